@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// Layout of an OCaml runtime events file, and the check that a file has it.
+//
+// All numbers are native-endian 64-bit words. Order in the file: header, one ring header for each domain, ring data,
+// and since OCaml 5.1 the names of user events. Source: runtime/caml/runtime_events.h and runtime/runtime_events.c.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rtev/error.hpp"
+
+namespace rtev {
+
+/// The first 64 bytes of the file, as they lie there. Never trust a field of it: see check_layout().
+struct FileHeader {
+  std::uint64_t version;
+  std::uint64_t max_domains;
+  std::uint64_t ring_header_size_bytes;
+  std::uint64_t ring_size_bytes;
+  std::uint64_t ring_size_elements;
+  std::uint64_t headers_offset;
+  std::uint64_t data_offset;
+  std::uint64_t custom_events_offset;  ///< not written by OCaml 5.0
+};
+static_assert(sizeof(FileHeader) == 64);
+
+/// Bits of a message's first word.
+namespace message {
+inline constexpr unsigned length_shift = 54;                  ///< 10 bits: words, this one and the timestamp included
+inline constexpr std::uint64_t user_bit = 1ULL << 53;         ///< 1: user event, 0: runtime event
+inline constexpr unsigned type_shift = 49;                    ///< 4 bits
+inline constexpr unsigned id_shift = 36;                      ///< 13 bits
+inline constexpr std::uint64_t zero_mask = (1ULL << 36) - 1;  ///< zero in all versions
+
+enum RuntimeType : unsigned { padding = 0, lifecycle = 1, begin = 2, end = 3, counter = 4, alloc = 5 };
+enum UserType : unsigned { unit = 0, integer = 1, span_begin = 2, span_end = 3, custom = 4 };
+
+inline constexpr std::uint64_t max_words = 1023;
+}  // namespace message
+
+inline constexpr std::uint64_t max_rings = 4096;             ///< largest OCAMLRUNPARAM d=
+inline constexpr std::uint64_t user_event_slots = 1 << 13;   ///< names of user events, by id
+inline constexpr std::uint64_t user_event_name_bytes = 128;  ///< per name, NUL included
+inline constexpr std::uint64_t ring_header_bytes = 80;       ///< head, tail (u64 each), 64 bytes of padding
+
+/// Where things are in a file whose header was checked. Offsets and sizes in bytes, all inside the file.
+struct Layout {
+  std::uint32_t rings;       ///< number of rings, 1 to max_rings
+  std::uint64_t ring_words;  ///< capacity of each ring, a power of two
+  std::uint64_t headers_offset;
+  std::uint64_t ring_header_stride;
+  std::uint64_t data_offset;
+  std::uint64_t names_offset;  ///< 0: the file has no names (OCaml 5.0)
+  std::uint64_t file_size;
+
+  bool operator==(const Layout&) const = default;
+};
+
+/// Checks every number of a header against the size of the file. The error's `why` names the first field that is
+/// wrong. There is no "ready" flag: the header of a ring that is just being made fails here and passes moments later.
+Result<Layout> check_layout(const FileHeader& header, std::uint64_t file_size);
+
+}  // namespace rtev

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+// Rings whose program wants to harm the reader: header, indices and words take any value between polls.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "rtev/ring_reader.hpp"
+#include "support/ring_file.hpp"
+#include "support/temp_dir.hpp"
+
+namespace rtev {
+namespace {
+
+using test::RingFileBuilder;
+namespace make = test::make;
+
+class Vandal {
+ public:
+  explicit Vandal(std::uint64_t seed) : random_(seed) {}
+
+  /// Any number, but often one that is nearly right.
+  std::uint64_t number(std::uint64_t around) {
+    switch (random_() % 8) {
+      case 0:
+        return random_();
+      case 1:
+        return std::uint64_t{1} << random_() % 64;
+      case 2:
+        return random_() >> random_() % 64;
+      case 3:
+        return 0;
+      case 4:
+        return ~(random_() % 64);
+      default:
+        return around + random_() % 64 - 32;
+    }
+  }
+
+  void damage(RingFileBuilder& file, bool header) {
+    const auto domain = static_cast<std::uint32_t>(random_() % 2);
+    switch (random_() % 6) {
+      case 0:
+        file.set_tail(domain, number(file.tail(domain)));
+        break;
+      case 1:
+        file.set_head(domain, number(file.head(domain)));
+        break;
+      case 2: {
+        const std::uint64_t index = random_();
+        file.set_word(domain, index, number(file.word(domain, index)));
+        break;
+      }
+      case 3: {
+        const std::uint64_t length = random_() % 3 == 0 ? random_() % 1024 : random_() % 8;
+        file.set_word(
+            domain, random_(),
+            make::header_word(length, random_() % 2, static_cast<unsigned>(random_() % 7), random_() & 0x1fff));
+        break;
+      }
+      case 4: {
+        if (!header || random_() % 16 != 0) break;
+        const std::uint64_t field = random_() % 8;
+        auto* const fields = reinterpret_cast<std::uint64_t*>(file.bytes().data());
+        fields[field] = number(fields[field]);
+        break;
+      }
+      default:
+        file.append(domain, make::user_custom(random_(), 1, std::string(random_() % 20, 'x')));
+    }
+  }
+
+  std::uint64_t next() { return random_(); }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+/// Looks at a batch as a sink would.
+std::uint64_t consume(const Batch& batch) {
+  std::uint64_t sum = 0;
+  for (const Event& event : batch.events()) {
+    EXPECT_TRUE(event.kind < EventKind::process);
+    sum += event.time + event.id;
+    for (const std::byte byte : batch.payload(event)) sum += static_cast<std::uint64_t>(byte);
+  }
+  return sum;
+}
+
+void read_damaged(std::uint64_t seed, bool header, int rounds, std::uint64_t budget) {
+  const test::TempDir dir;
+  const auto path = dir / "1.events";
+  Vandal vandal(seed);
+  std::uint64_t sum = 0, opened = 0;
+  for (int round = 0; round < rounds; ++round) {
+    RingFileBuilder file(path, {.domains = 2, .words_log2 = 7, .names = round % 2 == 0});
+    for (std::uint64_t i = 0; i < vandal.next() % 100; ++i) file.append(i % 2, make::begin(i, 1));
+    auto reader = RingReader::open(path, {.born_since_ns = 0, .made_ns = round % 3 == 0 ? 1u : 0u});
+    if (!reader) continue;
+    ++opened;
+    for (int step = 0; step < 50; ++step) {
+      for (std::uint64_t damage = vandal.next() % 4; damage > 0; --damage) vandal.damage(file, header);
+      std::uint64_t events = 0;
+      const Polled polled = reader->poll(
+          [&](const Batch& batch) {
+            sum += consume(batch);
+            events += batch.events().size();
+          },
+          budget);
+      ASSERT_TRUE(reader->accounting().balanced());
+      ASSERT_LE(reader->layout().rings, max_rings);
+      // Nothing can be delivered twice in a poll, so what a ring holds bounds it.
+      ASSERT_LE(polled.delivered_words, reader->layout().rings * reader->layout().ring_words);
+      ASSERT_LE(events, polled.delivered_words + 2 * reader->layout().rings);
+      ASSERT_TRUE(polled.fullest >= 0 && polled.fullest <= 1);
+      sum += reader->user_event_name(static_cast<std::uint16_t>(vandal.next())).size();
+    }
+    reader->seal();
+    reader->poll(consume, budget);
+    reader->finish([&](const Batch& batch) { sum += consume(batch); }, 1000);
+    ASSERT_TRUE(reader->accounting().balanced());
+  }
+  EXPECT_GT(opened, 0u);
+  EXPECT_NE(sum, 0u);
+}
+
+TEST(HostileRing, WordsAndIndices) {
+  read_damaged(1, false, 600, RingReader::default_budget_words);
+}
+
+TEST(HostileRing, WordsAndIndicesWithASmallBudget) {
+  read_damaged(2, false, 300, 10);
+}
+
+TEST(HostileRing, HeaderToo) {
+  read_damaged(3, true, 600, RingReader::default_budget_words);
+}
+
+TEST(HostileRing, SizeChangesAllTheTime) {
+  const test::TempDir dir;
+  const auto path = dir / "1.events";
+  Vandal vandal(4);
+  RingFileBuilder file(path, {.domains = 2, .words_log2 = 10});
+  const std::uint64_t size = file.bytes().size();
+  for (int round = 0; round < 200; ++round) {
+    std::filesystem::resize_file(path, size);
+    RingFileBuilder whole(path, {.domains = 2, .words_log2 = 10});
+    auto reader = RingReader::open(path);
+    ASSERT_TRUE(reader);
+    for (int step = 0; step < 20; ++step) {
+      if (vandal.next() % 3 == 0) std::filesystem::resize_file(path, vandal.next() % (2 * size));
+      if (vandal.next() % 3 == 0) {
+        std::filesystem::resize_file(path, size);
+        RingFileBuilder anew(path, {.domains = 2, .words_log2 = 10});
+        for (std::uint64_t i = 0; i < vandal.next() % 1000; ++i) anew.append(i % 2, make::begin(i, 1));
+      }
+      reader->poll(consume);
+      ASSERT_TRUE(reader->accounting().balanced());
+      static_cast<void>(reader->user_event_name(static_cast<std::uint16_t>(vandal.next() % user_event_slots)));
+    }
+  }
+}
+
+/// What a reader costs is bounded by what lies in the ring, however often a hostile program turns it around.
+TEST(HostileRing, IndicesThatJumpBackAndForth) {
+  const test::TempDir dir;
+  RingFileBuilder file(dir / "1.events", {.domains = 1, .words_log2 = 10});
+  while (file.tail(0) + 2 < 1024) file.append(0, make::begin(1, 1));
+  const std::uint64_t tail = file.tail(0);
+  auto reader = RingReader::open(dir / "1.events");
+  ASSERT_TRUE(reader);
+  for (int i = 0; i < 1000; ++i) {
+    file.set_tail(0, i % 2 == 0 ? tail : 2);
+    const Polled polled = reader->poll(consume);
+    ASSERT_LE(polled.delivered_words, 1024u);
+    ASSERT_TRUE(reader->accounting().balanced());
+  }
+}
+
+}  // namespace
+}  // namespace rtev

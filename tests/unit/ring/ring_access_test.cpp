@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+// What a reader begins with and how it shares its time: history, budget, names, files it refuses.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "rtev/names.hpp"
+#include "rtev/ring_reader.hpp"
+#include "support/ring_file.hpp"
+#include "support/temp_dir.hpp"
+#include "unit/ring/reading.hpp"
+
+namespace rtev {
+namespace {
+
+using test::CheckedReader;
+using test::RingFileBuilder;
+using Times = std::vector<std::uint64_t>;
+namespace make = test::make;
+
+class RingAccessTest : public testing::Test {
+ protected:
+  const test::TempDir dir_;
+  const std::filesystem::path path_ = dir_ / "1.events";
+};
+
+TEST_F(RingAccessTest, HistoryIsDeliveredOrSkipped) {
+  RingFileBuilder file(path_, {.domains = 3, .words_log2 = 6});
+  for (std::uint64_t i = 0; i < 100; ++i) file.append(0, make::begin(i, 1));
+  file.append(1, make::begin(100, 1));
+  {
+    CheckedReader reader(path_, {.history = RingReader::History::deliver});
+    EXPECT_EQ(reader.words().before_attach, file.head(0));
+    reader.poll();
+    EXPECT_EQ(reader.words().lost, 0u) << "history is no loss";
+    EXPECT_EQ(reader.seen().size(), 32u);
+  }
+  CheckedReader reader(path_, {.history = RingReader::History::skip});
+  EXPECT_EQ(reader.words().before_attach, 202u);
+  EXPECT_EQ(reader.poll().events, 0u);
+  EXPECT_EQ(reader.reader().active_domains(), 2u);
+  file.append(0, make::begin(200, 1));
+  file.append(2, make::begin(201, 1));
+  reader.poll();
+  EXPECT_EQ(reader.take_times(), (Times{200, 201}));
+}
+
+TEST_F(RingAccessTest, SkippedHistoryOfAProgramThatJustBeganIsNot) {
+  RingFileBuilder file(path_, {.domains = 3, .words_log2 = 4});
+  file.append(0, make::lifecycle(500, ring_start, 1));
+  file.append(0, make::begin(510, 1));
+  file.append(1, make::begin(400, 1));
+  for (std::uint64_t i = 600; i < 700; ++i) file.append(2, make::begin(i, 1));
+  CheckedReader reader(path_, {.history = RingReader::History::skip, .born_since_ns = 500});
+  reader.poll();
+  EXPECT_EQ(reader.take_times(), (Times{500, 510}));
+  EXPECT_EQ(reader.words().before_attach, 2u + file.tail(2)) << "older, and already wrapped";
+}
+
+TEST_F(RingAccessTest, WaitsForTheNewProgramToTakeTheFileOver) {
+  {
+    RingFileBuilder old(path_, {.domains = 2, .words_log2 = 6});
+    old.append(1, make::begin(100, 1));
+  }
+  const auto early = RingReader::open(path_, {.made_ns = 1000});
+  ASSERT_FALSE(early);
+  EXPECT_EQ(early.error().code, EAGAIN);
+  RingFileBuilder file(path_, {.domains = 2, .words_log2 = 6});
+  EXPECT_TRUE(RingReader::open(path_, {.made_ns = 1000})) << "nothing written yet";
+  file.append(0, make::lifecycle(1000, ring_start, 1));
+  EXPECT_TRUE(RingReader::open(path_, {.made_ns = 1000}));
+  EXPECT_FALSE(RingReader::open(path_, {.made_ns = 1001}));
+  EXPECT_TRUE(RingReader::open(path_, {.made_ns = 1001, .clock_offset_ns = 1}));
+}
+
+TEST_F(RingAccessTest, AgeOfARingWhoseOldestMessageIsPadding) {
+  // Padding has no time; the word behind it is whatever was there before.
+  for (const std::uint64_t padding : {1u, 2u, 3u}) {
+    RingFileBuilder file(path_, {.domains = 1, .words_log2 = 4});
+    file.append(0, make::user_custom(1000, 1, std::string(padding % 2 == 1 ? 0 : 8, 'x')));
+    while (file.tail(0) + padding < 16) file.append(0, make::begin(1000, 1));
+    for (int i = 0; i < 3; ++i) file.append(0, make::user_custom(2000, 1, std::string(12, 'x')));
+    ASSERT_EQ(file.tail(0), 16 + 3 * 4u);
+    ASSERT_EQ(file.word(0, 16 - padding), make::header_word(padding, false, message::padding, 0));
+    if (padding > 1) file.set_word(0, 17 - padding, 1);
+    file.set_head(0, 16 - padding);
+    EXPECT_TRUE(RingReader::open(path_, {.made_ns = 500})) << padding;
+    EXPECT_FALSE(RingReader::open(path_, {.made_ns = 2500})) << padding;
+  }
+}
+
+TEST_F(RingAccessTest, BudgetAndFairness) {
+  RingFileBuilder file(path_, {.domains = 4, .words_log2 = 15});
+  CheckedReader reader(path_);
+  std::uint64_t time = 0;
+  const auto fill = [&](std::uint32_t domain) {
+    for (int i = 0; i < 10'000; ++i) file.append(domain, make::begin(++time, 1));
+  };
+  // Domain 1 is written faster than the budget allows to read; the others now and then.
+  for (int round = 0; round < 20; ++round) {
+    fill(1);
+    for (const std::uint32_t domain : {0u, 2u, 3u}) file.append(domain, make::begin(++time, 1));
+    Polled polled = reader.poll(8192);
+    EXPECT_FALSE(polled.complete);
+    EXPECT_LE(polled.delivered_words, 8192u + 4096u);
+    EXPECT_TRUE(reader.reader().behind_since_ns());
+    polled = reader.poll(8192);
+    for (const std::uint16_t domain : std::initializer_list<std::uint16_t>{0, 2, 3}) {
+      EXPECT_EQ(reader.reader().accounting(domain).unread, 0u) << "two polls reach every domain";
+    }
+  }
+  while (!reader.poll(8192).complete) {
+  }
+  EXPECT_FALSE(reader.reader().behind_since_ns());
+  EXPECT_EQ(reader.words().unread, 0u);
+}
+
+TEST_F(RingAccessTest, AllDomainsFlatOutTakeTurns) {
+  RingFileBuilder file(path_, {.domains = 3, .words_log2 = 15});
+  CheckedReader reader(path_);
+  std::uint64_t time = 0;
+  for (int round = 0; round < 30; ++round) {
+    for (const std::uint32_t domain : {0u, 1u, 2u}) {
+      for (int i = 0; i < 6000; ++i) file.append(domain, make::begin(++time, 1));
+    }
+    reader.poll(4096);
+  }
+  Accounting least = reader.reader().accounting(0), most = least;
+  for (const std::uint16_t domain : std::initializer_list<std::uint16_t>{1, 2}) {
+    const Accounting words = reader.reader().accounting(domain);
+    if (words.delivered < least.delivered) least = words;
+    if (words.delivered > most.delivered) most = words;
+  }
+  EXPECT_LE(most.delivered - least.delivered, 2 * 4096u);
+}
+
+TEST_F(RingAccessTest, PollOfOneDomainLeavesTheOthers) {
+  RingFileBuilder file(path_, {.domains = 2, .words_log2 = 6});
+  CheckedReader reader(path_);
+  file.append(0, make::begin(1, 1));
+  file.append(1, make::begin(2, 1));
+  EXPECT_TRUE(reader.poll_domain(1).complete);
+  EXPECT_EQ(reader.take_times(), Times{2});
+  EXPECT_TRUE(reader.poll_domain(2).complete) << "no such domain";
+  EXPECT_TRUE(reader.poll_domain(0).complete);
+  EXPECT_EQ(reader.take_times(), Times{1});
+}
+
+TEST_F(RingAccessTest, BehindSinceTheDomainThatIsFurthestBehind) {
+  RingFileBuilder file(path_, {.domains = 2, .words_log2 = 15});
+  CheckedReader reader(path_);
+  for (const std::uint32_t domain : {0u, 1u}) {
+    for (std::uint64_t i = 0; i < 5000; ++i) file.append(domain, make::begin(domain * 10'000 + i, 1));
+  }
+  reader.poll_domain(0, 1);
+  EXPECT_EQ(reader.reader().behind_since_ns(), 2047u);
+  reader.poll_domain(1, 1);
+  EXPECT_EQ(reader.reader().behind_since_ns(), 2047u);
+  reader.poll_domain(0);
+  EXPECT_EQ(reader.reader().behind_since_ns(), 12'047u);
+}
+
+TEST_F(RingAccessTest, ConsumerThatThrows) {
+  RingFileBuilder file(path_, {.domains = 1, .words_log2 = 6});
+  file.append(0, make::begin(1, 1));
+  CheckedReader reader(path_);
+  EXPECT_THROW(reader.reader().poll([](const Batch&) { throw 1; }), int);
+  EXPECT_EQ(reader.words().delivered, 2u);
+  file.append(0, make::begin(2, 1));
+  reader.poll();
+  EXPECT_EQ(reader.take_times(), Times{2});
+}
+
+TEST_F(RingAccessTest, NamesOfUserEvents) {
+  RingFileBuilder file(path_, {.domains = 1, .words_log2 = 6});
+  const std::string longest(127, 'n');
+  file.set_name(0, longest);
+  file.set_name(8191, "last");
+  CheckedReader reader(path_);
+  EXPECT_EQ(reader.reader().user_event_name(0), longest);
+  EXPECT_EQ(reader.reader().user_event_name(8191), "last");
+  EXPECT_EQ(reader.reader().user_event_name(8192), "");
+  EXPECT_EQ(reader.reader().user_event_name(UINT16_MAX), "");
+  EXPECT_EQ(reader.reader().user_event_name(7), "");
+  file.set_name(7, "late");
+  EXPECT_EQ(reader.reader().user_event_name(7), "late") << "an empty slot is looked at again";
+}
+
+TEST_F(RingAccessTest, SlotWithoutAnEndIsCutAt127Bytes) {
+  RingFileBuilder file(path_, {.domains = 1, .words_log2 = 6});
+  std::ranges::fill(file.bytes().subspan(file.header().custom_events_offset, 256), std::byte{'x'});
+  CheckedReader reader(path_);
+  EXPECT_EQ(reader.reader().user_event_name(0), std::string(127, 'x'));
+}
+
+TEST_F(RingAccessTest, Ocaml50HasNoNames) {
+  RingFileBuilder file(path_, {.domains = 1, .words_log2 = 6, .names = false});
+  file.append(0, make::begin(1, 1));
+  CheckedReader reader(path_);
+  reader.poll();
+  EXPECT_EQ(reader.take_times(), Times{1});
+  EXPECT_EQ(reader.reader().user_event_name(0), "");
+}
+
+TEST_F(RingAccessTest, RefusesWhatIsNoRegularFile) {
+  EXPECT_EQ(RingReader::open(path_).error().code, ENOENT);
+  const auto fifo = dir_ / "2.events";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(RingReader::open(fifo).error().why, "not a regular file") << "and does not wait for a writer";
+  EXPECT_EQ(RingReader::open(dir_.path()).error().why, "not a regular file");
+  RingFileBuilder file(path_, {});
+  const auto link = dir_ / "3.events";
+  std::filesystem::create_symlink(path_, link);
+  EXPECT_EQ(RingReader::open(link).error().code, ELOOP);
+  EXPECT_EQ(RingReader::adopt(-1, "none", {}).error().code, EBADF);
+}
+
+TEST_F(RingAccessTest, RingThatIsBeingMadeIsNotReady) {
+  std::ofstream{path_};
+  EXPECT_EQ(RingReader::open(path_).error().code, EAGAIN) << "empty";
+  std::filesystem::resize_file(path_, 63);
+  EXPECT_EQ(RingReader::open(path_).error().code, EAGAIN) << "too short for a header";
+  std::filesystem::resize_file(path_, RingFileBuilder::file_size({}));
+  const auto zeros = RingReader::open(path_);
+  EXPECT_EQ(zeros.error().code, EAGAIN);
+  EXPECT_EQ(zeros.error().why, "it does not begin like a file of runtime events");
+  RingFileBuilder file(path_, {});
+  EXPECT_TRUE(RingReader::open(path_));
+}
+
+}  // namespace
+}  // namespace rtev

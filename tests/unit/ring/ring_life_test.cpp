@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+// Ring files that change under the reader: made anew by the next program with the same pid, cut short, grown.
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "rtev/names.hpp"
+#include "rtev/ring_reader.hpp"
+#include "support/ring_file.hpp"
+#include "support/temp_dir.hpp"
+#include "unit/ring/reading.hpp"
+
+namespace rtev {
+namespace {
+
+using test::CheckedReader;
+using test::RingFileBuilder;
+using Times = std::vector<std::uint64_t>;
+namespace make = test::make;
+
+class RingLifeTest : public testing::Test {
+ protected:
+  const test::TempDir dir_;
+  const std::filesystem::path path_ = dir_ / "1.events";
+};
+
+TEST_F(RingLifeTest, MadeAnewWithIndicesGoneBack) {
+  RingFileBuilder first(path_, {.domains = 2, .words_log2 = 6});
+  first.set_name(3, "old");
+  for (std::uint64_t i = 0; i < 10; ++i) first.append(1, make::begin(i, 1));
+  CheckedReader reader(path_);
+  reader.poll();
+  EXPECT_EQ(reader.reader().user_event_name(3), "old");
+  reader.take_seen();
+  first.append(1, make::begin(10, 1));
+  first.append(1, make::begin(11, 1));
+  reader.poll();
+  EXPECT_EQ(reader.take_times(), (Times{10, 11}));
+
+  RingFileBuilder second(path_, {.domains = 2, .words_log2 = 6});
+  second.append(0, make::lifecycle(100, ring_start, 1));
+  second.append(1, make::begin(101, 1));
+  second.set_name(3, "new");
+  EXPECT_TRUE(reader.poll().complete);
+  EXPECT_EQ(reader.take_times(), (Times{100, 101}));
+  EXPECT_EQ(reader.reader().incarnation(), 1u);
+  EXPECT_EQ(reader.reader().user_event_name(3), "new");
+  EXPECT_EQ(reader.words().written, 24u + 5u) << "of both programs";
+  EXPECT_EQ(reader.words().lost, 0u);
+  EXPECT_EQ(reader.reader().active_domains(), 2u);
+}
+
+TEST_F(RingLifeTest, WordsThatWereNotReadWhenItWasMadeAnewAreLost) {
+  RingFileBuilder first(path_, {.domains = 1, .words_log2 = 15});
+  for (std::uint64_t i = 0; i < 8000; ++i) first.append(0, make::begin(i, 1));
+  CheckedReader reader(path_);
+  reader.poll(1);
+  const std::uint64_t unread = reader.words().unread;
+  ASSERT_GT(unread, 0u);
+  RingFileBuilder second(path_, {.domains = 1, .words_log2 = 15});
+  second.append(0, make::begin(9000, 1));
+  EXPECT_EQ(reader.poll().lost_words, unread);
+  EXPECT_EQ(reader.words().lost, unread);
+  EXPECT_EQ(reader.seen().back().event.time, 9000u);
+}
+
+TEST_F(RingLifeTest, MadeAnewAndBeyondTheOldIndicesAlready) {
+  RingFileBuilder first(path_, {.domains = 2, .words_log2 = 6});
+  first.append(0, make::lifecycle(1, ring_start, 1));
+  CheckedReader reader(path_);
+  reader.poll();
+  reader.take_seen();
+  RingFileBuilder second(path_, {.domains = 2, .words_log2 = 6});
+  for (std::uint64_t i = 100; i < 110; ++i) second.append(0, make::begin(i, 1));
+  reader.poll();
+  EXPECT_EQ(reader.take_times().size(), 10u) << "shown by the time of the first message";
+  EXPECT_EQ(reader.reader().incarnation(), 1u);
+}
+
+TEST_F(RingLifeTest, MadeAnewShownByItsHead) {
+  RingFileBuilder first(path_, {.domains = 1, .words_log2 = 4});
+  for (std::uint64_t i = 0; i < 10; ++i) first.append(0, make::begin(i, 1));
+  CheckedReader reader(path_, {.history = RingReader::History::skip});
+  first.set_tail(0, 20);
+  reader.poll();
+  RingFileBuilder second(path_, {.domains = 1, .words_log2 = 5});
+  for (std::uint64_t i = 100; i < 115; ++i) second.append(0, make::begin(i, 1));
+  reader.poll();
+  EXPECT_EQ(reader.take_times().size(), 15u);
+}
+
+TEST_F(RingLifeTest, RingsThatWereNotMadeAnewYetAreNotReadTwice) {
+  RingFileBuilder first(path_, {.domains = 2, .words_log2 = 6});
+  first.append(0, make::begin(1, 1));
+  first.append(1, make::begin(2, 1));
+  CheckedReader reader(path_);
+  reader.poll();
+  reader.take_seen();
+  // The new program has set the indices of ring 0 to zero and not come to ring 1.
+  first.set_tail(0, 0);
+  reader.poll();
+  EXPECT_TRUE(reader.take_seen().empty());
+  RingFileBuilder second(path_, {.domains = 2, .words_log2 = 6});
+  second.append(1, make::begin(3, 1));
+  second.append(1, make::begin(4, 1));
+  reader.poll();
+  EXPECT_EQ(reader.take_times(), (Times{3, 4}));
+}
+
+TEST_F(RingLifeTest, MadeAnewWithOtherSizes) {
+  const test::RingFileOptions shapes[] = {
+      {.domains = 2, .words_log2 = 10}, {.domains = 8, .words_log2 = 6},  // smaller file, more rings
+      {.domains = 1, .words_log2 = 12}, {.domains = 1, .words_log2 = 12, .names = false},
+      {.domains = 16, .words_log2 = 8}, {.domains = 2, .words_log2 = 10}};
+  std::optional<CheckedReader> reader;
+  std::uint64_t time = 0;
+  std::uint32_t incarnation = 0;
+  for (const auto& shape : shapes) {
+    RingFileBuilder file(path_, shape);
+    if (!reader) reader.emplace(path_);
+    Times expected;
+    for (std::uint32_t domain = 0; domain < shape.domains; ++domain) {
+      expected.push_back(++time);
+      // Of another length, as indices that happen to be the same show nothing until they move.
+      file.append(domain, shape.names ? make::begin(time, 1) : make::counter(time, 1, 1));
+    }
+    reader->poll();
+    reader->poll();
+    EXPECT_EQ(reader->take_times(), expected);
+    EXPECT_EQ(reader->reader().layout().rings, shape.domains);
+    EXPECT_EQ(reader->reader().incarnation(), incarnation++);
+    EXPECT_FALSE(reader->reader().truncated());
+  }
+  EXPECT_EQ(reader->words().lost, 0u);
+  EXPECT_EQ(reader->reader().active_domains(), 16u);
+}
+
+TEST_F(RingLifeTest, SealedReaderLeavesTheNextProgramAlone) {
+  for (const unsigned words_log2 : {6u, 8u}) {
+    RingFileBuilder first(path_, {.domains = 2, .words_log2 = 6});
+    first.append(0, make::begin(1, 1));
+    first.append(0, make::begin(2, 1));
+    CheckedReader reader(path_);
+    reader.poll();
+    first.append(1, make::begin(3, 1));
+    reader.reader().seal();
+    reader.poll();
+    EXPECT_EQ(reader.take_times(), (Times{1, 2, 3}));
+    const Accounting words = reader.words();
+    RingFileBuilder second(path_, {.domains = 2, .words_log2 = words_log2});
+    second.append(0, make::begin(100, 1));
+    for (int i = 0; i < 3; ++i) reader.poll();
+    EXPECT_TRUE(reader.take_seen().empty());
+    EXPECT_EQ(reader.words().written, words.written);
+    EXPECT_EQ(reader.words().unread, 0u);
+    EXPECT_EQ(reader.reader().incarnation(), 0u);
+  }
+}
+
+TEST_F(RingLifeTest, CutShortAtAnyLength) {
+  const test::RingFileOptions shape{.domains = 4, .words_log2 = 10};
+  const std::uint64_t full = RingFileBuilder::file_size(shape);
+  // Headers and data end at 33152, names fill the rest.
+  for (std::uint64_t size = 0; size < full; size += size < 34'000 ? 509 : 100'003) {
+    RingFileBuilder file(path_, shape);
+    for (std::uint32_t domain = 0; domain < 4; ++domain) {
+      for (std::uint64_t i = 0; i < 300; ++i) file.append(domain, make::begin(i, 1));
+    }
+    CheckedReader reader(path_);
+    reader.poll_domain(0);
+    std::filesystem::resize_file(path_, size);
+    for (int polls = 0; polls < 3; ++polls) reader.poll();
+    EXPECT_EQ(reader.words().unread, 0u) << size;
+    EXPECT_EQ(reader.words().delivered + reader.words().lost + reader.words().corrupt, 2400u);
+    if (size < 64) {
+      EXPECT_TRUE(reader.reader().truncated());
+      EXPECT_EQ(reader.words().delivered, 600u);
+    }
+    reader.reader().user_event_name(8191);
+    for (int polls = 0; polls < 300; ++polls) reader.poll();
+    EXPECT_TRUE(reader.reader().truncated()) << "noticed sooner or later: " << size;
+  }
+}
+
+TEST_F(RingLifeTest, CutShortBeforeTheFirstPoll) {
+  RingFileBuilder file(path_, {});
+  file.append(0, make::begin(1, 1));
+  CheckedReader reader(path_);
+  std::filesystem::resize_file(path_, 0);
+  EXPECT_TRUE(reader.poll().complete);
+  EXPECT_TRUE(reader.reader().truncated());
+  EXPECT_EQ(reader.words().lost, 2u);
+  reader.finish(9);
+  ASSERT_EQ(reader.seen().size(), 1u);
+  EXPECT_EQ(reader.seen()[0].loss().words, 2u);
+}
+
+TEST_F(RingLifeTest, MadeAnewAfterItWasCutShort) {
+  RingFileBuilder first(path_, {.domains = 2, .words_log2 = 6});
+  first.append(0, make::begin(1, 1));
+  CheckedReader reader(path_);
+  reader.poll();
+  std::filesystem::resize_file(path_, 0);
+  reader.poll();
+  EXPECT_TRUE(reader.reader().truncated());
+  // The next program makes the file in steps: its size, then its header. Each may be seen.
+  std::filesystem::resize_file(path_, RingFileBuilder::file_size({.domains = 2, .words_log2 = 6}));
+  reader.poll();
+  EXPECT_TRUE(reader.reader().truncated());
+  RingFileBuilder second(path_, {.domains = 2, .words_log2 = 6});
+  second.append(0, make::begin(10, 1));
+  reader.poll();
+  EXPECT_FALSE(reader.reader().truncated());
+  EXPECT_EQ(reader.take_times(), (Times{1, 10}));
+  EXPECT_EQ(reader.reader().incarnation(), 1u);
+}
+
+TEST_F(RingLifeTest, FileThatGrowsIsStillTheSame) {
+  for (const bool names : {true, false}) {
+    RingFileBuilder file(path_, {.domains = 1, .words_log2 = 6, .names = names});
+    file.append(0, make::begin(1, 1));
+    CheckedReader reader(path_);
+    reader.poll();
+    std::filesystem::resize_file(path_, std::filesystem::file_size(path_) + 12'345);
+    for (int polls = 0; polls < 600; ++polls) reader.poll();
+    file.append(0, make::begin(2, 1));
+    reader.poll();
+    EXPECT_EQ(reader.take_times(), (Times{1, 2}));
+    EXPECT_EQ(reader.reader().incarnation(), 0u);
+    EXPECT_FALSE(reader.reader().truncated());
+  }
+}
+
+TEST_F(RingLifeTest, OutlivesItsName) {
+  RingFileBuilder file(path_, {});
+  CheckedReader reader(path_);
+  std::filesystem::remove(path_);
+  file.append(0, make::begin(1, 1));
+  reader.poll();
+  EXPECT_EQ(reader.take_times(), Times{1});
+}
+
+}  // namespace
+}  // namespace rtev

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// What RingReader works with: where it stands in a ring, and the buffers through which a piece of a ring passes.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "ring/decode.hpp"
+#include "rtev/event.hpp"
+#include "rtev/layout.hpp"
+#include "rtev/ring_reader.hpp"
+
+namespace rtev {
+
+/// Words copied and decoded at a time: words, events and payloads of a chunk stay in the second-level cache.
+inline constexpr std::size_t chunk_words = 4096;
+static_assert(chunk_words > message::max_words, "a chunk must hold any message");
+
+inline constexpr std::size_t loss_reasons = 2;
+
+/// Where reading of one ring stands.
+struct Cursor {
+  std::uint64_t position = 0;   ///< next word to read
+  std::uint64_t head = 0;       ///< newest head seen
+  std::uint64_t tail = 0;       ///< newest tail seen, never before the position
+  std::uint64_t birth = 0;      ///< time of the ring's first message, to notice a ring that was made anew; 0 = unknown
+  std::uint64_t last_time = 0;  ///< of the last event handed out
+  std::array<std::uint64_t, loss_reasons> pending{};  ///< words by LossReason whose gap has no end yet
+  Accounting past;  ///< sums over all that was read; written and unread are filled in when asked
+};
+
+/// The buffers of one chunk. One set a thread, not a reader: a host may have hundreds of rings.
+struct Chunk {
+  static constexpr std::size_t loss_bytes = loss_reasons * sizeof(Loss);
+
+  std::array<std::uint64_t, chunk_words + 1> words;  ///< one more, because the decoder looks one ahead
+  std::array<Event, loss_reasons + chunk_words / 2> events;
+  std::array<std::byte, loss_bytes + chunk_words * sizeof(std::uint64_t)> payloads;
+
+  static Chunk& of_this_thread() {
+    thread_local const auto chunk = std::make_unique<Chunk>();
+    return *chunk;
+  }
+
+  /// Decoded events begin here; the room before is for losses, which come before the event that ends them.
+  Event* first_event() { return events.data() + loss_reasons; }
+
+  Batch batch(std::size_t losses, const DecodeResult& decoded) {
+    return {{first_event() - losses, losses + decoded.events},
+            std::span(payloads).first(loss_bytes + decoded.payload_bytes)};
+  }
+
+  /// Writes an event for each pending loss right before the first event; returns how many.
+  std::size_t put_losses(Cursor& cursor, std::uint32_t source, std::uint64_t now) {
+    std::size_t count = 0;
+    // Made-up times must not turn the interval around.
+    now = std::max(now, cursor.last_time);
+    for (std::size_t reason = 0; reason < loss_reasons; ++reason) {
+      if (cursor.pending[reason] == 0) continue;
+      const Loss loss{.words = std::exchange(cursor.pending[reason], 0), .from_ns = cursor.last_time, .to_ns = now};
+      const std::size_t offset = reason * sizeof loss;
+      std::memcpy(payloads.data() + offset, &loss, sizeof loss);
+      ++count;
+      *(first_event() - count) = {.time = now,
+                                  .value = Batch::payload_ref(offset, sizeof loss),
+                                  .source = source,
+                                  .id = static_cast<std::uint16_t>(reason),
+                                  .kind = EventKind::lost,
+                                  .flags = 0};
+    }
+    return count;
+  }
+};
+
+}  // namespace rtev

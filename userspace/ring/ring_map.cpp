@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+#include "ring/ring_map.hpp"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "ring/sigbus_guard.hpp"
+
+namespace rtev {
+namespace {
+
+/// An atomic load from memory that another process writes. The mapping is read-only, so the object cannot be a
+/// std::atomic and std::atomic_ref wants it non-const.
+std::uint64_t load_acquire(const std::byte* address) {
+  return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(address), __ATOMIC_ACQUIRE);
+}
+
+}  // namespace
+
+Result<RingMap> RingMap::open(UniqueFd fd, std::string name) {
+  RingMap map;
+  map.fd_ = std::move(fd);
+  map.name_ = std::move(name);
+  if (auto mapped = map.map(); !mapped) return std::unexpected(std::move(mapped.error()));
+  return map;
+}
+
+RingMap::RingMap(RingMap&& other) noexcept {
+  *this = std::move(other);
+}
+
+RingMap& RingMap::operator=(RingMap&& other) noexcept {
+  if (this == &other) return *this;
+  unmap();
+  fd_ = std::move(other.fd_);
+  name_ = std::move(other.name_);
+  header_ = other.header_;
+  layout_ = other.layout_;
+  base_ = std::exchange(other.base_, nullptr);
+  mapped_bytes_ = std::exchange(other.mapped_bytes_, 0);
+  device_ = other.device_;
+  inode_ = other.inode_;
+  return *this;
+}
+
+RingMap::~RingMap() {
+  unmap();
+}
+
+void RingMap::unmap() {
+  if (base_ != nullptr) ::munmap(const_cast<std::byte*>(base_), mapped_bytes_);
+  base_ = nullptr;
+}
+
+Result<void> RingMap::map() {
+  struct stat status{};
+  if (::fstat(fd_.get(), &status) != 0) return errno_error(errno, "cannot open ring", name_);
+  if (!S_ISREG(status.st_mode))
+    return std::unexpected(Error{.what = "cannot open ring", .subject = name_, .why = "not a regular file"});
+
+  // Through read(), so that a file that shrinks meanwhile is a short read and nothing worse.
+  FileHeader header{};
+  const ssize_t got = ::pread(fd_.get(), &header, sizeof header, 0);
+  if (got < 0) return errno_error(errno, "cannot read ring", name_);
+  if (static_cast<std::size_t>(got) < sizeof header) {
+    return std::unexpected(Error{.what = "cannot read ring",
+                                 .subject = name_,
+                                 .why = "the file holds " + std::to_string(got) + " bytes, too few for a ring's header",
+                                 .code = EAGAIN});
+  }
+  const auto layout = check_layout(header, static_cast<std::uint64_t>(status.st_size));
+  if (!layout) {
+    return std::unexpected(
+        Error{.what = "cannot read ring", .subject = name_, .why = layout.error().why, .code = EAGAIN});
+  }
+
+  const std::uint64_t data_end = layout->data_offset + layout->rings * layout->ring_words * sizeof(std::uint64_t);
+  const std::uint64_t end =
+      layout->names_offset != 0 ? layout->names_offset + user_event_slots * user_event_name_bytes : data_end;
+  void* base = ::mmap(nullptr, end, PROT_READ, MAP_SHARED, fd_.get(), 0);
+  if (base == MAP_FAILED) return errno_error(errno, "cannot map ring", name_);
+  // Rings are sparse files: reading ahead would only fill memory with holes.
+  ::madvise(base, end, MADV_RANDOM);
+
+  install_sigbus_guard();
+  unmap();
+  base_ = static_cast<const std::byte*>(base);
+  mapped_bytes_ = end;
+  header_ = header;
+  layout_ = *layout;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+  return {};
+}
+
+bool RingMap::load_indices(std::span<RingIndices> indices) const {
+  struct Task {
+    const std::byte* header;
+    std::uint64_t stride;
+    RingIndices* out;
+    std::size_t count;
+  } task{at(layout_.headers_offset), layout_.ring_header_stride, indices.data(), indices.size()};
+  return run_guarded(
+      task.header, layout_.rings * layout_.ring_header_stride,
+      [](void* context) {
+        const Task& todo = *static_cast<Task*>(context);
+        const std::byte* header = todo.header;
+        for (std::size_t ring = 0; ring < todo.count; ++ring, header += todo.stride) {
+          // Head first: a head loaded after the tail could be newer than it.
+          todo.out[ring].head = load_acquire(header);
+          todo.out[ring].tail = load_acquire(header + sizeof(std::uint64_t));
+        }
+      },
+      &task);
+}
+
+bool RingMap::load_head_after_copy(std::uint32_t ring, std::uint64_t& head) const {
+  struct Task {
+    const std::byte* address;
+    std::uint64_t value;
+  } task{at(layout_.headers_offset + ring * layout_.ring_header_stride), 0};
+  const bool ok = run_guarded(
+      task.address, sizeof(std::uint64_t),
+      [](void* context) {
+        Task& todo = *static_cast<Task*>(context);
+        // Pairs with the writer, which moves the head before it overwrites: had it overwritten anything that was
+        // copied, the new head is seen here.
+        std::atomic_thread_fence(std::memory_order_acquire);
+        todo.value = load_acquire(todo.address);
+      },
+      &task);
+  head = task.value;
+  return ok;
+}
+
+bool RingMap::copy_words(std::uint32_t ring, std::uint64_t position, std::span<std::uint64_t> words) const {
+  const std::uint64_t index = position & (layout_.ring_words - 1);
+  const std::uint64_t offset = layout_.data_offset + (ring * layout_.ring_words + index) * sizeof(std::uint64_t);
+  return guarded_copy(words.data(), at(offset), words.size_bytes());
+}
+
+bool RingMap::copy_name(std::uint16_t id, std::string& name) const {
+  name.clear();
+  if (layout_.names_offset == 0 || id >= user_event_slots) return true;
+  std::array<char, user_event_name_bytes> slot;
+  if (!guarded_copy(slot.data(), at(layout_.names_offset + id * user_event_name_bytes), slot.size())) return false;
+  name.assign(slot.data(), ::strnlen(slot.data(), slot.size() - 1));
+  return true;
+}
+
+bool RingMap::same_header() const {
+  FileHeader header;
+  return guarded_copy(&header, base_, sizeof header) && std::memcmp(&header, &header_, sizeof header) == 0;
+}
+
+RingMap::Change RingMap::refresh() {
+  struct stat status{};
+  const bool whole =
+      ::fstat(fd_.get(), &status) == 0 && static_cast<std::uint64_t>(status.st_size) >= mapped_bytes_ && same_header();
+  if (whole) return Change::none;
+  if (map()) return Change::remade;
+  // Whatever the file becomes, it is not any more what was mapped, even if it looks the same.
+  header_ = {};
+  return Change::truncated;
+}
+
+}  // namespace rtev

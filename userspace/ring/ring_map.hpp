@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// The mapping of a ring file: raw, checked access to its parts. Meaning is added by RingReader.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/unique_fd.hpp"
+#include "rtev/error.hpp"
+#include "rtev/layout.hpp"
+
+namespace rtev {
+
+/// First and last valid word of a ring, counted from its birth.
+struct RingIndices {
+  std::uint64_t head;  ///< oldest word that is not overwritten; a message begins here
+  std::uint64_t tail;  ///< one past the last published word; a message ends here
+};
+
+/// A ring file mapped read-only. Every access that touches the mapping returns false when the file was cut short.
+class RingMap {
+ public:
+  static Result<RingMap> open(UniqueFd fd, std::string name);
+  RingMap(RingMap&& other) noexcept;
+  RingMap& operator=(RingMap&& other) noexcept;
+  ~RingMap();
+
+  const Layout& layout() const { return layout_; }
+  const std::string& name() const { return name_; }
+  std::uint64_t device() const { return device_; }
+  std::uint64_t inode() const { return inode_; }
+
+  /// Head and tail of every ring; `indices` has layout().rings elements.
+  bool load_indices(std::span<RingIndices> indices) const;
+  /// Head of one ring, loaded after everything that was copied before.
+  bool load_head_after_copy(std::uint32_t ring, std::uint64_t& head) const;
+  /// Words [position, position + words.size()) of a ring; must not cross the ring's physical end.
+  bool copy_words(std::uint32_t ring, std::uint64_t position, std::span<std::uint64_t> words) const;
+  /// Name of a user event, empty if none is there (or the file is from OCaml 5.0).
+  bool copy_name(std::uint16_t id, std::string& name) const;
+
+  /// Whether the header still says what the layout was taken from. False also where it cannot be read any more.
+  bool same_header() const;
+
+  enum class Change { none, remade, truncated };
+  /// Looks whether all that was mapped is still there. If not, checks the header again and maps the file anew.
+  Change refresh();
+
+ private:
+  RingMap() = default;
+  Result<void> map();
+  void unmap();
+  const std::byte* at(std::uint64_t offset) const { return base_ + offset; }
+
+  UniqueFd fd_;
+  std::string name_;
+  FileHeader header_{};
+  Layout layout_{};
+  const std::byte* base_ = nullptr;
+  std::size_t mapped_bytes_ = 0;
+  std::uint64_t device_ = 0, inode_ = 0;
+};
+
+}  // namespace rtev
