@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// Payloads of the events that the tracer and the kernel add to the stream. Trivially copyable.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "rtev/event.hpp"
+
+namespace rtev {
+
+using ProcessIndex = std::uint32_t;  ///< of a process image in the Registry
+
+/// Source::domain values of slot 0, whose streams are not rings.
+inline constexpr std::uint16_t lifecycle_stream = 0;    ///< processes found, started, gone
+inline constexpr std::uint16_t first_sched_stream = 1;  ///< one per kernel buffer
+
+/// Name of a kind, one for each, as options and summaries spell it: "begin", "user_int", "switch", ...
+std::string_view to_string(EventKind kind);
+
+/// Event::id of EventKind::process.
+enum class ProcessAction : std::uint16_t {
+  found,   ///< was running when the tracer first saw it
+  exec,    ///< began to run an OCaml program
+  fork,    ///< came from a fork of another OCaml process; peer = the parent's pid
+  ring,    ///< its ring was opened; detail = number of rings in the file
+  pause,   ///< asked its runtime to pause events
+  resume,  ///< asked its runtime to resume events
+  stop,    ///< its runtime takes the ring down
+  exit,    ///< the image ended; detail = wait status, or one of exit_unseen, exit_by_exec
+};
+std::string_view to_string(ProcessAction action);
+
+/// ProcessRecord::detail of ProcessAction::exit, where it is no wait status.
+inline constexpr std::int64_t exit_unseen = -1;   ///< how it ended was not seen
+inline constexpr std::int64_t exit_by_exec = -2;  ///< the process goes on with another program
+
+/// Payload of EventKind::process.
+struct ProcessRecord {
+  ProcessIndex process;
+  std::int32_t peer;    ///< another pid, or 0
+  std::int64_t detail;  ///< depends on the action
+};
+
+enum class ThreadRole : std::uint8_t { unknown, mutator, backup, tick };
+std::string_view to_string(ThreadRole role);
+
+/// A thread as the scheduler saw it.
+struct Thread {
+  std::int32_t pid;  ///< of the process (tgid)
+  std::int32_t tid;
+  std::int32_t domain;    ///< OCaml domain, -1 where not known
+  std::int16_t priority;  ///< the kernel's: 120 is nice 0, below 100 is real-time
+  ThreadRole role;
+  bool tracked;                     ///< belongs to an OCaml process that is traced
+  bool holds_lock;                  ///< held its domain's runtime lock when it left the cpu
+  std::array<char, 16> comm_bytes;  ///< as the process set it: any bytes, NUL-padded
+
+  std::string_view comm() const;
+};
+
+/// Why a thread left its cpu.
+enum class LeftState : std::uint8_t {
+  preempted,  ///< could go on running
+  sleeping,
+  uninterruptible,
+  stopped,
+  traced,
+  dead,
+  idle,
+  other,
+};
+std::string_view to_string(LeftState state);
+
+/// Payload of EventKind::sched_switch.
+struct SchedSwitch {
+  std::uint32_t cpu;
+  LeftState state;  ///< of prev
+  Thread prev;      ///< leaves the cpu
+  Thread next;      ///< enters the cpu
+};
+
+/// Payload of EventKind::wakeup.
+struct Wakeup {
+  std::uint32_t cpu;  ///< where the woken thread last ran
+  Thread woken;
+  Thread by;
+};
+
+}  // namespace rtev

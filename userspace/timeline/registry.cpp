@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+#include "timeline/registry.hpp"
+
+#include <utility>
+
+#include "bpf/records.h"
+
+namespace rtev {
+namespace {
+
+ProcessFacts make_nobody() {
+  ProcessFacts nobody;
+  nobody.ended = true;
+  return nobody;
+}
+
+}  // namespace
+
+std::string_view to_string(Family family) {
+  return family == Family::before_5_3 ? "5.0-5.2" : "5.3+";
+}
+
+std::string_view to_string(RingState state) {
+  switch (state) {
+    case RingState::none:
+      return "none";
+    case RingState::active:
+      return "active";
+    case RingState::paused:
+      return "paused";
+    case RingState::stopped:
+      return "stopped";
+    case RingState::truncated:
+      return "truncated";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(FamilySource source) {
+  switch (source) {
+    case FamilySource::assumed:
+      return "assumed";
+    case FamilySource::symbols:
+      return "symbols";
+    case FamilySource::ring:
+      return "ring";
+    case FamilySource::forced:
+      return "forced";
+  }
+  return "unknown";
+}
+
+ProcessIndex Registry::add_process(ProcessFacts facts) {
+  const ProcessIndex index = next_index_++;
+  processes_.emplace_hint(processes_.end(), index, Entry{.facts = std::move(facts)});
+  return index;
+}
+
+ProcessFacts& Registry::process(ProcessIndex index) {
+  if (const auto found = processes_.find(index); found != processes_.end()) return found->second.facts;
+  return nobody_ = make_nobody();
+}
+
+const ProcessFacts& Registry::process(ProcessIndex index) const {
+  static const ProcessFacts nobody = make_nobody();
+  const auto found = processes_.find(index);
+  return found != processes_.end() ? found->second.facts : nobody;
+}
+
+void Registry::retire_process(ProcessIndex index) {
+  const auto found = processes_.find(index);
+  if (found == processes_.end() || std::exchange(found->second.retired, true)) return;
+  if (found->second.rings == 0) remember_retired(index);
+}
+
+void Registry::remember_retired(ProcessIndex index) {
+  retired_.push_back(index);
+  if (retired_.size() <= remembered) return;
+  const auto oldest = processes_.find(retired_.front());
+  retired_.pop_front();
+  ++others_.count;
+  others_.words += oldest->second.facts.words;
+  processes_.erase(oldest);
+}
+
+std::uint32_t Registry::add_ring(RingFacts facts) {
+  std::uint32_t slot = 0;
+  if (rings_.size() < RTEV_SLOTS) {
+    slot = static_cast<std::uint32_t>(rings_.size());
+    rings_.emplace_back();
+  } else if (!free_slots_.empty()) {
+    slot = free_slots_.front();
+    free_slots_.pop_front();
+  } else {
+    return 0;
+  }
+  const ProcessIndex index = facts.process;
+  const auto owner = processes_.find(index);
+  if (owner != processes_.end()) ++owner->second.rings;
+  rings_[slot] = Ring{std::move(facts), index, owner != processes_.end() ? &owner->second : nullptr};
+  return slot;
+}
+
+const RingFacts* Registry::ring(std::uint32_t slot) const {
+  return slot < rings_.size() && rings_[slot] ? &rings_[slot]->facts : nullptr;
+}
+
+void Registry::remove_ring(std::uint32_t slot) {
+  if (!ring(slot)) return;
+  const Ring removed = *std::exchange(rings_[slot], std::nullopt);
+  free_slots_.push_back(slot);
+  if (removed.owner && --removed.owner->rings == 0 && removed.owner->retired) remember_retired(removed.index);
+}
+
+std::string_view known_name_of(const Event& event, const Registry& registry) {
+  switch (event.kind) {
+    case EventKind::begin:
+    case EventKind::end: {
+      const ProcessFacts* process = registry.process_of(event);
+      return process ? phase_name(process->family, event.id) : std::string_view{};
+    }
+    case EventKind::counter: {
+      const ProcessFacts* process = registry.process_of(event);
+      return process ? counter_name(process->family, event.id) : std::string_view{};
+    }
+    case EventKind::lifecycle:
+      return lifecycle_name(event.id);
+    case EventKind::user_unit:
+    case EventKind::user_int:
+    case EventKind::user_begin:
+    case EventKind::user_end:
+    case EventKind::user_custom: {
+      const RingFacts* ring = registry.ring(Source::unpack(event.source).slot);
+      return ring && ring->user_event_name ? ring->user_event_name(event.id) : std::string_view{};
+    }
+    case EventKind::process:
+      return to_string(static_cast<ProcessAction>(event.id));
+    case EventKind::alloc:
+    case EventKind::lost:
+    case EventKind::sched_switch:
+    case EventKind::wakeup:
+      return to_string(event.kind);
+  }
+  return {};
+}
+
+std::string_view name_of(const Event& event, const Registry& registry, std::string& scratch) {
+  const std::string_view known = known_name_of(event, registry);
+  if (!known.empty()) return known;
+  scratch = '#' + std::to_string(event.id);
+  return scratch;
+}
+
+}  // namespace rtev

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// Who is who in the stream: process images and ring files by the small numbers that events carry.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rtev/event.hpp"
+#include "rtev/names.hpp"
+#include "rtev/ring_reader.hpp"
+#include "timeline/records.hpp"
+
+namespace rtev {
+
+/// The versions of OCaml a family stands for: "5.0-5.2" or "5.3+".
+std::string_view to_string(Family family);
+
+enum class RingState : std::uint8_t { none, active, paused, stopped, truncated };
+std::string_view to_string(RingState state);
+
+/// How a process's decode family was decided.
+enum class FamilySource : std::uint8_t { assumed, symbols, ring, forced };
+std::string_view to_string(FamilySource source);
+
+/// One image of one process: a pid between two execs. Strings are whatever the process made them: escape them.
+struct ProcessFacts {
+  std::int32_t pid = 0;               ///< tgid in the tracer's pid namespace
+  std::int32_t ns_pid = 0;            ///< in its own, innermost namespace
+  std::uint64_t start_ticks = 0;      ///< field 22 of /proc/PID/stat: with pid, the identity of the process
+  std::uint32_t exec_generation = 0;  ///< counts the execs seen
+  std::string comm;
+  std::string exe;
+  std::string version;  ///< OCaml's, "5.3"; empty where the binary does not tell
+  Family family = Family::since_5_3;
+  FamilySource family_source = FamilySource::assumed;
+  RingState ring = RingState::none;
+  std::string ring_path;  ///< as the process's mappings name it
+  bool ended = false;
+  Accounting words;           ///< of all rings this image had, as of its last poll
+  std::uint32_t domains = 0;  ///< rings that held events
+};
+
+/// One ring file.
+struct RingFacts {
+  ProcessIndex process = 0;
+  std::uint32_t domains = 0;
+  /// Name of a user event; may be empty.
+  std::function<std::string_view(std::uint16_t)> user_event_name{};
+};
+
+/// Filled by discovery, asked by sinks and analyses. Used from one thread. Processes stay for the final summary; beyond
+/// `remembered` retired ones the oldest are folded into others().
+class Registry {
+ public:
+  static constexpr std::size_t remembered = 4096;
+
+  Registry() = default;
+  Registry(Registry&&) noexcept = default;
+  Registry& operator=(Registry&&) noexcept = default;
+
+  /// Indices are never re-used, and 0 is nobody's.
+  ProcessIndex add_process(ProcessFacts facts);
+  /// References stay valid until the process is retired. An index that is not known (any more) yields facts of an
+  /// ended nobody, so that a slip in bookkeeping shows up as a nameless line, not as a crash of a root process.
+  ProcessFacts& process(ProcessIndex index);
+  const ProcessFacts& process(ProcessIndex index) const;
+  /// For an ended image, once no event in flight refers to it: allows it to be folded into others(), not before its
+  /// last ring is removed.
+  void retire_process(ProcessIndex index);
+
+  /// A slot for a ring file, 1 to RTEV_SLOTS - 1; 0 when all are taken. Freed slots are given out as late as possible.
+  std::uint32_t add_ring(RingFacts facts);
+  /// Null for a free slot. Valid until the next add_ring() or remove_ring().
+  const RingFacts* ring(std::uint32_t slot) const;
+  void remove_ring(std::uint32_t slot);
+
+  /// The process behind an event from a ring; null for events of slot 0.
+  const ProcessFacts* process_of(const Event& event) const {
+    const std::uint32_t slot = Source::unpack(event.source).slot;
+    return slot < rings_.size() && rings_[slot] && rings_[slot]->owner ? &rings_[slot]->owner->facts : nullptr;
+  }
+
+  /// Everything seen, in the order it was first seen: running, ended and remembered. A range of const ProcessFacts&.
+  auto processes() const { return processes_ | std::views::values | std::views::transform(&Entry::facts); }
+  /// Ended processes that are not remembered one by one.
+  struct Others {
+    std::uint64_t count = 0;
+    Accounting words;
+  };
+  const Others& others() const { return others_; }
+
+ private:
+  struct Entry {
+    ProcessFacts facts;
+    std::uint32_t rings = 0;  ///< that refer to it
+    bool retired = false;
+  };
+  struct Ring {
+    RingFacts facts;
+    ProcessIndex index;
+    Entry* owner;  ///< nodes of a map do not move
+  };
+
+  void remember_retired(ProcessIndex index);
+
+  std::map<ProcessIndex, Entry> processes_;
+  std::deque<ProcessIndex> retired_;  ///< oldest first, without rings
+  ProcessIndex next_index_ = 1;
+  std::vector<std::optional<Ring>> rings_{1};
+  std::deque<std::uint32_t> free_slots_;  ///< freed longest ago first
+  Others others_;
+  ProcessFacts nobody_;
+};
+
+/// The name an event carries, resolved with its process's tables; empty where the id is unknown.
+std::string_view known_name_of(const Event& event, const Registry& registry);
+
+/// The same, but "#17" where the id is unknown. `scratch` holds the text where it had to be made.
+std::string_view name_of(const Event& event, const Registry& registry, std::string& scratch);
+
+}  // namespace rtev
