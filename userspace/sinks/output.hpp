@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// Where sinks write to: a file descriptor, memory, or nowhere.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/unique_fd.hpp"
+#include "sinks/sink.hpp"
+
+namespace rtev {
+
+/// Writes to a descriptor, blocking or not, until all is written or it fails. After a failure nothing is written any
+/// more. A reader that went away is the error EPIPE, provided that SIGPIPE is ignored. Not thread-safe.
+class FdOutput final : public Output {
+ public:
+  /// Borrows the descriptor, e.g. stdout. `name` is for messages.
+  FdOutput(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
+  /// Owns it.
+  FdOutput(UniqueFd fd, std::string name) : owned_(std::move(fd)), fd_(owned_.get()), name_(std::move(name)) {}
+
+  bool write(std::string_view bytes) override;
+  const std::optional<Error>& error() const override { return error_; }
+
+ private:
+  UniqueFd owned_;
+  int fd_;
+  std::string name_;
+  std::optional<Error> error_;
+};
+
+/// Keeps everything, for tests and for small texts.
+class StringOutput final : public Output {
+ public:
+  bool write(std::string_view bytes) override {
+    text_ += bytes;
+    return true;
+  }
+  const std::optional<Error>& error() const override { return error_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  std::optional<Error> error_;
+};
+
+/// Keeps nothing, for -q and for measurements.
+class NullOutput final : public Output {
+ public:
+  bool write(std::string_view) override { return true; }
+  const std::optional<Error>& error() const override { return error_; }
+
+ private:
+  std::optional<Error> error_;
+};
+
+}  // namespace rtev

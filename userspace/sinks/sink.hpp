@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// What every output format implements: it takes the ordered stream, batch by batch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rtev/error.hpp"
+#include "rtev/event.hpp"
+#include "timeline/registry.hpp"
+
+namespace rtev {
+
+/// Facts about this run, known before the first event.
+struct RunHeader {
+  std::string version{};  ///< of rtev-bpf
+  std::string host{};
+  std::string kernel{};
+  std::vector<std::string> command_line{};
+  std::uint64_t start_ns = 0;           ///< CLOCK_MONOTONIC when tracing began
+  std::uint64_t start_realtime_ns = 0;  ///< CLOCK_REALTIME of the same moment
+};
+
+/// Figures of this run, known after the last event. Per-process figures are in the Registry.
+struct RunSummary {
+  std::uint64_t start_ns = 0;  ///< as in RunHeader
+  std::uint64_t end_ns = 0;
+  std::array<std::uint64_t, event_kind_count> events{};  ///< by EventKind
+  std::uint64_t late = 0;
+  std::uint64_t forced = 0;  ///< times the bound on staging memory forced events out early
+  struct Drop {
+    std::string kind{};  ///< "switch", "wakeup", "exec", ...
+    std::uint64_t count = 0;
+  };
+  std::vector<Drop> drops{};       ///< of kernel buffers, every kind, zeros included
+  std::uint64_t rings_missed = 0;  ///< announced by processes and never readable
+  std::uint64_t own_cpu_ns = 0;
+  std::uint64_t own_max_rss_bytes = 0;
+};
+
+/// Where finished text or bytes go. write() may block: a slow reader slows the tracer down, never fills its memory.
+class Output {
+ public:
+  virtual ~Output() = default;
+  /// False once the other side is gone or the disk is full; error() then tells.
+  virtual bool write(std::string_view bytes) = 0;
+  virtual const std::optional<Error>& error() const = 0;
+};
+
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void header(const RunHeader& header) = 0;
+  /// Events in order of time (but for those flagged late). Payloads are valid during the call.
+  virtual void consume(const Batch& batch, const Registry& registry) = 0;
+  /// Hands everything to the Output; called at least once a second and when the stream pauses.
+  virtual void flush() = 0;
+  virtual void summary(const RunSummary& summary, const Registry& registry) = 0;
+};
+
+}  // namespace rtev

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// Text under construction. Formatting is the hot path of the text sinks: appending is inline and does not allocate
+// once the buffer has grown to its working size.
+#pragma once
+
+#include <charconv>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+namespace rtev {
+
+class TextBuffer {
+ public:
+  /// Appends each part: a character, an integer in decimal, or text as it stands.
+  template <typename... Parts>
+  void add(const Parts&... parts) {
+    (add_one(parts), ...);
+  }
+
+  void add_repeated(char c, std::size_t count) { std::memset(extend(count), c, count); }
+  /// Right-aligned in `width` columns; longer numbers take what they need.
+  void add_right(std::int64_t number, std::size_t width);
+  /// Two lower-case hex digits a byte.
+  void add_hex(std::string_view bytes);
+  /// With a comma between thousands.
+  void add_grouped(std::uint64_t number);
+
+  std::string_view text() const { return {bytes_.data(), size_}; }
+  std::size_t size() const { return size_; }
+  void clear() { size_ = 0; }
+
+ private:
+  void add_one(char c) { *extend(1) = c; }
+  void add_one(std::string_view text) {
+    if (!text.empty()) std::memcpy(extend(text.size()), text.data(), text.size());
+  }
+  template <std::integral Number>
+    requires(!std::same_as<Number, char> && !std::same_as<Number, bool>)
+  void add_one(Number number) {
+    constexpr std::size_t longest = 20;  // digits of UINT64_MAX, or sign and digits of INT64_MIN
+    char* const begin = extend(longest);
+    size_ -= static_cast<std::size_t>(begin + longest - std::to_chars(begin, begin + longest, number).ptr);
+  }
+
+  /// Room for `count` more bytes, which become part of the text.
+  char* extend(std::size_t count) {
+    if (bytes_.size() - size_ < count) grow(count);
+    size_ += count;
+    return bytes_.data() + (size_ - count);
+  }
+  void grow(std::size_t count);
+
+  std::vector<char> bytes_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace rtev
