@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// Entries of functions of OCaml's runtime.
+#include "maps.bpf.h"
+
+/* Attached by perf_event, or loaded as a uprobe_multi program where the kernel has that. The cookie says where:
+ * binary id << 8 | enum rtev_probe. */
+SEC("?uprobe")
+int runtime_function(void* context) {
+  __u64 cookie = bpf_get_attach_cookie(context);
+  __u32 binary = (__u32)(cookie >> 8);
+  __u32 tgid = bpf_get_current_pid_tgid() >> 32;
+  if (follow_only && !is_followed(tgid)) return 0;
+  /* One file can be probed twice, through two overlay mounts that show it under different identities. A process that
+   * is not tracked yet may be newborn: its hits count. */
+  struct rtev_tracked* process = bpf_map_lookup_elem(&tracked, &tgid);
+  if (process && process->binary && process->binary != binary) return 0;
+
+  struct rtev_lifecycle* record = begin_lifecycle(bpf_get_current_task_btf(), RTEV_PROBE, RTEV_STAT_PROBE_DROPPED);
+  if (!record) return 0;
+  record->peer = (__u32)(cookie & 0xff);
+  record->detail = binary;
+  submit_lifecycle(record);
+  return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

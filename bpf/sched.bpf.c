@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+// Threads enter and leave cpus and are woken: which processes are active, and what their threads' turns were.
+#include "maps.bpf.h"
+#include "threads.bpf.h"
+
+#define TASK_DEAD 0x80
+#define SCHED_RECORD_BYTES (8 + sizeof(struct rtev_sched)) /* in a buffer, with the kernel's header */
+
+/* A buffer for each cpu, or for several where there are more cpus than buffers. Made by user space. */
+struct sched_buffer {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 65536);
+};
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __array(values, struct sched_buffer);
+} sched_buffers SEC(".maps");
+
+const volatile __u32 sched_mode = RTEV_SCHED_OFF; /* enum rtev_sched_mode */
+const volatile __u32 sched_buffer_count = 1;
+const volatile __u32 sched_wakeup_shift = 14; /* the reader is woken each time 1 << this bytes more wait */
+
+/* Which ring files' processes run. Shared with user space, which clears `ran` and sets `reader_asleep`. */
+struct rtev_cpu_activity on_cpu[RTEV_CPUS];
+__u8 ran[RTEV_SLOTS]; /* by slot */
+__u32 reader_asleep __attribute__((aligned(64)));
+
+static __always_inline struct rtev_tracked* tracked_process(__u32 tgid) {
+  return tgid ? bpf_map_lookup_elem(&tracked, &tgid) : NULL;
+}
+
+static __always_inline void mark_ran(__u32 slot) {
+  /* Tested first: a line that is only read stays in every cpu's cache. */
+  if (slot && slot < RTEV_SLOTS && !ran[slot]) ran[slot] = 1;
+}
+
+static __always_inline void wake_reader(struct task_struct* task) {
+  struct rtev_lifecycle* record = bpf_ringbuf_reserve(&lifecycle, sizeof(*record), 0);
+  if (!record) return; /* a full buffer has woken the reader already */
+  __builtin_memset(record, 0, sizeof(*record));
+  record->time_ns = bpf_ktime_get_ns();
+  record->type = RTEV_WAKE;
+  record->tgid = task->tgid;
+  record->tid = task->pid;
+  submit_lifecycle(record);
+}
+
+static __always_inline void note_activity(const struct rtev_tracked* leaves, const struct rtev_tracked* enters,
+                                          struct task_struct* next) {
+  __u32 slot = enters ? enters->slot : 0;
+  __u32 cpu = bpf_get_smp_processor_id();
+  if (leaves) mark_ran(leaves->slot);
+  mark_ran(slot);
+  if (cpu < RTEV_CPUS && on_cpu[cpu].slot != slot) {
+    /* The exchange is a barrier: either the reader, about to sleep, sees the activity, or this sees it asleep. */
+    __sync_lock_test_and_set(&on_cpu[cpu].slot, slot);
+  }
+  if (slot && reader_asleep && __sync_lock_test_and_set(&reader_asleep, 0)) wake_reader(next);
+}
+
+static __always_inline void* sched_buffer(void) {
+  __u32 index = bpf_get_smp_processor_id() % sched_buffer_count;
+  return bpf_map_lookup_elem(&sched_buffers, &index);
+}
+
+static __always_inline struct rtev_sched* begin_sched(void* buffer, __u32 type, __u32 stat) {
+  struct rtev_sched* record = bpf_ringbuf_reserve(buffer, sizeof(*record), 0);
+  if (!record) {
+    count_drop(stat);
+    return NULL;
+  }
+  record->time_ns = bpf_ktime_get_ns();
+  record->type = type;
+  return record;
+}
+
+/* Waking the reader costs more than the record itself, so it is done a few times in the life of a full buffer. */
+static __always_inline void submit_sched(void* buffer, struct rtev_sched* record) {
+  __u64 waiting = bpf_ringbuf_query(buffer, BPF_RB_AVAIL_DATA);
+  bool crossed = waiting >> sched_wakeup_shift != (waiting - SCHED_RECORD_BYTES) >> sched_wakeup_shift;
+  bpf_ringbuf_submit(record, crossed ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline void describe(struct rtev_thread* thread, struct task_struct* task, bool is_tracked,
+                                     const struct thread_state* state) {
+  thread->tgid = task->tgid;
+  thread->tid = task->pid;
+  thread->prio = (__s16)task->prio;
+  thread->domain = state->domain;
+  thread->role = state->role;
+  thread->flags = is_tracked ? state->flags | RTEV_TRACKED_THREAD : 0;
+  bpf_core_read(thread->comm, sizeof(thread->comm), &task->comm);
+}
+
+/* As it last left a cpu. */
+static __always_inline struct thread_state last_state(struct task_struct* task, bool is_tracked) {
+  if (!is_tracked) return (struct thread_state){.domain = -1};
+  __u32 tid = task->pid;
+  struct thread_state* known = bpf_map_lookup_elem(&threads, &tid);
+  return known ? *known : new_thread_state(task);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(thread_switch, bool preempted, struct task_struct* prev, struct task_struct* next, unsigned int state) {
+  struct rtev_tracked* leaves = tracked_process(prev->tgid);
+  struct rtev_tracked* enters = next->tgid == prev->tgid ? leaves : tracked_process(next->tgid);
+  note_activity(leaves, enters, next);
+  if (sched_mode == RTEV_SCHED_OFF) return 0;
+
+  struct thread_state prev_state = {.domain = -1};
+  if (leaves) {
+    prev_state = new_thread_state(prev);
+    prev_state = *thread_leaves(leaves, prev, state && !preempted, &prev_state);
+  }
+  if (state & TASK_DEAD) {
+    /* Whoever it belonged to: a thread with the same number must not inherit. */
+    __u32 tid = prev->pid;
+    bpf_map_delete_elem(&threads, &tid);
+  }
+  if (sched_mode == RTEV_SCHED_OCAML && !leaves && !enters) return 0;
+
+  void* buffer = sched_buffer();
+  if (!buffer) return 0;
+  struct rtev_sched* record = begin_sched(buffer, RTEV_SWITCH, RTEV_STAT_SWITCH_DROPPED);
+  if (!record) return 0;
+  struct thread_state next_state = last_state(next, enters);
+  record->cpu = bpf_get_smp_processor_id();
+  record->state = state;
+  record->preempted = preempted;
+  describe(&record->prev, prev, leaves, &prev_state);
+  describe(&record->next, next, enters, &next_state);
+  submit_sched(buffer, record);
+  return 0;
+}
+
+static __always_inline __u32 last_cpu(struct task_struct* task) {
+  return task->thread_info.cpu;
+}
+
+static __always_inline int woken(struct task_struct* task) {
+  struct rtev_tracked* process = tracked_process(task->tgid);
+  if (sched_mode != RTEV_SCHED_ALL && !process) return 0;
+  void* buffer = sched_buffer();
+  if (!buffer) return 0;
+  struct rtev_sched* record = begin_sched(buffer, RTEV_WAKEUP, RTEV_STAT_WAKEUP_DROPPED);
+  if (!record) return 0;
+  /* In an interrupt this is whoever was interrupted. */
+  struct task_struct* waker = bpf_get_current_task_btf();
+  struct rtev_tracked* waker_process = waker->tgid == task->tgid ? process : tracked_process(waker->tgid);
+  struct thread_state waker_state = last_state(waker, waker_process);
+  struct thread_state task_state = last_state(task, process);
+  record->cpu = last_cpu(task);
+  record->state = 0;
+  record->preempted = 0;
+  describe(&record->prev, waker, waker_process, &waker_state);
+  describe(&record->next, task, process, &task_state);
+  submit_sched(buffer, record);
+  return 0;
+}
+
+/* Not sched_wakeup: that comes when the thread is queued, often on another cpu, so the waker is not known any more. */
+SEC("?tp_btf/sched_waking")
+int BPF_PROG(thread_waking, struct task_struct* task) {
+  return woken(task);
+}
+
+SEC("?tp_btf/sched_wakeup_new")
+int BPF_PROG(thread_wakeup_new, struct task_struct* task) {
+  return woken(task);
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

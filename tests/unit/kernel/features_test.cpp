@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+#include "kernel/features.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+namespace rtev::kernel {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+constexpr BpfAbilities all_abilities{.error = 0, .uprobe_multi = true};
+
+/// A made-up /proc and /sys of a host where all is well; tests then take something away.
+class Features : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "rtev-features-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+    write("proc/sys/kernel/osrelease", "6.1.0-18-amd64\n");
+    write("proc/self/status", "Name:\ttest\nCapEff:\t000001ffffffffff\nSeccomp:\t0\n");
+    write("proc/self/limits", limits("1048576"));
+    write("proc/self/map_files/400000-401000", "");
+    fs::create_directories(root_ / "proc/self/ns");
+    fs::create_symlink("pid:[4026531836]", root_ / "proc/self/ns/pid");
+    write("sys/kernel/btf/vmlinux", "BTF");
+    write("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
+    write("sys/bus/event_source/devices/uprobe/type", "9\n");
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void write(const fs::path& path, const std::string& text) {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream{root_ / path} << text;
+  }
+  void remove(const fs::path& path) { fs::remove_all(root_ / path); }
+  void set_capabilities(const std::string& hex) { write("proc/self/status", "CapEff:\t" + hex + "\n"); }
+  static std::string limits(const std::string& hard) {
+    return "Limit                     Soft Limit           Hard Limit           Units     \n"
+           "Max processes             31000                31000                processes \n"
+           "Max open files            1024                 " +
+           hard + "              files     \n";
+  }
+
+  HostFeatures inspect(const BpfAbilities& abilities = all_abilities) const {
+    return inspect_host({.proc = root_ / "proc", .sys = root_ / "sys"}, abilities);
+  }
+  Feature feature(const std::string& name, const BpfAbilities& abilities = all_abilities) const {
+    for (const auto& candidate : inspect(abilities).features)
+      if (candidate.name == name) return candidate;
+    ADD_FAILURE() << "no feature " << name;
+    return {};
+  }
+  std::string blocking(const BpfAbilities& abilities = all_abilities) const {
+    const HostFeatures host = inspect(abilities);
+    return host.blocking() != nullptr ? host.blocking()->name : "";
+  }
+
+ private:
+  fs::path root_;
+};
+
+TEST_F(Features, HealthyHostHasEverything) {
+  const HostFeatures host = inspect();
+  EXPECT_EQ(host.blocking(), nullptr);
+  EXPECT_TRUE(host.uprobe_multi);
+  for (const auto& f : host.features) {
+    EXPECT_EQ(f.status, FeatureStatus::ok) << f.name << ": " << f.found;
+    EXPECT_TRUE(f.hint.empty()) << f.name;
+    EXPECT_FALSE(f.found.empty()) << f.name;
+  }
+}
+
+TEST_F(Features, OldKernelBlocks) {
+  write("proc/sys/kernel/osrelease", "5.10.0-8-amd64\n");
+  EXPECT_EQ(blocking(), "kernel");
+  EXPECT_THAT(feature("kernel").found, HasSubstr("5.10.0-8-amd64, older than 6.1"));
+  EXPECT_THAT(feature("kernel").hint, HasSubstr("6.1"));
+}
+
+TEST_F(Features, UnreadableReleaseBlocks) {
+  remove("proc/sys/kernel/osrelease");
+  EXPECT_EQ(blocking(), "kernel");
+}
+
+TEST_F(Features, MissingBtfBlocks) {
+  remove("sys/kernel/btf");
+  EXPECT_EQ(blocking(), "BTF");
+  EXPECT_THAT(feature("BTF").hint, HasSubstr("CONFIG_DEBUG_INFO_BTF"));
+}
+
+TEST_F(Features, LockdownModes) {
+  EXPECT_EQ(feature("lockdown").found, "integrity");
+  write("sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
+  EXPECT_EQ(blocking(), "lockdown");
+  remove("sys/kernel/security");
+  EXPECT_EQ(feature("lockdown").status, FeatureStatus::ok);
+  write("sys/kernel/security/lockdown", "]nonsense[");
+  EXPECT_EQ(feature("lockdown").status, FeatureStatus::ok);
+}
+
+TEST_F(Features, NoCapabilitiesBlock) {
+  set_capabilities("0000000000000000");
+  EXPECT_EQ(blocking(), "CAP_BPF");
+  EXPECT_EQ(feature("CAP_PERFMON").status, FeatureStatus::missing);
+  EXPECT_EQ(feature("CAP_SYS_PTRACE").status, FeatureStatus::degraded);
+  EXPECT_THAT(feature("CAP_BPF").hint, HasSubstr("root"));
+}
+
+TEST_F(Features, SysAdminStandsInForTheNewCapabilitiesOnly) {
+  set_capabilities("0000000000200000");  // CAP_SYS_ADMIN
+  EXPECT_EQ(blocking(), "");
+  EXPECT_EQ(feature("CAP_BPF").found, "by CAP_SYS_ADMIN");
+  EXPECT_EQ(feature("CAP_CHECKPOINT_RESTORE").status, FeatureStatus::ok);
+  EXPECT_EQ(feature("CAP_SYS_PTRACE").status, FeatureStatus::degraded);
+}
+
+TEST_F(Features, TheLeastCapabilitiesSuffice) {
+  // BPF, PERFMON, CHECKPOINT_RESTORE, SYS_PTRACE, DAC_READ_SEARCH
+  set_capabilities("000001c000080004");
+  for (const auto& f : inspect().features) EXPECT_EQ(f.status, FeatureStatus::ok) << f.name;
+}
+
+TEST_F(Features, RefusedBpfBlocks) {
+  EXPECT_EQ(blocking({.error = EPERM}), "BPF");
+  EXPECT_THAT(feature("BPF", {.error = EPERM}).found, HasSubstr("not permitted"));
+}
+
+TEST_F(Features, WithoutUprobeMultiTracingIsDegradedAndSaysHow) {
+  const BpfAbilities no_multi{.error = 0, .uprobe_multi = false};
+  EXPECT_EQ(blocking(no_multi), "");
+  EXPECT_EQ(feature("uprobes", no_multi).status, FeatureStatus::degraded);
+  EXPECT_THAT(feature("uprobes", no_multi).found, HasSubstr("leaving takes"));
+  set_capabilities("000001c000080004");
+  EXPECT_THAT(feature("uprobes", no_multi).found, HasSubstr("CAP_SYS_ADMIN"));
+  remove("sys/bus");
+  EXPECT_THAT(feature("uprobes", no_multi).found, HasSubstr("none"));
+}
+
+TEST_F(Features, MapFilesThatCannotBeFollowedBlock) {
+  remove("proc/self/map_files");
+  EXPECT_EQ(blocking(), "map_files");
+}
+
+TEST_F(Features, ForeignPidNamespaceBlocks) {
+  remove("proc/self/ns/pid");
+  EXPECT_EQ(blocking(), "pid namespace");
+  EXPECT_THAT(feature("pid namespace").hint, HasSubstr("host"));
+}
+
+TEST_F(Features, FewDescriptorsDegrade) {
+  write("proc/self/limits", limits("1024   "));
+  EXPECT_EQ(feature("open files").status, FeatureStatus::degraded);
+  EXPECT_THAT(feature("open files").found, HasSubstr("up to 1024"));
+  write("proc/self/limits", limits("unlimited"));
+  EXPECT_EQ(feature("open files").status, FeatureStatus::ok);
+  write("proc/self/limits", "");
+  EXPECT_EQ(feature("open files").status, FeatureStatus::ok);
+}
+
+TEST(KernelVersionText, Parses) {
+  EXPECT_EQ(parse_kernel_version("6.1.0-18-amd64"), (KernelVersion{6, 1}));
+  EXPECT_EQ(parse_kernel_version("6.18"), (KernelVersion{6, 18}));
+  EXPECT_EQ(parse_kernel_version("10.0-rc1"), (KernelVersion{10, 0}));
+  for (const char* text : {"", "6", ".1", "6.", "6.x", "linux", "99999999999.1"})
+    EXPECT_EQ(parse_kernel_version(text), std::nullopt) << text;
+}
+
+TEST(KernelVersionText, Orders) {
+  EXPECT_LT((KernelVersion{5, 19}), oldest_kernel);
+  EXPECT_LT((KernelVersion{6, 0}), oldest_kernel);
+  EXPECT_GE((KernelVersion{6, 10}), oldest_kernel);
+}
+
+}  // namespace
+}  // namespace rtev::kernel

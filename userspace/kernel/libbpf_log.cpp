@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+#include "kernel/libbpf_log.hpp"
+
+#include <bpf/libbpf.h>
+
+#include <array>
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <deque>
+#include <mutex>
+#include <string_view>
+
+namespace rtev::kernel {
+namespace {
+
+constexpr std::size_t kept_warnings = 4;
+
+struct Log {
+  std::atomic<bool> verbose = false;
+  std::mutex mutex;
+  std::deque<std::string> warnings;
+};
+
+Log& log() {
+  static Log instance;
+  return instance;
+}
+
+void keep_warning(const char* format, va_list arguments) {
+  std::array<char, 512> text;
+  if (std::vsnprintf(text.data(), text.size(), format, arguments) < 0) return;
+  std::string_view line{text.data()};
+  if (line.starts_with("libbpf: ")) line.remove_prefix(8);
+  // The verifier's log is one message of many lines: for developers, with the verbose switch.
+  line = line.substr(0, line.find('\n'));
+  if (line.contains("BEGIN PROG LOAD LOG")) return;
+  if (line.empty()) return;
+  const std::scoped_lock lock{log().mutex};
+  if (log().warnings.size() == kept_warnings) log().warnings.pop_front();
+  log().warnings.emplace_back(line);
+}
+
+int print(libbpf_print_level level, const char* format, va_list arguments) {
+  if (log().verbose) {
+    va_list copy;
+    va_copy(copy, arguments);
+    std::vfprintf(stderr, format, copy);
+    va_end(copy);
+  }
+  if (level == LIBBPF_WARN) keep_warning(format, arguments);
+  return 0;
+}
+
+}  // namespace
+
+void capture_libbpf_log() {
+  libbpf_set_print(print);
+}
+
+void set_libbpf_verbose(bool verbose) {
+  capture_libbpf_log();
+  log().verbose = verbose;
+}
+
+std::string take_libbpf_warnings() {
+  std::deque<std::string> warnings;
+  {
+    const std::scoped_lock lock{log().mutex};
+    warnings.swap(log().warnings);
+  }
+  std::string joined;
+  for (const auto& warning : warnings) {
+    if (!joined.empty()) joined += "; ";
+    joined += warning;
+  }
+  return joined;
+}
+
+}  // namespace rtev::kernel

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+#include "kernel/programs.hpp"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "kernel/bpf_ring.hpp"
+#include "kernel/features.hpp"
+#include "kernel/libbpf_log.hpp"
+#include "kernel/sched_buffers.hpp"
+#include "kernel/uprobe_link.hpp"
+#include "rtev.skel.h"
+
+namespace rtev::kernel {
+namespace {
+
+static_assert(sizeof(rtev_lifecycle) == 64 && sizeof(rtev_sched) == 88 && sizeof(rtev_tracked) == 64,
+              "the records are the same on both sides");
+
+/// Records of one call of drain_lifecycle(): twice what the buffer holds, so that a storm of execs cannot keep the
+/// reader for ever.
+constexpr std::size_t lifecycle_batch = 8192;
+
+struct SkeletonDestroy {
+  void operator()(rtev_bpf* skeleton) const { rtev_bpf__destroy(skeleton); }
+};
+using Skeleton = std::unique_ptr<rtev_bpf, SkeletonDestroy>;
+
+/// Each traced process and each probed binary takes descriptors.
+void raise_file_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// errno in the words of libbpf, which knows more.
+Error libbpf_error(int code, std::string what, std::string subject = {}) {
+  Error error = errno_error(code, std::move(what), std::move(subject)).error();
+  if (const std::string warnings = take_libbpf_warnings(); !warnings.empty())
+    error.why += fmt::format(" ({})", warnings);
+  error.hint = code == EPERM || code == EACCES ? "run as root (sudo); rtev-bpf doctor tells more"
+                                               : "rtev-bpf doctor tells what this host allows";
+  return error;
+}
+
+Result<UniqueFd> make_wait_fd(const SchedBuffers& buffers) {
+  UniqueFd wait{::epoll_create1(EPOLL_CLOEXEC)};
+  if (!wait) return errno_error(errno, "cannot make an epoll instance");
+  // Edges only: a buffer that holds a few records is not worth waking for; the BPF side says when it is.
+  epoll_event event{.events = EPOLLIN | EPOLLET, .data = {}};
+  for (std::uint16_t i = 0; i < buffers.count(); ++i) {
+    if (::epoll_ctl(wait.get(), EPOLL_CTL_ADD, buffers.fd(i), &event) != 0)
+      return errno_error(errno, "cannot wait for BPF buffers");
+  }
+  return wait;
+}
+
+}  // namespace
+
+struct Programs::State {
+  Skeleton skeleton;
+  BpfRing lifecycle;
+  SchedBuffers sched;
+  UniqueFd wait;
+  std::uint32_t cpus;  ///< possible ones
+  bool uprobe_multi;
+  std::vector<std::uint32_t> on_cpu{};  ///< slots, sorted; as of look_at_cpus()
+  std::uint64_t untracked = 0;          ///< by track()
+};
+
+Programs::Programs(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Programs::Programs(Programs&&) noexcept = default;
+Programs& Programs::operator=(Programs&&) noexcept = default;
+Programs::~Programs() = default;
+
+Result<Programs> Programs::load(const ProgramOptions& options) {
+  capture_libbpf_log();
+  raise_file_limit();
+  const HostFeatures host = inspect_host();
+  if (const Feature* feature = host.blocking())
+    return std::unexpected(
+        Error{.what = "cannot trace this host", .why = feature->name + ": " + feature->found, .hint = feature->hint});
+  take_libbpf_warnings();  // of the inspection, which tries what may fail
+
+  const int cpus = libbpf_num_possible_cpus();
+  if (cpus < 0) return errno_error(-cpus, "cannot count the cpus");
+  const auto plan = plan_sched_buffers(options.sched_buffer_bytes, static_cast<std::uint32_t>(cpus));
+  const bool sched = options.sched != RTEV_SCHED_OFF;
+  const bool uprobe_multi = options.uprobe_multi && host.uprobe_multi;
+
+  Skeleton skeleton{rtev_bpf__open()};
+  if (!skeleton) return std::unexpected(libbpf_error(errno, "cannot open the BPF programs"));
+  skeleton->rodata->follow_only = options.follow;
+  skeleton->rodata->sched_mode = options.sched;
+  skeleton->rodata->sched_buffer_count = plan.count;
+  skeleton->rodata->sched_wakeup_shift = plan.wakeup_shift;
+  bpf_map__set_max_entries(skeleton->maps.sched_buffers, plan.count);
+  bpf_program__set_autoload(skeleton->progs.thread_waking, sched);
+  bpf_program__set_autoload(skeleton->progs.thread_wakeup_new, sched);
+  bpf_program__set_autoload(skeleton->progs.runtime_function, true);
+  if (uprobe_multi)
+    bpf_program__set_expected_attach_type(skeleton->progs.runtime_function,
+                                          static_cast<bpf_attach_type>(attach_type_uprobe_multi));
+  if (const int error = rtev_bpf__load(skeleton.get()); error != 0)
+    return std::unexpected(libbpf_error(-error, "cannot load the BPF programs"));
+
+  SchedBuffers buffers;
+  if (sched) {
+    auto created = SchedBuffers::create(plan, bpf_map__fd(skeleton->maps.sched_buffers));
+    if (!created) return std::unexpected(std::move(created.error()));
+    buffers = std::move(*created);
+  }
+  auto lifecycle = BpfRing::open(bpf_map__fd(skeleton->maps.lifecycle));
+  if (!lifecycle) return std::unexpected(std::move(lifecycle.error()));
+  auto wait = make_wait_fd(buffers);
+  if (!wait) return std::unexpected(std::move(wait.error()));
+  return Programs{std::make_unique<State>(State{.skeleton = std::move(skeleton),
+                                                .lifecycle = std::move(*lifecycle),
+                                                .sched = std::move(buffers),
+                                                .wait = std::move(*wait),
+                                                .cpus = static_cast<std::uint32_t>(cpus),
+                                                .uprobe_multi = uprobe_multi})};
+}
+
+Result<void> Programs::attach() {
+  auto& programs = state_->skeleton->progs;
+  auto& links = state_->skeleton->links;
+  // The busiest last: attaching disturbs all cpus for a moment, which is not to be traced.
+  const std::pair<const bpf_program*, bpf_link**> attachments[] = {
+      {programs.process_exec, &links.process_exec},           {programs.process_fork, &links.process_fork},
+      {programs.process_exit, &links.process_exit},           {programs.ring_birth, &links.ring_birth},
+      {programs.thread_wakeup_new, &links.thread_wakeup_new}, {programs.thread_waking, &links.thread_waking},
+      {programs.thread_switch, &links.thread_switch},
+  };
+  for (const auto& [program, link] : attachments) {
+    if (!bpf_program__autoload(program)) continue;
+    *link = bpf_program__attach(program);
+    if (*link == nullptr)
+      return std::unexpected(libbpf_error(errno, "cannot attach to tracepoint", bpf_program__section_name(program)));
+  }
+  return {};
+}
+
+int Programs::lifecycle_fd() const {
+  return bpf_map__fd(state_->skeleton->maps.lifecycle);
+}
+
+int Programs::sched_fd() const {
+  return state_->wait.get();
+}
+
+void Programs::drain_lifecycle_records(void (*call)(void*, const rtev_lifecycle&), void* consumer) {
+  state_->lifecycle.drain<rtev_lifecycle>(lifecycle_batch,
+                                          [&](const rtev_lifecycle& record) { call(consumer, record); });
+}
+
+bool Programs::drain_sched_records(void (*call)(void*, std::uint16_t, const rtev_sched&), void* consumer,
+                                   std::size_t most) {
+  // Takes note of the edges, in case the caller polled sched_fd() by other means than epoll_wait(). Before reading:
+  // what comes later makes a new edge.
+  epoll_event seen[max_sched_buffers];
+  if (state_->sched.count() > 0) ::epoll_wait(state_->wait.get(), seen, static_cast<int>(std::size(seen)), 0);
+
+  bool complete = true;
+  for (std::uint16_t buffer = 0; buffer < state_->sched.count(); ++buffer)
+    complete &= state_->sched.drain(buffer, most, [&](const rtev_sched& record) { call(consumer, buffer, record); });
+  return complete;
+}
+
+std::uint16_t Programs::sched_buffers() const {
+  return state_->sched.count();
+}
+
+Result<void> Programs::track(pid_t tgid, const rtev_tracked& tracked) {
+  if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.tracked), &tgid, &tracked, BPF_ANY) == 0) return {};
+  const int error = errno;
+  ++state_->untracked;
+  return errno_error(error, "cannot track process", std::to_string(tgid));
+}
+
+void Programs::untrack(pid_t tgid) {
+  bpf_map_delete_elem(bpf_map__fd(state_->skeleton->maps.tracked), &tgid);
+}
+
+Result<void> Programs::follow(pid_t tgid) {
+  const std::uint8_t one = 1;
+  if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.followed), &tgid, &one, BPF_ANY) != 0)
+    return errno_error(errno, "cannot follow process", std::to_string(tgid));
+  return {};
+}
+
+void Programs::look_at_cpus() {
+  const std::span cpus{state_->skeleton->bss->on_cpu, std::min<std::size_t>(state_->cpus, RTEV_CPUS)};
+  auto& on_cpu = state_->on_cpu;
+  on_cpu.clear();
+  for (rtev_cpu_activity& cpu : cpus) {
+    if (const std::uint32_t slot = std::atomic_ref{cpu.slot}.load(); slot != 0) on_cpu.push_back(slot);
+  }
+  std::ranges::sort(on_cpu);
+}
+
+bool Programs::ran(std::uint32_t slot) {
+  if (slot == 0 || slot >= RTEV_SLOTS) return true;  // nobody watches over it: better read in vain
+  const std::atomic_ref ran{state_->skeleton->bss->ran[slot]};
+  if (ran.load() != 0) {
+    ran.store(0);
+    return true;
+  }
+  return std::ranges::binary_search(state_->on_cpu, slot);
+}
+
+void Programs::arm_wakeup() {
+  std::atomic_ref{state_->skeleton->bss->reader_asleep}.store(1);
+}
+
+Drops Programs::drops() const {
+  Drops drops{};
+  std::vector<std::uint64_t> per_cpu(state_->cpus);
+  for (std::uint32_t stat = 0; stat < drops.size(); ++stat) {
+    if (bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.stats), &stat, per_cpu.data()) != 0) continue;
+    for (const auto count : per_cpu) drops[stat] += count;
+  }
+  drops[RTEV_STAT_UNTRACKED] += state_->untracked;
+  return drops;
+}
+
+bool Programs::uses_uprobe_multi() const {
+  return state_->uprobe_multi;
+}
+
+struct BinaryProbes::State {
+  AttachedUprobes attached;
+};
+
+BinaryProbes::BinaryProbes() : state_(std::make_unique<State>()) {}
+BinaryProbes::BinaryProbes(BinaryProbes&&) noexcept = default;
+BinaryProbes& BinaryProbes::operator=(BinaryProbes&&) noexcept = default;
+BinaryProbes::~BinaryProbes() = default;
+
+std::size_t BinaryProbes::skipped() const {
+  return state_->attached.skipped;
+}
+
+Result<BinaryProbes> Programs::attach_probes(int binary_fd, std::uint32_t binary_id, std::span<const ProbeSite> sites) {
+  std::vector<UprobeTarget> targets;
+  for (const auto& site : sites)
+    targets.push_back({.file_offset = site.file_offset,
+                       .cookie = std::uint64_t{binary_id} << 8 | static_cast<std::uint64_t>(site.function)});
+  BinaryProbes probes;
+  if (targets.empty()) return probes;
+
+  // By descriptor: the very file that was looked into, whatever its name means in this namespace or today.
+  const std::string path = fmt::format("/proc/self/fd/{}", binary_fd);
+  const bpf_program* program = state_->skeleton->progs.runtime_function;
+  auto attached = state_->uprobe_multi ? attach_uprobe_multi(bpf_program__fd(program), path, targets)
+                                       : attach_uprobes(program, path, targets);
+  if (!attached) return std::unexpected(std::move(attached.error()));
+  probes.state_->attached = std::move(*attached);
+  return probes;
+}
+
+void detach_in_parallel(std::vector<BinaryProbes> probes) {
+  std::vector<UprobeLink> links;
+  for (auto& binary : probes) {
+    // A moved-from one has nothing.
+    if (binary.state_) std::ranges::move(binary.state_->attached.links, std::back_inserter(links));
+    binary.state_.reset();
+  }
+  destroy_in_parallel(std::move(links));
+}
+
+}  // namespace rtev::kernel

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+// The BPF programs: load, attach, ask, detach. The only room that knows libbpf.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "bpf/records.h"
+#include "rtev/error.hpp"
+
+namespace rtev::kernel {
+
+struct ProgramOptions {
+  rtev_sched_mode sched = RTEV_SCHED_OCAML;
+  std::size_t sched_buffer_bytes = 16 << 20;  ///< of all scheduler buffers together
+  bool follow = false;                        ///< report only processes given to follow() and their descendants
+  bool uprobe_multi = true;                   ///< where the kernel has it; false: as if it had not
+};
+
+/// Where to probe, in one binary.
+struct ProbeSite {
+  rtev_probe function;
+  std::uint64_t file_offset;
+};
+
+/// The uprobes in one binary. Destroying it detaches, which takes up to a second on some kernels: see
+/// detach_in_parallel().
+class BinaryProbes {
+ public:
+  BinaryProbes(BinaryProbes&&) noexcept;
+  BinaryProbes& operator=(BinaryProbes&&) noexcept;
+  ~BinaryProbes();
+
+  /// Sites that begin with an instruction that cannot be probed.
+  std::size_t skipped() const;
+
+ private:
+  friend class Programs;
+  friend void detach_in_parallel(std::vector<BinaryProbes> probes);
+  BinaryProbes();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Detaches with one thread per link, since the kernel waits for a grace period for each and the waits overlap.
+void detach_in_parallel(std::vector<BinaryProbes> probes);
+
+/// What was lost, all cpus together, by enum rtev_stat: records that found no room, processes that could not be
+/// tracked.
+using Drops = std::array<std::uint64_t, RTEV_STAT_COUNT>;
+
+/// The loaded BPF programs. Belongs to one thread, but for attach_probes(), which any thread may call, and
+/// drain_lifecycle(), which may have a thread of its own.
+class Programs {
+ public:
+  /// Opens and loads; errors name what the host lacks (kernel 6.1, BTF, capabilities) with a hint.
+  static Result<Programs> load(const ProgramOptions& options);
+  Programs(Programs&&) noexcept;
+  Programs& operator=(Programs&&) noexcept;
+  ~Programs();
+
+  /// Attaches the tracepoint programs: from here on records arrive.
+  Result<void> attach();
+
+  /// Readable while lifecycle records wait.
+  int lifecycle_fd() const;
+  /// Becomes readable when a scheduler buffer is filling up, not for each record.
+  int sched_fd() const;
+
+  /// Calls consumer(const rtev_lifecycle&) for every record that waits, in order.
+  template <typename Consumer>
+  void drain_lifecycle(Consumer&& consumer) {
+    drain_lifecycle_records(
+        [](void* c, const rtev_lifecycle& r) { (*static_cast<std::remove_reference_t<Consumer>*>(c))(r); }, &consumer);
+  }
+  /// Calls consumer(std::uint16_t buffer, const rtev_sched&) for what waits, buffer after buffer, at most
+  /// `most` records of each. Within a buffer records are nearly in order of time. False if records were left.
+  template <typename Consumer>
+  bool drain_sched(Consumer&& consumer, std::size_t most = 1 << 16) {
+    return drain_sched_records(
+        [](void* c, std::uint16_t buffer, const rtev_sched& r) {
+          (*static_cast<std::remove_reference_t<Consumer>*>(c))(buffer, r);
+        },
+        &consumer, most);
+  }
+  std::uint16_t sched_buffers() const;
+
+  /// Tells the kernel side which processes are OCaml's, with what it needs to find their domains.
+  Result<void> track(pid_t tgid, const rtev_tracked& tracked);
+  void untrack(pid_t tgid);
+  /// With ProgramOptions::follow: from here on the process and its descendants are reported.
+  Result<void> follow(pid_t tgid);
+
+  /// Takes note of who is on a cpu right now, for ran(). Once before each round of ran(), so that its cost does not
+  /// grow with rings times cpus.
+  void look_at_cpus();
+  /// True if a thread of the process that owns this ring slot entered or left a cpu since the last call, or was on one
+  /// at the last look_at_cpus().
+  bool ran(std::uint32_t slot);
+  /// Asks for an RTEV_WAKE record when a tracked process with a ring runs again. Call before sleeping long, then
+  /// look_at_cpus() and check ran() once more.
+  void arm_wakeup();
+
+  Drops drops() const;
+
+  /// Probes functions of a binary in all processes that run it, now and later. Functions that cannot be probed are left
+  /// out; an error if that leaves none. Thread-safe.
+  Result<BinaryProbes> attach_probes(int binary_fd, std::uint32_t binary_id, std::span<const ProbeSite> sites);
+  bool uses_uprobe_multi() const;
+
+ private:
+  struct State;
+  explicit Programs(std::unique_ptr<State> state);
+  void drain_lifecycle_records(void (*call)(void*, const rtev_lifecycle&), void* consumer);
+  bool drain_sched_records(void (*call)(void*, std::uint16_t, const rtev_sched&), void* consumer, std::size_t most);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rtev::kernel

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// The buffers that scheduler records come through: one for each cpu, or for a few cpus together.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "bpf/records.h"
+#include "kernel/bpf_ring.hpp"
+#include "rtev/error.hpp"
+
+namespace rtev::kernel {
+
+/// How many buffers, and how large.
+struct SchedBufferPlan {
+  std::uint32_t count;         ///< a cpu writes to buffer number cpu % count
+  std::uint32_t bytes;         ///< of each, a power of two
+  std::uint32_t wakeup_shift;  ///< the reader is woken each time 1 << this more bytes wait: a quarter of a buffer
+
+  bool operator==(const SchedBufferPlan&) const = default;
+};
+
+inline constexpr std::uint32_t max_sched_buffers = 64;
+inline constexpr std::uint32_t min_sched_buffer_bytes = 64 << 10;
+inline constexpr std::uint32_t max_sched_buffer_bytes = 1U << 30;
+
+/// Shares `total_bytes` out to the buffers of a machine; more than that only where buffers would become smaller than
+/// the least size.
+SchedBufferPlan plan_sched_buffers(std::size_t total_bytes, std::uint32_t cpus);
+
+/// The buffers. Belongs to one thread.
+class SchedBuffers {
+ public:
+  /// No buffers.
+  SchedBuffers() = default;
+  /// Makes the buffers and puts them in the map of maps that the BPF programs look in.
+  static Result<SchedBuffers> create(const SchedBufferPlan& plan, int map_of_maps_fd);
+
+  std::uint16_t count() const { return static_cast<std::uint16_t>(buffers_.size()); }
+  /// Of one buffer's map, readable while records wait.
+  int fd(std::uint16_t buffer) const { return buffers_[buffer].map.get(); }
+
+  /// Calls consumer(const rtev_sched&) for what waits in one buffer, at most `most` records. False if some were left.
+  template <typename Consumer>
+  bool drain(std::uint16_t buffer, std::size_t most, Consumer&& consumer) {
+    return buffers_[buffer].ring.drain<rtev_sched>(most, consumer);
+  }
+
+ private:
+  struct Buffer {
+    UniqueFd map;
+    BpfRing ring;
+  };
+  std::vector<Buffer> buffers_;
+};
+
+}  // namespace rtev::kernel

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+#include "kernel/uprobe_link.hpp"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/bpf.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace rtev::kernel {
+namespace {
+
+constexpr std::size_t max_detach_threads = 64;
+constexpr int any_process = -1;
+
+/// The part of union bpf_attr that BPF_LINK_CREATE reads for uprobe_multi (Linux 6.6).
+struct UprobeMultiAttr {
+  std::uint32_t program_fd;
+  std::uint32_t target_fd;
+  std::uint32_t attach_type;
+  std::uint32_t flags;
+  std::uint64_t path;
+  std::uint64_t offsets;
+  std::uint64_t ref_counter_offsets;
+  std::uint64_t cookies;
+  std::uint32_t count;
+  std::uint32_t probe_flags;
+  std::uint32_t pid;
+  std::uint32_t padding;
+};
+static_assert(sizeof(UprobeMultiAttr) == 64);
+
+std::uint64_t address(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
+/// The descriptor of the link, or -1 and errno.
+UniqueFd create_multi_link(int program_fd, const char* path, std::span<const std::uint64_t> offsets,
+                           std::span<const std::uint64_t> cookies) {
+  UprobeMultiAttr attr{};
+  attr.program_fd = static_cast<std::uint32_t>(program_fd);
+  attr.attach_type = attach_type_uprobe_multi;
+  attr.path = address(path);
+  attr.offsets = address(offsets.data());
+  attr.cookies = address(cookies.data());
+  attr.count = static_cast<std::uint32_t>(offsets.size());
+  return UniqueFd{static_cast<int>(::syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof attr))};
+}
+
+constexpr int kernel_enotsupp = 524;  // has no name outside of the kernel, and leaks from it
+
+std::unexpected<Error> attach_error(int code, const std::string& path) {
+  return errno_error(code == kernel_enotsupp ? EOPNOTSUPP : code, "cannot probe", path);
+}
+
+/// True for what kernels say of an instruction that cannot be probed, by architecture and kind.
+bool is_about_instruction(int code) {
+  return code == kernel_enotsupp || code == EOPNOTSUPP || code == ENOEXEC || code == EINVAL;
+}
+
+/// Attaches to what can be probed. attach_one(target) gives a handle of its own kind, or an empty one and errno.
+template <typename AttachOne>
+Result<AttachedUprobes> attach_each(const std::string& path, std::span<const UprobeTarget> targets,
+                                    AttachOne attach_one) {
+  AttachedUprobes attached;
+  int error = 0;
+  for (const auto& target : targets) {
+    if (auto link = attach_one(target)) {
+      attached.links.emplace_back(std::move(link));
+      continue;
+    }
+    error = errno;
+    if (!is_about_instruction(error)) return attach_error(error, path);
+    ++attached.skipped;
+  }
+  if (attached.links.empty() && attached.skipped > 0) return attach_error(error, path);
+  return attached;
+}
+
+}  // namespace
+
+void BpfLinkDestroy::operator()(bpf_link* link) const {
+  bpf_link__destroy(link);
+}
+
+BpfAbilities probe_bpf() {
+  const std::array<bpf_insn, 2> return_zero{{
+      {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .src_reg = 0, .off = 0, .imm = 0},
+      {.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
+  }};
+  bpf_prog_load_opts options{};
+  options.sz = sizeof options;
+  // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): newer than libbpf's header
+  options.expected_attach_type = static_cast<bpf_attach_type>(attach_type_uprobe_multi);
+  const UniqueFd program{bpf_prog_load(BPF_PROG_TYPE_KPROBE, "rtev_probe", "Dual MIT/GPL", return_zero.data(),
+                                       return_zero.size(), &options)};
+  if (!program) return {.error = errno};
+
+  // Kernels that know this kind of link get as far as the file, which is a directory. Older ones load the program too.
+  const std::array<std::uint64_t, 1> zero{};
+  const UniqueFd link = create_multi_link(program.get(), "/", zero, zero);
+  return {.error = 0, .uprobe_multi = !link && errno == EBADF};
+}
+
+Result<AttachedUprobes> attach_uprobe_multi(int program_fd, const std::string& path,
+                                            std::span<const UprobeTarget> targets) {
+  std::vector<std::uint64_t> offsets, cookies;
+  for (const auto& target : targets) {
+    offsets.push_back(target.file_offset);
+    cookies.push_back(target.cookie);
+  }
+  AttachedUprobes attached;
+  if (UniqueFd link = create_multi_link(program_fd, path.c_str(), offsets, cookies)) {
+    attached.links.emplace_back(std::move(link));
+    return attached;
+  }
+  if (!is_about_instruction(errno)) return attach_error(errno, path);
+  // All or none, and the kernel does not say which one it refuses.
+  return attach_each(path, targets, [&](const UprobeTarget& target) {
+    return create_multi_link(program_fd, path.c_str(), std::span{&target.file_offset, 1}, std::span{&target.cookie, 1});
+  });
+}
+
+Result<AttachedUprobes> attach_uprobes(const bpf_program* program, const std::string& path,
+                                       std::span<const UprobeTarget> targets) {
+  return attach_each(path, targets, [&](const UprobeTarget& target) {
+    bpf_uprobe_opts options{};
+    options.sz = sizeof options;
+    options.bpf_cookie = target.cookie;
+    return BpfLink{bpf_program__attach_uprobe_opts(program, any_process, path.c_str(), target.file_offset, &options)};
+  });
+}
+
+void destroy_in_parallel(std::vector<UprobeLink> links) {
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < links.size(); i = next++) links[i] = UniqueFd{};
+  };
+  std::vector<std::jthread> helpers;
+  try {
+    for (std::size_t i = 1; i < std::min(links.size(), max_detach_threads); ++i) helpers.emplace_back(work);
+  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch)
+    // No more threads to be had: those that run do the rest.
+  }
+  work();
+}
+
+}  // namespace rtev::kernel

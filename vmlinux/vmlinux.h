@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernel types that bpf/ uses, and only the members it uses. Offsets are the running kernel's: CO-RE relocates every
+ * access. Written by vmlinux/regenerate: change the list there. */
+/* clang-format off */
+#ifndef __VMLINUX_H__
+#define __VMLINUX_H__
+
+typedef unsigned char __u8;
+typedef short int __s16;
+typedef int __s32;
+typedef unsigned int __u32;
+typedef long long int __s64;
+typedef long long unsigned int __u64;
+typedef __u32 u32;
+typedef __s32 s32;
+typedef __u64 u64;
+typedef _Bool bool;
+typedef int pid_t;
+
+/* Only libbpf's declarations of helpers (bpf_helper_defs.h) need these. */
+typedef short unsigned int __u16;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+
+enum { false = 0, true = 1 };
+
+enum {
+  BPF_MAP_TYPE_HASH = 1,
+  BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+  BPF_MAP_TYPE_LRU_HASH = 9,
+  BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+  BPF_MAP_TYPE_RINGBUF = 27,
+  BPF_F_NO_PREALLOC = 1,
+  BPF_ANY = 0,
+  BPF_NOEXIST = 1,
+  BPF_RB_NO_WAKEUP = 1,
+  BPF_RB_FORCE_WAKEUP = 2,
+  BPF_RB_AVAIL_DATA = 0,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+typedef struct {
+  int counter;
+} atomic_t;
+
+/* Registers and the thread pointer are the only types that differ by architecture. */
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+  long unsigned int r10;
+  long unsigned int r8;
+  long unsigned int dx;
+  long unsigned int si;
+  long unsigned int orig_ax;
+  long unsigned int sp;
+};
+
+struct thread_struct {
+  long unsigned int fsbase;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+  u64 regs[31];
+  u64 sp;
+  s32 syscallno;
+};
+
+struct thread_struct {
+  struct {
+    long unsigned int tp_value;
+  } uw;
+};
+#else
+#error "unknown architecture"
+#endif
+
+struct thread_info {
+  u32 cpu;
+};
+
+struct signal_struct {
+  atomic_t live;
+  int group_exit_code;
+  unsigned int flags;
+};
+
+struct qstr {
+  u32 len;
+  const unsigned char *name;
+};
+
+struct dentry {
+  const struct qstr d_name;
+};
+
+struct path {
+  struct dentry *dentry;
+};
+
+struct file {
+  const struct path f_path;
+};
+
+struct fdtable {
+  unsigned int max_fds;
+  struct file **fd;
+};
+
+struct files_struct {
+  struct fdtable *fdt;
+};
+
+struct task_struct {
+  struct thread_info thread_info;
+  unsigned int flags;
+  int prio;
+  int exit_code;
+  pid_t pid;
+  pid_t tgid;
+  struct task_struct *group_leader;
+  u64 start_boottime;
+  char comm[16];
+  struct files_struct *files;
+  struct signal_struct *signal;
+  struct thread_struct thread;
+};
+
+/* Opaque: bpf/ only passes pointers to them. */
+struct linux_binprm;
+struct vm_unmapped_area_info;
+
+#pragma clang attribute pop
+
+#endif
