@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT
+#include "discover/procfs.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace rtev {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A made-up /proc.
+class ProcfsTest : public testing::Test {
+ protected:
+  ProcfsTest() {
+    std::string name = (fs::temp_directory_path() / "rtev-procfs-XXXXXX").string();
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    root_ = name;
+    procfs_ = Procfs{root_};
+  }
+  ~ProcfsTest() override {
+    std::error_code ignored;
+    fs::remove_all(root_, ignored);
+  }
+
+  void write(const std::string& name, std::string_view text) {
+    fs::create_directories((root_ / name).parent_path());
+    std::ofstream{root_ / name, std::ios::binary} << text;
+  }
+  void link(const std::string& name, const std::string& target) {
+    fs::create_directories((root_ / name).parent_path());
+    fs::create_symlink(target, root_ / name);
+  }
+
+  fs::path root_;
+  Procfs procfs_;
+};
+
+constexpr std::string_view after_comm =
+    " S 41 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654321 10 11 18446744073709551615 1 1\n";
+
+TEST_F(ProcfsTest, ListsProcessesOnly) {
+  for (const char* name : {"1", "42", "4194304", "self", "sys", "12x", "-5", "0", "99999999999", "+7", "007a"})
+    fs::create_directories(root_ / name);
+  EXPECT_THAT(procfs_.pids(), testing::UnorderedElementsAre(1, 42, 4194304));
+  EXPECT_TRUE(Procfs{root_ / "nowhere"}.pids().empty());
+}
+
+TEST_F(ProcfsTest, Stat) {
+  write("42/stat", "42 (server)" + std::string{after_comm});
+  const auto stat = procfs_.stat(42);
+  ASSERT_TRUE(stat);
+  EXPECT_EQ(stat->comm, "server");
+  EXPECT_EQ(stat->state, 'S');
+  EXPECT_EQ(stat->parent, 41);
+  EXPECT_EQ(stat->start_ticks, 987654321u);
+}
+
+TEST_F(ProcfsTest, StatOfHostileNames) {
+  for (const std::string comm :
+       {"", " ", ")", "(", ") (", "a) R 1 2 3 (b", ") S 1 1 1", "new\nline", "\xff\x01\x1b[31m", "(((((", ")))))"}) {
+    write("42/stat", "42 (" + comm + ")" + std::string{after_comm});
+    const auto stat = procfs_.stat(42);
+    ASSERT_TRUE(stat) << comm;
+    EXPECT_EQ(stat->comm, comm);
+    EXPECT_EQ(stat->parent, 41) << comm;
+    EXPECT_EQ(stat->start_ticks, 987654321u) << comm;
+  }
+}
+
+TEST_F(ProcfsTest, StatThatIsNotWhole) {
+  EXPECT_FALSE(procfs_.stat(42));
+  const std::string whole = "42 (server)" + std::string{after_comm};
+  // Until something follows the start time it may be cut off, and would be another process's.
+  const std::size_t start_end = whole.find("987654321") + 9;
+  for (std::size_t size = 0; size <= start_end; ++size) {
+    write("42/stat", whole.substr(0, size));
+    EXPECT_FALSE(procfs_.stat(42)) << size;
+  }
+  write("42/stat", whole.substr(0, start_end + 1));
+  EXPECT_TRUE(procfs_.stat(42));
+  write("42/stat", "42 (server) S x 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654321 10\n");
+  EXPECT_FALSE(procfs_.stat(42));
+  write("42/stat", "42 )server( S 1\n");
+  EXPECT_FALSE(procfs_.stat(42));
+}
+
+TEST_F(ProcfsTest, NamespacePid) {
+  EXPECT_EQ(procfs_.ns_pid(42), 42) << "no such process";
+  const auto ns_pid = [&](const std::string& status) {
+    write("42/status", status);
+    return procfs_.ns_pid(42);
+  };
+  EXPECT_EQ(ns_pid("Name:\tx\nPid:\t42\nNSpid:\t42\nNSpgid:\t9\n"), 42);
+  EXPECT_EQ(ns_pid("Name:\tx\nNSpid:\t42\t7\t1\nNSpgid:\t9\t9\t9\n"), 1);
+  EXPECT_EQ(ns_pid("Name:\tNSpid: 5\\nNSpid: 6\nNSpid:\t42\t7\n"), 7) << "the name forges nothing";
+  EXPECT_EQ(ns_pid("Name:\tx\nGroups:\t" + std::string(100'000, '1') + "\nNSpid:\t42\t3\n"), 3);
+  EXPECT_EQ(ns_pid("Name:\tx\n"), 42) << "a kernel without pid namespaces";
+  EXPECT_EQ(ns_pid("NSpid:\n"), 42);
+  EXPECT_EQ(ns_pid("NSpid:\t42\t-3\n"), 42);
+  EXPECT_EQ(ns_pid("NSpid:\t42\t99999999999\n"), 42);
+}
+
+TEST_F(ProcfsTest, ExePath) {
+  EXPECT_EQ(procfs_.exe_path(42), "");
+  link("42/exe", "/usr/bin/a b");
+  link("43/exe", "/usr/bin/gone (deleted)");
+  EXPECT_EQ(procfs_.exe_path(42), "/usr/bin/a b");
+  EXPECT_EQ(procfs_.exe_path(43), "/usr/bin/gone");
+}
+
+TEST_F(ProcfsTest, OpensTheProgramItself) {
+  write("program",
+        "\x7f"
+        "ELF...");
+  link("42/exe", (root_ / "program").string());
+  const auto fd = procfs_.open_exe(42);
+  ASSERT_TRUE(fd) << fd.error().why;
+  char bytes[4] = {};
+  EXPECT_EQ(::pread(fd->get(), bytes, sizeof bytes, 0), 4);
+  EXPECT_EQ((std::string_view{bytes, sizeof bytes}),
+            "\x7f"
+            "ELF");
+
+  const auto gone = procfs_.open_exe(43);
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code, ENOENT);
+}
+
+TEST_F(ProcfsTest, OpensTheFileBehindAMapping) {
+  write("ring", "ring");
+  link("42/map_files/7f0012345000-7f0012346000", (root_ / "ring").string());
+  link("42/map_files/1000-2000", (root_ / "ring").string());
+  EXPECT_TRUE(procfs_.open_mapping(42, {.begin = 0x7f0012345000, .end = 0x7f0012346000}));
+  EXPECT_TRUE(procfs_.open_mapping(42, {.begin = 0x1000, .end = 0x2000})) << "no leading zeros";
+  const auto missing = procfs_.open_mapping(42, {.begin = 0x1000, .end = 0x3000});
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, ENOENT);
+  EXPECT_EQ(missing.error().subject, (root_ / "42/map_files/1000-3000").string());
+}
+
+TEST_F(ProcfsTest, OpensRegularFilesOnly) {
+  // A fifo without a writer would keep a careless opener waiting for ever.
+  ASSERT_EQ(::mkfifo((root_ / "fifo").c_str(), 0600), 0);
+  link("42/map_files/1000-2000", (root_ / "fifo").string());
+  link("42/map_files/2000-3000", "/dev/null");
+  link("42/map_files/3000-4000", root_.string());
+  for (const std::uint64_t begin : {0x1000, 0x2000, 0x3000}) {
+    const auto fd = procfs_.open_mapping(42, {.begin = begin, .end = begin + 0x1000});
+    ASSERT_FALSE(fd) << begin;
+    EXPECT_EQ(fd.error().why, "not a regular file");
+  }
+}
+
+TEST_F(ProcfsTest, Mappings) {
+  write("42/maps",
+        "55d0c0a00000-55d0c0a01000 r-xp 00001000 fe:01 131 /usr/bin/server\n"
+        "not a mapping\n"
+        "7f0000000000-7f0000001000 rw-p 00000000 00:00 0 \n"
+        "7f1000000000-7f1004103000 rw-s 00000000 00:2b 77                         /run/my app/42.events (deleted)\n"
+        "7f2000000000-7f2000001000 r--p 00000000 fe:01 13");
+  const auto mappings = procfs_.mappings(42);
+  ASSERT_EQ(mappings.size(), 3u) << "the last line is cut off";
+  EXPECT_EQ(mappings[0].path, "/usr/bin/server");
+  EXPECT_EQ(mappings[1].path, "");
+  EXPECT_EQ(mappings[2].path, "/run/my app/42.events");
+  EXPECT_TRUE(is_ring_mapping(mappings[2]));
+  EXPECT_TRUE(procfs_.mappings(43).empty());
+}
+
+TEST_F(ProcfsTest, MappingsAreBounded) {
+  std::string text;
+  for (std::uint64_t i = 1; i <= 70'000; ++i) {
+    char line[64];
+    std::snprintf(line, sizeof line, "%lx000-%lx000 rw-p 00000000 00:00 0 \n", i, i + 1);
+    text += line;
+  }
+  write("42/maps", text);
+  EXPECT_EQ(procfs_.mappings(42).size(), 65536u);
+}
+
+TEST_F(ProcfsTest, ClockOffset) {
+  EXPECT_EQ(procfs_.clock_offset_ns(42), 0) << "no time namespaces";
+  const auto offset = [&](std::string_view text) {
+    write("42/timens_offsets", text);
+    return procfs_.clock_offset_ns(42);
+  };
+  EXPECT_EQ(offset("monotonic           0         0\nboottime            0         0\n"), 0);
+  EXPECT_EQ(offset("monotonic        1000         5\nboottime            7         0\n"), -1'000'000'000'005);
+  EXPECT_EQ(offset("boottime            7         0\nmonotonic          -1 500000000\n"), 500'000'000);
+  EXPECT_EQ(offset("boottime            7         0\n"), 0);
+  EXPECT_EQ(offset("monotonic  x 0\n"), 0);
+  EXPECT_EQ(offset("monotonic  12\n"), 0);
+  EXPECT_EQ(offset("monotonic  9223372036854775807 0\n"), 0) << "overflows";
+  EXPECT_EQ(offset("monotonic  9223372036 999999999\n"), 0) << "overflows";
+}
+
+TEST_F(ProcfsTest, ClockOffsetOfChildrenIsNotOurs) {
+  write("42/timens_offsets", "monotonic 1000 0\n");
+  link("42/ns/time", "time:[4026531834]");
+  link("42/ns/time_for_children", "time:[4026532177]");
+  EXPECT_EQ(procfs_.clock_offset_ns(42), 0);
+  write("43/timens_offsets", "monotonic 1000 0\n");
+  link("43/ns/time", "time:[4026532177]");
+  link("43/ns/time_for_children", "time:[4026532177]");
+  EXPECT_EQ(procfs_.clock_offset_ns(43), -1'000'000'000'000);
+}
+
+TEST(Procfs, KnowsThisProcess) {
+  const Procfs procfs;
+  const std::int32_t self = ::getpid();
+  EXPECT_THAT(procfs.pids(), testing::Contains(self));
+  const auto stat = procfs.stat(self);
+  ASSERT_TRUE(stat);
+  EXPECT_EQ(stat->parent, ::getppid());
+  EXPECT_EQ(stat->state, 'R');
+  EXPECT_GT(stat->start_ticks, 0u);
+  EXPECT_EQ(procfs.exe_path(self), fs::read_symlink("/proc/self/exe"));
+  EXPECT_TRUE(procfs.open_exe(self));
+  EXPECT_TRUE(std::ranges::any_of(procfs.mappings(self), [](const Mapping& mapping) {
+    return mapping.permissions == "r-xp" && mapping.path == fs::read_symlink("/proc/self/exe");
+  }));
+}
+
+TEST(ParseMapping, AllFields) {
+  const auto mapping = parse_mapping("7f1000000000-7f1004103000 rw-s 0000a000 fe:12 1234567 /run/app/77.events");
+  ASSERT_TRUE(mapping);
+  EXPECT_EQ(mapping->begin, 0x7f1000000000u);
+  EXPECT_EQ(mapping->end, 0x7f1004103000u);
+  EXPECT_EQ(mapping->offset, 0xa000u);
+  EXPECT_EQ(mapping->permissions, "rw-s");
+  EXPECT_EQ(mapping->device, makedev(0xfe, 0x12));
+  EXPECT_EQ(mapping->inode, 1234567u);
+  EXPECT_EQ(mapping->path, "/run/app/77.events");
+  EXPECT_FALSE(mapping->deleted);
+}
+
+TEST(ParseMapping, Paths) {
+  const auto path = [](const std::string& text) {
+    const auto mapping = parse_mapping("1000-2000 ---p 00000000 00:00 0" + text);
+    return mapping ? std::pair{mapping->path, mapping->deleted} : std::pair{std::string{"refused"}, false};
+  };
+  EXPECT_EQ(path(""), std::pair(std::string{}, false));
+  EXPECT_EQ(path(" "), std::pair(std::string{}, false));
+  EXPECT_EQ(path("          [stack]"), std::pair(std::string{"[stack]"}, false));
+  EXPECT_EQ(path(" /a b  c "), std::pair(std::string{"/a b  c "}, false));
+  EXPECT_EQ(path(" /a\\012b"), std::pair(std::string{"/a\\012b"}, false)) << "as the kernel prints it";
+  EXPECT_EQ(path(" /a (deleted)"), std::pair(std::string{"/a"}, true));
+  EXPECT_EQ(path(" /a (deleted) (deleted)"), std::pair(std::string{"/a (deleted)"}, true));
+  EXPECT_EQ(path(" /a(deleted)"), std::pair(std::string{"/a(deleted)"}, false));
+}
+
+TEST(ParseMapping, RefusesWhatIsNone) {
+  for (const char* line : {
+           "",
+           " ",
+           "-",
+           "1000",
+           "1000-2000",
+           "1000-2000 rw-p",
+           "1000-2000 rw-p 00000000",
+           "1000-2000 rw-p 00000000 00:00",
+           "2000-1000 rw-p 00000000 00:00 0 /a",                  // upside down
+           "1000-1000 rw-p 00000000 00:00 0 /a",                  // empty
+           "1000-2000 rw-x 00000000 00:00 0 /a",                  // neither private nor shared
+           "1000-2000 rwxp+ 00000000 00:00 0 /a",                 //
+           "1000-2000 rw 00000000 00:00 0 /a",                    //
+           "1000-2000 wr-p 00000000 00:00 0 /a",                  //
+           "g000-2000 rw-p 00000000 00:00 0 /a",                  //
+           "0x1000-2000 rw-p 00000000 00:00 0 /a",                //
+           "1000-2000 rw-p -1 00:00 0 /a",                        //
+           "1000-2000 rw-p 00000000 0000 0 /a",                   //
+           "1000-2000 rw-p 00000000 00:00 x /a",                  //
+           "1000-2000 rw-p 00000000 00:00 -1 /a",                 //
+           "1000-11111111111111111 rw-p 00000000 00:00 0 /a",     // 65 bits
+           "1000-2000 rw-p 00000000 00:00 99999999999999999999",  // 67 bits
+           " 1000-2000 rw-p 00000000 00:00 0 /a",                 //
+       })
+    EXPECT_FALSE(parse_mapping(line)) << line;
+}
+
+TEST(IsRingMapping, ByNameAndPermissions) {
+  const auto is_ring = [](const char* permissions, const char* path) {
+    return is_ring_mapping({.permissions = permissions, .path = path});
+  };
+  EXPECT_TRUE(is_ring("rw-s", "/tmp/1.events"));
+  EXPECT_TRUE(is_ring("rw-s", "/1234567.events"));
+  EXPECT_TRUE(is_ring("rw-s", "/my dir/77.events"));
+  EXPECT_FALSE(is_ring("r--s", "/my dir/77.events")) << "a reader's";
+  EXPECT_FALSE(is_ring("rw-p", "/tmp/1.events"));
+  EXPECT_FALSE(is_ring("rw-s", "/tmp/.events"));
+  EXPECT_FALSE(is_ring("rw-s", "/tmp/1a.events"));
+  EXPECT_FALSE(is_ring("rw-s", "/tmp/1.events.old"));
+  EXPECT_FALSE(is_ring("rw-s", "/tmp/1.events/x"));
+  EXPECT_FALSE(is_ring("rw-s", ""));
+  EXPECT_FALSE(is_ring("", "/tmp/1.events"));
+}
+
+TEST(IsRuntimeLibrary, ByName) {
+  const auto is_library = [](const char* path) { return is_runtime_library({.path = path}); };
+  EXPECT_TRUE(is_library("/usr/lib/ocaml/libasmrun_shared.so"));
+  EXPECT_TRUE(is_library("/usr/lib/ocaml/libcamlrun_shared.so"));
+  EXPECT_TRUE(is_library("/usr/lib/libasmrun-x86_64-pc-linux-gnu-0016.so"));
+  EXPECT_TRUE(is_library("/usr/lib/libasmrun.so"));
+  EXPECT_FALSE(is_library("/usr/lib/debug/libasmrun_shared.so.debug"));
+  EXPECT_FALSE(is_library("/usr/lib/ocaml/libasmrun_shared.so/x"));
+  EXPECT_FALSE(is_library("/usr/lib/xlibasmrun_shared.so"));
+  EXPECT_FALSE(is_library("/usr/lib/ocaml/libasmrun.a"));
+  EXPECT_FALSE(is_library("/usr/lib/libc.so.6"));
+  EXPECT_FALSE(is_library(""));
+}
+
+}  // namespace
+}  // namespace rtev

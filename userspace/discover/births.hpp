@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// Rings that were announced and are not read yet: their file is not mapped, or its header is not written.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "discover/pins.hpp"
+
+namespace rtev {
+
+/// At most one a process; looked at again and again, less and less often, for two seconds.
+class Births {
+ public:
+  struct Birth {
+    std::uint64_t time_ns = 0;       ///< when the ring was announced
+    std::vector<PinnedRing> pins{};  ///< what the process mapped then
+    std::uint64_t next_try_ns = 0;
+    std::uint64_t pause_ns = 0;
+  };
+
+  void add(std::int32_t pid, std::uint64_t time_ns, std::vector<PinnedRing> pins) {
+    waiting_.insert_or_assign(pid, Birth{.time_ns = time_ns, .pins = std::move(pins)});
+  }
+
+  /// Calls attempt(pid, birth) for each whose turn it is; true from it means that the birth is dealt with. Those that
+  /// time is up for are given up and counted.
+  template <typename Attempt>
+  void look(std::uint64_t now_ns, Attempt&& attempt) {
+    for (auto entry = waiting_.begin(); entry != waiting_.end();) {
+      auto& [pid, birth] = *entry;
+      bool done = false;
+      if (now_ns >= birth.next_try_ns) {
+        birth.pause_ns = std::clamp(2 * birth.pause_ns, shortest_pause_ns, longest_pause_ns);
+        birth.next_try_ns = now_ns + birth.pause_ns;
+        const bool expired = now_ns > birth.time_ns + patience_ns;
+        done = attempt(pid, birth);
+        given_up_ += !done && expired;
+        done |= expired;
+      }
+      entry = done ? waiting_.erase(entry) : std::next(entry);
+    }
+  }
+
+  /// Looks at the birth of one process now, whosever turn it is.
+  template <typename Attempt>
+  void look_at(std::int32_t pid, Attempt&& attempt) {
+    const auto found = waiting_.find(pid);
+    if (found != waiting_.end() && attempt(found->second)) waiting_.erase(found);
+  }
+
+  /// Takes the birth of a process that has ended, for a last attempt.
+  std::optional<Birth> take(std::int32_t pid) {
+    auto node = waiting_.extract(pid);
+    if (node.empty()) return std::nullopt;
+    return std::move(node.mapped());
+  }
+  void give_up() { ++given_up_; }
+
+  /// When look() has something to do again.
+  std::optional<std::uint64_t> next_look_ns() const {
+    std::optional<std::uint64_t> next;
+    for (const auto& [pid, birth] : waiting_) next = std::min(next.value_or(birth.next_try_ns), birth.next_try_ns);
+    return next;
+  }
+  /// Rings that were announced and could never be read.
+  std::uint64_t given_up() const { return given_up_; }
+
+ private:
+  // Most rings are ready within a millisecond; others never will be.
+  static constexpr std::uint64_t shortest_pause_ns = 100'000, longest_pause_ns = 50'000'000;
+  static constexpr std::uint64_t patience_ns = 2'000'000'000;
+
+  std::map<std::int32_t, Birth> waiting_;
+  std::uint64_t given_up_ = 0;
+};
+
+}  // namespace rtev

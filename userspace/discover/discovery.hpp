@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+// Which processes are OCaml's, where their rings are, how they live and die.
+//
+// Subscribe first, scan second, be idempotent, rescan for ever: records from the kernel and the scan of /proc lead to
+// the same ensure(), so neither a process that starts during the scan nor a record that was dropped is missed for good.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "bpf/records.h"
+#include "discover/births.hpp"
+#include "discover/inspector.hpp"
+#include "discover/lookout.hpp"
+#include "discover/procfs.hpp"
+#include "discover/ring_opener.hpp"
+#include "rtev/ring_reader.hpp"
+#include "timeline/registry.hpp"
+
+namespace rtev {
+
+struct DiscoveryOptions {
+  std::vector<std::int32_t> pids;       ///< only these, if any
+  std::vector<std::string> name_globs;  ///< only processes whose comm matches one, if any
+  bool only_followed = false;           ///< only processes that the kernel side follows: no scan
+  bool history = false;                 ///< hand out what rings held before they were opened
+  std::uint64_t since_ns = 0;           ///< rings that began later are read from their beginning in any case
+  std::string forced_version;           ///< decode with this version's table; empty: find out
+};
+
+/// What discovery has others do. Calls come from the thread that drives discovery.
+class DiscoveryListener {
+ public:
+  virtual ~DiscoveryListener() = default;
+  /// Something happened to a process.
+  virtual void on_process(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) = 0;
+  /// A ring was opened. The registry keeps it as well, for the names of user events.
+  virtual void on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) = 0;
+  /// A process image ended; its rings will not be written any more.
+  virtual void on_image_end(ProcessIndex process, const std::vector<std::uint32_t>& slots, std::uint64_t time_ns) = 0;
+  /// The kernel side should watch the threads of a process. It stops by itself when the image ends.
+  virtual void on_track(std::int32_t pid, const rtev_tracked& tracked) = 0;
+  /// It should not (any more): the process is not to be traced, or was gone before it was told to.
+  virtual void on_untrack(std::int32_t pid) = 0;
+};
+
+class Discovery {
+ public:
+  Discovery(Procfs procfs, Registry& registry, BinaryCache& cache, Inspector& inspector, DiscoveryListener& listener,
+            DiscoveryOptions options);
+
+  /// Begins to look at all processes, to find what was missed and what has gone unnoticed.
+  void begin_scan(std::uint64_t now_ns);
+  /// Looks at some of them; false once all have had their turn.
+  bool scan_some(std::uint64_t now_ns, std::size_t most);
+  /// Takes what the lookout saw, one sighting after the other.
+  void take(Sighting sighting);
+  /// Goes on with processes whose binaries have been inspected, and with rings that were not ready yet.
+  void tick(std::uint64_t now_ns);
+
+  /// Events since then may still lack the facts to name them: a ring's program is being inspected.
+  std::optional<std::uint64_t> unnamed_since(std::uint64_t now_ns) const;
+  /// When tick() has something to do again, as far as only time tells.
+  std::optional<std::uint64_t> next_look_ns() const;
+  /// True for a process that is part of the stream.
+  bool traces(std::int32_t pid) const {
+    const auto found = processes_.find(pid);
+    return found != processes_.end() && found->second.index;
+  }
+  /// Rings that processes announced and that could never be read.
+  std::uint64_t rings_missed() const { return births_.given_up(); }
+  /// Binaries with living processes.
+  std::set<std::uint32_t> binaries_in_use() const;
+
+ private:
+  struct Process {
+    std::int32_t pid = 0;
+    std::uint64_t start_ticks = 0;
+    ProcessAction origin = ProcessAction::found;
+    std::int32_t peer = 0;
+    std::uint64_t since_ns = 0;
+    ProcessFacts facts{};                      ///< until the registry has them
+    bool has_ring = false;                     ///< known to be OCaml's by its ring
+    bool library_tried = false;                ///< its shared runtime has been looked for
+    std::optional<FileIdentity> exe{};         ///< the program it runs
+    std::optional<FileIdentity> inspecting{};  ///< the file whose inspection it waits for
+    std::optional<ProcessIndex> index{};       ///< once it is known to be OCaml's
+    std::shared_ptr<const Binary> binary{};
+    std::vector<std::uint32_t> slots{};
+    std::vector<RingOpener::FileId> files{};  ///< its rings
+  };
+  /// How a process came into view.
+  struct Origin {
+    ProcessAction action;
+    std::uint64_t time_ns = 0;
+    std::uint32_t generation = 0;
+    bool has_ring = false;
+    bool followed = false;
+  };
+  /// A process that was found gone, while the record of its exit may still be on its way.
+  struct Vanished {
+    std::int32_t pid;
+    std::uint64_t start_ticks;
+    std::uint64_t noticed_ns;
+  };
+  void look_at(std::int32_t pid, std::uint64_t now_ns);
+  void on_exec(Sighting& sighting);
+  void on_exit(const rtev_lifecycle& record);
+  void on_fork(const rtev_lifecycle& record);
+  void on_ring(Sighting& sighting);
+  void on_probe(const rtev_lifecycle& record);
+
+  bool wanted(std::int32_t pid, const std::string& comm, bool followed) const;
+  Process* find(std::int32_t pid);
+  Process* ensure(std::int32_t pid, Image image, const Origin& origin);
+  bool inspect(Process& process, Result<UniqueFd> file);
+  bool resolve(Process& process, const std::shared_ptr<const Binary>& binary);
+  void adopt(Process& process);
+  void describe(Process& process);
+  void track(const Process& process);
+  bool is_alive(const Process& process) const;
+  bool open_rings(Process& process, const std::vector<PinnedRing>& pins, std::uint64_t time_ns,
+                  const RingOpener::Origin& origin);
+  bool try_birth(Process& process, Births::Birth& birth);
+  void vanish(const Process& process);
+  void end_image(Process& process, std::uint64_t time_ns);
+  void end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status);
+  void emit(const Process& process, std::uint64_t time_ns, ProcessAction action, std::int32_t peer = 0,
+            std::int64_t detail = 0);
+  void take_inspected();
+
+  Procfs procfs_;
+  Registry& registry_;
+  BinaryCache& cache_;
+  Inspector& inspector_;
+  DiscoveryListener& listener_;
+  DiscoveryOptions options_;
+  RingOpener opener_;
+  std::unordered_map<std::int32_t, Process> processes_;
+  std::vector<Process> ghosts_;  ///< gone, but their events wait for the inspection of their binaries
+  Births births_;
+  std::vector<Vanished> vanished_;
+  std::vector<std::int32_t> to_scan_;
+  bool scanned_ = false;  ///< once; what a scan finds from then on is new
+};
+
+}  // namespace rtev

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+// One process, from the first sight of it to its end. How processes come into sight is in discovery.cpp.
+#include "base/clock.hpp"
+#include "discover/discovery.hpp"
+#include "discover/tracking.hpp"
+
+namespace rtev {
+namespace {
+
+/// Rings of one image; more are no OCaml program's.
+constexpr std::size_t most_rings = 16;
+
+}  // namespace
+
+/// The process, if it is one to follow; begins to find out about it when it is new. All ways but fork lead here.
+Discovery::Process* Discovery::ensure(std::int32_t pid, Image image, const Origin& origin) {
+  if (Process* known = find(pid)) {
+    if (image.start_ticks == known->start_ticks) {
+      known->has_ring |= origin.has_ring;
+      if (known->has_ring && !known->index) adopt(*known);
+      return known;
+    }
+    end(pid, origin.time_ns, exit_unseen);  // the pid was given to another process
+  }
+  if (!wanted(pid, image.comm, origin.followed)) return nullptr;
+
+  Process& process = processes_[pid];
+  process = {.pid = pid,
+             .start_ticks = image.start_ticks,
+             .origin = origin.action,
+             .since_ns = origin.time_ns,
+             .has_ring = origin.has_ring};
+  process.facts.pid = pid;
+  process.facts.ns_pid = image.ns_pid;
+  process.facts.start_ticks = image.start_ticks;
+  process.facts.exec_generation = origin.generation;
+  process.facts.comm = std::move(image.comm);
+  process.facts.exe = std::move(image.exe);
+  if (const auto family = family_of_version(options_.forced_version)) {
+    process.facts.version = options_.forced_version;
+    process.facts.family = *family;
+    process.facts.family_source = FamilySource::forced;
+  }
+  if (process.has_ring) adopt(process);
+  if (inspect(process, std::move(image.file))) return &process;
+  processes_.erase(pid);
+  return nullptr;
+}
+
+/// Finds out about a file that may hold the process's runtime, at once or later. False if there is nothing to wait
+/// for: the process is not OCaml's.
+bool Discovery::inspect(Process& process, Result<UniqueFd> file) {
+  if (!file || !*file) return resolve(process, nullptr);
+  const auto identity = BinaryCache::identify(file->get());
+  if (!identity) return resolve(process, nullptr);
+  if (!process.exe) process.exe = *identity;
+  if (const auto known = cache_.find(*identity)) {
+    if (*known) inspector_.prepare(std::move(*file), *known);
+    return resolve(process, *known);
+  }
+  if (!inspector_.inspect(std::move(*file), *identity, process.has_ring)) return resolve(process, nullptr);
+  process.inspecting = *identity;
+  return true;
+}
+
+/// Goes on once a file of the process is known. False if the process turned out not to be OCaml's.
+bool Discovery::resolve(Process& process, const std::shared_ptr<const Binary>& binary) {
+  process.inspecting.reset();
+  if (!process.index && !is_alive(process)) return false;  // it wrote nothing and nobody saw it
+  if (binary) {
+    process.binary = binary;
+    if (!process.index) adopt(process);
+    describe(process);
+    track(process);
+    return true;
+  }
+  if (!process.has_ring) return false;
+  // It has a ring, so its runtime must be somewhere: in a shared library, else unknown.
+  if (!std::exchange(process.library_tried, true)) {
+    for (const Mapping& mapping : procfs_.mappings(process.pid)) {
+      if (is_runtime_library(mapping)) return inspect(process, procfs_.open_mapping(process.pid, mapping));
+    }
+  }
+  track(process);
+  return true;
+}
+
+/// From here on the process is part of the stream.
+void Discovery::adopt(Process& process) {
+  process.index = registry_.add_process(std::move(process.facts));
+  emit(process, process.since_ns, process.origin, process.peer);
+}
+
+/// Adds what the binary tells to the facts.
+void Discovery::describe(Process& process) {
+  if (!process.binary) return;
+  ProcessFacts& facts = registry_.process(*process.index);
+  if (facts.ring == RingState::active && has_paused_events(process.pid, procfs_, process.binary->runtime))
+    facts.ring = RingState::paused;
+  if (!process.binary->runtime.family) return;
+  if (facts.family_source == FamilySource::forced) return;
+  facts.version = process.binary->runtime.version;
+  facts.family = *process.binary->runtime.family;
+  facts.family_source = FamilySource::symbols;
+}
+
+bool Discovery::is_alive(const Process& process) const {
+  const auto stat = procfs_.stat(process.pid);
+  return stat && stat->start_ticks == process.start_ticks && stat->state != 'Z' && stat->state != 'X';
+}
+
+void Discovery::track(const Process& process) {
+  rtev_tracked tracked = process.binary ? tracking_of(process.pid, procfs_, *process.binary) : rtev_tracked{};
+  if (!process.slots.empty()) tracked.slot = process.slots.back();
+  listener_.on_track(process.pid, tracked);
+  if (is_alive(process)) return;
+  // The kernel side reports the exits of tracked processes and forgets them; this one was faster.
+  listener_.on_untrack(process.pid);
+  vanished_.push_back({process.pid, process.start_ticks, monotonic_ns()});
+}
+
+/// Begins to read rings of the process. False if none is new and ready.
+bool Discovery::open_rings(Process& process, const std::vector<PinnedRing>& pins, std::uint64_t time_ns,
+                           const RingOpener::Origin& origin) {
+  if (!process.index || process.slots.size() >= most_rings) return false;
+  const auto rings = opener_.open(*process.index, pins, origin);
+  for (const RingOpener::Ring& ring : rings) {
+    process.files.push_back(ring.file);
+    process.slots.push_back(ring.slot);
+    ProcessFacts& facts = registry_.process(*process.index);
+    facts.ring = RingState::active;
+    facts.ring_path = ring.path;
+    facts.domains = ring.reader->active_domains();
+    emit(process, time_ns, ProcessAction::ring, 0, ring.reader->layout().rings);
+    listener_.on_ring(*process.index, ring.slot, ring.reader);
+  }
+  return !rings.empty();
+}
+
+bool Discovery::try_birth(Process& process, Births::Birth& birth) {
+  const RingOpener::Origin origin{.newborn = true, .made_ns = birth.time_ns};
+  if (open_rings(process, birth.pins, birth.time_ns, origin)) return true;
+  // What was pinned may have been another ring, of the parent of a forked process.
+  if (auto pins = pin_rings(procfs_, process.pid); !pins.empty()) birth.pins = std::move(pins);
+  return open_rings(process, birth.pins, birth.time_ns, origin);
+}
+
+/// The image is gone, by exit or exec; its rings are read to their end.
+void Discovery::end_image(Process& process, std::uint64_t time_ns) {
+  if (auto birth = births_.take(process.pid)) {
+    // What it held fast is still there to be read.
+    if (!open_rings(process, birth->pins, birth->time_ns, {.newborn = true, .made_ns = birth->time_ns}))
+      births_.give_up();
+  }
+  if (process.index) {
+    for (const RingOpener::FileId& file : process.files) opener_.release(file);
+    registry_.process(*process.index).ended = true;
+    listener_.on_image_end(*process.index, process.slots, time_ns);
+  }
+  auto node = processes_.extract(process.pid);
+  if (node.mapped().index && node.mapped().inspecting) ghosts_.push_back(std::move(node.mapped()));
+}
+
+void Discovery::end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status) {
+  Process* process = find(pid);
+  if (process == nullptr) return;
+  if (process->index) emit(*process, time_ns, ProcessAction::exit, 0, status);
+  end_image(*process, time_ns);
+}
+
+void Discovery::emit(const Process& process, std::uint64_t time_ns, ProcessAction action, std::int32_t peer,
+                     std::int64_t detail) {
+  listener_.on_process(time_ns, action, {.process = *process.index, .peer = peer, .detail = detail});
+}
+
+}  // namespace rtev

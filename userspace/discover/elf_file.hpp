@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// Reading an ELF file that nobody vouches for: its tables, its symbols, and a search in its bytes.
+#pragma once
+
+#include <elf.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "rtev/error.hpp"
+
+namespace rtev {
+
+/// A range of bytes in a file. May lie outside it: reading is what checks.
+struct Extent {
+  std::uint64_t offset = 0, size = 0;
+};
+
+/// Names of a symbol table.
+class StringTable {
+ public:
+  /// Longer names come back cut to this length.
+  static constexpr std::size_t max_name = 128;
+
+  explicit StringTable(std::vector<char> bytes) : bytes_(std::move(bytes)) {}
+  /// The name at an offset; empty if the table has none there, or none that ends.
+  std::string_view at(std::uint32_t offset) const;
+
+ private:
+  std::vector<char> bytes_;
+};
+
+/// A 64-bit ELF program or library in the byte order of this machine.
+///
+/// Everything is read with pread, for a mapping would fault when the owner cuts the file short. Reading stops, as at
+/// the end of the file, when the budget is used up or an error occurred; so whatever the headers claim, work is bounded
+/// by the budget, and memory by the largest table. That is also why libelf does not do this: its memory follows
+/// what the headers claim, 2 GB for a sparse file that takes 8 KiB of disk.
+class ElfFile {
+ public:
+  /// Bytes read from one file at the most.
+  static constexpr std::uint64_t read_budget = 512u << 20;
+
+  /// Nothing if it is not such a file. The descriptor stays the caller's; its offset is not moved.
+  static Result<std::optional<ElfFile>> open(int fd);
+
+  std::uint16_t machine() const { return header_.e_machine; }
+  /// True for what can be executed, also static position-independent programs; false for shared libraries.
+  bool is_program() const { return is_program_; }
+  std::span<const Elf64_Phdr> segments() const { return segments_; }
+  /// Empty where the file has no section headers.
+  std::span<const Elf64_Shdr> sections() const { return sections_; }
+  /// The first segment, the first section of a type; nullptr if there is none.
+  const Elf64_Phdr* segment(std::uint32_t type) const;
+  const Elf64_Shdr* section(std::uint32_t type) const;
+  /// The section that holds the names of a symbol table.
+  const Elf64_Shdr* names_of(const Elf64_Shdr& symbols) const;
+  /// Where the code at a link-time address lies in the file; nothing if no executable segment has it.
+  std::optional<std::uint64_t> code_offset(std::uint64_t address) const;
+
+  /// True if the bytes occur in the extent. They may be 256 at the most.
+  bool contains(Extent extent, std::string_view bytes);
+  /// As much of a string table as is worth keeping.
+  StringTable strings(const Elf64_Shdr& table);
+  /// Calls `visit(symbol)` for each symbol of a table that is defined in this file.
+  template <typename Visit>
+  void for_each_symbol(const Elf64_Shdr& table, Visit&& visit) {
+    constexpr std::size_t entry = sizeof(Elf64_Sym);
+    if (table.sh_entsize != entry) return;
+    Extent rest{table.sh_offset, std::min<std::uint64_t>(table.sh_size, max_symbols * entry)};
+    while (rest.size >= entry) {
+      const auto symbols = read_symbols(rest);
+      if (symbols.empty()) return;
+      for (const Elf64_Sym& symbol : symbols)
+        if (symbol.st_shndx != SHN_UNDEF) visit(symbol);
+      rest = {rest.offset + symbols.size_bytes(), rest.size - symbols.size_bytes()};
+    }
+  }
+
+  /// errno of the first read that failed, 0 if all went well. What was not read looked as if it were not there.
+  int read_error() const { return error_; }
+
+ private:
+  static constexpr std::uint64_t max_symbols = 8u << 20;
+
+  ElfFile(int fd, std::uint64_t size) : fd_(fd), size_(size) {}
+  bool load_tables();
+  bool has_pie_flag(Extent dynamic);
+  /// Reads what there is of an extent, up to the size of `into`; the number of bytes read.
+  std::size_t read(std::uint64_t offset, std::span<std::byte> into);
+  template <typename Entry>
+  std::vector<Entry> read_table(std::uint64_t offset, std::size_t count);
+  std::span<const Elf64_Sym> read_symbols(Extent rest);
+
+  int fd_;
+  std::uint64_t size_;
+  int error_ = 0;
+  std::uint64_t budget_ = read_budget;
+  bool is_program_ = false;
+  Elf64_Ehdr header_{};
+  std::vector<Elf64_Phdr> segments_;
+  std::vector<Elf64_Shdr> sections_;
+  std::vector<std::byte> window_;
+  std::vector<Elf64_Sym> symbols_;
+};
+
+}  // namespace rtev

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+#include "discover/lookout.hpp"
+
+#include <poll.h>
+#include <sched.h>
+#include <time.h>
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+namespace rtev {
+namespace {
+
+/// Sightings that wait with something held fast; more are kept without, so that a stuck main thread does not use up
+/// the descriptors.
+constexpr std::size_t most_pinned = 256;
+
+/// Beyond this records are left in the kernel's buffer, where those that do not fit are counted.
+constexpr std::size_t most_seen = 65536;
+
+/// The record of a ring comes right before its mapping exists: looked for again at this interval, this often.
+constexpr std::uint64_t mapping_retry_ns = 50'000;
+constexpr int mapping_tries = 10;
+
+/// A process maps its ring once. Who maps again so soon is left to the main thread, which is in no hurry.
+constexpr std::uint64_t ring_interval_ns = 2'000'000;
+
+/// Ahead of every ordinary thread, or a busy host would run it too late. It sleeps but for some ten microseconds a
+/// record. Where that is not allowed it stays an ordinary thread.
+void hurry() {
+  const sched_param lowest{.sched_priority = 1};
+  ::sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest);
+}
+
+void sleep_ns(std::uint64_t duration) {
+  const timespec pause{.tv_sec = 0, .tv_nsec = static_cast<long>(duration)};
+  ::clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, nullptr);
+}
+
+}  // namespace
+
+Lookout::Lookout(Procfs procfs, Records records) : procfs_(std::move(procfs)), records_(std::move(records)) {
+  thread_ = std::thread([this] { run(); });
+}
+
+Lookout::~Lookout() {
+  stop();
+}
+
+void Lookout::stop() {
+  if (!thread_.joinable()) return;
+  stop_.signal();
+  thread_.join();
+}
+
+std::vector<Sighting> Lookout::take() {
+  event_.clear();
+  const std::lock_guard lock(mutex_);
+  return std::exchange(seen_, {});
+}
+
+void Lookout::run() {
+  hurry();
+  std::array<pollfd, 2> wait{
+      {{.fd = stop_.get(), .events = POLLIN, .revents = 0}, {.fd = records_.fd, .events = POLLIN, .revents = 0}}};
+  while (true) {
+    const bool has_room = this->has_room();
+    ::poll(wait.data(), has_room ? 2 : 1, has_room ? -1 : 10);
+    saw_any_ = false;
+    if (has_room) records_.drain([this](const rtev_lifecycle& record) { see(record); });
+    if (wait[0].revents != 0) return;
+    // Readable, but nothing to take: its writer has not finished, and may be waiting for this very cpu.
+    if (has_room && !saw_any_) sleep_ns(mapping_retry_ns);
+  }
+}
+
+bool Lookout::has_room() {
+  const std::lock_guard lock(mutex_);
+  return seen_.size() < most_seen;
+}
+
+void Lookout::see(const rtev_lifecycle& record) {
+  saw_any_ = true;
+  Sighting sighting{.record = record, .image = {}, .rings = {}};
+  bool crowded = false;
+  {
+    const std::lock_guard lock(mutex_);
+    crowded = seen_.size() >= most_pinned;
+  }
+  if (!crowded) pin(sighting);
+  {
+    const std::lock_guard lock(mutex_);
+    seen_.push_back(std::move(sighting));
+  }
+  event_.signal();
+}
+
+void Lookout::pin(Sighting& sighting) {
+  const rtev_lifecycle& record = sighting.record;
+  const auto pid = static_cast<std::int32_t>(record.tgid);
+  if (record.type == RTEV_RING) {
+    const bool again = record.tgid == last_ring_tgid_ && record.time_ns - last_ring_ns_ < ring_interval_ns;
+    last_ring_tgid_ = record.tgid;
+    last_ring_ns_ = record.time_ns;
+    for (int tries = 0; !again && sighting.rings.empty() && tries < mapping_tries; ++tries) {
+      if (tries > 0) sleep_ns(mapping_retry_ns);
+      sighting.rings = pin_rings(procfs_, pid);
+    }
+    if (!again) sighting.image = pin_image(procfs_, pid);
+  } else if (record.type == RTEV_EXEC) {
+    sighting.image = pin_image(procfs_, pid);
+    // It may run the next program already, whose record is on its way.
+    const auto stat = procfs_.stat(pid);
+    if (stat && std::string_view(stat->comm) != comm_of(record)) sighting.image.file.reset();
+  }
+}
+
+std::string_view comm_of(const rtev_lifecycle& record) {
+  const std::string_view bytes(record.comm, sizeof record.comm);
+  return bytes.substr(0, bytes.find('\0'));
+}
+
+}  // namespace rtev

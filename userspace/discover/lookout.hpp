@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Hears of processes as they live and die, on a thread that does nothing else: the shortest of programs has its ring
+// for two milliseconds, and the main thread may be writing to a slow terminal just then.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/event_fd.hpp"
+#include "bpf/records.h"
+#include "discover/pins.hpp"
+
+namespace rtev {
+
+/// A record of the kernel side, with what could be held fast of the process it is about.
+struct Sighting {
+  rtev_lifecycle record;
+  Image image;                    ///< of exec and ring records
+  std::vector<PinnedRing> rings;  ///< of ring records
+};
+
+/// The name of the record's process: any bytes.
+std::string_view comm_of(const rtev_lifecycle& record);
+
+/// The thread, and the queue of what it saw.
+class Lookout {
+ public:
+  using Consumer = std::function<void(const rtev_lifecycle&)>;
+  /// Where records come from: readable while some wait, and a function that drains them. Used by the thread only.
+  struct Records {
+    int fd;
+    std::function<void(const Consumer&)> drain;
+  };
+
+  Lookout(Procfs procfs, Records records);
+  Lookout(const Lookout&) = delete;
+  Lookout& operator=(const Lookout&) = delete;
+  ~Lookout();
+
+  /// Readable (epoll) while sightings wait.
+  int event_fd() const { return event_.get(); }
+  /// What was seen since the last call, in order.
+  std::vector<Sighting> take();
+  /// Takes what records wait, then ends the thread. take() still works.
+  void stop();
+
+ private:
+  void run();
+  void see(const rtev_lifecycle& record);
+  void pin(Sighting& sighting);
+  bool has_room();
+
+  Procfs procfs_;
+  Records records_;
+  EventFd event_;
+  EventFd stop_;
+  std::mutex mutex_;
+  std::vector<Sighting> seen_;
+  // Of the thread's own:
+  bool saw_any_ = false;
+  std::uint32_t last_ring_tgid_ = 0;
+  std::uint64_t last_ring_ns_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace rtev

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT
+#include "discover/procfs.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+#include "base/parse.hpp"
+#include "base/small_file.hpp"
+
+namespace rtev {
+namespace {
+
+// A process can have about vm.max_map_count mappings (65530 unless raised), each with a path of up to 4 KiB; the
+// second bound keeps one that uses all of this from filling our memory.
+constexpr std::size_t max_mappings = 65536;
+constexpr std::size_t max_maps_bytes = 32u << 20;
+// "Groups:" of status lists up to 65536 numbers, before the line that is wanted.
+constexpr std::size_t max_status_bytes = 1u << 20;
+constexpr std::size_t max_small_bytes = 4096;
+
+constexpr std::string_view deleted_suffix = " (deleted)";
+
+bool drop_suffix(std::string_view& text, std::string_view suffix) {
+  if (!text.ends_with(suffix)) return false;
+  text.remove_suffix(suffix.size());
+  return true;
+}
+
+/// Cuts the text up to `separator` off the front; the rest of it if there is none.
+std::string_view take_until(std::string_view& text, char separator) {
+  const auto at = text.find(separator);
+  const auto taken = text.substr(0, at);
+  text.remove_prefix(at == std::string_view::npos ? text.size() : at + 1);
+  return taken;
+}
+
+/// Cuts the next word, which blanks separate, off the front; empty at the end.
+std::string_view take_word(std::string_view& text) {
+  constexpr std::string_view blanks = " \t\n";
+  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+  const auto word = text.substr(0, text.find_first_of(blanks));
+  text.remove_prefix(word.size());
+  return word;
+}
+
+/// Target of a symbolic link as the kernel tells it; empty if it cannot be read.
+std::string link_target(const std::filesystem::path& path) {
+  std::array<char, 4097> target;
+  const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
+  return size < 0 ? std::string{} : std::string(target.data(), static_cast<std::size_t>(size));
+}
+
+/// Opens what one of /proc's magic links leads to. It belongs to the traced user: nothing but a regular file is taken,
+/// and opening must not wait for anybody (a fifo), nor touch the file's access time where we may avoid it.
+Result<UniqueFd> open_regular(const std::filesystem::path& path, const char* what, const char* hint) {
+  constexpr int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
+  UniqueFd fd{::open(path.c_str(), flags | O_NOATIME)};
+  if (!fd && errno == EPERM) fd.reset(::open(path.c_str(), flags));
+  if (!fd) return errno_error(errno, what, path, errno == EPERM || errno == EACCES ? hint : "");
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0) return errno_error(errno, what, path);
+  if (!S_ISREG(status.st_mode)) return std::unexpected(Error{what, path, "not a regular file"});
+  return fd;
+}
+
+std::filesystem::path process_path(const std::filesystem::path& root, std::int32_t pid, std::string_view name) {
+  return root / std::to_string(pid) / name;
+}
+
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+}  // namespace
+
+std::vector<std::int32_t> Procfs::pids() const {
+  std::vector<std::int32_t> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry{root_, error}, end; !error && entry != end; entry.increment(error)) {
+    const auto pid = parse_number<std::int32_t>(entry->path().filename().native());
+    if (pid && *pid > 0) found.push_back(*pid);
+  }
+  return found;
+}
+
+std::optional<ProcessStat> Procfs::stat(std::int32_t pid) const {
+  const auto text = read_small_file(process_path(root_, pid, "stat"), max_small_bytes);
+  if (!text) return std::nullopt;
+  // "PID (COMM) STATE PARENT ...": the process chooses COMM, but only numbers follow it.
+  const auto open = text->find(" ("), close = text->rfind(") ");
+  if (open == std::string::npos || close == std::string::npos || close < open + 2) return std::nullopt;
+
+  ProcessStat stat;
+  stat.comm = text->substr(open + 2, close - open - 2);
+  std::string_view rest = std::string_view{*text}.substr(close + 2);
+  const auto state = take_word(rest);
+  const auto parent = parse_number<std::int32_t>(take_word(rest));
+  constexpr int parent_field = 4, start_field = 22;
+  for (int field = parent_field + 1; field < start_field; ++field) take_word(rest);
+  const auto start = parse_number<std::uint64_t>(take_word(rest));
+  if (state.size() != 1 || !parent || !start) return std::nullopt;
+  // A number that the text ends in may have been cut off.
+  if (rest.empty()) return std::nullopt;
+  stat.state = state.front();
+  stat.parent = *parent;
+  stat.start_ticks = *start;
+  return stat;
+}
+
+std::int32_t Procfs::ns_pid(std::int32_t pid) const {
+  const auto text = read_small_file(process_path(root_, pid, "status"), max_status_bytes);
+  if (!text) return pid;
+  // The name in the first line cannot forge another line: the kernel escapes its newlines.
+  for (std::string_view rest{*text}; !rest.empty();) {
+    std::string_view line = take_until(rest, '\n');
+    if (!line.starts_with("NSpid:")) continue;
+    std::string_view innermost;
+    take_word(line);
+    for (auto word = take_word(line); !word.empty(); word = take_word(line)) innermost = word;
+    const auto number = parse_number<std::int32_t>(innermost);
+    return number && *number > 0 ? *number : pid;
+  }
+  return pid;
+}
+
+std::string Procfs::exe_path(std::int32_t pid) const {
+  std::string target = link_target(process_path(root_, pid, "exe"));
+  if (target.ends_with(deleted_suffix)) target.resize(target.size() - deleted_suffix.size());
+  return target;
+}
+
+Result<UniqueFd> Procfs::open_exe(std::int32_t pid) const {
+  return open_regular(process_path(root_, pid, "exe"), "cannot open program",
+                      "looking into other users' processes needs root, or CAP_SYS_PTRACE");
+}
+
+std::optional<std::uint64_t> Procfs::read_word(std::int32_t pid, std::uint64_t address) const {
+  const UniqueFd memory{::open(process_path(root_, pid, "mem").c_str(), O_RDONLY | O_CLOEXEC)};
+  std::uint64_t word = 0;
+  if (!memory || ::pread(memory.get(), &word, sizeof word, static_cast<off_t>(address)) != sizeof word)
+    return std::nullopt;
+  return word;
+}
+
+std::vector<Mapping> Procfs::mappings(std::int32_t pid) const {
+  std::vector<Mapping> found;
+  const auto text = read_small_file(process_path(root_, pid, "maps"), max_maps_bytes);
+  if (!text) return found;
+  for (std::string_view rest{*text}; !rest.empty() && found.size() < max_mappings;) {
+    // Without its newline a line is cut off, and may name another file than the whole line would.
+    if (!rest.contains('\n')) break;
+    if (auto mapping = parse_mapping(take_until(rest, '\n'))) found.push_back(std::move(*mapping));
+  }
+  return found;
+}
+
+Result<UniqueFd> Procfs::open_mapping(std::int32_t pid, const Mapping& mapping) const {
+  const auto range = fmt::format("map_files/{:x}-{:x}", mapping.begin, mapping.end);
+  return open_regular(process_path(root_, pid, range), "cannot open mapping",
+                      "map_files needs root with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE");
+}
+
+std::int64_t Procfs::clock_offset_ns(std::int32_t pid) const {
+  // timens_offsets tells of the namespace that the process's children will live in. After unshare(2) it is not the one
+  // the process itself lives in: that still is the one it was born in, nearly always the host's.
+  const auto own = link_target(process_path(root_, pid, "ns/time"));
+  const auto children = link_target(process_path(root_, pid, "ns/time_for_children"));
+  if (own != children && !own.empty() && !children.empty()) return 0;
+
+  const auto text = read_small_file(process_path(root_, pid, "timens_offsets"), max_small_bytes);
+  if (!text) return 0;
+  for (std::string_view rest{*text}; !rest.empty();) {
+    std::string_view line = take_until(rest, '\n');
+    if (take_word(line) != "monotonic") continue;
+    const auto seconds = parse_number<std::int64_t>(take_word(line));
+    const auto nanoseconds = parse_number<std::int64_t>(take_word(line));
+    constexpr std::int64_t second = 1'000'000'000;
+    std::int64_t offset = 0;
+    if (!seconds || !nanoseconds || __builtin_mul_overflow(*seconds, second, &offset) ||
+        __builtin_add_overflow(offset, *nanoseconds, &offset) || __builtin_sub_overflow(0, offset, &offset))
+      return 0;
+    return offset;
+  }
+  return 0;
+}
+
+bool is_ring_mapping(const Mapping& mapping) {
+  std::string_view name = base_name(mapping.path);
+  return mapping.permissions.size() == 4 && mapping.permissions[1] == 'w' && mapping.permissions[3] == 's' &&
+         drop_suffix(name, ".events") && !name.empty() &&
+         std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool is_runtime_library(const Mapping& mapping) {
+  const auto name = base_name(mapping.path);
+  return (name.starts_with("libasmrun") || name.starts_with("libcamlrun")) && name.ends_with(".so");
+}
+
+std::optional<Mapping> parse_mapping(std::string_view line) {
+  // "BEGIN-END PERMS OFFSET MAJOR:MINOR INODE", then blanks and a path where there is one, which may hold blanks.
+  const auto begin = parse_number<std::uint64_t>(take_until(line, '-'), 16);
+  const auto end = parse_number<std::uint64_t>(take_until(line, ' '), 16);
+  const auto permissions = take_until(line, ' ');
+  const auto offset = parse_number<std::uint64_t>(take_until(line, ' '), 16);
+  const auto major = parse_number<unsigned>(take_until(line, ':'), 16);
+  const auto minor = parse_number<unsigned>(take_until(line, ' '), 16);
+  const auto inode = parse_number<std::uint64_t>(take_until(line, ' '));
+  if (!begin || !end || *begin >= *end || !offset || !major || !minor || !inode) return std::nullopt;
+
+  constexpr std::array<std::string_view, 4> allowed{"r-", "w-", "x-", "ps"};
+  if (permissions.size() != allowed.size()) return std::nullopt;
+  for (std::size_t i = 0; i < allowed.size(); ++i)
+    if (!allowed[i].contains(permissions[i])) return std::nullopt;
+
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  const bool deleted = drop_suffix(line, deleted_suffix);
+  return Mapping{.begin = *begin,
+                 .end = *end,
+                 .offset = *offset,
+                 .permissions = std::string{permissions},
+                 .device = makedev(*major, *minor),
+                 .inode = *inode,
+                 .path = std::string{line},
+                 .deleted = deleted};
+}
+
+}  // namespace rtev

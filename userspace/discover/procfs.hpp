@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// What /proc tells about a process. Every reader takes the root of the tree, so that tests can use a made-up one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "rtev/error.hpp"
+
+namespace rtev {
+
+/// A line of /proc/PID/maps.
+struct Mapping {
+  std::uint64_t begin = 0, end = 0;     ///< addresses
+  std::uint64_t offset = 0;             ///< in the file
+  std::string permissions{};            ///< "r-xp"
+  std::uint64_t device = 0, inode = 0;  ///< device as makedev() packs it; on overlayfs not what fstat says
+  std::string path{};                   ///< as the kernel prints it, without " (deleted)"; hostile text
+  bool deleted = false;
+};
+
+/// The parts of /proc/PID/stat that are needed.
+struct ProcessStat {
+  std::string comm;  ///< may hold any byte, also ") ("
+  char state = '?';
+  std::int32_t parent = 0;
+  std::uint64_t start_ticks = 0;  ///< field 22, ticks of CLOCK_BOOTTIME: with the pid, the identity of a process
+};
+
+class Procfs {
+ public:
+  explicit Procfs(std::filesystem::path root = "/proc") : root_(std::move(root)) {}
+
+  /// All processes (thread group leaders), in no order.
+  std::vector<std::int32_t> pids() const;
+  /// Nothing if the process is gone (as with every reader below).
+  std::optional<ProcessStat> stat(std::int32_t pid) const;
+  /// The pid in the innermost namespace the process lives in: last number of NSpid. The pid itself if unknown.
+  std::int32_t ns_pid(std::int32_t pid) const;
+  /// Target of /proc/PID/exe without " (deleted)"; empty if it cannot be read.
+  std::string exe_path(std::int32_t pid) const;
+  /// Opens the program a process runs, whatever namespace it lives in and also when it was unlinked.
+  Result<UniqueFd> open_exe(std::int32_t pid) const;
+  std::vector<Mapping> mappings(std::int32_t pid) const;
+  /// Opens the very file behind a mapping through map_files, whatever its name means today.
+  Result<UniqueFd> open_mapping(std::int32_t pid, const Mapping& mapping) const;
+  /// A word of the process's memory; nothing if it cannot be read.
+  std::optional<std::uint64_t> read_word(std::int32_t pid, std::uint64_t address) const;
+  /// Host CLOCK_MONOTONIC minus the process's own, ns; 0 outside time namespaces.
+  std::int64_t clock_offset_ns(std::int32_t pid) const;
+
+ private:
+  std::filesystem::path root_;
+};
+
+/// True for a runtime's mapping of its events file: shared, writable (readers map it, too), and named <digits>.events.
+bool is_ring_mapping(const Mapping& mapping);
+
+/// True for the mapping of a shared OCaml runtime: libasmrun*.so or libcamlrun*.so.
+bool is_runtime_library(const Mapping& mapping);
+
+/// Parses one line of a maps file; nothing if it is not one.
+std::optional<Mapping> parse_mapping(std::string_view line);
+
+}  // namespace rtev

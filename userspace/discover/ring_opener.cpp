@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+#include "discover/ring_opener.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace rtev {
+namespace {
+
+constexpr std::size_t most_remembered = 16384;
+
+}  // namespace
+
+std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::vector<PinnedRing>& pins,
+                                               const Origin& origin) {
+  std::vector<Ring> rings;
+  for (const PinnedRing& pin : pins) {
+    struct stat status{};
+    if (::fstat(pin.fd.get(), &status) != 0) continue;
+    const FileId file{status.st_dev, status.st_ino};
+    if (open_.contains(file)) continue;
+
+    // A child forked by other means than OCaml's goes on with its parent's ring, whose events are out already.
+    const bool read_before = origin.made_ns == 0 && read_.contains(file);
+    const bool deliver = (origin.newborn && !read_before) || history_;
+    auto reader = RingReader::adopt(::fcntl(pin.fd.get(), F_DUPFD_CLOEXEC, 0), pin.path,
+                                    {.history = deliver ? RingReader::History::deliver : RingReader::History::skip,
+                                     .born_since_ns = read_before ? UINT64_MAX : since_ns_,
+                                     .made_ns = origin.made_ns,
+                                     .clock_offset_ns = pin.clock_offset_ns});
+    if (!reader) continue;
+    auto ring = std::make_shared<RingReader>(std::move(*reader));
+    const std::uint32_t slot = registry_.add_ring(
+        {.process = process, .domains = ring->layout().rings, .user_event_name = [ring](std::uint16_t id) {
+           return ring->user_event_name(id);
+         }});
+    if (slot == 0) continue;
+    ring->assign_slot(slot);
+    open_.insert(file);
+    if (read_.size() >= most_remembered) read_.clear();
+    read_.insert(file);
+    rings.push_back({.slot = slot, .file = file, .path = pin.path, .reader = std::move(ring)});
+  }
+  return rings;
+}
+
+}  // namespace rtev

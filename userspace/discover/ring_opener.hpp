@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Opens ring files for reading, each of them once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "discover/pins.hpp"
+#include "rtev/ring_reader.hpp"
+#include "timeline/registry.hpp"
+
+namespace rtev {
+
+/// A file may be mapped by several processes: a forked child maps its parent's ring until it has one of its own.
+class RingOpener {
+ public:
+  /// With `history`, what rings held before they were found is handed out. Rings that began after `since_ns` are read
+  /// from their beginning in any case.
+  RingOpener(Registry& registry, bool history, std::uint64_t since_ns)
+      : registry_(registry), history_(history), since_ns_(since_ns) {}
+
+  using FileId = std::pair<std::uint64_t, std::uint64_t>;  ///< device and inode
+
+  struct Ring {
+    std::uint32_t slot;  ///< in the registry
+    FileId file;
+    std::string path;
+    std::shared_ptr<RingReader> reader;
+  };
+  /// When rings were made, as far as that is known.
+  struct Origin {
+    bool newborn = false;       ///< while the tracer was running: read from the beginning
+    std::uint64_t made_ns = 0;  ///< exactly then; 0: not known
+  };
+
+  /// Those of the rings that nobody reads yet and that are ready to be read. The pins stay.
+  std::vector<Ring> open(ProcessIndex process, const std::vector<PinnedRing>& pins, const Origin& origin);
+  /// The file may be opened again, by another process.
+  void release(const FileId& file) { open_.erase(file); }
+
+ private:
+  Registry& registry_;
+  bool history_;
+  std::uint64_t since_ns_;
+  std::set<FileId> open_;
+  std::set<FileId> read_;  ///< at some time
+};
+
+}  // namespace rtev

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+#include "discover/tracking.hpp"
+
+#include <string>
+
+namespace rtev {
+namespace {
+
+/// Where the first page of the runtime's file is mapped, minus where it was linked to be; nothing if it is not mapped.
+std::optional<std::uint64_t> load_bias(std::int32_t pid, const Procfs& procfs, const RuntimeBinary& runtime) {
+  const std::string exe = procfs.exe_path(pid);
+  for (const Mapping& mapping : procfs.mappings(pid)) {
+    const bool is_runtime = runtime.shared_library ? is_runtime_library(mapping) : mapping.path == exe;
+    if (is_runtime && mapping.offset == 0) return mapping.begin - runtime.link_base;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool has_paused_events(std::int32_t pid, const Procfs& procfs, const RuntimeBinary& runtime) {
+  const auto bias = load_bias(pid, procfs, runtime);
+  return runtime.paused_flag != 0 && bias && procfs.read_word(pid, runtime.paused_flag + *bias).value_or(0) != 0;
+}
+
+rtev_tracked tracking_of(std::int32_t pid, const Procfs& procfs, const Binary& binary) {
+  const RuntimeBinary& runtime = binary.runtime;
+  rtev_tracked tracked{};
+  tracked.binary = binary.id;
+  tracked.domain_self_tls = runtime.domain_self_tls;
+  tracked.caml_state_tls = runtime.caml_state_tls;
+  tracked.id_offset = runtime.id_offset;
+  if (const auto bias = load_bias(pid, procfs, runtime)) {
+    const auto place = [&](const CodeRange& range, __u64& begin, __u64& end) {
+      if (range.begin == 0) return;
+      begin = range.begin + *bias;
+      end = range.end + *bias;
+    };
+    place(runtime.backup_thread, tracked.backup_begin, tracked.backup_end);
+    place(runtime.tick_thread, tracked.tick_begin, tracked.tick_end);
+  }
+  return tracked;
+}
+
+}  // namespace rtev
