@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+#include "cli/options.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/parse.hpp"
+#include "cli/values.hpp"
+#include "rtev/names.hpp"
+#include "sinks/filter.hpp"
+
+namespace rtev::cli {
+namespace {
+
+/// One of a few words, listed in this order.
+template <typename Enum>
+void add_choice(CLI::App& app, const char* name, Enum& value, std::vector<std::pair<std::string, Enum>> choices,
+                const std::string& help) {
+  std::string words;
+  for (const auto& [word, meaning] : choices) words += (words.empty() ? "" : "|") + word;
+  app.add_option_function<std::string>(
+         name,
+         [&value, name, words, choices = std::move(choices)](const std::string& text) {
+           const auto choice = std::ranges::find(choices, text, &std::pair<std::string, Enum>::first);
+           if (choice == choices.end()) throw CLI::ValidationError(name, "'" + text + "' is none of " + words);
+           value = choice->second;
+         },
+         help)
+      ->type_name(words);
+}
+
+}  // namespace
+
+void add_process_options(CLI::App& app, Options& options) {
+  app.add_option("-p,--pid", options.pids, "only this process (repeatable)")
+      ->type_name("PID")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return parse_number<std::int32_t>(text).value_or(0) > 0 ? std::string() : "'" + text + "' is no pid";
+          },
+          ""));
+  app.add_option("-n,--name", options.names, "only processes whose name matches (repeatable), e.g. 'web*'")
+      ->type_name("GLOB");
+  app.add_option_function<std::string>(
+         "-d,--duration",
+         [&options](const std::string& text) {
+           options.duration = parse_duration(text);
+           if (!options.duration)
+             throw CLI::ValidationError("--duration", "'" + text + "' is no time above zero; e.g. 500ms, 5s, 2m");
+         },
+         "stop after this time, e.g. 500ms, 5s, 2m")
+      ->type_name("TIME");
+}
+
+void add_output_options(CLI::App& app, Options& options) {
+  app.add_option("-o,--output", options.output, "write to a file instead of stdout")->type_name("FILE");
+  add_choice<Format>(app, "-f,--format", options.format, {{"text", Format::text}, {"jsonl", Format::jsonl}},
+                     "for people (default) or for programs");
+  add_choice<ColorMode>(app, "--color", options.color,
+                        {{"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}},
+                        "colours in text; auto (default): on a terminal, unless NO_COLOR is set");
+  app.add_option("--events", options.events,
+                 "show only these: kinds (phase, counter, alloc, lifecycle, user, process, switch, wakeup) and names "
+                 "(any other word; wildcards allowed), e.g. 'user,minor*'")
+      ->type_name("LIST")
+      ->check(CLI::Validator(
+          [](const std::string& list) {
+            const auto filter = EventFilter::parse(list);
+            return filter ? std::string() : filter.error().message() + "\nhint: " + filter.error().hint;
+          },
+          ""));
+}
+
+void add_decode_options(CLI::App& app, Options& options) {
+  app.add_option("--ocaml-version", options.ocaml_version, "name events as this version of OCaml does, e.g. 5.2")
+      ->type_name("X.Y")
+      ->check(CLI::Validator(
+          [](const std::string& version) {
+            return family_of_version(version) ? std::string() : "'" + version + "' is no version of OCaml 5, e.g. 5.2";
+          },
+          ""));
+}
+
+void add_kernel_options(CLI::App& app, Options& options) {
+  add_choice<Sched>(app, "--sched", options.sched, {{"off", Sched::off}, {"ocaml", Sched::ocaml}, {"all", Sched::all}},
+                    "scheduler events of no thread, of threads of OCaml processes (default), of every thread");
+  app.add_flag("--history", options.history, "begin with what rings held before they were found");
+  app.add_option_function<std::string>(
+         "--buffer",
+         [&options](const std::string& text) {
+           options.buffer_bytes = parse_size(text);
+           if (!options.buffer_bytes)
+             throw CLI::ValidationError("--buffer", "'" + text + "' is no size; e.g. 512k, 64M");
+         },
+         "memory for scheduler events between two reads, all cpus together (default 1M for each cpu, 4M to 64M)")
+      ->type_name("SIZE");
+}
+
+void add_message_options(CLI::App& app, Options& options) {
+  app.add_flag("-q,--quiet", options.quiet, "no messages but errors");
+  app.add_flag("-v,--verbose", options.verbose, "also what the kernel interface says");
+}
+
+int report(const Error& error) {
+  fmt::print(stderr, "rtev-bpf: {}\n", error.message());
+  if (!error.hint.empty()) fmt::print(stderr, "hint: {}\n", error.hint);
+  return exit_failure;
+}
+
+}  // namespace rtev::cli

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// What the command line says, and the groups of options that subcommands share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rtev/error.hpp"
+
+namespace rtev::cli {
+
+enum class Format : std::uint8_t { text, jsonl };
+enum class ColorMode : std::uint8_t { automatic, always, never };
+enum class Sched : std::uint8_t { off, ocaml, all };
+
+struct Options {
+  std::vector<std::string> arguments;  ///< the whole command line, for headers
+  std::vector<std::string> command;    ///< what follows "--"
+
+  std::vector<std::int32_t> pids;
+  std::vector<std::string> names;
+  std::optional<std::chrono::nanoseconds> duration;
+  std::string output;  ///< a path; "-" or empty for stdout
+  Format format = Format::text;
+  ColorMode color = ColorMode::automatic;
+  std::string events;
+  std::string ocaml_version;
+  Sched sched = Sched::ocaml;
+  std::optional<std::size_t> buffer_bytes;
+  bool history = false;
+  bool quiet = false;
+  bool verbose = false;
+
+  std::string target;  ///< of `dump`
+};
+
+// Each adds one group of options to a command.
+void add_process_options(CLI::App& app, Options& options);
+void add_output_options(CLI::App& app, Options& options);
+void add_decode_options(CLI::App& app, Options& options);
+void add_kernel_options(CLI::App& app, Options& options);
+void add_message_options(CLI::App& app, Options& options);
+
+/// Exit statuses of our own; with "-- CMD" the command's is passed on.
+inline constexpr int exit_ok = 0, exit_failure = 1, exit_usage = 2;
+
+/// Prints "rtev-bpf: what subject: why" and, if there is one, "hint: ..." to stderr. Returns exit_failure.
+int report(const Error& error);
+
+// The commands. Each returns the exit status.
+int run_live(const Options& options);
+int run_ps(const Options& options);
+int run_dump(const Options& options);
+int run_doctor(const Options& options);
+
+}  // namespace rtev::cli

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// rtev-bpf ps: the OCaml processes of the host. Needs no BPF.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "cli/options.hpp"
+#include "discover/discovery.hpp"
+#include "session/ring_poller.hpp"
+#include "sinks/escape.hpp"
+
+namespace rtev::cli {
+namespace {
+
+constexpr std::chrono::milliseconds default_sample{500};
+
+/// Finds processes once and reads their rings for a moment, to tell how busy they are.
+class Survey : private DiscoveryListener {
+ public:
+  explicit Survey(DiscoveryOptions options)
+      : inspector_(cache_, [](int, const std::shared_ptr<const Binary>&) {}),
+        rings_([](const Batch&) {}),
+        discovery_(Procfs(), registry_, cache_, inspector_, *this, std::move(options)) {}
+
+  void run(std::chrono::nanoseconds sample) {
+    discovery_.begin_scan(monotonic_ns());
+    discovery_.scan_some(monotonic_ns(), std::numeric_limits<std::size_t>::max());
+    // What was found in a program may lead to its shared runtime, which is inspected next.
+    do {
+      while (!inspector_.idle()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      discovery_.tick(monotonic_ns());
+    } while (!inspector_.idle());
+
+    const std::uint64_t begin = monotonic_ns();
+    const auto end = begin + static_cast<std::uint64_t>(sample.count());
+    while (monotonic_ns() < end) {
+      rings_.poll(monotonic_ns(), [](std::uint32_t) { return true; });
+      const auto pause = std::min(rings_.interval_ns(), end - std::min(end, monotonic_ns()));
+      std::this_thread::sleep_for(std::chrono::nanoseconds(pause));
+    }
+    rings_.finish_all(monotonic_ns());
+    seconds_ = static_cast<double>(monotonic_ns() - begin) / 1e9;
+    rings_.update(registry_);
+  }
+
+  void print() const {
+    fmt::print("{:>8} {:<15} {:<6} {:<9} {:>7} {:>10}  {}\n", "PID", "COMM", "OCAML", "RING", "DOMAINS", "EVENTS/S",
+               "BINARY");
+    std::vector<const ProcessFacts*> processes;
+    for (const ProcessFacts& facts : registry_.processes()) processes.push_back(&facts);
+    std::ranges::sort(processes, {}, &ProcessFacts::pid);
+    for (const ProcessFacts* facts : processes) {
+      const bool has_ring = facts->ring != RingState::none;
+      TextBuffer comm;
+      add_column(comm, facts->comm, 15);
+      fmt::print("{:>8} {} {:<6} {:<9} {:>7} {:>10}  {}\n", facts->pid, comm.text(),
+                 facts->version.empty() ? "5.?" : facts->version, to_string(facts->ring),
+                 has_ring ? std::to_string(facts->domains) : "-",
+                 has_ring ? fmt::format("{:.0f}", static_cast<double>(facts->words.events) / seconds_) : "-",
+                 escaped(facts->exe));
+    }
+  }
+
+ private:
+  void on_process(std::uint64_t, ProcessAction, const ProcessRecord&) override {}
+  void on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) override {
+    rings_.add(slot, process, std::move(ring), monotonic_ns());
+  }
+  void on_image_end(ProcessIndex, const std::vector<std::uint32_t>&, std::uint64_t) override {}
+  void on_track(std::int32_t, const rtev_tracked&) override {}
+  void on_untrack(std::int32_t) override {}
+
+  Registry registry_;
+  BinaryCache cache_;
+  Inspector inspector_;
+  RingPoller rings_;
+  Discovery discovery_;
+  double seconds_ = 1;
+};
+
+}  // namespace
+
+int run_ps(const Options& options) {
+  if (::geteuid() != 0) {
+    return report({.what = "cannot look into other users' processes", .why = "not root", .hint = "sudo rtev-bpf ps"});
+  }
+  Survey survey({.pids = options.pids,
+                 .name_globs = options.names,
+                 .only_followed = false,
+                 .history = false,
+                 .since_ns = UINT64_MAX,
+                 .forced_version = {}});
+  survey.run(options.duration.value_or(default_sample));
+  survey.print();
+  return exit_ok;
+}
+
+}  // namespace rtev::cli

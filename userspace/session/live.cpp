@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: MIT
+#include "session/live.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+
+#include "base/clock.hpp"
+#include "kernel/sched_events.hpp"
+#include "session/run_header.hpp"
+
+namespace rtev {
+namespace {
+
+/// How long events are held back so that others of the same time can catch up: a thread may be preempted between
+/// taking an event's time and publishing it.
+constexpr std::uint64_t slack_ns = 100'000'000;
+
+/// Longest sleep while nothing runs; the kernel side wakes the session when that changes.
+constexpr std::uint64_t idle_sleep_ns = 500'000'000;
+
+/// Drains of the scheduler buffers in a row, where one did not empty them.
+constexpr int most_sched_rounds = 4;
+
+constexpr std::size_t sched_records_in_a_round = 1 << 16;
+
+/// How long a source that cannot be read to its end may hold back the others.
+constexpr std::uint64_t longest_hold_ns = 1'000'000'000;
+
+/// How long the first look at what runs may take before the stream begins all the same.
+constexpr std::uint64_t settling_patience_ns = 5'000'000'000;
+
+constexpr std::size_t scanned_in_a_tick = 16;
+constexpr std::uint64_t pid_check_interval_ns = 100'000'000;
+constexpr std::uint64_t scan_interval_ns = 10'000'000'000;
+constexpr std::uint64_t flush_interval_ns = 100'000'000;
+
+constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
+
+constexpr std::array<std::string_view, RTEV_STAT_COUNT> drop_names = {"switch", "wakeup", "exec",  "fork",
+                                                                      "exit",   "ring",   "probe", "untracked"};
+
+template <typename Payload>
+std::span<const std::byte> bytes_of(const Payload& payload) {
+  return std::as_bytes(std::span(&payload, 1));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LiveSession>> LiveSession::start(const LiveOptions& options, Sink& sink, const Output& output,
+                                                        StopSignal& stop) {
+  auto programs = kernel::Programs::load(options.programs);
+  if (!programs) return std::unexpected(std::move(programs.error()));
+  // Subscribe first, scan second: what starts in between is seen twice, and known to be the same.
+  if (auto attached = programs->attach(); !attached) return std::unexpected(std::move(attached.error()));
+  std::unique_ptr<LiveSession> session(new LiveSession(options, sink, output, stop, std::move(*programs)));
+  sink.header(make_run_header(options.command_line, session->start_ns_));
+  session->settle();
+  return session;
+}
+
+LiveSession::LiveSession(const LiveOptions& options, Sink& sink, const Output& output, StopSignal& stop,
+                         kernel::Programs programs)
+    : options_(options),
+      sink_(sink),
+      output_(output),
+      stop_(stop),
+      start_ns_(monotonic_ns()),
+      timeline_(monotonic_ns),
+      programs_(std::move(programs)),
+      probes_(programs_),
+      inspector_(cache_,
+                 [this](int fd, const std::shared_ptr<const Binary>& binary) {
+                   std::vector<kernel::ProbeSite> sites;
+                   for (const ProbePoint& point : binary->runtime.probes)
+                     sites.push_back({.function = point.function, .file_offset = point.file_offset});
+                   probes_.attach(fd, binary->id, sites);
+                 }),
+      rings_([this](const Batch& batch) { stage_ring_events(batch); }),
+      discovery_(Procfs(), registry_, cache_, inspector_, *this,
+                 [&] {
+                   DiscoveryOptions discovery = options.discovery;
+                   discovery.since_ns = start_ns_;
+                   return discovery;
+                 }()),
+      lookout_(Procfs(), {.fd = programs_.lifecycle_fd(),
+                          .drain =
+                              [this](const Lookout::Consumer& see) {
+                                programs_.drain_lifecycle([&](const rtev_lifecycle& record) { see(record); });
+                              }}),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      is_filtered_(options.programs.sched != RTEV_SCHED_ALL &&
+                   (!options.discovery.pids.empty() || !options.discovery.name_globs.empty())) {
+  for (const int fd : {lookout_.event_fd(), programs_.sched_fd(), inspector_.event_fd(), stop_.event_fd()}) {
+    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+  }
+}
+
+LiveSession::~LiveSession() = default;
+
+/// Finds what runs already. Known processes are named and probed before anyone is told that tracing has begun.
+void LiveSession::settle() {
+  discovery_.begin_scan(start_ns_);
+  last_scan_ns_ = start_ns_;
+  discovery_.scan_some(start_ns_, std::numeric_limits<std::size_t>::max());
+  const std::uint64_t deadline = monotonic_ns() + settling_patience_ns;
+  while (!inspector_.idle() && stop_.received() == 0 && !output_.error() && monotonic_ns() < deadline) {
+    tick();
+    pollfd inspected{.fd = inspector_.event_fd(), .events = POLLIN, .revents = 0};
+    ::poll(&inspected, 1, 1);
+  }
+}
+
+RunSummary LiveSession::run(const Until& until) {
+  if (until.readable_fd >= 0) {
+    epoll_event event{.events = EPOLLIN, .data = {.fd = until.readable_fd}};
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, until.readable_fd, &event);
+  }
+  while (!should_end(until)) {
+    tick();
+    sleep();
+  }
+  return finish();
+}
+
+bool LiveSession::should_end(const Until& until) {
+  if (output_.error()) return true;
+  if (options_.duration && monotonic_ns() >= start_ns_ + static_cast<std::uint64_t>(options_.duration->count()))
+    return true;
+  if (!until.on_signal && stop_.received() != 0) return true;
+  while (const int signal_number = stop_.take()) until.on_signal(signal_number);
+  if (pids_ended(monotonic_ns())) return true;
+  pollfd ended{.fd = until.readable_fd, .events = POLLIN, .revents = 0};
+  return until.readable_fd >= 0 && ::poll(&ended, 1, 0) > 0;
+}
+
+/// Takes what is there from all sources, then lets out what is certain to be complete.
+void LiveSession::tick() {
+  const std::uint64_t now = monotonic_ns();
+  take_sightings();
+  discovery_.tick(now);
+  take_sched();
+  programs_.look_at_cpus();
+  any_ran_ = rings_.poll(now, [this](std::uint32_t slot) { return programs_.ran(slot); });
+  const std::uint64_t final_before = watermark(now);
+  release(final_before);
+  retire(final_before);
+  if (now - last_flush_ns_ >= flush_interval_ns || timeline_.empty()) {
+    sink_.flush();
+    last_flush_ns_ = now;
+  }
+  scan(now);
+}
+
+/// Looks at a few processes at a time: a ring can fill up while hundreds of maps are read.
+void LiveSession::scan(std::uint64_t now_ns) {
+  if (discovery_.scan_some(now_ns, scanned_in_a_tick) || now_ns - last_scan_ns_ < scan_interval_ns) return;
+  last_scan_ns_ = now_ns;
+  discovery_.begin_scan(now_ns);
+  // Detaching waits for the kernel's grace period.
+  inspector_.run_later(
+      [this, now_ns, in_use = discovery_.binaries_in_use()] { probes_.detach_unused(in_use, now_ns); });
+}
+
+/// With -p: the processes asked for are all gone.
+bool LiveSession::pids_ended(std::uint64_t now_ns) {
+  const auto& pids = options_.discovery.pids;
+  if (pids.empty() || now_ns - last_pid_check_ns_ < pid_check_interval_ns) return false;
+  last_pid_check_ns_ = now_ns;
+  return std::ranges::all_of(pids, [](std::int32_t pid) { return ::kill(pid, 0) != 0 && errno == ESRCH; });
+}
+
+void LiveSession::take_sightings() {
+  for (Sighting& sighting : lookout_.take()) discovery_.take(std::move(sighting));
+}
+
+void LiveSession::take_sched() {
+  struct Drained {
+    std::size_t records = 0;
+    std::uint64_t newest_ns = 0;
+  };
+  std::vector<Drained> drained;
+  auto take = [&](std::uint16_t buffer, const rtev_sched& record) {
+    ++drained[buffer].records;
+    drained[buffer].newest_ns = record.time_ns;
+    // The kernel side tracks a process that maps a ring before it is known whether it was asked for.
+    if (is_filtered_ && !discovery_.traces(static_cast<std::int32_t>(record.prev.tgid)) &&
+        !discovery_.traces(static_cast<std::int32_t>(record.next.tgid)))
+      return;
+    Event event{.time = record.time_ns,
+                .value = 0,
+                .source = Source{0, static_cast<std::uint16_t>(first_sched_stream + buffer)}.pack(),
+                .id = 0,
+                .kind = EventKind::sched_switch,
+                .flags = 0};
+    if (record.type == RTEV_SWITCH) return timeline_.push(event, bytes_of(kernel::to_switch(record)));
+    event.kind = EventKind::wakeup;
+    timeline_.push(event, bytes_of(kernel::to_wakeup(record)));
+  };
+  bool complete = false;
+  for (int round = 0; !complete && round < most_sched_rounds; ++round) {
+    drained.assign(programs_.sched_buffers(), {});
+    complete = programs_.drain_sched(take, sched_records_in_a_round);
+  }
+  sched_behind_since_ns_ = forever;
+  for (const Drained& buffer : drained) {
+    if (buffer.records >= sched_records_in_a_round)
+      sched_behind_since_ns_ = std::min(sched_behind_since_ns_, buffer.newest_ns);
+  }
+}
+
+void LiveSession::stage_ring_events(const Batch& batch) {
+  const std::uint32_t slot = Source::unpack(batch.events().front().source).slot;
+  if (undecided_.contains(slot)) {
+    ProcessFacts& facts = registry_.process(registry_.ring(slot)->process);
+    FamilyGuess guess;
+    for (const Event& event : batch.events()) guess.add(event);
+    if (facts.family_source == FamilySource::assumed && guess.family()) {
+      facts.family = *guess.family();
+      facts.family_source = FamilySource::ring;
+    }
+    if (facts.family_source != FamilySource::assumed) undecided_.erase(slot);
+  }
+  note_ring_stop(batch);
+  timeline_.push(batch);
+}
+
+/// A ring says itself that it stops; the probe that says so, too, may have been attached too late.
+void LiveSession::note_ring_stop(const Batch& batch) {
+  for (const Event& event : batch.events()) {
+    if (event.kind != EventKind::lifecycle || event.id != ring_stop) continue;
+    const RingFacts* ring = registry_.ring(Source::unpack(event.source).slot);
+    if (ring == nullptr || registry_.process(ring->process).ring == RingState::stopped) return;
+    registry_.process(ring->process).ring = RingState::stopped;
+    on_process(event.time, ProcessAction::stop, {.process = ring->process, .peer = 0, .detail = 0});
+  }
+}
+
+/// Everything up to this time has been taken from all sources, and can be named.
+std::uint64_t LiveSession::watermark(std::uint64_t now_ns) const {
+  const std::uint64_t held = std::min({sched_behind_since_ns_, rings_.behind_since_ns().value_or(forever),
+                                       discovery_.unnamed_since(now_ns).value_or(forever)});
+  // Times in rings are what programs say they are: none may hold back the others for long.
+  return std::min(now_ns - slack_ns, std::max(held, now_ns - longest_hold_ns));
+}
+
+void LiveSession::release(std::uint64_t watermark) {
+  timeline_.release(watermark, [this](const Batch& batch) {
+    for (const Event& event : batch.events()) ++summary_.events[static_cast<std::size_t>(event.kind)];
+    sink_.consume(batch, registry_);
+  });
+}
+
+/// Forgets images whose last events are out.
+void LiveSession::retire(std::uint64_t watermark) {
+  std::erase_if(retirees_, [&](const Retiree& retiree) {
+    if (retiree.time_ns > watermark) return false;
+    for (const std::uint32_t slot : retiree.slots) {
+      const RingFacts* ring = registry_.ring(slot);
+      timeline_.forget(slot, ring != nullptr ? ring->domains : 0);
+      registry_.remove_ring(slot);
+      undecided_.erase(slot);
+    }
+    registry_.retire_process(retiree.process);
+    return true;
+  });
+}
+
+void LiveSession::sleep() {
+  std::uint64_t timeout = idle_sleep_ns;
+  if (any_ran_) {
+    timeout = rings_.interval_ns();
+  } else if (!timeline_.empty() || !retirees_.empty()) {
+    timeout = slack_ns / 4;
+  } else if (!std::exchange(armed_, true)) {
+    // One more look first: what ran before the wake-up was armed has left its mark already.
+    programs_.arm_wakeup();
+    return;
+  }
+  if (const auto next_look = discovery_.next_look_ns()) {
+    const std::uint64_t now = monotonic_ns();
+    timeout = std::min(timeout, *next_look - std::min(*next_look, now));
+  }
+  if (options_.duration) {
+    const std::uint64_t end = start_ns_ + static_cast<std::uint64_t>(options_.duration->count());
+    timeout = std::min(timeout, end - std::min(end, monotonic_ns()));
+  }
+  const timespec wait{.tv_sec = static_cast<time_t>(timeout / 1'000'000'000),
+                      .tv_nsec = static_cast<long>(timeout % 1'000'000'000)};
+  std::array<epoll_event, 8> events;
+  ::epoll_pwait2(epoll_.get(), events.data(), events.size(), &wait, nullptr);
+  armed_ = false;
+}
+
+RunSummary LiveSession::finish() {
+  lookout_.stop();
+  const std::uint64_t end = monotonic_ns();
+  take_sightings();
+  discovery_.tick(end);
+  while (discovery_.unnamed_since(monotonic_ns())) {
+    pollfd inspected{.fd = inspector_.event_fd(), .events = POLLIN, .revents = 0};
+    ::poll(&inspected, 1, 10);
+    discovery_.tick(monotonic_ns());
+  }
+  take_sched();
+  rings_.finish_all(end);
+  rings_.update(registry_);
+  release(forever);
+  retire(forever);
+
+  summary_.start_ns = start_ns_;
+  summary_.end_ns = monotonic_ns();
+  summary_.late = timeline_.late();
+  summary_.forced = timeline_.forced();
+  const kernel::Drops drops = programs_.drops();
+  for (std::size_t kind = 0; kind < drops.size(); ++kind)
+    summary_.drops.push_back({.kind = std::string(drop_names[kind]), .count = drops[kind]});
+  summary_.rings_missed = discovery_.rings_missed();
+  fill_own_cost(summary_);
+  sink_.summary(summary_, registry_);
+  sink_.flush();
+  return summary_;
+}
+
+void LiveSession::on_process(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) {
+  timeline_.push({.time = time_ns,
+                  .value = 0,
+                  .source = Source{0, lifecycle_stream}.pack(),
+                  .id = static_cast<std::uint16_t>(action),
+                  .kind = EventKind::process,
+                  .flags = 0},
+                 bytes_of(record));
+}
+
+void LiveSession::on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) {
+  rings_.add(slot, process, std::move(ring), monotonic_ns());
+  undecided_.insert(slot);
+}
+
+void LiveSession::on_image_end(ProcessIndex process, const std::vector<std::uint32_t>& slots, std::uint64_t time_ns) {
+  const std::uint64_t now = monotonic_ns();
+  ProcessFacts& facts = registry_.process(process);
+  facts.words = {};
+  facts.domains = 0;
+  for (const std::uint32_t slot : slots) rings_.finish(slot, now, facts);
+  retirees_.push_back({.time_ns = std::max(time_ns, now), .process = process, .slots = slots});
+}
+
+void LiveSession::on_track(std::int32_t pid, const rtev_tracked& tracked) {
+  // Fails, and is counted as a drop, when as many are tracked as can be. The ring is read all the same, less promptly.
+  [[maybe_unused]] const auto result = programs_.track(pid, tracked);
+}
+
+void LiveSession::on_untrack(std::int32_t pid) {
+  programs_.untrack(pid);
+}
+
+}  // namespace rtev

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// All rings that are being read: which to read now, and how soon again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "rtev/ring_reader.hpp"
+#include "timeline/registry.hpp"
+
+namespace rtev {
+
+/// Polls rings whose programs ran, and keeps the pace: the next poll of a ring must come before its writer can fill
+/// it. One thread.
+class RingPoller {
+ public:
+  using Consumer = std::function<void(const Batch&)>;
+
+  explicit RingPoller(Consumer consumer) : consumer_(std::move(consumer)) {}
+
+  void add(std::uint32_t slot, ProcessIndex process, std::shared_ptr<RingReader> ring, std::uint64_t now_ns);
+
+  /// Reads the rings for which ran(slot) says that their process may have written, and now and then all of them.
+  /// True if any process ran.
+  bool poll(std::uint64_t now_ns, const std::function<bool(std::uint32_t)>& ran);
+
+  /// Reads all rings to what they hold now, and hands out losses whose end is not known yet. For the end of a session,
+  /// while programs go on writing.
+  void finish_all(std::uint64_t now_ns);
+
+  /// The last read of a ring whose program is gone; adds its final figures to the facts and forgets it.
+  void finish(std::uint32_t slot, std::uint64_t now_ns, ProcessFacts& facts);
+
+  /// How long the next poll may wait without a ring overflowing, as far as the last poll tells.
+  std::uint64_t interval_ns() const { return interval_ns_; }
+  /// Where rings could not be read to their end: events after this time may still come in order.
+  std::optional<std::uint64_t> behind_since_ns() const { return behind_since_ns_; }
+
+  /// Brings the figures of the registry up to date.
+  void update(Registry& registry) const;
+
+ private:
+  struct Ring {
+    ProcessIndex process;
+    std::shared_ptr<RingReader> reader;
+    /// Until its process is seen running, or this time: it may have been running when the kernel side began to watch.
+    std::uint64_t unwatched_until_ns = 0;
+    bool unfinished = false;  ///< the last poll left words
+  };
+  void read(Ring& ring, std::uint64_t elapsed_ns);
+  static void add_figures(const RingReader& reader, ProcessFacts& facts);
+
+  Consumer consumer_;
+  std::map<std::uint32_t, Ring> rings_;
+  std::uint64_t last_poll_ns_ = 0;
+  std::uint64_t last_full_poll_ns_ = 0;
+  std::uint64_t interval_ns_ = 0;
+  std::optional<std::uint64_t> behind_since_ns_;
+};
+
+}  // namespace rtev

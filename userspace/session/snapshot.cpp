@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+#include "session/snapshot.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "session/run_header.hpp"
+#include "timeline/timeline.hpp"
+
+namespace rtev {
+namespace {
+
+/// Words read from one domain before the next is looked at, at the most.
+constexpr std::uint64_t turn_words = 1 << 16;
+
+/// Words that all domains together may be read ahead, a chunk of each apart. Staged they stay below the bound at which
+/// the timeline would give up their order.
+constexpr std::uint64_t most_words_ahead = 1 << 22;
+
+constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
+
+struct DomainProgress {
+  std::uint64_t goal = 0;       ///< words written when the snapshot was taken
+  std::uint64_t last_time = 0;  ///< of the newest event read
+  bool done = false;
+};
+
+}  // namespace
+
+RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& sink, Registry& registry) {
+  const std::uint64_t start = monotonic_ns();
+  const auto reader = std::make_shared<RingReader>(std::move(ring));
+  const std::uint32_t domains = reader->layout().rings;
+  const ProcessIndex process = registry.add_process(options.process);
+  const std::uint32_t slot =
+      registry.add_ring({.process = process, .domains = domains, .user_event_name = [reader](std::uint16_t id) {
+                           return reader->user_event_name(id);
+                         }});
+  reader->assign_slot(slot);
+  RunSummary summary;
+  // The clock of a file from another host or boot has no present.
+  Timeline timeline([] { return forever; });
+  bool has_header = false;
+  std::uint64_t first_time = start, last_time = start;
+  const auto release = [&](std::uint64_t watermark) {
+    timeline.release(watermark, [&](const Batch& batch) {
+      // Times are shown from the first event on: when the ring is looked at says nothing.
+      last_time = batch.events().back().time;
+      if (!std::exchange(has_header, true)) {
+        first_time = batch.events().front().time;
+        sink.header(make_run_header(options.command_line, first_time));
+      }
+      for (const Event& event : batch.events()) ++summary.events[static_cast<std::size_t>(event.kind)];
+      sink.consume(batch, registry);
+    });
+  };
+
+  std::vector<DomainProgress> progress(domains);
+  for (std::uint32_t domain = 0; domain < domains; ++domain) {
+    progress[domain].goal = reader->accounting(static_cast<std::uint16_t>(domain)).written;
+    progress[domain].done = progress[domain].goal == 0;
+  }
+  while (true) {
+    auto behind = progress.end();
+    for (auto domain = progress.begin(); domain != progress.end(); ++domain) {
+      if (!domain->done && (behind == progress.end() || domain->last_time < behind->last_time)) behind = domain;
+    }
+    if (behind == progress.end()) break;
+    // Not the events of that very time: there may be more, of a source that comes first.
+    if (behind->last_time != 0) release(behind->last_time - 1);
+    const auto domain = static_cast<std::uint16_t>(behind - progress.begin());
+    const Polled polled = reader->poll_domain(
+        domain,
+        [&](const Batch& batch) {
+          behind->last_time = std::max(behind->last_time, batch.events().back().time);
+          timeline.push(batch);
+        },
+        std::min(turn_words, most_words_ahead / domains));
+    const Accounting words = reader->accounting(domain);
+    behind->done = polled.complete || reader->truncated() || words.written - words.unread >= behind->goal;
+  }
+  // Losses at the very end: now is no time for a file from another boot.
+  const std::uint64_t newest = std::ranges::max(progress, {}, &DomainProgress::last_time).last_time;
+  reader->finish([&](const Batch& batch) { timeline.push(batch); }, newest);
+  release(forever);
+  if (!has_header) sink.header(make_run_header(options.command_line, start));
+
+  ProcessFacts& facts = registry.process(process);
+  facts.words = reader->accounting();
+  facts.domains = reader->active_domains();
+  if (reader->truncated()) facts.ring = RingState::truncated;
+  // Of the events, not of the looking at them.
+  summary.start_ns = first_time;
+  summary.end_ns = last_time;
+  summary.late = timeline.late();
+  fill_own_cost(summary);
+  sink.summary(summary, registry);
+  sink.flush();
+  return summary;
+}
+
+std::optional<Family> guess_family(RingReader& ring) {
+  FamilyGuess guess;
+  const auto look = [&](const Batch& batch) {
+    for (const Event& event : batch.events()) guess.add(event);
+  };
+  for (std::uint32_t domain = 0; domain < ring.layout().rings && !guess.family(); ++domain) {
+    const std::uint64_t most_polls = 2 + ring.layout().ring_words / turn_words;
+    for (std::uint64_t polls = 0; polls < most_polls && !guess.family(); ++polls) {
+      if (ring.poll_domain(static_cast<std::uint16_t>(domain), look, turn_words).complete) break;
+    }
+  }
+  return guess.family();
+}
+
+}  // namespace rtev

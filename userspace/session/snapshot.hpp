@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// What a ring holds, in order of time over its domains, and no more: for files and for a look at a live ring.
+#pragma once
+
+#include <string>
+
+#include "rtev/error.hpp"
+#include "rtev/ring_reader.hpp"
+#include "sinks/sink.hpp"
+#include "timeline/registry.hpp"
+
+namespace rtev {
+
+struct SnapshotOptions {
+  ProcessFacts process;  ///< whose ring it is; family_source assumed: find out from the ring
+  std::vector<std::string> command_line;
+};
+
+/// Gives the sink all that the ring holds now. Memory stays bounded whatever the size of the ring: the domain that is
+/// furthest behind is read next.
+RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& sink, Registry& registry);
+
+/// The decode family a ring's content tells; nothing if it does not. Reads the ring once.
+std::optional<Family> guess_family(RingReader& ring);
+
+}  // namespace rtev

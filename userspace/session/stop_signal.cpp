@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+#include "session/stop_signal.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <span>
+
+#include "session/command.hpp"
+
+namespace rtev {
+namespace {
+
+/// Those that ask for an end come first; the others are caught for a command only.
+constexpr std::array caught_signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+constexpr std::size_t stop_signals = 3;
+constexpr int exit_of_signal = 128;
+
+/// What the handler tells take(): written and read as one piece.
+struct Arrival {
+  int number;
+  bool from_terminal;
+};
+
+// Signal handlers reach nothing but statics.
+std::atomic<int> arrivals = -1;
+std::atomic<const Command*> accompanied = nullptr;
+std::atomic<int> first_stop = 0;
+std::atomic<bool> asked = false;
+std::array<struct sigaction, caught_signals.size()> previous_actions;
+struct sigaction previous_pipe_action;
+
+bool asks_for_end(int signal_number) {
+  return std::ranges::count(std::span(caught_signals).first(stop_signals), signal_number) != 0;
+}
+
+[[noreturn]] void leave_at_once(int signal_number, const Command* command) {
+  if (command != nullptr) command->abandon();
+  constexpr char message[] = "\nrtev-bpf: left at once; what was not written yet is gone\n";
+  [[maybe_unused]] const ssize_t put = ::write(STDERR_FILENO, message, sizeof message - 1);
+  ::_exit(exit_of_signal + signal_number);
+}
+
+void on_signal(int signal_number, siginfo_t* info, void* /*context*/) {
+  const int saved_errno = errno;
+  const Arrival arrival{.number = signal_number, .from_terminal = info->si_code == SI_KERNEL};
+  const Command* command = accompanied;
+  if (asks_for_end(signal_number)) {
+    int none = 0;
+    first_stop.compare_exchange_strong(none, signal_number);
+    const bool is_ours = command == nullptr || arrival.from_terminal;
+    if (is_ours && asked.exchange(true)) leave_at_once(signal_number, command);
+  }
+  // A full pipe holds thousands; what does not fit is dropped, as pending signals of a number are anyway.
+  [[maybe_unused]] const ssize_t put = ::write(arrivals, &arrival, sizeof arrival);
+  errno = saved_errno;
+}
+
+}  // namespace
+
+StopSignal::StopSignal(const Command* command) {
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) == 0) {
+    read_end_.reset(ends[0]);
+    write_end_.reset(ends[1]);
+  }
+  arrivals = ends[1];
+  accompanied = command;
+  first_stop = 0;
+  asked = false;
+  struct sigaction action{};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  for (std::size_t i = 0; i < caught_signals.size(); ++i) {
+    ::sigaction(caught_signals[i], nullptr, &previous_actions[i]);
+    const bool is_wanted = i < stop_signals || command != nullptr;
+    if (is_wanted && previous_actions[i].sa_handler != SIG_IGN) ::sigaction(caught_signals[i], &action, nullptr);
+  }
+  struct sigaction ignore{};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &ignore, &previous_pipe_action);
+}
+
+StopSignal::~StopSignal() {
+  for (std::size_t i = 0; i < caught_signals.size(); ++i) ::sigaction(caught_signals[i], &previous_actions[i], nullptr);
+  ::sigaction(SIGPIPE, &previous_pipe_action, nullptr);
+  arrivals = -1;
+  accompanied = nullptr;
+}
+
+int StopSignal::take() {
+  Arrival arrival{};
+  if (::read(read_end_.get(), &arrival, sizeof arrival) != sizeof arrival) return 0;
+  from_terminal_ = arrival.from_terminal;
+  return arrival.number;
+}
+
+int StopSignal::received() const {
+  return first_stop;
+}
+
+}  // namespace rtev

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// Ctrl-C: the first one asks for an orderly end, the second one ends at once.
+#pragma once
+
+#include "base/unique_fd.hpp"
+
+namespace rtev {
+
+class Command;
+
+/// Catches SIGINT, SIGTERM and SIGHUP for its lifetime, and ignores SIGPIPE, whose errors are seen by who writes.
+/// What was ignored from the start (nohup) stays ignored. The second signal ends the process at once.
+///
+/// With a command, signals are the command's: SIGQUIT, SIGUSR1 and SIGUSR2 are caught, too, and whatever other
+/// processes send is handed out as often as it comes. Only the second one from the terminal ends the process.
+///
+/// One object at a time, destroyed when no other threads are left to run its handlers.
+class StopSignal {
+ public:
+  /// The command, if any, must outlive the object.
+  explicit StopSignal(const Command* command = nullptr);
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+  ~StopSignal();
+
+  /// Readable (epoll) while signals wait to be taken.
+  int event_fd() const { return read_end_.get(); }
+  /// The next signal, in the order they came; 0 if none waits.
+  int take();
+  /// True if the signal taken last came from the terminal, which sends it to the whole foreground process group: the
+  /// command has it already.
+  bool from_terminal() const { return from_terminal_; }
+  /// The first of SIGINT, SIGTERM and SIGHUP that came, taken or not; 0 if none did.
+  int received() const;
+
+ private:
+  UniqueFd read_end_;
+  UniqueFd write_end_;
+  bool from_terminal_ = false;
+};
+
+}  // namespace rtev
