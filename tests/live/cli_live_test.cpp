@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT
+// What users see around the stream: options, subcommands, messages, colours, exit statuses.
+#include <gmock/gmock.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "live/harness.hpp"
+
+namespace rtev::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
+using Strings = std::vector<std::string>;
+
+constexpr uid_t nobody = 65534;
+
+class CliLive : public LiveTest {};
+
+std::set<int> pids_in(const Trace& trace) {
+  std::set<int> pids;
+  for (const Json& event : trace.events) pids.insert(event.value("pid", 0));
+  return pids;
+}
+
+/// The line of a table whose first column is `pid`; empty if there is none.
+std::string row_of(pid_t pid, const std::string& table) {
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream columns(line);
+    std::string first;
+    if (columns >> first && first == std::to_string(pid)) return line;
+  }
+  return {};
+}
+
+TEST_F(CliLive, UsageErrorsExitWithTwo) {
+  const Strings cases[] = {{"--no-such-option"},
+                           {"-f", "xml"},
+                           {"-d", "banana"},
+                           {"-d", "-1s"},
+                           {"-p", "abc"},
+                           {"--sched", "some"},
+                           {"--color", "red"},
+                           {"--buffer", "lots"},
+                           {"--ocaml-version", "4.14"},
+                           {"--events", "phase,,user"},
+                           {"no-such-subcommand"},
+                           {"dump"},
+                           {"--"},
+                           {"ps", "--nope"},
+                           {"--sched", "all", "ps"},
+                           {"-p", "1", "ps"},
+                           {"-f", "jsonl", "dump", "1"},
+                           {"-q", "doctor"},
+                           {"-o"}};
+  for (const Strings& arguments : cases) {
+    const Outcome outcome = run_tool(arguments);
+    EXPECT_EQ(outcome.status.code(), 2) << ::testing::PrintToString(arguments) << outcome.err;
+    EXPECT_THAT(outcome.out, IsEmpty()) << ::testing::PrintToString(arguments);
+    EXPECT_THAT(outcome.err, Not(IsEmpty())) << ::testing::PrintToString(arguments);
+  }
+}
+
+TEST_F(CliLive, RunTimeErrorsExitWithOneAndAHint) {
+  std::ofstream(dir / "garbage.events") << "this is not a ring, by far not";
+  const Strings cases[] = {{"dump", dir / "missing.events"},
+                           {"dump", dir / "garbage.events"},
+                           {"dump", dir.path()},
+                           {"dump", std::to_string(::getpid())},
+                           {"-d", "1s", "-o", dir / "no/such/folder/file"}};
+  for (const Strings& arguments : cases) {
+    const Outcome outcome = run_tool(arguments);
+    EXPECT_EQ(outcome.status.code(), 1) << ::testing::PrintToString(arguments);
+    EXPECT_THAT(outcome.err, HasSubstr("hint:")) << ::testing::PrintToString(arguments);
+    EXPECT_THAT(outcome.err, HasSubstr(arguments.back())) << "on what";
+  }
+}
+
+TEST_F(CliLive, OptionsInFrontOfASubcommandAreSaidToBeMisplaced) {
+  const Outcome outcome = run_tool({"--sched", "all", "ps"});
+  EXPECT_THAT(outcome.err, HasSubstr("--sched in front of ps"));
+  EXPECT_THAT(outcome.err, HasSubstr("rtev-bpf ps --help"));
+  EXPECT_EQ(run_tool({"ps", "-p", "1", "-d", "1ms"}).status.code(), 0) << "behind it they are fine";
+}
+
+TEST_F(CliLive, HelpAndVersionNeedNoRoot) {
+  const Outcome help = run_tool({"--help"}, {.argv = {}, .user = nobody});
+  EXPECT_EQ(help.status.code(), 0);
+  for (const char* text : {"--pid", "--name", "--duration", "--output", "--format", "--sched", "--history", "--events",
+                           "--ocaml-version", "--buffer", "--color", "ps", "dump", "doctor"})
+    EXPECT_THAT(help.out, HasSubstr(text));
+  const Outcome version = run_tool({"--version"}, {.argv = {}, .user = nobody});
+  EXPECT_EQ(version.status.code(), 0);
+  EXPECT_THAT(version.out, MatchesRegex("rtev-bpf [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST_F(CliLive, WithoutRootItSaysWhatToDo) {
+  const Outcome outcome = run_tool({"-d", "1s"}, {.argv = {}, .user = nobody});
+  EXPECT_EQ(outcome.status.code(), 1);
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.err, HasSubstr("hint:"));
+  EXPECT_THAT(outcome.err, HasSubstr("sudo"));
+}
+
+TEST_F(CliLive, PidFilterTakesSeveral) {
+  Process first(with_events("busy_alloc", {"3"})), second(with_events("domains", {"1", "1"})),
+      other(with_events("api_start"));
+  for (Process* process : {&first, &second, &other}) process->lines_until("ready");
+  Tracer tracer({"--sched", "off", "-p", std::to_string(first.pid()), "-p", std::to_string(second.pid())});
+  for (Process* process : {&first, &second, &other}) run_through(*process);
+  EXPECT_THAT(pids_in(tracer.stop()), UnorderedElementsAre(first.pid(), second.pid()));
+}
+
+TEST_F(CliLive, NameFilterIsAGlobAndHoldsForLaterProcesses) {
+  Process before(with_events("busy_alloc", {"2"})), other(with_events("domains", {"1", "1"}));
+  before.lines_until("ready");
+  other.lines_until("ready");
+  Tracer tracer({"--sched", "off", "-n", "busy_*"});
+  Process after(with_events("busy_alloc", {"2"}));
+  for (Process* process : {&before, &other, &after}) run_through(*process);
+  EXPECT_THAT(pids_in(tracer.stop()), UnorderedElementsAre(before.pid(), after.pid()));
+}
+
+TEST_F(CliLive, DurationEndsTheRun) {
+  const Outcome outcome = run_tool({"-f", "jsonl", "--sched", "off", "-d", "500ms"});
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  const Trace trace = Trace::parse(outcome.out);
+  EXPECT_GE(trace.summary["duration_ns"], 500'000'000);
+  EXPECT_LT(trace.summary["duration_ns"], 5'000'000'000);
+}
+
+TEST_F(CliLive, OutputGoesToAFile) {
+  Tracer tracer({"--sched", "off", "-o", dir / "out.jsonl"});
+  Process process(with_events("hello"));
+  run_through(process);
+  EXPECT_THAT(tracer.interrupt().out, IsEmpty());
+  std::ifstream file(dir / "out.jsonl");
+  std::ostringstream text;
+  text << file.rdbuf();
+  EXPECT_THAT(Trace::parse(text.str()).from_rings(process.pid()), Not(IsEmpty()));
+}
+
+TEST_F(CliLive, FilesThatOthersLaidOutAreNotWrittenTo) {
+  // As in /tmp: anyone may create files, nobody may remove those of others.
+  std::filesystem::permissions(dir.path(), std::filesystem::perms(01777));
+  const std::string trap = dir / "trap.jsonl";
+  std::ofstream(trap) << "waiting";
+  std::filesystem::permissions(trap, std::filesystem::perms(0666));
+  ASSERT_EQ(::chown(trap.c_str(), nobody, nobody), 0);
+  int level = 0;
+  std::ifstream("/proc/sys/fs/protected_regular") >> level;
+
+  const Outcome outcome = run_tool({"-q", "-f", "jsonl", "-d", "100ms", "-o", trap});
+  std::ifstream file(trap);
+  std::string content;
+  std::getline(file, content);
+  if (level > 0) {
+    EXPECT_EQ(outcome.status.code(), 1);
+    EXPECT_THAT(outcome.err, HasSubstr("Permission denied"));
+    EXPECT_EQ(content, "waiting");
+  } else {
+    EXPECT_EQ(outcome.status.code(), 0) << "the administrator wants it so";
+    EXPECT_THAT(content, HasSubstr("header"));
+  }
+}
+
+TEST_F(CliLive, EventsCanBeChosen) {
+  Tracer tracer({"--events", "counter,lifecycle"});
+  Process process(with_events("busy_alloc", {"2"}));
+  run_through(process);
+  const Trace trace = tracer.stop();
+  std::set<std::string> types;
+  for (const Json& event : trace.events) types.insert(event["type"]);
+  EXPECT_THAT(types, UnorderedElementsAre("counter", "lifecycle"));
+  auto words = trace.words(process.pid());
+  EXPECT_EQ(words["delivered"], words["written"]) << "what is not shown was read all the same";
+}
+
+TEST_F(CliLive, CtrlCDrainsAndSummarises) {
+  Tracer tracer({"--sched", "off"}, {.format = {"-f", "text"}});
+  Process process(with_events("busy_alloc", {"2"}));
+  run_through(process);
+  const Outcome outcome = tracer.interrupt();
+  EXPECT_THAT(outcome.out, HasSubstr("minor_allocated"));
+  EXPECT_THAT(outcome.out, HasSubstr("exit"));
+  EXPECT_THAT(outcome.err, HasSubstr("busy_alloc"));
+  EXPECT_THAT(outcome.err, HasSubstr(std::to_string(process.pid())));
+}
+
+TEST_F(CliLive, QuietHasNoSummary) {
+  const Outcome outcome = run_tool({"-q", "-f", "jsonl", "-d", "100ms"});
+  EXPECT_EQ(outcome.status.code(), 0);
+  EXPECT_THAT(outcome.err, IsEmpty());
+}
+
+TEST_F(CliLive, ReaderThatLeavesEndsTheRun) {
+  const Outcome outcome = run({.argv = {"sh", "-c", "\"$0\" -f jsonl --sched all -d 1h | head -n 1", tool()}});
+  EXPECT_EQ(outcome.status.code(), 0);
+  EXPECT_THAT(outcome.out, StartsWith("{\"type\":\"header\""));
+}
+
+TEST_F(CliLive, ColoursAreForTerminals) {
+  struct Case {
+    const char* label;
+    bool terminal;
+    std::map<std::string, std::string> env;
+    Strings arguments;
+    bool colours;
+  };
+  const std::map<std::string, std::string> xterm{{"TERM", "xterm-256color"}},
+      no_color{{"TERM", "xterm-256color"}, {"NO_COLOR", "1"}};
+  const Case cases[] = {{"pipe", false, xterm, {}, false},
+                        {"terminal", true, xterm, {}, true},
+                        {"terminal, NO_COLOR", true, no_color, {}, false},
+                        {"terminal, never", true, xterm, {"--color", "never"}, false},
+                        {"pipe, always", false, xterm, {"--color", "always"}, true},
+                        {"NO_COLOR, always", true, no_color, {"--color", "always"}, true}};
+  for (const Case& expected : cases) {
+    Strings arguments{"--sched", "off"};
+    arguments.insert(arguments.end(), expected.arguments.begin(), expected.arguments.end());
+    Tracer tracer(arguments, {.format = {"-f", "text"}, .env = expected.env, .terminal = expected.terminal});
+    Process process(with_events("busy_alloc", {"1"}));
+    run_through(process);
+    const std::string out = tracer.interrupt().out;
+    EXPECT_THAT(out, HasSubstr("minor")) << expected.label;
+    EXPECT_EQ(out.contains('\x1b'), expected.colours) << expected.label;
+  }
+}
+
+TEST_F(CliLive, PsListsWhatRuns) {
+  Process active(with_events("busy_alloc")), idle(program("api_start"));
+  active.lines_until("ready");
+  idle.lines_until("ready");
+  const Outcome outcome = run_tool({"ps"});
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  const struct {
+    const Process& process;
+    const char *comm, *ring;
+  } rows[] = {{active, "busy_alloc", "active"}, {idle, "api_start", "none"}};
+  for (const auto& row : rows) {
+    const std::string line = row_of(row.process.pid(), outcome.out);
+    EXPECT_THAT(line, HasSubstr(row.comm));
+    EXPECT_THAT(line, HasSubstr("5.3"));
+    EXPECT_THAT(line, HasSubstr(row.ring));
+    EXPECT_THAT(line, HasSubstr(ocaml_program(row.comm)));
+  }
+  EXPECT_EQ(row_of(::getpid(), outcome.out), "") << "this test is not OCaml";
+}
+
+TEST_F(CliLive, DoctorKnowsThisHost) {
+  const Outcome outcome = run_tool({"doctor"});
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.out << outcome.err;
+  utsname host{};
+  ::uname(&host);
+  for (const char* text : {static_cast<const char*>(host.release), "BTF", "map_files", "uprobe_multi", "lockdown"})
+    EXPECT_THAT(outcome.out, HasSubstr(text));
+  EXPECT_NE(run_tool({"doctor"}, {.argv = {}, .user = nobody}).status.code(), 0) << "something is missing there";
+}
+
+TEST_F(CliLive, TwoTracersDoNotDisturbEachOther) {
+  Tracer first({"--sched", "off"}), second({"--sched", "off"});
+  Process process(with_events("busy_alloc", {"3"}));
+  run_through(process);
+  auto one = first.stop().words(process.pid()), two = second.stop().words(process.pid());
+  EXPECT_GT(one["delivered"], 0u);
+  EXPECT_EQ(one, two);
+}
+
+}  // namespace
+}  // namespace rtev::test

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+// rtev-bpf -- CMD: the program runs as if it ran alone, with events, and its end is ours.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "live/harness.hpp"
+#include "live/oracle.hpp"
+
+namespace rtev::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Strings = std::vector<std::string>;
+
+class CommandLive : public LiveTest {
+ protected:
+  /// The command line of the tracer with the stream in a file, so that stdout is all the program's.
+  Strings arguments(const Strings& command) const {
+    Strings all{"-f", "jsonl", "--sched", "off", "-o", dir / "trace.jsonl", "--"};
+    all.insert(all.end(), command.begin(), command.end());
+    return all;
+  }
+  Outcome run_under(const Strings& command, const Command& how = {}) const { return run_tool(arguments(command), how); }
+  Trace stream() const {
+    std::ifstream file(dir / "trace.jsonl");
+    std::ostringstream text;
+    text << file.rdbuf();
+    return Trace::parse(text.str());
+  }
+};
+
+TEST_F(CommandLive, ExitStatusIsThatOfTheProgram) {
+  const struct {
+    Strings command;
+    int status;
+  } cases[] = {{{"true"}, 0},
+               {{"sh", "-c", "exit 3"}, 3},
+               {{"sh", "-c", "exit 255"}, 255},
+               {{"sh", "-c", "kill -TERM $$"}, 128 + SIGTERM},
+               {{"sh", "-c", "kill -KILL $$"}, 128 + SIGKILL},
+               {{ocaml_program("hello")}, 0},
+               {{ocaml_program("uncaught")}, 2}};
+  for (const auto& expected : cases) {
+    const Outcome outcome = run_under(expected.command);
+    EXPECT_EQ(outcome.status.code(), expected.status) << expected.command.back() << ": " << outcome.err;
+    stream();
+  }
+}
+
+TEST_F(CommandLive, ProgramThatCannotStartIsExplained) {
+  const Outcome missing = run_under({"/no/such/program"});
+  EXPECT_EQ(missing.status.code(), 127);
+  EXPECT_THAT(missing.err, HasSubstr("/no/such/program"));
+  EXPECT_THAT(missing.err, HasSubstr("No such file"));
+  EXPECT_EQ(run_under({"rtev-no-such-program"}).status.code(), 127) << "looked up in PATH";
+
+  std::ofstream(dir / "data") << "not a program";
+  const Outcome data = run_under({dir / "data"});
+  EXPECT_EQ(data.status.code(), 126);
+  EXPECT_THAT(data.err, HasSubstr("Permission denied"));
+}
+
+TEST_F(CommandLive, ProgramThatIsNotOcamlIsSaidSo) {
+  const Outcome outcome = run_under({"true"});
+  EXPECT_EQ(outcome.status.code(), 0);
+  EXPECT_THAT(outcome.err, HasSubstr("OCaml"));
+  EXPECT_THAT(outcome.err, HasSubstr("hint:"));
+}
+
+TEST_F(CommandLive, ArgumentsAndStandardStreamsAreUntouched) {
+  const Strings odd{"a b", "", "\"q\" 'r'", "*", "$HOME", "--help", "-p", "--", "\\n", "é\xff", "\x1b[m"};
+  Strings command{"sh", "-c", "printf '[%s]' \"$@\"; echo error >&2; exec cat", "sh"};
+  command.insert(command.end(), odd.begin(), odd.end());
+  Command how{.argv = arguments(command)};
+  how.argv.insert(how.argv.begin(), tool());
+  Process process(how);
+  process.write("through stdin");
+  process.close_stdin();
+  const Outcome outcome = process.wait();
+  std::string expected;
+  for (const std::string& argument : odd) expected += "[" + argument + "]";
+  EXPECT_EQ(outcome.out, expected + "through stdin");
+  EXPECT_THAT(outcome.err, HasSubstr("error\n"));
+}
+
+TEST_F(CommandLive, EnvironmentIsOursPlusEvents) {
+  const Outcome outcome = run_under({"sh", "-c", "echo \"$KEPT\"; echo ${OCAML_RUNTIME_EVENTS_START+on}; pwd"},
+                                    {.argv = {}, .env = {{"KEPT", "kept  value"}}, .directory = dir.path()});
+  EXPECT_EQ(outcome.out, "kept  value\non\n" + dir.path().string() + "\n");
+}
+
+TEST_F(CommandLive, RingDirectoryIsPrivateAndRemoved) {
+  const Outcome outcome = run_under(
+      {"sh", "-c", "echo \"$OCAML_RUNTIME_EVENTS_DIR\"; stat -c %a \"$OCAML_RUNTIME_EVENTS_DIR\"; exec \"$0\"",
+       ocaml_program("uncaught")});
+  std::istringstream lines(outcome.out);
+  std::string directory, mode;
+  std::getline(lines, directory);
+  std::getline(lines, mode);
+  EXPECT_FALSE(directory.empty());
+  EXPECT_EQ(mode, "700");
+  EXPECT_FALSE(std::filesystem::exists(directory)) << "although the program left its ring in it";
+}
+
+TEST_F(CommandLive, OnlyTheProgramAndItsDescendantsAreTraced) {
+  Process other(with_events("busy_alloc", {"5"}));
+  other.lines_until("ready");
+  Command how{.argv = arguments({"sh", "-c", "\"$0\"; true", ocaml_program("forker")})};
+  how.argv.insert(how.argv.begin(), tool());
+  Process process(how);
+  process.lines_until("ready");
+  run_through(other);
+  process.close_stdin();
+  const Strings lines = process.lines_until("done");
+  EXPECT_EQ(process.wait().status.code(), 0);
+
+  const Trace trace = stream();
+  const int child = std::stoi(lines.back().substr(std::string("child ").size()));
+  std::set<int> pids;
+  for (const Json& event : trace.of("begin")) pids.insert(event["pid"].get<int>());
+  EXPECT_EQ(pids.size(), 2u);
+  EXPECT_TRUE(pids.contains(child));
+  EXPECT_FALSE(pids.contains(other.pid()));
+}
+
+TEST_F(CommandLive, EverythingIsDelivered) {
+  const Outcome outcome = run_under({ocaml_program("domains"), "3", "3"});
+  EXPECT_EQ(outcome.out, "ready\ndone\n");
+  const Trace trace = stream();
+  const int pid = trace.of("begin").at(0)["pid"];
+  EXPECT_THAT(trace.actions(pid), ElementsAre("exec", "ring", "stop", "exit"));
+  auto words = trace.words(pid);
+  EXPECT_GT(words["written"], 0u);
+  EXPECT_EQ(words["delivered"], words["written"]);
+  EXPECT_THAT(outcome.err, HasSubstr("domains")) << "the summary names it";
+}
+
+TEST_F(CommandLive, RunsAsTheUserWhoCalledSudo) {
+  const Command sudo{.argv = {}, .env = {{"SUDO_UID", "65534"}, {"SUDO_GID", "65534"}, {"SUDO_USER", "nobody"}}};
+  EXPECT_EQ(run_under({"sh", "-c", "id -u; id -g"}, sudo).out, "65534\n65534\n");
+  const Outcome outcome = run_under({ocaml_program("busy_alloc"), "2"}, sudo);
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  EXPECT_THAT(stream().of("begin"), Not(IsEmpty())) << "the user can write to the ring's directory";
+}
+
+TEST_F(CommandLive, SignalsAreForwarded) {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    Command how{.argv = arguments({"sh", "-c",
+                                   "trap 'exit 40' TERM; trap 'exit 41' INT; trap 'exit 42' HUP; "
+                                   "echo ready; read line; exit 9"})};
+    how.argv.insert(how.argv.begin(), tool());
+    Process process(how);
+    process.lines_until("ready");
+    process.signal(number);
+    const int expected = number == SIGTERM ? 40 : number == SIGINT ? 41 : 42;
+    EXPECT_EQ(process.wait().status.code(), expected) << number;
+    stream();
+  }
+}
+
+TEST_F(CommandLive, SignalsAreForwardedAsOftenAsTheyCome) {
+  Command how{.argv = arguments({"sh", "-c",
+                                 "trap 'echo hup' HUP; trap 'echo usr1' USR1; trap 'echo usr2' USR2; "
+                                 "trap 'echo quit' QUIT; trap 'echo term' TERM; echo ready; "
+                                 "while [ ! -e \"$0\" ]; do sleep 0.01; done; exit 9",
+                                 dir / "stop"})};
+  how.argv.insert(how.argv.begin(), tool());
+  Process process(how);
+  process.lines_until("ready");
+  const std::pair<int, const char*> sent[] = {{SIGHUP, "hup"},   {SIGTERM, "term"}, {SIGHUP, "hup"},  {SIGUSR1, "usr1"},
+                                              {SIGUSR2, "usr2"}, {SIGTERM, "term"}, {SIGQUIT, "quit"}};
+  for (const auto& [number, answer] : sent) {
+    process.signal(number);
+    EXPECT_THAT(process.lines_until(answer), IsEmpty());
+  }
+  std::ofstream(dir / "stop").close();
+  EXPECT_EQ(process.wait().status.code(), 9);
+  stream();
+}
+
+TEST_F(CommandLive, IgnoredSignalsStayIgnored) {
+  // As under nohup, for the tracer and for the program.
+  Strings command{"sh", "-c", "trap '' HUP; exec \"$0\" \"$@\"", tool()};
+  const Strings rest = arguments({"sh", "-c", "kill -HUP $PPID; kill -HUP $$; echo alive; exit 7"});
+  command.insert(command.end(), rest.begin(), rest.end());
+  const Outcome outcome = run({.argv = command});
+  EXPECT_EQ(outcome.status.code(), 7) << outcome.err;
+  EXPECT_EQ(outcome.out, "alive\n");
+  stream();
+}
+
+TEST_F(CommandLive, ExitStatusIsKnownToTracersWithIgnoredChildren) {
+  Strings command{"sh", "-c", "trap '' CHLD; exec \"$0\" \"$@\"", tool()};
+  const Strings rest = arguments({"sh", "-c", "exit 3"});
+  command.insert(command.end(), rest.begin(), rest.end());
+  const Outcome outcome = run({.argv = command});
+  EXPECT_EQ(outcome.status.code(), 3) << outcome.err;
+  stream();
+}
+
+TEST_F(CommandLive, QuietSaysNothing) {
+  const Outcome outcome = run_tool({"-q", "-o", dir / "trace", "--", "true"});
+  EXPECT_EQ(outcome.status.code(), 0);
+  EXPECT_THAT(outcome.err, IsEmpty());
+}
+
+}  // namespace
+}  // namespace rtev::test

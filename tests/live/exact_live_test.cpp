@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// Every event, once, in order: the stream against the ring file that the same run left behind, read by OCaml itself.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include "live/harness.hpp"
+#include "live/oracle.hpp"
+
+namespace rtev::test {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+struct Run {
+  const char* label;
+  const char* program;
+  Strings arguments;
+  int status;
+};
+
+void PrintTo(const Run& run, std::ostream* out) {
+  *out << run.label;
+}
+
+void expect_exact(const Trace& trace, const std::filesystem::path& directory, pid_t pid) {
+  const Records expected = oracle(directory, pid);
+  ASSERT_EQ(count(expected, "lost", ""), 0u) << "the program wrote more than its ring holds";
+  EXPECT_EQ(difference(expected, records(trace.from_rings(pid))), "");
+  auto words = trace.words(pid);
+  EXPECT_GT(words["written"], 0u);
+  EXPECT_EQ(words["delivered"], words["written"]);
+}
+
+class ExactLive : public LiveTest, public ::testing::WithParamInterface<Run> {};
+
+TEST_P(ExactLive, StartedUnderTheTracer) {
+  Tracer tracer({"--sched", "off"});
+  Process process(preserved(GetParam().program, GetParam().arguments));
+  EXPECT_EQ(run_through(process).status.code(), GetParam().status);
+  expect_exact(tracer.stop(), dir.path(), process.pid());
+}
+
+/// Programs that wait for the tracer to come.
+class ExactHistoryLive : public ExactLive {};
+
+TEST_P(ExactHistoryLive, StartedBeforeTheTracer) {
+  Process process(preserved(GetParam().program, GetParam().arguments));
+  process.lines_until("ready");
+  Tracer tracer({"--sched", "off", "--history"});
+  EXPECT_EQ(run_through(process).status.code(), GetParam().status);
+  expect_exact(tracer.stop(), dir.path(), process.pid());
+}
+
+TEST_P(ExactLive, DumpedFromThePreservedFile) {
+  Process process(preserved(GetParam().program, GetParam().arguments));
+  EXPECT_EQ(run_through(process).status.code(), GetParam().status);
+  const Outcome dump = run_tool({"dump", "-f", "jsonl", ring_of(process.pid())});
+  ASSERT_EQ(dump.status.code(), 0) << dump.err;
+  const Trace trace = Trace::parse(dump.out);
+  EXPECT_EQ(difference(oracle(dir.path(), process.pid()), records(trace.from_rings(process.pid()))), "");
+}
+
+const auto gated = ::testing::Values(
+    Run{"BusyAlloc", "busy_alloc", {"20"}, 0}, Run{"Domains", "domains", {"3", "3"}, 0},
+    Run{"UserEvents", "user_events", {}, 0}, Run{"Systhreads", "systhreads", {"3"}, 0},
+    Run{"Instrumented", "alloc_buckets", {}, 0}, Run{"Uncaught", "uncaught", {}, 2}, Run{"Forker", "forker", {}, 0});
+const auto label = [](const auto& run) { return std::string(run.param.label); };
+
+INSTANTIATE_TEST_SUITE_P(Programs, ExactLive, gated, label);
+INSTANTIATE_TEST_SUITE_P(Short, ExactLive, ::testing::Values(Run{"Hello", "hello", {}, 0}), label);
+INSTANTIATE_TEST_SUITE_P(Programs, ExactHistoryLive, gated, label);
+
+class DeliveryLive : public LiveTest {};
+
+TEST_F(DeliveryLive, AllOfAForkedChild) {
+  Tracer tracer({"--sched", "off"});
+  Process process(preserved("forker"));
+  process.close_stdin();
+  const pid_t child = std::stoi(process.lines_until("done").back().substr(std::string("child ").size()));
+  process.wait();
+  expect_exact(tracer.stop(), dir.path(), child);
+}
+
+TEST_F(DeliveryLive, AllUpToSigkill) {
+  Tracer tracer({"--sched", "off"});
+  Process process(with_events("killed"));
+  process.lines_until("ready");
+  process.go();
+  process.lines_until("busy");
+  process.signal(SIGKILL);
+  process.wait();
+  expect_exact(tracer.stop(), dir.path(), process.pid());
+}
+
+TEST_F(DeliveryLive, AllOfShortProgramsNobodySawBefore) {
+  Tracer tracer({"--sched", "off"});
+  std::vector<pid_t> pids;
+  for (int i = 0; i < 20; ++i) {
+    // A copy is another binary to the tracer: nothing is known of it, no probe is there.
+    const auto copy = dir / ("hello" + std::to_string(i));
+    std::filesystem::copy_file(ocaml_program("hello"), copy);
+    Command command = preserved("hello");
+    command.argv[0] = copy;
+    Process process(command);
+    EXPECT_EQ(run_through(process).status.code(), 0);
+    pids.push_back(process.pid());
+  }
+  const Trace trace = tracer.stop();
+  for (const pid_t pid : pids) expect_exact(trace, dir.path(), pid);
+}
+
+TEST_F(DeliveryLive, LossIsCountedAndShown) {
+  // A ring of 256 words fills faster than anybody can read it.
+  Command command = with_events("busy_alloc", {"200"});
+  command.env["OCAMLRUNPARAM"] = "e=8";
+  Process process(command);
+  process.lines_until("ready");
+  Tracer tracer({"--sched", "off"});
+  run_through(process);
+  const Trace trace = tracer.stop();
+  std::uint64_t shown = 0;
+  for (const Json& loss : trace.of(process.pid(), "lost")) {
+    shown += loss["words"].get<std::uint64_t>();
+    EXPECT_GE(loss["ts"], loss["to"]);
+    EXPECT_TRUE(loss["from"].is_null() || loss["from"] <= loss["to"]) << loss;
+  }
+  auto words = trace.words(process.pid());
+  EXPECT_EQ(words["lost"], shown);
+  EXPECT_EQ(words["corrupt"], 0u);
+  EXPECT_EQ(words["unread"], 0u);
+  EXPECT_GT(words["delivered"], 0u);
+}
+
+TEST_F(DeliveryLive, DumpOfALiveProcessIsWhatItsRingHolds) {
+  Process process(preserved("busy_alloc", {"3"}));
+  process.lines_until("ready");
+  process.go();
+  process.lines_until("done");
+  const Records held = oracle(dir.path(), process.pid());
+  const Outcome dump = run_tool({"dump", "-f", "jsonl", std::to_string(process.pid())});
+  ASSERT_EQ(dump.status.code(), 0) << dump.err;
+  EXPECT_EQ(difference(held, records(Trace::parse(dump.out).from_rings(process.pid()))), "");
+  EXPECT_TRUE(process.running());
+}
+
+TEST_F(DeliveryLive, ForcedVersionDecodesWithItsTable) {
+  Process process(preserved("busy_alloc", {"3"}));
+  run_through(process);
+  const Outcome dump = run_tool({"dump", "-f", "jsonl", "--ocaml-version", "5.2", ring_of(process.pid())});
+  ASSERT_EQ(dump.status.code(), 0) << dump.err;
+  const Records wrong = records(Trace::parse(dump.out).from_rings(process.pid()));
+  // Phase 11 is the minor collection since 5.3 and was the scan of local roots before.
+  const Records right = oracle(dir.path(), process.pid());
+  EXPECT_GT(count(right, "begin", "minor"), 0u);
+  EXPECT_EQ(count(wrong, "begin", "minor_local_roots"), count(right, "begin", "minor"));
+}
+
+}  // namespace
+}  // namespace rtev::test

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+#include "live/oracle.hpp"
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <stdexcept>
+
+#include "live/harness.hpp"
+
+namespace rtev::test {
+namespace {
+
+/// Names that are not UTF-8 cannot be told apart in JSON; both sides become this.
+const std::string ill_formed = "<ill-formed>";
+
+std::string unhex(const std::string& hex) {
+  std::string text;
+  if (hex == "-") return text;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
+    text.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  return text;
+}
+
+bool is_utf8(const std::string& text) {
+  try {
+    return !Json(text).dump().empty();
+  } catch (const Json::type_error&) {
+    return false;
+  }
+}
+
+std::string line(const std::string& time, const std::string& kind, const std::string& name, const std::string& value) {
+  return time + ' ' + kind + ' ' + name + ' ' + value;
+}
+
+std::string value_of(const Json& event, const std::string& kind) {
+  if (kind == "counter" || kind == "lifecycle" || kind == "user_int")
+    return std::to_string(event.value("value", std::int64_t{0}));
+  if (kind == "user_custom") {
+    const std::string bytes = event.value("bytes", "");
+    return bytes.empty() ? "-" : bytes;
+  }
+  if (kind == "lost") return std::to_string(event.value("words", std::uint64_t{0}));
+  if (kind != "alloc") return "-";
+  std::string buckets;
+  for (const Json& bucket : event.at("buckets"))
+    buckets += (buckets.empty() ? "" : ",") + std::to_string(bucket.get<std::uint64_t>());
+  return buckets;
+}
+
+}  // namespace
+
+Records oracle(const std::filesystem::path& directory, pid_t pid) {
+  const Outcome outcome = run({.argv = {ocaml_program("oracle"), directory, std::to_string(pid)}});
+  if (outcome.status.code() != 0) throw std::runtime_error("oracle: " + outcome.err);
+  Records records;
+  std::istringstream lines(outcome.out);
+  for (std::string text; std::getline(lines, text);) {
+    std::istringstream fields(text);
+    int domain = 0;
+    std::string time, kind, name, value;
+    fields >> domain >> time >> kind >> name >> value;
+    name = unhex(name);
+    records[domain].push_back(line(time, kind, is_utf8(name) ? name : ill_formed, value));
+  }
+  if (records.empty()) throw std::runtime_error("oracle: not one event, although every ring begins with one");
+  return records;
+}
+
+Records records(const std::vector<Json>& events) {
+  Records records;
+  for (const Json& event : events) {
+    std::string kind = event.value("type", "");
+    if (kind == "user") kind += "_" + event.value("kind", "");
+    // Null where the program has not told the name of an event; the oracle then gives none either.
+    std::string name = event.contains("name") && event["name"].is_string() ? event["name"] : Json("");
+    if (name.find("\uFFFD") != std::string::npos) name = ill_formed;
+    records[event.value("domain", -1)].push_back(
+        line(std::to_string(event.value("ts", std::uint64_t{0})), kind, name, value_of(event, kind)));
+  }
+  return records;
+}
+
+std::string difference(const Records& expected, const Records& got) {
+  std::ostringstream text;
+  for (const auto& [domain, lines] : got)
+    if (!expected.contains(domain)) text << "domain " << domain << " is not in the ring; ";
+  for (const auto& [domain, lines] : expected) {
+    const auto other = got.find(domain);
+    const std::vector<std::string> none, &others = other == got.end() ? none : other->second;
+    const auto [want, have] = std::ranges::mismatch(lines, others);
+    if (want == lines.end() && have == others.end()) continue;
+    text << "domain " << domain << ", event " << want - lines.begin() << " of " << lines.size() << ": \""
+         << (want == lines.end() ? "the end" : *want) << "\" in the ring, \""
+         << (have == others.end() ? "the end" : *have) << "\" of " << others.size() << " delivered; ";
+  }
+  return text.str();
+}
+
+std::size_t count(const Records& records, const std::string& kind, const std::string& name) {
+  const std::string wanted = " " + kind + " " + name + " ";
+  std::size_t found = 0;
+  for (const auto& [domain, lines] : records)
+    found += static_cast<std::size_t>(
+        std::ranges::count_if(lines, [&](const std::string& text) { return text.contains(wanted); }));
+  return found;
+}
+
+}  // namespace rtev::test

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// What OCaml's own consumer reads from a ring file, and what the tracer delivered, in one form that can be compared.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "live/tracer.hpp"
+
+namespace rtev::test {
+
+/// Events of each domain in order, each as one line of text: time, kind, name, value.
+using Records = std::map<int, std::vector<std::string>>;
+
+/// Reads DIR/PID.events, of a live process or a dead one, with a small OCaml program. It shares no code with librtev.
+Records oracle(const std::filesystem::path& directory, pid_t pid);
+
+/// The same form of the JSON events of a ring.
+Records records(const std::vector<Json>& events);
+
+/// Empty if both are the same; else where they differ first, in words.
+std::string difference(const Records& expected, const Records& got);
+
+/// How many of the records say `kind` and `name`.
+std::size_t count(const Records& records, const std::string& kind, const std::string& name);
+
+}  // namespace rtev::test

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+#include "live/tracer.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+
+namespace rtev::test {
+namespace {
+
+/// Fields each type of event must have, besides "ts" and "type".
+const std::map<std::string, std::vector<std::string>, std::less<>> schema{
+    {"begin", {"pid", "comm", "domain", "name"}},
+    {"end", {"pid", "comm", "domain", "name"}},
+    {"counter", {"pid", "comm", "domain", "name", "value"}},
+    {"alloc", {"pid", "comm", "domain", "buckets"}},
+    {"lifecycle", {"pid", "comm", "domain", "name", "value"}},
+    {"user", {"pid", "comm", "domain", "name", "id", "kind"}},
+    {"lost", {"pid", "comm", "domain", "words", "from", "to"}},
+    {"process", {"pid", "comm", "action"}},
+    {"switch", {"cpu", "prev", "next"}},
+    {"wakeup", {"tid", "pid", "cpu", "by"}},
+};
+
+const std::set<std::string, std::less<>> ring_types{"begin", "end", "counter", "alloc", "lifecycle", "user", "lost"};
+
+std::string missing_field(const Json& event) {
+  for (const char* field : {"ts", "type"})
+    if (!event.contains(field)) return field;
+  const auto known = schema.find(event["type"].get<std::string>());
+  if (known == schema.end()) return "a known type";
+  for (const std::string& field : known->second)
+    if (!event.contains(field)) return field;
+  if (event["type"] != "user") return {};
+  const std::string kind = event["kind"];
+  if (kind == "int") return event.contains("value") ? "" : "value";
+  if (kind == "custom") return event.contains("bytes") ? "" : "bytes";
+  return kind == "unit" || kind == "begin" || kind == "end" ? "" : "a known kind";
+}
+
+/// Every run promises this, whatever it traced.
+void check(const Trace& trace) {
+  EXPECT_EQ(trace.header.value("schema", 0), 1);
+  std::uint64_t before = 0;
+  std::map<std::string, int> wrong;  // one message for each kind of mistake, not one for each event
+  for (const Json& event : trace.events) {
+    if (const std::string missing = missing_field(event); !missing.empty()) {
+      if (wrong["lacks " + missing]++ == 0) ADD_FAILURE() << "lacks " << missing << ": " << event;
+      continue;
+    }
+    const std::uint64_t time = event["ts"];
+    if (event.value("late", false)) continue;
+    if (time < before && wrong["order"]++ == 0)
+      ADD_FAILURE() << "not late, but earlier than " << before << ": " << event;
+    before = std::max(before, time);
+  }
+  for (const auto& [mistake, count] : wrong) EXPECT_EQ(count, 0) << mistake;
+
+  EXPECT_TRUE(trace.summary.contains("processes")) << trace.summary;
+  for (const Json& process : trace.summary.value("processes", Json::array())) {
+    const Json words = process.value("words", Json::object());
+    std::uint64_t sum = 0;
+    for (const char* part : {"delivered", "lost", "before_attach", "corrupt", "unread"})
+      sum += words.value(part, std::uint64_t{0});
+    EXPECT_EQ(words.value("written", std::uint64_t{0}), sum) << process;
+  }
+}
+
+}  // namespace
+
+std::string tool() {
+  const char* other = std::getenv("RTEV_TOOL");
+  return other != nullptr ? other : RTEV_TOOL;
+}
+
+Trace Trace::parse(std::string_view lines) {
+  Trace trace;
+  std::istringstream stream{std::string(lines)};
+  for (std::string line; std::getline(stream, line);) {
+    Json json = Json::parse(line, nullptr, false);
+    if (json.is_discarded() || !json.is_object()) {
+      ADD_FAILURE() << "not a JSON object: " << line.substr(0, 500);
+      continue;
+    }
+    const std::string type = json.value("type", "");
+    EXPECT_TRUE(trace.summary.is_null()) << "behind the summary: " << line.substr(0, 500);
+    if (trace.header.is_null()) {
+      EXPECT_EQ(type, "header") << line.substr(0, 500);
+      trace.header = std::move(json);
+    } else if (type == "summary") {
+      trace.summary = std::move(json);
+    } else {
+      trace.events.push_back(std::move(json));
+    }
+  }
+  if (trace.header.is_null() || trace.summary.is_null()) throw std::runtime_error("no header or no summary");
+  check(trace);
+  return trace;
+}
+
+std::vector<Json> Trace::of(std::string_view type) const {
+  std::vector<Json> found;
+  for (const Json& event : events)
+    if (event.value("type", "") == type) found.push_back(event);
+  return found;
+}
+
+std::vector<Json> Trace::of(pid_t pid, std::string_view type) const {
+  std::vector<Json> found = of(type);
+  std::erase_if(found, [&](const Json& event) { return event.value("pid", 0) != pid; });
+  return found;
+}
+
+std::vector<Json> Trace::from_rings(pid_t pid) const {
+  std::vector<Json> found;
+  for (const Json& event : events)
+    if (event.value("pid", 0) == pid && ring_types.contains(event.value("type", ""))) found.push_back(event);
+  return found;
+}
+
+std::vector<std::string> Trace::actions(pid_t pid) const {
+  std::vector<std::string> found;
+  for (const Json& event : of(pid, "process")) found.push_back(event.value("action", ""));
+  return found;
+}
+
+Json Trace::action(pid_t pid, std::string_view action) const {
+  std::vector<Json> found = of(pid, "process");
+  std::erase_if(found, [&](const Json& event) { return event.value("action", "") != action; });
+  EXPECT_EQ(found.size(), 1u) << action << " of " << pid;
+  return found.size() == 1 ? found.front() : Json::object();
+}
+
+std::map<std::string, std::uint64_t> Trace::words(pid_t pid) const {
+  std::map<std::string, std::uint64_t> total;
+  for (const Json& process : summary.value("processes", Json::array())) {
+    if (process.value("pid", 0) != pid) continue;
+    const Json words = process.value("words", Json::object());
+    for (const auto& [name, value] : words.items()) total[name] += value.get<std::uint64_t>();
+  }
+  return total;
+}
+
+Tracer::Tracer(std::vector<std::string> arguments, const Options& options) {
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe2");
+  const UniqueFd ours(ends[0]);
+  UniqueFd theirs(ends[1]);
+
+  Command command{.argv = {tool()}, .env = options.env, .terminal = options.terminal, .keep_fd = theirs.get()};
+  command.argv.insert(command.argv.end(), options.format.begin(), options.format.end());
+  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+  command.env["RTEV_READY_FD"] = std::to_string(theirs.get());
+  process_.emplace(command);
+  theirs.reset();
+
+  pollfd fd{ours.get(), POLLIN, 0};
+  std::array<char, 6> word{};
+  const auto limit = static_cast<int>(std::chrono::milliseconds(patience).count());
+  if (::poll(&fd, 1, limit) > 0 && ::read(fd.fd, word.data(), word.size()) == std::ssize(word)) return;
+  process_->signal(SIGKILL);
+  throw std::runtime_error("rtev-bpf did not get ready: " + process_->wait().err);
+}
+
+Outcome Tracer::interrupt() {
+  process_->signal(SIGINT);
+  Outcome outcome = process_->wait();
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  return outcome;
+}
+
+Outcome run_tool(std::vector<std::string> arguments, Command command) {
+  command.argv = std::move(arguments);
+  command.argv.insert(command.argv.begin(), tool());
+  return run(command);
+}
+
+}  // namespace rtev::test
