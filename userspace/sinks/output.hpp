@@ -45,14 +45,4 @@ class StringOutput final : public Output {
   std::optional<Error> error_;
 };
 
-/// Keeps nothing, for -q and for measurements.
-class NullOutput final : public Output {
- public:
-  bool write(std::string_view) override { return true; }
-  const std::optional<Error>& error() const override { return error_; }
-
- private:
-  std::optional<Error> error_;
-};
-
 }  // namespace rtev
