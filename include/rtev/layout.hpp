@@ -37,12 +37,32 @@ enum RuntimeType : unsigned { padding = 0, lifecycle = 1, begin = 2, end = 3, co
 enum UserType : unsigned { unit = 0, integer = 1, span_begin = 2, span_end = 3, custom = 4 };
 
 inline constexpr std::uint64_t max_words = 1023;
+inline constexpr std::uint64_t max_id = (1 << 13) - 1;
+
+/// A message's first word; `length` counts all its words.
+constexpr std::uint64_t first_word(std::uint64_t length, bool user, unsigned type, std::uint64_t id) {
+  return length << length_shift | (user ? user_bit : 0) | std::uint64_t{type} << type_shift | id << id_shift;
+}
 }  // namespace message
 
 inline constexpr std::uint64_t max_rings = 4096;             ///< largest OCAMLRUNPARAM d=
 inline constexpr std::uint64_t user_event_slots = 1 << 13;   ///< names of user events, by id
 inline constexpr std::uint64_t user_event_name_bytes = 128;  ///< per name, NUL included
-inline constexpr std::uint64_t ring_header_bytes = 80;       ///< head, tail (u64 each), 64 bytes of padding
+inline constexpr std::uint64_t user_event_names_bytes = user_event_slots * user_event_name_bytes;
+inline constexpr std::uint64_t ring_header_bytes = 80;  ///< head, tail (u64 each), 64 bytes of padding
+
+/// What RingWriter leaves behind the names, where OCaml's runtime ends the file and its readers do not look: that the
+/// ring is not OCaml's, and how to read its ids. A runtime that takes the file over cuts it off.
+struct ProducerMark {
+  static constexpr std::uint64_t magic_value = 0x2176'6574'7262'696c;  ///< "librtev!" on little-endian machines
+  static constexpr std::uint32_t current_version = 1;
+
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t family;  ///< enum Family
+  char producer[48];     ///< who wrote it, for people: "librtev"; ends with a NUL
+};
+static_assert(sizeof(ProducerMark) == 64);
 
 /// Where things are in a file whose header was checked. Offsets and sizes in bytes, all inside the file.
 struct Layout {

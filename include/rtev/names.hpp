@@ -45,6 +45,15 @@ enum Lifecycle : std::uint16_t {
   domain_terminate = 7,
 };
 
+/// Ids of runtime events as their family counts them: what a producer writes. See find_phase() and find_counter().
+enum class Phase : std::uint16_t {};
+enum class Counter : std::uint16_t {};
+
+/// The id behind a name that phase_name() gives, e.g. "minor"; nothing if the family has no such phase.
+std::optional<Phase> find_phase(Family family, std::string_view name);
+/// The id behind a name that counter_name() gives, e.g. "minor_allocated".
+std::optional<Counter> find_counter(Family family, std::string_view name);
+
 /// "5.1" and the like to the family it decodes with; nothing if the text is not an OCaml 5 version.
 std::optional<Family> family_of_version(std::string_view version);
 

@@ -13,6 +13,7 @@
 #include "rtev/error.hpp"
 #include "rtev/event.hpp"
 #include "rtev/layout.hpp"
+#include "rtev/names.hpp"
 
 namespace rtev {
 
@@ -42,6 +43,14 @@ struct Polled {
   bool complete = true;
 };
 
+/// Who writes a ring, where it is not OCaml's runtime: see ProducerMark.
+struct Producer {
+  std::string name;  ///< printable ASCII, e.g. "librtev"
+  Family family;     ///< how the ids of phases and counters are to be read
+
+  bool operator==(const Producer&) const = default;
+};
+
 /// Reader of one ring file. Maps it read-only; never writes to it, never stops its process. Everything read from it is
 /// checked: a hostile file yields corrupt words, never a crash. A file that is truncated under the reader is survived
 /// with a SIGBUS handler, which is installed when the first reader is opened and passes on any fault that is not
@@ -61,6 +70,9 @@ class RingReader {
     /// The ring was made at this time (ns, host clock), where that is known: while the file still holds events of an
     /// earlier program with the same pid, opening fails with EAGAIN.
     std::uint64_t made_ns = 0;
+    /// The program that made the ring ended at this time (ns, host clock), where that is known: opening fails with
+    /// EAGAIN unless the file holds its events, and none of a later program with the same pid.
+    std::uint64_t ended_ns = UINT64_MAX;
     /// Added to every timestamp: host clock minus the clock of the process's time namespace.
     std::int64_t clock_offset_ns = 0;
     /// Source::slot of the events handed out.
@@ -78,7 +90,7 @@ class RingReader {
   RingReader& operator=(RingReader&&) noexcept;
   ~RingReader();
 
-  /// Words read by one poll at the most, over all rings together; up to a chunk of 4096 words more.
+  /// Words read by one poll at the most, over all rings together; up to a chunk of 2048 words more.
   static constexpr std::uint64_t default_budget_words = 1 << 20;
 
   /// Reads what the program published since the last poll and calls `consumer` with batches, each from one domain and
@@ -110,6 +122,8 @@ class RingReader {
   }
 
   const Layout& layout() const;
+  /// What the file says of its producer; nothing for OCaml's own files.
+  std::optional<Producer> producer() const;
   /// Rings that hold or held events.
   std::uint32_t active_domains() const;
   /// Of one domain; of all when none is named.

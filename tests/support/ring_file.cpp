@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -14,18 +15,15 @@
 #include <system_error>
 #include <utility>
 
+#include "ring/ring_file.hpp"
+
 namespace rtev::test {
 namespace make {
-
-std::uint64_t header_word(std::uint64_t length, bool user, unsigned type, std::uint64_t id) {
-  return length << message::length_shift | (user ? message::user_bit : 0) | std::uint64_t{type} << message::type_shift |
-         id << message::id_shift;
-}
 
 namespace {
 Words with_payload(bool user, unsigned type, std::uint64_t time, std::uint16_t id,
                    std::span<const std::uint64_t> payload = {}) {
-  Words words{header_word(payload.size() + 2, user, type, id), time};
+  Words words{message::first_word(payload.size() + 2, user, type, id), time};
   words.insert(words.end(), payload.begin(), payload.end());
   return words;
 }
@@ -79,14 +77,8 @@ Words user_custom(std::uint64_t time, std::uint16_t id, std::string_view bytes) 
 
 namespace {
 
-constexpr std::uint64_t headers_offset = sizeof(FileHeader);
-
-std::uint64_t data_offset(const RingFileOptions& options) {
-  return headers_offset + options.domains * ring_header_bytes;
-}
-
-std::uint64_t names_offset(const RingFileOptions& options) {
-  return data_offset(options) + options.domains * (std::uint64_t{8} << options.words_log2);
+FileHeader layout_of(const RingFileOptions& options) {
+  return make_header(options.domains, std::uint64_t{1} << options.words_log2, options.names);
 }
 
 [[noreturn]] void fail(const char* what) {
@@ -96,19 +88,19 @@ std::uint64_t names_offset(const RingFileOptions& options) {
 }  // namespace
 
 std::uint64_t RingFileBuilder::file_size(const Options& options) {
-  return names_offset(options) + (options.names ? user_event_slots * user_event_name_bytes : 0);
+  return rtev::file_size(layout_of(options));
 }
 
-RingFileBuilder::RingFileBuilder(const Options& options) : options_(options), rings_(options.domains) {
+RingFileBuilder::RingFileBuilder(const Options& options) : layout_(layout_of(options)), rings_(options.domains) {
   map(-1);
   initialise();
 }
 
 RingFileBuilder::RingFileBuilder(const std::filesystem::path& path, const Options& options)
-    : options_(options), rings_(options.domains) {
+    : layout_(layout_of(options)), rings_(options.domains) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) fail("open");
-  if (::ftruncate(fd, static_cast<off_t>(file_size(options))) != 0) {
+  if (::ftruncate(fd, static_cast<off_t>(rtev::file_size(layout_))) != 0) {
     ::close(fd);
     fail("ftruncate");
   }
@@ -118,14 +110,14 @@ RingFileBuilder::RingFileBuilder(const std::filesystem::path& path, const Option
 }
 
 RingFileBuilder::RingFileBuilder(RingFileBuilder&& other) noexcept
-    : options_(other.options_), memory_(std::exchange(other.memory_, {})), rings_(std::move(other.rings_)) {}
+    : layout_(other.layout_), memory_(std::exchange(other.memory_, {})), rings_(std::move(other.rings_)) {}
 
 RingFileBuilder::~RingFileBuilder() {
   if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
 }
 
 void RingFileBuilder::map(int fd) {
-  const std::size_t size = file_size(options_);
+  const std::size_t size = rtev::file_size(layout_);
   const int flags = MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0);
   void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, fd, 0);
   if (memory == MAP_FAILED) fail("mmap");
@@ -133,17 +125,13 @@ void RingFileBuilder::map(int fd) {
 }
 
 void RingFileBuilder::initialise() {
-  // Field by field, the version first and heads and tails last: a reader may watch.
-  FileHeader& fields = header();
-  fields.version = 1;
-  fields.max_domains = options_.domains;
-  fields.ring_header_size_bytes = ring_header_bytes;
-  fields.ring_size_bytes = ring_words() * 8;
-  fields.ring_size_elements = ring_words();
-  fields.headers_offset = headers_offset;
-  fields.data_offset = data_offset(options_);
-  if (options_.names) fields.custom_events_offset = names_offset(options_);
-  for (std::uint32_t domain = 0; domain < options_.domains; ++domain) {
+  // Field by field, the version first and heads and tails last: a reader may watch. OCaml 5.0 leaves the last field as
+  // it is.
+  const auto fields = std::bit_cast<std::array<std::uint64_t, sizeof(FileHeader) / 8>>(layout_);
+  auto* const words = reinterpret_cast<std::uint64_t*>(memory_.data());
+  for (std::size_t i = 0; i < fields.size() - !has_names(); ++i)
+    std::atomic_ref(words[i]).store(fields[i], std::memory_order_release);
+  for (std::uint32_t domain = 0; domain < layout_.max_domains; ++domain) {
     set_head(domain, 0);
     set_tail(domain, 0);
   }
@@ -172,7 +160,7 @@ void RingFileBuilder::append(std::uint32_t domain, std::span<const std::uint64_t
     set_head(domain, ring.head);
   }
   if (padding != 0) {
-    set_word(domain, ring.tail, make::header_word(padding, false, message::padding, 0));
+    set_word(domain, ring.tail, message::first_word(padding, false, message::padding, 0));
     publish(domain, static_cast<std::uint32_t>(padding));
   }
   for (std::uint64_t i = 0; i < length; ++i) set_word(domain, ring.tail + i, words[i]);
@@ -188,15 +176,16 @@ void RingFileBuilder::publish(std::uint32_t domain, std::uint32_t length) {
 }
 
 void RingFileBuilder::set_name(std::uint16_t id, std::string_view name) {
-  if (!options_.names || id >= user_event_slots) throw std::out_of_range("no such slot");
-  auto* const slot = reinterpret_cast<char*>(memory_.data() + names_offset(options_) + id * user_event_name_bytes);
+  if (!has_names() || id >= user_event_slots) throw std::out_of_range("no such slot");
+  auto* const slot =
+      reinterpret_cast<char*>(memory_.data() + layout_.custom_events_offset + id * user_event_name_bytes);
   const std::size_t size = std::min<std::size_t>(name.size(), user_event_name_bytes - 1);
   std::fill_n(std::copy_n(name.begin(), size, slot), user_event_name_bytes - 1 - size, '\0');
 }
 
 std::uint64_t& RingFileBuilder::head_word(std::uint32_t domain) const {
-  if (domain >= options_.domains) throw std::out_of_range("no such ring");
-  return *reinterpret_cast<std::uint64_t*>(memory_.data() + headers_offset + domain * ring_header_bytes);
+  if (domain >= layout_.max_domains) throw std::out_of_range("no such ring");
+  return *reinterpret_cast<std::uint64_t*>(memory_.data() + layout_.headers_offset + domain * ring_header_bytes);
 }
 
 std::uint64_t& RingFileBuilder::tail_word(std::uint32_t domain) const {
@@ -204,9 +193,9 @@ std::uint64_t& RingFileBuilder::tail_word(std::uint32_t domain) const {
 }
 
 std::uint64_t& RingFileBuilder::data_word(std::uint32_t domain, std::uint64_t index) const {
-  if (domain >= options_.domains) throw std::out_of_range("no such ring");
+  if (domain >= layout_.max_domains) throw std::out_of_range("no such ring");
   const std::uint64_t word = domain * ring_words() + (index & (ring_words() - 1));
-  return *reinterpret_cast<std::uint64_t*>(memory_.data() + data_offset(options_) + word * 8);
+  return *reinterpret_cast<std::uint64_t*>(memory_.data() + layout_.data_offset + word * 8);
 }
 
 std::uint64_t RingFileBuilder::head(std::uint32_t domain) const {

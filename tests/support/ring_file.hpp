@@ -20,8 +20,6 @@ using Words = std::vector<std::uint64_t>;
 
 /// Messages as they lie in a ring.
 namespace make {
-/// A first word; `length` counts all words of the message.
-std::uint64_t header_word(std::uint64_t length, bool user, unsigned type, std::uint64_t id);
 Words begin(std::uint64_t time, std::uint16_t id);
 Words end(std::uint64_t time, std::uint16_t id);
 Words counter(std::uint64_t time, std::uint16_t id, std::uint64_t value);
@@ -85,7 +83,7 @@ class RingFileBuilder {
   std::uint64_t word(std::uint32_t domain, std::uint64_t index) const;
   void set_word(std::uint32_t domain, std::uint64_t index, std::uint64_t value);
 
-  std::uint64_t ring_words() const { return std::uint64_t{1} << options_.words_log2; }
+  std::uint64_t ring_words() const { return layout_.ring_size_elements; }
   static std::uint64_t file_size(const Options& options);
 
  private:
@@ -95,6 +93,7 @@ class RingFileBuilder {
     std::deque<std::uint32_t> lengths;  ///< of the messages from head to tail, padding included
   };
 
+  bool has_names() const { return layout_.custom_events_offset != 0; }
   void map(int fd);
   void initialise();
   std::uint64_t& head_word(std::uint32_t domain) const;
@@ -102,7 +101,7 @@ class RingFileBuilder {
   std::uint64_t& data_word(std::uint32_t domain, std::uint64_t index) const;
   void publish(std::uint32_t domain, std::uint32_t length);
 
-  Options options_;
+  FileHeader layout_;  ///< where things are, whatever header() says
   std::span<std::byte> memory_;
   std::vector<Ring> rings_;
 };

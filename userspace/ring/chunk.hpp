@@ -18,8 +18,8 @@
 
 namespace rtev {
 
-/// Words copied and decoded at a time: words, events and payloads of a chunk stay in the second-level cache.
-inline constexpr std::size_t chunk_words = 4096;
+/// Words decoded at a time: words, events and payloads of a chunk stay in the second-level cache.
+inline constexpr std::size_t chunk_words = 2048;
 static_assert(chunk_words > message::max_words, "a chunk must hold any message");
 
 inline constexpr std::size_t loss_reasons = 2;
@@ -39,7 +39,7 @@ struct Cursor {
 struct Chunk {
   static constexpr std::size_t loss_bytes = loss_reasons * sizeof(Loss);
 
-  std::array<std::uint64_t, chunk_words + 1> words;  ///< one more, because the decoder looks one ahead
+  std::array<std::uint64_t, chunk_words> words;  ///< a copy, where the program might overwrite them
   std::array<Event, loss_reasons + chunk_words / 2> events;
   std::array<std::byte, loss_bytes + chunk_words * sizeof(std::uint64_t)> payloads;
 
@@ -50,6 +50,10 @@ struct Chunk {
 
   /// Decoded events begin here; the room before is for losses, which come before the event that ends them.
   Event* first_event() { return events.data() + loss_reasons; }
+
+  DecodeResult decode(std::span<const std::uint64_t> from, std::uint32_t source, std::int64_t clock_offset_ns) {
+    return decode_messages(from, source, clock_offset_ns, first_event(), payloads.data(), loss_bytes);
+  }
 
   Batch batch(std::size_t losses, const DecodeResult& decoded) {
     return {{first_event() - losses, losses + decoded.events},

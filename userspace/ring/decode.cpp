@@ -44,29 +44,86 @@ constexpr std::array<Shape, 32> shapes = [] {
   return table;
 }();
 
+// Where the small fields of an event lie in its last word.
+constexpr bool is_little = std::endian::native == std::endian::little;
+static_assert(is_little || std::endian::native == std::endian::big);
+constexpr unsigned source_place = is_little ? 0 : 32, id_place = is_little ? 32 : 16, kind_place = is_little ? 48 : 8;
+static_assert(sizeof(Event) == 24 && offsetof(Event, time) == 0 && offsetof(Event, value) == 8 &&
+              offsetof(Event, source) == 16 && offsetof(Event, id) == 20 && offsetof(Event, kind) == 22 &&
+              offsetof(Event, flags) == 23);
+
+constexpr std::uint64_t id_mask = 0x1fff;
+
+/// Messages of two and three words, as nearly all are: the kind of their event, in its place, by what lies above the id
+/// in the header word.
+constexpr unsigned short_keys = 4 << 5;
+constexpr std::uint64_t no_kind = ~std::uint64_t{0};
+constexpr std::array<std::uint64_t, short_keys> short_kinds = [] {
+  std::array<std::uint64_t, short_keys> kinds{};
+  for (unsigned key = 0; key < short_keys; ++key) {
+    const Shape& shape = shapes[key & 31];
+    const unsigned length = key >> 5;
+    const bool valid = shape.form == Form::plain && length >= shape.shortest && length <= shape.longest;
+    kinds[key] = valid ? static_cast<std::uint64_t>(shape.kind) << kind_place : no_kind;
+  }
+  return kinds;
+}();
+/// Zero in the header of a short message: what always is, and the upper bits of the length.
+constexpr std::uint64_t short_zeros = message::zero_mask | ~std::uint64_t{3} << message::length_shift;
+
+/// The words may be a ring's own, which its program goes on writing: each is loaded once.
+std::uint64_t load(const std::uint64_t* word) {
+  return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
 /// Bytes of a custom event's payload words; -1 if its last byte, which tells, is no such count. OCaml's convention for
 /// strings: the last byte of the last word is the number of bytes unused before it.
 std::ptrdiff_t custom_size(const std::uint64_t* payload, std::size_t words) {
-  const auto unused = reinterpret_cast<const unsigned char*>(payload + words)[-1];
+  const std::uint64_t last = load(payload + words - 1);
+  const auto unused = std::bit_cast<std::array<unsigned char, sizeof last>>(last).back();
   return unused < sizeof(std::uint64_t) ? static_cast<std::ptrdiff_t>(words * sizeof(std::uint64_t)) - 1 - unused : -1;
 }
 
 /// Writes an event with three word stores. The compiler would store the small fields one by one, and would put
-/// an array of the three words together on the stack only to wait for it there.
-void store(Event* event, std::uint64_t time, std::uint64_t value, std::uint32_t source, std::uint64_t id,
-           EventKind kind) {
-  if constexpr (std::endian::native == std::endian::little) {
-    static_assert(sizeof(Event) == 24 && offsetof(Event, time) == 0 && offsetof(Event, value) == 8 &&
-                  offsetof(Event, source) == 16 && offsetof(Event, id) == 20 && offsetof(Event, kind) == 22 &&
-                  offsetof(Event, flags) == 23);
-    const std::uint64_t rest = source | id << 32 | static_cast<std::uint64_t>(kind) << 48;
-    auto* const raw = reinterpret_cast<std::byte*>(event);
-    std::memcpy(raw, &time, sizeof time);
-    std::memcpy(raw + 8, &value, sizeof value);
-    std::memcpy(raw + 16, &rest, sizeof rest);
-  } else {
-    *event = {time, value, source, static_cast<std::uint16_t>(id), kind, 0};
+/// an array of the three words together on the stack only to wait for it there. `kind` is in its place.
+void store(Event* event, std::uint64_t time, std::uint64_t value, std::uint64_t source, std::uint64_t header,
+           std::uint64_t kind) {
+  const std::uint64_t id = (header >> message::id_shift & id_mask) << id_place;
+  const std::uint64_t rest = source << source_place | id | kind;
+  auto* const raw = reinterpret_cast<std::byte*>(event);
+  std::memcpy(raw, &time, sizeof time);
+  std::memcpy(raw + 8, &value, sizeof value);
+  std::memcpy(raw + 16, &rest, sizeof rest);
+}
+
+/// Decodes messages of two and three words up to the first of another length. Where the next message begins hangs on
+/// this one's length. That is a branch and no addition: programs repeat themselves, so that the processor guesses it
+/// right and is several messages ahead, where it would wait for each length.
+void decode_short(const std::uint64_t*& position, const std::uint64_t* end, std::uint32_t source,
+                  std::uint64_t clock_offset, Event*& next_event) {
+  if (end - position < 3) return;
+  const std::uint64_t* const last = end - 3;
+  const std::uint64_t* at = position;
+  Event* event = next_event;
+  while (at <= last) {
+    const std::uint64_t header = load(at);
+    if ((header & short_zeros) != 0) [[unlikely]]
+      break;
+    const std::uint64_t key = header >> message::type_shift;
+    const std::uint64_t kind = short_kinds[key];
+    if (kind == no_kind) [[unlikely]]
+      break;
+    const std::uint64_t time = load(at + 1) + clock_offset;
+    if (key >= 3 << 5) {
+      store(event++, time, load(at + 2), source, header, kind);
+      at += 3;
+    } else {
+      store(event++, time, 0, source, header, kind);
+      at += 2;
+    }
   }
+  position = at;
+  next_event = event;
 }
 
 }  // namespace
@@ -80,21 +137,21 @@ DecodeResult decode_messages(std::span<const std::uint64_t> words, std::uint32_t
   std::size_t payload_end = payload_begin;
   bool corrupt = false;
 
-  while (at != end) {
-    const std::uint64_t header = *at;
+  while (true) {
+    decode_short(at, end, source, clock_offset, event);
+    if (at == end) break;
+    const std::uint64_t header = load(at);
     const std::uint64_t length = header >> message::length_shift;
     const Shape& shape = shapes[header >> message::type_shift & 31];
-    const std::uint64_t id = header >> message::id_shift & 0x1fff;
+    const std::uint64_t kind = static_cast<std::uint64_t>(shape.kind) << kind_place;
     if ((header & message::zero_mask) != 0 || length < shape.shortest || length > shape.longest) [[unlikely]] {
       corrupt = true;
       break;
     }
     if (length > static_cast<std::uint64_t>(end - at)) break;
 
-    if (shape.form == Form::plain) [[likely]] {
-      // A mix of messages with and without value is nothing a branch could be predicted from.
-      const std::uint64_t behind_time = at[2];
-      store(event++, at[1] + clock_offset, length > 2 ? behind_time : 0, source, id, shape.kind);
+    if (shape.form == Form::plain) {
+      store(event++, load(at + 1) + clock_offset, length > 2 ? load(at + 2) : 0, source, header, kind);
     } else if (shape.form != Form::padding) {
       std::ptrdiff_t size = alloc_bucket_count * sizeof(std::uint64_t);
       if (shape.form == Form::custom) size = custom_size(at + 2, length - 2);
@@ -104,7 +161,7 @@ DecodeResult decode_messages(std::span<const std::uint64_t> words, std::uint32_t
       }
       const auto bytes = static_cast<std::size_t>(size);
       std::memcpy(payloads + payload_end, at + 2, bytes);
-      store(event++, at[1] + clock_offset, Batch::payload_ref(payload_end, bytes), source, id, shape.kind);
+      store(event++, load(at + 1) + clock_offset, Batch::payload_ref(payload_end, bytes), source, header, kind);
       payload_end += bytes;
     }
     at += length;

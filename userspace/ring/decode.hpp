@@ -18,8 +18,9 @@ struct DecodeResult {
 };
 
 /// Decodes complete messages from the front of `words`; stops before one that continues behind them.
-/// words.data() must have one readable word more than words.size(); `events` room for words.size() / 2 events.
-/// Payloads are written from offset `payload_begin` of `payloads` on, which must have room for words.size_bytes().
+/// `events` must have room for words.size() / 2 events. Payloads are written from offset `payload_begin` of `payloads`
+/// on, which must have room for words.size_bytes(). The words may change meanwhile: what is decoded is then worthless,
+/// but as well-formed as ever.
 DecodeResult decode_messages(std::span<const std::uint64_t> words, std::uint32_t source, std::int64_t clock_offset_ns,
                              Event* events, std::byte* payloads, std::size_t payload_begin);
 

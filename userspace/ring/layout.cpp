@@ -62,7 +62,7 @@ Result<Layout> check_layout(const FileHeader& header, std::uint64_t file_size) {
   const std::uint64_t data_end = header.data_offset + data_size;
   if (file_size == data_end) return layout;
   if (header.custom_events_offset < data_end || !word_aligned(header.custom_events_offset) ||
-      !fits(header.custom_events_offset, user_event_slots * user_event_name_bytes, file_size))
+      !fits(header.custom_events_offset, user_event_names_bytes, file_size))
     return invalid("custom_events_offset", header.custom_events_offset);
   layout.names_offset = header.custom_events_offset;
   return layout;

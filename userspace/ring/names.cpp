@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "rtev/names.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <span>
 
@@ -156,10 +157,29 @@ std::span<const std::string_view> counters_of(Family family) {
   return family == Family::before_5_3 ? all.first(counters_before_5_3) : all;
 }
 
+std::span<const std::string_view> phases_of(Family family) {
+  return family == Family::before_5_3 ? std::span<const std::string_view>{phases_before_5_3} : phases_since_5_3;
+}
+
+template <typename Id>
+std::optional<Id> find(std::span<const std::string_view> names, std::string_view name) {
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Id>(found - names.begin());
+}
+
 }  // namespace
 
+std::optional<Phase> find_phase(Family family, std::string_view name) {
+  return find<Phase>(phases_of(family), name);
+}
+
+std::optional<Counter> find_counter(Family family, std::string_view name) {
+  return find<Counter>(counters_of(family), name);
+}
+
 std::string_view phase_name(Family family, std::uint16_t id) {
-  return family == Family::before_5_3 ? at(phases_before_5_3, id) : at(phases_since_5_3, id);
+  return at(phases_of(family), id);
 }
 
 std::string_view counter_name(Family family, std::uint16_t id) {

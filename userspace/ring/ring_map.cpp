@@ -82,8 +82,7 @@ Result<void> RingMap::map() {
   }
 
   const std::uint64_t data_end = layout->data_offset + layout->rings * layout->ring_words * sizeof(std::uint64_t);
-  const std::uint64_t end =
-      layout->names_offset != 0 ? layout->names_offset + user_event_slots * user_event_name_bytes : data_end;
+  const std::uint64_t end = layout->names_offset != 0 ? layout->names_offset + user_event_names_bytes : data_end;
   void* base = ::mmap(nullptr, end, PROT_READ, MAP_SHARED, fd_.get(), 0);
   if (base == MAP_FAILED) return errno_error(errno, "cannot map ring", name_);
   // Rings are sparse files: reading ahead would only fill memory with holes.
@@ -140,10 +139,14 @@ bool RingMap::load_head_after_copy(std::uint32_t ring, std::uint64_t& head) cons
   return ok;
 }
 
-bool RingMap::copy_words(std::uint32_t ring, std::uint64_t position, std::span<std::uint64_t> words) const {
+std::span<const std::uint64_t> RingMap::words(std::uint32_t ring, std::uint64_t position, std::uint64_t size) const {
   const std::uint64_t index = position & (layout_.ring_words - 1);
   const std::uint64_t offset = layout_.data_offset + (ring * layout_.ring_words + index) * sizeof(std::uint64_t);
-  return guarded_copy(words.data(), at(offset), words.size_bytes());
+  return {reinterpret_cast<const std::uint64_t*>(at(offset)), size};
+}
+
+bool RingMap::copy_words(std::uint32_t ring, std::uint64_t position, std::span<std::uint64_t> copy) const {
+  return guarded_copy(copy.data(), words(ring, position, copy.size()).data(), copy.size_bytes());
 }
 
 bool RingMap::copy_name(std::uint16_t id, std::string& name) const {
@@ -153,6 +156,14 @@ bool RingMap::copy_name(std::uint16_t id, std::string& name) const {
   if (!guarded_copy(slot.data(), at(layout_.names_offset + id * user_event_name_bytes), slot.size())) return false;
   name.assign(slot.data(), ::strnlen(slot.data(), slot.size() - 1));
   return true;
+}
+
+std::optional<ProducerMark> RingMap::read_mark() const {
+  if (layout_.names_offset == 0) return std::nullopt;
+  ProducerMark mark;
+  const auto offset = static_cast<off_t>(layout_.names_offset + user_event_names_bytes);
+  if (::pread(fd_.get(), &mark, sizeof mark, offset) != ssize_t{sizeof mark}) return std::nullopt;
+  return mark;
 }
 
 bool RingMap::same_header() const {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -36,10 +37,15 @@ class RingMap {
   bool load_indices(std::span<RingIndices> indices) const;
   /// Head of one ring, loaded after everything that was copied before.
   bool load_head_after_copy(std::uint32_t ring, std::uint64_t& head) const;
-  /// Words [position, position + words.size()) of a ring; must not cross the ring's physical end.
-  bool copy_words(std::uint32_t ring, std::uint64_t position, std::span<std::uint64_t> words) const;
+  /// Words [position, position + copy.size()) of a ring; must not cross the ring's physical end.
+  bool copy_words(std::uint32_t ring, std::uint64_t position, std::span<std::uint64_t> copy) const;
+  /// The same words where they lie: to be loaded under run_guarded() only.
+  std::span<const std::uint64_t> words(std::uint32_t ring, std::uint64_t position, std::uint64_t size) const;
   /// Name of a user event, empty if none is there (or the file is from OCaml 5.0).
   bool copy_name(std::uint16_t id, std::string& name) const;
+
+  /// What lies behind the names; nothing if the file ends there.
+  std::optional<ProducerMark> read_mark() const;
 
   /// Whether the header still says what the layout was taken from. False also where it cannot be read any more.
   bool same_header() const;

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <unordered_map>
 #include <vector>
 
 #include "ring/chunk.hpp"
 #include "ring/decode.hpp"
 #include "ring/ring_map.hpp"
+#include "ring/sigbus_guard.hpp"
 
 namespace rtev {
 namespace {
@@ -22,6 +24,10 @@ constexpr std::uint32_t polls_between_refreshes = 256;
 
 /// Faults in a row, with the file's size unchanged, after which the ring is given up: the disk fails.
 constexpr std::uint32_t most_faults = 8;
+
+/// How far the program must be from overtaking the reader for words to be decoded where they lie: several times what
+/// the fastest program writes while a chunk is decoded.
+constexpr std::uint64_t safe_lead_words = 2 * chunk_words;
 
 }  // namespace
 
@@ -62,7 +68,7 @@ struct RingReader::State {
     return Source{options.slot, static_cast<std::uint16_t>(ring)}.pack();
   }
 
-  bool holds_events_before(std::uint64_t made_ns);
+  bool belongs_to_program();
   void begin();
   bool begin_poll();
   Polled end_poll();
@@ -76,16 +82,23 @@ struct RingReader::State {
   void give_up();
   void take(std::uint32_t ring);
   void read(std::uint32_t ring, Call call, void* consumer, std::uint64_t& budget);
+  bool decode_in_place(std::uint32_t ring, std::uint64_t size, Chunk& chunk, DecodeResult& decoded);
   bool read_chunk(std::uint32_t ring, Call call, void* consumer);
 };
 
-/// True if a ring's oldest event is older than the ring itself: the file is a predecessor's, not yet made anew.
-bool RingReader::State::holds_events_before(std::uint64_t made_ns) {
-  if (!load()) return true;
+/// False if a ring's oldest event is older than the ring itself, so that the file is a predecessor's, not yet made
+/// anew; or younger than the end of its program, so that a successor made it anew already.
+bool RingReader::State::belongs_to_program() {
+  if (!load()) return false;
+  bool has_events = false;
   for (std::uint32_t ring = 0; ring < map.layout().rings; ++ring) {
-    if (event_time(ring, indices[ring].head).value_or(made_ns) < made_ns) return true;
+    const auto oldest = event_time(ring, indices[ring].head);
+    if (!oldest) continue;
+    if (*oldest < options.made_ns || *oldest > options.ended_ns) return false;
+    has_events = true;
   }
-  return false;
+  // A program that runs may be about to write its first one.
+  return has_events || options.ended_ns == UINT64_MAX;
 }
 
 /// Decides, for what was written before the ring was opened, what is history and what is handed out.
@@ -254,7 +267,25 @@ void RingReader::State::read(std::uint32_t ring, Call call, void* consumer, std:
   }
 }
 
-/// Copies, checks and decodes the next piece of a ring. False after a fault.
+/// Decodes words where they lie in the file; false after a fault.
+bool RingReader::State::decode_in_place(std::uint32_t ring, std::uint64_t size, Chunk& chunk, DecodeResult& decoded) {
+  struct Task {
+    std::span<const std::uint64_t> words;
+    std::uint32_t source;
+    std::int64_t clock_offset_ns;
+    Chunk& chunk;
+    DecodeResult& decoded;
+  } task{map.words(ring, cursors[ring].position, size), source(ring), options.clock_offset_ns, chunk, decoded};
+  return run_guarded(
+      task.words.data(), task.words.size_bytes(),
+      [](void* context) {
+        Task& todo = *static_cast<Task*>(context);
+        todo.decoded = todo.chunk.decode(todo.words, todo.source, todo.clock_offset_ns);
+      },
+      &task);
+}
+
+/// Checks and decodes the next piece of a ring. False after a fault.
 bool RingReader::State::read_chunk(std::uint32_t ring, Call call, void* consumer) {
   Cursor& cursor = cursors[ring];
   Chunk& chunk = Chunk::of_this_thread();
@@ -263,27 +294,37 @@ bool RingReader::State::read_chunk(std::uint32_t ring, Call call, void* consumer
   const std::uint64_t wanted = to - cursor.position;
   const std::uint64_t until_wrap = ring_words - (cursor.position & (ring_words - 1));
   const std::uint64_t size = std::min({wanted, until_wrap, static_cast<std::uint64_t>(chunk_words)});
+  // Decoding takes longer than copying, and what was decoded in place is void if the program overtook it meanwhile,
+  // while of a copy the rest can be kept. So where the program is close behind, the words are copied first.
+  const std::uint64_t lead =
+      cursor.head == 0 ? ring_words - std::min(wanted, ring_words) : cursor.position - cursor.head;
+  const bool in_place = lead >= safe_lead_words;
+  DecodeResult decoded;
   std::uint64_t head = 0;
-  if (!map.copy_words(ring, cursor.position, std::span(chunk.words).first(size)) ||
+  if (!(in_place ? decode_in_place(ring, size, chunk, decoded)
+                 : map.copy_words(ring, cursor.position, std::span(chunk.words).first(size))) ||
       !map.load_head_after_copy(ring, head))
     return false;
   faults = 0;
+  // The next program with the same pid may have begun to make the file anew: its events are not this one's.
+  if (sealed && !load()) return false;
 
-  // Only now may the copy be judged: what the head has passed may be torn.
+  // Only now may the words be judged: what the head has passed may be torn.
   std::uint64_t overtaken = 0;
   if (head > cursor.position) {
     overtaken = std::min(head, to) - cursor.position;
     skip(cursor, LossReason::overwritten, cursor.position + overtaken);
-    if (overtaken >= size) return true;
+    if (in_place || overtaken >= size) return true;
   } else if (to - head > ring_words) {
     // Impossible where the head was loaded after the tail: the numbers are made up.
     skip(cursor, LossReason::corrupt, to);
     return true;
   }
+  cursor.head = std::max(cursor.head, std::min(head, to));
 
-  const auto copied = std::span<const std::uint64_t>(chunk.words).subspan(overtaken, size - overtaken);
-  const DecodeResult decoded = decode_messages(copied, source(ring), options.clock_offset_ns, chunk.first_event(),
-                                               chunk.payloads.data(), Chunk::loss_bytes);
+  const std::uint64_t kept = size - overtaken;
+  if (!in_place)
+    decoded = chunk.decode(std::span(chunk.words).subspan(overtaken, kept), source(ring), options.clock_offset_ns);
   if (cursor.position == 0 && decoded.events > 0) cursor.birth = chunk.first_event()->time;
   cursor.position += decoded.consumed;
   cursor.past.delivered += decoded.consumed;
@@ -298,7 +339,7 @@ bool RingReader::State::read_chunk(std::uint32_t ring, Call call, void* consumer
 
   // A message may continue behind the chunk, but neither behind the tail nor around the physical end.
   const bool may_continue = size < wanted && size < until_wrap;
-  if (decoded.corrupt || (decoded.consumed < copied.size() && !may_continue)) {
+  if (decoded.corrupt || (decoded.consumed < kept && !may_continue)) {
     // Go on where a message is known to begin. The head is such a place, but it is behind us; so is the tail.
     skip(cursor, LossReason::corrupt, to);
   }
@@ -316,10 +357,10 @@ Result<RingReader> RingReader::adopt(int fd, std::string name, const Options& op
   auto map = RingMap::open(UniqueFd(fd), std::move(name));
   if (!map) return std::unexpected(std::move(map.error()));
   auto state = std::make_unique<State>(std::move(*map), options);
-  if (options.made_ns != 0 && state->holds_events_before(options.made_ns)) {
+  if ((options.made_ns != 0 || options.ended_ns != UINT64_MAX) && !state->belongs_to_program()) {
     return std::unexpected(Error{.what = "cannot read ring",
                                  .subject = state->map.name(),
-                                 .why = "it still holds the events of an earlier program",
+                                 .why = "it holds no events of its program, or those of another one",
                                  .code = EAGAIN});
   }
   state->begin();
@@ -370,6 +411,18 @@ void RingReader::finish_rings(Call call, void* consumer, std::uint64_t now_ns) {
 
 const Layout& RingReader::layout() const {
   return state_->map.layout();
+}
+
+std::optional<Producer> RingReader::producer() const {
+  const auto mark = state_->map.read_mark();
+  if (!mark || mark->magic != ProducerMark::magic_value || mark->version != ProducerMark::current_version ||
+      mark->family > static_cast<std::uint32_t>(Family::since_5_3))
+    return std::nullopt;
+  const std::string name(mark->producer, ::strnlen(mark->producer, sizeof mark->producer));
+  const auto is_printable = [](char c) { return c >= ' ' && c <= '~'; };
+  if (name.empty() || name.size() == sizeof mark->producer || !std::ranges::all_of(name, is_printable))
+    return std::nullopt;
+  return Producer{.name = name, .family = static_cast<Family>(mark->family)};
 }
 
 std::uint32_t RingReader::active_domains() const {

@@ -35,13 +35,12 @@ struct Decoded {
 /// Buffers are exactly as large as promised, so that the sanitizer sees what is read or written beyond.
 Decoded decode(Words words, std::int64_t clock_offset = 0) {
   const std::size_t size = words.size();
-  words.push_back(0xdead);
   words.shrink_to_fit();
   Decoded decoded;
   decoded.events.resize(size / 2);
   decoded.payloads.resize(payload_begin + size * 8);
-  decoded.result = decode_messages(std::span(words).first(size), 77, clock_offset, decoded.events.data(),
-                                   decoded.payloads.data(), payload_begin);
+  decoded.result =
+      decode_messages(words, 77, clock_offset, decoded.events.data(), decoded.payloads.data(), payload_begin);
   decoded.events.resize(decoded.result.events);
   decoded.payloads.resize(payload_begin + decoded.result.payload_bytes);
   return decoded;
@@ -138,7 +137,7 @@ TEST(Decode, CustomWhoseLastByteIsNoCountIsCorrupt) {
 
 TEST(Decode, LongestCustom) {
   Words words(message::max_words, 0x4141414141414141);
-  words[0] = make::header_word(message::max_words, true, message::custom, 1);
+  words[0] = message::first_word(message::max_words, true, message::custom, 1);
   words[1] = 1;
   words.back() &= ~std::uint64_t{0xff} << 56 >> 8 | 0x00ffffffffffffff;
   const Decoded decoded = decode(words);
@@ -150,7 +149,7 @@ TEST(Decode, PaddingOfEveryLengthHasNoEvent) {
   for (std::uint64_t length = 1; length <= 1023; ++length) {
     // Only the first word is written; the others are what was there before.
     Words words(length, 0xffff'ffff'ffff'ffff);
-    words[0] = make::header_word(length, false, message::padding, 0);
+    words[0] = message::first_word(length, false, message::padding, 0);
     const Decoded decoded = decode(words + make::end(8, 2));
     ASSERT_FALSE(decoded.result.corrupt) << length;
     ASSERT_EQ(decoded.events.size(), 1u) << length;
@@ -180,7 +179,7 @@ TEST(Decode, EveryTypeAndLength) {
     for (unsigned type = 0; type < 16; ++type) {
       for (std::uint64_t length = 0; length < 1024; ++length) {
         Words words(std::max<std::uint64_t>(length, 1), 0);
-        words[0] = make::header_word(length, user, type, 0);
+        words[0] = message::first_word(length, user, type, 0);
         const Decoded decoded = decode(words);
         ASSERT_EQ(decoded.result.corrupt, !valid(user, type, length)) << user << ' ' << type << ' ' << length;
         ASSERT_EQ(decoded.result.consumed, decoded.result.corrupt ? 0 : length);
@@ -223,14 +222,46 @@ TEST(Decode, ClockOffset) {
   EXPECT_EQ(decode(make::begin(10, 1), -40).events[0].time, static_cast<std::uint64_t>(-30)) << "made-up times wrap";
 }
 
+TEST(Decode, ManyAtOnceAsOneByOne) {
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 200; ++round) {
+    Words all;
+    std::vector<Event> expected;
+    for (std::uint64_t time = 1; time < 50; ++time) {
+      const auto id = static_cast<std::uint16_t>(random() & 0x1fff);
+      const std::uint64_t kind = random() % 16;
+      const Words words = kind == 0   ? make::ring_stop(time)
+                          : kind == 1 ? Words{message::first_word(5, false, message::padding, 0), 1, 2, 3, 4}
+                          : kind < 6  ? make::counter(time, id, random())
+                          : kind < 9  ? make::user_int(time, id, -static_cast<std::int64_t>(time))
+                          : kind < 12 ? make::end(time, id)
+                                      : make::user_unit(time, id);
+      const Decoded one = decode(words);
+      expected.insert(expected.end(), one.events.begin(), one.events.end());
+      all = all + words;
+    }
+    const Decoded many = decode(all);
+    ASSERT_EQ(many.result.consumed, all.size());
+    ASSERT_EQ(many.events.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_EQ(many.events[i].time, expected[i].time);
+      ASSERT_EQ(many.events[i].value, expected[i].value);
+      ASSERT_EQ(many.events[i].id, expected[i].id);
+      ASSERT_EQ(many.events[i].kind, expected[i].kind);
+      ASSERT_EQ(many.events[i].source, 77u);
+      ASSERT_EQ(many.events[i].flags, 0);
+    }
+  }
+}
+
 TEST(Decode, AnyWordsStayInsideTheBuffers) {
   std::mt19937_64 random(3);
   std::uint64_t events = 0;
   for (int round = 0; round < 20'000; ++round) {
     Words words(random() % 200);
     for (std::uint64_t& word : words) {
-      word =
-          random() % 3 == 0 ? random() : make::header_word(random() % 8, random() % 2, random() % 8, random() & 0x1fff);
+      word = random() % 3 == 0 ? random()
+                               : message::first_word(random() % 8, random() % 2, random() % 8, random() & 0x1fff);
     }
     const Decoded decoded = decode(words);
     ASSERT_LE(decoded.result.consumed, words.size());

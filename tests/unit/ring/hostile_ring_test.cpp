@@ -54,7 +54,7 @@ class Vandal {
         const std::uint64_t length = random_() % 3 == 0 ? random_() % 1024 : random_() % 8;
         file.set_word(
             domain, random_(),
-            make::header_word(length, random_() % 2, static_cast<unsigned>(random_() % 7), random_() & 0x1fff));
+            message::first_word(length, random_() % 2, static_cast<unsigned>(random_() % 7), random_() & 0x1fff));
         break;
       }
       case 4: {

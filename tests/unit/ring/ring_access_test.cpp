@@ -75,6 +75,22 @@ TEST_F(RingAccessTest, WaitsForTheNewProgramToTakeTheFileOver) {
   EXPECT_TRUE(RingReader::open(path_, {.made_ns = 1001, .clock_offset_ns = 1}));
 }
 
+TEST_F(RingAccessTest, FileOfAnEndedProgramIsItsOwnOnlyUntilTheNextOneTakesItOver) {
+  const auto opens = [&](std::uint64_t made, std::uint64_t ended) {
+    return RingReader::open(path_, {.made_ns = made, .ended_ns = ended}).has_value();
+  };
+  RingFileBuilder file(path_, {.domains = 2, .words_log2 = 6});
+  EXPECT_FALSE(opens(900, 2000)) << "no program ends without a word";
+  file.append(0, make::lifecycle(1000, ring_start, 1));
+  file.append(1, make::begin(1900, 1));
+  EXPECT_TRUE(opens(900, 2000));
+  EXPECT_TRUE(opens(1000, 1900));
+  EXPECT_FALSE(opens(1001, 2000)) << "an earlier program's";
+  EXPECT_FALSE(opens(900, 999)) << "a later program's";
+  EXPECT_FALSE(opens(900, 1899)) << "a later program's domain";
+  EXPECT_EQ(RingReader::open(path_, {.ended_ns = 999}).error().code, EAGAIN);
+}
+
 TEST_F(RingAccessTest, AgeOfARingWhoseOldestMessageIsPadding) {
   // Padding has no time; the word behind it is whatever was there before.
   for (const std::uint64_t padding : {1u, 2u, 3u}) {
@@ -83,7 +99,7 @@ TEST_F(RingAccessTest, AgeOfARingWhoseOldestMessageIsPadding) {
     while (file.tail(0) + padding < 16) file.append(0, make::begin(1000, 1));
     for (int i = 0; i < 3; ++i) file.append(0, make::user_custom(2000, 1, std::string(12, 'x')));
     ASSERT_EQ(file.tail(0), 16 + 3 * 4u);
-    ASSERT_EQ(file.word(0, 16 - padding), make::header_word(padding, false, message::padding, 0));
+    ASSERT_EQ(file.word(0, 16 - padding), message::first_word(padding, false, message::padding, 0));
     if (padding > 1) file.set_word(0, 17 - padding, 1);
     file.set_head(0, 16 - padding);
     EXPECT_TRUE(RingReader::open(path_, {.made_ns = 500})) << padding;
@@ -104,7 +120,7 @@ TEST_F(RingAccessTest, BudgetAndFairness) {
     for (const std::uint32_t domain : {0u, 2u, 3u}) file.append(domain, make::begin(++time, 1));
     Polled polled = reader.poll(8192);
     EXPECT_FALSE(polled.complete);
-    EXPECT_LE(polled.delivered_words, 8192u + 4096u);
+    EXPECT_LE(polled.delivered_words, 8192u + 2048u);
     EXPECT_TRUE(reader.reader().behind_since_ns());
     polled = reader.poll(8192);
     for (const std::uint16_t domain : std::initializer_list<std::uint16_t>{0, 2, 3}) {
@@ -133,7 +149,7 @@ TEST_F(RingAccessTest, AllDomainsFlatOutTakeTurns) {
     if (words.delivered < least.delivered) least = words;
     if (words.delivered > most.delivered) most = words;
   }
-  EXPECT_LE(most.delivered - least.delivered, 2 * 4096u);
+  EXPECT_LE(most.delivered - least.delivered, 2 * 2048u);
 }
 
 TEST_F(RingAccessTest, PollOfOneDomainLeavesTheOthers) {
@@ -155,11 +171,11 @@ TEST_F(RingAccessTest, BehindSinceTheDomainThatIsFurthestBehind) {
     for (std::uint64_t i = 0; i < 5000; ++i) file.append(domain, make::begin(domain * 10'000 + i, 1));
   }
   reader.poll_domain(0, 1);
-  EXPECT_EQ(reader.reader().behind_since_ns(), 2047u);
+  EXPECT_EQ(reader.reader().behind_since_ns(), 1023u);
   reader.poll_domain(1, 1);
-  EXPECT_EQ(reader.reader().behind_since_ns(), 2047u);
+  EXPECT_EQ(reader.reader().behind_since_ns(), 1023u);
   reader.poll_domain(0);
-  EXPECT_EQ(reader.reader().behind_since_ns(), 12'047u);
+  EXPECT_EQ(reader.reader().behind_since_ns(), 11'023u);
 }
 
 TEST_F(RingAccessTest, ConsumerThatThrows) {

@@ -101,7 +101,7 @@ TEST_F(RingReaderTest, PaddingPublishedAlone) {
 }
 
 TEST_F(RingReaderTest, MessagesThatStraddleChunks) {
-  // Rings of several chunks of 4096 words, full of messages whose lengths shift against the chunk's.
+  // Rings of several chunks of 2048 words, full of messages whose lengths shift against the chunk's.
   for (const std::size_t size : {1u, 3u, 20u, 100u, 500u, 1000u, 1024u}) {
     RingFileBuilder file(path_, {.domains = 1, .words_log2 = 15});
     std::uint64_t time = 0;
@@ -199,14 +199,14 @@ TEST_F(RingReaderTest, HeadIsLookedAtAfterTheCopy) {
 
 TEST_F(RingReaderTest, ResynchronisesBehindCorruption) {
   const Words nonsense[] = {
-      {0, 0},                                                           // no length
-      {make::header_word(2, false, message::begin, 1) | 1, 5},          // bits that are always zero
-      {make::header_word(2, false, 6, 1), 5},                           // a type that is never emitted
-      {make::header_word(2, true, 15, 1), 5},                           // a type that does not exist
-      {make::header_word(5, false, message::counter, 1), 5, 5},         // another length than its kind has
-      {make::header_word(500, true, message::custom, 1), 5, 5},         // longer than what was published
-      {make::header_word(3, true, message::custom, 1), 5, UINT64_MAX},  // an impossible count of bytes
-      {make::header_word(1000, false, message::padding, 0), 5, 5},
+      {0, 0},                                                             // no length
+      {message::first_word(2, false, message::begin, 1) | 1, 5},          // bits that are always zero
+      {message::first_word(2, false, 6, 1), 5},                           // a type that is never emitted
+      {message::first_word(2, true, 15, 1), 5},                           // a type that does not exist
+      {message::first_word(5, false, message::counter, 1), 5, 5},         // another length than its kind has
+      {message::first_word(500, true, message::custom, 1), 5, 5},         // longer than what was published
+      {message::first_word(3, true, message::custom, 1), 5, UINT64_MAX},  // an impossible count of bytes
+      {message::first_word(1000, false, message::padding, 0), 5, 5},
   };
   for (const Words& words : nonsense) {
     RingFileBuilder file(path_, {.domains = 2, .words_log2 = 6});
@@ -233,7 +233,7 @@ TEST_F(RingReaderTest, ResynchronisesBehindCorruption) {
 TEST_F(RingReaderTest, MessageThatCrossesThePhysicalEndIsCorrupt) {
   RingFileBuilder file(path_, {.domains = 1, .words_log2 = 4});
   for (std::uint64_t i = 0; i < 9; ++i) file.append(0, make::begin(i, 1));
-  file.set_word(0, 14, make::header_word(3, false, message::counter, 1));
+  file.set_word(0, 14, message::first_word(3, false, message::counter, 1));
   CheckedReader reader(path_);
   reader.poll();
   EXPECT_GT(reader.words().corrupt, 0u);

@@ -59,12 +59,12 @@ TEST(RingFileBuilder, PadsAtThePhysicalEndAndFreesWholeMessages) {
   EXPECT_EQ(file.head(0), 3u);
   EXPECT_EQ(file.tail(0), 18u);
   EXPECT_EQ(file.word(0, 15), std::uint64_t{1} << 54);
-  EXPECT_EQ(file.word(0, 16), make::header_word(2, false, message::begin, 3));
+  EXPECT_EQ(file.word(0, 16), message::first_word(2, false, message::begin, 3));
   EXPECT_EQ(file.word(0, 17), 9u);
   // A message that fits exactly up to the end needs no padding.
   for (int i = 0; i < 7; ++i) file.append(0, make::end(10, 3));
   EXPECT_EQ(file.tail(0), 32u);
-  EXPECT_EQ(file.word(0, 30), make::header_word(2, false, message::end, 3));
+  EXPECT_EQ(file.word(0, 30), message::first_word(2, false, message::end, 3));
   EXPECT_EQ(file.head(0), 18u) << "14 words live, the padding freed with its neighbours";
 }
 

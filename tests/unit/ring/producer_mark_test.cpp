@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// Who a ring file says has written it. Anybody can write that mark.
+#include <fstream>
+
+#include "support/ring_file.hpp"
+#include "unit/ring/writing.hpp"
+
+namespace rtev {
+namespace {
+
+class ProducerMarkTest : public test::WriterTest {
+ protected:
+  ProducerMarkTest() { test::RingFileBuilder(file_, {}); }
+
+  static ProducerMark good() {
+    return {.magic = ProducerMark::magic_value, .version = 1, .family = 0, .producer = "some producer"};
+  }
+  /// What a reader makes of a file with `size` bytes of that mark behind the names.
+  std::optional<Producer> read(const ProducerMark& mark, std::size_t size = sizeof(ProducerMark)) const {
+    std::filesystem::resize_file(file_, names_end_);
+    std::ofstream(file_, std::ios::binary | std::ios::app)
+        .write(reinterpret_cast<const char*>(&mark), static_cast<std::streamsize>(size));
+    auto reader = RingReader::open(file_);
+    if (!reader) throw std::runtime_error(reader.error().message());
+    return reader->producer();
+  }
+
+  const std::filesystem::path file_ = dir_ / "1.events";
+  const std::uint64_t names_end_ = test::RingFileBuilder::file_size({});
+};
+
+TEST_F(ProducerMarkTest, IsRead) {
+  EXPECT_EQ(read(good()), (Producer{.name = "some producer", .family = Family::before_5_3}));
+  auto mark = good();
+  mark.family = 1;
+  std::ranges::fill(std::span(mark.producer).first(47), 'p');
+  EXPECT_EQ(read(mark), (Producer{.name = std::string(47, 'p'), .family = Family::since_5_3}));
+}
+
+TEST_F(ProducerMarkTest, FileThatEndsBeforeHasNone) {
+  EXPECT_EQ(read(good(), 0), std::nullopt);
+  EXPECT_EQ(read(good(), 63), std::nullopt);
+}
+
+TEST_F(ProducerMarkTest, WhatMakesNoSenseIsNone) {
+  const auto read_with = [&](auto change) {
+    ProducerMark mark = good();
+    change(mark);
+    return read(mark);
+  };
+  EXPECT_EQ(read_with([](ProducerMark& mark) { ++mark.magic; }), std::nullopt);
+  EXPECT_EQ(read_with([](ProducerMark& mark) { mark.version = 0; }), std::nullopt);
+  EXPECT_EQ(read_with([](ProducerMark& mark) { mark.version = 2; }), std::nullopt);
+  EXPECT_EQ(read_with([](ProducerMark& mark) { mark.family = 2; }), std::nullopt);
+  EXPECT_EQ(read_with([](ProducerMark& mark) { mark.family = UINT32_MAX; }), std::nullopt);
+  EXPECT_EQ(read_with([](ProducerMark& mark) { mark.producer[0] = '\0'; }), std::nullopt);
+  EXPECT_EQ(read_with([](ProducerMark& mark) { mark.producer[3] = '\x1b'; }), std::nullopt);
+  EXPECT_EQ(read_with([](ProducerMark& mark) { mark.producer[0] = '\xc3'; }), std::nullopt);
+  EXPECT_EQ(read_with([](ProducerMark& mark) { std::ranges::fill(mark.producer, 'p'); }), std::nullopt);
+}
+
+TEST_F(ProducerMarkTest, IsLookedAtEachTime) {
+  read(good());
+  auto reader = RingReader::open(file_);
+  ASSERT_TRUE(reader);
+  EXPECT_TRUE(reader->producer());
+  std::filesystem::resize_file(file_, names_end_);
+  EXPECT_FALSE(reader->producer()) << "a runtime of OCaml's took the file over";
+}
+
+}  // namespace
+}  // namespace rtev

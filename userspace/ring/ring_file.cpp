@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+#include "ring/ring_file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include "base/unique_fd.hpp"
+
+namespace rtev {
+namespace {
+
+/// A file that is removed again unless it gets its final name.
+struct Draft {
+  UniqueFd fd;
+  std::string path;
+
+  explicit Draft(const std::filesystem::path& final_path)
+      : path((final_path.parent_path() / ("." + final_path.filename().string() + ".XXXXXX")).string()) {
+    fd.reset(::mkostemp(path.data(), O_CLOEXEC));
+    if (!fd) path.clear();
+  }
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+  ~Draft() {
+    if (!path.empty()) ::unlink(path.c_str());
+  }
+};
+
+bool write_at(int fd, std::uint64_t offset, const void* bytes, std::size_t size) {
+  const ssize_t written = ::pwrite(fd, bytes, size, static_cast<off_t>(offset));
+  if (written >= 0 && static_cast<std::size_t>(written) != size) errno = ENOSPC;
+  return written == static_cast<ssize_t>(size);
+}
+
+}  // namespace
+
+FileHeader make_header(std::uint64_t rings, std::uint64_t ring_words, bool names) {
+  const std::uint64_t ring_bytes = ring_words * sizeof(std::uint64_t);
+  const std::uint64_t data_offset = sizeof(FileHeader) + rings * ring_header_bytes;
+  return {.version = 1,
+          .max_domains = rings,
+          .ring_header_size_bytes = ring_header_bytes,
+          .ring_size_bytes = ring_bytes,
+          .ring_size_elements = ring_words,
+          .headers_offset = sizeof(FileHeader),
+          .data_offset = data_offset,
+          .custom_events_offset = names ? data_offset + rings * ring_bytes : 0};
+}
+
+std::uint64_t file_size(const FileHeader& header) {
+  return header.custom_events_offset != 0 ? header.custom_events_offset + user_event_names_bytes
+                                          : header.data_offset + header.max_domains * header.ring_size_bytes;
+}
+
+Result<RingFile> RingFile::create(std::string path, const Shape& shape) {
+  RingFile file;
+  file.header_ = make_header(shape.rings, shape.ring_words, shape.names);
+  file.size_ = file_size(file.header_);
+  const auto failure = [&](const char* what, const char* hint = "") { return errno_error(errno, what, path, hint); };
+
+  Draft draft(path);
+  if (!draft.fd) return failure("cannot create ring file", "its directory must exist and be writable");
+  const int fd = draft.fd.get();
+  ProducerMark mark{.magic = ProducerMark::magic_value,
+                    .version = ProducerMark::current_version,
+                    .family = static_cast<std::uint32_t>(shape.family),
+                    .producer = "librtev"};
+  const std::uint64_t mark_offset = file.size_;
+  if (shape.names) file.size_ += sizeof mark;
+  struct stat status{};
+  if (::ftruncate(fd, static_cast<off_t>(file.size_)) != 0 || !write_at(fd, 0, &file.header_, sizeof file.header_) ||
+      (shape.names && !write_at(fd, mark_offset, &mark, sizeof mark)) || ::fstat(fd, &status) != 0)
+    return failure("cannot write ring file");
+  file.device_ = status.st_dev;
+  file.inode_ = status.st_ino;
+
+  // Named before it is mapped: the mapping is what tracers of the host take notice of, by the file's name.
+  if (::rename(draft.path.c_str(), path.c_str()) != 0) return failure("cannot name ring file");
+  draft.path = path;
+  void* const memory = ::mmap(nullptr, file.size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) return failure("cannot map ring file");
+  file.memory_ = static_cast<std::byte*>(memory);
+  draft.path.clear();
+  file.path_ = std::move(path);
+  return file;
+}
+
+RingFile::RingFile(RingFile&& other) noexcept
+    : header_(other.header_),
+      path_(std::move(other.path_)),
+      memory_(std::exchange(other.memory_, nullptr)),
+      size_(other.size_),
+      device_(other.device_),
+      inode_(other.inode_) {}
+
+RingFile& RingFile::operator=(RingFile&& other) noexcept {
+  if (this == &other) return *this;
+  close();
+  header_ = other.header_;
+  path_ = std::move(other.path_);
+  memory_ = std::exchange(other.memory_, nullptr);
+  size_ = other.size_;
+  device_ = other.device_;
+  inode_ = other.inode_;
+  return *this;
+}
+
+void RingFile::close() {
+  if (memory_ != nullptr) ::munmap(std::exchange(memory_, nullptr), size_);
+}
+
+RingProducer RingFile::producer(std::uint32_t ring) const {
+  const auto words = [&](std::uint64_t offset) { return reinterpret_cast<std::uint64_t*>(memory_ + offset); };
+  return {words(header_.headers_offset + ring * header_.ring_header_size_bytes),
+          {words(header_.data_offset + ring * header_.ring_size_bytes), header_.ring_size_elements}};
+}
+
+void RingFile::write_name(std::uint16_t id, std::string_view name) const {
+  char* const slot = reinterpret_cast<char*>(memory_) + header_.custom_events_offset + id * user_event_name_bytes;
+  // The first byte last: whoever finds the slot filled finds all of the name.
+  std::ranges::copy(name.substr(1), slot + 1);
+  std::atomic_ref(*slot).store(name.front(), std::memory_order_release);
+}
+
+void RingFile::remove() const {
+  struct stat status{};
+  if (::lstat(path_.c_str(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_)
+    ::unlink(path_.c_str());
+}
+
+}  // namespace rtev

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// Makes the file of a RingWriter and maps it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "ring/ring_producer.hpp"
+#include "rtev/error.hpp"
+#include "rtev/layout.hpp"
+#include "rtev/names.hpp"
+
+namespace rtev {
+
+/// The header of a file with that many rings of that many words, as OCaml's runtime would write it.
+FileHeader make_header(std::uint64_t rings, std::uint64_t ring_words, bool names);
+/// Size of such a file as OCaml's runtime would make it.
+std::uint64_t file_size(const FileHeader& header);
+
+/// A ring file of this process, mapped for writing. Closing it leaves the file where it is.
+class RingFile {
+ public:
+  struct Shape {
+    std::uint32_t rings;
+    std::uint64_t ring_words;
+    bool names;
+    Family family;
+  };
+
+  RingFile() = default;
+  /// Makes `path` with empty rings, in the place of any file of that name.
+  static Result<RingFile> create(std::string path, const Shape& shape);
+  RingFile(RingFile&& other) noexcept;
+  RingFile& operator=(RingFile&& other) noexcept;
+  ~RingFile() { close(); }
+
+  bool is_open() const { return memory_ != nullptr; }
+  const std::string& path() const { return path_; }
+  RingProducer producer(std::uint32_t ring) const;
+  /// At most 127 bytes, id below user_event_slots; only where the shape has names.
+  void write_name(std::uint16_t id, std::string_view name) const;
+  /// Removes the file, if the path still leads to it.
+  void remove() const;
+  void close();
+
+ private:
+  FileHeader header_{};
+  std::string path_;
+  std::byte* memory_ = nullptr;
+  std::uint64_t size_ = 0;
+  std::uint64_t device_ = 0, inode_ = 0;
+};
+
+}  // namespace rtev
