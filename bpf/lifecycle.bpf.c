@@ -4,6 +4,7 @@
 #include "maps.bpf.h"
 
 #define SIGNAL_GROUP_EXIT 0x4
+#define FMODE_WRITE 0x2
 #define PROT_WRITE 0x2
 #define MAP_TYPE 0x0f
 #define MAP_SHARED 0x01
@@ -114,13 +115,83 @@ static __always_inline bool is_ring_name(struct dentry* dentry) {
          tail[5] == 'n' && tail[6] == 't' && tail[7] == 's';
 }
 
-static __always_inline struct dentry* open_file_name(struct task_struct* task, __u32 fd) {
+static __always_inline struct file* open_file(struct task_struct* task, __u32 fd) {
   struct fdtable* table = BPF_CORE_READ(task, files, fdt);
   if (fd >= BPF_CORE_READ(table, max_fds)) return NULL;
   struct file** files = BPF_CORE_READ(table, fd);
   struct file* file = NULL;
-  if (bpf_probe_read_kernel(&file, sizeof(file), files + fd) || !file) return NULL;
-  return BPF_CORE_READ(file, f_path.dentry);
+  return bpf_probe_read_kernel(&file, sizeof(file), files + fd) ? NULL : file;
+}
+
+#define NAME_BYTES 256 /* of the longest name, with its NUL */
+#define PATH_NAMES 64
+
+/* Where a birth is put together, since its length varies. One a cpu is enough: a tracing program is not entered again
+ * on a cpu where it runs. */
+struct birth_room {
+  struct rtev_birth birth;
+  char overrun[NAME_BYTES];
+};
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct birth_room);
+} birth_scratch SEC(".maps");
+
+/* The way from a file up to the root of its file system. */
+struct climb {
+  struct dentry* dentry;
+  struct rtev_file* told;
+  char* paths;
+  bool at_root;
+};
+
+static long climb_up(__u32 step, struct climb* climb) {
+  struct dentry* dentry = climb->dentry;
+  struct dentry* parent = BPF_CORE_READ(dentry, d_parent);
+  if (!parent || parent == dentry) {
+    climb->at_root = true;
+    return 1;
+  }
+  __u32 bytes = climb->told->path_bytes;
+  if (bytes > RTEV_PATH - NAME_BYTES) return 1;
+  const unsigned char* name = BPF_CORE_READ(dentry, d_name.name);
+  long length = bpf_probe_read_kernel_str(climb->paths + bytes, NAME_BYTES, name);
+  if (length <= 1) return 1;
+  climb->told->path_bytes = bytes + length;
+  climb->dentry = parent;
+  return 0;
+}
+
+/* Tells what identifies a file and writes its path to `paths`. What is renamed meanwhile makes a path that leads
+ * nowhere. Not a plain loop: the verifier would walk it step by step, and takes any signal meanwhile for a reason to
+ * give up. */
+static __always_inline void describe_file(struct file* file, struct rtev_file* told, char* paths) {
+  struct dentry* dentry = BPF_CORE_READ(file, f_path.dentry);
+  struct climb climb = {.dentry = dentry, .told = told, .paths = paths};
+  told->inode = BPF_CORE_READ(file, f_inode, i_ino);
+  told->device = BPF_CORE_READ(dentry, d_sb, s_dev);
+  told->path_bytes = 0;
+  bpf_loop(PATH_NAMES, climb_up, &climb, 0);
+  if (!climb.at_root) told->path_bytes = 0;
+}
+
+static __always_inline void announce_ring(struct task_struct* task, struct file* ring, __u64 length) {
+  __u32 zero = 0;
+  struct birth_room* room = bpf_map_lookup_elem(&birth_scratch, &zero);
+  if (!room) return;
+  struct rtev_birth* birth = &room->birth;
+  fill_lifecycle(&birth->lifecycle, task, RTEV_RING);
+  birth->lifecycle.detail = length;
+  describe_file(ring, &birth->ring, birth->paths);
+  __u32 bytes = birth->ring.path_bytes;
+  if (bytes > RTEV_PATH) return; /* never; for the verifier */
+  describe_file(BPF_CORE_READ(task, mm, exe_file), &birth->program, birth->paths + bytes);
+  bytes += birth->program.path_bytes;
+  if (bytes > sizeof(birth->paths)) return; /* likewise */
+  if (bpf_ringbuf_output(&lifecycle, birth, offsetof(struct rtev_birth, paths) + bytes, BPF_RB_FORCE_WAKEUP))
+    count_drop(RTEV_STAT_RING_DROPPED);
 }
 
 /* The kernel looks for room for a mapping: the one place that every mmap of every program passes. The mapping is not
@@ -134,18 +205,16 @@ int BPF_PROG(ring_birth, unsigned long address, struct vm_unmapped_area_info* in
   if (type != MAP_SHARED && type != MAP_SHARED_VALIDATE) return 0;
   /* Who only reads a ring is not its program, but a reader such as this tracer. */
   if (!(MMAP_PROTECTION(regs) & PROT_WRITE)) return 0;
-  struct dentry* name = open_file_name(task, MMAP_FD(regs));
-  if (!name || !is_ring_name(name)) return 0;
+  struct file* file = open_file(task, MMAP_FD(regs));
+  if (!file || !is_ring_name(BPF_CORE_READ(file, f_path.dentry))) return 0;
+  /* Not checked by the kernel so far. Nobody shall announce a ring that he may not write: it is another's. */
+  if (!(BPF_CORE_READ(file, f_mode) & FMODE_WRITE)) return 0;
   __u32 tgid = task->tgid;
   if (follow_only && !is_followed(tgid)) return 0;
   /* It is OCaml's. Tracked from here on, so that its exit is told even if user space hears of it only then. */
   struct rtev_tracked newborn = {};
   count_untracked(bpf_map_update_elem(&tracked, &tgid, &newborn, BPF_NOEXIST));
-
-  struct rtev_lifecycle* record = begin_lifecycle(task, RTEV_RING, RTEV_STAT_RING_DROPPED);
-  if (!record) return 0;
-  record->detail = MMAP_LENGTH(regs);
-  submit_lifecycle(record);
+  announce_ring(task, file, MMAP_LENGTH(regs));
   return 0;
 }
 

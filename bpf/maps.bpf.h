@@ -19,7 +19,7 @@
 
 #define RTEV_FOLLOWABLE 32768       /* processes followed at once */
 #define RTEV_THREADS 65536          /* threads of tracked processes */
-#define RTEV_LIFECYCLE_BYTES 262144 /* room for about 3000 records */
+#define RTEV_LIFECYCLE_BYTES 262144 /* room for about 3000 records, or 1000 births of rings */
 
 /* OCaml processes, by tgid. Written by user space, and here when one is born; forgotten here when one ends or runs
  * another program. */
@@ -93,14 +93,8 @@ static __always_inline bool is_followed(__u32 tgid) {
   return bpf_map_lookup_elem(&followed, &tgid) != NULL;
 }
 
-/* Room for a record about the process of `task`, with all that is the same for every type filled in; NULL, and
- * counted under `stat`, if there is none. */
-static __always_inline struct rtev_lifecycle* begin_lifecycle(struct task_struct* task, __u32 type, __u32 stat) {
-  struct rtev_lifecycle* record = bpf_ringbuf_reserve(&lifecycle, sizeof(*record), 0);
-  if (!record) {
-    count_drop(stat);
-    return NULL;
-  }
+/* Writes what is the same for every type of record about the process of `task`. */
+static __always_inline void fill_lifecycle(struct rtev_lifecycle* record, struct task_struct* task, __u32 type) {
   struct task_struct* leader = BPF_CORE_READ(task, group_leader);
   record->time_ns = bpf_ktime_get_ns();
   record->start_time = BPF_CORE_READ(leader, start_boottime);
@@ -112,6 +106,16 @@ static __always_inline struct rtev_lifecycle* begin_lifecycle(struct task_struct
   record->flags = is_followed(record->tgid) ? RTEV_FOLLOWED : 0;
   record->pad = 0;
   bpf_core_read(record->comm, sizeof(record->comm), &leader->comm);
+}
+
+/* Room for a record, filled in; NULL, and counted under `stat`, if there is none. */
+static __always_inline struct rtev_lifecycle* begin_lifecycle(struct task_struct* task, __u32 type, __u32 stat) {
+  struct rtev_lifecycle* record = bpf_ringbuf_reserve(&lifecycle, sizeof(*record), 0);
+  if (!record) {
+    count_drop(stat);
+    return NULL;
+  }
+  fill_lifecycle(record, task, type);
   return record;
 }
 

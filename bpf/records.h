@@ -17,7 +17,7 @@ enum rtev_lifecycle_type {
   RTEV_EXEC = 1,  /* a process runs a new program; detail = old tid where a thread other than the leader called exec */
   RTEV_FORK = 2,  /* a new process (not a thread); peer = tgid of the child, start_time = the child's */
   RTEV_EXIT = 3,  /* the last thread of a process ended; detail = exit code as wait(2) would give it */
-  RTEV_RING = 4,  /* a process is about to map a file "*.events"; detail = length asked for */
+  RTEV_RING = 4,  /* a process is about to map a file "*.events"; detail = length asked for; a struct rtev_birth */
   RTEV_PROBE = 5, /* a runtime function was entered; peer = enum rtev_probe, detail = binary id */
   RTEV_WAKE = 6,  /* nothing but a wake-up: a tracked process runs again while the reader sleeps */
 };
@@ -48,6 +48,25 @@ struct rtev_lifecycle {
   __u32 flags;
   __u32 pad;
   char comm[RTEV_COMM];
+};
+
+#define RTEV_PATH 2048 /* bytes of a path at the most */
+
+/* A file, and where it lies. */
+struct rtev_file {
+  __u64 inode;      /* the kernel's own number: on some file systems not what stat(2) says */
+  __u32 device;     /* of the file system, likewise: major << 20 | minor */
+  __u32 path_bytes; /* 0: the path is not known or too long */
+};
+
+/* An RTEV_RING record. Its files may be all that is left of the process when it is read. */
+struct rtev_birth {
+  struct rtev_lifecycle lifecycle;
+  struct rtev_file ring;
+  struct rtev_file program; /* that the process runs */
+  /* Their paths, one after the other, and no more bytes than that. Each as the names from the file up to the root of
+   * its file system (not of the mount), each name with a NUL behind it. */
+  char paths[2 * RTEV_PATH];
 };
 
 /* Roles of threads in OCaml's runtime. */

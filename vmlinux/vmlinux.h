@@ -16,6 +16,8 @@ typedef __s32 s32;
 typedef __u64 u64;
 typedef _Bool bool;
 typedef int pid_t;
+typedef u32 dev_t;
+typedef unsigned int fmode_t;
 
 /* Only libbpf's declarations of helpers (bpf_helper_defs.h) need these. */
 typedef short unsigned int __u16;
@@ -90,8 +92,18 @@ struct qstr {
   const unsigned char *name;
 };
 
+struct super_block {
+  dev_t s_dev;
+};
+
+struct inode {
+  long unsigned int i_ino;
+};
+
 struct dentry {
+  struct dentry *d_parent;
   const struct qstr d_name;
+  struct super_block *d_sb;
 };
 
 struct path {
@@ -99,7 +111,13 @@ struct path {
 };
 
 struct file {
+  fmode_t f_mode;
+  struct inode *f_inode;
   const struct path f_path;
+};
+
+struct mm_struct {
+  struct file *exe_file;
 };
 
 struct fdtable {
@@ -115,6 +133,7 @@ struct task_struct {
   struct thread_info thread_info;
   unsigned int flags;
   int prio;
+  struct mm_struct *mm;
   int exit_code;
   pid_t pid;
   pid_t tgid;

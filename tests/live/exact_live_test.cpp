@@ -2,6 +2,7 @@
 // Every event, once, in order: the stream against the ring file that the same run left behind, read by OCaml itself.
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 #include "live/harness.hpp"
 #include "live/oracle.hpp"
@@ -107,6 +108,66 @@ TEST_F(DeliveryLive, AllOfShortProgramsNobodySawBefore) {
   }
   const Trace trace = tracer.stop();
   for (const pid_t pid : pids) expect_exact(trace, dir.path(), pid);
+}
+
+/// A tracer that does not run: whatever happens, it hears of it only later.
+class StalledLive : public DeliveryLive {
+ protected:
+  static void stall(Tracer& tracer) {
+    tracer.process().signal(SIGSTOP);
+    siginfo_t stopped{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(tracer.process().pid()), &stopped, WSTOPPED), 0);
+  }
+};
+
+TEST_F(StalledLive, RingThatIsLeftBehindIsReadToItsEnd) {
+  Tracer tracer({"--sched", "off"});
+  stall(tracer);
+  Process hello(preserved("hello")), again(preserved("hello")), uncaught(with_events("uncaught")),
+      killed(with_events("killed"));
+  EXPECT_EQ(run_through(hello).status.code(), 0);
+  EXPECT_EQ(run_through(again).status.code(), 0);
+  EXPECT_EQ(run_through(uncaught).status.code(), 2);
+  killed.lines_until("ready");
+  killed.signal(SIGKILL);
+  killed.wait();
+  tracer.process().signal(SIGCONT);
+  const Trace trace = tracer.stop();
+  for (const pid_t pid : {hello.pid(), again.pid(), uncaught.pid(), killed.pid()}) {
+    expect_exact(trace, dir.path(), pid);
+    EXPECT_THAT(trace.actions(pid), ::testing::IsSupersetOf({"ring", "exit"}));
+    EXPECT_EQ(trace.action(pid, "ring")["path"], ring_of(pid).string());
+  }
+  EXPECT_EQ(trace.of(hello.pid(), "process").front()["exe"], ocaml_program("hello"));
+  EXPECT_EQ(trace.action(hello.pid(), "exit")["status"], Json({{"code", 0}}));
+  EXPECT_EQ(trace.action(killed.pid(), "exit")["status"], Json({{"signal", SIGKILL}}));
+  EXPECT_EQ(trace.summary["rings_missed"], 0);
+}
+
+TEST_F(StalledLive, RingThatIsGoneIsCounted) {
+  Tracer tracer({"--sched", "off"});
+  stall(tracer);
+  Process hello(with_events("hello"));
+  EXPECT_EQ(run_through(hello).status.code(), 0);
+  tracer.process().signal(SIGCONT);
+  const Trace trace = tracer.stop();
+  EXPECT_EQ(trace.summary["rings_missed"], 1);
+  EXPECT_THAT(trace.actions(hello.pid()), ::testing::ElementsAre("found", "exit"));
+  EXPECT_THAT(trace.from_rings(hello.pid()), ::testing::IsEmpty());
+}
+
+/// The second program takes the first one's pid and file: what was overwritten is missed, and nobody gets what is the
+/// other's.
+TEST_F(StalledLive, RingThatTheNextProgramTookOverIsTheNextOnes) {
+  Tracer tracer({"--sched", "off"});
+  stall(tracer);
+  Process chain(preserved("exec_chain", {ocaml_program("hello")}));
+  EXPECT_EQ(run_through(chain).status.code(), 0);
+  tracer.process().signal(SIGCONT);
+  const Trace trace = tracer.stop();
+  EXPECT_EQ(difference(oracle(dir.path(), chain.pid()), records(trace.from_rings(chain.pid()))), "");
+  EXPECT_EQ(trace.summary["rings_missed"], 1);
+  for (const Json& event : trace.from_rings(chain.pid())) EXPECT_EQ(event["comm"], "hello");
 }
 
 TEST_F(DeliveryLive, LossIsCountedAndShown) {

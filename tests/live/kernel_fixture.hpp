@@ -18,6 +18,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -114,6 +115,7 @@ inline bool wait_until_asleep(pid_t pid) {
 struct Records {
   std::vector<rtev_lifecycle> lifecycle;
   std::vector<rtev_sched> sched;
+  std::vector<std::vector<std::byte>> births{};  ///< tails of the records of rings
 
   std::vector<rtev_lifecycle> of(rtev_lifecycle_type type, pid_t tgid) const {
     std::vector<rtev_lifecycle> found;
@@ -139,7 +141,10 @@ class KernelLive : public testing::Test {
   }
 
   static bool drain(Programs& programs, Records& records, std::size_t most = 1 << 16) {
-    programs.drain_lifecycle([&](const rtev_lifecycle& record) { records.lifecycle.push_back(record); });
+    programs.drain_lifecycle([&](const rtev_lifecycle& record, std::span<const std::byte> tail) {
+      records.lifecycle.push_back(record);
+      if (record.type == RTEV_RING) records.births.emplace_back(tail.begin(), tail.end());
+    });
     return programs.drain_sched([&](std::uint16_t, const rtev_sched& record) { records.sched.push_back(record); },
                                 most);
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include "discover/left_behind.hpp"
 #include "live/kernel_fixture.hpp"
 #include "support/temp_dir.hpp"
 
@@ -181,7 +182,7 @@ TEST_F(KernelLive, ForkOfATrackedProcessIsReportedAndExecEndsTracking) {
 TEST_F(KernelLive, RingBirthIsSeenAndOtherMappingsAreNot) {
   Programs programs = start({.sched = RTEV_SCHED_OFF});
   const test::TempDir directory;
-  const auto map = [&](const char* name, int flags, std::size_t length) {
+  const auto map = [&](const std::filesystem::path& name, int flags, std::size_t length) {
     const UniqueFd file{::open((directory / name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
     ASSERT_EQ(::ftruncate(file.get(), static_cast<off_t>(length)), 0);
     void* const at = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, flags, file.get(), 0);
@@ -192,6 +193,9 @@ TEST_F(KernelLive, RingBirthIsSeenAndOtherMappingsAreNot) {
   map("x.events", MAP_SHARED, 1 << 20);
   map("12.event", MAP_SHARED, 1 << 20);
   map(".events", MAP_SHARED, 1 << 20);
+  map("13.events", MAP_PRIVATE, 1 << 20);
+  const UniqueFd read_only{::open((directory / "13.events").c_str(), O_RDONLY | O_CLOEXEC)};
+  EXPECT_EQ(::mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, read_only.get(), 0), MAP_FAILED);
   map("12.events", MAP_SHARED, 68'167'744);
   Records records;
   const auto rings = [&] { return records.of(RTEV_RING, ::getpid()); };
@@ -199,6 +203,39 @@ TEST_F(KernelLive, RingBirthIsSeenAndOtherMappingsAreNot) {
   ASSERT_EQ(rings().size(), 1U);
   EXPECT_EQ(rings()[0].detail, 68'167'744U) << "as asked for, not as padded";
   EXPECT_EQ(rings()[0].tid, static_cast<unsigned>(::gettid()));
+}
+
+TEST_F(KernelLive, RingBirthTellsWhereTheFilesAre) {
+  Programs programs = start({.sched = RTEV_SCHED_OFF});
+  const test::TempDir directory;
+  std::filesystem::path deep = directory.path(), deepest;
+  for (int i = 0; i < 8; ++i) deep /= std::string(200, static_cast<char>('a' + i)) + "\n \\";
+  for (deepest = directory.path(); std::distance(deepest.begin(), deepest.end()) < 70;) deepest /= "d";
+  const std::filesystem::path folders[] = {directory.path(), deep, deepest};
+  for (const auto& folder : folders) {
+    std::filesystem::create_directories(folder);
+    const UniqueFd file{::open((folder / "12.events").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+    ASSERT_EQ(::ftruncate(file.get(), 4096), 0);
+    void* const at = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    ASSERT_NE(at, MAP_FAILED);
+    ::munmap(at, 4096);
+  }
+  Records records;
+  ASSERT_TRUE(read_until(programs, records, [&] { return records.births.size() >= std::size(folders); }));
+  ASSERT_EQ(records.births.size(), std::size(folders));
+  const Procfs procfs;
+  for (std::size_t i = 0; i < std::size(folders); ++i) {
+    const BirthPlaces places = parse_birth(records.births[i]);
+    ASSERT_TRUE(places.program);
+    const auto program = open_left_behind(procfs, *places.program);
+    ASSERT_TRUE(program) << program.error().message();
+    EXPECT_EQ(program->path, std::filesystem::read_symlink("/proc/self/exe"));
+    EXPECT_EQ(places.ring.has_value(), folders[i] != deepest) << "too many names";
+    if (!places.ring) continue;
+    const auto ring = open_left_behind(procfs, *places.ring);
+    ASSERT_TRUE(ring) << ring.error().message();
+    EXPECT_EQ(ring->path, folders[i] / "12.events");
+  }
 }
 
 }  // namespace

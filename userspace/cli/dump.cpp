@@ -104,7 +104,7 @@ int run_dump(const Options& options) {
     process.family = *family;
     process.family_source = FamilySource::forced;
   }
-  if (process.family_source == FamilySource::assumed) {
+  if (process.family_source == FamilySource::assumed && !ring->producer()) {
     if (auto second = target->open()) {
       if (const auto family = guess_family(*second)) {
         process.family = *family;

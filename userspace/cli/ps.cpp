@@ -19,6 +19,11 @@ namespace {
 
 constexpr std::chrono::milliseconds default_sample{500};
 
+std::string_view runtime_of(const ProcessFacts& facts) {
+  if (facts.runtime != ocaml_runtime) return facts.runtime;
+  return facts.version.empty() ? "5.?" : std::string_view(facts.version);
+}
+
 /// Finds processes once and reads their rings for a moment, to tell how busy they are.
 class Survey : private DiscoveryListener {
  public:
@@ -49,7 +54,7 @@ class Survey : private DiscoveryListener {
   }
 
   void print() const {
-    fmt::print("{:>8} {:<15} {:<6} {:<9} {:>7} {:>10}  {}\n", "PID", "COMM", "OCAML", "RING", "DOMAINS", "EVENTS/S",
+    fmt::print("{:>8} {:<15} {:<7} {:<9} {:>7} {:>10}  {}\n", "PID", "COMM", "RUNTIME", "RING", "DOMAINS", "EVENTS/S",
                "BINARY");
     std::vector<const ProcessFacts*> processes;
     for (const ProcessFacts& facts : registry_.processes()) processes.push_back(&facts);
@@ -58,9 +63,8 @@ class Survey : private DiscoveryListener {
       const bool has_ring = facts->ring != RingState::none;
       TextBuffer comm;
       add_column(comm, facts->comm, 15);
-      fmt::print("{:>8} {} {:<6} {:<9} {:>7} {:>10}  {}\n", facts->pid, comm.text(),
-                 facts->version.empty() ? "5.?" : facts->version, to_string(facts->ring),
-                 has_ring ? std::to_string(facts->domains) : "-",
+      fmt::print("{:>8} {} {:<7} {:<9} {:>7} {:>10}  {}\n", facts->pid, comm.text(), runtime_of(*facts),
+                 to_string(facts->ring), has_ring ? std::to_string(facts->domains) : "-",
                  has_ring ? fmt::format("{:.0f}", static_cast<double>(facts->words.events) / seconds_) : "-",
                  escaped(facts->exe));
     }

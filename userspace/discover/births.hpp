@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "discover/file_place.hpp"
 #include "discover/pins.hpp"
 
 namespace rtev {
@@ -18,15 +19,15 @@ namespace rtev {
 class Births {
  public:
   struct Birth {
-    std::uint64_t time_ns = 0;       ///< when the ring was announced
-    std::vector<PinnedRing> pins{};  ///< what the process mapped then
+    std::uint64_t time_ns = 0;         ///< when the ring was announced
+    std::vector<PinnedRing> pins{};    ///< what the process mapped then
+    std::optional<FilePlace> place{};  ///< where the ring lies
+    bool over = false;  ///< the end of its program is known already, and what was pinned may be the next one's
     std::uint64_t next_try_ns = 0;
     std::uint64_t pause_ns = 0;
   };
 
-  void add(std::int32_t pid, std::uint64_t time_ns, std::vector<PinnedRing> pins) {
-    waiting_.insert_or_assign(pid, Birth{.time_ns = time_ns, .pins = std::move(pins)});
-  }
+  void add(std::int32_t pid, Birth birth) { waiting_.insert_or_assign(pid, std::move(birth)); }
 
   /// Calls attempt(pid, birth) for each whose turn it is; true from it means that the birth is dealt with. Those that
   /// time is up for are given up and counted.

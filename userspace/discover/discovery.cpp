@@ -11,6 +11,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "discover/left_behind.hpp"
+
 namespace rtev {
 namespace {
 
@@ -172,13 +174,23 @@ void Discovery::on_exit(const rtev_lifecycle& record) {
 void Discovery::on_ring(Sighting& sighting) {
   const rtev_lifecycle& record = sighting.record;
   const auto pid = static_cast<std::int32_t>(record.tgid);
+  if (!sighting.image.file && sighting.places.program && find(pid) == nullptr) {
+    // The process is gone, but hardly its program.
+    if (auto program = open_left_behind(procfs_, *sighting.places.program)) {
+      sighting.image.file = std::move(program->fd);
+      sighting.image.exe = std::move(program->path);
+    }
+  }
   Process* process = ensure(
       pid, image_of(sighting),
       {.action = ProcessAction::found, .time_ns = record.time_ns, .has_ring = true, .followed = is_followed(record)});
   if (process == nullptr) return listener_.on_untrack(pid);
-  Births::Birth birth{.time_ns = record.time_ns, .pins = std::move(sighting.rings)};
+  Births::Birth birth{.time_ns = record.time_ns,
+                      .pins = std::move(sighting.rings),
+                      .place = std::move(sighting.places.ring),
+                      .over = sighting.over};
   if (try_birth(*process, birth)) return track(*process);
-  births_.add(pid, birth.time_ns, std::move(birth.pins));
+  births_.add(pid, std::move(birth));
 }
 
 /// The uprobes tell what the ring does not: a pause is never written to it, and a stop that is not followed by the

@@ -126,6 +126,7 @@ class Discovery {
   bool open_rings(Process& process, const std::vector<PinnedRing>& pins, std::uint64_t time_ns,
                   const RingOpener::Origin& origin);
   bool try_birth(Process& process, Births::Birth& birth);
+  bool open_last_ring(Process& process, const Births::Birth& birth, std::uint64_t ended_ns);
   void vanish(const Process& process);
   void end_image(Process& process, std::uint64_t time_ns);
   void end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status);

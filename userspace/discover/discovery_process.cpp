@@ -2,6 +2,7 @@
 // One process, from the first sight of it to its end. How processes come into sight is in discovery.cpp.
 #include "base/clock.hpp"
 #include "discover/discovery.hpp"
+#include "discover/left_behind.hpp"
 #include "discover/tracking.hpp"
 
 namespace rtev {
@@ -138,6 +139,7 @@ bool Discovery::open_rings(Process& process, const std::vector<PinnedRing>& pins
 }
 
 bool Discovery::try_birth(Process& process, Births::Birth& birth) {
+  if (birth.over) return false;  // until that end, which says which events are its own
   const RingOpener::Origin origin{.newborn = true, .made_ns = birth.time_ns};
   if (open_rings(process, birth.pins, birth.time_ns, origin)) return true;
   // What was pinned may have been another ring, of the parent of a forked process.
@@ -145,13 +147,23 @@ bool Discovery::try_birth(Process& process, Births::Birth& birth) {
   return open_rings(process, birth.pins, birth.time_ns, origin);
 }
 
+/// The ring of an image that ended before it could be read: what was held fast is still there, and most rings that were
+/// not stay behind on disk when asked to, and whenever their program did not end by exit(3).
+bool Discovery::open_last_ring(Process& process, const Births::Birth& birth, std::uint64_t ended_ns) {
+  const RingOpener::Origin origin{.newborn = true, .made_ns = birth.time_ns, .ended_ns = ended_ns};
+  if (open_rings(process, birth.pins, birth.time_ns, origin)) return true;
+  if (!birth.place || !is_ring_path(birth.place->path)) return false;
+  auto file = open_left_behind(procfs_, *birth.place);
+  if (!file) return false;
+  std::vector<PinnedRing> rings;
+  rings.push_back({.fd = std::move(file->fd), .path = std::move(file->path)});
+  return open_rings(process, rings, birth.time_ns, origin);
+}
+
 /// The image is gone, by exit or exec; its rings are read to their end.
 void Discovery::end_image(Process& process, std::uint64_t time_ns) {
-  if (auto birth = births_.take(process.pid)) {
-    // What it held fast is still there to be read.
-    if (!open_rings(process, birth->pins, birth->time_ns, {.newborn = true, .made_ns = birth->time_ns}))
-      births_.give_up();
-  }
+  if (const auto birth = births_.take(process.pid); birth && !open_last_ring(process, *birth, time_ns))
+    births_.give_up();
   if (process.index) {
     for (const RingOpener::FileId& file : process.files) opener_.release(file);
     registry_.process(*process.index).ended = true;

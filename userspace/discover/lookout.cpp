@@ -5,8 +5,12 @@
 #include <sched.h>
 #include <time.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
+#include <ranges>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -69,7 +73,10 @@ void Lookout::run() {
     const bool has_room = this->has_room();
     ::poll(wait.data(), has_room ? 2 : 1, has_room ? -1 : 10);
     saw_any_ = false;
-    if (has_room) records_.drain([this](const rtev_lifecycle& record) { see(record); });
+    if (has_room) {
+      records_.drain([this](const rtev_lifecycle& record, std::span<const std::byte> tail) { see(record, tail); });
+      publish();
+    }
     if (wait[0].revents != 0) return;
     // Readable, but nothing to take: its writer has not finished, and may be waiting for this very cpu.
     if (has_room && !saw_any_) sleep_ns(mapping_retry_ns);
@@ -81,19 +88,34 @@ bool Lookout::has_room() {
   return seen_.size() < most_seen;
 }
 
-void Lookout::see(const rtev_lifecycle& record) {
+void Lookout::see(const rtev_lifecycle& record, std::span<const std::byte> tail) {
   saw_any_ = true;
-  Sighting sighting{.record = record, .image = {}, .rings = {}};
+  Sighting sighting{.record = record, .image = {}, .rings = {}, .places = {}, .over = false};
+  if (record.type == RTEV_RING) sighting.places = parse_birth(tail);
   bool crowded = false;
   {
     const std::lock_guard lock(mutex_);
-    crowded = seen_.size() >= most_pinned;
+    crowded = seen_.size() + batch_.size() >= most_pinned;
   }
   if (!crowded) pin(sighting);
+  batch_.push_back(std::move(sighting));
+}
+
+/// Hands over all that one drain brought. The buffer was emptied after the last pin was taken, so a process that had
+/// gone on to its next program by then has the record of that in the same batch: what was pinned may be the next one's.
+void Lookout::publish() {
+  if (batch_.empty()) return;
+  std::set<std::uint32_t> ended;
+  for (Sighting& sighting : std::views::reverse(batch_)) {
+    const rtev_lifecycle& record = sighting.record;
+    if (record.type == RTEV_EXEC || record.type == RTEV_EXIT) ended.insert(record.tgid);
+    if (record.type == RTEV_RING) sighting.over = ended.contains(record.tgid);
+  }
   {
     const std::lock_guard lock(mutex_);
-    seen_.push_back(std::move(sighting));
+    std::ranges::move(batch_, std::back_inserter(seen_));
   }
+  batch_.clear();
   event_.signal();
 }
 

@@ -3,14 +3,17 @@
 // for two milliseconds, and the main thread may be writing to a slow terminal just then.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "base/event_fd.hpp"
 #include "bpf/records.h"
+#include "discover/file_place.hpp"
 #include "discover/pins.hpp"
 
 namespace rtev {
@@ -20,6 +23,8 @@ struct Sighting {
   rtev_lifecycle record;
   Image image;                    ///< of exec and ring records
   std::vector<PinnedRing> rings;  ///< of ring records
+  BirthPlaces places;             ///< of ring records
+  bool over = false;              ///< of ring records: the image had ended when `rings` was looked for, or soon after
 };
 
 /// The name of the record's process: any bytes.
@@ -28,7 +33,7 @@ std::string_view comm_of(const rtev_lifecycle& record);
 /// The thread, and the queue of what it saw.
 class Lookout {
  public:
-  using Consumer = std::function<void(const rtev_lifecycle&)>;
+  using Consumer = std::function<void(const rtev_lifecycle&, std::span<const std::byte> tail)>;
   /// Where records come from: readable while some wait, and a function that drains them. Used by the thread only.
   struct Records {
     int fd;
@@ -49,8 +54,9 @@ class Lookout {
 
  private:
   void run();
-  void see(const rtev_lifecycle& record);
+  void see(const rtev_lifecycle& record, std::span<const std::byte> tail);
   void pin(Sighting& sighting);
+  void publish();
   bool has_room();
 
   Procfs procfs_;
@@ -60,6 +66,7 @@ class Lookout {
   std::mutex mutex_;
   std::vector<Sighting> seen_;
   // Of the thread's own:
+  std::vector<Sighting> batch_;
   bool saw_any_ = false;
   std::uint32_t last_ring_tgid_ = 0;
   std::uint64_t last_ring_ns_ = 0;

@@ -25,6 +25,7 @@ constexpr std::size_t max_maps_bytes = 32u << 20;
 // "Groups:" of status lists up to 65536 numbers, before the line that is wanted.
 constexpr std::size_t max_status_bytes = 1u << 20;
 constexpr std::size_t max_small_bytes = 4096;
+constexpr std::size_t max_mountinfo_bytes = 8u << 20;
 
 constexpr std::string_view deleted_suffix = " (deleted)";
 
@@ -71,8 +72,24 @@ Result<UniqueFd> open_regular(const std::filesystem::path& path, const char* wha
   return fd;
 }
 
+std::filesystem::path process_path(const std::filesystem::path& root, std::string_view process, std::string_view name) {
+  return root / process / name;
+}
 std::filesystem::path process_path(const std::filesystem::path& root, std::int32_t pid, std::string_view name) {
-  return root / std::to_string(pid) / name;
+  return process_path(root, std::to_string(pid), name);
+}
+
+/// Undoes the kernel's escapes of blanks and backslashes: three octal digits.
+std::string unescape(std::string_view text) {
+  std::string plain;
+  plain.reserve(text.size());
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto digits = text.substr(at).starts_with('\\') ? text.substr(at + 1, 3) : std::string_view{};
+    const auto code = digits.size() == 3 ? parse_number<unsigned char>(digits, 8) : std::nullopt;
+    plain.push_back(code ? static_cast<char>(*code) : text[at]);
+    if (code) at += digits.size();
+  }
+  return plain;
 }
 
 std::string_view base_name(std::string_view path) {
@@ -192,11 +209,45 @@ std::int64_t Procfs::clock_offset_ns(std::int32_t pid) const {
   return 0;
 }
 
-bool is_ring_mapping(const Mapping& mapping) {
-  std::string_view name = base_name(mapping.path);
-  return mapping.permissions.size() == 4 && mapping.permissions[1] == 'w' && mapping.permissions[3] == 's' &&
-         drop_suffix(name, ".events") && !name.empty() &&
+std::vector<Mount> Procfs::mounts() const {
+  std::vector<Mount> found;
+  const auto text = read_small_file(process_path(root_, "self", "mountinfo"), max_mountinfo_bytes);
+  if (!text) return found;
+  for (std::string_view rest{*text}; rest.contains('\n');) {
+    if (auto mount = parse_mount(take_until(rest, '\n'))) found.push_back(std::move(*mount));
+  }
+  return found;
+}
+
+std::optional<OpenFile> Procfs::open_file(int fd) const {
+  const auto text = read_small_file(process_path(root_, "self", fmt::format("fdinfo/{}", fd)), max_small_bytes);
+  if (!text) return std::nullopt;
+  std::optional<std::int64_t> mount;
+  std::optional<std::uint64_t> inode;
+  for (std::string_view rest{*text}; !rest.empty();) {
+    std::string_view line = take_until(rest, '\n');
+    const auto key = take_word(line);
+    if (key == "mnt_id:") mount = parse_number<std::int64_t>(take_word(line));
+    if (key == "ino:") inode = parse_number<std::uint64_t>(take_word(line));
+  }
+  if (!mount || !inode) return std::nullopt;
+  return OpenFile{.mount = *mount, .inode = *inode};
+}
+
+Result<UniqueFd> Procfs::reopen(int fd) const {
+  return open_regular(process_path(root_, "self", fmt::format("fd/{}", fd)), "cannot open file",
+                      "reading other users' files needs root, or CAP_DAC_READ_SEARCH");
+}
+
+bool is_ring_path(std::string_view path) {
+  std::string_view name = base_name(path);
+  return drop_suffix(name, ".events") && !name.empty() &&
          std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool is_ring_mapping(const Mapping& mapping) {
+  return mapping.permissions.size() == 4 && mapping.permissions[1] == 'w' && mapping.permissions[3] == 's' &&
+         is_ring_path(mapping.path);
 }
 
 bool is_runtime_library(const Mapping& mapping) {
@@ -230,6 +281,26 @@ std::optional<Mapping> parse_mapping(std::string_view line) {
                  .inode = *inode,
                  .path = std::string{line},
                  .deleted = deleted};
+}
+
+std::optional<Mount> parse_mount(std::string_view line) {
+  // "ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [TAG...] - TYPE SOURCE OPTIONS"
+  const auto id = parse_number<std::int64_t>(take_until(line, ' '));
+  take_until(line, ' ');
+  const auto major = parse_number<unsigned>(take_until(line, ':'));
+  const auto minor = parse_number<unsigned>(take_until(line, ' '));
+  const auto root = take_until(line, ' ');
+  const auto point = take_until(line, ' ');
+  take_until(line, ' ');
+  while (line.contains(' ') && !line.starts_with("- ")) take_until(line, ' ');
+  const auto dash = take_until(line, ' ');
+  const auto type = take_until(line, ' ');
+  if (!id || !major || !minor || root.empty() || point.empty() || dash != "-" || type.empty()) return std::nullopt;
+  return Mount{.id = *id,
+               .device = makedev(*major, *minor),
+               .root = unescape(root),
+               .point = unescape(point),
+               .type = std::string{type}};
 }
 
 }  // namespace rtev

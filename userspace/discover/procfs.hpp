@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/unique_fd.hpp"
@@ -21,6 +22,21 @@ struct Mapping {
   std::uint64_t device = 0, inode = 0;  ///< device as makedev() packs it; on overlayfs not what fstat says
   std::string path{};                   ///< as the kernel prints it, without " (deleted)"; hostile text
   bool deleted = false;
+};
+
+/// A line of /proc/self/mountinfo.
+struct Mount {
+  std::int64_t id = 0;
+  std::uint64_t device = 0;  ///< the kernel's own of the file system, as makedev() packs it; not always what fstat says
+  std::string root{};        ///< what of the file system is mounted
+  std::string point{};       ///< and where
+  std::string type{};
+};
+
+/// The parts of /proc/self/fdinfo/FD that are needed.
+struct OpenFile {
+  std::int64_t mount = 0;   ///< id of the mount it was opened through
+  std::uint64_t inode = 0;  ///< the kernel's own number; not always what fstat says
 };
 
 /// The parts of /proc/PID/stat that are needed.
@@ -53,9 +69,19 @@ class Procfs {
   /// Host CLOCK_MONOTONIC minus the process's own, ns; 0 outside time namespaces.
   std::int64_t clock_offset_ns(std::int32_t pid) const;
 
+  /// Mounts of this process's own namespace.
+  std::vector<Mount> mounts() const;
+  /// What the kernel says of a descriptor of ours, opened with O_PATH or not.
+  std::optional<OpenFile> open_file(int fd) const;
+  /// Opens for reading what a descriptor of ours, opened with O_PATH, refers to.
+  Result<UniqueFd> reopen(int fd) const;
+
  private:
   std::filesystem::path root_;
 };
+
+/// True for a path that ends in <digits>.events.
+bool is_ring_path(std::string_view path);
 
 /// True for a runtime's mapping of its events file: shared, writable (readers map it, too), and named <digits>.events.
 bool is_ring_mapping(const Mapping& mapping);
@@ -65,5 +91,8 @@ bool is_runtime_library(const Mapping& mapping);
 
 /// Parses one line of a maps file; nothing if it is not one.
 std::optional<Mapping> parse_mapping(std::string_view line);
+
+/// Parses one line of a mountinfo file; nothing if it is not one.
+std::optional<Mount> parse_mount(std::string_view line);
 
 }  // namespace rtev

@@ -27,13 +27,15 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::
                                     {.history = deliver ? RingReader::History::deliver : RingReader::History::skip,
                                      .born_since_ns = read_before ? UINT64_MAX : since_ns_,
                                      .made_ns = origin.made_ns,
+                                     .ended_ns = origin.ended_ns,
                                      .clock_offset_ns = pin.clock_offset_ns});
     if (!reader) continue;
     auto ring = std::make_shared<RingReader>(std::move(*reader));
-    const std::uint32_t slot = registry_.add_ring(
-        {.process = process, .domains = ring->layout().rings, .user_event_name = [ring](std::uint16_t id) {
-           return ring->user_event_name(id);
-         }});
+    const std::uint32_t slot =
+        registry_.add_ring({.process = process,
+                            .domains = ring->layout().rings,
+                            .producer = ring->producer(),
+                            .user_event_name = [ring](std::uint16_t id) { return ring->user_event_name(id); }});
     if (slot == 0) continue;
     ring->assign_slot(slot);
     open_.insert(file);

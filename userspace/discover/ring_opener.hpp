@@ -32,8 +32,9 @@ class RingOpener {
   };
   /// When rings were made, as far as that is known.
   struct Origin {
-    bool newborn = false;       ///< while the tracer was running: read from the beginning
-    std::uint64_t made_ns = 0;  ///< exactly then; 0: not known
+    bool newborn = false;                 ///< while the tracer was running: read from the beginning
+    std::uint64_t made_ns = 0;            ///< exactly then; 0: not known
+    std::uint64_t ended_ns = UINT64_MAX;  ///< when their program ended, if it did
   };
 
   /// Those of the rings that nobody reads yet and that are ready to be read. The pins stay.

@@ -17,7 +17,10 @@ struct BpfRing::Drain {
 
   static int on_record(void* self, void* record, std::size_t size) {
     auto& drain = *static_cast<Drain*>(self);
-    if (size == drain.record_size) drain.call(drain.context, record);
+    if (size >= drain.record_size) {
+      const std::span bytes(static_cast<const std::byte*>(record), size);
+      drain.call(drain.context, record, bytes.subspan(drain.record_size));
+    }
     // A negative result is libbpf's only way to stop; the record just handed out counts as read all the same.
     return --drain.left == 0 ? -ECANCELED : 0;
   }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <type_traits>
 
 #include "rtev/error.hpp"
@@ -21,20 +22,21 @@ class BpfRing {
   BpfRing& operator=(BpfRing&&) noexcept;
   ~BpfRing();
 
-  /// Calls consumer(const Record&) for the records that wait, in order, at most `most` of them. Records of another size
-  /// are skipped. False if it stopped because of `most`.
+  /// Calls consumer(const Record&, std::span<const std::byte> tail) for the records that wait, in order, at most `most`
+  /// of them; `tail` is what a record holds beyond a Record. Shorter ones are skipped. False if it stopped because of
+  /// `most`.
   template <typename Record, typename Consumer>
   bool drain(std::size_t most, Consumer&& consumer) {
     return drain_records(
         most, sizeof(Record),
-        [](void* context, const void* record) {
-          (*static_cast<std::remove_reference_t<Consumer>*>(context))(*static_cast<const Record*>(record));
+        [](void* context, const void* record, std::span<const std::byte> tail) {
+          (*static_cast<std::remove_reference_t<Consumer>*>(context))(*static_cast<const Record*>(record), tail);
         },
         &consumer);
   }
 
  private:
-  using Call = void (*)(void* context, const void* record);
+  using Call = void (*)(void* context, const void* record, std::span<const std::byte> tail);
   struct Drain;
   struct Free {
     void operator()(ring_buffer* ring) const;

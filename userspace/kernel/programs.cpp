@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -25,7 +26,8 @@
 namespace rtev::kernel {
 namespace {
 
-static_assert(sizeof(rtev_lifecycle) == 64 && sizeof(rtev_sched) == 88 && sizeof(rtev_tracked) == 64,
+static_assert(sizeof(rtev_lifecycle) == 64 && offsetof(rtev_birth, paths) == 96 && sizeof(rtev_sched) == 88 &&
+                  sizeof(rtev_tracked) == 64,
               "the records are the same on both sides");
 
 /// Records of one call of drain_lifecycle(): twice what the buffer holds, so that a storm of execs cannot keep the
@@ -161,9 +163,11 @@ int Programs::sched_fd() const {
   return state_->wait.get();
 }
 
-void Programs::drain_lifecycle_records(void (*call)(void*, const rtev_lifecycle&), void* consumer) {
-  state_->lifecycle.drain<rtev_lifecycle>(lifecycle_batch,
-                                          [&](const rtev_lifecycle& record) { call(consumer, record); });
+void Programs::drain_lifecycle_records(void (*call)(void*, const rtev_lifecycle&, std::span<const std::byte>),
+                                       void* consumer) {
+  state_->lifecycle.drain<rtev_lifecycle>(
+      lifecycle_batch,
+      [&](const rtev_lifecycle& record, std::span<const std::byte> tail) { call(consumer, record, tail); });
 }
 
 bool Programs::drain_sched_records(void (*call)(void*, std::uint16_t, const rtev_sched&), void* consumer,

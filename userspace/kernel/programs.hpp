@@ -75,11 +75,15 @@ class Programs {
   /// Becomes readable when a scheduler buffer is filling up, not for each record.
   int sched_fd() const;
 
-  /// Calls consumer(const rtev_lifecycle&) for every record that waits, in order.
+  /// Calls consumer(const rtev_lifecycle&, std::span<const std::byte> tail) for every record that waits, in order. The
+  /// tail is empty but for the rest of a struct rtev_birth.
   template <typename Consumer>
   void drain_lifecycle(Consumer&& consumer) {
     drain_lifecycle_records(
-        [](void* c, const rtev_lifecycle& r) { (*static_cast<std::remove_reference_t<Consumer>*>(c))(r); }, &consumer);
+        [](void* c, const rtev_lifecycle& r, std::span<const std::byte> tail) {
+          (*static_cast<std::remove_reference_t<Consumer>*>(c))(r, tail);
+        },
+        &consumer);
   }
   /// Calls consumer(std::uint16_t buffer, const rtev_sched&) for what waits, buffer after buffer, at most
   /// `most` records of each. Within a buffer records are nearly in order of time. False if records were left.
@@ -119,7 +123,7 @@ class Programs {
  private:
   struct State;
   explicit Programs(std::unique_ptr<State> state);
-  void drain_lifecycle_records(void (*call)(void*, const rtev_lifecycle&), void* consumer);
+  void drain_lifecycle_records(void (*call)(void*, const rtev_lifecycle&, std::span<const std::byte>), void* consumer);
   bool drain_sched_records(void (*call)(void*, std::uint16_t, const rtev_sched&), void* consumer, std::size_t most);
   std::unique_ptr<State> state_;
 };

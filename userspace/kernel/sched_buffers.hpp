@@ -44,7 +44,8 @@ class SchedBuffers {
   /// Calls consumer(const rtev_sched&) for what waits in one buffer, at most `most` records. False if some were left.
   template <typename Consumer>
   bool drain(std::uint16_t buffer, std::size_t most, Consumer&& consumer) {
-    return buffers_[buffer].ring.drain<rtev_sched>(most, consumer);
+    return buffers_[buffer].ring.drain<rtev_sched>(
+        most, [&](const rtev_sched& record, std::span<const std::byte>) { consumer(record); });
   }
 
  private:

@@ -92,7 +92,8 @@ LiveSession::LiveSession(const LiveOptions& options, Sink& sink, const Output& o
       lookout_(Procfs(), {.fd = programs_.lifecycle_fd(),
                           .drain =
                               [this](const Lookout::Consumer& see) {
-                                programs_.drain_lifecycle([&](const rtev_lifecycle& record) { see(record); });
+                                programs_.drain_lifecycle([&](const rtev_lifecycle& record,
+                                                              std::span<const std::byte> tail) { see(record, tail); });
                               }}),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       is_filtered_(options.programs.sched != RTEV_SCHED_ALL &&
@@ -341,7 +342,7 @@ void LiveSession::on_process(std::uint64_t time_ns, ProcessAction action, const 
 
 void LiveSession::on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) {
   rings_.add(slot, process, std::move(ring), monotonic_ns());
-  undecided_.insert(slot);
+  if (!registry_.ring(slot)->producer) undecided_.insert(slot);
 }
 
 void LiveSession::on_image_end(ProcessIndex process, const std::vector<std::uint32_t>& slots, std::uint64_t time_ns) {

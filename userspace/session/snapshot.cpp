@@ -37,9 +37,10 @@ RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& 
   const std::uint32_t domains = reader->layout().rings;
   const ProcessIndex process = registry.add_process(options.process);
   const std::uint32_t slot =
-      registry.add_ring({.process = process, .domains = domains, .user_event_name = [reader](std::uint16_t id) {
-                           return reader->user_event_name(id);
-                         }});
+      registry.add_ring({.process = process,
+                         .domains = domains,
+                         .producer = reader->producer(),
+                         .user_event_name = [reader](std::uint16_t id) { return reader->user_event_name(id); }});
   reader->assign_slot(slot);
   RunSummary summary;
   // The clock of a file from another host or boot has no present.

@@ -146,8 +146,8 @@ void JsonlSink::ring_event(const Event& event, const Batch& batch, const Registr
     name_or_id(event, registry);
     if (event.kind == EventKind::counter) {
       out_.add(R"(,"value":)", event.value);
-      const ProcessFacts* facts = registry.process_of(event);
-      const std::string_view unit = facts ? counter_unit(facts->family, event.id) : std::string_view{};
+      const auto family = registry.family_of(event);
+      const std::string_view unit = family ? counter_unit(*family, event.id) : std::string_view{};
       if (!unit.empty()) text("unit", unit);
     } else if (event.kind == EventKind::lifecycle) {
       out_.add(R"(,"value":)", event.signed_value());
@@ -187,6 +187,7 @@ void JsonlSink::process(const Event& event, const ProcessRecord& record, const R
     case ProcessAction::found:
     case ProcessAction::exec:
       text("exe", facts.exe);
+      text("runtime", facts.runtime);
       text_or_null("version", facts.version);
       text("family", to_string(facts.family));
       text("family_source", to_string(facts.family_source));
@@ -195,6 +196,7 @@ void JsonlSink::process(const Event& event, const ProcessRecord& record, const R
       break;
     case ProcessAction::ring:
       text("path", facts.ring_path);
+      text("runtime", facts.runtime);
       out_.add(R"(,"max_domains":)", record.detail);
       break;
     case ProcessAction::exit: {
@@ -260,6 +262,7 @@ void JsonlSink::process_figures(const ProcessFacts& facts) {
   out_.add(R"({"pid":)", facts.pid);
   text("comm", facts.comm);
   text("exe", facts.exe);
+  text("runtime", facts.runtime);
   text_or_null("version", facts.version);
   text("family_source", to_string(facts.family_source));
   text("ring", to_string(facts.ring));

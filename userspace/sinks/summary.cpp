@@ -55,13 +55,18 @@ void add_headline(TextBuffer& out, const RunSummary& summary, const Total& total
   out.add('\n');
 }
 
+std::string_view version_of(const ProcessFacts& facts) {
+  if (facts.runtime != ocaml_runtime) return facts.runtime;
+  if (!facts.version.empty()) return facts.version;
+  return facts.family_source == FamilySource::assumed ? "?" : to_string(facts.family);
+}
+
 void add_row(TextBuffer& out, const ProcessFacts& facts) {
   out.add_right(facts.pid, 7);
   out.add(' ');
   add_column(out, facts.comm, 15);
   out.add(' ');
-  const bool is_guess = facts.family_source == FamilySource::assumed;
-  add_column(out, !facts.version.empty() ? facts.version : is_guess ? "?" : to_string(facts.family), 7);
+  add_column(out, version_of(facts), 7);
   add_grouped(out, facts.domains, 4);
   for (const std::uint64_t figure : {facts.words.events, facts.words.delivered}) add_grouped(out, figure, 15);
   for (const std::uint64_t figure : {facts.words.lost, facts.words.before_attach, facts.words.corrupt}) {
@@ -79,7 +84,7 @@ void add_table(TextBuffer& out, const Registry& registry, const Total& total) {
                             [](const ProcessFacts* facts) { return facts->words.events; });
   out.add('\n');
   add_padded(out, "PID", 7);
-  out.add(" COMM            OCAML  ");
+  out.add(" COMM            RUNTIME");
   add_padded(out, "DOM", 4);
   for (const std::string_view title : {"EVENTS", "WORDS"}) add_padded(out, title, 15);
   for (const std::string_view title : {"LOST", "BEFORE", "CORRUPT"}) add_padded(out, title, 13);

@@ -205,8 +205,8 @@ void TextSink::counter(const Event& event, const Registry& registry) {
   name(event, registry);
   out_.add(" = ");
   out_.add_grouped(event.value);
-  if (const ProcessFacts* facts = registry.process_of(event)) {
-    const std::string_view unit = counter_unit(facts->family, event.id);
+  if (const auto family = registry.family_of(event)) {
+    const std::string_view unit = counter_unit(*family, event.id);
     if (!unit.empty()) out_.add(' ', unit);
   }
 }

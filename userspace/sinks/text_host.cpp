@@ -32,6 +32,7 @@ void TextSink::process_event(const Event& event, const Batch& batch, const Regis
     case ProcessAction::ring:
       out_.add("ring opened  ");
       add_escaped(out_, facts.ring_path);
+      if (facts.runtime != ocaml_runtime) out_.add("  of ", facts.runtime);
       break;
     case ProcessAction::pause:
       out_.add("events paused");
@@ -51,8 +52,9 @@ void TextSink::process_event(const Event& event, const Batch& batch, const Regis
 }
 
 void TextSink::image(const ProcessFacts& facts) {
-  out_.add("  OCaml ");
-  if (facts.version.empty()) {
+  if (facts.runtime != ocaml_runtime) {
+    out_.add("  ", facts.runtime);
+  } else if (out_.add("  OCaml "); facts.version.empty()) {
     out_.add(to_string(facts.family), " (", to_string(facts.family_source), ')');
   } else {
     add_escaped(out_, facts.version);

@@ -14,6 +14,14 @@ ProcessFacts make_nobody() {
   return nobody;
 }
 
+/// What the program's symbols say stands: it may have a ring of OCaml's runtime as well.
+void note_producer(ProcessFacts& facts, const std::optional<Producer>& producer) {
+  facts.runtime = producer ? producer->name : ocaml_runtime;
+  if (!producer || facts.family_source == FamilySource::forced || facts.family_source == FamilySource::symbols) return;
+  facts.family = producer->family;
+  facts.family_source = FamilySource::producer;
+}
+
 }  // namespace
 
 std::string_view to_string(Family family) {
@@ -44,6 +52,8 @@ std::string_view to_string(FamilySource source) {
       return "symbols";
     case FamilySource::ring:
       return "ring";
+    case FamilySource::producer:
+      return "producer";
     case FamilySource::forced:
       return "forced";
   }
@@ -96,9 +106,19 @@ std::uint32_t Registry::add_ring(RingFacts facts) {
   }
   const ProcessIndex index = facts.process;
   const auto owner = processes_.find(index);
-  if (owner != processes_.end()) ++owner->second.rings;
+  if (owner != processes_.end()) {
+    ++owner->second.rings;
+    note_producer(owner->second.facts, facts.producer);
+  }
   rings_[slot] = Ring{std::move(facts), index, owner != processes_.end() ? &owner->second : nullptr};
   return slot;
+}
+
+std::optional<Family> Registry::family_of(const Event& event) const {
+  const ProcessFacts* const process = process_of(event);
+  if (process == nullptr) return std::nullopt;
+  const auto& producer = ring(Source::unpack(event.source).slot)->producer;
+  return producer && process->family_source != FamilySource::forced ? producer->family : process->family;
 }
 
 const RingFacts* Registry::ring(std::uint32_t slot) const {
@@ -116,12 +136,12 @@ std::string_view known_name_of(const Event& event, const Registry& registry) {
   switch (event.kind) {
     case EventKind::begin:
     case EventKind::end: {
-      const ProcessFacts* process = registry.process_of(event);
-      return process ? phase_name(process->family, event.id) : std::string_view{};
+      const auto family = registry.family_of(event);
+      return family ? phase_name(*family, event.id) : std::string_view{};
     }
     case EventKind::counter: {
-      const ProcessFacts* process = registry.process_of(event);
-      return process ? counter_name(process->family, event.id) : std::string_view{};
+      const auto family = registry.family_of(event);
+      return family ? counter_name(*family, event.id) : std::string_view{};
     }
     case EventKind::lifecycle:
       return lifecycle_name(event.id);

@@ -26,8 +26,11 @@ enum class RingState : std::uint8_t { none, active, paused, stopped, truncated }
 std::string_view to_string(RingState state);
 
 /// How a process's decode family was decided.
-enum class FamilySource : std::uint8_t { assumed, symbols, ring, forced };
+enum class FamilySource : std::uint8_t { assumed, symbols, ring, producer, forced };
 std::string_view to_string(FamilySource source);
+
+/// ProcessFacts::runtime of an OCaml program.
+inline constexpr std::string_view ocaml_runtime = "ocaml";
 
 /// One image of one process: a pid between two execs. Strings are whatever the process made them: escape them.
 struct ProcessFacts {
@@ -37,7 +40,8 @@ struct ProcessFacts {
   std::uint32_t exec_generation = 0;  ///< counts the execs seen
   std::string comm;
   std::string exe;
-  std::string version;  ///< OCaml's, "5.3"; empty where the binary does not tell
+  std::string runtime{ocaml_runtime};  ///< who writes its newest ring: OCaml's runtime, or a Producer's name
+  std::string version;                 ///< OCaml's, "5.3"; empty where the binary does not tell
   Family family = Family::since_5_3;
   FamilySource family_source = FamilySource::assumed;
   RingState ring = RingState::none;
@@ -51,6 +55,8 @@ struct ProcessFacts {
 struct RingFacts {
   ProcessIndex process = 0;
   std::uint32_t domains = 0;
+  /// Who writes it, if not OCaml's runtime.
+  std::optional<Producer> producer{};
   /// Name of a user event; may be empty.
   std::function<std::string_view(std::uint16_t)> user_event_name{};
 };
@@ -76,6 +82,7 @@ class Registry {
   void retire_process(ProcessIndex index);
 
   /// A slot for a ring file, 1 to RTEV_SLOTS - 1; 0 when all are taken. Freed slots are given out as late as possible.
+  /// Who writes the ring becomes a fact of its process.
   std::uint32_t add_ring(RingFacts facts);
   /// Null for a free slot. Valid until the next add_ring() or remove_ring().
   const RingFacts* ring(std::uint32_t slot) const;
@@ -86,6 +93,9 @@ class Registry {
     const std::uint32_t slot = Source::unpack(event.source).slot;
     return slot < rings_.size() && rings_[slot] && rings_[slot]->owner ? &rings_[slot]->owner->facts : nullptr;
   }
+
+  /// The table that the ids of an event from a ring are read by; nothing for events of slot 0.
+  std::optional<Family> family_of(const Event& event) const;
 
   /// Everything seen, in the order it was first seen: running, ended and remembered. A range of const ProcessFacts&.
   auto processes() const { return processes_ | std::views::values | std::views::transform(&Entry::facts); }

@@ -11,7 +11,7 @@ constexpr std::uint64_t second = 1'000'000'000;
 TEST(Births, AreTriedLessAndLessOftenAndThenGivenUp) {
   Births births;
   EXPECT_EQ(births.next_look_ns(), std::nullopt);
-  births.add(7, second, {});
+  births.add(7, {.time_ns = second});
   std::uint64_t now = second, last_pause = 0;
   int tries = 0;
   while (const auto next = births.next_look_ns()) {
@@ -34,8 +34,8 @@ TEST(Births, AreTriedLessAndLessOftenAndThenGivenUp) {
 
 TEST(Births, DealtWithIsForgottenAndNotCounted) {
   Births births;
-  births.add(7, second, {});
-  births.add(8, second, {});
+  births.add(7, {.time_ns = second});
+  births.add(8, {.time_ns = second});
   births.look(second, [](std::int32_t pid, Births::Birth&) { return pid == 7; });
   EXPECT_FALSE(births.take(7));
   EXPECT_TRUE(births.take(8)) << "the end of a process is its last chance";
@@ -45,7 +45,7 @@ TEST(Births, DealtWithIsForgottenAndNotCounted) {
 
 TEST(Births, OneAProcess) {
   Births births;
-  for (std::uint64_t time = 1; time <= 3000; ++time) births.add(7, time, {});
+  for (std::uint64_t time = 1; time <= 3000; ++time) births.add(7, {.time_ns = time});
   int tries = 0;
   births.look(second, [&](std::int32_t, Births::Birth& birth) {
     EXPECT_EQ(birth.time_ns, 3000U);

@@ -290,6 +290,54 @@ TEST(ParseMapping, RefusesWhatIsNone) {
     EXPECT_FALSE(parse_mapping(line)) << line;
 }
 
+TEST(ParseMount, AllFields) {
+  const auto mount = parse_mount("36 35 8:17 /srv/data /mnt rw,noatime shared:1 master:2 - btrfs /dev/sda rw,x=y - z");
+  ASSERT_TRUE(mount);
+  EXPECT_EQ(mount->id, 36);
+  EXPECT_EQ(mount->device, makedev(8, 17));
+  EXPECT_EQ(mount->root, "/srv/data");
+  EXPECT_EQ(mount->point, "/mnt");
+  EXPECT_EQ(mount->type, "btrfs");
+}
+
+TEST(ParseMount, EscapesAreUndone) {
+  const auto point = [](const std::string& text) {
+    const auto mount = parse_mount("1 2 0:3 / " + text + " rw - tmpfs none rw");
+    return mount ? mount->point : "refused";
+  };
+  EXPECT_EQ(point("/a\\040b\\011c\\012d\\134e\\043"), "/a b\tc\nd\\e#");
+  EXPECT_EQ(point("/a\\134040"), "/a\\040") << "undone once";
+  EXPECT_EQ(point("/\\377"), "/\377");
+  EXPECT_EQ(point("/\\400/\\08/\\0/\\"), "/\\400/\\08/\\0/\\") << "none of the kernel's";
+}
+
+TEST(ParseMount, RefusesWhatIsNone) {
+  for (const char* line : {"", "1", "1 2 0:3", "1 2 0:3 / /", "1 2 0:3 / / rw", "1 2 0:3 / / rw -", "1 2 0:3 / / rw - ",
+                           "x 2 0:3 / / rw - tmpfs none rw", "1 2 03 / / rw - tmpfs none rw",
+                           "1 2 0:x / / rw - tmpfs none rw", "1 2 0:3 / / rw tmpfs none rw"})
+    EXPECT_FALSE(parse_mount(line)) << line;
+}
+
+TEST_F(ProcfsTest, MountsAreThoseOfWholeLines) {
+  write("self/mountinfo",
+        "1 0 0:3 / / rw - tmpfs none rw\nnonsense\n2 1 0:4 / /mnt rw - tmpfs none rw\n3 1 0:4 / /m rw - tmpfs n");
+  const auto mounts = procfs_.mounts();
+  ASSERT_EQ(mounts.size(), 2u);
+  EXPECT_EQ(mounts[1].point, "/mnt");
+  EXPECT_TRUE(Procfs{root_ / "nowhere"}.mounts().empty());
+}
+
+TEST_F(ProcfsTest, OpenFile) {
+  write("self/fdinfo/7", "pos:\t0\nflags:\t012000000\nmnt_id:\t29\nino:\t18446744073709551615\n");
+  const auto open = procfs_.open_file(7);
+  ASSERT_TRUE(open);
+  EXPECT_EQ(open->mount, 29);
+  EXPECT_EQ(open->inode, 18446744073709551615u);
+  write("self/fdinfo/7", "pos:\t0\nmnt_id:\t29\n");
+  EXPECT_FALSE(procfs_.open_file(7));
+  EXPECT_FALSE(procfs_.open_file(8));
+}
+
 TEST(IsRingMapping, ByNameAndPermissions) {
   const auto is_ring = [](const char* permissions, const char* path) {
     return is_ring_mapping({.permissions = permissions, .path = path});

@@ -143,7 +143,7 @@ TEST_F(Jsonl, ProcessFoundExecAndFork) {
                                        static_cast<std::uint16_t>(action)));
   };
   json expected = json::parse(R"({"ts":5,"type":"process","action":"found","pid":4242,"comm":"server",
-      "exe":"/usr/bin/server","version":"5.3","family":"5.3+","family_source":"symbols","ns_pid":7,"start_ticks":99,
+      "exe":"/usr/bin/server","runtime":"ocaml","version":"5.3","family":"5.3+","family_source":"symbols","ns_pid":7,"start_ticks":99,
       "exec_generation":1})");
   EXPECT_EQ(line(ProcessAction::found, 0), expected);
   expected["action"] = "exec";
@@ -155,6 +155,10 @@ TEST_F(Jsonl, ProcessFoundExecAndFork) {
   world_.registry.process(world_.process).family = Family::before_5_3;
   EXPECT_TRUE(line(ProcessAction::found, 0)["version"].is_null());
   EXPECT_EQ(line(ProcessAction::found, 0)["family"], "5.0-5.2");
+  world_.registry.process(world_.process).runtime = "librtev";
+  world_.registry.process(world_.process).family_source = FamilySource::producer;
+  EXPECT_EQ(line(ProcessAction::found, 0)["runtime"], "librtev");
+  EXPECT_EQ(line(ProcessAction::found, 0)["family_source"], "producer");
 }
 
 TEST_F(Jsonl, ProcessRingAndItsStates) {
@@ -163,7 +167,7 @@ TEST_F(Jsonl, ProcessRingAndItsStates) {
                                        static_cast<std::uint16_t>(action)));
   };
   EXPECT_EQ(line(ProcessAction::ring, 128), json::parse(R"({"ts":5,"type":"process","action":"ring","pid":4242,
-      "comm":"server","path":"/run/4242.events","max_domains":128})"));
+      "comm":"server","path":"/run/4242.events","runtime":"ocaml","max_domains":128})"));
   for (const auto action : {ProcessAction::pause, ProcessAction::resume, ProcessAction::stop}) {
     EXPECT_EQ(line(action, 0)["action"], to_string(action));
   }
@@ -265,7 +269,7 @@ TEST_F(Jsonl, Summary) {
       "events":{"begin":25,"end":0,"counter":0,"alloc":0,"lifecycle":0,"user_unit":0,"user_int":0,"user_begin":0,
                 "user_end":0,"user_custom":0,"lost":0,"process":0,"switch":0,"wakeup":0},
       "late":3,"forced":1,"rings_missed":0,"drops":{"switch":0,"exec":2},
-      "processes":[{"pid":4242,"comm":"server","exe":"/usr/bin/server","version":"5.3","family_source":"symbols",
+      "processes":[{"pid":4242,"comm":"server","exe":"/usr/bin/server","runtime":"ocaml","version":"5.3","family_source":"symbols",
                     "ring":"active","domains":2,
                     "words":{"written":100,"delivered":60,"lost":20,"before_attach":10,"corrupt":7,"unread":3},
                     "events":25}],

@@ -30,12 +30,18 @@ TEST(Summary, OfACleanRun) {
   EXPECT_EQ(summary_text(quiet_summary(), world.registry),
             "2,000,000 events of 1 OCaml process in 5.00s\n"
             "\n"
-            "    PID COMM            OCAML   DOM         EVENTS          WORDS         LOST       BEFORE      CORRUPT\n"
+            "    PID COMM            RUNTIME DOM         EVENTS          WORDS         LOST       BEFORE      CORRUPT\n"
             "   4242 server          5.3       3          2,000          4,990            0           10            0\n"
             "\n"
             "events:  begin 1,999,000, switch 1,000\n"
             "nothing lost, nothing dropped\n"
             "tracer:  500ms of cpu time (250ms per million events), 34.5 MB of memory at most\n");
+}
+
+TEST(Summary, NamesOtherProducers) {
+  test::World world;
+  world.registry.process(world.process).runtime = "librtev";
+  EXPECT_THAT(summary_text(quiet_summary(), world.registry), HasSubstr("\n   4242 server          librtev   0 "));
 }
 
 TEST(Summary, OfNothing) {

@@ -221,6 +221,14 @@ TEST_F(Text, Processes) {
   EXPECT_EQ(process_line(ProcessAction::exit, -1), "process ended");
 }
 
+TEST_F(Text, ProcessesOfOtherProducers) {
+  ProcessFacts& facts = world_.registry.process(world_.process);
+  facts.runtime = "librtev";
+  facts.ns_pid = facts.pid;
+  EXPECT_EQ(process_line(ProcessAction::found), "process found  librtev  /usr/bin/server");
+  EXPECT_EQ(process_line(ProcessAction::ring), "process ring opened  /run/4242.events  of librtev");
+}
+
 TEST_F(Text, SwitchesOfTrackedThreads) {
   SchedSwitch change{.cpu = 1, .state = LeftState::preempted, .prev = {}, .next = {}};
   change.prev = test::make_thread(4242, 4250, "server", true);

@@ -155,6 +155,41 @@ TEST_F(NameOf, DependsOnTheFamily) {
   EXPECT_EQ(name(EventKind::counter, 17, old_ring), "#17");
 }
 
+TEST_F(NameOf, RingThatNamesItsProducerHasItsOwnFamily) {
+  ProcessFacts facts = facts_of(1);
+  facts.family_source = FamilySource::symbols;
+  const ProcessIndex process = registry_.add_process(facts);
+  const std::uint32_t ocamls = registry_.add_ring({.process = process});
+  EXPECT_EQ(registry_.process(process).runtime, ocaml_runtime);
+  const std::uint32_t librtevs =
+      registry_.add_ring({.process = process, .producer = Producer{.name = "librtev", .family = Family::before_5_3}});
+  EXPECT_EQ(registry_.process(process).runtime, "librtev");
+  EXPECT_EQ(name(EventKind::begin, 10, librtevs), "minor");
+  EXPECT_EQ(name(EventKind::begin, 10, ocamls), "major_mark");
+  EXPECT_EQ(name(EventKind::counter, 17, librtevs), "#17");
+  EXPECT_EQ(registry_.family_of(event_of(librtevs, EventKind::counter, 17)), Family::before_5_3);
+  EXPECT_EQ(registry_.family_of(event_of(0, EventKind::process, 0)), std::nullopt);
+  EXPECT_EQ(registry_.process(process).family, Family::since_5_3) << "its symbols tell of OCaml's ring";
+  EXPECT_EQ(registry_.process(process).family_source, FamilySource::symbols);
+}
+
+TEST_F(NameOf, ProducerDecidesTheFamilyUnlessItIsForced) {
+  const RingFacts librtevs{.producer = Producer{.name = "librtev", .family = Family::before_5_3}};
+  for (const FamilySource source : {FamilySource::assumed, FamilySource::ring, FamilySource::forced}) {
+    const bool forced = source == FamilySource::forced;
+    ProcessFacts facts = facts_of(1);
+    facts.family_source = source;
+    const ProcessIndex process = registry_.add_process(facts);
+    RingFacts ring = librtevs;
+    ring.process = process;
+    const std::uint32_t slot = registry_.add_ring(ring);
+    EXPECT_EQ(name(EventKind::begin, 10, slot), forced ? "major_mark" : "minor");
+    EXPECT_EQ(registry_.process(process).runtime, "librtev");
+    EXPECT_EQ(registry_.process(process).family, forced ? Family::since_5_3 : Family::before_5_3);
+    EXPECT_EQ(registry_.process(process).family_source, forced ? FamilySource::forced : FamilySource::producer);
+  }
+}
+
 TEST_F(NameOf, CoversEveryKind) {
   const std::uint32_t ring = add(Family::since_5_3);
   EXPECT_EQ(name(EventKind::lifecycle, domain_spawn, ring), "domain_spawn");

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// What the kernel side tells of a file: enough to find it again when the process that had it open is gone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace rtev {
+
+/// A file as the kernel itself numbers it, which on btrfs and overlayfs is not what stat(2) says.
+struct FilePlace {
+  std::uint64_t device = 0;  ///< of its file system, as makedev() packs it
+  std::uint64_t inode = 0;
+  std::string path{};  ///< from the root of its file system, not of a mount: "/tmp/7.events"; any bytes
+};
+
+/// The files of a ring's birth, those of them whose path is known.
+struct BirthPlaces {
+  std::optional<FilePlace> ring;
+  std::optional<FilePlace> program;  ///< that the process ran
+};
+
+/// Takes apart what a struct rtev_birth holds beyond its rtev_lifecycle.
+BirthPlaces parse_birth(std::span<const std::byte> tail);
+
+}  // namespace rtev

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// Finds files of processes that are gone, by what the kernel side told of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "discover/file_place.hpp"
+#include "discover/procfs.hpp"
+
+namespace rtev {
+
+/// A file that was found again.
+struct FoundFile {
+  UniqueFd fd;
+  std::string path;
+};
+
+/// Where a file may lie in this mount namespace: under each mount of its file system that holds its path.
+std::vector<std::string> candidate_paths(const FilePlace& place, const std::vector<Mount>& mounts);
+
+/// Opens the very file, for reading. Whoever owns the directories on the way may change them meanwhile: no symbolic
+/// link is followed, nothing but a regular file is opened, and nothing but the file that was told of is handed out.
+Result<FoundFile> open_left_behind(const Procfs& procfs, const FilePlace& place);
+
+}  // namespace rtev
