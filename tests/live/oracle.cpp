@@ -30,8 +30,21 @@ bool is_utf8(const std::string& text) {
   }
 }
 
-std::string line(const std::string& time, const std::string& kind, const std::string& name, const std::string& value) {
-  return time + ' ' + kind + ' ' + name + ' ' + value;
+Records parse(const std::string& out) {
+  Records records;
+  std::istringstream lines(out);
+  for (std::string text; std::getline(lines, text);) {
+    if (text == "drained") continue;
+    std::istringstream fields(text);
+    int domain = 0;
+    std::uint64_t time = 0;
+    std::string kind, name, value;
+    fields >> domain >> time >> kind >> name >> value;
+    name = unhex(name);
+    records[domain].push_back(record(time, kind, is_utf8(name) ? name : ill_formed, value));
+  }
+  if (records.empty()) throw std::runtime_error("oracle: not one event, although every ring begins with one");
+  return records;
 }
 
 std::string value_of(const Json& event, const std::string& kind) {
@@ -54,18 +67,23 @@ std::string value_of(const Json& event, const std::string& kind) {
 Records oracle(const std::filesystem::path& directory, pid_t pid) {
   const Outcome outcome = run({.argv = {ocaml_program("oracle"), directory, std::to_string(pid)}});
   if (outcome.status.code() != 0) throw std::runtime_error("oracle: " + outcome.err);
-  Records records;
-  std::istringstream lines(outcome.out);
-  for (std::string text; std::getline(lines, text);) {
-    std::istringstream fields(text);
-    int domain = 0;
-    std::string time, kind, name, value;
-    fields >> domain >> time >> kind >> name >> value;
-    name = unhex(name);
-    records[domain].push_back(line(time, kind, is_utf8(name) ? name : ill_formed, value));
-  }
-  if (records.empty()) throw std::runtime_error("oracle: not one event, although every ring begins with one");
-  return records;
+  return parse(outcome.out);
+}
+
+FollowingOracle::FollowingOracle(const std::filesystem::path& directory, pid_t pid)
+    : process_({.argv = {ocaml_program("oracle"), directory, std::to_string(pid), "1"}}) {
+  process_.lines_until("drained");
+}
+
+Records FollowingOracle::take() {
+  process_.go();
+  const Outcome outcome = process_.wait();
+  if (outcome.status.code() != 0) throw std::runtime_error("oracle: " + outcome.err);
+  return parse(outcome.out);
+}
+
+std::string record(std::uint64_t time, const std::string& kind, const std::string& name, const std::string& value) {
+  return std::to_string(time) + ' ' + kind + ' ' + name + ' ' + value;
 }
 
 Records records(const std::vector<Json>& events) {
@@ -77,7 +95,7 @@ Records records(const std::vector<Json>& events) {
     std::string name = event.contains("name") && event["name"].is_string() ? event["name"] : Json("");
     if (name.find("\uFFFD") != std::string::npos) name = ill_formed;
     records[event.value("domain", -1)].push_back(
-        line(std::to_string(event.value("ts", std::uint64_t{0})), kind, name, value_of(event, kind)));
+        record(event.value("ts", std::uint64_t{0}), kind, name, value_of(event, kind)));
   }
   return records;
 }

@@ -17,6 +17,21 @@ using Records = std::map<int, std::vector<std::string>>;
 /// Reads DIR/PID.events, of a live process or a dead one, with a small OCaml program. It shares no code with librtev.
 Records oracle(const std::filesystem::path& directory, pid_t pid);
 
+/// The same reader following a ring: it has read all that there was when the object is made, and reads what came since
+/// when it is asked for the records.
+class FollowingOracle {
+ public:
+  FollowingOracle(const std::filesystem::path& directory, pid_t pid);
+  /// From the beginning of the ring. Once.
+  Records take();
+
+ private:
+  Process process_;
+};
+
+/// One record.
+std::string record(std::uint64_t time, const std::string& kind, const std::string& name, const std::string& value);
+
 /// The same form of the JSON events of a ring.
 Records records(const std::vector<Json>& events);
 

@@ -1,6 +1,7 @@
 (* SPDX-License-Identifier: MIT *)
-(* oracle DIR PID: what OCaml's own consumer reads from DIR/PID.events, one event a line:
-   domain, time, kind, name, value, with tabs between; name and custom bytes in hexadecimal, "-" where there is none. *)
+(* oracle DIR PID [GATES]: what OCaml's own consumer reads from DIR/PID.events, one event a line:
+   domain, time, kind, name, value, with tabs between; name and custom bytes in hexadecimal, "-" where there is none.
+   With GATES the reader stops that often when there is nothing more to read, and goes on with the same cursor. *)
 
 open Runtime_events
 
@@ -40,4 +41,8 @@ let () =
     if idle < 2 then drain (if read_poll cursor callbacks None = 0 then idle + 1 else 0)
   in
   drain 0;
+  for _ = 1 to Gate.int_argument 3 0 do
+    Gate.stop_at "drained";
+    drain 0
+  done;
   free_cursor cursor

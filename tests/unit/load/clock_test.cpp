@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#include "load/clock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/clock.hpp"
+
+namespace rtev::load {
+namespace {
+
+TEST(LoadClock, CachedTimeGrowsAndIsReadEvery64thTime) {
+  std::jthread([] {
+    std::uint64_t before = 0;
+    for (int i = 0; i < 1000; ++i) {
+      const std::uint64_t floor = monotonic_ns();
+      const std::uint64_t time = cached_time();
+      EXPECT_GT(time, before);
+      EXPECT_EQ(last_time(), time);
+      if (i % 64 == 0) {
+        EXPECT_GE(time, floor);
+      } else {
+        EXPECT_EQ(time, before + 1);
+      }
+      EXPECT_LE(time, monotonic_ns());
+      before = time;
+    }
+  }).join();
+}
+
+TEST(LoadClock, RefreshReadsAtOnce) {
+  cached_time();
+  refresh_time();
+  const std::uint64_t floor = monotonic_ns();
+  EXPECT_GE(cached_time(), floor);
+}
+
+TEST(LoadClock, ThreadsDoNotShareIt) {
+  const std::uint64_t mine = cached_time();
+  std::jthread([] { exact_time(); }).join();
+  EXPECT_EQ(last_time(), mine);
+}
+
+}  // namespace
+}  // namespace rtev::load

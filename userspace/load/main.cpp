@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// rtev-load: processes that write runtime events as OCaml 5 programs do, as many and as fast as asked for.
+
+#include <fmt/core.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/options.hpp"
+#include "load/fleet.hpp"
+#include "load/options.hpp"
+#include "load/stop.hpp"
+#include "session/private_dir.hpp"
+
+namespace rtev::load {
+namespace {
+
+constexpr const char* description =
+    "Writes runtime events as OCaml 5 programs do: a load for tracers, which tells exactly what it wrote.\n"
+    "\n"
+    "Examples:\n"
+    "  rtev-load -d 10s                         one process with one domain, 1000 events a second\n"
+    "  rtev-load -P 2 -D 4 -r 250k              two processes of four domains, until Ctrl-C\n"
+    "  rtev-load -r max -n 50M --clock cached   as fast as it goes, then how fast that was\n"
+    "  rtev-load -P 500 -r 0                    500 processes with rings that do nothing\n"
+    "  rtev-load -P 8 --process-lifetime 5ms    eight processes at any time, none for long";
+
+constexpr const char* footer =
+    "In the end a JSON report of the events and words in each ring goes to stdout, a line a process, and a summary to\n"
+    "stderr. Ctrl-C ends the load early. OCAML_RUNTIME_EVENTS_DIR, OCAML_RUNTIME_EVENTS_PRESERVE and OCAMLRUNPARAM's "
+    "e=\n"
+    "are defaults as they are for OCaml programs. Exit status: 0, 1 after an error, 2 for wrong usage.";
+
+int usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+  const std::string text = error.what();
+  fmt::print(stderr, "rtev-load: {}\n{}", text, text.contains("hint:") ? "" : "hint: rtev-load --help\n");
+  return cli::exit_usage;
+}
+
+int report(const Error& error) {
+  fmt::print(stderr, "rtev-load: {}\n", error.message());
+  if (!error.hint.empty()) fmt::print(stderr, "hint: {}\n", error.hint);
+  return cli::exit_failure;
+}
+
+/// Hundreds of processes with many threads each are to be cheap, and to have a pipe each.
+void provide_for_many() {
+  constexpr std::size_t thread_stack_bytes = 128 << 10;
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstacksize(&attributes, thread_stack_bytes);
+  ::pthread_setattr_default_np(&attributes);
+  ::pthread_attr_destroy(&attributes);
+
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+}
+
+void print_summary(const Options& options, const Totals& totals, std::uint64_t duration_ns) {
+  const double seconds = static_cast<double>(duration_ns) / 1e9;
+  fmt::print(stderr, "rtev-load: {} events ({} words) by {} {} in {:.3f} s", totals.total(), totals.words,
+             totals.processes, totals.processes == 1 ? "process" : "processes", seconds);
+  if (seconds > 0 && !options.is_idle()) {
+    const double writers = static_cast<double>(options.processes) * options.domains;
+    fmt::print(stderr, ", {:.0f} events/s a domain", static_cast<double>(totals.total()) / seconds / writers);
+    if (options.rate) fmt::print(stderr, " of {} asked for", *options.rate);
+  }
+  fmt::print(stderr, "\n");
+}
+
+int run_load(const Options& options) {
+  catch_stop_signals();
+  const sigset_t open_mask = block_stop_signals();
+  provide_for_many();
+
+  std::optional<PrivateDir> private_directory;
+  Fleet::Place place{.directory = options.directory, .is_private = options.directory.empty()};
+  if (place.is_private) {
+    auto made = PrivateDir::create(std::nullopt);
+    if (!made) return report(made.error());
+    private_directory.emplace(std::move(*made));
+    place.directory = private_directory->path();
+  }
+  std::vector<Plan> plans;
+  for (std::uint32_t i = 0; i < options.domains && !options.is_idle(); ++i)
+    plans.push_back(Plan::make(options.plan(i)));
+
+  Fleet fleet(options, plans, place, open_mask);
+  const auto totals = fleet.run();
+  if (!totals) return report(totals.error());
+  if (!options.quiet) print_summary(options, *totals, fleet.duration_ns());
+  return cli::exit_ok;
+}
+
+int run(int argc, char** argv) {
+  Options options = options_from_environment();
+  CLI::App app(description, "rtev-load");
+  app.footer(footer);
+  app.set_version_flag("--version", std::string("rtev-load ") + RTEV_VERSION, "print the version");
+  app.set_help_flag("-h,--help", "print this help");
+  add_load_options(app, options);
+  add_ring_options(app, options);
+  add_run_options(app, options);
+  try {
+    app.parse(argc, argv);
+    check_together(options);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(app, error);
+  }
+  return run_load(options);
+}
+
+}  // namespace
+}  // namespace rtev::load
+
+int main(int argc, char** argv) {
+  try {
+    return rtev::load::run(argc, argv);
+  } catch (const std::exception& error) {
+    // Nothing of ours throws; memory can run out.
+    fmt::print(stderr, "rtev-load: cannot go on: {}\n", error.what());
+    return rtev::cli::exit_failure;
+  }
+}
