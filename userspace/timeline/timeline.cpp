@@ -3,24 +3,14 @@
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
+
+#include "timeline/heads.hpp"
 
 namespace rtev {
 namespace {
 
 /// Events handed out at a time; they are still in the cache when the sink reads them.
 constexpr std::size_t batch_events = 4096;
-
-struct Head {
-  std::uint64_t time;
-  std::uint32_t source;
-  SourceQueue* queue;
-};
-
-/// For std::push_heap and its kin, which keep the greatest on top.
-bool comes_later(const Head& a, const Head& b) {
-  return std::tie(a.time, a.source) > std::tie(b.time, b.source);
-}
 
 }  // namespace
 
@@ -71,39 +61,41 @@ void Timeline::release_until(std::uint64_t watermark, const std::function<void(c
   }
   idle_.clear();
 
-  std::vector<Head> heap;
+  Heads heads(active_.size());
   for (SourceQueue* queue : active_) {
-    const std::uint64_t time = queue->events().front().time;
-    if (time <= watermark) heap.push_back({time, queue->source(), queue});
+    const auto events = queue->events();
+    if (events.front().time > watermark) continue;
+    heads.add({.time = events.front().time,
+               .source = queue->source(),
+               .next = events.data(),
+               .end = events.data() + events.size(),
+               .queue = queue});
   }
-  std::ranges::make_heap(heap, comes_later);
+  heads.make();
 
+  const auto take_away = [](const Head& head) {
+    head.queue->pop(static_cast<std::size_t>(head.next - head.queue->events().data()));
+  };
   const auto hand_out = [&] {
+    for (const Head* head : heads.all()) take_away(*head);
     if (!out_.empty()) consumer(Batch(out_, out_payloads_));
     out_.clear();
     out_payloads_.clear();
   };
-  while (!heap.empty()) {
-    std::ranges::pop_heap(heap, comes_later);
-    const Head head = heap.back();
-    heap.pop_back();
-
+  while (!heads.empty()) {
+    Head& head = heads.top();
     // All that this source has before the next source's turn goes out in one piece.
-    const Head limit =
-        heap.empty() ? Head{watermark, std::numeric_limits<std::uint32_t>::max(), nullptr} : heap.front();
-    const auto events = head.queue->events().first(std::min(head.queue->events().size(), batch_events - out_.size()));
-    std::size_t count = 1;
-    while (count < events.size() && events[count].time <= watermark &&
-           std::tie(events[count].time, head.source) <= std::tie(limit.time, limit.source))
-      ++count;
-    emit(*head.queue, count);
-    head.queue->pop(count);
-    if (out_.size() == batch_events) hand_out();
-    if (head.queue->empty()) continue;
-    const std::uint64_t next = head.queue->events().front().time;
-    if (next > watermark) continue;
-    heap.push_back({next, head.source, head.queue});
-    std::ranges::push_heap(heap, comes_later);
+    std::uint64_t latest = watermark;
+    if (const Head* second = heads.second()) latest = head.source < second->source ? second->time : second->time - 1;
+    emit(head, latest);
+    if (head.next == head.end || head.next->time > watermark) {
+      take_away(head);
+      heads.drop_top();
+    } else {
+      head.time = head.next->time;
+      heads.settle();
+    }
+    if (out_.size() >= batch_events) hand_out();
   }
   hand_out();
 
@@ -114,23 +106,22 @@ void Timeline::release_until(std::uint64_t watermark, const std::function<void(c
   });
 }
 
-/// Copies the first events of a queue to the outgoing batch.
-void Timeline::emit(const SourceQueue& queue, std::size_t count) {
-  const std::size_t begin = out_.size();
-  const auto events = queue.events().first(count);
-  out_.insert(out_.end(), events.begin(), events.end());
+/// Copies a source's next event to the outgoing batch, and what follows it up to a time.
+void Timeline::emit(Head& head, std::uint64_t latest) {
   std::uint64_t last_time = last_time_, late = 0;
-  for (Event& event : std::span(out_).subspan(begin)) {
+  do {
+    Event event = *head.next++;
     if (event.time < last_time) [[unlikely]]
       event.flags |= flag_late;
     last_time = std::max(last_time, event.time);
     late += event.flags & flag_late;
     if (has_payload(event.kind)) [[unlikely]] {
-      const auto payload = queue.payload(event);
+      const auto payload = head.queue->payload(event);
       event.value = Batch::payload_ref(out_payloads_.size(), payload.size());
       out_payloads_.insert(out_payloads_.end(), payload.begin(), payload.end());
     }
-  }
+    out_.push_back(event);
+  } while (head.next != head.end && head.next->time <= latest && out_.size() < batch_events);
   last_time_ = last_time;
   late_ += late;
 }

@@ -13,6 +13,8 @@
 
 namespace rtev {
 
+struct Head;
+
 /// Stages events by source and lets them out in (time, source, order of arrival) once a watermark has passed them.
 /// A silent source holds nothing back. An event that comes after the watermark has passed its time goes out with the
 /// next release, flagged late. Memory is bounded: beyond the bound everything staged goes out at once. One thread.
@@ -51,7 +53,7 @@ class Timeline {
   SourceQueue& queue(std::uint32_t source);
   std::uint64_t present(std::uint64_t at_least);
   void release_until(std::uint64_t watermark, const std::function<void(const Batch&)>& consumer);
-  void emit(const SourceQueue& queue, std::size_t count);
+  void emit(Head& head, std::uint64_t latest);
 
   std::function<std::uint64_t()> clock_;
   std::size_t most_staged_bytes_;
