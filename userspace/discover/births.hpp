@@ -69,6 +69,12 @@ class Births {
     for (const auto& [pid, birth] : waiting_) next = std::min(next.value_or(birth.next_try_ns), birth.next_try_ns);
     return next;
   }
+  /// When the first of those that wait was announced.
+  std::optional<std::uint64_t> oldest_ns() const {
+    std::optional<std::uint64_t> oldest;
+    for (const auto& [pid, birth] : waiting_) oldest = std::min(oldest.value_or(birth.time_ns), birth.time_ns);
+    return oldest;
+  }
   /// Rings that were announced and could never be read.
   std::uint64_t given_up() const { return given_up_; }
 

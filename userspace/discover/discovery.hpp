@@ -64,6 +64,8 @@ class Discovery {
 
   /// Events since then may still lack the facts to name them: a ring's program is being inspected.
   std::optional<std::uint64_t> unnamed_since(std::uint64_t now_ns) const;
+  /// Since when rings may be written that are not open yet.
+  std::optional<std::uint64_t> unopened_since() const { return births_.oldest_ns(); }
   /// When tick() has something to do again, as far as only time tells.
   std::optional<std::uint64_t> next_look_ns() const;
   /// True for a process that is part of the stream.

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/clock.hpp"
+
 namespace rtev {
 namespace {
 
@@ -74,8 +76,10 @@ void Lookout::run() {
     ::poll(wait.data(), has_room ? 2 : 1, has_room ? -1 : 10);
     saw_any_ = false;
     if (has_room) {
+      busy_since_ = monotonic_ns();
       records_.drain([this](const rtev_lifecycle& record, std::span<const std::byte> tail) { see(record, tail); });
       publish();
+      busy_since_ = 0;
     }
     if (wait[0].revents != 0) return;
     // Readable, but nothing to take: its writer has not finished, and may be waiting for this very cpu.

@@ -3,9 +3,12 @@
 // for two milliseconds, and the main thread may be writing to a slow terminal just then.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <thread>
@@ -47,6 +50,12 @@ class Lookout {
 
   /// Readable (epoll) while sightings wait.
   int event_fd() const { return event_.get(); }
+  /// Set while the thread has records in hand that take() does not give yet: since when. None of them can be much
+  /// older.
+  std::optional<std::uint64_t> busy_since() const {
+    const std::uint64_t since = busy_since_.load();
+    return since == 0 ? std::nullopt : std::optional(since);
+  }
   /// What was seen since the last call, in order.
   std::vector<Sighting> take();
   /// Takes what records wait, then ends the thread. take() still works.
@@ -63,6 +72,7 @@ class Lookout {
   Records records_;
   EventFd event_;
   EventFd stop_;
+  std::atomic<std::uint64_t> busy_since_ = 0;  ///< 0: idle
   std::mutex mutex_;
   std::vector<Sighting> seen_;
   // Of the thread's own:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "ring/ring_map.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -65,6 +66,8 @@ Result<void> RingMap::map() {
   if (!S_ISREG(status.st_mode))
     return std::unexpected(Error{.what = "cannot open ring", .subject = name_, .why = "not a regular file"});
 
+  // Rings are sparse files: reading ahead would only fill memory with holes.
+  ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_RANDOM);
   // Through read(), so that a file that shrinks meanwhile is a short read and nothing worse.
   FileHeader header{};
   const ssize_t got = ::pread(fd_.get(), &header, sizeof header, 0);
@@ -85,7 +88,6 @@ Result<void> RingMap::map() {
   const std::uint64_t end = layout->names_offset != 0 ? layout->names_offset + user_event_names_bytes : data_end;
   void* base = ::mmap(nullptr, end, PROT_READ, MAP_SHARED, fd_.get(), 0);
   if (base == MAP_FAILED) return errno_error(errno, "cannot map ring", name_);
-  // Rings are sparse files: reading ahead would only fill memory with holes.
   ::madvise(base, end, MADV_RANDOM);
 
   install_sigbus_guard();

@@ -13,14 +13,21 @@
 
 #include "base/clock.hpp"
 #include "kernel/sched_events.hpp"
+#include "session/promptness.hpp"
 #include "session/run_header.hpp"
 
 namespace rtev {
 namespace {
 
-/// How long events are held back so that others of the same time can catch up: a thread may be preempted between
-/// taking an event's time and publishing it.
-constexpr std::uint64_t slack_ns = 100'000'000;
+/// How long events are held back so that others of the same time can catch up: between taking an event's time and
+/// publishing it a running thread does little.
+constexpr std::uint64_t slack_ns = 500'000;
+
+/// The longest that threads may hold events back which are known to have been interrupted, perhaps just then.
+constexpr std::uint64_t longest_slack_ns = 100'000'000;
+
+/// Without scheduler events nobody knows who was interrupted.
+constexpr std::uint64_t blind_slack_ns = 40'000'000;
 
 /// Longest sleep while nothing runs; the kernel side wakes the session when that changes.
 constexpr std::uint64_t idle_sleep_ns = 500'000'000;
@@ -39,7 +46,7 @@ constexpr std::uint64_t settling_patience_ns = 5'000'000'000;
 constexpr std::size_t scanned_in_a_tick = 16;
 constexpr std::uint64_t pid_check_interval_ns = 100'000'000;
 constexpr std::uint64_t scan_interval_ns = 10'000'000'000;
-constexpr std::uint64_t flush_interval_ns = 100'000'000;
+constexpr std::uint64_t flush_interval_ns = 20'000'000;
 
 constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
 
@@ -124,6 +131,7 @@ RunSummary LiveSession::run(const Until& until) {
     epoll_event event{.events = EPOLLIN, .data = {.fd = until.readable_fd}};
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, until.readable_fd, &event);
   }
+  be_prompt();
   while (!should_end(until)) {
     tick();
     sleep();
@@ -145,12 +153,14 @@ bool LiveSession::should_end(const Until& until) {
 /// Takes what is there from all sources, then lets out what is certain to be complete.
 void LiveSession::tick() {
   const std::uint64_t now = monotonic_ns();
+  // Records that the lookout has in hand are still to come.
+  const std::uint64_t taken_until = std::min(now, lookout_.busy_since().value_or(forever));
   take_sightings();
   discovery_.tick(now);
   take_sched();
   programs_.look_at_cpus();
   any_ran_ = rings_.poll(now, [this](std::uint32_t slot) { return programs_.ran(slot); });
-  const std::uint64_t final_before = watermark(now);
+  const std::uint64_t final_before = watermark(taken_until);
   release(final_before);
   retire(final_before);
   if (now - last_flush_ns_ >= flush_interval_ns || timeline_.empty()) {
@@ -191,19 +201,23 @@ void LiveSession::take_sched() {
   auto take = [&](std::uint16_t buffer, const rtev_sched& record) {
     ++drained[buffer].records;
     drained[buffer].newest_ns = record.time_ns;
-    // The kernel side tracks a process that maps a ring before it is known whether it was asked for.
-    if (is_filtered_ && !discovery_.traces(static_cast<std::int32_t>(record.prev.tgid)) &&
-        !discovery_.traces(static_cast<std::int32_t>(record.next.tgid)))
-      return;
     Event event{.time = record.time_ns,
                 .value = 0,
                 .source = Source{0, static_cast<std::uint16_t>(first_sched_stream + buffer)}.pack(),
                 .id = 0,
                 .kind = EventKind::sched_switch,
                 .flags = 0};
-    if (record.type == RTEV_SWITCH) return timeline_.push(event, bytes_of(kernel::to_switch(record)));
-    event.kind = EventKind::wakeup;
-    timeline_.push(event, bytes_of(kernel::to_wakeup(record)));
+    // The kernel side tracks a process that maps a ring before it is known whether it was asked for.
+    const bool wanted = !is_filtered_ || discovery_.traces(static_cast<std::int32_t>(record.prev.tgid)) ||
+                        discovery_.traces(static_cast<std::int32_t>(record.next.tgid));
+    if (record.type == RTEV_SWITCH) {
+      const SchedSwitch change = kernel::to_switch(record);
+      interrupted_.add(record.time_ns, change);
+      if (wanted) timeline_.push(event, bytes_of(change));
+    } else if (wanted) {
+      event.kind = EventKind::wakeup;
+      timeline_.push(event, bytes_of(kernel::to_wakeup(record)));
+    }
   };
   bool complete = false;
   for (int round = 0; !complete && round < most_sched_rounds; ++round) {
@@ -245,11 +259,20 @@ void LiveSession::note_ring_stop(const Batch& batch) {
 }
 
 /// Everything up to this time has been taken from all sources, and can be named.
-std::uint64_t LiveSession::watermark(std::uint64_t now_ns) const {
+std::uint64_t LiveSession::watermark(std::uint64_t now_ns) {
+  std::uint64_t open_since = now_ns;
+  if (options_.programs.sched == RTEV_SCHED_OFF) {
+    open_since -= blind_slack_ns;
+  } else {
+    const std::uint64_t longest = now_ns - longest_slack_ns;
+    open_since = std::max(longest, std::min({now_ns, interrupted_.since(longest).value_or(forever),
+                                             discovery_.unopened_since().value_or(forever)}) -
+                                       slack_ns);
+  }
   const std::uint64_t held = std::min({sched_behind_since_ns_, rings_.behind_since_ns().value_or(forever),
                                        discovery_.unnamed_since(now_ns).value_or(forever)});
   // Times in rings are what programs say they are: none may hold back the others for long.
-  return std::min(now_ns - slack_ns, std::max(held, now_ns - longest_hold_ns));
+  return std::min(open_since, std::max(held, now_ns - longest_hold_ns));
 }
 
 void LiveSession::release(std::uint64_t watermark) {
@@ -279,7 +302,7 @@ void LiveSession::sleep() {
   if (any_ran_) {
     timeout = rings_.interval_ns();
   } else if (!timeline_.empty() || !retirees_.empty()) {
-    timeout = slack_ns / 4;
+    timeout = options_.programs.sched == RTEV_SCHED_OFF ? blind_slack_ns / 4 : 2 * slack_ns;
   } else if (!std::exchange(armed_, true)) {
     // One more look first: what ran before the wake-up was armed has left its mark already.
     programs_.arm_wakeup();

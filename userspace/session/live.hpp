@@ -14,6 +14,7 @@
 #include "kernel/probe_keeper.hpp"
 #include "kernel/programs.hpp"
 #include "rtev/error.hpp"
+#include "session/interrupted_threads.hpp"
 #include "session/ring_poller.hpp"
 #include "session/stop_signal.hpp"
 #include "sinks/sink.hpp"
@@ -69,7 +70,7 @@ class LiveSession : private DiscoveryListener {
   void take_sightings();
   void take_sched();
   void stage_ring_events(const Batch& batch);
-  std::uint64_t watermark(std::uint64_t now_ns) const;
+  std::uint64_t watermark(std::uint64_t now_ns);
   void release(std::uint64_t watermark);
   void retire(std::uint64_t watermark);
   void sleep();
@@ -98,6 +99,7 @@ class LiveSession : private DiscoveryListener {
   RingPoller rings_;
   Discovery discovery_;
   Lookout lookout_;
+  InterruptedThreads interrupted_;
   UniqueFd epoll_;
   bool is_filtered_;                   ///< only some processes were asked for
   std::set<std::uint32_t> undecided_;  ///< slots whose decode family is not known yet

@@ -23,8 +23,7 @@ Result<PrivateDir> PrivateDir::create(const std::optional<SudoUser>& owner) {
   const char* base = ::getenv("TMPDIR");
   std::string path = std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/rtev-bpf.XXXXXX";
   if (::mkdtemp(path.data()) == nullptr) {
-    return errno_error(errno, "cannot create a directory for rings", path,
-                       "set TMPDIR to a writable directory");
+    return errno_error(errno, "cannot create a directory for rings", path, "set TMPDIR to a writable directory");
   }
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd || (owner && ::fchown(fd.get(), owner->uid, owner->gid) != 0)) {

@@ -18,7 +18,8 @@ constexpr std::uint64_t longest_interval_ns = 10'000'000;
 /// A process that writes without ever being seen running is read this late.
 constexpr std::uint64_t full_poll_interval_ns = 1'000'000'000;
 
-/// A thread that runs without a switch of threads is noticed after this time at the latest, on any cpu.
+/// A thread that has been running since before its ring was watched is noticed with its next switch: after this time at
+/// the latest, on any cpu.
 constexpr std::uint64_t unwatched_ns = 2'000'000'000;
 
 /// Polls of a ring in a row, where one did not reach its end.
@@ -42,7 +43,6 @@ bool RingPoller::poll(std::uint64_t now_ns, const std::function<bool(std::uint32
   bool any_ran = false;
   for (auto& [slot, ring] : rings_) {
     const bool seen = ran(slot);
-    if (seen) ring.unwatched_until_ns = 0;
     const bool active = seen || ring.unfinished || now_ns < ring.unwatched_until_ns;
     any_ran |= active;
     if (active || all) read(ring, elapsed);

@@ -47,7 +47,7 @@ class RingPoller {
   struct Ring {
     ProcessIndex process;
     std::shared_ptr<RingReader> reader;
-    /// Until its process is seen running, or this time: it may have been running when the kernel side began to watch.
+    /// Read in any case until then: a thread may have been running when the kernel side began to watch.
     std::uint64_t unwatched_until_ns = 0;
     bool unfinished = false;  ///< the last poll left words
   };
