@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+// Full rings at rest: how fast readers decode them.
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/benchmarks.hpp"
+#include "bench/ocaml_program.hpp"
+#include "bench/peer.hpp"
+#include "bench/producer.hpp"
+#include "rtev/ring_reader.hpp"
+
+namespace rtev::bench {
+namespace {
+
+constexpr int cpu = 1;
+
+/// OCaml's numbers have 63 bits, so only these are compared.
+constexpr std::uint64_t comparable = ~std::uint64_t{0} >> 1;
+
+/// Makes the pages of every mapped ring file present, so that a first poll meets no page fault. Goes by the mappings,
+/// since readers keep theirs to themselves.
+void touch_rings() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::size_t dash = 0;
+    if (!line.ends_with(".events")) continue;
+    const auto begin = std::stoull(line, &dash, 16), end = std::stoull(line.substr(dash + 1), nullptr, 16);
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_READ);
+  }
+}
+
+Decoded decode_ours(const std::filesystem::path& path, int times, bool touched) {
+  Decoded decoded;
+  const auto see = [&](const Batch& batch) {
+    for (const Event& event : batch.events()) decoded.time_sum += event.time;
+    const Event& first = batch.events().front();
+    if (first.kind == EventKind::lost) decoded.time_sum -= first.time;  // the news of it, not an event of the ring
+  };
+  for (int i = 0; i < times; ++i) {
+    auto reader = RingReader::open(path);
+    if (!reader) throw std::runtime_error(reader.error().message());
+    if (touched) touch_rings();
+    const std::uint64_t start = thread_cpu_ns();
+    while (!reader->poll(see).complete) {
+    }
+    decoded.ns += thread_cpu_ns() - start;
+    decoded.events += reader->accounting().events;
+  }
+  return decoded;
+}
+
+/// The same bytes, copied out piece by piece, as a reader does that looks at a copy.
+std::uint64_t copy_ns(const std::filesystem::path& path, unsigned log2_words, int times) {
+  constexpr std::size_t piece = 32 << 10;
+  std::vector<std::byte> copy(piece);
+  const std::size_t bytes = std::size_t{8} << log2_words;
+  std::uint64_t ns = 0;
+  for (int i = 0; i < times; ++i) {
+    const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    void* map = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
+    if (map == MAP_FAILED) throw std::runtime_error("cannot map a ring");
+    touch_rings();
+    const std::uint64_t start = thread_cpu_ns();
+    for (std::size_t at = 0; at < bytes; at += piece) {
+      std::memcpy(copy.data(), static_cast<const std::byte*>(map) + at, piece);
+      asm volatile("" : : "r"(copy.data()) : "memory");
+    }
+    ns += thread_cpu_ns() - start;
+    ::munmap(map, bytes);
+  }
+  return ns;
+}
+
+/// A file with one full ring.
+struct Subject {
+  std::string what;
+  std::filesystem::path directory;
+  pid_t pid;
+  unsigned log2_words;
+
+  std::filesystem::path path() const { return directory / fmt::format("{}.events", pid); }
+};
+
+/// Takes turns between readers of one file.
+class Decoding {
+ public:
+  Decoding(Subject subject, bool touched, const Effort& effort)
+      : subject_(std::move(subject)), touched_(touched), times_(subject_.log2_words < 20 ? 40 : 4) {
+    if (has_ocaml()) {
+      c_.emplace(PeerKind::c, subject_.directory, subject_.pid, cpu);
+      ocaml_.emplace(PeerKind::ocaml, subject_.directory, subject_.pid, cpu);
+    }
+    for (int round = 0; round < effort.rounds; ++round) measure();
+  }
+
+  void report(Report& report) const {
+    const auto row = [&](const Series& peer, std::optional<Goal> goal, std::string note) {
+      report.add({.section = "decode",
+                  .what = fmt::format("e={}, {}{}", subject_.log2_words, subject_.what, touched_ ? "" : ", first look"),
+                  .unit = "M events/s",
+                  .subject = ours_rate_,
+                  .peer = peer,
+                  .goal = std::move(goal),
+                  .note = std::move(note)});
+    };
+    const std::string how = touched_ ? "for every reader the pages of its mapping are present before the poll"
+                                     : "for every reader the page faults of its new mapping are included";
+    if (has_ocaml()) {
+      // A ring is looked at for the first time only once.
+      const auto goal = [&](double ratio) {
+        return touched_ ? std::optional(Goal::at_least(ratio, "x")) : std::nullopt;
+      };
+      row(c_rate_, goal(8), disagreement_ + how);
+      row(ocaml_rate_, goal(20), {});
+    }
+    if (touched_) row(copy_rate_, std::nullopt, has_ocaml() ? "" : "no OCaml here: its readers are missing");
+  }
+
+ private:
+  void measure() {
+    const Decoded ours = decode_ours(subject_.path(), times_, touched_);
+    const auto rate = [&](std::uint64_t ns) {
+      return static_cast<double>(ours.events) * 1e3 / static_cast<double>(ns);
+    };
+    ours_rate_.runs.push_back(rate(ours.ns));
+    for (auto& [peer, series] : {std::pair{&c_, &c_rate_}, std::pair{&ocaml_, &ocaml_rate_}}) {
+      if (!*peer) continue;
+      const Decoded theirs = (*peer)->round(times_, touched_);
+      series->runs.push_back(rate(theirs.ns));
+      if (theirs.events != ours.events || (theirs.time_sum & comparable) != (ours.time_sum & comparable)) {
+        disagreement_ = fmt::format("WRONG: {} saw {} events, rtev saw {}, or their times differ; ", series->name,
+                                    theirs.events, ours.events);
+      }
+    }
+    copy_rate_.runs.push_back(rate(copy_ns(subject_.path(), subject_.log2_words, times_)));
+  }
+
+  Subject subject_;
+  bool touched_;
+  int times_;
+  std::optional<DecodingPeer> c_, ocaml_;
+  Series ours_rate_{.name = "rtev", .runs = {}};
+  Series c_rate_{.name = std::string(name_of(PeerKind::c)), .runs = {}};
+  Series ocaml_rate_{.name = std::string(name_of(PeerKind::ocaml)), .runs = {}};
+  Series copy_rate_{.name = "memcpy of the bytes", .runs = {}};
+  std::string disagreement_;
+};
+
+void decode_file(Report& report, const Subject& subject, const Effort& effort) {
+  for (const bool touched : {true, false}) Decoding(subject, touched, effort).report(report);
+}
+
+/// What an OCaml program leaves that does many collections.
+void decode_real(Report& report, const Effort& effort) {
+  constexpr unsigned log2_words = 16;
+  constexpr int collections = 2000;
+  const test::TempDir directory;
+  test::Command command = ocaml_program("busy_alloc", directory.path(), {std::to_string(collections)});
+  command.env["OCAML_RUNTIME_EVENTS_PRESERVE"] = "1";
+  command.env["OCAMLRUNPARAM"] = fmt::format("e={},d=1", log2_words);
+  test::Process program(command);
+  const pid_t pid = program.pid();
+  program.close_stdin();
+  program.wait();
+  decode_file(report, {"an OCaml program's", directory.path(), pid, log2_words}, effort);
+}
+
+}  // namespace
+
+void decode(Report& report, const Effort& effort) {
+  const CpuBinding binding(cpu);
+  for (const unsigned log2_words : {16u, 20u}) {
+    for (const Mix mix : {Mix::runtime, Mix::user}) {
+      Ring ring(log2_words);
+      ring.fill(mix);
+      decode_file(report, {std::string(name_of(mix)), ring.directory(), ::getpid(), log2_words}, effort);
+    }
+  }
+  if (has_ocaml()) decode_real(report, effort);
+}
+
+}  // namespace rtev::bench

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#include "bench/fleet.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "bench/producer.hpp"
+#include "live/process.hpp"
+
+namespace rtev::bench {
+namespace {
+
+/// A minor collection of Mix::runtime.
+constexpr unsigned burst_events = 45;
+
+void make_pipe(UniqueFd& in, UniqueFd& out) {
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe2");
+  in = UniqueFd(ends[0]);
+  out = UniqueFd(ends[1]);
+}
+
+/// One byte from each of `count` processes.
+void await(int fd, std::size_t count, std::chrono::milliseconds limit) {
+  std::array<char, 512> bytes;
+  while (count > 0) {
+    pollfd told{.fd = fd, .events = POLLIN, .revents = 0};
+    const int readable = ::poll(&told, 1, static_cast<int>(limit.count()));
+    if (readable < 0 && errno == EINTR) continue;
+    const ssize_t size = readable > 0 ? ::read(fd, bytes.data(), std::min(count, bytes.size())) : 0;
+    if (size <= 0) throw std::runtime_error("a process of the load failed, or takes too long");
+    count -= static_cast<std::size_t>(size);
+  }
+}
+
+void sleep_until(std::uint64_t time_ns) {
+  const timespec time{.tv_sec = static_cast<time_t>(time_ns / 1'000'000'000),
+                      .tv_nsec = static_cast<long>(time_ns % 1'000'000'000)};
+  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr) == EINTR) continue;
+}
+
+}  // namespace
+
+/// Lies in memory that all processes share. Written before the gate opens, but for `events`.
+struct Fleet::Shared {
+  std::uint64_t start_ns;
+  std::uint64_t end_ns;
+  std::uint64_t burst_gap_ns;  ///< of one domain
+  std::atomic<std::uint64_t> events;
+};
+
+Fleet::Fleet(Size size) : size_(size) {
+  void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
+  shared_ = new (memory) Shared{};
+  try {
+    make_pipe(gate_in_, gate_out_);
+    make_pipe(told_in_, told_out_);
+    for (std::uint32_t process = 0; process < size_.processes; ++process) {
+      const pid_t pid = ::fork();
+      if (pid < 0) throw std::system_error(errno, std::generic_category(), "fork");
+      if (pid == 0) run(process);
+      pids_.push_back(pid);
+    }
+    told_out_.reset();
+    await(told_in_.get(), pids_.size(), test::patience);
+  } catch (...) {
+    end_all();
+    throw;
+  }
+}
+
+Fleet::~Fleet() {
+  end_all();
+}
+
+void Fleet::end_all() {
+  for (const pid_t pid : pids_) ::kill(pid, SIGKILL);
+  for (const pid_t pid : pids_) ::waitpid(pid, nullptr, 0);
+  pids_.clear();
+  ::munmap(shared_, sizeof(Shared));
+}
+
+std::uint64_t Fleet::write(double events_per_second, double seconds) {
+  // All threads are there by then.
+  constexpr std::uint64_t notice_ns = 200'000'000;
+  const double domains = static_cast<double>(size_.processes) * size_.domains;
+  shared_->burst_gap_ns = static_cast<std::uint64_t>(1e9 * burst_events * domains / events_per_second);
+  shared_->start_ns = monotonic_ns() + notice_ns;
+  shared_->end_ns = shared_->start_ns + static_cast<std::uint64_t>(seconds * 1e9);
+  gate_out_.reset();
+  await(told_in_.get(), pids_.size(), test::patience + std::chrono::milliseconds(std::lround(seconds * 1000)));
+  return shared_->events;
+}
+
+/// Of a forked process: nothing of the parent's may be cleaned up here.
+void Fleet::run(std::uint32_t process) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::prctl(PR_SET_NAME, name);
+  gate_out_.reset();
+  auto writer = RingWriter::create({.directory = directory_.path().string()});
+  char word = 'r';
+  if (!writer || ::write(told_out_.get(), &word, 1) != 1) ::_exit(1);
+  while (::read(gate_in_.get(), &word, 1) < 0 && errno == EINTR) continue;
+  {
+    std::vector<std::jthread> others;
+    for (std::uint32_t domain = 1; domain < size_.domains; ++domain)
+      others.emplace_back([this, &writer, process, domain] { write_domain(*writer, process, domain); });
+    write_domain(*writer, process, 0);
+  }
+  if (::write(told_out_.get(), &word, 1) != 1) ::_exit(1);
+  while (true) ::pause();
+}
+
+void Fleet::write_domain(RingWriter& writer, std::uint32_t process, std::uint32_t domain) {
+  Composer composer(writer, domain, Mix::runtime);
+  // Not all at the same time.
+  const std::uint64_t writers = std::uint64_t{size_.processes} * size_.domains;
+  const std::uint64_t place = std::uint64_t{process} * size_.domains + domain;
+  for (std::uint64_t due = shared_->start_ns + shared_->burst_gap_ns * place / writers; due < shared_->end_ns;
+       due += shared_->burst_gap_ns) {
+    if (monotonic_ns() < due) sleep_until(due);
+    for (unsigned event = 0; event < burst_events; ++event) composer.step();
+  }
+  shared_->events += composer.events();
+}
+
+}  // namespace rtev::bench

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// How the cost of an event grows with the number of processes, of domains, and with the rate.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/benchmarks.hpp"
+#include "bench/fleet.hpp"
+#include "bench/tool.hpp"
+
+namespace rtev::bench {
+namespace {
+
+struct Point {
+  std::string what;
+  Fleet::Size size;
+  double events_per_second;
+};
+
+struct Measured {
+  Series ns_per_event{.name = "rtev-bpf", .runs = {}};
+  std::uint64_t events = 0;
+  std::uint64_t lost_words = 0;
+};
+
+/// Words lost by all processes, from the last line of JSON lines.
+std::uint64_t lost_words(const std::string& lines) {
+  std::uint64_t sum = 0;
+  for (const auto& process : summary_of(lines).value("processes", nlohmann::json::array()))
+    sum += process.value("words", nlohmann::json::object()).value("lost", std::uint64_t{0});
+  return sum;
+}
+
+void measure(const Point& point, double seconds, Measured& measured) {
+  // What is held back to be put in order is out by then.
+  constexpr std::chrono::milliseconds rest{300};
+  Fleet fleet(point.size);
+  // Only these, whatever else writes on this host.
+  std::vector<std::string> arguments = to_nothing();
+  arguments.insert(arguments.end(), {"-n", Fleet::name});
+  Tool tool(arguments);
+  std::this_thread::sleep_for(rest);
+  const std::uint64_t cpu = tool.cpu_ns();
+  const std::uint64_t events = fleet.write(point.events_per_second, seconds);
+  std::this_thread::sleep_for(rest);
+  const std::uint64_t spent = tool.cpu_ns() - cpu;
+  measured.ns_per_event.runs.push_back(static_cast<double>(spent) /
+                                       static_cast<double>(std::max<std::uint64_t>(events, 1)));
+  measured.events += events;
+  measured.lost_words += lost_words(tool.interrupt().out);
+}
+
+enum class Expected { flat, falling };
+
+void measure(Report& report, const std::string& curve, const std::vector<Point>& points, Expected expected,
+             const Effort& effort) {
+  const int rounds = std::max(1, effort.rounds / 2);
+  const double seconds = effort.seconds < 1 ? effort.seconds : 1.5 * effort.seconds;
+  std::vector<Measured> measured(points.size());
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < points.size(); ++i) measure(points[i], seconds, measured[i]);
+  }
+  double least = measured.front().ns_per_event.median(), most = least;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const double median = measured[i].ns_per_event.median();
+    least = std::min(least, median);
+    most = std::max(most, median);
+    report.add(
+        {.section = "growth",
+         .what = curve + ": " + points[i].what,
+         .unit = "ns/event",
+         .subject = measured[i].ns_per_event,
+         .note = measured[i].lost_words == 0
+                     ? fmt::format("cpu of all threads, reading and merging; {} events, none lost", measured[i].events)
+                     : fmt::format("cpu of all threads, reading and merging; {} events and {} words lost",
+                                   measured[i].events, measured[i].lost_words)});
+  }
+  const bool is_flat = expected == Expected::flat;
+  report.add(
+      {.section = "growth",
+       .what = curve + (is_flat ? ": dearest to cheapest" : ": fastest to slowest"),
+       .unit = "x",
+       .subject = {.name = "rtev-bpf",
+                   .runs = {is_flat ? most / least
+                                    : measured.back().ns_per_event.median() / measured.front().ns_per_event.median()}},
+       .goal = Goal::at_most(is_flat ? 2 : 1, "x"),
+       .note = is_flat ? "of the medians" : "of the medians; each look at a ring has its price, so few are dear"});
+}
+
+std::vector<Point> over_processes(double rate) {
+  std::vector<Point> points;
+  for (const std::uint32_t count : {1u, 10u, 100u, 500u})
+    points.push_back({fmt::format("{}", count), {.processes = count, .domains = 1}, rate});
+  return points;
+}
+
+std::vector<Point> over_domains(double rate) {
+  std::vector<Point> points;
+  for (const std::uint32_t count : {1u, 8u, 32u, 128u})
+    points.push_back({fmt::format("{}", count), {.processes = 1, .domains = count}, rate});
+  return points;
+}
+
+std::vector<Point> over_rates() {
+  std::vector<Point> points;
+  for (const double rate : {10e3, 100e3, 1e6, 5e6})
+    points.push_back({fmt::format("{:g}k", rate / 1e3), {.processes = 1, .domains = 1}, rate});
+  return points;
+}
+
+}  // namespace
+
+void growth(Report& report, const Effort& effort) {
+  measure(report, "processes, 1M events/s in total", over_processes(1e6), Expected::flat, effort);
+  measure(report, "domains of one process, 1M events/s in total", over_domains(1e6), Expected::flat, effort);
+  measure(report, "events/s of one domain", over_rates(), Expected::falling, effort);
+}
+
+}  // namespace rtev::bench

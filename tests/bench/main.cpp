@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// rtev-bench: runs the benchmarks, prints a table on stdout and writes JSON for programs.
+#include <fmt/core.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "bench/benchmarks.hpp"
+#include "bench/machine.hpp"
+#include "bench/report.hpp"
+
+namespace {
+
+using namespace rtev::bench;
+
+struct Benchmark {
+  std::string name;
+  void (*run)(Report&, const Effort&);
+};
+
+const std::vector<Benchmark>& benchmarks() {
+  static const std::vector<Benchmark> all{{"decode", decode},       {"live", live},     {"slowdown", slowdown},
+                                          {"pipeline", pipeline},   {"idle", idle},     {"overhead", overhead},
+                                          {"bystander", bystander}, {"growth", growth}, {"latency", latency}};
+  return all;
+}
+
+/// One that fails is a row that says so: the others still have something to say.
+bool run(const Benchmark& benchmark, Report& report, const Effort& effort) {
+  const auto start = std::chrono::steady_clock::now();
+  fmt::print(stderr, "==> {}\n", benchmark.name);
+  bool good = true;
+  try {
+    benchmark.run(report, effort);
+  } catch (const std::exception& error) {
+    good = false;
+    report.add({.section = benchmark.name, .what = "FAILED", .unit = "", .subject = {}, .note = error.what()});
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  fmt::print(stderr, "    {} took {:.0f} s\n", benchmark.name, took.count());
+  return good;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Benchmarks of rtev-bpf and librtev, in turns with OCaml's own readers.", "rtev-bench");
+  bool quick = false;
+  int rounds = 0;
+  std::string json;
+  std::vector<std::string> only;
+  std::vector<std::string> names;
+  for (const Benchmark& benchmark : benchmarks()) names.push_back(benchmark.name);
+  app.add_flag("--quick", quick, "few and short runs: to see that it works, not to quote");
+  app.add_option("--json", json, "write the figures of every run to this file")->type_name("FILE");
+  app.add_option("--only", only, "only these benchmarks")->type_name("NAME")->check(CLI::IsMember(names));
+  app.add_option("--rounds", rounds, "runs of each thing measured (default 7, quick 3)")->check(CLI::Range(1, 1000));
+  CLI11_PARSE(app, argc, argv);
+  if (::geteuid() != 0) {
+    fmt::print(stderr, "rtev-bench: only root may load eBPF programs\nhint: sudo rtev-bench\n");
+    return 1;
+  }
+  ::signal(SIGPIPE, SIG_IGN);
+
+  Effort effort = quick ? Effort{.rounds = 3, .seconds = 0.3} : Effort{};
+  if (rounds > 0) effort.rounds = rounds;
+  const Machine machine = this_machine();
+  Report report;
+  bool good = true;
+  for (const Benchmark& benchmark : benchmarks()) {
+    if (only.empty() || std::ranges::find(only, benchmark.name) != only.end())
+      good = run(benchmark, report, effort) && good;
+  }
+  report.print_table(std::cout, machine);
+  std::cout.flush();
+  if (!json.empty()) {
+    std::ofstream file(json);
+    report.print_json(file, machine);
+    file.close();
+    if (!file) {
+      fmt::print(stderr, "rtev-bench: cannot write to {}\n", json);
+      return 1;
+    }
+  }
+  return good ? 0 : 1;
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// OCaml programs to be traced, of those in tests/ocaml.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "live/process.hpp"
+
+namespace rtev::bench {
+
+/// Whether an OCaml was there to compile them.
+inline bool has_ocaml() {
+  return *RTEV_OCAML_VERSION != '\0';
+}
+
+/// How to run one with its events on; its ring file goes to `directory`.
+inline test::Command ocaml_program(const std::string& name, const std::filesystem::path& directory,
+                                   const std::vector<std::string>& arguments = {}) {
+  test::Command command{.argv = {std::string(RTEV_OCAML_PROGRAMS) + '/' + name}};
+  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+  command.env = {{"OCAML_RUNTIME_EVENTS_START", "1"}, {"OCAML_RUNTIME_EVENTS_DIR", directory.string()}};
+  return command;
+}
+
+}  // namespace rtev::bench

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// What being traced costs a busy OCaml program.
+#include <fmt/core.h>
+#include <time.h>
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "bench/benchmarks.hpp"
+#include "bench/ocaml_program.hpp"
+#include "bench/tool.hpp"
+#include "support/temp_dir.hpp"
+
+namespace rtev::bench {
+namespace {
+
+/// With the threads that have ended, which cpu_ns() leaves out.
+std::uint64_t total_cpu_ns(pid_t pid) {
+  clockid_t clock{};
+  if (::clock_getcpuclockid(pid, &clock) != 0) throw std::runtime_error("the program has ended too soon");
+  return clock_ns(clock);
+}
+
+struct Cost {
+  double wall_ms;
+  double cpu_ms;
+};
+
+/// Fixed work: minor collections until the program says that it is done.
+Cost run_program(int domains, int work) {
+  // The tracer has looked at the program by then and is at rest.
+  constexpr std::chrono::milliseconds settling{200};
+  const test::TempDir directory;
+  test::Process program(ocaml_program("domains", directory.path(), {std::to_string(domains), std::to_string(work)}));
+  program.lines_until("ready");
+  std::this_thread::sleep_for(settling);
+  const std::uint64_t cpu = total_cpu_ns(program.pid()), start = monotonic_ns();
+  program.go();
+  program.lines_until("done");
+  const Cost cost{.wall_ms = static_cast<double>(monotonic_ns() - start) / 1e6,
+                  .cpu_ms = static_cast<double>(total_cpu_ns(program.pid()) - cpu) / 1e6};
+  program.go();
+  program.wait();
+  return cost;
+}
+
+/// How much work takes about so long here.
+int calibrate(int domains, double seconds) {
+  constexpr int probe = 40;
+  run_program(domains, probe);
+  const double ms = run_program(domains, probe).wall_ms;
+  return std::max(probe, static_cast<int>(std::lround(probe * seconds * 1000 / ms)));
+}
+
+struct Setting {
+  const char* name;
+  std::optional<std::vector<std::string>> tool;
+  double most_percent;
+};
+
+const std::array<Setting, 3>& settings() {
+  static const std::array<Setting, 3> all{
+      {{"untraced", std::nullopt, 0},
+       {"--sched off", std::vector<std::string>{"-o", "/dev/null", "--sched", "off"}, 1},
+       {"with scheduler events", std::vector<std::string>{"-o", "/dev/null"}, 3}}};
+  return all;
+}
+
+struct Measured {
+  Series wall, cpu;
+};
+
+void measure(Report& report, int domains, const Effort& effort) {
+  const double seconds = effort.seconds < 1 ? effort.seconds : 1.5 * effort.seconds;
+  const int work = calibrate(domains, seconds);
+  std::array<Measured, 3> measured;
+  for (std::size_t i = 0; i < measured.size(); ++i) measured[i].wall.name = measured[i].cpu.name = settings()[i].name;
+  for (int round = 0; round < effort.rounds; ++round) {
+    for (std::size_t turn = 0; turn < measured.size(); ++turn) {
+      const std::size_t i = (turn + static_cast<std::size_t>(round)) % measured.size();
+      std::optional<Tool> tool;
+      if (settings()[i].tool) tool.emplace(*settings()[i].tool);
+      const Cost cost = run_program(domains, work);
+      measured[i].wall.runs.push_back(cost.wall_ms);
+      measured[i].cpu.runs.push_back(cost.cpu_ms);
+      if (tool) tool->interrupt();
+    }
+  }
+  const auto slower = [](const Series& traced, const Series& untraced) {
+    return (traced.median() / untraced.median() - 1) * 100;
+  };
+  const std::string program = fmt::format("busy OCaml, {} domain{}", domains, domains == 1 ? "" : "s");
+  for (std::size_t i = 1; i < measured.size(); ++i) {
+    const std::string how = fmt::format("{}, {}", program, settings()[i].name);
+    const Goal goal = Goal::at_most(settings()[i].most_percent, "% slower");
+    const auto row = [&](const char* what, Series Measured::* series, const char* note) {
+      const Series& traced = measured[i].*series;
+      const Series& untraced = measured[0].*series;
+      report.add({.section = "overhead",
+                  .what = how + ": " + what,
+                  .unit = "ms",
+                  .subject = traced,
+                  .peer = untraced,
+                  .goal = goal,
+                  .figure = slower(traced, untraced),
+                  .note = fmt::format("{}; of the untraced runs the slowest is {:.1f} % over the fastest", note,
+                                      (untraced.greatest() / untraced.least() - 1) * 100)});
+    };
+    row("run time", &Measured::wall,
+        domains == 1 ? "the tracer may have a core of its own" : "the tracer needs time on cores that are all taken");
+    row("its cpu time", &Measured::cpu, "all threads of the program, with what it does in the kernel");
+  }
+}
+
+}  // namespace
+
+void overhead(Report& report, const Effort& effort) {
+  if (!has_ocaml()) return;
+  for (const int domains : {1, 2}) measure(report, domains, effort);
+}
+
+}  // namespace rtev::bench

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+#include "bench/tool.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <system_error>
+
+namespace rtev::bench {
+
+std::uint64_t cpu_ns(pid_t pid) {
+  std::uint64_t sum = 0;
+  std::error_code gone;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", gone)) {
+    std::ifstream file(task.path() / "schedstat");
+    std::uint64_t on_cpu = 0;
+    if (file >> on_cpu) sum += on_cpu;
+  }
+  return sum;
+}
+
+Tool::Tool(const std::vector<std::string>& arguments, std::optional<int> cpu) {
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe2");
+  const UniqueFd ours(ends[0]);
+  UniqueFd theirs(ends[1]);
+
+  test::Command command{.argv = {RTEV_TOOL}, .cpu = cpu, .keep_fd = theirs.get()};
+  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+  command.env["RTEV_READY_FD"] = std::to_string(theirs.get());
+  process_.emplace(command);
+  theirs.reset();
+
+  pollfd fd{ours.get(), POLLIN, 0};
+  std::array<char, 6> word{};
+  const auto limit = static_cast<int>(std::chrono::milliseconds(test::patience).count());
+  if (::poll(&fd, 1, limit) > 0 && ::read(fd.fd, word.data(), word.size()) == std::ssize(word)) return;
+  process_->signal(SIGKILL);
+  throw std::runtime_error("rtev-bpf did not get ready: " + process_->wait().err);
+}
+
+test::Outcome Tool::interrupt() {
+  process_->signal(SIGINT);
+  test::Outcome outcome = process_->wait();
+  if (outcome.status.code() != 0) throw std::runtime_error("rtev-bpf failed: " + outcome.err);
+  return outcome;
+}
+
+std::vector<std::string> to_nothing() {
+  return {"--sched", "off", "-f", "jsonl", "--events", "process"};
+}
+
+nlohmann::json summary_of(const std::string& lines) {
+  const std::size_t end = lines.find_last_not_of('\n');
+  if (end == std::string::npos) return nlohmann::json::object();
+  const std::size_t begin = lines.rfind('\n', end) + 1;
+  auto summary = nlohmann::json::parse(lines.substr(begin, end + 1 - begin), nullptr, false);
+  return summary.is_object() ? summary : nlohmann::json::object();
+}
+
+ToolFigures figures_of(const std::string& lines, pid_t pid) {
+  const nlohmann::json summary = summary_of(lines);
+  for (const auto& process : summary.at("processes")) {
+    if (process.at("pid") == pid) return {.events = process.at("events"), .lost_words = process.at("words").at("lost")};
+  }
+  throw std::runtime_error("rtev-bpf saw nothing of process " + std::to_string(pid));
+}
+
+}  // namespace rtev::bench
