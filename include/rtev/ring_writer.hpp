@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Publishes runtime events from a C or C++ program, in the file that OCaml's own readers and rtev-bpf understand.
+// Publishes runtime events from a C++23 program, in the file that OCaml's own readers and rtev-bpf understand.
 //
 //   auto writer = rtev::RingWriter::create({.directory = "/run/app", .domains = 4});
 //   if (!writer) return report(writer.error());
@@ -49,7 +49,7 @@ enum class WriteStatus : std::uint8_t {
   off,         ///< not started, paused or stopped; also in a forked child that could not make a ring of its own
   too_large,   ///< the message does not fit into the ring, or the payload is larger than max_custom_bytes
   wrong_type,  ///< the event was registered with another UserType
-  bad_id,      ///< no such user event, an id of more than 13 bits, or a lifecycle event that RingWriter tells
+  bad_id,      ///< no such user event, an id of more than 13 bits, or a lifecycle event of the ring itself
 };
 
 std::string_view to_string(WriteStatus status);
@@ -92,13 +92,13 @@ class DomainWriter {
 /// memory once they are written to. On a file system that is full, that write kills the process (SIGBUS), as it does
 /// with OCaml's runtime.
 ///
-/// After a fork, the parent's ring is unmapped in the child, which gets its own with its first event: fork and exec
-/// leaves nothing behind. Functions are safe to call from any thread at any time, but those that write a lifecycle
-/// event for a domain count as a write to that domain.
+/// After a fork (of the C library), the parent's ring is unmapped in the child, which gets its own with its first
+/// event: fork and exec leaves nothing behind. Functions are safe to call from any thread at any time, but those that
+/// write a lifecycle event for a domain count as a write to that domain.
 class RingWriter {
  public:
   enum class Format : std::uint8_t {
-    before_5_1,  ///< as OCaml 5.0: no user events
+    before_5_1,  ///< as OCaml 5.0: no user events, and no mark that tells the file from one of OCaml's
     since_5_1,
   };
   struct Options {
@@ -115,10 +115,11 @@ class RingWriter {
     Format format = Format::since_5_1;
     /// How the ids of phases and counters are to be read.
     Family family = Family::since_5_3;
-    /// The time of an event, in ns; by default CLOCK_MONOTONIC, which rtev-bpf merges by.
+    /// The time of an event, in ns; by default CLOCK_MONOTONIC, which rtev-bpf merges by. Must not go back within a
+    /// domain. What another clock says puts events in the wrong place of a merged stream.
     std::uint64_t (*clock)() = nullptr;
 
-    /// What the environment asks OCaml programs for: OCAML_RUNTIME_EVENTS_START, _DIR, _PRESERVE, and e= and d= of
+    /// What the environment asks OCaml programs for: OCAML_RUNTIME_EVENTS_START, _DIR, _PRESERVE, and e= of
     /// OCAMLRUNPARAM (or CAMLRUNPARAM). Nothing is read in a program with privileges of its file (AT_SECURE).
     static Options from_environment();
   };
@@ -133,8 +134,8 @@ class RingWriter {
 
   /// Makes the file and begins; nothing to do if that was done. An image has one ring in its life: fails after stop().
   Result<void> start(std::uint32_t domain = 0);
-  /// Nothing is written between pause() and resume(). Unlike OCaml's runtime, whose pause event never reaches the ring,
-  /// both leave their event.
+  /// Nothing is written between pause() and resume(), but for the event that another domain is just writing. Unlike
+  /// OCaml's runtime, whose pause event never reaches the ring, both leave their event.
   void pause(std::uint32_t domain = 0);
   void resume(std::uint32_t domain = 0);
   /// Ends it for good: removes the file unless it is to be preserved. Events that other threads write meanwhile go

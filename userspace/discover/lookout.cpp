@@ -20,7 +20,7 @@ namespace rtev {
 namespace {
 
 /// Sightings that wait with something held fast; more are kept without, so that a stuck main thread does not use up
-/// the descriptors.
+/// descriptors and memory.
 constexpr std::size_t most_pinned = 256;
 
 /// Beyond this records are left in the kernel's buffer, where those that do not fit are counted.
@@ -45,6 +45,17 @@ void sleep_ns(std::uint64_t duration) {
   ::clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, nullptr);
 }
 
+/// A drain goes on after its last pin was taken, so a process that had gone on to its next program by then has the
+/// record of that behind it: what was pinned may be the next one's.
+void mark_ended(std::span<Sighting> sightings) {
+  std::set<std::uint32_t> ended;
+  for (Sighting& sighting : std::views::reverse(sightings)) {
+    const rtev_lifecycle& record = sighting.record;
+    if (record.type == RTEV_EXEC || record.type == RTEV_EXIT) ended.insert(record.tgid);
+    if (record.type == RTEV_RING) sighting.over = ended.contains(record.tgid);
+  }
+}
+
 }  // namespace
 
 Lookout::Lookout(Procfs procfs, Records records) : procfs_(std::move(procfs)), records_(std::move(records)) {
@@ -63,8 +74,13 @@ void Lookout::stop() {
 
 std::vector<Sighting> Lookout::take() {
   event_.clear();
-  const std::lock_guard lock(mutex_);
-  return std::exchange(seen_, {});
+  std::vector<Sighting> taken;
+  {
+    const std::lock_guard lock(mutex_);
+    taken.swap(seen_);
+  }
+  mark_ended(taken);
+  return taken;
 }
 
 void Lookout::run() {
@@ -95,26 +111,21 @@ bool Lookout::has_room() {
 void Lookout::see(const rtev_lifecycle& record, std::span<const std::byte> tail) {
   saw_any_ = true;
   Sighting sighting{.record = record, .image = {}, .rings = {}, .places = {}, .over = false};
-  if (record.type == RTEV_RING) sighting.places = parse_birth(tail);
   bool crowded = false;
   {
     const std::lock_guard lock(mutex_);
     crowded = seen_.size() + batch_.size() >= most_pinned;
   }
-  if (!crowded) pin(sighting);
+  if (!crowded) {
+    if (record.type == RTEV_RING) sighting.places = parse_birth(tail);
+    pin(sighting);
+  }
   batch_.push_back(std::move(sighting));
 }
 
-/// Hands over all that one drain brought. The buffer was emptied after the last pin was taken, so a process that had
-/// gone on to its next program by then has the record of that in the same batch: what was pinned may be the next one's.
+/// Hands over what a drain brought, all at once: see mark_ended().
 void Lookout::publish() {
   if (batch_.empty()) return;
-  std::set<std::uint32_t> ended;
-  for (Sighting& sighting : std::views::reverse(batch_)) {
-    const rtev_lifecycle& record = sighting.record;
-    if (record.type == RTEV_EXEC || record.type == RTEV_EXIT) ended.insert(record.tgid);
-    if (record.type == RTEV_RING) sighting.over = ended.contains(record.tgid);
-  }
   {
     const std::lock_guard lock(mutex_);
     std::ranges::move(batch_, std::back_inserter(seen_));

@@ -3,12 +3,14 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "base/unique_fd.hpp"
@@ -39,6 +41,23 @@ bool write_at(int fd, std::uint64_t offset, const void* bytes, std::size_t size)
   return written == static_cast<ssize_t>(size);
 }
 
+/// Whether this process writes to the file of that name already: another writer, or OCaml's runtime.
+bool is_mapped_here(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return false;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.ends_with(path) && line.contains(" rw-s ") && line.contains(" " + std::to_string(status.st_ino) + " "))
+      return true;
+  }
+  return false;
+}
+
+bool exceeds_file_limit(std::uint64_t size) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur;
+}
+
 }  // namespace
 
 FileHeader make_header(std::uint64_t rings, std::uint64_t ring_words, bool names) {
@@ -65,6 +84,16 @@ Result<RingFile> RingFile::create(std::string path, const Shape& shape) {
   file.size_ = file_size(file.header_);
   const auto failure = [&](const char* what, const char* hint = "") { return errno_error(errno, what, path, hint); };
 
+  if (is_mapped_here(path)) {
+    return std::unexpected(Error{.what = "cannot create ring file",
+                                 .subject = path,
+                                 .why = "this process has a ring there already",
+                                 .hint = "give each writer a directory of its own"});
+  }
+  if (exceeds_file_limit(file.size_ + sizeof(ProducerMark))) {
+    errno = EFBIG;  // the attempt would kill the process
+    return failure("cannot create ring file", "raise the limit of file sizes (ulimit -f) or make fewer, smaller rings");
+  }
   Draft draft(path);
   if (!draft.fd) return failure("cannot create ring file", "its directory must exist and be writable");
   const int fd = draft.fd.get();
@@ -86,6 +115,8 @@ Result<RingFile> RingFile::create(std::string path, const Shape& shape) {
   draft.path = path;
   void* const memory = ::mmap(nullptr, file.size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) return failure("cannot map ring file");
+  // The file is sparse: reading ahead would only fill memory with holes.
+  ::madvise(memory, file.size_, MADV_RANDOM);
   file.memory_ = static_cast<std::byte*>(memory);
   draft.path.clear();
   file.path_ = std::move(path);

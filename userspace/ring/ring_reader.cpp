@@ -356,15 +356,18 @@ Result<RingReader> RingReader::open(const std::filesystem::path& path, const Opt
 Result<RingReader> RingReader::adopt(int fd, std::string name, const Options& options) {
   auto map = RingMap::open(UniqueFd(fd), std::move(name));
   if (!map) return std::unexpected(std::move(map.error()));
-  auto state = std::make_unique<State>(std::move(*map), options);
-  if ((options.made_ns != 0 || options.ended_ns != UINT64_MAX) && !state->belongs_to_program()) {
+  RingReader reader(std::make_unique<State>(std::move(*map), options));
+  State& state = *reader.state_;
+  // What RingWriter makes is a file of its own each time, and its times may be any clock's.
+  const bool could_be_anothers = (options.made_ns != 0 || options.ended_ns != UINT64_MAX) && !reader.producer();
+  if (could_be_anothers && !state.belongs_to_program()) {
     return std::unexpected(Error{.what = "cannot read ring",
-                                 .subject = state->map.name(),
+                                 .subject = state.map.name(),
                                  .why = "it holds no events of its program, or those of another one",
                                  .code = EAGAIN});
   }
-  state->begin();
-  return RingReader(std::move(state));
+  state.begin();
+  return reader;
 }
 
 RingReader::RingReader(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -102,10 +102,10 @@ Result<RingWriter> RingWriter::create(const Options& options) {
     return std::unexpected(Error{.what = "cannot make runtime events", .why = std::move(why), .hint = std::move(hint)});
   };
   if (options.domains < 1 || options.domains > max_rings)
-    return refuse(std::to_string(options.domains) + " domains", "between 1 and 4096, in OCAMLRUNPARAM d=");
+    return refuse(std::to_string(options.domains) + " domains", "between 1 and 4096");
   if (options.log2_words < 6 || options.log2_words > 24)
     return refuse("rings of 2^" + std::to_string(options.log2_words) + " words",
-                  "between 6 and 24, in OCAMLRUNPARAM e=");
+                  "between 6 and 24; OCAMLRUNPARAM may ask for it by e=");
   // The file is to be found again when the program has gone to another directory.
   std::error_code error;
   const auto directory = options.directory.empty() ? std::filesystem::current_path(error)

@@ -42,12 +42,9 @@ RingWriter::Options RingWriter::Options::from_environment() {
   const char* list = ::secure_getenv("OCAMLRUNPARAM");
   if (list == nullptr) list = ::secure_getenv("CAMLRUNPARAM");
   if (list == nullptr) return options;
-  const auto number = [&](char letter, std::uint64_t otherwise) {
-    // What does not fit is out of range anyway, and create() says so.
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(parameter(list, letter, otherwise), UINT32_MAX));
-  };
-  options.log2_words = number('e', options.log2_words);
-  options.domains = number('d', options.domains);
+  // What does not fit is out of range anyway, and create() says so. How many domains there are (d=) the program knows.
+  options.log2_words =
+      static_cast<unsigned>(std::min<std::uint64_t>(parameter(list, 'e', options.log2_words), UINT32_MAX));
   return options;
 }
 

@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -75,9 +77,13 @@ Mount mount_of(std::string root, std::string point, std::uint64_t device = maked
   return {.id = 1, .device = device, .root = std::move(root), .point = std::move(point), .type = std::move(type)};
 }
 
-TEST(CandidatePaths, UnderEachMountThatHoldsThePath) {
+TEST(FindCandidates, UnderEachMountThatHoldsThePath) {
   const FilePlace place{.device = makedev(8, 1), .inode = 1, .path = "/srv/a/7.events"};
-  const auto candidates = [&](std::vector<Mount> mounts) { return candidate_paths(place, mounts); };
+  const auto candidates = [&](const std::vector<Mount>& mounts) {
+    std::vector<std::string> paths;
+    for (const Candidate& candidate : find_candidates(place, mounts)) paths.push_back(candidate.path());
+    return paths;
+  };
   EXPECT_THAT(candidates({mount_of("/", "/")}), ElementsAre("/srv/a/7.events"));
   EXPECT_THAT(candidates({mount_of("/", "/mnt")}), ElementsAre("/mnt/srv/a/7.events"));
   EXPECT_THAT(candidates({mount_of("/srv", "/mnt"), mount_of("/srv/a", "/")}),
@@ -165,6 +171,18 @@ TEST_F(LeftBehind, NotThroughAMountOfAnotherDevice) {
   EXPECT_EQ(read(right), "none");
   mount(mount_id_, "9:78");
   EXPECT_EQ(read(right), "none");
+}
+
+TEST_F(LeftBehind, NoOtherMountIsEnteredOnTheWay) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may mount";
+  write("over/7.events", "ring");
+  const FilePlace right = place("over/7.events");
+  ASSERT_EQ(::mount("none", (dir_ / "over").c_str(), "tmpfs", 0, nullptr), 0) << std::strerror(errno);
+  write("over/7.events", "another");
+  const std::string found = read(right);
+  EXPECT_EQ(::umount2((dir_ / "over").c_str(), MNT_DETACH), 0);
+  EXPECT_EQ(found, "none");
+  EXPECT_EQ(read(right), "ring");
 }
 
 TEST_F(LeftBehind, NoSymbolicLinkIsFollowed) {

@@ -206,9 +206,11 @@ TEST_F(RingWriterLife, DirectoryBehindALinkIsFollowed) {
 }
 
 TEST_F(RingWriterLife, StaleFileIsReplacedAndItsReaderNotDisturbed) {
-  test::RingFileBuilder stale(path(), {.domains = 3, .words_log2 = 6});
-  stale.append(2, test::make::begin(5, 1));
-  stale.set_name(0, "of old");
+  {
+    test::RingFileBuilder stale(path(), {.domains = 3, .words_log2 = 6});
+    stale.append(2, test::make::begin(5, 1));
+    stale.set_name(0, "of old");
+  }
   CheckedReader old_reader(path());
   RingWriter writer = make(small());
   writer.domain(0).begin(Phase{2});

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a RingWriter may be asked for, and how the environment asks.
+#include <sys/resource.h>
+
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -51,47 +53,56 @@ TEST_F(RingWriterOptions, PresenceCountsAsForOcaml) {
   set("OCAML_RUNTIME_EVENTS_START", "");
   set("OCAML_RUNTIME_EVENTS_PRESERVE", "0");
   set("OCAML_RUNTIME_EVENTS_DIR", dir_.path());
-  set("OCAMLRUNPARAM", "e=7,d=3");
+  set("OCAMLRUNPARAM", "e=7,d=3");  // how many domains there are is the program's to say
   const auto options = Options::from_environment();
   EXPECT_TRUE(options.start);
   EXPECT_TRUE(options.preserve);
   EXPECT_EQ(options.directory, dir_.path());
   make(options);
-  EXPECT_EQ(std::filesystem::file_size(path()), 64 + 3 * (80 + 128 * 8) + (1 << 20) + sizeof(ProducerMark));
+  EXPECT_EQ(std::filesystem::file_size(path()), 64 + 128 * (80 + 128 * 8) + (1 << 20) + sizeof(ProducerMark));
 }
 
 TEST_F(RingWriterOptions, Parameters) {
-  const struct {
-    const char* list;
-    unsigned log2_words;
-    std::uint32_t domains;
-  } cases[] = {
-      {"", 16, 128},
-      {"e=20", 20, 128},
-      {"v=0x400,e=0x14,d=0x10,b", 20, 16},
-      {"d=1k", 16, 1024},
-      {"d=1,d=2,e=5,e=6", 6, 2},
-      {"e=9,e=junk", 9, 128},
-      {"e=,d==3,e", 16, 128},
-      {"e=12x,d=-1", 16, 128},
-      {"ee=12,s=e=12", 16, 128},
-      {",,e=10,,", 10, 128},
-      {"d=0x", 16, 128},
-      {"d=99999999999999999999999", 16, UINT32_MAX},
-      {"d=18446744073709551615G", 16, UINT32_MAX},
-      {"e=4294967297", UINT32_MAX, 128},
+  const std::pair<const char*, unsigned> cases[] = {
+      {"", 16},
+      {"e=20", 20},
+      {"v=0x400,e=0x14,d=0x10,b", 20},
+      {"e=1k", 1024},
+      {"e=5,e=6", 6},
+      {"e=9,e=junk", 9},
+      {"e=,e==3,e", 16},
+      {"e=12x,e=-1", 16},
+      {"ee=12,s=e=12", 16},
+      {",,e=10,,", 10},
+      {"e=0x", 16},
+      {"e=99999999999999999999999", UINT32_MAX},
+      {"e=18446744073709551615G", UINT32_MAX},
+      {"e=4294967297", UINT32_MAX},
   };
-  for (const auto& expected : cases) {
-    const auto options = with_parameters(expected.list);
-    EXPECT_EQ(options.log2_words, expected.log2_words) << expected.list;
-    EXPECT_EQ(options.domains, expected.domains) << expected.list;
-  }
+  for (const auto& [list, log2_words] : cases) EXPECT_EQ(with_parameters(list).log2_words, log2_words) << list;
 }
 
 TEST_F(RingWriterOptions, OlderNameOfTheParameters) {
   set("CAMLRUNPARAM", "e=11");
   EXPECT_EQ(Options::from_environment().log2_words, 11u);
   EXPECT_EQ(with_parameters("d=2").log2_words, 16u) << "read only where the other one is missing";
+}
+
+TEST_F(RingWriterOptions, SecondWriterInOneDirectoryIsAnError) {
+  const RingWriter first = make(small());
+  EXPECT_NE(refusal(small()).find("has a ring there already"), std::string::npos);
+  EXPECT_TRUE(RingReader::open(path())) << "the first one's";
+}
+
+TEST_F(RingWriterOptions, LimitOfFileSizesIsAnErrorAndNotTheEnd) {
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
+  const rlimit low{.rlim_cur = 100'000, .rlim_max = old.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
+  const std::string refused = refusal(small());
+  EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &old), 0);
+  EXPECT_NE(refused.find("File too large"), std::string::npos) << refused;
+  EXPECT_TRUE(files().empty());
 }
 
 TEST_F(RingWriterOptions, OutOfRangeIsAnError) {
