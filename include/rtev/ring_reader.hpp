@@ -100,7 +100,14 @@ class RingReader {
   template <typename Consumer>
   Polled poll(Consumer&& consumer, std::uint64_t budget_words = default_budget_words) {
     auto call = [&](const Batch& batch) { consumer(batch); };
-    return poll_rings(call_back<decltype(call)>, &call, budget_words);
+    return poll_rings(true, call_back<decltype(call)>, &call, budget_words);
+  }
+  /// The same, but looks only at domains up to the highest that has written so far, and the next few: OCaml's runtime
+  /// counts domains from 0 on. What is beyond, poll() finds. Cheaper by far for a file of 128 rings and two domains.
+  template <typename Consumer>
+  Polled poll_used(Consumer&& consumer, std::uint64_t budget_words = default_budget_words) {
+    auto call = [&](const Batch& batch) { consumer(batch); };
+    return poll_rings(false, call_back<decltype(call)>, &call, budget_words);
   }
   /// The same for one domain only.
   template <typename Consumer>
@@ -147,7 +154,7 @@ class RingReader {
   static void call_back(void* function, const Batch& batch) {
     (*static_cast<Function*>(function))(batch);
   }
-  Polled poll_rings(Call call, void* consumer, std::uint64_t budget_words);
+  Polled poll_rings(bool all, Call call, void* consumer, std::uint64_t budget_words);
   Polled poll_ring(std::uint16_t domain, Call call, void* consumer, std::uint64_t budget_words);
   void finish_rings(Call call, void* consumer, std::uint64_t now_ns);
 

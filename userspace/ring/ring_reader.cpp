@@ -22,6 +22,9 @@ namespace {
 /// made anew by its header and indices.
 constexpr std::uint32_t polls_between_refreshes = 256;
 
+/// Rings looked at, by poll_used(), beyond those that were ever written to.
+constexpr std::uint32_t spare_rings = 8;
+
 /// Faults in a row, with the file's size unchanged, after which the ring is given up: the disk fails.
 constexpr std::uint32_t most_faults = 8;
 
@@ -47,6 +50,7 @@ struct RingReader::State {
   Options options;
   std::vector<Cursor> cursors;
   std::vector<RingIndices> indices;
+  std::uint32_t used = 0;       ///< one past the last ring that was ever found written to
   std::uint32_t next_ring = 0;  ///< where the next poll begins
   std::uint32_t polls = 0;
   std::uint32_t faults = 0;  ///< in a row
@@ -61,7 +65,8 @@ struct RingReader::State {
 
   void resize() {
     cursors.resize(std::max<std::size_t>(cursors.size(), map.layout().rings));
-    indices.resize(map.layout().rings);
+    indices.assign(map.layout().rings, {});
+    used = std::min(used, map.layout().rings);
   }
 
   std::uint32_t source(std::uint32_t ring) const {
@@ -70,9 +75,10 @@ struct RingReader::State {
 
   bool belongs_to_program();
   void begin();
-  bool begin_poll();
+  bool begin_poll(bool all);
   Polled end_poll();
-  bool load();
+  bool load(bool all = true);
+  bool load_indices(bool all);
   bool made_anew(std::uint32_t ring);
   std::optional<std::uint64_t> event_time(std::uint32_t ring, std::uint64_t position);
   void skip(Cursor& cursor, LossReason reason, std::uint64_t to);
@@ -122,11 +128,11 @@ void RingReader::State::begin() {
   }
 }
 
-bool RingReader::State::begin_poll() {
+bool RingReader::State::begin_poll(bool all) {
   faulted = false;
   polled = {};
   if (++polls % polls_between_refreshes == 0 || truncated || !map.same_header()) recheck();
-  return !truncated && load();
+  return !truncated && load(all || sealed);
 }
 
 Polled RingReader::State::end_poll() {
@@ -140,20 +146,34 @@ Polled RingReader::State::end_poll() {
   return polled;
 }
 
-/// Takes the newest indices of all rings; restarts those that were made anew. False if there is nothing to read.
-bool RingReader::State::load() {
-  if (!map.load_indices(indices)) {
+/// Loads the indices of all rings, or of those that were used and some more, as long as these are in use, too.
+bool RingReader::State::load_indices(bool all) {
+  const std::uint32_t rings = map.layout().rings;
+  for (std::uint32_t loaded = 0;;) {
+    const std::uint32_t wanted = all ? rings : std::min(rings, used + spare_rings);
+    if (loaded >= wanted) return true;
+    if (!map.load_indices(std::span(indices).first(wanted))) return false;
+    loaded = wanted;
+    for (std::uint32_t ring = used; ring < wanted; ++ring) {
+      if (indices[ring].tail != 0 || indices[ring].head != 0) used = ring + 1;
+    }
+  }
+}
+
+/// Takes the newest indices; restarts rings that were made anew. False if there is nothing to read.
+bool RingReader::State::load(bool all) {
+  if (!load_indices(all)) {
     faulted = true;
     return false;
   }
   bool anew = false;
-  for (std::uint32_t ring = 0; ring < map.layout().rings && !anew; ++ring) anew = made_anew(ring);
+  for (std::uint32_t ring = 0; ring < used && !anew; ++ring) anew = made_anew(ring);
   if (!anew) return true;
   if (sealed) {
     give_up();
     return false;
   }
-  for (std::uint32_t ring = 0; ring < map.layout().rings; ++ring) {
+  for (std::uint32_t ring = 0; ring < used; ++ring) {
     // Indices that did not move are still the old ones: the new program has not come to them yet.
     if (indices[ring].tail != cursors[ring].tail || made_anew(ring)) restart(cursors[ring]);
   }
@@ -375,10 +395,10 @@ RingReader::RingReader(RingReader&&) noexcept = default;
 RingReader& RingReader::operator=(RingReader&&) noexcept = default;
 RingReader::~RingReader() = default;
 
-Polled RingReader::poll_rings(Call call, void* consumer, std::uint64_t budget_words) {
+Polled RingReader::poll_rings(bool all, Call call, void* consumer, std::uint64_t budget_words) {
   State& state = *state_;
-  if (state.begin_poll()) {
-    const std::uint32_t rings = state.map.layout().rings;
+  if (state.begin_poll(all)) {
+    const std::uint32_t rings = state.used;
     for (std::uint32_t ring = 0; ring < rings; ++ring) state.take(ring);
     const std::uint32_t first = state.next_ring;
     std::uint64_t budget = budget_words;
@@ -396,7 +416,7 @@ Polled RingReader::poll_rings(Call call, void* consumer, std::uint64_t budget_wo
 Polled RingReader::poll_ring(std::uint16_t domain, Call call, void* consumer, std::uint64_t budget_words) {
   State& state = *state_;
   if (domain >= state.map.layout().rings) return {};
-  if (state.begin_poll() && domain < state.map.layout().rings) {
+  if (state.begin_poll(true) && domain < state.map.layout().rings) {
     state.take(domain);
     state.read(domain, call, consumer, budget_words);
     state.polled.complete = state.cursors[domain].position == state.cursors[domain].tail;

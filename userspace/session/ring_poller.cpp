@@ -15,7 +15,8 @@ constexpr double fill_goal = 0.25;
 constexpr std::uint64_t shortest_interval_ns = 200'000;
 constexpr std::uint64_t longest_interval_ns = 10'000'000;
 
-/// A process that writes without ever being seen running is read this late.
+/// A process that writes without ever being seen running is read this late, and so is a domain whose
+/// number is far beyond the others'.
 constexpr std::uint64_t full_poll_interval_ns = 1'000'000'000;
 
 /// A thread that has been running since before its ring was watched is noticed with its next switch: after this time at
@@ -45,13 +46,13 @@ bool RingPoller::poll(std::uint64_t now_ns, const std::function<bool(std::uint32
     const bool seen = ran(slot);
     const bool active = seen || ring.unfinished || now_ns < ring.unwatched_until_ns;
     any_ran |= active;
-    if (active || all) read(ring, elapsed);
+    if (active || all) read(ring, elapsed, all);
   }
   return any_ran;
 }
 
-void RingPoller::read(Ring& ring, std::uint64_t elapsed_ns) {
-  Polled polled = ring.reader->poll(consumer_);
+void RingPoller::read(Ring& ring, std::uint64_t elapsed_ns, bool all_domains) {
+  Polled polled = all_domains ? ring.reader->poll(consumer_) : ring.reader->poll_used(consumer_);
   const double fill = std::max(polled.fullest, 1e-9);
   // What the fastest writer needs to fill the ring, and what this one needs to fill a part if it goes on as it did.
   const double fastest_ns = static_cast<double>(ring.reader->layout().ring_words) * 1e9 / fastest_words_per_second;
@@ -68,7 +69,7 @@ void RingPoller::read(Ring& ring, std::uint64_t elapsed_ns) {
 
 void RingPoller::finish_all(std::uint64_t now_ns) {
   for (auto& [slot, ring] : rings_) {
-    read(ring, 1);
+    read(ring, 1, true);
     ring.reader->finish(consumer_, now_ns);
   }
 }

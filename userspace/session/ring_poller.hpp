@@ -51,7 +51,7 @@ class RingPoller {
     std::uint64_t unwatched_until_ns = 0;
     bool unfinished = false;  ///< the last poll left words
   };
-  void read(Ring& ring, std::uint64_t elapsed_ns);
+  void read(Ring& ring, std::uint64_t elapsed_ns, bool all_domains);
   static void add_figures(const RingReader& reader, ProcessFacts& facts);
 
   Consumer consumer_;

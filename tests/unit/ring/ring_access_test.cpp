@@ -178,6 +178,30 @@ TEST_F(RingAccessTest, BehindSinceTheDomainThatIsFurthestBehind) {
   EXPECT_EQ(reader.reader().behind_since_ns(), 11'023u);
 }
 
+TEST_F(RingAccessTest, PollOfUsedDomainsFindsTheNextOnes) {
+  RingFileBuilder file(path_, {.domains = 128, .words_log2 = 6});
+  file.append(3, make::begin(1, 1));
+  auto reader = RingReader::open(path_);
+  ASSERT_TRUE(reader);
+  Times times;
+  const auto consume = [&](const Batch& batch) {
+    for (const Event& event : batch.events()) times.push_back(event.time);
+  };
+  reader->poll_used(consume);
+  EXPECT_EQ(times, Times{1});
+  for (const std::uint32_t domain : {11u, 19u, 20u}) file.append(domain, make::begin(domain, 1));
+  times.clear();
+  EXPECT_TRUE(reader->poll_used(consume).complete);
+  EXPECT_EQ(times, (Times{11, 19, 20})) << "each within reach of the one before";
+  file.append(100, make::begin(100, 1));
+  times.clear();
+  reader->poll_used(consume);
+  EXPECT_EQ(times, Times{});
+  reader->poll(consume);
+  EXPECT_EQ(times, Times{100});
+  EXPECT_TRUE(reader->accounting().balanced());
+}
+
 TEST_F(RingAccessTest, ConsumerThatThrows) {
   RingFileBuilder file(path_, {.domains = 1, .words_log2 = 6});
   file.append(0, make::begin(1, 1));
