@@ -93,6 +93,9 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   if (command.user)
     ready = ready && ::setgroups(0, nullptr) == 0 && ::setgid(*command.user) == 0 && ::setuid(*command.user) == 0;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // A shell's background job has it ignored, and what is ignored stays so.
+  ::signal(SIGINT, SIG_DFL);
+  ::signal(SIGQUIT, SIG_DFL);
   if (ready) ::execvpe(argv[0], argv, env);
   const int error = errno;
   [[maybe_unused]] const auto written = ::write(error_fd, &error, sizeof error);

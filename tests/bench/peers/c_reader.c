@@ -15,8 +15,7 @@
 #include <time.h>
 
 // The library has these; OCaml 5.3's header declares others in their place.
-extern void caml_runtime_events_set_alloc(struct caml_runtime_events_cursor*,
-                                          int (*)(int, void*, uint64_t, uint64_t*));
+extern void caml_runtime_events_set_alloc(struct caml_runtime_events_cursor*, int (*)(int, void*, uint64_t, uint64_t*));
 extern void caml_runtime_events_set_user_unit(struct caml_runtime_events_cursor*,
                                               int (*)(int, void*, int64_t, uintnat, char*));
 extern void caml_runtime_events_set_user_span(struct caml_runtime_events_cursor*,
