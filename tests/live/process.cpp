@@ -196,6 +196,14 @@ std::vector<std::string> Process::lines_until(std::string_view last) {
   }
 }
 
+std::string Process::line_with(std::string_view text) {
+  const auto deadline = Clock::now() + patience;
+  while (auto line = next_line(deadline)) {
+    if (line->contains(text)) return *line;
+  }
+  fail("did not say anything with \"" + std::string(text) + "\"");
+}
+
 void Process::write(std::string_view text) {
   // The program may have gone: that must not kill the test.
   struct sigaction ignore{}, before{};

@@ -60,6 +60,8 @@ class Process {
 
   /// Lines of stdout up to the line `last`, without it.
   std::vector<std::string> lines_until(std::string_view last);
+  /// The next line of stdout that holds a text.
+  std::string line_with(std::string_view text);
   /// Lets a program that waits at a gate go on.
   void go() { write("\n"); }
   void write(std::string_view text);
