@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// What a RingReader knows of its file, and how it goes through it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ring/chunk.hpp"
+#include "ring/ring_map.hpp"
+#include "rtev/ring_reader.hpp"
+
+namespace rtev {
+
+struct RingReader::State {
+  RingMap map;
+  Options options;
+  std::vector<Cursor> cursors;
+  std::vector<RingIndices> indices;
+  std::uint32_t used = 0;       ///< one past the last ring that was ever found written to
+  std::uint32_t next_ring = 0;  ///< where the next poll begins
+  std::uint32_t polls = 0;
+  std::uint32_t faults = 0;  ///< in a row
+  bool faulted = false;      ///< in this poll
+  Polled polled;             ///< by this poll
+  std::uint32_t incarnation = 0;
+  bool truncated = false;
+  bool sealed = false;
+  std::unordered_map<std::uint16_t, std::string> names;
+
+  State(RingMap opened, const Options& given) : map(std::move(opened)), options(given) { resize(); }
+
+  void resize() {
+    cursors.resize(std::max<std::size_t>(cursors.size(), map.layout().rings));
+    indices.assign(map.layout().rings, {});
+    used = std::min(used, map.layout().rings);
+  }
+
+  std::uint32_t source(std::uint32_t ring) const {
+    return Source{options.slot, static_cast<std::uint16_t>(ring)}.pack();
+  }
+
+  bool belongs_to_program();
+  void begin();
+  bool begin_poll(bool all);
+  Polled end_poll();
+  bool load(bool all = true);
+  bool load_indices(bool all);
+  bool made_anew(std::uint32_t ring);
+  std::optional<std::uint64_t> event_time(std::uint32_t ring, std::uint64_t position);
+  void skip(Cursor& cursor, LossReason reason, std::uint64_t to);
+  void restart(Cursor& cursor);
+  void next_incarnation();
+  void recheck();
+  void give_up();
+  void take(std::uint32_t ring);
+  void read(std::uint32_t ring, Call call, void* consumer, std::uint64_t& budget);
+  bool decode_in_place(std::uint32_t ring, std::uint64_t size, Chunk& chunk, DecodeResult& decoded);
+  bool read_chunk(std::uint32_t ring, Call call, void* consumer);
+};
+
+}  // namespace rtev
