@@ -29,6 +29,9 @@ constexpr std::uint64_t longest_slack_ns = 100'000'000;
 /// Without scheduler events nobody knows who was interrupted.
 constexpr std::uint64_t blind_slack_ns = 40'000'000;
 
+/// Longest sleep while events are held back.
+constexpr std::uint64_t longest_sleep_ns = 10'000'000;
+
 /// Longest sleep while nothing runs; the kernel side wakes the session when that changes.
 constexpr std::uint64_t idle_sleep_ns = 500'000'000;
 
@@ -258,21 +261,19 @@ void LiveSession::note_ring_stop(const Batch& batch) {
   }
 }
 
+std::uint64_t LiveSession::slack() const {
+  return options_.programs.sched == RTEV_SCHED_OFF ? blind_slack_ns : slack_ns;
+}
+
 /// Everything up to this time has been taken from all sources, and can be named.
 std::uint64_t LiveSession::watermark(std::uint64_t now_ns) {
-  std::uint64_t open_since = now_ns;
-  if (options_.programs.sched == RTEV_SCHED_OFF) {
-    open_since -= blind_slack_ns;
-  } else {
-    const std::uint64_t longest = now_ns - longest_slack_ns;
-    open_since = std::max(longest, std::min({now_ns, interrupted_.since(longest).value_or(forever),
-                                             discovery_.unopened_since().value_or(forever)}) -
-                                       slack_ns);
-  }
+  const std::uint64_t longest = now_ns - longest_slack_ns;
+  const std::uint64_t open_since =
+      std::min({now_ns, interrupted_.since(longest).value_or(forever), discovery_.unopened_since().value_or(forever)});
   const std::uint64_t held = std::min({sched_behind_since_ns_, rings_.behind_since_ns().value_or(forever),
                                        discovery_.unnamed_since(now_ns).value_or(forever)});
   // Times in rings are what programs say they are: none may hold back the others for long.
-  return std::min(open_since, std::max(held, now_ns - longest_hold_ns));
+  return std::min(std::max(longest, open_since - slack()), std::max(held, now_ns - longest_hold_ns));
 }
 
 void LiveSession::release(std::uint64_t watermark) {
@@ -302,7 +303,7 @@ void LiveSession::sleep() {
   if (any_ran_) {
     timeout = rings_.interval_ns();
   } else if (!timeline_.empty() || !retirees_.empty()) {
-    timeout = options_.programs.sched == RTEV_SCHED_OFF ? blind_slack_ns / 4 : 2 * slack_ns;
+    timeout = std::min(2 * slack(), longest_sleep_ns);
   } else if (!std::exchange(armed_, true)) {
     // One more look first: what ran before the wake-up was armed has left its mark already.
     programs_.arm_wakeup();

@@ -70,6 +70,7 @@ class LiveSession : private DiscoveryListener {
   void take_sightings();
   void take_sched();
   void stage_ring_events(const Batch& batch);
+  std::uint64_t slack() const;
   std::uint64_t watermark(std::uint64_t now_ns);
   void release(std::uint64_t watermark);
   void retire(std::uint64_t watermark);
