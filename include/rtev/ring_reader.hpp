@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "rtev/error.hpp"
 #include "rtev/event.hpp"
@@ -145,8 +144,6 @@ class RingReader {
   std::uint32_t incarnation() const;
   /// Time of the last event of the domain that is furthest behind; nothing while all that was seen is read.
   std::optional<std::uint64_t> behind_since_ns() const;
-  /// Device and inode of the file.
-  std::pair<std::uint64_t, std::uint64_t> file_id() const;
 
  private:
   using Call = void (*)(void*, const Batch&);

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "bench/tool.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <system_error>
+
+#include "live/ready.hpp"
 
 namespace rtev::bench {
 
@@ -27,23 +25,9 @@ std::uint64_t cpu_ns(pid_t pid) {
 }
 
 Tool::Tool(const std::vector<std::string>& arguments, std::optional<int> cpu) {
-  std::array<int, 2> ends{-1, -1};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe2");
-  const UniqueFd ours(ends[0]);
-  UniqueFd theirs(ends[1]);
-
-  test::Command command{.argv = {RTEV_TOOL}, .cpu = cpu, .keep_fd = theirs.get()};
+  test::Command command{.argv = {RTEV_TOOL}, .cpu = cpu};
   command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
-  command.env["RTEV_READY_FD"] = std::to_string(theirs.get());
-  process_.emplace(command);
-  theirs.reset();
-
-  pollfd fd{ours.get(), POLLIN, 0};
-  std::array<char, 6> word{};
-  const auto limit = static_cast<int>(std::chrono::milliseconds(test::patience).count());
-  if (::poll(&fd, 1, limit) > 0 && ::read(fd.fd, word.data(), word.size()) == std::ssize(word)) return;
-  process_->signal(SIGKILL);
-  throw std::runtime_error("rtev-bpf did not get ready: " + process_->wait().err);
+  test::start_ready(process_, std::move(command));
 }
 
 test::Outcome Tool::interrupt() {

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "live/tracer.hpp"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <signal.h>
-#include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 #include <set>
 #include <sstream>
 #include <stdexcept>
+
+#include "live/ready.hpp"
 
 namespace rtev::test {
 namespace {
@@ -150,24 +148,10 @@ std::map<std::string, std::uint64_t> Trace::words(pid_t pid) const {
 }
 
 Tracer::Tracer(std::vector<std::string> arguments, const Options& options) {
-  std::array<int, 2> ends{-1, -1};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe2");
-  const UniqueFd ours(ends[0]);
-  UniqueFd theirs(ends[1]);
-
-  Command command{.argv = {tool()}, .env = options.env, .terminal = options.terminal, .keep_fd = theirs.get()};
+  Command command{.argv = {tool()}, .env = options.env, .terminal = options.terminal};
   command.argv.insert(command.argv.end(), options.format.begin(), options.format.end());
   command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
-  command.env["RTEV_READY_FD"] = std::to_string(theirs.get());
-  process_.emplace(command);
-  theirs.reset();
-
-  pollfd fd{ours.get(), POLLIN, 0};
-  std::array<char, 6> word{};
-  const auto limit = static_cast<int>(std::chrono::milliseconds(patience).count());
-  if (::poll(&fd, 1, limit) > 0 && ::read(fd.fd, word.data(), word.size()) == std::ssize(word)) return;
-  process_->signal(SIGKILL);
-  throw std::runtime_error("rtev-bpf did not get ready: " + process_->wait().err);
+  start_ready(process_, std::move(command));
 }
 
 Outcome Tracer::interrupt() {

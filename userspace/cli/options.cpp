@@ -10,32 +10,12 @@
 #include <vector>
 
 #include "base/parse.hpp"
+#include "cli/choice.hpp"
 #include "cli/values.hpp"
 #include "rtev/names.hpp"
 #include "sinks/filter.hpp"
 
 namespace rtev::cli {
-namespace {
-
-/// One of a few words, listed in this order.
-template <typename Enum>
-void add_choice(CLI::App& app, const char* name, Enum& value, std::vector<std::pair<std::string, Enum>> choices,
-                const std::string& help) {
-  std::string words;
-  for (const auto& [word, meaning] : choices) words += (words.empty() ? "" : "|") + word;
-  app.add_option_function<std::string>(
-         name,
-         [&value, name, words, choices = std::move(choices)](const std::string& text) {
-           const auto choice = std::ranges::find(choices, text, &std::pair<std::string, Enum>::first);
-           if (choice == choices.end()) throw CLI::ValidationError(name, "'" + text + "' is none of " + words);
-           value = choice->second;
-         },
-         help)
-      ->type_name(words);
-}
-
-}  // namespace
-
 void add_process_options(CLI::App& app, Options& options) {
   app.add_option("-p,--pid", options.pids, "only this process (repeatable)")
       ->type_name("PID")

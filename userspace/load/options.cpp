@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/parse.hpp"
+#include "cli/choice.hpp"
 #include "cli/values.hpp"
 #include "load/clock.hpp"
 #include "load/pace.hpp"
@@ -48,22 +49,6 @@ void add_number(CLI::App& app, const char* name, Number& value, std::uint32_t le
          },
          help)
       ->type_name("N");
-}
-
-template <typename Value, typename Enum>
-void add_choice(CLI::App& app, const char* name, Value& value, std::vector<std::pair<std::string, Enum>> choices,
-                const std::string& help) {
-  std::string words;
-  for (const auto& [word, meaning] : choices) words += (words.empty() ? "" : "|") + word;
-  app.add_option_function<std::string>(
-         name,
-         [&value, name, words, choices = std::move(choices)](const std::string& text) {
-           const auto choice = std::ranges::find(choices, text, &std::pair<std::string, Enum>::first);
-           if (choice == choices.end()) refuse(name, "'" + escaped(text) + "' is none of " + words);
-           value = choice->second;
-         },
-         help)
-      ->type_name(words);
 }
 
 }  // namespace
@@ -128,10 +113,10 @@ void add_load_options(CLI::App& app, Options& options) {
          },
          "another one gives other events, the same one the same (default 1)")
       ->type_name("N");
-  add_choice(app, "--clock", options.cached_clock,
-             std::vector<std::pair<std::string, bool>>{{"monotonic", false}, {"cached", true}},
-             "read the clock for each event (default), or for every 64th and count on from it by 1 ns: faster, "
-             "and times lag behind by the time that 64 events take");
+  cli::add_choice(app, "--clock", options.cached_clock,
+                  std::vector<std::pair<std::string, bool>>{{"monotonic", false}, {"cached", true}},
+                  "read the clock for each event (default), or for every 64th and count on from it by 1 ns: faster, "
+                  "and times lag behind by the time that 64 events take");
 }
 
 void add_ring_options(CLI::App& app, Options& options) {
@@ -142,13 +127,14 @@ void add_ring_options(CLI::App& app, Options& options) {
   add_number(app, "-e,--ring-words-log2", options.log2_words, 6, 24, "2^N words in each ring (default 16)");
   add_number(app, "--rings", options.rings, 1, max_rings,
              "rings in each file, used or not (default 128 as OCaml, or as many as there are domains)");
-  add_choice(app, "--format", options.format,
-             std::vector<std::pair<std::string, RingWriter::Format>>{{"5.0", RingWriter::Format::before_5_1},
-                                                                     {"5.1", RingWriter::Format::since_5_1}},
-             "files as OCaml 5.0 makes them, without user events, or as later versions do (default)");
-  add_choice(app, "--family", options.family,
-             std::vector<std::pair<std::string, Family>>{{"5.0-5.2", Family::before_5_3}, {"5.3+", Family::since_5_3}},
-             "number phases as these versions do (default 5.3+; 5.0-5.2 with --format 5.0)");
+  cli::add_choice(app, "--format", options.format,
+                  std::vector<std::pair<std::string, RingWriter::Format>>{{"5.0", RingWriter::Format::before_5_1},
+                                                                          {"5.1", RingWriter::Format::since_5_1}},
+                  "files as OCaml 5.0 makes them, without user events, or as later versions do (default)");
+  cli::add_choice(
+      app, "--family", options.family,
+      std::vector<std::pair<std::string, Family>>{{"5.0-5.2", Family::before_5_3}, {"5.3+", Family::since_5_3}},
+      "number phases as these versions do (default 5.3+; 5.0-5.2 with --format 5.0)");
 }
 
 void add_run_options(CLI::App& app, Options& options) {

@@ -46,8 +46,6 @@ RingMap& RingMap::operator=(RingMap&& other) noexcept {
   layout_ = other.layout_;
   base_ = std::exchange(other.base_, nullptr);
   mapped_bytes_ = std::exchange(other.mapped_bytes_, 0);
-  device_ = other.device_;
-  inode_ = other.inode_;
   return *this;
 }
 
@@ -96,8 +94,6 @@ Result<void> RingMap::map() {
   mapped_bytes_ = end;
   header_ = header;
   layout_ = *layout;
-  device_ = status.st_dev;
-  inode_ = status.st_ino;
   return {};
 }
 

@@ -30,8 +30,6 @@ class RingMap {
 
   const Layout& layout() const { return layout_; }
   const std::string& name() const { return name_; }
-  std::uint64_t device() const { return device_; }
-  std::uint64_t inode() const { return inode_; }
 
   /// Head and tail of every ring; `indices` has layout().rings elements.
   bool load_indices(std::span<RingIndices> indices) const;
@@ -66,7 +64,6 @@ class RingMap {
   Layout layout_{};
   const std::byte* base_ = nullptr;
   std::size_t mapped_bytes_ = 0;
-  std::uint64_t device_ = 0, inode_ = 0;
 };
 
 }  // namespace rtev

@@ -152,8 +152,5 @@ bool RingReader::truncated() const {
 std::uint32_t RingReader::incarnation() const {
   return state_->incarnation;
 }
-std::pair<std::uint64_t, std::uint64_t> RingReader::file_id() const {
-  return {state_->map.device(), state_->map.inode()};
-}
 
 }  // namespace rtev
