@@ -9,12 +9,13 @@ namespace rtev::bench {
 void decode(Report& report, const Effort& effort);  ///< full rings, at rest: events per second against the peers
 void live(Report& report,
           const Effort& effort);  ///< flat-out producers: share delivered, up to which rate nothing is lost
-void slowdown(Report& report, const Effort& effort);   ///< what our reading costs the producer
-void pipeline(Report& report, const Effort& effort);   ///< our CPU per event: read, merge, and each output
-void idle(Report& report, const Effort& effort);       ///< 500 processes that do nothing
-void overhead(Report& report, const Effort& effort);   ///< a busy OCaml program, traced and not
-void bystander(Report& report, const Effort& effort);  ///< a pipe ping-pong on a host without OCaml
-void growth(Report& report, const Effort& effort);     ///< cost per event over processes, domains and rates
-void latency(Report& report, const Effort& effort);    ///< exec to first event, exit to last event, Ctrl-C to exit
+void slowdown(Report& report, const Effort& effort);       ///< what our reading costs the producer
+void pipeline(Report& report, const Effort& effort);       ///< our CPU per event: read, merge, and each output
+void idle(Report& report, const Effort& effort);           ///< 500 processes that do nothing
+void overhead(Report& report, const Effort& effort);       ///< a busy OCaml program, traced and not
+void bystander(Report& report, const Effort& effort);      ///< a pipe ping-pong on a host without OCaml
+void growth(Report& report, const Effort& effort);         ///< cost per event over processes, domains and rates
+void latency(Report& report, const Effort& effort);        ///< exec to first event, exit to last event, Ctrl-C to exit
+void trace_writing(Report& report, const Effort& effort);  ///< a trace event into memory, beside plain stores
 
 }  // namespace rtev::bench

@@ -28,9 +28,11 @@ struct Benchmark {
 };
 
 const std::vector<Benchmark>& benchmarks() {
-  static const std::vector<Benchmark> all{{"decode", decode},       {"live", live},     {"slowdown", slowdown},
-                                          {"pipeline", pipeline},   {"idle", idle},     {"overhead", overhead},
-                                          {"bystander", bystander}, {"growth", growth}, {"latency", latency}};
+  static const std::vector<Benchmark> all{{"decode", decode},       {"live", live},
+                                          {"slowdown", slowdown},   {"pipeline", pipeline},
+                                          {"idle", idle},           {"overhead", overhead},
+                                          {"bystander", bystander}, {"growth", growth},
+                                          {"latency", latency},     {"trace_writing", trace_writing}};
   return all;
 }
 

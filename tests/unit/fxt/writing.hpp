@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// A writer into memory, and what it wrote since one last looked. Fxt words are written in tests from the highest bits
+// down, with a mark between fields, as they are explained there.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "rtev/fxt_destination.hpp"
+#include "rtev/fxt_writer.hpp"
+
+namespace rtev::test {
+
+using TraceWords = std::vector<std::uint64_t>;
+
+/// Few slots, so that slots of all kinds have small numbers.
+inline FxtWriter::Options few_slots() {
+  return {.provider_id = 7, .provider_name = "me", .fixed_strings = 2, .fixed_threads = 1, .temporary_strings = 2};
+}
+inline constexpr std::uint16_t first_interned = 5;
+inline constexpr std::uint8_t first_thread = 2;
+
+class WrittenTrace {
+ public:
+  explicit WrittenTrace(const FxtWriter::Options& options = few_slots()) : writer(memory_, options) { news(); }
+
+  /// TraceWords written since the last call; magic number and provider are not among them.
+  TraceWords news() {
+    writer.flush();
+    const auto all = memory_.words();
+    const TraceWords fresh(all.begin() + static_cast<std::ptrdiff_t>(seen_), all.end());
+    seen_ = all.size();
+    return fresh;
+  }
+  std::string_view why() const { return writer.error() ? std::string_view(writer.error()->why) : ""; }
+
+ private:
+  FxtMemory memory_;
+  std::size_t seen_ = 0;
+
+ public:
+  FxtWriter writer;
+};
+
+/// Sizes of the records in these words; must come out even.
+inline std::vector<std::size_t> record_sizes(std::span<const std::uint64_t> words) {
+  std::vector<std::size_t> sizes;
+  while (!words.empty()) {
+    const std::size_t size = words.front() >> 4 & 0xfff;
+    if (size == 0 || size > words.size()) {
+      ADD_FAILURE() << "a record of " << size << " words where " << words.size() << " are left";
+      break;
+    }
+    sizes.push_back(size);
+    words = words.subspan(size);
+  }
+  return sizes;
+}
+
+}  // namespace rtev::test
