@@ -21,7 +21,9 @@ class TextBuffer {
     (add_one(parts), ...);
   }
 
-  void add_repeated(char c, std::size_t count) { std::memset(extend(count), c, count); }
+  void add_repeated(char c, std::size_t count) {
+    if (count > 0) std::memset(extend(count), c, count);
+  }
   /// Right-aligned in `width` columns; longer numbers take what they need.
   void add_right(std::int64_t number, std::size_t width);
   /// Two lower-case hex digits a byte.

@@ -13,30 +13,23 @@ constexpr std::size_t most_open = 256;
 /// How far before the first known event of a ring spans that began earlier are drawn at the most, in ns.
 constexpr std::uint64_t room_before = 1000;
 
-/// How long the tracks of an ended process are kept, for its threads leave their cpus after it ended.
-constexpr std::uint64_t grace_ns = 1'000'000'000;
-
-struct WorldStops {
-  std::uint16_t leader, handler;
+/// Phases that mean something to the drawing.
+struct SpecialPhases {
+  std::uint16_t leader, handler, wait;
 };
 
-WorldStops find_world_stops(Family family) {
-  constexpr auto none = static_cast<Phase>(UINT16_MAX);
-  return {static_cast<std::uint16_t>(find_phase(family, "stw_leader").value_or(none)),
-          static_cast<std::uint16_t>(find_phase(family, "stw_handler").value_or(none))};
+SpecialPhases find_special_phases(Family family) {
+  const auto find = [family](std::string_view name) {
+    constexpr auto none = static_cast<Phase>(UINT16_MAX);
+    return static_cast<std::uint16_t>(find_phase(family, name).value_or(none));
+  };
+  return {.leader = find("stw_leader"), .handler = find("stw_handler"), .wait = find("domain_condition_wait")};
 }
 
-WorldStops world_stops(Family family) {
-  static const WorldStops before = find_world_stops(Family::before_5_3), since = find_world_stops(Family::since_5_3);
+SpecialPhases special_phases(Family family) {
+  static const SpecialPhases before = find_special_phases(Family::before_5_3),
+                             since = find_special_phases(Family::since_5_3);
   return family == Family::before_5_3 ? before : since;
-}
-
-bool is_phase(const Event& event) {
-  return event.kind == EventKind::begin || event.kind == EventKind::end;
-}
-
-bool same_span(const Event& one, const Event& other) {
-  return is_phase(one) == is_phase(other) && one.id == other.id;
 }
 
 }  // namespace
@@ -114,14 +107,14 @@ void Drawing::ring_event(const Moment& moment) {
 }
 
 Drawing::Ring& Drawing::ring_of(const Event& event, const Registry& registry) {
-  if (last_ring_ == nullptr || last_source_ != event.source) {
+  Recent& recent = recent_[event.source % recent_.size()];
+  if (recent.ring == nullptr || recent.source != event.source) [[unlikely]] {
     auto& ring = rings_[event.source];
     if (!ring) ring = std::make_unique<Ring>();
-    last_ring_ = ring.get();
-    last_source_ = event.source;
+    recent = {.source = event.source, .ring = ring.get()};
   }
-  if (last_ring_->checked != batch_) renew(*last_ring_, event, registry);
-  return *last_ring_;
+  if (recent.ring->checked != batch_) renew(*recent.ring, event, registry);
+  return *recent.ring;
 }
 
 /// Slots of ring files are used again, and what is known of a process grows.
@@ -137,14 +130,16 @@ void Drawing::renew(Ring& ring, const Event& event, const Registry& registry) {
   }
   ring.checked = batch_;
   tracks_.name_process(ring.pid, process.comm);
-  const WorldStops stops = world_stops(registry.family_of(event).value_or(Family::since_5_3));
-  ring.leader_phase = stops.leader;
-  ring.handler_phase = stops.handler;
+  const SpecialPhases phases = special_phases(registry.family_of(event).value_or(Family::since_5_3));
+  ring.leader_phase = phases.leader;
+  ring.handler_phase = phases.handler;
+  ring.wait_phase = phases.wait;
 }
 
-/// Where the ring's next event goes: phases to where the one around them is.
+/// Where the ring's next event goes: phases to where the one around them is, unless that thread waits in it and leaves
+/// the domain to others.
 Drawing::Stack& Drawing::place(Ring& ring) {
-  if (ring.open_phases > 0) return *ring.phases;
+  if (ring.open_phases > 0 && !waits(ring)) return *ring.phases;
   if (ring.current != nullptr && ring.threads_version == threads_.version()) return *ring.current;
   ring.threads_version = threads_.version();
   const auto tid = threads_.tid_of(ring.pid, ring.domain);
@@ -159,6 +154,13 @@ Drawing::Stack& Drawing::place(Ring& ring) {
                        : &stack_on(ring, tracks_.ring(ring.process, ring.pid, ring.domain, ring.incarnation));
   }
   return *ring.current;
+}
+
+bool Drawing::waits(const Ring& ring) {
+  if (ring.phases == nullptr) return true;
+  const auto& open = ring.phases->open;
+  const auto innermost = std::find_if(open.rbegin(), open.rend(), is_phase);
+  return innermost == open.rend() || innermost->id == ring.wait_phase;
 }
 
 /// Spans of two rings on one track would not nest. No honest thread writes to two, but its tid may be used again.
@@ -197,7 +199,10 @@ void Drawing::end(Ring& ring, const Moment& moment) {
   Stack& here = place(ring);
   if (!here.open.empty() && same_span(here.open.back(), moment.event)) [[likely]] {
     here.open.pop_back();
-    if (is_phase(moment.event)) --ring.open_phases;
+    if (is_phase(moment.event)) {
+      --ring.open_phases;
+      ring.phases = &here;
+    }
     canvas_.end(*here.track, moment);
     return;
   }
@@ -222,6 +227,7 @@ void Drawing::end_outer(Ring& ring, Stack& stack, std::size_t at, const Moment& 
   stack.open.pop_back();
   if (is_phase(moment.event)) {
     --ring.open_phases;
+    ring.phases = &stack;
     std::erase_if(inner, is_phase);
   }
   canvas_.end(*stack.track, moment);
@@ -339,101 +345,6 @@ void Drawing::restart(Ring& ring, std::uint64_t time) {
   ring.current = nullptr;
   ring.threads_version = 0;
   ring.newest = 0;
-}
-
-void Drawing::process_event(const Moment& moment) {
-  const auto record = moment.batch.payload_as<ProcessRecord>(moment.event);
-  if (!record) {
-    canvas_.malformed(moment);
-    return;
-  }
-  const ProcessFacts& facts = moment.registry.process(record->process);
-  tracks_.name_process(facts.pid, facts.comm);
-  canvas_.process(tracks_.main_thread(record->process, facts.pid), moment, *record);
-  if (static_cast<ProcessAction>(moment.event.id) != ProcessAction::exit) return;
-  end_image(record->process, moment.event.time, moment.registry, SpanMark::exited);
-  threads_.forget(facts.pid);
-  ended_.push_back({.time = moment.event.time, .process = record->process, .pid = facts.pid});
-}
-
-void Drawing::sched_switch(const Moment& moment) {
-  const auto change = moment.batch.payload_as<SchedSwitch>(moment.event);
-  if (!change) {
-    canvas_.malformed(moment);
-    return;
-  }
-  threads_.add(*change);
-  tracks_.make_room();
-  const Track* const prev = tracks_.thread(change->prev);
-  const Track* const next = tracks_.thread(change->next);
-  cpus_.before(moment.event.time, *change, prev, next);
-  canvas_.sched_switch(moment, *change, prev, next);
-  if (prev != nullptr && change->state == LeftState::dead && change->prev.tid != change->prev.pid)
-    tracks_.forget(*prev);
-}
-
-void Drawing::wakeup(const Moment& moment) {
-  const auto record = moment.batch.payload_as<Wakeup>(moment.event);
-  if (!record) {
-    canvas_.malformed(moment);
-    return;
-  }
-  tracks_.make_room();
-  const Track* const woken = tracks_.thread(record->woken);
-  const Track* const by = tracks_.thread(record->by);
-  canvas_.wakeup(moment, *record, woken, by);
-}
-
-void Drawing::end_image(ProcessIndex index, std::uint64_t time, const Registry& registry, SpanMark mark) {
-  const auto process = processes_.find(index);
-  if (process == processes_.end()) return;
-  for (const std::uint32_t source : process->second.sources) {
-    const auto ring = rings_.find(source);
-    if (ring == rings_.end() || ring->second->process != index) continue;
-    close_all(*ring->second, std::max(time, ring->second->newest), registry, mark);
-    disown(*ring->second);
-    if (last_ring_ == ring->second.get()) last_ring_ = nullptr;
-    rings_.erase(ring);
-  }
-  processes_.erase(process);
-}
-
-void Drawing::forget_ended(std::uint64_t now, const Registry& registry) {
-  for (; !ended_.empty() && ended_.front().time + grace_ns < now; ended_.pop_front()) {
-    end_image(ended_.front().process, now, registry, SpanMark::exited);
-    const bool lives_again = std::ranges::any_of(
-        processes_, [&](const auto& process) { return registry.process(process.first).pid == ended_.front().pid; });
-    if (!lives_again) tracks_.forget_process(ended_.front().pid);
-  }
-}
-
-/// Nothing may refer to a track that is about to go.
-void Drawing::forget(const Track& track) {
-  cpus_.forget(track, now_);
-  owners_.erase(track.id);
-  const auto process = processes_.find(track.process);
-  if (process == processes_.end()) return;
-  for (const std::uint32_t source : process->second.sources) {
-    const auto found = rings_.find(source);
-    if (found == rings_.end()) continue;
-    Ring& ring = *found->second;
-    for (const auto& stack : ring.stacks) {
-      if (stack->track != &track) continue;
-      for (; !stack->open.empty(); stack->open.pop_back()) {
-        if (is_phase(stack->open.back())) --ring.open_phases;
-        canvas_.close(track, std::max(now_, stack->open.back().time), stack->open.back(), *registry_, SpanMark::exited);
-      }
-      if (ring.current == stack.get()) ring.current = nullptr;
-      if (ring.phases == stack.get()) ring.phases = nullptr;
-    }
-    std::erase_if(ring.stacks, [&](const auto& stack) { return stack->track == &track; });
-  }
-}
-
-void Drawing::finish(std::uint64_t end_ns, const Registry& registry) {
-  const std::uint64_t end = std::max(end_ns, now_);
-  for (const auto& [source, ring] : rings_) close_all(*ring, end, registry, SpanMark::cut);
-  cpus_.finish(end);
 }
 
 }  // namespace rtev

@@ -2,6 +2,7 @@
 // What viewers show of the stream: which track each event belongs to, with spans that nest.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -41,12 +42,13 @@ class Drawing {
     std::int32_t pid = 0;
     std::uint16_t domain = 0;
     std::uint16_t leader_phase = 0, handler_phase = 0;  ///< of stop-the-world sections
+    std::uint16_t wait_phase = 0;                       ///< in which a thread waits without the domain's lock
     std::uint64_t checked = 0;      ///< the batch in which it was made sure that this is still the same ring
     std::uint32_t incarnation = 1;  ///< of the domain: ids are used again
     std::vector<std::unique_ptr<Stack>> stacks{};
     Stack* current = nullptr;           ///< where its events go now
     std::uint64_t threads_version = 0;  ///< by which `current` was decided
-    Stack* phases = nullptr;            ///< where the open runtime phases are
+    Stack* phases = nullptr;            ///< where the last runtime phase began or ended
     std::size_t open_phases = 0;
     std::uint64_t newest = 0;   ///< time of its last event; 0 before the first of an incarnation
     std::uint64_t floor = 0;    ///< spans whose begin is not known are drawn from before this
@@ -63,17 +65,27 @@ class Drawing {
     const Ring* ring;     ///< null between two
     std::uint64_t since;  ///< for the first it does not matter
   };
+  struct Recent {
+    std::uint32_t source = 0;
+    Ring* ring = nullptr;
+  };
   struct Ended {
     std::uint64_t time;
     ProcessIndex process;
     std::int32_t pid;
   };
 
+  static bool is_phase(const Event& event) { return event.kind == EventKind::begin || event.kind == EventKind::end; }
+  static bool same_span(const Event& one, const Event& other) {
+    return is_phase(one) == is_phase(other) && one.id == other.id;
+  }
+
   void add(const Moment& moment);
   void ring_event(const Moment& moment);
   Ring& ring_of(const Event& event, const Registry& registry);
   void renew(Ring& ring, const Event& event, const Registry& registry);
   Stack& place(Ring& ring);
+  static bool waits(const Ring& ring);
   Stack& stack_on(Ring& ring, const Track& track);
   void begin(Ring& ring, const Moment& moment);
   void end(Ring& ring, const Moment& moment);
@@ -105,8 +117,7 @@ class Drawing {
   std::unordered_map<ProcessIndex, Process> processes_;
   std::unordered_map<std::uint32_t, Owner> owners_;  ///< of threads' tracks, by track id
   std::deque<Ended> ended_;                          ///< their tracks are kept for events that come late
-  std::uint32_t last_source_ = 0;
-  Ring* last_ring_ = nullptr;  ///< events come in runs
+  std::array<Recent, 64> recent_{};                  ///< by the low bits of the source: few rings write at a time
   std::uint64_t batch_ = 0;
   std::uint64_t now_ = 0;  ///< newest time seen
   std::uint64_t next_flow_ = 1;

@@ -103,6 +103,21 @@ TEST_F(DrawingTest, SpansStayOnTheThreadThatBeganThem) {
                                   "6 end request @domain 0"));
 }
 
+TEST_F(DrawingTest, WhileAThreadWaitsOthersOfItsDomainHaveSpansOfTheirOwn) {
+  const Thread main = thread(pid, 0, ThreadRole::mutator), backup = thread(other_tid, 0, ThreadRole::backup);
+  change(1, 0, idle(), main);
+  draw(ring().add(2, EventKind::begin, phase_major).add(3, EventKind::begin, phase_wait));
+  change(4, 0, main, backup);
+  draw(ring().add(5, EventKind::begin, phase_minor).add(6, EventKind::end, phase_minor));
+  change(7, 0, backup, main);
+  draw(ring().add(8, EventKind::end, phase_wait).add(9, EventKind::end, phase_major));
+  EXPECT_THAT(take(), ElementsAre("1 cpu 0: idle -> domain 0", "2 begin major @domain 0",
+                                  "3 begin domain_condition_wait @domain 0", "4 cpu 0: domain 0 -> domain 0 backup",
+                                  "5 begin minor @domain 0 backup", "6 end minor @domain 0 backup",
+                                  "7 cpu 0: domain 0 backup -> domain 0", "8 end domain_condition_wait @domain 0",
+                                  "9 end major @domain 0"));
+}
+
 TEST_F(DrawingTest, SpansThatDoNotNestAreInterruptedAndResumed) {
   draw(ring()
            .add(10, EventKind::user_begin, 1)

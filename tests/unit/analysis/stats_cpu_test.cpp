@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// CPU time of processes and domains from switches.
+#include "unit/analysis/stats_fixture.hpp"
+
+namespace rtev::test {
+namespace {
+
+class StatsCpuTest : public StatsTest {};
+
+TEST_F(StatsCpuTest, CpuTimeIsUnknownWithoutTheScheduler) {
+  span(10, 20, "minor");
+  EXPECT_EQ(figures().figures.cpu_ns, std::nullopt);
+  EXPECT_EQ(figures().domains.front().figures.cpu_ns, std::nullopt);
+}
+
+TEST_F(StatsCpuTest, CpuTimeGoesToTheDomainOfTheThread) {
+  process(0, ProcessAction::exec);
+  life(100, ring_start);
+  life(100, domain_spawn, 1);
+  change(200, stranger(), thread(pid, 0));
+  change(300, thread(pid, 0), stranger());
+  change(400, stranger(), thread(77, 1), 1);
+  change(450, stranger(), thread(pid, 0));
+  change(460, thread(pid, 0), stranger());
+  change(600, thread(77, 1), stranger(), 1);
+  const ProcessStats process = figures();
+  EXPECT_EQ(process.figures.cpu_ns, 310);
+  EXPECT_EQ(process.domains[0].figures.cpu_ns, 110);
+  EXPECT_EQ(process.domains[1].figures.cpu_ns, 200);
+  EXPECT_EQ(stats.report(world.registry).total.cpu_ns, 310);
+}
+
+TEST_F(StatsCpuTest, AProgramRunsFromItsExecUntilItsFirstSwitch) {
+  process(1000, ProcessAction::exec);
+  life(1200, ring_start);
+  change(1500, thread(pid, 0), stranger());
+  const ProcessStats process = figures();
+  EXPECT_EQ(process.figures.cpu_ns, 500);
+  EXPECT_EQ(process.domains.front().figures.cpu_ns, 300);
+}
+
+TEST_F(StatsCpuTest, AThreadWithoutADomainIsTheProcesss) {
+  process(0, ProcessAction::exec);
+  life(0, ring_start);
+  change(100, stranger(), thread(78, -1));
+  change(150, thread(78, -1), stranger());
+  EXPECT_EQ(figures().figures.cpu_ns, 50);
+  EXPECT_EQ(figures().domains.front().figures.cpu_ns, std::nullopt);
+}
+
+TEST_F(StatsCpuTest, TheMainThreadRunsDomain0) {
+  process(0, ProcessAction::exec);
+  life(10, ring_start);
+  change(100, stranger(), thread(pid, -1));
+  process(150, ProcessAction::exit, 0);
+  EXPECT_EQ(figures().domains.front().figures.cpu_ns, 50);
+}
+
+TEST_F(StatsCpuTest, WhatRunsStillCountsAsFarAsItGot) {
+  process(0, ProcessAction::exec);
+  life(0, ring_start);
+  change(100, stranger(), thread(pid, 0));
+  life(300, ring_stop);
+  EXPECT_EQ(figures().figures.cpu_ns, 200);
+  EXPECT_EQ(figures().domains.front().figures.cpu_ns, 200);
+  change(400, thread(pid, 0), stranger());
+  EXPECT_EQ(figures().figures.cpu_ns, 300);
+}
+
+TEST_F(StatsCpuTest, AThreadThatOutlivesItsDomainDoesNotCountForTheNext) {
+  process(0, ProcessAction::exec);
+  life(100, domain_spawn, 1);
+  change(110, stranger(), thread(77, 1));
+  life(200, domain_terminate, 1);
+  life(210, domain_spawn, 1);
+  change(260, thread(77, 1), stranger(), 0, LeftState::dead);
+  life(300, domain_terminate, 1);
+  const ProcessStats process = figures();
+  EXPECT_EQ(process.domains[0].figures.cpu_ns, 90);
+  EXPECT_EQ(process.domains[1].figures.cpu_ns, std::nullopt);
+  EXPECT_EQ(process.figures.cpu_ns, 150);
+}
+
+TEST_F(StatsCpuTest, AnExecDividesTheTimeOfTheThreadThatGoesOn) {
+  process(0, ProcessAction::exec);
+  life(0, ring_start);
+  change(100, stranger(), thread(pid, 0));
+  process(300, ProcessAction::exit, exit_by_exec);
+  const ProcessIndex next = world.registry.add_process(World::default_facts());
+  process(300, ProcessAction::exec, next, 0);
+  change(350, thread(pid, 0), stranger());
+  const StatsReport report = stats.report(world.registry);
+  ASSERT_EQ(report.processes.size(), 2);
+  EXPECT_EQ(report.processes[0].figures.cpu_ns, 200);
+  EXPECT_EQ(report.processes[1].figures.cpu_ns, 50);
+}
+
+TEST_F(StatsCpuTest, DroppedSwitchesAreTold) {
+  process(0, ProcessAction::exec);
+  RunSummary summary{.end_ns = 1000};
+  summary.drops = {{"switch", 3}, {"wakeup", 4}};
+  stats.summary(summary, world.registry);
+  const StatsReport report = stats.report(world.registry);
+  EXPECT_EQ(report.switches_dropped, 3);
+  EXPECT_EQ(report.end_ns, 1000);
+  EXPECT_EQ(report.processes.front().figures.wall_ns, 1000);
+}
+
+}  // namespace
+}  // namespace rtev::test

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/domain_time.hpp"
+
+#include <algorithm>
+
+namespace rtev {
+
+void DomainTime::add(const Event& event, const Batch& batch, const Registry& registry) {
+  threads_.add(event, batch, registry);
+  if (event.kind == EventKind::sched_switch) {
+    const auto change = batch.payload_as<SchedSwitch>(event);
+    if (!change) return;
+    switches_seen_ = true;
+    const std::uint64_t version = writers_.version();
+    writers_.add(*change);
+    if (writers_.version() == version) return;
+    change_threads(change->prev.pid, event.time);
+    if (change->next.pid != change->prev.pid) change_threads(change->next.pid, event.time);
+  } else if (event.kind == EventKind::process && event.id == static_cast<std::uint16_t>(ProcessAction::exit)) {
+    if (const auto record = batch.payload_as<ProcessRecord>(event)) {
+      const std::int32_t pid = registry.process(record->process).pid;
+      writers_.forget(pid);
+      change_threads(pid, event.time);
+    }
+  }
+}
+
+DomainTime::Meter DomainTime::start(std::int32_t pid, std::uint16_t domain, std::uint64_t time_ns) {
+  const auto tid = writers_.tid_of(pid, domain);
+  running_[pid].push_back({.number = ++last_number_,
+                           .domain = domain,
+                           .start_ns = time_ns,
+                           .tid = tid,
+                           .since = snapshot(tid, time_ns),
+                           .before = {}});
+  return {pid, last_number_};
+}
+
+TimeSplit DomainTime::stop(Meter meter, std::uint64_t time_ns) {
+  const auto process = running_.find(meter.pid);
+  if (process == running_.end()) return {};
+  const auto found = std::ranges::find(process->second, meter.number, &Running::number);
+  if (found == process->second.end()) return {};
+  TimeSplit split = found->before;
+  split += ThreadTime::between(found->since, snapshot(found->tid, time_ns));
+  const std::uint64_t duration_ns = time_ns > found->start_ns ? time_ns - found->start_ns : 0;
+  if (split.total() != duration_ns) split = {.unknown = duration_ns};
+  process->second.erase(found);
+  if (process->second.empty()) running_.erase(process);
+  return split;
+}
+
+std::size_t DomainTime::running() const {
+  std::size_t count = 0;
+  for (const auto& [pid, meters] : running_) count += meters.size();
+  return count;
+}
+
+/// Of nobody where the thread is not known: what was between two of those is unknown.
+ThreadTime::Snapshot DomainTime::snapshot(std::optional<std::int32_t> tid, std::uint64_t time_ns) {
+  if (tid) return threads_.at(*tid, time_ns);
+  return {.time_ns = time_ns};
+}
+
+void DomainTime::change_threads(std::int32_t pid, std::uint64_t time_ns) {
+  const auto process = running_.find(pid);
+  if (process == running_.end()) return;
+  for (Running& meter : process->second) {
+    const auto tid = writers_.tid_of(pid, meter.domain);
+    if (tid == meter.tid) continue;
+    const std::uint64_t now = std::max(time_ns, meter.since.time_ns);  // a switch may be late
+    meter.before += ThreadTime::between(meter.since, snapshot(meter.tid, now));
+    meter.tid = tid;
+    meter.since = snapshot(tid, now);
+  }
+}
+
+}  // namespace rtev

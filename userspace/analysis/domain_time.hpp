@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// What a domain did over a length of time: the time of its threads, put together as they take turns.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "analysis/thread_time.hpp"
+#include "rtev/event.hpp"
+#include "timeline/domain_threads.hpp"
+#include "timeline/registry.hpp"
+
+namespace rtev {
+
+/// A fold over the scheduler events of the stream that measures lengths of time which others begin and end. Where the
+/// thread that runs the domain changes within, each part is that of the thread which ran it then. One thread.
+class DomainTime {
+ public:
+  /// A measurement that goes on.
+  struct Meter {
+    std::int32_t pid = 0;
+    std::uint64_t number = 0;
+  };
+
+  /// Takes what concerns it of any event.
+  void add(const Event& event, const Batch& batch, const Registry& registry);
+
+  Meter start(std::int32_t pid, std::uint16_t domain, std::uint64_t time_ns);
+  /// What the domain did since; its total() is the time between, always: unknown where times went back in between.
+  /// Nothing for a meter that was stopped.
+  TimeSplit stop(Meter meter, std::uint64_t time_ns);
+
+  /// Measurements that go on.
+  std::size_t running() const;
+  const ThreadTime& threads() const { return threads_; }
+  /// False until a switch was seen: all time is unknown.
+  bool switches_seen() const { return switches_seen_; }
+
+ private:
+  struct Running {
+    std::uint64_t number;
+    std::uint16_t domain;
+    std::uint64_t start_ns;
+    std::optional<std::int32_t> tid;
+    ThreadTime::Snapshot since;  ///< of that thread
+    TimeSplit before;            ///< of those that ran the domain before it
+  };
+
+  ThreadTime::Snapshot snapshot(std::optional<std::int32_t> tid, std::uint64_t time_ns);
+  void change_threads(std::int32_t pid, std::uint64_t time_ns);
+
+  ThreadTime threads_;
+  DomainThreads writers_;
+  std::unordered_map<std::int32_t, std::vector<Running>> running_;  ///< by pid
+  std::uint64_t last_number_ = 0;
+  bool switches_seen_ = false;
+};
+
+}  // namespace rtev

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/pause_words.hpp"
+
+#include <cmath>
+
+#include "sinks/escape.hpp"
+#include "sinks/units.hpp"
+
+namespace rtev {
+
+void add_phase(TextBuffer& out, Family family, std::uint16_t phase) {
+  if (const auto name = phase_name(family, phase); !name.empty()) {
+    out.add(name);
+  } else {
+    out.add('#', phase);
+  }
+}
+
+void add_thread(TextBuffer& out, const Thread& thread, std::int32_t own_pid) {
+  if (thread.pid == own_pid) {
+    out.add("thread ", thread.tid, " of the same process");
+    if (thread.domain >= 0) out.add(" (domain ", thread.domain, ')');
+    return;
+  }
+  add_quoted(out, thread.comm());
+  out.add(" (pid ", thread.pid);
+  if (thread.tid != thread.pid) out.add(", thread ", thread.tid);
+  out.add(')');
+}
+
+void add_behind(TextBuffer& out, const CpuWait& wait, std::int32_t own_pid) {
+  if (!wait.by) {
+    out.add(" behind others");
+  } else if (wait.by->tid == 0 && wait.had == CpuWait::Had::throughout) {
+    out.add(" though it was idle");
+  } else if (wait.had == CpuWait::Had::last) {
+    out.add(" behind others, ");
+    add_thread(out, *wait.by, own_pid);
+    out.add(" the last");
+  } else {
+    out.add(" behind ");
+    add_thread(out, *wait.by, own_pid);
+    if (wait.had == CpuWait::Had::first) out.add(" and then others");
+  }
+}
+
+void add_counted(TextBuffer& out, std::uint64_t count, std::string_view singular, std::string_view plural) {
+  out.add_grouped(count);
+  out.add(' ', count == 1 ? singular : plural);
+}
+
+void add_moment(TextBuffer& out, std::uint64_t time_ns, std::uint64_t start_ns) {
+  add_seconds(out, time_ns, start_ns, 0);
+  out.add(" s");
+}
+
+void add_right(TextBuffer& out, const TextBuffer& text, std::size_t width) {
+  if (text.size() < width) out.add_repeated(' ', width - text.size());
+  out.add(text.text());
+}
+
+void add_left(TextBuffer& out, const TextBuffer& text, std::size_t width) {
+  out.add(text.text());
+  if (text.size() < width) out.add_repeated(' ', width - text.size());
+}
+
+void add_duration_column(TextBuffer& out, std::uint64_t ns) {
+  TextBuffer text;
+  add_duration(text, ns);
+  add_right(out, text, duration_width);
+}
+
+void add_percent(TextBuffer& out, std::uint64_t part, std::uint64_t of) {
+  if (of == 0 || part == 0) {
+    out.add("0%");
+    return;
+  }
+  const auto percent = std::llround(static_cast<double>(part) / static_cast<double>(of) * 100);
+  if (percent == 0) {
+    out.add("<1%");
+  } else {
+    out.add(percent, '%');
+  }
+}
+
+}  // namespace rtev

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// What `rtev-bpf pauses` tells, as data, as text and as JSON.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/pause_anatomy.hpp"
+
+namespace rtev {
+
+/// A pause whose length is not known.
+struct UnfinishedPause {
+  DomainLife domain{};
+  std::string comm{};  ///< as the process made it
+  std::uint16_t root = 0;
+  std::uint64_t begin_ns = 0;
+  std::uint64_t until_ns = 0;  ///< it lasted till then at the most; at least, if it was cut by an end
+  Unfinished reason = Unfinished::lost;
+};
+
+struct PausesReport {
+  struct Counts {
+    std::uint64_t pauses = 0;  ///< all that ended
+    std::uint64_t long_enough = 0;
+    std::uint64_t represented = 0;  ///< of these: in sections of longer ones that are kept
+    std::array<std::uint64_t, unfinished_count> unfinished{};
+    std::uint64_t ends_without_begin = 0;
+    std::uint64_t lost_words = 0;
+    std::uint64_t rings_missed = 0;
+    std::uint64_t scheduler_dropped = 0;         ///< events that the kernel's buffers had no room for
+    std::uint64_t scheduler_contradictions = 0;  ///< events that show that others are missing
+    bool scheduler_seen = false;
+  };
+
+  std::string version;  ///< of rtev-bpf
+  std::uint64_t start_ns = 0;
+  std::uint64_t end_ns = 0;
+  std::uint64_t min_ns = 0;
+  std::size_t top = 0;
+  Counts counts{};
+  std::vector<const PauseAnatomy*> worst{};   ///< longest first
+  std::vector<UnfinishedPause> unfinished{};  ///< those that may be longest first
+};
+
+/// For people; times are seconds since the run began. Ends with a newline.
+std::string report_text(const PausesReport& report);
+
+/// One JSON object, schema 1, in one line. The README documents the schema.
+std::string report_json(const PausesReport& report);
+
+}  // namespace rtev

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <utility>
+
+#include "analysis/blame.hpp"
+#include "analysis/pause_words.hpp"
+#include "analysis/pauses_report.hpp"
+#include "analysis/section_text.hpp"
+#include "sinks/escape.hpp"
+#include "sinks/units.hpp"
+
+namespace rtev {
+namespace {
+
+constexpr std::size_t phase_width = 40;
+constexpr std::uint64_t least_share_of_phase = 1000;  // a thousandth of the pause
+constexpr std::size_t most_phases = 24, most_rivals = 4, most_sections = 3;
+
+class Report {
+ public:
+  explicit Report(const PausesReport& report) : report_(report) {}
+
+  std::string text() {
+    headline();
+    warnings();
+    for (std::size_t i = 0; i < report_.worst.size(); ++i) pause(i + 1, *report_.worst[i]);
+    unfinished();
+    return std::string{out_.text()};
+  }
+
+ private:
+  void headline() {
+    const PausesReport::Counts& counts = report_.counts;
+    if (report_.worst.empty()) {
+      out_.add("no pauses");
+    } else {
+      out_.add("the ", report_.worst.size(), report_.worst.size() == 1 ? " worst pause" : " worst pauses");
+    }
+    out_.add(" of ");
+    add_counted(out_, counts.pauses, "pause", "pauses");
+    if (report_.min_ns > 0) {
+      out_.add(", ");
+      out_.add_grouped(counts.long_enough);
+      out_.add(" of ");
+      add_duration(out_, report_.min_ns);
+      out_.add(" and longer");
+    }
+    if (report_.end_ns > report_.start_ns) {
+      out_.add(", in ");
+      add_duration(out_, report_.end_ns - report_.start_ns);
+    }
+    out_.add('\n');
+  }
+
+  void warnings() {
+    const PausesReport::Counts& counts = report_.counts;
+    const auto unfinished_for = [&](Unfinished reason) { return counts.unfinished[static_cast<std::size_t>(reason)]; };
+    if (counts.lost_words > 0) {
+      out_.add("!! LOST: ");
+      add_counted(out_, counts.lost_words, "word of a ring", "words of rings");
+      out_.add(", and with them ");
+      add_counted(out_, unfinished_for(Unfinished::lost), "pause that had begun", "pauses that had begun");
+      out_.add(" and those that lay in the gap\n");
+    }
+    if (counts.rings_missed > 0) {
+      out_.add("!! NOT READ: ");
+      add_counted(out_, counts.rings_missed, "ring", "rings");
+      out_.add('\n');
+    }
+    if (counts.scheduler_dropped > 0) {
+      out_.add("!! DROPPED: ");
+      add_counted(out_, counts.scheduler_dropped, "scheduler event", "scheduler events");
+      out_.add("; what threads did then is told as not known where that shows\n");
+    }
+    if (!counts.scheduler_seen) {
+      out_.add("no scheduler events: whether threads ran or waited is not known\n");
+    }
+  }
+
+  void pause(std::size_t rank, const PauseAnatomy& of) {
+    out_.add("\n#", rank, "  ");
+    add_duration(out_, of.duration_ns());
+    out_.add("  ");
+    add_quoted(out_, of.comm);
+    out_.add(" (pid ", of.domain.pid, ") domain ", of.domain.domain);
+    if (of.domain.incarnation > 0) out_.add(" (number ", of.domain.incarnation + 1, " of that id)");
+    if (of.tid != 0) {
+      out_.add(", thread ", of.tid);
+      if (of.role != ThreadRole::unknown) out_.add(" (", to_string(of.role), ')');
+    }
+    out_.add(", at ");
+    add_moment(out_, of.begin_ns, report_.start_ns);
+    out_.add("\n    blame: ", blame_text(of, blame_of(of), report_.counts.scheduler_seen), ".\n");
+    times(of);
+    waits_for_cpu(of);
+    doubts(of);
+    phases(of);
+    sections(of);
+  }
+
+  void part(std::string_view name, std::uint64_t ns, std::uint64_t of_ns) {
+    out_.add("  ", name, ' ');
+    add_duration(out_, ns);
+    out_.add(" (");
+    add_percent(out_, ns, of_ns);
+    out_.add(')');
+  }
+
+  void times(const PauseAnatomy& of) {
+    const std::uint64_t whole = of.duration_ns();
+    out_.add("\n    time    ");
+    part("on cpu", of.time.on_cpu, whole);
+    part("runnable", of.time.runnable, whole);
+    part("blocked", of.time.blocked(), whole);
+    part("not known", of.time.unknown, whole);
+    out_.add('\n');
+    if (of.time.blocked() > 0) {
+      out_.add("    blocked ");
+      part("at barriers", of.blocked.barrier, whole);
+      part("elsewhere in stop-the-world", of.blocked.section, whole);
+      part("otherwise", of.blocked.other, whole);
+      out_.add('\n');
+    }
+    if (of.start_wait_ns > 0 || of.finish_wait_ns > 0) {
+      out_.add("    waited  ");
+      part("for domains to stop", of.start_wait_ns, whole);
+      part("for domains to end their minor collection", of.finish_wait_ns, whole);
+      out_.add('\n');
+    }
+  }
+
+  void waits_for_cpu(const PauseAnatomy& of) {
+    const SchedulingDetail& detail = of.scheduling;
+    if (detail.preempted() + detail.blocked() + detail.woken() + detail.migrations() > 0) {
+      out_.add("    turns     preempted ");
+      add_counted(out_, detail.preempted(), "time", "times");
+      out_.add(", blocked ");
+      add_counted(out_, detail.blocked(), "time", "times");
+      if (detail.blocked() > 0) {
+        out_.add(" (longest ");
+        add_duration(out_, detail.longest_block_ns());
+        out_.add(')');
+      }
+      out_.add(", woken ");
+      add_counted(out_, detail.woken(), "time", "times");
+      wakers(of);
+      out_.add(", moved to another cpu ");
+      add_counted(out_, detail.migrations(), "time", "times");
+      out_.add('\n');
+    }
+    const auto rivals = detail.rivals();
+    std::uint64_t rest = detail.other_rivals_ns();
+    for (std::size_t i = 0; i < rivals.size(); ++i) {
+      if (i >= most_rivals) {
+        rest += rivals[i].wait.ns;
+      } else {
+        rival(rivals[i], of.domain.pid);
+      }
+    }
+    if (rest > 0) {
+      out_.add("    no cpu    for ");
+      add_duration(out_, rest);
+      out_.add(" behind others\n");
+    }
+  }
+
+  void wakers(const PauseAnatomy& of) {
+    const auto wakers = of.scheduling.wakers();
+    if (wakers.empty()) return;
+    out_.add(" (by ");
+    add_thread(out_, wakers.front().thread, of.domain.pid);
+    if (wakers.size() > 1) out_.add(" and ", wakers.size() - 1, " more");
+    out_.add(')');
+  }
+
+  void rival(const SchedulingDetail::Rival& rival, std::int32_t own_pid) {
+    out_.add("    no cpu    for ");
+    add_duration(out_, rival.wait.ns);
+    out_.add(", ");
+    add_counted(out_, rival.times, "time", "times");
+    if (rival.wait.cpu >= 0) out_.add(", cpu ", rival.wait.cpu);
+    add_behind(out_, rival.wait, own_pid);
+    out_.add('\n');
+  }
+
+  void doubts(const PauseAnatomy& of) {
+    if (of.late) out_.add("    !! its events came late: what the scheduler did meanwhile is not certain\n");
+    if (!of.lost_domains.empty()) {
+      out_.add("    !! words of the rings of other domains were lost meanwhile: domain");
+      for (const std::uint16_t lost : of.lost_domains) out_.add(' ', lost);
+      out_.add('\n');
+    }
+  }
+
+  void phases(const PauseAnatomy& of) {
+    const auto nodes = of.phases.in_depth();
+    // Of very many those that take longest, each in its place.
+    std::vector<std::uint64_t> longest;
+    for (const PhaseTree::Node* const node : nodes) longest.push_back(node->total_ns);
+    std::ranges::sort(longest, std::ranges::greater{});
+    const std::uint64_t least =
+        std::max(longest.size() > most_phases ? longest[most_phases - 1] : 0, of.duration_ns() / least_share_of_phase);
+    out_.add("\n    PHASE");
+    out_.add_repeated(' ', phase_width - std::string_view{"PHASE"}.size());
+    out_.add("   TIMES    TOTAL      OWN\n");
+    std::size_t shown = 0;
+    for (const PhaseTree::Node* const node : nodes) {
+      if (node->total_ns < least || shown == most_phases) continue;
+      ++shown;
+      TextBuffer name;
+      if (node->depth > 0) name.add_repeated(' ', std::min<std::size_t>(node->depth, 10) * 2);
+      add_phase(name, of.domain.family, node->phase);
+      out_.add("    ");
+      add_left(out_, name, phase_width);
+      TextBuffer count;
+      count.add_grouped(node->count);
+      add_right(out_, count, 8);
+      add_duration_column(out_, node->total_ns);
+      add_duration_column(out_, node->own_ns);
+      out_.add('\n');
+    }
+    const std::uint64_t others = nodes.size() - shown + of.phases.folded();
+    if (others > 0) {
+      out_.add("    and ");
+      add_counted(out_, others, "more that took less", "more that took less");
+      out_.add('\n');
+    }
+  }
+
+  void sections(const PauseAnatomy& of) {
+    std::vector<const PauseSection*> parts;
+    for (const PauseSection& part : of.sections) {
+      if (part.section->domains.size() + part.section->unnamed > 1) parts.push_back(&part);
+    }
+    // A pause of many: those where it waited longest.
+    std::ranges::sort(parts, std::ranges::greater{}, [](const PauseSection* part) {
+      return std::pair(part->start_wait_ns + part->finish_wait_ns, part->section->id);
+    });
+    for (std::size_t i = 0; i < std::min(parts.size(), most_sections); ++i)
+      add_section(out_, of, *parts[i], report_.start_ns);
+    if (of.section_count > most_sections && parts.size() > most_sections) {
+      out_.add("\n    and ");
+      add_counted(out_, of.section_count - most_sections, "more stop-the-world section",
+                  "more stop-the-world sections");
+      out_.add(" in this pause\n");
+    }
+  }
+
+  void unfinished() {
+    if (report_.unfinished.empty()) return;
+    out_.add("\npauses whose length is not known\n");
+    for (const UnfinishedPause& pause : report_.unfinished) {
+      out_.add("    ");
+      const bool at_least = pause.reason == Unfinished::ended;
+      out_.add(at_least ? "at least " : "at most  ");
+      add_duration_column(out_, pause.until_ns - pause.begin_ns);
+      out_.add("  ");
+      add_quoted(out_, pause.comm);
+      out_.add(" (pid ", pause.domain.pid, ") domain ", pause.domain.domain, ", ");
+      add_phase(out_, pause.domain.family, pause.root);
+      out_.add(", at ");
+      add_moment(out_, pause.begin_ns, report_.start_ns);
+      switch (pause.reason) {
+        case Unfinished::lost:
+          out_.add(": words of its ring were lost in it");
+          break;
+        case Unfinished::no_end:
+          out_.add(": its end was not seen");
+          break;
+        case Unfinished::clock:
+          out_.add(": its clock went back");
+          break;
+        case Unfinished::ended:
+          out_.add(": it lasted when the domain, the ring or the run ended");
+          break;
+      }
+      out_.add('\n');
+    }
+  }
+
+  const PausesReport& report_;
+  TextBuffer out_;
+};
+
+}  // namespace
+
+std::string report_text(const PausesReport& report) {
+  return Report{report}.text();
+}
+
+}  // namespace rtev

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// The phases inside one pause, folded into a tree.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace rtev {
+
+/// Each path of phases once, with how often it came and how long it took: a pause may hold thousands of slices of the
+/// same kind. Ends without a begin are passed over, an end closes what is still open inside, what comes late counts as
+/// of the present. Memory is bounded: what
+/// does not fit any more is counted, its time stays with the phase around it.
+class PhaseTree {
+ public:
+  static constexpr std::size_t most_nodes = 96, most_depth = 64;
+  static constexpr std::uint32_t no_parent = 0xffff'ffff;
+
+  struct Node {
+    std::uint16_t phase;   ///< id in its process's family
+    std::uint16_t depth;   ///< 0: outermost
+    std::uint32_t parent;  ///< index, or no_parent; before its children
+    std::uint64_t count;
+    std::uint64_t total_ns;
+    std::uint64_t own_ns;  ///< without the phases inside
+  };
+
+  void begin(std::uint16_t phase, std::uint64_t time_ns);
+  void end(std::uint16_t phase, std::uint64_t time_ns);
+  /// Ends what is still open.
+  void close(std::uint64_t time_ns);
+
+  /// In the order of their first begin.
+  std::span<const Node> nodes() const { return nodes_; }
+  /// The same as a tree is written down: each before its children.
+  std::vector<const Node*> in_depth() const;
+  /// Phases that found no place.
+  std::uint64_t folded() const { return folded_; }
+
+ private:
+  static constexpr std::uint32_t no_node = no_parent;
+  struct Open {
+    std::uint16_t phase;
+    std::uint32_t node;  ///< or no_node
+    std::uint64_t begin_ns;
+    std::uint64_t inside_ns;  ///< of phases inside that have nodes
+  };
+
+  /// Time does not go back.
+  std::uint64_t advance(std::uint64_t time_ns) { return now_ns_ = std::max(now_ns_, time_ns); }
+  std::uint32_t node_for(std::uint16_t phase);
+  void pop(std::uint64_t time_ns);
+  void add_subtree(std::uint32_t parent, std::vector<const Node*>& out) const;
+
+  std::vector<Node> nodes_;
+  std::vector<Open> open_;  ///< innermost last
+  std::uint64_t folded_ = 0;
+  std::uint64_t now_ns_ = 0;
+};
+
+}  // namespace rtev

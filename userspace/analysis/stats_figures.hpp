@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// What `stats` counts: tallies by the ids of the ring while the stream goes by, and the figures they stand for.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "rtev/names.hpp"
+
+namespace rtev {
+
+/// Values of one counter.
+struct CounterTally {
+  std::uint64_t count = 0;
+  std::uint64_t sum = 0;  ///< stays at its greatest value should it not fit
+  std::uint64_t last = 0;
+  std::uint64_t max = 0;
+
+  void add(std::uint64_t value);
+};
+
+/// What a domain, or several together, did. Sums stay at their greatest value should they not fit: what is in a ring is
+/// whatever its program wrote.
+struct Tally {
+  static constexpr std::size_t phase_ids = 64, counter_ids = 32;  ///< more than any version of OCaml has
+
+  std::uint64_t wall_ns = 0;
+  std::uint64_t gc_ns = 0;
+  std::uint64_t cpu_ns = 0;
+  std::array<std::uint64_t, phase_ids> phases{};  ///< begins, by phase
+  std::array<CounterTally, counter_ids> counters{};
+  std::uint64_t user_events = 0;
+  std::uint64_t events = 0;
+  std::uint64_t losses = 0;
+  std::uint64_t lost_words = 0;
+  std::uint64_t unfinished = 0;  ///< pauses whose length is not known
+
+  /// Counters' `last` becomes meaningless, all else is what both did.
+  Tally& operator+=(const Tally& other);
+};
+
+/// Why figures are less than the truth.
+struct Missing {
+  bool lost = false;        ///< words of a ring
+  bool paused = false;      ///< the program paused its events for a while
+  bool unfinished = false;  ///< pauses whose end was not seen
+
+  bool any() const { return lost || paused || unfinished; }
+  Missing& operator|=(const Missing& other);
+};
+
+/// Names of the counters and phases that make up lists in the reports.
+std::span<const std::string_view> heap_counters();
+std::span<const std::string_view> trigger_counters();
+std::span<const std::string_view> explicit_phases();
+inline constexpr std::size_t heap_counter_count = 7, trigger_counter_count = 9, explicit_phase_count = 7;
+
+/// The counter behind an entry of heap_counters(); nothing if the family has no such one.
+std::optional<std::size_t> heap_counter_id(Family family, std::size_t entry);
+
+struct Gauge {
+  std::uint64_t last = 0;
+  std::uint64_t max = 0;
+};
+
+/// Figures of a domain, of a process, of all: never negative, GC time never more than the time of the domains.
+struct StatsFigures {
+  std::uint64_t wall_ns = 0;              ///< how long it was seen
+  std::uint64_t domain_ns = 0;            ///< of a domain wall_ns; else the sum over the domains
+  std::uint64_t gc_ns = 0;                ///< in pauses, all domains
+  std::optional<std::uint64_t> cpu_ns{};  ///< of all its threads; nothing where that is not known
+  std::uint64_t stw_led = 0;              ///< stop-the-world sections of which a domain was the leader
+  std::uint64_t stw_followed = 0;         ///< in which it took part for another domain
+  std::uint64_t minor_collections = 0;
+  std::uint64_t major_slices = 0;
+  std::uint64_t major_cycles = 0;
+  std::uint64_t compactions = 0;
+  std::array<std::uint64_t, explicit_phase_count> explicit_calls{};  ///< as explicit_phases()
+  std::array<std::uint64_t, trigger_counter_count> triggers{};       ///< as trigger_counters()
+  std::uint64_t minor_words = 0;                                     ///< allocated in minor heaps
+  std::uint64_t promoted_words = 0;                                  ///< of them moved to the major heap
+  std::optional<std::uint64_t> major_words{};                        ///< that slices found new; since OCaml 5.3
+  std::array<std::optional<Gauge>, heap_counter_count> heap{};       ///< as heap_counters()
+  std::uint64_t user_events = 0;                                     ///< a span counts once
+  std::uint64_t events = 0;
+  std::uint64_t losses = 0;
+  std::uint64_t lost_words = 0;
+  Missing missing{};  ///< if any(), all but times of wall and cpu are lower bounds
+
+  /// GC time in the time of the domains, 0 to 1; nothing where there was no such time.
+  std::optional<double> gc_share() const;
+  StatsFigures& operator+=(const StatsFigures& other);
+};
+
+/// What a tally means in a family. `cpu_known`: the scheduler was traced.
+StatsFigures figures_of(const Tally& tally, Family family, bool cpu_known);
+
+/// What phases in which each domain takes part once say about the whole process: the greatest count of its domains.
+void set_collections(StatsFigures& figures, const std::array<std::uint64_t, Tally::phase_ids>& greatest, Family family);
+
+/// a + b, or the greatest value if that does not fit.
+constexpr std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b) {
+  return b > UINT64_MAX - a ? UINT64_MAX : a + b;
+}
+
+}  // namespace rtev

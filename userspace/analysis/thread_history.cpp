@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/thread_history.hpp"
+
+#include <algorithm>
+
+namespace rtev {
+
+void ThreadHistory::add(const ThreadStretch& stretch, const CpuHistory& cpus) {
+  if (Recent* const known = recent(stretch.pid, stretch.tid))
+    known->stretches[known->count++ % stretches_of_a_thread] = past_of(stretch, cpus);
+}
+
+void ThreadHistory::see(const SchedSwitch& change) {
+  for (const Thread* const thread : {&change.prev, &change.next}) {
+    if (!thread->tracked || thread->role == ThreadRole::unknown) continue;
+    if (Recent* const known = recent(thread->pid, thread->tid)) known->role = thread->role;
+  }
+  if (change.state == LeftState::dead) threads_.erase(change.prev.tid);
+}
+
+void ThreadHistory::forget(std::int32_t pid) {
+  std::erase_if(threads_, [&](const auto& thread) { return thread.second.pid == pid; });
+}
+
+ThreadRole ThreadHistory::role(std::int32_t tid) const {
+  const auto found = threads_.find(tid);
+  return found == threads_.end() ? ThreadRole::unknown : found->second.role;
+}
+
+Doing ThreadHistory::between(std::int32_t tid, std::uint64_t from_ns, std::uint64_t to_ns, const ThreadTime& time,
+                             const CpuHistory& cpus) const {
+  Doing doing;
+  std::uint64_t told_until = from_ns;
+  const auto tell = [&](const Past& past) {
+    const std::uint64_t begin = std::max(past.begin_ns, told_until), end = std::min(past.end_ns, to_ns);
+    if (end <= begin) return;
+    doing.time.unknown += begin - told_until;
+    doing.time.add(past.state, end - begin);
+    told_until = end;
+    if (past.state == ThreadState::runnable && std::min(past.wait.ns, end - begin) > doing.longest_wait.ns) {
+      doing.longest_wait = past.wait;
+      doing.longest_wait.ns = std::min(past.wait.ns, end - begin);
+    }
+  };
+  if (const auto found = threads_.find(tid); found != threads_.end()) {
+    const Recent& known = found->second;
+    for (std::size_t i = known.count - std::min(known.count, stretches_of_a_thread); i < known.count; ++i)
+      tell(known.stretches[i % stretches_of_a_thread]);
+  }
+  if (const auto lasts = time.current(tid, to_ns)) tell(past_of(*lasts, cpus));
+  doing.time.unknown += to_ns - std::min(to_ns, told_until);
+  return doing;
+}
+
+ThreadHistory::Past ThreadHistory::past_of(const ThreadStretch& stretch, const CpuHistory& cpus) {
+  Past past{.begin_ns = stretch.begin_ns, .end_ns = stretch.end_ns, .state = stretch.state};
+  if (stretch.state == ThreadState::runnable) {
+    cpus.each(stretch.cpu, stretch.begin_ns, stretch.end_ns, [&](const CpuWait& wait) {
+      if (wait.ns > past.wait.ns) past.wait = wait;
+    });
+  }
+  return past;
+}
+
+ThreadHistory::Recent* ThreadHistory::recent(std::int32_t pid, std::int32_t tid) {
+  const auto found = threads_.find(tid);
+  if (found != threads_.end()) {
+    if (found->second.pid != pid) found->second = Recent{.pid = pid};
+    return &found->second;
+  }
+  if (threads_.size() >= most_threads) return nullptr;
+  return &threads_.try_emplace(tid, Recent{.pid = pid}).first->second;
+}
+
+}  // namespace rtev
