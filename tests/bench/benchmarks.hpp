@@ -16,6 +16,7 @@ void overhead(Report& report, const Effort& effort);       ///< a busy OCaml pro
 void bystander(Report& report, const Effort& effort);      ///< a pipe ping-pong on a host without OCaml
 void growth(Report& report, const Effort& effort);         ///< cost per event over processes, domains and rates
 void latency(Report& report, const Effort& effort);        ///< exec to first event, exit to last event, Ctrl-C to exit
+void recording(Report& report, const Effort& effort);      ///< rtev-bpf record: CPU, bytes, losses
 void trace_writing(Report& report, const Effort& effort);  ///< a trace event into memory, beside plain stores
 
 }  // namespace rtev::bench

@@ -32,7 +32,8 @@ const std::vector<Benchmark>& benchmarks() {
                                           {"slowdown", slowdown},   {"pipeline", pipeline},
                                           {"idle", idle},           {"overhead", overhead},
                                           {"bystander", bystander}, {"growth", growth},
-                                          {"latency", latency},     {"trace_writing", trace_writing}};
+                                          {"latency", latency},     {"trace_writing", trace_writing},
+                                          {"recording", recording}};
   return all;
 }
 

@@ -17,10 +17,13 @@
 #include "bench/benchmarks.hpp"
 #include "bench/producer.hpp"
 #include "bench/tool.hpp"
+#include "record/recorder.hpp"
 #include "rtev/ring_reader.hpp"
 #include "session/run_header.hpp"
+#include "sinks/chrome.hpp"
 #include "sinks/jsonl.hpp"
 #include "sinks/output.hpp"
+#include "sinks/perfetto.hpp"
 #include "sinks/text.hpp"
 #include "timeline/registry.hpp"
 #include "timeline/timeline.hpp"
@@ -30,7 +33,7 @@ namespace {
 
 constexpr int producer_cpu = 0, our_cpu = 1;
 
-enum class Stage : std::uint8_t { read, merge, text, jsonl };
+enum class Stage : std::uint8_t { read, merge, text, jsonl, fxt, chrome, perfetto };
 
 const char* name_of(Stage stage) {
   switch (stage) {
@@ -42,6 +45,12 @@ const char* name_of(Stage stage) {
       return "read, merge, text";
     case Stage::jsonl:
       return "read, merge, JSON lines";
+    case Stage::fxt:
+      return "read, merge, FXT";
+    case Stage::chrome:
+      return "read, merge, Chrome JSON";
+    case Stage::perfetto:
+      return "read, merge, Perfetto";
   }
   return "";
 }
@@ -84,6 +93,9 @@ class Pipeline {
          }}));
     if (stage == Stage::text) sink_ = std::make_unique<TextSink>(output_);
     if (stage == Stage::jsonl) sink_ = std::make_unique<JsonlSink>(output_);
+    if (stage == Stage::fxt) sink_ = std::make_unique<Recorder>(output_);
+    if (stage == Stage::chrome) sink_ = std::make_unique<ChromeSink>(output_);
+    if (stage == Stage::perfetto) sink_ = std::make_unique<PerfettoSink>(output_);
     if (sink_) sink_->header(make_run_header({}, simulated_now));
   }
 
@@ -141,7 +153,8 @@ class Pipeline {
 };
 
 void in_process(Report& report, std::uint32_t domains, Mix mix, const Effort& effort) {
-  constexpr std::array stages{Stage::read, Stage::merge, Stage::text, Stage::jsonl};
+  constexpr std::array stages{Stage::read, Stage::merge,  Stage::text,    Stage::jsonl,
+                              Stage::fxt,  Stage::chrome, Stage::perfetto};
   constexpr int warming_up = 2 * static_cast<int>(slack_ns / tick_ns), ticks = 20;
   std::vector<std::unique_ptr<Pipeline>> pipelines;
   std::vector<Series> series;
@@ -164,6 +177,7 @@ void in_process(Report& report, std::uint32_t domains, Mix mix, const Effort& ef
       row.note = "each domain writes 1 M events/s, polled each 10 ms and held back for 100 ms, as a session does";
       if (domains > 1) row.note += "; domains take turns after each event, so that nothing comes in runs";
     }
+    if (stages[i] == Stage::fxt) row.goal = Goal::at_most(50, "ns");  // 20 M events in a second of a cpu
     report.add(std::move(row));
   }
 }

@@ -253,7 +253,9 @@ void JsonlSink::summary(const RunSummary& summary, const Registry& registry) {
   }
   out_.add(R"(],"others":{"processes":)", registry.others().count);
   words(registry.others().words);
-  out_.add(R"(},"self":{"cpu_ns":)", summary.own_cpu_ns, R"(,"max_rss_bytes":)", summary.own_max_rss_bytes, "}}");
+  out_.add(R"(},"self":{"cpu_ns":)", summary.own_cpu_ns, R"(,"max_rss_bytes":)", summary.own_max_rss_bytes, '}');
+  if (!summary.complete) out_.add(R"(,"truncated":true)");
+  out_.add('}');
   end_line();
   flush();
 }

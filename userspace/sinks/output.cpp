@@ -2,6 +2,7 @@
 #include "sinks/output.hpp"
 
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -24,10 +25,12 @@ std::string hint_for(int code) {
 }  // namespace
 
 bool FdOutput::write(std::string_view bytes) {
+  std::size_t of_this_piece = 0;
   while (!error_ && !bytes.empty()) {
     const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
     if (written >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(written));
+      of_this_piece += static_cast<std::size_t>(written);
       continue;
     }
     const int code = errno;
@@ -38,8 +41,29 @@ bool FdOutput::write(std::string_view bytes) {
       continue;
     }
     error_ = errno_error(code, "cannot write to", name_, hint_for(code)).error();
+    cut_back(of_this_piece);
+    of_this_piece = 0;
   }
+  written_ += of_this_piece;
   return !error_;
+}
+
+bool FdOutput::is_regular_file() const {
+  struct stat status{};
+  return ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+bool FdOutput::is_terminal() const {
+  return ::isatty(fd_) == 1;
+}
+
+/// Should that fail, too, the file ends in half a piece, as after a kill, and what reads it must cope.
+void FdOutput::cut_back(std::size_t bytes) {
+  if (bytes == 0 || !is_regular_file()) return;
+  const off_t end = ::lseek(fd_, 0, SEEK_CUR);
+  if (end < static_cast<off_t>(bytes)) return;
+  const off_t whole = end - static_cast<off_t>(bytes);
+  if (::ftruncate(fd_, whole) == 0) ::lseek(fd_, whole, SEEK_SET);
 }
 
 }  // namespace rtev

@@ -2,6 +2,8 @@
 // Where sinks write to: a file descriptor, memory, or nowhere.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,7 +14,8 @@
 namespace rtev {
 
 /// Writes to a descriptor, blocking or not, until all is written or it fails. After a failure nothing is written any
-/// more. A reader that went away is the error EPIPE, provided that SIGPIPE is ignored. Not thread-safe.
+/// more, and of a regular file the piece that failed is cut off again: sinks write in pieces that leave a file valid.
+/// A reader that went away is the error EPIPE, provided that SIGPIPE is ignored. Not thread-safe.
 class FdOutput final : public Output {
  public:
   /// Borrows the descriptor, e.g. stdout. `name` is for messages.
@@ -22,8 +25,17 @@ class FdOutput final : public Output {
 
   bool write(std::string_view bytes) override;
   const std::optional<Error>& error() const override { return error_; }
+  /// Bytes written so far.
+  std::uint64_t written() const { return written_; }
+  int fd() const { return fd_; }
+  const std::string& name() const { return name_; }
+  bool is_regular_file() const;
+  bool is_terminal() const;
 
  private:
+  void cut_back(std::size_t bytes);
+
+  std::uint64_t written_ = 0;
   UniqueFd owned_;
   int fd_;
   std::string name_;

@@ -40,6 +40,7 @@ struct RunSummary {
   std::uint64_t rings_missed = 0;  ///< announced by processes and never readable
   std::uint64_t own_cpu_ns = 0;
   std::uint64_t own_max_rss_bytes = 0;
+  bool complete = true;  ///< false: of a recording that lacks its end; only what its events tell is known
 };
 
 /// Where finished text or bytes go. write() may block: a slow reader slows the tracer down, never fills its memory.

@@ -156,8 +156,12 @@ void add_losses(TextBuffer& out, const RunSummary& summary, const Accounting& wo
     out.add(", too much was waiting to be put in order\n",
             "   hint: trace less (-p, -n, --events), or write to a file (-o)\n");
   }
-  if (words.lost == 0 && words.corrupt == 0 && dropped == 0 && summary.rings_missed == 0)
+  if (!summary.complete) {
+    out.add("!! TRUNCATED: the recording lacks its end, which would tell what was lost and dropped\n",
+            "   hint: the recorder was killed, or the file was cut; what is there stands\n");
+  } else if (words.lost == 0 && words.corrupt == 0 && dropped == 0 && summary.rings_missed == 0) {
     out.add("nothing lost, nothing dropped\n");
+  }
   if (summary.late > 0) {
     out.add("late:    ");
     add_count(out, summary.late, "event", "events");
@@ -192,7 +196,7 @@ std::string summary_text(const RunSummary& summary, const Registry& registry) {
   add_table(out, registry, total);
   add_events(out, summary);
   add_losses(out, summary, total.words);
-  add_own_cost(out, summary);
+  if (summary.complete) add_own_cost(out, summary);
   return std::string{out.text()};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "timeline/registry.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "bpf/records.h"
@@ -104,14 +105,17 @@ std::uint32_t Registry::add_ring(RingFacts facts) {
   } else {
     return 0;
   }
+  if (const auto owner = processes_.find(facts.process); owner != processes_.end())
+    note_producer(owner->second.facts, facts.producer);
+  place_ring(slot, std::move(facts));
+  return slot;
+}
+
+void Registry::place_ring(std::uint32_t slot, RingFacts facts) {
   const ProcessIndex index = facts.process;
   const auto owner = processes_.find(index);
-  if (owner != processes_.end()) {
-    ++owner->second.rings;
-    note_producer(owner->second.facts, facts.producer);
-  }
+  if (owner != processes_.end()) ++owner->second.rings;
   rings_[slot] = Ring{std::move(facts), index, owner != processes_.end() ? &owner->second : nullptr};
-  return slot;
 }
 
 std::optional<Family> Registry::family_of(const Event& event) const {
@@ -130,6 +134,38 @@ void Registry::remove_ring(std::uint32_t slot) {
   const Ring removed = *std::exchange(rings_[slot], std::nullopt);
   free_slots_.push_back(slot);
   if (removed.owner && --removed.owner->rings == 0 && removed.owner->retired) remember_retired(removed.index);
+}
+
+void Registry::restore_process(ProcessIndex index, ProcessFacts facts) {
+  const auto entry = processes_.try_emplace(index).first;
+  revive(index);
+  entry->second.facts = std::move(facts);
+  next_index_ = std::max(next_index_, index + 1);
+}
+
+void Registry::restore_ring(std::uint32_t slot, RingFacts facts) {
+  if (slot >= rings_.size()) rings_.resize(slot + 1);
+  revive(facts.process);
+  remove_ring(slot);
+  free_slots_.clear();  // the file says which slots are used
+  place_ring(slot, std::move(facts));
+}
+
+/// What is said of a process that was retired is not to refer to one that is folded away.
+void Registry::revive(ProcessIndex index) {
+  const auto found = processes_.find(index);
+  if (found == processes_.end() || !std::exchange(found->second.retired, false)) return;
+  std::erase(retired_, index);
+}
+
+void Registry::restore_list(std::map<ProcessIndex, ProcessFacts> list, const Others& others) {
+  for (std::uint32_t slot = 0; slot < rings_.size(); ++slot) {
+    if (rings_[slot] && !list.contains(rings_[slot]->index)) remove_ring(slot);
+  }
+  std::erase_if(processes_, [&](const auto& process) { return !list.contains(process.first); });
+  retired_.clear();
+  for (auto& [index, facts] : list) restore_process(index, std::move(facts));
+  others_ = others;
 }
 
 std::string_view known_name_of(const Event& event, const Registry& registry) {

@@ -10,6 +10,7 @@
 #include <ranges>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rtev/event.hpp"
@@ -99,12 +100,28 @@ class Registry {
 
   /// Everything seen, in the order it was first seen: running, ended and remembered. A range of const ProcessFacts&.
   auto processes() const { return processes_ | std::views::values | std::views::transform(&Entry::facts); }
+  /// The same, each with its index.
+  auto indexed_processes() const {
+    return processes_ | std::views::transform([](const auto& process) {
+             return std::pair<ProcessIndex, const ProcessFacts&>(process.first, process.second.facts);
+           });
+  }
   /// Ended processes that are not remembered one by one.
   struct Others {
     std::uint64_t count = 0;
     Accounting words;
   };
   const Others& others() const { return others_; }
+
+  // For a stream that is read back from a file, with the numbers it has there. Not to be mixed with add_process() and
+  // add_ring().
+  /// Makes a process known under this index, which is not 0 nor UINT32_MAX, or changes what is known of it.
+  void restore_process(ProcessIndex index, ProcessFacts facts);
+  /// Makes a ring file known under this slot, 1 to RTEV_SLOTS - 1, or changes what is known of it. Changes no fact of its
+  /// process.
+  void restore_ring(std::uint32_t slot, RingFacts facts);
+  /// Makes these the processes that are listed; others are forgotten, with their rings.
+  void restore_list(std::map<ProcessIndex, ProcessFacts> list, const Others& others);
 
  private:
   struct Entry {
@@ -119,6 +136,8 @@ class Registry {
   };
 
   void remember_retired(ProcessIndex index);
+  void place_ring(std::uint32_t slot, RingFacts facts);
+  void revive(ProcessIndex index);
 
   std::map<ProcessIndex, Entry> processes_;
   std::deque<ProcessIndex> retired_;  ///< oldest first, without rings

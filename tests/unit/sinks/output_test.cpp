@@ -3,14 +3,17 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <thread>
 
 #include "sinks/jsonl.hpp"
+#include "support/temp_dir.hpp"
 #include "unit/sinks/world.hpp"
 
 namespace rtev {
@@ -130,6 +133,27 @@ TEST(LineSink, FlushesWhatIsThere) {
   EXPECT_TRUE(output.text().empty());
   sink.flush();
   EXPECT_EQ(output.text().back(), '\n');
+}
+
+TEST(FdOutputFile, APieceThatDoesNotFitIsCutOffAgain) {
+  const test::TempDir dir;
+  const std::string path = dir / "file";
+  const rlimit room{.rlim_cur = 100, .rlim_max = RLIM_INFINITY};
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto previous = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &room), 0);
+  FdOutput output(UniqueFd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)), path);
+  EXPECT_TRUE(output.is_regular_file());
+  EXPECT_TRUE(output.write(std::string(60, 'a')));
+  EXPECT_FALSE(output.write(std::string(60, 'b')));
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, previous);
+  ASSERT_TRUE(output.error());
+  EXPECT_EQ(output.error()->code, EFBIG);
+  EXPECT_EQ(output.error()->subject, path);
+  EXPECT_EQ(std::filesystem::file_size(path), 60u);
+  EXPECT_EQ(output.written(), 60u);
 }
 
 }  // namespace

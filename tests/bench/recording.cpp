@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+// rtev-bpf record, as people run it: events per second of CPU time from ring to file, bytes an event, and losses.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bench/benchmarks.hpp"
+#include "bench/producer.hpp"
+#include "bench/tool.hpp"
+#include "record/recording_file.hpp"
+#include "sinks/sink.hpp"
+#include "support/temp_dir.hpp"
+
+namespace rtev::bench {
+namespace {
+
+constexpr int producer_cpu = 0, our_cpu = 1;
+constexpr unsigned default_log2_words = 16;  // OCAMLRUNPARAM e=16
+
+/// What the end of a recording says.
+class Figures final : public Sink {
+ public:
+  void header(const RunHeader&) override {}
+  void consume(const Batch& batch, const Registry&) override { events += batch.events().size(); }
+  void flush() override {}
+  void summary(const RunSummary&, const Registry& registry) override {
+    for (const ProcessFacts& process : registry.processes()) lost_words += process.words.lost;
+  }
+
+  std::uint64_t events = 0, lost_words = 0;
+};
+
+struct Recorded {
+  double events_per_cpu_second, bytes_per_event, lost_percent;
+};
+
+Recorded record(const std::string& ending, Mix mix, double events_per_second, double seconds) {
+  const test::TempDir directory;
+  const std::string file = directory / ("trace" + ending);
+  Ring ring(default_log2_words);
+  Tool tool({"record", "-q", "-p", std::to_string(::getpid()), "-o", file}, our_cpu);
+  const std::uint64_t start = tool.cpu_ns();
+  Produced produced;
+  {
+    const CpuBinding binding(producer_cpu);
+    produced = produce_for(ring, mix, events_per_second, seconds);
+  }
+  // What it holds back comes out within moments.
+  ::usleep(200'000);
+  const double cpu_ns = static_cast<double>(tool.cpu_ns() - start);
+  tool.interrupt();
+  Figures figures;
+  auto recording = RecordingFile::open(file);
+  if (!recording || !*recording || !(*recording)->replay(figures)) throw std::runtime_error("cannot read " + file);
+  return {
+      .events_per_cpu_second = static_cast<double>(figures.events) * 1e3 / cpu_ns,
+      .bytes_per_event = static_cast<double>(std::filesystem::file_size(file)) / static_cast<double>(figures.events),
+      .lost_percent = static_cast<double>(figures.lost_words) * 100 / static_cast<double>(produced.words)};
+}
+
+}  // namespace
+
+void recording(Report& report, const Effort& effort) {
+  struct Setting {
+    std::string ending;
+    Mix mix;
+    double events_per_second;
+    std::vector<Recorded> runs{};
+  };
+  std::vector<Setting> settings{{".fxt", Mix::user, 5e6},     {".fxt", Mix::runtime, 5e6}, {".fxt.gz", Mix::user, 1e6},
+                                {".pftrace", Mix::user, 1e6}, {".json", Mix::user, 1e6},   {".jsonl", Mix::user, 1e6}};
+  for (int round = 0; round < std::min(effort.rounds, 5); ++round) {
+    for (Setting& setting : settings)
+      setting.runs.push_back(record(setting.ending, setting.mix, setting.events_per_second, 3 * effort.seconds));
+  }
+  for (const Setting& setting : settings) {
+    const std::string what = fmt::format("{} events at {:g} M/s to {}", name_of(setting.mix),
+                                         setting.events_per_second / 1e6, setting.ending);
+    const auto series = [&](double Recorded::* figure) {
+      Series values{.name = "rtev-bpf record", .runs = {}};
+      for (const Recorded& run : setting.runs) values.runs.push_back(run.*figure);
+      return values;
+    };
+    const bool is_the_goal = setting.ending == ".fxt" && setting.mix == Mix::user;
+    Row rate{.section = "recording",
+             .what = what,
+             .unit = "M events/CPU s",
+             .subject = series(&Recorded::events_per_cpu_second),
+             .note = fmt::format("all its threads, scheduler events, polling, sleeping and write(2) included; {:.1f} "
+                                 "bytes an event",
+                                 series(&Recorded::bytes_per_event).median())};
+    Row lost{.section = "recording", .what = what + ": lost", .unit = "%", .subject = series(&Recorded::lost_percent)};
+    if (is_the_goal) {
+      rate.goal = Goal::at_least(20, "M");
+      lost.goal = Goal::at_most(0, "%");
+      lost.note = "default settings, a ring of 2^16 words";
+    }
+    report.add(std::move(rate));
+    report.add(std::move(lost));
+  }
+}
+
+}  // namespace rtev::bench

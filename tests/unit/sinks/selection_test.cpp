@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+#include "sinks/selection.hpp"
+
+#include <gmock/gmock.h>
+
+#include "unit/sinks/world.hpp"
+
+namespace rtev::test {
+namespace {
+
+using ::testing::ElementsAre;
+
+/// Notes the times of what it gets.
+class Times final : public Sink {
+ public:
+  void header(const RunHeader&) override {}
+  void consume(const Batch& batch, const Registry&) override {
+    for (const Event& event : batch.events()) times.push_back(event.time);
+  }
+  void flush() override {}
+  void summary(const RunSummary& summary, const Registry&) override { end_ns = summary.end_ns; }
+
+  std::vector<std::uint64_t> times;
+  std::uint64_t end_ns = 0;
+};
+
+class SelectionTest : public ::testing::Test {
+ protected:
+  SelectionTest() {
+    ProcessFacts facts = World::default_facts();
+    facts.pid = 77;
+    facts.comm = "batch-1";
+    other = world.registry.add_process(std::move(facts));
+    other_slot = world.add_ring(other);
+  }
+
+  std::vector<std::uint64_t> select(SelectionOptions options) {
+    Selection selection(times, std::move(options));
+    selection.header({.start_ns = 100});
+    const auto feed = [&](const Events& events) { selection.consume(events.batch(), world.registry); };
+    feed(Events(0)
+             .add_record(110, EventKind::process, ProcessRecord{world.process, 0, 0})
+             .add_record(111, EventKind::process, ProcessRecord{other, 0, 0}));
+    feed(Events(world.slot).add(120, EventKind::begin, phase_minor));
+    feed(Events(other_slot).add(121, EventKind::begin, phase_minor));
+    const Thread ours = make_thread(4242, 4242, "server", true), theirs = make_thread(77, 78, "batch-1", true),
+                 idle = make_thread(0, 0, "swapper", false);
+    feed(Events(0)
+             .add_record(130, EventKind::sched_switch, SchedSwitch{0, LeftState::sleeping, ours, idle})
+             .add_record(131, EventKind::sched_switch, SchedSwitch{0, LeftState::sleeping, idle, theirs})
+             .add_record(132, EventKind::wakeup, Wakeup{0, ours, theirs})
+             .add_record(133, EventKind::wakeup, Wakeup{0, theirs, ours}));
+    selection.summary({.end_ns = 200}, world.registry);
+    return std::exchange(times.times, {});
+  }
+
+  World world;
+  ProcessIndex other = 0;
+  std::uint32_t other_slot = 0;
+  Times times;
+};
+
+TEST_F(SelectionTest, EverythingByDefault) {
+  EXPECT_THAT(select({}), ElementsAre(110, 111, 120, 121, 130, 131, 132, 133));
+  EXPECT_EQ(times.end_ns, 200u);
+}
+
+TEST_F(SelectionTest, ByPid) {
+  EXPECT_THAT(select({.pids = {4242}}), ElementsAre(110, 120, 130, 132));
+}
+
+TEST_F(SelectionTest, ByName) {
+  EXPECT_THAT(select({.name_globs = {"batch-*"}}), ElementsAre(111, 121, 131, 133));
+  EXPECT_THAT(select({.name_globs = {"batch"}}), ElementsAre());
+}
+
+TEST_F(SelectionTest, FromTheBeginningForSoLong) {
+  EXPECT_THAT(select({.duration = std::chrono::nanoseconds(20)}), ElementsAre(110, 111, 120));
+  EXPECT_EQ(times.end_ns, 120u);
+}
+
+}  // namespace
+}  // namespace rtev::test

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// The named arguments of a record of a recording, as they are read.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "rtev/fxt_reader.hpp"
+
+namespace rtev::record {
+
+namespace parsed = fxt::parsed;
+
+/// Asks for arguments by name. What is missing, or of another type or range than it is asked for, yields 0 or nothing,
+/// and complete() tells.
+class Values {
+ public:
+  explicit Values(parsed::Arguments arguments) : arguments_(arguments) {}
+
+  template <std::integral Number>
+  Number number(std::string_view name) {
+    if (const parsed::Argument* const argument = parsed::find(arguments_, name)) {
+      if (const auto value = std::visit([](const auto& v) { return as<Number>(v); }, argument->value)) return *value;
+    }
+    complete_ = false;
+    return 0;
+  }
+  bool boolean(std::string_view name) {
+    if (const bool* const value = get<bool>(name)) return *value;
+    complete_ = false;
+    return false;
+  }
+  std::string text(std::string_view name) {
+    if (const parsed::Text* const value = get<parsed::Text>(name)) return std::string(value->text);
+    complete_ = false;
+    return {};
+  }
+  /// Of an enumeration whose last value this is.
+  template <typename Enum>
+  Enum one_of(std::string_view name, Enum last) {
+    const auto value = number<std::uint32_t>(name);
+    if (value <= static_cast<std::uint32_t>(last)) return static_cast<Enum>(value);
+    complete_ = false;
+    return {};
+  }
+
+  bool has(std::string_view name) const { return parsed::find(arguments_, name) != nullptr; }
+  /// Null if there is none of this name and type.
+  template <typename T>
+  const T* get(std::string_view name) const {
+    const parsed::Argument* const argument = parsed::find(arguments_, name);
+    return argument != nullptr ? std::get_if<T>(&argument->value) : nullptr;
+  }
+
+  /// True if all that was asked for was there.
+  bool complete() const { return complete_; }
+
+ private:
+  template <typename Number, typename T>
+  static std::optional<Number> as(const T& value) {
+    if constexpr (std::integral<T> && !std::same_as<T, bool>) {
+      if (std::in_range<Number>(value)) return static_cast<Number>(value);
+    }
+    return std::nullopt;
+  }
+
+  parsed::Arguments arguments_;
+  bool complete_ = true;
+};
+
+}  // namespace rtev::record

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// -p, -n and -d for streams that were recorded before: they mean what they mean when tracing.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sinks/sink.hpp"
+
+namespace rtev {
+
+struct SelectionOptions {
+  std::vector<std::int32_t> pids{};                    ///< only these, if any
+  std::vector<std::string> name_globs{};               ///< only processes whose comm matches one, if any
+  std::optional<std::chrono::nanoseconds> duration{};  ///< from the beginning of the recording
+};
+
+/// Gives another sink the selected processes' events, and what the scheduler did to their threads.
+class Selection final : public Sink {
+ public:
+  Selection(Sink& sink, SelectionOptions options) : sink_(sink), options_(std::move(options)) {}
+
+  void header(const RunHeader& header) override;
+  void consume(const Batch& batch, const Registry& registry) override;
+  void flush() override { sink_.flush(); }
+  void summary(const RunSummary& summary, const Registry& registry) override;
+
+ private:
+  bool accepts(const Event& event, const Batch& batch, const Registry& registry);
+  bool accepts(const ProcessFacts& facts);
+
+  Sink& sink_;
+  SelectionOptions options_;
+  std::uint64_t end_ns_ = UINT64_MAX;
+  std::set<std::int32_t> selected_;  ///< pids
+  std::vector<Event> accepted_;
+};
+
+}  // namespace rtev
