@@ -1,168 +1,23 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf without a subcommand: the live stream of the host, or of a command.
-#include "session/live.hpp"
-
 #include <fmt/core.h>
-#include <fmt/format.h>
-#include <poll.h>
-#include <signal.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <charconv>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
-#include <iterator>
-#include <optional>
-#include <thread>
 
-#include "cli/options.hpp"
 #include "cli/stream.hpp"
-#include "kernel/libbpf_log.hpp"
-#include "session/command.hpp"
-#include "sinks/escape.hpp"
+#include "cli/tracing.hpp"
 #include "sinks/summary.hpp"
 
 namespace rtev::cli {
-namespace {
-
-/// Room for what a busy cpu does in a hundred milliseconds, within what a tracer may take of a host.
-std::size_t default_buffer_bytes() {
-  constexpr std::size_t for_each_cpu = 1 << 20, least = 4 << 20, most = 64 << 20;
-  return std::clamp<std::size_t>(for_each_cpu * std::thread::hardware_concurrency(), least, most);
-}
-
-LiveOptions live_options(const Options& options) {
-  LiveOptions live;
-  live.discovery = {.pids = options.pids,
-                    .name_globs = options.names,
-                    .only_followed = !options.command.empty(),
-                    .history = options.history,
-                    .since_ns = 0,
-                    .forced_version = options.ocaml_version};
-  live.programs.sched = options.sched == Sched::off   ? RTEV_SCHED_OFF
-                        : options.sched == Sched::all ? RTEV_SCHED_ALL
-                                                      : RTEV_SCHED_OCAML;
-  live.programs.sched_buffer_bytes = options.buffer_bytes.value_or(default_buffer_bytes());
-  live.programs.follow = !options.command.empty();
-  live.duration = options.duration;
-  live.command_line = options.arguments;
-  return live;
-}
-
-/// For scripts and tests that must not start their programs too early: RTEV_READY_FD names a descriptor that gets a
-/// line once everything is attached.
-void announce_ready() {
-  const char* text = std::getenv("RTEV_READY_FD");
-  if (text == nullptr) return;
-  int fd = -1;
-  std::from_chars(text, text + std::strlen(text), fd);
-  constexpr std::string_view line = "ready\n";
-  [[maybe_unused]] const ssize_t put = ::write(fd, line.data(), line.size());
-}
-
-void announce_start(const Options& options, const Registry& registry) {
-  if (options.quiet || !options.command.empty()) return;
-  const auto with_ring = std::ranges::count_if(registry.processes(),
-                                               [](const ProcessFacts& facts) { return facts.ring != RingState::none; });
-  const auto all = std::ranges::distance(registry.processes());
-  fmt::print(stderr, "Tracing: {} OCaml 5 process{} now, {} with runtime events on.{}\n", all, all == 1 ? "" : "es",
-             with_ring, options.duration ? "" : " Ctrl-C to end.");
-  if (with_ring == 0)
-    fmt::print(stderr, "hint: programs write events when they are started with OCAML_RUNTIME_EVENTS_START=1\n");
-}
-
-void explain_missing_probes(const kernel::ProbeKeeper& probes) {
-  if (probes.failed() + probes.skipped() == 0) return;
-  const auto error = probes.last_error();
-  fmt::print(stderr, "rtev-bpf: pauses and resumes of some programs may be missing: {} not be probed{}\n",
-             probes.failed() > 0 ? fmt::format("{} binaries could", probes.failed())
-                                 : fmt::format("{} functions could", probes.skipped()),
-             error ? ": " + error->message() : "");
-}
-
-/// Says so when a command turned out to have no OCaml in it, as far as that can be known.
-void explain_silence(const Options& options, const Output& output, const Registry& registry) {
-  const auto has_ring = [](const ProcessFacts& facts) { return facts.ring != RingState::none; };
-  if (output.error() || options.duration || !options.names.empty()) return;
-  if (std::ranges::any_of(registry.processes(), has_ring)) return;
-  const bool any_ocaml = !std::ranges::empty(registry.processes());
-  fmt::print(stderr, "rtev-bpf: {} wrote no runtime events: {}\n", escaped(options.command.front()),
-             any_ocaml ? "its OCaml runtime did not start them" : "it ran no OCaml 5 program");
-  fmt::print(stderr, "hint: events need OCaml 5 and are off in set-user-id programs\n");
-}
-
-/// Passes signals on to a command until it has ended, also when the trace has ended before.
-int await(Command& command, StopSignal& stop, const std::function<void(int)>& pass_on) {
-  while (true) {
-    pollfd wait[] = {{.fd = command.ended_fd(), .events = POLLIN, .revents = 0},
-                     {.fd = stop.event_fd(), .events = POLLIN, .revents = 0}};
-    ::poll(wait, std::size(wait), -1);
-    if (wait[0].revents != 0) return command.wait();
-    while (const int signal_number = stop.take()) pass_on(signal_number);
-  }
-}
-
-Result<void> check_pids(const Options& options) {
-  for (const std::int32_t pid : options.pids) {
-    if (::kill(pid, 0) == 0 || errno != ESRCH) continue;
-    return std::unexpected(Error{.what = "cannot trace process",
-                                 .subject = std::to_string(pid),
-                                 .why = "no such process",
-                                 .hint = "rtev-bpf ps lists OCaml processes"});
-  }
-  return {};
-}
-
-}  // namespace
 
 int run_live(const Options& options) {
-  kernel::set_libbpf_verbose(options.verbose);
-  if (auto exist = check_pids(options); !exist) return report(exist.error());
-  // Forked before any thread exists; it waits at its gate.
-  std::optional<Command> command;
-  if (!options.command.empty()) {
-    auto prepared = Command::prepare(options.command);
-    if (!prepared) return report(prepared.error());
-    command.emplace(std::move(*prepared));
-  }
-  auto stream = Stream::open(options);
+  auto stream = Stream::open(options, Format::text);
   if (!stream) return report(stream.error());
-
-  std::optional<StopSignal> stop(std::in_place, command ? &*command : nullptr);
-  auto session = LiveSession::start(live_options(options), stream->sink(), stream->output(), *stop);
-  if (!session) return report(session.error());
-  announce_start(options, (*session)->registry());
-  announce_ready();
-
-  LiveSession::Until until;
-  if (command) {
-    if (auto followed = (*session)->follow(command->pid()); !followed) return report(followed.error());
-    if (auto released = command->release(); !released) {
-      report(released.error());
-      return command->wait();
-    }
-    until.readable_fd = command->ended_fd();
-    until.on_signal = [&](int signal_number) {
-      // Ctrl-C has reached the command already: it is in the terminal's foreground, too.
-      if (!stop->from_terminal()) command->send(signal_number);
-    };
-  }
-  const RunSummary summary = (*session)->run(until);
-  if (!options.quiet) {
-    fmt::print(stderr, "{}", summary_text(summary, (*session)->registry()));
-    explain_missing_probes((*session)->probes());
-    if (command) explain_silence(options, stream->output(), (*session)->registry());
-  }
-  session->reset();
-  int exit_status = exit_ok;
-  if (command) exit_status = await(*command, *stop, until.on_signal);
-  stop.reset();
-  command.reset();  // and with it the directory of its rings, which a broken pipe must not leave behind
-  return finish_output(stream->output(), exit_status);
+  const auto conclude = [&](const RunSummary& summary, const Registry& registry) {
+    if (!options.quiet) fmt::print(stderr, "{}", summary_text(summary, registry));
+  };
+  const int status = trace(options, {.sink = stream->sink(), .output = stream->output(), .conclude = conclude});
+  return finish_output(stream->output(), status);
 }
 
 }  // namespace rtev::cli

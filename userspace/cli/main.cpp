@@ -8,6 +8,7 @@
 #include <memory>
 #include <string_view>
 
+#include "analysis/pauses.hpp"
 #include "cli/options.hpp"
 #include "sinks/escape.hpp"
 
@@ -24,6 +25,8 @@ constexpr const char* description =
     "  rtev-bpf -n 'web*' --sched off    by name, without scheduler events\n"
     "  rtev-bpf -f jsonl -o trace.jsonl  one JSON object a line, into a file\n"
     "  rtev-bpf -- ./server --port 80    start a program with runtime events on, and follow it\n"
+    "  rtev-bpf record -d 5s -o trace.fxt  record for ui.perfetto.dev, and to look at it again later\n"
+    "  rtev-bpf pauses -d 10s            the worst pauses, and what is to blame for them\n"
     "  rtev-bpf ps                       which OCaml processes are there";
 
 constexpr const char* footer =
@@ -33,12 +36,33 @@ constexpr const char* footer =
     "With -d the trace of CMD ends before CMD does. Exit status: 0, 1 after an error, 2 for wrong usage, or that of "
     "CMD.";
 
+constexpr const char* record_footer =
+    "fxt, json and pftrace files open in ui.perfetto.dev: a group a process, a row a thread with its GC spans and "
+    "what\n"
+    "the scheduler did to it. Each of them, and jsonl, holds the whole stream: rtev-bpf dump and convert read them\n"
+    "again. FILE is good up to a second ago whenever the recording stops, however it does.";
+
+constexpr const char* pauses_footer =
+    "A pause is the outermost runtime span of a domain. With --sched all the report tells exactly who had the cpu "
+    "that\n"
+    "a thread waited for; else only what OCaml threads made way for, which costs less.";
+
+/// Subcommands that trace.
+bool takes_a_command(const CLI::App& app) {
+  static constexpr std::string_view names[] = {"record", "latency", "pauses", "stats"};
+  return std::ranges::find(names, app.get_name()) != std::end(names);
+}
+
 /// Tells how to start a command, which CLI11 does not know of.
 class Help final : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string name) const override {
+    if (app->get_name() == "record") return "Usage: rtev-bpf record -o FILE [OPTIONS] [-- CMD ARG...]\n";
+    if (takes_a_command(*app)) return "Usage: rtev-bpf " + app->get_name() + " [OPTIONS] [-- CMD ARG...]\n";
     if (app->get_parent() != nullptr) return CLI::Formatter::make_usage(app, name);
-    return "Usage: rtev-bpf [OPTIONS] [-- CMD ARG...]\n       rtev-bpf ps|dump|doctor [OPTIONS]\n";
+    return "Usage: rtev-bpf [OPTIONS] [-- CMD ARG...]\n       rtev-bpf record -o FILE [OPTIONS] [-- CMD ARG...]\n"
+           "       rtev-bpf latency|pauses|stats [OPTIONS] [-- CMD ARG...]\n"
+           "       rtev-bpf convert|dump|ps|doctor [OPTIONS]\n";
   }
 };
 
@@ -100,15 +124,45 @@ int run(int argc, char** argv) {
 
   CLI::App* ps = app.add_subcommand("ps", "list OCaml 5 processes: version, ring, domains, events per second");
   add_process_options(*ps, options);
-  CLI::App* dump = app.add_subcommand("dump", "decode a ring file, or what a live process's ring holds now");
-  dump->add_option("TARGET", options.target, "a file (PID.events), or a pid")->required();
+  CLI::App* record = app.add_subcommand("record", "write the stream to a file for viewers, and for later");
+  add_trace_options(*record, options);
+  add_process_options(*record, options);
+  add_kernel_options(*record, options);
+  add_decode_options(*record, options);
+  add_message_options(*record, options);
+  CLI::App* convert = app.add_subcommand("convert", "a recording, or a ring file, in another format");
+  convert->add_option("IN", options.target, "a recording of any format (- for stdin), PID.events, or a pid")
+      ->required();
+  add_trace_options(*convert, options);
+  add_process_options(*convert, options);
+  add_decode_options(*convert, options);
+  add_message_options(*convert, options);
+  CLI::App* dump = app.add_subcommand("dump", "show a recording, a ring file, or what a live process's ring holds now");
+  dump->add_option("TARGET", options.target, "a recording of any format (- for stdin), PID.events, or a pid")
+      ->required();
   add_output_options(*dump, options);
+  add_process_options(*dump, options);
   add_decode_options(*dump, options);
   add_message_options(*dump, options);
+  CLI::App* latency = app.add_subcommand("latency", "how long pauses are: percentiles, and what threads did in them");
+  add_latency_options(*latency, options);
+  CLI::App* pauses = app.add_subcommand("pauses", "the worst pauses, each taken apart, and what is to blame");
+  pauses->add_option("--top", options.top, "how many")
+      ->type_name("N")
+      ->check(CLI::Range(std::size_t{1}, PausesOptions::most_top));
+  add_min_option(*pauses, options);
+  CLI::App* stats = app.add_subcommand("stats", "what the garbage collector did, by process and domain");
+  for (CLI::App* analysis : {latency, pauses, stats}) {
+    add_report_options(*analysis, options);
+    add_process_options(*analysis, options);
+    add_kernel_options(*analysis, options);
+    add_decode_options(*analysis, options);
+    add_message_options(*analysis, options);
+  }
   CLI::App* doctor = app.add_subcommand("doctor", "what this host allows, what is missing and what to do about it");
-  for (CLI::App* command : {ps, dump, doctor}) {
+  for (CLI::App* command : {record, latency, pauses, stats, convert, dump, ps, doctor}) {
     command->set_help_flag("-h,--help", "print this help");
-    command->footer("");
+    command->footer(command == record ? record_footer : command == pauses ? pauses_footer : "");
   }
 
   try {
@@ -117,15 +171,22 @@ int run(int argc, char** argv) {
     refuse_misplaced_options(app);
     if (has_separator && options.command.empty())
       throw CLI::ParseError("no command after --", CLI::ExitCodes::RequiredError);
-    if (!options.command.empty() && !app.get_subcommands().empty())
+    if (!options.command.empty() && !app.get_subcommands().empty() && !takes_a_command(*app.get_subcommands().front()))
       throw CLI::ParseError("a command after -- goes with no subcommand", CLI::ExitCodes::ExtrasError);
     if (!options.command.empty() && !options.pids.empty())
       throw CLI::ParseError("-p and a command after -- exclude each other", CLI::ExitCodes::ExcludesError);
+    if (!options.command.empty() && !options.target.empty())
+      throw CLI::ParseError("-i and a command after -- exclude each other", CLI::ExitCodes::ExcludesError);
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error, options);
   }
 
   if (ps->parsed()) return run_ps(options);
+  if (record->parsed()) return run_record(options);
+  if (latency->parsed()) return run_latency(options);
+  if (pauses->parsed()) return run_pauses(options);
+  if (stats->parsed()) return run_stats(options);
+  if (convert->parsed()) return run_convert(options);
   if (dump->parsed()) return run_dump(options);
   if (doctor->parsed()) return run_doctor(options);
   return run_live(options);

@@ -16,6 +16,24 @@
 #include "sinks/filter.hpp"
 
 namespace rtev::cli {
+namespace {
+
+template <typename Time>
+void add_time_option(CLI::App& app, const char* name, Time& value, const char* help) {
+  app.add_option_function<std::string>(
+         name,
+         [&value, name](const std::string& text) {
+           const auto time = parse_duration(text);
+           if (!time)
+             throw CLI::ValidationError(name, "'" + escaped(text) + "' is no time above zero; e.g. 500ms, 5s, 2m");
+           value = *time;
+         },
+         help)
+      ->type_name("TIME");
+}
+
+}  // namespace
+
 void add_process_options(CLI::App& app, Options& options) {
   app.add_option("-p,--pid", options.pids, "only this process (repeatable)")
       ->type_name("PID")
@@ -26,26 +44,14 @@ void add_process_options(CLI::App& app, Options& options) {
           ""));
   app.add_option("-n,--name", options.names, "only processes whose name matches (repeatable), e.g. 'web*'")
       ->type_name("GLOB");
-  app.add_option_function<std::string>(
-         "-d,--duration",
-         [&options](const std::string& text) {
-           options.duration = parse_duration(text);
-           if (!options.duration)
-             throw CLI::ValidationError("--duration", "'" + text + "' is no time above zero; e.g. 500ms, 5s, 2m");
-         },
-         "stop after this time, e.g. 500ms, 5s, 2m")
-      ->type_name("TIME");
+  add_time_option(app, "-d,--duration", options.duration, "stop after this time, e.g. 500ms, 5s, 2m");
 }
 
-void add_output_options(CLI::App& app, Options& options) {
-  app.add_option("-o,--output", options.output, "write to a file instead of stdout")->type_name("FILE");
-  add_choice<Format>(app, "-f,--format", options.format, {{"text", Format::text}, {"jsonl", Format::jsonl}},
-                     "for people (default) or for programs");
-  add_choice<ColorMode>(app, "--color", options.color,
-                        {{"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}},
-                        "colours in text; auto (default): on a terminal, unless NO_COLOR is set");
+namespace {
+
+void add_events_option(CLI::App& app, Options& options) {
   app.add_option("--events", options.events,
-                 "show only these: kinds (phase, counter, alloc, lifecycle, user, process, switch, wakeup) and names "
+                 "only these: kinds (phase, counter, alloc, lifecycle, user, process, switch, wakeup) and names "
                  "(any other word; wildcards allowed), e.g. 'user,minor*'")
       ->type_name("LIST")
       ->check(CLI::Validator(
@@ -54,6 +60,53 @@ void add_output_options(CLI::App& app, Options& options) {
             return filter ? std::string() : filter.error().message() + "\nhint: " + filter.error().hint;
           },
           ""));
+}
+
+}  // namespace
+
+void add_output_options(CLI::App& app, Options& options) {
+  app.add_option("-o,--output", options.output, "write to a file instead of stdout; FILE.gz is compressed")
+      ->type_name("FILE");
+  add_choice<Format>(app, "-f,--format", options.format, {{"text", Format::text}, {"jsonl", Format::jsonl}},
+                     "for people (default) or for programs");
+  add_choice<ColorMode>(app, "--color", options.color,
+                        {{"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}},
+                        "colours in text; auto (default): on a terminal, unless NO_COLOR is set");
+  add_events_option(app, options);
+}
+
+void add_trace_options(CLI::App& app, Options& options) {
+  app.add_option("-o,--output", options.output, "the file to write, - for stdout; FILE.gz is compressed")
+      ->type_name("FILE")
+      ->required();
+  add_choice<Format>(
+      app, "-f,--format", options.format,
+      {{"fxt", Format::fxt}, {"json", Format::json}, {"pftrace", Format::pftrace}, {"jsonl", Format::jsonl}},
+      "Fuchsia trace (default), Chrome trace events, Perfetto, JSON lines; without it FILE's ending decides");
+  add_events_option(app, options);
+}
+
+void add_report_options(CLI::App& app, Options& options) {
+  app.add_option("-i,--input", options.target,
+                 "of a recording (- for stdin), PID.events or a pid's ring, not of what runs")
+      ->type_name("FILE");
+  app.add_option("-o,--output", options.output, "write to a file instead of stdout")->type_name("FILE");
+  add_choice<bool>(app, "-f,--format", options.json_report, {{"text", false}, {"json", true}},
+                   "for people (default) or for programs");
+}
+
+void add_latency_options(CLI::App& app, Options& options) {
+  app.add_option("--phase", options.phase, "spans of one phase instead of pauses, e.g. minor, major_slice")
+      ->type_name("NAME");
+  add_min_option(app, options);
+  add_time_option(app, "--interval", options.interval, "a report each time this has passed, too");
+  app.add_flag("--full", options.all_percentiles, "all percentiles of each process and domain, too");
+  app.add_flag("--olly", options.olly_pauses,
+               "count as pauses only what olly latency counts: major, stw_leader and interrupt_remote");
+}
+
+void add_min_option(CLI::App& app, Options& options) {
+  add_time_option(app, "--min", options.min, "only those that last this long or longer");
 }
 
 void add_decode_options(CLI::App& app, Options& options) {

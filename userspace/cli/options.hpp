@@ -13,7 +13,7 @@
 
 namespace rtev::cli {
 
-enum class Format : std::uint8_t { text, jsonl };
+enum class Format : std::uint8_t { text, jsonl, fxt, json, pftrace };
 enum class ColorMode : std::uint8_t { automatic, always, never };
 enum class Sched : std::uint8_t { off, ocaml, all };
 
@@ -24,8 +24,8 @@ struct Options {
   std::vector<std::int32_t> pids;
   std::vector<std::string> names;
   std::optional<std::chrono::nanoseconds> duration;
-  std::string output;  ///< a path; "-" or empty for stdout
-  Format format = Format::text;
+  std::string output;            ///< a path; "-" or empty for stdout
+  std::optional<Format> format;  ///< nothing: as the command or the name of the output decides
   ColorMode color = ColorMode::automatic;
   std::string events;
   std::string ocaml_version;
@@ -35,14 +35,31 @@ struct Options {
   bool quiet = false;
   bool verbose = false;
 
-  std::string target;  ///< of `dump`
+  std::string target;  ///< what `dump` and `convert` read, and analyses with -i
+
+  // Of analyses.
+  bool json_report = false;
+  std::chrono::nanoseconds min{0};
+  std::chrono::nanoseconds interval{0};
+  std::string phase;
+  bool olly_pauses = false;
+  bool all_percentiles = false;
+  std::size_t top = 10;
 };
 
 // Each adds one group of options to a command.
 void add_process_options(CLI::App& app, Options& options);
 void add_output_options(CLI::App& app, Options& options);
+/// The same for files that viewers open.
+void add_trace_options(CLI::App& app, Options& options);
+/// The same for reports, with where the stream comes from.
+void add_report_options(CLI::App& app, Options& options);
 void add_decode_options(CLI::App& app, Options& options);
 void add_kernel_options(CLI::App& app, Options& options);
+/// Those of `latency` alone.
+void add_latency_options(CLI::App& app, Options& options);
+/// --min
+void add_min_option(CLI::App& app, Options& options);
 void add_message_options(CLI::App& app, Options& options);
 
 /// Exit statuses of our own; with "-- CMD" the command's is passed on.
@@ -53,8 +70,13 @@ int report(const Error& error);
 
 // The commands. Each returns the exit status.
 int run_live(const Options& options);
+int run_record(const Options& options);
 int run_ps(const Options& options);
 int run_dump(const Options& options);
+int run_convert(const Options& options);
+int run_latency(const Options& options);
+int run_pauses(const Options& options);
+int run_stats(const Options& options);
 int run_doctor(const Options& options);
 
 }  // namespace rtev::cli

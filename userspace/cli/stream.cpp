@@ -9,14 +9,22 @@
 #include <cerrno>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
+#include "base/clock.hpp"
+#include "record/recorder.hpp"
 #include "session/sudo_user.hpp"
+#include "sinks/chrome.hpp"
 #include "sinks/filter.hpp"
 #include "sinks/jsonl.hpp"
+#include "sinks/perfetto.hpp"
 #include "sinks/text.hpp"
 
 namespace rtev::cli {
 namespace {
+
+/// What is written to a file may be this old before it is there.
+constexpr std::uint64_t sync_interval_ns = 500'000'000;
 
 bool wants_color(const Options& options, int fd) {
   if (options.color != ColorMode::automatic) return options.color == ColorMode::always;
@@ -43,28 +51,99 @@ Result<UniqueFd> create_file(const std::string& path) {
   return fd;
 }
 
+bool is_text(Format format) {
+  return format != Format::fxt && format != Format::pftrace;
+}
+
+/// Lets a compressed file be good up to half a second ago, and ends it with the stream.
+class GzipSync final : public Sink {
+ public:
+  GzipSync(Sink& sink, GzipOutput& gzip) : sink_(sink), gzip_(gzip) {}
+
+  void header(const RunHeader& header) override { sink_.header(header); }
+  void consume(const Batch& batch, const Registry& registry) override { sink_.consume(batch, registry); }
+  void flush() override {
+    sink_.flush();
+    const std::uint64_t now = monotonic_ns();
+    if (now - last_sync_ns_ < sync_interval_ns) return;
+    gzip_.sync();
+    last_sync_ns_ = now;
+  }
+  void summary(const RunSummary& summary, const Registry& registry) override {
+    sink_.summary(summary, registry);
+    sink_.flush();
+    gzip_.finish();
+  }
+
+ private:
+  Sink& sink_;
+  GzipOutput& gzip_;
+  std::uint64_t last_sync_ns_ = 0;
+};
+
+std::unique_ptr<Sink> make_sink(Format format, Output& output, std::uint64_t held_ns, const TextOptions& text) {
+  switch (format) {
+    case Format::text:
+      break;
+    case Format::jsonl:
+      return std::make_unique<JsonlSink>(output);
+    case Format::fxt:
+      return std::make_unique<Recorder>(output, Recorder::Options{.most_held_ns = held_ns});
+    case Format::json:
+      return std::make_unique<ChromeSink>(output);
+    case Format::pftrace:
+      return std::make_unique<PerfettoSink>(output, PerfettoOptions{.flush_interval_ns = held_ns});
+  }
+  return std::make_unique<TextSink>(output, text);
+}
+
 }  // namespace
 
-Result<Stream> Stream::open(const Options& options) {
+std::optional<Format> format_of(std::string_view path) {
+  constexpr std::string_view gz = ".gz";
+  if (path.ends_with(gz)) path.remove_suffix(gz.size());
+  static constexpr std::pair<std::string_view, Format> endings[] = {
+      {".fxt", Format::fxt},         {".json", Format::json},
+      {".pftrace", Format::pftrace}, {".perfetto-trace", Format::pftrace},
+      {".jsonl", Format::jsonl},     {".txt", Format::text}};
+  for (const auto& [ending, format] : endings) {
+    if (path.ends_with(ending)) return format;
+  }
+  return std::nullopt;
+}
+
+Result<std::unique_ptr<FdOutput>> open_output(const Options& options) {
+  if (options.output.empty() || options.output == "-") return std::make_unique<FdOutput>(STDOUT_FILENO, "stdout");
+  auto file = create_file(options.output);
+  if (!file) return std::unexpected(std::move(file.error()));
+  return std::make_unique<FdOutput>(std::move(*file), options.output);
+}
+
+Result<Stream> Stream::open(const Options& options, Format otherwise) {
   Stream stream;
-  if (options.output.empty() || options.output == "-") {
-    stream.output_ = std::make_unique<FdOutput>(STDOUT_FILENO, "stdout");
-  } else {
-    auto file = create_file(options.output);
-    if (!file) return std::unexpected(std::move(file.error()));
-    stream.output_ = std::make_unique<FdOutput>(std::move(*file), options.output);
+  auto opened = open_output(options);
+  if (!opened) return std::unexpected(std::move(opened.error()));
+  stream.output_ = std::move(*opened);
+  stream.format_ = options.format.value_or(format_of(options.output).value_or(otherwise));
+  if (!is_text(stream.format_) && stream.output_->is_terminal()) {
+    return std::unexpected(Error{.what = "cannot write a recording to",
+                                 .subject = "a terminal",
+                                 .why = "it is no text",
+                                 .hint = "give a file with -o, or send stdout to a file or a program"});
   }
-  if (options.format == Format::jsonl) {
-    stream.format_ = std::make_unique<JsonlSink>(*stream.output_);
-  } else {
-    const bool to_file = !options.output.empty() && options.output != "-";
-    const TextOptions text{.color = wants_color(options, to_file ? -1 : STDOUT_FILENO)};
-    stream.format_ = std::make_unique<TextSink>(*stream.output_, text);
+  Output* output = stream.output_.get();
+  if (options.output.ends_with(".gz")) {
+    stream.gzip_ = std::make_unique<GzipOutput>(*output);
+    output = stream.gzip_.get();
   }
+  const std::uint64_t held_ns = stream.output_->is_regular_file() ? sync_interval_ns : 0;
+  const TextOptions text{.color = wants_color(options, stream.output_->fd())};
+  stream.add(make_sink(stream.format_, *output, held_ns, text));
+  if (stream.gzip_) stream.add(std::make_unique<GzipSync>(stream.sink(), *stream.gzip_));
   if (!options.events.empty()) {
     auto filter = EventFilter::parse(options.events);
     if (!filter) return std::unexpected(std::move(filter.error()));
-    stream.filter_ = std::make_unique<FilterSink>(*stream.format_, std::move(*filter));
+    stream.add(std::make_unique<FilterSink>(stream.sink(), std::move(*filter)));
   }
   return stream;
 }

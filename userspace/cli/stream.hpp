@@ -2,26 +2,49 @@
 // From options to the end of the stream: the file and the format.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/options.hpp"
+#include "sinks/gzip_output.hpp"
 #include "sinks/output.hpp"
 #include "sinks/sink.hpp"
 
 namespace rtev::cli {
 
+/// The format that a file's name asks for, behind a ".gz" or not; nothing if it asks for none.
+std::optional<Format> format_of(std::string_view path);
+
+/// options.output: a new file for the caller's eyes only, or stdout.
+Result<std::unique_ptr<FdOutput>> open_output(const Options& options);
+
 /// Where a stream goes, and how it looks there.
 class Stream {
  public:
-  static Result<Stream> open(const Options& options);
+  /// Opens options.output. Without options.format the name of the file decides, else it is `otherwise`. A terminal gets
+  /// text only.
+  static Result<Stream> open(const Options& options, Format otherwise);
 
-  Sink& sink() { return filter_ ? *filter_ : *format_; }
-  const Output& output() const { return *output_; }
+  Sink& sink() { return *sinks_.back(); }
+  const Output& output() const { return gzip_ ? static_cast<const Output&>(*gzip_) : *output_; }
+  /// Bytes in the file so far.
+  std::uint64_t written() const { return output_->written(); }
+  Format format() const { return format_; }
+  /// Of the file, for messages.
+  const std::string& name() const { return output_->name(); }
+
+  /// Puts a sink in front of the others, which it was made to hand on to.
+  void add(std::unique_ptr<Sink> sink) { sinks_.push_back(std::move(sink)); }
 
  private:
   std::unique_ptr<FdOutput> output_;
-  std::unique_ptr<Sink> format_;
-  std::unique_ptr<Sink> filter_;
+  std::unique_ptr<GzipOutput> gzip_;
+  std::vector<std::unique_ptr<Sink>> sinks_;  ///< each hands on to the one before it; the first writes
+  Format format_ = Format::text;
 };
 
 /// What a broken output means at the end: an error, or silence where the reader (a pager, `head`) just left.

@@ -132,20 +132,36 @@ std::optional<ProcessStat> Procfs::stat(std::int32_t pid) const {
   return stat;
 }
 
-std::int32_t Procfs::ns_pid(std::int32_t pid) const {
-  const auto text = read_small_file(process_path(root_, pid, "status"), max_status_bytes);
-  if (!text) return pid;
-  // The name in the first line cannot forge another line: the kernel escapes its newlines.
+namespace {
+
+/// What stands behind "Key:" in /proc/PID/status; empty if the line is not there. The name in the first line cannot
+/// forge another one: the kernel escapes its newlines.
+std::string status_line(const std::filesystem::path& root, std::int32_t pid, std::string_view key) {
+  const auto text = read_small_file(process_path(root, pid, "status"), max_status_bytes);
+  if (!text) return {};
   for (std::string_view rest{*text}; !rest.empty();) {
     std::string_view line = take_until(rest, '\n');
-    if (!line.starts_with("NSpid:")) continue;
-    std::string_view innermost;
-    take_word(line);
-    for (auto word = take_word(line); !word.empty(); word = take_word(line)) innermost = word;
-    const auto number = parse_number<std::int32_t>(innermost);
-    return number && *number > 0 ? *number : pid;
+    if (line.starts_with(key)) return std::string(line.substr(key.size()));
   }
-  return pid;
+  return {};
+}
+
+}  // namespace
+
+std::int32_t Procfs::ns_pid(std::int32_t pid) const {
+  const std::string pids = status_line(root_, pid, "NSpid:");
+  std::string_view rest{pids}, innermost;
+  for (auto word = take_word(rest); !word.empty(); word = take_word(rest)) innermost = word;
+  const auto number = parse_number<std::int32_t>(innermost);
+  return number && *number > 0 ? *number : pid;
+}
+
+std::optional<std::uint64_t> Procfs::max_rss_bytes(std::int32_t pid) const {
+  const std::string size = status_line(root_, pid, "VmHWM:");
+  std::string_view rest{size};
+  const auto kibibytes = parse_number<std::uint64_t>(take_word(rest));
+  if (!kibibytes || *kibibytes > UINT64_MAX / 1024) return std::nullopt;
+  return *kibibytes * 1024;
 }
 
 std::string Procfs::exe_path(std::int32_t pid) const {

@@ -57,6 +57,8 @@ class Procfs {
   std::optional<ProcessStat> stat(std::int32_t pid) const;
   /// The pid in the innermost namespace the process lives in: last number of NSpid. The pid itself if unknown.
   std::int32_t ns_pid(std::int32_t pid) const;
+  /// The most memory the process has had in RAM so far, in bytes.
+  std::optional<std::uint64_t> max_rss_bytes(std::int32_t pid) const;
   /// Target of /proc/PID/exe without " (deleted)"; empty if it cannot be read.
   std::string exe_path(std::int32_t pid) const;
   /// Opens the program a process runs, whatever namespace it lives in and also when it was unlinked.

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// What a long recording says meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "sinks/sink.hpp"
+
+namespace rtev::cli {
+
+/// Hands the stream on and keeps one line on the terminal up to date: elapsed time, events and how many come in a
+/// second, size, losses.
+class Progress final : public Sink {
+ public:
+  /// `fd` is a terminal; `size` tells the bytes written so far.
+  Progress(Sink& sink, int fd, std::function<std::uint64_t()> size) : sink_(sink), fd_(fd), size_(std::move(size)) {}
+
+  void header(const RunHeader& header) override;
+  void consume(const Batch& batch, const Registry& registry) override;
+  void flush() override;
+  /// Clears the line.
+  void summary(const RunSummary& summary, const Registry& registry) override;
+
+ private:
+  void show(std::uint64_t now);
+
+  Sink& sink_;
+  int fd_;
+  std::function<std::uint64_t()> size_;
+  std::uint64_t start_ns_ = 0, shown_ns_ = 0;
+  std::uint64_t events_ = 0, shown_events_ = 0;
+  std::uint64_t lost_words_ = 0;
+};
+
+}  // namespace rtev::cli

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// rtev-bpf record: the stream as a file for viewers, complete enough to be analysed later.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "cli/progress.hpp"
+#include "cli/stream.hpp"
+#include "cli/tracing.hpp"
+#include "sinks/escape.hpp"
+#include "sinks/summary.hpp"
+#include "sinks/units.hpp"
+
+namespace rtev::cli {
+namespace {
+
+std::string_view how_to_open(Format format) {
+  switch (format) {
+    case Format::fxt:
+    case Format::pftrace:
+      return "open it in https://ui.perfetto.dev; rtev-bpf dump shows it as text";
+    case Format::json:
+      return "open it in https://ui.perfetto.dev or chrome://tracing";
+    default:
+      return "an object a line, e.g. for jq";
+  }
+}
+
+}  // namespace
+
+int run_record(const Options& options) {
+  auto stream = Stream::open(options, Format::fxt);
+  if (!stream) return report(stream.error());
+  if (!options.quiet && ::isatty(STDERR_FILENO) == 1)
+    stream->add(std::make_unique<Progress>(stream->sink(), STDERR_FILENO, [&] { return stream->written(); }));
+  const auto conclude = [&](const RunSummary& summary, const Registry& registry) {
+    if (options.quiet || stream->output().error()) return;
+    TextBuffer size;
+    add_size(size, stream->written());
+    fmt::print(stderr, "{}wrote {}, {}: {}\n", summary_text(summary, registry), escaped(stream->name()), size.text(),
+               how_to_open(stream->format()));
+  };
+  const int status = trace(options, {.sink = stream->sink(), .output = stream->output(), .conclude = conclude});
+  // A recording that breaks off is a failure, whoever hung up.
+  return stream->output().error() ? report(*stream->output().error()) : status;
+}
+
+}  // namespace rtev::cli

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// A stream that was recorded before.
+#pragma once
+
+#include <optional>
+
+#include "cli/options.hpp"
+#include "cli/ring_target.hpp"
+#include "record/recording_file.hpp"
+#include "rtev/error.hpp"
+#include "sinks/sink.hpp"
+
+namespace rtev::cli {
+
+/// A recording of any format, a ring file, or what the ring of a live process holds.
+class Source {
+ public:
+  /// Opens options.target.
+  static Result<Source> open(const Options& options);
+
+  /// Gives a sink what the options select of the stream, once. Returns the exit status; what is wrong with the file it
+  /// says on stderr.
+  int read(Sink& sink, const Options& options);
+
+ private:
+  Source() = default;
+
+  std::optional<RecordingFile> recording_;
+  std::optional<OpenRing> ring_;
+};
+
+}  // namespace rtev::cli
