@@ -113,7 +113,8 @@ std::optional<int> ExitStatus::signal() const {
 }
 
 Process::Process(const Command& command) : name_(command.argv.at(0)) {
-  Pipe in = make_pipe(), out = command.terminal ? make_terminal() : make_pipe(), err = make_pipe(), error = make_pipe();
+  Pipe in = make_pipe(), out = command.terminal ? make_terminal() : make_pipe(),
+       err = command.error_terminal ? make_terminal() : make_pipe(), error = make_pipe();
   std::vector<std::string> arguments = command.argv, variables = environment(command);
   const auto argv = pointers(arguments), env = pointers(variables);
 

@@ -31,6 +31,7 @@ struct Command {
   std::optional<uid_t> user{};  ///< runs as this user and as the group of the same number
   std::optional<int> cpu{};     ///< runs on this cpu only
   bool terminal = false;        ///< stdout is a terminal
+  bool error_terminal = false;  ///< stderr is one
   int keep_fd = -1;             ///< stays open in the program, under the same number
 };
 

@@ -63,6 +63,8 @@ void check(const Trace& trace) {
   for (const auto& [mistake, count] : wrong) EXPECT_EQ(count, 0) << mistake;
 
   EXPECT_TRUE(trace.summary.contains("processes")) << trace.summary;
+  // Of a recording that lacks its end nobody knows what was written.
+  if (trace.summary.value("truncated", false)) return;
   for (const Json& process : trace.summary.value("processes", Json::array())) {
     const Json words = process.value("words", Json::object());
     std::uint64_t sum = 0;

@@ -6,8 +6,15 @@
 namespace rtev {
 
 void ThreadHistory::add(const ThreadStretch& stretch, const CpuHistory& cpus) {
-  if (Recent* const known = recent(stretch.pid, stretch.tid))
-    known->stretches[known->count++ % stretches_of_a_thread] = past_of(stretch, cpus);
+  Recent* const known = recent(stretch.pid, stretch.tid);
+  if (!known) return;
+  known->stretches.push_back(past_of(stretch, cpus));
+  ++stretches_;
+  const std::size_t most = stretches_ > most_stretches ? fewest_of_a_thread : stretches_of_a_thread;
+  while (known->stretches.size() > most) {
+    known->stretches.pop_front();
+    --stretches_;
+  }
 }
 
 void ThreadHistory::see(const SchedSwitch& change) {
@@ -15,11 +22,19 @@ void ThreadHistory::see(const SchedSwitch& change) {
     if (!thread->tracked || thread->role == ThreadRole::unknown) continue;
     if (Recent* const known = recent(thread->pid, thread->tid)) known->role = thread->role;
   }
-  if (change.state == LeftState::dead) threads_.erase(change.prev.tid);
+  if (change.state != LeftState::dead) return;
+  const auto dead = threads_.find(change.prev.tid);
+  if (dead == threads_.end()) return;
+  stretches_ -= dead->second.stretches.size();
+  threads_.erase(dead);
 }
 
 void ThreadHistory::forget(std::int32_t pid) {
-  std::erase_if(threads_, [&](const auto& thread) { return thread.second.pid == pid; });
+  std::erase_if(threads_, [&](const auto& thread) {
+    if (thread.second.pid != pid) return false;
+    stretches_ -= thread.second.stretches.size();
+    return true;
+  });
 }
 
 ThreadRole ThreadHistory::role(std::int32_t tid) const {
@@ -43,9 +58,9 @@ Doing ThreadHistory::between(std::int32_t tid, std::uint64_t from_ns, std::uint6
     }
   };
   if (const auto found = threads_.find(tid); found != threads_.end()) {
-    const Recent& known = found->second;
-    for (std::size_t i = known.count - std::min(known.count, stretches_of_a_thread); i < known.count; ++i)
-      tell(known.stretches[i % stretches_of_a_thread]);
+    const std::deque<Past>& stretches = found->second.stretches;
+    for (auto past = std::ranges::lower_bound(stretches, from_ns, {}, &Past::end_ns); past != stretches.end(); ++past)
+      tell(*past);
   }
   if (const auto lasts = time.current(tid, to_ns)) tell(past_of(*lasts, cpus));
   doing.time.unknown += to_ns - std::min(to_ns, told_until);
@@ -65,7 +80,10 @@ ThreadHistory::Past ThreadHistory::past_of(const ThreadStretch& stretch, const C
 ThreadHistory::Recent* ThreadHistory::recent(std::int32_t pid, std::int32_t tid) {
   const auto found = threads_.find(tid);
   if (found != threads_.end()) {
-    if (found->second.pid != pid) found->second = Recent{.pid = pid};
+    if (found->second.pid != pid) {
+      stretches_ -= found->second.stretches.size();
+      found->second = Recent{.pid = pid};
+    }
     return &found->second;
   }
   if (threads_.size() >= most_threads) return nullptr;

@@ -2,9 +2,9 @@
 // What threads did lately: for questions about a time that turns out to matter only when it is over.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <unordered_map>
 
 #include "analysis/cpu_history.hpp"
@@ -19,10 +19,13 @@ struct Doing {
   CpuWait longest_wait{};  ///< for one that had the cpu it could have run on; ns = 0: there was none
 };
 
-/// The last few stretches of each thread, and its role. Memory is bounded: what is too long ago is unknown. One thread.
+/// The last stretches of each thread, and its role. Memory is bounded: what is too long ago is unknown. One thread.
 class ThreadHistory {
  public:
-  static constexpr std::size_t stretches_of_a_thread = 24, most_threads = 8192;
+  /// A thread that shares its cpu is switched every millisecond or two, and whoever waits for it may do so for long.
+  static constexpr std::size_t stretches_of_a_thread = 1024;
+  /// Where there are so many threads that all stretches together come to this, each has fewer.
+  static constexpr std::size_t most_stretches = std::size_t{1} << 18, fewest_of_a_thread = 24, most_threads = 8192;
 
   /// A stretch that ended. For runnable time `cpu` is the one that it waited for.
   void add(const ThreadStretch& stretch, const CpuHistory& cpus);
@@ -46,13 +49,13 @@ class ThreadHistory {
   struct Recent {
     std::int32_t pid = 0;
     ThreadRole role = ThreadRole::unknown;
-    std::size_t count = 0;  ///< of stretches, ever
-    std::array<Past, stretches_of_a_thread> stretches{};
+    std::deque<Past> stretches{};  ///< oldest first
   };
   static Past past_of(const ThreadStretch& stretch, const CpuHistory& cpus);
   Recent* recent(std::int32_t pid, std::int32_t tid);
 
   std::unordered_map<std::int32_t, Recent> threads_;
+  std::size_t stretches_ = 0;  ///< of all threads
 };
 
 }  // namespace rtev

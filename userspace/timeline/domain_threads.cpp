@@ -39,8 +39,12 @@ std::optional<std::int32_t> DomainThreads::tid_of(std::int32_t pid, std::uint16_
   const auto process = processes_.find(pid);
   if (process != processes_.end()) {
     const auto known = process->second.domains.find(domain);
-    if (known != process->second.domains.end() && known->second.last != 0) return known->second.last;
-    if (process->second.undetermined.size() == 1) return process->second.undetermined.front();
+    const std::int32_t last = known != process->second.domains.end() ? known->second.last : 0;
+    const Seat* const seat = last != 0 ? &seats_.at(last) : nullptr;
+    // A backup thread that sleeps is not who writes while a thread runs that may be the domain's own.
+    const bool is_unlikely = seat == nullptr || (seat->role == ThreadRole::backup && !seat->on_cpu);
+    if (is_unlikely && process->second.undetermined.size() == 1) return process->second.undetermined.front();
+    if (seat != nullptr) return last;
   }
   if (domain != 0) return std::nullopt;
   const auto main_thread = seats_.find(pid);

@@ -56,6 +56,14 @@ TEST_F(DomainThreadsTest, ADomainIsLearntWhenItsThreadLeaves) {
   EXPECT_EQ(threads.tid_of(pid, 5), 101);
 }
 
+TEST_F(DomainThreadsTest, ANewThreadOnACpuComesBeforeASleepingBackupThread) {
+  enter(1, thread(102, 1, ThreadRole::backup));
+  leave(1, thread(102, 1, ThreadRole::backup));
+  EXPECT_EQ(threads.tid_of(pid, 1), 102);
+  enter(0, thread(101, -1, ThreadRole::unknown));
+  EXPECT_EQ(threads.tid_of(pid, 1), 101);
+}
+
 TEST_F(DomainThreadsTest, TheTickThreadNeverWrites) {
   enter(0, thread(101, 0, ThreadRole::tick));
   EXPECT_EQ(threads.tid_of(pid, 0), pid);

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT
+// What becomes of a recording when something goes wrong: no room, no reader, no tracer, no program. And what is said
+// meanwhile.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <system_error>
+
+#include "base/clock.hpp"
+#include "live/harness.hpp"
+#include "live/recording.hpp"
+
+namespace rtev::test {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Strings = std::vector<std::string>;
+using Clock = std::chrono::steady_clock;
+
+[[noreturn]] void fail_errno(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+/// A file system with little room. It is mounted nowhere and goes away with the object, however the test ends.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const std::string& size) {
+    const UniqueFd context(::fsopen("tmpfs", FSOPEN_CLOEXEC));
+    if (!context) fail_errno("fsopen");
+    if (::fsconfig(context.get(), FSCONFIG_SET_STRING, "size", size.c_str(), 0) != 0) fail_errno("fsconfig");
+    if (::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) fail_errno("fsconfig");
+    root_ = UniqueFd(::fsmount(context.get(), FSMOUNT_CLOEXEC, 0));
+    if (!root_) fail_errno("fsmount");
+  }
+
+  /// Good for all processes while this one lives.
+  std::filesystem::path path() const {
+    return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(root_.get());
+  }
+
+ private:
+  UniqueFd root_;
+};
+
+/// Sees each time that a file is written to.
+class Writes {
+ public:
+  explicit Writes(const std::filesystem::path& file) : fd_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+    if (!fd_ || ::inotify_add_watch(fd_.get(), file.c_str(), IN_MODIFY) < 0) fail_errno("inotify");
+  }
+
+  void wait() {
+    pollfd fd{fd_.get(), POLLIN, 0};
+    if (::poll(&fd, 1, static_cast<int>(std::chrono::milliseconds(patience).count())) <= 0)
+      throw std::runtime_error("nothing is written any more");
+    std::array<char, 4096> events;
+    while (::read(fd_.get(), events.data(), events.size()) > 0) {
+    }
+  }
+
+ private:
+  UniqueFd fd_;
+};
+
+class RecordFaultLive : public LiveTest {
+ protected:
+  std::string file(const std::string& ending) const { return dir / ("trace." + ending); }
+};
+
+struct FaultyFormat {
+  const char* ending;
+  /// Room for a good deal of a program's events.
+  const char* disk;
+};
+
+void PrintTo(const FaultyFormat& format, std::ostream* out) {
+  *out << format.ending;
+}
+
+class RecordFaultFormatLive : public RecordFaultLive, public ::testing::WithParamInterface<FaultyFormat> {
+ protected:
+  std::string file() const { return RecordFaultLive::file(GetParam().ending); }
+};
+
+/// A program that collects garbage until it is killed.
+void keep_busy(Process& program) {
+  program.go();
+  program.lines_until("busy");
+}
+
+TEST_P(RecordFaultFormatLive, FullDiskIsAnErrorAndWhatIsThereIsGood) {
+  const SmallDisk disk(GetParam().disk);
+  const std::string full = disk.path() / (std::string("trace.") + GetParam().ending);
+  Process program(with_events("busy_alloc", {"100000"}));
+  program.lines_until("ready");
+  Tracer tracer({"-q", "-p", std::to_string(program.pid()), "-o", full}, {.format = {"record"}});
+  program.go();
+  const Outcome outcome = tracer.process().wait();
+  EXPECT_EQ(outcome.status.code(), 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("cannot write to " + full), HasSubstr("No space left"), HasSubstr("hint:")));
+  EXPECT_TRUE(program.running());
+
+  const Outcome shown = dump(full);
+  EXPECT_THAT(shown.err, HasSubstr(full + " is not complete"));
+  EXPECT_THAT(Trace::parse(shown.out).of(program.pid(), "begin"), Not(IsEmpty()));
+}
+
+/// What is on the disk never lags far behind, and is good wherever it ends.
+TEST_P(RecordFaultFormatLive, KilledTracerLeavesAllButTheLastMoment) {
+  // The promise is one second; a loaded machine may take its time.
+  constexpr auto recorded = 3s, longest_lag = 2s;
+  Process program(with_events("killed"));
+  program.lines_until("ready");
+  Tracer tracer({"-q", "-p", std::to_string(program.pid()), "-o", file()}, {.format = {"record"}});
+  Writes writes(file());
+  keep_busy(program);
+  auto last = Clock::now();
+  for (const auto end = last + recorded; last < end;) {
+    writes.wait();
+    const auto now = Clock::now();
+    EXPECT_LT(now - last, longest_lag) << "between two writes";
+    last = now;
+  }
+  tracer.process().signal(SIGKILL);
+  const std::uint64_t killed_ns = monotonic_ns();
+  EXPECT_EQ(tracer.process().wait().status.signal(), SIGKILL);
+  EXPECT_TRUE(program.running());
+
+  const Outcome shown = dump(file());
+  EXPECT_THAT(shown.err, HasSubstr(file() + " is not complete"));
+  const Trace trace = Trace::parse(shown.out);
+  const auto begins = trace.of(program.pid(), "begin");
+  ASSERT_THAT(begins, Not(IsEmpty()));
+  EXPECT_GT(begins.back()["ts"].get<std::uint64_t>() + std::chrono::nanoseconds(longest_lag).count(), killed_ns);
+  EXPECT_LT(begins.back()["ts"], killed_ns);
+  EXPECT_THAT(trace.of("switch"), Not(IsEmpty()));
+}
+
+TEST_P(RecordFaultFormatLive, TerminatedTracerEndsTheRecording) {
+  Process program(with_events("killed"));
+  program.lines_until("ready");
+  Tracer tracer({"-o", file()}, {.format = {"record"}});
+  keep_busy(program);
+  tracer.process().signal(SIGTERM);
+  const Outcome outcome = tracer.process().wait();
+  EXPECT_EQ(outcome.status.code(), 0);
+  EXPECT_THAT(outcome.err, HasSubstr("wrote " + file()));
+  const Outcome shown = dump(file());
+  EXPECT_THAT(shown.err, Not(HasSubstr("not complete")));
+  auto words = Trace::parse(shown.out).words(program.pid());
+  EXPECT_GT(words["delivered"], 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, RecordFaultFormatLive,
+                         ::testing::Values(FaultyFormat{"fxt", "1m"}, FaultyFormat{"json", "4m"},
+                                           FaultyFormat{"pftrace", "2m"}, FaultyFormat{"jsonl", "1m"},
+                                           FaultyFormat{"fxt.gz", "256k"}),
+                         [](const auto& format) {
+                           std::string label = format.param.ending;
+                           std::erase(label, '.');
+                           return label;
+                         });
+
+TEST_F(RecordFaultLive, KilledCommandIsRecordedToItsEnd) {
+  Process tracer({.argv = {tool(), "record", "-o", file("fxt"), "--", "sh", "-c", "echo $$; exec \"$0\"",
+                           ocaml_program("killed")}});
+  const pid_t pid = std::stoi(tracer.lines_until("ready").front());
+  keep_busy(tracer);  // which hands its stdin and stdout to the program
+  ASSERT_EQ(::kill(pid, SIGKILL), 0);
+  const Outcome outcome = tracer.wait();
+  EXPECT_EQ(outcome.status.code(), 128 + SIGKILL);
+  const Outcome shown = dump(file("fxt"));
+  EXPECT_THAT(shown.err, Not(HasSubstr("not complete")));
+  const Trace trace = Trace::parse(shown.out);
+  EXPECT_EQ(trace.action(pid, "exit")["status"], Json({{"signal", SIGKILL}}));
+  auto words = trace.words(pid);
+  EXPECT_GT(words["delivered"], 0u);
+  EXPECT_EQ(words["delivered"], words["written"]);
+}
+
+TEST_F(RecordFaultLive, ReaderThatLeavesIsAnError) {
+  Process program(with_events("killed"));
+  keep_busy(program);
+  const Outcome outcome = run(
+      {.argv = {"bash", "-c", "\"$0\" record -q -d 1h -o - | head -c 100 >/dev/null; exit ${PIPESTATUS[0]}", tool()}});
+  EXPECT_EQ(outcome.status.code(), 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("stdout"), HasSubstr("Broken pipe")));
+}
+
+TEST_F(RecordFaultLive, ConversionToAFullDiskIsAnError) {
+  ASSERT_EQ(run_tool({"record", "-q", "-o", file("fxt"), "--", ocaml_program("busy_alloc"), "50"}).status.code(), 0);
+  const SmallDisk disk("16k");
+  const std::string full = disk.path() / "full.jsonl";
+  const Outcome outcome = run_tool({"convert", file("fxt"), "-o", full});
+  EXPECT_EQ(outcome.status.code(), 1);
+  EXPECT_THAT(outcome.err, HasSubstr("cannot write to " + full));
+}
+
+TEST_F(RecordFaultLive, CutRecordingSaysSo) {
+  ASSERT_EQ(run_tool({"record", "-q", "-o", file("fxt"), "--", ocaml_program("busy_alloc"), "5"}).status.code(), 0);
+  std::filesystem::resize_file(file("fxt"), std::filesystem::file_size(file("fxt")) * 2 / 3 - 3);
+  const Outcome shown = dump(file("fxt"));
+  EXPECT_THAT(shown.err, HasSubstr(file("fxt") + " is not complete"));
+  EXPECT_THAT(Trace::parse(shown.out).of("begin"), Not(IsEmpty()));
+}
+
+class RecordProgressLive : public RecordFaultLive {
+ protected:
+  Outcome record(const Strings& options, bool terminal) {
+    Process program(with_events("killed"));
+    keep_busy(program);
+    Strings arguments{"record", "-d", "1500ms", "-o", file("fxt")};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const Outcome outcome = run_tool(arguments, {.argv = {}, .error_terminal = terminal});
+    EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+    return outcome;
+  }
+};
+
+TEST_F(RecordProgressLive, IsShownOnATerminalAndGoesAway) {
+  const std::string err = record({}, true).err;
+  const std::string clear = "\r\x1b[K";
+  EXPECT_THAT(err, ContainsRegex("\r\x1b\\[Krecording: [0-9]+s  [0-9,]+ events  [0-9,]+/s  [0-9.]+ .?B  0 words lost"));
+  const std::size_t last = err.rfind(clear);
+  ASSERT_NE(last, std::string::npos);
+  const std::string after = err.substr(last + clear.size());
+  EXPECT_THAT(after, AllOf(Not(HasSubstr("recording:")), HasSubstr("wrote " + file("fxt"))));
+}
+
+TEST_F(RecordProgressLive, IsNotForFilesAndNotWantedQuietly) {
+  const std::string piped = record({}, false).err;
+  EXPECT_THAT(piped, AllOf(Not(HasSubstr("recording:")), Not(HasSubstr("\x1b")), HasSubstr("wrote " + file("fxt"))));
+  EXPECT_EQ(record({"-q"}, true).err, "");
+}
+
+}  // namespace
+}  // namespace rtev::test

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT
+// Recordings are complete: what real programs do, read back from every format, is what the live stream showed.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include "live/harness.hpp"
+#include "live/recording.hpp"
+#include "record/recorder.hpp"
+#include "record/recording_file.hpp"
+#include "session/live.hpp"
+#include "sinks/chrome.hpp"
+#include "sinks/jsonl.hpp"
+#include "sinks/output.hpp"
+#include "sinks/perfetto.hpp"
+#include "support/chrome_check.hpp"
+#include "support/perfetto_check.hpp"
+
+namespace rtev::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using Strings = std::vector<std::string>;
+
+constexpr uid_t nobody = 65534;
+
+class RecordLive : public LiveTest {
+ protected:
+  /// The path of a recording of that format.
+  std::string file(const std::string& ending) const { return dir / ("trace." + ending); }
+};
+
+/// One stream in all formats at once.
+class AllFormats final : public Sink {
+ public:
+  explicit AllFormats(const TempDir& dir)
+      : fxt_(create(dir / "a.fxt")), json_(create(dir / "a.json")), pftrace_(create(dir / "a.pftrace")) {}
+
+  void header(const RunHeader& header) override {
+    for (Sink* sink : sinks_) sink->header(header);
+  }
+  void consume(const Batch& batch, const Registry& registry) override {
+    for (Sink* sink : sinks_) sink->consume(batch, registry);
+  }
+  void flush() override {
+    for (Sink* sink : sinks_) sink->flush();
+  }
+  void summary(const RunSummary& summary, const Registry& registry) override {
+    for (Sink* sink : sinks_) sink->summary(summary, registry);
+  }
+
+  const StringOutput& lines() const { return lines_; }
+  const Recorder& recorder() const { return recorder_; }
+
+ private:
+  static FdOutput create(const std::string& path) {
+    UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!fd) throw std::system_error(errno, std::generic_category(), path);
+    return {std::move(fd), path};
+  }
+
+  StringOutput lines_;
+  FdOutput fxt_, json_, pftrace_;
+  JsonlSink jsonl_{lines_};
+  Recorder recorder_{fxt_};
+  ChromeSink chrome_{json_};
+  PerfettoSink perfetto_{pftrace_};
+  std::array<Sink*, 4> sinks_{&jsonl_, &recorder_, &chrome_, &perfetto_};
+};
+
+/// The tracer in this process. It runs from the beginning of the object until stop().
+class InProcess {
+ public:
+  InProcess(const LiveOptions& options, AllFormats& sink) : end_(::eventfd(0, EFD_CLOEXEC)) {
+    auto session = LiveSession::start(options, sink, sink.lines(), stop_);
+    if (!session) throw std::runtime_error(session.error().message());
+    session_ = std::move(*session);
+    thread_ = std::jthread([this] { session_->run({.readable_fd = end_.get()}); });
+  }
+  InProcess(const InProcess&) = delete;
+  InProcess& operator=(const InProcess&) = delete;
+  ~InProcess() { stop(); }
+
+  void stop() {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(end_.get(), &one, sizeof one);
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  UniqueFd end_;
+  StopSignal stop_;
+  std::unique_ptr<LiveSession> session_;
+  std::jthread thread_;
+};
+
+std::string replayed(const std::string& path) {
+  StringOutput lines;
+  JsonlSink jsonl(lines);
+  auto file = RecordingFile::open(path);
+  if (!file || !*file) throw std::runtime_error("no recording: " + path);
+  const auto end = (*file)->replay(jsonl);
+  EXPECT_TRUE(end) << end.error().message();
+  EXPECT_TRUE(end && end->complete) << path;
+  EXPECT_EQ(end ? end->note : "", "") << path;
+  return lines.text();
+}
+
+TEST_F(RecordLive, EveryFormatHoldsTheWholeStream) {
+  Process before(with_events("busy_alloc", {"5"}));
+  before.lines_until("ready");
+  AllFormats formats(dir);
+  LiveOptions options;
+  options.discovery.history = true;
+  options.command_line = {"rtev-bpf", "record", "-o", "\"é\xff"};
+  InProcess tracer(options, formats);
+  {
+    // Their ring is too small for them: words are lost.
+    Command hasty = with_events("busy_alloc", {"300"});
+    hasty.env["OCAMLRUNPARAM"] = "e=8";
+    Process domains(with_events("domains", {"3", "3"})), threads(with_events("systhreads")),
+        forker(with_events("forker")), user(with_events("user_events")), buckets(with_events("alloc_buckets")),
+        hello(with_events("hello")), exec(with_events("exec_chain", {ocaml_program("hello")})),
+        uncaught(with_events("uncaught")), lossy(hasty), killed(with_events("killed"));
+    for (Process* process : {&before, &domains, &threads, &forker, &user, &buckets, &hello, &exec, &uncaught, &lossy})
+      process->close_stdin();
+    killed.go();
+    killed.lines_until("busy");
+    killed.signal(SIGKILL);
+    for (Process* process :
+         {&before, &domains, &threads, &forker, &user, &buckets, &hello, &exec, &uncaught, &lossy, &killed})
+      process->wait();
+  }
+  tracer.stop();
+
+  EXPECT_FALSE(formats.recorder().writer().error());
+  EXPECT_EQ(formats.recorder().writer().refused(), 0u);
+  const std::string& shown = formats.lines().text();
+  const Trace trace = Trace::parse(shown);
+  std::set<std::string> types;
+  for (const Json& event : trace.events) types.insert(event["type"]);
+  EXPECT_THAT(types, ::testing::IsSupersetOf({"begin", "end", "counter", "alloc", "lifecycle", "user", "lost",
+                                              "process", "switch", "wakeup"}));
+  for (const char* name : {"a.fxt", "a.json", "a.pftrace"})
+    EXPECT_EQ(first_difference(shown, replayed(dir / name)), "") << name;
+}
+
+/// A viewer's complaints of a recording, in formats that others than us define.
+void expect_clean_for_viewers(const std::filesystem::path& path) {
+  if (path.extension() == ".json") {
+    EXPECT_THAT(read_chrome_trace(read_file(path)).problems, IsEmpty()) << path;
+  } else if (path.extension() == ".pftrace") {
+    EXPECT_EQ(read_perfetto(read_file(path)).all_errors(), "") << path;
+  }
+}
+
+class RecordFormatLive : public RecordLive, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(RecordFormatLive, ConvertsToEveryOtherAndBack) {
+  const std::string recorded = file(GetParam());
+  const Outcome outcome = run_tool({"record", "-o", recorded, "--", "sh", "-c", "\"$0\" 2 2; \"$1\"; exit 7",
+                                    ocaml_program("domains"), ocaml_program("user_events")});
+  EXPECT_EQ(outcome.status.code(), 7) << outcome.err;
+  EXPECT_EQ(outcome.out, "ready\ndone\nready\nwritten\n") << "stdout is all the program's";
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("wrote " + recorded), HasSubstr("domains"), HasSubstr("user_events")));
+  struct stat status{};
+  ASSERT_EQ(::stat(recorded.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0600u);
+  const std::string content = read_file(recorded);
+  EXPECT_EQ(content.starts_with("\x1f\x8b"), recorded.ends_with(".gz"));
+  expect_clean_for_viewers(recorded);
+
+  const Outcome shown = dump(recorded);
+  EXPECT_THAT(shown.err, Not(HasSubstr("not complete")));
+  const Trace trace = Trace::parse(shown.out);
+  EXPECT_THAT(trace.of("user"), Not(IsEmpty()));
+  EXPECT_THAT(trace.of("switch"), Not(IsEmpty()));
+  for (const char* ending : {"fxt", "json", "pftrace", "jsonl", "fxt.gz", "json.gz"}) {
+    const std::string converted = dir / (std::string("converted.") + ending), back = dir / "back.jsonl";
+    convert(recorded, converted);
+    expect_clean_for_viewers(converted);
+    convert(converted, back);
+    EXPECT_EQ(first_difference(shown.out, read_file(back)), "") << ending;
+  }
+  const Outcome text = run_tool({"dump", recorded});
+  EXPECT_EQ(text.status.code(), 0) << text.err;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("minor"), HasSubstr("domains"), Not(HasSubstr("{"))));
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, RecordFormatLive,
+                         ::testing::Values("fxt", "json", "pftrace", "jsonl", "fxt.gz", "json.gz", "pftrace.gz",
+                                           "jsonl.gz"),
+                         [](const auto& format) {
+                           std::string label = format.param;
+                           std::erase(label, '.');
+                           return label;
+                         });
+
+TEST_F(RecordLive, JsonLinesAreTheirOwnConversion) {
+  ASSERT_EQ(run_tool({"record", "-q", "-o", file("jsonl"), "--", ocaml_program("hello")}).status.code(), 0);
+  EXPECT_EQ(first_difference(read_file(file("jsonl")), dump(file("jsonl")).out), "");
+}
+
+TEST_F(RecordLive, FormatCanDifferFromTheName) {
+  ASSERT_EQ(run_tool({"record", "-q", "-f", "json", "-o", file("fxt"), "--", ocaml_program("hello")}).status.code(), 0);
+  EXPECT_THAT(read_chrome_trace(read_file(file("fxt"))).problems, IsEmpty());
+  Trace::parse(dump(file("fxt")).out);
+}
+
+TEST_F(RecordLive, FileBelongsToWhoCalledSudo) {
+  const std::map<std::string, std::string> sudo{{"SUDO_UID", "65534"}, {"SUDO_GID", "65534"}, {"SUDO_USER", "nobody"}};
+  ASSERT_EQ(run_tool({"record", "-q", "-o", file("fxt"), "--", "true"}, {.argv = {}, .env = sudo}).status.code(), 0);
+  ASSERT_EQ(run_tool({"convert", "-q", file("fxt"), "-o", file("json")}, {.argv = {}, .env = sudo}).status.code(), 0);
+  for (const char* ending : {"fxt", "json"}) {
+    struct stat status{};
+    ASSERT_EQ(::stat(file(ending).c_str(), &status), 0);
+    EXPECT_EQ(status.st_uid, nobody);
+    EXPECT_EQ(status.st_gid, nobody);
+    EXPECT_EQ(status.st_mode & 07777, 0600u);
+  }
+  const Outcome theirs = run_tool({"dump", "-f", "jsonl", file("fxt")}, {.argv = {}, .user = nobody});
+  EXPECT_EQ(theirs.status.code(), 0) << theirs.err;
+  Trace::parse(theirs.out);
+}
+
+TEST_F(RecordLive, GoesThroughPipes) {
+  const Outcome outcome = run({.argv = {"sh", "-c",
+                                        "\"$0\" record -q -f fxt -o - -- sh -c '\"$0\" 2 2 >/dev/null' \"$1\" | \"$0\" "
+                                        "convert -q - -f pftrace -o - | \"$0\" dump -q -f jsonl -",
+                                        tool(), ocaml_program("domains")}});
+  EXPECT_EQ(outcome.status.code(), 0);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_THAT(Trace::parse(outcome.out).of("begin"), Not(IsEmpty()));
+}
+
+TEST_F(RecordLive, TerminalsGetOnlyText) {
+  ASSERT_EQ(run_tool({"record", "-q", "-o", file("fxt"), "--", ocaml_program("hello")}).status.code(), 0);
+  const Command terminal{.argv = {}, .terminal = true};
+  for (const Strings& arguments :
+       {Strings{"record", "-o", "-", "-d", "1s"}, {"convert", file("fxt"), "-f", "pftrace", "-o", "-"}}) {
+    const Outcome outcome = run_tool(arguments, terminal);
+    EXPECT_EQ(outcome.status.code(), 1);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("terminal"), HasSubstr("hint:")));
+  }
+  const Outcome lines = run_tool({"convert", file("fxt"), "-f", "jsonl", "-o", "-"}, terminal);
+  EXPECT_EQ(lines.status.code(), 0);
+  EXPECT_EQ(first_difference(dump(file("fxt")).out, lines.out), "");
+}
+
+TEST_F(RecordLive, RecordingIsNotOverwrittenByItsConversion) {
+  ASSERT_EQ(run_tool({"record", "-q", "-o", file("fxt"), "--", ocaml_program("hello")}).status.code(), 0);
+  const std::string content = read_file(file("fxt"));
+  const Outcome outcome = run_tool({"convert", file("fxt"), "-o", file("fxt")});
+  EXPECT_EQ(outcome.status.code(), 1);
+  EXPECT_THAT(outcome.err, HasSubstr(file("fxt")));
+  EXPECT_TRUE(read_file(file("fxt")) == content);
+}
+
+TEST_F(RecordLive, WholeHostForASecond) {
+  Process first(with_events("killed")), second(with_events("killed"));
+  for (Process* process : {&first, &second}) {
+    process->go();
+    process->lines_until("busy");
+  }
+  const Outcome outcome = run_tool({"record", "-d", "1s", "-o", file("fxt")});
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  EXPECT_TRUE(first.running() && second.running());
+  const Trace trace = Trace::parse(dump(file("fxt")).out);
+  EXPECT_GE(trace.summary["duration_ns"], 1'000'000'000);
+  for (const Process* process : {&first, &second}) {
+    EXPECT_THAT(trace.actions(process->pid()), ::testing::ElementsAre("found", "ring"));
+    EXPECT_THAT(trace.of(process->pid(), "begin"), Not(IsEmpty()));
+    EXPECT_GT(trace.words(process->pid())["delivered"], 0u);
+  }
+  convert(file("fxt"), file("json"));
+  const ChromeTrace chrome = read_chrome_trace(read_file(file("json")));
+  EXPECT_THAT(chrome.problems, IsEmpty());
+  for (const Process* process : {&first, &second}) {
+    EXPECT_THAT(chrome.process_names.at(process->pid()), HasSubstr("killed"));
+    const ChromeTrace::Row main{process->pid(), process->pid()};
+    EXPECT_EQ(chrome.row_names.at(main), "domain 0");
+    EXPECT_THAT(chrome.spans.at(main), Not(IsEmpty()));
+    EXPECT_THAT(chrome.states.at(main), Not(IsEmpty()));
+  }
+}
+
+}  // namespace
+}  // namespace rtev::test
