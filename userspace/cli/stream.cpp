@@ -102,10 +102,11 @@ std::unique_ptr<Sink> make_sink(Format format, Output& output, std::uint64_t hel
 std::optional<Format> format_of(std::string_view path) {
   constexpr std::string_view gz = ".gz";
   if (path.ends_with(gz)) path.remove_suffix(gz.size());
-  static constexpr std::pair<std::string_view, Format> endings[] = {
-      {".fxt", Format::fxt},         {".json", Format::json},
-      {".pftrace", Format::pftrace}, {".perfetto-trace", Format::pftrace},
-      {".jsonl", Format::jsonl},     {".txt", Format::text}};
+  static constexpr std::pair<std::string_view, Format> endings[] = {{".fxt", Format::fxt},
+                                                                    {".json", Format::json},
+                                                                    {".pftrace", Format::pftrace},
+                                                                    {".perfetto-trace", Format::pftrace},
+                                                                    {".jsonl", Format::jsonl}};
   for (const auto& [ending, format] : endings) {
     if (path.ends_with(ending)) return format;
   }

@@ -40,7 +40,8 @@ std::optional<std::int32_t> DomainThreads::tid_of(std::int32_t pid, std::uint16_
   if (process != processes_.end()) {
     const auto known = process->second.domains.find(domain);
     const std::int32_t last = known != process->second.domains.end() ? known->second.last : 0;
-    const Seat* const seat = last != 0 ? &seats_.at(last) : nullptr;
+    const auto found = seats_.find(last);
+    const Seat* const seat = found != seats_.end() ? &found->second : nullptr;
     // A backup thread that sleeps is not who writes while a thread runs that may be the domain's own.
     const bool is_unlikely = seat == nullptr || (seat->role == ThreadRole::backup && !seat->on_cpu);
     if (is_unlikely && process->second.undetermined.size() == 1) return process->second.undetermined.front();
