@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+// What latency, pauses and stats have in common: help, errors, where the stream comes from, how a run ends.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+
+#include "live/analysis_fixture.hpp"
+
+namespace rtev::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr uid_t nobody = 65534;
+
+class EachAnalysis : public AnalysisLive, public ::testing::WithParamInterface<const char*> {
+ protected:
+  static std::string name() { return GetParam(); }
+};
+INSTANTIATE_TEST_SUITE_P(Live, EachAnalysis, ::testing::Values("latency", "pauses", "stats"),
+                         [](const auto& analysis) { return std::string(analysis.param); });
+
+TEST_P(EachAnalysis, HelpNeedsNoRootAndNamesTheOptions) {
+  const Outcome outcome = run_tool({name(), "--help"}, {.argv = {}, .user = nobody});
+  EXPECT_EQ(outcome.status.code(), 0);
+  EXPECT_THAT(outcome.out, HasSubstr("Usage: rtev-bpf " + name() + " [OPTIONS] [-- CMD ARG...]"));
+  for (const char* option :
+       {"--input", "--output", "--format", "--pid", "--name", "--duration", "--sched", "--history"})
+    EXPECT_THAT(outcome.out, HasSubstr(option));
+  for (const auto& [option, whose] : std::map<const char*, Strings>{{"--phase", {"latency"}},
+                                                                    {"--interval", {"latency"}},
+                                                                    {"--min", {"latency", "pauses"}},
+                                                                    {"--top", {"pauses"}}})
+    EXPECT_EQ(outcome.out.contains(option), std::ranges::count(whose, name()) > 0) << option;
+}
+
+TEST_P(EachAnalysis, WrongUsageExitsWithTwo) {
+  std::vector<Strings> cases{{"-f", "jsonl"}, {"--no-such-option"}, {"-i"},   {"-p", "0"}, {"-p", "1", "--", "true"},
+                             {"--"},          {"-d", "never"},      {"stray"}};
+  cases.push_back({"-i", "x.fxt", "--", "true"});
+  if (name() == "latency") cases.insert(cases.end(), {{"--phase", "lunch"}, {"--interval", "0"}, {"--min", "long"}});
+  if (name() == "pauses") cases.insert(cases.end(), {{"--top", "0"}, {"--top", "ten"}, {"--top", "1000001"}});
+  for (Strings arguments : cases) {
+    arguments.insert(arguments.begin(), name());
+    const Outcome outcome = run_tool(arguments);
+    EXPECT_EQ(outcome.status.code(), 2) << ::testing::PrintToString(arguments) << outcome.err;
+    EXPECT_THAT(outcome.out, IsEmpty()) << ::testing::PrintToString(arguments);
+    EXPECT_THAT(outcome.err, AllOf(StartsWith("rtev-bpf: "), HasSubstr("hint: ")))
+        << ::testing::PrintToString(arguments);
+  }
+  EXPECT_THAT(run_tool({name(), "-i", "x.fxt", "--", "true"}).err, HasSubstr("exclude each other"));
+}
+
+TEST_P(EachAnalysis, FilesThatAreNoRecordingsAreExplained) {
+  std::ofstream(dir / "garbage.fxt") << "this is not a recording, by far not";
+  const Strings cases[] = {{"-i", dir / "missing.fxt"},        {"-i", dir / "missing.events"},
+                           {"-i", dir / "garbage.fxt"},        {"-i", dir.path()},
+                           {"-i", std::to_string(::getpid())}, {"-d", "1s", "-o", dir / "no/such/folder/file"}};
+  for (Strings arguments : cases) {
+    arguments.insert(arguments.begin(), name());
+    const Outcome outcome = run_tool(arguments);
+    EXPECT_EQ(outcome.status.code(), 1) << ::testing::PrintToString(arguments) << outcome.out;
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("hint:"), HasSubstr(arguments.back())));
+    EXPECT_THAT(outcome.out, IsEmpty()) << ::testing::PrintToString(arguments);
+  }
+}
+
+TEST_P(EachAnalysis, CtrlCGivesTheReport) {
+  for (const char* format : {"text", "json"}) {
+    SCOPED_TRACE(format);
+    Tracer tracer({}, analysis(name(), format));
+    Process process(with_events("busy_alloc", {"30"}));
+    process.lines_until("ready");
+    process.go();
+    process.lines_until("done");
+    const Outcome outcome = tracer.interrupt();
+    EXPECT_THAT(outcome.out, AllOf(HasSubstr("busy_alloc"), HasSubstr(std::to_string(process.pid()))));
+    EXPECT_EQ(outcome.out.back(), '\n');
+    if (format == std::string("json")) {
+      EXPECT_EQ(json_lines(outcome.out).size(), 1u);
+    }
+    EXPECT_THAT(outcome.err, HasSubstr("Ctrl-C to end")) << "messages go to stderr";
+  }
+}
+
+TEST_P(EachAnalysis, DurationEndsTheRunWithTheReport) {
+  Process process(with_events("killed"));
+  process.lines_until("ready");
+  process.go();
+  process.lines_until("busy");
+  const Json result = report({name(), "-q", "-d", "300ms", "-p", std::to_string(process.pid())});
+  EXPECT_THAT(result.dump(), HasSubstr("\"killed\""));
+}
+
+TEST_P(EachAnalysis, StatusIsThatOfTheProgram) {
+  const struct {
+    Strings program;
+    int status;
+  } cases[] = {{{ocaml_program("hello")}, 0},
+               {{ocaml_program("uncaught")}, 2},
+               {{"sh", "-c", "exit 3"}, 3},
+               {{"sh", "-c", "kill -TERM $$"}, 128 + SIGTERM}};
+  for (const auto& expected : cases) {
+    const Followed followed = report_of({name()}, expected.program);
+    EXPECT_EQ(followed.status.code(), expected.status) << expected.program.front();
+  }
+  EXPECT_EQ(run_tool({name(), "--", "/no/such/program"}).status.code(), 127);
+}
+
+TEST_P(EachAnalysis, ReaderThatLeftIsNoError) {
+  const std::string path = record("run.fxt", {ocaml_program("busy_alloc"), "5"}).path, gate = dir / "gate";
+  // Starts when nobody can read any more.
+  const char* script =
+      "mkfifo \"$3\"; { read go <\"$3\"; \"$0\" \"$1\" -i \"$2\"; echo \"status $?\" >&2; } | "
+      "{ exec <&-; echo >\"$3\"; }";
+  const Outcome outcome = run({.argv = {"sh", "-c", script, tool(), name(), path, gate}});
+  EXPECT_EQ(outcome.err, "status " + std::to_string(128 + SIGPIPE) + "\n");
+}
+
+TEST_P(EachAnalysis, FullDiskIsAnErrorThatNamesTheFile) {
+  const std::string path = record("run.fxt", {ocaml_program("busy_alloc"), "5"}).path;
+  const Outcome outcome = run_tool({name(), "-i", path, "-o", "/dev/full"});
+  EXPECT_EQ(outcome.status.code(), 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("/dev/full"), HasSubstr("No space left")));
+}
+
+TEST_P(EachAnalysis, RecordingsComeThroughStdinToo) {
+  const std::string path = record("run.fxt", {ocaml_program("busy_alloc"), "5"}).path;
+  const Outcome piped = run({.argv = {"sh", "-c", "\"$0\" \"$1\" -f json -i - <\"$2\"", tool(), name(), path}});
+  EXPECT_EQ(piped.status.code(), 0) << piped.err;
+  EXPECT_EQ(piped.out, run_tool({name(), "-f", "json", "-i", path}).out);
+}
+
+TEST_P(EachAnalysis, RecordingsCanBeNarrowedDown) {
+  Process first(with_events("busy_alloc", {"3"})), second(with_events("domains", {"1", "1"}));
+  first.lines_until("ready");
+  second.lines_until("ready");
+  const std::string path = dir / "two.jsonl";
+  Tracer tracer({"-o", path});
+  run_through(first);
+  run_through(second);
+  tracer.interrupt();
+  const std::string both = report({name(), "-i", path}).dump();
+  EXPECT_THAT(both, AllOf(HasSubstr("\"busy_alloc\""), HasSubstr("\"domains\"")));
+  for (const Strings& choice : {Strings{"-p", std::to_string(first.pid())}, Strings{"-n", "busy*"}}) {
+    const std::string one = report({name(), "-i", path, choice[0], choice[1]}).dump();
+    EXPECT_THAT(one, HasSubstr("\"comm\":\"busy_alloc\""));
+    EXPECT_THAT(one, Not(HasSubstr("\"comm\":\"domains\"")));
+  }
+}
+
+TEST_P(EachAnalysis, RingsCanBeReadWithoutTracing) {
+  Process process(preserved("busy_alloc", {"5"}));
+  process.lines_until("ready");
+  process.go();
+  process.lines_until("done");
+  const Json live = report({name(), "-q", "-i", std::to_string(process.pid())});
+  run_through(process);
+  const Json left = report({name(), "-q", "-i", ring_of(process.pid())});
+  for (const Json* result : {&live, &left})
+    EXPECT_THAT(result->dump(), HasSubstr("\"pid\":" + std::to_string(process.pid())));
+}
+
+}  // namespace
+}  // namespace rtev::test

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT
+// rtev-bpf pauses: times that add up and are the kernel's, and who is to blame where that was arranged.
+#include <gmock/gmock.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <tuple>
+
+#include "live/analysis_fixture.hpp"
+#include "live/spans.hpp"
+
+namespace rtev::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Strings = std::vector<std::string>;
+
+std::uint64_t sum(const Json& figures) {
+  std::uint64_t total = 0;
+  for (const Json& figure : figures) total += figure.get<std::uint64_t>();
+  return total;
+}
+
+/// Whatever happened: the parts of a pause are the whole. `report` tells whether switches were missing.
+void expect_sums(const Json& pause, const Json& report) {
+  const std::uint64_t duration = pause["duration_ns"];
+  const Json& time = pause["time_ns"];
+  EXPECT_EQ(sum(time), duration) << pause;
+  EXPECT_EQ(sum(pause["blocked_ns"]), time["sleeping"].get<std::uint64_t>() +
+                                          time["uninterruptible"].get<std::uint64_t>() +
+                                          time["stopped"].get<std::uint64_t>())
+      << pause;
+  EXPECT_EQ(pause["start_wait_ns"].get<std::uint64_t>() + pause["finish_wait_ns"].get<std::uint64_t>() +
+                sum(pause["besides_ns"]),
+            duration)
+      << pause;
+  std::uint64_t waits = pause["other_waits_for_cpu_ns"];
+  for (const Json& wait : pause["waits_for_cpu"]) waits += wait["ns"].get<std::uint64_t>();
+  // Where switches contradict each other, the kernel kept some back: then not all is known of a wait.
+  const Json& counts = report["counts"];
+  EXPECT_LE(waits, time["runnable"]) << pause;
+  if (counts["scheduler_contradictions"] == 0 && counts["scheduler_dropped"] == 0 && pause["late"] == false) {
+    EXPECT_EQ(waits, time["runnable"]) << pause;
+  }
+  std::uint64_t own = 0;
+  for (const Json& phase : pause["phases"]) own += phase["own_ns"].get<std::uint64_t>();
+  if (pause["folded_phases"] == 0) {
+    EXPECT_EQ(own, duration) << pause;
+  }
+  EXPECT_LE(pause["blame"]["ns"], duration) << pause;
+  EXPECT_NE(pause["blame"]["text"], "");
+}
+
+class PausesLive : public AnalysisLive {
+ protected:
+  void SetUp() override {
+    AnalysisLive::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    // A name that is in no other process.
+    const std::string script = dir / "cpu_thief";
+    std::ofstream(script) << "#!/bin/sh\necho ready\nwhile :; do :; done\n";
+    std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  }
+
+  /// A program that wants all of a cpu, and is given most of it.
+  Command thief(int cpu) const {
+    Command command{.argv = {dir / "cpu_thief"}, .cpu = cpu};
+    return preferred(command, "-15");
+  }
+  /// Before whatever else this host does.
+  static Command preferred(Command command, const char* nice = "-5") {
+    command.argv.insert(command.argv.begin(), {"nice", "-n", nice});
+    return command;
+  }
+};
+
+/// What a pause waited for a cpu behind a process.
+std::uint64_t held_up_by(const Json& pause, pid_t pid) {
+  std::uint64_t ns = 0;
+  for (const Json& wait : pause["waits_for_cpu"])
+    if (wait["by"].is_object() && wait["by"]["pid"] == pid) ns += wait["ns"].get<std::uint64_t>();
+  return ns;
+}
+
+/// Lines "TID DOMAIN" by domain.
+std::map<int, int> threads_in(const Strings& lines) {
+  std::map<int, int> threads;
+  for (const std::string& line : lines) {
+    std::istringstream fields(line);
+    int tid = 0, domain = 0;
+    if (fields >> tid >> domain) threads[domain] = tid;
+  }
+  return threads;
+}
+
+/// The entry of domain 1 in the section that a pause is blamed on; null where it is blamed on something else.
+Json blamed_neighbour(const Json& pause) {
+  const Json& blame = pause["blame"];
+  if (pause["domain"] != 0 || blame["cause"] != "late_domain" || blame["domain"] != 1) return {};
+  for (const Json& section : pause["sections"])
+    if (section["id"] == blame["section"])
+      for (const Json& domain : section["domains"])
+        if (domain["domain"] == 1) return domain;
+  return {};
+}
+
+TEST_F(PausesLive, SumsAddUpAndPausesAreThoseOfTheDump) {
+  for (const Strings& program :
+       {Strings{"domains", "3", "3"}, Strings{"collections", "10", "5", "2", "4", "2"}, Strings{"systhreads", "3"}}) {
+    SCOPED_TRACE(program.front());
+    Strings command = program;
+    command.front() = ocaml_program(program.front());
+    const std::string path = record("run.fxt", command).path;
+    const Json result = report({"pauses", "--top", "1000", "-i", path});
+    std::vector<PhaseSpan> expected = pauses_of(dump(path));
+    EXPECT_EQ(result["counts"]["pauses"], expected.size());
+    EXPECT_EQ(result["counts"]["long_enough"], expected.size());
+
+    using Key = std::tuple<pid_t, int, std::string, std::uint64_t, std::uint64_t>;
+    std::vector<Key> keys;
+    for (const PhaseSpan& span : expected)
+      keys.emplace_back(span.pid, span.domain, span.name, span.begin, span.length());
+    ASSERT_THAT(result["pauses"], Not(IsEmpty()));
+    std::uint64_t before = UINT64_MAX;
+    for (const Json& pause : result["pauses"]) {
+      expect_sums(pause, result);
+      EXPECT_THAT(
+          keys, Contains(Key{pause["pid"], pause["domain"], pause["phase"], pause["begin_ns"], pause["duration_ns"]}));
+      EXPECT_LE(pause["duration_ns"], before) << "longest first";
+      before = pause["duration_ns"];
+    }
+    const auto longest = std::ranges::max(expected, {}, &PhaseSpan::length);
+    EXPECT_EQ(result["pauses"][0]["duration_ns"], longest.length());
+    // All of them, but for those that are seen in the sections of others.
+    EXPECT_EQ(result["pauses"].size() + result["counts"]["represented"].get<std::size_t>(), expected.size());
+  }
+}
+
+TEST_F(PausesLive, TopAndMinLimitWhatIsTold) {
+  const std::string path = record("run.fxt", {ocaml_program("domains"), "2", "4"}).path;
+  std::vector<std::uint64_t> lengths;
+  for (const PhaseSpan& span : pauses_of(dump(path))) lengths.push_back(span.length());
+  std::ranges::sort(lengths);
+  EXPECT_EQ(report({"pauses", "-i", path, "--top", "1"})["pauses"].size(), 1u);
+  EXPECT_EQ(report({"pauses", "-i", path, "--top", "3"})["pauses"].size(), 3u);
+
+  const std::uint64_t median = lengths[lengths.size() / 2];
+  const Json result = report({"pauses", "-i", path, "--top", "1000", "--min", std::to_string(median) + "ns"});
+  EXPECT_EQ(result["min_ns"], median);
+  EXPECT_EQ(result["counts"]["pauses"], lengths.size());
+  EXPECT_EQ(result["counts"]["long_enough"], lengths.end() - std::ranges::lower_bound(lengths, median));
+  for (const Json& pause : result["pauses"]) EXPECT_GE(pause["duration_ns"], median);
+
+  const Json none = report({"pauses", "-i", path, "--min", std::to_string(lengths.back() + 1) + "ns"});
+  EXPECT_THAT(none["pauses"], IsEmpty());
+  EXPECT_EQ(none["counts"]["long_enough"], 0);
+}
+
+TEST_F(PausesLive, CompetitorForTheCpuIsBlamedForWhatTheKernelSaysWasLost) {
+  Process competitor(thief(0));
+  competitor.lines_until("ready");
+  Command command = preferred(with_events("neighbour", {"compute", "5", "200000"}));
+  command.cpu = 0;
+  Process process(command);
+  process.lines_until("ready");
+  const std::string path = dir / "run.fxt";
+  Tracer tracer({"--sched", "all", "-o", path, "-p", std::to_string(process.pid())}, {.format = {"record"}});
+  process.go();
+  std::istringstream kernel(process.line_with("schedstat").substr(std::string("schedstat").size()));
+  process.lines_until("collected");
+  process.lines_until("done");
+  tracer.interrupt();
+
+  const Json result = report({"pauses", "--top", "1000", "-i", path});
+  ASSERT_EQ(result["counts"]["scheduler_dropped"], 0);
+  std::uint64_t behind_competitor = 0;
+  std::map<int, std::uint64_t> behind_others;
+  bool blamed = false;
+  const std::string named = "\"cpu_thief\" (pid " + std::to_string(competitor.pid()) + ")";
+  for (const Json& pause : result["pauses"]) {
+    expect_sums(pause, result);
+    EXPECT_EQ(pause["pid"], process.pid());
+    behind_competitor += held_up_by(pause, competitor.pid());
+    for (const Json& wait : pause["waits_for_cpu"])
+      if (wait["by"].is_object() && wait["by"]["pid"] != competitor.pid() && wait["by"]["pid"] != process.pid())
+        behind_others[wait["by"]["pid"]] += wait["ns"].get<std::uint64_t>();
+    const Json& blame = pause["blame"];
+    if (blame["cause"] == "no_cpu") blamed = blamed || blame["text"].get<std::string>().contains(named);
+  }
+  EXPECT_TRUE(blamed) << named << result["pauses"];
+  for (const auto& [pid, ns] : behind_others) EXPECT_GT(behind_competitor, ns) << "more for " << pid;
+
+  // What the program asked the kernel for spans its Gc.minor calls, and a collection that comes right behind them.
+  std::uint64_t on_cpu = 0, delay = 0;
+  kernel >> on_cpu >> delay;
+  if (delay == 0) GTEST_SKIP() << "this kernel does not count how long threads wait for a cpu";
+  const auto of_domain_0 = [&](const Strings& arguments) {
+    const Json entry = process_in(report(arguments), process.pid());
+    for (const Json& domain : entry["domains"])
+      if (domain["domain"] == 0) return domain["time_ns"];
+    return Json();
+  };
+  const Json calls = of_domain_0({"latency", "-i", path, "--phase", "explicit_gc_minor"}),
+             all = of_domain_0({"latency", "-i", path});
+  if (result["counts"]["scheduler_contradictions"] == 0) {
+    EXPECT_EQ(calls["unknown"], 0);
+  }
+  const struct {
+    const char* figure;
+    std::uint64_t kernel;
+  } times[] = {{"on_cpu", on_cpu}, {"runnable", delay}};
+  for (const auto& time : times) {
+    const double tolerance = std::max(5e6, 0.2 * static_cast<double>(time.kernel));
+    EXPECT_LE(calls[time.figure].get<double>(), static_cast<double>(time.kernel) + tolerance) << time.figure;
+    EXPECT_GE(all[time.figure].get<double>(), static_cast<double>(time.kernel) - tolerance) << time.figure;
+  }
+}
+
+TEST_F(PausesLive, DomainWithoutACpuIsBlamedByThoseThatWaitForIt) {
+  if (::sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "needs two cpus";
+  Process competitor(thief(1));
+  competitor.lines_until("ready");
+  Command command = preferred(with_events("neighbour", {"compute", "50", "20000"}));
+  command.cpu = 0;
+  Process process(command);
+  const auto threads = threads_in(process.lines_until("ready"));
+  ASSERT_EQ(threads.size(), 2u);
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  CPU_SET(1, &cpus);
+  ASSERT_EQ(::sched_setaffinity(threads.at(1), sizeof cpus, &cpus), 0);
+  Tracer tracer({"--sched", "all", "--top", "1000", "-p", std::to_string(process.pid())}, analysis("pauses"));
+  process.go();
+  process.lines_until("done");
+  const Json result = json_lines(tracer.interrupt().out).at(0);
+
+  const std::string named = "\"cpu_thief\" (pid " + std::to_string(competitor.pid()) + ")";
+  std::size_t late = 0, held_up = 0;
+  for (const Json& pause : result["pauses"]) {
+    expect_sums(pause, result);
+    const Json neighbour = blamed_neighbour(pause);
+    if (neighbour.is_null() || pause["blame"]["why"] != "no_cpu") continue;
+    ++late;
+    EXPECT_EQ(neighbour["tid"], threads.at(1));
+    const Json& wait = neighbour["before"]["longest_wait"];
+    EXPECT_GT(wait["ns"], 0);
+    if (!wait["by"].is_object() || wait["by"]["pid"] != competitor.pid()) continue;
+    ++held_up;
+    EXPECT_EQ(wait["cpu"], 1);
+    EXPECT_THAT(pause["blame"]["text"].get<std::string>(), HasSubstr(named));
+  }
+  EXPECT_GT(late, 0u) << result["pauses"];
+  EXPECT_GT(held_up, 0u) << result["pauses"];
+}
+
+TEST_F(PausesLive, DomainThatDoesNotGetToASafepointIsBlamed) {
+  const Followed followed = report_of({"pauses", "--top", "1000"}, {ocaml_program("neighbour"), "digest", "30"});
+  EXPECT_EQ(followed.status.code(), 0);
+  bool blamed = false;
+  for (const Json& pause : followed.report["pauses"]) {
+    expect_sums(pause, followed.report);
+    const Json neighbour = blamed_neighbour(pause);
+    if (neighbour.is_null()) continue;
+    EXPECT_NE(neighbour["role"], "backup");
+    // However often it was switched meanwhile.
+    if (followed.report["counts"]["scheduler_contradictions"] == 0) {
+      EXPECT_EQ(neighbour["before"]["time_ns"]["unknown"], 0) << neighbour;
+    }
+    if (pause["blame"]["why"] != "ran") continue;
+    EXPECT_GT(neighbour["before"]["time_ns"]["on_cpu"], 0);
+    EXPECT_THAT(pause["blame"]["text"].get<std::string>(), HasSubstr("safepoint"));
+    blamed = true;
+  }
+  EXPECT_TRUE(blamed) << followed.report["pauses"];
+}
+
+TEST_F(PausesLive, BackupThreadTakesPartForADomainThatIsBlocked) {
+  const Followed followed = report_of({"pauses", "--top", "1000"}, {ocaml_program("neighbour"), "read", "20"});
+  std::istringstream said(followed.out);
+  Strings lines;
+  for (std::string line; std::getline(said, line);) lines.push_back(line);
+  const auto threads = threads_in(lines);
+  std::size_t served = 0;
+  for (const Json& pause : followed.report["pauses"]) {
+    expect_sums(pause, followed.report);
+    for (const Json& section : pause["sections"])
+      for (const Json& domain : section["domains"]) {
+        if (domain["domain"] != 1 || domain["role"] != "backup") continue;
+        ++served;
+        EXPECT_NE(domain["tid"], threads.at(1)) << "that one waits for the pipe";
+      }
+  }
+  EXPECT_GE(served, 20u) << followed.report["pauses"];
+}
+
+TEST_F(PausesLive, WithoutSchedulerEventsTimesAreSaidToBeUnknown) {
+  Process process(preserved("busy_alloc", {"10"}));
+  run_through(process);
+  const std::string ring = ring_of(process.pid());
+  const Json result = report({"pauses", "-q", "-i", ring});
+  EXPECT_EQ(result["counts"]["scheduler_seen"], false);
+  ASSERT_THAT(result["pauses"], Not(IsEmpty()));
+  for (const Json& pause : result["pauses"]) {
+    expect_sums(pause, result);
+    EXPECT_EQ(pause["time_ns"]["unknown"], pause["duration_ns"]);
+    EXPECT_EQ(pause["blame"]["cause"], "unknown");
+  }
+  const Outcome text = run_tool({"pauses", "-q", "-i", ring});
+  EXPECT_THAT(text.out, HasSubstr("scheduler"));
+  EXPECT_THAT(text.out, HasSubstr("not known"));
+  EXPECT_THAT(text.out, Not(HasSubstr("worked on a cpu")));
+}
+
+TEST_F(PausesLive, TextTellsWhatJsonTells) {
+  const std::string path = record("run.fxt", {ocaml_program("domains"), "2", "4"}).path;
+  const Json worst = report({"pauses", "-i", path})["pauses"][0];
+  const Outcome outcome = run_tool({"pauses", "-i", path});
+  EXPECT_EQ(outcome.status.code(), 0);
+  EXPECT_THAT(outcome.err, IsEmpty());
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("\"domains\" (pid " + std::to_string(worst["pid"].get<int>()) + ")"),
+                                 HasSubstr("domain " + std::to_string(worst["domain"].get<int>())),
+                                 HasSubstr(worst["phase"].get<std::string>()),
+                                 HasSubstr("blame: " + worst["blame"]["text"].get<std::string>())));
+}
+
+}  // namespace
+}  // namespace rtev::test
