@@ -108,8 +108,15 @@ class Sentence {
     const auto rivals = pause_.scheduling.rivals();
     if (rivals.empty()) return;
     const SchedulingDetail::Rival& worst = rivals.front();
+    // The competitors are known of all the time without a cpu, also of that in which it waited for domains anyway.
+    const std::uint64_t whole = pause_.time.runnable;
+    if (whole > blame_.ns) {
+      out_.add(", and for ");
+      time(whole);
+      out_.add(" with its waits for other domains");
+    }
     out_.add(": ");
-    if (worst.wait.ns < blame_.ns || worst.times > 1) {
+    if (worst.wait.ns < whole || worst.times > 1) {
       out_.add("for ");
       time(worst.wait.ns);
       out_.add(' ');
@@ -120,7 +127,7 @@ class Sentence {
       out_.add_grouped(worst.times);
       out_.add(" times)");
     }
-    if (rivals.size() > 1 && worst.wait.ns < blame_.ns - blame_.ns / 10) out_.add(", others for the rest");
+    if (rivals.size() > 1 && worst.wait.ns < whole - whole / 10) out_.add(", others for the rest");
   }
 
   /// `"stress" (pid 99) had cpu 1`
@@ -128,20 +135,29 @@ class Sentence {
     if (!wait.by) {
       out_.add("others had ");
       cpu(wait.cpu);
-    } else if (wait.by->tid == 0 && wait.had == CpuWait::Had::throughout) {
+    } else if (wait.by->tid == 0) {
       cpu(wait.cpu);
-      out_.add(" was idle, as when a limit on cpu time holds a thread back or a cpu is slow to wake up");
-    } else if (wait.had == CpuWait::Had::last) {
-      out_.add("others had ");
-      cpu(wait.cpu);
-      out_.add(", ");
-      add_thread(out_, *wait.by, pause_.domain.pid);
-      out_.add(" the last of them");
+      idle(wait.had);
     } else {
+      if (wait.had == CpuWait::Had::last) out_.add("perhaps others and at last ");
       add_thread(out_, *wait.by, pause_.domain.pid);
-      if (wait.had == CpuWait::Had::first) out_.add(" and then others");
+      if (wait.had == CpuWait::Had::first) out_.add(" and then perhaps others");
       out_.add(" had ");
       cpu(wait.cpu);
+    }
+  }
+
+  void idle(CpuWait::Had had) {
+    switch (had) {
+      case CpuWait::Had::throughout:
+        out_.add(" was idle, as when a limit on cpu time holds a thread back or a cpu is slow to wake up");
+        break;
+      case CpuWait::Had::first:
+        out_.add(" was idle at first, and perhaps others had it then");
+        break;
+      case CpuWait::Had::last:
+        out_.add(" was idle at last, and perhaps others had it before");
+        break;
     }
   }
 

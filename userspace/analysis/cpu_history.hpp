@@ -15,13 +15,17 @@ namespace rtev {
 
 /// A time that a thread could have run in and did not.
 struct CpuWait {
-  /// As far as switches tell: those between other processes' threads may not be traced.
-  enum class Had : std::uint8_t { throughout, first, last };
+  /// Switches between threads of which neither is tracked may not be in the stream.
+  enum class Had : std::uint8_t {
+    throughout,
+    first,  ///< and perhaps others after it
+    last,   ///< and perhaps others before it
+  };
 
   std::uint64_t ns = 0;
   std::int32_t cpu = -1;       ///< that it waited for; -1: not known
   std::optional<Thread> by{};  ///< who had that cpu; tid 0: nobody, it was idle
-  Had had = Had::throughout;   ///< `by` had it all that time, or was the first or the last of several
+  Had had = Had::throughout;   ///< how much of that time `by` had it
 };
 
 /// A fold over the switches of the stream. Memory is bounded: the last turns on each cpu. One thread.
@@ -59,6 +63,7 @@ class CpuHistory {
     std::uint64_t end_ns = 0;  ///< of the one that lasts: the end of time
     Thread first{};            ///< came to the cpu at the begin
     Thread last{};             ///< left it at the end; another one where switches between were not seen
+    bool gapless = false;      ///< a switch between others would have been seen
   };
   struct Turns {
     std::size_t count = 0;  ///< ever
@@ -67,6 +72,7 @@ class CpuHistory {
   static CpuWait wait_of(const Turn& turn, std::int32_t cpu, std::uint64_t begin_ns, std::uint64_t end_ns);
 
   std::unordered_map<std::uint32_t, Turns> cpus_;
+  bool sees_all_ = false;  ///< a switch was seen that concerns no thread that is tracked: so all of them are told
 };
 
 }  // namespace rtev

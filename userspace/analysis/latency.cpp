@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "analysis/missing_past.hpp"
+
 namespace rtev {
 namespace {
 
@@ -46,6 +48,7 @@ void Latency::summary(const RunSummary& summary, const Registry& registry) {
     if (drop.kind == "switch" || drop.kind == "wakeup") scheduler_dropped_ += drop.count;
   }
   rings_missed_ = summary.rings_missed;
+  words_before_ = missing_past(summary, registry);
   write(report(registry));
 }
 
@@ -241,6 +244,7 @@ LatencyReport Latency::report_of(LatencyReport::Span span, std::uint64_t from_ns
                        .scheduler_seen = time_.switches_seen(),
                        .scheduler_dropped = scheduler_dropped_,
                        .rings_missed = rings_missed_,
+                       .words_before = words_before_,
                        .other_domains = others_.incarnations,
                        .others = others_.*part};
   report.all.merge(report.others);

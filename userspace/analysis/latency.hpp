@@ -113,6 +113,7 @@ class Latency final : public Sink, private PauseListener {
   bool interval_has_news_ = false;
   std::uint64_t scheduler_dropped_ = 0;
   std::uint64_t rings_missed_ = 0;
+  std::uint64_t words_before_ = 0;
 };
 
 }  // namespace rtev

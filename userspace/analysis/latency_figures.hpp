@@ -65,13 +65,14 @@ struct LatencyReport {
   bool scheduler_seen = false;           ///< else all time is unknown
   std::uint64_t scheduler_dropped = 0;   ///< switches and wakeups; known at the end of a run
   std::uint64_t rings_missed = 0;        ///< known at the end of a run
+  std::uint64_t words_before = 0;        ///< a ring overwrote them before it was read; known at the end
 
   LatencyFigures all{};
   std::vector<Process> processes{};  ///< the one with most time first
   std::uint64_t other_domains = 0;   ///< that are not told apart
   LatencyFigures others{};
 
-  bool lower_bound() const { return all.lower_bound() || rings_missed > 0; }
+  bool lower_bound() const { return all.lower_bound() || rings_missed > 0 || words_before > 0; }
 };
 
 /// For people. `full`: every process and domain, with all percentiles; else those of all together, and a table of the

@@ -106,6 +106,7 @@ std::string latency_json(const LatencyReport& report) {
       out.member("dropped", report.scheduler_dropped);
     });
     out.member("rings_missed", report.rings_missed);
+    out.member("words_before", report.words_before);
     out.member("lower_bound", report.lower_bound());
     out.key("all").object([&] { add_figures(out, report.all); });
     out.key("processes").array([&] {

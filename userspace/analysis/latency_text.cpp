@@ -139,6 +139,7 @@ class Report {
       separator = ", ";
     };
     add(report_.all.lost_words, "word", "words", " of rings lost");
+    add(report_.words_before, "word", "words", " overwritten before the ring was read");
     add(report_.rings_missed, "ring", "rings", " not read");
     add(unfinished(Unfinished::lost), one(), many(), " cut by losses");
     add(unfinished(Unfinished::no_end), one(), many(), " without an end");

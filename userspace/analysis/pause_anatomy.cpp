@@ -96,15 +96,6 @@ void PauseAnatomy::lose(std::uint16_t lost_domain) {
   if (std::ranges::find(lost_domains, lost_domain) == lost_domains.end()) lost_domains.push_back(lost_domain);
 }
 
-bool PauseAnatomy::shares_section(const PauseAnatomy& other) const {
-  auto mine = section_ids.begin(), theirs = other.section_ids.begin();
-  while (mine != section_ids.end() && theirs != other.section_ids.end()) {
-    if (*mine == *theirs) return true;
-    *mine < *theirs ? ++mine : ++theirs;
-  }
-  return false;
-}
-
 OpenPause::OpenPause(const DomainLife& domain, const PhaseBegin& root, std::int32_t tid,
                      const ThreadTime::Snapshot& begin)
     : begin_(begin) {
@@ -112,13 +103,6 @@ OpenPause::OpenPause(const DomainLife& domain, const PhaseBegin& root, std::int3
   anatomy_.root = root.phase;
   anatomy_.begin_ns = root.time_ns;
   anatomy_.tid = tid;
-}
-
-void OpenPause::takes_part(std::uint64_t section_id) {
-  ++anatomy_.section_count;
-  auto& ids = anatomy_.section_ids;
-  // Numbers of sections ascend, but for a domain that joins a section late.
-  if (ids.size() < PauseAnatomy::most_section_ids) ids.insert(std::ranges::upper_bound(ids, section_id), section_id);
 }
 
 void OpenPause::took_part(PauseSection section) {

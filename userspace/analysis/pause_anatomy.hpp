@@ -73,7 +73,7 @@ struct PauseSection {
 
 /// Times in ns; `begin_ns` is CLOCK_MONOTONIC.
 struct PauseAnatomy {
-  static constexpr std::size_t most_sections = 8, most_section_ids = 1024, most_lost_domains = 16;
+  static constexpr std::size_t most_sections = 8, most_lost_domains = 16;
 
   DomainLife domain{};
   std::string comm{};
@@ -98,16 +98,13 @@ struct PauseAnatomy {
   TimeSplit besides{};
 
   SchedulingDetail scheduling{};
-  std::vector<PauseSection> sections{};      ///< those it spent the most time in, in order of time
-  std::vector<std::uint64_t> section_ids{};  ///< of all, ascending; at most most_section_ids
+  std::vector<PauseSection> sections{};  ///< those it spent the most time in, in order of time
   std::uint64_t section_count = 0;
   std::vector<std::uint16_t> lost_domains{};  ///< other domains in whose rings words were lost meanwhile
 
   std::uint64_t duration_ns() const { return end_ns - begin_ns; }
   /// Words were lost in another ring of the process.
   void lose(std::uint16_t lost_domain);
-  /// True if both took part in a stop-the-world section.
-  bool shares_section(const PauseAnatomy& other) const;
 };
 
 /// A pause that lasts: takes its events, yields its anatomy.
@@ -136,7 +133,7 @@ class OpenPause {
   /// It waited for other domains, while its thread did that.
   void waited_to_start(const TimeSplit& time) { start_wait_ += time; }
   void waited_to_finish(const TimeSplit& time) { finish_wait_ += time; }
-  void takes_part(std::uint64_t section_id);
+  void takes_part() { ++anatomy_.section_count; }
   void took_part(PauseSection section);
 
   /// `time`: what its thread did from begin to end.

@@ -170,7 +170,7 @@ void PauseDissector::on_phase_begin(const DomainLife& life, const PhaseBegin& ph
       own.role = history_.role(domain.tid);
       if (!leads && open.part->section->leader_seen)
         own.before = did(domain.tid, open.part->section->begin_ns, phase.time_ns);
-      if (domain.pause) domain.pause->takes_part(open.part->section->id);
+      if (domain.pause) domain.pause->takes_part();
     }
   }
   domain.phases.push_back(std::move(open));

@@ -31,16 +31,16 @@ void add_thread(TextBuffer& out, const Thread& thread, std::int32_t own_pid) {
 void add_behind(TextBuffer& out, const CpuWait& wait, std::int32_t own_pid) {
   if (!wait.by) {
     out.add(" behind others");
-  } else if (wait.by->tid == 0 && wait.had == CpuWait::Had::throughout) {
+  } else if (wait.by->tid == 0) {
     out.add(" though it was idle");
+    if (wait.had != CpuWait::Had::throughout) out.add(wait.had == CpuWait::Had::first ? " at first" : " at last");
   } else if (wait.had == CpuWait::Had::last) {
-    out.add(" behind others, ");
+    out.add(" behind perhaps others and at last ");
     add_thread(out, *wait.by, own_pid);
-    out.add(" the last");
   } else {
     out.add(" behind ");
     add_thread(out, *wait.by, own_pid);
-    if (wait.had == CpuWait::Had::first) out.add(" and then others");
+    if (wait.had == CpuWait::Had::first) out.add(" and then perhaps others");
   }
 }
 

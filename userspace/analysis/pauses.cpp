@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "analysis/missing_past.hpp"
+
 namespace rtev {
 
 Pauses::Pauses(PausesOptions options)
@@ -32,6 +34,7 @@ void Pauses::summary(const RunSummary& summary, const Registry& registry) {
     if (drop.kind == "switch" || drop.kind == "wakeup") counts_.scheduler_dropped += drop.count;
   }
   counts_.rings_missed = summary.rings_missed;
+  counts_.words_before = missing_past(summary, registry);
 }
 
 PausesReport Pauses::report() const {
@@ -43,7 +46,7 @@ PausesReport Pauses::report() const {
                       .counts = counts_,
                       .worst = worst_.worst(),
                       .unfinished = unfinished_};
-  report.counts.represented = worst_.represented();
+  report.counts.represented = worst_.represented(options_.min_ns);
   report.counts.ends_without_begin = dissector_.finder().ends_without_begin();
   report.counts.scheduler_contradictions = dissector_.thread_time().contradictions();
   report.counts.scheduler_seen = dissector_.scheduler_seen();

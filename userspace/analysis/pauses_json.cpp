@@ -32,7 +32,7 @@ class Report {
         for (const UnfinishedPause& of : report_.unfinished) json_.object([&] { unfinished(of); });
       });
     });
-    return std::string{json_.text()};
+    return std::string{json_.text()} + '\n';
   }
 
  private:
@@ -49,6 +49,7 @@ class Report {
       json_.member("ends_without_begin", counts.ends_without_begin);
       json_.member("lost_words", counts.lost_words);
       json_.member("rings_missed", counts.rings_missed);
+      json_.member("words_before", counts.words_before);
       json_.member("scheduler_seen", counts.scheduler_seen);
       json_.member("scheduler_dropped", counts.scheduler_dropped);
       json_.member("scheduler_contradictions", counts.scheduler_contradictions);

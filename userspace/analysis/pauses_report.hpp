@@ -25,11 +25,12 @@ struct PausesReport {
   struct Counts {
     std::uint64_t pauses = 0;  ///< all that ended
     std::uint64_t long_enough = 0;
-    std::uint64_t represented = 0;  ///< of these: in sections of longer ones that are kept
+    std::uint64_t represented = 0;  ///< of these: shown in the sections of `worst`, and not there
     std::array<std::uint64_t, unfinished_count> unfinished{};
     std::uint64_t ends_without_begin = 0;
     std::uint64_t lost_words = 0;
     std::uint64_t rings_missed = 0;
+    std::uint64_t words_before = 0;              ///< a ring overwrote them before it was read
     std::uint64_t scheduler_dropped = 0;         ///< events that the kernel's buffers had no room for
     std::uint64_t scheduler_contradictions = 0;  ///< events that show that others are missing
     bool scheduler_seen = false;
@@ -48,7 +49,7 @@ struct PausesReport {
 /// For people; times are seconds since the run began. Ends with a newline.
 std::string report_text(const PausesReport& report);
 
-/// One JSON object, schema 1, in one line. The README documents the schema.
+/// One JSON object, schema 1, in one line, with its end. The README documents the schema.
 std::string report_json(const PausesReport& report);
 
 }  // namespace rtev

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t phase_width = 40;
 constexpr std::uint64_t least_share_of_phase = 1000;  // a thousandth of the pause
-constexpr std::size_t most_phases = 24, most_rivals = 4, most_sections = 3;
+constexpr std::size_t most_phases = 24, most_rivals = 4;
 
 class Report {
  public:
@@ -39,6 +39,7 @@ class Report {
       out_.add("the ", report_.worst.size(), report_.worst.size() == 1 ? " worst pause" : " worst pauses");
     }
     out_.add(" of ");
+    if (counts.words_before > 0) out_.add("at least ");
     add_counted(out_, counts.pauses, "pause", "pauses");
     if (report_.min_ns > 0) {
       out_.add(", ");
@@ -52,6 +53,15 @@ class Report {
       add_duration(out_, report_.end_ns - report_.start_ns);
     }
     out_.add('\n');
+    if (counts.words_before > 0) {
+      out_.add("!! BEFORE: ");
+      add_counted(out_, counts.words_before, "word was", "words were");
+      out_.add(" overwritten before the ring was read, and with them the pauses they told of\n");
+    }
+    if (counts.represented > 0) {
+      out_.add_grouped(counts.represented);
+      out_.add(" more ", counts.represented == 1 ? "is" : "are", " shown beside them\n");
+    }
   }
 
   void warnings() {
@@ -238,11 +248,10 @@ class Report {
     std::ranges::sort(parts, std::ranges::greater{}, [](const PauseSection* part) {
       return std::pair(part->start_wait_ns + part->finish_wait_ns, part->section->id);
     });
-    for (std::size_t i = 0; i < std::min(parts.size(), most_sections); ++i)
-      add_section(out_, of, *parts[i], report_.start_ns);
-    if (of.section_count > most_sections && parts.size() > most_sections) {
+    for (const PauseSection* const part : parts) add_section(out_, of, *part, report_.start_ns);
+    if (of.section_count > of.sections.size()) {
       out_.add("\n    and ");
-      add_counted(out_, of.section_count - most_sections, "more stop-the-world section",
+      add_counted(out_, of.section_count - of.sections.size(), "more stop-the-world section",
                   "more stop-the-world sections");
       out_.add(" in this pause\n");
     }

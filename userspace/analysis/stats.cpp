@@ -6,6 +6,7 @@
 #include <ranges>
 #include <utility>
 
+#include "analysis/missing_past.hpp"
 #include "analysis/stats_state.hpp"
 
 namespace rtev {
@@ -45,13 +46,16 @@ void Stats::flush() {
   }
 }
 
-void Stats::summary(const RunSummary& summary, const Registry&) {
+void Stats::summary(const RunSummary& summary, const Registry& registry) {
   now_ns_ = std::max(now_ns_, summary.end_ns);
   rings_missed_ = summary.rings_missed;
   for (const RunSummary::Drop& drop : summary.drops) {
     if (drop.kind == to_string(EventKind::sched_switch)) switches_dropped_ = drop.count;
   }
-  for (auto& process : processes_ | std::views::values) process.touched = true;
+  for (auto& process : processes_ | std::views::values) {
+    process.touched = true;
+    process.lacks_past = is_whole_ring(summary) && registry.process(process.index).words.before_attach > 0;
+  }
   flush();
 }
 

@@ -92,6 +92,7 @@ Missing& Missing::operator|=(const Missing& other) {
   lost |= other.lost;
   paused |= other.paused;
   unfinished |= other.unfinished;
+  before |= other.before;
   return *this;
 }
 

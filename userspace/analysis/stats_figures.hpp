@@ -48,8 +48,9 @@ struct Missing {
   bool lost = false;        ///< words of a ring
   bool paused = false;      ///< the program paused its events for a while
   bool unfinished = false;  ///< pauses whose end was not seen
+  bool before = false;      ///< a ring overwrote its past before it was read
 
-  bool any() const { return lost || paused || unfinished; }
+  bool any() const { return lost || paused || unfinished || before; }
   Missing& operator|=(const Missing& other);
 };
 

@@ -27,6 +27,7 @@ void add_missing(JsonWriter& json, const Missing& missing) {
     if (missing.lost) json.value("lost");
     if (missing.paused) json.value("paused");
     if (missing.unfinished) json.value("unfinished");
+    if (missing.before) json.value("before");
   });
 }
 

@@ -46,8 +46,9 @@ struct Stats::Process {
   ProcessStats facts;  ///< what does not come from domains
   bool ended = false;
   bool ending = false;
-  bool paused = false;   ///< once, at least
-  bool touched = false;  ///< did something since it was asked for its memory
+  bool paused = false;      ///< once, at least
+  bool lacks_past = false;  ///< its ring overwrote its past before it was read
+  bool touched = false;     ///< did something since it was asked for its memory
   std::uint64_t end_ns = 0;
   std::optional<std::uint64_t> ring_ns;     ///< when its ring was opened
   std::optional<std::uint64_t> tracked_ns;  ///< since when its switches are seen

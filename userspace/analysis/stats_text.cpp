@@ -254,7 +254,11 @@ void add_why_bound(TextBuffer& out, const StatsFigures& figures) {
     out.add(separator, "the program paused its events");
     separator = "; ";
   }
-  if (figures.missing.unfinished) out.add(separator, "the end of a pause was not seen");
+  if (figures.missing.unfinished) {
+    out.add(separator, "the end of a pause was not seen");
+    separator = "; ";
+  }
+  if (figures.missing.before) out.add(separator, "the ring overwrote its past before it was read");
   out.add('\n');
 }
 

@@ -23,6 +23,7 @@ DomainStats Stats::stats_of(const Process& process, const Incarnation& domain,
                     .begin_ns = domain.begin_ns,
                     .figures = figures_of(tally, process.facts.family, tally.cpu_ns > 0)};
   stats.figures.missing.paused = process.paused;
+  stats.figures.missing.before = process.lacks_past;
   return stats;
 }
 
@@ -39,6 +40,7 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadStr
   stats.other_domain_count = process.other_count;
   stats.other_domains = figures_of(process.others, family, process.others.cpu_ns > 0);
   stats.other_domains.missing.paused = process.paused && process.other_count > 0;
+  stats.other_domains.missing.before = process.lacks_past && process.other_count > 0;
   stats.other_domains.heap = {};
 
   StatsFigures& figures = stats.figures;
@@ -46,6 +48,7 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadStr
   for (const DomainStats& domain : stats.domains) figures += domain.figures;
   figures.wall_ns = distance(stats.begin_ns, process.end_or(now_ns_));
   figures.missing.paused = process.paused;
+  figures.missing.before = process.lacks_past;
   set_collections(figures, process.greatest, family);
   figures.cpu_ns.reset();
   if (scheduler_seen_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The longest pauses, each stop-the-world section once.
+// The longest pauses, those that are shown beside longer ones left out.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 
 namespace rtev {
 
-/// Keeps the longest pauses. Those that took part in a section together are one: the longest of them stands for all,
-/// which its sections list. One thread.
+/// Keeps the longest pauses. One is listed by itself unless a longer one that is listed shows the section in which it
+/// spent the most time, with all domains side by side: then it is told there. One thread.
 class WorstPauses {
  public:
-  /// `top`: how many are asked for. Some more are kept, since a longer one may take the place of several.
-  explicit WorstPauses(std::size_t top) : top_(top), most_(top + top / 2 + 8) {}
+  /// `top`: how many are asked for. Some more are listed, since a longer one may take the place of several.
+  explicit WorstPauses(std::size_t top) : top_(top), most_(2 * top + 16) {}
 
   /// False for a pause that is too short to be kept.
   bool wants(std::uint64_t duration_ns) const {
-    return kept_.size() < most_ || duration_ns > kept_.back().duration_ns();
+    return listed_ < most_ || duration_ns > kept_.back().pause.duration_ns();
   }
   void add(PauseAnatomy&& pause);
   /// Words of a ring were lost, perhaps in the time of pauses that were added.
@@ -27,14 +27,25 @@ class WorstPauses {
 
   /// Longest first; at most `top`.
   std::vector<const PauseAnatomy*> worst() const;
-  /// Pauses that others stand for.
-  std::uint64_t represented() const { return represented_; }
+  /// Pauses of `min_ns` and longer in the sections of the worst ones that are not among these.
+  std::uint64_t represented(std::uint64_t min_ns) const;
 
  private:
+  static constexpr std::size_t folded_per_listed = 4;
+
+  struct Kept {
+    PauseAnatomy pause;
+    std::uint64_t shown_by = 0;  ///< the section that a longer one shows it in; 0: it is listed
+    bool stays = false;          ///< one that it shows has been forgotten: it must be listed for good
+  };
+
+  void regroup();
+  void forget_one();
+
   std::size_t top_;
   std::size_t most_;
-  std::vector<PauseAnatomy> kept_;  ///< longest first
-  std::uint64_t represented_ = 0;
+  std::vector<Kept> kept_;  ///< longest first; what is shown by others too, as that may change
+  std::size_t listed_ = 0;
 };
 
 }  // namespace rtev

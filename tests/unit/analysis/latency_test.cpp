@@ -473,5 +473,20 @@ TEST_F(LatencyTest, PartsAddUpForAnyStream) {
   EXPECT_EQ(count, last.all.wall.count());
 }
 
+TEST_F(LatencyTest, ARingThatOverwroteItsPastGivesLowerBounds) {
+  world.registry.process(world.process).words.before_attach = 1'234;
+  pause(100, 10);
+  RunSummary summary;
+  summary.end_ns = start + 1'000;
+  latency->summary(summary, world.registry);
+  EXPECT_EQ(report()["lower_bound"], true);
+  EXPECT_EQ(report()["words_before"], 1'234);
+  EXPECT_THAT(text(), HasSubstr("!! LOWER BOUNDS: 1,234 words overwritten before the ring was read\n"));
+  // Of a program that was found while it ran, figures are those since then.
+  summary.events[static_cast<std::size_t>(EventKind::process)] = 1;
+  latency->summary(summary, world.registry);
+  EXPECT_EQ(report()["lower_bound"], false);
+}
+
 }  // namespace
 }  // namespace rtev

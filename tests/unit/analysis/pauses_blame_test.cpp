@@ -11,7 +11,10 @@ using testing::ElementsAre, testing::HasSubstr, testing::SizeIs;
 
 class PausesBlame : public PausesTest {
  protected:
-  PausesBlame() { switches(100, enters(main_thread(), 0)); }
+  PausesBlame() {
+    sees_all_switches();
+    switches(100, enters(main_thread(), 0));
+  }
 
   /// The only pause that is told.
   const PauseAnatomy& only() {
@@ -89,7 +92,57 @@ TEST_F(PausesBlame, CompetitorsThatWereNotSeenAreNotMadeUp) {
   switches(9'000, enters(main_thread(), 0, a_thread(888, 888, -1, "second", false)));
   end(10'000, phase_major);
   EXPECT_EQ(only().scheduling.rivals().front().wait.had, CpuWait::Had::first);
-  EXPECT_THAT(blame(), HasSubstr("\"hog\" (pid 999) and then others had cpu 0"));
+  EXPECT_THAT(blame(), HasSubstr("\"hog\" (pid 999) and then perhaps others had cpu 0"));
+}
+
+TEST_F(PausesTest, WithoutSwitchesBetweenOthersNobodyIsBlamedForAllOfAWait) {
+  switches(100, enters(main_thread(), 0));
+  begin(1'000, phase_major);
+  switches(2'000, leaves(main_thread(), LeftState::preempted, 0, competitor()));
+  switches(9'000, enters(main_thread(), 0, competitor()));
+  end(10'000, phase_major);
+  const auto worst = play().worst;
+  ASSERT_THAT(worst, SizeIs(1));
+  EXPECT_EQ(worst[0]->scheduling.rivals().at(0).wait.had, CpuWait::Had::first);
+  EXPECT_THAT(blame(), HasSubstr("\"hog\" (pid 999) and then perhaps others had cpu 0"));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("behind \"hog\" (pid 999) and then perhaps others\n"));
+}
+
+TEST_F(PausesTest, AWaitThatBeginsUnderAnotherOneIsCertainOfItsEndOnly) {
+  switches(100, enters(main_thread(), 0));
+  switches(500, enters(other_thread(), 1));
+  switches(600, leaves(other_thread(), LeftState::sleeping, 1, competitor()));
+  begin(1'000, phase_major);
+  switches(1'100, leaves(main_thread(), LeftState::sleeping, 0));
+  wakes_up(2'000, wakes(main_thread(), competitor(), 1));
+  switches(9'000, enters(main_thread(), 1, competitor()));
+  end(10'000, phase_major);
+  const auto worst = play().worst;
+  ASSERT_THAT(worst, SizeIs(1));
+  EXPECT_EQ(worst[0]->scheduling.rivals().at(0).wait.had, CpuWait::Had::last);
+  EXPECT_THAT(blame(), HasSubstr(": perhaps others and at last \"hog\" (pid 999) had cpu 1"));
+}
+
+TEST_F(PausesTest, ATrackedThreadIsSeenToLeave) {
+  switches(100, enters(main_thread(), 0));
+  begin(1'000, phase_major);
+  switches(2'000, leaves(main_thread(), LeftState::preempted, 0, other_thread()));
+  switches(9'000, enters(main_thread(), 0, other_thread()));
+  end(10'000, phase_major);
+  const auto worst = play().worst;
+  ASSERT_THAT(worst, SizeIs(1));
+  EXPECT_EQ(worst[0]->scheduling.rivals().at(0).wait.had, CpuWait::Had::throughout);
+}
+
+TEST_F(PausesTest, ACpuThatWasPerhapsIdleIsNotSaidToHaveBeen) {
+  switches(100, enters(main_thread(), 0));
+  begin(1'000, phase_major);
+  switches(2'000, leaves(main_thread(), LeftState::preempted, 0, nobody()));
+  switches(9'000, enters(main_thread(), 0, nobody()));
+  end(10'000, phase_major);
+  play();
+  EXPECT_THAT(blame(), HasSubstr("cpu 0 was idle at first, and perhaps others had it then"));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("though it was idle at first\n"));
 }
 
 TEST_F(PausesBlame, AThreadThatIsHeldBackFromAnIdleCpuIsToldSo) {

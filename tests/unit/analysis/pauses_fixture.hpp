@@ -33,6 +33,10 @@ class PausesTest : public testing::Test {
   void switches(std::uint64_t time, const SchedSwitch& change) {
     items_.push_back({time, 0, EventKind::sched_switch, 0, change});
   }
+  /// As with all switches traced: one between threads that are not tracked.
+  void sees_all_switches() {
+    switches(50, {.cpu = 9, .state = LeftState::preempted, .prev = competitor(), .next = nobody()});
+  }
   void wakes_up(std::uint64_t time, const Wakeup& wakeup) { items_.push_back({time, 0, EventKind::wakeup, 0, wakeup}); }
   void loses(std::uint64_t from, std::uint64_t to, std::uint16_t domain) {
     items_.push_back({to, domain, EventKind::lost, 0, Loss{.words = 100, .from_ns = from, .to_ns = to}});

@@ -166,5 +166,15 @@ TEST_F(PausesLosses, APhaseInsideWithoutAnEndEndsWithTheOneAroundIt) {
   EXPECT_EQ(report.worst[0]->start_wait_ns, 0U);
 }
 
+TEST_F(PausesTest, ARingThatOverwroteItsPastIsSaidToHave) {
+  world.registry.process(world.process).words.before_attach = 1'234;
+  begin(1'000, phase_major);
+  end(2'000, phase_major);
+  const PausesReport report = play();
+  EXPECT_EQ(report.counts.words_before, 1'234U);
+  EXPECT_THAT(pauses->report_text(), testing::HasSubstr("the 1 worst pause of at least 1 pause, in "));
+  EXPECT_THAT(pauses->report_text(), testing::HasSubstr("!! BEFORE: 1,234 words were overwritten before the ring"));
+}
+
 }  // namespace
 }  // namespace rtev::test

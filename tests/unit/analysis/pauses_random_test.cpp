@@ -101,9 +101,6 @@ TEST_P(PausesChaos, SumsAreExact) {
   EXPECT_GT(report.counts.pauses, 20U);
   EXPECT_TRUE(std::ranges::is_sorted(report.worst, std::ranges::greater{},
                                      [](const PauseAnatomy* pause) { return pause->duration_ns(); }));
-  for (std::size_t i = 0; i < report.worst.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) EXPECT_FALSE(report.worst[i]->shares_section(*report.worst[j]));
-  }
   EXPECT_FALSE(pauses.report_text().empty());
   const auto json = nlohmann::json::parse(pauses.report_json());
   ASSERT_EQ(json["pauses"].size(), report.worst.size());
@@ -174,7 +171,6 @@ TEST_F(PausesTest, APauseOfVeryManySectionsKeepsTheLongest) {
   const PausesReport report = play();
   ASSERT_EQ(report.worst.size(), 1U);
   EXPECT_EQ(report.worst[0]->section_count, 3'000U);
-  EXPECT_EQ(report.worst[0]->section_ids.size(), PauseAnatomy::most_section_ids);
   ASSERT_EQ(report.worst[0]->sections.size(), PauseAnatomy::most_sections);
   for (const PauseSection& part : report.worst[0]->sections) EXPECT_EQ(part.time_ns, 59U);
 }

@@ -72,6 +72,7 @@ TEST_F(PausesReporting, CanBeAskedForWhileTheStreamGoesOn) {
 }
 
 TEST_F(PausesReporting, Text) {
+  sees_all_switches();
   switches(100, enters(main_thread(), 0));
   begin(1'000, phase_major);
   begin(2'000, phase_slice);
@@ -107,6 +108,7 @@ TEST_F(PausesReporting, Json) {
   end(5'100, phase_handler, 1);
   end(6'000, phase_leader);
   play({.top = 7, .min_ns = 50}, {.end_ns = 9'000, .rings_missed = 2});
+  EXPECT_TRUE(pauses->report_json().ends_with("}\n"));
   const auto json = nlohmann::json::parse(pauses->report_json());
   EXPECT_EQ(json["type"], "pauses");
   EXPECT_EQ(json["schema"], 1);

@@ -12,6 +12,7 @@ using testing::HasSubstr, testing::Not, testing::SizeIs;
 class PausesSections : public PausesTest {
  protected:
   PausesSections() {
+    sees_all_switches();
     switches(100, enters(main_thread(), 0));
     switches(200, enters(other_thread(), 1));
     switches(300, leaves(other_thread(), LeftState::preempted, 1, nobody()));  // tells its domain
@@ -233,6 +234,65 @@ TEST_F(PausesSections, OneLongPauseStandsForAllItsSections) {
   EXPECT_EQ(pause.domain.domain, 0);
   EXPECT_EQ(pause.section_count, 2U);
   for (const PauseSection& part : pause.sections) EXPECT_EQ(part.section->domains.at(1).pause_ns, 8'960U);
+}
+
+TEST_F(PausesSections, WhatALongerOneDoesNotShowIsListedByItself) {
+  // Domains 0, 1 and 2 in a section; then 2, 3 and 4 in another one, in which domain 2 spends less of its pause.
+  begin(10'000, phase_leader);
+  begin(10'100, phase_handler, 1);
+  end(19'000, phase_leader);
+  end(29'000, phase_handler, 1);
+  begin(10'200, phase_major, 2);
+  begin(10'300, phase_handler, 2);
+  end(36'000, phase_handler, 2);
+  begin(36'500, phase_leader, 3);
+  begin(36'600, phase_handler, 2);
+  begin(36'700, phase_handler, 4);
+  end(37'600, phase_handler, 2);
+  end(38'000, phase_major, 2);  // 27.8: shows both sections
+  end(50'000, phase_handler, 4);
+  end(64'500, phase_leader, 3);  // 28.0: shows the second section only
+  const PausesReport report = play();
+  std::vector<std::uint64_t> listed;
+  for (const PauseAnatomy* const pause : report.worst) listed.push_back(pause->duration_ns());
+  EXPECT_EQ(listed, (std::vector<std::uint64_t>{28'000, 27'800}));
+  EXPECT_EQ(report.counts.pauses, 5U);
+  EXPECT_EQ(report.counts.represented, 3U);
+  EXPECT_THAT(pauses->report_text(), HasSubstr("the 2 worst pauses of 5 pauses, in "));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("\n3 more are shown beside them\n"));
+}
+
+TEST_F(PausesSections, WhatOneShowedComesBackWhenALongerOneTakesItsPlace) {
+  // Domain 1 shows domain 0's section; its own longest one is shown by domain 2, which does not show that of domain 0.
+  begin(10'000, phase_leader);
+  begin(10'100, phase_major, 1);
+  begin(10'200, phase_handler, 1);
+  end(15'000, phase_leader);  // 5.0
+  end(15'100, phase_handler, 1);
+  begin(15'200, phase_leader, 2);
+  begin(15'300, phase_handler, 1);
+  end(30'000, phase_handler, 1);
+  end(30'100, phase_major, 1);   // 20.0
+  end(60'200, phase_leader, 2);  // 45.0
+  const PausesReport report = play();
+  std::vector<std::uint64_t> listed;
+  for (const PauseAnatomy* const pause : report.worst) listed.push_back(pause->duration_ns());
+  EXPECT_EQ(listed, (std::vector<std::uint64_t>{45'000, 5'000}));
+  EXPECT_EQ(report.counts.represented, 1U);
+}
+
+TEST_F(PausesSections, TimeWithoutACpuIsToldOfTheWholePauseWhereItsCompetitorsAre) {
+  begin(1'000, phase_leader);
+  begin(1'010, phase_start_barrier);
+  switches(1'100, leaves(main_thread(), LeftState::preempted, 0, competitor()));
+  follower_arrives(4'000);
+  switches(12'000, enters(main_thread(), 0, competitor()));
+  end(12'010, phase_start_barrier);
+  end(12'100, phase_leader);
+  only();
+  EXPECT_EQ(blame(),
+            "its thread 4242 could run but had no cpu for 8.00us of 11.1us (72%), and for 10.9us with its waits for "
+            "other domains: \"hog\" (pid 999) had cpu 0");
 }
 
 TEST_F(PausesSections, AHandlerWithoutALeaderStartsASectionOfItsOwn) {

@@ -439,5 +439,19 @@ TEST_F(StatsTest, ProcessesWithMostGarbageCollectionComeFirst) {
   EXPECT_EQ(report.total.wall_ns, 30);
 }
 
+TEST_F(StatsTest, ARingThatOverwroteItsPastGivesLowerBounds) {
+  world.registry.process(world.process).words.before_attach = 10;
+  span(100, 200, "minor");
+  RunSummary summary;
+  stats.summary(summary, world.registry);
+  EXPECT_TRUE(figures().figures.missing.before);
+  EXPECT_TRUE(figures().domains.at(0).figures.missing.before);
+  EXPECT_NE(stats_text(stats.report(world.registry)).find("at least: the ring overwrote its past"), std::string::npos);
+  EXPECT_NE(stats_json(stats.report(world.registry)).find("\"because\":[\"before\"]"), std::string::npos);
+  summary.events[static_cast<std::size_t>(EventKind::process)] = 1;
+  stats.summary(summary, world.registry);
+  EXPECT_FALSE(figures().figures.missing.any());
+}
+
 }  // namespace
 }  // namespace rtev::test
