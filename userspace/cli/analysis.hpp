@@ -6,13 +6,14 @@
 #include <string>
 
 #include "cli/options.hpp"
+#include "sinks/output.hpp"
 #include "sinks/sink.hpp"
 
 namespace rtev::cli {
 
 /// Feeds a sink from options.target where there is one, else by tracing. `report` is called once, when the stream has
 /// ended and what it is about can be named; what it returns is written. Returns the exit status.
-int analyse(const Options& options, Sink& sink, Output& output,
+int analyse(const Options& options, Sink& sink, FdOutput& output,
             const std::function<std::string(const Registry& registry)>& report);
 
 }  // namespace rtev::cli

@@ -2,10 +2,8 @@
 // rtev-bpf dump and convert: what was recorded before, as text or in another format: recordings, preserved ring files,
 // what a live process's ring holds now.
 #include <fmt/core.h>
-#include <signal.h>
 
 #include <cstdio>
-#include <filesystem>
 
 #include "cli/options.hpp"
 #include "cli/source.hpp"
@@ -36,18 +34,12 @@ class KeepSummary final : public Sink {
 
 /// The output is made once it is known that there is something to read.
 int dump_to(const Options& options, Format otherwise) {
-  ::signal(SIGPIPE, SIG_IGN);  // its errors are seen by who writes
+  survive_output_failures();
   auto source = Source::open(options);
   if (!source) return report(source.error());
-  std::error_code ignored;
-  if (std::filesystem::equivalent(options.target, options.output, ignored)) {
-    return report({.what = "cannot write to",
-                   .subject = options.output,
-                   .why = "it is what is to be read",
-                   .hint = "give another file with -o"});
-  }
   auto stream = Stream::open(options, otherwise);
   if (!stream) return report(stream.error());
+  if (auto apart = source->check_apart(stream->file()); !apart) return report(apart.error());
   KeepSummary sink(stream->sink());
   const int status = source->read(sink, options);
   if (!options.quiet) fmt::print(stderr, "{}", sink.text());

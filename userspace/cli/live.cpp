@@ -16,7 +16,8 @@ int run_live(const Options& options) {
   const auto conclude = [&](const RunSummary& summary, const Registry& registry) {
     if (!options.quiet) fmt::print(stderr, "{}", summary_text(summary, registry));
   };
-  const int status = trace(options, {.sink = stream->sink(), .output = stream->output(), .conclude = conclude});
+  const int status =
+      trace(options, {.sink = stream->sink(), .output = stream->output(), .owns_stdout = false, .conclude = conclude});
   return finish_output(stream->output(), status);
 }
 

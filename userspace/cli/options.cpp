@@ -18,6 +18,11 @@
 namespace rtev::cli {
 namespace {
 
+/// "$UNSET" in a script shall not mean stdout.
+CLI::Validator not_empty() {
+  return {[](const std::string& text) { return text.empty() ? std::string("the name of the file is empty") : ""; }, ""};
+}
+
 template <typename Time>
 void add_time_option(CLI::App& app, const char* name, Time& value, const char* help) {
   app.add_option_function<std::string>(
@@ -66,7 +71,8 @@ void add_events_option(CLI::App& app, Options& options) {
 
 void add_output_options(CLI::App& app, Options& options) {
   app.add_option("-o,--output", options.output, "write to a file instead of stdout; FILE.gz is compressed")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(not_empty());
   add_choice<Format>(app, "-f,--format", options.format, {{"text", Format::text}, {"jsonl", Format::jsonl}},
                      "for people (default) or for programs");
   add_choice<ColorMode>(app, "--color", options.color,
@@ -78,6 +84,7 @@ void add_output_options(CLI::App& app, Options& options) {
 void add_trace_options(CLI::App& app, Options& options) {
   app.add_option("-o,--output", options.output, "the file to write, - for stdout; FILE.gz is compressed")
       ->type_name("FILE")
+      ->check(not_empty())
       ->required();
   add_choice<Format>(
       app, "-f,--format", options.format,
@@ -90,7 +97,9 @@ void add_report_options(CLI::App& app, Options& options) {
   app.add_option("-i,--input", options.target,
                  "of a recording (- for stdin), PID.events or a pid's ring, not of what runs")
       ->type_name("FILE");
-  app.add_option("-o,--output", options.output, "write to a file instead of stdout")->type_name("FILE");
+  app.add_option("-o,--output", options.output, "write to a file instead of stdout")
+      ->type_name("FILE")
+      ->check(not_empty());
   add_choice<bool>(app, "-f,--format", options.json_report, {{"text", false}, {"json", true}},
                    "for people (default) or for programs");
 }

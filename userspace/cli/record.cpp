@@ -42,7 +42,9 @@ int run_record(const Options& options) {
     fmt::print(stderr, "{}wrote {}, {}: {}\n", summary_text(summary, registry), escaped(stream->name()), size.text(),
                how_to_open(stream->format()));
   };
-  const int status = trace(options, {.sink = stream->sink(), .output = stream->output(), .conclude = conclude});
+  const int status = trace(
+      options,
+      {.sink = stream->sink(), .output = stream->output(), .owns_stdout = options.output == "-", .conclude = conclude});
   // A recording that breaks off is a failure, whoever hung up.
   return stream->output().error() ? report(*stream->output().error()) : status;
 }

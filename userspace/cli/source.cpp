@@ -2,6 +2,7 @@
 #include "cli/source.hpp"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <utility>
@@ -14,6 +15,10 @@ namespace rtev::cli {
 
 Result<Source> Source::open(const Options& options) {
   Source source;
+  if (options.target == "-")
+    ::fstat(STDIN_FILENO, &source.file_);
+  else
+    ::stat(options.target.c_str(), &source.file_);
   if (!names_a_process(options.target)) {
     auto recording = RecordingFile::open(options.target);
     if (!recording) {
@@ -27,6 +32,16 @@ Result<Source> Source::open(const Options& options) {
   if (!ring) return std::unexpected(std::move(ring.error()));
   source.ring_.emplace(std::move(*ring));
   return source;
+}
+
+Result<void> Source::check_apart(const FdOutput& output) const {
+  struct stat written{};
+  if (!output.is_regular_file() || ::fstat(output.fd(), &written) != 0) return {};
+  if (written.st_dev != file_.st_dev || written.st_ino != file_.st_ino) return {};
+  return std::unexpected(Error{.what = "cannot write to",
+                               .subject = output.name(),
+                               .why = "it is what is to be read",
+                               .hint = "give another file with -o"});
 }
 
 int Source::read(Sink& sink, const Options& options) {

@@ -2,12 +2,15 @@
 // A stream that was recorded before.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <optional>
 
 #include "cli/options.hpp"
 #include "cli/ring_target.hpp"
 #include "record/recording_file.hpp"
 #include "rtev/error.hpp"
+#include "sinks/output.hpp"
 #include "sinks/sink.hpp"
 
 namespace rtev::cli {
@@ -18,6 +21,9 @@ class Source {
   /// Opens options.target.
   static Result<Source> open(const Options& options);
 
+  /// Fails if the output would overwrite what is to be read.
+  Result<void> check_apart(const FdOutput& output) const;
+
   /// Gives a sink what the options select of the stream, once. Returns the exit status; what is wrong with the file it
   /// says on stderr.
   int read(Sink& sink, const Options& options);
@@ -25,6 +31,7 @@ class Source {
  private:
   Source() = default;
 
+  struct stat file_{};  ///< what is read, if it is a file
   std::optional<RecordingFile> recording_;
   std::optional<OpenRing> ring_;
 };

@@ -35,20 +35,27 @@ bool wants_color(const Options& options, int fd) {
 }
 
 /// A trace may hold what other users' programs do: it is for the caller's eyes only.
-Result<UniqueFd> create_file(const std::string& path) {
+Result<std::unique_ptr<FdOutput>> create_file(const std::string& path) {
   constexpr mode_t private_mode = 0600;
+  const auto output = [&](UniqueFd file, bool created) {
+    auto made = std::make_unique<FdOutput>(std::move(file), path);
+    made->wait_for_begin(created);
+    return made;
+  };
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, private_mode));
   if (fd) {
     // The caller of sudo gets what sudo made.
     if (const auto user = SudoUser::of_environment(); user && ::fchown(fd.get(), user->uid, user->gid) != 0)
       return errno_error(errno, "cannot give to the calling user", path);
-    return fd;
+    return output(std::move(fd), true);
   }
   // O_CREAT for the kernel's sake: with it a file that another user laid out in /tmp is refused (fs.protected_regular).
-  if (errno == EEXIST)
-    fd.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY | O_CLOEXEC, private_mode));
+  if (errno == EEXIST) fd.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC, private_mode));
   if (!fd) return errno_error(errno, "cannot write to", path, "give another file with -o");
-  return fd;
+  auto existing = output(std::move(fd), false);
+  if (existing->is_regular_file() && ::fchmod(existing->fd(), private_mode) != 0)
+    return errno_error(errno, "cannot make private", path, "give another file with -o");
+  return existing;
 }
 
 bool is_text(Format format) {
@@ -79,6 +86,24 @@ class GzipSync final : public Sink {
   Sink& sink_;
   GzipOutput& gzip_;
   std::uint64_t last_sync_ns_ = 0;
+};
+
+/// Nothing is written before the stream has begun.
+class Beginning final : public Sink {
+ public:
+  Beginning(Sink& sink, FdOutput& output) : sink_(sink), output_(output) {}
+
+  void header(const RunHeader& header) override {
+    output_.begin();
+    sink_.header(header);
+  }
+  void consume(const Batch& batch, const Registry& registry) override { sink_.consume(batch, registry); }
+  void flush() override { sink_.flush(); }
+  void summary(const RunSummary& summary, const Registry& registry) override { sink_.summary(summary, registry); }
+
+ private:
+  Sink& sink_;
+  FdOutput& output_;
 };
 
 std::unique_ptr<Sink> make_sink(Format format, Output& output, std::uint64_t held_ns, const TextOptions& text) {
@@ -115,9 +140,7 @@ std::optional<Format> format_of(std::string_view path) {
 
 Result<std::unique_ptr<FdOutput>> open_output(const Options& options) {
   if (options.output.empty() || options.output == "-") return std::make_unique<FdOutput>(STDOUT_FILENO, "stdout");
-  auto file = create_file(options.output);
-  if (!file) return std::unexpected(std::move(file.error()));
-  return std::make_unique<FdOutput>(std::move(*file), options.output);
+  return create_file(options.output);
 }
 
 Result<Stream> Stream::open(const Options& options, Format otherwise) {
@@ -146,7 +169,13 @@ Result<Stream> Stream::open(const Options& options, Format otherwise) {
     if (!filter) return std::unexpected(std::move(filter.error()));
     stream.add(std::make_unique<FilterSink>(stream.sink(), std::move(*filter)));
   }
+  stream.add(std::make_unique<Beginning>(stream.sink(), *stream.output_));
   return stream;
+}
+
+void survive_output_failures() {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
 }
 
 int finish_output(const Output& output, int exit_status) {

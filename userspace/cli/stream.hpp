@@ -30,6 +30,7 @@ class Stream {
   static Result<Stream> open(const Options& options, Format otherwise);
 
   Sink& sink() { return *sinks_.back(); }
+  const FdOutput& file() const { return *output_; }
   const Output& output() const { return gzip_ ? static_cast<const Output&>(*gzip_) : *output_; }
   /// Bytes in the file so far.
   std::uint64_t written() const { return output_->written(); }
@@ -46,6 +47,9 @@ class Stream {
   std::vector<std::unique_ptr<Sink>> sinks_;  ///< each hands on to the one before it; the first writes
   Format format_ = Format::text;
 };
+
+/// Failures of writing are to be errors that who writes sees. Not before a command is started: it would inherit that.
+void survive_output_failures();
 
 /// What a broken output means at the end: an error, or silence where the reader (a pager, `head`) just left.
 int finish_output(const Output& output, int exit_status);

@@ -123,7 +123,8 @@ int trace(const Options& options, const Tracing& tracing) {
   // Forked before any thread exists; it waits at its gate.
   std::optional<Command> command;
   if (!options.command.empty()) {
-    auto prepared = Command::prepare(options.command);
+    auto prepared =
+        Command::prepare(options.command, tracing.owns_stdout ? Command::Stdout::to_stderr : Command::Stdout::own);
     if (!prepared) return report(prepared.error());
     command.emplace(std::move(*prepared));
   }

@@ -12,7 +12,8 @@ namespace rtev::cli {
 /// Where the stream goes. SIGPIPE is ignored meanwhile.
 struct Tracing {
   Sink& sink;
-  const Output& output;  ///< its failure ends the run
+  const Output& output;      ///< its failure ends the run
+  bool owns_stdout = false;  ///< what the command says to stdout goes to stderr
   /// Called after the sink has got the summary, before the messages at the end.
   std::function<void(const RunSummary& summary, const Registry& registry)> conclude;
 };

@@ -31,7 +31,7 @@ class JsonlReader {
   const Registry& registry() const { return builder_.registry(); }
 
   /// The longest line: a summary has an object for each process.
-  static constexpr std::size_t most_line_bytes = std::size_t{256} << 20;
+  static constexpr std::size_t most_line_bytes = std::size_t{16} << 20;
 
  private:
   using Json = nlohmann::ordered_json;

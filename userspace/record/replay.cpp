@@ -98,6 +98,12 @@ Result<void> Replay::take(const parsed::UserspaceObject& object) {
   return {};
 }
 
+/// Nobody wrote those into a recording: something else was there before it was damaged.
+Result<void> Replay::take(const parsed::UnknownRecord& record) {
+  return bad("a record of type " + std::to_string(static_cast<unsigned>(record.type)) +
+             ", which recordings do not have");
+}
+
 Result<void> Replay::word(const parsed::UserspaceObject& object) {
   Values values(object.arguments);
   const Word word = Word::unpack(values.number<std::uint64_t>(fact_word));

@@ -51,6 +51,7 @@ class Replay {
   Result<void> take(const fxt::parsed::ThreadRecord& record);
   Result<void> take(const fxt::parsed::ProviderInfo& record);
   Result<void> take(const fxt::parsed::ProviderSection& record);
+  Result<void> take(const fxt::parsed::UnknownRecord& record);
   template <typename Other>
   Result<void> take(const Other&) {
     return {};

@@ -25,7 +25,8 @@ constexpr const char* directory_variable = "OCAML_RUNTIME_EVENTS_DIR";
 
 /// In the child, between fork and exec.
 [[noreturn]] void become(const std::vector<std::string>& arguments, const std::optional<PrivateDir>& directory,
-                         const std::optional<SudoUser>& user, sighandler_t child_handler, int gate, int failed) {
+                         const std::optional<SudoUser>& user, Command::Stdout out, sighandler_t child_handler, int gate,
+                         int failed) {
   const auto give_up = [&] {
     const int code = errno;
     [[maybe_unused]] const ssize_t put = ::write(failed, &code, sizeof code);
@@ -36,6 +37,7 @@ constexpr const char* directory_variable = "OCAML_RUNTIME_EVENTS_DIR";
   if (::read(gate, &go, 1) != 1) ::_exit(cannot_run);
 
   ::signal(SIGCHLD, child_handler);
+  if (out == Command::Stdout::to_stderr) ::dup2(STDERR_FILENO, STDOUT_FILENO);
   if (directory) ::setenv(directory_variable, directory->path().c_str(), 1);
   ::setenv("OCAML_RUNTIME_EVENTS_START", "1", 1);
   if (user && !user->become()) give_up();
@@ -51,7 +53,7 @@ constexpr const char* directory_variable = "OCAML_RUNTIME_EVENTS_DIR";
 
 }  // namespace
 
-Result<Command> Command::prepare(std::vector<std::string> arguments) {
+Result<Command> Command::prepare(std::vector<std::string> arguments, Stdout out) {
   Command command;
   command.arguments_ = std::move(arguments);
   const auto user = SudoUser::of_environment();
@@ -74,7 +76,7 @@ Result<Command> Command::prepare(std::vector<std::string> arguments) {
   if (command.pid_ < 0) return errno_error(errno, "cannot start", command.arguments_.front());
   if (command.pid_ == 0) {
     command.gate_.reset();
-    become(command.arguments_, command.directory_, user, child_handler, gate_end.get(), failed_end.get());
+    become(command.arguments_, command.directory_, user, out, child_handler, gate_end.get(), failed_end.get());
   }
   command.pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, command.pid_, 0)));
   if (!command.pidfd_) return errno_error(errno, "cannot watch", command.arguments_.front());

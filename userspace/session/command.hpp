@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,8 +19,10 @@ namespace rtev {
 /// instruction. Rings of the command and its descendants go to a private directory, removed with the object.
 class Command {
  public:
+  /// Where the command's stdout goes.
+  enum class Stdout : std::uint8_t { own, to_stderr };
   /// Forks. The child runs nothing of the command yet.
-  static Result<Command> prepare(std::vector<std::string> arguments);
+  static Result<Command> prepare(std::vector<std::string> arguments, Stdout out = Stdout::own);
   Command(Command&& other) noexcept;
   Command& operator=(Command&&) = delete;
   ~Command();

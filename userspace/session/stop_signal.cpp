@@ -33,7 +33,7 @@ std::atomic<const Command*> accompanied = nullptr;
 std::atomic<int> first_stop = 0;
 std::atomic<bool> asked = false;
 std::array<struct sigaction, caught_signals.size()> previous_actions;
-struct sigaction previous_pipe_action;
+struct sigaction previous_pipe_action, previous_file_size_action;
 
 bool asks_for_end(int signal_number) {
   return std::ranges::count(std::span(caught_signals).first(stop_signals), signal_number) != 0;
@@ -85,11 +85,13 @@ StopSignal::StopSignal(const Command* command) {
   struct sigaction ignore{};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignore, &previous_pipe_action);
+  ::sigaction(SIGXFSZ, &ignore, &previous_file_size_action);
 }
 
 StopSignal::~StopSignal() {
   for (std::size_t i = 0; i < caught_signals.size(); ++i) ::sigaction(caught_signals[i], &previous_actions[i], nullptr);
   ::sigaction(SIGPIPE, &previous_pipe_action, nullptr);
+  ::sigaction(SIGXFSZ, &previous_file_size_action, nullptr);
   arrivals = -1;
   accompanied = nullptr;
 }

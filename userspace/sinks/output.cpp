@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 namespace rtev {
 namespace {
@@ -24,7 +25,22 @@ std::string hint_for(int code) {
 
 }  // namespace
 
+FdOutput::~FdOutput() {
+  if (!has_begun_ && created_) ::unlink(name_.c_str());
+}
+
+void FdOutput::wait_for_begin(bool created) {
+  has_begun_ = false;
+  created_ = created;
+}
+
+void FdOutput::begin() {
+  if (std::exchange(has_begun_, true) || !is_regular_file()) return;
+  if (::ftruncate(fd_, 0) != 0) error_ = errno_error(errno, "cannot empty", name_).error();
+}
+
 bool FdOutput::write(std::string_view bytes) {
+  if (!has_begun_) return true;
   std::size_t of_this_piece = 0;
   while (!error_ && !bytes.empty()) {
     const ssize_t written = ::write(fd_, bytes.data(), bytes.size());

@@ -23,6 +23,16 @@ class FdOutput final : public Output {
   /// Owns it.
   FdOutput(UniqueFd fd, std::string name) : owned_(std::move(fd)), fd_(owned_.get()), name_(std::move(name)) {}
 
+  FdOutput(const FdOutput&) = delete;
+  FdOutput& operator=(const FdOutput&) = delete;
+  ~FdOutput() override;
+
+  /// Leaves the file as it is, and drops what is written, until begin(): a run that cannot start shall not cost what
+  /// was there. A file that was `created` for it goes again if nothing begins.
+  void wait_for_begin(bool created);
+  /// Empties a regular file.
+  void begin();
+
   bool write(std::string_view bytes) override;
   const std::optional<Error>& error() const override { return error_; }
   /// Bytes written so far.
@@ -35,6 +45,7 @@ class FdOutput final : public Output {
  private:
   void cut_back(std::size_t bytes);
 
+  bool has_begun_ = true, created_ = false;
   std::uint64_t written_ = 0;
   UniqueFd owned_;
   int fd_;

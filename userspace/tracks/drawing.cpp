@@ -13,6 +13,9 @@ constexpr std::size_t most_open = 256;
 /// How far before the first known event of a ring spans that began earlier are drawn at the most, in ns.
 constexpr std::uint64_t room_before = 1000;
 
+/// From one stop-the-world section. OCaml has 128 domains at the most, unless told otherwise.
+constexpr std::size_t most_arrows = 128;
+
 /// Phases that mean something to the drawing.
 struct SpecialPhases {
   std::uint16_t leader, handler, wait;
@@ -286,7 +289,9 @@ Flows Drawing::flows_of(const Ring& ring, const Event& event) {
   for (const std::uint32_t source : process.sources) {
     const Source other = Source::unpack(source);
     const auto found = rings_.find(source);
-    if (found == rings_.end() || found->second.get() == &ring || found->second->newest == 0) continue;
+    if (found == rings_.end() || found->second.get() == &ring || found->second->newest == 0 || found->second->has_ended)
+      continue;
+    if (flow_ids_.size() >= most_arrows) break;
     process.called.push_back(other.domain);
     flow_ids_.push_back(process.first_flow + other.domain);
   }
@@ -302,6 +307,7 @@ void Drawing::lifecycle(Ring& ring, const Moment& moment) {
   }
   canvas_.point(*place(ring).track, moment);
   if (event.id == domain_terminate) {
+    ring.has_ended = true;
     close_all(ring, event.time, moment.registry, SpanMark::domain_ended);
     tracks_.forget_domain(ring.pid, ring.domain);
   }
@@ -339,6 +345,7 @@ void Drawing::begin_at(Ring& ring, std::uint64_t time) {
 void Drawing::restart(Ring& ring, std::uint64_t time) {
   disown(ring);
   ++ring.incarnation;
+  ring.has_ended = false;
   ring.barrier = time;
   begin_at(ring, time);
   ring.stacks.clear();

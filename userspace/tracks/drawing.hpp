@@ -44,6 +44,7 @@ class Drawing {
     std::uint16_t leader_phase = 0, handler_phase = 0;  ///< of stop-the-world sections
     std::uint16_t wait_phase = 0;                       ///< in which a thread waits without the domain's lock
     std::uint64_t checked = 0;      ///< the batch in which it was made sure that this is still the same ring
+    bool has_ended = false;         ///< the domain, and no other has begun
     std::uint32_t incarnation = 1;  ///< of the domain: ids are used again
     std::vector<std::unique_ptr<Stack>> stacks{};
     Stack* current = nullptr;           ///< where its events go now

@@ -156,5 +156,34 @@ TEST(FdOutputFile, APieceThatDoesNotFitIsCutOffAgain) {
   EXPECT_EQ(output.written(), 60u);
 }
 
+TEST(FdOutputFile, NothingIsLostBeforeTheBeginning) {
+  const test::TempDir dir;
+  const std::string path = dir / "file";
+  const auto open = [&] { return UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)); };
+  {
+    FdOutput output(open(), path);
+    EXPECT_TRUE(output.write("what was there"));
+  }
+  {
+    FdOutput output(open(), path);
+    output.wait_for_begin(false);
+    EXPECT_TRUE(output.write("dropped"));
+  }
+  EXPECT_EQ(std::filesystem::file_size(path), 14u);
+  {
+    FdOutput output(open(), path);
+    output.wait_for_begin(false);
+    output.begin();
+    EXPECT_TRUE(output.write("new"));
+    EXPECT_EQ(output.written(), 3u);
+  }
+  EXPECT_EQ(std::filesystem::file_size(path), 3u);
+  {
+    FdOutput output(open(), path);
+    output.wait_for_begin(true);
+  }
+  EXPECT_FALSE(std::filesystem::exists(path)) << "made for a run that never began";
+}
+
 }  // namespace
 }  // namespace rtev
