@@ -230,35 +230,39 @@ TEST_F(PausesLive, DomainWithoutACpuIsBlamedByThoseThatWaitForIt) {
   competitor.lines_until("ready");
   Command command = preferred(with_events("neighbour", {"compute", "50", "20000"}));
   command.cpu = 0;
-  Process process(command);
-  const auto threads = threads_in(process.lines_until("ready"));
-  ASSERT_EQ(threads.size(), 2u);
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  CPU_SET(1, &cpus);
-  ASSERT_EQ(::sched_setaffinity(threads.at(1), sizeof cpus, &cpus), 0);
-  Tracer tracer({"--sched", "all", "--top", "1000", "-p", std::to_string(process.pid())}, analysis("pauses"));
-  process.go();
-  process.lines_until("done");
-  const Json result = json_lines(tracer.interrupt().out).at(0);
-
-  const std::string named = "\"cpu_thief\" (pid " + std::to_string(competitor.pid()) + ")";
+  // Whether the thief has the cpu when the world is to stop is a matter of chance, so there are several runs.
+  constexpr int most_runs = 20;
   std::size_t late = 0, held_up = 0;
-  for (const Json& pause : result["pauses"]) {
-    expect_sums(pause, result);
-    const Json neighbour = blamed_neighbour(pause);
-    if (neighbour.is_null() || pause["blame"]["why"] != "no_cpu") continue;
-    ++late;
-    EXPECT_EQ(neighbour["tid"], threads.at(1));
-    const Json& wait = neighbour["before"]["longest_wait"];
-    EXPECT_GT(wait["ns"], 0);
-    if (!wait["by"].is_object() || wait["by"]["pid"] != competitor.pid()) continue;
-    ++held_up;
-    EXPECT_EQ(wait["cpu"], 1);
-    EXPECT_THAT(pause["blame"]["text"].get<std::string>(), HasSubstr(named));
+  for (int i = 0; i < most_runs && held_up == 0; ++i) {
+    Process process(command);
+    const auto threads = threads_in(process.lines_until("ready"));
+    ASSERT_EQ(threads.size(), 2u);
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(1, &cpus);
+    ASSERT_EQ(::sched_setaffinity(threads.at(1), sizeof cpus, &cpus), 0);
+    Tracer tracer({"--sched", "all", "--top", "1000", "-p", std::to_string(process.pid())}, analysis("pauses"));
+    process.go();
+    process.lines_until("done");
+    const Json result = json_lines(tracer.interrupt().out).at(0);
+
+    const std::string named = "\"cpu_thief\" (pid " + std::to_string(competitor.pid()) + ")";
+    for (const Json& pause : result["pauses"]) {
+      expect_sums(pause, result);
+      const Json neighbour = blamed_neighbour(pause);
+      if (neighbour.is_null() || pause["blame"]["why"] != "no_cpu") continue;
+      ++late;
+      EXPECT_EQ(neighbour["tid"], threads.at(1));
+      const Json& wait = neighbour["before"]["longest_wait"];
+      EXPECT_GT(wait["ns"], 0);
+      if (!wait["by"].is_object() || wait["by"]["pid"] != competitor.pid()) continue;
+      ++held_up;
+      EXPECT_EQ(wait["cpu"], 1);
+      EXPECT_THAT(pause["blame"]["text"].get<std::string>(), HasSubstr(named));
+    }
   }
-  EXPECT_GT(late, 0u) << result["pauses"];
-  EXPECT_GT(held_up, 0u) << result["pauses"];
+  EXPECT_GT(late, 0u);
+  EXPECT_GT(held_up, 0u);
 }
 
 TEST_F(PausesLive, DomainThatDoesNotGetToASafepointIsBlamed) {
