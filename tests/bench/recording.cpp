@@ -78,8 +78,8 @@ void recording(Report& report, const Effort& effort) {
       setting.runs.push_back(record(setting.ending, setting.mix, setting.events_per_second, 3 * effort.seconds));
   }
   for (const Setting& setting : settings) {
-    const std::string what = fmt::format("{} events at {:g} M/s to {}", name_of(setting.mix),
-                                         setting.events_per_second / 1e6, setting.ending);
+    const std::string what =
+        fmt::format("{} at {:g} M/s to {}", name_of(setting.mix), setting.events_per_second / 1e6, setting.ending);
     const auto series = [&](double Recorded::* figure) {
       Series values{.name = "rtev-bpf record", .runs = {}};
       for (const Recorded& run : setting.runs) values.runs.push_back(run.*figure);
