@@ -1,76 +1,19 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/latency.hpp"
-
+// What pauses are counted, for whom, and what their threads did.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <random>
-#include <sstream>
-#include <string>
-#include <vector>
 
-#include "sinks/output.hpp"
-#include "unit/analysis/scheduling.hpp"
-#include "unit/sinks/world.hpp"
+#include "unit/analysis/latency_fixture.hpp"
 
 namespace rtev {
 namespace {
 
-using nlohmann::json;
 using test::a_thread, test::competitor, test::enters, test::leaves, test::nobody;
 using test::Events, test::phase_major, test::phase_minor, test::World;
 using testing::HasSubstr, testing::Not;
 
-constexpr std::uint16_t stw_leader = 35, domain_wait = test::phase_wait;
-constexpr std::uint64_t start = 1'000'000;
-
-class LatencyTest : public testing::Test {
- protected:
-  explicit LatencyTest() { make({}); }
-
-  void make(LatencyOptions options) {
-    output = {};
-    latency.emplace(std::move(options), output);
-    RunHeader header;
-    header.start_ns = start;
-    latency->header(header);
-  }
-  void feed(const Events& events) { latency->consume(events.batch(), world.registry); }
-  void pause(std::uint64_t begin, std::uint64_t ns, std::uint16_t domain = 0, std::uint16_t phase = phase_major) {
-    feed(Events{world.slot}
-             .add(start + begin, EventKind::begin, phase, 0, domain)
-             .add(start + begin + ns, EventKind::end, phase, 0, domain));
-  }
-  void add(std::uint64_t at, const SchedSwitch& change) {
-    feed(Events{0}.add_record(start + at, EventKind::sched_switch, change, 0, first_sched_stream));
-  }
-  void lose(std::uint64_t at, std::uint64_t words) {
-    feed(Events{world.slot}.add_record(start + at, EventKind::lost, Loss{words, start, start + at}));
-  }
-  ProcessIndex add_process(std::int32_t pid, std::string comm) {
-    ProcessFacts facts;
-    facts.pid = pid;
-    facts.comm = std::move(comm);
-    return world.registry.add_process(std::move(facts));
-  }
-  void exit(ProcessIndex process, std::uint64_t at) {
-    feed(Events{0}.add_record(start + at, EventKind::process, ProcessRecord{process, 0, 0},
-                              static_cast<std::uint16_t>(ProcessAction::exit)));
-  }
-  json report() { return json::parse(latency->report_json(world.registry)); }
-  std::string text() { return latency->report_text(world.registry); }
-  std::vector<json> written() const {
-    std::vector<json> lines;
-    std::istringstream in{output.text()};
-    for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
-    return lines;
-  }
-
-  World world;
-  StringOutput output;
-  std::optional<Latency> latency;
-};
+using nlohmann::json;
 
 TEST_F(LatencyTest, FiguresAreThoseOfThePauses) {
   for (std::uint64_t i = 1; i <= 100; ++i) pause(i * 1000, i);
@@ -281,54 +224,6 @@ TEST_F(LatencyTest, DomainNumbersThatAreUsedAgainAreCounted) {
   EXPECT_EQ(domain["total_ns"], 30) << "none lasts from one domain to the next";
 }
 
-TEST_F(LatencyTest, TheEndOfTheRunTellsTheRest) {
-  make({.format = LatencyOptions::Format::json});
-  pause(100, 10);
-  feed(Events{world.slot}.add(start + 200, EventKind::begin, phase_major));
-  RunSummary summary;
-  summary.end_ns = start + 5000;
-  summary.drops = {{"switch", 3}, {"exec", 100}, {"wakeup", 4}};
-  summary.rings_missed = 2;
-  latency->summary(summary, world.registry);
-  ASSERT_EQ(written().size(), 1U);
-  const json last = written()[0];
-  EXPECT_EQ(last["from_ns"], 0);
-  EXPECT_EQ(last["to_ns"], 5000);
-  EXPECT_EQ(last["scheduler"], (json{{"seen", false}, {"dropped", 7}}));
-  EXPECT_EQ(last["rings_missed"], 2);
-  EXPECT_EQ(last["lower_bound"], true);
-  EXPECT_EQ(last["all"]["unfinished"]["ended"], 1);
-}
-
-TEST_F(LatencyTest, IntervalsAreReportedAsTheStreamPasses) {
-  make({.format = LatencyOptions::Format::json, .interval_ns = 1000});
-  pause(100, 10);
-  pause(900, 20);
-  EXPECT_TRUE(output.text().empty());
-  pause(1100, 30);
-  ASSERT_EQ(written().size(), 2U);
-  EXPECT_EQ(written()[0]["report"], "interval");
-  EXPECT_EQ(written()[0]["from_ns"], 0);
-  EXPECT_EQ(written()[0]["to_ns"], 1000);
-  EXPECT_EQ(written()[0]["all"]["total_ns"], 30);
-  EXPECT_EQ(written()[1]["report"], "so_far");
-  EXPECT_EQ(written()[1]["all"]["total_ns"], 30);
-  pause(5500, 40);  // intervals without anything are passed over
-  pause(6100, 50);
-  ASSERT_EQ(written().size(), 6U);
-  EXPECT_EQ(written()[2]["from_ns"], 1000);
-  EXPECT_EQ(written()[2]["all"]["total_ns"], 30);
-  EXPECT_EQ(written()[2]["processes"][0]["domains"][0]["count"], 1);
-  EXPECT_EQ(written()[3]["all"]["total_ns"], 60);
-  EXPECT_EQ(written()[4]["from_ns"], 5000);
-  EXPECT_EQ(written()[4]["to_ns"], 6000);
-  EXPECT_EQ(written()[4]["all"]["total_ns"], 40);
-  EXPECT_EQ(written()[5]["to_ns"], 6000);
-  latency->summary({}, world.registry);
-  EXPECT_EQ(written()[6]["report"], "run");
-  EXPECT_EQ(written()[6]["all"]["total_ns"], 150);
-}
-
 TEST_F(LatencyTest, ManyProcessesArePutTogether) {
   make({.most_domains = 8});
   std::uint64_t total = 0;
@@ -358,75 +253,6 @@ TEST_F(LatencyTest, DomainsBeyondTheLimitCountWhileNoProcessHasEnded) {
   EXPECT_EQ(found["processes"][0]["domains"].size(), 2U);
   EXPECT_EQ(found["others"]["domains"], 3);
   EXPECT_EQ(found["others"]["count"], 3);
-}
-
-TEST_F(LatencyTest, TextIsAligned) {
-  const Thread thread = a_thread(4242, 4242, 0);
-  add(10, enters(thread));
-  for (std::uint64_t i = 1; i <= 1000; ++i) pause(i * 1'000'000, i * 999);
-  pause(1'001'000'000, 1'250'000, 1);
-  EXPECT_EQ(text(),
-            "GC pauses: 1,001 of 1 process in 1.00s\n"
-            "\n"
-            "all processes\n"
-            "  count 1,001  total 501ms  mean 501us  stddev 289us  min 999ns  max 1.25ms\n"
-            "  PERCENTILE      WALL    ON-CPU  RUNNABLE   BLOCKED\n"
-            "     25.0000     250us     250us       0ns       0ns\n"
-            "     50.0000     501us     500us       0ns       0ns\n"
-            "     60.0000     601us     600us       0ns       0ns\n"
-            "     70.0000     700us     699us       0ns       0ns\n"
-            "     75.0000     751us     750us       0ns       0ns\n"
-            "     80.0000     800us     799us       0ns       0ns\n"
-            "     85.0000     850us     849us       0ns       0ns\n"
-            "     90.0000     901us     900us       0ns       0ns\n"
-            "     95.0000     950us     949us       0ns       0ns\n"
-            "     96.0000     961us     959us       0ns       0ns\n"
-            "     97.0000     970us     969us       0ns       0ns\n"
-            "     98.0000     980us     979us       0ns       0ns\n"
-            "     99.0000     990us     989us       0ns       0ns\n"
-            "     99.5000     995us     994us       0ns       0ns\n"
-            "     99.9000     999us     998us       0ns       0ns\n"
-            "     99.9500     999us     999us       0ns       0ns\n"
-            "     99.9900    1.25ms     999us       0ns       0ns\n"
-            "     99.9950    1.25ms     999us       0ns       0ns\n"
-            "     99.9990    1.25ms     999us       0ns       0ns\n"
-            "     99.9995    1.25ms     999us       0ns       0ns\n"
-            "     99.9999    1.25ms     999us       0ns       0ns\n"
-            "    100.0000    1.25ms     999us       0ns       0ns\n"
-            "       total     501ms     500ms       0ns       0ns   not known: 1.25ms in 1 of the pauses\n"
-            "\n"
-            "    PID COMM            DOM       COUNT    TOTAL     MEAN   STDDEV      MIN      P50      P99    P99.9"
-            "      MAX  ONCPU  RUNBL  BLOCK\n"
-            "   4242 server          all       1,001    501ms    501us    289us    999ns    501us    990us    999us"
-            "   1.25ms  99.8%   0.0%   0.0%\n"
-            "                          0       1,000    500ms    500us    288us    999ns    500us    989us    998us"
-            "    999us 100.0%   0.0%   0.0%\n"
-            "                          1           1   1.25ms   1.25ms      0ns   1.25ms   1.25ms   1.25ms   1.25ms"
-            "   1.25ms   0.0%   0.0%   0.0%\n");
-}
-
-TEST_F(LatencyTest, FullTextHasEveryDomain) {
-  make({.full = true});
-  pause(100, 10, 0);
-  pause(200, 20, 1);
-  EXPECT_THAT(text(), HasSubstr("\nprocess 4242 server\n  count 2 "));
-  EXPECT_THAT(text(), HasSubstr("\nprocess 4242 server, domain 1\n  count 1  total 20ns "));
-  EXPECT_THAT(text(), HasSubstr("no scheduler events"));
-  EXPECT_THAT(text(), Not(HasSubstr("RUNNABLE")));
-}
-
-TEST_F(LatencyTest, NamesAreEscaped) {
-  for (const std::string& name : test::hostile_strings()) {
-    ProcessFacts& facts = world.registry.process(world.process);
-    facts.comm = facts.exe = name;
-    for (const bool full : {false, true}) {
-      make({.full = full});
-      pause(100, 10);
-      for (const char c : text()) EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= ' ');
-      EXPECT_NO_THROW(report());
-    }
-    EXPECT_EQ(std::ranges::count(latency->report_json(world.registry), '\n'), 1);
-  }
 }
 
 TEST_F(LatencyTest, PartsAddUpForAnyStream) {
