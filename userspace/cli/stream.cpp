@@ -40,6 +40,7 @@ Result<std::unique_ptr<FdOutput>> create_file(const std::string& path) {
   const auto output = [&](UniqueFd file, bool created) {
     auto made = std::make_unique<FdOutput>(std::move(file), path);
     made->wait_for_begin(created);
+    if (made->is_regular_file()) made->spare_page_cache();
     return made;
   };
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, private_mode));
@@ -62,48 +63,35 @@ bool is_text(Format format) {
   return format != Format::fxt && format != Format::pftrace;
 }
 
-/// Lets a compressed file be good up to half a second ago, and ends it with the stream.
-class GzipSync final : public Sink {
+/// Begins the file with the stream, lets what is held back on the way be good up to half a second ago, and ends it with
+/// the stream.
+class WithStream final : public Sink {
  public:
-  GzipSync(Sink& sink, GzipOutput& gzip) : sink_(sink), gzip_(gzip) {}
+  WithStream(Sink& sink, FdOutput& file, Output& output) : sink_(sink), file_(file), output_(output) {}
 
-  void header(const RunHeader& header) override { sink_.header(header); }
+  void header(const RunHeader& header) override {
+    file_.begin();
+    sink_.header(header);
+  }
   void consume(const Batch& batch, const Registry& registry) override { sink_.consume(batch, registry); }
   void flush() override {
     sink_.flush();
     const std::uint64_t now = monotonic_ns();
     if (now - last_sync_ns_ < sync_interval_ns) return;
-    gzip_.sync();
+    output_.sync();
     last_sync_ns_ = now;
   }
   void summary(const RunSummary& summary, const Registry& registry) override {
     sink_.summary(summary, registry);
     sink_.flush();
-    gzip_.finish();
+    output_.finish();
   }
 
  private:
   Sink& sink_;
-  GzipOutput& gzip_;
+  FdOutput& file_;
+  Output& output_;
   std::uint64_t last_sync_ns_ = 0;
-};
-
-/// Nothing is written before the stream has begun.
-class Beginning final : public Sink {
- public:
-  Beginning(Sink& sink, FdOutput& output) : sink_(sink), output_(output) {}
-
-  void header(const RunHeader& header) override {
-    output_.begin();
-    sink_.header(header);
-  }
-  void consume(const Batch& batch, const Registry& registry) override { sink_.consume(batch, registry); }
-  void flush() override { sink_.flush(); }
-  void summary(const RunSummary& summary, const Registry& registry) override { sink_.summary(summary, registry); }
-
- private:
-  Sink& sink_;
-  FdOutput& output_;
 };
 
 std::unique_ptr<Sink> make_sink(Format format, Output& output, std::uint64_t held_ns, const TextOptions& text) {
@@ -160,16 +148,19 @@ Result<Stream> Stream::open(const Options& options, Format otherwise) {
     stream.gzip_ = std::make_unique<GzipOutput>(*output);
     output = stream.gzip_.get();
   }
+  if (!options.output.empty()) {
+    stream.background_ = std::make_unique<BackgroundOutput>(*output);
+    output = stream.background_.get();
+  }
   const std::uint64_t held_ns = stream.output_->is_regular_file() ? sync_interval_ns : 0;
   const TextOptions text{.color = wants_color(options, stream.output_->fd())};
   stream.add(make_sink(stream.format_, *output, held_ns, text));
-  if (stream.gzip_) stream.add(std::make_unique<GzipSync>(stream.sink(), *stream.gzip_));
   if (!options.events.empty()) {
     auto filter = EventFilter::parse(options.events);
     if (!filter) return std::unexpected(std::move(filter.error()));
     stream.add(std::make_unique<FilterSink>(stream.sink(), std::move(*filter)));
   }
-  stream.add(std::make_unique<Beginning>(stream.sink(), *stream.output_));
+  stream.add(std::make_unique<WithStream>(stream.sink(), *stream.output_, *output));
   return stream;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/options.hpp"
+#include "sinks/background_output.hpp"
 #include "sinks/gzip_output.hpp"
 #include "sinks/output.hpp"
 #include "sinks/sink.hpp"
@@ -31,7 +32,7 @@ class Stream {
 
   Sink& sink() { return *sinks_.back(); }
   const FdOutput& file() const { return *output_; }
-  const Output& output() const { return gzip_ ? static_cast<const Output&>(*gzip_) : *output_; }
+  const Output& output() const { return background_ ? static_cast<const Output&>(*background_) : *output_; }
   /// Bytes in the file so far.
   std::uint64_t written() const { return output_->written(); }
   Format format() const { return format_; }
@@ -44,6 +45,7 @@ class Stream {
  private:
   std::unique_ptr<FdOutput> output_;
   std::unique_ptr<GzipOutput> gzip_;
+  std::unique_ptr<BackgroundOutput> background_;
   std::vector<std::unique_ptr<Sink>> sinks_;  ///< each hands on to the one before it; the first writes
   Format format_ = Format::text;
 };

@@ -38,6 +38,7 @@ bool GzipOutput::sync() {
 
 bool GzipOutput::finish() {
   const bool good = deflate_all({}, Z_FINISH);
+  holds_ = false;
   if (std::exchange(is_open_, false)) ::deflateEnd(&stream_);
   return good;
 }

@@ -22,9 +22,9 @@ class GzipOutput final : public Output {
 
   bool write(std::string_view bytes) override;
   /// Hands on what was held to compress it better, so that the file is good up to here if it is cut.
-  bool sync();
-  /// The end of the file. Nothing is to be written after it.
-  bool finish();
+  bool sync() override;
+  /// Writes the end of the file.
+  bool finish() override;
   const std::optional<Error>& error() const override { return error_ ? error_ : output_.error(); }
 
  private:

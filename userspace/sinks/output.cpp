@@ -61,6 +61,7 @@ bool FdOutput::write(std::string_view bytes) {
     of_this_piece = 0;
   }
   written_ += of_this_piece;
+  if (trail_) trail_->advance_to(written_);
   return !error_;
 }
 

@@ -2,6 +2,7 @@
 // Where sinks write to: a file descriptor, memory, or nowhere.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <string_view>
 
 #include "base/unique_fd.hpp"
+#include "sinks/cache_trail.hpp"
 #include "sinks/sink.hpp"
 
 namespace rtev {
@@ -32,10 +34,12 @@ class FdOutput final : public Output {
   void wait_for_begin(bool created);
   /// Empties a regular file.
   void begin();
+  /// Of a regular file that is written from its beginning: what was written leaves the page cache soon, see CacheTrail.
+  void spare_page_cache() { trail_.emplace(fd_); }
 
   bool write(std::string_view bytes) override;
   const std::optional<Error>& error() const override { return error_; }
-  /// Bytes written so far.
+  /// Bytes written so far. May be asked by other threads.
   std::uint64_t written() const { return written_; }
   int fd() const { return fd_; }
   const std::string& name() const { return name_; }
@@ -46,7 +50,8 @@ class FdOutput final : public Output {
   void cut_back(std::size_t bytes);
 
   bool has_begun_ = true, created_ = false;
-  std::uint64_t written_ = 0;
+  std::atomic<std::uint64_t> written_ = 0;
+  std::optional<CacheTrail> trail_;
   UniqueFd owned_;
   int fd_;
   std::string name_;

@@ -49,6 +49,10 @@ class Output {
   virtual ~Output() = default;
   /// False once the other side is gone or the disk is full; error() then tells.
   virtual bool write(std::string_view bytes) = 0;
+  /// What was written is to be good up to here if the tracer is killed.
+  virtual bool sync() { return !error(); }
+  /// Nothing will be written after this; all that was is to be where others see it.
+  virtual bool finish() { return !error(); }
   virtual const std::optional<Error>& error() const = 0;
 };
 

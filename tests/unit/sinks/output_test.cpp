@@ -3,14 +3,19 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <thread>
+#include <vector>
 
 #include "sinks/jsonl.hpp"
 #include "support/temp_dir.hpp"
@@ -154,6 +159,40 @@ TEST(FdOutputFile, APieceThatDoesNotFitIsCutOffAgain) {
   EXPECT_EQ(output.error()->subject, path);
   EXPECT_EQ(std::filesystem::file_size(path), 60u);
   EXPECT_EQ(output.written(), 60u);
+}
+
+std::size_t cached_pages(int fd, std::size_t bytes) {
+  void* map = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
+  if (map == MAP_FAILED) return 0;
+  std::vector<unsigned char> pages((bytes + 4095) / 4096);
+  ::mincore(map, bytes, pages.data());
+  ::munmap(map, bytes);
+  return static_cast<std::size_t>(std::ranges::count_if(pages, [](unsigned char page) { return (page & 1) != 0; }));
+}
+
+/// On a file system of memory nothing can leave the cache.
+TEST(FdOutputFile, ALongFileLeavesThePageCacheAndIsWhole) {
+  const test::TempDir dir;
+  const std::string path = dir / "file";
+  constexpr std::size_t mebibyte = std::size_t{1} << 20, pieces = 96;
+  UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  struct statfs where{};
+  ASSERT_EQ(::fstatfs(file.get(), &where), 0);
+  if (where.f_type == TMPFS_MAGIC) GTEST_SKIP() << "temporary files are in memory here";
+  FdOutput output(file.get(), path);
+  output.spare_page_cache();
+  for (std::size_t i = 0; i < pieces; ++i) {
+    ASSERT_TRUE(output.write(std::string(mebibyte, static_cast<char>('a' + i % 26))));
+    // As slow as a disk, so that pages are clean when they are let go.
+    ::sync_file_range(file.get(), 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE);
+  }
+  EXPECT_LT(cached_pages(file.get(), pieces * mebibyte), pieces * mebibyte / 4096 / 2);
+  std::string piece(mebibyte, '\0');
+  for (std::size_t i = 0; i < pieces; ++i) {
+    ASSERT_EQ(::pread(file.get(), piece.data(), mebibyte, static_cast<off_t>(i * mebibyte)),
+              static_cast<ssize_t>(mebibyte));
+    ASSERT_EQ(piece, std::string(mebibyte, static_cast<char>('a' + i % 26)));
+  }
 }
 
 TEST(FdOutputFile, NothingIsLostBeforeTheBeginning) {
