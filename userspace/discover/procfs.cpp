@@ -24,6 +24,8 @@ constexpr std::size_t max_mappings = 65536;
 constexpr std::size_t max_maps_bytes = 32u << 20;
 // "Groups:" of status lists up to 65536 numbers, before the line that is wanted.
 constexpr std::size_t max_status_bytes = 1u << 20;
+// The kernel takes 6 MiB of arguments and environment at the most.
+constexpr std::size_t max_environment_bytes = 6u << 20;
 constexpr std::size_t max_small_bytes = 4096;
 constexpr std::size_t max_mountinfo_bytes = 8u << 20;
 
@@ -162,6 +164,20 @@ std::optional<std::uint64_t> Procfs::max_rss_bytes(std::int32_t pid) const {
   const auto kibibytes = parse_number<std::uint64_t>(take_word(rest));
   if (!kibibytes || *kibibytes > UINT64_MAX / 1024) return std::nullopt;
   return *kibibytes * 1024;
+}
+
+bool Procfs::any_environment_has(std::string_view variable, uid_t user) const {
+  return std::ranges::any_of(pids(), [&](std::int32_t pid) {
+    struct stat status{};
+    const auto path = process_path(root_, pid, "environ");
+    if (::stat(path.c_str(), &status) != 0 || status.st_uid != user) return false;
+    const auto text = read_small_file(path, max_environment_bytes);
+    if (!text) return false;
+    for (std::string_view rest{*text}; !rest.empty();) {
+      if (take_until(rest, '\0') == variable) return true;
+    }
+    return false;
+  });
 }
 
 std::string Procfs::exe_path(std::int32_t pid) const {

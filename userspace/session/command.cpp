@@ -21,8 +21,6 @@ namespace {
 
 constexpr int cannot_run = 126, not_found = 127, exit_of_signal = 128;
 
-constexpr const char* directory_variable = "OCAML_RUNTIME_EVENTS_DIR";
-
 /// In the child, between fork and exec.
 [[noreturn]] void become(const std::vector<std::string>& arguments, const std::optional<PrivateDir>& directory,
                          const std::optional<SudoUser>& user, Command::Stdout out, sighandler_t child_handler, int gate,
@@ -38,7 +36,7 @@ constexpr const char* directory_variable = "OCAML_RUNTIME_EVENTS_DIR";
 
   ::signal(SIGCHLD, child_handler);
   if (out == Command::Stdout::to_stderr) ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  if (directory) ::setenv(directory_variable, directory->path().c_str(), 1);
+  if (directory) ::setenv(ring_directory_variable, directory->path().c_str(), 1);
   ::setenv("OCAML_RUNTIME_EVENTS_START", "1", 1);
   if (user && !user->become()) give_up();
 
@@ -57,7 +55,7 @@ Result<Command> Command::prepare(std::vector<std::string> arguments, Stdout out)
   Command command;
   command.arguments_ = std::move(arguments);
   const auto user = SudoUser::of_environment();
-  if (std::getenv(directory_variable) == nullptr) {
+  if (std::getenv(ring_directory_variable) == nullptr) {
     auto directory = PrivateDir::create(user);
     if (!directory) return std::unexpected(std::move(directory.error()));
     command.directory_.emplace(std::move(*directory));

@@ -281,6 +281,7 @@ void LiveSession::release(std::uint64_t watermark) {
     for (const Event& event : batch.events()) ++summary_.events[static_cast<std::size_t>(event.kind)];
     sink_.consume(batch, registry_);
   });
+  if (watermark != forever) sink_.advance(watermark, registry_);
 }
 
 /// Forgets images whose last events are out.

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,27 +12,39 @@
 #include <cerrno>
 #include <utility>
 
+#include "session/stale_dirs.hpp"
+
 namespace rtev {
 namespace {
 
 /// Bounds on the work of a removal: some hundred thousand files in each pass.
 constexpr int most_passes = 8, most_reads = 4096;
 
+constexpr int most_attempts = 16;
+
 }  // namespace
 
 Result<PrivateDir> PrivateDir::create(const std::optional<SudoUser>& owner) {
-  const char* base = ::getenv("TMPDIR");
-  std::string path = std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/rtev-bpf.XXXXXX";
-  if (::mkdtemp(path.data()) == nullptr) {
-    return errno_error(errno, "cannot create a directory for rings", path, "set TMPDIR to a writable directory");
+  const char* variable = ::getenv("TMPDIR");
+  const std::string base = variable != nullptr && *variable != '\0' ? variable : "/tmp";
+  sweep_stale_dirs(base, owner ? std::optional(owner->uid) : std::nullopt);
+  for (int attempt = 1;; ++attempt) {
+    std::string path = base + '/' + private_dir_prefix + "XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr)
+      return errno_error(errno, "cannot create a directory for rings", path, "set TMPDIR to a writable directory");
+    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    struct stat status{};
+    // Before it was locked it looked left behind to another tracer that started just then.
+    const bool is_there =
+        fd && ::flock(fd.get(), LOCK_EX) == 0 && ::fstat(fd.get(), &status) == 0 && status.st_nlink > 0;
+    if (!is_there && attempt < most_attempts) continue;
+    if (!is_there || (owner && ::fchown(fd.get(), owner->uid, owner->gid) != 0)) {
+      const int code = errno;
+      ::rmdir(path.c_str());
+      return errno_error(code, "cannot give the directory for rings to the command's user", path);
+    }
+    return PrivateDir(std::move(path), std::move(fd));
   }
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd || (owner && ::fchown(fd.get(), owner->uid, owner->gid) != 0)) {
-    const int code = errno;
-    ::rmdir(path.c_str());
-    return errno_error(code, "cannot give the directory for rings to the command's user", path);
-  }
-  return PrivateDir(std::move(path), std::move(fd));
 }
 
 PrivateDir::PrivateDir(PrivateDir&& other) noexcept

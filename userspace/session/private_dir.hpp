@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/unique_fd.hpp"
 #include "rtev/error.hpp"
@@ -11,13 +12,19 @@
 
 namespace rtev {
 
+/// How OCaml's runtime is told where rings go.
+inline constexpr const char* ring_directory_variable = "OCAML_RUNTIME_EVENTS_DIR";
+
 /// A new directory that only its user can enter; removed with the files in it. It may belong to another user than this
 /// process: the files are removed through a descriptor and links are not followed, so that whatever that user puts in
-/// its place, nothing else is removed. Folders in it are not ours; a directory that holds any stays.
+/// its place, nothing else is removed. Folders in it are not ours; a directory that holds any stays. It is locked as
+/// long as a process has it, forked ones included: one that is not was left behind by a process that was killed.
 class PrivateDir {
  public:
-  /// Under $TMPDIR or /tmp; given to `owner`, if any.
+  /// Under $TMPDIR or /tmp; given to `owner`, if any. Removes what was left behind there.
   static Result<PrivateDir> create(const std::optional<SudoUser>& owner);
+  /// One that was left behind: by its path, and opened.
+  static PrivateDir take_over(std::string path, UniqueFd fd) { return {std::move(path), std::move(fd)}; }
   PrivateDir(PrivateDir&& other) noexcept;
   PrivateDir& operator=(PrivateDir&&) = delete;
   ~PrivateDir();

@@ -57,6 +57,18 @@ TEST_F(ProcfsTest, ListsProcessesOnly) {
   EXPECT_TRUE(Procfs{root_ / "nowhere"}.pids().empty());
 }
 
+TEST_F(ProcfsTest, EnvironmentsOfAUser) {
+  write("7/environ", std::string_view("A=1\0DIR=/tmp/x\0B=2\0", 19));
+  write("8/environ", std::string_view("DIR=/tmp/xy\0XDIR=/tmp/z\0LAST=1", 31));
+  const uid_t us = ::geteuid();
+  EXPECT_TRUE(procfs_.any_environment_has("DIR=/tmp/x", us));
+  EXPECT_TRUE(procfs_.any_environment_has("DIR=/tmp/xy", us));
+  EXPECT_TRUE(procfs_.any_environment_has("LAST=1", us));
+  EXPECT_FALSE(procfs_.any_environment_has("DIR=/tmp/z", us)) << "a whole variable";
+  EXPECT_FALSE(procfs_.any_environment_has("DIR=/tmp", us));
+  EXPECT_FALSE(procfs_.any_environment_has("DIR=/tmp/x", us + 1)) << "another user's";
+}
+
 TEST_F(ProcfsTest, Stat) {
   write("42/stat", "42 (server)" + std::string{after_comm});
   const auto stat = procfs_.stat(42);
