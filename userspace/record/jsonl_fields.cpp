@@ -70,13 +70,17 @@ std::optional<std::vector<std::byte>> from_hex(std::string_view text) {
   return bytes;
 }
 
-void read_image(const Json& line, ProcessFacts& facts) {
-  facts.exe = string(line, "exe");
-  facts.runtime = string(line, "runtime");
+void read_family(const Json& line, ProcessFacts& facts) {
   facts.version = string(line, "version");
   facts.family = string(line, "family") == to_string(Family::before_5_3) ? Family::before_5_3 : Family::since_5_3;
   facts.family_source = named<FamilySource>(string(line, "family_source"), static_cast<int>(FamilySource::forced) + 1)
                             .value_or(FamilySource::assumed);
+}
+
+void read_image(const Json& line, ProcessFacts& facts) {
+  facts.exe = string(line, "exe");
+  facts.runtime = string(line, "runtime");
+  read_family(line, facts);
   facts.ns_pid = number<std::int32_t>(line, "ns_pid");
   facts.start_ticks = number<std::uint64_t>(line, "start_ticks");
   facts.exec_generation = number<std::uint32_t>(line, "exec_generation");

@@ -51,6 +51,8 @@ LeftState state_of(std::string_view state);
 std::optional<std::vector<std::byte>> from_hex(std::string_view text);
 
 /// What found, exec and fork say of an image.
+/// What a line says of the version of a program.
+void read_family(const Json& line, ProcessFacts& facts);
 void read_image(const Json& line, ProcessFacts& facts);
 /// ProcessRecord::detail of an exit.
 std::int64_t exit_detail(const Json& line);

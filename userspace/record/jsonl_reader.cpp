@@ -241,6 +241,7 @@ bool JsonlReader::process(const Json& line, Event event) {
       image.facts.ring = RingState::active;
       image.facts.ring_path = string(line, "path");
       image.facts.runtime = string(line, "runtime");
+      if (line.contains("version")) read_family(line, image.facts);
       if (!tell(image)) return false;
       if ((image.slot == 0 || image.ring_is_announced) &&
           !add_ring(image, static_cast<std::uint32_t>(std::clamp<std::int64_t>(record.detail, 0, 4096))))

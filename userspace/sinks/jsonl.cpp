@@ -197,6 +197,10 @@ void JsonlSink::process(const Event& event, const ProcessRecord& record, const R
     case ProcessAction::ring:
       text("path", facts.ring_path);
       text("runtime", facts.runtime);
+      // By now known also of programs that were not when they began.
+      text_or_null("version", facts.version);
+      text("family", to_string(facts.family));
+      text("family_source", to_string(facts.family_source));
       out_.add(R"(,"max_domains":)", record.detail);
       break;
     case ProcessAction::exit: {

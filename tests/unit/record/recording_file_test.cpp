@@ -213,6 +213,30 @@ TEST_F(OtherFilesTest, BadJsonLinesAreToldByTheirNumber) {
   }
 }
 
+TEST_F(OtherFilesTest, AVersionThatIsLearntAfterExecIsToldWithTheRing) {
+  World world;
+  ProcessFacts& facts = world.registry.process(world.process);
+  facts.version = "";
+  facts.family_source = FamilySource::assumed;
+  StringOutput output;
+  JsonlSink sink(output);
+  sink.header(make_header());
+  Events began(0), ring(0), events(world.slot);
+  add_process(began, 1500, world.process, ProcessAction::exec);
+  sink.consume(began.batch(), world.registry);
+  facts.version = "5.1";
+  facts.family = Family::before_5_3;
+  facts.family_source = FamilySource::symbols;
+  add_process(ring, 1600, world.process, ProcessAction::ring, 128);
+  sink.consume(ring.batch(), world.registry);
+  sink.consume(events.add(2000, EventKind::begin, 10).batch(), world.registry);
+  sink.flush();
+  const Read back = read(output.text());
+  EXPECT_NE(back.lines.find("\"version\":\"5.1\",\"family\":\"5.0-5.2\",\"family_source\":\"symbols\""),
+            std::string::npos);
+  EXPECT_TRUE(back.lines.starts_with(output.text())) << back.lines;
+}
+
 TEST_F(OtherFilesTest, WhatCannotBeOpenedIsAnError) {
   EXPECT_FALSE(RecordingFile::open(dir / "missing"));
   EXPECT_FALSE(RecordingFile::open(dir.path()));

@@ -167,7 +167,8 @@ TEST_F(Jsonl, ProcessRingAndItsStates) {
                                        static_cast<std::uint16_t>(action)));
   };
   EXPECT_EQ(line(ProcessAction::ring, 128), json::parse(R"({"ts":5,"type":"process","action":"ring","pid":4242,
-      "comm":"server","path":"/run/4242.events","runtime":"ocaml","max_domains":128})"));
+      "comm":"server","path":"/run/4242.events","runtime":"ocaml","version":"5.3","family":"5.3+",
+      "family_source":"symbols","max_domains":128})"));
   for (const auto action : {ProcessAction::pause, ProcessAction::resume, ProcessAction::stop}) {
     EXPECT_EQ(line(action, 0)["action"], to_string(action));
   }
