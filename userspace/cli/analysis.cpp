@@ -19,6 +19,7 @@ class ReportAtEnd final : public Sink {
     sink_.header(header);
   }
   void consume(const Batch& batch, const Registry& registry) override { sink_.consume(batch, registry); }
+  void advance(std::uint64_t time_ns, const Registry& registry) override { sink_.advance(time_ns, registry); }
   void flush() override { sink_.flush(); }
   void summary(const RunSummary& summary, const Registry& registry) override {
     sink_.summary(summary, registry);
@@ -45,7 +46,7 @@ int analyse(const Options& options, Sink& sink, FdOutput& output,
     auto source = Source::open(options);
     if (!source) return report(source.error());
     if (auto apart = source->check_apart(output); !apart) return report(apart.error());
-    status = source->read(with_report, options);
+    status = source->read_for_analysis(with_report, options);
   }
   return finish_output(output, status);
 }

@@ -5,12 +5,18 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "sinks/escape.hpp"
 
 namespace rtev::cli {
+
+/// Compressing is no format of its own.
+inline std::string hint_about(std::string_view text) {
+  return text.ends_with(".gz") ? "\nhint: to compress, let the name of the file end in .gz: -o FILE.gz" : "";
+}
 
 /// One of a few words, listed in this order.
 template <typename Enum, typename Value>
@@ -22,7 +28,8 @@ void add_choice(CLI::App& app, const char* name, Value& value, std::vector<std::
          name,
          [&value, name, words, choices = std::move(choices)](const std::string& text) {
            const auto choice = std::ranges::find(choices, text, &std::pair<std::string, Enum>::first);
-           if (choice == choices.end()) throw CLI::ValidationError(name, "'" + escaped(text) + "' is none of " + words);
+           if (choice == choices.end())
+             throw CLI::ValidationError(name, "'" + escaped(text) + "' is none of " + words + hint_about(text));
            value = choice->second;
          },
          help)

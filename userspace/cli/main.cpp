@@ -131,15 +131,13 @@ int run(int argc, char** argv) {
   add_decode_options(*record, options);
   add_message_options(*record, options);
   CLI::App* convert = app.add_subcommand("convert", "a recording, or a ring file, in another format");
-  convert->add_option("IN", options.target, "a recording of any format (- for stdin), PID.events, or a pid")
-      ->required();
+  add_target(*convert, "IN", options);
   add_trace_options(*convert, options);
   add_process_options(*convert, options);
   add_decode_options(*convert, options);
   add_message_options(*convert, options);
   CLI::App* dump = app.add_subcommand("dump", "show a recording, a ring file, or what a live process's ring holds now");
-  dump->add_option("TARGET", options.target, "a recording of any format (- for stdin), PID.events, or a pid")
-      ->required();
+  add_target(*dump, "TARGET", options);
   add_output_options(*dump, options);
   add_process_options(*dump, options);
   add_decode_options(*dump, options);

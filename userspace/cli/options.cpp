@@ -39,6 +39,12 @@ void add_time_option(CLI::App& app, const char* name, Time& value, const char* h
 
 }  // namespace
 
+void add_target(CLI::App& app, const char* name, Options& options) {
+  app.add_option(name, options.target, "a recording of any format (- for stdin), PID.events, or a pid")
+      ->check(not_empty())
+      ->required();
+}
+
 void add_process_options(CLI::App& app, Options& options) {
   app.add_option("-p,--pid", options.pids, "only this process (repeatable)")
       ->type_name("PID")
@@ -96,7 +102,8 @@ void add_trace_options(CLI::App& app, Options& options) {
 void add_report_options(CLI::App& app, Options& options) {
   app.add_option("-i,--input", options.target,
                  "of a recording (- for stdin), PID.events or a pid's ring, not of what runs")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(not_empty());
   app.add_option("-o,--output", options.output, "write to a file instead of stdout")
       ->type_name("FILE")
       ->check(not_empty());

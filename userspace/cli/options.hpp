@@ -48,6 +48,8 @@ struct Options {
 };
 
 // Each adds one group of options to a command.
+/// What `dump` and `convert` read.
+void add_target(CLI::App& app, const char* name, Options& options);
 void add_process_options(CLI::App& app, Options& options);
 void add_output_options(CLI::App& app, Options& options);
 /// The same for files that viewers open.

@@ -26,10 +26,14 @@ class Source {
 
   /// Gives a sink what the options select of the stream, once. Returns the exit status; what is wrong with the file it
   /// says on stderr.
-  int read(Sink& sink, const Options& options);
+  int read(Sink& sink, const Options& options) { return read(sink, options, false); }
+  /// The same for analyses: with what the scheduler did to all threads, whatever is selected.
+  int read_for_analysis(Sink& sink, const Options& options) { return read(sink, options, true); }
 
  private:
   Source() = default;
+
+  int read(Sink& sink, const Options& options, bool all_scheduling);
 
   struct stat file_{};  ///< what is read, if it is a file
   std::optional<RecordingFile> recording_;

@@ -30,8 +30,8 @@ std::optional<double> parse_quantity(std::string_view text, std::span<const Unit
 }  // namespace
 
 std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
-  static constexpr std::array<Unit, 7> units{
-      {{"", 1e9}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}}};
+  static constexpr std::array<Unit, 8> units{
+      {{"", 1e9}, {"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}}};
   constexpr double century_ns = 100 * 365.25 * 24 * 3600e9;
   const auto ns = parse_quantity(text, units, century_ns);
   if (!ns) return std::nullopt;

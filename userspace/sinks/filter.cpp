@@ -76,7 +76,12 @@ void FilterSink::consume(const Batch& batch, const Registry& registry) {
   for (const Event& event : batch.events()) {
     if (filter_.accepts(event, registry)) accepted_.push_back(event);
   }
+  counts_.add(accepted_);
   if (!accepted_.empty()) sink_.consume(Batch(accepted_, batch.payloads()), registry);
+}
+
+void FilterSink::summary(const RunSummary& summary, const Registry& registry) {
+  sink_.summary(counts_.of(summary), registry);
 }
 
 }  // namespace rtev

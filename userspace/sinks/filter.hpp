@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "rtev/error.hpp"
+#include "sinks/event_counts.hpp"
 #include "sinks/sink.hpp"
 
 namespace rtev {
@@ -44,11 +45,13 @@ class FilterSink final : public Sink {
   void header(const RunHeader& header) override { sink_.header(header); }
   void consume(const Batch& batch, const Registry& registry) override;
   void flush() override { sink_.flush(); }
-  void summary(const RunSummary& summary, const Registry& registry) override { sink_.summary(summary, registry); }
+  /// Counts of events are of those that were let through.
+  void summary(const RunSummary& summary, const Registry& registry) override;
 
  private:
   Sink& sink_;
   EventFilter filter_;
+  EventCounts counts_;
   std::vector<Event> accepted_;
 };
 

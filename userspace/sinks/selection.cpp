@@ -4,6 +4,8 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <cstring>
+#include <span>
 
 namespace rtev {
 
@@ -14,10 +16,31 @@ void Selection::header(const RunHeader& header) {
 
 void Selection::consume(const Batch& batch, const Registry& registry) {
   accepted_.clear();
+  payloads_.clear();
   for (const Event& event : batch.events()) {
-    if (event.time <= end_ns_ && accepts(event, batch, registry)) accepted_.push_back(event);
+    if (event.time > end_ns_ || !accepts(event, batch, registry)) continue;
+    accepted_.push_back(event);
+    if (event.kind == EventKind::sched_switch) untrack_others(event, batch);
   }
-  if (!accepted_.empty()) sink_.consume(Batch(accepted_, batch.payloads()), registry);
+  counts_.add(accepted_);
+  if (!accepted_.empty())
+    sink_.consume(Batch(accepted_, payloads_.empty() ? batch.payloads() : std::span<const std::byte>(payloads_)),
+                  registry);
+}
+
+/// Not all switches of a thread that was left out are handed on: it is not to be taken for one whose turns are known.
+void Selection::untrack_others(const Event& event, const Batch& batch) {
+  if ((options_.pids.empty() && options_.name_globs.empty()) || options_.all_scheduling || sees_all_) return;
+  auto change = batch.payload_as<SchedSwitch>(event);
+  bool changed = false;
+  for (Thread* const thread : {&change->prev, &change->next}) {
+    if (!thread->tracked || selected_.contains(thread->pid)) continue;
+    thread->tracked = false;
+    changed = true;
+  }
+  if (!changed) return;
+  if (payloads_.empty()) payloads_.assign(batch.payloads().begin(), batch.payloads().end());
+  std::memcpy(payloads_.data() + (event.value >> 32), &*change, sizeof *change);
 }
 
 bool Selection::accepts(const Event& event, const Batch& batch, const Registry& registry) {
@@ -29,11 +52,11 @@ bool Selection::accepts(const Event& event, const Batch& batch, const Registry& 
     }
     case EventKind::sched_switch: {
       const auto change = batch.payload_as<SchedSwitch>(event);
-      return change && (selected_.contains(change->prev.pid) || selected_.contains(change->next.pid));
+      return change && accepts(*change);
     }
     case EventKind::wakeup: {
       const auto wakeup = batch.payload_as<Wakeup>(event);
-      return wakeup && selected_.contains(wakeup->woken.pid);
+      return wakeup && (options_.all_scheduling || sees_all_ || selected_.contains(wakeup->woken.pid));
     }
     default: {
       const ProcessFacts* const facts = registry.process_of(event);
@@ -54,8 +77,15 @@ bool Selection::accepts(const ProcessFacts& facts) {
   return selected;
 }
 
+bool Selection::accepts(const SchedSwitch& change) {
+  sees_all_ = sees_all_ || (!change.prev.tracked && !change.next.tracked);
+  return options_.all_scheduling || sees_all_ || selected_.contains(change.prev.pid) ||
+         selected_.contains(change.next.pid);
+}
+
 void Selection::summary(const RunSummary& summary, const Registry& registry) {
-  RunSummary selected = summary;
+  const bool all = options_.pids.empty() && options_.name_globs.empty() && !options_.duration;
+  RunSummary selected = all ? summary : counts_.of(summary);
   selected.end_ns = std::min(selected.end_ns, end_ns_);
   sink_.summary(selected, registry);
 }

@@ -26,10 +26,14 @@ class Recorder final : public Sink {
     }
   }
   void flush() override { ++flushes; }
-  void summary(const RunSummary&, const Registry&) override { ++summaries; }
+  void summary(const RunSummary& summary, const Registry&) override {
+    ++summaries;
+    summary_of = summary;
+  }
 
   std::vector<std::uint64_t> times;
   std::vector<std::string> payloads;
+  RunSummary summary_of;
   int batches = 0, flushes = 0, summaries = 0;
 };
 
@@ -146,6 +150,22 @@ TEST_F(Filter, PayloadsAndCallsPassThrough) {
   sink.summary({}, world.registry);
   EXPECT_EQ(recorder.flushes, 1);
   EXPECT_EQ(recorder.summaries, 1);
+}
+
+TEST_F(Filter, SummariesCountWhatWasLetThrough) {
+  auto filter = EventFilter::parse("request");
+  ASSERT_TRUE(filter);
+  Recorder recorder;
+  FilterSink sink(recorder, std::move(*filter));
+  sink.consume(events.batch(), world.registry);
+  RunSummary all{.late = 99, .forced = 3};
+  all.events.fill(99);
+  sink.summary(all, world.registry);
+  std::uint64_t counted = 0;
+  for (const std::uint64_t count : recorder.summary_of.events) counted += count;
+  EXPECT_EQ(counted, recorder.times.size());
+  EXPECT_EQ(recorder.summary_of.late, 0U);
+  EXPECT_EQ(recorder.summary_of.forced, 3U) << "of the run";
 }
 
 TEST(FilterList, EmptyWordsAreRefused) {

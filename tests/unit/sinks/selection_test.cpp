@@ -10,18 +10,22 @@ namespace {
 
 using ::testing::ElementsAre;
 
-/// Notes the times of what it gets.
+/// Notes the times of what it gets, and the last switch.
 class Times final : public Sink {
  public:
   void header(const RunHeader&) override {}
   void consume(const Batch& batch, const Registry&) override {
-    for (const Event& event : batch.events()) times.push_back(event.time);
+    for (const Event& event : batch.events()) {
+      times.push_back(event.time);
+      if (event.kind == EventKind::sched_switch) change = batch.payload_as<SchedSwitch>(event).value();
+    }
   }
   void flush() override {}
-  void summary(const RunSummary& summary, const Registry&) override { end_ns = summary.end_ns; }
+  void summary(const RunSummary& summary, const Registry&) override { last = summary; }
 
   std::vector<std::uint64_t> times;
-  std::uint64_t end_ns = 0;
+  RunSummary last;
+  SchedSwitch change{};
 };
 
 class SelectionTest : public ::testing::Test {
@@ -62,11 +66,62 @@ class SelectionTest : public ::testing::Test {
 
 TEST_F(SelectionTest, EverythingByDefault) {
   EXPECT_THAT(select({}), ElementsAre(110, 111, 120, 121, 130, 131, 132, 133));
-  EXPECT_EQ(times.end_ns, 200u);
+  EXPECT_EQ(times.last.end_ns, 200u);
 }
 
 TEST_F(SelectionTest, ByPid) {
   EXPECT_THAT(select({.pids = {4242}}), ElementsAre(110, 120, 130, 132));
+}
+
+TEST_F(SelectionTest, AnalysesSeeWhoHadTheCpus) {
+  EXPECT_THAT(select({.pids = {4242}, .all_scheduling = true}), ElementsAre(110, 120, 130, 131, 132, 133));
+  EXPECT_EQ(times.last.events[static_cast<std::size_t>(EventKind::sched_switch)], 2U);
+  EXPECT_EQ(times.last.events[static_cast<std::size_t>(EventKind::begin)], 1U);
+}
+
+TEST_F(SelectionTest, WhereAllThreadsWereRecordedAllAreSelected) {
+  const Thread hog = make_thread(99, 99, "hog", false), idle = make_thread(0, 0, "swapper", false),
+               ours = make_thread(4242, 4242, "server", true), theirs = make_thread(77, 78, "batch-1", true);
+  Selection selection(times, {.pids = {4242}});
+  selection.header({.start_ns = 100});
+  const auto switches = [&](std::uint64_t time, const Thread& prev, const Thread& next) {
+    selection.consume(
+        Events(0).add_record(time, EventKind::sched_switch, SchedSwitch{0, LeftState::preempted, prev, next}).batch(),
+        world.registry);
+  };
+  selection.consume(Events(0).add_record(110, EventKind::process, ProcessRecord{world.process, 0, 0}).batch(),
+                    world.registry);
+  switches(120, idle, theirs);
+  switches(130, hog, idle);
+  switches(140, idle, theirs);
+  switches(150, theirs, ours);
+  EXPECT_THAT(times.times, ElementsAre(110, 130, 140, 150));
+}
+
+TEST_F(SelectionTest, ThreadsOfOthersAreNotFollowed) {
+  const Thread ours = make_thread(4242, 4242, "server", true), theirs = make_thread(77, 78, "batch-1", true);
+  const auto tracked = [&](SelectionOptions options) {
+    Selection selection(times, std::move(options));
+    selection.header({.start_ns = 100});
+    selection.consume(Events(0)
+                          .add_record(110, EventKind::process, ProcessRecord{world.process, 0, 0})
+                          .add_record(120, EventKind::sched_switch, SchedSwitch{0, LeftState::preempted, ours, theirs})
+                          .batch(),
+                      world.registry);
+    return std::pair(times.change.prev.tracked, times.change.next.tracked);
+  };
+  EXPECT_EQ(tracked({.pids = {4242}}), std::pair(true, false));
+  EXPECT_EQ(times.change.next.pid, 77);
+  EXPECT_EQ(tracked({.pids = {4242}, .all_scheduling = true}), std::pair(true, true));
+  EXPECT_EQ(tracked({}), std::pair(true, true));
+}
+
+TEST_F(SelectionTest, SummariesCountWhatWasSelected) {
+  select({.pids = {4242}});
+  EXPECT_EQ(times.last.events[static_cast<std::size_t>(EventKind::sched_switch)], 1U);
+  EXPECT_EQ(times.last.events[static_cast<std::size_t>(EventKind::process)], 1U);
+  select({});
+  EXPECT_EQ(times.last.events[static_cast<std::size_t>(EventKind::sched_switch)], 0U) << "as it was";
 }
 
 TEST_F(SelectionTest, ByName) {
@@ -76,7 +131,7 @@ TEST_F(SelectionTest, ByName) {
 
 TEST_F(SelectionTest, FromTheBeginningForSoLong) {
   EXPECT_THAT(select({.duration = std::chrono::nanoseconds(20)}), ElementsAre(110, 111, 120));
-  EXPECT_EQ(times.end_ns, 120u);
+  EXPECT_EQ(times.last.end_ns, 120u);
 }
 
 }  // namespace

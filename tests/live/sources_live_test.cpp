@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// What dump, convert and -i say of files that they cannot read or select from, and what a killed tracer leaves behind.
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "live/harness.hpp"
+#include "live/recording.hpp"
+
+namespace rtev::test {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Strings = std::vector<std::string>;
+
+class SourcesLive : public LiveTest {
+ protected:
+  /// The ring of a program that ended.
+  std::string left_ring() {
+    Process process(preserved("busy_alloc", {"5"}));
+    pid_ = process.pid();
+    run_through(process);
+    return ring_of(pid_);
+  }
+  static std::string sh(const std::string& script, const std::string& argument) {
+    const Outcome outcome = run({.argv = {"sh", "-c", script, tool(), argument}});
+    return outcome.out + outcome.err;
+  }
+
+  pid_t pid_ = 0;
+};
+
+TEST_F(SourcesLive, ForeignFilesAreSaidToHoldNoRecording) {
+  const std::string foreign = dir / "foreign.json", empty = dir / "empty.fxt";
+  std::ofstream(foreign) << "{\"traceEvents\":[]}\n";
+  std::ofstream{empty};
+  for (const std::string& path : {foreign, empty}) {
+    const Outcome outcome = run_tool({"dump", path});
+    EXPECT_EQ(outcome.status.code(), 1);
+    EXPECT_THAT(outcome.err,
+                AllOf(HasSubstr("cannot read " + path), HasSubstr("there is no recording of rtev-bpf in it"),
+                      HasSubstr("hint: give a recording")));
+  }
+  EXPECT_THAT(sh("\"$0\" dump - <\"$1\"", foreign),
+              HasSubstr("cannot read stdin: there is no recording of rtev-bpf in it\n"));
+}
+
+TEST_F(SourcesLive, RecordingsAreDumpedFromStdin) {
+  const std::string path = dir / "run.fxt";
+  ASSERT_EQ(run_tool({"record", "-q", "-o", path, "--", ocaml_program("hello")}).status.code(), 0);
+  EXPECT_EQ(sh("\"$0\" dump -q -f jsonl - <\"$1\"", path), run_tool({"dump", "-q", "-f", "jsonl", path}).out);
+}
+
+TEST_F(SourcesLive, EmptyNamesAreNoFiles) {
+  for (const Strings& arguments :
+       {Strings{"dump", ""}, Strings{"convert", "", "-o", dir / "x"}, Strings{"stats", "-i", ""}}) {
+    const Outcome outcome = run_tool(arguments);
+    EXPECT_EQ(outcome.status.code(), 2);
+    EXPECT_THAT(outcome.err, HasSubstr("the name of the file is empty"));
+  }
+}
+
+TEST_F(SourcesLive, CompressingIsAskedForByTheName) {
+  const Outcome outcome = run_tool({"record", "-f", "jsonl.gz", "-o", dir / "x"});
+  EXPECT_EQ(outcome.status.code(), 2);
+  EXPECT_THAT(outcome.err, HasSubstr("hint: to compress, let the name of the file end in .gz"));
+}
+
+TEST_F(SourcesLive, ARingThatCannotMatchIsAnError) {
+  const std::string ring = left_ring();
+  for (const char* command : {"dump", "latency"}) {
+    const Strings read = std::string(command) == "dump" ? Strings{"dump", ring} : Strings{command, "-i", ring};
+    const auto with = [&](const std::string& option, const std::string& value) {
+      Strings arguments = read;
+      arguments.insert(arguments.end(), {option, value});
+      return run_tool(arguments);
+    };
+    const Outcome by_name = with("-n", "busy_alloc"), by_pid = with("-p", std::to_string(pid_ + 1));
+    EXPECT_EQ(by_name.status.code(), 1);
+    EXPECT_THAT(by_name.err,
+                AllOf(HasSubstr(ring), HasSubstr("does not tell the name"), HasSubstr("hint: leave -n out")));
+    EXPECT_THAT(by_name.out, IsEmpty());
+    EXPECT_EQ(by_pid.status.code(), 1);
+    EXPECT_THAT(by_pid.err, HasSubstr("it is of process " + std::to_string(pid_)));
+    const Outcome fits = with("-p", std::to_string(pid_));
+    EXPECT_EQ(fits.status.code(), 0) << fits.err;
+    EXPECT_THAT(fits.out, Not(IsEmpty()));
+  }
+}
+
+TEST_F(SourcesLive, TheNameOfALiveProcessMatches) {
+  Process process(with_events("busy_alloc", {"5"}));
+  process.lines_until("ready");
+  const std::string pid = std::to_string(process.pid());
+  EXPECT_EQ(run_tool({"dump", "-q", pid, "-n", "busy*"}).status.code(), 0);
+  const Outcome other = run_tool({"dump", pid, "-n", "other"});
+  EXPECT_EQ(other.status.code(), 1);
+  EXPECT_THAT(other.err, HasSubstr("its name is 'busy_alloc', which -n does not match"));
+}
+
+TEST_F(SourcesLive, SummariesOfPartsCountWhatIsThere) {
+  const std::string path = dir / "run.fxt", part = dir / "part.jsonl";
+  ASSERT_EQ(run_tool({"record", "-q", "-o", path, "--", ocaml_program("busy_alloc"), "5"}).status.code(), 0);
+  ASSERT_EQ(run_tool({"convert", "-q", "--events", "counter", path, "-o", part}).status.code(), 0);
+  const Trace whole = Trace::parse(dump(path).out), counters = Trace::parse(read_file(part));
+  EXPECT_EQ(counters.summary["events"]["counter"], whole.of("counter").size());
+  EXPECT_EQ(counters.summary["events"]["begin"], 0);
+  EXPECT_EQ(counters.summary["events"]["switch"], 0);
+}
+
+/// What nobody announces.
+template <typename Done>
+void wait_until(Done&& done) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (!done() && std::chrono::steady_clock::now() < deadline) ::usleep(1000);
+}
+
+std::size_t private_dirs(const fs::path& base) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      fs::directory_iterator(base),
+      [](const fs::directory_entry& entry) { return entry.path().filename().string().starts_with("rtev-bpf."); }));
+}
+
+TEST_F(SourcesLive, WhatAKilledTracerLeftIsRemovedOnceItsProgramHasEnded) {
+  const fs::path base = dir / "tmp";
+  fs::create_directory(base);
+  const std::map<std::string, std::string> env{{"TMPDIR", base}};
+  const auto start_another = [&] {
+    for (const fs::directory_entry& entry : fs::directory_iterator(base))
+      fs::last_write_time(entry, fs::file_time_type::clock::now() - std::chrono::hours(1));
+    EXPECT_EQ(run_tool({"-q", "--", "true"}, {.argv = {}, .env = env}).status.code(), 0);
+  };
+  std::string program;
+  {
+    Tracer tracer({"-q", "-o", dir / "out.jsonl", "--", ocaml_program("killed")}, {.env = env});
+    tracer.process().lines_until("ready");
+    ASSERT_EQ(private_dirs(base), 1u);
+    const fs::path rings = fs::directory_iterator(base)->path();
+    start_another();
+    ASSERT_EQ(private_dirs(base), 1u) << "the tracer runs";
+    tracer.process().signal(SIGKILL);
+    wait_until([&] { return !tracer.process().running(); });
+    start_another();
+    EXPECT_EQ(private_dirs(base), 1u) << "its program runs on";
+    ASSERT_FALSE(fs::is_empty(rings));
+    program = fs::directory_iterator(rings)->path().stem();
+  }  // and with the object its process group
+  wait_until([&] { return ::kill(std::stoi(program), 0) != 0; });
+  start_another();
+  EXPECT_EQ(private_dirs(base), 0u);
+}
+
+}  // namespace
+}  // namespace rtev::test
