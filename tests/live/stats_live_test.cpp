@@ -113,7 +113,7 @@ TEST_F(StatsLive, EachDomainThatTookANumberIsAnIncarnation) {
   EXPECT_EQ(process["domains"].size(), 7u);
   std::map<int, int> incarnations;
   for (const Json& domain : process["domains"]) {
-    EXPECT_EQ(domain["incarnation"], incarnations[domain["domain"]]++) << "in order";
+    EXPECT_EQ(domain["incarnation"], ++incarnations[domain["domain"]]) << "in order";
     EXPECT_EQ(domain["ended"], true);
     expect_shares_between_nothing_and_all(domain);
     EXPECT_LE(domain["wall_ns"], process["wall_ns"]);

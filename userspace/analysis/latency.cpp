@@ -27,6 +27,7 @@ Latency::Latency(LatencyOptions options, Output& output)
 }
 
 void Latency::header(const RunHeader& header) {
+  version_ = header.version;
   start_ns_ = interval_begin_ns_ = last_ns_ = header.start_ns;
 }
 
@@ -61,18 +62,20 @@ void Latency::pass(std::uint64_t time_ns, const Registry& registry) {
   if (start_ns_ == 0) start_ns_ = interval_begin_ns_ = last_ns_ = time_ns;
   last_ns_ = std::max(last_ns_, time_ns);
   if (options_.interval_ns == 0 || last_ns_ - interval_begin_ns_ < options_.interval_ns) return;
-  const std::uint64_t end_ns = interval_begin_ns_ + options_.interval_ns;
-  if (interval_has_news_) {
-    write(report_of(LatencyReport::Span::interval, interval_begin_ns_, end_ns, registry));
-    write(report_of(LatencyReport::Span::so_far, start_ns_, end_ns, registry));
-    for (auto& [index, process] : processes_) {
-      for (auto& [number, domain] : process.domains) domain.interval = {};
-    }
-    others_.interval = {};
-    interval_has_news_ = false;
-  }
+  end_interval(interval_begin_ns_ + options_.interval_ns, registry);
+  // In all that follow nothing came.
   const std::uint64_t past = last_ns_ - interval_begin_ns_;
-  interval_begin_ns_ += past - past % options_.interval_ns;
+  if (past >= options_.interval_ns) end_interval(last_ns_ - past % options_.interval_ns, registry);
+}
+
+void Latency::end_interval(std::uint64_t end_ns, const Registry& registry) {
+  write(report_of(LatencyReport::Span::interval, interval_begin_ns_, end_ns, registry));
+  write(report_of(LatencyReport::Span::so_far, start_ns_, end_ns, registry));
+  for (auto& [index, process] : processes_) {
+    for (auto& [number, domain] : process.domains) domain.interval = {};
+  }
+  others_.interval = {};
+  interval_begin_ns_ = end_ns;
 }
 
 void Latency::write(const LatencyReport& report) {
@@ -211,9 +214,7 @@ void Latency::update(const DomainLife& domain, const Change& change) {
     if (found != process->second.domains.end()) entry = &found->second;
   }
   change(entry->total);
-  if (options_.interval_ns == 0) return;
-  change(entry->interval);
-  interval_has_news_ = true;
+  if (options_.interval_ns != 0) change(entry->interval);
 }
 
 LatencyReport::Process Latency::report_of(ProcessIndex index, const ProcessEntry& entry, Part part,
@@ -239,12 +240,15 @@ LatencyReport Latency::report_of(LatencyReport::Span span, std::uint64_t from_ns
                        .rule = options_.rule,
                        .phase = options_.phase,
                        .min_ns = options_.min_ns,
-                       .from_ns = since_start(from_ns),
-                       .to_ns = since_start(to_ns),
+                       .version = version_,
+                       .run_ns = start_ns_,
+                       .start_ns = std::max(from_ns, start_ns_),
+                       .end_ns = std::max(to_ns, start_ns_),
                        .scheduler_seen = time_.switches_seen(),
                        .scheduler_dropped = scheduler_dropped_,
                        .rings_missed = rings_missed_,
                        .words_before = words_before_,
+                       .ignored_events = finder_.ignored(),
                        .other_domains = others_.incarnations,
                        .others = others_.*part};
   report.all.merge(report.others);

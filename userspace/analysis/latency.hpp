@@ -33,16 +33,17 @@ struct LatencyOptions {
 /// True for names that LatencyOptions::phase understands.
 bool is_phase_name(std::string_view name);
 
-/// A fold over the stream. With each interval of the stream's time in which something happened it writes a report of
-/// the interval and one of all so far to the output, and with summary() the one of the whole run. Pauses are told by
-/// domain number: the domains that have one after the other are together. Those that last still at the end are counted
-/// as unfinished.
+/// A fold over the stream. With each interval of the stream's time it writes a report of the interval and one of all so
+/// far to the output, and with summary() the one of the whole run. Intervals that pass at once, without an event
+/// between, are reported as one. Pauses are told by domain number: the domains that have one after the other are
+/// together. Those that last still at the end are counted as unfinished.
 class Latency final : public Sink, private PauseListener {
  public:
   Latency(LatencyOptions options, Output& output);
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;
+  void advance(std::uint64_t time_ns, const Registry& registry) override { pass(time_ns, registry); }
   void flush() override {}
   void summary(const RunSummary& summary, const Registry& registry) override;
 
@@ -89,13 +90,13 @@ class Latency final : public Sink, private PauseListener {
   bool make_room();
   void note_process(const Event& event, const Batch& batch, const Registry& registry);
   void pass(std::uint64_t time_ns, const Registry& registry);
+  void end_interval(std::uint64_t end_ns, const Registry& registry);
   void write(const LatencyReport& report);
   static void describe(ProcessEntry& entry, const ProcessFacts& facts);
   LatencyReport report_of(LatencyReport::Span span, std::uint64_t from_ns, std::uint64_t to_ns,
                           const Registry& registry) const;
   LatencyReport::Process report_of(ProcessIndex index, const ProcessEntry& entry, Part part,
                                    const Registry& registry) const;
-  std::uint64_t since_start(std::uint64_t time_ns) const { return time_ns > start_ns_ ? time_ns - start_ns_ : 0; }
 
   LatencyOptions options_;
   Output& output_;
@@ -107,10 +108,10 @@ class Latency final : public Sink, private PauseListener {
   std::size_t domains_ = 0;                                    ///< in processes_
   DomainEntry others_;                                         ///< incarnations: how many domains they are
   std::unordered_map<std::uint64_t, std::vector<Open>> open_;  ///< by process and source, innermost last
+  std::string version_;                                        ///< of rtev-bpf
   std::uint64_t start_ns_ = 0;
   std::uint64_t interval_begin_ns_ = 0;
   std::uint64_t last_ns_ = 0;  ///< newest time of an event
-  bool interval_has_news_ = false;
   std::uint64_t scheduler_dropped_ = 0;
   std::uint64_t rings_missed_ = 0;
   std::uint64_t words_before_ = 0;

@@ -61,25 +61,28 @@ struct LatencyReport {
   PauseRule rule = PauseRule::outermost;
   std::string phase{};  ///< empty: pauses
   std::uint64_t min_ns = 0;
-  std::uint64_t from_ns = 0, to_ns = 0;  ///< since tracing began
-  bool scheduler_seen = false;           ///< else all time is unknown
-  std::uint64_t scheduler_dropped = 0;   ///< switches and wakeups; known at the end of a run
-  std::uint64_t rings_missed = 0;        ///< known at the end of a run
-  std::uint64_t words_before = 0;        ///< a ring overwrote them before it was read; known at the end
+  std::string version{};                   ///< of rtev-bpf
+  std::uint64_t run_ns = 0;                ///< when tracing began, CLOCK_MONOTONIC
+  std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported
+  bool scheduler_seen = false;             ///< else all time is unknown
+  std::uint64_t scheduler_dropped = 0;     ///< switches and wakeups; known at the end of a run
+  std::uint64_t rings_missed = 0;          ///< known at the end of a run
+  std::uint64_t words_before = 0;          ///< a ring overwrote them before it was read; known at the end
+  std::uint64_t ignored_events = 0;        ///< begins of phases of domains beyond what can be followed at once
 
   LatencyFigures all{};
   std::vector<Process> processes{};  ///< the one with most time first
   std::uint64_t other_domains = 0;   ///< that are not told apart
   LatencyFigures others{};
 
-  bool lower_bound() const { return all.lower_bound() || rings_missed > 0 || words_before > 0; }
+  bool lower_bound() const { return all.lower_bound() || rings_missed > 0 || words_before > 0 || ignored_events > 0; }
 };
 
 /// For people. `full`: every process and domain, with all percentiles; else those of all together, and a table of the
 /// processes with most time. Of what is so far only the former.
 std::string latency_text(const LatencyReport& report, bool full);
 
-/// One line, with its end: the schema "rtev-bpf latency", version 1, that the README documents.
+/// One JSON object, schema 1, in one line, with its end. The README documents the schema.
 std::string latency_json(const LatencyReport& report);
 
 }  // namespace rtev

@@ -10,6 +10,8 @@
 namespace rtev {
 namespace {
 
+constexpr int schema = 1;
+
 /// "99.99", "100": the shortest form.
 std::string shortest(double number) {
   std::array<char, 32> text;
@@ -92,20 +94,20 @@ void add_process(JsonWriter& out, const LatencyReport::Process& process) {
 std::string latency_json(const LatencyReport& report) {
   JsonWriter out;
   out.object([&] {
-    out.member("schema", std::string_view{"rtev-bpf latency"});
-    out.member("version", 1);
+    out.member("type", std::string_view{"latency"});
+    out.member("schema", schema);
+    out.member("version", report.version);
+    out.member("start_ns", report.start_ns);
+    out.member("end_ns", report.end_ns);
     out.member("report", name_of(report.span));
     const auto phase = report.phase.empty() ? std::nullopt : std::optional{std::string_view{report.phase}};
     out.member("phase", phase);
     out.member("rule", std::string_view{report.rule == PauseRule::olly ? "olly" : "outermost"});
     out.member("min_ns", report.min_ns);
-    out.member("from_ns", report.from_ns);
-    out.member("to_ns", report.to_ns);
-    out.key("scheduler").object([&] {
-      out.member("seen", report.scheduler_seen);
-      out.member("dropped", report.scheduler_dropped);
-    });
+    out.member("scheduler_seen", report.scheduler_seen);
+    out.member("scheduler_dropped", report.scheduler_dropped);
     out.member("rings_missed", report.rings_missed);
+    out.member("ignored_events", report.ignored_events);
     out.member("words_before", report.words_before);
     out.member("lower_bound", report.lower_bound());
     out.key("all").object([&] { add_figures(out, report.all); });

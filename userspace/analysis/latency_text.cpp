@@ -16,7 +16,7 @@ constexpr std::size_t pid_width = 7, comm_width = 15, domain_width = 4, count_wi
 constexpr std::size_t most_processes = 20, most_domains = 16;
 
 void add_padded(TextBuffer& out, std::string_view text, std::size_t width) {
-  if (text.size() < width) out.add_repeated(' ', width - text.size());
+  if (const std::size_t columns = columns_of(text); columns < width) out.add_repeated(' ', width - columns);
   out.add(text);
 }
 
@@ -101,13 +101,13 @@ class Report {
     }
     if (report_.span == LatencyReport::Span::interval) {
       out_.add(", from ");
-      add_seconds(out_, report_.from_ns, 0, 0);
+      add_seconds(out_, report_.start_ns, report_.run_ns, 0);
       out_.add(" to ");
-      add_seconds(out_, report_.to_ns, 0, 0);
+      add_seconds(out_, report_.end_ns, report_.run_ns, 0);
       out_.add(" s");
     } else {
       out_.add(report_.span == LatencyReport::Span::so_far ? " so far, in " : " in ");
-      add_duration(out_, report_.to_ns - report_.from_ns);
+      add_duration(out_, report_.end_ns - report_.start_ns);
     }
     out_.add('\n');
   }
@@ -141,6 +141,7 @@ class Report {
     add(report_.all.lost_words, "word", "words", " of rings lost");
     add(report_.words_before, "word", "words", " overwritten before the ring was read");
     add(report_.rings_missed, "ring", "rings", " not read");
+    add(report_.ignored_events, "phase", "phases", " of more domains than can be followed at once");
     add(unfinished(Unfinished::lost), one(), many(), " cut by losses");
     add(unfinished(Unfinished::no_end), one(), many(), " without an end");
     add(unfinished(Unfinished::clock), one(), many(), " whose clock went back");

@@ -6,10 +6,11 @@
 
 namespace rtev {
 
-/// True if the stream is a ring's whole content: who is traced while it runs is announced first, and its figures are
-/// those since then.
+/// True if the stream is a ring's whole content: who traces says at the end what kernel buffers dropped, be it nothing,
+/// and figures are those since a process was found. Of a recording that lacks its end that is not known, nor is what a
+/// ring had overwritten.
 inline bool is_whole_ring(const RunSummary& summary) {
-  return summary.events[static_cast<std::size_t>(EventKind::process)] == 0;
+  return summary.complete && summary.drops.empty();
 }
 
 /// Words that such a ring had overwritten before anybody read it.

@@ -37,7 +37,8 @@ void SchedulingDetail::add(const ThreadStretch& stretch, std::uint64_t from_ns, 
     const bool began_here = stretch.begin_ns >= from_ns;
     if (stretch.taken_by && began_here) ++preempted_;
     if (stretch.woken_by && began_here) add_waker(*stretch.woken_by);
-    cpus.each(stretch.cpu, begin, end, [this](const CpuWait& wait) { add_wait(wait); });
+    const std::uint64_t told_from = std::max(begin, stretch.told_from_ns);
+    if (told_from < end) cpus.each(stretch.cpu, told_from, end, [this](const CpuWait& wait) { add_wait(wait); });
   } else if (is_blocked(stretch.state)) {
     ++blocked_;
     longest_block_ns_ = std::max(longest_block_ns_, end - begin);
@@ -65,6 +66,16 @@ void SchedulingDetail::add_wait(const CpuWait& wait) {
     known->wait.ns += wait.ns;
     ++known->times;
   }
+}
+
+void SchedulingDetail::settle(std::uint64_t runnable_ns) {
+  std::uint64_t told = other_rivals_ns_;
+  for (const Rival& rival : rivals_) told += rival.wait.ns;
+  if (told > runnable_ns) {
+    rivals_.clear();
+    other_rivals_ns_ = told = 0;
+  }
+  unknown_rivals_ns_ = runnable_ns - told;
 }
 
 void SchedulingDetail::add_waker(const Thread& by) {
@@ -118,6 +129,7 @@ PauseAnatomy OpenPause::finish(const PhaseEnd& root, const TimeSplit& time, Thre
   anatomy_.role = role;
   anatomy_.phases.close(root.end_ns);
   anatomy_.time = time;
+  anatomy_.scheduling.settle(time.runnable);
 
   const std::uint64_t blocked = time.blocked();
   anatomy_.blocked.barrier = std::min(in_barriers_.blocked(), blocked);

@@ -30,13 +30,20 @@ class SchedulingDetail {
     std::uint64_t times = 0;
   };
 
-  /// The part of a stretch that lies in the pause, in order of time.
+  /// The part of a stretch that lies in the pause, in order of time. Waits are those that ThreadTime::at() tells.
   void add(const ThreadStretch& stretch, std::uint64_t from_ns, std::uint64_t to_ns, const CpuHistory& cpus);
+
+  /// At the end of the pause, in which its thread was runnable for so long: the waits are to sum up to that. Where
+  /// events that contradict each other have made that time unknown no wait is told; what is missing is
+  /// unknown_rivals_ns().
+  void settle(std::uint64_t runnable_ns);
 
   /// Longest wait first.
   std::vector<Rival> rivals() const;
   /// Waits for a cpu behind threads that are not named any more.
   std::uint64_t other_rivals_ns() const { return other_rivals_ns_; }
+  /// Waits for a cpu of which nothing else is known.
+  std::uint64_t unknown_rivals_ns() const { return unknown_rivals_ns_; }
   /// Most often first.
   std::vector<Waker> wakers() const;
   std::uint64_t preempted() const { return preempted_; }  ///< times
@@ -52,6 +59,7 @@ class SchedulingDetail {
   std::vector<Rival> rivals_;
   std::vector<Waker> wakers_;
   std::uint64_t other_rivals_ns_ = 0;
+  std::uint64_t unknown_rivals_ns_ = 0;
   std::uint64_t preempted_ = 0;
   std::uint64_t blocked_ = 0;
   std::uint64_t woken_ = 0;

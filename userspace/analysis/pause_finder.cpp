@@ -67,7 +67,7 @@ std::string_view to_string(Unfinished reason) {
     case Unfinished::lost:
       return "lost";
     case Unfinished::no_end:
-      return "no-end";
+      return "no_end";
     case Unfinished::clock:
       return "clock";
     case Unfinished::ended:
@@ -139,7 +139,12 @@ PauseFinder::Domain* PauseFinder::domain_of(const Event& event, const Registry& 
 
 PauseFinder::Domain* PauseFinder::new_domain(std::uint64_t key, const Registry& registry) {
   if (domains_.size() >= limits_.domains) {
-    // Events that were late have brought processes back that had ended.
+    // Events that were late have brought processes back that had ended. Looked for now and then: it takes long.
+    if (until_sweep_ > 0) {
+      --until_sweep_;
+      return nullptr;
+    }
+    until_sweep_ = limits_.domains;
     latest_ = nullptr;
     std::erase_if(domains_, [&](const auto& entry) { return registry.process(entry.second.life.process).ended; });
     if (domains_.size() >= limits_.domains) return nullptr;

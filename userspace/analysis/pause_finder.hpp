@@ -154,6 +154,7 @@ class PauseFinder {
   Domain* latest_ = nullptr;  ///< whose event came last
   std::uint64_t ends_without_begin_ = 0;
   std::uint64_t ignored_ = 0;
+  std::size_t until_sweep_ = 0;  ///< events of domains beyond the limit, until ended processes are looked for
 };
 
 }  // namespace rtev

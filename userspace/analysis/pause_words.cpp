@@ -16,6 +16,10 @@ void add_phase(TextBuffer& out, Family family, std::uint16_t phase) {
   }
 }
 
+void add_incarnation(TextBuffer& out, std::uint32_t incarnation) {
+  if (incarnation > 0) out.add(" #", std::uint64_t{incarnation} + 1);
+}
+
 void add_thread(TextBuffer& out, const Thread& thread, std::int32_t own_pid) {
   if (thread.pid == own_pid) {
     out.add("thread ", thread.tid, " of the same process");
@@ -55,13 +59,13 @@ void add_moment(TextBuffer& out, std::uint64_t time_ns, std::uint64_t start_ns) 
 }
 
 void add_right(TextBuffer& out, const TextBuffer& text, std::size_t width) {
-  if (text.size() < width) out.add_repeated(' ', width - text.size());
+  if (const std::size_t columns = columns_of(text.text()); columns < width) out.add_repeated(' ', width - columns);
   out.add(text.text());
 }
 
 void add_left(TextBuffer& out, const TextBuffer& text, std::size_t width) {
   out.add(text.text());
-  if (text.size() < width) out.add_repeated(' ', width - text.size());
+  if (const std::size_t columns = columns_of(text.text()); columns < width) out.add_repeated(' ', width - columns);
 }
 
 void add_duration_column(TextBuffer& out, std::uint64_t ns) {

@@ -16,6 +16,9 @@ namespace rtev {
 /// "minor", or "#77" where the family has no such phase.
 void add_phase(TextBuffer& out, Family family, std::uint16_t phase);
 
+/// " #2" for the second domain that has its number, as tracks have it; nothing for the first. Counted from 0.
+void add_incarnation(TextBuffer& out, std::uint32_t incarnation);
+
 /// `"stress" (pid 99)`, with the thread where it is not the first; a thread of `own_pid` as such. Escaped.
 void add_thread(TextBuffer& out, const Thread& thread, std::int32_t own_pid);
 

@@ -48,6 +48,7 @@ PausesReport Pauses::report() const {
                       .unfinished = unfinished_};
   report.counts.represented = worst_.represented(options_.min_ns);
   report.counts.ends_without_begin = dissector_.finder().ends_without_begin();
+  report.counts.ignored_events = dissector_.finder().ignored();
   report.counts.scheduler_contradictions = dissector_.thread_time().contradictions();
   report.counts.scheduler_seen = dissector_.scheduler_seen();
   return report;

@@ -47,6 +47,7 @@ class Report {
         for (std::size_t i = 0; i < names.size(); ++i) json_.member(names[i], counts.unfinished[i]);
       });
       json_.member("ends_without_begin", counts.ends_without_begin);
+      json_.member("ignored_events", counts.ignored_events);
       json_.member("lost_words", counts.lost_words);
       json_.member("rings_missed", counts.rings_missed);
       json_.member("words_before", counts.words_before);
@@ -60,7 +61,7 @@ class Report {
     json_.member("pid", life.pid);
     json_.member("comm", comm);
     json_.member("domain", life.domain);
-    json_.member("incarnation", life.incarnation);
+    json_.member("incarnation", std::uint64_t{life.incarnation} + 1);
   }
 
   void phase(std::string_view key, Family family, std::uint16_t id) {
@@ -160,6 +161,7 @@ class Report {
       }
     });
     json_.member("other_waits_for_cpu_ns", detail.other_rivals_ns());
+    json_.member("unknown_waits_for_cpu_ns", detail.unknown_rivals_ns());
     json_.key("wakers").array([&] {
       for (const SchedulingDetail::Waker& waker : detail.wakers()) {
         json_.object([&] {

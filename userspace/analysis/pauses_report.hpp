@@ -28,6 +28,7 @@ struct PausesReport {
     std::uint64_t represented = 0;  ///< of these: shown in the sections of `worst`, and not there
     std::array<std::uint64_t, unfinished_count> unfinished{};
     std::uint64_t ends_without_begin = 0;
+    std::uint64_t ignored_events = 0;  ///< begins of phases of domains beyond what can be followed at once
     std::uint64_t lost_words = 0;
     std::uint64_t rings_missed = 0;
     std::uint64_t words_before = 0;              ///< a ring overwrote them before it was read

@@ -79,6 +79,11 @@ class Report {
       add_counted(out_, counts.rings_missed, "ring", "rings");
       out_.add('\n');
     }
+    if (counts.ignored_events > 0) {
+      out_.add("!! NOT FOLLOWED: ");
+      add_counted(out_, counts.ignored_events, "phase", "phases");
+      out_.add(" of more domains than can be followed at once, and with them their pauses\n");
+    }
     if (counts.scheduler_dropped > 0) {
       out_.add("!! DROPPED: ");
       add_counted(out_, counts.scheduler_dropped, "scheduler event", "scheduler events");
@@ -95,7 +100,7 @@ class Report {
     out_.add("  ");
     add_quoted(out_, of.comm);
     out_.add(" (pid ", of.domain.pid, ") domain ", of.domain.domain);
-    if (of.domain.incarnation > 0) out_.add(" (number ", of.domain.incarnation + 1, " of that id)");
+    add_incarnation(out_, of.domain.incarnation);
     if (of.tid != 0) {
       out_.add(", thread ", of.tid);
       if (of.role != ThreadRole::unknown) out_.add(" (", to_string(of.role), ')');
@@ -173,6 +178,11 @@ class Report {
       out_.add("    no cpu    for ");
       add_duration(out_, rest);
       out_.add(" behind others\n");
+    }
+    if (detail.unknown_rivals_ns() > 0) {
+      out_.add("    no cpu    for ");
+      add_duration(out_, detail.unknown_rivals_ns());
+      out_.add(", behind whom is not known\n");
     }
   }
 
@@ -267,7 +277,9 @@ class Report {
       add_duration_column(out_, pause.until_ns - pause.begin_ns);
       out_.add("  ");
       add_quoted(out_, pause.comm);
-      out_.add(" (pid ", pause.domain.pid, ") domain ", pause.domain.domain, ", ");
+      out_.add(" (pid ", pause.domain.pid, ") domain ", pause.domain.domain);
+      add_incarnation(out_, pause.domain.incarnation);
+      out_.add(", ");
       add_phase(out_, pause.domain.family, pause.root);
       out_.add(", at ");
       add_moment(out_, pause.begin_ns, report_.start_ns);

@@ -76,7 +76,7 @@ void add_figures(JsonWriter& json, const StatsFigures& figures) {
 void add_domain(JsonWriter& json, const DomainStats& domain) {
   json.object([&] {
     json.member("domain", domain.domain);
-    json.member("incarnation", domain.incarnation);
+    json.member("incarnation", std::uint64_t{domain.incarnation} + 1);
     json.member("ended", domain.ended);
     json.member("begin_ns", domain.begin_ns);
     add_figures(json, domain.figures);
@@ -149,6 +149,7 @@ std::string stats_json(const StatsReport& report) {
     json.member("scheduler_seen", report.scheduler_seen);
     json.member("switches_dropped", report.switches_dropped);
     json.member("rings_missed", report.rings_missed);
+    json.member("ignored_events", report.ignored_events);
     json.key("processes").array([&] {
       for (const ProcessStats& process : report.processes) add_process(json, process);
     });

@@ -61,7 +61,8 @@ struct StatsReport {
   bool scheduler_seen = false;
   /// Switches that the kernel could not hand over: CPU times are not exact if there are any.
   std::uint64_t switches_dropped = 0;
-  std::uint64_t rings_missed = 0;  ///< announced by processes and never readable
+  std::uint64_t rings_missed = 0;    ///< announced by processes and never readable
+  std::uint64_t ignored_events = 0;  ///< begins of phases of domains beyond what can be followed at once
 };
 
 /// For people: a section for each process (the first of them), its domains, and a total. Ends with a newline.

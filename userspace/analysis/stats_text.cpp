@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "analysis/pause_words.hpp"
 #include "analysis/stats_report.hpp"
 #include "sinks/escape.hpp"
 #include "sinks/units.hpp"
@@ -62,7 +63,7 @@ class Columns {
  private:
   void put(std::string_view text, std::size_t width, bool bound) {
     out_.add_repeated(' ', pending_);
-    if (text.size() + 1 < width) out_.add_repeated(' ', width - 1 - text.size());
+    if (const std::size_t columns = columns_of(text); columns + 1 < width) out_.add_repeated(' ', width - 1 - columns);
     out_.add(text);
     if (bound) out_.add('+');
     pending_ = bound ? 0 : 1;  // no blanks at the end of a line
@@ -80,9 +81,10 @@ void add_count(TextBuffer& out, std::uint64_t count, std::string_view what, bool
 }
 
 std::string label_of(const DomainStats& domain) {
-  std::string label = std::to_string(domain.domain);
-  if (domain.incarnation > 0) label += '#' + std::to_string(domain.incarnation);
-  return label;
+  TextBuffer label;
+  label.add(domain.domain);
+  add_incarnation(label, domain.incarnation);
+  return std::string{label.text()};
 }
 
 /// Calls row(label, figures) for each domain, for those that are not told apart, and for their sum.
@@ -333,6 +335,12 @@ std::string stats_text(const StatsReport& report) {
     out.add_grouped(report.rings_missed);
     out.add(report.rings_missed == 1 ? " ring that a process announced" : " rings that processes announced");
     out.add(" and that could not be read\n");
+  }
+  if (report.ignored_events > 0) {
+    out.add("\n!! not followed: ");
+    out.add_grouped(report.ignored_events);
+    out.add(report.ignored_events == 1 ? " phase" : " phases");
+    out.add(" of more domains than can be followed at once: figures of collections are at least what is said\n");
   }
   return std::string{out.text()};
 }

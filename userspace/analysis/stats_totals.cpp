@@ -84,7 +84,8 @@ StatsReport Stats::report(const Registry& registry) {
                      .process_count = processes_.size() + other_process_count_,
                      .scheduler_seen = scheduler_seen_,
                      .switches_dropped = switches_dropped_,
-                     .rings_missed = rings_missed_};
+                     .rings_missed = rings_missed_,
+                     .ignored_events = pauses_.ignored()};
   const std::vector<ThreadStretch> on = running();
   report.processes.reserve(processes_.size());
   for (const Process& process : processes_ | std::views::values) {

@@ -166,6 +166,7 @@ void ThreadTime::enter(std::uint64_t time_ns, const SchedSwitch& change) {
   ThreadStretch& ends = thread->stretch;
   if (is_blocked(ends.state) && thread->woken_early) {
     ends.state = ThreadState::runnable;
+    ends.told_from_ns = thread->settled_ns;
     ends.woken_by = thread->woken_early;
   }
   if (ends.state == ThreadState::on_cpu || (is_blocked(ends.state) && wakeups_seen_)) contradict(*thread);
@@ -272,6 +273,7 @@ void ThreadTime::next(Followed& thread, std::uint64_t time_ns, ThreadStretch beg
   begun.tid = ends.tid;
   begun.domain = ends.domain;
   begun.begin_ns = ends.end_ns;
+  begun.told_from_ns = thread.settled_ns;
   ends = begun;
 }
 
@@ -280,6 +282,7 @@ void ThreadTime::next(Followed& thread, std::uint64_t time_ns, ThreadStretch beg
 void ThreadTime::contradict(Followed& thread) {
   ++contradictions_;
   thread.stretch.state = ThreadState::unknown;
+  thread.stretch.told_from_ns = thread.settled_ns;
   thread.stretch.cpu = -1;
   thread.stretch.taken_by.reset();
   thread.stretch.woken_by.reset();

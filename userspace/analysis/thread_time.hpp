@@ -50,6 +50,8 @@ struct ThreadStretch {
   ThreadState state = ThreadState::unknown;
   std::uint64_t begin_ns = 0;
   std::uint64_t end_ns = 0;  ///< of the stretch that lasts still: the time asked for
+  /// From when on ThreadTime::at() tells this state, if that is later than begin_ns: what it told of before stands.
+  std::uint64_t told_from_ns = 0;
   /// On which it ran, or which it left last; -1 where not known.
   std::int32_t cpu = -1;
   std::optional<Thread> taken_by{};  ///< runnable since it was preempted: who got the cpu

@@ -25,6 +25,8 @@ class WorstPauses {
   /// Words of a ring were lost, perhaps in the time of pauses that were added.
   void lose(const DomainLife& domain, const Loss& loss);
 
+  /// How many are kept, those that others show included: bounded.
+  std::size_t kept() const { return kept_.size(); }
   /// Longest first; at most `top`.
   std::vector<const PauseAnatomy*> worst() const;
   /// Pauses of `min_ns` and longer in the sections of the worst ones that are not among these.

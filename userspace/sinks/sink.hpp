@@ -62,6 +62,9 @@ class Sink {
   virtual void header(const RunHeader& header) = 0;
   /// Events in order of time (but for those flagged late). Payloads are valid during the call.
   virtual void consume(const Batch& batch, const Registry& registry) = 0;
+  /// Of what happened before `time_ns` all has been consumed, but for late events. Said while tracing, also when
+  /// nothing happens, for sinks that wait for a time.
+  virtual void advance(std::uint64_t /*time_ns*/, const Registry& /*registry*/) {}
   /// Hands everything to the Output; called at least once a second and when the stream pauses.
   virtual void flush() = 0;
   virtual void summary(const RunSummary& summary, const Registry& registry) = 0;

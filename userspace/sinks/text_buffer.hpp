@@ -13,6 +13,13 @@
 
 namespace rtev {
 
+/// Columns of a terminal that text takes which is UTF-8 and has no wide characters in it.
+constexpr std::size_t columns_of(std::string_view text) {
+  std::size_t columns = 0;
+  for (const char byte : text) columns += (static_cast<unsigned char>(byte) & 0xc0) != 0x80 ? 1 : 0;
+  return columns;
+}
+
 class TextBuffer {
  public:
   /// Appends each part: a character, an integer in decimal, or text as it stands.

@@ -33,13 +33,14 @@ void add_duration(TextBuffer& out, std::uint64_t ns) {
   if (ns < us) {
     out.add(ns, "ns");
   } else if (add_three_digits(out, ns, us)) {
-    out.add("us");
+    out.add("µs");
   } else if (add_three_digits(out, ns, ms)) {
     out.add("ms");
   } else if (add_three_digits(out, ns, s)) {
     out.add('s');
   } else {
-    out.add(rounded(ns, s), 's');
+    out.add_grouped(rounded(ns, s));
+    out.add('s');
   }
 }
 

@@ -8,7 +8,8 @@
 
 namespace rtev {
 
-/// Three significant digits: "0ns", "999ns", "1.23us", "45.6ms", "789ms", "12.0s"; from 1000 s on whole seconds.
+/// Three significant digits: "0ns", "999ns", "1.23µs", "45.6ms", "789ms", "12.0s"; from 1000 s on whole
+/// seconds, "1,234s".
 void add_duration(TextBuffer& out, std::uint64_t ns);
 
 /// Seconds from `origin_ns` to `time_ns` with 9 decimals, negative before it, right-aligned in `width` columns.

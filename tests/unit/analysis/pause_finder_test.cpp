@@ -173,8 +173,8 @@ TEST_F(Pauses, AnInnerSpanWithoutAnEndEndsWithTheOneAroundIt) {
                         .add(160, EventKind::begin, phase_major)
                         .add(170, EventKind::end, phase_major)),
               ElementsAre("major 100-150", "major 160-170"));
-  EXPECT_THAT(log.phases, ElementsAre(">major0", ">major_slice1", ">major_mark2", "!major_mark2 no-end",
-                                      "!major_slice1 no-end", "<major0 50", ">major0", "<major0 10"));
+  EXPECT_THAT(log.phases, ElementsAre(">major0", ">major_slice1", ">major_mark2", "!major_mark2 no_end",
+                                      "!major_slice1 no_end", "<major0 50", ">major0", "<major0 10"));
 }
 
 TEST_F(Pauses, OneWithoutAnEndIsDroppedWhenItsPhaseBeginsAgain) {
@@ -183,7 +183,7 @@ TEST_F(Pauses, OneWithoutAnEndIsDroppedWhenItsPhaseBeginsAgain) {
                         .add(110, EventKind::begin, phase_minor)
                         .add(200, EventKind::begin, stw_leader)
                         .add(210, EventKind::end, stw_leader)),
-              ElementsAre("stw_leader 100 no-end", "stw_leader 200-210"));
+              ElementsAre("stw_leader 100 no_end", "stw_leader 200-210"));
   EXPECT_EQ(log.open, 0);
 }
 
@@ -299,7 +299,7 @@ TEST_F(Pauses, WhatWasOpenWhenEventsWerePausedIsUnknown) {
                         .add(200, EventKind::lifecycle, ring_resume)
                         .add(210, EventKind::begin, stw_leader)
                         .add(220, EventKind::end, stw_leader)),
-              ElementsAre("stw_leader 100 no-end", "stw_leader 210-220"));
+              ElementsAre("stw_leader 100 no_end", "stw_leader 210-220"));
 }
 
 TEST_F(Pauses, AClockThatGoesBackMakesThemUnknown) {

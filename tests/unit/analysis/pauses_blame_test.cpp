@@ -40,7 +40,7 @@ TEST_F(PausesBlame, WorkIsBlamedOnItsBusiestPhase) {
   EXPECT_EQ(pause.time, (TimeSplit{.on_cpu = 8'000}));
   EXPECT_EQ(blame_of(pause).cause, Cause::work);
   EXPECT_EQ(blame(),
-            "worked on a cpu for 8.00us of 8.00us (100%), most of the pause in major_slice (7.00us without the phases "
+            "worked on a cpu for 8.00µs of 8.00µs (100%), most of the pause in major_slice (7.00µs without the phases "
             "inside)");
 }
 
@@ -61,7 +61,7 @@ TEST_F(PausesBlame, APreemptedPauseIsBlamedOnTheCompetitor) {
   EXPECT_EQ(rival.wait.had, CpuWait::Had::throughout);
   EXPECT_EQ(rival.wait.by->tid, 999);
   EXPECT_EQ(blame(),
-            "its thread 4242 could run but had no cpu for 6.00us of 10.0us (60%): \"hog\" (pid 999) had cpu 0");
+            "its thread 4242 could run but had no cpu for 6.00µs of 10.0µs (60%): \"hog\" (pid 999) had cpu 0");
 }
 
 TEST_F(PausesBlame, EachCompetitorIsToldWithItsTime) {
@@ -80,9 +80,9 @@ TEST_F(PausesBlame, EachCompetitorIsToldWithItsTime) {
   EXPECT_EQ(rivals[1].wait.by->comm(), "second");
   EXPECT_EQ(rivals[1].wait.ns, 1'900U);
   EXPECT_EQ(rivals[1].times, 2U);
-  EXPECT_THAT(blame(), HasSubstr("for 5.00us \"hog\" (pid 999) had cpu 0, others for the rest"));
+  EXPECT_THAT(blame(), HasSubstr("for 5.00µs \"hog\" (pid 999) had cpu 0, others for the rest"));
   EXPECT_THAT(pauses->report_text(),
-              HasSubstr("no cpu    for 1.90us, 2 times, cpu 0 behind \"second\" (pid 888, thread 889)"));
+              HasSubstr("no cpu    for 1.90µs, 2 times, cpu 0 behind \"second\" (pid 888, thread 889)"));
 }
 
 TEST_F(PausesBlame, CompetitorsThatWereNotSeenAreNotMadeUp) {
@@ -181,7 +181,7 @@ TEST_F(PausesBlame, ABlockedPauseTellsOnWhatAndWhoWokeIt) {
   EXPECT_EQ(pause.scheduling.migrations(), 1U);
   EXPECT_EQ(blame_of(pause).cause, Cause::blocked);
   EXPECT_EQ(blame(),
-            "its thread 4242 was blocked for 6.00us of 9.00us (67%) in the kernel without a way to wake it (a disk as "
+            "its thread 4242 was blocked for 6.00µs of 9.00µs (67%) in the kernel without a way to wake it (a disk as "
             "a rule), not for other domains");
 }
 
@@ -195,8 +195,8 @@ TEST_F(PausesBlame, WithoutSchedulerEventsNothingIsGuessed) {
   EXPECT_EQ(worst[0]->tid, 0);  // scheduler events are there, but none of this domain
   EXPECT_EQ(worst[0]->time, (TimeSplit{.unknown = 10'000}));
   EXPECT_THAT(blame(),
-              HasSubstr("what its thread did is not known for 10.0us of 10.0us (100%), as scheduler events are "
-                        "missing, most of the pause in major_slice (8.00us"));
+              HasSubstr("what its thread did is not known for 10.0µs of 10.0µs (100%), as scheduler events are "
+                        "missing, most of the pause in major_slice (8.00µs"));
 }
 
 TEST_F(PausesTest, WithTheSchedulerOffThatIsSaid) {
@@ -207,7 +207,7 @@ TEST_F(PausesTest, WithTheSchedulerOffThatIsSaid) {
   EXPECT_FALSE(report.counts.scheduler_seen);
   EXPECT_EQ(report.worst[0]->tid, 0);
   EXPECT_EQ(report.worst[0]->time, (TimeSplit{.unknown = 1'000}));
-  EXPECT_THAT(blame(), HasSubstr("whether its thread ran is not known, without scheduler events, for 1.00us"));
+  EXPECT_THAT(blame(), HasSubstr("whether its thread ran is not known, without scheduler events, for 1.00µs"));
   EXPECT_THAT(pauses->report_text(), HasSubstr("no scheduler events: whether threads ran or waited is not known\n"));
 }
 

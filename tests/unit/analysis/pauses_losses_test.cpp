@@ -39,7 +39,7 @@ TEST_F(PausesLosses, APauseThatWordsWereLostInHasNoLength) {
   const std::string text = pauses->report_text();
   EXPECT_THAT(text, HasSubstr("!! LOST: 100 words of rings, and with them 1 pause that had begun"));
   EXPECT_THAT(text,
-              HasSubstr("at most     6.00us  \"server\" (pid 4242) domain 0, major, at 0.000000999 s: words of its "
+              HasSubstr("at most     6.00µs  \"server\" (pid 4242) domain 0, major, at 0.000000999 s: words of its "
                         "ring were lost in it"));
 }
 
@@ -100,7 +100,7 @@ TEST_F(PausesLosses, APauseWhoseEndIsMissingLastedAtMost) {
   ASSERT_THAT(report.worst, SizeIs(1));
   EXPECT_EQ(report.worst[0]->duration_ns(), 1'000U);
   EXPECT_EQ(report.counts.unfinished[no_end], 1U);
-  EXPECT_THAT(pauses->report_text(), HasSubstr("at most     4.00us"));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("at most     4.00µs"));
   EXPECT_THAT(pauses->report_text(), HasSubstr("its end was not seen"));
 }
 
@@ -109,7 +109,7 @@ TEST_F(PausesLosses, APauseThatLastsAtTheEndLastedAtLeast) {
   const PausesReport report = play({}, {.end_ns = 51'000});
   EXPECT_THAT(report.worst, IsEmpty());
   EXPECT_EQ(report.counts.unfinished[ended], 1U);
-  EXPECT_THAT(pauses->report_text(), HasSubstr("at least    50.0us"));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("at least    50.0µs"));
 }
 
 TEST_F(PausesLosses, AProcessThatEndsTakesItsPausesAlong) {
@@ -136,7 +136,7 @@ TEST_F(PausesLosses, DomainsThatHaveANumberOneAfterTheOtherAreApart) {
   EXPECT_EQ(report.worst[0]->duration_ns(), 4'000U);
   EXPECT_EQ(report.worst[1]->domain.incarnation, 0U);
   EXPECT_EQ(report.counts.unfinished[ended], 1U);
-  EXPECT_THAT(pauses->report_text(), HasSubstr("domain 1 (number 2 of that id)"));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("domain 1 #2"));
 }
 
 TEST_F(PausesLosses, ASliceInASliceIsNoMissingEnd) {
@@ -164,6 +164,62 @@ TEST_F(PausesLosses, APhaseInsideWithoutAnEndEndsWithTheOneAroundIt) {
   EXPECT_EQ(nodes[1].total_ns, 3'000U);
   EXPECT_EQ(nodes[0].own_ns, 1'000U);
   EXPECT_EQ(report.worst[0]->start_wait_ns, 0U);
+}
+
+TEST_F(PausesTest, WaitsSumUpToTheRunnableTimeAfterAContradiction) {
+  switches(100, enters(main_thread(), 0));
+  begin(1'000, phase_major);
+  switches(2'000, leaves(main_thread(), LeftState::preempted, 0, competitor()));
+  switches(3'000, enters(main_thread(), 0, competitor()));
+  switches(4'000, leaves(main_thread(), LeftState::preempted, 0, competitor()));
+  begin(6'000, phase_leader);  // asks what the thread has done: it waits for a cpu
+  // It leaves a cpu that it did not come to: that it came is missing, and when is not known.
+  switches(8'000, leaves(main_thread(), LeftState::sleeping, 1));
+  end(9'000, phase_leader);
+  end(10'000, phase_major);
+  const PausesReport report = play();
+  ASSERT_THAT(report.worst, SizeIs(1));
+  EXPECT_EQ(report.counts.scheduler_contradictions, 1U);
+  const PauseAnatomy& pause = *report.worst[0];
+  EXPECT_EQ(pause.time, (TimeSplit{.on_cpu = 2'000, .runnable = 3'000, .sleeping = 2'000, .unknown = 2'000}));
+  ASSERT_THAT(pause.scheduling.rivals(), SizeIs(1));
+  EXPECT_EQ(pause.scheduling.rivals()[0].wait.ns, 1'000U);
+  EXPECT_EQ(pause.scheduling.unknown_rivals_ns(), 2'000U);
+  EXPECT_THAT(pauses->report_text(), HasSubstr("    no cpu    for 2.00µs, behind whom is not known\n"));
+}
+
+TEST_F(PausesTest, WaitsDoNotExceedWhatWasToldBefore) {
+  switches(100, enters(main_thread(), 0));
+  begin(1'000, phase_major);
+  switches(2'000, leaves(main_thread(), LeftState::sleeping, 0, competitor()));
+  begin(4'000, phase_leader);                           // asks what the thread has done: it sleeps
+  wakes_up(1'900, wakes(main_thread(), competitor()));  // but was woken on its way off the cpu
+  switches(6'000, enters(main_thread(), 0, competitor()));
+  end(9'000, phase_leader);
+  end(10'000, phase_major);
+  const PausesReport report = play();
+  ASSERT_THAT(report.worst, SizeIs(1));
+  const PauseAnatomy& pause = *report.worst[0];
+  EXPECT_EQ(pause.time, (TimeSplit{.on_cpu = 5'000, .runnable = 2'000, .sleeping = 2'000}));
+  ASSERT_THAT(pause.scheduling.rivals(), SizeIs(1));
+  EXPECT_EQ(pause.scheduling.rivals()[0].wait.ns, 2'000U);
+  EXPECT_EQ(pause.scheduling.unknown_rivals_ns(), 0U);
+}
+
+TEST_F(PausesTest, ARecordingWithoutItsEndDoesNotTellWhatARingHadOverwritten) {
+  world.registry.process(world.process).words.before_attach = 1'234;
+  begin(1'000, phase_major);
+  end(2'000, phase_major);
+  EXPECT_EQ(play({}, {.complete = false}).counts.words_before, 0U);
+}
+
+TEST_F(PausesTest, OfAProgramThatWasTracedThePastIsNotAskedFor) {
+  world.registry.process(world.process).words.before_attach = 1'234;
+  begin(1'000, phase_major);
+  end(2'000, phase_major);
+  RunSummary summary;
+  summary.drops.push_back({.kind = "switch", .count = 0});
+  EXPECT_EQ(play({}, summary).counts.words_before, 0U) << "also where --events left processes out";
 }
 
 TEST_F(PausesTest, ARingThatOverwroteItsPastIsSaidToHave) {

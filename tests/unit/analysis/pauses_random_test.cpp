@@ -38,6 +38,9 @@ void expect_sums(const PauseAnatomy& pause) {
   const std::uint64_t duration = pause.duration_ns();
   EXPECT_EQ(pause.time.total(), duration);
   EXPECT_EQ(pause.start_wait_ns + pause.finish_wait_ns + pause.besides.total(), duration);
+  std::uint64_t waits = pause.scheduling.other_rivals_ns() + pause.scheduling.unknown_rivals_ns();
+  for (const SchedulingDetail::Rival& rival : pause.scheduling.rivals()) waits += rival.wait.ns;
+  EXPECT_EQ(waits, pause.time.runnable);
   EXPECT_EQ(pause.blocked.barrier + pause.blocked.section + pause.blocked.other, pause.time.blocked());
   std::uint64_t own = 0;
   for (const PhaseTree::Node& node : pause.phases.nodes()) own += node.own_ns;

@@ -68,7 +68,7 @@ TEST_F(PausesReporting, CanBeAskedForWhileTheStreamGoesOn) {
   live.header({.start_ns = 500});
   live.consume(events.batch(), world.registry);
   EXPECT_THAT(live.report().worst, SizeIs(1));
-  EXPECT_THAT(live.report_text(), HasSubstr("the 1 worst pause of 1 pause, in 2.50us\n"));
+  EXPECT_THAT(live.report_text(), HasSubstr("the 1 worst pause of 1 pause, in 2.50µs\n"));
 }
 
 TEST_F(PausesReporting, Text) {
@@ -83,16 +83,16 @@ TEST_F(PausesReporting, Text) {
   play({}, {.end_ns = 1'000'001});
   EXPECT_EQ(pauses->report_text(), R"(the 1 worst pause of 1 pause, in 1.00ms
 
-#1  10.0us  "server" (pid 4242) domain 0, thread 4242 (mutator), at 0.000000999 s
-    blame: worked on a cpu for 8.00us of 10.0us (80%), most of the pause in major_slice (7.00us without the phases inside).
+#1  10.0µs  "server" (pid 4242) domain 0, thread 4242 (mutator), at 0.000000999 s
+    blame: worked on a cpu for 8.00µs of 10.0µs (80%), most of the pause in major_slice (7.00µs without the phases inside).
 
-    time      on cpu 8.00us (80%)  runnable 2.00us (20%)  blocked 0ns (0%)  not known 0ns (0%)
+    time      on cpu 8.00µs (80%)  runnable 2.00µs (20%)  blocked 0ns (0%)  not known 0ns (0%)
     turns     preempted 1 time, blocked 0 times, woken 0 times, moved to another cpu 0 times
-    no cpu    for 2.00us, 1 time, cpu 0 behind "hog" (pid 999)
+    no cpu    for 2.00µs, 1 time, cpu 0 behind "hog" (pid 999)
 
     PHASE                                      TIMES    TOTAL      OWN
-    major                                          1   10.0us   3.00us
-      major_slice                                  1   7.00us   7.00us
+    major                                          1   10.0µs   3.00µs
+      major_slice                                  1   7.00µs   7.00µs
 )");
 }
 

@@ -85,11 +85,11 @@ TEST_F(PausesSections, ABarrierThatWaitsForADescheduledDomain) {
   EXPECT_EQ(found.why, Why::no_cpu);
   EXPECT_EQ(found.domain, &late);
   EXPECT_EQ(blame(),
-            "waited 7.99us of 8.50us (94%) for domain 1 to stop: its thread 4300 could run but had no cpu for 7.90us, "
+            "waited 7.99µs of 8.50µs (94%) for domain 1 to stop: its thread 4300 could run but had no cpu for 7.90µs, "
             "while \"hog\" (pid 999) had cpu 1");
   const std::string text = pauses->report_text();
-  EXPECT_THAT(text, HasSubstr("stop-the-world of 2 domains, asked for at 0.000000999 s, all there after 8.00us"));
-  EXPECT_THAT(text, HasSubstr("no cpu 7.90us behind \"hog\" (pid 999)  <- last"));
+  EXPECT_THAT(text, HasSubstr("stop-the-world of 2 domains, asked for at 0.000000999 s, all there after 8.00µs"));
+  EXPECT_THAT(text, HasSubstr("no cpu 7.90µs behind \"hog\" (pid 999)  <- last"));
 }
 
 TEST_F(PausesSections, ADomainInABlockingSectionIsServedByItsBackupThread) {
@@ -107,8 +107,8 @@ TEST_F(PausesSections, ADomainInABlockingSectionIsServedByItsBackupThread) {
   EXPECT_EQ(late.before.time, (TimeSplit{.on_cpu = 50, .runnable = 6'500, .sleeping = 500}));
   EXPECT_EQ(blame_of(pause).why, Why::backup_thread);
   EXPECT_EQ(blame(),
-            "waited 7.04us of 7.55us (93%) for domain 1 to stop, which was in a blocking section: its backup thread "
-            "4301 came after 7.05us (500ns asleep, 6.50us without a cpu, 50ns running), while \"hog\" (pid 999) had "
+            "waited 7.04µs of 7.55µs (93%) for domain 1 to stop, which was in a blocking section: its backup thread "
+            "4301 came after 7.05µs (500ns asleep, 6.50µs without a cpu, 50ns running), while \"hog\" (pid 999) had "
             "cpu 1");
   EXPECT_THAT(pauses->report_text(), HasSubstr("4301 backup"));
 }
@@ -119,7 +119,7 @@ TEST_F(PausesSections, ALongWayToASafepoint) {
   const PauseAnatomy& pause = only();
   EXPECT_EQ(blame_of(pause).why, Why::ran);
   EXPECT_EQ(blame(),
-            "waited 7.99us of 8.50us (94%) for domain 1 to stop, which ran for 8.00us until it came to a safepoint");
+            "waited 7.99µs of 8.50µs (94%) for domain 1 to stop, which ran for 8.00µs until it came to a safepoint");
 }
 
 TEST_F(PausesSections, ADomainThatIsBlockedWithItsLock) {
@@ -129,7 +129,7 @@ TEST_F(PausesSections, ADomainThatIsBlockedWithItsLock) {
   leader_waits_until(9'000, other_thread());
   follower_arrives(9'000);
   only();
-  EXPECT_THAT(blame(), HasSubstr("for domain 1 to stop: its thread 4300 was blocked for 7.89us in the kernel without"));
+  EXPECT_THAT(blame(), HasSubstr("for domain 1 to stop: its thread 4300 was blocked for 7.89µs in the kernel without"));
 }
 
 TEST_F(PausesSections, ALeaderThatIsSlowToAsk) {
@@ -173,8 +173,8 @@ TEST_F(PausesSections, TheLeaderWaitsForTheSlowOne) {
   EXPECT_EQ(found.cause, Cause::slow_domain);
   EXPECT_EQ(found.why, Why::no_cpu);
   EXPECT_EQ(blame(),
-            "waited 7.89us of 8.30us (95%) for domain 1 to end its part of the minor collection: its thread 4300 could "
-            "run but had no cpu for 7.70us, while \"hog\" (pid 999) had cpu 1");
+            "waited 7.89µs of 8.30µs (95%) for domain 1 to end its part of the minor collection: its thread 4300 could "
+            "run but had no cpu for 7.70µs, while \"hog\" (pid 999) had cpu 1");
   EXPECT_THAT(pauses->report_text(), HasSubstr("without waiting for each other"));
 }
 
@@ -291,7 +291,7 @@ TEST_F(PausesSections, TimeWithoutACpuIsToldOfTheWholePauseWhereItsCompetitorsAr
   end(12'100, phase_leader);
   only();
   EXPECT_EQ(blame(),
-            "its thread 4242 could run but had no cpu for 8.00us of 11.1us (72%), and for 10.9us with its waits for "
+            "its thread 4242 could run but had no cpu for 8.00µs of 11.1µs (72%), and for 10.9µs with its waits for "
             "other domains: \"hog\" (pid 999) had cpu 0");
 }
 

@@ -137,7 +137,7 @@ TEST_F(StatsTest, ARingThatOverwroteItsPastGivesLowerBounds) {
   EXPECT_TRUE(figures().domains.at(0).figures.missing.before);
   EXPECT_NE(stats_text(stats.report(world.registry)).find("at least: the ring overwrote its past"), std::string::npos);
   EXPECT_NE(stats_json(stats.report(world.registry)).find("\"because\":[\"before\"]"), std::string::npos);
-  summary.events[static_cast<std::size_t>(EventKind::process)] = 1;
+  summary.drops.push_back({.kind = "switch", .count = 0});
   stats.summary(summary, world.registry);
   EXPECT_FALSE(figures().figures.missing.any());
 }

@@ -63,13 +63,13 @@ TEST_F(StatsReportTest, TextHasFiguresInTheirUnits) {
   DOMAIN           WALL       CPU        GC       GC%   STW LED  FOLLOWED     MINOR    SLICES    CYCLES
   0               4.00s     200ms     300ms     7.50%         1         0         1         1         0
   1               2.00s         -     100ms     5.00%         0         1         1         0         0
-  1#1             1.00s         -       0ns     0.00%         0         0         0         0         0
+  1 #2            1.00s         -       0ns     0.00%         0         0         0         0         0
   all             4.00s     200ms     400ms     5.71%         1         1         1         1         0
 
   DOMAIN           MINOR WORDS         PROMOTED      MAJOR WORDS   USER EVENTS        EVENTS    WORDS LOST
   0                 10,000,000          100,000          123,456             1            16             0
   1                          0                0                -             0             6             0
-  1#1                        0                0                -             0             2             0
+  1 #2                       0                0                -             0             2             0
   all               10,000,000          100,000          123,456             1            24             0
 
   HEAP                                    LAST              MAX
@@ -82,7 +82,7 @@ TEST_F(StatsReportTest, TextMarksLowerBounds) {
   span(200, 300, "major");
   lose(300, 400, 1234);
   life(1100, ring_stop);
-  EXPECT_THAT(text(), HasSubstr("\n  0              1.00us         -     100ns+   10.00%+"));
+  EXPECT_THAT(text(), HasSubstr("\n  0              1.00µs         -     100ns+   10.00%+"));
   EXPECT_THAT(text(), HasSubstr("\n  + at least: 1,234 words of rings are missing\n"));
   EXPECT_THAT(text(), HasSubstr("collections: 0+ minor, "));
 }
@@ -188,7 +188,7 @@ TEST_F(StatsReportTest, JsonHasPlainNumbers) {
   EXPECT_EQ(process["alloc_buckets"], nullptr);
   ASSERT_EQ(process["domains"].size(), 3);
   EXPECT_EQ(process["domains"][2]["domain"], 1);
-  EXPECT_EQ(process["domains"][2]["incarnation"], 1);
+  EXPECT_EQ(process["domains"][2]["incarnation"], 2);
   EXPECT_EQ(process["domains"][2]["ended"], true);
   EXPECT_EQ(process["domains"][2]["begin_ns"], 4'000'000'000);
   EXPECT_EQ(process["domains"][2]["cpu_ns"], nullptr);

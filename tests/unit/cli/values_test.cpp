@@ -12,8 +12,8 @@ TEST(Duration, TakesEveryUnitAndDecimals) {
   const struct {
     std::string_view text;
     std::chrono::nanoseconds value;
-  } cases[] = {{"5", 5s},    {"5s", 5s},      {"0.5", 500ms}, {"500ms", 500ms}, {"20us", 20us}, {"7ns", 7ns},
-               {"2m", 120s}, {"1.5h", 90min}, {"1ns", 1ns},   {".5s", 500ms},   {"100h", 100h}};
+  } cases[] = {{"5", 5s},      {"5s", 5s},   {"0.5", 500ms},  {"500ms", 500ms}, {"20us", 20us}, {"7ns", 7ns},
+               {"20µs", 20us}, {"2m", 120s}, {"1.5h", 90min}, {"1ns", 1ns},     {".5s", 500ms}, {"100h", 100h}};
   for (const auto& [text, value] : cases) EXPECT_EQ(parse_duration(text), value) << text;
 }
 

@@ -82,7 +82,7 @@ TEST_F(Text, SpansAreIndentedAndMeasured) {
                             .add(start + 1'244, EventKind::end, test::phase_minor)
                             .add(start + 2'500'000, EventKind::end, test::phase_major)
                             .add(start + 2'500'001, EventKind::end, test::phase_major)),
-              ElementsAre("> major", "  > minor", "    minor_allocated = 262,136 bytes", "  < minor  1.23us",
+              ElementsAre("> major", "  > minor", "    minor_allocated = 262,136 bytes", "  < minor  1.23µs",
                           "< major  2.50ms", "< major"));
 }
 

@@ -31,24 +31,24 @@ std::string grouped(std::uint64_t number) {
 TEST(Duration, HasThreeSignificantDigits) {
   EXPECT_EQ(duration(0), "0ns");
   EXPECT_EQ(duration(999), "999ns");
-  EXPECT_EQ(duration(1'000), "1.00us");
-  EXPECT_EQ(duration(1'234), "1.23us");
-  EXPECT_EQ(duration(12'345), "12.3us");
-  EXPECT_EQ(duration(123'456), "123us");
+  EXPECT_EQ(duration(1'000), "1.00µs");
+  EXPECT_EQ(duration(1'234), "1.23µs");
+  EXPECT_EQ(duration(12'345), "12.3µs");
+  EXPECT_EQ(duration(123'456), "123µs");
   EXPECT_EQ(duration(1'500'000), "1.50ms");
   EXPECT_EQ(duration(12'000'000'000), "12.0s");
-  EXPECT_EQ(duration(1'234'000'000'000), "1234s");
+  EXPECT_EQ(duration(1'234'000'000'000), "1,234s");
 }
 
 TEST(Duration, RoundsIntoTheNextUnit) {
-  EXPECT_EQ(duration(9'994), "9.99us");
-  EXPECT_EQ(duration(9'995), "10.0us");
-  EXPECT_EQ(duration(99'949), "99.9us");
-  EXPECT_EQ(duration(99'950), "100us");
-  EXPECT_EQ(duration(999'499), "999us");
+  EXPECT_EQ(duration(9'994), "9.99µs");
+  EXPECT_EQ(duration(9'995), "10.0µs");
+  EXPECT_EQ(duration(99'949), "99.9µs");
+  EXPECT_EQ(duration(99'950), "100µs");
+  EXPECT_EQ(duration(999'499), "999µs");
   EXPECT_EQ(duration(999'500), "1.00ms");
   EXPECT_EQ(duration(999'999'999), "1.00s");
-  EXPECT_EQ(duration(UINT64_MAX), "18446744074s");
+  EXPECT_EQ(duration(UINT64_MAX), "18,446,744,074s");
 }
 
 TEST(Seconds, AreRelativeWithNineDecimals) {
