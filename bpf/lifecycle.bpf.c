@@ -123,6 +123,15 @@ static __always_inline struct file* open_file(struct task_struct* task, __u32 fd
   return bpf_probe_read_kernel(&file, sizeof(file), files + fd) ? NULL : file;
 }
 
+/* What the process's clock, which its ring's times are of, lacks to the host's. */
+static __always_inline __s64 clock_offset(struct task_struct* task) {
+  if (!bpf_core_field_exists(struct time_namespace, offsets)) return 0;
+  struct time_namespace* space = BPF_CORE_READ(task, nsproxy, time_ns);
+  if (!space) return 0;
+  return -(BPF_CORE_READ(space, offsets.monotonic.tv_sec) * 1000000000LL +
+           BPF_CORE_READ(space, offsets.monotonic.tv_nsec));
+}
+
 #define NAME_BYTES 256 /* of the longest name, with its NUL */
 #define PATH_NAMES 64
 
@@ -184,6 +193,7 @@ static __always_inline void announce_ring(struct task_struct* task, struct file*
   struct rtev_birth* birth = &room->birth;
   fill_lifecycle(&birth->lifecycle, task, RTEV_RING);
   birth->lifecycle.detail = length;
+  birth->clock_offset = clock_offset(task);
   describe_file(ring, &birth->ring, birth->paths);
   __u32 bytes = birth->ring.path_bytes;
   if (bytes > RTEV_PATH) return; /* never; for the verifier */

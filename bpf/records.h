@@ -62,6 +62,7 @@ struct rtev_file {
 /* An RTEV_RING record. Its files may be all that is left of the process when it is read. */
 struct rtev_birth {
   struct rtev_lifecycle lifecycle;
+  __s64 clock_offset; /* CLOCK_MONOTONIC of the host minus that of the process's time namespace, ns */
   struct rtev_file ring;
   struct rtev_file program; /* that the process runs */
   /* Their paths, one after the other, and no more bytes than that. Each as the names from the file up to the root of

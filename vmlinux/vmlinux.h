@@ -11,6 +11,7 @@ typedef int __s32;
 typedef unsigned int __u32;
 typedef long long int __s64;
 typedef long long unsigned int __u64;
+typedef __s64 time64_t;
 typedef __u32 u32;
 typedef __s32 s32;
 typedef __u64 u64;
@@ -129,6 +130,23 @@ struct files_struct {
   struct fdtable *fdt;
 };
 
+struct timespec64 {
+  time64_t tv_sec;
+  long int tv_nsec;
+};
+
+struct timens_offsets {
+  struct timespec64 monotonic;
+};
+
+struct time_namespace {
+  struct timens_offsets offsets;
+};
+
+struct nsproxy {
+  struct time_namespace *time_ns;
+};
+
 struct task_struct {
   struct thread_info thread_info;
   unsigned int flags;
@@ -141,6 +159,7 @@ struct task_struct {
   u64 start_boottime;
   char comm[16];
   struct files_struct *files;
+  struct nsproxy *nsproxy;
   struct signal_struct *signal;
   struct thread_struct thread;
 };

@@ -227,6 +227,7 @@ TEST_F(KernelLive, RingBirthTellsWhereTheFilesAre) {
   for (std::size_t i = 0; i < std::size(folders); ++i) {
     const BirthPlaces places = parse_birth(records.births[i]);
     ASSERT_TRUE(places.program);
+    EXPECT_EQ(places.clock_offset_ns, 0);
     const auto program = open_left_behind(procfs, *places.program);
     ASSERT_TRUE(program) << program.error().message();
     EXPECT_EQ(program->path, std::filesystem::read_symlink("/proc/self/exe"));

@@ -19,9 +19,10 @@ namespace rtev {
 class Births {
  public:
   struct Birth {
-    std::uint64_t time_ns = 0;         ///< when the ring was announced
-    std::vector<PinnedRing> pins{};    ///< what the process mapped then
-    std::optional<FilePlace> place{};  ///< where the ring lies
+    std::uint64_t time_ns = 0;                      ///< when the ring was announced
+    std::vector<PinnedRing> pins{};                 ///< what the process mapped then
+    std::optional<FilePlace> place{};               ///< where the ring lies
+    std::optional<std::int64_t> clock_offset_ns{};  ///< of the ring's times, where the kernel side told
     bool over = false;  ///< the end of its program is known already, and what was pinned may be the next one's
     std::uint64_t next_try_ns = 0;
     std::uint64_t pause_ns = 0;

@@ -188,6 +188,7 @@ void Discovery::on_ring(Sighting& sighting) {
   Births::Birth birth{.time_ns = record.time_ns,
                       .pins = std::move(sighting.rings),
                       .place = std::move(sighting.places.ring),
+                      .clock_offset_ns = sighting.places.clock_offset_ns,
                       .over = sighting.over};
   if (try_birth(*process, birth)) return track(*process);
   births_.add(pid, std::move(birth));

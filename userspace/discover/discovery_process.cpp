@@ -140,7 +140,7 @@ bool Discovery::open_rings(Process& process, const std::vector<PinnedRing>& pins
 
 bool Discovery::try_birth(Process& process, Births::Birth& birth) {
   if (birth.over) return false;  // until that end, which says which events are its own
-  const RingOpener::Origin origin{.newborn = true, .made_ns = birth.time_ns};
+  const RingOpener::Origin origin{.newborn = true, .made_ns = birth.time_ns, .clock_offset_ns = birth.clock_offset_ns};
   if (open_rings(process, birth.pins, birth.time_ns, origin)) return true;
   // What was pinned may have been another ring, of the parent of a forked process.
   if (auto pins = pin_rings(procfs_, process.pid); !pins.empty()) birth.pins = std::move(pins);
@@ -150,7 +150,8 @@ bool Discovery::try_birth(Process& process, Births::Birth& birth) {
 /// The ring of an image that ended before it could be read: what was held fast is still there, and most rings that were
 /// not stay behind on disk when asked to, and whenever their program did not end by exit(3).
 bool Discovery::open_last_ring(Process& process, const Births::Birth& birth, std::uint64_t ended_ns) {
-  const RingOpener::Origin origin{.newborn = true, .made_ns = birth.time_ns, .ended_ns = ended_ns};
+  const RingOpener::Origin origin{
+      .newborn = true, .made_ns = birth.time_ns, .ended_ns = ended_ns, .clock_offset_ns = birth.clock_offset_ns};
   if (open_rings(process, birth.pins, birth.time_ns, origin)) return true;
   if (!birth.place || !is_ring_path(birth.place->path)) return false;
   auto file = open_left_behind(procfs_, *birth.place);

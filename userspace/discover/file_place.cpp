@@ -36,16 +36,20 @@ std::optional<FilePlace> place_of(const rtev_file& file, std::string_view names)
 }  // namespace
 
 BirthPlaces parse_birth(std::span<const std::byte> tail) {
-  constexpr std::size_t files_begin = offsetof(rtev_birth, ring), paths_begin = offsetof(rtev_birth, paths);
-  constexpr std::size_t fixed = paths_begin - files_begin;
-  static_assert(files_begin == sizeof(rtev_lifecycle) && fixed == 2 * sizeof(rtev_file));
+  constexpr std::size_t tail_begin = sizeof(rtev_lifecycle), fixed = offsetof(rtev_birth, paths) - tail_begin;
   if (tail.size() < fixed) return {};
+  const auto copy = [&]<typename Field>(Field& field, std::size_t offset) {
+    std::memcpy(&field, tail.data() + offset - tail_begin, sizeof field);
+  };
+  __s64 clock_offset = 0;
   rtev_file ring, program;
-  std::memcpy(&ring, tail.data(), sizeof ring);
-  std::memcpy(&program, tail.data() + sizeof ring, sizeof program);
+  copy(clock_offset, offsetof(rtev_birth, clock_offset));
+  copy(ring, offsetof(rtev_birth, ring));
+  copy(program, offsetof(rtev_birth, program));
   const std::string_view paths(reinterpret_cast<const char*>(tail.data()) + fixed, tail.size() - fixed);
   const auto ring_end = std::min<std::size_t>(ring.path_bytes, paths.size());
-  return {.ring = place_of(ring, paths.substr(0, ring_end)),
+  return {.clock_offset_ns = clock_offset,
+          .ring = place_of(ring, paths.substr(0, ring_end)),
           .program = place_of(program, paths.substr(ring_end, program.path_bytes))};
 }
 

@@ -17,8 +17,9 @@ struct FilePlace {
   std::string path{};  ///< from the root of its file system, not of a mount: "/tmp/7.events"; any bytes
 };
 
-/// The files of a ring's birth, those of them whose path is known.
+/// What the birth of a ring tells of its surroundings; files only where their path is known.
 struct BirthPlaces {
+  std::optional<std::int64_t> clock_offset_ns;  ///< host clock minus that of the program's time namespace
   std::optional<FilePlace> ring;
   std::optional<FilePlace> program;  ///< that the process ran
 };

@@ -28,7 +28,7 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::
                                      .born_since_ns = read_before ? UINT64_MAX : since_ns_,
                                      .made_ns = origin.made_ns,
                                      .ended_ns = origin.ended_ns,
-                                     .clock_offset_ns = pin.clock_offset_ns});
+                                     .clock_offset_ns = origin.clock_offset_ns.value_or(pin.clock_offset_ns)});
     if (!reader) continue;
     auto ring = std::make_shared<RingReader>(std::move(*reader));
     const std::uint32_t slot =

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -35,6 +36,8 @@ class RingOpener {
     bool newborn = false;                 ///< while the tracer was running: read from the beginning
     std::uint64_t made_ns = 0;            ///< exactly then; 0: not known
     std::uint64_t ended_ns = UINT64_MAX;  ///< when their program ended, if it did
+    std::optional<std::int64_t>
+        clock_offset_ns{};  ///< of the program's clock; nothing: what /proc told is all there is
   };
 
   /// Those of the rings that nobody reads yet and that are ready to be read. The pins stay.

@@ -26,7 +26,7 @@
 namespace rtev::kernel {
 namespace {
 
-static_assert(sizeof(rtev_lifecycle) == 64 && offsetof(rtev_birth, paths) == 96 && sizeof(rtev_sched) == 88 &&
+static_assert(sizeof(rtev_lifecycle) == 64 && offsetof(rtev_birth, paths) == 104 && sizeof(rtev_sched) == 88 &&
                   sizeof(rtev_tracked) == 64,
               "the records are the same on both sides");
 

@@ -14,6 +14,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,11 +32,15 @@ using testing::IsEmpty;
 
 /// What the kernel side sends behind the common part of a birth.
 std::vector<std::byte> tail_of(rtev_file ring, rtev_file program, std::string_view paths) {
-  std::vector<std::byte> tail(2 * sizeof(rtev_file) + paths.size());
-  std::memcpy(tail.data(), &ring, sizeof ring);
-  std::memcpy(tail.data() + sizeof ring, &program, sizeof program);
-  std::memcpy(tail.data() + 2 * sizeof ring, paths.data(), paths.size());
-  return tail;
+  auto birth = std::make_unique<rtev_birth>();
+  birth->clock_offset = -5;
+  birth->ring = ring;
+  birth->program = program;
+  paths.copy(birth->paths, sizeof birth->paths);
+  const auto bytes = std::as_bytes(std::span(birth.get(), 1));
+  const auto tail = bytes.subspan(sizeof birth->lifecycle,
+                                  sizeof *birth - sizeof birth->lifecycle - sizeof birth->paths + paths.size());
+  return {tail.begin(), tail.end()};
 }
 
 rtev_file path_of(__u32 bytes) {
@@ -47,6 +53,7 @@ TEST(ParseBirth, NamesBecomePaths) {
                             {.inode = 6, .device = 0x2a, .path_bytes = 6}, std::string(ring).append(program));
   const BirthPlaces places = parse_birth(tail);
   ASSERT_TRUE(places.ring && places.program);
+  EXPECT_EQ(places.clock_offset_ns, -5);
   EXPECT_EQ(places.ring->device, makedev(8, 0x12345));
   EXPECT_EQ(places.ring->inode, 5U);
   EXPECT_EQ(places.ring->path, "/tmp/my dir/7.events");
@@ -68,6 +75,7 @@ TEST(ParseBirth, ShortTailsAreSurvived) {
   const auto whole = tail_of(path_of(4), path_of(4), {"a\0b\0c\0d\0", 8});
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const BirthPlaces places = parse_birth(std::span(whole).first(size));
+    EXPECT_EQ(places.clock_offset_ns.has_value(), size >= whole.size() - 8) << size;
     EXPECT_EQ(places.ring.has_value(), size >= whole.size() - 4 || size == whole.size() - 6) << size;
   }
   EXPECT_FALSE(parse_birth(tail_of(path_of(UINT32_MAX), path_of(UINT32_MAX), "ab")).ring) << "no NUL";
