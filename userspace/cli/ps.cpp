@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf ps: the OCaml processes of the host. Needs no BPF.
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,6 +10,7 @@
 #include "base/clock.hpp"
 #include "cli/options.hpp"
 #include "discover/discovery.hpp"
+#include "kernel/features.hpp"
 #include "session/ring_poller.hpp"
 #include "sinks/escape.hpp"
 
@@ -90,8 +90,13 @@ class Survey : private DiscoveryListener {
 }  // namespace
 
 int run_ps(const Options& options) {
-  if (::geteuid() != 0) {
-    return report({.what = "cannot look into other users' processes", .why = "not root", .hint = "sudo rtev-bpf ps"});
+  const kernel::HostFeatures host = kernel::inspect_view();
+  if (const kernel::Feature* feature = host.blocking())
+    return report(
+        {.what = "cannot look into processes", .why = feature->name + ": " + feature->found, .hint = feature->hint});
+  for (const kernel::Feature& feature : host.features) {
+    if (feature.status == kernel::FeatureStatus::ok || options.quiet) continue;
+    fmt::print(stderr, "rtev-bpf: {}: {}\nhint: {}\n", feature.name, feature.found, feature.hint);
   }
   Survey survey({.pids = options.pids,
                  .name_globs = options.names,

@@ -29,15 +29,24 @@ struct Capability {
   std::string_view loss;
   bool admin_suffices;  ///< CAP_SYS_ADMIN stands in for it
 };
-constexpr std::array capabilities{
+constexpr std::array bpf_capabilities{
     Capability{CAP_BPF, "CAP_BPF", missing, "BPF programs cannot be loaded", true},
     Capability{CAP_PERFMON, "CAP_PERFMON", missing, "BPF programs cannot read other processes' memory", true},
+};
+constexpr std::array process_capabilities{
     Capability{CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE", missing, "ring files cannot be opened", true},
     Capability{CAP_SYS_PTRACE, "CAP_SYS_PTRACE", degraded, "only processes of this user are found", false},
     Capability{CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", degraded, "only files this user may read are read", false},
 };
 constexpr std::uint64_t few_files = 4096;
-constexpr std::string_view initial_pid_namespace = "pid:[4026531836]";
+
+/// A kind of namespace and what /proc/self/ns/KIND shows for the host's own. The numbers are part of the kernel's ABI.
+struct NamespaceKind {
+  const char* name;
+  std::string_view initial;
+};
+constexpr NamespaceKind pid_namespace{"pid", "pid:[4026531836]"}, user_namespace{"user", "user:[4026531837]"},
+    time_namespace{"time", "time:[4026531834]"};
 
 std::string read_text(const fs::path& path) {
   constexpr std::size_t limit = 1 << 20;
@@ -60,6 +69,21 @@ std::string_view line_value(std::string_view text, std::string_view key) {
   return {};
 }
 
+/// Nothing if /proc does not tell.
+std::optional<bool> is_hosts(const HostRoots& roots, const NamespaceKind& kind) {
+  std::error_code error;
+  const std::string space = fs::read_symlink(roots.proc / "self/ns" / kind.name, error).string();
+  return error ? std::nullopt : std::optional(space == kind.initial);
+}
+
+Feature check_proc(const HostRoots& roots) {
+  if (!read_text(roots.proc / "self/status").empty()) return {.name = "/proc", .found = "shows this process"};
+  return {.name = "/proc",
+          .status = missing,
+          .found = "does not show this process: not mounted, or of another pid namespace",
+          .hint = "mount -t proc proc /proc, in the host's pid namespace (containers: --pid=host)"};
+}
+
 Feature check_kernel(const HostRoots& roots) {
   const std::string release = read_text(roots.proc / "sys/kernel/osrelease");
   const auto version = parse_kernel_version(release);
@@ -75,6 +99,11 @@ Feature check_kernel(const HostRoots& roots) {
 Feature check_btf(const HostRoots& roots) {
   std::error_code error;
   if (fs::exists(roots.sys / "kernel/btf/vmlinux", error)) return {.name = "BTF", .found = "kernel types available"};
+  if (!fs::exists(roots.sys / "kernel", error))
+    return {.name = "BTF",
+            .status = missing,
+            .found = "no /sys/kernel: sysfs is not mounted here",
+            .hint = "mount -t sysfs sysfs /sys (containers: -v /sys:/sys:ro)"};
   return {.name = "BTF",
           .status = missing,
           .found = "no /sys/kernel/btf/vmlinux: the kernel does not describe its types",
@@ -95,6 +124,11 @@ Feature check_lockdown(const HostRoots& roots) {
           .hint = "boot with lockdown=integrity, or without Secure Boot"};
 }
 
+std::uint64_t effective_capabilities(const HostRoots& roots) {
+  const std::string status = read_text(roots.proc / "self/status");
+  return parse_leading_number<std::uint64_t>(line_value(status, "CapEff:"), 16).value_or(0);
+}
+
 Feature check_capability(const Capability& capability, std::uint64_t effective) {
   const auto has = [&](unsigned bit) { return (effective >> bit & 1) != 0; };
   Feature feature{.name = std::string{capability.name}, .found = "held"};
@@ -105,7 +139,7 @@ Feature check_capability(const Capability& capability, std::uint64_t effective) 
   }
   feature.status = capability.without;
   feature.found = fmt::format("not held: {}", capability.loss);
-  feature.hint = "run as root (sudo)";
+  feature.hint = fmt::format("run as root (sudo), in a container with --cap-add={}", capability.name.substr(4));
   return feature;
 }
 
@@ -150,10 +184,32 @@ Feature check_map_files(const HostRoots& roots) {
           .hint = "run as root (sudo), with CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN"};
 }
 
+Feature check_user_namespace(const HostRoots& roots) {
+  // Kernels built without user namespaces have no such file.
+  if (is_hosts(roots, user_namespace).value_or(true)) return {.name = "user namespace", .found = "the host's"};
+  return {.name = "user namespace",
+          .status = missing,
+          .found = "not the host's: what capabilities it gives do not count for BPF and other processes' files",
+          .hint = "run as the host's root (containers: rootful, with --userns=host)"};
+}
+
+Feature check_time_namespace(const HostRoots& roots) {
+  Feature feature{.name = "time namespace", .found = "the host's"};
+  if (is_hosts(roots, time_namespace).value_or(true)) return feature;
+  feature.found = "another, with the host's clocks";
+  const std::string offsets = read_text(roots.proc / "self/timens_offsets");
+  for (const std::string_view clock : {"monotonic", "boottime"}) {
+    const std::string_view numbers = line_value(offsets, clock);
+    if (numbers.find_first_of("123456789") == std::string_view::npos) continue;
+    feature.status = missing;
+    feature.found = "not the host's: clocks differ from those of the kernel's events";
+    feature.hint = "run with the host's clocks: nsenter --target 1 --time rtev-bpf";
+  }
+  return feature;
+}
+
 Feature check_pid_namespace(const HostRoots& roots) {
-  std::error_code error;
-  const std::string space = fs::read_symlink(roots.proc / "self/ns/pid", error).string();
-  if (space == initial_pid_namespace) return {.name = "pid namespace", .found = "the host's"};
+  if (is_hosts(roots, pid_namespace).value_or(false)) return {.name = "pid namespace", .found = "the host's"};
   return {.name = "pid namespace",
           .status = missing,
           .found = "not the host's: process ids of the kernel mean nothing here",
@@ -193,18 +249,33 @@ const Feature* HostFeatures::blocking() const {
 }
 
 HostFeatures inspect_host(const HostRoots& roots, const BpfAbilities& abilities) {
-  const std::string status = read_text(roots.proc / "self/status");
-  const auto effective = parse_leading_number<std::uint64_t>(line_value(status, "CapEff:"), 16).value_or(0);
-
+  const std::uint64_t effective = effective_capabilities(roots);
   HostFeatures host;
   host.uprobe_multi = abilities.uprobe_multi;
-  host.features = {check_kernel(roots), check_btf(roots), check_lockdown(roots)};
-  for (const auto& capability : capabilities) host.features.push_back(check_capability(capability, effective));
+  // What makes others fail comes before them.
+  host.features = {check_proc(roots),          check_kernel(roots),         check_btf(roots),
+                   check_lockdown(roots),      check_user_namespace(roots), check_pid_namespace(roots),
+                   check_time_namespace(roots)};
+  for (const auto& capability : bpf_capabilities) host.features.push_back(check_capability(capability, effective));
+  for (const auto& capability : process_capabilities) host.features.push_back(check_capability(capability, effective));
   host.features.push_back(check_bpf(abilities));
   host.features.push_back(check_uprobes(roots, abilities, effective));
   host.features.push_back(check_map_files(roots));
-  host.features.push_back(check_pid_namespace(roots));
   host.features.push_back(check_file_limit(roots));
+  return host;
+}
+
+HostFeatures inspect_view(const HostRoots& roots) {
+  HostFeatures host;
+  host.features = {check_proc(roots), check_user_namespace(roots)};
+  for (const auto& capability : process_capabilities)
+    host.features.push_back(check_capability(capability, effective_capabilities(roots)));
+  host.features.push_back(check_map_files(roots));
+  if (Feature space = check_pid_namespace(roots); space.status != ok) {
+    space.status = degraded;
+    space.found = "not the host's: processes outside of it are not seen";
+    host.features.push_back(std::move(space));
+  }
   return host;
 }
 

@@ -47,6 +47,9 @@ inline HostFeatures inspect_host() {
   return inspect_host({}, probe_bpf());
 }
 
+/// The part of it that looking at processes and their rings needs, without BPF.
+HostFeatures inspect_view(const HostRoots& roots = {});
+
 /// A kernel's release, e.g. "6.1.0-18-amd64".
 struct KernelVersion {
   unsigned major = 0, minor = 0;

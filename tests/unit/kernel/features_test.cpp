@@ -29,7 +29,9 @@ class Features : public testing::Test {
     write("proc/self/limits", limits("1048576"));
     write("proc/self/map_files/400000-401000", "");
     fs::create_directories(root_ / "proc/self/ns");
-    fs::create_symlink("pid:[4026531836]", root_ / "proc/self/ns/pid");
+    set_namespace("pid", "pid:[4026531836]");
+    set_namespace("user", "user:[4026531837]");
+    set_namespace("time", "time:[4026531834]");
     write("sys/kernel/btf/vmlinux", "BTF");
     write("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
     write("sys/bus/event_source/devices/uprobe/type", "9\n");
@@ -41,6 +43,10 @@ class Features : public testing::Test {
     std::ofstream{root_ / path} << text;
   }
   void remove(const fs::path& path) { fs::remove_all(root_ / path); }
+  void set_namespace(const std::string& kind, const std::string& number) {
+    remove("proc/self/ns/" + kind);
+    fs::create_symlink(number, root_ / "proc/self/ns" / kind);
+  }
   void set_capabilities(const std::string& hex) { write("proc/self/status", "CapEff:\t" + hex + "\n"); }
   static std::string limits(const std::string& hard) {
     return "Limit                     Soft Limit           Hard Limit           Units     \n"
@@ -58,6 +64,7 @@ class Features : public testing::Test {
     ADD_FAILURE() << "no feature " << name;
     return {};
   }
+  HostFeatures view() const { return inspect_view({.proc = root_ / "proc", .sys = root_ / "sys"}); }
   std::string blocking(const BpfAbilities& abilities = all_abilities) const {
     const HostFeatures host = inspect(abilities);
     return host.blocking() != nullptr ? host.blocking()->name : "";
@@ -94,6 +101,8 @@ TEST_F(Features, MissingBtfBlocks) {
   remove("sys/kernel/btf");
   EXPECT_EQ(blocking(), "BTF");
   EXPECT_THAT(feature("BTF").hint, HasSubstr("CONFIG_DEBUG_INFO_BTF"));
+  remove("sys/kernel");
+  EXPECT_THAT(feature("BTF").found, HasSubstr("not mounted"));
 }
 
 TEST_F(Features, LockdownModes) {
@@ -153,6 +162,48 @@ TEST_F(Features, ForeignPidNamespaceBlocks) {
   remove("proc/self/ns/pid");
   EXPECT_EQ(blocking(), "pid namespace");
   EXPECT_THAT(feature("pid namespace").hint, HasSubstr("host"));
+}
+
+TEST_F(Features, ProcOfAnotherPidNamespaceBlocksBeforeAllElse) {
+  remove("proc/self");
+  EXPECT_EQ(blocking(), "/proc");
+  EXPECT_THAT(feature("/proc").hint, HasSubstr("--pid=host"));
+}
+
+TEST_F(Features, ForeignUserNamespaceBlocksWhateverTheCapabilities) {
+  set_namespace("user", "user:[4026532999]");
+  EXPECT_EQ(blocking({.error = EPERM}), "user namespace");
+  remove("proc/self/ns/user");
+  EXPECT_EQ(blocking(), "") << "the kernel has none";
+}
+
+TEST_F(Features, TimeNamespaceBlocksUnlessItsClocksAreTheHosts) {
+  set_namespace("time", "time:[4026532999]");
+  write("proc/self/timens_offsets", "monotonic           0         0\nboottime            0         0\n");
+  EXPECT_EQ(blocking(), "");
+  for (const char* offsets : {"monotonic         -30         0\nboottime            0         0\n",
+                              "monotonic           0         0\nboottime            0         5\n"}) {
+    write("proc/self/timens_offsets", offsets);
+    EXPECT_EQ(blocking(), "time namespace") << offsets;
+  }
+  remove("proc/self/ns/time");
+  EXPECT_EQ(blocking(), "") << "the kernel has none";
+}
+
+TEST_F(Features, LookingAtProcessesNeedsNoBpf) {
+  set_capabilities("0000010000080004");  // CHECKPOINT_RESTORE, SYS_PTRACE, DAC_READ_SEARCH
+  remove("sys");
+  for (const auto& f : view().features) EXPECT_EQ(f.status, FeatureStatus::ok) << f.name;
+  set_capabilities("0");
+  ASSERT_NE(view().blocking(), nullptr);
+  EXPECT_EQ(view().blocking()->name, "CAP_CHECKPOINT_RESTORE");
+}
+
+TEST_F(Features, LookingAtProcessesFromAnotherPidNamespaceShowsLess) {
+  set_namespace("pid", "pid:[4026532999]");
+  EXPECT_EQ(view().blocking(), nullptr);
+  EXPECT_EQ(view().features.back().name, "pid namespace");
+  EXPECT_EQ(view().features.back().status, FeatureStatus::degraded);
 }
 
 TEST_F(Features, FewDescriptorsDegrade) {
