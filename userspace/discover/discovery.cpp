@@ -86,7 +86,10 @@ void Discovery::look_at(std::int32_t pid, std::uint64_t now_ns) {
   Process* process =
       ensure(pid, std::move(image), {.action = ProcessAction::found, .time_ns = now_ns, .has_ring = !rings.empty()});
   if (process == nullptr || !process->slots.empty() || rings.empty()) return;
-  if (!open_rings(*process, rings, now_ns, {.newborn = scanned_})) return;
+  if (!open_rings(*process, rings, now_ns, {.newborn = scanned_})) {
+    note_shared(*process, rings);
+    return;
+  }
   describe(*process);
   track(*process);
 }
@@ -207,7 +210,7 @@ void Discovery::on_probe(const rtev_lifecycle& record) {
   });
   RingState& state = registry_.process(*process->index).ring;
   const auto change = [&](RingState to, ProcessAction action) {
-    if (state == RingState::none || state == to) return;
+    if (state == RingState::none || state == RingState::shared || state == to) return;
     state = to;
     emit(*process, record.time_ns, action);
   };

@@ -127,6 +127,7 @@ class Discovery {
   bool is_alive(const Process& process) const;
   bool open_rings(Process& process, const std::vector<PinnedRing>& pins, std::uint64_t time_ns,
                   const RingOpener::Origin& origin);
+  bool note_shared(Process& process, const std::vector<PinnedRing>& pins);
   bool try_birth(Process& process, Births::Birth& birth);
   bool open_last_ring(Process& process, const Births::Birth& birth, std::uint64_t ended_ns);
   void vanish(const Process& process);

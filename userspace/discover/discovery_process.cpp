@@ -129,7 +129,7 @@ bool Discovery::open_rings(Process& process, const std::vector<PinnedRing>& pins
     process.files.push_back(ring.file);
     process.slots.push_back(ring.slot);
     ProcessFacts& facts = registry_.process(*process.index);
-    facts.ring = RingState::active;
+    if (facts.ring != RingState::shared) facts.ring = RingState::active;
     facts.ring_path = ring.path;
     facts.domains = ring.reader->active_domains();
     emit(process, time_ns, ProcessAction::ring, 0, ring.reader->layout().rings);
@@ -138,13 +138,32 @@ bool Discovery::open_rings(Process& process, const std::vector<PinnedRing>& pins
   return !rings.empty();
 }
 
+/// True if the process maps the ring of another one as its own: their pid namespaces differ, but neither their numbers
+/// nor their directory. A forked child that still maps its parent's ring maps one of another number.
+bool Discovery::note_shared(Process& process, const std::vector<PinnedRing>& pins) {
+  if (!process.index) return false;
+  ProcessFacts& facts = registry_.process(*process.index);
+  bool shared = false;
+  for (const PinnedRing& pin : pins) {
+    const auto owner = opener_.owner(pin);
+    if (!owner || owner == process.index || ring_number(pin.path) != facts.ns_pid) continue;
+    ProcessFacts& others = registry_.process(*owner);
+    const Process* other = find(others.pid);
+    if (other == nullptr || other->index != owner || !is_alive(*other)) continue;  // its end is not known yet
+    shared = true;
+    facts.ring = others.ring = RingState::shared;
+    facts.ring_path = pin.path;
+  }
+  return shared;
+}
+
 bool Discovery::try_birth(Process& process, Births::Birth& birth) {
   if (birth.over) return false;  // until that end, which says which events are its own
   const RingOpener::Origin origin{.newborn = true, .made_ns = birth.time_ns, .clock_offset_ns = birth.clock_offset_ns};
   if (open_rings(process, birth.pins, birth.time_ns, origin)) return true;
   // What was pinned may have been another ring, of the parent of a forked process.
   if (auto pins = pin_rings(procfs_, process.pid); !pins.empty()) birth.pins = std::move(pins);
-  return open_rings(process, birth.pins, birth.time_ns, origin);
+  return open_rings(process, birth.pins, birth.time_ns, origin) || note_shared(process, birth.pins);
 }
 
 /// The ring of an image that ended before it could be read: what was held fast is still there, and most rings that were
@@ -152,7 +171,7 @@ bool Discovery::try_birth(Process& process, Births::Birth& birth) {
 bool Discovery::open_last_ring(Process& process, const Births::Birth& birth, std::uint64_t ended_ns) {
   const RingOpener::Origin origin{
       .newborn = true, .made_ns = birth.time_ns, .ended_ns = ended_ns, .clock_offset_ns = birth.clock_offset_ns};
-  if (open_rings(process, birth.pins, birth.time_ns, origin)) return true;
+  if (open_rings(process, birth.pins, birth.time_ns, origin) || note_shared(process, birth.pins)) return true;
   if (!birth.place || !is_ring_path(birth.place->path)) return false;
   auto file = open_left_behind(procfs_, *birth.place);
   if (!file) return false;

@@ -277,6 +277,10 @@ bool is_ring_path(std::string_view path) {
          std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
 }
 
+std::optional<std::int32_t> ring_number(std::string_view path) {
+  return is_ring_path(path) ? parse_leading_number<std::int32_t>(base_name(path)) : std::nullopt;
+}
+
 bool is_ring_mapping(const Mapping& mapping) {
   return mapping.permissions.size() == 4 && mapping.permissions[1] == 'w' && mapping.permissions[3] == 's' &&
          is_ring_path(mapping.path);

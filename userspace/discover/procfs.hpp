@@ -90,6 +90,9 @@ class Procfs {
 /// True for a path that ends in <digits>.events.
 bool is_ring_path(std::string_view path);
 
+/// The number in <digits>.events: the pid of the process that made it, in its own namespace. Nothing for other paths.
+std::optional<std::int32_t> ring_number(std::string_view path);
+
 /// True for a runtime's mapping of its events file: shared, writable (readers map it, too), and named <digits>.events.
 bool is_ring_mapping(const Mapping& mapping);
 

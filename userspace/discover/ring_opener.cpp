@@ -9,16 +9,21 @@ namespace {
 
 constexpr std::size_t most_remembered = 16384;
 
+std::optional<RingOpener::FileId> identify(const PinnedRing& pin) {
+  struct stat status{};
+  if (::fstat(pin.fd.get(), &status) != 0) return std::nullopt;
+  return RingOpener::FileId{status.st_dev, status.st_ino};
+}
+
 }  // namespace
 
 std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::vector<PinnedRing>& pins,
                                                const Origin& origin) {
   std::vector<Ring> rings;
   for (const PinnedRing& pin : pins) {
-    struct stat status{};
-    if (::fstat(pin.fd.get(), &status) != 0) continue;
-    const FileId file{status.st_dev, status.st_ino};
-    if (open_.contains(file)) continue;
+    const auto identified = identify(pin);
+    if (!identified || open_.contains(*identified)) continue;
+    const FileId& file = *identified;
 
     // A child forked by other means than OCaml's goes on with its parent's ring, whose events are out already.
     const bool read_before = origin.made_ns == 0 && read_.contains(file);
@@ -38,12 +43,18 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::
                             .user_event_name = [ring](std::uint16_t id) { return ring->user_event_name(id); }});
     if (slot == 0) continue;
     ring->assign_slot(slot);
-    open_.insert(file);
+    open_.emplace(file, process);
     if (read_.size() >= most_remembered) read_.clear();
     read_.insert(file);
     rings.push_back({.slot = slot, .file = file, .path = pin.path, .reader = std::move(ring)});
   }
   return rings;
+}
+
+std::optional<ProcessIndex> RingOpener::owner(const PinnedRing& pin) const {
+  const auto file = identify(pin);
+  const auto found = file ? open_.find(*file) : open_.end();
+  return found == open_.end() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace rtev

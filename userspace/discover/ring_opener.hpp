@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -42,6 +43,8 @@ class RingOpener {
 
   /// Those of the rings that nobody reads yet and that are ready to be read. The pins stay.
   std::vector<Ring> open(ProcessIndex process, const std::vector<PinnedRing>& pins, const Origin& origin);
+  /// Whose ring the file is already.
+  std::optional<ProcessIndex> owner(const PinnedRing& pin) const;
   /// The file may be opened again, by another process.
   void release(const FileId& file) { open_.erase(file); }
 
@@ -49,7 +52,7 @@ class RingOpener {
   Registry& registry_;
   bool history_;
   std::uint64_t since_ns_;
-  std::set<FileId> open_;
+  std::map<FileId, ProcessIndex> open_;
   std::set<FileId> read_;  ///< at some time
 };
 

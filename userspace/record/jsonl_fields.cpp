@@ -135,7 +135,7 @@ void read_figures(const Json& process, ProcessFacts& facts) {
       named<FamilySource>(string(process, "family_source"), static_cast<int>(FamilySource::forced) + 1)
           .value_or(FamilySource::assumed);
   facts.ring =
-      named<RingState>(string(process, "ring"), static_cast<int>(RingState::truncated) + 1).value_or(RingState::none);
+      named<RingState>(string(process, "ring"), static_cast<int>(RingState::shared) + 1).value_or(RingState::none);
   facts.domains = number<std::uint32_t>(process, "domains");
   facts.words = read_words(process);
 }

@@ -255,8 +255,10 @@ void LiveSession::note_ring_stop(const Batch& batch) {
   for (const Event& event : batch.events()) {
     if (event.kind != EventKind::lifecycle || event.id != ring_stop) continue;
     const RingFacts* ring = registry_.ring(Source::unpack(event.source).slot);
-    if (ring == nullptr || registry_.process(ring->process).ring == RingState::stopped) return;
-    registry_.process(ring->process).ring = RingState::stopped;
+    if (ring == nullptr) return;
+    RingState& state = registry_.process(ring->process).ring;
+    if (state == RingState::stopped || state == RingState::shared) return;
+    state = RingState::stopped;
     on_process(event.time, ProcessAction::stop, {.process = ring->process, .peer = 0, .detail = 0});
   }
 }

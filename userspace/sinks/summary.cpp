@@ -117,7 +117,9 @@ void add_events(TextBuffer& out, const RunSummary& summary) {
   if (separator == ", ") out.add('\n');
 }
 
-void add_losses(TextBuffer& out, const RunSummary& summary, const Accounting& words) {
+void add_losses(TextBuffer& out, const RunSummary& summary, const Registry& registry, const Accounting& words) {
+  const auto sharing =
+      static_cast<std::uint64_t>(std::ranges::count(registry.processes(), RingState::shared, &ProcessFacts::ring));
   const std::uint64_t dropped = std::transform_reduce(summary.drops.begin(), summary.drops.end(), std::uint64_t{0},
                                                       std::plus{}, [](const auto& drop) { return drop.count; });
   if (words.lost > 0) {
@@ -132,6 +134,12 @@ void add_losses(TextBuffer& out, const RunSummary& summary, const Accounting& wo
     add_count(out, words.corrupt, "word", "words");
     out.add(" made no sense and ", words.corrupt == 1 ? "was" : "were", " skipped\n",
             "   hint: do two programs write the same ring file, or was it tampered with?\n");
+  }
+  if (sharing > 0) {
+    out.add("!! MIXED: ");
+    add_count(out, sharing, "process", "processes");
+    out.add(" wrote into a ring of another one: their events cannot be told apart\n",
+            "   hint: give each container a directory for rings of its own (OCAML_RUNTIME_EVENTS_DIR)\n");
   }
   if (summary.rings_missed > 0) {
     out.add("!! NOT READ: ");
@@ -159,7 +167,7 @@ void add_losses(TextBuffer& out, const RunSummary& summary, const Accounting& wo
   if (!summary.complete) {
     out.add("!! TRUNCATED: the recording lacks its end, which would tell what was lost and dropped\n",
             "   hint: the recorder was killed, or the file was cut; what is there stands\n");
-  } else if (words.lost == 0 && words.corrupt == 0 && dropped == 0 && summary.rings_missed == 0) {
+  } else if (words.lost == 0 && words.corrupt == 0 && dropped == 0 && summary.rings_missed == 0 && sharing == 0) {
     out.add("nothing lost, nothing dropped\n");
   }
   if (summary.late > 0) {
@@ -195,7 +203,7 @@ std::string summary_text(const RunSummary& summary, const Registry& registry) {
   add_headline(out, summary, total);
   add_table(out, registry, total);
   add_events(out, summary);
-  add_losses(out, summary, total.words);
+  add_losses(out, summary, registry, total.words);
   if (summary.complete) add_own_cost(out, summary);
   return std::string{out.text()};
 }

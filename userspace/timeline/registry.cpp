@@ -41,6 +41,8 @@ std::string_view to_string(RingState state) {
       return "stopped";
     case RingState::truncated:
       return "truncated";
+    case RingState::shared:
+      return "shared";
   }
   return "unknown";
 }

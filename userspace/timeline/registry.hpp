@@ -23,7 +23,9 @@ namespace rtev {
 /// The versions of OCaml a family stands for: "5.0-5.2" or "5.3+".
 std::string_view to_string(Family family);
 
-enum class RingState : std::uint8_t { none, active, paused, stopped, truncated };
+/// `shared` with a process of another pid namespace that has the same number and directory: what the two write into one
+/// file cannot be told apart. It stays so.
+enum class RingState : std::uint8_t { none, active, paused, stopped, truncated, shared };
 std::string_view to_string(RingState state);
 
 /// How a process's decode family was decided.
@@ -117,8 +119,8 @@ class Registry {
   // add_ring().
   /// Makes a process known under this index, which is not 0 nor UINT32_MAX, or changes what is known of it.
   void restore_process(ProcessIndex index, ProcessFacts facts);
-  /// Makes a ring file known under this slot, 1 to RTEV_SLOTS - 1, or changes what is known of it. Changes no fact of its
-  /// process.
+  /// Makes a ring file known under this slot, 1 to RTEV_SLOTS - 1, or changes what is known of it. Changes no fact of
+  /// its process.
   void restore_ring(std::uint32_t slot, RingFacts facts);
   /// Makes these the processes that are listed; others are forgotten, with their rings.
   void restore_list(std::map<ProcessIndex, ProcessFacts> list, const Others& others);

@@ -381,5 +381,12 @@ TEST(IsRuntimeLibrary, ByName) {
   EXPECT_FALSE(is_library(""));
 }
 
+TEST(RingNumber, IsThePidInTheName) {
+  EXPECT_EQ(ring_number("/my dir/77.events"), 77);
+  EXPECT_EQ(ring_number("1.events"), 1);
+  for (const char* path : {"", "/tmp/.events", "/tmp/1a.events", "/tmp/1.events/x", "/tmp/99999999999.events"})
+    EXPECT_EQ(ring_number(path), std::nullopt) << path;
+}
+
 }  // namespace
 }  // namespace rtev

@@ -52,6 +52,15 @@ TEST(Summary, OfNothing) {
   EXPECT_THAT(text, Not(HasSubstr("per million")));
 }
 
+TEST(Summary, ProgramsThatShareARingAreToldOf) {
+  test::World world;
+  world.registry.process(world.process).ring = RingState::shared;
+  const std::string text = summary_text(quiet_summary(), world.registry);
+  EXPECT_THAT(text, HasSubstr("!! MIXED: 1 process wrote into a ring of another one"));
+  EXPECT_THAT(text, HasSubstr("hint: give each container a directory"));
+  EXPECT_THAT(text, Not(HasSubstr("nothing lost")));
+}
+
 TEST(Summary, LossesStandOutWithAHint) {
   test::World world;
   ProcessFacts& facts = world.registry.process(world.process);
