@@ -150,7 +150,8 @@ std::map<std::string, std::uint64_t> Trace::words(pid_t pid) const {
 }
 
 Tracer::Tracer(std::vector<std::string> arguments, const Options& options) {
-  Command command{.argv = {tool()}, .env = options.env, .terminal = options.terminal};
+  Command command{.argv = options.wrapper, .env = options.env, .terminal = options.terminal};
+  command.argv.push_back(tool());
   command.argv.insert(command.argv.end(), options.format.begin(), options.format.end());
   command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
   start_ready(process_, std::move(command));

@@ -47,6 +47,7 @@ class Tracer {
     std::vector<std::string> format{"-f", "jsonl"};
     std::map<std::string, std::string> env{};
     bool terminal = false;
+    std::vector<std::string> wrapper{};  ///< a command that becomes the one behind it
   };
   /// Returns once everything is attached and the first scan is done: what happens from now on must be seen.
   explicit Tracer(std::vector<std::string> arguments, const Options& options);

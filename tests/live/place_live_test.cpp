@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+// Programs in containers: every event, and the right facts, whatever namespaces, roots and file systems they live in.
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <deque>
+#include <fstream>
+
+#include "live/matrix.hpp"
+#include "live/place.hpp"
+
+namespace rtev::test {
+namespace {
+
+constexpr uid_t unprivileged = 12345;
+
+/// What the kernel lets mount in a user namespace, and in a root of its own: all that container engines do.
+const char* const pivot_script = R"(
+mount --bind "$ROOT" "$ROOT"
+cd "$ROOT"
+pivot_root . old
+exec "$@")";
+const char* const tmpfs_script = R"(
+mount -t tmpfs -o mode=1777 tmpfs "$ROOT/rings"
+exec "$@")";
+const char* const overlay_script = R"(
+mount -t tmpfs tmpfs "$ROOT/mnt"
+mkdir "$ROOT/mnt/upper" "$ROOT/mnt/work" "$ROOT/mnt/all"
+mount -t overlay -o "lowerdir=$ROOT/image,upperdir=$ROOT/mnt/upper,workdir=$ROOT/mnt/work" overlay "$ROOT/mnt/all"
+exec chroot "$ROOT/mnt/all" "$@")";
+const char* const engine_script = R"(
+mount -t tmpfs tmpfs "$ROOT/mnt"
+mkdir "$ROOT/mnt/upper" "$ROOT/mnt/work" "$ROOT/mnt/all"
+mount -t overlay -o "lowerdir=$ROOT/image,upperdir=$ROOT/mnt/upper,workdir=$ROOT/mnt/work" overlay "$ROOT/mnt/all"
+mkdir "$ROOT/mnt/all/old"
+cd "$ROOT/mnt/all"
+pivot_root . old
+exec "$@")";
+
+const std::vector<Place> places{
+    {.label = "Plain", .what = "no namespace"},
+    {.label = "Pid", .what = "pid namespace", .unshare = {"--pid"}},
+    {.label = "NestedPid",
+     .what = "pid namespace in a pid namespace",
+     .unshare = {"--pid"},
+     .script = R"(exec unshare --pid --fork --kill-child "$@")"},
+    {.label = "Mount", .what = "mount namespace, ring on its tmpfs", .unshare = {"--mount"}, .script = tmpfs_script},
+    {.label = "TimeAhead",
+     .what = "time namespace, clock ahead",
+     .unshare = {"--time", "--monotonic", "100000", "--boottime", "200000"},
+     .clock_offset_s = 100000},
+    {.label = "TimeBehind",
+     .what = "time namespace, clock behind",
+     .unshare = {"--time", "--monotonic", "-30", "--boottime", "-20"},
+     .clock_offset_s = -30},
+    {.label = "User",
+     .what = "user namespace of an unprivileged user",
+     .unshare = {"--user", "--map-root-user"},
+     .user = unprivileged},
+    {.label = "UserUnmapped", .what = "user namespace without a mapping", .unshare = {"--user"}, .user = unprivileged},
+    {.label = "Chroot",
+     .what = "chroot",
+     .script = R"(exec chroot "$ROOT" "$@")",
+     .program = "/bin/contained",
+     .rings = "/rings"},
+    {.label = "PivotRoot",
+     .what = "pivot_root",
+     .unshare = {"--mount"},
+     .script = pivot_script,
+     .program = "/bin/contained",
+     .rings = "/rings"},
+    {.label = "Overlay",
+     .what = "overlayfs",
+     .unshare = {"--mount"},
+     .script = overlay_script,
+     .program = "/bin/contained",
+     .rings = "/rings"},
+    {.label = "Engine",
+     .what = "overlayfs, pivot_root and namespaces as container engines make them",
+     .unshare = {"--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup"},
+     .script = engine_script,
+     .program = "/bin/contained",
+     .rings = "/rings"},
+    {.label = "All",
+     .what = "all namespaces, of an unprivileged user",
+     .unshare = {"--user", "--map-root-user", "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup", "--time",
+                 "--monotonic", "5000"},
+     .script = tmpfs_script,
+     .user = unprivileged,
+     .clock_offset_s = 5000},
+};
+
+std::string label_of(const ::testing::TestParamInfo<Place>& place) {
+  return place.param.label;
+}
+
+class PlaceLive : public LiveTest, public ::testing::WithParamInterface<Place> {
+ protected:
+  void SetUp() override {
+    LiveTest::SetUp();
+    if (!IsSkipped() && !HasFatalFailure()) furnish(dir.path());
+  }
+};
+
+TEST_P(PlaceLive, IsTracedFromItsStart) {
+  covers("place", GetParam().what);
+  Tracer tracer;
+  Contained program(GetParam(), dir.path());
+  EXPECT_EQ(program.inner_pid() != program.pid(), GetParam().has_pid_namespace());
+  program.run();
+  const Trace trace = tracer.stop();
+  EXPECT_THAT(trace.actions(program.pid()), ::testing::Contains("ring"));
+  program.expect_in(trace);
+}
+
+TEST_P(PlaceLive, IsFoundRunning) {
+  covers("place", GetParam().what + ", found running");
+  Contained program(GetParam(), dir.path());
+  Tracer tracer({"--history"});
+  program.run();
+  const Trace trace = tracer.stop();
+  EXPECT_THAT(trace.actions(program.pid()), ::testing::ElementsAre("found", "ring", "pause", "resume", "stop", "exit"));
+  program.expect_in(trace);
+}
+
+/// Several places at once.
+class PlacesLive : public LiveTest {
+ protected:
+  static const Place& place(std::string_view label) { return *std::ranges::find(places, label, &Place::label); }
+  std::filesystem::path make_root(const std::string& name) const {
+    furnish(dir / name);
+    return dir / name;
+  }
+};
+
+TEST_F(PlacesLive, EightContainersHaveTheSameRing) {
+  covers("place", "eight containers with the same 1.events");
+  const std::filesystem::path root = make_root("root");
+  std::deque<Contained> containers;
+  for (int i = 0; i < 4; ++i) containers.emplace_back(place("Engine"), root, "20");
+  Tracer tracer({"--history"});
+  for (int i = 0; i < 4; ++i) containers.emplace_back(place("Engine"), root, "20");
+  for (Contained& container : containers) {
+    EXPECT_EQ(container.inner_pid(), 1);
+    container.run();
+  }
+  const Trace trace = tracer.stop();
+  std::set<std::string> paths;
+  for (Contained& container : containers) {
+    container.expect_in(trace);
+    paths.insert(trace.action(container.pid(), "ring").value("path", ""));
+  }
+  EXPECT_EQ(paths.size(), 1u) << "as the containers see it";
+}
+
+/// The kernel probes one file below, whatever each container's view of it: none of them may see the other's hits.
+TEST_F(PlacesLive, TwoOverlaysOfOneImageAreProbedOnceEach) {
+  covers("place", "two overlayfs containers of one image");
+  const std::filesystem::path root = make_root("root");
+  Contained known(place("Overlay"), root);
+  Tracer tracer({"--history"});
+  Contained first(place("Overlay"), root), second(place("Overlay"), root);
+  for (Contained* container : {&known, &first, &second}) container->run();
+  const Trace trace = tracer.stop();
+  for (Contained* container : {&known, &first, &second}) container->expect_in(trace);
+  EXPECT_THAT(trace.actions(known.pid()), ::testing::ElementsAre("found", "ring", "pause", "resume", "stop", "exit"));
+}
+
+/// Its times are corrected although nothing of it is left but the file.
+TEST_F(PlacesLive, RingLeftBehindInATimeNamespaceIsInTheHostsTime) {
+  covers("place", "time namespace, program gone before the tracer looked");
+  const Place& ahead = place("TimeAhead");
+  const std::filesystem::path root = make_root("root");
+  Tracer tracer({"--sched", "off"});
+  tracer.process().signal(SIGSTOP);
+  siginfo_t stopped{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(tracer.process().pid()), &stopped, WSTOPPED), 0);
+  Command command = in_place(ahead, root, {root / "bin/contained", "10"});
+  command.env["OCAML_RUNTIME_EVENTS_START"] = "1";
+  command.env["OCAML_RUNTIME_EVENTS_PRESERVE"] = "1";
+  ASSERT_EQ(run(command).status.code(), 0);
+  tracer.process().signal(SIGCONT);
+  const Trace trace = tracer.stop();
+
+  const std::filesystem::directory_iterator ring(root / "rings");
+  const pid_t pid = std::stoi(ring->path().stem());
+  EXPECT_EQ(
+      difference(on_host_clock(oracle(root / "rings", pid), ahead.clock_offset_s), records(trace.from_rings(pid))), "");
+  const std::uint64_t end = trace.action(pid, "exit")["ts"];
+  for (const Json& event : trace.from_rings(pid)) EXPECT_LE(event["ts"], end);
+}
+
+/// The command's own ring folder, seen from a pid namespace.
+TEST_F(PlacesLive, CommandsMayEnterContainers) {
+  covers("place", "-- CMD that enters a pid namespace");
+  const Outcome outcome = run_tool({"-f", "jsonl", "-o", dir / "out", "--", "unshare", "--pid", "--fork",
+                                    "--kill-child", ocaml_program("contained"), "10"});
+  ASSERT_EQ(outcome.status.code(), 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ::testing::HasSubstr("wrote 20"));
+  std::ifstream file(dir / "out");
+  const Trace trace = Trace::parse(std::string(std::istreambuf_iterator<char>(file), {}));
+  const auto rings = trace.of("user");
+  EXPECT_THAT(rings, ::testing::SizeIs(20));
+  for (const Json& process : trace.of("process")) EXPECT_EQ(process["comm"], "contained");
+  EXPECT_EQ(trace.of("process").front()["ns_pid"], 1);
+}
+
+/// A folder that two pid namespaces share: both programs are number 1, and open the same file.
+TEST_F(PlacesLive, OneFileForTwoProgramsIsToldOf) {
+  covers("place", "two pid namespaces that share one ring folder");
+  const std::filesystem::path root = make_root("root");
+  Contained first(place("Pid"), root);
+  Tracer tracer({"--history"});
+  Contained second(place("Pid"), root);
+  const Outcome listed = run_tool({"ps"});
+  EXPECT_THAT(listed.out, ::testing::ContainsRegex(std::to_string(second.pid()) + " contained +5\\.3 +shared"));
+  second.end();
+  first.end();
+  const Trace trace = tracer.stop();
+  std::map<pid_t, std::string> rings;
+  for (const Json& process : trace.summary["processes"]) rings[process["pid"]] = process["ring"];
+  EXPECT_EQ(rings[first.pid()], "shared");
+  EXPECT_EQ(rings[second.pid()], "shared");
+  EXPECT_EQ(trace.summary["rings_missed"], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, PlaceLive, ::testing::ValuesIn(places), label_of);
+
+}  // namespace
+}  // namespace rtev::test

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT
+// The tracer itself in a container: it works, or it says what is missing and what to do.
+#include <gmock/gmock.h>
+
+#include "live/matrix.hpp"
+#include "live/place.hpp"
+
+namespace rtev::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Strings = std::vector<std::string>;
+
+/// What the traced program lives in: as container engines have it.
+const Place engine{.label = "Engine",
+                   .what = "",
+                   .unshare = {"--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup"},
+                   .script = R"(
+mount -t tmpfs tmpfs "$ROOT/rings"
+mount --bind "$ROOT" "$ROOT"
+mount --bind "$ROOT/rings" "$ROOT/rings"
+cd "$ROOT"
+pivot_root . old
+exec "$@")",
+                   .program = "/bin/contained",
+                   .rings = "/rings"};
+
+/// A command that becomes the one behind it, in a place of its own.
+struct Wrapper {
+  std::string label;
+  std::string what;
+  Strings command;
+};
+
+void PrintTo(const Wrapper& wrapper, std::ostream* out) {
+  *out << wrapper.label;
+}
+
+Strings in_shell(const Strings& unshare, const std::string& script) {
+  Strings command{"unshare"};
+  command.insert(command.end(), unshare.begin(), unshare.end());
+  for (const std::string& word : {std::string("sh"), std::string("-ec"), script + "\nexec \"$@\"", std::string("sh")})
+    command.push_back(word);
+  return command;
+}
+
+template <typename Case>
+std::string label_of(const ::testing::TestParamInfo<Case>& info) {
+  return info.param.label;
+}
+
+class TracerPlaceLive : public LiveTest {
+ protected:
+  void SetUp() override {
+    LiveTest::SetUp();
+    if (!IsSkipped() && !HasFatalFailure()) furnish(dir.path());
+  }
+};
+
+class WorkingTracerLive : public TracerPlaceLive, public ::testing::WithParamInterface<Wrapper> {};
+
+TEST_P(WorkingTracerLive, TracesContainers) {
+  covers("place", "the tracer " + GetParam().what);
+  Tracer::Options options;
+  options.wrapper = GetParam().command;
+  options.env["ROOT"] = dir.path();
+  Tracer tracer({}, options);
+  Contained program(engine, dir.path());
+  program.run();
+  program.expect_in(tracer.stop());
+}
+
+TEST_P(WorkingTracerLive, DoctorAgrees) {
+  Strings doctor = GetParam().command;
+  doctor.insert(doctor.end(), {tool(), "doctor"});
+  const Outcome outcome = run({.argv = doctor, .env = {{"ROOT", dir.path()}}});
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("rtev-bpf can trace here"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("MISSING")));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Places, WorkingTracerLive,
+    ::testing::Values(Wrapper{"MountNamespace", "in a mount namespace that hides the program's files",
+                              in_shell({"--mount"}, R"(mount -t tmpfs tmpfs "$ROOT";)")},
+                      Wrapper{"HostPids", "in a container with the host's pid namespace",
+                              in_shell({"--mount", "--uts", "--ipc", "--net", "--cgroup"}, "")},
+                      Wrapper{"Chroot", "in a root of its own with /proc and /sys", in_shell({"--mount"}, R"(
+mount -t tmpfs tmpfs "$ROOT/mnt"
+mkdir "$ROOT/mnt/all"
+mount --rbind / "$ROOT/mnt/all"
+set -- chroot "$ROOT/mnt/all" "$@")")},
+                      Wrapper{"ReadOnlyTmp", "with a read-only /tmp",
+                              in_shell({"--mount"}, "mount --bind /tmp /tmp; mount -o remount,bind,ro /tmp;")},
+                      Wrapper{"FewCapabilities",
+                              "with CAP_BPF, CAP_PERFMON and the three for other processes' files",
+                              {"setpriv", "--inh-caps=-all",
+                               "--bounding-set=-all,+bpf,+perfmon,+checkpoint_restore,+sys_ptrace,+dac_read_search"}}),
+    label_of<Wrapper>);
+
+struct Refusal {
+  std::string label;
+  std::string what;
+  Strings command;
+  std::string missing;  ///< the feature that is named
+  std::string hint;     ///< part of what is said to do
+  bool ps_works;
+};
+
+void PrintTo(const Refusal& refusal, std::ostream* out) {
+  *out << refusal.label;
+}
+
+class RefusingTracerLive : public TracerPlaceLive, public ::testing::WithParamInterface<Refusal> {
+ protected:
+  static Outcome run_inside(const Strings& arguments) {
+    Strings argv = GetParam().command;
+    argv.push_back(tool());
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    return run({.argv = argv});
+  }
+};
+
+TEST_P(RefusingTracerLive, SaysWhatIsMissing) {
+  covers("place", "the tracer " + GetParam().what + ": says what is missing");
+  const Outcome traced = run_inside({"-d", "1ms"});
+  EXPECT_EQ(traced.status.code(), 1) << traced.out;
+  EXPECT_THAT(traced.err, HasSubstr("cannot trace this host: " + GetParam().missing + ": "));
+  EXPECT_THAT(traced.err, HasSubstr("hint: "));
+  EXPECT_THAT(traced.err, HasSubstr(GetParam().hint));
+
+  const Outcome doctor = run_inside({"doctor"});
+  EXPECT_EQ(doctor.status.code(), 1);
+  EXPECT_THAT(doctor.out, HasSubstr("cannot trace here: " + GetParam().missing));
+  EXPECT_THAT(doctor.out, HasSubstr(GetParam().hint));
+}
+
+TEST_P(RefusingTracerLive, ProcessesAreListedOrNotSilently) {
+  const Outcome listed = run_inside({"ps", "-d", "1ms"});
+  EXPECT_EQ(listed.status.code(), GetParam().ps_works ? 0 : 1) << listed.out << listed.err;
+  if (GetParam().ps_works) {
+    EXPECT_THAT(listed.out, HasSubstr("PID"));
+  } else {
+    EXPECT_THAT(listed.err, HasSubstr("cannot look into processes: " + GetParam().missing));
+    EXPECT_THAT(listed.err, HasSubstr("hint: "));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Places, RefusingTracerLive,
+    ::testing::Values(Refusal{"PidNamespace",
+                              "in a pid namespace",
+                              {"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"},
+                              "pid namespace",
+                              "--pid=host",
+                              true},
+                      Refusal{"PidNamespaceHostsProc",
+                              "in a pid namespace with the host's /proc",
+                              {"unshare", "--pid", "--fork", "--kill-child"},
+                              "pid namespace",
+                              "--pid=host",
+                              true},
+                      Refusal{"ForeignProc", "with another pid namespace's /proc",
+                              in_shell({"--mount"}, "unshare --pid --fork mount -t proc proc /proc;"), "/proc",
+                              "--pid=host", false},
+                      Refusal{"NoProc", "without /proc", in_shell({"--mount"}, "mount -t tmpfs tmpfs /proc;"), "/proc",
+                              "mount -t proc", false},
+                      Refusal{"UserNamespace",
+                              "in a user namespace",
+                              {"unshare", "--user", "--map-root-user"},
+                              "user namespace",
+                              "--userns=host",
+                              false},
+                      Refusal{"TimeNamespace",
+                              "in a time namespace",
+                              {"unshare", "--time", "--monotonic", "100", "--fork", "--kill-child"},
+                              "time namespace",
+                              "nsenter --target 1 --time",
+                              true},
+                      Refusal{"NoBtf", "without the kernel's types",
+                              in_shell({"--mount"}, "mount -t tmpfs tmpfs /sys/kernel/btf;"), "BTF",
+                              "CONFIG_DEBUG_INFO_BTF", true},
+                      Refusal{"NoSysfs", "without /sys", in_shell({"--mount"}, "mount -t tmpfs tmpfs /sys;"), "BTF",
+                              "/sys:/sys:ro", true},
+                      Refusal{"NoBpf",
+                              "without CAP_BPF",
+                              {"setpriv", "--inh-caps=-all", "--bounding-set=-bpf,-sys_admin"},
+                              "CAP_BPF",
+                              "--cap-add=BPF",
+                              true},
+                      Refusal{"NoPerfmon",
+                              "without CAP_PERFMON",
+                              {"setpriv", "--inh-caps=-all", "--bounding-set=-perfmon,-sys_admin"},
+                              "CAP_PERFMON",
+                              "--cap-add=PERFMON",
+                              true},
+                      Refusal{"NoCheckpointRestore",
+                              "without CAP_CHECKPOINT_RESTORE",
+                              {"setpriv", "--inh-caps=-all", "--bounding-set=-checkpoint_restore,-sys_admin"},
+                              "CAP_CHECKPOINT_RESTORE",
+                              "--cap-add=CHECKPOINT_RESTORE",
+                              false}),
+    label_of<Refusal>);
+
+TEST_F(TracerPlaceLive, PsInAContainerListsItsOwn) {
+  covers("place", "ps in a container");
+  Place place = engine;
+  place.unshare.emplace_back("--mount-proc");
+  place.script = R"(exec "$@")";
+  place.program = "$ROOT/bin/contained";
+  place.rings = "$ROOT/rings";
+  Contained inside(place, dir.path());
+  Process outside(with_events("busy_alloc"));
+  outside.lines_until("ready");
+  const Outcome outcome =
+      run({.argv = {"nsenter", "--target", std::to_string(inside.pid()), "--pid", "--mount", tool(), "ps"}});
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ::testing::ContainsRegex(R"( 1 contained +5\.3 +active )"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("busy_alloc")));
+  EXPECT_THAT(outcome.err, HasSubstr("processes outside of it are not seen"));
+}
+
+TEST_F(TracerPlaceLive, CommandWithoutAPlaceForItsRingIsToldWhere) {
+  covers("place", "-- CMD with a read-only /tmp");
+  Strings argv = in_shell({"--mount"}, "mount --bind /tmp /tmp; mount -o remount,bind,ro /tmp;");
+  argv.insert(argv.end(), {tool(), "--", "true"});
+  const Outcome refused = run({.argv = argv});
+  EXPECT_EQ(refused.status.code(), 1);
+  EXPECT_THAT(refused.err, HasSubstr("cannot create a directory for rings /tmp/rtev-bpf."));
+  EXPECT_THAT(refused.err, HasSubstr("TMPDIR"));
+}
+
+}  // namespace
+}  // namespace rtev::test
