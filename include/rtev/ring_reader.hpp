@@ -72,6 +72,9 @@ class RingReader {
     /// The program that made the ring ended at this time (ns, host clock), where that is known: opening fails with
     /// EAGAIN unless the file holds its events, and none of a later program with the same pid.
     std::uint64_t ended_ns = UINT64_MAX;
+    /// Only the program that made the ring is of interest: a file that the next program with the same pid makes anew is
+    /// left alone from then on. Otherwise that program's events come next.
+    bool one_program = false;
     /// Added to every timestamp: host clock minus the clock of the process's time namespace.
     std::int64_t clock_offset_ns = 0;
     /// Source::slot of the events handed out.
@@ -116,8 +119,9 @@ class RingReader {
   }
   /// From here on the events carry this slot.
   void assign_slot(std::uint32_t slot);
-  /// The program has ended: a file that is made anew from here on belongs to another one and is left alone.
-  void seal();
+  /// The program has ended, at `ended_ns` (host clock) where that is known: a file that is made anew from then on
+  /// belongs to another one and is left alone.
+  void seal(std::uint64_t ended_ns = UINT64_MAX);
 
   /// For a ring that will not be written any more: hands out the losses that were still waiting for the event which
   /// ends them, dated `now_ns`.
@@ -137,9 +141,12 @@ class RingReader {
   Accounting accounting() const;
   /// Name the program registered for a user event; empty while it has none. Valid until the next poll.
   std::string_view user_event_name(std::uint16_t id) const;
-  /// True once the file was found cut short by its owner: what was read before stands, the rest is gone. False again
-  /// should the next program make the file anew.
+  /// True once the file was found cut short by its owner, or taken over: what was read before stands, the rest is gone.
+  /// False again should the next program make the file anew.
   bool truncated() const;
+  /// True once a file that was to be left alone then was found made anew. What its program wrote after the last poll is
+  /// gone, and nobody knows how much that was.
+  bool taken_over() const;
   /// How often the file was made anew (by the next program with the same pid) under this reader.
   std::uint32_t incarnation() const;
   /// Time of the last event of the domain that is furthest behind; nothing while all that was seen is read.

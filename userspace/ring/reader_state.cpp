@@ -17,6 +17,9 @@ constexpr std::uint32_t spare_rings = 8;
 /// Faults in a row, with the file's size unchanged, after which the ring is given up: the disk fails.
 constexpr std::uint32_t most_faults = 8;
 
+/// Attempts at the oldest event of a ring that is being written.
+constexpr std::uint32_t most_tries = 16;
+
 }  // namespace
 
 /// False if a ring's oldest event is older than the ring itself, so that the file is a predecessor's, not yet made
@@ -32,6 +35,24 @@ bool RingReader::State::belongs_to_program() {
   }
   // A program that runs may be about to write its first one.
   return has_events || options.ended_ns == UINT64_MAX;
+}
+
+/// True if a ring's oldest event is younger than the end of its program: a successor made the file anew. It may have
+/// written so much since that the indices do not show it.
+bool RingReader::State::is_successors() {
+  if (options.ended_ns == UINT64_MAX) return false;
+  for (std::uint32_t ring = 0; ring < used; ++ring) {
+    const RingIndices& now = indices[ring];
+    for (std::uint32_t tries = 0; tries < most_tries && now.head < now.tail; ++tries) {
+      if (const auto oldest = event_time(ring, now.head)) {
+        if (*oldest > options.ended_ns) return true;
+        break;
+      }
+      // Overwritten meanwhile.
+      if (!map.load_indices(std::span(indices).first(used))) return false;
+    }
+  }
+  return false;
 }
 
 /// Decides, for what was written before the ring was opened, what is history and what is handed out.
@@ -93,13 +114,10 @@ bool RingReader::State::load(bool all) {
     faulted = true;
     return false;
   }
-  bool anew = false;
+  bool anew = sealed && is_successors();
   for (std::uint32_t ring = 0; ring < used && !anew; ++ring) anew = made_anew(ring);
   if (!anew) return true;
-  if (sealed) {
-    give_up();
-    return false;
-  }
+  if (leave_alone()) return false;
   for (std::uint32_t ring = 0; ring < used; ++ring) {
     // Indices that did not move are still the old ones: the new program has not come to them yet.
     if (indices[ring].tail != cursors[ring].tail || made_anew(ring)) restart(cursors[ring]);
@@ -171,7 +189,7 @@ void RingReader::State::recheck() {
     case RingMap::Change::none:
       return;
     case RingMap::Change::remade:
-      if (sealed) return give_up();
+      if (leave_alone()) return;
       truncated = false;
       faults = 0;
       for (Cursor& cursor : cursors) restart(cursor);
@@ -182,6 +200,14 @@ void RingReader::State::recheck() {
       give_up();
       return;
   }
+}
+
+/// Leaves a file that was made anew to its new program, if that is not of interest.
+bool RingReader::State::leave_alone() {
+  if (!sealed && !options.one_program) return false;
+  taken_over = true;
+  give_up();
+  return true;
 }
 
 void RingReader::State::give_up() {

@@ -30,6 +30,7 @@ struct RingReader::State {
   std::uint32_t incarnation = 0;
   bool truncated = false;
   bool sealed = false;
+  bool taken_over = false;
   std::unordered_map<std::uint16_t, std::string> names;
 
   State(RingMap opened, const Options& given) : map(std::move(opened)), options(given) { resize(); }
@@ -45,6 +46,7 @@ struct RingReader::State {
   }
 
   bool belongs_to_program();
+  bool is_successors();
   void begin();
   bool begin_poll(bool all);
   Polled end_poll();
@@ -57,6 +59,7 @@ struct RingReader::State {
   void next_incarnation();
   void recheck();
   void give_up();
+  bool leave_alone();
   void take(std::uint32_t ring);
   void read(std::uint32_t ring, Call call, void* consumer, std::uint64_t& budget);
   bool decode_in_place(std::uint32_t ring, std::uint64_t size, Chunk& chunk, DecodeResult& decoded);

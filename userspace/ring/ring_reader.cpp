@@ -33,7 +33,7 @@ Result<RingReader> RingReader::adopt(int fd, std::string name, const Options& op
   if (!map) return std::unexpected(std::move(map.error()));
   RingReader reader(std::make_unique<State>(std::move(*map), options));
   State& state = *reader.state_;
-  // What RingWriter makes is a file of its own each time, and its times may be any clock's.
+  // Not what RingWriter makes: see seal().
   const bool could_be_anothers = (options.made_ns != 0 || options.ended_ns != UINT64_MAX) && !reader.producer();
   if (could_be_anothers && !state.belongs_to_program()) {
     return std::unexpected(Error{.what = "cannot read ring",
@@ -134,8 +134,10 @@ std::string_view RingReader::user_event_name(std::uint16_t id) const {
 void RingReader::assign_slot(std::uint32_t slot) {
   state_->options.slot = slot;
 }
-void RingReader::seal() {
+void RingReader::seal(std::uint64_t ended_ns) {
   state_->sealed = true;
+  // What RingWriter makes is a file of its own each time, and its times may be any clock's.
+  if (!producer()) state_->options.ended_ns = std::min(state_->options.ended_ns, ended_ns);
 }
 
 std::optional<std::uint64_t> RingReader::behind_since_ns() const {
@@ -148,6 +150,9 @@ std::optional<std::uint64_t> RingReader::behind_since_ns() const {
 
 bool RingReader::truncated() const {
   return state_->truncated;
+}
+bool RingReader::taken_over() const {
+  return state_->taken_over;
 }
 std::uint32_t RingReader::incarnation() const {
   return state_->incarnation;

@@ -157,6 +157,45 @@ TEST_F(RingLifeTest, SealedReaderLeavesTheNextProgramAlone) {
   }
 }
 
+/// The next program wrote more than a ring holds: the indices alone do not show that they are another's.
+TEST_F(RingLifeTest, SealedReaderKnowsASuccessorByItsTimes) {
+  for (const bool has_ended : {true, false}) {
+    RingFileBuilder first(path_, {.domains = 1, .words_log2 = 6});
+    for (std::uint64_t time = 1; time <= 3; ++time) first.append(0, make::begin(time, 1));
+    CheckedReader reader(path_);
+    reader.poll();
+    reader.take_seen();
+    first.append(0, make::begin(4, 1));
+    if (has_ended) {
+      RingFileBuilder second(path_, {.domains = 1, .words_log2 = 6});
+      for (std::uint64_t time = 100; time < 200; ++time) second.append(0, make::begin(time, 1));
+    }
+    reader.reader().seal(50);
+    for (int i = 0; i < 3; ++i) reader.poll();
+    EXPECT_EQ(reader.take_times(), has_ended ? Times{} : Times{4});
+    EXPECT_EQ(reader.reader().taken_over(), has_ended);
+    EXPECT_EQ(reader.words().unread, 0u);
+    EXPECT_EQ(reader.words().lost, 0u) << "of what was seen";
+  }
+}
+
+TEST_F(RingLifeTest, ReaderOfOneProgramLeavesTheNextAlone) {
+  for (const unsigned words_log2 : {6u, 8u}) {
+    RingFileBuilder first(path_, {.domains = 1, .words_log2 = 6});
+    for (std::uint64_t time = 1; time <= 5; ++time) first.append(0, make::begin(time, 1));
+    CheckedReader reader(path_, {.one_program = true});
+    reader.poll();
+    EXPECT_EQ(reader.take_times(), (Times{1, 2, 3, 4, 5}));
+    RingFileBuilder second(path_, {.domains = 1, .words_log2 = words_log2});
+    second.append(0, make::begin(100, 1));
+    for (int i = 0; i < 3; ++i) reader.poll();
+    EXPECT_TRUE(reader.take_seen().empty());
+    EXPECT_TRUE(reader.reader().taken_over());
+    EXPECT_EQ(reader.reader().incarnation(), 0u);
+    EXPECT_EQ(reader.words().written, 10u);
+  }
+}
+
 TEST_F(RingLifeTest, CutShortAtAnyLength) {
   const test::RingFileOptions shape{.domains = 4, .words_log2 = 10};
   const std::uint64_t full = RingFileBuilder::file_size(shape);
