@@ -185,7 +185,7 @@ void Discovery::end_image(Process& process, std::uint64_t time_ns) {
   if (const auto birth = births_.take(process.pid); birth && !open_last_ring(process, *birth, time_ns))
     births_.give_up();
   if (process.index) {
-    for (const RingOpener::FileId& file : process.files) opener_.release(file);
+    for (const RingOpener::FileId& file : process.files) opener_.release(*process.index, file);
     registry_.process(*process.index).ended = true;
     listener_.on_image_end(*process.index, process.slots, time_ns);
   }

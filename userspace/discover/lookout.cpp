@@ -23,6 +23,9 @@ namespace {
 /// descriptors and memory.
 constexpr std::size_t most_pinned = 256;
 
+/// Likewise with the paths of files, which may be long. What is left behind can then still be read.
+constexpr std::size_t most_placed = 8192;
+
 /// Beyond this records are left in the kernel's buffer, where those that do not fit are counted.
 constexpr std::size_t most_seen = 65536;
 
@@ -32,6 +35,9 @@ constexpr int mapping_tries = 10;
 
 /// A process maps its ring once. Who maps again so soon is left to the main thread, which is in no hurry.
 constexpr std::uint64_t ring_interval_ns = 2'000'000;
+
+/// How long the main thread waits for records after it has not run for a while, and how often it looks.
+constexpr std::uint64_t catching_up_patience_ns = 200'000'000, catching_up_retry_ns = 100'000;
 
 /// Ahead of every ordinary thread, or a busy host would run it too late. It sleeps but for some ten microseconds a
 /// record. Where that is not allowed it stays an ordinary thread.
@@ -70,6 +76,16 @@ void Lookout::stop() {
   if (!thread_.joinable()) return;
   stop_.signal();
   thread_.join();
+}
+
+bool Lookout::has_caught_up() const {
+  pollfd waiting{.fd = records_.fd, .events = POLLIN, .revents = 0};
+  return ::poll(&waiting, 1, 0) == 0 && busy_since_ == 0;
+}
+
+void Lookout::catch_up() const {
+  const std::uint64_t deadline = monotonic_ns() + catching_up_patience_ns;
+  while (!has_caught_up() && monotonic_ns() < deadline) sleep_ns(catching_up_retry_ns);
 }
 
 std::vector<Sighting> Lookout::take() {
@@ -111,15 +127,13 @@ bool Lookout::has_room() {
 void Lookout::see(const rtev_lifecycle& record, std::span<const std::byte> tail) {
   saw_any_ = true;
   Sighting sighting{.record = record, .image = {}, .rings = {}, .places = {}, .over = false};
-  bool crowded = false;
+  std::size_t waiting = batch_.size();
   {
     const std::lock_guard lock(mutex_);
-    crowded = seen_.size() + batch_.size() >= most_pinned;
+    waiting += seen_.size();
   }
-  if (!crowded) {
-    if (record.type == RTEV_RING) sighting.places = parse_birth(tail);
-    pin(sighting);
-  }
+  if (record.type == RTEV_RING && waiting < most_placed) sighting.places = parse_birth(tail);
+  if (waiting < most_pinned) pin(sighting);
   batch_.push_back(std::move(sighting));
 }
 

@@ -56,12 +56,15 @@ class Lookout {
     const std::uint64_t since = busy_since_.load();
     return since == 0 ? std::nullopt : std::optional(since);
   }
+  /// Waits until all that the kernel side has told can be taken, but not for ever.
+  void catch_up() const;
   /// What was seen since the last call, in order.
   std::vector<Sighting> take();
   /// Takes what records wait, then ends the thread. take() still works.
   void stop();
 
  private:
+  bool has_caught_up() const;
   void run();
   void see(const rtev_lifecycle& record, std::span<const std::byte> tail);
   void pin(Sighting& sighting);

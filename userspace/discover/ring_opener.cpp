@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/clock.hpp"
+
 namespace rtev {
 namespace {
 
@@ -22,8 +24,13 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::
   std::vector<Ring> rings;
   for (const PinnedRing& pin : pins) {
     const auto identified = identify(pin);
-    if (!identified || open_.contains(*identified)) continue;
+    if (!identified) continue;
     const FileId& file = *identified;
+    const std::uint64_t opening_ns = monotonic_ns();
+    if (const auto known = open_.find(file); known != open_.end()) {
+      // A forked child maps its parent's for a moment.
+      if (known->second.process != process || origin.made_ns <= known->second.at_ns) continue;
+    }
 
     // A child forked by other means than OCaml's goes on with its parent's ring, whose events are out already.
     const bool read_before = origin.made_ns == 0 && read_.contains(file);
@@ -33,6 +40,7 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::
                                      .born_since_ns = read_before ? UINT64_MAX : since_ns_,
                                      .made_ns = origin.made_ns,
                                      .ended_ns = origin.ended_ns,
+                                     .one_program = true,
                                      .clock_offset_ns = origin.clock_offset_ns.value_or(pin.clock_offset_ns)});
     if (!reader) continue;
     auto ring = std::make_shared<RingReader>(std::move(*reader));
@@ -43,7 +51,7 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::
                             .user_event_name = [ring](std::uint16_t id) { return ring->user_event_name(id); }});
     if (slot == 0) continue;
     ring->assign_slot(slot);
-    open_.emplace(file, process);
+    open_.insert_or_assign(file, Opened{.process = process, .at_ns = opening_ns});
     if (read_.size() >= most_remembered) read_.clear();
     read_.insert(file);
     rings.push_back({.slot = slot, .file = file, .path = pin.path, .reader = std::move(ring)});
@@ -54,7 +62,7 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::
 std::optional<ProcessIndex> RingOpener::owner(const PinnedRing& pin) const {
   const auto file = identify(pin);
   const auto found = file ? open_.find(*file) : open_.end();
-  return found == open_.end() ? std::nullopt : std::optional(found->second);
+  return found == open_.end() ? std::nullopt : std::optional(found->second.process);
 }
 
 }  // namespace rtev

@@ -41,18 +41,26 @@ class RingOpener {
         clock_offset_ns{};  ///< of the program's clock; nothing: what /proc told is all there is
   };
 
-  /// Those of the rings that nobody reads yet and that are ready to be read. The pins stay.
+  /// Those of the rings that nobody reads yet and that are ready to be read. The pins stay. One that was made after the
+  /// process's file had been opened is another ring: the end of the program before was not told.
   std::vector<Ring> open(ProcessIndex process, const std::vector<PinnedRing>& pins, const Origin& origin);
   /// Whose ring the file is already.
   std::optional<ProcessIndex> owner(const PinnedRing& pin) const;
-  /// The file may be opened again, by another process.
-  void release(const FileId& file) { open_.erase(file); }
+  /// The process reads the file no more: it may be opened again, by another one.
+  void release(ProcessIndex process, const FileId& file) {
+    const auto found = open_.find(file);
+    if (found != open_.end() && found->second.process == process) open_.erase(found);
+  }
 
  private:
   Registry& registry_;
   bool history_;
   std::uint64_t since_ns_;
-  std::map<FileId, ProcessIndex> open_;
+  struct Opened {
+    ProcessIndex process;
+    std::uint64_t at_ns;
+  };
+  std::map<FileId, Opened> open_;
   std::set<FileId> read_;  ///< at some time
 };
 

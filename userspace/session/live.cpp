@@ -35,6 +35,9 @@ constexpr std::uint64_t longest_sleep_ns = 10'000'000;
 /// Longest sleep while nothing runs; the kernel side wakes the session when that changes.
 constexpr std::uint64_t idle_sleep_ns = 500'000'000;
 
+/// After so long between two ticks the session was stopped, or idle.
+constexpr std::uint64_t long_pause_ns = 20'000'000;
+
 /// Drains of the scheduler buffers in a row, where one did not empty them.
 constexpr int most_sched_rounds = 4;
 
@@ -155,6 +158,10 @@ bool LiveSession::should_end(const Until& until) {
 
 /// Takes what is there from all sources, then lets out what is certain to be complete.
 void LiveSession::tick() {
+  // Neither may the lookout have run since: the ring of a program that ended long ago would be taken for one that runs,
+  // and its file may be the next one's by now.
+  const std::uint64_t last_tick_ns = std::exchange(last_tick_ns_, monotonic_ns());
+  if (last_tick_ns_ - last_tick_ns > long_pause_ns) lookout_.catch_up();
   const std::uint64_t now = monotonic_ns();
   // Records that the lookout has in hand are still to come.
   const std::uint64_t taken_until = std::min(now, lookout_.busy_since().value_or(forever));
@@ -350,7 +357,7 @@ RunSummary LiveSession::finish() {
   const kernel::Drops drops = programs_.drops();
   for (std::size_t kind = 0; kind < drops.size(); ++kind)
     summary_.drops.push_back({.kind = std::string(drop_names[kind]), .count = drops[kind]});
-  summary_.rings_missed = discovery_.rings_missed();
+  summary_.rings_missed = discovery_.rings_missed() + rings_.taken_over();
   fill_own_cost(summary_);
   sink_.summary(summary_, registry_);
   sink_.flush();
@@ -377,7 +384,7 @@ void LiveSession::on_image_end(ProcessIndex process, const std::vector<std::uint
   ProcessFacts& facts = registry_.process(process);
   facts.words = {};
   facts.domains = 0;
-  for (const std::uint32_t slot : slots) rings_.finish(slot, now, facts);
+  for (const std::uint32_t slot : slots) rings_.finish(slot, time_ns, now, facts);
   retirees_.push_back({.time_ns = std::max(time_ns, now), .process = process, .slots = slots});
 }
 

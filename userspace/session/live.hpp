@@ -109,6 +109,7 @@ class LiveSession : private DiscoveryListener {
   bool any_ran_ = true;
   bool armed_ = false;  ///< the kernel side wakes the session when a process runs
   std::uint64_t sched_behind_since_ns_ = 0;
+  std::uint64_t last_tick_ns_ = 0;
   std::uint64_t last_flush_ns_ = 0;
   std::uint64_t last_scan_ns_ = 0;
   std::uint64_t last_pid_check_ns_ = 0;

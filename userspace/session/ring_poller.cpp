@@ -74,11 +74,11 @@ void RingPoller::finish_all(std::uint64_t now_ns) {
   }
 }
 
-void RingPoller::finish(std::uint32_t slot, std::uint64_t now_ns, ProcessFacts& facts) {
+void RingPoller::finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessFacts& facts) {
   const auto found = rings_.find(slot);
   if (found == rings_.end()) return;
   RingReader& reader = *found->second.reader;
-  reader.seal();
+  reader.seal(ended_ns);
   // Nobody writes any more, so this ends. A file that is being changed all the same is left after a ring's worth.
   const std::uint64_t most_polls =
       2 + reader.layout().rings * reader.layout().ring_words / RingReader::default_budget_words;
@@ -86,6 +86,7 @@ void RingPoller::finish(std::uint32_t slot, std::uint64_t now_ns, ProcessFacts& 
   }
   reader.finish(consumer_, now_ns);
   add_figures(reader, facts);
+  taken_over_ += reader.taken_over();
   rings_.erase(found);
 }
 
@@ -100,7 +101,7 @@ void RingPoller::update(Registry& registry) const {
 void RingPoller::add_figures(const RingReader& reader, ProcessFacts& facts) {
   facts.words += reader.accounting();
   facts.domains += reader.active_domains();
-  if (reader.truncated()) facts.ring = RingState::truncated;
+  if (reader.truncated() && !reader.taken_over()) facts.ring = RingState::truncated;
 }
 
 }  // namespace rtev

@@ -32,8 +32,10 @@ class RingPoller {
   /// while programs go on writing.
   void finish_all(std::uint64_t now_ns);
 
-  /// The last read of a ring whose program is gone; adds its final figures to the facts and forgets it.
-  void finish(std::uint32_t slot, std::uint64_t now_ns, ProcessFacts& facts);
+  /// The last read of a ring whose program ended at `ended_ns`; adds its final figures to the facts and forgets it.
+  void finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessFacts& facts);
+  /// Rings that the next program with the same pid took over before their last read.
+  std::uint64_t taken_over() const { return taken_over_; }
 
   /// How long the next poll may wait without a ring overflowing, as far as the last poll tells.
   std::uint64_t interval_ns() const { return interval_ns_; }
@@ -60,6 +62,7 @@ class RingPoller {
   std::uint64_t last_full_poll_ns_ = 0;
   std::uint64_t interval_ns_ = 0;
   std::optional<std::uint64_t> behind_since_ns_;
+  std::uint64_t taken_over_ = 0;
 };
 
 }  // namespace rtev

@@ -37,7 +37,7 @@ struct RunSummary {
     std::uint64_t count = 0;
   };
   std::vector<Drop> drops{};       ///< of kernel buffers, every kind, zeros included
-  std::uint64_t rings_missed = 0;  ///< announced by processes and never readable
+  std::uint64_t rings_missed = 0;  ///< announced by processes and never readable, or not to their end
   std::uint64_t own_cpu_ns = 0;
   std::uint64_t own_max_rss_bytes = 0;
   bool complete = true;  ///< false: of a recording that lacks its end; only what its events tell is known

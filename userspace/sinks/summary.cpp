@@ -144,7 +144,7 @@ void add_losses(TextBuffer& out, const RunSummary& summary, const Registry& regi
   if (summary.rings_missed > 0) {
     out.add("!! NOT READ: ");
     add_count(out, summary.rings_missed, "ring", "rings");
-    out.add(" that processes announced, since they were gone or unusable too soon\n",
+    out.add(" that processes announced, or not to the end, since they were gone or unusable too soon\n",
             "   hint: keep the files (OCAML_RUNTIME_EVENTS_PRESERVE=1) and dump them\n");
   }
   if (dropped > 0) {
