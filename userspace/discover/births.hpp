@@ -24,6 +24,7 @@ class Births {
     std::optional<FilePlace> place{};               ///< where the ring lies
     std::optional<std::int64_t> clock_offset_ns{};  ///< of the ring's times, where the kernel side told
     bool over = false;  ///< the end of its program is known already, and what was pinned may be the next one's
+    std::uint64_t first_try_ns = 0;  ///< by look()
     std::uint64_t next_try_ns = 0;
     std::uint64_t pause_ns = 0;
   };
@@ -40,7 +41,9 @@ class Births {
       if (now_ns >= birth.next_try_ns) {
         birth.pause_ns = std::clamp(2 * birth.pause_ns, shortest_pause_ns, longest_pause_ns);
         birth.next_try_ns = now_ns + birth.pause_ns;
-        const bool expired = now_ns > birth.time_ns + patience_ns;
+        // Not since it was announced: on a busy host news may take longer than that, and those of its end, too.
+        if (birth.first_try_ns == 0) birth.first_try_ns = now_ns;
+        const bool expired = now_ns > birth.first_try_ns + patience_ns;
         done = attempt(pid, birth);
         given_up_ += !done && expired;
         done |= expired;

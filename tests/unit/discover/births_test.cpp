@@ -32,6 +32,14 @@ TEST(Births, AreTriedLessAndLessOftenAndThenGivenUp) {
   EXPECT_EQ(births.given_up(), 1U);
 }
 
+TEST(Births, LateNewsAreNoReasonToGiveUp) {
+  Births births;
+  births.add(7, {.time_ns = second});
+  births.look(10 * second, [](std::int32_t, Births::Birth&) { return false; });
+  EXPECT_TRUE(births.take(7)) << "its end may be told even later";
+  EXPECT_EQ(births.given_up(), 0U);
+}
+
 TEST(Births, DealtWithIsForgottenAndNotCounted) {
   Births births;
   births.add(7, {.time_ns = second});
