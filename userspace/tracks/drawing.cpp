@@ -341,9 +341,13 @@ void Drawing::begin_at(Ring& ring, std::uint64_t time) {
   ring.barrier = std::max(ring.barrier, time - std::min(time, room_before));
 }
 
-/// The next domain with this id begins.
+/// The next domain with this id begins, on a thread of its own: those that ran the last one draw for no other, though
+/// one may still be the last that the scheduler told of.
 void Drawing::restart(Ring& ring, std::uint64_t time) {
-  disown(ring);
+  static const Ring nobodys{};
+  for (const auto& stack : ring.stacks) {
+    if (const auto owner = owners_.find(stack->track->id); owner != owners_.end()) owner->second.ring = &nobodys;
+  }
   ++ring.incarnation;
   ring.has_ended = false;
   ring.barrier = time;

@@ -7,6 +7,11 @@ namespace {
 /// Threads of other programs that are remembered at once.
 constexpr std::size_t most_strangers = std::size_t{1} << 16;
 
+/// Of two threads of a process: numbers are given out upwards from its own, and go on with the smallest in the end.
+bool is_older(std::int32_t pid, std::int32_t tid, std::int32_t other) {
+  return std::pair(tid < pid, tid) < std::pair(other < pid, other);
+}
+
 }  // namespace
 
 const Track* TrackTable::thread(const Thread& thread) {
@@ -110,10 +115,13 @@ std::string TrackTable::name_of(const Track& track, std::string_view own_name) {
   std::string name = "domain " + std::to_string(track.domain);
   if (track.role == ThreadRole::backup) return name + " backup";
   if (track.role == ThreadRole::tick) return name + " tick";
-  // The first that is met is taken for the domain's own thread; of domain 0 that is the main thread.
-  const auto [own, is_first] = processes_[track.pid].domain_threads.try_emplace(track.domain, track.tid);
-  if (track.domain == 0 && track.tid == track.pid) own->second = track.tid;
-  return own->second == track.tid ? name : name + " systhread";
+  // The oldest is the domain's own thread; it need not be the first that is met.
+  std::int32_t& own = processes_[track.pid].domain_threads.try_emplace(track.domain, track.tid).first->second;
+  if (is_older(track.pid, track.tid, own)) {
+    const auto other = tracks_.find(key_of(track.pid, std::exchange(own, track.tid)));
+    if (other != tracks_.end()) describe(other->second, own_name, false);
+  }
+  return own == track.tid ? name : name + " systhread";
 }
 
 /// Only OCaml programs are named by what is known of them; of others a thread must do, best the main one.

@@ -74,6 +74,28 @@ TEST_F(DrawingTest, TheOnlyNewThreadOnACpuRunsTheNewDomain) {
   EXPECT_THAT(log.names, Contains("4242/4243 domain 1"));
 }
 
+TEST_F(DrawingTest, TheOldestThreadOfADomainIsItsOwn) {
+  const Thread younger = thread(4250, 3, ThreadRole::mutator), older = thread(4244, 3, ThreadRole::mutator),
+               youngest = thread(7, 3, ThreadRole::mutator);
+  change(1, 0, idle(), younger);
+  EXPECT_THAT(log.names, Contains("4242/4250 domain 3"));
+  change(2, 0, younger, older);
+  EXPECT_THAT(log.names, Contains("4242/4250 domain 3 systhread"));
+  EXPECT_THAT(log.names, Contains("4242/4244 domain 3"));
+  change(3, 0, older, youngest);
+  EXPECT_THAT(log.names, Contains("4242/7 domain 3 systhread")) << "numbers had gone round";
+}
+
+TEST_F(DrawingTest, ThreadOfADomainThatEndedDrawsForNoOther) {
+  change(1, 0, idle(), thread(other_tid, 3, ThreadRole::mutator));
+  draw(ring()
+           .add(10, EventKind::lifecycle, domain_spawn, 0, 3)
+           .add(20, EventKind::lifecycle, domain_terminate, 0, 3)
+           .add(30, EventKind::lifecycle, domain_spawn, 0, 3));
+  EXPECT_THAT(take(), ElementsAre("1 cpu 0: idle -> domain 3", "10 point domain_spawn @domain 3",
+                                  "20 point domain_terminate @domain 3", "30 point domain_spawn @domain 3 #2"));
+}
+
 TEST_F(DrawingTest, ThreadsOfOneDomainTakeTurnsAndTheBackupThreadServesAsLast) {
   const Thread main = thread(pid, 0, ThreadRole::mutator), second = thread(other_tid, 0, ThreadRole::mutator),
                backup = thread(4244, 0, ThreadRole::backup);
