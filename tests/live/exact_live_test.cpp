@@ -2,9 +2,9 @@
 // Every event, once, in order: the stream against the ring file that the same run left behind, read by OCaml itself.
 #include <gmock/gmock.h>
 #include <signal.h>
-#include <sys/wait.h>
 
 #include "live/harness.hpp"
+#include "live/life.hpp"
 #include "live/oracle.hpp"
 
 namespace rtev::test {
@@ -21,15 +21,6 @@ struct Run {
 
 void PrintTo(const Run& run, std::ostream* out) {
   *out << run.label;
-}
-
-void expect_exact(const Trace& trace, const std::filesystem::path& directory, pid_t pid) {
-  const Records expected = oracle(directory, pid);
-  ASSERT_EQ(count(expected, "lost", ""), 0u) << "the program wrote more than its ring holds";
-  EXPECT_EQ(difference(expected, records(trace.from_rings(pid))), "");
-  auto words = trace.words(pid);
-  EXPECT_GT(words["written"], 0u);
-  EXPECT_EQ(words["delivered"], words["written"]);
 }
 
 class ExactLive : public LiveTest, public ::testing::WithParamInterface<Run> {};
@@ -111,18 +102,11 @@ TEST_F(DeliveryLive, AllOfShortProgramsNobodySawBefore) {
 }
 
 /// A tracer that does not run: whatever happens, it hears of it only later.
-class StalledLive : public DeliveryLive {
- protected:
-  static void stall(Tracer& tracer) {
-    tracer.process().signal(SIGSTOP);
-    siginfo_t stopped{};
-    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(tracer.process().pid()), &stopped, WSTOPPED), 0);
-  }
-};
+class StalledLive : public DeliveryLive {};
 
 TEST_F(StalledLive, RingThatIsLeftBehindIsReadToItsEnd) {
   Tracer tracer({"--sched", "off"});
-  stall(tracer);
+  stop(tracer.process());
   Process hello(preserved("hello")), again(preserved("hello")), uncaught(with_events("uncaught")),
       killed(with_events("killed"));
   EXPECT_EQ(run_through(hello).status.code(), 0);
@@ -146,7 +130,7 @@ TEST_F(StalledLive, RingThatIsLeftBehindIsReadToItsEnd) {
 
 TEST_F(StalledLive, RingThatIsGoneIsCounted) {
   Tracer tracer({"--sched", "off"});
-  stall(tracer);
+  stop(tracer.process());
   Process hello(with_events("hello"));
   EXPECT_EQ(run_through(hello).status.code(), 0);
   tracer.process().signal(SIGCONT);
@@ -160,7 +144,7 @@ TEST_F(StalledLive, RingThatIsGoneIsCounted) {
 /// other's.
 TEST_F(StalledLive, RingThatTheNextProgramTookOverIsTheNextOnes) {
   Tracer tracer({"--sched", "off"});
-  stall(tracer);
+  stop(tracer.process());
   Process chain(preserved("exec_chain", {ocaml_program("hello")}));
   EXPECT_EQ(run_through(chain).status.code(), 0);
   tracer.process().signal(SIGCONT);

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// However a program ends: all it wrote is delivered, and its status told as wait(2) tells it.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include "live/harness.hpp"
+#include "live/life.hpp"
+#include "live/matrix.hpp"
+
+namespace rtev::test {
+namespace {
+
+class EndLive : public LiveTest {
+ protected:
+  struct End {
+    std::string how;
+    Json status;
+    bool tells;  ///< that its ring stops
+  };
+
+  void expect_to_be_told(const std::vector<End>& ends) {
+    Tracer tracer({"--sched", "off"});
+    std::vector<pid_t> pids;
+    for (const End& end : ends) {
+      SCOPED_TRACE(end.how);
+      Process process(without_core(preserved("ends", {end.how})));
+      const ExitStatus status = run_through(process).status;
+      if (const auto code = status.code()) {
+        EXPECT_EQ(end.status, Json({{"code", *code}}));
+      } else {
+        EXPECT_EQ(end.status, Json({{"signal", status.signal().value_or(0)}}));
+      }
+      pids.push_back(process.pid());
+    }
+    const Trace trace = tracer.stop();
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      SCOPED_TRACE(ends[i].how);
+      expect_exact(trace, dir.path(), pids[i]);
+      EXPECT_EQ(steps(trace, pids[i]), count_to(100));
+      EXPECT_EQ(trace.actions(pids[i]), (ends[i].tells ? std::vector<std::string>{"exec", "ring", "stop", "exit"}
+                                                       : std::vector<std::string>{"exec", "ring", "exit"}));
+      EXPECT_EQ(trace.action(pids[i], "exit")["status"], ends[i].status);
+    }
+    EXPECT_EQ(trace.summary["rings_missed"], 0);
+  }
+};
+
+TEST_F(EndLive, EveryFatalSignal) {
+  covers("life", "ended by each fatal signal");
+  std::vector<End> ends;
+  for (const int number : {SIGHUP,    SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT,  SIGBUS,    SIGFPE,  SIGKILL,
+                           SIGUSR1,   SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM,  SIGSTKFLT, SIGXCPU, SIGXFSZ,
+                           SIGVTALRM, SIGPROF, SIGPOLL, SIGPWR,  SIGSYS,  SIGRTMIN, SIGRTMAX})
+    ends.push_back({.how = "signal:" + std::to_string(number), .status = {{"signal", number}}, .tells = false});
+  expect_to_be_told(ends);
+}
+
+TEST_F(EndLive, ExitInAnyWay) {
+  covers("life", "exit, Unix._exit, uncaught exception");
+  expect_to_be_told({{.how = "exit:0", .status = {{"code", 0}}, .tells = true},
+                     {.how = "exit:255", .status = {{"code", 255}}, .tells = true},
+                     {.how = "_exit:0", .status = {{"code", 0}}, .tells = false},
+                     {.how = "_exit:7", .status = {{"code", 7}}, .tells = false},
+                     {.how = "uncaught", .status = {{"code", 2}}, .tells = false}});
+}
+
+}  // namespace
+}  // namespace rtev::test

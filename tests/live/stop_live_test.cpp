@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// Programs that are stopped, and tracers that are.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include "live/harness.hpp"
+#include "live/life.hpp"
+#include "live/matrix.hpp"
+#include "live/oracle.hpp"
+
+namespace rtev::test {
+namespace {
+
+class StopLive : public LiveTest {};
+
+TEST_F(StopLive, ProgramThatWasStoppedBeforeTheTracerCame) {
+  covers("life", "found while stopped (SIGSTOP)");
+  Process continued(preserved("ends", {"wait"})), killed(preserved("ends", {"wait"}));
+  for (Process* process : {&continued, &killed}) {
+    process->lines_until("ready");
+    stop(*process);
+  }
+  Tracer tracer({"--sched", "off", "--history"});
+  continued.signal(SIGCONT);
+  EXPECT_EQ(run_through(continued).status.code(), 0);
+  killed.signal(SIGKILL);
+  EXPECT_EQ(killed.wait().status.signal(), SIGKILL);
+  const Trace trace = tracer.stop();
+  for (const Process* process : {&continued, &killed}) {
+    expect_exact(trace, dir.path(), process->pid());
+    EXPECT_EQ(steps(trace, process->pid()), count_to(100));
+  }
+  EXPECT_THAT(trace.actions(continued.pid()), ::testing::ElementsAre("found", "ring", "stop", "exit"));
+  EXPECT_THAT(trace.actions(killed.pid()), ::testing::ElementsAre("found", "ring", "exit"));
+  EXPECT_EQ(trace.action(killed.pid(), "exit")["status"], Json({{"signal", SIGKILL}}));
+}
+
+TEST_F(StopLive, ProgramThatIsStoppedMidway) {
+  covers("life", "stopped midway, then continued or killed");
+  Tracer tracer({"--sched", "off"});
+  Process continued(preserved("killed")), killed(preserved("killed"));
+  for (Process* process : {&continued, &killed}) {
+    process->lines_until("ready");
+    process->go();
+    process->lines_until("busy");
+    stop(*process);
+  }
+  killed.signal(SIGKILL);
+  killed.wait();
+  continued.signal(SIGCONT);
+  continued.signal(SIGTERM);
+  continued.wait();
+  const Trace trace = tracer.stop();
+  for (const Process* process : {&continued, &killed}) expect_exact(trace, dir.path(), process->pid());
+  EXPECT_EQ(trace.action(continued.pid(), "exit")["status"], Json({{"signal", SIGTERM}}));
+  EXPECT_EQ(trace.action(killed.pid(), "exit")["status"], Json({{"signal", SIGKILL}}));
+}
+
+/// Where the words of steps begin in a ring that holds nothing else behind `first`: as the runtime does, none is split
+/// at the ring's end.
+std::vector<std::uint64_t> places_of_steps(std::uint64_t first, std::size_t count, std::uint64_t ring_words) {
+  constexpr std::uint64_t step_words = 3;  // header, time, value
+  std::vector<std::uint64_t> places;
+  for (std::uint64_t place = first; places.size() < count; place += step_words) {
+    const std::uint64_t left = ring_words - place % ring_words;
+    if (left < step_words) place += left;
+    places.push_back(place);
+  }
+  return places;
+}
+
+/// What is lost while the tracer does not run is known to the word, from how a ring is laid out and from the numbers of
+/// what was delivered.
+TEST_F(StopLive, TracerThatIsStoppedLosesWhatTheRingCannotHold) {
+  covers("life", "tracer stopped and continued: losses exact");
+  constexpr std::int64_t count = 5000;
+  constexpr std::uint64_t ring_words = 4096;
+  Command command = preserved("steps", {std::to_string(count), "3"});
+  command.env["OCAMLRUNPARAM"] = "e=12";
+  Tracer tracer({"--sched", "off"});
+  Process process(command);
+  process.lines_until("ready");
+  tracer.process().line_with(R"("action":"ring")");
+  for (int time = 0; time < 3; ++time) {
+    stop(tracer.process());
+    process.go();
+    process.lines_until(time < 2 ? "ready" : "done");
+    tracer.process().signal(SIGCONT);
+    // Nobody can be late again before this was read.
+    tracer.process().line_with("\"value\":" + std::to_string((time + 1) * count) + "}");
+  }
+  EXPECT_EQ(run_through(process).status.code(), 0);
+  const Trace trace = tracer.stop();
+
+  auto words = trace.words(process.pid());
+  EXPECT_EQ(words["corrupt"], 0u);
+  EXPECT_EQ(words["unread"], 0u);
+  const std::vector<Json> losses = trace.of(process.pid(), "lost");
+  std::uint64_t told = 0, expected = 0;
+  for (const Json& loss : losses) told += loss["words"].get<std::uint64_t>();
+  EXPECT_EQ(words["lost"], told);
+
+  const auto numbers = steps(trace, process.pid());
+  ASSERT_FALSE(numbers.empty());
+  EXPECT_TRUE(std::ranges::is_sorted(numbers)) << "none twice, and in order";
+  EXPECT_EQ(std::ranges::adjacent_find(numbers), numbers.end());
+  EXPECT_EQ(numbers.back(), 3 * count);
+  // Before the first step the ring holds that it was started: two words for the event, one for what is told with it.
+  const auto before = trace.from_rings(process.pid());
+  ASSERT_EQ(before.front()["name"], "ring_start");
+  const auto first_step = std::ranges::find(before, Json("user"), [](const Json& event) { return event["type"]; });
+  const auto first_loss = std::ranges::find(before, Json("lost"), [](const Json& event) { return event["type"]; });
+  std::uint64_t first = 0;
+  for (auto event = before.begin(); event != std::min(first_step, first_loss); ++event)
+    first += (*event)["type"] == "begin" || (*event)["type"] == "end" ? 2 : 3;
+  const auto places = places_of_steps(first, 3 * count, ring_words);
+  std::int64_t last = 0;
+  for (const std::int64_t number : numbers) {
+    if (number != last + 1) {
+      const std::uint64_t lost_from = last == 0 ? first : places[static_cast<std::size_t>(last) - 1] + 3;
+      expected += places[static_cast<std::size_t>(number) - 1] - lost_from;
+    }
+    last = number;
+  }
+  EXPECT_GT(expected, 0u);
+  EXPECT_EQ(told, expected);
+  EXPECT_EQ(losses.size(), 3u);
+}
+
+}  // namespace
+}  // namespace rtev::test

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+// Programs that follow one another under one number: forks, execs, a pid that is used again. Whoever wrote an event is
+// named with it, whenever the tracer comes to hear of it.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include "live/harness.hpp"
+#include "live/life.hpp"
+#include "live/matrix.hpp"
+#include "live/oracle.hpp"
+
+namespace rtev::test {
+namespace {
+
+using ::testing::ElementsAre;
+using Strings = std::vector<std::string>;
+
+class ForkLive : public LiveTest {};
+
+TEST_F(ForkLive, StormOfChildren) {
+  covers("life", "fork storm: 300 children");
+  Tracer tracer({"--sched", "off"});
+  Process process(preserved("storm", {"300", "30"}));
+  process.close_stdin();
+  Strings lines = process.lines_until("done");
+  process.wait();
+  const Trace trace = tracer.stop();
+  std::erase(lines, "ready");
+  ASSERT_EQ(lines.size(), 300u);
+  auto children = by_process(trace);
+  for (const std::string& line : lines) {
+    SCOPED_TRACE(line);
+    const pid_t child = std::stoi(line);
+    const std::int64_t wrote = std::stoi(line.substr(line.find(' ')));
+    const Trace& story = children[child];
+    EXPECT_EQ(steps(story, child), count_to(wrote));
+    EXPECT_EQ(story.action(child, "fork")["parent"], process.pid());
+    EXPECT_EQ(story.action(child, "exit")["status"], Json({{"code", 0}}));
+    auto words = story.words(child);
+    EXPECT_EQ(words["delivered"], words["written"]);
+  }
+  for (std::size_t i = 0; i < lines.size(); i += 20) {
+    const pid_t child = std::stoi(lines[i]);
+    expect_exact(children[child], dir.path(), child);
+  }
+  EXPECT_EQ(trace.summary["rings_missed"], 0);
+}
+
+bool is_beginning_of(const std::vector<std::int64_t>& numbers, const std::vector<std::int64_t>& all) {
+  return std::ranges::mismatch(numbers, all).in1 == numbers.end();
+}
+
+/// A chain of programs that differ in nothing but their names.
+class ExecLive : public LiveTest {
+ protected:
+  struct Image {
+    std::string name;
+    std::int64_t steps;
+    bool waits = false;
+  };
+
+  Command chain(const std::vector<Image>& images) const {
+    Command command = preserved("chain");
+    command.argv = {"sh", "-c", R"(exec "$0" "$@")"};
+    for (const Image& image : images) {
+      const auto path = dir / image.name;
+      std::filesystem::copy_file(ocaml_program("chain"), path, std::filesystem::copy_options::skip_existing);
+      command.argv.insert(command.argv.end(), {path, std::to_string(image.steps)});
+      if (image.waits) command.argv.push_back("wait");
+    }
+    return command;
+  }
+
+  /// Nobody gets what another wrote, and what is missing is known to be: the rings that were taken over are counted.
+  void expect_honest(const Trace& trace, pid_t pid, const std::vector<Image>& images) {
+    std::uint64_t incomplete = 0;
+    for (const Image& image : images) {
+      SCOPED_TRACE(image.name);
+      const auto numbers = steps(trace, pid, image.name), all = count_to(image.steps);
+      EXPECT_TRUE(is_beginning_of(numbers, all)) << ::testing::PrintToString(numbers);
+      incomplete += numbers != all;
+    }
+    EXPECT_GE(trace.summary["rings_missed"].get<std::uint64_t>(), incomplete);
+    EXPECT_EQ(steps(trace, pid, images.back().name), count_to(images.back().steps));
+    expect_last_to_be_exact(trace, pid, images.back().name);
+    Strings named;
+    for (const Json& event : trace.of(pid, "process"))
+      if (event["action"] == "exec") named.push_back(event["comm"]);
+    for (const std::string& name : named) {
+      EXPECT_TRUE(std::ranges::any_of(images, [&](const Image& image) { return image.name == name; })) << name;
+    }
+  }
+
+  /// Only its ring is left.
+  void expect_last_to_be_exact(const Trace& trace, pid_t pid, const std::string& name) {
+    std::vector<Json> events = trace.from_rings(pid);
+    std::erase_if(events, [&](const Json& event) { return event["comm"] != name; });
+    EXPECT_EQ(difference(oracle(dir.path(), pid), records(events)), "");
+  }
+};
+
+TEST_F(ExecLive, ChainFromShellToOcamlToOcaml) {
+  covers("life", "exec chain: shell, OCaml, OCaml");
+  const std::vector<Image> images{{"image0", 40, true}, {"image1", 3000, true}, {"image2", 7}};
+  Tracer tracer({"--sched", "off"});
+  Process process(chain(images));
+  for (int image = 0; image < 2; ++image) {
+    tracer.process().line_with(R"("action":"ring")");
+    process.lines_until("ready");
+    process.go();
+  }
+  EXPECT_EQ(run_through(process).status.code(), 0);
+  const Trace trace = tracer.stop();
+  expect_honest(trace, process.pid(), images);
+  Json generations;
+  for (const Json& event : trace.of(process.pid(), "process"))
+    if (event["action"] == "exec") generations.push_back(event["comm"]);
+  EXPECT_EQ(generations, Json({"image0", "image1", "image2"}));
+}
+
+struct Stall {
+  const char* label;
+  std::int64_t second, last;  ///< steps
+  bool last_waits;
+  const char* parameters;
+};
+
+void PrintTo(const Stall& stall, std::ostream* out) {
+  *out << stall.label;
+}
+
+class ExecStallLive : public ExecLive, public ::testing::WithParamInterface<Stall> {};
+
+/// The tracer reads the ring of the first program when it is stopped; it goes on when the file is another's.
+TEST_P(ExecStallLive, EventsAreTheirWriters) {
+  covers("life", std::string("exec chain under a stopped tracer: ") + GetParam().label);
+  const Stall& stall = GetParam();
+  const std::vector<Image> images{
+      {"image0", 40, true}, {"image1", stall.second}, {"image2", 30}, {"image3", stall.last, stall.last_waits}};
+  Command command = chain(images);
+  command.env["OCAMLRUNPARAM"] = stall.parameters;
+  Tracer tracer({"--sched", "off"});
+  Process process(command);
+  tracer.process().line_with(R"("action":"ring")");
+  process.lines_until("ready");
+  stop(tracer.process());
+  process.go();
+  if (stall.last_waits) {
+    process.lines_until("ready");
+    tracer.process().signal(SIGCONT);
+    tracer.process().line_with(R"("comm":"image3")");
+  }
+  EXPECT_EQ(run_through(process).status.code(), 0);
+  tracer.process().signal(SIGCONT);
+  expect_honest(tracer.stop(), process.pid(), images);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lives, ExecStallLive,
+                         ::testing::Values(Stall{"Ended", 20, 50, false, "v=0"}, Stall{"Living", 20, 50, true, "v=0"},
+                                           Stall{"WentAround", 400, 50, false, "e=9"},
+                                           Stall{"LivingAndWentAround", 400, 50, true, "e=9"}),
+                         [](const auto& stall) { return stall.param.label; });
+
+TEST_F(ExecLive, ChainsUnderATracerThatStumbles) {
+  covers("life", "exec chains under a tracer stopped at any moment");
+  std::vector<Image> images;
+  for (int i = 0; i < 6; ++i) images.push_back({"image" + std::to_string(i), 5 + 3 * i});
+  Tracer tracer({"--sched", "off"});
+  std::vector<pid_t> pids;
+  for (int round = 0; round < 12; ++round) {
+    Process process(chain(images));
+    while (process.running()) {
+      stop(tracer.process());
+      // Not to wait for anything: the moment shall differ from time to time.
+      std::this_thread::sleep_for(std::chrono::microseconds(700 * round));
+      tracer.process().signal(SIGCONT);
+      std::this_thread::sleep_for(std::chrono::microseconds(500 * (round % 4)));
+    }
+    EXPECT_EQ(run_through(process).status.code(), 0);
+    pids.push_back(process.pid());
+  }
+  const Trace trace = tracer.stop();
+  std::uint64_t incomplete = 0;
+  for (const pid_t pid : pids) {
+    for (const Image& image : images) {
+      SCOPED_TRACE(std::to_string(pid) + " " + image.name);
+      const auto numbers = steps(trace, pid, image.name), all = count_to(image.steps);
+      EXPECT_TRUE(is_beginning_of(numbers, all)) << ::testing::PrintToString(numbers);
+      incomplete += numbers != all;
+    }
+    expect_last_to_be_exact(trace, pid, images.back().name);
+  }
+  EXPECT_GE(trace.summary["rings_missed"].get<std::uint64_t>(), incomplete);
+}
+
+/// A pid that two programs have, one after the other.
+class PidLive : public LiveTest {
+ protected:
+  /// Runs a program as process `pid`.
+  static std::unique_ptr<Process> run_as(pid_t pid, const Command& command) {
+    constexpr int most_tries = 2000;  // others fork, too
+    for (int tries = 0; tries < most_tries; ++tries) {
+      std::ofstream("/proc/sys/kernel/ns_last_pid") << pid - 1;
+      auto process = std::make_unique<Process>(command);
+      if (process->pid() == pid) return process;
+    }
+    throw std::runtime_error("others are always faster to take pid " + std::to_string(pid));
+  }
+
+  struct Twins {
+    pid_t pid;
+    Records first, second;  ///< what their rings held in the end
+  };
+  /// The second program in a directory of its own, or where it takes the first one's file over.
+  Twins run_twins(bool own_directory) {
+    Process first(preserved("ends", {"exit:3"}));
+    EXPECT_EQ(run_through(first).status.code(), 3);
+    Twins twins{.pid = first.pid(), .first = oracle(dir.path(), first.pid()), .second = {}};
+    Command command = preserved("steps", {"60"});
+    if (own_directory) {
+      std::filesystem::create_directory(dir / "own");
+      command.env["OCAML_RUNTIME_EVENTS_DIR"] = dir / "own";
+    }
+    const auto second = run_as(twins.pid, command);
+    EXPECT_EQ(run_through(*second).status.code(), 0);
+    twins.second = oracle(own_directory ? dir / "own" : dir.path(), twins.pid);
+    return twins;
+  }
+
+  static Records of_program(const Trace& trace, pid_t pid, const std::string& comm) {
+    std::vector<Json> events = trace.from_rings(pid);
+    std::erase_if(events, [&](const Json& event) { return event["comm"] != comm; });
+    return records(events);
+  }
+};
+
+TEST_F(PidLive, IsUsedAgain) {
+  covers("life", "pid used again, and the ring file with it");
+  Tracer tracer({"--sched", "off"});
+  const Twins twins = run_twins(false);
+  const Trace trace = tracer.stop();
+  EXPECT_EQ(difference(twins.first, of_program(trace, twins.pid, "ends")), "");
+  EXPECT_EQ(difference(twins.second, of_program(trace, twins.pid, "steps")), "");
+  EXPECT_THAT(trace.actions(twins.pid), ElementsAre("exec", "ring", "stop", "exit", "exec", "ring", "stop", "exit"));
+}
+
+TEST_F(PidLive, IsUsedAgainWhileTheTracerIsStopped) {
+  covers("life", "pid used again under a stopped tracer");
+  for (const bool own_directory : {true, false}) {
+    SCOPED_TRACE(own_directory);
+    Tracer tracer({"--sched", "off"});
+    stop(tracer.process());
+    const Twins twins = run_twins(own_directory);
+    tracer.process().signal(SIGCONT);
+    const Trace trace = tracer.stop();
+    // What the second overwrote nobody can deliver any more.
+    EXPECT_EQ(difference(own_directory ? twins.first : Records{}, of_program(trace, twins.pid, "ends")), "");
+    EXPECT_EQ(difference(twins.second, of_program(trace, twins.pid, "steps")), "");
+    EXPECT_EQ(trace.summary["rings_missed"], own_directory ? 0 : 1);
+  }
+}
+
+}  // namespace
+}  // namespace rtev::test
