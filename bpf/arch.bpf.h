@@ -8,19 +8,25 @@
 /* User registers of a task that is in the kernel. */
 #if defined(__TARGET_ARCH_x86)
 #define SYS_MMAP 9
+#define SYS_MUNMAP 11
 #define SYSCALL_NUMBER(regs) ((__s64)BPF_CORE_READ(regs, orig_ax))
 #define MMAP_LENGTH(regs) ((__u64)BPF_CORE_READ(regs, si))
 #define MMAP_PROTECTION(regs) ((__u64)BPF_CORE_READ(regs, dx))
 #define MMAP_FLAGS(regs) ((__u64)BPF_CORE_READ(regs, r10))
 #define MMAP_FD(regs) ((__u32)BPF_CORE_READ(regs, r8))
+#define MUNMAP_ADDRESS(regs) ((__u64)BPF_CORE_READ(regs, di))
+#define MUNMAP_LENGTH(regs) ((__u64)BPF_CORE_READ(regs, si))
 #define THREAD_POINTER(task) ((__u64)(task)->thread.fsbase)
 #elif defined(__TARGET_ARCH_arm64)
 #define SYS_MMAP 222
+#define SYS_MUNMAP 215
 #define SYSCALL_NUMBER(regs) ((__s64)BPF_CORE_READ(regs, syscallno))
 #define MMAP_LENGTH(regs) (BPF_CORE_READ(regs, regs[1]))
 #define MMAP_PROTECTION(regs) (BPF_CORE_READ(regs, regs[2]))
 #define MMAP_FLAGS(regs) (BPF_CORE_READ(regs, regs[3]))
 #define MMAP_FD(regs) ((__u32)BPF_CORE_READ(regs, regs[4]))
+#define MUNMAP_ADDRESS(regs) (BPF_CORE_READ(regs, regs[0]))
+#define MUNMAP_LENGTH(regs) (BPF_CORE_READ(regs, regs[1]))
 #define THREAD_POINTER(task) ((__u64)(task)->thread.uw.tp_value)
 #else
 #error "unknown architecture"

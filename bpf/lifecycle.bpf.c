@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Processes begin, fork, end; rings are born.
 #include "arch.bpf.h"
-#include "maps.bpf.h"
+#include "unopened.bpf.h"
 
 #define SIGNAL_GROUP_EXIT 0x4
 #define FMODE_WRITE 0x2
@@ -15,6 +15,8 @@ struct threads_map threads SEC(".maps");
 struct followed_map followed SEC(".maps");
 struct lifecycle_map lifecycle SEC(".maps");
 struct stats_map stats SEC(".maps");
+struct unopened_map unopened SEC(".maps");
+struct unopened_scratch_map unopened_scratch SEC(".maps");
 
 /* Processes whose end was told. When two threads end at the same time, each may find that none is left. */
 struct process_key {
@@ -30,12 +32,14 @@ struct {
 } ended SEC(".maps");
 
 const volatile bool follow_only = false;
+const volatile enum rtev_drain_mode drain_mode = RTEV_DRAIN_KNOWN;
 
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(process_exec, struct task_struct* task, pid_t old_tid, struct linux_binprm* binary) {
   __u32 tgid = task->tgid, caller = (__u32)old_tid;
   /* What is known is of the old program: never read the new one's memory by it. */
   bpf_map_delete_elem(&tracked, &tgid);
+  bpf_map_delete_elem(&unopened, &tgid);
   bpf_map_delete_elem(&threads, &tgid);
   /* The thread that called exec becomes the leader, and its own number is free without its end being seen. */
   if (caller != tgid) bpf_map_delete_elem(&threads, &caller);
@@ -97,6 +101,7 @@ int BPF_PROG(process_exit, struct task_struct* task) {
   struct rtev_lifecycle* record = begin_lifecycle(task, RTEV_EXIT, RTEV_STAT_EXIT_DROPPED);
   if (follows) bpf_map_delete_elem(&followed, &tgid);
   bpf_map_delete_elem(&tracked, &tgid);
+  bpf_map_delete_elem(&unopened, &tgid);
   if (!record) return 0;
   record->detail = exit_status(task->group_leader);
   submit_lifecycle(record);
@@ -186,7 +191,7 @@ static __always_inline void describe_file(struct file* file, struct rtev_file* t
   if (!climb.at_root) told->path_bytes = 0;
 }
 
-static __always_inline void announce_ring(struct task_struct* task, struct file* ring, __u64 length) {
+static __always_inline void announce_ring(struct task_struct* task, struct file* ring, __u64 length, __u64 inside) {
   __u32 zero = 0;
   struct birth_room* room = bpf_map_lookup_elem(&birth_scratch, &zero);
   if (!room) return;
@@ -195,6 +200,7 @@ static __always_inline void announce_ring(struct task_struct* task, struct file*
   birth->lifecycle.detail = length;
   birth->clock_offset = clock_offset(task);
   describe_file(ring, &birth->ring, birth->paths);
+  expect_drain(birth->lifecycle.tgid, birth, inside);
   __u32 bytes = birth->ring.path_bytes;
   if (bytes > RTEV_PATH) return; /* never; for the verifier */
   describe_file(BPF_CORE_READ(task, mm, exe_file), &birth->program, birth->paths + bytes);
@@ -224,7 +230,8 @@ int BPF_PROG(ring_birth, unsigned long address, struct vm_unmapped_area_info* in
   /* It is OCaml's. Tracked from here on, so that its exit is told even if user space hears of it only then. */
   struct rtev_tracked newborn = {};
   count_untracked(bpf_map_update_elem(&tracked, &tgid, &newborn, BPF_NOEXIST));
-  announce_ring(task, file, MMAP_LENGTH(regs));
+  __u64 length = MMAP_LENGTH(regs);
+  announce_ring(task, file, length, address_inside(address, info->length, length));
   return 0;
 }
 

@@ -70,6 +70,30 @@ struct rtev_birth {
   char paths[2 * RTEV_PATH];
 };
 
+/* What is kept of a ring that nobody has opened by the time its runtime takes it down: records of their own buffer. */
+enum rtev_drained_type {
+  RTEV_DRAINED_RING = 1,   /* its file's header is the payload; end = bytes of the file. Before all others. */
+  RTEV_DRAINED_WORDS = 2,  /* words [begin, end) of a domain, counted from the ring's birth, are the payload */
+  RTEV_DRAINED_DOMAIN = 3, /* behind a domain's words: it holds [begin, end) in all, whether or not all found room */
+  RTEV_DRAINED_NAMES = 4,  /* names of the user events [begin, end) are the payload */
+};
+
+#define RTEV_DRAINED_HEADER 64     /* bytes of a ring file's header */
+#define RTEV_DRAINED_CHUNK 16384   /* bytes of a payload at the most */
+#define RTEV_DRAINED_FEW 512       /* bytes of most payloads at the most: short-lived programs write little */
+#define RTEV_DRAINED_BYTES 4194304 /* room in the buffer */
+#define RTEV_DRAINED_SPARE 524288  /* of it, kept for records that tell how much was lost */
+
+struct rtev_drained {
+  __u64 birth_ns; /* time of the record of the ring's birth */
+  __u64 begin;
+  __u64 end;
+  __u32 tgid;
+  __u32 type;   /* enum rtev_drained_type */
+  __u32 domain; /* of words and domains */
+  __u32 bytes;  /* of payload behind this; what comes after them in the record is not meant */
+};
+
 /* Roles of threads in OCaml's runtime. */
 enum rtev_role {
   RTEV_ROLE_UNKNOWN = 0,
@@ -126,14 +150,17 @@ enum rtev_stat {
   RTEV_STAT_EXIT_DROPPED = 4,
   RTEV_STAT_RING_DROPPED = 5,
   RTEV_STAT_PROBE_DROPPED = 6,
-  RTEV_STAT_UNTRACKED = 7, /* no room in a table of processes or threads: what happens there is not known or told */
-  RTEV_STAT_COUNT = 8,
+  RTEV_STAT_UNTRACKED = 7,     /* no room in a table of processes or threads: what happens there is not known or told */
+  RTEV_STAT_DRAIN_DROPPED = 8, /* what should have been drained of a ring and was not: no room, or not readable */
+  RTEV_STAT_COUNT = 9,
 };
 
 /* What runs on a cpu now. A cache line for each, so that cpus do not fight for it. */
 struct rtev_cpu_activity {
   __u32 slot; /* of its process's ring file, or 0 */
 } __attribute__((aligned(64)));
+
+enum rtev_drain_mode { RTEV_DRAIN_OFF = 0, RTEV_DRAIN_KNOWN = 1, RTEV_DRAIN_ALL = 2 };
 
 enum rtev_sched_mode { RTEV_SCHED_OFF = 0, RTEV_SCHED_OCAML = 1, RTEV_SCHED_ALL = 2 };
 

@@ -55,6 +55,7 @@ struct pt_regs {
   long unsigned int r8;
   long unsigned int dx;
   long unsigned int si;
+  long unsigned int di;
   long unsigned int orig_ax;
   long unsigned int sp;
 };
@@ -97,6 +98,10 @@ struct super_block {
   dev_t s_dev;
 };
 
+struct vm_unmapped_area_info {
+  long unsigned int length;
+};
+
 struct inode {
   long unsigned int i_ino;
 };
@@ -115,6 +120,11 @@ struct file {
   fmode_t f_mode;
   struct inode *f_inode;
   const struct path f_path;
+};
+
+struct vm_area_struct {
+  long unsigned int vm_start;
+  struct file *vm_file;
 };
 
 struct mm_struct {
@@ -164,9 +174,8 @@ struct task_struct {
   struct thread_struct thread;
 };
 
-/* Opaque: bpf/ only passes pointers to them. */
+/* Opaque: bpf/ only passes pointers to it. */
 struct linux_binprm;
-struct vm_unmapped_area_info;
 
 #pragma clang attribute pop
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -27,12 +28,15 @@ namespace rtev::kernel {
 namespace {
 
 static_assert(sizeof(rtev_lifecycle) == 64 && offsetof(rtev_birth, paths) == 104 && sizeof(rtev_sched) == 88 &&
-                  sizeof(rtev_tracked) == 64,
+                  sizeof(rtev_tracked) == 64 && sizeof(rtev_drained) == 40,
               "the records are the same on both sides");
 
 /// Records of one call of drain_lifecycle(): twice what the buffer holds, so that a storm of execs cannot keep the
 /// reader for ever.
 constexpr std::size_t lifecycle_batch = 8192;
+
+/// Records of one call of collect_drained(): as many as the buffer can hold.
+constexpr std::size_t drained_batch = RTEV_DRAINED_BYTES / sizeof(rtev_drained);
 
 struct SkeletonDestroy {
   void operator()(rtev_bpf* skeleton) const { rtev_bpf__destroy(skeleton); }
@@ -74,6 +78,7 @@ Result<UniqueFd> make_wait_fd(const SchedBuffers& buffers) {
 struct Programs::State {
   Skeleton skeleton;
   BpfRing lifecycle;
+  BpfRing drained;
   SchedBuffers sched;
   UniqueFd wait;
   std::uint32_t cpus;  ///< possible ones
@@ -106,12 +111,16 @@ Result<Programs> Programs::load(const ProgramOptions& options) {
   if (!skeleton) return std::unexpected(libbpf_error(errno, "cannot open the BPF programs"));
   skeleton->rodata->follow_only = options.follow;
   skeleton->rodata->sched_mode = options.sched;
+  skeleton->rodata->drain_mode = options.drain;
   skeleton->rodata->sched_buffer_count = plan.count;
   skeleton->rodata->sched_wakeup_shift = plan.wakeup_shift;
   bpf_map__set_max_entries(skeleton->maps.sched_buffers, plan.count);
   bpf_program__set_autoload(skeleton->progs.thread_waking, sched);
   bpf_program__set_autoload(skeleton->progs.thread_wakeup_new, sched);
   bpf_program__set_autoload(skeleton->progs.runtime_function, true);
+  bpf_program__set_autoload(skeleton->progs.ring_unmapped, options.drain == RTEV_DRAIN_ALL);
+  if (options.drain == RTEV_DRAIN_OFF)
+    bpf_map__set_max_entries(skeleton->maps.drained, static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE)));
   if (uprobe_multi)
     bpf_program__set_expected_attach_type(skeleton->progs.runtime_function,
                                           static_cast<bpf_attach_type>(attach_type_uprobe_multi));
@@ -126,10 +135,13 @@ Result<Programs> Programs::load(const ProgramOptions& options) {
   }
   auto lifecycle = BpfRing::open(bpf_map__fd(skeleton->maps.lifecycle));
   if (!lifecycle) return std::unexpected(std::move(lifecycle.error()));
+  auto drained = BpfRing::open(bpf_map__fd(skeleton->maps.drained));
+  if (!drained) return std::unexpected(std::move(drained.error()));
   auto wait = make_wait_fd(buffers);
   if (!wait) return std::unexpected(std::move(wait.error()));
   return Programs{std::make_unique<State>(State{.skeleton = std::move(skeleton),
                                                 .lifecycle = std::move(*lifecycle),
+                                                .drained = std::move(*drained),
                                                 .sched = std::move(buffers),
                                                 .wait = std::move(*wait),
                                                 .cpus = static_cast<std::uint32_t>(cpus),
@@ -141,10 +153,10 @@ Result<void> Programs::attach() {
   auto& links = state_->skeleton->links;
   // The busiest last: attaching disturbs all cpus for a moment, which is not to be traced.
   const std::pair<const bpf_program*, bpf_link**> attachments[] = {
-      {programs.process_exec, &links.process_exec},           {programs.process_fork, &links.process_fork},
-      {programs.process_exit, &links.process_exit},           {programs.ring_birth, &links.ring_birth},
-      {programs.thread_wakeup_new, &links.thread_wakeup_new}, {programs.thread_waking, &links.thread_waking},
-      {programs.thread_switch, &links.thread_switch},
+      {programs.process_exec, &links.process_exec},   {programs.process_fork, &links.process_fork},
+      {programs.process_exit, &links.process_exit},   {programs.ring_unmapped, &links.ring_unmapped},
+      {programs.ring_birth, &links.ring_birth},       {programs.thread_wakeup_new, &links.thread_wakeup_new},
+      {programs.thread_waking, &links.thread_waking}, {programs.thread_switch, &links.thread_switch},
   };
   for (const auto& [program, link] : attachments) {
     if (!bpf_program__autoload(program)) continue;
@@ -183,6 +195,15 @@ bool Programs::drain_sched_records(void (*call)(void*, std::uint16_t, const rtev
   return complete;
 }
 
+void Programs::collect_drained_records(void (*call)(void*, const rtev_drained&, std::span<const std::byte>),
+                                       void* consumer) {
+  state_->drained.drain<rtev_drained>(drained_batch,
+                                      [&](const rtev_drained& record, std::span<const std::byte> payload) {
+                                        if (record.bytes <= payload.size())
+                                          call(consumer, record, payload.first(record.bytes));
+                                      });
+}
+
 std::uint16_t Programs::sched_buffers() const {
   return state_->sched.count();
 }
@@ -196,6 +217,11 @@ Result<void> Programs::track(pid_t tgid, const rtev_tracked& tracked) {
 
 void Programs::untrack(pid_t tgid) {
   bpf_map_delete_elem(bpf_map__fd(state_->skeleton->maps.tracked), &tgid);
+  ring_opened(tgid);  // or nobody will ask for it
+}
+
+void Programs::ring_opened(pid_t tgid) {
+  bpf_map_delete_elem(bpf_map__fd(state_->skeleton->maps.unopened), &tgid);
 }
 
 Result<void> Programs::follow(pid_t tgid) {

@@ -22,6 +22,7 @@ struct ProgramOptions {
   rtev_sched_mode sched = RTEV_SCHED_OCAML;
   std::size_t sched_buffer_bytes = 16 << 20;  ///< of all scheduler buffers together
   bool follow = false;                        ///< report only processes given to follow() and their descendants
+  rtev_drain_mode drain = RTEV_DRAIN_KNOWN;   ///< keep what unopened rings hold when they are taken down
   bool uprobe_multi = true;                   ///< where the kernel has it; false: as if it had not
 };
 
@@ -57,8 +58,8 @@ void detach_in_parallel(std::vector<BinaryProbes> probes);
 /// tracked.
 using Drops = std::array<std::uint64_t, RTEV_STAT_COUNT>;
 
-/// The loaded BPF programs. Belongs to one thread, but for attach_probes(), which any thread may call, and
-/// drain_lifecycle(), which may have a thread of its own.
+/// The loaded BPF programs. Belongs to one thread, but for attach_probes() and ring_opened(), which any thread may
+/// call, and drain_lifecycle(), which may have a thread of its own.
 class Programs {
  public:
   /// Opens and loads; errors name what the host lacks (kernel 6.1, BTF, capabilities) with a hint.
@@ -96,10 +97,22 @@ class Programs {
         &consumer, most);
   }
   std::uint16_t sched_buffers() const;
+  /// Calls consumer(const rtev_drained&, std::span<const std::byte> payload) for all that was kept of rings, in order.
+  /// What was kept before the record of a process's end is there when that record is.
+  template <typename Consumer>
+  void collect_drained(Consumer&& consumer) {
+    collect_drained_records(
+        [](void* c, const rtev_drained& r, std::span<const std::byte> payload) {
+          (*static_cast<std::remove_reference_t<Consumer>*>(c))(r, payload);
+        },
+        &consumer);
+  }
 
   /// Tells the kernel side which processes are OCaml's, with what it needs to find their domains.
   Result<void> track(pid_t tgid, const rtev_tracked& tracked);
   void untrack(pid_t tgid);
+  /// The ring that the process announced is open: nothing of it has to be kept. Thread-safe.
+  void ring_opened(pid_t tgid);
   /// With ProgramOptions::follow: from here on the process and its descendants are reported.
   Result<void> follow(pid_t tgid);
 
@@ -124,6 +137,7 @@ class Programs {
   struct State;
   explicit Programs(std::unique_ptr<State> state);
   void drain_lifecycle_records(void (*call)(void*, const rtev_lifecycle&, std::span<const std::byte>), void* consumer);
+  void collect_drained_records(void (*call)(void*, const rtev_drained&, std::span<const std::byte>), void* consumer);
   bool drain_sched_records(void (*call)(void*, std::uint16_t, const rtev_sched&), void* consumer, std::size_t most);
   std::unique_ptr<State> state_;
 };

@@ -57,7 +57,7 @@ constexpr std::uint64_t flush_interval_ns = 20'000'000;
 constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
 
 constexpr std::array<std::string_view, RTEV_STAT_COUNT> drop_names = {"switch", "wakeup", "exec",  "fork",
-                                                                      "exit",   "ring",   "probe", "untracked"};
+                                                                      "exit",   "ring",   "probe", "untracked", "drain"};
 
 template <typename Payload>
 std::span<const std::byte> bytes_of(const Payload& payload) {
