@@ -8,7 +8,7 @@
 #include "unopened.bpf.h"
 
 #define MOST_RINGS 4096  /* of any OCaml 5 */
-#define MOST_CHUNKS 2048 /* of one drain: more than the buffer holds */
+#define MOST_CHUNKS 8192 /* of one ring, however often it is drained: two full ones for each of 128 domains */
 #define CHUNK_WORDS (RTEV_DRAINED_CHUNK / 8)
 #define NAME_SLOT 128
 #define NAMES_IN_CHUNK (RTEV_DRAINED_CHUNK / NAME_SLOT)
@@ -47,7 +47,6 @@ struct drain {
   __u32 tgid;
   __u32 domain;
   __u64 position, end; /* words of the domain that are next */
-  __u64 chunks_left;
   __u64 zero;
 };
 
@@ -80,12 +79,14 @@ static __always_inline bool tell_bare(const struct drain* drain, __u32 type, __u
   return true;
 }
 
-/* Copies `bytes` of the program's memory to a record of a kind that is large enough. */
+/* Copies as much of the program's memory as the description says to a record of a kind that is large enough. The
+ * verifier must see the very number that is checked. */
 #define TELL_COPY(kind, description, from, may_sleep)                     \
   ({                                                                      \
     kind* copy = bpf_ringbuf_reserve(&drained, sizeof(kind), 0);          \
     __u32 copied = (description).bytes;                                   \
     bool told = false;                                                    \
+    barrier_var(copied);                                                  \
     if (copy) {                                                           \
       if (copied > sizeof(copy->payload)) copied = sizeof(copy->payload); \
       told = !read_user(copy->payload, copied, from, may_sleep);          \
@@ -112,8 +113,8 @@ static __always_inline bool tell_copy(struct rtev_drained description, __u64 fro
 static __always_inline long drain_words(struct drain* drain, bool may_sleep) {
   __u64 position = drain->position, ring_words = drain->header.ring_words;
   __u64 place = position & (ring_words - 1), words = drain->end - position;
-  if (position >= drain->end || !drain->chunks_left) return 1;
-  --drain->chunks_left;
+  if (position >= drain->end || drain->ring->chunks >= MOST_CHUNKS) return 1;
+  ++drain->ring->chunks;
   if (words > ring_words - place) words = ring_words - place;
   if (words > CHUNK_WORDS) words = CHUNK_WORDS;
   __u64 from = drain->base + drain->header.data_offset + drain->domain * drain->header.ring_bytes + 8 * place;
@@ -180,7 +181,7 @@ static long drain_names_sleeping(__u32 step, struct drain* drain) {
 }
 
 static __always_inline void drain_ring(struct unopened_ring* ring, __u32 tgid, __u64 base, bool may_sleep) {
-  struct drain drain = {.ring = ring, .base = base, .tgid = tgid, .chunks_left = MOST_CHUNKS};
+  struct drain drain = {.ring = ring, .base = base, .tgid = tgid};
   struct ring_header* header = &drain.header;
   if (read_user(header, sizeof(*header), base, may_sleep)) {
     count_drop(RTEV_STAT_DRAIN_DROPPED);

@@ -14,6 +14,7 @@ struct unopened_ring {
   __u64 inode;  /* of its file */
   __u64 length; /* of its mapping, as asked for */
   __u64 inside; /* an address in the mapping, whose begin is not known yet */
+  __u32 chunks; /* told so far */
   bool header_told;
   bool names_told;
   __u64 drained[RTEV_REMEMBERED_DOMAINS]; /* up to there, for each domain */

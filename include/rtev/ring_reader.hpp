@@ -123,6 +123,10 @@ class RingReader {
   /// belongs to another one and is left alone.
   void seal(std::uint64_t ended_ns = UINT64_MAX);
 
+  /// The program is known to have published this many words of a domain in all, and not all of them are in the file:
+  /// the last ones are counted as lost by finish().
+  void expect(std::uint16_t domain, std::uint64_t written);
+
   /// For a ring that will not be written any more: hands out the losses that were still waiting for the event which
   /// ends them, dated `now_ns`.
   template <typename Consumer>

@@ -138,6 +138,10 @@ void add_decode_options(CLI::App& app, Options& options) {
 void add_kernel_options(CLI::App& app, Options& options) {
   add_choice<Sched>(app, "--sched", options.sched, {{"off", Sched::off}, {"ocaml", Sched::ocaml}, {"all", Sched::all}},
                     "scheduler events of no thread, of threads of OCaml processes (default), of every thread");
+  add_choice<Drain>(
+      app, "--drain", options.drain, {{"off", Drain::off}, {"known", Drain::known}, {"all", Drain::all}},
+      "save in the kernel what rings hold that end before they could be opened: of none, of programs whose "
+      "functions are probed (default), of every program, which costs each munmap() on the host TODO ns");
   app.add_flag("--history", options.history, "begin with what rings held before they were found");
   app.add_option_function<std::string>(
          "--buffer",

@@ -16,6 +16,7 @@ namespace rtev::cli {
 enum class Format : std::uint8_t { text, jsonl, fxt, json, pftrace };
 enum class ColorMode : std::uint8_t { automatic, always, never };
 enum class Sched : std::uint8_t { off, ocaml, all };
+enum class Drain : std::uint8_t { off, known, all };
 
 struct Options {
   std::vector<std::string> arguments;  ///< the whole command line, for headers
@@ -30,6 +31,7 @@ struct Options {
   std::string events;
   std::string ocaml_version;
   Sched sched = Sched::ocaml;
+  Drain drain = Drain::known;
   std::optional<std::size_t> buffer_bytes;
   bool history = false;
   bool quiet = false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <optional>
 #include <thread>
 
 #include "base/clock.hpp"
@@ -78,6 +79,7 @@ class Survey : private DiscoveryListener {
   void on_image_end(ProcessIndex, const std::vector<std::uint32_t>&, std::uint64_t) override {}
   void on_track(std::int32_t, const rtev_tracked&) override {}
   void on_untrack(std::int32_t) override {}
+  std::optional<DrainedFile> take_drained(std::int32_t, std::uint64_t, std::uint64_t) override { return std::nullopt; }
 
   Registry registry_;
   BinaryCache cache_;

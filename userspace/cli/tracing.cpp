@@ -44,6 +44,9 @@ LiveOptions live_options(const Options& options) {
   live.programs.sched = options.sched == Sched::off   ? RTEV_SCHED_OFF
                         : options.sched == Sched::all ? RTEV_SCHED_ALL
                                                       : RTEV_SCHED_OCAML;
+  live.programs.drain = options.drain == Drain::off   ? RTEV_DRAIN_OFF
+                        : options.drain == Drain::all ? RTEV_DRAIN_ALL
+                                                      : RTEV_DRAIN_KNOWN;
   live.programs.sched_buffer_bytes = options.buffer_bytes.value_or(default_buffer_bytes());
   live.programs.follow = !options.command.empty();
   live.duration = options.duration;

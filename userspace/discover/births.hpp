@@ -31,8 +31,8 @@ class Births {
 
   void add(std::int32_t pid, Birth birth) { waiting_.insert_or_assign(pid, std::move(birth)); }
 
-  /// Calls attempt(pid, birth) for each whose turn it is; true from it means that the birth is dealt with. Those that
-  /// time is up for are given up and counted.
+  /// Calls attempt(pid, birth, is_last) for each whose turn it is; true from it means that the birth is dealt with.
+  /// Those that time is up for get a last attempt; then they are given up and counted.
   template <typename Attempt>
   void look(std::uint64_t now_ns, Attempt&& attempt) {
     for (auto entry = waiting_.begin(); entry != waiting_.end();) {
@@ -44,7 +44,7 @@ class Births {
         // Not since it was announced: on a busy host news may take longer than that, and those of its end, too.
         if (birth.first_try_ns == 0) birth.first_try_ns = now_ns;
         const bool expired = now_ns > birth.first_try_ns + patience_ns;
-        done = attempt(pid, birth);
+        done = attempt(pid, birth, expired);
         given_up_ += !done && expired;
         done |= expired;
       }

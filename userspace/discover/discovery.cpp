@@ -239,9 +239,11 @@ void Discovery::tick(std::uint64_t now_ns) {
     }
   }
   std::erase_if(ghosts_, [&](const Process& ghost) { return now_ns > ghost.since_ns + naming_patience_ns; });
-  births_.look(now_ns, [&](std::int32_t pid, Births::Birth& birth) {
+  births_.look(now_ns, [&](std::int32_t pid, Births::Birth& birth, bool is_last) {
     Process* process = find(pid);
-    if (process == nullptr || !try_birth(*process, birth)) return process == nullptr;
+    if (process == nullptr) return true;
+    // A program that took its ring down may live on.
+    if (!try_birth(*process, birth) && !(is_last && open_drained(*process, birth, now_ns))) return false;
     track(*process);
     return true;
   });

@@ -14,6 +14,7 @@
 
 #include "bpf/records.h"
 #include "discover/births.hpp"
+#include "discover/drained_ring.hpp"
 #include "discover/inspector.hpp"
 #include "discover/lookout.hpp"
 #include "discover/procfs.hpp"
@@ -46,6 +47,9 @@ class DiscoveryListener {
   virtual void on_track(std::int32_t pid, const rtev_tracked& tracked) = 0;
   /// It should not (any more): the process is not to be traced, or was gone before it was told to.
   virtual void on_untrack(std::int32_t pid) = 0;
+  /// What was saved of a ring that the process announced at some time in [from_ns, to_ns] and has taken down since;
+  /// nothing if nothing was.
+  virtual std::optional<DrainedFile> take_drained(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns) = 0;
 };
 
 class Discovery {
@@ -129,6 +133,7 @@ class Discovery {
                   const RingOpener::Origin& origin);
   bool note_shared(Process& process, const std::vector<PinnedRing>& pins);
   bool try_birth(Process& process, Births::Birth& birth);
+  bool open_drained(Process& process, const Births::Birth& birth, std::uint64_t ended_ns);
   bool open_last_ring(Process& process, const Births::Birth& birth, std::uint64_t ended_ns);
   void vanish(const Process& process);
   void end_image(Process& process, std::uint64_t time_ns);

@@ -166,12 +166,28 @@ bool Discovery::try_birth(Process& process, Births::Birth& birth) {
   return open_rings(process, birth.pins, birth.time_ns, origin) || note_shared(process, birth.pins);
 }
 
-/// The ring of an image that ended before it could be read: what was held fast is still there, and most rings that were
-/// not stay behind on disk when asked to, and whenever their program did not end by exit(3).
+/// What was saved of a ring when it was taken down.
+bool Discovery::open_drained(Process& process, const Births::Birth& birth, std::uint64_t ended_ns) {
+  auto drained = listener_.take_drained(process.pid, birth.time_ns, ended_ns);
+  if (!drained) return false;
+  std::string path;
+  if (birth.place) {
+    const auto candidates = find_candidates(*birth.place, procfs_.mounts());
+    path = candidates.empty() ? birth.place->path : candidates.front().path();
+  }
+  std::vector<PinnedRing> rings;
+  rings.push_back({.fd = std::move(drained->fd), .path = std::move(path), .cut = std::move(drained->cut)});
+  return open_rings(process, rings, birth.time_ns,
+                    {.newborn = true, .made_ns = birth.time_ns, .clock_offset_ns = birth.clock_offset_ns});
+}
+
+/// The ring of an image that ended before it could be read: what was held fast is still there, and what was not was
+/// saved as it was taken down, or stays behind on disk when asked to and whenever its program did not end by exit(3).
 bool Discovery::open_last_ring(Process& process, const Births::Birth& birth, std::uint64_t ended_ns) {
   const RingOpener::Origin origin{
       .newborn = true, .made_ns = birth.time_ns, .ended_ns = ended_ns, .clock_offset_ns = birth.clock_offset_ns};
   if (open_rings(process, birth.pins, birth.time_ns, origin) || note_shared(process, birth.pins)) return true;
+  if (open_drained(process, birth, ended_ns)) return true;
   if (!birth.place || !is_ring_path(birth.place->path)) return false;
   auto file = open_left_behind(procfs_, *birth.place);
   if (!file) return false;

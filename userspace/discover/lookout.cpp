@@ -159,6 +159,7 @@ void Lookout::pin(Sighting& sighting) {
       if (tries > 0) sleep_ns(mapping_retry_ns);
       sighting.rings = pin_rings(procfs_, pid);
     }
+    if (holds_announced(sighting)) records_.opened(pid);
     if (!again) sighting.image = pin_image(procfs_, pid);
   } else if (record.type == RTEV_EXEC) {
     sighting.image = pin_image(procfs_, pid);
@@ -166,6 +167,14 @@ void Lookout::pin(Sighting& sighting) {
     const auto stat = procfs_.stat(pid);
     if (stat && std::string_view(stat->comm) != comm_of(record)) sighting.image.file.reset();
   }
+}
+
+/// What is mapped may still be another ring: that of the parent of a forked process.
+bool Lookout::holds_announced(const Sighting& sighting) const {
+  return sighting.places.ring && std::ranges::any_of(sighting.rings, [&](const PinnedRing& pin) {
+           const auto open = procfs_.open_file(pin.fd.get());
+           return open && open->inode == sighting.places.ring->inode;
+         });
 }
 
 std::string_view comm_of(const rtev_lifecycle& record) {

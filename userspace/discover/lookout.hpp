@@ -37,10 +37,12 @@ std::string_view comm_of(const rtev_lifecycle& record);
 class Lookout {
  public:
   using Consumer = std::function<void(const rtev_lifecycle&, std::span<const std::byte> tail)>;
-  /// Where records come from: readable while some wait, and a function that drains them. Used by the thread only.
+  /// Where records come from: readable while some wait, and a function that drains them. Where to say that the ring
+  /// which a process announced is held fast. Used by the thread only.
   struct Records {
     int fd;
     std::function<void(const Consumer&)> drain;
+    std::function<void(std::int32_t pid)> opened;
   };
 
   Lookout(Procfs procfs, Records records);
@@ -68,6 +70,7 @@ class Lookout {
   void run();
   void see(const rtev_lifecycle& record, std::span<const std::byte> tail);
   void pin(Sighting& sighting);
+  bool holds_announced(const Sighting& sighting) const;
   void publish();
   bool has_room();
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
+#include "discover/drained_ring.hpp"
 #include "discover/procfs.hpp"
 
 namespace rtev {
@@ -25,6 +26,7 @@ struct PinnedRing {
   UniqueFd fd;
   std::string path;  ///< as the mapping names it
   std::int64_t clock_offset_ns = 0;
+  std::vector<CutDomain> cut{};  ///< of a ring that was put together, where it is not whole
 };
 
 /// What /proc says now. `comm` and `start_ticks` are left to the caller, who knows them from elsewhere.

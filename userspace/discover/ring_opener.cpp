@@ -52,6 +52,7 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::
     if (slot == 0) continue;
     ring->assign_slot(slot);
     open_.insert_or_assign(file, Opened{.process = process, .at_ns = opening_ns});
+    for (const CutDomain& cut : pin.cut) ring->expect(cut.domain, cut.written);
     if (read_.size() >= most_remembered) read_.clear();
     read_.insert(file);
     rings.push_back({.slot = slot, .file = file, .path = pin.path, .reader = std::move(ring)});

@@ -171,6 +171,13 @@ void RingReader::State::skip(Cursor& cursor, LossReason reason, std::uint64_t to
   cursor.position = to;
 }
 
+/// Counts as gone what should be in the file and will not come any more.
+void RingReader::State::settle(Cursor& cursor) {
+  if (cursor.position != cursor.tail || cursor.expected <= cursor.tail) return;
+  cursor.tail = cursor.expected;
+  skip(cursor, LossReason::overwritten, cursor.expected);
+}
+
 void RingReader::State::restart(Cursor& cursor) {
   skip(cursor, LossReason::overwritten, cursor.tail);
   cursor.past.written += cursor.tail;

@@ -55,6 +55,7 @@ struct RingReader::State {
   bool made_anew(std::uint32_t ring);
   std::optional<std::uint64_t> event_time(std::uint32_t ring, std::uint64_t position);
   void skip(Cursor& cursor, LossReason reason, std::uint64_t to);
+  void settle(Cursor& cursor);
   void restart(Cursor& cursor);
   void next_incarnation();
   void recheck();

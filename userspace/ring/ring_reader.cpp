@@ -82,6 +82,7 @@ Polled RingReader::poll_ring(std::uint16_t domain, Call call, void* consumer, st
 void RingReader::finish_rings(Call call, void* consumer, std::uint64_t now_ns) {
   Chunk& chunk = Chunk::of_this_thread();
   for (std::uint32_t ring = 0; ring < state_->cursors.size(); ++ring) {
+    state_->settle(state_->cursors[ring]);
     const std::size_t losses = chunk.put_losses(state_->cursors[ring], state_->source(ring), now_ns);
     if (losses > 0) call(consumer, chunk.batch(losses, {}));
   }
@@ -133,6 +134,9 @@ std::string_view RingReader::user_event_name(std::uint16_t id) const {
 
 void RingReader::assign_slot(std::uint32_t slot) {
   state_->options.slot = slot;
+}
+void RingReader::expect(std::uint16_t domain, std::uint64_t written) {
+  if (domain < state_->cursors.size()) state_->cursors[domain].expected = written;
 }
 void RingReader::seal(std::uint64_t ended_ns) {
   state_->sealed = true;

@@ -56,8 +56,8 @@ constexpr std::uint64_t flush_interval_ns = 20'000'000;
 
 constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
 
-constexpr std::array<std::string_view, RTEV_STAT_COUNT> drop_names = {"switch", "wakeup", "exec",  "fork",
-                                                                      "exit",   "ring",   "probe", "untracked", "drain"};
+constexpr std::array<std::string_view, RTEV_STAT_COUNT> drop_names = {"switch", "wakeup", "exec",      "fork", "exit",
+                                                                      "ring",   "probe",  "untracked", "drain"};
 
 template <typename Payload>
 std::span<const std::byte> bytes_of(const Payload& payload) {
@@ -107,7 +107,8 @@ LiveSession::LiveSession(const LiveOptions& options, Sink& sink, const Output& o
                               [this](const Lookout::Consumer& see) {
                                 programs_.drain_lifecycle([&](const rtev_lifecycle& record,
                                                               std::span<const std::byte> tail) { see(record, tail); });
-                              }}),
+                              },
+                          .opened = [this](std::int32_t pid) { programs_.ring_opened(pid); }}),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       is_filtered_(options.programs.sched != RTEV_SCHED_ALL &&
                    (!options.discovery.pids.empty() || !options.discovery.name_globs.empty())) {
@@ -167,6 +168,7 @@ void LiveSession::tick() {
   const std::uint64_t taken_until = std::min(now, lookout_.busy_since().value_or(forever));
   take_sightings();
   discovery_.tick(now);
+  collect_drained();
   take_sched();
   programs_.look_at_cpus();
   any_ran_ = rings_.poll(now, [this](std::uint32_t slot) { return programs_.ran(slot); });
@@ -239,6 +241,11 @@ void LiveSession::take_sched() {
     if (buffer.records >= sched_records_in_a_round)
       sched_behind_since_ns_ = std::min(sched_behind_since_ns_, buffer.newest_ns);
   }
+}
+
+void LiveSession::collect_drained() {
+  programs_.collect_drained(
+      [this](const rtev_drained& record, std::span<const std::byte> payload) { drained_.add(record, payload); });
 }
 
 void LiveSession::stage_ring_events(const Batch& batch) {
@@ -377,6 +384,7 @@ void LiveSession::on_process(std::uint64_t time_ns, ProcessAction action, const 
 void LiveSession::on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) {
   rings_.add(slot, process, std::move(ring), monotonic_ns());
   if (!registry_.ring(slot)->producer) undecided_.insert(slot);
+  programs_.ring_opened(registry_.process(process).pid);
 }
 
 void LiveSession::on_image_end(ProcessIndex process, const std::vector<std::uint32_t>& slots, std::uint64_t time_ns) {
@@ -385,6 +393,7 @@ void LiveSession::on_image_end(ProcessIndex process, const std::vector<std::uint
   facts.words = {};
   facts.domains = 0;
   for (const std::uint32_t slot : slots) rings_.finish(slot, time_ns, now, facts);
+  drained_.forget(facts.pid, time_ns);
   retirees_.push_back({.time_ns = std::max(time_ns, now), .process = process, .slots = slots});
 }
 
@@ -395,6 +404,11 @@ void LiveSession::on_track(std::int32_t pid, const rtev_tracked& tracked) {
 
 void LiveSession::on_untrack(std::int32_t pid) {
   programs_.untrack(pid);
+}
+
+std::optional<DrainedFile> LiveSession::take_drained(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns) {
+  collect_drained();
+  return drained_.take(pid, from_ns, to_ns);
 }
 
 }  // namespace rtev

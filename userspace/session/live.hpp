@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "discover/discovery.hpp"
+#include "discover/drained_rings.hpp"
 #include "kernel/probe_keeper.hpp"
 #include "kernel/programs.hpp"
 #include "rtev/error.hpp"
@@ -62,6 +63,7 @@ class LiveSession : private DiscoveryListener {
   void on_image_end(ProcessIndex process, const std::vector<std::uint32_t>& slots, std::uint64_t time_ns) override;
   void on_track(std::int32_t pid, const rtev_tracked& tracked) override;
   void on_untrack(std::int32_t pid) override;
+  std::optional<DrainedFile> take_drained(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns) override;
 
   void settle();
   bool should_end(const Until& until);
@@ -69,6 +71,7 @@ class LiveSession : private DiscoveryListener {
   void tick();
   void take_sightings();
   void take_sched();
+  void collect_drained();
   void stage_ring_events(const Batch& batch);
   std::uint64_t slack() const;
   std::uint64_t watermark(std::uint64_t now_ns);
@@ -99,6 +102,7 @@ class LiveSession : private DiscoveryListener {
   Inspector inspector_;
   RingPoller rings_;
   Discovery discovery_;
+  DrainedRings drained_;
   Lookout lookout_;
   InterruptedThreads interrupted_;
   UniqueFd epoll_;

@@ -20,7 +20,7 @@ TEST(Births, AreTriedLessAndLessOftenAndThenGivenUp) {
     EXPECT_LE(pause, second / 20);
     last_pause = pause;
     now += pause;
-    births.look(now, [&](std::int32_t pid, Births::Birth&) {
+    births.look(now, [&](std::int32_t pid, Births::Birth&, bool) {
       EXPECT_EQ(pid, 7);
       ++tries;
       return false;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// Puts a ring file together from the pieces of it that were saved while its program took it down.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "rtev/error.hpp"
+#include "rtev/layout.hpp"
+
+namespace rtev {
+
+/// A domain of which not all words were saved.
+struct CutDomain {
+  std::uint16_t domain;
+  std::uint64_t written;  ///< words its program published in all: what lies behind the file's tail is lost
+
+  bool operator==(const CutDomain&) const = default;
+};
+
+/// A file without a name that a RingReader can read.
+struct DrainedFile {
+  UniqueFd fd;
+  std::vector<CutDomain> cut;
+};
+
+/// Pieces may come in any order, more than once, or not at all, and may hold anything: words are counted from the
+/// ring's birth, so each has one place. Of a domain that lacks some, only what comes before these can be read: where
+/// the next message begins, nobody knows.
+class DrainedRing {
+ public:
+  /// The header as the program's memory held it, and the size of its file.
+  static Result<DrainedRing> create(const FileHeader& header, std::uint64_t file_bytes);
+
+  /// Words of a domain from position `begin` on. What is no such piece is left out, as if it had been lost.
+  void add_words(std::uint32_t domain, std::uint64_t begin, std::span<const std::byte> words);
+  /// What a domain's ring held: the words [head, tail).
+  void add_domain(std::uint32_t domain, std::uint64_t head, std::uint64_t tail);
+  /// Names of user events from the number `first` on, as they lie in the file.
+  void add_names(std::uint64_t first, std::span<const std::byte> names);
+
+  /// Once, after the last piece.
+  Result<DrainedFile> finish();
+
+ private:
+  struct Domain {
+    std::uint64_t head = 0, tail = 0;                 ///< 0, 0: not known
+    std::uint64_t end = 0;                            ///< of the newest piece
+    std::map<std::uint64_t, std::uint64_t> pieces{};  ///< begin and end of what is there; apart from each other
+  };
+  DrainedRing(UniqueFd fd, const Layout& layout) : fd_(std::move(fd)), layout_(layout) {}
+  bool write(std::uint64_t offset, std::span<const std::byte> bytes) const;
+  std::uint64_t word_offset(std::uint32_t domain, std::uint64_t position) const;
+  Result<std::uint64_t> last_message_end(std::uint32_t domain, std::uint64_t begin, std::uint64_t end) const;
+
+  UniqueFd fd_;
+  Layout layout_;
+  std::map<std::uint32_t, Domain> domains_;
+};
+
+}  // namespace rtev

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// What the kernel side saved of rings that nobody had opened, until somebody asks for it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "bpf/records.h"
+#include "discover/drained_ring.hpp"
+
+namespace rtev {
+
+/// Rings by the process and the time of their birth. Bounded: beyond that they are not kept.
+class DrainedRings {
+ public:
+  /// Takes a record of the kernel side. Records of one ring come in order, those of several mixed.
+  void add(const rtev_drained& record, std::span<const std::byte> payload);
+
+  /// What there is of a ring that the process announced at some time in [from_ns, to_ns]: of the last one.
+  std::optional<DrainedFile> take(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns);
+  /// Nobody will ask for rings that the process announced until then.
+  void forget(std::int32_t pid, std::uint64_t until_ns);
+
+  std::size_t size() const { return rings_.size(); }
+
+ private:
+  using Birth = std::pair<std::uint32_t, std::uint64_t>;  ///< tgid and time
+  std::map<Birth, DrainedRing> rings_;
+  std::size_t bytes_ = 0;  ///< of payloads since there was no ring
+};
+
+}  // namespace rtev
