@@ -70,6 +70,21 @@ Records oracle(const std::filesystem::path& directory, pid_t pid) {
   return parse(outcome.out);
 }
 
+std::map<pid_t, Records> oracle(const std::filesystem::path& directory, const std::vector<pid_t>& pids) {
+  Process process({.argv = {ocaml_program("oracle"), directory, "-"}});
+  std::map<pid_t, Records> all;
+  for (const pid_t pid : pids) {
+    process.write(std::to_string(pid) + "\n");
+    std::string lines;
+    for (const std::string& line : process.lines_until("drained")) lines += line + "\n";
+    all[pid] = parse(lines);
+  }
+  process.close_stdin();
+  const Outcome outcome = process.wait();
+  if (outcome.status.code() != 0) throw std::runtime_error("oracle: " + outcome.err);
+  return all;
+}
+
 FollowingOracle::FollowingOracle(const std::filesystem::path& directory, pid_t pid)
     : process_({.argv = {ocaml_program("oracle"), directory, std::to_string(pid), "1"}}) {
   process_.lines_until("drained");

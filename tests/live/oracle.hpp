@@ -17,6 +17,9 @@ using Records = std::map<int, std::vector<std::string>>;
 /// Reads DIR/PID.events, of a live process or a dead one, with a small OCaml program. It shares no code with librtev.
 Records oracle(const std::filesystem::path& directory, pid_t pid);
 
+/// The same for many of them, each by its pid, read by one run of the program.
+std::map<pid_t, Records> oracle(const std::filesystem::path& directory, const std::vector<pid_t>& pids);
+
 /// The same reader following a ring: it has read all that there was when the object is made, and reads what came since
 /// when it is asked for the records.
 class FollowingOracle {

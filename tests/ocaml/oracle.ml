@@ -1,7 +1,8 @@
 (* SPDX-License-Identifier: MIT *)
 (* oracle DIR PID [GATES]: what OCaml's own consumer reads from DIR/PID.events, one event a line:
    domain, time, kind, name, value, with tabs between; name and custom bytes in hexadecimal, "-" where there is none.
-   With GATES the reader stops that often when there is nothing more to read, and goes on with the same cursor. *)
+   With GATES the reader stops that often when there is nothing more to read, and goes on with the same cursor.
+   oracle DIR -: the same for each pid that comes as a line on stdin, with a line "drained" behind each. *)
 
 open Runtime_events
 
@@ -34,15 +35,25 @@ let callbacks =
   |> Callbacks.add_user_event Type.span span
   |> Callbacks.add_user_event Vocabulary.bytes_type (user "user_custom" (fun bytes -> hex (Bytes.to_string bytes)))
 
-let () =
-  let cursor = create_cursor (Some (Sys.argv.(1), int_of_string Sys.argv.(2))) in
+let with_cursor pid act =
+  let cursor = create_cursor (Some (Sys.argv.(1), pid)) in
   (* User units are not counted by read_poll, so 0 may come too early: twice in a row is the end. *)
   let rec drain idle =
     if idle < 2 then drain (if read_poll cursor callbacks None = 0 then idle + 1 else 0)
   in
   drain 0;
-  for _ = 1 to Gate.int_argument 3 0 do
-    Gate.stop_at "drained";
-    drain 0
-  done;
+  act drain;
   free_cursor cursor
+
+let () =
+  match Sys.argv.(2) with
+  | "-" ->
+    In_channel.fold_lines
+      (fun () pid -> with_cursor (int_of_string pid) (fun _ -> Gate.say "drained"))
+      () stdin
+  | pid ->
+    with_cursor (int_of_string pid) (fun drain ->
+      for _ = 1 to Gate.int_argument 3 0 do
+        Gate.stop_at "drained";
+        drain 0
+      done)

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// A thousand programs of a few milliseconds, one after the other: every one is reported, and every event, once.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+
+#include "live/harness.hpp"
+#include "live/matrix.hpp"
+#include "live/oracle.hpp"
+
+namespace rtev::test {
+namespace {
+
+constexpr int programs = 1000;
+constexpr int numbers = 20;  ///< user events of each
+
+struct Way {
+  const char* label;
+  bool busy;       ///< all cpus have other things to do
+  bool preserved;  ///< compared with the rings they leave behind; else with what the program is known to write
+};
+
+void PrintTo(const Way& way, std::ostream* out) {
+  *out << way.label;
+}
+
+class ShortLivedLive : public LiveTest, public ::testing::WithParamInterface<Way> {
+ protected:
+  void keep_busy() {
+    for (long cpu = 0; cpu < ::sysconf(_SC_NPROCESSORS_ONLN); ++cpu)
+      spinners_.emplace_back(Command{.argv = {"sh", "-c", "while :; do :; done"}});
+  }
+
+  /// The events of each process, and what was said of it.
+  static std::map<pid_t, std::vector<Json>> by_process(const Trace& trace) {
+    std::map<pid_t, std::vector<Json>> processes;
+    for (const Json& event : trace.events) processes[event.value("pid", 0)].push_back(event);
+    return processes;
+  }
+
+  static std::vector<Json> without_processes(std::vector<Json> events) {
+    std::erase_if(events, [](const Json& event) { return event["type"] == "process"; });
+    return events;
+  }
+
+  /// Empty if the program's user events are the numbers from 0 on, once each, between the ring's begin and its end.
+  static std::string wrong_numbers(const std::vector<Json>& events) {
+    std::vector<int> got;
+    for (const Json& event : events)
+      if (event["type"] == "user" && event["name"] == "number") got.push_back(event["value"]);
+    std::vector<int> expected(numbers);
+    std::iota(expected.begin(), expected.end(), 0);
+    if (got != expected) return std::to_string(got.size()) + " numbers";
+    if (events.front()["name"] != "ring_start") return "begins with " + events.front().dump();
+    if (events.back()["name"] != "ring_stop") return "ends with " + events.back().dump();
+    return {};
+  }
+
+ private:
+  std::deque<Process> spinners_;
+};
+
+TEST_P(ShortLivedLive, EveryOneOfAThousand) {
+  const Way& way = GetParam();
+  covers("life", std::string("1,000 programs of a few milliseconds in a row, ") +
+                     (way.busy ? "all cpus busy" : "idle cpus") + (way.preserved ? ", rings preserved" : ""));
+  if (way.busy) keep_busy();
+  Tracer tracer({"--sched", "off", "-n", "numbered"});
+  const Command command = way.preserved ? preserved("numbered", {std::to_string(numbers)})
+                                        : with_events("numbered", {std::to_string(numbers)});
+  std::vector<pid_t> pids;
+  for (int i = 0; i < programs; ++i) {
+    Process process(command);
+    ASSERT_EQ(process.wait().status.code(), 0);
+    pids.push_back(process.pid());
+  }
+  const Trace trace = tracer.stop();
+
+  EXPECT_EQ(trace.summary["rings_missed"], 0);
+  for (const auto& [kind, count] : trace.summary["drops"].items()) EXPECT_EQ(count, 0) << kind;
+  auto processes = by_process(trace);
+  const auto truth = way.preserved ? oracle(dir.path(), pids) : std::map<pid_t, Records>{};
+  int wrong = 0;
+  for (const pid_t pid : pids) {
+    std::vector<std::string> actions;
+    for (const Json& event : processes[pid])
+      if (event["type"] == "process") actions.push_back(event["action"]);
+    const std::vector<Json> events = without_processes(std::move(processes[pid]));
+    std::string mistake;
+    if (events.empty())
+      mistake = "no events";
+    else if (mistake = wrong_numbers(events); mistake.empty() && way.preserved)
+      mistake = difference(truth.at(pid), records(events));
+    for (const char* action : {"ring", "stop", "exit"})
+      if (std::ranges::count(actions, action) != 1) mistake += std::string(" not one ") + action;
+    if (!mistake.empty() && ++wrong <= 5) ADD_FAILURE() << "process " << pid << ": " << mistake;
+  }
+  EXPECT_EQ(wrong, 0);
+
+  // The identity is checked for each process when the summary is parsed.
+  for (const Json& process : trace.summary["processes"]) {
+    if (process["comm"] != "numbered") continue;
+    EXPECT_EQ(process["words"]["delivered"], process["words"]["written"]) << process;
+  }
+}
+
+const auto label = [](const auto& way) { return std::string(way.param.label); };
+INSTANTIATE_TEST_SUITE_P(Ways, ShortLivedLive,
+                         ::testing::Values(Way{"Idle", false, false}, Way{"Busy", true, false},
+                                           Way{"BusyPreserved", true, true}),
+                         label);
+
+}  // namespace
+}  // namespace rtev::test
