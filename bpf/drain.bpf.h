@@ -11,7 +11,6 @@
 #define MOST_CHUNKS 8192 /* of one ring, however often it is drained: two full ones for each of 128 domains */
 #define CHUNK_WORDS (RTEV_DRAINED_CHUNK / 8)
 #define NAME_SLOT 128
-#define NAMES_IN_CHUNK (RTEV_DRAINED_CHUNK / NAME_SLOT)
 #define NAME_SLOTS 8192
 
 /* Its own, so that a burst of it cannot push out births and exits. Without wake-ups: the exit that follows is one. */
@@ -24,6 +23,10 @@ extern struct drained_map drained SEC(".maps");
 struct drained_bare {
   struct rtev_drained record;
   char payload[RTEV_DRAINED_HEADER];
+};
+struct drained_name {
+  struct rtev_drained record;
+  char payload[NAME_SLOT];
 };
 struct drained_few {
   struct rtev_drained record;
@@ -100,11 +103,15 @@ static __always_inline bool tell_bare(const struct drain* drain, __u32 type, __u
     told;                                                                 \
   })
 
+/* Some room is kept for records that tell how much was lost. */
+static __always_inline bool has_room(void) {
+  if (bpf_ringbuf_query(&drained, BPF_RB_AVAIL_DATA) <= RTEV_DRAINED_BYTES - RTEV_DRAINED_SPARE) return true;
+  count_drop(RTEV_STAT_DRAIN_DROPPED);
+  return false;
+}
+
 static __always_inline bool tell_copy(struct rtev_drained description, __u64 from, bool may_sleep) {
-  if (bpf_ringbuf_query(&drained, BPF_RB_AVAIL_DATA) > RTEV_DRAINED_BYTES - RTEV_DRAINED_SPARE) {
-    count_drop(RTEV_STAT_DRAIN_DROPPED);
-    return false;
-  }
+  if (!has_room()) return false;
   return description.bytes <= RTEV_DRAINED_FEW ? TELL_COPY(struct drained_few, description, from, may_sleep)
                                                : TELL_COPY(struct drained_chunk, description, from, may_sleep);
 }
@@ -163,21 +170,31 @@ static long drain_domain_sleeping(__u32 domain, struct drain* drain) {
   return drain_domain(domain, drain, true);
 }
 
-/* Names are given out from the first slot on. */
-static __always_inline long drain_names(__u32 step, struct drain* drain, bool may_sleep) {
-  __u64 first = step * NAMES_IN_CHUNK;
-  __u64 from = drain->base + drain->header.names_offset + first * NAME_SLOT;
-  char begin = 0;
-  if (read_user(&begin, sizeof(begin), from, may_sleep) || !begin) return 1;
-  struct rtev_drained description =
-      describe_drained(drain, RTEV_DRAINED_NAMES, first, first + NAMES_IN_CHUNK, RTEV_DRAINED_CHUNK);
-  return !tell_copy(description, from, may_sleep);
+/* One name; they are given out from the first slot on. Without sleeping, only what the program has touched can be read:
+ * up to the name's end, no further. */
+static __always_inline long drain_name(__u32 id, struct drain* drain, bool may_sleep) {
+  void* from = (void*)(drain->base + drain->header.names_offset + id * NAME_SLOT);
+  if (!has_room()) return 1;
+  struct drained_name* name = bpf_ringbuf_reserve(&drained, sizeof(*name), 0);
+  if (!name) {
+    count_drop(RTEV_STAT_DRAIN_DROPPED);
+    return 1;
+  }
+  long error = may_sleep ? bpf_copy_from_user(name->payload, sizeof(name->payload), from)
+                         : bpf_probe_read_user_str(name->payload, sizeof(name->payload), from);
+  if (error < 0 || !name->payload[0]) {
+    bpf_ringbuf_discard(name, BPF_RB_NO_WAKEUP);
+    return 1;
+  }
+  name->record = describe_drained(drain, RTEV_DRAINED_NAME, id, id + 1, sizeof(name->payload));
+  bpf_ringbuf_submit(name, BPF_RB_NO_WAKEUP);
+  return 0;
 }
-static long drain_names_at_once(__u32 step, struct drain* drain) {
-  return drain_names(step, drain, false);
+static long drain_name_at_once(__u32 id, struct drain* drain) {
+  return drain_name(id, drain, false);
 }
-static long drain_names_sleeping(__u32 step, struct drain* drain) {
-  return drain_names(step, drain, true);
+static long drain_name_sleeping(__u32 id, struct drain* drain) {
+  return drain_name(id, drain, true);
 }
 
 static __always_inline void drain_ring(struct unopened_ring* ring, __u32 tgid, __u64 base, bool may_sleep) {
@@ -195,7 +212,7 @@ static __always_inline void drain_ring(struct unopened_ring* ring, __u32 tgid, _
   /* OCaml 5.0 has no names and leaves their offset to chance. */
   if (ring->names_told || !header->names_offset || header->names_offset >= ring->length) return;
   ring->names_told = true;
-  bpf_loop(NAME_SLOTS / NAMES_IN_CHUNK, may_sleep ? drain_names_sleeping : drain_names_at_once, &drain, 0);
+  bpf_loop(NAME_SLOTS, may_sleep ? drain_name_sleeping : drain_name_at_once, &drain, 0);
 }
 
 #endif

@@ -75,7 +75,7 @@ enum rtev_drained_type {
   RTEV_DRAINED_RING = 1,   /* its file's header is the payload; end = bytes of the file. Before all others. */
   RTEV_DRAINED_WORDS = 2,  /* words [begin, end) of a domain, counted from the ring's birth, are the payload */
   RTEV_DRAINED_DOMAIN = 3, /* behind a domain's words: it holds [begin, end) in all, whether or not all found room */
-  RTEV_DRAINED_NAMES = 4,  /* names of the user events [begin, end) are the payload */
+  RTEV_DRAINED_NAME = 4,   /* the name of the user event `begin`, as it lies in the file, is the payload */
 };
 
 #define RTEV_DRAINED_HEADER 64     /* bytes of a ring file's header */

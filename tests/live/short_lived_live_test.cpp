@@ -46,7 +46,7 @@ class ShortLivedLive : public LiveTest, public ::testing::WithParamInterface<Way
     return events;
   }
 
-  /// Empty if the program's user events are the numbers from 0 on, once each, between the ring's begin and its end.
+  /// Empty if the ring begins, the numbers from 0 on are there in order, once each, and the ring ends.
   static std::string wrong_numbers(const std::vector<Json>& events) {
     std::vector<int> got;
     for (const Json& event : events)
@@ -55,7 +55,8 @@ class ShortLivedLive : public LiveTest, public ::testing::WithParamInterface<Way
     std::iota(expected.begin(), expected.end(), 0);
     if (got != expected) return std::to_string(got.size()) + " numbers";
     if (events.front()["name"] != "ring_start") return "begins with " + events.front().dump();
-    if (events.back()["name"] != "ring_stop") return "ends with " + events.back().dump();
+    if (std::ranges::count(events, "ring_stop", [](const Json& event) { return event.value("name", ""); }) != 1)
+      return "not one end of the ring";
     return {};
   }
 

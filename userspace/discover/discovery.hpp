@@ -132,6 +132,7 @@ class Discovery {
   bool open_rings(Process& process, const std::vector<PinnedRing>& pins, std::uint64_t time_ns,
                   const RingOpener::Origin& origin);
   bool note_shared(Process& process, const std::vector<PinnedRing>& pins);
+  static bool reads(const Process& process, const std::vector<PinnedRing>& pins);
   bool try_birth(Process& process, Births::Birth& birth);
   bool open_drained(Process& process, const Births::Birth& birth, std::uint64_t ended_ns);
   bool open_last_ring(Process& process, const Births::Birth& birth, std::uint64_t ended_ns);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One process, from the first sight of it to its end. How processes come into sight is in discovery.cpp.
+#include <algorithm>
+
 #include "base/clock.hpp"
 #include "discover/discovery.hpp"
 #include "discover/left_behind.hpp"
@@ -157,10 +159,19 @@ bool Discovery::note_shared(Process& process, const std::vector<PinnedRing>& pin
   return shared;
 }
 
+/// The scan may have been faster.
+bool Discovery::reads(const Process& process, const std::vector<PinnedRing>& pins) {
+  return std::ranges::any_of(pins, [&](const PinnedRing& pin) {
+    const auto file = RingOpener::identify(pin.fd.get());
+    return file && std::ranges::find(process.files, *file) != process.files.end();
+  });
+}
+
 bool Discovery::try_birth(Process& process, Births::Birth& birth) {
   if (birth.over) return false;  // until that end, which says which events are its own
   const RingOpener::Origin origin{.newborn = true, .made_ns = birth.time_ns, .clock_offset_ns = birth.clock_offset_ns};
   if (open_rings(process, birth.pins, birth.time_ns, origin)) return true;
+  if (reads(process, birth.pins)) return true;
   // What was pinned may have been another ring, of the parent of a forked process.
   if (auto pins = pin_rings(procfs_, process.pid); !pins.empty()) birth.pins = std::move(pins);
   return open_rings(process, birth.pins, birth.time_ns, origin) || note_shared(process, birth.pins);
@@ -186,7 +197,9 @@ bool Discovery::open_drained(Process& process, const Births::Birth& birth, std::
 bool Discovery::open_last_ring(Process& process, const Births::Birth& birth, std::uint64_t ended_ns) {
   const RingOpener::Origin origin{
       .newborn = true, .made_ns = birth.time_ns, .ended_ns = ended_ns, .clock_offset_ns = birth.clock_offset_ns};
-  if (open_rings(process, birth.pins, birth.time_ns, origin) || note_shared(process, birth.pins)) return true;
+  if (open_rings(process, birth.pins, birth.time_ns, origin) || reads(process, birth.pins) ||
+      note_shared(process, birth.pins))
+    return true;
   if (open_drained(process, birth, ended_ns)) return true;
   if (!birth.place || !is_ring_path(birth.place->path)) return false;
   auto file = open_left_behind(procfs_, *birth.place);

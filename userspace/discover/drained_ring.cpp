@@ -96,11 +96,10 @@ void DrainedRing::add_domain(std::uint32_t domain, std::uint64_t head, std::uint
   state.tail = std::max(state.tail, tail);
 }
 
-void DrainedRing::add_names(std::uint64_t first, std::span<const std::byte> names) {
-  const std::uint64_t count = names.size() / user_event_name_bytes;
-  if (layout_.names_offset == 0 || first >= user_event_slots || count > user_event_slots - first) return;
+void DrainedRing::add_name(std::uint64_t id, std::span<const std::byte> name) {
+  if (layout_.names_offset == 0 || id >= user_event_slots || name.size() != user_event_name_bytes) return;
   // A name that cannot be kept is one that is not known: its event goes by its number.
-  [[maybe_unused]] const bool written = write(layout_.names_offset + first * user_event_name_bytes, names);
+  [[maybe_unused]] const bool written = write(layout_.names_offset + id * user_event_name_bytes, name);
 }
 
 /// End of the last message that lies in [begin, end) as a whole, where a message begins at `begin`.

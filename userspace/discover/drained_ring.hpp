@@ -40,8 +40,8 @@ class DrainedRing {
   void add_words(std::uint32_t domain, std::uint64_t begin, std::span<const std::byte> words);
   /// What a domain's ring held: the words [head, tail).
   void add_domain(std::uint32_t domain, std::uint64_t head, std::uint64_t tail);
-  /// Names of user events from the number `first` on, as they lie in the file.
-  void add_names(std::uint64_t first, std::span<const std::byte> names);
+  /// The name of a user event, as it lies in the file.
+  void add_name(std::uint64_t id, std::span<const std::byte> name);
 
   /// Once, after the last piece.
   Result<DrainedFile> finish();

@@ -32,8 +32,8 @@ void DrainedRings::add(const rtev_drained& record, std::span<const std::byte> pa
       return ring->second.add_words(record.domain, record.begin, payload);
     case RTEV_DRAINED_DOMAIN:
       return ring->second.add_domain(record.domain, record.begin, record.end);
-    case RTEV_DRAINED_NAMES:
-      return ring->second.add_names(record.begin, payload);
+    case RTEV_DRAINED_NAME:
+      return ring->second.add_name(record.begin, payload);
     default:
       return;
   }

@@ -5,25 +5,26 @@
 #include <sys/stat.h>
 
 #include "base/clock.hpp"
+#include "discover/procfs.hpp"
 
 namespace rtev {
 namespace {
 
 constexpr std::size_t most_remembered = 16384;
 
-std::optional<RingOpener::FileId> identify(const PinnedRing& pin) {
-  struct stat status{};
-  if (::fstat(pin.fd.get(), &status) != 0) return std::nullopt;
-  return RingOpener::FileId{status.st_dev, status.st_ino};
-}
-
 }  // namespace
+
+std::optional<RingOpener::FileId> RingOpener::identify(int fd) {
+  struct stat status{};
+  if (::fstat(fd, &status) != 0) return std::nullopt;
+  return FileId{status.st_dev, status.st_ino};
+}
 
 std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::vector<PinnedRing>& pins,
                                                const Origin& origin) {
   std::vector<Ring> rings;
   for (const PinnedRing& pin : pins) {
-    const auto identified = identify(pin);
+    const auto identified = identify(pin.fd.get());
     if (!identified) continue;
     const FileId& file = *identified;
     const std::uint64_t opening_ns = monotonic_ns();
@@ -32,8 +33,10 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::
       if (known->second.process != process || origin.made_ns <= known->second.at_ns) continue;
     }
 
-    // A child forked by other means than OCaml's goes on with its parent's ring, whose events are out already.
-    const bool read_before = origin.made_ns == 0 && read_.contains(file);
+    // A child forked by other means than OCaml's goes on with its parent's ring, whose events are out already. A ring
+    // of its own is new, also where the file system gave it the number of one that is gone.
+    const bool own = ring_number(pin.path) == registry_.process(process).ns_pid;
+    const bool read_before = origin.made_ns == 0 && !own && read_.contains(file);
     const bool deliver = (origin.newborn && !read_before) || history_;
     auto reader = RingReader::adopt(::fcntl(pin.fd.get(), F_DUPFD_CLOEXEC, 0), pin.path,
                                     {.history = deliver ? RingReader::History::deliver : RingReader::History::skip,
@@ -61,7 +64,7 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::
 }
 
 std::optional<ProcessIndex> RingOpener::owner(const PinnedRing& pin) const {
-  const auto file = identify(pin);
+  const auto file = identify(pin.fd.get());
   const auto found = file ? open_.find(*file) : open_.end();
   return found == open_.end() ? std::nullopt : std::optional(found->second.process);
 }

@@ -44,6 +44,8 @@ class RingOpener {
   /// Those of the rings that nobody reads yet and that are ready to be read. The pins stay. One that was made after the
   /// process's file had been opened is another ring: the end of the program before was not told.
   std::vector<Ring> open(ProcessIndex process, const std::vector<PinnedRing>& pins, const Origin& origin);
+  /// The file behind an open descriptor, if that can be told.
+  static std::optional<FileId> identify(int fd);
   /// Whose ring the file is already.
   std::optional<ProcessIndex> owner(const PinnedRing& pin) const;
   /// The process reads the file no more: it may be opened again, by another one.

@@ -209,17 +209,23 @@ TEST_F(DrainedRingTest, NamesAreKept) {
   file_.set_name(0, "first");
   file_.set_name(1, "second");
   DrainedRing ring = start();
-  const auto names = file_.bytes().subspan(file_.header().custom_events_offset, 2 * user_event_name_bytes);
-  ring.add_names(0, names);
-  ring.add_names(user_event_slots - 1, names);  // the second of them has no place
-  ring.add_names(UINT64_MAX, names);
+  const auto names = file_.bytes().subspan(file_.header().custom_events_offset);
+  const auto first = names.first(user_event_name_bytes),
+             second = names.subspan(user_event_name_bytes).first(first.size());
+  ring.add_name(0, first);
+  ring.add_name(1, second);
+  ring.add_name(2, first.first(100));
+  ring.add_name(3, names);
+  ring.add_name(user_event_slots, first);
+  ring.add_name(UINT64_MAX, first);
   auto file = ring.finish();
   ASSERT_TRUE(file);
   auto reader = RingReader::adopt(file->fd.release(), "drained", {});
   ASSERT_TRUE(reader);
   EXPECT_EQ(reader->user_event_name(0), "first");
   EXPECT_EQ(reader->user_event_name(1), "second");
-  EXPECT_EQ(reader->user_event_name(user_event_slots - 1), "");
+  EXPECT_EQ(reader->user_event_name(2), "");
+  EXPECT_EQ(reader->user_event_name(3), "");
 }
 
 TEST_F(DrainedRingTest, NoPiecesOfARing) {
