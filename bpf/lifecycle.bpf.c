@@ -99,12 +99,15 @@ int BPF_PROG(process_exit, struct task_struct* task) {
   if (bpf_map_update_elem(&ended, &process, &one, BPF_NOEXIST) == -EEXIST) return 0;
 
   struct rtev_lifecycle* record = begin_lifecycle(task, RTEV_EXIT, RTEV_STAT_EXIT_DROPPED);
+  if (record) {
+    record->detail = exit_status(task->group_leader);
+    submit_lifecycle(record);
+  }
+  /* Behind the record, which says whether the process was followed. Not between its two halves: the verifier of Linux 6.1
+   * forgets there that it is not NULL. */
   if (follows) bpf_map_delete_elem(&followed, &tgid);
   bpf_map_delete_elem(&tracked, &tgid);
   bpf_map_delete_elem(&unopened, &tgid);
-  if (!record) return 0;
-  record->detail = exit_status(task->group_leader);
-  submit_lifecycle(record);
   return 0;
 }
 
