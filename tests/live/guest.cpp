@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include "live/guest.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/parse.hpp"
+#include "live/harness.hpp"
+#include "live/initramfs.hpp"
+
+namespace rtev::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* emulator = "/usr/bin/qemu-system-x86_64";
+constexpr const char* seconds_to_run = "150";  // about ten are needed on an idle machine
+constexpr int most_boots = 4;
+
+/// What follows a word on the last line that begins with it.
+std::optional<int> told(std::string_view output, std::string_view word) {
+  const auto at = output.rfind(word);
+  if (at == std::string_view::npos) return std::nullopt;
+  return parse_leading_number<int>(output.substr(at + word.size()));
+}
+
+/// QEMU 7.2 sometimes loses flags or the stack of a kernel that changes its own code (jump labels, static calls), as
+/// Linux does while it boots and attaches: the kernel then dies of a fault in code that is right.
+bool has_crashed(std::string_view output) {
+  return !output.contains("guest: begins") || output.contains("Kernel panic");
+}
+
+GuestRun boot(const fs::path& kernel, const fs::path& initramfs) {
+  // Time in the guest is counted in instructions: what is slow here (a loaded machine, the emulation) is not slow
+  // there.
+  Process machine({.argv = {"timeout",
+                            "--kill-after=5",
+                            seconds_to_run,
+                            emulator,
+                            "-accel",
+                            "tcg",
+                            "-cpu",
+                            "qemu64",
+                            "-smp",
+                            "1",
+                            "-m",
+                            "2048",
+                            "-icount",
+                            "shift=1,sleep=off",
+                            "-nodefaults",
+                            "-nographic",
+                            "-no-reboot",
+                            "-serial",
+                            "stdio",
+                            "-kernel",
+                            kernel,
+                            "-initrd",
+                            initramfs,
+                            "-append",
+                            "console=ttyS0 quiet oops=panic panic=-1"}});
+  machine.close_stdin();
+  GuestRun guest{.output = machine.wait(std::chrono::minutes(3)).out, .status = {}, .left_behind = {}};
+  guest.status = told(guest.output, "guest: status ");
+  guest.left_behind = told(guest.output, "guest: left behind ");
+  return guest;
+}
+
+}  // namespace
+
+fs::path kernel_image(const std::string& version) {
+  const char* other = std::getenv("RTEV_KERNELS");
+  return fs::path(other != nullptr ? other : RTEV_KERNELS) / version / "vmlinuz";
+}
+
+std::string guest_obstacle(const std::string& version) {
+#if !defined(__x86_64__)
+  return "guests are of x86-64, and this machine is not";
+#endif
+  if (!fs::exists(emulator)) return std::string("there is no ") + emulator;
+  if (!fs::exists(kernel_image(version)))
+    return "there is no " + kernel_image(version).string() + ": scripts/test-kernels gets it";
+  return {};
+}
+
+GuestRun run_in_guest(const fs::path& kernel, const fs::path& initramfs) {
+  GuestRun guest;
+  for (int boots = 1; boots <= most_boots; ++boots) {
+    guest = boot(kernel, initramfs);
+    guest.boots = boots;
+    if (!has_crashed(guest.output)) break;
+  }
+  return guest;
+}
+
+void pack_live_tests(const fs::path& archive, const std::vector<std::string>& arguments) {
+  Initramfs files(archive);
+  const fs::path tests = fs::read_symlink("/proc/self/exe"), programs = fs::path(ocaml_program("hello")).parent_path();
+  files.add_program("/init", RTEV_GUEST_INIT);
+  std::string command = tests.string() + "\n";
+  for (const std::string& argument : arguments) command += argument + "\n";
+  files.add_text("/command", command);
+  // Everything where it is here. Programs that are there in a static form, too, are taken in that form.
+  files.add_program(tests, tests);
+  files.add_program(tool(), tool());
+  for (const fs::directory_entry& program : fs::directory_iterator(programs / "static"))
+    files.add_program(programs / program.path().filename(), program.path());
+  for (const fs::directory_entry& program : fs::directory_iterator(programs))
+    if (program.is_regular_file()) files.add_program(program.path(), program.path());
+  for (const char* program : {"/bin/sh", "/bin/true", "/bin/false", "/bin/sleep"}) files.add_program(program, program);
+  files.finish();
+}
+
+}  // namespace rtev::test
