@@ -4,6 +4,8 @@
 # the one in this machine's apt configuration; lists and caches are kept apart, so that the machine's own apt does not
 # change. Sourced after common.sh.
 
+: "${cache:?}"
+
 # private_apt TOOL SUITE ARCHITECTURE ARGUMENT...: apt-get or apt-cache, as if only that suite existed.
 private_apt() {
   local tool=$1 architecture=$3 state=$cache/apt/$2-$3

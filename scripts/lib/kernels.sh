@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # Kernels of Debian for the live tests that run under QEMU. Sourced after common.sh and debian.sh.
 
-kernels=$cache/kernels
+kernels=${cache:?}/kernels
 export RTEV_KERNELS=$kernels # for tests/live/guest.cpp
 # What to call it, and the suite whose current kernel it is.
 kernel_suites='6.1 bookworm
@@ -33,8 +33,8 @@ get_kernel() {
   # The package of this name is empty and needs the one that is current.
   package=$(private_apt apt-cache "$2" amd64 depends --important linux-image-cloud-amd64 | sed -n 's/^ *Depends: //p')
   [ -n "$package" ] || die "$2 has no kernel"
-  (cd "$work" && private_apt apt-get "$2" amd64 download "$package")
-  dpkg-deb --fsys-tarfile "$work"/*.deb | tar -x -C "$work" --wildcards './boot/vmlinuz-*'
+  (cd "$work" && private_apt apt-get "$2" amd64 download "$package") || return
+  dpkg-deb --fsys-tarfile "$work"/*.deb | tar -x -C "$work" --wildcards './boot/vmlinuz-*' || return
   mkdir -p "$kernels/$1"
   mv "$work"/boot/vmlinuz-* "$kernels/$1/vmlinuz"
 }

@@ -148,6 +148,7 @@ TEST_P(KernelLiveProbes, KeeperTriesEachBinaryOnce) {
   for (int i = 0; i < 2; ++i) keeper.attach(self.get(), partial, std::array{good, bad});
   EXPECT_EQ(hits(), 1U) << "attached once";
   EXPECT_EQ(keeper.skipped(), 1U);
+  EXPECT_EQ(keeper.slow_to_detach(), programs.uses_uprobe_multi() ? 0U : 1U);
 
   constexpr std::uint64_t now = 1, later = now + 61'000'000'000;
   keeper.detach_unused({partial}, now);

@@ -85,6 +85,15 @@ void explain_missing_probes(const kernel::ProbeKeeper& probes) {
              error ? ": " + error->message() : "");
 }
 
+/// Who waits for the end of a tracer that has said its last word wants to know why.
+void explain_slow_end(const kernel::ProbeKeeper& probes) {
+  constexpr std::size_t worth_a_line = 3;
+  if (const std::size_t binaries = probes.slow_to_detach(); binaries >= worth_a_line)
+    fmt::print(stderr,
+               "rtev-bpf: taking away the probes of {} binaries, for which kernels before 6.6 need up to {} s\n",
+               binaries, binaries);
+}
+
 /// Says so when a command turned out to have no OCaml in it, as far as that can be known.
 void explain_silence(const Options& options, const Output& output, const Registry& registry) {
   const auto has_ring = [](const ProcessFacts& facts) { return facts.ring != RingState::none; };
@@ -155,6 +164,7 @@ int trace(const Options& options, const Tracing& tracing) {
   tracing.conclude(summary, (*session)->registry());
   if (!options.quiet) {
     explain_missing_probes((*session)->probes());
+    explain_slow_end((*session)->probes());
     if (command) explain_silence(options, tracing.output, (*session)->registry());
   }
   session->reset();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "kernel/probe_keeper.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -69,6 +70,13 @@ std::optional<Error> ProbeKeeper::last_error() const {
 std::size_t ProbeKeeper::skipped() const {
   const std::lock_guard lock(mutex_);
   return skipped_;
+}
+
+std::size_t ProbeKeeper::slow_to_detach() const {
+  if (programs_.uses_uprobe_multi()) return 0;
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(
+      std::ranges::count_if(known_, [](const auto& entry) { return entry.second.probes.has_value(); }));
 }
 
 }  // namespace rtev::kernel

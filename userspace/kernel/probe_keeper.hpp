@@ -34,6 +34,8 @@ class ProbeKeeper {
   std::optional<Error> last_error() const;
   /// Functions so far that cannot be probed, in binaries that have others.
   std::size_t skipped() const;
+  /// Binaries that the kernel takes up to a second each to detach from, one after the other: it has no uprobe_multi.
+  std::size_t slow_to_detach() const;
 
  private:
   struct Known {
