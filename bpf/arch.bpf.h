@@ -27,9 +27,9 @@
 #define MMAP_FD(regs) ((__u32)BPF_CORE_READ(regs, regs[4]))
 #define MUNMAP_ADDRESS(regs) (BPF_CORE_READ(regs, regs[0]))
 #define MUNMAP_LENGTH(regs) (BPF_CORE_READ(regs, regs[1]))
-/* The register tpidr_el0 as it was when the thread last left its cpu: it is saved behind the tracepoint of the switch. It
- * changes once in a thread's life, and is known from the start but in a program's first thread: that one's domain is not
- * known until its second switch. */
+/* The register tpidr_el0 as it was when the thread last left its cpu: it is saved behind the tracepoint of the switch.
+ * It changes once in a thread's life, and is known from the start but in a program's first thread: that one's domain is
+ * not known until its second switch. */
 #define THREAD_POINTER(task) ((__u64)(task)->thread.uw.tp_value)
 #else
 #error "unknown architecture"

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* emulator = "/usr/bin/qemu-system-x86_64";
-constexpr const char* seconds_to_run = "150";  // about ten are needed on an idle machine
+constexpr const char* seconds_to_run = "280";  // about ten are needed on an idle machine
 constexpr int most_boots = 4;
 
 /// What follows a word on the last line that begins with it.
@@ -60,7 +60,7 @@ GuestRun boot(const fs::path& kernel, const fs::path& initramfs) {
                             "-append",
                             "console=ttyS0 quiet oops=panic panic=-1"}});
   machine.close_stdin();
-  GuestRun guest{.output = machine.wait(std::chrono::minutes(3)).out, .status = {}, .left_behind = {}};
+  GuestRun guest{.output = machine.wait(std::chrono::minutes(5)).out, .status = {}, .left_behind = {}};
   guest.status = told(guest.output, "guest: status ");
   guest.left_behind = told(guest.output, "guest: left behind ");
   return guest;
