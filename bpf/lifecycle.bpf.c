@@ -103,8 +103,8 @@ int BPF_PROG(process_exit, struct task_struct* task) {
     record->detail = exit_status(task->group_leader);
     submit_lifecycle(record);
   }
-  /* Behind the record, which says whether the process was followed. Not between its two halves: the verifier of Linux 6.1
-   * forgets there that it is not NULL. */
+  /* Behind the record, which says whether the process was followed. Not between its two halves: the verifier of
+   * Linux 6.1 forgets there that it is not NULL. */
   if (follows) bpf_map_delete_elem(&followed, &tgid);
   bpf_map_delete_elem(&tracked, &tgid);
   bpf_map_delete_elem(&unopened, &tgid);
