@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What differs by processor architecture: the registers of a system call and of a thread. */
+/* What differs by processor architecture: the registers of a system call and of a thread, and its variables. */
 #ifndef RTEV_ARCH_BPF_H
 #define RTEV_ARCH_BPF_H
 
@@ -17,6 +17,7 @@
 #define MUNMAP_ADDRESS(regs) ((__u64)BPF_CORE_READ(regs, di))
 #define MUNMAP_LENGTH(regs) ((__u64)BPF_CORE_READ(regs, si))
 #define THREAD_POINTER(task) ((__u64)(task)->thread.fsbase)
+#define TLS_TABLE 8 /* the pointer to it, from the thread pointer */
 #elif defined(__TARGET_ARCH_arm64)
 #define SYS_MMAP 222
 #define SYS_MUNMAP 215
@@ -31,6 +32,7 @@
  * It changes once in a thread's life, and is known from the start but in a program's first thread: that one's domain is
  * not known until its second switch. */
 #define THREAD_POINTER(task) ((__u64)(task)->thread.uw.tp_value)
+#define TLS_TABLE 0
 #else
 #error "unknown architecture"
 #endif

@@ -138,7 +138,9 @@ struct rtev_tracked {
   __u32 id_offset; /* offset of the domain's id in caml_state's block; 0 = not known */
   __u32 slot;      /* of its ring file, or 0 */
   __u32 binary;    /* id of its binary: a probe hit with another id is a double and dropped */
-  __u32 pad;
+  /* Number of the shared runtime's block of thread-local variables, in which the offsets above count from one byte
+   * before its begin; 0 = they count from the thread pointer. */
+  __u32 tls_module;
 };
 
 /* Counters, one set per cpu. */

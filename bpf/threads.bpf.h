@@ -26,13 +26,24 @@ static __always_inline struct thread_state new_thread_state(struct task_struct* 
   return (struct thread_state){.domain = -1, .role = task->pid == task->tgid ? RTEV_ROLE_MUTATOR : RTEV_ROLE_UNKNOWN};
 }
 
+/* Where the offsets of thread-local variables count from; 0 if that cannot be told. glibc keeps a table of the blocks
+ * of each library, with entries of two words. */
+static __always_inline __u64 tls_base(const struct rtev_tracked* process, __u64 thread_pointer) {
+  __u64 table = 0, block = 0;
+  if (!process->tls_module) return thread_pointer;
+  if (bpf_probe_read_user(&table, sizeof(table), (void*)(thread_pointer + TLS_TABLE)) ||
+      bpf_probe_read_user(&block, sizeof(block), (void*)(table + process->tls_module * 2 * sizeof(block))))
+    return 0;
+  return block && block != ~0ull ? block - 1 : 0; /* all ones: the thread has none yet */
+}
+
 /* Reads the domain from domain_self; where that symbol is unknown from caml_state, which is NULL while the thread has
  * given up its domain's lock. -1 if neither tells. */
-static __always_inline __s32 read_domain(const struct rtev_tracked* process, __u64 thread_pointer, __u64 caml_state) {
+static __always_inline __s32 read_domain(const struct rtev_tracked* process, __u64 tls, __u64 caml_state) {
   __u64 where = 0;
   __s32 id = -1;
   if (process->domain_self_tls) {
-    bpf_probe_read_user(&where, sizeof(where), (void*)(thread_pointer + process->domain_self_tls));
+    bpf_probe_read_user(&where, sizeof(where), (void*)(tls + process->domain_self_tls));
   } else if (caml_state && process->id_offset) {
     where = caml_state + process->id_offset;
   }
@@ -65,11 +76,11 @@ static __always_inline void find_role(const struct rtev_tracked* process, struct
 /* Brings what is known of a thread up to date. Only for the current one, as it leaves its cpu. */
 static __always_inline void observe(const struct rtev_tracked* process, struct task_struct* task, bool sleeps,
                                     struct thread_state* state) {
-  __u64 thread_pointer = THREAD_POINTER(task), caml_state = 0;
-  if (process->caml_state_tls)
-    bpf_probe_read_user(&caml_state, sizeof(caml_state), (void*)(thread_pointer + process->caml_state_tls));
+  __u64 tls = tls_base(process, THREAD_POINTER(task)), caml_state = 0;
+  if (tls && process->caml_state_tls)
+    bpf_probe_read_user(&caml_state, sizeof(caml_state), (void*)(tls + process->caml_state_tls));
   /* Once is enough: a thread belongs to one domain for life, and each read of its memory costs as much as a lookup. */
-  if (state->domain < 0) state->domain = read_domain(process, thread_pointer, caml_state);
+  if (state->domain < 0 && tls) state->domain = read_domain(process, tls, caml_state);
   if (state->role == RTEV_ROLE_UNKNOWN && sleeps) find_role(process, task, state);
   /* The runtime's own threads have a caml_state all the time and take the lock only in passing. */
   bool own = state->role == RTEV_ROLE_BACKUP || state->role == RTEV_ROLE_TICK;

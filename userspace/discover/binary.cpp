@@ -121,7 +121,7 @@ class Symbols {
 
   void add(const Elf64_Sym& symbol, std::string_view text) {
     const std::uint8_t type = ELF64_ST_TYPE(symbol.st_info);
-    if (type != STT_FUNC && type != STT_TLS) return;
+    if (type != STT_FUNC && type != STT_TLS && type != STT_OBJECT) return;
     const std::string_view base = text.substr(0, text.find('.'));
     const auto wanted = std::ranges::lower_bound(wanted_symbols, base, {}, &WantedSymbol::text);
     if (wanted == wanted_symbols.end() || wanted->text != base || wanted->type != type) return;
@@ -186,12 +186,12 @@ CodeRange code_range(const ElfFile& file, const Elf64_Sym* symbol) {
   return {symbol->st_value, last + 1};
 }
 
-/// Offset of a thread-local variable of a program from the thread pointer; 0 if it cannot be told. The static linker
-/// computes the same, as the program's own block lies at a fixed place: below the thread pointer on x86-64,
-/// above it and a header of 16 bytes on AArch64.
+/// Where a thread-local variable is, as RuntimeBinary has it; 0 if it cannot be told. The static linker computes the
+/// same for a program, whose own block lies at a fixed place: below the thread pointer on x86-64, above it and a header
+/// of 16 bytes on AArch64.
 std::int64_t tls_offset(const ElfFile& file, const Elf64_Sym* symbol) {
   const Elf64_Phdr* const block = file.segment(PT_TLS);
-  if (!symbol || !block || !file.is_program()) return 0;
+  if (!symbol || !block) return 0;
   constexpr std::uint64_t limit = 1u << 30;
   const std::uint64_t align = std::max<std::uint64_t>(block->p_align, 1);
   if (!std::has_single_bit(align) || align > limit || block->p_memsz > limit || symbol->st_value >= block->p_memsz)
@@ -200,6 +200,7 @@ std::int64_t tls_offset(const ElfFile& file, const Elf64_Sym* symbol) {
     return static_cast<std::int64_t>((size + align - 1) & ~(align - 1));
   };
   const auto value = static_cast<std::int64_t>(symbol->st_value);
+  if (!file.is_program()) return value + 1;
   switch (file.machine()) {
     case EM_X86_64:
       return value - round_up(block->p_memsz);
@@ -264,8 +265,11 @@ Result<std::optional<RuntimeBinary>> inspect_binary(int fd) {
   runtime.family = facts.family;
   runtime.id_offset = facts.id_offset;
   runtime.probes = probe_points(file, symbols);
-  runtime.domain_self_tls = tls_offset(file, symbols.find(Name::domain_self));
-  runtime.caml_state_tls = tls_offset(file, symbols.find(Name::caml_state));
+  if (runtime.shared_library) runtime.tls_module_word = file.tls_module_word().value_or(0);
+  if (!runtime.shared_library || runtime.tls_module_word != 0) {
+    runtime.domain_self_tls = tls_offset(file, symbols.find(Name::domain_self));
+    runtime.caml_state_tls = tls_offset(file, symbols.find(Name::caml_state));
+  }
   runtime.backup_thread = code_range(file, symbols.find(Name::backup_thread));
   if (const Elf64_Sym* paused = symbols.find(Name::paused)) runtime.paused_flag = paused->st_value;
   runtime.tick_thread = code_range(file, symbols.find(Name::tick_thread));

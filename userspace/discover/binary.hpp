@@ -28,17 +28,20 @@ struct CodeRange {
 
 /// An ELF file that contains an OCaml 5 runtime.
 struct RuntimeBinary {
-  std::string version;               ///< "5.0" to "5.4", "5.5" for 5.5 and later; empty without symbols
-  std::optional<Family> family;      ///< that follows from the version
-  std::vector<ProbePoint> probes;    ///< at most one per function
-  std::int64_t domain_self_tls = 0;  ///< thread pointer + this = address of domain_self; 0 = not known
-  std::int64_t caml_state_tls = 0;   ///< likewise caml_state. Only for executables: a library has no fixed offset
-  std::uint32_t id_offset = 0;       ///< of the domain id in caml_state's block, by version; 0 = not known
-  std::uint64_t paused_flag = 0;     ///< link-time address of runtime_events_paused, a word; 0 = not known
-  CodeRange backup_thread;           ///< backup_thread_func
-  CodeRange tick_thread;             ///< caml_thread_tick
-  std::uint64_t link_base = 0;       ///< p_vaddr of the PT_LOAD with file offset 0, rounded down to a page
-  bool shared_library = false;       ///< a shared runtime, not a program
+  std::string version;             ///< "5.0" to "5.4", "5.5" for 5.5 and later; empty without symbols
+  std::optional<Family> family;    ///< that follows from the version
+  std::vector<ProbePoint> probes;  ///< at most one per function
+  /// Thread pointer + this = address of domain_self; 0 = not known. In a shared library, whose place each thread looks
+  /// up by a number, from one byte before the library's block: so 0 is free there, too.
+  std::int64_t domain_self_tls = 0;
+  std::int64_t caml_state_tls = 0;    ///< likewise caml_state
+  std::uint64_t tls_module_word = 0;  ///< of a shared library: link-time address of the word that holds that number
+  std::uint32_t id_offset = 0;        ///< of the domain id in caml_state's block, by version; 0 = not known
+  std::uint64_t paused_flag = 0;      ///< link-time address of runtime_events_paused, a word; 0 = not known
+  CodeRange backup_thread;            ///< backup_thread_func
+  CodeRange tick_thread;              ///< caml_thread_tick
+  std::uint64_t link_base = 0;        ///< p_vaddr of the PT_LOAD with file offset 0, rounded down to a page
+  bool shared_library = false;        ///< a shared runtime, not a program
 };
 
 /// Looks into an open ELF file. Nothing if it is no OCaml 5 program (not ELF, another language, OCaml 4); an error

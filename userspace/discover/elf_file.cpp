@@ -16,8 +16,10 @@ namespace {
 constexpr std::size_t max_segments = 65536 / sizeof(Elf64_Phdr);
 constexpr std::size_t max_dynamic_entries = 4096;
 constexpr std::size_t max_string_bytes = 64u << 20;
-// Fits the second-level cache; a larger one is no faster.
-constexpr std::size_t window_bytes = 64u << 10;
+// Fits the second-level cache; a larger one is no faster. A multiple of the size of a symbol and of a relocation.
+constexpr std::uint64_t window_bytes = 48u << 10;
+constexpr std::uint64_t max_relocation_bytes = 16u << 20;
+static_assert(window_bytes % sizeof(Elf64_Sym) == 0 && window_bytes % sizeof(Elf64_Rela) == 0);
 
 bool is_elf(const Elf64_Ehdr& header) {
   constexpr auto order = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
@@ -142,6 +144,21 @@ bool ElfFile::contains(Extent extent, std::string_view bytes) {
     std::memmove(window_.data(), window_.data() + (filled - kept), kept);
   }
   return false;
+}
+
+std::optional<std::uint64_t> ElfFile::tls_module_word() {
+  const std::uint32_t wanted = machine() == EM_AARCH64 ? R_AARCH64_TLS_DTPMOD : R_X86_64_DTPMOD64;
+  for (const Elf64_Shdr& section : sections_) {
+    if (section.sh_type != SHT_RELA || section.sh_entsize != sizeof(Elf64_Rela)) continue;
+    for (std::uint64_t done = 0; done < std::min(section.sh_size, max_relocation_bytes); done += window_bytes) {
+      const std::uint64_t rest = std::min(section.sh_size - done, window_bytes);
+      const auto relocations = read_table<Elf64_Rela>(section.sh_offset + done, rest / sizeof(Elf64_Rela));
+      // Without a symbol it is this file's own number. Another's symbol may be defined elsewhere as well.
+      const auto found = std::ranges::find(relocations, ELF64_R_INFO(0, wanted), &Elf64_Rela::r_info);
+      if (found != relocations.end()) return found->r_offset;
+    }
+  }
+  return std::nullopt;
 }
 
 StringTable ElfFile::strings(const Elf64_Shdr& table) {

@@ -83,6 +83,10 @@ class ElfFile {
     }
   }
 
+  /// Link-time address of a word in which the dynamic linker leaves the number by which threads find this library's
+  /// thread-local variables; nothing where its code does not ask for that.
+  std::optional<std::uint64_t> tls_module_word();
+
   /// errno of the first read that failed, 0 if all went well. What was not read looked as if it were not there.
   int read_error() const { return error_; }
 

@@ -16,6 +16,12 @@ std::optional<std::uint64_t> load_bias(std::int32_t pid, const Procfs& procfs, c
   return std::nullopt;
 }
 
+/// The number of a block of thread-local variables, if that is what a word of the process is.
+std::uint32_t tls_module(std::uint64_t word) {
+  constexpr std::uint64_t most_libraries = 1u << 16;
+  return word <= most_libraries ? static_cast<std::uint32_t>(word) : 0;
+}
+
 }  // namespace
 
 bool has_paused_events(std::int32_t pid, const Procfs& procfs, const RuntimeBinary& runtime) {
@@ -27,10 +33,15 @@ rtev_tracked tracking_of(std::int32_t pid, const Procfs& procfs, const Binary& b
   const RuntimeBinary& runtime = binary.runtime;
   rtev_tracked tracked{};
   tracked.binary = binary.id;
-  tracked.domain_self_tls = runtime.domain_self_tls;
-  tracked.caml_state_tls = runtime.caml_state_tls;
   tracked.id_offset = runtime.id_offset;
-  if (const auto bias = load_bias(pid, procfs, runtime)) {
+  const auto bias = load_bias(pid, procfs, runtime);
+  if (runtime.shared_library && bias)
+    tracked.tls_module = tls_module(procfs.read_word(pid, runtime.tls_module_word + *bias).value_or(0));
+  if (!runtime.shared_library || tracked.tls_module != 0) {
+    tracked.domain_self_tls = runtime.domain_self_tls;
+    tracked.caml_state_tls = runtime.caml_state_tls;
+  }
+  if (bias) {
     const auto place = [&](const CodeRange& range, __u64& begin, __u64& end) {
       if (range.begin == 0) return;
       begin = range.begin + *bias;

@@ -146,8 +146,28 @@ TEST(Binary, SharedRuntimeHasNoFixedThreadLocals) {
   const auto runtime = inspect(shape);
   ASSERT_TRUE(runtime);
   EXPECT_TRUE(runtime->shared_library);
+  EXPECT_EQ(runtime->tls_module_word, 0u);
   EXPECT_EQ(runtime->caml_state_tls, 0);
+  EXPECT_EQ(runtime->domain_self_tls, 0);
   EXPECT_TRUE(probe(*runtime, RTEV_PROBE_INIT));
+}
+
+TEST(Binary, SharedRuntimeTellsWhereItsThreadLocalsAreLookedUp) {
+  ElfShape shape = program(3);
+  shape.interpreter = false;
+  // More of them than are read at once, and last the one for this file: not that of a symbol, which may be another's.
+  shape.relocations.assign(5000, {.r_offset = 0x6000, .r_info = ELF64_R_INFO(0, R_X86_64_RELATIVE), .r_addend = 0});
+  shape.relocations.push_back({.r_offset = 0x6008, .r_info = ELF64_R_INFO(7, R_X86_64_DTPMOD64), .r_addend = 0});
+  shape.relocations.push_back({.r_offset = 0x6010, .r_info = ELF64_R_INFO(0, R_X86_64_DTPMOD64), .r_addend = 0});
+  const auto runtime = inspect(shape);
+  ASSERT_TRUE(runtime);
+  EXPECT_EQ(runtime->tls_module_word, 0x6010u);
+  EXPECT_EQ(runtime->domain_self_tls, 1);
+  EXPECT_EQ(runtime->caml_state_tls, 9);
+}
+
+TEST(Binary, FindsTheFlagOfPausedEvents) {
+  EXPECT_EQ(inspect(program(3))->paused_flag, 0x7100u);
 }
 
 TEST(Binary, StaticProgramsArePrograms) {

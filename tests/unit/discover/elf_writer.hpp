@@ -34,6 +34,7 @@ struct ElfShape {
   std::uint64_t base = 0;
   bool interpreter = true, pie_flag = false, section_headers = true;
   std::vector<ElfSymbol> dynsym{}, symtab{};
+  std::vector<Elf64_Rela> relocations{};
   std::string rodata{};
   std::optional<std::uint64_t> tls_size{};
   std::uint64_t tls_align = 8;
@@ -115,6 +116,12 @@ inline std::string write_elf(const ElfShape& shape) {
         {PT_DYNAMIC, PF_R, file.size(), 0x6000, 0x6000, 2 * sizeof(Elf64_Dyn), 2 * sizeof(Elf64_Dyn), 8});
     append(file, Elf64_Dyn{.d_tag = DT_FLAGS_1, .d_un = {.d_val = DF_1_PIE}});
     append(file, Elf64_Dyn{.d_tag = DT_NULL, .d_un = {.d_val = 0}});
+  }
+  if (!shape.relocations.empty()) {
+    auto header = section(SHT_RELA, SHF_ALLOC, file.size(), shape.relocations.size() * sizeof(Elf64_Rela));
+    header.sh_entsize = sizeof(Elf64_Rela);
+    sections.push_back(header);
+    for (const Elf64_Rela& relocation : shape.relocations) append(file, relocation);
   }
   if (!shape.dynsym.empty()) append_symbols(file, sections, SHT_DYNSYM, shape.dynsym);
   if (!shape.symtab.empty()) append_symbols(file, sections, SHT_SYMTAB, shape.symtab);

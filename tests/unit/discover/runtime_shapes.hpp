@@ -46,6 +46,7 @@ inline std::vector<ElfSymbol> all_symbols(int minor) {
   add("backup_thread_func", text + 0x900, 0x100);
   add("caml_thread_tick", text + 0xa00, 0x80);
   add("domain_self", 0, 8, STT_TLS);
+  add("runtime_events_paused", 0x7100, 8, STT_OBJECT);
   return symbols;
 }
 
