@@ -36,11 +36,10 @@ class Survey : private DiscoveryListener {
   void run(std::chrono::nanoseconds sample) {
     discovery_.begin_scan(monotonic_ns());
     discovery_.scan_some(monotonic_ns(), std::numeric_limits<std::size_t>::max());
-    // What was found in a program may lead to its shared runtime, which is inspected next.
-    do {
-      while (!inspector_.idle()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (discovery_.is_inspecting()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
       discovery_.tick(monotonic_ns());
-    } while (!inspector_.idle());
+    }
 
     const std::uint64_t begin = monotonic_ns();
     const auto end = begin + static_cast<std::uint64_t>(sample.count());

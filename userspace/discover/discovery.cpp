@@ -275,6 +275,10 @@ void Discovery::take_inspected() {
   }
 }
 
+bool Discovery::is_inspecting() const {
+  return std::ranges::any_of(processes_, [](const auto& entry) { return entry.second.inspecting.has_value(); });
+}
+
 std::optional<std::uint64_t> Discovery::unnamed_since(std::uint64_t now_ns) const {
   std::optional<std::uint64_t> since;
   const auto consider = [&](const Process& process) {

@@ -66,6 +66,8 @@ class Discovery {
   /// Goes on with processes whose binaries have been inspected, and with rings that were not ready yet.
   void tick(std::uint64_t now_ns);
 
+  /// True while programs, or the shared runtimes they led to, are being inspected.
+  bool is_inspecting() const;
   /// Events since then may still lack the facts to name them: a ring's program is being inspected.
   std::optional<std::uint64_t> unnamed_since(std::uint64_t now_ns) const;
   /// Since when rings may be written that are not open yet.

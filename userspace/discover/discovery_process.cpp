@@ -73,6 +73,9 @@ bool Discovery::resolve(Process& process, const std::shared_ptr<const Binary>& b
   if (binary) {
     process.binary = binary;
     if (!process.index) adopt(process);
+    // The ring may have been given another name. Only what is known to be OCaml's is searched for it.
+    if (process.slots.empty() && process.origin == ProcessAction::found)
+      open_rings(process, pin_shared_files(procfs_, process.pid), process.since_ns, {.newborn = scanned_});
     describe(process);
     track(process);
     return true;
@@ -134,6 +137,12 @@ bool Discovery::open_rings(Process& process, const std::vector<PinnedRing>& pins
     if (facts.ring != RingState::shared) facts.ring = RingState::active;
     facts.ring_path = ring.path;
     facts.domains = ring.reader->active_domains();
+    if (facts.family_source == FamilySource::assumed && ring.reader->layout().names_offset == 0) {
+      // Only 5.0 leaves no room for the names of user events.
+      facts.version = "5.0";
+      facts.family = Family::before_5_3;
+      facts.family_source = FamilySource::ring;
+    }
     emit(process, time_ns, ProcessAction::ring, 0, ring.reader->layout().rings);
     listener_.on_ring(*process.index, ring.slot, ring.reader);
   }

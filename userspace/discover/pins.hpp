@@ -35,5 +35,7 @@ Image pin_image(const Procfs& procfs, std::int32_t pid);
 /// The rings that the process maps, each once and not more than a few.
 std::vector<PinnedRing> pin_rings(const Procfs& procfs, std::int32_t pid);
 std::vector<PinnedRing> pin_rings(const Procfs& procfs, std::int32_t pid, const std::vector<Mapping>& mappings);
+/// Files of any name that the process may write to and shares: a ring that was renamed is one of them.
+std::vector<PinnedRing> pin_shared_files(const Procfs& procfs, std::int32_t pid);
 
 }  // namespace rtev

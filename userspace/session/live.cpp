@@ -126,7 +126,8 @@ void LiveSession::settle() {
   last_scan_ns_ = start_ns_;
   discovery_.scan_some(start_ns_, std::numeric_limits<std::size_t>::max());
   const std::uint64_t deadline = monotonic_ns() + settling_patience_ns;
-  while (!inspector_.idle() && stop_.received() == 0 && !output_.error() && monotonic_ns() < deadline) {
+  const auto is_busy = [&] { return !inspector_.idle() || discovery_.is_inspecting(); };
+  while (is_busy() && stop_.received() == 0 && !output_.error() && monotonic_ns() < deadline) {
     tick();
     pollfd inspected{.fd = inspector_.event_fd(), .events = POLLIN, .revents = 0};
     ::poll(&inspected, 1, 1);

@@ -105,6 +105,8 @@ RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& 
 }
 
 std::optional<Family> guess_family(RingReader& ring) {
+  // Only 5.0 leaves no room for the names of user events.
+  if (ring.layout().names_offset == 0) return Family::before_5_3;
   FamilyGuess guess;
   const auto look = [&](const Batch& batch) {
     for (const Event& event : batch.events()) guess.add(event);
