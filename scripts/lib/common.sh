@@ -8,7 +8,6 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # Outside the tree, so that a clean checkout does not build OCaml again.
 cache=${RTEV_CACHE:-/var/cache/rtev-bpf}
 ocaml_version=5.3.0
-ocaml_sha512=0f4b86e38437afa2d8e304b38416691defaad72309e101e09394753acbfba8b5818163d0da313ad2f63aad7809ada2ff1fd7efb16385dca65222ba3f6d2f99f0
 ocaml_prefix=$cache/ocaml-$ocaml_version
 export RTEV_OCAML_PREFIX=$ocaml_prefix  # for tests/CMakeLists.txt
 
@@ -43,34 +42,46 @@ build() {
     die "the $1 build failed"
 }
 
-# get_ocaml: builds OCaml once, into the cache, from the sources in its npm package (about four minutes).
-get_ocaml() {
-  [ ! -e "$ocaml_prefix/.complete" ] || return 0
+# ocaml_sources VERSION SHA512: unpacks the sources in an npm package of OCaml, into the folder package.
+ocaml_sources() {
+  command -v npm >/dev/null || {
+    say "installing npm, which brings the sources of OCaml"
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends npm >/dev/null
+  }
+  npm pack --silent "ocaml@$1" >/dev/null
+  echo "$2  ocaml-$1.tgz" | sha512sum --check --quiet || die "ocaml-$1.tgz is not the file it should be"
+  tar xzf "ocaml-$1.tgz"
+}
+
+# once PREFIX SCRIPT: fills a folder of the cache with a script of this one's folder, which gets PREFIX and runs in an
+# empty folder; not if that was done before. What is said goes to PREFIX.log.
+once() {
+  local prefix=$1 script=$2
+  [ ! -e "$prefix/.complete" ] || return 0
   mkdir -p "$cache"
   (
     flock 9
-    [ ! -e "$ocaml_prefix/.complete" ] || exit 0
-    command -v npm >/dev/null || {
-      say "installing npm, which brings the sources of OCaml"
-      apt-get update -qq
-      DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends npm >/dev/null
-    }
-    say "building OCaml $ocaml_version into $ocaml_prefix (once, about four minutes)"
-    local work
+    [ ! -e "$prefix/.complete" ] || exit 0
     work=$(mktemp -d "$cache/build.XXXXXX")
-    # shellcheck disable=SC2064  # the folder's name is wanted as it is now
-    trap "rm -rf '$work'" EXIT
-    cd "$work"
-    npm pack --silent "ocaml@$ocaml_version" >/dev/null
-    echo "$ocaml_sha512  ocaml-$ocaml_version.tgz" | sha512sum --check --quiet || die "ocaml-$ocaml_version.tgz is not the file it should be"
-    tar xzf "ocaml-$ocaml_version.tgz"
-    cd package
-    rm -rf "$ocaml_prefix"
-    {
-      ./configure --prefix="$ocaml_prefix" --disable-ocamldoc --disable-ocamltest --disable-debugger --disable-stdlib-manpages
-      make -j"$(nproc)"
-      make install
-    } >"$cache/ocaml-build.log" 2>&1 || die "OCaml did not build" "see $cache/ocaml-build.log"
-    touch "$ocaml_prefix/.complete"
-  ) 9>"$cache/lock"
+    trap 'rm -rf "$work"' EXIT
+    rm -rf "$prefix"
+    (cd "$work" && "$root/scripts/lib/$script" "$prefix") >"$prefix.log" 2>&1 ||
+      die "cannot get ${prefix##*/}: $(tail -n 1 "$prefix.log")" "see $prefix.log"
+    touch "$prefix/.complete"
+  ) 9>"$prefix.lock"
+}
+
+# get_ocaml: builds OCaml once, into the cache.
+get_ocaml() {
+  [ -e "$ocaml_prefix/.complete" ] || say "building OCaml $ocaml_version into $ocaml_prefix (once, about four minutes)"
+  once "$ocaml_prefix" build-ocaml
+}
+
+# get_other_ocamls: the versions that some tests want as well. The tests say so, too, if one could not be had.
+get_other_ocamls() {
+  [ -e "$cache/ocaml-5.1/.complete" ] || say "building OCaml 5.1 into $cache/ocaml-5.1 (once, about two minutes)"
+  once "$cache/ocaml-5.1" build-ocaml-5.1 || true
+  [ -e "$cache/ocaml-5.4/.complete" ] || say "unpacking OCaml 5.4 into $cache/ocaml-5.4 (once, some seconds)"
+  once "$cache/ocaml-5.4" unpack-ocaml-5.4 || true
 }

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# Sourced, not run.
+
+# compiler FILE LIBRARY COMMAND...: makes FILE run a compiler that does not know by itself where its library is.
+compiler() {
+  local file=$1 library=$2
+  shift 2
+  mkdir -p "$(dirname "$file")"
+  {
+    printf '#!/bin/sh\nOCAMLLIB=%q exec' "$library"
+    printf ' %q' "$@"
+    printf ' "$@"\n'
+  } >"$file"
+  chmod +x "$file"
+}
