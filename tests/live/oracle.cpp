@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "live/oracle.hpp"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 #include <sstream>
@@ -64,8 +66,8 @@ std::string value_of(const Json& event, const std::string& kind) {
 
 }  // namespace
 
-Records oracle(const std::filesystem::path& directory, pid_t pid) {
-  const Outcome outcome = run({.argv = {ocaml_program("oracle"), directory, std::to_string(pid)}});
+Records oracle(const std::filesystem::path& directory, pid_t pid, const std::filesystem::path& reader) {
+  const Outcome outcome = run({.argv = {reader, directory, std::to_string(pid)}});
   if (outcome.status.code() != 0) throw std::runtime_error("oracle: " + outcome.err);
   return parse(outcome.out);
 }
@@ -83,6 +85,10 @@ std::map<pid_t, Records> oracle(const std::filesystem::path& directory, const st
   const Outcome outcome = process.wait();
   if (outcome.status.code() != 0) throw std::runtime_error("oracle: " + outcome.err);
   return all;
+}
+
+Records oracle(const std::filesystem::path& directory, pid_t pid) {
+  return oracle(directory, pid, ocaml_program("oracle"));
 }
 
 FollowingOracle::FollowingOracle(const std::filesystem::path& directory, pid_t pid)
@@ -129,6 +135,18 @@ std::string difference(const Records& expected, const Records& got) {
          << (have == others.end() ? "the end" : *have) << "\" of " << others.size() << " delivered; ";
   }
   return text.str();
+}
+
+void expect_exact(const Trace& trace, const Records& left, pid_t pid) {
+  ASSERT_EQ(count(left, "lost", ""), 0u) << "the program wrote more than its ring holds";
+  EXPECT_EQ(difference(left, records(trace.from_rings(pid))), "");
+  auto words = trace.words(pid);
+  EXPECT_GT(words["written"], 0u);
+  EXPECT_EQ(words["delivered"], words["written"]);
+}
+
+void expect_exact(const Trace& trace, const std::filesystem::path& directory, pid_t pid) {
+  expect_exact(trace, oracle(directory, pid), pid);
 }
 
 std::size_t count(const Records& records, const std::string& kind, const std::string& name) {

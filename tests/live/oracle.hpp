@@ -15,6 +15,8 @@ namespace rtev::test {
 using Records = std::map<int, std::vector<std::string>>;
 
 /// Reads DIR/PID.events, of a live process or a dead one, with a small OCaml program. It shares no code with librtev.
+/// `reader` is that program, of the version of OCaml that wrote the file.
+Records oracle(const std::filesystem::path& directory, pid_t pid, const std::filesystem::path& reader);
 Records oracle(const std::filesystem::path& directory, pid_t pid);
 
 /// The same for many of them, each by its pid, read by one run of the program.
@@ -40,6 +42,11 @@ Records records(const std::vector<Json>& events);
 
 /// Empty if both are the same; else where they differ first, in words.
 std::string difference(const Records& expected, const Records& got);
+
+/// Checks that the trace has all events of a ring as they are in the file that was left behind, and that the accounts
+/// of the process say so.
+void expect_exact(const Trace& trace, const Records& left, pid_t pid);
+void expect_exact(const Trace& trace, const std::filesystem::path& directory, pid_t pid);
 
 /// How many of the records say `kind` and `name`.
 std::size_t count(const Records& records, const std::string& kind, const std::string& name);

@@ -10,6 +10,7 @@
 #include <rtev/ring_writer.hpp>
 
 #include "live/harness.hpp"
+#include "live/matrix.hpp"
 #include "live/oracle.hpp"
 
 namespace rtev::test {
@@ -227,6 +228,84 @@ TEST_F(ProducerLive, TheMarkDecidesTheTableUnlessOneIsForced) {
   EXPECT_EQ(first_begin({file}), "minor") << "what stays behind says it, too";
   EXPECT_THAT(run_tool({"dump", file}).err, HasSubstr(" librtev "));
 }
+
+/// A version that is not at hand to write rings: what its runtime would write, by the numbers in its runtime_events.h.
+struct Era {
+  const char* ocaml;
+  const char* label;
+  RingWriter::Format format;
+  std::vector<std::pair<std::uint16_t, const char*>> minor, major;  ///< phases, each within the one before
+  std::vector<std::pair<std::uint16_t, const char*>> counters;
+};
+
+void PrintTo(const Era& era, std::ostream* out) {
+  *out << era.ocaml;
+}
+
+class EraLive : public ProducerLive, public ::testing::WithParamInterface<Era> {};
+
+TEST_P(EraLive, PhasesAndCountersHaveTheNamesOfTheirVersion) {
+  const Era& era = GetParam();
+  Options old = options();
+  old.family = Family::before_5_3;
+  old.format = era.format;
+  Strings expected;
+  const auto collect = [&](RingWriter& writer, std::uint64_t round) {
+    DomainWriter domain = writer.domain(0);
+    for (const auto* spans : {&era.minor, &era.major}) {
+      for (const auto& [id, name] : *spans) domain.begin(Phase{id});
+      for (const auto& [id, name] : era.counters) domain.counter(Counter{id}, round);
+      for (auto span = spans->rbegin(); span != spans->rend(); ++span) domain.end(Phase{span->first});
+    }
+  };
+  const auto collect_often = [&](RingWriter& writer) {
+    for (std::uint64_t round = 0; round < 100; ++round) collect(writer, round);
+  };
+  for (int round = 0; round < 200; ++round) {
+    for (const auto* spans : {&era.minor, &era.major}) {
+      for (const auto& [id, name] : *spans) expected.push_back(std::string("begin ") + name);
+      for (const auto& [id, name] : era.counters)
+        expected.push_back(std::string("counter ") + name + ' ' + std::to_string(round % 100));
+      for (auto span = spans->rbegin(); span != spans->rend(); ++span)
+        expected.push_back(std::string("end ") + span->second);
+    }
+  }
+
+  Publisher publisher(old, {collect_often, collect_often});
+  const pid_t pid = publisher.pid();
+  publisher.go();
+  Tracer tracer({"--sched", "off", "--history"});
+  publisher.go();
+  EXPECT_EQ(publisher.end(), 0);
+  const Trace trace = tracer.stop();
+  Strings got;
+  for (const Json& event : trace.from_rings(pid)) {
+    if (event["type"] == "lifecycle") continue;
+    std::string line = event["type"].get<std::string>() + ' ' + event["name"].get<std::string>();
+    if (event["type"] == "counter") line += ' ' + std::to_string(event["value"].get<int>());
+    got.push_back(std::move(line));
+  }
+  EXPECT_EQ(got, expected);
+  auto words = trace.words(pid);
+  EXPECT_EQ(words["delivered"], words["written"]);
+  covers("ring", "written by librtev in that version's format", era.ocaml);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, EraLive,
+    ::testing::Values(Era{"5.0",
+                          "OCaml5_0",
+                          RingWriter::Format::before_5_1,
+                          {{22, "major_gc_stw"}, {10, "minor"}, {11, "minor_local_roots"}},
+                          {{6, "major"}, {24, "major_slice"}, {9, "major_mark"}},
+                          {{4, "minor_promoted"}, {5, "minor_allocated"}}},
+                      Era{"5.2",
+                          "OCaml5_2",
+                          RingWriter::Format::since_5_1,
+                          {{32, "stw_leader"}, {10, "minor"}, {35, "minor_remembered_set"}},
+                          {{40, "compaction"}, {41, "compaction_evacuate"}, {42, "compaction_forward"}},
+                          {{4, "minor_promoted"}, {16, "major_heap_large_blocks"}}}),
+    [](const auto& era) { return era.param.label; });
 
 }  // namespace
 }  // namespace rtev::test

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// Programs whose file is deleted or replaced while they run.
+#include <gmock/gmock.h>
+
+#include "live/harness.hpp"
+#include "live/matrix.hpp"
+#include "live/variety.hpp"
+
+namespace rtev::test {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::StartsWith;
+
+struct Fate {
+  const char* label;
+  const char* kind;  ///< of the build whose file meets it
+  const char* what;
+  void (*happens)(const fs::path& program);
+};
+
+void PrintTo(const Fate& fate, std::ostream* out) {
+  *out << fate.label;
+}
+
+void remove_file(const fs::path& program) {
+  fs::remove(program);
+}
+
+/// As a package manager does it: the new file takes the old one's name.
+void put_another_there(const fs::path& program) {
+  const fs::path next = program.string() + ".new";
+  fs::copy_file(ocaml_program("hello"), next);
+  fs::rename(next, program);
+}
+
+class ReplacedLive : public LiveTest, public ::testing::WithParamInterface<Fate> {};
+
+TEST_P(ReplacedLive, EveryEvent) {
+  const Fate& fate = GetParam();
+  const Variety variety{"5.3", {.kind = fate.kind, .what = fate.what}};
+  const auto start = [&](const fs::path& program) {
+    fs::copy_file(variety.program(), program);
+    Command command = preserved("");
+    command.argv = {program};
+    return command;
+  };
+  const fs::path early_program = dir / "early", late_program = dir / "late";
+  Process early(start(early_program));
+  early.lines_until("ready");
+  fate.happens(early_program);
+  Tracer tracer({"--history"});
+  Process late(start(late_program));
+  late.lines_until("ready");
+  fate.happens(late_program);
+  const std::string early_out = run_through(early).out, late_out = run_through(late).out;
+  const Trace trace = tracer.stop();
+
+  expect_whole(trace, variety, dir.path(), early.pid(), early_out);
+  expect_whole(trace, variety, dir.path(), late.pid(), late_out);
+  const Json found = trace.action(early.pid(), "found"), started = trace.action(late.pid(), "exec");
+  for (const Json& first : {found, started}) EXPECT_EQ(first["version"], "5.3") << first;
+  EXPECT_THAT(found["exe"].get<std::string>(), StartsWith(early_program.string()));
+  EXPECT_EQ(started["exe"], late_program.string());
+  covers("binary", fate.what, variety.ocaml);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ReplacedLive,
+    ::testing::Values(Fate{"Deleted", "native", "deleted while it runs", remove_file},
+                      Fate{"Replaced", "native", "replaced by another while it runs", put_another_there},
+                      Fate{"StaticDeleted", "static", "fully static, deleted while it runs", remove_file}),
+    [](const auto& fate) { return fate.param.label; });
+
+}  // namespace
+}  // namespace rtev::test

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+// Wherever the ring file is, however large, whatever becomes of it: found, and read to its last event.
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "live/harness.hpp"
+#include "live/matrix.hpp"
+#include "live/oracle.hpp"
+
+namespace rtev::test {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using Strings = std::vector<std::string>;
+
+class RingFileLive : public LiveTest {
+ protected:
+  /// Keeps a second name of a ring for the oracle, whatever happens to the first.
+  fs::path keep(pid_t pid) const {
+    fs::create_directories(kept());
+    fs::create_hard_link(ring_of(pid), kept() / ring_of(pid).filename());
+    return kept();
+  }
+  fs::path kept() const { return dir / "kept"; }
+};
+
+struct Parameters {
+  const char* label;
+  const char* value;
+  const char* what;
+};
+
+void PrintTo(const Parameters& parameters, std::ostream* out) {
+  *out << parameters.value;
+}
+
+class ParametersLive : public RingFileLive, public ::testing::WithParamInterface<Parameters> {};
+
+TEST_P(ParametersLive, EveryEvent) {
+  Command command = preserved("domains", {"2", "2"});
+  command.env["OCAMLRUNPARAM"] = GetParam().value;
+  Process early(command);
+  early.lines_until("ready");
+  Tracer tracer({"--sched", "off", "--history"});
+  Process late(command);
+  run_through(early);
+  run_through(late);
+  const Trace trace = tracer.stop();
+  for (const pid_t pid : {early.pid(), late.pid()}) expect_exact(trace, dir.path(), pid);
+  covers("ring", GetParam().what);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ParametersLive,
+                         ::testing::Values(Parameters{"LargeRings", "e=20", "`OCAMLRUNPARAM=e=20`"},
+                                           Parameters{"SmallRings", "e=12", "`OCAMLRUNPARAM=e=12`"},
+                                           Parameters{"FewDomains", "d=3", "`OCAMLRUNPARAM=d=3`"},
+                                           Parameters{"ManyDomains", "d=1024,e=12", "`OCAMLRUNPARAM=d=1024,e=12`"},
+                                           Parameters{"AllDomains", "d=4096,e=10", "`OCAMLRUNPARAM=d=4096,e=10`"}),
+                         [](const auto& parameters) { return parameters.param.label; });
+
+TEST_F(RingFileLive, TooSmallForTheProgramIsCounted) {
+  Command command = preserved("domains", {"2", "20"});
+  command.env["OCAMLRUNPARAM"] = "e=6,d=3";
+  Process early(command);
+  early.lines_until("ready");
+  Tracer tracer({"--sched", "off", "--history"});
+  Process late(command);
+  run_through(early);
+  run_through(late);
+  const Trace trace = tracer.stop();
+  for (const pid_t pid : {early.pid(), late.pid()}) {
+    auto words = trace.words(pid);
+    std::uint64_t lost = 0;
+    for (const Json& loss : trace.of(pid, "lost")) lost += loss["words"].get<std::uint64_t>();
+    EXPECT_EQ(words["lost"], lost);
+    EXPECT_GT(words["delivered"], 0u);
+    EXPECT_EQ(words["corrupt"], 0u);
+    EXPECT_EQ(words["delivered"] + words["lost"], words["written"]);
+  }
+  covers("ring", "`OCAMLRUNPARAM=e=6,d=3`, which loses words: all counted");
+}
+
+struct Place {
+  const char* label;
+  const char* directory;  ///< OCAML_RUNTIME_EVENTS_DIR, in the test's folder; empty: that folder itself, absolute
+  bool chdir;             ///< the program leaves for another folder
+  const char* what;
+};
+
+void PrintTo(const Place& place, std::ostream* out) {
+  *out << place.label;
+}
+
+class PlaceLive : public RingFileLive, public ::testing::WithParamInterface<Place> {};
+
+TEST_P(PlaceLive, EveryEvent) {
+  const Place& place = GetParam();
+  Command command = preserved("chdir_relative", {place.chdir ? "/" : "."});
+  command.directory = dir.path();
+  fs::path rings = dir.path();
+  if (*place.directory != '\0') {
+    rings /= place.directory;
+    fs::create_directories(rings);
+    command.env["OCAML_RUNTIME_EVENTS_DIR"] = place.directory;
+  }
+  Process early(command);
+  early.lines_until("ready");
+  Tracer tracer({"--sched", "off", "--history"});
+  Process late(command);
+  run_through(early);
+  run_through(late);
+  const Trace trace = tracer.stop();
+  for (const pid_t pid : {early.pid(), late.pid()}) {
+    expect_exact(trace, rings, pid);
+    EXPECT_EQ(trace.action(pid, "ring")["path"], fs::canonical(rings / (std::to_string(pid) + ".events")).string());
+  }
+  covers("ring", place.what);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, PlaceLive,
+    ::testing::Values(Place{"Absolute", "", false, "absolute `OCAML_RUNTIME_EVENTS_DIR`"},
+                      Place{"AbsoluteChdir", "", true, "absolute `OCAML_RUNTIME_EVENTS_DIR`, then chdir"},
+                      Place{"Relative", "some/rings of mine", false, "relative `OCAML_RUNTIME_EVENTS_DIR`"},
+                      Place{"RelativeChdir", "some/rings", true, "relative `OCAML_RUNTIME_EVENTS_DIR`, then chdir"}),
+    [](const auto& place) { return place.param.label; });
+
+/// What lies where the ring is to be made, left by a process that had the same pid.
+struct Stale {
+  const char* label;
+  const char* what;
+  std::size_t bytes;       ///< of nonsense
+  const char* parameters;  ///< instead: those of a program that left its ring
+};
+
+void PrintTo(const Stale& stale, std::ostream* out) {
+  *out << stale.label;
+}
+
+class StaleLive : public RingFileLive, public ::testing::WithParamInterface<Stale> {};
+
+TEST_P(StaleLive, IsNotTakenForTheNewRing) {
+  const Stale& stale = GetParam();
+  const fs::path left = dir / "left";
+  if (stale.parameters != nullptr) {
+    Command command = preserved("user_events");
+    command.env["OCAMLRUNPARAM"] = stale.parameters;
+    Process before(command);
+    run_through(before);
+    fs::rename(ring_of(before.pid()), left);
+  } else {
+    std::ofstream(left) << std::string(stale.bytes, '\x5a');
+  }
+  // The shell becomes the program: the number of both is the same.
+  Command command = preserved("domains", {"2", "2"});
+  const std::string copy_and_run =
+      R"(cp ")" + left.string() + R"(" "$OCAML_RUNTIME_EVENTS_DIR/$$.events" && exec "$@")";
+  command.argv.insert(command.argv.begin(), {"/bin/sh", "-c", copy_and_run, "sh"});
+  Process early(command);
+  early.lines_until("ready");
+  Tracer tracer({"--sched", "off", "--history"});
+  Process late(command);
+  run_through(early);
+  run_through(late);
+  const Trace trace = tracer.stop();
+  for (const pid_t pid : {early.pid(), late.pid()}) expect_exact(trace, dir.path(), pid);
+  covers("ring", stale.what);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, StaleLive,
+    ::testing::Values(Stale{"Empty", "an empty file of the same pid is there", 0, nullptr},
+                      Stale{"Nonsense", "a file of nonsense of the same pid is there", 3 << 20, nullptr},
+                      Stale{"Same", "a stale ring of the same pid is there", 0, "e=16"},
+                      Stale{"Larger", "a larger stale ring of the same pid is there", 0, "e=18"},
+                      Stale{"Smaller", "a smaller stale ring of the same pid is there", 0, "e=10,d=2"}),
+    [](const auto& stale) { return stale.param.label; });
+
+TEST_F(RingFileLive, UnlinkedWhileItIsWritten) {
+  Process early(preserved("busy_alloc", {"3"})), late(preserved("busy_alloc", {"3"}));
+  early.lines_until("ready");
+  late.lines_until("ready");
+  const fs::path kept = keep(early.pid());
+  fs::remove(ring_of(early.pid()));
+  Tracer tracer({"--sched", "off", "--history"});
+  keep(late.pid());
+  fs::remove(ring_of(late.pid()));
+  run_through(early);
+  run_through(late);
+  const Trace trace = tracer.stop();
+  for (const pid_t pid : {early.pid(), late.pid()}) expect_exact(trace, kept, pid);
+  covers("ring", "unlinked while the program runs");
+}
+
+TEST_F(RingFileLive, RenamedWhileItIsWritten) {
+  Process early(preserved("busy_alloc", {"3"})), late(preserved("busy_alloc", {"3"}));
+  early.lines_until("ready");
+  late.lines_until("ready");
+  const fs::path kept = keep(early.pid());
+  fs::rename(ring_of(early.pid()), dir / "trace.old");
+  Tracer tracer({"--sched", "off", "--history"});
+  keep(late.pid());
+  fs::rename(ring_of(late.pid()), dir / "trace.older");
+  run_through(early);
+  run_through(late);
+  const Trace trace = tracer.stop();
+  for (const pid_t pid : {early.pid(), late.pid()}) expect_exact(trace, kept, pid);
+  covers("ring", "renamed while the program runs");
+}
+
+TEST_F(RingFileLive, RemovedAtTheEnd) {
+  Process process(with_events("busy_alloc", {"3"}));
+  process.lines_until("ready");
+  const fs::path kept = keep(process.pid());
+  Tracer tracer({"--sched", "off", "--history"});
+  process.go();
+  process.lines_until("done");
+  run_through(process);
+  const Trace trace = tracer.stop();
+  expect_exact(trace, kept, process.pid());
+  EXPECT_THAT(trace.actions(process.pid()), ElementsAre("found", "ring", "stop", "exit"));
+  covers("ring", "removed by the program itself at its end");
+}
+
+}  // namespace
+}  // namespace rtev::test

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// Whatever the binary: a program built in every way, by every version of OCaml at hand, found running and seen to
+// start.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "live/harness.hpp"
+#include "live/matrix.hpp"
+#include "live/variety.hpp"
+
+namespace rtev::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Strings = std::vector<std::string>;
+
+class VarietyLive : public LiveTest {
+ protected:
+  void need(const Variety& variety) {
+    if (std::filesystem::exists(variety.program())) return;
+    const std::string obstacle =
+        "no OCaml " + std::string(variety.ocaml) + " was found when the tests were built (scripts/test gets it)";
+    if (std::getenv("CI") != nullptr) FAIL() << obstacle;
+    GTEST_SKIP() << obstacle;
+  }
+  /// Leaves its ring behind.
+  Command command(const Variety& variety) const {
+    Command command = preserved("");
+    command.argv = {variety.program()};
+    return command;
+  }
+};
+
+/// What the summary says of a process.
+Json figures_of(const Trace& trace, pid_t pid) {
+  for (const Json& process : trace.summary["processes"])
+    if (process["pid"] == pid) return process;
+  return Json::object();
+}
+
+/// The line of `ps` for a process.
+std::string listed(pid_t pid) {
+  const Outcome ps = run_tool({"ps", "-d", "1ms", "-p", std::to_string(pid)});
+  EXPECT_EQ(ps.status.code(), 0) << ps.err;
+  return ps.out.substr(ps.out.find('\n') + 1);
+}
+
+class BuildLive : public VarietyLive, public ::testing::WithParamInterface<Variety> {
+  void SetUp() override {
+    VarietyLive::SetUp();
+    if (!IsSkipped() && !HasFatalFailure()) need(GetParam());
+  }
+};
+
+TEST_P(BuildLive, EveryEventWithItsName) {
+  const Variety& variety = GetParam();
+  Process early(command(variety));
+  early.lines_until("ready");
+  Tracer tracer({"--history"});
+  Process late(command(variety));
+  late.lines_until("ready");
+  const std::string version = variety.build.named ? variety.ocaml : "5.?";
+  for (const pid_t pid : {early.pid(), late.pid()})
+    EXPECT_THAT(listed(pid), AllOf(HasSubstr(" " + version + " "), HasSubstr(" active ")));
+  const std::string early_out = run_through(early).out, late_out = run_through(late).out;
+  const Trace trace = tracer.stop();
+
+  expect_whole(trace, variety, dir.path(), early.pid(), early_out);
+  expect_whole(trace, variety, dir.path(), late.pid(), late_out);
+  for (const pid_t pid : {early.pid(), late.pid()}) {
+    EXPECT_EQ(trace.action(pid, "ring")["path"], ring_of(pid).string());
+    EXPECT_EQ(figures_of(trace, pid)["version"], variety.build.named ? Json(variety.ocaml) : Json());
+  }
+  covers("binary", variety.build.what, variety.ocaml);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BuildLive, ::testing::ValuesIn(all_varieties()), [](const auto& variety) {
+  std::string name = variety.param.ocaml + std::string("_") + variety.param.build.kind;
+  std::ranges::replace(name, '.', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace rtev::test
