@@ -13,6 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using Strings = std::vector<std::string>;
 
 class RingFileLive : public LiveTest {
@@ -208,6 +209,25 @@ TEST_F(RingFileLive, RenamedWhileItIsWritten) {
   const Trace trace = tracer.stop();
   for (const pid_t pid : {early.pid(), late.pid()}) expect_exact(trace, kept, pid);
   covers("ring", "renamed while the program runs");
+}
+
+TEST_F(RingFileLive, PausedBeforeTheTracerCame) {
+  Command command = program("api_start");
+  command.env["OCAML_RUNTIME_EVENTS_PRESERVE"] = "1";
+  Process process(command);
+  for (const char* step : {"ready", "started"}) {
+    process.lines_until(step);
+    process.go();
+  }
+  process.lines_until("paused");
+  const Outcome ps = run_tool({"ps", "-d", "1ms", "-p", std::to_string(process.pid())});
+  EXPECT_THAT(ps.out, HasSubstr(" paused "));
+  Tracer tracer({"--sched", "off", "--history"});
+  run_through(process);
+  const Trace trace = tracer.stop();
+  expect_exact(trace, dir.path(), process.pid());
+  EXPECT_THAT(trace.actions(process.pid()), ElementsAre("found", "ring", "resume", "stop", "exit"));
+  covers("ring", "paused before the tracer came");
 }
 
 TEST_F(RingFileLive, RemovedAtTheEnd) {
