@@ -145,9 +145,9 @@ struct rtev_tracked {
 
 /* Counters, one set per cpu. */
 enum rtev_stat {
-  RTEV_STAT_SWITCH_DROPPED = 0, /* no room in the cpu's buffer */
-  RTEV_STAT_WAKEUP_DROPPED = 1,
-  RTEV_STAT_EXEC_DROPPED = 2, /* no room in the lifecycle buffer, by kind */
+  RTEV_STAT_SWITCH_DROPPED = 0, /* no room in the cpu's buffer: counted in struct rtev_sched_drops */
+  RTEV_STAT_WAKEUP_DROPPED = 1, /* likewise */
+  RTEV_STAT_EXEC_DROPPED = 2,   /* no room in the lifecycle buffer, by kind */
   RTEV_STAT_FORK_DROPPED = 3,
   RTEV_STAT_EXIT_DROPPED = 4,
   RTEV_STAT_RING_DROPPED = 5,
@@ -160,6 +160,16 @@ enum rtev_stat {
 /* What runs on a cpu now. A cache line for each, so that cpus do not fight for it. */
 struct rtev_cpu_activity {
   __u32 slot; /* of its process's ring file, or 0 */
+} __attribute__((aligned(64)));
+
+/* Scheduler records of one cpu that found no room in its buffer. Where they lie in time is told by the first and the
+ * last one since user space took note of them. A cache line for each cpu. */
+struct rtev_sched_drops {
+  __u64 switches; /* ever, as all counts */
+  __u64 wakeups;
+  __u64 taken;    /* written by user space: the sum of both that it has seen */
+  __u64 first_ns; /* CLOCK_MONOTONIC; of those that are not taken yet */
+  __u64 last_ns;
 } __attribute__((aligned(64)));
 
 enum rtev_drain_mode { RTEV_DRAIN_OFF = 0, RTEV_DRAIN_KNOWN = 1, RTEV_DRAIN_ALL = 2 };

@@ -27,6 +27,9 @@ struct rtev_cpu_activity on_cpu[RTEV_CPUS];
 __u8 ran[RTEV_SLOTS]; /* by slot */
 __u32 reader_asleep __attribute__((aligned(64)));
 
+/* Shared with user space, which sets `taken`. */
+struct rtev_sched_drops sched_drops[RTEV_CPUS];
+
 static __always_inline struct rtev_tracked* tracked_process(__u32 tgid) {
   return tgid ? bpf_map_lookup_elem(&tracked, &tgid) : NULL;
 }
@@ -68,10 +71,23 @@ static __always_inline void* sched_buffer(void) {
   return bpf_map_lookup_elem(&sched_buffers, &index);
 }
 
-static __always_inline struct rtev_sched* begin_sched(void* buffer, __u32 type, __u32 stat) {
+/* Interrupts are off where threads are switched and woken: nobody else writes this cpu's counts meanwhile. */
+static __always_inline void count_sched_drop(__u32 type) {
+  __u32 cpu = bpf_get_smp_processor_id();
+  if (cpu >= RTEV_CPUS) return;
+  struct rtev_sched_drops* drops = &sched_drops[cpu];
+  __u64* count = type == RTEV_SWITCH ? &drops->switches : &drops->wakeups;
+  __u64 now = bpf_ktime_get_ns();
+  if (drops->switches + drops->wakeups == drops->taken) drops->first_ns = now;
+  drops->last_ns = now;
+  /* The exchange is a barrier: who sees the count sees the times, too. */
+  __sync_lock_test_and_set(count, *count + 1);
+}
+
+static __always_inline struct rtev_sched* begin_sched(void* buffer, __u32 type) {
   struct rtev_sched* record = bpf_ringbuf_reserve(buffer, sizeof(*record), 0);
   if (!record) {
-    count_drop(stat);
+    count_sched_drop(type);
     return NULL;
   }
   record->time_ns = bpf_ktime_get_ns();
@@ -126,7 +142,7 @@ int BPF_PROG(thread_switch, bool preempted, struct task_struct* prev, struct tas
 
   void* buffer = sched_buffer();
   if (!buffer) return 0;
-  struct rtev_sched* record = begin_sched(buffer, RTEV_SWITCH, RTEV_STAT_SWITCH_DROPPED);
+  struct rtev_sched* record = begin_sched(buffer, RTEV_SWITCH);
   if (!record) return 0;
   struct thread_state next_state = last_state(next, enters);
   record->cpu = bpf_get_smp_processor_id();
@@ -147,7 +163,7 @@ static __always_inline int woken(struct task_struct* task) {
   if (sched_mode != RTEV_SCHED_ALL && !process) return 0;
   void* buffer = sched_buffer();
   if (!buffer) return 0;
-  struct rtev_sched* record = begin_sched(buffer, RTEV_WAKEUP, RTEV_STAT_WAKEUP_DROPPED);
+  struct rtev_sched* record = begin_sched(buffer, RTEV_WAKEUP);
   if (!record) return 0;
   /* In an interrupt this is whoever was interrupted. */
   struct task_struct* waker = bpf_get_current_task_btf();

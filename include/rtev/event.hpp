@@ -24,7 +24,7 @@ enum class EventKind : std::uint8_t {
   user_begin,    ///< id = user event
   user_end,      ///< id = user event
   user_custom,   ///< id = user event, payload = exactly the bytes the program's encoder made
-  lost,          ///< payload = Loss; time = when the stream resumes
+  lost,          ///< payload = Loss; time = when a ring's stream resumes; of LossReason::dropped when the gap begins
   process,       ///< payload: userspace/timeline/records.hpp
   sched_switch,  ///< payload: userspace/timeline/records.hpp
   wakeup,        ///< payload: userspace/timeline/records.hpp
@@ -68,19 +68,23 @@ struct Source {
   }
 };
 
-/// Event::id of EventKind::lost: why words could not be handed out.
+/// Event::id of EventKind::lost: why something could not be handed out.
 enum class LossReason : std::uint16_t {
   overwritten,  ///< the program wrote over them before they were read
   corrupt,      ///< they made no sense and were skipped
+  dropped,      ///< no words but scheduler records, that the kernel side had no room for (events of slot 0)
 };
 
 std::string_view to_string(LossReason reason);
 
 /// Payload of EventKind::lost.
 struct Loss {
-  std::uint64_t words;    ///< 8-byte words of the ring; a typical event takes 2 or 3
-  std::uint64_t from_ns;  ///< time of the last event before the gap; 0 if there was none
-  std::uint64_t to_ns;    ///< time of the first event after the gap, or when the ring was left
+  /// 8-byte words of the ring, of which a typical event takes 2 or 3; of LossReason::dropped the number of records.
+  std::uint64_t words;
+  /// Time of the last event before the gap, 0 if there was none; of LossReason::dropped the first record's.
+  std::uint64_t from_ns;
+  /// Time of the first event after the gap, or when the ring was left; of LossReason::dropped the last record's.
+  std::uint64_t to_ns;
 };
 
 /// Payload of EventKind::alloc: how many blocks were allocated by size in words:

@@ -12,10 +12,15 @@ void DomainTime::add(const Event& event, const Batch& batch, const Registry& reg
     if (!change) return;
     switches_seen_ = true;
     const std::uint64_t version = writers_.version();
-    writers_.add(*change);
+    writers_.add(event.time, *change);
     if (writers_.version() == version) return;
     change_threads(change->prev.pid, event.time);
     if (change->next.pid != change->prev.pid) change_threads(change->next.pid, event.time);
+  } else if (event.kind == EventKind::lost && Source::unpack(event.source).slot == 0) {
+    const auto loss = batch.payload_as<Loss>(event);
+    if (!loss) return;
+    writers_.lose(loss->to_ns);
+    for (const auto& [pid, meters] : running_) change_threads(pid, loss->from_ns);
   } else if (event.kind == EventKind::process && event.id == static_cast<std::uint16_t>(ProcessAction::exit)) {
     if (const auto record = batch.payload_as<ProcessRecord>(event)) {
       const std::int32_t pid = registry.process(record->process).pid;

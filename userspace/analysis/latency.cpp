@@ -37,6 +37,7 @@ void Latency::consume(const Batch& batch, const Registry& registry) {
     pass(event.time, registry);
     finder_.add(event, batch, registry);
     time_.add(event, batch, registry);
+    dropped_.add(event, batch);
     if (event.kind == EventKind::process) note_process(event, batch, registry);
   }
   registry_ = nullptr;
@@ -45,9 +46,7 @@ void Latency::consume(const Batch& batch, const Registry& registry) {
 void Latency::summary(const RunSummary& summary, const Registry& registry) {
   last_ns_ = std::max(last_ns_, summary.end_ns);
   finder_.finish(last_ns_);
-  for (const RunSummary::Drop& drop : summary.drops) {
-    if (drop.kind == "switch" || drop.kind == "wakeup") scheduler_dropped_ += drop.count;
-  }
+  dropped_.add(summary);
   rings_missed_ = summary.rings_missed;
   words_before_ = missing_past(summary, registry);
   write(report(registry));
@@ -245,7 +244,7 @@ LatencyReport Latency::report_of(LatencyReport::Span span, std::uint64_t from_ns
                        .start_ns = std::max(from_ns, start_ns_),
                        .end_ns = std::max(to_ns, start_ns_),
                        .scheduler_seen = time_.switches_seen(),
-                       .scheduler_dropped = scheduler_dropped_,
+                       .scheduler_dropped = dropped_.count(),
                        .rings_missed = rings_missed_,
                        .words_before = words_before_,
                        .ignored_events = finder_.ignored(),

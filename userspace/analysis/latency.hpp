@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "analysis/domain_time.hpp"
+#include "analysis/dropped_events.hpp"
 #include "analysis/latency_figures.hpp"
 #include "analysis/pause_finder.hpp"
 #include "sinks/sink.hpp"
@@ -112,7 +113,7 @@ class Latency final : public Sink, private PauseListener {
   std::uint64_t start_ns_ = 0;
   std::uint64_t interval_begin_ns_ = 0;
   std::uint64_t last_ns_ = 0;  ///< newest time of an event
-  std::uint64_t scheduler_dropped_ = 0;
+  DroppedEvents dropped_;
   std::uint64_t rings_missed_ = 0;
   std::uint64_t words_before_ = 0;
 };

@@ -65,7 +65,7 @@ struct LatencyReport {
   std::uint64_t run_ns = 0;                ///< when tracing began, CLOCK_MONOTONIC
   std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported
   bool scheduler_seen = false;             ///< else all time is unknown
-  std::uint64_t scheduler_dropped = 0;     ///< switches and wakeups; known at the end of a run
+  std::uint64_t scheduler_dropped = 0;     ///< switches and wakeups
   std::uint64_t rings_missed = 0;          ///< known at the end of a run
   std::uint64_t words_before = 0;          ///< a ring overwrote them before it was read; known at the end
   std::uint64_t ignored_events = 0;        ///< begins of phases of domains beyond what can be followed at once

@@ -33,6 +33,8 @@ void PauseDissector::add(const Event& event, const Batch& batch, const Registry&
       time_.add(event, batch, registry);
       return;
     case EventKind::lost:
+      if (const auto loss = batch.payload_as<Loss>(event); loss && Source::unpack(event.source).slot == 0)
+        threads_.lose(loss->to_ns);
       time_.add(event, batch, registry);
       finder_.add(event, batch, registry);
       return;
@@ -70,7 +72,7 @@ void PauseDissector::change_thread(std::uint64_t time_ns, const SchedSwitch& cha
   entering_cpu_ = static_cast<std::int32_t>(change.cpu & INT32_MAX);
   time_.add(time_ns, change);
   history_.see(change);
-  threads_.add(change);
+  threads_.add(time_ns, change);
 }
 
 void PauseDissector::on_stretch(ThreadStretch stretch) {

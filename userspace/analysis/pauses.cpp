@@ -20,6 +20,7 @@ void Pauses::consume(const Batch& batch, const Registry& registry) {
   registry_ = &registry;
   for (const Event& event : batch.events()) {
     dissector_.add(event, batch, registry);
+    dropped_.add(event, batch);
     last_ns_ = std::max(last_ns_, event.time);
   }
   registry_ = nullptr;
@@ -30,9 +31,7 @@ void Pauses::summary(const RunSummary& summary, const Registry& registry) {
   registry_ = &registry;
   dissector_.finish(last_ns_);
   registry_ = nullptr;
-  for (const RunSummary::Drop& drop : summary.drops) {
-    if (drop.kind == "switch" || drop.kind == "wakeup") counts_.scheduler_dropped += drop.count;
-  }
+  dropped_.add(summary);
   counts_.rings_missed = summary.rings_missed;
   counts_.words_before = missing_past(summary, registry);
 }
@@ -49,6 +48,7 @@ PausesReport Pauses::report() const {
   report.counts.represented = worst_.represented(options_.min_ns);
   report.counts.ends_without_begin = dissector_.finder().ends_without_begin();
   report.counts.ignored_events = dissector_.finder().ignored();
+  report.counts.scheduler_dropped = dropped_.count();
   report.counts.scheduler_contradictions = dissector_.thread_time().contradictions();
   report.counts.scheduler_seen = dissector_.scheduler_seen();
   return report;

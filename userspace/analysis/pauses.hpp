@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/dropped_events.hpp"
 #include "analysis/pause_dissector.hpp"
 #include "analysis/pauses_report.hpp"
 #include "analysis/worst_pauses.hpp"
@@ -48,6 +49,7 @@ class Pauses final : public Sink, private PauseConsumer {
   WorstPauses worst_;
   std::vector<UnfinishedPause> unfinished_;  ///< longest first
   PausesReport::Counts counts_{};
+  DroppedEvents dropped_;
   const Registry* registry_ = nullptr;  ///< while events come
   RunHeader header_{};
   std::uint64_t last_ns_ = 0;  ///< newest time of an event, then the end of the run

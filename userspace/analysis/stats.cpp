@@ -77,7 +77,8 @@ void Stats::add(const Event& event, const Batch& batch, const Registry& registry
   }
   if (Source::unpack(event.source).slot == 0) {
     threads_.add(event, batch, registry);
-    if (event.kind == EventKind::lost) switches_since_ns_ = event.time;
+    if (const auto loss = event.kind == EventKind::lost ? batch.payload_as<Loss>(event) : std::nullopt)
+      switches_since_ns_ = std::max(switches_since_ns_, loss->to_ns);
     return;
   }
   const RingFacts* const ring = registry.ring(Source::unpack(event.source).slot);
@@ -177,8 +178,8 @@ void Stats::add_switch(const Event& event, const Batch& batch, const Registry& r
   // A thread whose first sign of life is that it leaves a cpu has been there since its process was traced: that it
   // came there would have been seen. It is how every program begins.
   const Thread& prev = change->prev;
-  const bool is_new =
-      prev.tracked && threads_.size() < ThreadTime::Limits{}.threads && !threads_.current(prev.tid, event.time);
+  const bool is_new = prev.tracked && event.time > switches_since_ns_ &&
+                      threads_.size() < ThreadTime::Limits{}.threads && !threads_.current(prev.tid, event.time);
   if (is_new) {
     add_stretch({.pid = prev.pid,
                  .tid = prev.tid,

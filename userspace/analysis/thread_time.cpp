@@ -116,6 +116,10 @@ void ThreadTime::add(const Event& event, const Batch& batch, const Registry& reg
 }
 
 void ThreadTime::add(std::uint64_t time_ns, const SchedSwitch& change) {
+  if (is_blind(time_ns)) {
+    if (change.state == LeftState::dead) leave(time_ns, change);
+    return;
+  }
   vacate(time_ns, change);
   if (change.prev.tracked) leave(time_ns, change);
   if (change.next.tracked) enter(time_ns, change);
@@ -123,7 +127,7 @@ void ThreadTime::add(std::uint64_t time_ns, const SchedSwitch& change) {
 
 void ThreadTime::add(std::uint64_t time_ns, const Wakeup& wakeup) {
   wakeups_seen_ = true;
-  if (!wakeup.woken.tracked) return;
+  if (!wakeup.woken.tracked || is_blind(time_ns)) return;
   Followed* const thread = find_or_follow(wakeup.woken, time_ns);
   if (!thread || time_ns < thread->stretch.begin_ns || thread->stretch.state == ThreadState::runnable) return;
   if (thread->stretch.state == ThreadState::on_cpu) {
@@ -177,9 +181,13 @@ void ThreadTime::enter(std::uint64_t time_ns, const SchedSwitch& change) {
 }
 
 void ThreadTime::lose(std::uint64_t from_ns, std::uint64_t to_ns) {
+  if (to_ns < from_ns) return;
+  // Gaps come nearly in order of their begins: one that is over is not asked for any more.
+  blind_from_ns_ = from_ns > blind_until_ns_ ? from_ns : std::min(blind_from_ns_, from_ns);
+  blind_until_ns_ = std::max(blind_until_ns_, to_ns);
   for (auto& [tid, thread] : threads_) {
     thread.woken_early.reset();
-    if (thread.stretch.state == ThreadState::unknown || thread.stretch.begin_ns >= to_ns) continue;
+    if (thread.stretch.state == ThreadState::unknown || thread.stretch.begin_ns > to_ns) continue;
     next(thread, from_ns, {.state = ThreadState::unknown});
   }
   std::erase_if(cpus_, [&](const auto& cpu) {

@@ -78,7 +78,8 @@ class ThreadTime {
   void add(const Event& event, const Batch& batch, const Registry& registry);
   void add(std::uint64_t time_ns, const SchedSwitch& change);
   void add(std::uint64_t time_ns, const Wakeup& wakeup);
-  /// Scheduler events between these times may be missing.
+  /// Scheduler events from the first of these times to the last may be missing. What threads do then is not known,
+  /// whatever else is seen of them; nor what they do afterwards, up to the next event of theirs.
   void lose(std::uint64_t from_ns, std::uint64_t to_ns);
   /// A process that ended, or goes on with another program.
   void forget(std::int32_t pid, std::uint64_t time_ns);
@@ -115,6 +116,9 @@ class ThreadTime {
     std::optional<Thread> woken_early{};
   };
 
+  bool is_blind(std::uint64_t time_ns) const {
+    return blind_until_ns_ != 0 && time_ns >= blind_from_ns_ && time_ns <= blind_until_ns_;
+  }
   Followed* find(const Thread& thread, std::uint64_t time_ns);
   Followed* find_or_follow(const Thread& thread, std::uint64_t time_ns);
   void vacate(std::uint64_t time_ns, const SchedSwitch& change);
@@ -132,6 +136,8 @@ class ThreadTime {
   std::uint64_t last_serial_ = 0;
   std::uint64_t contradictions_ = 0;
   bool wakeups_seen_ = false;
+  std::uint64_t blind_from_ns_ = 0;  ///< in this time events may be missing: those that are there prove nothing
+  std::uint64_t blind_until_ns_ = 0;
 };
 
 }  // namespace rtev

@@ -28,7 +28,8 @@ void Progress::consume(const Batch& batch, const Registry& registry) {
   events_ += batch.events().size();
   for (const Event& event : batch.events()) {
     if (event.kind != EventKind::lost) continue;
-    if (const auto loss = batch.payload_as<Loss>(event)) lost_words_ += loss->words;
+    const bool dropped = static_cast<LossReason>(event.id) == LossReason::dropped;
+    if (const auto loss = batch.payload_as<Loss>(event)) (dropped ? dropped_records_ : lost_words_) += loss->words;
   }
   sink_.consume(batch, registry);
 }
@@ -52,6 +53,11 @@ void Progress::show(std::uint64_t now) {
   line.add("  ");
   line.add_grouped(lost_words_);
   line.add(" words lost");
+  if (dropped_records_ > 0) {
+    line.add("  ");
+    line.add_grouped(dropped_records_);
+    line.add(" scheduler events dropped");
+  }
   put(fd_, line.text());
   shown_ns_ = now;
   shown_events_ = events_;

@@ -31,6 +31,7 @@ class Progress final : public Sink {
   std::uint64_t start_ns_ = 0, shown_ns_ = 0;
   std::uint64_t events_ = 0, shown_events_ = 0;
   std::uint64_t lost_words_ = 0;
+  std::uint64_t dropped_records_ = 0;
 };
 
 }  // namespace rtev::cli

@@ -83,6 +83,7 @@ struct Programs::State {
   UniqueFd wait;
   std::uint32_t cpus;  ///< possible ones
   bool uprobe_multi;
+  SchedDropCounters dropped{};
   std::vector<std::uint32_t> on_cpu{};  ///< slots, sorted; as of look_at_cpus()
   std::uint64_t untracked = 0;          ///< by track()
 };
@@ -208,6 +209,15 @@ std::uint16_t Programs::sched_buffers() const {
   return state_->sched.count();
 }
 
+std::uint16_t Programs::sched_buffer_of(std::uint32_t cpu) const {
+  return static_cast<std::uint16_t>(cpu % std::max<std::uint32_t>(state_->sched.count(), 1));
+}
+
+std::vector<SchedDrop> Programs::take_sched_drops(std::uint64_t now_ns) {
+  return state_->dropped.take({state_->skeleton->bss->sched_drops, std::min<std::size_t>(state_->cpus, RTEV_CPUS)},
+                              now_ns);
+}
+
 Result<void> Programs::track(pid_t tgid, const rtev_tracked& tracked) {
   if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.tracked), &tgid, &tracked, BPF_ANY) == 0) return {};
   const int error = errno;
@@ -262,6 +272,8 @@ Drops Programs::drops() const {
     if (bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.stats), &stat, per_cpu.data()) != 0) continue;
     for (const auto count : per_cpu) drops[stat] += count;
   }
+  drops[RTEV_STAT_SWITCH_DROPPED] = state_->dropped.switches();
+  drops[RTEV_STAT_WAKEUP_DROPPED] = state_->dropped.wakeups();
   drops[RTEV_STAT_UNTRACKED] += state_->untracked;
   return drops;
 }

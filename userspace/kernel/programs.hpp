@@ -14,6 +14,7 @@
 
 #include "base/unique_fd.hpp"
 #include "bpf/records.h"
+#include "kernel/sched_drops.hpp"
 #include "rtev/error.hpp"
 
 namespace rtev::kernel {
@@ -97,6 +98,10 @@ class Programs {
         &consumer, most);
   }
   std::uint16_t sched_buffers() const;
+  /// The buffer that a cpu's records come through.
+  std::uint16_t sched_buffer_of(std::uint32_t cpu) const;
+  /// Scheduler records that found no room since the last call: see SchedDropCounters::take().
+  std::vector<SchedDrop> take_sched_drops(std::uint64_t now_ns);
   /// Calls consumer(const rtev_drained&, std::span<const std::byte> payload) for all that was kept of rings, in order.
   /// What was kept before the record of a process's end is there when that record is.
   template <typename Consumer>
@@ -126,6 +131,7 @@ class Programs {
   /// look_at_cpus() and check ran() once more.
   void arm_wakeup();
 
+  /// Of scheduler records those that take_sched_drops() told.
   Drops drops() const;
 
   /// Probes functions of a binary in all processes that run it, now and later. Functions that cannot be probed are left

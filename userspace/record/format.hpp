@@ -10,7 +10,7 @@
 //   alloc                   instant with "total" and "buckets"
 //   lifecycle               instant with "value"
 //   user_unit, _int, _custom  instant without argument, with int64 "value", with string "text" or blob "bytes"
-//   lost                    instant with "words", "from", "to"; behind a provider event "buffer full"
+//   lost                    instant with "words", "from", "to", "reason"; behind a provider event "buffer full"
 //   process                 instant with "index", "peer", "detail", on the process's main thread
 //   sched_switch, wakeup    scheduling records with weights (the kernel's priorities), and "rtev" where need be
 //   what fits none of these  instant with "bytes" or "value" (see Words::raw)

@@ -51,6 +51,10 @@ std::optional<EventKind> kind_of(std::string_view type) {
   return std::nullopt;
 }
 
+std::optional<LossReason> loss_reason_of(std::string_view reason) {
+  return named<LossReason>(reason, static_cast<int>(LossReason::dropped) + 1);
+}
+
 std::optional<ProcessAction> action_of(std::string_view action) {
   return named<ProcessAction>(action, static_cast<int>(ProcessAction::exit) + 1);
 }
@@ -111,7 +115,7 @@ Thread read_thread(const Json& object) {
 
 std::uint32_t sched_source(std::uint32_t cpu) {
   constexpr std::uint32_t most = (1u << Source::domain_bits) - 1;
-  return Source{0, static_cast<std::uint16_t>(std::min(first_sched_stream + cpu, most))}.pack();
+  return Source{0, static_cast<std::uint16_t>(first_sched_stream + std::min(cpu, most - first_sched_stream))}.pack();
 }
 
 Accounting read_words(const Json& object) {

@@ -45,6 +45,7 @@ Number number(const Json& object, const char* key) {
 
 /// Of the kinds that JSON lines name by "type" alone.
 std::optional<EventKind> kind_of(std::string_view type);
+std::optional<LossReason> loss_reason_of(std::string_view reason);
 std::optional<ProcessAction> action_of(std::string_view action);
 LeftState state_of(std::string_view state);
 
@@ -58,7 +59,7 @@ void read_image(const Json& line, ProcessFacts& facts);
 std::int64_t exit_detail(const Json& line);
 /// All but whether it is tracked.
 Thread read_thread(const Json& object);
-/// Sched events are in order by cpu.
+/// Sched events are in order by cpu, as far as there is a buffer for each.
 std::uint32_t sched_source(std::uint32_t cpu);
 
 Accounting read_words(const Json& object);

@@ -162,19 +162,11 @@ std::uint16_t JsonlReader::id_of(const Json& line, const Image& image, EventKind
 
 bool JsonlReader::ring_event(const Json& line, std::string_view type, Event event) {
   const auto kind = kind_of(type);
-  if (!kind || !place(line, event)) return false;
+  if (!kind) return false;
   event.kind = *kind;
+  if (event.kind == EventKind::lost) return lost(line, event);
+  if (!place(line, event)) return false;
   Image& image = images_[number<std::int32_t>(line, "pid")];
-  if (event.kind == EventKind::lost) {
-    event.id = string(line, "reason") == to_string(LossReason::corrupt)
-                   ? static_cast<std::uint16_t>(LossReason::corrupt)
-                   : static_cast<std::uint16_t>(LossReason::overwritten);
-    const Loss loss{.words = number<std::uint64_t>(line, "words"),
-                    .from_ns = number<std::uint64_t>(line, "from"),
-                    .to_ns = number<std::uint64_t>(line, "to")};
-    builder_.add(event, std::as_bytes(std::span(&loss, 1)));
-    return true;
-  }
   if (event.kind == EventKind::alloc) {
     std::array<std::uint64_t, alloc_bucket_count> buckets{};
     const Json& counts = list(line, "buckets");
@@ -193,6 +185,22 @@ bool JsonlReader::ring_event(const Json& line, std::string_view type, Event even
   event.value = event.kind == EventKind::lifecycle ? static_cast<std::uint64_t>(number<std::int64_t>(line, "value"))
                                                    : number<std::uint64_t>(line, "value");
   builder_.add(event);
+  return true;
+}
+
+bool JsonlReader::lost(const Json& line, Event event) {
+  const LossReason reason = loss_reason_of(string(line, "reason")).value_or(LossReason::overwritten);
+  event.id = static_cast<std::uint16_t>(reason);
+  const bool dropped = reason == LossReason::dropped;
+  if (dropped) {
+    event.source = sched_source(number<std::uint32_t>(line, "buffer"));
+  } else if (!place(line, event)) {
+    return false;
+  }
+  const Loss loss{.words = number<std::uint64_t>(line, dropped ? "records" : "words"),
+                  .from_ns = number<std::uint64_t>(line, "from"),
+                  .to_ns = number<std::uint64_t>(line, "to")};
+  builder_.add(event, std::as_bytes(std::span(&loss, 1)));
   return true;
 }
 

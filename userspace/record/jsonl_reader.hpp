@@ -48,6 +48,7 @@ class JsonlReader {
   bool header(const Json& line);
   bool summarise(const Json& line);
   bool ring_event(const Json& line, std::string_view type, Event event);
+  bool lost(const Json& line, Event event);
   bool user_event(const Json& line, Event event);
   bool process(const Json& line, Event event);
   bool sched_switch(const Json& line, Event event);

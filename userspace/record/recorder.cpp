@@ -35,6 +35,12 @@ const Track& nowhere() {
   return track;
 }
 
+/// For what the kernel side dropped.
+const Track& kernel_buffers() {
+  static const Track track{.id = UINT32_MAX - 1, .tid = first_ring_tid - 2, .is_thread = false, .name = "scheduler"};
+  return track;
+}
+
 bool is_user(const Event& event) {
   return group_of(event.kind) == EventKind::user_unit;
 }
@@ -262,6 +268,11 @@ void Recorder::custom(const Track& track, const Moment& moment) {
 void Recorder::lost(const Track& track, const Moment& moment, const Loss& loss) {
   writer_.buffer_full();
   put(lost_, track, moment, loss.words, loss.from_ns, loss.to_ns, to_string(static_cast<LossReason>(moment.event.id)));
+}
+
+void Recorder::dropped(const Moment& moment, const Loss& loss) {
+  if (!std::exchange(kernel_buffers_named_, true)) name_track(kernel_buffers());
+  lost(kernel_buffers(), moment, loss);
 }
 
 void Recorder::process(const Track& track, const Moment& moment, const ProcessRecord& record) {

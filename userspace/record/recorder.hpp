@@ -54,6 +54,7 @@ class Recorder final : public Sink, private Canvas {
   void counter(const Track& track, const Moment& moment) override;
   void point(const Track& track, const Moment& moment) override;
   void lost(const Track& track, const Moment& moment, const Loss& loss) override;
+  void dropped(const Moment& moment, const Loss& loss) override;
   void process(const Track& track, const Moment& moment, const ProcessRecord& record) override;
   void sched_switch(const Moment& moment, const SchedSwitch& change, const Track* prev, const Track* next) override;
   void wakeup(const Moment& moment, const Wakeup& wakeup, const Track* woken, const Track* by) override;
@@ -89,6 +90,7 @@ class Recorder final : public Sink, private Canvas {
   record::SchedWriter sched_;
   Drawing drawing_;
   std::uint64_t last_written_ns_ = 0;
+  bool kernel_buffers_named_ = false;
 
   Shape begin_, user_begin_, end_, user_end_, stray_end_, user_stray_end_;
   std::array<Shape, 5> counters_;  ///< by unit

@@ -201,7 +201,15 @@ std::string_view lifecycle_name(std::uint16_t id) {
 }
 
 std::string_view to_string(LossReason reason) {
-  return reason == LossReason::overwritten ? "overwritten" : "corrupt";
+  switch (reason) {
+    case LossReason::overwritten:
+      return "overwritten";
+    case LossReason::corrupt:
+      return "corrupt";
+    case LossReason::dropped:
+      return "dropped";
+  }
+  return "unknown";
 }
 
 std::optional<Family> family_of_version(std::string_view version) {

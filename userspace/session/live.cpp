@@ -171,6 +171,7 @@ void LiveSession::tick() {
   discovery_.tick(now);
   collect_drained();
   take_sched();
+  take_sched_drops();
   programs_.look_at_cpus();
   any_ran_ = rings_.poll(now, [this](std::uint32_t slot) { return programs_.ran(slot); });
   const std::uint64_t final_before = watermark(taken_until);
@@ -247,6 +248,23 @@ void LiveSession::take_sched() {
 void LiveSession::collect_drained() {
   programs_.collect_drained(
       [this](const rtev_drained& record, std::span<const std::byte> payload) { drained_.add(record, payload); });
+}
+
+/// Comes after the records were taken: what was dropped before now is then known, and gets its place in the stream, in
+/// front of what followed it.
+void LiveSession::take_sched_drops() {
+  for (const kernel::SchedDrop& drop : programs_.take_sched_drops(monotonic_ns())) {
+    const Loss loss{.words = drop.switches + drop.wakeups, .from_ns = drop.first_ns, .to_ns = drop.last_ns};
+    timeline_.push(
+        {.time = loss.from_ns,
+         .value = 0,
+         .source =
+             Source{0, static_cast<std::uint16_t>(first_sched_stream + programs_.sched_buffer_of(drop.cpu))}.pack(),
+         .id = static_cast<std::uint16_t>(LossReason::dropped),
+         .kind = EventKind::lost,
+         .flags = 0},
+        bytes_of(loss));
+  }
 }
 
 void LiveSession::stage_ring_events(const Batch& batch) {
@@ -353,6 +371,7 @@ RunSummary LiveSession::finish() {
     discovery_.tick(monotonic_ns());
   }
   take_sched();
+  take_sched_drops();
   rings_.finish_all(end);
   rings_.update(registry_);
   release(forever);

@@ -72,6 +72,7 @@ class LiveSession : private DiscoveryListener {
   void take_sightings();
   void take_sched();
   void collect_drained();
+  void take_sched_drops();
   void stage_ring_events(const Batch& batch);
   std::uint64_t slack() const;
   std::uint64_t watermark(std::uint64_t now_ns);

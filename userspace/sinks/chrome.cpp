@@ -276,6 +276,19 @@ void ChromeSink::lost(const Track& track, const Moment& moment, const Loss& loss
   finish();
 }
 
+void ChromeSink::dropped(const Moment& moment, const Loss& loss) {
+  event_.start('i', moment.event.time, cpus_pid, cpus_pid);
+  event_.name("scheduler events dropped", "loss");
+  event_.text("s", "g");
+  event_.text("cname", "terrible");
+  event_.args();
+  event_.number("records", loss.words);
+  event_.time("from", loss.from_ns);
+  event_.time("to", loss.to_ns);
+  mark_late(moment.event);
+  finish();
+}
+
 void ChromeSink::process(const Track& track, const Moment& moment, const ProcessRecord& record) {
   const auto action = static_cast<ProcessAction>(moment.event.id);
   start_instant('p', moment.event.time, track, to_string(action), "process");

@@ -59,6 +59,7 @@ class ChromeSink final : public LineSink, private Canvas {
   void counter(const Track& track, const Moment& moment) override;
   void point(const Track& track, const Moment& moment) override;
   void lost(const Track& track, const Moment& moment, const Loss& loss) override;
+  void dropped(const Moment& moment, const Loss& loss) override;
   void process(const Track& track, const Moment& moment, const ProcessRecord& record) override;
   void sched_switch(const Moment& moment, const SchedSwitch& change, const Track* prev, const Track* next) override;
   void wakeup(const Moment& moment, const Wakeup& wakeup, const Track* woken, const Track* by) override;

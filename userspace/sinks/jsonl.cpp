@@ -3,6 +3,8 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
+
 #include "sinks/escape.hpp"
 
 namespace rtev {
@@ -126,14 +128,17 @@ void JsonlSink::ring_event(const Event& event, const Batch& batch, const Registr
   ring_origin(event, registry);
   if (event.kind == EventKind::lost) {
     if (const auto loss = batch.payload_as<Loss>(event)) {
-      out_.add(R"(,"words":)", loss->words, R"(,"from":)");
+      const auto reason = static_cast<LossReason>(event.id);
+      if (const Source source = Source::unpack(event.source); source.slot == 0)
+        out_.add(R"(,"buffer":)", source.domain - std::min(source.domain, first_sched_stream));
+      out_.add(reason == LossReason::dropped ? R"(,"records":)" : R"(,"words":)", loss->words, R"(,"from":)");
       if (loss->from_ns != 0) {
         out_.add(loss->from_ns);
       } else {
         out_.add("null");
       }
       out_.add(R"(,"to":)", loss->to_ns);
-      text("reason", to_string(static_cast<LossReason>(event.id)));
+      text("reason", to_string(reason));
     }
   } else if (event.kind == EventKind::alloc) {
     out_.add(R"(,"buckets":[)");

@@ -294,6 +294,18 @@ void PerfettoSink::lost(const Track& track, const Moment& moment, const Loss& lo
   });
 }
 
+void PerfettoSink::dropped(const Moment& moment, const Loss& loss) {
+  now_ = moment.event.time;
+  add(now_, EventType::instant, tracks_.recording(now_), [&](EventMessage& message) {
+    message.add_uint64(TrackEvent::name_iid, names_.id_of("scheduler events dropped"));
+    add_category(message, Category::loss);
+    add_detail(message, "records", loss.words);
+    add_detail(message, "from", loss.from_ns);
+    add_detail(message, "to", loss.to_ns);
+    if (moment.event.flags & flag_late) add_detail(message, "late", true);
+  });
+}
+
 void PerfettoSink::process(const Track& track, const Moment& moment, const ProcessRecord& record) {
   now_ = moment.event.time;
   add(now_, EventType::instant, tracks_.id_of(now_, track), [&](EventMessage& message) {

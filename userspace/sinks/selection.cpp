@@ -59,6 +59,8 @@ bool Selection::accepts(const Event& event, const Batch& batch, const Registry& 
       return wakeup && (options_.all_scheduling || sees_all_ || selected_.contains(wakeup->woken.pid));
     }
     default: {
+      // What the kernel dropped may have been of any thread.
+      if (event.kind == EventKind::lost && Source::unpack(event.source).slot == 0) return true;
       const ProcessFacts* const facts = registry.process_of(event);
       return facts != nullptr && accepts(*facts);
     }

@@ -265,8 +265,9 @@ void TextSink::lost(const Event& event, const Batch& batch) {
   if (!loss) return;
   out_.add(' ');
   out_.add_grouped(loss->words);
-  if (static_cast<LossReason>(event.id) == LossReason::corrupt) out_.add(" corrupt");
-  out_.add(loss->words == 1 ? " word " : " words ");
+  const auto reason = static_cast<LossReason>(event.id);
+  if (reason == LossReason::corrupt) out_.add(" corrupt");
+  out_.add(reason == LossReason::dropped ? " scheduler event" : " word", loss->words == 1 ? " " : "s ");
   if (loss->from_ns != 0) {
     out_.add("between ");
     add_seconds(out_, loss->from_ns, start_ns_, 0);

@@ -11,7 +11,8 @@ constexpr std::size_t most_threads = std::size_t{1} << 20;
 
 }  // namespace
 
-void DomainThreads::add(const SchedSwitch& change) {
+void DomainThreads::add(std::uint64_t time_ns, const SchedSwitch& change) {
+  const bool certain = time_ns > lost_until_ns_;
   // Whoever was on this cpu has left it, also where that switch was lost.
   if (const auto previous = cpus_.find(change.cpu); previous != cpus_.end()) {
     if (previous->second != change.prev.tid) {
@@ -23,16 +24,38 @@ void DomainThreads::add(const SchedSwitch& change) {
     if (Seat* seat = seat_of(change.prev)) {
       learn(change.prev.tid, *seat, change.prev);
       leave(change.prev.tid, *seat);
+      become(*seat, change.prev.holds_lock && certain, certain);
       if (change.state == LeftState::dead) remove(change.prev.tid);
     }
   }
   if (change.next.tracked) {
     if (Seat* seat = seat_of(change.next)) {
       learn(change.next.tid, *seat, change.next);
+      become(*seat, false, certain);
+      if (!certain) return;
       enter(change.next.tid, *seat);
       cpus_[change.cpu] = change.next.tid;
     }
   }
+}
+
+void DomainThreads::lose(std::uint64_t to_ns) {
+  lost_until_ns_ = std::max(lost_until_ns_, to_ns);
+  for (auto& [tid, seat] : seats_) {
+    seat.on_cpu = false;
+    seat.holds_lock = false;
+    seat.certain = false;
+  }
+  for (auto& [pid, process] : processes_) process.undetermined.clear();
+  cpus_.clear();
+  ++version_;
+}
+
+void DomainThreads::become(Seat& seat, bool holds_lock, bool certain) {
+  // Where nothing was ever lost who holds the lock decides nothing.
+  if (lost_until_ns_ != 0 && (seat.holds_lock != holds_lock || seat.certain != certain)) ++version_;
+  seat.holds_lock = holds_lock;
+  seat.certain = certain;
 }
 
 std::optional<std::int32_t> DomainThreads::tid_of(std::int32_t pid, std::uint16_t domain) const {
@@ -45,12 +68,22 @@ std::optional<std::int32_t> DomainThreads::tid_of(std::int32_t pid, std::uint16_
     // A backup thread that sleeps is not who writes while a thread runs that may be the domain's own.
     const bool is_unlikely = seat == nullptr || (seat->role == ThreadRole::backup && !seat->on_cpu);
     if (is_unlikely && process->second.undetermined.size() == 1) return process->second.undetermined.front();
-    if (seat != nullptr) return last;
+    if (seat != nullptr) return may_be_another(known->second, *seat) ? std::nullopt : std::optional{last};
   }
   if (domain != 0) return std::nullopt;
   const auto main_thread = seats_.find(pid);
   if (main_thread != seats_.end() && main_thread->second.domain > 0) return std::nullopt;
   return pid;
+}
+
+/// Where switches are missing another mutator may have come to a cpu, or may have waited for one since, unless the last
+/// one kept the domain's lock.
+bool DomainThreads::may_be_another(const Domain& domain, const Seat& last) const {
+  if (last.on_cpu || last.holds_lock) return false;
+  return std::ranges::any_of(domain.tids, [&](std::int32_t tid) {
+    const Seat& seat = seats_.at(tid);
+    return &seat != &last && !seat.certain && seat.role != ThreadRole::backup;
+  });
 }
 
 /// The seat of a thread, made where it is new. A tid that comes back in another process is another thread.

@@ -70,6 +70,8 @@ class Canvas {
   /// Something without duration: user events, lifecycle, allocations.
   virtual void point(const Track& track, const Moment& moment) = 0;
   virtual void lost(const Track& track, const Moment& moment, const Loss& loss) = 0;
+  /// Scheduler events that are missing: they may have been of any thread, and belong to no track.
+  virtual void dropped(const Moment& moment, const Loss& loss) = 0;
   /// The track is that of the process's main thread.
   virtual void process(const Track& track, const Moment& moment, const ProcessRecord& record) = 0;
   /// Tracks are null for the idle thread.

@@ -75,6 +75,9 @@ void Drawing::add(const Moment& moment) {
       return sched_switch(moment);
     case EventKind::wakeup:
       return wakeup(moment);
+    case EventKind::lost:
+      if (Source::unpack(moment.event.source).slot == 0) return dropped(moment);
+      return ring_event(moment);
     default:
       return ring_event(moment);
   }

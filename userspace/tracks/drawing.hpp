@@ -105,6 +105,7 @@ class Drawing {
   void process_event(const Moment& moment);
   void sched_switch(const Moment& moment);
   void wakeup(const Moment& moment);
+  void dropped(const Moment& moment);
   void end_image(ProcessIndex process, std::uint64_t time, const Registry& registry, SpanMark mark);
   void forget_ended(std::uint64_t now, const Registry& registry);
   void forget(const Track& track);

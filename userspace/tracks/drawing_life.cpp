@@ -33,7 +33,7 @@ void Drawing::sched_switch(const Moment& moment) {
     canvas_.malformed(moment);
     return;
   }
-  threads_.add(*change);
+  threads_.add(moment.event.time, *change);
   tracks_.make_room();
   const Track* const prev = tracks_.thread(change->prev);
   const Track* const next = tracks_.thread(change->next);
@@ -53,6 +53,15 @@ void Drawing::wakeup(const Moment& moment) {
   const Track* const woken = tracks_.thread(record->woken);
   const Track* const by = tracks_.thread(record->by);
   canvas_.wakeup(moment, *record, woken, by);
+}
+
+/// Where threads were then is told by what follows: see Cpus.
+void Drawing::dropped(const Moment& moment) {
+  if (const auto loss = moment.batch.payload_as<Loss>(moment.event)) {
+    canvas_.dropped(moment, *loss);
+  } else {
+    canvas_.malformed(moment);
+  }
 }
 
 void Drawing::end_image(ProcessIndex index, std::uint64_t time, const Registry& registry, SpanMark mark) {

@@ -29,6 +29,9 @@ class CanvasLog final : public Canvas {
   void lost(const Track& track, const Moment& moment, const Loss& loss) override {
     add("lost", track, moment, " " + std::to_string(loss.words));
   }
+  void dropped(const Moment& moment, const Loss& loss) override {
+    lines.push_back(std::to_string(moment.event.time) + " dropped " + std::to_string(loss.words));
+  }
   void process(const Track& track, const Moment& moment, const ProcessRecord&) override {
     add("process", track, moment);
   }
