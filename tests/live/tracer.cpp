@@ -22,7 +22,8 @@ const std::map<std::string, std::vector<std::string>, std::less<>> schema{
     {"alloc", {"pid", "comm", "domain", "buckets"}},
     {"lifecycle", {"pid", "comm", "domain", "name", "value"}},
     {"user", {"pid", "comm", "domain", "name", "id", "kind"}},
-    {"lost", {"pid", "comm", "domain", "words", "from", "to"}},
+    {"lost", {"pid", "comm", "domain", "words", "from", "to", "reason"}},
+    {"dropped", {"buffer", "records", "from", "to"}},
     {"process", {"pid", "comm", "action"}},
     {"switch", {"cpu", "prev", "next"}},
     {"wakeup", {"tid", "pid", "cpu", "by"}},
@@ -33,7 +34,8 @@ const std::set<std::string, std::less<>> ring_types{"begin", "end", "counter", "
 std::string missing_field(const Json& event) {
   for (const char* field : {"ts", "type"})
     if (!event.contains(field)) return field;
-  const auto known = schema.find(event["type"].get<std::string>());
+  const bool dropped = event["type"] == "lost" && event.value("reason", "") == "dropped";
+  const auto known = schema.find(dropped ? "dropped" : event["type"].get<std::string>());
   if (known == schema.end()) return "a known type";
   for (const std::string& field : known->second)
     if (!event.contains(field)) return field;

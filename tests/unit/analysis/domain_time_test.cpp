@@ -79,6 +79,23 @@ TEST_F(DomainTimes, AreUnknownWithoutSchedulerEvents) {
   EXPECT_EQ(time.stop(meter, 150), (TimeSplit{.unknown = 50}));
 }
 
+TEST_F(DomainTimes, AreUnknownWhereSchedulerEventsWereDropped) {
+  const Thread mutator = a_thread(pid, pid, 0);
+  add(10, enters(mutator, 1));
+  const auto before = time.start(pid, 0, 20);
+  const auto across = time.start(pid, 0, 25);
+  EXPECT_EQ(time.stop(before, 30), (TimeSplit{.on_cpu = 10}));
+  feed(test::Events{0}.add_record(50, EventKind::lost, Loss{2, 50, 60}, static_cast<std::uint16_t>(LossReason::dropped),
+                                  first_sched_stream));
+  const auto inside = time.start(pid, 0, 52);
+  add(55, leaves(mutator, LeftState::sleeping, 1));
+  add(57, enters(mutator, 1));
+  EXPECT_EQ(time.stop(inside, 58), (TimeSplit{.unknown = 6}));
+  add(70, leaves(mutator, LeftState::preempted, 1, competitor()));
+  add(80, enters(mutator, 1, competitor()));
+  EXPECT_EQ(time.stop(across, 90), (TimeSplit{.on_cpu = 25 + 10, .runnable = 10, .unknown = 20}));
+}
+
 TEST_F(DomainTimes, AreUnknownFromTheEndOfTheProcessOn) {
   const Thread mutator = a_thread(pid, pid, 0);
   add(10, enters(mutator, 1));

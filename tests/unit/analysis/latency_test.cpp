@@ -314,5 +314,18 @@ TEST_F(LatencyTest, ARingThatOverwroteItsPastGivesLowerBounds) {
   EXPECT_EQ(report()["lower_bound"], false);
 }
 
+TEST_F(LatencyTest, WhereSchedulerEventsWereDroppedTimesAreUnknown) {
+  const Thread mutator = test::a_thread(4242, 4242, 0);
+  add(10, test::enters(mutator));
+  pause(100, 50);
+  feed(test::Events{0}.add_record(start + 200, EventKind::lost, Loss{5, start + 200, start + 400},
+                                  static_cast<std::uint16_t>(LossReason::dropped), first_sched_stream));
+  pause(300, 50);
+  const nlohmann::json figures = report();
+  EXPECT_EQ(figures["all"]["time_ns"]["on_cpu"], 50) << figures;
+  EXPECT_EQ(figures["all"]["time_ns"]["unknown"], 50) << figures;
+  EXPECT_EQ(figures["scheduler"]["dropped"], 5);
+}
+
 }  // namespace
 }  // namespace rtev

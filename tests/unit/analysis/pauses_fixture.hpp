@@ -41,6 +41,11 @@ class PausesTest : public testing::Test {
   void loses(std::uint64_t from, std::uint64_t to, std::uint16_t domain) {
     items_.push_back({to, domain, EventKind::lost, 0, Loss{.words = 100, .from_ns = from, .to_ns = to}});
   }
+  /// Of the kernel's buffers.
+  void drops(std::uint64_t from, std::uint64_t to, std::uint64_t records) {
+    items_.push_back({from, dropped_stream, EventKind::lost, static_cast<std::uint16_t>(LossReason::dropped),
+                      Loss{.words = records, .from_ns = from, .to_ns = to}});
+  }
   void lifecycle(std::uint64_t time, std::uint16_t id, std::uint16_t domain) {
     items_.push_back({time, domain, EventKind::lifecycle, id, {}});
   }
@@ -66,7 +71,11 @@ class PausesTest : public testing::Test {
     }
     pauses = std::make_unique<Pauses>(options);
     pauses->header({.version = "1.2", .start_ns = 1});
-    pauses->consume(events.batch(), world.registry);
+    std::vector<Event> all(events.batch().events().begin(), events.batch().events().end());
+    for (Event& event : all) {
+      if (Source::unpack(event.source).domain == dropped_stream) event.source = Source{0, first_sched_stream}.pack();
+    }
+    pauses->consume(Batch(all, events.batch().payloads()), world.registry);
     pauses->summary(summary, world.registry);
     return pauses->report();
   }
@@ -82,6 +91,7 @@ class PausesTest : public testing::Test {
   std::unique_ptr<Pauses> pauses;
 
  private:
+  static constexpr std::uint16_t dropped_stream = (1u << Source::domain_bits) - 1;
   struct Item {
     std::uint64_t time;
     std::uint16_t domain;

@@ -75,6 +75,28 @@ TEST_F(PausesLosses, LossesThatShowAfterThePauseAreSaidOfItToo) {
   EXPECT_THAT(pauses->report_text(), HasSubstr("!! words were lost that may have told of domain 1\n"));
 }
 
+TEST_F(PausesLosses, WhatThreadsDidWhereSchedulerEventsWereDroppedIsNotKnown) {
+  begin(1'000, phase_major);
+  drops(2'000, 3'000, 7);
+  switches(2'100, leaves(main_thread(), LeftState::preempted, 0, competitor()));
+  switches(2'900, enters(main_thread(), 0, competitor()));
+  end(3'500, phase_major);
+  begin(10'000, phase_major);
+  switches(10'100, leaves(main_thread(), LeftState::preempted, 0, competitor()));
+  switches(10'200, enters(main_thread(), 0, competitor()));
+  end(10'400, phase_major);
+  const PausesReport report = play();
+  ASSERT_THAT(report.worst, SizeIs(2));
+  EXPECT_EQ(report.worst[0]->time, (TimeSplit{.on_cpu = 1'000, .unknown = 1'500}));
+  EXPECT_EQ(report.worst[1]->time.total(), 400U);
+  EXPECT_EQ(report.worst[1]->time.runnable, 100U);
+  EXPECT_EQ(report.worst[1]->time.on_cpu, 200U);
+  EXPECT_EQ(report.counts.scheduler_dropped, 7U) << "though no summary says so";
+  EXPECT_EQ(report.counts.scheduler_contradictions, 0U);
+  EXPECT_THAT(pauses->report_text(), HasSubstr("not known"));
+  EXPECT_THAT(blame(), HasSubstr("not known"));
+}
+
 TEST_F(PausesLosses, LossesAtOtherTimesDoNotMatter) {
   loses(100, 500, 1);
   begin(1'000, phase_leader);

@@ -39,6 +39,23 @@ TEST_F(StatsCpuTest, AProgramRunsFromItsExecUntilItsFirstSwitch) {
   EXPECT_EQ(process.domains.front().figures.cpu_ns, 300);
 }
 
+TEST_F(StatsCpuTest, WhereSwitchesWereDroppedNoCpuTimeIsMadeUp) {
+  process(0, ProcessAction::exec);
+  life(0, ring_start);
+  change(100, stranger(), thread(pid, 0));
+  feed(Events(0).add_record(200, EventKind::lost, Loss{9, 200, 500}, static_cast<std::uint16_t>(LossReason::dropped),
+                            first_sched_stream));
+  change(300, thread(pid, 0), stranger());
+  change(350, thread(78, -1), stranger(), 1);
+  change(400, stranger(), thread(pid, 0));
+  // Nobody saw it come, so it was there when the gap ended.
+  change(530, thread(79, -1), stranger(), 1);
+  change(600, thread(pid, 0), stranger());
+  change(700, stranger(), thread(pid, 0));
+  change(750, thread(pid, 0), stranger());
+  EXPECT_EQ(figures().figures.cpu_ns, 100 + 30 + 50);
+}
+
 TEST_F(StatsCpuTest, AThreadWithoutADomainIsTheProcesss) {
   process(0, ProcessAction::exec);
   life(0, ring_start);

@@ -185,6 +185,46 @@ TEST(ThreadTime, LossesAreUnknownFromTheirBeginOn) {
   EXPECT_EQ(time.contradictions(), 0U) << "what was lost contradicts nothing";
 }
 
+TEST(ThreadTime, WhatIsSeenWhereEventsAreMissingProvesNothing) {
+  ThreadTime time;
+  test::World world;
+  time.add(100, enters(worker, 0));
+  // As the live stream has it: where the gap begins, with the end known.
+  test::Events events{0};
+  events.add_record(140, EventKind::lost, Loss{.words = 3, .from_ns = 140, .to_ns = 160},
+                    static_cast<std::uint16_t>(LossReason::dropped), first_sched_stream);
+  time.add(events.batch().events().front(), events.batch(), world.registry);
+  // It left the cpu and came back, and nobody saw it: these two do not say that it slept from 145 to 155.
+  time.add(145, leaves(worker, LeftState::sleeping, 0));
+  time.add(150, wakes(worker));
+  time.add(155, enters(worker, 1));
+  time.add(160, leaves(worker, LeftState::sleeping, 1));
+  EXPECT_EQ(time.current(101, 165)->state, ThreadState::unknown);
+  time.add(170, enters(worker, 0));
+  EXPECT_EQ(time.at(101, 180).since_0, (TimeSplit{.on_cpu = 40 + 10, .unknown = 100 + 30}));
+  EXPECT_EQ(time.contradictions(), 0U);
+}
+
+TEST(ThreadTime, GapsOfSeveralCpusOverlap) {
+  ThreadTime time;
+  time.add(100, enters(worker, 0));
+  time.lose(120, 200);
+  time.lose(130, 150);
+  time.add(160, leaves(worker, LeftState::sleeping, 0));
+  EXPECT_EQ(time.current(101, 210)->state, ThreadState::unknown) << "the first gap lasts until 200";
+  time.add(210, enters(worker, 0));
+  time.lose(220, 230);
+  EXPECT_EQ(time.at(101, 240).since_0, (TimeSplit{.on_cpu = 20 + 10, .unknown = 100 + 90 + 20}));
+}
+
+TEST(ThreadTime, WhoDiesWhereEventsAreMissingIsForgotten) {
+  ThreadTime time;
+  time.add(100, enters(worker, 0));
+  time.lose(120, 200);
+  time.add(160, leaves(worker, LeftState::dead, 0));
+  EXPECT_EQ(time.size(), 0U);
+}
+
 TEST(ThreadTime, LateEventsChangeOnlyWhatWasNotTold) {
   ThreadTime time;
   time.add(100, enters(worker));

@@ -67,6 +67,8 @@ void stream(Sink& sink) {
     sched.add_record(3000 + static_cast<std::uint64_t>(state), EventKind::sched_switch,
                      SchedSwitch{.cpu = 1, .state = static_cast<LeftState>(state), .prev = ours, .next = theirs}, 0, 2);
   }
+  sched.add_record(3050, EventKind::lost, Loss{.words = 17, .from_ns = 3050, .to_ns = 3090},
+                   static_cast<std::uint16_t>(LossReason::dropped), first_sched_stream + 1);
   sched.add_record(3100, EventKind::wakeup, Wakeup{.cpu = 0, .woken = woken, .by = by}, 0, 1);
   add_process(sched, 3200, world.process, ProcessAction::exit, 9);
   sink.consume(sched.batch(), world.registry);

@@ -206,6 +206,16 @@ TEST_F(Chrome, LossIsAMarkAndEndsWhatWasOpen) {
   EXPECT_EQ(mark.args, json::parse(R"({"domain":0,"words":12,"from":0.040,"to":0.090,"reason":"overwritten"})"));
 }
 
+TEST_F(Chrome, DroppedSchedulerEventsAreAMarkOfAllRows) {
+  add(Events{0}.add_record(40, EventKind::lost, Loss{.words = 12, .from_ns = 40, .to_ns = 90},
+                           static_cast<std::uint16_t>(LossReason::dropped), first_sched_stream));
+  const ChromeTrace trace = finish_well();
+  const auto& mark = trace.instants.at({cpus_pid, cpus_pid}).at(0);
+  EXPECT_EQ(mark.name, "scheduler events dropped");
+  EXPECT_EQ(mark.scope, "g");
+  EXPECT_EQ(mark.args, json::parse(R"({"records":12,"from":0.040,"to":0.090})"));
+}
+
 TEST_F(Chrome, WhatIsOpenIsClosedAtTheEnd) {
   add(ring().add(10, EventKind::begin, phase_major).add(20, EventKind::user_begin, 1));
   const ChromeTrace trace = finish_well(500);

@@ -137,6 +137,13 @@ TEST_F(Jsonl, Lost) {
   EXPECT_TRUE(line_of(events().add_record(9, EventKind::lost, Loss{12, 0, 9}))["from"].is_null());
 }
 
+TEST_F(Jsonl, DroppedSchedulerEvents) {
+  EXPECT_EQ(
+      line_of(test::Events(0).add_record(4, EventKind::lost, Loss{.words = 12, .from_ns = 4, .to_ns = 9},
+                                         static_cast<std::uint16_t>(LossReason::dropped), first_sched_stream + 1)),
+      json::parse(R"({"ts":4,"type":"lost","buffer":1,"records":12,"from":4,"to":9,"reason":"dropped"})"));
+}
+
 TEST_F(Jsonl, ProcessFoundExecAndFork) {
   const auto line = [&](ProcessAction action, std::int32_t peer) {
     return line_of(events().add_record(5, EventKind::process, ProcessRecord{world_.process, peer, 0},

@@ -193,6 +193,17 @@ TEST_F(Perfetto, AReusedDomainHasATrackOfItsOwn) {
   EXPECT_THAT(trace.track("domain 1 #2").slices, SizeIs(1));
 }
 
+TEST_F(Perfetto, DroppedSchedulerEventsAreMarksOfTheRecording) {
+  draw(sched().add_record(2'000, EventKind::lost, Loss{.words = 12, .from_ns = 2'000, .to_ns = 3'000},
+                          static_cast<std::uint16_t>(LossReason::dropped), first_sched_stream));
+  const PerfettoEvent mark = finish().track("rtev-bpf").instants.at(1);
+  EXPECT_EQ(mark.name, "scheduler events dropped");
+  EXPECT_EQ(mark.category, "loss");
+  EXPECT_EQ(mark.details.at("records"), "12");
+  EXPECT_EQ(mark.details.at("from"), "2000");
+  EXPECT_EQ(mark.details.at("to"), "3000");
+}
+
 TEST_F(Perfetto, MalformedEventsAreToldOf) {
   draw(sched().add_bytes(2'000, EventKind::sched_switch, "x"));
   EXPECT_EQ(finish().track("rtev-bpf").instants.at(1).name, "malformed event");

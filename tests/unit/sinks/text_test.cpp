@@ -114,6 +114,17 @@ TEST_F(Text, ALossEndsTheSpansOfItsDomain) {
               ElementsAre("LOST 1 word before 0.000000005s"));
 }
 
+TEST_F(Text, DroppedSchedulerEventsAreNobodys) {
+  const auto dropped = [](std::uint64_t records) {
+    return test::Events(0).add_record(start + 1'000, EventKind::lost, Loss{records, start + 1'000, start + 2'500},
+                                      static_cast<std::uint16_t>(LossReason::dropped), first_sched_stream);
+  };
+  EXPECT_THAT(events_of(dropped(1'234)),
+              ElementsAre("LOST 1,234 scheduler events between 0.000001000s and 0.000002500s  (1.50us)"));
+  EXPECT_THAT(events_of(dropped(1)),
+              ElementsAre("LOST 1 scheduler event between 0.000001000s and 0.000002500s  (1.50us)"));
+}
+
 TEST_F(Text, ANewDomainInAUsedRingStartsAtTheLeft) {
   EXPECT_THAT(events_of(events()
                             .add(start, EventKind::begin, test::phase_wait)

@@ -22,10 +22,11 @@ Thread idle() {
 
 class DomainThreadsTest : public ::testing::Test {
  protected:
-  void enter(std::uint32_t cpu, const Thread& next) { threads.add({cpu, LeftState::idle, idle(), next}); }
+  void enter(std::uint32_t cpu, const Thread& next) { threads.add(++now, {cpu, LeftState::idle, idle(), next}); }
   void leave(std::uint32_t cpu, const Thread& prev, LeftState state = LeftState::sleeping) {
-    threads.add({cpu, state, prev, idle()});
+    threads.add(++now, {cpu, state, prev, idle()});
   }
+  std::uint64_t now = 0;
   DomainThreads threads;
 };
 
@@ -95,6 +96,39 @@ TEST_F(DomainThreadsTest, ALostSwitchIsMadeUpForByTheNextOnThatCpu) {
   leave(0, thread(102, 1));
   enter(1, thread(103, 1, ThreadRole::backup));
   EXPECT_EQ(threads.tid_of(pid, 1), 103) << "a mutator on a cpu would come first";
+}
+
+TEST_F(DomainThreadsTest, WhereSwitchesAreMissingAnotherThreadMayHaveTheDomain) {
+  enter(1, thread(102, 1));
+  leave(1, thread(102, 1));
+  enter(0, thread(101, 1));
+  EXPECT_EQ(threads.tid_of(pid, 1), 101);
+  now = 100;
+  threads.lose(200);
+  EXPECT_EQ(threads.tid_of(pid, 1), std::nullopt) << "101 may have left, and 102 have come";
+  enter(0, thread(101, 1));
+  EXPECT_EQ(threads.tid_of(pid, 1), std::nullopt) << "more may be missing after that";
+  now = 200;
+  enter(0, thread(101, 1));
+  EXPECT_EQ(threads.tid_of(pid, 1), 101);
+  leave(0, thread(101, 1));
+  EXPECT_EQ(threads.tid_of(pid, 1), std::nullopt) << "102 may be on a cpu since";
+  Thread holder = thread(101, 1);
+  holder.holds_lock = true;
+  enter(0, holder);
+  leave(0, holder, LeftState::preempted);
+  EXPECT_EQ(threads.tid_of(pid, 1), 101) << "nobody else can run";
+  leave(1, thread(102, 1));
+  leave(0, thread(101, 1));
+  EXPECT_EQ(threads.tid_of(pid, 1), 101) << "all is known again";
+}
+
+TEST_F(DomainThreadsTest, ADomainWithOneMutatorStaysWithIt) {
+  enter(1, thread(102, 1, ThreadRole::backup));
+  leave(1, thread(102, 1, ThreadRole::backup));
+  enter(0, thread(101, 1));
+  threads.lose(now + 10);
+  EXPECT_EQ(threads.tid_of(pid, 1), 101);
 }
 
 }  // namespace

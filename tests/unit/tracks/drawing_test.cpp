@@ -189,6 +189,18 @@ TEST_F(DrawingTest, LossesCloseWhatIsOpen) {
                                   "3100 end minor @domain 0"));
 }
 
+TEST_F(DrawingTest, DroppedSchedulerEventsCloseNothingAndNeedNoTrack) {
+  draw(ring().add(1000, EventKind::begin, phase_minor));
+  draw(Events(0)
+           .add_record(1500, EventKind::lost, Loss{.words = 64, .from_ns = 1500, .to_ns = 3000},
+                       static_cast<std::uint16_t>(LossReason::dropped), first_sched_stream)
+           .add_bytes(1600, EventKind::lost, "short", static_cast<std::uint16_t>(LossReason::dropped),
+                      first_sched_stream));
+  draw(ring().add(3100, EventKind::end, phase_minor));
+  EXPECT_THAT(take(), ElementsAre("1000 begin minor @domain 0", "1500 dropped 64", "1600 malformed",
+                                  "3100 end minor @domain 0"));
+}
+
 TEST_F(DrawingTest, ADomainIdUsedAgainIsAnotherTrack) {
   draw(ring()
            .add(10, EventKind::begin, phase_minor, 0, 3)
