@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "base/clock.hpp"
 #include "base/unique_fd.hpp"
 #include "live/analysis_fixture.hpp"
+#include "live/ready.hpp"
 
 namespace rtev::test {
 namespace {
@@ -180,7 +182,10 @@ TEST_F(DropsLive, SchedulerEventsThatWereDroppedHaveTheirPlaceInTime) {
   SlowReader reader(fifo);
   Process process(with_events("collections", {"20", "5", "2"}));
   process.lines_until("ready");
-  Tracer tracer({"--sched", "all", "--buffer", "64K", "-o", fifo});
+  // To stdout: what goes to a file is written by a thread of its own, with much room before it.
+  std::optional<Process> tracer;
+  start_ready(tracer, {.argv = {"sh", "-c", R"(exec "$@" > "$0")", fifo, tool(), "-f", "jsonl", "--sched", "all",
+                                "--buffer", "64K"}});
 
   PingPong game(0);
   reader.pause();
@@ -196,7 +201,9 @@ TEST_F(DropsLive, SchedulerEventsThatWereDroppedHaveTheirPlaceInTime) {
   reader.resume();
   process.go();
   process.wait();
-  tracer.interrupt();
+  tracer->signal(SIGINT);
+  const Outcome outcome = tracer->wait();
+  ASSERT_EQ(outcome.status.code(), 0) << outcome.err;
   const std::string lines = reader.finish();
   const Trace trace = Trace::parse(lines);
 
@@ -223,7 +230,7 @@ TEST_F(DropsLive, SchedulerEventsThatWereDroppedHaveTheirPlaceInTime) {
   // What the program's threads did then is not known, whichever way the stream went.
   const std::string jsonl = dir / "trace.jsonl", fxt = dir / "trace.fxt";
   std::ofstream(jsonl, std::ios::binary) << lines;
-  ASSERT_EQ(run_tool({"convert", "-i", jsonl, "-o", fxt}).status.code(), 0);
+  ASSERT_EQ(run_tool({"convert", jsonl, "-o", fxt}).status.code(), 0);
   for (const std::string& file : {jsonl, fxt}) {
     SCOPED_TRACE(file);
     const std::string pid = std::to_string(process.pid());

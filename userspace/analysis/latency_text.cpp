@@ -121,7 +121,7 @@ class Report {
     if (report_.scheduler_dropped > 0) {
       out_.add("!! DROPPED: ");
       add_counted(out_, report_.scheduler_dropped, "scheduler event", "scheduler events");
-      out_.add(", so some of the time on and off the cpu may be wrong\n");
+      out_.add("; what threads did then is told as not known\n");
     }
     if (!report_.scheduler_seen && report_.all.wall.count() > 0) {
       out_.add("no scheduler events: what the threads did in that time is not known\n");

@@ -87,7 +87,7 @@ class Report {
     if (counts.scheduler_dropped > 0) {
       out_.add("!! DROPPED: ");
       add_counted(out_, counts.scheduler_dropped, "scheduler event", "scheduler events");
-      out_.add("; what threads did then is told as not known where that shows\n");
+      out_.add("; what threads did then is told as not known\n");
     }
     if (!counts.scheduler_seen) {
       out_.add("no scheduler events: whether threads ran or waited is not known\n");

@@ -326,7 +326,7 @@ std::string stats_text(const StatsReport& report) {
     add_total(out, report);
   }
   if (report.switches_dropped > 0) {
-    out.add("\n!! cpu times are not exact: the kernel's buffers dropped ");
+    out.add("\n!! cpu times are lower bounds: the kernel's buffers dropped ");
     out.add_grouped(report.switches_dropped);
     out.add(report.switches_dropped == 1 ? " switch of threads\n" : " switches of threads\n");
   }

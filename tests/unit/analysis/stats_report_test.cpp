@@ -129,7 +129,7 @@ TEST_F(StatsReportTest, TextTellsDroppedSwitches) {
   summary.drops = {{"switch", 1234}};
   stats.summary(summary, world.registry);
   EXPECT_THAT(text(),
-              HasSubstr("!! cpu times are not exact: the kernel's buffers dropped 1,234 switches of threads\n"));
+              HasSubstr("!! cpu times are lower bounds: the kernel's buffers dropped 1,234 switches of threads\n"));
 }
 
 TEST_F(StatsReportTest, TextTellsRingsThatAreNotInIt) {
