@@ -140,8 +140,9 @@ void add_kernel_options(CLI::App& app, Options& options) {
                     "scheduler events of no thread, of threads of OCaml processes (default), of every thread");
   add_choice<Drain>(
       app, "--drain", options.drain, {{"off", Drain::off}, {"known", Drain::known}, {"all", Drain::all}},
-      "save in the kernel what rings hold that end before they could be opened: of none, of programs whose "
-      "functions are probed (default), of every program, which costs each munmap() on the host TODO ns");
+      "save in the kernel what rings hold that end before they could be opened: of no program, of those whose "
+      "functions are probed (default), of all, which costs every mmap() and munmap() of the host 0.2 us (and "
+      "before Linux 6.4 its page faults, too)");
   app.add_flag("--history", options.history, "begin with what rings held before they were found");
   app.add_option_function<std::string>(
          "--buffer",
