@@ -81,7 +81,7 @@ TEST_P(ShortLivedLive, EveryOneOfAThousand) {
   const Trace trace = tracer.stop();
 
   EXPECT_EQ(trace.summary["rings_missed"], 0);
-  for (const auto& [kind, count] : trace.summary["drops"].items()) EXPECT_EQ(count, 0) << kind;
+  for (const char* kind : {"ring", "drain"}) EXPECT_EQ(trace.summary["drops"][kind], 0) << kind;
   auto processes = by_process(trace);
   const auto truth = way.preserved ? oracle(dir.path(), pids) : std::map<pid_t, Records>{};
   int wrong = 0;
