@@ -44,7 +44,7 @@ TEST(Births, DealtWithIsForgottenAndNotCounted) {
   Births births;
   births.add(7, {.time_ns = second});
   births.add(8, {.time_ns = second});
-  births.look(second, [](std::int32_t pid, Births::Birth&) { return pid == 7; });
+  births.look(second, [](std::int32_t pid, Births::Birth&, bool) { return pid == 7; });
   EXPECT_FALSE(births.take(7));
   EXPECT_TRUE(births.take(8)) << "the end of a process is its last chance";
   EXPECT_EQ(births.next_look_ns(), std::nullopt);
@@ -55,7 +55,7 @@ TEST(Births, OneAProcess) {
   Births births;
   for (std::uint64_t time = 1; time <= 3000; ++time) births.add(7, {.time_ns = time});
   int tries = 0;
-  births.look(second, [&](std::int32_t, Births::Birth& birth) {
+  births.look(second, [&](std::int32_t, Births::Birth& birth, bool) {
     EXPECT_EQ(birth.time_ns, 3000U);
     ++tries;
     return true;
