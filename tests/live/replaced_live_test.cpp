@@ -59,7 +59,7 @@ TEST_P(ReplacedLive, EveryEvent) {
   expect_whole(trace, variety, dir.path(), early.pid(), early_out);
   expect_whole(trace, variety, dir.path(), late.pid(), late_out);
   const Json found = trace.action(early.pid(), "found"), started = trace.action(late.pid(), "exec");
-  for (const Json& first : {found, started}) EXPECT_EQ(first["version"], "5.3") << first;
+  for (const pid_t pid : {early.pid(), late.pid()}) EXPECT_EQ(figures_of(trace, pid)["version"], "5.3");
   EXPECT_THAT(found["exe"].get<std::string>(), StartsWith(early_program.string()));
   EXPECT_EQ(started["exe"], late_program.string());
   covers("binary", fate.what, variety.ocaml);

@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <ostream>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
@@ -13,7 +14,7 @@
 namespace rtev::test {
 namespace {
 
-constexpr int domains = 3;
+constexpr std::size_t domains = 3;
 
 /// The thread of each domain, as the domain itself has told its ring.
 std::map<int, int> threads_of(const Records& records) {
@@ -30,21 +31,27 @@ std::map<int, int> threads_of(const Records& records) {
   return threads;
 }
 
-/// Wherever the scheduler's events name the domain of such a thread it is the right one; and somewhere they do, if that
-/// can be known.
+/// Wherever the scheduler's events name the domain of such a thread it is the right one; and if that can be known they
+/// do, once the thread has left its cpu.
 void expect_threads(const Trace& trace, const Build& build, const std::map<int, int>& threads) {
-  std::map<int, int> known;
+  std::map<int, std::vector<Json>> left;
+  std::set<int> known;
   for (const Json& event : trace.of("switch")) {
     for (const char* side : {"prev", "next"}) {
-      const auto thread = threads.find(event[side].value("tid", 0));
-      if (thread == threads.end() || !event[side].contains("domain")) continue;
+      const int tid = event[side].value("tid", 0);
+      const auto thread = threads.find(tid);
+      if (thread == threads.end()) continue;
+      if (side == std::string_view("prev")) left[tid].push_back(event);
+      if (!event[side].contains("domain")) continue;
       EXPECT_EQ(event[side]["domain"], thread->second) << event;
-      ++known[thread->second];
+      known.insert(tid);
     }
   }
-  if (build.is_mapped) {
-    EXPECT_EQ(known.size(), std::size_t{domains}) << "some thread's domain was never known";
-  }
+  if (!build.is_mapped) return;
+  for (const auto& [tid, domain] : threads)
+    EXPECT_TRUE(known.contains(tid)) << "domain " << domain << " of thread " << tid
+                                     << " was never known; it left its cpu " << Json(left[tid]) << "; "
+                                     << trace.summary["drops"];
 }
 
 }  // namespace
@@ -91,6 +98,12 @@ std::vector<Variety> all_varieties() {
   return varieties;
 }
 
+Json figures_of(const Trace& trace, pid_t pid) {
+  for (const Json& process : trace.summary["processes"])
+    if (process["pid"] == pid) return process;
+  return Json::object();
+}
+
 std::size_t user_events_written(const std::string& out) {
   constexpr std::string_view mark = "wrote ";
   const std::size_t at = out.find(mark);
@@ -105,7 +118,7 @@ void expect_whole(const Trace& trace, const Variety& variety, const std::filesys
   EXPECT_EQ(trace.of(pid, "user").size(), user_events_written(out));
   EXPECT_EQ(trace.of(pid, "alloc").empty(), !variety.build.allocs);
   const auto threads = threads_of(left);
-  ASSERT_EQ(threads.size(), std::size_t{domains});
+  ASSERT_EQ(threads.size(), domains);
   expect_threads(trace, variety.build, threads);
 }
 

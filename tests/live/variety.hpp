@@ -35,6 +35,9 @@ std::ostream& operator<<(std::ostream& out, const Variety& variety);
 /// All that can be built with the versions at hand.
 std::vector<Variety> all_varieties();
 
+/// What the summary says of a process.
+Json figures_of(const Trace& trace, pid_t pid);
+
 /// What a run of the program says of itself: its user events.
 std::size_t user_events_written(const std::string& out);
 

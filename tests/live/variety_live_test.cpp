@@ -33,11 +33,11 @@ class VarietyLive : public LiveTest {
   }
 };
 
-/// What the summary says of a process.
-Json figures_of(const Trace& trace, pid_t pid) {
-  for (const Json& process : trace.summary["processes"])
-    if (process["pid"] == pid) return process;
-  return Json::object();
+/// Returns when the tracer has told of a process, and so has looked into its program.
+void wait_until_known(Tracer& tracer, pid_t pid) {
+  const std::string mark = "\"pid\":" + std::to_string(pid) + ",";
+  while (!tracer.process().line_with(mark).contains(R"("type":"process")")) {
+  }
 }
 
 /// The line of `ps` for a process.
@@ -61,6 +61,7 @@ TEST_P(BuildLive, EveryEventWithItsName) {
   Tracer tracer({"--history"});
   Process late(command(variety));
   late.lines_until("ready");
+  wait_until_known(tracer, late.pid());
   const std::string version = variety.build.named ? variety.ocaml : "5.?";
   for (const pid_t pid : {early.pid(), late.pid()})
     EXPECT_THAT(listed(pid), AllOf(HasSubstr(" " + version + " "), HasSubstr(" active ")));
