@@ -18,6 +18,11 @@
 #define MUNMAP_LENGTH(regs) ((__u64)BPF_CORE_READ(regs, si))
 #define THREAD_POINTER(task) ((__u64)(task)->thread.fsbase)
 #define TLS_TABLE 8 /* the pointer to it, from the thread pointer */
+/* Of a uprobe's context. */
+#define PROBED_ADDRESS(context) ((__u64)(context)->ip)
+#define FIRST_ARGUMENT(context) ((__u64)(context)->di)
+#define SECOND_ARGUMENT(context) ((__u64)(context)->si)
+#define ZERO_FLAG(context) (((context)->flags & 0x40) != 0)
 #elif defined(__TARGET_ARCH_arm64)
 #define SYS_MMAP 222
 #define SYS_MUNMAP 215
@@ -33,6 +38,10 @@
  * not known until its second switch. */
 #define THREAD_POINTER(task) ((__u64)(task)->thread.uw.tp_value)
 #define TLS_TABLE 0
+#define PROBED_ADDRESS(context) ((context)->pc)
+#define FIRST_ARGUMENT(context) ((context)->regs[0])
+#define SECOND_ARGUMENT(context) ((context)->regs[1])
+#define ZERO_FLAG(context) false /* never asked for: functions are probed at their first instruction */
 #else
 #error "unknown architecture"
 #endif

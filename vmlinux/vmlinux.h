@@ -57,6 +57,8 @@ struct pt_regs {
   long unsigned int si;
   long unsigned int di;
   long unsigned int orig_ax;
+  long unsigned int ip;
+  long unsigned int flags;
   long unsigned int sp;
 };
 
@@ -67,6 +69,7 @@ struct thread_struct {
 struct pt_regs {
   u64 regs[31];
   u64 sp;
+  u64 pc;
   s32 syscallno;
 };
 

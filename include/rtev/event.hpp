@@ -73,6 +73,8 @@ enum class LossReason : std::uint16_t {
   overwritten,  ///< the program wrote over them before they were read
   corrupt,      ///< they made no sense and were skipped
   dropped,      ///< no words but scheduler records, that the kernel side had no room for (events of slot 0)
+  overflow,  ///< events of a program without a ring, that the kernel side had no room for: the words they take in one
+  unprobed,  ///< such a program's probes were off: how much was lost is not known, and Loss::words 0
 };
 
 std::string_view to_string(LossReason reason);

@@ -106,7 +106,7 @@ void Stats::add_process(const Event& event, const Batch& batch, const Registry& 
       is_action(event, ProcessAction::fork)) {
     images_[process.facts.pid] = process.index;
     process.tracked_ns = event.time;
-  } else if (is_action(event, ProcessAction::ring) && !process.ring_ns) {
+  } else if ((is_action(event, ProcessAction::ring) || is_action(event, ProcessAction::probe)) && !process.ring_ns) {
     process.ring_ns = event.time;
   } else if (is_action(event, ProcessAction::pause)) {
     process.paused = true;

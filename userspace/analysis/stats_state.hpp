@@ -50,7 +50,7 @@ struct Stats::Process {
   bool lacks_past = false;  ///< its ring overwrote its past before it was read
   bool touched = false;     ///< did something since it was asked for its memory
   std::uint64_t end_ns = 0;
-  std::optional<std::uint64_t> ring_ns;     ///< when its ring was opened
+  std::optional<std::uint64_t> ring_ns;     ///< when its ring was opened, or its probes found it
   std::optional<std::uint64_t> tracked_ns;  ///< since when its switches are seen
   std::uint64_t cpu_ns = 0;
 

@@ -143,6 +143,14 @@ void add_kernel_options(CLI::App& app, Options& options) {
       "save in the kernel what rings hold that end before they could be opened: of no program, of those whose "
       "functions are probed (default), of all, which costs every mmap() and munmap() of the host 0.2 us (and "
       "before Linux 6.4 its page faults, too)");
+  CLI::Option* const ringless = app.add_flag(
+      "--ringless", options.ringless,
+      "trace programs that run with events off, too, by probes: each event costs them 1.3 us (a ring: 0.03)");
+  app.add_option("--ringless-limit", options.ringless_limit,
+                 "events per second (default 100000) beyond which a program's probes are taken off for a while")
+      ->type_name("N")
+      ->check(CLI::Range(std::uint64_t{10}, std::uint64_t{1'000'000'000}))
+      ->needs(ringless);
   app.add_flag("--history", options.history, "begin with what rings held before they were found");
   app.add_option_function<std::string>(
          "--buffer",

@@ -34,6 +34,8 @@ struct Options {
   Drain drain = Drain::known;
   std::optional<std::size_t> buffer_bytes;
   bool history = false;
+  bool ringless = false;
+  std::uint64_t ringless_limit = 100'000;
   bool quiet = false;
   bool verbose = false;
 

@@ -49,6 +49,7 @@ LiveOptions live_options(const Options& options) {
                                                       : RTEV_DRAIN_KNOWN;
   live.programs.sched_buffer_bytes = options.buffer_bytes.value_or(default_buffer_bytes());
   live.programs.follow = !options.command.empty();
+  if (options.ringless) live.ringless = kernel::RinglessOptions{.limit = options.ringless_limit};
   live.duration = options.duration;
   live.command_line = options.arguments;
   return live;
@@ -67,13 +68,19 @@ void announce_ready() {
 
 void announce_start(const Options& options, const Registry& registry) {
   if (options.quiet || !options.command.empty()) return;
-  const auto with_ring = std::ranges::count_if(registry.processes(),
-                                               [](const ProcessFacts& facts) { return facts.ring != RingState::none; });
+  const auto probed = std::ranges::count(registry.processes(), RingState::probed, &ProcessFacts::ring);
+  const auto with_ring =
+      std::ranges::count_if(registry.processes(),
+                            [](const ProcessFacts& facts) { return facts.ring != RingState::none; }) -
+      probed;
   const auto all = std::ranges::distance(registry.processes());
-  fmt::print(stderr, "Tracing: {} OCaml 5 process{} now, {} with runtime events on.{}\n", all, all == 1 ? "" : "es",
-             with_ring, options.duration ? "" : " Ctrl-C to end.");
-  if (with_ring == 0)
-    fmt::print(stderr, "hint: programs write events when they are started with OCAML_RUNTIME_EVENTS_START=1\n");
+  fmt::print(stderr, "Tracing: {} OCaml 5 process{} now, {} with runtime events on{}.{}\n", all, all == 1 ? "" : "es",
+             with_ring, probed == 0 ? "" : fmt::format(", {} probed", probed),
+             options.duration ? "" : " Ctrl-C to end.");
+  if (with_ring == 0 && !options.ringless)
+    fmt::print(stderr,
+               "hint: programs write events when they are started with OCAML_RUNTIME_EVENTS_START=1; "
+               "--ringless traces those that are not\n");
 }
 
 void explain_missing_probes(const kernel::ProbeKeeper& probes) {
@@ -92,6 +99,13 @@ void explain_slow_end(const kernel::ProbeKeeper& probes) {
     fmt::print(stderr,
                "rtev-bpf: taking away the probes of {} binaries, for which kernels before 6.6 need up to {} s\n",
                binaries, binaries);
+}
+
+void explain_unprobed(const Ringless* ringless) {
+  if (ringless == nullptr || ringless->keeper().failed() == 0) return;
+  const auto error = ringless->keeper().last_error();
+  fmt::print(stderr, "rtev-bpf: programs without a ring are missing: {} binaries could not be probed{}\n",
+             ringless->keeper().failed(), error ? ": " + error->message() : "");
 }
 
 /// Says so when a command turned out to have no OCaml in it, as far as that can be known.
@@ -165,6 +179,7 @@ int trace(const Options& options, const Tracing& tracing) {
   if (!options.quiet) {
     explain_missing_probes((*session)->probes());
     explain_slow_end((*session)->probes());
+    explain_unprobed((*session)->ringless());
     if (command) explain_silence(options, tracing.output, (*session)->registry());
   }
   session->reset();

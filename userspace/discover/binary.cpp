@@ -36,6 +36,11 @@ enum class Name : std::uint8_t {
   domain_self,
   caml_state,
   paused,
+  enabled,
+  ev_begin,
+  ev_end,
+  ev_counter,
+  ev_lifecycle,
   count_,
 };
 
@@ -50,6 +55,10 @@ constexpr std::array wanted_symbols = std::to_array<WantedSymbol>({
     {"backup_thread_func", Name::backup_thread, STT_FUNC},
     {"caml_domain_count", Name::domain_count, STT_FUNC},
     {"caml_domain_terminate", Name::domain_terminate, STT_FUNC},
+    {"caml_ev_begin", Name::ev_begin, STT_FUNC},
+    {"caml_ev_counter", Name::ev_counter, STT_FUNC},
+    {"caml_ev_end", Name::ev_end, STT_FUNC},
+    {"caml_ev_lifecycle", Name::ev_lifecycle, STT_FUNC},
     {"caml_ml_runtime_events_path", Name::ml_path, STT_FUNC},
     {"caml_ml_runtime_events_pause", Name::ml_pause, STT_FUNC},
     {"caml_ml_runtime_events_resume", Name::ml_resume, STT_FUNC},
@@ -64,6 +73,7 @@ constexpr std::array wanted_symbols = std::to_array<WantedSymbol>({
     {"caml_state", Name::caml_state, STT_TLS},
     {"caml_thread_tick", Name::tick_thread, STT_FUNC},
     {"domain_self", Name::domain_self, STT_TLS},
+    {"runtime_events_enabled", Name::enabled, STT_OBJECT},
     {"runtime_events_paused", Name::paused, STT_OBJECT},
     {"stw_create_runtime_events", Name::stw_create, STT_FUNC},
     {"stw_teardown_runtime_events", Name::stw_teardown, STT_FUNC},
@@ -178,6 +188,40 @@ std::vector<ProbePoint> probe_points(const ElfFile& file, const Symbols& symbols
   return points;
 }
 
+/// The functions that write events, as they can be probed: all or none, since half of the events would mislead.
+std::vector<EmitterPoint> emitter_points(ElfFile& file, const Symbols& symbols) {
+  static constexpr std::array<std::pair<rtev_emitter, Name>, RTEV_EMITTERS> wanted{{
+      {RTEV_EMIT_BEGIN, Name::ev_begin},
+      {RTEV_EMIT_END, Name::ev_end},
+      {RTEV_EMIT_COUNTER, Name::ev_counter},
+      {RTEV_EMIT_LIFECYCLE, Name::ev_lifecycle},
+  }};
+  const Elf64_Sym* const enabled = symbols.find(Name::enabled);
+  // Without its symbol the flag is what all of them test.
+  std::uint64_t flag = enabled ? enabled->st_value : 0;
+  std::vector<EmitterPoint> points;
+  for (const auto& [emitter, name] : wanted) {
+    const Elf64_Sym* const symbol = symbols.find(name);
+    const auto offset = symbol ? file.code_offset(symbol->st_value) : std::nullopt;
+    if (!offset) return {};
+    std::optional<EnabledBranch> branch;
+    if (file.machine() == EM_X86_64)
+      branch = find_enabled_branch(file.code(*offset, std::min<std::uint64_t>(symbol->st_size, emitter_code_bytes)),
+                                   symbol->st_value);
+    if (branch && (flag == 0 || flag == branch->flag)) {
+      flag = branch->flag;
+      points.push_back({.emitter = emitter, .file_offset = *offset + branch->offset, .enabled = 0});
+    } else if (enabled && enabled->st_value != symbol->st_value) {
+      points.push_back({.emitter = emitter,
+                        .file_offset = *offset,
+                        .enabled = static_cast<std::int64_t>(enabled->st_value - symbol->st_value)});
+    } else {
+      return {};
+    }
+  }
+  return points;
+}
+
 CodeRange code_range(const ElfFile& file, const Elf64_Sym* symbol) {
   if (!symbol || symbol->st_size == 0) return {};
   std::uint64_t last = 0;
@@ -270,6 +314,7 @@ Result<std::optional<RuntimeBinary>> inspect_binary(int fd) {
     runtime.domain_self_tls = tls_offset(file, symbols.find(Name::domain_self));
     runtime.caml_state_tls = tls_offset(file, symbols.find(Name::caml_state));
   }
+  if (!runtime.shared_library) runtime.emitters = emitter_points(file, symbols);
   runtime.backup_thread = code_range(file, symbols.find(Name::backup_thread));
   if (const Elf64_Sym* paused = symbols.find(Name::paused)) runtime.paused_flag = paused->st_value;
   runtime.tick_thread = code_range(file, symbols.find(Name::tick_thread));

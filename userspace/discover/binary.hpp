@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bpf/records.h"
+#include "discover/emitter_sites.hpp"
 #include "rtev/error.hpp"
 #include "rtev/names.hpp"
 
@@ -34,14 +35,15 @@ struct RuntimeBinary {
   /// Thread pointer + this = address of domain_self; 0 = not known. In a shared library, whose place each thread looks
   /// up by a number, from one byte before the library's block: so 0 is free there, too.
   std::int64_t domain_self_tls = 0;
-  std::int64_t caml_state_tls = 0;    ///< likewise caml_state
-  std::uint64_t tls_module_word = 0;  ///< of a shared library: link-time address of the word that holds that number
-  std::uint32_t id_offset = 0;        ///< of the domain id in caml_state's block, by version; 0 = not known
-  std::uint64_t paused_flag = 0;      ///< link-time address of runtime_events_paused, a word; 0 = not known
-  CodeRange backup_thread;            ///< backup_thread_func
-  CodeRange tick_thread;              ///< caml_thread_tick
-  std::uint64_t link_base = 0;        ///< p_vaddr of the PT_LOAD with file offset 0, rounded down to a page
-  bool shared_library = false;        ///< a shared runtime, not a program
+  std::int64_t caml_state_tls = 0;     ///< likewise caml_state
+  std::uint64_t tls_module_word = 0;   ///< of a shared library: link-time address of the word that holds that number
+  std::uint32_t id_offset = 0;         ///< of the domain id in caml_state's block, by version; 0 = not known
+  std::uint64_t paused_flag = 0;       ///< link-time address of runtime_events_paused, a word; 0 = not known
+  std::vector<EmitterPoint> emitters;  ///< each function that writes events, or none
+  CodeRange backup_thread;             ///< backup_thread_func
+  CodeRange tick_thread;               ///< caml_thread_tick
+  std::uint64_t link_base = 0;         ///< p_vaddr of the PT_LOAD with file offset 0, rounded down to a page
+  bool shared_library = false;         ///< a shared runtime, not a program
 };
 
 /// Looks into an open ELF file. Nothing if it is no OCaml 5 program (not ELF, another language, OCaml 4); an error

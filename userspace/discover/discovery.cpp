@@ -210,7 +210,7 @@ void Discovery::on_probe(const rtev_lifecycle& record) {
   });
   RingState& state = registry_.process(*process->index).ring;
   const auto change = [&](RingState to, ProcessAction action) {
-    if (state == RingState::none || state == RingState::shared || state == to) return;
+    if (state == RingState::none || state == RingState::shared || state == RingState::probed || state == to) return;
     state = to;
     emit(*process, record.time_ns, action);
   };
@@ -294,6 +294,24 @@ std::set<std::uint32_t> Discovery::binaries_in_use() const {
   std::set<std::uint32_t> ids;
   for (const auto& [pid, process] : processes_) {
     if (process.binary) ids.insert(process.binary->id);
+  }
+  return ids;
+}
+
+std::vector<Discovery::Ringless> Discovery::ringless(std::uint32_t binary_id) const {
+  std::vector<Ringless> found;
+  for (const auto& [pid, process] : processes_) {
+    if (!process.index || !process.slots.empty() || !process.binary || process.binary->id != binary_id) continue;
+    found.push_back(
+        {.index = *process.index, .since_ns = process.since_ns, .newborn = process.origin != ProcessAction::found});
+  }
+  return found;
+}
+
+std::set<std::uint32_t> Discovery::ringless_binaries() const {
+  std::set<std::uint32_t> ids;
+  for (const auto& [pid, process] : processes_) {
+    if (process.binary && process.slots.empty()) ids.insert(process.binary->id);
   }
   return ids;
 }

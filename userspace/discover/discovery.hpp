@@ -30,6 +30,7 @@ struct DiscoveryOptions {
   bool only_followed = false;           ///< only processes that the kernel side follows: no scan
   bool history = false;                 ///< hand out what rings held before they were opened
   std::uint64_t since_ns = 0;           ///< rings that began later are read from their beginning in any case
+  bool even_gone = false;               ///< also processes that turn out to be OCaml's only after their end
   std::string forced_version;           ///< decode with this version's table; empty: find out
 };
 
@@ -79,6 +80,21 @@ class Discovery {
     const auto found = processes_.find(pid);
     return found != processes_.end() && found->second.index;
   }
+  /// The process as part of the stream, if it is.
+  std::optional<ProcessIndex> index_of(std::int32_t pid) const {
+    const auto found = processes_.find(pid);
+    return found == processes_.end() ? std::nullopt : found->second.index;
+  }
+  /// A process that runs without a ring, as far as is known.
+  struct Ringless {
+    ProcessIndex index;
+    std::uint64_t since_ns;  ///< when it came into view
+    bool newborn;            ///< which is when it began
+  };
+  /// Those of one binary.
+  std::vector<Ringless> ringless(std::uint32_t binary_id) const;
+  /// Binaries that have such processes.
+  std::set<std::uint32_t> ringless_binaries() const;
   /// Rings that processes announced and that could never be read.
   std::uint64_t rings_missed() const { return births_.given_up(); }
   /// Binaries with living processes.

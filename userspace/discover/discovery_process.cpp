@@ -69,7 +69,7 @@ bool Discovery::inspect(Process& process, Result<UniqueFd> file) {
 /// Goes on once a file of the process is known. False if the process turned out not to be OCaml's.
 bool Discovery::resolve(Process& process, const std::shared_ptr<const Binary>& binary) {
   process.inspecting.reset();
-  if (!process.index && !is_alive(process)) return false;  // it wrote nothing and nobody saw it
+  if (!process.index && !options_.even_gone && !is_alive(process)) return false;  // it wrote nothing and nobody saw it
   if (binary) {
     process.binary = binary;
     if (!process.index) adopt(process);

@@ -129,6 +129,12 @@ std::optional<std::uint64_t> ElfFile::code_offset(std::uint64_t address) const {
   return std::nullopt;
 }
 
+std::vector<std::byte> ElfFile::code(std::uint64_t offset, std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  bytes.resize(read(offset, bytes));
+  return bytes;
+}
+
 bool ElfFile::contains(Extent extent, std::string_view bytes) {
   window_.resize(window_bytes);
   // What lies across two windows is found since the end of one is kept as the beginning of the next.

@@ -64,6 +64,8 @@ class ElfFile {
   /// Where the code at a link-time address lies in the file; nothing if no executable segment has it.
   std::optional<std::uint64_t> code_offset(std::uint64_t address) const;
 
+  /// The code at an offset in the file; fewer bytes than asked for where the file ends.
+  std::vector<std::byte> code(std::uint64_t offset, std::size_t size);
   /// True if the bytes occur in the extent. They may be 256 at the most.
   bool contains(Extent extent, std::string_view bytes);
   /// As much of a string table as is worth keeping.

@@ -241,6 +241,10 @@ Result<void> Programs::follow(pid_t tgid) {
   return {};
 }
 
+int Programs::followed_map_fd() const {
+  return bpf_map__fd(state_->skeleton->maps.followed);
+}
+
 void Programs::look_at_cpus() {
   const std::span cpus{state_->skeleton->bss->on_cpu, std::min<std::size_t>(state_->cpus, RTEV_CPUS)};
   auto& on_cpu = state_->on_cpu;

@@ -120,6 +120,8 @@ class Programs {
   void ring_opened(pid_t tgid);
   /// With ProgramOptions::follow: from here on the process and its descendants are reported.
   Result<void> follow(pid_t tgid);
+  /// The map of those, for other programs to share.
+  int followed_map_fd() const;
 
   /// Takes note of who is on a cpu right now, for ran(). Once before each round of ran(), so that its cost does not
   /// grow with rings times cpus.

@@ -5,6 +5,7 @@
 #include <bpf/libbpf.h>
 #include <linux/bpf.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,8 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+
+#include "kernel/features.hpp"
 
 namespace rtev::kernel {
 namespace {
@@ -44,7 +47,7 @@ std::uint64_t address(const void* pointer) {
 
 /// The descriptor of the link, or -1 and errno.
 UniqueFd create_multi_link(int program_fd, const char* path, std::span<const std::uint64_t> offsets,
-                           std::span<const std::uint64_t> cookies) {
+                           std::span<const std::uint64_t> cookies, pid_t pid) {
   UprobeMultiAttr attr{};
   attr.program_fd = static_cast<std::uint32_t>(program_fd);
   attr.attach_type = attach_type_uprobe_multi;
@@ -52,6 +55,7 @@ UniqueFd create_multi_link(int program_fd, const char* path, std::span<const std
   attr.offsets = address(offsets.data());
   attr.cookies = address(cookies.data());
   attr.count = static_cast<std::uint32_t>(offsets.size());
+  attr.pid = static_cast<std::uint32_t>(pid);
   return UniqueFd{static_cast<int>(::syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof attr))};
 }
 
@@ -106,27 +110,35 @@ BpfAbilities probe_bpf() {
 
   // Kernels that know this kind of link get as far as the file, which is a directory. Older ones load the program too.
   const std::array<std::uint64_t, 1> zero{};
-  const UniqueFd link = create_multi_link(program.get(), "/", zero, zero);
+  const UniqueFd link = create_multi_link(program.get(), "/", zero, zero, every_process);
   return {.error = 0, .uprobe_multi = !link && errno == EBADF};
 }
 
 Result<AttachedUprobes> attach_uprobe_multi(int program_fd, const std::string& path,
-                                            std::span<const UprobeTarget> targets) {
+                                            std::span<const UprobeTarget> targets, pid_t pid) {
   std::vector<std::uint64_t> offsets, cookies;
   for (const auto& target : targets) {
     offsets.push_back(target.file_offset);
     cookies.push_back(target.cookie);
   }
   AttachedUprobes attached;
-  if (UniqueFd link = create_multi_link(program_fd, path.c_str(), offsets, cookies)) {
+  if (UniqueFd link = create_multi_link(program_fd, path.c_str(), offsets, cookies, pid)) {
     attached.links.emplace_back(std::move(link));
     return attached;
   }
   if (!is_about_instruction(errno)) return attach_error(errno, path);
   // All or none, and the kernel does not say which one it refuses.
   return attach_each(path, targets, [&](const UprobeTarget& target) {
-    return create_multi_link(program_fd, path.c_str(), std::span{&target.file_offset, 1}, std::span{&target.cookie, 1});
+    return create_multi_link(program_fd, path.c_str(), std::span{&target.file_offset, 1}, std::span{&target.cookie, 1},
+                             pid);
   });
+}
+
+bool uprobe_multi_filters_by_process() {
+  utsname system{};
+  if (::uname(&system) != 0) return false;
+  const auto version = parse_kernel_version(system.release);
+  return version && *version >= KernelVersion{6, 10};
 }
 
 Result<AttachedUprobes> attach_uprobes(const bpf_program* program, const std::string& path,

@@ -2,6 +2,8 @@
 // Attaches a BPF program to functions of a file: many at once where the kernel can, else one by one.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -49,9 +51,14 @@ struct AttachedUprobes {
 };
 
 /// One link for all targets, or one each where that fails; the program must have been loaded with
-/// attach_type_uprobe_multi. For every process that maps the file. An error if none can be probed. Thread-safe.
+/// attach_type_uprobe_multi. For every process that maps the file, or for one: ESRCH if there is no such process. An
+/// error if none can be probed. Thread-safe.
+inline constexpr pid_t every_process = 0;
 Result<AttachedUprobes> attach_uprobe_multi(int program_fd, const std::string& path,
-                                            std::span<const UprobeTarget> targets);
+                                            std::span<const UprobeTarget> targets, pid_t pid = every_process);
+
+/// Whether probes for one process are hit by all of its threads. Linux before 6.10 took its main thread only.
+bool uprobe_multi_filters_by_process();
 
 /// The same through perf_event, always with one link each.
 Result<AttachedUprobes> attach_uprobes(const bpf_program* program, const std::string& path,

@@ -52,11 +52,11 @@ std::optional<EventKind> kind_of(std::string_view type) {
 }
 
 std::optional<LossReason> loss_reason_of(std::string_view reason) {
-  return named<LossReason>(reason, static_cast<int>(LossReason::dropped) + 1);
+  return named<LossReason>(reason, static_cast<int>(LossReason::unprobed) + 1);
 }
 
 std::optional<ProcessAction> action_of(std::string_view action) {
-  return named<ProcessAction>(action, static_cast<int>(ProcessAction::exit) + 1);
+  return named<ProcessAction>(action, static_cast<int>(ProcessAction::probe) + 1);
 }
 
 LeftState state_of(std::string_view state) {
@@ -139,7 +139,7 @@ void read_figures(const Json& process, ProcessFacts& facts) {
       named<FamilySource>(string(process, "family_source"), static_cast<int>(FamilySource::forced) + 1)
           .value_or(FamilySource::assumed);
   facts.ring =
-      named<RingState>(string(process, "ring"), static_cast<int>(RingState::shared) + 1).value_or(RingState::none);
+      named<RingState>(string(process, "ring"), static_cast<int>(RingState::probed) + 1).value_or(RingState::none);
   facts.domains = number<std::uint32_t>(process, "domains");
   facts.words = read_words(process);
 }

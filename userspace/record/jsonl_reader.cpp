@@ -264,6 +264,9 @@ bool JsonlReader::process(const Json& line, Event event) {
     case ProcessAction::resume:
     case ProcessAction::stop:
       break;
+    case ProcessAction::probe:
+      image.facts.ring = RingState::probed;
+      break;
   }
   if (!tell(image)) return false;
   if (*action == ProcessAction::exit) ended_.emplace_back(pid, image.index);

@@ -142,7 +142,7 @@ void StreamBuilder::count(const Event& event, std::span<const std::byte> payload
     ++rings_[slot].events;
   } else if (Loss loss; payload.size() == sizeof loss) {
     std::memcpy(&loss, payload.data(), sizeof loss);
-    if (static_cast<LossReason>(event.id) == LossReason::overwritten) rings_[slot].lost_words += loss.words;
+    if (static_cast<LossReason>(event.id) != LossReason::corrupt) rings_[slot].lost_words += loss.words;
   }
 }
 

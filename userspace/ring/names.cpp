@@ -208,6 +208,10 @@ std::string_view to_string(LossReason reason) {
       return "corrupt";
     case LossReason::dropped:
       return "dropped";
+    case LossReason::overflow:
+      return "overflow";
+    case LossReason::unprobed:
+      return "unprobed";
   }
   return "unknown";
 }

@@ -70,16 +70,26 @@ Result<std::unique_ptr<LiveSession>> LiveSession::start(const LiveOptions& optio
                                                         StopSignal& stop) {
   auto programs = kernel::Programs::load(options.programs);
   if (!programs) return std::unexpected(std::move(programs.error()));
+  std::optional<kernel::RinglessPrograms> ringless;
+  if (options.ringless) {
+    kernel::RinglessOptions wanted = *options.ringless;
+    wanted.pids = options.discovery.pids;
+    if (options.programs.follow) wanted.followed_map_fd = programs->followed_map_fd();
+    auto loaded = kernel::RinglessPrograms::load(wanted);
+    if (!loaded) return std::unexpected(std::move(loaded.error()));
+    ringless = std::move(*loaded);
+  }
   // Subscribe first, scan second: what starts in between is seen twice, and known to be the same.
   if (auto attached = programs->attach(); !attached) return std::unexpected(std::move(attached.error()));
-  std::unique_ptr<LiveSession> session(new LiveSession(options, sink, output, stop, std::move(*programs)));
+  std::unique_ptr<LiveSession> session(
+      new LiveSession(options, sink, output, stop, std::move(*programs), std::move(ringless)));
   sink.header(make_run_header(options.command_line, session->start_ns_));
   session->settle();
   return session;
 }
 
 LiveSession::LiveSession(const LiveOptions& options, Sink& sink, const Output& output, StopSignal& stop,
-                         kernel::Programs programs)
+                         kernel::Programs programs, std::optional<kernel::RinglessPrograms> ringless)
     : options_(options),
       sink_(sink),
       output_(output),
@@ -88,18 +98,27 @@ LiveSession::LiveSession(const LiveOptions& options, Sink& sink, const Output& o
       timeline_(monotonic_ns),
       programs_(std::move(programs)),
       probes_(programs_),
+      ringless_(ringless
+                    ? std::make_unique<Ringless>(
+                          std::move(*ringless),
+                          Ringless::Stream{
+                              .registry = registry_, .timeline = timeline_, .listener = *this, .start_ns = start_ns_},
+                          options.discovery)
+                    : nullptr),
       inspector_(cache_,
                  [this](int fd, const std::shared_ptr<const Binary>& binary) {
                    std::vector<kernel::ProbeSite> sites;
                    for (const ProbePoint& point : binary->runtime.probes)
                      sites.push_back({.function = point.function, .file_offset = point.file_offset});
                    probes_.attach(fd, binary->id, sites);
+                   if (ringless_) ringless_->prepare(fd, *binary);
                  }),
       rings_([this](const Batch& batch) { stage_ring_events(batch); }),
       discovery_(Procfs(), registry_, cache_, inspector_, *this,
                  [&] {
                    DiscoveryOptions discovery = options.discovery;
                    discovery.since_ns = start_ns_;
+                   discovery.even_gone = options.ringless.has_value();
                    return discovery;
                  }()),
       lookout_(Procfs(), {.fd = programs_.lifecycle_fd(),
@@ -116,6 +135,9 @@ LiveSession::LiveSession(const LiveOptions& options, Sink& sink, const Output& o
     epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
   }
+  if (!ringless_) return;
+  epoll_event event{.events = EPOLLIN, .data = {.fd = ringless_->fd()}};
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, ringless_->fd(), &event);
 }
 
 LiveSession::~LiveSession() = default;
@@ -127,8 +149,11 @@ void LiveSession::settle() {
   discovery_.scan_some(start_ns_, std::numeric_limits<std::size_t>::max());
   const std::uint64_t deadline = monotonic_ns() + settling_patience_ns;
   const auto is_busy = [&] { return !inspector_.idle() || discovery_.is_inspecting(); };
-  while (is_busy() && stop_.received() == 0 && !output_.error() && monotonic_ns() < deadline) {
+  while (stop_.received() == 0 && !output_.error() && monotonic_ns() < deadline) {
+    const bool was_idle = !is_busy();
     tick();
+    // What was found out may have led to more.
+    if (was_idle && !is_busy()) break;
     pollfd inspected{.fd = inspector_.event_fd(), .events = POLLIN, .revents = 0};
     ::poll(&inspected, 1, 1);
   }
@@ -170,10 +195,12 @@ void LiveSession::tick() {
   take_sightings();
   discovery_.tick(now);
   collect_drained();
+  if (ringless_) ringless_->tick(now, discovery_, inspector_);
   take_sched();
   take_sched_drops();
   programs_.look_at_cpus();
   any_ran_ = rings_.poll(now, [this](std::uint32_t slot) { return programs_.ran(slot); });
+  any_ran_ |= ringless_ && ringless_->is_active();
   const std::uint64_t final_before = watermark(taken_until);
   release(final_before);
   retire(final_before);
@@ -192,6 +219,7 @@ void LiveSession::scan(std::uint64_t now_ns) {
   // Detaching waits for the kernel's grace period.
   inspector_.run_later(
       [this, now_ns, in_use = discovery_.binaries_in_use()] { probes_.detach_unused(in_use, now_ns); });
+  if (ringless_) ringless_->detach_unused(now_ns, discovery_, inspector_);
 }
 
 /// With -p: the processes asked for are all gone.
@@ -203,7 +231,13 @@ bool LiveSession::pids_ended(std::uint64_t now_ns) {
 }
 
 void LiveSession::take_sightings() {
-  for (Sighting& sighting : lookout_.take()) discovery_.take(std::move(sighting));
+  std::vector<Sighting> sightings = lookout_.take();
+  // After that, so that nothing is left in there of a process whose end is among them.
+  if (ringless_) ringless_->drain();
+  for (Sighting& sighting : sightings) {
+    if (ringless_) ringless_->place_until(sighting.record.time_ns, discovery_);
+    discovery_.take(std::move(sighting));
+  }
 }
 
 void LiveSession::take_sched() {
@@ -306,7 +340,8 @@ std::uint64_t LiveSession::watermark(std::uint64_t now_ns) {
   const std::uint64_t open_since =
       std::min({now_ns, interrupted_.since(longest).value_or(forever), discovery_.unopened_since().value_or(forever)});
   const std::uint64_t held = std::min({sched_behind_since_ns_, rings_.behind_since_ns().value_or(forever),
-                                       discovery_.unnamed_since(now_ns).value_or(forever)});
+                                       discovery_.unnamed_since(now_ns).value_or(forever),
+                                       (ringless_ ? ringless_->waiting_since() : std::nullopt).value_or(forever)});
   // Times in rings are what programs say they are: none may hold back the others for long.
   return std::min(std::max(longest, open_since - slack()), std::max(held, now_ns - longest_hold_ns));
 }
@@ -343,11 +378,12 @@ void LiveSession::sleep() {
   } else if (!std::exchange(armed_, true)) {
     // One more look first: what ran before the wake-up was armed has left its mark already.
     programs_.arm_wakeup();
+    if (ringless_) ringless_->arm_wakeup();
     return;
   }
-  if (const auto next_look = discovery_.next_look_ns()) {
+  for (const auto next_look : {discovery_.next_look_ns(), ringless_ ? ringless_->next_look_ns() : std::nullopt}) {
     const std::uint64_t now = monotonic_ns();
-    timeout = std::min(timeout, *next_look - std::min(*next_look, now));
+    if (next_look) timeout = std::min(timeout, *next_look - std::min(*next_look, now));
   }
   if (options_.duration) {
     const std::uint64_t end = start_ns_ + static_cast<std::uint64_t>(options_.duration->count());
@@ -374,6 +410,7 @@ RunSummary LiveSession::finish() {
   take_sched_drops();
   rings_.finish_all(end);
   rings_.update(registry_);
+  if (ringless_) ringless_->finish(end, discovery_);
   release(forever);
   retire(forever);
 
@@ -384,6 +421,11 @@ RunSummary LiveSession::finish() {
   const kernel::Drops drops = programs_.drops();
   for (std::size_t kind = 0; kind < drops.size(); ++kind)
     summary_.drops.push_back({.kind = std::string(drop_names[kind]), .count = drops[kind]});
+  if (ringless_) {
+    const Ringless::Figures figures = ringless_->figures();
+    summary_.drops.push_back({.kind = "probed", .count = figures.dropped + figures.unplaced});
+    summary_.drops.push_back({.kind = std::string(RunSummary::limited), .count = figures.gaps});
+  }
   summary_.rings_missed = discovery_.rings_missed() + rings_.taken_over();
   fill_own_cost(summary_);
   sink_.summary(summary_, registry_);
@@ -403,6 +445,7 @@ void LiveSession::on_process(std::uint64_t time_ns, ProcessAction action, const 
 
 void LiveSession::on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) {
   rings_.add(slot, process, std::move(ring), monotonic_ns());
+  if (ringless_) ringless_->on_ring(process, monotonic_ns());
   if (!registry_.ring(slot)->producer) undecided_.insert(slot);
   programs_.ring_opened(registry_.process(process).pid);
 }
@@ -414,12 +457,15 @@ void LiveSession::on_image_end(ProcessIndex process, const std::vector<std::uint
   facts.domains = 0;
   for (const std::uint32_t slot : slots) rings_.finish(slot, time_ns, now, facts);
   drained_.forget(facts.pid, time_ns);
-  retirees_.push_back({.time_ns = std::max(time_ns, now), .process = process, .slots = slots});
+  std::vector<std::uint32_t> all_slots = slots;
+  if (ringless_) ringless_->end_image(process, time_ns, all_slots, facts);
+  retirees_.push_back({.time_ns = std::max(time_ns, now), .process = process, .slots = std::move(all_slots)});
 }
 
 void LiveSession::on_track(std::int32_t pid, const rtev_tracked& tracked) {
   // Fails, and is counted as a drop, when as many are tracked as can be. The ring is read all the same, less promptly.
   [[maybe_unused]] const auto result = programs_.track(pid, tracked);
+  if (ringless_ && tracked.slot == 0 && tracked.binary != 0) ringless_->want(tracked.binary);
 }
 
 void LiveSession::on_untrack(std::int32_t pid) {

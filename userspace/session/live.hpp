@@ -17,6 +17,7 @@
 #include "rtev/error.hpp"
 #include "session/interrupted_threads.hpp"
 #include "session/ring_poller.hpp"
+#include "session/ringless.hpp"
 #include "session/stop_signal.hpp"
 #include "sinks/sink.hpp"
 #include "timeline/timeline.hpp"
@@ -26,6 +27,8 @@ namespace rtev {
 struct LiveOptions {
   DiscoveryOptions discovery;
   kernel::ProgramOptions programs;
+  /// Trace programs without a ring, too; who is to be traced is taken from the options above.
+  std::optional<kernel::RinglessOptions> ringless{};
   std::optional<std::chrono::nanoseconds> duration;
   std::vector<std::string> command_line;  ///< for the header
 };
@@ -53,10 +56,12 @@ class LiveSession : private DiscoveryListener {
   const Registry& registry() const { return registry_; }
   /// Binaries whose functions are not (all) probed, so that pauses and resumes of their programs may go unseen.
   const kernel::ProbeKeeper& probes() const { return probes_; }
+  /// With LiveOptions::ringless; else null.
+  const Ringless* ringless() const { return ringless_.get(); }
 
  private:
-  LiveSession(const LiveOptions& options, Sink& sink, const Output& output, StopSignal& stop,
-              kernel::Programs programs);
+  LiveSession(const LiveOptions& options, Sink& sink, const Output& output, StopSignal& stop, kernel::Programs programs,
+              std::optional<kernel::RinglessPrograms> ringless);
 
   void on_process(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) override;
   void on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) override;
@@ -99,6 +104,7 @@ class LiveSession : private DiscoveryListener {
   Timeline timeline_;
   kernel::Programs programs_;
   kernel::ProbeKeeper probes_;
+  std::unique_ptr<Ringless> ringless_;  ///< null without LiveOptions::ringless
   BinaryCache cache_;
   Inspector inspector_;
   RingPoller rings_;

@@ -80,6 +80,7 @@ void add_details(ChromeEvent& event, ProcessAction action, const ProcessRecord& 
     case ProcessAction::pause:
     case ProcessAction::resume:
     case ProcessAction::stop:
+    case ProcessAction::probe:
       break;
   }
 }

@@ -224,6 +224,7 @@ void JsonlSink::process(const Event& event, const ProcessRecord& record, const R
     case ProcessAction::pause:
     case ProcessAction::resume:
     case ProcessAction::stop:
+    case ProcessAction::probe:
       break;
   }
 }

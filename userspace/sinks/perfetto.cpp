@@ -331,6 +331,7 @@ void PerfettoSink::process(const Track& track, const Moment& moment, const Proce
       case ProcessAction::pause:
       case ProcessAction::resume:
       case ProcessAction::stop:
+      case ProcessAction::probe:
         break;
     }
     note_late(message, moment.event);

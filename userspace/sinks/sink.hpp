@@ -36,6 +36,8 @@ struct RunSummary {
     std::string kind{};  ///< "switch", "wakeup", "exec", ...
     std::uint64_t count = 0;
   };
+  /// A kind that counts no records, but times that probes were taken off to spare a program.
+  static constexpr std::string_view limited{"limited"};
   std::vector<Drop> drops{};       ///< of kernel buffers, every kind, zeros included
   std::uint64_t rings_missed = 0;  ///< announced by processes and never readable, or not to their end
   std::uint64_t own_cpu_ns = 0;

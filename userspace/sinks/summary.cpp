@@ -120,8 +120,9 @@ void add_events(TextBuffer& out, const RunSummary& summary) {
 void add_losses(TextBuffer& out, const RunSummary& summary, const Registry& registry, const Accounting& words) {
   const auto sharing =
       static_cast<std::uint64_t>(std::ranges::count(registry.processes(), RingState::shared, &ProcessFacts::ring));
-  const std::uint64_t dropped = std::transform_reduce(summary.drops.begin(), summary.drops.end(), std::uint64_t{0},
-                                                      std::plus{}, [](const auto& drop) { return drop.count; });
+  std::uint64_t dropped = 0, limited = 0;
+  for (const RunSummary::Drop& drop : summary.drops)
+    (drop.kind == RunSummary::limited ? limited : dropped) += drop.count;
   if (words.lost > 0) {
     out.add("!! LOST: ");
     add_count(out, words.lost, "word of a ring was", "words of rings were");
@@ -151,12 +152,18 @@ void add_losses(TextBuffer& out, const RunSummary& summary, const Registry& regi
     out.add("!! DROPPED by the kernel's buffers: ");
     std::string_view separator;
     for (const RunSummary::Drop& drop : summary.drops) {
-      if (drop.count == 0) continue;
+      if (drop.count == 0 || drop.kind == RunSummary::limited) continue;
       out.add(separator, drop.kind, ' ');
       out.add_grouped(drop.count);
       separator = ", ";
     }
     out.add("\n   hint: larger buffers (--buffer SIZE), or do without the scheduler (--sched off)\n");
+  }
+  if (limited > 0) {
+    out.add("!! NOT PROBED for a while, ");
+    add_count(out, limited, "time", "times");
+    out.add(": a program without a ring made more events than --ringless-limit allows\n",
+            "   hint: give it a ring, whose events cost it a fortieth (OCAML_RUNTIME_EVENTS_START=1)\n");
   }
   if (summary.forced > 0) {
     out.add("!! FORCED OUT early: ");
@@ -167,8 +174,13 @@ void add_losses(TextBuffer& out, const RunSummary& summary, const Registry& regi
   if (!summary.complete) {
     out.add("!! TRUNCATED: the recording lacks its end, which would tell what was lost and dropped\n",
             "   hint: the recorder was killed, or the file was cut; what is there stands\n");
-  } else if (words.lost == 0 && words.corrupt == 0 && dropped == 0 && summary.rings_missed == 0 && sharing == 0) {
-    out.add("nothing lost, nothing dropped\n");
+  } else if (words.lost == 0 && words.corrupt == 0 && dropped == 0 && limited == 0 && summary.rings_missed == 0 &&
+             sharing == 0) {
+    // What was lost of how much is not known.
+    const std::uint64_t gaps = summary.events[static_cast<std::size_t>(EventKind::lost)];
+    out.add(gaps == 0
+                ? "nothing lost, nothing dropped\n"
+                : "!! NOT PROBED at first: programs without a ring that began before their probes were in place\n");
   }
   if (summary.late > 0) {
     out.add("late:    ");

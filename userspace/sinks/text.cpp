@@ -263,11 +263,15 @@ void TextSink::lost(const Event& event, const Batch& batch) {
   out_.add("LOST");
   const auto loss = batch.payload_as<Loss>(event);
   if (!loss) return;
-  out_.add(' ');
-  out_.add_grouped(loss->words);
   const auto reason = static_cast<LossReason>(event.id);
-  if (reason == LossReason::corrupt) out_.add(" corrupt");
-  out_.add(reason == LossReason::dropped ? " scheduler event" : " word", loss->words == 1 ? " " : "s ");
+  if (reason == LossReason::unprobed) {
+    out_.add(" what came, unprobed, ");
+  } else {
+    out_.add(' ');
+    out_.add_grouped(loss->words);
+    if (reason == LossReason::corrupt) out_.add(" corrupt");
+    out_.add(reason == LossReason::dropped ? " scheduler event" : " word", loss->words == 1 ? " " : "s ");
+  }
   if (loss->from_ns != 0) {
     out_.add("between ");
     add_seconds(out_, loss->from_ns, start_ns_, 0);

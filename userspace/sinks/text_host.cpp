@@ -43,6 +43,9 @@ void TextSink::process_event(const Event& event, const Batch& batch, const Regis
     case ProcessAction::stop:
       out_.add("ring taken down");
       break;
+    case ProcessAction::probe:
+      out_.add("probed, having no ring");
+      break;
     case ProcessAction::exit:
       exit_status(record->detail);
       spans_.forget(record->process);

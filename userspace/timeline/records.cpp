@@ -57,6 +57,8 @@ std::string_view to_string(ProcessAction action) {
       return "stop";
     case ProcessAction::exit:
       return "exit";
+    case ProcessAction::probe:
+      return "probe";
   }
   return "unknown";
 }

@@ -29,6 +29,7 @@ enum class ProcessAction : std::uint16_t {
   resume,  ///< asked its runtime to resume events
   stop,    ///< its runtime takes the ring down
   exit,    ///< the image ended; detail = wait status, or one of exit_unseen, exit_by_exec
+  probe,   ///< it has no ring: its events come from probes, until one of its own is opened
 };
 std::string_view to_string(ProcessAction action);
 

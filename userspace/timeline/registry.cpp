@@ -43,6 +43,8 @@ std::string_view to_string(RingState state) {
       return "truncated";
     case RingState::shared:
       return "shared";
+    case RingState::probed:
+      return "probed";
   }
   return "unknown";
 }

@@ -25,7 +25,8 @@ std::string_view to_string(Family family);
 
 /// `shared` with a process of another pid namespace that has the same number and directory: what the two write into one
 /// file cannot be told apart. It stays so.
-enum class RingState : std::uint8_t { none, active, paused, stopped, truncated, shared };
+/// `probed`: none, and its events come from probes.
+enum class RingState : std::uint8_t { none, active, paused, stopped, truncated, shared, probed };
 std::string_view to_string(RingState state);
 
 /// How a process's decode family was decided.

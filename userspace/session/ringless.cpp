@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+#include "session/ringless.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <utility>
+
+namespace rtev {
+namespace {
+
+constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
+
+/// How long events may wait for their process to come into view: it is being looked into, or not to be traced.
+constexpr std::uint64_t placing_patience_ns = 500'000'000;
+
+/// A program that is to have a ring from its start on makes it within some milliseconds. Its probes would be in vain:
+/// they know a ring when they see one, but cost all the same.
+constexpr std::uint64_t birth_patience_ns = 20'000'000;
+
+/// Probes stay off for so long after a program was too fast for them, then twice as long each time it is again.
+constexpr std::uint64_t shortest_pause_ns = 1'000'000'000, longest_pause_ns = 32'000'000'000;
+
+/// A program that has been slow enough for this many times its last pause is trusted again.
+constexpr std::uint64_t good_conduct = 4;
+
+/// Rings of any OCaml 5.
+constexpr std::uint32_t most_domains = 4096;
+
+/// Words of a message in a ring.
+constexpr std::uint64_t short_words = 2, long_words = 3;
+
+EventKind kind_of(std::uint8_t emitter) {
+  switch (emitter) {
+    case RTEV_EMIT_BEGIN:
+      return EventKind::begin;
+    case RTEV_EMIT_END:
+      return EventKind::end;
+    case RTEV_EMIT_COUNTER:
+      return EventKind::counter;
+    default:
+      return EventKind::lifecycle;
+  }
+}
+
+kernel::RinglessSites sites_of(const RuntimeBinary& runtime) {
+  kernel::RinglessSites found{.sites = {},
+                              .facts = {.domain_self_tls = runtime.domain_self_tls,
+                                        .caml_state_tls = runtime.id_offset != 0 ? runtime.caml_state_tls : 0,
+                                        .enabled = {},
+                                        .id_offset = runtime.id_offset,
+                                        .round = 0}};
+  // A library has no fixed place for its thread-local variables.
+  if (runtime.shared_library || (found.facts.domain_self_tls == 0 && found.facts.caml_state_tls == 0)) return found;
+  for (const EmitterPoint& point : runtime.emitters) {
+    found.sites.push_back({.emitter = point.emitter, .file_offset = point.file_offset});
+    found.facts.enabled[point.emitter] = point.enabled;
+  }
+  return found;
+}
+
+}  // namespace
+
+Ringless::Ringless(kernel::RinglessPrograms programs, const Stream& stream, const DiscoveryOptions& wanted)
+    : programs_(std::move(programs)),
+      keeper_(programs_),
+      stream_(stream),
+      pids_(wanted.pids),
+      is_filtered_(!wanted.pids.empty() || !wanted.name_globs.empty()) {}
+
+Ringless::~Ringless() = default;
+
+void Ringless::prepare(int fd, const Binary& binary) {
+  keeper_.learn(fd, binary.id, sites_of(binary.runtime));
+}
+
+/// Probes a binary once one of its processes is old enough to have a ring, and has none.
+void Ringless::consider(std::uint64_t now_ns, const Discovery& discovery, Inspector& inspector) {
+  considered_ns_ = now_ns;
+  std::erase_if(candidates_, [&](std::uint32_t binary_id) {
+    if (gaps_.contains(binary_id)) return true;
+    bool undecided = false;
+    for (const Discovery::Ringless& process : discovery.ringless(binary_id)) {
+      if (process.newborn && now_ns < process.since_ns + birth_patience_ns) {
+        undecided = true;
+        continue;
+      }
+      if (keeper_.want(binary_id)) inspector.run_later([this, binary_id] { keeper_.attach(binary_id); });
+      return true;
+    }
+    return !undecided;
+  });
+}
+
+void Ringless::drain() {
+  drained_.erase(drained_.begin(), drained_.begin() + static_cast<std::ptrdiff_t>(placed_));
+  placed_ = 0;
+  const std::size_t before = drained_.size();
+  programs_.drain([this](const rtev_probed& record) { drained_.push_back(record); });
+  active_ = drained_.size() > before;
+  std::ranges::sort(drained_, {}, &rtev_probed::time_ns);
+}
+
+void Ringless::place_until(std::uint64_t time_ns, const Discovery& discovery) {
+  for (; placed_ < drained_.size() && drained_[placed_].time_ns < time_ns; ++placed_) {
+    if (!place(drained_[placed_], discovery)) waiting_.push_back(drained_[placed_]);
+  }
+}
+
+/// False if it has to wait.
+bool Ringless::place(const rtev_probed& record, const Discovery& discovery) {
+  const auto index = discovery.index_of(static_cast<std::int32_t>(record.tgid));
+  if (!index) return false;
+  Probed* const probed = find_or_add(*index, record.binary, record.time_ns);
+  if (probed == nullptr) {
+    ++figures_.unplaced;
+    return true;
+  }
+  if (record.lost_words > 0) lose(*probed, record.domain, record.time_ns, LossReason::overflow, record.lost_words);
+  if (record.type == RTEV_PROBED_END) return true;
+  if (record.type == RTEV_PROBED_LIMITED) too_fast_.insert(record.binary);
+  const EventKind kind = kind_of(record.emitter);
+  const std::uint64_t words = kind == EventKind::begin || kind == EventKind::end ? short_words : long_words;
+  stream_.timeline.push({.time = record.time_ns,
+                         .value = record.value,
+                         .source = Source{probed->slot, record.domain}.pack(),
+                         .id = record.id,
+                         .kind = kind,
+                         .flags = 0},
+                        {});
+  probed->words += {.written = words, .delivered = words, .events = 1};
+  std::uint64_t& last = probed->last_ns[record.domain];
+  last = std::max<std::uint64_t>(last, record.time_ns);
+  return true;
+}
+
+/// Null if there are as many rings as can be.
+Ringless::Probed* Ringless::find_or_add(ProcessIndex process, std::uint32_t binary, std::uint64_t time_ns) {
+  const auto known = probed_.find(process);
+  if (known != probed_.end()) return &known->second;
+  const std::uint32_t slot =
+      stream_.registry.add_ring({.process = process, .domains = most_domains, .producer = {}, .user_event_name = {}});
+  if (slot == 0) return nullptr;
+  Probed& probed = probed_[process];
+  probed.slot = slot;
+  probed.binary = binary;
+  probed.since_ns = time_ns;
+  RingState& state = stream_.registry.process(process).ring;
+  if (state == RingState::none) state = RingState::probed;
+  stream_.listener.on_process(time_ns, ProcessAction::probe, {.process = process, .peer = 0, .detail = 0});
+  return &probed;
+}
+
+void Ringless::lose(Probed& probed, std::uint16_t domain, std::uint64_t time_ns, LossReason reason,
+                    std::uint64_t words) {
+  const auto last = probed.last_ns.find(domain);
+  const Loss loss{
+      .words = words, .from_ns = last != probed.last_ns.end() ? last->second : probed.since_ns, .to_ns = time_ns};
+  stream_.timeline.push({.time = time_ns,
+                         .value = 0,
+                         .source = Source{probed.slot, domain}.pack(),
+                         .id = static_cast<std::uint16_t>(reason),
+                         .kind = EventKind::lost,
+                         .flags = 0},
+                        std::as_bytes(std::span(&loss, 1)));
+  probed.words += {.written = words, .lost = words};
+}
+
+/// All domains may have missed something, those that were silent so far, too; one of those stands for them.
+void Ringless::lose_unprobed(Probed& probed, std::uint64_t time_ns) {
+  if (probed.last_ns.empty()) return lose(probed, 0, time_ns, LossReason::unprobed, 0);
+  for (const auto& [domain, last_ns] : probed.last_ns) lose(probed, domain, time_ns, LossReason::unprobed, 0);
+}
+
+bool Ringless::is_wanted(std::int32_t pid) const {
+  return pids_.empty() || std::ranges::find(pids_, pid) != pids_.end();
+}
+
+void Ringless::tick(std::uint64_t now_ns, const Discovery& discovery, Inspector& inspector) {
+  take_changes(discovery);
+  place_until(forever, discovery);
+  std::erase_if(waiting_, [&](const rtev_probed& record) {
+    if (place(record, discovery)) return true;
+    const auto pid = static_cast<std::int32_t>(record.tgid);
+    const bool expired = now_ns > record.time_ns + placing_patience_ns;
+    if (is_wanted(pid) && !expired) return false;
+    if (is_filtered_) {
+      programs_.silence(pid);
+    } else {
+      ++figures_.unplaced;
+    }
+    return true;
+  });
+  consider(now_ns, discovery, inspector);
+  for (const std::uint32_t binary : std::exchange(too_fast_, {})) spare(binary, now_ns, inspector);
+  for (auto& [binary_id, gap] : gaps_) {
+    if (now_ns < gap.put_back_ns || std::exchange(gap.asked, true)) continue;
+    keeper_.want(binary_id);
+    inspector.run_later([this, id = binary_id] { keeper_.attach(id); });
+  }
+}
+
+/// What a probe does in vain costs the program as much as what it tells, so the probes go.
+void Ringless::spare(std::uint32_t binary_id, std::uint64_t now_ns, Inspector& inspector) {
+  if (gaps_.contains(binary_id)) return;
+  Backoff& backoff = backoffs_[binary_id];
+  const bool reformed = now_ns - backoff.on_since_ns > good_conduct * backoff.pause_ns;
+  backoff.pause_ns = reformed ? shortest_pause_ns : std::min(2 * backoff.pause_ns, longest_pause_ns);
+  gaps_[binary_id] = {.put_back_ns = now_ns + backoff.pause_ns};
+  ++figures_.gaps;
+  inspector.run_later([this, binary_id] { keeper_.detach(binary_id); });
+}
+
+void Ringless::take_changes(const Discovery& discovery) {
+  for (const kernel::RinglessKeeper::Change& change : keeper_.take_changes()) {
+    if (!change.on) continue;
+    const bool is_return = gaps_.erase(change.binary) > 0;
+    backoffs_[change.binary].on_since_ns = change.time_ns;
+    for (const Discovery::Ringless& process : discovery.ringless(change.binary)) {
+      // Who was there before the tracer has no past in the stream.
+      const bool has_past = process.newborn && process.since_ns > stream_.start_ns;
+      if (!is_return && probed_.contains(process.index)) continue;
+      Probed* const probed = find_or_add(process.index, change.binary, change.time_ns);
+      if (probed == nullptr || (!is_return && !has_past)) continue;
+      if (probed->last_ns.empty()) probed->since_ns = process.since_ns;
+      lose_unprobed(*probed, change.time_ns);
+    }
+  }
+}
+
+void Ringless::on_ring(ProcessIndex process, std::uint64_t time_ns) {
+  const auto found = probed_.find(process);
+  if (found != probed_.end() && gaps_.contains(found->second.binary)) lose_unprobed(found->second, time_ns);
+}
+
+void Ringless::end_image(ProcessIndex process, std::uint64_t time_ns, std::vector<std::uint32_t>& slots,
+                         ProcessFacts& facts) {
+  const auto found = probed_.find(process);
+  if (found == probed_.end()) return;
+  Probed& probed = found->second;
+  if (gaps_.contains(probed.binary) && facts.ring == RingState::probed) lose_unprobed(probed, time_ns);
+  facts.words += probed.words;
+  facts.domains = std::max(facts.domains, static_cast<std::uint32_t>(probed.last_ns.size()));
+  slots.push_back(probed.slot);
+  probed_.erase(found);
+}
+
+void Ringless::finish(std::uint64_t now_ns, const Discovery& discovery) {
+  place_until(forever, discovery);
+  figures_.unplaced += is_filtered_ ? 0 : waiting_.size();
+  waiting_.clear();
+  std::vector<std::uint32_t> slots;
+  while (!probed_.empty()) {
+    const ProcessIndex process = probed_.begin()->first;
+    end_image(process, now_ns, slots, stream_.registry.process(process));
+  }
+}
+
+void Ringless::detach_unused(std::uint64_t now_ns, const Discovery& discovery, Inspector& inspector) {
+  inspector.run_later(
+      [this, now_ns, in_use = discovery.ringless_binaries()] { keeper_.detach_unused(in_use, now_ns); });
+}
+
+std::optional<std::uint64_t> Ringless::waiting_since() const {
+  if (waiting_.empty()) return std::nullopt;
+  return std::ranges::min(waiting_, {}, &rtev_probed::time_ns).time_ns;
+}
+
+std::optional<std::uint64_t> Ringless::next_look_ns() const {
+  std::optional<std::uint64_t> next;
+  for (const auto& [binary, gap] : gaps_) {
+    if (!gap.asked) next = std::min(next.value_or(forever), gap.put_back_ns);
+  }
+  if (!candidates_.empty()) next = std::min(next.value_or(forever), considered_ns_ + birth_patience_ns);
+  if (const auto waiting = waiting_since()) next = std::min(next.value_or(forever), *waiting + placing_patience_ns);
+  return next;
+}
+
+Ringless::Figures Ringless::figures() const {
+  Figures figures = figures_;
+  figures.dropped = programs_.dropped();
+  figures.unplaced += programs_.homeless();
+  return figures;
+}
+
+}  // namespace rtev
