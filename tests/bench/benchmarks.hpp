@@ -13,6 +13,7 @@ void slowdown(Report& report, const Effort& effort);       ///< what our reading
 void pipeline(Report& report, const Effort& effort);       ///< our CPU per event: read, merge, and each output
 void idle(Report& report, const Effort& effort);           ///< 500 processes that do nothing
 void overhead(Report& report, const Effort& effort);       ///< a busy OCaml program, traced and not
+void ringless(Report& report, const Effort& effort);       ///< an OCaml program that is probed, having no ring
 void bystander(Report& report, const Effort& effort);      ///< a pipe ping-pong on a host without OCaml
 void growth(Report& report, const Effort& effort);         ///< cost per event over processes, domains and rates
 void latency(Report& report, const Effort& effort);        ///< exec to first event, exit to last event, Ctrl-C to exit

@@ -33,7 +33,7 @@ const std::vector<Benchmark>& benchmarks() {
                                           {"idle", idle},           {"overhead", overhead},
                                           {"bystander", bystander}, {"growth", growth},
                                           {"latency", latency},     {"trace_writing", trace_writing},
-                                          {"recording", recording}};
+                                          {"recording", recording}, {"ringless", ringless}};
   return all;
 }
 

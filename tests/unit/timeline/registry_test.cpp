@@ -233,6 +233,10 @@ TEST(Records, EveryValueHasItsName) {
   EXPECT_EQ(to_string(ThreadRole::backup), "backup");
   EXPECT_EQ(to_string(LeftState::uninterruptible), "uninterruptible");
   EXPECT_EQ(to_string(RingState::truncated), "truncated");
+  EXPECT_EQ(to_string(RingState::probed), "probed");
+  EXPECT_EQ(to_string(ProcessAction::probe), "probe");
+  EXPECT_EQ(to_string(LossReason::overflow), "overflow");
+  EXPECT_EQ(to_string(LossReason::unprobed), "unprobed");
   EXPECT_EQ(to_string(FamilySource::ring), "ring");
   EXPECT_EQ(to_string(Family::before_5_3), "5.0-5.2");
   EXPECT_EQ(to_string(Family::since_5_3), "5.3+");

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// What being traced without a ring costs an OCaml program, beside what the ring itself would.
+#include <fmt/core.h>
+
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "bench/benchmarks.hpp"
+#include "bench/ocaml_program.hpp"
+#include "bench/tool.hpp"
+#include "support/temp_dir.hpp"
+
+namespace rtev::bench {
+namespace {
+
+/// A program of tests/ocaml that does so much between two gates.
+struct Program {
+  const char* what;
+  const char* name;
+  std::vector<std::string> arguments;  ///< but for the last: how much
+  const char* done;                    ///< what it says after that
+  int probe;                           ///< enough to measure
+};
+
+struct Setting {
+  const char* name;
+  bool ring;
+  std::optional<std::vector<std::string>> tool;
+};
+
+/// Milliseconds.
+double run_program(const Program& program, int work, const Setting& setting) {
+  const test::TempDir directory;
+  test::Command command = ocaml_program(program.name, directory.path(), program.arguments);
+  command.argv.push_back(std::to_string(work));
+  if (!setting.ring) command.env.clear();
+  test::Process process(command);
+  process.lines_until("ready");
+  std::optional<Tool> tool;
+  if (setting.tool) {
+    std::vector<std::string> arguments = *setting.tool;
+    arguments.insert(arguments.end(), {"-p", std::to_string(process.pid())});
+    tool.emplace(arguments);
+  }
+  const std::uint64_t start = monotonic_ns();
+  process.go();
+  process.lines_until(program.done);
+  const double ms = static_cast<double>(monotonic_ns() - start) / 1e6;
+  process.close_stdin();
+  process.wait();
+  if (tool) tool->interrupt();
+  return ms;
+}
+
+const std::array<Setting, 4>& settings() {
+  static const std::vector<std::string> quiet{"-o", "/dev/null", "--sched", "off"};
+  static const auto with = [](std::vector<std::string> more) {
+    std::vector<std::string> all = quiet;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  static const std::array<Setting, 4> all{
+      {{"untraced", false, std::nullopt},
+       {"with a ring", true, quiet},
+       {"--ringless", false, with({"--ringless"})},
+       {"--ringless without limit", false, with({"--ringless", "--ringless-limit", "1000000000"})}}};
+  return all;
+}
+
+void measure(Report& report, const Program& program, const Effort& effort) {
+  run_program(program, program.probe, settings()[0]);
+  const double probe_ms = run_program(program, program.probe, settings()[0]);
+  const int work = std::max(
+      program.probe, static_cast<int>(std::lround(program.probe * effort.seconds * 1000 / std::max(probe_ms, 0.01))));
+  std::array<Series, 4> measured;
+  for (std::size_t i = 0; i < measured.size(); ++i) measured[i].name = settings()[i].name;
+  for (int round = 0; round < effort.rounds; ++round) {
+    for (std::size_t turn = 0; turn < measured.size(); ++turn) {
+      const std::size_t i = (turn + static_cast<std::size_t>(round)) % measured.size();
+      measured[i].runs.push_back(run_program(program, work, settings()[i]));
+    }
+  }
+  for (std::size_t i = 1; i < measured.size(); ++i)
+    report.add({.section = "ringless",
+                .what = fmt::format("{}, {}", program.what, settings()[i].name),
+                .unit = "ms",
+                .subject = measured[i],
+                .peer = measured[0],
+                .note = fmt::format("{:.2f} times as long as untraced", measured[i].median() / measured[0].median())});
+}
+
+}  // namespace
+
+void ringless(Report& report, const Effort& effort) {
+  if (!has_ocaml()) return;
+  measure(report, {.what = "busy OCaml, 1 domain", .name = "domains", .arguments = {"1"}, .done = "done", .probe = 40},
+          effort);
+  // Collections of an empty minor heap and nothing else: no program makes more events.
+  measure(report,
+          {.what = "nothing but collections",
+           .name = "ringless",
+           .arguments = {"storm"},
+           .done = "stormed",
+           .probe = 20'000},
+          {.rounds = effort.rounds, .seconds = effort.seconds / 10});
+}
+
+}  // namespace rtev::bench

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+// The BPF programs behind --ringless on the running kernel. No OCaml: a function of the test itself stands for the
+// runtime's.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+
+#include "kernel/ringless_programs.hpp"
+#include "live/kernel_fixture.hpp"
+
+namespace rtev::kernel {
+namespace {
+
+constexpr std::uint32_t binary = 7;
+constexpr std::uint16_t domain = 3;
+
+// As the runtime has them: its flag, and what leads a thread to its domain's number.
+volatile std::uint64_t events_enabled = 0;
+const int domain_number = domain;
+thread_local const int* domain_self = &domain_number;
+
+[[gnu::noinline]] void write_counter(int id, std::uint64_t value) {
+  asm volatile("nop" : : "r"(id), "r"(value));  // an instruction that can be probed comes first
+}
+
+std::uint64_t file_offset(std::uintptr_t address) {
+  std::ifstream maps{"/proc/self/maps"};
+  for (std::string line; std::getline(maps, line);) {
+    std::uint64_t begin = 0, end = 0, offset = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx %*s %lx", &begin, &end, &offset) == 3 && address >= begin && address < end)
+      return address - begin + offset;
+  }
+  return 0;
+}
+
+/// With uprobe_multi where the kernel has it, and without.
+class KernelLiveRingless : public KernelLive, public testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    KernelLive::SetUp();
+    events_enabled = 0;
+  }
+
+  static RinglessPrograms load(RinglessOptions options) {
+    options.uprobe_multi = GetParam();
+    auto loaded = RinglessPrograms::load(options);
+    if (!loaded) throw std::runtime_error(loaded.error().message());
+    return std::move(*loaded);
+  }
+
+  static void describe(RinglessPrograms& programs, std::uint32_t round) {
+    const auto function = reinterpret_cast<std::uintptr_t>(&write_counter);
+    rtev_ringless_binary facts{};
+    facts.domain_self_tls =
+        reinterpret_cast<std::intptr_t>(&domain_self) - reinterpret_cast<std::intptr_t>(__builtin_thread_pointer());
+    facts.enabled[RTEV_EMIT_COUNTER] =
+        static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(&events_enabled) - function);
+    facts.round = round;
+    ASSERT_TRUE(programs.describe(binary, facts));
+  }
+
+  static std::vector<UprobeLink> attach(RinglessPrograms& programs) {
+    describe(programs, 1);
+    const UniqueFd self{::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
+    const EmitterSite site{.emitter = RTEV_EMIT_COUNTER,
+                           .file_offset = file_offset(reinterpret_cast<std::uintptr_t>(&write_counter))};
+    auto links = programs.attach(self.get(), binary, {&site, 1});
+    EXPECT_TRUE(links) << links.error().message();
+    return links ? std::move(*links) : std::vector<UprobeLink>{};
+  }
+
+  static std::vector<rtev_probed> drain(RinglessPrograms& programs) {
+    std::vector<rtev_probed> records;
+    programs.drain([&](const rtev_probed& record) { records.push_back(record); });
+    return records;
+  }
+};
+
+TEST_P(KernelLiveRingless, SeesCallsUntilThereIsARing) {
+  RinglessPrograms programs = load({});
+  {
+    const auto links = attach(programs);
+    write_counter(5, 99);
+    const auto records = drain(programs);
+    ASSERT_EQ(records.size(), 1U);
+    EXPECT_EQ(records[0].tgid, static_cast<unsigned>(::getpid()));
+    EXPECT_EQ(records[0].binary, binary);
+    EXPECT_EQ(records[0].domain, domain);
+    EXPECT_EQ(records[0].emitter, RTEV_EMIT_COUNTER);
+    EXPECT_EQ(records[0].id, 5);
+    EXPECT_EQ(records[0].value, 99U);
+    EXPECT_EQ(records[0].lost_words, 0U);
+
+    events_enabled = 1;
+    write_counter(6, 1);
+    events_enabled = 0;
+    write_counter(7, 1);
+    EXPECT_TRUE(drain(programs).empty()) << "after a ring";
+  }
+  EXPECT_EQ(programs.dropped() + programs.homeless(), 0U);
+}
+
+TEST_P(KernelLiveRingless, StopsBeyondTheLimitUntilTheNextRound) {
+  constexpr std::uint64_t in_a_window = 10;
+  RinglessPrograms programs = load({.limit = 10 * in_a_window});
+  const auto links = attach(programs);
+  for (std::uint32_t round = 1; round <= 2; ++round) {
+    describe(programs, round);
+    // More than a busy machine can spread over windows.
+    for (int i = 0; i < 5000; ++i) write_counter(i, 0);
+    const auto records = drain(programs);
+    ASSERT_GT(records.size(), in_a_window);
+    EXPECT_EQ(records.back().type, RTEV_PROBED_LIMITED);
+    EXPECT_EQ(std::ranges::count(records, std::uint8_t{RTEV_PROBED_LIMITED}, &rtev_probed::type), 1);
+    EXPECT_LT(records.size(), 500U);
+    std::this_thread::sleep_for(std::chrono::nanoseconds(2 * RTEV_RINGLESS_WINDOW_NS));  // into another window
+  }
+}
+
+TEST_P(KernelLiveRingless, CountsWhatFindsNoRoom) {
+  RinglessPrograms programs = load({.limit = 1'000'000'000});
+  const auto links = attach(programs);
+  constexpr std::uint64_t calls = 200'000;  // the buffer holds less than half of them
+  for (std::uint64_t i = 0; i < calls; ++i) write_counter(1, i);
+  const std::size_t first = drain(programs).size();
+  EXPECT_LT(first, calls / 2);
+  EXPECT_EQ(first + programs.dropped(), calls);
+  write_counter(2, 0);
+  const auto records = drain(programs);
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].lost_words, 3 * programs.dropped());
+}
+
+TEST_P(KernelLiveRingless, SaysNothingOfWhomItIsToldTo) {
+  RinglessPrograms programs = load({});
+  const auto links = attach(programs);
+  write_counter(1, 0);
+  EXPECT_EQ(drain(programs).size(), 1U);
+  programs.silence(::getpid());
+  write_counter(2, 0);
+  EXPECT_TRUE(drain(programs).empty());
+}
+
+TEST_P(KernelLiveRingless, AnOtherProcessIsNotHitWhereOneIsAskedFor) {
+  if (!GetParam() || !uprobe_multi_filters_by_process()) GTEST_SKIP() << "probes are for all processes of a binary";
+  RinglessPrograms programs = load({.pids = {::getpid()}});
+  const auto links = attach(programs);
+  Child other([] { write_counter(1, 0); });
+  other.release();
+  other.wait();
+  EXPECT_TRUE(drain(programs).empty());
+  std::thread(write_counter, 2, 0).join();
+  EXPECT_EQ(drain(programs).size(), 1U) << "of another thread";
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernel, KernelLiveRingless, testing::Values(true, false),
+                         [](const auto& multi) { return multi.param ? "UprobeMulti" : "PerfEvent"; });
+
+}  // namespace
+}  // namespace rtev::kernel

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+// Programs that run with events off, traced by probes: against what they say of themselves, and against the ring of
+// another run.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include "live/harness.hpp"
+#include "live/matrix.hpp"
+#include "live/probed_code.hpp"
+
+namespace rtev::test {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+/// Events of the runtime, without the tracer's own.
+std::vector<Json> events_of(const Trace& trace, pid_t pid) {
+  std::vector<Json> events = trace.from_rings(pid);
+  std::erase_if(events, [](const Json& event) { return event["type"] == "lost"; });
+  return events;
+}
+
+std::size_t count(const std::vector<Json>& events, const std::string& type, const std::string& name, int domain = -1) {
+  return static_cast<std::size_t>(std::ranges::count_if(events, [&](const Json& event) {
+    return event["type"] == type && event["name"] == name && (domain < 0 || event["domain"] == domain);
+  }));
+}
+
+/// What `ringless work` did between its marks, in order: "begin minor", "counter minor_promoted 123".
+Strings between_marks(const std::vector<Json>& events) {
+  Strings found;
+  int marks = 0;
+  for (const Json& event : events) {
+    const std::string name = event["name"];
+    if (event["type"] == "end" && name == "explicit_gc_set") ++marks;
+    if (marks != 1) continue;
+    std::string line = event["type"].get<std::string>() + ' ' + name;
+    if (name == "minor_promoted" || name == "minor_allocated") line += ' ' + event["value"].dump();
+    found.push_back(std::move(line));
+  }
+  EXPECT_EQ(marks, 2);
+  return found;
+}
+
+/// True if each domain's begins and ends pair up, innermost first.
+bool nests(const std::vector<Json>& events) {
+  std::map<int, Strings> open;
+  for (const Json& event : events) {
+    Strings& stack = open[event["domain"]];
+    if (event["type"] == "begin") stack.push_back(event["name"]);
+    if (event["type"] != "end") continue;
+    if (stack.empty() || stack.back() != event["name"]) return false;
+    stack.pop_back();
+  }
+  return std::ranges::all_of(open, [](const auto& domain) { return domain.second.empty(); });
+}
+
+/// The number behind a word that a program says.
+int said(Process& process, const std::string& word) {
+  const std::string line = process.line_with(word + " ");
+  return std::stoi(line.substr(line.find(word) + word.size() + 1));
+}
+
+class RinglessLive : public LiveTest {
+ protected:
+  static Strings for_pid(const Process& process) { return {"--ringless", "-p", std::to_string(process.pid())}; }
+};
+
+TEST_F(RinglessLive, TheSameEventsAsInARing) {
+  covers("ringless", "the events of a program with its ring off are those of a run with a ring");
+  constexpr const char* heaps = "30";
+  Process with_ring(with_events("ringless", {"work", heaps}));
+  with_ring.lines_until("ready");
+  Process without(program("ringless", {"work", heaps}));
+  without.lines_until("ready");
+  Tracer tracer({"--ringless", "-p", std::to_string(with_ring.pid()), "-p", std::to_string(without.pid())});
+  std::vector<int> minors;
+  for (Process* process : {&with_ring, &without}) {
+    process->go();
+    minors.push_back(said(*process, "minor"));
+    process->lines_until("done");
+    process->go();
+    process->wait();
+  }
+  const Trace trace = tracer.stop();
+  const std::vector<Json> probed = events_of(trace, without.pid());
+  EXPECT_EQ(between_marks(probed), between_marks(events_of(trace, with_ring.pid())));
+  EXPECT_EQ(count(probed, "begin", "minor"), minors[1]);
+  EXPECT_TRUE(nests(probed));
+  EXPECT_TRUE(trace.of(without.pid(), "lost").empty());
+  auto words = trace.words(without.pid());
+  EXPECT_GT(words["delivered"], 0U);
+  EXPECT_EQ(words["delivered"], words["written"]);
+  EXPECT_THAT(trace.actions(without.pid()), ::testing::ElementsAre("found", "probe", "exit"));
+  EXPECT_THAT(trace.actions(with_ring.pid()), ::testing::ElementsAre("found", "ring", "stop", "exit"));
+}
+
+TEST_F(RinglessLive, FromTheFirstEventOfAProgramWhoseBinaryIsKnown) {
+  covers("ringless", "started after the tracer");
+  Process known(program("ringless", {"work", "1"}));
+  known.lines_until("ready");
+  Tracer tracer({"--ringless", "-n", "ringless"});
+  Process process(program("ringless", {"work", "5"}));
+  process.close_stdin();
+  const int minors = said(process, "minor");
+  process.wait();
+  Process again(program("ringless", {"work", "5"}));
+  again.close_stdin();
+  again.wait();
+  const Trace trace = tracer.stop();
+  for (const Process* run : {&process, &again}) {
+    const std::vector<Json> events = events_of(trace, run->pid());
+    EXPECT_GE(count(events, "begin", "minor"), static_cast<std::size_t>(minors));
+    EXPECT_TRUE(nests(events));
+    EXPECT_EQ(between_marks(events), between_marks(events_of(trace, process.pid())));
+    EXPECT_TRUE(trace.of(run->pid(), "lost").empty());
+    EXPECT_THAT(trace.actions(run->pid()), ::testing::ElementsAre("exec", "probe", "exit"));
+  }
+}
+
+TEST_F(RinglessLive, WhatCameBeforeTheProbesIsSaidToBeLost) {
+  covers("ringless", "a binary that was never met: what is missing of its first process is told");
+  const auto copy = dir / "ringless";
+  std::filesystem::copy_file(ocaml_program("ringless"), copy);
+  Tracer tracer({"--ringless", "-n", "ringless"});
+  Command command = program("ringless", {"work", "3"});
+  command.argv[0] = copy;
+  Process process(command);
+  process.lines_until("ready");
+  ASSERT_TRUE(ProbedCode(process.pid()).becomes(true));
+  process.go();
+  const int minors = said(process, "minor");
+  process.lines_until("done");
+  process.go();
+  process.wait();
+  const Trace trace = tracer.stop();
+  const std::vector<Json> lost = trace.of(process.pid(), "lost");
+  ASSERT_EQ(lost.size(), 1U);
+  EXPECT_EQ(lost[0]["reason"], "unprobed");
+  EXPECT_EQ(lost[0]["from"], trace.action(process.pid(), "exec")["ts"]);
+  EXPECT_EQ(lost[0]["to"], trace.action(process.pid(), "probe")["ts"]);
+  EXPECT_EQ(count(events_of(trace, process.pid()), "begin", "minor"), minors);
+  EXPECT_TRUE(nests(events_of(trace, process.pid())));
+}
+
+TEST_F(RinglessLive, DomainsAreToldApart) {
+  covers("ringless", "several domains, each event with its own");
+  Process process(program("ringless", {"domains", "3"}));
+  process.lines_until("ready");
+  Tracer tracer(for_pid(process));
+  process.go();
+  const Strings lines = process.lines_until("done");
+  process.go();
+  process.wait();
+  const Trace trace = tracer.stop();
+  const std::vector<Json> events = events_of(trace, process.pid());
+  std::set<int> seen;
+  for (const std::string& line : lines) {
+    int domain = 0, slices = 0;
+    ASSERT_EQ(std::sscanf(line.c_str(), "domain %d %d", &domain, &slices), 2) << line;
+    EXPECT_EQ(count(events, "begin", "explicit_gc_major_slice", domain), slices) << line;
+    EXPECT_EQ(count(events, "lifecycle", "domain_spawn", domain), 1U) << line;
+    EXPECT_EQ(count(events, "lifecycle", "domain_terminate", domain), 1U) << line;
+    seen.insert(domain);
+  }
+  EXPECT_EQ(seen.size(), 3U);
+  EXPECT_TRUE(trace.of(process.pid(), "lost").empty());
+}
+
+TEST_F(RinglessLive, NothingTwiceAndNothingMissingWhenARingIsStarted) {
+  covers("ringless", "a ring that is started midway, with two domains running: no event twice, none missing");
+  constexpr std::size_t collections = 60;
+  Process process(program("ringless", {"midway", std::to_string(collections)}));
+  process.lines_until("ready");
+  Tracer tracer(for_pid(process));
+  process.go();
+  process.lines_until("done");
+  process.go();
+  process.wait();
+  const Trace trace = tracer.stop();
+  const std::vector<Json> events = events_of(trace, process.pid());
+  // What was paused is in no ring, and no probe takes its place.
+  EXPECT_EQ(count(events, "begin", "explicit_gc_minor", 0), 2 * collections);
+  EXPECT_EQ(count(events, "end", "explicit_gc_minor", 0), 2 * collections);
+  EXPECT_EQ(count(events, "begin", "explicit_gc_minor", 1), collections);
+  EXPECT_EQ(count(events, "end", "explicit_gc_minor", 1), collections);
+  EXPECT_TRUE(trace.of(process.pid(), "lost").empty());
+  EXPECT_THAT(trace.actions(process.pid()),
+              ::testing::ElementsAre("found", "probe", "ring", "pause", "resume", "stop", "exit"));
+}
+
+TEST_F(RinglessLive, AStrippedProgram) {
+  covers("ringless", "stripped");
+  const auto stripped = dir / "stripped";
+  ASSERT_EQ(run({.argv = {"strip", "-o", stripped, ocaml_program("ringless")}}).status.code(), 0);
+  Command command = program("ringless", {"domains", "2"});
+  command.argv[0] = stripped;
+  Process process(command);
+  process.lines_until("ready");
+  Tracer tracer(for_pid(process));
+  process.go();
+  process.lines_until("done");
+  process.go();
+  process.wait();
+  const std::vector<Json> events = events_of(tracer.stop(), process.pid());
+  EXPECT_EQ(count(events, "begin", "explicit_gc_major_slice", 1), 20U);
+  EXPECT_EQ(count(events, "begin", "explicit_gc_major_slice", 2), 30U);
+}
+
+TEST_F(RinglessLive, AForkedChild) {
+  covers("ringless", "a forked child");
+  Process known(program("ringless", {"fork", "20"}));
+  known.lines_until("ready");
+  Tracer tracer({"--ringless", "-n", "ringless"});
+  known.go();
+  const pid_t child = said(known, "child");
+  known.go();
+  known.wait();
+  const Trace trace = tracer.stop();
+  const std::vector<Json> events = events_of(trace, child);
+  EXPECT_EQ(count(events, "begin", "explicit_gc_minor"), 20U);
+  EXPECT_EQ(count(events, "end", "explicit_gc_minor"), 20U);
+  EXPECT_THAT(trace.actions(child), ::testing::ElementsAre("fork", "probe", "exit"));
+}
+
+TEST_F(RinglessLive, SparesAProgramThatMakesTooMany) {
+  covers("ringless", "a program beyond the limit is left alone for a while, and it is said");
+  Process process(program("ringless", {"storm", "20000"}));
+  process.lines_until("ready");
+  const ProbedCode code(process.pid());
+  ASSERT_FALSE(code.is_probed());
+  Strings arguments = for_pid(process);
+  arguments.insert(arguments.end(), {"--ringless-limit", "1000"});
+  Tracer tracer(arguments);
+  EXPECT_TRUE(code.is_probed());
+  process.go();
+  process.lines_until("stormed");
+  EXPECT_TRUE(code.becomes(false)) << "the probes are not taken off";
+  EXPECT_TRUE(code.becomes(true)) << "they are not put back";
+  process.go();
+  process.lines_until("done");
+  process.go();
+  process.wait();
+  const Trace trace = tracer.stop();
+  const std::vector<Json> lost = trace.of(process.pid(), "lost");
+  ASSERT_FALSE(lost.empty());
+  for (const Json& gap : lost) {
+    EXPECT_EQ(gap["reason"], "unprobed");
+    EXPECT_EQ(gap["words"], 0U);
+    EXPECT_LT(gap["from"].get<std::uint64_t>(), gap["to"].get<std::uint64_t>());
+  }
+  EXPECT_GE(trace.summary["drops"]["limited"].get<int>(), 2);
+  EXPECT_LT(events_of(trace, process.pid()).size(), 1000U);
+  EXPECT_GT(events_of(trace, process.pid()).size(), 100U);
+}
+
+TEST_F(RinglessLive, LeavesNothingBehind) {
+  covers("ringless", "no probe is left when the tracer ends, and the program goes on");
+  Process process(program("ringless", {"storm", "200"}));
+  process.lines_until("ready");
+  const ProbedCode code(process.pid());
+  {
+    Tracer tracer({"-p", std::to_string(process.pid())});
+    EXPECT_FALSE(code.is_probed()) << "although nobody asked for it";
+    tracer.stop();
+  }
+  {
+    Tracer tracer(for_pid(process));
+    EXPECT_TRUE(code.is_probed());
+    process.go();
+    process.lines_until("stormed");
+    const Trace trace = tracer.stop();
+    EXPECT_EQ(count(events_of(trace, process.pid()), "begin", "explicit_gc_minor"), 200U);
+  }
+  EXPECT_TRUE(code.becomes(false));
+  process.go();
+  process.lines_until("done");
+  process.go();
+  EXPECT_EQ(process.wait().status.code(), 0);
+}
+
+TEST_F(RinglessLive, OthersOfTheBinaryAreNotShown) {
+  Process wanted(program("ringless", {"storm", "20"})), other(program("ringless", {"storm", "20"}));
+  wanted.lines_until("ready");
+  other.lines_until("ready");
+  Tracer tracer(for_pid(wanted));
+  for (Process* process : {&other, &wanted}) {
+    process->close_stdin();
+    process->wait();
+  }
+  const Trace trace = tracer.stop();
+  EXPECT_TRUE(trace.from_rings(other.pid()).empty());
+  EXPECT_EQ(count(events_of(trace, wanted.pid()), "begin", "explicit_gc_minor"), 40U);
+}
+
+TEST_F(RinglessLive, RecordedAndReadBack) {
+  covers("ringless", "recorded in every format and read back");
+  for (const char* name : {"trace.fxt", "trace.pftrace", "trace.json", "trace.jsonl"}) {
+    Process process(program("ringless", {"work", "3"}));
+    process.lines_until("ready");
+    const std::string file = dir / name;
+    Tracer tracer({"record", "--ringless", "-p", std::to_string(process.pid()), "-o", file}, {.format = {}});
+    process.go();
+    const int minors = said(process, "minor");
+    process.lines_until("done");
+    process.go();
+    process.wait();
+    tracer.interrupt();
+    const Outcome dumped = run_tool({"dump", "-f", "jsonl", file});
+    ASSERT_EQ(dumped.status.code(), 0) << dumped.err;
+    const Trace trace = Trace::parse(dumped.out);
+    EXPECT_EQ(count(events_of(trace, process.pid()), "begin", "minor"), minors) << name;
+    EXPECT_THAT(trace.actions(process.pid()), ::testing::ElementsAre("found", "probe", "exit")) << name;
+  }
+}
+
+}  // namespace
+}  // namespace rtev::test
