@@ -25,6 +25,9 @@ const std::vector<std::string> checks{
     "Ways/StartLive.*/ApiAfter",                  // started after the tracer; start, pause, resume, stop, exit
     "Programs/ExactLive.StartedUnderTheTracer/Domains",
     "Short/ExactLive.StartedUnderTheTracer/Hello",
+    "Programs/KnownDrainLive.SavesWhatTheRingHolds/Domains",  // uprobe.s, bpf_loop, bpf_find_vma
+    "DrainLive.AllSavesThoseOfUnknownPrograms",
+    "RinglessLive.DomainsAreToldApart",
     "DeliveryLive.AllUpToSigkill",
     "SchedLive.SwitchesAreThoseOfOcamlThreadsUnlessAskedOtherwise",
 };
