@@ -35,7 +35,7 @@ TEST(Births, AreTriedLessAndLessOftenAndThenGivenUp) {
 TEST(Births, LateNewsAreNoReasonToGiveUp) {
   Births births;
   births.add(7, {.time_ns = second});
-  births.look(10 * second, [](std::int32_t, Births::Birth&) { return false; });
+  births.look(10 * second, [](std::int32_t, Births::Birth&, bool) { return false; });
   EXPECT_TRUE(births.take(7)) << "its end may be told even later";
   EXPECT_EQ(births.given_up(), 0U);
 }
