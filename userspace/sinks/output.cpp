@@ -5,11 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 namespace rtev {
 namespace {
+
+/// Kernels that do not preempt themselves let nobody else have the cpu meanwhile: who reads rings must not wait long.
+constexpr std::size_t most_at_once = std::size_t{64} << 10;
 
 std::string hint_for(int code) {
   switch (code) {
@@ -43,7 +47,7 @@ bool FdOutput::write(std::string_view bytes) {
   if (!has_begun_) return true;
   std::size_t of_this_piece = 0;
   while (!error_ && !bytes.empty()) {
-    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+    const ssize_t written = ::write(fd_, bytes.data(), std::min(bytes.size(), most_at_once));
     if (written >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(written));
       of_this_piece += static_cast<std::size_t>(written);
