@@ -245,7 +245,7 @@ TEST_F(DropsLive, SchedulerEventsThatWereDroppedHaveTheirPlaceInTime) {
     }
     EXPECT_GE(within, 20u) << "minor collections alone";
     const Json latency = report({"latency", "-i", file, "-p", pid});
-    EXPECT_EQ(latency["scheduler"]["dropped"], told);
+    EXPECT_EQ(latency["scheduler_dropped"], told);
     EXPECT_GT(latency["all"]["time_ns"]["unknown"], 0u) << latency["all"];
   }
 }

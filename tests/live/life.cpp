@@ -29,15 +29,6 @@ int fd_by_id(const std::string& kind, std::uint32_t id) {
 
 }  // namespace
 
-void expect_exact(const Trace& trace, const std::filesystem::path& directory, pid_t pid) {
-  const Records expected = oracle(directory, pid);
-  ASSERT_EQ(count(expected, "lost", ""), 0u) << "the program wrote more than its ring holds";
-  EXPECT_EQ(difference(expected, records(trace.from_rings(pid))), "") << pid;
-  auto words = trace.words(pid);
-  EXPECT_GT(words["written"], 0u) << pid;
-  EXPECT_EQ(words["delivered"], words["written"]) << pid;
-}
-
 std::map<pid_t, Trace> by_process(const Trace& trace) {
   std::map<pid_t, Trace> processes;
   for (const Json& event : trace.events) {

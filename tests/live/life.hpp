@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -13,10 +12,6 @@
 #include "live/tracer.hpp"
 
 namespace rtev::test {
-
-/// The stream holds what OCaml's own consumer finds in the ring that a process left in `directory`: each event, once,
-/// in order, and every word is accounted for.
-void expect_exact(const Trace& trace, const std::filesystem::path& directory, pid_t pid);
 
 /// The stream of each process by itself.
 std::map<pid_t, Trace> by_process(const Trace& trace);

@@ -94,9 +94,9 @@ void PrintTo(const Place& place, std::ostream* out) {
   *out << place.label;
 }
 
-class PlaceLive : public RingFileLive, public ::testing::WithParamInterface<Place> {};
+class RingPlaceLive : public RingFileLive, public ::testing::WithParamInterface<Place> {};
 
-TEST_P(PlaceLive, EveryEvent) {
+TEST_P(RingPlaceLive, EveryEvent) {
   const Place& place = GetParam();
   Command command = preserved("chdir_relative", {place.chdir ? "/" : "."});
   command.directory = dir.path();
@@ -121,7 +121,7 @@ TEST_P(PlaceLive, EveryEvent) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, PlaceLive,
+    All, RingPlaceLive,
     ::testing::Values(Place{"Absolute", "", false, "absolute `OCAML_RUNTIME_EVENTS_DIR`"},
                       Place{"AbsoluteChdir", "", true, "absolute `OCAML_RUNTIME_EVENTS_DIR`, then chdir"},
                       Place{"Relative", "some/rings of mine", false, "relative `OCAML_RUNTIME_EVENTS_DIR`"},

@@ -16,6 +16,7 @@
 #include "live/harness.hpp"
 #include "live/life.hpp"
 #include "live/matrix.hpp"
+#include "live/oracle.hpp"
 
 namespace rtev::test {
 namespace {

@@ -324,7 +324,7 @@ TEST_F(LatencyTest, WhereSchedulerEventsWereDroppedTimesAreUnknown) {
   const nlohmann::json figures = report();
   EXPECT_EQ(figures["all"]["time_ns"]["on_cpu"], 50) << figures;
   EXPECT_EQ(figures["all"]["time_ns"]["unknown"], 50) << figures;
-  EXPECT_EQ(figures["scheduler"]["dropped"], 5);
+  EXPECT_EQ(figures["scheduler_dropped"], 5);
 }
 
 }  // namespace

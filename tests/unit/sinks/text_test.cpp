@@ -120,9 +120,9 @@ TEST_F(Text, DroppedSchedulerEventsAreNobodys) {
                                       static_cast<std::uint16_t>(LossReason::dropped), first_sched_stream);
   };
   EXPECT_THAT(events_of(dropped(1'234)),
-              ElementsAre("LOST 1,234 scheduler events between 0.000001000s and 0.000002500s  (1.50us)"));
+              ElementsAre("LOST 1,234 scheduler events between 0.000001000s and 0.000002500s  (1.50µs)"));
   EXPECT_THAT(events_of(dropped(1)),
-              ElementsAre("LOST 1 scheduler event between 0.000001000s and 0.000002500s  (1.50us)"));
+              ElementsAre("LOST 1 scheduler event between 0.000001000s and 0.000002500s  (1.50µs)"));
 }
 
 TEST_F(Text, ANewDomainInAUsedRingStartsAtTheLeft) {
