@@ -150,6 +150,8 @@ static __always_inline long drain_domain(__u32 domain, struct drain* drain, bool
   }
   if (indices.tail <= indices.head) return 0;
   __u64* done = domain < RTEV_REMEMBERED_DOMAINS ? &drain->ring->drained[domain] : NULL;
+  /* Else clang tests the number again in its place, of which the verifier of Linux 6.1 forgets what it knew. */
+  barrier_var(done);
   drain->domain = domain;
   drain->position = done && *done > indices.head ? *done : indices.head;
   /* Words must not be read before the tail that covers them: to add and fetch is a full barrier. */

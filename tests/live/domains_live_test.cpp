@@ -73,7 +73,8 @@ TEST_F(DomainsLive, ByTheThousandInAFewNumbers) {
   for (const auto& [domain, numbers] : incarnations) {
     if (domain == 0) continue;
     for (std::size_t i = 0; i < numbers.size(); ++i)
-      EXPECT_EQ(numbers[i], lives[domain] - numbers.size() + i) << "the newest of domain " << domain << ", in order";
+      EXPECT_EQ(numbers[i], lives[domain] - numbers.size() + i + 1)
+          << "the newest of domain " << domain << ", in order";
   }
 
   // A viewer shows each on the row of the thread that ran it.

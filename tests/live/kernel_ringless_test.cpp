@@ -20,7 +20,8 @@ volatile std::uint64_t events_enabled = 0;
 const int domain_number = domain;
 thread_local const int* domain_self = &domain_number;
 
-[[gnu::noinline]] void write_counter(int id, std::uint64_t value) {
+// Neither inlined nor cloned: there is one address to probe.
+[[gnu::noipa]] void write_counter(int id, std::uint64_t value) {
   asm volatile("nop" : : "r"(id), "r"(value));  // an instruction that can be probed comes first
 }
 
@@ -143,13 +144,14 @@ TEST_P(KernelLiveRingless, SaysNothingOfWhomItIsToldTo) {
 }
 
 TEST_P(KernelLiveRingless, AnOtherProcessIsNotHitWhereOneIsAskedFor) {
-  if (!GetParam() || !uprobe_multi_filters_by_process()) GTEST_SKIP() << "probes are for all processes of a binary";
   RinglessPrograms programs = load({.pids = {::getpid()}});
   const auto links = attach(programs);
   Child other([] { write_counter(1, 0); });
   other.release();
   other.wait();
-  EXPECT_TRUE(drain(programs).empty());
+  // Elsewhere probes are for all processes of a binary, and user space tells them apart.
+  const auto of_other = drain(programs);
+  if (GetParam() && uprobe_multi_filters_by_process()) EXPECT_TRUE(of_other.empty());
   std::thread(write_counter, 2, 0).join();
   EXPECT_EQ(drain(programs).size(), 1U) << "of another thread";
 }

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <optional>
 
+#include "base/clock.hpp"
 #include "live/kernel_fixture.hpp"
 
 // The linker makes these for each section whose name could be a C identifier.
@@ -162,6 +163,7 @@ TEST_F(KernelLive, FullBuffersCountWhatTheyDrop) {
     ASSERT_LT(Clock::now(), deadline);
     questions.put();
     answers.get();
+    programs.take_sched_drops(monotonic_ns());
   }
   pollfd wait{.fd = programs.sched_fd(), .events = POLLIN, .revents = 0};
   EXPECT_EQ(::poll(&wait, 1, 0), 1) << "a buffer that fills wakes its reader";
