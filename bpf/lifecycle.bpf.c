@@ -34,6 +34,12 @@ struct {
 const volatile bool follow_only = false;
 const volatile enum rtev_drain_mode drain_mode = RTEV_DRAIN_KNOWN;
 
+/* Both at exec and at the end of the last thread the kernel has just added what the memory that goes away came to. */
+static __always_inline __u32 max_rss_pages(struct task_struct* task) {
+  __u64 pages = task->signal->maxrss;
+  return pages < (__u32)-1 ? pages : (__u32)-1;
+}
+
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(process_exec, struct task_struct* task, pid_t old_tid, struct linux_binprm* binary) {
   __u32 tgid = task->tgid, caller = (__u32)old_tid;
@@ -47,6 +53,7 @@ int BPF_PROG(process_exec, struct task_struct* task, pid_t old_tid, struct linux
   struct rtev_lifecycle* record = begin_lifecycle(task, RTEV_EXEC, RTEV_STAT_EXEC_DROPPED);
   if (!record) return 0;
   record->detail = caller == tgid ? 0 : caller;
+  record->max_rss_pages = max_rss_pages(task);
   submit_lifecycle(record);
   return 0;
 }
@@ -101,6 +108,7 @@ int BPF_PROG(process_exit, struct task_struct* task) {
   struct rtev_lifecycle* record = begin_lifecycle(task, RTEV_EXIT, RTEV_STAT_EXIT_DROPPED);
   if (record) {
     record->detail = exit_status(task->group_leader);
+    record->max_rss_pages = max_rss_pages(task);
     submit_lifecycle(record);
   }
   /* Behind the record, which says whether the process was followed. Not between its two halves: the verifier of

@@ -104,7 +104,7 @@ static __always_inline void fill_lifecycle(struct rtev_lifecycle* record, struct
   record->tid = BPF_CORE_READ(task, pid);
   record->peer = 0;
   record->flags = is_followed(record->tgid) ? RTEV_FOLLOWED : 0;
-  record->pad = 0;
+  record->max_rss_pages = 0;
   bpf_core_read(record->comm, sizeof(record->comm), &leader->comm);
 }
 

@@ -46,7 +46,9 @@ struct rtev_lifecycle {
   __u32 tid;
   __u32 peer;
   __u32 flags;
-  __u32 pad;
+  /* Exec and exit: what the process had in RAM at the most, over all programs that it ran so far; as getrusage(2) has
+   * it, but in pages. */
+  __u32 max_rss_pages;
   char comm[RTEV_COMM];
 };
 

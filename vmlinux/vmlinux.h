@@ -90,6 +90,7 @@ struct signal_struct {
   atomic_t live;
   int group_exit_code;
   unsigned int flags;
+  long unsigned int maxrss;
 };
 
 struct qstr {

@@ -7,6 +7,7 @@
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,9 +83,9 @@ class Child {
 
   pid_t pid() const { return pid_; }
   void release() const { gate_.put(); }
-  int wait() {
+  int wait(rusage* usage = nullptr) {
     int status = -1;
-    ::waitpid(std::exchange(pid_, 0), &status, 0);
+    ::wait4(std::exchange(pid_, 0), &status, 0, usage);
     return status;
   }
 

@@ -41,8 +41,7 @@ void Stats::flush() {
   for (const auto& [pid, index] : images_) {
     Process* const process = known_process(index);
     if (!process || !std::exchange(process->touched, false)) continue;
-    if (const auto bytes = options_.max_rss_bytes(pid))
-      process->facts.max_rss_bytes = std::max(process->facts.max_rss_bytes.value_or(0), *bytes);
+    if (const auto bytes = options_.max_rss_bytes(pid)) process->learn_memory(*bytes);
   }
 }
 
@@ -53,10 +52,8 @@ void Stats::summary(const RunSummary& summary, const Registry& registry) {
     if (drop.kind == to_string(EventKind::sched_switch)) switches_dropped_ = drop.count;
   }
   for (auto& process : processes_ | std::views::values) {
-    process.touched = true;
     process.lacks_past = is_whole_ring(summary) && registry.process(process.index).words.before_attach > 0;
   }
-  flush();
 }
 
 void Stats::add(const Event& event, const Batch& batch, const Registry& registry) {

@@ -21,7 +21,8 @@ namespace rtev {
 
 struct StatsOptions {
   /// The most memory that a process has had in RAM so far, if it is still there to be asked. Called on flush() for
-  /// processes that did something since; a process is seldom seen at its very end. Absent for recordings.
+  /// processes that did something since: the stream tells it only at their end, and not of those that began before the
+  /// run or had a greater program before. Absent for recordings.
   std::function<std::optional<std::uint64_t>(std::int32_t pid)> max_rss_bytes{};
   /// The most ended processes, and ended domains of a process, that are remembered one by one.
   std::size_t ended_processes = 1024;

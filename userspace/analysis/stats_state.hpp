@@ -72,6 +72,11 @@ struct Stats::Process {
     facts.runtime = from.runtime;
     facts.version = from.version;
     facts.family = from.family;
+    if (from.max_rss_bytes != 0) learn_memory(from.max_rss_bytes);
+  }
+
+  void learn_memory(std::uint64_t max_rss_bytes) {
+    facts.max_rss_bytes = std::max(facts.max_rss_bytes.value_or(0), max_rss_bytes);
   }
 
   Incarnation& domain_at(std::uint16_t domain, std::uint64_t time_ns) {

@@ -118,15 +118,19 @@ void Discovery::on_exec(Sighting& sighting) {
   std::uint32_t generation = 0;
   if (Process* process = find(pid)) {
     // The scan was faster and has seen the new program already.
-    if (process->since_ns >= record.time_ns) return;
+    if (process->since_ns >= record.time_ns) {
+      process->max_rss_before = record.max_rss_pages;
+      return;
+    }
     generation = (process->index ? registry_.process(*process->index) : process->facts).exec_generation + 1;
-    end(pid, record.time_ns, exit_by_exec);
+    end(pid, record.time_ns, exit_by_exec, record.max_rss_pages);
   }
-  ensure(pid, image_of(sighting),
-         {.action = ProcessAction::exec,
-          .time_ns = record.time_ns,
-          .generation = generation,
-          .followed = is_followed(record)});
+  Process* process = ensure(pid, image_of(sighting),
+                            {.action = ProcessAction::exec,
+                             .time_ns = record.time_ns,
+                             .generation = generation,
+                             .followed = is_followed(record)});
+  if (process != nullptr) process->max_rss_before = record.max_rss_pages;
 }
 
 /// The child of an OCaml process is one, too, with its parent's image. Not looked up in /proc, where it may be running
@@ -144,6 +148,7 @@ void Discovery::on_fork(const rtev_lifecycle& record) {
                 .origin = ProcessAction::fork,
                 .peer = parent->pid,
                 .since_ns = record.time_ns,
+                .max_rss_before = 0,
                 .facts = image,
                 .exe = parent->exe,
                 .inspecting = parent->inspecting,
@@ -171,7 +176,7 @@ void Discovery::on_exit(const rtev_lifecycle& record) {
   const Process* process = find(pid);
   // Otherwise the pid has a new owner, whom the scan found before this record was read.
   if (process != nullptr && process->start_ticks == record.start_time / ns_per_tick)
-    end(pid, record.time_ns, static_cast<std::int64_t>(record.detail));
+    end(pid, record.time_ns, static_cast<std::int64_t>(record.detail), record.max_rss_pages);
 }
 
 void Discovery::on_ring(Sighting& sighting) {
@@ -288,6 +293,17 @@ std::optional<std::uint64_t> Discovery::unnamed_since(std::uint64_t now_ns) cons
   for (const auto& [pid, process] : processes_) consider(process);
   for (const Process& ghost : ghosts_) consider(ghost);
   return since;
+}
+
+void Discovery::note_memory() {
+  std::size_t left = Registry::remembered;
+  for (const auto& [pid, process] : processes_) {
+    if (!process.index) continue;
+    if (left-- == 0) return;
+    const auto bytes = procfs_.max_rss_bytes(pid);
+    // Only then known to be this process's: its number may have a new owner.
+    if (bytes && is_alive(process)) registry_.process(*process.index).max_rss_bytes = *bytes;
+  }
 }
 
 std::set<std::uint32_t> Discovery::binaries_in_use() const {

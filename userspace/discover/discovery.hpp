@@ -97,6 +97,9 @@ class Discovery {
   std::set<std::uint32_t> ringless_binaries() const;
   /// Rings that processes announced and that could never be read.
   std::uint64_t rings_missed() const { return births_.given_up(); }
+  /// Adds to the facts of running images the most memory that they have had so far, for the end of the run; of so many
+  /// as are ever listed.
+  void note_memory();
   /// Binaries with living processes.
   std::set<std::uint32_t> binaries_in_use() const;
 
@@ -107,6 +110,8 @@ class Discovery {
     ProcessAction origin = ProcessAction::found;
     std::int32_t peer = 0;
     std::uint64_t since_ns = 0;
+    /// The most pages the process had before this image, which its figure at the end includes; nothing: not known.
+    std::optional<std::uint32_t> max_rss_before{};
     ProcessFacts facts{};                      ///< until the registry has them
     bool has_ring = false;                     ///< known to be OCaml's by its ring
     bool library_tried = false;                ///< its shared runtime has been looked for
@@ -156,7 +161,7 @@ class Discovery {
   bool open_last_ring(Process& process, const Births::Birth& birth, std::uint64_t ended_ns);
   void vanish(const Process& process);
   void end_image(Process& process, std::uint64_t time_ns);
-  void end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status);
+  void end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status, std::uint32_t max_rss_pages = 0);
   void emit(const Process& process, std::uint64_t time_ns, ProcessAction action, std::int32_t peer = 0,
             std::int64_t detail = 0);
   void take_inspected();

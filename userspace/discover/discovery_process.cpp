@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One process, from the first sight of it to its end. How processes come into sight is in discovery.cpp.
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "base/clock.hpp"
@@ -231,9 +233,14 @@ void Discovery::end_image(Process& process, std::uint64_t time_ns) {
   if (node.mapped().index && node.mapped().inspecting) ghosts_.push_back(std::move(node.mapped()));
 }
 
-void Discovery::end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status) {
+/// With the most pages that the process had, this image and those before it taken together; 0: not known.
+void Discovery::end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status, std::uint32_t max_rss_pages) {
   Process* process = find(pid);
   if (process == nullptr) return;
+  // Where an earlier image had more, nothing tells what this one had.
+  if (process->index && process->max_rss_before && max_rss_pages > *process->max_rss_before)
+    registry_.process(*process->index).max_rss_bytes =
+        max_rss_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   if (process->index) emit(*process, time_ns, ProcessAction::exit, 0, status);
   end_image(*process, time_ns);
 }

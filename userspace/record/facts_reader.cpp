@@ -121,6 +121,7 @@ Result<void> FactsReader::process(const Object& object) {
   facts.ring = values.one_of("ring", RingState::probed);
   facts.ring_path = values.text("ring_path");
   facts.ended = values.boolean("ended");
+  if (values.has("max_rss")) facts.max_rss_bytes = values.number<std::uint64_t>("max_rss");
   if (!values.complete() || object.address == 0 || object.address >= UINT32_MAX) return incomplete(fact_process);
   const auto index = static_cast<ProcessIndex>(object.address);
   if (!lists_) {

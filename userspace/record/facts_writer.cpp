@@ -15,7 +15,7 @@ bool same_but_figures(const ProcessFacts& one, const ProcessFacts& other) {
          one.exec_generation == other.exec_generation && one.comm == other.comm && one.exe == other.exe &&
          one.runtime == other.runtime && one.version == other.version && one.family == other.family &&
          one.family_source == other.family_source && one.ring == other.ring && one.ring_path == other.ring_path &&
-         one.ended == other.ended;
+         one.ended == other.ended && one.max_rss_bytes == other.max_rss_bytes;
 }
 
 bool is_nobody(const ProcessFacts& facts) {
@@ -97,8 +97,8 @@ void FactsWriter::tell(std::uint32_t slot, const Ring& ring) {
 }
 
 void FactsWriter::tell(ProcessIndex index, const ProcessFacts& facts) {
-  Fact(writer_, fact_process)
-      .add("pid", facts.pid)
+  Fact fact(writer_, fact_process);
+  fact.add("pid", facts.pid)
       .add("ns_pid", facts.ns_pid)
       .add("start_ticks", facts.start_ticks)
       .add("exec_generation", facts.exec_generation)
@@ -110,8 +110,9 @@ void FactsWriter::tell(ProcessIndex index, const ProcessFacts& facts) {
       .add("family_source", static_cast<std::uint32_t>(facts.family_source))
       .add("ring", static_cast<std::uint32_t>(facts.ring))
       .add("ring_path", facts.ring_path)
-      .add("ended", facts.ended)
-      .write(index);
+      .add("ended", facts.ended);
+  if (facts.max_rss_bytes != 0) fact.add("max_rss", facts.max_rss_bytes);
+  fact.write(index);
 }
 
 void FactsWriter::tell_accounting(ProcessIndex index, const ProcessFacts& facts) {

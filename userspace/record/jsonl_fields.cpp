@@ -141,6 +141,7 @@ void read_figures(const Json& process, ProcessFacts& facts) {
   facts.ring =
       named<RingState>(string(process, "ring"), static_cast<int>(RingState::probed) + 1).value_or(RingState::none);
   facts.domains = number<std::uint32_t>(process, "domains");
+  facts.max_rss_bytes = number<std::uint64_t>(process, "max_rss_bytes");
   facts.words = read_words(process);
 }
 

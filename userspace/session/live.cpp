@@ -295,6 +295,7 @@ RunSummary LiveSession::finish() {
     ::poll(&inspected, 1, 10);
     discovery_.tick(monotonic_ns());
   }
+  discovery_.note_memory();
   take_sched();
   take_sched_drops();
   rings_.finish_all(end);

@@ -219,6 +219,7 @@ void JsonlSink::process(const Event& event, const ProcessRecord& record, const R
       } else {
         out_.add(R"(,"status":null)");
       }
+      if (facts.max_rss_bytes != 0) out_.add(R"(,"max_rss_bytes":)", facts.max_rss_bytes);
       break;
     }
     case ProcessAction::pause:
@@ -279,6 +280,11 @@ void JsonlSink::process_figures(const ProcessFacts& facts) {
   text("family_source", to_string(facts.family_source));
   text("ring", to_string(facts.ring));
   out_.add(R"(,"domains":)", facts.domains);
+  if (facts.max_rss_bytes != 0) {
+    out_.add(R"(,"max_rss_bytes":)", facts.max_rss_bytes);
+  } else {
+    out_.add(R"(,"max_rss_bytes":null)");
+  }
   words(facts.words);
   out_.add('}');
 }

@@ -51,6 +51,8 @@ struct ProcessFacts {
   RingState ring = RingState::none;
   std::string ring_path;  ///< as the process's mappings name it
   bool ended = false;
+  /// The most memory it had in RAM, as the kernel counts it; known at its end, or at the end of the run. 0: not known.
+  std::uint64_t max_rss_bytes = 0;
   Accounting words;           ///< of all rings this image had, as of its last poll
   std::uint32_t domains = 0;  ///< rings that held events
 };

@@ -261,9 +261,23 @@ TEST_F(StatsTest, MemoryIsAskedForWhileAProcessDoesSomething) {
   feed_to(Events(world.slot).add(20, EventKind::user_unit));
   watching.flush();
   bytes = 0;  // gone
+  watching.consume(Events(world.slot).add(30, EventKind::user_unit).batch(), world.registry);
+  watching.flush();
   watching.summary({}, world.registry);
   EXPECT_EQ(asked.size(), 3);
   EXPECT_EQ(watching.report(world.registry).processes.front().max_rss_bytes, 100);
+}
+
+TEST_F(StatsTest, MemoryIsAFactOfTheStream) {
+  const auto add = [&](std::uint64_t time, ProcessAction action) {
+    feed(Events(0).add_record(time, EventKind::process, ProcessRecord{world.process, 0, 0},
+                              static_cast<std::uint16_t>(action)));
+  };
+  add(10, ProcessAction::found);
+  EXPECT_EQ(figures().max_rss_bytes, std::nullopt);
+  world.registry.process(world.process).max_rss_bytes = 4096;
+  add(20, ProcessAction::exit);
+  EXPECT_EQ(figures().max_rss_bytes, 4096);
 }
 
 TEST_F(StatsTest, WhatEndedLongAgoIsFoldedTogether) {

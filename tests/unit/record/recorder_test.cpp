@@ -247,6 +247,7 @@ TEST(Recorder, FactsThatChangeAreThoseOfTheirTime) {
   facts.start_ticks = UINT64_MAX;
   facts.exec_generation = 9;
   facts.ended = true;
+  facts.max_rss_bytes = 8192;
   consume(2004);
   world.user_names[3] = "#3";
   consume(2005);

@@ -70,6 +70,7 @@ void stream(Sink& sink) {
   sched.add_record(3050, EventKind::lost, Loss{.words = 17, .from_ns = 3050, .to_ns = 3090},
                    static_cast<std::uint16_t>(LossReason::dropped), first_sched_stream + 1);
   sched.add_record(3100, EventKind::wakeup, Wakeup{.cpu = 0, .woken = woken, .by = by}, 0, 1);
+  world.registry.process(world.process).max_rss_bytes = 67'108'864;
   add_process(sched, 3200, world.process, ProcessAction::exit, 9);
   sink.consume(sched.batch(), world.registry);
 

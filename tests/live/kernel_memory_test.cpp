@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// How much memory a process had, as records of the kernel side tell it, beside what wait4(2) tells its parent.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "live/kernel_fixture.hpp"
+
+namespace rtev::kernel {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Ge;
+using ::testing::Lt;
+
+constexpr std::uint64_t held_bytes = 64 << 20;
+
+void hold_memory() {
+  void* const memory =
+      ::mmap(nullptr, held_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (memory == MAP_FAILED) ::_exit(1);
+  std::memset(memory, 1, held_bytes);
+  // What is given back counts all the same.
+  ::munmap(memory, held_bytes);
+}
+
+std::uint64_t bytes(std::uint32_t pages) {
+  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST_F(KernelLive, ExitTellsTheMostMemoryThatTheProcessHad) {
+  Programs programs = start({.sched = RTEV_SCHED_OFF});
+  Child child{hold_memory};
+  const pid_t pid = child.pid();
+  ASSERT_TRUE(programs.track(pid, {}));
+  child.release();
+  rusage usage{};
+  EXPECT_EQ(child.wait(&usage), 0);
+  Records records;
+  drain(programs, records);
+  const auto exits = records.of(RTEV_EXIT, pid);
+  ASSERT_EQ(exits.size(), 1U);
+  EXPECT_EQ(bytes(exits[0].max_rss_pages), static_cast<std::uint64_t>(usage.ru_maxrss) * 1024);
+  // The kernel counts pages of each cpu in batches.
+  EXPECT_THAT(bytes(exits[0].max_rss_pages), AllOf(Ge(held_bytes - held_bytes / 16), Lt(2 * held_bytes)));
+}
+
+TEST_F(KernelLive, ExecTellsWhatTheProcessHadBefore) {
+  Programs programs = start({.sched = RTEV_SCHED_OFF, .follow = true});
+  Child child{[] {
+    hold_memory();
+    ::execl("/bin/true", "/bin/true", nullptr);
+  }};
+  const pid_t pid = child.pid();
+  ASSERT_TRUE(programs.follow(pid));
+  child.release();
+  rusage usage{};
+  EXPECT_EQ(child.wait(&usage), 0);
+  Records records;
+  drain(programs, records);
+  const auto execs = records.of(RTEV_EXEC, pid), exits = records.of(RTEV_EXIT, pid);
+  ASSERT_EQ(execs.size(), 1U);
+  ASSERT_EQ(exits.size(), 1U);
+  EXPECT_THAT(bytes(execs[0].max_rss_pages), Ge(held_bytes - held_bytes / 16));
+  EXPECT_EQ(execs[0].max_rss_pages, exits[0].max_rss_pages) << "the second program had less";
+  EXPECT_EQ(bytes(exits[0].max_rss_pages), static_cast<std::uint64_t>(usage.ru_maxrss) * 1024);
+}
+
+}  // namespace
+}  // namespace rtev::kernel
