@@ -34,7 +34,9 @@ struct {
 const volatile bool follow_only = false;
 const volatile enum rtev_drain_mode drain_mode = RTEV_DRAIN_KNOWN;
 
-/* Both at exec and at the end of the last thread the kernel has just added what the memory that goes away came to. */
+/* Both at exec and at the end of the last thread the kernel has just added what the memory that goes away came to. Not
+ * yet if it is another thread, ending at the same time, that finds none left: then it is what it was at the last exec.
+ */
 static __always_inline __u32 max_rss_pages(struct task_struct* task) {
   __u64 pages = task->signal->maxrss;
   return pages < (__u32)-1 ? pages : (__u32)-1;

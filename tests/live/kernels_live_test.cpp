@@ -19,6 +19,7 @@ const std::vector<std::string> checks{
     "CliLive.DoctorKnowsThisHost",
     "KernelLive.DomainRoleAndLockOfThreads",  // the scheduler's program, thread-local variables
     "KernelLive.KilledProcessExitsWithItsSignalOnce",
+    "KernelLive.ExitTellsTheMostMemoryThatTheProcessHad",
     "KernelLive.RingBirthTellsWhereTheFilesAre",  // system call registers, paths
     "*/KernelLiveProbes.FireUntilDetached/*",     // by either kind of uprobe, as far as there is one
     "Ways/StartLive.*/EnvBefore",                 // found by the first scan

@@ -119,7 +119,7 @@ void Discovery::on_exec(Sighting& sighting) {
   if (Process* process = find(pid)) {
     // The scan was faster and has seen the new program already.
     if (process->since_ns >= record.time_ns) {
-      process->max_rss_before = record.max_rss_pages;
+      if (process->start_ticks == record.start_time / ns_per_tick) process->max_rss_before = record.max_rss_pages;
       return;
     }
     generation = (process->index ? registry_.process(*process->index) : process->facts).exec_generation + 1;
