@@ -16,7 +16,7 @@ class DrainedRingsTest : public testing::Test {
  protected:
   DrainedRingsTest() { file_.append(0, make::begin(5, 3)); }
 
-  void add(rtev_drained_type type, std::uint32_t tgid, std::uint64_t birth_ns, std::uint64_t end,
+  void add(std::uint32_t type, std::uint32_t tgid, std::uint64_t birth_ns, std::uint64_t end,
            std::span<const std::byte> payload) {
     rings_.add({.birth_ns = birth_ns,
                 .begin = 0,
@@ -89,7 +89,7 @@ TEST_F(DrainedRingsTest, PiecesWithoutARingAreNone) {
   add(RTEV_DRAINED_RING, 7, 100, 1 << 20, {});
   const std::byte zeros[sizeof(FileHeader)]{};
   add(RTEV_DRAINED_RING, 7, 100, 1 << 20, zeros);
-  add(static_cast<rtev_drained_type>(99), 7, 100, 0, {});
+  add(99, 7, 100, 0, {});
   EXPECT_EQ(rings_.size(), 0u);
 }
 
