@@ -149,8 +149,11 @@ static __always_inline long drain_domain(__u32 domain, struct drain* drain, bool
     return 1;
   }
   if (indices.tail <= indices.head) return 0;
-  __u64* done = domain < RTEV_REMEMBERED_DOMAINS ? &drain->ring->drained[domain] : NULL;
-  /* Else clang tests the number again in its place, of which the verifier of Linux 6.1 forgets what it knew. */
+  /* One register that is checked and used, and a pointer that is tested itself: the verifier of Linux 6.1 does not know
+   * that copies of a number are equal, and forgets what it knew of the number where it is tested again. */
+  __u64 remembered = domain;
+  barrier_var(remembered);
+  __u64* done = remembered < RTEV_REMEMBERED_DOMAINS ? &drain->ring->drained[remembered] : NULL;
   barrier_var(done);
   drain->domain = domain;
   drain->position = done && *done > indices.head ? *done : indices.head;
