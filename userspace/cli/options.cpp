@@ -147,7 +147,8 @@ void add_kernel_options(CLI::App& app, Options& options) {
       "--ringless", options.ringless,
       "trace programs that run with events off, too, by probes: each event costs them 1.3 us (a ring: 0.03)");
   app.add_option("--ringless-limit", options.ringless_limit,
-                 "events per second (default 100000) beyond which a program's probes are taken off for a while")
+                 "events per second, in any tenth of one (default 100000), beyond which a program's probes are taken "
+                 "off for a while")
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{10}, std::uint64_t{1'000'000'000}))
       ->needs(ringless);

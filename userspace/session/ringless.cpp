@@ -153,9 +153,11 @@ Ringless::Probed* Ringless::find_or_add(ProcessIndex process, std::uint32_t bina
 
 void Ringless::lose(Probed& probed, std::uint16_t domain, std::uint64_t time_ns, LossReason reason,
                     std::uint64_t words) {
-  const auto last = probed.last_ns.find(domain);
-  const Loss loss{
-      .words = words, .from_ns = last != probed.last_ns.end() ? last->second : probed.since_ns, .to_ns = time_ns};
+  // Probes that were put back may have told of something before it is known here that they were.
+  const bool of_gap = reason == LossReason::unprobed && probed.before_gap.contains(domain);
+  const auto& known = of_gap ? probed.before_gap : probed.last_ns;
+  const auto last = known.find(domain);
+  const Loss loss{.words = words, .from_ns = last != known.end() ? last->second : probed.since_ns, .to_ns = time_ns};
   stream_.timeline.push({.time = time_ns,
                          .value = 0,
                          .source = Source{probed.slot, domain}.pack(),
@@ -170,6 +172,7 @@ void Ringless::lose(Probed& probed, std::uint16_t domain, std::uint64_t time_ns,
 void Ringless::lose_unprobed(Probed& probed, std::uint64_t time_ns) {
   if (probed.last_ns.empty()) return lose(probed, 0, time_ns, LossReason::unprobed, 0);
   for (const auto& [domain, last_ns] : probed.last_ns) lose(probed, domain, time_ns, LossReason::unprobed, 0);
+  probed.before_gap.clear();
 }
 
 bool Ringless::is_wanted(std::int32_t pid) const {
@@ -208,6 +211,9 @@ void Ringless::spare(std::uint32_t binary_id, std::uint64_t now_ns, Inspector& i
   backoff.pause_ns = reformed ? shortest_pause_ns : std::min(2 * backoff.pause_ns, longest_pause_ns);
   gaps_[binary_id] = {.put_back_ns = now_ns + backoff.pause_ns};
   ++figures_.gaps;
+  for (auto& [process, probed] : probed_) {
+    if (probed.binary == binary_id) probed.before_gap = probed.last_ns;
+  }
   inspector.run_later([this, binary_id] { keeper_.detach(binary_id); });
 }
 

@@ -76,7 +76,8 @@ class Ringless {
     std::uint32_t binary = 0;
     std::uint64_t since_ns = 0;
     Accounting words{};
-    std::map<std::uint16_t, std::uint64_t> last_ns{};  ///< of each domain's newest event
+    std::map<std::uint16_t, std::uint64_t> last_ns{};     ///< of each domain's newest event
+    std::map<std::uint16_t, std::uint64_t> before_gap{};  ///< the same when its probes were taken off
   };
   /// The probes of a binary were taken off.
   struct Gap {
