@@ -89,6 +89,11 @@ class Report {
       add_counted(out_, counts.scheduler_dropped, "scheduler event", "scheduler events");
       out_.add("; what threads did then is told as not known\n");
     }
+    if (counts.scheduler_contradictions > 0) {
+      out_.add("!! MISSING: switches before ");
+      add_counted(out_, counts.scheduler_contradictions, "switch", "switches");
+      out_.add(" that cannot follow what is known; what threads did in between is told as not known\n");
+    }
     if (!counts.scheduler_seen) {
       out_.add("no scheduler events: whether threads ran or waited is not known\n");
     }
