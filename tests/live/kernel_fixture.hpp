@@ -16,6 +16,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -52,6 +53,17 @@ struct Pipe {
     return ::read(in.get(), &byte, 1) == 1;
   }
 };
+
+/// Where what lies at an address of this program lies in its file.
+inline std::uint64_t file_offset(std::uintptr_t address) {
+  std::ifstream maps{"/proc/self/maps"};
+  for (std::string line; std::getline(maps, line);) {
+    std::uint64_t begin = 0, end = 0, offset = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx %*s %lx", &begin, &end, &offset) == 3 && address >= begin && address < end)
+      return address - begin + offset;
+  }
+  return 0;
+}
 
 /// fork(2) that gives the child a number of choice, if that is free.
 inline pid_t fork_as(pid_t number) {

@@ -30,14 +30,7 @@ std::atomic<int> probed_calls = 0;
 
 /// Where a function of this program lies in its file.
 std::uint64_t file_offset(void (*function)()) {
-  const auto address = reinterpret_cast<std::uintptr_t>(function);
-  std::ifstream maps{"/proc/self/maps"};
-  for (std::string line; std::getline(maps, line);) {
-    std::uint64_t begin = 0, end = 0, offset = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx %*s %lx", &begin, &end, &offset) == 3 && address >= begin && address < end)
-      return address - begin + offset;
-  }
-  return 0;
+  return kernel::file_offset(reinterpret_cast<std::uintptr_t>(function));
 }
 
 class KernelLiveProbes : public KernelLive, public testing::WithParamInterface<bool> {};

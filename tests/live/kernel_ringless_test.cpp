@@ -25,16 +25,6 @@ thread_local const int* domain_self = &domain_number;
   asm volatile("nop" : : "r"(id), "r"(value));  // an instruction that can be probed comes first
 }
 
-std::uint64_t file_offset(std::uintptr_t address) {
-  std::ifstream maps{"/proc/self/maps"};
-  for (std::string line; std::getline(maps, line);) {
-    std::uint64_t begin = 0, end = 0, offset = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx %*s %lx", &begin, &end, &offset) == 3 && address >= begin && address < end)
-      return address - begin + offset;
-  }
-  return 0;
-}
-
 /// With uprobe_multi where the kernel has it, and without.
 class KernelLiveRingless : public KernelLive, public testing::WithParamInterface<bool> {
  protected:
@@ -151,7 +141,9 @@ TEST_P(KernelLiveRingless, AnOtherProcessIsNotHitWhereOneIsAskedFor) {
   other.wait();
   // Elsewhere probes are for all processes of a binary, and user space tells them apart.
   const auto of_other = drain(programs);
-  if (GetParam() && uprobe_multi_filters_by_process()) EXPECT_TRUE(of_other.empty());
+  if (GetParam() && uprobe_multi_filters_by_process()) {
+    EXPECT_TRUE(of_other.empty());
+  }
   std::thread(write_counter, 2, 0).join();
   EXPECT_EQ(drain(programs).size(), 1U) << "of another thread";
 }
