@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(All, ParametersLive,
                                            Parameters{"SmallRings", "e=12", "`OCAMLRUNPARAM=e=12`"},
                                            Parameters{"FewDomains", "d=3", "`OCAMLRUNPARAM=d=3`"},
                                            Parameters{"ManyDomains", "d=1024,e=12", "`OCAMLRUNPARAM=d=1024,e=12`"},
-                                           Parameters{"AllDomains", "d=4096,e=10", "`OCAMLRUNPARAM=d=4096,e=10`"}),
+                                           Parameters{"AllDomains", "d=4096,e=12", "`OCAMLRUNPARAM=d=4096,e=12`"}),
                          [](const auto& parameters) { return parameters.param.label; });
 
 TEST_F(RingFileLive, TooSmallForTheProgramIsCounted) {
