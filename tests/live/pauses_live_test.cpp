@@ -309,12 +309,12 @@ TEST_F(PausesLive, DomainThatDoesNotGetToASafepointIsBlamed) {
     expect_sums(pause, followed.report);
     const Json neighbour = blamed_neighbour(pause);
     if (neighbour.is_null()) continue;
-    EXPECT_NE(neighbour["role"], "backup");
     // However often it was switched meanwhile.
     if (followed.report["counts"]["scheduler_contradictions"] == 0) {
       EXPECT_EQ(neighbour["before"]["time_ns"]["unknown"], 0) << neighbour;
     }
-    if (pause["blame"]["why"] != "ran") continue;
+    // Between its digests it may be in a blocking section, and on busy cpus it is the backup thread that keeps waiting.
+    if (pause["blame"]["why"] != "ran" || neighbour["role"] == "backup") continue;
     EXPECT_GT(neighbour["before"]["time_ns"]["on_cpu"], 0);
     EXPECT_THAT(pause["blame"]["text"].get<std::string>(), HasSubstr("safepoint"));
     blamed = true;
