@@ -38,7 +38,7 @@ class Survey : private DiscoveryListener {
     discovery_.scan_some(monotonic_ns(), std::numeric_limits<std::size_t>::max());
     while (discovery_.is_inspecting()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      discovery_.tick(monotonic_ns());
+      discovery_.tick(monotonic_ns(), 0);
     }
 
     const std::uint64_t begin = monotonic_ns();

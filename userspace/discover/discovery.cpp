@@ -19,9 +19,9 @@ namespace {
 /// How long names may be waited for; after that events go out with the table that most programs have.
 constexpr std::uint64_t naming_patience_ns = 500'000'000;
 
-/// A process that seems to be gone is ended without a record of its exit only after this time: the record may be on
-/// its way.
-constexpr std::uint64_t exit_patience_ns = 20'000'000;
+/// A process that seems to be gone is ended without a record of its exit when all records of that time are known, or
+/// after so long on a host where there are always more. Looked at again at this interval.
+constexpr std::uint64_t exit_patience_ns = 2'000'000'000, exit_look_interval_ns = 20'000'000;
 
 /// /proc counts start times in ticks of 1/100 s, whatever the kernel's own tick is.
 constexpr std::uint64_t ns_per_tick = 10'000'000;
@@ -232,17 +232,17 @@ void Discovery::on_probe(const rtev_lifecycle& record) {
   }
 }
 
-void Discovery::tick(std::uint64_t now_ns) {
+void Discovery::tick(std::uint64_t now_ns, std::uint64_t told_until_ns) {
   take_inspected();
-  for (const auto& [pid, start_ticks, noticed_ns] : std::exchange(vanished_, {})) {
-    const Process* process = find(pid);
-    if (process == nullptr || process->start_ticks != start_ticks) continue;
-    if (now_ns < noticed_ns + exit_patience_ns) {
-      vanished_.push_back({pid, start_ticks, noticed_ns});
-    } else {
-      end(pid, now_ns, exit_unseen);
-    }
+  for (const Vanished& vanished : std::exchange(vanished_, {})) {
+    const Process* process = find(vanished.pid);
+    if (process == nullptr || process->start_ticks != vanished.start_ticks) continue;
+    if (told_until_ns > vanished.noticed_ns || now_ns > vanished.noticed_ns + exit_patience_ns)
+      end(vanished.pid, now_ns, exit_unseen);
+    else
+      vanished_.push_back(vanished);
   }
+  if (!vanished_.empty()) next_look_at_vanished_ns_ = now_ns + exit_look_interval_ns;
   std::erase_if(ghosts_, [&](const Process& ghost) { return now_ns > ghost.since_ns + naming_patience_ns; });
   births_.look(now_ns, [&](std::int32_t pid, Births::Birth& birth, bool is_last) {
     Process* process = find(pid);
@@ -255,10 +255,8 @@ void Discovery::tick(std::uint64_t now_ns) {
 }
 
 std::optional<std::uint64_t> Discovery::next_look_ns() const {
-  std::optional<std::uint64_t> next = births_.next_look_ns();
-  for (const Vanished& vanished : vanished_)
-    next = std::min(next.value_or(forever), vanished.noticed_ns + exit_patience_ns);
-  return next;
+  const std::optional<std::uint64_t> next = births_.next_look_ns();
+  return vanished_.empty() ? next : std::min(next.value_or(forever), next_look_at_vanished_ns_);
 }
 
 void Discovery::take_inspected() {

@@ -65,7 +65,8 @@ class Discovery {
   /// Takes what the lookout saw, one sighting after the other.
   void take(Sighting sighting);
   /// Goes on with processes whose binaries have been inspected, and with rings that were not ready yet.
-  void tick(std::uint64_t now_ns);
+  /// All records of what happened before `told_until_ns` have been taken.
+  void tick(std::uint64_t now_ns, std::uint64_t told_until_ns);
 
   /// True while programs, or the shared runtimes they led to, are being inspected.
   bool is_inspecting() const;
@@ -177,6 +178,7 @@ class Discovery {
   std::vector<Process> ghosts_;  ///< gone, but their events wait for the inspection of their binaries
   Births births_;
   std::vector<Vanished> vanished_;
+  std::uint64_t next_look_at_vanished_ns_ = 0;
   std::vector<std::int32_t> to_scan_;
   bool scanned_ = false;  ///< once; what a scan finds from then on is new
 };

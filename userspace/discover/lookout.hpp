@@ -58,6 +58,8 @@ class Lookout {
     const std::uint64_t since = busy_since_.load();
     return since == 0 ? std::nullopt : std::optional(since);
   }
+  /// All that the kernel side has told so far can be taken.
+  bool has_caught_up() const;
   /// Waits until all that the kernel side has told can be taken, but not for ever.
   void catch_up() const;
   /// What was seen since the last call, in order.
@@ -66,7 +68,6 @@ class Lookout {
   void stop();
 
  private:
-  bool has_caught_up() const;
   void run();
   void see(const rtev_lifecycle& record, std::span<const std::byte> tail);
   void pin(Sighting& sighting);

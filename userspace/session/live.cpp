@@ -181,8 +181,9 @@ void LiveSession::tick() {
   const std::uint64_t now = monotonic_ns();
   // Records that the lookout has in hand are still to come.
   const std::uint64_t taken_until = std::min(now, lookout_.busy_since().value_or(forever));
+  const std::uint64_t told_until = lookout_.has_caught_up() ? now : 0;
   take_sightings();
-  discovery_.tick(now);
+  discovery_.tick(now, told_until);
   collect_drained();
   if (ringless_) ringless_->tick(now, discovery_, inspector_);
   take_sched();
@@ -289,11 +290,11 @@ RunSummary LiveSession::finish() {
   lookout_.stop();
   const std::uint64_t end = monotonic_ns();
   take_sightings();
-  discovery_.tick(end);
+  discovery_.tick(end, end);
   while (discovery_.unnamed_since(monotonic_ns())) {
     pollfd inspected{.fd = inspector_.event_fd(), .events = POLLIN, .revents = 0};
     ::poll(&inspected, 1, 10);
-    discovery_.tick(monotonic_ns());
+    discovery_.tick(monotonic_ns(), end);
   }
   discovery_.note_memory();
   take_sched();
