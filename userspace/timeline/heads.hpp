@@ -14,7 +14,7 @@ namespace rtev {
 struct Head {
   std::uint64_t time;  ///< of the next event
   std::uint32_t source;
-  const Event* next;
+  Event* next;
   const Event* end;
   SourceQueue* queue;
 

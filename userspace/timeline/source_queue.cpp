@@ -35,9 +35,14 @@ std::uint64_t SourceQueue::store(std::span<const std::byte> payload) {
   return Batch::payload_ref(offset, payload.size());
 }
 
+std::uint64_t SourceQueue::place_of_payload(const Event& event) const {
+  return Batch::payload_ref(static_cast<std::uint32_t>((event.value >> 32) - payload_base_),
+                            static_cast<std::uint32_t>(event.value));
+}
+
 std::span<const std::byte> SourceQueue::payload(const Event& event) const {
-  const auto offset = static_cast<std::uint32_t>((event.value >> 32) - payload_base_);
-  return std::span(payloads_).subspan(offset, static_cast<std::uint32_t>(event.value));
+  const std::uint64_t place = place_of_payload(event);
+  return payloads().subspan(place >> 32, static_cast<std::uint32_t>(place));
 }
 
 void SourceQueue::pop(std::size_t count) {

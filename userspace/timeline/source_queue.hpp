@@ -20,6 +20,7 @@ class SourceQueue {
   std::uint32_t source() const { return source_; }
   bool empty() const { return front_ == events_.size(); }
   std::span<const Event> events() const { return std::span(events_).subspan(front_); }
+  std::span<Event> events() { return std::span(events_).subspan(front_); }
   std::size_t bytes() const { return events().size_bytes() + payloads_.size(); }
 
   /// Appends events that are in order of time.
@@ -28,6 +29,9 @@ class SourceQueue {
   void insert(Event event, std::span<const std::byte> payload);
   /// Payload of an event that is in the queue.
   std::span<const std::byte> payload(const Event& event) const;
+  /// The payloads of all events, and where that of an event lies among them: the value it has in a Batch of both.
+  std::span<const std::byte> payloads() const { return payloads_; }
+  std::uint64_t place_of_payload(const Event& event) const;
   /// Takes the first `count` events away.
   void pop(std::size_t count);
   /// Frees the buffers of an empty queue if they are large.

@@ -12,6 +12,9 @@ namespace {
 /// Events handed out at a time; they are still in the cache when the sink reads them.
 constexpr std::size_t batch_events = 4096;
 
+/// So many of one source that follow each other are not copied to a batch of several sources, but are one.
+constexpr std::size_t run_events = 256;
+
 }  // namespace
 
 SourceQueue& Timeline::queue(std::uint32_t source) {
@@ -63,7 +66,7 @@ void Timeline::release_until(std::uint64_t watermark, const std::function<void(c
 
   Heads heads(active_.size());
   for (SourceQueue* queue : active_) {
-    const auto events = queue->events();
+    const std::span<Event> events = queue->events();
     if (events.front().time > watermark) continue;
     heads.add({.time = events.front().time,
                .source = queue->source(),
@@ -87,7 +90,12 @@ void Timeline::release_until(std::uint64_t watermark, const std::function<void(c
     // All that this source has before the next source's turn goes out in one piece.
     std::uint64_t latest = watermark;
     if (const Head* second = heads.second()) latest = head.source < second->source ? second->time : second->time - 1;
-    emit(head, latest);
+    if (is_run(head, latest)) {
+      hand_out();
+      consumer(take_run(head, latest));
+    } else {
+      emit(head, latest);
+    }
     if (head.next == head.end || head.next->time > watermark) {
       take_away(head);
       heads.drop_top();
@@ -104,6 +112,29 @@ void Timeline::release_until(std::uint64_t watermark, const std::function<void(c
     idle_.push_back(queue);
     return true;
   });
+}
+
+bool Timeline::is_run(const Head& head, std::uint64_t latest) {
+  return static_cast<std::size_t>(head.end - head.next) >= run_events && head.next[run_events - 1].time <= latest;
+}
+
+/// A source's next events up to a time, where they lie.
+Batch Timeline::take_run(Head& head, std::uint64_t latest) {
+  Event* const first = head.next;
+  Event* const most = first + std::min(static_cast<std::size_t>(head.end - first), batch_events);
+  std::uint64_t last_time = last_time_, late = 0;
+  for (; head.next != most && head.next->time <= latest; ++head.next) {
+    Event& event = *head.next;
+    if (event.time < last_time) [[unlikely]]
+      event.flags |= flag_late;
+    last_time = std::max(last_time, event.time);
+    late += event.flags & flag_late;
+    if (has_payload(event.kind)) [[unlikely]]
+      event.value = head.queue->place_of_payload(event);
+  }
+  last_time_ = last_time;
+  late_ += late;
+  return Batch(std::span(first, head.next), head.queue->payloads());
 }
 
 /// Copies a source's next event to the outgoing batch, and what follows it up to a time.

@@ -32,7 +32,7 @@ class Timeline {
   /// Stages one event of a source whose order is only nearly that of time.
   void push(const Event& event, std::span<const std::byte> payload);
 
-  /// Hands out all events up to the watermark, as batches of mixed sources.
+  /// Hands out all events up to the watermark, as batches of one source or several. The consumer must not push().
   template <typename Consumer>
   void release(std::uint64_t watermark, Consumer&& consumer) {
     release_until(watermark, [&](const Batch& batch) { consumer(batch); });
@@ -53,6 +53,8 @@ class Timeline {
   SourceQueue& queue(std::uint32_t source);
   std::uint64_t present(std::uint64_t at_least);
   void release_until(std::uint64_t watermark, const std::function<void(const Batch&)>& consumer);
+  static bool is_run(const Head& head, std::uint64_t latest);
+  Batch take_run(Head& head, std::uint64_t latest);
   void emit(Head& head, std::uint64_t latest);
 
   std::function<std::uint64_t()> clock_;

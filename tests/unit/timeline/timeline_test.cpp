@@ -142,14 +142,15 @@ TEST(Timeline, TimesThatAreStillToComeBecomeThePresent) {
       << "two that were to come, 50 after 100, 98 after 99";
 }
 
-TEST(Timeline, PayloadsOfManySources) {
+/// Sources take turns, each with so many events in a row. Half of them have payloads.
+void expect_payloads(std::uint32_t sources, int events_in_a_row, int rounds) {
   Timeline timeline(no_limit);
   std::uint64_t number = 0;
-  for (int round = 0; round < 200; ++round) {
-    for (std::uint32_t source = 0; source < 5; ++source) {
+  for (int round = 0; round < rounds; ++round) {
+    for (std::uint32_t source = 0; source < sources; ++source) {
       std::string payloads;
       std::vector<Event> events;
-      for (int i = 0; i < 20; ++i) {
+      for (int i = 0; i < events_in_a_row / 2; ++i) {
         const std::string text = std::to_string(++number) + ' ' + std::to_string(source);
         events.push_back(make_event(number, source, Batch::payload_ref(payloads.size(), text.size())));
         events.back().kind = EventKind::user_custom;
@@ -159,7 +160,7 @@ TEST(Timeline, PayloadsOfManySources) {
       timeline.push(Batch(events, std::as_bytes(std::span(payloads))));
     }
     // Half of what is there, so that queues are compacted with something in them.
-    for (const Out& each : release(timeline, number - 50)) {
+    for (const Out& each : release(timeline, number - sources * static_cast<std::uint64_t>(events_in_a_row) / 4)) {
       if (each.event.kind == EventKind::user_custom) {
         ASSERT_EQ(each.payload, std::to_string(each.event.time) + ' ' + std::to_string(each.event.source));
       } else {
@@ -167,7 +168,30 @@ TEST(Timeline, PayloadsOfManySources) {
       }
     }
   }
-  EXPECT_EQ(release(timeline, forever).size(), 100u);
+  EXPECT_EQ(release(timeline, forever).size(), sources * static_cast<std::uint64_t>(events_in_a_row) / 2);
+}
+
+TEST(Timeline, PayloadsOfManySources) {
+  expect_payloads(5, 40, 200);
+}
+
+TEST(Timeline, PayloadsOfLongRuns) {
+  expect_payloads(1, 1000, 100);
+  expect_payloads(3, 12'000, 20);
+}
+
+TEST(Timeline, LongRunsThatCameLateAreFlagged) {
+  Timeline timeline(no_limit);
+  std::vector<Event> early, late;
+  for (std::uint64_t time = 1; time <= 1000; ++time) early.push_back(make_event(time, 1));
+  for (std::uint64_t time = 501; time <= 1500; ++time) late.push_back(make_event(time, 2));
+  push(timeline, early);
+  release(timeline, forever);
+  push(timeline, late);
+  const auto out = release(timeline, forever);
+  ASSERT_EQ(out.size(), 1000u);
+  for (const Out& each : out) EXPECT_EQ(each.event.flags, each.event.time < 1000 ? flag_late : 0) << each.event.time;
+  EXPECT_EQ(timeline.late(), 499u);
 }
 
 TEST(Timeline, OneByOneInNearlyTheOrderOfTime) {
