@@ -23,8 +23,9 @@
 namespace rtev::cli {
 namespace {
 
-/// What is written to a file may be this old before it is there.
-constexpr std::uint64_t sync_interval_ns = 500'000'000;
+/// What is written to a file may be this old before it is there: held back by what makes records of events, then by
+/// what collects them.
+constexpr std::uint64_t held_interval_ns = 250'000'000, sync_interval_ns = 500'000'000;
 
 bool wants_color(const Options& options, int fd) {
   if (options.color != ColorMode::automatic) return options.color == ColorMode::always;
@@ -148,11 +149,14 @@ Result<Stream> Stream::open(const Options& options, Format otherwise) {
     stream.gzip_ = std::make_unique<GzipOutput>(*output);
     output = stream.gzip_.get();
   }
+  const bool is_file = stream.output_->is_regular_file();
   if (!options.output.empty()) {
-    stream.background_ = std::make_unique<BackgroundOutput>(*output);
+    BackgroundOutput::Options together;
+    if (is_file) together.together_bytes = BackgroundOutput::file_together_bytes;
+    stream.background_ = std::make_unique<BackgroundOutput>(*output, together);
     output = stream.background_.get();
   }
-  const std::uint64_t held_ns = stream.output_->is_regular_file() ? sync_interval_ns : 0;
+  const std::uint64_t held_ns = is_file ? held_interval_ns : 0;
   const TextOptions text{.color = wants_color(options, stream.output_->fd())};
   stream.add(make_sink(stream.format_, *output, held_ns, text));
   if (!options.events.empty()) {

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: MIT
 #include "sinks/background_output.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace rtev {
+namespace {
 
-BackgroundOutput::BackgroundOutput(Output& output, std::size_t most_bytes) : output_(output), most_bytes_(most_bytes) {}
+/// Memory that is not used costs nothing; many small blocks would be slow to choose from.
+constexpr std::size_t least_block_bytes = std::size_t{64} << 10;
+
+}  // namespace
 
 BackgroundOutput::~BackgroundOutput() {
   {
     const std::lock_guard lock(mutex_);
+    hand_on();
     ends_ = true;
   }
   work_.notify_one();
@@ -18,50 +24,71 @@ BackgroundOutput::~BackgroundOutput() {
 
 bool BackgroundOutput::write(std::string_view bytes) {
   std::unique_lock lock(mutex_);
-  // A piece that is larger than the bound goes alone.
-  progress_.wait(lock, [&] { return failed_ || waiting_bytes_ == 0 || waiting_bytes_ + bytes.size() <= most_bytes_; });
+  if (filling_ && filling_->size() + bytes.size() > options_.together_bytes) hand_on();
+  wait_for_room(lock, bytes.size());
   if (failed_) return false;
-  std::vector<char> buffer = take_spare();
+  waiting_bytes_ += bytes.size();
+  if (!filling_) {
+    filling_ = take_block(bytes.size());
+    filling_->begin_at(taken_bytes_);
+  }
   lock.unlock();
-  buffer.assign(bytes.begin(), bytes.end());
+  filling_->append(bytes);
+  taken_bytes_ += bytes.size();
   lock.lock();
-  enqueue({.wish = Wish::write, .bytes = std::move(buffer)});
+  if (filling_->size() >= options_.together_bytes) hand_on();
   return true;
 }
 
 bool BackgroundOutput::sync() {
   const std::lock_guard lock(mutex_);
-  enqueue({.wish = Wish::sync, .bytes = {}});
+  hand_on();
+  enqueue({.wish = Wish::sync});
   return !failed_;
 }
 
 bool BackgroundOutput::finish() {
   std::unique_lock lock(mutex_);
-  enqueue({.wish = Wish::finish, .bytes = {}});
+  hand_on();
+  enqueue({.wish = Wish::finish});
   progress_.wait(lock, [this] { return idle_; });
   return !failed_;
 }
 
-void BackgroundOutput::enqueue(Piece piece) {
-  waiting_bytes_ += piece.bytes.size();
-  queue_.push_back(std::move(piece));
+/// A piece that is larger than the bound goes alone.
+void BackgroundOutput::wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t bytes) {
+  const auto has_room = [&] { return failed_ || waiting_bytes_ == 0 || waiting_bytes_ + bytes <= options_.most_bytes; };
+  if (has_room()) return;
+  hand_on();
+  progress_.wait(lock, has_room);
+}
+
+void BackgroundOutput::hand_on() {
+  if (filling_) enqueue({.wish = Wish::write, .block = std::exchange(filling_, std::nullopt)});
+}
+
+void BackgroundOutput::enqueue(Order order) {
+  queue_.push_back(std::move(order));
   idle_ = false;
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   work_.notify_one();
 }
 
-std::vector<char> BackgroundOutput::take_spare() {
-  if (spares_.empty()) return {};
-  std::vector<char> buffer = std::move(spares_.back());
+PageBlock BackgroundOutput::take_block(std::size_t least_bytes) {
+  const auto fits = [&](const PageBlock& spare) { return spare.capacity() >= least_bytes; };
+  const auto spare = std::ranges::find_if(spares_, fits);
+  if (spare == spares_.end()) return PageBlock(std::max({least_bytes, options_.together_bytes, least_block_bytes}));
+  std::swap(*spare, spares_.back());
+  PageBlock block = std::move(spares_.back());
   spares_.pop_back();
-  spare_bytes_ -= buffer.capacity();
-  return buffer;
+  spare_bytes_ -= block.capacity();
+  return block;
 }
 
-void BackgroundOutput::keep_spare(std::vector<char> buffer) {
-  if (spare_bytes_ + buffer.capacity() > most_bytes_) return;
-  spare_bytes_ += buffer.capacity();
-  spares_.push_back(std::move(buffer));
+void BackgroundOutput::keep_spare(PageBlock block) {
+  if (spare_bytes_ + block.capacity() > options_.most_bytes) return;
+  spare_bytes_ += block.capacity();
+  spares_.push_back(std::move(block));
 }
 
 void BackgroundOutput::run() {
@@ -69,20 +96,22 @@ void BackgroundOutput::run() {
   while (true) {
     work_.wait(lock, [this] { return ends_ || !queue_.empty(); });
     if (queue_.empty()) return;
-    Piece piece = std::move(queue_.front());
+    Order order = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    if (!failed_ && !carry_out(piece)) failed_ = true;
+    if (!failed_ && !carry_out(order)) failed_ = true;
     lock.lock();
-    waiting_bytes_ -= piece.bytes.size();
-    if (!piece.bytes.empty()) keep_spare(std::move(piece.bytes));
+    if (order.block) {
+      waiting_bytes_ -= order.block->size();
+      keep_spare(std::move(*order.block));
+    }
     idle_ = queue_.empty();
     progress_.notify_one();
   }
 }
 
-bool BackgroundOutput::carry_out(const Piece& piece) {
-  switch (piece.wish) {
+bool BackgroundOutput::carry_out(const Order& order) {
+  switch (order.wish) {
     case Wish::sync:
       return output_.sync();
     case Wish::finish:
@@ -90,7 +119,7 @@ bool BackgroundOutput::carry_out(const Piece& piece) {
     case Wish::write:
       break;
   }
-  return output_.write({piece.bytes.data(), piece.bytes.size()});
+  return output_.write(order.block->bytes());
 }
 
 }  // namespace rtev

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sinks/output.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,11 +10,18 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/clock.hpp"
+#include "sinks/page_block.hpp"
+
 namespace rtev {
 namespace {
 
 /// Kernels that do not preempt themselves let nobody else have the cpu meanwhile: who reads rings must not wait long.
-constexpr std::size_t most_at_once = std::size_t{64} << 10;
+/// What bypasses the page cache is not copied.
+constexpr std::size_t most_at_once = std::size_t{64} << 10, most_at_once_direct = std::size_t{1} << 20;
+
+/// A disk that is slower than this shall have the page cache before it: it holds more than we do.
+constexpr std::uint64_t slow_write_ns = 100'000'000;
 
 std::string hint_for(int code) {
   switch (code) {
@@ -47,7 +55,7 @@ bool FdOutput::write(std::string_view bytes) {
   if (!has_begun_) return true;
   std::size_t of_this_piece = 0;
   while (!error_ && !bytes.empty()) {
-    const ssize_t written = ::write(fd_, bytes.data(), std::min(bytes.size(), most_at_once));
+    const ssize_t written = write_some(bytes, written_ + of_this_piece);
     if (written >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(written));
       of_this_piece += static_cast<std::size_t>(written);
@@ -67,6 +75,48 @@ bool FdOutput::write(std::string_view bytes) {
   written_ += of_this_piece;
   if (trail_) trail_->advance_to(written_);
   return !error_;
+}
+
+void FdOutput::spare_page_cache() {
+  trail_.emplace(fd_);
+  may_be_direct_ = true;
+}
+
+/// Whole pages of memory to whole pages of the file bypass the cache. What lies before and behind them does not: every
+/// piece is all in the file when it is written.
+FdOutput::Stretch FdOutput::next_stretch(std::string_view bytes, std::uint64_t file_offset) const {
+  constexpr std::size_t page = PageBlock::page_bytes;
+  const std::size_t place = file_offset % page;
+  const Stretch cached{.bytes = std::min(bytes.size(), most_at_once), .direct = false};
+  if (!may_be_direct_ || reinterpret_cast<std::uintptr_t>(bytes.data()) % page != place) return cached;
+  if (place != 0) return {.bytes = std::min(bytes.size(), page - place), .direct = false};
+  if (bytes.size() < page) return cached;
+  return {.bytes = std::min(bytes.size() / page * page, most_at_once_direct), .direct = true};
+}
+
+bool FdOutput::set_direct(bool direct) {
+  if (direct == is_direct_) return true;
+  const int flags = ::fcntl(fd_, F_GETFL);
+  if (flags < 0 || ::fcntl(fd_, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) != 0) return false;
+  is_direct_ = direct;
+  return true;
+}
+
+ssize_t FdOutput::write_some(std::string_view bytes, std::uint64_t file_offset) {
+  Stretch stretch = next_stretch(bytes, file_offset);
+  if (stretch.direct && set_direct(true)) {
+    const std::uint64_t begin = monotonic_ns();
+    const ssize_t written = ::write(fd_, bytes.data(), stretch.bytes);
+    if (monotonic_ns() - begin > slow_write_ns) may_be_direct_ = false;
+    if (written > 0) return written;
+  }
+  // Whatever a direct write did not like, it has another way; if that fails, too, it tells the reason.
+  if (stretch.direct) {
+    may_be_direct_ = false;
+    stretch = next_stretch(bytes, file_offset);
+  }
+  set_direct(false);
+  return ::write(fd_, bytes.data(), stretch.bytes);
 }
 
 bool FdOutput::is_regular_file() const {

@@ -2,6 +2,8 @@
 // Where sinks write to: a file descriptor, memory, or nowhere.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -34,8 +36,10 @@ class FdOutput final : public Output {
   void wait_for_begin(bool created);
   /// Empties a regular file.
   void begin();
-  /// Of a regular file that is written from its beginning: what was written leaves the page cache soon, see CacheTrail.
-  void spare_page_cache() { trail_.emplace(fd_); }
+  /// Of a regular file that is written from its beginning: what lies in memory as in the file (see PageBlock) goes past
+  /// the page cache, which costs a third; the rest leaves it soon, see CacheTrail. Where a file system cannot, or a
+  /// disk is slow, it goes through the cache.
+  void spare_page_cache();
 
   bool write(std::string_view bytes) override;
   const std::optional<Error>& error() const override { return error_; }
@@ -47,11 +51,21 @@ class FdOutput final : public Output {
   bool is_terminal() const;
 
  private:
+  /// Of what is written next: so many bytes, in this way.
+  struct Stretch {
+    std::size_t bytes;
+    bool direct;
+  };
+
+  Stretch next_stretch(std::string_view bytes, std::uint64_t file_offset) const;
+  bool set_direct(bool direct);
+  ssize_t write_some(std::string_view bytes, std::uint64_t file_offset);
   void cut_back(std::size_t bytes);
 
   bool has_begun_ = true, created_ = false;
   std::atomic<std::uint64_t> written_ = 0;
   std::optional<CacheTrail> trail_;
+  bool may_be_direct_ = false, is_direct_ = false;
   UniqueFd owned_;
   int fd_;
   std::string name_;

@@ -68,6 +68,23 @@ class GatedOutput final : public Output {
   std::optional<Error> error_;
 };
 
+/// Keeps each piece, and where in a page of memory it lay.
+class PieceOutput final : public Output {
+ public:
+  bool write(std::string_view bytes) override {
+    pieces.emplace_back(bytes);
+    places.push_back(reinterpret_cast<std::uintptr_t>(bytes.data()) % 4096);
+    return true;
+  }
+  const std::optional<Error>& error() const override { return none_; }
+
+  std::vector<std::string> pieces;
+  std::vector<std::size_t> places;
+
+ private:
+  std::optional<Error> none_;
+};
+
 TEST(BackgroundOutput, KeepsTheOrderOfPiecesAndWishes) {
   GatedOutput slow;
   BackgroundOutput output(slow);
@@ -94,7 +111,7 @@ TEST(BackgroundOutput, WritesWhatWaitsWhenItGoes) {
 
 TEST(BackgroundOutput, DoesNotHoldUpWhoWritesUntilTooMuchWaits) {
   GatedOutput slow;
-  BackgroundOutput output(slow, 100);
+  BackgroundOutput output(slow, {.most_bytes = 100});
   const std::string piece(50, 'x');
   EXPECT_TRUE(output.write(piece));
   slow.await_arrivals(1);
@@ -115,11 +132,41 @@ TEST(BackgroundOutput, DoesNotHoldUpWhoWritesUntilTooMuchWaits) {
 
 TEST(BackgroundOutput, TakesAPieceLargerThanItsBound) {
   StringOutput text;
-  BackgroundOutput output(text, 10);
+  BackgroundOutput output(text, {.most_bytes = 10});
   EXPECT_TRUE(output.write("short"));
   EXPECT_TRUE(output.write("much longer than ten"));
   EXPECT_TRUE(output.finish());
   EXPECT_EQ(text.text(), "shortmuch longer than ten");
+}
+
+TEST(BackgroundOutput, HandsPiecesOnTogetherUpToTheNextSync) {
+  PieceOutput pieces;
+  BackgroundOutput output(pieces, {.together_bytes = 10});
+  for (const char* piece : {"1234", "5678", "90a", "b", "0123456789", "c"}) EXPECT_TRUE(output.write(piece));
+  EXPECT_TRUE(output.sync());
+  EXPECT_TRUE(output.write("d"));
+  EXPECT_TRUE(output.write("much longer than ten"));
+  EXPECT_TRUE(output.finish());
+  EXPECT_EQ(pieces.pieces,
+            (std::vector<std::string>{"12345678", "90ab", "0123456789", "c", "d", "much longer than ten"}))
+      << "none is in two of them";
+}
+
+TEST(BackgroundOutput, WhatIsHeldForCompanyGoesOutWhenThereIsNoRoom) {
+  PieceOutput pieces;
+  BackgroundOutput output(pieces, {.most_bytes = 10, .together_bytes = 100});
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(output.write("12345678"));
+  EXPECT_TRUE(output.finish());
+  EXPECT_EQ(pieces.pieces, (std::vector<std::string>(3, "12345678")));
+}
+
+/// What lies in memory as in its file can go to the disk from there.
+TEST(BackgroundOutput, BytesHaveThePlaceInAPageThatTheyHaveInTheFile) {
+  PieceOutput pieces;
+  BackgroundOutput output(pieces);
+  for (const std::size_t size : {5000, 1, 70'000, 4096, 123}) EXPECT_TRUE(output.write(std::string(size, 'x')));
+  EXPECT_TRUE(output.finish());
+  EXPECT_EQ(pieces.places, (std::vector<std::size_t>{0, 5000 % 4096, 5001 % 4096, 75'001 % 4096, 79'097 % 4096}));
 }
 
 TEST(BackgroundOutput, TellsOfAFailureAndDropsTheRest) {
@@ -143,7 +190,7 @@ TEST(BackgroundOutput, TellsOfAFailureAndDropsTheRest) {
 TEST(BackgroundOutput, AFailureSetsFreeWhoWaitsForRoom) {
   GatedOutput slow;
   slow.break_after(0);
-  BackgroundOutput output(slow, 10);
+  BackgroundOutput output(slow, {.most_bytes = 10});
   EXPECT_TRUE(output.write("0123456789"));
   slow.await_arrivals(1);
   auto blocked = std::async(std::launch::async, [&] { return output.write("more"); });

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// Memory for bytes on their way to a file, laid out so that a disk can take them from where they lie.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+namespace rtev {
+
+/// Bytes that will be written to some offset of a file. Each of them has the place in its page of memory that it gets
+/// in its page of the file, which is what O_DIRECT wants. Memory is set aside, and taken into use, once.
+class PageBlock {
+ public:
+  /// What O_DIRECT asks of offsets, addresses and sizes is at most this, on all disks and file systems of Linux.
+  static constexpr std::size_t page_bytes = 4096;
+
+  explicit PageBlock(std::size_t capacity)
+      : capacity_(capacity),
+        memory_(static_cast<char*>(
+            std::aligned_alloc(page_bytes, (capacity + 2 * page_bytes - 1) / page_bytes * page_bytes))) {
+    if (memory_ == nullptr) throw std::bad_alloc();
+  }
+
+  /// Forgets the bytes; the next one goes to this offset of the file.
+  void begin_at(std::uint64_t file_offset) {
+    begin_ = file_offset % page_bytes;
+    size_ = 0;
+  }
+  void append(std::string_view bytes) {
+    std::memcpy(memory_.get() + begin_ + size_, bytes.data(), bytes.size());
+    size_ += bytes.size();
+  }
+  std::string_view bytes() const { return {memory_.get() + begin_, size_}; }
+  std::size_t size() const { return size_; }
+  std::size_t capacity() const { return capacity_; }
+
+ private:
+  struct Free {
+    void operator()(char* memory) const { std::free(memory); }
+  };
+
+  std::size_t capacity_, begin_ = 0, size_ = 0;
+  std::unique_ptr<char, Free> memory_;
+};
+
+}  // namespace rtev
