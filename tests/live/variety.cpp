@@ -77,11 +77,11 @@ std::vector<Variety> all_varieties() {
       {.kind = "stripped_static", .what = "fully static and stripped", .named = false, .is_mapped = false},
       {.kind = "shared", .what = "shared runtime (`libasmrun_shared.so`)"},
       {.kind = "embedded", .what = "OCaml in a C program"},
+      {.kind = "bytecode", .what = "bytecode, `ocamlrun`"},
       {.kind = "custom", .what = "bytecode, `-custom`"},
       {.kind = "complete_exe", .what = "bytecode, `-output-complete-exe`"},
       {.kind = "shared_bytecode", .what = "bytecode, shared runtime (`libcamlrun_shared.so`)"},
   });
-  constexpr Build bytecode{.kind = "bytecode", .what = "bytecode, `ocamlrun`"};
   constexpr Build instrumented{.kind = "instrumented", .what = "instrumented runtime", .allocs = true};
   constexpr Build debug{.kind = "debug", .what = "debug runtime"};
   std::vector<Variety> varieties;
@@ -92,7 +92,6 @@ std::vector<Variety> all_varieties() {
     if (std::string_view(variety.ocaml) == "5.4" && std::string_view(variety.build.kind) == "stripped")
       variety.build.named = variety.build.is_mapped = false;
   }
-  for (const char* ocaml : {"5.1", "5.3"}) varieties.push_back({ocaml, bytecode});
   for (const char* ocaml : {"5.3", "5.4"})
     for (const Build& build : {instrumented, debug}) varieties.push_back({ocaml, build});
   return varieties;
