@@ -3,8 +3,10 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <string>
 
 #include "analysis/latency_figures.hpp"
+#include "analysis/text_table.hpp"
 #include "sinks/escape.hpp"
 #include "sinks/units.hpp"
 
@@ -15,44 +17,24 @@ constexpr std::size_t pid_width = 7, comm_width = 15, domain_width = 4, count_wi
                       share_width = 6, percentile_width = 12;
 constexpr std::size_t most_processes = 20, most_domains = 16;
 
-void add_padded(TextBuffer& out, std::string_view text, std::size_t width) {
-  if (const std::size_t columns = columns_of(text); columns < width) out.add_repeated(' ', width - columns);
-  out.add(text);
-}
-
-void add_time(TextBuffer& out, std::uint64_t ns, std::size_t width = duration_width) {
-  TextBuffer text;
-  add_duration(text, ns);
-  add_padded(out, text.text(), width);
-}
-
 std::uint64_t whole(double ns) {
   return static_cast<std::uint64_t>(std::llround(ns));
 }
 
-void add_count(TextBuffer& out, std::uint64_t count, std::size_t width = count_width) {
-  TextBuffer text;
-  text.add_grouped(count);
-  add_padded(out, text.text(), width);
-}
-
 /// "12.3%" of the whole.
-void add_share(TextBuffer& out, std::uint64_t part, std::uint64_t of) {
+std::string share(std::uint64_t part, std::uint64_t of) {
+  if (of == 0) return "-";
+  const auto per_mille = whole(static_cast<double>(part) / static_cast<double>(of) * 1000);
   TextBuffer text;
-  if (of == 0) {
-    text.add('-');
-  } else {
-    const auto per_mille = whole(static_cast<double>(part) / static_cast<double>(of) * 1000);
-    text.add(per_mille / 10, '.', per_mille % 10, '%');
-  }
-  add_padded(out, text.text(), share_width + 1);
+  text.add(per_mille / 10, '.', per_mille % 10, '%');
+  return std::string{text.text()};
 }
 
-/// Four decimals, as olly prints them.
-void add_percentile(TextBuffer& out, double percentile) {
+/// As olly prints percentiles.
+std::string four_decimals(double percentile) {
   std::array<char, 32> text;
   const auto written = std::to_chars(text.data(), text.data() + text.size(), percentile, std::chars_format::fixed, 4);
-  add_padded(out, {text.data(), static_cast<std::size_t>(written.ptr - text.data())}, percentile_width);
+  return {text.data(), written.ptr};
 }
 
 void add_counted(TextBuffer& out, std::uint64_t count, std::string_view singular, std::string_view plural) {
@@ -177,39 +159,40 @@ class Report {
   void percentiles(const LatencyFigures& figures) {
     const bool split = report_.scheduler_seen;
     const bool any_split = split && figures.on_cpu.count() > 0;
-    add_padded(out_, "PERCENTILE", percentile_width);
-    add_padded(out_, "WALL", duration_width + 1);
+    TextTable table;
+    table.column("PERCENTILE", percentile_width).column("WALL", duration_width + 1);
     if (any_split) {
-      for (const std::string_view title : {"ON-CPU", "RUNNABLE", "BLOCKED"})
-        add_padded(out_, title, duration_width + 1);
+      for (const std::string_view title : {"ON-CPU", "RUNNABLE", "BLOCKED"}) table.column(title, duration_width + 1);
     }
-    out_.add('\n');
     for (const double percentile : latency_percentiles) {
-      add_percentile(out_, percentile);
-      add_time(out_, figures.wall.percentile(percentile), duration_width + 1);
+      table.row();
+      table.cell(four_decimals(percentile));
+      table.duration(figures.wall.percentile(percentile));
       if (any_split) {
-        for (const Histogram* part : {&figures.on_cpu, &figures.runnable, &figures.blocked}) {
-          add_time(out_, part->percentile(percentile), duration_width + 1);
-        }
+        for (const Histogram* part : {&figures.on_cpu, &figures.runnable, &figures.blocked})
+          table.duration(part->percentile(percentile));
       }
-      out_.add('\n');
     }
-    if (!split) return;
-    add_padded(out_, "total", percentile_width);
+    if (split) total(table, figures, any_split);
+    table.write(out_);
+  }
+
+  void total(TextTable& table, const LatencyFigures& figures, bool any_split) const {
     const TimeSplit& time = figures.split;
-    add_time(out_, figures.wall.total(), duration_width + 1);
+    table.row();
+    table.cell("total");
+    table.duration(figures.wall.total());
     if (any_split) {
-      for (const std::uint64_t ns : {time.on_cpu, time.runnable, time.blocked()})
-        add_time(out_, ns, duration_width + 1);
+      for (const std::uint64_t ns : {time.on_cpu, time.runnable, time.blocked()}) table.duration(ns);
     }
-    if (time.unknown > 0) {
-      out_.add("   not known: ");
-      add_duration(out_, time.unknown);
-      out_.add(" in ");
-      out_.add_grouped(figures.wall.count() - figures.on_cpu.count());
-      out_.add(" of the ", many());
-    }
-    out_.add('\n');
+    if (time.unknown == 0) return;
+    TextBuffer rest;
+    rest.add("not known: ");
+    add_duration(rest, time.unknown);
+    rest.add(" in ");
+    rest.add_grouped(figures.wall.count() - figures.on_cpu.count());
+    rest.add(" of the ", many());
+    table.remark(rest.text());
   }
 
   void blocks() {
@@ -230,68 +213,72 @@ class Report {
 
   void table() {
     if (report_.processes.empty()) return;
-    out_.add('\n');
-    add_padded(out_, "PID", pid_width);
-    out_.add(" COMM");
-    out_.add_repeated(' ', comm_width - std::string_view{"COMM"}.size());
-    add_padded(out_, "DOM", domain_width);
-    add_padded(out_, "COUNT", count_width);
-    for (const std::string_view title : {"TOTAL", "MEAN", "STDDEV", "MIN", "P50", "P99", "P99.9", "MAX"}) {
-      add_padded(out_, title, duration_width);
-    }
+    TextTable table;
+    table.column("PID", pid_width).column("COMM", 0, TextTable::Align::left).column("DOM", domain_width);
+    table.column("COUNT", count_width);
+    for (const std::string_view title : {"TOTAL", "MEAN", "STDDEV", "MIN", "P50", "P99", "P99.9", "MAX"})
+      table.column(title, duration_width);
     if (report_.scheduler_seen) {
-      for (const std::string_view title : {"ONCPU", "RUNBL", "BLOCK"}) add_padded(out_, title, share_width + 1);
+      for (const std::string_view title : {"ONCPU", "RUNBL", "BLOCK"}) table.column(title, share_width + 1);
     }
-    out_.add('\n');
     const std::size_t shown = std::min(report_.processes.size(), most_processes);
-    for (std::size_t i = 0; i < shown; ++i) rows(report_.processes[i]);
+    for (std::size_t i = 0; i < shown; ++i) rows(table, report_.processes[i]);
     LatencyFigures rest = report_.others;
     for (std::size_t i = shown; i < report_.processes.size(); ++i) rest.merge(report_.processes[i].figures);
-    if (rest.empty()) return;
-    out_.add_repeated(' ', pid_width + 1);
-    add_column(out_, "others", comm_width);
-    out_.add_repeated(' ', domain_width);
-    row(rest);
+    if (!rest.empty()) {
+      table.row();
+      table.cell();
+      table.cell("others");
+      table.cell();
+      row(table, rest);
+    }
+    out_.add('\n');
+    table.write(out_);
   }
 
-  void rows(const LatencyReport::Process& process) {
-    out_.add_right(process.pid, pid_width);
-    out_.add(' ');
-    add_column(out_, process.comm, comm_width);
+  void rows(TextTable& table, const LatencyReport::Process& process) {
+    TextBuffer pid, comm;
+    pid.add(process.pid);
+    add_column(comm, process.comm, comm_width);
+    table.row();
+    table.cell(pid.text());
+    table.cell(comm.text());
     if (process.domains.size() == 1) {
-      out_.add_right(process.domains.front().domain, domain_width);
-      row(process.figures);
+      table.cell(std::to_string(process.domains.front().domain));
+      row(table, process.figures);
       return;
     }
-    add_padded(out_, "all", domain_width);
-    row(process.figures);
+    table.cell("all");
+    row(table, process.figures);
     const std::size_t shown = std::min(process.domains.size(), most_domains);
     for (std::size_t i = 0; i < shown; ++i) {
-      out_.add_repeated(' ', pid_width + 1 + comm_width);
-      out_.add_right(process.domains[i].domain, domain_width);
-      row(process.domains[i].figures);
+      table.row();
+      table.cell();
+      table.cell();
+      table.cell(std::to_string(process.domains[i].domain));
+      row(table, process.domains[i].figures);
     }
     if (process.domains.size() == shown) return;
-    out_.add_repeated(' ', pid_width + 1);
-    out_.add("and ");
-    add_counted(out_, process.domains.size() - shown, "more domain", "more domains");
-    out_.add('\n');
+    TextBuffer more;
+    more.add_repeated(' ', pid_width + 2);
+    more.add("and ");
+    add_counted(more, process.domains.size() - shown, "more domain", "more domains");
+    table.line(more.text());
   }
 
-  void row(const LatencyFigures& figures) {
+  void row(TextTable& table, const LatencyFigures& figures) const {
     const Histogram& wall = figures.wall;
-    add_count(out_, wall.count());
+    table.cell(wall.count());
     if (wall.count() > 0) {
       for (const std::uint64_t ns : {wall.total(), whole(wall.mean()), whole(wall.standard_deviation()), wall.min(),
-                                     wall.percentile(50), wall.percentile(99), wall.percentile(99.9), wall.max()}) {
-        add_time(out_, ns);
-      }
+                                     wall.percentile(50), wall.percentile(99), wall.percentile(99.9), wall.max()})
+        table.duration(ns);
       if (report_.scheduler_seen) {
         const TimeSplit& time = figures.split;
-        for (const std::uint64_t ns : {time.on_cpu, time.runnable, time.blocked()}) add_share(out_, ns, wall.total());
+        for (const std::uint64_t ns : {time.on_cpu, time.runnable, time.blocked()}) table.cell(share(ns, wall.total()));
       }
     }
-    out_.add(figures.lower_bound() ? " !\n" : "\n");
+    if (figures.lower_bound()) table.remark("!");
   }
 
   const LatencyReport& report_;

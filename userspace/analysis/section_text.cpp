@@ -2,11 +2,13 @@
 #include "analysis/section_text.hpp"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "analysis/pause_words.hpp"
+#include "analysis/text_table.hpp"
 #include "sinks/units.hpp"
 
 namespace rtev {
@@ -14,9 +16,9 @@ namespace {
 
 constexpr std::size_t thread_width = 17, most_domains = 16;
 
-class Table {
+class Section {
  public:
-  Table(TextBuffer& out, std::uint64_t start_ns) : out_(out), start_ns_(start_ns) {}
+  Section(TextBuffer& out, std::uint64_t start_ns) : out_(out), start_ns_(start_ns) {}
 
   void add(const PauseAnatomy& of, const PauseSection& part) {
     const StwSection& section = *part.section;
@@ -30,7 +32,12 @@ class Table {
       add_duration(out_, last->arrived_ns - std::min(last->arrived_ns, section.begin_ns));
     }
     if (!section.has_barrier) out_.add(", without waiting for each other");
-    out_.add("\n    DOMAIN  THREAD              ARRIVED   WAITED MINOR-END   WAITED    PAUSE  BEFORE IT ARRIVED\n");
+    out_.add('\n');
+    TextTable table{4};
+    table.column("DOMAIN", 0).column("THREAD", thread_width + 2, TextTable::Align::left);
+    table.column("ARRIVED", duration_width + 1).column("WAITED", duration_width);
+    table.column("MINOR-END", duration_width + 1).column("WAITED", duration_width).column("PAUSE", duration_width);
+    table.column("BEFORE IT ARRIVED", 0, TextTable::Align::left);
     std::vector<const StwDomain*> order;
     for (const StwDomain& domain : section.domains) order.push_back(&domain);
     std::ranges::sort(order, {}, [](const StwDomain* domain) { return std::pair(domain->arrived_ns, domain->domain); });
@@ -38,8 +45,9 @@ class Table {
     for (std::size_t i = 0; i < order.size(); ++i) {
       // The first to come say least.
       const bool own = order[i] == &part.own();
-      if (i >= skipped || own || order[i]->leads) participant(of, section, *order[i], last);
+      if (i >= skipped || own || order[i]->leads) participant(table, of, section, *order[i], last);
     }
+    table.write(out_);
     if (skipped + section.unnamed > 0) {
       out_.add("    and about ");
       add_counted(out_, skipped + section.unnamed, "more that came earlier", "more that came earlier");
@@ -53,10 +61,8 @@ class Table {
   }
 
  private:
-  void participant(const PauseAnatomy& of, const StwSection& section, const StwDomain& domain, const StwDomain* last) {
-    out_.add("    ");
-    out_.add_right(domain.domain, 6);
-    out_.add("  ");
+  void participant(TextTable& table, const PauseAnatomy& of, const StwSection& section, const StwDomain& domain,
+                   const StwDomain* last) const {
     TextBuffer thread;
     if (domain.tid == 0) {
       thread.add('?');
@@ -65,37 +71,33 @@ class Table {
       if (domain.role == ThreadRole::backup) thread.add(" backup");
     }
     if (domain.leads) thread.add(" leads");
-    add_left(out_, thread, thread_width);
-    offset(domain.arrived_ns, section.begin_ns);
-    add_duration_column(out_, last ? last->arrived_ns - std::min(last->arrived_ns, domain.arrived_ns) : 0);
-    offset(domain.minor_end_ns, section.begin_ns);
     const StwDomain* const slowest = section.last_to_end_minor();
     const std::uint64_t all_done = slowest ? std::min(slowest->minor_end_ns, domain.minor_passed_ns) : 0;
-    add_duration_column(
-        out_, domain.minor_end_ns != 0 && all_done > domain.minor_end_ns ? all_done - domain.minor_end_ns : 0);
+    table.row();
+    table.cell(std::to_string(domain.domain));
+    table.cell(thread.text());
+    offset(table, domain.arrived_ns, section.begin_ns);
+    table.duration(last ? last->arrived_ns - std::min(last->arrived_ns, domain.arrived_ns) : 0);
+    offset(table, domain.minor_end_ns, section.begin_ns);
+    table.duration(domain.minor_end_ns != 0 && all_done > domain.minor_end_ns ? all_done - domain.minor_end_ns : 0);
     if (domain.pause_begin_ns == 0) {
-      out_.add_repeated(' ', duration_width - 1);
-      out_.add('?');
+      table.cell("?");
     } else {
-      add_duration_column(out_, domain.pause_ns);
+      table.duration(domain.pause_ns);
     }
-    out_.add("  ");
-    before(of, section, domain);
-    if (&domain == last) out_.add("  <- last");
-    out_.add('\n');
+    table.cell(before(of, section, domain));
+    if (&domain == last) table.remark("<- last");
   }
 
-  void before(const PauseAnatomy& of, const StwSection& section, const StwDomain& domain) {
-    if (!section.leader_seen || domain.before.time.total() == 0) {
-      out_.add('-');
-      return;
-    }
+  static std::string before(const PauseAnatomy& of, const StwSection& section, const StwDomain& domain) {
+    if (!section.leader_seen || domain.before.time.total() == 0) return "-";
+    TextBuffer text;
     std::string_view separator;
     const TimeSplit& split = domain.before.time;
     const auto state = [&](std::string_view name, std::uint64_t ns) {
       if (ns == 0) return;
-      out_.add(separator, name, ' ');
-      add_duration(out_, ns);
+      text.add(separator, name, ' ');
+      add_duration(text, ns);
       separator = ", ";
     };
     state("ran", split.on_cpu);
@@ -103,11 +105,12 @@ class Table {
     state("not known", split.unknown);
     state("no cpu", split.runnable);
     const CpuWait& wait = domain.before.longest_wait;
-    if (wait.ns > 0) add_behind(out_, wait, of.domain.pid);
+    if (wait.ns > 0) add_behind(text, wait, of.domain.pid);
+    return std::string{text.text()};
   }
 
   /// "+1.23ms" after the begin, or "-" where there is no such time.
-  void offset(std::uint64_t time_ns, std::uint64_t begin_ns) {
+  static void offset(TextTable& table, std::uint64_t time_ns, std::uint64_t begin_ns) {
     TextBuffer text;
     if (time_ns == 0) {
       text.add('-');
@@ -115,7 +118,7 @@ class Table {
       text.add(time_ns < begin_ns ? '-' : '+');
       add_duration(text, time_ns < begin_ns ? begin_ns - time_ns : time_ns - begin_ns);
     }
-    add_right(out_, text, duration_width + 1);
+    table.cell(text.text());
   }
 
   TextBuffer& out_;
@@ -125,7 +128,7 @@ class Table {
 }  // namespace
 
 void add_section(TextBuffer& out, const PauseAnatomy& pause, const PauseSection& part, std::uint64_t start_ns) {
-  Table{out, start_ns}.add(pause, part);
+  Section{out, start_ns}.add(pause, part);
 }
 
 }  // namespace rtev

@@ -137,16 +137,16 @@ TEST_F(LatencyTest, TextIsAligned) {
             "     99.9995    1.25ms     999µs       0ns       0ns\n"
             "     99.9999    1.25ms     999µs       0ns       0ns\n"
             "    100.0000    1.25ms     999µs       0ns       0ns\n"
-            "       total     501ms     500ms       0ns       0ns   not known: 1.25ms in 1 of the pauses\n"
+            "       total     501ms     500ms       0ns       0ns  not known: 1.25ms in 1 of the pauses\n"
             "\n"
-            "    PID COMM            DOM       COUNT    TOTAL     MEAN   STDDEV      MIN      P50      P99    P99.9"
-            "      MAX  ONCPU  RUNBL  BLOCK\n"
-            "   4242 server          all       1,001    501ms    501µs    289µs    999ns    501µs    990µs    999µs"
-            "   1.25ms  99.8%   0.0%   0.0%\n"
-            "                          0       1,000    500ms    500µs    288µs    999ns    500µs    989µs    998µs"
-            "    999µs 100.0%   0.0%   0.0%\n"
-            "                          1           1   1.25ms   1.25ms      0ns   1.25ms   1.25ms   1.25ms   1.25ms"
-            "   1.25ms   0.0%   0.0%   0.0%\n");
+            "    PID  COMM             DOM       COUNT    TOTAL     MEAN   STDDEV      MIN      P50      P99    P99.9"
+            "      MAX   ONCPU  RUNBL  BLOCK\n"
+            "   4242  server           all       1,001    501ms    501µs    289µs    999ns    501µs    990µs    999µs"
+            "   1.25ms   99.8%   0.0%   0.0%\n"
+            "                            0       1,000    500ms    500µs    288µs    999ns    500µs    989µs    998µs"
+            "    999µs  100.0%   0.0%   0.0%\n"
+            "                            1           1   1.25ms   1.25ms      0ns   1.25ms   1.25ms   1.25ms   1.25ms"
+            "   1.25ms    0.0%   0.0%   0.0%\n");
 }
 
 TEST_F(LatencyTest, FullTextHasEveryDomain) {
