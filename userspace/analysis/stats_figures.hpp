@@ -90,10 +90,12 @@ struct StatsFigures {
   std::uint64_t events = 0;
   std::uint64_t losses = 0;
   std::uint64_t lost_words = 0;
-  Missing missing{};  ///< if any(), all but times of wall and cpu are lower bounds
+  Missing missing{};  ///< if any(), all but times of wall and cpu are lower bounds; major_words is one anyway
 
   /// GC time in the time of the domains, 0 to 1; nothing where there was no such time.
   std::optional<double> gc_share() const;
+  /// Slices tell what was allocated before them: what a domain allocates behind its last one is in no event.
+  bool major_words_lower_bound() const { return major_words.has_value(); }
   StatsFigures& operator+=(const StatsFigures& other);
 };
 

@@ -64,6 +64,7 @@ void add_figures(JsonWriter& json, const StatsFigures& figures) {
     json.member("minor", figures.minor_words);
     json.member("promoted", figures.promoted_words);
     json.member("major", figures.major_words);
+    json.member("major_lower_bound", figures.major_words_lower_bound());
   });
   add_heap(json, figures);
   json.member("user_events", figures.user_events);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "analysis/pause_words.hpp"
 #include "analysis/stats_report.hpp"
+#include "analysis/text_table.hpp"
 #include "sinks/escape.hpp"
 #include "sinks/units.hpp"
 
@@ -12,67 +12,37 @@ namespace rtev {
 namespace {
 
 constexpr std::size_t most_processes = 20, most_user_events = 10;
-constexpr std::size_t label_width = 12, narrow = 10, wide = 17;
+constexpr std::size_t label_width = 11, counter_width = 24, narrow = 10, wide = 17;
 
-/// Text in columns: right-aligned, and a mark after figures that are lower bounds.
-class Columns {
- public:
-  explicit Columns(TextBuffer& out) : out_(out) {}
+/// A number, or "-" where there is none.
+void add_number(TextTable& table, const std::optional<std::uint64_t>& number, bool bound) {
+  if (number) {
+    table.cell(*number, bound);
+  } else {
+    table.cell("-");
+  }
+}
 
-  void label(std::string_view text) {
-    out_.add("  ");
-    add_column(out_, text, label_width);
+void add_time(TextTable& table, const std::optional<std::uint64_t>& ns, bool bound) {
+  TextBuffer text;
+  if (ns) {
+    add_duration(text, *ns);
+  } else {
+    text.add('-');
   }
-  void title(std::string_view text, std::size_t width) { put(text, width, false); }
-  void number(std::uint64_t number, std::size_t width, bool bound) {
-    cell_.clear();
-    cell_.add_grouped(number);
-    put(cell_.text(), width, bound);
-  }
-  void number(const std::optional<std::uint64_t>& figure, std::size_t width, bool bound) {
-    if (figure) {
-      number(*figure, width, bound);
-    } else {
-      put("-", width, false);
-    }
-  }
-  void duration(const std::optional<std::uint64_t>& ns, std::size_t width, bool bound) {
-    cell_.clear();
-    if (ns) {
-      add_duration(cell_, *ns);
-    } else {
-      cell_.add('-');
-    }
-    put(cell_.text(), width, bound && ns);
-  }
-  void share(const std::optional<double>& share, std::size_t width, bool bound) {
-    cell_.clear();
-    if (share) {
-      const auto hundredths = static_cast<std::uint64_t>(std::llround(*share * 1e4));
-      cell_.add(hundredths / 100, '.', hundredths / 10 % 10, hundredths % 10, '%');
-    } else {
-      cell_.add('-');
-    }
-    put(cell_.text(), width, bound && share);
-  }
-  void end() {
-    pending_ = 0;
-    out_.add('\n');
-  }
+  table.cell(text.text(), bound && ns);
+}
 
- private:
-  void put(std::string_view text, std::size_t width, bool bound) {
-    out_.add_repeated(' ', pending_);
-    if (const std::size_t columns = columns_of(text); columns + 1 < width) out_.add_repeated(' ', width - 1 - columns);
-    out_.add(text);
-    if (bound) out_.add('+');
-    pending_ = bound ? 0 : 1;  // no blanks at the end of a line
+void add_share(TextTable& table, const std::optional<double>& share, bool bound) {
+  TextBuffer text;
+  if (share) {
+    const auto hundredths = static_cast<std::uint64_t>(std::llround(*share * 1e4));
+    text.add(hundredths / 100, '.', hundredths / 10 % 10, hundredths % 10, '%');
+  } else {
+    text.add('-');
   }
-
-  TextBuffer& out_;
-  TextBuffer cell_;
-  std::size_t pending_ = 0;
-};
+  table.cell(text.text(), bound && share);
+}
 
 void add_count(TextBuffer& out, std::uint64_t count, std::string_view what, bool bound) {
   out.add_grouped(count);
@@ -96,43 +66,45 @@ void for_rows(const ProcessStats& process, Row&& row) {
   if (process.domains.size() + process.other_domain_count > 1) row("all", process.figures);
 }
 
-void add_time_titles(Columns& columns, std::string_view first) {
-  columns.label(first);
+TextTable time_table(std::string_view first) {
+  TextTable table{2};
+  table.column(first, label_width, TextTable::Align::left);
   for (const std::string_view title : {"WALL", "CPU", "GC", "GC%", "STW LED", "FOLLOWED", "MINOR", "SLICES", "CYCLES"})
-    columns.title(title, narrow);
-  columns.end();
+    table.column(title, narrow);
+  return table;
 }
 
-void add_time_row(Columns& columns, std::string_view label, const StatsFigures& figures) {
+void add_time_row(TextTable& table, std::string_view label, const StatsFigures& figures) {
   const bool bound = figures.missing.any();
-  columns.label(label);
-  columns.duration(figures.wall_ns, narrow, false);
-  columns.duration(figures.cpu_ns, narrow, false);
-  columns.duration(figures.gc_ns, narrow, bound);
-  columns.share(figures.gc_share(), narrow, bound);
+  table.row();
+  table.cell(label);
+  add_time(table, figures.wall_ns, false);
+  add_time(table, figures.cpu_ns, false);
+  add_time(table, figures.gc_ns, bound);
+  add_share(table, figures.gc_share(), bound);
   for (const std::uint64_t count :
        {figures.stw_led, figures.stw_followed, figures.minor_collections, figures.major_slices, figures.major_cycles})
-    columns.number(count, narrow, bound);
-  columns.end();
+    table.cell(count, bound);
 }
 
-void add_word_titles(Columns& columns, std::string_view first) {
-  columns.label(first);
-  for (const std::string_view title : {"MINOR WORDS", "PROMOTED", "MAJOR WORDS"}) columns.title(title, wide);
-  for (const std::string_view title : {"USER EVENTS", "EVENTS", "WORDS LOST"}) columns.title(title, narrow + 4);
-  columns.end();
+TextTable word_table(std::string_view first) {
+  TextTable table{2};
+  table.column(first, label_width, TextTable::Align::left);
+  for (const std::string_view title : {"MINOR WORDS", "PROMOTED", "MAJOR WORDS"}) table.column(title, wide);
+  for (const std::string_view title : {"USER EVENTS", "EVENTS", "WORDS LOST"}) table.column(title, narrow + 4);
+  return table;
 }
 
-void add_word_row(Columns& columns, std::string_view label, const StatsFigures& figures) {
+void add_word_row(TextTable& table, std::string_view label, const StatsFigures& figures) {
   const bool bound = figures.missing.any();
-  columns.label(label);
-  columns.number(figures.minor_words, wide, bound);
-  columns.number(figures.promoted_words, wide, bound);
-  columns.number(figures.major_words, wide, bound);
-  columns.number(figures.user_events, narrow + 4, bound);
-  columns.number(figures.events, narrow + 4, bound);
-  columns.number(figures.lost_words, narrow + 4, false);
-  columns.end();
+  table.row();
+  table.cell(label);
+  table.cell(figures.minor_words, bound);
+  table.cell(figures.promoted_words, bound);
+  add_number(table, figures.major_words, figures.major_words_lower_bound());
+  table.cell(figures.user_events, bound);
+  table.cell(figures.events, bound);
+  table.cell(figures.lost_words);
 }
 
 /// "  title: 3 first, 2 second", of those that are not zero.
@@ -175,26 +147,28 @@ void add_headline(TextBuffer& out, const ProcessStats& process) {
   out.add('\n');
 }
 
+/// The total comes with slices and its parts with the ends of cycles: they need not add up.
 void add_heap(TextBuffer& out, const ProcessStats& process) {
-  Columns columns{out};
-  bool titled = false;
+  TextTable table{2};
+  table.column("HEAP", counter_width, TextTable::Align::left).column("TOLD AT", 0, TextTable::Align::left);
+  for (const std::string_view title : {"LAST", "MAX"}) table.column(title, wide);
+  bool any = false;
   for (std::size_t i = 0; i < heap_counter_count; ++i) {
     const auto& gauge = process.figures.heap[i];
     if (!gauge) continue;
-    if (!std::exchange(titled, true)) {
-      out.add("\n  ");
-      add_column(out, "HEAP", 2 * label_width + 4);
-      for (const std::string_view title : {"LAST", "MAX"}) columns.title(title, wide);
-      columns.end();
-    }
-    out.add("  ");
+    any = true;
     std::string_view name = heap_counters()[i];
+    const bool total = name == "major_heap_words";
     name.remove_prefix(std::string_view{"major_heap_"}.size());
-    add_column(out, name, 2 * label_width + 4);
-    columns.number(gauge->last, wide, false);
-    columns.number(gauge->max, wide, process.figures.missing.any());
-    columns.end();
+    table.row();
+    table.cell(name);
+    table.cell(total ? "slices" : "cycles");
+    table.cell(gauge->last);
+    table.cell(gauge->max, process.figures.missing.any());
   }
+  if (!any) return;
+  out.add('\n');
+  table.write(out);
 }
 
 void add_buckets(TextBuffer& out, const ProcessStats& process) {
@@ -243,24 +217,21 @@ void add_user_events(TextBuffer& out, const ProcessStats& process) {
 }
 
 void add_why_bound(TextBuffer& out, const StatsFigures& figures) {
-  if (!figures.missing.any()) return;
-  out.add("  + at least:");
-  std::string_view separator = " ";
+  if (!figures.missing.any() && !figures.major_words_lower_bound()) return;
+  std::string_view separator = "  + at least: ";
+  const auto because = [&](std::string_view why) {
+    out.add(separator, why);
+    separator = "; ";
+  };
   if (figures.missing.lost) {
-    out.add(separator);
+    because("");
     out.add_grouped(figures.lost_words);
     out.add(figures.lost_words == 1 ? " word of a ring is missing" : " words of rings are missing");
-    separator = "; ";
   }
-  if (figures.missing.paused) {
-    out.add(separator, "the program paused its events");
-    separator = "; ";
-  }
-  if (figures.missing.unfinished) {
-    out.add(separator, "the end of a pause was not seen");
-    separator = "; ";
-  }
-  if (figures.missing.before) out.add(separator, "the ring overwrote its past before it was read");
+  if (figures.missing.paused) because("the program paused its events");
+  if (figures.missing.unfinished) because("the end of a pause was not seen");
+  if (figures.missing.before) because("the ring overwrote its past before it was read");
+  if (figures.major_words_lower_bound()) because("what a domain allocated behind its last slice is not in MAJOR WORDS");
   out.add('\n');
 }
 
@@ -281,25 +252,27 @@ void add_process(TextBuffer& out, const ProcessStats& process) {
   add_list(out, "triggers", figures.triggers, trigger_counters(), "", bound);
   add_user_events(out, process);
   add_buckets(out, process);
-  Columns columns{out};
+  TextTable times = time_table("DOMAIN"), words = word_table("DOMAIN");
+  for_rows(process, [&](std::string_view label, const StatsFigures& row) {
+    add_time_row(times, label, row);
+    add_word_row(words, label, row);
+  });
   out.add('\n');
-  add_time_titles(columns, "DOMAIN");
-  for_rows(process, [&](std::string_view label, const StatsFigures& row) { add_time_row(columns, label, row); });
+  times.write(out);
   out.add('\n');
-  add_word_titles(columns, "DOMAIN");
-  for_rows(process, [&](std::string_view label, const StatsFigures& row) { add_word_row(columns, label, row); });
+  words.write(out);
   add_heap(out, process);
   add_why_bound(out, figures);
 }
 
 void add_total(TextBuffer& out, const StatsReport& report) {
   out.add("all processes\n");
-  Columns columns{out};
-  add_time_titles(columns, "");
-  add_time_row(columns, "", report.total);
+  TextTable times = time_table(""), words = word_table("");
+  add_time_row(times, "", report.total);
+  add_word_row(words, "", report.total);
+  times.write(out);
   out.add('\n');
-  add_word_titles(columns, "");
-  add_word_row(columns, "", report.total);
+  words.write(out);
   add_why_bound(out, report.total);
 }
 

@@ -67,14 +67,53 @@ TEST_F(StatsReportTest, TextHasFiguresInTheirUnits) {
   all             4.00s     200ms     400ms     5.71%         1         1         1         1         0
 
   DOMAIN           MINOR WORDS         PROMOTED      MAJOR WORDS   USER EVENTS        EVENTS    WORDS LOST
-  0                 10,000,000          100,000          123,456             1            16             0
+  0                 10,000,000          100,000          123,456+            1            16             0
   1                          0                0                -             0             6             0
   1 #2                       0                0                -             0             2             0
-  all               10,000,000          100,000          123,456             1            24             0
+  all               10,000,000          100,000          123,456+            1            24             0
 
-  HEAP                                    LAST              MAX
-  words                                900,000        1,000,000
+  HEAP                      TOLD AT             LAST              MAX
+  words                     slices           900,000        1,000,000
+  + at least: what a domain allocated behind its last slice is not in MAJOR WORDS
 )");
+}
+
+/// Words of a line that have at least two blanks between them.
+std::vector<std::string> columns_of_line(const std::string& report, const std::string& label) {
+  const std::size_t begin = report.find("\n  " + label + " ") + 3;
+  std::string line = report.substr(begin, report.find('\n', begin) - begin);
+  std::vector<std::string> columns;
+  while (!line.empty()) {
+    const std::size_t end = line.find("  ");
+    columns.push_back(line.substr(0, end));
+    line.erase(0, line.find_first_not_of(' ', std::min(end, line.size())));
+  }
+  return columns;
+}
+
+TEST_F(StatsReportTest, WideFiguresKeepTheirDistance) {
+  constexpr std::uint64_t many = UINT64_MAX;
+  life(100, ring_start);
+  life(100, domain_spawn, 4095);
+  for (const std::uint16_t domain : {std::uint16_t{0}, std::uint16_t{4095}}) {
+    count(200, "minor_allocated", many, domain);
+    count(200, "minor_promoted", many, domain);
+    count(200, "major_allocated_words", many, domain);
+    count(200, "major_heap_words", many, domain);
+    for (int i = 0; i < 2000; ++i) begin(300, "major_slice", domain);
+    lose(300, 400, many / 3, domain);
+  }
+  life(many / 2, ring_stop);
+  const std::string report = text();
+  EXPECT_THAT(columns_of_line(report, "DOMAIN"), testing::SizeIs(10)) << report;
+  EXPECT_THAT(columns_of_line(report, "4095"), testing::SizeIs(10)) << report;
+  const std::string words = report.substr(report.find("\n\n  DOMAIN") + 2);
+  EXPECT_THAT(columns_of_line(words.substr(words.find("\n  DOMAIN")), "DOMAIN"), testing::SizeIs(7)) << report;
+  EXPECT_THAT(columns_of_line(words.substr(words.find("MINOR WORDS")), "4095"),
+              testing::ElementsAre("4095", "2,305,843,009,213,693,951+", "2,305,843,009,213,693,951+",
+                                   "18,446,744,073,709,551,615+", "0+", "2,005+", "6,148,914,691,236,517,205"))
+      << report;
+  EXPECT_THAT(columns_of_line(report, "words"), testing::SizeIs(4)) << report;
 }
 
 TEST_F(StatsReportTest, TextMarksLowerBounds) {
@@ -175,7 +214,9 @@ TEST_F(StatsReportTest, JsonHasPlainNumbers) {
           {"minor", 0}, {"major_slice", 0}, {"major", 0}, {"full_major", 0}, {"compact", 1}, {"stat", 0}, {"set", 0}}));
   EXPECT_EQ(process["triggers"]["force_minor_make_vect"], 1);
   EXPECT_EQ(process["triggers"].size(), trigger_counter_count);
-  EXPECT_EQ(process["words"], (nlohmann::json{{"minor", 10'000'000}, {"promoted", 100'000}, {"major", 123'456}}));
+  EXPECT_EQ(
+      process["words"],
+      (nlohmann::json{{"minor", 10'000'000}, {"promoted", 100'000}, {"major", 123'456}, {"major_lower_bound", true}}));
   EXPECT_EQ(process["heap"], (nlohmann::json{{"major_heap_words", {{"last", 900'000}, {"max", 1'000'000}}}}));
   EXPECT_EQ(process["user_events"], 1);
   EXPECT_EQ(process["events"], 24);
@@ -193,6 +234,7 @@ TEST_F(StatsReportTest, JsonHasPlainNumbers) {
   EXPECT_EQ(process["domains"][2]["begin_ns"], 4'000'000'000);
   EXPECT_EQ(process["domains"][2]["cpu_ns"], nullptr);
   EXPECT_EQ(process["domains"][2]["words"]["major"], nullptr);
+  EXPECT_EQ(process["domains"][2]["words"]["major_lower_bound"], false);
   EXPECT_EQ(process["other_domains"]["domains"], 0);
   EXPECT_EQ(process["other_domains"]["gc_share"], nullptr);
   EXPECT_EQ(report["other_processes"]["processes"], 0);
