@@ -28,8 +28,8 @@ Why why_late(const StwSection& section, const StwDomain& domain) {
 
 class Sentence {
  public:
-  Sentence(const PauseAnatomy& pause, const Blame& blame, bool scheduler_seen)
-      : pause_(pause), blame_(blame), scheduler_seen_(scheduler_seen) {}
+  Sentence(const PauseAnatomy& pause, const Blame& blame, SwitchesSeen seen)
+      : pause_(pause), blame_(blame), seen_(seen) {}
 
   std::string text() {
     switch (blame_.cause) {
@@ -69,13 +69,22 @@ class Sentence {
   void time(std::uint64_t ns) { add_duration(out_, ns); }
 
   /// "2.98ms of 3.21ms (93%)"
-  void share() {
-    time(blame_.ns);
+  void share() { share(blame_.ns); }
+  void share(std::uint64_t ns) {
+    time(ns);
     out_.add(" of ");
     time(pause_.duration_ns());
     out_.add(" (");
-    add_percent(out_, blame_.ns, pause_.duration_ns());
+    add_percent(out_, ns, pause_.duration_ns());
     out_.add(')');
+  }
+
+  /// Figures that are not worth telling both.
+  static bool looks_like(std::uint64_t a_ns, std::uint64_t b_ns) {
+    TextBuffer a, b;
+    add_duration(a, a_ns);
+    add_duration(b, b_ns);
+    return a.text() == b.text();
   }
 
   void own_thread() {
@@ -104,22 +113,23 @@ class Sentence {
   void no_cpu() {
     own_thread();
     out_.add(" could run but had no cpu for ");
-    share();
+    // The competitors are known of all the time without a cpu, also of that in which it waited for domains anyway.
+    const std::uint64_t whole = pause_.time.runnable;
+    share(whole);
+    if (!looks_like(blame_.ns, whole)) {
+      out_.add(", ");
+      time(blame_.ns);
+      out_.add(" of it outside its waits for other domains");
+    }
     const auto rivals = pause_.scheduling.rivals();
     if (rivals.empty()) return;
     const SchedulingDetail::Rival& worst = rivals.front();
-    // The competitors are known of all the time without a cpu, also of that in which it waited for domains anyway.
-    const std::uint64_t whole = pause_.time.runnable;
-    if (whole > blame_.ns) {
-      out_.add(", and for ");
-      time(whole);
-      out_.add(" with its waits for other domains");
-    }
+    const bool alone = looks_like(worst.wait.ns, whole);
     out_.add(": ");
-    if (worst.wait.ns < whole || worst.times > 1) {
+    if (!alone) {
       out_.add("for ");
       time(worst.wait.ns);
-      out_.add(' ');
+      out_.add(" of it ");
     }
     rival(worst.wait);
     if (worst.times > 1) {
@@ -127,38 +137,45 @@ class Sentence {
       out_.add_grouped(worst.times);
       out_.add(" times)");
     }
-    if (rivals.size() > 1 && worst.wait.ns < whole - whole / 10) out_.add(", others for the rest");
+    if (!alone && rivals.size() > 1) out_.add(", others for the rest");
+    hint(worst.wait);
   }
 
-  /// `"stress" (pid 99) had cpu 1`
+  /// `"stress" (pid 99) had cpu 1`, and how much of that is certain.
   void rival(const CpuWait& wait) {
     if (!wait.by) {
       out_.add("others had ");
       cpu(wait.cpu);
-    } else if (wait.by->tid == 0) {
+      return;
+    }
+    const bool idle = wait.by->tid == 0;
+    if (idle) {
       cpu(wait.cpu);
-      idle(wait.had);
+      out_.add(" was idle");
     } else {
-      if (wait.had == CpuWait::Had::last) out_.add("perhaps others and at last ");
       add_thread(out_, *wait.by, pause_.domain.pid);
-      if (wait.had == CpuWait::Had::first) out_.add(" and then perhaps others");
       out_.add(" had ");
       cpu(wait.cpu);
     }
-  }
-
-  void idle(CpuWait::Had had) {
-    switch (had) {
+    switch (wait.had) {
       case CpuWait::Had::throughout:
-        out_.add(" was idle, as when a limit on cpu time holds a thread back or a cpu is slow to wake up");
+        if (idle) out_.add(", as when a limit on cpu time holds a thread back or a cpu is slow to wake up");
         break;
       case CpuWait::Had::first:
-        out_.add(" was idle at first, and perhaps others had it then");
+        out_.add(" first, perhaps others after that");
         break;
       case CpuWait::Had::last:
-        out_.add(" was idle at last, and perhaps others had it before");
+        out_.add(" last, perhaps others before that");
         break;
     }
+  }
+
+  /// Where it matters that not all switches are traced.
+  void hint(const CpuWait& wait) {
+    constexpr std::uint64_t notable = 10;  // a tenth of the pause
+    const bool certain = wait.by && wait.had == CpuWait::Had::throughout;
+    if (certain || seen_ != SwitchesSeen::ocaml || wait.ns < pause_.duration_ns() / notable) return;
+    out_.add(" (--sched all names everyone who had it)");
   }
 
   void cpu(std::int32_t number) {
@@ -237,7 +254,7 @@ class Sentence {
   void longest(const CpuWait& wait, std::uint64_t all_ns) {
     if (wait.ns == 0) return;
     out_.add(", ");
-    if (wait.ns < all_ns) {
+    if (!looks_like(wait.ns, all_ns)) {
       out_.add("for ");
       time(wait.ns);
       out_.add(" of it ");
@@ -245,6 +262,7 @@ class Sentence {
       out_.add("while ");
     }
     rival(wait);
+    hint(wait);
   }
 
   void doubts() {
@@ -259,7 +277,7 @@ class Sentence {
   }
 
   void unknown() {
-    if (scheduler_seen_) {
+    if (seen_ != SwitchesSeen::none) {
       out_.add("what its thread did is not known for ");
       share();
       out_.add(", as scheduler events are missing");
@@ -272,7 +290,7 @@ class Sentence {
 
   const PauseAnatomy& pause_;
   const Blame& blame_;
-  const bool scheduler_seen_;
+  const SwitchesSeen seen_;
   TextBuffer out_;
 };
 
@@ -340,8 +358,8 @@ Blame blame_of(const PauseAnatomy& pause) {
   return blame;
 }
 
-std::string blame_text(const PauseAnatomy& pause, const Blame& blame, bool scheduler_seen) {
-  return Sentence{pause, blame, scheduler_seen}.text();
+std::string blame_text(const PauseAnatomy& pause, const Blame& blame, SwitchesSeen seen) {
+  return Sentence{pause, blame, seen}.text();
 }
 
 }  // namespace rtev

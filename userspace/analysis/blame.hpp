@@ -42,10 +42,13 @@ struct Blame {
   const StwDomain* domain = nullptr;   ///< that was waited for there; null: not known
 };
 
+/// Whose switches the stream had: who had a cpu that a thread waited for is certain only if all were seen.
+enum class SwitchesSeen : std::uint8_t { none, ocaml, all };
+
 /// Refers to the pause.
 Blame blame_of(const PauseAnatomy& pause);
 
 /// One sentence for people, with the figures; without a full stop. What programs call themselves is escaped.
-std::string blame_text(const PauseAnatomy& pause, const Blame& blame, bool scheduler_seen);
+std::string blame_text(const PauseAnatomy& pause, const Blame& blame, SwitchesSeen seen);
 
 }  // namespace rtev

@@ -35,6 +35,9 @@ class CpuHistory {
 
   void see(std::uint64_t time_ns, const SchedSwitch& change);
 
+  /// A switch was seen that concerns no thread that is tracked: so all of them are told.
+  bool sees_all() const { return sees_all_; }
+
   /// Calls visit(const CpuWait&) for who had a cpu from `from_ns` to `to_ns`, which is not after the present. The waits
   /// sum up to that time.
   template <typename Visitor>
@@ -72,7 +75,7 @@ class CpuHistory {
   static CpuWait wait_of(const Turn& turn, std::int32_t cpu, std::uint64_t begin_ns, std::uint64_t end_ns);
 
   std::unordered_map<std::uint32_t, Turns> cpus_;
-  bool sees_all_ = false;  ///< a switch was seen that concerns no thread that is tracked: so all of them are told
+  bool sees_all_ = false;
 };
 
 }  // namespace rtev

@@ -43,6 +43,8 @@ class PauseDissector final : private PauseListener {
   const PauseFinder& finder() const { return finder_; }
   const ThreadTime& thread_time() const { return time_; }
   bool scheduler_seen() const { return scheduler_seen_; }
+  /// Also switches between threads that are not OCaml's.
+  bool all_switches_seen() const { return cpus_.sees_all(); }
 
  private:
   /// A phase that synchronises domains and has not ended.

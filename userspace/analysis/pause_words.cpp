@@ -58,20 +58,12 @@ void add_moment(TextBuffer& out, std::uint64_t time_ns, std::uint64_t start_ns) 
   out.add(" s");
 }
 
-void add_right(TextBuffer& out, const TextBuffer& text, std::size_t width) {
-  if (const std::size_t columns = columns_of(text.text()); columns < width) out.add_repeated(' ', width - columns);
-  out.add(text.text());
-}
-
-void add_left(TextBuffer& out, const TextBuffer& text, std::size_t width) {
-  out.add(text.text());
-  if (const std::size_t columns = columns_of(text.text()); columns < width) out.add_repeated(' ', width - columns);
-}
-
 void add_duration_column(TextBuffer& out, std::uint64_t ns) {
   TextBuffer text;
   add_duration(text, ns);
-  add_right(out, text, duration_width);
+  if (const std::size_t columns = columns_of(text.text()); columns < duration_width)
+    out.add_repeated(' ', duration_width - columns);
+  out.add(text.text());
 }
 
 void add_percent(TextBuffer& out, std::uint64_t part, std::uint64_t of) {

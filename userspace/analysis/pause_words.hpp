@@ -33,8 +33,6 @@ void add_moment(TextBuffer& out, std::uint64_t time_ns, std::uint64_t start_ns);
 
 /// For columns.
 inline constexpr std::size_t duration_width = 9;
-void add_right(TextBuffer& out, const TextBuffer& text, std::size_t width);
-void add_left(TextBuffer& out, const TextBuffer& text, std::size_t width);
 void add_duration_column(TextBuffer& out, std::uint64_t ns);
 
 /// "93%", "<1%", "0%".

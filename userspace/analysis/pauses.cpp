@@ -51,6 +51,7 @@ PausesReport Pauses::report() const {
   report.counts.scheduler_dropped = dropped_.count();
   report.counts.scheduler_contradictions = dissector_.thread_time().contradictions();
   report.counts.scheduler_seen = dissector_.scheduler_seen();
+  report.counts.all_switches_seen = dissector_.all_switches_seen();
   return report;
 }
 

@@ -52,6 +52,7 @@ class Report {
       json_.member("rings_missed", counts.rings_missed);
       json_.member("words_before", counts.words_before);
       json_.member("scheduler_seen", counts.scheduler_seen);
+      json_.member("all_switches_seen", counts.all_switches_seen);
       json_.member("scheduler_dropped", counts.scheduler_dropped);
       json_.member("scheduler_contradictions", counts.scheduler_contradictions);
     });
@@ -123,7 +124,7 @@ class Report {
       json_.member("why", to_string(blame.why));
       json_.member("section", blame.part ? std::optional{blame.part->section->id} : std::nullopt);
       json_.member("domain", blame.domain ? std::optional{blame.domain->domain} : std::nullopt);
-      const std::string text = blame_text(of, blame, report_.counts.scheduler_seen);
+      const std::string text = blame_text(of, blame, report_.counts.switches_seen());
       json_.member("text", std::string_view{text});
     });
   }

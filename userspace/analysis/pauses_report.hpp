@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/blame.hpp"
 #include "analysis/pause_anatomy.hpp"
 
 namespace rtev {
@@ -35,6 +36,12 @@ struct PausesReport {
     std::uint64_t scheduler_dropped = 0;         ///< events that the kernel's buffers had no room for
     std::uint64_t scheduler_contradictions = 0;  ///< events that show that others are missing
     bool scheduler_seen = false;
+    bool all_switches_seen = false;  ///< also those between threads that are not OCaml's
+
+    SwitchesSeen switches_seen() const {
+      if (!scheduler_seen) return SwitchesSeen::none;
+      return all_switches_seen ? SwitchesSeen::all : SwitchesSeen::ocaml;
+    }
   };
 
   std::string version;  ///< of rtev-bpf

@@ -8,13 +8,14 @@
 #include "analysis/pause_words.hpp"
 #include "analysis/pauses_report.hpp"
 #include "analysis/section_text.hpp"
+#include "analysis/text_table.hpp"
 #include "sinks/escape.hpp"
 #include "sinks/units.hpp"
 
 namespace rtev {
 namespace {
 
-constexpr std::size_t phase_width = 40;
+constexpr std::size_t phase_width = 40, count_width = 8;
 constexpr std::uint64_t least_share_of_phase = 1000;  // a thousandth of the pause
 constexpr std::size_t most_phases = 24, most_rivals = 4;
 
@@ -35,8 +36,10 @@ class Report {
     const PausesReport::Counts& counts = report_.counts;
     if (report_.worst.empty()) {
       out_.add("no pauses");
+    } else if (report_.worst.size() == 1) {
+      out_.add("the worst pause");
     } else {
-      out_.add("the ", report_.worst.size(), report_.worst.size() == 1 ? " worst pause" : " worst pauses");
+      out_.add("the ", report_.worst.size(), " worst pauses");
     }
     out_.add(" of ");
     if (counts.words_before > 0) out_.add("at least ");
@@ -59,8 +62,8 @@ class Report {
       out_.add(" overwritten before the ring was read, and with them the pauses they told of\n");
     }
     if (counts.represented > 0) {
-      out_.add_grouped(counts.represented);
-      out_.add(" more ", counts.represented == 1 ? "is" : "are", " shown beside them\n");
+      add_counted(out_, counts.represented, "more is", "more are");
+      out_.add(" told of in their stop-the-world sections, below\n");
     }
   }
 
@@ -112,7 +115,7 @@ class Report {
     }
     out_.add(", at ");
     add_moment(out_, of.begin_ns, report_.start_ns);
-    out_.add("\n    blame: ", blame_text(of, blame_of(of), report_.counts.scheduler_seen), ".\n");
+    out_.add("\n    blame: ", blame_text(of, blame_of(of), report_.counts.switches_seen()), ".\n");
     times(of);
     waits_for_cpu(of);
     doubts(of);
@@ -227,9 +230,9 @@ class Report {
     std::ranges::sort(longest, std::ranges::greater{});
     const std::uint64_t least =
         std::max(longest.size() > most_phases ? longest[most_phases - 1] : 0, of.duration_ns() / least_share_of_phase);
-    out_.add("\n    PHASE");
-    out_.add_repeated(' ', phase_width - std::string_view{"PHASE"}.size());
-    out_.add("   TIMES    TOTAL      OWN\n");
+    TextTable table{4};
+    table.column("PHASE", phase_width, TextTable::Align::left).column("TIMES", count_width);
+    table.column("TOTAL", duration_width).column("OWN", duration_width);
     std::size_t shown = 0;
     for (const PhaseTree::Node* const node : nodes) {
       if (node->total_ns < least || shown == most_phases) continue;
@@ -237,15 +240,14 @@ class Report {
       TextBuffer name;
       if (node->depth > 0) name.add_repeated(' ', std::min<std::size_t>(node->depth, 10) * 2);
       add_phase(name, of.domain.family, node->phase);
-      out_.add("    ");
-      add_left(out_, name, phase_width);
-      TextBuffer count;
-      count.add_grouped(node->count);
-      add_right(out_, count, 8);
-      add_duration_column(out_, node->total_ns);
-      add_duration_column(out_, node->own_ns);
-      out_.add('\n');
+      table.row();
+      table.cell(name.text());
+      table.cell(node->count);
+      table.duration(node->total_ns);
+      table.duration(node->own_ns);
     }
+    out_.add('\n');
+    table.write(out_);
     const std::uint64_t others = nodes.size() - shown + of.phases.folded();
     if (others > 0) {
       out_.add("    and ");

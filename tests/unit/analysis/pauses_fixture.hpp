@@ -84,7 +84,7 @@ class PausesTest : public testing::Test {
   std::string blame() const {
     const PausesReport report = pauses->report();
     if (report.worst.empty()) return "no pause";
-    return blame_text(*report.worst.front(), blame_of(*report.worst.front()), report.counts.scheduler_seen);
+    return blame_text(*report.worst.front(), blame_of(*report.worst.front()), report.counts.switches_seen());
   }
 
   World world;
