@@ -42,10 +42,29 @@ constexpr const char* record_footer =
     "the scheduler did to it. Each of them, and jsonl, holds the whole stream: rtev-bpf dump and convert read them\n"
     "again. FILE is good up to a second ago whenever the recording stops, however it does.";
 
+constexpr const char* latency_footer =
+    "A pause is the outermost runtime span of a domain. The percentile P of N pauses is the one whose rank in order "
+    "is\n"
+    "nearest to P % of N, to three digits, as olly latency has it. ON-CPU, RUNNABLE and BLOCKED are distributions of\n"
+    "their own: what stands in one line need not be of one pause. In the last table ONCPU, RUNBL and BLOCK are shares\n"
+    "of TOTAL. ! behind a line: something is missing, and counts and totals are at least what is said.";
+
 constexpr const char* pauses_footer =
-    "A pause is the outermost runtime span of a domain. With --sched all the report tells exactly who had the cpu "
-    "that\n"
-    "a thread waited for; else only what OCaml threads made way for, which costs less.";
+    "A pause is the outermost runtime span of a domain. With --sched all the report tells exactly who had the cpu\n"
+    "that a thread waited for; else only whom OCaml threads made way for or came after, which costs less.";
+
+constexpr const char* stats_footer =
+    "GC is the time in pauses, GC% its share of the domains' time (the sum of WALL over the domains). STW LED and\n"
+    "FOLLOWED are stop-the-world sections that a domain led, and took part in for another one. Words are what\n"
+    "collections found, in words of 8 bytes. + behind a figure: it is at least that much, and it is said why.";
+
+const char* footer_of(std::string_view command) {
+  if (command == "record") return record_footer;
+  if (command == "latency") return latency_footer;
+  if (command == "pauses") return pauses_footer;
+  if (command == "stats") return stats_footer;
+  return "";
+}
 
 /// Subcommands that trace.
 bool takes_a_command(const CLI::App& app) {
@@ -145,7 +164,7 @@ int run(int argc, char** argv) {
   CLI::App* latency = app.add_subcommand("latency", "how long pauses are: percentiles, and what threads did in them");
   add_latency_options(*latency, options);
   CLI::App* pauses = app.add_subcommand("pauses", "the worst pauses, each taken apart, and what is to blame");
-  pauses->add_option("--top", options.top, "how many")
+  pauses->add_option("--top", options.top, "how many (default 10)")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, PausesOptions::most_top));
   add_min_option(*pauses, options);
@@ -160,7 +179,7 @@ int run(int argc, char** argv) {
   CLI::App* doctor = app.add_subcommand("doctor", "what this host allows, what is missing and what to do about it");
   for (CLI::App* command : {record, latency, pauses, stats, convert, dump, ps, doctor}) {
     command->set_help_flag("-h,--help", "print this help");
-    command->footer(command == record ? record_footer : command == pauses ? pauses_footer : "");
+    command->footer(footer_of(command->get_name()));
   }
 
   try {

@@ -115,7 +115,8 @@ void add_latency_options(CLI::App& app, Options& options) {
   app.add_option("--phase", options.phase, "spans of one phase instead of pauses, e.g. minor, major_slice")
       ->type_name("NAME");
   add_min_option(app, options);
-  add_time_option(app, "--interval", options.interval, "a report each time this has passed, too");
+  add_time_option(app, "--interval", options.interval,
+                  "a report each time this has passed, too: of that time, and of all so far");
   app.add_flag("--full", options.all_percentiles, "all percentiles of each process and domain, too");
   app.add_flag("--olly", options.olly_pauses,
                "count as pauses only what olly latency counts: major, stw_leader and interrupt_remote");
