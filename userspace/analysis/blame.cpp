@@ -137,7 +137,7 @@ class Sentence {
       out_.add_grouped(worst.times);
       out_.add(" times)");
     }
-    if (!alone && rivals.size() > 1) out_.add(", others for the rest");
+    if (rivals.size() > 1 && worst.wait.ns < whole - whole / 10) out_.add("; for the rest others");
     hint(worst.wait);
   }
 

@@ -35,21 +35,26 @@ class Report {
   void headline() {
     const PausesReport::Counts& counts = report_.counts;
     if (report_.worst.empty()) {
-      out_.add("no pauses");
+      out_.add(counts.pauses == 0 ? "" : "none of ");
     } else if (report_.worst.size() == 1) {
-      out_.add("the worst pause");
+      out_.add("the worst of ");
     } else {
-      out_.add("the ", report_.worst.size(), " worst pauses");
+      out_.add("the ", report_.worst.size(), " worst of ");
     }
-    out_.add(" of ");
-    if (counts.words_before > 0) out_.add("at least ");
-    add_counted(out_, counts.pauses, "pause", "pauses");
-    if (report_.min_ns > 0) {
-      out_.add(", ");
-      out_.add_grouped(counts.long_enough);
-      out_.add(" of ");
+    if (counts.pauses == 0) {
+      out_.add("no pauses");
+    } else {
+      if (counts.words_before > 0) out_.add("at least ");
+      add_counted(out_, counts.pauses, "pause", "pauses");
+    }
+    if (report_.min_ns > 0 && counts.pauses > 0) {
+      if (!report_.worst.empty()) {
+        out_.add(", of which ");
+        out_.add_grouped(counts.long_enough);
+      }
+      out_.add(" lasted ");
       add_duration(out_, report_.min_ns);
-      out_.add(" and longer");
+      out_.add(" or longer");
     }
     if (report_.end_ns > report_.start_ns) {
       out_.add(", in ");
@@ -93,9 +98,9 @@ class Report {
       out_.add("; what threads did then is told as not known\n");
     }
     if (counts.scheduler_contradictions > 0) {
-      out_.add("!! MISSING: switches before ");
+      out_.add("!! MISSING: switches, for ");
       add_counted(out_, counts.scheduler_contradictions, "switch", "switches");
-      out_.add(" that cannot follow what is known; what threads did in between is told as not known\n");
+      out_.add(" cannot follow those before; what threads did in between is told as not known\n");
     }
     if (!counts.scheduler_seen) {
       out_.add("no scheduler events: whether threads ran or waited is not known\n");

@@ -81,8 +81,7 @@ void TextTable::write(TextBuffer& out, const Row& row, const std::vector<std::si
     marked = cell.marked;
   }
   if (!row.rest.empty()) {
-    const std::size_t before = row.cells.empty() ? indent_ : blanks + (marked ? gap - 1 : gap);
-    out.add_repeated(' ', before);
+    out.add_repeated(' ', row.cells.empty() ? indent_ : gap);
     out.add(row.rest);
   }
   out.add('\n');

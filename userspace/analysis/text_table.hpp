@@ -29,7 +29,7 @@ class TextTable {
   void cell(std::string_view text = {}, bool marked = false);  ///< `marked`: a + stands behind it
   void cell(std::uint64_t number, bool marked = false);        ///< with a comma between thousands
   void duration(std::uint64_t ns);
-  /// Of the row, behind all columns: two blanks lie before it.
+  /// Of the row, two blanks behind its last cell.
   void remark(std::string_view text);
   /// A line that has no columns.
   void line(std::string_view text);

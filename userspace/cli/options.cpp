@@ -142,7 +142,7 @@ void add_kernel_options(CLI::App& app, Options& options) {
   add_choice<Drain>(
       app, "--drain", options.drain, {{"off", Drain::off}, {"known", Drain::known}, {"all", Drain::all}},
       "save in the kernel what rings hold that end before they could be opened: of no program, of those whose "
-      "functions are probed (default), of all, which costs every mmap() and munmap() of the host 0.2 us (and "
+      "functions are probed (default), of all, which costs every mmap() and munmap() of the host 0.2 µs (and "
       "before Linux 6.4 its page faults, too)");
   CLI::Option* const ringless = app.add_flag(
       "--ringless", options.ringless,

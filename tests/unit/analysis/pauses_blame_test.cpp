@@ -80,7 +80,7 @@ TEST_F(PausesBlame, EachCompetitorIsToldWithItsTime) {
   EXPECT_EQ(rivals[1].wait.by->comm(), "second");
   EXPECT_EQ(rivals[1].wait.ns, 1'900U);
   EXPECT_EQ(rivals[1].times, 2U);
-  EXPECT_THAT(blame(), HasSubstr(": for 5.00µs of it \"hog\" (pid 999) had cpu 0, others for the rest"));
+  EXPECT_THAT(blame(), HasSubstr(": for 5.00µs of it \"hog\" (pid 999) had cpu 0; for the rest others"));
   EXPECT_THAT(pauses->report_text(),
               HasSubstr("no cpu    for 1.90µs, 2 times, cpu 0 behind \"second\" (pid 888, thread 889)"));
 }

@@ -209,7 +209,7 @@ TEST_F(PausesTest, WaitsSumUpToTheRunnableTimeAfterAContradiction) {
   EXPECT_EQ(pause.scheduling.unknown_rivals_ns(), 2'000U);
   EXPECT_THAT(pauses->report_text(), HasSubstr("    no cpu    for 2.00µs, behind whom is not known\n"));
   EXPECT_THAT(pauses->report_text(),
-              HasSubstr("!! MISSING: switches before 1 switch that cannot follow what is known"));
+              HasSubstr("!! MISSING: switches, for 1 switch cannot follow those before;"));
 }
 
 TEST_F(PausesTest, WaitsDoNotExceedWhatWasToldBefore) {
@@ -252,7 +252,7 @@ TEST_F(PausesTest, ARingThatOverwroteItsPastIsSaidToHave) {
   end(2'000, phase_major);
   const PausesReport report = play();
   EXPECT_EQ(report.counts.words_before, 1'234U);
-  EXPECT_THAT(pauses->report_text(), testing::HasSubstr("the worst pause of at least 1 pause, in "));
+  EXPECT_THAT(pauses->report_text(), testing::HasSubstr("the worst of at least 1 pause, in "));
   EXPECT_THAT(pauses->report_text(), testing::HasSubstr("!! BEFORE: 1,234 words were overwritten before the ring"));
 }
 

@@ -45,14 +45,20 @@ TEST_F(PausesReporting, ShorterOnesThanTheLeastAreOnlyCounted) {
   EXPECT_THAT(lengths(report), ElementsAre(900, 500));
   EXPECT_EQ(report.counts.pauses, 4U);
   EXPECT_EQ(report.counts.long_enough, 2U);
-  EXPECT_THAT(pauses->report_text(), HasSubstr("the 2 worst pauses of 4 pauses, 2 of 500ns and longer, in "));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("the 2 worst of 4 pauses, of which 2 lasted 500ns or longer, in "));
+}
+
+TEST_F(PausesReporting, NoneIsLongEnough) {
+  pauses_of({300, 900});
+  EXPECT_THAT(play({.min_ns = 1'000}).worst, IsEmpty());
+  EXPECT_THAT(pauses->report_text(), testing::StartsWith("none of 2 pauses lasted 1.00µs or longer, in "));
 }
 
 TEST_F(PausesReporting, NoneAtAll) {
   const PausesReport report = play();
   EXPECT_THAT(report.worst, IsEmpty());
   EXPECT_EQ(pauses->report_text(),
-            "no pauses of 0 pauses\nno scheduler events: whether threads ran or waited is not known\n");
+            "no pauses\nno scheduler events: whether threads ran or waited is not known\n");
   EXPECT_EQ(nlohmann::json::parse(pauses->report_json())["pauses"].size(), 0U);
 }
 
@@ -68,7 +74,7 @@ TEST_F(PausesReporting, CanBeAskedForWhileTheStreamGoesOn) {
   live.header({.start_ns = 500});
   live.consume(events.batch(), world.registry);
   EXPECT_THAT(live.report().worst, SizeIs(1));
-  EXPECT_THAT(live.report_text(), HasSubstr("the worst pause of 1 pause, in 2.50µs\n"));
+  EXPECT_THAT(live.report_text(), HasSubstr("the worst of 1 pause, in 2.50µs\n"));
 }
 
 TEST_F(PausesReporting, Text) {
@@ -81,7 +87,7 @@ TEST_F(PausesReporting, Text) {
   end(9'000, phase_slice);
   end(11'000, phase_major);
   play({}, {.end_ns = 1'000'001});
-  EXPECT_EQ(pauses->report_text(), R"(the worst pause of 1 pause, in 1.00ms
+  EXPECT_EQ(pauses->report_text(), R"(the worst of 1 pause, in 1.00ms
 
 #1  10.0µs  "server" (pid 4242) domain 0, thread 4242 (mutator), at 0.000000999 s
     blame: worked on a cpu for 8.00µs of 10.0µs (80%), most of the pause in major_slice (7.00µs without the phases inside).

@@ -258,7 +258,7 @@ TEST_F(PausesSections, WhatALongerOneDoesNotShowIsListedByItself) {
   EXPECT_EQ(listed, (std::vector<std::uint64_t>{28'000, 27'800}));
   EXPECT_EQ(report.counts.pauses, 5U);
   EXPECT_EQ(report.counts.represented, 3U);
-  EXPECT_THAT(pauses->report_text(), HasSubstr("the 2 worst pauses of 5 pauses, in "));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("the 2 worst of 5 pauses, in "));
   EXPECT_THAT(pauses->report_text(), HasSubstr("\n3 more are told of in their stop-the-world sections, below\n"));
 }
 
