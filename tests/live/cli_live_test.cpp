@@ -61,6 +61,8 @@ TEST_F(CliLive, UsageErrorsExitWithTwo) {
                            {"-p", "1", "ps"},
                            {"-f", "jsonl", "dump", "1"},
                            {"-q", "doctor"},
+                           {"stats", "-i", "1.events", "--sched", "all"},
+                           {"pauses", "-i", "1.events", "--ringless"},
                            {"-o"}};
   for (const Strings& arguments : cases) {
     const Outcome outcome = run_tool(arguments);

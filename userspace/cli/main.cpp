@@ -175,6 +175,9 @@ int run(int argc, char** argv) {
     add_kernel_options(*analysis, options);
     add_decode_options(*analysis, options);
     add_message_options(*analysis, options);
+    // Of a recording they cannot change anything any more.
+    for (const char* tracing : {"--sched", "--drain", "--ringless", "--history", "--buffer"})
+      analysis->get_option(tracing)->excludes(analysis->get_option("--input"));
   }
   CLI::App* doctor = app.add_subcommand("doctor", "what this host allows, what is missing and what to do about it");
   for (CLI::App* command : {record, latency, pauses, stats, convert, dump, ps, doctor}) {
