@@ -195,7 +195,9 @@ TEST_F(PausesLive, CompetitorForTheCpuIsBlamedForWhatTheKernelSaysWasLost) {
         behind_others[wait["by"]["pid"]] += wait["ns"].get<std::uint64_t>();
     const Json& blame = pause["blame"];
     if (blame["cause"] == "no_cpu") blamed = blamed || blame["text"].get<std::string>().contains(named);
+    EXPECT_FALSE(blame["text"].get<std::string>().contains("--sched all")) << "it is: " << blame;
   }
+  EXPECT_EQ(result["counts"]["all_switches_seen"], true);
   EXPECT_TRUE(blamed) << named << result["pauses"];
   for (const auto& [pid, ns] : behind_others) EXPECT_GT(behind_competitor, ns) << "more for " << pid;
 

@@ -208,8 +208,7 @@ TEST_F(PausesTest, WaitsSumUpToTheRunnableTimeAfterAContradiction) {
   EXPECT_EQ(pause.scheduling.rivals()[0].wait.ns, 1'000U);
   EXPECT_EQ(pause.scheduling.unknown_rivals_ns(), 2'000U);
   EXPECT_THAT(pauses->report_text(), HasSubstr("    no cpu    for 2.00µs, behind whom is not known\n"));
-  EXPECT_THAT(pauses->report_text(),
-              HasSubstr("!! MISSING: switches, for 1 switch cannot follow those before;"));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("!! MISSING: switches, for 1 switch cannot follow those before;"));
 }
 
 TEST_F(PausesTest, WaitsDoNotExceedWhatWasToldBefore) {
