@@ -148,6 +148,36 @@ TEST_F(PausesTest, ACpuThatWasPerhapsIdleIsNotSaidToHaveBeen) {
   EXPECT_THAT(pauses->report_text(), HasSubstr("though it was idle at first\n"));
 }
 
+/// Domain 1, which runs on cpu 1, comes to domain 0's section after a wait for the cpu that is not certain to be
+/// "hog"'s.
+TEST_F(PausesTest, WhoHeldUpALateDomainIsToldAsFarAsItIsCertain) {
+  for (const bool notable : {true, false}) {
+    clear();
+    const std::uint64_t preempted = notable ? 1'100 : 8'800;
+    switches(100, enters(main_thread(), 0));
+    switches(200, enters(other_thread(), 1));
+    begin(1'000, phase_leader);
+    begin(1'010, phase_start_barrier);
+    switches(preempted, leaves(other_thread(), LeftState::preempted, 1, competitor()));
+    switches(8'900, enters(other_thread(), 1, competitor()));
+    begin(9'000, phase_handler, 1);
+    begin(9'010, phase_start_barrier, 1);
+    end(9'011, phase_start_barrier, 1);
+    end(9'020, phase_start_barrier);
+    end(9'100, phase_handler, 1);
+    end(9'500, phase_leader);
+    play();
+    const std::string hint = "(--sched all names everyone who had it)";
+    if (notable) {
+      EXPECT_THAT(blame(), EndsWith("had no cpu for 7.80µs, while \"hog\" (pid 999) had cpu 1 first, perhaps others "
+                                    "after that " +
+                                    hint));
+    } else {
+      EXPECT_THAT(blame(), testing::Not(HasSubstr(hint)));
+    }
+  }
+}
+
 TEST_F(PausesBlame, AThreadThatIsHeldBackFromAnIdleCpuIsToldSo) {
   begin(1'000, phase_major);
   switches(2'000, leaves(main_thread(), LeftState::preempted, 0, nobody()));

@@ -54,6 +54,8 @@ class PausesTest : public testing::Test {
                       ProcessRecord{.process = world.process, .peer = 0, .detail = 0}});
   }
 
+  void clear() { items_.clear(); }
+
   /// Plays all that was noted, in order of time.
   PausesReport play(PausesOptions options = {}, const RunSummary& summary = {}) {
     std::ranges::stable_sort(items_, {}, &Item::time);
