@@ -82,6 +82,7 @@ void Stats::add(const Event& event, const Batch& batch, const Registry& registry
   if (!ring) return;
   Process& process = process_at(ring->process, registry, event.time);
   process.touched = true;
+  process.is_tracked(event.time);
   if (process.ended) process.end_ns = std::max(process.end_ns, event.time);  // it came late
   // The last event of a domain is its own, the first one of the next is not.
   const bool is_last = event.kind == EventKind::lifecycle && event.id == domain_terminate;
@@ -102,9 +103,11 @@ void Stats::add_process(const Event& event, const Batch& batch, const Registry& 
   if (is_action(event, ProcessAction::found) || is_action(event, ProcessAction::exec) ||
       is_action(event, ProcessAction::fork)) {
     images_[process.facts.pid] = process.index;
-    process.tracked_ns = event.time;
+    // The kernel side does not track a program that has just begun: it does not know yet what it is.
+    if (!is_action(event, ProcessAction::exec)) process.is_tracked(event.time);
   } else if ((is_action(event, ProcessAction::ring) || is_action(event, ProcessAction::probe)) && !process.ring_ns) {
     process.ring_ns = event.time;
+    process.is_tracked(event.time);
   } else if (is_action(event, ProcessAction::pause)) {
     process.paused = true;
   }
@@ -156,6 +159,12 @@ Stats::Process* Stats::known_process(ProcessIndex index) {
   return last_process_ = &found->second;
 }
 
+/// Whose image runs under this number now.
+Stats::Process* Stats::process_of(std::int32_t pid) {
+  const auto image = images_.find(pid);
+  return image == images_.end() ? nullptr : known_process(image->second);
+}
+
 Stats::Process& Stats::process_at(ProcessIndex index, const Registry& registry, std::uint64_t time_ns) {
   Process* process = known_process(index);
   if (!process) {
@@ -172,7 +181,10 @@ void Stats::add_switch(const Event& event, const Batch& batch, const Registry& r
   const auto change = batch.payload_as<SchedSwitch>(event);
   if (!change) return;
   scheduler_seen_ = true;
-  // A thread whose first sign of life is that it leaves a cpu has been there since its process was traced: that it
+  for (const Thread& thread : {change->prev, change->next}) {
+    if (Process* const process = thread.tracked ? process_of(thread.pid) : nullptr) process->is_tracked(event.time);
+  }
+  // A thread whose first sign of life is that it leaves a cpu has been there since its process was tracked: that it
   // came there would have been seen. It is how every program begins.
   const Thread& prev = change->prev;
   const bool is_new = prev.tracked && event.time > switches_since_ns_ &&
@@ -195,11 +207,10 @@ void Stats::add_switch(const Event& event, const Batch& batch, const Registry& r
 
 void Stats::add_stretch(const ThreadStretch& stretch) {
   if (stretch.state != ThreadState::on_cpu) return;
-  const auto image = images_.find(stretch.pid);
-  Process* const process = image == images_.end() ? nullptr : known_process(image->second);
-  if (!process || !process->tracked_ns) return;
+  Process* const process = process_of(stretch.pid);
+  if (!process || !process->facts.cpu_since_ns) return;
   process->touched = true;
-  process->cpu_ns += overlap(stretch, *process->tracked_ns, UINT64_MAX);
+  process->cpu_ns += overlap(stretch, *process->facts.cpu_since_ns, UINT64_MAX);
   Incarnation* const domain = process->domain_during(domain_of(stretch), stretch.begin_ns);
   if (domain) domain->tally.cpu_ns += overlap(stretch, domain->begin_ns, domain->end_or(UINT64_MAX));
 }

@@ -61,6 +61,7 @@ class Stats final : public Sink, private PauseListener {
   void forget_oldest();
   Process& process_at(ProcessIndex index, const Registry& registry, std::uint64_t time_ns);
   Process* known_process(ProcessIndex index);
+  Process* process_of(std::int32_t pid);
 
   void add_switch(const Event& event, const Batch& batch, const Registry& registry);
   void add_stretch(const ThreadStretch& stretch);

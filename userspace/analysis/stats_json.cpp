@@ -126,6 +126,7 @@ void add_process(JsonWriter& json, const ProcessStats& process) {
     json.member("family", rtev::to_string(process.family));
     json.member("ended", process.ended);
     json.member("begin_ns", process.begin_ns);
+    json.member("cpu_since_ns", process.cpu_since_ns);
     json.member("max_rss_bytes", process.max_rss_bytes);
     add_figures(json, process.figures);
     add_user_events(json, process);

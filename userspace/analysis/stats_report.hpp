@@ -39,6 +39,9 @@ struct ProcessStats {
   bool ended = false;
   std::uint64_t begin_ns = 0;
   std::optional<std::uint64_t> max_rss_bytes;
+  /// Since when its switches were seen: after an exec, since its ring was made or since the first of them. Cpu time
+  /// that it used before is in no figure.
+  std::optional<std::uint64_t> cpu_since_ns;
   StatsFigures figures;
   std::vector<DomainStats> domains;      ///< by number and incarnation
   std::uint64_t other_domain_count = 0;  ///< that ended and are not remembered one by one
@@ -47,6 +50,12 @@ struct ProcessStats {
   std::optional<std::array<std::uint64_t, alloc_bucket_count>> alloc_buckets;
   std::vector<UserEventStats> user_events;  ///< most frequent first
   std::uint64_t other_user_events = 0;      ///< of ids that are not remembered one by one
+
+  /// What is not known of its cpu time may be a notable part of it.
+  bool lacks_cpu_time() const {
+    const std::uint64_t unseen = cpu_since_ns.value_or(begin_ns) - std::min(cpu_since_ns.value_or(begin_ns), begin_ns);
+    return unseen > figures.cpu_ns.value_or(0) / 100;
+  }
 };
 
 struct StatsReport {

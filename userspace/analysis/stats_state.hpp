@@ -50,8 +50,7 @@ struct Stats::Process {
   bool lacks_past = false;  ///< its ring overwrote its past before it was read
   bool touched = false;     ///< did something since it was asked for its memory
   std::uint64_t end_ns = 0;
-  std::optional<std::uint64_t> ring_ns;     ///< when its ring was opened, or its probes found it
-  std::optional<std::uint64_t> tracked_ns;  ///< since when its switches are seen
+  std::optional<std::uint64_t> ring_ns;  ///< when its ring was opened, or its probes found it
   std::uint64_t cpu_ns = 0;
 
   struct Seat {
@@ -65,6 +64,9 @@ struct Stats::Process {
   std::array<std::uint64_t, Tally::phase_ids> greatest{};  ///< of its domains' counts, by phase
   std::array<Gauge, Tally::counter_ids> gauges{};          ///< sums over the domains that live, by counter
 
+  void is_tracked(std::uint64_t time_ns) {
+    if (!facts.cpu_since_ns) facts.cpu_since_ns = time_ns;
+  }
   void learn(const ProcessFacts& from) {
     facts.pid = from.pid;
     facts.comm = from.comm;

@@ -137,7 +137,7 @@ void add_headline(TextBuffer& out, const ProcessStats& process) {
   if (process.figures.cpu_ns) {
     out.add(", ");
     add_duration(out, *process.figures.cpu_ns);
-    out.add(" of cpu time");
+    out.add(process.lacks_cpu_time() ? "+ of cpu time" : " of cpu time");
   }
   if (process.max_rss_bytes) {
     out.add(", ");

@@ -54,8 +54,8 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadStr
   if (scheduler_seen_) {
     figures.cpu_ns = process.cpu_ns;
     for (const ThreadStretch& stretch : on) {
-      if (!process.ended && process.tracked_ns && stretch.pid == stats.pid)
-        *figures.cpu_ns += overlap(stretch, *process.tracked_ns, now_ns_);
+      if (!process.ended && stats.cpu_since_ns && stretch.pid == stats.pid)
+        *figures.cpu_ns += overlap(stretch, *stats.cpu_since_ns, now_ns_);
     }
   }
   for (std::size_t i = 0; i < figures.heap.size(); ++i) {

@@ -30,13 +30,37 @@ TEST_F(StatsCpuTest, CpuTimeGoesToTheDomainOfTheThread) {
   EXPECT_EQ(stats.report(world.registry).total.cpu_ns, 310);
 }
 
-TEST_F(StatsCpuTest, AProgramRunsFromItsExecUntilItsFirstSwitch) {
+TEST_F(StatsCpuTest, AProgramRunsFromItsRingUntilItsFirstSwitch) {
   process(1000, ProcessAction::exec);
+  process(1150, ProcessAction::ring);
   life(1200, ring_start);
   change(1500, thread(pid, 0), stranger());
   const ProcessStats process = figures();
-  EXPECT_EQ(process.figures.cpu_ns, 500);
+  EXPECT_EQ(process.figures.cpu_ns, 350);
+  EXPECT_EQ(process.cpu_since_ns, 1150);
+  EXPECT_TRUE(process.lacks_cpu_time());
   EXPECT_EQ(process.domains.front().figures.cpu_ns, 300);
+}
+
+/// It may have waited for a cpu all the time until then.
+TEST_F(StatsCpuTest, NothingIsMadeUpOfTheTimeBeforeAProgramIsTracked) {
+  process(1000, ProcessAction::exec);
+  change(4000, thread(pid, -1), stranger());
+  change(5000, stranger(), thread(pid, -1));
+  process(5100, ProcessAction::ring);
+  change(5300, thread(pid, 0), stranger());
+  const ProcessStats process = figures();
+  EXPECT_EQ(process.figures.cpu_ns, 300);
+  EXPECT_EQ(process.cpu_since_ns, 4000);
+}
+
+TEST_F(StatsCpuTest, AForkedChildIsTrackedFromTheStart) {
+  process(1000, ProcessAction::fork);
+  change(1500, thread(pid, 0), stranger());
+  const ProcessStats process = figures();
+  EXPECT_EQ(process.figures.cpu_ns, 500);
+  EXPECT_EQ(process.cpu_since_ns, 1000);
+  EXPECT_FALSE(process.lacks_cpu_time());
 }
 
 TEST_F(StatsCpuTest, WhereSwitchesWereDroppedNoCpuTimeIsMadeUp) {
@@ -105,11 +129,12 @@ TEST_F(StatsCpuTest, AnExecDividesTheTimeOfTheThreadThatGoesOn) {
   process(300, ProcessAction::exit, exit_by_exec);
   const ProcessIndex next = world.registry.add_process(World::default_facts());
   process(300, ProcessAction::exec, next, 0);
+  process(320, ProcessAction::ring, next, 0);
   change(350, thread(pid, 0), stranger());
   const StatsReport report = stats.report(world.registry);
   ASSERT_EQ(report.processes.size(), 2);
   EXPECT_EQ(report.processes[0].figures.cpu_ns, 200);
-  EXPECT_EQ(report.processes[1].figures.cpu_ns, 50);
+  EXPECT_EQ(report.processes[1].figures.cpu_ns, 30);
 }
 
 TEST_F(StatsCpuTest, DroppedSwitchesAreTold) {
