@@ -102,10 +102,8 @@ void explain_slow_end(const kernel::ProbeKeeper& probes) {
 }
 
 void explain_unprobed(const Ringless* ringless) {
-  if (ringless == nullptr || ringless->keeper().failed() == 0) return;
-  const auto error = ringless->keeper().last_error();
-  fmt::print(stderr, "rtev-bpf: programs without a ring are missing: {} binaries could not be probed{}\n",
-             ringless->keeper().failed(), error ? ": " + error->message() : "");
+  if (ringless == nullptr || ringless->unprobed().processes() == 0) return;
+  fmt::print(stderr, "rtev-bpf: {}", ringless->unprobed().text());
 }
 
 /// Says so when a command turned out to have no OCaml in it, as far as that can be known.

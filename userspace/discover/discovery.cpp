@@ -315,11 +315,23 @@ std::set<std::uint32_t> Discovery::binaries_in_use() const {
 std::vector<Discovery::Ringless> Discovery::ringless(std::uint32_t binary_id) const {
   std::vector<Ringless> found;
   for (const auto& [pid, process] : processes_) {
-    if (!process.index || !process.slots.empty() || !process.binary || process.binary->id != binary_id) continue;
-    found.push_back(
-        {.index = *process.index, .since_ns = process.since_ns, .newborn = process.origin != ProcessAction::found});
+    if (const auto ringless = as_ringless(process); ringless && ringless->binary == binary_id)
+      found.push_back(*ringless);
   }
   return found;
+}
+
+std::optional<Discovery::Ringless> Discovery::ringless_process(std::int32_t pid) const {
+  const auto found = processes_.find(pid);
+  return found == processes_.end() ? std::nullopt : as_ringless(found->second);
+}
+
+std::optional<Discovery::Ringless> Discovery::as_ringless(const Process& process) {
+  if (!process.index || !process.slots.empty() || !process.binary) return std::nullopt;
+  return Ringless{.index = *process.index,
+                  .binary = process.binary->id,
+                  .since_ns = process.since_ns,
+                  .newborn = process.origin != ProcessAction::found};
 }
 
 std::set<std::uint32_t> Discovery::ringless_binaries() const {

@@ -89,11 +89,14 @@ class Discovery {
   /// A process that runs without a ring, as far as is known.
   struct Ringless {
     ProcessIndex index;
+    std::uint32_t binary;
     std::uint64_t since_ns;  ///< when it came into view
     bool newborn;            ///< which is when it began
   };
   /// Those of one binary.
   std::vector<Ringless> ringless(std::uint32_t binary_id) const;
+  /// That of a pid, if it is one.
+  std::optional<Ringless> ringless_process(std::int32_t pid) const;
   /// Binaries that have such processes.
   std::set<std::uint32_t> ringless_binaries() const;
   /// Rings that processes announced and that could never be read.
@@ -144,6 +147,7 @@ class Discovery {
   void on_ring(Sighting& sighting);
   void on_probe(const rtev_lifecycle& record);
 
+  static std::optional<Ringless> as_ringless(const Process& process);
   bool wanted(std::int32_t pid, const std::string& comm, bool followed) const;
   Process* find(std::int32_t pid);
   Process* ensure(std::int32_t pid, Image image, const Origin& origin);

@@ -47,14 +47,12 @@ bool RinglessKeeper::want(std::uint32_t binary_id) {
   Known& known = found->second;
   known.unused_since_ns = 0;
   if (std::exchange(known.wanted, true)) return false;
-  return !known.failed;
+  return !known.failure;
 }
 
 Result<std::vector<UprobeLink>> RinglessKeeper::put_on(int file, std::uint32_t binary_id, const RinglessSites& sites,
                                                        std::uint32_t round) {
-  if (sites.sites.empty())
-    return std::unexpected(
-        Error{.what = "cannot probe", .why = "its functions that write events, or its domains, cannot be told"});
+  if (sites.sites.empty()) return std::unexpected(Error{.what = "cannot probe", .why = sites.why_not});
   rtev_ringless_binary facts = sites.facts;
   facts.round = round;
   if (auto described = programs_.describe(binary_id, facts); !described)
@@ -71,7 +69,7 @@ void RinglessKeeper::attach(std::uint32_t binary_id) {
     const auto found = known_.find(binary_id);
     if (found == known_.end()) return;
     Known& known = found->second;
-    if (!known.wanted || known.failed || known.busy || !known.links.empty()) return;
+    if (!known.wanted || known.failure || known.busy || !known.links.empty()) return;
     known.busy = true;
     file = known.file.get();
     sites = known.sites;
@@ -85,11 +83,10 @@ void RinglessKeeper::attach(std::uint32_t binary_id) {
   known.busy = false;
   if (links) {
     known.links = std::move(*links);
+    known.probed_since_ns = now;
     changes_.push_back({.binary = binary_id, .on = true, .time_ns = now});
   } else {
-    known.failed = true;
-    ++failed_;
-    last_error_ = std::move(links.error());
+    known.failure = std::move(links.error().why);
   }
 }
 
@@ -133,14 +130,17 @@ std::vector<RinglessKeeper::Change> RinglessKeeper::take_changes() {
   return std::exchange(changes_, {});
 }
 
-std::size_t RinglessKeeper::failed() const {
+std::optional<std::uint64_t> RinglessKeeper::probed_since(std::uint32_t binary_id) const {
   const std::lock_guard lock(mutex_);
-  return failed_;
+  const auto found = known_.find(binary_id);
+  if (found == known_.end() || found->second.links.empty()) return std::nullopt;
+  return found->second.probed_since_ns;
 }
 
-std::optional<Error> RinglessKeeper::last_error() const {
+std::optional<std::string> RinglessKeeper::failure(std::uint32_t binary_id) const {
   const std::lock_guard lock(mutex_);
-  return last_error_;
+  const auto found = known_.find(binary_id);
+  return found == known_.end() ? std::nullopt : found->second.failure;
 }
 
 }  // namespace rtev::kernel

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "base/unique_fd.hpp"
@@ -18,6 +19,7 @@ namespace rtev::kernel {
 struct RinglessSites {
   std::vector<EmitterSite> sites;
   rtev_ringless_binary facts;  ///< but for its round
+  std::string why_not{};       ///< there are no sites
 };
 
 /// Probes are put on and taken off by attach() and detach(), which wait for the kernel: not for the thread that reads
@@ -40,6 +42,11 @@ class RinglessKeeper {
   /// Takes them off where nobody has been wanting them for long.
   void detach_unused(const std::set<std::uint32_t>& in_use, std::uint64_t now_ns);
 
+  /// Since when a binary has its probes; nothing while it has none.
+  std::optional<std::uint64_t> probed_since(std::uint32_t binary_id) const;
+  /// Why a binary that was wanted cannot be probed; nothing if it can, as far as is known.
+  std::optional<std::string> failure(std::uint32_t binary_id) const;
+
   /// Probes were put on, or taken off.
   struct Change {
     std::uint32_t binary;
@@ -49,17 +56,15 @@ class RinglessKeeper {
   /// Since the last call, in order.
   std::vector<Change> take_changes();
 
-  /// Binaries that cannot be probed, and why the last one cannot.
-  std::size_t failed() const;
-  std::optional<Error> last_error() const;
-
  private:
   struct Known {
     UniqueFd file;
     RinglessSites sites;
     std::vector<UprobeLink> links{};
-    bool wanted = false, failed = false, busy = false;
+    bool wanted = false, busy = false;
+    std::optional<std::string> failure{};
     std::uint32_t round = 0;
+    std::uint64_t probed_since_ns = 0;
     std::uint64_t unused_since_ns = 0;  ///< 0: in use
   };
 
@@ -71,8 +76,6 @@ class RinglessKeeper {
   std::map<std::uint32_t, Known> known_;
   std::set<std::uint32_t> wanted_;  ///< that are not known yet
   std::vector<Change> changes_;
-  std::size_t failed_ = 0;
-  std::optional<Error> last_error_;
 };
 
 }  // namespace rtev::kernel

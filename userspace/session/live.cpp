@@ -316,6 +316,7 @@ RunSummary LiveSession::finish() {
     const Ringless::Figures figures = ringless_->figures();
     summary_.drops.push_back({.kind = "probed", .count = figures.dropped + figures.unplaced});
     summary_.drops.push_back({.kind = std::string(RunSummary::limited), .count = figures.gaps});
+    summary_.drops.push_back({.kind = std::string(RunSummary::unprobed), .count = ringless_->unprobed().processes()});
   }
   summary_.rings_missed = discovery_.rings_missed() + rings_.taken_over();
   fill_own_cost(summary_);

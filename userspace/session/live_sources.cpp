@@ -148,7 +148,7 @@ void LiveSession::on_image_end(ProcessIndex process, const std::vector<std::uint
   for (const std::uint32_t slot : slots) rings_.finish(slot, time_ns, now, facts);
   drained_.forget(facts.pid, time_ns);
   std::vector<std::uint32_t> all_slots = slots;
-  if (ringless_) ringless_->end_image(process, time_ns, all_slots, facts);
+  if (ringless_) ringless_->end_image(process, time_ns, discovery_, all_slots);
   retirees_.push_back({.time_ns = std::max(time_ns, now), .process = process, .slots = std::move(all_slots)});
 }
 

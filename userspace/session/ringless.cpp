@@ -43,6 +43,16 @@ EventKind kind_of(std::uint8_t emitter) {
   }
 }
 
+/// Why a binary cannot be probed; empty if it can.
+std::string why_not(const RuntimeBinary& runtime) {
+  if (runtime.version.empty()) return "it has no symbols left that tell where OCaml's runtime writes events";
+  if (runtime.shared_library) return "its runtime is a shared library, whose threads keep their domain elsewhere";
+  if (runtime.emitters.empty()) return "not all functions that write events can be found in it";
+  if (runtime.domain_self_tls == 0 && (runtime.caml_state_tls == 0 || runtime.id_offset == 0))
+    return "where its threads keep their domain is not known";
+  return {};
+}
+
 kernel::RinglessSites sites_of(const RuntimeBinary& runtime) {
   kernel::RinglessSites found{.sites = {},
                               .facts = {.domain_self_tls = runtime.domain_self_tls,
@@ -50,8 +60,8 @@ kernel::RinglessSites sites_of(const RuntimeBinary& runtime) {
                                         .enabled = {},
                                         .id_offset = runtime.id_offset,
                                         .round = 0}};
-  // A library has no fixed place for its thread-local variables.
-  if (runtime.shared_library || (found.facts.domain_self_tls == 0 && found.facts.caml_state_tls == 0)) return found;
+  found.why_not = why_not(runtime);
+  if (!found.why_not.empty()) return found;
   for (const EmitterPoint& point : runtime.emitters) {
     found.sites.push_back({.emitter = point.emitter, .file_offset = point.file_offset});
     found.facts.enabled[point.emitter] = point.enabled;
@@ -134,12 +144,17 @@ bool Ringless::place(const rtev_probed& record, const Discovery& discovery) {
   return true;
 }
 
-/// Null if there are as many rings as can be.
+/// 0 if there are as many rings as can be.
+std::uint32_t Ringless::add_slot(ProcessIndex process) {
+  return stream_.registry.add_ring(
+      {.process = process, .domains = most_domains, .producer = {}, .user_event_name = {}});
+}
+
+/// Null likewise.
 Ringless::Probed* Ringless::find_or_add(ProcessIndex process, std::uint32_t binary, std::uint64_t time_ns) {
   const auto known = probed_.find(process);
   if (known != probed_.end()) return &known->second;
-  const std::uint32_t slot =
-      stream_.registry.add_ring({.process = process, .domains = most_domains, .producer = {}, .user_event_name = {}});
+  const std::uint32_t slot = add_slot(process);
   if (slot == 0) return nullptr;
   Probed& probed = probed_[process];
   probed.slot = slot;
@@ -173,6 +188,11 @@ void Ringless::lose_unprobed(Probed& probed, std::uint64_t time_ns) {
   if (probed.last_ns.empty()) return lose(probed, 0, time_ns, LossReason::unprobed, 0);
   for (const auto& [domain, last_ns] : probed.last_ns) lose(probed, domain, time_ns, LossReason::unprobed, 0);
   probed.before_gap.clear();
+}
+
+/// Who was there before the tracer has no past in the stream.
+bool Ringless::has_past(const Discovery::Ringless& process) const {
+  return process.newborn && process.since_ns > stream_.start_ns;
 }
 
 bool Ringless::is_wanted(std::int32_t pid) const {
@@ -223,11 +243,9 @@ void Ringless::take_changes(const Discovery& discovery) {
     const bool is_return = gaps_.erase(change.binary) > 0;
     backoffs_[change.binary].on_since_ns = change.time_ns;
     for (const Discovery::Ringless& process : discovery.ringless(change.binary)) {
-      // Who was there before the tracer has no past in the stream.
-      const bool has_past = process.newborn && process.since_ns > stream_.start_ns;
       if (!is_return && probed_.contains(process.index)) continue;
       Probed* const probed = find_or_add(process.index, change.binary, change.time_ns);
-      if (probed == nullptr || (!is_return && !has_past)) continue;
+      if (probed == nullptr || (!is_return && !has_past(process))) continue;
       if (probed->last_ns.empty()) probed->since_ns = process.since_ns;
       lose_unprobed(*probed, change.time_ns);
     }
@@ -239,10 +257,30 @@ void Ringless::on_ring(ProcessIndex process, std::uint64_t time_ns) {
   if (found != probed_.end() && gaps_.contains(found->second.binary)) lose_unprobed(found->second, time_ns);
 }
 
-void Ringless::end_image(ProcessIndex process, std::uint64_t time_ns, std::vector<std::uint32_t>& slots,
-                         ProcessFacts& facts) {
+/// Of a process that ended without a ring and without having been seen by a probe, which may have had nothing to say.
+void Ringless::end_unprobed(const Discovery::Ringless& process, std::uint64_t time_ns,
+                            std::vector<std::uint32_t>& slots) {
+  const auto probed_since = keeper_.probed_since(process.binary);
+  if (probed_since && (*probed_since <= process.since_ns || !has_past(process))) return;
+  const ProcessFacts& facts = stream_.registry.process(process.index);
+  if (const auto failure = keeper_.failure(process.binary)) unprobed_.add(facts.pid, facts.exe, *failure);
+  Probed missed{.since_ns = std::max(process.since_ns, stream_.start_ns)};
+  missed.slot = add_slot(process.index);
+  if (missed.slot == 0) return;
+  lose_unprobed(missed, time_ns);
+  slots.push_back(missed.slot);
+}
+
+void Ringless::end_image(ProcessIndex process, std::uint64_t time_ns, const Discovery& discovery,
+                         std::vector<std::uint32_t>& slots) {
+  ProcessFacts& facts = stream_.registry.process(process);
   const auto found = probed_.find(process);
-  if (found == probed_.end()) return;
+  if (found == probed_.end()) {
+    const auto ringless = discovery.ringless_process(facts.pid);
+    if (ringless && ringless->index == process && facts.ring == RingState::none)
+      end_unprobed(*ringless, time_ns, slots);
+    return;
+  }
   Probed& probed = found->second;
   if (gaps_.contains(probed.binary) && facts.ring == RingState::probed) lose_unprobed(probed, time_ns);
   facts.words += probed.words;
@@ -256,9 +294,13 @@ void Ringless::finish(std::uint64_t now_ns, const Discovery& discovery) {
   figures_.unplaced += is_filtered_ ? 0 : waiting_.size();
   waiting_.clear();
   std::vector<std::uint32_t> slots;
+  for (const std::uint32_t binary : discovery.ringless_binaries()) {
+    for (const Discovery::Ringless& process : discovery.ringless(binary)) {
+      if (!probed_.contains(process.index)) end_image(process.index, now_ns, discovery, slots);
+    }
+  }
   while (!probed_.empty()) {
-    const ProcessIndex process = probed_.begin()->first;
-    end_image(process, now_ns, slots, stream_.registry.process(process));
+    end_image(probed_.begin()->first, now_ns, discovery, slots);
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "discover/discovery.hpp"
 #include "kernel/ringless_keeper.hpp"
+#include "session/unprobed_programs.hpp"
 #include "timeline/timeline.hpp"
 
 namespace rtev {
@@ -30,7 +31,6 @@ class Ringless {
   ~Ringless();
 
   int fd() const { return programs_.fd(); }
-  const kernel::RinglessKeeper& keeper() const { return keeper_; }
 
   /// A binary was looked into. On the inspector's thread.
   void prepare(int fd, const Binary& binary);
@@ -46,8 +46,9 @@ class Ringless {
 
   /// A process has got a ring.
   void on_ring(ProcessIndex process, std::uint64_t time_ns);
-  /// An image ended: adds its slot to those it had, and its figures to its facts.
-  void end_image(ProcessIndex process, std::uint64_t time_ns, std::vector<std::uint32_t>& slots, ProcessFacts& facts);
+  /// An image ended that discovery still knows: adds its slot to those it had, and its figures to its facts.
+  void end_image(ProcessIndex process, std::uint64_t time_ns, const Discovery& discovery,
+                 std::vector<std::uint32_t>& slots);
   /// The session ends: the figures of those that go on.
   void finish(std::uint64_t now_ns, const Discovery& discovery);
 
@@ -68,6 +69,8 @@ class Ringless {
     std::uint64_t unplaced = 0;  ///< events whose domain or process could not be told
   };
   Figures figures() const;
+  /// Known of those that have ended.
+  const UnprobedPrograms& unprobed() const { return unprobed_; }
 
  private:
   /// A process with a slot.
@@ -94,10 +97,13 @@ class Ringless {
   Probed* find_or_add(ProcessIndex process, std::uint32_t binary, std::uint64_t time_ns);
   void lose(Probed& probed, std::uint16_t domain, std::uint64_t time_ns, LossReason reason, std::uint64_t words);
   void lose_unprobed(Probed& probed, std::uint64_t time_ns);
+  void end_unprobed(const Discovery::Ringless& process, std::uint64_t time_ns, std::vector<std::uint32_t>& slots);
   void consider(std::uint64_t now_ns, const Discovery& discovery, Inspector& inspector);
   void spare(std::uint32_t binary_id, std::uint64_t now_ns, Inspector& inspector);
   void take_changes(const Discovery& discovery);
   bool is_wanted(std::int32_t pid) const;
+  bool has_past(const Discovery::Ringless& process) const;
+  std::uint32_t add_slot(ProcessIndex process);
 
   kernel::RinglessPrograms programs_;
   kernel::RinglessKeeper keeper_;
@@ -114,6 +120,7 @@ class Ringless {
   std::map<std::uint32_t, Gap> gaps_;
   std::map<std::uint32_t, Backoff> backoffs_;
   Figures figures_;
+  UnprobedPrograms unprobed_;
   bool active_ = false;
 };
 

@@ -38,6 +38,8 @@ struct RunSummary {
   };
   /// A kind that counts no records, but times that probes were taken off to spare a program.
   static constexpr std::string_view limited{"limited"};
+  /// Likewise processes without a ring whose programs cannot be probed.
+  static constexpr std::string_view unprobed{"unprobed"};
   std::vector<Drop> drops{};       ///< of kernel buffers, every kind, zeros included
   std::uint64_t rings_missed = 0;  ///< announced by processes and never readable, or not to their end
   std::uint64_t own_cpu_ns = 0;

@@ -120,9 +120,9 @@ void add_events(TextBuffer& out, const RunSummary& summary) {
 void add_losses(TextBuffer& out, const RunSummary& summary, const Registry& registry, const Accounting& words) {
   const auto sharing =
       static_cast<std::uint64_t>(std::ranges::count(registry.processes(), RingState::shared, &ProcessFacts::ring));
-  std::uint64_t dropped = 0, limited = 0;
+  std::uint64_t dropped = 0, limited = 0, unprobed = 0;
   for (const RunSummary::Drop& drop : summary.drops)
-    (drop.kind == RunSummary::limited ? limited : dropped) += drop.count;
+    (drop.kind == RunSummary::limited ? limited : drop.kind == RunSummary::unprobed ? unprobed : dropped) += drop.count;
   if (words.lost > 0) {
     out.add("!! LOST: ");
     add_count(out, words.lost, "word of a ring was", "words of rings were");
@@ -152,7 +152,7 @@ void add_losses(TextBuffer& out, const RunSummary& summary, const Registry& regi
     out.add("!! DROPPED by the kernel's buffers: ");
     std::string_view separator;
     for (const RunSummary::Drop& drop : summary.drops) {
-      if (drop.count == 0 || drop.kind == RunSummary::limited) continue;
+      if (drop.count == 0 || drop.kind == RunSummary::limited || drop.kind == RunSummary::unprobed) continue;
       out.add(separator, drop.kind, ' ');
       out.add_grouped(drop.count);
       separator = ", ";
@@ -165,6 +165,12 @@ void add_losses(TextBuffer& out, const RunSummary& summary, const Registry& regi
     out.add(": a program without a ring made more events than --ringless-limit allows\n",
             "   hint: give it a ring, whose events cost it a fortieth (OCAML_RUNTIME_EVENTS_START=1)\n");
   }
+  if (unprobed > 0) {
+    out.add("!! NOT PROBED: ");
+    add_count(out, unprobed, "process", "processes");
+    out.add(" without a ring, of which nothing was seen\n",
+            "   hint: give them rings (OCAML_RUNTIME_EVENTS_START=1)\n");
+  }
   if (summary.forced > 0) {
     out.add("!! FORCED OUT early: ");
     add_count(out, summary.forced, "time", "times");
@@ -174,8 +180,8 @@ void add_losses(TextBuffer& out, const RunSummary& summary, const Registry& regi
   if (!summary.complete) {
     out.add("!! TRUNCATED: the recording lacks its end, which would tell what was lost and dropped\n",
             "   hint: the recorder was killed, or the file was cut; what is there stands\n");
-  } else if (words.lost == 0 && words.corrupt == 0 && dropped == 0 && limited == 0 && summary.rings_missed == 0 &&
-             sharing == 0) {
+  } else if (words.lost == 0 && words.corrupt == 0 && dropped == 0 && limited == 0 && unprobed == 0 &&
+             summary.rings_missed == 0 && sharing == 0) {
     // What was lost of how much is not known.
     const std::uint64_t gaps = summary.events[static_cast<std::size_t>(EventKind::lost)];
     out.add(gaps == 0

@@ -52,6 +52,16 @@ TEST(Summary, OfNothing) {
   EXPECT_THAT(text, Not(HasSubstr("per million")));
 }
 
+TEST(Summary, ProcessesThatCouldNotBeProbedAreNoCleanRun) {
+  test::World world;
+  RunSummary summary = quiet_summary();
+  summary.drops.push_back({std::string(RunSummary::unprobed), 2});
+  const std::string text = summary_text(summary, world.registry);
+  EXPECT_THAT(text, HasSubstr("!! NOT PROBED: 2 processes without a ring, of which nothing was seen\n   hint: "));
+  EXPECT_THAT(text, Not(HasSubstr("nothing lost")));
+  EXPECT_THAT(text, Not(HasSubstr("DROPPED")));
+}
+
 TEST(Summary, ProgramsThatShareARingAreToldOf) {
   test::World world;
   world.registry.process(world.process).ring = RingState::shared;
