@@ -162,7 +162,10 @@ void Latency::on_phase_dropped(const DomainLife& domain, const PhaseEnd& phase, 
 }
 
 void Latency::on_loss(const DomainLife& domain, const Loss& loss) {
-  update(domain, [&](LatencyFigures& figures) { figures.lost_words += loss.words; });
+  update(domain, [&](LatencyFigures& figures) {
+    figures.lost_words += loss.words;
+    figures.unprobed += loss.words == 0;
+  });
 }
 
 bool Latency::is_wanted(const DomainLife& domain, std::uint16_t phase) const {

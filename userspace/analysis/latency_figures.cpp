@@ -25,6 +25,7 @@ void LatencyFigures::merge(const LatencyFigures& other) {
   below_min += other.below_min;
   std::ranges::transform(unfinished, other.unfinished, unfinished.begin(), std::plus{});
   lost_words += other.lost_words;
+  unprobed += other.unprobed;
 }
 
 std::uint64_t LatencyFigures::unfinished_total() const {
@@ -32,7 +33,7 @@ std::uint64_t LatencyFigures::unfinished_total() const {
 }
 
 bool LatencyFigures::lower_bound() const {
-  return lost_words > 0 || unfinished_total() > unfinished[static_cast<std::size_t>(Unfinished::ended)];
+  return lost_words > 0 || unprobed > 0 || unfinished_total() > unfinished[static_cast<std::size_t>(Unfinished::ended)];
 }
 
 }  // namespace rtev

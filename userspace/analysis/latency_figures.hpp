@@ -28,13 +28,16 @@ struct LatencyFigures {
   std::uint64_t below_min = 0;
   std::array<std::uint64_t, unfinished_count> unfinished{};  ///< by Unfinished: in no other figure
   std::uint64_t lost_words = 0;
+  std::uint64_t unprobed = 0;  ///< gaps in which a program without a ring was not probed, of unknown size
 
   void record(std::uint64_t wall_ns, const TimeSplit& time);
   void merge(const LatencyFigures& other);
   std::uint64_t unfinished_total() const;
   /// Something is missing that would have counted, or may be. What the end of a program cuts off is no such thing.
   bool lower_bound() const;
-  bool empty() const { return wall.count() == 0 && below_min == 0 && lost_words == 0 && unfinished_total() == 0; }
+  bool empty() const {
+    return wall.count() == 0 && below_min == 0 && lost_words == 0 && unprobed == 0 && unfinished_total() == 0;
+  }
 };
 
 struct LatencyReport {

@@ -69,6 +69,7 @@ void add_figures(JsonWriter& out, const LatencyFigures& figures) {
     }
   });
   out.member("lost_words", figures.lost_words);
+  out.member("unprobed", figures.unprobed);
   out.member("lower_bound", figures.lower_bound());
 }
 

@@ -121,6 +121,7 @@ class Report {
       separator = ", ";
     };
     add(report_.all.lost_words, "word", "words", " of rings lost");
+    add(report_.all.unprobed, "gap", "gaps", " of unknown size without probes");
     add(report_.words_before, "word", "words", " overwritten before the ring was read");
     add(report_.rings_missed, "ring", "rings", " not read");
     add(report_.ignored_events, "phase", "phases", " of more domains than can be followed at once");

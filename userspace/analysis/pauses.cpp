@@ -80,6 +80,7 @@ void Pauses::on_unfinished(const DomainLife& domain, const PhaseEnd& root, Unfin
 
 void Pauses::on_words_lost(const DomainLife& domain, const Loss& loss) {
   counts_.lost_words += loss.words;
+  counts_.unprobed += loss.words == 0;
   worst_.lose(domain, loss);
 }
 

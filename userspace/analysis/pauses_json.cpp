@@ -49,6 +49,7 @@ class Report {
       json_.member("ends_without_begin", counts.ends_without_begin);
       json_.member("ignored_events", counts.ignored_events);
       json_.member("lost_words", counts.lost_words);
+      json_.member("unprobed", counts.unprobed);
       json_.member("rings_missed", counts.rings_missed);
       json_.member("words_before", counts.words_before);
       json_.member("scheduler_seen", counts.scheduler_seen);

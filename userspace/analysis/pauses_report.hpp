@@ -31,6 +31,7 @@ struct PausesReport {
     std::uint64_t ends_without_begin = 0;
     std::uint64_t ignored_events = 0;  ///< begins of phases of domains beyond what can be followed at once
     std::uint64_t lost_words = 0;
+    std::uint64_t unprobed = 0;  ///< gaps in which a program without a ring was not probed, of unknown size
     std::uint64_t rings_missed = 0;
     std::uint64_t words_before = 0;              ///< a ring overwrote them before it was read
     std::uint64_t scheduler_dropped = 0;         ///< events that the kernel's buffers had no room for

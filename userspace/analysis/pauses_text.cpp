@@ -75,9 +75,14 @@ class Report {
   void warnings() {
     const PausesReport::Counts& counts = report_.counts;
     const auto unfinished_for = [&](Unfinished reason) { return counts.unfinished[static_cast<std::size_t>(reason)]; };
-    if (counts.lost_words > 0) {
+    if (counts.lost_words > 0 || counts.unprobed > 0) {
       out_.add("!! LOST: ");
-      add_counted(out_, counts.lost_words, "word of a ring", "words of rings");
+      if (counts.lost_words > 0) add_counted(out_, counts.lost_words, "word of a ring", "words of rings");
+      if (counts.lost_words > 0 && counts.unprobed > 0) out_.add(" and ");
+      if (counts.unprobed > 0) {
+        out_.add("what came, unprobed, in ");
+        add_counted(out_, counts.unprobed, "gap", "gaps");
+      }
       out_.add(", and with them ");
       add_counted(out_, unfinished_for(Unfinished::lost), "pause that had begun", "pauses that had begun");
       out_.add(" and those that lay in the gap\n");

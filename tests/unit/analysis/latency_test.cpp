@@ -197,6 +197,24 @@ TEST_F(LatencyTest, LossesMakeFiguresLowerBounds) {
   EXPECT_THAT(text(), HasSubstr("!! LOWER BOUNDS: 1,234 words of rings lost, 1 pause cut by losses\n"));
 }
 
+TEST_F(LatencyTest, GapsOfProbesMakeFiguresLowerBounds) {
+  pause(100, 10);
+  lose(300, 0);
+  lose(500, 0);
+  const json found = report();
+  EXPECT_EQ(found["lower_bound"], true);
+  EXPECT_EQ(found["all"]["lost_words"], 0);
+  EXPECT_EQ(found["processes"][0]["unprobed"], 2);
+  EXPECT_EQ(found["processes"][0]["domains"][0]["lower_bound"], true);
+  EXPECT_THAT(text(), HasSubstr("!! LOWER BOUNDS: 2 gaps of unknown size without probes\n"));
+}
+
+TEST_F(LatencyTest, AProcessThatOnlyHasAGapIsTold) {
+  lose(300, 0);
+  ASSERT_EQ(report()["processes"].size(), 1U);
+  EXPECT_EQ(report()["processes"][0]["lower_bound"], true);
+}
+
 TEST_F(LatencyTest, WhatTheEndCutsOffIsSaidButNoLowerBound) {
   pause(100, 10);
   feed(Events{world.slot}.add(start + 200, EventKind::begin, phase_major));

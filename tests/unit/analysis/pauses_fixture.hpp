@@ -38,8 +38,8 @@ class PausesTest : public testing::Test {
     switches(50, {.cpu = 9, .state = LeftState::preempted, .prev = competitor(), .next = nobody()});
   }
   void wakes_up(std::uint64_t time, const Wakeup& wakeup) { items_.push_back({time, 0, EventKind::wakeup, 0, wakeup}); }
-  void loses(std::uint64_t from, std::uint64_t to, std::uint16_t domain) {
-    items_.push_back({to, domain, EventKind::lost, 0, Loss{.words = 100, .from_ns = from, .to_ns = to}});
+  void loses(std::uint64_t from, std::uint64_t to, std::uint16_t domain, std::uint64_t words = 100) {
+    items_.push_back({to, domain, EventKind::lost, 0, Loss{.words = words, .from_ns = from, .to_ns = to}});
   }
   /// Of the kernel's buffers.
   void drops(std::uint64_t from, std::uint64_t to, std::uint64_t records) {

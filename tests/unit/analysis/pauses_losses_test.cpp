@@ -43,6 +43,30 @@ TEST_F(PausesLosses, APauseThatWordsWereLostInHasNoLength) {
                         "ring were lost in it"));
 }
 
+TEST_F(PausesLosses, APauseThatWasNotProbedToItsEndHasNoLength) {
+  begin(1'000, phase_major);
+  loses(2'000, 7'000, 0, 0);
+  end(9'000, phase_major);
+  begin(10'000, phase_major);
+  end(10'500, phase_major);
+  const PausesReport report = play();
+  EXPECT_THAT(report.worst, SizeIs(1));
+  EXPECT_EQ(report.counts.unfinished[lost], 1U);
+  EXPECT_EQ(report.counts.lost_words, 0U);
+  EXPECT_EQ(report.counts.unprobed, 1U);
+  EXPECT_EQ(nlohmann::json::parse(pauses->report_json())["counts"]["unprobed"], 1);
+  EXPECT_THAT(pauses->report_text(),
+              HasSubstr("!! LOST: what came, unprobed, in 1 gap, and with them 1 pause that had begun"));
+}
+
+TEST_F(PausesLosses, BothKindsOfLossesAreSaid) {
+  loses(2'000, 7'000, 0, 100);
+  loses(8'000, 9'000, 0, 0);
+  play();
+  EXPECT_THAT(pauses->report_text(),
+              HasSubstr("!! LOST: 100 words of rings and what came, unprobed, in 1 gap, and with them "));
+}
+
 TEST_F(PausesLosses, LossesOfAnotherDomainDuringASectionAreSaid) {
   begin(1'000, phase_leader);
   begin(1'010, phase_start_barrier);
