@@ -52,6 +52,7 @@ class DrainLive : public LiveTest {
 
 struct Run {
   const char* label;
+  const char* what;  ///< in words, for people
   const char* program;
   Strings arguments;
   int status;
@@ -65,7 +66,7 @@ class KnownDrainLive : public DrainLive, public ::testing::WithParamInterface<Ru
 
 /// The file of the run shows what there was; the tracer reads what was saved, for it looks there first.
 TEST_P(KnownDrainLive, SavesWhatTheRingHolds) {
-  covers("life", std::string("ends while the tracer is stopped: ") + GetParam().label);
+  covers("life", std::string("ends while the tracer is stopped: ") + GetParam().what);
   // The binary is known, and its functions are probed, before the tracer is stopped.
   Process known(program(GetParam().program, {"1", "1"}));
   known.lines_until("ready");
@@ -88,10 +89,10 @@ TEST_P(KnownDrainLive, SavesWhatTheRingHolds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, KnownDrainLive,
-                         ::testing::Values(Run{"Short", "numbered", {"20"}, 0},
-                                           Run{"Domains", "domains", {"3", "3"}, 0},
-                                           Run{"UserEvents", "user_events", {}, 0},
-                                           Run{"FullRing", "busy_alloc", {"700"}, 0}),
+                         ::testing::Values(Run{"Short", "a short program", "numbered", {"20"}, 0},
+                                           Run{"Domains", "several domains", "domains", {"3", "3"}, 0},
+                                           Run{"UserEvents", "user events of every type", "user_events", {}, 0},
+                                           Run{"FullRing", "a full ring", "busy_alloc", {"700"}, 0}),
                          [](const auto& run) { return std::string(run.param.label); });
 
 TEST_F(DrainLive, EveryOneOfManyThatLeaveNothing) {

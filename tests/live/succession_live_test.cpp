@@ -126,6 +126,7 @@ TEST_F(ExecLive, ChainFromShellToOcamlToOcaml) {
 
 struct Stall {
   const char* label;
+  const char* what;           ///< in words, for people
   std::int64_t second, last;  ///< steps
   bool last_waits;
   const char* parameters;
@@ -139,7 +140,7 @@ class ExecStallLive : public ExecLive, public ::testing::WithParamInterface<Stal
 
 /// The tracer reads the ring of the first program when it is stopped; it goes on when the file is another's.
 TEST_P(ExecStallLive, EventsAreTheirWriters) {
-  covers("life", std::string("exec chain under a stopped tracer: ") + GetParam().label);
+  covers("life", std::string("exec chain under a stopped tracer: ") + GetParam().what);
   const Stall& stall = GetParam();
   const std::vector<Image> images{
       {"image0", 40, true}, {"image1", stall.second}, {"image2", 30}, {"image3", stall.last, stall.last_waits}};
@@ -161,11 +162,13 @@ TEST_P(ExecStallLive, EventsAreTheirWriters) {
   expect_honest(tracer.stop(), process.pid(), images);
 }
 
-INSTANTIATE_TEST_SUITE_P(Lives, ExecStallLive,
-                         ::testing::Values(Stall{"Ended", 20, 50, false, "v=0"}, Stall{"Living", 20, 50, true, "v=0"},
-                                           Stall{"WentAround", 400, 50, false, "e=9"},
-                                           Stall{"LivingAndWentAround", 400, 50, true, "e=9"}),
-                         [](const auto& stall) { return stall.param.label; });
+INSTANTIATE_TEST_SUITE_P(
+    Lives, ExecStallLive,
+    ::testing::Values(Stall{"Ended", "all have ended", 20, 50, false, "v=0"},
+                      Stall{"Living", "the last one lives", 20, 50, true, "v=0"},
+                      Stall{"WentAround", "all have ended, a ring went around", 400, 50, false, "e=9"},
+                      Stall{"LivingAndWentAround", "the last one lives, a ring went around", 400, 50, true, "e=9"}),
+    [](const auto& stall) { return stall.param.label; });
 
 TEST_F(ExecLive, ChainsUnderATracerThatStumbles) {
   covers("life", "exec chains under a tracer stopped at any moment");

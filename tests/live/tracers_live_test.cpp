@@ -83,7 +83,8 @@ TEST_F(TracersLive, OneThatFollowsAKilledOne) {
 /// How a tracer may end.
 struct Ending {
   const char* label;
-  int signal;  ///< 0: by itself
+  const char* what;  ///< in words, for people
+  int signal;        ///< 0: by itself
 };
 
 void PrintTo(const Ending& ending, std::ostream* out) {
@@ -121,7 +122,7 @@ std::string link_of(const std::filesystem::path& path) {
 class LeftoversLive : public TracersLive, public ::testing::WithParamInterface<Ending> {};
 
 TEST_P(LeftoversLive, NothingIsLeft) {
-  covers("life", std::string("nothing left of a tracer that ended: ") + GetParam().label);
+  covers("life", std::string("nothing left of a tracer that ended: ") + GetParam().what);
   const auto settings_before = settings();
   const Strings pinned_before = files_in("/sys/fs/bpf");
   Process process(with_events("ends", {"wait"}));
@@ -161,8 +162,9 @@ TEST_P(LeftoversLive, NothingIsLeft) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Endings, LeftoversLive,
-                         ::testing::Values(Ending{"Duration", 0}, Ending{"Interrupt", SIGINT},
-                                           Ending{"Terminate", SIGTERM}, Ending{"Kill", SIGKILL}),
+                         ::testing::Values(Ending{"Duration", "its time was up", 0},
+                                           Ending{"Interrupt", "Ctrl-C", SIGINT},
+                                           Ending{"Terminate", "SIGTERM", SIGTERM}, Ending{"Kill", "SIGKILL", SIGKILL}),
                          [](const auto& ending) { return ending.param.label; });
 
 TEST_F(TracersLive, NothingIsLeftOfOneThatCannotStart) {
