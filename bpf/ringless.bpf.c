@@ -12,6 +12,7 @@
 
 #include "arch.bpf.h"
 #include "maps.bpf.h"
+#include "tls.bpf.h"
 
 #define MAX_DOMAINS 4096                              /* of any OCaml 5 */
 #define SHORT_WORDS 2                                 /* of a message in a ring: a header and the time */
@@ -65,16 +66,25 @@ static __always_inline bool has_ring(struct pt_regs* context, __s64 distance) {
   return enabled != 0;
 }
 
+/* Where the offsets of thread-local variables count from; 0 if that cannot be told. */
+static __always_inline __u64 tls_base(struct pt_regs* context, __s64 module_word) {
+  __u64 thread_pointer = THREAD_POINTER(bpf_get_current_task_btf()), module = 0;
+  if (!module_word) return thread_pointer;
+  bpf_probe_read_user(&module, sizeof(module), (void*)(PROBED_ADDRESS(context) + module_word));
+  return module ? library_tls(thread_pointer, module) : 0;
+}
+
 /* The domain whose ring the runtime would write to: caml_state's. -1 if that cannot be told. */
-static __always_inline __s32 current_domain(const struct rtev_ringless_binary* binary) {
-  __u64 thread_pointer = THREAD_POINTER(bpf_get_current_task_btf()), where = 0;
+static __always_inline __s32 current_domain(const struct rtev_ringless_binary* binary, __u64 tls) {
+  __u64 where = 0;
   __s32 id = -1;
+  if (!tls) return -1;
   if (binary->caml_state_tls && binary->id_offset) {
-    bpf_probe_read_user(&where, sizeof(where), (void*)(thread_pointer + binary->caml_state_tls));
+    bpf_probe_read_user(&where, sizeof(where), (void*)(tls + binary->caml_state_tls));
     if (where) where += binary->id_offset;
   }
   if (!where && binary->domain_self_tls)
-    bpf_probe_read_user(&where, sizeof(where), (void*)(thread_pointer + binary->domain_self_tls));
+    bpf_probe_read_user(&where, sizeof(where), (void*)(tls + binary->domain_self_tls));
   if (!where || bpf_probe_read_user(&id, sizeof(id), (void*)where)) return -1;
   return id >= 0 && id < MAX_DOMAINS ? id : -1;
 }
@@ -131,7 +141,7 @@ int runtime_event(struct pt_regs* context) {
 
   __u64 now = bpf_ktime_get_ns();
   bool limited = exceeds_limit(process, now);
-  __s32 domain = current_domain(binary);
+  __s32 domain = current_domain(binary, tls_base(context, binary->tls_module_word[emitter]));
   if (domain < 0) {
     __sync_fetch_and_add(&homeless_events, 1);
     return 0;

@@ -25,6 +25,9 @@ struct rtev_ringless_binary {
   /* By function: address of the runtime's flag "events are enabled" less the probed address. 0: what is probed is the
    * branch on that flag, and the processor's zero flag holds what the function has just seen of it. */
   __s64 enabled[RTEV_EMITTERS];
+  /* Of a shared library, by function: address of the word that holds the number of its thread-local variables (struct
+   * rtev_tracked has the number itself), less the probed address. 0: of a program. */
+  __s64 tls_module_word[RTEV_EMITTERS];
   __u32 id_offset;
   __u32 round; /* one more each time the probes were taken off and put back */
 };

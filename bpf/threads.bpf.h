@@ -6,6 +6,7 @@
 
 #include "arch.bpf.h"
 #include "maps.bpf.h"
+#include "tls.bpf.h"
 
 #define PF_EXITING 0x4
 #define MAX_DOMAINS 4096 /* of any OCaml 5 */
@@ -26,15 +27,9 @@ static __always_inline struct thread_state new_thread_state(struct task_struct* 
   return (struct thread_state){.domain = -1, .role = task->pid == task->tgid ? RTEV_ROLE_MUTATOR : RTEV_ROLE_UNKNOWN};
 }
 
-/* Where the offsets of thread-local variables count from; 0 if that cannot be told. glibc keeps a table of the blocks
- * of each library, with entries of two words. */
+/* Where the offsets of thread-local variables count from; 0 if that cannot be told. */
 static __always_inline __u64 tls_base(const struct rtev_tracked* process, __u64 thread_pointer) {
-  __u64 table = 0, block = 0;
-  if (!process->tls_module) return thread_pointer;
-  if (bpf_probe_read_user(&table, sizeof(table), (void*)(thread_pointer + TLS_TABLE)) ||
-      bpf_probe_read_user(&block, sizeof(block), (void*)(table + process->tls_module * 2 * sizeof(block))))
-    return 0;
-  return block && block != ~0ull ? block - 1 : 0; /* all ones: the thread has none yet */
+  return process->tls_module ? library_tls(thread_pointer, process->tls_module) : thread_pointer;
 }
 
 /* Reads the domain from domain_self; where that symbol is unknown from caml_state, which is NULL while the thread has

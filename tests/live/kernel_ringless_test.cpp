@@ -2,9 +2,11 @@
 // The BPF programs behind --ringless on the running kernel. No OCaml: a function of the test itself stands for the
 // runtime's.
 #include <gtest/gtest.h>
+#include <link.h>
 
 #include <array>
 #include <cstdio>
+#include <thread>
 
 #include "kernel/ringless_programs.hpp"
 #include "live/kernel_fixture.hpp"
@@ -19,6 +21,22 @@ constexpr std::uint16_t domain = 3;
 volatile std::uint64_t events_enabled = 0;
 const int domain_number = domain;
 thread_local const int* domain_self = &domain_number;
+
+/// As the dynamic linker tells a library: by which number threads find its variables.
+std::uint64_t tls_module = 0;
+
+/// Where this thread has the variables of the test program, whose number it notes.
+std::intptr_t own_tls_block() {
+  std::intptr_t block = 0;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* found) {
+        tls_module = info->dlpi_tls_modid;
+        *static_cast<std::intptr_t*>(found) = reinterpret_cast<std::intptr_t>(info->dlpi_tls_data);
+        return 1;  // the program comes first
+      },
+      &block);
+  return block;
+}
 
 // Neither inlined nor cloned: there is one address to probe.
 [[gnu::noipa]] void write_counter(int id, std::uint64_t value) {
@@ -40,19 +58,28 @@ class KernelLiveRingless : public KernelLive, public testing::WithParamInterface
     return std::move(*loaded);
   }
 
-  static void describe(RinglessPrograms& programs, std::uint32_t round) {
+  /// Where domain_self lies: from the thread pointer, or as that of a shared runtime would.
+  enum class Place { program, library };
+
+  static void describe(RinglessPrograms& programs, std::uint32_t round, Place place = Place::program) {
     const auto function = reinterpret_cast<std::uintptr_t>(&write_counter);
     rtev_ringless_binary facts{};
-    facts.domain_self_tls =
-        reinterpret_cast<std::intptr_t>(&domain_self) - reinterpret_cast<std::intptr_t>(__builtin_thread_pointer());
+    const auto variable = reinterpret_cast<std::intptr_t>(&domain_self);
+    if (place == Place::program) {
+      facts.domain_self_tls = variable - reinterpret_cast<std::intptr_t>(__builtin_thread_pointer());
+    } else {
+      facts.domain_self_tls = variable - own_tls_block() + 1;
+      facts.tls_module_word[RTEV_EMIT_COUNTER] =
+          static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(&tls_module) - function);
+    }
     facts.enabled[RTEV_EMIT_COUNTER] =
         static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(&events_enabled) - function);
     facts.round = round;
     ASSERT_TRUE(programs.describe(binary, facts));
   }
 
-  static std::vector<UprobeLink> attach(RinglessPrograms& programs) {
-    describe(programs, 1);
+  static std::vector<UprobeLink> attach(RinglessPrograms& programs, Place place = Place::program) {
+    describe(programs, 1, place);
     const UniqueFd self{::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
     const EmitterSite site{.emitter = RTEV_EMIT_COUNTER,
                            .file_offset = file_offset(reinterpret_cast<std::uintptr_t>(&write_counter))};
@@ -90,6 +117,21 @@ TEST_P(KernelLiveRingless, SeesCallsUntilThereIsARing) {
     EXPECT_TRUE(drain(programs).empty()) << "after a ring";
   }
   EXPECT_EQ(programs.dropped() + programs.homeless(), 0U);
+}
+
+TEST_P(KernelLiveRingless, FindsTheDomainOfASharedRuntime) {
+  RinglessPrograms programs = load({});
+  {
+    const auto links = attach(programs, Place::library);
+    write_counter(5, 99);
+    std::thread([] { write_counter(6, 100); }).join();
+    tls_module = 0;
+    write_counter(7, 101);
+  }
+  const auto records = drain(programs);
+  ASSERT_EQ(records.size(), 2U);
+  for (const rtev_probed& record : records) EXPECT_EQ(record.domain, domain);
+  EXPECT_EQ(programs.homeless(), 1U) << "of a library whose number is not known";
 }
 
 TEST_P(KernelLiveRingless, StopsBeyondTheLimitUntilTheNextRound) {

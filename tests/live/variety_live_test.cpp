@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <set>
 
 #include "live/harness.hpp"
 #include "live/matrix.hpp"
@@ -13,6 +14,7 @@ namespace rtev::test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using Strings = std::vector<std::string>;
 
@@ -75,6 +77,50 @@ TEST_P(BuildLive, EveryEventWithItsName) {
     EXPECT_EQ(figures_of(trace, pid)["version"], variety.build.named ? Json(variety.ocaml) : Json());
   }
   covers("binary", variety.build.what, variety.ocaml);
+}
+
+/// What probes see of a run of the program, which ends with a full collection, after work in three domains.
+void expect_probed(const Trace& trace, pid_t pid) {
+  std::set<int> domains;
+  int full_collections = 0;
+  for (const Json& event : trace.from_rings(pid)) {
+    EXPECT_NE(event["type"], "lost") << event;
+    domains.insert(event["domain"].get<int>());
+    if (event["type"] == "begin" && event["name"] == "explicit_gc_full_major") {
+      ++full_collections;
+      EXPECT_EQ(event["domain"], 0);
+    }
+  }
+  EXPECT_EQ(full_collections, 1);
+  // The second domain may have ended, and its number be free, when the third one begins.
+  EXPECT_THAT(domains, AnyOf((std::set{0, 1, 2}), (std::set{0, 1})));
+}
+
+TEST_P(BuildLive, ByProbesWithoutARing) {
+  const Variety& variety = GetParam();
+  Command command = program("");
+  command.argv = {variety.program()};
+  Process early(command);
+  early.lines_until("ready");
+  EXPECT_THAT(listed(early.pid()), HasSubstr(" none "));
+  Tracer tracer({"--ringless", "-n", variety.build.kind});
+  Process late(command);
+  run_through(early);
+  run_through(late);
+  const Outcome outcome = tracer.interrupt();
+  const Trace trace = Trace::parse(outcome.out);
+  if (!variety.build.named) {
+    // Nobody knows where its functions are, but who it is.
+    EXPECT_GE(trace.summary["drops"]["unprobed"], 2);
+    EXPECT_THAT(outcome.err, HasSubstr("  " + variety.program().string() + " (pid "));
+    return;
+  }
+  EXPECT_EQ(trace.summary["drops"]["unprobed"], 0);
+  expect_probed(trace, early.pid());
+  expect_probed(trace, late.pid());
+  EXPECT_THAT(trace.actions(early.pid()), ::testing::ElementsAre("found", "probe", "exit"));
+  EXPECT_THAT(trace.actions(late.pid()), ::testing::ElementsAre("exec", "probe", "exit"));
+  covers("ringless", variety.build.what, variety.ocaml);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BuildLive, ::testing::ValuesIn(all_varieties()), [](const auto& variety) {

@@ -81,6 +81,9 @@ constexpr std::array wanted_symbols = std::to_array<WantedSymbol>({
 static_assert(std::ranges::is_sorted(wanted_symbols, {}, &WantedSymbol::text));
 static_assert(wanted_symbols.size() == static_cast<std::size_t>(Name::count_));
 
+/// How the file names of shared runtimes begin.
+constexpr std::array<std::string_view, 2> runtime_library_names{"libasmrun", "libcamlrun"};
+
 constexpr std::string_view init_symbol = "caml_runtime_events_init";
 
 /// How well a symbol stands for the function it is named after; the best one is kept.
@@ -210,10 +213,14 @@ std::vector<EmitterPoint> emitter_points(ElfFile& file, const Symbols& symbols) 
                                    symbol->st_value);
     if (branch && (flag == 0 || flag == branch->flag)) {
       flag = branch->flag;
-      points.push_back({.emitter = emitter, .file_offset = *offset + branch->offset, .enabled = 0});
+      points.push_back({.emitter = emitter,
+                        .file_offset = *offset + branch->offset,
+                        .address = symbol->st_value + branch->offset,
+                        .enabled = 0});
     } else if (enabled && enabled->st_value != symbol->st_value) {
       points.push_back({.emitter = emitter,
                         .file_offset = *offset,
+                        .address = symbol->st_value,
                         .enabled = static_cast<std::int64_t>(enabled->st_value - symbol->st_value)});
     } else {
       return {};
@@ -284,7 +291,21 @@ bool has_runtime_texts(ElfFile& file) {
   });
 }
 
+bool needs_runtime_library(ElfFile& file) {
+  if (!file.is_program()) return false;
+  return std::ranges::any_of(runtime_library_names, [&](std::string_view name) {
+    return std::ranges::any_of(file.needed_libraries(name), is_runtime_library_path);
+  });
+}
+
 }  // namespace
+
+bool is_runtime_library_path(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const bool begins_so =
+      std::ranges::any_of(runtime_library_names, [&](std::string_view begin) { return name.starts_with(begin); });
+  return begins_so && name.ends_with(".so");
+}
 
 Result<std::optional<RuntimeBinary>> inspect_binary(int fd) {
   auto opened = ElfFile::open(fd);
@@ -297,9 +318,12 @@ Result<std::optional<RuntimeBinary>> inspect_binary(int fd) {
   // A full symbol table without the runtime's functions leaves no doubt.
   const bool anonymous = !named && !file.section(SHT_SYMTAB) && has_runtime_texts(file);
   if (file.read_error()) return errno_error(file.read_error(), "cannot read program");
-  if (!named && !anonymous) return std::nullopt;
-
   RuntimeBinary runtime;
+  if (!named && !anonymous) {
+    runtime.elsewhere = needs_runtime_library(file);
+    if (file.read_error()) return errno_error(file.read_error(), "cannot read program");
+    return runtime.elsewhere ? std::optional(runtime) : std::nullopt;
+  }
   runtime.shared_library = !file.is_program();
   runtime.link_base = link_base(file);
   if (anonymous) return runtime;
@@ -314,7 +338,7 @@ Result<std::optional<RuntimeBinary>> inspect_binary(int fd) {
     runtime.domain_self_tls = tls_offset(file, symbols.find(Name::domain_self));
     runtime.caml_state_tls = tls_offset(file, symbols.find(Name::caml_state));
   }
-  if (!runtime.shared_library) runtime.emitters = emitter_points(file, symbols);
+  runtime.emitters = emitter_points(file, symbols);
   runtime.backup_thread = code_range(file, symbols.find(Name::backup_thread));
   if (const Elf64_Sym* paused = symbols.find(Name::paused)) runtime.paused_flag = paused->st_value;
   runtime.tick_thread = code_range(file, symbols.find(Name::tick_thread));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bpf/records.h"
@@ -27,7 +28,7 @@ struct CodeRange {
   std::uint64_t begin = 0, end = 0;
 };
 
-/// An ELF file that contains an OCaml 5 runtime.
+/// An ELF file that contains an OCaml 5 runtime, or needs one.
 struct RuntimeBinary {
   std::string version;             ///< "5.0" to "5.4", "5.5" for 5.5 and later; empty without symbols
   std::optional<Family> family;    ///< that follows from the version
@@ -44,7 +45,12 @@ struct RuntimeBinary {
   CodeRange tick_thread;               ///< caml_thread_tick
   std::uint64_t link_base = 0;         ///< p_vaddr of the PT_LOAD with file offset 0, rounded down to a page
   bool shared_library = false;         ///< a shared runtime, not a program
+  /// A program that needs a shared runtime, of OCaml 5 or of another version. Nothing else is said of it.
+  bool elsewhere = false;
 };
+
+/// True for what names a shared OCaml runtime: a file libasmrun*.so or libcamlrun*.so.
+bool is_runtime_library_path(std::string_view path);
 
 /// Looks into an open ELF file. Nothing if it is no OCaml 5 program (not ELF, another language, OCaml 4); an error
 /// if it could not be read. Does not move the descriptor's offset. Thread-safe.

@@ -152,6 +152,7 @@ void Discovery::on_fork(const rtev_lifecycle& record) {
                 .facts = image,
                 .exe = parent->exe,
                 .inspecting = parent->inspecting,
+                .loading = parent->loading,
                 .binary = parent->binary};
   child.facts.pid = pid;
   child.facts.ns_pid = procfs_.ns_pid(pid);
@@ -166,6 +167,7 @@ void Discovery::on_fork(const rtev_lifecycle& record) {
     end(pid, record.time_ns, exit_unseen);
   }
   Process& process = processes_.insert_or_assign(pid, std::move(child)).first->second;
+  if (process.loading) loading_.insert(pid);
   if (!is_ocaml) return;
   adopt(process);
   track(process);
@@ -234,6 +236,7 @@ void Discovery::on_probe(const rtev_lifecycle& record) {
 
 void Discovery::tick(std::uint64_t now_ns, std::uint64_t told_until_ns) {
   take_inspected();
+  look_for_libraries(now_ns);
   for (const Vanished& vanished : std::exchange(vanished_, {})) {
     const Process* process = find(vanished.pid);
     if (process == nullptr || process->start_ticks != vanished.start_ticks) continue;
@@ -255,8 +258,14 @@ void Discovery::tick(std::uint64_t now_ns, std::uint64_t told_until_ns) {
 }
 
 std::optional<std::uint64_t> Discovery::next_look_ns() const {
-  const std::optional<std::uint64_t> next = births_.next_look_ns();
-  return vanished_.empty() ? next : std::min(next.value_or(forever), next_look_at_vanished_ns_);
+  std::optional<std::uint64_t> next = births_.next_look_ns();
+  if (!vanished_.empty()) next = std::min(next.value_or(forever), next_look_at_vanished_ns_);
+  for (const std::int32_t pid : loading_) {
+    const auto found = processes_.find(pid);
+    if (found != processes_.end() && found->second.loading)
+      next = std::min(next.value_or(forever), found->second.loading->due_ns);
+  }
+  return next;
 }
 
 void Discovery::take_inspected() {
@@ -331,7 +340,8 @@ std::optional<Discovery::Ringless> Discovery::as_ringless(const Process& process
   return Ringless{.index = *process.index,
                   .binary = process.binary->id,
                   .since_ns = process.since_ns,
-                  .newborn = process.origin != ProcessAction::found};
+                  .newborn = process.origin != ProcessAction::found,
+                  .forked = process.origin == ProcessAction::fork};
 }
 
 std::set<std::uint32_t> Discovery::ringless_binaries() const {

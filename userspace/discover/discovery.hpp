@@ -92,6 +92,7 @@ class Discovery {
     std::uint32_t binary;
     std::uint64_t since_ns;  ///< when it came into view
     bool newborn;            ///< which is when it began
+    bool forked;             ///< by another of its program
   };
   /// Those of one binary.
   std::vector<Ringless> ringless(std::uint32_t binary_id) const;
@@ -108,6 +109,12 @@ class Discovery {
   std::set<std::uint32_t> binaries_in_use() const;
 
  private:
+  /// A program needs a shared runtime, which the dynamic linker maps at some time after its exec.
+  struct Loading {
+    std::shared_ptr<const Binary> program;
+    std::uint64_t due_ns;  ///< when to look again
+    std::uint64_t wait_ns;
+  };
   struct Process {
     std::int32_t pid = 0;
     std::uint64_t start_ticks = 0;
@@ -121,6 +128,7 @@ class Discovery {
     bool library_tried = false;                ///< its shared runtime has been looked for
     std::optional<FileIdentity> exe{};         ///< the program it runs
     std::optional<FileIdentity> inspecting{};  ///< the file whose inspection it waits for
+    std::optional<Loading> loading{};          ///< while its shared runtime is not mapped yet
     std::optional<ProcessIndex> index{};       ///< once it is known to be OCaml's
     std::shared_ptr<const Binary> binary{};
     std::vector<std::uint32_t> slots{};
@@ -153,6 +161,8 @@ class Discovery {
   Process* ensure(std::int32_t pid, Image image, const Origin& origin);
   bool inspect(Process& process, Result<UniqueFd> file);
   bool resolve(Process& process, const std::shared_ptr<const Binary>& binary);
+  bool find_library(Process& process, const std::shared_ptr<const Binary>& program);
+  void look_for_libraries(std::uint64_t now_ns);
   void adopt(Process& process);
   void describe(Process& process);
   void track(const Process& process);
@@ -179,7 +189,8 @@ class Discovery {
   DiscoveryOptions options_;
   RingOpener opener_;
   std::unordered_map<std::int32_t, Process> processes_;
-  std::vector<Process> ghosts_;  ///< gone, but their events wait for the inspection of their binaries
+  std::set<std::int32_t> loading_;  ///< whose shared runtimes are not mapped yet
+  std::vector<Process> ghosts_;     ///< gone, but their events wait for the inspection of their binaries
   Births births_;
   std::vector<Vanished> vanished_;
   std::uint64_t next_look_at_vanished_ns_ = 0;

@@ -15,6 +15,9 @@ namespace {
 /// Rings of one image; more are no OCaml program's.
 constexpr std::size_t most_rings = 16;
 
+/// A program's libraries are mapped within a millisecond, unless something holds it up.
+constexpr std::uint64_t shortest_loading_wait_ns = 500'000, longest_loading_wait_ns = 1'000'000'000;
+
 }  // namespace
 
 /// The process, if it is one to follow; begins to find out about it when it is new. All ways but fork lead here.
@@ -72,7 +75,7 @@ bool Discovery::inspect(Process& process, Result<UniqueFd> file) {
 bool Discovery::resolve(Process& process, const std::shared_ptr<const Binary>& binary) {
   process.inspecting.reset();
   if (!process.index && !options_.even_gone && !is_alive(process)) return false;  // it wrote nothing and nobody saw it
-  if (binary) {
+  if (binary && !binary->runtime.elsewhere) {
     process.binary = binary;
     if (!process.index) adopt(process);
     // The ring may have been given another name. Only what is known to be OCaml's is searched for it.
@@ -82,15 +85,44 @@ bool Discovery::resolve(Process& process, const std::shared_ptr<const Binary>& b
     track(process);
     return true;
   }
+  if (!process.has_ring && !binary) return false;
+  // It has a ring, or needs a shared runtime, so its runtime must be somewhere: in a library, else unknown.
+  if (!process.library_tried) return find_library(process, binary);
   if (!process.has_ring) return false;
-  // It has a ring, so its runtime must be somewhere: in a shared library, else unknown.
-  if (!std::exchange(process.library_tried, true)) {
-    for (const Mapping& mapping : procfs_.mappings(process.pid)) {
-      if (is_runtime_library(mapping)) return inspect(process, procfs_.open_mapping(process.pid, mapping));
-    }
-  }
   track(process);
   return true;
+}
+
+/// Goes on with the shared runtime of a process, whose program asks for one if it is given.
+bool Discovery::find_library(Process& process, const std::shared_ptr<const Binary>& program) {
+  for (const Mapping& mapping : procfs_.mappings(process.pid)) {
+    if (!is_runtime_library(mapping)) continue;
+    process.library_tried = true;
+    process.loading.reset();
+    return inspect(process, procfs_.open_mapping(process.pid, mapping));
+  }
+  if (program && !process.has_ring) {
+    const std::uint64_t wait =
+        process.loading ? std::min(2 * process.loading->wait_ns, longest_loading_wait_ns) : shortest_loading_wait_ns;
+    process.loading = {.program = program, .due_ns = monotonic_ns() + wait, .wait_ns = wait};
+    loading_.insert(process.pid);
+    return true;
+  }
+  process.library_tried = true;
+  process.loading.reset();
+  track(process);
+  return true;
+}
+
+void Discovery::look_for_libraries(std::uint64_t now_ns) {
+  std::erase_if(loading_, [&](std::int32_t pid) {
+    Process* const process = find(pid);
+    if (process == nullptr || !process->loading) return true;
+    if (now_ns < process->loading->due_ns && !process->has_ring) return false;
+    const auto program = process->loading->program;
+    if (!resolve(*process, program)) processes_.erase(pid);
+    return false;
+  });
 }
 
 /// From here on the process is part of the stream.

@@ -152,6 +152,23 @@ bool ElfFile::contains(Extent extent, std::string_view bytes) {
   return false;
 }
 
+std::vector<std::string> ElfFile::needed_libraries(std::string_view part) {
+  std::vector<std::string> found;
+  const Elf64_Shdr* const dynamic = section(SHT_DYNAMIC);
+  const Elf64_Shdr* const names = dynamic ? names_of(*dynamic) : nullptr;
+  // Most programs need nothing of the kind.
+  if (!names || !contains({names->sh_offset, names->sh_size}, part)) return found;
+  const StringTable text = strings(*names);
+  const auto count = std::min<std::uint64_t>(dynamic->sh_size / sizeof(Elf64_Dyn), max_dynamic_entries);
+  for (const Elf64_Dyn& entry : read_table<Elf64_Dyn>(dynamic->sh_offset, count)) {
+    if (entry.d_tag == DT_NULL) break;
+    if (entry.d_tag != DT_NEEDED || entry.d_un.d_val > UINT32_MAX) continue;
+    const std::string_view name = text.at(static_cast<std::uint32_t>(entry.d_un.d_val));
+    if (name.contains(part)) found.emplace_back(name);
+  }
+  return found;
+}
+
 std::optional<std::uint64_t> ElfFile::tls_module_word() {
   const std::uint32_t wanted = machine() == EM_AARCH64 ? R_AARCH64_TLS_DTPMOD : R_X86_64_DTPMOD64;
   for (const Elf64_Shdr& section : sections_) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -84,6 +85,9 @@ class ElfFile {
       rest = {rest.offset + symbols.size_bytes(), rest.size - symbols.size_bytes()};
     }
   }
+
+  /// The libraries that it is linked with and whose names have this in them, as it names them: a file or a path.
+  std::vector<std::string> needed_libraries(std::string_view part);
 
   /// Link-time address of a word in which the dynamic linker leaves the number by which threads find this library's
   /// thread-local variables; nothing where its code does not ask for that.

@@ -15,6 +15,7 @@ namespace rtev {
 struct EmitterPoint {
   rtev_emitter emitter;
   std::uint64_t file_offset;
+  std::uint64_t address;  ///< the same place, at link time
   /// Address of the flag "events are enabled" less the probed one. 0: what is probed is the branch on that flag, where
   /// the processor's zero flag tells.
   std::int64_t enabled;

@@ -14,6 +14,7 @@
 
 #include "base/parse.hpp"
 #include "base/small_file.hpp"
+#include "discover/binary.hpp"
 
 namespace rtev {
 namespace {
@@ -287,8 +288,7 @@ bool is_ring_mapping(const Mapping& mapping) {
 }
 
 bool is_runtime_library(const Mapping& mapping) {
-  const auto name = base_name(mapping.path);
-  return (name.starts_with("libasmrun") || name.starts_with("libcamlrun")) && name.ends_with(".so");
+  return is_runtime_library_path(mapping.path);
 }
 
 std::optional<Mapping> parse_mapping(std::string_view line) {

@@ -21,7 +21,7 @@
 namespace rtev::kernel {
 namespace {
 
-static_assert(sizeof(rtev_ringless_binary) == 56 && sizeof(rtev_probed) == 40 && sizeof(rtev_ringless_process) == 32,
+static_assert(sizeof(rtev_ringless_binary) == 88 && sizeof(rtev_probed) == 40 && sizeof(rtev_ringless_process) == 32,
               "the records are the same on both sides");
 
 /// Records of one drain: more than the buffer holds, so that programs cannot keep the reader for ever.

@@ -46,7 +46,6 @@ EventKind kind_of(std::uint8_t emitter) {
 /// Why a binary cannot be probed; empty if it can.
 std::string why_not(const RuntimeBinary& runtime) {
   if (runtime.version.empty()) return "it has no symbols left that tell where OCaml's runtime writes events";
-  if (runtime.shared_library) return "its runtime is a shared library, whose threads keep their domain elsewhere";
   if (runtime.emitters.empty()) return "not all functions that write events can be found in it";
   if (runtime.domain_self_tls == 0 && (runtime.caml_state_tls == 0 || runtime.id_offset == 0))
     return "where its threads keep their domain is not known";
@@ -58,6 +57,7 @@ kernel::RinglessSites sites_of(const RuntimeBinary& runtime) {
                               .facts = {.domain_self_tls = runtime.domain_self_tls,
                                         .caml_state_tls = runtime.id_offset != 0 ? runtime.caml_state_tls : 0,
                                         .enabled = {},
+                                        .tls_module_word = {},
                                         .id_offset = runtime.id_offset,
                                         .round = 0}};
   found.why_not = why_not(runtime);
@@ -65,6 +65,8 @@ kernel::RinglessSites sites_of(const RuntimeBinary& runtime) {
   for (const EmitterPoint& point : runtime.emitters) {
     found.sites.push_back({.emitter = point.emitter, .file_offset = point.file_offset});
     found.facts.enabled[point.emitter] = point.enabled;
+    if (runtime.shared_library)
+      found.facts.tls_module_word[point.emitter] = static_cast<std::int64_t>(runtime.tls_module_word - point.address);
   }
   return found;
 }
@@ -87,6 +89,12 @@ void Ringless::prepare(int fd, const Binary& binary) {
 /// Probes a binary once one of its processes is old enough to have a ring, and has none.
 void Ringless::consider(std::uint64_t now_ns, const Discovery& discovery, Inspector& inspector) {
   considered_ns_ = now_ns;
+  const auto put_on = [&](std::uint32_t binary_id) {
+    if (keeper_.want(binary_id)) inspector.run_later([this, binary_id] { keeper_.attach(binary_id); });
+  };
+  for (const std::uint32_t binary_id : std::exchange(ended_unprobed_, {})) {
+    if (!gaps_.contains(binary_id)) put_on(binary_id);
+  }
   std::erase_if(candidates_, [&](std::uint32_t binary_id) {
     if (gaps_.contains(binary_id)) return true;
     bool undecided = false;
@@ -95,7 +103,7 @@ void Ringless::consider(std::uint64_t now_ns, const Discovery& discovery, Inspec
         undecided = true;
         continue;
       }
-      if (keeper_.want(binary_id)) inspector.run_later([this, binary_id] { keeper_.attach(binary_id); });
+      put_on(binary_id);
       return true;
     }
     return !undecided;
@@ -260,10 +268,13 @@ void Ringless::on_ring(ProcessIndex process, std::uint64_t time_ns) {
 /// Of a process that ended without a ring and without having been seen by a probe, which may have had nothing to say.
 void Ringless::end_unprobed(const Discovery::Ringless& process, std::uint64_t time_ns,
                             std::vector<std::uint32_t>& slots) {
+  // Whoever starts another program forks first, and what comes in between is no OCaml.
+  if (process.forked && time_ns < process.since_ns + birth_patience_ns) return;
   const auto probed_since = keeper_.probed_since(process.binary);
   if (probed_since && (*probed_since <= process.since_ns || !has_past(process))) return;
   const ProcessFacts& facts = stream_.registry.process(process.index);
   if (const auto failure = keeper_.failure(process.binary)) unprobed_.add(facts.pid, facts.exe, *failure);
+  ended_unprobed_.insert(process.binary);
   Probed missed{.since_ns = std::max(process.since_ns, stream_.start_ns)};
   missed.slot = add_slot(process.index);
   if (missed.slot == 0) return;

@@ -114,9 +114,10 @@ class Ringless {
   std::size_t placed_ = 0;            ///< of those
   std::vector<rtev_probed> waiting_;  ///< for their process to come into view
   std::map<ProcessIndex, Probed> probed_;
-  std::set<std::uint32_t> candidates_;  ///< binaries that may have to be probed
-  std::uint64_t considered_ns_ = 0;     ///< when they were last thought of
-  std::set<std::uint32_t> too_fast_;    ///< binaries whose programs exceeded the limit, to be dealt with
+  std::set<std::uint32_t> candidates_;      ///< binaries that may have to be probed
+  std::set<std::uint32_t> ended_unprobed_;  ///< binaries whose programs had no ring and were over too soon
+  std::uint64_t considered_ns_ = 0;         ///< when they were last thought of
+  std::set<std::uint32_t> too_fast_;        ///< binaries whose programs exceeded the limit, to be dealt with
   std::map<std::uint32_t, Gap> gaps_;
   std::map<std::uint32_t, Backoff> backoffs_;
   Figures figures_;

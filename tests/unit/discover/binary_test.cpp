@@ -166,6 +166,30 @@ TEST(Binary, SharedRuntimeTellsWhereItsThreadLocalsAreLookedUp) {
   EXPECT_EQ(runtime->caml_state_tls, 9);
 }
 
+TEST(Binary, AProgramMayHaveItsRuntimeElsewhere) {
+  const auto needs = [](std::vector<std::string> libraries, bool is_program = true) {
+    const auto runtime = inspect(
+        {.interpreter = is_program, .symtab = {{.name = "main", .value = text}}, .needed = std::move(libraries)});
+    return runtime && runtime->elsewhere;
+  };
+  EXPECT_TRUE(needs({"libm.so.6", "libasmrun_shared.so", "libc.so.6"}));
+  EXPECT_TRUE(needs({"/opt/ocaml/lib/libcamlrun_shared.so"}));
+  EXPECT_TRUE(needs({"libasmrun-x86_64-pc-linux-gnu-0015.so"}));
+  EXPECT_FALSE(needs({"libasmrun_shared.so"}, false)) << "who loads this library has the runtime";
+  EXPECT_FALSE(needs({"libasmrun_shared.a", "xlibasmrun_shared.so", "libc.so.6"}));
+  EXPECT_FALSE(needs({"libc.so.6"}));
+  EXPECT_FALSE(inspect(program(3))->elsewhere);
+}
+
+TEST(Binary, AProgramThatEmbedsARuntimeDoesNotHaveItElsewhere) {
+  ElfShape shape = program(3);
+  shape.needed = {"libasmrun_shared.so"};
+  const auto runtime = inspect(shape);
+  ASSERT_TRUE(runtime);
+  EXPECT_FALSE(runtime->elsewhere);
+  EXPECT_EQ(runtime->version, "5.3");
+}
+
 TEST(Binary, FindsTheFlagOfPausedEvents) {
   EXPECT_EQ(inspect(program(3))->paused_flag, 0x7100u);
 }

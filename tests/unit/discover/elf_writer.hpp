@@ -35,6 +35,7 @@ struct ElfShape {
   bool interpreter = true, pie_flag = false, section_headers = true;
   std::vector<ElfSymbol> dynsym{}, symtab{};
   std::vector<Elf64_Rela> relocations{};
+  std::vector<std::string> needed{};  ///< libraries
   std::string rodata{};
   std::optional<std::uint64_t> tls_size{};
   std::uint64_t tls_align = 8;
@@ -86,6 +87,24 @@ inline void append_symbols(std::string& file, std::vector<Elf64_Shdr>& sections,
   file += names;
 }
 
+/// Appends a table of the libraries that are needed, and their names; the headers of both go to `sections`.
+inline void append_needed(std::string& file, std::vector<Elf64_Shdr>& sections,
+                          const std::vector<std::string>& libraries) {
+  std::string names(1, '\0'), table;
+  for (const std::string& library : libraries) {
+    append(table, Elf64_Dyn{.d_tag = DT_NEEDED, .d_un = {.d_val = names.size()}});
+    names += library + '\0';
+  }
+  append(table, Elf64_Dyn{.d_tag = DT_NULL, .d_un = {.d_val = 0}});
+  auto header = section(SHT_DYNAMIC, SHF_ALLOC, file.size(), table.size());
+  header.sh_link = static_cast<std::uint32_t>(sections.size() + 1);
+  header.sh_entsize = sizeof(Elf64_Dyn);
+  sections.push_back(header);
+  file += table;
+  sections.push_back(section(SHT_STRTAB, SHF_ALLOC, file.size(), names.size()));
+  file += names;
+}
+
 }  // namespace detail
 
 /// The bytes of a file of that shape.
@@ -123,6 +142,7 @@ inline std::string write_elf(const ElfShape& shape) {
     sections.push_back(header);
     for (const Elf64_Rela& relocation : shape.relocations) append(file, relocation);
   }
+  if (!shape.needed.empty()) append_needed(file, sections, shape.needed);
   if (!shape.dynsym.empty()) append_symbols(file, sections, SHT_DYNSYM, shape.dynsym);
   if (!shape.symtab.empty()) append_symbols(file, sections, SHT_SYMTAB, shape.symtab);
 
