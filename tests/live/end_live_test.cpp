@@ -7,6 +7,7 @@
 #include "live/life.hpp"
 #include "live/matrix.hpp"
 #include "live/oracle.hpp"
+#include "live/variety.hpp"
 
 namespace rtev::test {
 namespace {
@@ -41,6 +42,7 @@ class EndLive : public LiveTest {
       EXPECT_EQ(trace.actions(pids[i]), (ends[i].tells ? std::vector<std::string>{"exec", "ring", "stop", "exit"}
                                                        : std::vector<std::string>{"exec", "ring", "exit"}));
       EXPECT_EQ(trace.action(pids[i], "exit")["status"], ends[i].status);
+      EXPECT_EQ(figures_of(trace, pids[i])["ring"], ends[i].tells ? "stopped" : "ended");
     }
     EXPECT_EQ(trace.summary["rings_missed"], 0);
   }

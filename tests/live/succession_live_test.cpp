@@ -122,6 +122,11 @@ TEST_F(ExecLive, ChainFromShellToOcamlToOcaml) {
   for (const Json& event : trace.of(process.pid(), "process"))
     if (event["action"] == "exec") generations.push_back(event["comm"]);
   EXPECT_EQ(generations, Json({"image0", "image1", "image2"}));
+  for (const Json& image : trace.summary["processes"]) {
+    if (image["pid"] != process.pid()) continue;
+    EXPECT_EQ("image" + std::to_string(image["exec_generation"].get<int>()), image["comm"]);
+    EXPECT_EQ(image["ring"], image["comm"] == "image2" ? "stopped" : "ended");
+  }
 }
 
 struct Stall {

@@ -51,6 +51,7 @@ class Survey : private DiscoveryListener {
     rings_.finish_all(monotonic_ns());
     seconds_ = static_cast<double>(monotonic_ns() - begin) / 1e9;
     rings_.update(registry_);
+    note_ends();
   }
 
   void print() const {
@@ -71,6 +72,15 @@ class Survey : private DiscoveryListener {
   }
 
  private:
+  /// Processes may have ended since they were found: nobody tells that without BPF.
+  void note_ends() {
+    const Procfs procfs;
+    for (const auto& [index, facts] : registry_.indexed_processes()) {
+      const auto stat = procfs.stat(facts.pid);
+      if (!stat || stat->start_ticks != facts.start_ticks) registry_.process(index).ring = after_end(facts.ring);
+    }
+  }
+
   void on_process(std::uint64_t, ProcessAction, const ProcessRecord&) override {}
   void on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) override {
     rings_.add(slot, process, std::move(ring), monotonic_ns());

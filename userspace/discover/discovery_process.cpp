@@ -258,8 +258,10 @@ void Discovery::end_image(Process& process, std::uint64_t time_ns) {
     births_.give_up();
   if (process.index) {
     for (const RingOpener::FileId& file : process.files) opener_.release(*process.index, file);
-    registry_.process(*process.index).ended = true;
+    ProcessFacts& facts = registry_.process(*process.index);
+    facts.ended = true;
     listener_.on_image_end(*process.index, process.slots, time_ns);
+    facts.ring = after_end(facts.ring);
   }
   auto node = processes_.extract(process.pid);
   if (node.mapped().index && node.mapped().inspecting) ghosts_.push_back(std::move(node.mapped()));

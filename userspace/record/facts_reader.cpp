@@ -118,7 +118,7 @@ Result<void> FactsReader::process(const Object& object) {
   facts.version = values.text("version");
   facts.family = values.one_of("family", Family::since_5_3);
   facts.family_source = values.one_of("family_source", FamilySource::forced);
-  facts.ring = values.one_of("ring", RingState::probed);
+  facts.ring = values.one_of("ring", RingState::ended);
   facts.ring_path = values.text("ring_path");
   facts.ended = values.boolean("ended");
   if (values.has("max_rss")) facts.max_rss_bytes = values.number<std::uint64_t>("max_rss");

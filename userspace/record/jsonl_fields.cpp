@@ -133,13 +133,14 @@ void read_figures(const Json& process, ProcessFacts& facts) {
   facts.pid = number<std::int32_t>(process, "pid");
   facts.comm = string(process, "comm");
   facts.exe = string(process, "exe");
+  facts.exec_generation = number<std::uint32_t>(process, "exec_generation");
   facts.runtime = string(process, "runtime");
   facts.version = string(process, "version");
   facts.family_source =
       named<FamilySource>(string(process, "family_source"), static_cast<int>(FamilySource::forced) + 1)
           .value_or(FamilySource::assumed);
   facts.ring =
-      named<RingState>(string(process, "ring"), static_cast<int>(RingState::probed) + 1).value_or(RingState::none);
+      named<RingState>(string(process, "ring"), static_cast<int>(RingState::ended) + 1).value_or(RingState::none);
   facts.domains = number<std::uint32_t>(process, "domains");
   facts.max_rss_bytes = number<std::uint64_t>(process, "max_rss_bytes");
   facts.words = read_words(process);

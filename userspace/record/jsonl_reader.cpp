@@ -258,6 +258,7 @@ bool JsonlReader::process(const Json& line, Event event) {
       break;
     case ProcessAction::exit:
       image.facts.ended = true;
+      image.facts.ring = after_end(image.facts.ring);
       image.facts.max_rss_bytes = number<std::uint64_t>(line, "max_rss_bytes");
       record.detail = exit_detail(line);
       break;

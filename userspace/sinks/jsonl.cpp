@@ -275,6 +275,7 @@ void JsonlSink::process_figures(const ProcessFacts& facts) {
   out_.add(R"({"pid":)", facts.pid);
   text("comm", facts.comm);
   text("exe", facts.exe);
+  out_.add(R"(,"exec_generation":)", facts.exec_generation);
   text("runtime", facts.runtime);
   text_or_null("version", facts.version);
   text("family_source", to_string(facts.family_source));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <ranges>
 #include <vector>
 
 #include "sinks/escape.hpp"
@@ -61,8 +62,12 @@ std::string_view version_of(const ProcessFacts& facts) {
   return facts.family_source == FamilySource::assumed ? "?" : to_string(facts.family);
 }
 
-void add_row(TextBuffer& out, const ProcessFacts& facts) {
+/// Execs seen, to tell the images of one pid apart.
+constexpr std::size_t exec_width = 6;
+
+void add_row(TextBuffer& out, const ProcessFacts& facts, bool with_execs) {
   out.add_right(facts.pid, 7);
+  if (with_execs) add_grouped(out, facts.exec_generation, exec_width);
   out.add(' ');
   add_column(out, facts.comm, 15);
   out.add(' ');
@@ -83,13 +88,16 @@ void add_table(TextBuffer& out, const Registry& registry, const Total& total) {
   std::ranges::partial_sort(rows, rows.begin() + static_cast<std::ptrdiff_t>(shown), std::ranges::greater{},
                             [](const ProcessFacts* facts) { return facts->words.events; });
   out.add('\n');
+  const bool with_execs = std::ranges::any_of(std::views::take(rows, static_cast<std::ptrdiff_t>(shown)),
+                                              [](const ProcessFacts* facts) { return facts->exec_generation > 0; });
   add_padded(out, "PID", 7);
+  if (with_execs) add_padded(out, "EXECS", exec_width);
   out.add(" COMM            RUNTIME");
   add_padded(out, "DOM", 4);
   for (const std::string_view title : {"EVENTS", "WORDS"}) add_padded(out, title, 15);
   for (const std::string_view title : {"LOST", "BEFORE", "CORRUPT"}) add_padded(out, title, 13);
   out.add('\n');
-  for (std::size_t i = 0; i < shown; ++i) add_row(out, *rows[i]);
+  for (std::size_t i = 0; i < shown; ++i) add_row(out, *rows[i], with_execs);
   if (total.processes > shown) {
     Accounting rest = registry.others().words;
     for (std::size_t i = shown; i < rows.size(); ++i) rest += rows[i]->words;

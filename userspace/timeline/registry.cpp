@@ -45,8 +45,14 @@ std::string_view to_string(RingState state) {
       return "shared";
     case RingState::probed:
       return "probed";
+    case RingState::ended:
+      return "ended";
   }
   return "unknown";
+}
+
+RingState after_end(RingState state) {
+  return state == RingState::active || state == RingState::paused ? RingState::ended : state;
 }
 
 std::string_view to_string(FamilySource source) {

@@ -26,8 +26,11 @@ std::string_view to_string(Family family);
 /// `shared` with a process of another pid namespace that has the same number and directory: what the two write into one
 /// file cannot be told apart. It stays so.
 /// `probed`: none, and its events come from probes.
-enum class RingState : std::uint8_t { none, active, paused, stopped, truncated, shared, probed };
+/// `stopped`: taken down by its runtime; `ended`: its process ended, and its runtime did not come to that.
+enum class RingState : std::uint8_t { none, active, paused, stopped, truncated, shared, probed, ended };
 std::string_view to_string(RingState state);
+/// What the end of its process makes of a ring.
+RingState after_end(RingState state);
 
 /// How a process's decode family was decided.
 enum class FamilySource : std::uint8_t { assumed, symbols, ring, producer, forced };

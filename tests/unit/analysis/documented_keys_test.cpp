@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "sinks/jsonl.hpp"
 #include "unit/analysis/latency_fixture.hpp"
 #include "unit/analysis/pauses_fixture.hpp"
 #include "unit/analysis/stats_fixture.hpp"
@@ -70,6 +71,29 @@ void expect_documented(const std::string& command, const nlohmann::json& report)
   add_keys(report, keys);
   for (const std::string& key : keys)
     EXPECT_TRUE(is_number(key) || documented.contains(key)) << command << " has \"" << key << '"';
+}
+
+TEST(DocumentedStream, EveryKeyOfTheSummary) {
+  World world;
+  StringOutput output;
+  JsonlSink sink{output};
+  RunSummary summary;
+  summary.complete = false;
+  sink.summary(summary, world.registry);
+  const auto line = nlohmann::json::parse(output.text());
+
+  std::ifstream file(RTEV_README);
+  const std::string readme{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t begin = readme.find("{\"type\":\"summary\"");
+  ASSERT_NE(begin, std::string::npos);
+  std::set<std::string> documented, keys;
+  add_quoted_words(std::string_view(readme).substr(begin, readme.find("```", begin) - begin), documented);
+  for (const auto& [key, member] : line.items()) {
+    keys.insert(key);
+    // The members of these are kinds of events.
+    if (key != "events" && key != "drops") add_keys(member, keys);
+  }
+  for (const std::string& key : keys) EXPECT_TRUE(documented.contains(key)) << "the summary has \"" << key << '"';
 }
 
 using DocumentedLatency = LatencyTest;

@@ -278,7 +278,7 @@ TEST_F(Jsonl, Summary) {
                 "user_end":0,"user_custom":0,"lost":0,"process":0,"switch":0,"wakeup":0},
       "late":3,"forced":1,"rings_missed":0,"drops":{"switch":0,"exec":2},
       "processes":[{"pid":4242,"comm":"server","exe":"/usr/bin/server","runtime":"ocaml","version":"5.3","family_source":"symbols",
-                    "ring":"active","domains":2,"max_rss_bytes":null,
+                    "exec_generation":1,"ring":"active","domains":2,"max_rss_bytes":null,
                     "words":{"written":100,"delivered":60,"lost":20,"before_attach":10,"corrupt":7,"unread":3},
                     "events":25}],
       "others":{"processes":0,

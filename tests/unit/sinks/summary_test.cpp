@@ -12,6 +12,11 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
+/// Of a process that was never seen to exec.
+struct World : test::World {
+  World() { registry.process(process).exec_generation = 0; }
+};
+
 RunSummary quiet_summary() {
   RunSummary summary{.start_ns = 1'000'000'000, .end_ns = 6'000'000'000};
   summary.events[static_cast<std::size_t>(EventKind::begin)] = 1'999'000;
@@ -23,7 +28,7 @@ RunSummary quiet_summary() {
 }
 
 TEST(Summary, OfACleanRun) {
-  test::World world;
+  World world;
   ProcessFacts& facts = world.registry.process(world.process);
   facts.words = {.written = 5'000, .delivered = 4'990, .before_attach = 10, .events = 2'000};
   facts.domains = 3;
@@ -38,8 +43,19 @@ TEST(Summary, OfACleanRun) {
             "tracer:  500ms of cpu time (250ms per million events), 34.5 MB of memory at most\n");
 }
 
+TEST(Summary, TellsTheImagesOfOnePidApart) {
+  World world;
+  ProcessFacts second = world.registry.process(world.process);
+  second.exec_generation = 1;
+  world.registry.add_process(second);
+  const std::string text = summary_text(quiet_summary(), world.registry);
+  EXPECT_THAT(text, HasSubstr("\n    PID EXECS COMM            RUNTIME DOM "));
+  EXPECT_THAT(text, HasSubstr("\n   4242     0 server          5.3 "));
+  EXPECT_THAT(text, HasSubstr("\n   4242     1 server          5.3 "));
+}
+
 TEST(Summary, NamesOtherProducers) {
-  test::World world;
+  World world;
   world.registry.process(world.process).runtime = "librtev";
   EXPECT_THAT(summary_text(quiet_summary(), world.registry), HasSubstr("\n   4242 server          librtev   0 "));
 }
@@ -53,7 +69,7 @@ TEST(Summary, OfNothing) {
 }
 
 TEST(Summary, ProcessesThatCouldNotBeProbedAreNoCleanRun) {
-  test::World world;
+  World world;
   RunSummary summary = quiet_summary();
   summary.drops.push_back({std::string(RunSummary::unprobed), 2});
   const std::string text = summary_text(summary, world.registry);
@@ -63,7 +79,7 @@ TEST(Summary, ProcessesThatCouldNotBeProbedAreNoCleanRun) {
 }
 
 TEST(Summary, ProgramsThatShareARingAreToldOf) {
-  test::World world;
+  World world;
   world.registry.process(world.process).ring = RingState::shared;
   const std::string text = summary_text(quiet_summary(), world.registry);
   EXPECT_THAT(text, HasSubstr("!! MIXED: 1 process wrote into a ring of another one"));
@@ -72,7 +88,7 @@ TEST(Summary, ProgramsThatShareARingAreToldOf) {
 }
 
 TEST(Summary, LossesStandOutWithAHint) {
-  test::World world;
+  World world;
   ProcessFacts& facts = world.registry.process(world.process);
   facts.words = {.written = 1'100, .delivered = 0, .lost = 1'000, .corrupt = 100};
   RunSummary summary = quiet_summary();

@@ -234,12 +234,21 @@ TEST(Records, EveryValueHasItsName) {
   EXPECT_EQ(to_string(LeftState::uninterruptible), "uninterruptible");
   EXPECT_EQ(to_string(RingState::truncated), "truncated");
   EXPECT_EQ(to_string(RingState::probed), "probed");
+  EXPECT_EQ(to_string(RingState::ended), "ended");
   EXPECT_EQ(to_string(ProcessAction::probe), "probe");
   EXPECT_EQ(to_string(LossReason::overflow), "overflow");
   EXPECT_EQ(to_string(LossReason::unprobed), "unprobed");
   EXPECT_EQ(to_string(FamilySource::ring), "ring");
   EXPECT_EQ(to_string(Family::before_5_3), "5.0-5.2");
   EXPECT_EQ(to_string(Family::since_5_3), "5.3+");
+}
+
+TEST(RingState, OfAnEndedProcessIsWhatBecameOfItsRing) {
+  EXPECT_EQ(after_end(RingState::active), RingState::ended);
+  EXPECT_EQ(after_end(RingState::paused), RingState::ended);
+  for (const RingState told : {RingState::none, RingState::stopped, RingState::truncated, RingState::shared,
+                               RingState::probed, RingState::ended})
+    EXPECT_EQ(after_end(told), told);
 }
 
 }  // namespace
