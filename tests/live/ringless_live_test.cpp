@@ -148,6 +148,31 @@ TEST_F(RinglessLive, WhatCameBeforeTheProbesIsSaidToBeLost) {
   EXPECT_TRUE(nests(events_of(trace, process.pid())));
 }
 
+TEST_F(RinglessLive, ShortProgramsOneAfterTheOther) {
+  covers("ringless",
+         "200 programs of a few milliseconds in a row: each is a loss or seen whole, in the end the latter");
+  const auto copy = dir / "short";
+  std::filesystem::copy_file(ocaml_program("hello"), copy);
+  Tracer tracer({"--ringless", "-n", "short", "--sched", "off"});
+  Command command = program("hello");
+  command.argv[0] = copy;
+  std::vector<pid_t> pids;
+  for (int i = 0; i < 200; ++i) {
+    Process process(command);
+    process.wait();
+    pids.push_back(process.pid());
+  }
+  const Trace trace = tracer.stop();
+  for (const pid_t pid : pids) {
+    const Strings actions = trace.actions(pid);
+    if (actions.empty() || std::ranges::find(actions, "probe") != actions.end()) continue;
+    EXPECT_EQ(trace.of(pid, "lost").size(), 1U) << "nothing is said of " << pid;
+  }
+  EXPECT_THAT(trace.actions(pids.back()), ::testing::ElementsAre("exec", "probe", "exit"));
+  EXPECT_TRUE(trace.of(pids.back(), "lost").empty());
+  EXPECT_EQ(events_of(trace, pids.back()).size(), events_of(trace, pids[pids.size() - 2]).size());
+}
+
 TEST_F(RinglessLive, DomainsAreToldApart) {
   covers("ringless", "several domains, each event with its own");
   Process process(program("ringless", {"domains", "3"}));

@@ -2,6 +2,8 @@
 // What is not known is said: lost words, missing ends, domains that end.
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
+
 #include "unit/analysis/pauses_fixture.hpp"
 
 namespace rtev::test {

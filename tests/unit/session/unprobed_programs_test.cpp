@@ -40,7 +40,7 @@ TEST(UnprobedPrograms, HostileNamesAreEscaped) {
   UnprobedPrograms programs;
   programs.add(12, "/tmp/\x1b[2J\nrtev-bpf: all is well", "it has no symbols");
   programs.add(13, "", "it has no symbols");
-  EXPECT_THAT(programs.text(), HasSubstr("  /tmp/\\x1b[2J\\x0artev-bpf: all is well (pid 12)"));
+  EXPECT_THAT(programs.text(), HasSubstr("  /tmp/\\x1B[2J\\x0Artev-bpf: all is well (pid 12)"));
   EXPECT_THAT(programs.text(), HasSubstr("  ? (pid 13)"));
 }
 
