@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 // What being traced without a ring costs an OCaml program, beside what the ring itself would.
 #include <fmt/core.h>
+#include <time.h>
 
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "base/clock.hpp"
 #include "bench/benchmarks.hpp"
 #include "bench/ocaml_program.hpp"
 #include "bench/tool.hpp"
@@ -32,8 +34,21 @@ struct Setting {
   std::optional<std::vector<std::string>> tool;
 };
 
-/// Milliseconds.
-double run_program(const Program& program, int work, const Setting& setting) {
+struct Run {
+  double cpu_ms;         ///< of the program, with what the kernel did for its probes
+  std::uint64_t events;  ///< that the tracer got, 0 untraced
+};
+
+/// Of all threads of a process, those that have ended, too.
+std::uint64_t process_cpu_ns(pid_t pid) {
+  clockid_t clock{};
+  timespec time{};
+  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &time) != 0)
+    throw std::runtime_error("cannot tell the cpu time of the program");
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+Run run_program(const Program& program, int work, const Setting& setting) {
   const test::TempDir directory;
   test::Command command = ocaml_program(program.name, directory.path(), program.arguments);
   command.argv.push_back(std::to_string(work));
@@ -46,26 +61,26 @@ double run_program(const Program& program, int work, const Setting& setting) {
     arguments.insert(arguments.end(), {"-p", std::to_string(process.pid())});
     tool.emplace(arguments);
   }
-  const std::uint64_t start = monotonic_ns();
+  const std::uint64_t start = process_cpu_ns(process.pid());
   process.go();
   process.lines_until(program.done);
-  const double ms = static_cast<double>(monotonic_ns() - start) / 1e6;
+  const double cpu_ms = static_cast<double>(process_cpu_ns(process.pid()) - start) / 1e6;
+  std::uint64_t events = 0;
+  if (tool) events = figures_of(tool->interrupt().out, process.pid()).events;
   process.close_stdin();
   process.wait();
-  if (tool) tool->interrupt();
-  return ms;
+  return {.cpu_ms = cpu_ms, .events = events};
 }
 
 const std::array<Setting, 4>& settings() {
-  static const std::vector<std::string> quiet{"-o", "/dev/null", "--sched", "off"};
   static const auto with = [](std::vector<std::string> more) {
-    std::vector<std::string> all = quiet;
+    std::vector<std::string> all = to_nothing();
     all.insert(all.end(), more.begin(), more.end());
     return all;
   };
   static const std::array<Setting, 4> all{
       {{"untraced", false, std::nullopt},
-       {"with a ring", true, quiet},
+       {"with a ring", true, to_nothing()},
        {"--ringless", false, with({"--ringless"})},
        {"--ringless without limit", false, with({"--ringless", "--ringless-limit", "1000000000"})}}};
   return all;
@@ -73,24 +88,31 @@ const std::array<Setting, 4>& settings() {
 
 void measure(Report& report, const Program& program, const Effort& effort) {
   run_program(program, program.probe, settings()[0]);
-  const double probe_ms = run_program(program, program.probe, settings()[0]);
+  const double probe_ms = run_program(program, program.probe, settings()[0]).cpu_ms;
   const int work = std::max(
       program.probe, static_cast<int>(std::lround(program.probe * effort.seconds * 1000 / std::max(probe_ms, 0.01))));
   std::array<Series, 4> measured;
+  std::array<std::uint64_t, 4> events{};
   for (std::size_t i = 0; i < measured.size(); ++i) measured[i].name = settings()[i].name;
   for (int round = 0; round < effort.rounds; ++round) {
     for (std::size_t turn = 0; turn < measured.size(); ++turn) {
       const std::size_t i = (turn + static_cast<std::size_t>(round)) % measured.size();
-      measured[i].runs.push_back(run_program(program, work, settings()[i]));
+      const Run run = run_program(program, work, settings()[i]);
+      measured[i].runs.push_back(run.cpu_ms);
+      events[i] += run.events;
     }
   }
-  for (std::size_t i = 1; i < measured.size(); ++i)
+  for (std::size_t i = 1; i < measured.size(); ++i) {
+    const double median = measured[i].median(), untraced = measured[0].median();
+    const double events_a_run = static_cast<double>(events[i]) / effort.rounds;
     report.add({.section = "ringless",
                 .what = fmt::format("{}, {}", program.what, settings()[i].name),
-                .unit = "ms",
+                .unit = "ms of cpu",
                 .subject = measured[i],
                 .peer = measured[0],
-                .note = fmt::format("{:.2f} times as long as untraced", measured[i].median() / measured[0].median())});
+                .note = fmt::format("{:.2f} times as much as untraced; {:.0f} events, {:.2f} µs each",
+                                    median / untraced, events_a_run, (median - untraced) * 1000 / events_a_run)});
+  }
 }
 
 }  // namespace
