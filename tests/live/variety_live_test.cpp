@@ -113,6 +113,7 @@ TEST_P(BuildLive, ByProbesWithoutARing) {
     // Nobody knows where its functions are, but who it is.
     EXPECT_GE(trace.summary["drops"]["unprobed"], 2);
     EXPECT_THAT(outcome.err, HasSubstr("  " + variety.program().string() + " (pid "));
+    covers("ringless", variety.build.what + std::string(": named as one that cannot be probed"), variety.ocaml);
     return;
   }
   EXPECT_EQ(trace.summary["drops"]["unprobed"], 0);
