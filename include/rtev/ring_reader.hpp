@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -75,6 +76,9 @@ class RingReader {
     /// Only the program that made the ring is of interest: a file that the next program with the same pid makes anew is
     /// left alone from then on. Otherwise that program's events come next.
     bool one_program = false;
+    /// With one_program: asked when the first words of a domain have been read, and false if another program may have
+    /// made the file anew by then. Nothing of it is handed out in that case.
+    std::function<bool()> is_latest{};
     /// Added to every timestamp: host clock minus the clock of the process's time namespace.
     std::int64_t clock_offset_ns = 0;
     /// Source::slot of the events handed out.
@@ -126,6 +130,11 @@ class RingReader {
   /// The program is known to have published this many words of a domain in all, and not all of them are in the file:
   /// the last ones are counted as lost by finish().
   void expect(std::uint16_t domain, std::uint64_t written);
+
+  /// The file was truncated, or taken over by another program; `fd` is of a copy that was made before, of all or some
+  /// of what it held. Goes on there with what was not read, and takes over the descriptor, also on failure. Before
+  /// finish().
+  Result<void> go_on_in(int fd);
 
   /// For a ring that will not be written any more: hands out the losses that were still waiting for the event which
   /// ends them, dated `now_ns`.

@@ -32,6 +32,7 @@ struct Cursor {
   std::uint64_t birth = 0;      ///< time of the ring's first message, to notice a ring that was made anew; 0 = unknown
   std::uint64_t last_time = 0;  ///< of the last event handed out
   std::uint64_t expected = 0;   ///< tail that the file should have in the end, if that is known
+  std::uint64_t given_up = 0;   ///< words right before the position that were counted as lost with the file
   std::array<std::uint64_t, loss_reasons> pending{};  ///< words by LossReason whose gap has no end yet
   Accounting past;  ///< sums over all that was read; written and unread are filled in when asked
 };

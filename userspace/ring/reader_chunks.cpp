@@ -78,7 +78,7 @@ bool RingReader::State::read_chunk(std::uint32_t ring, Call call, void* consumer
     return false;
   faults = 0;
   // The next program with the same pid may have begun to make the file anew: its events are not this one's.
-  if (sealed && !load()) return false;
+  if ((sealed || options.one_program) && (!load(sealed) || is_foreign(cursor))) return false;
 
   // Only now may the words be judged: what the head has passed may be torn.
   std::uint64_t overtaken = 0;

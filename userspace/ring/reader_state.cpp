@@ -2,7 +2,9 @@
 // Watches over the file: what was written, whose it is, whether it is still there.
 #include "ring/reader_state.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 
 namespace rtev {
 namespace {
@@ -21,6 +23,19 @@ constexpr std::uint32_t most_faults = 8;
 constexpr std::uint32_t most_tries = 16;
 
 }  // namespace
+
+/// Who says in the file to write it.
+std::optional<Producer> RingReader::State::producer() const {
+  const auto mark = map.read_mark();
+  if (!mark || mark->magic != ProducerMark::magic_value || mark->version != ProducerMark::current_version ||
+      mark->family > static_cast<std::uint32_t>(Family::since_5_3))
+    return std::nullopt;
+  const std::string name(mark->producer, ::strnlen(mark->producer, sizeof mark->producer));
+  const auto is_printable = [](char c) { return c >= ' ' && c <= '~'; };
+  if (name.empty() || name.size() == sizeof mark->producer || !std::ranges::all_of(name, is_printable))
+    return std::nullopt;
+  return Producer{.name = name, .family = static_cast<Family>(mark->family)};
+}
 
 /// False if a ring's oldest event is older than the ring itself, so that the file is a predecessor's, not yet made
 /// anew; or younger than the end of its program, so that a successor made it anew already.
@@ -53,6 +68,13 @@ bool RingReader::State::is_successors() {
     }
   }
   return false;
+}
+
+/// True if nothing was ever seen in the file, and the next program may have begun to make it anew before that.
+bool RingReader::State::is_emptied() const {
+  const auto is_empty = [](const auto& ring) { return ring.tail == 0; };
+  return std::ranges::all_of(indices, is_empty) && std::ranges::all_of(cursors, is_empty) && options.is_latest &&
+         !options.is_latest() && !producer();
 }
 
 /// Decides, for what was written before the ring was opened, what is history and what is handed out.
@@ -114,7 +136,13 @@ bool RingReader::State::load(bool all) {
     faulted = true;
     return false;
   }
-  bool anew = sealed && is_successors();
+  if (is_copy) {
+    // More was seen than was saved, perhaps: that is lost, but nothing was made anew.
+    for (std::uint32_t ring = 0; ring < used; ++ring)
+      indices[ring].tail = std::max(indices[ring].tail, cursors[ring].position);
+    return true;
+  }
+  bool anew = sealed && (is_successors() || is_emptied());
   for (std::uint32_t ring = 0; ring < used && !anew; ++ring) anew = made_anew(ring);
   if (!anew) return true;
   if (leave_alone()) return false;
@@ -181,7 +209,7 @@ void RingReader::State::settle(Cursor& cursor) {
 void RingReader::State::restart(Cursor& cursor) {
   skip(cursor, LossReason::overwritten, cursor.tail);
   cursor.past.written += cursor.tail;
-  cursor.position = cursor.head = cursor.tail = cursor.birth = 0;
+  cursor.position = cursor.head = cursor.tail = cursor.birth = cursor.given_up = 0;
 }
 
 /// The next program with the same pid took the file over.
@@ -209,6 +237,20 @@ void RingReader::State::recheck() {
   }
 }
 
+/// True if what was read of a domain may be the next program's. After its first event a ring that is made anew shows by
+/// itself.
+bool RingReader::State::is_foreign(const Cursor& cursor) {
+  if (!options.is_latest || cursor.past.delivered != 0 || options.ended_ns != UINT64_MAX || is_copy) return false;
+  // What RingWriter makes is a file of its own each time.
+  if (options.is_latest() || producer()) return false;
+  // What was seen of the indices is void, too.
+  for (Cursor& other : cursors) {
+    if (other.past.delivered == 0 && options.history == History::deliver) other = {};
+    other.tail = other.position;
+  }
+  return leave_alone();
+}
+
 /// Leaves a file that was made anew to its new program, if that is not of interest.
 bool RingReader::State::leave_alone() {
   if (!sealed && !options.one_program) return false;
@@ -219,7 +261,31 @@ bool RingReader::State::leave_alone() {
 
 void RingReader::State::give_up() {
   truncated = true;
-  for (Cursor& cursor : cursors) skip(cursor, LossReason::overwritten, cursor.tail);
+  for (Cursor& cursor : cursors) {
+    cursor.given_up += cursor.tail - cursor.position;
+    skip(cursor, LossReason::overwritten, cursor.tail);
+  }
+}
+
+/// Takes back what was given up with the file.
+void RingReader::State::go_on_in(RingMap copy) {
+  map = std::move(copy);
+  for (Cursor& cursor : cursors) {
+    const std::uint64_t words = std::exchange(cursor.given_up, 0);
+    cursor.past.lost -= words;
+    cursor.pending[static_cast<std::size_t>(LossReason::overwritten)] -= words;
+    cursor.position -= words;
+    cursor.expected = std::max(cursor.expected, cursor.tail);
+    cursor.head = 0;
+    cursor.tail = cursor.position;
+  }
+  // What was read of the file may be the next program's.
+  for (auto& [id, name] : names) {
+    if (std::string saved; map.copy_name(id, saved) && !saved.empty()) name = std::move(saved);
+  }
+  is_copy = true;
+  truncated = taken_over = false;
+  faults = 0;
 }
 
 }  // namespace rtev

@@ -19,6 +19,7 @@ namespace rtev {
 struct RingReader::State {
   RingMap map;
   Options options;
+  Layout layout;  ///< of the file that the cursors are in; that of the map may be the next program's
   std::vector<Cursor> cursors;
   std::vector<RingIndices> indices;
   std::uint32_t used = 0;       ///< one past the last ring that was ever found written to
@@ -31,11 +32,13 @@ struct RingReader::State {
   bool truncated = false;
   bool sealed = false;
   bool taken_over = false;
+  bool is_copy = false;  ///< of a file that is gone
   std::unordered_map<std::uint16_t, std::string> names;
 
   State(RingMap opened, const Options& given) : map(std::move(opened)), options(given) { resize(); }
 
   void resize() {
+    layout = map.layout();
     cursors.resize(std::max<std::size_t>(cursors.size(), map.layout().rings));
     indices.assign(map.layout().rings, {});
     used = std::min(used, map.layout().rings);
@@ -45,8 +48,10 @@ struct RingReader::State {
     return Source{options.slot, static_cast<std::uint16_t>(ring)}.pack();
   }
 
+  std::optional<Producer> producer() const;
   bool belongs_to_program();
   bool is_successors();
+  bool is_emptied() const;
   void begin();
   bool begin_poll(bool all);
   Polled end_poll();
@@ -60,7 +65,9 @@ struct RingReader::State {
   void next_incarnation();
   void recheck();
   void give_up();
+  void go_on_in(RingMap copy);
   bool leave_alone();
+  bool is_foreign(const Cursor& cursor);
   void take(std::uint32_t ring);
   void read(std::uint32_t ring, Call call, void* consumer, std::uint64_t& budget);
   bool decode_in_place(std::uint32_t ring, std::uint64_t size, Chunk& chunk, DecodeResult& decoded);

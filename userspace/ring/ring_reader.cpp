@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "ring/reader_state.hpp"
 
@@ -93,15 +92,7 @@ const Layout& RingReader::layout() const {
 }
 
 std::optional<Producer> RingReader::producer() const {
-  const auto mark = state_->map.read_mark();
-  if (!mark || mark->magic != ProducerMark::magic_value || mark->version != ProducerMark::current_version ||
-      mark->family > static_cast<std::uint32_t>(Family::since_5_3))
-    return std::nullopt;
-  const std::string name(mark->producer, ::strnlen(mark->producer, sizeof mark->producer));
-  const auto is_printable = [](char c) { return c >= ' ' && c <= '~'; };
-  if (name.empty() || name.size() == sizeof mark->producer || !std::ranges::all_of(name, is_printable))
-    return std::nullopt;
-  return Producer{.name = name, .family = static_cast<Family>(mark->family)};
+  return state_->producer();
 }
 
 std::uint32_t RingReader::active_domains() const {
@@ -136,7 +127,20 @@ void RingReader::assign_slot(std::uint32_t slot) {
   state_->options.slot = slot;
 }
 void RingReader::expect(std::uint16_t domain, std::uint64_t written) {
-  if (domain < state_->cursors.size()) state_->cursors[domain].expected = written;
+  if (domain >= state_->cursors.size()) return;
+  std::uint64_t& expected = state_->cursors[domain].expected;
+  expected = std::max(expected, written);
+}
+Result<void> RingReader::go_on_in(int fd) {
+  auto copy = RingMap::open(UniqueFd(fd), state_->map.name());
+  if (!copy) return std::unexpected(std::move(copy.error()));
+  if (copy->layout().rings != state_->layout.rings || copy->layout().ring_words != state_->layout.ring_words) {
+    return std::unexpected(Error{.what = "cannot go on in the copy of a ring",
+                                 .subject = state_->map.name(),
+                                 .why = "it is of another ring: their sizes differ"});
+  }
+  state_->go_on_in(std::move(*copy));
+  return {};
 }
 void RingReader::seal(std::uint64_t ended_ns) {
   state_->sealed = true;
