@@ -9,6 +9,8 @@
 #if defined(__TARGET_ARCH_x86)
 #define SYS_MMAP 9
 #define SYS_MUNMAP 11
+#define SYS_EXECVE 59
+#define SYS_EXECVEAT 322
 #define SYSCALL_NUMBER(regs) ((__s64)BPF_CORE_READ(regs, orig_ax))
 #define MMAP_LENGTH(regs) ((__u64)BPF_CORE_READ(regs, si))
 #define MMAP_PROTECTION(regs) ((__u64)BPF_CORE_READ(regs, dx))
@@ -26,6 +28,8 @@
 #elif defined(__TARGET_ARCH_arm64)
 #define SYS_MMAP 222
 #define SYS_MUNMAP 215
+#define SYS_EXECVE 221
+#define SYS_EXECVEAT 281
 #define SYSCALL_NUMBER(regs) ((__s64)BPF_CORE_READ(regs, syscallno))
 #define MMAP_LENGTH(regs) (BPF_CORE_READ(regs, regs[1]))
 #define MMAP_PROTECTION(regs) (BPF_CORE_READ(regs, regs[2]))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies what a ring holds out of its program's memory, when it is about to be taken down and nobody has its file.
+/* Copies what a ring holds out of its program's memory, when that is about to go.
  * Positions are counted from the ring's birth, so user space can put together what comes in several parts, and knows
  * what is missing of it. */
 #ifndef RTEV_DRAIN_BPF_H
 #define RTEV_DRAIN_BPF_H
 
-#include "unopened.bpf.h"
+#include "rings.bpf.h"
 
 #define MOST_RINGS 4096  /* of any OCaml 5 */
 #define MOST_CHUNKS 8192 /* of one ring, however often it is drained: two full ones for each of 128 domains */
@@ -44,13 +44,14 @@ struct ring_header {
 
 /* A drain that is under way. */
 struct drain {
-  struct unopened_ring* ring;
+  struct rtev_ring* ring;
   __u64 base; /* of the mapping */
   struct ring_header header;
   __u32 tgid;
   __u32 domain;
   __u64 position, end; /* words of the domain that are next */
   __u64 zero;
+  bool untold; /* how much a domain holds could not be told */
 };
 
 /* From the memory of the current program. The caller's kind of BPF program decides which of both it may do. */
@@ -146,6 +147,7 @@ static __always_inline long drain_domain(__u32 domain, struct drain* drain, bool
   __u64 where = drain->base + drain->header.headers_offset + domain * drain->header.ring_header_bytes;
   if (read_user(&indices, sizeof(indices), where, may_sleep)) {
     count_drop(RTEV_STAT_DRAIN_DROPPED);
+    drain->untold = true;
     return 1;
   }
   if (indices.tail <= indices.head) return 0;
@@ -165,7 +167,7 @@ static __always_inline long drain_domain(__u32 domain, struct drain* drain, bool
   if (done) *done = drain->position;
   /* While other domains still run, the oldest words may be overwritten as they are copied: the head tells. */
   read_user(&indices.head, sizeof(indices.head), where, may_sleep);
-  tell_bare(drain, RTEV_DRAINED_DOMAIN, indices.head, indices.tail);
+  if (!tell_bare(drain, RTEV_DRAINED_DOMAIN, indices.head, indices.tail)) drain->untold = true;
   return 0;
 }
 static long drain_domain_at_once(__u32 domain, struct drain* drain) {
@@ -202,7 +204,8 @@ static long drain_name_sleeping(__u32 id, struct drain* drain) {
   return drain_name(id, drain, true);
 }
 
-static __always_inline void drain_ring(struct unopened_ring* ring, __u32 tgid, __u64 base, bool may_sleep) {
+/* `is_last`: nothing is written after that. */
+static __always_inline void drain_ring(struct rtev_ring* ring, __u32 tgid, __u64 base, bool may_sleep, bool is_last) {
   struct drain drain = {.ring = ring, .base = base, .tgid = tgid};
   struct ring_header* header = &drain.header;
   if (read_user(header, sizeof(*header), base, may_sleep)) {
@@ -214,10 +217,30 @@ static __always_inline void drain_ring(struct unopened_ring* ring, __u32 tgid, _
   if (!ring->header_told) ring->header_told = tell_bare(&drain, RTEV_DRAINED_RING, 0, ring->length);
   if (!ring->header_told) return;
   bpf_loop(header->rings, may_sleep ? drain_domain_sleeping : drain_domain_at_once, &drain, 0);
+  if (is_last && !drain.untold) tell_bare(&drain, RTEV_DRAINED_LAST, 0, 0);
   /* OCaml 5.0 has no names and leaves their offset to chance. */
   if (ring->names_told || !header->names_offset || header->names_offset >= ring->length) return;
   ring->names_told = true;
   bpf_loop(NAME_SLOTS, may_sleep ? drain_name_sleeping : drain_name_at_once, &drain, 0);
+}
+
+struct found_mapping {
+  __u64 inode;
+  __u64 begin; /* 0: is another file's */
+};
+
+static long find_begin(struct task_struct* task, struct vm_area_struct* area, struct found_mapping* mapping) {
+  if (BPF_CORE_READ(area, vm_file, f_inode, i_ino) == mapping->inode) mapping->begin = BPF_CORE_READ(area, vm_start);
+  return 0;
+}
+
+/* Where the current process maps its ring; 0 if that cannot be told. Fails while another thread changes the mappings,
+ * so it is tried again: there may not be another chance. */
+static __always_inline __u64 find_mapping(const struct rtev_ring* ring) {
+  struct found_mapping mapping = {.inode = ring->inode};
+  for (int tries = 0; tries < 4 && !mapping.begin; ++tries)
+    bpf_find_vma(bpf_get_current_task_btf(), ring->inside, find_begin, &mapping, 0);
+  return mapping.begin;
 }
 
 #endif

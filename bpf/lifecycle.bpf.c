@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Processes begin, fork, end; rings are born.
 #include "arch.bpf.h"
-#include "unopened.bpf.h"
+#include "rings.bpf.h"
 
 #define SIGNAL_GROUP_EXIT 0x4
 #define FMODE_WRITE 0x2
@@ -15,8 +15,10 @@ struct threads_map threads SEC(".maps");
 struct followed_map followed SEC(".maps");
 struct lifecycle_map lifecycle SEC(".maps");
 struct stats_map stats SEC(".maps");
-struct unopened_map unopened SEC(".maps");
-struct unopened_scratch_map unopened_scratch SEC(".maps");
+struct rings_map rings SEC(".maps");
+struct rings_scratch_map rings_scratch SEC(".maps");
+struct opened_map opened SEC(".maps");
+struct births_map births SEC(".maps");
 
 /* Processes whose end was told. When two threads end at the same time, each may find that none is left. */
 struct process_key {
@@ -47,7 +49,7 @@ int BPF_PROG(process_exec, struct task_struct* task, pid_t old_tid, struct linux
   __u32 tgid = task->tgid, caller = (__u32)old_tid;
   /* What is known is of the old program: never read the new one's memory by it. */
   bpf_map_delete_elem(&tracked, &tgid);
-  bpf_map_delete_elem(&unopened, &tgid);
+  bpf_map_delete_elem(&rings, &tgid);
   bpf_map_delete_elem(&threads, &tgid);
   /* The thread that called exec becomes the leader, and its own number is free without its end being seen. */
   if (caller != tgid) bpf_map_delete_elem(&threads, &caller);
@@ -117,7 +119,7 @@ int BPF_PROG(process_exit, struct task_struct* task) {
    * Linux 6.1 forgets there that it is not NULL. */
   if (follows) bpf_map_delete_elem(&followed, &tgid);
   bpf_map_delete_elem(&tracked, &tgid);
-  bpf_map_delete_elem(&unopened, &tgid);
+  bpf_map_delete_elem(&rings, &tgid);
   return 0;
 }
 
@@ -213,7 +215,7 @@ static __always_inline void announce_ring(struct task_struct* task, struct file*
   birth->lifecycle.detail = length;
   birth->clock_offset = clock_offset(task);
   describe_file(ring, &birth->ring, birth->paths);
-  expect_drain(birth->lifecycle.tgid, birth, inside);
+  note_birth(birth->lifecycle.tgid, birth, inside);
   __u32 bytes = birth->ring.path_bytes;
   if (bytes > RTEV_PATH) return; /* never; for the verifier */
   describe_file(BPF_CORE_READ(task, mm, exe_file), &birth->program, birth->paths + bytes);

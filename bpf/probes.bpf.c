@@ -2,26 +2,13 @@
 // Entries of functions of OCaml's runtime.
 #include "drain.bpf.h"
 
-struct found_mapping {
-  __u64 inode;
-  __u64 begin; /* 0: is another file's */
-};
-
-static long find_begin(struct task_struct* task, struct vm_area_struct* area, struct found_mapping* mapping) {
-  if (BPF_CORE_READ(area, vm_file, f_inode, i_ino) == mapping->inode) mapping->begin = BPF_CORE_READ(area, vm_start);
-  return 0;
-}
-
 /* Each domain passes here on the way to taking the ring down. What it finds may not be all yet, since others may still
  * run; the last one finds all. */
 static __always_inline void drain_unopened(__u32 tgid) {
-  struct unopened_ring* ring = bpf_map_lookup_elem(&unopened, &tgid);
-  if (!ring) return;
-  struct found_mapping mapping = {.inode = ring->inode};
-  /* Fails while another thread changes the mappings; tried again, since this may be the only domain. */
-  for (int tries = 0; tries < 4 && !mapping.begin; ++tries)
-    bpf_find_vma(bpf_get_current_task_btf(), ring->inside, find_begin, &mapping, 0);
-  if (mapping.begin) drain_ring(ring, tgid, mapping.begin, true);
+  struct rtev_ring* ring = bpf_map_lookup_elem(&rings, &tgid);
+  if (!ring || is_opened(tgid, ring)) return;
+  __u64 begin = find_mapping(ring);
+  if (begin) drain_ring(ring, tgid, begin, true, false);
 }
 
 /* Attached by perf_event, or loaded as a uprobe_multi program where the kernel has that. The cookie says where:

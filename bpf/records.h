@@ -72,12 +72,29 @@ struct rtev_birth {
   char paths[2 * RTEV_PATH];
 };
 
-/* What is kept of a ring that nobody has opened by the time its runtime takes it down: records of their own buffer. */
+#define RTEV_REMEMBERED_DOMAINS 128 /* of more domains all is drained each time */
+
+/* A ring that may have to be drained; the value of the map "rings", by tgid. */
+struct rtev_ring {
+  __u64 birth_ns; /* or any time that tells it from others of the process, where user space found it */
+  __u64 inode;    /* of its file */
+  __u64 length;   /* of its mapping, as asked for */
+  __u64 inside;   /* an address in the mapping */
+  __u32 chunks;   /* told so far */
+  __u8 header_told;
+  __u8 names_told;
+  __u8 execs;                             /* its process is about to run another program */
+  __u64 drained[RTEV_REMEMBERED_DOMAINS]; /* up to there, for each domain */
+};
+
+/* What is kept of a ring that nobody has opened by the time its runtime takes it down, and of any ring whose process is
+ * about to run another program: records of their own buffer. */
 enum rtev_drained_type {
   RTEV_DRAINED_RING = 1,   /* its file's header is the payload; end = bytes of the file. Before all others. */
   RTEV_DRAINED_WORDS = 2,  /* words [begin, end) of a domain, counted from the ring's birth, are the payload */
   RTEV_DRAINED_DOMAIN = 3, /* behind a domain's words: it holds [begin, end) in all, whether or not all found room */
   RTEV_DRAINED_NAME = 4,   /* the name of the user event `begin`, as it lies in the file, is the payload */
+  RTEV_DRAINED_LAST = 5,   /* what was told so far is how the next program finds the ring */
 };
 
 #define RTEV_DRAINED_HEADER 64     /* bytes of a ring file's header */

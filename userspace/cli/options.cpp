@@ -141,9 +141,9 @@ void add_kernel_options(CLI::App& app, Options& options) {
                     "scheduler events of no thread, of threads of OCaml processes (default), of every thread");
   add_choice<Drain>(
       app, "--drain", options.drain, {{"off", Drain::off}, {"known", Drain::known}, {"all", Drain::all}},
-      "save in the kernel what rings hold that end before they could be opened: of no program, of those whose "
-      "functions are probed (default), of all, which costs every mmap() and munmap() of the host 0.2 µs (and "
-      "before Linux 6.4 its page faults, too)");
+      "save in the kernel what rings hold that may be gone before they are read: of no program; of those that end and "
+      "whose functions are probed, and of those that exec another, from Linux 6.10 on (default); of all, which costs "
+      "every mmap() and munmap() of the host 0.2 µs (and before Linux 6.4 its page faults, too)");
   CLI::Option* const ringless = app.add_flag(
       "--ringless", options.ringless,
       "trace programs that run with events off, too, by probes: each event costs them 1.3 us (a ring: 0.03)");

@@ -50,7 +50,8 @@ Discovery::Discovery(Procfs procfs, Registry& registry, BinaryCache& cache, Insp
       inspector_(inspector),
       listener_(listener),
       options_(std::move(options)),
-      opener_(registry, options_.history, options_.since_ns) {}
+      opener_(registry, options_.history, options_.since_ns,
+              [this](std::int32_t pid, std::uint64_t birth_ns) { return listener_.is_latest_ring(pid, birth_ns); }) {}
 
 void Discovery::begin_scan(std::uint64_t now_ns) {
   to_scan_ = procfs_.pids();
@@ -251,7 +252,7 @@ void Discovery::tick(std::uint64_t now_ns, std::uint64_t told_until_ns) {
     Process* process = find(pid);
     if (process == nullptr) return true;
     // A program that took its ring down may live on.
-    if (!try_birth(*process, birth) && !(is_last && open_drained(*process, birth, now_ns))) return false;
+    if (!try_birth(*process, birth) && !(is_last && open_drained(*process, birth, now_ns, false))) return false;
     track(*process);
     return true;
   });

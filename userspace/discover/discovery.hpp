@@ -42,14 +42,22 @@ class DiscoveryListener {
   virtual void on_process(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) = 0;
   /// A ring was opened. The registry keeps it as well, for the names of user events.
   virtual void on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) = 0;
-  /// A process image ended; its rings will not be written any more.
-  virtual void on_image_end(ProcessIndex process, const std::vector<std::uint32_t>& slots, std::uint64_t time_ns) = 0;
+  /// The ring that a process announced then is among those opened.
+  virtual void on_announced(std::int32_t pid, std::uint64_t birth_ns) = 0;
+  /// A ring that was opened may never have been announced.
+  virtual void on_found(std::int32_t pid, const rtev_ring& ring) = 0;
+  /// Whether the process, as far as is known, announced no other ring since then.
+  virtual bool is_latest_ring(std::int32_t pid, std::uint64_t birth_ns) = 0;
+  /// A process image ended; its rings will not be written any more. The last of them was announced, or found, at
+  /// `birth_ns`.
+  virtual void on_image_end(ProcessIndex process, const std::vector<std::uint32_t>& slots, std::uint64_t birth_ns,
+                            std::uint64_t time_ns) = 0;
   /// The kernel side should watch the threads of a process. It stops by itself when the image ends.
   virtual void on_track(std::int32_t pid, const rtev_tracked& tracked) = 0;
   /// It should not (any more): the process is not to be traced, or was gone before it was told to.
   virtual void on_untrack(std::int32_t pid) = 0;
-  /// What was saved of a ring that the process announced at some time in [from_ns, to_ns] and has taken down since;
-  /// nothing if nothing was.
+  /// What was saved of a ring that the process announced at some time in [from_ns, to_ns] and that is gone since, or
+  /// another program's; nothing if nothing was.
   virtual std::optional<DrainedFile> take_drained(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns) = 0;
 };
 
@@ -133,6 +141,7 @@ class Discovery {
     std::shared_ptr<const Binary> binary{};
     std::vector<std::uint32_t> slots{};
     std::vector<RingOpener::FileId> files{};  ///< its rings
+    std::uint64_t birth_ns = 0;               ///< of the last of them: when it was announced or found
   };
   /// How a process came into view.
   struct Origin {
@@ -171,11 +180,12 @@ class Discovery {
                   const RingOpener::Origin& origin);
   bool note_shared(Process& process, const std::vector<PinnedRing>& pins);
   static bool reads(const Process& process, const std::vector<PinnedRing>& pins);
+  void watch_found(Process& process, const PinnedRing& pin, std::uint64_t time_ns);
   bool try_birth(Process& process, Births::Birth& birth);
-  bool open_drained(Process& process, const Births::Birth& birth, std::uint64_t ended_ns);
-  bool open_last_ring(Process& process, const Births::Birth& birth, std::uint64_t ended_ns);
+  bool open_drained(Process& process, const Births::Birth& birth, std::uint64_t ended_ns, bool by_exec);
+  bool open_last_ring(Process& process, const Births::Birth& birth, std::uint64_t ended_ns, bool by_exec);
   void vanish(const Process& process);
-  void end_image(Process& process, std::uint64_t time_ns);
+  void end_image(Process& process, std::uint64_t time_ns, bool by_exec);
   void end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status, std::uint32_t max_rss_pages = 0);
   void emit(const Process& process, std::uint64_t time_ns, ProcessAction action, std::int32_t peer = 0,
             std::int64_t detail = 0);

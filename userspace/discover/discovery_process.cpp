@@ -78,8 +78,9 @@ bool Discovery::resolve(Process& process, const std::shared_ptr<const Binary>& b
   if (binary && !binary->runtime.elsewhere) {
     process.binary = binary;
     if (!process.index) adopt(process);
-    // The ring may have been given another name. Only what is known to be OCaml's is searched for it.
-    if (process.slots.empty() && process.origin == ProcessAction::found)
+    // The ring may have been given another name. Only what is known to be OCaml's is searched for it, and not what
+    // announced its ring: by now it may be the next program's.
+    if (process.slots.empty() && !process.has_ring && process.origin == ProcessAction::found)
       open_rings(process, pin_shared_files(procfs_, process.pid), process.since_ns, {.newborn = scanned_});
     describe(process);
     track(process);
@@ -169,7 +170,7 @@ bool Discovery::open_rings(Process& process, const std::vector<PinnedRing>& pins
     process.slots.push_back(ring.slot);
     ProcessFacts& facts = registry_.process(*process.index);
     if (facts.ring != RingState::shared) facts.ring = RingState::active;
-    facts.ring_path = ring.path;
+    facts.ring_path = ring.pin->path;
     facts.domains = ring.reader->active_domains();
     if (facts.family_source == FamilySource::assumed && ring.reader->layout().names_offset == 0) {
       // Only 5.0 leaves no room for the names of user events.
@@ -179,8 +180,25 @@ bool Discovery::open_rings(Process& process, const std::vector<PinnedRing>& pins
     }
     emit(process, time_ns, ProcessAction::ring, 0, ring.reader->layout().rings);
     listener_.on_ring(*process.index, ring.slot, ring.reader);
+    if (origin.made_ns != 0)
+      process.birth_ns = origin.made_ns;
+    else
+      watch_found(process, *ring.pin, time_ns);
   }
   return !rings.empty();
+}
+
+/// Has the kernel side watch over a ring that, as far as is known, it has not seen.
+void Discovery::watch_found(Process& process, const PinnedRing& pin, std::uint64_t time_ns) {
+  const auto open = procfs_.open_file(pin.fd.get());
+  if (!open || pin.length == 0) return;
+  process.birth_ns = time_ns;
+  rtev_ring ring{};
+  ring.birth_ns = time_ns;
+  ring.inode = open->inode;
+  ring.length = pin.length;
+  ring.inside = pin.begin;
+  listener_.on_found(process.pid, ring);
 }
 
 /// True if the process maps the ring of another one as its own: their pid namespaces differ, but neither their numbers
@@ -213,17 +231,23 @@ bool Discovery::reads(const Process& process, const std::vector<PinnedRing>& pin
 bool Discovery::try_birth(Process& process, Births::Birth& birth) {
   if (birth.over) return false;  // until that end, which says which events are its own
   const RingOpener::Origin origin{.newborn = true, .made_ns = birth.time_ns, .clock_offset_ns = birth.clock_offset_ns};
-  if (open_rings(process, birth.pins, birth.time_ns, origin)) return true;
-  if (reads(process, birth.pins)) return true;
+  const auto is_open = [&] {
+    if (!open_rings(process, birth.pins, birth.time_ns, origin) && !reads(process, birth.pins)) return false;
+    process.birth_ns = birth.time_ns;
+    listener_.on_announced(process.pid, birth.time_ns);
+    return true;
+  };
+  if (is_open()) return true;
   // What was pinned may have been another ring, of the parent of a forked process.
   if (auto pins = pin_rings(procfs_, process.pid); !pins.empty()) birth.pins = std::move(pins);
-  return open_rings(process, birth.pins, birth.time_ns, origin) || note_shared(process, birth.pins);
+  return is_open() || note_shared(process, birth.pins);
 }
 
-/// What was saved of a ring when it was taken down.
-bool Discovery::open_drained(Process& process, const Births::Birth& birth, std::uint64_t ended_ns) {
+/// What was saved of a ring when it was taken down, or before another program could take it over.
+bool Discovery::open_drained(Process& process, const Births::Birth& birth, std::uint64_t ended_ns, bool by_exec) {
   auto drained = listener_.take_drained(process.pid, birth.time_ns, ended_ns);
   if (!drained) return false;
+  if (by_exec && !drained->last) births_.give_up();  // other threads may have written since
   std::string path;
   if (birth.place) {
     const auto candidates = find_candidates(*birth.place, procfs_.mounts());
@@ -237,13 +261,14 @@ bool Discovery::open_drained(Process& process, const Births::Birth& birth, std::
 
 /// The ring of an image that ended before it could be read: what was held fast is still there, and what was not was
 /// saved as it was taken down, or stays behind on disk when asked to and whenever its program did not end by exit(3).
-bool Discovery::open_last_ring(Process& process, const Births::Birth& birth, std::uint64_t ended_ns) {
+bool Discovery::open_last_ring(Process& process, const Births::Birth& birth, std::uint64_t ended_ns, bool by_exec) {
+  process.birth_ns = birth.time_ns;
   const RingOpener::Origin origin{
       .newborn = true, .made_ns = birth.time_ns, .ended_ns = ended_ns, .clock_offset_ns = birth.clock_offset_ns};
   if (open_rings(process, birth.pins, birth.time_ns, origin) || reads(process, birth.pins) ||
       note_shared(process, birth.pins))
     return true;
-  if (open_drained(process, birth, ended_ns)) return true;
+  if (open_drained(process, birth, ended_ns, by_exec)) return true;
   if (!birth.place || !is_ring_path(birth.place->path)) return false;
   auto file = open_left_behind(procfs_, *birth.place);
   if (!file) return false;
@@ -253,14 +278,14 @@ bool Discovery::open_last_ring(Process& process, const Births::Birth& birth, std
 }
 
 /// The image is gone, by exit or exec; its rings are read to their end.
-void Discovery::end_image(Process& process, std::uint64_t time_ns) {
-  if (const auto birth = births_.take(process.pid); birth && !open_last_ring(process, *birth, time_ns))
+void Discovery::end_image(Process& process, std::uint64_t time_ns, bool by_exec) {
+  if (const auto birth = births_.take(process.pid); birth && !open_last_ring(process, *birth, time_ns, by_exec))
     births_.give_up();
   if (process.index) {
     for (const RingOpener::FileId& file : process.files) opener_.release(*process.index, file);
     ProcessFacts& facts = registry_.process(*process.index);
     facts.ended = true;
-    listener_.on_image_end(*process.index, process.slots, time_ns);
+    listener_.on_image_end(*process.index, process.slots, process.birth_ns, time_ns);
     facts.ring = after_end(facts.ring);
   }
   auto node = processes_.extract(process.pid);
@@ -276,7 +301,7 @@ void Discovery::end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status
     registry_.process(*process->index).max_rss_bytes =
         max_rss_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   if (process->index) emit(*process, time_ns, ProcessAction::exit, 0, status);
-  end_image(*process, time_ns);
+  end_image(*process, time_ns, status == exit_by_exec);
 }
 
 void Discovery::emit(const Process& process, std::uint64_t time_ns, ProcessAction action, std::int32_t peer,

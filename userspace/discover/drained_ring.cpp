@@ -68,6 +68,7 @@ void DrainedRing::add_words(std::uint32_t domain, std::uint64_t begin, std::span
   std::uint64_t count = words.size() / word_bytes;
   if (domain >= layout_.rings || count == 0 || count > layout_.ring_words || begin > UINT64_MAX - count) return;
   const std::uint64_t end = begin + count;
+  last_ = false;
   Domain& state = domains_[domain];
   // Older words of the same places in the ring give way to newer ones.
   const std::uint64_t newest = std::max(state.end, end);
@@ -91,6 +92,7 @@ void DrainedRing::add_words(std::uint32_t domain, std::uint64_t begin, std::span
 
 void DrainedRing::add_domain(std::uint32_t domain, std::uint64_t head, std::uint64_t tail) {
   if (domain >= layout_.rings || head > tail || tail - head > layout_.ring_words) return;
+  last_ = false;
   Domain& state = domains_[domain];
   state.head = std::max(state.head, head);
   state.tail = std::max(state.tail, tail);
@@ -118,7 +120,7 @@ Result<std::uint64_t> DrainedRing::last_message_end(std::uint32_t domain, std::u
 }
 
 Result<DrainedFile> DrainedRing::finish() {
-  DrainedFile file{.fd = {}, .cut = {}};
+  DrainedFile file{.fd = {}, .cut = {}, .last = last_};
   for (auto& [domain, state] : domains_) {
     if (state.tail == 0) {
       if (state.pieces.empty()) continue;

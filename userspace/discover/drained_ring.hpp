@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Puts a ring file together from the pieces of it that were saved while its program took it down.
+// Puts a ring file together from the pieces of it that were saved before its program let it go.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +26,7 @@ struct CutDomain {
 struct DrainedFile {
   UniqueFd fd;
   std::vector<CutDomain> cut;
+  bool last = false;  ///< the program wrote nothing after that, before another one ran in its process
 };
 
 /// Pieces may come in any order, more than once, or not at all, and may hold anything: words are counted from the
@@ -42,6 +43,9 @@ class DrainedRing {
   void add_domain(std::uint32_t domain, std::uint64_t head, std::uint64_t tail);
   /// The name of a user event, as it lies in the file.
   void add_name(std::uint64_t id, std::span<const std::byte> name);
+
+  /// What came so far is all that the program wrote before its process ran another one.
+  void note_last() { last_ = true; }
 
   /// Once, after the last piece.
   Result<DrainedFile> finish();
@@ -60,6 +64,7 @@ class DrainedRing {
   UniqueFd fd_;
   Layout layout_;
   std::map<std::uint32_t, Domain> domains_;
+  bool last_ = false;
 };
 
 }  // namespace rtev

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "discover/drained_rings.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace rtev {
@@ -15,25 +16,31 @@ constexpr std::size_t most_bytes = 256 << 20;
 }  // namespace
 
 void DrainedRings::add(const rtev_drained& record, std::span<const std::byte> payload) {
-  if (bytes_ + payload.size() > most_bytes) return;
   const Birth birth{record.tgid, record.birth_ns};
-  auto ring = rings_.find(birth);
   if (record.type == RTEV_DRAINED_RING) {
     FileHeader header{};
-    if (ring != rings_.end() || rings_.size() >= most_rings || payload.size() < sizeof header) return;
+    if (rings_.contains(birth) || payload.size() < sizeof header) return;
     std::memcpy(&header, payload.data(), sizeof header);
-    if (auto created = DrainedRing::create(header, record.end)) rings_.emplace(birth, std::move(*created));
+    if (rings_.size() >= most_rings) drop_first();
+    if (auto created = DrainedRing::create(header, record.end))
+      rings_.emplace(birth, Saved{.ring = std::move(*created), .bytes = 0});
     return;
   }
-  if (ring == rings_.end()) return;
+  if (bytes_ + payload.size() > most_bytes) drop_first();
+  const auto found = rings_.find(birth);
+  if (found == rings_.end()) return;
+  auto& [ring, bytes] = found->second;
+  bytes += payload.size();
   bytes_ += payload.size();
   switch (record.type) {
     case RTEV_DRAINED_WORDS:
-      return ring->second.add_words(record.domain, record.begin, payload);
+      return ring.add_words(record.domain, record.begin, payload);
     case RTEV_DRAINED_DOMAIN:
-      return ring->second.add_domain(record.domain, record.begin, record.end);
+      return ring.add_domain(record.domain, record.begin, record.end);
     case RTEV_DRAINED_NAME:
-      return ring->second.add_name(record.begin, payload);
+      return ring.add_name(record.begin, payload);
+    case RTEV_DRAINED_LAST:
+      return ring.note_last();
     default:
       return;
   }
@@ -41,9 +48,9 @@ void DrainedRings::add(const rtev_drained& record, std::span<const std::byte> pa
 
 std::optional<DrainedFile> DrainedRings::take(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns) {
   const auto tgid = static_cast<std::uint32_t>(pid);
-  auto ring = rings_.upper_bound({tgid, to_ns});
-  if (ring == rings_.begin() || (--ring)->first < Birth{tgid, from_ns}) return std::nullopt;
-  auto file = ring->second.finish();
+  auto found = rings_.upper_bound({tgid, to_ns});
+  if (found == rings_.begin() || (--found)->first < Birth{tgid, from_ns}) return std::nullopt;
+  auto file = found->second.ring.finish();
   forget(pid, to_ns);
   if (!file) return std::nullopt;
   return std::move(*file);
@@ -51,8 +58,18 @@ std::optional<DrainedFile> DrainedRings::take(std::int32_t pid, std::uint64_t fr
 
 void DrainedRings::forget(std::int32_t pid, std::uint64_t until_ns) {
   const auto tgid = static_cast<std::uint32_t>(pid);
-  rings_.erase(rings_.lower_bound({tgid, 0}), rings_.upper_bound({tgid, until_ns}));
-  if (rings_.empty()) bytes_ = 0;
+  for (auto ring = rings_.lower_bound({tgid, 0}); ring != rings_.end() && ring->first <= Birth{tgid, until_ns};)
+    ring = drop(ring);
+}
+
+DrainedRings::Rings::iterator DrainedRings::drop(Rings::iterator ring) {
+  bytes_ -= ring->second.bytes;
+  return rings_.erase(ring);
+}
+
+void DrainedRings::drop_first() {
+  const auto first = std::ranges::min_element(rings_, {}, [](const auto& ring) { return ring.first.second; });
+  if (first != rings_.end()) drop(first);
 }
 
 }  // namespace rtev

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the kernel side saved of rings that nobody had opened, until somebody asks for it.
+// What the kernel side saved of rings that could be gone before they are read, until somebody asks for it.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@
 
 namespace rtev {
 
-/// Rings by the process and the time of their birth. Bounded: beyond that they are not kept.
+/// Rings by the process and the time of their birth. Bounded: beyond that those that were born first, which nobody may
+/// ever ask for, make room.
 class DrainedRings {
  public:
   /// Takes a record of the kernel side. Records of one ring come in order, those of several mixed.
@@ -29,8 +30,16 @@ class DrainedRings {
 
  private:
   using Birth = std::pair<std::uint32_t, std::uint64_t>;  ///< tgid and time
-  std::map<Birth, DrainedRing> rings_;
-  std::size_t bytes_ = 0;  ///< of payloads since there was no ring
+  struct Saved {
+    DrainedRing ring;
+    std::size_t bytes;  ///< of payloads
+  };
+  using Rings = std::map<Birth, Saved>;
+  Rings::iterator drop(Rings::iterator ring);
+  void drop_first();
+
+  Rings rings_;
+  std::size_t bytes_ = 0;  ///< of all payloads
 };
 
 }  // namespace rtev

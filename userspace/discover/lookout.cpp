@@ -159,7 +159,7 @@ void Lookout::pin(Sighting& sighting) {
       if (tries > 0) sleep_ns(mapping_retry_ns);
       sighting.rings = pin_rings(procfs_, pid);
     }
-    if (holds_announced(sighting)) records_.opened(pid);
+    if (holds_announced(sighting)) records_.opened(pid, record.time_ns);
     if (!again) sighting.image = pin_image(procfs_, pid);
   } else if (record.type == RTEV_EXEC) {
     sighting.image = pin_image(procfs_, pid);

@@ -42,7 +42,7 @@ class Lookout {
   struct Records {
     int fd;
     std::function<void(const Consumer&)> drain;
-    std::function<void(std::int32_t pid)> opened;
+    std::function<void(std::int32_t pid, std::uint64_t birth_ns)> opened;
   };
 
   Lookout(Procfs procfs, Records records);

@@ -28,7 +28,11 @@ std::vector<PinnedRing> pin(const Procfs& procfs, std::int32_t pid, const std::v
     if (files.size() > most) break;
     auto fd = procfs.open_mapping(pid, mapping);
     if (!fd) continue;
-    rings.push_back({.fd = std::move(*fd), .path = mapping.path, .clock_offset_ns = procfs.clock_offset_ns(pid)});
+    rings.push_back({.fd = std::move(*fd),
+                     .path = mapping.path,
+                     .clock_offset_ns = procfs.clock_offset_ns(pid),
+                     .begin = mapping.begin,
+                     .length = mapping.end - mapping.begin});
   }
   return rings;
 }

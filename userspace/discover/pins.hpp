@@ -26,7 +26,8 @@ struct PinnedRing {
   UniqueFd fd;
   std::string path;  ///< as the mapping names it
   std::int64_t clock_offset_ns = 0;
-  std::vector<CutDomain> cut{};  ///< of a ring that was put together, where it is not whole
+  std::uint64_t begin = 0, length = 0;  ///< of the mapping, where that is known
+  std::vector<CutDomain> cut{};         ///< of a ring that was put together, where it is not whole
 };
 
 /// What /proc says now. `comm` and `start_ticks` are left to the caller, who knows them from elsewhere.

@@ -38,13 +38,17 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::
     const bool own = ring_number(pin.path) == registry_.process(process).ns_pid;
     const bool read_before = origin.made_ns == 0 && !own && read_.contains(file);
     const bool deliver = (origin.newborn && !read_before) || history_;
-    auto reader = RingReader::adopt(::fcntl(pin.fd.get(), F_DUPFD_CLOEXEC, 0), pin.path,
-                                    {.history = deliver ? RingReader::History::deliver : RingReader::History::skip,
-                                     .born_since_ns = read_before ? UINT64_MAX : since_ns_,
-                                     .made_ns = origin.made_ns,
-                                     .ended_ns = origin.ended_ns,
-                                     .one_program = true,
-                                     .clock_offset_ns = origin.clock_offset_ns.value_or(pin.clock_offset_ns)});
+    auto reader = RingReader::adopt(
+        ::fcntl(pin.fd.get(), F_DUPFD_CLOEXEC, 0), pin.path,
+        {.history = deliver ? RingReader::History::deliver : RingReader::History::skip,
+         .born_since_ns = read_before ? UINT64_MAX : since_ns_,
+         .made_ns = origin.made_ns,
+         .ended_ns = origin.ended_ns,
+         .one_program = true,
+         .is_latest = [this, pid = registry_.process(process).pid,
+                       birth_ns =
+                           origin.made_ns != 0 ? origin.made_ns : opening_ns] { return is_latest_(pid, birth_ns); },
+         .clock_offset_ns = origin.clock_offset_ns.value_or(pin.clock_offset_ns)});
     if (!reader) continue;
     auto ring = std::make_shared<RingReader>(std::move(*reader));
     const std::uint32_t slot =
@@ -58,7 +62,7 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::
     for (const CutDomain& cut : pin.cut) ring->expect(cut.domain, cut.written);
     if (read_.size() >= most_remembered) read_.clear();
     read_.insert(file);
-    rings.push_back({.slot = slot, .file = file, .path = pin.path, .reader = std::move(ring)});
+    rings.push_back({.slot = slot, .file = file, .pin = &pin, .reader = std::move(ring)});
   }
   return rings;
 }

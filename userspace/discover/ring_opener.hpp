@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,17 +20,20 @@ namespace rtev {
 /// A file may be mapped by several processes: a forked child maps its parent's ring until it has one of its own.
 class RingOpener {
  public:
+  /// Whether the process announced no ring since a time.
+  using IsLatest = std::function<bool(std::int32_t pid, std::uint64_t birth_ns)>;
+
   /// With `history`, what rings held before they were found is handed out. Rings that began after `since_ns` are read
   /// from their beginning in any case.
-  RingOpener(Registry& registry, bool history, std::uint64_t since_ns)
-      : registry_(registry), history_(history), since_ns_(since_ns) {}
+  RingOpener(Registry& registry, bool history, std::uint64_t since_ns, IsLatest is_latest)
+      : registry_(registry), history_(history), since_ns_(since_ns), is_latest_(std::move(is_latest)) {}
 
   using FileId = std::pair<std::uint64_t, std::uint64_t>;  ///< device and inode
 
   struct Ring {
     std::uint32_t slot;  ///< in the registry
     FileId file;
-    std::string path;
+    const PinnedRing* pin;  ///< that it was opened by
     std::shared_ptr<RingReader> reader;
   };
   /// When rings were made, as far as that is known.
@@ -58,6 +62,7 @@ class RingOpener {
   Registry& registry_;
   bool history_;
   std::uint64_t since_ns_;
+  IsLatest is_latest_;
   struct Opened {
     ProcessIndex process;
     std::uint64_t at_ns;

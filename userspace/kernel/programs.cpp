@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -28,7 +29,8 @@ namespace rtev::kernel {
 namespace {
 
 static_assert(sizeof(rtev_lifecycle) == 64 && offsetof(rtev_birth, paths) == 104 && sizeof(rtev_sched) == 88 &&
-                  sizeof(rtev_tracked) == 64 && sizeof(rtev_drained) == 40,
+                  sizeof(rtev_tracked) == 64 && sizeof(rtev_drained) == 40 &&
+                  sizeof(rtev_ring) == 40 + 8 * RTEV_REMEMBERED_DOMAINS,
               "the records are the same on both sides");
 
 /// Records of one call of drain_lifecycle(): twice what the buffer holds, so that a storm of execs cannot keep the
@@ -59,6 +61,11 @@ Error libbpf_error(int code, std::string what, std::string subject = {}) {
   error.hint = code == EPERM || code == EACCES ? "run as root (sudo); rtev-bpf doctor tells more"
                                                : "rtev-bpf doctor tells what this host allows";
   return error;
+}
+
+/// Linux 6.10 and newer.
+bool tells_of_execs_to_come() {
+  return libbpf_find_vmlinux_btf_id("sched_prepare_exec", BPF_TRACE_RAW_TP) > 0;
 }
 
 Result<UniqueFd> make_wait_fd(const SchedBuffers& buffers) {
@@ -120,6 +127,9 @@ Result<Programs> Programs::load(const ProgramOptions& options) {
   bpf_program__set_autoload(skeleton->progs.thread_wakeup_new, sched);
   bpf_program__set_autoload(skeleton->progs.runtime_function, true);
   bpf_program__set_autoload(skeleton->progs.ring_unmapped, options.drain == RTEV_DRAIN_ALL);
+  const bool before_exec = options.drain != RTEV_DRAIN_OFF && tells_of_execs_to_come();
+  bpf_program__set_autoload(skeleton->progs.ring_before_exec, before_exec);
+  bpf_program__set_autoload(skeleton->progs.ring_before_thread_end, before_exec);
   if (options.drain == RTEV_DRAIN_OFF)
     bpf_map__set_max_entries(skeleton->maps.drained, static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE)));
   if (uprobe_multi)
@@ -154,10 +164,16 @@ Result<void> Programs::attach() {
   auto& links = state_->skeleton->links;
   // The busiest last: attaching disturbs all cpus for a moment, which is not to be traced.
   const std::pair<const bpf_program*, bpf_link**> attachments[] = {
-      {programs.process_exec, &links.process_exec},   {programs.process_fork, &links.process_fork},
-      {programs.process_exit, &links.process_exit},   {programs.ring_unmapped, &links.ring_unmapped},
-      {programs.ring_birth, &links.ring_birth},       {programs.thread_wakeup_new, &links.thread_wakeup_new},
-      {programs.thread_waking, &links.thread_waking}, {programs.thread_switch, &links.thread_switch},
+      {programs.process_exec, &links.process_exec},
+      {programs.process_fork, &links.process_fork},
+      {programs.process_exit, &links.process_exit},
+      {programs.ring_before_exec, &links.ring_before_exec},
+      {programs.ring_before_thread_end, &links.ring_before_thread_end},
+      {programs.ring_unmapped, &links.ring_unmapped},
+      {programs.ring_birth, &links.ring_birth},
+      {programs.thread_wakeup_new, &links.thread_wakeup_new},
+      {programs.thread_waking, &links.thread_waking},
+      {programs.thread_switch, &links.thread_switch},
   };
   for (const auto& [program, link] : attachments) {
     if (!bpf_program__autoload(program)) continue;
@@ -205,6 +221,12 @@ void Programs::collect_drained_records(void (*call)(void*, const rtev_drained&, 
                                       });
 }
 
+bool Programs::awaits_drained() const {
+  // Readable means that there is something, finished or not.
+  pollfd drained{.fd = bpf_map__fd(state_->skeleton->maps.drained), .events = POLLIN, .revents = 0};
+  return ::poll(&drained, 1, 0) > 0;
+}
+
 std::uint16_t Programs::sched_buffers() const {
   return state_->sched.count();
 }
@@ -227,11 +249,24 @@ Result<void> Programs::track(pid_t tgid, const rtev_tracked& tracked) {
 
 void Programs::untrack(pid_t tgid) {
   bpf_map_delete_elem(bpf_map__fd(state_->skeleton->maps.tracked), &tgid);
-  ring_opened(tgid);  // or nobody will ask for it
+  bpf_map_delete_elem(bpf_map__fd(state_->skeleton->maps.rings), &tgid);  // nobody will ask for it
 }
 
-void Programs::ring_opened(pid_t tgid) {
-  bpf_map_delete_elem(bpf_map__fd(state_->skeleton->maps.unopened), &tgid);
+void Programs::ring_opened(pid_t tgid, std::uint64_t birth_ns) {
+  // Fails for want of memory, if ever: then it is drained in vain.
+  bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.opened), &tgid, &birth_ns, BPF_ANY);
+}
+
+void Programs::ring_found(pid_t tgid, const rtev_ring& ring) {
+  if (state_->skeleton->rodata->drain_mode == RTEV_DRAIN_OFF) return;
+  if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.rings), &tgid, &ring, BPF_NOEXIST) == 0)
+    ring_opened(tgid, ring.birth_ns);
+}
+
+bool Programs::is_latest_ring(pid_t tgid, std::uint64_t birth_ns) const {
+  std::uint64_t latest_ns = 0;
+  return bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.births), &tgid, &latest_ns) != 0 ||
+         latest_ns <= birth_ns;
 }
 
 Result<void> Programs::follow(pid_t tgid) {

@@ -23,7 +23,7 @@ struct ProgramOptions {
   rtev_sched_mode sched = RTEV_SCHED_OCAML;
   std::size_t sched_buffer_bytes = 16 << 20;  ///< of all scheduler buffers together
   bool follow = false;                        ///< report only processes given to follow() and their descendants
-  rtev_drain_mode drain = RTEV_DRAIN_KNOWN;   ///< keep what unopened rings hold when they are taken down
+  rtev_drain_mode drain = RTEV_DRAIN_KNOWN;   ///< keep what rings hold that may be gone before they are read
   bool uprobe_multi = true;                   ///< where the kernel has it; false: as if it had not
 };
 
@@ -103,7 +103,8 @@ class Programs {
   /// Scheduler records that found no room since the last call: see SchedDropCounters::take().
   std::vector<SchedDrop> take_sched_drops(std::uint64_t now_ns);
   /// Calls consumer(const rtev_drained&, std::span<const std::byte> payload) for all that was kept of rings, in order.
-  /// What was kept before the record of a process's end is there when that record is.
+  /// What was kept before the record of a process's end is there when that record is, but perhaps behind what another
+  /// process has begun to keep: then awaits_drained() is true afterwards.
   template <typename Consumer>
   void collect_drained(Consumer&& consumer) {
     collect_drained_records(
@@ -113,11 +114,18 @@ class Programs {
         &consumer);
   }
 
+  bool awaits_drained() const;
+
   /// Tells the kernel side which processes are OCaml's, with what it needs to find their domains.
   Result<void> track(pid_t tgid, const rtev_tracked& tracked);
   void untrack(pid_t tgid);
-  /// The ring that the process announced is open: nothing of it has to be kept. Thread-safe.
-  void ring_opened(pid_t tgid);
+  /// The ring that the process announced then is open: its end may come. Thread-safe.
+  void ring_opened(pid_t tgid, std::uint64_t birth_ns);
+  /// A ring that is open was not announced, so it is older than this tracer. What is known of one that was announced
+  /// all the same stays.
+  void ring_found(pid_t tgid, const rtev_ring& ring);
+  /// False if the process announced a ring after that time.
+  bool is_latest_ring(pid_t tgid, std::uint64_t birth_ns) const;
   /// With ProgramOptions::follow: from here on the process and its descendants are reported.
   Result<void> follow(pid_t tgid);
   /// The map of those, for other programs to share.

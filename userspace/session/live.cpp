@@ -110,13 +110,14 @@ LiveSession::LiveSession(const LiveOptions& options, Sink& sink, const Output& o
                    discovery.even_gone = options.ringless.has_value();
                    return discovery;
                  }()),
-      lookout_(Procfs(), {.fd = programs_.lifecycle_fd(),
-                          .drain =
-                              [this](const Lookout::Consumer& see) {
-                                programs_.drain_lifecycle([&](const rtev_lifecycle& record,
-                                                              std::span<const std::byte> tail) { see(record, tail); });
-                              },
-                          .opened = [this](std::int32_t pid) { programs_.ring_opened(pid); }}),
+      lookout_(Procfs(),
+               {.fd = programs_.lifecycle_fd(),
+                .drain =
+                    [this](const Lookout::Consumer& see) {
+                      programs_.drain_lifecycle(
+                          [&](const rtev_lifecycle& record, std::span<const std::byte> tail) { see(record, tail); });
+                    },
+                .opened = [this](std::int32_t pid, std::uint64_t birth_ns) { programs_.ring_opened(pid, birth_ns); }}),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       is_filtered_(options.programs.sched != RTEV_SCHED_ALL &&
                    (!options.discovery.pids.empty() || !options.discovery.name_globs.empty())) {

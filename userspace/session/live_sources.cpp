@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What a session takes from its sources, and what discovery tells it.
 #include <algorithm>
+#include <chrono>
 #include <limits>
+#include <thread>
 
 #include "base/clock.hpp"
 #include "kernel/sched_events.hpp"
@@ -12,6 +14,9 @@ namespace {
 
 /// Drains of the scheduler buffers in a row, where one did not empty them.
 constexpr int most_sched_rounds = 4;
+
+/// How long what was saved of a ring may stay behind that of another one that is being saved, and how often to look.
+constexpr std::uint64_t drained_patience_ns = 50'000'000, drained_retry_ns = 100'000;
 
 constexpr std::size_t sched_records_in_a_round = 1 << 16;
 
@@ -137,15 +142,30 @@ void LiveSession::on_ring(ProcessIndex process, std::uint32_t slot, std::shared_
   rings_.add(slot, process, std::move(ring), monotonic_ns());
   if (ringless_) ringless_->on_ring(process, monotonic_ns());
   if (!registry_.ring(slot)->producer) undecided_.insert(slot);
-  programs_.ring_opened(registry_.process(process).pid);
 }
 
-void LiveSession::on_image_end(ProcessIndex process, const std::vector<std::uint32_t>& slots, std::uint64_t time_ns) {
+void LiveSession::on_announced(std::int32_t pid, std::uint64_t birth_ns) {
+  programs_.ring_opened(pid, birth_ns);
+}
+
+bool LiveSession::is_latest_ring(std::int32_t pid, std::uint64_t birth_ns) {
+  return programs_.is_latest_ring(pid, birth_ns);
+}
+
+void LiveSession::on_found(std::int32_t pid, const rtev_ring& ring) {
+  programs_.ring_found(pid, ring);
+}
+
+void LiveSession::on_image_end(ProcessIndex process, const std::vector<std::uint32_t>& slots, std::uint64_t birth_ns,
+                               std::uint64_t time_ns) {
   const std::uint64_t now = monotonic_ns();
   ProcessFacts& facts = registry_.process(process);
   facts.words = {};
   facts.domains = 0;
-  for (const std::uint32_t slot : slots) rings_.finish(slot, time_ns, now, facts);
+  for (const std::uint32_t slot : slots) {
+    rings_.finish(slot, time_ns, now, facts,
+                  [&] { return slot == slots.back() ? take_drained(facts.pid, birth_ns, birth_ns) : std::nullopt; });
+  }
   drained_.forget(facts.pid, time_ns);
   std::vector<std::uint32_t> all_slots = slots;
   if (ringless_) ringless_->end_image(process, time_ns, discovery_, all_slots);
@@ -163,7 +183,10 @@ void LiveSession::on_untrack(std::int32_t pid) {
 }
 
 std::optional<DrainedFile> LiveSession::take_drained(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns) {
-  collect_drained();
+  // Whoever is in front may have been interrupted while it kept its ring, by this very thread.
+  const std::uint64_t deadline = monotonic_ns() + drained_patience_ns;
+  for (collect_drained(); programs_.awaits_drained() && monotonic_ns() < deadline; collect_drained())
+    std::this_thread::sleep_for(std::chrono::nanoseconds(drained_retry_ns));
   return drained_.take(pid, from_ns, to_ns);
 }
 

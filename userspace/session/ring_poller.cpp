@@ -74,20 +74,36 @@ void RingPoller::finish_all(std::uint64_t now_ns) {
   }
 }
 
-void RingPoller::finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessFacts& facts) {
+void RingPoller::finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessFacts& facts,
+                        const Saved& saved) {
   const auto found = rings_.find(slot);
   if (found == rings_.end()) return;
   RingReader& reader = *found->second.reader;
   reader.seal(ended_ns);
-  // Nobody writes any more, so this ends. A file that is being changed all the same is left after a ring's worth.
+  read_out(reader);
+  const bool taken_over = reader.taken_over();
+  const bool whole = !reader.truncated() || read_saved(reader, saved);
+  reader.finish(consumer_, now_ns);
+  add_figures(reader, facts);
+  taken_over_ += taken_over && !whole;
+  rings_.erase(found);
+}
+
+/// Nobody writes any more, so this ends. A file that is being changed all the same is left after a ring's worth.
+void RingPoller::read_out(RingReader& reader) const {
   const std::uint64_t most_polls =
       2 + reader.layout().rings * reader.layout().ring_words / RingReader::default_budget_words;
   for (std::uint64_t polls = 0; polls < most_polls && !reader.poll(consumer_).complete; ++polls) {
   }
-  reader.finish(consumer_, now_ns);
-  add_figures(reader, facts);
-  taken_over_ += reader.taken_over();
-  rings_.erase(found);
+}
+
+/// True if that is known to be all there was.
+bool RingPoller::read_saved(RingReader& reader, const Saved& saved) const {
+  auto rest = saved();
+  if (!rest || !reader.go_on_in(rest->fd.release())) return false;
+  for (const CutDomain& cut : rest->cut) reader.expect(cut.domain, cut.written);
+  read_out(reader);
+  return rest->last;
 }
 
 void RingPoller::update(Registry& registry) const {

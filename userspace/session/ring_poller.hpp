@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "discover/drained_ring.hpp"
 #include "rtev/ring_reader.hpp"
 #include "timeline/registry.hpp"
 
@@ -32,9 +33,14 @@ class RingPoller {
   /// while programs go on writing.
   void finish_all(std::uint64_t now_ns);
 
+  /// What was saved of a ring; nothing if nothing was.
+  using Saved = std::function<std::optional<DrainedFile>()>;
   /// The last read of a ring whose program ended at `ended_ns`; adds its final figures to the facts and forgets it.
-  void finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessFacts& facts);
-  /// Rings that the next program with the same pid took over before their last read.
+  /// What the file does not hold any more is read from what was saved of it.
+  void finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessFacts& facts,
+              const Saved& saved);
+  /// Rings that the next program with the same pid took over before their last read, and that were not saved until
+  /// then: nobody knows how much is missing.
   std::uint64_t taken_over() const { return taken_over_; }
 
   /// How long the next poll may wait without a ring overflowing, as far as the last poll tells.
@@ -54,6 +60,8 @@ class RingPoller {
     bool unfinished = false;  ///< the last poll left words
   };
   void read(Ring& ring, std::uint64_t elapsed_ns, bool all_domains);
+  void read_out(RingReader& reader) const;
+  bool read_saved(RingReader& reader, const Saved& saved) const;
   static void add_figures(const RingReader& reader, ProcessFacts& facts);
 
   Consumer consumer_;

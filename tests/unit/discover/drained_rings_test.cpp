@@ -93,9 +93,28 @@ TEST_F(DrainedRingsTest, PiecesWithoutARingAreNone) {
   EXPECT_EQ(rings_.size(), 0u);
 }
 
-TEST_F(DrainedRingsTest, AreNotKeptWithoutEnd) {
-  for (std::uint32_t tgid = 1; tgid <= 5000; ++tgid) add_header(tgid, 100);
+TEST_F(DrainedRingsTest, TellWhetherThatWasAll) {
+  for (const bool more : {false, true}) {
+    add_header(7, 100);
+    add_words(7, 100);
+    add(RTEV_DRAINED_LAST, 7, 100, 0, {});
+    if (more) add_words(7, 100);
+    const auto ring = rings_.take(7, 100, 100);
+    ASSERT_TRUE(ring);
+    EXPECT_EQ(ring->last, !more);
+  }
+}
+
+/// Nobody may ever ask for some of them.
+TEST_F(DrainedRingsTest, TheOldestMakeRoom) {
+  for (std::uint32_t tgid = 1; tgid <= 5000; ++tgid) add_header(tgid, 10'000 - tgid);
   EXPECT_EQ(rings_.size(), 4096u);
+  add_header(9000, 10'000);
+  add_words(9000, 10'000);
+  EXPECT_EQ(rings_.size(), 4096u);
+  auto ring = rings_.take(9000, 10'000, 10'000);
+  ASSERT_TRUE(ring);
+  EXPECT_EQ(delivered(std::move(*ring)), 2u);
 }
 
 }  // namespace
