@@ -28,6 +28,7 @@ const std::vector<std::string> checks{
     "Short/ExactLive.StartedUnderTheTracer/Hello",
     "Programs/KnownDrainLive.SavesWhatTheRingHolds/Domains",  // uprobe.s, bpf_loop, bpf_find_vma
     "DrainLive.AllSavesThoseOfUnknownPrograms",
+    "Ways/SavedAtExecLive.EveryStepOfEveryProgram/StoppedAll",  // the lock that exec takes
     "RinglessLive.DomainsAreToldApart",
     "DeliveryLive.AllUpToSigkill",
     "SchedLive.SwitchesAreThoseOfOcamlThreadsUnlessAskedOtherwise",

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// A process that runs the next OCaml program at once: that one takes the ring's file over, and what was not read by
+// then is read from what the kernel side saved before the memory of the old one went.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "kernel/features.hpp"
+#include "live/harness.hpp"
+#include "live/life.hpp"
+#include "live/matrix.hpp"
+
+namespace rtev::test {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+/// Numbers of a process's steps in the order in which they were written, since late events are shown when they come.
+std::vector<std::int64_t> steps_by_time(const Trace& trace, pid_t pid) {
+  std::vector<Json> events = trace.of(pid, "user");
+  std::erase_if(events, [](const Json& event) { return event["name"] != "step"; });
+  std::ranges::stable_sort(events, {}, [](const Json& event) { return event["ts"].get<std::uint64_t>(); });
+  std::vector<std::int64_t> numbers;
+  for (const Json& event : events) numbers.push_back(event["value"]);
+  return numbers;
+}
+
+kernel::KernelVersion running_kernel() {
+  std::string release;
+  std::getline(std::ifstream("/proc/sys/kernel/osrelease"), release);
+  return kernel::parse_kernel_version(release).value_or(kernel::KernelVersion{});
+}
+
+struct Way {
+  const char* label;
+  const char* drain;
+  bool busy;     ///< all cpus have other things to do
+  bool stopped;  ///< the tracer, all the time
+};
+
+void PrintTo(const Way& way, std::ostream* out) {
+  *out << way.label;
+}
+
+class SavedAtExecLive : public LiveTest, public ::testing::WithParamInterface<Way> {
+ protected:
+  void keep_busy() {
+    for (long cpu = 0; cpu < ::sysconf(_SC_NPROCESSORS_ONLN); ++cpu)
+      spinners_.emplace_back(Command{.argv = {"sh", "-c", "while :; do :; done"}});
+  }
+
+ private:
+  std::deque<Process> spinners_;
+};
+
+/// Each program says what it writes. Nothing may be missing, doubled, out of order, or another one's.
+TEST_P(SavedAtExecLive, EveryStepOfEveryProgram) {
+  const Way& way = GetParam();
+  covers("life", std::string("fork and exec at once, and again, ") +
+                     (way.stopped ? "under a stopped tracer"
+                      : way.busy  ? "all cpus busy"
+                                  : "idle cpus") +
+                     " (--drain " + way.drain + ")");
+  if (std::string(way.drain) == "known" && running_kernel() < kernel::KernelVersion{6, 10})
+    GTEST_SKIP() << "Linux before 6.10: rings are saved at exec with --drain all only";
+  if (way.busy) keep_busy();
+  // The binary is known, and its functions are probed, before the tracer is stopped.
+  Process known(program("relay", {"1"}));
+  known.lines_until("done");
+  Tracer tracer({"--sched", "off", "-n", "relay", "--drain", way.drain});
+  if (way.stopped) stop(tracer.process());
+  constexpr std::size_t programs = 8;
+  Process process(with_events("relay", {std::to_string(programs)}));
+  const Strings said = process.lines_until("done");
+  EXPECT_EQ(run_through(process).status.code(), 0);
+  if (way.stopped) tracer.process().signal(SIGCONT);
+  const Trace trace = tracer.stop();
+
+  ASSERT_EQ(said.size(), programs * (1 + 3 * 2));
+  std::map<pid_t, std::vector<std::int64_t>> written;
+  for (const std::string& line : said) {
+    std::istringstream words(line);
+    pid_t pid = 0;
+    std::int64_t first = 0, count = 0;
+    words >> pid >> first >> count;
+    while (count-- > 0) written[pid].push_back(first++);
+  }
+  int wrong = 0;
+  for (const auto& [pid, numbers] : written) {
+    const auto got = steps_by_time(trace, pid);
+    if (got != numbers && ++wrong <= 3)
+      ADD_FAILURE() << pid << " wrote " << numbers.size() << " steps; of them came " << ::testing::PrintToString(got);
+    auto words = trace.words(pid);
+    EXPECT_EQ(words["delivered"], words["written"]) << pid;
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(trace.summary["rings_missed"], 0);
+  EXPECT_EQ(trace.summary["drops"]["drain"], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, SavedAtExecLive,
+                         ::testing::Values(Way{"Idle", "known", false, false}, Way{"Busy", "known", true, false},
+                                           Way{"BusyAll", "all", true, false}, Way{"Stopped", "known", false, true},
+                                           Way{"StoppedAll", "all", false, true}),
+                         [](const auto& way) { return std::string(way.param.label); });
+
+struct Begun {
+  std::int64_t begun = 0, written = 0;  ///< steps
+};
+
+class ExecThreadsLive : public LiveTest, public ::testing::WithParamInterface<Way> {
+ protected:
+  Begun progress() const {
+    Begun progress;
+    std::ifstream(dir / "progress", std::ios::binary).read(reinterpret_cast<char*>(&progress), sizeof progress);
+    return progress;
+  }
+};
+
+/// Exec ends the other threads. What they wrote until then is not lost, or else it is known that something is.
+TEST_P(ExecThreadsLive, WhatOtherDomainsWroteUntilTheyWereEnded) {
+  const Way& way = GetParam();
+  const bool all = std::string(way.drain) == "all";
+  covers("life", std::string("exec while another domain writes, under a stopped tracer (--drain ") + way.drain + ")");
+  Tracer tracer({"--sched", "off", "-n", "chatty", "-n", "chain", "--drain", way.drain});
+  Process process(preserved("chatty", {dir / "progress", ocaml_program("chain"), "30"}));
+  tracer.process().line_with(R"("action":"ring")");
+  process.lines_until("ready");
+  stop(tracer.process());
+  process.go();
+  EXPECT_EQ(run_through(process).status.code(), 0);
+  tracer.process().signal(SIGCONT);
+  const Trace trace = tracer.stop();
+
+  const auto numbers = steps(trace, process.pid(), "chatty");
+  EXPECT_TRUE(std::ranges::is_sorted(numbers, std::less_equal{})) << "out of order, or twice";
+  ASSERT_FALSE(numbers.empty());
+  const auto [begun, written] = progress();
+  EXPECT_LE(numbers.back(), begun);
+  const bool missed = trace.summary["rings_missed"] != 0;
+  EXPECT_TRUE(missed || numbers.back() >= written) << numbers.back() << " of " << written;
+  const bool can_know = all || running_kernel() >= kernel::KernelVersion{6, 16};
+  EXPECT_FALSE(can_know && missed);
+  EXPECT_EQ(steps(trace, process.pid(), "chain"), count_to(30));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, ExecThreadsLive,
+                         ::testing::Values(Way{"Known", "known", false, true}, Way{"All", "all", false, true}),
+                         [](const auto& way) { return std::string(way.param.label); });
+
+}  // namespace
+}  // namespace rtev::test
