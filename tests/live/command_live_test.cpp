@@ -67,6 +67,14 @@ TEST_F(CommandLive, ProgramThatCannotStartIsExplained) {
   EXPECT_THAT(data.err, HasSubstr("Permission denied"));
 }
 
+TEST_F(CommandLive, AMistypedNameCostsNoFile) {
+  const std::string file = dir / "trace.fxt";
+  std::ofstream(file) << "an earlier recording";
+  EXPECT_EQ(run_tool({"record", "-o", file, "--", "rtev-no-such-program"}).status.code(), 127);
+  std::ifstream left(file);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(left), {}), "an earlier recording");
+}
+
 TEST_F(CommandLive, ProgramThatIsNotOcamlIsSaidSo) {
   const Outcome outcome = run_under({"true"});
   EXPECT_EQ(outcome.status.code(), 0);

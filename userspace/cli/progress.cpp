@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cli/progress.hpp"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include "base/clock.hpp"
@@ -12,8 +13,10 @@ namespace {
 constexpr std::uint64_t interval_ns = 500'000'000;
 constexpr std::string_view clear_line = "\r\x1b[K";
 
+/// A terminal that takes no more (Ctrl-S) has its reasons; the recording goes on.
 void put(int fd, std::string_view text) {
-  // A terminal that takes no more has its reasons; the recording goes on.
+  pollfd ready{.fd = fd, .events = POLLOUT, .revents = 0};
+  if (::poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0) return;
   [[maybe_unused]] const ssize_t written = ::write(fd, text.data(), text.size());
 }
 

@@ -35,18 +35,23 @@ int run_record(const Options& options) {
   if (!stream) return report(stream.error());
   if (!options.quiet && ::isatty(STDERR_FILENO) == 1)
     stream->add(std::make_unique<Progress>(stream->sink(), STDERR_FILENO, [&] { return stream->written(); }));
+  // Told at once: a command that is traced may go on for days.
+  int broken_off = exit_ok;
   const auto conclude = [&](const RunSummary& summary, const Registry& registry) {
-    if (options.quiet || stream->output().error()) return;
+    if (!options.quiet) fmt::print(stderr, "{}", summary_text(summary, registry));
+    const auto& error = stream->output().error();
+    if (error) broken_off = report(*error);
+    if (options.quiet) return;
     TextBuffer size;
     add_size(size, stream->written());
-    fmt::print(stderr, "{}wrote {}, {}: {}\n", summary_text(summary, registry), escaped(stream->name()), size.text(),
-               how_to_open(stream->format()));
+    fmt::print(stderr, "{} {}, {}: {}\n", error ? "kept what was written of" : "wrote", escaped(stream->name()),
+               size.text(), how_to_open(stream->format()));
   };
   const int status = trace(
       options,
-      {.sink = stream->sink(), .output = stream->output(), .owns_stdout = options.output == "-", .conclude = conclude});
+      {.sink = stream->sink(), .output = stream->output(), .owns_stdout = stream->is_stdout(), .conclude = conclude});
   // A recording that breaks off is a failure, whoever hung up.
-  return stream->output().error() ? report(*stream->output().error()) : status;
+  return broken_off != exit_ok ? broken_off : status;
 }
 
 }  // namespace rtev::cli

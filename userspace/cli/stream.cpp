@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,10 +39,14 @@ bool wants_color(const Options& options, int fd) {
 /// A trace may hold what other users' programs do: it is for the caller's eyes only.
 Result<std::unique_ptr<FdOutput>> create_file(const std::string& path) {
   constexpr mode_t private_mode = 0600;
-  const auto output = [&](UniqueFd file, bool created) {
+  const auto output = [&](UniqueFd file, bool created) -> Result<std::unique_ptr<FdOutput>> {
     auto made = std::make_unique<FdOutput>(std::move(file), path);
     made->wait_for_begin(created);
-    if (made->is_regular_file()) made->spare_page_cache();
+    if (!made->is_regular_file()) return made;
+    // Two that write to it would overwrite each other. Held until the file is closed.
+    if (::flock(made->fd(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      return errno_error(EBUSY, "cannot write to", path, "something else writes to it: give another file with -o");
+    made->spare_page_cache();
     return made;
   };
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, private_mode));
@@ -54,10 +59,26 @@ Result<std::unique_ptr<FdOutput>> create_file(const std::string& path) {
   // O_CREAT for the kernel's sake: with it a file that another user laid out in /tmp is refused (fs.protected_regular).
   if (errno == EEXIST) fd.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC, private_mode));
   if (!fd) return errno_error(errno, "cannot write to", path, "give another file with -o");
+  struct stat status{};
+  const auto user = SudoUser::of_environment();
+  if (::fstat(fd.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid != ::geteuid() &&
+      !(user && status.st_uid == user->uid)) {
+    return std::unexpected(Error{.what = "cannot write to",
+                                 .subject = path,
+                                 .why = "it belongs to another user, who could read what others' programs do",
+                                 .hint = "remove it first, or give another file with -o"});
+  }
   auto existing = output(std::move(fd), false);
-  if (existing->is_regular_file() && ::fchmod(existing->fd(), private_mode) != 0)
+  if (existing && S_ISREG(status.st_mode) && ::fchmod((*existing)->fd(), private_mode) != 0)
     return errno_error(errno, "cannot make private", path, "give another file with -o");
   return existing;
+}
+
+/// /dev/stdout, or another name of the file that stdout is sent to: two that write to it would overwrite each other.
+bool is_stdout(const std::string& path) {
+  struct stat named{}, own{};
+  return ::stat(path.c_str(), &named) == 0 && ::fstat(STDOUT_FILENO, &own) == 0 && named.st_dev == own.st_dev &&
+         named.st_ino == own.st_ino && !S_ISCHR(own.st_mode);
 }
 
 bool is_text(Format format) {
@@ -128,7 +149,8 @@ std::optional<Format> format_of(std::string_view path) {
 }
 
 Result<std::unique_ptr<FdOutput>> open_output(const Options& options) {
-  if (options.output.empty() || options.output == "-") return std::make_unique<FdOutput>(STDOUT_FILENO, "stdout");
+  if (options.output.empty() || options.output == "-" || is_stdout(options.output))
+    return std::make_unique<FdOutput>(STDOUT_FILENO, "stdout");
   return create_file(options.output);
 }
 

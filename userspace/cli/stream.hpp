@@ -35,6 +35,8 @@ class Stream {
   const Output& output() const { return background_ ? static_cast<const Output&>(*background_) : *output_; }
   /// Bytes in the file so far.
   std::uint64_t written() const { return output_->written(); }
+  /// What a command says there would be in the middle of it.
+  bool is_stdout() const { return output_->fd() == STDOUT_FILENO; }
   Format format() const { return format_; }
   /// Of the file, for messages.
   const std::string& name() const { return output_->name(); }

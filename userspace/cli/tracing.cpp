@@ -147,6 +147,10 @@ int trace(const Options& options, const Tracing& tracing) {
   // Forked before any thread exists; it waits at its gate.
   std::optional<Command> command;
   if (!options.command.empty()) {
+    if (auto exists = Command::check(options.command.front()); !exists) {
+      report(exists.error());
+      return Command::not_found;
+    }
     auto prepared =
         Command::prepare(options.command, tracing.owns_stdout ? Command::Stdout::to_stderr : Command::Stdout::own);
     if (!prepared) return report(prepared.error());

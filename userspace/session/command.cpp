@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <optional>
+#include <ranges>
+#include <string_view>
 #include <utility>
 
 #include "session/sudo_user.hpp"
@@ -19,7 +21,7 @@
 namespace rtev {
 namespace {
 
-constexpr int cannot_run = 126, not_found = 127, exit_of_signal = 128;
+constexpr int cannot_run = 126, exit_of_signal = 128;
 
 /// In the child, between fork and exec.
 [[noreturn]] void become(const std::vector<std::string>& arguments, const std::optional<PrivateDir>& directory,
@@ -28,7 +30,7 @@ constexpr int cannot_run = 126, not_found = 127, exit_of_signal = 128;
   const auto give_up = [&] {
     const int code = errno;
     [[maybe_unused]] const ssize_t put = ::write(failed, &code, sizeof code);
-    ::_exit(code == ENOENT ? not_found : cannot_run);
+    ::_exit(code == ENOENT ? Command::not_found : cannot_run);
   };
   // A command must not outlive a tracer that was killed before it said go.
   char go = 0;
@@ -49,7 +51,28 @@ constexpr int cannot_run = 126, not_found = 127, exit_of_signal = 128;
   ::_exit(cannot_run);
 }
 
+std::unexpected<Error> cannot_run_error(int code, const std::string& name) {
+  return errno_error(code, "cannot run", name, "check the name and that it may be executed by this user");
+}
+
+/// False only where there is nothing to execute: for all else there is the attempt.
+bool is_found(const std::string& name) {
+  if (name.contains('/')) return ::access(name.c_str(), F_OK) == 0;
+  const char* const path = std::getenv("PATH");
+  if (path == nullptr) return true;
+  for (const auto directory : std::views::split(std::string_view(path), ':')) {
+    const std::string_view folder(directory.begin(), directory.end());
+    if (::access((std::string(folder.empty() ? "." : folder) + '/' + name).c_str(), F_OK) == 0) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+Result<void> Command::check(const std::string& name) {
+  if (is_found(name)) return {};
+  return cannot_run_error(ENOENT, name);
+}
 
 Result<Command> Command::prepare(std::vector<std::string> arguments, Stdout out) {
   Command command;
@@ -105,7 +128,7 @@ Result<void> Command::release() {
   while ((got = ::read(failed_.get(), &code, sizeof code)) < 0 && errno == EINTR) {
   }
   if (got != sizeof code) return {};
-  return errno_error(code, "cannot run", arguments_.front(), "check the name and that it may be executed by this user");
+  return cannot_run_error(code, arguments_.front());
 }
 
 void Command::send(int signal_number) const {

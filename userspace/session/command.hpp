@@ -19,6 +19,12 @@ namespace rtev {
 /// instruction. Rings of the command and its descendants go to a private directory, removed with the object.
 class Command {
  public:
+  /// The exit status of a command that does not exist, as shells give it.
+  static constexpr int not_found = 127;
+  /// An error if there is no such command. A name that is mistyped shall cost nothing: files that are to be written
+  /// begin before the command does.
+  static Result<void> check(const std::string& name);
+
   /// Where the command's stdout goes.
   enum class Stdout : std::uint8_t { own, to_stderr };
   /// Forks. The child runs nothing of the command yet.

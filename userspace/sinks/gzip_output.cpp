@@ -40,7 +40,7 @@ bool GzipOutput::finish() {
   const bool good = deflate_all({}, Z_FINISH);
   holds_ = false;
   if (std::exchange(is_open_, false)) ::deflateEnd(&stream_);
-  return good;
+  return output_.finish() && good;
 }
 
 bool GzipOutput::deflate_all(std::string_view bytes, int flush) {

@@ -104,6 +104,7 @@ void JsonlSink::write(const Event& event, const Batch& batch, const Registry& re
         thread_details(wakeup->woken);
         out_.add(R"(,"by":{)");
         thread(wakeup->by);
+        thread_details(wakeup->by);
         out_.add('}');
       }
       return;
@@ -239,6 +240,7 @@ void JsonlSink::thread_details(const Thread& thread) {
   if (thread.domain >= 0) out_.add(R"(,"domain":)", thread.domain);
   if (thread.role != ThreadRole::unknown) text("role", to_string(thread.role));
   if (thread.holds_lock) out_.add(R"(,"lock":true)");
+  if (thread.tracked) out_.add(R"(,"tracked":true)");
 }
 
 void JsonlSink::summary(const RunSummary& summary, const Registry& registry) {

@@ -107,16 +107,25 @@ ssize_t FdOutput::write_some(std::string_view bytes, std::uint64_t file_offset) 
   if (stretch.direct && set_direct(true)) {
     const std::uint64_t begin = monotonic_ns();
     const ssize_t written = ::write(fd_, bytes.data(), stretch.bytes);
+    const int code = errno;
     if (monotonic_ns() - begin > slow_write_ns) may_be_direct_ = false;
-    if (written > 0) return written;
+    errno = code;
+    // A disk that is full says so here; the page cache might take the bytes all the same, and lose them later.
+    if (written > 0 || (code != EINVAL && code != EOPNOTSUPP)) return written;
   }
-  // Whatever a direct write did not like, it has another way; if that fails, too, it tells the reason.
   if (stretch.direct) {
     may_be_direct_ = false;
     stretch = next_stretch(bytes, file_offset);
   }
   set_direct(false);
   return ::write(fd_, bytes.data(), stretch.bytes);
+}
+
+/// What lies in the page cache may not reach the disk; only this tells.
+bool FdOutput::finish() {
+  if (!error_ && has_begun_ && trail_ && ::fdatasync(fd_) != 0 && errno != EINVAL && errno != EROFS)
+    error_ = errno_error(errno, "cannot write to", name_, hint_for(errno)).error();
+  return !error_;
 }
 
 bool FdOutput::is_regular_file() const {

@@ -42,6 +42,8 @@ class FdOutput final : public Output {
   void spare_page_cache();
 
   bool write(std::string_view bytes) override;
+  /// Of a file that spares the page cache: waits until all of it is on the disk.
+  bool finish() override;
   const std::optional<Error>& error() const override { return error_; }
   /// Bytes written so far. May be asked by other threads.
   std::uint64_t written() const { return written_; }

@@ -131,6 +131,14 @@ TEST_F(DirectOutput, BytesThatLieOtherwiseGoThroughIt) {
   EXPECT_TRUE(content() == odd + std::string(mebibyte, 'y'));
 }
 
+TEST_F(DirectOutput, IsOnTheDiskWhenItIsFinished) {
+  FdOutput file(create(), path);
+  file.spare_page_cache();
+  ASSERT_TRUE(file.write(std::string(3 * mebibyte, 'x')));
+  EXPECT_TRUE(file.finish());
+  EXPECT_FALSE(file.error());
+}
+
 TEST_F(DirectOutput, APieceThatDoesNotFitIsCutOffAgain) {
   const rlimit room{.rlim_cur = 3 * mebibyte / 2, .rlim_max = RLIM_INFINITY};
   rlimit before{};
