@@ -105,7 +105,7 @@ Thread read_thread(const Json& object) {
                 .priority = number<std::int16_t>(object, "prio"),
                 .role = named<ThreadRole>(string(object, "role"), static_cast<int>(ThreadRole::tick) + 1)
                             .value_or(ThreadRole::unknown),
-                .tracked = false,
+                .tracked = object.contains("tracked"),
                 .holds_lock = object.contains("lock"),
                 .comm_bytes = {}};
   const std::string comm = string(object, "comm");

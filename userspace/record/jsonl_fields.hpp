@@ -57,7 +57,6 @@ void read_family(const Json& line, ProcessFacts& facts);
 void read_image(const Json& line, ProcessFacts& facts);
 /// ProcessRecord::detail of an exit.
 std::int64_t exit_detail(const Json& line);
-/// All but whether it is tracked.
 Thread read_thread(const Json& object);
 /// Sched events are in order by cpu, as far as there is a buffer for each.
 std::uint32_t sched_source(std::uint32_t cpu);

@@ -284,17 +284,11 @@ bool JsonlReader::process(const Json& line, Event event) {
   return true;
 }
 
-Thread JsonlReader::thread(const Json& object) const {
-  Thread thread = read_thread(object);
-  thread.tracked = images_.contains(thread.pid);
-  return thread;
-}
-
 bool JsonlReader::sched_switch(const Json& line, Event event) {
   const SchedSwitch change{.cpu = number<std::uint32_t>(line, "cpu"),
                            .state = state_of(string(member(line, "prev"), "state")),
-                           .prev = thread(member(line, "prev")),
-                           .next = thread(member(line, "next"))};
+                           .prev = read_thread(member(line, "prev")),
+                           .next = read_thread(member(line, "next"))};
   event.kind = EventKind::sched_switch;
   event.source = sched_source(change.cpu);
   builder_.add(event, std::as_bytes(std::span(&change, 1)));
@@ -303,7 +297,7 @@ bool JsonlReader::sched_switch(const Json& line, Event event) {
 
 bool JsonlReader::wakeup(const Json& line, Event event) {
   const Wakeup wakeup{
-      .cpu = number<std::uint32_t>(line, "cpu"), .woken = thread(line), .by = thread(member(line, "by"))};
+      .cpu = number<std::uint32_t>(line, "cpu"), .woken = read_thread(line), .by = read_thread(member(line, "by"))};
   event.kind = EventKind::wakeup;
   event.source = sched_source(wakeup.cpu);
   builder_.add(event, std::as_bytes(std::span(&wakeup, 1)));

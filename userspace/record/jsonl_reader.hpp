@@ -58,7 +58,6 @@ class JsonlReader {
   Image& image_of(std::int32_t pid);
   bool tell(const Image& image);
   void forget(std::int32_t pid);
-  Thread thread(const Json& object) const;
   std::uint16_t id_of(const Json& line, const Image& image, EventKind kind) const;
 
   StreamBuilder builder_;

@@ -62,8 +62,9 @@ std::optional<std::int32_t> DomainThreads::tid_of(std::int32_t pid, std::uint16_
   const auto process = processes_.find(pid);
   if (process != processes_.end()) {
     const auto known = process->second.domains.find(domain);
-    const std::int32_t last = known != process->second.domains.end() ? known->second.last : 0;
-    const auto found = seats_.find(last);
+    const bool has_last = known != process->second.domains.end();
+    const std::int32_t last = has_last ? known->second.last : 0;
+    const auto found = has_last ? seats_.find(last) : seats_.end();
     const Seat* const seat = found != seats_.end() ? &found->second : nullptr;
     // A backup thread that sleeps is not who writes while a thread runs that may be the domain's own.
     const bool is_unlikely = seat == nullptr || (seat->role == ThreadRole::backup && !seat->on_cpu);
@@ -88,6 +89,7 @@ bool DomainThreads::may_be_another(const Domain& domain, const Seat& last) const
 
 /// The seat of a thread, made where it is new. A tid that comes back in another process is another thread.
 DomainThreads::Seat* DomainThreads::seat_of(const Thread& thread) {
+  if (thread.tid <= 0) return nullptr;  // a recording may say anything
   auto found = seats_.find(thread.tid);
   if (found != seats_.end() && found->second.pid != thread.pid) {
     remove(thread.tid);

@@ -204,7 +204,7 @@ TEST_F(Jsonl, Switch) {
   EXPECT_EQ(line_of(Events{0}.add_record(5, EventKind::sched_switch, change)),
             json::parse(R"({"ts":5,"type":"switch","cpu":1,
                 "prev":{"pid":4242,"tid":4250,"comm":"server","prio":120,"state":"preempted","domain":2,
-                        "role":"mutator","lock":true},
+                        "role":"mutator","lock":true,"tracked":true},
                 "next":{"pid":99,"tid":99,"comm":"python3","prio":-1}})"));
 }
 
@@ -212,8 +212,9 @@ TEST_F(Jsonl, Wakeup) {
   Wakeup wakeup{.cpu = 3, .woken = test::make_thread(4242, 4250, "server", true), .by = {}};
   wakeup.woken.domain = 0;
   wakeup.by = test::make_thread(1, 2, "bash", false);
-  EXPECT_EQ(line_of(Events{0}.add_record(5, EventKind::wakeup, wakeup)),
-            json::parse(R"({"ts":5,"type":"wakeup","pid":4242,"tid":4250,"comm":"server","cpu":3,"domain":0,
+  EXPECT_EQ(
+      line_of(Events{0}.add_record(5, EventKind::wakeup, wakeup)),
+      json::parse(R"({"ts":5,"type":"wakeup","pid":4242,"tid":4250,"comm":"server","cpu":3,"domain":0,"tracked":true,
                 "by":{"pid":1,"tid":2,"comm":"bash"}})"));
 }
 

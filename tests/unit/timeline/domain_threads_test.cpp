@@ -35,6 +35,14 @@ TEST_F(DomainThreadsTest, WithoutTheSchedulerOnlyDomain0IsKnown) {
   EXPECT_EQ(threads.tid_of(pid, 1), std::nullopt);
 }
 
+/// Recordings may say anything.
+TEST_F(DomainThreadsTest, AThreadWithoutANumberIsNobody) {
+  enter(0, thread(0, 1));
+  EXPECT_EQ(threads.tid_of(pid, 1), std::nullopt);
+  EXPECT_EQ(threads.tid_of(pid, 2), std::nullopt);
+  EXPECT_EQ(threads.tid_of(pid, 0), pid);
+}
+
 TEST_F(DomainThreadsTest, AMutatorOnACpuComesBeforeTheBackupThread) {
   enter(0, thread(101, 1));
   enter(1, thread(102, 1, ThreadRole::backup));
