@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string>
+#include <vector>
 
 namespace rtev {
 namespace {
@@ -106,6 +108,7 @@ bool RingReader::State::begin_poll(bool all) {
 }
 
 Polled RingReader::State::end_poll() {
+  if (polled.delivered_words > 0) keep_names();
   if (faulted) {
     // Either the file was cut short, or its disk fails.
     ++faults;
@@ -215,7 +218,21 @@ void RingReader::State::restart(Cursor& cursor) {
 /// The next program with the same pid took the file over.
 void RingReader::State::next_incarnation() {
   names.clear();
+  kept_names = 0;
   ++incarnation;
+}
+
+/// Reads names of user events that are new while they are certain to be the program's: what it wrote may be shown when
+/// the next one has made the file anew. They are given out from the first slot on.
+void RingReader::State::keep_names() {
+  std::vector<std::string> found;
+  std::string name;
+  const auto next = [&] { return static_cast<std::uint16_t>(kept_names + found.size()); };
+  while (next() < user_event_slots && map.copy_name(next(), name) && !name.empty()) found.push_back(name);
+  if (found.empty() || truncated || !load() || truncated) return;
+  for (std::string& kept : found) {
+    if (std::string& known = names[kept_names++]; known.empty()) known = std::move(kept);
+  }
 }
 
 /// Looks whether the file is still the one that was mapped.

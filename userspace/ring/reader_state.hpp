@@ -34,6 +34,7 @@ struct RingReader::State {
   bool taken_over = false;
   bool is_copy = false;  ///< of a file that is gone
   std::unordered_map<std::uint16_t, std::string> names;
+  std::uint16_t kept_names = 0;  ///< so many from the first on are among them
 
   State(RingMap opened, const Options& given) : map(std::move(opened)), options(given) { resize(); }
 
@@ -62,6 +63,7 @@ struct RingReader::State {
   void skip(Cursor& cursor, LossReason reason, std::uint64_t to);
   void settle(Cursor& cursor);
   void restart(Cursor& cursor);
+  void keep_names();
   void next_incarnation();
   void recheck();
   void give_up();

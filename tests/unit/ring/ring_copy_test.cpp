@@ -143,6 +143,23 @@ TEST_P(RingCopyTest, TellsTheNamesOfItsProgram) {
   EXPECT_EQ(reader.reader().user_event_name(3), "first");
 }
 
+/// What was read may be shown when the next program has the file already, and before the end of this one is known.
+TEST_P(RingCopyTest, NamesAreReadWithTheEvents) {
+  first_.set_name(0, "zeroth");
+  first_.set_name(1, "first");
+  write(1, 3);
+  CheckedReader reader(path_, {.one_program = true});
+  reader.poll();
+  RingFileBuilder second(path_, {.domains = 2, .words_log2 = GetParam()});
+  second.append(0, make::begin(1000, 2));
+  second.set_name(0, "another's");
+  reader.poll();
+  EXPECT_TRUE(reader.reader().taken_over());
+  EXPECT_EQ(reader.reader().user_event_name(0), "zeroth");
+  EXPECT_EQ(reader.reader().user_event_name(1), "first");
+  EXPECT_EQ(rest_of(reader), (Times{1, 2, 3}));
+}
+
 TEST_P(RingCopyTest, OfAnotherRingIsRefused) {
   write(1, 2);
   CheckedReader reader(path_, {.one_program = true});
