@@ -174,7 +174,7 @@ Result<Stream> Stream::open(const Options& options, Format otherwise) {
   const bool is_file = stream.output_->is_regular_file();
   if (!options.output.empty()) {
     BackgroundOutput::Options together;
-    if (is_file) together.together_bytes = BackgroundOutput::file_together_bytes;
+    if (is_file && !stream.gzip_) together.together_bytes = BackgroundOutput::file_together_bytes;
     stream.background_ = std::make_unique<BackgroundOutput>(*output, together);
     output = stream.background_.get();
   }

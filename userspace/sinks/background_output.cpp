@@ -119,7 +119,7 @@ bool BackgroundOutput::carry_out(const Order& order) {
     case Wish::write:
       break;
   }
-  return output_.write(order.block->bytes());
+  return output_.write_pieces(order.block->bytes(), order.block->ends());
 }
 
 }  // namespace rtev

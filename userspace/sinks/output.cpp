@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -52,13 +53,18 @@ void FdOutput::begin() {
 }
 
 bool FdOutput::write(std::string_view bytes) {
+  const std::size_t end = bytes.size();
+  return write_pieces(bytes, {&end, 1});
+}
+
+bool FdOutput::write_pieces(std::string_view bytes, std::span<const std::size_t> ends) {
   if (!has_begun_) return true;
-  std::size_t of_this_piece = 0;
+  std::size_t written_here = 0;
   while (!error_ && !bytes.empty()) {
-    const ssize_t written = write_some(bytes, written_ + of_this_piece);
+    const ssize_t written = write_some(bytes, written_ + written_here);
     if (written >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(written));
-      of_this_piece += static_cast<std::size_t>(written);
+      written_here += static_cast<std::size_t>(written);
       continue;
     }
     const int code = errno;
@@ -69,10 +75,12 @@ bool FdOutput::write(std::string_view bytes) {
       continue;
     }
     error_ = errno_error(code, "cannot write to", name_, hint_for(code)).error();
-    cut_back(of_this_piece);
-    of_this_piece = 0;
+    const auto whole = std::ranges::upper_bound(ends, written_here);
+    const std::size_t kept = whole == ends.begin() ? 0 : *std::prev(whole);
+    cut_back(written_here - kept);
+    written_here = kept;
   }
-  written_ += of_this_piece;
+  written_ += written_here;
   if (trail_) trail_->advance_to(written_);
   return !error_;
 }

@@ -42,6 +42,7 @@ class FdOutput final : public Output {
   void spare_page_cache();
 
   bool write(std::string_view bytes) override;
+  bool write_pieces(std::string_view bytes, std::span<const std::size_t> ends) override;
   /// Of a file that spares the page cache: waits until all of it is on the disk.
   bool finish() override;
   const std::optional<Error>& error() const override { return error_; }

@@ -3,10 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
+#include <span>
 #include <string_view>
+#include <vector>
 
 namespace rtev {
 
@@ -28,11 +32,16 @@ class PageBlock {
   void begin_at(std::uint64_t file_offset) {
     begin_ = file_offset % page_bytes;
     size_ = 0;
+    ends_.clear();
   }
+  /// A piece.
   void append(std::string_view bytes) {
     std::memcpy(memory_.get() + begin_ + size_, bytes.data(), bytes.size());
     size_ += bytes.size();
+    ends_.push_back(size_);
   }
+  /// Where each piece ends.
+  std::span<const std::size_t> ends() const { return ends_; }
   std::string_view bytes() const { return {memory_.get() + begin_, size_}; }
   std::size_t size() const { return size_; }
   std::size_t capacity() const { return capacity_; }
@@ -44,6 +53,7 @@ class PageBlock {
 
   std::size_t capacity_, begin_ = 0, size_ = 0;
   std::unique_ptr<char, Free> memory_;
+  std::vector<std::size_t> ends_;
 };
 
 }  // namespace rtev

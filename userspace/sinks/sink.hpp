@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,15 @@ class Output {
   virtual ~Output() = default;
   /// False once the other side is gone or the disk is full; error() then tells.
   virtual bool write(std::string_view bytes) = 0;
+  /// Several pieces, one behind the other; `ends` says where each ends. What a failure leaves of them is whole pieces.
+  virtual bool write_pieces(std::string_view bytes, std::span<const std::size_t> ends) {
+    std::size_t begin = 0;
+    for (const std::size_t end : ends) {
+      if (!write(bytes.substr(begin, end - begin))) return false;
+      begin = end;
+    }
+    return true;
+  }
   /// What was written is to be good up to here if the tracer is killed.
   virtual bool sync() { return !error(); }
   /// Nothing will be written after this; all that was is to be where others see it.

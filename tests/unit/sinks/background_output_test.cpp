@@ -76,6 +76,7 @@ class PieceOutput final : public Output {
     places.push_back(reinterpret_cast<std::uintptr_t>(bytes.data()) % 4096);
     return true;
   }
+  bool write_pieces(std::string_view bytes, std::span<const std::size_t>) override { return write(bytes); }
   const std::optional<Error>& error() const override { return none_; }
 
   std::vector<std::string> pieces;

@@ -160,5 +160,22 @@ TEST_F(DirectOutput, APieceThatDoesNotFitIsCutOffAgain) {
   EXPECT_TRUE(content() == std::string(mebibyte - 10, 'a'));
 }
 
+TEST_F(DirectOutput, OfSeveralPiecesThoseThatFitAreKept) {
+  const rlimit room{.rlim_cur = 300'000, .rlim_max = RLIM_INFINITY};
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto previous = std::signal(SIGXFSZ, SIG_IGN);
+  FdOutput file(create(), path);
+  file.spare_page_cache();
+  PageBlock block(mebibyte);
+  for (const char piece : {'a', 'b', 'c', 'd'}) block.append(std::string(99'999, piece));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &room), 0);
+  EXPECT_FALSE(file.write_pieces(block.bytes(), block.ends()));
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, previous);
+  EXPECT_TRUE(content() == std::string(99'999, 'a') + std::string(99'999, 'b') + std::string(99'999, 'c'));
+  EXPECT_EQ(file.written(), 3 * 99'999u);
+}
+
 }  // namespace
 }  // namespace rtev
