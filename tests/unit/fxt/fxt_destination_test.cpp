@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <thread>
 
 #include "base/unique_fd.hpp"
+#include "support/file_size_limit.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/fxt/writing.hpp"
 
@@ -214,34 +214,13 @@ TEST_F(FxtFileTest, ErrorsNameTheFile) {
   EXPECT_THAT(file.error().message(), AllOf(HasSubstr("missing/trace.fxt"), HasSubstr("No such file")));
 }
 
-/// Lowers the limit on file sizes, which then acts as a disk that fills up in the middle of a write.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-    handler_ = ::signal(SIGXFSZ, SIG_IGN);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    ::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  sighandler_t handler_;
-};
-
 TEST_F(FxtFileTest, AFullDiskLeavesWholeRecords) {
   const TraceWords all = expected_words();
   for (const std::size_t bytes : {1u, 8u, 47u, 48u, 1000u, 1001u, 1009u, 4096u}) {
     auto file = FxtFile::create(path_);
     ASSERT_TRUE(file);
     {
-      const FileSizeLimit limit(bytes);
+      const test::FileSizeLimit limit(bytes);
       FxtWriter writer(*file);
       write_some(writer);
       EXPECT_EQ(writer.flush(), Status::failed);

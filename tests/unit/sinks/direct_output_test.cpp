@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Files that are written past the page cache.
+// Files that spare the page cache: past it, or soon out of it again.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -20,6 +19,7 @@
 #include "sinks/background_output.hpp"
 #include "sinks/output.hpp"
 #include "sinks/page_block.hpp"
+#include "support/file_size_limit.hpp"
 #include "support/temp_dir.hpp"
 
 namespace rtev {
@@ -119,6 +119,27 @@ TEST_F(DirectOutput, WholePagesGoPastThePageCache) {
   EXPECT_LE(cached_pages(fd.get(), offset), 2 * blocks) << "the first and the last of each block at the most";
 }
 
+/// What goes through the cache leaves it.
+TEST_F(DirectOutput, ALongFileLeavesThePageCacheAndIsWhole) {
+  if (!is_on_disk()) GTEST_SKIP() << "temporary files are in memory here";
+  constexpr std::size_t pieces = 96;
+  UniqueFd file = create();
+  FdOutput output(file.get(), path);
+  output.spare_page_cache();
+  for (std::size_t i = 0; i < pieces; ++i) {
+    ASSERT_TRUE(output.write(std::string(mebibyte, static_cast<char>('a' + i % 26))));
+    // As slow as a disk, so that pages are clean when they are let go.
+    ::sync_file_range(file.get(), 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE);
+  }
+  EXPECT_LT(cached_pages(file.get(), pieces * mebibyte), pieces * mebibyte / PageBlock::page_bytes / 2);
+  std::string piece(mebibyte, '\0');
+  for (std::size_t i = 0; i < pieces; ++i) {
+    ASSERT_EQ(::pread(file.get(), piece.data(), mebibyte, static_cast<off_t>(i * mebibyte)),
+              static_cast<ssize_t>(mebibyte));
+    ASSERT_EQ(piece, std::string(mebibyte, static_cast<char>('a' + i % 26)));
+  }
+}
+
 TEST_F(DirectOutput, BytesThatLieOtherwiseGoThroughIt) {
   FdOutput file(create(), path);
   file.spare_page_cache();
@@ -140,39 +161,31 @@ TEST_F(DirectOutput, IsOnTheDiskWhenItIsFinished) {
 }
 
 TEST_F(DirectOutput, APieceThatDoesNotFitIsCutOffAgain) {
-  const rlimit room{.rlim_cur = 3 * mebibyte / 2, .rlim_max = RLIM_INFINITY};
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto previous = std::signal(SIGXFSZ, SIG_IGN);
   FdOutput file(create(), path);
   file.spare_page_cache();
   PageBlock block(mebibyte);
   block.append(std::string(mebibyte - 10, 'a'));
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &room), 0);
-  EXPECT_TRUE(file.write(block.bytes()));
-  block.begin_at(mebibyte - 10);
-  block.append(std::string(mebibyte, 'b'));
-  EXPECT_FALSE(file.write(block.bytes()));
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, previous);
+  {
+    const test::FileSizeLimit room(3 * mebibyte / 2);
+    EXPECT_TRUE(file.write(block.bytes()));
+    block.begin_at(mebibyte - 10);
+    block.append(std::string(mebibyte, 'b'));
+    EXPECT_FALSE(file.write(block.bytes()));
+  }
   ASSERT_TRUE(file.error());
   EXPECT_EQ(file.error()->code, EFBIG);
   EXPECT_TRUE(content() == std::string(mebibyte - 10, 'a'));
 }
 
 TEST_F(DirectOutput, OfSeveralPiecesThoseThatFitAreKept) {
-  const rlimit room{.rlim_cur = 300'000, .rlim_max = RLIM_INFINITY};
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto previous = std::signal(SIGXFSZ, SIG_IGN);
   FdOutput file(create(), path);
   file.spare_page_cache();
   PageBlock block(mebibyte);
   for (const char piece : {'a', 'b', 'c', 'd'}) block.append(std::string(99'999, piece));
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &room), 0);
-  EXPECT_FALSE(file.write_pieces(block.bytes(), block.ends()));
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, previous);
+  {
+    const test::FileSizeLimit room(300'000);
+    EXPECT_FALSE(file.write_pieces(block.bytes(), block.ends()));
+  }
   EXPECT_TRUE(content() == std::string(99'999, 'a') + std::string(99'999, 'b') + std::string(99'999, 'c'));
   EXPECT_EQ(file.written(), 3 * 99'999u);
 }

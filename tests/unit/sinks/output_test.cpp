@@ -3,10 +3,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/magic.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +14,7 @@
 #include <vector>
 
 #include "sinks/jsonl.hpp"
+#include "support/file_size_limit.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/sinks/world.hpp"
 
@@ -143,56 +140,18 @@ TEST(LineSink, FlushesWhatIsThere) {
 TEST(FdOutputFile, APieceThatDoesNotFitIsCutOffAgain) {
   const test::TempDir dir;
   const std::string path = dir / "file";
-  const rlimit room{.rlim_cur = 100, .rlim_max = RLIM_INFINITY};
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto previous = std::signal(SIGXFSZ, SIG_IGN);
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &room), 0);
   FdOutput output(UniqueFd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)), path);
   EXPECT_TRUE(output.is_regular_file());
-  EXPECT_TRUE(output.write(std::string(60, 'a')));
-  EXPECT_FALSE(output.write(std::string(60, 'b')));
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, previous);
+  {
+    const test::FileSizeLimit room(100);
+    EXPECT_TRUE(output.write(std::string(60, 'a')));
+    EXPECT_FALSE(output.write(std::string(60, 'b')));
+  }
   ASSERT_TRUE(output.error());
   EXPECT_EQ(output.error()->code, EFBIG);
   EXPECT_EQ(output.error()->subject, path);
   EXPECT_EQ(std::filesystem::file_size(path), 60u);
   EXPECT_EQ(output.written(), 60u);
-}
-
-std::size_t cached_pages(int fd, std::size_t bytes) {
-  void* map = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
-  if (map == MAP_FAILED) return 0;
-  std::vector<unsigned char> pages((bytes + 4095) / 4096);
-  ::mincore(map, bytes, pages.data());
-  ::munmap(map, bytes);
-  return static_cast<std::size_t>(std::ranges::count_if(pages, [](unsigned char page) { return (page & 1) != 0; }));
-}
-
-/// On a file system of memory nothing can leave the cache.
-TEST(FdOutputFile, ALongFileLeavesThePageCacheAndIsWhole) {
-  const test::TempDir dir;
-  const std::string path = dir / "file";
-  constexpr std::size_t mebibyte = std::size_t{1} << 20, pieces = 96;
-  UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  struct statfs where{};
-  ASSERT_EQ(::fstatfs(file.get(), &where), 0);
-  if (where.f_type == TMPFS_MAGIC) GTEST_SKIP() << "temporary files are in memory here";
-  FdOutput output(file.get(), path);
-  output.spare_page_cache();
-  for (std::size_t i = 0; i < pieces; ++i) {
-    ASSERT_TRUE(output.write(std::string(mebibyte, static_cast<char>('a' + i % 26))));
-    // As slow as a disk, so that pages are clean when they are let go.
-    ::sync_file_range(file.get(), 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE);
-  }
-  EXPECT_LT(cached_pages(file.get(), pieces * mebibyte), pieces * mebibyte / 4096 / 2);
-  std::string piece(mebibyte, '\0');
-  for (std::size_t i = 0; i < pieces; ++i) {
-    ASSERT_EQ(::pread(file.get(), piece.data(), mebibyte, static_cast<off_t>(i * mebibyte)),
-              static_cast<ssize_t>(mebibyte));
-    ASSERT_EQ(piece, std::string(mebibyte, static_cast<char>('a' + i % 26)));
-  }
 }
 
 TEST(FdOutputFile, NothingIsLostBeforeTheBeginning) {
