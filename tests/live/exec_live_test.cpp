@@ -3,10 +3,8 @@
 // then is read from what the kernel side saved before the memory of the old one went.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <deque>
 #include <fstream>
 #include <functional>
 #include <sstream>
@@ -48,16 +46,7 @@ void PrintTo(const Way& way, std::ostream* out) {
   *out << way.label;
 }
 
-class SavedAtExecLive : public LiveTest, public ::testing::WithParamInterface<Way> {
- protected:
-  void keep_busy() {
-    for (long cpu = 0; cpu < ::sysconf(_SC_NPROCESSORS_ONLN); ++cpu)
-      spinners_.emplace_back(Command{.argv = {"sh", "-c", "while :; do :; done"}});
-  }
-
- private:
-  std::deque<Process> spinners_;
-};
+class SavedAtExecLive : public LiveTest, public ::testing::WithParamInterface<Way> {};
 
 /// Each program says what it writes. Nothing may be missing, doubled, out of order, or another one's.
 TEST_P(SavedAtExecLive, EveryStepOfEveryProgram) {
@@ -69,7 +58,7 @@ TEST_P(SavedAtExecLive, EveryStepOfEveryProgram) {
                      " (--drain " + way.drain + ")");
   if (std::string(way.drain) == "known" && running_kernel() < kernel::KernelVersion{6, 10})
     GTEST_SKIP() << "Linux before 6.10: rings are saved at exec with --drain all only";
-  if (way.busy) keep_busy();
+  if (way.busy) occupy_cpus();
   // The binary is known, and its functions are probed, before the tracer is stopped.
   Process known(program("relay", {"1"}));
   known.lines_until("done");

@@ -46,6 +46,11 @@ Command LiveTest::preserved(const std::string& name, std::vector<std::string> ar
   return command;
 }
 
+void LiveTest::occupy_cpus() {
+  for (long cpu = 0; cpu < ::sysconf(_SC_NPROCESSORS_ONLN); ++cpu)
+    spinners_.emplace_back(Command{.argv = {"sh", "-c", "while :; do :; done"}});
+}
+
 Outcome run_through(Process& process) {
   process.close_stdin();
   return process.wait();

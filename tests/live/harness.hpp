@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,14 @@ class LiveTest : public ::testing::Test {
   Command with_events(const std::string& name, std::vector<std::string> arguments = {}) const;
   /// With events, and a ring that stays behind for the oracle.
   Command preserved(const std::string& name, std::vector<std::string> arguments = {}) const;
+  /// All cpus have other things to do until the end of the test.
+  void occupy_cpus();
   std::filesystem::path ring_of(pid_t pid) const { return dir / (std::to_string(pid) + ".events"); }
 
   TempDir dir;
+
+ private:
+  std::deque<Process> spinners_;
 };
 
 /// Lets a program run through all its gates to its end.

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A thousand programs of a few milliseconds, one after the other: every one is reported, and every event, once.
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <deque>
 #include <numeric>
 
 #include "live/harness.hpp"
@@ -29,11 +27,6 @@ void PrintTo(const Way& way, std::ostream* out) {
 
 class ShortLivedLive : public LiveTest, public ::testing::WithParamInterface<Way> {
  protected:
-  void keep_busy() {
-    for (long cpu = 0; cpu < ::sysconf(_SC_NPROCESSORS_ONLN); ++cpu)
-      spinners_.emplace_back(Command{.argv = {"sh", "-c", "while :; do :; done"}});
-  }
-
   /// The events of each process, and what was said of it.
   static std::map<pid_t, std::vector<Json>> by_process(const Trace& trace) {
     std::map<pid_t, std::vector<Json>> processes;
@@ -59,16 +52,13 @@ class ShortLivedLive : public LiveTest, public ::testing::WithParamInterface<Way
       return "not one end of the ring";
     return {};
   }
-
- private:
-  std::deque<Process> spinners_;
 };
 
 TEST_P(ShortLivedLive, EveryOneOfAThousand) {
   const Way& way = GetParam();
   covers("life", std::string("1,000 programs of a few milliseconds in a row, ") +
                      (way.busy ? "all cpus busy" : "idle cpus") + (way.preserved ? ", rings preserved" : ""));
-  if (way.busy) keep_busy();
+  if (way.busy) occupy_cpus();
   Tracer tracer({"--sched", "off", "-n", "numbered"});
   const Command command = way.preserved ? preserved("numbered", {std::to_string(numbers)})
                                         : with_events("numbered", {std::to_string(numbers)});
