@@ -52,7 +52,9 @@ nlohmann::json summary_of(const std::string& lines) {
 ToolFigures figures_of(const std::string& lines, pid_t pid) {
   const nlohmann::json summary = summary_of(lines);
   for (const auto& process : summary.at("processes")) {
-    if (process.at("pid") == pid) return {.events = process.at("events"), .lost_words = process.at("words").at("lost")};
+    const auto& words = process.at("words");
+    if (process.at("pid") == pid)
+      return {.events = process.at("events"), .lost_words = words.at("lost"), .written_words = words.at("written")};
   }
   throw std::runtime_error("rtev-bpf saw nothing of process " + std::to_string(pid));
 }

@@ -44,6 +44,7 @@ nlohmann::json summary_of(const std::string& lines);
 struct ToolFigures {
   std::uint64_t events;
   std::uint64_t lost_words;
+  std::uint64_t written_words;
 };
 ToolFigures figures_of(const std::string& lines, pid_t pid);
 

@@ -144,9 +144,9 @@ void add_kernel_options(CLI::App& app, Options& options) {
       "save in the kernel what rings hold that may be gone before they are read: of no program; of those that end and "
       "whose functions are probed, and of those that exec another, from Linux 6.10 on (default); of all, which costs "
       "every mmap() and munmap() of the host 0.2 µs (and before Linux 6.4 its page faults, too)");
-  CLI::Option* const ringless = app.add_flag(
-      "--ringless", options.ringless,
-      "trace programs that run with events off, too, by probes: each event costs them 1.3 us (a ring: 0.03)");
+  CLI::Option* const ringless = app.add_flag("--ringless", options.ringless,
+                                             "trace programs that run with events off, too, by probes: each event "
+                                             "costs them 1.3 to 1.6 µs (with a ring 0.03)");
   app.add_option("--ringless-limit", options.ringless_limit,
                  "events per second, in any tenth of one (default 100000), beyond which a program's probes are taken "
                  "off for a while")
