@@ -46,7 +46,7 @@ class ShortLivedLive : public LiveTest, public ::testing::WithParamInterface<Way
       if (event["type"] == "user" && event["name"] == "number") got.push_back(event["value"]);
     std::vector<int> expected(numbers);
     std::iota(expected.begin(), expected.end(), 0);
-    if (got != expected) return std::to_string(got.size()) + " numbers";
+    if (got != expected) return std::to_string(got.size()) + " numbers in " + Json(events).dump().substr(0, 2000);
     if (events.front()["name"] != "ring_start") return "begins with " + events.front().dump();
     if (std::ranges::count(events, "ring_stop", [](const Json& event) { return event.value("name", ""); }) != 1)
       return "not one end of the ring";

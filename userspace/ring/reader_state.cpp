@@ -15,6 +15,9 @@ namespace {
 /// made anew by its header and indices.
 constexpr std::uint32_t polls_between_refreshes = 256;
 
+/// Polls after which a name is taken to be complete: a second, or more.
+constexpr std::uint32_t polls_until_settled = 1024;
+
 /// Rings looked at, by poll_used(), beyond those that were ever written to.
 constexpr std::uint32_t spare_rings = 8;
 
@@ -218,20 +221,26 @@ void RingReader::State::restart(Cursor& cursor) {
 /// The next program with the same pid took the file over.
 void RingReader::State::next_incarnation() {
   names.clear();
-  kept_names = 0;
+  settled_names = 0;
+  new_names.clear();
   ++incarnation;
 }
 
 /// Reads names of user events that are new while they are certain to be the program's: what it wrote may be shown when
-/// the next one has made the file anew. They are given out from the first slot on.
+/// the next one has made the file anew. They are given out from the first slot on. A name is there in full before the
+/// first event that bears it, but not at once: until then it is read again with each delivery.
 void RingReader::State::keep_names() {
   std::vector<std::string> found;
   std::string name;
-  const auto next = [&] { return static_cast<std::uint16_t>(kept_names + found.size()); };
+  const auto next = [&] { return static_cast<std::uint16_t>(settled_names + found.size()); };
   while (next() < user_event_slots && map.copy_name(next(), name) && !name.empty()) found.push_back(name);
-  if (found.empty() || truncated || !load() || truncated) return;
-  for (std::string& kept : found) {
-    if (std::string& known = names[kept_names++]; known.empty()) known = std::move(kept);
+  const std::uint32_t of_program = incarnation;
+  if (found.empty() || truncated || !load() || truncated || incarnation != of_program) return;
+  if (found.size() > new_names.size()) new_names.resize(found.size(), polls);
+  for (std::size_t i = 0; i < found.size(); ++i) names[static_cast<std::uint16_t>(settled_names + i)] = found[i];
+  while (!new_names.empty() && polls - new_names.front() > polls_until_settled) {
+    new_names.pop_front();
+    ++settled_names;
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -34,7 +35,8 @@ struct RingReader::State {
   bool taken_over = false;
   bool is_copy = false;  ///< of a file that is gone
   std::unordered_map<std::uint16_t, std::string> names;
-  std::uint16_t kept_names = 0;  ///< so many from the first on are among them
+  std::uint16_t settled_names = 0;      ///< so many from the first on are not read again
+  std::deque<std::uint32_t> new_names;  ///< in which poll each of those behind was seen first
 
   State(RingMap opened, const Options& given) : map(std::move(opened)), options(given) { resize(); }
 

@@ -160,6 +160,20 @@ TEST_P(RingCopyTest, NamesAreReadWithTheEvents) {
   EXPECT_EQ(rest_of(reader), (Times{1, 2, 3}));
 }
 
+/// A program was seen with half of a name in place: it lost its cpu as it touched the page.
+TEST_P(RingCopyTest, NamesThatWereBeingWrittenAreReadAgain) {
+  first_.set_name(0, "zeroth");
+  first_.set_name(1, "fi");
+  write(1, 1);
+  CheckedReader reader(path_, {.one_program = true});
+  reader.poll();
+  first_.set_name(1, "first");
+  write(2, 2);
+  reader.poll();
+  EXPECT_EQ(reader.reader().user_event_name(0), "zeroth");
+  EXPECT_EQ(reader.reader().user_event_name(1), "first");
+}
+
 TEST_P(RingCopyTest, OfAnotherRingIsRefused) {
   write(1, 2);
   CheckedReader reader(path_, {.one_program = true});
