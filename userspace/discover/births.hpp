@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,10 +21,14 @@ class Births {
  public:
   struct Birth {
     std::uint64_t time_ns = 0;                      ///< when the ring was announced
+    std::string comm{};                             ///< of the process then
     std::vector<PinnedRing> pins{};                 ///< what the process mapped then
     std::optional<FilePlace> place{};               ///< where the ring lies
+    std::optional<FilePlace> program{};             ///< that the process ran then
     std::optional<std::int64_t> clock_offset_ns{};  ///< of the ring's times, where the kernel side told
     bool over = false;  ///< the end of its program is known already, and what was pinned may be the next one's
+    /// When the scan found the process, if that was after the announcement: it may have run its next program then.
+    std::uint64_t found_ns = 0;
     std::uint64_t first_try_ns = 0;  ///< by look()
     std::uint64_t next_try_ns = 0;
     std::uint64_t pause_ns = 0;
@@ -64,6 +69,12 @@ class Births {
     auto node = waiting_.extract(pid);
     if (node.empty()) return std::nullopt;
     return std::move(node.mapped());
+  }
+  /// The same, if it was announced before then.
+  std::optional<Birth> take_before(std::int32_t pid, std::uint64_t time_ns) {
+    const auto found = waiting_.find(pid);
+    if (found == waiting_.end() || found->second.time_ns >= time_ns) return std::nullopt;
+    return take(pid);
   }
   void give_up() { ++given_up_; }
 

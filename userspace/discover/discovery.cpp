@@ -120,7 +120,9 @@ void Discovery::on_exec(Sighting& sighting) {
   if (Process* process = find(pid)) {
     // The scan was faster and has seen the new program already.
     if (process->since_ns >= record.time_ns) {
-      if (process->start_ticks == record.start_time / ns_per_tick) process->max_rss_before = record.max_rss_pages;
+      if (process->start_ticks != record.start_time / ns_per_tick) return;
+      process->max_rss_before = record.max_rss_pages;
+      if (auto birth = births_.take_before(pid, record.time_ns)) add_image_before(*process, *birth, record.time_ns);
       return;
     }
     generation = (process->index ? registry_.process(*process->index) : process->facts).exec_generation + 1;
@@ -197,10 +199,13 @@ void Discovery::on_ring(Sighting& sighting) {
       {.action = ProcessAction::found, .time_ns = record.time_ns, .has_ring = true, .followed = is_followed(record)});
   if (process == nullptr) return listener_.on_untrack(pid);
   Births::Birth birth{.time_ns = record.time_ns,
+                      .comm = std::string(comm_of(record)),
                       .pins = std::move(sighting.rings),
                       .place = std::move(sighting.places.ring),
+                      .program = std::move(sighting.places.program),
                       .clock_offset_ns = sighting.places.clock_offset_ns,
-                      .over = sighting.over};
+                      .over = sighting.over,
+                      .found_ns = process->since_ns > record.time_ns ? process->since_ns : 0};
   if (try_birth(*process, birth)) return track(*process);
   births_.add(pid, std::move(birth));
 }
@@ -236,6 +241,7 @@ void Discovery::on_probe(const rtev_lifecycle& record) {
 }
 
 void Discovery::tick(std::uint64_t now_ns, std::uint64_t told_until_ns) {
+  told_until_ns_ = told_until_ns;
   take_inspected();
   look_for_libraries(now_ns);
   for (const Vanished& vanished : std::exchange(vanished_, {})) {

@@ -184,7 +184,10 @@ class Discovery {
   bool try_birth(Process& process, Births::Birth& birth);
   bool open_drained(Process& process, const Births::Birth& birth, std::uint64_t ended_ns, bool by_exec);
   bool open_last_ring(Process& process, const Births::Birth& birth, std::uint64_t ended_ns, bool by_exec);
-  void vanish(const Process& process);
+  void force_version(ProcessFacts& facts) const;
+  void find_program(Process& process, const FilePlace& place);
+  void add_image_before(const Process& process, Births::Birth& birth, std::uint64_t ended_ns);
+  void conclude(Process& process, std::uint64_t time_ns);
   void end_image(Process& process, std::uint64_t time_ns, bool by_exec);
   void end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status, std::uint32_t max_rss_pages = 0);
   void emit(const Process& process, std::uint64_t time_ns, ProcessAction action, std::int32_t peer = 0,
@@ -205,7 +208,8 @@ class Discovery {
   std::vector<Vanished> vanished_;
   std::uint64_t next_look_at_vanished_ns_ = 0;
   std::vector<std::int32_t> to_scan_;
-  bool scanned_ = false;  ///< once; what a scan finds from then on is new
+  std::uint64_t told_until_ns_ = 0;  ///< see tick()
+  bool scanned_ = false;             ///< once; what a scan finds from then on is new
 };
 
 }  // namespace rtev

@@ -44,11 +44,7 @@ Discovery::Process* Discovery::ensure(std::int32_t pid, Image image, const Origi
   process.facts.exec_generation = origin.generation;
   process.facts.comm = std::move(image.comm);
   process.facts.exe = std::move(image.exe);
-  if (const auto family = family_of_version(options_.forced_version)) {
-    process.facts.version = options_.forced_version;
-    process.facts.family = *family;
-    process.facts.family_source = FamilySource::forced;
-  }
+  force_version(process.facts);
   if (process.has_ring) adopt(process);
   if (inspect(process, std::move(image.file))) return &process;
   processes_.erase(pid);
@@ -124,6 +120,14 @@ void Discovery::look_for_libraries(std::uint64_t now_ns) {
     if (!resolve(*process, program)) processes_.erase(pid);
     return false;
   });
+}
+
+void Discovery::force_version(ProcessFacts& facts) const {
+  const auto family = family_of_version(options_.forced_version);
+  if (!family) return;
+  facts.version = options_.forced_version;
+  facts.family = *family;
+  facts.family_source = FamilySource::forced;
 }
 
 /// From here on the process is part of the stream.
@@ -229,7 +233,8 @@ bool Discovery::reads(const Process& process, const std::vector<PinnedRing>& pin
 }
 
 bool Discovery::try_birth(Process& process, Births::Birth& birth) {
-  if (birth.over) return false;  // until that end, which says which events are its own
+  // Until that end, which says which events are its own, or until it is clear that there was none.
+  if (birth.over || birth.found_ns > told_until_ns_) return false;
   const RingOpener::Origin origin{.newborn = true, .made_ns = birth.time_ns, .clock_offset_ns = birth.clock_offset_ns};
   const auto is_open = [&] {
     if (!open_rings(process, birth.pins, birth.time_ns, origin) && !reads(process, birth.pins)) return false;
@@ -281,15 +286,53 @@ bool Discovery::open_last_ring(Process& process, const Births::Birth& birth, std
 void Discovery::end_image(Process& process, std::uint64_t time_ns, bool by_exec) {
   if (const auto birth = births_.take(process.pid); birth && !open_last_ring(process, *birth, time_ns, by_exec))
     births_.give_up();
-  if (process.index) {
-    for (const RingOpener::FileId& file : process.files) opener_.release(*process.index, file);
-    ProcessFacts& facts = registry_.process(*process.index);
-    facts.ended = true;
-    listener_.on_image_end(*process.index, process.slots, process.birth_ns, time_ns);
-    facts.ring = after_end(facts.ring);
-  }
-  auto node = processes_.extract(process.pid);
-  if (node.mapped().index && node.mapped().inspecting) ghosts_.push_back(std::move(node.mapped()));
+  const std::int32_t pid = process.pid;
+  if (process.index) conclude(process, time_ns);
+  processes_.erase(pid);
+}
+
+/// Nothing comes from the image any more but what its rings hold.
+void Discovery::conclude(Process& process, std::uint64_t time_ns) {
+  for (const RingOpener::FileId& file : process.files) opener_.release(*process.index, file);
+  ProcessFacts& facts = registry_.process(*process.index);
+  facts.ended = true;
+  listener_.on_image_end(*process.index, process.slots, process.birth_ns, time_ns);
+  facts.ring = after_end(facts.ring);
+  if (process.inspecting) ghosts_.push_back(std::move(process));
+}
+
+/// The program of an image that has ended.
+void Discovery::find_program(Process& process, const FilePlace& place) {
+  auto program = open_left_behind(procfs_, place);
+  if (!program) return;
+  const auto identity = BinaryCache::identify(program->fd.get());
+  if (!identity) return;
+  process.facts.exe = std::move(program->path);
+  if (const auto known = cache_.find(*identity))
+    process.binary = *known;
+  else if (inspector_.inspect(std::move(program->fd), *identity, true))
+    process.inspecting = *identity;
+}
+
+/// The scan found a process that ran its next program already, and only now that program's exec is told. What was
+/// announced before is the ring of the image that the exec ended: that image was never seen, but what was held fast or
+/// saved of its ring is there.
+void Discovery::add_image_before(const Process& process, Births::Birth& birth, std::uint64_t ended_ns) {
+  const ProcessFacts& later = process.index ? registry_.process(*process.index) : process.facts;
+  Process before{.pid = process.pid, .start_ticks = process.start_ticks, .since_ns = birth.time_ns, .has_ring = true};
+  before.facts.pid = process.pid;
+  before.facts.ns_pid = later.ns_pid;
+  before.facts.start_ticks = process.start_ticks;
+  before.facts.comm = std::move(birth.comm);
+  force_version(before.facts);
+  if (birth.program) find_program(before, *birth.program);
+  adopt(before);
+  describe(before);
+  // The next image took the file over where it reads it already; what was in it then is only where it was saved.
+  if (reads(process, birth.pins)) birth.pins.clear();
+  if (!open_last_ring(before, birth, ended_ns, true)) births_.give_up();
+  emit(before, ended_ns, ProcessAction::exit, 0, exit_by_exec);
+  conclude(before, ended_ns);
 }
 
 /// With the most pages that the process had, this image and those before it taken together; 0: not known.
