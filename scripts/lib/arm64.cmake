@@ -18,6 +18,8 @@ set(ENV{PKG_CONFIG_LIBDIR} ${RTEV_ARM64_LIBRARIES}/usr/lib/aarch64-linux-gnu/pkg
 # The compiler brings its own C library, so the folder is no sysroot.
 add_compile_options(-isystem ${RTEV_ARM64_LIBRARIES}/usr/include)
 add_link_options(-L${RTEV_ARM64_LIBRARIES}/usr/lib/aarch64-linux-gnu)
+add_link_options(-Wl,-rpath-link,${RTEV_ARM64_LIBRARIES}/usr/lib/aarch64-linux-gnu)
+add_link_options(-Wl,-rpath-link,${RTEV_ARM64_LIBRARIES}/lib/aarch64-linux-gnu)
 
 # The tests run where there is an emulator, and are asked for their names only then.
 find_program(RTEV_ARM64_EMULATOR qemu-aarch64-static)

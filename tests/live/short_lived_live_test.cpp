@@ -77,8 +77,12 @@ TEST_P(ShortLivedLive, EveryOneOfAThousand) {
   int wrong = 0;
   for (const pid_t pid : pids) {
     std::vector<std::string> actions;
-    for (const Json& event : processes[pid])
-      if (event["type"] == "process") actions.push_back(event["action"]);
+    Json life = Json::array();
+    for (const Json& event : processes[pid]) {
+      if (event["type"] != "process") continue;
+      actions.push_back(event["action"]);
+      life.push_back(event);
+    }
     const std::vector<Json> events = without_processes(std::move(processes[pid]));
     std::string mistake;
     if (events.empty())
@@ -86,7 +90,7 @@ TEST_P(ShortLivedLive, EveryOneOfAThousand) {
     else if (mistake = wrong_numbers(events); mistake.empty() && way.preserved)
       mistake = difference(truth.at(pid), records(events));
     for (const char* action : {"ring", "stop", "exit"})
-      if (std::ranges::count(actions, action) != 1) mistake += std::string(" not one ") + action;
+      if (std::ranges::count(actions, action) != 1) mistake += std::string(" not one ") + action + " in " + life.dump();
     if (!mistake.empty() && ++wrong <= 5) ADD_FAILURE() << "process " << pid << ": " << mistake;
   }
   EXPECT_EQ(wrong, 0);
