@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf -- CMD: the program runs as if it ran alone, with events, and its end is ours.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -115,6 +121,42 @@ TEST_F(CommandLive, RingDirectoryIsPrivateAndRemoved) {
   EXPECT_FALSE(directory.empty());
   EXPECT_EQ(mode, "700");
   EXPECT_FALSE(std::filesystem::exists(directory)) << "although the program left its ring in it";
+}
+
+/// The runtime of a program that goes on ends it when a child that it forks cannot make its ring.
+TEST_F(CommandLive, WhoGoesOnIsNamedAndKeepsTheRingDirectory) {
+  const auto gate = dir / "gate";
+  ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
+  const UniqueFd hold(::open(gate.c_str(), O_RDWR | O_CLOEXEC));
+  const Outcome outcome =
+      run_under({"sh", "-c", "setsid \"$0\" 1 gated < \"$1\" > /dev/null 2>&1 & echo \"$! $OCAML_RUNTIME_EVENTS_DIR\"",
+                 ocaml_program("numbered"), gate});
+  std::istringstream line(outcome.out);
+  pid_t pid = 0;
+  std::string directory;
+  line >> pid >> directory;
+  ASSERT_GT(pid, 0) << outcome.err;
+  const UniqueFd program(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  EXPECT_THAT(
+      outcome.err,
+      HasSubstr("1 process that sh started goes on, and is not traced any more: " + std::to_string(pid) + " ("));
+  EXPECT_THAT(outcome.err, HasSubstr("hint: rtev-bpf -p PID"));
+  EXPECT_TRUE(std::filesystem::is_directory(directory));
+
+  ASSERT_EQ(::write(hold.get(), "\n", 1), 1);
+  pollfd ended{.fd = program.get(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&ended, 1, 10'000), 1) << "it does not end";
+  for (const auto& left : std::filesystem::directory_iterator(directory))
+    ADD_FAILURE() << "its ring was its own to remove: " << left.path();
+  std::filesystem::remove_all(directory);
+}
+
+TEST_F(CommandLive, WhoCannotMakeARingIsExplained) {
+  const Outcome outcome =
+      run_under({"sh", "-c", "OCAML_RUNTIME_EVENTS_DIR=/no/such exec \"$0\"", ocaml_program("hello")});
+  EXPECT_EQ(outcome.status.code(), 128 + SIGABRT);
+  EXPECT_THAT(outcome.err, HasSubstr("1 OCaml program was ended by SIGABRT without a ring"));
+  EXPECT_THAT(outcome.err, HasSubstr("hint: set OCAML_RUNTIME_EVENTS_DIR"));
 }
 
 TEST_F(CommandLive, OnlyTheProgramAndItsDescendantsAreTraced) {

@@ -75,7 +75,8 @@ TEST_P(ShortLivedLive, EveryOneOfAThousand) {
   auto processes = by_process(trace);
   const auto truth = way.preserved ? oracle(dir.path(), pids) : std::map<pid_t, Records>{};
   int wrong = 0;
-  for (const pid_t pid : pids) {
+  for (int number = 0; number < programs; ++number) {
+    const pid_t pid = pids[static_cast<std::size_t>(number)];
     std::vector<std::string> actions;
     Json life = Json::array();
     for (const Json& event : processes[pid]) {
@@ -91,7 +92,8 @@ TEST_P(ShortLivedLive, EveryOneOfAThousand) {
       mistake = difference(truth.at(pid), records(events));
     for (const char* action : {"ring", "stop", "exit"})
       if (std::ranges::count(actions, action) != 1) mistake += std::string(" not one ") + action + " in " + life.dump();
-    if (!mistake.empty() && ++wrong <= 5) ADD_FAILURE() << "process " << pid << ": " << mistake;
+    if (!mistake.empty() && ++wrong <= 5)
+      ADD_FAILURE() << "process " << pid << ", number " << number << ": " << mistake;
   }
   EXPECT_EQ(wrong, 0);
 

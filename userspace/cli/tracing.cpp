@@ -16,8 +16,12 @@
 #include <functional>
 #include <iterator>
 #include <optional>
+#include <ranges>
+#include <string>
+#include <string_view>
 #include <thread>
 
+#include "discover/procfs.hpp"
 #include "kernel/libbpf_log.hpp"
 #include "session/command.hpp"
 #include "session/live.hpp"
@@ -106,15 +110,48 @@ void explain_unprobed(const Ringless* ringless) {
   fmt::print(stderr, "rtev-bpf: {}", ringless->unprobed().text());
 }
 
-/// Says so when a command turned out to have no OCaml in it, as far as that can be known.
-void explain_silence(const Options& options, const Output& output, const Registry& registry) {
+/// Why a command that has ended wrote no events, as far as that can be known; nothing if it did.
+std::optional<std::string_view> reason_of_silence(const Options& options, const Output& output,
+                                                  const Registry& registry) {
   const auto has_ring = [](const ProcessFacts& facts) { return facts.ring != RingState::none; };
-  if (output.error() || options.duration || !options.names.empty()) return;
-  if (std::ranges::any_of(registry.processes(), has_ring)) return;
-  const bool any_ocaml = !std::ranges::empty(registry.processes());
-  fmt::print(stderr, "rtev-bpf: {} wrote no runtime events: {}\n", escaped(options.command.front()),
-             any_ocaml ? "its OCaml runtime did not start them" : "it ran no OCaml 5 program");
+  if (output.error() || options.duration || !options.names.empty()) return std::nullopt;
+  if (std::ranges::any_of(registry.processes(), has_ring)) return std::nullopt;
+  return std::ranges::empty(registry.processes()) ? "it ran no OCaml 5 program"
+                                                  : "its OCaml runtime did not start them";
+}
+
+void explain_silence(const Command& command, std::string_view reason) {
+  fmt::print(stderr, "rtev-bpf: {} wrote no runtime events: {}\n", escaped(command.arguments().front()), reason);
   fmt::print(stderr, "hint: events need OCaml 5 and are off in set-user-id programs\n");
+}
+
+/// OCaml's runtime ends a program that is to write events and cannot.
+void explain_aborted(std::uint64_t programs, const Command& command) {
+  if (programs == 0 || command.ring_directory().empty()) return;
+  fmt::print(stderr,
+             "rtev-bpf: {} OCaml program{} ended by SIGABRT without a ring: the runtime does that where it cannot make "
+             "one in {}, which belongs to the user of {} and is not in other roots\n"
+             "hint: set OCAML_RUNTIME_EVENTS_DIR to a directory that all of them see and may write, for rtev-bpf too\n",
+             programs, programs == 1 ? " was" : "s were", command.ring_directory(),
+             escaped(command.arguments().front()));
+}
+
+/// Who is left of a command that has ended.
+void explain_survivors(const Command& command) {
+  const auto& pids = command.survivors();
+  if (pids.empty()) return;
+  constexpr std::size_t most_named = 5;
+  std::string names;
+  for (const std::int32_t pid : pids | std::views::take(most_named)) {
+    const auto stat = Procfs().stat(pid);
+    names += fmt::format(" {}{}", pid, stat ? fmt::format(" ({})", escaped(stat->comm)) : "");
+  }
+  fmt::print(stderr,
+             "rtev-bpf: {} process{} that {} started go{} on, and {} not traced any more:{}{}\n"
+             "hint: rtev-bpf -p PID traces them; their rings stay in {}\n",
+             pids.size(), pids.size() == 1 ? "" : "es", escaped(command.arguments().front()),
+             pids.size() == 1 ? "es" : "", pids.size() == 1 ? "is" : "are", names,
+             pids.size() > most_named ? " ..." : "", command.ring_directory());
 }
 
 /// Passes signals on to a command until it has ended, also when the trace has ended before.
@@ -182,11 +219,18 @@ int trace(const Options& options, const Tracing& tracing) {
     explain_missing_probes((*session)->probes());
     explain_slow_end((*session)->probes());
     explain_unprobed((*session)->ringless());
-    if (command) explain_silence(options, tracing.output, (*session)->registry());
+    if (command) explain_aborted((*session)->aborted_without_ring(), *command);
   }
+  const auto silence = reason_of_silence(options, tracing.output, (*session)->registry());
   session->reset();
-  if (command) return await(*command, *stop, until.on_signal);
-  return exit_ok;
+  if (!command) return exit_ok;
+  const int status = await(*command, *stop, until.on_signal);
+  if (options.quiet) return status;
+  if (!command->survivors().empty())
+    explain_survivors(*command);
+  else if (silence)
+    explain_silence(*command, *silence);
+  return status;
 }
 
 }  // namespace rtev::cli

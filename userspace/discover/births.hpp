@@ -34,7 +34,11 @@ class Births {
     std::uint64_t pause_ns = 0;
   };
 
-  void add(std::int32_t pid, Birth birth) { waiting_.insert_or_assign(pid, std::move(birth)); }
+  /// One that still waits is given up: its process has made another ring since.
+  void add(std::int32_t pid, Birth birth) {
+    const auto [entry, is_new] = waiting_.insert_or_assign(pid, std::move(birth));
+    given_up_ += is_new ? 0 : 1;
+  }
 
   /// Calls attempt(pid, birth, is_last) for each whose turn it is; true from it means that the birth is dealt with.
   /// Those that time is up for get a last attempt; then they are given up and counted.

@@ -278,6 +278,8 @@ std::optional<std::uint64_t> Discovery::next_look_ns() const {
 void Discovery::take_inspected() {
   for (const FileIdentity& file : inspector_.take_inspected()) {
     const auto binary = cache_.find(file).value_or(nullptr);
+    const std::size_t aborted = std::erase(aborted_, file);
+    if (binary) aborted_without_ring_ += aborted;
     std::vector<std::int32_t> waiting;
     for (const auto& [pid, process] : processes_) {
       if (process.inspecting == file) waiting.push_back(pid);

@@ -110,6 +110,11 @@ class Discovery {
   std::set<std::uint32_t> ringless_binaries() const;
   /// Rings that processes announced and that could never be read.
   std::uint64_t rings_missed() const { return births_.given_up(); }
+  /// Of OCaml's programs, those that SIGABRT ended before they had a ring, as the runtime does where it cannot make
+  /// one.
+  std::uint64_t aborted_without_ring() const { return aborted_without_ring_; }
+  /// More may be among them: their programs are being inspected.
+  bool inspects_aborted() const { return !aborted_.empty(); }
   /// Adds to the facts of running images the most memory that they have had so far, for the end of the run; of so many
   /// as are ever listed.
   void note_memory();
@@ -190,6 +195,7 @@ class Discovery {
   void conclude(Process& process, std::uint64_t time_ns);
   void end_image(Process& process, std::uint64_t time_ns, bool by_exec);
   void end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status, std::uint32_t max_rss_pages = 0);
+  void note_abort(const Process& process, std::int64_t status);
   void emit(const Process& process, std::uint64_t time_ns, ProcessAction action, std::int32_t peer = 0,
             std::int64_t detail = 0);
   void take_inspected();
@@ -208,8 +214,10 @@ class Discovery {
   std::vector<Vanished> vanished_;
   std::uint64_t next_look_at_vanished_ns_ = 0;
   std::vector<std::int32_t> to_scan_;
-  std::uint64_t told_until_ns_ = 0;  ///< see tick()
-  bool scanned_ = false;             ///< once; what a scan finds from then on is new
+  std::uint64_t aborted_without_ring_ = 0;
+  std::vector<FileIdentity> aborted_;  ///< likewise, of programs that are being inspected
+  std::uint64_t told_until_ns_ = 0;    ///< see tick()
+  bool scanned_ = false;               ///< once; what a scan finds from then on is new
 };
 
 }  // namespace rtev

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One process, from the first sight of it to its end. How processes come into sight is in discovery.cpp.
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -344,7 +346,17 @@ void Discovery::end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status
     registry_.process(*process->index).max_rss_bytes =
         max_rss_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   if (process->index) emit(*process, time_ns, ProcessAction::exit, 0, status);
+  note_abort(*process, status);
   end_image(*process, time_ns, status == exit_by_exec);
+}
+
+void Discovery::note_abort(const Process& process, std::int64_t status) {
+  if (status < 0 || !WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT || !process.slots.empty()) return;
+  constexpr std::size_t most_inspected = 1024;
+  if (process.binary)
+    ++aborted_without_ring_;
+  else if (process.inspecting && aborted_.size() < most_inspected)
+    aborted_.push_back(*process.inspecting);
 }
 
 void Discovery::emit(const Process& process, std::uint64_t time_ns, ProcessAction action, std::int32_t peer,

@@ -167,18 +167,20 @@ std::optional<std::uint64_t> Procfs::max_rss_bytes(std::int32_t pid) const {
   return *kibibytes * 1024;
 }
 
-bool Procfs::any_environment_has(std::string_view variable, uid_t user) const {
-  return std::ranges::any_of(pids(), [&](std::int32_t pid) {
+std::vector<std::int32_t> Procfs::started_with(std::string_view variable, uid_t user) const {
+  std::vector<std::int32_t> found = pids();
+  std::erase_if(found, [&](std::int32_t pid) {
     struct stat status{};
     const auto path = process_path(root_, pid, "environ");
-    if (::stat(path.c_str(), &status) != 0 || status.st_uid != user) return false;
+    if (::stat(path.c_str(), &status) != 0 || status.st_uid != user) return true;
     const auto text = read_small_file(path, max_environment_bytes);
-    if (!text) return false;
+    if (!text) return true;
     for (std::string_view rest{*text}; !rest.empty();) {
-      if (take_until(rest, '\0') == variable) return true;
+      if (take_until(rest, '\0') == variable) return false;
     }
-    return false;
+    return true;
   });
+  return found;
 }
 
 std::string Procfs::exe_path(std::int32_t pid) const {

@@ -61,9 +61,9 @@ class Procfs {
   std::int32_t ns_pid(std::int32_t pid) const;
   /// The most memory the process has had in RAM so far, in bytes.
   std::optional<std::uint64_t> max_rss_bytes(std::int32_t pid) const;
-  /// True if some process of this user was started with this in its environment ("NAME=value"). Others are not looked
+  /// Processes of this user that were started with this in their environment ("NAME=value"). Others are not looked
   /// into: a process can make its reader wait.
-  bool any_environment_has(std::string_view variable, uid_t user) const;
+  std::vector<std::int32_t> started_with(std::string_view variable, uid_t user) const;
   /// Target of /proc/PID/exe without " (deleted)"; empty if it cannot be read.
   std::string exe_path(std::int32_t pid) const;
   /// Opens the program a process runs, whatever namespace it lives in and also when it was unlinked.

@@ -81,6 +81,7 @@ Result<Command> Command::prepare(std::vector<std::string> arguments, Stdout out)
   if (std::getenv(ring_directory_variable) == nullptr) {
     auto directory = PrivateDir::create(user);
     if (!directory) return std::unexpected(std::move(directory.error()));
+    command.ring_directory_ = directory->path();
     command.directory_.emplace(std::move(*directory));
   }
 
@@ -107,6 +108,8 @@ Result<Command> Command::prepare(std::vector<std::string> arguments, Stdout out)
 Command::Command(Command&& other) noexcept
     : arguments_(std::move(other.arguments_)),
       directory_(std::move(other.directory_)),
+      ring_directory_(std::move(other.ring_directory_)),
+      survivors_(std::move(other.survivors_)),
       pid_(std::exchange(other.pid_, -1)),
       status_(other.status_),
       pidfd_(std::move(other.pidfd_)),
@@ -146,6 +149,9 @@ int Command::wait() {
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   status_ = WIFSIGNALED(status) ? exit_of_signal + WTERMSIG(status) : WEXITSTATUS(status);
+  // OCaml's runtime ends its program where it cannot make a ring, as in a child that it forks later.
+  if (directory_) survivors_ = directory_->users();
+  if (!survivors_.empty()) directory_->leave();
   return status_;
 }
 

@@ -16,7 +16,8 @@
 namespace rtev {
 
 /// A child that waits to be released before it becomes the command, so that the tracer can follow it from its first
-/// instruction. Rings of the command and its descendants go to a private directory, removed with the object.
+/// instruction. Rings of the command and its descendants go to a private directory, removed with the object unless some
+/// of these still run.
 class Command {
  public:
   /// The exit status of a command that does not exist, as shells give it.
@@ -34,6 +35,7 @@ class Command {
   ~Command();
 
   pid_t pid() const { return pid_; }
+  const std::vector<std::string>& arguments() const { return arguments_; }
   /// Lets the child become the command. The error tells if it cannot be run; wait() gives then 126 or 127, as a
   /// shell has it.
   Result<void> release();
@@ -45,12 +47,18 @@ class Command {
   void abandon() const noexcept;
   /// Waits for the end. Its exit status, or 128 + n if signal n killed it.
   int wait();
+  /// After wait(): descendants that go on, and may have rings in the private directory, which stays for them.
+  const std::vector<std::int32_t>& survivors() const { return survivors_; }
+  /// Where rings go, if the user chose no directory.
+  const std::string& ring_directory() const { return ring_directory_; }
 
  private:
   Command() = default;
 
   std::vector<std::string> arguments_;
   std::optional<PrivateDir> directory_;  ///< of the rings; none if the user chose one
+  std::string ring_directory_;
+  std::vector<std::int32_t> survivors_;
   pid_t pid_ = -1;
   int status_ = -1;
   UniqueFd pidfd_;

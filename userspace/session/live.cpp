@@ -44,6 +44,9 @@ constexpr std::uint64_t longest_hold_ns = 1'000'000'000;
 constexpr std::uint64_t settling_patience_ns = 5'000'000'000;
 
 constexpr std::size_t scanned_in_a_tick = 16;
+/// How long the end may wait to learn whether programs that aborted were OCaml's.
+constexpr std::uint64_t inspection_patience_ns = 500'000'000;
+
 constexpr std::uint64_t pid_check_interval_ns = 100'000'000;
 constexpr std::uint64_t scan_interval_ns = 10'000'000'000;
 constexpr std::uint64_t flush_interval_ns = 20'000'000;
@@ -292,7 +295,8 @@ RunSummary LiveSession::finish() {
   const std::uint64_t end = monotonic_ns();
   take_sightings();
   discovery_.tick(end, end);
-  while (discovery_.unnamed_since(monotonic_ns())) {
+  while (discovery_.unnamed_since(monotonic_ns()) ||
+         (discovery_.inspects_aborted() && monotonic_ns() < end + inspection_patience_ns)) {
     pollfd inspected{.fd = inspector_.event_fd(), .events = POLLIN, .revents = 0};
     ::poll(&inspected, 1, 10);
     discovery_.tick(monotonic_ns(), end);

@@ -56,6 +56,8 @@ class LiveSession : private DiscoveryListener {
   const Registry& registry() const { return registry_; }
   /// Binaries whose functions are not (all) probed, so that pauses and resumes of their programs may go unseen.
   const kernel::ProbeKeeper& probes() const { return probes_; }
+  /// See Discovery.
+  std::uint64_t aborted_without_ring() const { return discovery_.aborted_without_ring(); }
   /// With LiveOptions::ringless; else null.
   const Ringless* ringless() const { return ringless_.get(); }
 

@@ -54,6 +54,12 @@ PrivateDir::~PrivateDir() {
   if (!path_.empty()) remove();
 }
 
+std::vector<std::int32_t> PrivateDir::users() const {
+  struct stat status{};
+  if (::fstat(fd_.get(), &status) != 0) return {};
+  return Procfs().started_with(std::string(ring_directory_variable) + '=' + path_, status.st_uid);
+}
+
 void PrivateDir::remove() const noexcept {
   // Passes, since some file systems skip entries when others go; not without end, since the owner may go on adding.
   bool removed_some = true;

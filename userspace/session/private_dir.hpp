@@ -2,9 +2,11 @@
 // A directory for the rings of one command.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/unique_fd.hpp"
 #include "rtev/error.hpp"
@@ -32,6 +34,10 @@ class PrivateDir {
   const std::string& path() const { return path_; }
   /// Removes it now; a second time does no harm. Async-signal-safe.
   void remove() const noexcept;
+  /// Processes of the directory's user that were told of it in their environment.
+  std::vector<std::int32_t> users() const;
+  /// It stays where it is, for a process that still needs it. A later sweep_stale_dirs() finds it.
+  void leave() { path_.clear(); }
 
  private:
   PrivateDir(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}

@@ -70,7 +70,7 @@ void sweep_stale_dirs(const std::string& base, std::optional<uid_t> owner, const
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) continue;
     std::string path = base + '/' + name;
     // The command of a tracer that was killed goes on, and may start more programs that write rings there.
-    if (procfs.any_environment_has(std::string(ring_directory_variable) + '=' + path, status.st_uid)) continue;
+    if (!procfs.started_with(std::string(ring_directory_variable) + '=' + path, status.st_uid).empty()) continue;
     PrivateDir::take_over(std::move(path), std::move(fd)).remove();
   }
 }

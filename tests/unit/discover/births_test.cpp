@@ -61,6 +61,7 @@ TEST(Births, OneAProcess) {
     return true;
   });
   EXPECT_EQ(tries, 1);
+  EXPECT_EQ(births.given_up(), 2999U) << "the others were announced and never read";
 }
 
 }  // namespace

@@ -61,12 +61,14 @@ TEST_F(ProcfsTest, EnvironmentsOfAUser) {
   write("7/environ", std::string_view("A=1\0DIR=/tmp/x\0B=2\0", 19));
   write("8/environ", std::string_view("DIR=/tmp/xy\0XDIR=/tmp/z\0LAST=1", 31));
   const uid_t us = ::geteuid();
-  EXPECT_TRUE(procfs_.any_environment_has("DIR=/tmp/x", us));
-  EXPECT_TRUE(procfs_.any_environment_has("DIR=/tmp/xy", us));
-  EXPECT_TRUE(procfs_.any_environment_has("LAST=1", us));
-  EXPECT_FALSE(procfs_.any_environment_has("DIR=/tmp/z", us)) << "a whole variable";
-  EXPECT_FALSE(procfs_.any_environment_has("DIR=/tmp", us));
-  EXPECT_FALSE(procfs_.any_environment_has("DIR=/tmp/x", us + 1)) << "another user's";
+  using testing::ElementsAre;
+  using testing::IsEmpty;
+  EXPECT_THAT(procfs_.started_with("DIR=/tmp/x", us), ElementsAre(7));
+  EXPECT_THAT(procfs_.started_with("DIR=/tmp/xy", us), ElementsAre(8));
+  EXPECT_THAT(procfs_.started_with("LAST=1", us), ElementsAre(8));
+  EXPECT_THAT(procfs_.started_with("DIR=/tmp/z", us), IsEmpty()) << "a whole variable";
+  EXPECT_THAT(procfs_.started_with("DIR=/tmp", us), IsEmpty());
+  EXPECT_THAT(procfs_.started_with("DIR=/tmp/x", us + 1), IsEmpty()) << "another user's";
 }
 
 TEST_F(ProcfsTest, Stat) {
