@@ -59,6 +59,7 @@ void Discovery::begin_scan(std::uint64_t now_ns) {
   for (const auto& [pid, process] : processes_) {
     if (!alive.contains(pid)) vanished_.push_back({pid, process.start_ticks, now_ns});
   }
+  std::erase_if(ended_, [&](const auto& entry) { return !alive.contains(entry.first); });
   if (options_.only_followed) to_scan_.clear();
 }
 
@@ -74,6 +75,7 @@ bool Discovery::scan_some(std::uint64_t now_ns, std::size_t most) {
 void Discovery::look_at(std::int32_t pid, std::uint64_t now_ns) {
   const auto stat = procfs_.stat(pid);
   if (!stat || !wanted(pid, stat->comm, false)) return;
+  if (const auto ended = ended_.find(pid); ended != ended_.end() && ended->second == stat->start_ticks) return;
   Image image = pin_image(procfs_, pid);
   image.start_ticks = stat->start_ticks;
   image.comm = stat->comm;
@@ -178,9 +180,11 @@ void Discovery::on_fork(const rtev_lifecycle& record) {
 
 void Discovery::on_exit(const rtev_lifecycle& record) {
   const auto pid = static_cast<std::int32_t>(record.tgid);
+  const std::uint64_t start_ticks = record.start_time / ns_per_tick;
+  ended_.insert_or_assign(pid, start_ticks);
   const Process* process = find(pid);
   // Otherwise the pid has a new owner, whom the scan found before this record was read.
-  if (process != nullptr && process->start_ticks == record.start_time / ns_per_tick)
+  if (process != nullptr && process->start_ticks == start_ticks)
     end(pid, record.time_ns, static_cast<std::int64_t>(record.detail), record.max_rss_pages);
 }
 

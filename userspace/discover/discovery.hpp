@@ -214,6 +214,9 @@ class Discovery {
   std::vector<Vanished> vanished_;
   std::uint64_t next_look_at_vanished_ns_ = 0;
   std::vector<std::int32_t> to_scan_;
+  /// Pids and start times of processes whose exit was told. The kernel tells of it while the process still has its
+  /// memory, and on a busy host it may be a while until it has gone: the scan shall not find it again.
+  std::unordered_map<std::int32_t, std::uint64_t> ended_;
   std::uint64_t aborted_without_ring_ = 0;
   std::vector<FileIdentity> aborted_;  ///< likewise, of programs that are being inspected
   std::uint64_t told_until_ns_ = 0;    ///< see tick()

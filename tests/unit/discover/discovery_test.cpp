@@ -192,6 +192,16 @@ TEST_F(DiscoveryTest, RingThatTheScanReadsIsNotMissed) {
   EXPECT_TRUE(listener_.ended.empty());
 }
 
+/// As on a busy host: the exit is told by the process, which may lose its cpu before it has gone.
+TEST_F(DiscoveryTest, ProcessWhoseExitWasToldIsNotFoundAgain) {
+  scan();
+  tell(RTEV_EXIT, scan_ns_ + 1);
+  scan();
+  EXPECT_EQ(listener_.ended.size(), 1u);
+  EXPECT_EQ(listener_.events.size(), 1u) << "the ring was read twice";
+  EXPECT_FALSE(discovery_.traces(child_.pid()));
+}
+
 TEST_F(DiscoveryTest, RingIsReadOnceWhoeverTellsOfIt) {
   tell(RTEV_RING, ring_ns_);
   scan();
