@@ -38,7 +38,7 @@ struct RingReader::State {
   std::uint16_t settled_names = 0;      ///< so many from the first on are not read again
   std::deque<std::uint32_t> new_names;  ///< in which poll each of those behind was seen first
 
-  State(RingMap opened, const Options& given) : map(std::move(opened)), options(given) { resize(); }
+  State(RingMap opened, Options given) : map(std::move(opened)), options(std::move(given)) { resize(); }
 
   void resize() {
     layout = map.layout();

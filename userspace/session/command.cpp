@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -60,11 +61,10 @@ bool is_found(const std::string& name) {
   if (name.contains('/')) return ::access(name.c_str(), F_OK) == 0;
   const char* const path = std::getenv("PATH");
   if (path == nullptr) return true;
-  for (const auto directory : std::views::split(std::string_view(path), ':')) {
+  return std::ranges::any_of(std::views::split(std::string_view(path), ':'), [&](const auto& directory) {
     const std::string_view folder(directory.begin(), directory.end());
-    if (::access((std::string(folder.empty() ? "." : folder) + '/' + name).c_str(), F_OK) == 0) return true;
-  }
-  return false;
+    return ::access((std::string(folder.empty() ? "." : folder) + '/' + name).c_str(), F_OK) == 0;
+  });
 }
 
 }  // namespace

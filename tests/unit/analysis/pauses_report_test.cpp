@@ -57,8 +57,7 @@ TEST_F(PausesReporting, NoneIsLongEnough) {
 TEST_F(PausesReporting, NoneAtAll) {
   const PausesReport report = play();
   EXPECT_THAT(report.worst, IsEmpty());
-  EXPECT_EQ(pauses->report_text(),
-            "no pauses\nno scheduler events: whether threads ran or waited is not known\n");
+  EXPECT_EQ(pauses->report_text(), "no pauses\nno scheduler events: whether threads ran or waited is not known\n");
   EXPECT_EQ(nlohmann::json::parse(pauses->report_json())["pauses"].size(), 0U);
 }
 
