@@ -66,13 +66,13 @@ class PauseDissector final : private PauseListener {
   static constexpr std::size_t most_domains = std::size_t{1} << 17;  ///< that nothing is open in
 
   void on_domain_end(const DomainLife& domain, std::uint64_t time_ns) override;
-  void on_phase_begin(const DomainLife& domain, const PhaseBegin& phase) override;
-  void on_phase_end(const DomainLife& domain, const PhaseEnd& phase) override;
-  void on_phase_dropped(const DomainLife& domain, const PhaseEnd& phase, Unfinished reason) override;
-  void on_pause_begin(const DomainLife& domain, const PhaseBegin& root) override;
-  void on_pause_end(const DomainLife& domain, const PhaseEnd& root) override;
-  void on_pause_dropped(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) override;
-  void on_loss(const DomainLife& domain, const Loss& loss) override;
+  void on_phase_begin(const DomainLife& life, const PhaseBegin& phase) override;
+  void on_phase_end(const DomainLife& life, const PhaseEnd& phase) override;
+  void on_phase_dropped(const DomainLife& life, const PhaseEnd& phase, Unfinished reason) override;
+  void on_pause_begin(const DomainLife& life, const PhaseBegin& root) override;
+  void on_pause_end(const DomainLife& life, const PhaseEnd& root) override;
+  void on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) override;
+  void on_loss(const DomainLife& life, const Loss& loss) override;
 
   void change_thread(std::uint64_t time_ns, const SchedSwitch& change);
   void on_stretch(ThreadStretch stretch);

@@ -236,6 +236,7 @@ class Report {
     const auto nodes = of.phases.in_depth();
     // Of very many those that take longest, each in its place.
     std::vector<std::uint64_t> longest;
+    longest.reserve(nodes.size());
     for (const PhaseTree::Node* const node : nodes) longest.push_back(node->total_ns);
     std::ranges::sort(longest, std::ranges::greater{});
     const std::uint64_t least =

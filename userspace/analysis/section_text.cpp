@@ -39,6 +39,7 @@ class Section {
     table.column("MINOR-END", duration_width + 1).column("WAITED", duration_width).column("PAUSE", duration_width);
     table.column("BEFORE IT ARRIVED", 0, TextTable::Align::left);
     std::vector<const StwDomain*> order;
+    order.reserve(section.domains.size());
     for (const StwDomain& domain : section.domains) order.push_back(&domain);
     std::ranges::sort(order, {}, [](const StwDomain* domain) { return std::pair(domain->arrived_ns, domain->domain); });
     const std::size_t skipped = order.size() > most_domains ? order.size() - most_domains : 0;
