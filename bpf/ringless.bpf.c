@@ -49,10 +49,22 @@ __u32 sleeping __attribute__((aligned(64))); /* set by the reader before it slee
 __u64 dropped_events;                        /* that found no room */
 __u64 homeless_events;                       /* of no domain that could be told, or of too many processes */
 
+/* No two programs that run under one number begin so soon after each other that these sums could be the same. */
+static __always_inline __u64 current_image(void) {
+  struct task_struct* task = bpf_get_current_task_btf();
+  return task->group_leader->start_boottime + task->self_exec_id;
+}
+
 static __always_inline struct rtev_ringless_process* process_of(__u32 tgid, __u32 binary) {
   struct rtev_ringless_process* known = bpf_map_lookup_elem(&processes, &tgid);
-  if (known) return known;
-  struct rtev_ringless_process fresh = {.binary = binary};
+  if (known && !known->silent) return known;
+  __u64 image = current_image();
+  if (known) {
+    if (known->image == image) return known;
+    /* User space silenced the program before, and was overtaken. */
+    bpf_map_delete_elem(&processes, &tgid);
+  }
+  struct rtev_ringless_process fresh = {.image = image, .since_ns = bpf_ktime_get_ns(), .binary = binary};
   bpf_map_update_elem(&processes, &tgid, &fresh, BPF_NOEXIST);
   return bpf_map_lookup_elem(&processes, &tgid);
 }

@@ -34,6 +34,8 @@ struct rtev_ringless_binary {
 
 /* What the probes know of a process since its first hit; the value of the map "processes", by tgid. */
 struct rtev_ringless_process {
+  __u64 image;         /* tells the program that it runs from those that had its number before */
+  __u64 since_ns;      /* of the first hit */
   __u64 window_ns;     /* since when hits are counted */
   __u32 hits;          /* in this window */
   __u32 lost_words;    /* not told yet */

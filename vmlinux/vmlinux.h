@@ -175,6 +175,7 @@ struct task_struct {
   struct files_struct *files;
   struct nsproxy *nsproxy;
   struct signal_struct *signal;
+  u64 self_exec_id;
   struct thread_struct thread;
 };
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "kernel/ringless_programs.hpp"
 #include "live/kernel_fixture.hpp"
 
@@ -169,10 +170,21 @@ TEST_P(KernelLiveRingless, SaysNothingOfWhomItIsToldTo) {
   RinglessPrograms programs = load({});
   const auto links = attach(programs);
   write_counter(1, 0);
-  EXPECT_EQ(drain(programs).size(), 1U);
-  programs.silence(::getpid());
+  const auto records = drain(programs);
+  ASSERT_EQ(records.size(), 1U);
+  programs.silence(::getpid(), records[0].time_ns);
   write_counter(2, 0);
   EXPECT_TRUE(drain(programs).empty());
+}
+
+TEST_P(KernelLiveRingless, GoesOnWhereOneWhoHadTheNumberBeforeShallBeSilent) {
+  const std::uint64_t before = monotonic_ns();
+  RinglessPrograms programs = load({});
+  const auto links = attach(programs);
+  write_counter(1, 0);
+  programs.silence(::getpid(), before);
+  write_counter(2, 0);
+  EXPECT_EQ(drain(programs).size(), 2U);
 }
 
 TEST_P(KernelLiveRingless, AnOtherProcessIsNotHitWhereOneIsAskedFor) {

@@ -254,6 +254,92 @@ TEST_F(RinglessLive, AForkedChild) {
   EXPECT_THAT(trace.actions(child), ::testing::ElementsAre("fork", "probe", "exit"));
 }
 
+TEST_F(RinglessLive, ChildrenThatAreNotProbedAreALoss) {
+  covers("ringless",
+         "forked children that end before the probes are there, or while they are off, are shown as a loss");
+  struct Case {
+    std::string what;
+    Strings options;
+    bool in_gap;
+  };
+  const Case cases[] = {{"never met", {}, false}, {"beyond the limit", {"--ringless-limit", "1000"}, true}};
+  constexpr int children = 4, collections = 50;
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.what);
+    Strings arguments{"--ringless", "-n", "nursery"};
+    arguments.insert(arguments.end(), one.options.begin(), one.options.end());
+    Command command = program("ringless", {"nursery", std::to_string(collections), std::to_string(children)});
+    command.argv[0] = dir / "nursery";
+    std::filesystem::remove(command.argv[0]);
+    std::filesystem::copy_file(ocaml_program("ringless"), command.argv[0]);
+    Tracer tracer(arguments);
+    Process process(command);
+    process.lines_until("ready");
+    if (one.in_gap) {
+      const ProbedCode code(process.pid());
+      ASSERT_TRUE(code.becomes(true));
+      process.go();
+      process.lines_until("stormed");
+      ASSERT_TRUE(code.becomes(false)) << "the probes are not taken off";
+    }
+    process.close_stdin();
+    std::vector<pid_t> pids(children);
+    for (pid_t& pid : pids) pid = said(process, "child");
+    const pid_t spawned = said(process, "spawned");
+    process.wait();
+    const Trace trace = tracer.stop();
+    for (const pid_t pid : pids) {
+      const Strings actions = trace.actions(pid);
+      const std::vector<Json> lost = trace.of(pid, "lost");
+      // Nobody has heard of a child that was gone before its parent was known to be OCaml's.
+      if (!one.in_gap && (actions.empty() || std::ranges::find(actions, "probe") != actions.end())) continue;
+      EXPECT_THAT(actions, ::testing::ElementsAre("fork", "exit"));
+      ASSERT_EQ(lost.size(), 1U) << "nothing is said of " << pid;
+      EXPECT_EQ(lost[0]["reason"], "unprobed");
+      EXPECT_EQ(lost[0]["from"], trace.action(pid, "fork")["ts"]);
+      EXPECT_EQ(lost[0]["to"], trace.action(pid, "exit")["ts"]);
+    }
+    // What does not become another program at once may have done something of its own.
+    constexpr std::uint64_t at_once_ns = 20'000'000;
+    if (trace.actions(spawned) != Strings{"fork", "exit"}) continue;
+    const std::uint64_t begin = trace.action(spawned, "fork")["ts"], end = trace.action(spawned, "exit")["ts"];
+    EXPECT_TRUE(end - begin >= at_once_ns || trace.of(spawned, "lost").empty());
+  }
+}
+
+TEST_F(RinglessLive, EventsAreOfTheProgramThatMadeThem) {
+  covers("ringless", "programs of one binary that follow each other by exec, one of them not asked for");
+  const auto wanted = dir / "wanted", other = dir / "other";
+  std::filesystem::copy_file(ocaml_program("ringless"), wanted);
+  std::filesystem::create_hard_link(wanted, other);
+  struct Case {
+    std::filesystem::path first, next;
+    std::string collections_of_first, collections_of_next;
+    std::size_t seen;
+  };
+  const Case cases[] = {{other, wanted, "300", "20", 40}, {wanted, other, "20", "300", 20}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.first.filename());
+    Command command = program("ringless", {"storm", "1"});
+    command.argv[0] = wanted;
+    Process known(command);
+    known.lines_until("ready");
+    Tracer tracer({"--ringless", "-n", "wanted"});
+    ASSERT_TRUE(ProbedCode(known.pid()).is_probed());
+    command.argv = {one.first, "exec", one.collections_of_first, one.next, "storm", one.collections_of_next};
+    Process process(command);
+    process.close_stdin();
+    EXPECT_EQ(process.wait().status.code(), 0);
+    const Trace trace = tracer.stop();
+    const std::vector<Json> events = events_of(trace, process.pid());
+    EXPECT_EQ(count(events, "begin", "explicit_gc_minor"), one.seen);
+    EXPECT_EQ(count(events, "end", "explicit_gc_minor"), one.seen);
+    EXPECT_THAT(trace.actions(process.pid()), ::testing::ElementsAre("exec", "probe", "exit"));
+    EXPECT_TRUE(trace.of(process.pid(), "lost").empty());
+    EXPECT_EQ(trace.summary["drops"]["limited"], 0) << "by who is not asked for";
+  }
+}
+
 TEST_F(RinglessLive, SparesAProgramThatMakesTooMany) {
   covers("ringless", "a program beyond the limit is left alone for a while, and it is said");
   Process process(program("ringless", {"storm", "20000"}));

@@ -5,7 +5,10 @@
    midway N: two domains ask for N minor collections each, while the first one switches events on; then it pauses them
    for N more, and resumes them for N more.
    storm N: N minor collections, as fast as it can; then the same again.
-   fork N: a child that asks for N minor collections. *)
+   fork N: a child that asks for N minor collections.
+   nursery N CHILDREN: N minor collections; then so many children one after the other, each of which asks for N minor
+   collections and is gone, and one that becomes another program at once.
+   exec N PROGRAM ARGUMENT...: N minor collections; then it becomes PROGRAM. *)
 
 let mark () = Gc.set (Gc.get ())
 let minors n = for _ = 1 to n do Gc.minor () done
@@ -63,6 +66,25 @@ let fork n =
     ignore (Unix.waitpid [] child);
     Gate.say "child %d" child
 
+let nursery n =
+  Gate.stop_at "ready";
+  minors n;
+  Gate.stop_at "stormed";
+  let raise_child word live =
+    match Unix.fork () with
+    | 0 -> live ()
+    | child ->
+      ignore (Unix.waitpid [] child);
+      Gate.say "%s %d" word child in
+  for _ = 1 to Gate.int_argument 3 1 do raise_child "child" (fun () -> minors n; Unix._exit 0) done;
+  raise_child "spawned" (fun () -> Unix.execvp "true" [| "true" |])
+
+let exec n =
+  let next = Array.sub Sys.argv 3 (Array.length Sys.argv - 3) in
+  Gate.stop_at "ready";
+  minors n;
+  Unix.execv next.(0) next
+
 let () =
   let n = Gate.int_argument 2 10 in
   (match Sys.argv.(1) with
@@ -71,5 +93,7 @@ let () =
    | "midway" -> midway n
    | "storm" -> storm n
    | "fork" -> fork n
+   | "nursery" -> nursery n
+   | "exec" -> exec n
    | mode -> failwith mode);
   Gate.stop_at "done"

@@ -88,7 +88,7 @@ class Survey : private DiscoveryListener {
   void on_announced(std::int32_t, std::uint64_t) override {}
   bool is_latest_ring(std::int32_t, std::uint64_t) override { return true; }
   void on_found(std::int32_t, const rtev_ring&) override {}
-  void on_image_end(ProcessIndex, const std::vector<std::uint32_t>&, std::uint64_t, std::uint64_t) override {}
+  void on_image_end(ProcessIndex, const std::vector<std::uint32_t>&, std::uint64_t, std::uint64_t, bool) override {}
   void on_track(std::int32_t, const rtev_tracked&) override {}
   void on_untrack(std::int32_t) override {}
   std::optional<DrainedFile> take_drained(std::int32_t, std::uint64_t, std::uint64_t) override { return std::nullopt; }

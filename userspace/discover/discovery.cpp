@@ -124,6 +124,7 @@ void Discovery::on_exec(Sighting& sighting) {
     if (process->since_ns >= record.time_ns) {
       if (process->start_ticks != record.start_time / ns_per_tick) return;
       process->max_rss_before = record.max_rss_pages;
+      process->exec_ns = record.time_ns;
       if (auto birth = births_.take_before(pid, record.time_ns)) add_image_before(*process, *birth, record.time_ns);
       return;
     }
@@ -332,6 +333,15 @@ std::set<std::uint32_t> Discovery::binaries_in_use() const {
     if (process.binary) ids.insert(process.binary->id);
   }
   return ids;
+}
+
+std::optional<Discovery::Tenant> Discovery::tenant(std::int32_t pid) const {
+  const auto found = processes_.find(pid);
+  if (found == processes_.end() || !found->second.index) return std::nullopt;
+  const Process& process = found->second;
+  return Tenant{.index = *process.index,
+                .began_ns = process.origin == ProcessAction::found ? process.exec_ns : process.since_ns,
+                .since_ns = process.since_ns};
 }
 
 std::vector<Discovery::Ringless> Discovery::ringless(std::uint32_t binary_id) const {

@@ -49,9 +49,9 @@ class DiscoveryListener {
   /// Whether the process, as far as is known, announced no other ring since then.
   virtual bool is_latest_ring(std::int32_t pid, std::uint64_t birth_ns) = 0;
   /// A process image ended; its rings will not be written any more. The last of them was announced, or found, at
-  /// `birth_ns`.
+  /// `birth_ns`. By exec the process goes on as another one.
   virtual void on_image_end(ProcessIndex process, const std::vector<std::uint32_t>& slots, std::uint64_t birth_ns,
-                            std::uint64_t time_ns) = 0;
+                            std::uint64_t time_ns, bool by_exec) = 0;
   /// The kernel side should watch the threads of a process. It stops by itself when the image ends.
   virtual void on_track(std::int32_t pid, const rtev_tracked& tracked) = 0;
   /// It should not (any more): the process is not to be traced, or was gone before it was told to.
@@ -89,11 +89,14 @@ class Discovery {
     const auto found = processes_.find(pid);
     return found != processes_.end() && found->second.index;
   }
-  /// The process as part of the stream, if it is.
-  std::optional<ProcessIndex> index_of(std::int32_t pid) const {
-    const auto found = processes_.find(pid);
-    return found == processes_.end() ? std::nullopt : found->second.index;
-  }
+  /// The image that runs under a pid, as far as is known: who did what was done under that number.
+  struct Tenant {
+    ProcessIndex index;
+    std::uint64_t began_ns;  ///< what was done before was another's; 0: not known, for it was found running
+    std::uint64_t since_ns;  ///< when it came into view: until what was told by then is taken, it may be known yet
+  };
+  /// Nothing if it is not part of the stream.
+  std::optional<Tenant> tenant(std::int32_t pid) const;
   /// A process that runs without a ring, as far as is known.
   struct Ringless {
     ProcessIndex index;
@@ -134,6 +137,7 @@ class Discovery {
     ProcessAction origin = ProcessAction::found;
     std::int32_t peer = 0;
     std::uint64_t since_ns = 0;
+    std::uint64_t exec_ns = 0;  ///< of a process that the scan found: the exec of its program, where it was told later
     /// The most pages the process had before this image, which its figure at the end includes; nothing: not known.
     std::optional<std::uint32_t> max_rss_before{};
     ProcessFacts facts{};                      ///< until the registry has them
@@ -192,7 +196,7 @@ class Discovery {
   void force_version(ProcessFacts& facts) const;
   void find_program(Process& process, const FilePlace& place);
   void add_image_before(const Process& process, Births::Birth& birth, std::uint64_t ended_ns);
-  void conclude(Process& process, std::uint64_t time_ns);
+  void conclude(Process& process, std::uint64_t time_ns, bool by_exec);
   void end_image(Process& process, std::uint64_t time_ns, bool by_exec);
   void end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status, std::uint32_t max_rss_pages = 0);
   void note_abort(const Process& process, std::int64_t status);

@@ -289,16 +289,16 @@ void Discovery::end_image(Process& process, std::uint64_t time_ns, bool by_exec)
   if (const auto birth = births_.take(process.pid); birth && !open_last_ring(process, *birth, time_ns, by_exec))
     births_.give_up();
   const std::int32_t pid = process.pid;
-  if (process.index) conclude(process, time_ns);
+  if (process.index) conclude(process, time_ns, by_exec);
   processes_.erase(pid);
 }
 
 /// Nothing comes from the image any more but what its rings hold.
-void Discovery::conclude(Process& process, std::uint64_t time_ns) {
+void Discovery::conclude(Process& process, std::uint64_t time_ns, bool by_exec) {
   for (const RingOpener::FileId& file : process.files) opener_.release(*process.index, file);
   ProcessFacts& facts = registry_.process(*process.index);
   facts.ended = true;
-  listener_.on_image_end(*process.index, process.slots, process.birth_ns, time_ns);
+  listener_.on_image_end(*process.index, process.slots, process.birth_ns, time_ns, by_exec);
   facts.ring = after_end(facts.ring);
   if (process.inspecting) ghosts_.push_back(std::move(process));
 }
@@ -334,7 +334,7 @@ void Discovery::add_image_before(const Process& process, Births::Birth& birth, s
   if (reads(process, birth.pins)) birth.pins.clear();
   if (!open_last_ring(before, birth, ended_ns, true)) births_.give_up();
   emit(before, ended_ns, ProcessAction::exit, 0, exit_by_exec);
-  conclude(before, ended_ns);
+  conclude(before, ended_ns, true);
 }
 
 /// With the most pages that the process had, this image and those before it taken together; 0: not known.

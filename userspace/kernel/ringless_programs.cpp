@@ -21,7 +21,7 @@
 namespace rtev::kernel {
 namespace {
 
-static_assert(sizeof(rtev_ringless_binary) == 88 && sizeof(rtev_probed) == 40 && sizeof(rtev_ringless_process) == 32,
+static_assert(sizeof(rtev_ringless_binary) == 88 && sizeof(rtev_probed) == 40 && sizeof(rtev_ringless_process) == 48,
               "the records are the same on both sides");
 
 /// Records of one drain: more than the buffer holds, so that programs cannot keep the reader for ever.
@@ -136,10 +136,10 @@ void RinglessPrograms::arm_wakeup() {
   std::atomic_ref{state_->skeleton->bss->sleeping}.store(1);
 }
 
-void RinglessPrograms::silence(pid_t tgid) {
+void RinglessPrograms::silence(pid_t tgid, std::uint64_t time_ns) {
   const int map = bpf_map__fd(state_->skeleton->maps.processes);
   rtev_ringless_process process{};
-  if (bpf_map_lookup_elem(map, &tgid, &process) != 0) return;
+  if (bpf_map_lookup_elem(map, &tgid, &process) != 0 || process.since_ns > time_ns) return;
   process.silent = 1;
   bpf_map_update_elem(map, &tgid, &process, BPF_EXIST);
 }

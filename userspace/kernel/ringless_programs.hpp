@@ -53,8 +53,9 @@ class RinglessPrograms {
   /// Has the next event wake the reader. Call before sleeping long, then drain once more.
   void arm_wakeup();
 
-  /// Nothing more of this process until it runs another program.
-  void silence(pid_t tgid);
+  /// Nothing more of the process that made an event then, until it runs another program. If it does so already, or
+  /// has ended, nothing happens.
+  void silence(pid_t tgid, std::uint64_t time_ns);
 
   /// Events that found no room in the buffer.
   std::uint64_t dropped() const;

@@ -189,7 +189,7 @@ void LiveSession::tick() {
   take_sightings();
   discovery_.tick(now, told_until);
   collect_drained();
-  if (ringless_) ringless_->tick(now, discovery_, inspector_);
+  if (ringless_) ringless_->tick({.now_ns = now, .taken_until_ns = taken_until}, discovery_, inspector_);
   take_sched();
   take_sched_drops();
   programs_.look_at_cpus();

@@ -71,7 +71,7 @@ class LiveSession : private DiscoveryListener {
   bool is_latest_ring(std::int32_t pid, std::uint64_t birth_ns) override;
   void on_found(std::int32_t pid, const rtev_ring& ring) override;
   void on_image_end(ProcessIndex process, const std::vector<std::uint32_t>& slots, std::uint64_t birth_ns,
-                    std::uint64_t time_ns) override;
+                    std::uint64_t time_ns, bool by_exec) override;
   void on_track(std::int32_t pid, const rtev_tracked& tracked) override;
   void on_untrack(std::int32_t pid) override;
   std::optional<DrainedFile> take_drained(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns) override;

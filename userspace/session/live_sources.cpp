@@ -157,7 +157,7 @@ void LiveSession::on_found(std::int32_t pid, const rtev_ring& ring) {
 }
 
 void LiveSession::on_image_end(ProcessIndex process, const std::vector<std::uint32_t>& slots, std::uint64_t birth_ns,
-                               std::uint64_t time_ns) {
+                               std::uint64_t time_ns, bool by_exec) {
   const std::uint64_t now = monotonic_ns();
   ProcessFacts& facts = registry_.process(process);
   facts.words = {};
@@ -168,7 +168,7 @@ void LiveSession::on_image_end(ProcessIndex process, const std::vector<std::uint
   }
   drained_.forget(facts.pid, time_ns);
   std::vector<std::uint32_t> all_slots = slots;
-  if (ringless_) ringless_->end_image(process, time_ns, discovery_, all_slots);
+  if (ringless_) ringless_->end_image(process, {.time_ns = time_ns, .by_exec = by_exec}, discovery_, all_slots);
   retirees_.push_back({.time_ns = std::max(time_ns, now), .process = process, .slots = std::move(all_slots)});
 }
 

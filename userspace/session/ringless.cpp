@@ -127,9 +127,11 @@ void Ringless::place_until(std::uint64_t time_ns, const Discovery& discovery) {
 
 /// False if it has to wait.
 bool Ringless::place(const rtev_probed& record, const Discovery& discovery) {
-  const auto index = discovery.index_of(static_cast<std::int32_t>(record.tgid));
-  if (!index) return false;
-  Probed* const probed = find_or_add(*index, record.binary, record.time_ns);
+  const auto tenant = discovery.tenant(static_cast<std::int32_t>(record.tgid));
+  if (!tenant || record.time_ns < tenant->began_ns) return false;
+  // Found by the scan, which may have been ahead of what tells when its program began.
+  if (record.time_ns < tenant->since_ns && tenant->since_ns >= taken_until_ns_) return false;
+  Probed* const probed = find_or_add(tenant->index, record.binary, record.time_ns);
   if (probed == nullptr) {
     ++figures_.unplaced;
     return true;
@@ -207,19 +209,23 @@ bool Ringless::is_wanted(std::int32_t pid) const {
   return pids_.empty() || std::ranges::find(pids_, pid) != pids_.end();
 }
 
-void Ringless::tick(std::uint64_t now_ns, const Discovery& discovery, Inspector& inspector) {
+void Ringless::tick(const Times& times, const Discovery& discovery, Inspector& inspector) {
+  const std::uint64_t now_ns = times.now_ns;
+  taken_until_ns_ = std::max(times.taken_until_ns, now_ns - placing_patience_ns);
   take_changes(discovery);
-  place_until(forever, discovery);
+  // What comes after that may be the doing of a program whose exec is not known yet.
+  place_until(taken_until_ns_, discovery);
   std::erase_if(waiting_, [&](const rtev_probed& record) {
     if (place(record, discovery)) return true;
     const auto pid = static_cast<std::int32_t>(record.tgid);
     const bool expired = now_ns > record.time_ns + placing_patience_ns;
     if (is_wanted(pid) && !expired) return false;
-    if (is_filtered_) {
-      programs_.silence(pid);
-    } else {
+    const auto tenant = discovery.tenant(pid);
+    const bool is_untraced = !tenant || record.time_ns < tenant->began_ns;
+    if (is_filtered_ && is_untraced)
+      programs_.silence(pid, record.time_ns);
+    else
       ++figures_.unplaced;
-    }
     return true;
   });
   consider(now_ns, discovery, inspector);
@@ -266,10 +272,9 @@ void Ringless::on_ring(ProcessIndex process, std::uint64_t time_ns) {
 }
 
 /// Of a process that ended without a ring and without having been seen by a probe, which may have had nothing to say.
-void Ringless::end_unprobed(const Discovery::Ringless& process, std::uint64_t time_ns,
-                            std::vector<std::uint32_t>& slots) {
+void Ringless::end_unprobed(const Discovery::Ringless& process, const End& end, std::vector<std::uint32_t>& slots) {
   // Whoever starts another program forks first, and what comes in between is no OCaml.
-  if (process.forked && time_ns < process.since_ns + birth_patience_ns) return;
+  if (process.forked && end.by_exec && end.time_ns < process.since_ns + birth_patience_ns) return;
   const auto probed_since = keeper_.probed_since(process.binary);
   if (probed_since && (*probed_since <= process.since_ns || !has_past(process))) return;
   const ProcessFacts& facts = stream_.registry.process(process.index);
@@ -278,22 +283,21 @@ void Ringless::end_unprobed(const Discovery::Ringless& process, std::uint64_t ti
   Probed missed{.since_ns = std::max(process.since_ns, stream_.start_ns)};
   missed.slot = add_slot(process.index);
   if (missed.slot == 0) return;
-  lose_unprobed(missed, time_ns);
+  lose_unprobed(missed, end.time_ns);
   slots.push_back(missed.slot);
 }
 
-void Ringless::end_image(ProcessIndex process, std::uint64_t time_ns, const Discovery& discovery,
+void Ringless::end_image(ProcessIndex process, const End& end, const Discovery& discovery,
                          std::vector<std::uint32_t>& slots) {
   ProcessFacts& facts = stream_.registry.process(process);
   const auto found = probed_.find(process);
   if (found == probed_.end()) {
     const auto ringless = discovery.ringless_process(facts.pid);
-    if (ringless && ringless->index == process && facts.ring == RingState::none)
-      end_unprobed(*ringless, time_ns, slots);
+    if (ringless && ringless->index == process && facts.ring == RingState::none) end_unprobed(*ringless, end, slots);
     return;
   }
   Probed& probed = found->second;
-  if (gaps_.contains(probed.binary) && facts.ring == RingState::probed) lose_unprobed(probed, time_ns);
+  if (gaps_.contains(probed.binary) && facts.ring == RingState::probed) lose_unprobed(probed, end.time_ns);
   facts.words += probed.words;
   facts.domains = std::max(facts.domains, static_cast<std::uint32_t>(probed.last_ns.size()));
   slots.push_back(probed.slot);
@@ -301,17 +305,20 @@ void Ringless::end_image(ProcessIndex process, std::uint64_t time_ns, const Disc
 }
 
 void Ringless::finish(std::uint64_t now_ns, const Discovery& discovery) {
+  taken_until_ns_ = forever;
   place_until(forever, discovery);
+  std::erase_if(waiting_, [&](const rtev_probed& record) { return place(record, discovery); });
   figures_.unplaced += is_filtered_ ? 0 : waiting_.size();
   waiting_.clear();
   std::vector<std::uint32_t> slots;
+  const End end{.time_ns = now_ns, .by_exec = false};
   for (const std::uint32_t binary : discovery.ringless_binaries()) {
     for (const Discovery::Ringless& process : discovery.ringless(binary)) {
-      if (!probed_.contains(process.index)) end_image(process.index, now_ns, discovery, slots);
+      if (!probed_.contains(process.index)) end_image(process.index, end, discovery, slots);
     }
   }
   while (!probed_.empty()) {
-    end_image(probed_.begin()->first, now_ns, discovery, slots);
+    end_image(probed_.begin()->first, end, discovery, slots);
   }
 }
 

@@ -41,14 +41,23 @@ class Ringless {
   void drain();
   /// Puts that into the stream, up to a time, as events of the processes that discovery knows now.
   void place_until(std::uint64_t time_ns, const Discovery& discovery);
-  /// The same for all that is left, and looks after the probes.
-  void tick(std::uint64_t now_ns, const Discovery& discovery, Inspector& inspector);
+  /// Of a tick.
+  struct Times {
+    std::uint64_t now_ns;
+    std::uint64_t taken_until_ns;  ///< discovery has been told all that happened before
+  };
+  /// The same up to the latter, and looks after the probes.
+  void tick(const Times& times, const Discovery& discovery, Inspector& inspector);
 
   /// A process has got a ring.
   void on_ring(ProcessIndex process, std::uint64_t time_ns);
+  /// Of an image.
+  struct End {
+    std::uint64_t time_ns;
+    bool by_exec;
+  };
   /// An image ended that discovery still knows: adds its slot to those it had, and its figures to its facts.
-  void end_image(ProcessIndex process, std::uint64_t time_ns, const Discovery& discovery,
-                 std::vector<std::uint32_t>& slots);
+  void end_image(ProcessIndex process, const End& end, const Discovery& discovery, std::vector<std::uint32_t>& slots);
   /// The session ends: the figures of those that go on.
   void finish(std::uint64_t now_ns, const Discovery& discovery);
 
@@ -97,7 +106,7 @@ class Ringless {
   Probed* find_or_add(ProcessIndex process, std::uint32_t binary, std::uint64_t time_ns);
   void lose(Probed& probed, std::uint16_t domain, std::uint64_t time_ns, LossReason reason, std::uint64_t words);
   void lose_unprobed(Probed& probed, std::uint64_t time_ns);
-  void end_unprobed(const Discovery::Ringless& process, std::uint64_t time_ns, std::vector<std::uint32_t>& slots);
+  void end_unprobed(const Discovery::Ringless& process, const End& end, std::vector<std::uint32_t>& slots);
   void consider(std::uint64_t now_ns, const Discovery& discovery, Inspector& inspector);
   void spare(std::uint32_t binary_id, std::uint64_t now_ns, Inspector& inspector);
   void take_changes(const Discovery& discovery);
@@ -113,6 +122,7 @@ class Ringless {
   std::vector<rtev_probed> drained_;  ///< in order of time
   std::size_t placed_ = 0;            ///< of those
   std::vector<rtev_probed> waiting_;  ///< for their process to come into view
+  std::uint64_t taken_until_ns_ = 0;  ///< see tick()
   std::map<ProcessIndex, Probed> probed_;
   std::set<std::uint32_t> candidates_;      ///< binaries that may have to be probed
   std::set<std::uint32_t> ended_unprobed_;  ///< binaries whose programs had no ring and were over too soon

@@ -49,8 +49,10 @@ class Listener : public DiscoveryListener {
   void on_announced(std::int32_t, std::uint64_t birth_ns) override { announced.push_back(birth_ns); }
   void on_found(std::int32_t, const rtev_ring&) override {}
   bool is_latest_ring(std::int32_t, std::uint64_t) override { return true; }
-  void on_image_end(ProcessIndex process, const std::vector<std::uint32_t>&, std::uint64_t, std::uint64_t) override {
+  void on_image_end(ProcessIndex process, const std::vector<std::uint32_t>&, std::uint64_t, std::uint64_t,
+                    bool exec) override {
     ended.push_back(process);
+    by_exec.push_back(exec);
   }
   void on_track(std::int32_t, const rtev_tracked&) override {}
   void on_untrack(std::int32_t) override {}
@@ -63,6 +65,7 @@ class Listener : public DiscoveryListener {
   std::map<ProcessIndex, std::size_t> events;
   std::vector<std::uint64_t> announced;
   std::vector<ProcessIndex> ended;
+  std::vector<bool> by_exec;         ///< those, in the same order
   std::optional<DrainedFile> saved;  ///< of the ring that was announced at saved_ns
   std::uint64_t saved_ns = 0;
 };
@@ -151,7 +154,7 @@ using enum ProcessAction;
 TEST_F(DiscoveryTest, RingOfAProgramThatEndedBeforeTheScanIsReadFromWhatWasSaved) {
   save(ring_ns_);
   scan();
-  const ProcessIndex later = discovery_.index_of(child_.pid()).value();
+  const ProcessIndex later = discovery_.tenant(child_.pid()).value().index;
   tell(RTEV_RING, ring_ns_);
   tell(RTEV_EXEC, exec_ns_);
 
@@ -207,8 +210,31 @@ TEST_F(DiscoveryTest, RingIsReadOnceWhoeverTellsOfIt) {
   scan();
   tell(RTEV_EXEC, ring_ns_ - 5);
   EXPECT_EQ(listener_.events.size(), 1u);
-  EXPECT_EQ(listener_.events[discovery_.index_of(child_.pid()).value()], 1u);
+  EXPECT_EQ(listener_.events[discovery_.tenant(child_.pid()).value().index], 1u);
   EXPECT_TRUE(listener_.ended.empty());
+}
+
+TEST_F(DiscoveryTest, WhatWasDoneBeforeTheExecIsNotTheDoingOfTheProgramThatTheScanFinds) {
+  scan();
+  const auto unknown = discovery_.tenant(child_.pid());
+  ASSERT_TRUE(unknown);
+  EXPECT_EQ(unknown->began_ns, 0u) << "it may have been running for long";
+  EXPECT_EQ(unknown->since_ns, scan_ns_);
+  tell(RTEV_EXEC, exec_ns_);
+  const auto known = discovery_.tenant(child_.pid());
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->index, unknown->index);
+  EXPECT_EQ(known->began_ns, exec_ns_);
+  EXPECT_EQ(known->since_ns, scan_ns_);
+}
+
+TEST_F(DiscoveryTest, ItIsSaidWhetherAnImageEndedByExec) {
+  scan();
+  tell(RTEV_EXEC, scan_ns_ + 5);
+  EXPECT_FALSE(discovery_.tenant(child_.pid())) << "what runs now is not known to be OCaml's";
+  tell(RTEV_RING, scan_ns_ + 7);
+  tell(RTEV_EXIT, scan_ns_ + 9);
+  EXPECT_THAT(listener_.by_exec, ElementsAre(true, false));
 }
 
 }  // namespace
