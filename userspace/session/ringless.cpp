@@ -131,7 +131,10 @@ bool Ringless::place(const rtev_probed& record, const Discovery& discovery) {
   if (!tenant || record.time_ns < tenant->began_ns) return false;
   // Found by the scan, which may have been ahead of what tells when its program began.
   if (record.time_ns < tenant->since_ns && tenant->since_ns >= taken_until_ns_) return false;
-  Probed* const probed = find_or_add(tenant->index, record.binary, record.time_ns);
+  const bool is_all = sees_all(record.binary, record.time_ns);
+  const bool missed_some = !is_all && tenant->began_ns > stream_.start_ns;
+  const std::uint64_t since_ns = missed_some ? tenant->began_ns : record.time_ns;
+  Probed* const probed = find_or_add(tenant->index, {.binary = record.binary, .time_ns = record.time_ns}, since_ns);
   if (probed == nullptr) {
     ++figures_.unplaced;
     return true;
@@ -149,9 +152,15 @@ bool Ringless::place(const rtev_probed& record, const Discovery& discovery) {
                          .flags = 0},
                         {});
   probed->words += {.written = words, .delivered = words, .events = 1};
-  std::uint64_t& last = probed->last_ns[record.domain];
-  last = std::max<std::uint64_t>(last, record.time_ns);
+  std::uint64_t& last = probed->last_ns.try_emplace(record.domain, probed->since_ns).first->second;
+  if (is_all) last = std::max<std::uint64_t>(last, record.time_ns);
   return true;
+}
+
+/// Probes are put on and taken off one by one: those that are there already, or still, tell of some events.
+bool Ringless::sees_all(std::uint32_t binary, std::uint64_t time_ns) const {
+  const auto known = backoffs_.find(binary);
+  return known != backoffs_.end() && known->second.on_since_ns <= time_ns && !gaps_.contains(binary);
 }
 
 /// 0 if there are as many rings as can be.
@@ -161,28 +170,26 @@ std::uint32_t Ringless::add_slot(ProcessIndex process) {
 }
 
 /// Null likewise.
-Ringless::Probed* Ringless::find_or_add(ProcessIndex process, std::uint32_t binary, std::uint64_t time_ns) {
+Ringless::Probed* Ringless::find_or_add(ProcessIndex process, const FirstSeen& first, std::uint64_t since_ns) {
   const auto known = probed_.find(process);
   if (known != probed_.end()) return &known->second;
   const std::uint32_t slot = add_slot(process);
   if (slot == 0) return nullptr;
   Probed& probed = probed_[process];
   probed.slot = slot;
-  probed.binary = binary;
-  probed.since_ns = time_ns;
+  probed.binary = first.binary;
+  probed.since_ns = since_ns;
   RingState& state = stream_.registry.process(process).ring;
   if (state == RingState::none) state = RingState::probed;
-  stream_.listener.on_process(time_ns, ProcessAction::probe, {.process = process, .peer = 0, .detail = 0});
+  stream_.listener.on_process(first.time_ns, ProcessAction::probe, {.process = process, .peer = 0, .detail = 0});
   return &probed;
 }
 
 void Ringless::lose(Probed& probed, std::uint16_t domain, std::uint64_t time_ns, LossReason reason,
                     std::uint64_t words) {
-  // Probes that were put back may have told of something before it is known here that they were.
-  const bool of_gap = reason == LossReason::unprobed && probed.before_gap.contains(domain);
-  const auto& known = of_gap ? probed.before_gap : probed.last_ns;
-  const auto last = known.find(domain);
-  const Loss loss{.words = words, .from_ns = last != known.end() ? last->second : probed.since_ns, .to_ns = time_ns};
+  const auto last = probed.last_ns.find(domain);
+  const std::uint64_t from_ns = last != probed.last_ns.end() ? last->second : probed.since_ns;
+  const Loss loss{.words = words, .from_ns = std::min(from_ns, time_ns), .to_ns = time_ns};
   stream_.timeline.push({.time = time_ns,
                          .value = 0,
                          .source = Source{probed.slot, domain}.pack(),
@@ -195,9 +202,12 @@ void Ringless::lose(Probed& probed, std::uint16_t domain, std::uint64_t time_ns,
 
 /// All domains may have missed something, those that were silent so far, too; one of those stands for them.
 void Ringless::lose_unprobed(Probed& probed, std::uint64_t time_ns) {
-  if (probed.last_ns.empty()) return lose(probed, 0, time_ns, LossReason::unprobed, 0);
-  for (const auto& [domain, last_ns] : probed.last_ns) lose(probed, domain, time_ns, LossReason::unprobed, 0);
-  probed.before_gap.clear();
+  if (probed.last_ns.empty()) lose(probed, 0, time_ns, LossReason::unprobed, 0);
+  for (auto& [domain, last_ns] : probed.last_ns) {
+    lose(probed, domain, time_ns, LossReason::unprobed, 0);
+    last_ns = std::max(last_ns, time_ns);
+  }
+  probed.since_ns = time_ns;
 }
 
 /// Who was there before the tracer has no past in the stream.
@@ -245,9 +255,6 @@ void Ringless::spare(std::uint32_t binary_id, std::uint64_t now_ns, Inspector& i
   backoff.pause_ns = reformed ? shortest_pause_ns : std::min(2 * backoff.pause_ns, longest_pause_ns);
   gaps_[binary_id] = {.put_back_ns = now_ns + backoff.pause_ns};
   ++figures_.gaps;
-  for (auto& [process, probed] : probed_) {
-    if (probed.binary == binary_id) probed.before_gap = probed.last_ns;
-  }
   inspector.run_later([this, binary_id] { keeper_.detach(binary_id); });
 }
 
@@ -257,10 +264,9 @@ void Ringless::take_changes(const Discovery& discovery) {
     const bool is_return = gaps_.erase(change.binary) > 0;
     backoffs_[change.binary].on_since_ns = change.time_ns;
     for (const Discovery::Ringless& process : discovery.ringless(change.binary)) {
-      if (!is_return && probed_.contains(process.index)) continue;
-      Probed* const probed = find_or_add(process.index, change.binary, change.time_ns);
+      const std::uint64_t since_ns = is_return || has_past(process) ? process.since_ns : change.time_ns;
+      Probed* const probed = find_or_add(process.index, {.binary = change.binary, .time_ns = change.time_ns}, since_ns);
       if (probed == nullptr || (!is_return && !has_past(process))) continue;
-      if (probed->last_ns.empty()) probed->since_ns = process.since_ns;
       lose_unprobed(*probed, change.time_ns);
     }
   }

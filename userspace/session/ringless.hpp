@@ -88,8 +88,12 @@ class Ringless {
     std::uint32_t binary = 0;
     std::uint64_t since_ns = 0;
     Accounting words{};
-    std::map<std::uint16_t, std::uint64_t> last_ns{};     ///< of each domain's newest event
-    std::map<std::uint16_t, std::uint64_t> before_gap{};  ///< the same when its probes were taken off
+    std::map<std::uint16_t, std::uint64_t> last_ns{};  ///< up to when all is known of each domain that made events
+  };
+  /// How it came to that.
+  struct FirstSeen {
+    std::uint32_t binary;
+    std::uint64_t time_ns;
   };
   /// The probes of a binary were taken off.
   struct Gap {
@@ -103,7 +107,8 @@ class Ringless {
   };
 
   bool place(const rtev_probed& record, const Discovery& discovery);
-  Probed* find_or_add(ProcessIndex process, std::uint32_t binary, std::uint64_t time_ns);
+  bool sees_all(std::uint32_t binary, std::uint64_t time_ns) const;
+  Probed* find_or_add(ProcessIndex process, const FirstSeen& first, std::uint64_t since_ns);
   void lose(Probed& probed, std::uint16_t domain, std::uint64_t time_ns, LossReason reason, std::uint64_t words);
   void lose_unprobed(Probed& probed, std::uint64_t time_ns);
   void end_unprobed(const Discovery::Ringless& process, const End& end, std::vector<std::uint32_t>& slots);
