@@ -116,6 +116,7 @@ void RinglessKeeper::detach_unused(const std::set<std::uint32_t>& in_use, std::u
       const bool expired =
           !known.busy && known.unused_since_ns != 0 && now_ns - known.unused_since_ns > unused_patience_ns;
       if (expired) {
+        if (!known.links.empty()) changes_.push_back({.binary = entry->first, .on = false, .time_ns = now_ns});
         std::ranges::move(known.links, std::back_inserter(links));
         programs_.forget(entry->first);
       }

@@ -133,8 +133,10 @@ bool Ringless::place(const rtev_probed& record, const Discovery& discovery) {
   if (record.time_ns < tenant->since_ns && tenant->since_ns >= taken_until_ns_) return false;
   const bool is_all = sees_all(record.binary, record.time_ns);
   const bool missed_some = !is_all && tenant->began_ns > stream_.start_ns;
-  const std::uint64_t since_ns = missed_some ? tenant->began_ns : record.time_ns;
-  Probed* const probed = find_or_add(tenant->index, {.binary = record.binary, .time_ns = record.time_ns}, since_ns);
+  Probed* const probed = find_or_add(tenant->index, {.binary = record.binary,
+                                                     .time_ns = record.time_ns,
+                                                     .since_ns = missed_some ? tenant->began_ns : record.time_ns,
+                                                     .missed_some = missed_some});
   if (probed == nullptr) {
     ++figures_.unplaced;
     return true;
@@ -163,6 +165,13 @@ bool Ringless::sees_all(std::uint32_t binary, std::uint64_t time_ns) const {
   return known != backoffs_.end() && known->second.on_since_ns <= time_ns && !gaps_.contains(binary);
 }
 
+/// True if no loss tells so far of what the probes of its binary, which are not all there, leave out.
+bool Ringless::misses_some(const Probed& probed) const {
+  const auto known = backoffs_.find(probed.binary);
+  const bool are_on = known != backoffs_.end() && known->second.on_since_ns != forever;
+  return gaps_.contains(probed.binary) || (probed.missed_some && !are_on);
+}
+
 /// 0 if there are as many rings as can be.
 std::uint32_t Ringless::add_slot(ProcessIndex process) {
   return stream_.registry.add_ring(
@@ -170,7 +179,7 @@ std::uint32_t Ringless::add_slot(ProcessIndex process) {
 }
 
 /// Null likewise.
-Ringless::Probed* Ringless::find_or_add(ProcessIndex process, const FirstSeen& first, std::uint64_t since_ns) {
+Ringless::Probed* Ringless::find_or_add(ProcessIndex process, const FirstSeen& first) {
   const auto known = probed_.find(process);
   if (known != probed_.end()) return &known->second;
   const std::uint32_t slot = add_slot(process);
@@ -178,7 +187,8 @@ Ringless::Probed* Ringless::find_or_add(ProcessIndex process, const FirstSeen& f
   Probed& probed = probed_[process];
   probed.slot = slot;
   probed.binary = first.binary;
-  probed.since_ns = since_ns;
+  probed.since_ns = first.since_ns;
+  probed.missed_some = first.missed_some;
   RingState& state = stream_.registry.process(process).ring;
   if (state == RingState::none) state = RingState::probed;
   stream_.listener.on_process(first.time_ns, ProcessAction::probe, {.process = process, .peer = 0, .detail = 0});
@@ -251,7 +261,7 @@ void Ringless::tick(const Times& times, const Discovery& discovery, Inspector& i
 void Ringless::spare(std::uint32_t binary_id, std::uint64_t now_ns, Inspector& inspector) {
   if (gaps_.contains(binary_id)) return;
   Backoff& backoff = backoffs_[binary_id];
-  const bool reformed = now_ns - backoff.on_since_ns > good_conduct * backoff.pause_ns;
+  const bool reformed = now_ns < backoff.on_since_ns || now_ns - backoff.on_since_ns > good_conduct * backoff.pause_ns;
   backoff.pause_ns = reformed ? shortest_pause_ns : std::min(2 * backoff.pause_ns, longest_pause_ns);
   gaps_[binary_id] = {.put_back_ns = now_ns + backoff.pause_ns};
   ++figures_.gaps;
@@ -260,13 +270,19 @@ void Ringless::spare(std::uint32_t binary_id, std::uint64_t now_ns, Inspector& i
 
 void Ringless::take_changes(const Discovery& discovery) {
   for (const kernel::RinglessKeeper::Change& change : keeper_.take_changes()) {
-    if (!change.on) continue;
+    if (!change.on) {
+      backoffs_[change.binary].on_since_ns = forever;
+      continue;
+    }
     const bool is_return = gaps_.erase(change.binary) > 0;
     backoffs_[change.binary].on_since_ns = change.time_ns;
     for (const Discovery::Ringless& process : discovery.ringless(change.binary)) {
-      const std::uint64_t since_ns = is_return || has_past(process) ? process.since_ns : change.time_ns;
-      Probed* const probed = find_or_add(process.index, {.binary = change.binary, .time_ns = change.time_ns}, since_ns);
-      if (probed == nullptr || (!is_return && !has_past(process))) continue;
+      const bool missed_some = is_return || has_past(process);
+      Probed* const probed = find_or_add(process.index, {.binary = change.binary,
+                                                         .time_ns = change.time_ns,
+                                                         .since_ns = missed_some ? process.since_ns : change.time_ns,
+                                                         .missed_some = missed_some});
+      if (probed == nullptr || !missed_some) continue;
       lose_unprobed(*probed, change.time_ns);
     }
   }
@@ -274,7 +290,7 @@ void Ringless::take_changes(const Discovery& discovery) {
 
 void Ringless::on_ring(ProcessIndex process, std::uint64_t time_ns) {
   const auto found = probed_.find(process);
-  if (found != probed_.end() && gaps_.contains(found->second.binary)) lose_unprobed(found->second, time_ns);
+  if (found != probed_.end() && misses_some(found->second)) lose_unprobed(found->second, time_ns);
 }
 
 /// Of a process that ended without a ring and without having been seen by a probe, which may have had nothing to say.
@@ -303,7 +319,7 @@ void Ringless::end_image(ProcessIndex process, const End& end, const Discovery& 
     return;
   }
   Probed& probed = found->second;
-  if (gaps_.contains(probed.binary) && facts.ring == RingState::probed) lose_unprobed(probed, end.time_ns);
+  if (misses_some(probed) && facts.ring == RingState::probed) lose_unprobed(probed, end.time_ns);
   facts.words += probed.words;
   facts.domains = std::max(facts.domains, static_cast<std::uint32_t>(probed.last_ns.size()));
   slots.push_back(probed.slot);

@@ -87,6 +87,7 @@ class Ringless {
     std::uint32_t slot = 0;
     std::uint32_t binary = 0;
     std::uint64_t since_ns = 0;
+    bool missed_some = false;  ///< when it was first seen, since then
     Accounting words{};
     std::map<std::uint16_t, std::uint64_t> last_ns{};  ///< up to when all is known of each domain that made events
   };
@@ -94,6 +95,8 @@ class Ringless {
   struct FirstSeen {
     std::uint32_t binary;
     std::uint64_t time_ns;
+    std::uint64_t since_ns;  ///< from when on it is accounted for
+    bool missed_some;        ///< since then
   };
   /// The probes of a binary were taken off.
   struct Gap {
@@ -103,12 +106,13 @@ class Ringless {
   /// How long they stay off.
   struct Backoff {
     std::uint64_t pause_ns = 0;
-    std::uint64_t on_since_ns = 0;
+    std::uint64_t on_since_ns = 0;  ///< the greatest there is: they are off
   };
 
   bool place(const rtev_probed& record, const Discovery& discovery);
   bool sees_all(std::uint32_t binary, std::uint64_t time_ns) const;
-  Probed* find_or_add(ProcessIndex process, const FirstSeen& first, std::uint64_t since_ns);
+  bool misses_some(const Probed& probed) const;
+  Probed* find_or_add(ProcessIndex process, const FirstSeen& first);
   void lose(Probed& probed, std::uint16_t domain, std::uint64_t time_ns, LossReason reason, std::uint64_t words);
   void lose_unprobed(Probed& probed, std::uint64_t time_ns);
   void end_unprobed(const Discovery::Ringless& process, const End& end, std::vector<std::uint32_t>& slots);
