@@ -2,13 +2,23 @@
 #include "discover/tracking.hpp"
 
 #include <string>
+#include <string_view>
 
 namespace rtev {
 namespace {
 
+/// A path as maps prints it: with its newlines escaped, and nothing else. Device and inode would not tell more: on
+/// overlayfs and btrfs those of maps are not those of stat(2).
+std::string as_mapped(std::string path) {
+  constexpr std::string_view escaped = "\\012";
+  for (std::size_t at = 0; (at = path.find('\n', at)) != std::string::npos; at += escaped.size())
+    path.replace(at, 1, escaped);
+  return path;
+}
+
 /// Where the first page of the runtime's file is mapped, minus where it was linked to be; nothing if it is not mapped.
 std::optional<std::uint64_t> load_bias(std::int32_t pid, const Procfs& procfs, const RuntimeBinary& runtime) {
-  const std::string exe = procfs.exe_path(pid);
+  const std::string exe = as_mapped(procfs.exe_path(pid));
   for (const Mapping& mapping : procfs.mappings(pid)) {
     const bool is_runtime = runtime.shared_library ? is_runtime_library(mapping) : mapping.path == exe;
     if (is_runtime && mapping.offset == 0) return mapping.begin - runtime.link_base;
