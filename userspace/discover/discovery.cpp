@@ -76,10 +76,11 @@ void Discovery::look_at(std::int32_t pid, std::uint64_t now_ns) {
   const auto stat = procfs_.stat(pid);
   if (!stat || !wanted(pid, stat->comm, false)) return;
   if (const auto ended = ended_.find(pid); ended != ended_.end() && ended->second == stat->start_ticks) return;
+  const Process* known = find(pid);
+  if (known == nullptr && stat->kernel_thread) return;
   Image image = pin_image(procfs_, pid);
   image.start_ticks = stat->start_ticks;
   image.comm = stat->comm;
-  const Process* known = find(pid);
   if (known != nullptr && known->start_ticks == stat->start_ticks && known->exe && image.file) {
     // The same process with another program: the record of its exec was dropped.
     const auto exe = BinaryCache::identify(image.file.get());

@@ -153,7 +153,8 @@ void Discovery::describe(Process& process) {
 
 bool Discovery::is_alive(const Process& process) const {
   const auto stat = procfs_.stat(process.pid);
-  return stat && stat->start_ticks == process.start_ticks && stat->state != 'Z' && stat->state != 'X';
+  if (!stat || stat->start_ticks != process.start_ticks) return false;
+  return (stat->state != 'Z' && stat->state != 'X') || !procfs_.survivors(process.pid).empty();
 }
 
 void Discovery::track(const Process& process) {

@@ -30,6 +30,9 @@ constexpr std::size_t max_environment_bytes = 6u << 20;
 constexpr std::size_t max_small_bytes = 4096;
 constexpr std::size_t max_mountinfo_bytes = 8u << 20;
 
+/// One thread is as good as another, but any may end the next moment. Those that have are looked at, too.
+constexpr std::size_t most_survivors = 4, most_threads_looked_at = 256;
+
 constexpr std::string_view deleted_suffix = " (deleted)";
 
 bool drop_suffix(std::string_view& text, std::string_view suffix) {
@@ -99,6 +102,42 @@ std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+/// The stat file of a process or a thread.
+std::optional<ProcessStat> read_stat(const std::filesystem::path& path) {
+  const auto text = read_small_file(path, max_small_bytes);
+  if (!text) return std::nullopt;
+  // "PID (COMM) STATE PARENT ...": the process chooses COMM, but only numbers follow it.
+  const auto open = text->find(" ("), close = text->rfind(") ");
+  if (open == std::string::npos || close == std::string::npos || close < open + 2) return std::nullopt;
+
+  ProcessStat stat;
+  stat.comm = text->substr(open + 2, close - open - 2);
+  std::string_view rest = std::string_view{*text}.substr(close + 2);
+  const auto state = take_word(rest);
+  const auto parent = parse_number<std::int32_t>(take_word(rest));
+  const auto skip = [&](int fields) {
+    while (fields-- > 0) take_word(rest);
+  };
+  constexpr int parent_field = 4, flags_field = 9, threads_field = 20, start_field = 22;
+  skip(flags_field - parent_field - 1);
+  const auto flags = parse_number<std::uint64_t>(take_word(rest));
+  skip(threads_field - flags_field - 1);
+  const auto threads = parse_number<std::uint64_t>(take_word(rest));
+  skip(start_field - threads_field - 1);
+  const auto start = parse_number<std::uint64_t>(take_word(rest));
+  if (state.size() != 1 || !parent || !flags || !threads || !start) return std::nullopt;
+  // A number that the text ends in may have been cut off.
+  if (rest.empty()) return std::nullopt;
+  constexpr std::uint64_t pf_exiting = 0x4, pf_kthread = 0x200000;  // the kernel's names for them
+  stat.state = state.front();
+  stat.parent = *parent;
+  stat.kernel_thread = (*flags & pf_kthread) != 0;
+  stat.ending = (*flags & pf_exiting) != 0;
+  stat.threads = *threads;
+  stat.start_ticks = *start;
+  return stat;
+}
+
 }  // namespace
 
 std::vector<std::int32_t> Procfs::pids() const {
@@ -112,27 +151,41 @@ std::vector<std::int32_t> Procfs::pids() const {
 }
 
 std::optional<ProcessStat> Procfs::stat(std::int32_t pid) const {
-  const auto text = read_small_file(process_path(root_, pid, "stat"), max_small_bytes);
-  if (!text) return std::nullopt;
-  // "PID (COMM) STATE PARENT ...": the process chooses COMM, but only numbers follow it.
-  const auto open = text->find(" ("), close = text->rfind(") ");
-  if (open == std::string::npos || close == std::string::npos || close < open + 2) return std::nullopt;
+  return read_stat(process_path(root_, pid, "stat"));
+}
 
-  ProcessStat stat;
-  stat.comm = text->substr(open + 2, close - open - 2);
-  std::string_view rest = std::string_view{*text}.substr(close + 2);
-  const auto state = take_word(rest);
-  const auto parent = parse_number<std::int32_t>(take_word(rest));
-  constexpr int parent_field = 4, start_field = 22;
-  for (int field = parent_field + 1; field < start_field; ++field) take_word(rest);
-  const auto start = parse_number<std::uint64_t>(take_word(rest));
-  if (state.size() != 1 || !parent || !start) return std::nullopt;
-  // A number that the text ends in may have been cut off.
-  if (rest.empty()) return std::nullopt;
-  stat.state = state.front();
-  stat.parent = *parent;
-  stat.start_ticks = *start;
-  return stat;
+std::vector<std::int32_t> Procfs::survivors(std::int32_t pid) const {
+  std::vector<std::int32_t> found;
+  const auto leader = stat(pid);
+  if (!leader || !leader->ending || leader->threads < 2) return found;
+  std::size_t looked_at = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry{process_path(root_, pid, "task"), error}, end;
+       !error && entry != end && found.size() < most_survivors && ++looked_at <= most_threads_looked_at;
+       entry.increment(error)) {
+    const auto tid = parse_number<std::int32_t>(entry->path().filename().native());
+    const auto thread = tid && *tid > 0 ? read_stat(entry->path() / "stat") : std::nullopt;
+    if (thread && !thread->ending) found.push_back(*tid);
+  }
+  return found;
+}
+
+/// What `read` makes of the process's directory. Where the main thread has ended the kernel leaves memory, program and
+/// namespaces out of it, but not out of the directories that its other threads have beside it, though not in any list.
+template <typename Read>
+auto Procfs::from_any_thread(std::int32_t pid, Read read) const {
+  const auto tells = [](const auto& told) {
+    if constexpr (requires { told.empty(); })
+      return !told.empty();
+    else
+      return told.has_value();
+  };
+  auto told = read(pid);
+  if (tells(told)) return told;
+  for (const std::int32_t tid : survivors(pid)) {
+    if (auto again = read(tid); tells(again)) return again;
+  }
+  return told;
 }
 
 namespace {
@@ -149,6 +202,31 @@ std::string status_line(const std::filesystem::path& root, std::int32_t pid, std
   return {};
 }
 
+/// Nothing where it is not told.
+std::optional<std::int64_t> clock_offset(const std::filesystem::path& root, std::int32_t pid) {
+  // timens_offsets tells of the namespace that the process's children will live in. After unshare(2) it is not the one
+  // the process itself lives in: that still is the one it was born in, nearly always the host's.
+  const auto own = link_target(process_path(root, pid, "ns/time"));
+  const auto children = link_target(process_path(root, pid, "ns/time_for_children"));
+  if (own != children && !own.empty() && !children.empty()) return 0;
+
+  const auto text = read_small_file(process_path(root, pid, "timens_offsets"), max_small_bytes);
+  if (!text) return std::nullopt;
+  for (std::string_view rest{*text}; !rest.empty();) {
+    std::string_view line = take_until(rest, '\n');
+    if (take_word(line) != "monotonic") continue;
+    const auto seconds = parse_number<std::int64_t>(take_word(line));
+    const auto nanoseconds = parse_number<std::int64_t>(take_word(line));
+    constexpr std::int64_t second = 1'000'000'000;
+    std::int64_t offset = 0;
+    if (!seconds || !nanoseconds || __builtin_mul_overflow(*seconds, second, &offset) ||
+        __builtin_add_overflow(offset, *nanoseconds, &offset) || __builtin_sub_overflow(0, offset, &offset))
+      return std::nullopt;
+    return offset;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::int32_t Procfs::ns_pid(std::int32_t pid) const {
@@ -160,7 +238,8 @@ std::int32_t Procfs::ns_pid(std::int32_t pid) const {
 }
 
 std::optional<std::uint64_t> Procfs::max_rss_bytes(std::int32_t pid) const {
-  const std::string size = status_line(root_, pid, "VmHWM:");
+  const std::string size =
+      from_any_thread(pid, [&](std::int32_t thread) { return status_line(root_, thread, "VmHWM:"); });
   std::string_view rest{size};
   const auto kibibytes = parse_number<std::uint64_t>(take_word(rest));
   if (!kibibytes || *kibibytes > UINT64_MAX / 1024) return std::nullopt;
@@ -173,9 +252,10 @@ std::vector<std::int32_t> Procfs::started_with(std::string_view variable, uid_t 
     struct stat status{};
     const auto path = process_path(root_, pid, "environ");
     if (::stat(path.c_str(), &status) != 0 || status.st_uid != user) return true;
-    const auto text = read_small_file(path, max_environment_bytes);
-    if (!text) return true;
-    for (std::string_view rest{*text}; !rest.empty();) {
+    const std::string text = from_any_thread(pid, [&](std::int32_t thread) {
+      return read_small_file(process_path(root_, thread, "environ"), max_environment_bytes).value_or(std::string{});
+    });
+    for (std::string_view rest{text}; !rest.empty();) {
       if (take_until(rest, '\0') == variable) return false;
     }
     return true;
@@ -184,64 +264,53 @@ std::vector<std::int32_t> Procfs::started_with(std::string_view variable, uid_t 
 }
 
 std::string Procfs::exe_path(std::int32_t pid) const {
-  std::string target = link_target(process_path(root_, pid, "exe"));
+  std::string target =
+      from_any_thread(pid, [&](std::int32_t thread) { return link_target(process_path(root_, thread, "exe")); });
   if (target.ends_with(deleted_suffix)) target.resize(target.size() - deleted_suffix.size());
   return target;
 }
 
 Result<UniqueFd> Procfs::open_exe(std::int32_t pid) const {
-  return open_regular(process_path(root_, pid, "exe"), "cannot open program",
-                      "looking into other users' processes needs root, or CAP_SYS_PTRACE");
+  return from_any_thread(pid, [&](std::int32_t thread) {
+    return open_regular(process_path(root_, thread, "exe"), "cannot open program",
+                        "looking into other users' processes needs root, or CAP_SYS_PTRACE");
+  });
 }
 
 std::optional<std::uint64_t> Procfs::read_word(std::int32_t pid, std::uint64_t address) const {
-  const UniqueFd memory{::open(process_path(root_, pid, "mem").c_str(), O_RDONLY | O_CLOEXEC)};
-  std::uint64_t word = 0;
-  if (!memory || ::pread(memory.get(), &word, sizeof word, static_cast<off_t>(address)) != sizeof word)
-    return std::nullopt;
-  return word;
+  return from_any_thread(pid, [&](std::int32_t thread) -> std::optional<std::uint64_t> {
+    const UniqueFd memory{::open(process_path(root_, thread, "mem").c_str(), O_RDONLY | O_CLOEXEC)};
+    std::uint64_t word = 0;
+    if (!memory || ::pread(memory.get(), &word, sizeof word, static_cast<off_t>(address)) != sizeof word)
+      return std::nullopt;
+    return word;
+  });
 }
 
 std::vector<Mapping> Procfs::mappings(std::int32_t pid) const {
-  std::vector<Mapping> found;
-  const auto text = read_small_file(process_path(root_, pid, "maps"), max_maps_bytes);
-  if (!text) return found;
-  for (std::string_view rest{*text}; !rest.empty() && found.size() < max_mappings;) {
-    // Without its newline a line is cut off, and may name another file than the whole line would.
-    if (!rest.contains('\n')) break;
-    if (auto mapping = parse_mapping(take_until(rest, '\n'))) found.push_back(std::move(*mapping));
-  }
-  return found;
+  return from_any_thread(pid, [&](std::int32_t thread) {
+    std::vector<Mapping> found;
+    const auto text = read_small_file(process_path(root_, thread, "maps"), max_maps_bytes);
+    if (!text) return found;
+    for (std::string_view rest{*text}; !rest.empty() && found.size() < max_mappings;) {
+      // Without its newline a line is cut off, and may name another file than the whole line would.
+      if (!rest.contains('\n')) break;
+      if (auto mapping = parse_mapping(take_until(rest, '\n'))) found.push_back(std::move(*mapping));
+    }
+    return found;
+  });
 }
 
 Result<UniqueFd> Procfs::open_mapping(std::int32_t pid, const Mapping& mapping) const {
   const auto range = fmt::format("map_files/{:x}-{:x}", mapping.begin, mapping.end);
-  return open_regular(process_path(root_, pid, range), "cannot open mapping",
-                      "map_files needs root with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE");
+  return from_any_thread(pid, [&](std::int32_t thread) {
+    return open_regular(process_path(root_, thread, range), "cannot open mapping",
+                        "map_files needs root with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE");
+  });
 }
 
 std::int64_t Procfs::clock_offset_ns(std::int32_t pid) const {
-  // timens_offsets tells of the namespace that the process's children will live in. After unshare(2) it is not the one
-  // the process itself lives in: that still is the one it was born in, nearly always the host's.
-  const auto own = link_target(process_path(root_, pid, "ns/time"));
-  const auto children = link_target(process_path(root_, pid, "ns/time_for_children"));
-  if (own != children && !own.empty() && !children.empty()) return 0;
-
-  const auto text = read_small_file(process_path(root_, pid, "timens_offsets"), max_small_bytes);
-  if (!text) return 0;
-  for (std::string_view rest{*text}; !rest.empty();) {
-    std::string_view line = take_until(rest, '\n');
-    if (take_word(line) != "monotonic") continue;
-    const auto seconds = parse_number<std::int64_t>(take_word(line));
-    const auto nanoseconds = parse_number<std::int64_t>(take_word(line));
-    constexpr std::int64_t second = 1'000'000'000;
-    std::int64_t offset = 0;
-    if (!seconds || !nanoseconds || __builtin_mul_overflow(*seconds, second, &offset) ||
-        __builtin_add_overflow(offset, *nanoseconds, &offset) || __builtin_sub_overflow(0, offset, &offset))
-      return 0;
-    return offset;
-  }
-  return 0;
+  return from_any_thread(pid, [&](std::int32_t thread) { return clock_offset(root_, thread); }).value_or(0);
 }
 
 std::vector<Mount> Procfs::mounts() const {

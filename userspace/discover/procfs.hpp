@@ -46,9 +46,13 @@ struct ProcessStat {
   std::string comm;  ///< may hold any byte, also ") ("
   char state = '?';
   std::int32_t parent = 0;
+  bool kernel_thread = false;     ///< has neither a program nor memory of its own
+  bool ending = false;            ///< its main thread has ended, or is about to; it may have others
+  std::uint64_t threads = 0;      ///< those that are not yet gone, the main thread among them until all are
   std::uint64_t start_ticks = 0;  ///< field 22, ticks of CLOCK_BOOTTIME: with the pid, the identity of a process
 };
 
+/// Of a process whose main thread has ended while others live on, everything here is told through one of those.
 class Procfs {
  public:
   explicit Procfs(std::filesystem::path root = "/proc") : root_(std::move(root)) {}
@@ -57,6 +61,8 @@ class Procfs {
   std::vector<std::int32_t> pids() const;
   /// Nothing if the process is gone (as with every reader below).
   std::optional<ProcessStat> stat(std::int32_t pid) const;
+  /// Threads that live on although the main thread has ended: a few of them, none while it has not.
+  std::vector<std::int32_t> survivors(std::int32_t pid) const;
   /// The pid in the innermost namespace the process lives in: last number of NSpid. The pid itself if unknown.
   std::int32_t ns_pid(std::int32_t pid) const;
   /// The most memory the process has had in RAM so far, in bytes.
@@ -84,6 +90,9 @@ class Procfs {
   Result<UniqueFd> reopen(int fd) const;
 
  private:
+  template <typename Read>
+  auto from_any_thread(std::int32_t pid, Read read) const;
+
   std::filesystem::path root_;
 };
 

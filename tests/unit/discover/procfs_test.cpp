@@ -110,6 +110,76 @@ TEST_F(ProcfsTest, StatThatIsNotWhole) {
   EXPECT_FALSE(procfs_.stat(42));
 }
 
+/// "TID (COMM) …" of a thread in a group of `threads`, as after its end or not.
+std::string thread_stat(int tid, bool ending, int threads) {
+  return std::to_string(tid) + " (server) " + (ending ? "Z 41 42 42 0 -1 4228108" : "S 41 42 42 0 -1 4194560") +
+         " 1 2 3 4 5 6 7 8 20 0 " + std::to_string(threads) + " 0 987654321 10 11 12 1 1\n";
+}
+
+TEST_F(ProcfsTest, StatTellsOfTheEndAndOfThreads) {
+  write("42/stat", thread_stat(42, false, 7));
+  EXPECT_FALSE(procfs_.stat(42).value().ending);
+  EXPECT_EQ(procfs_.stat(42).value().threads, 7u);
+  write("42/stat", thread_stat(42, true, 1));
+  EXPECT_TRUE(procfs_.stat(42).value().ending);
+  EXPECT_EQ(procfs_.stat(42).value().threads, 1u);
+  EXPECT_FALSE(procfs_.stat(42).value().kernel_thread);
+  write("2/stat", "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 3 0 0 0 0 0\n");
+  EXPECT_TRUE(procfs_.stat(2).value().kernel_thread);
+}
+
+TEST_F(ProcfsTest, SurvivorsOfTheMainThread) {
+  const auto survivors = [&](bool main_ended, int threads) {
+    write("42/stat", thread_stat(42, main_ended, threads));
+    write("42/task/42/stat", thread_stat(42, main_ended, threads));
+    return procfs_.survivors(42);
+  };
+  EXPECT_TRUE(procfs_.survivors(42).empty()) << "no such process";
+  EXPECT_TRUE(survivors(true, 2).empty()) << "its threads are gone meanwhile";
+  write("42/task/43/stat", thread_stat(43, true, 3));
+  EXPECT_TRUE(survivors(true, 3).empty()) << "all are about to end";
+  write("42/task/44/stat", thread_stat(44, false, 3));
+  write("42/task/x/stat", thread_stat(45, false, 3));
+  fs::create_directories(root_ / "42/task/46");
+  EXPECT_THAT(survivors(true, 3), testing::ElementsAre(44));
+  EXPECT_TRUE(survivors(false, 3).empty()) << "the main thread lives";
+  EXPECT_TRUE(survivors(true, 1).empty()) << "a zombie like any other";
+  for (int tid = 100; tid < 400; ++tid) write("42/task/" + std::to_string(tid) + "/stat", thread_stat(tid, false, 303));
+  EXPECT_EQ(survivors(true, 303).size(), 4u);
+}
+
+TEST_F(ProcfsTest, WithoutItsMainThreadAProcessIsReadThroughAnother) {
+  // As the kernel shows it: the directory of the process tells nothing, that of a thread that lives everything.
+  write("42/stat", thread_stat(42, true, 3));
+  write("42/status", "NSpid:\t42\t1\n");
+  write("42/maps", "");
+  write("42/environ", "");
+  write("42/timens_offsets", "");
+  write("42/task/43/stat", thread_stat(43, true, 3));
+  write("42/task/44/stat", thread_stat(44, false, 3));
+  write("44/status", "NSpid:\t44\t3\nVmHWM:\t7 kB\n");
+  write("44/maps", "1000-2000 rw-s 00000000 00:2b 77 /run/42.events\n");
+  write("44/environ", std::string_view("A=1\0", 4));
+  write("44/timens_offsets", "monotonic 1 0\n");
+  write("44/mem", "12345678");
+  write("ring", "ring");
+  link("44/map_files/1000-2000", (root_ / "ring").string());
+  link("44/exe", (root_ / "ring").string());
+
+  ASSERT_EQ(procfs_.mappings(42).size(), 1u);
+  EXPECT_TRUE(procfs_.open_mapping(42, procfs_.mappings(42).front()));
+  EXPECT_TRUE(procfs_.open_exe(42));
+  EXPECT_EQ(procfs_.exe_path(42), (root_ / "ring").string());
+  EXPECT_EQ(procfs_.read_word(42, 0), 0x3837363534333231u);
+  EXPECT_EQ(procfs_.max_rss_bytes(42), 7u * 1024);
+  EXPECT_EQ(procfs_.clock_offset_ns(42), -1'000'000'000);
+  EXPECT_THAT(procfs_.started_with("A=1", ::geteuid()), testing::ElementsAre(42, 44));
+  EXPECT_EQ(procfs_.ns_pid(42), 1) << "its own";
+
+  write("42/stat", thread_stat(42, false, 3));
+  EXPECT_TRUE(procfs_.mappings(42).empty()) << "what lives tells itself";
+}
+
 TEST_F(ProcfsTest, NamespacePid) {
   EXPECT_EQ(procfs_.ns_pid(42), 42) << "no such process";
   const auto ns_pid = [&](const std::string& status) {
