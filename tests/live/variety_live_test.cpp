@@ -27,12 +27,6 @@ class VarietyLive : public LiveTest {
     if (std::getenv("CI") != nullptr) FAIL() << obstacle;
     GTEST_SKIP() << obstacle;
   }
-  /// Leaves its ring behind.
-  Command command(const Variety& variety) const {
-    Command command = preserved("");
-    command.argv = {variety.program()};
-    return command;
-  }
 };
 
 /// Returns when the tracer has told of a process, and so has looked into its program.
@@ -47,36 +41,6 @@ std::string listed(pid_t pid) {
   const Outcome ps = run_tool({"ps", "-d", "1ms", "-p", std::to_string(pid)});
   EXPECT_EQ(ps.status.code(), 0) << ps.err;
   return ps.out.substr(ps.out.find('\n') + 1);
-}
-
-class BuildLive : public VarietyLive, public ::testing::WithParamInterface<Variety> {
-  void SetUp() override {
-    VarietyLive::SetUp();
-    if (!IsSkipped() && !HasFatalFailure()) need(GetParam());
-  }
-};
-
-TEST_P(BuildLive, EveryEventWithItsName) {
-  const Variety& variety = GetParam();
-  Process early(command(variety));
-  early.lines_until("ready");
-  Tracer tracer({"--history"});
-  Process late(command(variety));
-  late.lines_until("ready");
-  wait_until_known(tracer, late.pid());
-  const std::string version = variety.build.named ? variety.ocaml : "5.?";
-  for (const pid_t pid : {early.pid(), late.pid()})
-    EXPECT_THAT(listed(pid), AllOf(HasSubstr(" " + version + " "), HasSubstr(" active ")));
-  const std::string early_out = run_through(early).out, late_out = run_through(late).out;
-  const Trace trace = tracer.stop();
-
-  expect_whole(trace, variety, dir.path(), early.pid(), early_out);
-  expect_whole(trace, variety, dir.path(), late.pid(), late_out);
-  for (const pid_t pid : {early.pid(), late.pid()}) {
-    EXPECT_EQ(trace.action(pid, "ring")["path"], ring_of(pid).string());
-    EXPECT_EQ(figures_of(trace, pid)["version"], variety.build.named ? Json(variety.ocaml) : Json());
-  }
-  covers("binary", variety.build.what, variety.ocaml);
 }
 
 /// What probes see of a run of the program, which ends with a full collection, after work in three domains.
@@ -96,14 +60,50 @@ void expect_probed(const Trace& trace, pid_t pid) {
   EXPECT_THAT(domains, AnyOf((std::set{0, 1, 2}), (std::set{0, 1})));
 }
 
-TEST_P(BuildLive, ByProbesWithoutARing) {
+class BuildLive : public VarietyLive, public ::testing::WithParamInterface<Variety> {
+ protected:
+  void SetUp() override {
+    VarietyLive::SetUp();
+    if (!IsSkipped() && !HasFatalFailure()) need(GetParam());
+  }
+
+  /// Found running and seen to start.
+  void expect_every_event(const Strings& argv);
+  void expect_probes(const Strings& argv, const std::string& name);
+};
+
+void BuildLive::expect_every_event(const Strings& argv) {
+  const Variety& variety = GetParam();
+  Command command = preserved("");
+  command.argv = argv;
+  Process early(command);
+  early.lines_until("ready");
+  Tracer tracer({"--history"});
+  Process late(command);
+  late.lines_until("ready");
+  wait_until_known(tracer, late.pid());
+  const std::string version = variety.build.named ? variety.ocaml : "5.?";
+  for (const pid_t pid : {early.pid(), late.pid()})
+    EXPECT_THAT(listed(pid), AllOf(HasSubstr(" " + version + " "), HasSubstr(" active ")));
+  const std::string early_out = run_through(early).out, late_out = run_through(late).out;
+  const Trace trace = tracer.stop();
+
+  expect_whole(trace, variety, dir.path(), early.pid(), early_out);
+  expect_whole(trace, variety, dir.path(), late.pid(), late_out);
+  for (const pid_t pid : {early.pid(), late.pid()}) {
+    EXPECT_EQ(trace.action(pid, "ring")["path"], ring_of(pid).string());
+    EXPECT_EQ(figures_of(trace, pid)["version"], variety.build.named ? Json(variety.ocaml) : Json());
+  }
+}
+
+void BuildLive::expect_probes(const Strings& argv, const std::string& name) {
   const Variety& variety = GetParam();
   Command command = program("");
-  command.argv = {variety.program()};
+  command.argv = argv;
   Process early(command);
   early.lines_until("ready");
   EXPECT_THAT(listed(early.pid()), HasSubstr(" none "));
-  Tracer tracer({"--ringless", "-n", variety.build.kind});
+  Tracer tracer({"--ringless", "-n", name});
   Process late(command);
   run_through(early);
   run_through(late);
@@ -113,7 +113,6 @@ TEST_P(BuildLive, ByProbesWithoutARing) {
     // Nobody knows where its functions are, but who it is.
     EXPECT_GE(trace.summary["drops"]["unprobed"], 2);
     EXPECT_THAT(outcome.err, HasSubstr("  " + variety.program().string() + " (pid "));
-    covers("ringless", variety.build.what + std::string(": named as one that cannot be probed"), variety.ocaml);
     return;
   }
   EXPECT_EQ(trace.summary["drops"]["unprobed"], 0);
@@ -121,7 +120,19 @@ TEST_P(BuildLive, ByProbesWithoutARing) {
   expect_probed(trace, late.pid());
   EXPECT_THAT(trace.actions(early.pid()), ::testing::ElementsAre("found", "probe", "exit"));
   EXPECT_THAT(trace.actions(late.pid()), ::testing::ElementsAre("exec", "probe", "exit"));
-  covers("ringless", variety.build.what, variety.ocaml);
+}
+
+TEST_P(BuildLive, EveryEventWithItsName) {
+  const Variety& variety = GetParam();
+  expect_every_event({variety.program()});
+  covers("binary", variety.build.what, variety.ocaml);
+}
+
+TEST_P(BuildLive, ByProbesWithoutARing) {
+  const Variety& variety = GetParam();
+  expect_probes({variety.program()}, variety.build.kind);
+  const char* const limit = variety.build.named ? "" : ": named as one that cannot be probed";
+  covers("ringless", variety.build.what + std::string(limit), variety.ocaml);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BuildLive, ::testing::ValuesIn(all_varieties()), [](const auto& variety) {
@@ -129,6 +140,41 @@ INSTANTIATE_TEST_SUITE_P(All, BuildLive, ::testing::ValuesIn(all_varieties()), [
   std::ranges::replace(name, '.', '_');
   return name;
 });
+
+/// `ld.so PROGRAM`: for the kernel the process runs the loader.
+class LoaderLive : public BuildLive {
+ protected:
+#ifdef __x86_64__
+  const std::string loader = "/lib64/ld-linux-x86-64.so.2";
+#else
+  const std::string loader = "/lib/ld-linux-aarch64.so.1";
+#endif
+};
+
+TEST_P(LoaderLive, EveryEventWithItsName) {
+  const Variety& variety = GetParam();
+  expect_every_event({loader, variety.program()});
+  covers("binary", variety.build.what + std::string(", run by the dynamic loader"), variety.ocaml);
+}
+
+TEST_P(LoaderLive, ByProbesWithoutARing) {
+  const Variety& variety = GetParam();
+  expect_probes({loader, variety.program()}, "ld-linux*");
+  covers("ringless", variety.build.what + std::string(", run by the dynamic loader"), variety.ocaml);
+}
+
+/// One whose place is chosen, one whose place is not, and one that has its runtime elsewhere.
+std::vector<Variety> loadable() {
+  std::vector<Variety> varieties = all_varieties();
+  std::erase_if(varieties, [](const Variety& variety) {
+    const std::string_view ocaml = variety.ocaml, kind = variety.build.kind;
+    return ocaml != "5.3" || (kind != "native" && kind != "no_pie" && kind != "shared");
+  });
+  return varieties;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LoaderLive, ::testing::ValuesIn(loadable()),
+                         [](const auto& variety) { return std::string(variety.param.build.kind); });
 
 }  // namespace
 }  // namespace rtev::test

@@ -157,6 +157,7 @@ void Discovery::on_fork(const rtev_lifecycle& record) {
                 .since_ns = record.time_ns,
                 .max_rss_before = 0,
                 .facts = image,
+                .by_loader = parent->by_loader,
                 .exe = parent->exe,
                 .inspecting = parent->inspecting,
                 .loading = parent->loading,

@@ -142,10 +142,11 @@ class Discovery {
     std::optional<std::uint32_t> max_rss_before{};
     ProcessFacts facts{};                      ///< until the registry has them
     bool has_ring = false;                     ///< known to be OCaml's by its ring
+    bool by_loader = false;                    ///< run by a dynamic loader, and its program not found yet
     bool library_tried = false;                ///< its shared runtime has been looked for
     std::optional<FileIdentity> exe{};         ///< the program it runs
     std::optional<FileIdentity> inspecting{};  ///< the file whose inspection it waits for
-    std::optional<Loading> loading{};          ///< while its shared runtime is not mapped yet
+    std::optional<Loading> loading{};          ///< while what holds its runtime is not mapped yet
     std::optional<ProcessIndex> index{};       ///< once it is known to be OCaml's
     std::shared_ptr<const Binary> binary{};
     std::vector<std::uint32_t> slots{};
@@ -212,7 +213,7 @@ class Discovery {
   DiscoveryOptions options_;
   RingOpener opener_;
   std::unordered_map<std::int32_t, Process> processes_;
-  std::set<std::int32_t> loading_;  ///< whose shared runtimes are not mapped yet
+  std::set<std::int32_t> loading_;  ///< whose runtimes are not mapped yet
   std::vector<Process> ghosts_;     ///< gone, but their events wait for the inspection of their binaries
   Births births_;
   std::vector<Vanished> vanished_;

@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "discover/discovery.hpp"
 #include "discover/left_behind.hpp"
+#include "discover/loader.hpp"
 #include "discover/tracking.hpp"
 
 namespace rtev {
@@ -39,7 +41,8 @@ Discovery::Process* Discovery::ensure(std::int32_t pid, Image image, const Origi
              .start_ticks = image.start_ticks,
              .origin = origin.action,
              .since_ns = origin.time_ns,
-             .has_ring = origin.has_ring};
+             .has_ring = origin.has_ring,
+             .by_loader = is_loader_path(image.exe)};
   process.facts.pid = pid;
   process.facts.ns_pid = image.ns_pid;
   process.facts.start_ticks = image.start_ticks;
@@ -84,23 +87,26 @@ bool Discovery::resolve(Process& process, const std::shared_ptr<const Binary>& b
     track(process);
     return true;
   }
-  if (!process.has_ring && !binary) return false;
-  // It has a ring, or needs a shared runtime, so its runtime must be somewhere: in a library, else unknown.
+  if (!process.has_ring && !binary && !process.by_loader) return false;
+  // It has a ring, or needs a shared runtime, so its runtime must be somewhere: in a library, else unknown. Or a loader
+  // is all that was looked into.
   if (!process.library_tried) return find_library(process, binary);
   if (!process.has_ring) return false;
   track(process);
   return true;
 }
 
-/// Goes on with the shared runtime of a process, whose program asks for one if it is given.
+/// Goes on with the shared runtime of a process, whose program asks for one if it is given; before that, with the
+/// program that a loader runs.
 bool Discovery::find_library(Process& process, const std::shared_ptr<const Binary>& program) {
   for (const Mapping& mapping : procfs_.mappings(process.pid)) {
-    if (!is_runtime_library(mapping)) continue;
-    process.library_tried = true;
+    if (!(process.by_loader ? is_loaded_program(mapping) : is_runtime_library(mapping))) continue;
+    // The program may ask for a shared runtime in its turn.
+    if (!std::exchange(process.by_loader, false)) process.library_tried = true;
     process.loading.reset();
     return inspect(process, procfs_.open_mapping(process.pid, mapping));
   }
-  if (program && !process.has_ring) {
+  if ((program || process.by_loader) && !process.has_ring) {
     const std::uint64_t wait =
         process.loading ? std::min(2 * process.loading->wait_ns, longest_loading_wait_ns) : shortest_loading_wait_ns;
     process.loading = {.program = program, .due_ns = monotonic_ns() + wait, .wait_ns = wait};

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "discover/tracking.hpp"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "discover/loader.hpp"
 
 namespace rtev {
 namespace {
@@ -18,9 +23,16 @@ std::string as_mapped(std::string path) {
 
 /// Where the first page of the runtime's file is mapped, minus where it was linked to be; nothing if it is not mapped.
 std::optional<std::uint64_t> load_bias(std::int32_t pid, const Procfs& procfs, const RuntimeBinary& runtime) {
-  const std::string exe = as_mapped(procfs.exe_path(pid));
-  for (const Mapping& mapping : procfs.mappings(pid)) {
-    const bool is_runtime = runtime.shared_library ? is_runtime_library(mapping) : mapping.path == exe;
+  const std::vector<Mapping> mappings = procfs.mappings(pid);
+  std::string program = procfs.exe_path(pid);
+  if (is_loader_path(program)) {
+    const auto loaded = std::ranges::find_if(mappings, is_loaded_program);
+    program = loaded == mappings.end() ? std::string{} : loaded->path;
+  } else {
+    program = as_mapped(std::move(program));
+  }
+  for (const Mapping& mapping : mappings) {
+    const bool is_runtime = runtime.shared_library ? is_runtime_library(mapping) : mapping.path == program;
     if (is_runtime && mapping.offset == 0) return mapping.begin - runtime.link_base;
   }
   return std::nullopt;

@@ -44,5 +44,10 @@ TEST(Tracking, ProgramsOfAnyName) {
   EXPECT_EQ(tracked("/a (deleted) (deleted)", "/a (deleted) (deleted)").tick_begin, 0x10400u);
 }
 
+TEST(Tracking, ProgramsThatALoaderRuns) {
+  EXPECT_EQ(tracked("/lib/ld-linux-x86-64.so.2", "/srv/server").tick_begin, 0x10400u);
+  EXPECT_EQ(tracked("/lib/ld-linux-x86-64.so.2", "/srv/libserver.so.1").tick_begin, 0u);
+}
+
 }  // namespace
 }  // namespace rtev
