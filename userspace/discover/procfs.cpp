@@ -15,6 +15,7 @@
 #include "base/parse.hpp"
 #include "base/small_file.hpp"
 #include "discover/binary.hpp"
+#include "discover/proc_text.hpp"
 
 namespace rtev {
 namespace {
@@ -39,23 +40,6 @@ bool drop_suffix(std::string_view& text, std::string_view suffix) {
   if (!text.ends_with(suffix)) return false;
   text.remove_suffix(suffix.size());
   return true;
-}
-
-/// Cuts the text up to `separator` off the front; the rest of it if there is none.
-std::string_view take_until(std::string_view& text, char separator) {
-  const auto at = text.find(separator);
-  const auto taken = text.substr(0, at);
-  text.remove_prefix(at == std::string_view::npos ? text.size() : at + 1);
-  return taken;
-}
-
-/// Cuts the next word, which blanks separate, off the front; empty at the end.
-std::string_view take_word(std::string_view& text) {
-  constexpr std::string_view blanks = " \t\n";
-  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
-  const auto word = text.substr(0, text.find_first_of(blanks));
-  text.remove_prefix(word.size());
-  return word;
 }
 
 /// Target of a symbolic link as the kernel tells it; empty if it cannot be read.
@@ -100,42 +84,6 @@ std::string unescape(std::string_view text) {
 
 std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
-}
-
-/// The stat file of a process or a thread.
-std::optional<ProcessStat> read_stat(const std::filesystem::path& path) {
-  const auto text = read_small_file(path, max_small_bytes);
-  if (!text) return std::nullopt;
-  // "PID (COMM) STATE PARENT ...": the process chooses COMM, but only numbers follow it.
-  const auto open = text->find(" ("), close = text->rfind(") ");
-  if (open == std::string::npos || close == std::string::npos || close < open + 2) return std::nullopt;
-
-  ProcessStat stat;
-  stat.comm = text->substr(open + 2, close - open - 2);
-  std::string_view rest = std::string_view{*text}.substr(close + 2);
-  const auto state = take_word(rest);
-  const auto parent = parse_number<std::int32_t>(take_word(rest));
-  const auto skip = [&](int fields) {
-    while (fields-- > 0) take_word(rest);
-  };
-  constexpr int parent_field = 4, flags_field = 9, threads_field = 20, start_field = 22;
-  skip(flags_field - parent_field - 1);
-  const auto flags = parse_number<std::uint64_t>(take_word(rest));
-  skip(threads_field - flags_field - 1);
-  const auto threads = parse_number<std::uint64_t>(take_word(rest));
-  skip(start_field - threads_field - 1);
-  const auto start = parse_number<std::uint64_t>(take_word(rest));
-  if (state.size() != 1 || !parent || !flags || !threads || !start) return std::nullopt;
-  // A number that the text ends in may have been cut off.
-  if (rest.empty()) return std::nullopt;
-  constexpr std::uint64_t pf_exiting = 0x4, pf_kthread = 0x200000;  // the kernel's names for them
-  stat.state = state.front();
-  stat.parent = *parent;
-  stat.kernel_thread = (*flags & pf_kthread) != 0;
-  stat.ending = (*flags & pf_exiting) != 0;
-  stat.threads = *threads;
-  stat.start_ticks = *start;
-  return stat;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
+#include "discover/process_stat.hpp"
 #include "rtev/error.hpp"
 
 namespace rtev {
@@ -39,17 +40,6 @@ struct Mount {
 struct OpenFile {
   std::int64_t mount = 0;   ///< id of the mount it was opened through
   std::uint64_t inode = 0;  ///< the kernel's own number; not always what fstat says
-};
-
-/// The parts of /proc/PID/stat that are needed.
-struct ProcessStat {
-  std::string comm;  ///< may hold any byte, also ") ("
-  char state = '?';
-  std::int32_t parent = 0;
-  bool kernel_thread = false;     ///< has neither a program nor memory of its own
-  bool ending = false;            ///< its main thread has ended, or is about to; it may have others
-  std::uint64_t threads = 0;      ///< those that are not yet gone, the main thread among them until all are
-  std::uint64_t start_ticks = 0;  ///< field 22, ticks of CLOCK_BOOTTIME: with the pid, the identity of a process
 };
 
 /// Of a process whose main thread has ended while others live on, everything here is told through one of those.
