@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <string_view>
+#include <thread>
 
 #include "base/parse.hpp"
 #include "base/small_file.hpp"
@@ -33,6 +35,10 @@ constexpr std::size_t max_mountinfo_bytes = 8u << 20;
 
 /// One thread is as good as another, but any may end the next moment. Those that have are looked at, too.
 constexpr std::size_t most_survivors = 4, most_threads_looked_at = 256;
+
+/// For as long as a busy host may keep a process from going on with its exec.
+constexpr int most_looks_at_environment = 100;
+constexpr std::chrono::milliseconds environment_retry{1};
 
 constexpr std::string_view deleted_suffix = " (deleted)";
 
@@ -194,20 +200,35 @@ std::optional<std::uint64_t> Procfs::max_rss_bytes(std::int32_t pid) const {
   return *kibibytes * 1024;
 }
 
+std::string Procfs::environment(std::int32_t pid) const {
+  return from_any_thread(pid, [&](std::int32_t thread) {
+    return read_small_file(process_path(root_, thread, "environ"), max_environment_bytes).value_or(std::string{});
+  });
+}
+
 std::vector<std::int32_t> Procfs::started_with(std::string_view variable, uid_t user) const {
-  std::vector<std::int32_t> found = pids();
-  std::erase_if(found, [&](std::int32_t pid) {
+  std::vector<std::int32_t> found, undecided = pids();
+  const auto decide = [&](std::int32_t pid) {
     struct stat status{};
-    const auto path = process_path(root_, pid, "environ");
-    if (::stat(path.c_str(), &status) != 0 || status.st_uid != user) return true;
-    const std::string text = from_any_thread(pid, [&](std::int32_t thread) {
-      return read_small_file(process_path(root_, thread, "environ"), max_environment_bytes).value_or(std::string{});
-    });
+    if (::stat(process_path(root_, pid, "environ").c_str(), &status) != 0 || status.st_uid != user) return true;
+    const std::string text = environment(pid);
+    if (text.empty()) {
+      const auto process = stat(pid);
+      return !process || process->kernel_thread || process->ending;
+    }
     for (std::string_view rest{text}; !rest.empty();) {
-      if (take_until(rest, '\0') == variable) return false;
+      if (take_until(rest, '\0') != variable) continue;
+      found.push_back(pid);
+      break;
     }
     return true;
-  });
+  };
+  // A process that is just becoming another program has no environment for a moment.
+  for (int looks = 0; looks < most_looks_at_environment; ++looks) {
+    std::erase_if(undecided, decide);
+    if (undecided.empty()) break;
+    std::this_thread::sleep_for(environment_retry);
+  }
   return found;
 }
 

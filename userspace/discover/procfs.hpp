@@ -80,6 +80,8 @@ class Procfs {
   Result<UniqueFd> reopen(int fd) const;
 
  private:
+  /// Empty if it cannot be read.
+  std::string environment(std::int32_t pid) const;
   template <typename Read>
   auto from_any_thread(std::int32_t pid, Read read) const;
 

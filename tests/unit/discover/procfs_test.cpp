@@ -9,11 +9,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <thread>
 
 namespace rtev {
 namespace {
@@ -69,6 +71,20 @@ TEST_F(ProcfsTest, EnvironmentsOfAUser) {
   EXPECT_THAT(procfs_.started_with("DIR=/tmp/z", us), IsEmpty()) << "a whole variable";
   EXPECT_THAT(procfs_.started_with("DIR=/tmp", us), IsEmpty());
   EXPECT_THAT(procfs_.started_with("DIR=/tmp/x", us + 1), IsEmpty()) << "another user's";
+}
+
+TEST_F(ProcfsTest, EnvironmentOfAProcessInTheMiddleOfItsExecIsWaitedFor) {
+  write("7/environ", "");
+  write("7/stat", "7 (server)" + std::string{after_comm});
+  write("8/environ", "");  // a zombie's
+  // Whichever comes first.
+  std::thread exec([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    write("7/environ", std::string_view("DIR=/tmp/x\0", 11));
+  });
+  const auto found = procfs_.started_with("DIR=/tmp/x", ::geteuid());
+  exec.join();
+  EXPECT_THAT(found, testing::ElementsAre(7));
 }
 
 TEST_F(ProcfsTest, Stat) {
