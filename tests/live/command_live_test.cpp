@@ -159,6 +159,24 @@ TEST_F(CommandLive, WhoCannotMakeARingIsExplained) {
   EXPECT_THAT(outcome.err, HasSubstr("hint: set OCAML_RUNTIME_EVENTS_DIR"));
 }
 
+/// The program tells its number by its ring's name.
+TEST_F(CommandLive, WhoAbortsWithARingIsNotSaidToHaveNone) {
+  const Outcome outcome =
+      run_under({"sh", "-c",
+                 "echo | \"$0\" | { read ready; read busy; cd \"$OCAML_RUNTIME_EVENTS_DIR\"; for ring in *.events; do "
+                 "kill -ABRT \"${ring%.events}\"; done; cat > /dev/null; }",
+                 ocaml_program("killed")});
+  EXPECT_THAT(outcome.err, Not(HasSubstr("without a ring")));
+  const Trace trace = stream();
+  EXPECT_EQ(trace.summary["rings_missed"], 0);
+  EXPECT_EQ(std::ranges::count_if(trace.events,
+                                  [](const Json& event) {
+                                    return event["type"] == "process" && event["action"] == "exit" &&
+                                           event["status"].value("signal", 0) == SIGABRT;
+                                  }),
+            1);
+}
+
 TEST_F(CommandLive, OnlyTheProgramAndItsDescendantsAreTraced) {
   Process other(with_events("busy_alloc", {"5"}));
   other.lines_until("ready");

@@ -34,10 +34,12 @@ class Births {
     std::uint64_t pause_ns = 0;
   };
 
-  /// One that still waits is given up: its process has made another ring since.
+  /// One that still waits is given up: its process has made another ring since. Unless it is the same ring: where files
+  /// lie in huge pages, the kernel looks for room twice.
   void add(std::int32_t pid, Birth birth) {
-    const auto [entry, is_new] = waiting_.insert_or_assign(pid, std::move(birth));
-    given_up_ += is_new ? 0 : 1;
+    const auto found = waiting_.find(pid);
+    if (found != waiting_.end() && !is_same_file(found->second, birth)) ++given_up_;
+    waiting_.insert_or_assign(pid, std::move(birth));
   }
 
   /// Calls attempt(pid, birth, is_last) for each whose turn it is; true from it means that the birth is dealt with.
@@ -101,6 +103,11 @@ class Births {
   // Most rings are ready within a millisecond; others never will be.
   static constexpr std::uint64_t shortest_pause_ns = 100'000, longest_pause_ns = 50'000'000;
   static constexpr std::uint64_t patience_ns = 2'000'000'000;
+
+  static bool is_same_file(const Birth& one, const Birth& other) {
+    return one.place && other.place && one.place->device == other.place->device &&
+           one.place->inode == other.place->inode;
+  }
 
   std::map<std::int32_t, Birth> waiting_;
   std::uint64_t given_up_ = 0;

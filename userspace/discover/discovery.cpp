@@ -248,7 +248,7 @@ void Discovery::on_probe(const rtev_lifecycle& record) {
 }
 
 void Discovery::tick(std::uint64_t now_ns, std::uint64_t told_until_ns) {
-  told_until_ns_ = told_until_ns;
+  told_until_ns_ = std::max(told_until_ns_, told_until_ns);
   take_inspected();
   look_for_libraries(now_ns);
   for (const Vanished& vanished : std::exchange(vanished_, {})) {
@@ -264,6 +264,7 @@ void Discovery::tick(std::uint64_t now_ns, std::uint64_t told_until_ns) {
   births_.look(now_ns, [&](std::int32_t pid, Births::Birth& birth, bool is_last) {
     Process* process = find(pid);
     if (process == nullptr) return true;
+    if (is_last) birth.found_ns = 0;
     // A program that took its ring down may live on.
     if (!try_birth(*process, birth) && !(is_last && open_drained(*process, birth, now_ns, false))) return false;
     track(*process);

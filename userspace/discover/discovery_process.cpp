@@ -357,8 +357,10 @@ void Discovery::end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status
   end_image(*process, time_ns, status == exit_by_exec);
 }
 
+/// OCaml's runtime ends a program that shall write events and cannot make its ring.
 void Discovery::note_abort(const Process& process, std::int64_t status) {
-  if (status < 0 || !WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT || !process.slots.empty()) return;
+  if (status < 0 || !WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT || process.has_ring) return;
+  // Enough for the sentence that comes of it.
   constexpr std::size_t most_inspected = 1024;
   if (process.binary)
     ++aborted_without_ring_;

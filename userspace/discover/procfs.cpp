@@ -213,6 +213,7 @@ std::vector<std::int32_t> Procfs::started_with(std::string_view variable, uid_t 
     if (::stat(process_path(root_, pid, "environ").c_str(), &status) != 0 || status.st_uid != user) return true;
     const std::string text = environment(pid);
     if (text.empty()) {
+      if (!read_small_file(process_path(root_, pid, "environ"), max_environment_bytes)) return true;
       const auto process = stat(pid);
       return !process || process->kernel_thread || process->ending;
     }

@@ -64,5 +64,12 @@ TEST(Births, OneAProcess) {
   EXPECT_EQ(births.given_up(), 2999U) << "the others were announced and never read";
 }
 
+TEST(Births, ARingThatIsAnnouncedTwiceIsOne) {
+  Births births;
+  for (const std::uint64_t inode : {5, 5, 6, 6, 6})
+    births.add(7, {.time_ns = 1, .place = FilePlace{.device = 1, .inode = inode, .path = "/7.events"}});
+  EXPECT_EQ(births.given_up(), 1U);
+}
+
 }  // namespace
 }  // namespace rtev
