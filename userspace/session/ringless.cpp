@@ -259,7 +259,10 @@ void Ringless::tick(const Times& times, const Discovery& discovery, Inspector& i
 
 /// What a probe does in vain costs the program as much as what it tells, so the probes go.
 void Ringless::spare(std::uint32_t binary_id, std::uint64_t now_ns, Inspector& inspector) {
-  if (gaps_.contains(binary_id)) return;
+  if (const auto gap = gaps_.find(binary_id); gap != gaps_.end()) {
+    gap->second.again |= gap->second.asked;
+    return;
+  }
   Backoff& backoff = backoffs_[binary_id];
   const bool reformed = now_ns < backoff.on_since_ns || now_ns - backoff.on_since_ns > good_conduct * backoff.pause_ns;
   backoff.pause_ns = reformed ? shortest_pause_ns : std::min(2 * backoff.pause_ns, longest_pause_ns);
@@ -274,7 +277,14 @@ void Ringless::take_changes(const Discovery& discovery) {
       backoffs_[change.binary].on_since_ns = forever;
       continue;
     }
-    const bool is_return = gaps_.erase(change.binary) > 0;
+    // Probes that were still being put on when a gap began go off again, as was asked for then.
+    const auto gap = gaps_.find(change.binary);
+    const bool is_return = gap != gaps_.end() && gap->second.asked;
+    if (is_return) {
+      // The kernel side says so once only.
+      if (gap->second.again) too_fast_.insert(change.binary);
+      gaps_.erase(gap);
+    }
     backoffs_[change.binary].on_since_ns = change.time_ns;
     for (const Discovery::Ringless& process : discovery.ringless(change.binary)) {
       const bool missed_some = is_return || has_past(process);

@@ -102,6 +102,7 @@ class Ringless {
   struct Gap {
     std::uint64_t put_back_ns;
     bool asked = false;  ///< for them to be put back
+    bool again = false;  ///< too many events came before it was known that they are back
   };
   /// How long they stay off.
   struct Backoff {
