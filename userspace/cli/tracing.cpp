@@ -139,7 +139,6 @@ void explain_aborted(std::uint64_t programs, const Command& command) {
 /// Who is left of a command that has ended.
 void explain_survivors(const Command& command) {
   const auto& pids = command.survivors();
-  if (pids.empty()) return;
   constexpr std::size_t most_named = 5;
   std::string names;
   for (const std::int32_t pid : pids | std::views::take(most_named)) {

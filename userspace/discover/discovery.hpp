@@ -180,7 +180,7 @@ class Discovery {
   Process* ensure(std::int32_t pid, Image image, const Origin& origin);
   bool inspect(Process& process, Result<UniqueFd> file);
   bool resolve(Process& process, const std::shared_ptr<const Binary>& binary);
-  bool find_library(Process& process, const std::shared_ptr<const Binary>& program);
+  bool find_runtime(Process& process, const std::shared_ptr<const Binary>& program);
   void look_for_libraries(std::uint64_t now_ns);
   void adopt(Process& process);
   void describe(Process& process);

@@ -90,7 +90,7 @@ bool Discovery::resolve(Process& process, const std::shared_ptr<const Binary>& b
   if (!process.has_ring && !binary && !process.by_loader) return false;
   // It has a ring, or needs a shared runtime, so its runtime must be somewhere: in a library, else unknown. Or a loader
   // is all that was looked into.
-  if (!process.library_tried) return find_library(process, binary);
+  if (!process.library_tried) return find_runtime(process, binary);
   if (!process.has_ring) return false;
   track(process);
   return true;
@@ -98,7 +98,7 @@ bool Discovery::resolve(Process& process, const std::shared_ptr<const Binary>& b
 
 /// Goes on with the shared runtime of a process, whose program asks for one if it is given; before that, with the
 /// program that a loader runs.
-bool Discovery::find_library(Process& process, const std::shared_ptr<const Binary>& program) {
+bool Discovery::find_runtime(Process& process, const std::shared_ptr<const Binary>& program) {
   for (const Mapping& mapping : procfs_.mappings(process.pid)) {
     if (!(process.by_loader ? is_loaded_program(mapping) : is_runtime_library(mapping))) continue;
     // The program may ask for a shared runtime in its turn.

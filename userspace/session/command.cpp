@@ -81,7 +81,6 @@ Result<Command> Command::prepare(std::vector<std::string> arguments, Stdout out)
   if (std::getenv(ring_directory_variable) == nullptr) {
     auto directory = PrivateDir::create(user);
     if (!directory) return std::unexpected(std::move(directory.error()));
-    command.ring_directory_ = directory->path();
     command.directory_.emplace(std::move(*directory));
   }
 
@@ -108,7 +107,6 @@ Result<Command> Command::prepare(std::vector<std::string> arguments, Stdout out)
 Command::Command(Command&& other) noexcept
     : arguments_(std::move(other.arguments_)),
       directory_(std::move(other.directory_)),
-      ring_directory_(std::move(other.ring_directory_)),
       survivors_(std::move(other.survivors_)),
       pid_(std::exchange(other.pid_, -1)),
       status_(other.status_),

@@ -50,14 +50,13 @@ class Command {
   /// After wait(): descendants that go on, and may have rings in the private directory, which stays for them.
   const std::vector<std::int32_t>& survivors() const { return survivors_; }
   /// Where rings go, if the user chose no directory.
-  const std::string& ring_directory() const { return ring_directory_; }
+  std::string ring_directory() const { return directory_ ? directory_->path() : std::string{}; }
 
  private:
   Command() = default;
 
   std::vector<std::string> arguments_;
   std::optional<PrivateDir> directory_;  ///< of the rings; none if the user chose one
-  std::string ring_directory_;
   std::vector<std::int32_t> survivors_;
   pid_t pid_ = -1;
   int status_ = -1;

@@ -43,10 +43,10 @@ constexpr std::uint64_t longest_hold_ns = 1'000'000'000;
 /// How long the first look at what runs may take before the stream begins all the same.
 constexpr std::uint64_t settling_patience_ns = 5'000'000'000;
 
-constexpr std::size_t scanned_in_a_tick = 16;
 /// How long the end may wait to learn whether programs that aborted were OCaml's.
 constexpr std::uint64_t inspection_patience_ns = 500'000'000;
 
+constexpr std::size_t scanned_in_a_tick = 16;
 constexpr std::uint64_t pid_check_interval_ns = 100'000'000;
 constexpr std::uint64_t scan_interval_ns = 10'000'000'000;
 constexpr std::uint64_t flush_interval_ns = 20'000'000;

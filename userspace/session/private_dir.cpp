@@ -48,16 +48,16 @@ Result<PrivateDir> PrivateDir::create(const std::optional<SudoUser>& owner) {
 }
 
 PrivateDir::PrivateDir(PrivateDir&& other) noexcept
-    : path_(std::exchange(other.path_, {})), fd_(std::move(other.fd_)) {}
+    : path_(std::exchange(other.path_, {})), fd_(std::move(other.fd_)), stays_(other.stays_) {}
 
 PrivateDir::~PrivateDir() {
-  if (!path_.empty()) remove();
+  if (!path_.empty() && !stays_) remove();
 }
 
-std::vector<std::int32_t> PrivateDir::users() const {
+std::vector<std::int32_t> PrivateDir::users(const Procfs& procfs) const {
   struct stat status{};
   if (::fstat(fd_.get(), &status) != 0) return {};
-  return Procfs().started_with(std::string(ring_directory_variable) + '=' + path_, status.st_uid);
+  return procfs.started_with(std::string(ring_directory_variable) + '=' + path_, status.st_uid);
 }
 
 void PrivateDir::remove() const noexcept {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
+#include "discover/procfs.hpp"
 #include "rtev/error.hpp"
 #include "session/sudo_user.hpp"
 
@@ -35,15 +36,17 @@ class PrivateDir {
   /// Removes it now; a second time does no harm. Async-signal-safe.
   void remove() const noexcept;
   /// Processes of the directory's user that were told of it in their environment.
-  std::vector<std::int32_t> users() const;
-  /// It stays where it is, for a process that still needs it. A later sweep_stale_dirs() finds it.
-  void leave() { path_.clear(); }
+  std::vector<std::int32_t> users(const Procfs& procfs = Procfs()) const;
+  /// The end of the object leaves it where it is, for a process that still needs it. A later sweep_stale_dirs() finds
+  /// it.
+  void leave() { stays_ = true; }
 
  private:
   PrivateDir(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
 
   std::string path_;
   UniqueFd fd_;
+  bool stays_ = false;
 };
 
 }  // namespace rtev

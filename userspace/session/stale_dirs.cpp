@@ -68,10 +68,9 @@ void sweep_stale_dirs(const std::string& base, std::optional<uid_t> owner, const
     if (!fd || ::fstat(fd.get(), &status) != 0 || (status.st_mode & all_modes) != private_mode) continue;
     if ((status.st_uid != ::geteuid() && status.st_uid != owner) || is_young(status)) continue;
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) continue;
-    std::string path = base + '/' + name;
+    PrivateDir directory = PrivateDir::take_over(base + '/' + name, std::move(fd));
     // The command of a tracer that was killed goes on, and may start more programs that write rings there.
-    if (!procfs.started_with(std::string(ring_directory_variable) + '=' + path, status.st_uid).empty()) continue;
-    PrivateDir::take_over(std::move(path), std::move(fd)).remove();
+    if (!directory.users(procfs).empty()) directory.leave();
   }
 }
 
