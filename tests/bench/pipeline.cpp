@@ -17,16 +17,16 @@
 #include "bench/benchmarks.hpp"
 #include "bench/producer.hpp"
 #include "bench/tool.hpp"
-#include "record/recorder.hpp"
+#include "formats/chrome/chrome_sink.hpp"
+#include "formats/fxt/fxt_sink.hpp"
+#include "formats/jsonl/jsonl_sink.hpp"
+#include "formats/output/output.hpp"
+#include "formats/perfetto/perfetto_sink.hpp"
+#include "formats/text/text_sink.hpp"
 #include "rtev/ring_reader.hpp"
 #include "session/run_header.hpp"
-#include "sinks/chrome.hpp"
-#include "sinks/jsonl.hpp"
-#include "sinks/output.hpp"
-#include "sinks/perfetto.hpp"
-#include "sinks/text.hpp"
-#include "timeline/registry.hpp"
-#include "timeline/timeline.hpp"
+#include "stream/registry.hpp"
+#include "stream/timeline.hpp"
 
 namespace rtev::bench {
 namespace {
@@ -82,7 +82,7 @@ class Pipeline {
     auto reader = RingReader::open(ring_.path());
     if (!reader) throw std::runtime_error(reader.error().message());
     reader_ = std::make_shared<RingReader>(std::move(*reader));
-    ProcessFacts facts;
+    ProcessInfo facts;
     facts.pid = facts.ns_pid = ::getpid();
     facts.comm = "bench";
     facts.ring = RingState::active;

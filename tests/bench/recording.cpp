@@ -11,8 +11,8 @@
 #include "bench/benchmarks.hpp"
 #include "bench/producer.hpp"
 #include "bench/tool.hpp"
-#include "record/recording_file.hpp"
-#include "sinks/sink.hpp"
+#include "recording/recording_file.hpp"
+#include "stream/sink.hpp"
 #include "support/temp_dir.hpp"
 
 namespace rtev::bench {
@@ -28,7 +28,7 @@ class Figures final : public Sink {
   void consume(const Batch& batch, const Registry&) override { events += batch.events().size(); }
   void flush() override {}
   void summary(const RunSummary&, const Registry& registry) override {
-    for (const ProcessFacts& process : registry.processes()) lost_words += process.words.lost;
+    for (const ProcessInfo& process : registry.processes()) lost_words += process.words.lost;
   }
 
   std::uint64_t events = 0, lost_words = 0;

@@ -2,9 +2,9 @@
 // Any bytes as a program, from which the facts about its runtime are read.
 #include <string>
 
-#include "discover/binary.hpp"
 #include "fuzz/fuzzing.hpp"
-#include "unit/discover/runtime_shapes.hpp"
+#include "inspect/binary.hpp"
+#include "unit/inspect/runtime_shapes.hpp"
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t capacity, unsigned) {
   static const std::string seed = rtev::test::write_elf(rtev::test::program(5));

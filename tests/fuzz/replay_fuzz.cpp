@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/fxt/fxt_sink.hpp"
+#include "formats/jsonl/jsonl_sink.hpp"
+#include "formats/output/output.hpp"
 #include "fuzz/fuzzing.hpp"
-#include "record/recorder.hpp"
-#include "record/replay.hpp"
-#include "sinks/jsonl.hpp"
-#include "sinks/output.hpp"
-#include "unit/sinks/world.hpp"
+#include "recording/replay.hpp"
+#include "unit/stream/world.hpp"
 
 namespace {
 

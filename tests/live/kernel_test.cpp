@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
-#include "discover/left_behind.hpp"
 #include "live/kernel_fixture.hpp"
+#include "processes/ring_file_lookup.hpp"
 #include "support/temp_dir.hpp"
 
 namespace rtev::kernel {

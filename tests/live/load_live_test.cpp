@@ -9,7 +9,7 @@
 
 #include "live/harness.hpp"
 #include "rtev/ring_reader.hpp"
-#include "timeline/records.hpp"
+#include "stream/records.hpp"
 
 namespace rtev::test {
 namespace {

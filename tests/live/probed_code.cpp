@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "discover/binary.hpp"
-#include "discover/procfs.hpp"
+#include "inspect/binary.hpp"
+#include "inspect/procfs.hpp"
 #include "live/process.hpp"
 
 namespace rtev::test {

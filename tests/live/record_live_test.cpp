@@ -13,15 +13,15 @@
 #include <set>
 #include <thread>
 
+#include "formats/chrome/chrome_sink.hpp"
+#include "formats/fxt/fxt_sink.hpp"
+#include "formats/jsonl/jsonl_sink.hpp"
+#include "formats/output/output.hpp"
+#include "formats/perfetto/perfetto_sink.hpp"
 #include "live/harness.hpp"
 #include "live/recording.hpp"
-#include "record/recorder.hpp"
-#include "record/recording_file.hpp"
-#include "session/live.hpp"
-#include "sinks/chrome.hpp"
-#include "sinks/jsonl.hpp"
-#include "sinks/output.hpp"
-#include "sinks/perfetto.hpp"
+#include "recording/recording_file.hpp"
+#include "session/live_session.hpp"
 #include "support/chrome_check.hpp"
 #include "support/perfetto_check.hpp"
 

@@ -9,9 +9,9 @@
 #include <sstream>
 #include <tuple>
 
+#include "formats/fxt/recording_layout.hpp"
 #include "live/harness.hpp"
 #include "live/recording.hpp"
-#include "record/format.hpp"
 #include "rtev/fxt_reader.hpp"
 #include "support/chrome_check.hpp"
 #include "support/perfetto_check.hpp"

@@ -9,7 +9,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "timeline/records.hpp"
+#include "stream/records.hpp"
 
 namespace rtev {
 

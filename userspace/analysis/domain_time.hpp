@@ -10,8 +10,8 @@
 
 #include "analysis/thread_time.hpp"
 #include "rtev/event.hpp"
-#include "timeline/domain_threads.hpp"
-#include "timeline/registry.hpp"
+#include "stream/domain_threads.hpp"
+#include "stream/registry.hpp"
 
 namespace rtev {
 

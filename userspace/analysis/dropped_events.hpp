@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "rtev/event.hpp"
-#include "sinks/sink.hpp"
+#include "stream/sink.hpp"
 
 namespace rtev {
 

@@ -2,7 +2,7 @@
 // What a ring that is read after the fact does not hold any more.
 #pragma once
 
-#include "sinks/sink.hpp"
+#include "stream/sink.hpp"
 
 namespace rtev {
 
@@ -17,7 +17,7 @@ inline bool is_whole_ring(const RunSummary& summary) {
 inline std::uint64_t missing_past(const RunSummary& summary, const Registry& registry) {
   std::uint64_t words = 0;
   if (!is_whole_ring(summary)) return words;
-  for (const ProcessFacts& facts : registry.processes()) words += facts.words.before_attach;
+  for (const ProcessInfo& facts : registry.processes()) words += facts.words.before_attach;
   return words;
 }
 

@@ -9,7 +9,7 @@
 
 #include "analysis/cpu_history.hpp"
 #include "analysis/thread_time.hpp"
-#include "timeline/records.hpp"
+#include "stream/records.hpp"
 
 namespace rtev {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "rtev/event.hpp"
-#include "timeline/records.hpp"
-#include "timeline/registry.hpp"
+#include "stream/records.hpp"
+#include "stream/registry.hpp"
 
 namespace rtev {
 

@@ -8,7 +8,7 @@
 #include "cli/options.hpp"
 #include "cli/source.hpp"
 #include "cli/stream.hpp"
-#include "sinks/summary.hpp"
+#include "formats/text/run_summary.hpp"
 
 namespace rtev::cli {
 namespace {

@@ -8,9 +8,9 @@
 #include <memory>
 #include <string_view>
 
-#include "analysis/pauses.hpp"
+#include "analysis/pauses/pauses_sink.hpp"
+#include "base/escape.hpp"
 #include "cli/options.hpp"
-#include "sinks/escape.hpp"
 
 namespace rtev::cli {
 namespace {

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/choice.hpp"
 #include "base/parse.hpp"
-#include "cli/choice.hpp"
-#include "cli/values.hpp"
+#include "base/quantity.hpp"
 #include "rtev/names.hpp"
-#include "sinks/filter.hpp"
+#include "stream/filter.hpp"
 
 namespace rtev::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.hpp"
-#include "sinks/units.hpp"
+#include "base/units.hpp"
 
 namespace rtev::cli {
 namespace {

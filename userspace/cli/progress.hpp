@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "sinks/sink.hpp"
+#include "stream/sink.hpp"
 
 namespace rtev::cli {
 

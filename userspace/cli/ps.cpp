@@ -9,18 +9,18 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/escape.hpp"
 #include "cli/options.hpp"
-#include "discover/discovery.hpp"
 #include "kernel/features.hpp"
+#include "processes/discovery.hpp"
 #include "session/ring_poller.hpp"
-#include "sinks/escape.hpp"
 
 namespace rtev::cli {
 namespace {
 
 constexpr std::chrono::milliseconds default_sample{500};
 
-std::string_view runtime_of(const ProcessFacts& facts) {
+std::string_view runtime_of(const ProcessInfo& facts) {
   if (facts.runtime != ocaml_runtime) return facts.runtime;
   return facts.version.empty() ? "5.?" : std::string_view(facts.version);
 }
@@ -57,10 +57,10 @@ class Survey : private DiscoveryListener {
   void print() const {
     fmt::print("{:>8} {:<15} {:<7} {:<9} {:>7} {:>10}  {}\n", "PID", "COMM", "RUNTIME", "RING", "DOMAINS", "EVENTS/S",
                "BINARY");
-    std::vector<const ProcessFacts*> processes;
-    for (const ProcessFacts& facts : registry_.processes()) processes.push_back(&facts);
-    std::ranges::sort(processes, {}, &ProcessFacts::pid);
-    for (const ProcessFacts* facts : processes) {
+    std::vector<const ProcessInfo*> processes;
+    for (const ProcessInfo& facts : registry_.processes()) processes.push_back(&facts);
+    std::ranges::sort(processes, {}, &ProcessInfo::pid);
+    for (const ProcessInfo* facts : processes) {
       const bool has_ring = facts->ring != RingState::none;
       TextBuffer comm;
       add_column(comm, facts->comm, 15);

@@ -6,12 +6,12 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/escape.hpp"
+#include "base/units.hpp"
 #include "cli/progress.hpp"
 #include "cli/stream.hpp"
 #include "cli/tracing.hpp"
-#include "sinks/escape.hpp"
-#include "sinks/summary.hpp"
-#include "sinks/units.hpp"
+#include "formats/text/run_summary.hpp"
 
 namespace rtev::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/parse.hpp"
-#include "discover/binary.hpp"
-#include "discover/procfs.hpp"
+#include "inspect/binary.hpp"
+#include "inspect/procfs.hpp"
 #include "session/snapshot.hpp"
 
 namespace rtev::cli {
@@ -21,7 +21,7 @@ std::optional<std::int32_t> pid_of(std::string_view text) {
 
 /// A ring to dump and whose it is. The ring is opened once more to guess its family without losing its place.
 struct Target {
-  ProcessFacts process;
+  ProcessInfo process;
   std::string name;
   std::function<Result<RingReader>()> open;
 };
@@ -92,7 +92,7 @@ Result<OpenRing> open_ring(const Options& options) {
     return std::unexpected(std::move(ring.error()));
   }
 
-  ProcessFacts& process = target->process;
+  ProcessInfo& process = target->process;
   process.ring = RingState::active;
   if (const auto family = family_of_version(options.ocaml_version)) {
     process.version = options.ocaml_version;

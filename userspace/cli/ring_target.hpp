@@ -5,7 +5,7 @@
 #include "cli/options.hpp"
 #include "rtev/error.hpp"
 #include "rtev/ring_reader.hpp"
-#include "timeline/registry.hpp"
+#include "stream/registry.hpp"
 
 namespace rtev::cli {
 
@@ -17,7 +17,7 @@ inline constexpr const char* what_can_be_read = "give a recording, a file PID.ev
 
 /// A ring, and whose it is.
 struct OpenRing {
-  ProcessFacts process;
+  ProcessInfo process;
   RingReader ring;
 };
 

@@ -10,16 +10,16 @@
 #include <string>
 #include <utility>
 
+#include "base/escape.hpp"
 #include "session/snapshot.hpp"
-#include "sinks/escape.hpp"
-#include "sinks/selection.hpp"
+#include "stream/selection.hpp"
 
 namespace rtev::cli {
 
 namespace {
 
 /// A ring is of one process, and its file does not tell the program's name: what cannot match is no choice.
-Result<void> check_choice(const ProcessFacts& process, const Options& options) {
+Result<void> check_choice(const ProcessInfo& process, const Options& options) {
   const auto refuse = [&](std::string why, std::string hint) {
     return std::unexpected(
         Error{.what = "nothing to read in", .subject = options.target, .why = std::move(why), .hint = std::move(hint)});

@@ -8,10 +8,10 @@
 
 #include "cli/options.hpp"
 #include "cli/ring_target.hpp"
-#include "record/recording_file.hpp"
+#include "formats/output/output.hpp"
+#include "recording/recording_file.hpp"
 #include "rtev/error.hpp"
-#include "sinks/output.hpp"
-#include "sinks/sink.hpp"
+#include "stream/sink.hpp"
 
 namespace rtev::cli {
 

@@ -13,13 +13,13 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "record/recorder.hpp"
-#include "session/sudo_user.hpp"
-#include "sinks/chrome.hpp"
-#include "sinks/filter.hpp"
-#include "sinks/jsonl.hpp"
-#include "sinks/perfetto.hpp"
-#include "sinks/text.hpp"
+#include "formats/chrome/chrome_sink.hpp"
+#include "formats/fxt/fxt_sink.hpp"
+#include "formats/jsonl/jsonl_sink.hpp"
+#include "formats/perfetto/perfetto_sink.hpp"
+#include "formats/text/text_sink.hpp"
+#include "session/command/sudo_user.hpp"
+#include "stream/filter.hpp"
 
 namespace rtev::cli {
 namespace {

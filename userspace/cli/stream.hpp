@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "cli/options.hpp"
-#include "sinks/background_output.hpp"
-#include "sinks/gzip_output.hpp"
-#include "sinks/output.hpp"
-#include "sinks/sink.hpp"
+#include "formats/output/background_output.hpp"
+#include "formats/output/gzip_output.hpp"
+#include "formats/output/output.hpp"
+#include "stream/sink.hpp"
 
 namespace rtev::cli {
 

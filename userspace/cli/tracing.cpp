@@ -21,12 +21,12 @@
 #include <string_view>
 #include <thread>
 
-#include "discover/procfs.hpp"
+#include "base/escape.hpp"
+#include "formats/text/run_summary.hpp"
+#include "inspect/procfs.hpp"
 #include "kernel/libbpf_log.hpp"
-#include "session/command.hpp"
-#include "session/live.hpp"
-#include "sinks/escape.hpp"
-#include "sinks/summary.hpp"
+#include "session/command/command.hpp"
+#include "session/live_session.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -72,11 +72,10 @@ void announce_ready() {
 
 void announce_start(const Options& options, const Registry& registry) {
   if (options.quiet || !options.command.empty()) return;
-  const auto probed = std::ranges::count(registry.processes(), RingState::probed, &ProcessFacts::ring);
-  const auto with_ring =
-      std::ranges::count_if(registry.processes(),
-                            [](const ProcessFacts& facts) { return facts.ring != RingState::none; }) -
-      probed;
+  const auto probed = std::ranges::count(registry.processes(), RingState::probed, &ProcessInfo::ring);
+  const auto with_ring = std::ranges::count_if(registry.processes(),
+                                               [](const ProcessInfo& facts) { return facts.ring != RingState::none; }) -
+                         probed;
   const auto all = std::ranges::distance(registry.processes());
   fmt::print(stderr, "Tracing: {} OCaml 5 process{} now, {} with runtime events on{}.{}\n", all, all == 1 ? "" : "es",
              with_ring, probed == 0 ? "" : fmt::format(", {} probed", probed),
@@ -113,7 +112,7 @@ void explain_unprobed(const Ringless* ringless) {
 /// Why a command that has ended wrote no events, as far as that can be known; nothing if it did.
 std::optional<std::string_view> reason_of_silence(const Options& options, const Output& output,
                                                   const Registry& registry) {
-  const auto has_ring = [](const ProcessFacts& facts) { return facts.ring != RingState::none; };
+  const auto has_ring = [](const ProcessInfo& facts) { return facts.ring != RingState::none; };
   if (output.error() || options.duration || !options.names.empty()) return std::nullopt;
   if (std::ranges::any_of(registry.processes(), has_ring)) return std::nullopt;
   return std::ranges::empty(registry.processes()) ? "it ran no OCaml 5 program"

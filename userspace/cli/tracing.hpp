@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "cli/options.hpp"
-#include "sinks/sink.hpp"
+#include "stream/sink.hpp"
 
 namespace rtev::cli {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bpf/records.h"
-#include "timeline/records.hpp"
+#include "stream/records.hpp"
 
 namespace rtev::kernel {
 

@@ -16,7 +16,7 @@
 #include "load/fleet.hpp"
 #include "load/options.hpp"
 #include "load/stop.hpp"
-#include "session/private_dir.hpp"
+#include "session/command/private_dir.hpp"
 
 namespace rtev::load {
 namespace {

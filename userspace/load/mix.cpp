@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/escape.hpp"
 #include "base/parse.hpp"
-#include "sinks/escape.hpp"
 
 namespace rtev::load {
 namespace {

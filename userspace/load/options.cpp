@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/choice.hpp"
+#include "base/escape.hpp"
 #include "base/parse.hpp"
-#include "cli/choice.hpp"
-#include "cli/values.hpp"
+#include "base/quantity.hpp"
 #include "load/clock.hpp"
 #include "load/pace.hpp"
 #include "load/values.hpp"
-#include "sinks/escape.hpp"
 
 namespace rtev::load {
 namespace {
@@ -29,7 +29,7 @@ void add_duration(CLI::App& app, const char* name, std::optional<Options::Durati
   app.add_option_function<std::string>(
          name,
          [&value, name](const std::string& text) {
-           value = cli::parse_duration(text);
+           value = parse_duration(text);
            if (!value) refuse(name, "'" + escaped(text) + "' is no time above zero; e.g. 500ms, 5s, 2m");
          },
          help)
@@ -113,10 +113,10 @@ void add_load_options(CLI::App& app, Options& options) {
          },
          "another one gives other events, the same one the same (default 1)")
       ->type_name("N");
-  cli::add_choice(app, "--clock", options.cached_clock,
-                  std::vector<std::pair<std::string, bool>>{{"monotonic", false}, {"cached", true}},
-                  "read the clock for each event (default), or for every 64th and count on from it by 1 ns: faster, "
-                  "and times lag behind by the time that 64 events take");
+  add_choice(app, "--clock", options.cached_clock,
+             std::vector<std::pair<std::string, bool>>{{"monotonic", false}, {"cached", true}},
+             "read the clock for each event (default), or for every 64th and count on from it by 1 ns: faster, "
+             "and times lag behind by the time that 64 events take");
 }
 
 void add_ring_options(CLI::App& app, Options& options) {
@@ -127,14 +127,13 @@ void add_ring_options(CLI::App& app, Options& options) {
   add_number(app, "-e,--ring-words-log2", options.log2_words, 6, 24, "2^N words in each ring (default 16)");
   add_number(app, "--rings", options.rings, 1, max_rings,
              "rings in each file, used or not (default 128 as OCaml, or as many as there are domains)");
-  cli::add_choice(app, "--format", options.format,
-                  std::vector<std::pair<std::string, RingWriter::Format>>{{"5.0", RingWriter::Format::before_5_1},
-                                                                          {"5.1", RingWriter::Format::since_5_1}},
-                  "files as OCaml 5.0 makes them, without user events, or as later versions do (default)");
-  cli::add_choice(
-      app, "--family", options.family,
-      std::vector<std::pair<std::string, Family>>{{"5.0-5.2", Family::before_5_3}, {"5.3+", Family::since_5_3}},
-      "number phases as these versions do (default 5.3+; 5.0-5.2 with --format 5.0)");
+  add_choice(app, "--format", options.format,
+             std::vector<std::pair<std::string, RingWriter::Format>>{{"5.0", RingWriter::Format::before_5_1},
+                                                                     {"5.1", RingWriter::Format::since_5_1}},
+             "files as OCaml 5.0 makes them, without user events, or as later versions do (default)");
+  add_choice(app, "--family", options.family,
+             std::vector<std::pair<std::string, Family>>{{"5.0-5.2", Family::before_5_3}, {"5.3+", Family::since_5_3}},
+             "number phases as these versions do (default 5.3+; 5.0-5.2 with --format 5.0)");
 }
 
 void add_run_options(CLI::App& app, Options& options) {

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <type_traits>
 
-#include "sinks/escape.hpp"
-#include "timeline/records.hpp"
+#include "base/escape.hpp"
+#include "stream/records.hpp"
 
 namespace rtev::load {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/clock.hpp"
 #include "kernel/sched_events.hpp"
-#include "session/live.hpp"
+#include "session/live_session.hpp"
 
 namespace rtev {
 namespace {
@@ -103,7 +103,7 @@ void LiveSession::take_sched_drops() {
 void LiveSession::stage_ring_events(const Batch& batch) {
   const std::uint32_t slot = Source::unpack(batch.events().front().source).slot;
   if (undecided_.contains(slot)) {
-    ProcessFacts& facts = registry_.process(registry_.ring(slot)->process);
+    ProcessInfo& facts = registry_.process(registry_.ring(slot)->process);
     FamilyGuess guess;
     for (const Event& event : batch.events()) guess.add(event);
     if (facts.family_source == FamilySource::assumed && guess.family()) {
@@ -120,7 +120,7 @@ void LiveSession::stage_ring_events(const Batch& batch) {
 void LiveSession::note_ring_stop(const Batch& batch) {
   for (const Event& event : batch.events()) {
     if (event.kind != EventKind::lifecycle || event.id != ring_stop) continue;
-    const RingFacts* ring = registry_.ring(Source::unpack(event.source).slot);
+    const RingInfo* ring = registry_.ring(Source::unpack(event.source).slot);
     if (ring == nullptr) return;
     RingState& state = registry_.process(ring->process).ring;
     if (state == RingState::stopped || state == RingState::shared) return;
@@ -159,7 +159,7 @@ void LiveSession::on_found(std::int32_t pid, const rtev_ring& ring) {
 void LiveSession::on_image_end(ProcessIndex process, const std::vector<std::uint32_t>& slots, std::uint64_t birth_ns,
                                std::uint64_t time_ns, bool by_exec) {
   const std::uint64_t now = monotonic_ns();
-  ProcessFacts& facts = registry_.process(process);
+  ProcessInfo& facts = registry_.process(process);
   facts.words = {};
   facts.domains = 0;
   for (const std::uint32_t slot : slots) {

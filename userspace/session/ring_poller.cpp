@@ -74,7 +74,7 @@ void RingPoller::finish_all(std::uint64_t now_ns) {
   }
 }
 
-void RingPoller::finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessFacts& facts,
+void RingPoller::finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessInfo& facts,
                         const Saved& saved) {
   const auto found = rings_.find(slot);
   if (found == rings_.end()) return;
@@ -114,7 +114,7 @@ void RingPoller::update(Registry& registry) const {
   for (const auto& [slot, ring] : rings_) add_figures(*ring.reader, registry.process(ring.process));
 }
 
-void RingPoller::add_figures(const RingReader& reader, ProcessFacts& facts) {
+void RingPoller::add_figures(const RingReader& reader, ProcessInfo& facts) {
   facts.words += reader.accounting();
   facts.domains += reader.active_domains();
   if (reader.truncated() && !reader.taken_over()) facts.ring = RingState::truncated;

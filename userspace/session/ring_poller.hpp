@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
-#include "discover/drained_ring.hpp"
+#include "processes/saved_ring.hpp"
 #include "rtev/ring_reader.hpp"
-#include "timeline/registry.hpp"
+#include "stream/registry.hpp"
 
 namespace rtev {
 
@@ -37,8 +37,7 @@ class RingPoller {
   using Saved = std::function<std::optional<DrainedFile>()>;
   /// The last read of a ring whose program ended at `ended_ns`; adds its final figures to the facts and forgets it.
   /// What the file does not hold any more is read from what was saved of it.
-  void finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessFacts& facts,
-              const Saved& saved);
+  void finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessInfo& facts, const Saved& saved);
   /// Rings that the next program with the same pid took over before their last read, and that were not saved until
   /// then: nobody knows how much is missing.
   std::uint64_t taken_over() const { return taken_over_; }
@@ -62,7 +61,7 @@ class RingPoller {
   void read(Ring& ring, std::uint64_t elapsed_ns, bool all_domains);
   void read_out(RingReader& reader) const;
   bool read_saved(RingReader& reader, const Saved& saved) const;
-  static void add_figures(const RingReader& reader, ProcessFacts& facts);
+  static void add_figures(const RingReader& reader, ProcessInfo& facts);
 
   Consumer consumer_;
   std::map<std::uint32_t, Ring> rings_;

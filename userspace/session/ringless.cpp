@@ -309,7 +309,7 @@ void Ringless::end_unprobed(const Discovery::Ringless& process, const End& end, 
   if (process.forked && end.by_exec && end.time_ns < process.since_ns + birth_patience_ns) return;
   const auto probed_since = keeper_.probed_since(process.binary);
   if (probed_since && (*probed_since <= process.since_ns || !has_past(process))) return;
-  const ProcessFacts& facts = stream_.registry.process(process.index);
+  const ProcessInfo& facts = stream_.registry.process(process.index);
   if (const auto failure = keeper_.failure(process.binary)) unprobed_.add(facts.pid, facts.exe, *failure);
   ended_unprobed_.insert(process.binary);
   Probed missed{.since_ns = std::max(process.since_ns, stream_.start_ns)};
@@ -321,7 +321,7 @@ void Ringless::end_unprobed(const Discovery::Ringless& process, const End& end, 
 
 void Ringless::end_image(ProcessIndex process, const End& end, const Discovery& discovery,
                          std::vector<std::uint32_t>& slots) {
-  ProcessFacts& facts = stream_.registry.process(process);
+  ProcessInfo& facts = stream_.registry.process(process);
   const auto found = probed_.find(process);
   if (found == probed_.end()) {
     const auto ringless = discovery.ringless_process(facts.pid);

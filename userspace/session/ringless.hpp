@@ -9,10 +9,10 @@
 #include <set>
 #include <vector>
 
-#include "discover/discovery.hpp"
 #include "kernel/ringless_keeper.hpp"
+#include "processes/discovery.hpp"
 #include "session/unprobed_programs.hpp"
-#include "timeline/timeline.hpp"
+#include "stream/timeline.hpp"
 
 namespace rtev {
 

@@ -9,7 +9,7 @@
 
 #include "base/clock.hpp"
 #include "session/run_header.hpp"
-#include "timeline/timeline.hpp"
+#include "stream/timeline.hpp"
 
 namespace rtev {
 namespace {
@@ -90,7 +90,7 @@ RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& 
   release(forever);
   if (!has_header) sink.header(make_run_header(options.command_line, start));
 
-  ProcessFacts& facts = registry.process(process);
+  ProcessInfo& facts = registry.process(process);
   facts.words = reader->accounting();
   facts.domains = reader->active_domains();
   if (reader->truncated()) facts.ring = RingState::truncated;

@@ -6,13 +6,13 @@
 
 #include "rtev/error.hpp"
 #include "rtev/ring_reader.hpp"
-#include "sinks/sink.hpp"
-#include "timeline/registry.hpp"
+#include "stream/registry.hpp"
+#include "stream/sink.hpp"
 
 namespace rtev {
 
 struct SnapshotOptions {
-  ProcessFacts process;  ///< whose ring it is; family_source assumed: find out from the ring
+  ProcessInfo process;  ///< whose ring it is; family_source assumed: find out from the ring
   std::vector<std::string> command_line;
 };
 

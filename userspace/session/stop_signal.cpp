@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <span>
 
-#include "session/command.hpp"
+#include "session/command/command.hpp"
 
 namespace rtev {
 namespace {

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <vector>
 
-#include "sinks/escape.hpp"
+#include "base/escape.hpp"
 
 namespace rtev {
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <string_view>
 
-#include "sinks/jsonl.hpp"
-#include "unit/analysis/latency_fixture.hpp"
-#include "unit/analysis/pauses_fixture.hpp"
-#include "unit/analysis/stats_fixture.hpp"
+#include "formats/jsonl/jsonl_sink.hpp"
+#include "unit/analysis/latency/latency_fixture.hpp"
+#include "unit/analysis/pauses/pauses_fixture.hpp"
+#include "unit/analysis/stats/stats_fixture.hpp"
 
 namespace rtev::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "unit/analysis/scheduling.hpp"
-#include "unit/sinks/world.hpp"
+#include "unit/stream/world.hpp"
 
 namespace rtev {
 namespace {

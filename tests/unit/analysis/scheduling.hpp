@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "timeline/records.hpp"
+#include "stream/records.hpp"
 
 namespace rtev::test {
 

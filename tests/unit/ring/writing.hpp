@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "rtev/ring_writer.hpp"
+#include "stream/records.hpp"
 #include "support/temp_dir.hpp"
-#include "timeline/records.hpp"
 #include "unit/ring/reading.hpp"
 
 namespace rtev::test {

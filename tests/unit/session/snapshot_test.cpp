@@ -42,7 +42,7 @@ class SnapshotTest : public testing::Test {
   RunSummary dump() {
     auto ring = RingReader::open(path_);
     EXPECT_TRUE(ring);
-    return dump_snapshot(std::move(*ring), {.process = ProcessFacts(), .command_line = {}}, sink_, registry_);
+    return dump_snapshot(std::move(*ring), {.process = ProcessInfo(), .command_line = {}}, sink_, registry_);
   }
   void expect_in_order() {
     for (std::size_t i = 1; i < sink_.events.size(); ++i) {
@@ -52,7 +52,7 @@ class SnapshotTest : public testing::Test {
     }
     EXPECT_EQ(sink_.late, 0u);
   }
-  const ProcessFacts& process() { return *registry_.processes().begin(); }
+  const ProcessInfo& process() { return *registry_.processes().begin(); }
 
   const test::TempDir dir_;
   const std::filesystem::path path_ = dir_ / "1.events";
@@ -131,7 +131,7 @@ TEST_F(SnapshotTest, FileThatWasCutShort) {
   file.append(0, make::begin(1, 1));
   auto ring = RingReader::open(path_);
   std::filesystem::resize_file(path_, 0);
-  dump_snapshot(std::move(*ring), {.process = ProcessFacts(), .command_line = {}}, sink_, registry_);
+  dump_snapshot(std::move(*ring), {.process = ProcessInfo(), .command_line = {}}, sink_, registry_);
   EXPECT_EQ(process().ring, RingState::truncated);
   EXPECT_EQ(process().words.lost, 2u);
 }

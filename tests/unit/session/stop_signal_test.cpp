@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "session/command.hpp"
+#include "session/command/command.hpp"
 #include "support/temp_dir.hpp"
 
 namespace rtev::test {

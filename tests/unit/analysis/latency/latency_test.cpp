@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: MIT
+// What pauses are counted, for whom, and what their threads did.
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "unit/analysis/latency/latency_fixture.hpp"
+
+namespace rtev {
+namespace {
+
+using test::a_thread, test::competitor, test::enters, test::leaves, test::nobody;
+using test::Events, test::phase_major, test::phase_minor, test::World;
+using testing::HasSubstr, testing::Not;
+
+using nlohmann::json;
+
+TEST_F(LatencyTest, FiguresAreThoseOfThePauses) {
+  for (std::uint64_t i = 1; i <= 100; ++i) pause(i * 1000, i);
+  const json all = report()["all"];
+  EXPECT_EQ(all["count"], 100);
+  EXPECT_EQ(all["total_ns"], 5050);
+  EXPECT_EQ(all["mean_ns"], 50.5);
+  EXPECT_NEAR(all["stddev_ns"].get<double>(), 28.866070, 1e-6);
+  EXPECT_EQ(all["min_ns"], 1);
+  EXPECT_EQ(all["max_ns"], 100);
+  EXPECT_EQ(all["percentiles_ns"].size(), latency_percentiles.size());
+  for (const auto& [percentile, ns] : {std::pair{"25", 25},
+                                       {"50", 50},
+                                       {"75", 75},
+                                       {"90", 90},
+                                       {"99", 99},
+                                       {"99.5", 100},
+                                       {"99.9999", 100},
+                                       {"100", 100}}) {
+    EXPECT_EQ(all["percentiles_ns"][percentile], ns) << percentile;
+  }
+  EXPECT_EQ(all["lower_bound"], false);
+}
+
+TEST_F(LatencyTest, ProcessesAndDomainsAreToldApart) {
+  const ProcessIndex other = add_process(77, "other");
+  const std::uint32_t slot = world.add_ring(other);
+  pause(100, 10, 0);
+  pause(200, 30, 3);
+  pause(300, 40, 3);
+  feed(Events{slot}.add(start + 400, EventKind::begin, phase_major).add(start + 900, EventKind::end, phase_major));
+  const json found = report();
+  EXPECT_EQ(found["type"], "latency");
+  EXPECT_EQ(found["schema"], 1);
+  EXPECT_EQ(found["report"], "run");
+  EXPECT_EQ(found["all"]["count"], 4);
+  EXPECT_EQ(found["all"]["max_ns"], 500);
+  ASSERT_EQ(found["processes"].size(), 2U);
+  EXPECT_EQ(found["processes"][0]["pid"], 77) << "the one with most time comes first";
+  EXPECT_EQ(found["processes"][0]["comm"], "other");
+  const json server = found["processes"][1];
+  EXPECT_EQ(server["exe"], "/usr/bin/server");
+  EXPECT_EQ(server["count"], 3);
+  EXPECT_EQ(server["total_ns"], 80);
+  ASSERT_EQ(server["domains"].size(), 2U);
+  EXPECT_EQ(server["domains"][0]["domain"], 0);
+  EXPECT_EQ(server["domains"][0]["count"], 1);
+  EXPECT_EQ(server["domains"][1]["domain"], 3);
+  EXPECT_EQ(server["domains"][1]["mean_ns"], 35.0);
+  EXPECT_EQ(found["others"]["domains"], 0);
+}
+
+TEST_F(LatencyTest, WithoutPausesThereAreNoFiguresAndNoNonsense) {
+  const json found = report();
+  EXPECT_EQ(found["all"]["count"], 0);
+  EXPECT_FALSE(found["all"].contains("mean_ns"));
+  EXPECT_FALSE(found["all"].contains("percentiles_ns"));
+  EXPECT_TRUE(found["processes"].empty());
+  EXPECT_THAT(text(), HasSubstr("GC pauses: 0 of 0 processes"));
+  EXPECT_THAT(text(), Not(HasSubstr("nan")));
+}
+
+TEST_F(LatencyTest, PausesAreSplitIntoWhatTheThreadDid) {
+  const Thread thread = a_thread(4242, 4242, 0);
+  add(10, enters(thread));
+  pause(20, 5);
+  feed(Events{world.slot}.add(start + 100, EventKind::begin, phase_major));
+  add(130, leaves(thread, LeftState::preempted, 0, competitor()));
+  add(180, enters(thread, 0, competitor()));
+  add(190, leaves(thread, LeftState::sleeping));
+  add(290, enters(thread));
+  feed(Events{world.slot}.add(start + 300, EventKind::end, phase_major));
+  const json found = report(), all = found["all"];
+  EXPECT_EQ(found["scheduler_seen"], true);
+  EXPECT_EQ(all["count"], 2);
+  EXPECT_EQ(all["total_ns"], 205);
+  EXPECT_EQ(all["time_ns"], (json{{"on_cpu", 55},
+                                  {"runnable", 50},
+                                  {"sleeping", 100},
+                                  {"uninterruptible", 0},
+                                  {"stopped", 0},
+                                  {"unknown", 0}}));
+  EXPECT_EQ(all["on_cpu"]["count"], 2);
+  EXPECT_EQ(all["on_cpu"]["max_ns"], 50);
+  EXPECT_EQ(all["on_cpu"]["min_ns"], 5);
+  EXPECT_EQ(all["runnable"]["max_ns"], 50);
+  EXPECT_EQ(all["runnable"]["percentiles_ns"]["50"], 0);
+  EXPECT_EQ(all["blocked"]["max_ns"], 100);
+}
+
+TEST_F(LatencyTest, WhatIsNotKnownIsInNoDistributionOfParts) {
+  const Thread thread = a_thread(4242, 4242, 0);
+  feed(Events{world.slot}.add(start + 100, EventKind::begin, phase_major));
+  add(130, enters(thread));
+  feed(Events{world.slot}.add(start + 150, EventKind::end, phase_major));
+  pause(200, 7);
+  // Late: what the scheduler did then has been folded in already.
+  feed(Events{world.slot}
+           .add(start + 300, EventKind::begin, phase_major, 0, 0, flag_late)
+           .add(start + 310, EventKind::end, phase_major));
+  const json all = report()["all"];
+  EXPECT_EQ(all["count"], 3);
+  EXPECT_EQ(all["on_cpu"]["count"], 1);
+  EXPECT_EQ(all["on_cpu"]["total_ns"], 7);
+  EXPECT_EQ(all["time_ns"]["unknown"], 30 + 10);
+  EXPECT_EQ(all["time_ns"]["on_cpu"], 20 + 7);
+  EXPECT_THAT(text(), HasSubstr("not known: 40ns in 2 of the pauses"));
+}
+
+TEST_F(LatencyTest, ShortOnesAreOnlyCounted) {
+  make({.min_ns = 100});
+  pause(1000, 99);
+  pause(2000, 100);
+  pause(3000, 500);
+  const json all = report()["all"];
+  EXPECT_EQ(all["count"], 2);
+  EXPECT_EQ(all["below_min"], 1);
+  EXPECT_EQ(all["min_ns"], 100);
+  EXPECT_THAT(text(), HasSubstr("GC pauses of 100ns and longer: 2 of 1 process"));
+}
+
+TEST_F(LatencyTest, APhaseCanBeAskedForInstead) {
+  EXPECT_TRUE(is_phase_name("minor"));
+  EXPECT_TRUE(is_phase_name("empty_minor"));
+  EXPECT_FALSE(is_phase_name("minro"));
+  make({.phase = "minor"});
+  feed(Events{world.slot}
+           .add(start + 100, EventKind::begin, stw_leader)
+           .add(start + 110, EventKind::begin, phase_minor)
+           .add(start + 150, EventKind::end, phase_minor)
+           .add(start + 200, EventKind::end, stw_leader)
+           .add(start + 300, EventKind::begin, phase_minor)
+           .add(start + 310, EventKind::end, phase_minor));
+  const json found = report();
+  EXPECT_EQ(found["phase"], "minor");
+  EXPECT_EQ(found["all"]["count"], 2);
+  EXPECT_EQ(found["all"]["max_ns"], 40);
+  EXPECT_THAT(text(), HasSubstr("spans of minor: 2 of 1 process"));
+}
+
+TEST_F(LatencyTest, WaitsOfSeveralThreadsOfADomainAreMatchedUp) {
+  make({.phase = "domain_condition_wait"});
+  feed(Events{world.slot}
+           .add(start + 100, EventKind::begin, domain_wait)
+           .add(start + 110, EventKind::begin, domain_wait)
+           .add(start + 120, EventKind::end, domain_wait)
+           .add(start + 150, EventKind::end, domain_wait));
+  EXPECT_EQ(report()["all"]["total_ns"], 10 + 50);
+}
+
+TEST_F(LatencyTest, OllysRuleIsAnOption) {
+  constexpr std::uint16_t explicit_minor = 2;
+  for (const PauseRule rule : {PauseRule::outermost, PauseRule::olly}) {
+    make({.rule = rule});
+    feed(Events{world.slot}
+             .add(start + 100, EventKind::begin, explicit_minor)
+             .add(start + 110, EventKind::begin, stw_leader)
+             .add(start + 150, EventKind::end, stw_leader)
+             .add(start + 200, EventKind::end, explicit_minor));
+    EXPECT_EQ(report()["all"]["total_ns"], rule == PauseRule::olly ? 40 : 100);
+    EXPECT_EQ(report()["rule"], rule == PauseRule::olly ? "olly" : "outermost");
+  }
+}
+
+TEST_F(LatencyTest, LossesMakeFiguresLowerBounds) {
+  const ProcessIndex other = add_process(77, "other");
+  const std::uint32_t slot = world.add_ring(other);
+  pause(100, 10);
+  feed(Events{world.slot}.add(start + 200, EventKind::begin, phase_major));
+  lose(300, 1234);
+  pause(400, 20);
+  feed(Events{slot}.add(start + 500, EventKind::begin, phase_major).add(start + 505, EventKind::end, phase_major));
+  const json found = report();
+  EXPECT_EQ(found["lower_bound"], true);
+  EXPECT_EQ(found["all"]["count"], 3);
+  EXPECT_EQ(found["processes"][0]["lower_bound"], true);
+  EXPECT_EQ(found["processes"][0]["lost_words"], 1234);
+  EXPECT_EQ(found["processes"][0]["unfinished"]["lost"], 1);
+  EXPECT_EQ(found["processes"][0]["domains"][0]["lower_bound"], true);
+  EXPECT_EQ(found["processes"][1]["lower_bound"], false);
+  EXPECT_THAT(text(), HasSubstr("!! LOWER BOUNDS: 1,234 words of rings lost, 1 pause cut by losses\n"));
+}
+
+TEST_F(LatencyTest, GapsOfProbesMakeFiguresLowerBounds) {
+  pause(100, 10);
+  lose(300, 0);
+  lose(500, 0);
+  const json found = report();
+  EXPECT_EQ(found["lower_bound"], true);
+  EXPECT_EQ(found["all"]["lost_words"], 0);
+  EXPECT_EQ(found["processes"][0]["unprobed"], 2);
+  EXPECT_EQ(found["processes"][0]["domains"][0]["lower_bound"], true);
+  EXPECT_THAT(text(), HasSubstr("!! LOWER BOUNDS: 2 gaps of unknown size without probes\n"));
+}
+
+TEST_F(LatencyTest, AProcessThatOnlyHasAGapIsTold) {
+  lose(300, 0);
+  ASSERT_EQ(report()["processes"].size(), 1U);
+  EXPECT_EQ(report()["processes"][0]["lower_bound"], true);
+}
+
+TEST_F(LatencyTest, WhatTheEndCutsOffIsSaidButNoLowerBound) {
+  pause(100, 10);
+  feed(Events{world.slot}.add(start + 200, EventKind::begin, phase_major));
+  exit(world.process, 300);
+  const json found = report();
+  EXPECT_EQ(found["all"]["count"], 1);
+  EXPECT_EQ(found["all"]["unfinished"]["ended"], 1);
+  EXPECT_EQ(found["lower_bound"], false);
+  EXPECT_EQ(found["processes"][0]["ended"], true);
+}
+
+TEST_F(LatencyTest, DomainNumbersThatAreUsedAgainAreCounted) {
+  for (std::uint64_t life = 0; life < 3; ++life) {
+    const std::uint64_t at = start + 1000 * (life + 1);
+    feed(Events{world.slot}
+             .add(at, EventKind::lifecycle, domain_spawn, 4242, 1)
+             .add(at + 100, EventKind::begin, phase_major, 0, 1)
+             .add(at + 110, EventKind::end, phase_major, 0, 1)
+             .add(at + 200, EventKind::begin, phase_major, 0, 1)
+             .add(at + 300, EventKind::lifecycle, domain_terminate, 4242, 1));
+  }
+  const json domain = report()["processes"][0]["domains"][0];
+  EXPECT_EQ(domain["incarnations"], 3);
+  EXPECT_EQ(domain["count"], 3);
+  EXPECT_EQ(domain["total_ns"], 30) << "none lasts from one domain to the next";
+}
+
+TEST_F(LatencyTest, ManyProcessesArePutTogether) {
+  make({.most_domains = 8});
+  std::uint64_t total = 0;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    const ProcessIndex process = add_process(static_cast<std::int32_t>(1000 + i), "short");
+    const std::uint32_t slot = world.add_ring(process);
+    const std::uint64_t at = start + i * 1000;
+    feed(Events{slot}.add(at, EventKind::begin, phase_major).add(at + i + 1, EventKind::end, phase_major));
+    total += i + 1;
+    exit(process, i * 1000 + 500);
+  }
+  const json found = report();
+  EXPECT_EQ(found["all"]["count"], 100);
+  EXPECT_EQ(found["all"]["total_ns"], total);
+  EXPECT_EQ(found["processes"].size(), 8U);
+  EXPECT_EQ(found["processes"][0]["pid"], 1099);
+  EXPECT_EQ(found["others"]["domains"], 92);
+  EXPECT_EQ(found["others"]["count"], 92);
+  EXPECT_THAT(text(), HasSubstr("GC pauses: 100 of 8 processes and 92 more domains"));
+}
+
+TEST_F(LatencyTest, DomainsBeyondTheLimitCountWhileNoProcessHasEnded) {
+  make({.most_domains = 2});
+  for (std::uint16_t domain = 0; domain < 5; ++domain) pause(1000, 10, domain);
+  const json found = report();
+  EXPECT_EQ(found["all"]["count"], 5);
+  EXPECT_EQ(found["processes"][0]["domains"].size(), 2U);
+  EXPECT_EQ(found["others"]["domains"], 3);
+  EXPECT_EQ(found["others"]["count"], 3);
+}
+
+TEST_F(LatencyTest, PartsAddUpForAnyStream) {
+  std::mt19937 random{5};
+  const auto pick = [&](std::uint64_t below) {
+    return std::uniform_int_distribution<std::uint64_t>{0, below - 1}(random);
+  };
+  make({.interval_ns = 100'000});
+  std::uint64_t now = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    now += pick(50);
+    const auto domain = static_cast<std::uint16_t>(pick(3));
+    const Thread thread =
+        a_thread(4242, static_cast<std::int32_t>(4242 + pick(4)), static_cast<std::int32_t>(pick(4)) - 1);
+    const auto cpu = static_cast<std::uint32_t>(pick(2));
+    switch (pick(9)) {
+      case 0:
+        add(now, leaves(thread, static_cast<LeftState>(pick(8)), cpu));
+        break;
+      case 1:
+        add(now, enters(thread, cpu));
+        break;
+      case 2:
+        if (pick(200) == 0) lose(now, 10);
+        break;
+      default:
+        feed(Events{world.slot}.add(start + now - (pick(30) == 0 ? pick(std::min<std::uint64_t>(now + 1, 100)) : 0),
+                                    pick(2) == 0 ? EventKind::begin : EventKind::end,
+                                    pick(2) == 0 ? phase_major : phase_minor, 0, domain));
+    }
+  }
+  latency->summary({}, world.registry);
+  const LatencyReport last = latency->report(world.registry);
+  EXPECT_GT(last.all.wall.count(), 1000U);
+  EXPECT_EQ(last.all.split.total(), last.all.wall.total());
+  std::uint64_t count = last.others.wall.count();
+  for (const auto& process : last.processes) {
+    EXPECT_EQ(process.figures.split.total(), process.figures.wall.total());
+    for (const auto& domain : process.domains) {
+      EXPECT_EQ(domain.figures.split.total(), domain.figures.wall.total());
+      count += domain.figures.wall.count();
+    }
+  }
+  EXPECT_EQ(count, last.all.wall.count());
+}
+
+TEST_F(LatencyTest, ARingThatOverwroteItsPastGivesLowerBounds) {
+  world.registry.process(world.process).words.before_attach = 1'234;
+  pause(100, 10);
+  RunSummary summary;
+  summary.end_ns = start + 1'000;
+  latency->summary(summary, world.registry);
+  EXPECT_EQ(report()["lower_bound"], true);
+  EXPECT_EQ(report()["words_before"], 1'234);
+  EXPECT_THAT(text(), HasSubstr("!! LOWER BOUNDS: 1,234 words overwritten before the ring was read\n"));
+  // Of a program that was found while it ran, figures are those since then.
+  summary.drops.push_back({.kind = "switch", .count = 0});
+  latency->summary(summary, world.registry);
+  EXPECT_EQ(report()["lower_bound"], false);
+}
+
+TEST_F(LatencyTest, WhereSchedulerEventsWereDroppedTimesAreUnknown) {
+  const Thread mutator = test::a_thread(4242, 4242, 0);
+  add(10, test::enters(mutator));
+  pause(100, 50);
+  feed(test::Events{0}.add_record(start + 200, EventKind::lost, Loss{5, start + 200, start + 400},
+                                  static_cast<std::uint16_t>(LossReason::dropped), first_sched_stream));
+  pause(300, 50);
+  const nlohmann::json figures = report();
+  EXPECT_EQ(figures["all"]["time_ns"]["on_cpu"], 50) << figures;
+  EXPECT_EQ(figures["all"]["time_ns"]["unknown"], 50) << figures;
+  EXPECT_EQ(figures["scheduler_dropped"], 5);
+}
+
+}  // namespace
+}  // namespace rtev

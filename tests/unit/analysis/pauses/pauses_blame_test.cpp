@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+// Pauses of one domain: what its thread did, and what is blamed.
+#include <gmock/gmock.h>
+
+#include "unit/analysis/pauses/pauses_fixture.hpp"
+
+namespace rtev::test {
+namespace {
+
+using testing::ElementsAre, testing::EndsWith, testing::HasSubstr, testing::SizeIs;
+
+class PausesBlame : public PausesTest {
+ protected:
+  PausesBlame() {
+    sees_all_switches();
+    switches(100, enters(main_thread(), 0));
+  }
+
+  /// The only pause that is told.
+  const PauseAnatomy& only() {
+    const auto worst = play().worst;
+    EXPECT_THAT(worst, SizeIs(1));
+    return *worst.at(0);
+  }
+};
+
+TEST_F(PausesBlame, WorkIsBlamedOnItsBusiestPhase) {
+  begin(1'000, phase_major);
+  begin(1'500, phase_slice);
+  end(8'500, phase_slice);
+  end(9'000, phase_major);
+  switches(20'000, leaves(main_thread(), LeftState::sleeping));
+  const PauseAnatomy& pause = only();
+  EXPECT_EQ(pause.domain.pid, 4242);
+  EXPECT_EQ(pause.comm, "server");
+  EXPECT_EQ(pause.tid, 4242);
+  EXPECT_EQ(pause.role, ThreadRole::mutator);
+  EXPECT_EQ(pause.begin_ns, 1'000U);
+  EXPECT_EQ(pause.duration_ns(), 8'000U);
+  EXPECT_EQ(pause.time, (TimeSplit{.on_cpu = 8'000}));
+  EXPECT_EQ(blame_of(pause).cause, Cause::work);
+  EXPECT_EQ(blame(),
+            "worked on a cpu for 8.00µs of 8.00µs (100%), most of the pause in major_slice (7.00µs without the phases "
+            "inside)");
+}
+
+TEST_F(PausesBlame, APreemptedPauseIsBlamedOnTheCompetitor) {
+  begin(1'000, phase_major);
+  switches(3'000, leaves(main_thread(), LeftState::preempted, 0, competitor()));
+  switches(9'000, enters(main_thread(), 0, competitor()));
+  end(11'000, phase_major);
+  const PauseAnatomy& pause = only();
+  EXPECT_EQ(pause.time, (TimeSplit{.on_cpu = 4'000, .runnable = 6'000}));
+  EXPECT_EQ(pause.besides, pause.time);
+  EXPECT_EQ(pause.scheduling.preempted(), 1U);
+  EXPECT_EQ(pause.scheduling.migrations(), 0U);
+  ASSERT_THAT(pause.scheduling.rivals(), SizeIs(1));
+  const SchedulingDetail::Rival rival = pause.scheduling.rivals().front();
+  EXPECT_EQ(rival.wait.ns, 6'000U);
+  EXPECT_EQ(rival.wait.cpu, 0);
+  EXPECT_EQ(rival.wait.had, CpuWait::Had::throughout);
+  EXPECT_EQ(rival.wait.by->tid, 999);
+  EXPECT_EQ(blame(),
+            "its thread 4242 could run but had no cpu for 6.00µs of 10.0µs (60%): \"hog\" (pid 999) had cpu 0");
+}
+
+TEST_F(PausesBlame, EachCompetitorIsToldWithItsTime) {
+  begin(1'000, phase_major);
+  switches(2'000, leaves(main_thread(), LeftState::preempted, 0, competitor()));
+  const Thread second = a_thread(888, 889, -1, "second", false);
+  switches(7'000, {.cpu = 0, .state = LeftState::preempted, .prev = competitor(), .next = second});
+  switches(8'000, enters(main_thread(), 0, second));
+  switches(8'100, leaves(main_thread(), LeftState::preempted, 0, second));
+  switches(9'000, enters(main_thread(), 0, second));
+  end(10'000, phase_major);
+  const auto rivals = only().scheduling.rivals();
+  ASSERT_THAT(rivals, SizeIs(2));
+  EXPECT_EQ(rivals[0].wait.by->comm(), "hog");
+  EXPECT_EQ(rivals[0].wait.ns, 5'000U);
+  EXPECT_EQ(rivals[1].wait.by->comm(), "second");
+  EXPECT_EQ(rivals[1].wait.ns, 1'900U);
+  EXPECT_EQ(rivals[1].times, 2U);
+  EXPECT_THAT(blame(), HasSubstr(": for 5.00µs of it \"hog\" (pid 999) had cpu 0; for the rest others"));
+  EXPECT_THAT(pauses->report_text(),
+              HasSubstr("no cpu    for 1.90µs, 2 times, cpu 0 behind \"second\" (pid 888, thread 889)"));
+}
+
+TEST_F(PausesBlame, CompetitorsThatWereNotSeenAreNotMadeUp) {
+  begin(1'000, phase_major);
+  switches(2'000, leaves(main_thread(), LeftState::preempted, 0, competitor()));
+  // The hog's end on the cpu was not traced: another one leaves it.
+  switches(9'000, enters(main_thread(), 0, a_thread(888, 888, -1, "second", false)));
+  end(10'000, phase_major);
+  EXPECT_EQ(only().scheduling.rivals().front().wait.had, CpuWait::Had::first);
+  EXPECT_THAT(blame(), EndsWith(": \"hog\" (pid 999) had cpu 0 first, perhaps others after that"))
+      << "no hint to trace all switches, as they were";
+}
+
+TEST_F(PausesTest, WithoutSwitchesBetweenOthersNobodyIsBlamedForAllOfAWait) {
+  switches(100, enters(main_thread(), 0));
+  begin(1'000, phase_major);
+  switches(2'000, leaves(main_thread(), LeftState::preempted, 0, competitor()));
+  switches(9'000, enters(main_thread(), 0, competitor()));
+  end(10'000, phase_major);
+  const auto worst = play().worst;
+  ASSERT_THAT(worst, SizeIs(1));
+  EXPECT_EQ(worst[0]->scheduling.rivals().at(0).wait.had, CpuWait::Had::first);
+  EXPECT_EQ(blame(),
+            "its thread 4242 could run but had no cpu for 7.00µs of 9.00µs (78%): \"hog\" (pid 999) had cpu 0 first, "
+            "perhaps others after that (--sched all names everyone who had it)");
+  EXPECT_THAT(pauses->report_text(), HasSubstr("behind \"hog\" (pid 999) and then perhaps others\n"));
+}
+
+TEST_F(PausesTest, AWaitThatBeginsUnderAnotherOneIsCertainOfItsEndOnly) {
+  switches(100, enters(main_thread(), 0));
+  switches(500, enters(other_thread(), 1));
+  switches(600, leaves(other_thread(), LeftState::sleeping, 1, competitor()));
+  begin(1'000, phase_major);
+  switches(1'100, leaves(main_thread(), LeftState::sleeping, 0));
+  wakes_up(2'000, wakes(main_thread(), competitor(), 1));
+  switches(9'000, enters(main_thread(), 1, competitor()));
+  end(10'000, phase_major);
+  const auto worst = play().worst;
+  ASSERT_THAT(worst, SizeIs(1));
+  EXPECT_EQ(worst[0]->scheduling.rivals().at(0).wait.had, CpuWait::Had::last);
+  EXPECT_THAT(blame(), HasSubstr(": \"hog\" (pid 999) had cpu 1 last, perhaps others before that (--sched all names"));
+}
+
+TEST_F(PausesTest, ATrackedThreadIsSeenToLeave) {
+  switches(100, enters(main_thread(), 0));
+  begin(1'000, phase_major);
+  switches(2'000, leaves(main_thread(), LeftState::preempted, 0, other_thread()));
+  switches(9'000, enters(main_thread(), 0, other_thread()));
+  end(10'000, phase_major);
+  const auto worst = play().worst;
+  ASSERT_THAT(worst, SizeIs(1));
+  EXPECT_EQ(worst[0]->scheduling.rivals().at(0).wait.had, CpuWait::Had::throughout);
+}
+
+TEST_F(PausesTest, ACpuThatWasPerhapsIdleIsNotSaidToHaveBeen) {
+  switches(100, enters(main_thread(), 0));
+  begin(1'000, phase_major);
+  switches(2'000, leaves(main_thread(), LeftState::preempted, 0, nobody()));
+  switches(9'000, enters(main_thread(), 0, nobody()));
+  end(10'000, phase_major);
+  play();
+  EXPECT_THAT(blame(), HasSubstr(": cpu 0 was idle first, perhaps others after that (--sched all names"));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("though it was idle at first\n"));
+}
+
+/// Domain 1, which runs on cpu 1, comes to domain 0's section after a wait for the cpu that is not certain to be
+/// "hog"'s.
+TEST_F(PausesTest, WhoHeldUpALateDomainIsToldAsFarAsItIsCertain) {
+  for (const bool notable : {true, false}) {
+    clear();
+    const std::uint64_t preempted = notable ? 1'100 : 8'800;
+    switches(100, enters(main_thread(), 0));
+    switches(200, enters(other_thread(), 1));
+    begin(1'000, phase_leader);
+    begin(1'010, phase_start_barrier);
+    switches(preempted, leaves(other_thread(), LeftState::preempted, 1, competitor()));
+    switches(8'900, enters(other_thread(), 1, competitor()));
+    begin(9'000, phase_handler, 1);
+    begin(9'010, phase_start_barrier, 1);
+    end(9'011, phase_start_barrier, 1);
+    end(9'020, phase_start_barrier);
+    end(9'100, phase_handler, 1);
+    end(9'500, phase_leader);
+    play();
+    const std::string hint = "(--sched all names everyone who had it)";
+    if (notable) {
+      EXPECT_THAT(blame(), EndsWith("had no cpu for 7.80µs, while \"hog\" (pid 999) had cpu 1 first, perhaps others "
+                                    "after that " +
+                                    hint));
+    } else {
+      EXPECT_THAT(blame(), testing::Not(HasSubstr(hint)));
+    }
+  }
+}
+
+TEST_F(PausesBlame, AThreadThatIsHeldBackFromAnIdleCpuIsToldSo) {
+  begin(1'000, phase_major);
+  switches(2'000, leaves(main_thread(), LeftState::preempted, 0, nobody()));
+  switches(9'000, enters(main_thread(), 0, nobody()));
+  end(10'000, phase_major);
+  EXPECT_EQ(only().time.runnable, 7'000U);
+  EXPECT_THAT(blame(), HasSubstr("cpu 0 was idle, as when a limit on cpu time holds a thread back"));
+}
+
+TEST_F(PausesBlame, ADomainOfTheSameProcessIsNamedAsSuch) {
+  begin(1'000, phase_major);
+  switches(2'000, leaves(main_thread(), LeftState::preempted, 0, other_thread()));
+  switches(9'000, enters(main_thread(), 0, other_thread()));
+  end(10'000, phase_major);
+  only();
+  EXPECT_THAT(blame(), HasSubstr("thread 4300 of the same process (domain 1) had cpu 0"));
+}
+
+TEST_F(PausesBlame, ABlockedPauseTellsOnWhatAndWhoWokeIt) {
+  begin(1'000, phase_major);
+  switches(2'000, leaves(main_thread(), LeftState::uninterruptible, 0));
+  wakes_up(8'000, wakes(main_thread(), competitor(), 0));
+  switches(8'500, enters(main_thread(), 3));
+  end(10'000, phase_major);
+  const PauseAnatomy& pause = only();
+  EXPECT_EQ(pause.time, (TimeSplit{.on_cpu = 2'500, .runnable = 500, .uninterruptible = 6'000}));
+  EXPECT_EQ(pause.blocked.other, 6'000U);
+  EXPECT_EQ(pause.blocked.barrier + pause.blocked.section, 0U);
+  EXPECT_EQ(pause.scheduling.blocked(), 1U);
+  EXPECT_EQ(pause.scheduling.longest_block_ns(), 6'000U);
+  EXPECT_EQ(pause.scheduling.woken(), 1U);
+  ASSERT_THAT(pause.scheduling.wakers(), SizeIs(1));
+  EXPECT_EQ(pause.scheduling.wakers().front().thread.comm(), "hog");
+  EXPECT_EQ(pause.scheduling.migrations(), 1U);
+  EXPECT_EQ(blame_of(pause).cause, Cause::blocked);
+  EXPECT_EQ(blame(),
+            "its thread 4242 was blocked for 6.00µs of 9.00µs (67%) in the kernel without a way to wake it (a disk as "
+            "a rule), not for other domains");
+}
+
+TEST_F(PausesBlame, WithoutSchedulerEventsNothingIsGuessed) {
+  begin(30'000, phase_major, 5);
+  begin(31'000, phase_slice, 5);
+  end(39'000, phase_slice, 5);
+  end(40'000, phase_major, 5);
+  const auto worst = play().worst;
+  ASSERT_THAT(worst, SizeIs(1));
+  EXPECT_EQ(worst[0]->tid, 0);  // scheduler events are there, but none of this domain
+  EXPECT_EQ(worst[0]->time, (TimeSplit{.unknown = 10'000}));
+  EXPECT_THAT(blame(),
+              HasSubstr("what its thread did is not known for 10.0µs of 10.0µs (100%), as scheduler events are "
+                        "missing, most of the pause in major_slice (8.00µs"));
+}
+
+TEST_F(PausesTest, WithTheSchedulerOffThatIsSaid) {
+  begin(1'000, phase_major);
+  end(2'000, phase_major);
+  const PausesReport report = play();
+  ASSERT_THAT(report.worst, SizeIs(1));
+  EXPECT_FALSE(report.counts.scheduler_seen);
+  EXPECT_EQ(report.worst[0]->tid, 0);
+  EXPECT_EQ(report.worst[0]->time, (TimeSplit{.unknown = 1'000}));
+  EXPECT_THAT(blame(), HasSubstr("whether its thread ran is not known, without scheduler events, for 1.00µs"));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("no scheduler events: whether threads ran or waited is not known\n"));
+}
+
+TEST_F(PausesTest, AContradictionMakesTimeUnknownAndIsCounted) {
+  switches(100, enters(main_thread(), 0));
+  begin(1'000, phase_major);
+  // The switch that took it from its cpu was dropped.
+  switches(5'000, {.cpu = 0, .state = LeftState::sleeping, .prev = competitor(), .next = nobody()});
+  switches(8'000, enters(main_thread(), 0));
+  end(10'000, phase_major);
+  const PausesReport report = play({}, {.end_ns = 20'000, .drops = {{"switch", 3}, {"exec", 5}, {"wakeup", 1}}});
+  ASSERT_THAT(report.worst, SizeIs(1));
+  EXPECT_GT(report.worst[0]->time.unknown, 0U);
+  EXPECT_EQ(report.worst[0]->time.total(), 9'000U);
+  EXPECT_GT(report.counts.scheduler_contradictions, 0U);
+  EXPECT_EQ(report.counts.scheduler_dropped, 4U);
+  EXPECT_THAT(pauses->report_text(), HasSubstr("!! DROPPED: 4 scheduler events"));
+}
+
+}  // namespace
+}  // namespace rtev::test

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+// CPU time of processes and domains from switches.
+#include "unit/analysis/stats/stats_fixture.hpp"
+
+namespace rtev::test {
+namespace {
+
+class StatsCpuTest : public StatsTest {};
+
+TEST_F(StatsCpuTest, CpuTimeIsUnknownWithoutTheScheduler) {
+  span(10, 20, "minor");
+  EXPECT_EQ(figures().figures.cpu_ns, std::nullopt);
+  EXPECT_EQ(figures().domains.front().figures.cpu_ns, std::nullopt);
+}
+
+TEST_F(StatsCpuTest, CpuTimeGoesToTheDomainOfTheThread) {
+  process(0, ProcessAction::exec);
+  life(100, ring_start);
+  life(100, domain_spawn, 1);
+  change(200, stranger(), thread(pid, 0));
+  change(300, thread(pid, 0), stranger());
+  change(400, stranger(), thread(77, 1), 1);
+  change(450, stranger(), thread(pid, 0));
+  change(460, thread(pid, 0), stranger());
+  change(600, thread(77, 1), stranger(), 1);
+  const ProcessStats process = figures();
+  EXPECT_EQ(process.figures.cpu_ns, 310);
+  EXPECT_EQ(process.domains[0].figures.cpu_ns, 110);
+  EXPECT_EQ(process.domains[1].figures.cpu_ns, 200);
+  EXPECT_EQ(stats.report(world.registry).total.cpu_ns, 310);
+}
+
+TEST_F(StatsCpuTest, AProgramRunsFromItsRingUntilItsFirstSwitch) {
+  process(1000, ProcessAction::exec);
+  process(1150, ProcessAction::ring);
+  life(1200, ring_start);
+  change(1500, thread(pid, 0), stranger());
+  const ProcessStats process = figures();
+  EXPECT_EQ(process.figures.cpu_ns, 350);
+  EXPECT_EQ(process.cpu_since_ns, 1150);
+  EXPECT_TRUE(process.lacks_cpu_time());
+  EXPECT_EQ(process.domains.front().figures.cpu_ns, 300);
+}
+
+/// It may have waited for a cpu all the time until then.
+TEST_F(StatsCpuTest, NothingIsMadeUpOfTheTimeBeforeAProgramIsTracked) {
+  process(1000, ProcessAction::exec);
+  change(4000, thread(pid, -1), stranger());
+  change(5000, stranger(), thread(pid, -1));
+  process(5100, ProcessAction::ring);
+  change(5300, thread(pid, 0), stranger());
+  const ProcessStats process = figures();
+  EXPECT_EQ(process.figures.cpu_ns, 300);
+  EXPECT_EQ(process.cpu_since_ns, 4000);
+}
+
+TEST_F(StatsCpuTest, AForkedChildIsTrackedFromTheStart) {
+  process(1000, ProcessAction::fork);
+  change(1500, thread(pid, 0), stranger());
+  const ProcessStats process = figures();
+  EXPECT_EQ(process.figures.cpu_ns, 500);
+  EXPECT_EQ(process.cpu_since_ns, 1000);
+  EXPECT_FALSE(process.lacks_cpu_time());
+}
+
+TEST_F(StatsCpuTest, WhereSwitchesWereDroppedNoCpuTimeIsMadeUp) {
+  process(0, ProcessAction::exec);
+  life(0, ring_start);
+  change(100, stranger(), thread(pid, 0));
+  feed(Events(0).add_record(200, EventKind::lost, Loss{9, 200, 500}, static_cast<std::uint16_t>(LossReason::dropped),
+                            first_sched_stream));
+  change(300, thread(pid, 0), stranger());
+  change(350, thread(78, -1), stranger(), 1);
+  change(400, stranger(), thread(pid, 0));
+  // Nobody saw it come, so it was there when the gap ended.
+  change(530, thread(79, -1), stranger(), 1);
+  change(600, thread(pid, 0), stranger());
+  change(700, stranger(), thread(pid, 0));
+  change(750, thread(pid, 0), stranger());
+  EXPECT_EQ(figures().figures.cpu_ns, 100 + 30 + 50);
+}
+
+TEST_F(StatsCpuTest, AThreadWithoutADomainIsTheProcesss) {
+  process(0, ProcessAction::exec);
+  life(0, ring_start);
+  change(100, stranger(), thread(78, -1));
+  change(150, thread(78, -1), stranger());
+  EXPECT_EQ(figures().figures.cpu_ns, 50);
+  EXPECT_EQ(figures().domains.front().figures.cpu_ns, std::nullopt);
+}
+
+TEST_F(StatsCpuTest, TheMainThreadRunsDomain0) {
+  process(0, ProcessAction::exec);
+  life(10, ring_start);
+  change(100, stranger(), thread(pid, -1));
+  process(150, ProcessAction::exit, 0);
+  EXPECT_EQ(figures().domains.front().figures.cpu_ns, 50);
+}
+
+TEST_F(StatsCpuTest, WhatRunsStillCountsAsFarAsItGot) {
+  process(0, ProcessAction::exec);
+  life(0, ring_start);
+  change(100, stranger(), thread(pid, 0));
+  life(300, ring_stop);
+  EXPECT_EQ(figures().figures.cpu_ns, 200);
+  EXPECT_EQ(figures().domains.front().figures.cpu_ns, 200);
+  change(400, thread(pid, 0), stranger());
+  EXPECT_EQ(figures().figures.cpu_ns, 300);
+}
+
+TEST_F(StatsCpuTest, AThreadThatOutlivesItsDomainDoesNotCountForTheNext) {
+  process(0, ProcessAction::exec);
+  life(100, domain_spawn, 1);
+  change(110, stranger(), thread(77, 1));
+  life(200, domain_terminate, 1);
+  life(210, domain_spawn, 1);
+  change(260, thread(77, 1), stranger(), 0, LeftState::dead);
+  life(300, domain_terminate, 1);
+  const ProcessStats process = figures();
+  EXPECT_EQ(process.domains[0].figures.cpu_ns, 90);
+  EXPECT_EQ(process.domains[1].figures.cpu_ns, std::nullopt);
+  EXPECT_EQ(process.figures.cpu_ns, 150);
+}
+
+TEST_F(StatsCpuTest, AnExecDividesTheTimeOfTheThreadThatGoesOn) {
+  process(0, ProcessAction::exec);
+  life(0, ring_start);
+  change(100, stranger(), thread(pid, 0));
+  process(300, ProcessAction::exit, exit_by_exec);
+  const ProcessIndex next = world.registry.add_process(World::default_facts());
+  process(300, ProcessAction::exec, next, 0);
+  process(320, ProcessAction::ring, next, 0);
+  change(350, thread(pid, 0), stranger());
+  const StatsReport report = stats.report(world.registry);
+  ASSERT_EQ(report.processes.size(), 2);
+  EXPECT_EQ(report.processes[0].figures.cpu_ns, 200);
+  EXPECT_EQ(report.processes[1].figures.cpu_ns, 30);
+}
+
+TEST_F(StatsCpuTest, DroppedSwitchesAreTold) {
+  process(0, ProcessAction::exec);
+  RunSummary summary{.end_ns = 1000};
+  summary.drops = {{"switch", 3}, {"wakeup", 4}};
+  stats.summary(summary, world.registry);
+  const StatsReport report = stats.report(world.registry);
+  EXPECT_EQ(report.switches_dropped, 3);
+  EXPECT_EQ(report.end_ns, 1000);
+  EXPECT_EQ(report.processes.front().figures.wall_ns, 1000);
+}
+
+}  // namespace
+}  // namespace rtev::test

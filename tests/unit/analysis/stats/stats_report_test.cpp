@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+// What the reports of statistics look like.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "unit/analysis/stats/stats_fixture.hpp"
+
+namespace rtev::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class StatsReportTest : public StatsTest {
+ protected:
+  std::string text() { return stats.report_text(world.registry); }
+  nlohmann::json json() { return nlohmann::json::parse(stats.report_json(world.registry)); }
+
+  void run_two_domains() {
+    stats.header({.version = "1.2.3", .start_ns = 1'000'000'000});
+    world.user_names = {{1, "say \"hi\"\x1b[31m"}};
+    process(1'000'000'000, ProcessAction::exec);
+    life(1'000'000'000, ring_start);
+    change(1'200'000'000, thread(pid, 0), stranger());
+    life(1'500'000'000, domain_spawn, 1);
+    begin(2'000'000'000, "stw_leader");
+    count(2'010'000'000, "minor_allocated", 80'000'000);
+    count(2'010'000'000, "minor_promoted", 800'000);
+    span(2'000'000'000, 2'050'000'000, "minor");
+    end(2'100'000'000, "stw_leader");
+    begin(2'000'000'000, "stw_handler", 1);
+    span(2'000'000'000, 2'050'000'000, "minor", 1);
+    end(2'100'000'000, "stw_handler", 1);
+    count(2'200'000'000, "major_allocated_words", 123'456);
+    span(2'200'000'000, 2'300'000'000, "major_slice");
+    count(2'300'000'000, "major_heap_words", 1'000'000);
+    count(2'300'000'000, "major_heap_words", 900'000);
+    count(2'310'000'000, "force_minor_make_vect", 1);
+    span(2'400'000'000, 2'500'000'000, "explicit_gc_compact");
+    feed(Events(world.slot).add(2'600'000'000, EventKind::user_unit, 1));
+    life(3'500'000'000, domain_terminate, 1);
+    life(4'000'000'000, domain_spawn, 1);
+    life(5'000'000'000, domain_terminate, 1);
+    process(5'000'000'000, ProcessAction::exit, 0);
+  }
+};
+
+TEST_F(StatsReportTest, TextOfNothing) {
+  EXPECT_EQ(text(), "0 OCaml processes in 0ns\n");
+}
+
+TEST_F(StatsReportTest, TextHasFiguresInTheirUnits) {
+  run_two_domains();
+  EXPECT_EQ(text(), R"(1 OCaml process in 4.00s
+
+4242 server, OCaml 5.3, 4.00s, ended, 200ms of cpu time
+  collections: 1 minor, 1 major slice, 0 major cycles, 0 compactions
+  asked for by the program: 1 compact
+  triggers: 1 force_minor_make_vect
+  user events: 1 "say \"hi\"\x1B[31m"
+
+  DOMAIN           WALL       CPU        GC       GC%   STW LED  FOLLOWED     MINOR    SLICES    CYCLES
+  0               4.00s     200ms     300ms     7.50%         1         0         1         1         0
+  1               2.00s         -     100ms     5.00%         0         1         1         0         0
+  1 #2            1.00s         -       0ns     0.00%         0         0         0         0         0
+  all             4.00s     200ms     400ms     5.71%         1         1         1         1         0
+
+  DOMAIN           MINOR WORDS         PROMOTED      MAJOR WORDS   USER EVENTS        EVENTS    WORDS LOST
+  0                 10,000,000          100,000          123,456+            1            16             0
+  1                          0                0                -             0             6             0
+  1 #2                       0                0                -             0             2             0
+  all               10,000,000          100,000          123,456+            1            24             0
+
+  HEAP                      TOLD AT             LAST              MAX
+  words                     slices           900,000        1,000,000
+  + at least: what a domain allocated behind its last slice is not in MAJOR WORDS
+)");
+}
+
+/// Words of a line that have at least two blanks between them.
+std::vector<std::string> columns_of_line(const std::string& report, const std::string& label) {
+  const std::size_t begin = report.find("\n  " + label + " ") + 3;
+  std::string line = report.substr(begin, report.find('\n', begin) - begin);
+  std::vector<std::string> columns;
+  while (!line.empty()) {
+    const std::size_t end = line.find("  ");
+    columns.push_back(line.substr(0, end));
+    line.erase(0, line.find_first_not_of(' ', std::min(end, line.size())));
+  }
+  return columns;
+}
+
+TEST_F(StatsReportTest, WideFiguresKeepTheirDistance) {
+  constexpr std::uint64_t many = UINT64_MAX;
+  life(100, ring_start);
+  life(100, domain_spawn, 4095);
+  for (const std::uint16_t domain : {std::uint16_t{0}, std::uint16_t{4095}}) {
+    count(200, "minor_allocated", many, domain);
+    count(200, "minor_promoted", many, domain);
+    count(200, "major_allocated_words", many, domain);
+    count(200, "major_heap_words", many, domain);
+    for (int i = 0; i < 2000; ++i) begin(300, "major_slice", domain);
+    lose(300, 400, many / 3, domain);
+  }
+  life(many / 2, ring_stop);
+  const std::string report = text();
+  EXPECT_THAT(columns_of_line(report, "DOMAIN"), testing::SizeIs(10)) << report;
+  EXPECT_THAT(columns_of_line(report, "4095"), testing::SizeIs(10)) << report;
+  const std::string words = report.substr(report.find("\n\n  DOMAIN") + 2);
+  EXPECT_THAT(columns_of_line(words.substr(words.find("\n  DOMAIN")), "DOMAIN"), testing::SizeIs(7)) << report;
+  EXPECT_THAT(columns_of_line(words.substr(words.find("MINOR WORDS")), "4095"),
+              testing::ElementsAre("4095", "2,305,843,009,213,693,951+", "2,305,843,009,213,693,951+",
+                                   "18,446,744,073,709,551,615+", "0+", "2,005+", "6,148,914,691,236,517,205"))
+      << report;
+  EXPECT_THAT(columns_of_line(report, "words"), testing::SizeIs(4)) << report;
+}
+
+TEST_F(StatsReportTest, TextMarksLowerBounds) {
+  life(100, ring_start);
+  span(200, 300, "major");
+  lose(300, 400, 1234);
+  life(1100, ring_stop);
+  EXPECT_THAT(text(), HasSubstr("\n  0              1.00µs         -     100ns+   10.00%+"));
+  EXPECT_THAT(text(), HasSubstr("\n  + at least: 1,234 words of rings are missing\n"));
+  EXPECT_THAT(text(), HasSubstr("collections: 0+ minor, "));
+}
+
+TEST_F(StatsReportTest, TextSaysAllReasonsForLowerBounds) {
+  lose(300, 400, 1);
+  process(500, ProcessAction::pause);
+  begin(600, "stw_leader");
+  process(700, ProcessAction::resume);
+  EXPECT_THAT(text(),
+              HasSubstr("\n  + at least: 1 word of a ring is missing; the program paused its events; the end of "
+                        "a pause was not seen\n"));
+}
+
+TEST_F(StatsReportTest, TextOfSeveralProcessesEndsWithATotal) {
+  span(100, 200, "major");
+  const std::uint32_t other = world.add_ring(world.registry.add_process(World::default_facts()));
+  feed(Events(other).add(100, EventKind::begin, phase("major")).add(300, EventKind::end, phase("major")));
+  const std::string report = text();
+  EXPECT_THAT(report, HasSubstr("2 OCaml processes in 200ns\n"));
+  EXPECT_THAT(report, HasSubstr("\nall processes\n"));
+  EXPECT_THAT(report.substr(report.find("all processes")), HasSubstr("   200ns         -     300ns    75.00% "));
+}
+
+TEST_F(StatsReportTest, TextOfManyProcessesSaysHowManyAreLeftOut) {
+  for (int i = 0; i < 25; ++i)
+    process(100, ProcessAction::found, world.registry.add_process(World::default_facts()), 0);
+  EXPECT_THAT(text(), HasSubstr("\nand 5 more, "));
+  EXPECT_THAT(text(), HasSubstr("\n  no events\n"));
+}
+
+TEST_F(StatsReportTest, TextShowsBlocksBySize) {
+  std::array<std::uint64_t, alloc_bucket_count> flushed{};
+  flushed[2] = 25'924;
+  flushed[10] = 7;
+  flushed[18] = 3;
+  flushed[19] = 95;
+  feed(Events(world.slot).add_record(10, EventKind::alloc, flushed));
+  EXPECT_THAT(text(), HasSubstr("blocks allocated by size in words:  2: 25,924  10-19: 7  90-99: 3  100+: 95\n"));
+}
+
+TEST_F(StatsReportTest, TextTellsDroppedSwitches) {
+  RunSummary summary;
+  summary.drops = {{"switch", 1234}};
+  stats.summary(summary, world.registry);
+  EXPECT_THAT(text(),
+              HasSubstr("!! cpu times are lower bounds: the kernel's buffers dropped 1,234 switches of threads\n"));
+}
+
+TEST_F(StatsReportTest, TextTellsRingsThatAreNotInIt) {
+  stats.summary({.rings_missed = 1}, world.registry);
+  EXPECT_THAT(text(), HasSubstr("!! not here: 1 ring that a process announced and that could not be read\n"));
+  EXPECT_EQ(json()["rings_missed"], 1);
+}
+
+TEST_F(StatsReportTest, JsonHasPlainNumbers) {
+  run_two_domains();
+  const auto report = json();
+  EXPECT_EQ(report["type"], "stats");
+  EXPECT_EQ(report["schema"], 1);
+  EXPECT_EQ(report["version"], "1.2.3");
+  EXPECT_EQ(report["start_ns"], 1'000'000'000);
+  EXPECT_EQ(report["end_ns"], 5'000'000'000);
+  EXPECT_EQ(report["scheduler_seen"], true);
+  EXPECT_EQ(report["switches_dropped"], 0);
+  EXPECT_EQ(report["rings_missed"], 0);
+  ASSERT_EQ(report["processes"].size(), 1);
+  const auto& process = report["processes"][0];
+  EXPECT_EQ(process["pid"], 4242);
+  EXPECT_EQ(process["comm"], "server");
+  EXPECT_EQ(process["exe"], "/usr/bin/server");
+  EXPECT_EQ(process["runtime"], "ocaml");
+  EXPECT_EQ(process["version"], "5.3");
+  EXPECT_EQ(process["family"], "5.3+");
+  EXPECT_EQ(process["ended"], true);
+  EXPECT_EQ(process["begin_ns"], 1'000'000'000);
+  EXPECT_EQ(process["max_rss_bytes"], nullptr);
+  EXPECT_EQ(process["wall_ns"], 4'000'000'000);
+  EXPECT_EQ(process["domain_ns"], 7'000'000'000);
+  EXPECT_EQ(process["cpu_ns"], 200'000'000);
+  EXPECT_EQ(process["gc_ns"], 400'000'000);
+  EXPECT_EQ(process["gc_share"], 0.057143);
+  EXPECT_EQ(process["stw_led"], 1);
+  EXPECT_EQ(process["stw_followed"], 1);
+  EXPECT_EQ(process["collections"],
+            (nlohmann::json{{"minor", 1}, {"major_slices", 1}, {"major_cycles", 0}, {"compactions", 0}}));
+  EXPECT_EQ(
+      process["explicit"],
+      (nlohmann::json{
+          {"minor", 0}, {"major_slice", 0}, {"major", 0}, {"full_major", 0}, {"compact", 1}, {"stat", 0}, {"set", 0}}));
+  EXPECT_EQ(process["triggers"]["force_minor_make_vect"], 1);
+  EXPECT_EQ(process["triggers"].size(), trigger_counter_count);
+  EXPECT_EQ(
+      process["words"],
+      (nlohmann::json{{"minor", 10'000'000}, {"promoted", 100'000}, {"major", 123'456}, {"major_lower_bound", true}}));
+  EXPECT_EQ(process["heap"], (nlohmann::json{{"major_heap_words", {{"last", 900'000}, {"max", 1'000'000}}}}));
+  EXPECT_EQ(process["user_events"], 1);
+  EXPECT_EQ(process["events"], 24);
+  EXPECT_EQ(process["losses"], 0);
+  EXPECT_EQ(process["lost_words"], 0);
+  EXPECT_EQ(process["lower_bound"], false);
+  EXPECT_EQ(process["because"], nlohmann::json::array());
+  EXPECT_EQ(process["user_event_counts"], (nlohmann::json{{{"name", "say \"hi\"\x1b[31m"}, {"id", 1}, {"count", 1}}}));
+  EXPECT_EQ(process["other_user_events"], 0);
+  EXPECT_EQ(process["alloc_buckets"], nullptr);
+  ASSERT_EQ(process["domains"].size(), 3);
+  EXPECT_EQ(process["domains"][2]["domain"], 1);
+  EXPECT_EQ(process["domains"][2]["incarnation"], 2);
+  EXPECT_EQ(process["domains"][2]["ended"], true);
+  EXPECT_EQ(process["domains"][2]["begin_ns"], 4'000'000'000);
+  EXPECT_EQ(process["domains"][2]["cpu_ns"], nullptr);
+  EXPECT_EQ(process["domains"][2]["words"]["major"], nullptr);
+  EXPECT_EQ(process["domains"][2]["words"]["major_lower_bound"], false);
+  EXPECT_EQ(process["other_domains"]["domains"], 0);
+  EXPECT_EQ(process["other_domains"]["gc_share"], nullptr);
+  EXPECT_EQ(report["other_processes"]["processes"], 0);
+  EXPECT_EQ(report["total"]["processes"], 1);
+  EXPECT_EQ(report["total"]["gc_ns"], 400'000'000);
+}
+
+TEST_F(StatsReportTest, JsonSaysWhichFiguresAreLowerBounds) {
+  lose(300, 400, 1);
+  process(500, ProcessAction::pause);
+  begin(600, "stw_leader");
+  process(700, ProcessAction::resume);
+  const auto process = json()["processes"][0];
+  EXPECT_EQ(process["lower_bound"], true);
+  EXPECT_EQ(process["because"], (nlohmann::json{"lost", "paused", "unfinished"}));
+  EXPECT_EQ(process["losses"], 1);
+  EXPECT_EQ(process["lost_words"], 1);
+  EXPECT_EQ(process["domains"][0]["lower_bound"], true);
+}
+
+TEST_F(StatsReportTest, JsonHasBlocksBySize) {
+  std::array<std::uint64_t, alloc_bucket_count> flushed{};
+  flushed[19] = 95;
+  feed(Events(world.slot).add_record(10, EventKind::alloc, flushed));
+  const auto buckets = json()["processes"][0]["alloc_buckets"];
+  ASSERT_EQ(buckets.size(), alloc_bucket_count);
+  EXPECT_EQ(buckets[19], 95);
+}
+
+TEST_F(StatsReportTest, JsonIsOneLine) {
+  run_two_domains();
+  const std::string line = stats.report_json(world.registry);
+  EXPECT_EQ(line.find('\n'), line.size() - 1);
+}
+
+TEST_F(StatsReportTest, WhatProgramsCallThemselvesIsEscaped) {
+  std::uint64_t at = 10;
+  for (const std::string& hostile : hostile_strings()) {
+    ProcessInfo facts = World::default_facts();
+    facts.comm = facts.exe = facts.version = facts.runtime = hostile;
+    const std::uint32_t ring = world.add_ring(world.registry.add_process(facts));
+    world.user_names[1] = hostile;
+    feed(Events(ring).add(++at, EventKind::user_unit, 1));
+  }
+  for (const char c : text()) EXPECT_TRUE(c == '\n' || (c >= ' ' && c != 0x7f)) << static_cast<int>(c);
+  EXPECT_EQ(json()["processes"].size(), hostile_strings().size());
+}
+
+}  // namespace
+}  // namespace rtev::test

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT
+// Every format that a recording may have gives the same stream back, and no other file does harm.
+#include "recording/recording_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+
+#include "formats/chrome/chrome_sink.hpp"
+#include "formats/output/gzip_output.hpp"
+#include "formats/perfetto/perfetto_sink.hpp"
+#include "support/temp_dir.hpp"
+#include "unit/recording/recording.hpp"
+
+namespace rtev::test {
+namespace {
+
+void add_process(Events& events, std::uint64_t time, ProcessIndex index, ProcessAction action,
+                 std::int64_t detail = 0) {
+  events.add_record(time, EventKind::process, ProcessRecord{.process = index, .peer = 0, .detail = detail},
+                    static_cast<std::uint16_t>(action));
+}
+
+/// A stream that JSON lines tell completely.
+void stream(Sink& sink) {
+  World world;
+  world.user_names = {{3, "request"}, {4, "quote \" and \n"}};
+  world.registry.process(world.process).words = {.written = 100, .delivered = 90, .lost = 10, .events = 30};
+  world.registry.process(world.process).domains = 2;
+  sink.header(make_header());
+  Events kernel(0);
+  add_process(kernel, 1500, world.process, ProcessAction::found);
+  add_process(kernel, 1500, world.process, ProcessAction::ring, 128);
+  sink.consume(kernel.batch(), world.registry);
+
+  Events ring(world.slot);
+  ring.add(2000, EventKind::begin, phase_major)
+      .add(2010, EventKind::begin, phase_minor)
+      .add(2020, EventKind::end, phase_minor)
+      .add(2025, EventKind::begin, unknown_phase)
+      .add(2030, EventKind::end, phase_major)
+      .add(2040, EventKind::counter, counter_minor_allocated, UINT64_MAX, 1)
+      .add_record(2050, EventKind::alloc, std::array<std::uint64_t, alloc_bucket_count>{1, 2, 3})
+      .add(2060, EventKind::lifecycle, domain_spawn, static_cast<std::uint64_t>(-5), 2)
+      .add(2070, EventKind::user_unit, 3)
+      .add(2080, EventKind::user_int, 4, static_cast<std::uint64_t>(INT64_MIN))
+      .add(2090, EventKind::user_begin, 3)
+      .add(2085, EventKind::user_end, 3, 0, 0, flag_late)
+      .add(2095, EventKind::user_unit, 99)
+      .add_bytes(2100, EventKind::user_custom, all_bytes(), 3)
+      .add_record(2110, EventKind::lost, Loss{.words = 12, .from_ns = 0, .to_ns = 2110}, 0)
+      .add_record(2120, EventKind::lost, Loss{.words = 3, .from_ns = 2100, .to_ns = 2120}, 1, 3);
+  sink.consume(ring.batch(), world.registry);
+
+  Thread ours = make_thread(4242, 4243, "server", true);
+  ours.domain = 1;
+  ours.role = ThreadRole::backup;
+  ours.holds_lock = true;
+  const Thread theirs = make_thread(77, 77, "cc1", false);
+  Thread by = theirs;
+  by.priority = 0;  // nothing says priorities of wakeups
+  Thread woken = ours;
+  woken.priority = 0;
+  Events sched(0);
+  for (int state = 0; state <= static_cast<int>(LeftState::other); ++state) {
+    sched.add_record(3000 + static_cast<std::uint64_t>(state), EventKind::sched_switch,
+                     SchedSwitch{.cpu = 1, .state = static_cast<LeftState>(state), .prev = ours, .next = theirs}, 0, 2);
+  }
+  sched.add_record(3050, EventKind::lost, Loss{.words = 17, .from_ns = 3050, .to_ns = 3090},
+                   static_cast<std::uint16_t>(LossReason::dropped), first_sched_stream + 1);
+  sched.add_record(3100, EventKind::wakeup, Wakeup{.cpu = 0, .woken = woken, .by = by}, 0, 1);
+  world.registry.process(world.process).max_rss_bytes = 67'108'864;
+  add_process(sched, 3200, world.process, ProcessAction::exit, 9);
+  sink.consume(sched.batch(), world.registry);
+
+  RunSummary summary{.start_ns = 1000, .end_ns = 5000, .late = 1, .forced = 2};
+  summary.drops = {{.kind = "switch", .count = 4}, {.kind = "exec", .count = 0}};
+  summary.events[0] = 3;
+  sink.summary(summary, world.registry);
+  sink.flush();
+}
+
+std::string in_format(RecordingFormat format) {
+  StringOutput file;
+  switch (format) {
+    case RecordingFormat::fxt: {
+      Recorder sink(file);
+      stream(sink);
+      break;
+    }
+    case RecordingFormat::jsonl: {
+      JsonlSink sink(file);
+      stream(sink);
+      break;
+    }
+    case RecordingFormat::chrome: {
+      ChromeSink sink(file);
+      stream(sink);
+      break;
+    }
+    case RecordingFormat::perfetto: {
+      PerfettoSink sink(file);
+      stream(sink);
+      break;
+    }
+  }
+  return file.text();
+}
+
+std::string compressed(std::string_view text) {
+  StringOutput file;
+  GzipOutput gzip(file);
+  gzip.write(text);
+  gzip.finish();
+  return file.text();
+}
+
+class RecordingFileTest : public ::testing::TestWithParam<RecordingFormat> {
+ protected:
+  struct Read {
+    std::string lines{};
+    Result<Replay::End> end = Replay::End{};
+  };
+
+  Read read(const std::string& bytes) {
+    const std::string path = dir / "recording";
+    std::ofstream(path, std::ios::binary) << bytes;
+    auto file = RecordingFile::open(path);
+    if (!file) return {.end = std::unexpected(file.error())};
+    if (!*file) return {.end = std::unexpected(Error{.what = "no recording"})};
+    StringOutput output;
+    JsonlSink jsonl(output);
+    Read read;
+    read.end = (*file)->replay(jsonl);
+    jsonl.flush();
+    read.lines = output.text();
+    return read;
+  }
+
+  TempDir dir;
+};
+
+TEST_P(RecordingFileTest, GivesTheStreamBack) {
+  const std::string expected = in_format(RecordingFormat::jsonl);
+  const std::string bytes = in_format(GetParam());
+  for (const std::string& file : {bytes, compressed(bytes)}) {
+    const Read back = read(file);
+    ASSERT_TRUE(back.end) << back.end.error().message();
+    EXPECT_TRUE(back.end->complete) << back.end->note;
+    EXPECT_EQ(back.lines, expected);
+  }
+}
+
+TEST_P(RecordingFileTest, CutShortItSaysSo) {
+  const std::string bytes = in_format(GetParam());
+  const std::string packed = compressed(bytes);
+  for (const std::string& file :
+       {bytes.substr(0, bytes.size() - bytes.size() / 10), packed.substr(0, packed.size() - 9)}) {
+    const Read back = read(file);
+    if (!back.end) continue;  // so small a trace may hold nothing to read before its end
+    EXPECT_NE(back.end->note, "");
+  }
+}
+
+TEST_P(RecordingFileTest, NothingItHoldsDoesHarm) {
+  const std::string bytes = in_format(GetParam());
+  for (std::size_t at = 0; at < bytes.size(); at += 1 + bytes.size() / 100) {
+    std::string broken = bytes;
+    broken[at] = static_cast<char>(broken[at] ^ (1 << (at % 8)));
+    const Read back = read(broken);
+    EXPECT_TRUE(back.end || !back.end.error().what.empty());
+  }
+}
+
+std::string name_of(const ::testing::TestParamInfo<RecordingFormat>& format) {
+  constexpr const char* names[] = {"Fxt", "Jsonl", "Chrome", "Perfetto"};
+  return names[static_cast<int>(format.param)];
+}
+INSTANTIATE_TEST_SUITE_P(Formats, RecordingFileTest,
+                         ::testing::Values(RecordingFormat::fxt, RecordingFormat::jsonl, RecordingFormat::chrome,
+                                           RecordingFormat::perfetto),
+                         name_of);
+
+class OtherFilesTest : public RecordingFileTest {};
+
+TEST_F(OtherFilesTest, AreNoRecordings) {
+  for (const char* text : {"", "x",
+                           "\x7f"
+                           "ELF",
+                           "{\"type\":\"other\"}"}) {
+    const Read back = read(text);
+    ASSERT_FALSE(back.end) << text;
+    EXPECT_EQ(back.end.error().what, "no recording") << text;
+  }
+}
+
+TEST_F(OtherFilesTest, TracesOfOtherToolsCannotBeRead) {
+  const Read chrome = read("[\n{\"ph\":\"i\",\"name\":\"rtev_recording\",\"ts\":1}\n]\n");
+  ASSERT_FALSE(chrome.end);
+  EXPECT_NE(chrome.end.error().hint, "");
+  const Read perfetto = read(std::string("\n\x02\x40\x01", 4));
+  ASSERT_FALSE(perfetto.end);
+  EXPECT_NE(perfetto.end.error().hint, "");
+}
+
+TEST_F(OtherFilesTest, BadJsonLinesAreToldByTheirNumber) {
+  const std::string good = in_format(RecordingFormat::jsonl);
+  const std::string head = good.substr(0, good.find('\n') + 1);
+  for (const char* line : {"{", "[]", "{\"ts\":1,\"type\":\"nonsense\"}", "{\"ts\":1,\"type\":\"process\"}",
+                           "{\"ts\":1,\"type\":\"user\",\"kind\":\"custom\",\"bytes\":\"0\"}",
+                           "{\"ts\":1,\"type\":\"begin\",\"pid\":1,\"name\":\"no such phase\"}"}) {
+    const Read back = read(head + line + "\n");
+    ASSERT_FALSE(back.end) << line;
+    EXPECT_NE(back.end.error().why.find("line 2:"), std::string::npos) << back.end.error().message();
+  }
+}
+
+TEST_F(OtherFilesTest, AVersionThatIsLearntAfterExecIsToldWithTheRing) {
+  World world;
+  ProcessInfo& facts = world.registry.process(world.process);
+  facts.version = "";
+  facts.family_source = FamilySource::assumed;
+  StringOutput output;
+  JsonlSink sink(output);
+  sink.header(make_header());
+  Events began(0), ring(0), events(world.slot);
+  add_process(began, 1500, world.process, ProcessAction::exec);
+  sink.consume(began.batch(), world.registry);
+  facts.version = "5.1";
+  facts.family = Family::before_5_3;
+  facts.family_source = FamilySource::symbols;
+  add_process(ring, 1600, world.process, ProcessAction::ring, 128);
+  sink.consume(ring.batch(), world.registry);
+  sink.consume(events.add(2000, EventKind::begin, 10).batch(), world.registry);
+  sink.flush();
+  const Read back = read(output.text());
+  EXPECT_NE(back.lines.find("\"version\":\"5.1\",\"family\":\"5.0-5.2\",\"family_source\":\"symbols\""),
+            std::string::npos);
+  EXPECT_TRUE(back.lines.starts_with(output.text())) << back.lines;
+}
+
+TEST_F(OtherFilesTest, WhatCannotBeOpenedIsAnError) {
+  EXPECT_FALSE(RecordingFile::open(dir / "missing"));
+  EXPECT_FALSE(RecordingFile::open(dir.path()));
+}
+
+}  // namespace
+}  // namespace rtev::test

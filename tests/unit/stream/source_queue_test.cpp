@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#include "stream/source_queue.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <string>
+
+namespace rtev {
+namespace {
+
+Event plain(std::uint64_t time, std::uint16_t id = 0) {
+  return {.time = time, .value = 7, .source = 1, .id = id, .kind = EventKind::counter, .flags = 0};
+}
+Event custom(std::uint64_t time) {
+  return {.time = time, .value = 0, .source = 1, .id = 0, .kind = EventKind::user_custom, .flags = 0};
+}
+std::span<const std::byte> bytes(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+std::string text_of(const SourceQueue& queue, const Event& event) {
+  const auto payload = queue.payload(event);
+  return {reinterpret_cast<const char*>(payload.data()), payload.size()};
+}
+
+TEST(SourceQueue, NearlyOrderedInserts) {
+  SourceQueue queue(1);
+  for (const std::uint64_t time : {5u, 3u, 9u, 3u, 1u, 9u, 4u}) {
+    queue.insert(plain(time, static_cast<std::uint16_t>(queue.events().size())), {});
+  }
+  std::vector<std::pair<std::uint64_t, int>> order;
+  for (const Event& event : queue.events()) order.emplace_back(event.time, event.id);
+  EXPECT_EQ(order, (decltype(order){{1, 4}, {3, 1}, {3, 3}, {4, 6}, {5, 0}, {9, 2}, {9, 5}}))
+      << "equal times in order of arrival";
+}
+
+TEST(SourceQueue, InsertDoesNotGoBeforeWhatWasTaken) {
+  SourceQueue queue(1);
+  for (const std::uint64_t time : {1u, 2u, 3u, 4u}) queue.insert(plain(time), {});
+  queue.pop(1);
+  queue.insert(plain(0), {});
+  ASSERT_EQ(queue.events().size(), 4u);
+  EXPECT_EQ(queue.events().front().time, 0u);
+}
+
+TEST(SourceQueue, BatchesBringTheirPayloads) {
+  SourceQueue queue(1);
+  const std::string payloads = "junk-one-two";
+  std::vector<Event> events{custom(1), plain(2), custom(3), custom(4)};
+  events[0].value = Batch::payload_ref(5, 3);
+  events[2].value = Batch::payload_ref(9, 3);
+  events[3].value = Batch::payload_ref(9, 300);
+  queue.append(events, Batch(events, bytes(payloads)));
+  queue.append(events, Batch(events, bytes(payloads)));
+  queue.pop(1);
+  EXPECT_EQ(queue.events()[0].value, 7u) << "numbers stay";
+  EXPECT_EQ(text_of(queue, queue.events()[1]), "two");
+  EXPECT_EQ(text_of(queue, queue.events()[2]), "") << "a reference out of the batch";
+  EXPECT_EQ(text_of(queue, queue.events()[3]), "one");
+}
+
+TEST(SourceQueue, PayloadsSurviveThatTheFrontIsTaken) {
+  SourceQueue queue(1);
+  std::deque<std::string> model;
+  std::uint64_t time = 0;
+  for (int round = 0; round < 2000; ++round) {
+    for (int i = 0; i < 7; ++i) {
+      model.push_back(std::to_string(round * 7 + i) + std::string(static_cast<std::size_t>(i * 5), 'x'));
+      queue.insert(custom(++time), bytes(model.back()));
+    }
+    for (std::size_t i = 0; i < 1 + static_cast<std::size_t>(round) % 11 && !queue.empty(); ++i) {
+      ASSERT_EQ(text_of(queue, queue.events().front()), model.front());
+      queue.pop(1);
+      model.pop_front();
+    }
+    ASSERT_EQ(queue.events().size(), model.size());
+    ASSERT_LE(queue.bytes(), model.size() * 200 + 20'000) << "what is taken is not kept";
+  }
+  for (; !queue.empty(); queue.pop(1), model.pop_front()) {
+    ASSERT_EQ(text_of(queue, queue.events().front()), model.front());
+  }
+  EXPECT_EQ(queue.bytes(), 0u);
+}
+
+TEST(SourceQueue, MemoryOfABurstIsGivenBack) {
+  SourceQueue queue(1);
+  const std::string large(10'000, 'x');
+  for (std::uint64_t time = 0; time < 1000; ++time) queue.insert(custom(time), bytes(large));
+  EXPECT_GT(queue.allocated_bytes(), 10'000'000u);
+  queue.pop(999);
+  queue.insert(plain(2000), {});
+  EXPECT_LT(queue.allocated_bytes(), 100'000u) << "while something is still waiting";
+  EXPECT_EQ(text_of(queue, queue.events().front()), large);
+  for (std::uint64_t time = 3000; time < 100'000; ++time) queue.insert(plain(time), {});
+  queue.pop(queue.events().size());
+  queue.give_back_memory();
+  EXPECT_EQ(queue.allocated_bytes(), 0u);
+  const std::string again = "again";
+  queue.insert(custom(1), bytes(again));
+  EXPECT_EQ(text_of(queue, queue.events().front()), "again");
+}
+
+}  // namespace
+}  // namespace rtev

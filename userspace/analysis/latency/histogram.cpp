@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/latency/histogram.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+namespace rtev {
+namespace {
+
+// Below 2^11 each value has a bucket of its own; above, each power of two is divided into 2^10 buckets.
+constexpr unsigned exact_bits = 11;
+constexpr unsigned divided_bits = exact_bits - 1;
+
+constexpr std::uint32_t bucket_of(std::uint64_t value) {
+  const auto bits = static_cast<unsigned>(std::bit_width(value));
+  if (bits <= exact_bits) return static_cast<std::uint32_t>(value);
+  const unsigned shift = bits - exact_bits;
+  return (shift << divided_bits) + static_cast<std::uint32_t>(value >> shift);
+}
+
+/// The greatest value that lies in a bucket.
+constexpr std::uint64_t last_of(std::uint32_t bucket) {
+  if (bucket < (1U << exact_bits)) return bucket;
+  const unsigned shift = (bucket >> divided_bits) - 1;
+  const std::uint64_t high = (1ULL << divided_bits) | (bucket & ((1U << divided_bits) - 1));
+  return ((high + 1) << shift) - 1;
+}
+
+static_assert(bucket_of(2047) == 2047 && bucket_of(2048) == 2048 && bucket_of(2049) == 2048 && last_of(2048) == 2049);
+static_assert(bucket_of(4096) == bucket_of(4099) && bucket_of(4096) == bucket_of(4095) + 1);
+static_assert(last_of(bucket_of(std::numeric_limits<std::uint64_t>::max())) ==
+              std::numeric_limits<std::uint64_t>::max());
+
+constexpr std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) {
+  return a > std::numeric_limits<std::uint64_t>::max() - b ? std::numeric_limits<std::uint64_t>::max() : a + b;
+}
+
+}  // namespace
+
+void Histogram::record(std::uint64_t value) {
+  const std::uint32_t bucket = bucket_of(value);
+  ++pages_[bucket / page_buckets][bucket % page_buckets];
+  ++count_;
+  total_ = saturated_sum(total_, value);
+  min_ = std::min(min_, value);
+  max_ = std::max(max_, value);
+  // Welford's method: sums of squares would lose what matters where the values are large and alike.
+  const double distance = static_cast<double>(value) - mean_;
+  mean_ += distance / static_cast<double>(count_);
+  squares_ += distance * (static_cast<double>(value) - mean_);
+}
+
+void Histogram::merge(const Histogram& other) {
+  if (other.count_ == 0) return;
+  const auto ours = static_cast<double>(count_), theirs = static_cast<double>(other.count_);
+  const double distance = other.mean_ - mean_;
+  mean_ += distance * (theirs / (ours + theirs));
+  squares_ += other.squares_ + distance * distance * (ours * theirs / (ours + theirs));
+  for (const auto& [index, page] : other.pages_) {
+    Page& mine = pages_[index];
+    std::ranges::transform(mine, page, mine.begin(), std::plus{});
+  }
+  count_ += other.count_;
+  total_ = saturated_sum(total_, other.total_);
+  min_ = std::min(min_, other.min_);
+  max_ = std::max(max_, other.max_);
+}
+
+double Histogram::standard_deviation() const {
+  return count_ == 0 ? 0 : std::sqrt(squares_ / static_cast<double>(count_));
+}
+
+std::uint64_t Histogram::percentile(double percentile) const {
+  if (count_ == 0) return 0;
+  if (!(percentile > 0)) return min_;
+  if (percentile >= 100) return max_;
+  const auto nearest = static_cast<std::uint64_t>(std::llround(percentile / 100 * static_cast<double>(count_)));
+  const std::uint64_t rank = std::max<std::uint64_t>(1, nearest);
+  std::uint64_t seen = 0;
+  for (const auto& [index, page] : pages_) {
+    for (std::uint32_t i = 0; i < page_buckets; ++i) {
+      seen += page[i];
+      if (seen >= rank) return std::clamp(last_of(index * static_cast<std::uint32_t>(page_buckets) + i), min_, max_);
+    }
+  }
+  return max_;
+}
+
+}  // namespace rtev

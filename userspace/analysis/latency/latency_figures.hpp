@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// The figures of `latency`: one distribution of pauses and what of it is not known, and the report they make up.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/latency/histogram.hpp"
+#include "analysis/pauses/pause_finder.hpp"
+#include "analysis/thread_time.hpp"
+
+namespace rtev {
+
+/// A superset of what `olly latency` prints.
+inline constexpr std::array latency_percentiles{25.0,  50.0,   60.0,   70.0,    75.0,    80.0, 85.0, 90.0,
+                                                95.0,  96.0,   97.0,   98.0,    99.0,    99.5, 99.9, 99.95,
+                                                99.99, 99.995, 99.999, 99.9995, 99.9999, 100.0};
+
+/// Pauses (or spans of a phase) of a domain, of several, of all.
+struct LatencyFigures {
+  Histogram wall;
+  /// Of those whose time could be split without remainder.
+  Histogram on_cpu, runnable, blocked;
+  TimeSplit split;  ///< sums over all; split.total() == wall.total()
+  std::uint64_t below_min = 0;
+  std::array<std::uint64_t, unfinished_count> unfinished{};  ///< by Unfinished: in no other figure
+  std::uint64_t lost_words = 0;
+  std::uint64_t unprobed = 0;  ///< gaps in which a program without a ring was not probed, of unknown size
+
+  void record(std::uint64_t wall_ns, const TimeSplit& time);
+  void merge(const LatencyFigures& other);
+  std::uint64_t unfinished_total() const;
+  /// Something is missing that would have counted, or may be. What the end of a program cuts off is no such thing.
+  bool lower_bound() const;
+  bool empty() const {
+    return wall.count() == 0 && below_min == 0 && lost_words == 0 && unprobed == 0 && unfinished_total() == 0;
+  }
+};
+
+struct LatencyReport {
+  struct Domain {
+    std::uint16_t domain = 0;
+    std::uint32_t incarnations = 0;  ///< domains that had this number
+    LatencyFigures figures{};
+  };
+  struct Process {
+    ProcessIndex index = 0;
+    std::int32_t pid = 0;
+    std::string comm{}, exe{};  ///< as the process made them: escape them
+    bool ended = false;
+    LatencyFigures figures{};
+    std::vector<Domain> domains{};  ///< by number
+  };
+
+  enum class Span : std::uint8_t {
+    interval,  ///< the last one
+    so_far,    ///< from the start to the end of the last interval
+    run,       ///< the whole
+  };
+  Span span = Span::run;
+  PauseRule rule = PauseRule::outermost;
+  std::string phase{};  ///< empty: pauses
+  std::uint64_t min_ns = 0;
+  std::string version{};                   ///< of rtev-bpf
+  std::uint64_t run_ns = 0;                ///< when tracing began, CLOCK_MONOTONIC
+  std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported
+  bool scheduler_seen = false;             ///< else all time is unknown
+  std::uint64_t scheduler_dropped = 0;     ///< switches and wakeups
+  std::uint64_t rings_missed = 0;          ///< known at the end of a run
+  std::uint64_t words_before = 0;          ///< a ring overwrote them before it was read; known at the end
+  std::uint64_t ignored_events = 0;        ///< begins of phases of domains beyond what can be followed at once
+
+  LatencyFigures all{};
+  std::vector<Process> processes{};  ///< the one with most time first
+  std::uint64_t other_domains = 0;   ///< that are not told apart
+  LatencyFigures others{};
+
+  bool lower_bound() const { return all.lower_bound() || rings_missed > 0 || words_before > 0 || ignored_events > 0; }
+};
+
+/// For people. `full`: every process and domain, with all percentiles; else those of all together, and a table of the
+/// processes with most time. Of what is so far only the former.
+std::string latency_text(const LatencyReport& report, bool full);
+
+/// One JSON object, schema 1, in one line, with its end. The README documents the schema.
+std::string latency_json(const LatencyReport& report);
+
+}  // namespace rtev

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+#include <array>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "analysis/latency/latency_figures.hpp"
+#include "base/json_writer.hpp"
+
+namespace rtev {
+namespace {
+
+constexpr int schema = 1;
+
+/// "99.99", "100": the shortest form.
+std::string shortest(double number) {
+  std::array<char, 32> text;
+  const auto written = std::to_chars(text.data(), text.data() + text.size(), number);
+  return {text.data(), written.ptr};
+}
+
+std::string_view name_of(LatencyReport::Span span) {
+  switch (span) {
+    case LatencyReport::Span::interval:
+      return "interval";
+    case LatencyReport::Span::so_far:
+      return "so_far";
+    case LatencyReport::Span::run:
+      return "run";
+  }
+  return "run";
+}
+
+/// The members of a distribution. Of no values only the count says something.
+void add_distribution(JsonWriter& out, const Histogram& values) {
+  out.member("count", values.count());
+  out.member("total_ns", values.total());
+  if (values.count() == 0) return;
+  out.member("mean_ns", values.mean());
+  out.member("stddev_ns", values.standard_deviation());
+  out.member("min_ns", values.min());
+  out.member("max_ns", values.max());
+  out.key("percentiles_ns").object([&] {
+    for (const double percentile : latency_percentiles) {
+      out.member(shortest(percentile), values.percentile(percentile));
+    }
+  });
+}
+
+void add_figures(JsonWriter& out, const LatencyFigures& figures) {
+  add_distribution(out, figures.wall);
+  const TimeSplit& split = figures.split;
+  out.key("time_ns").object([&] {
+    out.member("on_cpu", split.on_cpu);
+    out.member("runnable", split.runnable);
+    out.member("sleeping", split.sleeping);
+    out.member("uninterruptible", split.uninterruptible);
+    out.member("stopped", split.stopped);
+    out.member("unknown", split.unknown);
+  });
+  out.key("on_cpu").object([&] { add_distribution(out, figures.on_cpu); });
+  out.key("runnable").object([&] { add_distribution(out, figures.runnable); });
+  out.key("blocked").object([&] { add_distribution(out, figures.blocked); });
+  out.member("below_min", figures.below_min);
+  out.key("unfinished").object([&] {
+    for (const auto& [name, reason] : {std::pair{"lost", Unfinished::lost}, std::pair{"no_end", Unfinished::no_end},
+                                       std::pair{"clock", Unfinished::clock}, std::pair{"ended", Unfinished::ended}}) {
+      out.member(name, figures.unfinished[static_cast<std::size_t>(reason)]);
+    }
+  });
+  out.member("lost_words", figures.lost_words);
+  out.member("unprobed", figures.unprobed);
+  out.member("lower_bound", figures.lower_bound());
+}
+
+void add_process(JsonWriter& out, const LatencyReport::Process& process) {
+  out.member("pid", process.pid);
+  out.member("comm", std::string_view{process.comm});
+  out.member("exe", std::string_view{process.exe});
+  out.member("ended", process.ended);
+  add_figures(out, process.figures);
+  out.key("domains").array([&] {
+    for (const LatencyReport::Domain& domain : process.domains) {
+      out.object([&] {
+        out.member("domain", domain.domain);
+        out.member("incarnations", domain.incarnations);
+        add_figures(out, domain.figures);
+      });
+    }
+  });
+}
+
+}  // namespace
+
+std::string latency_json(const LatencyReport& report) {
+  JsonWriter out;
+  out.object([&] {
+    out.member("type", std::string_view{"latency"});
+    out.member("schema", schema);
+    out.member("version", report.version);
+    out.member("start_ns", report.start_ns);
+    out.member("end_ns", report.end_ns);
+    out.member("report", name_of(report.span));
+    const auto phase = report.phase.empty() ? std::nullopt : std::optional{std::string_view{report.phase}};
+    out.member("phase", phase);
+    out.member("rule", std::string_view{report.rule == PauseRule::olly ? "olly" : "outermost"});
+    out.member("min_ns", report.min_ns);
+    out.member("scheduler_seen", report.scheduler_seen);
+    out.member("scheduler_dropped", report.scheduler_dropped);
+    out.member("rings_missed", report.rings_missed);
+    out.member("ignored_events", report.ignored_events);
+    out.member("words_before", report.words_before);
+    out.member("lower_bound", report.lower_bound());
+    out.key("all").object([&] { add_figures(out, report.all); });
+    out.key("processes").array([&] {
+      for (const LatencyReport::Process& process : report.processes) {
+        out.object([&] { add_process(out, process); });
+      }
+    });
+    out.key("others").object([&] {
+      out.member("domains", report.other_domains);
+      add_figures(out, report.others);
+    });
+  });
+  return std::string{out.text()} + '\n';
+}
+
+}  // namespace rtev

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/latency/latency_sink.hpp"
+
+#include <algorithm>
+
+#include "analysis/missing_past.hpp"
+
+namespace rtev {
+namespace {
+
+constexpr std::uint64_t key_of(const DomainLife& domain) {
+  return std::uint64_t{domain.process} << 32 | domain.source;
+}
+
+}  // namespace
+
+bool is_phase_name(std::string_view name) {
+  return find_phase(Family::since_5_3, name) || find_phase(Family::before_5_3, name);
+}
+
+Latency::Latency(LatencyOptions options, Output& output)
+    : options_(std::move(options)), output_(output), finder_(*this, options_.rule) {
+  if (options_.phase.empty()) return;
+  for (const Family family : {Family::before_5_3, Family::since_5_3}) {
+    phase_[static_cast<std::size_t>(family)] = find_phase(family, options_.phase);
+  }
+}
+
+void Latency::header(const RunHeader& header) {
+  version_ = header.version;
+  start_ns_ = interval_begin_ns_ = last_ns_ = header.start_ns;
+}
+
+void Latency::consume(const Batch& batch, const Registry& registry) {
+  registry_ = &registry;
+  for (const Event& event : batch.events()) {
+    pass(event.time, registry);
+    finder_.add(event, batch, registry);
+    time_.add(event, batch, registry);
+    dropped_.add(event, batch);
+    if (event.kind == EventKind::process) note_process(event, batch, registry);
+  }
+  registry_ = nullptr;
+}
+
+void Latency::summary(const RunSummary& summary, const Registry& registry) {
+  last_ns_ = std::max(last_ns_, summary.end_ns);
+  finder_.finish(last_ns_);
+  dropped_.add(summary);
+  rings_missed_ = summary.rings_missed;
+  words_before_ = missing_past(summary, registry);
+  write(report(registry));
+}
+
+LatencyReport Latency::report(const Registry& registry) const {
+  return report_of(LatencyReport::Span::run, start_ns_, last_ns_, registry);
+}
+
+/// Time goes on; intervals that are over are reported.
+void Latency::pass(std::uint64_t time_ns, const Registry& registry) {
+  if (start_ns_ == 0) start_ns_ = interval_begin_ns_ = last_ns_ = time_ns;
+  last_ns_ = std::max(last_ns_, time_ns);
+  if (options_.interval_ns == 0 || last_ns_ - interval_begin_ns_ < options_.interval_ns) return;
+  end_interval(interval_begin_ns_ + options_.interval_ns, registry);
+  // In all that follow nothing came.
+  const std::uint64_t past = last_ns_ - interval_begin_ns_;
+  if (past >= options_.interval_ns) end_interval(last_ns_ - past % options_.interval_ns, registry);
+}
+
+void Latency::end_interval(std::uint64_t end_ns, const Registry& registry) {
+  write(report_of(LatencyReport::Span::interval, interval_begin_ns_, end_ns, registry));
+  write(report_of(LatencyReport::Span::so_far, start_ns_, end_ns, registry));
+  for (auto& [index, process] : processes_) {
+    for (auto& [number, domain] : process.domains) domain.interval = {};
+  }
+  others_.interval = {};
+  interval_begin_ns_ = end_ns;
+}
+
+void Latency::write(const LatencyReport& report) {
+  output_.write(options_.format == LatencyOptions::Format::json ? latency_json(report)
+                                                                : latency_text(report, options_.full));
+}
+
+void Latency::on_domain_begin(const DomainLife& domain, std::uint64_t /*time_ns*/, bool /*certain*/) {
+  auto process = processes_.find(domain.process);
+  const bool known = process != processes_.end() && process->second.domains.contains(domain.domain);
+  if (!known && domains_ >= options_.most_domains && !make_room()) {
+    ++others_.incarnations;
+    return;
+  }
+  if (process == processes_.end()) {
+    process = processes_.try_emplace(domain.process).first;
+    process->second.pid = domain.pid;
+    if (registry_) describe(process->second, registry_->process(domain.process));
+  }
+  if (!known) ++domains_;
+  ++process->second.domains[domain.domain].incarnations;
+}
+
+/// Puts the ended process with the least time to the others. False if none has ended.
+bool Latency::make_room() {
+  auto least = processes_.end();
+  std::uint64_t least_ns = 0;
+  for (auto process = processes_.begin(); process != processes_.end(); ++process) {
+    if (!process->second.ended) continue;
+    std::uint64_t ns = 0;
+    for (const auto& [number, domain] : process->second.domains) ns += domain.total.wall.total();
+    if (least != processes_.end() && ns >= least_ns) continue;
+    least = process;
+    least_ns = ns;
+  }
+  if (least == processes_.end()) return false;
+  for (const auto& [number, domain] : least->second.domains) {
+    others_.incarnations += domain.incarnations;
+    others_.total.merge(domain.total);
+    others_.interval.merge(domain.interval);
+  }
+  domains_ -= least->second.domains.size();
+  processes_.erase(least);
+  return true;
+}
+
+void Latency::note_process(const Event& event, const Batch& batch, const Registry& registry) {
+  const auto record = batch.payload_as<ProcessRecord>(event);
+  if (!record || event.id != static_cast<std::uint16_t>(ProcessAction::exit)) return;
+  const auto process = processes_.find(record->process);
+  if (process == processes_.end()) return;
+  process->second.ended = true;
+  describe(process->second, registry.process(record->process));
+}
+
+/// The registry forgets processes that ended long ago.
+void Latency::describe(ProcessEntry& entry, const ProcessInfo& facts) {
+  if (facts.pid == 0) return;
+  entry.comm = facts.comm;
+  entry.exe = facts.exe;
+}
+
+void Latency::on_pause_begin(const DomainLife& domain, const PhaseBegin& root) {
+  if (options_.phase.empty()) open(domain, root.time_ns);
+}
+
+void Latency::on_pause_end(const DomainLife& domain, const PhaseEnd& root) {
+  if (options_.phase.empty()) record(domain, root);
+}
+
+void Latency::on_pause_dropped(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) {
+  if (options_.phase.empty()) drop(domain, root, reason);
+}
+
+void Latency::on_phase_begin(const DomainLife& domain, const PhaseBegin& phase) {
+  if (is_wanted(domain, phase.phase)) open(domain, phase.time_ns);
+}
+
+void Latency::on_phase_end(const DomainLife& domain, const PhaseEnd& phase) {
+  if (is_wanted(domain, phase.phase)) record(domain, phase);
+}
+
+void Latency::on_phase_dropped(const DomainLife& domain, const PhaseEnd& phase, Unfinished reason) {
+  if (is_wanted(domain, phase.phase)) drop(domain, phase, reason);
+}
+
+void Latency::on_loss(const DomainLife& domain, const Loss& loss) {
+  update(domain, [&](LatencyFigures& figures) {
+    figures.lost_words += loss.words;
+    figures.unprobed += loss.words == 0;
+  });
+}
+
+bool Latency::is_wanted(const DomainLife& domain, std::uint16_t phase) const {
+  return phase_[static_cast<std::size_t>(domain.family)] == Phase{phase};
+}
+
+void Latency::open(const DomainLife& domain, std::uint64_t time_ns) {
+  open_[key_of(domain)].push_back({time_ns, time_.start(domain.pid, domain.domain, time_ns)});
+}
+
+/// What the domain did in the span; nothing if its begin was not taken.
+std::optional<TimeSplit> Latency::close(const DomainLife& domain, const PhaseEnd& span) {
+  const auto spans = open_.find(key_of(domain));
+  if (spans == open_.end()) return std::nullopt;
+  const auto found = std::ranges::find(spans->second.rbegin(), spans->second.rend(), span.begin_ns, &Open::begin_ns);
+  if (found == spans->second.rend()) return std::nullopt;
+  TimeSplit split = time_.stop(found->meter, span.end_ns);
+  spans->second.erase(std::prev(found.base()));
+  if (spans->second.empty()) open_.erase(spans);
+  // What the scheduler did then has been folded into what it did since.
+  if (span.late) split = {.unknown = span.end_ns - span.begin_ns};
+  return split;
+}
+
+void Latency::record(const DomainLife& domain, const PhaseEnd& span) {
+  const auto split = close(domain, span);
+  if (!split) return;
+  const std::uint64_t wall_ns = span.end_ns - span.begin_ns;
+  update(domain, [&](LatencyFigures& figures) {
+    if (wall_ns < options_.min_ns) {
+      ++figures.below_min;
+    } else {
+      figures.record(wall_ns, *split);
+    }
+  });
+}
+
+void Latency::drop(const DomainLife& domain, const PhaseEnd& span, Unfinished reason) {
+  if (!close(domain, span)) return;
+  update(domain, [&](LatencyFigures& figures) { ++figures.unfinished[static_cast<std::size_t>(reason)]; });
+}
+
+template <typename Change>
+void Latency::update(const DomainLife& domain, const Change& change) {
+  DomainEntry* entry = &others_;
+  if (const auto process = processes_.find(domain.process); process != processes_.end()) {
+    const auto found = process->second.domains.find(domain.domain);
+    if (found != process->second.domains.end()) entry = &found->second;
+  }
+  change(entry->total);
+  if (options_.interval_ns != 0) change(entry->interval);
+}
+
+LatencyReport::Process Latency::report_of(ProcessIndex index, const ProcessEntry& entry, Part part,
+                                          const Registry& registry) const {
+  LatencyReport::Process process{
+      .index = index, .pid = entry.pid, .comm = entry.comm, .exe = entry.exe, .ended = entry.ended};
+  if (const ProcessInfo& facts = registry.process(index); facts.pid != 0) {
+    process.comm = facts.comm;
+    process.exe = facts.exe;
+  }
+  for (const auto& [number, domain] : entry.domains) {
+    if ((domain.*part).empty()) continue;
+    process.figures.merge(domain.*part);
+    process.domains.push_back({.domain = number, .incarnations = domain.incarnations, .figures = domain.*part});
+  }
+  return process;
+}
+
+LatencyReport Latency::report_of(LatencyReport::Span span, std::uint64_t from_ns, std::uint64_t to_ns,
+                                 const Registry& registry) const {
+  const Part part = span == LatencyReport::Span::interval ? &DomainEntry::interval : &DomainEntry::total;
+  LatencyReport report{.span = span,
+                       .rule = options_.rule,
+                       .phase = options_.phase,
+                       .min_ns = options_.min_ns,
+                       .version = version_,
+                       .run_ns = start_ns_,
+                       .start_ns = std::max(from_ns, start_ns_),
+                       .end_ns = std::max(to_ns, start_ns_),
+                       .scheduler_seen = time_.switches_seen(),
+                       .scheduler_dropped = dropped_.count(),
+                       .rings_missed = rings_missed_,
+                       .words_before = words_before_,
+                       .ignored_events = finder_.ignored(),
+                       .other_domains = others_.incarnations,
+                       .others = others_.*part};
+  report.all.merge(report.others);
+  for (const auto& [index, entry] : processes_) {
+    LatencyReport::Process process = report_of(index, entry, part, registry);
+    if (process.domains.empty()) continue;
+    report.all.merge(process.figures);
+    report.processes.push_back(std::move(process));
+  }
+  std::ranges::sort(report.processes, [](const LatencyReport::Process& a, const LatencyReport::Process& b) {
+    return std::pair{b.figures.wall.total(), a.index} < std::pair{a.figures.wall.total(), b.index};
+  });
+  return report;
+}
+
+}  // namespace rtev

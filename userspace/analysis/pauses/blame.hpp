@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// What to blame for a pause: its largest part, who is behind it, and a sentence that says so.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "analysis/pauses/pause_details.hpp"
+
+namespace rtev {
+
+/// The largest part of a pause.
+enum class Cause : std::uint8_t {
+  work,                ///< its own thread was on a cpu, outside of waits for other domains
+  no_cpu,              ///< its own thread could run, but others had the cpu
+  late_domain,         ///< waited for a domain to come to a stop-the-world section
+  slow_domain,         ///< waited for a domain to end its part of a minor collection
+  blocked_in_section,  ///< its own thread was blocked in a stop-the-world section, outside of the two waits above
+  blocked,             ///< its own thread was blocked elsewhere
+  unknown,             ///< what its thread did is not known
+};
+std::string_view to_string(Cause cause);
+
+/// Why another domain was late or slow.
+enum class Why : std::uint8_t {
+  none,           ///< there is no other domain
+  no_cpu,         ///< its thread could run, but others had the cpu
+  backup_thread,  ///< it was in a blocking section: its backup thread had to take part for it
+  blocked,        ///< its thread was blocked
+  leader,         ///< it leads the section itself, and took long to ask the others
+  ran,            ///< its thread was on a cpu: a long way to a safepoint, or much work
+  unknown,
+};
+std::string_view to_string(Why why);
+
+struct Blame {
+  Cause cause = Cause::unknown;
+  std::uint64_t ns = 0;  ///< how much of the pause
+  Why why = Why::none;
+  const PauseSection* part = nullptr;  ///< of late_domain and slow_domain: where the wait was longest
+  const StwDomain* domain = nullptr;   ///< that was waited for there; null: not known
+};
+
+/// Whose switches the stream had: who had a cpu that a thread waited for is certain only if all were seen.
+enum class SwitchesSeen : std::uint8_t { none, ocaml, all };
+
+/// Refers to the pause.
+Blame blame_of(const PauseAnatomy& pause);
+
+/// One sentence for people, with the figures; without a full stop. What programs call themselves is escaped.
+std::string blame_text(const PauseAnatomy& pause, const Blame& blame, SwitchesSeen seen);
+
+}  // namespace rtev

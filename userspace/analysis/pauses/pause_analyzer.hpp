@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// Follows all domains through their pauses and stop-the-world sections, and takes each pause apart when it ends.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "analysis/pauses/pause_details.hpp"
+#include "analysis/pauses/pause_finder.hpp"
+#include "analysis/pauses/stop_the_world.hpp"
+#include "analysis/thread_history.hpp"
+#include "analysis/thread_time.hpp"
+#include "stream/domain_threads.hpp"
+
+namespace rtev {
+
+/// Takes what PauseDissector finds.
+class PauseConsumer {
+ public:
+  virtual ~PauseConsumer() = default;
+  virtual void on_anatomy(PauseAnatomy&& pause) = 0;
+  /// A pause whose length is not known.
+  virtual void on_unfinished(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) = 0;
+  /// Words of a ring are missing between these times.
+  virtual void on_words_lost(const DomainLife& domain, const Loss& loss) = 0;
+};
+
+/// A fold over the stream. Memory is bounded: by what is open, and the last section of each process. One thread.
+class PauseDissector final : private PauseListener {
+ public:
+  explicit PauseDissector(PauseConsumer& consumer);
+  PauseDissector(const PauseDissector&) = delete;
+  PauseDissector& operator=(const PauseDissector&) = delete;
+
+  void add(const Event& event, const Batch& batch, const Registry& registry);
+  /// At the end of the stream.
+  void finish(std::uint64_t time_ns) { finder_.finish(time_ns); }
+
+  const PauseFinder& finder() const { return finder_; }
+  const ThreadTime& thread_time() const { return time_; }
+  bool scheduler_seen() const { return scheduler_seen_; }
+  /// Also switches between threads that are not OCaml's.
+  bool all_switches_seen() const { return cpus_.sees_all(); }
+
+ private:
+  /// A phase that synchronises domains and has not ended.
+  struct OpenPhase {
+    std::uint16_t phase = 0;
+    std::uint64_t begin_ns = 0;
+    ThreadTime::Snapshot begin{};
+    std::optional<StopTheWorld::Part> part{};  ///< of stw_leader and stw_handler
+    std::uint64_t start_wait_ns = 0;
+    std::uint64_t finish_wait_ns = 0;
+    bool waits_for_others = false;  ///< a leader that has no barrier to wait at (before OCaml 5.3)
+  };
+  struct Domain {
+    std::int32_t tid = 0;           ///< that writes its ring, in the pause or section; 0: not known
+    std::vector<OpenPhase> phases;  ///< outermost first
+    std::optional<OpenPause> pause;
+  };
+
+  static constexpr std::size_t most_domains = std::size_t{1} << 17;  ///< that nothing is open in
+
+  void on_domain_end(const DomainLife& domain, std::uint64_t time_ns) override;
+  void on_phase_begin(const DomainLife& life, const PhaseBegin& phase) override;
+  void on_phase_end(const DomainLife& life, const PhaseEnd& phase) override;
+  void on_phase_dropped(const DomainLife& life, const PhaseEnd& phase, Unfinished reason) override;
+  void on_pause_begin(const DomainLife& life, const PhaseBegin& root) override;
+  void on_pause_end(const DomainLife& life, const PhaseEnd& root) override;
+  void on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) override;
+  void on_loss(const DomainLife& life, const Loss& loss) override;
+
+  void change_thread(std::uint64_t time_ns, const SchedSwitch& change);
+  void on_stretch(ThreadStretch stretch);
+  Doing did(std::int32_t tid, std::uint64_t from_ns, std::uint64_t to_ns) const {
+    return history_.between(tid, from_ns, to_ns, time_, cpus_);
+  }
+  void end_image(const ProcessRecord& record, const Event& event, const Registry& registry);
+  Domain& followed(const DomainLife& life);
+  std::int32_t tid_of(const DomainLife& domain) const;
+  static OpenPhase* innermost_part(Domain& domain);
+  void arrive(const Domain& domain, OpenPhase& part, std::uint64_t time_ns);
+  void pass_start(Domain& domain, OpenPhase& part, std::uint64_t begin_ns, std::uint64_t end_ns);
+  void pass_minor_end(Domain& domain, OpenPhase& part, std::uint64_t begin_ns, std::uint64_t end_ns);
+  void close_phase(Domain& domain, const DomainLife& life, const PhaseEnd& phase, bool ended);
+  void forget_pause(Domain& domain);
+
+  PauseConsumer& consumer_;
+  PauseFinder finder_{*this};
+  ThreadTime time_;
+  CpuHistory cpus_;
+  ThreadHistory history_;
+  DomainThreads threads_;
+  StopTheWorld world_;
+  std::map<std::uint64_t, Domain> domains_;                   ///< by process and ring
+  std::unordered_multimap<std::int32_t, OpenPause*> by_tid_;  ///< open pauses of threads that are known
+  bool scheduler_seen_ = false;
+  std::int32_t entering_tid_ = 0;  ///< that a cpu is given to by the switch in hand
+  std::int32_t entering_cpu_ = -1;
+};
+
+}  // namespace rtev

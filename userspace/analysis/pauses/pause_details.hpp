@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// One pause, taken apart: what it was spent on, by whom it was held up.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "analysis/pauses/pause_finder.hpp"
+#include "analysis/pauses/phase_tree.hpp"
+#include "analysis/pauses/stop_the_world.hpp"
+#include "analysis/thread_history.hpp"
+
+namespace rtev {
+
+/// What the scheduler did to a thread during a pause, besides the sums of times. Memory is bounded.
+class SchedulingDetail {
+ public:
+  static constexpr std::size_t most_rivals = 16, most_wakers = 8;
+
+  /// Who had the cpu that the thread waited for.
+  struct Rival {
+    CpuWait wait;  ///< ns: all its waits together
+    std::uint64_t times = 0;
+  };
+  struct Waker {
+    Thread thread{};
+    std::uint64_t times = 0;
+  };
+
+  /// The part of a stretch that lies in the pause, in order of time. Waits are those that ThreadTime::at() tells.
+  void add(const ThreadStretch& stretch, std::uint64_t from_ns, std::uint64_t to_ns, const CpuHistory& cpus);
+
+  /// At the end of the pause, in which its thread was runnable for so long: the waits are to sum up to that. Where
+  /// events that contradict each other have made that time unknown no wait is told; what is missing is
+  /// unknown_rivals_ns().
+  void settle(std::uint64_t runnable_ns);
+
+  /// Longest wait first.
+  std::vector<Rival> rivals() const;
+  /// Waits for a cpu behind threads that are not named any more.
+  std::uint64_t other_rivals_ns() const { return other_rivals_ns_; }
+  /// Waits for a cpu of which nothing else is known.
+  std::uint64_t unknown_rivals_ns() const { return unknown_rivals_ns_; }
+  /// Most often first.
+  std::vector<Waker> wakers() const;
+  std::uint64_t preempted() const { return preempted_; }  ///< times
+  std::uint64_t blocked() const { return blocked_; }      ///< times
+  std::uint64_t woken() const { return woken_; }          ///< times
+  std::uint64_t migrations() const { return migrations_; }
+  std::uint64_t longest_block_ns() const { return longest_block_ns_; }
+
+ private:
+  void add_wait(const CpuWait& wait);
+  void add_waker(const Thread& by);
+
+  std::vector<Rival> rivals_;
+  std::vector<Waker> wakers_;
+  std::uint64_t other_rivals_ns_ = 0;
+  std::uint64_t unknown_rivals_ns_ = 0;
+  std::uint64_t preempted_ = 0;
+  std::uint64_t blocked_ = 0;
+  std::uint64_t woken_ = 0;
+  std::uint64_t migrations_ = 0;
+  std::uint64_t longest_block_ns_ = 0;
+  std::int32_t last_cpu_ = -1;
+};
+
+/// A pause's part in one stop-the-world section.
+struct PauseSection {
+  std::shared_ptr<StwSection> section;
+  std::size_t index = 0;             ///< of the pause's own domain in it
+  std::uint64_t start_wait_ns = 0;   ///< waited for domains to arrive
+  std::uint64_t finish_wait_ns = 0;  ///< waited for domains to end their minor collection
+  std::uint64_t time_ns = 0;         ///< of this domain's stw_leader or stw_handler
+
+  const StwDomain& own() const { return section->domains[index]; }
+};
+
+/// Times in ns; `begin_ns` is CLOCK_MONOTONIC.
+struct PauseAnatomy {
+  static constexpr std::size_t most_sections = 8, most_lost_domains = 16;
+
+  DomainLife domain{};
+  std::string comm{};
+  std::uint16_t root = 0;  ///< outermost phase
+  std::uint64_t begin_ns = 0;
+  std::uint64_t end_ns = 0;
+  bool late = false;     ///< came out of order: what the scheduler did is not certain
+  std::int32_t tid = 0;  ///< 0: not known
+  ThreadRole role = ThreadRole::unknown;
+
+  PhaseTree phases{};
+  TimeSplit time{};  ///< its total() is the duration
+  /// time.blocked() by what for.
+  struct Blocked {
+    std::uint64_t barrier = 0;  ///< in a barrier where domains wait for each other
+    std::uint64_t section = 0;  ///< elsewhere in a stop-the-world section
+    std::uint64_t other = 0;
+  } blocked{};
+  /// The duration once more: waits for other domains, and what the thread did besides.
+  std::uint64_t start_wait_ns = 0;
+  std::uint64_t finish_wait_ns = 0;
+  TimeSplit besides{};
+
+  SchedulingDetail scheduling{};
+  std::vector<PauseSection> sections{};  ///< those it spent the most time in, in order of time
+  std::uint64_t section_count = 0;
+  std::vector<std::uint16_t> lost_domains{};  ///< other domains in whose rings words were lost meanwhile
+
+  std::uint64_t duration_ns() const { return end_ns - begin_ns; }
+  /// Words were lost in another ring of the process.
+  void lose(std::uint16_t lost_domain);
+};
+
+/// A pause that lasts: takes its events, yields its anatomy.
+class OpenPause {
+ public:
+  /// `tid` 0: not known. `begin`: what that thread has done up to the pause.
+  OpenPause(const DomainLife& domain, const PhaseBegin& root, std::int32_t tid, const ThreadTime::Snapshot& begin);
+
+  std::int32_t tid() const { return anatomy_.tid; }
+  std::uint64_t begin_ns() const { return anatomy_.begin_ns; }
+  const ThreadTime::Snapshot& begin() const { return begin_; }
+  /// The parts in sections, as far as they are over.
+  const std::vector<PauseSection>& sections() const { return anatomy_.sections; }
+
+  void phase_begins(std::uint16_t phase, std::uint64_t time_ns) { anatomy_.phases.begin(phase, time_ns); }
+  void phase_ends(std::uint16_t phase, std::uint64_t time_ns) { anatomy_.phases.end(phase, time_ns); }
+  /// A stretch of its thread that ended, or lasts.
+  void add(const ThreadStretch& stretch, std::uint64_t now_ns, const CpuHistory& cpus) {
+    anatomy_.scheduling.add(stretch, anatomy_.begin_ns, now_ns, cpus);
+  }
+  void lose(std::uint16_t domain) { anatomy_.lose(domain); }
+
+  /// What its thread did in stop-the-world sections; and in their barriers.
+  void spent_in_section(const TimeSplit& time) { in_sections_ += time; }
+  void spent_in_barrier(const TimeSplit& time) { in_barriers_ += time; }
+  /// It waited for other domains, while its thread did that.
+  void waited_to_start(const TimeSplit& time) { start_wait_ += time; }
+  void waited_to_finish(const TimeSplit& time) { finish_wait_ += time; }
+  void takes_part() { ++anatomy_.section_count; }
+  void took_part(PauseSection section);
+
+  /// `time`: what its thread did from begin to end.
+  PauseAnatomy finish(const PhaseEnd& root, const TimeSplit& time, ThreadRole role) &&;
+
+ private:
+  PauseAnatomy anatomy_;
+  ThreadTime::Snapshot begin_;
+  TimeSplit in_sections_, in_barriers_, start_wait_, finish_wait_;
+};
+
+}  // namespace rtev

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+#include <array>
+
+#include "analysis/pauses/blame.hpp"
+#include "analysis/pauses/pause_words.hpp"
+#include "analysis/pauses/pauses_report.hpp"
+#include "base/json_writer.hpp"
+
+namespace rtev {
+namespace {
+
+constexpr int schema = 1;
+
+class Report {
+ public:
+  explicit Report(const PausesReport& report) : report_(report) {}
+
+  std::string text() {
+    json_.object([&] {
+      json_.member("type", std::string_view{"pauses"});
+      json_.member("schema", schema);
+      json_.member("version", std::string_view{report_.version});
+      json_.member("start_ns", report_.start_ns);
+      json_.member("end_ns", report_.end_ns);
+      json_.member("min_ns", report_.min_ns);
+      json_.member("top", report_.top);
+      counts();
+      json_.key("pauses").array([&] {
+        for (const PauseAnatomy* const of : report_.worst) json_.object([&] { pause(*of); });
+      });
+      json_.key("unfinished").array([&] {
+        for (const UnfinishedPause& of : report_.unfinished) json_.object([&] { unfinished(of); });
+      });
+    });
+    return std::string{json_.text()} + '\n';
+  }
+
+ private:
+  void counts() {
+    const PausesReport::Counts& counts = report_.counts;
+    json_.key("counts").object([&] {
+      json_.member("pauses", counts.pauses);
+      json_.member("long_enough", counts.long_enough);
+      json_.member("represented", counts.represented);
+      json_.key("unfinished").object([&] {
+        constexpr std::array<std::string_view, unfinished_count> names{"lost", "no_end", "clock", "ended"};
+        for (std::size_t i = 0; i < names.size(); ++i) json_.member(names[i], counts.unfinished[i]);
+      });
+      json_.member("ends_without_begin", counts.ends_without_begin);
+      json_.member("ignored_events", counts.ignored_events);
+      json_.member("lost_words", counts.lost_words);
+      json_.member("unprobed", counts.unprobed);
+      json_.member("rings_missed", counts.rings_missed);
+      json_.member("words_before", counts.words_before);
+      json_.member("scheduler_seen", counts.scheduler_seen);
+      json_.member("all_switches_seen", counts.all_switches_seen);
+      json_.member("scheduler_dropped", counts.scheduler_dropped);
+      json_.member("scheduler_contradictions", counts.scheduler_contradictions);
+    });
+  }
+
+  void domain(const DomainLife& life, std::string_view comm) {
+    json_.member("pid", life.pid);
+    json_.member("comm", comm);
+    json_.member("domain", life.domain);
+    json_.member("incarnation", std::uint64_t{life.incarnation} + 1);
+  }
+
+  void phase(std::string_view key, Family family, std::uint16_t id) {
+    TextBuffer name;
+    add_phase(name, family, id);
+    json_.member(key, name.text());
+  }
+
+  /// Null where the thread is not known.
+  void thread(std::int32_t tid, ThreadRole role) {
+    json_.member("tid", tid == 0 ? std::nullopt : std::optional{tid});
+    json_.member("role", to_string(role));
+  }
+
+  void split(std::string_view key, const TimeSplit& time) {
+    json_.key(key).object([&] {
+      json_.member("on_cpu", time.on_cpu);
+      json_.member("runnable", time.runnable);
+      json_.member("sleeping", time.sleeping);
+      json_.member("uninterruptible", time.uninterruptible);
+      json_.member("stopped", time.stopped);
+      json_.member("unknown", time.unknown);
+    });
+  }
+
+  void pause(const PauseAnatomy& of) {
+    domain(of.domain, of.comm);
+    thread(of.tid, of.role);
+    phase("phase", of.domain.family, of.root);
+    json_.member("begin_ns", of.begin_ns);
+    json_.member("duration_ns", of.duration_ns());
+    json_.member("late", of.late);
+    blame(of);
+    split("time_ns", of.time);
+    json_.key("blocked_ns").object([&] {
+      json_.member("barrier", of.blocked.barrier);
+      json_.member("section", of.blocked.section);
+      json_.member("other", of.blocked.other);
+    });
+    json_.member("start_wait_ns", of.start_wait_ns);
+    json_.member("finish_wait_ns", of.finish_wait_ns);
+    split("besides_ns", of.besides);
+    scheduling(of.scheduling);
+    phases(of);
+    json_.member("section_count", of.section_count);
+    json_.key("sections").array([&] {
+      for (const PauseSection& part : of.sections) json_.object([&] { section(part); });
+    });
+    json_.key("lost_domains").array([&] {
+      for (const std::uint16_t lost : of.lost_domains) json_.value(lost);
+    });
+  }
+
+  void blame(const PauseAnatomy& of) {
+    const Blame blame = blame_of(of);
+    json_.key("blame").object([&] {
+      json_.member("cause", to_string(blame.cause));
+      json_.member("ns", blame.ns);
+      json_.member("why", to_string(blame.why));
+      json_.member("section", blame.part ? std::optional{blame.part->section->id} : std::nullopt);
+      json_.member("domain", blame.domain ? std::optional{blame.domain->domain} : std::nullopt);
+      const std::string text = blame_text(of, blame, report_.counts.switches_seen());
+      json_.member("text", std::string_view{text});
+    });
+  }
+
+  void named(const Thread& thread) {
+    json_.member("pid", thread.pid);
+    json_.member("tid", thread.tid);
+    json_.member("comm", thread.comm());
+  }
+
+  void wait(const CpuWait& wait) {
+    json_.member("ns", wait.ns);
+    json_.member("cpu", wait.cpu < 0 ? std::nullopt : std::optional{wait.cpu});
+    constexpr std::array<std::string_view, 3> had{"throughout", "first", "last"};
+    json_.member("had", had[static_cast<std::size_t>(wait.had)]);
+    if (wait.by) {
+      json_.key("by").object([&] { named(*wait.by); });
+    } else {
+      json_.member("by", std::optional<int>{});
+    }
+  }
+
+  void scheduling(const SchedulingDetail& detail) {
+    json_.member("preempted", detail.preempted());
+    json_.member("blocked", detail.blocked());
+    json_.member("longest_block_ns", detail.longest_block_ns());
+    json_.member("woken", detail.woken());
+    json_.member("migrations", detail.migrations());
+    json_.key("waits_for_cpu").array([&] {
+      for (const SchedulingDetail::Rival& rival : detail.rivals()) {
+        json_.object([&] {
+          json_.member("times", rival.times);
+          wait(rival.wait);
+        });
+      }
+    });
+    json_.member("other_waits_for_cpu_ns", detail.other_rivals_ns());
+    json_.member("unknown_waits_for_cpu_ns", detail.unknown_rivals_ns());
+    json_.key("wakers").array([&] {
+      for (const SchedulingDetail::Waker& waker : detail.wakers()) {
+        json_.object([&] {
+          json_.member("times", waker.times);
+          named(waker.thread);
+        });
+      }
+    });
+  }
+
+  void phases(const PauseAnatomy& of) {
+    json_.key("phases").array([&] {
+      for (const PhaseTree::Node* const node : of.phases.in_depth()) {
+        json_.object([&] {
+          phase("name", of.domain.family, node->phase);
+          json_.member("depth", node->depth);
+          json_.member("count", node->count);
+          json_.member("total_ns", node->total_ns);
+          json_.member("own_ns", node->own_ns);
+        });
+      }
+    });
+    json_.member("folded_phases", of.phases.folded());
+  }
+
+  void section(const PauseSection& part) {
+    const StwSection& section = *part.section;
+    const auto number = [](const StwDomain* of) { return of ? std::optional{of->domain} : std::nullopt; };
+    json_.member("id", section.id);
+    json_.member("begin_ns", section.begin_ns);
+    json_.member("leader_seen", section.leader_seen);
+    json_.member("has_barrier", section.has_barrier);
+    json_.member("start_wait_ns", part.start_wait_ns);
+    json_.member("finish_wait_ns", part.finish_wait_ns);
+    json_.member("last_to_arrive", number(section.last_to_arrive()));
+    json_.member("last_to_end_minor", number(section.last_to_end_minor()));
+    json_.member("unnamed_domains", section.unnamed);
+    json_.key("lost_domains").array([&] {
+      for (const std::uint16_t lost : section.lost_domains) json_.value(lost);
+    });
+    json_.key("domains").array([&] {
+      for (const StwDomain& of : section.domains) json_.object([&] { participant(of); });
+    });
+  }
+
+  void participant(const StwDomain& of) {
+    const auto seen = [](std::uint64_t time) { return time == 0 ? std::nullopt : std::optional{time}; };
+    json_.member("domain", of.domain);
+    json_.member("leads", of.leads);
+    thread(of.tid, of.role);
+    json_.member("arrived_ns", seen(of.arrived_ns));
+    json_.member("passed_ns", seen(of.passed_ns));
+    json_.member("minor_begin_ns", seen(of.minor_begin_ns));
+    json_.member("minor_end_ns", seen(of.minor_end_ns));
+    json_.member("minor_passed_ns", seen(of.minor_passed_ns));
+    json_.member("left_ns", seen(of.left_ns));
+    doing("before", of.before);
+    doing("minor", of.minor);
+    json_.key("pause").object([&] {
+      json_.member("begin_ns", seen(of.pause_begin_ns));
+      json_.member("duration_ns", of.pause_begin_ns == 0 ? std::nullopt : std::optional{of.pause_ns});
+      split("time_ns", of.pause_time);
+    });
+  }
+
+  void doing(std::string_view key, const Doing& doing) {
+    json_.key(key).object([&] {
+      split("time_ns", doing.time);
+      json_.key("longest_wait").object([&] { wait(doing.longest_wait); });
+    });
+  }
+
+  void unfinished(const UnfinishedPause& of) {
+    domain(of.domain, of.comm);
+    phase("phase", of.domain.family, of.root);
+    json_.member("begin_ns", of.begin_ns);
+    json_.member("until_ns", of.until_ns);
+    json_.member("reason", to_string(of.reason));
+  }
+
+  const PausesReport& report_;
+  JsonWriter json_;
+};
+
+}  // namespace
+
+std::string report_json(const PausesReport& report) {
+  return Report{report}.text();
+}
+
+}  // namespace rtev

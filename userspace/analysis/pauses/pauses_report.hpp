@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// What `rtev-bpf pauses` tells, as data, as text and as JSON.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/pauses/blame.hpp"
+#include "analysis/pauses/pause_details.hpp"
+
+namespace rtev {
+
+/// A pause whose length is not known.
+struct UnfinishedPause {
+  DomainLife domain{};
+  std::string comm{};  ///< as the process made it
+  std::uint16_t root = 0;
+  std::uint64_t begin_ns = 0;
+  std::uint64_t until_ns = 0;  ///< it lasted till then at the most; at least, if it was cut by an end
+  Unfinished reason = Unfinished::lost;
+};
+
+struct PausesReport {
+  struct Counts {
+    std::uint64_t pauses = 0;  ///< all that ended
+    std::uint64_t long_enough = 0;
+    std::uint64_t represented = 0;  ///< of these: shown in the sections of `worst`, and not there
+    std::array<std::uint64_t, unfinished_count> unfinished{};
+    std::uint64_t ends_without_begin = 0;
+    std::uint64_t ignored_events = 0;  ///< begins of phases of domains beyond what can be followed at once
+    std::uint64_t lost_words = 0;
+    std::uint64_t unprobed = 0;  ///< gaps in which a program without a ring was not probed, of unknown size
+    std::uint64_t rings_missed = 0;
+    std::uint64_t words_before = 0;              ///< a ring overwrote them before it was read
+    std::uint64_t scheduler_dropped = 0;         ///< events that the kernel's buffers had no room for
+    std::uint64_t scheduler_contradictions = 0;  ///< events that show that others are missing
+    bool scheduler_seen = false;
+    bool all_switches_seen = false;  ///< also those between threads that are not OCaml's
+
+    SwitchesSeen switches_seen() const {
+      if (!scheduler_seen) return SwitchesSeen::none;
+      return all_switches_seen ? SwitchesSeen::all : SwitchesSeen::ocaml;
+    }
+  };
+
+  std::string version;  ///< of rtev-bpf
+  std::uint64_t start_ns = 0;
+  std::uint64_t end_ns = 0;
+  std::uint64_t min_ns = 0;
+  std::size_t top = 0;
+  Counts counts{};
+  std::vector<const PauseAnatomy*> worst{};   ///< longest first
+  std::vector<UnfinishedPause> unfinished{};  ///< those that may be longest first
+};
+
+/// For people; times are seconds since the run began. Ends with a newline.
+std::string report_text(const PausesReport& report);
+
+/// One JSON object, schema 1, in one line, with its end. The README documents the schema.
+std::string report_json(const PausesReport& report);
+
+}  // namespace rtev

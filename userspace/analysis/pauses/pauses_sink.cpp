@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/pauses/pauses_sink.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "analysis/missing_past.hpp"
+
+namespace rtev {
+
+Pauses::Pauses(PausesOptions options)
+    : options_{.top = std::min(options.top, PausesOptions::most_top), .min_ns = options.min_ns}, worst_(options_.top) {}
+
+void Pauses::header(const RunHeader& header) {
+  header_ = header;
+  last_ns_ = header.start_ns;
+}
+
+void Pauses::consume(const Batch& batch, const Registry& registry) {
+  registry_ = &registry;
+  for (const Event& event : batch.events()) {
+    dissector_.add(event, batch, registry);
+    dropped_.add(event, batch);
+    last_ns_ = std::max(last_ns_, event.time);
+  }
+  registry_ = nullptr;
+}
+
+void Pauses::summary(const RunSummary& summary, const Registry& registry) {
+  last_ns_ = std::max(last_ns_, summary.end_ns);
+  registry_ = &registry;
+  dissector_.finish(last_ns_);
+  registry_ = nullptr;
+  dropped_.add(summary);
+  counts_.rings_missed = summary.rings_missed;
+  counts_.words_before = missing_past(summary, registry);
+}
+
+PausesReport Pauses::report() const {
+  PausesReport report{.version = header_.version,
+                      .start_ns = header_.start_ns,
+                      .end_ns = last_ns_,
+                      .min_ns = options_.min_ns,
+                      .top = options_.top,
+                      .counts = counts_,
+                      .worst = worst_.worst(),
+                      .unfinished = unfinished_};
+  report.counts.represented = worst_.represented(options_.min_ns);
+  report.counts.ends_without_begin = dissector_.finder().ends_without_begin();
+  report.counts.ignored_events = dissector_.finder().ignored();
+  report.counts.scheduler_dropped = dropped_.count();
+  report.counts.scheduler_contradictions = dissector_.thread_time().contradictions();
+  report.counts.scheduler_seen = dissector_.scheduler_seen();
+  report.counts.all_switches_seen = dissector_.all_switches_seen();
+  return report;
+}
+
+void Pauses::on_anatomy(PauseAnatomy&& pause) {
+  ++counts_.pauses;
+  if (pause.duration_ns() < options_.min_ns || options_.top == 0) return;
+  ++counts_.long_enough;
+  if (!worst_.wants(pause.duration_ns())) return;
+  pause.comm = registry_->process(pause.domain.process).comm;
+  worst_.add(std::move(pause));
+}
+
+void Pauses::on_unfinished(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) {
+  ++counts_.unfinished[static_cast<std::size_t>(reason)];
+  const auto length = [](const UnfinishedPause& pause) { return pause.until_ns - pause.begin_ns; };
+  UnfinishedPause pause{
+      .domain = domain, .root = root.phase, .begin_ns = root.begin_ns, .until_ns = root.end_ns, .reason = reason};
+  if (reason == Unfinished::clock || length(pause) < options_.min_ns) return;
+  const auto place =
+      std::ranges::find_if(unfinished_, [&](const UnfinishedPause& other) { return length(other) < length(pause); });
+  if (place == unfinished_.end() && unfinished_.size() >= options_.top) return;
+  pause.comm = registry_->process(domain.process).comm;
+  unfinished_.insert(place, std::move(pause));
+  if (unfinished_.size() > options_.top) unfinished_.pop_back();
+}
+
+void Pauses::on_words_lost(const DomainLife& domain, const Loss& loss) {
+  counts_.lost_words += loss.words;
+  counts_.unprobed += loss.words == 0;
+  worst_.lose(domain, loss);
+}
+
+}  // namespace rtev

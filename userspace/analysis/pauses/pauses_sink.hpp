@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// `rtev-bpf pauses`: the worst pauses, each taken apart.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/dropped_events.hpp"
+#include "analysis/pauses/pause_analyzer.hpp"
+#include "analysis/pauses/pauses_report.hpp"
+#include "analysis/pauses/worst_pauses.hpp"
+#include "stream/sink.hpp"
+
+namespace rtev {
+
+struct PausesOptions {
+  static constexpr std::size_t most_top = 1000;  ///< each takes some tens of KiB
+
+  std::size_t top = 10;      ///< how many pauses are told; at most most_top
+  std::uint64_t min_ns = 0;  ///< shorter ones are only counted
+};
+
+/// A fold over the stream. A pause is the outermost runtime span of a domain (PauseRule::outermost). Its report can be
+/// asked for at any time. Memory is bounded. One thread.
+class Pauses final : public Sink, private PauseConsumer {
+ public:
+  explicit Pauses(PausesOptions options);
+
+  void header(const RunHeader& header) override;
+  void consume(const Batch& batch, const Registry& registry) override;
+  void flush() override {}
+  void summary(const RunSummary& summary, const Registry& registry) override;
+
+  /// Of what came so far. Refers to this object: valid until it takes more events.
+  PausesReport report() const;
+  std::string report_text() const { return rtev::report_text(report()); }
+  std::string report_json() const { return rtev::report_json(report()); }
+
+ private:
+  void on_anatomy(PauseAnatomy&& pause) override;
+  void on_unfinished(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) override;
+  void on_words_lost(const DomainLife& domain, const Loss& loss) override;
+
+  PausesOptions options_;
+  PauseDissector dissector_{*this};
+  WorstPauses worst_;
+  std::vector<UnfinishedPause> unfinished_;  ///< longest first
+  PausesReport::Counts counts_{};
+  DroppedEvents dropped_;
+  const Registry* registry_ = nullptr;  ///< while events come
+  RunHeader header_{};
+  std::uint64_t last_ns_ = 0;  ///< newest time of an event, then the end of the run
+};
+
+}  // namespace rtev

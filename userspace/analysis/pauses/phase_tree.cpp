@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/pauses/phase_tree.hpp"
+
+#include <algorithm>
+#include <ranges>
+
+namespace rtev {
+
+void PhaseTree::begin(std::uint16_t phase, std::uint64_t time_ns) {
+  if (open_.size() >= most_depth) {
+    ++folded_;
+    return;
+  }
+  const std::uint32_t node = node_for(phase);
+  if (node == no_node) {
+    ++folded_;
+  } else {
+    ++nodes_[node].count;
+  }
+  open_.push_back({.phase = phase, .node = node, .begin_ns = advance(time_ns), .inside_ns = 0});
+}
+
+void PhaseTree::end(std::uint16_t phase, std::uint64_t time_ns) {
+  const auto from_inside = std::views::reverse(open_);
+  const auto found = std::ranges::find(from_inside, phase, &Open::phase);
+  if (found == from_inside.end()) return;
+  for (auto left = found - from_inside.begin() + 1; left > 0; --left) pop(time_ns);
+}
+
+void PhaseTree::close(std::uint64_t time_ns) {
+  while (!open_.empty()) pop(time_ns);
+}
+
+std::vector<const PhaseTree::Node*> PhaseTree::in_depth() const {
+  std::vector<const Node*> out;
+  out.reserve(nodes_.size());
+  add_subtree(no_parent, out);
+  return out;
+}
+
+std::uint32_t PhaseTree::node_for(std::uint16_t phase) {
+  // A phase inside one without a node has no place of its own either: it would lose its path.
+  if (!open_.empty() && open_.back().node == no_node) return no_node;
+  const std::uint32_t parent = open_.empty() ? no_parent : open_.back().node;
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i].parent == parent && nodes_[i].phase == phase) return i;
+  }
+  if (nodes_.size() >= most_nodes) return no_node;
+  nodes_.push_back({.phase = phase,
+                    .depth = static_cast<std::uint16_t>(open_.size()),
+                    .parent = parent,
+                    .count = 0,
+                    .total_ns = 0,
+                    .own_ns = 0});
+  return static_cast<std::uint32_t>(nodes_.size() - 1);
+}
+
+void PhaseTree::pop(std::uint64_t time_ns) {
+  time_ns = advance(time_ns);
+  const Open ended = open_.back();
+  open_.pop_back();
+  if (ended.node == no_node) return;
+  const std::uint64_t total = time_ns - ended.begin_ns;
+  nodes_[ended.node].total_ns += total;
+  nodes_[ended.node].own_ns += total - ended.inside_ns;
+  if (!open_.empty()) open_.back().inside_ns += total;
+}
+
+void PhaseTree::add_subtree(std::uint32_t parent, std::vector<const Node*>& out) const {
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i].parent != parent) continue;
+    out.push_back(&nodes_[i]);
+    add_subtree(i, out);
+  }
+}
+
+}  // namespace rtev

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/pauses/section_text.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "analysis/pauses/pause_words.hpp"
+#include "base/text_table.hpp"
+#include "base/units.hpp"
+
+namespace rtev {
+namespace {
+
+constexpr std::size_t thread_width = 17, most_domains = 16;
+
+class Section {
+ public:
+  Section(TextBuffer& out, std::uint64_t start_ns) : out_(out), start_ns_(start_ns) {}
+
+  void add(const PauseAnatomy& of, const PauseSection& part) {
+    const StwSection& section = *part.section;
+    const StwDomain* const last = section.last_to_arrive();
+    out_.add("\n    stop-the-world of ");
+    add_counted(out_, section.domains.size() + section.unnamed, "domain", "domains");
+    out_.add(section.leader_seen ? ", asked for at " : ", whose leader was not seen, from ");
+    add_moment(out_, section.begin_ns, start_ns_);
+    if (last) {
+      out_.add(", all there after ");
+      add_duration(out_, last->arrived_ns - std::min(last->arrived_ns, section.begin_ns));
+    }
+    if (!section.has_barrier) out_.add(", without waiting for each other");
+    out_.add('\n');
+    TextTable table{4};
+    table.column("DOMAIN", 0).column("THREAD", thread_width + 2, TextTable::Align::left);
+    table.column("ARRIVED", duration_width + 1).column("WAITED", duration_width);
+    table.column("MINOR-END", duration_width + 1).column("WAITED", duration_width).column("PAUSE", duration_width);
+    table.column("BEFORE IT ARRIVED", 0, TextTable::Align::left);
+    std::vector<const StwDomain*> order;
+    order.reserve(section.domains.size());
+    for (const StwDomain& domain : section.domains) order.push_back(&domain);
+    std::ranges::sort(order, {}, [](const StwDomain* domain) { return std::pair(domain->arrived_ns, domain->domain); });
+    const std::size_t skipped = order.size() > most_domains ? order.size() - most_domains : 0;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      // The first to come say least.
+      const bool own = order[i] == &part.own();
+      if (i >= skipped || own || order[i]->leads) participant(table, of, section, *order[i], last);
+    }
+    table.write(out_);
+    if (skipped + section.unnamed > 0) {
+      out_.add("    and about ");
+      add_counted(out_, skipped + section.unnamed, "more that came earlier", "more that came earlier");
+      out_.add('\n');
+    }
+    if (!section.lost_domains.empty()) {
+      out_.add("    !! words were lost that may have told of domain");
+      for (const std::uint16_t lost : section.lost_domains) out_.add(' ', lost);
+      out_.add('\n');
+    }
+  }
+
+ private:
+  void participant(TextTable& table, const PauseAnatomy& of, const StwSection& section, const StwDomain& domain,
+                   const StwDomain* last) const {
+    TextBuffer thread;
+    if (domain.tid == 0) {
+      thread.add('?');
+    } else {
+      thread.add(domain.tid);
+      if (domain.role == ThreadRole::backup) thread.add(" backup");
+    }
+    if (domain.leads) thread.add(" leads");
+    const StwDomain* const slowest = section.last_to_end_minor();
+    const std::uint64_t all_done = slowest ? std::min(slowest->minor_end_ns, domain.minor_passed_ns) : 0;
+    table.row();
+    table.cell(std::to_string(domain.domain));
+    table.cell(thread.text());
+    offset(table, domain.arrived_ns, section.begin_ns);
+    table.duration(last ? last->arrived_ns - std::min(last->arrived_ns, domain.arrived_ns) : 0);
+    offset(table, domain.minor_end_ns, section.begin_ns);
+    table.duration(domain.minor_end_ns != 0 && all_done > domain.minor_end_ns ? all_done - domain.minor_end_ns : 0);
+    if (domain.pause_begin_ns == 0) {
+      table.cell("?");
+    } else {
+      table.duration(domain.pause_ns);
+    }
+    table.cell(before(of, section, domain));
+    if (&domain == last) table.remark("<- last");
+  }
+
+  static std::string before(const PauseAnatomy& of, const StwSection& section, const StwDomain& domain) {
+    if (!section.leader_seen || domain.before.time.total() == 0) return "-";
+    TextBuffer text;
+    std::string_view separator;
+    const TimeSplit& split = domain.before.time;
+    const auto state = [&](std::string_view name, std::uint64_t ns) {
+      if (ns == 0) return;
+      text.add(separator, name, ' ');
+      add_duration(text, ns);
+      separator = ", ";
+    };
+    state("ran", split.on_cpu);
+    state("blocked", split.blocked());
+    state("not known", split.unknown);
+    state("no cpu", split.runnable);
+    const CpuWait& wait = domain.before.longest_wait;
+    if (wait.ns > 0) add_behind(text, wait, of.domain.pid);
+    return std::string{text.text()};
+  }
+
+  /// "+1.23ms" after the begin, or "-" where there is no such time.
+  static void offset(TextTable& table, std::uint64_t time_ns, std::uint64_t begin_ns) {
+    TextBuffer text;
+    if (time_ns == 0) {
+      text.add('-');
+    } else {
+      text.add(time_ns < begin_ns ? '-' : '+');
+      add_duration(text, time_ns < begin_ns ? begin_ns - time_ns : time_ns - begin_ns);
+    }
+    table.cell(text.text());
+  }
+
+  TextBuffer& out_;
+  const std::uint64_t start_ns_;
+};
+
+}  // namespace
+
+void add_section(TextBuffer& out, const PauseAnatomy& pause, const PauseSection& part, std::uint64_t start_ns) {
+  Section{out, start_ns}.add(pause, part);
+}
+
+}  // namespace rtev

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/pauses/stop_the_world.hpp"
+
+#include <algorithm>
+
+namespace rtev {
+namespace {
+
+StwPhases find_phases(Family family) {
+  const auto id = [&](std::string_view name) { return static_cast<std::uint16_t>(find_phase(family, name).value()); };
+  return {.leader = id("stw_leader"),
+          .handler = id("stw_handler"),
+          .start_barrier = id("stw_api_barrier"),
+          .minor = id("minor"),
+          .minor_barrier = id("minor_leave_barrier")};
+}
+
+const StwDomain* latest(const std::vector<StwDomain>& domains, std::uint64_t StwDomain::* time) {
+  if (domains.size() < 2) return nullptr;
+  const auto last = std::ranges::max_element(domains, {}, time);
+  return *last.*time == 0 ? nullptr : &*last;
+}
+
+}  // namespace
+
+const StwPhases& StwPhases::of(Family family) {
+  static const StwPhases before_5_3 = find_phases(Family::before_5_3), since_5_3 = find_phases(Family::since_5_3);
+  return family == Family::before_5_3 ? before_5_3 : since_5_3;
+}
+
+const StwDomain* StwSection::last_to_arrive() const {
+  return has_barrier ? latest(domains, &StwDomain::arrived_ns) : nullptr;
+}
+
+const StwDomain* StwSection::last_to_end_minor() const {
+  return latest(domains, &StwDomain::minor_end_ns);
+}
+
+std::uint64_t StwSection::end_ns() const {
+  std::uint64_t end = begin_ns;
+  for (const StwDomain& domain : domains) end = std::max({end, domain.arrived_ns, domain.left_ns});
+  return end;
+}
+
+void StwSection::lose(std::uint16_t domain, const Loss& loss) {
+  const auto part = std::ranges::find(domains, domain, &StwDomain::domain);
+  const bool told_all = part != domains.end() && part->left_ns != 0;
+  if (told_all || loss.to_ns < begin_ns || lost_domains.size() >= most_domains) return;
+  // Of a section that is over, what came before is known.
+  const bool may_concern = part != domains.end() || std::ranges::none_of(domains, [&](const StwDomain& other) {
+                             return other.left_ns != 0 && other.left_ns < loss.from_ns;
+                           });
+  if (may_concern && std::ranges::find(lost_domains, domain) == lost_domains.end()) lost_domains.push_back(domain);
+}
+
+std::optional<StopTheWorld::Part> StopTheWorld::lead(ProcessIndex process, std::uint16_t domain,
+                                                     std::uint64_t time_ns) {
+  auto& section = begin(process, time_ns);
+  section->leader_seen = true;
+  return take_part(section, {.domain = domain, .leads = true, .joined_ns = time_ns, .arrived_ns = time_ns});
+}
+
+std::optional<StopTheWorld::Part> StopTheWorld::join(ProcessIndex process, Family family, std::uint16_t domain,
+                                                     std::uint64_t time_ns) {
+  auto section = current(process);
+  // A domain takes part once, and none passes the barrier before all are there: else the leader of a later section was
+  // not seen. Before OCaml 5.3 a domain counted as there an instant before its handler said so.
+  const auto is_over = [&](const StwDomain& other) {
+    return other.domain == domain || (family == Family::since_5_3 && other.passed_ns != 0 && other.passed_ns < time_ns);
+  };
+  if (!section || std::ranges::any_of(section->domains, is_over)) section = begin(process, time_ns);
+  return take_part(section, {.domain = domain, .joined_ns = time_ns, .arrived_ns = time_ns});
+}
+
+std::shared_ptr<StwSection> StopTheWorld::current(ProcessIndex process) const {
+  const auto found = current_.find(process);
+  return found == current_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<StwSection>& StopTheWorld::begin(ProcessIndex process, std::uint64_t time_ns) {
+  // What is lost is how the parts of sections that last belong together, for once.
+  if (current_.size() >= most_processes) current_.clear();
+  auto& section = current_[process];
+  section = std::make_shared<StwSection>();
+  section->id = ++last_id_;
+  section->process = process;
+  section->begin_ns = time_ns;
+  return section;
+}
+
+std::optional<StopTheWorld::Part> StopTheWorld::take_part(const std::shared_ptr<StwSection>& section,
+                                                          const StwDomain& domain) {
+  if (section->domains.size() >= StwSection::most_domains) {
+    ++section->unnamed;
+    return std::nullopt;
+  }
+  section->domains.push_back(domain);
+  return Part{section, section->domains.size() - 1};
+}
+
+}  // namespace rtev

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// Stop-the-world sections: all domains of a process side by side.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "analysis/thread_history.hpp"
+#include "rtev/names.hpp"
+#include "stream/registry.hpp"
+
+namespace rtev {
+
+/// The phases in which domains synchronise (runtime/domain.c, runtime/minor_gc.c).
+struct StwPhases {
+  std::uint16_t leader;         ///< "stw_leader": asks the others to stop, then takes part
+  std::uint16_t handler;        ///< "stw_handler": takes part
+  std::uint16_t start_barrier;  ///< "stw_api_barrier": waits until all are there
+  std::uint16_t minor;
+  std::uint16_t minor_barrier;  ///< "minor_leave_barrier": waits until all have ended their part of a minor collection
+
+  static const StwPhases& of(Family family);
+};
+
+/// One domain's part in a section. Times are CLOCK_MONOTONIC in ns; 0 where something did not happen or was not seen.
+struct StwDomain {
+  std::uint16_t domain = 0;
+  bool leads = false;
+  std::int32_t tid = 0;  ///< that took part for the domain; 0: not known
+  ThreadRole role = ThreadRole::unknown;
+  std::uint64_t joined_ns = 0;   ///< its stw_handler or stw_leader began
+  std::uint64_t arrived_ns = 0;  ///< came to the barrier at the start; where there is none, as joined_ns
+  std::uint64_t passed_ns = 0;   ///< left that barrier
+  std::uint64_t minor_begin_ns = 0;
+  std::uint64_t minor_end_ns = 0;
+  std::uint64_t minor_passed_ns = 0;  ///< left the barrier at the end of the minor collection
+  std::uint64_t left_ns = 0;
+  Doing before{};  ///< from the leader's request to arrived_ns
+  Doing minor{};   ///< from minor_begin_ns to minor_end_ns
+  /// The pause that the domain took part in, once it is over.
+  std::uint64_t pause_begin_ns = 0;
+  std::uint64_t pause_ns = 0;
+  TimeSplit pause_time{};
+};
+
+struct StwSection {
+  /// The rest takes part unnamed; a leader and a last domain have a name as long as they come among these.
+  static constexpr std::size_t most_domains = 256;
+
+  std::uint64_t id = 0;
+  ProcessIndex process = 0;
+  /// The leader asks the others to stop; where that was not seen, when the first one joined.
+  std::uint64_t begin_ns = 0;
+  bool leader_seen = false;
+  bool has_barrier = false;  ///< all wait for each other at the start: else each takes part when it gets there
+  std::vector<StwDomain> domains;
+  std::uint64_t unnamed = 0;
+  std::vector<std::uint16_t> lost_domains;  ///< in whose rings words were lost that may have told of their parts
+
+  /// Who came last to the barrier at the start, who ended its minor collection last. Null where nobody did, or where
+  /// only one domain took part.
+  const StwDomain* last_to_arrive() const;
+  const StwDomain* last_to_end_minor() const;
+  std::uint64_t end_ns() const;
+  /// Words of a domain's ring were lost.
+  void lose(std::uint16_t domain, const Loss& loss);
+};
+
+/// Which section each process is in. A new one cannot begin before all domains have done their part in the one before,
+/// so a handler belongs to the last section that began. Of each process one section is remembered. One thread.
+class StopTheWorld {
+ public:
+  /// The part of one domain in a section.
+  struct Part {
+    std::shared_ptr<StwSection> section;
+    std::size_t index = 0;
+    /// Valid until another domain joins.
+    StwDomain& domain() const { return section->domains[index]; }
+  };
+  /// Nothing where a section is too large to name the domain.
+  std::optional<Part> lead(ProcessIndex process, std::uint16_t domain, std::uint64_t time_ns);
+  std::optional<Part> join(ProcessIndex process, Family family, std::uint16_t domain, std::uint64_t time_ns);
+
+  /// The section that began last; null if there is none.
+  std::shared_ptr<StwSection> current(ProcessIndex process) const;
+  void forget(ProcessIndex process) { current_.erase(process); }
+
+ private:
+  static constexpr std::size_t most_processes = 65536;
+
+  std::shared_ptr<StwSection>& begin(ProcessIndex process, std::uint64_t time_ns);
+  static std::optional<Part> take_part(const std::shared_ptr<StwSection>& section, const StwDomain& domain);
+
+  std::unordered_map<ProcessIndex, std::shared_ptr<StwSection>> current_;
+  std::uint64_t last_id_ = 0;
+};
+
+}  // namespace rtev

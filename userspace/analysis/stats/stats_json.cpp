@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/stats/stats_report.hpp"
+#include "base/json_writer.hpp"
+#include "stream/registry.hpp"
+
+namespace rtev {
+namespace {
+
+constexpr int schema = 1;
+
+/// The members of an object with these names, those without the prefix.
+template <std::size_t count>
+void add_counts(JsonWriter& json, std::string_view name, const std::array<std::uint64_t, count>& figures,
+                std::span<const std::string_view> names, std::string_view prefix) {
+  json.key(name).object([&] {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::string_view member = names[i];
+      if (member.starts_with(prefix)) member.remove_prefix(prefix.size());
+      json.member(member, figures[i]);
+    }
+  });
+}
+
+void add_missing(JsonWriter& json, const Missing& missing) {
+  json.member("lower_bound", missing.any());
+  json.key("because").array([&] {
+    if (missing.lost) json.value("lost");
+    if (missing.paused) json.value("paused");
+    if (missing.unfinished) json.value("unfinished");
+    if (missing.before) json.value("before");
+  });
+}
+
+void add_heap(JsonWriter& json, const StatsFigures& figures) {
+  json.key("heap").object([&] {
+    for (std::size_t i = 0; i < heap_counter_count; ++i) {
+      if (!figures.heap[i]) continue;
+      json.key(heap_counters()[i]).object([&] {
+        json.member("last", figures.heap[i]->last);
+        json.member("max", figures.heap[i]->max);
+      });
+    }
+  });
+}
+
+/// The members that domains, processes and sums have in common.
+void add_figures(JsonWriter& json, const StatsFigures& figures) {
+  json.member("wall_ns", figures.wall_ns);
+  json.member("domain_ns", figures.domain_ns);
+  json.member("cpu_ns", figures.cpu_ns);
+  json.member("gc_ns", figures.gc_ns);
+  json.member("gc_share", figures.gc_share());
+  json.member("stw_led", figures.stw_led);
+  json.member("stw_followed", figures.stw_followed);
+  json.key("collections").object([&] {
+    json.member("minor", figures.minor_collections);
+    json.member("major_slices", figures.major_slices);
+    json.member("major_cycles", figures.major_cycles);
+    json.member("compactions", figures.compactions);
+  });
+  add_counts(json, "explicit", figures.explicit_calls, explicit_phases(), "explicit_gc_");
+  add_counts(json, "triggers", figures.triggers, trigger_counters(), "");
+  json.key("words").object([&] {
+    json.member("minor", figures.minor_words);
+    json.member("promoted", figures.promoted_words);
+    json.member("major", figures.major_words);
+    json.member("major_lower_bound", figures.major_words_lower_bound());
+  });
+  add_heap(json, figures);
+  json.member("user_events", figures.user_events);
+  json.member("events", figures.events);
+  json.member("losses", figures.losses);
+  json.member("lost_words", figures.lost_words);
+  add_missing(json, figures.missing);
+}
+
+void add_domain(JsonWriter& json, const DomainStats& domain) {
+  json.object([&] {
+    json.member("domain", domain.domain);
+    json.member("incarnation", std::uint64_t{domain.incarnation} + 1);
+    json.member("ended", domain.ended);
+    json.member("begin_ns", domain.begin_ns);
+    add_figures(json, domain.figures);
+  });
+}
+
+/// Sums, and over how many they are.
+void add_sum(JsonWriter& json, std::string_view name, std::string_view what, std::uint64_t count,
+             const StatsFigures& figures) {
+  json.key(name).object([&] {
+    json.member(what, count);
+    add_figures(json, figures);
+  });
+}
+
+void add_user_events(JsonWriter& json, const ProcessStats& process) {
+  json.key("user_event_counts").array([&] {
+    for (const UserEventStats& user : process.user_events) {
+      json.object([&] {
+        json.member("name", user.name.empty() ? std::nullopt : std::optional<std::string_view>{user.name});
+        json.member("id", user.id);
+        json.member("count", user.count);
+      });
+    }
+  });
+  json.member("other_user_events", process.other_user_events);
+}
+
+void add_buckets(JsonWriter& json, const ProcessStats& process) {
+  if (!process.alloc_buckets) {
+    json.member("alloc_buckets", std::optional<int>{});
+    return;
+  }
+  json.key("alloc_buckets").array([&] {
+    for (const std::uint64_t count : *process.alloc_buckets) json.value(count);
+  });
+}
+
+void add_process(JsonWriter& json, const ProcessStats& process) {
+  json.object([&] {
+    json.member("pid", process.pid);
+    json.member("comm", process.comm);
+    json.member("exe", process.exe);
+    json.member("runtime", process.runtime);
+    json.member("version", process.version.empty() ? std::nullopt : std::optional<std::string_view>{process.version});
+    json.member("family", rtev::to_string(process.family));
+    json.member("ended", process.ended);
+    json.member("begin_ns", process.begin_ns);
+    json.member("cpu_since_ns", process.cpu_since_ns);
+    json.member("max_rss_bytes", process.max_rss_bytes);
+    add_figures(json, process.figures);
+    add_user_events(json, process);
+    add_buckets(json, process);
+    json.key("domains").array([&] {
+      for (const DomainStats& domain : process.domains) add_domain(json, domain);
+    });
+    add_sum(json, "other_domains", "domains", process.other_domain_count, process.other_domains);
+  });
+}
+
+}  // namespace
+
+std::string stats_json(const StatsReport& report) {
+  JsonWriter json;
+  json.object([&] {
+    json.member("type", std::string_view{"stats"});
+    json.member("schema", schema);
+    json.member("version", report.version);
+    json.member("start_ns", report.start_ns);
+    json.member("end_ns", report.end_ns);
+    json.member("scheduler_seen", report.scheduler_seen);
+    json.member("switches_dropped", report.switches_dropped);
+    json.member("rings_missed", report.rings_missed);
+    json.member("ignored_events", report.ignored_events);
+    json.key("processes").array([&] {
+      for (const ProcessStats& process : report.processes) add_process(json, process);
+    });
+    add_sum(json, "other_processes", "processes", report.other_process_count, report.other_processes);
+    add_sum(json, "total", "processes", report.process_count, report.total);
+  });
+  return std::string{json.text()} + '\n';
+}
+
+}  // namespace rtev

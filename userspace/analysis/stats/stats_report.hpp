@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// What `rtev-bpf stats` tells, as data, as text and as JSON.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/stats/stats_figures.hpp"
+#include "rtev/event.hpp"
+
+namespace rtev {
+
+/// A domain from its spawn to its end.
+struct DomainStats {
+  std::uint16_t domain = 0;
+  std::uint32_t incarnation = 0;  ///< 0 for the first domain of that number that was seen
+  bool ended = false;
+  std::uint64_t begin_ns = 0;  ///< CLOCK_MONOTONIC, when it was first seen
+  StatsFigures figures;
+};
+
+struct UserEventStats {
+  std::uint16_t id = 0;
+  std::string name;  ///< as the program made it; may be empty
+  std::uint64_t count = 0;
+};
+
+/// A process image. Strings are whatever the process made them.
+struct ProcessStats {
+  std::int32_t pid = 0;
+  std::string comm;
+  std::string exe;
+  std::string runtime;
+  std::string version;  ///< of OCaml; may be empty
+  Family family = Family::since_5_3;
+  bool ended = false;
+  std::uint64_t begin_ns = 0;
+  std::optional<std::uint64_t> max_rss_bytes;
+  /// Since when its switches were seen: after an exec, since its ring was made or since the first of them. Cpu time
+  /// that it used before is in no figure.
+  std::optional<std::uint64_t> cpu_since_ns;
+  StatsFigures figures;
+  std::vector<DomainStats> domains;      ///< by number and incarnation
+  std::uint64_t other_domain_count = 0;  ///< that ended and are not remembered one by one
+  StatsFigures other_domains;
+  /// Blocks by size as in EventKind::alloc; nothing from programs without the instrumented runtime.
+  std::optional<std::array<std::uint64_t, alloc_bucket_count>> alloc_buckets;
+  std::vector<UserEventStats> user_events;  ///< most frequent first
+  std::uint64_t other_user_events = 0;      ///< of ids that are not remembered one by one
+
+  /// What is not known of its cpu time may be a notable part of it.
+  bool lacks_cpu_time() const {
+    const std::uint64_t unseen = cpu_since_ns.value_or(begin_ns) - std::min(cpu_since_ns.value_or(begin_ns), begin_ns);
+    return unseen > figures.cpu_ns.value_or(0) / 100;
+  }
+};
+
+struct StatsReport {
+  std::string version;  ///< of rtev-bpf
+  std::uint64_t start_ns = 0;
+  std::uint64_t end_ns = 0;
+  std::vector<ProcessStats> processes{};  ///< those with most GC time first
+  std::uint64_t other_process_count = 0;  ///< that ended and are not remembered one by one
+  StatsFigures other_processes;
+  StatsFigures total;  ///< of all processes; domain_ns sums up, wall_ns is how long was watched
+  std::uint64_t process_count = 0;
+  bool scheduler_seen = false;
+  /// Switches that the kernel could not hand over: CPU times are not exact if there are any.
+  std::uint64_t switches_dropped = 0;
+  std::uint64_t rings_missed = 0;    ///< announced by processes and never readable
+  std::uint64_t ignored_events = 0;  ///< begins of phases of domains beyond what can be followed at once
+};
+
+/// For people: a section for each process (the first of them), its domains, and a total. Ends with a newline.
+std::string stats_text(const StatsReport& report);
+
+/// One JSON object, schema 1, in one line. The README documents the schema.
+std::string stats_json(const StatsReport& report);
+
+}  // namespace rtev

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/stats/stats_sink.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <ranges>
+#include <utility>
+
+#include "analysis/missing_past.hpp"
+#include "analysis/stats/stats_state.hpp"
+
+namespace rtev {
+namespace {
+
+constexpr std::size_t most_user_events = 64;  ///< of a process, that are counted by name
+
+bool is_action(const Event& event, ProcessAction action) {
+  return event.id == static_cast<std::uint16_t>(action);
+}
+
+}  // namespace
+
+Stats::Stats(StatsOptions options) : options_(std::move(options)) {
+  threads_.on_stretch([this](const ThreadStretch& stretch) { add_stretch(stretch); });
+}
+
+Stats::~Stats() = default;
+
+void Stats::header(const RunHeader& header) {
+  version_ = header.version;
+  start_ns_ = header.start_ns;
+  now_ns_ = std::max(now_ns_, header.start_ns);
+}
+
+void Stats::consume(const Batch& batch, const Registry& registry) {
+  for (const Event& event : batch.events()) add(event, batch, registry);
+}
+
+void Stats::flush() {
+  if (!options_.max_rss_bytes) return;
+  for (const auto& [pid, index] : images_) {
+    Process* const process = known_process(index);
+    if (!process || !std::exchange(process->touched, false)) continue;
+    if (const auto bytes = options_.max_rss_bytes(pid)) process->learn_memory(*bytes);
+  }
+}
+
+void Stats::summary(const RunSummary& summary, const Registry& registry) {
+  now_ns_ = std::max(now_ns_, summary.end_ns);
+  rings_missed_ = summary.rings_missed;
+  for (const RunSummary::Drop& drop : summary.drops) {
+    if (drop.kind == to_string(EventKind::sched_switch)) switches_dropped_ = drop.count;
+  }
+  for (auto& process : processes_ | std::views::values) {
+    process.lacks_past = is_whole_ring(summary) && registry.process(process.index).words.before_attach > 0;
+  }
+}
+
+void Stats::add(const Event& event, const Batch& batch, const Registry& registry) {
+  if (start_ns_ == 0) start_ns_ = event.time;
+  now_ns_ = std::max(now_ns_, event.time);
+  switch (event.kind) {
+    case EventKind::process:
+      add_process(event, batch, registry);
+      return;
+    case EventKind::sched_switch:
+      add_switch(event, batch, registry);
+      return;
+    case EventKind::wakeup:
+      threads_.add(event, batch, registry);
+      return;
+    default:
+      break;
+  }
+  if (Source::unpack(event.source).slot == 0) {
+    threads_.add(event, batch, registry);
+    if (const auto loss = event.kind == EventKind::lost ? batch.payload_as<Loss>(event) : std::nullopt)
+      switches_since_ns_ = std::max(switches_since_ns_, loss->to_ns);
+    return;
+  }
+  const RingInfo* const ring = registry.ring(Source::unpack(event.source).slot);
+  if (!ring) return;
+  Process& process = process_at(ring->process, registry, event.time);
+  process.touched = true;
+  process.is_tracked(event.time);
+  if (process.ended) process.end_ns = std::max(process.end_ns, event.time);  // it came late
+  // The last event of a domain is its own, the first one of the next is not.
+  const bool is_last = event.kind == EventKind::lifecycle && event.id == domain_terminate;
+  if (is_last) count(event, batch, *ring);
+  pauses_.add(event, batch, registry);
+  if (!is_last) count(event, batch, *ring);
+}
+
+void Stats::add_process(const Event& event, const Batch& batch, const Registry& registry) {
+  const auto record = batch.payload_as<ProcessRecord>(event);
+  if (!record) return;
+  Process& process = process_at(record->process, registry, event.time);
+  process.touched = true;
+  if (is_action(event, ProcessAction::exit)) {
+    if (!process.ended) end_process(process, record->detail, event, batch, registry);
+    return;
+  }
+  if (is_action(event, ProcessAction::found) || is_action(event, ProcessAction::exec) ||
+      is_action(event, ProcessAction::fork)) {
+    images_[process.facts.pid] = process.index;
+    // The kernel side does not track a program that has just begun: it does not know yet what it is.
+    if (!is_action(event, ProcessAction::exec)) process.is_tracked(event.time);
+  } else if ((is_action(event, ProcessAction::ring) || is_action(event, ProcessAction::probe)) && !process.ring_ns) {
+    process.ring_ns = event.time;
+    process.is_tracked(event.time);
+  } else if (is_action(event, ProcessAction::pause)) {
+    process.paused = true;
+  }
+  pauses_.add(event, batch, registry);
+}
+
+void Stats::end_process(Process& process, std::int64_t status, const Event& event, const Batch& batch,
+                        const Registry& registry) {
+  process.learn(registry.process(process.index));
+  process.ending = true;
+  if (status == exit_by_exec) {
+    // The thread goes on; what it ran until now was for this image.
+    for (const ThreadStretch& stretch : running()) {
+      if (stretch.pid == process.facts.pid) add_stretch(stretch);
+    }
+  }
+  threads_.add(event, batch, registry);
+  pauses_.add(event, batch, registry);
+  for (Process::Seat& seat : process.seats) {
+    if (seat.now) retire(process, std::move(seat.now), event.time);
+  }
+  process.ended = true;
+  process.end_ns = event.time;
+  for (const auto& domain : process.retired) process.end_ns = std::max(process.end_ns, domain->end_ns);
+  if (const auto image = images_.find(process.facts.pid); image != images_.end() && image->second == process.index)
+    images_.erase(image);
+  ended_.push_back(process.index);
+  ended_domains_ += process.retired.size();
+  forget_oldest();
+}
+
+void Stats::forget_oldest() {
+  while (!ended_.empty() &&
+         (ended_.size() > options_.ended_processes || ended_domains_ > options_.ended_domains_in_all)) {
+    const auto oldest = processes_.find(ended_.front());
+    ended_.pop_front();
+    other_processes_ += stats_of(oldest->second, {}).figures;
+    ++other_process_count_;
+    ended_domains_ -= oldest->second.retired.size();
+    if (last_process_ == &oldest->second) last_process_ = nullptr;
+    processes_.erase(oldest);
+  }
+}
+
+Stats::Process* Stats::known_process(ProcessIndex index) {
+  if (last_process_ && last_process_->index == index) return last_process_;
+  const auto found = processes_.find(index);
+  if (found == processes_.end()) return nullptr;
+  return last_process_ = &found->second;
+}
+
+/// Whose image runs under this number now.
+Stats::Process* Stats::process_of(std::int32_t pid) {
+  const auto image = images_.find(pid);
+  return image == images_.end() ? nullptr : known_process(image->second);
+}
+
+Stats::Process& Stats::process_at(ProcessIndex index, const Registry& registry, std::uint64_t time_ns) {
+  Process* process = known_process(index);
+  if (!process) {
+    process = last_process_ = &processes_[index];
+    process->index = index;
+    process->facts.begin_ns = time_ns;
+    process->learn(registry.process(index));
+  }
+  process->facts.begin_ns = std::min(process->facts.begin_ns, time_ns);
+  return *process;
+}
+
+void Stats::add_switch(const Event& event, const Batch& batch, const Registry& registry) {
+  const auto change = batch.payload_as<SchedSwitch>(event);
+  if (!change) return;
+  scheduler_seen_ = true;
+  for (const Thread& thread : {change->prev, change->next}) {
+    if (Process* const process = thread.tracked ? process_of(thread.pid) : nullptr) process->is_tracked(event.time);
+  }
+  // A thread whose first sign of life is that it leaves a cpu has been there since its process was tracked: that it
+  // came there would have been seen. It is how every program begins.
+  const Thread& prev = change->prev;
+  const bool is_new = prev.tracked && event.time > switches_since_ns_ &&
+                      threads_.size() < ThreadTime::Limits{}.threads && !threads_.current(prev.tid, event.time);
+  if (is_new) {
+    add_stretch({.pid = prev.pid,
+                 .tid = prev.tid,
+                 .domain = prev.domain,
+                 .state = ThreadState::on_cpu,
+                 .begin_ns = switches_since_ns_,
+                 .end_ns = event.time});
+  }
+  threads_.add(event, batch, registry);
+  if (change->next.tracked) {
+    cpus_[change->cpu] = change->next.tid;
+  } else {
+    cpus_.erase(change->cpu);
+  }
+}
+
+void Stats::add_stretch(const ThreadStretch& stretch) {
+  if (stretch.state != ThreadState::on_cpu) return;
+  Process* const process = process_of(stretch.pid);
+  if (!process || !process->facts.cpu_since_ns) return;
+  process->touched = true;
+  process->cpu_ns += overlap(stretch, *process->facts.cpu_since_ns, UINT64_MAX);
+  Incarnation* const domain = process->domain_during(domain_of(stretch), stretch.begin_ns);
+  if (domain) domain->tally.cpu_ns += overlap(stretch, domain->begin_ns, domain->end_or(UINT64_MAX));
+}
+
+/// What threads do on cpus still.
+std::vector<ThreadStretch> Stats::running() const {
+  std::vector<ThreadStretch> stretches;
+  for (const auto& [cpu, tid] : cpus_) {
+    if (auto stretch = threads_.current(tid, now_ns_); stretch && stretch->state == ThreadState::on_cpu)
+      stretches.push_back(*stretch);
+  }
+  return stretches;
+}
+
+void Stats::count(const Event& event, const Batch& batch, const RingInfo& ring) {
+  Process& process = *known_process(ring.process);
+  Incarnation& domain = process.domain_at(Source::unpack(event.source).domain, event.time);
+  domain.begin_ns = std::min(domain.begin_ns, event.time);
+  domain.last_ns = event.time;
+  Tally& tally = domain.tally;
+  switch (event.kind) {
+    case EventKind::lost:
+      ++tally.losses;
+      if (const auto loss = batch.payload_as<Loss>(event))
+        tally.lost_words = saturating_sum(tally.lost_words, loss->words);
+      return;
+    case EventKind::counter:
+      if (event.id < tally.counters.size()) {
+        process.set_gauge(event.id, tally.counters[event.id].last, event.value);
+        tally.counters[event.id].add(event.value);
+      }
+      break;
+    case EventKind::alloc:
+      if (const auto flushed = batch.payload_as<std::array<std::uint64_t, alloc_bucket_count>>(event)) {
+        auto& buckets = process.facts.alloc_buckets;
+        if (!buckets) buckets.emplace();
+        // The runtime sets all but the first to zero after each flush.
+        buckets->front() = std::max(buckets->front(), flushed->front());
+        for (std::size_t i = 1; i < buckets->size(); ++i) (*buckets)[i] = saturating_sum((*buckets)[i], (*flushed)[i]);
+      }
+      break;
+    case EventKind::user_unit:
+    case EventKind::user_int:
+    case EventKind::user_begin:
+    case EventKind::user_custom:
+      ++tally.user_events;
+      count_user_event(process, event, ring);
+      break;
+    case EventKind::lifecycle:
+      if (event.id == domain_spawn) domain.begin_ns = std::min(domain.first_ns, event.time);
+      if (event.id == ring_resume) process.paused = true;
+      break;
+    default:
+      break;
+  }
+  ++tally.events;
+}
+
+void Stats::count_user_event(Process& process, const Event& event, const RingInfo& ring) {
+  auto& named = process.facts.user_events;
+  auto found = std::ranges::find(named, event.id, &UserEventStats::id);
+  if (found == named.end()) {
+    if (named.size() >= most_user_events) {
+      ++process.facts.other_user_events;
+      return;
+    }
+    named.push_back({.id = event.id, .name = {}, .count = 0});
+    found = std::prev(named.end());
+  }
+  ++found->count;
+  // A name may come after the first events that need it.
+  if (found->name.empty() && std::has_single_bit(found->count) && ring.user_event_name)
+    found->name = ring.user_event_name(event.id);
+}
+
+void Stats::retire(Process& process, std::unique_ptr<Incarnation> domain, std::uint64_t time_ns) const {
+  domain->ended = true;
+  domain->end_ns = std::max(time_ns, domain->last_ns);
+  if (!process.ending) {
+    // Other domains take over its heap. Of a process that ends the last values stay.
+    for (std::size_t id = 0; id < domain->tally.counters.size(); ++id)
+      process.set_gauge(id, domain->tally.counters[id].last, 0);
+  }
+  process.retired.push_back(std::move(domain));
+  if (process.retired.size() <= options_.ended_domains) return;
+  Incarnation& oldest = *process.retired.front();
+  oldest.tally.wall_ns = distance(oldest.begin_ns, oldest.end_ns);
+  oldest.tally.gc_ns = std::min(oldest.tally.gc_ns, oldest.tally.wall_ns);
+  process.others += oldest.tally;
+  ++process.other_count;
+  process.retired.pop_front();
+}
+
+Stats::Incarnation* Stats::domain_at(const DomainLife& life) {
+  Process* const process = known_process(life.process);
+  return process && life.domain < process->seats.size() ? process->seats[life.domain].now.get() : nullptr;
+}
+
+void Stats::on_domain_begin(const DomainLife& life, std::uint64_t time_ns, bool certain) {
+  Process* const process = known_process(life.process);
+  if (!process) return;
+  if (Incarnation* const now = domain_at(life); now && now->adopted)
+    retire(*process, std::move(process->seats[life.domain].now), now->last_ns);
+  Incarnation& domain = process->domain_at(life.domain, time_ns);
+  domain.adopted = true;
+  // A domain without a spawn was there before its ring was read.
+  if (!certain && life.incarnation == 0)
+    domain.begin_ns = std::min(domain.begin_ns, process->ring_ns.value_or(time_ns));
+}
+
+void Stats::on_domain_end(const DomainLife& life, std::uint64_t time_ns) {
+  if (!domain_at(life)) return;
+  Process& process = *known_process(life.process);
+  retire(process, std::move(process.seats[life.domain].now), time_ns);
+}
+
+void Stats::on_phase_begin(const DomainLife& life, const PhaseBegin& phase) {
+  Incarnation* const domain = domain_at(life);
+  if (!domain || phase.phase >= domain->tally.phases.size()) return;
+  const std::uint64_t count = ++domain->tally.phases[phase.phase];
+  std::uint64_t& greatest = known_process(life.process)->greatest[phase.phase];
+  greatest = std::max(greatest, count);
+}
+
+void Stats::on_pause_begin(const DomainLife& life, const PhaseBegin& root) {
+  if (Incarnation* const domain = domain_at(life)) domain->pause_since_ns = root.time_ns;
+}
+
+void Stats::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
+  Incarnation* const domain = domain_at(life);
+  if (!domain) return;
+  domain->pause_since_ns.reset();
+  domain->tally.gc_ns = saturating_sum(domain->tally.gc_ns, distance(root.begin_ns, root.end_ns));
+}
+
+void Stats::on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) {
+  Incarnation* const domain = domain_at(life);
+  if (!domain) return;
+  domain->pause_since_ns.reset();
+  Tally& tally = domain->tally;
+  switch (reason) {
+    case Unfinished::ended:
+      tally.gc_ns = saturating_sum(tally.gc_ns, distance(root.begin_ns, root.end_ns));
+      return;
+    case Unfinished::lost:  // it went on for as long as anything is known, at least
+      tally.gc_ns = saturating_sum(tally.gc_ns, distance(root.begin_ns, domain->last_ns));
+      break;
+    case Unfinished::no_end:
+    case Unfinished::clock:
+      break;
+  }
+  ++tally.unfinished;
+}
+
+}  // namespace rtev

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// Statistics of the garbage collector by process and domain: a fold over the stream.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "analysis/pauses/pause_finder.hpp"
+#include "analysis/stats/stats_figures.hpp"
+#include "analysis/stats/stats_report.hpp"
+#include "analysis/thread_time.hpp"
+#include "stream/sink.hpp"
+
+namespace rtev {
+
+struct StatsOptions {
+  /// The most memory that a process has had in RAM so far, if it is still there to be asked. Called on flush() for
+  /// processes that did something since: the stream tells it only at their end, and not of those that began before the
+  /// run or had a greater program before. Absent for recordings.
+  std::function<std::optional<std::uint64_t>(std::int32_t pid)> max_rss_bytes{};
+  /// The most ended processes, and ended domains of a process, that are remembered one by one.
+  std::size_t ended_processes = 1024;
+  std::size_t ended_domains = 128;
+  std::size_t ended_domains_in_all = 16384;  ///< of all ended processes: beyond, the oldest processes are forgotten
+};
+
+/// Takes the stream as any sink does and writes nothing: ask for report() when it is wanted. Only what was seen is
+/// counted: collections and calls when they begin, words when a collection tells of them. Memory is bounded by what
+/// runs at a time and the options. One thread.
+class Stats final : public Sink, private PauseListener {
+ public:
+  explicit Stats(StatsOptions options = {});
+  Stats(const Stats&) = delete;
+  Stats& operator=(const Stats&) = delete;
+  ~Stats() override;
+
+  void header(const RunHeader& header) override;
+  void consume(const Batch& batch, const Registry& registry) override;
+  void flush() override;
+  void summary(const RunSummary& summary, const Registry& registry) override;
+
+  /// Of what was consumed until now. What still goes on counts as far as it got.
+  StatsReport report(const Registry& registry);
+  std::string report_text(const Registry& registry) { return stats_text(report(registry)); }
+  std::string report_json(const Registry& registry) { return stats_json(report(registry)); }
+
+ private:
+  struct Incarnation;
+  struct Process;
+
+  void add(const Event& event, const Batch& batch, const Registry& registry);
+  void add_process(const Event& event, const Batch& batch, const Registry& registry);
+  void end_process(Process& process, std::int64_t status, const Event& event, const Batch& batch,
+                   const Registry& registry);
+  void forget_oldest();
+  Process& process_at(ProcessIndex index, const Registry& registry, std::uint64_t time_ns);
+  Process* known_process(ProcessIndex index);
+  Process* process_of(std::int32_t pid);
+
+  void add_switch(const Event& event, const Batch& batch, const Registry& registry);
+  void add_stretch(const ThreadStretch& stretch);
+  std::vector<ThreadStretch> running() const;
+
+  void count(const Event& event, const Batch& batch, const RingInfo& ring);
+  void count_user_event(Process& process, const Event& event, const RingInfo& ring);
+  void retire(Process& process, std::unique_ptr<Incarnation> domain, std::uint64_t time_ns) const;
+  Incarnation* domain_at(const DomainLife& life);
+
+  void on_domain_begin(const DomainLife& life, std::uint64_t time_ns, bool certain) override;
+  void on_domain_end(const DomainLife& life, std::uint64_t time_ns) override;
+  void on_phase_begin(const DomainLife& life, const PhaseBegin& phase) override;
+  void on_pause_begin(const DomainLife& life, const PhaseBegin& root) override;
+  void on_pause_end(const DomainLife& life, const PhaseEnd& root) override;
+  void on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) override;
+
+  DomainStats stats_of(const Process& process, const Incarnation& domain, const std::vector<ThreadStretch>& on) const;
+  ProcessStats stats_of(const Process& process, const std::vector<ThreadStretch>& on) const;
+
+  StatsOptions options_;
+  PauseFinder pauses_{*this};
+  ThreadTime threads_;
+  std::unordered_map<ProcessIndex, Process> processes_;
+  Process* last_process_ = nullptr;                        ///< the one asked for last: events come in runs
+  std::unordered_map<std::int32_t, ProcessIndex> images_;  ///< by pid, of those that run
+  std::unordered_map<std::uint32_t, std::int32_t> cpus_;   ///< tid of the traced thread that is on it
+  std::deque<ProcessIndex> ended_;                         ///< oldest first
+  std::size_t ended_domains_ = 0;                          ///< remembered, of processes that ended
+  std::uint64_t other_process_count_ = 0;
+  StatsFigures other_processes_;
+  std::string version_;
+  std::uint64_t start_ns_ = 0;
+  std::uint64_t now_ns_ = 0;             ///< newest time seen
+  std::uint64_t switches_since_ns_ = 0;  ///< none are missing from then on
+  std::uint64_t switches_dropped_ = 0;
+  std::uint64_t rings_missed_ = 0;
+  bool scheduler_seen_ = false;
+};
+
+}  // namespace rtev

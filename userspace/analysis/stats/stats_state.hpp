@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+// What Stats keeps of processes and domains while the stream goes by.
+#pragma once
+
+#include <algorithm>
+#include <ranges>
+
+#include "analysis/stats/stats_sink.hpp"
+
+namespace rtev {
+
+/// Of a stretch of time, what lies between two moments.
+inline std::uint64_t overlap(const ThreadStretch& stretch, std::uint64_t begin_ns, std::uint64_t end_ns) {
+  const std::uint64_t begin = std::max(stretch.begin_ns, begin_ns), end = std::min(stretch.end_ns, end_ns);
+  return end > begin ? end - begin : 0;
+}
+
+inline std::uint64_t distance(std::uint64_t begin_ns, std::uint64_t end_ns) {
+  return end_ns > begin_ns ? end_ns - begin_ns : 0;
+}
+
+/// The domain of a thread as far as that is known; -1 if not. The main thread runs domain 0 in every program that OCaml
+/// starts, but one that ends before it was ever off a cpu did not show it.
+inline std::int32_t domain_of(const ThreadStretch& stretch) {
+  return stretch.domain < 0 && stretch.tid == stretch.pid ? 0 : stretch.domain;
+}
+
+/// A domain of a process, from its spawn to its end.
+struct Stats::Incarnation {
+  std::uint16_t domain = 0;
+  std::uint32_t number = 0;
+  bool adopted = false;  ///< the PauseFinder knows it, too
+  bool ended = false;
+  std::uint64_t begin_ns = 0;
+  std::uint64_t first_ns = 0;  ///< of its oldest event
+  std::uint64_t end_ns = 0;    ///< if ended
+  std::uint64_t last_ns = 0;   ///< of its newest event
+  std::optional<std::uint64_t> pause_since_ns;
+  Tally tally;
+
+  std::uint64_t end_or(std::uint64_t now_ns) const { return ended ? end_ns : std::max(now_ns, last_ns); }
+};
+
+struct Stats::Process {
+  ProcessIndex index = 0;
+  ProcessStats facts;  ///< what does not come from domains
+  bool ended = false;
+  bool ending = false;
+  bool paused = false;      ///< once, at least
+  bool lacks_past = false;  ///< its ring overwrote its past before it was read
+  bool touched = false;     ///< did something since it was asked for its memory
+  std::uint64_t end_ns = 0;
+  std::optional<std::uint64_t> ring_ns;  ///< when its ring was opened, or its probes found it
+  std::uint64_t cpu_ns = 0;
+
+  struct Seat {
+    std::unique_ptr<Incarnation> now;
+    std::uint32_t next_number = 0;
+  };
+  std::vector<Seat> seats;                           ///< by domain
+  std::deque<std::unique_ptr<Incarnation>> retired;  ///< oldest first
+  Tally others;                                      ///< domains that are not remembered one by one
+  std::uint64_t other_count = 0;
+  std::array<std::uint64_t, Tally::phase_ids> greatest{};  ///< of its domains' counts, by phase
+  std::array<Gauge, Tally::counter_ids> gauges{};          ///< sums over the domains that live, by counter
+
+  void is_tracked(std::uint64_t time_ns) {
+    if (!facts.cpu_since_ns) facts.cpu_since_ns = time_ns;
+  }
+  void learn(const ProcessInfo& from) {
+    facts.pid = from.pid;
+    facts.comm = from.comm;
+    facts.exe = from.exe;
+    facts.runtime = from.runtime;
+    facts.version = from.version;
+    facts.family = from.family;
+    if (from.max_rss_bytes != 0) learn_memory(from.max_rss_bytes);
+  }
+
+  void learn_memory(std::uint64_t max_rss_bytes) {
+    facts.max_rss_bytes = std::max(facts.max_rss_bytes.value_or(0), max_rss_bytes);
+  }
+
+  Incarnation& domain_at(std::uint16_t domain, std::uint64_t time_ns) {
+    if (domain >= seats.size()) seats.resize(domain + std::size_t{1});
+    Seat& seat = seats[domain];
+    if (!seat.now) {
+      seat.now = std::make_unique<Incarnation>();
+      seat.now->domain = domain;
+      seat.now->number = seat.next_number++;
+      seat.now->begin_ns = seat.now->first_ns = seat.now->last_ns = time_ns;
+    }
+    return *seat.now;
+  }
+
+  /// Whom of a domain's incarnations the time of a thread belongs to: a thread may outlive its domain a little.
+  Incarnation* domain_during(std::int32_t domain, std::uint64_t begin_ns) {
+    for (const auto& old : retired | std::views::reverse) {
+      if (old->domain == domain && old->end_ns > begin_ns) return old.get();
+    }
+    const auto number = static_cast<std::size_t>(domain);
+    return domain >= 0 && number < seats.size() ? seats[number].now.get() : nullptr;
+  }
+
+  void set_gauge(std::size_t id, std::uint64_t before, std::uint64_t after) {
+    Gauge& gauge = gauges[id];
+    gauge.last += after - before;  // modulo 2^64: right again when impossible values have gone
+    gauge.max = std::max(gauge.max, gauge.last);
+  }
+
+  std::uint64_t end_or(std::uint64_t now_ns) const { return ended ? end_ns : now_ns; }
+};
+
+}  // namespace rtev

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <ranges>
+#include <tuple>
+
+#include "analysis/stats/stats_state.hpp"
+
+namespace rtev {
+
+DomainStats Stats::stats_of(const Process& process, const Incarnation& domain,
+                            const std::vector<ThreadStretch>& on) const {
+  const std::uint64_t end = domain.end_or(process.end_or(now_ns_));
+  Tally tally = domain.tally;
+  tally.wall_ns = distance(domain.begin_ns, end);
+  if (domain.pause_since_ns) tally.gc_ns = saturating_sum(tally.gc_ns, distance(*domain.pause_since_ns, end));
+  for (const ThreadStretch& stretch : on) {
+    if (!domain.ended && stretch.pid == process.facts.pid && domain_of(stretch) == domain.domain)
+      tally.cpu_ns += overlap(stretch, domain.begin_ns, end);
+  }
+  DomainStats stats{.domain = domain.domain,
+                    .incarnation = domain.number,
+                    .ended = domain.ended,
+                    .begin_ns = domain.begin_ns,
+                    .figures = figures_of(tally, process.facts.family, tally.cpu_ns > 0)};
+  stats.figures.missing.paused = process.paused;
+  stats.figures.missing.before = process.lacks_past;
+  return stats;
+}
+
+ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadStretch>& on) const {
+  ProcessStats stats = process.facts;
+  const Family family = stats.family;
+  stats.ended = process.ended;
+  for (const auto& domain : process.retired) stats.domains.push_back(stats_of(process, *domain, on));
+  for (const Process::Seat& seat : process.seats) {
+    if (seat.now) stats.domains.push_back(stats_of(process, *seat.now, on));
+  }
+  std::ranges::sort(stats.domains, {},
+                    [](const DomainStats& domain) { return std::pair{domain.domain, domain.incarnation}; });
+  stats.other_domain_count = process.other_count;
+  stats.other_domains = figures_of(process.others, family, process.others.cpu_ns > 0);
+  stats.other_domains.missing.paused = process.paused && process.other_count > 0;
+  stats.other_domains.missing.before = process.lacks_past && process.other_count > 0;
+  stats.other_domains.heap = {};
+
+  StatsFigures& figures = stats.figures;
+  figures = stats.other_domains;
+  for (const DomainStats& domain : stats.domains) figures += domain.figures;
+  figures.wall_ns = distance(stats.begin_ns, process.end_or(now_ns_));
+  figures.missing.paused = process.paused;
+  figures.missing.before = process.lacks_past;
+  set_collections(figures, process.greatest, family);
+  figures.cpu_ns.reset();
+  if (scheduler_seen_) {
+    figures.cpu_ns = process.cpu_ns;
+    for (const ThreadStretch& stretch : on) {
+      if (!process.ended && stats.cpu_since_ns && stretch.pid == stats.pid)
+        *figures.cpu_ns += overlap(stretch, *stats.cpu_since_ns, now_ns_);
+    }
+  }
+  for (std::size_t i = 0; i < figures.heap.size(); ++i) {
+    const auto id = heap_counter_id(family, i);
+    const auto has_it = [&](const DomainStats& domain) { return domain.figures.heap[i].has_value(); };
+    if (id && (std::ranges::any_of(stats.domains, has_it) || process.others.counters[*id].count > 0))
+      figures.heap[i] = process.gauges[*id];
+  }
+  std::ranges::sort(stats.user_events, [](const UserEventStats& a, const UserEventStats& b) {
+    return std::tuple{b.count, a.id} < std::tuple{a.count, b.id};
+  });
+  return stats;
+}
+
+StatsReport Stats::report(const Registry& registry) {
+  for (Process& process : processes_ | std::views::values) {
+    const ProcessInfo& facts = registry.process(process.index);
+    if (!process.ended && facts.pid == process.facts.pid) process.learn(facts);
+  }
+  StatsReport report{.version = version_,
+                     .start_ns = start_ns_,
+                     .end_ns = std::max(now_ns_, start_ns_),
+                     .other_process_count = other_process_count_,
+                     .other_processes = other_processes_,
+                     .total = other_processes_,
+                     .process_count = processes_.size() + other_process_count_,
+                     .scheduler_seen = scheduler_seen_,
+                     .switches_dropped = switches_dropped_,
+                     .rings_missed = rings_missed_,
+                     .ignored_events = pauses_.ignored()};
+  const std::vector<ThreadStretch> on = running();
+  report.processes.reserve(processes_.size());
+  for (const Process& process : processes_ | std::views::values) {
+    ProcessStats stats = stats_of(process, on);
+    report.total += stats.figures;
+    report.processes.push_back(std::move(stats));
+  }
+  report.total.wall_ns = distance(report.start_ns, report.end_ns);
+  if (scheduler_seen_ && !report.total.cpu_ns) report.total.cpu_ns = 0;
+  std::ranges::sort(report.processes, [](const ProcessStats& a, const ProcessStats& b) {
+    return std::tuple{b.figures.gc_ns, b.figures.events, a.pid, a.begin_ns} <
+           std::tuple{a.figures.gc_ns, a.figures.events, b.pid, b.begin_ns};
+  });
+  return report;
+}
+
+}  // namespace rtev

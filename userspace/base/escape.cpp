@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+#include "base/escape.hpp"
+
+#include <array>
+#include <cstdint>
+
+namespace rtev {
+namespace {
+
+constexpr std::uint32_t not_utf8 = UINT32_MAX;
+
+struct Character {
+  std::uint32_t code;  ///< code point, or not_utf8
+  std::size_t length;  ///< bytes; 1 for not_utf8
+};
+
+/// The first character of a text that is not empty. Refuses overlong forms, surrogates and all beyond U+10FFFF.
+Character first_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  std::size_t length = 0;
+  if (lead >= 0xC2 && lead <= 0xDF) length = 2;
+  if (lead >= 0xE0 && lead <= 0xEF) length = 3;
+  if (lead >= 0xF0 && lead <= 0xF4) length = 4;
+  if (length == 0 || text.size() < length) return {not_utf8, 1};
+  std::uint32_t code = lead & (0x7FU >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return {not_utf8, 1};
+    code = code << 6 | (byte(i) & 0x3FU);
+  }
+  const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
+  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+  if (overlong || surrogate || code > 0x10FFFF) return {not_utf8, 1};
+  return {code, length};
+}
+
+constexpr bool is_control(std::uint32_t code) {
+  return code < 0x20 || (code >= 0x7F && code <= 0x9F);
+}
+
+/// Characters without a glyph of their own that change how the text around them looks: bidirectional controls, zero
+/// width, line separators, tags.
+constexpr bool is_deceptive(std::uint32_t code) {
+  return code == 0xAD || code == 0x61C || (code >= 0x200B && code <= 0x200F) || (code >= 0x2028 && code <= 0x202E) ||
+         (code >= 0x2060 && code <= 0x206F) || code == 0xFEFF || (code >= 0xFFF9 && code <= 0xFFFB) ||
+         (code >= 0xE0000 && code <= 0xE0FFF);
+}
+
+/// How many bytes at the start are ASCII that means the same in every notation used here.
+std::size_t plain_prefix(std::string_view text) {
+  static constexpr auto plain = [] {
+    std::array<bool, 256> table{};
+    for (std::size_t c = 0x20; c < 0x7F; ++c) table[c] = c != '"' && c != '\\';
+    return table;
+  }();
+  std::size_t length = 0;
+  while (length < text.size() && plain[static_cast<unsigned char>(text[length])]) ++length;
+  return length;
+}
+
+/// A character as terminals may show it.
+struct Shown {
+  std::array<char, 16> bytes;
+  std::size_t size = 0;     ///< of bytes
+  std::size_t columns = 0;  ///< taking each character for one column wide
+  std::size_t length = 0;   ///< bytes of input it stands for
+  bool unchanged = false;
+
+  std::string_view text() const { return {bytes.data(), size}; }
+};
+
+Shown show_first(std::string_view text) {
+  static constexpr std::string_view digits = "0123456789ABCDEF";
+  const Character character = first_character(text);
+  Shown shown;
+  shown.length = character.length;
+  const auto put = [&shown](char c) { shown.bytes[shown.size++] = c; };
+  if (character.code == not_utf8 || is_control(character.code) || is_deceptive(character.code)) {
+    for (const char c : text.substr(0, character.length)) {
+      const auto byte = static_cast<unsigned char>(c);
+      for (const char part : {'\\', 'x', digits[byte >> 4], digits[byte & 15]}) put(part);
+    }
+    shown.columns = shown.size;
+    return shown;
+  }
+  if (character.code == '\\') put('\\');
+  for (const char c : text.substr(0, character.length)) put(c);
+  shown.columns = character.code == '\\' ? 2 : 1;
+  shown.unchanged = character.code != '\\';
+  return shown;
+}
+
+}  // namespace
+
+void add_json_string(TextBuffer& out, std::string_view text) {
+  static constexpr std::string_view digits = "0123456789abcdef";
+  out.add('"');
+  while (true) {
+    const std::size_t plain = plain_prefix(text);
+    out.add(text.substr(0, plain));
+    text.remove_prefix(plain);
+    if (text.empty()) break;
+    const Character character = first_character(text);
+    if (character.code == not_utf8) {
+      out.add("\xEF\xBF\xBD");
+    } else if (is_control(character.code)) {
+      out.add("\\u00", digits[character.code >> 4], digits[character.code & 15]);
+    } else {
+      if (character.length == 1) out.add('\\');  // a quote or a backslash, or else it were plain
+      out.add(text.substr(0, character.length));
+    }
+    text.remove_prefix(character.length);
+  }
+  out.add('"');
+}
+
+void add_escaped(TextBuffer& out, std::string_view text) {
+  while (true) {
+    const std::size_t plain = plain_prefix(text);
+    out.add(text.substr(0, plain));
+    text.remove_prefix(plain);
+    if (text.empty()) return;
+    const Shown shown = show_first(text);
+    out.add(shown.text());
+    text.remove_prefix(shown.length);
+  }
+}
+
+std::string escaped(std::string_view text) {
+  TextBuffer out;
+  add_escaped(out, text);
+  return std::string{out.text()};
+}
+
+void add_quoted(TextBuffer& out, std::string_view text) {
+  out.add('"');
+  for (std::size_t quote = text.find('"'); quote != std::string_view::npos; quote = text.find('"')) {
+    add_escaped(out, text.substr(0, quote));
+    out.add("\\\"");
+    text.remove_prefix(quote + 1);
+  }
+  add_escaped(out, text);
+  out.add('"');
+}
+
+void add_column(TextBuffer& out, std::string_view text, std::size_t width) {
+  std::size_t left = width;
+  while (!text.empty()) {
+    const std::size_t plain = plain_prefix(text.substr(0, left));
+    out.add(text.substr(0, plain));
+    text.remove_prefix(plain);
+    left -= plain;
+    if (text.empty() || left == 0) break;
+    const Shown shown = show_first(text);
+    if (shown.columns > left) break;
+    out.add(shown.text());
+    text.remove_prefix(shown.length);
+    left -= shown.columns;
+  }
+  out.add_repeated(' ', left);
+}
+
+bool is_printable(std::string_view text) {
+  while (true) {
+    text.remove_prefix(plain_prefix(text));
+    if (text.empty()) return true;
+    const Shown shown = show_first(text);
+    if (!shown.unchanged) return false;
+    text.remove_prefix(shown.length);
+  }
+}
+
+}  // namespace rtev

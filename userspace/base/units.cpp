@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+#include "base/units.hpp"
+
+#include <array>
+
+namespace rtev {
+namespace {
+
+/// number / unit, rounded half up, without overflow near the end of the range.
+std::uint64_t rounded(std::uint64_t number, std::uint64_t unit) {
+  return number / unit + (number % unit >= unit - unit / 2 ? 1 : 0);
+}
+
+/// number / unit (a multiple of 100) with three significant digits; false if it takes four or more digits before the
+/// point.
+bool add_three_digits(TextBuffer& out, std::uint64_t number, std::uint64_t unit) {
+  if (const std::uint64_t hundredths = rounded(number, unit / 100); hundredths < 1000) {
+    out.add(hundredths / 100, '.', hundredths / 10 % 10, hundredths % 10);
+  } else if (const std::uint64_t tenths = rounded(number, unit / 10); tenths < 1000) {
+    out.add(tenths / 10, '.', tenths % 10);
+  } else if (const std::uint64_t whole = rounded(number, unit); whole < 1000) {
+    out.add(whole);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void add_duration(TextBuffer& out, std::uint64_t ns) {
+  constexpr std::uint64_t us = 1'000, ms = 1'000'000, s = 1'000'000'000;
+  if (ns < us) {
+    out.add(ns, "ns");
+  } else if (add_three_digits(out, ns, us)) {
+    out.add("µs");
+  } else if (add_three_digits(out, ns, ms)) {
+    out.add("ms");
+  } else if (add_three_digits(out, ns, s)) {
+    out.add('s');
+  } else {
+    out.add_grouped(rounded(ns, s));
+    out.add('s');
+  }
+}
+
+void add_seconds(TextBuffer& out, std::uint64_t time_ns, std::uint64_t origin_ns, std::size_t width) {
+  constexpr std::uint64_t s = 1'000'000'000;
+  constexpr std::size_t decimals = 9;
+  const bool negative = time_ns < origin_ns;
+  const std::uint64_t distance = negative ? origin_ns - time_ns : time_ns - origin_ns;
+  std::array<char, 40> text;
+  char* const end = text.data() + text.size();
+  char* at = end;
+  std::uint64_t fraction = distance % s;
+  for (std::size_t i = 0; i < decimals; ++i, fraction /= 10) *--at = static_cast<char>('0' + fraction % 10);
+  *--at = '.';
+  std::uint64_t whole = distance / s;
+  do *--at = static_cast<char>('0' + whole % 10);
+  while ((whole /= 10) != 0);
+  if (negative) *--at = '-';
+  const auto length = static_cast<std::size_t>(end - at);
+  if (length < width) out.add_repeated(' ', width - length);
+  out.add(std::string_view{at, length});
+}
+
+void add_size(TextBuffer& out, std::uint64_t bytes) {
+  constexpr std::uint64_t kb = 1'000, mb = 1'000'000, gb = 1'000'000'000;
+  if (bytes < kb) {
+    out.add(bytes, " B");
+  } else if (add_three_digits(out, bytes, kb)) {
+    out.add(" kB");
+  } else if (add_three_digits(out, bytes, mb)) {
+    out.add(" MB");
+  } else if (add_three_digits(out, bytes, gb)) {
+    out.add(" GB");
+  } else {
+    out.add(rounded(bytes, gb), " GB");
+  }
+}
+
+}  // namespace rtev

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+#include "cli/analysis_command.hpp"
+
+#include "cli/source.hpp"
+#include "cli/stream.hpp"
+#include "cli/tracing.hpp"
+
+namespace rtev::cli {
+namespace {
+
+/// Writes the report behind the stream's summary, while processes can still be named.
+class ReportAtEnd final : public Sink {
+ public:
+  ReportAtEnd(Sink& sink, FdOutput& output, const std::function<std::string(const Registry&)>& report)
+      : sink_(sink), output_(output), report_(report) {}
+
+  void header(const RunHeader& header) override {
+    output_.begin();
+    sink_.header(header);
+  }
+  void consume(const Batch& batch, const Registry& registry) override { sink_.consume(batch, registry); }
+  void advance(std::uint64_t time_ns, const Registry& registry) override { sink_.advance(time_ns, registry); }
+  void flush() override { sink_.flush(); }
+  void summary(const RunSummary& summary, const Registry& registry) override {
+    sink_.summary(summary, registry);
+    output_.write(report_(registry));
+  }
+
+ private:
+  Sink& sink_;
+  FdOutput& output_;
+  const std::function<std::string(const Registry&)>& report_;
+};
+
+}  // namespace
+
+int analyse(const Options& options, Sink& sink, FdOutput& output,
+            const std::function<std::string(const Registry& registry)>& report_of) {
+  ReportAtEnd with_report(sink, output, report_of);
+  int status = exit_ok;
+  if (options.target.empty()) {
+    status =
+        trace(options, {.sink = with_report, .output = output, .conclude = [](const RunSummary&, const Registry&) {}});
+  } else {
+    survive_output_failures();
+    auto source = Source::open(options);
+    if (!source) return report(source.error());
+    if (auto apart = source->check_apart(output); !apart) return report(apart.error());
+    status = source->read_for_analysis(with_report, options);
+  }
+  return finish_output(output, status);
+}
+
+}  // namespace rtev::cli

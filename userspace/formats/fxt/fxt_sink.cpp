@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: MIT
+#include "formats/fxt/fxt_sink.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/escape.hpp"
+#include "formats/fxt/recording_layout.hpp"
+
+namespace rtev {
+namespace {
+
+using namespace record;
+
+/// Viewers draw a graph for each: the domains that have a number one after the other have one each.
+std::uint64_t counter_id(const Track& track, const Event& event) {
+  return std::uint64_t{track.incarnation - 1} << Source::domain_bits | Source::unpack(event.source).domain;
+}
+
+constexpr std::size_t buffer_words = (std::size_t{256} << 10) / fxt::word_bytes;
+
+/// Payloads of user events that are shown as text, if they are some.
+constexpr std::size_t longest_text = 1024;
+
+constexpr std::array<std::string_view, 5> units = {"value", "bytes", "words", "blocks", "work"};
+
+/// For events that belong to no track.
+const Track& nowhere() {
+  static const Track track{.id = UINT32_MAX, .tid = first_ring_tid - 1, .is_thread = false};
+  return track;
+}
+
+/// For what the kernel side dropped.
+const Track& kernel_buffers() {
+  static const Track track{.id = UINT32_MAX - 1, .tid = first_ring_tid - 2, .is_thread = false, .name = "scheduler"};
+  return track;
+}
+
+bool is_user(const Event& event) {
+  return group_of(event.kind) == EventKind::user_unit;
+}
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+fxt::Blob blob(std::span<const std::byte> bytes) {
+  return {bytes.first(std::min(bytes.size(), most_payload_bytes))};
+}
+
+/// Names that the writer keeps beside ours: of arguments, categories, units.
+constexpr std::uint16_t temporary_strings = 16;
+static_assert(Vocabulary::slots + temporary_strings + 512 < fxt::max_string_slot);
+
+}  // namespace
+
+Recorder::Recorder(Output& output, const Options& options)
+    : destination_(
+          [&output](std::span<const std::byte> records) -> Result<void> {
+            if (output.write(as_text(records))) return {};
+            return std::unexpected(output.error().value_or(Error{.what = "cannot write"}));
+          },
+          buffer_words),
+      writer_(destination_, {.fixed_strings = Vocabulary::slots,
+                             .fixed_threads = fxt::max_thread_slot,
+                             .temporary_strings = temporary_strings}),
+      options_(options),
+      words_(writer_),
+      threads_(writer_),
+      facts_(writer_),
+      sched_(writer_),
+      drawing_(*this) {
+  using enum fxt::ArgumentType;
+  const auto name = [this](std::string_view text) { return writer_.intern(text); };
+  begin_ = compose(fxt::duration_begin, runtime_category);
+  end_ = compose(fxt::duration_end, runtime_category);
+  stray_end_ = compose(fxt::instant, runtime_category, {{boolean, name("stray")}});
+  user_begin_ = compose(fxt::duration_begin, user_category);
+  user_end_ = compose(fxt::duration_end, user_category);
+  user_stray_end_ = compose(fxt::instant, user_category, {{boolean, name("stray")}});
+  for (std::size_t unit = 0; unit < units.size(); ++unit)
+    counters_[unit] = compose(fxt::counter, runtime_category, {{uint64, name(units[unit])}});
+  alloc_ =
+      compose(fxt::instant, runtime_category, {{uint64, name("total")}, {fxt::ArgumentType::blob, name("buckets")}});
+  lifecycle_ = compose(fxt::instant, runtime_category, {{int64, name("value")}});
+  user_unit_ = compose(fxt::instant, user_category);
+  user_int_ = compose(fxt::instant, user_category, {{int64, name("value")}});
+  user_text_ = compose(fxt::instant, user_category, {{string, name("text")}});
+  user_bytes_ = compose(fxt::instant, user_category, {{fxt::ArgumentType::blob, name("bytes")}});
+  lost_ = compose(fxt::instant, runtime_category,
+                  {{uint64, name("words")}, {uint64, name("from")}, {uint64, name("to")}, {string, name("reason")}});
+  process_ = compose(fxt::instant, process_category,
+                     {{uint32, name("index")}, {int32, name("peer")}, {int64, name("detail")}});
+  raw_bytes_ = compose(fxt::instant, raw_category, {{fxt::ArgumentType::blob, name("bytes")}});
+  raw_value_ = compose(fxt::instant, raw_category, {{uint64, name("value")}});
+  open_ = compose(fxt::duration_begin, drawn, {{string, name("mark")}}).plain;
+  close_ = compose(fxt::duration_end, drawn, {{string, name("mark")}}).plain;
+  const auto flow_shape = [&](fxt::EventType type) {
+    return writer_.compose(type, fxt::ThreadRef{1}, name(drawn), name("stop the world"));
+  };
+  flow_begin_ = flow_shape(fxt::flow_begin);
+  flow_end_ = flow_shape(fxt::flow_end);
+  for (std::size_t family = 1; family < families; ++family) {
+    for (std::size_t id = 0; id < counter_ids; ++id) {
+      const auto unit =
+          std::ranges::find(units, counter_unit(static_cast<Family>(family - 1), static_cast<std::uint16_t>(id)));
+      if (unit != units.end()) units_[family][id] = static_cast<std::uint8_t>(unit - units.begin());
+    }
+  }
+}
+
+/// Of any thread and name: put() fills them in.
+Recorder::Shape Recorder::compose(fxt::EventType type, std::string_view category,
+                                  std::initializer_list<fxt::Parameter> parameters) {
+  std::vector<fxt::Parameter> flagged(parameters);
+  flagged.push_back({fxt::ArgumentType::uint32, writer_.intern("flags")});
+  const fxt::StringRef category_ref = writer_.intern(category);
+  return {.plain = writer_.compose(type, fxt::ThreadRef{1}, category_ref, fxt::StringRef{1}, parameters),
+          .flagged = writer_.compose(type, fxt::ThreadRef{1}, category_ref, fxt::StringRef{1}, flagged)};
+}
+
+void Recorder::header(const RunHeader& header) {
+  facts_.header(header);
+}
+
+void Recorder::consume(const Batch& batch, const Registry& registry) {
+  if (writer_.failed()) return;
+  facts_.begin_batch();
+  if (options_.for_viewers) {
+    drawing_.consume(batch, registry);
+  } else {
+    for (const Event& event : batch.events()) add_undrawn({.event = event, .batch = batch, .registry = registry});
+  }
+}
+
+void Recorder::flush() {
+  const std::uint64_t now = monotonic_ns();
+  if (now - last_written_ns_ < options_.most_held_ns) return;
+  last_written_ns_ = now;
+  writer_.flush();
+}
+
+void Recorder::summary(const RunSummary& summary, const Registry& registry) {
+  if (options_.for_viewers) drawing_.finish(summary.end_ns, registry);
+  facts_.summary(summary, registry);
+  writer_.flush();
+}
+
+void Recorder::add_undrawn(const Moment& moment) {
+  const Track& track = nowhere();
+  switch (moment.event.kind) {
+    case EventKind::begin:
+    case EventKind::user_begin:
+      return begin(track, moment, {});
+    case EventKind::end:
+    case EventKind::user_end:
+      return end(track, moment);
+    case EventKind::counter:
+      return counter(track, moment);
+    case EventKind::lost:
+      if (const auto loss = moment.batch.payload_as<Loss>(moment.event)) return lost(track, moment, *loss);
+      break;
+    case EventKind::process:
+      if (const auto record = moment.batch.payload_as<ProcessRecord>(moment.event))
+        return process(track, moment, *record);
+      break;
+    case EventKind::sched_switch:
+      if (const auto change = moment.batch.payload_as<SchedSwitch>(moment.event))
+        return sched_switch(moment, *change, nullptr, nullptr);
+      break;
+    case EventKind::wakeup:
+      if (const auto record = moment.batch.payload_as<Wakeup>(moment.event))
+        return wakeup(moment, *record, nullptr, nullptr);
+      break;
+    default:
+      return point(track, moment);
+  }
+  malformed(moment);
+}
+
+/// The slot of what names the event. Words that are raw stand for all of a kind and id.
+inline fxt::StringRef Recorder::word_of(const Event& event, const Registry& registry, bool raw) {
+  const unsigned family = facts_.ring_of(event, registry);
+  const Word word{.kind = raw ? event.kind : group_of(event.kind),
+                  .raw = raw,
+                  .id = event.id,
+                  .scope = is_user(event) ? Source::unpack(event.source).slot : family};
+  const fxt::StringRef known = words_.find(word.pack(), facts_.batch());
+  return known.is_empty() ? tell(word, event, registry) : known;
+}
+
+[[gnu::noinline]] fxt::StringRef Recorder::tell(record::Word word, const Event& event, const Registry& registry) {
+  const bool user = is_user(event);
+  word.known = user && !known_name_of(event, registry).empty();
+  std::string scratch;
+  return words_.tell(word, name_of(event, registry, scratch), facts_.batch(), user);
+}
+
+template <typename... Values>
+void Recorder::put(const Shape& shape, const Track& track, const Moment& moment, Values... values) {
+  const fxt::StringRef name = word_of(moment.event, moment.registry);
+  const fxt::ThreadRef thread = threads_.of(moment.event.source, track);
+  if (moment.event.flags == 0) [[likely]] {
+    writer_.write(shape.plain.with_thread(thread).with_name(name), moment.event.time, values...);
+  } else {
+    writer_.write(shape.flagged.with_thread(thread).with_name(name), moment.event.time, values...,
+                  std::uint32_t{moment.event.flags});
+  }
+}
+
+void Recorder::begin(const Track& track, const Moment& moment, const Flows& flows) {
+  put(is_user(moment.event) ? user_begin_ : begin_, track, moment);
+  for (const std::uint64_t id : flows.out) flow(flow_begin_, track, moment.event, id);
+  if (flows.in != 0) flow(flow_end_, track, moment.event, flows.in);
+}
+
+void Recorder::end(const Track& track, const Moment& moment) {
+  put(is_user(moment.event) ? user_end_ : end_, track, moment);
+}
+
+void Recorder::stray_end(const Track& track, const Moment& moment) {
+  put(is_user(moment.event) ? user_stray_end_ : stray_end_, track, moment, true);
+}
+
+void Recorder::counter(const Track& track, const Moment& moment) {
+  const std::size_t family = facts_.ring_of(moment.event, moment.registry);
+  const std::size_t unit = moment.event.id < counter_ids ? units_[family][moment.event.id] : 0;
+  put(counters_[unit], track, moment, fxt::CounterId{counter_id(track, moment.event)}, moment.event.value);
+}
+
+void Recorder::point(const Track& track, const Moment& moment) {
+  const Event& event = moment.event;
+  switch (event.kind) {
+    case EventKind::alloc: {
+      const auto buckets = moment.batch.payload_as<std::array<std::uint64_t, alloc_bucket_count>>(event);
+      if (!buckets) return raw(track, moment);
+      return put(alloc_, track, moment, std::accumulate(buckets->begin(), buckets->end(), std::uint64_t{0}),
+                 blob(moment.batch.payload(event)));
+    }
+    case EventKind::lifecycle:
+      return put(lifecycle_, track, moment, event.signed_value());
+    case EventKind::user_unit:
+      return put(user_unit_, track, moment);
+    case EventKind::user_int:
+      return put(user_int_, track, moment, event.signed_value());
+    case EventKind::user_custom:
+      return custom(track, moment);
+    default:
+      return raw(track, moment);
+  }
+}
+
+/// Viewers show text, and of blobs only that they are there.
+void Recorder::custom(const Track& track, const Moment& moment) {
+  const auto bytes = moment.batch.payload(moment.event);
+  if (bytes.size() <= longest_text && is_printable(as_text(bytes))) {
+    put(user_text_, track, moment, as_text(bytes));
+  } else {
+    put(user_bytes_, track, moment, blob(bytes));
+  }
+}
+
+void Recorder::lost(const Track& track, const Moment& moment, const Loss& loss) {
+  writer_.buffer_full();
+  put(lost_, track, moment, loss.words, loss.from_ns, loss.to_ns, to_string(static_cast<LossReason>(moment.event.id)));
+}
+
+void Recorder::dropped(const Moment& moment, const Loss& loss) {
+  if (!std::exchange(kernel_buffers_named_, true)) name_track(kernel_buffers());
+  lost(kernel_buffers(), moment, loss);
+}
+
+void Recorder::process(const Track& track, const Moment& moment, const ProcessRecord& record) {
+  if (record.process != 0) facts_.process(record.process, moment.registry);
+  put(process_, track, moment, record.process, record.peer, record.detail);
+}
+
+void Recorder::sched_switch(const Moment& moment, const SchedSwitch& change, const Track*, const Track*) {
+  if (!sched_.write(moment.event, change)) malformed(moment);
+}
+
+void Recorder::wakeup(const Moment& moment, const Wakeup& wakeup, const Track*, const Track*) {
+  if (!sched_.write(moment.event, wakeup)) malformed(moment);
+}
+
+void Recorder::malformed(const Moment& moment) {
+  raw(nowhere(), moment);
+}
+
+/// As it is, whatever it is.
+void Recorder::raw(const Track& track, const Moment& moment) {
+  const Event& event = moment.event;
+  const fxt::StringRef name = word_of(event, moment.registry, true);
+  const fxt::ThreadRef thread = threads_.of(event.source, track);
+  const std::uint32_t flags = event.flags;
+  if (has_payload(event.kind)) {
+    writer_.write(raw_bytes_.flagged.with_thread(thread).with_name(name), event.time, blob(moment.batch.payload(event)),
+                  flags);
+  } else {
+    writer_.write(raw_value_.flagged.with_thread(thread).with_name(name), event.time, event.value, flags);
+  }
+}
+
+void Recorder::flow(const fxt::ComposedEvent& shape, const Track& track, const Event& event, std::uint64_t id) {
+  writer_.write(shape.with_thread(threads_.of(event.source, track)), event.time, fxt::FlowId{id});
+}
+
+void Recorder::open(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
+                    SpanMark mark) {
+  const fxt::StringRef name = word_of(begun, registry);
+  writer_.write(open_.with_thread(threads_.of(begun.source, track)).with_name(name), time, to_string(mark));
+}
+
+void Recorder::close(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
+                     SpanMark mark) {
+  const fxt::StringRef name = word_of(begun, registry);
+  writer_.write(close_.with_thread(threads_.of(begun.source, track)).with_name(name), time, to_string(mark));
+}
+
+void Recorder::left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) {
+  sched_.left_cpu(time, cpu, track.tid);
+}
+
+void Recorder::name_process(std::int32_t pid, std::string_view name) {
+  writer_.name_process(static_cast<std::uint32_t>(pid), name.substr(0, most_fact_bytes));
+}
+
+void Recorder::name_track(const Track& track) {
+  writer_.name_thread(static_cast<std::uint32_t>(track.pid), static_cast<std::uint32_t>(track.tid),
+                      std::string_view(track.name).substr(0, most_fact_bytes));
+}
+
+}  // namespace rtev

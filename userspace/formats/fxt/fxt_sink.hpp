@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// The stream as a trace in the Fuchsia trace format: what viewers show, and what Replay makes the stream of again.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "formats/fxt/metadata_writer.hpp"
+#include "formats/fxt/sched_writer.hpp"
+#include "formats/fxt/string_table.hpp"
+#include "formats/fxt/thread_table.hpp"
+#include "formats/viewer/trace_writer.hpp"
+#include "formats/viewer/track_builder.hpp"
+#include "rtev/fxt_writer.hpp"
+#include "stream/sink.hpp"
+
+namespace rtev {
+
+/// Writes whole records only, so that the file is valid up to the last write. Memory is bounded. record/format.hpp
+/// describes what it writes.
+class Recorder final : public Sink, private Canvas {
+ public:
+  struct Options {
+    /// flush() writes this often at the most, in ns: a file is written in large pieces, for a pipe it is 0. summary()
+    /// writes always.
+    std::uint64_t most_held_ns = 500'000'000;
+    /// With what viewers need. Without, it is only good for Replay: all events lie on a nameless track.
+    bool for_viewers = true;
+  };
+
+  explicit Recorder(Output& output) : Recorder(output, Options{}) {}
+  Recorder(Output& output, const Options& options);
+
+  void header(const RunHeader& header) override;
+  void consume(const Batch& batch, const Registry& registry) override;
+  void flush() override;
+  void summary(const RunSummary& summary, const Registry& registry) override;
+
+  /// A mistake of the recorder itself: records that were refused. What fails to be written, the Output tells.
+  const FxtWriter& writer() const { return writer_; }
+
+ private:
+  /// A kind of record, without and with flags.
+  struct Shape {
+    fxt::ComposedEvent plain, flagged;
+  };
+
+  // Canvas
+  void begin(const Track& track, const Moment& moment, const Flows& flows) override;
+  void end(const Track& track, const Moment& moment) override;
+  void stray_end(const Track& track, const Moment& moment) override;
+  void counter(const Track& track, const Moment& moment) override;
+  void point(const Track& track, const Moment& moment) override;
+  void lost(const Track& track, const Moment& moment, const Loss& loss) override;
+  void dropped(const Moment& moment, const Loss& loss) override;
+  void process(const Track& track, const Moment& moment, const ProcessRecord& record) override;
+  void sched_switch(const Moment& moment, const SchedSwitch& change, const Track* prev, const Track* next) override;
+  void wakeup(const Moment& moment, const Wakeup& wakeup, const Track* woken, const Track* by) override;
+  void malformed(const Moment& moment) override;
+  void open(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
+            SpanMark mark) override;
+  void close(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
+             SpanMark mark) override;
+  void left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) override;
+  void name_process(std::int32_t pid, std::string_view name) override;
+  void name_track(const Track& track) override;
+  void forget_track(const Track&) override {}
+
+  void add_undrawn(const Moment& moment);
+  void custom(const Track& track, const Moment& moment);
+  void raw(const Track& track, const Moment& moment);
+  void flow(const fxt::ComposedEvent& shape, const Track& track, const Event& event, std::uint64_t id);
+  fxt::StringRef word_of(const Event& event, const Registry& registry, bool raw = false);
+  fxt::StringRef tell(record::Word word, const Event& event, const Registry& registry);
+  template <typename... Values>
+  void put(const Shape& shape, const Track& track, const Moment& moment, Values... values);
+  Shape compose(fxt::EventType type, std::string_view category, std::initializer_list<fxt::Parameter> parameters = {});
+  std::size_t unit_of(unsigned family, const Event& event) const;
+
+  static constexpr std::size_t counter_ids = 256, families = 3;
+
+  FxtCallback destination_;
+  FxtWriter writer_;
+  Options options_;
+  record::Vocabulary words_;
+  record::SourceThreads threads_;
+  record::FactsWriter facts_;
+  record::SchedWriter sched_;
+  Drawing drawing_;
+  std::uint64_t last_written_ns_ = 0;
+  bool kernel_buffers_named_ = false;
+
+  Shape begin_, user_begin_, end_, user_end_, stray_end_, user_stray_end_;
+  std::array<Shape, 5> counters_;  ///< by unit
+  std::array<std::array<std::uint8_t, counter_ids>, families> units_{};
+  Shape alloc_, lifecycle_, user_unit_, user_int_, user_text_, user_bytes_, lost_, process_, raw_bytes_, raw_value_;
+  fxt::ComposedEvent open_, close_, flow_begin_, flow_end_;
+};
+
+}  // namespace rtev

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// One fact of a recording under construction: a userspace object with named arguments.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+
+#include "formats/fxt/recording_layout.hpp"
+#include "rtev/fxt_writer.hpp"
+
+namespace rtev::record {
+
+inline std::string_view clipped(std::string_view text) {
+  return text.substr(0, most_fact_bytes);
+}
+
+/// Values refer to what they are given, until write().
+class Fact {
+ public:
+  /// `what` is one of fact_*.
+  Fact(FxtWriter& writer, std::string_view what, fxt::Value value = true) : writer_(writer) { put(what, value); }
+
+  /// A number, or text, which is clipped.
+  template <typename T>
+  Fact& add(std::string_view name, const T& value) {
+    if constexpr (std::convertible_to<const T&, std::string_view>) {
+      put(name, clipped(value));
+    } else {
+      put(name, value);
+    }
+    return *this;
+  }
+
+  void write(std::uint64_t address = 0) { write(address, fxt::Thread(0, 0), {}); }
+  /// About a slot of the thread table, or one of the string table.
+  void write(std::uint64_t address, fxt::Thread thread, fxt::StringRef string) {
+    writer_.write(fxt::UserspaceObject{.address = address, .process = thread, .name = string}, arguments_);
+  }
+
+ private:
+  void put(std::string_view name, fxt::Value value) { arguments_.add(writer_.intern(name), value); }
+
+  FxtWriter& writer_;
+  fxt::Arguments arguments_;
+};
+
+}  // namespace rtev::record

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// Tells a recording who is who: processes and rings as the Registry knows them, the run's header and its summary.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "rtev/fxt_writer.hpp"
+#include "stream/registry.hpp"
+#include "stream/sink.hpp"
+
+namespace rtev::record {
+
+/// Facts are looked at once in a batch that refers to them, and told where they are new or have changed. Remembers as
+/// many processes and rings as the Registry does, and as many again.
+class FactsWriter {
+ public:
+  explicit FactsWriter(FxtWriter& writer) : writer_(writer) {}
+
+  void header(const RunHeader& header);
+
+  void begin_batch() { ++batch_; }
+  std::uint64_t batch() const { return batch_; }
+
+  /// Tells of the ring that an event came from, and of its process. Returns by which family its ids are read: 0 where
+  /// there is no ring, else 1 + Family.
+  unsigned ring_of(const Event& event, const Registry& registry) {
+    const std::uint32_t slot = Source::unpack(event.source).slot;
+    if (slot < rings_.size() && rings_[slot].sure_in == batch_) [[likely]]
+      return rings_[slot].family;
+    return look_at_ring(event, registry);
+  }
+  /// Tells of a process that an event refers to.
+  void process(ProcessIndex index, const Registry& registry);
+
+  void summary(const RunSummary& summary, const Registry& registry);
+
+ private:
+  struct Ring {
+    std::uint64_t sure_in = 0;  ///< batch
+    bool told = false;
+    unsigned family = 0;
+    ProcessIndex process = 0;
+    std::uint32_t domains = 0;
+    std::optional<Producer> producer{};
+  };
+  struct Process {
+    std::uint64_t sure_in = 0;
+    ProcessInfo facts{};
+  };
+
+  unsigned look_at_ring(const Event& event, const Registry& registry);
+  void tell(std::uint32_t slot, const Ring& ring);
+  void tell(ProcessIndex index, const ProcessInfo& facts);
+  void tell_accounting(ProcessIndex index, const ProcessInfo& facts);
+  void tell_gone(std::uint32_t slot);
+  void forget_gone(const Registry& registry);
+
+  static constexpr std::size_t sweep_at_least = 1024;
+
+  FxtWriter& writer_;
+  std::uint64_t batch_ = 1;
+  std::vector<Ring> rings_;  ///< by slot
+  std::unordered_map<ProcessIndex, Process> processes_;
+  std::size_t sweep_at_ = sweep_at_least;
+};
+
+}  // namespace rtev::record

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// Records what the scheduler did: switches and wakeups, with what they say of threads each time told once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/fxt/recording_layout.hpp"
+#include "rtev/fxt_writer.hpp"
+
+namespace rtev::record {
+
+/// Memory is bounded: most_threads are remembered at a time.
+class SchedWriter {
+ public:
+  explicit SchedWriter(FxtWriter& writer)
+      : writer_(writer), extra_(writer.intern("rtev")), flags_(writer.intern("flags")), drawn_(writer.intern(drawn)) {}
+
+  /// False, and nothing is written, if no scheduling record can say it.
+  bool write(const Event& event, const SchedSwitch& change);
+  bool write(const Event& event, const Wakeup& wakeup);
+  /// No event: a thread has left its cpu by this time.
+  void left_cpu(std::uint64_t time, std::uint32_t cpu, std::int32_t tid);
+
+ private:
+  /// What is told of a thread: all but what changes from time to time.
+  struct Told {
+    std::int32_t pid;
+    std::int32_t domain;
+    ThreadRole role;
+    bool tracked;
+    std::array<char, 16> comm;
+
+    bool operator==(const Told&) const = default;
+  };
+  struct Idle {
+    Told told;
+    std::int16_t priority;
+
+    bool operator==(const Idle&) const = default;
+  };
+
+  static Told told_of(const Thread& thread);
+  bool tell(const Thread& thread);
+  bool tell(const Thread& one, const Thread& other);
+  std::uint32_t tell_idle(const Thread& thread);
+  std::uint32_t idle_on(std::uint32_t cpu, const Thread& thread);
+  void finish(fxt::Arguments& arguments, const SchedExtra& extra, const Event& event);
+
+  FxtWriter& writer_;
+  fxt::StringRef extra_, flags_, drawn_;            ///< names of arguments
+  std::unordered_map<std::int32_t, Told> threads_;  ///< by tid
+  std::vector<Idle> idle_;                          ///< by number
+  std::uint32_t next_idle_ = 0;
+  std::vector<std::uint32_t> idle_of_cpu_;  ///< 1 + number, as of the last switch
+};
+
+}  // namespace rtev::record

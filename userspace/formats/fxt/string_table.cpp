@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#include "formats/fxt/string_table.hpp"
+
+#include <limits>
+
+#include "formats/fxt/metadata.hpp"
+
+namespace rtev::record {
+
+fxt::StringRef Vocabulary::tell(Word word, std::string_view text, std::uint64_t batch, bool may_change) {
+  Word keyed = word;
+  keyed.known = false;
+  const std::uint64_t key = keyed.pack();
+  const auto [found, is_new] = by_key_.try_emplace(key, std::uint16_t{0});
+  if (is_new) found->second = take_slot();
+  const std::uint16_t slot = found->second;
+  cache_[place(key)] = slot;
+  Entry& entry = entries_[slot];
+  entry.key = key;
+  entry.sure_in = may_change ? batch : std::numeric_limits<std::uint64_t>::max();
+  text = clipped(text);
+  if (!is_new) {
+    if (!may_change) return {slot};
+    const bool was_known = entry.text.front() == '+';
+    if (was_known == word.known && std::string_view(entry.text).substr(1) == text) return {slot};
+  }
+  if (may_change) {
+    entry.text.assign(1, word.known ? '+' : '-');
+    entry.text += text;
+  }
+  const fxt::StringRef ref = writer_.set_string(slot, text);
+  Fact(writer_, fact_word, word.pack()).write(0, fxt::Thread(0, 0), ref);
+  return ref;
+}
+
+std::uint16_t Vocabulary::take_slot() {
+  const std::uint16_t slot = next_;
+  next_ = slot == slots ? 1 : static_cast<std::uint16_t>(slot + 1);
+  if (slot == entries_.size()) {
+    entries_.emplace_back();
+  } else {
+    by_key_.erase(entries_[slot].key);
+    entries_[slot] = {};
+  }
+  return slot;
+}
+
+}  // namespace rtev::record

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+#include "formats/output/cache_trail.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+
+namespace rtev {
+namespace {
+
+constexpr std::uint64_t step_bytes = std::uint64_t{1} << 20;
+
+/// How far behind the end pages are let go: a disk has had time to take them. Those that it has not taken by then get
+/// more chances, up to the second distance; nobody waits for it.
+constexpr std::uint64_t near_bytes = 4 * step_bytes, far_bytes = 32 * step_bytes;
+
+}  // namespace
+
+void CacheTrail::advance_to(std::uint64_t end) {
+  for (; end - started_ >= step_bytes; started_ += step_bytes) {
+    ::sync_file_range(fd_, static_cast<off_t>(started_), step_bytes, SYNC_FILE_RANGE_WRITE);
+    if (started_ < near_bytes) continue;
+    const std::uint64_t until = started_ - near_bytes + step_bytes;
+    const std::uint64_t since = until - std::min(until, far_bytes);
+    ::posix_fadvise(fd_, static_cast<off_t>(since), static_cast<off_t>(until - since), POSIX_FADV_DONTNEED);
+  }
+}
+
+}  // namespace rtev

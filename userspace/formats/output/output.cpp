@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+#include "formats/output/output.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "formats/output/page_block.hpp"
+
+namespace rtev {
+namespace {
+
+/// Kernels that do not preempt themselves let nobody else have the cpu meanwhile: who reads rings must not wait long.
+/// What bypasses the page cache is not copied.
+constexpr std::size_t most_at_once = std::size_t{64} << 10, most_at_once_direct = std::size_t{1} << 20;
+
+/// A disk that is slower than this shall have the page cache before it: it holds more than we do.
+constexpr std::uint64_t slow_write_ns = 100'000'000;
+
+std::string hint_for(int code) {
+  switch (code) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free some space, write elsewhere with -o, or trace less (-d, -p, --sched off)";
+    case EFBIG:
+      return "raise the limit on file sizes (ulimit -f) or trace for a shorter time (-d)";
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+FdOutput::~FdOutput() {
+  if (!has_begun_ && created_) ::unlink(name_.c_str());
+}
+
+void FdOutput::wait_for_begin(bool created) {
+  has_begun_ = false;
+  created_ = created;
+}
+
+void FdOutput::begin() {
+  if (std::exchange(has_begun_, true) || !is_regular_file()) return;
+  if (::ftruncate(fd_, 0) != 0) error_ = errno_error(errno, "cannot empty", name_).error();
+}
+
+bool FdOutput::write(std::string_view bytes) {
+  const std::size_t end = bytes.size();
+  return write_pieces(bytes, {&end, 1});
+}
+
+bool FdOutput::write_pieces(std::string_view bytes, std::span<const std::size_t> ends) {
+  if (!has_begun_) return true;
+  std::size_t written_here = 0;
+  while (!error_ && !bytes.empty()) {
+    const ssize_t written = write_some(bytes, written_ + written_here);
+    if (written >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+      written_here += static_cast<std::size_t>(written);
+      continue;
+    }
+    const int code = errno;
+    if (code == EINTR) continue;
+    if (code == EAGAIN) {
+      pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
+      ::poll(&ready, 1, -1);
+      continue;
+    }
+    error_ = errno_error(code, "cannot write to", name_, hint_for(code)).error();
+    const auto whole = std::ranges::upper_bound(ends, written_here);
+    const std::size_t kept = whole == ends.begin() ? 0 : *std::prev(whole);
+    cut_back(written_here - kept);
+    written_here = kept;
+  }
+  written_ += written_here;
+  if (trail_) trail_->advance_to(written_);
+  return !error_;
+}
+
+void FdOutput::spare_page_cache() {
+  trail_.emplace(fd_);
+  may_be_direct_ = true;
+}
+
+/// Whole pages of memory to whole pages of the file bypass the cache. What lies before and behind them does not: every
+/// piece is all in the file when it is written.
+FdOutput::Stretch FdOutput::next_stretch(std::string_view bytes, std::uint64_t file_offset) const {
+  constexpr std::size_t page = PageBlock::page_bytes;
+  const std::size_t place = file_offset % page;
+  const Stretch cached{.bytes = std::min(bytes.size(), most_at_once), .direct = false};
+  if (!may_be_direct_ || reinterpret_cast<std::uintptr_t>(bytes.data()) % page != place) return cached;
+  if (place != 0) return {.bytes = std::min(bytes.size(), page - place), .direct = false};
+  if (bytes.size() < page) return cached;
+  return {.bytes = std::min(bytes.size() / page * page, most_at_once_direct), .direct = true};
+}
+
+bool FdOutput::set_direct(bool direct) {
+  if (direct == is_direct_) return true;
+  const int flags = ::fcntl(fd_, F_GETFL);
+  if (flags < 0 || ::fcntl(fd_, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) != 0) return false;
+  is_direct_ = direct;
+  return true;
+}
+
+ssize_t FdOutput::write_some(std::string_view bytes, std::uint64_t file_offset) {
+  Stretch stretch = next_stretch(bytes, file_offset);
+  if (stretch.direct && set_direct(true)) {
+    const std::uint64_t begin = monotonic_ns();
+    const ssize_t written = ::write(fd_, bytes.data(), stretch.bytes);
+    const int code = errno;
+    if (monotonic_ns() - begin > slow_write_ns) may_be_direct_ = false;
+    errno = code;
+    // A disk that is full says so here; the page cache might take the bytes all the same, and lose them later.
+    if (written > 0 || (code != EINVAL && code != EOPNOTSUPP)) return written;
+  }
+  if (stretch.direct) {
+    may_be_direct_ = false;
+    stretch = next_stretch(bytes, file_offset);
+  }
+  set_direct(false);
+  return ::write(fd_, bytes.data(), stretch.bytes);
+}
+
+/// What lies in the page cache may not reach the disk; only this tells.
+bool FdOutput::finish() {
+  if (!error_ && has_begun_ && trail_ && ::fdatasync(fd_) != 0 && errno != EINVAL && errno != EROFS)
+    error_ = errno_error(errno, "cannot write to", name_, hint_for(errno)).error();
+  return !error_;
+}
+
+bool FdOutput::is_regular_file() const {
+  struct stat status{};
+  return ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+bool FdOutput::is_terminal() const {
+  return ::isatty(fd_) == 1;
+}
+
+/// Should that fail, too, the file ends in half a piece, as after a kill, and what reads it must cope.
+void FdOutput::cut_back(std::size_t bytes) {
+  if (bytes == 0 || !is_regular_file()) return;
+  const off_t end = ::lseek(fd_, 0, SEEK_CUR);
+  if (end < static_cast<off_t>(bytes)) return;
+  const off_t whole = end - static_cast<off_t>(bytes);
+  if (::ftruncate(fd_, whole) == 0) ::lseek(fd_, whole, SEEK_SET);
+}
+
+}  // namespace rtev

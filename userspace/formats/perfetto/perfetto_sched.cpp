@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+#include "formats/perfetto/perfetto_sched.hpp"
+
+#include <algorithm>
+
+namespace rtev::perfetto {
+namespace {
+
+/// Beyond what kernels have; more cpus than that are not drawn.
+constexpr std::uint32_t most_cpus = 1 << 16;
+
+constexpr std::size_t most_in_bundle = std::size_t{64} << 10;
+
+constexpr std::int32_t usual_priority = 120;
+
+/// The kernel's prev_state as its event sched_switch has it from 4.14 on, which Perfetto decodes by the kernel's
+/// version.
+enum TaskState : std::int64_t {
+  task_interruptible = 0x1,
+  task_uninterruptible = 0x2,
+  task_stopped = 0x4,
+  task_traced = 0x8,
+  task_dead = 0x10,
+  task_parked = 0x40,
+  task_idle = 0x80,
+  task_preempted = 0x100,
+};
+
+std::int64_t prev_state(LeftState state) {
+  switch (state) {
+    case LeftState::preempted:
+      return task_preempted;
+    case LeftState::sleeping:
+      return task_interruptible;
+    case LeftState::uninterruptible:
+      return task_uninterruptible;
+    case LeftState::stopped:
+      return task_stopped;
+    case LeftState::traced:
+      return task_traced;
+    case LeftState::dead:
+      return task_dead;
+    case LeftState::idle:
+      return task_idle;
+    case LeftState::other:
+      break;
+  }
+  return task_parked;
+}
+
+/// What is not known must be something: of all states this one claims least. A thread that were shown as runnable would
+/// seem to wait for a cpu.
+constexpr std::int64_t unknown_state = task_interruptible;
+
+}  // namespace
+
+template <typename Fill>
+void Sched::add_event(std::uint32_t index, std::uint64_t time, std::int32_t tid, Fill&& fill) {
+  std::string& content = cpus_[index].bundle;
+  {
+    Message<FtraceEventBundle> bundle{content};
+    if (content.empty()) bundle.add_uint32(FtraceEventBundle::cpu, index);
+    Message<FtraceEvent> event{bundle, FtraceEventBundle::event};
+    event.add_uint64(FtraceEvent::timestamp, time);
+    event.add_int32(FtraceEvent::pid, tid);
+    fill(event);
+  }
+  if (content.size() >= most_in_bundle) write_bundle(index);
+}
+
+void Sched::sched_switch(std::uint64_t time, const SchedSwitch& change) {
+  const Cpu* const cpu = cpu_at(change.cpu);
+  if (cpu == nullptr) return;
+  const auto side = [](const Thread& thread) { return Side{thread.tid, thread.comm(), thread.priority}; };
+  // Whoever was shown on the cpu has left it, and the next one came unseen.
+  if (cpu->tid == 0 && change.prev.tid != 0) write_switch(change.cpu, time, idle(), 0, side(change.prev));
+  const std::int64_t state = change.prev.tid == 0 ? 0 : prev_state(change.state);
+  write_switch(change.cpu, time, side(change.prev), state, side(change.next));
+}
+
+void Sched::left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) {
+  const Cpu* const left = cpu_at(cpu);
+  if (left == nullptr || left->tid != track.tid) return;
+  write_switch(cpu, time, {track.tid, track.name, usual_priority}, unknown_state, idle());
+}
+
+/// The event belongs to the cpu that the waker is on, as far as that is known.
+void Sched::waking(std::uint64_t time, const Wakeup& wakeup) {
+  std::uint32_t index = wakeup.cpu;
+  if (wakeup.by.tid != 0) {
+    const auto on = std::ranges::find(cpus_, wakeup.by.tid, &Cpu::tid);
+    if (on != cpus_.end()) index = static_cast<std::uint32_t>(on - cpus_.begin());
+  }
+  if (cpu_at(index) == nullptr) return;
+  add_event(index, time, wakeup.by.tid, [&](Message<FtraceEvent>& event) {
+    Message<SchedWaking> waking{event, FtraceEvent::sched_waking};
+    add_text(waking, SchedWaking::comm, wakeup.woken.comm());
+    waking.add_int32(SchedWaking::pid, wakeup.woken.tid);
+    waking.add_int32(SchedWaking::prio, wakeup.woken.priority);
+    waking.add_int32(SchedWaking::success, 1);
+    waking.add_int32(SchedWaking::target_cpu, static_cast<std::int32_t>(wakeup.cpu));
+  });
+}
+
+void Sched::gone(std::uint64_t time, const Track& track) {
+  if (cpus_.empty()) return;
+  constexpr std::uint32_t index = 0;  // which one does not matter
+  add_event(index, time, 0, [&](Message<FtraceEvent>& event) {
+    Message<SchedProcessFree> freed{event, FtraceEvent::sched_process_free};
+    add_text(freed, SchedProcessFree::comm, track.name);
+    freed.add_int32(SchedProcessFree::pid, track.tid);
+    freed.add_int32(SchedProcessFree::prio, usual_priority);
+  });
+}
+
+Sched::Side Sched::idle() {
+  return {0, "swapper", usual_priority};
+}
+
+Sched::Cpu* Sched::cpu_at(std::uint32_t cpu) {
+  if (cpu >= most_cpus) return nullptr;
+  if (cpu >= cpus_.size()) cpus_.resize(cpu + 1);
+  return &cpus_[cpu];
+}
+
+void Sched::write_switch(std::uint32_t index, std::uint64_t time, const Side& prev, std::int64_t prev_state,
+                         const Side& next) {
+  cpus_[index].tid = next.tid;
+  add_event(index, time, prev.tid, [&](Message<FtraceEvent>& event) {
+    Message<SchedSwitchEvent> change{event, FtraceEvent::sched_switch};
+    add_text(change, SchedSwitchEvent::prev_comm, prev.comm);
+    change.add_int32(SchedSwitchEvent::prev_pid, prev.tid);
+    change.add_int32(SchedSwitchEvent::prev_prio, prev.priority);
+    change.add_int64(SchedSwitchEvent::prev_state, prev_state);
+    add_text(change, SchedSwitchEvent::next_comm, next.comm);
+    change.add_int32(SchedSwitchEvent::next_pid, next.tid);
+    change.add_int32(SchedSwitchEvent::next_prio, next.priority);
+  });
+}
+
+void Sched::flush() {
+  for (std::uint32_t index = 0; index < cpus_.size(); ++index) write_bundle(index);
+}
+
+void Sched::write_bundle(std::uint32_t index) {
+  Cpu& cpu = cpus_[index];
+  if (cpu.bundle.empty()) return;
+  packets_.add([&](Packet& packet) { packet.add_message(TracePacket::ftrace_events, cpu.bundle); });
+  cpu.bundle.clear();
+}
+
+}  // namespace rtev::perfetto

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+#include "formats/perfetto/perfetto_tracks.hpp"
+
+namespace rtev::perfetto {
+namespace {
+
+/// Rings' own tracks come first among a process's, then counters, both by domain.
+constexpr std::int32_t first_counter_rank = 1 << Source::domain_bits, ranks_of_a_domain = 256;
+
+/// Counters without a known name share one of the domain: their ids are a hostile program's choice.
+constexpr std::uint16_t unknown_counter = UINT16_MAX;
+
+/// Of one process, that are remembered.
+constexpr std::size_t most_counters = 8192;
+
+}  // namespace
+
+void Tracks::name_process(std::uint64_t time, std::int32_t pid, std::string_view name) {
+  Process& process = processes_[pid];
+  process.name = name;
+  packets_.add([&](Packet& packet) {
+    packet.add_uint64(TracePacket::timestamp, time);
+    Message<ProcessTree> tree{packet, TracePacket::process_tree};
+    Message<TreeProcess> entry{tree, ProcessTree::processes};
+    entry.add_int32(TreeProcess::pid, pid);
+    add_text(entry, TreeProcess::cmdline, name);
+  });
+  if (process.id != 0) describe_process(time, pid, process);
+}
+
+/// Threads are part of the process tree at once: the scheduler's events have but their ids.
+void Tracks::name_track(std::uint64_t time, const Track& track) {
+  const auto [known, is_new] = tracks_.try_emplace(track.id);
+  if (is_new) ++processes_[track.pid].tracks;
+  if (track.is_thread) {
+    packets_.add([&](Packet& packet) {
+      packet.add_uint64(TracePacket::timestamp, time);
+      Message<ProcessTree> tree{packet, TracePacket::process_tree};
+      Message<TreeThread> entry{tree, ProcessTree::threads};
+      entry.add_int32(TreeThread::tid, track.tid);
+      add_text(entry, TreeThread::name, track.name);
+      entry.add_int32(TreeThread::tgid, track.pid);
+    });
+  }
+  if (known->second != 0) describe(time, track, known->second);
+}
+
+void Tracks::forget(const Track& track) {
+  if (tracks_.erase(track.id) == 0) return;
+  if (last_track_ == track.id) last_track_ = 0;
+  const auto process = processes_.find(track.pid);
+  if (process == processes_.end() || --process->second.tracks > 0) return;
+  for (const CounterKey& key : process->second.counters) counters_.erase(key);
+  processes_.erase(process);
+}
+
+std::uint64_t Tracks::find(std::uint64_t time, const Track& track) {
+  std::uint64_t& id = tracks_[track.id];
+  if (id == 0) {
+    // A thread's track has its process by its pid, but that needs a name, too.
+    process_id(time, track.pid);
+    id = next_id_++;
+    describe(time, track, id);
+  }
+  last_track_ = track.id;
+  last_id_ = id;
+  return id;
+}
+
+std::uint64_t Tracks::process_id(std::uint64_t time, std::int32_t pid) {
+  Process& process = processes_[pid];
+  if (process.id == 0) {
+    process.id = next_id_++;
+    describe_process(time, pid, process);
+  }
+  return process.id;
+}
+
+void Tracks::describe(std::uint64_t time, const Track& track, std::uint64_t id) {
+  packets_.add([&](Packet& packet) {
+    packet.add_uint64(TracePacket::timestamp, time);
+    Message<TrackDescriptor> descriptor{packet, TracePacket::track_descriptor};
+    descriptor.add_uint64(TrackDescriptor::uuid, id);
+    descriptor.add_uint64(TrackDescriptor::parent_uuid, processes_[track.pid].id);
+    if (track.is_thread) {
+      Message<ThreadDescriptor> thread{descriptor, TrackDescriptor::thread};
+      thread.add_int32(ThreadDescriptor::pid, track.pid);
+      thread.add_int32(ThreadDescriptor::tid, track.tid);
+      add_text(thread, ThreadDescriptor::thread_name, track.name);
+    } else {
+      add_text(descriptor, TrackDescriptor::name, track.name);
+      descriptor.add_int32(TrackDescriptor::sibling_order_rank, track.domain);
+      descriptor.add_enum(TrackDescriptor::sibling_merge_behavior, merge_none);
+    }
+  });
+}
+
+void Tracks::describe_process(std::uint64_t time, std::int32_t pid, const Process& process) {
+  packets_.add([&](Packet& packet) {
+    packet.add_uint64(TracePacket::timestamp, time);
+    Message<TrackDescriptor> descriptor{packet, TracePacket::track_descriptor};
+    descriptor.add_uint64(TrackDescriptor::uuid, process.id);
+    descriptor.add_enum(TrackDescriptor::child_ordering, ordering_explicit);
+    Message<ProcessDescriptor> body{descriptor, TrackDescriptor::process};
+    body.add_int32(ProcessDescriptor::pid, pid);
+    add_text(body, ProcessDescriptor::process_name, process.name);
+  });
+}
+
+/// Programs that spawn domains for ever shall not make us remember the counters of all of them. One that is used again
+/// after that gets another track.
+void Tracks::remember(std::vector<CounterKey>& known, const CounterKey& key) {
+  if (known.size() >= most_counters) {
+    for (const CounterKey& old : known) {
+      if (old != key) counters_.erase(old);
+    }
+    known.clear();
+  }
+  known.push_back(key);
+}
+
+std::uint64_t Tracks::counter_of(const Track& track, const Moment& moment) {
+  const Event& event = moment.event;
+  const std::string_view name = known_name_of(event, moment.registry);
+  const std::uint16_t counter = name.empty() ? unknown_counter : event.id;
+  const std::uint16_t domain = Source::unpack(event.source).domain;
+  const CounterKey key{track.process, track.incarnation, domain, counter};
+  std::uint64_t& id = counters_[key];
+  if (id != 0) return id;
+  const std::uint64_t parent = process_id(event.time, track.pid);
+  remember(processes_[track.pid].counters, key);
+  id = next_id_++;
+  packets_.add([&](Packet& packet) {
+    packet.add_uint64(TracePacket::timestamp, event.time);
+    Message<TrackDescriptor> descriptor{packet, TracePacket::track_descriptor};
+    descriptor.add_uint64(TrackDescriptor::uuid, id);
+    descriptor.add_uint64(TrackDescriptor::parent_uuid, parent);
+    std::string title = "domain " + std::to_string(domain);
+    if (track.incarnation > 1) title += " #" + std::to_string(track.incarnation);
+    title += ": ";
+    title += name.empty() ? "unknown counters" : name;
+    descriptor.add_string(TrackDescriptor::name, title);
+    descriptor.add_int32(
+        TrackDescriptor::sibling_order_rank,
+        first_counter_rank + ranks_of_a_domain * domain + static_cast<std::int32_t>(counter % ranks_of_a_domain));
+    Message<CounterDescriptor> body{descriptor, TrackDescriptor::counter};
+    const auto family = moment.registry.family_of(event);
+    const std::string_view unit = family ? counter_unit(*family, event.id) : std::string_view{};
+    if (unit.empty()) {
+      body.add_enum(CounterDescriptor::unit, unit_count);
+    } else {
+      body.add_string(CounterDescriptor::unit_name, unit.data(), unit.size());
+    }
+  });
+  return id;
+}
+
+std::uint64_t Tracks::recording(std::uint64_t time) {
+  if (recording_ != 0) return recording_;
+  recording_ = next_id_++;
+  packets_.add([&](Packet& packet) {
+    packet.add_uint64(TracePacket::timestamp, time);
+    Message<TrackDescriptor> descriptor{packet, TracePacket::track_descriptor};
+    descriptor.add_uint64(TrackDescriptor::uuid, recording_);
+    descriptor.add_string(TrackDescriptor::name, "rtev-bpf");
+  });
+  return recording_;
+}
+
+}  // namespace rtev::perfetto

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// What a run says about itself at its end, for people.
+#pragma once
+
+#include <string>
+
+#include "stream/sink.hpp"
+
+namespace rtev {
+
+/// Several lines, without colours: processes, events, what was lost and what to do about it, own cost. What traced
+/// programs call themselves is escaped.
+std::string summary_text(const RunSummary& summary, const Registry& registry);
+
+}  // namespace rtev

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// The lines of TextSink that do not come from rings: processes and the scheduler.
+#include <sys/wait.h>
+
+#include <cstring>
+
+#include "base/escape.hpp"
+#include "formats/text/text_sink.hpp"
+
+namespace rtev {
+
+void TextSink::process_event(const Event& event, const Batch& batch, const Registry& registry) {
+  const auto record = batch.payload_as<ProcessRecord>(event);
+  if (!record) return;
+  const ProcessInfo& facts = registry.process(record->process);
+  const Style style{ansi_cyan, false};
+  begin_line({.time = event.time, .pid = facts.pid, .comm = facts.comm}, style);
+  out_.add("process ");
+  switch (static_cast<ProcessAction>(event.id)) {
+    case ProcessAction::found:
+      out_.add("found");
+      image(facts);
+      break;
+    case ProcessAction::exec:
+      out_.add("exec");
+      image(facts);
+      break;
+    case ProcessAction::fork:
+      out_.add("forked by ", record->peer);
+      image(facts);
+      break;
+    case ProcessAction::ring:
+      out_.add("ring opened  ");
+      add_escaped(out_, facts.ring_path);
+      if (facts.runtime != ocaml_runtime) out_.add("  of ", facts.runtime);
+      break;
+    case ProcessAction::pause:
+      out_.add("events paused");
+      break;
+    case ProcessAction::resume:
+      out_.add("events resumed");
+      break;
+    case ProcessAction::stop:
+      out_.add("ring taken down");
+      break;
+    case ProcessAction::probe:
+      out_.add("probed, having no ring");
+      break;
+    case ProcessAction::exit:
+      exit_status(record->detail);
+      spans_.forget(record->process);
+      break;
+  }
+  finish_line(event, style);
+}
+
+void TextSink::image(const ProcessInfo& facts) {
+  if (facts.runtime != ocaml_runtime) {
+    out_.add("  ", facts.runtime);
+  } else if (out_.add("  OCaml "); facts.version.empty()) {
+    out_.add(to_string(facts.family), " (", to_string(facts.family_source), ')');
+  } else {
+    add_escaped(out_, facts.version);
+  }
+  out_.add("  ");
+  add_escaped(out_, facts.exe);
+  if (facts.ns_pid != 0 && facts.ns_pid != facts.pid) out_.add("  (pid ", facts.ns_pid, " in its namespace)");
+}
+
+void TextSink::exit_status(std::int64_t status) {
+  const int wait_status = static_cast<int>(status);
+  if (status == exit_by_exec) {
+    out_.add("ended by exec of another program");
+  } else if (status < 0) {
+    out_.add("ended");
+  } else if (WIFSIGNALED(wait_status)) {
+    const int signal = WTERMSIG(wait_status);
+    out_.add("killed by signal ", signal);
+    if (const char* name = ::sigabbrev_np(signal)) out_.add(" (", name, ')');
+  } else {
+    out_.add("exited with code ", WEXITSTATUS(wait_status));
+  }
+}
+
+void TextSink::switch_event(const Event& event, const Batch& batch) {
+  const auto change = batch.payload_as<SchedSwitch>(event);
+  if (!change) return;
+  const Thread &prev = change->prev, &next = change->next;
+  const bool any_tracked = prev.tracked || next.tracked;
+  // Without a tracked thread (--sched all) both sides are told, but for the idle task.
+  if (prev.tracked || (!any_tracked && prev.pid != 0)) {
+    begin_thread_line(event, prev);
+    out_.add("off cpu ", change->cpu, "  ", to_string(change->state));
+    if (change->state == LeftState::preempted) {
+      out_.add(" by ");
+      other_thread(next);
+    }
+    if (prev.holds_lock) out_.add("  (lock held)");
+    finish_thread_line(event, prev);
+  }
+  if (next.tracked || (!any_tracked && next.pid != 0)) {
+    begin_thread_line(event, next);
+    out_.add("on cpu ", change->cpu);
+    finish_thread_line(event, next);
+  }
+}
+
+void TextSink::wakeup_event(const Event& event, const Batch& batch) {
+  const auto wakeup = batch.payload_as<Wakeup>(event);
+  if (!wakeup) return;
+  begin_thread_line(event, wakeup->woken);
+  out_.add("woken by ");
+  other_thread(wakeup->by);
+  out_.add(" (cpu ", wakeup->cpu, ')');
+  finish_thread_line(event, wakeup->woken);
+}
+
+void TextSink::begin_thread_line(const Event& event, const Thread& thread) {
+  begin_line({.time = event.time, .pid = thread.pid, .comm = thread.comm(), .domain = thread.domain}, sched_style);
+}
+
+void TextSink::finish_thread_line(const Event& event, const Thread& thread) {
+  if (thread.tid != thread.pid) out_.add("  tid ", thread.tid);
+  if (thread.role == ThreadRole::backup || thread.role == ThreadRole::tick) {
+    out_.add("  ", to_string(thread.role), " thread");
+  }
+  finish_line(event, sched_style);
+}
+
+void TextSink::other_thread(const Thread& thread) {
+  add_escaped(out_, thread.comm());
+  out_.add('/', thread.tid);
+}
+
+}  // namespace rtev

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// The stream for people: a line an event, aligned, indented by the nesting of spans, with durations where spans end.
+#pragma once
+
+#include "formats/line_sink.hpp"
+#include "stream/span_tracker.hpp"
+
+namespace rtev {
+
+struct TextOptions {
+  bool color = false;  ///< ANSI colours; nothing else is ever sent that controls a terminal
+};
+
+class TextSink final : public LineSink {
+ public:
+  explicit TextSink(Output& output, TextOptions options = {}) : LineSink(output), options_(options) {}
+
+  void header(const RunHeader& header) override;
+  void consume(const Batch& batch, const Registry& registry) override;
+  /// Only hands everything to the Output: for people the figures go to stderr, see summary_text().
+  void summary(const RunSummary& summary, const Registry& registry) override;
+
+ private:
+  struct Style {
+    std::string_view color{};
+    bool whole_line;  ///< or only the event
+  };
+  static constexpr std::string_view ansi_dim = "\x1b[2m", ansi_alarm = "\x1b[1;31m", ansi_cyan = "\x1b[36m",
+                                    ansi_green = "\x1b[32m", ansi_blue = "\x1b[34m", ansi_normal = "\x1b[0m";
+  static constexpr Style sched_style{ansi_dim, true};
+  /// The columns left of the event.
+  struct Line {
+    std::uint64_t time = 0;
+    std::int32_t pid = 0;  ///< 0 where not known
+    std::string_view comm{};
+    std::int32_t domain = -1;
+    std::size_t depth = 0;
+  };
+
+  void write(const Event& event, const Batch& batch, const Registry& registry);
+  void begin_line(const Line& line, const Style& style);
+  void finish_line(const Event& event, const Style& style);
+
+  static Style ring_style(EventKind kind);
+  void ring_event(const Event& event, const Batch& batch, const Registry& registry);
+  std::size_t follow_spans(const Event& event, SpanTracker::Ring ring, std::optional<std::uint64_t>& duration_ns);
+  void describe(const Event& event, const Batch& batch, const Registry& registry);
+  void name(const Event& event, const Registry& registry);
+  void counter(const Event& event, const Registry& registry);
+  void alloc(const Event& event, const Batch& batch);
+  void lifecycle(const Event& event, const Registry& registry);
+  void custom(std::span<const std::byte> payload);
+  void lost(const Event& event, const Batch& batch);
+
+  void process_event(const Event& event, const Batch& batch, const Registry& registry);
+  void image(const ProcessInfo& facts);
+  void exit_status(std::int64_t status);
+
+  void switch_event(const Event& event, const Batch& batch);
+  void wakeup_event(const Event& event, const Batch& batch);
+  void begin_thread_line(const Event& event, const Thread& thread);
+  void finish_thread_line(const Event& event, const Thread& thread);
+  void other_thread(const Thread& thread);
+
+  TextOptions options_;
+  std::uint64_t start_ns_ = 0;
+  SpanTracker spans_;
+};
+
+}  // namespace rtev

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT
+#include "formats/viewer/track_builder.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace rtev {
+namespace {
+
+/// Spans open on one track at a time; viewers stop at 512. Only programs that never end what they begin get there.
+constexpr std::size_t most_open = 256;
+
+/// How far before the first known event of a ring spans that began earlier are drawn at the most, in ns.
+constexpr std::uint64_t room_before = 1000;
+
+/// From one stop-the-world section. OCaml has 128 domains at the most, unless told otherwise.
+constexpr std::size_t most_arrows = 128;
+
+/// Phases that mean something to the drawing.
+struct SpecialPhases {
+  std::uint16_t leader, handler, wait;
+};
+
+SpecialPhases find_special_phases(Family family) {
+  const auto find = [family](std::string_view name) {
+    constexpr auto none = static_cast<Phase>(UINT16_MAX);
+    return static_cast<std::uint16_t>(find_phase(family, name).value_or(none));
+  };
+  return {.leader = find("stw_leader"), .handler = find("stw_handler"), .wait = find("domain_condition_wait")};
+}
+
+SpecialPhases special_phases(Family family) {
+  static const SpecialPhases before = find_special_phases(Family::before_5_3),
+                             since = find_special_phases(Family::since_5_3);
+  return family == Family::before_5_3 ? before : since;
+}
+
+}  // namespace
+
+std::string_view to_string(SpanMark mark) {
+  switch (mark) {
+    case SpanMark::began_before:
+      return "began before";
+    case SpanMark::resumed:
+      return "resumed";
+    case SpanMark::interrupted:
+      return "interrupted";
+    case SpanMark::lost:
+      return "lost";
+    case SpanMark::domain_ended:
+      return "domain ended";
+    case SpanMark::exited:
+      return "process ended";
+    case SpanMark::cut:
+      return "recording ended";
+  }
+  return "unknown";
+}
+
+void Drawing::consume(const Batch& batch, const Registry& registry) {
+  ++batch_;
+  registry_ = &registry;
+  for (const Event& event : batch.events()) {
+    now_ = std::max(now_, event.time);
+    add({.event = event, .batch = batch, .registry = registry});
+  }
+  forget_ended(now_, registry);
+}
+
+void Drawing::add(const Moment& moment) {
+  switch (moment.event.kind) {
+    case EventKind::process:
+      return process_event(moment);
+    case EventKind::sched_switch:
+      return sched_switch(moment);
+    case EventKind::wakeup:
+      return wakeup(moment);
+    case EventKind::lost:
+      if (Source::unpack(moment.event.source).slot == 0) return dropped(moment);
+      return ring_event(moment);
+    default:
+      return ring_event(moment);
+  }
+}
+
+void Drawing::ring_event(const Moment& moment) {
+  const Event& event = moment.event;
+  Ring& ring = ring_of(event, moment.registry);
+  if (ring.newest == 0) begin_at(ring, event.time);
+  switch (event.kind) {
+    case EventKind::begin:
+    case EventKind::user_begin:
+      begin(ring, moment);
+      break;
+    case EventKind::end:
+    case EventKind::user_end:
+      end(ring, moment);
+      break;
+    case EventKind::counter:
+      canvas_.counter(*place(ring).track, moment);
+      break;
+    case EventKind::lifecycle:
+      lifecycle(ring, moment);
+      break;
+    case EventKind::lost:
+      lost(ring, moment);
+      break;
+    default:
+      canvas_.point(*place(ring).track, moment);
+      break;
+  }
+  ring.newest = std::max(ring.newest, event.time);
+}
+
+Drawing::Ring& Drawing::ring_of(const Event& event, const Registry& registry) {
+  Recent& recent = recent_[event.source % recent_.size()];
+  if (recent.ring == nullptr || recent.source != event.source) [[unlikely]] {
+    auto& ring = rings_[event.source];
+    if (!ring) ring = std::make_unique<Ring>();
+    recent = {.source = event.source, .ring = ring.get()};
+  }
+  if (recent.ring->checked != batch_) renew(*recent.ring, event, registry);
+  return *recent.ring;
+}
+
+/// Slots of ring files are used again, and what is known of a process grows.
+void Drawing::renew(Ring& ring, const Event& event, const Registry& registry) {
+  const Source source = Source::unpack(event.source);
+  const RingInfo* const facts = registry.ring(source.slot);
+  const ProcessIndex index = facts != nullptr ? facts->process : 0;
+  const ProcessInfo& process = registry.process(index);
+  if (ring.process != index || ring.checked == 0) {
+    disown(ring);
+    ring = Ring{.process = index, .pid = process.pid, .domain = source.domain};
+    processes_[index].sources.push_back(event.source);
+  }
+  ring.checked = batch_;
+  tracks_.name_process(ring.pid, process.comm);
+  const SpecialPhases phases = special_phases(registry.family_of(event).value_or(Family::since_5_3));
+  ring.leader_phase = phases.leader;
+  ring.handler_phase = phases.handler;
+  ring.wait_phase = phases.wait;
+}
+
+/// Where the ring's next event goes: phases to where the one around them is, unless that thread waits in it and leaves
+/// the domain to others.
+Drawing::Stack& Drawing::place(Ring& ring) {
+  if (ring.open_phases > 0 && !waits(ring)) return *ring.phases;
+  if (ring.current != nullptr && ring.threads_version == threads_.version()) return *ring.current;
+  ring.threads_version = threads_.version();
+  const auto tid = threads_.tid_of(ring.pid, ring.domain);
+  const Track* const writer =
+      tid ? &tracks_.writer(ring.process, ring.pid, *tid, ring.domain, ring.incarnation) : nullptr;
+  if (writer != nullptr && own(ring, *writer)) {
+    ring.current = &stack_on(ring, *writer);
+  } else if (ring.current == nullptr || ring.current->track->is_thread) {
+    const auto own = std::ranges::find_if(ring.stacks, [](const auto& stack) { return !stack->track->is_thread; });
+    ring.current = own != ring.stacks.end()
+                       ? own->get()
+                       : &stack_on(ring, tracks_.ring(ring.process, ring.pid, ring.domain, ring.incarnation));
+  }
+  return *ring.current;
+}
+
+bool Drawing::waits(const Ring& ring) {
+  if (ring.phases == nullptr) return true;
+  const auto& open = ring.phases->open;
+  const auto innermost = std::find_if(open.rbegin(), open.rend(), is_phase);
+  return innermost == open.rend() || innermost->id == ring.wait_phase;
+}
+
+/// Spans of two rings on one track would not nest. No honest thread writes to two, but its tid may be used again.
+bool Drawing::own(const Ring& ring, const Track& track) {
+  const auto [owner, is_first] = owners_.try_emplace(track.id, Owner{&ring, 0});
+  if (owner->second.ring == nullptr) owner->second = {&ring, now_};
+  return owner->second.ring == &ring;
+}
+
+void Drawing::disown(const Ring& ring) {
+  for (const auto& stack : ring.stacks) {
+    if (const auto owner = owners_.find(stack->track->id); owner != owners_.end()) owner->second.ring = nullptr;
+  }
+}
+
+Drawing::Stack& Drawing::stack_on(Ring& ring, const Track& track) {
+  for (const auto& stack : ring.stacks) {
+    if (stack->track == &track) return *stack;
+  }
+  ring.stacks.push_back(std::make_unique<Stack>(Stack{.track = &track, .open = {}}));
+  return *ring.stacks.back();
+}
+
+void Drawing::begin(Ring& ring, const Moment& moment) {
+  Stack& stack = place(ring);
+  if (stack.open.size() >= most_open) interrupt(ring, stack, 0, moment, SpanMark::cut);
+  stack.open.push_back(moment.event);
+  if (is_phase(moment.event)) {
+    ++ring.open_phases;
+    ring.phases = &stack;
+  }
+  canvas_.begin(*stack.track, moment, flows_of(ring, moment.event));
+}
+
+void Drawing::end(Ring& ring, const Moment& moment) {
+  Stack& here = place(ring);
+  if (!here.open.empty() && same_span(here.open.back(), moment.event)) [[likely]] {
+    here.open.pop_back();
+    if (is_phase(moment.event)) {
+      --ring.open_phases;
+      ring.phases = &here;
+    }
+    canvas_.end(*here.track, moment);
+    return;
+  }
+  const auto begun_on = [&](Stack& stack) {
+    const auto begun = std::ranges::find_if(stack.open.rbegin(), stack.open.rend(),
+                                            [&](const Event& open) { return same_span(open, moment.event); });
+    if (begun == stack.open.rend()) return false;
+    end_outer(ring, stack, static_cast<std::size_t>(std::prev(begun.base()) - stack.open.begin()), moment);
+    return true;
+  };
+  if (begun_on(here)) return;
+  // One thread may end what another one of the domain began.
+  for (const auto& stack : ring.stacks) {
+    if (stack.get() != &here && begun_on(*stack)) return;
+  }
+  end_unknown(ring, here, moment);
+}
+
+/// Ends a span with others open inside it. Phases inside a phase have ended with it; other spans go on.
+void Drawing::end_outer(Ring& ring, Stack& stack, std::size_t at, const Moment& moment) {
+  std::vector<Event> inner = interrupt(ring, stack, at + 1, moment, SpanMark::interrupted);
+  stack.open.pop_back();
+  if (is_phase(moment.event)) {
+    --ring.open_phases;
+    ring.phases = &stack;
+    std::erase_if(inner, is_phase);
+  }
+  canvas_.end(*stack.track, moment);
+  resume(ring, stack, inner, moment);
+}
+
+/// Draws a span that began before anything that is known around everything since.
+void Drawing::end_unknown(Ring& ring, Stack& stack, const Moment& moment) {
+  const auto owner = owners_.find(stack.track->id);
+  const std::uint64_t barrier = std::max(ring.barrier, owner != owners_.end() ? owner->second.since : 0);
+  if (ring.floor <= barrier + 1) {
+    canvas_.stray_end(*stack.track, moment);
+    return;
+  }
+  const std::vector<Event> inner = interrupt(ring, stack, 0, moment, SpanMark::interrupted);
+  canvas_.open(*stack.track, --ring.floor, moment.event, moment.registry, SpanMark::began_before);
+  canvas_.end(*stack.track, moment);
+  resume(ring, stack, inner, moment);
+}
+
+/// Closes the spans of a track from the innermost to the one at `down_to`, and returns them, outermost first.
+std::vector<Event> Drawing::interrupt(Ring& ring, Stack& stack, std::size_t down_to, const Moment& moment,
+                                      SpanMark mark) {
+  const auto first = stack.open.begin() + static_cast<std::ptrdiff_t>(down_to);
+  std::vector<Event> spans(first, stack.open.end());
+  for (; stack.open.size() > down_to; stack.open.pop_back()) {
+    if (is_phase(stack.open.back())) --ring.open_phases;
+    canvas_.close(*stack.track, moment.event.time, stack.open.back(), moment.registry, mark);
+  }
+  return spans;
+}
+
+void Drawing::resume(Ring& ring, Stack& stack, const std::vector<Event>& spans, const Moment& moment) {
+  for (const Event& span : spans) {
+    stack.open.push_back(span);
+    if (is_phase(span)) {
+      ++ring.open_phases;
+      ring.phases = &stack;
+    }
+    canvas_.open(*stack.track, moment.event.time, span, moment.registry, SpanMark::resumed);
+  }
+}
+
+/// Arrows from the leader of a stop-the-world section to the domains that take part. Who will is not known when it
+/// begins, and an arrow must leave at the beginning: there is one for each domain that may.
+Flows Drawing::flows_of(const Ring& ring, const Event& event) {
+  if (!is_phase(event) || (event.id != ring.leader_phase && event.id != ring.handler_phase)) return {};
+  Process& process = processes_[ring.process];
+  if (event.id == ring.handler_phase) {
+    if (std::erase(process.called, ring.domain) == 0) return {};
+    return {.out = {}, .in = process.first_flow + ring.domain};
+  }
+  process.first_flow = next_flow_;
+  process.called.clear();
+  flow_ids_.clear();
+  for (const std::uint32_t source : process.sources) {
+    const Source other = Source::unpack(source);
+    const auto found = rings_.find(source);
+    if (found == rings_.end() || found->second.get() == &ring || found->second->newest == 0 || found->second->has_ended)
+      continue;
+    if (flow_ids_.size() >= most_arrows) break;
+    process.called.push_back(other.domain);
+    flow_ids_.push_back(process.first_flow + other.domain);
+  }
+  next_flow_ += std::uint64_t{1} << Source::domain_bits;
+  return {.out = flow_ids_, .in = 0};
+}
+
+void Drawing::lifecycle(Ring& ring, const Moment& moment) {
+  const Event& event = moment.event;
+  if (event.id == domain_spawn && ring.newest != 0) {
+    close_all(ring, event.time, moment.registry, SpanMark::domain_ended);
+    restart(ring, event.time);
+  }
+  canvas_.point(*place(ring).track, moment);
+  if (event.id == domain_terminate) {
+    ring.has_ended = true;
+    close_all(ring, event.time, moment.registry, SpanMark::domain_ended);
+    tracks_.forget_domain(ring.pid, ring.domain);
+  }
+}
+
+void Drawing::lost(Ring& ring, const Moment& moment) {
+  const auto loss = moment.batch.payload_as<Loss>(moment.event);
+  if (!loss) {
+    canvas_.malformed(moment);
+    return;
+  }
+  const std::uint64_t from = std::clamp(loss->from_ns, std::min(ring.newest, moment.event.time), moment.event.time);
+  close_all(ring, from, moment.registry, SpanMark::lost);
+  ring.barrier = from;
+  begin_at(ring, moment.event.time);
+  canvas_.lost(*place(ring).track, moment, *loss);
+}
+
+void Drawing::close_all(Ring& ring, std::uint64_t time, const Registry& registry, SpanMark mark) {
+  for (const auto& stack : ring.stacks) {
+    for (; !stack->open.empty(); stack->open.pop_back())
+      canvas_.close(*stack->track, std::max(time, stack->open.back().time), stack->open.back(), registry, mark);
+  }
+  ring.open_phases = 0;
+  ring.phases = nullptr;
+}
+
+/// What is known of a ring begins here, at first or after a gap.
+void Drawing::begin_at(Ring& ring, std::uint64_t time) {
+  ring.floor = time;
+  ring.barrier = std::max(ring.barrier, time - std::min(time, room_before));
+}
+
+/// The next domain with this id begins, on a thread of its own: those that ran the last one draw for no other, though
+/// one may still be the last that the scheduler told of.
+void Drawing::restart(Ring& ring, std::uint64_t time) {
+  static const Ring nobodys{};
+  for (const auto& stack : ring.stacks) {
+    if (const auto owner = owners_.find(stack->track->id); owner != owners_.end()) owner->second.ring = &nobodys;
+  }
+  ++ring.incarnation;
+  ring.has_ended = false;
+  ring.barrier = time;
+  begin_at(ring, time);
+  ring.stacks.clear();
+  ring.current = nullptr;
+  ring.threads_version = 0;
+  ring.newest = 0;
+}
+
+}  // namespace rtev

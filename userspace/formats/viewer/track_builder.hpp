@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// What viewers show of the stream: which track each event belongs to, with spans that nest.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/viewer/cpus.hpp"
+#include "formats/viewer/trace_writer.hpp"
+#include "formats/viewer/track_table.hpp"
+#include "stream/domain_threads.hpp"
+
+namespace rtev {
+
+/// A fold over the stream that draws it on a canvas. GC spans lie on the thread that ran them, as far as the scheduler
+/// tells; viewers want spans of a track to nest, so spans cut by losses and ends are closed, and those whose begin is
+/// not known are opened, with marks. Memory is bounded. One thread.
+class Drawing {
+ public:
+  explicit Drawing(Canvas& canvas)
+      : canvas_(canvas), tracks_(canvas, [this](const Track& track) { forget(track); }), cpus_(canvas) {}
+  Drawing(const Drawing&) = delete;
+  Drawing& operator=(const Drawing&) = delete;
+
+  void consume(const Batch& batch, const Registry& registry);
+  /// Closes what is open. Nothing is to be drawn after that.
+  void finish(std::uint64_t end_ns, const Registry& registry);
+
+ private:
+  /// The spans open on a track, outermost first, by the events that began them.
+  struct Stack {
+    const Track* track;
+    std::vector<Event> open;
+  };
+  /// A ring: one domain after the other.
+  struct Ring {
+    ProcessIndex process = 0;
+    std::int32_t pid = 0;
+    std::uint16_t domain = 0;
+    std::uint16_t leader_phase = 0, handler_phase = 0;  ///< of stop-the-world sections
+    std::uint16_t wait_phase = 0;                       ///< in which a thread waits without the domain's lock
+    std::uint64_t checked = 0;      ///< the batch in which it was made sure that this is still the same ring
+    bool has_ended = false;         ///< the domain, and no other has begun
+    std::uint32_t incarnation = 1;  ///< of the domain: ids are used again
+    std::vector<std::unique_ptr<Stack>> stacks{};
+    Stack* current = nullptr;           ///< where its events go now
+    std::uint64_t threads_version = 0;  ///< by which `current` was decided
+    Stack* phases = nullptr;            ///< where the last runtime phase began or ended
+    std::size_t open_phases = 0;
+    std::uint64_t newest = 0;   ///< time of its last event; 0 before the first of an incarnation
+    std::uint64_t floor = 0;    ///< spans whose begin is not known are drawn from before this
+    std::uint64_t barrier = 0;  ///< and from after this
+  };
+  /// The stop-the-world sections of a process.
+  struct Process {
+    std::vector<std::uint32_t> sources{};  ///< of its rings
+    std::uint64_t first_flow = 0;          ///< of the last section: the arrow to domain d is first_flow + d
+    std::vector<std::uint16_t> called{};   ///< domains that the last section has arrows for
+  };
+  /// Who draws on a thread's track: one ring at a time.
+  struct Owner {
+    const Ring* ring;     ///< null between two
+    std::uint64_t since;  ///< for the first it does not matter
+  };
+  struct Recent {
+    std::uint32_t source = 0;
+    Ring* ring = nullptr;
+  };
+  struct Ended {
+    std::uint64_t time;
+    ProcessIndex process;
+    std::int32_t pid;
+  };
+
+  static bool is_phase(const Event& event) { return event.kind == EventKind::begin || event.kind == EventKind::end; }
+  static bool same_span(const Event& one, const Event& other) {
+    return is_phase(one) == is_phase(other) && one.id == other.id;
+  }
+
+  void add(const Moment& moment);
+  void ring_event(const Moment& moment);
+  Ring& ring_of(const Event& event, const Registry& registry);
+  void renew(Ring& ring, const Event& event, const Registry& registry);
+  Stack& place(Ring& ring);
+  static bool waits(const Ring& ring);
+  Stack& stack_on(Ring& ring, const Track& track);
+  void begin(Ring& ring, const Moment& moment);
+  void end(Ring& ring, const Moment& moment);
+  void end_outer(Ring& ring, Stack& stack, std::size_t at, const Moment& moment);
+  void end_unknown(Ring& ring, Stack& stack, const Moment& moment);
+  std::vector<Event> interrupt(Ring& ring, Stack& stack, std::size_t down_to, const Moment& moment, SpanMark mark);
+  void resume(Ring& ring, Stack& stack, const std::vector<Event>& spans, const Moment& moment);
+  Flows flows_of(const Ring& ring, const Event& event);
+  void lifecycle(Ring& ring, const Moment& moment);
+  void lost(Ring& ring, const Moment& moment);
+  void close_all(Ring& ring, std::uint64_t time, const Registry& registry, SpanMark mark);
+  bool own(const Ring& ring, const Track& track);
+  void disown(const Ring& ring);
+  static void begin_at(Ring& ring, std::uint64_t time);
+  void restart(Ring& ring, std::uint64_t time);
+  void process_event(const Moment& moment);
+  void sched_switch(const Moment& moment);
+  void wakeup(const Moment& moment);
+  void dropped(const Moment& moment);
+  void end_image(ProcessIndex process, std::uint64_t time, const Registry& registry, SpanMark mark);
+  void forget_ended(std::uint64_t now, const Registry& registry);
+  void forget(const Track& track);
+
+  Canvas& canvas_;
+  const Registry* registry_ = nullptr;  ///< of the batch in hand
+  TrackTable tracks_;
+  Cpus cpus_;
+  DomainThreads threads_;
+  std::unordered_map<std::uint32_t, std::unique_ptr<Ring>> rings_;  ///< by source
+  std::unordered_map<ProcessIndex, Process> processes_;
+  std::unordered_map<std::uint32_t, Owner> owners_;  ///< of threads' tracks, by track id
+  std::deque<Ended> ended_;                          ///< their tracks are kept for events that come late
+  std::array<Recent, 64> recent_{};                  ///< by the low bits of the source: few rings write at a time
+  std::uint64_t batch_ = 0;
+  std::uint64_t now_ = 0;  ///< newest time seen
+  std::uint64_t next_flow_ = 1;
+  std::vector<std::uint64_t> flow_ids_;
+};
+
+}  // namespace rtev

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// The tracks of a drawing: threads by pid and tid, rings whose thread is not known by themselves.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "formats/viewer/trace_writer.hpp"
+
+namespace rtev {
+
+/// Makes tracks when they are first needed, names them, and tells the canvas. References stay valid until the track is
+/// forgotten. Memory is bounded: threads of other programs that have not been met for long are forgotten.
+class TrackTable {
+ public:
+  /// `forgetting` is called before a track goes.
+  TrackTable(Canvas& canvas, std::function<void(const Track&)> forgetting)
+      : canvas_(canvas), forgetting_(std::move(forgetting)) {}
+
+  /// A thread as the scheduler describes it. Null for the idle thread.
+  const Track* thread(const Thread& thread);
+  /// A thread of an OCaml process that writes the ring of a domain, in one incarnation.
+  const Track& writer(ProcessIndex process, std::int32_t pid, std::int32_t tid, std::uint16_t domain,
+                      std::uint32_t incarnation);
+  /// The process's main thread.
+  const Track& main_thread(ProcessIndex process, std::int32_t pid);
+  /// A track of a ring's own, for one incarnation of its domain.
+  const Track& ring(ProcessIndex process, std::int32_t pid, std::uint16_t domain, std::uint32_t incarnation);
+
+  /// What a process calls itself.
+  void name_process(std::int32_t pid, std::string_view name);
+  /// Forgets threads of other programs where there are too many. What thread() gave out before may be void then.
+  void make_room();
+  /// A thread that ended. The reference is void then.
+  void forget(const Track& track);
+  /// A process that ended, with its threads and its rings' own tracks.
+  void forget_process(std::int32_t pid);
+  /// A domain ended: the next thread that runs one of this id is not one more thread of the same.
+  void forget_domain(std::int32_t pid, std::int32_t domain);
+
+ private:
+  struct Process {
+    std::string name{};
+    bool is_named = false;                                            ///< by itself, not after one of its threads
+    std::unordered_map<std::int32_t, std::int32_t> domain_threads{};  ///< tid of each domain's own thread
+  };
+  using Key = std::uint64_t;  ///< ordered by pid
+
+  Track& find_or_add(std::int32_t pid, std::int32_t tid, bool& is_new);
+  void adopt(Track& track, ProcessIndex process);
+  void describe(Track& track, std::string_view own_name, bool is_new);
+  std::string name_of(const Track& track, std::string_view own_name);
+  void name_after_thread(const Thread& thread);
+
+  static constexpr Key key_of(std::int32_t pid, std::int32_t tid) {
+    return Key{static_cast<std::uint32_t>(pid)} << 32 | static_cast<std::uint32_t>(tid);
+  }
+
+  Canvas& canvas_;
+  std::function<void(const Track&)> forgetting_;
+  std::map<Key, Track> tracks_;
+  std::unordered_map<std::int32_t, Process> processes_;
+  std::size_t strangers_ = 0;  ///< tracks that are not known to be an OCaml program's
+  std::uint32_t next_id_ = 1;
+  std::int32_t next_ring_tid_ = first_ring_tid;
+};
+
+}  // namespace rtev

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT
+#include "inspect/binary.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "inspect/elf_file.hpp"
+
+namespace rtev {
+namespace {
+
+/// What of OCaml's runtime is looked for by name.
+enum class Name : std::uint8_t {
+  init,
+  user_register,
+  ml_start,
+  ml_path,
+  domain_terminate,
+  domain_count,
+  start,
+  pause,
+  ml_pause,
+  resume,
+  ml_resume,
+  destroy,
+  post_fork,
+  stw_create,
+  stw_teardown,
+  backup_thread,
+  tick_thread,
+  domain_self,
+  caml_state,
+  paused,
+  enabled,
+  ev_begin,
+  ev_end,
+  ev_counter,
+  ev_lifecycle,
+  count_,
+};
+
+struct WantedSymbol {
+  std::string_view text;
+  Name name;
+  std::uint8_t type;  ///< STT_FUNC, STT_TLS or STT_OBJECT
+};
+
+// In order of their text.
+constexpr std::array wanted_symbols = std::to_array<WantedSymbol>({
+    {"backup_thread_func", Name::backup_thread, STT_FUNC},
+    {"caml_domain_count", Name::domain_count, STT_FUNC},
+    {"caml_domain_terminate", Name::domain_terminate, STT_FUNC},
+    {"caml_ev_begin", Name::ev_begin, STT_FUNC},
+    {"caml_ev_counter", Name::ev_counter, STT_FUNC},
+    {"caml_ev_end", Name::ev_end, STT_FUNC},
+    {"caml_ev_lifecycle", Name::ev_lifecycle, STT_FUNC},
+    {"caml_ml_runtime_events_path", Name::ml_path, STT_FUNC},
+    {"caml_ml_runtime_events_pause", Name::ml_pause, STT_FUNC},
+    {"caml_ml_runtime_events_resume", Name::ml_resume, STT_FUNC},
+    {"caml_ml_runtime_events_start", Name::ml_start, STT_FUNC},
+    {"caml_runtime_events_destroy", Name::destroy, STT_FUNC},
+    {"caml_runtime_events_init", Name::init, STT_FUNC},
+    {"caml_runtime_events_pause", Name::pause, STT_FUNC},
+    {"caml_runtime_events_post_fork", Name::post_fork, STT_FUNC},
+    {"caml_runtime_events_resume", Name::resume, STT_FUNC},
+    {"caml_runtime_events_start", Name::start, STT_FUNC},
+    {"caml_runtime_events_user_register", Name::user_register, STT_FUNC},
+    {"caml_state", Name::caml_state, STT_TLS},
+    {"caml_thread_tick", Name::tick_thread, STT_FUNC},
+    {"domain_self", Name::domain_self, STT_TLS},
+    {"runtime_events_enabled", Name::enabled, STT_OBJECT},
+    {"runtime_events_paused", Name::paused, STT_OBJECT},
+    {"stw_create_runtime_events", Name::stw_create, STT_FUNC},
+    {"stw_teardown_runtime_events", Name::stw_teardown, STT_FUNC},
+});
+static_assert(std::ranges::is_sorted(wanted_symbols, {}, &WantedSymbol::text));
+static_assert(wanted_symbols.size() == static_cast<std::size_t>(Name::count_));
+
+/// How the file names of shared runtimes begin.
+constexpr std::array<std::string_view, 2> runtime_library_names{"libasmrun", "libcamlrun"};
+
+constexpr std::string_view init_symbol = "caml_runtime_events_init";
+
+/// How well a symbol stands for the function it is named after; the best one is kept.
+enum class Fit : std::uint8_t {
+  none,
+  part,   ///< some of its code, which the compiler split off: entered in most cases, not in all
+  clone,  ///< a specialised copy that took its place
+  exact,
+};
+
+/// What compilers append to the name of a local function. Code split off as unlikely (".cold") is never its entry.
+Fit fit_of_suffix(std::string_view suffix) {
+  if (suffix.empty()) return Fit::exact;
+  if (suffix.contains(".cold")) return Fit::none;
+  if (suffix.contains(".part.")) return Fit::part;
+  constexpr std::array<std::string_view, 4> clones{".constprop.", ".isra.", ".lto_priv.", ".llvm."};
+  const bool known = std::ranges::any_of(clones, [&](auto clone) { return suffix.starts_with(clone); });
+  return known ? Fit::clone : Fit::none;
+}
+
+/// The symbols of a runtime.
+class Symbols {
+ public:
+  explicit Symbols(ElfFile& file) {
+    for (const std::uint32_t type : {SHT_DYNSYM, SHT_SYMTAB}) add_table(file, type);
+  }
+
+  const Elf64_Sym* find(Name name) const {
+    const Found& found = found_[static_cast<std::size_t>(name)];
+    return found.fit == Fit::none ? nullptr : &found.symbol;
+  }
+  bool has(Name name) const { return find(name) != nullptr; }
+
+ private:
+  struct Found {
+    Elf64_Sym symbol{};
+    Fit fit = Fit::none;
+  };
+
+  void add_table(ElfFile& file, std::uint32_t type) {
+    const Elf64_Shdr* const table = file.section(type);
+    const Elf64_Shdr* const names = table ? file.names_of(*table) : nullptr;
+    // Almost every program of a host is turned away by this search, which is much cheaper than a walk over its symbols.
+    if (!names || !file.contains({names->sh_offset, names->sh_size}, init_symbol)) return;
+    const StringTable strings = file.strings(*names);
+    file.for_each_symbol(*table, [&](const Elf64_Sym& symbol) { add(symbol, strings.at(symbol.st_name)); });
+  }
+
+  void add(const Elf64_Sym& symbol, std::string_view text) {
+    const std::uint8_t type = ELF64_ST_TYPE(symbol.st_info);
+    if (type != STT_FUNC && type != STT_TLS && type != STT_OBJECT) return;
+    const std::string_view base = text.substr(0, text.find('.'));
+    const auto wanted = std::ranges::lower_bound(wanted_symbols, base, {}, &WantedSymbol::text);
+    if (wanted == wanted_symbols.end() || wanted->text != base || wanted->type != type) return;
+    const Fit fit = fit_of_suffix(text.substr(base.size()));
+    Found& found = found_[static_cast<std::size_t>(wanted->name)];
+    if (fit > found.fit) found = {symbol, fit};
+  }
+
+  std::array<Found, wanted_symbols.size()> found_{};
+};
+
+/// What is the same in all binaries of a version.
+struct VersionFacts {
+  std::string_view version;
+  Family family;
+  std::uint32_t id_offset;  ///< in caml_state's block (runtime/caml/domain_state.tbl)
+};
+
+/// Each release brought a function that is linked into every program and was never there before.
+VersionFacts facts_of(const Symbols& symbols) {
+  if (!symbols.has(Name::user_register)) return {"5.0", Family::before_5_3, 280};
+  if (!symbols.has(Name::ml_start)) return {"5.1", Family::before_5_3, 280};
+  if (!symbols.has(Name::ml_path)) return {"5.2", Family::before_5_3, 280};
+  if (!symbols.has(Name::domain_terminate)) return {"5.3", Family::since_5_3, 288};
+  if (!symbols.has(Name::domain_count)) return {"5.4", Family::since_5_3, 320};
+  return {"5.5", Family::since_5_3, 320};
+}
+
+std::vector<ProbePoint> probe_points(const ElfFile& file, const Symbols& symbols) {
+  struct Wanted {
+    rtev_probe function;
+    Name name;
+    std::optional<Name> otherwise = std::nullopt;
+  };
+  // The C functions for pause and resume are inlined into OCaml's primitives, where those exist apart from them.
+  static constexpr std::array wanted = std::to_array<Wanted>({
+      {RTEV_PROBE_INIT, Name::init},
+      {RTEV_PROBE_START, Name::ml_start},
+      {RTEV_PROBE_C_START, Name::start},
+      {RTEV_PROBE_PAUSE, Name::ml_pause, Name::pause},
+      {RTEV_PROBE_RESUME, Name::ml_resume, Name::resume},
+      {RTEV_PROBE_STW_CREATE, Name::stw_create},
+      {RTEV_PROBE_STW_TEARDOWN, Name::stw_teardown},
+      {RTEV_PROBE_DESTROY, Name::destroy},
+      {RTEV_PROBE_POST_FORK, Name::post_fork},
+  });
+  std::vector<ProbePoint> points;
+  for (const auto& [function, name, otherwise] : wanted) {
+    const Elf64_Sym* symbol = symbols.find(name);
+    if (!symbol && otherwise) symbol = symbols.find(*otherwise);
+    const auto offset = symbol ? file.code_offset(symbol->st_value) : std::nullopt;
+    if (offset) points.push_back({function, *offset});
+  }
+  return points;
+}
+
+/// The functions that write events, as they can be probed: all or none, since half of the events would mislead.
+std::vector<EmitterPoint> emitter_points(ElfFile& file, const Symbols& symbols) {
+  static constexpr std::array<std::pair<rtev_emitter, Name>, RTEV_EMITTERS> wanted{{
+      {RTEV_EMIT_BEGIN, Name::ev_begin},
+      {RTEV_EMIT_END, Name::ev_end},
+      {RTEV_EMIT_COUNTER, Name::ev_counter},
+      {RTEV_EMIT_LIFECYCLE, Name::ev_lifecycle},
+  }};
+  const Elf64_Sym* const enabled = symbols.find(Name::enabled);
+  // Without its symbol the flag is what all of them test.
+  std::uint64_t flag = enabled ? enabled->st_value : 0;
+  std::vector<EmitterPoint> points;
+  for (const auto& [emitter, name] : wanted) {
+    const Elf64_Sym* const symbol = symbols.find(name);
+    const auto offset = symbol ? file.code_offset(symbol->st_value) : std::nullopt;
+    if (!offset) return {};
+    std::optional<EnabledBranch> branch;
+    if (file.machine() == EM_X86_64)
+      branch = find_enabled_branch(file.code(*offset, std::min<std::uint64_t>(symbol->st_size, emitter_code_bytes)),
+                                   symbol->st_value);
+    if (branch && (flag == 0 || flag == branch->flag)) {
+      flag = branch->flag;
+      points.push_back({.emitter = emitter,
+                        .file_offset = *offset + branch->offset,
+                        .address = symbol->st_value + branch->offset,
+                        .enabled = 0});
+    } else if (enabled && enabled->st_value != symbol->st_value) {
+      points.push_back({.emitter = emitter,
+                        .file_offset = *offset,
+                        .address = symbol->st_value,
+                        .enabled = static_cast<std::int64_t>(enabled->st_value - symbol->st_value)});
+    } else {
+      return {};
+    }
+  }
+  return points;
+}
+
+CodeRange code_range(const ElfFile& file, const Elf64_Sym* symbol) {
+  if (!symbol || symbol->st_size == 0) return {};
+  std::uint64_t last = 0;
+  if (__builtin_add_overflow(symbol->st_value, symbol->st_size - 1, &last)) return {};
+  if (!file.code_offset(symbol->st_value) || !file.code_offset(last)) return {};
+  return {symbol->st_value, last + 1};
+}
+
+/// Where a thread-local variable is, as RuntimeBinary has it; 0 if it cannot be told. The static linker computes the
+/// same for a program, whose own block lies at a fixed place: below the thread pointer on x86-64, above it and a header
+/// of 16 bytes on AArch64.
+std::int64_t tls_offset(const ElfFile& file, const Elf64_Sym* symbol) {
+  const Elf64_Phdr* const block = file.segment(PT_TLS);
+  if (!symbol || !block) return 0;
+  constexpr std::uint64_t limit = 1u << 30;
+  const std::uint64_t align = std::max<std::uint64_t>(block->p_align, 1);
+  if (!std::has_single_bit(align) || align > limit || block->p_memsz > limit || symbol->st_value >= block->p_memsz)
+    return 0;
+  const auto round_up = [&](std::uint64_t size) {
+    return static_cast<std::int64_t>((size + align - 1) & ~(align - 1));
+  };
+  const auto value = static_cast<std::int64_t>(symbol->st_value);
+  if (!file.is_program()) return value + 1;
+  switch (file.machine()) {
+    case EM_X86_64:
+      return value - round_up(block->p_memsz);
+    case EM_AARCH64:
+      return value + round_up(16);
+    default:
+      return 0;
+  }
+}
+
+std::uint64_t link_base(const ElfFile& file) {
+  for (const Elf64_Phdr& segment : file.segments())
+    if (segment.p_type == PT_LOAD && segment.p_offset == 0) return segment.p_vaddr & ~std::uint64_t{4095};
+  return 0;
+}
+
+/// Where constants may lie: read-only data, or all that is read-only where the file has no sections.
+std::vector<Extent> constants_of(const ElfFile& file) {
+  std::vector<Extent> extents;
+  for (const Elf64_Shdr& section : file.sections())
+    if (section.sh_type == SHT_PROGBITS && (section.sh_flags & (SHF_ALLOC | SHF_WRITE | SHF_EXECINSTR)) == SHF_ALLOC)
+      extents.push_back({section.sh_offset, section.sh_size});
+  if (!file.sections().empty()) return extents;
+  for (const Elf64_Phdr& segment : file.segments())
+    if (segment.p_type == PT_LOAD && !(segment.p_flags & PF_W)) extents.push_back({segment.p_offset, segment.p_filesz});
+  return extents;
+}
+
+/// Recognises a runtime without symbols by the texts in it. This program speaks of the same environment variables, so
+/// the last text is one that only a runtime has; it is put together here lest this program be found to have it.
+bool has_runtime_texts(ElfFile& file) {
+  const std::array<std::string, 3> texts{"OCAML_RUNTIME_EVENTS_START", "OCAML_RUNTIME_EVENTS_DIR",
+                                         std::string{"%s/%ld"} + ".events"};
+  const auto extents = constants_of(file);
+  return std::ranges::all_of(texts, [&](const std::string& text) {
+    return std::ranges::any_of(extents, [&](Extent extent) { return file.contains(extent, text); });
+  });
+}
+
+bool needs_runtime_library(ElfFile& file) {
+  if (!file.is_program()) return false;
+  return std::ranges::any_of(runtime_library_names, [&](std::string_view name) {
+    return std::ranges::any_of(file.needed_libraries(name), is_runtime_library_path);
+  });
+}
+
+}  // namespace
+
+bool is_runtime_library_path(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const bool begins_so =
+      std::ranges::any_of(runtime_library_names, [&](std::string_view begin) { return name.starts_with(begin); });
+  return begins_so && name.ends_with(".so");
+}
+
+Result<std::optional<RuntimeBinary>> inspect_binary(int fd) {
+  auto opened = ElfFile::open(fd);
+  if (!opened) return std::unexpected(std::move(opened.error()));
+  if (!*opened) return std::nullopt;
+  ElfFile& file = **opened;
+
+  const Symbols symbols{file};
+  const bool named = symbols.has(Name::init);
+  // A full symbol table without the runtime's functions leaves no doubt.
+  const bool anonymous = !named && !file.section(SHT_SYMTAB) && has_runtime_texts(file);
+  if (file.read_error()) return errno_error(file.read_error(), "cannot read program");
+  RuntimeBinary runtime;
+  if (!named && !anonymous) {
+    runtime.elsewhere = needs_runtime_library(file);
+    if (file.read_error()) return errno_error(file.read_error(), "cannot read program");
+    return runtime.elsewhere ? std::optional(runtime) : std::nullopt;
+  }
+  runtime.shared_library = !file.is_program();
+  runtime.link_base = link_base(file);
+  if (anonymous) return runtime;
+
+  const VersionFacts facts = facts_of(symbols);
+  runtime.version = facts.version;
+  runtime.family = facts.family;
+  runtime.id_offset = facts.id_offset;
+  runtime.probes = probe_points(file, symbols);
+  if (runtime.shared_library) runtime.tls_module_word = file.tls_module_word().value_or(0);
+  if (!runtime.shared_library || runtime.tls_module_word != 0) {
+    runtime.domain_self_tls = tls_offset(file, symbols.find(Name::domain_self));
+    runtime.caml_state_tls = tls_offset(file, symbols.find(Name::caml_state));
+  }
+  runtime.emitters = emitter_points(file, symbols);
+  runtime.backup_thread = code_range(file, symbols.find(Name::backup_thread));
+  if (const Elf64_Sym* paused = symbols.find(Name::paused)) runtime.paused_flag = paused->st_value;
+  runtime.tick_thread = code_range(file, symbols.find(Name::tick_thread));
+  return runtime;
+}
+
+}  // namespace rtev

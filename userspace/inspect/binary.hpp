@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// What an ELF file tells about the OCaml runtime in it. The file belongs to whoever owns the process: every number in
+// it is checked, work and memory are bounded.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bpf/records.h"
+#include "inspect/emitter_sites.hpp"
+#include "rtev/error.hpp"
+#include "rtev/names.hpp"
+
+namespace rtev {
+
+/// Where a runtime function begins in the file, for a uprobe.
+struct ProbePoint {
+  rtev_probe function;
+  std::uint64_t file_offset;
+  bool operator==(const ProbePoint&) const = default;
+};
+
+/// Code of one function: [begin, end), link-time addresses; both 0 where not known.
+struct CodeRange {
+  std::uint64_t begin = 0, end = 0;
+};
+
+/// An ELF file that contains an OCaml 5 runtime, or needs one.
+struct RuntimeBinary {
+  std::string version;             ///< "5.0" to "5.4", "5.5" for 5.5 and later; empty without symbols
+  std::optional<Family> family;    ///< that follows from the version
+  std::vector<ProbePoint> probes;  ///< at most one per function
+  /// Thread pointer + this = address of domain_self; 0 = not known. In a shared library, whose place each thread looks
+  /// up by a number, from one byte before the library's block: so 0 is free there, too.
+  std::int64_t domain_self_tls = 0;
+  std::int64_t caml_state_tls = 0;     ///< likewise caml_state
+  std::uint64_t tls_module_word = 0;   ///< of a shared library: link-time address of the word that holds that number
+  std::uint32_t id_offset = 0;         ///< of the domain id in caml_state's block, by version; 0 = not known
+  std::uint64_t paused_flag = 0;       ///< link-time address of runtime_events_paused, a word; 0 = not known
+  std::vector<EmitterPoint> emitters;  ///< each function that writes events, or none
+  CodeRange backup_thread;             ///< backup_thread_func
+  CodeRange tick_thread;               ///< caml_thread_tick
+  std::uint64_t link_base = 0;         ///< p_vaddr of the PT_LOAD with file offset 0, rounded down to a page
+  bool shared_library = false;         ///< a shared runtime, not a program
+  /// A program that needs a shared runtime, of OCaml 5 or of another version. Nothing else is said of it.
+  bool elsewhere = false;
+};
+
+/// True for what names a shared OCaml runtime: a file libasmrun*.so or libcamlrun*.so.
+bool is_runtime_library_path(std::string_view path);
+
+/// Looks into an open ELF file. Nothing if it is no OCaml 5 program (not ELF, another language, OCaml 4); an error
+/// if it could not be read. Does not move the descriptor's offset. Thread-safe.
+Result<std::optional<RuntimeBinary>> inspect_binary(int fd);
+
+}  // namespace rtev

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: MIT
+#include "inspect/procfs.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <string_view>
+#include <thread>
+
+#include "base/parse.hpp"
+#include "base/small_file.hpp"
+#include "inspect/binary.hpp"
+#include "inspect/proc_text.hpp"
+
+namespace rtev {
+namespace {
+
+// A process can have about vm.max_map_count mappings (65530 unless raised), each with a path of up to 4 KiB; the
+// second bound keeps one that uses all of this from filling our memory.
+constexpr std::size_t max_mappings = 65536;
+constexpr std::size_t max_maps_bytes = 32u << 20;
+// "Groups:" of status lists up to 65536 numbers, before the line that is wanted.
+constexpr std::size_t max_status_bytes = 1u << 20;
+// The kernel takes 6 MiB of arguments and environment at the most.
+constexpr std::size_t max_environment_bytes = 6u << 20;
+constexpr std::size_t max_small_bytes = 4096;
+constexpr std::size_t max_mountinfo_bytes = 8u << 20;
+
+/// One thread is as good as another, but any may end the next moment. Those that have are looked at, too.
+constexpr std::size_t most_survivors = 4, most_threads_looked_at = 256;
+
+/// For as long as a busy host may keep a process from going on with its exec.
+constexpr int most_looks_at_environment = 100;
+constexpr std::chrono::milliseconds environment_retry{1};
+
+constexpr std::string_view deleted_suffix = " (deleted)";
+
+bool drop_suffix(std::string_view& text, std::string_view suffix) {
+  if (!text.ends_with(suffix)) return false;
+  text.remove_suffix(suffix.size());
+  return true;
+}
+
+/// Target of a symbolic link as the kernel tells it; empty if it cannot be read.
+std::string link_target(const std::filesystem::path& path) {
+  std::array<char, 4097> target;
+  const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
+  return size < 0 ? std::string{} : std::string(target.data(), static_cast<std::size_t>(size));
+}
+
+/// Opens what one of /proc's magic links leads to. It belongs to the traced user: nothing but a regular file is taken,
+/// and opening must not wait for anybody (a fifo), nor touch the file's access time where we may avoid it.
+Result<UniqueFd> open_regular(const std::filesystem::path& path, const char* what, const char* hint) {
+  constexpr int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
+  UniqueFd fd{::open(path.c_str(), flags | O_NOATIME)};
+  if (!fd && errno == EPERM) fd.reset(::open(path.c_str(), flags));
+  if (!fd) return errno_error(errno, what, path, errno == EPERM || errno == EACCES ? hint : "");
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0) return errno_error(errno, what, path);
+  if (!S_ISREG(status.st_mode)) return std::unexpected(Error{what, path, "not a regular file"});
+  return fd;
+}
+
+std::filesystem::path process_path(const std::filesystem::path& root, std::string_view process, std::string_view name) {
+  return root / process / name;
+}
+std::filesystem::path process_path(const std::filesystem::path& root, std::int32_t pid, std::string_view name) {
+  return process_path(root, std::to_string(pid), name);
+}
+
+/// Undoes the kernel's escapes of blanks and backslashes: three octal digits.
+std::string unescape(std::string_view text) {
+  std::string plain;
+  plain.reserve(text.size());
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto digits = text.substr(at).starts_with('\\') ? text.substr(at + 1, 3) : std::string_view{};
+    const auto code = digits.size() == 3 ? parse_number<unsigned char>(digits, 8) : std::nullopt;
+    plain.push_back(code ? static_cast<char>(*code) : text[at]);
+    if (code) at += digits.size();
+  }
+  return plain;
+}
+
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+}  // namespace
+
+std::vector<std::int32_t> Procfs::pids() const {
+  std::vector<std::int32_t> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry{root_, error}, end; !error && entry != end; entry.increment(error)) {
+    const auto pid = parse_number<std::int32_t>(entry->path().filename().native());
+    if (pid && *pid > 0) found.push_back(*pid);
+  }
+  return found;
+}
+
+std::optional<ProcessStat> Procfs::stat(std::int32_t pid) const {
+  return read_stat(process_path(root_, pid, "stat"));
+}
+
+std::vector<std::int32_t> Procfs::survivors(std::int32_t pid) const {
+  std::vector<std::int32_t> found;
+  const auto leader = stat(pid);
+  if (!leader || !leader->ending || leader->threads < 2) return found;
+  std::size_t looked_at = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry{process_path(root_, pid, "task"), error}, end;
+       !error && entry != end && found.size() < most_survivors && ++looked_at <= most_threads_looked_at;
+       entry.increment(error)) {
+    const auto tid = parse_number<std::int32_t>(entry->path().filename().native());
+    const auto thread = tid && *tid > 0 ? read_stat(entry->path() / "stat") : std::nullopt;
+    if (thread && !thread->ending) found.push_back(*tid);
+  }
+  return found;
+}
+
+/// What `read` makes of the process's directory. Where the main thread has ended the kernel leaves memory, program and
+/// namespaces out of it, but not out of the directories that its other threads have beside it, though not in any list.
+template <typename Read>
+auto Procfs::from_any_thread(std::int32_t pid, Read read) const {
+  const auto tells = [](const auto& told) {
+    if constexpr (requires { told.empty(); })
+      return !told.empty();
+    else
+      return told.has_value();
+  };
+  auto told = read(pid);
+  if (tells(told)) return told;
+  for (const std::int32_t tid : survivors(pid)) {
+    if (auto again = read(tid); tells(again)) return again;
+  }
+  return told;
+}
+
+namespace {
+
+/// What stands behind "Key:" in /proc/PID/status; empty if the line is not there. The name in the first line cannot
+/// forge another one: the kernel escapes its newlines.
+std::string status_line(const std::filesystem::path& root, std::int32_t pid, std::string_view key) {
+  const auto text = read_small_file(process_path(root, pid, "status"), max_status_bytes);
+  if (!text) return {};
+  for (std::string_view rest{*text}; !rest.empty();) {
+    std::string_view line = take_until(rest, '\n');
+    if (line.starts_with(key)) return std::string(line.substr(key.size()));
+  }
+  return {};
+}
+
+/// Nothing where it is not told.
+std::optional<std::int64_t> clock_offset(const std::filesystem::path& root, std::int32_t pid) {
+  // timens_offsets tells of the namespace that the process's children will live in. After unshare(2) it is not the one
+  // the process itself lives in: that still is the one it was born in, nearly always the host's.
+  const auto own = link_target(process_path(root, pid, "ns/time"));
+  const auto children = link_target(process_path(root, pid, "ns/time_for_children"));
+  if (own != children && !own.empty() && !children.empty()) return 0;
+
+  const auto text = read_small_file(process_path(root, pid, "timens_offsets"), max_small_bytes);
+  if (!text) return std::nullopt;
+  for (std::string_view rest{*text}; !rest.empty();) {
+    std::string_view line = take_until(rest, '\n');
+    if (take_word(line) != "monotonic") continue;
+    const auto seconds = parse_number<std::int64_t>(take_word(line));
+    const auto nanoseconds = parse_number<std::int64_t>(take_word(line));
+    constexpr std::int64_t second = 1'000'000'000;
+    std::int64_t offset = 0;
+    if (!seconds || !nanoseconds || __builtin_mul_overflow(*seconds, second, &offset) ||
+        __builtin_add_overflow(offset, *nanoseconds, &offset) || __builtin_sub_overflow(0, offset, &offset))
+      return std::nullopt;
+    return offset;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::int32_t Procfs::ns_pid(std::int32_t pid) const {
+  const std::string pids = status_line(root_, pid, "NSpid:");
+  std::string_view rest{pids}, innermost;
+  for (auto word = take_word(rest); !word.empty(); word = take_word(rest)) innermost = word;
+  const auto number = parse_number<std::int32_t>(innermost);
+  return number && *number > 0 ? *number : pid;
+}
+
+std::optional<std::uint64_t> Procfs::max_rss_bytes(std::int32_t pid) const {
+  const std::string size =
+      from_any_thread(pid, [&](std::int32_t thread) { return status_line(root_, thread, "VmHWM:"); });
+  std::string_view rest{size};
+  const auto kibibytes = parse_number<std::uint64_t>(take_word(rest));
+  if (!kibibytes || *kibibytes > UINT64_MAX / 1024) return std::nullopt;
+  return *kibibytes * 1024;
+}
+
+std::string Procfs::environment(std::int32_t pid) const {
+  return from_any_thread(pid, [&](std::int32_t thread) {
+    return read_small_file(process_path(root_, thread, "environ"), max_environment_bytes).value_or(std::string{});
+  });
+}
+
+std::vector<std::int32_t> Procfs::started_with(std::string_view variable, uid_t user) const {
+  std::vector<std::int32_t> found, undecided = pids();
+  const auto decide = [&](std::int32_t pid) {
+    struct stat status{};
+    if (::stat(process_path(root_, pid, "environ").c_str(), &status) != 0 || status.st_uid != user) return true;
+    const std::string text = environment(pid);
+    if (text.empty()) {
+      if (!read_small_file(process_path(root_, pid, "environ"), max_environment_bytes)) return true;
+      const auto process = stat(pid);
+      return !process || process->kernel_thread || process->ending;
+    }
+    for (std::string_view rest{text}; !rest.empty();) {
+      if (take_until(rest, '\0') != variable) continue;
+      found.push_back(pid);
+      break;
+    }
+    return true;
+  };
+  // A process that is just becoming another program has no environment for a moment.
+  for (int looks = 0; looks < most_looks_at_environment; ++looks) {
+    std::erase_if(undecided, decide);
+    if (undecided.empty()) break;
+    std::this_thread::sleep_for(environment_retry);
+  }
+  return found;
+}
+
+std::string Procfs::exe_path(std::int32_t pid) const {
+  std::string target =
+      from_any_thread(pid, [&](std::int32_t thread) { return link_target(process_path(root_, thread, "exe")); });
+  if (target.ends_with(deleted_suffix)) target.resize(target.size() - deleted_suffix.size());
+  return target;
+}
+
+Result<UniqueFd> Procfs::open_exe(std::int32_t pid) const {
+  return from_any_thread(pid, [&](std::int32_t thread) {
+    return open_regular(process_path(root_, thread, "exe"), "cannot open program",
+                        "looking into other users' processes needs root, or CAP_SYS_PTRACE");
+  });
+}
+
+std::optional<std::uint64_t> Procfs::read_word(std::int32_t pid, std::uint64_t address) const {
+  return from_any_thread(pid, [&](std::int32_t thread) -> std::optional<std::uint64_t> {
+    const UniqueFd memory{::open(process_path(root_, thread, "mem").c_str(), O_RDONLY | O_CLOEXEC)};
+    std::uint64_t word = 0;
+    if (!memory || ::pread(memory.get(), &word, sizeof word, static_cast<off_t>(address)) != sizeof word)
+      return std::nullopt;
+    return word;
+  });
+}
+
+std::vector<Mapping> Procfs::mappings(std::int32_t pid) const {
+  return from_any_thread(pid, [&](std::int32_t thread) {
+    std::vector<Mapping> found;
+    const auto text = read_small_file(process_path(root_, thread, "maps"), max_maps_bytes);
+    if (!text) return found;
+    for (std::string_view rest{*text}; !rest.empty() && found.size() < max_mappings;) {
+      // Without its newline a line is cut off, and may name another file than the whole line would.
+      if (!rest.contains('\n')) break;
+      if (auto mapping = parse_mapping(take_until(rest, '\n'))) found.push_back(std::move(*mapping));
+    }
+    return found;
+  });
+}
+
+Result<UniqueFd> Procfs::open_mapping(std::int32_t pid, const Mapping& mapping) const {
+  const auto range = fmt::format("map_files/{:x}-{:x}", mapping.begin, mapping.end);
+  return from_any_thread(pid, [&](std::int32_t thread) {
+    return open_regular(process_path(root_, thread, range), "cannot open mapping",
+                        "map_files needs root with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE");
+  });
+}
+
+std::int64_t Procfs::clock_offset_ns(std::int32_t pid) const {
+  return from_any_thread(pid, [&](std::int32_t thread) { return clock_offset(root_, thread); }).value_or(0);
+}
+
+std::vector<Mount> Procfs::mounts() const {
+  std::vector<Mount> found;
+  const auto text = read_small_file(process_path(root_, "self", "mountinfo"), max_mountinfo_bytes);
+  if (!text) return found;
+  for (std::string_view rest{*text}; rest.contains('\n');) {
+    if (auto mount = parse_mount(take_until(rest, '\n'))) found.push_back(std::move(*mount));
+  }
+  return found;
+}
+
+std::optional<OpenFile> Procfs::open_file(int fd) const {
+  const auto text = read_small_file(process_path(root_, "self", fmt::format("fdinfo/{}", fd)), max_small_bytes);
+  if (!text) return std::nullopt;
+  std::optional<std::int64_t> mount;
+  std::optional<std::uint64_t> inode;
+  for (std::string_view rest{*text}; !rest.empty();) {
+    std::string_view line = take_until(rest, '\n');
+    const auto key = take_word(line);
+    if (key == "mnt_id:") mount = parse_number<std::int64_t>(take_word(line));
+    if (key == "ino:") inode = parse_number<std::uint64_t>(take_word(line));
+  }
+  if (!mount || !inode) return std::nullopt;
+  return OpenFile{.mount = *mount, .inode = *inode};
+}
+
+Result<UniqueFd> Procfs::reopen(int fd) const {
+  return open_regular(process_path(root_, "self", fmt::format("fd/{}", fd)), "cannot open file",
+                      "reading other users' files needs root, or CAP_DAC_READ_SEARCH");
+}
+
+bool is_ring_path(std::string_view path) {
+  std::string_view name = base_name(path);
+  return drop_suffix(name, ".events") && !name.empty() &&
+         std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::optional<std::int32_t> ring_number(std::string_view path) {
+  return is_ring_path(path) ? parse_leading_number<std::int32_t>(base_name(path)) : std::nullopt;
+}
+
+bool is_ring_mapping(const Mapping& mapping) {
+  return mapping.permissions.size() == 4 && mapping.permissions[1] == 'w' && mapping.permissions[3] == 's' &&
+         is_ring_path(mapping.path);
+}
+
+bool is_runtime_library(const Mapping& mapping) {
+  return is_runtime_library_path(mapping.path);
+}
+
+std::optional<Mapping> parse_mapping(std::string_view line) {
+  // "BEGIN-END PERMS OFFSET MAJOR:MINOR INODE", then blanks and a path where there is one, which may hold blanks.
+  const auto begin = parse_number<std::uint64_t>(take_until(line, '-'), 16);
+  const auto end = parse_number<std::uint64_t>(take_until(line, ' '), 16);
+  const auto permissions = take_until(line, ' ');
+  const auto offset = parse_number<std::uint64_t>(take_until(line, ' '), 16);
+  const auto major = parse_number<unsigned>(take_until(line, ':'), 16);
+  const auto minor = parse_number<unsigned>(take_until(line, ' '), 16);
+  const auto inode = parse_number<std::uint64_t>(take_until(line, ' '));
+  if (!begin || !end || *begin >= *end || !offset || !major || !minor || !inode) return std::nullopt;
+
+  constexpr std::array<std::string_view, 4> allowed{"r-", "w-", "x-", "ps"};
+  if (permissions.size() != allowed.size()) return std::nullopt;
+  for (std::size_t i = 0; i < allowed.size(); ++i)
+    if (!allowed[i].contains(permissions[i])) return std::nullopt;
+
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  const bool deleted = drop_suffix(line, deleted_suffix);
+  return Mapping{.begin = *begin,
+                 .end = *end,
+                 .offset = *offset,
+                 .permissions = std::string{permissions},
+                 .device = makedev(*major, *minor),
+                 .inode = *inode,
+                 .path = std::string{line},
+                 .deleted = deleted};
+}
+
+std::optional<Mount> parse_mount(std::string_view line) {
+  // "ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [TAG...] - TYPE SOURCE OPTIONS"
+  const auto id = parse_number<std::int64_t>(take_until(line, ' '));
+  take_until(line, ' ');
+  const auto major = parse_number<unsigned>(take_until(line, ':'));
+  const auto minor = parse_number<unsigned>(take_until(line, ' '));
+  const auto root = take_until(line, ' ');
+  const auto point = take_until(line, ' ');
+  take_until(line, ' ');
+  while (line.contains(' ') && !line.starts_with("- ")) take_until(line, ' ');
+  const auto dash = take_until(line, ' ');
+  const auto type = take_until(line, ' ');
+  if (!id || !major || !minor || root.empty() || point.empty() || dash != "-" || type.empty()) return std::nullopt;
+  return Mount{.id = *id,
+               .device = makedev(*major, *minor),
+               .root = unescape(root),
+               .point = unescape(point),
+               .type = std::string{type}};
+}
+
+}  // namespace rtev

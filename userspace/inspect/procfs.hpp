@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// What /proc tells about a process. Every reader takes the root of the tree, so that tests can use a made-up one.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "inspect/process_stat.hpp"
+#include "rtev/error.hpp"
+
+namespace rtev {
+
+/// A line of /proc/PID/maps.
+struct Mapping {
+  std::uint64_t begin = 0, end = 0;     ///< addresses
+  std::uint64_t offset = 0;             ///< in the file
+  std::string permissions{};            ///< "r-xp"
+  std::uint64_t device = 0, inode = 0;  ///< device as makedev() packs it; on overlayfs not what fstat says
+  std::string path{};                   ///< as the kernel prints it, without " (deleted)"; hostile text
+  bool deleted = false;
+};
+
+/// A line of /proc/self/mountinfo.
+struct Mount {
+  std::int64_t id = 0;
+  std::uint64_t device = 0;  ///< the kernel's own of the file system, as makedev() packs it; not always what fstat says
+  std::string root{};        ///< what of the file system is mounted
+  std::string point{};       ///< and where
+  std::string type{};
+};
+
+/// The parts of /proc/self/fdinfo/FD that are needed.
+struct OpenFile {
+  std::int64_t mount = 0;   ///< id of the mount it was opened through
+  std::uint64_t inode = 0;  ///< the kernel's own number; not always what fstat says
+};
+
+/// Of a process whose main thread has ended while others live on, everything here is told through one of those.
+class Procfs {
+ public:
+  explicit Procfs(std::filesystem::path root = "/proc") : root_(std::move(root)) {}
+
+  /// All processes (thread group leaders), in no order.
+  std::vector<std::int32_t> pids() const;
+  /// Nothing if the process is gone (as with every reader below).
+  std::optional<ProcessStat> stat(std::int32_t pid) const;
+  /// Threads that live on although the main thread has ended: a few of them, none while it has not.
+  std::vector<std::int32_t> survivors(std::int32_t pid) const;
+  /// The pid in the innermost namespace the process lives in: last number of NSpid. The pid itself if unknown.
+  std::int32_t ns_pid(std::int32_t pid) const;
+  /// The most memory the process has had in RAM so far, in bytes.
+  std::optional<std::uint64_t> max_rss_bytes(std::int32_t pid) const;
+  /// Processes of this user that were started with this in their environment ("NAME=value"). Others are not looked
+  /// into: a process can make its reader wait.
+  std::vector<std::int32_t> started_with(std::string_view variable, uid_t user) const;
+  /// Target of /proc/PID/exe without " (deleted)"; empty if it cannot be read.
+  std::string exe_path(std::int32_t pid) const;
+  /// Opens the program a process runs, whatever namespace it lives in and also when it was unlinked.
+  Result<UniqueFd> open_exe(std::int32_t pid) const;
+  std::vector<Mapping> mappings(std::int32_t pid) const;
+  /// Opens the very file behind a mapping through map_files, whatever its name means today.
+  Result<UniqueFd> open_mapping(std::int32_t pid, const Mapping& mapping) const;
+  /// A word of the process's memory; nothing if it cannot be read.
+  std::optional<std::uint64_t> read_word(std::int32_t pid, std::uint64_t address) const;
+  /// Host CLOCK_MONOTONIC minus the process's own, ns; 0 outside time namespaces.
+  std::int64_t clock_offset_ns(std::int32_t pid) const;
+
+  /// Mounts of this process's own namespace.
+  std::vector<Mount> mounts() const;
+  /// What the kernel says of a descriptor of ours, opened with O_PATH or not.
+  std::optional<OpenFile> open_file(int fd) const;
+  /// Opens for reading what a descriptor of ours, opened with O_PATH, refers to.
+  Result<UniqueFd> reopen(int fd) const;
+
+ private:
+  /// Empty if it cannot be read.
+  std::string environment(std::int32_t pid) const;
+  template <typename Read>
+  auto from_any_thread(std::int32_t pid, Read read) const;
+
+  std::filesystem::path root_;
+};
+
+/// True for a path that ends in <digits>.events.
+bool is_ring_path(std::string_view path);
+
+/// The number in <digits>.events: the pid of the process that made it, in its own namespace. Nothing for other paths.
+std::optional<std::int32_t> ring_number(std::string_view path);
+
+/// True for a runtime's mapping of its events file: shared, writable (readers map it, too), and named <digits>.events.
+bool is_ring_mapping(const Mapping& mapping);
+
+/// True for the mapping of a shared OCaml runtime: libasmrun*.so or libcamlrun*.so.
+bool is_runtime_library(const Mapping& mapping);
+
+/// Parses one line of a maps file; nothing if it is not one.
+std::optional<Mapping> parse_mapping(std::string_view line);
+
+/// Parses one line of a mountinfo file; nothing if it is not one.
+std::optional<Mount> parse_mount(std::string_view line);
+
+}  // namespace rtev

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// Facts about a process that are gone a moment later: held fast while it lives, looked into in peace.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "inspect/procfs.hpp"
+#include "processes/saved_ring.hpp"
+
+namespace rtev {
+
+/// The program that a process runs.
+struct Image {
+  std::uint64_t start_ticks = 0;
+  std::int32_t ns_pid = 0;
+  std::string comm;
+  std::string exe;  ///< its path, as the kernel prints it; empty if the process was gone
+  UniqueFd file;    ///< the program, open; none if the process was gone
+};
+
+/// A ring file that a process maps. Readable whatever becomes of the process and of the file's name.
+struct PinnedRing {
+  UniqueFd fd;
+  std::string path;  ///< as the mapping names it
+  std::int64_t clock_offset_ns = 0;
+  std::uint64_t begin = 0, length = 0;  ///< of the mapping, where that is known
+  std::vector<CutDomain> cut{};         ///< of a ring that was put together, where it is not whole
+};
+
+/// What /proc says now. `comm` and `start_ticks` are left to the caller, who knows them from elsewhere.
+Image pin_image(const Procfs& procfs, std::int32_t pid);
+
+/// The rings that the process maps, each once and not more than a few.
+std::vector<PinnedRing> pin_rings(const Procfs& procfs, std::int32_t pid);
+std::vector<PinnedRing> pin_rings(const Procfs& procfs, std::int32_t pid, const std::vector<Mapping>& mappings);
+/// Files of any name that the process may write to and shares: a ring that was renamed is one of them.
+std::vector<PinnedRing> pin_shared_files(const Procfs& procfs, std::int32_t pid);
+
+}  // namespace rtev

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+#include "processes/saved_rings.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace rtev {
+namespace {
+
+/// Each takes a descriptor. More than the births that the kernel side can tell of while nobody listens.
+constexpr std::size_t most_rings = 4096;
+
+/// Many times the kernel side's buffer.
+constexpr std::size_t most_bytes = 256 << 20;
+
+}  // namespace
+
+void DrainedRings::add(const rtev_drained& record, std::span<const std::byte> payload) {
+  const Birth birth{record.tgid, record.birth_ns};
+  if (record.type == RTEV_DRAINED_RING) {
+    FileHeader header{};
+    if (rings_.contains(birth) || payload.size() < sizeof header) return;
+    std::memcpy(&header, payload.data(), sizeof header);
+    if (rings_.size() >= most_rings) drop_first();
+    if (auto created = DrainedRing::create(header, record.end))
+      rings_.emplace(birth, Saved{.ring = std::move(*created), .bytes = 0});
+    return;
+  }
+  if (bytes_ + payload.size() > most_bytes) drop_first();
+  const auto found = rings_.find(birth);
+  if (found == rings_.end()) return;
+  auto& [ring, bytes] = found->second;
+  bytes += payload.size();
+  bytes_ += payload.size();
+  switch (record.type) {
+    case RTEV_DRAINED_WORDS:
+      return ring.add_words(record.domain, record.begin, payload);
+    case RTEV_DRAINED_DOMAIN:
+      return ring.add_domain(record.domain, record.begin, record.end);
+    case RTEV_DRAINED_NAME:
+      return ring.add_name(record.begin, payload);
+    case RTEV_DRAINED_LAST:
+      return ring.note_last();
+    default:
+      return;
+  }
+}
+
+std::optional<DrainedFile> DrainedRings::take(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns) {
+  const auto tgid = static_cast<std::uint32_t>(pid);
+  auto found = rings_.upper_bound({tgid, to_ns});
+  if (found == rings_.begin() || (--found)->first < Birth{tgid, from_ns}) return std::nullopt;
+  auto file = found->second.ring.finish();
+  forget(pid, to_ns);
+  if (!file) return std::nullopt;
+  return std::move(*file);
+}
+
+void DrainedRings::forget(std::int32_t pid, std::uint64_t until_ns) {
+  const auto tgid = static_cast<std::uint32_t>(pid);
+  for (auto ring = rings_.lower_bound({tgid, 0}); ring != rings_.end() && ring->first <= Birth{tgid, until_ns};)
+    ring = drop(ring);
+}
+
+DrainedRings::Rings::iterator DrainedRings::drop(Rings::iterator ring) {
+  bytes_ -= ring->second.bytes;
+  return rings_.erase(ring);
+}
+
+void DrainedRings::drop_first() {
+  const auto first = std::ranges::min_element(rings_, {}, [](const auto& ring) { return ring.first.second; });
+  if (first != rings_.end()) drop(first);
+}
+
+}  // namespace rtev

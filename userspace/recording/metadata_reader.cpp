@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+#include "recording/metadata_reader.hpp"
+
+#include <array>
+#include <utility>
+
+#include "formats/fxt/recording_layout.hpp"
+#include "recording/argument_values.hpp"
+
+namespace rtev::record {
+namespace {
+
+/// All of a command line: the kernel allows no more by default.
+constexpr std::size_t most_argument_bytes = std::size_t{6} << 20, most_arguments = std::size_t{1} << 17;
+constexpr std::size_t most_drops = 256;
+
+std::unexpected<Error> bad(std::string why) {
+  return std::unexpected(Error{.what = "cannot read recording", .why = std::move(why)});
+}
+
+std::unexpected<Error> incomplete(std::string_view what) {
+  return bad(std::string(what) + " does not say all it must");
+}
+
+Accounting words_of(Values& values) {
+  return {.written = values.number<std::uint64_t>("written"),
+          .delivered = values.number<std::uint64_t>("delivered"),
+          .lost = values.number<std::uint64_t>("lost"),
+          .before_attach = values.number<std::uint64_t>("before_attach"),
+          .corrupt = values.number<std::uint64_t>("corrupt"),
+          .unread = values.number<std::uint64_t>("unread"),
+          .events = values.number<std::uint64_t>("events")};
+}
+
+}  // namespace
+
+Result<bool> FactsReader::take(std::string_view what, const Object& object) {
+  using Take = Result<void> (FactsReader::*)(const Object&);
+  static constexpr std::array<std::pair<std::string_view, Take>, 9> takes{{{fact_process, &FactsReader::process},
+                                                                           {fact_accounting, &FactsReader::accounting},
+                                                                           {fact_ring, &FactsReader::ring},
+                                                                           {fact_header, &FactsReader::header},
+                                                                           {fact_argument, &FactsReader::argument},
+                                                                           {fact_others, &FactsReader::others},
+                                                                           {fact_events, &FactsReader::events},
+                                                                           {fact_drop, &FactsReader::drop},
+                                                                           {fact_summary, &FactsReader::summary}}};
+  for (const auto& [name, take] : takes) {
+    if (name != what) continue;
+    if (auto taken = (this->*take)(object); !taken) return std::unexpected(std::move(taken.error()));
+    return true;
+  }
+  if (what == fact_list) {
+    lists_ = true;
+    return true;
+  }
+  if (what == fact_ring_gone) {
+    if (std::in_range<std::uint32_t>(object.address)) stream_.forget_ring(static_cast<std::uint32_t>(object.address));
+    return true;
+  }
+  if (what == fact_process_gone) {
+    if (std::in_range<ProcessIndex>(object.address)) stream_.forget_process(static_cast<ProcessIndex>(object.address));
+    return true;
+  }
+  return false;
+}
+
+void FactsReader::hand_out_header() {
+  if (!has_header_ || std::exchange(header_is_out_, true)) return;
+  stream_.header(header_);
+}
+
+Result<void> FactsReader::header(const Object& object) {
+  if (has_header_) return bad("a second header");
+  Values values(object.arguments);
+  const auto version = values.number<std::uint32_t>(fact_header);
+  if (values.complete() && version > format_version) {
+    return std::unexpected(Error{.what = "cannot read recording",
+                                 .why = "it was made by a later version of rtev-bpf",
+                                 .hint = "read it with the version that made it, or a later one"});
+  }
+  header_ = {.version = values.text("version"),
+             .host = values.text("host"),
+             .kernel = values.text("kernel"),
+             .command_line = {},
+             .start_ns = values.number<std::uint64_t>("start"),
+             .start_realtime_ns = values.number<std::uint64_t>("start_realtime")};
+  if (!values.complete()) return incomplete(fact_header);
+  has_header_ = true;
+  return {};
+}
+
+Result<void> FactsReader::argument(const Object& object) {
+  if (!has_header_ || header_is_out_) return bad("an argument of a command line without its header");
+  Values values(object.arguments);
+  const std::string piece = values.text(fact_argument);
+  const bool goes_on = values.boolean("goes_on");
+  if (!values.complete()) return incomplete(fact_argument);
+  argument_bytes_ += piece.size();
+  if (!argument_goes_on_) header_.command_line.emplace_back();
+  header_.command_line.back() += piece;
+  argument_goes_on_ = goes_on;
+  if (argument_bytes_ > most_argument_bytes || header_.command_line.size() > most_arguments)
+    return bad("a command line longer than any can be");
+  return {};
+}
+
+Result<void> FactsReader::process(const Object& object) {
+  Values values(object.arguments);
+  ProcessInfo facts;
+  facts.pid = values.number<std::int32_t>("pid");
+  facts.ns_pid = values.number<std::int32_t>("ns_pid");
+  facts.start_ticks = values.number<std::uint64_t>("start_ticks");
+  facts.exec_generation = values.number<std::uint32_t>("exec_generation");
+  facts.comm = values.text("comm");
+  facts.exe = values.text("exe");
+  facts.runtime = values.text("runtime");
+  facts.version = values.text("version");
+  facts.family = values.one_of("family", Family::since_5_3);
+  facts.family_source = values.one_of("family_source", FamilySource::forced);
+  facts.ring = values.one_of("ring", RingState::ended);
+  facts.ring_path = values.text("ring_path");
+  facts.ended = values.boolean("ended");
+  if (values.has("max_rss")) facts.max_rss_bytes = values.number<std::uint64_t>("max_rss");
+  if (!values.complete() || object.address == 0 || object.address >= UINT32_MAX) return incomplete(fact_process);
+  const auto index = static_cast<ProcessIndex>(object.address);
+  if (!lists_) {
+    if (!stream_.process(index, std::move(facts))) return bad("more processes than there can be");
+    return {};
+  }
+  list_bytes_ +=
+      facts.comm.size() + facts.exe.size() + facts.runtime.size() + facts.version.size() + facts.ring_path.size();
+  if (list_.processes.size() >= StreamBuilder::most_processes || list_bytes_ > StreamBuilder::most_process_bytes)
+    return bad("more processes than there can be");
+  if (!list_.processes.emplace(index, std::move(facts)).second) return bad("a process that is listed twice");
+  return {};
+}
+
+Result<void> FactsReader::accounting(const Object& object) {
+  Values values(object.arguments);
+  const auto domains = values.number<std::uint32_t>("domains");
+  const Accounting words = words_of(values);
+  if (!values.complete() || object.address >= UINT32_MAX) return incomplete(fact_accounting);
+  const auto listed = list_.processes.find(static_cast<ProcessIndex>(object.address));
+  if (listed == list_.processes.end()) return bad("figures of a process that is not listed");
+  listed->second.domains = domains;
+  listed->second.words = words;
+  return {};
+}
+
+Result<void> FactsReader::ring(const Object& object) {
+  Values values(object.arguments);
+  const auto process = values.number<ProcessIndex>(fact_ring);
+  const auto domains = values.number<std::uint32_t>("domains");
+  std::optional<Producer> producer;
+  if (values.has("producer"))
+    producer = Producer{.name = values.text("producer"), .family = values.one_of("producer_family", Family::since_5_3)};
+  if (!values.complete()) return incomplete(fact_ring);
+  if (!std::in_range<std::uint32_t>(object.address) ||
+      !stream_.ring(static_cast<std::uint32_t>(object.address), process, domains, std::move(producer)))
+    return bad("a ring with a number that none can have");
+  return {};
+}
+
+Result<void> FactsReader::others(const Object& object) {
+  Values values(object.arguments);
+  list_.others.count = values.number<std::uint64_t>(fact_others);
+  list_.others.words = words_of(values);
+  if (!values.complete()) return incomplete(fact_others);
+  return {};
+}
+
+Result<void> FactsReader::events(const Object& object) {
+  Values values(object.arguments);
+  for (std::size_t kind = 0; kind < event_kind_count; ++kind)
+    summary_.events[kind] = values.number<std::uint64_t>(to_string(static_cast<EventKind>(kind)));
+  if (!values.complete()) return incomplete(fact_events);
+  return {};
+}
+
+Result<void> FactsReader::drop(const Object& object) {
+  Values values(object.arguments);
+  RunSummary::Drop drop{.kind = values.text("kind"), .count = values.number<std::uint64_t>(fact_drop)};
+  if (!values.complete()) return incomplete(fact_drop);
+  if (summary_.drops.size() >= most_drops) return bad("more kinds of drops than there can be");
+  summary_.drops.push_back(std::move(drop));
+  return {};
+}
+
+Result<void> FactsReader::summary(const Object& object) {
+  if (!has_header_) return bad("a summary without a header");
+  Values values(object.arguments);
+  summary_.start_ns = values.number<std::uint64_t>("start");
+  summary_.end_ns = values.number<std::uint64_t>("end");
+  summary_.late = values.number<std::uint64_t>("late");
+  summary_.forced = values.number<std::uint64_t>("forced");
+  summary_.rings_missed = values.number<std::uint64_t>("rings_missed");
+  summary_.own_cpu_ns = values.number<std::uint64_t>("own_cpu");
+  summary_.own_max_rss_bytes = values.number<std::uint64_t>("own_max_rss");
+  summary_.complete = values.boolean("complete");
+  if (!values.complete()) return incomplete(fact_summary);
+  hand_out_header();
+  stream_.finish(summary_, std::move(list_));
+  ended_ = true;
+  return {};
+}
+
+}  // namespace rtev::record

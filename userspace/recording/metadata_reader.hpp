@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// Reads what a recording says of who is who: processes and rings, the run's header and its summary.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "recording/stream_builder.hpp"
+#include "rtev/error.hpp"
+#include "rtev/fxt_reader.hpp"
+
+namespace rtev::record {
+
+/// Takes the facts that FactsWriter told, in their order. Memory is bounded.
+class FactsReader {
+ public:
+  explicit FactsReader(StreamBuilder& stream) : stream_(stream) {}
+
+  /// False if the fact is none of those. An error says what is wrong with it.
+  Result<bool> take(std::string_view what, const fxt::parsed::UserspaceObject& object);
+
+  /// The header is known once something else comes: it may have several parts.
+  bool has_header() const { return has_header_; }
+  void hand_out_header();
+  /// Its summary was there: the stream has ended.
+  bool ended() const { return ended_; }
+  const RunHeader& header() const { return header_; }
+
+ private:
+  using Object = fxt::parsed::UserspaceObject;
+
+  Result<void> header(const Object& object);
+  Result<void> argument(const Object& object);
+  Result<void> process(const Object& object);
+  Result<void> accounting(const Object& object);
+  Result<void> ring(const Object& object);
+  Result<void> others(const Object& object);
+  Result<void> events(const Object& object);
+  Result<void> drop(const Object& object);
+  Result<void> summary(const Object& object);
+
+  StreamBuilder& stream_;
+  RunHeader header_;
+  bool has_header_ = false, header_is_out_ = false;
+  bool argument_goes_on_ = false;
+  std::size_t argument_bytes_ = 0;
+  bool lists_ = false, ended_ = false;
+  StreamBuilder::List list_;
+  std::size_t list_bytes_ = 0;
+  RunSummary summary_;
+};
+
+}  // namespace rtev::record

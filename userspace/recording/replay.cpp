@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT
+#include "recording/replay.hpp"
+
+#include <utility>
+#include <variant>
+
+#include "bpf/records.h"
+#include "recording/argument_values.hpp"
+
+namespace rtev {
+namespace {
+
+using namespace record;
+
+constexpr std::uint32_t sched_source = Source{0, first_sched_stream}.pack();
+
+std::unexpected<Error> bad(std::string why) {
+  return std::unexpected(Error{.what = "cannot read recording", .why = std::move(why)});
+}
+
+std::unexpected<Error> foreign() {
+  return std::unexpected(Error{.what = "cannot read recording",
+                               .why = "it is a trace, but not one that rtev-bpf recorded",
+                               .hint = "open it in a viewer, e.g. https://ui.perfetto.dev"});
+}
+
+template <typename Payload>
+std::span<const std::byte> bytes_of(const Payload& payload) {
+  return std::as_bytes(std::span(&payload, 1));
+}
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+std::uint8_t flags_of(parsed::Arguments arguments) {
+  if (arguments.empty()) return 0;
+  const auto* const flags = Values(arguments).get<std::uint32_t>("flags");
+  return flags != nullptr ? static_cast<std::uint8_t>(*flags) : 0;
+}
+
+}  // namespace
+
+Result<void> Replay::feed(std::span<const std::byte> bytes) {
+  if (failed_) return bad("it was found to be bad before");
+  Result<void> result;
+  const auto fed = reader_.feed(bytes, [&](const fxt::Record& record) {
+    if (facts_.ended() && result) result = bad("there is something behind its end");
+    if (result) result = std::visit([&](const auto& one) { return take(one); }, record);
+    if (!result) offset_ = reader_.offset();
+    return result.has_value();
+  });
+  failed_ = !fed || !result;
+  stream_.hand_out();
+  if (!fed) return std::unexpected(fed.error());
+  if (!result && result.error().hint.empty()) result.error().why += ", at byte " + std::to_string(offset_);
+  return result;
+}
+
+Result<Replay::End> Replay::finish() {
+  End end;
+  if (failed_) {
+    end.offset = reader_.offset();
+    end.note = "the rest of the recording cannot be read";
+  } else {
+    const auto read = reader_.finish();
+    if (!read) return std::unexpected(read.error());
+    end.offset = read->offset;
+    if (read->cut()) {
+      end.note = "the recording ends in the middle of a record: it was cut";
+    } else if (!facts_.ended()) {
+      end.note = "the recording has no end: its recorder was killed, or has not finished yet";
+    }
+  }
+  end.complete = facts_.ended();
+  if (end.complete) return end;
+  if (!facts_.has_header()) return foreign();
+  facts_.hand_out_header();
+  stream_.finish(stream_.counted());
+  return end;
+}
+
+Result<void> Replay::begin_event() {
+  if (!facts_.has_header()) return foreign();
+  facts_.hand_out_header();
+  return {};
+}
+
+Result<void> Replay::take(const parsed::UserspaceObject& object) {
+  if (object.arguments.empty()) return {};
+  const std::string_view what = object.arguments.front().name.text;
+  if (what == fact_word) return word(object);
+  if (what == fact_source) return source(object);
+  auto taken = sched_.take(what, object);
+  if (taken && !*taken) taken = facts_.take(what, object);
+  // What later versions tell beyond this is of no harm.
+  if (!taken) return std::unexpected(std::move(taken.error()));
+  return {};
+}
+
+/// Nobody wrote those into a recording: something else was there before it was damaged.
+Result<void> Replay::take(const parsed::UnknownRecord& record) {
+  return bad("a record of type " + std::to_string(static_cast<unsigned>(record.type)) +
+             ", which recordings do not have");
+}
+
+Result<void> Replay::word(const parsed::UserspaceObject& object) {
+  Values values(object.arguments);
+  const Word word = Word::unpack(values.number<std::uint64_t>(fact_word));
+  const fxt::StringRef ref = object.name.ref;
+  if (!values.complete() || ref.is_inline() || ref.is_empty() || word.kind > EventKind::wakeup)
+    return bad("a word that is none");
+  if (ref.slot() >= words_.size()) words_.resize(ref.slot() + std::size_t{1});
+  forget_word(ref.slot());
+  words_[ref.slot()] = word;
+  if (word.kind == EventKind::user_unit && !word.raw &&
+      !stream_.user_event(word.scope, word.id, word.known ? object.name.text : std::string_view{}))
+    return bad("more names of user events than there can be");
+  return {};
+}
+
+Result<void> Replay::source(const parsed::UserspaceObject& object) {
+  Values values(object.arguments);
+  const auto source = values.number<std::uint32_t>(fact_source);
+  if (!values.complete() || object.process.ref.is_inline()) return bad("a source without a thread");
+  if (Source::unpack(source).slot >= RTEV_SLOTS) return bad("a source of a ring with a number that none can have");
+  sources_[object.process.ref.slot()] = source;
+  return {};
+}
+
+Result<void> Replay::take(const parsed::StringRecord& record) {
+  forget_word(record.slot);
+  return {};
+}
+
+Result<void> Replay::take(const parsed::ThreadRecord& record) {
+  sources_[record.slot].reset();
+  return {};
+}
+
+Result<void> Replay::take(const parsed::ProviderInfo&) {
+  forget_slots();
+  return {};
+}
+
+Result<void> Replay::take(const parsed::ProviderSection&) {
+  forget_slots();
+  return {};
+}
+
+/// The names of user events that can be known are those that strings in use stand for: so there are not too many.
+void Replay::forget_word(std::uint16_t slot) {
+  if (slot >= words_.size() || !words_[slot]) return;
+  const Word word = *std::exchange(words_[slot], std::nullopt);
+  if (word.known) static_cast<void>(stream_.user_event(word.scope, word.id, {}));
+}
+
+/// Another provider has other tables.
+void Replay::forget_slots() {
+  for (std::size_t slot = 0; slot < words_.size(); ++slot) forget_word(static_cast<std::uint16_t>(slot));
+  sources_.fill(std::nullopt);
+}
+
+Result<void> Replay::take(const parsed::EventRecord& record) {
+  if (record.category.text == drawn) return {};
+  if (auto begun = begin_event(); !begun) return begun;
+  const fxt::StringRef name = record.name.ref;
+  const auto& source = sources_[record.thread.ref.slot()];
+  if (name.is_inline() || name.slot() >= words_.size() || !words_[name.slot()] || !source)
+    return bad("an event of which nothing was told");
+  const Word& word = *words_[name.slot()];
+  Event event{.time = reader_.nanoseconds(record.time),
+              .value = 0,
+              .source = *source,
+              .id = word.id,
+              .kind = word.kind,
+              .flags = flags_of(record.arguments)};
+  const bool user = word.kind == EventKind::user_unit;
+  if (record.type == fxt::instant) {
+    if (!instant(event, word, record)) return bad("an instant that is no event");
+    return {};
+  }
+  if (record.type == fxt::counter) {
+    const auto* const value =
+        record.arguments.empty() ? nullptr : std::get_if<std::uint64_t>(&record.arguments.front().value);
+    if (word.kind != EventKind::counter || word.raw || value == nullptr) return bad("a counter that is no event");
+    event.value = *value;
+  } else {
+    const bool begins = record.type == fxt::duration_begin;
+    if ((!begins && record.type != fxt::duration_end) || (!user && word.kind != EventKind::begin) || word.raw)
+      return bad("a span that is no event");
+    if (user) event.kind = begins ? EventKind::user_begin : EventKind::user_end;
+    if (!user) event.kind = begins ? EventKind::begin : EventKind::end;
+  }
+  stream_.add(event);
+  return {};
+}
+
+/// False if it is none that a recorder writes.
+bool Replay::instant(Event event, const Word& word, const parsed::EventRecord& record) {
+  Values values(record.arguments);
+  if (word.raw) {
+    if (const auto* const bytes = values.get<fxt::Blob>("bytes"); bytes != nullptr && has_payload(event.kind)) {
+      stream_.add(event, bytes->bytes);
+      return true;
+    }
+    event.value = values.number<std::uint64_t>("value");
+    if (values.complete() && !has_payload(event.kind)) stream_.add(event);
+    return values.complete() && !has_payload(event.kind);
+  }
+  switch (event.kind) {
+    case EventKind::begin:
+      event.kind = EventKind::end;
+      if (!values.has("stray")) return false;
+      stream_.add(event);
+      return true;
+    case EventKind::alloc: {
+      const auto* const buckets = values.get<fxt::Blob>("buckets");
+      if (buckets == nullptr) return false;
+      stream_.add(event, buckets->bytes);
+      return true;
+    }
+    case EventKind::lifecycle:
+      event.value = static_cast<std::uint64_t>(values.number<std::int64_t>("value"));
+      if (values.complete()) stream_.add(event);
+      return values.complete();
+    case EventKind::user_unit:
+      if (values.has("stray")) {
+        event.kind = EventKind::user_end;
+        stream_.add(event);
+      } else if (const auto* const number = values.get<std::int64_t>("value")) {
+        event.kind = EventKind::user_int;
+        event.value = static_cast<std::uint64_t>(*number);
+        stream_.add(event);
+      } else if (const auto* const text = values.get<parsed::Text>("text")) {
+        event.kind = EventKind::user_custom;
+        stream_.add(event, bytes_of(text->text));
+      } else if (const auto* const bytes = values.get<fxt::Blob>("bytes")) {
+        event.kind = EventKind::user_custom;
+        stream_.add(event, bytes->bytes);
+      } else {
+        stream_.add(event);
+      }
+      return true;
+    case EventKind::lost: {
+      const Loss loss{.words = values.number<std::uint64_t>("words"),
+                      .from_ns = values.number<std::uint64_t>("from"),
+                      .to_ns = values.number<std::uint64_t>("to")};
+      if (values.complete()) stream_.add(event, bytes_of(loss));
+      return values.complete();
+    }
+    case EventKind::process: {
+      const ProcessRecord process{.process = values.number<ProcessIndex>("index"),
+                                  .peer = values.number<std::int32_t>("peer"),
+                                  .detail = values.number<std::int64_t>("detail")};
+      if (values.complete()) stream_.add(event, bytes_of(process));
+      return values.complete();
+    }
+    default:
+      return false;
+  }
+}
+
+Result<void> Replay::take(const parsed::ContextSwitch& record) {
+  if (parsed::find(record.arguments, drawn) != nullptr) return {};
+  if (auto begun = begin_event(); !begun) return begun;
+  const auto change = sched_.read(record);
+  if (!change) return bad("a switch of threads of which nothing was told");
+  stream_.add({.time = reader_.nanoseconds(record.time),
+               .value = 0,
+               .source = sched_source,
+               .id = 0,
+               .kind = EventKind::sched_switch,
+               .flags = flags_of(record.arguments)},
+              bytes_of(*change));
+  return {};
+}
+
+Result<void> Replay::take(const parsed::Wakeup& record) {
+  if (auto begun = begin_event(); !begun) return begun;
+  const auto wakeup = sched_.read(record);
+  if (!wakeup) return bad("a wakeup of threads of which nothing was told");
+  stream_.add({.time = reader_.nanoseconds(record.time),
+               .value = 0,
+               .source = sched_source,
+               .id = 0,
+               .kind = EventKind::wakeup,
+               .flags = flags_of(record.arguments)},
+              bytes_of(*wakeup));
+  return {};
+}
+
+}  // namespace rtev

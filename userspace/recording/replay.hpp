@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// A recording as the stream it was made of.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/fxt/recording_layout.hpp"
+#include "recording/metadata_reader.hpp"
+#include "recording/sched_reader.hpp"
+#include "recording/stream_builder.hpp"
+#include "rtev/error.hpp"
+#include "rtev/fxt_reader.hpp"
+#include "stream/sink.hpp"
+
+namespace rtev {
+
+/// Reads what Recorder wrote, in pieces of any size, and gives a sink the header, the events with all that was known
+/// when they were, and the summary. Memory is bounded whatever the bytes are. One thread.
+class Replay {
+ public:
+  explicit Replay(Sink& sink) : stream_(sink), facts_(stream_) {}
+
+  /// The next bytes. An error names the byte and the reason; the sink has got what came before, and gets no more but
+  /// what finish() gives it.
+  Result<void> feed(std::span<const std::byte> bytes);
+
+  struct End {
+    std::uint64_t offset = 0;  ///< where the last whole record ended
+    bool complete = false;     ///< the summary was there
+    /// Why not, in words for people: the recorder was killed, the file was cut in the middle of a record.
+    std::string note{};
+  };
+  /// There are no more bytes, or those that there are are bad: gives the sink the summary, where need be one that is
+  /// made of the events. Fails if there was no header.
+  Result<End> finish();
+
+  const Registry& registry() const { return stream_.registry(); }
+
+ private:
+  Result<void> take(const fxt::parsed::EventRecord& record);
+  Result<void> take(const fxt::parsed::UserspaceObject& object);
+  Result<void> take(const fxt::parsed::ContextSwitch& record);
+  Result<void> take(const fxt::parsed::Wakeup& record);
+  Result<void> take(const fxt::parsed::StringRecord& record);
+  Result<void> take(const fxt::parsed::ThreadRecord& record);
+  Result<void> take(const fxt::parsed::ProviderInfo& record);
+  Result<void> take(const fxt::parsed::ProviderSection& record);
+  Result<void> take(const fxt::parsed::UnknownRecord& record);
+  template <typename Other>
+  Result<void> take(const Other&) {
+    return {};
+  }
+  Result<void> word(const fxt::parsed::UserspaceObject& object);
+  Result<void> source(const fxt::parsed::UserspaceObject& object);
+  Result<void> begin_event();
+  bool instant(Event event, const record::Word& word, const fxt::parsed::EventRecord& record);
+  void forget_slots();
+  void forget_word(std::uint16_t slot);
+
+  StreamBuilder stream_;
+  record::FactsReader facts_;
+  record::SchedReader sched_;
+  FxtReader reader_;
+  std::vector<std::optional<record::Word>> words_;                                ///< by string slot
+  std::array<std::optional<std::uint32_t>, fxt::max_thread_slot + 1> sources_{};  ///< by thread slot
+  std::uint64_t offset_ = 0;                                                      ///< bytes of whole records
+  bool failed_ = false;
+};
+
+}  // namespace rtev

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+#include "recording/sched_reader.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "recording/argument_values.hpp"
+
+namespace rtev::record {
+namespace {
+
+std::optional<Thread> read_thread(Values& values, std::int32_t tid) {
+  Thread thread{.pid = values.number<std::int32_t>("pid"),
+                .tid = tid,
+                .domain = values.number<std::int32_t>("domain"),
+                .priority = 0,
+                .role = values.one_of("role", ThreadRole::tick),
+                .tracked = values.boolean("tracked"),
+                .holds_lock = false,
+                .comm_bytes = {}};
+  const std::string comm = values.text("comm");
+  std::copy_n(comm.begin(), std::min(comm.size(), thread.comm_bytes.size()), thread.comm_bytes.begin());
+  if (!values.complete()) return std::nullopt;
+  return thread;
+}
+
+std::optional<std::int16_t> priority(std::int64_t weight) {
+  if (!std::in_range<std::int16_t>(weight)) return std::nullopt;
+  return static_cast<std::int16_t>(weight);
+}
+
+SchedExtra extra_of(const Values& values) {
+  const std::int32_t* const packed = values.get<std::int32_t>("rtev");
+  return packed != nullptr ? SchedExtra::unpack(*packed) : SchedExtra{};
+}
+
+}  // namespace
+
+Result<bool> SchedReader::take(std::string_view what, const fxt::parsed::UserspaceObject& object) {
+  const auto bad = [&] {
+    return std::unexpected(Error{.what = "cannot read recording", .why = std::string(what) + " is of no thread"});
+  };
+  if (what == fact_threads_gone) {
+    threads_.clear();
+    return true;
+  }
+  Values values(object.arguments);
+  if (what == fact_thread) {
+    if (object.address == 0 || !std::in_range<std::int32_t>(object.address)) return bad();
+    const auto thread = read_thread(values, static_cast<std::int32_t>(object.address));
+    if (!thread || (threads_.size() >= most_threads && !threads_.contains(object.address))) return bad();
+    threads_.insert_or_assign(object.address, *thread);
+    return true;
+  }
+  if (what == fact_idle) {
+    auto thread = read_thread(values, 0);
+    const auto weight = priority(values.number<std::int32_t>("priority"));
+    if (!thread || !weight || !values.complete() || object.address >= SchedExtra::most_idle) return bad();
+    thread->priority = *weight;
+    if (object.address >= idle_.size()) idle_.resize(object.address + 1);
+    idle_[object.address] = *thread;
+    return true;
+  }
+  return false;
+}
+
+std::optional<SchedSwitch> SchedReader::read(const fxt::parsed::ContextSwitch& record) {
+  Values values(record.arguments);
+  const SchedExtra extra = extra_of(values);
+  const auto thread = [&](std::uint64_t tid, std::string_view weight, bool holds_lock) -> std::optional<Thread> {
+    const Thread* const told = tid == 0 ? idle_on(record.cpu, extra.idle) : find(tid);
+    if (told == nullptr) return std::nullopt;
+    Thread result = *told;
+    result.holds_lock = holds_lock;
+    if (tid == 0) return result;
+    const auto said = priority(values.number<std::int32_t>(weight));
+    if (!said || !values.complete()) return std::nullopt;
+    result.priority = *said;
+    return result;
+  };
+  const auto prev = thread(record.outgoing_tid, "outgoing_weight", extra.first_holds_lock);
+  const auto next = thread(record.incoming_tid, "incoming_weight", extra.second_holds_lock);
+  if (!prev || !next || extra.state > 1 + static_cast<std::uint32_t>(LeftState::other)) return std::nullopt;
+  // All bytes are set, padding included: the record is a payload.
+  SchedSwitch change{};
+  change.cpu = record.cpu;
+  change.state = extra.state != 0 ? static_cast<LeftState>(extra.state - 1) : meant_state(record.outgoing_state);
+  change.prev = *prev;
+  change.next = *next;
+  return change;
+}
+
+std::optional<Wakeup> SchedReader::read(const fxt::parsed::Wakeup& record) {
+  Values values(record.arguments);
+  const SchedExtra extra = extra_of(values);
+  const auto* const waker = values.get<fxt::Koid>("waker");
+  const auto weight = priority(values.number<std::int32_t>("weight"));
+  const Thread* const woken = find(record.tid);
+  if (waker == nullptr || !weight || !values.complete() || woken == nullptr) return std::nullopt;
+  const Thread* const by = waker->id == 0 ? idle(extra.idle) : find(waker->id);
+  if (by == nullptr) return std::nullopt;
+  Wakeup wakeup{};
+  wakeup.cpu = record.cpu;
+  wakeup.woken = *woken;
+  wakeup.woken.priority = *weight;
+  wakeup.woken.holds_lock = extra.first_holds_lock;
+  wakeup.by = *by;
+  wakeup.by.holds_lock = extra.second_holds_lock;
+  if (waker->id != 0) wakeup.by.priority = static_cast<std::int16_t>(SchedExtra::nice_0 + extra.second_nice);
+  return wakeup;
+}
+
+const Thread* SchedReader::find(std::uint64_t tid) const {
+  const auto found = threads_.find(tid);
+  return found != threads_.end() ? &found->second : nullptr;
+}
+
+/// By 1 + its number.
+const Thread* SchedReader::idle(std::uint32_t number) const {
+  return number != 0 && number <= idle_.size() && idle_[number - 1] ? &*idle_[number - 1] : nullptr;
+}
+
+const Thread* SchedReader::idle_on(std::uint16_t cpu, std::uint32_t said) {
+  if (cpu >= idle_of_cpu_.size()) idle_of_cpu_.resize(cpu + std::size_t{1});
+  if (said != 0) idle_of_cpu_[cpu] = said;
+  return idle(idle_of_cpu_[cpu]);
+}
+
+}  // namespace rtev::record

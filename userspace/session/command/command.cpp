@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+#include "session/command/command.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <optional>
+#include <ranges>
+#include <string_view>
+#include <utility>
+
+#include "session/command/sudo_user.hpp"
+
+namespace rtev {
+namespace {
+
+constexpr int cannot_run = 126, exit_of_signal = 128;
+
+/// In the child, between fork and exec.
+[[noreturn]] void become(const std::vector<std::string>& arguments, const std::optional<PrivateDir>& directory,
+                         const std::optional<SudoUser>& user, Command::Stdout out, sighandler_t child_handler, int gate,
+                         int failed) {
+  const auto give_up = [&] {
+    const int code = errno;
+    [[maybe_unused]] const ssize_t put = ::write(failed, &code, sizeof code);
+    ::_exit(code == ENOENT ? Command::not_found : cannot_run);
+  };
+  // A command must not outlive a tracer that was killed before it said go.
+  char go = 0;
+  if (::read(gate, &go, 1) != 1) ::_exit(cannot_run);
+
+  ::signal(SIGCHLD, child_handler);
+  if (out == Command::Stdout::to_stderr) ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  if (directory) ::setenv(ring_directory_variable, directory->path().c_str(), 1);
+  ::setenv("OCAML_RUNTIME_EVENTS_START", "1", 1);
+  if (user && !user->become()) give_up();
+
+  std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  ::execvp(argv.front(), argv.data());
+  give_up();
+  ::_exit(cannot_run);
+}
+
+std::unexpected<Error> cannot_run_error(int code, const std::string& name) {
+  return errno_error(code, "cannot run", name, "check the name and that it may be executed by this user");
+}
+
+/// False only where there is nothing to execute: for all else there is the attempt.
+bool is_found(const std::string& name) {
+  if (name.contains('/')) return ::access(name.c_str(), F_OK) == 0;
+  const char* const path = std::getenv("PATH");
+  if (path == nullptr) return true;
+  return std::ranges::any_of(std::views::split(std::string_view(path), ':'), [&](const auto& directory) {
+    const std::string_view folder(directory.begin(), directory.end());
+    return ::access((std::string(folder.empty() ? "." : folder) + '/' + name).c_str(), F_OK) == 0;
+  });
+}
+
+}  // namespace
+
+Result<void> Command::check(const std::string& name) {
+  if (is_found(name)) return {};
+  return cannot_run_error(ENOENT, name);
+}
+
+Result<Command> Command::prepare(std::vector<std::string> arguments, Stdout out) {
+  Command command;
+  command.arguments_ = std::move(arguments);
+  const auto user = SudoUser::of_environment();
+  if (std::getenv(ring_directory_variable) == nullptr) {
+    auto directory = PrivateDir::create(user);
+    if (!directory) return std::unexpected(std::move(directory.error()));
+    command.directory_.emplace(std::move(*directory));
+  }
+
+  std::array<int, 2> gate{}, failed{};
+  if (::pipe2(gate.data(), O_CLOEXEC) != 0 || ::pipe2(failed.data(), O_CLOEXEC) != 0)
+    return errno_error(errno, "cannot start", command.arguments_.front());
+  UniqueFd gate_end(gate[0]), failed_end(failed[1]);
+  command.gate_ = UniqueFd(gate[1]);
+  command.failed_ = UniqueFd(failed[0]);
+
+  // Whoever started the tracer may have had it ignored, and then there is no exit status to wait for.
+  const sighandler_t child_handler = ::signal(SIGCHLD, SIG_DFL);
+  command.pid_ = ::fork();
+  if (command.pid_ < 0) return errno_error(errno, "cannot start", command.arguments_.front());
+  if (command.pid_ == 0) {
+    command.gate_.reset();
+    become(command.arguments_, command.directory_, user, out, child_handler, gate_end.get(), failed_end.get());
+  }
+  command.pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, command.pid_, 0)));
+  if (!command.pidfd_) return errno_error(errno, "cannot watch", command.arguments_.front());
+  return command;
+}
+
+Command::Command(Command&& other) noexcept
+    : arguments_(std::move(other.arguments_)),
+      directory_(std::move(other.directory_)),
+      survivors_(std::move(other.survivors_)),
+      pid_(std::exchange(other.pid_, -1)),
+      status_(other.status_),
+      pidfd_(std::move(other.pidfd_)),
+      gate_(std::move(other.gate_)),
+      failed_(std::move(other.failed_)) {}
+
+Command::~Command() {
+  gate_.reset();  // a child that was never released ends here
+  if (pid_ > 0 && status_ < 0) wait();
+}
+
+Result<void> Command::release() {
+  const char go = 1;
+  if (::write(gate_.get(), &go, 1) != 1) return errno_error(errno, "cannot start", arguments_.front());
+  gate_.reset();
+  // The other end closes by itself when the command is executed.
+  int code = 0;
+  ssize_t got = 0;
+  while ((got = ::read(failed_.get(), &code, sizeof code)) < 0 && errno == EINTR) {
+  }
+  if (got != sizeof code) return {};
+  return cannot_run_error(code, arguments_.front());
+}
+
+void Command::send(int signal_number) const {
+  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal_number, nullptr, 0);
+}
+
+void Command::abandon() const noexcept {
+  pollfd ended{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
+  const bool uses_rings = !gate_ && ::poll(&ended, 1, 0) == 0;
+  if (directory_ && !uses_rings) directory_->remove();
+}
+
+int Command::wait() {
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  status_ = WIFSIGNALED(status) ? exit_of_signal + WTERMSIG(status) : WEXITSTATUS(status);
+  // OCaml's runtime ends its program where it cannot make a ring, as in a child that it forks later.
+  if (directory_) survivors_ = directory_->users();
+  if (!survivors_.empty()) directory_->leave();
+  return status_;
+}
+
+}  // namespace rtev
