@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a live test proves, for the table in the README that is made of the tests that passed.
+// What a live test proves, for the tables of docs/tested.md, which list the tests that passed.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
-// The README names every key that a report has.
+// docs/json.md names every key, and every value of an enumeration, that the stream and the reports have.
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <array>
+#include <cctype>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 
+#include "analysis/pauses/blame.hpp"
 #include "formats/jsonl/jsonl_sink.hpp"
 #include "unit/analysis/latency/latency_fixture.hpp"
 #include "unit/analysis/pauses/pauses_fixture.hpp"
@@ -18,29 +22,39 @@
 namespace rtev::test {
 namespace {
 
-/// The part of the README about reports, from a line on that begins with this word to the next such line.
-std::string part_of_readme(const std::string& word) {
-  std::ifstream file(RTEV_README);
-  const std::string readme{std::istreambuf_iterator<char>(file), {}};
-  const std::size_t section = readme.find("\n## Reports as JSON\n");
-  const std::size_t begin = readme.find("\n" + word + " ", section);
-  if (section == std::string::npos || begin == std::string::npos) {
-    ADD_FAILURE() << "no '" << word << "' among the reports in " << RTEV_README;
+/// The part of docs/json.md under a heading such as "## Report: stats", up to the next heading of its level or above.
+std::string section_of(const std::string& heading) {
+  std::ifstream file(RTEV_JSON_DOCUMENT);
+  const std::string document{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t begin = document.find("\n" + heading + "\n");
+  if (begin == std::string::npos) {
+    ADD_FAILURE() << "no heading '" << heading << "' in " << RTEV_JSON_DOCUMENT;
     return {};
   }
-  std::size_t end = begin + 1;
-  do end = readme.find('\n', end) + 1;
-  while (end != 0 && (readme[end] == ' ' || readme[end] == '\n'));
-  return readme.substr(begin, end - begin);
+  for (std::size_t end = begin + 1; (end = document.find("\n#", end)) != std::string::npos; ++end) {
+    const std::size_t level = document.find(' ', end) - end - 1;
+    if (level <= heading.find(' ')) return document.substr(begin, end - begin);
+  }
+  return document.substr(begin);
 }
 
-void add_quoted_words(std::string_view text, std::set<std::string>& words) {
-  for (std::size_t quote = text.find('"'); quote != std::string_view::npos; quote = text.find('"')) {
-    text.remove_prefix(quote + 1);
-    const std::size_t end = text.find('"');
-    words.emplace(text.substr(0, end));
-    text.remove_prefix(std::min(end, text.size() - 1) + 1);
+/// Words in backticks or quotes: where Markdown names a key or a value.
+void add_named_words(std::string_view text, std::set<std::string>& words) {
+  std::string word;
+  for (const char c : text) {
+    if (c == '_' || c == '.' || c == '-' || c == '+' || std::isalnum(static_cast<unsigned char>(c))) {
+      word += c;
+    } else {
+      if (c == '`' || c == '"') words.insert(word);
+      word.clear();
+    }
   }
+}
+
+std::set<std::string> words_of(const std::string& heading) {
+  std::set<std::string> words;
+  add_named_words(section_of(heading), words);
+  return words;
 }
 
 void add_keys(const nlohmann::json& value, std::set<std::string>& keys) {
@@ -65,12 +79,84 @@ void expect_documented(const std::string& command, const nlohmann::json& report)
   EXPECT_TRUE(report["version"].is_string());
   EXPECT_TRUE(report["start_ns"].is_number_unsigned());
   EXPECT_TRUE(report["end_ns"].is_number_unsigned());
-  std::set<std::string> documented, keys;
-  add_quoted_words(part_of_readme("all"), documented);
-  add_quoted_words(part_of_readme(command), documented);
+  std::set<std::string> documented = words_of("## Report: " + command), keys;
+  documented.merge(words_of("## Members of all reports"));
   add_keys(report, keys);
   for (const std::string& key : keys)
     EXPECT_TRUE(is_number(key) || documented.contains(key)) << command << " has \"" << key << '"';
+}
+
+void expect_words(const std::set<std::string>& documented, std::initializer_list<std::string_view> words) {
+  for (const std::string_view word : words)
+    EXPECT_TRUE(documented.contains(std::string(word))) << "no \"" << word << '"';
+}
+
+/// to_string() of the first `count` values of an enumeration.
+template <typename Enum>
+void expect_values(const std::set<std::string>& documented, int count) {
+  for (int value = 0; value < count; ++value) expect_words(documented, {to_string(static_cast<Enum>(value))});
+}
+
+/// One event of every kind, with all that each can carry.
+Events every_kind_of_event(World& world) {
+  Thread thread = make_thread(1, 2, "server", true);
+  thread.domain = 0;
+  thread.role = ThreadRole::mutator;
+  thread.holds_lock = true;
+  Events events{world.slot};
+  for (const EventKind kind : {EventKind::begin, EventKind::end, EventKind::lifecycle, EventKind::user_unit,
+                               EventKind::user_int, EventKind::user_begin, EventKind::user_end})
+    events.add(1, kind, 0);
+  events.add(2, EventKind::counter, counter_minor_allocated, 7)
+      .add_record(3, EventKind::alloc, std::array<std::uint64_t, alloc_bucket_count>{})
+      .add_bytes(4, EventKind::user_custom, "bytes")
+      .add_record(5, EventKind::lost, Loss{.words = 1, .from_ns = 2, .to_ns = 3});
+  for (int action = 0; action <= static_cast<int>(ProcessAction::probe); ++action)
+    events.add_record(6, EventKind::process, ProcessRecord{world.process, 0, 0}, static_cast<std::uint16_t>(action));
+  events
+      .add_record(7, EventKind::sched_switch,
+                  SchedSwitch{.cpu = 0, .state = LeftState::preempted, .prev = thread, .next = thread})
+      .add_record(8, EventKind::wakeup, Wakeup{.cpu = 0, .woken = thread, .by = thread});
+  return events.late();
+}
+
+TEST(DocumentedStream, EveryKeyOfEveryEvent) {
+  World world;
+  world.registry.process(world.process).max_rss_bytes = 4096;
+  StringOutput output;
+  JsonlSink sink{output};
+  sink.header({.version = "1", .command_line = {"rtev-bpf"}});
+  sink.consume(every_kind_of_event(world).batch(), world.registry);
+  sink.consume(Events{0}
+                   .add_record(9, EventKind::lost, Loss{.words = 1, .from_ns = 2, .to_ns = 3},
+                               static_cast<std::uint16_t>(LossReason::dropped), first_sched_stream)
+                   .batch(),
+               world.registry);
+  sink.flush();
+
+  const std::set<std::string> documented = words_of("## The stream");
+  std::istringstream lines{output.text()};
+  std::set<std::string> keys, types;
+  for (std::string line; std::getline(lines, line);) {
+    const auto event = nlohmann::json::parse(line);
+    types.insert(event["type"]);
+    add_keys(event, keys);
+  }
+  EXPECT_EQ(types.size(), 10U);
+  keys.merge(types);
+  for (const std::string& word : keys) EXPECT_TRUE(documented.contains(word)) << "the stream has \"" << word << '"';
+}
+
+TEST(DocumentedStream, EveryValueOfAnEnumeration) {
+  const std::set<std::string> stream = words_of("## The stream");
+  expect_values<LossReason>(stream, static_cast<int>(LossReason::unprobed) + 1);
+  expect_values<ProcessAction>(stream, static_cast<int>(ProcessAction::probe) + 1);
+  expect_values<LeftState>(stream, static_cast<int>(LeftState::other) + 1);
+  expect_values<RingState>(stream, static_cast<int>(RingState::ended) + 1);
+  expect_values<FamilySource>(stream, static_cast<int>(FamilySource::forced) + 1);
+  expect_values<Cause>(words_of("## Report: pauses"), static_cast<int>(Cause::unknown) + 1);
+  expect_values<Why>(words_of("## Report: pauses"), static_cast<int>(Why::unknown) + 1);
+  expect_values<Unfinished>(words_of("## Members of all reports"), unfinished_count);
 }
 
 TEST(DocumentedStream, EveryKeyOfTheSummary) {
@@ -82,12 +168,8 @@ TEST(DocumentedStream, EveryKeyOfTheSummary) {
   sink.summary(summary, world.registry);
   const auto line = nlohmann::json::parse(output.text());
 
-  std::ifstream file(RTEV_README);
-  const std::string readme{std::istreambuf_iterator<char>(file), {}};
-  const std::size_t begin = readme.find("{\"type\":\"summary\"");
-  ASSERT_NE(begin, std::string::npos);
-  std::set<std::string> documented, keys;
-  add_quoted_words(std::string_view(readme).substr(begin, readme.find("```", begin) - begin), documented);
+  const std::set<std::string> documented = words_of("### Summary");
+  std::set<std::string> keys;
   for (const auto& [key, member] : line.items()) {
     keys.insert(key);
     // The members of these are kinds of events.

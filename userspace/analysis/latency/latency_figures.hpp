@@ -85,7 +85,7 @@ struct LatencyReport {
 /// processes with most time. Of what is so far only the former.
 std::string latency_text(const LatencyReport& report, bool full);
 
-/// One JSON object, schema 1, in one line, with its end. The README documents the schema.
+/// One JSON object, schema 1, in one line, with its end. docs/json.md documents the schema.
 std::string latency_json(const LatencyReport& report);
 
 }  // namespace rtev

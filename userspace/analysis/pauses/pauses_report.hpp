@@ -58,7 +58,7 @@ struct PausesReport {
 /// For people; times are seconds since the run began. Ends with a newline.
 std::string report_text(const PausesReport& report);
 
-/// One JSON object, schema 1, in one line, with its end. The README documents the schema.
+/// One JSON object, schema 1, in one line, with its end. docs/json.md documents the schema.
 std::string report_json(const PausesReport& report);
 
 }  // namespace rtev

@@ -77,7 +77,7 @@ struct StatsReport {
 /// For people: a section for each process (the first of them), its domains, and a total. Ends with a newline.
 std::string stats_text(const StatsReport& report);
 
-/// One JSON object, schema 1, in one line. The README documents the schema.
+/// One JSON object, schema 1, in one line. docs/json.md documents the schema.
 std::string stats_json(const StatsReport& report);
 
 }  // namespace rtev

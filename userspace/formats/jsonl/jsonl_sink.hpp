@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// JSON lines, schema 1: a header, one object an event, a summary. The README documents the schema.
+// JSON lines, schema 1: a header, one object an event, a summary. docs/json.md documents the schema.
 #pragma once
 
 #include "formats/line_sink.hpp"
