@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Entries of functions of OCaml's runtime.
-#include "drain.bpf.h"
+// Uprobes at functions of OCaml's runtime that start, pause, resume and tear down a ring.
+#include "save_ring.bpf.h"
 
-/* Each domain passes here on the way to taking the ring down. What it finds may not be all yet, since others may still
- * run; the last one finds all. */
-static __always_inline void drain_unopened(__u32 tgid) {
+/* Each domain passes here on the way to the teardown of the ring. The copy may be incomplete while other domains still
+ * run; the last domain saves the rest. */
+static __always_inline void save_unopened(__u32 tgid) {
   struct rtev_ring* ring = bpf_map_lookup_elem(&rings, &tgid);
   if (!ring || is_opened(tgid, ring)) return;
   __u64 begin = find_mapping(ring);
-  if (begin) drain_ring(ring, tgid, begin, true, false);
+  if (begin) save_ring(ring, tgid, begin, true, false);
 }
 
-/* Attached by perf_event, or loaded as a uprobe_multi program where the kernel has that. The cookie says where:
+/* Attached by perf_event, or loaded as a uprobe_multi program where the kernel has that. The cookie is
  * binary id << 8 | enum rtev_probe. */
 SEC("?uprobe.s")
 int runtime_function(void* context) {
@@ -19,12 +19,12 @@ int runtime_function(void* context) {
   __u32 binary = (__u32)(cookie >> 8);
   __u32 tgid = bpf_get_current_pid_tgid() >> 32;
   if (follow_only && !is_followed(tgid)) return 0;
-  /* One file can be probed twice, through two overlay mounts that show it under different identities. A process that
-   * is not tracked yet may be newborn: its hits count. */
+  /* One file can be probed twice, through two overlay mounts that show it under different identities. A process that is
+   * not tracked yet may be new: its hits count. */
   struct rtev_tracked* process = bpf_map_lookup_elem(&tracked, &tgid);
   if (process && process->binary && process->binary != binary) return 0;
 
-  if ((cookie & 0xff) == RTEV_PROBE_STW_TEARDOWN) drain_unopened(tgid);
+  if ((cookie & 0xff) == RTEV_PROBE_STW_TEARDOWN) save_unopened(tgid);
   struct rtev_lifecycle* record = begin_lifecycle(bpf_get_current_task_btf(), RTEV_PROBE, RTEV_STAT_PROBE_DROPPED);
   if (!record) return 0;
   record->peer = (__u32)(cookie & 0xff);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the BPF programs and userspace/kernel/ say to each other. Fixed-width types only; included by both sides.
+/* Records and map values that the BPF programs and user space exchange. Fixed-width types only; included by both sides.
  * Values of enums are append-only. */
 #ifndef RTEV_BPF_RECORDS_H
 #define RTEV_BPF_RECORDS_H
@@ -9,20 +9,23 @@
 #endif
 
 #define RTEV_COMM 16
-#define RTEV_SLOTS 16384 /* ring files watched at once; slot 0 is nobody's */
-#define RTEV_CPUS 4096
-#define RTEV_TRACKED 65536 /* OCaml processes tracked at once */
+#define RTEV_RING_SLOTS 16384  /* for ring files that are read at the same time; slot 0 stands for no ring */
+#define RTEV_MAX_CPUS 4096     /* of any kernel */
+#define RTEV_MAX_DOMAINS 4096  /* of any OCaml 5 program (Max_domains_max) */
+#define RTEV_MAX_TRACKED 65536 /* OCaml processes tracked at the same time */
+
+/* ---- Processes ---- */
 
 enum rtev_lifecycle_type {
-  RTEV_EXEC = 1,  /* a process runs a new program; detail = old tid where a thread other than the leader called exec */
-  RTEV_FORK = 2,  /* a new process (not a thread); peer = tgid of the child, start_time = the child's */
-  RTEV_EXIT = 3,  /* the last thread of a process ended; detail = exit code as wait(2) would give it */
-  RTEV_RING = 4,  /* a process is about to map a file "*.events"; detail = length asked for; a struct rtev_birth */
+  RTEV_EXEC = 1, /* a process runs a new program; detail = old tid if a thread other than the leader called exec */
+  RTEV_FORK = 2, /* a new process (not a thread); peer = tgid of the child, start_time = the child's */
+  RTEV_EXIT = 3, /* the last thread of a process ended; detail = exit status as wait(2) returns it */
+  RTEV_RING = 4, /* a process is about to map a file "*.events"; detail = requested length; a struct rtev_ring_record */
   RTEV_PROBE = 5, /* a runtime function was entered; peer = enum rtev_probe, detail = binary id */
-  RTEV_WAKE = 6,  /* nothing but a wake-up: a tracked process runs again while the reader sleeps */
+  RTEV_WAKE = 6,  /* only wakes the reader: a tracked process runs again while the reader sleeps */
 };
 
-/* Functions of OCaml's runtime that are probed. */
+/* Probed functions of OCaml's runtime. */
 enum rtev_probe {
   RTEV_PROBE_INIT = 1,         /* caml_runtime_events_init */
   RTEV_PROBE_START = 2,        /* caml_ml_runtime_events_start (5.2+) */
@@ -41,77 +44,89 @@ struct rtev_lifecycle {
   __u64 time_ns;    /* CLOCK_MONOTONIC */
   __u64 start_time; /* of the process: ns of CLOCK_BOOTTIME, as in /proc/PID/stat but not yet rounded to ticks */
   __u64 detail;
-  __u32 type;
+  __u32 type; /* enum rtev_lifecycle_type */
   __u32 tgid;
   __u32 tid;
   __u32 peer;
   __u32 flags;
-  /* Exec and exit: what the process had in RAM at the most, over all programs that it ran so far; as getrusage(2) has
-   * it, but in pages. */
+  /* Exec and exit: the maximum resident set size over all programs that the process ran so far, as in getrusage(2), but
+   * in pages. */
   __u32 max_rss_pages;
   char comm[RTEV_COMM];
 };
 
-#define RTEV_PATH 2048 /* bytes of a path at the most */
+#define RTEV_MAX_PATH_BYTES 2048
 
-/* A file, and where it lies. */
+/* A file and its path. */
 struct rtev_file {
-  __u64 inode;      /* the kernel's own number: on some file systems not what stat(2) says */
+  __u64 inode;      /* the kernel's own number; on some file systems not the st_ino of stat(2) */
   __u32 device;     /* of the file system, likewise: major << 20 | minor */
-  __u32 path_bytes; /* 0: the path is not known or too long */
+  __u32 path_bytes; /* 0: the path is unknown or too long */
 };
 
-/* An RTEV_RING record. Its files may be all that is left of the process when it is read. */
-struct rtev_birth {
+/* An RTEV_RING record. By the time it is read, the process may be gone and only its files left. */
+struct rtev_ring_record {
   struct rtev_lifecycle lifecycle;
-  __s64 clock_offset; /* CLOCK_MONOTONIC of the host minus that of the process's time namespace, ns */
+  __s64 clock_offset; /* host CLOCK_MONOTONIC minus the clock of the process's time namespace, ns */
   struct rtev_file ring;
   struct rtev_file program; /* that the process runs */
-  /* Their paths, one after the other, and no more bytes than that. Each as the names from the file up to the root of
-   * its file system (not of the mount), each name with a NUL behind it. */
-  char paths[2 * RTEV_PATH];
+  /* The path of the ring, then that of the program; the record ends behind them. A path is a list of names, each with
+   * a NUL behind it, from the file up to the root of its file system (not of the mount). */
+  char paths[2 * RTEV_MAX_PATH_BYTES];
 };
 
-#define RTEV_REMEMBERED_DOMAINS 128 /* of more domains all is drained each time */
+/* ---- Saved rings ---- */
 
-/* A ring that may have to be drained; the value of the map "rings", by tgid. */
+/* Which rings are saved before they are gone. */
+enum rtev_save_mode {
+  RTEV_SAVE_OFF = 0,
+  RTEV_SAVE_KNOWN = 1, /* where a runtime function is probed or the kernel announces an exec */
+  RTEV_SAVE_ALL = 2,   /* also at every munmap(2) of a ring */
+};
+
+#define RTEV_REMEMBERED_DOMAINS 128 /* further domains are saved from their head on each time */
+
+/* A ring that may have to be saved; the value of the map "rings", by tgid. */
 struct rtev_ring {
-  __u64 birth_ns; /* or any time that tells it from others of the process, where user space found it */
-  __u64 inode;    /* of its file */
-  __u64 length;   /* of its mapping, as asked for */
-  __u64 inside;   /* an address in the mapping */
-  __u32 chunks;   /* told so far */
-  __u8 header_told;
-  __u8 names_told;
-  __u8 execs;                             /* its process is about to run another program */
-  __u64 drained[RTEV_REMEMBERED_DOMAINS]; /* up to there, for each domain */
+  __u64 announced_ns; /* identifies the ring among those of the process; user space chooses it for rings it found */
+  __u64 inode;        /* of its file */
+  __u64 length;       /* of its mapping, as requested */
+  __u64 address;      /* anywhere within the mapping */
+  __u32 chunks;       /* emitted so far */
+  __u8 header_saved;
+  __u8 names_saved;
+  __u8 in_exec;                               /* the process is about to run another program */
+  __u64 saved_until[RTEV_REMEMBERED_DOMAINS]; /* position in words, by domain */
 };
 
-/* What is kept of a ring that nobody has opened by the time its runtime takes it down, and of any ring whose process is
- * about to run another program: records of their own buffer. */
-enum rtev_drained_type {
-  RTEV_DRAINED_RING = 1,   /* its file's header is the payload; end = bytes of the file. Before all others. */
-  RTEV_DRAINED_WORDS = 2,  /* words [begin, end) of a domain, counted from the ring's birth, are the payload */
-  RTEV_DRAINED_DOMAIN = 3, /* behind a domain's words: it holds [begin, end) in all, whether or not all found room */
-  RTEV_DRAINED_NAME = 4,   /* the name of the user event `begin`, as it lies in the file, is the payload */
-  RTEV_DRAINED_LAST = 5,   /* what was told so far is how the next program finds the ring */
+/* Records about a ring that is not opened when its runtime unmaps it, or whose process is about to run another program.
+ * They have a buffer of their own. */
+enum rtev_saved_type {
+  RTEV_SAVED_RING = 1,  /* the first one; payload = header of the ring file, end = bytes of the file */
+  RTEV_SAVED_WORDS = 2, /* payload = words [begin, end) of a domain, counted from the creation of the ring */
+  RTEV_SAVED_DOMAIN =
+      3,               /* follows the words of a domain: it held [begin, end), whether or not all of them were saved */
+  RTEV_SAVED_NAME = 4, /* payload = name of the user event number `begin`, as in the file */
+  RTEV_SAVED_LAST = 5, /* the program writes nothing more: the next program finds the ring as saved so far */
 };
 
-#define RTEV_DRAINED_HEADER 64     /* bytes of a ring file's header */
-#define RTEV_DRAINED_CHUNK 16384   /* bytes of a payload at the most */
-#define RTEV_DRAINED_FEW 512       /* bytes of most payloads at the most: short-lived programs write little */
-#define RTEV_DRAINED_BYTES 4194304 /* room in the buffer */
-#define RTEV_DRAINED_SPARE 524288  /* of it, kept for records that tell how much was lost */
+#define RTEV_SAVED_HEADER_BYTES 64       /* header of a ring file */
+#define RTEV_SAVED_CHUNK_BYTES 16384     /* the largest payload */
+#define RTEV_SAVED_SMALL_CHUNK_BYTES 512 /* enough for most payloads: short-lived programs write little */
+#define RTEV_SAVED_BUFFER_BYTES 4194304  /* size of the buffer */
+#define RTEV_SAVED_RESERVED_BYTES 524288 /* part of it reserved for records without words: they say what was lost */
 
-struct rtev_drained {
-  __u64 birth_ns; /* time of the record of the ring's birth */
+struct rtev_saved {
+  __u64 announced_ns; /* of the ring */
   __u64 begin;
   __u64 end;
   __u32 tgid;
-  __u32 type;   /* enum rtev_drained_type */
-  __u32 domain; /* of words and domains */
-  __u32 bytes;  /* of payload behind this; what comes after them in the record is not meant */
+  __u32 type;   /* enum rtev_saved_type */
+  __u32 domain; /* for RTEV_SAVED_WORDS and RTEV_SAVED_DOMAIN */
+  __u32 bytes;  /* of payload, which follows; bytes behind the payload are undefined */
 };
+
+/* ---- Threads and cpus ---- */
 
 /* Roles of threads in OCaml's runtime. */
 enum rtev_role {
@@ -127,72 +142,131 @@ enum rtev_role {
 struct rtev_thread {
   __u32 tgid;
   __u32 tid;
-  __s32 domain; /* -1: not known */
+  __s32 domain; /* -1: unknown */
   __s16 prio;   /* the kernel's: 120 = nice 0 */
   __u8 role;    /* enum rtev_role */
   __u8 flags;
   char comm[RTEV_COMM];
 };
 
+/* Which scheduler records are written. */
+enum rtev_sched_mode { RTEV_SCHED_OFF = 0, RTEV_SCHED_OCAML = 1, RTEV_SCHED_ALL = 2 };
+
 enum rtev_sched_type { RTEV_SWITCH = 1, RTEV_WAKEUP = 2 };
 
 struct rtev_sched {
-  __u64 time_ns;
-  __u32 type;
+  __u64 time_ns;           /* CLOCK_MONOTONIC */
+  __u32 type;              /* enum rtev_sched_type */
   __u32 cpu;               /* switch: where it happens; wakeup: where the woken thread ran last */
-  __u32 state;             /* switch: why the leaving thread left: the kernel's task state, 0 = could go on running */
-  __u32 preempted;         /* switch: the kernel took the cpu away */
-  struct rtev_thread prev; /* switch: leaves the cpu; wakeup: the waker, or whom an interrupt interrupted */
-  struct rtev_thread next; /* switch: enters the cpu; wakeup: the woken */
+  __u32 state;             /* switch: task state of the thread that leaves, as in the kernel; 0 = still runnable */
+  __u32 preempted;         /* switch: the kernel preempted the thread */
+  struct rtev_thread prev; /* switch: leaves the cpu; wakeup: the waker, or the thread that the interrupt interrupted */
+  struct rtev_thread next; /* switch: enters the cpu; wakeup: the woken thread */
 };
 
-/* What the kernel side must know of a tracked process; the value of the map "tracked", by tgid. */
+/* What the BPF programs need to know of a tracked process; the value of the map "tracked", by tgid. */
 struct rtev_tracked {
-  __s64 domain_self_tls; /* thread pointer + this = address of the variable domain_self; 0 = not known */
+  __s64 domain_self_tls; /* thread pointer + this = address of the variable domain_self; 0 = unknown */
   __s64 caml_state_tls;  /* likewise caml_state */
-  __u64 backup_begin;    /* code of backup_thread_func, absolute: [begin, end); 0 = not known */
+  __u64 backup_begin;    /* code of backup_thread_func, absolute: [begin, end); 0 = unknown */
   __u64 backup_end;
-  __u64 tick_begin; /* code of caml_thread_tick */
+  __u64 tick_begin; /* likewise caml_thread_tick */
   __u64 tick_end;
-  __u32 id_offset; /* offset of the domain's id in caml_state's block; 0 = not known */
+  __u32 id_offset; /* offset of the domain's id in caml_state's block; 0 = unknown */
   __u32 slot;      /* of its ring file, or 0 */
-  __u32 binary;    /* id of its binary: a probe hit with another id is a double and dropped */
-  /* Number of the shared runtime's block of thread-local variables, in which the offsets above count from one byte
-   * before its begin; 0 = they count from the thread pointer. */
+  __u32 binary;    /* id of its binary: hits of a probe with another id are duplicates and ignored */
+  /* Module id of the shared runtime's block of thread-local variables; the offsets above count from one byte before
+   * the block. 0 = they count from the thread pointer. */
   __u32 tls_module;
 };
 
-/* Counters, one set per cpu. */
+/* The process that runs on a cpu. A cache line for each cpu, against false sharing. */
+struct rtev_cpu_activity {
+  __u32 slot; /* of its ring file, or 0 */
+} __attribute__((aligned(64)));
+
+/* Scheduler records of one cpu that found no room in its buffer. A cache line for each cpu. */
+struct rtev_sched_drops {
+  __u64 switches; /* since the start, like all counts */
+  __u64 wakeups;
+  __u64 taken;    /* written by user space: the sum of both when it last read them */
+  __u64 first_ns; /* CLOCK_MONOTONIC: of the first and the last drop since then */
+  __u64 last_ns;
+} __attribute__((aligned(64)));
+
+/* Counters of what was lost, one set per cpu. */
 enum rtev_stat {
   RTEV_STAT_SWITCH_DROPPED = 0, /* no room in the cpu's buffer: counted in struct rtev_sched_drops */
   RTEV_STAT_WAKEUP_DROPPED = 1, /* likewise */
-  RTEV_STAT_EXEC_DROPPED = 2,   /* no room in the lifecycle buffer, by kind */
+  RTEV_STAT_EXEC_DROPPED = 2,   /* no room in the lifecycle buffer, by type of record */
   RTEV_STAT_FORK_DROPPED = 3,
   RTEV_STAT_EXIT_DROPPED = 4,
   RTEV_STAT_RING_DROPPED = 5,
   RTEV_STAT_PROBE_DROPPED = 6,
-  RTEV_STAT_UNTRACKED = 7,     /* no room in a table of processes or threads: what happens there is not known or told */
-  RTEV_STAT_DRAIN_DROPPED = 8, /* what should have been drained of a ring and was not: no room, or not readable */
+  RTEV_STAT_UNTRACKED = 7,    /* no room in a map of processes or threads: what they do is not reported */
+  RTEV_STAT_SAVE_DROPPED = 8, /* part of a ring that should have been saved and was not: no room, or not readable */
   RTEV_STAT_COUNT = 9,
 };
 
-/* What runs on a cpu now. A cache line for each, so that cpus do not fight for it. */
-struct rtev_cpu_activity {
-  __u32 slot; /* of its process's ring file, or 0 */
-} __attribute__((aligned(64)));
+/* ---- Ring-less tracing: events of programs whose events are off ---- */
 
-/* Scheduler records of one cpu that found no room in its buffer. Where they lie in time is told by the first and the
- * last one since user space took note of them. A cache line for each cpu. */
-struct rtev_sched_drops {
-  __u64 switches; /* ever, as all counts */
-  __u64 wakeups;
-  __u64 taken;    /* written by user space: the sum of both that it has seen */
-  __u64 first_ns; /* CLOCK_MONOTONIC; of those that are not taken yet */
-  __u64 last_ns;
-} __attribute__((aligned(64)));
+#define RTEV_MAX_RINGLESS_PROCESSES 16384 /* probed at the same time */
+#define RTEV_MAX_RINGLESS_BINARIES 4096   /* likewise */
+#define RTEV_RINGLESS_WINDOW_NS 100000000 /* over which the events of a process are counted for its limit */
 
-enum rtev_drain_mode { RTEV_DRAIN_OFF = 0, RTEV_DRAIN_KNOWN = 1, RTEV_DRAIN_ALL = 2 };
+/* Functions of OCaml's runtime that write events. */
+enum rtev_emitter {
+  RTEV_EMIT_BEGIN = 0,     /* caml_ev_begin(phase) */
+  RTEV_EMIT_END = 1,       /* caml_ev_end(phase) */
+  RTEV_EMIT_COUNTER = 2,   /* caml_ev_counter(counter, value) */
+  RTEV_EMIT_LIFECYCLE = 3, /* caml_ev_lifecycle(event, datum) */
+  RTEV_EMITTERS = 4,
+};
 
-enum rtev_sched_mode { RTEV_SCHED_OFF = 0, RTEV_SCHED_OCAML = 1, RTEV_SCHED_ALL = 2 };
+/* What the probes need to know of a binary; the value of the map "binaries", by binary id. */
+struct rtev_ringless_binary {
+  __s64 domain_self_tls; /* as in struct rtev_tracked */
+  __s64 caml_state_tls;
+  /* By emitter: address of the runtime's flag "events are enabled" minus the probed address. 0: the probed instruction
+   * is the branch on that flag, and the processor's zero flag holds the result of the test. */
+  __s64 enabled[RTEV_EMITTERS];
+  /* By emitter, for a shared library: address of the word that holds its TLS module id minus the probed address (struct
+   * rtev_tracked has the id itself). 0: for a program. */
+  __s64 tls_module_word[RTEV_EMITTERS];
+  __u32 id_offset;
+  __u32 round; /* counts how often the probes were attached; the first round is 1 */
+};
+
+/* What the probes remember of a process from its first hit on; the value of the map "processes", by tgid. */
+struct rtev_ringless_process {
+  __u64 image;         /* identifies the program among those that run under this tgid one after the other */
+  __u64 since_ns;      /* of the first hit */
+  __u64 window_ns;     /* begin of the window in which hits are counted */
+  __u32 hits;          /* in this window */
+  __u32 lost_words;    /* not reported yet */
+  __u32 binary;        /* one file can be probed twice, through two overlay mounts: hits with another id are ignored */
+  __u32 limited_round; /* round of its binary in which it exceeded the limit */
+  __u32 ignored;       /* it has a ring, or user space does not want its events */
+  __u32 pad;
+};
+
+enum rtev_probed_type {
+  RTEV_PROBED_EVENT = 1,
+  RTEV_PROBED_LIMITED = 2, /* an event that exceeds the limit: the process is ignored until the next round */
+  RTEV_PROBED_END = 3,     /* no event: the process ended with lost_words that were not reported yet */
+};
+
+struct rtev_probed {
+  __u64 time_ns; /* CLOCK_MONOTONIC */
+  __u64 value;   /* the function's second argument, if it has one */
+  __u32 tgid;
+  __u32 binary;
+  __u32 lost_words; /* of events right before this one that found no room: the words they would take in a ring */
+  __u16 id;         /* the function's first argument */
+  __u16 domain;
+  __u8 type;    /* enum rtev_probed_type */
+  __u8 emitter; /* enum rtev_emitter */
+  __u8 pad[6];
+};
 
 #endif

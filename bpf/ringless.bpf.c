@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Events of OCaml programs that have no ring: what the runtime would have written, seen where it finds out that it need
-// not. An object of its own, loaded only when it is asked for.
-/* clang-format off */
-#include "vmlinux.h"
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
-/* clang-format on */
-
-#include "ringless.h"
-
-#include "arch.bpf.h"
+// Ring-less tracing: events of OCaml programs whose events are off, seen by uprobes where the runtime finds out that it
+// need not write them. An object of its own, loaded only with --ringless.
+#include "domain.bpf.h"
 #include "maps.bpf.h"
-#include "tls.bpf.h"
 
-#define MAX_DOMAINS 4096                              /* of any OCaml 5 */
 #define SHORT_WORDS 2                                 /* of a message in a ring: a header and the time */
 #define LONG_WORDS 3                                  /* and a value */
 #define RECORD_BYTES (8 + sizeof(struct rtev_probed)) /* in the buffer, with the kernel's header */
@@ -23,15 +12,15 @@ struct followed_map followed SEC(".maps"); /* shared with the other object */
 
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, RTEV_RINGLESS_BINARIES);
+  __uint(max_entries, RTEV_MAX_RINGLESS_BINARIES);
   __type(key, __u32);
   __type(value, struct rtev_ringless_binary);
 } binaries SEC(".maps");
 
-/* Preallocated: uprobes hit wherever the program is. */
+/* Preallocated: a uprobe can hit in any context. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, RTEV_RINGLESS_PROCESSES);
+  __uint(max_entries, RTEV_MAX_RINGLESS_PROCESSES);
   __type(key, __u32);
   __type(value, struct rtev_ringless_process);
 } processes SEC(".maps");
@@ -45,11 +34,12 @@ const volatile bool only_followed = false;
 const volatile __u32 window_limit = 10000; /* events of one process in a window */
 const volatile __u32 wakeup_shift = 20;    /* the reader is woken each time 1 << this bytes more wait */
 
-__u32 sleeping __attribute__((aligned(64))); /* set by the reader before it sleeps for long */
-__u64 dropped_events;                        /* that found no room */
-__u64 homeless_events;                       /* of no domain that could be told, or of too many processes */
+__u32 reader_asleep __attribute__((aligned(64))); /* set by the reader before a long sleep */
+__u64 dropped_events;                             /* no room in the buffer */
+__u64 unattributed_events;                        /* domain unknown, or too many processes */
 
-/* No two programs that run under one number begin so soon after each other that these sums could be the same. */
+/* Identifies a program among those of a process and among processes that reuse its tgid: start times differ by more
+ * than a process has execs. */
 static __always_inline __u64 current_image(void) {
   struct task_struct* task = bpf_get_current_task_btf();
   return task->group_leader->start_boottime + task->self_exec_id;
@@ -57,11 +47,11 @@ static __always_inline __u64 current_image(void) {
 
 static __always_inline struct rtev_ringless_process* process_of(__u32 tgid, __u32 binary) {
   struct rtev_ringless_process* known = bpf_map_lookup_elem(&processes, &tgid);
-  if (known && !known->silent) return known;
+  if (known && !known->ignored) return known;
   __u64 image = current_image();
   if (known) {
     if (known->image == image) return known;
-    /* User space silenced the program before, and was overtaken. */
+    /* User space marked the previous program after its end. */
     bpf_map_delete_elem(&processes, &tgid);
   }
   struct rtev_ringless_process fresh = {.image = image, .since_ns = bpf_ktime_get_ns(), .binary = binary};
@@ -69,40 +59,25 @@ static __always_inline struct rtev_ringless_process* process_of(__u32 tgid, __u3
   return bpf_map_lookup_elem(&processes, &tgid);
 }
 
-/* Whether the runtime has a ring: then it writes the event there, or not if the program paused it. A flag that cannot
- * be read is in memory that nobody has used yet, so that nobody has set it. */
+/* Whether the process has a ring. Then the runtime writes the event there, unless the program paused events. A flag
+ * that cannot be read is on a page that was never touched, so it was never set. */
 static __always_inline bool has_ring(struct pt_regs* context, __s64 distance) {
   if (!distance) return !ZERO_FLAG(context);
   __u64 enabled = 0;
-  bpf_probe_read_user(&enabled, sizeof(enabled), (void*)(PROBED_ADDRESS(context) + distance));
+  bpf_probe_read_user(&enabled, sizeof(enabled), (void*)(PT_REGS_IP(context) + distance));
   return enabled != 0;
 }
 
-/* Where the offsets of thread-local variables count from; 0 if that cannot be told. */
+/* The address that offsets of thread-local variables count from; 0 if unknown. */
 static __always_inline __u64 tls_base(struct pt_regs* context, __s64 module_word) {
   __u64 thread_pointer = THREAD_POINTER(bpf_get_current_task_btf()), module = 0;
   if (!module_word) return thread_pointer;
-  bpf_probe_read_user(&module, sizeof(module), (void*)(PROBED_ADDRESS(context) + module_word));
+  bpf_probe_read_user(&module, sizeof(module), (void*)(PT_REGS_IP(context) + module_word));
   return module ? library_tls(thread_pointer, module) : 0;
 }
 
-/* The domain whose ring the runtime would write to: caml_state's. -1 if that cannot be told. */
-static __always_inline __s32 current_domain(const struct rtev_ringless_binary* binary, __u64 tls) {
-  __u64 where = 0;
-  __s32 id = -1;
-  if (!tls) return -1;
-  if (binary->caml_state_tls && binary->id_offset) {
-    bpf_probe_read_user(&where, sizeof(where), (void*)(tls + binary->caml_state_tls));
-    if (where) where += binary->id_offset;
-  }
-  if (!where && binary->domain_self_tls)
-    bpf_probe_read_user(&where, sizeof(where), (void*)(tls + binary->domain_self_tls));
-  if (!where || bpf_probe_read_user(&id, sizeof(id), (void*)where)) return -1;
-  return id >= 0 && id < MAX_DOMAINS ? id : -1;
-}
-
-/* Counts an event; true if it is beyond the limit. Threads that begin a window at the same time lose a few
- * counts: the limit is no exact one. */
+/* Counts an event; true if it exceeds the limit. Threads that begin a window at the same time lose a few counts, so the
+ * limit is approximate. */
 static __always_inline bool exceeds_limit(struct rtev_ringless_process* process, __u64 now) {
   if (now - process->window_ns > RTEV_RINGLESS_WINDOW_NS) {
     process->window_ns = now;
@@ -111,8 +86,8 @@ static __always_inline bool exceeds_limit(struct rtev_ringless_process* process,
   return __sync_fetch_and_add(&process->hits, 1) >= window_limit;
 }
 
-/* Hands a record over, with what was lost before it. False if there is no room. In one piece: a record that is reserved
- * while its thread loses its cpu would hold up all others. */
+/* Writes a record with the losses before it. False if there is no room. In one step: if the thread were preempted
+ * between reserve and submit, the unfinished record would block all later ones. */
 static __always_inline bool submit(struct rtev_ringless_process* process, struct rtev_probed* record) {
   record->tgid = bpf_get_current_pid_tgid() >> 32;
   record->binary = process->binary;
@@ -120,15 +95,15 @@ static __always_inline bool submit(struct rtev_ringless_process* process, struct
   __u64 waiting = bpf_ringbuf_query(&probed, BPF_RB_AVAIL_DATA);
   bool crosses = waiting >> wakeup_shift != (waiting + RECORD_BYTES) >> wakeup_shift;
   bool wakes = crosses || record->type == RTEV_PROBED_LIMITED;
-  /* Tested first: a line that is only read stays in every cpu's cache. */
-  if (sleeping && __sync_lock_test_and_set(&sleeping, 0)) wakes = true;
+  /* Tested first: a cache line that is only read can stay in the caches of all cpus. */
+  if (reader_asleep && __sync_lock_test_and_set(&reader_asleep, 0)) wakes = true;
   if (!bpf_ringbuf_output(&probed, record, sizeof(*record), wakes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
     return true;
   __sync_fetch_and_add(&process->lost_words, record->lost_words);
   return false;
 }
 
-/* Attached by perf_event, or loaded as a uprobe_multi program where the kernel has that. The cookie says where:
+/* Attached by perf_event, or loaded as a uprobe_multi program where the kernel has that. The cookie is
  * binary id << 8 | enum rtev_emitter. */
 SEC("uprobe")
 int runtime_event(struct pt_regs* context) {
@@ -140,28 +115,29 @@ int runtime_event(struct pt_regs* context) {
   if (!binary) return 0;
   struct rtev_ringless_process* process = process_of(tgid, id);
   if (!process) {
-    __sync_fetch_and_add(&homeless_events, 1);
+    __sync_fetch_and_add(&unattributed_events, 1);
     return 0;
   }
-  if (process->silent || process->binary != id) return 0;
+  if (process->ignored || process->binary != id) return 0;
   if (has_ring(context, binary->enabled[emitter])) {
-    /* For good: a ring that is taken down leaves nothing behind but the end of its program. */
-    process->silent = 1;
+    /* For good: a runtime tears its ring down only when the program ends. */
+    process->ignored = 1;
     return 0;
   }
   if (process->limited_round == binary->round) return 0;
 
   __u64 now = bpf_ktime_get_ns();
   bool limited = exceeds_limit(process, now);
-  __s32 domain = current_domain(binary, tls_base(context, binary->tls_module_word[emitter]));
+  struct domain_variables variables = {binary->domain_self_tls, binary->caml_state_tls, binary->id_offset};
+  __s32 domain = read_domain(&variables, tls_base(context, binary->tls_module_word[emitter]));
   if (domain < 0) {
-    __sync_fetch_and_add(&homeless_events, 1);
+    __sync_fetch_and_add(&unattributed_events, 1);
     return 0;
   }
   bool has_value = emitter == RTEV_EMIT_COUNTER || emitter == RTEV_EMIT_LIFECYCLE;
   struct rtev_probed record = {.time_ns = now,
-                               .value = has_value ? SECOND_ARGUMENT(context) : 0,
-                               .id = (__u16)FIRST_ARGUMENT(context),
+                               .value = has_value ? PT_REGS_PARM2(context) : 0,
+                               .id = (__u16)PT_REGS_PARM1(context),
                                .domain = (__u16)domain,
                                .type = limited ? RTEV_PROBED_LIMITED : RTEV_PROBED_EVENT,
                                .emitter = emitter};
@@ -174,7 +150,7 @@ int runtime_event(struct pt_regs* context) {
   return 0;
 }
 
-/* What is known of a process is of the program it runs. */
+/* Entries describe the program that the process runs. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(ringless_exec, struct task_struct* task, pid_t old_tid, struct linux_binprm* program) {
   __u32 tgid = task->tgid;

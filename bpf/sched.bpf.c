@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Threads enter and leave cpus and are woken: which processes are active, and what their threads' turns were.
+// Threads are switched and woken: scheduler records, and which processes are active.
 #include "maps.bpf.h"
 #include "threads.bpf.h"
 
 #define TASK_DEAD 0x80
 #define SCHED_RECORD_BYTES (8 + sizeof(struct rtev_sched)) /* in a buffer, with the kernel's header */
 
-/* A buffer for each cpu, or for several where there are more cpus than buffers. Made by user space. */
+/* A buffer for each cpu, or for several cpus. Created by user space. */
 struct sched_buffer {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 65536);
@@ -22,13 +22,14 @@ const volatile __u32 sched_mode = RTEV_SCHED_OFF; /* enum rtev_sched_mode */
 const volatile __u32 sched_buffer_count = 1;
 const volatile __u32 sched_wakeup_shift = 14; /* the reader is woken each time 1 << this bytes more wait */
 
-/* Which ring files' processes run. Shared with user space, which clears `ran` and sets `reader_asleep`. */
-struct rtev_cpu_activity on_cpu[RTEV_CPUS];
-__u8 ran[RTEV_SLOTS]; /* by slot */
+/* Which processes run, by the slots of their ring files. Shared with user space, which clears `ran` and sets
+ * `reader_asleep`. */
+struct rtev_cpu_activity on_cpu[RTEV_MAX_CPUS];
+__u8 ran[RTEV_RING_SLOTS];
 __u32 reader_asleep __attribute__((aligned(64)));
 
 /* Shared with user space, which sets `taken`. */
-struct rtev_sched_drops sched_drops[RTEV_CPUS];
+struct rtev_sched_drops sched_drops[RTEV_MAX_CPUS];
 
 static __always_inline struct rtev_tracked* tracked_process(__u32 tgid) {
   return tgid ? bpf_map_lookup_elem(&tracked, &tgid) : NULL;
@@ -36,15 +37,16 @@ static __always_inline struct rtev_tracked* tracked_process(__u32 tgid) {
 
 static __always_inline void mark_ran(__u32 slot) {
   if (!slot) return;
-  /* Or the compiler makes one test of both, on slot - 1, from which verifiers before Linux 6.13 learn nothing. */
+  /* Without this the compiler merges both tests into one on slot - 1, from which verifiers before Linux 6.13 derive no
+   * bounds for slot. */
   barrier_var(slot);
-  /* Tested first: a line that is only read stays in every cpu's cache. */
-  if (slot < RTEV_SLOTS && !ran[slot]) ran[slot] = 1;
+  /* Tested first: a cache line that is only read can stay in the caches of all cpus. */
+  if (slot < RTEV_RING_SLOTS && !ran[slot]) ran[slot] = 1;
 }
 
 static __always_inline void wake_reader(struct task_struct* task) {
   struct rtev_lifecycle* record = bpf_ringbuf_reserve(&lifecycle, sizeof(*record), 0);
-  if (!record) return; /* a full buffer has woken the reader already */
+  if (!record) return; /* the records that fill the buffer have woken the reader already */
   __builtin_memset(record, 0, sizeof(*record));
   record->time_ns = bpf_ktime_get_ns();
   record->type = RTEV_WAKE;
@@ -59,8 +61,9 @@ static __always_inline void note_activity(const struct rtev_tracked* leaves, con
   __u32 cpu = bpf_get_smp_processor_id();
   if (leaves) mark_ran(leaves->slot);
   mark_ran(slot);
-  if (cpu < RTEV_CPUS && on_cpu[cpu].slot != slot) {
-    /* The exchange is a barrier: either the reader, about to sleep, sees the activity, or this sees it asleep. */
+  if (cpu < RTEV_MAX_CPUS && on_cpu[cpu].slot != slot) {
+    /* The exchange is a barrier: either the reader sees the activity before it sleeps, or reader_asleep is seen here.
+     */
     __sync_lock_test_and_set(&on_cpu[cpu].slot, slot);
   }
   if (slot && reader_asleep && __sync_lock_test_and_set(&reader_asleep, 0)) wake_reader(next);
@@ -71,16 +74,16 @@ static __always_inline void* sched_buffer(void) {
   return bpf_map_lookup_elem(&sched_buffers, &index);
 }
 
-/* Interrupts are off where threads are switched and woken: nobody else writes this cpu's counts meanwhile. */
+/* Interrupts are off during switches and wakeups: nothing else writes this cpu's counters meanwhile. */
 static __always_inline void count_sched_drop(__u32 type) {
   __u32 cpu = bpf_get_smp_processor_id();
-  if (cpu >= RTEV_CPUS) return;
+  if (cpu >= RTEV_MAX_CPUS) return;
   struct rtev_sched_drops* drops = &sched_drops[cpu];
   __u64* count = type == RTEV_SWITCH ? &drops->switches : &drops->wakeups;
   __u64 now = bpf_ktime_get_ns();
   if (drops->switches + drops->wakeups == drops->taken) drops->first_ns = now;
   drops->last_ns = now;
-  /* The exchange is a barrier: who sees the count sees the times, too. */
+  /* The exchange is a barrier: a reader that sees the new count sees the new times. */
   __sync_lock_test_and_set(count, *count + 1);
 }
 
@@ -95,7 +98,7 @@ static __always_inline struct rtev_sched* begin_sched(void* buffer, __u32 type) 
   return record;
 }
 
-/* Waking the reader costs more than the record itself, so it is done a few times in the life of a full buffer. */
+/* A wake-up costs more than the record itself, so there are only a few while the buffer fills up. */
 static __always_inline void submit_sched(void* buffer, struct rtev_sched* record) {
   __u64 waiting = bpf_ringbuf_query(buffer, BPF_RB_AVAIL_DATA);
   bool crossed = waiting >> sched_wakeup_shift != (waiting - SCHED_RECORD_BYTES) >> sched_wakeup_shift;
@@ -113,7 +116,7 @@ static __always_inline void describe(struct rtev_thread* thread, struct task_str
   bpf_core_read(thread->comm, sizeof(thread->comm), &task->comm);
 }
 
-/* As it last left a cpu. */
+/* The state as of when the thread last left a cpu. */
 static __always_inline struct thread_state last_state(struct task_struct* task, bool is_tracked) {
   if (!is_tracked) return (struct thread_state){.domain = -1};
   __u32 tid = task->pid;
@@ -134,7 +137,7 @@ int BPF_PROG(thread_switch, bool preempted, struct task_struct* prev, struct tas
     prev_state = *thread_leaves(leaves, prev, state && !preempted, &prev_state);
   }
   if (state & TASK_DEAD) {
-    /* Whoever it belonged to: a thread with the same number must not inherit. */
+    /* Of any process: a later thread with the same tid must not inherit the state. */
     __u32 tid = prev->pid;
     bpf_map_delete_elem(&threads, &tid);
   }
@@ -165,7 +168,7 @@ static __always_inline int woken(struct task_struct* task) {
   if (!buffer) return 0;
   struct rtev_sched* record = begin_sched(buffer, RTEV_WAKEUP);
   if (!record) return 0;
-  /* In an interrupt this is whoever was interrupted. */
+  /* In an interrupt this is the interrupted thread. */
   struct task_struct* waker = bpf_get_current_task_btf();
   struct rtev_tracked* waker_process = waker->tgid == task->tgid ? process : tracked_process(waker->tgid);
   struct thread_state waker_state = last_state(waker, waker_process);
@@ -179,7 +182,7 @@ static __always_inline int woken(struct task_struct* task) {
   return 0;
 }
 
-/* Not sched_wakeup: that comes when the thread is queued, often on another cpu, so the waker is not known any more. */
+/* Not sched_wakeup: that fires when the thread is queued, often on another cpu, where the waker is unknown. */
 SEC("?tp_btf/sched_waking")
 int BPF_PROG(thread_waking, struct task_struct* task) {
   return woken(task);

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Which OCaml domain a thread belongs to, and what it does for it; read from the thread's memory when it leaves its
- * cpu, since then that memory is at hand. Part of sched.bpf.c. */
+/* The OCaml domain and the role of a thread, read from the thread's memory when it leaves its cpu: only then is that
+ * memory accessible to the scheduler's tracepoints. Part of sched.bpf.c. */
 #ifndef RTEV_THREADS_BPF_H
 #define RTEV_THREADS_BPF_H
 
-#include "arch.bpf.h"
+#include "domain.bpf.h"
 #include "maps.bpf.h"
-#include "tls.bpf.h"
 
 #define PF_EXITING 0x4
-#define MAX_DOMAINS 4096 /* of any OCaml 5 */
-#define ROLE_TRIES 4     /* sleeps after which a thread that is not in a known loop is none of the runtime's own */
-#define STACK_WORDS 128  /* looked at for a return address */
+#define MAX_ROLE_TRIES 4 /* sleeps after which a thread that was in none of the known loops counts as a mutator */
+#define STACK_WORDS 128  /* searched for a return address */
 
 struct stack_words {
   __u64 word[STACK_WORDS];
@@ -27,32 +25,13 @@ static __always_inline struct thread_state new_thread_state(struct task_struct* 
   return (struct thread_state){.domain = -1, .role = task->pid == task->tgid ? RTEV_ROLE_MUTATOR : RTEV_ROLE_UNKNOWN};
 }
 
-/* Where the offsets of thread-local variables count from; 0 if that cannot be told. */
-static __always_inline __u64 tls_base(const struct rtev_tracked* process, __u64 thread_pointer) {
-  return process->tls_module ? library_tls(thread_pointer, process->tls_module) : thread_pointer;
-}
-
-/* Reads the domain from domain_self; where that symbol is unknown from caml_state, which is NULL while the thread has
- * given up its domain's lock. -1 if neither tells. */
-static __always_inline __s32 read_domain(const struct rtev_tracked* process, __u64 tls, __u64 caml_state) {
-  __u64 where = 0;
-  __s32 id = -1;
-  if (process->domain_self_tls) {
-    bpf_probe_read_user(&where, sizeof(where), (void*)(tls + process->domain_self_tls));
-  } else if (caml_state && process->id_offset) {
-    where = caml_state + process->id_offset;
-  }
-  if (!where || bpf_probe_read_user(&id, sizeof(id), (void*)where)) return -1;
-  return id >= 0 && id < MAX_DOMAINS ? id : -1;
-}
-
-/* The runtime's own threads sleep inside their loops, whose return address is then near the top of the stack. The
- * begin of a range is no return address, but an argument of pthread_create(). */
+/* The runtime's own threads sleep inside their loops, whose return address is then near the top of the stack. The first
+ * address of a range is excluded: it is not a return address, but an argument of pthread_create(). */
 static __always_inline __u8 role_by_stack(const struct rtev_tracked* process, struct task_struct* task) {
   __u32 zero = 0;
   struct stack_words* stack = bpf_map_lookup_elem(&stack_scratch, &zero);
   struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(task);
-  if (!stack || bpf_probe_read_user(stack, sizeof(*stack), (void*)STACK_POINTER(regs))) return RTEV_ROLE_UNKNOWN;
+  if (!stack || bpf_probe_read_user(stack, sizeof(*stack), (void*)PT_REGS_SP_CORE(regs))) return RTEV_ROLE_UNKNOWN;
   for (int i = 0; i < STACK_WORDS; i++) {
     __u64 word = stack->word[i];
     if (word > process->backup_begin && word < process->backup_end) return RTEV_ROLE_BACKUP;
@@ -63,32 +42,35 @@ static __always_inline __u8 role_by_stack(const struct rtev_tracked* process, st
 
 static __always_inline void find_role(const struct rtev_tracked* process, struct task_struct* task,
                                       struct thread_state* state) {
-  if (!process->backup_end) return; /* without symbols a thread of the runtime looks like any other */
+  if (!process->backup_end) return; /* without symbols the runtime's own threads look like any other */
   state->role = role_by_stack(process, task);
-  if (state->role == RTEV_ROLE_UNKNOWN && ++state->tries == ROLE_TRIES) state->role = RTEV_ROLE_MUTATOR;
+  if (state->role == RTEV_ROLE_UNKNOWN && ++state->tries == MAX_ROLE_TRIES) state->role = RTEV_ROLE_MUTATOR;
 }
 
-/* Brings what is known of a thread up to date. Only for the current one, as it leaves its cpu. */
+/* Updates the state of the current thread as it leaves its cpu. */
 static __always_inline void observe(const struct rtev_tracked* process, struct task_struct* task, bool sleeps,
                                     struct thread_state* state) {
-  __u64 tls = tls_base(process, THREAD_POINTER(task)), caml_state = 0;
+  __u64 thread_pointer = THREAD_POINTER(task), caml_state = 0;
+  __u64 tls = process->tls_module ? library_tls(thread_pointer, process->tls_module) : thread_pointer;
   if (tls && process->caml_state_tls)
     bpf_probe_read_user(&caml_state, sizeof(caml_state), (void*)(tls + process->caml_state_tls));
-  /* Once is enough: a thread belongs to one domain for life, and each read of its memory costs as much as a lookup. */
-  if (state->domain < 0 && tls) state->domain = read_domain(process, tls, caml_state);
+  /* Once: a thread belongs to one domain for life, and each read of its memory costs as much as a map look-up. */
+  if (state->domain < 0) {
+    struct domain_variables variables = {process->domain_self_tls, process->caml_state_tls, process->id_offset};
+    state->domain = read_domain(&variables, tls);
+  }
   if (state->role == RTEV_ROLE_UNKNOWN && sleeps) find_role(process, task, state);
-  /* The runtime's own threads have a caml_state all the time and take the lock only in passing. */
+  /* The runtime's own threads always have a caml_state but hold the lock only briefly. */
   bool own = state->role == RTEV_ROLE_BACKUP || state->role == RTEV_ROLE_TICK;
   state->flags = caml_state && !own ? RTEV_HOLDS_LOCK : 0;
 }
 
-/* The state of a thread that leaves its cpu. The result lives in the map, or in `fallback` where there is no place
- * for it. */
+/* The state of a thread that leaves its cpu. The result points into the map, or to `fallback` if the map is full. */
 static __always_inline struct thread_state* thread_leaves(const struct rtev_tracked* process, struct task_struct* task,
                                                           bool sleeps, struct thread_state* fallback) {
   __u32 tid = task->pid;
   struct thread_state* state = bpf_map_lookup_elem(&threads, &tid);
-  /* An exiting thread has no memory left to read, and is not to be remembered again. */
+  /* An exiting thread has no memory left to read, and must not be added again. */
   if (task->flags & PF_EXITING) return state ? state : fallback;
   if (!state) {
     count_untracked(bpf_map_update_elem(&threads, &tid, fallback, BPF_NOEXIST));

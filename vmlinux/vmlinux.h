@@ -66,10 +66,13 @@ struct thread_struct {
   long unsigned int fsbase;
 };
 #elif defined(__TARGET_ARCH_arm64)
-struct pt_regs {
+struct user_pt_regs { /* what libbpf's PT_REGS_* macros read on arm64 */
   u64 regs[31];
   u64 sp;
   u64 pc;
+};
+
+struct pt_regs {
   s32 syscallno;
 };
 

@@ -154,12 +154,11 @@ class KernelLive : public testing::Test {
   }
 
   static bool drain(Programs& programs, Records& records, std::size_t most = 1 << 16) {
-    programs.drain_lifecycle([&](const rtev_lifecycle& record, std::span<const std::byte> tail) {
+    programs.read_lifecycle([&](const rtev_lifecycle& record, std::span<const std::byte> tail) {
       records.lifecycle.push_back(record);
       if (record.type == RTEV_RING) records.births.emplace_back(tail.begin(), tail.end());
     });
-    return programs.drain_sched([&](std::uint16_t, const rtev_sched& record) { records.sched.push_back(record); },
-                                most);
+    return programs.read_sched([&](std::uint16_t, const rtev_sched& record) { records.sched.push_back(record); }, most);
   }
 
   /// Reads until `done`; sleeps in between.

@@ -126,7 +126,7 @@ TEST_F(KernelLive, ActivityAndWakeup) {
   facts.slot = slot;
   ASSERT_TRUE(programs.track(child.pid(), facts));
   EXPECT_TRUE(programs.ran(0)) << "not watched over";
-  EXPECT_TRUE(programs.ran(RTEV_SLOTS));
+  EXPECT_TRUE(programs.ran(RTEV_RING_SLOTS));
   EXPECT_FALSE(programs.ran(slot + 1));
   child.release();
   questions.put();

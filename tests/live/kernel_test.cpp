@@ -144,7 +144,7 @@ TEST_F(KernelLive, WhatFindsNoRoomIsCounted) {
   constexpr pid_t no_process = 1 << 22;  // numbers are below this
   pid_t number = no_process;
   while (programs.track(number, {})) ++number;
-  EXPECT_EQ(number - no_process, RTEV_TRACKED - 2);
+  EXPECT_EQ(number - no_process, RTEV_MAX_TRACKED - 2);
   EXPECT_EQ(untracked(), 1U) << "the one that did not fit";
   let_end(first);
   EXPECT_EQ(untracked(), 2U) << "the child";

@@ -48,9 +48,9 @@ LiveOptions live_options(const Options& options) {
   live.programs.sched = options.sched == Sched::off   ? RTEV_SCHED_OFF
                         : options.sched == Sched::all ? RTEV_SCHED_ALL
                                                       : RTEV_SCHED_OCAML;
-  live.programs.drain = options.drain == Drain::off   ? RTEV_DRAIN_OFF
-                        : options.drain == Drain::all ? RTEV_DRAIN_ALL
-                                                      : RTEV_DRAIN_KNOWN;
+  live.programs.save_rings = options.drain == Drain::off   ? RTEV_SAVE_OFF
+                             : options.drain == Drain::all ? RTEV_SAVE_ALL
+                                                           : RTEV_SAVE_KNOWN;
   live.programs.sched_buffer_bytes = options.buffer_bytes.value_or(default_buffer_bytes());
   live.programs.follow = !options.command.empty();
   if (options.ringless) live.ringless = kernel::RinglessOptions{.limit = options.ringless_limit};

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "bpf/ringless.h"
+#include "bpf/records.h"
 
 namespace rtev {
 

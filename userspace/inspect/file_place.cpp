@@ -36,16 +36,16 @@ std::optional<FilePlace> place_of(const rtev_file& file, std::string_view names)
 }  // namespace
 
 BirthPlaces parse_birth(std::span<const std::byte> tail) {
-  constexpr std::size_t tail_begin = sizeof(rtev_lifecycle), fixed = offsetof(rtev_birth, paths) - tail_begin;
+  constexpr std::size_t tail_begin = sizeof(rtev_lifecycle), fixed = offsetof(rtev_ring_record, paths) - tail_begin;
   if (tail.size() < fixed) return {};
   const auto copy = [&]<typename Field>(Field& field, std::size_t offset) {
     std::memcpy(&field, tail.data() + offset - tail_begin, sizeof field);
   };
   __s64 clock_offset = 0;
   rtev_file ring, program;
-  copy(clock_offset, offsetof(rtev_birth, clock_offset));
-  copy(ring, offsetof(rtev_birth, ring));
-  copy(program, offsetof(rtev_birth, program));
+  copy(clock_offset, offsetof(rtev_ring_record, clock_offset));
+  copy(ring, offsetof(rtev_ring_record, ring));
+  copy(program, offsetof(rtev_ring_record, program));
   const std::string_view paths(reinterpret_cast<const char*>(tail.data()) + fixed, tail.size() - fixed);
   const auto ring_end = std::min<std::size_t>(ring.path_bytes, paths.size());
   return {.clock_offset_ns = clock_offset,

@@ -24,7 +24,7 @@ struct BirthPlaces {
   std::optional<FilePlace> program;  ///< that the process ran
 };
 
-/// Takes apart what a struct rtev_birth holds beyond its rtev_lifecycle.
+/// Takes apart what a struct rtev_ring_record holds beyond its rtev_lifecycle.
 BirthPlaces parse_birth(std::span<const std::byte> tail);
 
 }  // namespace rtev

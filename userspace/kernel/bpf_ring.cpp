@@ -8,21 +8,21 @@
 
 namespace rtev::kernel {
 
-/// The drain that is under way; libbpf takes the callback's context once and for all.
-struct BpfRing::Drain {
+/// The read_records() in progress. libbpf takes the callback's context once, when the ring is opened.
+struct BpfRing::Pass {
   std::size_t left = 0;
   std::size_t record_size = 0;
   Call call = nullptr;
   void* context = nullptr;
 
   static int on_record(void* self, void* record, std::size_t size) {
-    auto& drain = *static_cast<Drain*>(self);
-    if (size >= drain.record_size) {
+    auto& pass = *static_cast<Pass*>(self);
+    if (size >= pass.record_size) {
       const std::span bytes(static_cast<const std::byte*>(record), size);
-      drain.call(drain.context, record, bytes.subspan(drain.record_size));
+      pass.call(pass.context, record, bytes.subspan(pass.record_size));
     }
-    // A negative result is libbpf's only way to stop; the record just handed out counts as read all the same.
-    return --drain.left == 0 ? -ECANCELED : 0;
+    // A negative result is libbpf's only way to stop; it still consumes this record.
+    return --pass.left == 0 ? -ECANCELED : 0;
   }
 };
 
@@ -30,22 +30,22 @@ void BpfRing::Free::operator()(ring_buffer* ring) const {
   ring_buffer__free(ring);
 }
 
-BpfRing::BpfRing(std::unique_ptr<Drain> drain, std::unique_ptr<ring_buffer, Free> ring)
-    : drain_(std::move(drain)), ring_(std::move(ring)) {}
+BpfRing::BpfRing(std::unique_ptr<Pass> pass, std::unique_ptr<ring_buffer, Free> ring)
+    : pass_(std::move(pass)), ring_(std::move(ring)) {}
 BpfRing::BpfRing(BpfRing&&) noexcept = default;
 BpfRing& BpfRing::operator=(BpfRing&&) noexcept = default;
 BpfRing::~BpfRing() = default;
 
 Result<BpfRing> BpfRing::open(int map_fd) {
-  auto drain = std::make_unique<Drain>();
-  std::unique_ptr<ring_buffer, Free> ring{ring_buffer__new(map_fd, Drain::on_record, drain.get(), nullptr)};
+  auto pass = std::make_unique<Pass>();
+  std::unique_ptr<ring_buffer, Free> ring{ring_buffer__new(map_fd, Pass::on_record, pass.get(), nullptr)};
   if (!ring) return errno_error(errno, "cannot map a BPF ring buffer");
-  return BpfRing{std::move(drain), std::move(ring)};
+  return BpfRing{std::move(pass), std::move(ring)};
 }
 
-bool BpfRing::drain_records(std::size_t most, std::size_t record_size, Call call, void* context) {
-  if (most == 0) return false;
-  *drain_ = {.left = most, .record_size = record_size, .call = call, .context = context};
+bool BpfRing::read_records(std::size_t max_records, std::size_t record_size, Call call, void* context) {
+  if (max_records == 0) return false;
+  *pass_ = {.left = max_records, .record_size = record_size, .call = call, .context = context};
   return ring_buffer__consume(ring_.get()) != -ECANCELED;
 }
 

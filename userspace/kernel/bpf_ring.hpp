@@ -22,29 +22,29 @@ class BpfRing {
   BpfRing& operator=(BpfRing&&) noexcept;
   ~BpfRing();
 
-  /// Calls consumer(const Record&, std::span<const std::byte> tail) for the records that wait, in order, at most `most`
-  /// of them; `tail` is what a record holds beyond a Record. Shorter ones are skipped. False if it stopped because of
-  /// `most`.
+  /// Calls consumer(const Record&, std::span<const std::byte> tail) for the records that wait, in order, at most
+  /// `max_records` of them; `tail` is what a record holds behind a Record. Shorter records are skipped. False if it
+  /// stopped because of `max_records`.
   template <typename Record, typename Consumer>
-  bool drain(std::size_t most, Consumer&& consumer) {
-    return drain_records(
-        most, sizeof(Record),
+  bool read(std::size_t max_records, Consumer&& consumer) {
+    return read_records(
+        max_records, sizeof(Record),
         [](void* context, const void* record, std::span<const std::byte> tail) {
           (*static_cast<std::remove_reference_t<Consumer>*>(context))(*static_cast<const Record*>(record), tail);
         },
-        &consumer);
+        const_cast<void*>(static_cast<const void*>(&consumer)));
   }
 
  private:
   using Call = void (*)(void* context, const void* record, std::span<const std::byte> tail);
-  struct Drain;
+  struct Pass;
   struct Free {
     void operator()(ring_buffer* ring) const;
   };
-  BpfRing(std::unique_ptr<Drain> drain, std::unique_ptr<ring_buffer, Free> ring);
-  bool drain_records(std::size_t most, std::size_t record_size, Call call, void* context);
+  BpfRing(std::unique_ptr<Pass> pass, std::unique_ptr<ring_buffer, Free> ring);
+  bool read_records(std::size_t max_records, std::size_t record_size, Call call, void* context);
 
-  std::unique_ptr<Drain> drain_;
+  std::unique_ptr<Pass> pass_;
   std::unique_ptr<ring_buffer, Free> ring_;
 };
 

@@ -22,23 +22,27 @@
 #include "kernel/features.hpp"
 #include "kernel/libbpf_log.hpp"
 #include "kernel/sched_buffers.hpp"
+#include "kernel/sched_drops.hpp"
 #include "kernel/uprobe_link.hpp"
 #include "rtev.skel.h"
+#include "rtev/layout.hpp"
+#include "stream/registry.hpp"
 
 namespace rtev::kernel {
 namespace {
 
-static_assert(sizeof(rtev_lifecycle) == 64 && offsetof(rtev_birth, paths) == 104 && sizeof(rtev_sched) == 88 &&
-                  sizeof(rtev_tracked) == 64 && sizeof(rtev_drained) == 40 &&
+static_assert(sizeof(rtev_lifecycle) == 64 && offsetof(rtev_ring_record, paths) == 104 && sizeof(rtev_sched) == 88 &&
+                  sizeof(rtev_tracked) == 64 && sizeof(rtev_saved) == 40 &&
                   sizeof(rtev_ring) == 40 + 8 * RTEV_REMEMBERED_DOMAINS,
-              "the records are the same on both sides");
+              "the BPF programs are compiled with the same layout");
+static_assert(RTEV_RING_SLOTS == ring_slots && RTEV_MAX_DOMAINS == max_rings);
 
-/// Records of one call of drain_lifecycle(): twice what the buffer holds, so that a storm of execs cannot keep the
-/// reader for ever.
-constexpr std::size_t lifecycle_batch = 8192;
+/// Records of one read_lifecycle(): twice what the buffer holds, so that a storm of execs cannot keep the reader for
+/// ever.
+constexpr std::size_t max_lifecycle_records = 8192;
 
-/// Records of one call of collect_drained(): as many as the buffer can hold.
-constexpr std::size_t drained_batch = RTEV_DRAINED_BYTES / sizeof(rtev_drained);
+/// Records of one read_saved(): as many as the buffer can hold.
+constexpr std::size_t max_saved_records = RTEV_SAVED_BUFFER_BYTES / sizeof(rtev_saved);
 
 struct SkeletonDestroy {
   void operator()(rtev_bpf* skeleton) const { rtev_bpf__destroy(skeleton); }
@@ -85,7 +89,7 @@ Result<UniqueFd> make_wait_fd(const SchedBuffers& buffers) {
 struct Programs::State {
   Skeleton skeleton;
   BpfRing lifecycle;
-  BpfRing drained;
+  BpfRing saved;
   SchedBuffers sched;
   UniqueFd wait;
   std::uint32_t cpus;  ///< possible ones
@@ -119,19 +123,19 @@ Result<Programs> Programs::load(const ProgramOptions& options) {
   if (!skeleton) return std::unexpected(libbpf_error(errno, "cannot open the BPF programs"));
   skeleton->rodata->follow_only = options.follow;
   skeleton->rodata->sched_mode = options.sched;
-  skeleton->rodata->drain_mode = options.drain;
+  skeleton->rodata->save_mode = options.save_rings;
   skeleton->rodata->sched_buffer_count = plan.count;
   skeleton->rodata->sched_wakeup_shift = plan.wakeup_shift;
   bpf_map__set_max_entries(skeleton->maps.sched_buffers, plan.count);
   bpf_program__set_autoload(skeleton->progs.thread_waking, sched);
   bpf_program__set_autoload(skeleton->progs.thread_wakeup_new, sched);
   bpf_program__set_autoload(skeleton->progs.runtime_function, true);
-  bpf_program__set_autoload(skeleton->progs.ring_unmapped, options.drain == RTEV_DRAIN_ALL);
-  const bool before_exec = options.drain != RTEV_DRAIN_OFF && tells_of_execs_to_come();
+  bpf_program__set_autoload(skeleton->progs.ring_unmapped, options.save_rings == RTEV_SAVE_ALL);
+  const bool before_exec = options.save_rings != RTEV_SAVE_OFF && tells_of_execs_to_come();
   bpf_program__set_autoload(skeleton->progs.ring_before_exec, before_exec);
   bpf_program__set_autoload(skeleton->progs.ring_before_thread_end, before_exec);
-  if (options.drain == RTEV_DRAIN_OFF)
-    bpf_map__set_max_entries(skeleton->maps.drained, static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE)));
+  if (options.save_rings == RTEV_SAVE_OFF)
+    bpf_map__set_max_entries(skeleton->maps.saved, static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE)));
   if (uprobe_multi)
     bpf_program__set_expected_attach_type(skeleton->progs.runtime_function,
                                           static_cast<bpf_attach_type>(attach_type_uprobe_multi));
@@ -146,13 +150,13 @@ Result<Programs> Programs::load(const ProgramOptions& options) {
   }
   auto lifecycle = BpfRing::open(bpf_map__fd(skeleton->maps.lifecycle));
   if (!lifecycle) return std::unexpected(std::move(lifecycle.error()));
-  auto drained = BpfRing::open(bpf_map__fd(skeleton->maps.drained));
-  if (!drained) return std::unexpected(std::move(drained.error()));
+  auto saved = BpfRing::open(bpf_map__fd(skeleton->maps.saved));
+  if (!saved) return std::unexpected(std::move(saved.error()));
   auto wait = make_wait_fd(buffers);
   if (!wait) return std::unexpected(std::move(wait.error()));
   return Programs{std::make_unique<State>(State{.skeleton = std::move(skeleton),
                                                 .lifecycle = std::move(*lifecycle),
-                                                .drained = std::move(*drained),
+                                                .saved = std::move(*saved),
                                                 .sched = std::move(buffers),
                                                 .wait = std::move(*wait),
                                                 .cpus = static_cast<std::uint32_t>(cpus),
@@ -170,7 +174,7 @@ Result<void> Programs::attach() {
       {programs.ring_before_exec, &links.ring_before_exec},
       {programs.ring_before_thread_end, &links.ring_before_thread_end},
       {programs.ring_unmapped, &links.ring_unmapped},
-      {programs.ring_birth, &links.ring_birth},
+      {programs.ring_announced, &links.ring_announced},
       {programs.thread_wakeup_new, &links.thread_wakeup_new},
       {programs.thread_waking, &links.thread_waking},
       {programs.thread_switch, &links.thread_switch},
@@ -192,39 +196,32 @@ int Programs::sched_fd() const {
   return state_->wait.get();
 }
 
-void Programs::drain_lifecycle_records(void (*call)(void*, const rtev_lifecycle&, std::span<const std::byte>),
-                                       void* consumer) {
-  state_->lifecycle.drain<rtev_lifecycle>(
-      lifecycle_batch,
-      [&](const rtev_lifecycle& record, std::span<const std::byte> tail) { call(consumer, record, tail); });
+void Programs::read_lifecycle(const LifecycleConsumer& consumer) {
+  state_->lifecycle.read<rtev_lifecycle>(max_lifecycle_records, consumer);
 }
 
-bool Programs::drain_sched_records(void (*call)(void*, std::uint16_t, const rtev_sched&), void* consumer,
-                                   std::size_t most) {
-  // Takes note of the edges, in case the caller polled sched_fd() by other means than epoll_wait(). Before reading:
-  // what comes later makes a new edge.
+bool Programs::read_sched(const SchedConsumer& consumer, std::size_t max_records) {
+  // Consumes the edges, in case the caller polled sched_fd() by other means than epoll_wait(). Before reading: records
+  // that arrive later make a new edge.
   epoll_event seen[max_sched_buffers];
   if (state_->sched.count() > 0) ::epoll_wait(state_->wait.get(), seen, static_cast<int>(std::size(seen)), 0);
 
   bool complete = true;
   for (std::uint16_t buffer = 0; buffer < state_->sched.count(); ++buffer)
-    complete &= state_->sched.drain(buffer, most, [&](const rtev_sched& record) { call(consumer, buffer, record); });
+    complete &= state_->sched.read(buffer, max_records, [&](const rtev_sched& record) { consumer(buffer, record); });
   return complete;
 }
 
-void Programs::collect_drained_records(void (*call)(void*, const rtev_drained&, std::span<const std::byte>),
-                                       void* consumer) {
-  state_->drained.drain<rtev_drained>(drained_batch,
-                                      [&](const rtev_drained& record, std::span<const std::byte> payload) {
-                                        if (record.bytes <= payload.size())
-                                          call(consumer, record, payload.first(record.bytes));
-                                      });
+void Programs::read_saved(const SavedConsumer& consumer) {
+  state_->saved.read<rtev_saved>(max_saved_records, [&](const rtev_saved& record, std::span<const std::byte> payload) {
+    if (record.bytes <= payload.size()) consumer(record, payload.first(record.bytes));
+  });
 }
 
-bool Programs::awaits_drained() const {
-  // Readable means that there is something, finished or not.
-  pollfd drained{.fd = bpf_map__fd(state_->skeleton->maps.drained), .events = POLLIN, .revents = 0};
-  return ::poll(&drained, 1, 0) > 0;
+bool Programs::has_unread_saved() const {
+  // Readable means that there is a record, finished or not.
+  pollfd saved{.fd = bpf_map__fd(state_->skeleton->maps.saved), .events = POLLIN, .revents = 0};
+  return ::poll(&saved, 1, 0) > 0;
 }
 
 std::uint16_t Programs::sched_buffers() const {
@@ -236,7 +233,7 @@ std::uint16_t Programs::sched_buffer_of(std::uint32_t cpu) const {
 }
 
 std::vector<SchedDrop> Programs::take_sched_drops(std::uint64_t now_ns) {
-  return state_->dropped.take({state_->skeleton->bss->sched_drops, std::min<std::size_t>(state_->cpus, RTEV_CPUS)},
+  return state_->dropped.take({state_->skeleton->bss->sched_drops, std::min<std::size_t>(state_->cpus, RTEV_MAX_CPUS)},
                               now_ns);
 }
 
@@ -252,21 +249,21 @@ void Programs::untrack(pid_t tgid) {
   bpf_map_delete_elem(bpf_map__fd(state_->skeleton->maps.rings), &tgid);  // nobody will ask for it
 }
 
-void Programs::ring_opened(pid_t tgid, std::uint64_t birth_ns) {
+void Programs::ring_opened(pid_t tgid, std::uint64_t announced_ns) {
   // Fails for want of memory, if ever: then it is drained in vain.
-  bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.opened), &tgid, &birth_ns, BPF_ANY);
+  bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.opened), &tgid, &announced_ns, BPF_ANY);
 }
 
 void Programs::ring_found(pid_t tgid, const rtev_ring& ring) {
-  if (state_->skeleton->rodata->drain_mode == RTEV_DRAIN_OFF) return;
+  if (state_->skeleton->rodata->save_mode == RTEV_SAVE_OFF) return;
   if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.rings), &tgid, &ring, BPF_NOEXIST) == 0)
-    ring_opened(tgid, ring.birth_ns);
+    ring_opened(tgid, ring.announced_ns);
 }
 
-bool Programs::is_latest_ring(pid_t tgid, std::uint64_t birth_ns) const {
+bool Programs::is_latest_ring(pid_t tgid, std::uint64_t announced_ns) const {
   std::uint64_t latest_ns = 0;
-  return bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.births), &tgid, &latest_ns) != 0 ||
-         latest_ns <= birth_ns;
+  return bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.announced), &tgid, &latest_ns) != 0 ||
+         latest_ns <= announced_ns;
 }
 
 Result<void> Programs::follow(pid_t tgid) {
@@ -281,7 +278,7 @@ int Programs::followed_map_fd() const {
 }
 
 void Programs::look_at_cpus() {
-  const std::span cpus{state_->skeleton->bss->on_cpu, std::min<std::size_t>(state_->cpus, RTEV_CPUS)};
+  const std::span cpus{state_->skeleton->bss->on_cpu, std::min<std::size_t>(state_->cpus, RTEV_MAX_CPUS)};
   auto& on_cpu = state_->on_cpu;
   on_cpu.clear();
   for (rtev_cpu_activity& cpu : cpus) {
@@ -291,7 +288,7 @@ void Programs::look_at_cpus() {
 }
 
 bool Programs::ran(std::uint32_t slot) {
-  if (slot == 0 || slot >= RTEV_SLOTS) return true;  // nobody watches over it: better read in vain
+  if (slot == 0 || slot >= RTEV_RING_SLOTS) return true;  // nobody watches over it: better read in vain
   const std::atomic_ref ran{state_->skeleton->bss->ran[slot]};
   if (ran.load() != 0) {
     ran.store(0);

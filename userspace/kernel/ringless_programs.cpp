@@ -128,19 +128,19 @@ int RinglessPrograms::fd() const {
 }
 
 void RinglessPrograms::drain(const std::function<void(const rtev_probed&)>& consumer) {
-  state_->probed.drain<rtev_probed>(most_records,
-                                    [&](const rtev_probed& record, std::span<const std::byte>) { consumer(record); });
+  state_->probed.read<rtev_probed>(most_records,
+                                   [&](const rtev_probed& record, std::span<const std::byte>) { consumer(record); });
 }
 
 void RinglessPrograms::arm_wakeup() {
-  std::atomic_ref{state_->skeleton->bss->sleeping}.store(1);
+  std::atomic_ref{state_->skeleton->bss->reader_asleep}.store(1);
 }
 
 void RinglessPrograms::silence(pid_t tgid, std::uint64_t time_ns) {
   const int map = bpf_map__fd(state_->skeleton->maps.processes);
   rtev_ringless_process process{};
   if (bpf_map_lookup_elem(map, &tgid, &process) != 0 || process.since_ns > time_ns) return;
-  process.silent = 1;
+  process.ignored = 1;
   bpf_map_update_elem(map, &tgid, &process, BPF_EXIST);
 }
 
@@ -149,7 +149,7 @@ std::uint64_t RinglessPrograms::dropped() const {
 }
 
 std::uint64_t RinglessPrograms::homeless() const {
-  return std::atomic_ref{state_->skeleton->bss->homeless_events}.load();
+  return std::atomic_ref{state_->skeleton->bss->unattributed_events}.load();
 }
 
 }  // namespace rtev::kernel

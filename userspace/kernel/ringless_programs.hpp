@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "bpf/ringless.h"
+#include "bpf/records.h"
 #include "kernel/uprobe_link.hpp"
 #include "rtev/error.hpp"
 

@@ -20,19 +20,19 @@ SchedBufferPlan plan_sched_buffers(std::size_t total_bytes, std::uint32_t cpus) 
 }
 
 Result<SchedBuffers> SchedBuffers::create(const SchedBufferPlan& plan, int map_of_maps_fd) {
-  SchedBuffers made;
-  made.buffers_.reserve(plan.count);
+  SchedBuffers created;
+  created.buffers_.reserve(plan.count);
   for (std::uint32_t index = 0; index < plan.count; ++index) {
     UniqueFd map{bpf_map_create(BPF_MAP_TYPE_RINGBUF, "sched", 0, 0, plan.bytes, nullptr)};
-    if (!map) return errno_error(errno, "cannot make a scheduler buffer", {}, "try a smaller --buffer");
+    if (!map) return errno_error(errno, "cannot create a scheduler buffer", {}, "try a smaller --buffer");
     const int fd = map.get();
     auto ring = BpfRing::open(fd);
     if (!ring) return std::unexpected(std::move(ring.error()));
     if (bpf_map_update_elem(map_of_maps_fd, &index, &fd, BPF_ANY) != 0)
-      return errno_error(errno, "cannot hand a scheduler buffer to the kernel");
-    made.buffers_.push_back({std::move(map), std::move(*ring)});
+      return errno_error(errno, "cannot pass a scheduler buffer to the BPF programs");
+    created.buffers_.push_back({std::move(map), std::move(*ring)});
   }
-  return made;
+  return created;
 }
 
 }  // namespace rtev::kernel

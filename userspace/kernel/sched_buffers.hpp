@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The buffers that scheduler records come through: one for each cpu, or for a few cpus together.
+// The buffers that scheduler records come through: one for each cpu, or one for several cpus.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rtev::kernel {
 
-/// How many buffers, and how large.
+/// How many buffers there are, and their size.
 struct SchedBufferPlan {
   std::uint32_t count;         ///< a cpu writes to buffer number cpu % count
   std::uint32_t bytes;         ///< of each, a power of two
@@ -25,8 +25,8 @@ inline constexpr std::uint32_t max_sched_buffers = 64;
 inline constexpr std::uint32_t min_sched_buffer_bytes = 64 << 10;
 inline constexpr std::uint32_t max_sched_buffer_bytes = 1U << 30;
 
-/// Shares `total_bytes` out to the buffers of a machine; more than that only where buffers would become smaller than
-/// the least size.
+/// Divides `total_bytes` among the buffers of a host; exceeds it only where buffers would be smaller than
+/// min_sched_buffer_bytes.
 SchedBufferPlan plan_sched_buffers(std::size_t total_bytes, std::uint32_t cpus);
 
 /// The buffers. Belongs to one thread.
@@ -34,18 +34,19 @@ class SchedBuffers {
  public:
   /// No buffers.
   SchedBuffers() = default;
-  /// Makes the buffers and puts them in the map of maps that the BPF programs look in.
+  /// Creates the buffers and puts them into the map of maps that the BPF programs use.
   static Result<SchedBuffers> create(const SchedBufferPlan& plan, int map_of_maps_fd);
 
   std::uint16_t count() const { return static_cast<std::uint16_t>(buffers_.size()); }
-  /// Of one buffer's map, readable while records wait.
+  /// The map of one buffer, readable while records wait.
   int fd(std::uint16_t buffer) const { return buffers_[buffer].map.get(); }
 
-  /// Calls consumer(const rtev_sched&) for what waits in one buffer, at most `most` records. False if some were left.
+  /// Calls consumer(const rtev_sched&) for what waits in one buffer, at most `max_records` records. False if some were
+  /// left.
   template <typename Consumer>
-  bool drain(std::uint16_t buffer, std::size_t most, Consumer&& consumer) {
-    return buffers_[buffer].ring.drain<rtev_sched>(
-        most, [&](const rtev_sched& record, std::span<const std::byte>) { consumer(record); });
+  bool read(std::uint16_t buffer, std::size_t max_records, Consumer&& consumer) {
+    return buffers_[buffer].ring.read<rtev_sched>(
+        max_records, [&](const rtev_sched& record, std::span<const std::byte>) { consumer(record); });
   }
 
  private:

@@ -7,7 +7,7 @@
 namespace rtev::kernel {
 namespace {
 
-/// Longer than between taking the time of a drop and counting it.
+/// More than the time between BPF's reading the clock for a drop and counting it.
 constexpr std::uint64_t slack_ns = 500'000;
 
 std::uint64_t load(__u64& shared) {
@@ -19,12 +19,12 @@ std::uint64_t load(__u64& shared) {
 std::vector<SchedDrop> SchedDropCounters::take(std::span<rtev_sched_drops> cpus, std::uint64_t now_ns) {
   std::vector<SchedDrop> drops;
   taken_.resize(std::max(taken_.size(), cpus.size()));
-  // One that is counted while it is taken leaves the time of an earlier first one behind.
+  // A drop that is counted during take() leaves first_ns of an earlier drop behind: never report earlier than this.
   const std::uint64_t earliest_ns = last_call_ns_ - std::min(last_call_ns_, slack_ns);
   for (std::size_t cpu = 0; cpu < cpus.size(); ++cpu) {
     rtev_sched_drops& shared = cpus[cpu];
     Taken& taken = taken_[cpu];
-    // The counts first: the times are then of these drops, or of later ones.
+    // Counts before times: the times then belong to these drops or to later ones.
     const Taken now{.switches = load(shared.switches), .wakeups = load(shared.wakeups)};
     if (now.switches == taken.switches && now.wakeups == taken.wakeups) continue;
     const std::uint64_t last_ns = load(shared.last_ns);

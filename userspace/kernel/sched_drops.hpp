@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// When the kernel side had no room for scheduler records, and how many it dropped.
+// Counts the scheduler records that BPF dropped for want of room, and dates them.
 #pragma once
 
 #include <cstdint>
@@ -7,28 +7,18 @@
 #include <vector>
 
 #include "bpf/records.h"
+#include "kernel/kernel_source.hpp"
 
 namespace rtev::kernel {
 
-/// Records of one cpu that were dropped. All of them lie between the two times, which are of CLOCK_MONOTONIC.
-struct SchedDrop {
-  std::uint32_t cpu;
-  std::uint64_t switches;
-  std::uint64_t wakeups;
-  std::uint64_t first_ns;
-  std::uint64_t last_ns;
-
-  bool operator==(const SchedDrop&) const = default;
-};
-
-/// Takes note of drops in memory that is shared with the BPF programs. One thread.
+/// Reads the counters that the BPF programs keep in shared memory. One thread.
 class SchedDropCounters {
  public:
-  /// What the cpus dropped since the last call: one for each that did. Call it with the present: what was dropped
-  /// before is told for sure.
+  /// What was dropped since the last call, one entry for each cpu that dropped any. `now_ns` is the current time
+  /// (CLOCK_MONOTONIC): everything dropped before it is included.
   std::vector<SchedDrop> take(std::span<rtev_sched_drops> cpus, std::uint64_t now_ns);
 
-  /// All that take() has told.
+  /// Sums of what take() returned.
   std::uint64_t switches() const { return switches_; }
   std::uint64_t wakeups() const { return wakeups_; }
 

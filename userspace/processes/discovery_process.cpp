@@ -207,10 +207,10 @@ void Discovery::watch_found(Process& process, const PinnedRing& pin, std::uint64
   if (!open || pin.length == 0) return;
   process.birth_ns = time_ns;
   rtev_ring ring{};
-  ring.birth_ns = time_ns;
+  ring.announced_ns = time_ns;
   ring.inode = open->inode;
   ring.length = pin.length;
-  ring.inside = pin.begin;
+  ring.address = pin.begin;
   listener_.on_found(process.pid, ring);
 }
 

@@ -15,9 +15,9 @@ constexpr std::size_t most_bytes = 256 << 20;
 
 }  // namespace
 
-void DrainedRings::add(const rtev_drained& record, std::span<const std::byte> payload) {
-  const Birth birth{record.tgid, record.birth_ns};
-  if (record.type == RTEV_DRAINED_RING) {
+void DrainedRings::add(const rtev_saved& record, std::span<const std::byte> payload) {
+  const Birth birth{record.tgid, record.announced_ns};
+  if (record.type == RTEV_SAVED_RING) {
     FileHeader header{};
     if (rings_.contains(birth) || payload.size() < sizeof header) return;
     std::memcpy(&header, payload.data(), sizeof header);
@@ -33,13 +33,13 @@ void DrainedRings::add(const rtev_drained& record, std::span<const std::byte> pa
   bytes += payload.size();
   bytes_ += payload.size();
   switch (record.type) {
-    case RTEV_DRAINED_WORDS:
+    case RTEV_SAVED_WORDS:
       return ring.add_words(record.domain, record.begin, payload);
-    case RTEV_DRAINED_DOMAIN:
+    case RTEV_SAVED_DOMAIN:
       return ring.add_domain(record.domain, record.begin, record.end);
-    case RTEV_DRAINED_NAME:
+    case RTEV_SAVED_NAME:
       return ring.add_name(record.begin, payload);
-    case RTEV_DRAINED_LAST:
+    case RTEV_SAVED_LAST:
       return ring.note_last();
     default:
       return;

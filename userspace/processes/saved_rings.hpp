@@ -19,7 +19,7 @@ namespace rtev {
 class DrainedRings {
  public:
   /// Takes a record of the kernel side. Records of one ring come in order, those of several mixed.
-  void add(const rtev_drained& record, std::span<const std::byte> payload);
+  void add(const rtev_saved& record, std::span<const std::byte> payload);
 
   /// What there is of a ring that the process announced at some time in [from_ns, to_ns]: of the last one.
   std::optional<DrainedFile> take(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns);

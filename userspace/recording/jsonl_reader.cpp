@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "bpf/records.h"
 #include "recording/jsonl_fields.hpp"
 
 namespace rtev {
@@ -138,7 +137,7 @@ bool JsonlReader::place(const Json& line, Event& event) {
 bool JsonlReader::add_ring(Image& image, std::uint32_t domains) {
   image.slot = next_slot_;
   // Slots are used again long after their rings are gone.
-  next_slot_ = next_slot_ + 1 < RTEV_SLOTS ? next_slot_ + 1 : 1;
+  next_slot_ = next_slot_ + 1 < ring_slots ? next_slot_ + 1 : 1;
   builder_.forget_ring(image.slot);
   return builder_.ring(image.slot, image.index, domains, std::nullopt);
 }

@@ -4,7 +4,6 @@
 #include <utility>
 #include <variant>
 
-#include "bpf/records.h"
 #include "recording/argument_values.hpp"
 
 namespace rtev {
@@ -123,7 +122,7 @@ Result<void> Replay::source(const parsed::UserspaceObject& object) {
   Values values(object.arguments);
   const auto source = values.number<std::uint32_t>(fact_source);
   if (!values.complete() || object.process.ref.is_inline()) return bad("a source without a thread");
-  if (Source::unpack(source).slot >= RTEV_SLOTS) return bad("a source of a ring with a number that none can have");
+  if (Source::unpack(source).slot >= ring_slots) return bad("a source of a ring with a number that none can have");
   sources_[object.process.ref.slot()] = source;
   return {};
 }

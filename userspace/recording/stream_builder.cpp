@@ -5,8 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "bpf/records.h"
-
 namespace rtev {
 namespace {
 
@@ -54,7 +52,7 @@ void StreamBuilder::forget_process(ProcessIndex index) {
 
 bool StreamBuilder::ring(std::uint32_t slot, ProcessIndex process, std::uint32_t domains,
                          std::optional<Producer> producer) {
-  if (slot == 0 || slot >= RTEV_SLOTS) return false;
+  if (slot == 0 || slot >= ring_slots) return false;
   hand_out();
   count_for_process(slot);
   auto& names = names_[slot];
@@ -77,7 +75,7 @@ void StreamBuilder::forget_ring(std::uint32_t slot) {
 }
 
 bool StreamBuilder::user_event(std::uint32_t slot, std::uint16_t id, std::string_view name) {
-  if (slot >= RTEV_SLOTS) return false;
+  if (slot >= ring_slots) return false;
   auto& names = names_[slot];
   if (!names) names = std::make_shared<Names>();
   const auto known = names->find(id);
@@ -136,7 +134,7 @@ void StreamBuilder::count(const Event& event, std::span<const std::byte> payload
   if (event.flags & flag_late) ++counted_.late;
   counted_.end_ns = std::max(counted_.end_ns, event.time);
   const std::uint32_t slot = Source::unpack(event.source).slot;
-  if (slot == 0 || slot >= RTEV_SLOTS) return;
+  if (slot == 0 || slot >= ring_slots) return;
   if (slot >= rings_.size()) rings_.resize(slot + 1);
   if (event.kind != EventKind::lost) {
     ++rings_[slot].events;

@@ -35,7 +35,7 @@ class StreamBuilder {
   [[nodiscard]] bool process(ProcessIndex index, ProcessInfo facts);
   /// No further event refers to it.
   void forget_process(ProcessIndex index);
-  /// A ring file under a slot that events carry, 1 to RTEV_SLOTS - 1; the process is to be known before.
+  /// A ring file under a slot that events carry, 1 to ring_slots - 1; the process is to be known before.
   [[nodiscard]] bool ring(std::uint32_t slot, ProcessIndex process, std::uint32_t domains,
                           std::optional<Producer> producer);
   void forget_ring(std::uint32_t slot);

@@ -115,11 +115,7 @@ LiveSession::LiveSession(const LiveOptions& options, Sink& sink, const Output& o
                  }()),
       lookout_(Procfs(),
                {.fd = programs_.lifecycle_fd(),
-                .drain =
-                    [this](const Lookout::Consumer& see) {
-                      programs_.drain_lifecycle(
-                          [&](const rtev_lifecycle& record, std::span<const std::byte> tail) { see(record, tail); });
-                    },
+                .drain = [this](const Lookout::Consumer& see) { programs_.read_lifecycle(see); },
                 .opened = [this](std::int32_t pid, std::uint64_t birth_ns) { programs_.ring_opened(pid, birth_ns); }}),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       is_filtered_(options.programs.sched != RTEV_SCHED_ALL &&

@@ -69,7 +69,7 @@ void LiveSession::take_sched() {
   bool complete = false;
   for (int round = 0; !complete && round < most_sched_rounds; ++round) {
     drained.assign(programs_.sched_buffers(), {});
-    complete = programs_.drain_sched(take, sched_records_in_a_round);
+    complete = programs_.read_sched(take, sched_records_in_a_round);
   }
   sched_behind_since_ns_ = forever;
   for (const Drained& buffer : drained) {
@@ -79,8 +79,8 @@ void LiveSession::take_sched() {
 }
 
 void LiveSession::collect_drained() {
-  programs_.collect_drained(
-      [this](const rtev_drained& record, std::span<const std::byte> payload) { drained_.add(record, payload); });
+  programs_.read_saved(
+      [this](const rtev_saved& record, std::span<const std::byte> payload) { drained_.add(record, payload); });
 }
 
 /// Comes after the records were taken: what was dropped before now is then known, and gets its place in the stream, in
@@ -185,7 +185,7 @@ void LiveSession::on_untrack(std::int32_t pid) {
 std::optional<DrainedFile> LiveSession::take_drained(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns) {
   // Whoever is in front may have been interrupted while it kept its ring, by this very thread.
   const std::uint64_t deadline = monotonic_ns() + drained_patience_ns;
-  for (collect_drained(); programs_.awaits_drained() && monotonic_ns() < deadline; collect_drained())
+  for (collect_drained(); programs_.has_unread_saved() && monotonic_ns() < deadline; collect_drained())
     std::this_thread::sleep_for(std::chrono::nanoseconds(drained_retry_ns));
   return drained_.take(pid, from_ns, to_ns);
 }

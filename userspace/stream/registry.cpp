@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "bpf/records.h"
-
 namespace rtev {
 namespace {
 
@@ -106,7 +104,7 @@ void Registry::remember_retired(ProcessIndex index) {
 
 std::uint32_t Registry::add_ring(RingInfo facts) {
   std::uint32_t slot = 0;
-  if (rings_.size() < RTEV_SLOTS) {
+  if (rings_.size() < ring_slots) {
     slot = static_cast<std::uint32_t>(rings_.size());
     rings_.emplace_back();
   } else if (!free_slots_.empty()) {

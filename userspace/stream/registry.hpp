@@ -20,6 +20,9 @@
 
 namespace rtev {
 
+/// Slots for ring files. Slot 0 stands for no ring, so at most one less can be open at once.
+inline constexpr std::uint32_t ring_slots = 16384;
+
 /// The versions of OCaml a family stands for: "5.0-5.2" or "5.3+".
 std::string_view to_string(Family family);
 
@@ -90,7 +93,7 @@ class Registry {
   /// last ring is removed.
   void retire_process(ProcessIndex index);
 
-  /// A slot for a ring file, 1 to RTEV_SLOTS - 1; 0 when all are taken. Freed slots are given out as late as possible.
+  /// A slot for a ring file, 1 to ring_slots - 1; 0 when all are taken. Freed slots are given out as late as possible.
   /// Who writes the ring becomes a fact of its process.
   std::uint32_t add_ring(RingInfo facts);
   /// Null for a free slot. Valid until the next add_ring() or remove_ring().
@@ -125,7 +128,7 @@ class Registry {
   // add_ring().
   /// Makes a process known under this index, which is not 0 nor UINT32_MAX, or changes what is known of it.
   void restore_process(ProcessIndex index, ProcessInfo facts);
-  /// Makes a ring file known under this slot, 1 to RTEV_SLOTS - 1, or changes what is known of it. Changes no fact of
+  /// Makes a ring file known under this slot, 1 to ring_slots - 1, or changes what is known of it. Changes no fact of
   /// its process.
   void restore_ring(std::uint32_t slot, RingInfo facts);
   /// Makes these the processes that are listed; others are forgotten, with their rings.

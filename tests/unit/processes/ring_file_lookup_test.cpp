@@ -32,7 +32,7 @@ using testing::IsEmpty;
 
 /// What the kernel side sends behind the common part of a birth.
 std::vector<std::byte> tail_of(rtev_file ring, rtev_file program, std::string_view paths) {
-  auto birth = std::make_unique<rtev_birth>();
+  auto birth = std::make_unique<rtev_ring_record>();
   birth->clock_offset = -5;
   birth->ring = ring;
   birth->program = program;

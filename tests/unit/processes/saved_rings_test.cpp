@@ -18,7 +18,7 @@ class DrainedRingsTest : public testing::Test {
 
   void add(std::uint32_t type, std::uint32_t tgid, std::uint64_t birth_ns, std::uint64_t end,
            std::span<const std::byte> payload) {
-    rings_.add({.birth_ns = birth_ns,
+    rings_.add({.announced_ns = birth_ns,
                 .begin = 0,
                 .end = end,
                 .tgid = tgid,
@@ -28,12 +28,12 @@ class DrainedRingsTest : public testing::Test {
                payload);
   }
   void add_header(std::uint32_t tgid, std::uint64_t birth_ns) {
-    add(RTEV_DRAINED_RING, tgid, birth_ns, file_.bytes().size(), file_.bytes().first(sizeof(FileHeader)));
+    add(RTEV_SAVED_RING, tgid, birth_ns, file_.bytes().size(), file_.bytes().first(sizeof(FileHeader)));
   }
   void add_words(std::uint32_t tgid, std::uint64_t birth_ns) {
     const std::uint64_t words[] = {file_.word(0, 0), file_.word(0, 1)};
-    add(RTEV_DRAINED_WORDS, tgid, birth_ns, 2, std::as_bytes(std::span(words)));
-    add(RTEV_DRAINED_DOMAIN, tgid, birth_ns, 2, {});
+    add(RTEV_SAVED_WORDS, tgid, birth_ns, 2, std::as_bytes(std::span(words)));
+    add(RTEV_SAVED_DOMAIN, tgid, birth_ns, 2, {});
   }
   static std::uint64_t delivered(DrainedFile file) {
     auto reader = RingReader::adopt(file.fd.release(), "drained", {});
@@ -86,9 +86,9 @@ TEST_F(DrainedRingsTest, AreForgotten) {
 
 TEST_F(DrainedRingsTest, PiecesWithoutARingAreNone) {
   add_words(7, 100);
-  add(RTEV_DRAINED_RING, 7, 100, 1 << 20, {});
+  add(RTEV_SAVED_RING, 7, 100, 1 << 20, {});
   const std::byte zeros[sizeof(FileHeader)]{};
-  add(RTEV_DRAINED_RING, 7, 100, 1 << 20, zeros);
+  add(RTEV_SAVED_RING, 7, 100, 1 << 20, zeros);
   add(99, 7, 100, 0, {});
   EXPECT_EQ(rings_.size(), 0u);
 }
@@ -97,7 +97,7 @@ TEST_F(DrainedRingsTest, TellWhetherThatWasAll) {
   for (const bool more : {false, true}) {
     add_header(7, 100);
     add_words(7, 100);
-    add(RTEV_DRAINED_LAST, 7, 100, 0, {});
+    add(RTEV_SAVED_LAST, 7, 100, 0, {});
     if (more) add_words(7, 100);
     const auto ring = rings_.take(7, 100, 100);
     ASSERT_TRUE(ring);

@@ -6,8 +6,6 @@
 
 #include <set>
 
-#include "bpf/records.h"
-
 namespace rtev {
 namespace {
 
@@ -112,9 +110,9 @@ TEST(Registry, ReusesSlotsAsLateAsPossible) {
   registry.remove_ring(second);
   registry.remove_ring(first);
   std::set<std::uint32_t> taken;
-  for (int i = 0; i < RTEV_SLOTS - 3; ++i) {
+  for (std::uint32_t i = 0; i < ring_slots - 3; ++i) {
     const std::uint32_t slot = registry.add_ring({});
-    EXPECT_LT(slot, static_cast<std::uint32_t>(RTEV_SLOTS));
+    EXPECT_LT(slot, ring_slots);
     EXPECT_TRUE(taken.insert(slot).second);
   }
   EXPECT_FALSE(taken.contains(0) || taken.contains(first) || taken.contains(second));
