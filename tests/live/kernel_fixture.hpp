@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fixture of tests of the BPF programs: children that act as traced processes, and what the kernel says of them.
+// The fixture of tests of the BPF programs: children that act as traced processes, and the records about them.
 #pragma once
 
 #include <fcntl.h>
@@ -54,7 +54,7 @@ struct Pipe {
   }
 };
 
-/// Where what lies at an address of this program lies in its file.
+/// The offset in this program's file of what is mapped at an address.
 inline std::uint64_t file_offset(std::uintptr_t address) {
   std::ifstream maps{"/proc/self/maps"};
   for (std::string line; std::getline(maps, line);) {
@@ -65,16 +65,17 @@ inline std::uint64_t file_offset(std::uintptr_t address) {
   return 0;
 }
 
-/// fork(2) that gives the child a number of choice, if that is free.
-inline pid_t fork_as(pid_t number) {
+/// fork(2) that gives the child this pid, if it is free.
+inline pid_t fork_as(pid_t pid) {
   clone_args arguments{};
   arguments.exit_signal = SIGCHLD;
-  arguments.set_tid = reinterpret_cast<std::uintptr_t>(&number);
+  arguments.set_tid = reinterpret_cast<std::uintptr_t>(&pid);
   arguments.set_tid_size = 1;
   return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
 }
 
-/// A child that waits at a gate before it does what it is for; never left behind.
+/// A child process that waits for release() before it runs its function. Killed and reaped at the latest by the
+/// destructor.
 class Child {
  public:
   explicit Child(const std::function<void()>& run) : Child(run, ::fork) {}
@@ -106,7 +107,7 @@ class Child {
   pid_t pid_ = 0;
 };
 
-/// Sends a byte back for each it gets.
+/// Sends a byte back for each byte received.
 inline void answer(const Pipe& questions, const Pipe& answers) {
   while (questions.get()) answers.put();
 }
@@ -124,11 +125,11 @@ inline bool wait_until_asleep(pid_t pid) {
   return false;
 }
 
-/// What came out of the kernel.
+/// What was read from the BPF programs.
 struct Records {
   std::vector<rtev_lifecycle> lifecycle;
   std::vector<rtev_sched> sched;
-  std::vector<std::vector<std::byte>> births{};  ///< tails of the records of rings
+  std::vector<std::vector<std::byte>> ring_tails{};  ///< of the RTEV_RING records
 
   std::vector<rtev_lifecycle> of(rtev_lifecycle_type type, pid_t tgid) const {
     std::vector<rtev_lifecycle> found;
@@ -153,18 +154,20 @@ class KernelLive : public testing::Test {
     return std::move(*programs);
   }
 
-  static bool drain(Programs& programs, Records& records, std::size_t most = 1 << 16) {
+  /// Reads what waits; at most `max_sched` scheduler records of each buffer. False if some of those were left.
+  static bool read(Programs& programs, Records& records, std::size_t max_sched = 1 << 16) {
     programs.read_lifecycle([&](const rtev_lifecycle& record, std::span<const std::byte> tail) {
       records.lifecycle.push_back(record);
-      if (record.type == RTEV_RING) records.births.emplace_back(tail.begin(), tail.end());
+      if (record.type == RTEV_RING) records.ring_tails.emplace_back(tail.begin(), tail.end());
     });
-    return programs.read_sched([&](std::uint16_t, const rtev_sched& record) { records.sched.push_back(record); }, most);
+    return programs.read_sched([&](std::uint16_t, const rtev_sched& record) { records.sched.push_back(record); },
+                               max_sched);
   }
 
-  /// Reads until `done`; sleeps in between.
+  /// Reads until `done`; polls in between.
   static bool read_until(Programs& programs, Records& records, const std::function<bool()>& done) {
     const auto deadline = Clock::now() + patience;
-    for (drain(programs, records); !done(); drain(programs, records)) {
+    for (read(programs, records); !done(); read(programs, records)) {
       if (Clock::now() > deadline) return false;
       pollfd wait[] = {{.fd = programs.lifecycle_fd(), .events = POLLIN, .revents = 0},
                        {.fd = programs.sched_fd(), .events = POLLIN, .revents = 0}};

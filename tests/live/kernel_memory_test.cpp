@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How much memory a process had, as records of the kernel side tell it, beside what wait4(2) tells its parent.
+// The maximum resident set size of a process in lifecycle records, compared with what wait4(2) returns to its parent.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -22,7 +22,7 @@ void hold_memory() {
       ::mmap(nullptr, held_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) ::_exit(1);
   std::memset(memory, 1, held_bytes);
-  // What is given back counts all the same.
+  // Unmapped memory still counts towards the maximum.
   ::munmap(memory, held_bytes);
 }
 
@@ -30,7 +30,7 @@ std::uint64_t bytes(std::uint32_t pages) {
   return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-TEST_F(KernelLive, ExitTellsTheMostMemoryThatTheProcessHad) {
+TEST_F(KernelLive, ExitHasTheMaximumResidentSetSize) {
   Programs programs = start({.sched = RTEV_SCHED_OFF});
   Child child{hold_memory};
   const pid_t pid = child.pid();
@@ -39,7 +39,7 @@ TEST_F(KernelLive, ExitTellsTheMostMemoryThatTheProcessHad) {
   rusage usage{};
   EXPECT_EQ(child.wait(&usage), 0);
   Records records;
-  drain(programs, records);
+  read(programs, records);
   const auto exits = records.of(RTEV_EXIT, pid);
   ASSERT_EQ(exits.size(), 1U);
   EXPECT_EQ(bytes(exits[0].max_rss_pages), static_cast<std::uint64_t>(usage.ru_maxrss) * 1024);
@@ -47,7 +47,7 @@ TEST_F(KernelLive, ExitTellsTheMostMemoryThatTheProcessHad) {
   EXPECT_THAT(bytes(exits[0].max_rss_pages), AllOf(Ge(held_bytes - held_bytes / 16), Lt(2 * held_bytes)));
 }
 
-TEST_F(KernelLive, ExecTellsWhatTheProcessHadBefore) {
+TEST_F(KernelLive, ExecHasTheMaximumOfThePreviousPrograms) {
   Programs programs = start({.sched = RTEV_SCHED_OFF, .follow = true});
   Child child{[] {
     hold_memory();
@@ -59,7 +59,7 @@ TEST_F(KernelLive, ExecTellsWhatTheProcessHadBefore) {
   rusage usage{};
   EXPECT_EQ(child.wait(&usage), 0);
   Records records;
-  drain(programs, records);
+  read(programs, records);
   const auto execs = records.of(RTEV_EXEC, pid), exits = records.of(RTEV_EXIT, pid);
   ASSERT_EQ(execs.size(), 1U);
   ASSERT_EQ(exits.size(), 1U);

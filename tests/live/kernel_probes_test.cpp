@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The BPF programs on the running kernel: probes. No OCaml: functions of the test itself are probed.
+// The BPF programs on the running kernel: uprobes. Without OCaml: functions of the test itself are probed.
 #include <gtest/gtest.h>
 
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
+#include <iterator>
+#include <vector>
 
-#include "kernel/probe_keeper.hpp"
+#include "kernel/uprobe_manager.hpp"
 #include "live/kernel_fixture.hpp"
 
 namespace rtev::kernel {
@@ -19,7 +20,7 @@ std::atomic<int> probed_calls = 0;
   ++probed_calls;
 }
 
-/// Begins with the very breakpoint that a probe would put there, which kernels refuse. Never called.
+/// Begins with a breakpoint, which kernels refuse to probe. Never called.
 [[gnu::naked, gnu::noinline]] void unprobable_function() {
 #if defined(__x86_64__)
   asm("int3");
@@ -28,9 +29,15 @@ std::atomic<int> probed_calls = 0;
 #endif
 }
 
-/// Where a function of this program lies in its file.
-std::uint64_t file_offset(void (*function)()) {
-  return kernel::file_offset(reinterpret_cast<std::uintptr_t>(function));
+ProbeSite site(rtev_probe probe, void (*function)()) {
+  return {.function = static_cast<std::uint8_t>(probe),
+          .file_offset = file_offset(reinterpret_cast<std::uintptr_t>(function))};
+}
+ProbeSite good() {
+  return site(RTEV_PROBE_PAUSE, probed_function);
+}
+ProbeSite bad() {
+  return site(RTEV_PROBE_INIT, unprobable_function);
 }
 
 class KernelLiveProbes : public KernelLive, public testing::WithParamInterface<bool> {};
@@ -39,13 +46,17 @@ TEST_P(KernelLiveProbes, FireUntilDetached) {
   Programs programs = start({.sched = RTEV_SCHED_OFF, .uprobe_multi = GetParam()});
   EXPECT_TRUE(GetParam() || !programs.uses_uprobe_multi());
   const UniqueFd self{::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
-  const std::array<ProbeSite, 1> site{{{.function = RTEV_PROBE_PAUSE, .file_offset = file_offset(probed_function)}}};
   constexpr std::uint32_t binary = 7, many = 8;
-  std::vector<BinaryProbes> probes;
-  auto first = programs.attach_probes(self.get(), binary, site);
-  ASSERT_TRUE(first) << first.error().message();
-  probes.push_back(std::move(*first));
-  EXPECT_TRUE(programs.attach_probes(self.get(), binary, {})) << "nothing to probe is no error";
+  std::vector<UprobeLink> links;
+  const auto probe = [&](std::uint32_t id, const ProbePlan& plan) {
+    auto attached = programs.probe(self.get(), id, plan, 1);
+    ASSERT_TRUE(attached) << attached.error().message();
+    std::ranges::move(attached->links, std::back_inserter(links));
+  };
+  probe(binary, {.sites = {good()}});
+  EXPECT_EQ(links.size(), 1U);
+  probe(binary, {});
+  EXPECT_EQ(links.size(), 1U) << "without sites there is nothing to probe";
 
   Records records;
   const auto hits = [&] { return records.of(RTEV_PROBE, ::getpid()); };
@@ -56,102 +67,94 @@ TEST_P(KernelLiveProbes, FireUntilDetached) {
   EXPECT_EQ(hits()[0].detail, binary);
   EXPECT_EQ(hits()[0].tid, static_cast<unsigned>(::gettid()));
 
-  // The same file under other identities, as overlay mounts show it: the tracked process counts for one binary only.
-  for (std::uint32_t i = 1; i < many; ++i) {
-    auto more = programs.attach_probes(self.get(), binary + i, site);
-    ASSERT_TRUE(more);
-    probes.push_back(std::move(*more));
-  }
-  rtev_tracked facts{};
-  facts.binary = binary + 1;
-  ASSERT_TRUE(programs.track(::getpid(), facts));
+  // The same file under other identities, as overlay mounts show it: a tracked process counts for one binary only.
+  for (std::uint32_t i = 1; i < many; ++i) probe(binary + i, {.sites = {good()}});
+  rtev_tracked tracked{};
+  tracked.binary = binary + 1;
+  ASSERT_TRUE(programs.track(::getpid(), tracked));
   records = {};
   probed_function();
-  drain(programs, records);
+  read(programs, records);
   ASSERT_EQ(hits().size(), 1U);
   EXPECT_EQ(hits()[0].detail, binary + 1);
 
   const auto before = Clock::now();
-  detach_in_parallel(std::move(probes));
+  destroy_in_parallel(std::move(links));
   RecordProperty("detach_ms",
                  static_cast<int>(std::chrono::duration<double, std::milli>(Clock::now() - before).count()));
   programs.untrack(::getpid());
   records = {};
   probed_function();
-  drain(programs, records);
+  read(programs, records);
   EXPECT_TRUE(hits().empty());
 }
 
-TEST_P(KernelLiveProbes, BadOnesAreErrors) {
+TEST_P(KernelLiveProbes, ABadFileIsAnError) {
   Programs programs = start({.sched = RTEV_SCHED_OFF, .uprobe_multi = GetParam()});
-  const std::array<ProbeSite, 1> site{{{.function = RTEV_PROBE_INIT, .file_offset = 64}}};
-  const auto closed = programs.attach_probes(-1, 1, site);
+  const ProbePlan plan{.sites = {{.function = RTEV_PROBE_INIT, .file_offset = 64}}};
+  const auto closed = programs.probe(-1, 1, plan, 1);
   ASSERT_FALSE(closed);
   EXPECT_NE(closed.error().code, 0);
   const UniqueFd directory{::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  EXPECT_FALSE(programs.attach_probes(directory.get(), 1, site));
+  EXPECT_FALSE(programs.probe(directory.get(), 1, plan, 1));
 }
 
-TEST_P(KernelLiveProbes, OneThatCannotBeProbedCostsNoOther) {
+TEST_P(KernelLiveProbes, ASiteThatCannotBeProbedIsSkipped) {
   Programs programs = start({.sched = RTEV_SCHED_OFF, .uprobe_multi = GetParam()});
   const UniqueFd self{::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
-  const ProbeSite bad{.function = RTEV_PROBE_INIT, .file_offset = file_offset(unprobable_function)};
-  const ProbeSite good{.function = RTEV_PROBE_PAUSE, .file_offset = file_offset(probed_function)};
-  const auto none = programs.attach_probes(self.get(), 1, std::array{bad});
+  const auto none = programs.probe(self.get(), 1, {.sites = {bad()}}, 1);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, EOPNOTSUPP);
 
-  const auto some = programs.attach_probes(self.get(), 2, std::array{bad, good});
+  const auto some = programs.probe(self.get(), 2, {.sites = {bad(), good()}}, 1);
   ASSERT_TRUE(some) << some.error().message();
-  EXPECT_EQ(some->skipped(), 1U);
+  EXPECT_EQ(some->skipped, 1U);
   Records records;
   probed_function();
   ASSERT_TRUE(read_until(programs, records, [&] { return !records.of(RTEV_PROBE, ::getpid()).empty(); }));
   EXPECT_EQ(records.of(RTEV_PROBE, ::getpid()).size(), 1U);
 
-  const auto all = programs.attach_probes(self.get(), 3, std::array{good});
+  const auto all = programs.probe(self.get(), 3, {.sites = {good()}}, 1);
   ASSERT_TRUE(all);
-  EXPECT_EQ(all->skipped(), 0U);
+  EXPECT_EQ(all->skipped, 0U);
 }
 
-TEST_P(KernelLiveProbes, KeeperTriesEachBinaryOnce) {
+TEST_P(KernelLiveProbes, TheManagerAttachesEachBinaryOnce) {
   Programs programs = start({.sched = RTEV_SCHED_OFF, .uprobe_multi = GetParam()});
   const UniqueFd self{::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
-  const ProbeSite bad{.function = RTEV_PROBE_INIT, .file_offset = file_offset(unprobable_function)};
-  const ProbeSite good{.function = RTEV_PROBE_PAUSE, .file_offset = file_offset(probed_function)};
   constexpr std::uint32_t failing = 1, partial = 2;
-  ProbeKeeper keeper{programs};
-  EXPECT_FALSE(keeper.last_error());
-  keeper.attach(-1, failing, {});
-  EXPECT_EQ(keeper.failed(), 0U) << "nothing to probe is no failure";
-  keeper.attach(self.get(), failing, std::array{bad});
-  EXPECT_EQ(keeper.failed(), 1U);
-  ASSERT_TRUE(keeper.last_error());
-  EXPECT_EQ(keeper.last_error()->code, EOPNOTSUPP);
+  UprobeManager manager{programs, AttachPolicy::at_once};
+  EXPECT_FALSE(manager.last_error());
+  manager.add(-1, failing, {});
+  EXPECT_EQ(manager.failed(), 0U) << "nothing to probe is no failure";
+  manager.add(self.get(), failing, {.sites = {bad()}});
+  EXPECT_EQ(manager.failed(), 1U);
+  ASSERT_TRUE(manager.last_error());
+  EXPECT_EQ(manager.last_error()->code, EOPNOTSUPP);
 
   Records records;
   const auto hits = [&] {
     records = {};
     probed_function();
-    drain(programs, records);
+    read(programs, records);
     return records.of(RTEV_PROBE, ::getpid()).size();
   };
-  keeper.attach(self.get(), failing, std::array{good});
+  manager.add(self.get(), failing, {.sites = {good()}});
   EXPECT_EQ(hits(), 0U) << "known to fail: not tried again";
-  for (int i = 0; i < 2; ++i) keeper.attach(self.get(), partial, std::array{good, bad});
+  for (int i = 0; i < 2; ++i) manager.add(self.get(), partial, {.sites = {good(), bad()}});
   EXPECT_EQ(hits(), 1U) << "attached once";
-  EXPECT_EQ(keeper.skipped(), 1U);
-  EXPECT_EQ(keeper.slow_to_detach(), programs.uses_uprobe_multi() ? 0U : 1U);
+  EXPECT_EQ(manager.skipped(), 1U);
+  EXPECT_EQ(manager.slow_to_detach(), programs.uses_uprobe_multi() ? 0U : 1U);
 
   constexpr std::uint64_t now = 1, later = now + 61'000'000'000;
-  keeper.detach_unused({partial}, now);
-  keeper.detach_unused({partial}, later);
+  manager.detach_unused({partial}, now);
+  manager.detach_unused({partial}, later);
   EXPECT_EQ(hits(), 1U) << "in use";
-  keeper.attach(self.get(), failing, std::array{good});
-  EXPECT_EQ(hits(), 2U) << "forgotten after a while: a second chance";
-  EXPECT_EQ(keeper.failed(), 1U);
-  keeper.detach_unused({}, later);
-  keeper.detach_unused({}, 2 * later);
+  manager.add(self.get(), failing, {.sites = {good()}});
+  EXPECT_EQ(hits(), 2U) << "forgotten after a minute, so it is tried again";
+  EXPECT_EQ(manager.failed(), 1U);
+  manager.detach_unused({}, later);
+  manager.detach_unused({}, 2 * later);
   EXPECT_EQ(hits(), 0U);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The BPF programs behind --ringless on the running kernel. No OCaml: a function of the test itself stands for the
-// runtime's.
+// The BPF programs of --ringless on the running kernel. Without OCaml: a function of the test itself is probed instead
+// of the runtime's.
 #include <gtest/gtest.h>
 #include <link.h>
 
@@ -18,15 +18,15 @@ namespace {
 constexpr std::uint32_t binary = 7;
 constexpr std::uint16_t domain = 3;
 
-// As the runtime has them: its flag, and what leads a thread to its domain's number.
+// As in the runtime: the flag, and the variable that leads from a thread to the id of its domain.
 volatile std::uint64_t events_enabled = 0;
 const int domain_number = domain;
 thread_local const int* domain_self = &domain_number;
 
-/// As the dynamic linker tells a library: by which number threads find its variables.
+/// The TLS module id, which the dynamic linker writes for a library.
 std::uint64_t tls_module = 0;
 
-/// Where this thread has the variables of the test program, whose number it notes.
+/// This thread's block of thread-local variables of the test program. Sets tls_module.
 std::intptr_t own_tls_block() {
   std::intptr_t block = 0;
   ::dl_iterate_phdr(
@@ -39,7 +39,7 @@ std::intptr_t own_tls_block() {
   return block;
 }
 
-// Neither inlined nor cloned: there is one address to probe.
+// Neither inlined nor cloned, so there is one address to probe.
 [[gnu::noipa]] void write_counter(int id, std::uint64_t value) {
   asm volatile("nop" : : "r"(id), "r"(value));  // an instruction that can be probed comes first
 }
@@ -59,10 +59,10 @@ class KernelLiveRingless : public KernelLive, public testing::WithParamInterface
     return std::move(*loaded);
   }
 
-  /// Where domain_self lies: from the thread pointer, or as that of a shared runtime would.
+  /// How domain_self is found: from the thread pointer, or as in a shared runtime.
   enum class Place { program, library };
 
-  static void describe(RinglessPrograms& programs, std::uint32_t round, Place place = Place::program) {
+  static rtev_ringless_binary described(std::uint32_t round, Place place = Place::program) {
     const auto function = reinterpret_cast<std::uintptr_t>(&write_counter);
     rtev_ringless_binary facts{};
     const auto variable = reinterpret_cast<std::intptr_t>(&domain_self);
@@ -76,22 +76,22 @@ class KernelLiveRingless : public KernelLive, public testing::WithParamInterface
     facts.enabled[RTEV_EMIT_COUNTER] =
         static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(&events_enabled) - function);
     facts.round = round;
-    ASSERT_TRUE(programs.describe(binary, facts));
+    return facts;
   }
 
   static std::vector<UprobeLink> attach(RinglessPrograms& programs, Place place = Place::program) {
-    describe(programs, 1, place);
     const UniqueFd self{::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
-    const EmitterSite site{.emitter = RTEV_EMIT_COUNTER,
-                           .file_offset = file_offset(reinterpret_cast<std::uintptr_t>(&write_counter))};
-    auto links = programs.attach(self.get(), binary, {&site, 1});
-    EXPECT_TRUE(links) << links.error().message();
-    return links ? std::move(*links) : std::vector<UprobeLink>{};
+    const ProbePlan plan{.sites = {{.function = RTEV_EMIT_COUNTER,
+                                    .file_offset = file_offset(reinterpret_cast<std::uintptr_t>(&write_counter))}},
+                         .ringless = described(0, place)};
+    auto attached = programs.probe(self.get(), binary, plan, 1);
+    EXPECT_TRUE(attached) << attached.error().message();
+    return attached ? std::move(attached->links) : std::vector<UprobeLink>{};
   }
 
-  static std::vector<rtev_probed> drain(RinglessPrograms& programs) {
+  static std::vector<rtev_probed> read(RinglessPrograms& programs) {
     std::vector<rtev_probed> records;
-    programs.drain([&](const rtev_probed& record) { records.push_back(record); });
+    programs.read([&](const rtev_probed& record) { records.push_back(record); });
     return records;
   }
 };
@@ -101,7 +101,7 @@ TEST_P(KernelLiveRingless, SeesCallsUntilThereIsARing) {
   {
     const auto links = attach(programs);
     write_counter(5, 99);
-    const auto records = drain(programs);
+    const auto records = read(programs);
     ASSERT_EQ(records.size(), 1U);
     EXPECT_EQ(records[0].tgid, static_cast<unsigned>(::getpid()));
     EXPECT_EQ(records[0].binary, binary);
@@ -115,9 +115,9 @@ TEST_P(KernelLiveRingless, SeesCallsUntilThereIsARing) {
     write_counter(6, 1);
     events_enabled = 0;
     write_counter(7, 1);
-    EXPECT_TRUE(drain(programs).empty()) << "after a ring";
+    EXPECT_TRUE(read(programs).empty()) << "the process has a ring now";
   }
-  EXPECT_EQ(programs.dropped() + programs.homeless(), 0U);
+  EXPECT_EQ(programs.dropped() + programs.unattributed(), 0U);
 }
 
 TEST_P(KernelLiveRingless, FindsTheDomainOfASharedRuntime) {
@@ -129,10 +129,10 @@ TEST_P(KernelLiveRingless, FindsTheDomainOfASharedRuntime) {
     tls_module = 0;
     write_counter(7, 101);
   }
-  const auto records = drain(programs);
+  const auto records = read(programs);
   ASSERT_EQ(records.size(), 2U);
   for (const rtev_probed& record : records) EXPECT_EQ(record.domain, domain);
-  EXPECT_EQ(programs.homeless(), 1U) << "of a library whose number is not known";
+  EXPECT_EQ(programs.unattributed(), 1U) << "the module id was unknown";
 }
 
 TEST_P(KernelLiveRingless, StopsBeyondTheLimitUntilTheNextRound) {
@@ -140,10 +140,10 @@ TEST_P(KernelLiveRingless, StopsBeyondTheLimitUntilTheNextRound) {
   RinglessPrograms programs = load({.limit = 10 * in_a_window});
   const auto links = attach(programs);
   for (std::uint32_t round = 1; round <= 2; ++round) {
-    describe(programs, round);
-    // More than a busy machine can spread over windows.
+    ASSERT_TRUE(programs.describe(binary, described(round)));
+    // More calls than a busy machine can spread over windows.
     for (int i = 0; i < 5000; ++i) write_counter(i, 0);
-    const auto records = drain(programs);
+    const auto records = read(programs);
     ASSERT_GT(records.size(), in_a_window);
     EXPECT_EQ(records.back().type, RTEV_PROBED_LIMITED);
     EXPECT_EQ(std::ranges::count(records, std::uint8_t{RTEV_PROBED_LIMITED}, &rtev_probed::type), 1);
@@ -152,54 +152,54 @@ TEST_P(KernelLiveRingless, StopsBeyondTheLimitUntilTheNextRound) {
   }
 }
 
-TEST_P(KernelLiveRingless, CountsWhatFindsNoRoom) {
+TEST_P(KernelLiveRingless, CountsEventsThatFindNoRoom) {
   RinglessPrograms programs = load({.limit = 1'000'000'000});
   const auto links = attach(programs);
   constexpr std::uint64_t calls = 200'000;  // the buffer holds less than half of them
   for (std::uint64_t i = 0; i < calls; ++i) write_counter(1, i);
-  const std::size_t first = drain(programs).size();
+  const std::size_t first = read(programs).size();
   EXPECT_LT(first, calls / 2);
   EXPECT_EQ(first + programs.dropped(), calls);
   write_counter(2, 0);
-  const auto records = drain(programs);
+  const auto records = read(programs);
   ASSERT_EQ(records.size(), 1U);
   EXPECT_EQ(records[0].lost_words, 3 * programs.dropped());
 }
 
-TEST_P(KernelLiveRingless, SaysNothingOfWhomItIsToldTo) {
+TEST_P(KernelLiveRingless, IgnoresAProcessOnRequest) {
   RinglessPrograms programs = load({});
   const auto links = attach(programs);
   write_counter(1, 0);
-  const auto records = drain(programs);
+  const auto records = read(programs);
   ASSERT_EQ(records.size(), 1U);
-  programs.silence(::getpid(), records[0].time_ns);
+  programs.ignore(::getpid(), records[0].time_ns);
   write_counter(2, 0);
-  EXPECT_TRUE(drain(programs).empty());
+  EXPECT_TRUE(read(programs).empty());
 }
 
-TEST_P(KernelLiveRingless, GoesOnWhereOneWhoHadTheNumberBeforeShallBeSilent) {
+TEST_P(KernelLiveRingless, ARequestToIgnoreAnEarlierProcessOfThePidHasNoEffect) {
   const std::uint64_t before = monotonic_ns();
   RinglessPrograms programs = load({});
   const auto links = attach(programs);
   write_counter(1, 0);
-  programs.silence(::getpid(), before);
+  programs.ignore(::getpid(), before);
   write_counter(2, 0);
-  EXPECT_EQ(drain(programs).size(), 2U);
+  EXPECT_EQ(read(programs).size(), 2U);
 }
 
-TEST_P(KernelLiveRingless, AnOtherProcessIsNotHitWhereOneIsAskedFor) {
+TEST_P(KernelLiveRingless, OnlyTheRequestedProcessIsProbed) {
   RinglessPrograms programs = load({.pids = {::getpid()}});
   const auto links = attach(programs);
   Child other([] { write_counter(1, 0); });
   other.release();
   other.wait();
-  // Elsewhere probes are for all processes of a binary, and user space tells them apart.
-  const auto of_other = drain(programs);
-  if (GetParam() && uprobe_multi_filters_by_process()) {
+  // On older kernels all processes of a binary are probed, and user space filters.
+  const auto of_other = read(programs);
+  if (can_probe_one_process({.program = nullptr, .multi = GetParam()})) {
     EXPECT_TRUE(of_other.empty());
   }
   std::thread(write_counter, 2, 0).join();
-  EXPECT_EQ(drain(programs).size(), 1U) << "of another thread";
+  EXPECT_EQ(read(programs).size(), 1U) << "by another thread";
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernel, KernelLiveRingless, testing::Values(true, false),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The BPF programs on the running kernel: the scheduler's doings. No OCaml: the tests act as the traced processes.
+// The BPF programs on the running kernel: scheduler records. Without OCaml: the tests act as the traced processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
@@ -12,7 +12,7 @@
 #include "base/clock.hpp"
 #include "live/kernel_fixture.hpp"
 
-// The linker makes these for each section whose name could be a C identifier.
+// The linker defines these for each section whose name is a C identifier.
 // NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" {
 extern const char __start_backup_code[], __stop_backup_code[], __start_tick_code[], __stop_tick_code[];
@@ -40,10 +40,10 @@ TEST_F(KernelLive, SwitchesAndWakeupsOfATrackedProcess) {
     questions.put();
     answers.get();
   }
-  // One at a time: stopping must neither lose a record nor give one twice. A process counts as asleep a moment before
-  // it leaves its cpu, so its last switch may be some time in coming.
+  // One record at a time: stopping must neither lose nor repeat a record. A process counts as asleep a moment before it
+  // leaves its cpu, so its last switch may arrive late.
   Records records;
-  std::size_t drains = 0;
+  std::size_t partial_reads = 0;
   const auto left_last = [&] {
     std::ranges::sort(records.sched, {}, &rtev_sched::time_ns);
     const auto is_switch = [](const rtev_sched& record) { return record.type == RTEV_SWITCH; };
@@ -53,10 +53,10 @@ TEST_F(KernelLive, SwitchesAndWakeupsOfATrackedProcess) {
   ASSERT_TRUE(wait_until_asleep(child.pid()));
   const auto deadline = Clock::now() + patience;
   do {
-    while (!drain(programs, records, 1)) ++drains;
+    while (!read(programs, records, 1)) ++partial_reads;
     ASSERT_LT(Clock::now(), deadline);
   } while (!left_last());
-  EXPECT_GT(drains, 100U);
+  EXPECT_GT(partial_reads, 100U);
 
   std::optional<bool> running;
   int enters = 0, wakeups = 0;
@@ -66,14 +66,14 @@ TEST_F(KernelLive, SwitchesAndWakeupsOfATrackedProcess) {
       ASSERT_EQ(record.next.tgid, pid);
       ++wakeups;
     } else if (record.next.tgid == pid) {
-      EXPECT_FALSE(running.value_or(false)) << "enters and leaves take turns";
+      EXPECT_FALSE(running.value_or(false)) << "enters and leaves alternate";
       EXPECT_EQ(record.next.role, RTEV_ROLE_MUTATOR);
       EXPECT_EQ(record.next.flags, RTEV_TRACKED_THREAD);
       running = true;
       ++enters;
     } else {
-      EXPECT_TRUE(running.value_or(true)) << "enters and leaves take turns";
-      EXPECT_EQ(record.prev.domain, -1) << "nothing is known of it";
+      EXPECT_TRUE(running.value_or(true)) << "enters and leaves alternate";
+      EXPECT_EQ(record.prev.domain, -1) << "no variables are known";
       EXPECT_EQ(record.prev.prio, 120);
       running = false;
     }
@@ -88,7 +88,7 @@ bool looked_and_ran(Programs& programs, std::uint32_t slot) {
   return programs.ran(slot);
 }
 
-/// Waits until nothing is to be seen of a process that went to sleep. The switch itself may be caught half-way once.
+/// Waits until a process that went to sleep shows no activity. The switch itself may be seen half-way once.
 bool wait_until_quiet(Programs& programs, std::uint32_t slot) {
   const auto deadline = Clock::now() + patience;
   for (int quiet = 0; quiet < 3; quiet = looked_and_ran(programs, slot) ? 0 : quiet + 1)
@@ -102,7 +102,7 @@ TEST_F(KernelLive, RunsWithoutSwitchesWhileOnACpu) {
   rtev_tracked facts{};
   facts.slot = slot;
   ASSERT_TRUE(programs.track(::getpid(), facts));
-  // This very thread looks, so its process is on a cpu from its first switch on.
+  // This thread is of the process that it asks about, so the process is on a cpu from its first switch on.
   const auto deadline = Clock::now() + patience;
   while (!programs.ran(slot)) {
     ASSERT_LT(Clock::now(), deadline);
@@ -119,13 +119,13 @@ TEST_F(KernelLive, ActivityAndWakeup) {
     questions.out.reset();
     answer(questions, answers);
   }};
-  // One that runs already when it is tracked, and is not switched out before it answers, is not seen running.
+  // A process that is running when it is tracked shows no activity until its next switch.
   ASSERT_TRUE(wait_until_asleep(child.pid()));
   constexpr std::uint32_t slot = 5;
   rtev_tracked facts{};
   facts.slot = slot;
   ASSERT_TRUE(programs.track(child.pid(), facts));
-  EXPECT_TRUE(programs.ran(0)) << "not watched over";
+  EXPECT_TRUE(programs.ran(0)) << "not watched";
   EXPECT_TRUE(programs.ran(RTEV_RING_SLOTS));
   EXPECT_FALSE(programs.ran(slot + 1));
   child.release();
@@ -136,7 +136,7 @@ TEST_F(KernelLive, ActivityAndWakeup) {
   ASSERT_TRUE(wait_until_asleep(child.pid()));
   ASSERT_TRUE(wait_until_quiet(programs, slot));
   Records records;
-  drain(programs, records);
+  read(programs, records);
   EXPECT_TRUE(records.of(RTEV_WAKE, child.pid()).empty()) << "not armed";
   programs.arm_wakeup();
   EXPECT_FALSE(looked_and_ran(programs, slot));
@@ -166,13 +166,13 @@ TEST_F(KernelLive, FullBuffersCountWhatTheyDrop) {
     programs.take_sched_drops(monotonic_ns());
   }
   pollfd wait{.fd = programs.sched_fd(), .events = POLLIN, .revents = 0};
-  EXPECT_EQ(::poll(&wait, 1, 0), 1) << "a buffer that fills wakes its reader";
+  EXPECT_EQ(::poll(&wait, 1, 0), 1) << "a buffer that is filling up wakes its reader";
   Records records;
-  drain(programs, records);
-  EXPECT_GE(records.sched.size(), 65'536U / 96 - 1) << "what fitted is there";
+  read(programs, records);
+  EXPECT_GE(records.sched.size(), 65'536U / 96 - 1) << "the records that fit are there";
 }
 
-// A process that looks like OCaml's: thread-local variables as its runtime has them.
+// Thread-local variables as in OCaml's runtime.
 struct FakeDomain {
   int id;
   int padding;
@@ -180,13 +180,13 @@ struct FakeDomain {
 thread_local FakeDomain* domain_self;
 thread_local void* caml_state;
 
-// Loops with a thread in each; the return address on its stack tells which.
+// Loops with one thread each, told apart by the return address on its stack.
 struct Loop {
   Pipe gate;
   char byte = 0;
   std::atomic<pid_t> tid = 0;
 };
-/// Sleeps directly below the loop, as the runtime does. By number: sanitizers put large frames between otherwise.
+/// Sleeps directly below the loop, as the runtime does. By syscall(2): sanitizers insert large frames for read().
 [[gnu::always_inline]] inline bool sleep_in(Loop& loop) {
   return ::syscall(SYS_read, loop.gate.in.get(), &loop.byte, 1) == 1;
 }
@@ -214,7 +214,7 @@ std::int64_t offset_from_thread_pointer(const T& variable) {
   return reinterpret_cast<const char*>(&variable) - static_cast<const char*>(__builtin_thread_pointer());
 }
 
-TEST_F(KernelLive, ForkInheritsFactsButNoRing) {
+TEST_F(KernelLive, AForkedChildInheritsTrackingButNoRing) {
   Programs programs = start({.sched = RTEV_SCHED_OCAML});
   constexpr int id = 41;
   Pipe questions, answers;
@@ -244,7 +244,7 @@ TEST_F(KernelLive, ForkInheritsFactsButNoRing) {
   EXPECT_FALSE(looked_and_ran(programs, slot)) << "the ring is the parent's";
 
   Records records;
-  drain(programs, records);
+  read(programs, records);
   const auto forks = records.of(RTEV_FORK, parent.pid());
   ASSERT_EQ(forks.size(), 1U);
   EXPECT_TRUE(read_until(programs, records, [&] {
@@ -254,7 +254,7 @@ TEST_F(KernelLive, ForkInheritsFactsButNoRing) {
   }));
 }
 
-TEST_F(KernelLive, ExecByAThreadFreesItsNumber) {
+TEST_F(KernelLive, ExecByAThreadFreesItsTid) {
   Programs programs = start({.sched = RTEV_SCHED_OCAML});
   constexpr int id = 41, rounds = 10;
   Pipe questions, answers;
@@ -323,7 +323,7 @@ TEST_F(KernelLive, DomainRoleAndLockOfThreads) {
       loops[i].tid = ::gettid();
       kinds[i].first(loops[i]);
     });
-  // Each thread sleeps many times, as real ones do.
+  // Each thread sleeps many times, as those of the runtime do.
   Records records;
   const auto last_seen = [&](std::size_t i) {
     rtev_thread seen{};
@@ -345,7 +345,7 @@ TEST_F(KernelLive, DomainRoleAndLockOfThreads) {
     EXPECT_EQ(seen.role, kinds[i].second);
     EXPECT_EQ(seen.domain, static_cast<int>(40 + i));
     const bool holds = (seen.flags & RTEV_HOLDS_LOCK) != 0;
-    EXPECT_EQ(holds, kinds[i].second == RTEV_ROLE_MUTATOR) << "the runtime's own threads never hold it for long";
+    EXPECT_EQ(holds, kinds[i].second == RTEV_ROLE_MUTATOR) << "the runtime's own threads hold it only briefly";
   }
 }
 

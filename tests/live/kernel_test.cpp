@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The BPF programs on the running kernel: processes, rings. No OCaml: the tests act as the traced processes.
+// The BPF programs on the running kernel: processes and rings. Without OCaml: the tests act as the traced processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -45,7 +45,7 @@ TEST_F(KernelLive, FollowedChildExecsAndExits) {
   EXPECT_EQ(records.of(RTEV_EXIT, bad_pid).at(0).detail, 1U << 8);
   for (const auto& record : records.lifecycle) {
     EXPECT_EQ(record.flags, RTEV_FOLLOWED);
-    EXPECT_THAT(record.tgid, testing::AnyOf(good_pid, bad_pid)) << "nobody else is reported";
+    EXPECT_THAT(record.tgid, testing::AnyOf(good_pid, bad_pid)) << "no other process is reported";
   }
 }
 
@@ -59,7 +59,7 @@ TEST_F(KernelLive, DescendantsAreFollowedFromTheirFirstInstruction) {
   ASSERT_TRUE(read_until(programs, records, [&] { return !records.of(RTEV_EXIT, pid).empty(); }));
   EXPECT_EQ(records.of(RTEV_EXIT, pid).at(0).detail, 5U << 8);
 
-  // Every child the shell or its children made lived its life before our eyes.
+  // Every child of the shell and of its children is reported from fork to exit.
   std::size_t children = 0, failures = 0;
   for (const auto& fork : records.lifecycle) {
     if (fork.type != RTEV_FORK) continue;
@@ -74,10 +74,10 @@ TEST_F(KernelLive, DescendantsAreFollowedFromTheirFirstInstruction) {
   EXPECT_EQ(failures, 1U);
 }
 
-TEST_F(KernelLive, KilledProcessExitsWithItsSignalOnce) {
+TEST_F(KernelLive, AKilledProcessExitsOnceWithItsSignal) {
   Programs programs = start({.sched = RTEV_SCHED_OFF});
   for (int round = 0; round < 20; ++round) {
-    // Several threads that end together: each may find that it is the last.
+    // Several threads end at the same time: each may find that it is the last.
     Child child{[] {
       std::vector<std::thread> threads;
       constexpr int count = 8;
@@ -90,38 +90,38 @@ TEST_F(KernelLive, KilledProcessExitsWithItsSignalOnce) {
     child.release();
     EXPECT_EQ(child.wait(), SIGKILL);
     Records records;
-    drain(programs, records);
+    read(programs, records);
     const auto exits = records.of(RTEV_EXIT, pid);
     ASSERT_EQ(exits.size(), 1U);
     EXPECT_EQ(exits[0].detail, static_cast<unsigned>(SIGKILL));
   }
 }
 
-TEST_F(KernelLive, NumberOfAnEarlierProcessBringsNothing) {
+TEST_F(KernelLive, AReusedPidInheritsNothing) {
   Programs programs = start({.sched = RTEV_SCHED_OFF});
-  const pid_t number = Child{[] {}}.pid();
+  const pid_t pid = Child{[] {}}.pid();
   rtev_tracked stale{};
   stale.slot = 9;
   Records records;
   const auto exits_of_next = [&] {
-    EXPECT_TRUE(programs.track(number, stale));
-    Child next{[] {}, [&] { return fork_as(number); }};
-    EXPECT_EQ(next.pid(), number);
+    EXPECT_TRUE(programs.track(pid, stale));
+    Child next{[] {}, [&] { return fork_as(pid); }};
+    EXPECT_EQ(next.pid(), pid);
     next.release();
     next.wait();
     records = {};
-    drain(programs, records);
-    return records.of(RTEV_EXIT, number).size();
+    read(programs, records);
+    return records.of(RTEV_EXIT, pid).size();
   };
-  EXPECT_EQ(exits_of_next(), 0U) << "a child of no OCaml program is none";
+  EXPECT_EQ(exits_of_next(), 0U) << "the parent is not tracked, so the child is not";
   EXPECT_FALSE(programs.ran(stale.slot));
   ASSERT_TRUE(programs.track(::getpid(), {}));
   EXPECT_EQ(exits_of_next(), 1U);
-  EXPECT_FALSE(programs.ran(stale.slot)) << "what it has is its parent's";
+  EXPECT_FALSE(programs.ran(stale.slot)) << "only the parent's entry is inherited";
 }
 
-TEST_F(KernelLive, WhatFindsNoRoomIsCounted) {
-  // Only followed processes, so that the host's others do not count.
+TEST_F(KernelLive, FullMapsAreCounted) {
+  // Only followed processes, so that other processes of the host do not count.
   Programs programs = start({.sched = RTEV_SCHED_OFF, .follow = true});
   const auto make_child = [] {
     if (const pid_t pid = ::fork(); pid == 0)
@@ -141,17 +141,17 @@ TEST_F(KernelLive, WhatFindsNoRoomIsCounted) {
   };
   EXPECT_EQ(untracked(), 0U);
 
-  constexpr pid_t no_process = 1 << 22;  // numbers are below this
-  pid_t number = no_process;
-  while (programs.track(number, {})) ++number;
-  EXPECT_EQ(number - no_process, RTEV_MAX_TRACKED - 2);
+  constexpr pid_t no_process = 1 << 22;  // pids are below this
+  pid_t pid = no_process;
+  while (programs.track(pid, {})) ++pid;
+  EXPECT_EQ(pid - no_process, RTEV_MAX_TRACKED - 2);
   EXPECT_EQ(untracked(), 1U) << "the one that did not fit";
   let_end(first);
   EXPECT_EQ(untracked(), 2U) << "the child";
 
-  // The end of the first left room for a tracked process.
-  number = no_process;
-  while (programs.follow(number)) ++number;
+  // The exit of the first child made room for one tracked process.
+  pid = no_process;
+  while (programs.follow(pid)) ++pid;
   let_end(second);
   EXPECT_EQ(untracked(), 3U) << "the child that could not be followed";
 }
@@ -163,7 +163,7 @@ TEST_F(KernelLive, ForkOfATrackedProcessIsReportedAndExecEndsTracking) {
       ::_exit(0);
     else
       ::waitpid(grandchild, nullptr, 0);
-    // No OCaml process any more, as far as the kernel side knows: this one's forks are its own business.
+    // Not tracked after exec, so the forks of the shell are not reported.
     ::execl("/bin/sh", "sh", "-c", "(exit 3); exec /bin/true", nullptr);
   }};
   const pid_t pid = child.pid();
@@ -179,7 +179,7 @@ TEST_F(KernelLive, ForkOfATrackedProcessIsReportedAndExecEndsTracking) {
   EXPECT_TRUE(records.of(RTEV_EXIT, pid).empty());
 }
 
-TEST_F(KernelLive, RingBirthIsSeenAndOtherMappingsAreNot) {
+TEST_F(KernelLive, ARingIsAnnouncedAndOtherMappingsAreNot) {
   Programs programs = start({.sched = RTEV_SCHED_OFF});
   const test::TempDir directory;
   const auto map = [&](const std::filesystem::path& name, int flags, std::size_t length) {
@@ -201,11 +201,11 @@ TEST_F(KernelLive, RingBirthIsSeenAndOtherMappingsAreNot) {
   const auto rings = [&] { return records.of(RTEV_RING, ::getpid()); };
   ASSERT_TRUE(read_until(programs, records, [&] { return !rings().empty(); }));
   ASSERT_EQ(rings().size(), 1U);
-  EXPECT_EQ(rings()[0].detail, 68'167'744U) << "as asked for, not as padded";
+  EXPECT_EQ(rings()[0].detail, 68'167'744U) << "as requested, without padding";
   EXPECT_EQ(rings()[0].tid, static_cast<unsigned>(::gettid()));
 }
 
-TEST_F(KernelLive, RingBirthTellsWhereTheFilesAre) {
+TEST_F(KernelLive, AnAnnouncedRingHasThePathsOfItsFiles) {
   Programs programs = start({.sched = RTEV_SCHED_OFF});
   const test::TempDir directory;
   std::filesystem::path deep = directory.path(), deepest;
@@ -221,11 +221,11 @@ TEST_F(KernelLive, RingBirthTellsWhereTheFilesAre) {
     ::munmap(at, 4096);
   }
   Records records;
-  ASSERT_TRUE(read_until(programs, records, [&] { return records.births.size() >= std::size(folders); }));
-  ASSERT_EQ(records.births.size(), std::size(folders));
+  ASSERT_TRUE(read_until(programs, records, [&] { return records.ring_tails.size() >= std::size(folders); }));
+  ASSERT_EQ(records.ring_tails.size(), std::size(folders));
   const Procfs procfs;
   for (std::size_t i = 0; i < std::size(folders); ++i) {
-    const BirthPlaces places = parse_birth(records.births[i]);
+    const BirthPlaces places = parse_birth(records.ring_tails[i]);
     ASSERT_TRUE(places.program);
     EXPECT_EQ(places.clock_offset_ns, 0);
     const auto program = open_left_behind(procfs, *places.program);

@@ -17,7 +17,7 @@ ProbedCode::ProbedCode(pid_t pid) : pid_(pid) {
   const Procfs procfs;
   const auto program = procfs.open_exe(pid);
   const auto runtime = program ? inspect_binary(program->get()).value_or(std::nullopt) : std::nullopt;
-  if (!runtime || runtime->emitters.empty()) throw std::runtime_error("no functions that write events");
+  if (!runtime || runtime->emitters.empty()) throw std::runtime_error("found no functions that write events");
   const std::uint64_t offset = runtime->emitters.front().file_offset;
   const std::string path = procfs.exe_path(pid);
   for (const Mapping& mapping : procfs.mappings(pid)) {
@@ -26,7 +26,7 @@ ProbedCode::ProbedCode(pid_t pid) : pid_(pid) {
     address_ = mapping.begin + (offset - mapping.offset);
   }
   if (address_ == 0 || ::pread(program->get(), &original_, 1, static_cast<off_t>(offset)) != 1)
-    throw std::runtime_error("the code of the program is not where it should be");
+    throw std::runtime_error("the code of the program is not mapped");
 }
 
 bool ProbedCode::is_probed() const {

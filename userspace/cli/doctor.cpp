@@ -13,7 +13,7 @@ const char* word_for(kernel::FeatureStatus status) {
     case kernel::FeatureStatus::ok:
       return "ok";
     case kernel::FeatureStatus::degraded:
-      return "less";
+      return "degraded";
     case kernel::FeatureStatus::missing:
       return "MISSING";
   }
@@ -27,8 +27,8 @@ int run_doctor(const Options& /*options*/) {
   std::size_t width = 0;
   for (const kernel::Feature& feature : host.features) width = std::max(width, feature.name.size());
   for (const kernel::Feature& feature : host.features) {
-    fmt::print("{:<7}  {:<{}}  {}\n", word_for(feature.status), feature.name, width, feature.found);
-    if (!feature.hint.empty()) fmt::print("{:<7}  {:<{}}  hint: {}\n", "", "", width, feature.hint);
+    fmt::print("{:<8}  {:<{}}  {}\n", word_for(feature.status), feature.name, width, feature.found);
+    if (!feature.hint.empty()) fmt::print("{:<8}  {:<{}}  hint: {}\n", "", "", width, feature.hint);
   }
   if (const kernel::Feature* blocking = host.blocking()) {
     fmt::print("\nrtev-bpf cannot trace here: {}\n", blocking->name);

@@ -86,7 +86,7 @@ void announce_start(const Options& options, const Registry& registry) {
                "--ringless traces those that are not\n");
 }
 
-void explain_missing_probes(const kernel::ProbeKeeper& probes) {
+void explain_missing_probes(const kernel::UprobeManager& probes) {
   if (probes.failed() + probes.skipped() == 0) return;
   const auto error = probes.last_error();
   fmt::print(stderr, "rtev-bpf: pauses and resumes of some programs may be missing: {} not be probed{}\n",
@@ -96,7 +96,7 @@ void explain_missing_probes(const kernel::ProbeKeeper& probes) {
 }
 
 /// Who waits for the end of a tracer that has said its last word wants to know why.
-void explain_slow_end(const kernel::ProbeKeeper& probes) {
+void explain_slow_end(const kernel::UprobeManager& probes) {
   constexpr std::size_t worth_a_line = 3;
   if (const std::size_t binaries = probes.slow_to_detach(); binaries >= worth_a_line)
     fmt::print(stderr,

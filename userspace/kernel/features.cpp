@@ -21,13 +21,13 @@ namespace {
 namespace fs = std::filesystem;
 using enum FeatureStatus;
 
-/// A capability and what is lost without it.
+/// A capability and what does not work without it.
 struct Capability {
   unsigned bit;
   std::string_view name;
   FeatureStatus without;
   std::string_view loss;
-  bool admin_suffices;  ///< CAP_SYS_ADMIN stands in for it
+  bool admin_suffices;  ///< CAP_SYS_ADMIN includes it
 };
 constexpr std::array bpf_capabilities{
     Capability{CAP_BPF, "CAP_BPF", missing, "BPF programs cannot be loaded", true},
@@ -36,11 +36,14 @@ constexpr std::array bpf_capabilities{
 constexpr std::array process_capabilities{
     Capability{CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE", missing, "ring files cannot be opened", true},
     Capability{CAP_SYS_PTRACE, "CAP_SYS_PTRACE", degraded, "only processes of this user are found", false},
-    Capability{CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", degraded, "only files this user may read are read", false},
+    Capability{CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", degraded,
+               "only files that this user may read can be inspected", false},
 };
-constexpr std::uint64_t few_files = 4096;
+/// A limit of open files below this is reported as degraded.
+constexpr std::uint64_t min_open_files = 4096;
 
-/// A kind of namespace and what /proc/self/ns/KIND shows for the host's own. The numbers are part of the kernel's ABI.
+/// A kind of namespace and the target of /proc/self/ns/KIND in the host's own. The numbers are part of the kernel's
+/// ABI.
 struct NamespaceKind {
   const char* name;
   std::string_view initial;
@@ -55,7 +58,7 @@ std::string read_text(const fs::path& path) {
   return text;
 }
 
-/// What follows `key` and blanks in the line that begins with it; empty if there is no such line.
+/// The text behind `key` and blanks in the line that begins with `key`; empty if there is no such line.
 std::string_view line_value(std::string_view text, std::string_view key) {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -69,7 +72,7 @@ std::string_view line_value(std::string_view text, std::string_view key) {
   return {};
 }
 
-/// Nothing if /proc does not tell.
+/// Nothing if /proc does not show it.
 std::optional<bool> is_hosts(const HostRoots& roots, const NamespaceKind& kind) {
   std::error_code error;
   const std::string space = fs::read_symlink(roots.proc / "self/ns" / kind.name, error).string();
@@ -80,7 +83,7 @@ Feature check_proc(const HostRoots& roots) {
   if (!read_text(roots.proc / "self/status").empty()) return {.name = "/proc", .found = "shows this process"};
   return {.name = "/proc",
           .status = missing,
-          .found = "does not show this process: not mounted, or of another pid namespace",
+          .found = "does not show this process: not mounted, or mounted in another pid namespace",
           .hint = "mount -t proc proc /proc, in the host's pid namespace (containers: --pid=host)"};
 }
 
@@ -106,8 +109,8 @@ Feature check_btf(const HostRoots& roots) {
             .hint = "mount -t sysfs sysfs /sys (containers: -v /sys:/sys:ro)"};
   return {.name = "BTF",
           .status = missing,
-          .found = "no /sys/kernel/btf/vmlinux: the kernel does not describe its types",
-          .hint = "run a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' kernels are"};
+          .found = "no /sys/kernel/btf/vmlinux: the kernel has no type information",
+          .hint = "run a kernel built with CONFIG_DEBUG_INFO_BTF=y, as those of most distributions are"};
 }
 
 Feature check_lockdown(const HostRoots& roots) {
@@ -134,7 +137,7 @@ Feature check_capability(const Capability& capability, std::uint64_t effective) 
   Feature feature{.name = std::string{capability.name}, .found = "held"};
   if (has(capability.bit)) return feature;
   if (capability.admin_suffices && has(CAP_SYS_ADMIN)) {
-    feature.found = "by CAP_SYS_ADMIN";
+    feature.found = "included in CAP_SYS_ADMIN";
     return feature;
   }
   feature.status = capability.without;
@@ -144,10 +147,10 @@ Feature check_capability(const Capability& capability, std::uint64_t effective) 
 }
 
 Feature check_bpf(const BpfAbilities& abilities) {
-  if (abilities.error == 0) return {.name = "BPF", .found = "programs load"};
+  if (abilities.error == 0) return {.name = "BPF", .found = "programs can be loaded"};
   return {.name = "BPF",
           .status = missing,
-          .found = fmt::format("no program loads: {}", std::generic_category().message(abilities.error)),
+          .found = fmt::format("programs cannot be loaded: {}", std::generic_category().message(abilities.error)),
           .hint = "run as root on the host, not in a container that filters bpf(2)"};
 }
 
@@ -156,17 +159,17 @@ Feature check_uprobes(const HostRoots& roots, const BpfAbilities& abilities, std
   if (read_text(roots.sys / "bus/event_source/devices/uprobe/type").empty())
     return {.name = "uprobes",
             .status = degraded,
-            .found = "none: start, pause and end of a ring are seen later, from the ring itself",
+            .found = "not available: start, pause and end of a ring are detected later, from the ring itself",
             .hint = "run a kernel built with CONFIG_UPROBE_EVENTS=y"};
   if ((effective >> CAP_SYS_ADMIN & 1) == 0)
     return {.name = "uprobes",
             .status = degraded,
-            .found = "by perf_event, which may need CAP_SYS_ADMIN",
+            .found = "through perf_event, which may need CAP_SYS_ADMIN",
             .hint = "run as root (sudo)"};
   return {.name = "uprobes",
           .status = degraded,
-          .found = "by perf_event: leaving takes up to a second for each OCaml binary",
-          .hint = "Linux 6.6 and newer have uprobe_multi"};
+          .found = "through perf_event: detaching takes up to a second for each OCaml binary",
+          .hint = "run Linux 6.6 or newer, which has uprobe_multi"};
 }
 
 Feature check_map_files(const HostRoots& roots) {
@@ -178,10 +181,11 @@ Feature check_map_files(const HostRoots& roots) {
     error = {errno, std::generic_category()};
     break;
   }
-  return {.name = "map_files",
-          .status = missing,
-          .found = fmt::format("/proc/PID/map_files cannot be followed: {}", error ? error.message() : "no entries"),
-          .hint = "run as root (sudo), with CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN"};
+  return {
+      .name = "map_files",
+      .status = missing,
+      .found = fmt::format("links in /proc/PID/map_files cannot be opened: {}", error ? error.message() : "no entries"),
+      .hint = "run as root (sudo), with CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN"};
 }
 
 Feature check_user_namespace(const HostRoots& roots) {
@@ -189,20 +193,20 @@ Feature check_user_namespace(const HostRoots& roots) {
   if (is_hosts(roots, user_namespace).value_or(true)) return {.name = "user namespace", .found = "the host's"};
   return {.name = "user namespace",
           .status = missing,
-          .found = "not the host's: what capabilities it gives do not count for BPF and other processes' files",
+          .found = "not the host's: its capabilities do not apply to BPF and to other processes' files",
           .hint = "run as the host's root (containers: rootful, with --userns=host)"};
 }
 
 Feature check_time_namespace(const HostRoots& roots) {
   Feature feature{.name = "time namespace", .found = "the host's"};
   if (is_hosts(roots, time_namespace).value_or(true)) return feature;
-  feature.found = "another, with the host's clocks";
+  feature.found = "not the host's, but with the same clocks";
   const std::string offsets = read_text(roots.proc / "self/timens_offsets");
   for (const std::string_view clock : {"monotonic", "boottime"}) {
     const std::string_view numbers = line_value(offsets, clock);
     if (numbers.find_first_of("123456789") == std::string_view::npos) continue;
     feature.status = missing;
-    feature.found = "not the host's: clocks differ from those of the kernel's events";
+    feature.found = "not the host's: its clocks differ from the timestamps of the kernel's events";
     feature.hint = "run with the host's clocks: nsenter --target 1 --time rtev-bpf";
   }
   return feature;
@@ -212,7 +216,7 @@ Feature check_pid_namespace(const HostRoots& roots) {
   if (is_hosts(roots, pid_namespace).value_or(false)) return {.name = "pid namespace", .found = "the host's"};
   return {.name = "pid namespace",
           .status = missing,
-          .found = "not the host's: process ids of the kernel mean nothing here",
+          .found = "not the host's: the kernel's process ids are not valid here",
           .hint = "run on the host, or in a container with the host's pid namespace (--pid=host)"};
 }
 
@@ -224,9 +228,9 @@ Feature check_file_limit(const HostRoots& roots) {
   const std::string_view hard = hard_begin == std::string_view::npos ? line : line.substr(hard_begin);
   Feature feature{.name = "open files", .found = fmt::format("up to {}", hard.substr(0, hard.find(' ')))};
   const auto count = parse_leading_number<std::uint64_t>(hard);
-  if (count && *count < few_files) {
+  if (count && *count < min_open_files) {
     feature.status = degraded;
-    feature.found += ": enough for a few hundred processes only";
+    feature.found += ": enough for only a few hundred processes";
     feature.hint = "raise the hard limit (ulimit -Hn)";
   }
   return feature;
@@ -252,7 +256,7 @@ HostFeatures inspect_host(const HostRoots& roots, const BpfAbilities& abilities)
   const std::uint64_t effective = effective_capabilities(roots);
   HostFeatures host;
   host.uprobe_multi = abilities.uprobe_multi;
-  // What makes others fail comes before them.
+  // Causes before their effects.
   host.features = {check_proc(roots),          check_kernel(roots),         check_btf(roots),
                    check_lockdown(roots),      check_user_namespace(roots), check_pid_namespace(roots),
                    check_time_namespace(roots)};
@@ -273,7 +277,7 @@ HostFeatures inspect_view(const HostRoots& roots) {
   host.features.push_back(check_map_files(roots));
   if (Feature space = check_pid_namespace(roots); space.status != ok) {
     space.status = degraded;
-    space.found = "not the host's: processes outside of it are not seen";
+    space.found = "not the host's: processes outside of it are not found";
     host.features.push_back(std::move(space));
   }
   return host;

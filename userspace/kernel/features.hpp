@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What this host allows a tracer to do, and what is missing.
+// What this host allows the tracer to do, and what is missing.
 #pragma once
 
 #include <cstdint>
@@ -15,39 +15,39 @@ namespace rtev::kernel {
 
 enum class FeatureStatus : std::uint8_t {
   ok,
-  degraded,  ///< tracing works, with what `found` says less
+  degraded,  ///< tracing works, with the restriction that `found` states
   missing,   ///< tracing cannot work
 };
 
-/// One thing the host offers or does not.
+/// One thing that tracing needs.
 struct Feature {
   std::string name;
   FeatureStatus status = FeatureStatus::ok;
   std::string found;
-  std::string hint{};  ///< what to do; empty where there is nothing to do
+  std::string hint{};  ///< what to do about it; may be empty
 };
 
-/// Where the kernel's own file systems are; tests put made-up trees there.
+/// Where the kernel's file systems are mounted; tests use directories of their own.
 struct HostRoots {
   std::filesystem::path proc = "/proc";
   std::filesystem::path sys = "/sys";
 };
 
 struct HostFeatures {
-  std::vector<Feature> features;  ///< in the order in which to read them
+  std::vector<Feature> features;  ///< causes before their effects
   bool uprobe_multi = false;
 
-  /// The first that is missing, or nullptr.
+  /// The first missing feature, or nullptr.
   const Feature* blocking() const;
 };
 
-/// Looks at the host, as the calling process may use it.
+/// Inspects the host with the rights of the calling process.
 HostFeatures inspect_host(const HostRoots& roots, const BpfAbilities& abilities);
 inline HostFeatures inspect_host() {
   return inspect_host({}, probe_bpf());
 }
 
-/// The part of it that looking at processes and their rings needs, without BPF.
+/// Only what is needed to find processes and read their rings without BPF.
 HostFeatures inspect_view(const HostRoots& roots = {});
 
 /// A kernel's release, e.g. "6.1.0-18-amd64".
@@ -57,7 +57,7 @@ struct KernelVersion {
 };
 std::optional<KernelVersion> parse_kernel_version(std::string_view release);
 
-/// The oldest kernel that will do.
+/// The oldest supported kernel.
 inline constexpr KernelVersion oldest_kernel{6, 1};
 
 }  // namespace rtev::kernel

@@ -32,7 +32,7 @@ void keep_warning(const char* format, va_list arguments) {
   if (std::vsnprintf(text.data(), text.size(), format, arguments) < 0) return;
   std::string_view line{text.data()};
   if (line.starts_with("libbpf: ")) line.remove_prefix(8);
-  // The verifier's log is one message of many lines: for developers, with the verbose switch.
+  // The verifier's log is one message of many lines: only of use to developers, who get it with set_libbpf_verbose().
   line = line.substr(0, line.find('\n'));
   if (line.contains("BEGIN PROG LOAD LOG")) return;
   if (line.empty()) return;

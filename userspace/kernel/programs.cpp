@@ -3,13 +3,13 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -23,6 +23,7 @@
 #include "kernel/libbpf_log.hpp"
 #include "kernel/sched_buffers.hpp"
 #include "kernel/sched_drops.hpp"
+#include "kernel/skeleton.hpp"
 #include "kernel/uprobe_link.hpp"
 #include "rtev.skel.h"
 #include "rtev/layout.hpp"
@@ -44,12 +45,9 @@ constexpr std::size_t max_lifecycle_records = 8192;
 /// Records of one read_saved(): as many as the buffer can hold.
 constexpr std::size_t max_saved_records = RTEV_SAVED_BUFFER_BYTES / sizeof(rtev_saved);
 
-struct SkeletonDestroy {
-  void operator()(rtev_bpf* skeleton) const { rtev_bpf__destroy(skeleton); }
-};
-using Skeleton = std::unique_ptr<rtev_bpf, SkeletonDestroy>;
+using Skeleton = std::unique_ptr<rtev_bpf, SkeletonDestroy<rtev_bpf__destroy>>;
 
-/// Each traced process and each probed binary takes descriptors.
+/// Each traced process and each probed binary needs file descriptors.
 void raise_file_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
@@ -57,25 +55,15 @@ void raise_file_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// errno in the words of libbpf, which knows more.
-Error libbpf_error(int code, std::string what, std::string subject = {}) {
-  Error error = errno_error(code, std::move(what), std::move(subject)).error();
-  if (const std::string warnings = take_libbpf_warnings(); !warnings.empty())
-    error.why += fmt::format(" ({})", warnings);
-  error.hint = code == EPERM || code == EACCES ? "run as root (sudo); rtev-bpf doctor tells more"
-                                               : "rtev-bpf doctor tells what this host allows";
-  return error;
-}
-
 /// Linux 6.10 and newer.
-bool tells_of_execs_to_come() {
+bool announces_execs() {
   return libbpf_find_vmlinux_btf_id("sched_prepare_exec", BPF_TRACE_RAW_TP) > 0;
 }
 
 Result<UniqueFd> make_wait_fd(const SchedBuffers& buffers) {
   UniqueFd wait{::epoll_create1(EPOLL_CLOEXEC)};
-  if (!wait) return errno_error(errno, "cannot make an epoll instance");
-  // Edges only: a buffer that holds a few records is not worth waking for; the BPF side says when it is.
+  if (!wait) return errno_error(errno, "cannot create an epoll instance");
+  // Edge-triggered: the BPF programs signal when a buffer is filling up; a few records are not worth a wake-up.
   epoll_event event{.events = EPOLLIN | EPOLLET, .data = {}};
   for (std::uint16_t i = 0; i < buffers.count(); ++i) {
     if (::epoll_ctl(wait.get(), EPOLL_CTL_ADD, buffers.fd(i), &event) != 0)
@@ -111,7 +99,7 @@ Result<Programs> Programs::load(const ProgramOptions& options) {
   if (const Feature* feature = host.blocking())
     return std::unexpected(
         Error{.what = "cannot trace this host", .why = feature->name + ": " + feature->found, .hint = feature->hint});
-  take_libbpf_warnings();  // of the inspection, which tries what may fail
+  take_libbpf_warnings();  // discards those of the inspection, whose attempts may fail
 
   const int cpus = libbpf_num_possible_cpus();
   if (cpus < 0) return errno_error(-cpus, "cannot count the cpus");
@@ -131,14 +119,12 @@ Result<Programs> Programs::load(const ProgramOptions& options) {
   bpf_program__set_autoload(skeleton->progs.thread_wakeup_new, sched);
   bpf_program__set_autoload(skeleton->progs.runtime_function, true);
   bpf_program__set_autoload(skeleton->progs.ring_unmapped, options.save_rings == RTEV_SAVE_ALL);
-  const bool before_exec = options.save_rings != RTEV_SAVE_OFF && tells_of_execs_to_come();
+  const bool before_exec = options.save_rings != RTEV_SAVE_OFF && announces_execs();
   bpf_program__set_autoload(skeleton->progs.ring_before_exec, before_exec);
   bpf_program__set_autoload(skeleton->progs.ring_before_thread_end, before_exec);
   if (options.save_rings == RTEV_SAVE_OFF)
     bpf_map__set_max_entries(skeleton->maps.saved, static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE)));
-  if (uprobe_multi)
-    bpf_program__set_expected_attach_type(skeleton->progs.runtime_function,
-                                          static_cast<bpf_attach_type>(attach_type_uprobe_multi));
+  if (uprobe_multi) prepare_uprobe_multi(skeleton->progs.runtime_function);
   if (const int error = rtev_bpf__load(skeleton.get()); error != 0)
     return std::unexpected(libbpf_error(-error, "cannot load the BPF programs"));
 
@@ -166,26 +152,20 @@ Result<Programs> Programs::load(const ProgramOptions& options) {
 Result<void> Programs::attach() {
   auto& programs = state_->skeleton->progs;
   auto& links = state_->skeleton->links;
-  // The busiest last: attaching disturbs all cpus for a moment, which is not to be traced.
-  const std::pair<const bpf_program*, bpf_link**> attachments[] = {
-      {programs.process_exec, &links.process_exec},
-      {programs.process_fork, &links.process_fork},
-      {programs.process_exit, &links.process_exit},
-      {programs.ring_before_exec, &links.ring_before_exec},
-      {programs.ring_before_thread_end, &links.ring_before_thread_end},
-      {programs.ring_unmapped, &links.ring_unmapped},
-      {programs.ring_announced, &links.ring_announced},
-      {programs.thread_wakeup_new, &links.thread_wakeup_new},
-      {programs.thread_waking, &links.thread_waking},
-      {programs.thread_switch, &links.thread_switch},
+  // The busiest last: attaching interrupts all cpus for a moment, which should not be traced.
+  const std::array attachments{
+      Attachment{programs.process_exec, &links.process_exec},
+      Attachment{programs.process_fork, &links.process_fork},
+      Attachment{programs.process_exit, &links.process_exit},
+      Attachment{programs.ring_before_exec, &links.ring_before_exec},
+      Attachment{programs.ring_before_thread_end, &links.ring_before_thread_end},
+      Attachment{programs.ring_unmapped, &links.ring_unmapped},
+      Attachment{programs.ring_announced, &links.ring_announced},
+      Attachment{programs.thread_wakeup_new, &links.thread_wakeup_new},
+      Attachment{programs.thread_waking, &links.thread_waking},
+      Attachment{programs.thread_switch, &links.thread_switch},
   };
-  for (const auto& [program, link] : attachments) {
-    if (!bpf_program__autoload(program)) continue;
-    *link = bpf_program__attach(program);
-    if (*link == nullptr)
-      return std::unexpected(libbpf_error(errno, "cannot attach to tracepoint", bpf_program__section_name(program)));
-  }
-  return {};
+  return attach_programs(attachments);
 }
 
 int Programs::lifecycle_fd() const {
@@ -246,11 +226,11 @@ Result<void> Programs::track(pid_t tgid, const rtev_tracked& tracked) {
 
 void Programs::untrack(pid_t tgid) {
   bpf_map_delete_elem(bpf_map__fd(state_->skeleton->maps.tracked), &tgid);
-  bpf_map_delete_elem(bpf_map__fd(state_->skeleton->maps.rings), &tgid);  // nobody will ask for it
+  bpf_map_delete_elem(bpf_map__fd(state_->skeleton->maps.rings), &tgid);  // its words would never be asked for
 }
 
 void Programs::ring_opened(pid_t tgid, std::uint64_t announced_ns) {
-  // Fails for want of memory, if ever: then it is drained in vain.
+  // Can fail only for lack of memory: then the ring is saved for nothing.
   bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.opened), &tgid, &announced_ns, BPF_ANY);
 }
 
@@ -288,7 +268,7 @@ void Programs::look_at_cpus() {
 }
 
 bool Programs::ran(std::uint32_t slot) {
-  if (slot == 0 || slot >= RTEV_RING_SLOTS) return true;  // nobody watches over it: better read in vain
+  if (slot == 0 || slot >= RTEV_RING_SLOTS) return true;  // not watched: better read for nothing than miss events
   const std::atomic_ref ran{state_->skeleton->bss->ran[slot]};
   if (ran.load() != 0) {
     ran.store(0);
@@ -318,45 +298,11 @@ bool Programs::uses_uprobe_multi() const {
   return state_->uprobe_multi;
 }
 
-struct BinaryProbes::State {
-  AttachedUprobes attached;
-};
-
-BinaryProbes::BinaryProbes() : state_(std::make_unique<State>()) {}
-BinaryProbes::BinaryProbes(BinaryProbes&&) noexcept = default;
-BinaryProbes& BinaryProbes::operator=(BinaryProbes&&) noexcept = default;
-BinaryProbes::~BinaryProbes() = default;
-
-std::size_t BinaryProbes::skipped() const {
-  return state_->attached.skipped;
+Result<AttachedUprobes> Programs::probe(int file, std::uint32_t binary_id, const ProbePlan& plan, std::uint32_t) {
+  return attach_uprobes({.program = state_->skeleton->progs.runtime_function, .multi = state_->uprobe_multi}, file,
+                        binary_id, plan.sites);
 }
 
-Result<BinaryProbes> Programs::attach_probes(int binary_fd, std::uint32_t binary_id, std::span<const ProbeSite> sites) {
-  std::vector<UprobeTarget> targets;
-  for (const auto& site : sites)
-    targets.push_back({.file_offset = site.file_offset,
-                       .cookie = std::uint64_t{binary_id} << 8 | static_cast<std::uint64_t>(site.function)});
-  BinaryProbes probes;
-  if (targets.empty()) return probes;
-
-  // By descriptor: the very file that was looked into, whatever its name means in this namespace or today.
-  const std::string path = fmt::format("/proc/self/fd/{}", binary_fd);
-  const bpf_program* program = state_->skeleton->progs.runtime_function;
-  auto attached = state_->uprobe_multi ? attach_uprobe_multi(bpf_program__fd(program), path, targets)
-                                       : attach_uprobes(program, path, targets);
-  if (!attached) return std::unexpected(std::move(attached.error()));
-  probes.state_->attached = std::move(*attached);
-  return probes;
-}
-
-void detach_in_parallel(std::vector<BinaryProbes> probes) {
-  std::vector<UprobeLink> links;
-  for (auto& binary : probes) {
-    // A moved-from one has nothing.
-    if (binary.state_) std::ranges::move(binary.state_->attached.links, std::back_inserter(links));
-    binary.state_.reset();
-  }
-  destroy_in_parallel(std::move(links));
-}
+void Programs::forget(std::uint32_t) {}
 
 }  // namespace rtev::kernel

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The BPF programs: load, attach, ask, detach. The only room that knows libbpf.
+// The BPF programs that are always loaded: processes, rings, scheduler.
 #pragma once
 
 #include <sys/types.h>
@@ -8,12 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
-#include "base/unique_fd.hpp"
 #include "bpf/records.h"
 #include "kernel/kernel_source.hpp"
+#include "kernel/uprobe_manager.hpp"
 #include "rtev/error.hpp"
 
 namespace rtev::kernel {
@@ -22,45 +21,16 @@ struct ProgramOptions {
   rtev_sched_mode sched = RTEV_SCHED_OCAML;
   std::size_t sched_buffer_bytes = 16 << 20;    ///< of all scheduler buffers together
   bool follow = false;                          ///< report only processes given to follow() and their descendants
-  rtev_save_mode save_rings = RTEV_SAVE_KNOWN;  ///< which rings BPF saves before they are gone
-  bool uprobe_multi = true;                     ///< where the kernel has it; false: as if it had not
+  rtev_save_mode save_rings = RTEV_SAVE_KNOWN;  ///< which rings are saved before they are gone
+  bool uprobe_multi = true;                     ///< use it where the kernel has it; false: as on older kernels
 };
 
-/// Where to probe, in one binary.
-struct ProbeSite {
-  rtev_probe function;
-  std::uint64_t file_offset;
-};
-
-/// The uprobes in one binary. Destroying it detaches, which takes up to a second on some kernels: see
-/// detach_in_parallel().
-class BinaryProbes {
- public:
-  BinaryProbes(BinaryProbes&&) noexcept;
-  BinaryProbes& operator=(BinaryProbes&&) noexcept;
-  ~BinaryProbes();
-
-  /// Sites that begin with an instruction that cannot be probed.
-  std::size_t skipped() const;
-
- private:
-  friend class Programs;
-  friend void detach_in_parallel(std::vector<BinaryProbes> probes);
-  BinaryProbes();
-  struct State;
-  std::unique_ptr<State> state_;
-};
-
-/// Detaches with one thread per link, since the kernel waits for a grace period for each and the waits overlap.
-void detach_in_parallel(std::vector<BinaryProbes> probes);
-
-/// What was lost, all cpus together, by enum rtev_stat: records that found no room, processes that could not be
-/// tracked.
+/// What was lost, over all cpus, by enum rtev_stat: dropped records, and processes that could not be tracked.
 using Drops = std::array<std::uint64_t, RTEV_STAT_COUNT>;
 
-/// The loaded BPF programs. Belongs to one thread, except for attach_probes() and ring_opened(), which any thread may
+/// The loaded BPF programs. Belongs to one thread, except for probe(), forget() and ring_opened(), which any thread may
 /// call, and read_lifecycle(), which may have a thread of its own.
-class Programs final : public KernelSource {
+class Programs final : public KernelSource, public UprobePrograms {
  public:
   /// Opens and loads; errors name what the host lacks (kernel 6.1, BTF, capabilities) with a hint.
   static Result<Programs> load(const ProgramOptions& options);
@@ -99,9 +69,10 @@ class Programs final : public KernelSource {
   /// Scheduler records count once take_sched_drops() has returned them.
   Drops drops() const;
 
-  /// Probes functions of a binary in all processes that run it, now and later. Functions that cannot be probed are left
-  /// out; an error if that leaves none. Thread-safe.
-  Result<BinaryProbes> attach_probes(int binary_fd, std::uint32_t binary_id, std::span<const ProbeSite> sites);
+  /// Probes functions of OCaml's runtime, for RTEV_PROBE records. Sites that cannot be probed are skipped; an error if
+  /// that leaves none.
+  Result<AttachedUprobes> probe(int file, std::uint32_t binary_id, const ProbePlan& plan, std::uint32_t round) override;
+  void forget(std::uint32_t binary_id) override;
   bool uses_uprobe_multi() const;
 
  private:

@@ -40,7 +40,7 @@ Thread to_thread(const rtev_thread& thread) {
 }  // namespace
 
 LeftState left_state(std::uint32_t task_state, bool preempted) {
-  // A thread that still wants to run lost its cpu, whether in the kernel (`preempted`) or on its way to user space.
+  // A runnable thread was preempted, either in the kernel (`preempted`) or on its return to user space.
   if (preempted || (task_state & 0xff) == 0) return LeftState::preempted;
   if ((task_state & dead) != 0) return LeftState::dead;
   if ((task_state & traced) != 0) return LeftState::traced;

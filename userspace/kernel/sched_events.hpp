@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scheduler records of the BPF side to events of the timeline.
+// Converts scheduler records of the BPF programs to payloads of stream events.
 #pragma once
 
 #include "bpf/records.h"
@@ -13,7 +13,7 @@ SchedSwitch to_switch(const rtev_sched& record);
 /// For records of type RTEV_WAKEUP.
 Wakeup to_wakeup(const rtev_sched& record);
 
-/// The kernel's task state, as sched_switch has it, in words.
+/// Why a thread left its cpu, from the kernel's task state as in the sched_switch tracepoint.
 LeftState left_state(std::uint32_t task_state, bool preempted);
 
 }  // namespace rtev::kernel

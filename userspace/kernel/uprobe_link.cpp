@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <fmt/format.h>
 #include <linux/bpf.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -12,6 +13,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -22,7 +24,12 @@ namespace rtev::kernel {
 namespace {
 
 constexpr std::size_t max_detach_threads = 64;
-constexpr int any_process = -1;
+constexpr int any_process = -1;       // of perf_event
+constexpr int kernel_enotsupp = 524;  // has no name outside of the kernel, but reaches user space
+
+/// BPF_TRACE_UPROBE_MULTI, newer than the headers of libbpf 1.1.
+// NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange)
+constexpr auto trace_uprobe_multi = static_cast<bpf_attach_type>(48);
 
 /// The part of union bpf_attr that BPF_LINK_CREATE reads for uprobe_multi (Linux 6.6).
 struct UprobeMultiAttr {
@@ -50,7 +57,7 @@ UniqueFd create_multi_link(int program_fd, const char* path, std::span<const std
                            std::span<const std::uint64_t> cookies, pid_t pid) {
   UprobeMultiAttr attr{};
   attr.program_fd = static_cast<std::uint32_t>(program_fd);
-  attr.attach_type = attach_type_uprobe_multi;
+  attr.attach_type = trace_uprobe_multi;
   attr.path = address(path);
   attr.offsets = address(offsets.data());
   attr.cookies = address(cookies.data());
@@ -59,25 +66,29 @@ UniqueFd create_multi_link(int program_fd, const char* path, std::span<const std
   return UniqueFd{static_cast<int>(::syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof attr))};
 }
 
-constexpr int kernel_enotsupp = 524;  // has no name outside of the kernel, and leaks from it
+BpfLink create_perf_link(const bpf_program* program, const char* path, std::uint64_t offset, std::uint64_t cookie) {
+  bpf_uprobe_opts options{};
+  options.sz = sizeof options;
+  options.bpf_cookie = cookie;
+  return BpfLink{bpf_program__attach_uprobe_opts(program, any_process, path, offset, &options)};
+}
 
 std::unexpected<Error> attach_error(int code, const std::string& path) {
   return errno_error(code == kernel_enotsupp ? EOPNOTSUPP : code, "cannot probe", path);
 }
 
-/// True for what kernels say of an instruction that cannot be probed, by architecture and kind.
+/// True for the errors by which kernels refuse an instruction, depending on architecture and kind of link.
 bool is_about_instruction(int code) {
   return code == kernel_enotsupp || code == EOPNOTSUPP || code == ENOEXEC || code == EINVAL;
 }
 
-/// Attaches to what can be probed. attach_one(target) gives a handle of its own kind, or an empty one and errno.
+/// Attaches to each target that can be probed. attach_one(index) returns a link, or an empty one and errno.
 template <typename AttachOne>
-Result<AttachedUprobes> attach_each(const std::string& path, std::span<const UprobeTarget> targets,
-                                    AttachOne attach_one) {
+Result<AttachedUprobes> attach_each(const std::string& path, std::size_t targets, AttachOne attach_one) {
   AttachedUprobes attached;
   int error = 0;
-  for (const auto& target : targets) {
-    if (auto link = attach_one(target)) {
+  for (std::size_t i = 0; i < targets; ++i) {
+    if (auto link = attach_one(i)) {
       attached.links.emplace_back(std::move(link));
       continue;
     }
@@ -95,60 +106,43 @@ void BpfLinkDestroy::operator()(bpf_link* link) const {
   bpf_link__destroy(link);
 }
 
-BpfAbilities probe_bpf() {
-  const std::array<bpf_insn, 2> return_zero{{
-      {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .src_reg = 0, .off = 0, .imm = 0},
-      {.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
-  }};
-  bpf_prog_load_opts options{};
-  options.sz = sizeof options;
-  // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): newer than libbpf's header
-  options.expected_attach_type = static_cast<bpf_attach_type>(attach_type_uprobe_multi);
-  const UniqueFd program{bpf_prog_load(BPF_PROG_TYPE_KPROBE, "rtev_probe", "Dual MIT/GPL", return_zero.data(),
-                                       return_zero.size(), &options)};
-  if (!program) return {.error = errno};
-
-  // Kernels that know this kind of link get as far as the file, which is a directory. Older ones load the program too.
-  const std::array<std::uint64_t, 1> zero{};
-  const UniqueFd link = create_multi_link(program.get(), "/", zero, zero, every_process);
-  return {.error = 0, .uprobe_multi = !link && errno == EBADF};
+void prepare_uprobe_multi(bpf_program* program) {
+  bpf_program__set_expected_attach_type(program, trace_uprobe_multi);
 }
 
-Result<AttachedUprobes> attach_uprobe_multi(int program_fd, const std::string& path,
-                                            std::span<const UprobeTarget> targets, pid_t pid) {
+Result<AttachedUprobes> attach_uprobes(const UprobeProgram& program, int file, std::uint32_t binary_id,
+                                       std::span<const ProbeSite> sites, pid_t pid) {
+  if (sites.empty()) return AttachedUprobes{};
+  // By descriptor: the very file that was inspected, whatever its path means in this mount namespace or by now.
+  const std::string path = fmt::format("/proc/self/fd/{}", file);
   std::vector<std::uint64_t> offsets, cookies;
-  for (const auto& target : targets) {
-    offsets.push_back(target.file_offset);
-    cookies.push_back(target.cookie);
+  for (const ProbeSite& site : sites) {
+    offsets.push_back(site.file_offset);
+    cookies.push_back(std::uint64_t{binary_id} << 8 | site.function);
   }
-  AttachedUprobes attached;
+  if (!program.multi) {
+    return attach_each(path, sites.size(), [&](std::size_t i) {
+      return create_perf_link(program.program, path.c_str(), offsets[i], cookies[i]);
+    });
+  }
+  const int program_fd = bpf_program__fd(program.program);
   if (UniqueFd link = create_multi_link(program_fd, path.c_str(), offsets, cookies, pid)) {
+    AttachedUprobes attached;
     attached.links.emplace_back(std::move(link));
     return attached;
   }
   if (!is_about_instruction(errno)) return attach_error(errno, path);
-  // All or none, and the kernel does not say which one it refuses.
-  return attach_each(path, targets, [&](const UprobeTarget& target) {
-    return create_multi_link(program_fd, path.c_str(), std::span{&target.file_offset, 1}, std::span{&target.cookie, 1},
-                             pid);
+  // The kernel attaches to all or to none, and does not say which instruction it refuses.
+  return attach_each(path, sites.size(), [&](std::size_t i) {
+    return create_multi_link(program_fd, path.c_str(), std::span{&offsets[i], 1}, std::span{&cookies[i], 1}, pid);
   });
 }
 
-bool uprobe_multi_filters_by_process() {
+bool can_probe_one_process(const UprobeProgram& program) {
   utsname system{};
-  if (::uname(&system) != 0) return false;
+  if (!program.multi || ::uname(&system) != 0) return false;
   const auto version = parse_kernel_version(system.release);
   return version && *version >= KernelVersion{6, 10};
-}
-
-Result<AttachedUprobes> attach_uprobes(const bpf_program* program, const std::string& path,
-                                       std::span<const UprobeTarget> targets) {
-  return attach_each(path, targets, [&](const UprobeTarget& target) {
-    bpf_uprobe_opts options{};
-    options.sz = sizeof options;
-    options.bpf_cookie = target.cookie;
-    return BpfLink{bpf_program__attach_uprobe_opts(program, any_process, path.c_str(), target.file_offset, &options)};
-  });
 }
 
 void destroy_in_parallel(std::vector<UprobeLink> links) {
@@ -160,9 +154,28 @@ void destroy_in_parallel(std::vector<UprobeLink> links) {
   try {
     for (std::size_t i = 1; i < std::min(links.size(), max_detach_threads); ++i) helpers.emplace_back(work);
   } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch)
-    // No more threads to be had: those that run do the rest.
+    // No more threads available: those that run do the rest.
   }
   work();
+}
+
+BpfAbilities probe_bpf() {
+  const std::array<bpf_insn, 2> return_zero{{
+      {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .src_reg = 0, .off = 0, .imm = 0},
+      {.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
+  }};
+  bpf_prog_load_opts options{};
+  options.sz = sizeof options;
+  options.expected_attach_type = trace_uprobe_multi;
+  const UniqueFd program{bpf_prog_load(BPF_PROG_TYPE_KPROBE, "rtev_probe", "Dual MIT/GPL", return_zero.data(),
+                                       return_zero.size(), &options)};
+  if (!program) return {.error = errno};
+
+  // Kernels that know this kind of link get as far as opening the file, which is a directory. Older kernels load the
+  // program, too, but refuse the link.
+  const std::array<std::uint64_t, 1> zero{};
+  const UniqueFd link = create_multi_link(program.get(), "/", zero, zero, every_process);
+  return {.error = 0, .uprobe_multi = !link && errno == EBADF};
 }
 
 }  // namespace rtev::kernel

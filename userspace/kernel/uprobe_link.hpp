@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attaches a BPF program to functions of a file: many at once where the kernel can, else one by one.
+// Attaches a BPF program to functions of a file: all in one link where the kernel has uprobe_multi, else one link each.
 #pragma once
 
 #include <sys/types.h>
@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <variant>
 #include <vector>
 
@@ -20,51 +19,62 @@ struct bpf_program;
 
 namespace rtev::kernel {
 
-/// expected_attach_type of a program that is attached to many functions at once. Newer than the headers of libbpf 1.1.
-inline constexpr int attach_type_uprobe_multi = 48;
-
 struct BpfLinkDestroy {
   void operator()(bpf_link* link) const;
 };
 using BpfLink = std::unique_ptr<bpf_link, BpfLinkDestroy>;
 
-/// One attachment, undone on destruction: a descriptor where libbpf does not know the kind.
+/// One attachment, undone on destruction: a descriptor for uprobe_multi, which libbpf 1.1 does not know, or a link
+/// through perf_event.
 using UprobeLink = std::variant<UniqueFd, BpfLink>;
 
-/// A function to attach to, and what bpf_get_attach_cookie() returns there.
-struct UprobeTarget {
+/// The kernel waits for a grace period of up to a second when the link is destroyed.
+inline bool is_slow_to_detach(const UprobeLink& link) {
+  return std::holds_alternative<BpfLink>(link);
+}
+
+/// A function of a binary to probe.
+struct ProbeSite {
+  std::uint8_t function;  ///< enum rtev_probe or enum rtev_emitter
   std::uint64_t file_offset;
-  std::uint64_t cookie;
+
+  bool operator==(const ProbeSite&) const = default;
 };
 
-/// What the kernel says to a first, harmless use of BPF.
+/// A loaded BPF program.
+struct UprobeProgram {
+  const bpf_program* program;
+  bool multi;  ///< prepared by prepare_uprobe_multi()
+};
+
+/// Before the program is loaded: it will be attached by uprobe_multi.
+void prepare_uprobe_multi(bpf_program* program);
+
+/// The sites of one file that could be attached to.
+struct AttachedUprobes {
+  std::vector<UprobeLink> links;
+  std::size_t skipped = 0;  ///< sites that begin with an instruction that cannot be probed
+};
+
+/// Attaches to sites of an open file, with the cookie binary_id << 8 | function, in every process that maps the file,
+/// now or later. Or in one process, `pid`: ESRCH if there is no such process. An error if no site can be probed.
+/// Thread-safe.
+inline constexpr pid_t every_process = 0;
+Result<AttachedUprobes> attach_uprobes(const UprobeProgram& program, int file, std::uint32_t binary_id,
+                                       std::span<const ProbeSite> sites, pid_t pid = every_process);
+
+/// Whether attaching in one process includes all of its threads: only with uprobe_multi, and before Linux 6.10 even
+/// then only the main thread.
+bool can_probe_one_process(const UprobeProgram& program);
+
+/// Destroys links in many threads at once: the kernel waits for a grace period for each, and the waits overlap.
+void destroy_in_parallel(std::vector<UprobeLink> links);
+
+/// The result of a first, harmless use of BPF.
 struct BpfAbilities {
   int error = 0;  ///< errno of loading a program that does nothing; 0: it works
   bool uprobe_multi = false;
 };
 BpfAbilities probe_bpf();
-
-/// Targets of one file, as far as they can be probed.
-struct AttachedUprobes {
-  std::vector<UprobeLink> links;
-  std::size_t skipped = 0;  ///< targets that begin with an instruction that cannot be probed
-};
-
-/// One link for all targets, or one each where that fails; the program must have been loaded with
-/// attach_type_uprobe_multi. For every process that maps the file, or for one: ESRCH if there is no such process. An
-/// error if none can be probed. Thread-safe.
-inline constexpr pid_t every_process = 0;
-Result<AttachedUprobes> attach_uprobe_multi(int program_fd, const std::string& path,
-                                            std::span<const UprobeTarget> targets, pid_t pid = every_process);
-
-/// Whether probes for one process are hit by all of its threads. Linux before 6.10 took its main thread only.
-bool uprobe_multi_filters_by_process();
-
-/// The same through perf_event, always with one link each.
-Result<AttachedUprobes> attach_uprobes(const bpf_program* program, const std::string& path,
-                                       std::span<const UprobeTarget> targets);
-
-/// Undoes attachments in many threads at once: the kernel waits for a grace period each time, and the waits overlap.
-void destroy_in_parallel(std::vector<UprobeLink> links);
 
 }  // namespace rtev::kernel

@@ -89,7 +89,7 @@ LiveSession::LiveSession(const LiveOptions& options, Sink& sink, const Output& o
       start_ns_(monotonic_ns()),
       timeline_(monotonic_ns),
       programs_(std::move(programs)),
-      probes_(programs_),
+      probes_(programs_, kernel::AttachPolicy::at_once),
       ringless_(ringless
                     ? std::make_unique<Ringless>(
                           std::move(*ringless),
@@ -99,10 +99,11 @@ LiveSession::LiveSession(const LiveOptions& options, Sink& sink, const Output& o
                     : nullptr),
       inspector_(cache_,
                  [this](int fd, const std::shared_ptr<const Binary>& binary) {
-                   std::vector<kernel::ProbeSite> sites;
+                   kernel::ProbePlan plan;
                    for (const ProbePoint& point : binary->runtime.probes)
-                     sites.push_back({.function = point.function, .file_offset = point.file_offset});
-                   probes_.attach(fd, binary->id, sites);
+                     plan.sites.push_back(
+                         {.function = static_cast<std::uint8_t>(point.function), .file_offset = point.file_offset});
+                   probes_.add(fd, binary->id, std::move(plan));
                    if (ringless_) ringless_->prepare(fd, *binary);
                  }),
       rings_([this](const Batch& batch) { stage_ring_events(batch); }),

@@ -10,8 +10,8 @@
 #include <set>
 #include <vector>
 
-#include "kernel/probe_keeper.hpp"
 #include "kernel/programs.hpp"
+#include "kernel/uprobe_manager.hpp"
 #include "processes/discovery.hpp"
 #include "processes/saved_rings.hpp"
 #include "rtev/error.hpp"
@@ -55,7 +55,7 @@ class LiveSession : private DiscoveryListener {
 
   const Registry& registry() const { return registry_; }
   /// Binaries whose functions are not (all) probed, so that pauses and resumes of their programs may go unseen.
-  const kernel::ProbeKeeper& probes() const { return probes_; }
+  const kernel::UprobeManager& probes() const { return probes_; }
   /// See Discovery.
   std::uint64_t aborted_without_ring() const { return discovery_.aborted_without_ring(); }
   /// With LiveOptions::ringless; else null.
@@ -109,7 +109,7 @@ class LiveSession : private DiscoveryListener {
   Registry registry_;
   Timeline timeline_;
   kernel::Programs programs_;
-  kernel::ProbeKeeper probes_;
+  kernel::UprobeManager probes_;
   std::unique_ptr<Ringless> ringless_;  ///< null without LiveOptions::ringless
   BinaryCache cache_;
   Inspector inspector_;

@@ -24,9 +24,6 @@ constexpr std::uint64_t shortest_pause_ns = 1'000'000'000, longest_pause_ns = 32
 /// A program that has been slow enough for this many times its last pause is trusted again.
 constexpr std::uint64_t good_conduct = 4;
 
-/// Rings of any OCaml 5.
-constexpr std::uint32_t most_domains = 4096;
-
 /// Words of a message in a ring.
 constexpr std::uint64_t short_words = 2, long_words = 3;
 
@@ -52,30 +49,30 @@ std::string why_not(const RuntimeBinary& runtime) {
   return {};
 }
 
-kernel::RinglessSites sites_of(const RuntimeBinary& runtime) {
-  kernel::RinglessSites found{.sites = {},
-                              .facts = {.domain_self_tls = runtime.domain_self_tls,
-                                        .caml_state_tls = runtime.id_offset != 0 ? runtime.caml_state_tls : 0,
-                                        .enabled = {},
-                                        .tls_module_word = {},
-                                        .id_offset = runtime.id_offset,
-                                        .round = 0}};
-  found.why_not = why_not(runtime);
-  if (!found.why_not.empty()) return found;
+kernel::ProbePlan plan_of(const RuntimeBinary& runtime) {
+  kernel::ProbePlan plan{.sites = {},
+                         .ringless = {.domain_self_tls = runtime.domain_self_tls,
+                                      .caml_state_tls = runtime.id_offset != 0 ? runtime.caml_state_tls : 0,
+                                      .enabled = {},
+                                      .tls_module_word = {},
+                                      .id_offset = runtime.id_offset,
+                                      .round = 0},
+                         .why_not = why_not(runtime)};
+  if (!plan.why_not.empty()) return plan;
   for (const EmitterPoint& point : runtime.emitters) {
-    found.sites.push_back({.emitter = point.emitter, .file_offset = point.file_offset});
-    found.facts.enabled[point.emitter] = point.enabled;
+    plan.sites.push_back({.function = static_cast<std::uint8_t>(point.emitter), .file_offset = point.file_offset});
+    plan.ringless.enabled[point.emitter] = point.enabled;
     if (runtime.shared_library)
-      found.facts.tls_module_word[point.emitter] = static_cast<std::int64_t>(runtime.tls_module_word - point.address);
+      plan.ringless.tls_module_word[point.emitter] = static_cast<std::int64_t>(runtime.tls_module_word - point.address);
   }
-  return found;
+  return plan;
 }
 
 }  // namespace
 
 Ringless::Ringless(kernel::RinglessPrograms programs, const Stream& stream, const DiscoveryOptions& wanted)
     : programs_(std::move(programs)),
-      keeper_(programs_),
+      probes_(programs_, kernel::AttachPolicy::on_request),
       stream_(stream),
       pids_(wanted.pids),
       is_filtered_(!wanted.pids.empty() || !wanted.name_globs.empty()) {}
@@ -83,14 +80,14 @@ Ringless::Ringless(kernel::RinglessPrograms programs, const Stream& stream, cons
 Ringless::~Ringless() = default;
 
 void Ringless::prepare(int fd, const Binary& binary) {
-  keeper_.learn(fd, binary.id, sites_of(binary.runtime));
+  probes_.add(fd, binary.id, plan_of(binary.runtime));
 }
 
 /// Probes a binary once one of its processes is old enough to have a ring, and has none.
 void Ringless::consider(std::uint64_t now_ns, const Discovery& discovery, Inspector& inspector) {
   considered_ns_ = now_ns;
   const auto put_on = [&](std::uint32_t binary_id) {
-    if (keeper_.want(binary_id)) inspector.run_later([this, binary_id] { keeper_.attach(binary_id); });
+    if (probes_.request(binary_id)) inspector.run_later([this, binary_id] { probes_.attach(binary_id); });
   };
   for (const std::uint32_t binary_id : std::exchange(ended_unprobed_, {})) {
     if (!gaps_.contains(binary_id)) put_on(binary_id);
@@ -114,7 +111,7 @@ void Ringless::drain() {
   drained_.erase(drained_.begin(), drained_.begin() + static_cast<std::ptrdiff_t>(placed_));
   placed_ = 0;
   const std::size_t before = drained_.size();
-  programs_.drain([this](const rtev_probed& record) { drained_.push_back(record); });
+  programs_.read([this](const rtev_probed& record) { drained_.push_back(record); });
   active_ = drained_.size() > before;
   std::ranges::sort(drained_, {}, &rtev_probed::time_ns);
 }
@@ -175,7 +172,7 @@ bool Ringless::misses_some(const Probed& probed) const {
 /// 0 if there are as many rings as can be.
 std::uint32_t Ringless::add_slot(ProcessIndex process) {
   return stream_.registry.add_ring(
-      {.process = process, .domains = most_domains, .producer = {}, .user_event_name = {}});
+      {.process = process, .domains = RTEV_MAX_DOMAINS, .producer = {}, .user_event_name = {}});
 }
 
 /// Null likewise.
@@ -243,7 +240,7 @@ void Ringless::tick(const Times& times, const Discovery& discovery, Inspector& i
     const auto tenant = discovery.tenant(pid);
     const bool is_untraced = !tenant || record.time_ns < tenant->began_ns;
     if (is_filtered_ && is_untraced)
-      programs_.silence(pid, record.time_ns);
+      programs_.ignore(pid, record.time_ns);
     else
       ++figures_.unplaced;
     return true;
@@ -252,8 +249,8 @@ void Ringless::tick(const Times& times, const Discovery& discovery, Inspector& i
   for (const std::uint32_t binary : std::exchange(too_fast_, {})) spare(binary, now_ns, inspector);
   for (auto& [binary_id, gap] : gaps_) {
     if (now_ns < gap.put_back_ns || std::exchange(gap.asked, true)) continue;
-    keeper_.want(binary_id);
-    inspector.run_later([this, id = binary_id] { keeper_.attach(id); });
+    probes_.request(binary_id);
+    inspector.run_later([this, id = binary_id] { probes_.attach(id); });
   }
 }
 
@@ -268,12 +265,12 @@ void Ringless::spare(std::uint32_t binary_id, std::uint64_t now_ns, Inspector& i
   backoff.pause_ns = reformed ? shortest_pause_ns : std::min(2 * backoff.pause_ns, longest_pause_ns);
   gaps_[binary_id] = {.put_back_ns = now_ns + backoff.pause_ns};
   ++figures_.gaps;
-  inspector.run_later([this, binary_id] { keeper_.detach(binary_id); });
+  inspector.run_later([this, binary_id] { probes_.detach(binary_id); });
 }
 
 void Ringless::take_changes(const Discovery& discovery) {
-  for (const kernel::RinglessKeeper::Change& change : keeper_.take_changes()) {
-    if (!change.on) {
+  for (const kernel::UprobeManager::Change& change : probes_.take_changes()) {
+    if (!change.attached) {
       backoffs_[change.binary].on_since_ns = forever;
       continue;
     }
@@ -307,10 +304,10 @@ void Ringless::on_ring(ProcessIndex process, std::uint64_t time_ns) {
 void Ringless::end_unprobed(const Discovery::Ringless& process, const End& end, std::vector<std::uint32_t>& slots) {
   // Whoever starts another program forks first, and what comes in between is no OCaml.
   if (process.forked && end.by_exec && end.time_ns < process.since_ns + birth_patience_ns) return;
-  const auto probed_since = keeper_.probed_since(process.binary);
+  const auto probed_since = probes_.attached_since(process.binary);
   if (probed_since && (*probed_since <= process.since_ns || !has_past(process))) return;
   const ProcessInfo& facts = stream_.registry.process(process.index);
-  if (const auto failure = keeper_.failure(process.binary)) unprobed_.add(facts.pid, facts.exe, *failure);
+  if (const auto failure = probes_.failure(process.binary)) unprobed_.add(facts.pid, facts.exe, *failure);
   ended_unprobed_.insert(process.binary);
   Probed missed{.since_ns = std::max(process.since_ns, stream_.start_ns)};
   missed.slot = add_slot(process.index);
@@ -356,7 +353,7 @@ void Ringless::finish(std::uint64_t now_ns, const Discovery& discovery) {
 
 void Ringless::detach_unused(std::uint64_t now_ns, const Discovery& discovery, Inspector& inspector) {
   inspector.run_later(
-      [this, now_ns, in_use = discovery.ringless_binaries()] { keeper_.detach_unused(in_use, now_ns); });
+      [this, now_ns, in_use = discovery.ringless_binaries()] { probes_.detach_unused(in_use, now_ns); });
 }
 
 std::optional<std::uint64_t> Ringless::waiting_since() const {
@@ -377,7 +374,7 @@ std::optional<std::uint64_t> Ringless::next_look_ns() const {
 Ringless::Figures Ringless::figures() const {
   Figures figures = figures_;
   figures.dropped = programs_.dropped();
-  figures.unplaced += programs_.homeless();
+  figures.unplaced += programs_.unattributed();
   return figures;
 }
 

@@ -9,7 +9,8 @@
 #include <set>
 #include <vector>
 
-#include "kernel/ringless_keeper.hpp"
+#include "kernel/ringless_programs.hpp"
+#include "kernel/uprobe_manager.hpp"
 #include "processes/discovery.hpp"
 #include "session/unprobed_programs.hpp"
 #include "stream/timeline.hpp"
@@ -125,7 +126,7 @@ class Ringless {
   std::uint32_t add_slot(ProcessIndex process);
 
   kernel::RinglessPrograms programs_;
-  kernel::RinglessKeeper keeper_;
+  kernel::UprobeManager probes_;
   Stream stream_;
   std::vector<std::int32_t> pids_;
   bool is_filtered_;

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 constexpr BpfAbilities all_abilities{.error = 0, .uprobe_multi = true};
 
-/// A made-up /proc and /sys of a host where all is well; tests then take something away.
+/// A fake /proc and /sys of a host that lacks nothing; tests then remove something.
 class Features : public testing::Test {
  protected:
   void SetUp() override {
@@ -123,15 +123,15 @@ TEST_F(Features, NoCapabilitiesBlock) {
   EXPECT_THAT(feature("CAP_BPF").hint, HasSubstr("root"));
 }
 
-TEST_F(Features, SysAdminStandsInForTheNewCapabilitiesOnly) {
+TEST_F(Features, SysAdminIncludesOnlyTheNewerCapabilities) {
   set_capabilities("0000000000200000");  // CAP_SYS_ADMIN
   EXPECT_EQ(blocking(), "");
-  EXPECT_EQ(feature("CAP_BPF").found, "by CAP_SYS_ADMIN");
+  EXPECT_EQ(feature("CAP_BPF").found, "included in CAP_SYS_ADMIN");
   EXPECT_EQ(feature("CAP_CHECKPOINT_RESTORE").status, FeatureStatus::ok);
   EXPECT_EQ(feature("CAP_SYS_PTRACE").status, FeatureStatus::degraded);
 }
 
-TEST_F(Features, TheLeastCapabilitiesSuffice) {
+TEST_F(Features, TheMinimalCapabilitiesSuffice) {
   // BPF, PERFMON, CHECKPOINT_RESTORE, SYS_PTRACE, DAC_READ_SEARCH
   set_capabilities("000001c000080004");
   for (const auto& f : inspect().features) EXPECT_EQ(f.status, FeatureStatus::ok) << f.name;
@@ -142,18 +142,18 @@ TEST_F(Features, RefusedBpfBlocks) {
   EXPECT_THAT(feature("BPF", {.error = EPERM}).found, HasSubstr("not permitted"));
 }
 
-TEST_F(Features, WithoutUprobeMultiTracingIsDegradedAndSaysHow) {
+TEST_F(Features, WithoutUprobeMultiTracingIsDegraded) {
   const BpfAbilities no_multi{.error = 0, .uprobe_multi = false};
   EXPECT_EQ(blocking(no_multi), "");
   EXPECT_EQ(feature("uprobes", no_multi).status, FeatureStatus::degraded);
-  EXPECT_THAT(feature("uprobes", no_multi).found, HasSubstr("leaving takes"));
+  EXPECT_THAT(feature("uprobes", no_multi).found, HasSubstr("detaching takes"));
   set_capabilities("000001c000080004");
   EXPECT_THAT(feature("uprobes", no_multi).found, HasSubstr("CAP_SYS_ADMIN"));
   remove("sys/bus");
-  EXPECT_THAT(feature("uprobes", no_multi).found, HasSubstr("none"));
+  EXPECT_THAT(feature("uprobes", no_multi).found, HasSubstr("not available"));
 }
 
-TEST_F(Features, MapFilesThatCannotBeFollowedBlock) {
+TEST_F(Features, UnreadableMapFilesBlock) {
   remove("proc/self/map_files");
   EXPECT_EQ(blocking(), "map_files");
 }
@@ -164,17 +164,17 @@ TEST_F(Features, ForeignPidNamespaceBlocks) {
   EXPECT_THAT(feature("pid namespace").hint, HasSubstr("host"));
 }
 
-TEST_F(Features, ProcOfAnotherPidNamespaceBlocksBeforeAllElse) {
+TEST_F(Features, ProcOfAnotherPidNamespaceBlocksFirst) {
   remove("proc/self");
   EXPECT_EQ(blocking(), "/proc");
   EXPECT_THAT(feature("/proc").hint, HasSubstr("--pid=host"));
 }
 
-TEST_F(Features, ForeignUserNamespaceBlocksWhateverTheCapabilities) {
+TEST_F(Features, ForeignUserNamespaceBlocksDespiteCapabilities) {
   set_namespace("user", "user:[4026532999]");
   EXPECT_EQ(blocking({.error = EPERM}), "user namespace");
   remove("proc/self/ns/user");
-  EXPECT_EQ(blocking(), "") << "the kernel has none";
+  EXPECT_EQ(blocking(), "") << "a kernel without such namespaces";
 }
 
 TEST_F(Features, TimeNamespaceBlocksUnlessItsClocksAreTheHosts) {
@@ -187,10 +187,10 @@ TEST_F(Features, TimeNamespaceBlocksUnlessItsClocksAreTheHosts) {
     EXPECT_EQ(blocking(), "time namespace") << offsets;
   }
   remove("proc/self/ns/time");
-  EXPECT_EQ(blocking(), "") << "the kernel has none";
+  EXPECT_EQ(blocking(), "") << "a kernel without such namespaces";
 }
 
-TEST_F(Features, LookingAtProcessesNeedsNoBpf) {
+TEST_F(Features, ViewNeedsNoBpf) {
   set_capabilities("0000010000080004");  // CHECKPOINT_RESTORE, SYS_PTRACE, DAC_READ_SEARCH
   remove("sys");
   for (const auto& f : view().features) EXPECT_EQ(f.status, FeatureStatus::ok) << f.name;
@@ -199,7 +199,7 @@ TEST_F(Features, LookingAtProcessesNeedsNoBpf) {
   EXPECT_EQ(view().blocking()->name, "CAP_CHECKPOINT_RESTORE");
 }
 
-TEST_F(Features, LookingAtProcessesFromAnotherPidNamespaceShowsLess) {
+TEST_F(Features, ViewFromAnotherPidNamespaceIsDegraded) {
   set_namespace("pid", "pid:[4026532999]");
   EXPECT_EQ(view().blocking(), nullptr);
   EXPECT_EQ(view().features.back().name, "pid namespace");

@@ -24,7 +24,7 @@ TEST(LibbpfLog, KeepsWarningsAndPrintsNothing) {
   EXPECT_EQ(take_libbpf_warnings(), "") << "taken once";
 }
 
-TEST(LibbpfLog, VerbosePrintsToo) {
+TEST(LibbpfLog, VerboseAlsoPrints) {
   set_libbpf_verbose(true);
   testing::internal::CaptureStderr();
   EXPECT_EQ(bpf_object__open_file("/nonexistent/rtev.o", nullptr), nullptr);
@@ -33,7 +33,7 @@ TEST(LibbpfLog, VerbosePrintsToo) {
   take_libbpf_warnings();
 }
 
-TEST(LibbpfLog, KeepsTheLastOnly) {
+TEST(LibbpfLog, KeepsOnlyTheLastWarnings) {
   capture_libbpf_log();
   for (int i = 0; i < 10; ++i) bpf_object__open_file(("/nonexistent/" + std::to_string(i) + ".o").c_str(), nullptr);
   const std::string warnings = take_libbpf_warnings();

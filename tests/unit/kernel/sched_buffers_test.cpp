@@ -10,7 +10,7 @@
 namespace rtev::kernel {
 namespace {
 
-TEST(SchedBufferPlan, SharesTheBudgetOut) {
+TEST(SchedBufferPlan, DividesTheBudget) {
   EXPECT_EQ(plan_sched_buffers(16 << 20, 2), (SchedBufferPlan{.count = 2, .bytes = 8 << 20, .wakeup_shift = 21}));
   EXPECT_EQ(plan_sched_buffers(16 << 20, 64), (SchedBufferPlan{.count = 64, .bytes = 256 << 10, .wakeup_shift = 16}));
 }
@@ -29,7 +29,7 @@ TEST(SchedBufferPlan, KeepsToTheLimits) {
   EXPECT_EQ(plan_sched_buffers(std::numeric_limits<std::size_t>::max(), 1).bytes, max_sched_buffer_bytes);
 }
 
-TEST(SchedBufferPlan, IsWithinTheBudgetAndWakesAtAQuarter) {
+TEST(SchedBufferPlan, StaysWithinTheBudgetAndWakesAtAQuarter) {
   for (const std::size_t total : {4U << 20, 5U << 20, 100U << 20, 1U << 30})
     for (const unsigned cpus : {1U, 2U, 3U, 12U, 63U, 64U}) {
       const auto plan = plan_sched_buffers(total, cpus);

@@ -15,7 +15,7 @@ constexpr std::uint64_t ms = 1'000'000;
 
 class SchedDropsTest : public ::testing::Test {
  protected:
-  /// As the BPF side does it.
+  /// As the BPF programs do it.
   void drop(std::size_t cpu, bool is_switch, std::uint64_t time) {
     rtev_sched_drops& drops = cpus[cpu];
     if (drops.switches + drops.wakeups == drops.taken) drops.first_ns = time;
@@ -27,12 +27,12 @@ class SchedDropsTest : public ::testing::Test {
   SchedDropCounters counters;
 };
 
-TEST_F(SchedDropsTest, NothingIsToldOfNothing) {
+TEST_F(SchedDropsTest, ReportsNothingWithoutDrops) {
   EXPECT_THAT(counters.take(cpus, 10 * ms), IsEmpty());
   EXPECT_EQ(counters.switches() + counters.wakeups(), 0U);
 }
 
-TEST_F(SchedDropsTest, EachDropIsToldOnceWithItsPlaceInTime) {
+TEST_F(SchedDropsTest, ReportsEachDropOnceWithItsTimes) {
   drop(1, true, 20 * ms);
   drop(1, false, 21 * ms);
   drop(1, true, 25 * ms);
@@ -48,10 +48,10 @@ TEST_F(SchedDropsTest, EachDropIsToldOnceWithItsPlaceInTime) {
   EXPECT_EQ(counters.wakeups(), 2U);
 }
 
-TEST_F(SchedDropsTest, OneThatIsCountedWhileOthersAreTakenDoesNotReachBackToThem) {
+TEST_F(SchedDropsTest, ADropCountedDuringTakeKeepsItsOwnTime) {
   drop(0, true, 20 * ms);
   EXPECT_EQ(counters.take(cpus, 30 * ms).size(), 1U);
-  // Counted after the counts were read and before `taken` was written: the time of the first one stays.
+  // Counted after take() read the counts and before it wrote `taken`: first_ns is not updated.
   cpus[0].last_ns = 30 * ms;
   ++cpus[0].switches;
   const auto drops = counters.take(cpus, 40 * ms);
@@ -62,7 +62,7 @@ TEST_F(SchedDropsTest, OneThatIsCountedWhileOthersAreTakenDoesNotReachBackToThem
   EXPECT_EQ(drops[0].last_ns, 30 * ms);
 }
 
-TEST_F(SchedDropsTest, ATimeTakenJustBeforeTheLastLookIsNotMovedBehindIt) {
+TEST_F(SchedDropsTest, ADropJustBeforeTheLastCallKeepsItsTime) {
   EXPECT_THAT(counters.take(cpus, 30 * ms), IsEmpty());
   drop(0, false, 30 * ms - 100);
   EXPECT_THAT(counters.take(cpus, 40 * ms),

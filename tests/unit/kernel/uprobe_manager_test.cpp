@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+#include "kernel/uprobe_manager.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rtev::kernel {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Optional;
+
+constexpr std::uint32_t binary = 7, other_binary = 8;
+constexpr std::uint64_t minute_ns = 60'000'000'000;
+
+const ProbePlan plan{.sites = {{.function = RTEV_PROBE_PAUSE, .file_offset = 64}}};
+
+/// Attaches nothing. A link is the read end of a pipe, so whether it is still held shows at the write end.
+class FakePrograms : public UprobePrograms {
+ public:
+  Result<AttachedUprobes> probe(int file, std::uint32_t binary_id, const ProbePlan& requested,
+                                std::uint32_t round) override {
+    EXPECT_NE(::fcntl(file, F_GETFD), -1) << "an open file";
+    EXPECT_EQ(requested.sites, plan.sites);
+    probed.emplace_back(binary_id, round);
+    if (manager != nullptr) {
+      manager->detach_unused({}, 1);
+      manager->detach_unused({}, 2 * minute_ns);
+    }
+    if (fails) return errno_error(EOPNOTSUPP, "cannot probe");
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    write_ends_.emplace_back(ends[1]);
+    AttachedUprobes attached{.links = {}, .skipped = skipped};
+    attached.links.emplace_back(UniqueFd(ends[0]));
+    return attached;
+  }
+  void forget(std::uint32_t binary_id) override { forgotten.push_back(binary_id); }
+
+  /// Links that the manager still holds.
+  std::size_t attached() const {
+    std::size_t open = 0;
+    for (const UniqueFd& end : write_ends_) {
+      pollfd state{.fd = end.get(), .events = POLLOUT, .revents = 0};
+      ::poll(&state, 1, 0);
+      open += (state.revents & POLLERR) == 0;
+    }
+    return open;
+  }
+
+  bool fails = false;
+  std::size_t skipped = 0;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> probed;  ///< binary and round
+  std::vector<std::uint32_t> forgotten;
+  UprobeManager* manager = nullptr;  ///< detaches what is unused while it attaches
+
+ private:
+  std::vector<UniqueFd> write_ends_;
+};
+
+class UprobeManagerTest : public testing::Test {
+ protected:
+  UniqueFd file_{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+  FakePrograms programs_;
+};
+
+std::vector<std::pair<std::uint32_t, bool>> kinds(const std::vector<UprobeManager::Change>& changes) {
+  std::vector<std::pair<std::uint32_t, bool>> kinds;
+  for (const auto& change : changes) kinds.emplace_back(change.binary, change.attached);
+  return kinds;
+}
+
+TEST_F(UprobeManagerTest, AttachesOnceWhenABinaryIsAdded) {
+  UprobeManager manager(programs_, AttachPolicy::at_once);
+  EXPECT_EQ(manager.attached_since(binary), std::nullopt);
+  programs_.skipped = 2;
+  for (int i = 0; i < 2; ++i) manager.add(file_.get(), binary, plan);
+  EXPECT_THAT(programs_.probed, ElementsAre(std::pair(binary, 1U)));
+  EXPECT_EQ(programs_.attached(), 1U);
+  EXPECT_NE(manager.attached_since(binary), std::nullopt);
+  EXPECT_EQ(manager.skipped(), 2U);
+  EXPECT_EQ(manager.failed(), 0U);
+  EXPECT_EQ(manager.slow_to_detach(), 0U);
+  EXPECT_THAT(manager.take_changes(), IsEmpty()) << "only on request";
+}
+
+TEST_F(UprobeManagerTest, ABinaryWithoutSitesIsNoFailure) {
+  UprobeManager manager(programs_, AttachPolicy::at_once);
+  manager.add(-1, binary, {});
+  EXPECT_EQ(manager.failed(), 0U);
+  EXPECT_THAT(programs_.probed, IsEmpty());
+  manager.add(file_.get(), binary, plan);
+  EXPECT_EQ(programs_.attached(), 1U);
+}
+
+TEST_F(UprobeManagerTest, DetachesAtTheEnd) {
+  {
+    UprobeManager manager(programs_, AttachPolicy::at_once);
+    manager.add(file_.get(), binary, plan);
+    manager.add(file_.get(), other_binary, plan);
+    EXPECT_EQ(programs_.attached(), 2U);
+  }
+  EXPECT_EQ(programs_.attached(), 0U);
+}
+
+TEST_F(UprobeManagerTest, DetachesAMinuteAfterTheLastUse) {
+  UprobeManager manager(programs_, AttachPolicy::at_once);
+  manager.add(file_.get(), binary, plan);
+  manager.detach_unused({binary}, 1);
+  manager.detach_unused({}, 2);
+  manager.detach_unused({}, 2 + minute_ns);
+  EXPECT_EQ(programs_.attached(), 1U);
+  manager.detach_unused({binary}, 3 + minute_ns);
+  manager.detach_unused({}, 4 + minute_ns);
+  manager.detach_unused({}, 4 + 2 * minute_ns);
+  EXPECT_EQ(programs_.attached(), 1U) << "it was in use meanwhile";
+  manager.detach_unused({}, 5 + 2 * minute_ns);
+  EXPECT_EQ(programs_.attached(), 0U);
+  EXPECT_THAT(programs_.forgotten, ElementsAre(binary));
+  manager.add(file_.get(), binary, plan);
+  EXPECT_EQ(programs_.attached(), 1U);
+}
+
+TEST_F(UprobeManagerTest, AFailureIsRememberedUntilTheBinaryIsForgotten) {
+  UprobeManager manager(programs_, AttachPolicy::at_once);
+  programs_.fails = true;
+  manager.add(file_.get(), binary, plan);
+  EXPECT_EQ(manager.failed(), 1U);
+  ASSERT_TRUE(manager.last_error());
+  EXPECT_EQ(manager.last_error()->code, EOPNOTSUPP);
+  EXPECT_THAT(manager.failure(binary), Optional(manager.last_error()->why));
+  programs_.fails = false;
+  manager.add(file_.get(), binary, plan);
+  EXPECT_EQ(programs_.attached(), 0U);
+  manager.detach_unused({}, 1);
+  manager.detach_unused({}, 2 + minute_ns);
+  manager.add(file_.get(), binary, plan);
+  EXPECT_EQ(programs_.attached(), 1U);
+  EXPECT_EQ(manager.failed(), 1U);
+  EXPECT_EQ(manager.failure(binary), std::nullopt);
+}
+
+TEST_F(UprobeManagerTest, OnRequestAttachesOnlyThen) {
+  UprobeManager manager(programs_, AttachPolicy::on_request);
+  manager.add(file_.get(), binary, plan);
+  manager.attach(binary);
+  EXPECT_THAT(programs_.probed, IsEmpty());
+  EXPECT_TRUE(manager.request(binary));
+  EXPECT_FALSE(manager.request(binary)) << "requested already";
+  manager.attach(binary);
+  manager.attach(binary);
+  EXPECT_THAT(programs_.probed, ElementsAre(std::pair(binary, 1U)));
+}
+
+TEST_F(UprobeManagerTest, ARequestMayComeBeforeTheBinaryIsAdded) {
+  UprobeManager manager(programs_, AttachPolicy::on_request);
+  EXPECT_FALSE(manager.request(binary)) << "nothing to attach to yet";
+  manager.add(file_.get(), other_binary, plan);
+  EXPECT_EQ(programs_.attached(), 0U);
+  manager.add(file_.get(), binary, plan);
+  EXPECT_EQ(programs_.attached(), 1U);
+}
+
+TEST_F(UprobeManagerTest, DetachAndRequestAlternateInRounds) {
+  UprobeManager manager(programs_, AttachPolicy::on_request);
+  manager.add(file_.get(), binary, plan);
+  manager.detach(binary);
+  EXPECT_THAT(manager.take_changes(), IsEmpty()) << "it was not attached";
+  file_.reset();
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_TRUE(manager.request(binary));
+    manager.attach(binary);
+    EXPECT_EQ(programs_.attached(), 1U);
+    manager.detach(binary);
+    EXPECT_EQ(programs_.attached(), 0U);
+    EXPECT_EQ(manager.attached_since(binary), std::nullopt);
+  }
+  EXPECT_THAT(programs_.probed, ElementsAre(std::pair(binary, 1U), std::pair(binary, 2U)));
+  const auto changes = manager.take_changes();
+  EXPECT_THAT(kinds(changes), ElementsAre(std::pair(binary, true), std::pair(binary, false), std::pair(binary, true),
+                                          std::pair(binary, false)));
+  EXPECT_TRUE(std::ranges::is_sorted(changes, {}, &UprobeManager::Change::time_ns));
+  EXPECT_THAT(manager.take_changes(), IsEmpty()) << "taken once";
+}
+
+TEST_F(UprobeManagerTest, ABinaryThatCannotBeProbedSaysWhyOnRequest) {
+  UprobeManager manager(programs_, AttachPolicy::on_request);
+  manager.add(file_.get(), binary, {.sites = {}, .why_not = "no symbols"});
+  EXPECT_EQ(manager.failure(binary), std::nullopt) << "not tried";
+  EXPECT_TRUE(manager.request(binary));
+  manager.attach(binary);
+  EXPECT_THAT(manager.failure(binary), Optional(std::string("no symbols")));
+  EXPECT_FALSE(manager.request(binary));
+  EXPECT_THAT(programs_.probed, IsEmpty());
+  EXPECT_THAT(manager.take_changes(), IsEmpty());
+}
+
+TEST_F(UprobeManagerTest, DetachingForLackOfUseIsAChange) {
+  UprobeManager manager(programs_, AttachPolicy::on_request);
+  manager.request(binary);
+  manager.add(file_.get(), binary, plan);
+  manager.add(file_.get(), other_binary, plan);
+  manager.take_changes();
+  manager.detach_unused({}, 1);
+  EXPECT_FALSE(manager.request(binary)) << "a request is a use";
+  manager.detach_unused({}, 2 + minute_ns);
+  EXPECT_EQ(programs_.attached(), 1U);
+  EXPECT_THAT(programs_.forgotten, ElementsAre(other_binary));
+  manager.detach_unused({}, 3 + 2 * minute_ns);
+  EXPECT_EQ(programs_.attached(), 0U);
+  EXPECT_THAT(kinds(manager.take_changes()), ElementsAre(std::pair(binary, false)));
+}
+
+TEST_F(UprobeManagerTest, ABinaryIsNotForgottenWhileAttaching) {
+  UprobeManager manager(programs_, AttachPolicy::at_once);
+  programs_.manager = &manager;
+  manager.add(file_.get(), binary, plan);
+  programs_.manager = nullptr;
+  EXPECT_EQ(programs_.attached(), 1U);
+  manager.detach_unused({}, 10 * minute_ns);
+  EXPECT_EQ(programs_.attached(), 0U);
+}
+
+}  // namespace
+}  // namespace rtev::kernel

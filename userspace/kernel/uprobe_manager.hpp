@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// Which binaries are probed, and for how long.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "bpf/records.h"
+#include "kernel/uprobe_link.hpp"
+#include "rtev/error.hpp"
+
+namespace rtev::kernel {
+
+/// What it takes to probe one binary.
+struct ProbePlan {
+  std::vector<ProbeSite> sites;
+  rtev_ringless_binary ringless{};  ///< for the programs of --ringless, except for the round
+  std::string why_not{};            ///< why there are no sites; without sites and reason there is nothing to probe
+};
+
+/// BPF programs that are attached to binaries. Thread-safe.
+class UprobePrograms {
+ public:
+  virtual ~UprobePrograms() = default;
+  /// Probes a binary, given by its open file, in all processes that run it, now and later. `round` counts the
+  /// attachments of the binary from 1 on. An error if no site could be probed, or fewer than the programs need.
+  virtual Result<AttachedUprobes> probe(int file, std::uint32_t binary_id, const ProbePlan& plan,
+                                        std::uint32_t round) = 0;
+  /// The binary is not probed any more.
+  virtual void forget(std::uint32_t binary_id) = 0;
+};
+
+/// When a binary gets its probes.
+enum class AttachPolicy : std::uint8_t {
+  at_once,     ///< when it is added
+  on_request,  ///< after request(); detach() and request() may alternate
+};
+
+/// Attaches the probes of binaries and detaches them. Probes stay for a minute after the last process of a binary
+/// ended, since the next one may be short-lived; not for ever, since a probe keeps a deleted file on its disk. A
+/// failure is remembered as long. add(), attach(), detach(), detach_unused() and the destructor wait for the kernel, up
+/// to a second for each binary: do not call them on the thread that reads rings. Thread-safe.
+class UprobeManager {
+ public:
+  UprobeManager(UprobePrograms& programs, AttachPolicy policy) : programs_(programs), policy_(policy) {}
+  UprobeManager(const UprobeManager&) = delete;
+  UprobeManager& operator=(const UprobeManager&) = delete;
+  ~UprobeManager();
+
+  /// Adds a binary, given by its open file, unless it is known. Attaches if the policy says so or it was requested.
+  void add(int file, std::uint32_t binary_id, ProbePlan plan);
+  /// Requests probes, for a binary that may be added later. True if attach() has something to do.
+  bool request(std::uint32_t binary_id);
+  /// Attaches if the binary is known, requested, not attached, and attaching has not failed.
+  void attach(std::uint32_t binary_id);
+  /// Detaches until the next request().
+  void detach(std::uint32_t binary_id);
+  /// Detaches and forgets binaries that have not been in use for a minute. `now_ns` is CLOCK_MONOTONIC.
+  void detach_unused(const std::set<std::uint32_t>& in_use, std::uint64_t now_ns);
+
+  /// Since when a binary is attached (CLOCK_MONOTONIC); nothing while it is not.
+  std::optional<std::uint64_t> attached_since(std::uint32_t binary_id) const;
+  /// Why attaching to a binary failed; nothing if it did not.
+  std::optional<std::string> failure(std::uint32_t binary_id) const;
+
+  /// Probes were attached or detached.
+  struct Change {
+    std::uint32_t binary;
+    bool attached;
+    std::uint64_t time_ns;  ///< all events after it are seen, or none
+  };
+  /// Changes since the last call, in order. Only with AttachPolicy::on_request.
+  std::vector<Change> take_changes();
+
+  /// Attempts so far that failed, and why the last one did.
+  std::size_t failed() const;
+  std::optional<Error> last_error() const;
+  /// Sites so far that cannot be probed, in binaries with others that can.
+  std::size_t skipped() const;
+  /// Binaries that the kernel takes up to a second each to detach, one after the other: it has no uprobe_multi.
+  std::size_t slow_to_detach() const;
+
+ private:
+  struct Binary {
+    UniqueFd file{};
+    ProbePlan plan{};
+    std::vector<UprobeLink> links{};
+    bool requested = false;
+    bool attaching = false;
+    std::optional<std::string> failure{};
+    std::uint32_t round = 0;
+    std::uint64_t attached_since_ns = 0;
+    std::uint64_t unused_since_ns = 0;  ///< 0: in use
+  };
+  Result<AttachedUprobes> probe(int file, std::uint32_t binary_id, const ProbePlan& plan, std::uint32_t round);
+  void note_change(const Change& change);
+
+  UprobePrograms& programs_;
+  AttachPolicy policy_;
+  mutable std::mutex mutex_;
+  std::map<std::uint32_t, Binary> binaries_;
+  std::set<std::uint32_t> requested_;  ///< before they are added
+  std::vector<Change> changes_;
+  std::size_t failed_ = 0;
+  std::size_t skipped_ = 0;
+  std::optional<Error> last_error_;
+};
+
+}  // namespace rtev::kernel
