@@ -34,7 +34,7 @@
 namespace rtev::kernel {
 
 using Clock = std::chrono::steady_clock;
-inline constexpr std::chrono::seconds patience{20};
+inline constexpr std::chrono::seconds test_timeout{20};
 
 struct Pipe {
   UniqueFd in, out;
@@ -114,7 +114,7 @@ inline void answer(const Pipe& questions, const Pipe& answers) {
 
 /// Waits until a process sleeps (state S).
 inline bool wait_until_asleep(pid_t pid) {
-  const auto deadline = Clock::now() + patience;
+  const auto deadline = Clock::now() + test_timeout;
   while (Clock::now() < deadline) {
     std::ifstream file{"/proc/" + std::to_string(pid) + "/stat"};
     std::stringstream text;
@@ -166,7 +166,7 @@ class KernelLive : public testing::Test {
 
   /// Reads until `done`; polls in between.
   static bool read_until(Programs& programs, Records& records, const std::function<bool()>& done) {
-    const auto deadline = Clock::now() + patience;
+    const auto deadline = Clock::now() + test_timeout;
     for (read(programs, records); !done(); read(programs, records)) {
       if (Clock::now() > deadline) return false;
       pollfd wait[] = {{.fd = programs.lifecycle_fd(), .events = POLLIN, .revents = 0},

@@ -51,7 +51,7 @@ TEST_F(KernelLive, SwitchesAndWakeupsOfATrackedProcess) {
     return last != records.sched.rend() && last->prev.tgid == pid;
   };
   ASSERT_TRUE(wait_until_asleep(child.pid()));
-  const auto deadline = Clock::now() + patience;
+  const auto deadline = Clock::now() + test_timeout;
   do {
     while (!read(programs, records, 1)) ++partial_reads;
     ASSERT_LT(Clock::now(), deadline);
@@ -90,7 +90,7 @@ bool looked_and_ran(Programs& programs, std::uint32_t slot) {
 
 /// Waits until a process that went to sleep shows no activity. The switch itself may be seen half-way once.
 bool wait_until_quiet(Programs& programs, std::uint32_t slot) {
-  const auto deadline = Clock::now() + patience;
+  const auto deadline = Clock::now() + test_timeout;
   for (int quiet = 0; quiet < 3; quiet = looked_and_ran(programs, slot) ? 0 : quiet + 1)
     if (Clock::now() > deadline) return false;
   return true;
@@ -103,7 +103,7 @@ TEST_F(KernelLive, RunsWithoutSwitchesWhileOnACpu) {
   facts.slot = slot;
   ASSERT_TRUE(programs.track(::getpid(), facts));
   // This thread is of the process that it asks about, so the process is on a cpu from its first switch on.
-  const auto deadline = Clock::now() + patience;
+  const auto deadline = Clock::now() + test_timeout;
   while (!programs.ran(slot)) {
     ASSERT_LT(Clock::now(), deadline);
     std::this_thread::yield();
@@ -158,7 +158,7 @@ TEST_F(KernelLive, FullBuffersCountWhatTheyDrop) {
     answer(questions, answers);
   }};
   child.release();
-  const auto deadline = Clock::now() + patience;
+  const auto deadline = Clock::now() + test_timeout;
   while (programs.drops()[RTEV_STAT_SWITCH_DROPPED] == 0 || programs.drops()[RTEV_STAT_WAKEUP_DROPPED] == 0) {
     ASSERT_LT(Clock::now(), deadline);
     questions.put();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Counts the scheduler records that BPF dropped for want of room, and dates them.
+// Counts the scheduler records that BPF dropped because a buffer was full, and when.
 #pragma once
 
 #include <cstdint>
