@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Toolchain file of scripts/build-arm64: Debian's cross compiler, and its arm64 libraries in a folder of their own.
+# Toolchain file of scripts/build-arm64: Debian's cross compiler, and a folder with the arm64 libraries.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
@@ -15,13 +15,13 @@ set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${RTEV_ARM64_LIBRARIES})
 set(ENV{PKG_CONFIG_LIBDIR} ${RTEV_ARM64_LIBRARIES}/usr/lib/aarch64-linux-gnu/pkgconfig)
 
-# The compiler brings its own C library, so the folder is no sysroot.
+# The compiler has its own C library, so the folder cannot be a sysroot.
 add_compile_options(-isystem ${RTEV_ARM64_LIBRARIES}/usr/include)
 add_link_options(-L${RTEV_ARM64_LIBRARIES}/usr/lib/aarch64-linux-gnu)
 add_link_options(-Wl,-rpath-link,${RTEV_ARM64_LIBRARIES}/usr/lib/aarch64-linux-gnu)
 add_link_options(-Wl,-rpath-link,${RTEV_ARM64_LIBRARIES}/lib/aarch64-linux-gnu)
 
-# The tests run where there is an emulator, and are asked for their names only then.
+# Tests run only under an emulator; CMake would run them to list them while it builds.
 find_program(RTEV_ARM64_EMULATOR qemu-aarch64-static)
 if(RTEV_ARM64_EMULATOR)
   set(CMAKE_CROSSCOMPILING_EMULATOR ${RTEV_ARM64_EMULATOR} -L /usr/aarch64-linux-gnu)

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # Sourced, not run.
 
-# compiler FILE LIBRARY COMMAND...: makes FILE run a compiler that does not know by itself where its library is.
+# compiler FILE LIBRARY COMMAND...: writes FILE, a script that runs a compiler with the folder of its library.
 compiler() {
   local file=$1 library=$2
   shift 2

@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* A small service for the demo: two domains that allocate and rest, and user events around each request. *)
+(* A small service for the demo: two domains that allocate and sleep, with user events around each request. *)
 
 module Events = Runtime_events
 
