@@ -18,8 +18,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr uid_t nobody = 65534;
-
 class EachAnalysis : public AnalysisLive, public ::testing::WithParamInterface<const char*> {
  protected:
   static std::string name() { return GetParam(); }

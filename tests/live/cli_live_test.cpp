@@ -24,8 +24,6 @@ using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 using Strings = std::vector<std::string>;
 
-constexpr uid_t nobody = 65534;
-
 class CliLive : public LiveTest {};
 
 std::set<int> pids_in(const Trace& trace) {

@@ -21,7 +21,7 @@ constexpr std::uint16_t domain = 3;
 // As in the runtime: the flag, and the variable that leads from a thread to the id of its domain.
 volatile std::uint64_t events_enabled = 0;
 const int domain_number = domain;
-thread_local const int* domain_self = &domain_number;
+thread_local const int* domain_pointer = &domain_number;
 
 /// The TLS module id, which the dynamic linker writes for a library.
 std::uint64_t tls_module = 0;
@@ -59,13 +59,13 @@ class KernelLiveRingless : public KernelLive, public testing::WithParamInterface
     return std::move(*loaded);
   }
 
-  /// How domain_self is found: from the thread pointer, or as in a shared runtime.
+  /// How domain_pointer is found: from the thread pointer, or as in a shared runtime.
   enum class Place { program, library };
 
   static rtev_ringless_binary described(std::uint32_t round, Place place = Place::program) {
     const auto function = reinterpret_cast<std::uintptr_t>(&write_counter);
     rtev_ringless_binary facts{};
-    const auto variable = reinterpret_cast<std::intptr_t>(&domain_self);
+    const auto variable = reinterpret_cast<std::intptr_t>(&domain_pointer);
     if (place == Place::program) {
       facts.domain_self_tls = variable - reinterpret_cast<std::intptr_t>(__builtin_thread_pointer());
     } else {

@@ -22,6 +22,9 @@ namespace rtev::test {
 /// The longest a test waits for anything. Generous: sanitizers and a loaded machine are slow.
 inline constexpr std::chrono::seconds patience{30};
 
+/// The user without rights, and the group of the same number.
+inline constexpr uid_t nobody = 65534;
+
 /// What to run and how.
 struct Command {
   std::vector<std::string> argv;  ///< argv[0] is looked up in PATH

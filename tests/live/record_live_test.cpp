@@ -35,8 +35,6 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using Strings = std::vector<std::string>;
 
-constexpr uid_t nobody = 65534;
-
 class RecordLive : public LiveTest {
  protected:
   /// The path of a recording of that format.

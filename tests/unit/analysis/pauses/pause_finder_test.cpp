@@ -71,7 +71,7 @@ class Log : public PauseListener {
   }
 };
 
-class Pauses : public testing::Test {
+class PauseFinderTest : public testing::Test {
  protected:
   /// Feeds the events; the first thing the log says, that the domain was seen, is left out.
   std::vector<std::string> found(const Events& events, PauseRule rule = PauseRule::outermost) {
@@ -94,7 +94,7 @@ Events& lose(Events& events, std::uint64_t time, std::uint16_t domain = 0) {
   return events.add_record(time, EventKind::lost, Loss{.words = 100, .from_ns = time - 10, .to_ns = time}, 0, domain);
 }
 
-TEST_F(Pauses, AreTheOutermostSpans) {
+TEST_F(PauseFinderTest, AreTheOutermostSpans) {
   EXPECT_THAT(found(events()
                         .add(100, EventKind::begin, phase_major)
                         .add(110, EventKind::begin, major_slice)
@@ -110,7 +110,7 @@ TEST_F(Pauses, AreTheOutermostSpans) {
   EXPECT_THAT(log.begun, ElementsAre("major 100", "stw_leader 200"));
 }
 
-TEST_F(Pauses, OllyCountsWhatIsInExplicitCollections) {
+TEST_F(PauseFinderTest, OllyCountsWhatIsInExplicitCollections) {
   const auto full_major = [this] {
     return events()
         .add(100, EventKind::begin, explicit_full_major)
@@ -127,7 +127,7 @@ TEST_F(Pauses, OllyCountsWhatIsInExplicitCollections) {
   EXPECT_THAT(found(full_major(), PauseRule::olly), ElementsAre("stw_leader 110-120", "major 130-140"));
 }
 
-TEST_F(Pauses, WaitingForAConditionIsNone) {
+TEST_F(PauseFinderTest, WaitingForAConditionIsNone) {
   // The backup thread collects while the domain's thread waits.
   EXPECT_THAT(found(events()
                         .add(100, EventKind::begin, phase_wait)
@@ -141,7 +141,7 @@ TEST_F(Pauses, WaitingForAConditionIsNone) {
                                       "<domain_condition_wait1 35", "<stw_handler0 30"));
 }
 
-TEST_F(Pauses, SeveralThreadsOfADomainMayWait) {
+TEST_F(PauseFinderTest, SeveralThreadsOfADomainMayWait) {
   EXPECT_THAT(found(events()
                         .add(100, EventKind::begin, phase_wait)
                         .add(110, EventKind::begin, phase_wait)
@@ -154,7 +154,7 @@ TEST_F(Pauses, SeveralThreadsOfADomainMayWait) {
   EXPECT_EQ(ends_without_begin, 1U);
 }
 
-TEST_F(Pauses, AnEndWithoutABeginChangesNothing) {
+TEST_F(PauseFinderTest, AnEndWithoutABeginChangesNothing) {
   EXPECT_THAT(found(events()
                         .add(90, EventKind::end, phase_major)
                         .add(100, EventKind::begin, stw_leader)
@@ -164,7 +164,7 @@ TEST_F(Pauses, AnEndWithoutABeginChangesNothing) {
   EXPECT_EQ(ends_without_begin, 2U);
 }
 
-TEST_F(Pauses, AnInnerSpanWithoutAnEndEndsWithTheOneAroundIt) {
+TEST_F(PauseFinderTest, AnInnerSpanWithoutAnEndEndsWithTheOneAroundIt) {
   EXPECT_THAT(found(events()
                         .add(100, EventKind::begin, phase_major)
                         .add(110, EventKind::begin, major_slice)
@@ -177,7 +177,7 @@ TEST_F(Pauses, AnInnerSpanWithoutAnEndEndsWithTheOneAroundIt) {
                                       "!major_slice1 no_end", "<major0 50", ">major0", "<major0 10"));
 }
 
-TEST_F(Pauses, OneWithoutAnEndIsDroppedWhenItsPhaseBeginsAgain) {
+TEST_F(PauseFinderTest, OneWithoutAnEndIsDroppedWhenItsPhaseBeginsAgain) {
   EXPECT_THAT(found(events()
                         .add(100, EventKind::begin, stw_leader)
                         .add(110, EventKind::begin, phase_minor)
@@ -187,7 +187,7 @@ TEST_F(Pauses, OneWithoutAnEndIsDroppedWhenItsPhaseBeginsAgain) {
   EXPECT_EQ(log.open, 0);
 }
 
-TEST_F(Pauses, PhasesThatMayNestDo) {
+TEST_F(PauseFinderTest, PhasesThatMayNestDo) {
   // A finaliser that collects.
   EXPECT_THAT(found(events()
                         .add(100, EventKind::begin, explicit_full_major)
@@ -197,7 +197,7 @@ TEST_F(Pauses, PhasesThatMayNestDo) {
               ElementsAre("explicit_gc_full_major 100-130"));
 }
 
-TEST_F(Pauses, ALossInOneMakesItUnknown) {
+TEST_F(PauseFinderTest, ALossInOneMakesItUnknown) {
   auto stream = events();
   stream.add(100, EventKind::begin, stw_leader).add(110, EventKind::begin, phase_minor);
   lose(stream, 150)
@@ -208,7 +208,7 @@ TEST_F(Pauses, ALossInOneMakesItUnknown) {
   EXPECT_THAT(found(stream), ElementsAre("stw_leader 100 lost", "lost 100", "stw_leader 200-220"));
 }
 
-TEST_F(Pauses, AfterALossInnerSpansAreNoPauses) {
+TEST_F(PauseFinderTest, AfterALossInnerSpansAreNoPauses) {
   auto stream = events();
   stream.add(100, EventKind::begin, stw_leader);
   lose(stream, 150)
@@ -224,14 +224,14 @@ TEST_F(Pauses, AfterALossInnerSpansAreNoPauses) {
   EXPECT_THAT(log.phases, testing::Contains("<minor_local_roots1 5")) << "phases count all the same";
 }
 
-TEST_F(Pauses, ALossBetweenThemLosesNoneThatIsSeen) {
+TEST_F(PauseFinderTest, ALossBetweenThemLosesNoneThatIsSeen) {
   auto stream = events();
   stream.add(100, EventKind::begin, phase_major).add(110, EventKind::end, phase_major);
   lose(stream, 150).add(160, EventKind::begin, phase_major).add(170, EventKind::end, phase_major);
   EXPECT_THAT(found(stream), ElementsAre("major 100-110", "lost 100", "major 160-170"));
 }
 
-TEST_F(Pauses, AStreamThatBeginsWithinOneDoesNotCountItsParts) {
+TEST_F(PauseFinderTest, AStreamThatBeginsWithinOneDoesNotCountItsParts) {
   EXPECT_THAT(found(events()
                         .add(100, EventKind::begin, phase_minor_local_roots)
                         .add(110, EventKind::end, phase_minor_local_roots)
@@ -244,13 +244,13 @@ TEST_F(Pauses, AStreamThatBeginsWithinOneDoesNotCountItsParts) {
               ElementsAre("interrupt_remote 160-170"));
 }
 
-TEST_F(Pauses, OtherProducersMayBeginWithAnything) {
+TEST_F(PauseFinderTest, OtherProducersMayBeginWithAnything) {
   world.slot = world.registry.add_ring({.process = world.process, .domains = 1, .producer = Producer{}});
   EXPECT_THAT(found(events().add(100, EventKind::begin, major_mark).add(110, EventKind::end, major_mark)),
               ElementsAre("major_mark 100-110"));
 }
 
-TEST_F(Pauses, DomainsThatUseANumberAgainAreOthers) {
+TEST_F(PauseFinderTest, DomainsThatUseANumberAgainAreOthers) {
   EXPECT_THAT(found(events()
                         .add(100, EventKind::lifecycle, domain_spawn, 4242, 1)
                         .add(110, EventKind::begin, stw_handler, 0, 1)
@@ -272,7 +272,7 @@ TEST_F(Pauses, DomainsThatUseANumberAgainAreOthers) {
   EXPECT_EQ(log.open, 0);
 }
 
-TEST_F(Pauses, EndWithTheProcess) {
+TEST_F(PauseFinderTest, EndWithTheProcess) {
   auto stream = events();
   stream.add(100, EventKind::begin, phase_major).add(105, EventKind::begin, phase_major, 0, 1);
   stream.add_record(200, EventKind::process, ProcessRecord{world.process, 0, 0},
@@ -282,7 +282,7 @@ TEST_F(Pauses, EndWithTheProcess) {
   EXPECT_EQ(log.open, 0);
 }
 
-TEST_F(Pauses, TheSectionThatTakesTheRingDownIsNone) {
+TEST_F(PauseFinderTest, TheSectionThatTakesTheRingDownIsNone) {
   EXPECT_THAT(found(events()
                         .add(100, EventKind::lifecycle, ring_start, 4242)
                         .add(110, EventKind::begin, phase_major)
@@ -293,7 +293,7 @@ TEST_F(Pauses, TheSectionThatTakesTheRingDownIsNone) {
   EXPECT_EQ(log.open, 0);
 }
 
-TEST_F(Pauses, WhatWasOpenWhenEventsWerePausedIsUnknown) {
+TEST_F(PauseFinderTest, WhatWasOpenWhenEventsWerePausedIsUnknown) {
   EXPECT_THAT(found(events()
                         .add(100, EventKind::begin, stw_leader)
                         .add(200, EventKind::lifecycle, ring_resume)
@@ -302,7 +302,7 @@ TEST_F(Pauses, WhatWasOpenWhenEventsWerePausedIsUnknown) {
               ElementsAre("stw_leader 100 no_end", "stw_leader 210-220"));
 }
 
-TEST_F(Pauses, AClockThatGoesBackMakesThemUnknown) {
+TEST_F(PauseFinderTest, AClockThatGoesBackMakesThemUnknown) {
   EXPECT_THAT(found(events()
                         .add(100, EventKind::begin, phase_major)
                         .add(90, EventKind::end, phase_major)
@@ -315,7 +315,7 @@ TEST_F(Pauses, AClockThatGoesBackMakesThemUnknown) {
               ElementsAre("major 100 clock", "major 95-95 late", "major 0-18446744073709551615"));
 }
 
-TEST_F(Pauses, FinishEndsEverything) {
+TEST_F(PauseFinderTest, FinishEndsEverything) {
   PauseFinder finder{log};
   const Events stream = events().add(100, EventKind::begin, phase_major).add(110, EventKind::begin, phase_wait, 0, 1);
   const Batch batch = stream.batch();
@@ -327,14 +327,14 @@ TEST_F(Pauses, FinishEndsEverything) {
   EXPECT_THAT(log.phases, testing::Contains("1: !domain_condition_wait0 ended"));
 }
 
-TEST_F(Pauses, ReadIdsByTheFamilyOfTheProcess) {
+TEST_F(PauseFinderTest, ReadIdsByTheFamilyOfTheProcess) {
   world.registry.process(world.process).family = Family::before_5_3;
   constexpr std::uint16_t old_wait = 38, old_minor = 10;
   found(events().add(100, EventKind::begin, old_wait).add(110, EventKind::begin, old_minor));
   EXPECT_EQ(log.open, 1) << "the wait is none";
 }
 
-TEST_F(Pauses, MemoryHasBounds) {
+TEST_F(PauseFinderTest, MemoryHasBounds) {
   PauseFinder finder{log, PauseRule::outermost, {.domains = 4, .depth = 8}};
   auto stream = events();
   for (std::uint16_t domain = 0; domain < 8; ++domain) {
@@ -349,7 +349,7 @@ TEST_F(Pauses, MemoryHasBounds) {
 }
 
 /// Whatever a ring holds: each pause and phase that begins ends or is dropped once, and depths are as they were.
-TEST_F(Pauses, BeginsAndEndsBalanceForAnyStream) {
+TEST_F(PauseFinderTest, BeginsAndEndsBalanceForAnyStream) {
   struct Balance : PauseListener {
     void on_phase_begin(const DomainLife& life, const PhaseBegin& phase) override { ++open[life.domain][phase.phase]; }
     void on_phase_end(const DomainLife& life, const PhaseEnd& phase) override {
