@@ -18,12 +18,12 @@ namespace {
 const std::vector<std::string> checks{
     "CliLive.DoctorKnowsThisHost",
     "KernelLive.DomainRoleAndLockOfThreads",  // the scheduler's program, thread-local variables
-    "KernelLive.KilledProcessExitsWithItsSignalOnce",
-    "KernelLive.ExitTellsTheMostMemoryThatTheProcessHad",
-    "KernelLive.RingBirthTellsWhereTheFilesAre",  // system call registers, paths
-    "*/KernelLiveProbes.FireUntilDetached/*",     // by either kind of uprobe, as far as there is one
-    "Ways/StartLive.*/EnvBefore",                 // found by the first scan
-    "Ways/StartLive.*/ApiAfter",                  // started after the tracer; start, pause, resume, stop, exit
+    "KernelLive.AKilledProcessExitsOnceWithItsSignal",
+    "KernelLive.ExitHasTheMaximumResidentSetSize",
+    "KernelLive.AnAnnouncedRingHasThePathsOfItsFiles",  // system call registers, paths
+    "*/KernelLiveProbes.FireUntilDetached/*",           // by either kind of uprobe, as far as there is one
+    "Ways/StartLive.*/EnvBefore",                       // found by the first scan
+    "Ways/StartLive.*/ApiAfter",                        // started after the tracer; start, pause, resume, stop, exit
     "Programs/ExactLive.StartedUnderTheTracer/Domains",
     "Short/ExactLive.StartedUnderTheTracer/Hello",
     "Programs/KnownDrainLive.SavesWhatTheRingHolds/Domains",  // uprobe.s, bpf_loop, bpf_find_vma
