@@ -22,8 +22,6 @@ using namespace rtev;
 /// Shows a stream and records it.
 class Both final : public Sink {
  public:
-  explicit Both(bool for_viewers) : recorder_(file_, {.most_held_ns = 0, .for_viewers = for_viewers}) {}
-
   void header(const RunHeader& header) override {
     jsonl_.header(header);
     recorder_.header(header);
@@ -47,7 +45,7 @@ class Both final : public Sink {
  private:
   StringOutput lines_, file_;
   JsonlSink jsonl_{lines_};
-  Recorder recorder_;
+  Recorder recorder_{file_, {.most_held_ns = 0}};
 };
 
 /// Strings of facts that are longer are cut when they are recorded, so that streams may differ.
@@ -67,7 +65,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 std::vector<std::byte> well_formed() {
   test::World world;
   world.user_names = {{3, "request"}};
-  Both both(true);
+  Both both;
   both.header({.version = "1", .host = "h", .kernel = "6", .command_line = {"a", "b"}, .start_ns = 1});
   test::Events events(world.slot), host(0);
   using enum EventKind;
@@ -97,7 +95,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  Both both(data[0] % 2 == 0);
+  Both both;
   Replay replay(both);
   std::span<const std::byte> rest = std::as_bytes(std::span(data + 1, size - 1));
   const std::size_t piece = data[0] < 2 ? rest.size() : data[0];

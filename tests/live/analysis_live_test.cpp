@@ -140,8 +140,8 @@ TEST_P(EachAnalysis, RecordingsCanBeNarrowedDown) {
   Process first(with_events("busy_alloc", {"3"})), second(with_events("domains", {"1", "1"}));
   first.lines_until("ready");
   second.lines_until("ready");
-  const std::string path = dir / "two.jsonl";
-  Tracer tracer({"-o", path});
+  const std::string path = dir / "two.fxt";
+  Tracer tracer({"-o", path}, {.format = {"record"}});
   run_through(first);
   run_through(second);
   tracer.interrupt();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Recordings are complete: what real programs do, read back from every format, is what the live stream showed.
+// A recording is complete: what real programs do, read back from it, is what the live stream showed. Its exports are what
+// a live export of the same stream is.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -117,7 +118,25 @@ std::string replayed(const std::string& path) {
   return lines.text();
 }
 
-TEST_F(RecordLive, EveryFormatHoldsTheWholeStream) {
+/// A viewer has nothing to complain about.
+void expect_clean_for_viewers(const std::filesystem::path& path) {
+  if (path.extension() == ".json") {
+    EXPECT_THAT(read_chrome_trace(read_file(path)).problems, IsEmpty()) << path;
+  } else if (path.extension() == ".pftrace") {
+    EXPECT_EQ(read_perfetto(read_file(path)).all_errors(), "") << path;
+  }
+}
+
+/// Spans of the stream, on all rows of a Chrome trace.
+std::size_t spans_in(const std::filesystem::path& path) {
+  std::size_t count = 0;
+  for (const auto& [row, spans] : read_chrome_trace(read_file(path)).spans)
+    count += static_cast<std::size_t>(
+        std::ranges::count_if(spans, [](const ChromeTrace::Span& span) { return !span.args.contains("begin"); }));
+  return count;
+}
+
+TEST_F(RecordLive, TheRecordingHoldsTheWholeStream) {
   Process before(with_events("busy_alloc", {"5"}));
   before.lines_until("ready");
   AllFormats formats(dir);
@@ -152,22 +171,18 @@ TEST_F(RecordLive, EveryFormatHoldsTheWholeStream) {
   for (const Json& event : trace.events) types.insert(event["type"]);
   EXPECT_THAT(types, ::testing::IsSupersetOf({"begin", "end", "counter", "alloc", "lifecycle", "user", "lost",
                                               "process", "switch", "wakeup"}));
-  for (const char* name : {"a.fxt", "a.json", "a.pftrace"})
-    EXPECT_EQ(first_difference(shown, replayed(dir / name)), "") << name;
-}
-
-/// A viewer's complaints of a recording, in formats that others than us define.
-void expect_clean_for_viewers(const std::filesystem::path& path) {
-  if (path.extension() == ".json") {
-    EXPECT_THAT(read_chrome_trace(read_file(path)).problems, IsEmpty()) << path;
-  } else if (path.extension() == ".pftrace") {
-    EXPECT_EQ(read_perfetto(read_file(path)).all_errors(), "") << path;
+  EXPECT_EQ(first_difference(shown, replayed(dir / "a.fxt")), "");
+  for (const char* ending : {"json", "pftrace"}) {
+    expect_clean_for_viewers(dir / (std::string("a.") + ending));
+    convert(dir / "a.fxt", dir / (std::string("converted.") + ending));
+    expect_clean_for_viewers(dir / (std::string("converted.") + ending));
   }
+  EXPECT_EQ(spans_in(dir / "converted.json"), spans_in(dir / "a.json"));
 }
 
-class RecordFormatLive : public RecordLive, public ::testing::WithParamInterface<const char*> {};
+class RecordFxtLive : public RecordLive, public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(RecordFormatLive, ConvertsToEveryOtherAndBack) {
+TEST_P(RecordFxtLive, ConvertsToEveryFormat) {
   const std::string recorded = file(GetParam());
   const Outcome outcome = run_tool({"record", "-o", recorded, "--", "sh", "-c", "\"$0\" 2 2; \"$1\"; exit 7",
                                     ocaml_program("domains"), ocaml_program("user_events")});
@@ -177,45 +192,60 @@ TEST_P(RecordFormatLive, ConvertsToEveryOtherAndBack) {
   struct stat status{};
   ASSERT_EQ(::stat(recorded.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0600u);
-  const std::string content = read_file(recorded);
-  EXPECT_EQ(content.starts_with("\x1f\x8b"), recorded.ends_with(".gz"));
-  expect_clean_for_viewers(recorded);
+  EXPECT_EQ(read_file(recorded).starts_with("\x1f\x8b"), recorded.ends_with(".gz"));
 
   const Outcome shown = dump(recorded);
   EXPECT_THAT(shown.err, Not(HasSubstr("not complete")));
   const Trace trace = Trace::parse(shown.out);
   EXPECT_THAT(trace.of("user"), Not(IsEmpty()));
   EXPECT_THAT(trace.of("switch"), Not(IsEmpty()));
-  for (const char* ending : {"fxt", "json", "pftrace", "jsonl", "fxt.gz", "json.gz"}) {
-    const std::string converted = dir / (std::string("converted.") + ending), back = dir / "back.jsonl";
+  for (const char* ending : {"fxt", "fxt.gz", "jsonl", "json", "pftrace"}) {
+    const std::string converted = dir / (std::string("converted.") + ending);
     convert(recorded, converted);
-    expect_clean_for_viewers(converted);
-    convert(converted, back);
-    EXPECT_EQ(first_difference(shown.out, read_file(back)), "") << ending;
+    if (std::string(ending).starts_with("fxt"))
+      EXPECT_EQ(first_difference(shown.out, dump(converted).out), "") << ending;
+    else if (std::string(ending) == "jsonl")
+      EXPECT_EQ(first_difference(shown.out, read_file(converted)), "");
+    else
+      expect_clean_for_viewers(converted);
   }
   const Outcome text = run_tool({"dump", recorded});
   EXPECT_EQ(text.status.code(), 0) << text.err;
   EXPECT_THAT(text.out, AllOf(HasSubstr("minor"), HasSubstr("domains"), Not(HasSubstr("{"))));
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, RecordFormatLive,
-                         ::testing::Values("fxt", "json", "pftrace", "jsonl", "fxt.gz", "json.gz", "pftrace.gz",
-                                           "jsonl.gz"),
+INSTANTIATE_TEST_SUITE_P(Files, RecordFxtLive, ::testing::Values("fxt", "fxt.gz"), [](const auto& file) {
+  return std::string(file.param) == "fxt" ? "plain" : "compressed";
+});
+
+class RecordExportLive : public RecordLive, public ::testing::WithParamInterface<const char*> {};
+
+/// An export can be written live, and is not read back.
+TEST_P(RecordExportLive, IsWrittenLiveAndNotReadBack) {
+  const std::string written = file(GetParam());
+  ASSERT_EQ(run_tool({"record", "-q", "-o", written, "--", ocaml_program("hello")}).status.code(), 0);
+  EXPECT_EQ(read_file(written).starts_with("\x1f\x8b"), written.ends_with(".gz"));
+  expect_clean_for_viewers(written);
+  if (written.ends_with(".jsonl")) Trace::parse(read_file(written));
+  for (const Strings& arguments :
+       {Strings{"dump", written}, {"convert", written, "-o", file("fxt")}, {"latency", "-i", written}}) {
+    const Outcome outcome = run_tool(arguments);
+    EXPECT_EQ(outcome.status.code(), 1);
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr(written), HasSubstr("export"), HasSubstr("hint:"), HasSubstr(".fxt")));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, RecordExportLive,
+                         ::testing::Values("json", "pftrace", "jsonl", "json.gz", "pftrace.gz", "jsonl.gz"),
                          [](const auto& format) {
                            std::string label = format.param;
                            std::erase(label, '.');
                            return label;
                          });
 
-TEST_F(RecordLive, JsonLinesAreTheirOwnConversion) {
-  ASSERT_EQ(run_tool({"record", "-q", "-o", file("jsonl"), "--", ocaml_program("hello")}).status.code(), 0);
-  EXPECT_EQ(first_difference(read_file(file("jsonl")), dump(file("jsonl")).out), "");
-}
-
 TEST_F(RecordLive, FormatCanDifferFromTheName) {
   ASSERT_EQ(run_tool({"record", "-q", "-f", "json", "-o", file("fxt"), "--", ocaml_program("hello")}).status.code(), 0);
   EXPECT_THAT(read_chrome_trace(read_file(file("fxt"))).problems, IsEmpty());
-  Trace::parse(dump(file("fxt")).out);
 }
 
 TEST_F(RecordLive, FileBelongsToWhoCalledSudo) {
@@ -237,7 +267,7 @@ TEST_F(RecordLive, FileBelongsToWhoCalledSudo) {
 TEST_F(RecordLive, GoesThroughPipes) {
   const Outcome outcome = run({.argv = {"sh", "-c",
                                         "\"$0\" record -q -f fxt -o - -- sh -c '\"$0\" 2 2 >/dev/null' \"$1\" | \"$0\" "
-                                        "convert -q - -f pftrace -o - | \"$0\" dump -q -f jsonl -",
+                                        "convert -q - -f fxt -o - | \"$0\" dump -q -f jsonl -",
                                         tool(), ocaml_program("domains")}});
   EXPECT_EQ(outcome.status.code(), 0);
   EXPECT_EQ(outcome.err, "");

@@ -41,7 +41,7 @@ class SourcesLive : public LiveTest {
 
 TEST_F(SourcesLive, ForeignFilesAreSaidToHoldNoRecording) {
   const std::string foreign = dir / "foreign.json", empty = dir / "empty.fxt";
-  std::ofstream(foreign) << "{\"traceEvents\":[]}\n";
+  std::ofstream(foreign) << "{\"other\":[]}\n";
   std::ofstream{empty};
   for (const std::string& path : {foreign, empty}) {
     const Outcome outcome = run_tool({"dump", path});

@@ -133,7 +133,6 @@ class Reader {
     if (packet.has_track_descriptor()) describe(packet.track_descriptor());
     if (packet.has_track_event()) add(packet, packet.track_event(), sequence);
     if (packet.has_ftrace_events()) add(packet.ftrace_events());
-    if (packet.has_recording()) trace_.recording.push_back(packet.recording());
   }
 
   void describe(const pb::TrackDescriptor& descriptor) {

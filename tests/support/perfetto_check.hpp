@@ -73,7 +73,6 @@ struct PerfettoTrace {
   std::vector<PerfettoSwitch> switches{};  ///< by time
   std::vector<PerfettoWaking> wakings{};
   std::vector<std::int32_t> freed{};  ///< tids
-  std::vector<std::string> recording{};
 
   /// Tracks in order of their uuids: all of that name.
   std::vector<const PerfettoTrack*> named(std::string_view name) const;

@@ -2,30 +2,57 @@
 #include "recording/recording_file.hpp"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
 #include "base/unique_fd.hpp"
-#include "recording/decoders.hpp"
 
 namespace rtev {
 namespace {
 
-constexpr std::size_t piece_bytes = std::size_t{256} << 10;
+constexpr std::size_t read_bytes = std::size_t{256} << 10;
 constexpr std::string_view fxt_magic("\x10\x00\x04\x46\x78\x54\x16\x00", 8);
+
+/// A file of Perfetto is packets: the tag of Trace.packet, the length in up to four bytes, the tag of a field.
+bool is_perfetto(std::string_view bytes) {
+  if (!bytes.starts_with('\n')) return false;
+  std::size_t at = 1;
+  while (at < bytes.size() && at < 4 && (bytes[at] & '\x80') != 0) ++at;
+  if (at + 1 >= bytes.size()) return false;
+  const auto tag = static_cast<unsigned char>(bytes[at + 1]);
+  const unsigned wire_type = tag & 7;
+  return tag > 7 && (wire_type == 0 || wire_type == 1 || wire_type == 2 || wire_type == 5);
+}
+
+/// A list of objects that begin with the phase of a trace event, or an object that holds such a list.
+bool is_chrome(std::string_view bytes) {
+  if (bytes.starts_with("{\"traceEvents\"")) return true;
+  if (!bytes.starts_with('[')) return false;
+  bytes.remove_prefix(std::min(bytes.find_first_not_of(" \r\n\t", 1), bytes.size()));
+  return bytes.starts_with("{\"");
+}
+
+std::unexpected<Error> is_export(const std::string& name, std::string_view format) {
+  return std::unexpected(
+      Error{.what = "cannot read",
+            .subject = name,
+            .why = fmt::format("it is an export in {}; only recordings in .fxt can be read back", format),
+            .hint = "give the .fxt it was made from, or record to a .fxt file (rtev-bpf record -o FILE.fxt)"});
+}
 
 }  // namespace
 
-std::optional<RecordingFormat> recording_format(std::string_view first_bytes) {
-  if (first_bytes.starts_with(fxt_magic)) return RecordingFormat::fxt;
-  if (first_bytes.starts_with("{\"type\":\"header\"")) return RecordingFormat::jsonl;
-  if (first_bytes.starts_with("[\n{")) return RecordingFormat::chrome;
-  // The tag of Trace.packet, and within one or more bytes of its length a packet.
-  if (first_bytes.starts_with('\n')) return RecordingFormat::perfetto;
-  return std::nullopt;
+FileKind file_kind(std::string_view first_bytes) {
+  if (first_bytes.starts_with(fxt_magic)) return FileKind::recording;
+  if (first_bytes.starts_with("{\"type\":\"header\"") || first_bytes.starts_with("{\"ts\":")) return FileKind::jsonl;
+  if (is_chrome(first_bytes)) return FileKind::chrome;
+  if (is_perfetto(first_bytes)) return FileKind::perfetto;
+  return FileKind::unknown;
 }
 
 Result<std::optional<RecordingFile>> RecordingFile::open(const std::string& path) {
@@ -37,36 +64,45 @@ Result<std::optional<RecordingFile>> RecordingFile::open(const std::string& path
   Handle file(::gzdopen(fd.get(), "rb"));
   if (!file) return errno_error(ENOMEM, "cannot read", name);
   static_cast<void>(fd.release());
-  ::gzbuffer(file.get(), piece_bytes);
+  ::gzbuffer(file.get(), read_bytes);
 
   RecordingFile recording(name, std::move(file));
   std::vector<char> first(64);
   auto got = recording.read(first);
   if (!got) return std::unexpected(std::move(got.error()));
   recording.first_bytes_ = *got;
-  const auto format = recording_format(*got);
-  if (!format) return std::nullopt;
-  recording.format_ = *format;
-  return recording;
+  switch (file_kind(*got)) {
+    case FileKind::recording:
+      return recording;
+    case FileKind::jsonl:
+      return is_export(name, "JSON lines");
+    case FileKind::chrome:
+      return is_export(name, "Chrome's JSON");
+    case FileKind::perfetto:
+      return is_export(name, "Perfetto's format");
+    case FileKind::unknown:
+      break;
+  }
+  return std::nullopt;
 }
 
-/// Up to a buffer full; empty at the end.
+/// The next bytes, as many as fit; none at the end.
 Result<std::string_view> RecordingFile::read(std::span<char> buffer) {
   const int got = ::gzread(file_.get(), buffer.data(), static_cast<unsigned>(buffer.size()));
   if (got > 0) return std::string_view(buffer.data(), static_cast<std::size_t>(got));
   int code = Z_OK;
   const std::string why = ::gzerror(file_.get(), &code);
   if (code == Z_ERRNO) return errno_error(errno, "cannot read", name_);
-  // What a killed writer leaves behind has no end.
+  // A writer that was killed leaves compressed data without an end.
   if (code == Z_BUF_ERROR) is_cut_ = true;
   if (code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR) return std::string_view{};
   return std::unexpected(Error{.what = "cannot read", .subject = name_, .why = why});
 }
 
 Result<Replay::End> RecordingFile::replay(Sink& sink) {
-  const auto decoder = make_decoder(format_, sink);
-  std::vector<char> buffer(piece_bytes);
-  auto fed = decoder->feed(first_bytes_);
+  Replay replay(sink);
+  std::vector<char> buffer(read_bytes);
+  auto fed = replay.feed(std::as_bytes(std::span(first_bytes_)));
   while (fed) {
     const auto got = read(buffer);
     if (!got) {
@@ -74,15 +110,15 @@ Result<Replay::End> RecordingFile::replay(Sink& sink) {
       break;
     }
     if (got->empty()) break;
-    fed = decoder->feed(*got);
+    fed = replay.feed(std::as_bytes(std::span(*got)));
   }
-  auto end = decoder->finish();
-  const auto named = [&](Error error) {
+  auto end = replay.finish();
+  const auto with_name = [&](Error error) {
     if (error.subject.empty()) error.subject = name_;
     return std::unexpected(std::move(error));
   };
-  if (!fed) return named(std::move(fed.error()));
-  if (!end) return named(std::move(end.error()));
+  if (!fed) return with_name(std::move(fed.error()));
+  if (!end) return with_name(std::move(end.error()));
   if (is_cut_ && end->note.empty()) end->note = "its compressed data lacks the end";
   return end;
 }

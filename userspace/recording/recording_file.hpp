@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Recordings as files: whatever format of ours they have, compressed or not.
+// Recordings as files: .fxt, compressed with gzip or not.
 #pragma once
 
 #include <zlib.h>
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,21 +17,20 @@
 
 namespace rtev {
 
-enum class RecordingFormat : std::uint8_t { fxt, jsonl, chrome, perfetto };
+/// What a file holds. Only a recording is read; the exports are recognised to name them in an error.
+enum class FileKind : std::uint8_t { unknown, recording, jsonl, chrome, perfetto };
 
-/// The format of a file that begins like this, as far as its first bytes tell; nothing for other files.
-std::optional<RecordingFormat> recording_format(std::string_view first_bytes);
+/// By the first bytes of a file; 16 are enough.
+FileKind file_kind(std::string_view first_bytes);
 
-/// A file that rtev-bpf wrote. Anything may be in it.
+/// A recording that is read once, from its beginning to its end. Its content is not trusted. One thread.
 class RecordingFile {
  public:
-  /// "-" is stdin. Nothing if the file can be read and is no recording.
+  /// "-" is stdin. An export of rtev-bpf is an error that says which; any other file that can be read yields nothing.
   static Result<std::optional<RecordingFile>> open(const std::string& path);
 
-  RecordingFormat format() const { return format_; }
-
-  /// Gives a sink the stream, once. A file that is bad from some place on is an error, after the sink has got what came
-  /// before and a summary of that; one that was cut short is none, see Replay::End.
+  /// Gives a sink the stream. For a file that is damaged from some place on the sink gets what is before it, and a
+  /// summary of that; then the error is returned. A file that was cut short is no error: see Replay::End.
   Result<Replay::End> replay(Sink& sink);
 
  private:
@@ -42,11 +42,10 @@ class RecordingFile {
   RecordingFile(std::string name, Handle file) : name_(std::move(name)), file_(std::move(file)) {}
   Result<std::string_view> read(std::span<char> buffer);
 
-  std::string name_;
+  std::string name_;  ///< for messages
   Handle file_;
-  std::string first_bytes_;
-  RecordingFormat format_ = RecordingFormat::fxt;
-  bool is_cut_ = false;  ///< the compressed data lacks its end
+  std::string first_bytes_;  ///< read by open()
+  bool is_cut_ = false;      ///< the compressed data lacks its end
 };
 
 }  // namespace rtev

@@ -33,8 +33,6 @@ inline RunHeader make_header() {
 /// A sink that shows the stream as JSON lines at once, and records it.
 class Recording final : public Sink {
  public:
-  explicit Recording(bool for_viewers = true) : recorder_(file_, {.most_held_ns = 0, .for_viewers = for_viewers}) {}
-
   void header(const RunHeader& header) override {
     jsonl_.header(header);
     recorder_.header(header);
@@ -74,7 +72,7 @@ class Recording final : public Sink {
  private:
   StringOutput lines_, file_;
   JsonlSink jsonl_{lines_};
-  Recorder recorder_;
+  Recorder recorder_{file_, {.most_held_ns = 0}};
   RunSummary summary_;
 };
 

@@ -6,14 +6,9 @@
 #include <algorithm>
 #include <array>
 
-#include "base/base64.hpp"
-#include "base/clock.hpp"
-#include "formats/chrome/chrome_recording.hpp"
 
 namespace rtev {
 namespace {
-
-static_assert(cpus_pid == 2147418112, "as in recording_prefix");
 
 constexpr std::uint64_t day_ns = 86'400'000'000'000;
 
@@ -87,8 +82,7 @@ void add_details(ChromeEvent& event, ProcessAction action, const ProcessRecord& 
 
 }  // namespace
 
-ChromeSink::ChromeSink(Output& output, ChromeOptions options) : LineSink(output), options_(options) {
-  if (options.with_recording) recording_.emplace();
+ChromeSink::ChromeSink(Output& output) : LineSink(output) {
   out_.add("[\n");
 }
 
@@ -105,40 +99,16 @@ void ChromeSink::header(const RunHeader& header) {
   event_.number("start", header.start_ns);
   event_.number("start_realtime", header.start_realtime_ns);
   finish();
-  if (recording_) recording_->header(header);
 }
 
 void ChromeSink::consume(const Batch& batch, const Registry& registry) {
   if (closed()) return;
   drawing_.consume(batch, registry);
-  if (!recording_) return;
-  recording_->consume(batch, registry);
-  write_recording(false);
-}
-
-void ChromeSink::flush() {
-  if (const std::uint64_t now = monotonic_ns(); recording_ && now - recorded_ns_ >= options_.recording_interval_ns) {
-    recorded_ns_ = now;
-    write_recording(true);
-  }
-  hand_out();
-}
-
-void ChromeSink::write_recording(bool all) {
-  while (const auto chunk = recording_->chunk(all)) {
-    out_.add(recording_prefix, to_base64(*chunk), recording_suffix);
-    end_line();
-  }
 }
 
 void ChromeSink::summary(const RunSummary& summary, const Registry& registry) {
   drawing_.finish(summary.end_ns, registry);
   states_.finish(summary.end_ns, [this](const ThreadInterval& interval) { thread_state(interval); });
-  if (recording_) {
-    recording_->summary(summary, registry);
-    write_recording(true);
-    recording_.reset();
-  }
 
   Accounting words = registry.others().words;
   std::uint64_t processes = registry.others().count;

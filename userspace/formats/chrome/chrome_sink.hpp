@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "formats/chrome/chrome_event.hpp"
-#include "formats/fxt/embedded.hpp"
 #include "formats/line_sink.hpp"
 #include "formats/viewer/thread_states.hpp"
 #include "formats/viewer/track_builder.hpp"
@@ -20,13 +19,6 @@ namespace rtev {
 /// Beyond every real pid, and beyond the tids of rings' own tracks in any trace that can be loaded.
 inline constexpr std::int32_t cpus_pid = 0x7FFF'0000;
 
-struct ChromeOptions {
-  /// Carry along what viewers have no use for: see chrome_recording.hpp.
-  bool with_recording = true;
-  /// How often the recording is brought up to date in flush(), in ns: little at a time compresses badly.
-  std::uint64_t recording_interval_ns = 500'000'000;
-};
-
 /// A bare array, for viewers take one that was cut short, while an object that is not closed is lost. Strictly valid
 /// once summary() was called; until then viewers want whole lines and nothing else.
 ///
@@ -35,11 +27,10 @@ struct ChromeOptions {
 /// event "rtev_header" says from when. Memory is bounded whatever the length.
 class ChromeSink final : public LineSink, private Canvas {
  public:
-  explicit ChromeSink(Output& output, ChromeOptions options = {});
+  explicit ChromeSink(Output& output);
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;
-  void flush() override;
   /// Closes the array; hands everything to the Output.
   void summary(const RunSummary& summary, const Registry& registry) override;
 
@@ -90,11 +81,7 @@ class ChromeSink final : public LineSink, private Canvas {
   void occupy(std::uint32_t cpu, std::uint64_t time, const Thread& thread, const Track& track,
               const ThreadStates::Ended& waited);
   void vacate(std::uint32_t cpu, std::uint64_t time, std::string_view why);
-  void write_recording(bool all);
 
-  ChromeOptions options_;
-  std::optional<EmbeddedRecording> recording_;
-  std::uint64_t recorded_ns_ = 0;  ///< when it was brought up to date
   Drawing drawing_{*this};
   ThreadStates states_;
   std::map<std::uint32_t, CpuRow> rows_;

@@ -131,11 +131,7 @@ void Recorder::header(const RunHeader& header) {
 void Recorder::consume(const Batch& batch, const Registry& registry) {
   if (writer_.failed()) return;
   facts_.begin_batch();
-  if (options_.for_viewers) {
-    drawing_.consume(batch, registry);
-  } else {
-    for (const Event& event : batch.events()) add_undrawn({.event = event, .batch = batch, .registry = registry});
-  }
+  drawing_.consume(batch, registry);
 }
 
 void Recorder::flush() {
@@ -146,41 +142,9 @@ void Recorder::flush() {
 }
 
 void Recorder::summary(const RunSummary& summary, const Registry& registry) {
-  if (options_.for_viewers) drawing_.finish(summary.end_ns, registry);
+  drawing_.finish(summary.end_ns, registry);
   facts_.summary(summary, registry);
   writer_.flush();
-}
-
-void Recorder::add_undrawn(const Moment& moment) {
-  const Track& track = nowhere();
-  switch (moment.event.kind) {
-    case EventKind::begin:
-    case EventKind::user_begin:
-      return begin(track, moment, {});
-    case EventKind::end:
-    case EventKind::user_end:
-      return end(track, moment);
-    case EventKind::counter:
-      return counter(track, moment);
-    case EventKind::lost:
-      if (const auto loss = moment.batch.payload_as<Loss>(moment.event)) return lost(track, moment, *loss);
-      break;
-    case EventKind::process:
-      if (const auto record = moment.batch.payload_as<ProcessRecord>(moment.event))
-        return process(track, moment, *record);
-      break;
-    case EventKind::sched_switch:
-      if (const auto change = moment.batch.payload_as<SchedSwitch>(moment.event))
-        return sched_switch(moment, *change, nullptr, nullptr);
-      break;
-    case EventKind::wakeup:
-      if (const auto record = moment.batch.payload_as<Wakeup>(moment.event))
-        return wakeup(moment, *record, nullptr, nullptr);
-      break;
-    default:
-      return point(track, moment);
-  }
-  malformed(moment);
 }
 
 /// The slot of what names the event. Words that are raw stand for all of a kind and id.

@@ -26,8 +26,6 @@ class Recorder final : public Sink, private Canvas {
     /// flush() writes this often at the most, in ns: a file is written in large pieces, for a pipe it is 0. summary()
     /// writes always.
     std::uint64_t most_held_ns = 500'000'000;
-    /// With what viewers need. Without, it is only good for Replay: all events lie on a nameless track.
-    bool for_viewers = true;
   };
 
   explicit Recorder(Output& output) : Recorder(output, Options{}) {}
@@ -68,7 +66,6 @@ class Recorder final : public Sink, private Canvas {
   void name_track(const Track& track) override;
   void forget_track(const Track&) override {}
 
-  void add_undrawn(const Moment& moment);
   void custom(const Track& track, const Moment& moment);
   void raw(const Track& track, const Moment& moment);
   void flow(const fxt::ComposedEvent& shape, const Track& track, const Event& event, std::uint64_t id);
@@ -77,7 +74,6 @@ class Recorder final : public Sink, private Canvas {
   template <typename... Values>
   void put(const Shape& shape, const Track& track, const Moment& moment, Values... values);
   Shape compose(fxt::EventType type, std::string_view category, std::initializer_list<fxt::Parameter> parameters = {});
-  std::size_t unit_of(unsigned family, const Event& event) const;
 
   static constexpr std::size_t counter_ids = 256, families = 3;
 

@@ -29,9 +29,6 @@ enum class TracePacket : Tag {
   system_info = 45,
   track_descriptor = 60,
   first_packet_on_sequence = 87,
-  /// Ours: a piece of the embedded recording. Perfetto numbers its own fields below 1000 and keeps 1000 to 1999 for
-  /// extensions; its readers skip what they do not know, and keep 16 bits of a number.
-  recording = 7500,
 };
 enum SequenceFlag : std::uint32_t { state_cleared = 1, needs_state = 2 };
 

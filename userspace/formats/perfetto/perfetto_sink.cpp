@@ -108,9 +108,7 @@ void add_exit(Message<TrackEvent>& message, std::int64_t detail) {
 }  // namespace
 
 PerfettoSink::PerfettoSink(Output& output, PerfettoOptions options)
-    : packets_(output, options.flush_interval_ns), tracks_(packets_), sched_(packets_), drawing_(*this) {
-  if (options.embed_recording) recording_.emplace();
-}
+    : packets_(output, options.flush_interval_ns), tracks_(packets_), sched_(packets_), drawing_(*this) {}
 
 void PerfettoSink::header(const RunHeader& header) {
   now_ = header.start_ns;
@@ -145,33 +143,16 @@ void PerfettoSink::header(const RunHeader& header) {
     }
     add_detail(message, "command", std::string_view{command});
   });
-  if (recording_) recording_->header(header);
 }
 
 void PerfettoSink::consume(const Batch& batch, const Registry& registry) {
   if (packets_.closed()) return;
   drawing_.consume(batch, registry);
   sched_.flush();
-  if (recording_) {
-    recording_->consume(batch, registry);
-    add_recording(false);
-  }
 }
 
-/// A chunk is compressed by itself, so even for readers at the other end of a pipe it is not made too often.
 void PerfettoSink::flush() {
-  constexpr std::uint64_t recording_interval_ns = 500'000'000;
-  const std::uint64_t now = monotonic_ns();
-  if (recording_ && now - recorded_ns_ >= recording_interval_ns) {
-    recorded_ns_ = now;
-    add_recording(true);
-  }
-  packets_.flush(now);
-}
-
-void PerfettoSink::add_recording(bool all) {
-  while (const auto chunk = recording_->chunk(all))
-    packets_.add([&](Packet& packet) { packet.add_bytes(TracePacket::recording, *chunk); });
+  packets_.flush(monotonic_ns());
 }
 
 void PerfettoSink::summary(const RunSummary& summary, const Registry& registry) {
@@ -191,10 +172,6 @@ void PerfettoSink::summary(const RunSummary& summary, const Registry& registry) 
     add_detail(message, "forced", summary.forced);
     add_detail(message, "rings missed", summary.rings_missed);
   });
-  if (recording_) {
-    recording_->summary(summary, registry);
-    add_recording(true);
-  }
   packets_.hand_out();
 }
 

@@ -3,10 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
-#include "formats/fxt/embedded.hpp"
 #include "formats/perfetto/perfetto_packets.hpp"
 #include "formats/perfetto/perfetto_sched.hpp"
 #include "formats/perfetto/perfetto_tracks.hpp"
@@ -19,8 +17,6 @@ struct PerfettoOptions {
   /// flush() hands out no more often than this, in ns. For files, whose readers come later, rarely is enough; for
   /// anything else 0: at once.
   std::uint64_t flush_interval_ns = 500'000'000;
-  /// With all that the stream is, in packets that viewers skip, so that a conversion loses nothing.
-  bool embed_recording = true;
 };
 
 /// Processes, threads, spans, counters, arrows, scheduling. Times are CLOCK_MONOTONIC and stand for Perfetto's
@@ -63,7 +59,6 @@ class PerfettoSink final : public Sink, private Canvas {
   template <typename Fill>
   void add(std::uint64_t time, perfetto::EventType type, std::uint64_t track, Fill&& fill);
   void name(EventMessage& message, const Event& event, const Registry& registry, std::string_view addition = {});
-  void add_recording(bool all);
 
   perfetto::PacketStream packets_;
   perfetto::Names names_;
@@ -71,8 +66,6 @@ class PerfettoSink final : public Sink, private Canvas {
   perfetto::Sched sched_;
   std::uint64_t now_ = 0;  ///< of the event being drawn
   Drawing drawing_;
-  std::optional<EmbeddedRecording> recording_;
-  std::uint64_t recorded_ns_ = 0;  ///< when all of it was last handed out
 };
 
 }  // namespace rtev

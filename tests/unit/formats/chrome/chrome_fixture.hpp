@@ -59,7 +59,7 @@ class Chrome : public testing::Test {
 
   World world_;
   StringOutput output_;
-  ChromeSink sink_{output_, {.with_recording = false}};  // that has tests of its own
+  ChromeSink sink_{output_};
 };
 
 }  // namespace rtev::test

@@ -61,17 +61,15 @@ void name_user_events(World& world) {
 }
 
 TEST(Recorder, EachKindComesBack) {
-  for (const bool for_viewers : {true, false}) {
-    World world;
-    name_user_events(world);
-    Recording recording(for_viewers);
-    recording.header(make_header());
-    Events events(world.slot);
-    add_each_kind(events, world.process);
-    recording.consume(events.batch(), world.registry);
-    recording.end(world.registry);
-    expect_same(recording);
-  }
+  World world;
+  name_user_events(world);
+  Recording recording;
+  recording.header(make_header());
+  Events events(world.slot);
+  add_each_kind(events, world.process);
+  recording.consume(events.batch(), world.registry);
+  recording.end(world.registry);
+  expect_same(recording);
 }
 
 TEST(Recorder, FlagsComeBackWithEachKind) {
@@ -283,33 +281,31 @@ TEST(Recorder, SlotsOfRingsThatAreUsedAgainComeBack) {
 }
 
 TEST(Recorder, MoreSourcesThanThreadSlots) {
-  for (const bool for_viewers : {true, false}) {
-    Recording recording(for_viewers);
-    recording.header(make_header());
-    Registry registry;
-    std::vector<std::uint32_t> slots;
-    for (std::int32_t pid = 1; pid <= 5; ++pid) {
-      ProcessInfo facts = World::default_facts();
-      facts.pid = pid * 1000;
-      slots.push_back(registry.add_ring({.process = registry.add_process(facts), .domains = 128}));
-    }
-    for (std::uint64_t round = 0; round < 3; ++round) {
-      std::vector<Event> events;
-      for (std::uint16_t domain = 0; domain < 128; ++domain) {
-        for (const std::uint32_t slot : slots) {
-          events.push_back({.time = 2000 + round * 10,
-                            .value = 0,
-                            .source = Source{slot, domain}.pack(),
-                            .id = phase_minor,
-                            .kind = round % 2 == 0 ? EventKind::begin : EventKind::end,
-                            .flags = 0});
-        }
-      }
-      recording.consume(Batch(events, {}), registry);
-    }
-    recording.end(registry);
-    expect_same(recording);
+  Recording recording;
+  recording.header(make_header());
+  Registry registry;
+  std::vector<std::uint32_t> slots;
+  for (std::int32_t pid = 1; pid <= 5; ++pid) {
+    ProcessInfo facts = World::default_facts();
+    facts.pid = pid * 1000;
+    slots.push_back(registry.add_ring({.process = registry.add_process(facts), .domains = 128}));
   }
+  for (std::uint64_t round = 0; round < 3; ++round) {
+    std::vector<Event> events;
+    for (std::uint16_t domain = 0; domain < 128; ++domain) {
+      for (const std::uint32_t slot : slots) {
+        events.push_back({.time = 2000 + round * 10,
+                          .value = 0,
+                          .source = Source{slot, domain}.pack(),
+                          .id = phase_minor,
+                          .kind = round % 2 == 0 ? EventKind::begin : EventKind::end,
+                          .flags = 0});
+      }
+    }
+    recording.consume(Batch(events, {}), registry);
+  }
+  recording.end(registry);
+  expect_same(recording);
 }
 
 TEST(Recorder, MoreNamesThanStringSlots) {
@@ -385,7 +381,7 @@ TEST(Recorder, StopsWhenNothingCanBeWritten) {
     std::optional<Error> error_ = Error{.what = "cannot write", .subject = "disk", .why = "it is full"};
   } full;
   World world;
-  Recorder recorder(full, {.most_held_ns = 0, .for_viewers = true});
+  Recorder recorder(full, {.most_held_ns = 0});
   recorder.header(make_header());
   for (int i = 0; i < 3; ++i) {
     Events events(world.slot);
@@ -401,7 +397,7 @@ TEST(Recorder, StopsWhenNothingCanBeWritten) {
 TEST(Recorder, HandsOutAtIntervals) {
   StringOutput file;
   World world;
-  Recorder recorder(file, {.most_held_ns = UINT64_MAX / 2, .for_viewers = true});
+  Recorder recorder(file, {.most_held_ns = UINT64_MAX / 2});
   recorder.header(make_header());
   const auto consume = [&] {
     Events events(world.slot);

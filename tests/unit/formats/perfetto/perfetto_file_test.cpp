@@ -2,15 +2,11 @@
 // The file as such: cut anywhere, written in pieces, with any strings, however long.
 #include <gmock/gmock.h>
 
-#include "formats/fxt/embedded.hpp"
-#include "formats/jsonl/jsonl_sink.hpp"
-#include "recording/replay.hpp"
 #include "unit/formats/perfetto/perfetto_world.hpp"
 
 namespace rtev::test {
 namespace {
 
-using testing::IsEmpty;
 using testing::SizeIs;
 
 using PerfettoFile = PerfettoTest;
@@ -52,7 +48,7 @@ class Pieces final : public Output {
 
 TEST_F(PerfettoFile, PiecesAreLargeAndHoldWholePackets) {
   Pieces pieces;
-  PerfettoSink sink{pieces, {.flush_interval_ns = UINT64_MAX, .embed_recording = false}};
+  PerfettoSink sink{pieces, {.flush_interval_ns = UINT64_MAX}};
   Events events = ring();
   for (std::uint64_t i = 0; i < 40'000; ++i) events.add(2'000 + i, EventKind::user_unit, 1);
   sink.consume(events.batch(), world_.registry);
@@ -127,53 +123,6 @@ TEST_F(PerfettoFile, LargePayloadsAreShownInPart) {
   const auto instants = finish().thread(pid, pid).instants;
   ASSERT_THAT(instants, SizeIs(1));
   EXPECT_EQ(instants[0].details.at("bytes").size(), 2 * 4096 + 3U);
-}
-
-/// What Replay makes of the chunks, as JSON lines.
-std::string replayed(const std::vector<std::string>& chunks) {
-  StringOutput output;
-  JsonlSink sink{output};
-  Replay replay{sink};
-  for (const std::string& chunk : chunks) {
-    const auto bytes = inflate_chunk(std::as_bytes(std::span{chunk}));
-    EXPECT_TRUE(bytes.has_value());
-    const auto fed = bytes ? replay.feed(*bytes) : Result<void>{};
-    EXPECT_TRUE(fed.has_value()) << fed.error().message();
-  }
-  EXPECT_TRUE(replay.finish().has_value());
-  return output.text();
-}
-
-TEST_F(PerfettoFile, TheEmbeddedRecordingIsTheStream) {
-  const RunHeader header{.version = "0.1", .host = "box", .kernel = "6.18", .command_line = {}, .start_ns = 1'000};
-  const RunSummary summary{.start_ns = 1'000, .end_ns = 1'000'000};
-  StringOutput lines;
-  JsonlSink direct{lines};
-  PerfettoSink sink{output_, {.flush_interval_ns = 0}};
-  for (Sink* each : {static_cast<Sink*>(&direct), static_cast<Sink*>(&sink)}) {
-    each->header(header);
-    for (std::uint64_t time = 2'000; time < 400'000; time += 10'000) {
-      Events events = ring();
-      for (std::uint64_t i = 0; i < 1'000; ++i)
-        events.add(time + i, EventKind::user_int, 1, i * time).add(time + i, EventKind::end, phase_minor);
-      events.add_bytes(time + 2'000, EventKind::user_custom, std::string_view{"\0\xff", 2}, 2)
-          .add_record(time + 2'001, EventKind::lost, Loss{.words = 12, .from_ns = time, .to_ns = time + 2'001});
-      each->consume(events.batch(), world_.registry);
-      each->flush();
-    }
-    each->summary(summary, world_.registry);
-  }
-  const PerfettoTrace trace = read_perfetto(output_.text());
-  EXPECT_EQ(trace.all_errors(), "");
-  EXPECT_THAT(trace.recording, testing::Not(IsEmpty()));
-  EXPECT_EQ(replayed(trace.recording), lines.text());
-}
-
-TEST_F(PerfettoFile, ItIsLeftOutOnDemand) {
-  PerfettoSink sink{output_, {.embed_recording = false}};
-  sink.consume(ring().add(2'000, EventKind::user_unit, 1).batch(), world_.registry);
-  sink.summary({.end_ns = 3'000}, world_.registry);
-  EXPECT_THAT(read_perfetto(output_.text()).recording, IsEmpty());
 }
 
 /// A process after the other, each with threads, counters and a ring.
