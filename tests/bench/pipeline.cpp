@@ -93,7 +93,7 @@ class Pipeline {
          }}));
     if (stage == Stage::text) sink_ = std::make_unique<TextSink>(output_);
     if (stage == Stage::jsonl) sink_ = std::make_unique<JsonlSink>(output_);
-    if (stage == Stage::fxt) sink_ = std::make_unique<Recorder>(output_);
+    if (stage == Stage::fxt) sink_ = std::make_unique<FxtSink>(output_);
     if (stage == Stage::chrome) sink_ = std::make_unique<ChromeSink>(output_);
     if (stage == Stage::perfetto) sink_ = std::make_unique<PerfettoSink>(output_);
     if (sink_) sink_->header(make_run_header({}, simulated_now));

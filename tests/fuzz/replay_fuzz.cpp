@@ -24,19 +24,19 @@ class Both final : public Sink {
  public:
   void header(const RunHeader& header) override {
     jsonl_.header(header);
-    recorder_.header(header);
+    fxt_.header(header);
   }
   void consume(const Batch& batch, const Registry& registry) override {
     jsonl_.consume(batch, registry);
-    recorder_.consume(batch, registry);
+    fxt_.consume(batch, registry);
   }
   void flush() override {
     jsonl_.flush();
-    recorder_.flush();
+    fxt_.flush();
   }
   void summary(const RunSummary& summary, const Registry& registry) override {
     jsonl_.summary(summary, registry);
-    recorder_.summary(summary, registry);
+    fxt_.summary(summary, registry);
   }
 
   const std::string& lines() const { return lines_.text(); }
@@ -45,13 +45,13 @@ class Both final : public Sink {
  private:
   StringOutput lines_, file_;
   JsonlSink jsonl_{lines_};
-  Recorder recorder_{file_, {.most_held_ns = 0}};
+  FxtSink fxt_{file_, {.max_held_ns = 0}};
 };
 
 /// Strings of facts that are longer are cut when they are recorded, so that streams may differ.
 bool has_long_line(std::string_view lines) {
   for (std::size_t end = lines.find('\n'); end != std::string_view::npos; end = lines.find('\n')) {
-    if (end >= record::most_fact_bytes) return true;
+    if (end >= record::max_metadata_bytes) return true;
     lines.remove_prefix(end + 1);
   }
   return false;

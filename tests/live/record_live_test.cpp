@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A recording is complete: what real programs do, read back from it, is what the live stream showed. Its exports are what
-// a live export of the same stream is.
+// A recording is complete: what real programs do, read back from it, is what the live stream showed. Its exports are
+// what a live export of the same stream is.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -62,7 +62,7 @@ class AllFormats final : public Sink {
   }
 
   const StringOutput& lines() const { return lines_; }
-  const Recorder& recorder() const { return recorder_; }
+  const FxtSink& fxt() const { return fxt_sink_; }
 
  private:
   static FdOutput create(const std::string& path) {
@@ -74,10 +74,10 @@ class AllFormats final : public Sink {
   StringOutput lines_;
   FdOutput fxt_, json_, pftrace_;
   JsonlSink jsonl_{lines_};
-  Recorder recorder_{fxt_};
+  FxtSink fxt_sink_{fxt_};
   ChromeSink chrome_{json_};
   PerfettoSink perfetto_{pftrace_};
-  std::array<Sink*, 4> sinks_{&jsonl_, &recorder_, &chrome_, &perfetto_};
+  std::array<Sink*, 4> sinks_{&jsonl_, &fxt_sink_, &chrome_, &perfetto_};
 };
 
 /// The tracer in this process. It runs from the beginning of the object until stop().
@@ -163,8 +163,8 @@ TEST_F(RecordLive, TheRecordingHoldsTheWholeStream) {
   }
   tracer.stop();
 
-  EXPECT_FALSE(formats.recorder().writer().error());
-  EXPECT_EQ(formats.recorder().writer().refused(), 0u);
+  EXPECT_FALSE(formats.fxt().writer().error());
+  EXPECT_EQ(formats.fxt().writer().refused(), 0u);
   const std::string& shown = formats.lines().text();
   const Trace trace = Trace::parse(shown);
   std::set<std::string> types;
@@ -214,9 +214,8 @@ TEST_P(RecordFxtLive, ConvertsToEveryFormat) {
   EXPECT_THAT(text.out, AllOf(HasSubstr("minor"), HasSubstr("domains"), Not(HasSubstr("{"))));
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, RecordFxtLive, ::testing::Values("fxt", "fxt.gz"), [](const auto& file) {
-  return std::string(file.param) == "fxt" ? "plain" : "compressed";
-});
+INSTANTIATE_TEST_SUITE_P(Files, RecordFxtLive, ::testing::Values("fxt", "fxt.gz"),
+                         [](const auto& file) { return std::string(file.param) == "fxt" ? "plain" : "compressed"; });
 
 class RecordExportLive : public RecordLive, public ::testing::WithParamInterface<const char*> {};
 

@@ -123,7 +123,7 @@ std::unique_ptr<Sink> make_sink(Format format, Output& output, std::uint64_t hel
     case Format::jsonl:
       return std::make_unique<JsonlSink>(output);
     case Format::fxt:
-      return std::make_unique<Recorder>(output, Recorder::Options{.most_held_ns = held_ns});
+      return std::make_unique<FxtSink>(output, FxtSink::Options{.max_held_ns = held_ns});
     case Format::json:
       return std::make_unique<ChromeSink>(output);
     case Format::pftrace:

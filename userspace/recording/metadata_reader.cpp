@@ -11,8 +11,8 @@ namespace rtev::record {
 namespace {
 
 /// All of a command line: the kernel allows no more by default.
-constexpr std::size_t most_argument_bytes = std::size_t{6} << 20, most_arguments = std::size_t{1} << 17;
-constexpr std::size_t most_drops = 256;
+constexpr std::size_t max_argument_bytes = std::size_t{6} << 20, max_arguments = std::size_t{1} << 17;
+constexpr std::size_t max_drops = 256;
 
 std::unexpected<Error> bad(std::string why) {
   return std::unexpected(Error{.what = "cannot read recording", .why = std::move(why)});
@@ -34,46 +34,47 @@ Accounting words_of(Values& values) {
 
 }  // namespace
 
-Result<bool> FactsReader::take(std::string_view what, const Object& object) {
-  using Take = Result<void> (FactsReader::*)(const Object&);
-  static constexpr std::array<std::pair<std::string_view, Take>, 9> takes{{{fact_process, &FactsReader::process},
-                                                                           {fact_accounting, &FactsReader::accounting},
-                                                                           {fact_ring, &FactsReader::ring},
-                                                                           {fact_header, &FactsReader::header},
-                                                                           {fact_argument, &FactsReader::argument},
-                                                                           {fact_others, &FactsReader::others},
-                                                                           {fact_events, &FactsReader::events},
-                                                                           {fact_drop, &FactsReader::drop},
-                                                                           {fact_summary, &FactsReader::summary}}};
+Result<bool> MetadataReader::take(std::string_view what, const Object& object) {
+  using Take = Result<void> (MetadataReader::*)(const Object&);
+  static constexpr std::array<std::pair<std::string_view, Take>, 9> takes{
+      {{metadata_process, &MetadataReader::process},
+       {metadata_accounting, &MetadataReader::accounting},
+       {metadata_ring, &MetadataReader::ring},
+       {metadata_header, &MetadataReader::header},
+       {metadata_argument, &MetadataReader::argument},
+       {metadata_others, &MetadataReader::others},
+       {metadata_events, &MetadataReader::events},
+       {metadata_drop, &MetadataReader::drop},
+       {metadata_summary, &MetadataReader::summary}}};
   for (const auto& [name, take] : takes) {
     if (name != what) continue;
     if (auto taken = (this->*take)(object); !taken) return std::unexpected(std::move(taken.error()));
     return true;
   }
-  if (what == fact_list) {
+  if (what == metadata_list) {
     lists_ = true;
     return true;
   }
-  if (what == fact_ring_gone) {
+  if (what == metadata_ring_gone) {
     if (std::in_range<std::uint32_t>(object.address)) stream_.forget_ring(static_cast<std::uint32_t>(object.address));
     return true;
   }
-  if (what == fact_process_gone) {
+  if (what == metadata_process_gone) {
     if (std::in_range<ProcessIndex>(object.address)) stream_.forget_process(static_cast<ProcessIndex>(object.address));
     return true;
   }
   return false;
 }
 
-void FactsReader::hand_out_header() {
+void MetadataReader::hand_out_header() {
   if (!has_header_ || std::exchange(header_is_out_, true)) return;
   stream_.header(header_);
 }
 
-Result<void> FactsReader::header(const Object& object) {
+Result<void> MetadataReader::header(const Object& object) {
   if (has_header_) return bad("a second header");
   Values values(object.arguments);
-  const auto version = values.number<std::uint32_t>(fact_header);
+  const auto version = values.number<std::uint32_t>(metadata_header);
   if (values.complete() && version > format_version) {
     return std::unexpected(Error{.what = "cannot read recording",
                                  .why = "it was made by a later version of rtev-bpf",
@@ -85,62 +86,61 @@ Result<void> FactsReader::header(const Object& object) {
              .command_line = {},
              .start_ns = values.number<std::uint64_t>("start"),
              .start_realtime_ns = values.number<std::uint64_t>("start_realtime")};
-  if (!values.complete()) return incomplete(fact_header);
+  if (!values.complete()) return incomplete(metadata_header);
   has_header_ = true;
   return {};
 }
 
-Result<void> FactsReader::argument(const Object& object) {
+Result<void> MetadataReader::argument(const Object& object) {
   if (!has_header_ || header_is_out_) return bad("an argument of a command line without its header");
   Values values(object.arguments);
-  const std::string piece = values.text(fact_argument);
+  const std::string piece = values.text(metadata_argument);
   const bool goes_on = values.boolean("goes_on");
-  if (!values.complete()) return incomplete(fact_argument);
+  if (!values.complete()) return incomplete(metadata_argument);
   argument_bytes_ += piece.size();
   if (!argument_goes_on_) header_.command_line.emplace_back();
   header_.command_line.back() += piece;
   argument_goes_on_ = goes_on;
-  if (argument_bytes_ > most_argument_bytes || header_.command_line.size() > most_arguments)
+  if (argument_bytes_ > max_argument_bytes || header_.command_line.size() > max_arguments)
     return bad("a command line longer than any can be");
   return {};
 }
 
-Result<void> FactsReader::process(const Object& object) {
+Result<void> MetadataReader::process(const Object& object) {
   Values values(object.arguments);
-  ProcessInfo facts;
-  facts.pid = values.number<std::int32_t>("pid");
-  facts.ns_pid = values.number<std::int32_t>("ns_pid");
-  facts.start_ticks = values.number<std::uint64_t>("start_ticks");
-  facts.exec_generation = values.number<std::uint32_t>("exec_generation");
-  facts.comm = values.text("comm");
-  facts.exe = values.text("exe");
-  facts.runtime = values.text("runtime");
-  facts.version = values.text("version");
-  facts.family = values.one_of("family", Family::since_5_3);
-  facts.family_source = values.one_of("family_source", FamilySource::forced);
-  facts.ring = values.one_of("ring", RingState::ended);
-  facts.ring_path = values.text("ring_path");
-  facts.ended = values.boolean("ended");
-  if (values.has("max_rss")) facts.max_rss_bytes = values.number<std::uint64_t>("max_rss");
-  if (!values.complete() || object.address == 0 || object.address >= UINT32_MAX) return incomplete(fact_process);
+  ProcessInfo info;
+  info.pid = values.number<std::int32_t>("pid");
+  info.ns_pid = values.number<std::int32_t>("ns_pid");
+  info.start_ticks = values.number<std::uint64_t>("start_ticks");
+  info.exec_generation = values.number<std::uint32_t>("exec_generation");
+  info.comm = values.text("comm");
+  info.exe = values.text("exe");
+  info.runtime = values.text("runtime");
+  info.version = values.text("version");
+  info.family = values.one_of("family", Family::since_5_3);
+  info.family_source = values.one_of("family_source", FamilySource::forced);
+  info.ring = values.one_of("ring", RingState::ended);
+  info.ring_path = values.text("ring_path");
+  info.ended = values.boolean("ended");
+  if (values.has("max_rss")) info.max_rss_bytes = values.number<std::uint64_t>("max_rss");
+  if (!values.complete() || object.address == 0 || object.address >= UINT32_MAX) return incomplete(metadata_process);
   const auto index = static_cast<ProcessIndex>(object.address);
   if (!lists_) {
-    if (!stream_.process(index, std::move(facts))) return bad("more processes than there can be");
+    if (!stream_.process(index, std::move(info))) return bad("more processes than there can be");
     return {};
   }
-  list_bytes_ +=
-      facts.comm.size() + facts.exe.size() + facts.runtime.size() + facts.version.size() + facts.ring_path.size();
-  if (list_.processes.size() >= StreamBuilder::most_processes || list_bytes_ > StreamBuilder::most_process_bytes)
+  list_bytes_ += info.comm.size() + info.exe.size() + info.runtime.size() + info.version.size() + info.ring_path.size();
+  if (list_.processes.size() >= StreamBuilder::max_processes || list_bytes_ > StreamBuilder::max_process_bytes)
     return bad("more processes than there can be");
-  if (!list_.processes.emplace(index, std::move(facts)).second) return bad("a process that is listed twice");
+  if (!list_.processes.emplace(index, std::move(info)).second) return bad("a process that is listed twice");
   return {};
 }
 
-Result<void> FactsReader::accounting(const Object& object) {
+Result<void> MetadataReader::accounting(const Object& object) {
   Values values(object.arguments);
   const auto domains = values.number<std::uint32_t>("domains");
   const Accounting words = words_of(values);
-  if (!values.complete() || object.address >= UINT32_MAX) return incomplete(fact_accounting);
+  if (!values.complete() || object.address >= UINT32_MAX) return incomplete(metadata_accounting);
   const auto listed = list_.processes.find(static_cast<ProcessIndex>(object.address));
   if (listed == list_.processes.end()) return bad("figures of a process that is not listed");
   listed->second.domains = domains;
@@ -148,46 +148,46 @@ Result<void> FactsReader::accounting(const Object& object) {
   return {};
 }
 
-Result<void> FactsReader::ring(const Object& object) {
+Result<void> MetadataReader::ring(const Object& object) {
   Values values(object.arguments);
-  const auto process = values.number<ProcessIndex>(fact_ring);
+  const auto process = values.number<ProcessIndex>(metadata_ring);
   const auto domains = values.number<std::uint32_t>("domains");
   std::optional<Producer> producer;
   if (values.has("producer"))
     producer = Producer{.name = values.text("producer"), .family = values.one_of("producer_family", Family::since_5_3)};
-  if (!values.complete()) return incomplete(fact_ring);
+  if (!values.complete()) return incomplete(metadata_ring);
   if (!std::in_range<std::uint32_t>(object.address) ||
       !stream_.ring(static_cast<std::uint32_t>(object.address), process, domains, std::move(producer)))
     return bad("a ring with a number that none can have");
   return {};
 }
 
-Result<void> FactsReader::others(const Object& object) {
+Result<void> MetadataReader::others(const Object& object) {
   Values values(object.arguments);
-  list_.others.count = values.number<std::uint64_t>(fact_others);
+  list_.others.count = values.number<std::uint64_t>(metadata_others);
   list_.others.words = words_of(values);
-  if (!values.complete()) return incomplete(fact_others);
+  if (!values.complete()) return incomplete(metadata_others);
   return {};
 }
 
-Result<void> FactsReader::events(const Object& object) {
+Result<void> MetadataReader::events(const Object& object) {
   Values values(object.arguments);
   for (std::size_t kind = 0; kind < event_kind_count; ++kind)
     summary_.events[kind] = values.number<std::uint64_t>(to_string(static_cast<EventKind>(kind)));
-  if (!values.complete()) return incomplete(fact_events);
+  if (!values.complete()) return incomplete(metadata_events);
   return {};
 }
 
-Result<void> FactsReader::drop(const Object& object) {
+Result<void> MetadataReader::drop(const Object& object) {
   Values values(object.arguments);
-  RunSummary::Drop drop{.kind = values.text("kind"), .count = values.number<std::uint64_t>(fact_drop)};
-  if (!values.complete()) return incomplete(fact_drop);
-  if (summary_.drops.size() >= most_drops) return bad("more kinds of drops than there can be");
+  RunSummary::Drop drop{.kind = values.text("kind"), .count = values.number<std::uint64_t>(metadata_drop)};
+  if (!values.complete()) return incomplete(metadata_drop);
+  if (summary_.drops.size() >= max_drops) return bad("more kinds of drops than there can be");
   summary_.drops.push_back(std::move(drop));
   return {};
 }
 
-Result<void> FactsReader::summary(const Object& object) {
+Result<void> MetadataReader::summary(const Object& object) {
   if (!has_header_) return bad("a summary without a header");
   Values values(object.arguments);
   summary_.start_ns = values.number<std::uint64_t>("start");
@@ -198,7 +198,7 @@ Result<void> FactsReader::summary(const Object& object) {
   summary_.own_cpu_ns = values.number<std::uint64_t>("own_cpu");
   summary_.own_max_rss_bytes = values.number<std::uint64_t>("own_max_rss");
   summary_.complete = values.boolean("complete");
-  if (!values.complete()) return incomplete(fact_summary);
+  if (!values.complete()) return incomplete(metadata_summary);
   hand_out_header();
   stream_.finish(summary_, std::move(list_));
   ended_ = true;

@@ -12,10 +12,10 @@
 
 namespace rtev::record {
 
-/// Takes the facts that FactsWriter told, in their order. Memory is bounded.
-class FactsReader {
+/// Takes the facts that MetadataWriter told, in their order. Memory is bounded.
+class MetadataReader {
  public:
-  explicit FactsReader(StreamBuilder& stream) : stream_(stream) {}
+  explicit MetadataReader(StreamBuilder& stream) : stream_(stream) {}
 
   /// False if the fact is none of those. An error says what is wrong with it.
   Result<bool> take(std::string_view what, const fxt::parsed::UserspaceObject& object);

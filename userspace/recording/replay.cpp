@@ -44,7 +44,7 @@ Result<void> Replay::feed(std::span<const std::byte> bytes) {
   if (failed_) return bad("it was found to be bad before");
   Result<void> result;
   const auto fed = reader_.feed(bytes, [&](const fxt::Record& record) {
-    if (facts_.ended() && result) result = bad("there is something behind its end");
+    if (metadata_.ended() && result) result = bad("there is something behind its end");
     if (result) result = std::visit([&](const auto& one) { return take(one); }, record);
     if (!result) offset_ = reader_.offset();
     return result.has_value();
@@ -67,31 +67,31 @@ Result<Replay::End> Replay::finish() {
     end.offset = read->offset;
     if (read->cut()) {
       end.note = "the recording ends in the middle of a record: it was cut";
-    } else if (!facts_.ended()) {
+    } else if (!metadata_.ended()) {
       end.note = "the recording has no end: its recorder was killed, or has not finished yet";
     }
   }
-  end.complete = facts_.ended();
+  end.complete = metadata_.ended();
   if (end.complete) return end;
-  if (!facts_.has_header()) return foreign();
-  facts_.hand_out_header();
+  if (!metadata_.has_header()) return foreign();
+  metadata_.hand_out_header();
   stream_.finish(stream_.counted());
   return end;
 }
 
 Result<void> Replay::begin_event() {
-  if (!facts_.has_header()) return foreign();
-  facts_.hand_out_header();
+  if (!metadata_.has_header()) return foreign();
+  metadata_.hand_out_header();
   return {};
 }
 
 Result<void> Replay::take(const parsed::UserspaceObject& object) {
   if (object.arguments.empty()) return {};
   const std::string_view what = object.arguments.front().name.text;
-  if (what == fact_word) return word(object);
-  if (what == fact_source) return source(object);
+  if (what == metadata_string) return define_string(object);
+  if (what == metadata_source) return define_source(object);
   auto taken = sched_.take(what, object);
-  if (taken && !*taken) taken = facts_.take(what, object);
+  if (taken && !*taken) taken = metadata_.take(what, object);
   // What later versions tell beyond this is of no harm.
   if (!taken) return std::unexpected(std::move(taken.error()));
   return {};
@@ -103,24 +103,24 @@ Result<void> Replay::take(const parsed::UnknownRecord& record) {
              ", which recordings do not have");
 }
 
-Result<void> Replay::word(const parsed::UserspaceObject& object) {
+Result<void> Replay::define_string(const parsed::UserspaceObject& object) {
   Values values(object.arguments);
-  const Word word = Word::unpack(values.number<std::uint64_t>(fact_word));
+  const StringId id = StringId::unpack(values.number<std::uint64_t>(metadata_string));
   const fxt::StringRef ref = object.name.ref;
-  if (!values.complete() || ref.is_inline() || ref.is_empty() || word.kind > EventKind::wakeup)
+  if (!values.complete() || ref.is_inline() || ref.is_empty() || id.kind > EventKind::wakeup)
     return bad("a word that is none");
-  if (ref.slot() >= words_.size()) words_.resize(ref.slot() + std::size_t{1});
-  forget_word(ref.slot());
-  words_[ref.slot()] = word;
-  if (word.kind == EventKind::user_unit && !word.raw &&
-      !stream_.user_event(word.scope, word.id, word.known ? object.name.text : std::string_view{}))
+  if (ref.slot() >= strings_.size()) strings_.resize(ref.slot() + std::size_t{1});
+  forget_string(ref.slot());
+  strings_[ref.slot()] = id;
+  if (id.kind == EventKind::user_unit && !id.raw &&
+      !stream_.user_event(id.scope, id.id, id.known ? object.name.text : std::string_view{}))
     return bad("more names of user events than there can be");
   return {};
 }
 
-Result<void> Replay::source(const parsed::UserspaceObject& object) {
+Result<void> Replay::define_source(const parsed::UserspaceObject& object) {
   Values values(object.arguments);
-  const auto source = values.number<std::uint32_t>(fact_source);
+  const auto source = values.number<std::uint32_t>(metadata_source);
   if (!values.complete() || object.process.ref.is_inline()) return bad("a source without a thread");
   if (Source::unpack(source).slot >= ring_slots) return bad("a source of a ring with a number that none can have");
   sources_[object.process.ref.slot()] = source;
@@ -128,7 +128,7 @@ Result<void> Replay::source(const parsed::UserspaceObject& object) {
 }
 
 Result<void> Replay::take(const parsed::StringRecord& record) {
-  forget_word(record.slot);
+  forget_string(record.slot);
   return {};
 }
 
@@ -148,15 +148,15 @@ Result<void> Replay::take(const parsed::ProviderSection&) {
 }
 
 /// The names of user events that can be known are those that strings in use stand for: so there are not too many.
-void Replay::forget_word(std::uint16_t slot) {
-  if (slot >= words_.size() || !words_[slot]) return;
-  const Word word = *std::exchange(words_[slot], std::nullopt);
-  if (word.known) static_cast<void>(stream_.user_event(word.scope, word.id, {}));
+void Replay::forget_string(std::uint16_t slot) {
+  if (slot >= strings_.size() || !strings_[slot]) return;
+  const StringId id = *std::exchange(strings_[slot], std::nullopt);
+  if (id.known) static_cast<void>(stream_.user_event(id.scope, id.id, {}));
 }
 
 /// Another provider has other tables.
 void Replay::forget_slots() {
-  for (std::size_t slot = 0; slot < words_.size(); ++slot) forget_word(static_cast<std::uint16_t>(slot));
+  for (std::size_t slot = 0; slot < strings_.size(); ++slot) forget_string(static_cast<std::uint16_t>(slot));
   sources_.fill(std::nullopt);
 }
 
@@ -165,28 +165,28 @@ Result<void> Replay::take(const parsed::EventRecord& record) {
   if (auto begun = begin_event(); !begun) return begun;
   const fxt::StringRef name = record.name.ref;
   const auto& source = sources_[record.thread.ref.slot()];
-  if (name.is_inline() || name.slot() >= words_.size() || !words_[name.slot()] || !source)
+  if (name.is_inline() || name.slot() >= strings_.size() || !strings_[name.slot()] || !source)
     return bad("an event of which nothing was told");
-  const Word& word = *words_[name.slot()];
+  const StringId& id = *strings_[name.slot()];
   Event event{.time = reader_.nanoseconds(record.time),
               .value = 0,
               .source = *source,
-              .id = word.id,
-              .kind = word.kind,
+              .id = id.id,
+              .kind = id.kind,
               .flags = flags_of(record.arguments)};
-  const bool user = word.kind == EventKind::user_unit;
+  const bool user = id.kind == EventKind::user_unit;
   if (record.type == fxt::instant) {
-    if (!instant(event, word, record)) return bad("an instant that is no event");
+    if (!instant(event, id, record)) return bad("an instant that is no event");
     return {};
   }
   if (record.type == fxt::counter) {
     const auto* const value =
         record.arguments.empty() ? nullptr : std::get_if<std::uint64_t>(&record.arguments.front().value);
-    if (word.kind != EventKind::counter || word.raw || value == nullptr) return bad("a counter that is no event");
+    if (id.kind != EventKind::counter || id.raw || value == nullptr) return bad("a counter that is no event");
     event.value = *value;
   } else {
     const bool begins = record.type == fxt::duration_begin;
-    if ((!begins && record.type != fxt::duration_end) || (!user && word.kind != EventKind::begin) || word.raw)
+    if ((!begins && record.type != fxt::duration_end) || (!user && id.kind != EventKind::begin) || id.raw)
       return bad("a span that is no event");
     if (user) event.kind = begins ? EventKind::user_begin : EventKind::user_end;
     if (!user) event.kind = begins ? EventKind::begin : EventKind::end;
@@ -196,9 +196,9 @@ Result<void> Replay::take(const parsed::EventRecord& record) {
 }
 
 /// False if it is none that a recorder writes.
-bool Replay::instant(Event event, const Word& word, const parsed::EventRecord& record) {
+bool Replay::instant(Event event, const StringId& id, const parsed::EventRecord& record) {
   Values values(record.arguments);
-  if (word.raw) {
+  if (id.raw) {
     if (const auto* const bytes = values.get<fxt::Blob>("bytes"); bytes != nullptr && has_payload(event.kind)) {
       stream_.add(event, bytes->bytes);
       return true;

@@ -20,11 +20,11 @@
 
 namespace rtev {
 
-/// Reads what Recorder wrote, in pieces of any size, and gives a sink the header, the events with all that was known
+/// Reads what FxtSink wrote, in pieces of any size, and gives a sink the header, the events with all that was known
 /// when they were, and the summary. Memory is bounded whatever the bytes are. One thread.
 class Replay {
  public:
-  explicit Replay(Sink& sink) : stream_(sink), facts_(stream_) {}
+  explicit Replay(Sink& sink) : stream_(sink), metadata_(stream_) {}
 
   /// The next bytes. An error names the byte and the reason; the sink has got what came before, and gets no more but
   /// what finish() gives it.
@@ -56,18 +56,18 @@ class Replay {
   Result<void> take(const Other&) {
     return {};
   }
-  Result<void> word(const fxt::parsed::UserspaceObject& object);
-  Result<void> source(const fxt::parsed::UserspaceObject& object);
+  Result<void> define_string(const fxt::parsed::UserspaceObject& object);
+  Result<void> define_source(const fxt::parsed::UserspaceObject& object);
   Result<void> begin_event();
-  bool instant(Event event, const record::Word& word, const fxt::parsed::EventRecord& record);
+  bool instant(Event event, const record::StringId& id, const fxt::parsed::EventRecord& record);
   void forget_slots();
-  void forget_word(std::uint16_t slot);
+  void forget_string(std::uint16_t slot);
 
   StreamBuilder stream_;
-  record::FactsReader facts_;
+  record::MetadataReader metadata_;
   record::SchedReader sched_;
   FxtReader reader_;
-  std::vector<std::optional<record::Word>> words_;                                ///< by string slot
+  std::vector<std::optional<record::StringId>> strings_;                          ///< by string slot
   std::array<std::optional<std::uint32_t>, fxt::max_thread_slot + 1> sources_{};  ///< by thread slot
   std::uint64_t offset_ = 0;                                                      ///< bytes of whole records
   bool failed_ = false;

@@ -41,22 +41,22 @@ Result<bool> SchedReader::take(std::string_view what, const fxt::parsed::Userspa
   const auto bad = [&] {
     return std::unexpected(Error{.what = "cannot read recording", .why = std::string(what) + " is of no thread"});
   };
-  if (what == fact_threads_gone) {
+  if (what == metadata_threads_gone) {
     threads_.clear();
     return true;
   }
   Values values(object.arguments);
-  if (what == fact_thread) {
+  if (what == metadata_thread) {
     if (object.address == 0 || !std::in_range<std::int32_t>(object.address)) return bad();
     const auto thread = read_thread(values, static_cast<std::int32_t>(object.address));
-    if (!thread || (threads_.size() >= most_threads && !threads_.contains(object.address))) return bad();
+    if (!thread || (threads_.size() >= max_threads && !threads_.contains(object.address))) return bad();
     threads_.insert_or_assign(object.address, *thread);
     return true;
   }
-  if (what == fact_idle) {
+  if (what == metadata_idle) {
     auto thread = read_thread(values, 0);
     const auto weight = priority(values.number<std::int32_t>("priority"));
-    if (!thread || !weight || !values.complete() || object.address >= SchedExtra::most_idle) return bad();
+    if (!thread || !weight || !values.complete() || object.address >= SchedExtra::max_idle) return bad();
     thread->priority = *weight;
     if (object.address >= idle_.size()) idle_.resize(object.address + 1);
     idle_[object.address] = *thread;

@@ -8,8 +8,8 @@
 namespace rtev {
 namespace {
 
-std::size_t string_bytes(const ProcessInfo& facts) {
-  return facts.comm.size() + facts.exe.size() + facts.runtime.size() + facts.version.size() + facts.ring_path.size();
+std::size_t string_bytes(const ProcessInfo& info) {
+  return info.comm.size() + info.exe.size() + info.runtime.size() + info.version.size() + info.ring_path.size();
 }
 
 }  // namespace
@@ -26,17 +26,17 @@ void StreamBuilder::header(const RunHeader& header) {
   sink_.header(header);
 }
 
-bool StreamBuilder::process(ProcessIndex index, ProcessInfo facts) {
+bool StreamBuilder::process(ProcessIndex index, ProcessInfo info) {
   if (index == 0 || index == UINT32_MAX) return false;
-  const std::size_t bytes = string_bytes(facts);
+  const std::size_t bytes = string_bytes(info);
   const auto known = processes_.find(index);
   const std::size_t before = known != processes_.end() ? known->second.bytes : 0;
-  if (known == processes_.end() && processes_.size() >= most_processes) return false;
-  if (process_bytes_ - before + bytes > most_process_bytes) return false;
+  if (known == processes_.end() && processes_.size() >= max_processes) return false;
+  if (process_bytes_ - before + bytes > max_process_bytes) return false;
   hand_out();
   process_bytes_ += bytes - before;
   processes_[index].bytes = bytes;
-  registry_.restore_process(index, std::move(facts));
+  registry_.restore_process(index, std::move(info));
   return true;
 }
 
@@ -81,7 +81,7 @@ bool StreamBuilder::user_event(std::uint32_t slot, std::uint16_t id, std::string
   const auto known = names->find(id);
   const std::string_view before = known != names->end() ? std::string_view{known->second} : std::string_view{};
   if (before == name) return true;
-  if (name_bytes_ - before.size() + name.size() > most_name_bytes) return false;
+  if (name_bytes_ - before.size() + name.size() > max_name_bytes) return false;
   hand_out();
   name_bytes_ += name.size() - before.size();
   if (name.empty()) {

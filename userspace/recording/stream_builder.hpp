@@ -32,7 +32,7 @@ class StreamBuilder {
   void header(const RunHeader& header);
 
   /// A process image, or what is known of it now. `index` is not 0.
-  [[nodiscard]] bool process(ProcessIndex index, ProcessInfo facts);
+  [[nodiscard]] bool process(ProcessIndex index, ProcessInfo info);
   /// No further event refers to it.
   void forget_process(ProcessIndex index);
   /// A ring file under a slot that events carry, 1 to ring_slots - 1; the process is to be known before.
@@ -64,10 +64,10 @@ class StreamBuilder {
   static constexpr std::size_t batch_events = 4096;
   static constexpr std::size_t batch_payload_bytes = std::size_t{1} << 20;
   /// Of processes known and listed at a time, and the bytes of all their strings.
-  static constexpr std::size_t most_processes = std::size_t{1} << 18;
-  static constexpr std::size_t most_process_bytes = std::size_t{64} << 20;
+  static constexpr std::size_t max_processes = std::size_t{1} << 18;
+  static constexpr std::size_t max_process_bytes = std::size_t{64} << 20;
   /// Bytes of all names of user events.
-  static constexpr std::size_t most_name_bytes = std::size_t{64} << 20;
+  static constexpr std::size_t max_name_bytes = std::size_t{64} << 20;
 
  private:
   using Names = std::unordered_map<std::uint16_t, std::string>;

@@ -35,11 +35,11 @@ class Recording final : public Sink {
  public:
   void header(const RunHeader& header) override {
     jsonl_.header(header);
-    recorder_.header(header);
+    fxt_.header(header);
   }
   void consume(const Batch& batch, const Registry& registry) override {
     jsonl_.consume(batch, registry);
-    recorder_.consume(batch, registry);
+    fxt_.consume(batch, registry);
     for (const Event& event : batch.events()) {
       ++summary_.events[static_cast<std::size_t>(event.kind)];
       summary_.end_ns = std::max(summary_.end_ns, event.time);
@@ -48,11 +48,11 @@ class Recording final : public Sink {
   }
   void flush() override {
     jsonl_.flush();
-    recorder_.flush();
+    fxt_.flush();
   }
   void summary(const RunSummary& summary, const Registry& registry) override {
     jsonl_.summary(summary, registry);
-    recorder_.summary(summary, registry);
+    fxt_.summary(summary, registry);
   }
   /// With a summary made of what was consumed.
   void end(const Registry& registry) {
@@ -67,12 +67,12 @@ class Recording final : public Sink {
 
   const std::string& shown() const { return lines_.text(); }
   const std::string& recorded() const { return file_.text(); }
-  const Recorder& recorder() const { return recorder_; }
+  const FxtSink& fxt() const { return fxt_; }
 
  private:
   StringOutput lines_, file_;
   JsonlSink jsonl_{lines_};
-  Recorder recorder_{file_, {.most_held_ns = 0}};
+  FxtSink fxt_{file_, {.max_held_ns = 0}};
   RunSummary summary_;
 };
 
@@ -114,8 +114,8 @@ inline std::vector<std::string> lines_of(std::string_view text) {
 
 /// What was recorded is what was shown; the first line that differs tells if not.
 inline void expect_same(const Recording& recording) {
-  EXPECT_FALSE(recording.recorder().writer().error()) << recording.recorder().writer().error()->message();
-  EXPECT_EQ(recording.recorder().writer().refused(), 0u);
+  EXPECT_FALSE(recording.fxt().writer().error()) << recording.fxt().writer().error()->message();
+  EXPECT_EQ(recording.fxt().writer().refused(), 0u);
   const Replayed back = replayed(recording.recorded());
   ASSERT_TRUE(back.fed) << back.fed.error().message();
   ASSERT_TRUE(back.end) << back.end.error().message();

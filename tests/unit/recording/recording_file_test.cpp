@@ -122,7 +122,7 @@ class RecordingFileTest : public ::testing::Test {
 };
 
 TEST_F(RecordingFileTest, GivesTheStreamBack) {
-  const std::string expected = in_format<JsonlSink>(), bytes = in_format<Recorder>();
+  const std::string expected = in_format<JsonlSink>(), bytes = in_format<FxtSink>();
   for (const std::string& file : {bytes, compressed(bytes)}) {
     const Read back = read(file);
     ASSERT_TRUE(back.end) << back.end.error().message();
@@ -132,7 +132,7 @@ TEST_F(RecordingFileTest, GivesTheStreamBack) {
 }
 
 TEST_F(RecordingFileTest, ACutFileIsReadToItsEndAndSaidToBeIncomplete) {
-  const std::string bytes = in_format<Recorder>(), packed = compressed(bytes);
+  const std::string bytes = in_format<FxtSink>(), packed = compressed(bytes);
   for (const std::string& file :
        {bytes.substr(0, bytes.size() - bytes.size() / 10), packed.substr(0, packed.size() - 9)}) {
     const Read back = read(file);
@@ -143,7 +143,7 @@ TEST_F(RecordingFileTest, ACutFileIsReadToItsEndAndSaidToBeIncomplete) {
 }
 
 TEST_F(RecordingFileTest, DamagedFilesDoNoHarm) {
-  const std::string bytes = in_format<Recorder>();
+  const std::string bytes = in_format<FxtSink>();
   for (std::size_t at = 0; at < bytes.size(); at += 1 + bytes.size() / 100) {
     std::string broken = bytes;
     broken[at] = static_cast<char>(broken[at] ^ (1 << (at % 8)));
@@ -153,12 +153,10 @@ TEST_F(RecordingFileTest, DamagedFilesDoNoHarm) {
 }
 
 TEST_F(RecordingFileTest, ExportsAreRefusedByTheirFormat) {
-  const std::pair<std::string, std::string> exports[] = {{in_format<JsonlSink>(), "JSON lines"},
-                                                         {in_format<ChromeSink>(), "Chrome"},
-                                                         {in_format<PerfettoSink>(), "Perfetto"},
-                                                         {"{\"traceEvents\":[]}", "Chrome"},
-                                                         {"[ {\"ph\":\"i\",\"ts\":1}]", "Chrome"},
-                                                         {std::string("\n\x02\x40\x01", 4), "Perfetto"}};
+  const std::pair<std::string, std::string> exports[] = {
+      {in_format<JsonlSink>(), "JSON lines"},   {in_format<ChromeSink>(), "Chrome"},
+      {in_format<PerfettoSink>(), "Perfetto"},  {"{\"traceEvents\":[]}", "Chrome"},
+      {"[ {\"ph\":\"i\",\"ts\":1}]", "Chrome"}, {std::string("\n\x02\x40\x01", 4), "Perfetto"}};
   for (const auto& [bytes, format] : exports) {
     for (const std::string& file : {bytes, compressed(bytes)}) {
       const Read back = read(file);
@@ -170,7 +168,10 @@ TEST_F(RecordingFileTest, ExportsAreRefusedByTheirFormat) {
 }
 
 TEST_F(RecordingFileTest, OtherFilesAreNoRecordings) {
-  for (const char* text : {"", "x", "\x7f" "ELF", "{\"type\":\"other\"}", "\n", "\n\n", "[1, 2]", "# text\n"}) {
+  for (const char* text : {"", "x",
+                           "\x7f"
+                           "ELF",
+                           "{\"type\":\"other\"}", "\n", "\n\n", "[1, 2]", "# text\n"}) {
     const Read back = read(text);
     ASSERT_FALSE(back.end) << text;
     EXPECT_EQ(back.end.error().what, "no recording") << text;

@@ -274,7 +274,7 @@ TEST(Replay, RefusesLaterVersions) {
   FxtMemory memory;
   FxtWriter writer(memory);
   fxt::Arguments arguments;
-  arguments.add(record::fact_header, record::format_version + 1);
+  arguments.add(record::metadata_header, record::format_version + 1);
   writer.write(fxt::UserspaceObject{.address = 0, .process = fxt::Thread(0, 0), .name = {}}, arguments);
   writer.flush();
   const std::string file(reinterpret_cast<const char*>(memory.bytes().data()), memory.bytes().size());

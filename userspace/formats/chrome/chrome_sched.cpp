@@ -14,7 +14,7 @@ namespace {
 /// Before processes without an index and after those with domains.
 constexpr int cpus_sort_index = -1;
 /// There are tids for so many.
-constexpr std::uint32_t most_cpus = INT32_MAX - cpus_pid;
+constexpr std::uint32_t max_cpus = INT32_MAX - cpus_pid;
 
 std::int32_t row_tid(std::uint32_t cpu) {
   return cpus_pid + 1 + static_cast<std::int32_t>(cpu);
@@ -33,8 +33,9 @@ void add_cause(ChromeEvent& event, const ThreadInterval& interval) {
 
 }  // namespace
 
-void ChromeSink::sched_switch(const Moment& moment, const SchedSwitch& change, const Track* prev, const Track* next) {
-  const std::uint64_t time = in_order(moment.event.time);
+void ChromeSink::sched_switch(const EventContext& context, const SchedSwitch& change, const Track* prev,
+                              const Track* next) {
+  const std::uint64_t time = in_order(context.event.time);
   if (prev != nullptr) thread_state(states_.leave(time, change, *prev));
   vacate(change.cpu, time, to_string(change.state));
   if (next == nullptr) return;
@@ -43,8 +44,8 @@ void ChromeSink::sched_switch(const Moment& moment, const SchedSwitch& change, c
   occupy(change.cpu, time, change.next, *next, waited);
 }
 
-void ChromeSink::wakeup(const Moment& moment, const Wakeup& wakeup, const Track* woken, const Track* /*by*/) {
-  if (woken != nullptr) thread_state(states_.wake(in_order(moment.event.time), wakeup, *woken));
+void ChromeSink::wakeup(const EventContext& context, const Wakeup& wakeup, const Track* woken, const Track* /*by*/) {
+  if (woken != nullptr) thread_state(states_.wake(in_order(context.event.time), wakeup, *woken));
 }
 
 void ChromeSink::left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) {
@@ -73,7 +74,7 @@ void ChromeSink::thread_state(const ThreadStates::Ended& ended) {
 
 /// Null where there is no room for it.
 ChromeSink::CpuRow* ChromeSink::row_of(std::uint32_t cpu) {
-  if (cpu >= most_cpus) return nullptr;
+  if (cpu >= max_cpus) return nullptr;
   if (rows_.empty()) {
     name_process(cpus_pid, "CPUs");
     sort_process(cpus_pid, cpus_sort_index);

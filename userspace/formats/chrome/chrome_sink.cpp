@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 
-
 namespace rtev {
 namespace {
 
@@ -44,21 +43,21 @@ std::int64_t sort_index(const Track& track) {
   return std::int64_t{track.domain} * 4 + place;
 }
 
-void add_details(ChromeEvent& event, ProcessAction action, const ProcessRecord& record, const ProcessInfo& facts) {
+void add_details(ChromeEvent& event, ProcessAction action, const ProcessRecord& record, const ProcessInfo& info) {
   switch (action) {
     case ProcessAction::fork:
       event.number("parent", record.peer);
       [[fallthrough]];
     case ProcessAction::found:
     case ProcessAction::exec:
-      event.text("exe", facts.exe);
-      event.text("runtime", facts.runtime);
-      event.text("version", facts.version);
-      event.text("family", to_string(facts.family));
-      event.number("ns_pid", facts.ns_pid);
+      event.text("exe", info.exe);
+      event.text("runtime", info.runtime);
+      event.text("version", info.version);
+      event.text("family", to_string(info.family));
+      event.number("ns_pid", info.ns_pid);
       break;
     case ProcessAction::ring:
-      event.text("path", facts.ring_path);
+      event.text("path", info.ring_path);
       event.number("max_domains", record.detail);
       break;
     case ProcessAction::exit: {
@@ -103,18 +102,18 @@ void ChromeSink::header(const RunHeader& header) {
 
 void ChromeSink::consume(const Batch& batch, const Registry& registry) {
   if (closed()) return;
-  drawing_.consume(batch, registry);
+  builder_.consume(batch, registry);
 }
 
 void ChromeSink::summary(const RunSummary& summary, const Registry& registry) {
-  drawing_.finish(summary.end_ns, registry);
+  builder_.finish(summary.end_ns, registry);
   states_.finish(summary.end_ns, [this](const ThreadInterval& interval) { thread_state(interval); });
 
   Accounting words = registry.others().words;
   std::uint64_t processes = registry.others().count;
-  for (const ProcessInfo& facts : registry.processes()) {
+  for (const ProcessInfo& info : registry.processes()) {
     ++processes;
-    words += facts.words;
+    words += info.words;
   }
   event_.start_metadata("rtev_summary", cpus_pid, cpus_pid);
   event_.number("end", summary.end_ns);
@@ -147,27 +146,27 @@ void ChromeSink::summary(const RunSummary& summary, const Registry& registry) {
   hand_out();
 }
 
-void ChromeSink::begin(const Track& track, const Moment& moment, const Flows& flows) {
-  const std::uint64_t time = moment.event.time;
+void ChromeSink::begin(const Track& track, const EventContext& context, const Flows& flows) {
+  const std::uint64_t time = context.event.time;
   start('B', time, track);
-  name_span(moment.event, moment.registry);
-  mark_late(moment.event);
+  name_span(context.event, context.registry);
+  mark_late(context.event);
   finish();
   // Arrows hold on to the span that is open at their place in the file.
   for (const std::uint64_t id : flows.out) flow('s', time, track, id);
   if (flows.in != 0) flow('f', time, track, flows.in);
 }
 
-void ChromeSink::end(const Track& track, const Moment& moment) {
-  start('E', moment.event.time, track);  // without a name: it ends the innermost span, whatever that is called
-  mark_late(moment.event);
+void ChromeSink::end(const Track& track, const EventContext& context) {
+  start('E', context.event.time, track);  // without a name: it ends the innermost span, whatever that is called
+  mark_late(context.event);
   finish();
 }
 
-void ChromeSink::stray_end(const Track& track, const Moment& moment) {
-  scratch_ = std::string(name_of(moment.event, moment.registry)) + " ended";
-  start_instant('t', moment.event.time, track, scratch_, category_of(moment.event));
-  mark_late(moment.event);
+void ChromeSink::stray_end(const Track& track, const EventContext& context) {
+  scratch_ = std::string(name_of(context.event, context.registry)) + " ended";
+  start_instant('t', context.event.time, track, scratch_, category_of(context.event));
+  mark_late(context.event);
   finish();
 }
 
@@ -188,28 +187,29 @@ void ChromeSink::close(const Track& track, std::uint64_t time, const Event& /*be
   finish();
 }
 
-void ChromeSink::counter(const Track& track, const Moment& moment) {
-  const auto family = moment.registry.family_of(moment.event);
-  const std::string_view unit = family ? counter_unit(*family, moment.event.id) : std::string_view{};
-  graph(track, moment, unit.empty() ? "value" : unit, moment.event.value);
+void ChromeSink::counter(const Track& track, const EventContext& context) {
+  const auto family = context.registry.family_of(context.event);
+  const std::string_view unit = family ? counter_unit(*family, context.event.id) : std::string_view{};
+  graph(track, context, unit.empty() ? "value" : unit, context.event.value);
 }
 
 /// A point of a graph. Viewers make one for each name and argument of a process.
-void ChromeSink::graph(const Track& track, const Moment& moment, std::string_view unit, std::integral auto value) {
-  scratch_ = name_of(moment.event, moment.registry);
+void ChromeSink::graph(const Track& track, const EventContext& context, std::string_view unit,
+                       std::integral auto value) {
+  scratch_ = name_of(context.event, context.registry);
   scratch_ += " domain ";
-  scratch_ += std::to_string(Source::unpack(moment.event.source).domain);
+  scratch_ += std::to_string(Source::unpack(context.event.source).domain);
   if (track.incarnation > 1) scratch_ += " #" + std::to_string(track.incarnation);
-  start('C', moment.event.time, track);
-  event_.name(scratch_, category_of(moment.event));
+  start('C', context.event.time, track);
+  event_.name(scratch_, category_of(context.event));
   event_.args();
   event_.number(unit, value);  // nothing but numbers: each argument is a graph
   finish();
 }
 
-void ChromeSink::point(const Track& track, const Moment& moment) {
-  const Event& event = moment.event;
-  start_instant('t', event.time, track, name_of(event, moment.registry), category_of(event));
+void ChromeSink::point(const Track& track, const EventContext& context) {
+  const Event& event = context.event;
+  start_instant('t', event.time, track, name_of(event, context.registry), category_of(event));
   switch (event.kind) {
     case EventKind::user_int:
     case EventKind::lifecycle:
@@ -218,11 +218,11 @@ void ChromeSink::point(const Track& track, const Moment& moment) {
       break;
     case EventKind::user_custom:
       event_.args();
-      event_.hex("bytes", as_text(moment.batch.payload(event)));
+      event_.hex("bytes", as_text(context.batch.payload(event)));
       break;
     case EventKind::alloc:
       event_.args();
-      if (const auto buckets = moment.batch.payload_as<std::array<std::uint64_t, alloc_bucket_count>>(event))
+      if (const auto buckets = context.batch.payload_as<std::array<std::uint64_t, alloc_bucket_count>>(event))
         event_.numbers("buckets", *buckets);
       break;
     default:
@@ -231,24 +231,24 @@ void ChromeSink::point(const Track& track, const Moment& moment) {
   mark_late(event);
   finish();
   // A number says most as a graph; the instant keeps its place among the spans and all of its digits.
-  if (event.kind == EventKind::user_int) graph(track, moment, "value", event.signed_value());
+  if (event.kind == EventKind::user_int) graph(track, context, "value", event.signed_value());
 }
 
-void ChromeSink::lost(const Track& track, const Moment& moment, const Loss& loss) {
-  start_instant('p', moment.event.time, track, "lost", "loss");
+void ChromeSink::lost(const Track& track, const EventContext& context, const Loss& loss) {
+  start_instant('p', context.event.time, track, "lost", "loss");
   event_.text("cname", "terrible");  // red, where colours can be chosen
   event_.args();
-  event_.number("domain", Source::unpack(moment.event.source).domain);
+  event_.number("domain", Source::unpack(context.event.source).domain);
   event_.number("words", loss.words);
   if (loss.from_ns != 0) event_.time("from", loss.from_ns);
   event_.time("to", loss.to_ns);
-  event_.text("reason", to_string(static_cast<LossReason>(moment.event.id)));
-  mark_late(moment.event);
+  event_.text("reason", to_string(static_cast<LossReason>(context.event.id)));
+  mark_late(context.event);
   finish();
 }
 
-void ChromeSink::dropped(const Moment& moment, const Loss& loss) {
-  event_.start('i', moment.event.time, cpus_pid, cpus_pid);
+void ChromeSink::dropped(const EventContext& context, const Loss& loss) {
+  event_.start('i', context.event.time, cpus_pid, cpus_pid);
   event_.name("scheduler events dropped", "loss");
   event_.text("s", "g");
   event_.text("cname", "terrible");
@@ -256,23 +256,23 @@ void ChromeSink::dropped(const Moment& moment, const Loss& loss) {
   event_.number("records", loss.words);
   event_.time("from", loss.from_ns);
   event_.time("to", loss.to_ns);
-  mark_late(moment.event);
+  mark_late(context.event);
   finish();
 }
 
-void ChromeSink::process(const Track& track, const Moment& moment, const ProcessRecord& record) {
-  const auto action = static_cast<ProcessAction>(moment.event.id);
-  start_instant('p', moment.event.time, track, to_string(action), "process");
+void ChromeSink::process(const Track& track, const EventContext& context, const ProcessRecord& record) {
+  const auto action = static_cast<ProcessAction>(context.event.id);
+  start_instant('p', context.event.time, track, to_string(action), "process");
   event_.args();
-  add_details(event_, action, record, moment.registry.process(record.process));
-  mark_late(moment.event);
+  add_details(event_, action, record, context.registry.process(record.process));
+  mark_late(context.event);
   finish();
   if (action != ProcessAction::exit) sort_process(track.pid, ocaml_sort_index);
 }
 
-void ChromeSink::malformed(const Moment& moment) {
-  event_.start('i', moment.event.time, cpus_pid, cpus_pid);
-  event_.name("malformed record", to_string(moment.event.kind));
+void ChromeSink::malformed(const EventContext& context) {
+  event_.start('i', context.event.time, cpus_pid, cpus_pid);
+  event_.name("malformed record", to_string(context.event.kind));
   event_.text("s", "g");
   finish();
 }

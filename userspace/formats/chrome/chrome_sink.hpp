@@ -25,7 +25,7 @@ inline constexpr std::int32_t cpus_pid = 0x7FFF'0000;
 /// Viewers take "ts" for a double of microseconds, which keeps nanoseconds apart for 25 days, and drop what is before
 /// 0. It counts from a day before the recording, so that what rings remember of the time before has room; the metadata
 /// event "rtev_header" says from when. Memory is bounded whatever the length.
-class ChromeSink final : public LineSink, private Canvas {
+class ChromeSink final : public LineSink, private TraceWriter {
  public:
   explicit ChromeSink(Output& output);
 
@@ -44,17 +44,18 @@ class ChromeSink final : public LineSink, private Canvas {
     std::uint64_t newest = 0;  ///< time of its last event
   };
 
-  void begin(const Track& track, const Moment& moment, const Flows& flows) override;
-  void end(const Track& track, const Moment& moment) override;
-  void stray_end(const Track& track, const Moment& moment) override;
-  void counter(const Track& track, const Moment& moment) override;
-  void point(const Track& track, const Moment& moment) override;
-  void lost(const Track& track, const Moment& moment, const Loss& loss) override;
-  void dropped(const Moment& moment, const Loss& loss) override;
-  void process(const Track& track, const Moment& moment, const ProcessRecord& record) override;
-  void sched_switch(const Moment& moment, const SchedSwitch& change, const Track* prev, const Track* next) override;
-  void wakeup(const Moment& moment, const Wakeup& wakeup, const Track* woken, const Track* by) override;
-  void malformed(const Moment& moment) override;
+  void begin(const Track& track, const EventContext& context, const Flows& flows) override;
+  void end(const Track& track, const EventContext& context) override;
+  void stray_end(const Track& track, const EventContext& context) override;
+  void counter(const Track& track, const EventContext& context) override;
+  void point(const Track& track, const EventContext& context) override;
+  void lost(const Track& track, const EventContext& context, const Loss& loss) override;
+  void dropped(const EventContext& context, const Loss& loss) override;
+  void process(const Track& track, const EventContext& context, const ProcessRecord& record) override;
+  void sched_switch(const EventContext& context, const SchedSwitch& change, const Track* prev,
+                    const Track* next) override;
+  void wakeup(const EventContext& context, const Wakeup& wakeup, const Track* woken, const Track* by) override;
+  void malformed(const EventContext& context) override;
   void open(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
             SpanMark mark) override;
   void close(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
@@ -72,7 +73,7 @@ class ChromeSink final : public LineSink, private Canvas {
   void name_span(const Event& event, const Registry& registry);
   void mark_late(const Event& event);
   void flow(char phase, std::uint64_t time, const Track& track, std::uint64_t id);
-  void graph(const Track& track, const Moment& moment, std::string_view unit, std::integral auto value);
+  void graph(const Track& track, const EventContext& context, std::string_view unit, std::integral auto value);
   void name_row(std::int32_t pid, std::int32_t tid, std::string_view name, std::int64_t sort_index);
   void sort_process(std::int32_t pid, int sort_index);
   std::uint64_t in_order(std::uint64_t time);
@@ -82,7 +83,7 @@ class ChromeSink final : public LineSink, private Canvas {
               const ThreadStates::Ended& waited);
   void vacate(std::uint32_t cpu, std::uint64_t time, std::string_view why);
 
-  Drawing drawing_{*this};
+  TrackBuilder builder_{*this};
   ThreadStates states_;
   std::map<std::uint32_t, CpuRow> rows_;
   std::uint64_t sched_now_ = 0;  ///< the latest time of a switch or wakeup

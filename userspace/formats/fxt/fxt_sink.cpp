@@ -50,31 +50,31 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 }
 
 fxt::Blob blob(std::span<const std::byte> bytes) {
-  return {bytes.first(std::min(bytes.size(), most_payload_bytes))};
+  return {bytes.first(std::min(bytes.size(), max_payload_bytes))};
 }
 
 /// Names that the writer keeps beside ours: of arguments, categories, units.
 constexpr std::uint16_t temporary_strings = 16;
-static_assert(Vocabulary::slots + temporary_strings + 512 < fxt::max_string_slot);
+static_assert(StringTable::slots + temporary_strings + 512 < fxt::max_string_slot);
 
 }  // namespace
 
-Recorder::Recorder(Output& output, const Options& options)
+FxtSink::FxtSink(Output& output, const Options& options)
     : destination_(
           [&output](std::span<const std::byte> records) -> Result<void> {
             if (output.write(as_text(records))) return {};
             return std::unexpected(output.error().value_or(Error{.what = "cannot write"}));
           },
           buffer_words),
-      writer_(destination_, {.fixed_strings = Vocabulary::slots,
+      writer_(destination_, {.fixed_strings = StringTable::slots,
                              .fixed_threads = fxt::max_thread_slot,
                              .temporary_strings = temporary_strings}),
       options_(options),
-      words_(writer_),
+      strings_(writer_),
       threads_(writer_),
-      facts_(writer_),
+      metadata_(writer_),
       sched_(writer_),
-      drawing_(*this) {
+      builder_(*this) {
   using enum fxt::ArgumentType;
   const auto name = [this](std::string_view text) { return writer_.intern(text); };
   begin_ = compose(fxt::duration_begin, runtime_category);
@@ -115,8 +115,8 @@ Recorder::Recorder(Output& output, const Options& options)
 }
 
 /// Of any thread and name: put() fills them in.
-Recorder::Shape Recorder::compose(fxt::EventType type, std::string_view category,
-                                  std::initializer_list<fxt::Parameter> parameters) {
+FxtSink::Shape FxtSink::compose(fxt::EventType type, std::string_view category,
+                                std::initializer_list<fxt::Parameter> parameters) {
   std::vector<fxt::Parameter> flagged(parameters);
   flagged.push_back({fxt::ArgumentType::uint32, writer_.intern("flags")});
   const fxt::StringRef category_ref = writer_.intern(category);
@@ -124,179 +124,180 @@ Recorder::Shape Recorder::compose(fxt::EventType type, std::string_view category
           .flagged = writer_.compose(type, fxt::ThreadRef{1}, category_ref, fxt::StringRef{1}, flagged)};
 }
 
-void Recorder::header(const RunHeader& header) {
-  facts_.header(header);
+void FxtSink::header(const RunHeader& header) {
+  metadata_.header(header);
 }
 
-void Recorder::consume(const Batch& batch, const Registry& registry) {
+void FxtSink::consume(const Batch& batch, const Registry& registry) {
   if (writer_.failed()) return;
-  facts_.begin_batch();
-  drawing_.consume(batch, registry);
+  metadata_.begin_batch();
+  builder_.consume(batch, registry);
 }
 
-void Recorder::flush() {
+void FxtSink::flush() {
   const std::uint64_t now = monotonic_ns();
-  if (now - last_written_ns_ < options_.most_held_ns) return;
+  if (now - last_written_ns_ < options_.max_held_ns) return;
   last_written_ns_ = now;
   writer_.flush();
 }
 
-void Recorder::summary(const RunSummary& summary, const Registry& registry) {
-  drawing_.finish(summary.end_ns, registry);
-  facts_.summary(summary, registry);
+void FxtSink::summary(const RunSummary& summary, const Registry& registry) {
+  builder_.finish(summary.end_ns, registry);
+  metadata_.summary(summary, registry);
   writer_.flush();
 }
 
 /// The slot of what names the event. Words that are raw stand for all of a kind and id.
-inline fxt::StringRef Recorder::word_of(const Event& event, const Registry& registry, bool raw) {
-  const unsigned family = facts_.ring_of(event, registry);
-  const Word word{.kind = raw ? event.kind : group_of(event.kind),
-                  .raw = raw,
-                  .id = event.id,
-                  .scope = is_user(event) ? Source::unpack(event.source).slot : family};
-  const fxt::StringRef known = words_.find(word.pack(), facts_.batch());
-  return known.is_empty() ? tell(word, event, registry) : known;
+inline fxt::StringRef FxtSink::string_of(const Event& event, const Registry& registry, bool raw) {
+  const unsigned family = metadata_.ring_of(event, registry);
+  const StringId id{.kind = raw ? event.kind : group_of(event.kind),
+                    .raw = raw,
+                    .id = event.id,
+                    .scope = is_user(event) ? Source::unpack(event.source).slot : family};
+  const fxt::StringRef known = strings_.find(id.pack(), metadata_.batch());
+  return known.is_empty() ? define(id, event, registry) : known;
 }
 
-[[gnu::noinline]] fxt::StringRef Recorder::tell(record::Word word, const Event& event, const Registry& registry) {
+[[gnu::noinline]] fxt::StringRef FxtSink::define(record::StringId id, const Event& event, const Registry& registry) {
   const bool user = is_user(event);
-  word.known = user && !known_name_of(event, registry).empty();
+  id.known = user && !known_name_of(event, registry).empty();
   std::string scratch;
-  return words_.tell(word, name_of(event, registry, scratch), facts_.batch(), user);
+  return strings_.define(id, name_of(event, registry, scratch), metadata_.batch(), user);
 }
 
 template <typename... Values>
-void Recorder::put(const Shape& shape, const Track& track, const Moment& moment, Values... values) {
-  const fxt::StringRef name = word_of(moment.event, moment.registry);
-  const fxt::ThreadRef thread = threads_.of(moment.event.source, track);
-  if (moment.event.flags == 0) [[likely]] {
-    writer_.write(shape.plain.with_thread(thread).with_name(name), moment.event.time, values...);
+void FxtSink::put(const Shape& shape, const Track& track, const EventContext& context, Values... values) {
+  const fxt::StringRef name = string_of(context.event, context.registry);
+  const fxt::ThreadRef thread = threads_.of(context.event.source, track);
+  if (context.event.flags == 0) [[likely]] {
+    writer_.write(shape.plain.with_thread(thread).with_name(name), context.event.time, values...);
   } else {
-    writer_.write(shape.flagged.with_thread(thread).with_name(name), moment.event.time, values...,
-                  std::uint32_t{moment.event.flags});
+    writer_.write(shape.flagged.with_thread(thread).with_name(name), context.event.time, values...,
+                  std::uint32_t{context.event.flags});
   }
 }
 
-void Recorder::begin(const Track& track, const Moment& moment, const Flows& flows) {
-  put(is_user(moment.event) ? user_begin_ : begin_, track, moment);
-  for (const std::uint64_t id : flows.out) flow(flow_begin_, track, moment.event, id);
-  if (flows.in != 0) flow(flow_end_, track, moment.event, flows.in);
+void FxtSink::begin(const Track& track, const EventContext& context, const Flows& flows) {
+  put(is_user(context.event) ? user_begin_ : begin_, track, context);
+  for (const std::uint64_t id : flows.out) flow(flow_begin_, track, context.event, id);
+  if (flows.in != 0) flow(flow_end_, track, context.event, flows.in);
 }
 
-void Recorder::end(const Track& track, const Moment& moment) {
-  put(is_user(moment.event) ? user_end_ : end_, track, moment);
+void FxtSink::end(const Track& track, const EventContext& context) {
+  put(is_user(context.event) ? user_end_ : end_, track, context);
 }
 
-void Recorder::stray_end(const Track& track, const Moment& moment) {
-  put(is_user(moment.event) ? user_stray_end_ : stray_end_, track, moment, true);
+void FxtSink::stray_end(const Track& track, const EventContext& context) {
+  put(is_user(context.event) ? user_stray_end_ : stray_end_, track, context, true);
 }
 
-void Recorder::counter(const Track& track, const Moment& moment) {
-  const std::size_t family = facts_.ring_of(moment.event, moment.registry);
-  const std::size_t unit = moment.event.id < counter_ids ? units_[family][moment.event.id] : 0;
-  put(counters_[unit], track, moment, fxt::CounterId{counter_id(track, moment.event)}, moment.event.value);
+void FxtSink::counter(const Track& track, const EventContext& context) {
+  const std::size_t family = metadata_.ring_of(context.event, context.registry);
+  const std::size_t unit = context.event.id < counter_ids ? units_[family][context.event.id] : 0;
+  put(counters_[unit], track, context, fxt::CounterId{counter_id(track, context.event)}, context.event.value);
 }
 
-void Recorder::point(const Track& track, const Moment& moment) {
-  const Event& event = moment.event;
+void FxtSink::point(const Track& track, const EventContext& context) {
+  const Event& event = context.event;
   switch (event.kind) {
     case EventKind::alloc: {
-      const auto buckets = moment.batch.payload_as<std::array<std::uint64_t, alloc_bucket_count>>(event);
-      if (!buckets) return raw(track, moment);
-      return put(alloc_, track, moment, std::accumulate(buckets->begin(), buckets->end(), std::uint64_t{0}),
-                 blob(moment.batch.payload(event)));
+      const auto buckets = context.batch.payload_as<std::array<std::uint64_t, alloc_bucket_count>>(event);
+      if (!buckets) return raw(track, context);
+      return put(alloc_, track, context, std::accumulate(buckets->begin(), buckets->end(), std::uint64_t{0}),
+                 blob(context.batch.payload(event)));
     }
     case EventKind::lifecycle:
-      return put(lifecycle_, track, moment, event.signed_value());
+      return put(lifecycle_, track, context, event.signed_value());
     case EventKind::user_unit:
-      return put(user_unit_, track, moment);
+      return put(user_unit_, track, context);
     case EventKind::user_int:
-      return put(user_int_, track, moment, event.signed_value());
+      return put(user_int_, track, context, event.signed_value());
     case EventKind::user_custom:
-      return custom(track, moment);
+      return custom(track, context);
     default:
-      return raw(track, moment);
+      return raw(track, context);
   }
 }
 
 /// Viewers show text, and of blobs only that they are there.
-void Recorder::custom(const Track& track, const Moment& moment) {
-  const auto bytes = moment.batch.payload(moment.event);
+void FxtSink::custom(const Track& track, const EventContext& context) {
+  const auto bytes = context.batch.payload(context.event);
   if (bytes.size() <= longest_text && is_printable(as_text(bytes))) {
-    put(user_text_, track, moment, as_text(bytes));
+    put(user_text_, track, context, as_text(bytes));
   } else {
-    put(user_bytes_, track, moment, blob(bytes));
+    put(user_bytes_, track, context, blob(bytes));
   }
 }
 
-void Recorder::lost(const Track& track, const Moment& moment, const Loss& loss) {
+void FxtSink::lost(const Track& track, const EventContext& context, const Loss& loss) {
   writer_.buffer_full();
-  put(lost_, track, moment, loss.words, loss.from_ns, loss.to_ns, to_string(static_cast<LossReason>(moment.event.id)));
+  put(lost_, track, context, loss.words, loss.from_ns, loss.to_ns,
+      to_string(static_cast<LossReason>(context.event.id)));
 }
 
-void Recorder::dropped(const Moment& moment, const Loss& loss) {
+void FxtSink::dropped(const EventContext& context, const Loss& loss) {
   if (!std::exchange(kernel_buffers_named_, true)) name_track(kernel_buffers());
-  lost(kernel_buffers(), moment, loss);
+  lost(kernel_buffers(), context, loss);
 }
 
-void Recorder::process(const Track& track, const Moment& moment, const ProcessRecord& record) {
-  if (record.process != 0) facts_.process(record.process, moment.registry);
-  put(process_, track, moment, record.process, record.peer, record.detail);
+void FxtSink::process(const Track& track, const EventContext& context, const ProcessRecord& record) {
+  if (record.process != 0) metadata_.process(record.process, context.registry);
+  put(process_, track, context, record.process, record.peer, record.detail);
 }
 
-void Recorder::sched_switch(const Moment& moment, const SchedSwitch& change, const Track*, const Track*) {
-  if (!sched_.write(moment.event, change)) malformed(moment);
+void FxtSink::sched_switch(const EventContext& context, const SchedSwitch& change, const Track*, const Track*) {
+  if (!sched_.write(context.event, change)) malformed(context);
 }
 
-void Recorder::wakeup(const Moment& moment, const Wakeup& wakeup, const Track*, const Track*) {
-  if (!sched_.write(moment.event, wakeup)) malformed(moment);
+void FxtSink::wakeup(const EventContext& context, const Wakeup& wakeup, const Track*, const Track*) {
+  if (!sched_.write(context.event, wakeup)) malformed(context);
 }
 
-void Recorder::malformed(const Moment& moment) {
-  raw(nowhere(), moment);
+void FxtSink::malformed(const EventContext& context) {
+  raw(nowhere(), context);
 }
 
 /// As it is, whatever it is.
-void Recorder::raw(const Track& track, const Moment& moment) {
-  const Event& event = moment.event;
-  const fxt::StringRef name = word_of(event, moment.registry, true);
+void FxtSink::raw(const Track& track, const EventContext& context) {
+  const Event& event = context.event;
+  const fxt::StringRef name = string_of(event, context.registry, true);
   const fxt::ThreadRef thread = threads_.of(event.source, track);
   const std::uint32_t flags = event.flags;
   if (has_payload(event.kind)) {
-    writer_.write(raw_bytes_.flagged.with_thread(thread).with_name(name), event.time, blob(moment.batch.payload(event)),
-                  flags);
+    writer_.write(raw_bytes_.flagged.with_thread(thread).with_name(name), event.time,
+                  blob(context.batch.payload(event)), flags);
   } else {
     writer_.write(raw_value_.flagged.with_thread(thread).with_name(name), event.time, event.value, flags);
   }
 }
 
-void Recorder::flow(const fxt::ComposedEvent& shape, const Track& track, const Event& event, std::uint64_t id) {
+void FxtSink::flow(const fxt::ComposedEvent& shape, const Track& track, const Event& event, std::uint64_t id) {
   writer_.write(shape.with_thread(threads_.of(event.source, track)), event.time, fxt::FlowId{id});
 }
 
-void Recorder::open(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
-                    SpanMark mark) {
-  const fxt::StringRef name = word_of(begun, registry);
+void FxtSink::open(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
+                   SpanMark mark) {
+  const fxt::StringRef name = string_of(begun, registry);
   writer_.write(open_.with_thread(threads_.of(begun.source, track)).with_name(name), time, to_string(mark));
 }
 
-void Recorder::close(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
-                     SpanMark mark) {
-  const fxt::StringRef name = word_of(begun, registry);
+void FxtSink::close(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
+                    SpanMark mark) {
+  const fxt::StringRef name = string_of(begun, registry);
   writer_.write(close_.with_thread(threads_.of(begun.source, track)).with_name(name), time, to_string(mark));
 }
 
-void Recorder::left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) {
+void FxtSink::left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) {
   sched_.left_cpu(time, cpu, track.tid);
 }
 
-void Recorder::name_process(std::int32_t pid, std::string_view name) {
-  writer_.name_process(static_cast<std::uint32_t>(pid), name.substr(0, most_fact_bytes));
+void FxtSink::name_process(std::int32_t pid, std::string_view name) {
+  writer_.name_process(static_cast<std::uint32_t>(pid), name.substr(0, max_metadata_bytes));
 }
 
-void Recorder::name_track(const Track& track) {
+void FxtSink::name_track(const Track& track) {
   writer_.name_thread(static_cast<std::uint32_t>(track.pid), static_cast<std::uint32_t>(track.tid),
-                      std::string_view(track.name).substr(0, most_fact_bytes));
+                      std::string_view(track.name).substr(0, max_metadata_bytes));
 }
 
 }  // namespace rtev

@@ -20,16 +20,16 @@ namespace rtev {
 
 /// Writes whole records only, so that the file is valid up to the last write. Memory is bounded. record/format.hpp
 /// describes what it writes.
-class Recorder final : public Sink, private Canvas {
+class FxtSink final : public Sink, private TraceWriter {
  public:
   struct Options {
     /// flush() writes this often at the most, in ns: a file is written in large pieces, for a pipe it is 0. summary()
     /// writes always.
-    std::uint64_t most_held_ns = 500'000'000;
+    std::uint64_t max_held_ns = 500'000'000;
   };
 
-  explicit Recorder(Output& output) : Recorder(output, Options{}) {}
-  Recorder(Output& output, const Options& options);
+  explicit FxtSink(Output& output) : FxtSink(output, Options{}) {}
+  FxtSink(Output& output, const Options& options);
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;
@@ -45,18 +45,19 @@ class Recorder final : public Sink, private Canvas {
     fxt::ComposedEvent plain, flagged;
   };
 
-  // Canvas
-  void begin(const Track& track, const Moment& moment, const Flows& flows) override;
-  void end(const Track& track, const Moment& moment) override;
-  void stray_end(const Track& track, const Moment& moment) override;
-  void counter(const Track& track, const Moment& moment) override;
-  void point(const Track& track, const Moment& moment) override;
-  void lost(const Track& track, const Moment& moment, const Loss& loss) override;
-  void dropped(const Moment& moment, const Loss& loss) override;
-  void process(const Track& track, const Moment& moment, const ProcessRecord& record) override;
-  void sched_switch(const Moment& moment, const SchedSwitch& change, const Track* prev, const Track* next) override;
-  void wakeup(const Moment& moment, const Wakeup& wakeup, const Track* woken, const Track* by) override;
-  void malformed(const Moment& moment) override;
+  // TraceWriter
+  void begin(const Track& track, const EventContext& context, const Flows& flows) override;
+  void end(const Track& track, const EventContext& context) override;
+  void stray_end(const Track& track, const EventContext& context) override;
+  void counter(const Track& track, const EventContext& context) override;
+  void point(const Track& track, const EventContext& context) override;
+  void lost(const Track& track, const EventContext& context, const Loss& loss) override;
+  void dropped(const EventContext& context, const Loss& loss) override;
+  void process(const Track& track, const EventContext& context, const ProcessRecord& record) override;
+  void sched_switch(const EventContext& context, const SchedSwitch& change, const Track* prev,
+                    const Track* next) override;
+  void wakeup(const EventContext& context, const Wakeup& wakeup, const Track* woken, const Track* by) override;
+  void malformed(const EventContext& context) override;
   void open(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
             SpanMark mark) override;
   void close(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
@@ -66,13 +67,13 @@ class Recorder final : public Sink, private Canvas {
   void name_track(const Track& track) override;
   void forget_track(const Track&) override {}
 
-  void custom(const Track& track, const Moment& moment);
-  void raw(const Track& track, const Moment& moment);
+  void custom(const Track& track, const EventContext& context);
+  void raw(const Track& track, const EventContext& context);
   void flow(const fxt::ComposedEvent& shape, const Track& track, const Event& event, std::uint64_t id);
-  fxt::StringRef word_of(const Event& event, const Registry& registry, bool raw = false);
-  fxt::StringRef tell(record::Word word, const Event& event, const Registry& registry);
+  fxt::StringRef string_of(const Event& event, const Registry& registry, bool raw = false);
+  fxt::StringRef define(record::StringId id, const Event& event, const Registry& registry);
   template <typename... Values>
-  void put(const Shape& shape, const Track& track, const Moment& moment, Values... values);
+  void put(const Shape& shape, const Track& track, const EventContext& context, Values... values);
   Shape compose(fxt::EventType type, std::string_view category, std::initializer_list<fxt::Parameter> parameters = {});
 
   static constexpr std::size_t counter_ids = 256, families = 3;
@@ -80,11 +81,11 @@ class Recorder final : public Sink, private Canvas {
   FxtCallback destination_;
   FxtWriter writer_;
   Options options_;
-  record::Vocabulary words_;
+  record::StringTable strings_;
   record::SourceThreads threads_;
-  record::FactsWriter facts_;
+  record::MetadataWriter metadata_;
   record::SchedWriter sched_;
-  Drawing drawing_;
+  TrackBuilder builder_;
   std::uint64_t last_written_ns_ = 0;
   bool kernel_buffers_named_ = false;
 

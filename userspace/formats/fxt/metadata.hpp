@@ -12,18 +12,18 @@
 namespace rtev::record {
 
 inline std::string_view clipped(std::string_view text) {
-  return text.substr(0, most_fact_bytes);
+  return text.substr(0, max_metadata_bytes);
 }
 
 /// Values refer to what they are given, until write().
-class Fact {
+class Metadata {
  public:
   /// `what` is one of fact_*.
-  Fact(FxtWriter& writer, std::string_view what, fxt::Value value = true) : writer_(writer) { put(what, value); }
+  Metadata(FxtWriter& writer, std::string_view what, fxt::Value value = true) : writer_(writer) { put(what, value); }
 
   /// A number, or text, which is clipped.
   template <typename T>
-  Fact& add(std::string_view name, const T& value) {
+  Metadata& add(std::string_view name, const T& value) {
     if constexpr (std::convertible_to<const T&, std::string_view>) {
       put(name, clipped(value));
     } else {

@@ -15,9 +15,9 @@ namespace rtev::record {
 
 /// Facts are looked at once in a batch that refers to them, and told where they are new or have changed. Remembers as
 /// many processes and rings as the Registry does, and as many again.
-class FactsWriter {
+class MetadataWriter {
  public:
-  explicit FactsWriter(FxtWriter& writer) : writer_(writer) {}
+  explicit MetadataWriter(FxtWriter& writer) : writer_(writer) {}
 
   void header(const RunHeader& header);
 
@@ -28,9 +28,9 @@ class FactsWriter {
   /// there is no ring, else 1 + Family.
   unsigned ring_of(const Event& event, const Registry& registry) {
     const std::uint32_t slot = Source::unpack(event.source).slot;
-    if (slot < rings_.size() && rings_[slot].sure_in == batch_) [[likely]]
+    if (slot < rings_.size() && rings_[slot].checked_in == batch_) [[likely]]
       return rings_[slot].family;
-    return look_at_ring(event, registry);
+    return check_ring(event, registry);
   }
   /// Tells of a process that an event refers to.
   void process(ProcessIndex index, const Registry& registry);
@@ -39,24 +39,24 @@ class FactsWriter {
 
  private:
   struct Ring {
-    std::uint64_t sure_in = 0;  ///< batch
-    bool told = false;
+    std::uint64_t checked_in = 0;  ///< batch
+    bool written = false;
     unsigned family = 0;
     ProcessIndex process = 0;
     std::uint32_t domains = 0;
     std::optional<Producer> producer{};
   };
   struct Process {
-    std::uint64_t sure_in = 0;
-    ProcessInfo facts{};
+    std::uint64_t checked_in = 0;
+    ProcessInfo info{};
   };
 
-  unsigned look_at_ring(const Event& event, const Registry& registry);
-  void tell(std::uint32_t slot, const Ring& ring);
-  void tell(ProcessIndex index, const ProcessInfo& facts);
-  void tell_accounting(ProcessIndex index, const ProcessInfo& facts);
-  void tell_gone(std::uint32_t slot);
-  void forget_gone(const Registry& registry);
+  unsigned check_ring(const Event& event, const Registry& registry);
+  void write_ring(std::uint32_t slot, const Ring& ring);
+  void write_process(ProcessIndex index, const ProcessInfo& info);
+  void write_accounting(ProcessIndex index, const ProcessInfo& info);
+  void write_ring_gone(std::uint32_t slot);
+  void sweep(const Registry& registry);
 
   static constexpr std::size_t sweep_at_least = 1024;
 

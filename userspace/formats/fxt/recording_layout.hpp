@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What makes an FXT file a recording of ours: the names and numbers that Recorder and Replay share.
+// What makes an FXT file a recording of ours: the names and numbers that FxtSink and Replay share.
 //
 // A recording is a trace that viewers show, and a stream of Events that can be had back exactly. Each event of the
 // stream is one record, in the stream's order:
@@ -13,15 +13,15 @@
 //   lost                    instant with "words", "from", "to", "reason"; behind a provider event "buffer full"
 //   process                 instant with "index", "peer", "detail", on the process's main thread
 //   sched_switch, wakeup    scheduling records with weights (the kernel's priorities), and "rtev" where need be
-//   what fits none of these  instant with "bytes" or "value" (see Words::raw)
+//   what fits none of these  instant with "bytes" or "value" (see StringId::raw)
 //
 // Time is CLOCK_MONOTONIC in ns, and one tick. Event::flags are the uint32 "flags" unless 0. What completes the picture
 // and is no event has the category "rtev:drawn", or as a scheduling record the argument of that name, and is skipped.
 //
 // Everything else that Replay must know is told by userspace objects, which viewers skip. The name of the first
-// argument says what an object tells (fact_* below):
+// argument says what an object tells (metadata_* below):
 //
-//   rtev:word       the string slot that names the object means (kind, id), see Word
+//   rtev:string     the string slot that names the object stands for an event id, see StringId
 //   rtev:source     the thread slot of the object's process stands for this Source::pack()
 //   rtev:process    address = index; all of ProcessInfo but what rtev:accounting tells
 //   rtev:accounting address = index: the process's figures
@@ -57,27 +57,29 @@ inline constexpr std::string_view drawn = "rtev:drawn";
 inline constexpr std::string_view runtime_category = "gc", user_category = "user", process_category = "process",
                                   raw_category = "rtev:raw";
 
-inline constexpr std::string_view fact_word = "rtev:word", fact_source = "rtev:source", fact_process = "rtev:process",
-                                  fact_accounting = "rtev:accounting", fact_ring = "rtev:ring",
-                                  fact_ring_gone = "rtev:ring_gone", fact_process_gone = "rtev:process_gone",
-                                  fact_thread = "rtev:thread", fact_idle = "rtev:idle",
-                                  fact_threads_gone = "rtev:threads_gone", fact_header = "rtev:header",
-                                  fact_argument = "rtev:argument", fact_list = "rtev:list", fact_others = "rtev:others",
-                                  fact_events = "rtev:events", fact_drop = "rtev:drop", fact_summary = "rtev:summary";
+inline constexpr std::string_view metadata_string = "rtev:string", metadata_source = "rtev:source",
+                                  metadata_process = "rtev:process", metadata_accounting = "rtev:accounting",
+                                  metadata_ring = "rtev:ring", metadata_ring_gone = "rtev:ring_gone",
+                                  metadata_process_gone = "rtev:process_gone", metadata_thread = "rtev:thread",
+                                  metadata_idle = "rtev:idle", metadata_threads_gone = "rtev:threads_gone",
+                                  metadata_header = "rtev:header", metadata_argument = "rtev:argument",
+                                  metadata_list = "rtev:list", metadata_others = "rtev:others",
+                                  metadata_events = "rtev:events", metadata_drop = "rtev:drop",
+                                  metadata_summary = "rtev:summary";
 
 /// Version of all this: the value of "rtev:header".
-inline constexpr std::uint32_t format_version = 1;
+inline constexpr std::uint32_t format_version = 2;
 
 /// Bytes of any string of a fact; longer ones are cut. A path has 4096 at the most.
-inline constexpr std::size_t most_fact_bytes = 6000;
+inline constexpr std::size_t max_metadata_bytes = 6000;
 /// Of a payload. A ring's messages have less than 8 KiB.
-inline constexpr std::size_t most_payload_bytes = 32'000;
+inline constexpr std::size_t max_payload_bytes = 32'000;
 /// Bytes of an argument of the command line in one object.
 inline constexpr std::size_t argument_piece_bytes = 16'000;
 
-/// What a string slot stands for: the value of "rtev:word". Begin and end have the word of the begin, all kinds of user
-/// events that of user_unit.
-struct Word {
+/// What a string slot stands for: the value of "rtev:string". Begin and end have the word of the begin, all kinds of
+/// user events that of user_unit.
+struct StringId {
   EventKind kind{};
   bool raw = false;         ///< of an event that fits no other record
   bool known = false;       ///< of a user event: the string is its name and not made up for one that has none
@@ -90,7 +92,7 @@ struct Word {
     return std::uint64_t{scope} << 32 | std::uint64_t{id} << 16 | std::uint64_t{known} << 9 | std::uint64_t{raw} << 8 |
            static_cast<std::uint64_t>(kind);
   }
-  static constexpr Word unpack(std::uint64_t bits) {
+  static constexpr StringId unpack(std::uint64_t bits) {
     return {.kind = static_cast<EventKind>(bits & 0xff),
             .raw = (bits >> 8 & 1) != 0,
             .known = (bits >> 9 & 1) != 0,
@@ -108,7 +110,7 @@ constexpr EventKind group_of(EventKind kind) {
 /// The int32 argument "rtev" of a scheduling record; left out if 0. `first` is who leaves or is woken, `second` who
 /// enters or wakes.
 struct SchedExtra {
-  static constexpr std::uint32_t most_idle = 4094;
+  static constexpr std::uint32_t max_idle = 4094;
   static constexpr std::int16_t nice_0 = 120;
 
   std::uint32_t state = 0;  ///< 1 + LeftState where the record's own state says something else
@@ -162,6 +164,6 @@ constexpr LeftState meant_state(fxt::ThreadState state) {
 }
 
 /// Threads, and idle threads, that are known at a time: beyond it the recorder says that they are gone and begins anew.
-inline constexpr std::size_t most_threads = std::size_t{1} << 16;
+inline constexpr std::size_t max_threads = std::size_t{1} << 16;
 
 }  // namespace rtev::record

@@ -8,7 +8,7 @@
 namespace rtev::record {
 namespace {
 
-constexpr std::uint32_t most_cpu = UINT16_MAX;
+constexpr std::uint32_t max_cpu = UINT16_MAX;
 
 std::uint64_t koid(std::int32_t tid) {
   return static_cast<std::uint32_t>(tid);
@@ -18,67 +18,68 @@ std::int32_t weight(const Thread& thread) {
   return thread.tid == 0 ? fxt::idle_weight : thread.priority;
 }
 
-template <typename Told>
-void add(Fact& fact, const Told& told, std::string_view comm) {
-  fact.add("pid", told.pid)
-      .add("domain", told.domain)
-      .add("role", static_cast<std::uint32_t>(told.role))
-      .add("tracked", told.tracked)
+template <typename ThreadFields>
+void add(Metadata& metadata, const ThreadFields& fields, std::string_view comm) {
+  metadata.add("pid", fields.pid)
+      .add("domain", fields.domain)
+      .add("role", static_cast<std::uint32_t>(fields.role))
+      .add("tracked", fields.tracked)
       .add("comm", comm);
 }
 
 }  // namespace
 
-SchedWriter::Told SchedWriter::told_of(const Thread& thread) {
-  Told told{.pid = thread.pid, .domain = thread.domain, .role = thread.role, .tracked = thread.tracked, .comm = {}};
-  std::ranges::copy(thread.comm(), told.comm.begin());
-  return told;
+SchedWriter::ThreadFields SchedWriter::fields_of(const Thread& thread) {
+  ThreadFields fields{
+      .pid = thread.pid, .domain = thread.domain, .role = thread.role, .tracked = thread.tracked, .comm = {}};
+  std::ranges::copy(thread.comm(), fields.comm.begin());
+  return fields;
 }
 
-/// True if what was told of all others is void now. Nothing is to be told of idle threads here.
-bool SchedWriter::tell(const Thread& thread) {
+/// True if what was fields of all others is void now. Nothing is to be fields of idle threads here.
+bool SchedWriter::define(const Thread& thread) {
   if (thread.tid == 0) return false;
-  const Told told = told_of(thread);
+  const ThreadFields fields = fields_of(thread);
   auto found = threads_.find(thread.tid);
-  if (found != threads_.end() && found->second == told) return false;
+  if (found != threads_.end() && found->second == fields) return false;
   bool others_gone = false;
   if (found == threads_.end()) {
-    if (threads_.size() >= most_threads) {
+    if (threads_.size() >= max_threads) {
       threads_.clear();
-      Fact(writer_, fact_threads_gone).write();
+      Metadata(writer_, metadata_threads_gone).write();
       others_gone = true;
     }
-    found = threads_.emplace(thread.tid, told).first;
+    found = threads_.emplace(thread.tid, fields).first;
   }
-  found->second = told;
-  Fact fact(writer_, fact_thread);
-  add(fact, told, thread.comm());
-  fact.write(koid(thread.tid));
+  found->second = fields;
+  Metadata metadata(writer_, metadata_thread);
+  add(metadata, fields, thread.comm());
+  metadata.write(koid(thread.tid));
   return others_gone;
 }
 
 /// False if they cannot both be known: one thread is said to be two.
-bool SchedWriter::tell(const Thread& one, const Thread& other) {
-  if (one.tid == other.tid && told_of(one) != told_of(other)) return false;
-  tell(one);
-  if (tell(other)) tell(one);
+bool SchedWriter::define(const Thread& one, const Thread& other) {
+  if (one.tid == other.tid && fields_of(one) != fields_of(other)) return false;
+  define(one);
+  if (define(other)) define(one);
   return true;
 }
 
-std::uint32_t SchedWriter::tell_idle(const Thread& thread) {
-  const Idle idle{.told = told_of(thread), .priority = thread.priority};
+std::uint32_t SchedWriter::define_idle(const Thread& thread) {
+  const Idle idle{.fields = fields_of(thread), .priority = thread.priority};
   const auto found = std::ranges::find(idle_, idle);
   if (found != idle_.end()) return static_cast<std::uint32_t>(found - idle_.begin());
   const std::uint32_t number = next_idle_;
-  next_idle_ = (next_idle_ + 1) % SchedExtra::most_idle;
+  next_idle_ = (next_idle_ + 1) % SchedExtra::max_idle;
   if (number == idle_.size()) {
     idle_.push_back(idle);
   } else {
     idle_[number] = idle;
   }
-  Fact fact(writer_, fact_idle);
-  add(fact, idle.told, thread.comm());
-  fact.add("priority", std::int32_t{idle.priority}).write(number);
+  Metadata metadata(writer_, metadata_idle);
+  add(metadata, idle.fields, thread.comm());
+  metadata.add("priority", std::int32_t{idle.priority}).write(number);
   return number;
 }
 
@@ -86,8 +87,8 @@ std::uint32_t SchedWriter::tell_idle(const Thread& thread) {
 std::uint32_t SchedWriter::idle_on(std::uint32_t cpu, const Thread& thread) {
   if (cpu >= idle_of_cpu_.size()) idle_of_cpu_.resize(cpu + 1);
   std::uint32_t& last = idle_of_cpu_[cpu];
-  if (last != 0 && idle_[last - 1] == Idle{.told = told_of(thread), .priority = thread.priority}) return 0;
-  return last = 1 + tell_idle(thread);
+  if (last != 0 && idle_[last - 1] == Idle{.fields = fields_of(thread), .priority = thread.priority}) return 0;
+  return last = 1 + define_idle(thread);
 }
 
 void SchedWriter::finish(fxt::Arguments& arguments, const SchedExtra& extra, const Event& event) {
@@ -97,8 +98,8 @@ void SchedWriter::finish(fxt::Arguments& arguments, const SchedExtra& extra, con
 
 bool SchedWriter::write(const Event& event, const SchedSwitch& change) {
   const Thread &prev = change.prev, &next = change.next;
-  if (change.cpu > most_cpu || event.id != 0 || prev.tid < 0 || next.tid < 0 || (prev.tid == 0 && next.tid == 0) ||
-      change.state > LeftState::other || !tell(prev, next))
+  if (change.cpu > max_cpu || event.id != 0 || prev.tid < 0 || next.tid < 0 || (prev.tid == 0 && next.tid == 0) ||
+      change.state > LeftState::other || !define(prev, next))
     return false;
   SchedExtra extra{.first_holds_lock = prev.holds_lock, .second_holds_lock = next.holds_lock};
   if (prev.tid == 0) extra.idle = idle_on(change.cpu, prev);
@@ -121,12 +122,12 @@ bool SchedWriter::write(const Event& event, const SchedSwitch& change) {
 bool SchedWriter::write(const Event& event, const Wakeup& wakeup) {
   const Thread &woken = wakeup.woken, &by = wakeup.by;
   const int nice = by.priority - SchedExtra::nice_0;
-  if (wakeup.cpu > most_cpu || event.id != 0 || woken.tid <= 0 || by.tid < 0 ||
-      (by.tid != 0 && nice != static_cast<std::int8_t>(nice)) || !tell(woken, by))
+  if (wakeup.cpu > max_cpu || event.id != 0 || woken.tid <= 0 || by.tid < 0 ||
+      (by.tid != 0 && nice != static_cast<std::int8_t>(nice)) || !define(woken, by))
     return false;
   SchedExtra extra{.first_holds_lock = woken.holds_lock, .second_holds_lock = by.holds_lock};
   if (by.tid == 0) {
-    extra.idle = 1 + tell_idle(by);  // which cpu the waker is on, is not said
+    extra.idle = 1 + define_idle(by);  // which cpu the waker is on, is not said
   } else {
     extra.second_nice = static_cast<std::int8_t>(nice);
   }
@@ -142,7 +143,7 @@ bool SchedWriter::write(const Event& event, const Wakeup& wakeup) {
 }
 
 void SchedWriter::left_cpu(std::uint64_t time, std::uint32_t cpu, std::int32_t tid) {
-  if (cpu > most_cpu || tid <= 0) return;
+  if (cpu > max_cpu || tid <= 0) return;
   fxt::Arguments arguments;
   arguments.add(drawn_, true);
   // Why it left is not known: that it slept is what viewers make least of.

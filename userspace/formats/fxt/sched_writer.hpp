@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Records what the scheduler did: switches and wakeups, with what they say of threads each time told once.
+// Records what the scheduler did: switches and wakeups, with what they say of threads each time fields once.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace rtev::record {
 
-/// Memory is bounded: most_threads are remembered at a time.
+/// Memory is bounded: max_threads are remembered at a time.
 class SchedWriter {
  public:
   explicit SchedWriter(FxtWriter& writer)
@@ -25,34 +25,34 @@ class SchedWriter {
   void left_cpu(std::uint64_t time, std::uint32_t cpu, std::int32_t tid);
 
  private:
-  /// What is told of a thread: all but what changes from time to time.
-  struct Told {
+  /// What is fields of a thread: all but what changes from time to time.
+  struct ThreadFields {
     std::int32_t pid;
     std::int32_t domain;
     ThreadRole role;
     bool tracked;
     std::array<char, 16> comm;
 
-    bool operator==(const Told&) const = default;
+    bool operator==(const ThreadFields&) const = default;
   };
   struct Idle {
-    Told told;
+    ThreadFields fields;
     std::int16_t priority;
 
     bool operator==(const Idle&) const = default;
   };
 
-  static Told told_of(const Thread& thread);
-  bool tell(const Thread& thread);
-  bool tell(const Thread& one, const Thread& other);
-  std::uint32_t tell_idle(const Thread& thread);
+  static ThreadFields fields_of(const Thread& thread);
+  bool define(const Thread& thread);
+  bool define(const Thread& one, const Thread& other);
+  std::uint32_t define_idle(const Thread& thread);
   std::uint32_t idle_on(std::uint32_t cpu, const Thread& thread);
   void finish(fxt::Arguments& arguments, const SchedExtra& extra, const Event& event);
 
   FxtWriter& writer_;
-  fxt::StringRef extra_, flags_, drawn_;            ///< names of arguments
-  std::unordered_map<std::int32_t, Told> threads_;  ///< by tid
-  std::vector<Idle> idle_;                          ///< by number
+  fxt::StringRef extra_, flags_, drawn_;                    ///< names of arguments
+  std::unordered_map<std::int32_t, ThreadFields> threads_;  ///< by tid
+  std::vector<Idle> idle_;                                  ///< by number
   std::uint32_t next_idle_ = 0;
   std::vector<std::uint32_t> idle_of_cpu_;  ///< 1 + number, as of the last switch
 };

@@ -7,8 +7,8 @@
 
 namespace rtev::record {
 
-fxt::StringRef Vocabulary::tell(Word word, std::string_view text, std::uint64_t batch, bool may_change) {
-  Word keyed = word;
+fxt::StringRef StringTable::define(StringId id, std::string_view text, std::uint64_t batch, bool may_change) {
+  StringId keyed = id;
   keyed.known = false;
   const std::uint64_t key = keyed.pack();
   const auto [found, is_new] = by_key_.try_emplace(key, std::uint16_t{0});
@@ -17,23 +17,23 @@ fxt::StringRef Vocabulary::tell(Word word, std::string_view text, std::uint64_t 
   cache_[place(key)] = slot;
   Entry& entry = entries_[slot];
   entry.key = key;
-  entry.sure_in = may_change ? batch : std::numeric_limits<std::uint64_t>::max();
+  entry.checked_in = may_change ? batch : std::numeric_limits<std::uint64_t>::max();
   text = clipped(text);
   if (!is_new) {
     if (!may_change) return {slot};
     const bool was_known = entry.text.front() == '+';
-    if (was_known == word.known && std::string_view(entry.text).substr(1) == text) return {slot};
+    if (was_known == id.known && std::string_view(entry.text).substr(1) == text) return {slot};
   }
   if (may_change) {
-    entry.text.assign(1, word.known ? '+' : '-');
+    entry.text.assign(1, id.known ? '+' : '-');
     entry.text += text;
   }
   const fxt::StringRef ref = writer_.set_string(slot, text);
-  Fact(writer_, fact_word, word.pack()).write(0, fxt::Thread(0, 0), ref);
+  Metadata(writer_, metadata_string, id.pack()).write(0, fxt::Thread(0, 0), ref);
   return ref;
 }
 
-std::uint16_t Vocabulary::take_slot() {
+std::uint16_t StringTable::take_slot() {
   const std::uint16_t slot = next_;
   next_ = slot == slots ? 1 : static_cast<std::uint16_t>(slot + 1);
   if (slot == entries_.size()) {

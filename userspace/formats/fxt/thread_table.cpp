@@ -7,7 +7,7 @@
 
 namespace rtev::record {
 
-fxt::ThreadRef SourceThreads::tell(Key key, const Track& track) {
+fxt::ThreadRef SourceThreads::define(Key key, const Track& track) {
   const auto [found, is_new] = by_key_.try_emplace(bits(key), std::uint8_t{0});
   if (is_new) {
     const std::uint8_t slot = take_slot();
@@ -15,7 +15,7 @@ fxt::ThreadRef SourceThreads::tell(Key key, const Track& track) {
     entries_[slot] = {.key = key, .taken = true};
     const fxt::ThreadRef ref =
         writer_.set_thread(slot, static_cast<std::uint32_t>(track.pid), static_cast<std::uint32_t>(track.tid));
-    Fact(writer_, fact_source, key.source).write(0, ref, {});
+    Metadata(writer_, metadata_source, key.source).write(0, ref, {});
   }
   const std::uint8_t slot = found->second;
   entries_[slot].used = true;

@@ -24,7 +24,7 @@ class SourceThreads {
     const std::uint8_t slot = cache_[place(key)];
     Entry& entry = entries_[slot];
     if (entry.key != key) [[unlikely]]
-      return tell(key, track);
+      return define(key, track);
     entry.used = true;
     return {slot};
   }
@@ -42,7 +42,7 @@ class SourceThreads {
   static std::uint64_t bits(Key key) { return std::uint64_t{key.source} << 32 | key.track; }
   static std::size_t place(Key key) { return bits(key) * 0x9E3779B97F4A7C15 >> 54; }
 
-  fxt::ThreadRef tell(Key key, const Track& track);
+  fxt::ThreadRef define(Key key, const Track& track);
   std::uint8_t take_slot();
 
   FxtWriter& writer_;

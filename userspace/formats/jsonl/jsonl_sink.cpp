@@ -116,9 +116,9 @@ void JsonlSink::start(const Event& event, std::string_view type) {
 }
 
 void JsonlSink::ring_origin(const Event& event, const Registry& registry) {
-  if (const ProcessInfo* facts = registry.process_of(event)) {
-    out_.add(R"(,"pid":)", facts->pid);
-    text("comm", facts->comm);
+  if (const ProcessInfo* info = registry.process_of(event)) {
+    out_.add(R"(,"pid":)", info->pid);
+    text("comm", info->comm);
   }
   const Source source = Source::unpack(event.source);
   if (source.slot != 0) out_.add(R"(,"domain":)", source.domain);
@@ -181,32 +181,32 @@ void JsonlSink::user(const Event& event, const Batch& batch, const Registry& reg
 }
 
 void JsonlSink::process(const Event& event, const ProcessRecord& record, const Registry& registry) {
-  const ProcessInfo& facts = registry.process(record.process);
+  const ProcessInfo& info = registry.process(record.process);
   const auto action = static_cast<ProcessAction>(event.id);
   text("action", to_string(action));
-  out_.add(R"(,"pid":)", facts.pid);
-  text("comm", facts.comm);
+  out_.add(R"(,"pid":)", info.pid);
+  text("comm", info.comm);
   switch (action) {
     case ProcessAction::fork:
       out_.add(R"(,"parent":)", record.peer);
       [[fallthrough]];
     case ProcessAction::found:
     case ProcessAction::exec:
-      text("exe", facts.exe);
-      text("runtime", facts.runtime);
-      text_or_null("version", facts.version);
-      text("family", to_string(facts.family));
-      text("family_source", to_string(facts.family_source));
-      out_.add(R"(,"ns_pid":)", facts.ns_pid, R"(,"start_ticks":)", facts.start_ticks, R"(,"exec_generation":)",
-               facts.exec_generation);
+      text("exe", info.exe);
+      text("runtime", info.runtime);
+      text_or_null("version", info.version);
+      text("family", to_string(info.family));
+      text("family_source", to_string(info.family_source));
+      out_.add(R"(,"ns_pid":)", info.ns_pid, R"(,"start_ticks":)", info.start_ticks, R"(,"exec_generation":)",
+               info.exec_generation);
       break;
     case ProcessAction::ring:
-      text("path", facts.ring_path);
-      text("runtime", facts.runtime);
+      text("path", info.ring_path);
+      text("runtime", info.runtime);
       // By now known also of programs that were not when they began.
-      text_or_null("version", facts.version);
-      text("family", to_string(facts.family));
-      text("family_source", to_string(facts.family_source));
+      text_or_null("version", info.version);
+      text("family", to_string(info.family));
+      text("family_source", to_string(info.family_source));
       out_.add(R"(,"max_domains":)", record.detail);
       break;
     case ProcessAction::exit: {
@@ -220,7 +220,7 @@ void JsonlSink::process(const Event& event, const ProcessRecord& record, const R
       } else {
         out_.add(R"(,"status":null)");
       }
-      if (facts.max_rss_bytes != 0) out_.add(R"(,"max_rss_bytes":)", facts.max_rss_bytes);
+      if (info.max_rss_bytes != 0) out_.add(R"(,"max_rss_bytes":)", info.max_rss_bytes);
       break;
     }
     case ProcessAction::pause:
@@ -259,10 +259,10 @@ void JsonlSink::summary(const RunSummary& summary, const Registry& registry) {
   }
   out_.add(R"(},"processes":[)");
   bool first = true;
-  for (const ProcessInfo& facts : registry.processes()) {
+  for (const ProcessInfo& info : registry.processes()) {
     if (!first) out_.add(',');
     first = false;
-    process_figures(facts);
+    process_figures(info);
   }
   out_.add(R"(],"others":{"processes":)", registry.others().count);
   words(registry.others().words);
@@ -273,22 +273,22 @@ void JsonlSink::summary(const RunSummary& summary, const Registry& registry) {
   flush();
 }
 
-void JsonlSink::process_figures(const ProcessInfo& facts) {
-  out_.add(R"({"pid":)", facts.pid);
-  text("comm", facts.comm);
-  text("exe", facts.exe);
-  out_.add(R"(,"exec_generation":)", facts.exec_generation);
-  text("runtime", facts.runtime);
-  text_or_null("version", facts.version);
-  text("family_source", to_string(facts.family_source));
-  text("ring", to_string(facts.ring));
-  out_.add(R"(,"domains":)", facts.domains);
-  if (facts.max_rss_bytes != 0) {
-    out_.add(R"(,"max_rss_bytes":)", facts.max_rss_bytes);
+void JsonlSink::process_figures(const ProcessInfo& info) {
+  out_.add(R"({"pid":)", info.pid);
+  text("comm", info.comm);
+  text("exe", info.exe);
+  out_.add(R"(,"exec_generation":)", info.exec_generation);
+  text("runtime", info.runtime);
+  text_or_null("version", info.version);
+  text("family_source", to_string(info.family_source));
+  text("ring", to_string(info.ring));
+  out_.add(R"(,"domains":)", info.domains);
+  if (info.max_rss_bytes != 0) {
+    out_.add(R"(,"max_rss_bytes":)", info.max_rss_bytes);
   } else {
     out_.add(R"(,"max_rss_bytes":null)");
   }
-  words(facts.words);
+  words(info.words);
   out_.add('}');
 }
 

@@ -25,7 +25,7 @@ class JsonlSink final : public LineSink {
   void process(const Event& event, const ProcessRecord& record, const Registry& registry);
   void thread(const Thread& thread);
   void thread_details(const Thread& thread);
-  void process_figures(const ProcessInfo& facts);
+  void process_figures(const ProcessInfo& info);
   void words(const Accounting& words);
   void text(std::string_view key, std::string_view value);
   void text_or_null(std::string_view key, std::string_view value);

@@ -57,7 +57,7 @@ bool BackgroundOutput::finish() {
 
 /// A piece that is larger than the bound goes alone.
 void BackgroundOutput::wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t bytes) {
-  const auto has_room = [&] { return failed_ || waiting_bytes_ == 0 || waiting_bytes_ + bytes <= options_.most_bytes; };
+  const auto has_room = [&] { return failed_ || waiting_bytes_ == 0 || waiting_bytes_ + bytes <= options_.max_bytes; };
   if (has_room()) return;
   hand_on();
   progress_.wait(lock, has_room);
@@ -74,19 +74,19 @@ void BackgroundOutput::enqueue(Order order) {
   work_.notify_one();
 }
 
-PageBlock BackgroundOutput::take_block(std::size_t least_bytes) {
-  const auto fits = [&](const PageBlock& spare) { return spare.capacity() >= least_bytes; };
+AlignedBuffer BackgroundOutput::take_block(std::size_t least_bytes) {
+  const auto fits = [&](const AlignedBuffer& spare) { return spare.capacity() >= least_bytes; };
   const auto spare = std::ranges::find_if(spares_, fits);
-  if (spare == spares_.end()) return PageBlock(std::max({least_bytes, options_.together_bytes, least_block_bytes}));
+  if (spare == spares_.end()) return AlignedBuffer(std::max({least_bytes, options_.together_bytes, least_block_bytes}));
   std::swap(*spare, spares_.back());
-  PageBlock block = std::move(spares_.back());
+  AlignedBuffer block = std::move(spares_.back());
   spares_.pop_back();
   spare_bytes_ -= block.capacity();
   return block;
 }
 
-void BackgroundOutput::keep_spare(PageBlock block) {
-  if (spare_bytes_ + block.capacity() > options_.most_bytes) return;
+void BackgroundOutput::keep_spare(AlignedBuffer block) {
+  if (spare_bytes_ + block.capacity() > options_.max_bytes) return;
   spare_bytes_ += block.capacity();
   spares_.push_back(std::move(block));
 }

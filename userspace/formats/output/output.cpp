@@ -12,14 +12,14 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "formats/output/page_block.hpp"
+#include "formats/output/aligned_buffer.hpp"
 
 namespace rtev {
 namespace {
 
 /// Kernels that do not preempt themselves let nobody else have the cpu meanwhile: who reads rings must not wait long.
 /// What bypasses the page cache is not copied.
-constexpr std::size_t most_at_once = std::size_t{64} << 10, most_at_once_direct = std::size_t{1} << 20;
+constexpr std::size_t max_at_once = std::size_t{64} << 10, max_at_once_direct = std::size_t{1} << 20;
 
 /// A disk that is slower than this shall have the page cache before it: it holds more than we do.
 constexpr std::uint64_t slow_write_ns = 100'000'000;
@@ -93,13 +93,13 @@ void FdOutput::spare_page_cache() {
 /// Whole pages of memory to whole pages of the file bypass the cache. What lies before and behind them does not: every
 /// piece is all in the file when it is written.
 FdOutput::Stretch FdOutput::next_stretch(std::string_view bytes, std::uint64_t file_offset) const {
-  constexpr std::size_t page = PageBlock::page_bytes;
+  constexpr std::size_t page = AlignedBuffer::page_bytes;
   const std::size_t place = file_offset % page;
-  const Stretch cached{.bytes = std::min(bytes.size(), most_at_once), .direct = false};
+  const Stretch cached{.bytes = std::min(bytes.size(), max_at_once), .direct = false};
   if (!may_be_direct_ || reinterpret_cast<std::uintptr_t>(bytes.data()) % page != place) return cached;
   if (place != 0) return {.bytes = std::min(bytes.size(), page - place), .direct = false};
   if (bytes.size() < page) return cached;
-  return {.bytes = std::min(bytes.size() / page * page, most_at_once_direct), .direct = true};
+  return {.bytes = std::min(bytes.size() / page * page, max_at_once_direct), .direct = true};
 }
 
 bool FdOutput::set_direct(bool direct) {

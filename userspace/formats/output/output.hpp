@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "base/unique_fd.hpp"
-#include "formats/output/cache_trail.hpp"
+#include "formats/output/page_cache_trimmer.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev {
@@ -36,9 +36,9 @@ class FdOutput final : public Output {
   void wait_for_begin(bool created);
   /// Empties a regular file.
   void begin();
-  /// Of a regular file that is written from its beginning: what lies in memory as in the file (see PageBlock) goes past
-  /// the page cache, which costs a third; the rest leaves it soon, see CacheTrail. Where a file system cannot, or a
-  /// disk is slow, it goes through the cache.
+  /// Of a regular file that is written from its beginning: what lies in memory as in the file (see AlignedBuffer) goes
+  /// past the page cache, which costs a third; the rest leaves it soon, see PageCacheTrimmer. Where a file system
+  /// cannot, or a disk is slow, it goes through the cache.
   void spare_page_cache();
 
   bool write(std::string_view bytes) override;
@@ -67,7 +67,7 @@ class FdOutput final : public Output {
 
   bool has_begun_ = true, created_ = false;
   std::atomic<std::uint64_t> written_ = 0;
-  std::optional<CacheTrail> trail_;
+  std::optional<PageCacheTrimmer> trail_;
   bool may_be_direct_ = false, is_direct_ = false;
   UniqueFd owned_;
   int fd_;

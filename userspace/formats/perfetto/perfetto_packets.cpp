@@ -34,7 +34,7 @@ void PacketStream::hand_out() {
 }
 
 void Names::begin_packet() {
-  if (ids_.size() >= most_names || bytes_ >= most_bytes) clear_ = true;
+  if (ids_.size() >= max_names || bytes_ >= max_bytes) clear_ = true;
   if (clear_) start_over();
 }
 

@@ -106,8 +106,8 @@ class Names {
   };
   void start_over();
 
-  static constexpr std::size_t most_names = 8192;
-  static constexpr std::size_t most_bytes = std::size_t{1} << 20;
+  static constexpr std::size_t max_names = 8192;
+  static constexpr std::size_t max_bytes = std::size_t{1} << 20;
 
   std::unordered_map<std::string, std::uint64_t, Hash, std::equal_to<>> ids_;
   std::size_t bytes_ = 0;  ///< of all names

@@ -7,9 +7,9 @@ namespace rtev::perfetto {
 namespace {
 
 /// Beyond what kernels have; more cpus than that are not drawn.
-constexpr std::uint32_t most_cpus = 1 << 16;
+constexpr std::uint32_t max_cpus = 1 << 16;
 
-constexpr std::size_t most_in_bundle = std::size_t{64} << 10;
+constexpr std::size_t max_in_bundle = std::size_t{64} << 10;
 
 constexpr std::int32_t usual_priority = 120;
 
@@ -65,7 +65,7 @@ void Sched::add_event(std::uint32_t index, std::uint64_t time, std::int32_t tid,
     event.add_int32(FtraceEvent::pid, tid);
     fill(event);
   }
-  if (content.size() >= most_in_bundle) write_bundle(index);
+  if (content.size() >= max_in_bundle) write_bundle(index);
 }
 
 void Sched::sched_switch(std::uint64_t time, const SchedSwitch& change) {
@@ -118,7 +118,7 @@ Sched::Side Sched::idle() {
 }
 
 Sched::Cpu* Sched::cpu_at(std::uint32_t cpu) {
-  if (cpu >= most_cpus) return nullptr;
+  if (cpu >= max_cpus) return nullptr;
   if (cpu >= cpus_.size()) cpus_.resize(cpu + 1);
   return &cpus_[cpu];
 }

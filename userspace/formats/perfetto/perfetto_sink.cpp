@@ -20,7 +20,7 @@ using namespace perfetto;
 enum Sequence : std::uint32_t { events_sequence = 1, losses_sequence = 2 };
 
 /// Bytes of a payload that are shown; OCaml's runtime allows 1024.
-constexpr std::size_t most_shown = 4096;
+constexpr std::size_t max_shown = 4096;
 
 void set_value(Message<DebugAnnotation>& detail, bool value) {
   detail.add_bool(DebugAnnotation::bool_value, value);
@@ -76,8 +76,8 @@ Category category_of(const Event& event) {
 
 void add_bytes(Message<TrackEvent>& message, std::span<const std::byte> payload) {
   TextBuffer hex;
-  hex.add_hex({reinterpret_cast<const char*>(payload.data()), std::min(payload.size(), most_shown)});
-  if (payload.size() > most_shown) hex.add("...");
+  hex.add_hex({reinterpret_cast<const char*>(payload.data()), std::min(payload.size(), max_shown)});
+  if (payload.size() > max_shown) hex.add("...");
   add_detail(message, Detail::bytes, hex.text());
 }
 
@@ -92,7 +92,7 @@ void add_buckets(Message<TrackEvent>& message, const std::array<std::uint64_t, a
 
 std::uint64_t words_lost(const Registry& registry) {
   std::uint64_t words = registry.others().words.lost;
-  for (const ProcessInfo& facts : registry.processes()) words += facts.words.lost;
+  for (const ProcessInfo& info : registry.processes()) words += info.words.lost;
   return words;
 }
 
@@ -108,7 +108,7 @@ void add_exit(Message<TrackEvent>& message, std::int64_t detail) {
 }  // namespace
 
 PerfettoSink::PerfettoSink(Output& output, PerfettoOptions options)
-    : packets_(output, options.flush_interval_ns), tracks_(packets_), sched_(packets_), drawing_(*this) {}
+    : packets_(output, options.flush_interval_ns), tracks_(packets_), sched_(packets_), builder_(*this) {}
 
 void PerfettoSink::header(const RunHeader& header) {
   now_ = header.start_ns;
@@ -147,7 +147,7 @@ void PerfettoSink::header(const RunHeader& header) {
 
 void PerfettoSink::consume(const Batch& batch, const Registry& registry) {
   if (packets_.closed()) return;
-  drawing_.consume(batch, registry);
+  builder_.consume(batch, registry);
   sched_.flush();
 }
 
@@ -156,7 +156,7 @@ void PerfettoSink::flush() {
 }
 
 void PerfettoSink::summary(const RunSummary& summary, const Registry& registry) {
-  drawing_.finish(summary.end_ns, registry);
+  builder_.finish(summary.end_ns, registry);
   sched_.flush();
   const std::uint64_t end = std::max(now_, summary.end_ns);
   add(end, EventType::instant, tracks_.recording(end), [&](EventMessage& message) {
@@ -203,55 +203,55 @@ void PerfettoSink::name(EventMessage& message, const Event& event, const Registr
   add_category(message, category_of(event));
 }
 
-void PerfettoSink::begin(const Track& track, const Moment& moment, const Flows& flows) {
-  now_ = moment.event.time;
+void PerfettoSink::begin(const Track& track, const EventContext& context, const Flows& flows) {
+  now_ = context.event.time;
   add(now_, EventType::slice_begin, tracks_.id_of(now_, track), [&](EventMessage& message) {
-    name(message, moment.event, moment.registry);
+    name(message, context.event, context.registry);
     for (const std::uint64_t flow : flows.out) message.add_fixed64(TrackEvent::flow_ids, flow);
     if (flows.in != 0) message.add_fixed64(TrackEvent::terminating_flow_ids, flows.in);
-    note_late(message, moment.event);
+    note_late(message, context.event);
   });
 }
 
-void PerfettoSink::end(const Track& track, const Moment& moment) {
-  now_ = moment.event.time;
+void PerfettoSink::end(const Track& track, const EventContext& context) {
+  now_ = context.event.time;
   add(now_, EventType::slice_end, tracks_.id_of(now_, track),
-      [&](EventMessage& message) { note_late(message, moment.event); });
+      [&](EventMessage& message) { note_late(message, context.event); });
 }
 
-void PerfettoSink::stray_end(const Track& track, const Moment& moment) {
-  now_ = moment.event.time;
+void PerfettoSink::stray_end(const Track& track, const EventContext& context) {
+  now_ = context.event.time;
   add(now_, EventType::instant, tracks_.id_of(now_, track), [&](EventMessage& message) {
-    name(message, moment.event, moment.registry, " ends");
-    note_late(message, moment.event);
+    name(message, context.event, context.registry, " ends");
+    note_late(message, context.event);
   });
 }
 
-void PerfettoSink::counter(const Track& track, const Moment& moment) {
-  now_ = moment.event.time;
-  add(now_, EventType::counter, tracks_.counter_of(track, moment), [&](EventMessage& message) {
-    message.add_int64(TrackEvent::counter_value, moment.event.signed_value());
-    note_late(message, moment.event);
+void PerfettoSink::counter(const Track& track, const EventContext& context) {
+  now_ = context.event.time;
+  add(now_, EventType::counter, tracks_.counter_of(track, context), [&](EventMessage& message) {
+    message.add_int64(TrackEvent::counter_value, context.event.signed_value());
+    note_late(message, context.event);
   });
 }
 
-void PerfettoSink::point(const Track& track, const Moment& moment) {
-  now_ = moment.event.time;
+void PerfettoSink::point(const Track& track, const EventContext& context) {
+  now_ = context.event.time;
   add(now_, EventType::instant, tracks_.id_of(now_, track), [&](EventMessage& message) {
-    const Event& event = moment.event;
-    name(message, event, moment.registry);
+    const Event& event = context.event;
+    name(message, event, context.registry);
     if (event.kind == EventKind::user_int || event.kind == EventKind::lifecycle)
       add_detail(message, Detail::value, event.signed_value());
-    if (event.kind == EventKind::user_custom) add_bytes(message, moment.batch.payload(event));
-    if (const auto buckets = moment.batch.payload_as<std::array<std::uint64_t, alloc_bucket_count>>(event);
+    if (event.kind == EventKind::user_custom) add_bytes(message, context.batch.payload(event));
+    if (const auto buckets = context.batch.payload_as<std::array<std::uint64_t, alloc_bucket_count>>(event);
         buckets && event.kind == EventKind::alloc)
       add_buckets(message, *buckets);
     note_late(message, event);
   });
 }
 
-void PerfettoSink::lost(const Track& track, const Moment& moment, const Loss& loss) {
-  now_ = moment.event.time;
+void PerfettoSink::lost(const Track& track, const EventContext& context, const Loss& loss) {
+  now_ = context.event.time;
   const std::uint64_t id = tracks_.id_of(now_, track);
   packets_.add([&](Packet& packet) {
     packet.add_uint64(TracePacket::timestamp, now_);
@@ -266,40 +266,40 @@ void PerfettoSink::lost(const Track& track, const Moment& moment, const Loss& lo
     add_detail(message, "words", loss.words);
     if (loss.from_ns != 0) add_detail(message, "from", loss.from_ns);
     add_detail(message, "to", loss.to_ns);
-    add_detail(message, "reason", to_string(static_cast<LossReason>(moment.event.id)));
-    if (moment.event.flags & flag_late) add_detail(message, "late", true);
+    add_detail(message, "reason", to_string(static_cast<LossReason>(context.event.id)));
+    if (context.event.flags & flag_late) add_detail(message, "late", true);
   });
 }
 
-void PerfettoSink::dropped(const Moment& moment, const Loss& loss) {
-  now_ = moment.event.time;
+void PerfettoSink::dropped(const EventContext& context, const Loss& loss) {
+  now_ = context.event.time;
   add(now_, EventType::instant, tracks_.recording(now_), [&](EventMessage& message) {
     message.add_uint64(TrackEvent::name_iid, names_.id_of("scheduler events dropped"));
     add_category(message, Category::loss);
     add_detail(message, "records", loss.words);
     add_detail(message, "from", loss.from_ns);
     add_detail(message, "to", loss.to_ns);
-    if (moment.event.flags & flag_late) add_detail(message, "late", true);
+    if (context.event.flags & flag_late) add_detail(message, "late", true);
   });
 }
 
-void PerfettoSink::process(const Track& track, const Moment& moment, const ProcessRecord& record) {
-  now_ = moment.event.time;
+void PerfettoSink::process(const Track& track, const EventContext& context, const ProcessRecord& record) {
+  now_ = context.event.time;
   add(now_, EventType::instant, tracks_.id_of(now_, track), [&](EventMessage& message) {
-    name(message, moment.event, moment.registry);
-    const ProcessInfo& facts = moment.registry.process(record.process);
-    switch (static_cast<ProcessAction>(moment.event.id)) {
+    name(message, context.event, context.registry);
+    const ProcessInfo& info = context.registry.process(record.process);
+    switch (static_cast<ProcessAction>(context.event.id)) {
       case ProcessAction::fork:
         add_detail(message, Detail::parent, record.peer);
         [[fallthrough]];
       case ProcessAction::found:
       case ProcessAction::exec:
-        add_detail(message, Detail::exe, std::string_view{facts.exe});
-        if (!facts.version.empty()) add_detail(message, Detail::version, std::string_view{facts.version});
-        add_detail(message, Detail::family, to_string(facts.family));
+        add_detail(message, Detail::exe, std::string_view{info.exe});
+        if (!info.version.empty()) add_detail(message, Detail::version, std::string_view{info.version});
+        add_detail(message, Detail::family, to_string(info.family));
         break;
       case ProcessAction::ring:
-        add_detail(message, Detail::path, std::string_view{facts.ring_path});
+        add_detail(message, Detail::path, std::string_view{info.ring_path});
         add_detail(message, Detail::rings, record.detail);
         break;
       case ProcessAction::exit:
@@ -311,25 +311,25 @@ void PerfettoSink::process(const Track& track, const Moment& moment, const Proce
       case ProcessAction::probe:
         break;
     }
-    note_late(message, moment.event);
+    note_late(message, context.event);
   });
 }
 
-void PerfettoSink::malformed(const Moment& moment) {
-  now_ = moment.event.time;
+void PerfettoSink::malformed(const EventContext& context) {
+  now_ = context.event.time;
   add(now_, EventType::instant, tracks_.recording(now_), [&](EventMessage& message) {
     message.add_uint64(TrackEvent::name_iid, names_.id_of("malformed event"));
     add_category(message, Category::recording);
   });
 }
 
-void PerfettoSink::sched_switch(const Moment& moment, const SchedSwitch& change, const Track*, const Track*) {
-  now_ = moment.event.time;
+void PerfettoSink::sched_switch(const EventContext& context, const SchedSwitch& change, const Track*, const Track*) {
+  now_ = context.event.time;
   sched_.sched_switch(now_, change);
 }
 
-void PerfettoSink::wakeup(const Moment& moment, const Wakeup& wakeup, const Track*, const Track*) {
-  now_ = moment.event.time;
+void PerfettoSink::wakeup(const EventContext& context, const Wakeup& wakeup, const Track*, const Track*) {
+  now_ = context.event.time;
   sched_.waking(now_, wakeup);
 }
 

@@ -22,7 +22,7 @@ struct PerfettoOptions {
 /// Processes, threads, spans, counters, arrows, scheduling. Times are CLOCK_MONOTONIC and stand for Perfetto's
 /// CLOCK_BOOTTIME, which alone its scheduler events may have. A file cut anywhere is good up to its last whole packet.
 /// Memory is bounded whatever the length.
-class PerfettoSink final : public Sink, private Canvas {
+class PerfettoSink final : public Sink, private TraceWriter {
  public:
   explicit PerfettoSink(Output& output, PerfettoOptions options = {});
 
@@ -35,17 +35,18 @@ class PerfettoSink final : public Sink, private Canvas {
  private:
   using EventMessage = perfetto::Message<perfetto::TrackEvent>;
 
-  void begin(const Track& track, const Moment& moment, const Flows& flows) override;
-  void end(const Track& track, const Moment& moment) override;
-  void stray_end(const Track& track, const Moment& moment) override;
-  void counter(const Track& track, const Moment& moment) override;
-  void point(const Track& track, const Moment& moment) override;
-  void lost(const Track& track, const Moment& moment, const Loss& loss) override;
-  void dropped(const Moment& moment, const Loss& loss) override;
-  void process(const Track& track, const Moment& moment, const ProcessRecord& record) override;
-  void sched_switch(const Moment& moment, const SchedSwitch& change, const Track* prev, const Track* next) override;
-  void wakeup(const Moment& moment, const Wakeup& wakeup, const Track* woken, const Track* by) override;
-  void malformed(const Moment& moment) override;
+  void begin(const Track& track, const EventContext& context, const Flows& flows) override;
+  void end(const Track& track, const EventContext& context) override;
+  void stray_end(const Track& track, const EventContext& context) override;
+  void counter(const Track& track, const EventContext& context) override;
+  void point(const Track& track, const EventContext& context) override;
+  void lost(const Track& track, const EventContext& context, const Loss& loss) override;
+  void dropped(const EventContext& context, const Loss& loss) override;
+  void process(const Track& track, const EventContext& context, const ProcessRecord& record) override;
+  void sched_switch(const EventContext& context, const SchedSwitch& change, const Track* prev,
+                    const Track* next) override;
+  void wakeup(const EventContext& context, const Wakeup& wakeup, const Track* woken, const Track* by) override;
+  void malformed(const EventContext& context) override;
   void open(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
             SpanMark mark) override;
   void close(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
@@ -65,7 +66,7 @@ class PerfettoSink final : public Sink, private Canvas {
   perfetto::Tracks tracks_;
   perfetto::Sched sched_;
   std::uint64_t now_ = 0;  ///< of the event being drawn
-  Drawing drawing_;
+  TrackBuilder builder_;
 };
 
 }  // namespace rtev

@@ -11,7 +11,7 @@ constexpr std::int32_t first_counter_rank = 1 << Source::domain_bits, ranks_of_a
 constexpr std::uint16_t unknown_counter = UINT16_MAX;
 
 /// Of one process, that are remembered.
-constexpr std::size_t most_counters = 8192;
+constexpr std::size_t max_counters = 8192;
 
 }  // namespace
 
@@ -110,7 +110,7 @@ void Tracks::describe_process(std::uint64_t time, std::int32_t pid, const Proces
 /// Programs that spawn domains for ever shall not make us remember the counters of all of them. One that is used again
 /// after that gets another track.
 void Tracks::remember(std::vector<CounterKey>& known, const CounterKey& key) {
-  if (known.size() >= most_counters) {
+  if (known.size() >= max_counters) {
     for (const CounterKey& old : known) {
       if (old != key) counters_.erase(old);
     }
@@ -119,9 +119,9 @@ void Tracks::remember(std::vector<CounterKey>& known, const CounterKey& key) {
   known.push_back(key);
 }
 
-std::uint64_t Tracks::counter_of(const Track& track, const Moment& moment) {
-  const Event& event = moment.event;
-  const std::string_view name = known_name_of(event, moment.registry);
+std::uint64_t Tracks::counter_of(const Track& track, const EventContext& context) {
+  const Event& event = context.event;
+  const std::string_view name = known_name_of(event, context.registry);
   const std::uint16_t counter = name.empty() ? unknown_counter : event.id;
   const std::uint16_t domain = Source::unpack(event.source).domain;
   const CounterKey key{track.process, track.incarnation, domain, counter};
@@ -144,7 +144,7 @@ std::uint64_t Tracks::counter_of(const Track& track, const Moment& moment) {
         TrackDescriptor::sibling_order_rank,
         first_counter_rank + ranks_of_a_domain * domain + static_cast<std::int32_t>(counter % ranks_of_a_domain));
     Message<CounterDescriptor> body{descriptor, TrackDescriptor::counter};
-    const auto family = moment.registry.family_of(event);
+    const auto family = context.registry.family_of(event);
     const std::string_view unit = family ? counter_unit(*family, event.id) : std::string_view{};
     if (unit.empty()) {
       body.add_enum(CounterDescriptor::unit, unit_count);

@@ -30,7 +30,7 @@ class Tracks {
     return track.id == last_track_ ? last_id_ : find(time, track);
   }
   /// The counter of an event, a track of the process. The track is where the event belongs.
-  std::uint64_t counter_of(const Track& track, const Moment& moment);
+  std::uint64_t counter_of(const Track& track, const EventContext& context);
   /// For what belongs to no process.
   std::uint64_t recording(std::uint64_t time);
 

@@ -26,7 +26,7 @@ void Cpus::vacate(std::uint32_t cpu, std::uint64_t time) {
   const auto occupant = cpus_.find(cpu);
   if (occupant == cpus_.end()) return;
   const auto& [track, since, tracked] = occupant->second;
-  canvas_.left_cpu(tracked ? std::max(time, since) : since, cpu, *track);
+  writer_.left_cpu(tracked ? std::max(time, since) : since, cpu, *track);
   on_.erase(track->id);
   cpus_.erase(occupant);
 }

@@ -12,7 +12,7 @@ namespace rtev {
 /// Notices threads whose leaving was not seen: it was dropped, or one program that is not traced followed another.
 class Cpus {
  public:
-  explicit Cpus(Canvas& canvas) : canvas_(canvas) {}
+  explicit Cpus(TraceWriter& writer) : writer_(writer) {}
 
   /// To be called before the switch itself is drawn. Tracks are null for the idle thread.
   void before(std::uint64_t time, const SchedSwitch& change, const Track* prev, const Track* next);
@@ -30,7 +30,7 @@ class Cpus {
 
   void vacate(std::uint32_t cpu, std::uint64_t time);
 
-  Canvas& canvas_;
+  TraceWriter& writer_;
   std::unordered_map<std::uint32_t, Occupant> cpus_;
   std::unordered_map<std::uint32_t, std::uint32_t> on_;  ///< cpu by track id
 };

@@ -49,7 +49,7 @@ struct Flows {
 };
 
 /// Where something happens in the stream: an event with all that is needed to name it. Valid during the call.
-struct Moment {
+struct EventContext {
   const Event& event;
   const Batch& batch;
   const Registry& registry;
@@ -57,28 +57,29 @@ struct Moment {
 
 /// Gets each event of the stream once, in order (first group), and between them what completes the picture (second and
 /// third group). On each track the begins and ends of both groups nest properly by time and order.
-class Canvas {
+class TraceWriter {
  public:
-  virtual ~Canvas() = default;
+  virtual ~TraceWriter() = default;
 
-  virtual void begin(const Track& track, const Moment& moment, const Flows& flows) = 0;
+  virtual void begin(const Track& track, const EventContext& context, const Flows& flows) = 0;
   /// Ends the innermost open span of the track.
-  virtual void end(const Track& track, const Moment& moment) = 0;
+  virtual void end(const Track& track, const EventContext& context) = 0;
   /// An end that could not be drawn as one, for want of a place for its begin.
-  virtual void stray_end(const Track& track, const Moment& moment) = 0;
-  virtual void counter(const Track& track, const Moment& moment) = 0;
+  virtual void stray_end(const Track& track, const EventContext& context) = 0;
+  virtual void counter(const Track& track, const EventContext& context) = 0;
   /// Something without duration: user events, lifecycle, allocations.
-  virtual void point(const Track& track, const Moment& moment) = 0;
-  virtual void lost(const Track& track, const Moment& moment, const Loss& loss) = 0;
+  virtual void point(const Track& track, const EventContext& context) = 0;
+  virtual void lost(const Track& track, const EventContext& context, const Loss& loss) = 0;
   /// Scheduler events that are missing: they may have been of any thread, and belong to no track.
-  virtual void dropped(const Moment& moment, const Loss& loss) = 0;
+  virtual void dropped(const EventContext& context, const Loss& loss) = 0;
   /// The track is that of the process's main thread.
-  virtual void process(const Track& track, const Moment& moment, const ProcessRecord& record) = 0;
+  virtual void process(const Track& track, const EventContext& context, const ProcessRecord& record) = 0;
   /// Tracks are null for the idle thread.
-  virtual void sched_switch(const Moment& moment, const SchedSwitch& change, const Track* prev, const Track* next) = 0;
-  virtual void wakeup(const Moment& moment, const Wakeup& wakeup, const Track* woken, const Track* by) = 0;
+  virtual void sched_switch(const EventContext& context, const SchedSwitch& change, const Track* prev,
+                            const Track* next) = 0;
+  virtual void wakeup(const EventContext& context, const Wakeup& wakeup, const Track* woken, const Track* by) = 0;
   /// An event whose payload is not what its kind promises, which only a broken recording has.
-  virtual void malformed(const Moment& moment) = 0;
+  virtual void malformed(const EventContext& context) = 0;
 
   /// `begun` is the event that began the span, or for SpanMark::began_before the one that ended it: it names it.
   virtual void open(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,

@@ -8,15 +8,15 @@ namespace rtev {
 namespace {
 
 /// Spans open on one track at a time; viewers stop at 512. Only programs that never end what they begin get there.
-constexpr std::size_t most_open = 256;
+constexpr std::size_t max_open = 256;
 
 /// How far before the first known event of a ring spans that began earlier are drawn at the most, in ns.
 constexpr std::uint64_t room_before = 1000;
 
 /// From one stop-the-world section. OCaml has 128 domains at the most, unless told otherwise.
-constexpr std::size_t most_arrows = 128;
+constexpr std::size_t max_arrows = 128;
 
-/// Phases that mean something to the drawing.
+/// Phases that mean something to the builder.
 struct SpecialPhases {
   std::uint16_t leader, handler, wait;
 };
@@ -57,7 +57,7 @@ std::string_view to_string(SpanMark mark) {
   return "unknown";
 }
 
-void Drawing::consume(const Batch& batch, const Registry& registry) {
+void TrackBuilder::consume(const Batch& batch, const Registry& registry) {
   ++batch_;
   registry_ = &registry;
   for (const Event& event : batch.events()) {
@@ -67,52 +67,52 @@ void Drawing::consume(const Batch& batch, const Registry& registry) {
   forget_ended(now_, registry);
 }
 
-void Drawing::add(const Moment& moment) {
-  switch (moment.event.kind) {
+void TrackBuilder::add(const EventContext& context) {
+  switch (context.event.kind) {
     case EventKind::process:
-      return process_event(moment);
+      return process_event(context);
     case EventKind::sched_switch:
-      return sched_switch(moment);
+      return sched_switch(context);
     case EventKind::wakeup:
-      return wakeup(moment);
+      return wakeup(context);
     case EventKind::lost:
-      if (Source::unpack(moment.event.source).slot == 0) return dropped(moment);
-      return ring_event(moment);
+      if (Source::unpack(context.event.source).slot == 0) return dropped(context);
+      return ring_event(context);
     default:
-      return ring_event(moment);
+      return ring_event(context);
   }
 }
 
-void Drawing::ring_event(const Moment& moment) {
-  const Event& event = moment.event;
-  Ring& ring = ring_of(event, moment.registry);
+void TrackBuilder::ring_event(const EventContext& context) {
+  const Event& event = context.event;
+  Ring& ring = ring_of(event, context.registry);
   if (ring.newest == 0) begin_at(ring, event.time);
   switch (event.kind) {
     case EventKind::begin:
     case EventKind::user_begin:
-      begin(ring, moment);
+      begin(ring, context);
       break;
     case EventKind::end:
     case EventKind::user_end:
-      end(ring, moment);
+      end(ring, context);
       break;
     case EventKind::counter:
-      canvas_.counter(*place(ring).track, moment);
+      writer_.counter(*place(ring).track, context);
       break;
     case EventKind::lifecycle:
-      lifecycle(ring, moment);
+      lifecycle(ring, context);
       break;
     case EventKind::lost:
-      lost(ring, moment);
+      lost(ring, context);
       break;
     default:
-      canvas_.point(*place(ring).track, moment);
+      writer_.point(*place(ring).track, context);
       break;
   }
   ring.newest = std::max(ring.newest, event.time);
 }
 
-Drawing::Ring& Drawing::ring_of(const Event& event, const Registry& registry) {
+TrackBuilder::Ring& TrackBuilder::ring_of(const Event& event, const Registry& registry) {
   Recent& recent = recent_[event.source % recent_.size()];
   if (recent.ring == nullptr || recent.source != event.source) [[unlikely]] {
     auto& ring = rings_[event.source];
@@ -124,10 +124,10 @@ Drawing::Ring& Drawing::ring_of(const Event& event, const Registry& registry) {
 }
 
 /// Slots of ring files are used again, and what is known of a process grows.
-void Drawing::renew(Ring& ring, const Event& event, const Registry& registry) {
+void TrackBuilder::renew(Ring& ring, const Event& event, const Registry& registry) {
   const Source source = Source::unpack(event.source);
-  const RingInfo* const facts = registry.ring(source.slot);
-  const ProcessIndex index = facts != nullptr ? facts->process : 0;
+  const RingInfo* const info = registry.ring(source.slot);
+  const ProcessIndex index = info != nullptr ? info->process : 0;
   const ProcessInfo& process = registry.process(index);
   if (ring.process != index || ring.checked == 0) {
     disown(ring);
@@ -144,7 +144,7 @@ void Drawing::renew(Ring& ring, const Event& event, const Registry& registry) {
 
 /// Where the ring's next event goes: phases to where the one around them is, unless that thread waits in it and leaves
 /// the domain to others.
-Drawing::Stack& Drawing::place(Ring& ring) {
+TrackBuilder::Stack& TrackBuilder::place(Ring& ring) {
   if (ring.open_phases > 0 && !waits(ring)) return *ring.phases;
   if (ring.current != nullptr && ring.threads_version == threads_.version()) return *ring.current;
   ring.threads_version = threads_.version();
@@ -162,7 +162,7 @@ Drawing::Stack& Drawing::place(Ring& ring) {
   return *ring.current;
 }
 
-bool Drawing::waits(const Ring& ring) {
+bool TrackBuilder::waits(const Ring& ring) {
   if (ring.phases == nullptr) return true;
   const auto& open = ring.phases->open;
   const auto innermost = std::find_if(open.rbegin(), open.rend(), is_phase);
@@ -170,19 +170,19 @@ bool Drawing::waits(const Ring& ring) {
 }
 
 /// Spans of two rings on one track would not nest. No honest thread writes to two, but its tid may be used again.
-bool Drawing::own(const Ring& ring, const Track& track) {
+bool TrackBuilder::own(const Ring& ring, const Track& track) {
   const auto [owner, is_first] = owners_.try_emplace(track.id, Owner{&ring, 0});
   if (owner->second.ring == nullptr) owner->second = {&ring, now_};
   return owner->second.ring == &ring;
 }
 
-void Drawing::disown(const Ring& ring) {
+void TrackBuilder::disown(const Ring& ring) {
   for (const auto& stack : ring.stacks) {
     if (const auto owner = owners_.find(stack->track->id); owner != owners_.end()) owner->second.ring = nullptr;
   }
 }
 
-Drawing::Stack& Drawing::stack_on(Ring& ring, const Track& track) {
+TrackBuilder::Stack& TrackBuilder::stack_on(Ring& ring, const Track& track) {
   for (const auto& stack : ring.stacks) {
     if (stack->track == &track) return *stack;
   }
@@ -190,33 +190,33 @@ Drawing::Stack& Drawing::stack_on(Ring& ring, const Track& track) {
   return *ring.stacks.back();
 }
 
-void Drawing::begin(Ring& ring, const Moment& moment) {
+void TrackBuilder::begin(Ring& ring, const EventContext& context) {
   Stack& stack = place(ring);
-  if (stack.open.size() >= most_open) interrupt(ring, stack, 0, moment, SpanMark::cut);
-  stack.open.push_back(moment.event);
-  if (is_phase(moment.event)) {
+  if (stack.open.size() >= max_open) interrupt(ring, stack, 0, context, SpanMark::cut);
+  stack.open.push_back(context.event);
+  if (is_phase(context.event)) {
     ++ring.open_phases;
     ring.phases = &stack;
   }
-  canvas_.begin(*stack.track, moment, flows_of(ring, moment.event));
+  writer_.begin(*stack.track, context, flows_of(ring, context.event));
 }
 
-void Drawing::end(Ring& ring, const Moment& moment) {
+void TrackBuilder::end(Ring& ring, const EventContext& context) {
   Stack& here = place(ring);
-  if (!here.open.empty() && same_span(here.open.back(), moment.event)) [[likely]] {
+  if (!here.open.empty() && same_span(here.open.back(), context.event)) [[likely]] {
     here.open.pop_back();
-    if (is_phase(moment.event)) {
+    if (is_phase(context.event)) {
       --ring.open_phases;
       ring.phases = &here;
     }
-    canvas_.end(*here.track, moment);
+    writer_.end(*here.track, context);
     return;
   }
   const auto begun_on = [&](Stack& stack) {
     const auto begun = std::ranges::find_if(stack.open.rbegin(), stack.open.rend(),
-                                            [&](const Event& open) { return same_span(open, moment.event); });
+                                            [&](const Event& open) { return same_span(open, context.event); });
     if (begun == stack.open.rend()) return false;
-    end_outer(ring, stack, static_cast<std::size_t>(std::prev(begun.base()) - stack.open.begin()), moment);
+    end_outer(ring, stack, static_cast<std::size_t>(std::prev(begun.base()) - stack.open.begin()), context);
     return true;
   };
   if (begun_on(here)) return;
@@ -224,62 +224,62 @@ void Drawing::end(Ring& ring, const Moment& moment) {
   for (const auto& stack : ring.stacks) {
     if (stack.get() != &here && begun_on(*stack)) return;
   }
-  end_unknown(ring, here, moment);
+  end_unknown(ring, here, context);
 }
 
 /// Ends a span with others open inside it. Phases inside a phase have ended with it; other spans go on.
-void Drawing::end_outer(Ring& ring, Stack& stack, std::size_t at, const Moment& moment) {
-  std::vector<Event> inner = interrupt(ring, stack, at + 1, moment, SpanMark::interrupted);
+void TrackBuilder::end_outer(Ring& ring, Stack& stack, std::size_t at, const EventContext& context) {
+  std::vector<Event> inner = interrupt(ring, stack, at + 1, context, SpanMark::interrupted);
   stack.open.pop_back();
-  if (is_phase(moment.event)) {
+  if (is_phase(context.event)) {
     --ring.open_phases;
     ring.phases = &stack;
     std::erase_if(inner, is_phase);
   }
-  canvas_.end(*stack.track, moment);
-  resume(ring, stack, inner, moment);
+  writer_.end(*stack.track, context);
+  resume(ring, stack, inner, context);
 }
 
 /// Draws a span that began before anything that is known around everything since.
-void Drawing::end_unknown(Ring& ring, Stack& stack, const Moment& moment) {
+void TrackBuilder::end_unknown(Ring& ring, Stack& stack, const EventContext& context) {
   const auto owner = owners_.find(stack.track->id);
   const std::uint64_t barrier = std::max(ring.barrier, owner != owners_.end() ? owner->second.since : 0);
   if (ring.floor <= barrier + 1) {
-    canvas_.stray_end(*stack.track, moment);
+    writer_.stray_end(*stack.track, context);
     return;
   }
-  const std::vector<Event> inner = interrupt(ring, stack, 0, moment, SpanMark::interrupted);
-  canvas_.open(*stack.track, --ring.floor, moment.event, moment.registry, SpanMark::began_before);
-  canvas_.end(*stack.track, moment);
-  resume(ring, stack, inner, moment);
+  const std::vector<Event> inner = interrupt(ring, stack, 0, context, SpanMark::interrupted);
+  writer_.open(*stack.track, --ring.floor, context.event, context.registry, SpanMark::began_before);
+  writer_.end(*stack.track, context);
+  resume(ring, stack, inner, context);
 }
 
 /// Closes the spans of a track from the innermost to the one at `down_to`, and returns them, outermost first.
-std::vector<Event> Drawing::interrupt(Ring& ring, Stack& stack, std::size_t down_to, const Moment& moment,
-                                      SpanMark mark) {
+std::vector<Event> TrackBuilder::interrupt(Ring& ring, Stack& stack, std::size_t down_to, const EventContext& context,
+                                           SpanMark mark) {
   const auto first = stack.open.begin() + static_cast<std::ptrdiff_t>(down_to);
   std::vector<Event> spans(first, stack.open.end());
   for (; stack.open.size() > down_to; stack.open.pop_back()) {
     if (is_phase(stack.open.back())) --ring.open_phases;
-    canvas_.close(*stack.track, moment.event.time, stack.open.back(), moment.registry, mark);
+    writer_.close(*stack.track, context.event.time, stack.open.back(), context.registry, mark);
   }
   return spans;
 }
 
-void Drawing::resume(Ring& ring, Stack& stack, const std::vector<Event>& spans, const Moment& moment) {
+void TrackBuilder::resume(Ring& ring, Stack& stack, const std::vector<Event>& spans, const EventContext& context) {
   for (const Event& span : spans) {
     stack.open.push_back(span);
     if (is_phase(span)) {
       ++ring.open_phases;
       ring.phases = &stack;
     }
-    canvas_.open(*stack.track, moment.event.time, span, moment.registry, SpanMark::resumed);
+    writer_.open(*stack.track, context.event.time, span, context.registry, SpanMark::resumed);
   }
 }
 
 /// Arrows from the leader of a stop-the-world section to the domains that take part. Who will is not known when it
 /// begins, and an arrow must leave at the beginning: there is one for each domain that may.
-Flows Drawing::flows_of(const Ring& ring, const Event& event) {
+Flows TrackBuilder::flows_of(const Ring& ring, const Event& event) {
   if (!is_phase(event) || (event.id != ring.leader_phase && event.id != ring.handler_phase)) return {};
   Process& process = processes_[ring.process];
   if (event.id == ring.handler_phase) {
@@ -294,7 +294,7 @@ Flows Drawing::flows_of(const Ring& ring, const Event& event) {
     const auto found = rings_.find(source);
     if (found == rings_.end() || found->second.get() == &ring || found->second->newest == 0 || found->second->has_ended)
       continue;
-    if (flow_ids_.size() >= most_arrows) break;
+    if (flow_ids_.size() >= max_arrows) break;
     process.called.push_back(other.domain);
     flow_ids_.push_back(process.first_flow + other.domain);
   }
@@ -302,51 +302,51 @@ Flows Drawing::flows_of(const Ring& ring, const Event& event) {
   return {.out = flow_ids_, .in = 0};
 }
 
-void Drawing::lifecycle(Ring& ring, const Moment& moment) {
-  const Event& event = moment.event;
+void TrackBuilder::lifecycle(Ring& ring, const EventContext& context) {
+  const Event& event = context.event;
   if (event.id == domain_spawn && ring.newest != 0) {
-    close_all(ring, event.time, moment.registry, SpanMark::domain_ended);
+    close_all(ring, event.time, context.registry, SpanMark::domain_ended);
     restart(ring, event.time);
   }
-  canvas_.point(*place(ring).track, moment);
+  writer_.point(*place(ring).track, context);
   if (event.id == domain_terminate) {
     ring.has_ended = true;
-    close_all(ring, event.time, moment.registry, SpanMark::domain_ended);
+    close_all(ring, event.time, context.registry, SpanMark::domain_ended);
     tracks_.forget_domain(ring.pid, ring.domain);
   }
 }
 
-void Drawing::lost(Ring& ring, const Moment& moment) {
-  const auto loss = moment.batch.payload_as<Loss>(moment.event);
+void TrackBuilder::lost(Ring& ring, const EventContext& context) {
+  const auto loss = context.batch.payload_as<Loss>(context.event);
   if (!loss) {
-    canvas_.malformed(moment);
+    writer_.malformed(context);
     return;
   }
-  const std::uint64_t from = std::clamp(loss->from_ns, std::min(ring.newest, moment.event.time), moment.event.time);
-  close_all(ring, from, moment.registry, SpanMark::lost);
+  const std::uint64_t from = std::clamp(loss->from_ns, std::min(ring.newest, context.event.time), context.event.time);
+  close_all(ring, from, context.registry, SpanMark::lost);
   ring.barrier = from;
-  begin_at(ring, moment.event.time);
-  canvas_.lost(*place(ring).track, moment, *loss);
+  begin_at(ring, context.event.time);
+  writer_.lost(*place(ring).track, context, *loss);
 }
 
-void Drawing::close_all(Ring& ring, std::uint64_t time, const Registry& registry, SpanMark mark) {
+void TrackBuilder::close_all(Ring& ring, std::uint64_t time, const Registry& registry, SpanMark mark) {
   for (const auto& stack : ring.stacks) {
     for (; !stack->open.empty(); stack->open.pop_back())
-      canvas_.close(*stack->track, std::max(time, stack->open.back().time), stack->open.back(), registry, mark);
+      writer_.close(*stack->track, std::max(time, stack->open.back().time), stack->open.back(), registry, mark);
   }
   ring.open_phases = 0;
   ring.phases = nullptr;
 }
 
 /// What is known of a ring begins here, at first or after a gap.
-void Drawing::begin_at(Ring& ring, std::uint64_t time) {
+void TrackBuilder::begin_at(Ring& ring, std::uint64_t time) {
   ring.floor = time;
   ring.barrier = std::max(ring.barrier, time - std::min(time, room_before));
 }
 
 /// The next domain with this id begins, on a thread of its own: those that ran the last one draw for no other, though
 /// one may still be the last that the scheduler told of.
-void Drawing::restart(Ring& ring, std::uint64_t time) {
+void TrackBuilder::restart(Ring& ring, std::uint64_t time) {
   static const Ring nobodys{};
   for (const auto& stack : ring.stacks) {
     if (const auto owner = owners_.find(stack->track->id); owner != owners_.end()) owner->second.ring = &nobodys;

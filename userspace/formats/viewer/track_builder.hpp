@@ -19,12 +19,12 @@ namespace rtev {
 /// A fold over the stream that draws it on a canvas. GC spans lie on the thread that ran them, as far as the scheduler
 /// tells; viewers want spans of a track to nest, so spans cut by losses and ends are closed, and those whose begin is
 /// not known are opened, with marks. Memory is bounded. One thread.
-class Drawing {
+class TrackBuilder {
  public:
-  explicit Drawing(Canvas& canvas)
-      : canvas_(canvas), tracks_(canvas, [this](const Track& track) { forget(track); }), cpus_(canvas) {}
-  Drawing(const Drawing&) = delete;
-  Drawing& operator=(const Drawing&) = delete;
+  explicit TrackBuilder(TraceWriter& writer)
+      : writer_(writer), tracks_(writer, [this](const Track& track) { forget(track); }), cpus_(writer) {}
+  TrackBuilder(const TrackBuilder&) = delete;
+  TrackBuilder& operator=(const TrackBuilder&) = delete;
 
   void consume(const Batch& batch, const Registry& registry);
   /// Closes what is open. Nothing is to be drawn after that.
@@ -81,36 +81,37 @@ class Drawing {
     return is_phase(one) == is_phase(other) && one.id == other.id;
   }
 
-  void add(const Moment& moment);
-  void ring_event(const Moment& moment);
+  void add(const EventContext& context);
+  void ring_event(const EventContext& context);
   Ring& ring_of(const Event& event, const Registry& registry);
   void renew(Ring& ring, const Event& event, const Registry& registry);
   Stack& place(Ring& ring);
   static bool waits(const Ring& ring);
   Stack& stack_on(Ring& ring, const Track& track);
-  void begin(Ring& ring, const Moment& moment);
-  void end(Ring& ring, const Moment& moment);
-  void end_outer(Ring& ring, Stack& stack, std::size_t at, const Moment& moment);
-  void end_unknown(Ring& ring, Stack& stack, const Moment& moment);
-  std::vector<Event> interrupt(Ring& ring, Stack& stack, std::size_t down_to, const Moment& moment, SpanMark mark);
-  void resume(Ring& ring, Stack& stack, const std::vector<Event>& spans, const Moment& moment);
+  void begin(Ring& ring, const EventContext& context);
+  void end(Ring& ring, const EventContext& context);
+  void end_outer(Ring& ring, Stack& stack, std::size_t at, const EventContext& context);
+  void end_unknown(Ring& ring, Stack& stack, const EventContext& context);
+  std::vector<Event> interrupt(Ring& ring, Stack& stack, std::size_t down_to, const EventContext& context,
+                               SpanMark mark);
+  void resume(Ring& ring, Stack& stack, const std::vector<Event>& spans, const EventContext& context);
   Flows flows_of(const Ring& ring, const Event& event);
-  void lifecycle(Ring& ring, const Moment& moment);
-  void lost(Ring& ring, const Moment& moment);
+  void lifecycle(Ring& ring, const EventContext& context);
+  void lost(Ring& ring, const EventContext& context);
   void close_all(Ring& ring, std::uint64_t time, const Registry& registry, SpanMark mark);
   bool own(const Ring& ring, const Track& track);
   void disown(const Ring& ring);
   static void begin_at(Ring& ring, std::uint64_t time);
   void restart(Ring& ring, std::uint64_t time);
-  void process_event(const Moment& moment);
-  void sched_switch(const Moment& moment);
-  void wakeup(const Moment& moment);
-  void dropped(const Moment& moment);
+  void process_event(const EventContext& context);
+  void sched_switch(const EventContext& context);
+  void wakeup(const EventContext& context);
+  void dropped(const EventContext& context);
   void end_image(ProcessIndex process, std::uint64_t time, const Registry& registry, SpanMark mark);
   void forget_ended(std::uint64_t now, const Registry& registry);
   void forget(const Track& track);
 
-  Canvas& canvas_;
+  TraceWriter& writer_;
   const Registry* registry_ = nullptr;  ///< of the batch in hand
   TrackTable tracks_;
   Cpus cpus_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How processes and threads come and go on a drawing.
+// How processes and threads come and go on a builder.
 #include <algorithm>
 
 #include "formats/viewer/track_builder.hpp"
@@ -12,59 +12,59 @@ constexpr std::uint64_t grace_ns = 1'000'000'000;
 
 }  // namespace
 
-void Drawing::process_event(const Moment& moment) {
-  const auto record = moment.batch.payload_as<ProcessRecord>(moment.event);
+void TrackBuilder::process_event(const EventContext& context) {
+  const auto record = context.batch.payload_as<ProcessRecord>(context.event);
   if (!record) {
-    canvas_.malformed(moment);
+    writer_.malformed(context);
     return;
   }
-  const ProcessInfo& facts = moment.registry.process(record->process);
-  tracks_.name_process(facts.pid, facts.comm);
-  canvas_.process(tracks_.main_thread(record->process, facts.pid), moment, *record);
-  if (static_cast<ProcessAction>(moment.event.id) != ProcessAction::exit) return;
-  end_image(record->process, moment.event.time, moment.registry, SpanMark::exited);
-  threads_.forget(facts.pid);
-  ended_.push_back({.time = moment.event.time, .process = record->process, .pid = facts.pid});
+  const ProcessInfo& info = context.registry.process(record->process);
+  tracks_.name_process(info.pid, info.comm);
+  writer_.process(tracks_.main_thread(record->process, info.pid), context, *record);
+  if (static_cast<ProcessAction>(context.event.id) != ProcessAction::exit) return;
+  end_image(record->process, context.event.time, context.registry, SpanMark::exited);
+  threads_.forget(info.pid);
+  ended_.push_back({.time = context.event.time, .process = record->process, .pid = info.pid});
 }
 
-void Drawing::sched_switch(const Moment& moment) {
-  const auto change = moment.batch.payload_as<SchedSwitch>(moment.event);
+void TrackBuilder::sched_switch(const EventContext& context) {
+  const auto change = context.batch.payload_as<SchedSwitch>(context.event);
   if (!change) {
-    canvas_.malformed(moment);
+    writer_.malformed(context);
     return;
   }
-  threads_.add(moment.event.time, *change);
+  threads_.add(context.event.time, *change);
   tracks_.make_room();
   const Track* const prev = tracks_.thread(change->prev);
   const Track* const next = tracks_.thread(change->next);
-  cpus_.before(moment.event.time, *change, prev, next);
-  canvas_.sched_switch(moment, *change, prev, next);
+  cpus_.before(context.event.time, *change, prev, next);
+  writer_.sched_switch(context, *change, prev, next);
   if (prev != nullptr && change->state == LeftState::dead && change->prev.tid != change->prev.pid)
     tracks_.forget(*prev);
 }
 
-void Drawing::wakeup(const Moment& moment) {
-  const auto record = moment.batch.payload_as<Wakeup>(moment.event);
+void TrackBuilder::wakeup(const EventContext& context) {
+  const auto record = context.batch.payload_as<Wakeup>(context.event);
   if (!record) {
-    canvas_.malformed(moment);
+    writer_.malformed(context);
     return;
   }
   tracks_.make_room();
   const Track* const woken = tracks_.thread(record->woken);
   const Track* const by = tracks_.thread(record->by);
-  canvas_.wakeup(moment, *record, woken, by);
+  writer_.wakeup(context, *record, woken, by);
 }
 
 /// Where threads were then is told by what follows: see Cpus.
-void Drawing::dropped(const Moment& moment) {
-  if (const auto loss = moment.batch.payload_as<Loss>(moment.event)) {
-    canvas_.dropped(moment, *loss);
+void TrackBuilder::dropped(const EventContext& context) {
+  if (const auto loss = context.batch.payload_as<Loss>(context.event)) {
+    writer_.dropped(context, *loss);
   } else {
-    canvas_.malformed(moment);
+    writer_.malformed(context);
   }
 }
 
-void Drawing::end_image(ProcessIndex index, std::uint64_t time, const Registry& registry, SpanMark mark) {
+void TrackBuilder::end_image(ProcessIndex index, std::uint64_t time, const Registry& registry, SpanMark mark) {
   const auto process = processes_.find(index);
   if (process == processes_.end()) return;
   for (const std::uint32_t source : process->second.sources) {
@@ -78,7 +78,7 @@ void Drawing::end_image(ProcessIndex index, std::uint64_t time, const Registry& 
   processes_.erase(process);
 }
 
-void Drawing::forget_ended(std::uint64_t now, const Registry& registry) {
+void TrackBuilder::forget_ended(std::uint64_t now, const Registry& registry) {
   for (; !ended_.empty() && ended_.front().time + grace_ns < now; ended_.pop_front()) {
     end_image(ended_.front().process, now, registry, SpanMark::exited);
     const bool lives_again = std::ranges::any_of(
@@ -88,7 +88,7 @@ void Drawing::forget_ended(std::uint64_t now, const Registry& registry) {
 }
 
 /// Nothing may refer to a track that is about to go.
-void Drawing::forget(const Track& track) {
+void TrackBuilder::forget(const Track& track) {
   cpus_.forget(track, now_);
   owners_.erase(track.id);
   const auto process = processes_.find(track.process);
@@ -101,7 +101,7 @@ void Drawing::forget(const Track& track) {
       if (stack->track != &track) continue;
       for (; !stack->open.empty(); stack->open.pop_back()) {
         if (is_phase(stack->open.back())) --ring.open_phases;
-        canvas_.close(track, std::max(now_, stack->open.back().time), stack->open.back(), *registry_, SpanMark::exited);
+        writer_.close(track, std::max(now_, stack->open.back().time), stack->open.back(), *registry_, SpanMark::exited);
       }
       if (ring.current == stack.get()) ring.current = nullptr;
       if (ring.phases == stack.get()) ring.phases = nullptr;
@@ -110,7 +110,7 @@ void Drawing::forget(const Track& track) {
   }
 }
 
-void Drawing::finish(std::uint64_t end_ns, const Registry& registry) {
+void TrackBuilder::finish(std::uint64_t end_ns, const Registry& registry) {
   const std::uint64_t end = std::max(end_ns, now_);
   for (const auto& [source, ring] : rings_) close_all(*ring, end, registry, SpanMark::cut);
   cpus_.finish(end);

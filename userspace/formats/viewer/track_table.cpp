@@ -5,7 +5,7 @@ namespace rtev {
 namespace {
 
 /// Threads of other programs that are remembered at once.
-constexpr std::size_t most_strangers = std::size_t{1} << 16;
+constexpr std::size_t max_strangers = std::size_t{1} << 16;
 
 /// Of two threads of a process: numbers are given out upwards from its own, and go on with the smallest in the end.
 bool is_older(std::int32_t pid, std::int32_t tid, std::int32_t other) {
@@ -58,7 +58,7 @@ const Track& TrackTable::ring(ProcessIndex process, std::int32_t pid, std::uint1
   track.is_thread = false;
   track.name = "domain " + std::to_string(domain);
   if (incarnation > 1) track.name += " #" + std::to_string(incarnation);
-  canvas_.name_track(track);
+  writer_.name_track(track);
   return track;
 }
 
@@ -68,12 +68,12 @@ void TrackTable::name_process(std::int32_t pid, std::string_view name) {
   process.is_named = true;
   if (process.name == name && !is_new) return;
   process.name = name;
-  canvas_.name_process(pid, name);
+  writer_.name_process(pid, name);
 }
 
 void TrackTable::forget(const Track& track) {
   forgetting_(track);
-  canvas_.forget_track(track);
+  writer_.forget_track(track);
   if (const auto process = processes_.find(track.pid); process != processes_.end()) {
     const auto own = process->second.domain_threads.find(track.domain);
     if (own != process->second.domain_threads.end() && own->second == track.tid)
@@ -107,7 +107,7 @@ void TrackTable::describe(Track& track, std::string_view own_name, bool is_new) 
   std::string name = name_of(track, own_name);
   if (!is_new && name == track.name) return;
   track.name = std::move(name);
-  canvas_.name_track(track);
+  writer_.name_track(track);
 }
 
 std::string TrackTable::name_of(const Track& track, std::string_view own_name) {
@@ -131,7 +131,7 @@ void TrackTable::name_after_thread(const Thread& thread) {
   if (process.is_named || (!process.name.empty() && thread.tid != thread.pid)) return;
   if (process.name == thread.comm() && !is_new) return;
   process.name = thread.comm();
-  canvas_.name_process(thread.pid, process.name);
+  writer_.name_process(thread.pid, process.name);
 }
 
 void TrackTable::adopt(Track& track, ProcessIndex process) {
@@ -140,7 +140,7 @@ void TrackTable::adopt(Track& track, ProcessIndex process) {
 }
 
 void TrackTable::make_room() {
-  if (strangers_ <= most_strangers) return;
+  if (strangers_ <= max_strangers) return;
   for (auto track = tracks_.begin(); track != tracks_.end();) {
     const Track& candidate = (track++)->second;
     if (candidate.process == 0) forget(candidate);

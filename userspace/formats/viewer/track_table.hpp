@@ -19,8 +19,8 @@ namespace rtev {
 class TrackTable {
  public:
   /// `forgetting` is called before a track goes.
-  TrackTable(Canvas& canvas, std::function<void(const Track&)> forgetting)
-      : canvas_(canvas), forgetting_(std::move(forgetting)) {}
+  TrackTable(TraceWriter& writer, std::function<void(const Track&)> forgetting)
+      : writer_(writer), forgetting_(std::move(forgetting)) {}
 
   /// A thread as the scheduler describes it. Null for the idle thread.
   const Track* thread(const Thread& thread);
@@ -61,7 +61,7 @@ class TrackTable {
     return Key{static_cast<std::uint32_t>(pid)} << 32 | static_cast<std::uint32_t>(tid);
   }
 
-  Canvas& canvas_;
+  TraceWriter& writer_;
   std::function<void(const Track&)> forgetting_;
   std::map<Key, Track> tracks_;
   std::unordered_map<std::int32_t, Process> processes_;

@@ -60,7 +60,7 @@ void name_user_events(World& world) {
   world.user_names = {{3, "request"}, {4, "handler \"x\"\n"}, {5, "blob"}};
 }
 
-TEST(Recorder, EachKindComesBack) {
+TEST(FxtSink, EachKindComesBack) {
   World world;
   name_user_events(world);
   Recording recording;
@@ -72,7 +72,7 @@ TEST(Recorder, EachKindComesBack) {
   expect_same(recording);
 }
 
-TEST(Recorder, FlagsComeBackWithEachKind) {
+TEST(FxtSink, FlagsComeBackWithEachKind) {
   World world;
   name_user_events(world);
   Recording recording;
@@ -95,7 +95,7 @@ TEST(Recorder, FlagsComeBackWithEachKind) {
   expect_same(recording);
 }
 
-TEST(Recorder, PayloadsThatAreNoneComeBack) {
+TEST(FxtSink, PayloadsThatAreNoneComeBack) {
   World world;
   Recording recording;
   recording.header(make_header());
@@ -109,7 +109,7 @@ TEST(Recorder, PayloadsThatAreNoneComeBack) {
   expect_same(recording);
 }
 
-TEST(Recorder, EventsOfNobodyComeBack) {
+TEST(FxtSink, EventsOfNobodyComeBack) {
   World world;
   Recording recording;
   recording.header(make_header());
@@ -123,7 +123,7 @@ TEST(Recorder, EventsOfNobodyComeBack) {
   expect_same(recording);
 }
 
-TEST(Recorder, HostileStringsComeBack) {
+TEST(FxtSink, HostileStringsComeBack) {
   Recording recording;
   RunHeader header = make_header();
   header.command_line.insert(header.command_line.end(), hostile_strings().begin(), hostile_strings().end());
@@ -156,7 +156,7 @@ TEST(Recorder, HostileStringsComeBack) {
   expect_same(recording);
 }
 
-TEST(Recorder, EverySchedulerFieldComesBack) {
+TEST(FxtSink, EverySchedulerFieldComesBack) {
   World world;
   Recording recording;
   recording.header(make_header());
@@ -194,7 +194,7 @@ TEST(Recorder, EverySchedulerFieldComesBack) {
   expect_same(recording);
 }
 
-TEST(Recorder, ManyIdleThreadsAndThreadsComeBack) {
+TEST(FxtSink, ManyIdleThreadsAndThreadsComeBack) {
   World world;
   Recording recording;
   recording.header(make_header());
@@ -216,7 +216,7 @@ TEST(Recorder, ManyIdleThreadsAndThreadsComeBack) {
   expect_same(recording);
 }
 
-TEST(Recorder, FactsThatChangeAreThoseOfTheirTime) {
+TEST(FxtSink, FactsThatChangeAreThoseOfTheirTime) {
   World world;
   Recording recording;
   recording.header(make_header());
@@ -253,7 +253,7 @@ TEST(Recorder, FactsThatChangeAreThoseOfTheirTime) {
   expect_same(recording);
 }
 
-TEST(Recorder, SlotsOfRingsThatAreUsedAgainComeBack) {
+TEST(FxtSink, SlotsOfRingsThatAreUsedAgainComeBack) {
   World world;
   Recording recording;
   recording.header(make_header());
@@ -280,7 +280,7 @@ TEST(Recorder, SlotsOfRingsThatAreUsedAgainComeBack) {
   expect_same(recording);
 }
 
-TEST(Recorder, MoreSourcesThanThreadSlots) {
+TEST(FxtSink, MoreSourcesThanThreadSlots) {
   Recording recording;
   recording.header(make_header());
   Registry registry;
@@ -308,7 +308,7 @@ TEST(Recorder, MoreSourcesThanThreadSlots) {
   expect_same(recording);
 }
 
-TEST(Recorder, MoreNamesThanStringSlots) {
+TEST(FxtSink, MoreNamesThanStringSlots) {
   World world;
   const auto name_of = [](std::uint16_t id) { return "event " + std::to_string(id); };
   constexpr std::uint16_t names = 40'000;
@@ -326,7 +326,7 @@ TEST(Recorder, MoreNamesThanStringSlots) {
   expect_same(recording);
 }
 
-TEST(Recorder, ASpanTakesSixteenBytesAtEachEnd) {
+TEST(FxtSink, ASpanTakesSixteenBytesAtEachEnd) {
   World world;
   Recording recording;
   recording.header(make_header());
@@ -348,7 +348,7 @@ TEST(Recorder, ASpanTakesSixteenBytesAtEachEnd) {
   EXPECT_EQ(recording.recorded().size() - before, 2000u * 16);
 }
 
-TEST(Recorder, ListsAllProcessesInOrder) {
+TEST(FxtSink, ListsAllProcessesInOrder) {
   Registry registry;
   Recording recording;
   recording.header(make_header());
@@ -371,7 +371,7 @@ TEST(Recorder, ListsAllProcessesInOrder) {
   expect_same(recording);
 }
 
-TEST(Recorder, StopsWhenNothingCanBeWritten) {
+TEST(FxtSink, StopsWhenNothingCanBeWritten) {
   class Full final : public Output {
    public:
     bool write(std::string_view) override { return false; }
@@ -381,35 +381,35 @@ TEST(Recorder, StopsWhenNothingCanBeWritten) {
     std::optional<Error> error_ = Error{.what = "cannot write", .subject = "disk", .why = "it is full"};
   } full;
   World world;
-  Recorder recorder(full, {.most_held_ns = 0});
-  recorder.header(make_header());
+  FxtSink sink(full, {.max_held_ns = 0});
+  sink.header(make_header());
   for (int i = 0; i < 3; ++i) {
     Events events(world.slot);
     add_each_kind(events, world.process);
-    recorder.consume(events.batch(), world.registry);
-    recorder.flush();
+    sink.consume(events.batch(), world.registry);
+    sink.flush();
   }
-  recorder.summary({}, world.registry);
-  ASSERT_TRUE(recorder.writer().error());
-  EXPECT_EQ(recorder.writer().error()->subject, "disk");
+  sink.summary({}, world.registry);
+  ASSERT_TRUE(sink.writer().error());
+  EXPECT_EQ(sink.writer().error()->subject, "disk");
 }
 
-TEST(Recorder, HandsOutAtIntervals) {
+TEST(FxtSink, HandsOutAtIntervals) {
   StringOutput file;
   World world;
-  Recorder recorder(file, {.most_held_ns = UINT64_MAX / 2});
-  recorder.header(make_header());
+  FxtSink sink(file, {.max_held_ns = UINT64_MAX / 2});
+  sink.header(make_header());
   const auto consume = [&] {
     Events events(world.slot);
     add_each_kind(events, world.process);
-    recorder.consume(events.batch(), world.registry);
-    recorder.flush();
+    sink.consume(events.batch(), world.registry);
+    sink.flush();
   };
   consume();
   const std::size_t first = file.text().size();
   consume();
   EXPECT_EQ(file.text().size(), first);
-  recorder.summary({}, world.registry);
+  sink.summary({}, world.registry);
   EXPECT_GT(file.text().size(), first);
 }
 

@@ -112,7 +112,7 @@ TEST(BackgroundOutput, WritesWhatWaitsWhenItGoes) {
 
 TEST(BackgroundOutput, DoesNotHoldUpWhoWritesUntilTooMuchWaits) {
   GatedOutput slow;
-  BackgroundOutput output(slow, {.most_bytes = 100});
+  BackgroundOutput output(slow, {.max_bytes = 100});
   const std::string piece(50, 'x');
   EXPECT_TRUE(output.write(piece));
   slow.await_arrivals(1);
@@ -133,7 +133,7 @@ TEST(BackgroundOutput, DoesNotHoldUpWhoWritesUntilTooMuchWaits) {
 
 TEST(BackgroundOutput, TakesAPieceLargerThanItsBound) {
   StringOutput text;
-  BackgroundOutput output(text, {.most_bytes = 10});
+  BackgroundOutput output(text, {.max_bytes = 10});
   EXPECT_TRUE(output.write("short"));
   EXPECT_TRUE(output.write("much longer than ten"));
   EXPECT_TRUE(output.finish());
@@ -155,7 +155,7 @@ TEST(BackgroundOutput, HandsPiecesOnTogetherUpToTheNextSync) {
 
 TEST(BackgroundOutput, WhatIsHeldForCompanyGoesOutWhenThereIsNoRoom) {
   PieceOutput pieces;
-  BackgroundOutput output(pieces, {.most_bytes = 10, .together_bytes = 100});
+  BackgroundOutput output(pieces, {.max_bytes = 10, .together_bytes = 100});
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(output.write("12345678"));
   EXPECT_TRUE(output.finish());
   EXPECT_EQ(pieces.pieces, (std::vector<std::string>(3, "12345678")));
@@ -191,7 +191,7 @@ TEST(BackgroundOutput, TellsOfAFailureAndDropsTheRest) {
 TEST(BackgroundOutput, AFailureSetsFreeWhoWaitsForRoom) {
   GatedOutput slow;
   slow.break_after(0);
-  BackgroundOutput output(slow, {.most_bytes = 10});
+  BackgroundOutput output(slow, {.max_bytes = 10});
   EXPECT_TRUE(output.write("0123456789"));
   slow.await_arrivals(1);
   auto blocked = std::async(std::launch::async, [&] { return output.write("more"); });

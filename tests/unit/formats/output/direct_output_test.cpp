@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "formats/output/aligned_buffer.hpp"
 #include "formats/output/background_output.hpp"
 #include "formats/output/output.hpp"
-#include "formats/output/page_block.hpp"
 #include "support/file_size_limit.hpp"
 #include "support/temp_dir.hpp"
 
@@ -59,7 +59,7 @@ std::string random_bytes(std::size_t size, std::mt19937_64& random) {
 std::size_t cached_pages(int fd, std::size_t bytes) {
   void* map = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
   if (map == MAP_FAILED) return 0;
-  std::vector<unsigned char> pages((bytes + PageBlock::page_bytes - 1) / PageBlock::page_bytes);
+  std::vector<unsigned char> pages((bytes + AlignedBuffer::page_bytes - 1) / AlignedBuffer::page_bytes);
   ::mincore(map, bytes, pages.data());
   ::munmap(map, bytes);
   return static_cast<std::size_t>(std::ranges::count_if(pages, [](unsigned char page) { return (page & 1) != 0; }));
@@ -90,7 +90,7 @@ TEST_F(DirectOutput, AllOfAPieceIsInTheFileWhenItIsWritten) {
   std::string expected;
   FdOutput file(create(), path);
   file.spare_page_cache();
-  PageBlock block(mebibyte);
+  AlignedBuffer block(mebibyte);
   for (int i = 0; i < 20; ++i) {
     const std::string piece = random_bytes(random() % mebibyte, random);
     block.begin_at(expected.size());
@@ -104,11 +104,11 @@ TEST_F(DirectOutput, AllOfAPieceIsInTheFileWhenItIsWritten) {
 
 TEST_F(DirectOutput, WholePagesGoPastThePageCache) {
   if (!is_on_disk()) GTEST_SKIP() << "temporary files are in memory here";
-  constexpr std::size_t blocks = 3;  // fewer than what CacheTrail begins with
+  constexpr std::size_t blocks = 3;  // fewer than what PageCacheTrimmer begins with
   UniqueFd fd = create();
   FdOutput file(fd.get(), path);
   file.spare_page_cache();
-  PageBlock block(mebibyte);
+  AlignedBuffer block(mebibyte);
   std::uint64_t offset = 0;
   for (std::size_t i = 0; i < blocks; ++i) {
     block.begin_at(offset);
@@ -131,7 +131,7 @@ TEST_F(DirectOutput, ALongFileLeavesThePageCacheAndIsWhole) {
     // As slow as a disk, so that pages are clean when they are let go.
     ::sync_file_range(file.get(), 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE);
   }
-  EXPECT_LT(cached_pages(file.get(), pieces * mebibyte), pieces * mebibyte / PageBlock::page_bytes / 2);
+  EXPECT_LT(cached_pages(file.get(), pieces * mebibyte), pieces * mebibyte / AlignedBuffer::page_bytes / 2);
   std::string piece(mebibyte, '\0');
   for (std::size_t i = 0; i < pieces; ++i) {
     ASSERT_EQ(::pread(file.get(), piece.data(), mebibyte, static_cast<off_t>(i * mebibyte)),
@@ -144,7 +144,7 @@ TEST_F(DirectOutput, BytesThatLieOtherwiseGoThroughIt) {
   FdOutput file(create(), path);
   file.spare_page_cache();
   const std::string odd(mebibyte + 1, 'x');
-  PageBlock block(mebibyte);
+  AlignedBuffer block(mebibyte);
   block.begin_at(odd.size() + 7);  // seven bytes beside its place
   block.append(std::string(mebibyte, 'y'));
   ASSERT_TRUE(file.write(odd));
@@ -163,7 +163,7 @@ TEST_F(DirectOutput, IsOnTheDiskWhenItIsFinished) {
 TEST_F(DirectOutput, APieceThatDoesNotFitIsCutOffAgain) {
   FdOutput file(create(), path);
   file.spare_page_cache();
-  PageBlock block(mebibyte);
+  AlignedBuffer block(mebibyte);
   block.append(std::string(mebibyte - 10, 'a'));
   {
     const test::FileSizeLimit room(3 * mebibyte / 2);
@@ -180,7 +180,7 @@ TEST_F(DirectOutput, APieceThatDoesNotFitIsCutOffAgain) {
 TEST_F(DirectOutput, OfSeveralPiecesThoseThatFitAreKept) {
   FdOutput file(create(), path);
   file.spare_page_cache();
-  PageBlock block(mebibyte);
+  AlignedBuffer block(mebibyte);
   for (const char piece : {'a', 'b', 'c', 'd'}) block.append(std::string(99'999, piece));
   {
     const test::FileSizeLimit room(300'000);

@@ -10,39 +10,42 @@
 namespace rtev::test {
 
 /// Lines like "10 begin minor @domain 0" with the track's name, times in ns.
-class CanvasLog final : public Canvas {
+class TraceLog final : public TraceWriter {
  public:
   bool with_ids = false;  ///< tells apart tracks of one name
   std::vector<std::string> lines;
   std::vector<std::string> names;  ///< of processes and tracks as they were given: "4242/4243 domain 1"
 
-  void begin(const Track& track, const Moment& moment, const Flows& flows) override {
+  void begin(const Track& track, const EventContext& context, const Flows& flows) override {
     std::string arrows;
     for (const std::uint64_t id : flows.out) arrows += " ->" + std::to_string(id);
     if (flows.in != 0) arrows += " <-" + std::to_string(flows.in);
-    add("begin", track, moment, arrows);
+    add("begin", track, context, arrows);
   }
-  void end(const Track& track, const Moment& moment) override { add("end", track, moment); }
-  void stray_end(const Track& track, const Moment& moment) override { add("stray", track, moment); }
-  void counter(const Track& track, const Moment& moment) override { add("counter", track, moment); }
-  void point(const Track& track, const Moment& moment) override { add("point", track, moment); }
-  void lost(const Track& track, const Moment& moment, const Loss& loss) override {
-    add("lost", track, moment, " " + std::to_string(loss.words));
+  void end(const Track& track, const EventContext& context) override { add("end", track, context); }
+  void stray_end(const Track& track, const EventContext& context) override { add("stray", track, context); }
+  void counter(const Track& track, const EventContext& context) override { add("counter", track, context); }
+  void point(const Track& track, const EventContext& context) override { add("point", track, context); }
+  void lost(const Track& track, const EventContext& context, const Loss& loss) override {
+    add("lost", track, context, " " + std::to_string(loss.words));
   }
-  void dropped(const Moment& moment, const Loss& loss) override {
-    lines.push_back(std::to_string(moment.event.time) + " dropped " + std::to_string(loss.words));
+  void dropped(const EventContext& context, const Loss& loss) override {
+    lines.push_back(std::to_string(context.event.time) + " dropped " + std::to_string(loss.words));
   }
-  void process(const Track& track, const Moment& moment, const ProcessRecord&) override {
-    add("process", track, moment);
+  void process(const Track& track, const EventContext& context, const ProcessRecord&) override {
+    add("process", track, context);
   }
-  void sched_switch(const Moment& moment, const SchedSwitch& change, const Track* prev, const Track* next) override {
-    lines.push_back(std::to_string(moment.event.time) + " cpu " + std::to_string(change.cpu) + ": " + name(prev) +
+  void sched_switch(const EventContext& context, const SchedSwitch& change, const Track* prev,
+                    const Track* next) override {
+    lines.push_back(std::to_string(context.event.time) + " cpu " + std::to_string(change.cpu) + ": " + name(prev) +
                     " -> " + name(next));
   }
-  void wakeup(const Moment& moment, const Wakeup&, const Track* woken, const Track* by) override {
-    lines.push_back(std::to_string(moment.event.time) + " " + name(by) + " wakes " + name(woken));
+  void wakeup(const EventContext& context, const Wakeup&, const Track* woken, const Track* by) override {
+    lines.push_back(std::to_string(context.event.time) + " " + name(by) + " wakes " + name(woken));
   }
-  void malformed(const Moment& moment) override { lines.push_back(std::to_string(moment.event.time) + " malformed"); }
+  void malformed(const EventContext& context) override {
+    lines.push_back(std::to_string(context.event.time) + " malformed");
+  }
   void open(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
             SpanMark mark) override {
     add_mark("open", track, time, begun, registry, mark);
@@ -70,9 +73,9 @@ class CanvasLog final : public Canvas {
     if (track == nullptr) return "idle";
     return with_ids ? std::to_string(track->id) : track->name;
   }
-  void add(const std::string& what, const Track& track, const Moment& moment, const std::string& more = {}) {
-    lines.push_back(std::to_string(moment.event.time) + " " + what + " " +
-                    std::string(known_name_of(moment.event, moment.registry)) + " @" + name(&track) + more);
+  void add(const std::string& what, const Track& track, const EventContext& context, const std::string& more = {}) {
+    lines.push_back(std::to_string(context.event.time) + " " + what + " " +
+                    std::string(known_name_of(context.event, context.registry)) + " @" + name(&track) + more);
   }
   void add_mark(const std::string& what, const Track& track, std::uint64_t time, const Event& begun,
                 const Registry& registry, SpanMark mark) {

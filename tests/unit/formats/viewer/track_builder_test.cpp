@@ -20,14 +20,14 @@ using ::testing::Not;
 
 constexpr std::int32_t pid = 4242, other_tid = 4243;
 
-class DrawingTest : public ::testing::Test {
+class TrackBuilderTest : public ::testing::Test {
  protected:
-  DrawingTest() {
+  TrackBuilderTest() {
     world.user_names[1] = "request";
     world.user_names[2] = "query";
   }
 
-  void draw(const Events& events) { drawing.consume(events.batch(), world.registry); }
+  void draw(const Events& events) { builder.consume(events.batch(), world.registry); }
   std::vector<std::string> take() { return std::exchange(log.lines, {}); }
 
   static Thread thread(std::int32_t tid, std::int32_t domain = -1, ThreadRole role = ThreadRole::unknown) {
@@ -46,35 +46,35 @@ class DrawingTest : public ::testing::Test {
   Events ring() const { return Events(world.slot); }
 
   World world;
-  CanvasLog log;
-  Drawing drawing{log};
+  TraceLog log;
+  TrackBuilder builder{log};
 };
 
-TEST_F(DrawingTest, Domain0RunsOnTheMainThread) {
+TEST_F(TrackBuilderTest, Domain0RunsOnTheMainThread) {
   draw(ring().add(10, EventKind::begin, phase_minor).add(20, EventKind::end, phase_minor));
   EXPECT_THAT(log.names, ElementsAre("4242 server", "4242/4242 domain 0"));
   EXPECT_THAT(take(), ElementsAre("10 begin minor @domain 0", "20 end minor @domain 0"));
 }
 
-TEST_F(DrawingTest, ARingWhoseThreadIsNotKnownHasATrackOfItsOwn) {
+TEST_F(TrackBuilderTest, ARingWhoseThreadIsNotKnownHasATrackOfItsOwn) {
   draw(ring().add(10, EventKind::begin, phase_minor, 0, 3).add(20, EventKind::end, phase_minor, 0, 3));
   EXPECT_THAT(log.names, Contains("4242/ring domain 3"));
   EXPECT_THAT(take(), ElementsAre("10 begin minor @domain 3", "20 end minor @domain 3"));
 }
 
-TEST_F(DrawingTest, TheSchedulerTellsWhichThreadRunsADomain) {
+TEST_F(TrackBuilderTest, TheSchedulerTellsWhichThreadRunsADomain) {
   change(5, 0, idle(), thread(other_tid, 3, ThreadRole::mutator));
   draw(ring().add(10, EventKind::counter, counter_minor_allocated, 1, 3));
   EXPECT_THAT(log.names, ElementsAre("4242 server", "4242/4243 domain 3"));
 }
 
-TEST_F(DrawingTest, TheOnlyNewThreadOnACpuRunsTheNewDomain) {
+TEST_F(TrackBuilderTest, TheOnlyNewThreadOnACpuRunsTheNewDomain) {
   change(5, 0, idle(), thread(other_tid));
   draw(ring().add(10, EventKind::counter, counter_minor_allocated, 1, 1));
   EXPECT_THAT(log.names, Contains("4242/4243 domain 1"));
 }
 
-TEST_F(DrawingTest, TheOldestThreadOfADomainIsItsOwn) {
+TEST_F(TrackBuilderTest, TheOldestThreadOfADomainIsItsOwn) {
   const Thread younger = thread(4250, 3, ThreadRole::mutator), older = thread(4244, 3, ThreadRole::mutator),
                youngest = thread(7, 3, ThreadRole::mutator);
   change(1, 0, idle(), younger);
@@ -86,7 +86,7 @@ TEST_F(DrawingTest, TheOldestThreadOfADomainIsItsOwn) {
   EXPECT_THAT(log.names, Contains("4242/7 domain 3 systhread")) << "numbers had gone round";
 }
 
-TEST_F(DrawingTest, ThreadOfADomainThatEndedDrawsForNoOther) {
+TEST_F(TrackBuilderTest, ThreadOfADomainThatEndedDrawsForNoOther) {
   change(1, 0, idle(), thread(other_tid, 3, ThreadRole::mutator));
   draw(ring()
            .add(10, EventKind::lifecycle, domain_spawn, 0, 3)
@@ -96,7 +96,7 @@ TEST_F(DrawingTest, ThreadOfADomainThatEndedDrawsForNoOther) {
                                   "20 point domain_terminate @domain 3", "30 point domain_spawn @domain 3 #2"));
 }
 
-TEST_F(DrawingTest, ThreadsOfOneDomainTakeTurnsAndTheBackupThreadServesAsLast) {
+TEST_F(TrackBuilderTest, ThreadsOfOneDomainTakeTurnsAndTheBackupThreadServesAsLast) {
   const Thread main = thread(pid, 0, ThreadRole::mutator), second = thread(other_tid, 0, ThreadRole::mutator),
                backup = thread(4244, 0, ThreadRole::backup);
   change(1, 0, idle(), main);
@@ -114,7 +114,7 @@ TEST_F(DrawingTest, ThreadsOfOneDomainTakeTurnsAndTheBackupThreadServesAsLast) {
                           "8 begin minor @domain 0 backup", "9 end minor @domain 0 backup"));
 }
 
-TEST_F(DrawingTest, SpansStayOnTheThreadThatBeganThem) {
+TEST_F(TrackBuilderTest, SpansStayOnTheThreadThatBeganThem) {
   const Thread main = thread(pid, 0, ThreadRole::mutator), second = thread(other_tid, 0, ThreadRole::mutator);
   change(1, 0, idle(), main);
   draw(ring().add(2, EventKind::user_begin, 1));
@@ -125,7 +125,7 @@ TEST_F(DrawingTest, SpansStayOnTheThreadThatBeganThem) {
                                   "6 end request @domain 0"));
 }
 
-TEST_F(DrawingTest, WhileAThreadWaitsOthersOfItsDomainHaveSpansOfTheirOwn) {
+TEST_F(TrackBuilderTest, WhileAThreadWaitsOthersOfItsDomainHaveSpansOfTheirOwn) {
   const Thread main = thread(pid, 0, ThreadRole::mutator), backup = thread(other_tid, 0, ThreadRole::backup);
   change(1, 0, idle(), main);
   draw(ring().add(2, EventKind::begin, phase_major).add(3, EventKind::begin, phase_wait));
@@ -140,7 +140,7 @@ TEST_F(DrawingTest, WhileAThreadWaitsOthersOfItsDomainHaveSpansOfTheirOwn) {
                                   "9 end major @domain 0"));
 }
 
-TEST_F(DrawingTest, SpansThatDoNotNestAreInterruptedAndResumed) {
+TEST_F(TrackBuilderTest, SpansThatDoNotNestAreInterruptedAndResumed) {
   draw(ring()
            .add(10, EventKind::user_begin, 1)
            .add(20, EventKind::user_begin, 2)
@@ -151,7 +151,7 @@ TEST_F(DrawingTest, SpansThatDoNotNestAreInterruptedAndResumed) {
                                   "30 open query @domain 0 (resumed)", "40 end query @domain 0"));
 }
 
-TEST_F(DrawingTest, APhaseTakesThePhasesInsideWithIt) {
+TEST_F(TrackBuilderTest, APhaseTakesThePhasesInsideWithIt) {
   draw(ring()
            .add(10, EventKind::begin, phase_major)
            .add(20, EventKind::begin, phase_minor)
@@ -160,7 +160,7 @@ TEST_F(DrawingTest, APhaseTakesThePhasesInsideWithIt) {
                                   "30 close minor @domain 0 (interrupted)", "30 end major @domain 0"));
 }
 
-TEST_F(DrawingTest, SpansThatBeganBeforeAreDrawnAroundAllThatIsKnown) {
+TEST_F(TrackBuilderTest, SpansThatBeganBeforeAreDrawnAroundAllThatIsKnown) {
   draw(ring()
            .add(5000, EventKind::end, phase_minor)
            .add(5010, EventKind::user_begin, 2)
@@ -172,14 +172,14 @@ TEST_F(DrawingTest, SpansThatBeganBeforeAreDrawnAroundAllThatIsKnown) {
                                   "5020 open query @domain 0 (resumed)", "5030 end query @domain 0"));
 }
 
-TEST_F(DrawingTest, EndsWithoutRoomForABeginAreStray) {
+TEST_F(TrackBuilderTest, EndsWithoutRoomForABeginAreStray) {
   Events events = ring();
   for (int i = 0; i < 2000; ++i) events.add(5000, EventKind::end, phase_minor);
   draw(events);
   EXPECT_THAT(log.lines.back(), "5000 stray minor @domain 0");
 }
 
-TEST_F(DrawingTest, LossesCloseWhatIsOpen) {
+TEST_F(TrackBuilderTest, LossesCloseWhatIsOpen) {
   draw(ring()
            .add(1000, EventKind::begin, phase_minor)
            .add_record(3000, EventKind::lost, Loss{.words = 64, .from_ns = 1500, .to_ns = 3000}, 0)
@@ -189,7 +189,7 @@ TEST_F(DrawingTest, LossesCloseWhatIsOpen) {
                                   "3100 end minor @domain 0"));
 }
 
-TEST_F(DrawingTest, DroppedSchedulerEventsCloseNothingAndNeedNoTrack) {
+TEST_F(TrackBuilderTest, DroppedSchedulerEventsCloseNothingAndNeedNoTrack) {
   draw(ring().add(1000, EventKind::begin, phase_minor));
   draw(Events(0)
            .add_record(1500, EventKind::lost, Loss{.words = 64, .from_ns = 1500, .to_ns = 3000},
@@ -201,7 +201,7 @@ TEST_F(DrawingTest, DroppedSchedulerEventsCloseNothingAndNeedNoTrack) {
                                   "3100 end minor @domain 0"));
 }
 
-TEST_F(DrawingTest, ADomainIdUsedAgainIsAnotherTrack) {
+TEST_F(TrackBuilderTest, ADomainIdUsedAgainIsAnotherTrack) {
   draw(ring()
            .add(10, EventKind::begin, phase_minor, 0, 3)
            .add(20, EventKind::lifecycle, domain_terminate, 0, 3)
@@ -212,7 +212,7 @@ TEST_F(DrawingTest, ADomainIdUsedAgainIsAnotherTrack) {
                                   "40 point request @domain 3 #2"));
 }
 
-TEST_F(DrawingTest, AnExitClosesWhatIsOpen) {
+TEST_F(TrackBuilderTest, AnExitClosesWhatIsOpen) {
   draw(ring().add(10, EventKind::begin, phase_minor));
   draw(Events(0).add_record(20, EventKind::process, ProcessRecord{world.process, 0, 0},
                             static_cast<std::uint16_t>(ProcessAction::exit)));
@@ -222,16 +222,16 @@ TEST_F(DrawingTest, AnExitClosesWhatIsOpen) {
   EXPECT_THAT(log.forgotten, Contains(pid));
 }
 
-TEST_F(DrawingTest, TheEndOfTheRecordingClosesWhatIsOpen) {
+TEST_F(TrackBuilderTest, TheEndOfTheRecordingClosesWhatIsOpen) {
   change(5, 0, idle(), thread(pid, 0, ThreadRole::mutator));
   draw(ring().add(10, EventKind::user_begin, 1).add(11, EventKind::begin, phase_minor));
   take();
-  drawing.finish(50, world.registry);
+  builder.finish(50, world.registry);
   EXPECT_THAT(take(), ElementsAre("50 close minor @domain 0 (recording ended)",
                                   "50 close request @domain 0 (recording ended)", "50 left cpu 0: domain 0"));
 }
 
-TEST_F(DrawingTest, ArrowsLeadFromTheLeaderOfAStopTheWorldToThoseWhoTakePart) {
+TEST_F(TrackBuilderTest, ArrowsLeadFromTheLeaderOfAStopTheWorldToThoseWhoTakePart) {
   const auto leader = static_cast<std::uint16_t>(*find_phase(Family::since_5_3, "stw_leader"));
   const auto handler = static_cast<std::uint16_t>(*find_phase(Family::since_5_3, "stw_handler"));
   draw(ring()
@@ -248,7 +248,7 @@ TEST_F(DrawingTest, ArrowsLeadFromTheLeaderOfAStopTheWorldToThoseWhoTakePart) {
                                   "13 begin stw_handler @domain 0 <-1", "14 begin stw_handler @domain 0"));
 }
 
-TEST_F(DrawingTest, ThreadsThatLeftUnseenAreTakenOffTheirCpu) {
+TEST_F(TrackBuilderTest, ThreadsThatLeftUnseenAreTakenOffTheirCpu) {
   const Thread ours = thread(pid, 0, ThreadRole::mutator);
   const Thread one = make_thread(77, 77, "cc1", false), two = make_thread(88, 88, "ld", false);
   change(10, 0, ours, one, LeftState::preempted);
@@ -258,12 +258,12 @@ TEST_F(DrawingTest, ThreadsThatLeftUnseenAreTakenOffTheirCpu) {
                                   "40 left cpu 0: domain 0", "40 cpu 1: idle -> domain 0"));
 }
 
-TEST_F(DrawingTest, OtherProgramsAreNamedByTheirThreads) {
+TEST_F(TrackBuilderTest, OtherProgramsAreNamedByTheirThreads) {
   change(10, 0, make_thread(77, 78, "worker", false), make_thread(77, 77, "cc1", false));
   EXPECT_THAT(log.names, ElementsAre("77 worker", "77/78 worker", "77 cc1", "77/77 cc1"));
 }
 
-TEST_F(DrawingTest, DeadThreadsAndTheirOpenSpansAreForgotten) {
+TEST_F(TrackBuilderTest, DeadThreadsAndTheirOpenSpansAreForgotten) {
   const Thread second = thread(other_tid, 0, ThreadRole::mutator);
   change(1, 0, idle(), second);
   draw(ring().add(2, EventKind::user_begin, 1));
@@ -275,7 +275,7 @@ TEST_F(DrawingTest, DeadThreadsAndTheirOpenSpansAreForgotten) {
   EXPECT_THAT(take(), ElementsAre("4 point request @domain 0"));
 }
 
-TEST_F(DrawingTest, BrokenPayloadsAreNotDrawn) {
+TEST_F(TrackBuilderTest, BrokenPayloadsAreNotDrawn) {
   draw(Events(0)
            .add_bytes(1, EventKind::sched_switch, "short")
            .add_bytes(2, EventKind::wakeup, "")
@@ -308,7 +308,7 @@ class Nesting {
   }
 };
 
-TEST_F(DrawingTest, WhateverComesItNests) {
+TEST_F(TrackBuilderTest, WhateverComesItNests) {
   log.with_ids = true;
   std::mt19937 random(7);
   const auto any = [&](std::uint32_t most) { return std::uniform_int_distribution<std::uint32_t>(0, most)(random); };
@@ -343,7 +343,7 @@ TEST_F(DrawingTest, WhateverComesItNests) {
       }
     }
   }
-  drawing.finish(time, world.registry);
+  builder.finish(time, world.registry);
   Nesting().check(log.lines);
 }
 

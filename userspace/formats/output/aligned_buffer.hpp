@@ -16,12 +16,12 @@ namespace rtev {
 
 /// Bytes that will be written to some offset of a file. Each of them has the place in its page of memory that it gets
 /// in its page of the file, which is what O_DIRECT wants. Memory is set aside, and taken into use, once.
-class PageBlock {
+class AlignedBuffer {
  public:
   /// What O_DIRECT asks of offsets, addresses and sizes is at most this, on all disks and file systems of Linux.
   static constexpr std::size_t page_bytes = 4096;
 
-  explicit PageBlock(std::size_t capacity)
+  explicit AlignedBuffer(std::size_t capacity)
       : capacity_(capacity),
         memory_(static_cast<char*>(
             std::aligned_alloc(page_bytes, (capacity + 2 * page_bytes - 1) / page_bytes * page_bytes))) {

@@ -9,9 +9,9 @@ namespace rtev {
 /// Follows the end of a file that is written from its beginning and lets its pages go once they are on the disk. The
 /// kernel then writes to the same few pages again and again, which also costs far less than new ones. Short files stay
 /// in the cache. All of it is advice: where a file system does not take it, nothing is different.
-class CacheTrail {
+class PageCacheTrimmer {
  public:
-  explicit CacheTrail(int fd) : fd_(fd) {}
+  explicit PageCacheTrimmer(int fd) : fd_(fd) {}
 
   /// This many bytes are written now.
   void advance_to(std::uint64_t end);

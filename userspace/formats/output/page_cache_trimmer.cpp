@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "formats/output/cache_trail.hpp"
+#include "formats/output/page_cache_trimmer.hpp"
 
 #include <fcntl.h>
 
@@ -16,7 +16,7 @@ constexpr std::uint64_t near_bytes = 4 * step_bytes, far_bytes = 32 * step_bytes
 
 }  // namespace
 
-void CacheTrail::advance_to(std::uint64_t end) {
+void PageCacheTrimmer::advance_to(std::uint64_t end) {
   for (; end - started_ >= step_bytes; started_ += step_bytes) {
     ::sync_file_range(fd_, static_cast<off_t>(started_), step_bytes, SYNC_FILE_RANGE_WRITE);
     if (started_ < near_bytes) continue;
