@@ -9,25 +9,21 @@ namespace rtev::cli {
 namespace {
 
 /// Writes the report behind the stream's summary, while processes can still be named.
-class ReportAtEnd final : public Sink {
+class ReportAtEnd final : public ForwardingSink {
  public:
   ReportAtEnd(Sink& sink, FdOutput& output, const std::function<std::string(const Registry&)>& report)
-      : sink_(sink), output_(output), report_(report) {}
+      : ForwardingSink(sink), output_(output), report_(report) {}
 
   void header(const RunHeader& header) override {
     output_.begin();
     sink_.header(header);
   }
-  void consume(const Batch& batch, const Registry& registry) override { sink_.consume(batch, registry); }
-  void advance(std::uint64_t time_ns, const Registry& registry) override { sink_.advance(time_ns, registry); }
-  void flush() override { sink_.flush(); }
   void summary(const RunSummary& summary, const Registry& registry) override {
     sink_.summary(summary, registry);
     output_.write(report_(registry));
   }
 
  private:
-  Sink& sink_;
   FdOutput& output_;
   const std::function<std::string(const Registry&)>& report_;
 };

@@ -11,10 +11,11 @@ namespace rtev::cli {
 
 /// Hands the stream on and keeps one line on the terminal up to date: elapsed time, events and how many come in a
 /// second, size, losses.
-class Progress final : public Sink {
+class Progress final : public ForwardingSink {
  public:
   /// `fd` is a terminal; `size` tells the bytes written so far.
-  Progress(Sink& sink, int fd, std::function<std::uint64_t()> size) : sink_(sink), fd_(fd), size_(std::move(size)) {}
+  Progress(Sink& sink, int fd, std::function<std::uint64_t()> size)
+      : ForwardingSink(sink), fd_(fd), size_(std::move(size)) {}
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;
@@ -25,7 +26,6 @@ class Progress final : public Sink {
  private:
   void show(std::uint64_t now);
 
-  Sink& sink_;
   int fd_;
   std::function<std::uint64_t()> size_;
   std::uint64_t start_ns_ = 0, shown_ns_ = 0;

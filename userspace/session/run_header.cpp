@@ -14,6 +14,7 @@ RunHeader make_run_header(const std::vector<std::string>& command_line, std::uin
   return {.version = RTEV_VERSION,
           .host = host.nodename,
           .kernel = host.release,
+          .machine = host.machine,
           .command_line = command_line,
           .start_ns = start_ns,
           .start_realtime_ns = clock_ns(CLOCK_REALTIME) - (monotonic_ns() - start_ns)};

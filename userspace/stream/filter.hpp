@@ -38,18 +38,15 @@ class EventFilter {
 };
 
 /// Gives the other sink what the filter accepts.
-class FilterSink final : public Sink {
+class FilterSink final : public ForwardingSink {
  public:
-  FilterSink(Sink& sink, EventFilter filter) : sink_(sink), filter_(std::move(filter)) {}
+  FilterSink(Sink& sink, EventFilter filter) : ForwardingSink(sink), filter_(std::move(filter)) {}
 
-  void header(const RunHeader& header) override { sink_.header(header); }
   void consume(const Batch& batch, const Registry& registry) override;
-  void flush() override { sink_.flush(); }
   /// Counts of events are of those that were let through.
   void summary(const RunSummary& summary, const Registry& registry) override;
 
  private:
-  Sink& sink_;
   EventFilter filter_;
   EventCounts counts_;
   std::vector<Event> accepted_;

@@ -25,13 +25,12 @@ struct SelectionOptions {
 
 /// Gives another sink the selected processes' events, and what the scheduler did to their threads. Where all threads'
 /// scheduler events were recorded (--sched all) all are handed on, as when tracing.
-class Selection final : public Sink {
+class Selection final : public ForwardingSink {
  public:
-  Selection(Sink& sink, SelectionOptions options) : sink_(sink), options_(std::move(options)) {}
+  Selection(Sink& sink, SelectionOptions options) : ForwardingSink(sink), options_(std::move(options)) {}
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;
-  void flush() override { sink_.flush(); }
   void summary(const RunSummary& summary, const Registry& registry) override;
 
  private:
@@ -40,7 +39,6 @@ class Selection final : public Sink {
   bool accepts(const SchedSwitch& change);
   void untrack_others(const Event& event, const Batch& batch);
 
-  Sink& sink_;
   SelectionOptions options_;
   std::uint64_t end_ns_ = UINT64_MAX;
   std::set<std::int32_t> selected_;  ///< pids

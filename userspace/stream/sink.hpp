@@ -21,6 +21,7 @@ struct RunHeader {
   std::string version{};  ///< of rtev-bpf
   std::string host{};
   std::string kernel{};
+  std::string machine{};  ///< hardware of the host, as uname(2) says: "x86_64"
   std::vector<std::string> command_line{};
   std::uint64_t start_ns = 0;           ///< CLOCK_MONOTONIC when tracing began
   std::uint64_t start_realtime_ns = 0;  ///< CLOCK_REALTIME of the same moment
@@ -82,6 +83,21 @@ class Sink {
   /// Hands everything to the Output; called at least once a second and when the stream pauses.
   virtual void flush() = 0;
   virtual void summary(const RunSummary& summary, const Registry& registry) = 0;
+};
+
+/// Forwards everything to another sink, which must outlive it: the base of sinks that add to a stream on its way.
+class ForwardingSink : public Sink {
+ public:
+  explicit ForwardingSink(Sink& sink) : sink_(sink) {}
+
+  void header(const RunHeader& header) override { sink_.header(header); }
+  void consume(const Batch& batch, const Registry& registry) override { sink_.consume(batch, registry); }
+  void advance(std::uint64_t time_ns, const Registry& registry) override { sink_.advance(time_ns, registry); }
+  void flush() override { sink_.flush(); }
+  void summary(const RunSummary& summary, const Registry& registry) override { sink_.summary(summary, registry); }
+
+ protected:
+  Sink& sink_;
 };
 
 }  // namespace rtev
