@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// rtev-bpf dump and convert: what was recorded before, as text or in another format: recordings, preserved ring files,
-// what a live process's ring holds now.
+// rtev-bpf dump and convert: a recording, a ring file or the ring of a live process, as text or in another format.
 #include <fmt/core.h>
 
 #include <cstdio>
@@ -13,14 +12,11 @@
 namespace rtev::cli {
 namespace {
 
-/// Hands the stream on and keeps what it says at its end, for stderr.
-class KeepSummary final : public Sink {
+/// Keeps the summary as text, for stderr.
+class SummaryKeeper final : public ForwardingSink {
  public:
-  explicit KeepSummary(Sink& sink) : sink_(sink) {}
+  using ForwardingSink::ForwardingSink;
 
-  void header(const RunHeader& header) override { sink_.header(header); }
-  void consume(const Batch& batch, const Registry& registry) override { sink_.consume(batch, registry); }
-  void flush() override { sink_.flush(); }
   void summary(const RunSummary& summary, const Registry& registry) override {
     text_ = summary_text(summary, registry);
     sink_.summary(summary, registry);
@@ -28,11 +24,10 @@ class KeepSummary final : public Sink {
   const std::string& text() const { return text_; }
 
  private:
-  Sink& sink_;
   std::string text_;
 };
 
-/// The output is made once it is known that there is something to read.
+/// The output is created only once the source is open.
 int dump_to(const Options& options, Format otherwise) {
   survive_output_failures();
   auto source = Source::open(options);
@@ -40,7 +35,7 @@ int dump_to(const Options& options, Format otherwise) {
   auto stream = Stream::open(options, otherwise);
   if (!stream) return report(stream.error());
   if (auto apart = source->check_apart(stream->file()); !apart) return report(apart.error());
-  KeepSummary sink(stream->sink());
+  SummaryKeeper sink(stream->sink());
   const int status = source->read(sink, options);
   if (!options.quiet) fmt::print(stderr, "{}", sink.text());
   return finish_output(stream->output(), status);

@@ -37,10 +37,10 @@ constexpr const char* footer =
     "CMD.";
 
 constexpr const char* record_footer =
-    "fxt, json and pftrace files open in ui.perfetto.dev: a group a process, a row a thread with its GC spans and "
-    "what\n"
-    "the scheduler did to it. Each of them, and jsonl, holds the whole stream: rtev-bpf dump and convert read them\n"
-    "again. FILE is good up to a second ago whenever the recording stops, however it does.";
+    "An .fxt file is a recording: dump, convert and -i read it. The other formats are exports and cannot be read "
+    "back.\n"
+    "fxt, json and pftrace open in ui.perfetto.dev: a group a process, a row a thread with its GC spans and what the\n"
+    "scheduler did to it. If the recording stops for any reason, FILE is complete up to a second before.";
 
 constexpr const char* latency_footer =
     "A pause is the outermost runtime span of a domain. The percentile P of N pauses is the one whose rank in order "

@@ -2,6 +2,7 @@
 #include "cli/options.hpp"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -40,7 +41,7 @@ void add_time_option(CLI::App& app, const char* name, Time& value, const char* h
 }  // namespace
 
 void add_target(CLI::App& app, const char* name, Options& options) {
-  app.add_option(name, options.target, "a recording of any format (- for stdin), PID.events, or a pid")
+  app.add_option(name, options.target, "a recording (.fxt, - for stdin), PID.events, or a pid")
       ->check(not_empty())
       ->required();
 }
@@ -73,14 +74,24 @@ void add_events_option(CLI::App& app, Options& options) {
           ""));
 }
 
+/// Without the option the ending of -o decides, and `otherwise` where there is none.
+void add_format_option(CLI::App& app, Options& options, Format otherwise) {
+  std::vector<std::pair<std::string, Format>> choices;
+  std::string help = fmt::format("default: by the ending of -o's FILE, else {}", info_of(otherwise).name);
+  for (const FormatInfo& info : all_formats()) {
+    choices.emplace_back(info.name, info.format);
+    fmt::format_to(std::back_inserter(help), "\n{} ({}): {}", info.name, fmt::join(info.suffixes, ", "), info.purpose);
+  }
+  add_choice<Format>(app, "-f,--format", options.format, std::move(choices), help);
+}
+
 }  // namespace
 
 void add_output_options(CLI::App& app, Options& options) {
   app.add_option("-o,--output", options.output, "write to a file instead of stdout; FILE.gz is compressed")
       ->type_name("FILE")
       ->check(not_empty());
-  add_choice<Format>(app, "-f,--format", options.format, {{"text", Format::text}, {"jsonl", Format::jsonl}},
-                     "for people (default) or for programs");
+  add_format_option(app, options, Format::text);
   add_choice<ColorMode>(app, "--color", options.color,
                         {{"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}},
                         "colours in text; auto (default): on a terminal, unless NO_COLOR is set");
@@ -92,16 +103,13 @@ void add_trace_options(CLI::App& app, Options& options) {
       ->type_name("FILE")
       ->check(not_empty())
       ->required();
-  add_choice<Format>(
-      app, "-f,--format", options.format,
-      {{"fxt", Format::fxt}, {"json", Format::json}, {"pftrace", Format::pftrace}, {"jsonl", Format::jsonl}},
-      "Fuchsia trace (default), Chrome trace events, Perfetto, JSON lines; without it FILE's ending decides");
+  add_format_option(app, options, Format::fxt);
   add_events_option(app, options);
 }
 
 void add_report_options(CLI::App& app, Options& options) {
   app.add_option("-i,--input", options.target,
-                 "of a recording (- for stdin), PID.events or a pid's ring, not of what runs")
+                 "analyse a recording (.fxt, - for stdin), PID.events or the ring of a pid")
       ->type_name("FILE")
       ->check(not_empty());
   app.add_option("-o,--output", options.output, "write to a file instead of stdout")

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "formats/format_table.hpp"
 #include "rtev/error.hpp"
 
 namespace rtev::cli {
 
-enum class Format : std::uint8_t { text, jsonl, fxt, json, pftrace };
 enum class ColorMode : std::uint8_t { automatic, always, never };
 enum class Sched : std::uint8_t { off, ocaml, all };
 enum class Drain : std::uint8_t { off, known, all };

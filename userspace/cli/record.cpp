@@ -14,21 +14,6 @@
 #include "formats/text/run_summary.hpp"
 
 namespace rtev::cli {
-namespace {
-
-std::string_view how_to_open(Format format) {
-  switch (format) {
-    case Format::fxt:
-    case Format::pftrace:
-      return "open it in https://ui.perfetto.dev; rtev-bpf dump shows it as text";
-    case Format::json:
-      return "open it in https://ui.perfetto.dev or chrome://tracing";
-    default:
-      return "an object a line, e.g. for jq";
-  }
-}
-
-}  // namespace
 
 int run_record(const Options& options) {
   auto stream = Stream::open(options, Format::fxt);
@@ -45,7 +30,7 @@ int run_record(const Options& options) {
     TextBuffer size;
     add_size(size, stream->written());
     fmt::print(stderr, "{} {}, {}: {}\n", error ? "kept what was written of" : "wrote", escaped(stream->name()),
-               size.text(), how_to_open(stream->format()));
+               size.text(), info_of(stream->format()).hint);
   };
   const int status = trace(
       options,

@@ -2,6 +2,7 @@
 #include "cli/stream.hpp"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -13,11 +14,6 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "formats/chrome/chrome_sink.hpp"
-#include "formats/fxt/fxt_sink.hpp"
-#include "formats/jsonl/jsonl_sink.hpp"
-#include "formats/perfetto/perfetto_sink.hpp"
-#include "formats/text/text_sink.hpp"
 #include "session/command/sudo_user.hpp"
 #include "stream/filter.hpp"
 
@@ -81,21 +77,15 @@ bool is_stdout(const std::string& path) {
          named.st_ino == own.st_ino && !S_ISCHR(own.st_mode);
 }
 
-bool is_text(Format format) {
-  return format != Format::fxt && format != Format::pftrace;
-}
-
-/// Begins the file with the stream, lets what is held back on the way be good up to half a second ago, and ends it with
-/// the stream.
-class WithStream final : public Sink {
+/// Begins and ends the file with the stream, and writes what outputs hold back every half second.
+class FinishingSink final : public ForwardingSink {
  public:
-  WithStream(Sink& sink, FdOutput& file, Output& output) : sink_(sink), file_(file), output_(output) {}
+  FinishingSink(Sink& sink, FdOutput& file, Output& output) : ForwardingSink(sink), file_(file), output_(output) {}
 
   void header(const RunHeader& header) override {
     file_.begin();
     sink_.header(header);
   }
-  void consume(const Batch& batch, const Registry& registry) override { sink_.consume(batch, registry); }
   void flush() override {
     sink_.flush();
     const std::uint64_t now = monotonic_ns();
@@ -110,43 +100,12 @@ class WithStream final : public Sink {
   }
 
  private:
-  Sink& sink_;
   FdOutput& file_;
   Output& output_;
   std::uint64_t last_sync_ns_ = 0;
 };
 
-std::unique_ptr<Sink> make_sink(Format format, Output& output, std::uint64_t held_ns, const TextOptions& text) {
-  switch (format) {
-    case Format::text:
-      break;
-    case Format::jsonl:
-      return std::make_unique<JsonlSink>(output);
-    case Format::fxt:
-      return std::make_unique<FxtSink>(output, FxtSink::Options{.max_held_ns = held_ns});
-    case Format::json:
-      return std::make_unique<ChromeSink>(output);
-    case Format::pftrace:
-      return std::make_unique<PerfettoSink>(output, PerfettoOptions{.flush_interval_ns = held_ns});
-  }
-  return std::make_unique<TextSink>(output, text);
-}
-
 }  // namespace
-
-std::optional<Format> format_of(std::string_view path) {
-  constexpr std::string_view gz = ".gz";
-  if (path.ends_with(gz)) path.remove_suffix(gz.size());
-  static constexpr std::pair<std::string_view, Format> endings[] = {{".fxt", Format::fxt},
-                                                                    {".json", Format::json},
-                                                                    {".pftrace", Format::pftrace},
-                                                                    {".perfetto-trace", Format::pftrace},
-                                                                    {".jsonl", Format::jsonl}};
-  for (const auto& [ending, format] : endings) {
-    if (path.ends_with(ending)) return format;
-  }
-  return std::nullopt;
-}
 
 Result<std::unique_ptr<FdOutput>> open_output(const Options& options) {
   if (options.output.empty() || options.output == "-" || is_stdout(options.output))
@@ -156,15 +115,17 @@ Result<std::unique_ptr<FdOutput>> open_output(const Options& options) {
 
 Result<Stream> Stream::open(const Options& options, Format otherwise) {
   Stream stream;
+  const Result<Format> format = options.format ? *options.format : format_of_file(options.output, otherwise);
+  if (!format) return std::unexpected(format.error());
   auto opened = open_output(options);
   if (!opened) return std::unexpected(std::move(opened.error()));
   stream.output_ = std::move(*opened);
-  stream.format_ = options.format.value_or(format_of(options.output).value_or(otherwise));
-  if (!is_text(stream.format_) && stream.output_->is_terminal()) {
-    return std::unexpected(Error{.what = "cannot write a recording to",
+  stream.format_ = *format;
+  if (info_of(*format).is_binary && stream.output_->is_terminal()) {
+    return std::unexpected(Error{.what = "refusing to write binary data to",
                                  .subject = "a terminal",
-                                 .why = "it is no text",
-                                 .hint = "give a file with -o, or send stdout to a file or a program"});
+                                 .why = fmt::format("{} is a binary format", info_of(*format).name),
+                                 .hint = "give a file with -o, or redirect stdout to a file or a program"});
   }
   Output* output = stream.output_.get();
   if (options.output.ends_with(".gz")) {
@@ -178,15 +139,14 @@ Result<Stream> Stream::open(const Options& options, Format otherwise) {
     stream.background_ = std::make_unique<BackgroundOutput>(*output, together);
     output = stream.background_.get();
   }
-  const std::uint64_t held_ns = is_file ? held_interval_ns : 0;
-  const TextOptions text{.color = wants_color(options, stream.output_->fd())};
-  stream.add(make_sink(stream.format_, *output, held_ns, text));
+  stream.add(info_of(*format).make(
+      *output, {.max_held_ns = is_file ? held_interval_ns : 0, .color = wants_color(options, stream.output_->fd())}));
   if (!options.events.empty()) {
     auto filter = EventFilter::parse(options.events);
     if (!filter) return std::unexpected(std::move(filter.error()));
     stream.add(std::make_unique<FilterSink>(stream.sink(), std::move(*filter)));
   }
-  stream.add(std::make_unique<WithStream>(stream.sink(), *stream.output_, *output));
+  stream.add(std::make_unique<FinishingSink>(stream.sink(), *stream.output_, *output));
   return stream;
 }
 

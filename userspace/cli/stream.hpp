@@ -17,17 +17,14 @@
 
 namespace rtev::cli {
 
-/// The format that a file's name asks for, behind a ".gz" or not; nothing if it asks for none.
-std::optional<Format> format_of(std::string_view path);
-
 /// options.output: a new file for the caller's eyes only, or stdout.
 Result<std::unique_ptr<FdOutput>> open_output(const Options& options);
 
 /// Where a stream goes, and how it looks there.
 class Stream {
  public:
-  /// Opens options.output. Without options.format the name of the file decides, else it is `otherwise`. A terminal gets
-  /// text only.
+  /// Opens options.output. Without options.format the ending of the file's name decides; without an ending it is
+  /// `otherwise`. Binary formats are refused on a terminal.
   static Result<Stream> open(const Options& options, Format otherwise);
 
   Sink& sink() { return *sinks_.back(); }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+#include "formats/format_table.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include "formats/chrome/chrome_sink.hpp"
+#include "formats/fxt/fxt_sink.hpp"
+#include "formats/jsonl/jsonl_sink.hpp"
+#include "formats/perfetto/perfetto_sink.hpp"
+#include "formats/text/text_sink.hpp"
+
+namespace rtev {
+namespace {
+
+constexpr std::string_view text_suffixes[] = {".txt", ".log"};
+constexpr std::string_view jsonl_suffixes[] = {".jsonl"};
+constexpr std::string_view fxt_suffixes[] = {".fxt"};
+constexpr std::string_view json_suffixes[] = {".json"};
+constexpr std::string_view pftrace_suffixes[] = {".pftrace", ".perfetto-trace"};
+
+constexpr FormatInfo table[] = {
+    {.format = Format::text,
+     .name = "text",
+     .suffixes = text_suffixes,
+     .purpose = "a line an event, to read",
+     .hint = "a line an event",
+     .is_binary = false,
+     .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
+       return std::make_unique<TextSink>(output, TextOptions{.color = options.color});
+     }},
+    {.format = Format::jsonl,
+     .name = "jsonl",
+     .suffixes = jsonl_suffixes,
+     .purpose = "JSON lines, for programs",
+     .hint = "an object a line, e.g. for jq",
+     .is_binary = false,
+     .make = [](Output& output, const SinkOptions&) -> std::unique_ptr<Sink> {
+       return std::make_unique<JsonlSink>(output);
+     }},
+    {.format = Format::fxt,
+     .name = "fxt",
+     .suffixes = fxt_suffixes,
+     .purpose = "a recording: for -i, dump and convert, and for ui.perfetto.dev",
+     .hint = "rtev-bpf dump shows it, pauses -i analyses it, https://ui.perfetto.dev opens it",
+     .is_binary = true,
+     .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
+       return std::make_unique<FxtSink>(output, FxtSink::Options{.max_held_ns = options.max_held_ns});
+     }},
+    {.format = Format::json,
+     .name = "json",
+     .suffixes = json_suffixes,
+     .purpose = "Chrome's trace events, for chrome://tracing and ui.perfetto.dev",
+     .hint = "open it in https://ui.perfetto.dev or chrome://tracing",
+     .is_binary = false,
+     .make = [](Output& output, const SinkOptions&) -> std::unique_ptr<Sink> {
+       return std::make_unique<ChromeSink>(output);
+     }},
+    {.format = Format::pftrace,
+     .name = "pftrace",
+     .suffixes = pftrace_suffixes,
+     .purpose = "Perfetto's own format, for ui.perfetto.dev and trace_processor",
+     .hint = "open it in https://ui.perfetto.dev",
+     .is_binary = true,
+     .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
+       return std::make_unique<PerfettoSink>(output, PerfettoOptions{.flush_interval_ns = options.max_held_ns});
+     }},
+};
+
+}  // namespace
+
+std::span<const FormatInfo> all_formats() {
+  return table;
+}
+
+const FormatInfo& info_of(Format format) {
+  return table[static_cast<std::size_t>(format)];
+}
+
+Result<Format> format_of_file(const std::string& path, Format otherwise) {
+  std::filesystem::path name(path);
+  if (name.extension() == ".gz") name = name.stem();
+  const std::string ending = name.extension();
+  if (ending.empty()) return otherwise;
+  std::string known;
+  for (const FormatInfo& info : table) {
+    if (std::ranges::find(info.suffixes, ending) != info.suffixes.end()) return info.format;
+    for (const std::string_view suffix : info.suffixes) fmt::format_to(std::back_inserter(known), " {}", suffix);
+  }
+  return std::unexpected(
+      Error{.what = "cannot write to",
+            .subject = path,
+            .why = fmt::format("'{}' is the ending of no format", ending),
+            .hint = fmt::format("name a format with -f, or use one of:{} (each also with .gz)", known)});
+}
+
+}  // namespace rtev

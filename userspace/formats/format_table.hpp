@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// The formats that a stream can be written in: their names, file endings and makers, in one table.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "formats/output/output.hpp"
+#include "rtev/error.hpp"
+#include "stream/sink.hpp"
+
+namespace rtev {
+
+enum class Format : std::uint8_t { text, jsonl, fxt, json, pftrace };
+
+struct SinkOptions {
+  /// How long a sink may hold events back to write larger pieces, in ns; 0: flush() writes at once.
+  std::uint64_t max_held_ns = 0;
+  bool color = false;  ///< text: with the colours of a terminal
+};
+
+struct FormatInfo {
+  Format format;
+  std::string_view name;                       ///< value of -f
+  std::span<const std::string_view> suffixes;  ///< endings of file names, without ".gz"; the first is the usual one
+  std::string_view purpose;                    ///< for --help
+  std::string_view hint;                       ///< what to do with a file that was written
+  bool is_binary;                              ///< not for terminals
+  std::unique_ptr<Sink> (*make)(Output&, const SinkOptions&);
+};
+
+/// All formats, in the order of their enumeration.
+std::span<const FormatInfo> all_formats();
+const FormatInfo& info_of(Format format);
+
+/// By the ending of a file's name, before a ".gz" or not; `otherwise` for a name without an ending. Fails on an ending
+/// that no format has.
+Result<Format> format_of_file(const std::string& path, Format otherwise);
+
+}  // namespace rtev
