@@ -126,6 +126,7 @@ class Reader {
     intern(packet.interned_data().debug_annotation_names(), sequence.details);
 
     for (const auto& clock : packet.clock_snapshot().clocks()) trace_.clocks[clock.clock_id()] = clock.timestamp();
+    if (packet.has_system_info() && packet.system_info().utsname().machine().empty()) complain("no machine");
     if (packet.system_info().utsname().sysname() == "Linux") trace_.kernel = packet.system_info().utsname().release();
     for (const auto& process : packet.process_tree().processes()) trace_.processes[process.pid()] = process.cmdline(0);
     for (const auto& thread : packet.process_tree().threads())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// JSON under construction: commas come by themselves, strings are made valid whatever their bytes.
+// The one writer of JSON. It sets the commas, and makes every string valid UTF-8.
 #pragma once
 
 #include <array>
@@ -7,7 +7,9 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <cstring>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
 
@@ -16,21 +18,48 @@
 
 namespace rtev {
 
+/// Appends JSON to a buffer of its own or of another. Fast enough for a line an event: nothing is virtual, and nothing
+/// is allocated once the buffer has grown. Names of members must be plain ASCII. Not thread-safe.
 class JsonWriter {
  public:
+  JsonWriter() : out_(own_) {}
+  explicit JsonWriter(TextBuffer& out) : out_(out) {}
+  JsonWriter(const JsonWriter&) = delete;
+  JsonWriter& operator=(const JsonWriter&) = delete;
+
   /// Runs `members` between braces, or `elements` between brackets.
   template <typename Members>
   void object(Members&& members) {
-    nest('{', '}', members);
+    begin_object();
+    members();
+    end_object();
   }
   template <typename Elements>
   void array(Elements&& elements) {
-    nest('[', ']', elements);
+    begin('[');
+    elements();
+    end(']');
   }
-  /// What comes next is the value of this member. Names are plain text.
+  void begin_object() { begin('{'); }
+  void end_object() { end('}'); }
+
+  /// What is written next is the value of this member.
   JsonWriter& key(std::string_view name) {
-    separate();
-    out_.add('"', name, R"(":)");
+    const std::size_t comma = first_ ? 0 : 1;
+    char* at = out_.extend(comma + name.size() + 3);
+    *at = ',';
+    at += comma;
+    *at++ = '"';
+    std::memcpy(at, name.data(), name.size());
+    std::memcpy(at + name.size(), "\":", 2);
+    first_ = true;
+    return *this;
+  }
+
+  /// The same for a name that may be any text.
+  JsonWriter& text_key(std::string_view name) {
+    value(name);
+    out_.add(':');
     first_ = true;
     return *this;
   }
@@ -41,47 +70,71 @@ class JsonWriter {
     separate();
     out_.add(number);
   }
-  void value(std::same_as<bool> auto truth) {
-    separate();
-    out_.add(std::string_view{truth ? "true" : "false"});
-  }
+  void value(std::same_as<bool> auto truth) { raw(truth ? "true" : "false"); }
   /// With 6 decimals, never with an exponent; null where it is no number.
   void value(std::floating_point auto number) {
-    separate();
     std::array<char, 400> text;
     const auto written =
         std::to_chars(text.data(), text.data() + text.size(), double{number}, std::chars_format::fixed, 6);
-    out_.add(std::isfinite(number) ? std::string_view{text.data(), written.ptr} : std::string_view{"null"});
+    raw(std::isfinite(number) ? std::string_view{text.data(), written.ptr} : std::string_view{"null"});
   }
   void value(std::string_view text) {
     separate();
     add_json_string(out_, text);
   }
+  void value(std::nullptr_t) { raw("null"); }
   /// null where there is nothing.
   template <typename T>
   void value(const std::optional<T>& maybe) {
-    if (maybe) {
-      value(*maybe);
-    } else {
-      separate();
-      out_.add(std::string_view{"null"});
-    }
+    maybe ? value(*maybe) : value(nullptr);
   }
 
   template <typename T>
   void member(std::string_view name, const T& of) {
     key(name).value(of);
   }
+  /// Of a text that is plain ASCII without quotes and backslashes: a constant of the program.
+  void plain_member(std::string_view name, std::string_view text) {
+    key(name);
+    out_.add('"', text, '"');
+    first_ = false;
+  }
+  /// null where the text is empty.
+  void text_or_null(std::string_view name, std::string_view text) {
+    key(name);
+    text.empty() ? value(nullptr) : value(text);
+  }
+  /// Two lower-case hex digits a byte.
+  void hex(std::string_view name, std::string_view bytes) {
+    key(name);
+    out_.add('"');
+    out_.add_hex(bytes);
+    out_.add('"');
+    first_ = false;
+  }
+  template <std::ranges::input_range Values>
+  void values(std::string_view name, const Values& of) {
+    key(name).array([&] {
+      for (const auto& each : of) value(each);
+    });
+  }
+  /// A value as it stands, which is valid JSON already.
+  void raw(std::string_view json) {
+    separate();
+    out_.add(json);
+  }
 
+  /// What is written next is a document of its own.
+  void restart() { first_ = true; }
   std::string_view text() const { return out_.text(); }
 
  private:
-  template <typename Inside>
-  void nest(char open, char close, Inside&& inside) {
+  void begin(char open) {
     separate();
     out_.add(open);
     first_ = true;
-    inside();
+  }
+  void end(char close) {
     out_.add(close);
     first_ = false;
   }
@@ -90,8 +143,9 @@ class JsonWriter {
     first_ = false;
   }
 
-  TextBuffer out_;
-  bool first_ = true;
+  TextBuffer own_;
+  TextBuffer& out_;
+  bool first_ = true;  ///< no comma in front of what comes next
 };
 
 }  // namespace rtev

@@ -38,6 +38,13 @@ class TextBuffer {
   /// With a comma between thousands.
   void add_grouped(std::uint64_t number);
 
+  /// Makes room for `count` more bytes, which the caller fills in: they are part of the text at once.
+  char* extend(std::size_t count) {
+    if (bytes_.size() - size_ < count) grow(count);
+    size_ += count;
+    return bytes_.data() + (size_ - count);
+  }
+
   std::string_view text() const { return {bytes_.data(), size_}; }
   std::size_t size() const { return size_; }
   void clear() { size_ = 0; }
@@ -55,12 +62,6 @@ class TextBuffer {
     size_ -= static_cast<std::size_t>(begin + longest - std::to_chars(begin, begin + longest, number).ptr);
   }
 
-  /// Room for `count` more bytes, which become part of the text.
-  char* extend(std::size_t count) {
-    if (bytes_.size() - size_ < count) grow(count);
-    size_ += count;
-    return bytes_.data() + (size_ - count);
-  }
   void grow(std::size_t count);
 
   std::vector<char> bytes_;

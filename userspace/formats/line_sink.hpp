@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the formats made of text lines share: lines are collected and handed out in large pieces.
+// Base of the formats that are text lines: collects lines and writes them in large pieces.
 #pragma once
 
 #include "base/text_buffer.hpp"
@@ -20,10 +20,10 @@ class LineSink : public Sink {
   }
   void hand_out() {
     if (out_.size() == 0) return;
-    output_.write(out_.text());  // a failure stays in Output::error(), where the session looks for it
+    output_.write(out_.text());  // an error stays in Output::error(), which the session checks
     out_.clear();
   }
-  /// No use in formatting what nobody takes any more.
+  /// The output has failed: there is no use in formatting more.
   bool closed() const { return output_.error().has_value(); }
 
   TextBuffer out_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The named arguments of a record of a recording, as they are read.
+// Reads the named arguments of a record.
 #pragma once
 
 #include <concepts>
@@ -18,8 +18,8 @@ namespace rtev::record {
 
 namespace parsed = fxt::parsed;
 
-/// Asks for arguments by name. What is missing, or of another type or range than it is asked for, yields 0 or nothing,
-/// and complete() tells.
+/// Looks up arguments by name. An argument that is missing, or of another type or range, yields 0 or an empty value,
+/// and complete() is false from then on.
 class Values {
  public:
   explicit Values(parsed::Arguments arguments) : arguments_(arguments) {}
@@ -42,7 +42,7 @@ class Values {
     complete_ = false;
     return {};
   }
-  /// Of an enumeration whose last value this is.
+  /// A value of an enumeration; `last` is its largest.
   template <typename Enum>
   Enum one_of(std::string_view name, Enum last) {
     const auto value = number<std::uint32_t>(name);
@@ -52,14 +52,14 @@ class Values {
   }
 
   bool has(std::string_view name) const { return parsed::find(arguments_, name) != nullptr; }
-  /// Null if there is none of this name and type.
+  /// Null if there is none with this name and type.
   template <typename T>
   const T* get(std::string_view name) const {
     const parsed::Argument* const argument = parsed::find(arguments_, name);
     return argument != nullptr ? std::get_if<T>(&argument->value) : nullptr;
   }
 
-  /// True if all that was asked for was there.
+  /// True if all required arguments were there.
   bool complete() const { return complete_; }
 
  private:

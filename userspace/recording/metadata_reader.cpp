@@ -10,7 +10,7 @@
 namespace rtev::record {
 namespace {
 
-/// All of a command line: the kernel allows no more by default.
+/// Of a whole command line; the default limit of the kernel.
 constexpr std::size_t max_argument_bytes = std::size_t{6} << 20, max_arguments = std::size_t{1} << 17;
 constexpr std::size_t max_drops = 256;
 
@@ -19,7 +19,7 @@ std::unexpected<Error> bad(std::string why) {
 }
 
 std::unexpected<Error> incomplete(std::string_view what) {
-  return bad(std::string(what) + " does not say all it must");
+  return bad(std::string(what) + " lacks an argument");
 }
 
 Accounting words_of(Values& values) {
@@ -75,14 +75,15 @@ Result<void> MetadataReader::header(const Object& object) {
   if (has_header_) return bad("a second header");
   Values values(object.arguments);
   const auto version = values.number<std::uint32_t>(metadata_header);
-  if (values.complete() && version > format_version) {
+  if (values.complete() && version != format_version) {
     return std::unexpected(Error{.what = "cannot read recording",
-                                 .why = "it was made by a later version of rtev-bpf",
-                                 .hint = "read it with the version that made it, or a later one"});
+                                 .why = "another version of rtev-bpf wrote it",
+                                 .hint = "read it with the version that wrote it"});
   }
   header_ = {.version = values.text("version"),
              .host = values.text("host"),
              .kernel = values.text("kernel"),
+             .machine = values.text("machine"),
              .command_line = {},
              .start_ns = values.number<std::uint64_t>("start"),
              .start_realtime_ns = values.number<std::uint64_t>("start_realtime")};
@@ -92,7 +93,7 @@ Result<void> MetadataReader::header(const Object& object) {
 }
 
 Result<void> MetadataReader::argument(const Object& object) {
-  if (!has_header_ || header_is_out_) return bad("an argument of a command line without its header");
+  if (!has_header_ || header_is_out_) return bad("an argument of the command line without the header");
   Values values(object.arguments);
   const std::string piece = values.text(metadata_argument);
   const bool goes_on = values.boolean("goes_on");
@@ -102,7 +103,7 @@ Result<void> MetadataReader::argument(const Object& object) {
   header_.command_line.back() += piece;
   argument_goes_on_ = goes_on;
   if (argument_bytes_ > max_argument_bytes || header_.command_line.size() > max_arguments)
-    return bad("a command line longer than any can be");
+    return bad("the command line is too long");
   return {};
 }
 
@@ -126,13 +127,13 @@ Result<void> MetadataReader::process(const Object& object) {
   if (!values.complete() || object.address == 0 || object.address >= UINT32_MAX) return incomplete(metadata_process);
   const auto index = static_cast<ProcessIndex>(object.address);
   if (!lists_) {
-    if (!stream_.process(index, std::move(info))) return bad("more processes than there can be");
+    if (!stream_.process(index, std::move(info))) return bad("too many processes");
     return {};
   }
   list_bytes_ += info.comm.size() + info.exe.size() + info.runtime.size() + info.version.size() + info.ring_path.size();
   if (list_.processes.size() >= StreamBuilder::max_processes || list_bytes_ > StreamBuilder::max_process_bytes)
-    return bad("more processes than there can be");
-  if (!list_.processes.emplace(index, std::move(info)).second) return bad("a process that is listed twice");
+    return bad("too many processes");
+  if (!list_.processes.emplace(index, std::move(info)).second) return bad("a process is listed twice");
   return {};
 }
 
@@ -158,7 +159,7 @@ Result<void> MetadataReader::ring(const Object& object) {
   if (!values.complete()) return incomplete(metadata_ring);
   if (!std::in_range<std::uint32_t>(object.address) ||
       !stream_.ring(static_cast<std::uint32_t>(object.address), process, domains, std::move(producer)))
-    return bad("a ring with a number that none can have");
+    return bad("the slot of a ring is out of range");
   return {};
 }
 
@@ -182,7 +183,7 @@ Result<void> MetadataReader::drop(const Object& object) {
   Values values(object.arguments);
   RunSummary::Drop drop{.kind = values.text("kind"), .count = values.number<std::uint64_t>(metadata_drop)};
   if (!values.complete()) return incomplete(metadata_drop);
-  if (summary_.drops.size() >= max_drops) return bad("more kinds of drops than there can be");
+  if (summary_.drops.size() >= max_drops) return bad("too many kinds of drops");
   summary_.drops.push_back(std::move(drop));
   return {};
 }

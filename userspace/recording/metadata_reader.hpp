@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads what a recording says of who is who: processes and rings, the run's header and its summary.
+// Reads the metadata of a recording: processes and rings, the header and the summary of the run.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace rtev::record {
 
-/// Takes the facts that MetadataWriter told, in their order. Memory is bounded.
+/// Takes the records of MetadataWriter, in their order. Memory is bounded.
 class MetadataReader {
  public:
   explicit MetadataReader(StreamBuilder& stream) : stream_(stream) {}
 
-  /// False if the fact is none of those. An error says what is wrong with it.
+  /// False if the kind of metadata is unknown here. An error says what is wrong with the record.
   Result<bool> take(std::string_view what, const fxt::parsed::UserspaceObject& object);
 
-  /// The header is known once something else comes: it may have several parts.
+  /// The header has several records; it is complete when another kind of record follows.
   bool has_header() const { return has_header_; }
   void hand_out_header();
-  /// Its summary was there: the stream has ended.
+  /// True after the summary: the stream has ended.
   bool ended() const { return ended_; }
   const RunHeader& header() const { return header_; }
 

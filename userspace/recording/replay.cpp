@@ -19,7 +19,7 @@ std::unexpected<Error> bad(std::string why) {
 
 std::unexpected<Error> foreign() {
   return std::unexpected(Error{.what = "cannot read recording",
-                               .why = "it is a trace, but not one that rtev-bpf recorded",
+                               .why = "it is an FXT trace, but not a recording of rtev-bpf",
                                .hint = "open it in a viewer, e.g. https://ui.perfetto.dev"});
 }
 
@@ -41,10 +41,10 @@ std::uint8_t flags_of(parsed::Arguments arguments) {
 }  // namespace
 
 Result<void> Replay::feed(std::span<const std::byte> bytes) {
-  if (failed_) return bad("it was found to be bad before");
+  if (failed_) return bad("an earlier part is damaged");
   Result<void> result;
   const auto fed = reader_.feed(bytes, [&](const fxt::Record& record) {
-    if (metadata_.ended() && result) result = bad("there is something behind its end");
+    if (metadata_.ended() && result) result = bad("there is data after its end");
     if (result) result = std::visit([&](const auto& one) { return take(one); }, record);
     if (!result) offset_ = reader_.offset();
     return result.has_value();
@@ -65,10 +65,11 @@ Result<Replay::End> Replay::finish() {
     const auto read = reader_.finish();
     if (!read) return std::unexpected(read.error());
     end.offset = read->offset;
-    if (read->cut()) {
-      end.note = "the recording ends in the middle of a record: it was cut";
+    end.cut = read->cut();
+    if (end.cut) {
+      end.note = "it ends within a record: the file was cut";
     } else if (!metadata_.ended()) {
-      end.note = "the recording has no end: its recorder was killed, or has not finished yet";
+      end.note = "it has no summary: the tracer was killed or is still running";
     }
   }
   end.complete = metadata_.ended();
@@ -92,7 +93,7 @@ Result<void> Replay::take(const parsed::UserspaceObject& object) {
   if (what == metadata_source) return define_source(object);
   auto taken = sched_.take(what, object);
   if (taken && !*taken) taken = metadata_.take(what, object);
-  // What later versions tell beyond this is of no harm.
+  // Unknown metadata is skipped.
   if (!taken) return std::unexpected(std::move(taken.error()));
   return {};
 }
@@ -108,13 +109,13 @@ Result<void> Replay::define_string(const parsed::UserspaceObject& object) {
   const StringId id = StringId::unpack(values.number<std::uint64_t>(metadata_string));
   const fxt::StringRef ref = object.name.ref;
   if (!values.complete() || ref.is_inline() || ref.is_empty() || id.kind > EventKind::wakeup)
-    return bad("a word that is none");
+    return bad("a string id is invalid");
   if (ref.slot() >= strings_.size()) strings_.resize(ref.slot() + std::size_t{1});
   forget_string(ref.slot());
   strings_[ref.slot()] = id;
   if (id.kind == EventKind::user_unit && !id.raw &&
       !stream_.user_event(id.scope, id.id, id.known ? object.name.text : std::string_view{}))
-    return bad("more names of user events than there can be");
+    return bad("too many names of user events");
   return {};
 }
 
@@ -122,7 +123,7 @@ Result<void> Replay::define_source(const parsed::UserspaceObject& object) {
   Values values(object.arguments);
   const auto source = values.number<std::uint32_t>(metadata_source);
   if (!values.complete() || object.process.ref.is_inline()) return bad("a source without a thread");
-  if (Source::unpack(source).slot >= ring_slots) return bad("a source of a ring with a number that none can have");
+  if (Source::unpack(source).slot >= ring_slots) return bad("the slot of a ring is out of range");
   sources_[object.process.ref.slot()] = source;
   return {};
 }
@@ -154,7 +155,7 @@ void Replay::forget_string(std::uint16_t slot) {
   if (id.known) static_cast<void>(stream_.user_event(id.scope, id.id, {}));
 }
 
-/// Another provider has other tables.
+/// The tables of another provider are different.
 void Replay::forget_slots() {
   for (std::size_t slot = 0; slot < strings_.size(); ++slot) forget_string(static_cast<std::uint16_t>(slot));
   sources_.fill(std::nullopt);
@@ -166,7 +167,7 @@ Result<void> Replay::take(const parsed::EventRecord& record) {
   const fxt::StringRef name = record.name.ref;
   const auto& source = sources_[record.thread.ref.slot()];
   if (name.is_inline() || name.slot() >= strings_.size() || !strings_[name.slot()] || !source)
-    return bad("an event of which nothing was told");
+    return bad("an event refers to an undefined name or thread");
   const StringId& id = *strings_[name.slot()];
   Event event{.time = reader_.nanoseconds(record.time),
               .value = 0,
@@ -176,18 +177,18 @@ Result<void> Replay::take(const parsed::EventRecord& record) {
               .flags = flags_of(record.arguments)};
   const bool user = id.kind == EventKind::user_unit;
   if (record.type == fxt::instant) {
-    if (!instant(event, id, record)) return bad("an instant that is no event");
+    if (!instant(event, id, record)) return bad("an instant is invalid");
     return {};
   }
   if (record.type == fxt::counter) {
     const auto* const value =
         record.arguments.empty() ? nullptr : std::get_if<std::uint64_t>(&record.arguments.front().value);
-    if (id.kind != EventKind::counter || id.raw || value == nullptr) return bad("a counter that is no event");
+    if (id.kind != EventKind::counter || id.raw || value == nullptr) return bad("a counter is invalid");
     event.value = *value;
   } else {
     const bool begins = record.type == fxt::duration_begin;
     if ((!begins && record.type != fxt::duration_end) || (!user && id.kind != EventKind::begin) || id.raw)
-      return bad("a span that is no event");
+      return bad("a span is invalid");
     if (user) event.kind = begins ? EventKind::user_begin : EventKind::user_end;
     if (!user) event.kind = begins ? EventKind::begin : EventKind::end;
   }
@@ -195,7 +196,7 @@ Result<void> Replay::take(const parsed::EventRecord& record) {
   return {};
 }
 
-/// False if it is none that a recorder writes.
+/// False if no FxtSink writes such a record.
 bool Replay::instant(Event event, const StringId& id, const parsed::EventRecord& record) {
   Values values(record.arguments);
   if (id.raw) {
@@ -264,7 +265,7 @@ Result<void> Replay::take(const parsed::ContextSwitch& record) {
   if (parsed::find(record.arguments, drawn) != nullptr) return {};
   if (auto begun = begin_event(); !begun) return begun;
   const auto change = sched_.read(record);
-  if (!change) return bad("a switch of threads of which nothing was told");
+  if (!change) return bad("a switch refers to an undefined thread");
   stream_.add({.time = reader_.nanoseconds(record.time),
                .value = 0,
                .source = sched_source,
@@ -278,7 +279,7 @@ Result<void> Replay::take(const parsed::ContextSwitch& record) {
 Result<void> Replay::take(const parsed::Wakeup& record) {
   if (auto begun = begin_event(); !begun) return begun;
   const auto wakeup = sched_.read(record);
-  if (!wakeup) return bad("a wakeup of threads of which nothing was told");
+  if (!wakeup) return bad("a wakeup refers to an undefined thread");
   stream_.add({.time = reader_.nanoseconds(record.time),
                .value = 0,
                .source = sched_source,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A recording as the stream it was made of.
+// Turns a recording into the stream it was made from.
 #pragma once
 
 #include <array>
@@ -20,24 +20,25 @@
 
 namespace rtev {
 
-/// Reads what FxtSink wrote, in pieces of any size, and gives a sink the header, the events with all that was known
-/// when they were, and the summary. Memory is bounded whatever the bytes are. One thread.
+/// Reads what FxtSink wrote, in pieces of any size, and gives a sink the header, the events, with the Registry as it
+/// was at their time, and the summary. The bytes are not trusted; memory is bounded. One thread.
 class Replay {
  public:
   explicit Replay(Sink& sink) : stream_(sink), metadata_(stream_) {}
 
-  /// The next bytes. An error names the byte and the reason; the sink has got what came before, and gets no more but
-  /// what finish() gives it.
+  /// The next bytes. An error names the byte and the reason. Then the sink has all events before it, and only finish()
+  /// may follow.
   Result<void> feed(std::span<const std::byte> bytes);
 
   struct End {
-    std::uint64_t offset = 0;  ///< where the last whole record ended
-    bool complete = false;     ///< the summary was there
-    /// Why not, in words for people: the recorder was killed, the file was cut in the middle of a record.
+    std::uint64_t offset = 0;  ///< end of the last whole record
+    bool complete = false;     ///< the recording has its summary
+    bool cut = false;          ///< there is a part of a record behind it
+    /// If not complete: the reason, as text for the user.
     std::string note{};
   };
-  /// There are no more bytes, or those that there are are bad: gives the sink the summary, where need be one that is
-  /// made of the events. Fails if there was no header.
+  /// The end of the file, or of what could be read: gives the sink the summary, counted from the events if the
+  /// recording has none. Fails if there was no header.
   Result<End> finish();
 
   const Registry& registry() const { return stream_.registry(); }

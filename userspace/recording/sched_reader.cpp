@@ -69,9 +69,9 @@ std::optional<SchedSwitch> SchedReader::read(const fxt::parsed::ContextSwitch& r
   Values values(record.arguments);
   const SchedExtra extra = extra_of(values);
   const auto thread = [&](std::uint64_t tid, std::string_view weight, bool holds_lock) -> std::optional<Thread> {
-    const Thread* const told = tid == 0 ? idle_on(record.cpu, extra.idle) : find(tid);
-    if (told == nullptr) return std::nullopt;
-    Thread result = *told;
+    const Thread* const known = tid == 0 ? idle_on(record.cpu, extra.idle) : find(tid);
+    if (known == nullptr) return std::nullopt;
+    Thread result = *known;
     result.holds_lock = holds_lock;
     if (tid == 0) return result;
     const auto said = priority(values.number<std::int32_t>(weight));

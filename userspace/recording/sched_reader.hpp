@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Makes switches and wakeups of what a recording says of them and of their threads.
+// Reads switches and wakeups of a recording.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace rtev::record {
 
-/// The other side of SchedWriter. Memory is bounded by what that one tells at a time.
+/// Reads what SchedWriter wrote. Memory is bounded, as there.
 class SchedReader {
  public:
-  /// False if the fact is none about threads.
+  /// False if the kind of metadata is not about threads.
   Result<bool> take(std::string_view what, const fxt::parsed::UserspaceObject& object);
 
-  /// Nothing if the record is not complete, or names threads of which nothing was told.
+  /// Nothing if the record is incomplete or its threads are undefined.
   std::optional<SchedSwitch> read(const fxt::parsed::ContextSwitch& record);
   std::optional<Wakeup> read(const fxt::parsed::Wakeup& record);
 

@@ -44,7 +44,7 @@ void StreamBuilder::forget_process(ProcessIndex index) {
   const auto known = processes_.find(index);
   if (known == processes_.end()) return;
   hand_out();
-  tell_counted(index, known->second.counted);
+  set_counted(index, known->second.counted);
   process_bytes_ -= known->second.bytes;
   processes_.erase(known);
   registry_.retire_process(index);
@@ -123,7 +123,7 @@ void StreamBuilder::finish(const RunSummary& summary, std::optional<List> list) 
     registry_.restore_list(std::move(list->processes), list->others);
   } else {
     for (std::uint32_t slot = 0; slot < rings_.size(); ++slot) count_for_process(slot);
-    for (const auto& [index, process] : processes_) tell_counted(index, process.counted);
+    for (const auto& [index, process] : processes_) set_counted(index, process.counted);
   }
   sink_.summary(summary, registry_);
   sink_.flush();
@@ -154,7 +154,7 @@ void StreamBuilder::count_for_process(std::uint32_t slot) {
   process->second.counted.lost_words += counted.lost_words;
 }
 
-void StreamBuilder::tell_counted(ProcessIndex index, const Counted& counted) {
+void StreamBuilder::set_counted(ProcessIndex index, const Counted& counted) {
   Accounting& words = registry_.process(index).words;
   words.events = counted.events;
   words.lost = counted.lost_words;

@@ -25,6 +25,7 @@ inline RunHeader make_header() {
   return {.version = "1.2",
           .host = "host",
           .kernel = "6.18",
+          .machine = "x86_64",
           .command_line = {"rtev-bpf", "record", "-o", "out.fxt"},
           .start_ns = 1000,
           .start_realtime_ns = 1'700'000'000'000'000'000};

@@ -2,7 +2,7 @@
 // What Replay makes of recordings that are whole, cut, damaged, or none.
 #include "recording/replay.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 #include <random>
@@ -180,8 +180,8 @@ TEST(Replay, ShowsWhatIsThereOfACutRecording) {
       continue;
     }
     EXPECT_FALSE(back.end->complete);
-    EXPECT_EQ(back.end->note, at_record ? "the recording has no end: its recorder was killed, or has not finished yet"
-                                        : "the recording ends in the middle of a record: it was cut");
+    EXPECT_EQ(back.end->cut, !at_record);
+    EXPECT_NE(back.end->note, "");
     EXPECT_LE(back.end->offset, cut);
     const auto lines = lines_of(back.lines);
     ASSERT_GE(lines.size(), 2u);
@@ -259,7 +259,7 @@ TEST(Replay, RefusesTracesOfOthers) {
   const std::string file(reinterpret_cast<const char*>(memory.bytes().data()), memory.bytes().size());
   const Replayed back = replayed(file);
   ASSERT_FALSE(back.fed);
-  EXPECT_NE(back.fed.error().why.find("not one that rtev-bpf recorded"), std::string::npos);
+  EXPECT_NE(back.fed.error().hint, "");
   EXPECT_EQ(back.lines, "");
 }
 
@@ -270,17 +270,19 @@ TEST(Replay, RefusesWhatIsNoTrace) {
   EXPECT_FALSE(empty.end);
 }
 
-TEST(Replay, RefusesLaterVersions) {
-  FxtMemory memory;
-  FxtWriter writer(memory);
-  fxt::Arguments arguments;
-  arguments.add(record::metadata_header, record::format_version + 1);
-  writer.write(fxt::UserspaceObject{.address = 0, .process = fxt::Thread(0, 0), .name = {}}, arguments);
-  writer.flush();
-  const std::string file(reinterpret_cast<const char*>(memory.bytes().data()), memory.bytes().size());
-  const Replayed back = replayed(file);
-  ASSERT_FALSE(back.fed);
-  EXPECT_NE(back.fed.error().why.find("later version"), std::string::npos);
+TEST(Replay, RefusesOtherVersions) {
+  for (const std::uint32_t version : {record::format_version - 1, record::format_version + 1}) {
+    FxtMemory memory;
+    FxtWriter writer(memory);
+    fxt::Arguments arguments;
+    arguments.add(record::metadata_header, version);
+    writer.write(fxt::UserspaceObject{.address = 0, .process = fxt::Thread(0, 0), .name = {}}, arguments);
+    writer.flush();
+    const std::string file(reinterpret_cast<const char*>(memory.bytes().data()), memory.bytes().size());
+    const Replayed back = replayed(file);
+    ASSERT_FALSE(back.fed);
+    EXPECT_THAT(back.fed.error().why, testing::HasSubstr("version"));
+  }
 }
 
 TEST(Replay, RefusesWhatFollowsTheEnd) {

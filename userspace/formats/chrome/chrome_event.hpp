@@ -1,136 +1,87 @@
 // SPDX-License-Identifier: MIT
-// One trace event in JSON under construction.
+// Writes one trace event of Chrome's JSON.
 #pragma once
 
-#include <concepts>
+#include <array>
 #include <cstdint>
 #include <string_view>
 
-#include "base/escape.hpp"
-#include "base/text_buffer.hpp"
+#include "base/json_writer.hpp"
 
 namespace rtev {
 
-/// Calls must follow the order of the members: start, name, further keys, args, finish.
+/// Order of the calls: start, name, further members, args, finish.
 class ChromeEvent {
  public:
-  explicit ChromeEvent(TextBuffer& out) : out_(out) {}
+  explicit ChromeEvent(TextBuffer& out) : json_(out) {}
 
-  /// What "ts" counts from. Earlier times are taken for this one.
+  /// What "ts" counts from, in ns. Earlier times are written as this one.
   void set_origin(std::uint64_t origin_ns) { origin_ns_ = origin_ns; }
 
-  void start(char phase, std::uint64_t time, std::int32_t pid, std::int32_t tid) {
-    out_.add(R"({"ph":")", phase, R"(","ts":)");
-    add_microseconds(since_origin(time));
-    out_.add(safe_digit, R"(,"pid":)", pid, R"(,"tid":)", tid);
-    is_first_ = false;
-    depth_ = 1;
+  void start(char phase, std::uint64_t time_ns, std::int32_t pid, std::int32_t tid) {
+    json_.restart();
+    json_.begin_object();
+    json_.plain_member("ph", {&phase, 1});
+    microseconds("ts", since_origin(time_ns), safe_digit);
+    json_.member("pid", pid);
+    json_.member("tid", tid);
   }
   /// About a thread, or about the process where both are the same.
   void start_metadata(std::string_view name, std::int32_t pid, std::int32_t tid) {
-    out_.add(R"({"ph":"M","name":")", name, R"(","pid":)", pid, R"(,"tid":)", tid);
-    is_first_ = false;
-    depth_ = 1;
+    json_.restart();
+    json_.begin_object();
+    json_.plain_member("ph", "M");
+    json_.plain_member("name", name);
+    json_.member("pid", pid);
+    json_.member("tid", tid);
     args();
   }
 
   void name(std::string_view name, std::string_view category) {
-    out_.add(R"(,"cat":")", category, R"(","name":)");
-    add_json_string(out_, name);
+    json_.plain_member("cat", category);
+    json_.member("name", name);
   }
-  void text(std::string_view key, std::string_view value) {
-    add_key(key);
-    add_json_string(out_, value);
-  }
-  void number(std::string_view key, std::integral auto value) {
-    add_key(key);
-    out_.add(value);
-  }
-  void truth(std::string_view key) {
-    add_key(key);
-    out_.add("true");
-  }
-  void complete(std::uint64_t duration_ns) {
-    add_key("dur");
-    add_microseconds(duration_ns);
-    out_.add(safe_digit);
-  }
+  void complete(std::uint64_t duration_ns) { microseconds("dur", duration_ns, safe_digit); }
   /// On the scale of "ts".
-  void time(std::string_view key, std::uint64_t time) { duration(key, since_origin(time)); }
-  void duration(std::string_view key, std::uint64_t ns) {
-    add_key(key);
-    add_microseconds(ns);
-  }
-  /// Two lower-case hex digits a byte.
-  void hex(std::string_view key, std::string_view bytes) {
-    add_key(key);
-    out_.add('"');
-    out_.add_hex(bytes);
-    out_.add('"');
-  }
-  template <typename Range>
-  void numbers(std::string_view key, const Range& values) {
-    add_key(key);
-    char separator = '[';
-    for (const auto value : values) {
-      out_.add(separator, value);
-      separator = ',';
-    }
-    out_.add(separator == '[' ? "[]" : "]");
-  }
-  template <typename Range>
-  void texts(std::string_view key, const Range& values) {
-    add_key(key);
-    char separator = '[';
-    for (const auto& value : values) {
-      out_.add(separator);
-      add_json_string(out_, value);
-      separator = ',';
-    }
-    out_.add(separator == '[' ? "[]" : "]");
-  }
+  void time(std::string_view key, std::uint64_t time_ns) { microseconds(key, since_origin(time_ns)); }
+  void duration(std::string_view key, std::uint64_t ns) { microseconds(key, ns); }
+
+  /// For members of other kinds.
+  JsonWriter& json() { return json_; }
 
   /// What follows belongs to "args". May be called again.
   void args() {
-    if (depth_ == 1) begin_object("args");
-  }
-  void begin_object(std::string_view key) {
-    add_key(key);
-    out_.add('{');
-    is_first_ = true;
-    ++depth_;
-  }
-  void end_object() {
-    out_.add('}');
-    is_first_ = false;
-    --depth_;
+    if (!has_args_) json_.key("args").begin_object();
+    has_args_ = true;
   }
   void finish() {
-    while (depth_ > 0) end_object();
+    if (has_args_) json_.end_object();
+    json_.end_object();
+    has_args_ = false;
   }
 
  private:
-  /// Follows the three decimals of a time that viewers make nanoseconds of: Perfetto multiplies by 1000 and drops the
-  /// rest, which takes one ns in a hundred for the one before. Neither dropping nor rounding goes wrong with it.
-  static constexpr char safe_digit = '2';
+  /// Follows the three decimals of a time that viewers convert to nanoseconds. Perfetto multiplies by 1000 and drops
+  /// the rest, which would be one ns too early for one time in a hundred. With this digit neither dropping nor rounding
+  /// is.
+  static constexpr std::string_view safe_digit = "2";
 
-  void add_key(std::string_view key) {
-    if (!is_first_) out_.add(',');
-    is_first_ = false;
-    add_json_string(out_, key);
-    out_.add(':');
-  }
-  std::uint64_t since_origin(std::uint64_t time) const { return time > origin_ns_ ? time - origin_ns_ : 0; }
-  void add_microseconds(std::uint64_t ns) {
+  std::uint64_t since_origin(std::uint64_t time_ns) const { return time_ns > origin_ns_ ? time_ns - origin_ns_ : 0; }
+
+  void microseconds(std::string_view key, std::uint64_t ns, std::string_view more_digits = {}) {
+    std::array<char, 32> text;
+    char* at = std::to_chars(text.data(), text.data() + 20, ns / 1000).ptr;
     const auto fraction = static_cast<unsigned>(ns % 1000);
-    const auto digit = [](unsigned number) { return static_cast<char>('0' + number); };
-    out_.add(ns / 1000, '.', digit(fraction / 100), digit(fraction / 10 % 10), digit(fraction % 10));
+    *at++ = '.';
+    for (const unsigned digit : {fraction / 100, fraction / 10 % 10, fraction % 10})
+      *at++ = static_cast<char>('0' + digit);
+    for (const char digit : more_digits) *at++ = digit;
+    json_.key(key).raw({text.data(), at});
   }
 
-  TextBuffer& out_;
+  JsonWriter json_;
   std::uint64_t origin_ns_ = 0;
-  unsigned depth_ = 0;     ///< objects to be closed
-  bool is_first_ = false;  ///< in its object: no comma before it
+  bool has_args_ = false;
 };
 
 }  // namespace rtev

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Trace events in JSON, as chrome://tracing defined them and Perfetto reads them: one event a line.
+// Trace events in JSON, as chrome://tracing defines them and Perfetto reads them: one event a line.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,66 +11,55 @@
 #include "formats/line_sink.hpp"
 #include "formats/viewer/thread_states.hpp"
 #include "formats/viewer/track_builder.hpp"
+#include "formats/viewer/viewer_writer.hpp"
 
 namespace rtev {
 
-/// The row of each cpu is a thread of this process, for viewers that know nothing of cpus. Its tids lie above it.
-/// Beyond every real pid, and beyond the tids of rings' own tracks in any trace that can be loaded.
+/// The pid of the process "CPUs", which has a thread for each CPU, for viewers without rows of CPUs. Their tids are
+/// above it. It is above every pid of Linux, and above the tids of tracks of rings in any trace that can be loaded.
 inline constexpr std::int32_t cpus_pid = 0x7FFF'0000;
 
-/// A bare array, for viewers take one that was cut short, while an object that is not closed is lost. Strictly valid
-/// once summary() was called; until then viewers want whole lines and nothing else.
+/// A bare array: viewers accept one that was cut after a whole line, but no unclosed object. It is valid JSON once
+/// summary() was called.
 ///
-/// Viewers take "ts" for a double of microseconds, which keeps nanoseconds apart for 25 days, and drop what is before
-/// 0. It counts from a day before the recording, so that what rings remember of the time before has room; the metadata
-/// event "rtev_header" says from when. Memory is bounded whatever the length.
-class ChromeSink final : public LineSink, private TraceWriter {
+/// Viewers read "ts" as a double of microseconds, which distinguishes nanoseconds for 25 days, and drop negative times.
+/// So "ts" counts from one day before the start, which leaves room for older events of rings; "ts_origin" in the
+/// metadata event "rtev_header" is that time. Memory is bounded.
+class ChromeSink final : public LineSink, private ViewerWriter {
  public:
   explicit ChromeSink(Output& output);
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;
-  /// Closes the array; hands everything to the Output.
+  /// Closes the array and writes everything to the Output.
   void summary(const RunSummary& summary, const Registry& registry) override;
 
  private:
-  /// Viewers take an empty name for an error.
+  /// Viewers report an empty name as an error.
   static constexpr std::string_view no_name = "[no name]";
 
-  /// What the row of a cpu shows.
+  /// The row of a CPU.
   struct CpuRow {
     bool is_busy = false;
     std::uint64_t newest = 0;  ///< time of its last event
   };
 
-  void begin(const Track& track, const EventContext& context, const Flows& flows) override;
-  void end(const Track& track, const EventContext& context) override;
-  void stray_end(const Track& track, const EventContext& context) override;
+  void begin_span(const Track& track, const ViewerEvent& event, const Flows& flows) override;
+  void end_span(const Track& track, std::uint64_t time, Details details) override;
+  void instant(const Track* track, const ViewerEvent& event) override;
   void counter(const Track& track, const EventContext& context) override;
   void point(const Track& track, const EventContext& context) override;
-  void lost(const Track& track, const EventContext& context, const Loss& loss) override;
-  void dropped(const EventContext& context, const Loss& loss) override;
   void process(const Track& track, const EventContext& context, const ProcessRecord& record) override;
   void sched_switch(const EventContext& context, const SchedSwitch& change, const Track* prev,
                     const Track* next) override;
   void wakeup(const EventContext& context, const Wakeup& wakeup, const Track* woken, const Track* by) override;
-  void malformed(const EventContext& context) override;
-  void open(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
-            SpanMark mark) override;
-  void close(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
-             SpanMark mark) override;
   void left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) override;
   void name_process(std::int32_t pid, std::string_view name) override;
   void name_track(const Track& track) override;
   void forget_track(const Track& track) override { states_.forget(track); }
 
   void start(char phase, std::uint64_t time, const Track& track) { event_.start(phase, time, track.pid, track.tid); }
-  void start_instant(char scope, std::uint64_t time, const Track& track, std::string_view name,
-                     std::string_view category);
-  void finish();
-  std::string_view name_of(const Event& event, const Registry& registry);
-  void name_span(const Event& event, const Registry& registry);
-  void mark_late(const Event& event);
+  void finish(Details details = {});
   void flow(char phase, std::uint64_t time, const Track& track, std::uint64_t id);
   void graph(const Track& track, const EventContext& context, std::string_view unit, std::integral auto value);
   void name_row(std::int32_t pid, std::int32_t tid, std::string_view name, std::int64_t sort_index);
@@ -79,14 +67,14 @@ class ChromeSink final : public LineSink, private TraceWriter {
   std::uint64_t in_order(std::uint64_t time);
   void thread_state(const ThreadStates::Ended& ended);
   CpuRow* row_of(std::uint32_t cpu);
-  void occupy(std::uint32_t cpu, std::uint64_t time, const Thread& thread, const Track& track,
-              const ThreadStates::Ended& waited);
-  void vacate(std::uint32_t cpu, std::uint64_t time, std::string_view why);
+  void enter_cpu(std::uint32_t cpu, std::uint64_t time, const Thread& thread, const Track& track,
+                 const ThreadStates::Ended& waited);
+  void clear_cpu(std::uint32_t cpu, std::uint64_t time, std::string_view why);
 
   TrackBuilder builder_{*this};
   ThreadStates states_;
   std::map<std::uint32_t, CpuRow> rows_;
-  std::uint64_t sched_now_ = 0;  ///< the latest time of a switch or wakeup
+  std::uint64_t sched_now_ = 0;  ///< newest time of a switch or wakeup
   ChromeEvent event_{out_};
   std::string scratch_, unnamed_;  ///< texts under construction
 };

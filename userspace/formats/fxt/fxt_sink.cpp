@@ -17,14 +17,14 @@ namespace {
 
 using namespace record;
 
-/// Viewers draw a graph for each: the domains that have a number one after the other have one each.
+/// Viewers draw a graph for each id: each incarnation of a domain has its own.
 std::uint64_t counter_id(const Track& track, const Event& event) {
   return std::uint64_t{track.incarnation - 1} << Source::domain_bits | Source::unpack(event.source).domain;
 }
 
 constexpr std::size_t buffer_words = (std::size_t{256} << 10) / fxt::word_bytes;
 
-/// Payloads of user events that are shown as text, if they are some.
+/// Payloads of user events up to this size are written as text if they are printable.
 constexpr std::size_t longest_text = 1024;
 
 constexpr std::array<std::string_view, 5> units = {"value", "bytes", "words", "blocks", "work"};
@@ -35,7 +35,7 @@ const Track& nowhere() {
   return track;
 }
 
-/// For what the kernel side dropped.
+/// For records that a kernel buffer dropped.
 const Track& kernel_buffers() {
   static const Track track{.id = UINT32_MAX - 1, .tid = first_ring_tid - 2, .is_thread = false, .name = "scheduler"};
   return track;
@@ -53,7 +53,7 @@ fxt::Blob blob(std::span<const std::byte> bytes) {
   return {bytes.first(std::min(bytes.size(), max_payload_bytes))};
 }
 
-/// Names that the writer keeps beside ours: of arguments, categories, units.
+/// Strings that the writer interns itself: names of arguments, categories, units.
 constexpr std::uint16_t temporary_strings = 16;
 static_assert(StringTable::slots + temporary_strings + 512 < fxt::max_string_slot);
 
@@ -114,7 +114,7 @@ FxtSink::FxtSink(Output& output, const Options& options)
   }
 }
 
-/// Of any thread and name: put() fills them in.
+/// The thread and the name are set by put().
 FxtSink::Shape FxtSink::compose(fxt::EventType type, std::string_view category,
                                 std::initializer_list<fxt::Parameter> parameters) {
   std::vector<fxt::Parameter> flagged(parameters);
@@ -147,7 +147,7 @@ void FxtSink::summary(const RunSummary& summary, const Registry& registry) {
   writer_.flush();
 }
 
-/// The slot of what names the event. Words that are raw stand for all of a kind and id.
+/// The string slot of the name of an event. A raw id stands for all events of a kind and id.
 inline fxt::StringRef FxtSink::string_of(const Event& event, const Registry& registry, bool raw) {
   const unsigned family = metadata_.ring_of(event, registry);
   const StringId id{.kind = raw ? event.kind : group_of(event.kind),
@@ -219,7 +219,7 @@ void FxtSink::point(const Track& track, const EventContext& context) {
   }
 }
 
-/// Viewers show text, and of blobs only that they are there.
+/// Viewers show text; they do not show the content of blobs.
 void FxtSink::custom(const Track& track, const EventContext& context) {
   const auto bytes = context.batch.payload(context.event);
   if (bytes.size() <= longest_text && is_printable(as_text(bytes))) {
@@ -257,7 +257,7 @@ void FxtSink::malformed(const EventContext& context) {
   raw(nowhere(), context);
 }
 
-/// As it is, whatever it is.
+/// Any event, without interpretation.
 void FxtSink::raw(const Track& track, const EventContext& context) {
   const Event& event = context.event;
   const fxt::StringRef name = string_of(event, context.registry, true);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The stream as a trace in the Fuchsia trace format: what viewers show, and what Replay makes the stream of again.
+// The recording: the stream in the Fuchsia trace format, which viewers show and Replay turns into the same stream
+// again.
 #pragma once
 
 #include <array>
@@ -18,13 +19,12 @@
 
 namespace rtev {
 
-/// Writes whole records only, so that the file is valid up to the last write. Memory is bounded. record/format.hpp
-/// describes what it writes.
+/// Writes whole records only, so that the file is valid up to the last write. Memory is bounded. recording_layout.hpp
+/// describes the records.
 class FxtSink final : public Sink, private TraceWriter {
  public:
   struct Options {
-    /// flush() writes this often at the most, in ns: a file is written in large pieces, for a pipe it is 0. summary()
-    /// writes always.
+    /// flush() writes at most this often, in ns; 0: always. summary() always writes.
     std::uint64_t max_held_ns = 500'000'000;
   };
 
@@ -36,11 +36,11 @@ class FxtSink final : public Sink, private TraceWriter {
   void flush() override;
   void summary(const RunSummary& summary, const Registry& registry) override;
 
-  /// A mistake of the recorder itself: records that were refused. What fails to be written, the Output tells.
+  /// For tests: counts records that the writer refused. Errors of writing are those of the Output.
   const FxtWriter& writer() const { return writer_; }
 
  private:
-  /// A kind of record, without and with flags.
+  /// A kind of record, without and with the argument "flags".
   struct Shape {
     fxt::ComposedEvent plain, flagged;
   };

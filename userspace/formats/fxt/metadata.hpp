@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One fact of a recording under construction: a userspace object with named arguments.
+// A metadata record of a recording: a userspace object with named arguments.
 #pragma once
 
 #include <concepts>
@@ -15,13 +15,13 @@ inline std::string_view clipped(std::string_view text) {
   return text.substr(0, max_metadata_bytes);
 }
 
-/// Values refer to what they are given, until write().
+/// Collects the arguments of one record. Texts must be valid until write().
 class Metadata {
  public:
-  /// `what` is one of fact_*.
+  /// `what` is one of metadata_*.
   Metadata(FxtWriter& writer, std::string_view what, fxt::Value value = true) : writer_(writer) { put(what, value); }
 
-  /// A number, or text, which is clipped.
+  /// A number, or a text, which is cut to max_metadata_bytes.
   template <typename T>
   Metadata& add(std::string_view name, const T& value) {
     if constexpr (std::convertible_to<const T&, std::string_view>) {
@@ -33,7 +33,7 @@ class Metadata {
   }
 
   void write(std::uint64_t address = 0) { write(address, fxt::Thread(0, 0), {}); }
-  /// About a slot of the thread table, or one of the string table.
+  /// About a slot of the thread table or of the string table.
   void write(std::uint64_t address, fxt::Thread thread, fxt::StringRef string) {
     writer_.write(fxt::UserspaceObject{.address = address, .process = thread, .name = string}, arguments_);
   }

@@ -9,7 +9,7 @@
 namespace rtev::record {
 namespace {
 
-/// What changes from poll to poll is told with the summary.
+/// True if nothing differs but figures that change with each poll; the summary writes those.
 bool same_but_figures(const ProcessInfo& one, const ProcessInfo& other) {
   return one.pid == other.pid && one.ns_pid == other.ns_pid && one.start_ticks == other.start_ticks &&
          one.exec_generation == other.exec_generation && one.comm == other.comm && one.exe == other.exe &&
@@ -39,6 +39,7 @@ void MetadataWriter::header(const RunHeader& header) {
       .add("version", header.version)
       .add("host", header.host)
       .add("kernel", header.kernel)
+      .add("machine", header.machine)
       .add("start", header.start_ns)
       .add("start_realtime", header.start_realtime_ns)
       .write();
@@ -127,7 +128,7 @@ void MetadataWriter::write_ring_gone(std::uint32_t slot) {
   Metadata(writer_, metadata_ring_gone).write(slot);
 }
 
-/// Also before an event of this batch that refers to what is gone: it is looked at, and told, anew.
+/// Forgets rings and processes that are gone. If an event of this batch still refers to one, it is written again.
 void MetadataWriter::sweep(const Registry& registry) {
   for (std::uint32_t slot = 0; slot < rings_.size(); ++slot) {
     if (!rings_[slot].written || registry.ring(slot) != nullptr) continue;

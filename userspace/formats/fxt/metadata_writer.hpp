@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tells a recording who is who: processes and rings as the Registry knows them, the run's header and its summary.
+// Writes the metadata of a recording: processes and rings as in the Registry, the header and the summary of the run.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace rtev::record {
 
-/// Facts are looked at once in a batch that refers to them, and told where they are new or have changed. Remembers as
-/// many processes and rings as the Registry does, and as many again.
+/// Compares a process or ring with the Registry once in a batch that refers to it, and writes it if it is new or has
+/// changed. Memory is bounded: at most twice as many processes and rings as in the Registry.
 class MetadataWriter {
  public:
   explicit MetadataWriter(FxtWriter& writer) : writer_(writer) {}
@@ -24,15 +24,15 @@ class MetadataWriter {
   void begin_batch() { ++batch_; }
   std::uint64_t batch() const { return batch_; }
 
-  /// Tells of the ring that an event came from, and of its process. Returns by which family its ids are read: 0 where
-  /// there is no ring, else 1 + Family.
+  /// Writes the ring of an event, and its process, if needed. Returns the family of its ids: 0 if there is no ring,
+  /// else 1 + Family.
   unsigned ring_of(const Event& event, const Registry& registry) {
     const std::uint32_t slot = Source::unpack(event.source).slot;
     if (slot < rings_.size() && rings_[slot].checked_in == batch_) [[likely]]
       return rings_[slot].family;
     return check_ring(event, registry);
   }
-  /// Tells of a process that an event refers to.
+  /// Writes a process that an event refers to, if needed.
   void process(ProcessIndex index, const Registry& registry);
 
   void summary(const RunSummary& summary, const Registry& registry);

@@ -1,45 +1,46 @@
 // SPDX-License-Identifier: MIT
-// What makes an FXT file a recording of ours: the names and numbers that FxtSink and Replay share.
+// The layout of a recording: the names and numbers that FxtSink writes and Replay reads.
 //
-// A recording is a trace that viewers show, and a stream of Events that can be had back exactly. Each event of the
-// stream is one record, in the stream's order:
+// A recording is an FXT trace that viewers show, and from which the stream of Events can be restored exactly. Each
+// event of the stream is one record, in the order of the stream:
 //
-//   begin, end              duration begin, end (an end that has no begin to end: an instant with "stray")
-//   counter                 counter with one uint64, named by its unit; counter id = domain, and
-//                           above its bits how many had the number before
-//   alloc                   instant with "total" and "buckets"
-//   lifecycle               instant with "value"
+//   begin, end                duration begin, end (an end without a begin: an instant with "stray")
+//   counter                   counter with one uint64, named by its unit; counter id = domain and, above its bits,
+//                             how many incarnations it had before
+//   alloc                     instant with "total" and "buckets"
+//   lifecycle                 instant with "value"
 //   user_unit, _int, _custom  instant without argument, with int64 "value", with string "text" or blob "bytes"
-//   lost                    instant with "words", "from", "to", "reason"; behind a provider event "buffer full"
-//   process                 instant with "index", "peer", "detail", on the process's main thread
-//   sched_switch, wakeup    scheduling records with weights (the kernel's priorities), and "rtev" where need be
-//   what fits none of these  instant with "bytes" or "value" (see StringId::raw)
+//   lost                      instant with "words", "from", "to", "reason", after a provider event "buffer full"
+//   process                   instant with "index", "peer", "detail", on the main thread of the process
+//   sched_switch, wakeup      scheduling records with weights (priorities of the kernel), and "rtev" if needed
+//   other                     instant with "bytes" or "value" (see StringId::raw)
 //
-// Time is CLOCK_MONOTONIC in ns, and one tick. Event::flags are the uint32 "flags" unless 0. What completes the picture
-// and is no event has the category "rtev:drawn", or as a scheduling record the argument of that name, and is skipped.
+// Times are CLOCK_MONOTONIC in ns; a tick is one ns. Event::flags are the uint32 "flags" unless 0. Records that viewers
+// need besides events have the category "rtev:drawn", or for scheduling records an argument of that name; Replay skips
+// them.
 //
-// Everything else that Replay must know is told by userspace objects, which viewers skip. The name of the first
-// argument says what an object tells (metadata_* below):
+// All other data of the stream is metadata: userspace objects, which viewers skip. The name of the first argument is
+// the kind of the object (metadata_* below):
 //
-//   rtev:string     the string slot that names the object stands for an event id, see StringId
+//   rtev:string     the string slot that names the object stands for this StringId::pack()
 //   rtev:source     the thread slot of the object's process stands for this Source::pack()
-//   rtev:process    address = index; all of ProcessInfo but what rtev:accounting tells
-//   rtev:accounting address = index: the process's figures
-//   rtev:ring       address = slot: the process it belongs to, and more of RingInfo
-//   rtev:ring_gone, rtev:process_gone  address: slot, index; no event refers to it any more
-//   rtev:thread     address = tid; what switches and wakeups say of a thread each time
-//   rtev:idle       address = number; the same of an idle thread, of which there is one for each cpu
-//   rtev:threads_gone  all that was said of threads is void
+//   rtev:process    address = index: ProcessInfo without what rtev:accounting has
+//   rtev:accounting address = index: figures of the process
+//   rtev:ring       address = slot: its process, and the rest of RingInfo
+//   rtev:ring_gone, rtev:process_gone  address = slot, index: no later event refers to it
+//   rtev:thread     address = tid: the fields of a thread in switches and wakeups that rarely change
+//   rtev:idle       address = number: the same of an idle thread, of which each CPU has one
+//   rtev:threads_gone  all threads so far are forgotten
 //   rtev:header     RunHeader; before any event
-//   rtev:argument   a piece of one of its command line's arguments, which goes on in the next object or not
-//   rtev:list       the end begins: processes told from here on are those to be listed
+//   rtev:argument   a piece of an argument of its command line, and whether the next object continues it
+//   rtev:list       the end begins: processes after it are those of the summary
 //   rtev:others     Registry::Others
 //   rtev:events     RunSummary::events; arguments are named after kinds
 //   rtev:drop       one of RunSummary::drops
 //   rtev:summary    the rest of RunSummary; the stream ends with it
 //
-// Facts are told before the first event that they are facts of, and again when they changed. Slots of the string and
-// thread table are used again: what they mean is told anew.
+// Metadata comes before the first event that needs it, and again when it has changed. Slots of the string and thread
+// tables are used again: their new meaning is written before.
 #pragma once
 
 #include <cstddef>
@@ -67,24 +68,24 @@ inline constexpr std::string_view metadata_string = "rtev:string", metadata_sour
                                   metadata_events = "rtev:events", metadata_drop = "rtev:drop",
                                   metadata_summary = "rtev:summary";
 
-/// Version of all this: the value of "rtev:header".
+/// Version of this layout: the value of "rtev:header".
 inline constexpr std::uint32_t format_version = 2;
 
-/// Bytes of any string of a fact; longer ones are cut. A path has 4096 at the most.
+/// Bytes of a string in metadata; longer ones are cut. A path has at most 4096.
 inline constexpr std::size_t max_metadata_bytes = 6000;
-/// Of a payload. A ring's messages have less than 8 KiB.
+/// Bytes of a payload. Messages of a ring have less than 8 KiB.
 inline constexpr std::size_t max_payload_bytes = 32'000;
 /// Bytes of an argument of the command line in one object.
 inline constexpr std::size_t argument_piece_bytes = 16'000;
 
-/// What a string slot stands for: the value of "rtev:string". Begin and end have the word of the begin, all kinds of
-/// user events that of user_unit.
+/// What a string slot stands for: the value of "rtev:string". Begin and end have the id of the begin, all kinds of user
+/// events that of user_unit.
 struct StringId {
   EventKind kind{};
   bool raw = false;         ///< of an event that fits no other record
-  bool known = false;       ///< of a user event: the string is its name and not made up for one that has none
+  bool known = false;       ///< user event: the string is its name; false: it has none
   std::uint16_t id = 0;     ///< Event::id
-  std::uint32_t scope = 0;  ///< of a user event the slot of its ring; else whatever tells texts apart
+  std::uint32_t scope = 0;  ///< user event: the slot of its ring; else the family
 
   static constexpr unsigned scope_bits = 20;
 
@@ -101,22 +102,22 @@ struct StringId {
   }
 };
 
-/// The kind in whose name all events of a group are known.
+/// The kind that stands for a group of kinds in a StringId.
 constexpr EventKind group_of(EventKind kind) {
   if (kind == EventKind::end) return EventKind::begin;
   return kind >= EventKind::user_unit && kind <= EventKind::user_custom ? EventKind::user_unit : kind;
 }
 
-/// The int32 argument "rtev" of a scheduling record; left out if 0. `first` is who leaves or is woken, `second` who
-/// enters or wakes.
+/// The int32 argument "rtev" of a scheduling record, omitted if 0. `first` is the thread that leaves or is woken,
+/// `second` the one that enters or wakes.
 struct SchedExtra {
   static constexpr std::uint32_t max_idle = 4094;
   static constexpr std::int16_t nice_0 = 120;
 
-  std::uint32_t state = 0;  ///< 1 + LeftState where the record's own state says something else
+  std::uint32_t state = 0;  ///< 1 + LeftState if the state of the record means another one
   bool first_holds_lock = false, second_holds_lock = false;
-  std::uint32_t idle = 0;  ///< 1 + number of the idle thread, where it is not the one of the last switch on that cpu
-  std::int8_t second_nice = 0;  ///< wakeup: priority of a waker that is not idle, less that of nice 0
+  std::uint32_t idle = 0;       ///< 1 + number of the idle thread, unless it is that of the last switch on this CPU
+  std::int8_t second_nice = 0;  ///< wakeup: priority of a waker that is not idle, minus that of nice 0
 
   constexpr std::int32_t pack() const {
     return static_cast<std::int32_t>(state | std::uint32_t{first_holds_lock} << 4 |
@@ -133,7 +134,7 @@ struct SchedExtra {
   }
 };
 
-/// What a viewer is told of a thread that left its cpu; the format knows no more.
+/// The state that viewers get for a thread that left its CPU; FXT has no others.
 constexpr fxt::ThreadState shown_state(LeftState state) {
   switch (state) {
     case LeftState::preempted:
@@ -148,7 +149,7 @@ constexpr fxt::ThreadState shown_state(LeftState state) {
   }
 }
 
-/// And what that means if nothing else is said.
+/// The state that it means unless SchedExtra::state says another.
 constexpr LeftState meant_state(fxt::ThreadState state) {
   switch (state) {
     case fxt::ThreadState::suspended:
@@ -163,7 +164,7 @@ constexpr LeftState meant_state(fxt::ThreadState state) {
   }
 }
 
-/// Threads, and idle threads, that are known at a time: beyond it the recorder says that they are gone and begins anew.
+/// Threads that are known at a time. Before one more all of them are forgotten (rtev:threads_gone).
 inline constexpr std::size_t max_threads = std::size_t{1} << 16;
 
 }  // namespace rtev::record

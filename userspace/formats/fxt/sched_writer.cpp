@@ -36,7 +36,8 @@ SchedWriter::ThreadFields SchedWriter::fields_of(const Thread& thread) {
   return fields;
 }
 
-/// True if what was fields of all others is void now. Nothing is to be fields of idle threads here.
+/// Writes the fields of a thread if they are new. True if all other threads were forgotten for it. Not for idle
+/// threads.
 bool SchedWriter::define(const Thread& thread) {
   if (thread.tid == 0) return false;
   const ThreadFields fields = fields_of(thread);
@@ -58,7 +59,7 @@ bool SchedWriter::define(const Thread& thread) {
   return others_gone;
 }
 
-/// False if they cannot both be known: one thread is said to be two.
+/// False if the two contradict each other: the same tid with other fields.
 bool SchedWriter::define(const Thread& one, const Thread& other) {
   if (one.tid == other.tid && fields_of(one) != fields_of(other)) return false;
   define(one);
@@ -83,7 +84,7 @@ std::uint32_t SchedWriter::define_idle(const Thread& thread) {
   return number;
 }
 
-/// 1 + the number of the idle thread, or 0 if it is the one that was on this cpu before.
+/// 1 + the number of the idle thread, or 0 if it is that of the last switch on this CPU.
 std::uint32_t SchedWriter::idle_on(std::uint32_t cpu, const Thread& thread) {
   if (cpu >= idle_of_cpu_.size()) idle_of_cpu_.resize(cpu + 1);
   std::uint32_t& last = idle_of_cpu_[cpu];
@@ -127,7 +128,7 @@ bool SchedWriter::write(const Event& event, const Wakeup& wakeup) {
     return false;
   SchedExtra extra{.first_holds_lock = woken.holds_lock, .second_holds_lock = by.holds_lock};
   if (by.tid == 0) {
-    extra.idle = 1 + define_idle(by);  // which cpu the waker is on, is not said
+    extra.idle = 1 + define_idle(by);  // the CPU of the waker is unknown
   } else {
     extra.second_nice = static_cast<std::int8_t>(nice);
   }
@@ -146,7 +147,7 @@ void SchedWriter::left_cpu(std::uint64_t time, std::uint32_t cpu, std::int32_t t
   if (cpu > max_cpu || tid <= 0) return;
   fxt::Arguments arguments;
   arguments.add(drawn_, true);
-  // Why it left is not known: that it slept is what viewers make least of.
+  // It is unknown why it left. "blocked" is the state that says least.
   writer_.write(fxt::ContextSwitch{.time = time,
                                    .cpu = static_cast<std::uint16_t>(cpu),
                                    .outgoing_tid = koid(tid),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Records what the scheduler did: switches and wakeups, with what they say of threads each time fields once.
+// Writes switches and wakeups. The fields of a thread that rarely change are written once, as metadata.
 #pragma once
 
 #include <array>
@@ -12,20 +12,20 @@
 
 namespace rtev::record {
 
-/// Memory is bounded: max_threads are remembered at a time.
+/// Memory is bounded: at most max_threads are known at a time.
 class SchedWriter {
  public:
   explicit SchedWriter(FxtWriter& writer)
       : writer_(writer), extra_(writer.intern("rtev")), flags_(writer.intern("flags")), drawn_(writer.intern(drawn)) {}
 
-  /// False, and nothing is written, if no scheduling record can say it.
+  /// False if it does not fit into a scheduling record; then nothing is written.
   bool write(const Event& event, const SchedSwitch& change);
   bool write(const Event& event, const Wakeup& wakeup);
-  /// No event: a thread has left its cpu by this time.
+  /// For viewers only: a thread has left its CPU by this time.
   void left_cpu(std::uint64_t time, std::uint32_t cpu, std::int32_t tid);
 
  private:
-  /// What is fields of a thread: all but what changes from time to time.
+  /// The fields of a thread that rarely change.
   struct ThreadFields {
     std::int32_t pid;
     std::int32_t domain;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The names of a recording: which slot of the string table stands for which id.
+// The string table of a recording: which slot holds the name of which event id.
 #pragma once
 
 #include <array>
@@ -14,23 +14,22 @@
 
 namespace rtev::record {
 
-/// Words by key, which is StringId::pack() of one that is not `known`. Slots are used in turns once all are taken.
+/// By key, which is StringId::pack() without `known`. When all slots are taken, they are used again in turn.
 class StringTable {
  public:
-  /// Fixed slots of the writer, beginning with 1.
+  /// Fixed slots of the writer, from 1 on.
   static constexpr std::uint16_t slots = 32'000;
 
   explicit StringTable(FxtWriter& writer) : writer_(writer) { entries_.resize(1); }
 
-  /// The slot of a word that was told, and whose text was made sure of in this batch; else empty.
+  /// The slot of an id whose text was compared in this batch, or cannot change; empty if there is none.
   fxt::StringRef find(std::uint64_t key, std::uint64_t batch) const {
     const std::uint16_t slot = cache_[place(key)];
     const Entry& entry = entries_[slot];
     return entry.key == key && entry.checked_in >= batch ? fxt::StringRef{slot} : fxt::StringRef{};
   }
 
-  /// Tells a word, unless it is known with this text. Of one that may change its text it has to be made sure in each
-  /// batch.
+  /// Writes the text of an id unless its slot has it already. A text that may change is compared once in each batch.
   fxt::StringRef define(StringId id, std::string_view text, std::uint64_t batch, bool may_change);
 
  private:
@@ -38,7 +37,7 @@ class StringTable {
   struct Entry {
     std::uint64_t key = no_key;
     std::uint64_t checked_in = 0;  ///< batch
-    std::string text{};            ///< of a word that may change it, with a mark in front
+    std::string text{};            ///< if it may change; the first character says whether it is `known`
   };
 
   static std::size_t place(std::uint64_t key) { return key * 0x9E3779B97F4A7C15 >> 52; }

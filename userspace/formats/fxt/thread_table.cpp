@@ -23,7 +23,7 @@ fxt::ThreadRef SourceThreads::define(Key key, const Track& track) {
   return {slot};
 }
 
-/// Goes round and takes the first that was not used since the last time.
+/// The next slot, in turn, that was not used since the last round.
 std::uint8_t SourceThreads::take_slot() {
   while (true) {
     const std::uint8_t slot = next_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The threads of a recording: which slot of the thread table stands for which track and source.
+// The thread table of a recording: which slot stands for which track and source.
 #pragma once
 
 #include <array>
@@ -12,13 +12,13 @@
 
 namespace rtev::record {
 
-/// One track may show events of several sources, so a slot stands for both. There are 255; of those that were not used
-/// for a while one is given away when a new one is needed.
+/// A slot stands for a track and a source, because a track may show events of several sources. There are 255 slots; the
+/// least recently used ones are used again.
 class SourceThreads {
  public:
   explicit SourceThreads(FxtWriter& writer) : writer_(writer) {}
 
-  /// Defined in the trace before it is used.
+  /// The slot; it is written before its first use.
   fxt::ThreadRef of(std::uint32_t source, const Track& track) {
     const Key key{.source = source, .track = track.id};
     const std::uint8_t slot = cache_[place(key)];
@@ -47,7 +47,7 @@ class SourceThreads {
 
   FxtWriter& writer_;
   std::array<std::uint8_t, 1024> cache_{};
-  std::array<Entry, std::size_t{fxt::max_thread_slot} + 1> entries_{};  ///< by slot; that of 0 is nobody's
+  std::array<Entry, std::size_t{fxt::max_thread_slot} + 1> entries_{};  ///< by slot; 0 is not used
   std::unordered_map<std::uint64_t, std::uint8_t> by_key_;
   std::uint8_t next_ = 1;
 };

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "base/escape.hpp"
-
 namespace rtev {
 namespace {
 
@@ -31,31 +29,94 @@ std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+void add_words(JsonWriter& json, const Accounting& words) {
+  json.key("words").object([&] {
+    json.member("written", words.written);
+    json.member("delivered", words.delivered);
+    json.member("lost", words.lost);
+    json.member("before_attach", words.before_attach);
+    json.member("corrupt", words.corrupt);
+    json.member("unread", words.unread);
+  });
+  json.member("events", words.events);
+}
+
+void add_version(JsonWriter& json, const ProcessInfo& info) {
+  json.member("runtime", info.runtime);
+  json.text_or_null("version", info.version);
+  json.member("family", to_string(info.family));
+  json.member("family_source", to_string(info.family_source));
+}
+
+void add_exit_status(JsonWriter& json, std::int64_t detail) {
+  const int status = static_cast<int>(detail);
+  json.key("status");
+  if (detail == exit_by_exec) {
+    json.object([&] { json.member("exec", true); });
+  } else if (detail < 0) {
+    json.value(nullptr);
+  } else if (WIFSIGNALED(status)) {
+    json.object([&] { json.member("signal", WTERMSIG(status)); });
+  } else {
+    json.object([&] { json.member("code", WEXITSTATUS(status)); });
+  }
+}
+
+void add_thread(JsonWriter& json, const Thread& thread) {
+  json.member("pid", thread.pid);
+  json.member("tid", thread.tid);
+  json.member("comm", thread.comm());
+}
+
+void add_thread_details(JsonWriter& json, const Thread& thread) {
+  if (thread.domain >= 0) json.member("domain", thread.domain);
+  if (thread.role != ThreadRole::unknown) json.plain_member("role", to_string(thread.role));
+  if (thread.holds_lock) json.member("lock", true);
+  if (thread.tracked) json.member("tracked", true);
+}
+
+void add_figures(JsonWriter& json, const ProcessInfo& info) {
+  json.member("pid", info.pid);
+  json.member("comm", info.comm);
+  json.member("exe", info.exe);
+  json.member("exec_generation", info.exec_generation);
+  json.member("runtime", info.runtime);
+  json.text_or_null("version", info.version);
+  json.member("family_source", to_string(info.family_source));
+  json.member("ring", to_string(info.ring));
+  json.member("domains", info.domains);
+  json.key("max_rss_bytes");
+  info.max_rss_bytes != 0 ? json.value(info.max_rss_bytes) : json.value(nullptr);
+  add_words(json, info.words);
+}
+
 }  // namespace
 
 void JsonlSink::header(const RunHeader& header) {
   start_ns_ = header.start_ns;
-  out_.add(R"({"type":"header","schema":)", schema);
-  text("version", header.version);
-  text("host", header.host);
-  text("kernel", header.kernel);
-  out_.add(R"(,"command_line":[)");
-  for (std::size_t i = 0; i < header.command_line.size(); ++i) {
-    if (i > 0) out_.add(',');
-    add_json_string(out_, header.command_line[i]);
-  }
-  out_.add(R"(],"clock":"monotonic","start":)", header.start_ns, R"(,"start_realtime":)", header.start_realtime_ns,
-           '}');
-  end_line();
+  json_.object([&] {
+    json_.plain_member("type", "header");
+    json_.member("schema", schema);
+    json_.member("version", header.version);
+    json_.member("host", header.host);
+    json_.member("kernel", header.kernel);
+    json_.member("machine", header.machine);
+    json_.values("command_line", header.command_line);
+    json_.member("clock", "monotonic");
+    json_.member("start", header.start_ns);
+    json_.member("start_realtime", header.start_realtime_ns);
+  });
+  end_object_line();
 }
 
 void JsonlSink::consume(const Batch& batch, const Registry& registry) {
   for (const Event& event : batch.events()) {
     if (closed()) return;
+    json_.begin_object();
     write(event, batch, registry);
-    if (event.flags & flag_late) out_.add(R"(,"late":true)");
-    out_.add('}');
-    end_line();
+    if (event.flags & flag_late) json_.member("late", true);
+    json_.end_object();
+    end_object_line();
   }
 }
 
@@ -82,147 +143,106 @@ void JsonlSink::write(const Event& event, const Batch& batch, const Registry& re
       return;
     case EventKind::sched_switch:
       start(event, "switch");
-      if (const auto change = batch.payload_as<SchedSwitch>(event)) {
-        out_.add(R"(,"cpu":)", change->cpu, R"(,"prev":{)");
-        thread(change->prev);
-        out_.add(R"(,"prio":)", change->prev.priority);
-        text("state", to_string(change->state));
-        thread_details(change->prev);
-        out_.add(R"(},"next":{)");
-        thread(change->next);
-        out_.add(R"(,"prio":)", change->next.priority);
-        thread_details(change->next);
-        out_.add('}');
-      }
+      if (const auto change = batch.payload_as<SchedSwitch>(event)) sched_switch(*change);
       return;
     case EventKind::wakeup:
       start(event, "wakeup");
-      if (const auto wakeup = batch.payload_as<Wakeup>(event)) {
-        out_.add(',');
-        thread(wakeup->woken);
-        out_.add(R"(,"cpu":)", wakeup->cpu);
-        thread_details(wakeup->woken);
-        out_.add(R"(,"by":{)");
-        thread(wakeup->by);
-        thread_details(wakeup->by);
-        out_.add('}');
-      }
+      if (const auto record = batch.payload_as<Wakeup>(event)) wakeup(*record);
       return;
   }
 }
 
 void JsonlSink::start(const Event& event, std::string_view type) {
-  out_.add(R"({"ts":)", event.time, R"(,"type":")", type, '"');
+  json_.member("ts", event.time);
+  json_.plain_member("type", type);
 }
 
-void JsonlSink::ring_origin(const Event& event, const Registry& registry) {
+/// Which ring an event came from.
+void JsonlSink::origin(const Event& event, const Registry& registry) {
   if (const ProcessInfo* info = registry.process_of(event)) {
-    out_.add(R"(,"pid":)", info->pid);
-    text("comm", info->comm);
+    json_.member("pid", info->pid);
+    json_.member("comm", info->comm);
   }
   const Source source = Source::unpack(event.source);
-  if (source.slot != 0) out_.add(R"(,"domain":)", source.domain);
+  if (source.slot != 0) json_.member("domain", source.domain);
 }
 
 void JsonlSink::ring_event(const Event& event, const Batch& batch, const Registry& registry) {
   start(event, to_string(event.kind));
-  ring_origin(event, registry);
+  origin(event, registry);
   if (event.kind == EventKind::lost) {
-    if (const auto loss = batch.payload_as<Loss>(event)) {
-      const auto reason = static_cast<LossReason>(event.id);
-      if (const Source source = Source::unpack(event.source); source.slot == 0)
-        out_.add(R"(,"buffer":)", source.domain - std::min(source.domain, first_sched_stream));
-      out_.add(reason == LossReason::dropped ? R"(,"records":)" : R"(,"words":)", loss->words, R"(,"from":)");
-      if (loss->from_ns != 0) {
-        out_.add(loss->from_ns);
-      } else {
-        out_.add("null");
-      }
-      out_.add(R"(,"to":)", loss->to_ns);
-      text("reason", to_string(reason));
-    }
-  } else if (event.kind == EventKind::alloc) {
-    out_.add(R"(,"buckets":[)");
-    if (const auto buckets = batch.payload_as<std::array<std::uint64_t, alloc_bucket_count>>(event)) {
-      out_.add(buckets->front());
-      for (std::size_t i = 1; i < buckets->size(); ++i) out_.add(',', (*buckets)[i]);
-    }
-    out_.add(']');
-  } else {
-    name_or_id(event, registry);
-    if (event.kind == EventKind::counter) {
-      out_.add(R"(,"value":)", event.value);
-      const auto family = registry.family_of(event);
-      const std::string_view unit = family ? counter_unit(*family, event.id) : std::string_view{};
-      if (!unit.empty()) text("unit", unit);
-    } else if (event.kind == EventKind::lifecycle) {
-      out_.add(R"(,"value":)", event.signed_value());
-    }
+    if (const auto loss = batch.payload_as<Loss>(event)) lost(event, *loss);
+    return;
+  }
+  if (event.kind == EventKind::alloc) {
+    json_.key("buckets").array([&] {
+      const auto buckets = batch.payload_as<std::array<std::uint64_t, alloc_bucket_count>>(event);
+      if (!buckets) return;
+      for (const std::uint64_t count : *buckets) json_.value(count);
+    });
+    return;
+  }
+  const std::string_view name = known_name_of(event, registry);
+  json_.text_or_null("name", name);
+  if (name.empty()) json_.member("id", event.id);
+  if (event.kind == EventKind::counter) {
+    json_.member("value", event.value);
+    const auto family = registry.family_of(event);
+    const std::string_view unit = family ? counter_unit(*family, event.id) : std::string_view{};
+    if (!unit.empty()) json_.plain_member("unit", unit);
+  } else if (event.kind == EventKind::lifecycle) {
+    json_.member("value", event.signed_value());
   }
 }
 
-void JsonlSink::name_or_id(const Event& event, const Registry& registry) {
-  const std::string_view name = known_name_of(event, registry);
-  text_or_null("name", name);
-  if (name.empty()) out_.add(R"(,"id":)", event.id);
+void JsonlSink::lost(const Event& event, const Loss& loss) {
+  const auto reason = static_cast<LossReason>(event.id);
+  if (const Source source = Source::unpack(event.source); source.slot == 0)
+    json_.member("buffer", source.domain - std::min(source.domain, first_sched_stream));
+  json_.member(reason == LossReason::dropped ? "records" : "words", loss.words);
+  json_.key("from");
+  loss.from_ns != 0 ? json_.value(loss.from_ns) : json_.value(nullptr);
+  json_.member("to", loss.to_ns);
+  json_.plain_member("reason", to_string(reason));
 }
 
 void JsonlSink::user(const Event& event, const Batch& batch, const Registry& registry) {
   start(event, "user");
-  ring_origin(event, registry);
-  text_or_null("name", known_name_of(event, registry));
-  out_.add(R"(,"id":)", event.id, R"(,"kind":")", user_kind(event.kind), '"');
-  if (event.kind == EventKind::user_int) out_.add(R"(,"value":)", event.signed_value());
-  if (event.kind == EventKind::user_custom) {
-    out_.add(R"(,"bytes":")");
-    out_.add_hex(as_text(batch.payload(event)));
-    out_.add('"');
-  }
+  origin(event, registry);
+  json_.text_or_null("name", known_name_of(event, registry));
+  json_.member("id", event.id);
+  json_.plain_member("kind", user_kind(event.kind));
+  if (event.kind == EventKind::user_int) json_.member("value", event.signed_value());
+  if (event.kind == EventKind::user_custom) json_.hex("bytes", as_text(batch.payload(event)));
 }
 
 void JsonlSink::process(const Event& event, const ProcessRecord& record, const Registry& registry) {
   const ProcessInfo& info = registry.process(record.process);
   const auto action = static_cast<ProcessAction>(event.id);
-  text("action", to_string(action));
-  out_.add(R"(,"pid":)", info.pid);
-  text("comm", info.comm);
+  json_.plain_member("action", to_string(action));
+  json_.member("pid", info.pid);
+  json_.member("comm", info.comm);
   switch (action) {
     case ProcessAction::fork:
-      out_.add(R"(,"parent":)", record.peer);
+      json_.member("parent", record.peer);
       [[fallthrough]];
     case ProcessAction::found:
     case ProcessAction::exec:
-      text("exe", info.exe);
-      text("runtime", info.runtime);
-      text_or_null("version", info.version);
-      text("family", to_string(info.family));
-      text("family_source", to_string(info.family_source));
-      out_.add(R"(,"ns_pid":)", info.ns_pid, R"(,"start_ticks":)", info.start_ticks, R"(,"exec_generation":)",
-               info.exec_generation);
+      json_.member("exe", info.exe);
+      add_version(json_, info);
+      json_.member("ns_pid", info.ns_pid);
+      json_.member("start_ticks", info.start_ticks);
+      json_.member("exec_generation", info.exec_generation);
       break;
     case ProcessAction::ring:
-      text("path", info.ring_path);
-      text("runtime", info.runtime);
-      // By now known also of programs that were not when they began.
-      text_or_null("version", info.version);
-      text("family", to_string(info.family));
-      text("family_source", to_string(info.family_source));
-      out_.add(R"(,"max_domains":)", record.detail);
+      json_.member("path", info.ring_path);
+      add_version(json_, info);  // of a stripped program it is known only now
+      json_.member("max_domains", record.detail);
       break;
-    case ProcessAction::exit: {
-      const int status = static_cast<int>(record.detail);
-      if (record.detail == exit_by_exec) {
-        out_.add(R"(,"status":{"exec":true})");
-      } else if (record.detail >= 0 && WIFSIGNALED(status)) {
-        out_.add(R"(,"status":{"signal":)", WTERMSIG(status), '}');
-      } else if (record.detail >= 0) {
-        out_.add(R"(,"status":{"code":)", WEXITSTATUS(status), '}');
-      } else {
-        out_.add(R"(,"status":null)");
-      }
-      if (info.max_rss_bytes != 0) out_.add(R"(,"max_rss_bytes":)", info.max_rss_bytes);
+    case ProcessAction::exit:
+      add_exit_status(json_, record.detail);
+      if (info.max_rss_bytes != 0) json_.member("max_rss_bytes", info.max_rss_bytes);
       break;
-    }
     case ProcessAction::pause:
     case ProcessAction::resume:
     case ProcessAction::stop:
@@ -231,84 +251,67 @@ void JsonlSink::process(const Event& event, const ProcessRecord& record, const R
   }
 }
 
-void JsonlSink::thread(const Thread& thread) {
-  out_.add(R"("pid":)", thread.pid, R"(,"tid":)", thread.tid);
-  text("comm", thread.comm());
+void JsonlSink::sched_switch(const SchedSwitch& change) {
+  json_.member("cpu", change.cpu);
+  json_.key("prev").object([&] {
+    add_thread(json_, change.prev);
+    json_.member("prio", change.prev.priority);
+    json_.plain_member("state", to_string(change.state));
+    add_thread_details(json_, change.prev);
+  });
+  json_.key("next").object([&] {
+    add_thread(json_, change.next);
+    json_.member("prio", change.next.priority);
+    add_thread_details(json_, change.next);
+  });
 }
 
-void JsonlSink::thread_details(const Thread& thread) {
-  if (thread.domain >= 0) out_.add(R"(,"domain":)", thread.domain);
-  if (thread.role != ThreadRole::unknown) text("role", to_string(thread.role));
-  if (thread.holds_lock) out_.add(R"(,"lock":true)");
-  if (thread.tracked) out_.add(R"(,"tracked":true)");
+void JsonlSink::wakeup(const Wakeup& wakeup) {
+  add_thread(json_, wakeup.woken);
+  json_.member("cpu", wakeup.cpu);
+  add_thread_details(json_, wakeup.woken);
+  json_.key("by").object([&] {
+    add_thread(json_, wakeup.by);
+    add_thread_details(json_, wakeup.by);
+  });
 }
 
 void JsonlSink::summary(const RunSummary& summary, const Registry& registry) {
-  const std::uint64_t duration = summary.end_ns > start_ns_ ? summary.end_ns - start_ns_ : 0;
-  out_.add(R"({"type":"summary","end":)", summary.end_ns, R"(,"duration_ns":)", duration, R"(,"events":{)");
-  for (std::size_t kind = 0; kind < event_kind_count; ++kind) {
-    if (kind > 0) out_.add(',');
-    out_.add('"', to_string(static_cast<EventKind>(kind)), R"(":)", summary.events[kind]);
-  }
-  out_.add(R"(},"late":)", summary.late, R"(,"forced":)", summary.forced, R"(,"rings_missed":)", summary.rings_missed,
-           R"(,"drops":{)");
-  for (std::size_t i = 0; i < summary.drops.size(); ++i) {
-    if (i > 0) out_.add(',');
-    add_json_string(out_, summary.drops[i].kind);
-    out_.add(':', summary.drops[i].count);
-  }
-  out_.add(R"(},"processes":[)");
-  bool first = true;
-  for (const ProcessInfo& info : registry.processes()) {
-    if (!first) out_.add(',');
-    first = false;
-    process_figures(info);
-  }
-  out_.add(R"(],"others":{"processes":)", registry.others().count);
-  words(registry.others().words);
-  out_.add(R"(},"self":{"cpu_ns":)", summary.own_cpu_ns, R"(,"max_rss_bytes":)", summary.own_max_rss_bytes, '}');
-  if (!summary.complete) out_.add(R"(,"truncated":true)");
-  out_.add('}');
-  end_line();
+  json_.object([&] {
+    json_.plain_member("type", "summary");
+    json_.member("end", summary.end_ns);
+    json_.member("duration_ns", summary.end_ns - std::min(summary.end_ns, start_ns_));
+    json_.key("events").object([&] {
+      for (std::size_t kind = 0; kind < event_kind_count; ++kind)
+        json_.member(to_string(static_cast<EventKind>(kind)), summary.events[kind]);
+    });
+    json_.member("late", summary.late);
+    json_.member("forced", summary.forced);
+    json_.member("rings_missed", summary.rings_missed);
+    json_.key("drops").object([&] {
+      for (const RunSummary::Drop& drop : summary.drops) json_.text_key(drop.kind).value(drop.count);
+    });
+    json_.key("processes").array([&] {
+      for (const ProcessInfo& info : registry.processes()) json_.object([&] { add_figures(json_, info); });
+    });
+    json_.key("others").object([&] {
+      json_.member("processes", registry.others().count);
+      add_words(json_, registry.others().words);
+    });
+    json_.key("self").object([&] {
+      json_.member("cpu_ns", summary.own_cpu_ns);
+      json_.member("max_rss_bytes", summary.own_max_rss_bytes);
+    });
+    if (!summary.complete) json_.member("truncated", true);
+  });
+  end_object_line();
   flush();
 }
 
-void JsonlSink::process_figures(const ProcessInfo& info) {
-  out_.add(R"({"pid":)", info.pid);
-  text("comm", info.comm);
-  text("exe", info.exe);
-  out_.add(R"(,"exec_generation":)", info.exec_generation);
-  text("runtime", info.runtime);
-  text_or_null("version", info.version);
-  text("family_source", to_string(info.family_source));
-  text("ring", to_string(info.ring));
-  out_.add(R"(,"domains":)", info.domains);
-  if (info.max_rss_bytes != 0) {
-    out_.add(R"(,"max_rss_bytes":)", info.max_rss_bytes);
-  } else {
-    out_.add(R"(,"max_rss_bytes":null)");
-  }
-  words(info.words);
-  out_.add('}');
-}
-
-void JsonlSink::words(const Accounting& words) {
-  out_.add(R"(,"words":{"written":)", words.written, R"(,"delivered":)", words.delivered, R"(,"lost":)", words.lost,
-           R"(,"before_attach":)", words.before_attach, R"(,"corrupt":)", words.corrupt, R"(,"unread":)", words.unread,
-           R"(},"events":)", words.events);
-}
-
-void JsonlSink::text(std::string_view key, std::string_view value) {
-  out_.add(R"(,")", key, R"(":)");
-  add_json_string(out_, value);
-}
-
-void JsonlSink::text_or_null(std::string_view key, std::string_view value) {
-  if (value.empty()) {
-    out_.add(R"(,")", key, R"(":null)");
-  } else {
-    text(key, value);
-  }
+/// Lines are separate documents: no comma between them.
+void JsonlSink::end_object_line() {
+  json_.restart();
+  end_line();
 }
 
 }  // namespace rtev

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory for bytes on their way to a file, laid out so that a disk can take them from where they lie.
+// A buffer for a file that is written with O_DIRECT.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@
 
 namespace rtev {
 
-/// Bytes that will be written to some offset of a file. Each of them has the place in its page of memory that it gets
-/// in its page of the file, which is what O_DIRECT wants. Memory is set aside, and taken into use, once.
+/// Bytes for one offset of a file. Each byte has the same offset in its page of memory as in its page of the file, as
+/// O_DIRECT requires. The memory is allocated once.
 class AlignedBuffer {
  public:
-  /// What O_DIRECT asks of offsets, addresses and sizes is at most this, on all disks and file systems of Linux.
+  /// The strictest alignment that O_DIRECT requires of offsets, addresses and sizes on Linux.
   static constexpr std::size_t page_bytes = 4096;
 
   explicit AlignedBuffer(std::size_t capacity)
@@ -28,13 +28,13 @@ class AlignedBuffer {
     if (memory_ == nullptr) throw std::bad_alloc();
   }
 
-  /// Forgets the bytes; the next one goes to this offset of the file.
+  /// Empties the buffer. The next byte is for this offset of the file.
   void begin_at(std::uint64_t file_offset) {
     begin_ = file_offset % page_bytes;
     size_ = 0;
     ends_.clear();
   }
-  /// A piece.
+  /// Appends one piece.
   void append(std::string_view bytes) {
     std::memcpy(memory_.get() + begin_ + size_, bytes.data(), bytes.size());
     size_ += bytes.size();

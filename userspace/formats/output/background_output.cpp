@@ -7,7 +7,7 @@
 namespace rtev {
 namespace {
 
-/// Memory that is not used costs nothing; many small blocks would be slow to choose from.
+/// Unused memory costs nothing, and many small blocks would be slow to search.
 constexpr std::size_t least_block_bytes = std::size_t{64} << 10;
 
 }  // namespace
@@ -15,7 +15,7 @@ constexpr std::size_t least_block_bytes = std::size_t{64} << 10;
 BackgroundOutput::~BackgroundOutput() {
   {
     const std::lock_guard lock(mutex_);
-    hand_on();
+    enqueue_filling();
     ends_ = true;
   }
   work_.notify_one();
@@ -24,7 +24,7 @@ BackgroundOutput::~BackgroundOutput() {
 
 bool BackgroundOutput::write(std::string_view bytes) {
   std::unique_lock lock(mutex_);
-  if (filling_ && filling_->size() + bytes.size() > options_.together_bytes) hand_on();
+  if (filling_ && filling_->size() + bytes.size() > options_.together_bytes) enqueue_filling();
   wait_for_room(lock, bytes.size());
   if (failed_) return false;
   waiting_bytes_ += bytes.size();
@@ -36,39 +36,39 @@ bool BackgroundOutput::write(std::string_view bytes) {
   filling_->append(bytes);
   taken_bytes_ += bytes.size();
   lock.lock();
-  if (filling_->size() >= options_.together_bytes) hand_on();
+  if (filling_->size() >= options_.together_bytes) enqueue_filling();
   return true;
 }
 
 bool BackgroundOutput::sync() {
   const std::lock_guard lock(mutex_);
-  hand_on();
-  enqueue({.wish = Wish::sync});
+  enqueue_filling();
+  enqueue({.action = Action::sync});
   return !failed_;
 }
 
 bool BackgroundOutput::finish() {
   std::unique_lock lock(mutex_);
-  hand_on();
-  enqueue({.wish = Wish::finish});
+  enqueue_filling();
+  enqueue({.action = Action::finish});
   progress_.wait(lock, [this] { return idle_; });
   return !failed_;
 }
 
-/// A piece that is larger than the bound goes alone.
+/// A piece that is larger than the bound is queued alone.
 void BackgroundOutput::wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t bytes) {
   const auto has_room = [&] { return failed_ || waiting_bytes_ == 0 || waiting_bytes_ + bytes <= options_.max_bytes; };
   if (has_room()) return;
-  hand_on();
+  enqueue_filling();
   progress_.wait(lock, has_room);
 }
 
-void BackgroundOutput::hand_on() {
-  if (filling_) enqueue({.wish = Wish::write, .block = std::exchange(filling_, std::nullopt)});
+void BackgroundOutput::enqueue_filling() {
+  if (filling_) enqueue({.action = Action::write, .block = std::exchange(filling_, std::nullopt)});
 }
 
-void BackgroundOutput::enqueue(Order order) {
-  queue_.push_back(std::move(order));
+void BackgroundOutput::enqueue(Request request) {
+  queue_.push_back(std::move(request));
   idle_ = false;
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   work_.notify_one();
@@ -96,30 +96,30 @@ void BackgroundOutput::run() {
   while (true) {
     work_.wait(lock, [this] { return ends_ || !queue_.empty(); });
     if (queue_.empty()) return;
-    Order order = std::move(queue_.front());
+    Request request = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    if (!failed_ && !carry_out(order)) failed_ = true;
+    if (!failed_ && !carry_out(request)) failed_ = true;
     lock.lock();
-    if (order.block) {
-      waiting_bytes_ -= order.block->size();
-      keep_spare(std::move(*order.block));
+    if (request.block) {
+      waiting_bytes_ -= request.block->size();
+      keep_spare(std::move(*request.block));
     }
     idle_ = queue_.empty();
     progress_.notify_one();
   }
 }
 
-bool BackgroundOutput::carry_out(const Order& order) {
-  switch (order.wish) {
-    case Wish::sync:
+bool BackgroundOutput::carry_out(const Request& request) {
+  switch (request.action) {
+    case Action::sync:
       return output_.sync();
-    case Wish::finish:
+    case Action::finish:
       return output_.finish();
-    case Wish::write:
+    case Action::write:
       break;
   }
-  return output_.write_pieces(order.block->bytes(), order.block->ends());
+  return output_.write_pieces(request.block->bytes(), request.block->ends());
 }
 
 }  // namespace rtev

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writes on a thread of its own: a disk that takes its time does not hold up who reads rings that fill up meanwhile.
+// Writes in a thread of its own, so that a slow disk does not delay the thread that reads rings.
 #pragma once
 
 #include <atomic>
@@ -16,61 +16,62 @@
 
 namespace rtev {
 
-/// Takes pieces as fast as they come, as long as no more than `max_bytes` wait; then it is as slow as the Output
-/// behind it, which gets the same bytes in the same order, whole pieces at a time. To be used by one thread; the other
-/// Output is its own until the end. The thread starts with the first piece: what is forked before is forked without it.
+/// Queues up to `max_bytes`; beyond that write() blocks until the Output behind it has written enough. That Output gets
+/// the same bytes in the same order, whole pieces at a time, and belongs to this object until the end. write(), sync()
+/// and finish() must be called by one thread. The writing thread starts with the first piece, so that a process forked
+/// before has no second thread.
 class BackgroundOutput final : public Output {
  public:
   struct Options {
-    /// What the fastest streams write in a fifth of a second.
+    /// As much as the fastest streams write in 200 ms.
     std::size_t max_bytes = std::size_t{32} << 20;
-    /// Pieces are handed on together, up to this many bytes or until the next sync(). 0: as they come.
+    /// Pieces are joined up to this many bytes, or until the next sync(). 0: never.
     std::size_t together_bytes = 0;
   };
-  /// Of files: few large writes cost less than many.
+  /// For files: few large writes cost less than many small ones.
   static constexpr std::size_t file_together_bytes = std::size_t{1} << 20;
 
   explicit BackgroundOutput(Output& output) : BackgroundOutput(output, Options{}) {}
   BackgroundOutput(Output& output, const Options& options) : output_(output), options_(options) {}
   BackgroundOutput(const BackgroundOutput&) = delete;
   BackgroundOutput& operator=(const BackgroundOutput&) = delete;
-  /// Writes what waits.
+  /// Writes what is queued.
   ~BackgroundOutput() override;
 
   /// False if an earlier piece could not be written.
   bool write(std::string_view bytes) override;
-  /// Hands the wish on; does not wait.
+  /// Queues the request; does not wait.
   bool sync() override;
   /// Waits until all is written.
   bool finish() override;
   const std::optional<Error>& error() const override { return failed_ ? output_.error() : none_; }
 
  private:
-  enum class Wish : std::uint8_t { write, sync, finish };
-  struct Order {
-    Wish wish;
+  enum class Action : std::uint8_t { write, sync, finish };
+  struct Request {
+    Action action;
     std::optional<AlignedBuffer> block{};
   };
 
   void wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t bytes);
-  void hand_on();
-  void enqueue(Order order);
+  void enqueue_filling();
+  void enqueue(Request request);
   AlignedBuffer take_block(std::size_t least_bytes);
   void keep_spare(AlignedBuffer block);
   void run();
-  bool carry_out(const Order& order);
+  bool carry_out(const Request& request);
 
   Output& output_;
   const Options options_;
   const std::optional<Error> none_;
-  std::atomic<bool> failed_ = false;      ///< behind it, output_.error() is final
-  std::uint64_t taken_bytes_ = 0;         ///< in all: the offset in the file of what comes next
-  std::optional<AlignedBuffer> filling_;  ///< not handed on yet
+  std::atomic<bool> failed_ = false;      ///< once set, output_.error() does not change
+  std::uint64_t taken_bytes_ = 0;         ///< in all: the file offset of the next piece
+  std::optional<AlignedBuffer> filling_;  ///< not queued yet
 
   std::mutex mutex_;
   std::condition_variable work_, progress_;
-  std::deque<Order> queue_;
-  std::vector<AlignedBuffer> spares_;  ///< to be filled again: fresh memory is slow
+  std::deque<Request> queue_;
+  std::vector<AlignedBuffer> spares_;  ///< for reuse: fresh memory is slow
   std::size_t waiting_bytes_ = 0, spare_bytes_ = 0;
   bool idle_ = true, ends_ = false;
   std::thread thread_;

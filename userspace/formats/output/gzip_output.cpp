@@ -47,7 +47,7 @@ bool GzipOutput::deflate_all(std::string_view bytes, int flush) {
   if (!is_open_ || error()) return false;
   do {
     const auto in = static_cast<uInt>(std::min<std::size_t>(bytes.size(), std::numeric_limits<uInt>::max()));
-    // zlib promises not to write to what it reads, but does not say so in the type.
+    // zlib does not write to its input, although the type is not const.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     stream_.avail_in = in;
     bytes.remove_prefix(in);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Compresses on the way to another Output.
+// Compresses what is written to another Output.
 #pragma once
 
 #include <zlib.h>
@@ -12,7 +12,7 @@
 
 namespace rtev {
 
-/// A gzip file. Fast rather than small: it is written while the traced programs run. Not thread-safe.
+/// A gzip file, compressed fast rather than small: it is written while the traced programs run. Not thread-safe.
 class GzipOutput final : public Output {
  public:
   explicit GzipOutput(Output& output);
@@ -21,7 +21,7 @@ class GzipOutput final : public Output {
   ~GzipOutput() override;
 
   bool write(std::string_view bytes) override;
-  /// Hands on what was held to compress it better, so that the file is good up to here if it is cut.
+  /// Writes what was held back to compress it better, so that a file that is cut here can be read to this point.
   bool sync() override;
   /// Writes the end of the file.
   bool finish() override;
@@ -33,7 +33,7 @@ class GzipOutput final : public Output {
   Output& output_;
   z_stream stream_{};
   bool is_open_ = false;
-  bool holds_ = false;  ///< something that was written and not handed on
+  bool holds_ = false;  ///< something was written that is not compressed yet
   std::optional<Error> error_;
   std::vector<char> piece_;
 };

@@ -17,11 +17,11 @@
 namespace rtev {
 namespace {
 
-/// Kernels that do not preempt themselves let nobody else have the cpu meanwhile: who reads rings must not wait long.
-/// What bypasses the page cache is not copied.
+/// Bytes of one write(2). A kernel that does not preempt itself occupies the CPU meanwhile, and the reader of rings
+/// must not wait long. Bytes that bypass the page cache are not copied.
 constexpr std::size_t max_at_once = std::size_t{64} << 10, max_at_once_direct = std::size_t{1} << 20;
 
-/// A disk that is slower than this shall have the page cache before it: it holds more than we do.
+/// A disk that is slower than this is written through the page cache, which holds more than our buffers.
 constexpr std::uint64_t slow_write_ns = 100'000'000;
 
 std::string hint_for(int code) {
@@ -81,17 +81,17 @@ bool FdOutput::write_pieces(std::string_view bytes, std::span<const std::size_t>
     written_here = kept;
   }
   written_ += written_here;
-  if (trail_) trail_->advance_to(written_);
+  if (trimmer_) trimmer_->advance_to(written_);
   return !error_;
 }
 
 void FdOutput::spare_page_cache() {
-  trail_.emplace(fd_);
+  trimmer_.emplace(fd_);
   may_be_direct_ = true;
 }
 
-/// Whole pages of memory to whole pages of the file bypass the cache. What lies before and behind them does not: every
-/// piece is all in the file when it is written.
+/// Whole pages bypass the cache. The bytes before and after them do not, because a piece must be in the file completely
+/// once it is written.
 FdOutput::Stretch FdOutput::next_stretch(std::string_view bytes, std::uint64_t file_offset) const {
   constexpr std::size_t page = AlignedBuffer::page_bytes;
   const std::size_t place = file_offset % page;
@@ -118,7 +118,7 @@ ssize_t FdOutput::write_some(std::string_view bytes, std::uint64_t file_offset) 
     const int code = errno;
     if (monotonic_ns() - begin > slow_write_ns) may_be_direct_ = false;
     errno = code;
-    // A disk that is full says so here; the page cache might take the bytes all the same, and lose them later.
+    // A full disk is an error here; the page cache might accept the bytes and lose them later.
     if (written > 0 || (code != EINVAL && code != EOPNOTSUPP)) return written;
   }
   if (stretch.direct) {
@@ -129,9 +129,9 @@ ssize_t FdOutput::write_some(std::string_view bytes, std::uint64_t file_offset) 
   return ::write(fd_, bytes.data(), stretch.bytes);
 }
 
-/// What lies in the page cache may not reach the disk; only this tells.
+/// Errors of writing back the page cache are reported only here.
 bool FdOutput::finish() {
-  if (!error_ && has_begun_ && trail_ && ::fdatasync(fd_) != 0 && errno != EINVAL && errno != EROFS)
+  if (!error_ && has_begun_ && trimmer_ && ::fdatasync(fd_) != 0 && errno != EINVAL && errno != EROFS)
     error_ = errno_error(errno, "cannot write to", name_, hint_for(errno)).error();
   return !error_;
 }
@@ -145,7 +145,7 @@ bool FdOutput::is_terminal() const {
   return ::isatty(fd_) == 1;
 }
 
-/// Should that fail, too, the file ends in half a piece, as after a kill, and what reads it must cope.
+/// If that fails, too, the file ends within a piece, as after a kill; readers must accept that.
 void FdOutput::cut_back(std::size_t bytes) {
   if (bytes == 0 || !is_regular_file()) return;
   const off_t end = ::lseek(fd_, 0, SEEK_CUR);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where sinks write to: a file descriptor, memory, or nowhere.
+// Where sinks write to: a file descriptor or memory.
 #pragma once
 
 #include <sys/types.h>
@@ -17,9 +17,9 @@
 
 namespace rtev {
 
-/// Writes to a descriptor, blocking or not, until all is written or it fails. After a failure nothing is written any
-/// more, and of a regular file the piece that failed is cut off again: sinks write in pieces that leave a file valid.
-/// A reader that went away is the error EPIPE, provided that SIGPIPE is ignored. Not thread-safe.
+/// Writes to a descriptor, blocking or not. After a failure it writes nothing more, and it truncates a regular file to
+/// its last whole piece: sinks write pieces that leave a file valid. If the reader of a pipe has left, the error is
+/// EPIPE, provided that SIGPIPE is ignored. Not thread-safe.
 class FdOutput final : public Output {
  public:
   /// Borrows the descriptor, e.g. stdout. `name` is for messages.
@@ -31,22 +31,22 @@ class FdOutput final : public Output {
   FdOutput& operator=(const FdOutput&) = delete;
   ~FdOutput() override;
 
-  /// Leaves the file as it is, and drops what is written, until begin(): a run that cannot start shall not cost what
-  /// was there. A file that was `created` for it goes again if nothing begins.
+  /// Keeps the file unchanged, and discards what is written, until begin(): a run that fails to start must not destroy
+  /// an existing file. A file that was `created` for the run is removed again if begin() is never called.
   void wait_for_begin(bool created);
-  /// Empties a regular file.
+  /// Truncates a regular file to 0 bytes.
   void begin();
-  /// Of a regular file that is written from its beginning: what lies in memory as in the file (see AlignedBuffer) goes
-  /// past the page cache, which costs a third; the rest leaves it soon, see PageCacheTrimmer. Where a file system
-  /// cannot, or a disk is slow, it goes through the cache.
+  /// For a regular file that is written from its beginning: bytes aligned as in an AlignedBuffer bypass the page cache,
+  /// which costs a third; for the others see PageCacheTrimmer. If the file system cannot, or the disk is slow, all
+  /// bytes use the cache.
   void spare_page_cache();
 
   bool write(std::string_view bytes) override;
   bool write_pieces(std::string_view bytes, std::span<const std::size_t> ends) override;
-  /// Of a file that spares the page cache: waits until all of it is on the disk.
+  /// After spare_page_cache(): waits until the whole file is on the disk.
   bool finish() override;
   const std::optional<Error>& error() const override { return error_; }
-  /// Bytes written so far. May be asked by other threads.
+  /// Bytes written so far. Any thread may call it.
   std::uint64_t written() const { return written_; }
   int fd() const { return fd_; }
   const std::string& name() const { return name_; }
@@ -54,7 +54,7 @@ class FdOutput final : public Output {
   bool is_terminal() const;
 
  private:
-  /// Of what is written next: so many bytes, in this way.
+  /// One call of write(2): how many bytes, and whether past the page cache.
   struct Stretch {
     std::size_t bytes;
     bool direct;
@@ -67,7 +67,7 @@ class FdOutput final : public Output {
 
   bool has_begun_ = true, created_ = false;
   std::atomic<std::uint64_t> written_ = 0;
-  std::optional<PageCacheTrimmer> trail_;
+  std::optional<PageCacheTrimmer> trimmer_;
   bool may_be_direct_ = false, is_direct_ = false;
   UniqueFd owned_;
   int fd_;
@@ -75,7 +75,7 @@ class FdOutput final : public Output {
   std::optional<Error> error_;
 };
 
-/// Keeps everything, for tests and for small texts.
+/// Keeps everything in memory, for tests and small texts.
 class StringOutput final : public Output {
  public:
   bool write(std::string_view bytes) override {

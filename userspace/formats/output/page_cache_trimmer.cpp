@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::uint64_t step_bytes = std::uint64_t{1} << 20;
 
-/// How far behind the end pages are let go: a disk has had time to take them. Those that it has not taken by then get
-/// more chances, up to the second distance; nobody waits for it.
+/// Pages are dropped this far behind the end of the file, when the disk had time to write them. Pages not written by
+/// then are tried again up to the second distance; nothing waits for them.
 constexpr std::uint64_t near_bytes = 4 * step_bytes, far_bytes = 32 * step_bytes;
 
 }  // namespace

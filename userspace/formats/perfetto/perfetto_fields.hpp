@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The part of Perfetto's trace format that is written here: field numbers of its messages, values of its enums.
-// Source: protos/perfetto/trace/ of github.com/google/perfetto. Numbers never change their meaning there.
+// The part of Perfetto's trace format that is written: field numbers of its messages, values of its enums.
+// Source: protos/perfetto/trace/ of github.com/google/perfetto. There numbers never change their meaning.
 #pragma once
 
 #include <protozero/pbf_builder.hpp>
@@ -8,7 +8,7 @@
 
 namespace rtev::perfetto {
 
-/// A message under construction. It is part of its parent when it goes out of scope.
+/// A message being built. It is added to its parent when it goes out of scope.
 template <typename Field>
 using Message = protozero::basic_pbf_builder<std::string, Field>;
 
@@ -37,7 +37,7 @@ enum class Clock : Tag { id = 1, timestamp = 2 };
 enum ClockId : std::uint32_t { realtime = 1, monotonic = 3, boottime = 6 };
 
 enum class SystemInfo : Tag { utsname = 1 };
-enum class Utsname : Tag { sysname = 1, release = 3 };
+enum class Utsname : Tag { sysname = 1, release = 3, machine = 4 };
 
 enum class ProcessTree : Tag { processes = 1, threads = 2 };
 enum class TreeProcess : Tag { pid = 1, cmdline = 3 };

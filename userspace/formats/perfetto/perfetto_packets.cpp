@@ -29,7 +29,7 @@ void PacketStream::flush(std::uint64_t now_ns) {
 
 void PacketStream::hand_out() {
   if (packets_.empty()) return;
-  output_.write(packets_);  // a failure stays in Output::error(), where the session looks for it
+  output_.write(packets_);  // an error stays in Output::error(), which the session checks
   packets_.clear();
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The frame of a Perfetto trace: packets, one after the other, and the names that they refer to by number.
+// Perfetto traces: a sequence of packets, and the names that packets refer to by number.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -10,16 +9,17 @@
 #include <unordered_map>
 
 #include "formats/perfetto/perfetto_fields.hpp"
+#include "formats/viewer/viewer_writer.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev::perfetto {
 
 using Packet = Message<TracePacket>;
 
-/// As text that any viewer may show and that is UTF-8. `scratch` holds it where it had to be made.
+/// The text, escaped into `scratch` if it is not printable UTF-8.
 std::string_view shown(std::string_view text, std::string& scratch);
 
-/// Adds a string field that is UTF-8 whatever the text is.
+/// Adds a string field, which must be UTF-8, for any text.
 template <typename Field>
 void add_text(Message<Field>& message, Field field, std::string_view text) {
   std::string scratch;
@@ -27,13 +27,13 @@ void add_text(Message<Field>& message, Field field, std::string_view text) {
   message.add_string(field, valid.data(), valid.size());
 }
 
-/// Collects packets and hands them to the output in large pieces, none cut.
+/// Collects packets and writes them in large pieces of whole packets.
 class PacketStream {
  public:
   PacketStream(Output& output, std::uint64_t flush_interval_ns)
       : output_(output), flush_interval_ns_(flush_interval_ns) {}
 
-  /// `fill` gets the Packet& to be filled.
+  /// `fill` gets the Packet&.
   template <typename Fill>
   void add(Fill&& fill) {
     {
@@ -44,10 +44,10 @@ class PacketStream {
     if (packets_.size() >= piece) hand_out();
   }
 
-  /// Hands everything out, but not more often than the interval allows.
+  /// Writes everything, but not more often than the interval allows.
   void flush(std::uint64_t now_ns);
   void hand_out();
-  /// No use in encoding what nobody takes any more.
+  /// The output has failed: there is no use in encoding more.
   bool closed() const { return output_.error().has_value(); }
 
  private:
@@ -59,45 +59,16 @@ class PacketStream {
   std::string packets_;
 };
 
-/// What events belong to, for viewers to tell them apart. Values are indices of category_names.
-enum class Category : std::uint8_t { gc, user, alloc, lifecycle, process, loss, recording };
-inline constexpr std::array<std::string_view, 7> category_names{"gc",      "user", "alloc",    "lifecycle",
-                                                                "process", "loss", "recording"};
-
-/// Names of what events carry. Values are indices of detail_names.
-enum class Detail : std::uint8_t {
-  value,
-  bytes,
-  buckets,
-  late,
-  mark,
-  words,
-  from,
-  to,
-  reason,
-  exe,
-  version,
-  family,
-  parent,
-  path,
-  rings,
-  status,
-  signal,
-};
-inline constexpr std::array<std::string_view, 17> detail_names{
-    "value", "bytes",   "buckets", "late",   "mark", "words", "from",   "to",    "reason",
-    "exe",   "version", "family",  "parent", "path", "rings", "status", "signal"};
-
-/// The numbers of names within one sequence of packets. Memory is bounded: with too many names the sequence starts
-/// over.
+/// The numbers of names within one sequence of packets. Memory is bounded: with too many names all are forgotten and
+/// the numbers start again.
 class Names {
  public:
-  /// To be called before a packet that uses any of the numbers.
+  /// Must be called before a packet that uses numbers.
   void begin_packet();
   static constexpr std::uint64_t id_of(Category category) { return static_cast<std::uint64_t>(category) + 1; }
-  static constexpr std::uint64_t id_of(Detail detail) { return static_cast<std::uint64_t>(detail) + 1; }
+  static constexpr std::uint64_t id_of(DetailName name) { return static_cast<std::uint64_t>(name) + 1; }
   std::uint64_t id_of(std::string_view event_name);
-  /// Gives the packet the names that it was the first to use.
+  /// Adds the names that the packet is the first to use.
   void end_packet(Packet& packet);
 
  private:
@@ -111,9 +82,9 @@ class Names {
 
   std::unordered_map<std::string, std::uint64_t, Hash, std::equal_to<>> ids_;
   std::size_t bytes_ = 0;  ///< of all names
-  std::string fresh_;      ///< names that readers do not know yet: content of an interned_data field
-  bool first_ = true;      ///< no packet was written yet
-  bool clear_ = true;      ///< the next packet makes readers forget
+  std::string fresh_;      ///< names not written yet: content of an interned_data field
+  bool first_ = true;      ///< no packet was written
+  bool clear_ = true;      ///< the next packet makes the reader forget all names
 };
 
 }  // namespace rtev::perfetto

@@ -4,13 +4,13 @@
 namespace rtev::perfetto {
 namespace {
 
-/// Rings' own tracks come first among a process's, then counters, both by domain.
+/// Tracks of rings are the first of a process, then counters, both by domain.
 constexpr std::int32_t first_counter_rank = 1 << Source::domain_bits, ranks_of_a_domain = 256;
 
-/// Counters without a known name share one of the domain: their ids are a hostile program's choice.
+/// Counters without a known name share one track of the domain: a hostile program may use any id.
 constexpr std::uint16_t unknown_counter = UINT16_MAX;
 
-/// Of one process, that are remembered.
+/// Counters of one process that are kept.
 constexpr std::size_t max_counters = 8192;
 
 }  // namespace
@@ -28,7 +28,7 @@ void Tracks::name_process(std::uint64_t time, std::int32_t pid, std::string_view
   if (process.id != 0) describe_process(time, pid, process);
 }
 
-/// Threads are part of the process tree at once: the scheduler's events have but their ids.
+/// Threads are written to the process tree at once: scheduler events have only tids.
 void Tracks::name_track(std::uint64_t time, const Track& track) {
   const auto [known, is_new] = tracks_.try_emplace(track.id);
   if (is_new) ++processes_[track.pid].tracks;
@@ -57,7 +57,7 @@ void Tracks::forget(const Track& track) {
 std::uint64_t Tracks::find(std::uint64_t time, const Track& track) {
   std::uint64_t& id = tracks_[track.id];
   if (id == 0) {
-    // A thread's track has its process by its pid, but that needs a name, too.
+    // The track of a thread refers to its process by pid; the process needs a name, too.
     process_id(time, track.pid);
     id = next_id_++;
     describe(time, track, id);
@@ -107,8 +107,8 @@ void Tracks::describe_process(std::uint64_t time, std::int32_t pid, const Proces
   });
 }
 
-/// Programs that spawn domains for ever shall not make us remember the counters of all of them. One that is used again
-/// after that gets another track.
+/// Bounds the counters of a program that spawns domains again and again. A counter that is used after it was forgotten
+/// gets another track.
 void Tracks::remember(std::vector<CounterKey>& known, const CounterKey& key) {
   if (known.size() >= max_counters) {
     for (const CounterKey& old : known) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tracks as Perfetto wants them described: processes, threads, rings' own tracks, counters.
+// Descriptions of tracks for Perfetto: processes, threads, rings, counters.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace rtev::perfetto {
 
-/// Numbers tracks, and describes them before they are used. Threads that only the scheduler mentions get their names
-/// and their process, but no track. Memory is bounded by what is in use.
+/// Numbers tracks, and writes a description before the first use. Threads that are only in scheduler events get a name
+/// and a process, but no track. Memory is bounded by the tracks in use.
 class Tracks {
  public:
   explicit Tracks(PacketStream& packets) : packets_(packets) {}
@@ -25,17 +25,17 @@ class Tracks {
   void name_track(std::uint64_t time, const Track& track);
   void forget(const Track& track);
 
-  /// A thread's track, or a ring's own.
+  /// The track of a thread or ring.
   std::uint64_t id_of(std::uint64_t time, const Track& track) {
     return track.id == last_track_ ? last_id_ : find(time, track);
   }
-  /// The counter of an event, a track of the process. The track is where the event belongs.
+  /// The counter of an event, which is a track of the process. `track` is that of the event.
   std::uint64_t counter_of(const Track& track, const EventContext& context);
-  /// For what belongs to no process.
+  /// For events that belong to no process.
   std::uint64_t recording(std::uint64_t time);
 
  private:
-  /// A counter of one domain, for numbers of domains are used again.
+  /// A counter of one incarnation of a domain.
   struct CounterKey {
     ProcessIndex process;
     std::uint32_t incarnation;
@@ -66,7 +66,7 @@ class Tracks {
   std::unordered_map<std::uint32_t, std::uint64_t> tracks_;  ///< by Track::id; 0 while not described
   std::unordered_map<CounterKey, std::uint64_t, CounterHash> counters_;
   std::uint64_t next_id_ = 1, recording_ = 0;
-  std::uint32_t last_track_ = 0;  ///< events come in runs
+  std::uint32_t last_track_ = 0;  ///< the same track is used many times in a row
   std::uint64_t last_id_ = 0;
 };
 

@@ -7,16 +7,16 @@
 namespace rtev {
 namespace {
 
-/// Spans open on one track at a time; viewers stop at 512. Only programs that never end what they begin get there.
+/// Open spans of one track; viewers stop at 512. Only programs that do not end their spans reach it.
 constexpr std::size_t max_open = 256;
 
-/// How far before the first known event of a ring spans that began earlier are drawn at the most, in ns.
+/// Spans that began before the first known event of a ring are shown at most this long before it, in ns.
 constexpr std::uint64_t room_before = 1000;
 
-/// From one stop-the-world section. OCaml has 128 domains at the most, unless told otherwise.
+/// Arrows of one stop-the-world section. OCaml has at most 128 domains by default.
 constexpr std::size_t max_arrows = 128;
 
-/// Phases that mean something to the builder.
+/// Phases that the builder treats differently.
 struct SpecialPhases {
   std::uint16_t leader, handler, wait;
 };
@@ -123,7 +123,7 @@ TrackBuilder::Ring& TrackBuilder::ring_of(const Event& event, const Registry& re
   return *recent.ring;
 }
 
-/// Slots of ring files are used again, and what is known of a process grows.
+/// The slot may be of another ring now, and more may be known of its process.
 void TrackBuilder::renew(Ring& ring, const Event& event, const Registry& registry) {
   const Source source = Source::unpack(event.source);
   const RingInfo* const info = registry.ring(source.slot);
@@ -142,8 +142,8 @@ void TrackBuilder::renew(Ring& ring, const Event& event, const Registry& registr
   ring.wait_phase = phases.wait;
 }
 
-/// Where the ring's next event goes: phases to where the one around them is, unless that thread waits in it and leaves
-/// the domain to others.
+/// The stack for the next event of the ring. A phase belongs to the stack of the phase around it, unless that thread
+/// waits in it and another one runs the domain.
 TrackBuilder::Stack& TrackBuilder::place(Ring& ring) {
   if (ring.open_phases > 0 && !waits(ring)) return *ring.phases;
   if (ring.current != nullptr && ring.threads_version == threads_.version()) return *ring.current;
@@ -169,7 +169,7 @@ bool TrackBuilder::waits(const Ring& ring) {
   return innermost == open.rend() || innermost->id == ring.wait_phase;
 }
 
-/// Spans of two rings on one track would not nest. No honest thread writes to two, but its tid may be used again.
+/// Spans of two rings on one track would not nest. A thread writes to one ring only, but its tid may be used again.
 bool TrackBuilder::own(const Ring& ring, const Track& track) {
   const auto [owner, is_first] = owners_.try_emplace(track.id, Owner{&ring, 0});
   if (owner->second.ring == nullptr) owner->second = {&ring, now_};
@@ -220,14 +220,14 @@ void TrackBuilder::end(Ring& ring, const EventContext& context) {
     return true;
   };
   if (begun_on(here)) return;
-  // One thread may end what another one of the domain began.
+  // A thread may end a span that another thread of the domain began.
   for (const auto& stack : ring.stacks) {
     if (stack.get() != &here && begun_on(*stack)) return;
   }
   end_unknown(ring, here, context);
 }
 
-/// Ends a span with others open inside it. Phases inside a phase have ended with it; other spans go on.
+/// Ends a span with others open inside it. Phases inside a phase end with it; other spans continue.
 void TrackBuilder::end_outer(Ring& ring, Stack& stack, std::size_t at, const EventContext& context) {
   std::vector<Event> inner = interrupt(ring, stack, at + 1, context, SpanMark::interrupted);
   stack.open.pop_back();
@@ -240,7 +240,7 @@ void TrackBuilder::end_outer(Ring& ring, Stack& stack, std::size_t at, const Eve
   resume(ring, stack, inner, context);
 }
 
-/// Draws a span that began before anything that is known around everything since.
+/// Shows a span that began before the first known event, around all events since.
 void TrackBuilder::end_unknown(Ring& ring, Stack& stack, const EventContext& context) {
   const auto owner = owners_.find(stack.track->id);
   const std::uint64_t barrier = std::max(ring.barrier, owner != owners_.end() ? owner->second.since : 0);
@@ -277,8 +277,8 @@ void TrackBuilder::resume(Ring& ring, Stack& stack, const std::vector<Event>& sp
   }
 }
 
-/// Arrows from the leader of a stop-the-world section to the domains that take part. Who will is not known when it
-/// begins, and an arrow must leave at the beginning: there is one for each domain that may.
+/// Arrows from the leader of a stop-the-world section to the domains that follow. An arrow must leave at the begin of
+/// the section, when it is unknown which domains will follow: there is one for each domain that may.
 Flows TrackBuilder::flows_of(const Ring& ring, const Event& event) {
   if (!is_phase(event) || (event.id != ring.leader_phase && event.id != ring.handler_phase)) return {};
   Process& process = processes_[ring.process];
@@ -338,18 +338,18 @@ void TrackBuilder::close_all(Ring& ring, std::uint64_t time, const Registry& reg
   ring.phases = nullptr;
 }
 
-/// What is known of a ring begins here, at first or after a gap.
+/// The known events of a ring begin here: the first ones, or those behind a gap.
 void TrackBuilder::begin_at(Ring& ring, std::uint64_t time) {
   ring.floor = time;
   ring.barrier = std::max(ring.barrier, time - std::min(time, room_before));
 }
 
-/// The next domain with this id begins, on a thread of its own: those that ran the last one draw for no other, though
-/// one may still be the last that the scheduler told of.
+/// The next incarnation of the domain begins, on a thread of its own. The threads of the last one must not show its
+/// events, although one may still be the last that scheduler events named for this domain.
 void TrackBuilder::restart(Ring& ring, std::uint64_t time) {
-  static const Ring nobodys{};
+  static const Ring no_ring{};
   for (const auto& stack : ring.stacks) {
-    if (const auto owner = owners_.find(stack->track->id); owner != owners_.end()) owner->second.ring = &nobodys;
+    if (const auto owner = owners_.find(stack->track->id); owner != owners_.end()) owner->second.ring = &no_ring;
   }
   ++ring.incarnation;
   ring.has_ended = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What viewers show of the stream: which track each event belongs to, with spans that nest.
+// Decides which track each event is shown on, and makes the spans of a track nest.
 #pragma once
 
 #include <array>
@@ -16,9 +16,9 @@
 
 namespace rtev {
 
-/// A fold over the stream that draws it on a canvas. GC spans lie on the thread that ran them, as far as the scheduler
-/// tells; viewers want spans of a track to nest, so spans cut by losses and ends are closed, and those whose begin is
-/// not known are opened, with marks. Memory is bounded. One thread.
+/// Turns the stream into calls of a TraceWriter. A GC span is shown on the thread that ran it, as far as scheduler
+/// events say. Viewers require the spans of a track to nest: spans cut by a loss or an exit are closed, and spans whose
+/// begin is unknown are opened, each with a SpanMark. Memory is bounded. One thread.
 class TrackBuilder {
  public:
   explicit TrackBuilder(TraceWriter& writer)
@@ -27,7 +27,7 @@ class TrackBuilder {
   TrackBuilder& operator=(const TrackBuilder&) = delete;
 
   void consume(const Batch& batch, const Registry& registry);
-  /// Closes what is open. Nothing is to be drawn after that.
+  /// Closes all open spans. Nothing may follow.
   void finish(std::uint64_t end_ns, const Registry& registry);
 
  private:
@@ -36,24 +36,24 @@ class TrackBuilder {
     const Track* track;
     std::vector<Event> open;
   };
-  /// A ring: one domain after the other.
+  /// A ring: one incarnation of a domain after the other.
   struct Ring {
     ProcessIndex process = 0;
     std::int32_t pid = 0;
     std::uint16_t domain = 0;
     std::uint16_t leader_phase = 0, handler_phase = 0;  ///< of stop-the-world sections
     std::uint16_t wait_phase = 0;                       ///< in which a thread waits without the domain's lock
-    std::uint64_t checked = 0;      ///< the batch in which it was made sure that this is still the same ring
-    bool has_ended = false;         ///< the domain, and no other has begun
-    std::uint32_t incarnation = 1;  ///< of the domain: ids are used again
+    std::uint64_t checked = 0;                          ///< the batch in which it was last compared with the registry
+    bool has_ended = false;                             ///< the domain, and no next incarnation has begun
+    std::uint32_t incarnation = 1;                      ///< of the domain
     std::vector<std::unique_ptr<Stack>> stacks{};
-    Stack* current = nullptr;           ///< where its events go now
+    Stack* current = nullptr;           ///< where its events are shown now
     std::uint64_t threads_version = 0;  ///< by which `current` was decided
     Stack* phases = nullptr;            ///< where the last runtime phase began or ended
     std::size_t open_phases = 0;
     std::uint64_t newest = 0;   ///< time of its last event; 0 before the first of an incarnation
-    std::uint64_t floor = 0;    ///< spans whose begin is not known are drawn from before this
-    std::uint64_t barrier = 0;  ///< and from after this
+    std::uint64_t floor = 0;    ///< spans whose begin is unknown begin before this
+    std::uint64_t barrier = 0;  ///< and after this
   };
   /// The stop-the-world sections of a process.
   struct Process {
@@ -61,10 +61,10 @@ class TrackBuilder {
     std::uint64_t first_flow = 0;          ///< of the last section: the arrow to domain d is first_flow + d
     std::vector<std::uint16_t> called{};   ///< domains that the last section has arrows for
   };
-  /// Who draws on a thread's track: one ring at a time.
+  /// Which ring uses the track of a thread: one at a time.
   struct Owner {
-    const Ring* ring;     ///< null between two
-    std::uint64_t since;  ///< for the first it does not matter
+    const Ring* ring;     ///< null: none
+    std::uint64_t since;  ///< 0 for the first ring
   };
   struct Recent {
     std::uint32_t source = 0;
@@ -119,8 +119,8 @@ class TrackBuilder {
   std::unordered_map<std::uint32_t, std::unique_ptr<Ring>> rings_;  ///< by source
   std::unordered_map<ProcessIndex, Process> processes_;
   std::unordered_map<std::uint32_t, Owner> owners_;  ///< of threads' tracks, by track id
-  std::deque<Ended> ended_;                          ///< their tracks are kept for events that come late
-  std::array<Recent, 64> recent_{};                  ///< by the low bits of the source: few rings write at a time
+  std::deque<Ended> ended_;                          ///< their tracks are kept for late events
+  std::array<Recent, 64> recent_{};                  ///< by the low bits of the source
   std::uint64_t batch_ = 0;
   std::uint64_t now_ = 0;  ///< newest time seen
   std::uint64_t next_flow_ = 1;

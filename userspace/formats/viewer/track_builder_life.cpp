@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How processes and threads come and go on a builder.
+// TrackBuilder: processes and threads that begin and end, and scheduler events.
 #include <algorithm>
 
 #include "formats/viewer/track_builder.hpp"
@@ -7,7 +7,7 @@
 namespace rtev {
 namespace {
 
-/// How long the tracks of an ended process are kept, for its threads leave their cpus after it ended.
+/// The tracks of an ended process are kept this long, because its threads leave their CPUs later.
 constexpr std::uint64_t grace_ns = 1'000'000'000;
 
 }  // namespace
@@ -55,7 +55,7 @@ void TrackBuilder::wakeup(const EventContext& context) {
   writer_.wakeup(context, *record, woken, by);
 }
 
-/// Where threads were then is told by what follows: see Cpus.
+/// The next switches say where threads were meanwhile: see Cpus.
 void TrackBuilder::dropped(const EventContext& context) {
   if (const auto loss = context.batch.payload_as<Loss>(context.event)) {
     writer_.dropped(context, *loss);
@@ -87,7 +87,7 @@ void TrackBuilder::forget_ended(std::uint64_t now, const Registry& registry) {
   }
 }
 
-/// Nothing may refer to a track that is about to go.
+/// Drops all references to a track before it is removed.
 void TrackBuilder::forget(const Track& track) {
   cpus_.forget(track, now_);
   owners_.erase(track.id);

@@ -4,10 +4,10 @@
 namespace rtev {
 namespace {
 
-/// Threads of other programs that are remembered at once.
+/// Threads of other programs that are kept at a time.
 constexpr std::size_t max_strangers = std::size_t{1} << 16;
 
-/// Of two threads of a process: numbers are given out upwards from its own, and go on with the smallest in the end.
+/// Linux gives out tids upwards from the pid, and then starts again with the smallest.
 bool is_older(std::int32_t pid, std::int32_t tid, std::int32_t other) {
   return std::pair(tid < pid, tid) < std::pair(other < pid, other);
 }
@@ -102,7 +102,7 @@ Track& TrackTable::find_or_add(std::int32_t pid, std::int32_t tid, bool& is_new)
   return tracks_.emplace(key_of(pid, tid), Track{.id = next_id_++, .pid = pid, .tid = tid}).first->second;
 }
 
-/// Names a track by what is known of it now.
+/// Names a track by what is known now.
 void TrackTable::describe(Track& track, std::string_view own_name, bool is_new) {
   std::string name = name_of(track, own_name);
   if (!is_new && name == track.name) return;
@@ -115,7 +115,7 @@ std::string TrackTable::name_of(const Track& track, std::string_view own_name) {
   std::string name = "domain " + std::to_string(track.domain);
   if (track.role == ThreadRole::backup) return name + " backup";
   if (track.role == ThreadRole::tick) return name + " tick";
-  // The oldest is the domain's own thread; it need not be the first that is met.
+  // The oldest thread is the main thread of the domain; it need not be seen first.
   std::int32_t& own = processes_[track.pid].domain_threads.try_emplace(track.domain, track.tid).first->second;
   if (is_older(track.pid, track.tid, own)) {
     const auto other = tracks_.find(key_of(track.pid, std::exchange(own, track.tid)));
@@ -124,7 +124,7 @@ std::string TrackTable::name_of(const Track& track, std::string_view own_name) {
   return own == track.tid ? name : name + " systhread";
 }
 
-/// Only OCaml programs are named by what is known of them; of others a thread must do, best the main one.
+/// Other programs than OCaml ones are named after one of their threads, preferably the main thread.
 void TrackTable::name_after_thread(const Thread& thread) {
   const auto [found, is_new] = processes_.try_emplace(thread.pid);
   Process& process = found->second;

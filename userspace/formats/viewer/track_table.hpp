@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tracks of a drawing: threads by pid and tid, rings whose thread is not known by themselves.
+// The tracks of a trace: of threads by pid and tid, and of rings whose thread is unknown.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace rtev {
 
-/// Makes tracks when they are first needed, names them, and tells the canvas. References stay valid until the track is
-/// forgotten. Memory is bounded: threads of other programs that have not been met for long are forgotten.
+/// Creates tracks when they are first needed, and names them to a TraceWriter. References are valid until the track is
+/// forgotten. Memory is bounded: if there are too many threads of other programs, all of them are forgotten.
 class TrackTable {
  public:
-  /// `forgetting` is called before a track goes.
+  /// `forgetting` is called before a track is removed.
   TrackTable(TraceWriter& writer, std::function<void(const Track&)> forgetting)
       : writer_(writer), forgetting_(std::move(forgetting)) {}
 
@@ -29,25 +29,25 @@ class TrackTable {
                       std::uint32_t incarnation);
   /// The process's main thread.
   const Track& main_thread(ProcessIndex process, std::int32_t pid);
-  /// A track of a ring's own, for one incarnation of its domain.
+  /// A track for the ring itself, for one incarnation of its domain.
   const Track& ring(ProcessIndex process, std::int32_t pid, std::uint16_t domain, std::uint32_t incarnation);
 
-  /// What a process calls itself.
+  /// Sets the name of a process.
   void name_process(std::int32_t pid, std::string_view name);
-  /// Forgets threads of other programs where there are too many. What thread() gave out before may be void then.
+  /// Forgets the threads of other programs if there are too many. Results of thread() may be invalid afterwards.
   void make_room();
-  /// A thread that ended. The reference is void then.
+  /// A thread that ended. The reference is invalid afterwards.
   void forget(const Track& track);
-  /// A process that ended, with its threads and its rings' own tracks.
+  /// A process that ended, with the tracks of its threads and rings.
   void forget_process(std::int32_t pid);
-  /// A domain ended: the next thread that runs one of this id is not one more thread of the same.
+  /// A domain ended: the next thread with this domain id belongs to another incarnation.
   void forget_domain(std::int32_t pid, std::int32_t domain);
 
  private:
   struct Process {
     std::string name{};
-    bool is_named = false;                                            ///< by itself, not after one of its threads
-    std::unordered_map<std::int32_t, std::int32_t> domain_threads{};  ///< tid of each domain's own thread
+    bool is_named = false;  ///< by name_process(), not after one of its threads
+    std::unordered_map<std::int32_t, std::int32_t> domain_threads{};  ///< tid of the main thread of each domain
   };
   using Key = std::uint64_t;  ///< ordered by pid
 
@@ -65,7 +65,7 @@ class TrackTable {
   std::function<void(const Track&)> forgetting_;
   std::map<Key, Track> tracks_;
   std::unordered_map<std::int32_t, Process> processes_;
-  std::size_t strangers_ = 0;  ///< tracks that are not known to be an OCaml program's
+  std::size_t strangers_ = 0;  ///< tracks not known to belong to an OCaml program
   std::uint32_t next_id_ = 1;
   std::int32_t next_ring_tid_ = first_ring_tid;
 };

@@ -20,8 +20,12 @@ class Chrome : public testing::Test {
  protected:
   Chrome() {
     world_.user_names = {{1, "request"}, {2, "query"}};
-    sink_.header(
-        {.version = "0.1.0", .host = "box", .kernel = "6.18.0", .command_line = {"rtev-bpf"}, .start_ns = start_ns});
+    sink_.header({.version = "0.1.0",
+                  .host = "box",
+                  .kernel = "6.18.0",
+                  .machine = "x86_64",
+                  .command_line = {"rtev-bpf"},
+                  .start_ns = start_ns});
   }
 
   Events ring() const { return Events{world_.slot}; }

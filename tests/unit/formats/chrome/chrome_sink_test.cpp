@@ -18,7 +18,9 @@ const ChromeTrace::Row main_row{chrome_pid, chrome_pid};
 TEST_F(Chrome, AnEmptyTraceIsAnArrayOfHeaderAndSummary) {
   const ChromeTrace trace = finish_well(77);
   EXPECT_THAT(trace.events, SizeIs(2));
-  EXPECT_EQ(trace.header, json::parse(R"({"version":"0.1.0","host":"box","kernel":"6.18.0","command_line":["rtev-bpf"],
+  EXPECT_EQ(
+      trace.header,
+      json::parse(R"({"version":"0.1.0","host":"box","kernel":"6.18.0","machine":"x86_64","command_line":["rtev-bpf"],
       "clock":"monotonic","ts_origin":0,"start":5000000,"start_realtime":0})"));
   EXPECT_EQ(trace.summary["end"], 77);
   EXPECT_EQ(trace.summary["drops"], json::parse(R"({"switch":3})"));

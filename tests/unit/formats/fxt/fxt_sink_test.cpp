@@ -47,7 +47,7 @@ void add_each_kind(Events& events, ProcessIndex index) {
       .add_bytes(2160, user_custom, "", 5)
       .add_bytes(2165, user_custom, std::string(8184, 'x'), 5)
       .add(2170, end, phase_major)
-      .add(2180, end, phase_wait)  // nobody saw it begin
+      .add(2180, end, phase_wait)  // its begin is missing
       .add(2190, user_end, 9)
       .add_record(2200, lost, Loss{.words = 12, .from_ns = 0, .to_ns = 2200}, 0)
       .add_record(2210, lost, Loss{.words = 3, .from_ns = 2100, .to_ns = 2210}, 1, 3);
@@ -95,7 +95,7 @@ TEST(FxtSink, FlagsComeBackWithEachKind) {
   expect_same(recording);
 }
 
-TEST(FxtSink, PayloadsThatAreNoneComeBack) {
+TEST(FxtSink, InvalidPayloadsComeBack) {
   World world;
   Recording recording;
   recording.header(make_header());
@@ -109,7 +109,7 @@ TEST(FxtSink, PayloadsThatAreNoneComeBack) {
   expect_same(recording);
 }
 
-TEST(FxtSink, EventsOfNobodyComeBack) {
+TEST(FxtSink, EventsWithoutAProcessComeBack) {
   World world;
   Recording recording;
   recording.header(make_header());
@@ -216,7 +216,7 @@ TEST(FxtSink, ManyIdleThreadsAndThreadsComeBack) {
   expect_same(recording);
 }
 
-TEST(FxtSink, FactsThatChangeAreThoseOfTheirTime) {
+TEST(FxtSink, MetadataIsThatOfItsTime) {
   World world;
   Recording recording;
   recording.header(make_header());
@@ -253,7 +253,7 @@ TEST(FxtSink, FactsThatChangeAreThoseOfTheirTime) {
   expect_same(recording);
 }
 
-TEST(FxtSink, SlotsOfRingsThatAreUsedAgainComeBack) {
+TEST(FxtSink, ReusedRingSlotsComeBack) {
   World world;
   Recording recording;
   recording.header(make_header());
@@ -265,7 +265,7 @@ TEST(FxtSink, SlotsOfRingsThatAreUsedAgainComeBack) {
   };
   consume(world.slot);
   world.registry.remove_ring(world.slot);
-  consume(world.slot);  // of a ring that is not known any more
+  consume(world.slot);  // of a ring that is gone
   world.registry.retire_process(world.process);
   // Freed slots come last: all others are taken before.
   ProcessInfo facts = World::default_facts();
@@ -360,7 +360,7 @@ TEST(FxtSink, ListsAllProcessesInOrder) {
     facts.domains = 2;
     processes.push_back(registry.add_process(facts));
   }
-  // Events of some, some of which are folded away.
+  // Events of some processes; some processes are no longer listed.
   Events events(0);
   for (std::size_t i = 6000; i-- > 0; i -= std::min<std::size_t>(i, 2))
     events.add_record(2000, EventKind::process, ProcessRecord{.process = processes[i], .peer = 0, .detail = 0}, 7);
@@ -394,7 +394,7 @@ TEST(FxtSink, StopsWhenNothingCanBeWritten) {
   EXPECT_EQ(sink.writer().error()->subject, "disk");
 }
 
-TEST(FxtSink, HandsOutAtIntervals) {
+TEST(FxtSink, WritesAtIntervals) {
   StringOutput file;
   World world;
   FxtSink sink(file, {.max_held_ns = UINT64_MAX / 2});

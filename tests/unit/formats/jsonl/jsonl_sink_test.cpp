@@ -50,12 +50,13 @@ TEST_F(Jsonl, Header) {
   sink.header({.version = "0.1.0",
                .host = "box",
                .kernel = "6.18.0",
+               .machine = "x86_64",
                .command_line = {"rtev-bpf", "-p", "a\"b\xFF"},
                .start_ns = 17,
                .start_realtime_ns = 1'700'000'000'000'000'000});
   sink.flush();
   EXPECT_EQ(parse(output.text()).at(0), json::parse(R"({"type":"header","schema":1,"version":"0.1.0","host":"box",
-      "kernel":"6.18.0","command_line":["rtev-bpf","-p","a\"b\ufffd"],"clock":"monotonic","start":17,
+      "kernel":"6.18.0","machine":"x86_64","command_line":["rtev-bpf","-p","a\"b\ufffd"],"clock":"monotonic","start":17,
       "start_realtime":1700000000000000000})"));
 }
 

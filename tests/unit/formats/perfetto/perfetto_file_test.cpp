@@ -114,7 +114,11 @@ TEST_F(PerfettoFile, HostileStringsBecomeText) {
     draw(sched().add_record(2'000U + id, EventKind::process, ProcessRecord{world_.process, 0, 0},
                             static_cast<std::uint16_t>(ProcessAction::exec)));
   }
-  sink_.header({.version = "\xff", .host = all_bytes(), .kernel = "\x1b[2J", .command_line = {all_bytes()}});
+  sink_.header({.version = "\xff",
+                .host = all_bytes(),
+                .kernel = "\x1b[2J",
+                .machine = "x86_64",
+                .command_line = {all_bytes()}});
   finish({.end_ns = 9'000, .drops = {{all_bytes(), 1}}});
 }
 

@@ -129,7 +129,7 @@ TEST_F(Perfetto, ProcessEventsTellWhatHappened) {
   EXPECT_EQ(instants[0].details.at("parent"), "12");
   EXPECT_EQ(instants[0].details.at("exe"), "/usr/bin/server");
   EXPECT_EQ(instants[0].details.at("version"), "5.3");
-  EXPECT_EQ(instants[1].details.at("rings"), "128");
+  EXPECT_EQ(instants[1].details.at("max_domains"), "128");
   EXPECT_EQ(instants[2].details.at("signal"), "9");
 }
 
@@ -168,8 +168,8 @@ TEST_F(Perfetto, LossesAreMarksAndCloseWhatTheyCut) {
   EXPECT_EQ(track.instants[0].details.at("reason"), "overwritten");
   ASSERT_THAT(track.slices, SizeIs(2));
   EXPECT_LE(track.slices[0].end, 2'500U);
-  EXPECT_EQ(track.slices[0].details.at("mark"), "lost");
-  EXPECT_EQ(track.slices[1].details.at("mark"), "began before");
+  EXPECT_EQ(track.slices[0].details.at("end"), "lost");
+  EXPECT_EQ(track.slices[1].details.at("begin"), "began before");
 }
 
 TEST_F(Perfetto, SpansOpenAtTheEndAreCut) {
@@ -177,7 +177,7 @@ TEST_F(Perfetto, SpansOpenAtTheEndAreCut) {
   const auto slices = finish({.end_ns = 5'000}).thread(pid, pid).slices;
   ASSERT_THAT(slices, SizeIs(1));
   EXPECT_EQ(slices[0].end, 5'000U);
-  EXPECT_EQ(slices[0].details.at("mark"), "recording ended");
+  EXPECT_EQ(slices[0].details.at("end"), "recording ended");
 }
 
 TEST_F(Perfetto, AReusedDomainHasATrackOfItsOwn) {

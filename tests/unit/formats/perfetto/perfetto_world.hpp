@@ -21,6 +21,7 @@ class PerfettoTest : public testing::Test {
     sink_.header({.version = "0.1",
                   .host = "box",
                   .kernel = "6.18.0-1",
+                  .machine = "x86_64",
                   .command_line = {"rtev-bpf", "record"},
                   .start_ns = 1'000,
                   .start_realtime_ns = 1'700'000'000'000'000'000});

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+#include "formats/viewer/viewer_writer.hpp"
+
+#include <sys/wait.h>
+
+#include <concepts>
+
+namespace rtev {
+
+void ViewerWriter::begin(const Track& track, const EventContext& context, const Flows& flows) {
+  details_.clear();
+  begin_span(track, named(context, details_of(context.event)), flows);
+}
+
+void ViewerWriter::end(const Track& track, const EventContext& context) {
+  details_.clear();
+  end_span(track, context.event.time, details_of(context.event));
+}
+
+void ViewerWriter::stray_end(const Track& track, const EventContext& context) {
+  details_.clear();
+  ViewerEvent event = named(context, details_of(context.event));
+  name_ = std::string(event.name).append(" ended");
+  event.name = name_;
+  instant(&track, event);
+}
+
+void ViewerWriter::point(const Track& track, const EventContext& context) {
+  const Event& event = context.event;
+  details_.clear();
+  std::array<std::uint64_t, alloc_bucket_count> buckets;
+  switch (event.kind) {
+    case EventKind::user_int:
+    case EventKind::lifecycle:
+      add(DetailName::value, event.signed_value());
+      break;
+    case EventKind::user_custom:
+      add(DetailName::bytes, context.batch.payload(event));
+      break;
+    case EventKind::alloc:
+      if (const auto payload = context.batch.payload_as<decltype(buckets)>(event)) {
+        buckets = *payload;
+        add(DetailName::buckets, std::span<const std::uint64_t>(buckets));
+      }
+      break;
+    default:
+      break;
+  }
+  instant(&track, named(context, details_of(event)));
+}
+
+void ViewerWriter::lost(const Track& track, const EventContext& context, const Loss& loss) {
+  details_.clear();
+  add(DetailName::domain, std::uint64_t{Source::unpack(context.event.source).domain});
+  add(DetailName::words, loss.words);
+  if (loss.from_ns != 0) add(DetailName::from, Timestamp{loss.from_ns});
+  add(DetailName::to, Timestamp{loss.to_ns});
+  add(DetailName::reason, to_string(static_cast<LossReason>(context.event.id)));
+  instant(
+      &track,
+      {.time = context.event.time, .name = "lost", .category = Category::loss, .details = details_of(context.event)});
+}
+
+void ViewerWriter::dropped(const EventContext& context, const Loss& loss) {
+  details_.clear();
+  add(DetailName::records, loss.words);
+  add(DetailName::from, Timestamp{loss.from_ns});
+  add(DetailName::to, Timestamp{loss.to_ns});
+  instant(nullptr, {.time = context.event.time,
+                    .name = "scheduler events dropped",
+                    .category = Category::loss,
+                    .details = details_of(context.event)});
+}
+
+void ViewerWriter::process(const Track& track, const EventContext& context, const ProcessRecord& record) {
+  details_.clear();
+  const auto action = static_cast<ProcessAction>(context.event.id);
+  add_process(action, record, context.registry.process(record.process));
+  instant(&track, {.time = context.event.time,
+                   .name = to_string(action),
+                   .category = Category::process,
+                   .details = details_of(context.event)});
+}
+
+void ViewerWriter::malformed(const EventContext& context) {
+  details_.clear();
+  add(DetailName::kind, to_string(context.event.kind));
+  instant(
+      nullptr,
+      {.time = context.event.time, .name = "malformed event", .category = Category::recording, .details = details_});
+}
+
+void ViewerWriter::open(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
+                        SpanMark mark) {
+  details_.clear();
+  add(DetailName::begin, to_string(mark));
+  begin_span(
+      track,
+      {.time = time, .name = name_of(begun, registry, name_), .category = category_of(begun), .details = details_}, {});
+}
+
+void ViewerWriter::close(const Track& track, std::uint64_t time, const Event& /*begun*/, const Registry& /*registry*/,
+                         SpanMark mark) {
+  details_.clear();
+  add(DetailName::end, to_string(mark));
+  end_span(track, time, details_);
+}
+
+Category ViewerWriter::category_of(const Event& event) {
+  switch (event.kind) {
+    case EventKind::begin:
+    case EventKind::end:
+    case EventKind::counter:
+      return Category::gc;
+    case EventKind::alloc:
+      return Category::alloc;
+    case EventKind::lifecycle:
+      return Category::lifecycle;
+    default:
+      return Category::user;
+  }
+}
+
+void ViewerWriter::add_process(ProcessAction action, const ProcessRecord& record, const ProcessInfo& info) {
+  switch (action) {
+    case ProcessAction::fork:
+      add(DetailName::parent, std::int64_t{record.peer});
+      [[fallthrough]];
+    case ProcessAction::found:
+    case ProcessAction::exec:
+      add(DetailName::exe, std::string_view{info.exe});
+      if (!info.runtime.empty()) add(DetailName::runtime, std::string_view{info.runtime});
+      if (!info.version.empty()) add(DetailName::version, std::string_view{info.version});
+      add(DetailName::family, to_string(info.family));
+      add(DetailName::ns_pid, std::int64_t{info.ns_pid});
+      break;
+    case ProcessAction::ring:
+      add(DetailName::path, std::string_view{info.ring_path});
+      add(DetailName::max_domains, record.detail);
+      break;
+    case ProcessAction::exit:
+      add_exit(record.detail);
+      break;
+    case ProcessAction::pause:
+    case ProcessAction::resume:
+    case ProcessAction::stop:
+    case ProcessAction::probe:
+      break;
+  }
+}
+
+void ViewerWriter::add_exit(std::int64_t detail) {
+  const int status = static_cast<int>(detail);
+  if (detail == exit_by_exec) {
+    add(DetailName::exec, true);
+  } else if (detail >= 0 && WIFSIGNALED(status)) {
+    add(DetailName::signal, std::int64_t{WTERMSIG(status)});
+  } else if (detail >= 0) {
+    add(DetailName::code, std::int64_t{WEXITSTATUS(status)});
+  }
+}
+
+/// Those added so far, and that the event is late.
+Details ViewerWriter::details_of(const Event& event) {
+  if (event.flags & flag_late) add(DetailName::late, true);
+  return details_;
+}
+
+ViewerEvent ViewerWriter::named(const EventContext& context, Details details) {
+  return {.time = context.event.time,
+          .name = name_of(context.event, context.registry, name_),
+          .category = category_of(context.event),
+          .details = details};
+}
+
+}  // namespace rtev

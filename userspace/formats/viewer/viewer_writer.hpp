@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// Base of the formats that are made for viewers only: it decides how each event looks, and they write it down.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "formats/viewer/trace_writer.hpp"
+
+namespace rtev {
+
+/// Groups of events that viewers can filter by.
+enum class Category : std::uint8_t { gc, user, alloc, lifecycle, process, loss, recording };
+inline constexpr std::array<std::string_view, 7> category_names{"gc",      "user", "alloc",    "lifecycle",
+                                                                "process", "loss", "recording"};
+
+enum class DetailName : std::uint8_t {
+  value,
+  bytes,
+  buckets,
+  late,
+  begin,  ///< why a span begins although no event began it
+  end,    ///< why a span ends although no event ended it
+  domain,
+  words,
+  records,
+  from,
+  to,
+  reason,
+  parent,
+  exe,
+  runtime,
+  version,
+  family,
+  ns_pid,
+  path,
+  max_domains,
+  exec,
+  signal,
+  code,
+  kind,
+};
+inline constexpr std::array<std::string_view, 24> detail_names{
+    "value",   "bytes",  "buckets", "late",        "begin",  "end",    "domain",  "words",
+    "records", "from",   "to",      "reason",      "parent", "exe",    "runtime", "version",
+    "family",  "ns_pid", "path",    "max_domains", "exec",   "signal", "code",    "kind"};
+
+constexpr std::string_view to_string(Category category) {
+  return category_names[static_cast<std::size_t>(category)];
+}
+constexpr std::string_view to_string(DetailName name) {
+  return detail_names[static_cast<std::size_t>(name)];
+}
+
+/// CLOCK_MONOTONIC in ns, for formats that write times in another way than numbers.
+struct Timestamp {
+  std::uint64_t ns;
+};
+
+/// What a viewer shows when an event is selected. Texts and ranges are valid during the call that hands them over.
+struct Detail {
+  using Value = std::variant<bool, std::uint64_t, std::int64_t, std::string_view, Timestamp, std::span<const std::byte>,
+                             std::span<const std::uint64_t>>;
+  DetailName name;
+  Value value;
+};
+using Details = std::span<const Detail>;
+
+/// An event as viewers show it.
+struct ViewerEvent {
+  std::uint64_t time;  ///< ns
+  std::string_view name;
+  Category category;
+  Details details{};
+};
+
+class ViewerWriter : public TraceWriter {
+ protected:
+  /// Begins and ends nest on each track. Arrows leave or reach the span that begins.
+  virtual void begin_span(const Track& track, const ViewerEvent& event, const Flows& flows) = 0;
+  virtual void end_span(const Track& track, std::uint64_t time, Details details) = 0;
+  /// A point in time on a track; null: of the whole recording.
+  virtual void instant(const Track* track, const ViewerEvent& event) = 0;
+
+  void begin(const Track& track, const EventContext& context, const Flows& flows) override;
+  void end(const Track& track, const EventContext& context) override;
+  void stray_end(const Track& track, const EventContext& context) override;
+  void point(const Track& track, const EventContext& context) override;
+  void lost(const Track& track, const EventContext& context, const Loss& loss) override;
+  void dropped(const EventContext& context, const Loss& loss) override;
+  void process(const Track& track, const EventContext& context, const ProcessRecord& record) override;
+  void malformed(const EventContext& context) override;
+  void open(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
+            SpanMark mark) override;
+  void close(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
+             SpanMark mark) override;
+
+  static Category category_of(const Event& event);
+
+ private:
+  void add(DetailName name, const Detail::Value& value) { details_.push_back({.name = name, .value = value}); }
+  void add_process(ProcessAction action, const ProcessRecord& record, const ProcessInfo& info);
+  void add_exit(std::int64_t detail);
+  Details details_of(const Event& event);
+  ViewerEvent named(const EventContext& context, Details details);
+
+  std::vector<Detail> details_;  ///< of the event in hand; here to keep its memory
+  std::string name_;             ///< of it, if it had to be made
+};
+
+}  // namespace rtev
