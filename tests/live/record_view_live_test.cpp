@@ -9,10 +9,10 @@
 #include <sstream>
 #include <tuple>
 
-#include "formats/fxt/recording_layout.hpp"
 #include "live/harness.hpp"
 #include "live/recording.hpp"
 #include "rtev/fxt_reader.hpp"
+#include "stream/recording_layout.hpp"
 #include "support/chrome_check.hpp"
 #include "support/perfetto_check.hpp"
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
-#include "formats/fxt/recording_layout.hpp"
 #include "recording/argument_values.hpp"
+#include "stream/recording_layout.hpp"
 
 namespace rtev::record {
 namespace {

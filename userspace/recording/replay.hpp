@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/fxt/recording_layout.hpp"
 #include "recording/metadata_reader.hpp"
 #include "recording/sched_reader.hpp"
 #include "recording/stream_builder.hpp"
 #include "rtev/error.hpp"
 #include "rtev/fxt_reader.hpp"
+#include "stream/recording_layout.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev {

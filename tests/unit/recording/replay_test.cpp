@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "formats/fxt/recording_layout.hpp"
 #include "rtev/fxt_writer.hpp"
+#include "stream/recording_layout.hpp"
 #include "unit/recording/recording.hpp"
 
 namespace rtev::test {

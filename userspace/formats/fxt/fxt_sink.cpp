@@ -10,7 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/escape.hpp"
-#include "formats/fxt/recording_layout.hpp"
+#include "stream/recording_layout.hpp"
 
 namespace rtev {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "formats/fxt/recording_layout.hpp"
 #include "rtev/fxt_writer.hpp"
+#include "stream/recording_layout.hpp"
 
 namespace rtev::record {
 

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "formats/fxt/recording_layout.hpp"
 #include "rtev/fxt_writer.hpp"
+#include "stream/recording_layout.hpp"
 
 namespace rtev::record {
 

@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "formats/fxt/recording_layout.hpp"
 #include "rtev/fxt_writer.hpp"
+#include "stream/recording_layout.hpp"
 
 namespace rtev::record {
 

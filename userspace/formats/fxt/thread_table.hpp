@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "formats/fxt/recording_layout.hpp"
 #include "formats/viewer/trace_writer.hpp"
 #include "rtev/fxt_writer.hpp"
+#include "stream/recording_layout.hpp"
 
 namespace rtev::record {
 

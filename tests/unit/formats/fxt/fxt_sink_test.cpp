@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "formats/fxt/recording_layout.hpp"
+#include "stream/recording_layout.hpp"
 #include "unit/recording/recording.hpp"
 
 namespace rtev::test {
