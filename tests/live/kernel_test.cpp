@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "live/kernel_fixture.hpp"
-#include "processes/ring_file_lookup.hpp"
+#include "processes/rings/ring_file_lookup.hpp"
 #include "support/temp_dir.hpp"
 
 namespace rtev::kernel {
@@ -225,15 +225,15 @@ TEST_F(KernelLive, AnAnnouncedRingHasThePathsOfItsFiles) {
   ASSERT_EQ(records.ring_tails.size(), std::size(folders));
   const Procfs procfs;
   for (std::size_t i = 0; i < std::size(folders); ++i) {
-    const BirthPlaces places = parse_birth(records.ring_tails[i]);
+    const RingRecordFiles places = parse_ring_record(records.ring_tails[i]);
     ASSERT_TRUE(places.program);
     EXPECT_EQ(places.clock_offset_ns, 0);
-    const auto program = open_left_behind(procfs, *places.program);
+    const auto program = open_by_place(procfs, *places.program);
     ASSERT_TRUE(program) << program.error().message();
     EXPECT_EQ(program->path, std::filesystem::read_symlink("/proc/self/exe"));
     EXPECT_EQ(places.ring.has_value(), folders[i] != deepest) << "too many names";
     if (!places.ring) continue;
-    const auto ring = open_left_behind(procfs, *places.ring);
+    const auto ring = open_by_place(procfs, *places.ring);
     ASSERT_TRUE(ring) << ring.error().message();
     EXPECT_EQ(ring->path, folders[i] / "12.events");
   }

@@ -25,18 +25,26 @@ std::string_view runtime_of(const ProcessInfo& facts) {
   return facts.version.empty() ? "5.?" : std::string_view(facts.version);
 }
 
-/// Finds processes once and reads their rings for a moment, to tell how busy they are.
-class Survey : private DiscoveryListener {
+/// Finds processes once and reads their rings for a moment, to measure how busy they are.
+class ProcessLister : private ProcessEvents {
  public:
-  explicit Survey(DiscoveryOptions options)
-      : inspector_(cache_, [](int, const std::shared_ptr<const Binary>&) {}),
+  explicit ProcessLister(DiscoveryOptions options)
+      : processes_(Procfs(), registry_),
+        inspector_(cache_, [](int, const std::shared_ptr<const Binary>&) {}),
         rings_([](const Batch&) {}),
-        discovery_(Procfs(), registry_, cache_, inspector_, *this, std::move(options)) {}
+        discovery_({.procfs = Procfs(),
+                    .registry = registry_,
+                    .processes = processes_,
+                    .cache = cache_,
+                    .inspector = inspector_,
+                    .events = *this,
+                    .kernel = kernel_},
+                   std::move(options)) {}
 
   void run(std::chrono::nanoseconds sample) {
     discovery_.begin_scan(monotonic_ns());
     discovery_.scan_some(monotonic_ns(), std::numeric_limits<std::size_t>::max());
-    while (discovery_.is_inspecting()) {
+    while (processes_.is_inspecting()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       discovery_.tick(monotonic_ns(), 0);
     }
@@ -72,7 +80,7 @@ class Survey : private DiscoveryListener {
   }
 
  private:
-  /// Processes may have ended since they were found: nobody tells that without BPF.
+  /// Processes may have ended since they were found: without BPF nothing reports that.
   void note_ends() {
     const Procfs procfs;
     for (const auto& [index, facts] : registry_.indexed_processes()) {
@@ -85,15 +93,11 @@ class Survey : private DiscoveryListener {
   void on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) override {
     rings_.add(slot, process, std::move(ring), monotonic_ns());
   }
-  void on_announced(std::int32_t, std::uint64_t) override {}
-  bool is_latest_ring(std::int32_t, std::uint64_t) override { return true; }
-  void on_found(std::int32_t, const rtev_ring&) override {}
-  void on_image_end(ProcessIndex, const std::vector<std::uint32_t>&, std::uint64_t, std::uint64_t, bool) override {}
-  void on_track(std::int32_t, const rtev_tracked&) override {}
-  void on_untrack(std::int32_t) override {}
-  std::optional<DrainedFile> take_drained(std::int32_t, std::uint64_t, std::uint64_t) override { return std::nullopt; }
+  void on_image_end(const ImageEnd&) override {}
 
   Registry registry_;
+  NoKernelControl kernel_;
+  ProcessTable processes_;
   BinaryCache cache_;
   Inspector inspector_;
   RingPoller rings_;
@@ -112,14 +116,9 @@ int run_ps(const Options& options) {
     if (feature.status == kernel::FeatureStatus::ok || options.quiet) continue;
     fmt::print(stderr, "rtev-bpf: {}: {}\nhint: {}\n", feature.name, feature.found, feature.hint);
   }
-  Survey survey({.pids = options.pids,
-                 .name_globs = options.names,
-                 .only_followed = false,
-                 .history = false,
-                 .since_ns = UINT64_MAX,
-                 .forced_version = {}});
-  survey.run(options.duration.value_or(default_sample));
-  survey.print();
+  ProcessLister processes({.filter = {.pids = options.pids, .name_globs = options.names}, .since_ns = UINT64_MAX});
+  processes.run(options.duration.value_or(default_sample));
+  processes.print();
   return exit_ok;
 }
 

@@ -39,12 +39,10 @@ std::size_t default_buffer_bytes() {
 
 LiveOptions live_options(const Options& options) {
   LiveOptions live;
-  live.discovery = {.pids = options.pids,
-                    .name_globs = options.names,
-                    .only_followed = !options.command.empty(),
-                    .history = options.history,
-                    .since_ns = 0,
-                    .forced_version = options.ocaml_version};
+  live.discovery = {
+      .filter = {.pids = options.pids, .name_globs = options.names, .only_followed = !options.command.empty()},
+      .history = options.history,
+      .forced_version = options.ocaml_version};
   live.programs.sched = options.sched == Sched::off   ? RTEV_SCHED_OFF
                         : options.sched == Sched::all ? RTEV_SCHED_ALL
                                                       : RTEV_SCHED_OCAML;

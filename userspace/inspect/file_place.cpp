@@ -35,7 +35,7 @@ std::optional<FilePlace> place_of(const rtev_file& file, std::string_view names)
 
 }  // namespace
 
-BirthPlaces parse_birth(std::span<const std::byte> tail) {
+RingRecordFiles parse_ring_record(std::span<const std::byte> tail) {
   constexpr std::size_t tail_begin = sizeof(rtev_lifecycle), fixed = offsetof(rtev_ring_record, paths) - tail_begin;
   if (tail.size() < fixed) return {};
   const auto copy = [&]<typename Field>(Field& field, std::size_t offset) {

@@ -18,13 +18,13 @@ struct FilePlace {
 };
 
 /// What the birth of a ring tells of its surroundings; files only where their path is known.
-struct BirthPlaces {
+struct RingRecordFiles {
   std::optional<std::int64_t> clock_offset_ns;  ///< host clock minus that of the program's time namespace
   std::optional<FilePlace> ring;
   std::optional<FilePlace> program;  ///< that the process ran
 };
 
 /// Takes apart what a struct rtev_ring_record holds beyond its rtev_lifecycle.
-BirthPlaces parse_birth(std::span<const std::byte> tail);
+RingRecordFiles parse_ring_record(std::span<const std::byte> tail);
 
 }  // namespace rtev

@@ -6,7 +6,7 @@
 namespace rtev {
 namespace {
 
-constexpr std::size_t most_jobs = 4096;
+constexpr std::size_t max_jobs = 4096;
 
 }  // namespace
 
@@ -40,7 +40,7 @@ bool Inspector::add(Job job, bool urgent) {
   {
     const std::lock_guard lock(mutex_);
     // Each holds a descriptor. What is refused is met again: at its next exec, or by the next scan.
-    if (jobs_.size() >= most_jobs) return false;
+    if (jobs_.size() >= max_jobs) return false;
     if (urgent) {
       jobs_.push_front(std::move(job));
     } else {

@@ -34,10 +34,10 @@ constexpr std::size_t max_small_bytes = 4096;
 constexpr std::size_t max_mountinfo_bytes = 8u << 20;
 
 /// One thread is as good as another, but any may end the next moment. Those that have are looked at, too.
-constexpr std::size_t most_survivors = 4, most_threads_looked_at = 256;
+constexpr std::size_t max_survivors = 4, max_threads_looked_at = 256;
 
 /// For as long as a busy host may keep a process from going on with its exec.
-constexpr int most_looks_at_environment = 100;
+constexpr int max_looks_at_environment = 100;
 constexpr std::chrono::milliseconds environment_retry{1};
 
 constexpr std::string_view deleted_suffix = " (deleted)";
@@ -115,7 +115,7 @@ std::vector<std::int32_t> Procfs::survivors(std::int32_t pid) const {
   std::size_t looked_at = 0;
   std::error_code error;
   for (std::filesystem::directory_iterator entry{process_path(root_, pid, "task"), error}, end;
-       !error && entry != end && found.size() < most_survivors && ++looked_at <= most_threads_looked_at;
+       !error && entry != end && found.size() < max_survivors && ++looked_at <= max_threads_looked_at;
        entry.increment(error)) {
     const auto tid = parse_number<std::int32_t>(entry->path().filename().native());
     const auto thread = tid && *tid > 0 ? read_stat(entry->path() / "stat") : std::nullopt;
@@ -225,7 +225,7 @@ std::vector<std::int32_t> Procfs::started_with(std::string_view variable, uid_t 
     return true;
   };
   // A process that is just becoming another program has no environment for a moment.
-  for (int looks = 0; looks < most_looks_at_environment; ++looks) {
+  for (int looks = 0; looks < max_looks_at_environment; ++looks) {
     std::erase_if(undecided, decide);
     if (undecided.empty()) break;
     std::this_thread::sleep_for(environment_retry);

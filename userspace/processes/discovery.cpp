@@ -1,38 +1,28 @@
 // SPDX-License-Identifier: MIT
 #include "processes/discovery.hpp"
 
-#include <fnmatch.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <limits>
-#include <memory>
 #include <string>
 #include <unordered_set>
 #include <utility>
 
-#include "processes/ring_file_lookup.hpp"
+#include "inspect/loader.hpp"
+#include "processes/rings/ring_file_lookup.hpp"
+#include "processes/tracking.hpp"
 
 namespace rtev {
 namespace {
 
-/// How long names may be waited for; after that events go out with the table that most programs have.
-constexpr std::uint64_t naming_patience_ns = 500'000'000;
-
-/// A process that seems to be gone is ended without a record of its exit when all records of that time are known, or
-/// after so long on a host where there are always more. Looked at again at this interval.
-constexpr std::uint64_t exit_patience_ns = 2'000'000'000, exit_look_interval_ns = 20'000'000;
-
 /// /proc counts start times in ticks of 1/100 s, whatever the kernel's own tick is.
 constexpr std::uint64_t ns_per_tick = 10'000'000;
 
-constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
-
-/// The image of a sighting, completed by what the record says.
-Image image_of(Sighting& sighting) {
-  Image image = std::move(sighting.image);
-  image.start_ticks = sighting.record.start_time / ns_per_tick;
-  image.comm = comm_of(sighting.record);
+/// The image of an event, completed by what its record says.
+Image image_of(LifecycleEvent& event) {
+  Image image = std::move(event.image);
+  image.start_ticks = event.record.start_time / ns_per_tick;
+  image.comm = comm_of(event.record);
   return image;
 }
 
@@ -42,29 +32,37 @@ bool is_followed(const rtev_lifecycle& record) {
 
 }  // namespace
 
-Discovery::Discovery(Procfs procfs, Registry& registry, BinaryCache& cache, Inspector& inspector,
-                     DiscoveryListener& listener, DiscoveryOptions options)
-    : procfs_(std::move(procfs)),
-      registry_(registry),
-      cache_(cache),
-      inspector_(inspector),
-      listener_(listener),
+Discovery::Discovery(DiscoveryContext context, DiscoveryOptions options)
+    : procfs_(std::move(context.procfs)),
+      registry_(context.registry),
+      processes_(context.processes),
+      cache_(context.cache),
+      inspector_(context.inspector),
+      events_(context.events),
+      kernel_(context.kernel),
+      clock_(std::move(context.clock)),
       options_(std::move(options)),
-      opener_(registry, options_.history, options_.since_ns,
-              [this](std::int32_t pid, std::uint64_t birth_ns) { return listener_.is_latest_ring(pid, birth_ns); }) {}
+      identifier_(procfs_, processes_, cache_, inspector_, options_.even_gone, clock_),
+      rings_({.procfs = procfs_,
+              .registry = registry_,
+              .processes = processes_,
+              .events = events_,
+              .kernel = kernel_,
+              .clock = clock_},
+             {.history = options_.history, .since_ns = options_.since_ns}) {}
 
 void Discovery::begin_scan(std::uint64_t now_ns) {
   to_scan_ = procfs_.pids();
   const std::unordered_set<std::int32_t> alive(to_scan_.begin(), to_scan_.end());
-  for (const auto& [pid, process] : processes_) {
-    if (!alive.contains(pid)) vanished_.push_back({pid, process.start_ticks, now_ns});
+  for (const TracedProcess& process : processes_.processes()) {
+    if (!alive.contains(process.pid)) exits_.suspect({process.pid, process.start_ticks}, now_ns);
   }
-  std::erase_if(ended_, [&](const auto& entry) { return !alive.contains(entry.first); });
-  if (options_.only_followed) to_scan_.clear();
+  exits_.forget_gone(alive);
+  if (options_.filter.only_followed) to_scan_.clear();
 }
 
-bool Discovery::scan_some(std::uint64_t now_ns, std::size_t most) {
-  for (; most > 0 && !to_scan_.empty(); --most) {
+bool Discovery::scan_some(std::uint64_t now_ns, std::size_t max_processes) {
+  for (; max_processes > 0 && !to_scan_.empty(); --max_processes) {
     look_at(to_scan_.back(), now_ns);
     to_scan_.pop_back();
   }
@@ -74,41 +72,41 @@ bool Discovery::scan_some(std::uint64_t now_ns, std::size_t most) {
 
 void Discovery::look_at(std::int32_t pid, std::uint64_t now_ns) {
   const auto stat = procfs_.stat(pid);
-  if (!stat || !wanted(pid, stat->comm, false)) return;
-  if (const auto ended = ended_.find(pid); ended != ended_.end() && ended->second == stat->start_ticks) return;
-  const Process* known = find(pid);
+  if (!stat || !options_.filter.wants(pid, stat->comm, false)) return;
+  if (exits_.has_exited({pid, stat->start_ticks})) return;
+  const TracedProcess* known = processes_.find(pid);
   if (known == nullptr && stat->kernel_thread) return;
-  Image image = pin_image(procfs_, pid);
+  Image image = open_image(procfs_, pid);
   image.start_ticks = stat->start_ticks;
   image.comm = stat->comm;
-  if (known != nullptr && known->start_ticks == stat->start_ticks && known->exe && image.file) {
+  if (known != nullptr && known->start_ticks == stat->start_ticks && known->program.exe && image.file) {
     // The same process with another program: the record of its exec was dropped.
     const auto exe = BinaryCache::identify(image.file.get());
-    if (exe && !exe->same_file(*known->exe)) end(pid, now_ns, exit_by_exec);
+    if (exe && !exe->same_file(*known->program.exe)) end(pid, now_ns, exit_by_exec);
   }
-  const std::vector<PinnedRing> rings = pin_rings(procfs_, pid);
-  Process* process =
+  const std::vector<OpenedRing> rings = open_mapped_rings(procfs_, pid);
+  TracedProcess* const process =
       ensure(pid, std::move(image), {.action = ProcessAction::found, .time_ns = now_ns, .has_ring = !rings.empty()});
-  if (process == nullptr || !process->slots.empty() || rings.empty()) return;
-  if (!open_rings(*process, rings, now_ns, {.newborn = scanned_})) {
-    note_shared(*process, rings);
+  if (process == nullptr || !process->rings.slots.empty() || rings.empty()) return;
+  if (!rings_.open_found(*process, rings, now_ns, scanned_)) {
+    rings_.mark_shared(*process, rings);
     return;
   }
-  describe(*process);
+  add_program_info(*process);
   track(*process);
 }
 
-void Discovery::take(Sighting sighting) {
-  const rtev_lifecycle& record = sighting.record;
+void Discovery::take(LifecycleEvent event) {
+  const rtev_lifecycle& record = event.record;
   switch (record.type) {
     case RTEV_EXEC:
-      return on_exec(sighting);
+      return on_exec(event);
     case RTEV_FORK:
       return on_fork(record);
     case RTEV_EXIT:
       return on_exit(record);
     case RTEV_RING:
-      return on_ring(sighting);
+      return on_ring(event);
     case RTEV_PROBE:
       return on_probe(record);
     default:
@@ -116,123 +114,114 @@ void Discovery::take(Sighting sighting) {
   }
 }
 
-void Discovery::on_exec(Sighting& sighting) {
-  const rtev_lifecycle& record = sighting.record;
+void Discovery::on_exec(LifecycleEvent& event) {
+  const rtev_lifecycle& record = event.record;
   const auto pid = static_cast<std::int32_t>(record.tgid);
   std::uint32_t generation = 0;
-  if (Process* process = find(pid)) {
+  if (TracedProcess* const process = processes_.find(pid)) {
     // The scan was faster and has seen the new program already.
     if (process->since_ns >= record.time_ns) {
       if (process->start_ticks != record.start_time / ns_per_tick) return;
       process->max_rss_before = record.max_rss_pages;
       process->exec_ns = record.time_ns;
-      if (auto birth = births_.take_before(pid, record.time_ns)) add_image_before(*process, *birth, record.time_ns);
+      if (auto ring = rings_.take_before(pid, record.time_ns))
+        add_replaced_image(*process, std::move(*ring), record.time_ns);
       return;
     }
-    generation = (process->index ? registry_.process(*process->index) : process->facts).exec_generation + 1;
+    generation = processes_.info(*process).exec_generation + 1;
     end(pid, record.time_ns, exit_by_exec, record.max_rss_pages);
   }
-  Process* process = ensure(pid, image_of(sighting),
-                            {.action = ProcessAction::exec,
-                             .time_ns = record.time_ns,
-                             .generation = generation,
-                             .followed = is_followed(record)});
+  TracedProcess* const process = ensure(pid, image_of(event),
+                                        {.action = ProcessAction::exec,
+                                         .time_ns = record.time_ns,
+                                         .generation = generation,
+                                         .followed = is_followed(record)});
   if (process != nullptr) process->max_rss_before = record.max_rss_pages;
 }
 
 /// The child of an OCaml process is one, too, with its parent's image. Not looked up in /proc, where it may be running
-/// another program already; that program's exec is on its way.
+/// another program already; the record of that exec is on its way.
 void Discovery::on_fork(const rtev_lifecycle& record) {
   const auto pid = static_cast<std::int32_t>(record.peer);
-  const Process* parent = find(static_cast<std::int32_t>(record.tgid));
+  const TracedProcess* const parent = processes_.find(static_cast<std::int32_t>(record.tgid));
   if (parent == nullptr) return;
   const bool is_ocaml = parent->index.has_value();
-  const ProcessInfo& image = is_ocaml ? registry_.process(*parent->index) : parent->facts;
-  if (!wanted(pid, image.comm, is_followed(record))) return listener_.on_untrack(pid);
+  const ProcessInfo& image = processes_.info(*parent);
+  if (!options_.filter.wants(pid, image.comm, is_followed(record))) return kernel_.untrack(pid);
 
-  Process child{.pid = pid,
-                .start_ticks = record.start_time / ns_per_tick,
-                .origin = ProcessAction::fork,
-                .peer = parent->pid,
-                .since_ns = record.time_ns,
-                .max_rss_before = 0,
-                .facts = image,
-                .by_loader = parent->by_loader,
-                .exe = parent->exe,
-                .inspecting = parent->inspecting,
-                .loading = parent->loading,
-                .binary = parent->binary};
-  child.facts.pid = pid;
-  child.facts.ns_pid = procfs_.ns_pid(pid);
-  child.facts.start_ticks = child.start_ticks;
-  child.facts.exec_generation = 0;
-  child.facts.ring = RingState::none;
-  child.facts.ring_path.clear();
-  child.facts.words = {};
-  child.facts.domains = 0;
-  if (const Process* known = find(pid)) {
+  TracedProcess child{.pid = pid,
+                      .start_ticks = record.start_time / ns_per_tick,
+                      .origin = ProcessAction::fork,
+                      .peer = parent->pid,
+                      .since_ns = record.time_ns,
+                      .max_rss_before = 0,
+                      .info = image,
+                      .program = parent->program};
+  child.program.library_tried = false;
+  child.info.pid = pid;
+  child.info.ns_pid = procfs_.ns_pid(pid);
+  child.info.start_ticks = child.start_ticks;
+  child.info.exec_generation = 0;
+  child.info.ring = RingState::none;
+  child.info.ring_path.clear();
+  child.info.words = {};
+  child.info.domains = 0;
+  if (const TracedProcess* const known = processes_.find(pid)) {
     if (known->start_ticks == child.start_ticks) return;
     end(pid, record.time_ns, exit_unseen);
   }
-  Process& process = processes_.insert_or_assign(pid, std::move(child)).first->second;
-  if (process.loading) loading_.insert(pid);
+  TracedProcess& process = processes_.insert(std::move(child));
+  identifier_.await_library(process);
   if (!is_ocaml) return;
-  adopt(process);
+  add_to_stream(process);
   track(process);
 }
 
 void Discovery::on_exit(const rtev_lifecycle& record) {
   const auto pid = static_cast<std::int32_t>(record.tgid);
   const std::uint64_t start_ticks = record.start_time / ns_per_tick;
-  ended_.insert_or_assign(pid, start_ticks);
-  const Process* process = find(pid);
-  // Otherwise the pid has a new owner, whom the scan found before this record was read.
-  if (process != nullptr && process->start_ticks == start_ticks)
+  exits_.note_exit({pid, start_ticks});
+  // A process with another start time is the next owner of the pid, which the scan found before this record was read.
+  if (processes_.find(pid, start_ticks) != nullptr)
     end(pid, record.time_ns, static_cast<std::int64_t>(record.detail), record.max_rss_pages);
 }
 
-void Discovery::on_ring(Sighting& sighting) {
-  const rtev_lifecycle& record = sighting.record;
+void Discovery::on_ring(LifecycleEvent& event) {
+  const rtev_lifecycle& record = event.record;
   const auto pid = static_cast<std::int32_t>(record.tgid);
-  if (!sighting.image.file && sighting.places.program && find(pid) == nullptr) {
-    // The process is gone, but hardly its program.
-    if (auto program = open_left_behind(procfs_, *sighting.places.program)) {
-      sighting.image.file = std::move(program->fd);
-      sighting.image.exe = std::move(program->path);
+  if (!event.image.file && event.files.program && processes_.find(pid) == nullptr) {
+    // The process is gone, but its program is still on disk in most cases.
+    if (auto program = open_by_place(procfs_, *event.files.program)) {
+      event.image.file = std::move(program->fd);
+      event.image.exe = std::move(program->path);
     }
   }
-  Process* process = ensure(
-      pid, image_of(sighting),
+  TracedProcess* const process = ensure(
+      pid, image_of(event),
       {.action = ProcessAction::found, .time_ns = record.time_ns, .has_ring = true, .followed = is_followed(record)});
-  if (process == nullptr) return listener_.on_untrack(pid);
-  Births::Birth birth{.time_ns = record.time_ns,
-                      .comm = std::string(comm_of(record)),
-                      .pins = std::move(sighting.rings),
-                      .place = std::move(sighting.places.ring),
-                      .program = std::move(sighting.places.program),
-                      .clock_offset_ns = sighting.places.clock_offset_ns,
-                      .over = sighting.over,
-                      .found_ns = process->since_ns > record.time_ns ? process->since_ns : 0};
-  if (try_birth(*process, birth)) return track(*process);
-  births_.add(pid, std::move(birth));
+  if (process == nullptr) return kernel_.untrack(pid);
+  PendingRing ring{.announced_ns = record.time_ns,
+                   .comm = std::string(comm_of(record)),
+                   .opened = std::move(event.rings),
+                   .place = std::move(event.files.ring),
+                   .program = std::move(event.files.program),
+                   .clock_offset_ns = event.files.clock_offset_ns,
+                   .image_ended = event.image_ended,
+                   .found_ns = process->since_ns > record.time_ns ? process->since_ns : 0};
+  if (rings_.announce(*process, std::move(ring))) track(*process);
 }
 
-/// The uprobes tell what the ring does not: a pause is never written to it, and a stop that is not followed by the
-/// process's end would go unnoticed.
+/// Uprobes report what the ring does not: a pause is never written to it, and neither is a stop if the process goes on.
 void Discovery::on_probe(const rtev_lifecycle& record) {
-  Process* process = find(static_cast<std::int32_t>(record.tgid));
+  TracedProcess* const process = processes_.find(static_cast<std::int32_t>(record.tgid));
   if (process == nullptr || !process->index) return;
-  // Whatever the runtime does to its ring now, the ring is ready: it must be known before it is said to be paused.
-  births_.look_at(process->pid, [&](Births::Birth& birth) {
-    if (!try_birth(*process, birth)) return false;
-    track(*process);
-    return true;
-  });
+  // Whatever the runtime does to its ring now, the ring is ready: it must be open before its pause is reported.
+  if (rings_.open_pending(*process)) track(*process);
   RingState& state = registry_.process(*process->index).ring;
   const auto change = [&](RingState to, ProcessAction action) {
     if (state == RingState::none || state == RingState::shared || state == RingState::probed || state == to) return;
     state = to;
-    emit(*process, record.time_ns, action);
+    report(*process, record.time_ns, action);
   };
   switch (record.peer) {
     case RTEV_PROBE_PAUSE:
@@ -247,147 +236,196 @@ void Discovery::on_probe(const rtev_lifecycle& record) {
   }
 }
 
-void Discovery::tick(std::uint64_t now_ns, std::uint64_t told_until_ns) {
-  told_until_ns_ = std::max(told_until_ns_, told_until_ns);
+void Discovery::tick(std::uint64_t now_ns, std::uint64_t records_complete_until_ns) {
   take_inspected();
-  look_for_libraries(now_ns);
-  for (const Vanished& vanished : std::exchange(vanished_, {})) {
-    const Process* process = find(vanished.pid);
-    if (process == nullptr || process->start_ticks != vanished.start_ticks) continue;
-    if (told_until_ns > vanished.noticed_ns || now_ns > vanished.noticed_ns + exit_patience_ns)
-      end(vanished.pid, now_ns, exit_unseen);
-    else
-      vanished_.push_back(vanished);
+  for (const std::int32_t pid : identifier_.due(now_ns)) {
+    TracedProcess* const process = processes_.find(pid);
+    if (process != nullptr && process->program.loading) settle(*process, identifier_.retry(*process));
   }
-  if (!vanished_.empty()) next_look_at_vanished_ns_ = now_ns + exit_look_interval_ns;
-  std::erase_if(ghosts_, [&](const Process& ghost) { return now_ns > ghost.since_ns + naming_patience_ns; });
-  births_.look(now_ns, [&](std::int32_t pid, Births::Birth& birth, bool is_last) {
-    Process* process = find(pid);
-    if (process == nullptr) return true;
-    if (is_last) birth.found_ns = 0;
-    // A program that took its ring down may live on.
-    if (!try_birth(*process, birth) && !(is_last && open_drained(*process, birth, now_ns, false))) return false;
-    track(*process);
-    return true;
-  });
+  const auto is_current = [&](const ExitTracker::ProcessId& process) {
+    return processes_.find(process.pid, process.start_ticks) != nullptr;
+  };
+  for (const auto& [pid, start_ticks] : exits_.confirm(now_ns, records_complete_until_ns, is_current))
+    end(pid, now_ns, exit_unseen);
+  exits_.expire_unresolved(now_ns);
+  rings_.retry(now_ns, records_complete_until_ns, [this](const TracedProcess& process) { track(process); });
 }
 
-std::optional<std::uint64_t> Discovery::next_look_ns() const {
-  std::optional<std::uint64_t> next = births_.next_look_ns();
-  if (!vanished_.empty()) next = std::min(next.value_or(forever), next_look_at_vanished_ns_);
-  for (const std::int32_t pid : loading_) {
-    const auto found = processes_.find(pid);
-    if (found != processes_.end() && found->second.loading)
-      next = std::min(next.value_or(forever), found->second.loading->due_ns);
+std::optional<std::uint64_t> Discovery::next_tick_ns() const {
+  std::optional<std::uint64_t> next;
+  for (const auto time : {rings_.next_try_ns(), exits_.next_check_ns(), identifier_.next_retry_ns()}) {
+    if (time) next = std::min(next.value_or(*time), *time);
   }
   return next;
+}
+
+std::optional<std::uint64_t> Discovery::unnamed_since(std::uint64_t now_ns) const {
+  const auto living = processes_.unnamed_since(now_ns), ended = exits_.unnamed_since(now_ns);
+  return living && ended ? std::min(living, ended) : (living ? living : ended);
 }
 
 void Discovery::take_inspected() {
   for (const FileIdentity& file : inspector_.take_inspected()) {
     const auto binary = cache_.find(file).value_or(nullptr);
-    const std::size_t aborted = std::erase(aborted_, file);
-    if (binary) aborted_without_ring_ += aborted;
     std::vector<std::int32_t> waiting;
-    for (const auto& [pid, process] : processes_) {
-      if (process.inspecting == file) waiting.push_back(pid);
+    for (const TracedProcess& process : processes_.processes()) {
+      if (process.program.inspecting == file) waiting.push_back(process.pid);
     }
     for (const std::int32_t pid : waiting) {
-      if (!resolve(processes_.at(pid), binary)) processes_.erase(pid);
+      TracedProcess& process = *processes_.find(pid);
+      settle(process, identifier_.resume(process, binary));
     }
-    std::erase_if(ghosts_, [&](Process& ghost) {
-      if (ghost.inspecting != file) return false;
-      ghost.binary = binary;
-      describe(ghost);
+    for (TracedProcess& process : exits_.take_resolved(file, binary)) add_program_info(process);
+  }
+}
+
+/// The process, if it is to be traced; begins to identify its program if it is new. All ways but fork lead here.
+TracedProcess* Discovery::ensure(std::int32_t pid, Image image, const Origin& origin) {
+  if (TracedProcess* const known = processes_.find(pid)) {
+    if (image.start_ticks == known->start_ticks) {
+      known->has_ring |= origin.has_ring;
+      if (known->has_ring && !known->index) add_to_stream(*known);
+      return known;
+    }
+    end(pid, origin.time_ns, exit_unseen);  // the pid has a new owner
+  }
+  if (!options_.filter.wants(pid, image.comm, origin.followed)) return nullptr;
+
+  TracedProcess& process = processes_.insert({.pid = pid,
+                                              .start_ticks = image.start_ticks,
+                                              .origin = origin.action,
+                                              .since_ns = origin.time_ns,
+                                              .has_ring = origin.has_ring,
+                                              .program = {.by_loader = is_loader_path(image.exe)}});
+  process.info.pid = pid;
+  process.info.ns_pid = image.ns_pid;
+  process.info.start_ticks = image.start_ticks;
+  process.info.exec_generation = origin.generation;
+  process.info.comm = std::move(image.comm);
+  process.info.exe = std::move(image.exe);
+  force_version(process.info);
+  if (process.has_ring) add_to_stream(process);
+  return settle(process, identifier_.identify(process, std::move(image.file))) ? &process : nullptr;
+}
+
+/// Acts on what was found out about the program of a process. False if the process is not traced and forgotten.
+bool Discovery::settle(TracedProcess& process, ProgramIdentifier::Outcome outcome) {
+  switch (outcome) {
+    case ProgramIdentifier::Outcome::waiting:
       return true;
-    });
+    case ProgramIdentifier::Outcome::not_ocaml:
+      processes_.erase(process.pid);
+      return false;
+    case ProgramIdentifier::Outcome::found:
+      if (!process.index) add_to_stream(process);
+      // The ring may have been renamed. Only an OCaml program is searched for it, and not one that announced its ring:
+      // what is mapped by now may be the ring of the next program.
+      if (process.rings.slots.empty() && !process.has_ring && process.origin == ProcessAction::found)
+        rings_.open_found(process, open_shared_files(procfs_, process.pid), process.since_ns, scanned_);
+      add_program_info(process);
+      track(process);
+      return true;
+    case ProgramIdentifier::Outcome::unknown:
+      track(process);
+      return true;
   }
+  return true;
 }
 
-bool Discovery::is_inspecting() const {
-  return std::ranges::any_of(processes_, [](const auto& entry) { return entry.second.inspecting.has_value(); });
+void Discovery::force_version(ProcessInfo& info) const {
+  const auto family = family_of_version(options_.forced_version);
+  if (!family) return;
+  info.version = options_.forced_version;
+  info.family = *family;
+  info.family_source = FamilySource::forced;
 }
 
-std::optional<std::uint64_t> Discovery::unnamed_since(std::uint64_t now_ns) const {
-  std::optional<std::uint64_t> since;
-  const auto consider = [&](const Process& process) {
-    if (process.inspecting && process.index && now_ns < process.since_ns + naming_patience_ns)
-      since = std::min(since.value_or(process.since_ns), process.since_ns);
-  };
-  for (const auto& [pid, process] : processes_) consider(process);
-  for (const Process& ghost : ghosts_) consider(ghost);
-  return since;
+void Discovery::add_to_stream(TracedProcess& process) {
+  process.index = registry_.add_process(std::move(process.info));
+  report(process, process.since_ns, process.origin, process.peer);
 }
 
-void Discovery::note_memory() {
-  std::size_t left = Registry::remembered;
-  for (const auto& [pid, process] : processes_) {
-    if (!process.index) continue;
-    if (left-- == 0) return;
-    const auto bytes = procfs_.max_rss_bytes(pid);
-    // Only then known to be this process's: its number may have a new owner.
-    if (bytes && is_alive(process)) registry_.process(*process.index).max_rss_bytes = *bytes;
+/// Adds what the binary says to the info of a process of the stream.
+void Discovery::add_program_info(TracedProcess& process) {
+  if (!process.program.binary) return;
+  const RuntimeBinary& runtime = process.program.binary->runtime;
+  ProcessInfo& info = registry_.process(*process.index);
+  if (info.ring == RingState::active && has_paused_events(process.pid, procfs_, runtime)) info.ring = RingState::paused;
+  if (!runtime.family || info.family_source == FamilySource::forced) return;
+  info.version = runtime.version;
+  info.family = *runtime.family;
+  info.family_source = FamilySource::symbols;
+}
+
+void Discovery::track(const TracedProcess& process) {
+  const auto& binary = process.program.binary;
+  rtev_tracked tracked = binary ? tracking_of(process.pid, procfs_, *binary) : rtev_tracked{};
+  if (!process.rings.slots.empty()) tracked.slot = process.rings.slots.back();
+  kernel_.track(process.pid, tracked);
+  if (processes_.is_alive(process)) return;
+  // BPF reports the exits of tracked processes and then forgets them, but this one ended before it was tracked.
+  kernel_.untrack(process.pid);
+  exits_.suspect({process.pid, process.start_ticks}, clock_());
+}
+
+/// The scan found a process when it ran its next program already, and only now the record of that exec is read. The
+/// ring that was announced before belongs to the image that the exec ended. That image was never seen, but its ring may
+/// have been opened in time, or saved.
+void Discovery::add_replaced_image(const TracedProcess& later, PendingRing ring, std::uint64_t ended_ns) {
+  TracedProcess before{
+      .pid = later.pid, .start_ticks = later.start_ticks, .since_ns = ring.announced_ns, .has_ring = true};
+  before.info.pid = later.pid;
+  before.info.ns_pid = processes_.info(later).ns_pid;
+  before.info.start_ticks = later.start_ticks;
+  before.info.comm = std::move(ring.comm);
+  force_version(before.info);
+  if (ring.program) {
+    if (auto program = open_by_place(procfs_, *ring.program)) {
+      before.info.exe = std::move(program->path);
+      identifier_.identify_gone(before, std::move(program->fd));
+    }
   }
+  add_to_stream(before);
+  add_program_info(before);
+  rings_.open_replaced(before, later, std::move(ring), ended_ns);
+  report(before, ended_ns, ProcessAction::exit, 0, exit_by_exec);
+  conclude(before, ended_ns, true);
 }
 
-std::set<std::uint32_t> Discovery::binaries_in_use() const {
-  std::set<std::uint32_t> ids;
-  for (const auto& [pid, process] : processes_) {
-    if (process.binary) ids.insert(process.binary->id);
-  }
-  return ids;
+/// The image is gone, by exit or exec; its rings are read to their end. `max_rss_pages`: the peak memory of the
+/// process, this image and those before it taken together; 0: unknown.
+void Discovery::end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status, std::uint32_t max_rss_pages) {
+  TracedProcess* const process = processes_.find(pid);
+  if (process == nullptr) return;
+  // Where an earlier image had more, the peak of this one is unknown.
+  if (process->index && process->max_rss_before && max_rss_pages > *process->max_rss_before)
+    registry_.process(*process->index).max_rss_bytes =
+        max_rss_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  if (process->index) report(*process, time_ns, ProcessAction::exit, 0, status);
+  exits_.note_end(*process, status);
+  const bool by_exec = status == exit_by_exec;
+  rings_.end_image(*process, time_ns, by_exec);
+  if (process->index) conclude(*process, time_ns, by_exec);
+  processes_.erase(pid);
 }
 
-std::optional<Discovery::Tenant> Discovery::tenant(std::int32_t pid) const {
-  const auto found = processes_.find(pid);
-  if (found == processes_.end() || !found->second.index) return std::nullopt;
-  const Process& process = found->second;
-  return Tenant{.index = *process.index,
-                .began_ns = process.origin == ProcessAction::found ? process.exec_ns : process.since_ns,
-                .since_ns = process.since_ns};
+/// An image of the stream ended. What is left of it is in its rings.
+void Discovery::conclude(TracedProcess& process, std::uint64_t time_ns, bool by_exec) {
+  rings_.release(process);
+  ProcessInfo& info = registry_.process(*process.index);
+  info.ended = true;
+  events_.on_image_end({.process = *process.index,
+                        .slots = process.rings.slots,
+                        .announced_ns = process.rings.announced_ns,
+                        .time_ns = time_ns,
+                        .by_exec = by_exec});
+  info.ring = after_end(info.ring);
+  if (process.program.inspecting) exits_.keep_unresolved(std::move(process));
 }
 
-std::vector<Discovery::Ringless> Discovery::ringless(std::uint32_t binary_id) const {
-  std::vector<Ringless> found;
-  for (const auto& [pid, process] : processes_) {
-    if (const auto ringless = as_ringless(process); ringless && ringless->binary == binary_id)
-      found.push_back(*ringless);
-  }
-  return found;
-}
-
-std::optional<Discovery::Ringless> Discovery::ringless_process(std::int32_t pid) const {
-  const auto found = processes_.find(pid);
-  return found == processes_.end() ? std::nullopt : as_ringless(found->second);
-}
-
-std::optional<Discovery::Ringless> Discovery::as_ringless(const Process& process) {
-  if (!process.index || !process.slots.empty() || !process.binary) return std::nullopt;
-  return Ringless{.index = *process.index,
-                  .binary = process.binary->id,
-                  .since_ns = process.since_ns,
-                  .newborn = process.origin != ProcessAction::found,
-                  .forked = process.origin == ProcessAction::fork};
-}
-
-std::set<std::uint32_t> Discovery::ringless_binaries() const {
-  std::set<std::uint32_t> ids;
-  for (const auto& [pid, process] : processes_) {
-    if (process.binary && process.slots.empty()) ids.insert(process.binary->id);
-  }
-  return ids;
-}
-
-bool Discovery::wanted(std::int32_t pid, const std::string& comm, bool followed) const {
-  if (pid == ::getpid() || (options_.only_followed && !followed)) return false;
-  if (!options_.pids.empty() && std::ranges::find(options_.pids, pid) == options_.pids.end()) return false;
-  const auto matches = [&](const std::string& glob) { return ::fnmatch(glob.c_str(), comm.c_str(), 0) == 0; };
-  return options_.name_globs.empty() || std::ranges::any_of(options_.name_globs, matches);
-}
-
-Discovery::Process* Discovery::find(std::int32_t pid) {
-  const auto found = processes_.find(pid);
-  return found == processes_.end() ? nullptr : &found->second;
+void Discovery::report(const TracedProcess& process, std::uint64_t time_ns, ProcessAction action, std::int32_t peer,
+                       std::int64_t detail) {
+  events_.on_process(time_ns, action, {.process = *process.index, .peer = peer, .detail = detail});
 }
 
 }  // namespace rtev

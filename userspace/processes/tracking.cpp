@@ -40,8 +40,8 @@ std::optional<std::uint64_t> load_bias(std::int32_t pid, const Procfs& procfs, c
 
 /// The number of a block of thread-local variables, if that is what a word of the process is.
 std::uint32_t tls_module(std::uint64_t word) {
-  constexpr std::uint64_t most_libraries = 1u << 16;
-  return word <= most_libraries ? static_cast<std::uint32_t>(word) : 0;
+  constexpr std::uint64_t max_libraries = 1u << 16;
+  return word <= max_libraries ? static_cast<std::uint32_t>(word) : 0;
 }
 
 }  // namespace

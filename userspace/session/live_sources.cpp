@@ -1,193 +1,264 @@
 // SPDX-License-Identifier: MIT
-// What a session takes from its sources, and what discovery tells it.
+#include "session/live_sources.hpp"
+
+#include <poll.h>
+
 #include <algorithm>
-#include <chrono>
+#include <array>
 #include <limits>
-#include <thread>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/clock.hpp"
-#include "kernel/sched_events.hpp"
-#include "session/live_session.hpp"
 
 namespace rtev {
 namespace {
 
-/// Drains of the scheduler buffers in a row, where one did not empty them.
-constexpr int most_sched_rounds = 4;
+/// After so long between two reads the session was stopped, or idle.
+constexpr std::uint64_t long_pause_ns = 20'000'000;
 
-/// How long what was saved of a ring may stay behind that of another one that is being saved, and how often to look.
-constexpr std::uint64_t drained_patience_ns = 50'000'000, drained_retry_ns = 100'000;
+/// How long the end may wait to learn whether programs that aborted were OCaml programs.
+constexpr std::uint64_t inspection_timeout_ns = 500'000'000;
 
-constexpr std::size_t sched_records_in_a_round = 1 << 16;
+/// Processes that a scan looks at in one go: a ring can fill up while hundreds of maps are read.
+constexpr std::size_t scanned_at_once = 16;
+constexpr std::uint64_t scan_interval_ns = 10'000'000'000;
 
 constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
 
-template <typename Payload>
-std::span<const std::byte> bytes_of(const Payload& payload) {
-  return std::as_bytes(std::span(&payload, 1));
+constexpr std::array<std::string_view, RTEV_STAT_COUNT> drop_names = {"switch", "wakeup", "exec",      "fork", "exit",
+                                                                      "ring",   "probe",  "untracked", "drain"};
+
+DiscoveryOptions discovery_options(const LiveOptions& options, std::uint64_t start_ns) {
+  DiscoveryOptions discovery = options.discovery;
+  discovery.since_ns = start_ns;
+  discovery.even_gone = options.ringless.has_value();
+  return discovery;
+}
+
+/// Which scheduler records to stage; empty for all.
+SchedStager::Traces traced_only(const LiveOptions& options, const ProcessTable& processes) {
+  const ProcessFilter& filter = options.discovery.filter;
+  if (options.programs.sched == RTEV_SCHED_ALL || (filter.pids.empty() && filter.name_globs.empty())) return {};
+  return [&processes](std::int32_t pid) { return processes.traces(pid); };
 }
 
 }  // namespace
 
-void LiveSession::take_sightings() {
-  std::vector<Sighting> sightings = lookout_.take();
-  // After that, so that nothing is left in there of a process whose end is among them.
+Result<AttachedPrograms> AttachedPrograms::load(const LiveOptions& options) {
+  auto programs = kernel::Programs::load(options.programs);
+  if (!programs) return std::unexpected(std::move(programs.error()));
+  std::optional<kernel::RinglessPrograms> ringless;
+  if (options.ringless) {
+    kernel::RinglessOptions wanted = *options.ringless;
+    wanted.pids = options.discovery.filter.pids;
+    if (options.programs.follow) wanted.followed_map_fd = programs->followed_map_fd();
+    auto loaded = kernel::RinglessPrograms::load(wanted);
+    if (!loaded) return std::unexpected(std::move(loaded.error()));
+    ringless = std::move(*loaded);
+  }
+  // Subscribe first, scan second: what starts in between is seen twice, and known to be the same.
+  if (auto attached = programs->attach(); !attached) return std::unexpected(std::move(attached.error()));
+  return AttachedPrograms{.programs = std::move(*programs), .ringless = std::move(ringless)};
+}
+
+LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, AttachedPrograms attached)
+    : stream_(stream),
+      programs_(std::move(attached.programs)),
+      probes_(programs_, kernel::AttachPolicy::at_once),
+      processes_(Procfs(), stream_.registry),
+      ringless_(attached.ringless
+                    ? std::make_unique<Ringless>(std::move(*attached.ringless),
+                                                 Ringless::Context{.registry = stream_.registry,
+                                                                   .timeline = stream_.timeline,
+                                                                   .events = *this,
+                                                                   .processes = processes_,
+                                                                   .run_later =
+                                                                       [this](std::function<void()> task) {
+                                                                         inspector_.run_later(std::move(task));
+                                                                       },
+                                                                   .start_ns = stream_.start_ns},
+                                                 options.discovery.filter)
+                    : nullptr),
+      inspector_(cache_, [this](int fd, const std::shared_ptr<const Binary>& binary) { probe(fd, *binary); }),
+      ring_stager_(stream_.registry, stream_.timeline,
+                   [this](std::uint64_t time_ns, ProcessIndex process) {
+                     on_process(time_ns, ProcessAction::stop, {.process = process, .peer = 0, .detail = 0});
+                   }),
+      rings_([this](const Batch& batch) { ring_stager_.stage(batch); }),
+      kernel_(programs_, programs_,
+              [this](std::uint32_t binary_id) {
+                if (ringless_) ringless_->want(binary_id);
+              }),
+      discovery_({.procfs = Procfs(),
+                  .registry = stream_.registry,
+                  .processes = processes_,
+                  .cache = cache_,
+                  .inspector = inspector_,
+                  .events = *this,
+                  .kernel = kernel_},
+                 discovery_options(options, stream_.start_ns)),
+      sched_(programs_, stream_.timeline, traced_only(options, processes_)),
+      lifecycle_(Procfs(),
+                 {.fd = programs_.lifecycle_fd(),
+                  .read = [this](const LifecycleReader::Consumer& consumer) { programs_.read_lifecycle(consumer); },
+                  .ring_opened = [this](std::int32_t pid,
+                                        std::uint64_t announced_ns) { programs_.ring_opened(pid, announced_ns); }}) {}
+
+LiveSources::~LiveSources() = default;
+
+/// On the inspector's thread.
+void LiveSources::probe(int fd, const Binary& binary) {
+  kernel::ProbePlan plan;
+  for (const ProbePoint& point : binary.runtime.probes)
+    plan.sites.push_back({.function = static_cast<std::uint8_t>(point.function), .file_offset = point.file_offset});
+  probes_.add(fd, binary.id, std::move(plan));
+  if (ringless_) ringless_->prepare(fd, binary);
+}
+
+void LiveSources::scan_all(std::uint64_t now_ns) {
+  discovery_.begin_scan(now_ns);
+  last_scan_ns_ = now_ns;
+  discovery_.scan_some(now_ns, std::numeric_limits<std::size_t>::max());
+}
+
+void LiveSources::scan(std::uint64_t now_ns) {
+  if (discovery_.scan_some(now_ns, scanned_at_once) || now_ns - last_scan_ns_ < scan_interval_ns) return;
+  last_scan_ns_ = now_ns;
+  discovery_.begin_scan(now_ns);
+  // Detaching waits for the kernel's grace period.
+  inspector_.run_later(
+      [this, now_ns, in_use = processes_.binaries_in_use()] { probes_.detach_unused(in_use, now_ns); });
+  if (ringless_) ringless_->detach_unused(now_ns);
+}
+
+LiveSources::Collected LiveSources::collect() {
+  // After a long stop, let the lifecycle reader catch up first: it may not have run either. Else the ring of a program
+  // that ended long ago looks like one in use, and its file may belong to the next program by now.
+  const std::uint64_t last_ns = std::exchange(last_collect_ns_, monotonic_ns());
+  if (last_collect_ns_ - last_ns > long_pause_ns) lifecycle_.catch_up();
+  const std::uint64_t now = monotonic_ns();
+  // Records that the lifecycle reader is looking up are not taken yet.
+  const std::uint64_t taken_until = std::min(now, lifecycle_.busy_since().value_or(forever));
+  const std::uint64_t records_complete_until = lifecycle_.has_caught_up() ? now : 0;
+  take_lifecycle_events();
+  discovery_.tick(now, records_complete_until);
+  kernel_.collect_saved_rings();
+  if (ringless_) ringless_->tick({.now_ns = now, .records_taken_until_ns = taken_until});
+  sched_.stage(monotonic_ns());
+  programs_.look_at_cpus();
+  any_ran_ = rings_.poll(now, [this](std::uint32_t slot) { return programs_.ran(slot); });
+  any_ran_ |= ringless_ && ringless_->is_active();
+  return {.now_ns = now, .read_until_ns = taken_until};
+}
+
+void LiveSources::take_lifecycle_events() {
+  std::vector<LifecycleEvent> events = lifecycle_.take();
+  // After take(), so that no record of a probe is left behind whose process ends among these events.
   if (ringless_) ringless_->drain();
-  for (Sighting& sighting : sightings) {
-    if (ringless_) ringless_->place_until(sighting.record.time_ns, discovery_);
-    discovery_.take(std::move(sighting));
+  for (LifecycleEvent& event : events) {
+    if (ringless_) ringless_->place_until(event.record.time_ns);
+    discovery_.take(std::move(event));
   }
 }
 
-void LiveSession::take_sched() {
-  struct Drained {
-    std::size_t records = 0;
-    std::uint64_t newest_ns = 0;
+Watermark::Holds LiveSources::holds(std::uint64_t read_until_ns) {
+  const auto earliest = [](std::optional<std::uint64_t> one, std::optional<std::uint64_t> other) {
+    return one && other ? std::min(one, other) : (one ? one : other);
   };
-  std::vector<Drained> drained;
-  auto take = [&](std::uint16_t buffer, const rtev_sched& record) {
-    ++drained[buffer].records;
-    drained[buffer].newest_ns = record.time_ns;
-    Event event{.time = record.time_ns,
-                .value = 0,
-                .source = Source{0, static_cast<std::uint16_t>(first_sched_stream + buffer)}.pack(),
-                .id = 0,
-                .kind = EventKind::sched_switch,
-                .flags = 0};
-    // The kernel side tracks a process that maps a ring before it is known whether it was asked for.
-    const bool wanted = !is_filtered_ || discovery_.traces(static_cast<std::int32_t>(record.prev.tgid)) ||
-                        discovery_.traces(static_cast<std::int32_t>(record.next.tgid));
-    if (record.type == RTEV_SWITCH) {
-      const SchedSwitch change = kernel::to_switch(record);
-      interrupted_.add(record.time_ns, change);
-      if (wanted) timeline_.push(event, bytes_of(change));
-    } else if (wanted) {
-      event.kind = EventKind::wakeup;
-      timeline_.push(event, bytes_of(kernel::to_wakeup(record)));
-    }
-  };
-  bool complete = false;
-  for (int round = 0; !complete && round < most_sched_rounds; ++round) {
-    drained.assign(programs_.sched_buffers(), {});
-    complete = programs_.read_sched(take, sched_records_in_a_round);
-  }
-  sched_behind_since_ns_ = forever;
-  for (const Drained& buffer : drained) {
-    if (buffer.records >= sched_records_in_a_round)
-      sched_behind_since_ns_ = std::min(sched_behind_since_ns_, buffer.newest_ns);
-  }
+  return {.interrupted_since = sched_.interrupted_since(Watermark::oldest_interruption(read_until_ns)),
+          .unopened_since = discovery_.unopened_since(),
+          .behind_since = earliest(sched_.behind_since(), rings_.behind_since_ns()),
+          .unattributed_since =
+              earliest(discovery_.unnamed_since(read_until_ns), ringless_ ? ringless_->waiting_since() : std::nullopt)};
 }
 
-void LiveSession::collect_drained() {
-  programs_.read_saved(
-      [this](const rtev_saved& record, std::span<const std::byte> payload) { drained_.add(record, payload); });
-}
-
-/// Comes after the records were taken: what was dropped before now is then known, and gets its place in the stream, in
-/// front of what followed it.
-void LiveSession::take_sched_drops() {
-  for (const kernel::SchedDrop& drop : programs_.take_sched_drops(monotonic_ns())) {
-    const Loss loss{.words = drop.switches + drop.wakeups, .from_ns = drop.first_ns, .to_ns = drop.last_ns};
-    timeline_.push(
-        {.time = loss.from_ns,
-         .value = 0,
-         .source =
-             Source{0, static_cast<std::uint16_t>(first_sched_stream + programs_.sched_buffer_of(drop.cpu))}.pack(),
-         .id = static_cast<std::uint16_t>(LossReason::dropped),
-         .kind = EventKind::lost,
-         .flags = 0},
-        bytes_of(loss));
+void LiveSources::drain() {
+  lifecycle_.stop();
+  const std::uint64_t end = monotonic_ns();
+  take_lifecycle_events();
+  discovery_.tick(end, end);
+  while (discovery_.unnamed_since(monotonic_ns()) ||
+         (discovery_.exits().inspects_aborted() && monotonic_ns() < end + inspection_timeout_ns)) {
+    await_inspected(10);
+    discovery_.tick(monotonic_ns(), end);
   }
+  processes_.add_peak_memory();
+  sched_.stage(monotonic_ns());
+  rings_.finish_all(end);
+  rings_.update(stream_.registry);
+  if (ringless_) ringless_->finish(end);
 }
 
-void LiveSession::stage_ring_events(const Batch& batch) {
-  const std::uint32_t slot = Source::unpack(batch.events().front().source).slot;
-  if (undecided_.contains(slot)) {
-    ProcessInfo& facts = registry_.process(registry_.ring(slot)->process);
-    FamilyGuess guess;
-    for (const Event& event : batch.events()) guess.add(event);
-    if (facts.family_source == FamilySource::assumed && guess.family()) {
-      facts.family = *guess.family();
-      facts.family_source = FamilySource::ring;
-    }
-    if (facts.family_source != FamilySource::assumed) undecided_.erase(slot);
+void LiveSources::add_figures(RunSummary& summary) const {
+  const kernel::Drops drops = programs_.drops();
+  for (std::size_t kind = 0; kind < drops.size(); ++kind)
+    summary.drops.push_back({.kind = std::string(drop_names[kind]), .count = drops[kind]});
+  if (ringless_) {
+    const Ringless::Figures figures = ringless_->figures();
+    summary.drops.push_back({.kind = "probed", .count = figures.dropped + figures.unplaced});
+    summary.drops.push_back({.kind = std::string(RunSummary::limited), .count = figures.gaps});
+    summary.drops.push_back({.kind = std::string(RunSummary::unprobed), .count = ringless_->unprobed().processes()});
   }
-  note_ring_stop(batch);
-  timeline_.push(batch);
+  summary.rings_missed = discovery_.rings_missed() + rings_.taken_over();
 }
 
-/// A ring says itself that it stops; the probe that says so, too, may have been attached too late.
-void LiveSession::note_ring_stop(const Batch& batch) {
-  for (const Event& event : batch.events()) {
-    if (event.kind != EventKind::lifecycle || event.id != ring_stop) continue;
-    const RingInfo* ring = registry_.ring(Source::unpack(event.source).slot);
-    if (ring == nullptr) return;
-    RingState& state = registry_.process(ring->process).ring;
-    if (state == RingState::stopped || state == RingState::shared) return;
-    state = RingState::stopped;
-    on_process(event.time, ProcessAction::stop, {.process = ring->process, .peer = 0, .detail = 0});
-  }
-}
-void LiveSession::on_process(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) {
-  timeline_.push({.time = time_ns,
-                  .value = 0,
-                  .source = Source{0, lifecycle_stream}.pack(),
-                  .id = static_cast<std::uint16_t>(action),
-                  .kind = EventKind::process,
-                  .flags = 0},
-                 bytes_of(record));
+std::vector<int> LiveSources::event_fds() const {
+  std::vector<int> fds{lifecycle_.event_fd(), programs_.sched_fd(), inspector_.event_fd()};
+  if (ringless_) fds.push_back(ringless_->fd());
+  return fds;
 }
 
-void LiveSession::on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) {
+void LiveSources::await_inspected(int timeout_ms) const {
+  pollfd inspected{.fd = inspector_.event_fd(), .events = POLLIN, .revents = 0};
+  ::poll(&inspected, 1, timeout_ms);
+}
+
+std::optional<std::uint64_t> LiveSources::next_collect_ns() const {
+  const auto discovery = discovery_.next_tick_ns();
+  const auto ringless = ringless_ ? ringless_->next_tick_ns() : std::nullopt;
+  return discovery && ringless ? std::min(discovery, ringless) : (discovery ? discovery : ringless);
+}
+
+void LiveSources::arm_wakeup() {
+  programs_.arm_wakeup();
+  if (ringless_) ringless_->arm_wakeup();
+}
+
+void LiveSources::on_process(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) {
+  stream_.timeline.push({.time = time_ns,
+                         .value = 0,
+                         .source = Source{0, lifecycle_stream}.pack(),
+                         .id = static_cast<std::uint16_t>(action),
+                         .kind = EventKind::process,
+                         .flags = 0},
+                        std::as_bytes(std::span(&record, 1)));
+}
+
+void LiveSources::on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) {
   rings_.add(slot, process, std::move(ring), monotonic_ns());
   if (ringless_) ringless_->on_ring(process, monotonic_ns());
-  if (!registry_.ring(slot)->producer) undecided_.insert(slot);
+  ring_stager_.add(slot);
 }
 
-void LiveSession::on_announced(std::int32_t pid, std::uint64_t birth_ns) {
-  programs_.ring_opened(pid, birth_ns);
-}
-
-bool LiveSession::is_latest_ring(std::int32_t pid, std::uint64_t birth_ns) {
-  return programs_.is_latest_ring(pid, birth_ns);
-}
-
-void LiveSession::on_found(std::int32_t pid, const rtev_ring& ring) {
-  programs_.ring_found(pid, ring);
-}
-
-void LiveSession::on_image_end(ProcessIndex process, const std::vector<std::uint32_t>& slots, std::uint64_t birth_ns,
-                               std::uint64_t time_ns, bool by_exec) {
+void LiveSources::on_image_end(const ImageEnd& end) {
   const std::uint64_t now = monotonic_ns();
-  ProcessInfo& facts = registry_.process(process);
-  facts.words = {};
-  facts.domains = 0;
-  for (const std::uint32_t slot : slots) {
-    rings_.finish(slot, time_ns, now, facts,
-                  [&] { return slot == slots.back() ? take_drained(facts.pid, birth_ns, birth_ns) : std::nullopt; });
+  ProcessInfo& info = stream_.registry.process(end.process);
+  info.words = {};
+  info.domains = 0;
+  for (const std::uint32_t slot : end.slots) {
+    rings_.finish(slot, end.time_ns, now, info, [&] {
+      return slot == end.slots.back() ? kernel_.take_saved_ring(info.pid, end.announced_ns, end.announced_ns)
+                                      : std::nullopt;
+    });
+    ring_stager_.forget(slot);
   }
-  drained_.forget(facts.pid, time_ns);
-  std::vector<std::uint32_t> all_slots = slots;
-  if (ringless_) ringless_->end_image(process, {.time_ns = time_ns, .by_exec = by_exec}, discovery_, all_slots);
-  retirees_.push_back({.time_ns = std::max(time_ns, now), .process = process, .slots = std::move(all_slots)});
-}
-
-void LiveSession::on_track(std::int32_t pid, const rtev_tracked& tracked) {
-  // Fails, and is counted as a drop, when as many are tracked as can be. The ring is read all the same, less promptly.
-  [[maybe_unused]] const auto result = programs_.track(pid, tracked);
-  if (ringless_ && tracked.slot == 0 && tracked.binary != 0) ringless_->want(tracked.binary);
-}
-
-void LiveSession::on_untrack(std::int32_t pid) {
-  programs_.untrack(pid);
-}
-
-std::optional<DrainedFile> LiveSession::take_drained(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns) {
-  // Whoever is in front may have been interrupted while it kept its ring, by this very thread.
-  const std::uint64_t deadline = monotonic_ns() + drained_patience_ns;
-  for (collect_drained(); programs_.has_unread_saved() && monotonic_ns() < deadline; collect_drained())
-    std::this_thread::sleep_for(std::chrono::nanoseconds(drained_retry_ns));
-  return drained_.take(pid, from_ns, to_ns);
+  kernel_.forget_saved_rings(info.pid, end.time_ns);
+  std::vector<std::uint32_t> slots = end.slots;
+  if (ringless_) ringless_->end_image(end.process, {.time_ns = end.time_ns, .by_exec = end.by_exec}, slots);
+  stream_.output.add_ended({.time_ns = std::max(end.time_ns, now), .process = end.process, .slots = std::move(slots)});
 }
 
 }  // namespace rtev

@@ -24,7 +24,7 @@ constexpr std::uint64_t full_poll_interval_ns = 1'000'000'000;
 constexpr std::uint64_t unwatched_ns = 2'000'000'000;
 
 /// Polls of a ring in a row, where one did not reach its end.
-constexpr int most_rounds = 8;
+constexpr int max_rounds = 8;
 
 }  // namespace
 
@@ -60,7 +60,7 @@ void RingPoller::read(Ring& ring, std::uint64_t elapsed_ns, bool all_domains) {
   const auto interval = static_cast<std::uint64_t>(std::clamp(std::min(fastest_ns, observed_ns), 1.0, 1e9));
   interval_ns_ = std::clamp(std::min(interval, interval_ns_), shortest_interval_ns, longest_interval_ns);
 
-  for (int round = 1; !polled.complete && round < most_rounds; ++round) polled = ring.reader->poll(consumer_);
+  for (int round = 1; !polled.complete && round < max_rounds; ++round) polled = ring.reader->poll(consumer_);
   ring.unfinished = !polled.complete;
   if (polled.complete) return;
   if (const auto behind = ring.reader->behind_since_ns())
@@ -91,9 +91,9 @@ void RingPoller::finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_
 
 /// Nobody writes any more, so this ends. A file that is being changed all the same is left after a ring's worth.
 void RingPoller::read_out(RingReader& reader) const {
-  const std::uint64_t most_polls =
+  const std::uint64_t max_polls =
       2 + reader.layout().rings * reader.layout().ring_words / RingReader::default_budget_words;
-  for (std::uint64_t polls = 0; polls < most_polls && !reader.poll(consumer_).complete; ++polls) {
+  for (std::uint64_t polls = 0; polls < max_polls && !reader.poll(consumer_).complete; ++polls) {
   }
 }
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "processes/saved_ring.hpp"
+#include "processes/rings/saved_ring.hpp"
 #include "rtev/ring_reader.hpp"
 #include "stream/registry.hpp"
 
@@ -34,7 +34,7 @@ class RingPoller {
   void finish_all(std::uint64_t now_ns);
 
   /// What was saved of a ring; nothing if nothing was.
-  using Saved = std::function<std::optional<DrainedFile>()>;
+  using Saved = std::function<std::optional<SavedRingFile>()>;
   /// The last read of a ring whose program ended at `ended_ns`; adds its final figures to the facts and forgets it.
   /// What the file does not hold any more is read from what was saved of it.
   void finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessInfo& facts, const Saved& saved);

@@ -19,7 +19,7 @@ constexpr std::uint64_t turn_words = 1 << 16;
 
 /// Words that all domains together may be read ahead, a chunk of each apart. Staged they stay below the bound at which
 /// the timeline would give up their order.
-constexpr std::uint64_t most_words_ahead = 1 << 22;
+constexpr std::uint64_t max_words_ahead = 1 << 22;
 
 constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
 
@@ -80,7 +80,7 @@ RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& 
           behind->last_time = std::max(behind->last_time, batch.events().back().time);
           timeline.push(batch);
         },
-        std::min(turn_words, most_words_ahead / domains));
+        std::min(turn_words, max_words_ahead / domains));
     const Accounting words = reader->accounting(domain);
     behind->done = polled.complete || reader->truncated() || words.written - words.unread >= behind->goal;
   }
@@ -112,8 +112,8 @@ std::optional<Family> guess_family(RingReader& ring) {
     for (const Event& event : batch.events()) guess.add(event);
   };
   for (std::uint32_t domain = 0; domain < ring.layout().rings && !guess.family(); ++domain) {
-    const std::uint64_t most_polls = 2 + ring.layout().ring_words / turn_words;
-    for (std::uint64_t polls = 0; polls < most_polls && !guess.family(); ++polls) {
+    const std::uint64_t max_polls = 2 + ring.layout().ring_words / turn_words;
+    for (std::uint64_t polls = 0; polls < max_polls && !guess.family(); ++polls) {
       if (ring.poll_domain(static_cast<std::uint16_t>(domain), look, turn_words).complete) break;
     }
   }

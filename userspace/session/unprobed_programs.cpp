@@ -16,7 +16,7 @@ void UnprobedPrograms::add(std::int32_t pid, std::string_view exe, std::string_v
   Name name(exe, why);
   auto program = programs_.find(name);
   if (program == programs_.end()) {
-    if (programs_.size() == most_remembered) {
+    if (programs_.size() == max_remembered) {
       ++nameless_;
       return;
     }
@@ -34,7 +34,7 @@ std::string UnprobedPrograms::text() const {
       processes_ == 1
           ? "1 process without a ring could not be probed, so its events are missing:\n"
           : fmt::format("{} processes without a ring could not be probed, so their events are missing:\n", processes_);
-  const auto named = std::min(rows.size(), most_named);
+  const auto named = std::min(rows.size(), max_named);
   const auto line = std::back_inserter(text);
   for (std::size_t i = 0; i < named; ++i) {
     const auto& [path, why] = rows[i]->first;

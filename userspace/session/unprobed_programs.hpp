@@ -11,10 +11,10 @@
 
 namespace rtev {
 
-/// Memory is bounded: beyond most_remembered programs processes are only counted.
+/// Memory is bounded: beyond max_remembered programs processes are only counted.
 class UnprobedPrograms {
  public:
-  static constexpr std::size_t most_named = 8, most_remembered = 256;
+  static constexpr std::size_t max_named = 8, max_remembered = 256;
 
   /// One more process. `exe` is its program as the process sees it: any bytes.
   void add(std::int32_t pid, std::string_view exe, std::string_view why);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "processes/saved_ring.hpp"
+#include "processes/rings/saved_ring.hpp"
 
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -43,28 +43,28 @@ void drop_before(std::map<std::uint64_t, std::uint64_t>& intervals, std::uint64_
 
 }  // namespace
 
-Result<DrainedRing> DrainedRing::create(const FileHeader& header, std::uint64_t file_bytes) {
+Result<SavedRing> SavedRing::create(const FileHeader& header, std::uint64_t file_bytes) {
   const auto layout = check_layout(header, file_bytes);
   if (!layout) return std::unexpected(layout.error());
   if (exceeds_file_limit(file_bytes))  // the attempt would kill the tracer
     return errno_error(EFBIG, "cannot put a ring together", {}, "raise the limit of file sizes (ulimit -f)");
-  DrainedRing ring({UniqueFd{::memfd_create("drained.events", MFD_CLOEXEC)}, *layout});
+  SavedRing ring({UniqueFd{::memfd_create("drained.events", MFD_CLOEXEC)}, *layout});
   if (!ring.fd_ || ::ftruncate(ring.fd_.get(), static_cast<off_t>(file_bytes)) != 0 ||
       !ring.write(0, std::as_bytes(std::span(&header, 1))))
     return errno_error(errno, "cannot put a ring together");
   return ring;
 }
 
-bool DrainedRing::write(std::uint64_t offset, std::span<const std::byte> bytes) const {
+bool SavedRing::write(std::uint64_t offset, std::span<const std::byte> bytes) const {
   const ssize_t written = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
   return written == std::ssize(bytes);
 }
 
-std::uint64_t DrainedRing::word_offset(std::uint32_t domain, std::uint64_t position) const {
+std::uint64_t SavedRing::word_offset(std::uint32_t domain, std::uint64_t position) const {
   return layout_.data_offset + (domain * layout_.ring_words + (position & (layout_.ring_words - 1))) * word_bytes;
 }
 
-void DrainedRing::add_words(std::uint32_t domain, std::uint64_t begin, std::span<const std::byte> words) {
+void SavedRing::add_words(std::uint32_t domain, std::uint64_t begin, std::span<const std::byte> words) {
   std::uint64_t count = words.size() / word_bytes;
   if (domain >= layout_.rings || count == 0 || count > layout_.ring_words || begin > UINT64_MAX - count) return;
   const std::uint64_t end = begin + count;
@@ -90,7 +90,7 @@ void DrainedRing::add_words(std::uint32_t domain, std::uint64_t begin, std::span
   add_interval(state.pieces, begin, end);
 }
 
-void DrainedRing::add_domain(std::uint32_t domain, std::uint64_t head, std::uint64_t tail) {
+void SavedRing::add_domain(std::uint32_t domain, std::uint64_t head, std::uint64_t tail) {
   if (domain >= layout_.rings || head > tail || tail - head > layout_.ring_words) return;
   last_ = false;
   Domain& state = domains_[domain];
@@ -98,15 +98,14 @@ void DrainedRing::add_domain(std::uint32_t domain, std::uint64_t head, std::uint
   state.tail = std::max(state.tail, tail);
 }
 
-void DrainedRing::add_name(std::uint64_t id, std::span<const std::byte> name) {
+void SavedRing::add_name(std::uint64_t id, std::span<const std::byte> name) {
   if (layout_.names_offset == 0 || id >= user_event_slots || name.size() != user_event_name_bytes) return;
   // A name that cannot be kept is one that is not known: its event goes by its number.
   [[maybe_unused]] const bool written = write(layout_.names_offset + id * user_event_name_bytes, name);
 }
 
 /// End of the last message that lies in [begin, end) as a whole, where a message begins at `begin`.
-Result<std::uint64_t> DrainedRing::last_message_end(std::uint32_t domain, std::uint64_t begin,
-                                                    std::uint64_t end) const {
+Result<std::uint64_t> SavedRing::last_message_end(std::uint32_t domain, std::uint64_t begin, std::uint64_t end) const {
   const int fd = fd_.get();
   while (begin < end) {
     std::uint64_t word = 0;
@@ -119,8 +118,8 @@ Result<std::uint64_t> DrainedRing::last_message_end(std::uint32_t domain, std::u
   return begin;
 }
 
-Result<DrainedFile> DrainedRing::finish() {
-  DrainedFile file{.fd = {}, .cut = {}, .last = last_};
+Result<SavedRingFile> SavedRing::finish() {
+  SavedRingFile file{.fd = {}, .cut = {}, .last = last_};
   for (auto& [domain, state] : domains_) {
     if (state.tail == 0) {
       if (state.pieces.empty()) continue;

@@ -31,6 +31,6 @@ std::vector<Candidate> find_candidates(const FilePlace& place, const std::vector
 
 /// Opens the very file, for reading. Whoever owns the directories on the way may change them meanwhile: no symbolic
 /// link is followed, nothing but a regular file is opened, and nothing but the file that was told of is handed out.
-Result<FoundFile> open_left_behind(const Procfs& procfs, const FilePlace& place);
+Result<FoundFile> open_by_place(const Procfs& procfs, const FilePlace& place);
 
 }  // namespace rtev

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "processes/saved_rings.hpp"
+#include "processes/rings/saved_rings.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,13 +12,13 @@ namespace {
 using test::RingFileBuilder;
 namespace make = test::make;
 
-class DrainedRingsTest : public testing::Test {
+class SavedRingsTest : public testing::Test {
  protected:
-  DrainedRingsTest() { file_.append(0, make::begin(5, 3)); }
+  SavedRingsTest() { file_.append(0, make::begin(5, 3)); }
 
-  void add(std::uint32_t type, std::uint32_t tgid, std::uint64_t birth_ns, std::uint64_t end,
+  void add(std::uint32_t type, std::uint32_t tgid, std::uint64_t announced_ns, std::uint64_t end,
            std::span<const std::byte> payload) {
-    rings_.add({.announced_ns = birth_ns,
+    rings_.add({.announced_ns = announced_ns,
                 .begin = 0,
                 .end = end,
                 .tgid = tgid,
@@ -27,15 +27,15 @@ class DrainedRingsTest : public testing::Test {
                 .bytes = static_cast<std::uint32_t>(payload.size())},
                payload);
   }
-  void add_header(std::uint32_t tgid, std::uint64_t birth_ns) {
-    add(RTEV_SAVED_RING, tgid, birth_ns, file_.bytes().size(), file_.bytes().first(sizeof(FileHeader)));
+  void add_header(std::uint32_t tgid, std::uint64_t announced_ns) {
+    add(RTEV_SAVED_RING, tgid, announced_ns, file_.bytes().size(), file_.bytes().first(sizeof(FileHeader)));
   }
-  void add_words(std::uint32_t tgid, std::uint64_t birth_ns) {
+  void add_words(std::uint32_t tgid, std::uint64_t announced_ns) {
     const std::uint64_t words[] = {file_.word(0, 0), file_.word(0, 1)};
-    add(RTEV_SAVED_WORDS, tgid, birth_ns, 2, std::as_bytes(std::span(words)));
-    add(RTEV_SAVED_DOMAIN, tgid, birth_ns, 2, {});
+    add(RTEV_SAVED_WORDS, tgid, announced_ns, 2, std::as_bytes(std::span(words)));
+    add(RTEV_SAVED_DOMAIN, tgid, announced_ns, 2, {});
   }
-  static std::uint64_t delivered(DrainedFile file) {
+  static std::uint64_t delivered(SavedRingFile file) {
     auto reader = RingReader::adopt(file.fd.release(), "drained", {});
     if (!reader) return 0;
     reader->poll([](const Batch&) {});
@@ -43,10 +43,10 @@ class DrainedRingsTest : public testing::Test {
   }
 
   RingFileBuilder file_{{.domains = 1, .words_log2 = 6}};
-  DrainedRings rings_;
+  SavedRings rings_;
 };
 
-TEST_F(DrainedRingsTest, AreTakenOnceByProcessAndTime) {
+TEST_F(SavedRingsTest, AreTakenOnceByProcessAndTime) {
   for (const std::uint32_t tgid : {7u, 8u}) {
     add_header(tgid, 100);
     add_words(tgid, 100);
@@ -62,7 +62,7 @@ TEST_F(DrainedRingsTest, AreTakenOnceByProcessAndTime) {
   EXPECT_EQ(rings_.size(), 1u);
 }
 
-TEST_F(DrainedRingsTest, TheLastOneOfAProcessIsMeant) {
+TEST_F(SavedRingsTest, TheLastOneOfAProcessIsMeant) {
   add_header(7, 100);
   add_header(7, 150);
   add_header(7, 300);
@@ -73,7 +73,7 @@ TEST_F(DrainedRingsTest, TheLastOneOfAProcessIsMeant) {
   EXPECT_EQ(rings_.size(), 1u) << "that of the next program is kept";
 }
 
-TEST_F(DrainedRingsTest, AreForgotten) {
+TEST_F(SavedRingsTest, AreForgotten) {
   add_header(7, 100);
   add_header(7, 200);
   add_header(8, 100);
@@ -84,7 +84,7 @@ TEST_F(DrainedRingsTest, AreForgotten) {
   EXPECT_EQ(rings_.size(), 1u);
 }
 
-TEST_F(DrainedRingsTest, PiecesWithoutARingAreNone) {
+TEST_F(SavedRingsTest, PiecesWithoutARingAreNone) {
   add_words(7, 100);
   add(RTEV_SAVED_RING, 7, 100, 1 << 20, {});
   const std::byte zeros[sizeof(FileHeader)]{};
@@ -93,7 +93,7 @@ TEST_F(DrainedRingsTest, PiecesWithoutARingAreNone) {
   EXPECT_EQ(rings_.size(), 0u);
 }
 
-TEST_F(DrainedRingsTest, TellWhetherThatWasAll) {
+TEST_F(SavedRingsTest, TellWhetherThatWasAll) {
   for (const bool more : {false, true}) {
     add_header(7, 100);
     add_words(7, 100);
@@ -106,7 +106,7 @@ TEST_F(DrainedRingsTest, TellWhetherThatWasAll) {
 }
 
 /// Nobody may ever ask for some of them.
-TEST_F(DrainedRingsTest, TheOldestMakeRoom) {
+TEST_F(SavedRingsTest, TheOldestMakeRoom) {
   for (std::uint32_t tgid = 1; tgid <= 5000; ++tgid) add_header(tgid, 10'000 - tgid);
   EXPECT_EQ(rings_.size(), 4096u);
   add_header(9000, 10'000);

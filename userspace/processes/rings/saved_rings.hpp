@@ -10,31 +10,31 @@
 #include <utility>
 
 #include "bpf/records.h"
-#include "processes/saved_ring.hpp"
+#include "processes/rings/saved_ring.hpp"
 
 namespace rtev {
 
-/// Rings by the process and the time of their birth. Bounded: beyond that those that were born first, which nobody may
+/// Rings by the process and the time of their key. Bounded: beyond that those that were born first, which nobody may
 /// ever ask for, make room.
-class DrainedRings {
+class SavedRings {
  public:
   /// Takes a record of the kernel side. Records of one ring come in order, those of several mixed.
   void add(const rtev_saved& record, std::span<const std::byte> payload);
 
   /// What there is of a ring that the process announced at some time in [from_ns, to_ns]: of the last one.
-  std::optional<DrainedFile> take(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns);
+  std::optional<SavedRingFile> take(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns);
   /// Nobody will ask for rings that the process announced until then.
   void forget(std::int32_t pid, std::uint64_t until_ns);
 
   std::size_t size() const { return rings_.size(); }
 
  private:
-  using Birth = std::pair<std::uint32_t, std::uint64_t>;  ///< tgid and time
+  using Key = std::pair<std::uint32_t, std::uint64_t>;  ///< tgid and time
   struct Saved {
-    DrainedRing ring;
+    SavedRing ring;
     std::size_t bytes;  ///< of payloads
   };
-  using Rings = std::map<Birth, Saved>;
+  using Rings = std::map<Key, Saved>;
   Rings::iterator drop(Rings::iterator ring);
   void drop_first();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "processes/ring_file_lookup.hpp"
+#include "processes/rings/ring_file_lookup.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -30,16 +30,16 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// What the kernel side sends behind the common part of a birth.
+/// What the kernel side sends behind the common part of a record.
 std::vector<std::byte> tail_of(rtev_file ring, rtev_file program, std::string_view paths) {
-  auto birth = std::make_unique<rtev_ring_record>();
-  birth->clock_offset = -5;
-  birth->ring = ring;
-  birth->program = program;
-  paths.copy(birth->paths, sizeof birth->paths);
-  const auto bytes = std::as_bytes(std::span(birth.get(), 1));
-  const auto tail = bytes.subspan(sizeof birth->lifecycle,
-                                  sizeof *birth - sizeof birth->lifecycle - sizeof birth->paths + paths.size());
+  auto record = std::make_unique<rtev_ring_record>();
+  record->clock_offset = -5;
+  record->ring = ring;
+  record->program = program;
+  paths.copy(record->paths, sizeof record->paths);
+  const auto bytes = std::as_bytes(std::span(record.get(), 1));
+  const auto tail = bytes.subspan(sizeof record->lifecycle,
+                                  sizeof *record - sizeof record->lifecycle - sizeof record->paths + paths.size());
   return {tail.begin(), tail.end()};
 }
 
@@ -47,11 +47,11 @@ rtev_file path_of(__u32 bytes) {
   return {.inode = 1, .device = 1, .path_bytes = bytes};
 }
 
-TEST(ParseBirth, NamesBecomePaths) {
+TEST(ParseRingRecord, NamesBecomePaths) {
   constexpr std::string_view ring("7.events\0my dir\0tmp\0", 20), program("hello\0", 6);
   const auto tail = tail_of({.inode = 5, .device = 8 << 20 | 0x12345, .path_bytes = 20},
                             {.inode = 6, .device = 0x2a, .path_bytes = 6}, std::string(ring).append(program));
-  const BirthPlaces places = parse_birth(tail);
+  const RingRecordFiles places = parse_ring_record(tail);
   ASSERT_TRUE(places.ring && places.program);
   EXPECT_EQ(places.clock_offset_ns, -5);
   EXPECT_EQ(places.ring->device, makedev(8, 0x12345));
@@ -62,23 +62,23 @@ TEST(ParseBirth, NamesBecomePaths) {
   EXPECT_EQ(places.program->path, "/hello");
 }
 
-TEST(ParseBirth, EachPathMayBeUnknown) {
-  const BirthPlaces program_only = parse_birth(tail_of(path_of(0), path_of(2), {"a\0", 2}));
+TEST(ParseRingRecord, EachPathMayBeUnknown) {
+  const RingRecordFiles program_only = parse_ring_record(tail_of(path_of(0), path_of(2), {"a\0", 2}));
   EXPECT_FALSE(program_only.ring);
   EXPECT_EQ(program_only.program.value_or(FilePlace{}).path, "/a");
-  const BirthPlaces ring_only = parse_birth(tail_of(path_of(2), path_of(0), {"a\0", 2}));
+  const RingRecordFiles ring_only = parse_ring_record(tail_of(path_of(2), path_of(0), {"a\0", 2}));
   EXPECT_EQ(ring_only.ring.value_or(FilePlace{}).path, "/a");
   EXPECT_FALSE(ring_only.program);
 }
 
-TEST(ParseBirth, ShortTailsAreSurvived) {
+TEST(ParseRingRecord, ShortTailsAreSurvived) {
   const auto whole = tail_of(path_of(4), path_of(4), {"a\0b\0c\0d\0", 8});
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    const BirthPlaces places = parse_birth(std::span(whole).first(size));
+    const RingRecordFiles places = parse_ring_record(std::span(whole).first(size));
     EXPECT_EQ(places.clock_offset_ns.has_value(), size >= whole.size() - 8) << size;
     EXPECT_EQ(places.ring.has_value(), size >= whole.size() - 4 || size == whole.size() - 6) << size;
   }
-  EXPECT_FALSE(parse_birth(tail_of(path_of(UINT32_MAX), path_of(UINT32_MAX), "ab")).ring) << "no NUL";
+  EXPECT_FALSE(parse_ring_record(tail_of(path_of(UINT32_MAX), path_of(UINT32_MAX), "ab")).ring) << "no NUL";
 }
 
 Mount mount_of(std::string root, std::string point, std::uint64_t device = makedev(8, 1), std::string type = "ext4") {
@@ -105,9 +105,9 @@ TEST(FindCandidates, UnderEachMountThatHoldsThePath) {
 }
 
 /// A made-up mount table over real files: the folder is said to be all of a file system.
-class LeftBehind : public testing::Test {
+class OpenByPlace : public testing::Test {
  protected:
-  LeftBehind() {
+  OpenByPlace() {
     fs::create_directory(proc_ / "self");
     for (const char* name : {"fd", "fdinfo"}) fs::create_symlink(fs::path("/proc/self") / name, proc_ / "self" / name);
     // The descriptor's own mount, since the kernel tells through which one a file was opened.
@@ -131,7 +131,7 @@ class LeftBehind : public testing::Test {
     return {.device = makedev(9, 77), .inode = status.st_ino, .path = "/" + name};
   }
   std::string read(const FilePlace& place) const {
-    const auto found = open_left_behind(procfs_, place);
+    const auto found = open_by_place(procfs_, place);
     if (!found) return "none";
     std::string text(64, '\0');
     const ssize_t size = ::pread(found->fd.get(), text.data(), text.size(), 0);
@@ -144,16 +144,16 @@ class LeftBehind : public testing::Test {
   std::int64_t mount_id_ = 0;
 };
 
-TEST_F(LeftBehind, IsFoundWhateverItsName) {
+TEST_F(OpenByPlace, IsFoundWhateverItsName) {
   const std::string name = "a b\n\\012\x1b[31m/" + std::string(255, 'x') + "/7.events";
   write(name, "ring");
-  const auto found = open_left_behind(procfs_, place(name));
+  const auto found = open_by_place(procfs_, place(name));
   ASSERT_TRUE(found) << found.error().message();
   EXPECT_EQ(found->path, (dir_ / name).native());
   EXPECT_EQ(read(place(name)), "ring");
 }
 
-TEST_F(LeftBehind, OnlyTheVeryFile) {
+TEST_F(OpenByPlace, OnlyTheVeryFile) {
   write("7.events", "ring");
   const FilePlace right = place("7.events");
   FilePlace other_inode = right, other_device = right, other_path = right;
@@ -171,7 +171,7 @@ TEST_F(LeftBehind, OnlyTheVeryFile) {
   EXPECT_EQ(read(right), "none") << "the same name, another file";
 }
 
-TEST_F(LeftBehind, NotThroughAMountOfAnotherDevice) {
+TEST_F(OpenByPlace, NotThroughAMountOfAnotherDevice) {
   write("7.events", "ring");
   const FilePlace right = place("7.events");
   // Something else is mounted on top: the path leads into it, and the table says what it is.
@@ -181,7 +181,7 @@ TEST_F(LeftBehind, NotThroughAMountOfAnotherDevice) {
   EXPECT_EQ(read(right), "none");
 }
 
-TEST_F(LeftBehind, NoOtherMountIsEnteredOnTheWay) {
+TEST_F(OpenByPlace, NoOtherMountIsEnteredOnTheWay) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root may mount";
   write("over/7.events", "ring");
   const FilePlace right = place("over/7.events");
@@ -193,7 +193,7 @@ TEST_F(LeftBehind, NoOtherMountIsEnteredOnTheWay) {
   EXPECT_EQ(read(right), "ring");
 }
 
-TEST_F(LeftBehind, NoSymbolicLinkIsFollowed) {
+TEST_F(OpenByPlace, NoSymbolicLinkIsFollowed) {
   write("real/7.events", "ring");
   const FilePlace right = place("real/7.events");
   fs::create_symlink("real", dir_ / "folder");
@@ -206,14 +206,14 @@ TEST_F(LeftBehind, NoSymbolicLinkIsFollowed) {
   EXPECT_EQ(read(right), "ring");
 }
 
-TEST_F(LeftBehind, NothingButRegularFilesIsOpened) {
+TEST_F(OpenByPlace, NothingButRegularFilesIsOpened) {
   ASSERT_EQ(::mkfifo((dir_ / "7.events").c_str(), 0600), 0);
   fs::create_directory(dir_ / "8.events");
   EXPECT_EQ(read(place("7.events")), "none") << "and nobody waited for a writer";
   EXPECT_EQ(read(place("8.events")), "none");
 }
 
-TEST(LeftBehindHere, IsFoundThroughTheRealMountTable) {
+TEST(OpenByPlaceHere, IsFoundThroughTheRealMountTable) {
   const test::TempDir dir;
   std::ofstream(dir / "7.events") << "ring";
   const Procfs procfs;
@@ -226,7 +226,7 @@ TEST(LeftBehindHere, IsFoundThroughTheRealMountTable) {
   // From the root of its file system, as the kernel side tells it.
   const fs::path inside = fs::relative(dir / "7.events", mount->point);
   const FilePlace place{.device = mount->device, .inode = open->inode, .path = (mount->root / inside).native()};
-  const auto found = open_left_behind(procfs, place);
+  const auto found = open_by_place(procfs, place);
   ASSERT_TRUE(found) << found.error().message();
   EXPECT_EQ(fs::path(found->path), dir / "7.events");
 }

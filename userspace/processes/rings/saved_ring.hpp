@@ -23,7 +23,7 @@ struct CutDomain {
 };
 
 /// A file without a name that a RingReader can read.
-struct DrainedFile {
+struct SavedRingFile {
   UniqueFd fd;
   std::vector<CutDomain> cut;
   bool last = false;  ///< the program wrote nothing after that, before another one ran in its process
@@ -32,10 +32,10 @@ struct DrainedFile {
 /// Pieces may come in any order, more than once, or not at all, and may hold anything: words are counted from the
 /// ring's birth, so each has one place. Of a domain that lacks some, only what comes before these can be read: where
 /// the next message begins, nobody knows.
-class DrainedRing {
+class SavedRing {
  public:
   /// The header as the program's memory held it, and the size of its file.
-  static Result<DrainedRing> create(const FileHeader& header, std::uint64_t file_bytes);
+  static Result<SavedRing> create(const FileHeader& header, std::uint64_t file_bytes);
 
   /// Words of a domain from position `begin` on. What is no such piece is left out, as if it had been lost.
   void add_words(std::uint32_t domain, std::uint64_t begin, std::span<const std::byte> words);
@@ -48,7 +48,7 @@ class DrainedRing {
   void note_last() { last_ = true; }
 
   /// Once, after the last piece.
-  Result<DrainedFile> finish();
+  Result<SavedRingFile> finish();
 
  private:
   struct Domain {
@@ -56,7 +56,7 @@ class DrainedRing {
     std::uint64_t end = 0;                            ///< of the newest piece
     std::map<std::uint64_t, std::uint64_t> pieces{};  ///< begin and end of what is there; apart from each other
   };
-  DrainedRing(UniqueFd fd, const Layout& layout) : fd_(std::move(fd)), layout_(layout) {}
+  SavedRing(UniqueFd fd, const Layout& layout) : fd_(std::move(fd)), layout_(layout) {}
   bool write(std::uint64_t offset, std::span<const std::byte> bytes) const;
   std::uint64_t word_offset(std::uint32_t domain, std::uint64_t position) const;
   Result<std::uint64_t> last_message_end(std::uint32_t domain, std::uint64_t begin, std::uint64_t end) const;

@@ -1,54 +1,46 @@
 // SPDX-License-Identifier: MIT
-#include "processes/ring_opener.hpp"
+#include "processes/rings/ring_opener.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
-#include "base/clock.hpp"
 #include "inspect/procfs.hpp"
 
 namespace rtev {
 namespace {
 
-constexpr std::size_t most_remembered = 16384;
+constexpr std::size_t max_remembered = 16384;
 
 }  // namespace
 
-std::optional<RingOpener::FileId> RingOpener::identify(int fd) {
-  struct stat status{};
-  if (::fstat(fd, &status) != 0) return std::nullopt;
-  return FileId{status.st_dev, status.st_ino};
-}
-
-std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::vector<PinnedRing>& pins,
+std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::vector<OpenedRing>& opened,
                                                const Origin& origin) {
   std::vector<Ring> rings;
-  for (const PinnedRing& pin : pins) {
-    const auto identified = identify(pin.fd.get());
+  for (const OpenedRing& candidate : opened) {
+    const auto identified = identify_ring(candidate.fd.get());
     if (!identified) continue;
-    const FileId& file = *identified;
-    const std::uint64_t opening_ns = monotonic_ns();
+    const RingFileId& file = *identified;
+    const std::uint64_t opening_ns = clock_();
     if (const auto known = open_.find(file); known != open_.end()) {
-      // A forked child maps its parent's for a moment.
+      // A forked child maps its parent's ring for a moment.
       if (known->second.process != process || origin.made_ns <= known->second.at_ns) continue;
     }
 
-    // A child forked by other means than OCaml's goes on with its parent's ring, whose events are out already. A ring
-    // of its own is new, also where the file system gave it the number of one that is gone.
-    const bool own = ring_number(pin.path) == registry_.process(process).ns_pid;
+    // A child forked by other means than OCaml's continues with its parent's ring, whose events are delivered already.
+    // A ring of its own is new, also where the file system gave it the inode of one that is gone.
+    const bool own = ring_number(candidate.path) == registry_.process(process).ns_pid;
     const bool read_before = origin.made_ns == 0 && !own && read_.contains(file);
     const bool deliver = (origin.newborn && !read_before) || history_;
     auto reader = RingReader::adopt(
-        ::fcntl(pin.fd.get(), F_DUPFD_CLOEXEC, 0), pin.path,
+        ::fcntl(candidate.fd.get(), F_DUPFD_CLOEXEC, 0), candidate.path,
         {.history = deliver ? RingReader::History::deliver : RingReader::History::skip,
          .born_since_ns = read_before ? UINT64_MAX : since_ns_,
          .made_ns = origin.made_ns,
          .ended_ns = origin.ended_ns,
          .one_program = true,
          .is_latest = [this, pid = registry_.process(process).pid,
-                       birth_ns =
-                           origin.made_ns != 0 ? origin.made_ns : opening_ns] { return is_latest_(pid, birth_ns); },
-         .clock_offset_ns = origin.clock_offset_ns.value_or(pin.clock_offset_ns)});
+                       announced_ns =
+                           origin.made_ns != 0 ? origin.made_ns : opening_ns] { return is_latest_(pid, announced_ns); },
+         .clock_offset_ns = origin.clock_offset_ns.value_or(candidate.clock_offset_ns)});
     if (!reader) continue;
     auto ring = std::make_shared<RingReader>(std::move(*reader));
     const std::uint32_t slot =
@@ -59,16 +51,16 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::
     if (slot == 0) continue;
     ring->assign_slot(slot);
     open_.insert_or_assign(file, Opened{.process = process, .at_ns = opening_ns});
-    for (const CutDomain& cut : pin.cut) ring->expect(cut.domain, cut.written);
-    if (read_.size() >= most_remembered) read_.clear();
+    for (const CutDomain& cut : candidate.cut) ring->expect(cut.domain, cut.written);
+    if (read_.size() >= max_remembered) read_.clear();
     read_.insert(file);
-    rings.push_back({.slot = slot, .file = file, .pin = &pin, .reader = std::move(ring)});
+    rings.push_back({.slot = slot, .file = file, .opened = &candidate, .reader = std::move(ring)});
   }
   return rings;
 }
 
-std::optional<ProcessIndex> RingOpener::owner(const PinnedRing& pin) const {
-  const auto file = identify(pin.fd.get());
+std::optional<ProcessIndex> RingOpener::owner(const OpenedRing& ring) const {
+  const auto file = identify_ring(ring.fd.get());
   const auto found = file ? open_.find(*file) : open_.end();
   return found == open_.end() ? std::nullopt : std::optional(found->second.process);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Rings put together from pieces: all of them, some of them, and such as no ring could have.
-#include "processes/saved_ring.hpp"
+#include "processes/rings/saved_ring.hpp"
 
 #include <gtest/gtest.h>
 
@@ -23,10 +23,10 @@ namespace make = test::make;
 constexpr std::uint64_t ring_words = 64;
 constexpr std::uint64_t header_words = sizeof(FileHeader) / 8;
 
-class DrainedRingTest : public testing::Test {
+class SavedRingTest : public testing::Test {
  protected:
-  DrainedRing start() {
-    auto ring = DrainedRing::create(file_.header(), file_.bytes().size());
+  SavedRing start() {
+    auto ring = SavedRing::create(file_.header(), file_.bytes().size());
     EXPECT_TRUE(ring);
     return std::move(*ring);
   }
@@ -38,11 +38,11 @@ class DrainedRingTest : public testing::Test {
       found.push_back(file_.word(domain, position & (ring_words - 1)));
     return found;
   }
-  void add(DrainedRing& ring, std::uint32_t domain, std::uint64_t begin, std::uint64_t end) const {
+  void add(SavedRing& ring, std::uint32_t domain, std::uint64_t begin, std::uint64_t end) const {
     const Words piece = words(domain, begin, end);
     ring.add_words(domain, begin, std::as_bytes(std::span(piece)));
   }
-  void add_domain(DrainedRing& ring, std::uint32_t domain) const {
+  void add_domain(SavedRing& ring, std::uint32_t domain) const {
     ring.add_domain(domain, file_.head(domain), file_.tail(domain));
   }
 
@@ -53,8 +53,8 @@ class DrainedRingTest : public testing::Test {
     std::uint64_t told_lost = 0;
     std::vector<Loss> losses;
   };
-  static Read read(DrainedRing& ring) {
-    DrainedFile file = ring.finish().value();
+  static Read read(SavedRing& ring) {
+    SavedRingFile file = ring.finish().value();
     CheckedReader reader(RingReader::adopt(file.fd.release(), "drained", {}).value());
     for (const CutDomain& cut : file.cut) reader.reader().expect(cut.domain, cut.written);
     for (int polls = 0; polls < 100 && !reader.poll().complete; ++polls) {
@@ -84,9 +84,9 @@ class DrainedRingTest : public testing::Test {
   std::uint64_t time_ = 0;
 };
 
-TEST_F(DrainedRingTest, InOnePiece) {
+TEST_F(SavedRingTest, InOnePiece) {
   write_events(0, 10);
-  DrainedRing ring = start();
+  SavedRing ring = start();
   add(ring, 0, 0, 20);
   add_domain(ring, 0);
   const Read got = read(ring);
@@ -95,12 +95,12 @@ TEST_F(DrainedRingTest, InOnePiece) {
   EXPECT_EQ(got.words.written, 20u);
 }
 
-TEST_F(DrainedRingTest, PiecesInAnyOrderAndMoreThanOnce) {
+TEST_F(SavedRingTest, PiecesInAnyOrderAndMoreThanOnce) {
   write_events(0, 100);  // around the ring's end three times
   const std::uint64_t head = file_.head(0), tail = file_.tail(0);
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
-    DrainedRing ring = start();
+    SavedRing ring = start();
     std::vector<std::pair<std::uint64_t, std::uint64_t>> pieces;
     for (std::uint64_t begin = head; begin < tail;) {
       const std::uint64_t end = std::min(tail, begin + 1 + random() % 9);
@@ -119,10 +119,10 @@ TEST_F(DrainedRingTest, PiecesInAnyOrderAndMoreThanOnce) {
   }
 }
 
-TEST_F(DrainedRingTest, DomainsKeepTheirNumbers) {
+TEST_F(SavedRingTest, DomainsKeepTheirNumbers) {
   write_events(0, 2);
   write_events(2, 3);
-  DrainedRing ring = start();
+  SavedRing ring = start();
   for (const std::uint32_t domain : {2u, 0u}) {
     add(ring, domain, 0, file_.tail(domain));
     add_domain(ring, domain);
@@ -137,14 +137,14 @@ TEST_F(DrainedRingTest, DomainsKeepTheirNumbers) {
   EXPECT_EQ(reader->accounting(2).written, 6u);
 }
 
-TEST_F(DrainedRingTest, WhatIsMissingInTheMiddleEndsTheDomainAndIsCounted) {
+TEST_F(SavedRingTest, WhatIsMissingInTheMiddleEndsTheDomainAndIsCounted) {
   file_.append(0, make::user_custom(1, 9, std::string(24, 'x')));
   const std::uint64_t first = file_.tail(0);
   write_events(0, 4);
   const std::uint64_t tail = file_.tail(0);
   // Whatever the piece that is missing, what comes before it is handed out, in whole messages.
   for (std::uint64_t begin = 0; begin < tail; ++begin) {
-    DrainedRing ring = start();
+    SavedRing ring = start();
     if (begin > 0) add(ring, 0, 0, begin);
     if (begin + 1 < tail) add(ring, 0, begin + 1, tail);
     add_domain(ring, 0);
@@ -160,9 +160,9 @@ TEST_F(DrainedRingTest, WhatIsMissingInTheMiddleEndsTheDomainAndIsCounted) {
   }
 }
 
-TEST_F(DrainedRingTest, NothingButTheFiguresIsAllLost) {
+TEST_F(SavedRingTest, NothingButTheFiguresIsAllLost) {
   write_events(1, 5);
-  DrainedRing ring = start();
+  SavedRing ring = start();
   add_domain(ring, 1);
   const Read got = read(ring);
   EXPECT_TRUE(got.times.empty());
@@ -170,10 +170,10 @@ TEST_F(DrainedRingTest, NothingButTheFiguresIsAllLost) {
   EXPECT_EQ(got.words.written, 10u);
 }
 
-TEST_F(DrainedRingTest, LaterFiguresAreTheRightOnes) {
+TEST_F(SavedRingTest, LaterFiguresAreTheRightOnes) {
   // A first domain comes to the barrier while another still writes, and overwrites what was just copied.
   write_events(0, 31);
-  DrainedRing ring = start();
+  SavedRing ring = start();
   add(ring, 0, 0, 62);
   add_domain(ring, 0);
   write_events(0, 8);
@@ -186,29 +186,29 @@ TEST_F(DrainedRingTest, LaterFiguresAreTheRightOnes) {
   EXPECT_EQ(got.words.delivered, 78 - head);
 }
 
-TEST_F(DrainedRingTest, OlderWordsDoNotOverwriteNewerOnes) {
+TEST_F(SavedRingTest, OlderWordsDoNotOverwriteNewerOnes) {
   write_events(0, 31);
   const Words old = words(0, 0, 62);
   write_events(0, 8);
-  DrainedRing ring = start();
+  SavedRing ring = start();
   add(ring, 0, file_.head(0), file_.tail(0));
   ring.add_words(0, 0, std::as_bytes(std::span(old)));
   add_domain(ring, 0);
   EXPECT_EQ(read(ring).times, range(file_.head(0) / 2 + 1, 39));
 }
 
-TEST_F(DrainedRingTest, WithoutFiguresWhatIsThereIsReadAndNoMore) {
+TEST_F(SavedRingTest, WithoutFiguresWhatIsThereIsReadAndNoMore) {
   write_events(0, 5);
-  DrainedRing ring = start();
+  SavedRing ring = start();
   add(ring, 0, 0, 6);
   add(ring, 0, 8, 10);
   EXPECT_EQ(read(ring).times, range(1, 3));
 }
 
-TEST_F(DrainedRingTest, NamesAreKept) {
+TEST_F(SavedRingTest, NamesAreKept) {
   file_.set_name(0, "first");
   file_.set_name(1, "second");
-  DrainedRing ring = start();
+  SavedRing ring = start();
   const auto names = file_.bytes().subspan(file_.header().custom_events_offset);
   const auto first = names.first(user_event_name_bytes),
              second = names.subspan(user_event_name_bytes).first(first.size());
@@ -228,9 +228,9 @@ TEST_F(DrainedRingTest, NamesAreKept) {
   EXPECT_EQ(reader->user_event_name(3), "");
 }
 
-TEST_F(DrainedRingTest, NoPiecesOfARing) {
+TEST_F(SavedRingTest, NoPiecesOfARing) {
   write_events(0, 4);
-  DrainedRing ring = start();
+  SavedRing ring = start();
   const Words many(2 * ring_words, ~0ULL);
   const auto bytes = std::as_bytes(std::span(many));
   ring.add_words(0, 0, bytes);            // more than the ring holds
@@ -249,10 +249,10 @@ TEST_F(DrainedRingTest, NoPiecesOfARing) {
   EXPECT_EQ(got.words.written, 8u);
 }
 
-TEST_F(DrainedRingTest, AnyPiecesAreSurvivedAndAccountedFor) {
+TEST_F(SavedRingTest, AnyPiecesAreSurvivedAndAccountedFor) {
   std::mt19937_64 random(11);
   for (int round = 0; round < 2000; ++round) {
-    DrainedRing ring = start();
+    SavedRing ring = start();
     for (int piece = 0; piece < 12; ++piece) {
       const std::uint64_t base = random() % 4 == 0 ? UINT64_MAX - 300 : random() % 4 == 0 ? random() : 0;
       const std::uint64_t begin = base + random() % 200;
@@ -271,19 +271,19 @@ TEST_F(DrainedRingTest, AnyPiecesAreSurvivedAndAccountedFor) {
   }
 }
 
-TEST(DrainedRing, HeadersAreChecked) {
+TEST(SavedRing, HeadersAreChecked) {
   RingFileBuilder file({.domains = 2, .words_log2 = 6});
   const std::uint64_t size = file.bytes().size();
-  EXPECT_TRUE(DrainedRing::create(file.header(), size));
-  EXPECT_FALSE(DrainedRing::create(file.header(), size - 1));
-  EXPECT_FALSE(DrainedRing::create(file.header(), 0));
+  EXPECT_TRUE(SavedRing::create(file.header(), size));
+  EXPECT_FALSE(SavedRing::create(file.header(), size - 1));
+  EXPECT_FALSE(SavedRing::create(file.header(), 0));
   for (std::size_t field = 0; field < header_words; ++field) {
     FileHeader header = file.header();
     std::uint64_t numbers[header_words];
     std::memcpy(numbers, &header, sizeof header);
     numbers[field] = ~0ULL;
     std::memcpy(&header, numbers, sizeof header);
-    EXPECT_FALSE(DrainedRing::create(header, size)) << field;
+    EXPECT_FALSE(SavedRing::create(header, size)) << field;
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "processes/ring_file_lookup.hpp"
+#include "processes/rings/ring_file_lookup.hpp"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -15,7 +15,7 @@ namespace rtev {
 namespace {
 
 /// A file system can be mounted in many places; that a file can be reached only through a late one is rare.
-constexpr std::size_t most_candidates = 32;
+constexpr std::size_t max_candidates = 32;
 
 UniqueFd hold(int directory, const char* path, std::uint64_t resolve) {
   open_how how{};
@@ -59,12 +59,12 @@ std::vector<Candidate> find_candidates(const FilePlace& place, const std::vector
     }
     if (!rest.starts_with('/')) continue;
     candidates.push_back({.point = mount.point, .mount = mount.id, .rest = std::string(rest.substr(1))});
-    if (candidates.size() == most_candidates) break;
+    if (candidates.size() == max_candidates) break;
   }
   return candidates;
 }
 
-Result<FoundFile> open_left_behind(const Procfs& procfs, const FilePlace& place) {
+Result<FoundFile> open_by_place(const Procfs& procfs, const FilePlace& place) {
   const std::vector<Mount> mounts = procfs.mounts();
   for (const Candidate& candidate : find_candidates(place, mounts)) {
     const UniqueFd held = hold(procfs, candidate);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "processes/saved_rings.hpp"
+#include "processes/rings/saved_rings.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -8,26 +8,26 @@ namespace rtev {
 namespace {
 
 /// Each takes a descriptor. More than the births that the kernel side can tell of while nobody listens.
-constexpr std::size_t most_rings = 4096;
+constexpr std::size_t max_saved_rings = 4096;
 
 /// Many times the kernel side's buffer.
-constexpr std::size_t most_bytes = 256 << 20;
+constexpr std::size_t max_bytes = 256 << 20;
 
 }  // namespace
 
-void DrainedRings::add(const rtev_saved& record, std::span<const std::byte> payload) {
-  const Birth birth{record.tgid, record.announced_ns};
+void SavedRings::add(const rtev_saved& record, std::span<const std::byte> payload) {
+  const Key key{record.tgid, record.announced_ns};
   if (record.type == RTEV_SAVED_RING) {
     FileHeader header{};
-    if (rings_.contains(birth) || payload.size() < sizeof header) return;
+    if (rings_.contains(key) || payload.size() < sizeof header) return;
     std::memcpy(&header, payload.data(), sizeof header);
-    if (rings_.size() >= most_rings) drop_first();
-    if (auto created = DrainedRing::create(header, record.end))
-      rings_.emplace(birth, Saved{.ring = std::move(*created), .bytes = 0});
+    if (rings_.size() >= max_saved_rings) drop_first();
+    if (auto created = SavedRing::create(header, record.end))
+      rings_.emplace(key, Saved{.ring = std::move(*created), .bytes = 0});
     return;
   }
-  if (bytes_ + payload.size() > most_bytes) drop_first();
-  const auto found = rings_.find(birth);
+  if (bytes_ + payload.size() > max_bytes) drop_first();
+  const auto found = rings_.find(key);
   if (found == rings_.end()) return;
   auto& [ring, bytes] = found->second;
   bytes += payload.size();
@@ -46,28 +46,28 @@ void DrainedRings::add(const rtev_saved& record, std::span<const std::byte> payl
   }
 }
 
-std::optional<DrainedFile> DrainedRings::take(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns) {
+std::optional<SavedRingFile> SavedRings::take(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns) {
   const auto tgid = static_cast<std::uint32_t>(pid);
   auto found = rings_.upper_bound({tgid, to_ns});
-  if (found == rings_.begin() || (--found)->first < Birth{tgid, from_ns}) return std::nullopt;
+  if (found == rings_.begin() || (--found)->first < Key{tgid, from_ns}) return std::nullopt;
   auto file = found->second.ring.finish();
   forget(pid, to_ns);
   if (!file) return std::nullopt;
   return std::move(*file);
 }
 
-void DrainedRings::forget(std::int32_t pid, std::uint64_t until_ns) {
+void SavedRings::forget(std::int32_t pid, std::uint64_t until_ns) {
   const auto tgid = static_cast<std::uint32_t>(pid);
-  for (auto ring = rings_.lower_bound({tgid, 0}); ring != rings_.end() && ring->first <= Birth{tgid, until_ns};)
+  for (auto ring = rings_.lower_bound({tgid, 0}); ring != rings_.end() && ring->first <= Key{tgid, until_ns};)
     ring = drop(ring);
 }
 
-DrainedRings::Rings::iterator DrainedRings::drop(Rings::iterator ring) {
+SavedRings::Rings::iterator SavedRings::drop(Rings::iterator ring) {
   bytes_ -= ring->second.bytes;
   return rings_.erase(ring);
 }
 
-void DrainedRings::drop_first() {
+void SavedRings::drop_first() {
   const auto first = std::ranges::min_element(rings_, {}, [](const auto& ring) { return ring.first.second; });
   if (first != rings_.end()) drop(first);
 }

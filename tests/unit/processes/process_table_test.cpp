@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+#include "processes/process_table.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <memory>
+
+namespace rtev {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(ProcessFilter, WantsProcessesByPidAndName) {
+  EXPECT_TRUE(ProcessFilter{}.wants(7, "server", false));
+  EXPECT_FALSE(ProcessFilter{}.wants(::getpid(), "server", true)) << "the tracer itself";
+  const ProcessFilter pids{.pids = {7, 9}};
+  EXPECT_TRUE(pids.wants(9, "server", false));
+  EXPECT_FALSE(pids.wants(8, "server", false));
+  const ProcessFilter names{.name_globs = {"ser*", "a?"}};
+  EXPECT_TRUE(names.wants(7, "server", false));
+  EXPECT_TRUE(names.wants(7, "ab", false));
+  EXPECT_FALSE(names.wants(7, "abc", false));
+  const ProcessFilter followed{.only_followed = true};
+  EXPECT_TRUE(followed.wants(7, "server", true));
+  EXPECT_FALSE(followed.wants(7, "server", false));
+}
+
+class ProcessTableTest : public testing::Test {
+ protected:
+  /// A process of the stream that runs this binary.
+  TracedProcess& add(std::int32_t pid, std::uint32_t binary, ProcessAction origin = ProcessAction::exec) {
+    TracedProcess process{.pid = pid, .start_ticks = 70, .origin = origin, .since_ns = 100};
+    process.index = registry_.add_process({.pid = pid});
+    process.program.binary = std::make_shared<const Binary>(Binary{.id = binary, .runtime = {}});
+    return table_.insert(std::move(process));
+  }
+  Registry registry_;
+  ProcessTable table_{Procfs("/nowhere"), registry_};
+};
+
+TEST_F(ProcessTableTest, FindsAProcessByPidAndStartTime) {
+  add(7, 1);
+  EXPECT_TRUE(table_.find(7, 70));
+  EXPECT_FALSE(table_.find(7, 71)) << "the pid has another owner";
+  EXPECT_FALSE(table_.find(8, 70));
+  table_.erase(7);
+  EXPECT_FALSE(table_.find(7));
+}
+
+TEST_F(ProcessTableTest, CandidatesAreNoPartOfTheStream) {
+  table_.insert({.pid = 7});
+  EXPECT_FALSE(table_.traces(7));
+  EXPECT_FALSE(table_.current_image(7));
+  add(7, 1);
+  EXPECT_TRUE(table_.traces(7));
+}
+
+TEST_F(ProcessTableTest, ImageThatTheScanFoundBeganAtItsExecIfThatIsKnown) {
+  TracedProcess& process = add(7, 1, ProcessAction::found);
+  EXPECT_EQ(table_.current_image(7).value().began_ns, 0u);
+  process.exec_ns = 60;
+  EXPECT_EQ(table_.current_image(7).value().began_ns, 60u);
+  EXPECT_EQ(table_.current_image(7).value().since_ns, 100u);
+  add(8, 1, ProcessAction::fork);
+  EXPECT_EQ(table_.current_image(8).value().began_ns, 100u);
+}
+
+TEST_F(ProcessTableTest, ProcessesWithoutARing) {
+  add(7, 1, ProcessAction::fork);
+  add(8, 1).rings.slots = {1};
+  add(9, 2, ProcessAction::found);
+  const auto ringless = table_.ringless(1);
+  ASSERT_EQ(ringless.size(), 1u);
+  EXPECT_TRUE(ringless[0].began_then && ringless[0].forked);
+  EXPECT_FALSE(table_.ringless_process(8));
+  EXPECT_FALSE(table_.ringless_process(9).value().began_then);
+  EXPECT_THAT(table_.ringless_binaries(), ElementsAre(1, 2));
+  EXPECT_THAT(table_.binaries_in_use(), ElementsAre(1, 2));
+  table_.find(7)->rings.slots = {2};
+  EXPECT_THAT(table_.ringless(1), IsEmpty());
+}
+
+TEST_F(ProcessTableTest, EventsWaitForTheInspectionOfTheirProgram) {
+  EXPECT_FALSE(table_.is_inspecting());
+  add(7, 1).program.inspecting = FileIdentity{.inode = 5};
+  EXPECT_TRUE(table_.is_inspecting());
+  EXPECT_EQ(table_.unnamed_since(101), 100u);
+  EXPECT_FALSE(table_.unnamed_since(100 + naming_timeout_ns));
+}
+
+}  // namespace
+}  // namespace rtev

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+#include "processes/rings/pending_rings.hpp"
+
+#include <gtest/gtest.h>
+
+namespace rtev {
+namespace {
+
+constexpr std::uint64_t second = 1'000'000'000;
+
+TEST(PendingRings, AreRetriedLessAndLessOftenAndThenMissed) {
+  PendingRings rings;
+  EXPECT_EQ(rings.next_try_ns(), std::nullopt);
+  rings.add(7, {.announced_ns = second});
+  std::uint64_t now = second, last_pause = 0;
+  int tries = 0;
+  while (const auto next = rings.next_try_ns()) {
+    const std::uint64_t pause = std::max(*next, now) - now;
+    EXPECT_GE(pause, last_pause);
+    EXPECT_LE(pause, second / 20);
+    last_pause = pause;
+    now += pause;
+    rings.retry(now, [&](std::int32_t pid, PendingRing&, bool) {
+      EXPECT_EQ(pid, 7);
+      ++tries;
+      return false;
+    });
+    ASSERT_LT(tries, 200);
+  }
+  EXPECT_GT(now, 3 * second);
+  EXPECT_LT(now, 4 * second);
+  EXPECT_EQ(rings.missed(), 1U);
+}
+
+TEST(PendingRings, ALateRecordIsNoReasonToGiveUp) {
+  PendingRings rings;
+  rings.add(7, {.announced_ns = second});
+  rings.retry(10 * second, [](std::int32_t, PendingRing&, bool) { return false; });
+  EXPECT_TRUE(rings.take(7)) << "the record of its end may come even later";
+  EXPECT_EQ(rings.missed(), 0U);
+}
+
+TEST(PendingRings, OpenedRingIsForgottenAndNotCounted) {
+  PendingRings rings;
+  rings.add(7, {.announced_ns = second});
+  rings.add(8, {.announced_ns = second});
+  rings.retry(second, [](std::int32_t pid, PendingRing&, bool) { return pid == 7; });
+  EXPECT_FALSE(rings.take(7));
+  EXPECT_TRUE(rings.take(8)) << "the end of a process is the last chance of its ring";
+  EXPECT_EQ(rings.next_try_ns(), std::nullopt);
+  EXPECT_EQ(rings.missed(), 0U);
+}
+
+TEST(PendingRings, OneAProcess) {
+  PendingRings rings;
+  for (std::uint64_t time = 1; time <= 3000; ++time) rings.add(7, {.announced_ns = time});
+  int tries = 0;
+  rings.retry(second, [&](std::int32_t, PendingRing& ring, bool) {
+    EXPECT_EQ(ring.announced_ns, 3000U);
+    ++tries;
+    return true;
+  });
+  EXPECT_EQ(tries, 1);
+  EXPECT_EQ(rings.missed(), 2999U) << "the others were announced and never read";
+}
+
+TEST(PendingRings, ARingThatIsAnnouncedTwiceIsOne) {
+  PendingRings rings;
+  for (const std::uint64_t inode : {5, 5, 6, 6, 6})
+    rings.add(7, {.announced_ns = 1, .place = FilePlace{.device = 1, .inode = inode, .path = "/7.events"}});
+  EXPECT_EQ(rings.missed(), 1U);
+}
+
+TEST(PendingRings, OnlyARingOfAnEarlierImageIsTakenBeforeATime) {
+  PendingRings rings;
+  rings.add(7, {.announced_ns = 100});
+  EXPECT_FALSE(rings.take_before(7, 100));
+  EXPECT_FALSE(rings.take_before(8, 200));
+  EXPECT_TRUE(rings.take_before(7, 101));
+  EXPECT_FALSE(rings.take(7));
+}
+
+}  // namespace
+}  // namespace rtev

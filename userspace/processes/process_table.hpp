@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// Which processes there are, and which program image each of them runs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <ranges>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "inspect/procfs.hpp"
+#include "processes/traced_process.hpp"
+#include "stream/registry.hpp"
+
+namespace rtev {
+
+/// Which processes to trace.
+struct ProcessFilter {
+  std::vector<std::int32_t> pids{};       ///< only these, if any
+  std::vector<std::string> name_globs{};  ///< only processes whose comm matches one, if any
+  bool only_followed = false;             ///< only processes that BPF follows: a command and its descendants
+
+  /// False for the tracer itself.
+  bool wants(std::int32_t pid, const std::string& comm, bool followed) const;
+};
+
+/// Processes by pid, one image each: candidates whose program is still being identified, and those that are part of the
+/// stream. One thread.
+class ProcessTable {
+ public:
+  ProcessTable(Procfs procfs, Registry& registry) : procfs_(std::move(procfs)), registry_(registry) {}
+
+  TracedProcess* find(std::int32_t pid);
+  const TracedProcess* find(std::int32_t pid) const;
+  /// The process, if it runs under its pid still, as far as is known.
+  TracedProcess* find(std::int32_t pid, std::uint64_t start_ticks);
+  /// Replaces what the table has under this pid. References stay valid until erase().
+  TracedProcess& insert(TracedProcess process);
+  void erase(std::int32_t pid) { processes_.erase(pid); }
+  auto processes() const { return processes_ | std::views::values; }
+
+  /// What is known of an image: in the registry once it is part of the stream.
+  ProcessInfo& info(TracedProcess& process);
+  const ProcessInfo& info(const TracedProcess& process) const;
+  /// False once the process is a zombie or gone. Reads /proc.
+  bool is_alive(const TracedProcess& process) const;
+
+  /// True for a process that is part of the stream.
+  bool traces(std::int32_t pid) const;
+
+  /// The image that runs under a pid, as far as is known: to attribute what was done under that pid.
+  struct CurrentImage {
+    ProcessIndex index;
+    std::uint64_t began_ns;  ///< earlier events belong to another image; 0: unknown, since it was found running
+    std::uint64_t since_ns;  ///< when it came into view: a record of its exec from before may still arrive
+  };
+  /// Empty if it is not part of the stream.
+  std::optional<CurrentImage> current_image(std::int32_t pid) const;
+
+  /// A process of the stream that has no ring, as far as is known.
+  struct Ringless {
+    ProcessIndex index;
+    std::uint32_t binary;
+    std::uint64_t since_ns;  ///< when it came into view
+    bool began_then;         ///< which is when it began
+    bool forked;             ///< by another process of its program
+  };
+  std::vector<Ringless> ringless(std::uint32_t binary_id) const;
+  std::optional<Ringless> ringless_process(std::int32_t pid) const;
+  /// Binaries that have such processes.
+  std::set<std::uint32_t> ringless_binaries() const;
+  /// Binaries with living processes.
+  std::set<std::uint32_t> binaries_in_use() const;
+
+  bool is_inspecting() const;
+  /// The oldest image of the stream whose program is being inspected, see naming_timeout_ns.
+  std::optional<std::uint64_t> unnamed_since(std::uint64_t now_ns) const;
+  /// At the end of a run: adds the peak memory of running images to their info, for as many as are ever listed.
+  void add_peak_memory();
+
+ private:
+  static std::optional<Ringless> as_ringless(const TracedProcess& process);
+
+  Procfs procfs_;
+  Registry& registry_;
+  std::unordered_map<std::int32_t, TracedProcess> processes_;
+};
+
+}  // namespace rtev

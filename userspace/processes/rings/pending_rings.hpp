@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// Rings that were announced and are not open yet: their file is not mapped, or its header is not written.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "inspect/file_place.hpp"
+#include "processes/rings/opened_ring.hpp"
+
+namespace rtev {
+
+struct PendingRing {
+  std::uint64_t announced_ns = 0;                 ///< when the kernel announced it
+  std::string comm{};                             ///< of the process then
+  std::vector<OpenedRing> opened{};               ///< what the process mapped then
+  std::optional<FilePlace> place{};               ///< of the ring file
+  std::optional<FilePlace> program{};             ///< the program that the process ran then
+  std::optional<std::int64_t> clock_offset_ns{};  ///< of the ring's times, where the kernel reported it
+  /// The end of its image was read already: what is in `opened` may belong to the next image.
+  bool image_ended = false;
+  /// When the scan found the process, if that was after the announcement: it may have run its next program then.
+  std::uint64_t found_ns = 0;
+  // Of PendingRings:
+  std::uint64_t first_try_ns = 0;
+  std::uint64_t next_try_ns = 0;
+  std::uint64_t pause_ns = 0;
+};
+
+/// At most one ring a process; each is tried again and again, less and less often, for two seconds.
+class PendingRings {
+ public:
+  /// A ring that is still pending is missed: its process has created another one since. Unless it is the same ring:
+  /// where files lie in huge pages, the kernel searches for address space twice, and announces a ring each time.
+  void add(std::int32_t pid, PendingRing ring) {
+    const auto found = rings_.find(pid);
+    if (found != rings_.end() && !is_same_file(found->second, ring)) ++missed_;
+    rings_.insert_or_assign(pid, std::move(ring));
+  }
+
+  /// Calls try_open(pid, ring, is_last) for each ring whose turn it is; true from it removes the ring. Rings whose time
+  /// is up get a last try; then they are removed and counted as missed.
+  template <typename TryOpen>
+  void retry(std::uint64_t now_ns, TryOpen&& try_open) {
+    for (auto entry = rings_.begin(); entry != rings_.end();) {
+      auto& [pid, ring] = *entry;
+      bool done = false;
+      if (now_ns >= ring.next_try_ns) {
+        ring.pause_ns = std::clamp(2 * ring.pause_ns, min_pause_ns, max_pause_ns);
+        ring.next_try_ns = now_ns + ring.pause_ns;
+        // Not since the announcement: on a busy host its record may be read later than that, and so may the record of
+        // the process's end.
+        if (ring.first_try_ns == 0) ring.first_try_ns = now_ns;
+        const bool expired = now_ns > ring.first_try_ns + timeout_ns;
+        done = try_open(pid, ring, expired);
+        missed_ += !done && expired;
+        done |= expired;
+      }
+      entry = done ? rings_.erase(entry) : std::next(entry);
+    }
+  }
+
+  /// Calls try_open(ring) for the ring of one process, whether or not it is its turn.
+  template <typename TryOpen>
+  void retry_now(std::int32_t pid, TryOpen&& try_open) {
+    const auto found = rings_.find(pid);
+    if (found != rings_.end() && try_open(found->second)) rings_.erase(found);
+  }
+
+  /// Removes the ring of a process whose image has ended, for a last try by the caller.
+  std::optional<PendingRing> take(std::int32_t pid) {
+    auto node = rings_.extract(pid);
+    if (node.empty()) return std::nullopt;
+    return std::move(node.mapped());
+  }
+  /// The same, if it was announced before then.
+  std::optional<PendingRing> take_before(std::int32_t pid, std::uint64_t time_ns) {
+    const auto found = rings_.find(pid);
+    if (found == rings_.end() || found->second.announced_ns >= time_ns) return std::nullopt;
+    return take(pid);
+  }
+  /// Counts a ring that was taken and could not be read.
+  void add_missed() { ++missed_; }
+
+  /// When retry() has something to do again.
+  std::optional<std::uint64_t> next_try_ns() const {
+    std::optional<std::uint64_t> next;
+    for (const auto& [pid, ring] : rings_) next = std::min(next.value_or(ring.next_try_ns), ring.next_try_ns);
+    return next;
+  }
+  /// When the first of them was announced.
+  std::optional<std::uint64_t> oldest_ns() const {
+    std::optional<std::uint64_t> oldest;
+    for (const auto& [pid, ring] : rings_) oldest = std::min(oldest.value_or(ring.announced_ns), ring.announced_ns);
+    return oldest;
+  }
+  /// Rings that were announced and never readable.
+  std::uint64_t missed() const { return missed_; }
+
+ private:
+  // Most rings are ready within a millisecond; others never will be.
+  static constexpr std::uint64_t min_pause_ns = 100'000, max_pause_ns = 50'000'000;
+  static constexpr std::uint64_t timeout_ns = 2'000'000'000;
+
+  static bool is_same_file(const PendingRing& one, const PendingRing& other) {
+    return one.place && other.place && one.place->device == other.place->device &&
+           one.place->inode == other.place->inode;
+  }
+
+  std::map<std::int32_t, PendingRing> rings_;
+  std::uint64_t missed_ = 0;
+};
+
+}  // namespace rtev

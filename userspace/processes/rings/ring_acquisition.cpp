@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+#include "processes/rings/ring_acquisition.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "processes/rings/ring_file_lookup.hpp"
+
+namespace rtev {
+namespace {
+
+/// Rings of one image; a process with more is not an OCaml program.
+constexpr std::size_t max_image_rings = 16;
+
+}  // namespace
+
+RingAcquisition::RingAcquisition(Context context, const Options& options)
+    : procfs_(std::move(context.procfs)),
+      registry_(context.registry),
+      processes_(context.processes),
+      events_(context.events),
+      kernel_(context.kernel),
+      opener_(
+          registry_, options.history, options.since_ns,
+          [this](std::int32_t pid, std::uint64_t announced_ns) { return kernel_.is_latest_ring(pid, announced_ns); },
+          std::move(context.clock)) {}
+
+bool RingAcquisition::open_found(TracedProcess& process, const std::vector<OpenedRing>& rings, std::uint64_t time_ns,
+                                 bool created_now) {
+  return open(process, rings, time_ns, {.newborn = created_now});
+}
+
+/// Begins to read rings of the process. False if none is new and ready.
+bool RingAcquisition::open(TracedProcess& process, const std::vector<OpenedRing>& rings, std::uint64_t time_ns,
+                           const RingOpener::Origin& origin) {
+  if (!process.index || process.rings.slots.size() >= max_image_rings) return false;
+  const auto opened = opener_.open(*process.index, rings, origin);
+  for (const RingOpener::Ring& ring : opened) {
+    process.rings.files.push_back(ring.file);
+    process.rings.slots.push_back(ring.slot);
+    ProcessInfo& info = registry_.process(*process.index);
+    if (info.ring != RingState::shared) info.ring = RingState::active;
+    info.ring_path = ring.opened->path;
+    info.domains = ring.reader->active_domains();
+    if (info.family_source == FamilySource::assumed && ring.reader->layout().names_offset == 0) {
+      // Only OCaml 5.0 leaves no room for the names of user events.
+      info.version = "5.0";
+      info.family = Family::before_5_3;
+      info.family_source = FamilySource::ring;
+    }
+    events_.on_process(time_ns, ProcessAction::ring,
+                       {.process = *process.index, .peer = 0, .detail = ring.reader->layout().rings});
+    events_.on_ring(*process.index, ring.slot, ring.reader);
+    if (origin.made_ns != 0)
+      process.rings.announced_ns = origin.made_ns;
+    else
+      watch_found(process, *ring.opened, time_ns);
+  }
+  return !opened.empty();
+}
+
+/// Has BPF watch a ring that, as far as is known, it has not seen.
+void RingAcquisition::watch_found(TracedProcess& process, const OpenedRing& ring, std::uint64_t time_ns) {
+  const auto open = procfs_.open_file(ring.fd.get());
+  if (!open || ring.length == 0) return;
+  process.rings.announced_ns = time_ns;
+  rtev_ring found{};
+  found.announced_ns = time_ns;
+  found.inode = open->inode;
+  found.length = ring.length;
+  found.address = ring.begin;
+  kernel_.ring_found(process.pid, found);
+}
+
+bool RingAcquisition::mark_shared(TracedProcess& process, const std::vector<OpenedRing>& rings) {
+  if (!process.index) return false;
+  ProcessInfo& info = registry_.process(*process.index);
+  bool shared = false;
+  for (const OpenedRing& ring : rings) {
+    const auto owner = opener_.owner(ring);
+    // A forked child that still maps its parent's ring maps one of another number.
+    if (!owner || owner == process.index || ring_number(ring.path) != info.ns_pid) continue;
+    ProcessInfo& others = registry_.process(*owner);
+    const TracedProcess* const other = processes_.find(others.pid);
+    // Else its end has not been reported yet.
+    if (other == nullptr || other->index != owner || !processes_.is_alive(*other)) continue;
+    shared = true;
+    info.ring = others.ring = RingState::shared;
+    info.ring_path = ring.path;
+  }
+  return shared;
+}
+
+/// True if the process has one of these rings open: the scan may have been faster than the announcement.
+bool RingAcquisition::reads(const TracedProcess& process, const std::vector<OpenedRing>& rings) const {
+  return std::ranges::any_of(rings, [&](const OpenedRing& ring) {
+    const auto file = identify_ring(ring.fd.get());
+    return file && std::ranges::find(process.rings.files, *file) != process.rings.files.end();
+  });
+}
+
+bool RingAcquisition::announce(TracedProcess& process, PendingRing ring) {
+  if (try_open(process, ring)) return true;
+  pending_.add(process.pid, std::move(ring));
+  return false;
+}
+
+bool RingAcquisition::open_pending(TracedProcess& process) {
+  bool opened = false;
+  pending_.retry_now(process.pid, [&](PendingRing& ring) { return opened = try_open(process, ring); });
+  return opened;
+}
+
+void RingAcquisition::retry(std::uint64_t now_ns, std::uint64_t records_complete_until_ns,
+                            const std::function<void(const TracedProcess&)>& opened) {
+  records_complete_until_ns_ = std::max(records_complete_until_ns_, records_complete_until_ns);
+  pending_.retry(now_ns, [&](std::int32_t pid, PendingRing& ring, bool is_last) {
+    TracedProcess* const process = processes_.find(pid);
+    if (process == nullptr) return true;
+    if (is_last) ring.found_ns = 0;
+    // A program that took its ring down may live on.
+    if (!try_open(*process, ring) && !(is_last && open_saved(*process, ring, now_ns, false))) return false;
+    opened(*process);
+    return true;
+  });
+}
+
+bool RingAcquisition::try_open(TracedProcess& process, PendingRing& ring) {
+  // The end of the image decides which events belong to it. If the scan found the process after the announcement, wait
+  // until all records of that time have been read: then it is known whether there was an end.
+  if (ring.image_ended || ring.found_ns > records_complete_until_ns_) return false;
+  const RingOpener::Origin origin{
+      .newborn = true, .made_ns = ring.announced_ns, .clock_offset_ns = ring.clock_offset_ns};
+  const auto is_open = [&] {
+    if (!open(process, ring.opened, ring.announced_ns, origin) && !reads(process, ring.opened)) return false;
+    process.rings.announced_ns = ring.announced_ns;
+    kernel_.ring_opened(process.pid, ring.announced_ns);
+    return true;
+  };
+  if (is_open()) return true;
+  // What was opened at first may be another ring, that of the parent of a forked process.
+  if (auto mapped = open_mapped_rings(procfs_, process.pid); !mapped.empty()) ring.opened = std::move(mapped);
+  return is_open() || mark_shared(process, ring.opened);
+}
+
+/// Opens what BPF saved of a ring when its runtime unmapped it, or before the next program could take its file over.
+bool RingAcquisition::open_saved(TracedProcess& process, const PendingRing& ring, std::uint64_t ended_ns,
+                                 bool by_exec) {
+  auto saved = kernel_.take_saved_ring(process.pid, ring.announced_ns, ended_ns);
+  if (!saved) return false;
+  if (by_exec && !saved->last) pending_.add_missed();  // other threads may have written since
+  std::string path;
+  if (ring.place) {
+    const auto candidates = find_candidates(*ring.place, procfs_.mounts());
+    path = candidates.empty() ? ring.place->path : candidates.front().path();
+  }
+  std::vector<OpenedRing> rings;
+  rings.push_back({.fd = std::move(saved->fd), .path = std::move(path), .cut = std::move(saved->cut)});
+  return open(process, rings, ring.announced_ns,
+              {.newborn = true, .made_ns = ring.announced_ns, .clock_offset_ns = ring.clock_offset_ns});
+}
+
+/// Opens the ring of an image that ended before its ring could be opened: from what was opened in time, else from what
+/// BPF saved, else by its place on disk, where the runtime leaves it when asked to, and whenever the program did not
+/// end by exit(3).
+bool RingAcquisition::open_last(TracedProcess& process, const PendingRing& ring, std::uint64_t ended_ns, bool by_exec) {
+  process.rings.announced_ns = ring.announced_ns;
+  const RingOpener::Origin origin{
+      .newborn = true, .made_ns = ring.announced_ns, .ended_ns = ended_ns, .clock_offset_ns = ring.clock_offset_ns};
+  if (open(process, ring.opened, ring.announced_ns, origin) || reads(process, ring.opened) ||
+      mark_shared(process, ring.opened))
+    return true;
+  if (open_saved(process, ring, ended_ns, by_exec)) return true;
+  if (!ring.place || !is_ring_path(ring.place->path)) return false;
+  auto file = open_by_place(procfs_, *ring.place);
+  if (!file) return false;
+  std::vector<OpenedRing> rings;
+  rings.push_back({.fd = std::move(file->fd), .path = std::move(file->path)});
+  return open(process, rings, ring.announced_ns, origin);
+}
+
+void RingAcquisition::end_image(TracedProcess& process, std::uint64_t time_ns, bool by_exec) {
+  if (const auto ring = pending_.take(process.pid); ring && !open_last(process, *ring, time_ns, by_exec))
+    pending_.add_missed();
+}
+
+void RingAcquisition::release(const TracedProcess& process) {
+  for (const RingFileId& file : process.rings.files) opener_.release(*process.index, file);
+}
+
+void RingAcquisition::open_replaced(TracedProcess& before, const TracedProcess& later, PendingRing ring,
+                                    std::uint64_t ended_ns) {
+  // If the later image uses the same file, it has taken the file over: what the earlier one wrote is left only where it
+  // was saved.
+  if (reads(later, ring.opened)) ring.opened.clear();
+  if (!open_last(before, ring, ended_ns, true)) pending_.add_missed();
+}
+
+}  // namespace rtev

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// Opens ring files for reading, each of them once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "processes/rings/opened_ring.hpp"
+#include "rtev/ring_reader.hpp"
+#include "stream/registry.hpp"
+
+namespace rtev {
+
+/// A file may be mapped by several processes: a forked child maps its parent's ring until it has one of its own. One
+/// thread.
+class RingOpener {
+ public:
+  /// False if the process announced another ring after this time.
+  using IsLatest = std::function<bool(std::int32_t pid, std::uint64_t announced_ns)>;
+
+  /// With `history`, what rings held before they were found is delivered. Rings created after `since_ns` are read from
+  /// their beginning in any case.
+  RingOpener(Registry& registry, bool history, std::uint64_t since_ns, IsLatest is_latest,
+             std::function<std::uint64_t()> clock)
+      : registry_(registry),
+        history_(history),
+        since_ns_(since_ns),
+        is_latest_(std::move(is_latest)),
+        clock_(std::move(clock)) {}
+
+  struct Ring {
+    std::uint32_t slot;  ///< in the registry
+    RingFileId file;
+    const OpenedRing* opened;  ///< that it was opened by
+    std::shared_ptr<RingReader> reader;
+  };
+  /// When rings were created, as far as that is known.
+  struct Origin {
+    bool newborn = false;                 ///< while the tracer was running: read from the beginning
+    std::uint64_t made_ns = 0;            ///< exactly then; 0: unknown
+    std::uint64_t ended_ns = UINT64_MAX;  ///< when their program ended, if it did
+    /// Of the program's clock, if the kernel reported it; else that of OpenedRing counts.
+    std::optional<std::int64_t> clock_offset_ns{};
+  };
+
+  /// Opens those of the rings that are not open yet and whose header is valid; they get a slot in the registry. A ring
+  /// created after its file had been opened for the same process is another ring: the end of the image before was not
+  /// reported.
+  std::vector<Ring> open(ProcessIndex process, const std::vector<OpenedRing>& rings, const Origin& origin);
+  /// The process that has the file open already.
+  std::optional<ProcessIndex> owner(const OpenedRing& ring) const;
+  /// The process does not read the file any more: it may be opened again, for another one.
+  void release(ProcessIndex process, const RingFileId& file) {
+    const auto found = open_.find(file);
+    if (found != open_.end() && found->second.process == process) open_.erase(found);
+  }
+
+ private:
+  Registry& registry_;
+  bool history_;
+  std::uint64_t since_ns_;
+  IsLatest is_latest_;
+  std::function<std::uint64_t()> clock_;
+  struct Opened {
+    ProcessIndex process;
+    std::uint64_t at_ns;
+  };
+  std::map<RingFileId, Opened> open_;
+  std::set<RingFileId> read_;  ///< at some time
+};
+
+}  // namespace rtev

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// One process image as discovery knows it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "inspect/binary_cache.hpp"
+#include "processes/rings/opened_ring.hpp"
+#include "stream/registry.hpp"
+
+namespace rtev {
+
+/// How long events may be held back until their program is inspected, which names them. After that they are released
+/// with the names that most programs have.
+inline constexpr std::uint64_t naming_timeout_ns = 500'000'000;
+
+/// Which program an image runs, and how far it has been identified. See ProgramIdentifier.
+struct ProgramState {
+  /// The program needs a shared runtime, which the dynamic linker maps some time after the exec.
+  struct Loading {
+    std::shared_ptr<const Binary> program;
+    std::uint64_t due_ns;  ///< when to look again
+    std::uint64_t wait_ns;
+  };
+  bool by_loader = false;                    ///< run by a dynamic loader, and its program not found yet
+  bool library_tried = false;                ///< its shared runtime has been searched for
+  std::optional<FileIdentity> exe{};         ///< the program file
+  std::optional<FileIdentity> inspecting{};  ///< the file whose inspection it waits for
+  std::optional<Loading> loading{};          ///< while its runtime is not mapped yet
+  std::shared_ptr<const Binary> binary{};    ///< the file that contains the runtime
+};
+
+/// The rings of an image. See RingAcquisition.
+struct ImageRings {
+  std::vector<std::uint32_t> slots{};
+  std::vector<RingFileId> files{};
+  std::uint64_t announced_ns = 0;  ///< when the last of them was announced or found
+};
+
+/// A process image: a pid between two execs. A process is identified by its pid and start time, an image also by the
+/// exec generation in its ProcessInfo.
+struct TracedProcess {
+  std::int32_t pid = 0;
+  std::uint64_t start_ticks = 0;
+  ProcessAction origin = ProcessAction::found;  ///< how the image began or came into view: found, exec or fork
+  std::int32_t peer = 0;                        ///< of a fork: the parent
+  std::uint64_t since_ns = 0;                   ///< when that was
+  std::uint64_t exec_ns = 0;  ///< of a process that a scan found: the exec of its image, where its record came later
+  /// Peak memory of the process before this image, in pages, which its figure at the end includes. Empty: unknown.
+  std::optional<std::uint32_t> max_rss_before{};
+  ProcessInfo info{};                   ///< until the registry has it, see ProcessTable::info()
+  bool has_ring = false;                ///< known to be an OCaml program by its ring
+  std::optional<ProcessIndex> index{};  ///< set once it is known to be an OCaml program: it is part of the stream
+  ProgramState program{};
+  ImageRings rings{};
+};
+
+/// `process.since_ns`, if its events wait for the inspection of its program.
+inline std::optional<std::uint64_t> waits_for_names_since(const TracedProcess& process, std::uint64_t now_ns) {
+  const bool waits = process.program.inspecting && process.index && now_ns < process.since_ns + naming_timeout_ns;
+  return waits ? std::optional(process.since_ns) : std::nullopt;
+}
+
+}  // namespace rtev
