@@ -35,8 +35,14 @@ struct ProgramState {
 
 /// The rings of an image. See RingAcquisition.
 struct ImageRings {
+  /// A ring that was opened through a mapping of the process.
+  struct Mapped {
+    std::uint64_t inode;  ///< the kernel's own number
+    std::uint64_t opened_ns;
+  };
   std::vector<std::uint32_t> slots{};
   std::vector<RingFileId> files{};
+  std::vector<Mapped> mapped{};
   std::uint64_t announced_ns = 0;  ///< when the last of them was announced or found
 };
 

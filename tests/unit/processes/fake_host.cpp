@@ -217,10 +217,12 @@ void FakeHost::settle() {
   }
 }
 
-void FakeHost::on_process(std::uint64_t /*time_ns*/, ProcessAction action, const ProcessRecord& record) {
+void FakeHost::on_process(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) {
   Image& image = images_[record.process];
   image.comm = registry_.process(record.process).comm;
-  image.actions.push_back(action);
+  const auto later = std::ranges::upper_bound(image.times, time_ns);
+  image.actions.insert(image.actions.begin() + (later - image.times.begin()), action);
+  image.times.insert(later, time_ns);
 }
 
 void FakeHost::on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) {

@@ -61,9 +61,10 @@ class FakeHost : private ProcessEvents, private KernelControl {
   // What came of it.
   struct Image {
     std::string comm;
-    std::vector<ProcessAction> actions;
-    std::size_t ends = 0;              ///< calls of on_image_end()
-    std::vector<std::uint16_t> ids{};  ///< of events that were delivered for it
+    std::vector<ProcessAction> actions;  ///< in order of time, as the timeline releases them
+    std::vector<std::uint64_t> times;    ///< of the actions
+    std::size_t ends = 0;                ///< calls of on_image_end()
+    std::vector<std::uint16_t> ids{};    ///< of events that were delivered for it
   };
   const std::map<ProcessIndex, Image>& images() const { return images_; }
   /// "A: exec ring exit(3); …", with the number of events.

@@ -33,7 +33,9 @@ class ProcessTableTest : public testing::Test {
   /// A process of the stream that runs this binary.
   TracedProcess& add(std::int32_t pid, std::uint32_t binary, ProcessAction origin = ProcessAction::exec) {
     TracedProcess process{.pid = pid, .start_ticks = 70, .origin = origin, .since_ns = 100};
-    process.index = registry_.add_process({.pid = pid});
+    ProcessInfo info;
+    info.pid = pid;
+    process.index = registry_.add_process(std::move(info));
     process.program.binary = std::make_shared<const Binary>(Binary{.id = binary, .runtime = {}});
     return table_.insert(std::move(process));
   }

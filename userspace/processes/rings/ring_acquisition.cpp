@@ -52,24 +52,26 @@ bool RingAcquisition::open(TracedProcess& process, const std::vector<OpenedRing>
     events_.on_process(time_ns, ProcessAction::ring,
                        {.process = *process.index, .peer = 0, .detail = ring.reader->layout().rings});
     events_.on_ring(*process.index, ring.slot, ring.reader);
-    if (origin.made_ns != 0)
-      process.rings.announced_ns = origin.made_ns;
-    else
-      watch_found(process, *ring.opened, time_ns);
+    if (origin.made_ns != 0) process.rings.announced_ns = origin.made_ns;
+    note_mapped(process, ring, time_ns, origin.made_ns != 0);
   }
   return !opened.empty();
 }
 
-/// Has BPF watch a ring that, as far as is known, it has not seen.
-void RingAcquisition::watch_found(TracedProcess& process, const OpenedRing& ring, std::uint64_t time_ns) {
-  const auto open = procfs_.open_file(ring.fd.get());
-  if (!open || ring.length == 0) return;
+/// Remembers a ring that was opened through a mapping. If it was not announced, as far as is known, has BPF watch it.
+void RingAcquisition::note_mapped(TracedProcess& process, const RingOpener::Ring& ring, std::uint64_t time_ns,
+                                  bool announced) {
+  const OpenedRing& opened = *ring.opened;
+  const auto open = opened.length == 0 ? std::nullopt : procfs_.open_file(opened.fd.get());
+  if (!open) return;
+  process.rings.mapped.push_back({.inode = open->inode, .opened_ns = ring.opened_ns});
+  if (announced) return;
   process.rings.announced_ns = time_ns;
   rtev_ring found{};
   found.announced_ns = time_ns;
   found.inode = open->inode;
-  found.length = ring.length;
-  found.address = ring.begin;
+  found.length = opened.length;
+  found.address = opened.begin;
   kernel_.ring_found(process.pid, found);
 }
 
@@ -92,12 +94,18 @@ bool RingAcquisition::mark_shared(TracedProcess& process, const std::vector<Open
   return shared;
 }
 
-/// True if the process has one of these rings open: the scan may have been faster than the announcement.
-bool RingAcquisition::reads(const TracedProcess& process, const std::vector<OpenedRing>& rings) const {
-  return std::ranges::any_of(rings, [&](const OpenedRing& ring) {
-    const auto file = identify_ring(ring.fd.get());
+/// True if the process has the announced ring open: the scan may have been faster than the announcement. Without this
+/// the saved copy of that ring would be read as well, or the ring counted as missed.
+bool RingAcquisition::has_open(const TracedProcess& process, const PendingRing& ring) {
+  const bool same_file = std::ranges::any_of(ring.opened, [&](const OpenedRing& opened) {
+    const auto file = identify_ring(opened.fd.get());
     return file && std::ranges::find(process.rings.files, *file) != process.rings.files.end();
   });
+  // The process may have been gone when its files were looked up. What was opened before the announcement is another
+  // ring, also if the file system used its inode again.
+  return same_file || (ring.place && std::ranges::any_of(process.rings.mapped, [&](const ImageRings::Mapped& mapped) {
+                         return mapped.inode == ring.place->inode && mapped.opened_ns >= ring.announced_ns;
+                       }));
 }
 
 bool RingAcquisition::announce(TracedProcess& process, PendingRing ring) {
@@ -133,7 +141,7 @@ bool RingAcquisition::try_open(TracedProcess& process, PendingRing& ring) {
   const RingOpener::Origin origin{
       .newborn = true, .made_ns = ring.announced_ns, .clock_offset_ns = ring.clock_offset_ns};
   const auto is_open = [&] {
-    if (!open(process, ring.opened, ring.announced_ns, origin) && !reads(process, ring.opened)) return false;
+    if (!open(process, ring.opened, ring.announced_ns, origin) && !has_open(process, ring)) return false;
     process.rings.announced_ns = ring.announced_ns;
     kernel_.ring_opened(process.pid, ring.announced_ns);
     return true;
@@ -168,7 +176,7 @@ bool RingAcquisition::open_last(TracedProcess& process, const PendingRing& ring,
   process.rings.announced_ns = ring.announced_ns;
   const RingOpener::Origin origin{
       .newborn = true, .made_ns = ring.announced_ns, .ended_ns = ended_ns, .clock_offset_ns = ring.clock_offset_ns};
-  if (open(process, ring.opened, ring.announced_ns, origin) || reads(process, ring.opened) ||
+  if (open(process, ring.opened, ring.announced_ns, origin) || has_open(process, ring) ||
       mark_shared(process, ring.opened))
     return true;
   if (open_saved(process, ring, ended_ns, by_exec)) return true;
@@ -193,7 +201,7 @@ void RingAcquisition::open_replaced(TracedProcess& before, const TracedProcess& 
                                     std::uint64_t ended_ns) {
   // If the later image uses the same file, it has taken the file over: what the earlier one wrote is left only where it
   // was saved.
-  if (reads(later, ring.opened)) ring.opened.clear();
+  if (has_open(later, ring)) ring.opened.clear();
   if (!open_last(before, ring, ended_ns, true)) pending_.add_missed();
 }
 

@@ -74,8 +74,8 @@ class RingAcquisition {
  private:
   bool open(TracedProcess& process, const std::vector<OpenedRing>& rings, std::uint64_t time_ns,
             const RingOpener::Origin& origin);
-  bool reads(const TracedProcess& process, const std::vector<OpenedRing>& rings) const;
-  void watch_found(TracedProcess& process, const OpenedRing& ring, std::uint64_t time_ns);
+  static bool has_open(const TracedProcess& process, const PendingRing& ring);
+  void note_mapped(TracedProcess& process, const RingOpener::Ring& ring, std::uint64_t time_ns, bool announced);
   bool try_open(TracedProcess& process, PendingRing& ring);
   bool open_saved(TracedProcess& process, const PendingRing& ring, std::uint64_t ended_ns, bool by_exec);
   bool open_last(TracedProcess& process, const PendingRing& ring, std::uint64_t ended_ns, bool by_exec);

@@ -54,7 +54,8 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::
     for (const CutDomain& cut : candidate.cut) ring->expect(cut.domain, cut.written);
     if (read_.size() >= max_remembered) read_.clear();
     read_.insert(file);
-    rings.push_back({.slot = slot, .file = file, .opened = &candidate, .reader = std::move(ring)});
+    rings.push_back(
+        {.slot = slot, .file = file, .opened = &candidate, .opened_ns = opening_ns, .reader = std::move(ring)});
   }
   return rings;
 }

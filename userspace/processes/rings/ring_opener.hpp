@@ -38,6 +38,7 @@ class RingOpener {
     std::uint32_t slot;  ///< in the registry
     RingFileId file;
     const OpenedRing* opened;  ///< that it was opened by
+    std::uint64_t opened_ns;
     std::shared_ptr<RingReader> reader;
   };
   /// When rings were created, as far as that is known.
