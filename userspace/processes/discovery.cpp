@@ -401,7 +401,8 @@ void Discovery::end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status
   if (process->index && process->max_rss_before && max_rss_pages > *process->max_rss_before)
     registry_.process(*process->index).max_rss_bytes =
         max_rss_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  if (process->index) report(*process, time_ns, ProcessAction::exit, 0, status);
+  // A scan may have found the process between its exit record and the reading of that.
+  if (process->index) report(*process, std::max(time_ns, process->since_ns), ProcessAction::exit, 0, status);
   exits_.note_end(*process, status);
   const bool by_exec = status == exit_by_exec;
   rings_.end_image(*process, time_ns, by_exec);

@@ -268,7 +268,7 @@ std::string FakeHost::story() const {
   return text;
 }
 
-void check_invariants(const FakeHost& host, const std::string& name) {
+void check_invariants(const FakeHost& host, const std::string& name, Attribution attribution) {
   using enum ProcessAction;
   SCOPED_TRACE(name + " -> " + host.story());
   for (const auto& [index, image] : host.images()) {
@@ -277,15 +277,17 @@ void check_invariants(const FakeHost& host, const std::string& name) {
     EXPECT_EQ(begins, 1) << "an image begins once";
     EXPECT_TRUE(image.actions.front() == found || image.actions.front() == exec || image.actions.front() == fork);
     EXPECT_EQ(std::ranges::count(image.actions, exit), 1) << "and ends once";
-    EXPECT_EQ(image.actions.back(), exit);
+    // A scan may open a ring between the exit record and its reading.
+    EXPECT_TRUE(image.actions.back() == exit || image.actions.back() == ring);
     EXPECT_EQ(image.ends, 1u);
+    if (attribution == Attribution::unknown) continue;
     for (const std::uint16_t id : image.ids)
       EXPECT_EQ(id, FakeHost::event_id(image.comm)) << "an event is attributed to its own image";
     EXPECT_LE(image.ids.size(), FakeHost::events_of_a_ring) << "an event is delivered once";
   }
-  EXPECT_LE(host.rings_opened() + host.rings_missed(), host.rings_created() + 0u)
+  EXPECT_LE(host.rings_opened() + host.rings_missed(), host.rings_created())
       << "a ring is opened or missed, and not both";
-  EXPECT_FALSE(host.has_unopened()) << "nothing is waited for when all is over";
+  EXPECT_FALSE(host.has_unopened()) << "no ring is pending when all processes have ended";
 }
 
 }  // namespace rtev::test
