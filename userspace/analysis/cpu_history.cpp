@@ -1,40 +1,28 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/cpu_history.hpp"
 
-#include <limits>
-
 namespace rtev {
 
-void CpuHistory::see(std::uint64_t time_ns, const SchedSwitch& change) {
-  sees_all_ = sees_all_ || (!change.prev.tracked && !change.next.tracked);
-  auto known = cpus_.find(change.cpu);
+void CpuHistory::add(const CpuInterval& interval) {
+  auto known = cpus_.find(interval.cpu);
   if (known == cpus_.end()) {
-    if (cpus_.size() >= most_cpus) return;
-    known = cpus_.try_emplace(change.cpu).first;
+    if (cpus_.size() >= max_cpus) return;
+    known = cpus_.try_emplace(interval.cpu).first;
   }
-  Turns& turns = known->second;
-  if (turns.count > 0) {
-    Turn& ends = turns.turns[(turns.count - 1) % turns_of_a_cpu];
-    if (time_ns < ends.begin_ns) return;  // overtaken by later ones
-    ends.end_ns = time_ns;
-    ends.last = change.prev;
-  }
-  turns.turns[turns.count++ % turns_of_a_cpu] = {.begin_ns = time_ns,
-                                                 .end_ns = std::numeric_limits<std::uint64_t>::max(),
-                                                 .first = change.next,
-                                                 .last = change.next,
-                                                 .gapless = sees_all_ || change.next.tracked};
+  Recent& recent = known->second;
+  recent.intervals[recent.count++ % intervals_per_cpu] = interval;
 }
 
-CpuWait CpuHistory::wait_of(const Turn& turn, std::int32_t cpu, std::uint64_t begin_ns, std::uint64_t end_ns) {
-  CpuWait wait{.ns = end_ns - begin_ns, .cpu = cpu, .by = turn.first};
-  if (turn.gapless && turn.first.tid == turn.last.tid) return wait;
-  // Where others may have come between the first is certain at the begin, the last at the end.
-  if (begin_ns == turn.begin_ns) {
+CpuWait CpuHistory::wait_of(const CpuInterval& interval, std::uint64_t begin_ns, std::uint64_t end_ns) {
+  CpuWait wait{
+      .ns = end_ns - begin_ns, .cpu = static_cast<std::int32_t>(interval.cpu & INT32_MAX), .by = interval.first};
+  if (interval.gapless && interval.first.tid == interval.last.tid) return wait;
+  // If other threads may have run in between, the first is certain only at the begin, the last only at the end.
+  if (begin_ns == interval.begin_ns) {
     wait.had = CpuWait::Had::first;
-  } else if (end_ns == turn.end_ns) {
+  } else if (end_ns == interval.end_ns) {
     wait.had = CpuWait::Had::last;
-    wait.by = turn.last;
+    wait.by = interval.last;
   } else {
     wait.by.reset();
   }

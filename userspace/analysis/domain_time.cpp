@@ -6,32 +6,27 @@
 namespace rtev {
 
 void DomainTime::add(const Event& event, const Batch& batch, const Registry& registry) {
+  const std::uint64_t version = threads_.writers_version();
   threads_.add(event, batch, registry);
   if (event.kind == EventKind::sched_switch) {
     const auto change = batch.payload_as<SchedSwitch>(event);
     if (!change) return;
     switches_seen_ = true;
-    const std::uint64_t version = writers_.version();
-    writers_.add(event.time, *change);
-    if (writers_.version() == version) return;
+    if (threads_.writers_version() == version) return;
     change_threads(change->prev.pid, event.time);
     if (change->next.pid != change->prev.pid) change_threads(change->next.pid, event.time);
   } else if (event.kind == EventKind::lost && Source::unpack(event.source).slot == 0) {
     const auto loss = batch.payload_as<Loss>(event);
     if (!loss) return;
-    writers_.lose(loss->to_ns);
     for (const auto& [pid, meters] : running_) change_threads(pid, loss->from_ns);
   } else if (event.kind == EventKind::process && event.id == static_cast<std::uint16_t>(ProcessAction::exit)) {
-    if (const auto record = batch.payload_as<ProcessRecord>(event)) {
-      const std::int32_t pid = registry.process(record->process).pid;
-      writers_.forget(pid);
-      change_threads(pid, event.time);
-    }
+    if (const auto record = batch.payload_as<ProcessRecord>(event))
+      change_threads(registry.process(record->process).pid, event.time);
   }
 }
 
 DomainTime::Meter DomainTime::start(std::int32_t pid, std::uint16_t domain, std::uint64_t time_ns) {
-  const auto tid = writers_.tid_of(pid, domain);
+  const auto tid = threads_.writer_of(pid, domain);
   running_[pid].push_back({.number = ++last_number_,
                            .domain = domain,
                            .start_ns = time_ns,
@@ -47,7 +42,7 @@ TimeSplit DomainTime::stop(Meter meter, std::uint64_t time_ns) {
   const auto found = std::ranges::find(process->second, meter.number, &Running::number);
   if (found == process->second.end()) return {};
   TimeSplit split = found->before;
-  split += ThreadTime::between(found->since, snapshot(found->tid, time_ns));
+  split += ThreadTracker::between(found->since, snapshot(found->tid, time_ns));
   const std::uint64_t duration_ns = time_ns > found->start_ns ? time_ns - found->start_ns : 0;
   if (split.total() != duration_ns) split = {.unknown = duration_ns};
   process->second.erase(found);
@@ -62,7 +57,7 @@ std::size_t DomainTime::running() const {
 }
 
 /// Of nobody where the thread is not known: what was between two of those is unknown.
-ThreadTime::Snapshot DomainTime::snapshot(std::optional<std::int32_t> tid, std::uint64_t time_ns) {
+ThreadTracker::Snapshot DomainTime::snapshot(std::optional<std::int32_t> tid, std::uint64_t time_ns) {
   if (tid) return threads_.at(*tid, time_ns);
   return {.time_ns = time_ns};
 }
@@ -71,10 +66,10 @@ void DomainTime::change_threads(std::int32_t pid, std::uint64_t time_ns) {
   const auto process = running_.find(pid);
   if (process == running_.end()) return;
   for (Running& meter : process->second) {
-    const auto tid = writers_.tid_of(pid, meter.domain);
+    const auto tid = threads_.writer_of(pid, meter.domain);
     if (tid == meter.tid) continue;
     const std::uint64_t now = std::max(time_ns, meter.since.time_ns);  // a switch may be late
-    meter.before += ThreadTime::between(meter.since, snapshot(meter.tid, now));
+    meter.before += ThreadTracker::between(meter.since, snapshot(meter.tid, now));
     meter.tid = tid;
     meter.since = snapshot(tid, now);
   }

@@ -8,10 +8,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "analysis/thread_time.hpp"
 #include "rtev/event.hpp"
-#include "stream/domain_threads.hpp"
 #include "stream/registry.hpp"
+#include "stream/thread_tracker.hpp"
 
 namespace rtev {
 
@@ -35,7 +34,6 @@ class DomainTime {
 
   /// Measurements that go on.
   std::size_t running() const;
-  const ThreadTime& threads() const { return threads_; }
   /// False until a switch was seen: all time is unknown.
   bool switches_seen() const { return switches_seen_; }
 
@@ -45,15 +43,14 @@ class DomainTime {
     std::uint16_t domain;
     std::uint64_t start_ns;
     std::optional<std::int32_t> tid;
-    ThreadTime::Snapshot since;  ///< of that thread
-    TimeSplit before;            ///< of those that ran the domain before it
+    ThreadTracker::Snapshot since;  ///< of that thread
+    TimeSplit before;               ///< of those that ran the domain before it
   };
 
-  ThreadTime::Snapshot snapshot(std::optional<std::int32_t> tid, std::uint64_t time_ns);
+  ThreadTracker::Snapshot snapshot(std::optional<std::int32_t> tid, std::uint64_t time_ns);
   void change_threads(std::int32_t pid, std::uint64_t time_ns);
 
-  ThreadTime threads_;
-  DomainThreads writers_;
+  ThreadTracker threads_;
   std::unordered_map<std::int32_t, std::vector<Running>> running_;  ///< by pid
   std::uint64_t last_number_ = 0;
   bool switches_seen_ = false;

@@ -5,72 +5,61 @@
 
 namespace rtev {
 
-void ThreadHistory::add(const ThreadStretch& stretch, const CpuHistory& cpus) {
-  Recent* const known = recent(stretch.pid, stretch.tid);
+void ThreadHistory::add(const ThreadInterval& interval) {
+  Recent* const known = recent(interval.pid, interval.tid);
   if (!known) return;
-  known->stretches.push_back(past_of(stretch, cpus));
-  ++stretches_;
-  const std::size_t most = stretches_ > most_stretches ? fewest_of_a_thread : stretches_of_a_thread;
-  while (known->stretches.size() > most) {
-    known->stretches.pop_front();
-    --stretches_;
+  known->intervals.push_back(past_of(interval));
+  ++intervals_;
+  const std::size_t kept = intervals_ > max_intervals ? min_intervals_per_thread : intervals_per_thread;
+  while (known->intervals.size() > kept) {
+    known->intervals.pop_front();
+    --intervals_;
   }
 }
 
-void ThreadHistory::see(const SchedSwitch& change) {
-  for (const Thread* const thread : {&change.prev, &change.next}) {
-    if (!thread->tracked || thread->role == ThreadRole::unknown) continue;
-    if (Recent* const known = recent(thread->pid, thread->tid)) known->role = thread->role;
-  }
-  if (change.state != LeftState::dead) return;
-  const auto dead = threads_.find(change.prev.tid);
-  if (dead == threads_.end()) return;
-  stretches_ -= dead->second.stretches.size();
-  threads_.erase(dead);
+void ThreadHistory::forget_thread(std::int32_t tid) {
+  const auto found = recent_.find(tid);
+  if (found == recent_.end()) return;
+  intervals_ -= found->second.intervals.size();
+  recent_.erase(found);
 }
 
-void ThreadHistory::forget(std::int32_t pid) {
-  std::erase_if(threads_, [&](const auto& thread) {
+void ThreadHistory::forget_process(std::int32_t pid) {
+  std::erase_if(recent_, [&](const auto& thread) {
     if (thread.second.pid != pid) return false;
-    stretches_ -= thread.second.stretches.size();
+    intervals_ -= thread.second.intervals.size();
     return true;
   });
 }
 
-ThreadRole ThreadHistory::role(std::int32_t tid) const {
-  const auto found = threads_.find(tid);
-  return found == threads_.end() ? ThreadRole::unknown : found->second.role;
-}
-
-Doing ThreadHistory::between(std::int32_t tid, std::uint64_t from_ns, std::uint64_t to_ns, const ThreadTime& time,
-                             const CpuHistory& cpus) const {
-  Doing doing;
-  std::uint64_t told_until = from_ns;
-  const auto tell = [&](const Past& past) {
-    const std::uint64_t begin = std::max(past.begin_ns, told_until), end = std::min(past.end_ns, to_ns);
+ThreadActivity ThreadHistory::between(std::int32_t tid, std::uint64_t from_ns, std::uint64_t to_ns) const {
+  ThreadActivity activity;
+  std::uint64_t added_until = from_ns;
+  const auto add_part = [&](const Past& past) {
+    const std::uint64_t begin = std::max(past.begin_ns, added_until), end = std::min(past.end_ns, to_ns);
     if (end <= begin) return;
-    doing.time.unknown += begin - told_until;
-    doing.time.add(past.state, end - begin);
-    told_until = end;
-    if (past.state == ThreadState::runnable && std::min(past.wait.ns, end - begin) > doing.longest_wait.ns) {
-      doing.longest_wait = past.wait;
-      doing.longest_wait.ns = std::min(past.wait.ns, end - begin);
+    activity.time.unknown += begin - added_until;
+    activity.time.add(past.state, end - begin);
+    added_until = end;
+    if (past.state == ThreadState::runnable && std::min(past.wait.ns, end - begin) > activity.longest_wait.ns) {
+      activity.longest_wait = past.wait;
+      activity.longest_wait.ns = std::min(past.wait.ns, end - begin);
     }
   };
-  if (const auto found = threads_.find(tid); found != threads_.end()) {
-    const std::deque<Past>& stretches = found->second.stretches;
-    for (auto past = std::ranges::lower_bound(stretches, from_ns, {}, &Past::end_ns); past != stretches.end(); ++past)
-      tell(*past);
+  if (const auto found = recent_.find(tid); found != recent_.end()) {
+    const std::deque<Past>& intervals = found->second.intervals;
+    for (auto past = std::ranges::lower_bound(intervals, from_ns, {}, &Past::end_ns); past != intervals.end(); ++past)
+      add_part(*past);
   }
-  if (const auto lasts = time.current(tid, to_ns)) tell(past_of(*lasts, cpus));
-  doing.time.unknown += to_ns - std::min(to_ns, told_until);
-  return doing;
+  if (const auto present = threads_.current(tid, to_ns)) add_part(past_of(*present));
+  activity.time.unknown += to_ns - std::min(to_ns, added_until);
+  return activity;
 }
 
-ThreadHistory::Past ThreadHistory::past_of(const ThreadStretch& stretch, const CpuHistory& cpus) {
-  Past past{.begin_ns = stretch.begin_ns, .end_ns = stretch.end_ns, .state = stretch.state};
-  if (stretch.state == ThreadState::runnable) {
-    cpus.each(stretch.cpu, stretch.begin_ns, stretch.end_ns, [&](const CpuWait& wait) {
+ThreadHistory::Past ThreadHistory::past_of(const ThreadInterval& interval) const {
+  Past past{.begin_ns = interval.begin_ns, .end_ns = interval.end_ns, .state = interval.state};
+  if (interval.state == ThreadState::runnable) {
+    cpus_.each(interval.cpu, interval.begin_ns, interval.end_ns, [&](const CpuWait& wait) {
       if (wait.ns > past.wait.ns) past.wait = wait;
     });
   }
@@ -78,16 +67,16 @@ ThreadHistory::Past ThreadHistory::past_of(const ThreadStretch& stretch, const C
 }
 
 ThreadHistory::Recent* ThreadHistory::recent(std::int32_t pid, std::int32_t tid) {
-  const auto found = threads_.find(tid);
-  if (found != threads_.end()) {
+  const auto found = recent_.find(tid);
+  if (found != recent_.end()) {
     if (found->second.pid != pid) {
-      stretches_ -= found->second.stretches.size();
+      intervals_ -= found->second.intervals.size();
       found->second = Recent{.pid = pid};
     }
     return &found->second;
   }
-  if (threads_.size() >= most_threads) return nullptr;
-  return &threads_.try_emplace(tid, Recent{.pid = pid}).first->second;
+  if (recent_.size() >= max_threads) return nullptr;
+  return &recent_.try_emplace(tid, Recent{.pid = pid}).first->second;
 }
 
 }  // namespace rtev

@@ -166,7 +166,7 @@ int run(int argc, char** argv) {
   CLI::App* pauses = app.add_subcommand("pauses", "the worst pauses, each taken apart, and what is to blame");
   pauses->add_option("--top", options.top, "how many (default 10)")
       ->type_name("N")
-      ->check(CLI::Range(std::size_t{1}, PausesOptions::most_top));
+      ->check(CLI::Range(std::size_t{1}, PausesOptions::max_top));
   add_min_option(*pauses, options);
   CLI::App* stats = app.add_subcommand("stats", "what the garbage collector did, by process and domain");
   for (CLI::App* analysis : {latency, pauses, stats}) {

@@ -29,7 +29,7 @@ const std::vector<KindWord>& kind_words() {
 }
 
 /// Names are programs' own: verdicts are forgotten when so many were met, which no honest program has.
-constexpr std::size_t most_verdicts = 1 << 16;
+constexpr std::size_t max_verdicts = 1 << 16;
 
 }  // namespace
 
@@ -63,7 +63,7 @@ bool EventFilter::accepts(const Event& event, const Registry& registry) {
 
 bool EventFilter::accepts_name(std::string_view name) {
   if (const auto known = verdicts_.find(name); known != verdicts_.end()) return known->second;
-  if (verdicts_.size() >= most_verdicts) verdicts_.clear();
+  if (verdicts_.size() >= max_verdicts) verdicts_.clear();
   const std::string text(name);
   const bool verdict = std::ranges::any_of(patterns_, [&](const std::string& pattern) {
     return text == pattern || ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "stream/heads.hpp"
+#include "stream/merge_heap.hpp"
 
 namespace rtev {
 namespace {
@@ -53,7 +53,7 @@ void Timeline::push(const Event& event, std::span<const std::byte> payload) {
 }
 
 void Timeline::release_until(std::uint64_t watermark, const std::function<void(const Batch&)>& consumer) {
-  if (staged_bytes() > most_staged_bytes_) {
+  if (staged_bytes() > max_staged_bytes_) {
     watermark = std::numeric_limits<std::uint64_t>::max();
     ++forced_;
   }
@@ -64,32 +64,32 @@ void Timeline::release_until(std::uint64_t watermark, const std::function<void(c
   }
   idle_.clear();
 
-  Heads heads(active_.size());
+  MergeHeap heap(active_.size());
   for (SourceQueue* queue : active_) {
     const std::span<Event> events = queue->events();
     if (events.front().time > watermark) continue;
-    heads.add({.time = events.front().time,
-               .source = queue->source(),
-               .next = events.data(),
-               .end = events.data() + events.size(),
-               .queue = queue});
+    heap.add({.time = events.front().time,
+              .source = queue->source(),
+              .next = events.data(),
+              .end = events.data() + events.size(),
+              .queue = queue});
   }
-  heads.make();
+  heap.make();
 
   const auto take_away = [](const Head& head) {
     head.queue->pop(static_cast<std::size_t>(head.next - head.queue->events().data()));
   };
   const auto hand_out = [&] {
-    for (const Head* head : heads.all()) take_away(*head);
+    for (const Head* head : heap.all()) take_away(*head);
     if (!out_.empty()) consumer(Batch(out_, out_payloads_));
     out_.clear();
     out_payloads_.clear();
   };
-  while (!heads.empty()) {
-    Head& head = heads.top();
+  while (!heap.empty()) {
+    Head& head = heap.top();
     // All that this source has before the next source's turn goes out in one piece.
     std::uint64_t latest = watermark;
-    if (const Head* second = heads.second()) latest = head.source < second->source ? second->time : second->time - 1;
+    if (const Head* second = heap.second()) latest = head.source < second->source ? second->time : second->time - 1;
     if (is_run(head, latest)) {
       hand_out();
       consumer(take_run(head, latest));
@@ -98,10 +98,10 @@ void Timeline::release_until(std::uint64_t watermark, const std::function<void(c
     }
     if (head.next == head.end || head.next->time > watermark) {
       take_away(head);
-      heads.drop_top();
+      heap.drop_top();
     } else {
       head.time = head.next->time;
-      heads.settle();
+      heap.settle();
     }
     if (out_.size() >= batch_events) hand_out();
   }

@@ -24,8 +24,8 @@ class Timeline {
 
   /// `clock` gives the present in ns: no event can be younger. One that claims to be (its program made it up) gets the
   /// present as its time, or it would hold back its source for ever; it is flagged late.
-  explicit Timeline(std::function<std::uint64_t()> clock, std::size_t most_staged_bytes = default_staged_bytes)
-      : clock_(std::move(clock)), most_staged_bytes_(most_staged_bytes) {}
+  explicit Timeline(std::function<std::uint64_t()> clock, std::size_t max_staged_bytes = default_staged_bytes)
+      : clock_(std::move(clock)), max_staged_bytes_(max_staged_bytes) {}
 
   /// Stages events of one source, in its order.
   void push(const Batch& batch);
@@ -58,7 +58,7 @@ class Timeline {
   void emit(Head& head, std::uint64_t latest);
 
   std::function<std::uint64_t()> clock_;
-  std::size_t most_staged_bytes_;
+  std::size_t max_staged_bytes_;
   std::uint64_t present_ = 0;  ///< newest reading of the clock
   std::unordered_map<std::uint32_t, std::unique_ptr<SourceQueue>> queues_;
   std::vector<SourceQueue*> active_;  ///< those with events

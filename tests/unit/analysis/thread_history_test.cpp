@@ -15,41 +15,44 @@ void take_turns(ThreadHistory& history, std::int32_t thread, std::uint64_t count
                  .tid = thread,
                  .state = i % 2 == 0 ? ThreadState::on_cpu : ThreadState::runnable,
                  .begin_ns = i * 10,
-                 .end_ns = i * 10 + 10},
-                CpuHistory{});
+                 .end_ns = i * 10 + 10});
 }
 
 TimeSplit between(const ThreadHistory& history, std::int32_t thread, std::uint64_t from, std::uint64_t to) {
-  return history.between(thread, from, to, ThreadTime{}, CpuHistory{}).time;
+  return history.between(thread, from, to).time;
 }
 
-TEST(ThreadHistory, HundredsOfTurnsAreAllKnown) {
-  ThreadHistory history;
+class ThreadHistoryTest : public testing::Test {
+ protected:
+  ThreadTracker threads;
+  CpuHistory cpus{threads};
+  ThreadHistory history{threads, cpus};
+};
+
+TEST_F(ThreadHistoryTest, HundredsOfTurnsAreAllKnown) {
   take_turns(history, tid, 1000);
   EXPECT_EQ(between(history, tid, 0, 10'000), (TimeSplit{.on_cpu = 5000, .runnable = 5000}));
   EXPECT_EQ(between(history, tid, 5, 15), (TimeSplit{.on_cpu = 5, .runnable = 5}));
   EXPECT_EQ(between(history, tid, 9'990, 10'010), (TimeSplit{.runnable = 10, .unknown = 10}));
 }
 
-TEST(ThreadHistory, WhatIsTooLongAgoIsUnknown) {
-  ThreadHistory history;
-  constexpr std::uint64_t kept = ThreadHistory::stretches_of_a_thread;
+TEST_F(ThreadHistoryTest, WhatIsTooLongAgoIsUnknown) {
+  constexpr std::uint64_t kept = ThreadHistory::intervals_per_thread;
   take_turns(history, tid, kept + 2);
   EXPECT_EQ(between(history, tid, 0, 20), (TimeSplit{.unknown = 20}));
   EXPECT_EQ(between(history, tid, 20, 40), (TimeSplit{.on_cpu = 10, .runnable = 10}));
 }
 
-TEST(ThreadHistory, ManyThreadsHaveFewerStretchesEach) {
-  ThreadHistory history;
-  constexpr std::uint64_t each = ThreadHistory::stretches_of_a_thread;
-  constexpr auto threads = static_cast<std::int32_t>(ThreadHistory::most_stretches / each);
+TEST_F(ThreadHistoryTest, ManyThreadsHaveFewerIntervalsEach) {
+  constexpr std::uint64_t each = ThreadHistory::intervals_per_thread;
+  constexpr auto threads = static_cast<std::int32_t>(ThreadHistory::max_intervals / each);
   for (std::int32_t thread = 1; thread <= threads; ++thread) take_turns(history, thread, each);
   constexpr std::int32_t last = threads + 1;
   take_turns(history, last, each);
   EXPECT_EQ(between(history, last, 0, 10).unknown, 10u);
-  EXPECT_EQ(between(history, last, (each - ThreadHistory::fewest_of_a_thread) * 10, each * 10).unknown, 0u);
+  EXPECT_EQ(between(history, last, (each - ThreadHistory::min_intervals_per_thread) * 10, each * 10).unknown, 0u);
 
-  history.forget(pid);
+  history.forget_process(pid);
   take_turns(history, tid, each);
   EXPECT_EQ(between(history, tid, 0, each * 10).unknown, 0u) << "there is room again";
 }

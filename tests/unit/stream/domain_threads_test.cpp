@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "stream/domain_threads.hpp"
-
 #include <gtest/gtest.h>
 
+#include "stream/thread_tracker.hpp"
 #include "unit/stream/world.hpp"
 
 namespace rtev::test {
@@ -27,66 +26,66 @@ class DomainThreadsTest : public ::testing::Test {
     threads.add(++now, {cpu, state, prev, idle()});
   }
   std::uint64_t now = 0;
-  DomainThreads threads;
+  ThreadTracker threads;
 };
 
 TEST_F(DomainThreadsTest, WithoutTheSchedulerOnlyDomain0IsKnown) {
-  EXPECT_EQ(threads.tid_of(pid, 0), pid);
-  EXPECT_EQ(threads.tid_of(pid, 1), std::nullopt);
+  EXPECT_EQ(threads.writer_of(pid, 0), pid);
+  EXPECT_EQ(threads.writer_of(pid, 1), std::nullopt);
 }
 
 /// Recordings may say anything.
 TEST_F(DomainThreadsTest, AThreadWithoutANumberIsNobody) {
   enter(0, thread(0, 1));
-  EXPECT_EQ(threads.tid_of(pid, 1), std::nullopt);
-  EXPECT_EQ(threads.tid_of(pid, 2), std::nullopt);
-  EXPECT_EQ(threads.tid_of(pid, 0), pid);
+  EXPECT_EQ(threads.writer_of(pid, 1), std::nullopt);
+  EXPECT_EQ(threads.writer_of(pid, 2), std::nullopt);
+  EXPECT_EQ(threads.writer_of(pid, 0), pid);
 }
 
 TEST_F(DomainThreadsTest, AMutatorOnACpuComesBeforeTheBackupThread) {
   enter(0, thread(101, 1));
   enter(1, thread(102, 1, ThreadRole::backup));
-  EXPECT_EQ(threads.tid_of(pid, 1), 101);
+  EXPECT_EQ(threads.writer_of(pid, 1), 101);
   leave(0, thread(101, 1));
-  EXPECT_EQ(threads.tid_of(pid, 1), 102);
+  EXPECT_EQ(threads.writer_of(pid, 1), 102);
   leave(1, thread(102, 1, ThreadRole::backup));
-  EXPECT_EQ(threads.tid_of(pid, 1), 102) << "who was last";
+  EXPECT_EQ(threads.writer_of(pid, 1), 102) << "who was last";
   enter(1, thread(101, 1));
-  EXPECT_EQ(threads.tid_of(pid, 1), 101);
+  EXPECT_EQ(threads.writer_of(pid, 1), 101);
 }
 
 TEST_F(DomainThreadsTest, ADomainIsLearntWhenItsThreadLeaves) {
   enter(0, thread(101, -1, ThreadRole::unknown));
-  EXPECT_EQ(threads.tid_of(pid, 5), 101) << "there is no other";
+  EXPECT_EQ(threads.writer_of(pid, 5), 101) << "there is no other";
   enter(1, thread(103, -1, ThreadRole::unknown));
-  EXPECT_EQ(threads.tid_of(pid, 5), std::nullopt) << "it may be either";
+  EXPECT_EQ(threads.writer_of(pid, 5), std::nullopt) << "it may be either";
   leave(1, thread(103, 6));
-  EXPECT_EQ(threads.tid_of(pid, 6), 103);
-  EXPECT_EQ(threads.tid_of(pid, 5), 101);
+  EXPECT_EQ(threads.writer_of(pid, 6), 103);
+  EXPECT_EQ(threads.writer_of(pid, 5), 101);
 }
 
 TEST_F(DomainThreadsTest, ANewThreadOnACpuComesBeforeASleepingBackupThread) {
   enter(1, thread(102, 1, ThreadRole::backup));
   leave(1, thread(102, 1, ThreadRole::backup));
-  EXPECT_EQ(threads.tid_of(pid, 1), 102);
+  EXPECT_EQ(threads.writer_of(pid, 1), 102);
   enter(0, thread(101, -1, ThreadRole::unknown));
-  EXPECT_EQ(threads.tid_of(pid, 1), 101);
+  EXPECT_EQ(threads.writer_of(pid, 1), 101);
 }
 
 TEST_F(DomainThreadsTest, TheTickThreadNeverWrites) {
   enter(0, thread(101, 0, ThreadRole::tick));
-  EXPECT_EQ(threads.tid_of(pid, 0), pid);
+  EXPECT_EQ(threads.writer_of(pid, 0), pid);
 }
 
 TEST_F(DomainThreadsTest, ThreadsThatEndedAreForgotten) {
   enter(0, thread(101, 1));
-  const std::uint64_t version = threads.version();
+  const std::uint64_t version = threads.writers_version();
   leave(0, thread(101, 1), LeftState::dead);
-  EXPECT_EQ(threads.tid_of(pid, 1), std::nullopt);
-  EXPECT_NE(threads.version(), version);
+  EXPECT_EQ(threads.writer_of(pid, 1), std::nullopt);
+  EXPECT_NE(threads.writers_version(), version);
   enter(0, thread(101, 2));
-  threads.forget(pid);
-  EXPECT_EQ(threads.tid_of(pid, 2), std::nullopt);
+  threads.forget_process(pid, now);
+  EXPECT_EQ(threads.writer_of(pid, 2), std::nullopt);
 }
 
 TEST_F(DomainThreadsTest, ATidThatComesBackInAnotherProcessIsAnotherThread) {
@@ -94,8 +93,8 @@ TEST_F(DomainThreadsTest, ATidThatComesBackInAnotherProcessIsAnotherThread) {
   Thread other = thread(101, 3);
   other.pid = 200;
   enter(1, other);
-  EXPECT_EQ(threads.tid_of(pid, 1), std::nullopt);
-  EXPECT_EQ(threads.tid_of(200, 3), 101);
+  EXPECT_EQ(threads.writer_of(pid, 1), std::nullopt);
+  EXPECT_EQ(threads.writer_of(200, 3), 101);
 }
 
 TEST_F(DomainThreadsTest, ALostSwitchIsMadeUpForByTheNextOnThatCpu) {
@@ -103,40 +102,40 @@ TEST_F(DomainThreadsTest, ALostSwitchIsMadeUpForByTheNextOnThatCpu) {
   enter(0, thread(102, 1));  // nobody said that 101 left
   leave(0, thread(102, 1));
   enter(1, thread(103, 1, ThreadRole::backup));
-  EXPECT_EQ(threads.tid_of(pid, 1), 103) << "a mutator on a cpu would come first";
+  EXPECT_EQ(threads.writer_of(pid, 1), 103) << "a mutator on a cpu would come first";
 }
 
 TEST_F(DomainThreadsTest, WhereSwitchesAreMissingAnotherThreadMayHaveTheDomain) {
   enter(1, thread(102, 1));
   leave(1, thread(102, 1));
   enter(0, thread(101, 1));
-  EXPECT_EQ(threads.tid_of(pid, 1), 101);
+  EXPECT_EQ(threads.writer_of(pid, 1), 101);
   now = 100;
-  threads.lose(200);
-  EXPECT_EQ(threads.tid_of(pid, 1), std::nullopt) << "101 may have left, and 102 have come";
+  threads.lose(now, 200);
+  EXPECT_EQ(threads.writer_of(pid, 1), std::nullopt) << "101 may have left, and 102 have come";
   enter(0, thread(101, 1));
-  EXPECT_EQ(threads.tid_of(pid, 1), std::nullopt) << "more may be missing after that";
+  EXPECT_EQ(threads.writer_of(pid, 1), std::nullopt) << "more may be missing after that";
   now = 200;
   enter(0, thread(101, 1));
-  EXPECT_EQ(threads.tid_of(pid, 1), 101);
+  EXPECT_EQ(threads.writer_of(pid, 1), 101);
   leave(0, thread(101, 1));
-  EXPECT_EQ(threads.tid_of(pid, 1), std::nullopt) << "102 may be on a cpu since";
+  EXPECT_EQ(threads.writer_of(pid, 1), std::nullopt) << "102 may be on a cpu since";
   Thread holder = thread(101, 1);
   holder.holds_lock = true;
   enter(0, holder);
   leave(0, holder, LeftState::preempted);
-  EXPECT_EQ(threads.tid_of(pid, 1), 101) << "nobody else can run";
+  EXPECT_EQ(threads.writer_of(pid, 1), 101) << "nobody else can run";
   leave(1, thread(102, 1));
   leave(0, thread(101, 1));
-  EXPECT_EQ(threads.tid_of(pid, 1), 101) << "all is known again";
+  EXPECT_EQ(threads.writer_of(pid, 1), 101) << "all is known again";
 }
 
 TEST_F(DomainThreadsTest, ADomainWithOneMutatorStaysWithIt) {
   enter(1, thread(102, 1, ThreadRole::backup));
   leave(1, thread(102, 1, ThreadRole::backup));
   enter(0, thread(101, 1));
-  threads.lose(now + 10);
-  EXPECT_EQ(threads.tid_of(pid, 1), 101);
+  threads.lose(now, now + 10);
+  EXPECT_EQ(threads.writer_of(pid, 1), 101);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 #include "analysis/latency/histogram.hpp"
 #include "analysis/pauses/pause_finder.hpp"
-#include "analysis/thread_time.hpp"
+#include "stream/thread_interval.hpp"
 
 namespace rtev {
 

@@ -85,7 +85,7 @@ void Latency::write(const LatencyReport& report) {
 void Latency::on_domain_begin(const DomainLife& domain, std::uint64_t /*time_ns*/, bool /*certain*/) {
   auto process = processes_.find(domain.process);
   const bool known = process != processes_.end() && process->second.domains.contains(domain.domain);
-  if (!known && domains_ >= options_.most_domains && !make_room()) {
+  if (!known && domains_ >= options_.max_domains && !make_room()) {
     ++others_.incarnations;
     return;
   }

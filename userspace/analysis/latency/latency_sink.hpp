@@ -24,11 +24,11 @@ struct LatencyOptions {
   enum class Format : std::uint8_t { text, json };
   Format format = Format::text;
   PauseRule rule = PauseRule::outermost;
-  std::string phase{};              ///< spans of this phase, nested or not, instead of pauses
-  std::uint64_t min_ns = 0;         ///< shorter ones are only counted
-  std::uint64_t interval_ns = 0;    ///< 0: a report at the end only
-  bool full = false;                ///< text with all percentiles of each process and domain
-  std::size_t most_domains = 4096;  ///< told apart; beyond that those of ended processes are put together
+  std::string phase{};             ///< spans of this phase, nested or not, instead of pauses
+  std::uint64_t min_ns = 0;        ///< shorter ones are only counted
+  std::uint64_t interval_ns = 0;   ///< 0: a report at the end only
+  bool full = false;               ///< text with all percentiles of each process and domain
+  std::size_t max_domains = 4096;  ///< told apart; beyond that those of ended processes are put together
 };
 
 /// True for names that LatencyOptions::phase understands.

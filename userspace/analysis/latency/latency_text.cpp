@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t pid_width = 7, comm_width = 15, domain_width = 4, count_width = 12, duration_width = 9,
                       share_width = 6, percentile_width = 12;
-constexpr std::size_t most_processes = 20, most_domains = 16;
+constexpr std::size_t max_processes = 20, max_domains = 16;
 
 std::uint64_t whole(double ns) {
   return static_cast<std::uint64_t>(std::llround(ns));
@@ -222,7 +222,7 @@ class Report {
     if (report_.scheduler_seen) {
       for (const std::string_view title : {"ONCPU", "RUNBL", "BLOCK"}) table.column(title, share_width + 1);
     }
-    const std::size_t shown = std::min(report_.processes.size(), most_processes);
+    const std::size_t shown = std::min(report_.processes.size(), max_processes);
     for (std::size_t i = 0; i < shown; ++i) rows(table, report_.processes[i]);
     LatencyFigures rest = report_.others;
     for (std::size_t i = shown; i < report_.processes.size(); ++i) rest.merge(report_.processes[i].figures);
@@ -251,7 +251,7 @@ class Report {
     }
     table.cell("all");
     row(table, process.figures);
-    const std::size_t shown = std::min(process.domains.size(), most_domains);
+    const std::size_t shown = std::min(process.domains.size(), max_domains);
     for (std::size_t i = 0; i < shown; ++i) {
       table.row();
       table.cell();

@@ -28,7 +28,7 @@ Why why_late(const StwSection& section, const StwDomain& domain) {
 
 class Sentence {
  public:
-  Sentence(const PauseAnatomy& pause, const Blame& blame, SwitchesSeen seen)
+  Sentence(const PauseDetails& pause, const Blame& blame, SwitchesSeen seen)
       : pause_(pause), blame_(blame), seen_(seen) {}
 
   std::string text() {
@@ -121,9 +121,9 @@ class Sentence {
       time(blame_.ns);
       out_.add(" of it outside its waits for other domains");
     }
-    const auto rivals = pause_.scheduling.rivals();
-    if (rivals.empty()) return;
-    const SchedulingDetail::Rival& worst = rivals.front();
+    const auto competitors = pause_.scheduling.competitors();
+    if (competitors.empty()) return;
+    const SchedulingDetail::CpuCompetitor& worst = competitors.front();
     const bool alone = looks_like(worst.wait.ns, whole);
     out_.add(": ");
     if (!alone) {
@@ -131,18 +131,18 @@ class Sentence {
       time(worst.wait.ns);
       out_.add(" of it ");
     }
-    rival(worst.wait);
+    competitor(worst.wait);
     if (worst.times > 1) {
       out_.add(" (");
       out_.add_grouped(worst.times);
       out_.add(" times)");
     }
-    if (rivals.size() > 1 && worst.wait.ns < whole - whole / 10) out_.add("; for the rest others");
+    if (competitors.size() > 1 && worst.wait.ns < whole - whole / 10) out_.add("; for the rest others");
     hint(worst.wait);
   }
 
   /// `"stress" (pid 99) had cpu 1`, and how much of that is certain.
-  void rival(const CpuWait& wait) {
+  void competitor(const CpuWait& wait) {
     if (!wait.by) {
       out_.add("others had ");
       cpu(wait.cpu);
@@ -205,29 +205,29 @@ class Sentence {
     const bool several = pause_.section_count > 1 && blame_.ns > wait_there() + wait_there() / 100;
     out_.add(" for ", several ? "other domains, most of it for " : "", "domain ", other.domain);
     out_.add(late ? " to stop" : " to end its part of the minor collection");
-    const Doing& doing = late ? other.before : other.minor;
+    const ThreadActivity& activity = late ? other.before : other.minor;
     switch (blame_.why) {
       case Why::no_cpu:
         out_.add(": its thread ", other.tid, " could run but had no cpu for ");
-        time(doing.time.runnable);
-        longest(doing.longest_wait, doing.time.runnable);
+        time(activity.time.runnable);
+        longest(activity.longest_wait, activity.time.runnable);
         break;
       case Why::backup_thread:
         out_.add(", which was in a blocking section: its backup thread ", other.tid, " came after ");
         time(other.arrived_ns - std::min(other.arrived_ns, blame_.part->section->begin_ns));
         out_.add(" (");
-        time(doing.time.blocked());
+        time(activity.time.blocked());
         out_.add(" asleep, ");
-        time(doing.time.runnable);
+        time(activity.time.runnable);
         out_.add(" without a cpu, ");
-        time(doing.time.on_cpu);
+        time(activity.time.on_cpu);
         out_.add(" running)");
-        longest(doing.longest_wait, doing.time.runnable);
+        longest(activity.longest_wait, activity.time.runnable);
         break;
       case Why::blocked:
         out_.add(": its thread ", other.tid, " was blocked for ");
-        time(doing.time.blocked());
-        blocked_how(doing.time);
+        time(activity.time.blocked());
+        blocked_how(activity.time);
         break;
       case Why::leader:
         out_.add(", which leads and took ");
@@ -236,7 +236,7 @@ class Sentence {
         break;
       case Why::ran:
         out_.add(late ? ", which ran for " : ", which worked for ");
-        time(doing.time.on_cpu);
+        time(activity.time.on_cpu);
         out_.add(late ? " until it came to a safepoint" : " in it");
         break;
       case Why::none:
@@ -261,7 +261,7 @@ class Sentence {
     } else {
       out_.add("while ");
     }
-    rival(wait);
+    competitor(wait);
     hint(wait);
   }
 
@@ -288,7 +288,7 @@ class Sentence {
     busiest_phase();
   }
 
-  const PauseAnatomy& pause_;
+  const PauseDetails& pause_;
   const Blame& blame_;
   const SwitchesSeen seen_;
   TextBuffer out_;
@@ -336,7 +336,7 @@ std::string_view to_string(Why why) {
   return "unknown";
 }
 
-Blame blame_of(const PauseAnatomy& pause) {
+Blame blame_of(const PauseDetails& pause) {
   const Cause blocked = pause.blocked.section > pause.blocked.other ? Cause::blocked_in_section : Cause::blocked;
   const std::array parts{Blame{.cause = Cause::late_domain, .ns = pause.start_wait_ns},
                          Blame{.cause = Cause::slow_domain, .ns = pause.finish_wait_ns},
@@ -358,7 +358,7 @@ Blame blame_of(const PauseAnatomy& pause) {
   return blame;
 }
 
-std::string blame_text(const PauseAnatomy& pause, const Blame& blame, SwitchesSeen seen) {
+std::string blame_text(const PauseDetails& pause, const Blame& blame, SwitchesSeen seen) {
   return Sentence{pause, blame, seen}.text();
 }
 

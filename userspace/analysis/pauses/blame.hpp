@@ -46,9 +46,9 @@ struct Blame {
 enum class SwitchesSeen : std::uint8_t { none, ocaml, all };
 
 /// Refers to the pause.
-Blame blame_of(const PauseAnatomy& pause);
+Blame blame_of(const PauseDetails& pause);
 
 /// One sentence for people, with the figures; without a full stop. What programs call themselves is escaped.
-std::string blame_text(const PauseAnatomy& pause, const Blame& blame, SwitchesSeen seen);
+std::string blame_text(const PauseDetails& pause, const Blame& blame, SwitchesSeen seen);
 
 }  // namespace rtev

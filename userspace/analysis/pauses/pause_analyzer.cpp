@@ -19,29 +19,25 @@ bool is_wait_for_condition(Family family, std::uint16_t phase) {
 
 }  // namespace
 
-PauseDissector::PauseDissector(PauseConsumer& consumer) : consumer_(consumer) {
-  time_.on_stretch([this](const ThreadStretch& stretch) { on_stretch(stretch); });
-}
+PauseAnalyzer::PauseAnalyzer(PauseConsumer& consumer) : consumer_(consumer) {}
 
-void PauseDissector::add(const Event& event, const Batch& batch, const Registry& registry) {
+void PauseAnalyzer::add(const Event& event, const Batch& batch, const Registry& registry) {
   switch (event.kind) {
     case EventKind::sched_switch:
       if (const auto change = batch.payload_as<SchedSwitch>(event)) change_thread(event.time, *change);
       return;
     case EventKind::wakeup:
       scheduler_seen_ = true;
-      time_.add(event, batch, registry);
+      threads_.add(event, batch, registry);
       return;
     case EventKind::lost:
-      if (const auto loss = batch.payload_as<Loss>(event); loss && Source::unpack(event.source).slot == 0)
-        threads_.lose(loss->to_ns);
-      time_.add(event, batch, registry);
+      threads_.add(event, batch, registry);
       finder_.add(event, batch, registry);
       return;
     case EventKind::process:
       // Pauses end before the threads they are of.
       finder_.add(event, batch, registry);
-      time_.add(event, batch, registry);
+      threads_.add(event, batch, registry);
       if (const auto record = batch.payload_as<ProcessRecord>(event)) end_image(*record, event, registry);
       return;
     default:
@@ -50,91 +46,83 @@ void PauseDissector::add(const Event& event, const Batch& batch, const Registry&
   }
 }
 
-void PauseDissector::end_image(const ProcessRecord& record, const Event& event, const Registry& registry) {
+void PauseAnalyzer::end_image(const ProcessRecord& record, const Event& event, const Registry& registry) {
   if (event.id != static_cast<std::uint16_t>(ProcessAction::exit)) return;
   world_.forget(record.process);
-  const std::int32_t pid = registry.process(record.process).pid;
-  history_.forget(pid);
-  threads_.forget(pid);
+  history_.forget_process(registry.process(record.process).pid);
 }
 
-void PauseDissector::on_domain_end(const DomainLife& domain, std::uint64_t /*time_ns*/) {
+void PauseAnalyzer::on_domain_end(const DomainLife& domain, std::uint64_t /*time_ns*/) {
   const auto found = domains_.find(key_of(domain));
   if (found == domains_.end()) return;
   forget_pause(found->second);
   domains_.erase(found);
 }
 
-void PauseDissector::change_thread(std::uint64_t time_ns, const SchedSwitch& change) {
+void PauseAnalyzer::change_thread(std::uint64_t time_ns, const SchedSwitch& change) {
   scheduler_seen_ = true;
-  cpus_.see(time_ns, change);
-  entering_tid_ = change.next.tid;
-  entering_cpu_ = static_cast<std::int32_t>(change.cpu & INT32_MAX);
-  time_.add(time_ns, change);
-  history_.see(change);
   threads_.add(time_ns, change);
+  if (change.state == LeftState::dead) history_.forget_thread(change.prev.tid);
 }
 
-void PauseDissector::on_stretch(ThreadStretch stretch) {
-  // One that is woken waits for the cpu chosen for it, not for the one that it ran on before.
-  if (stretch.woken_by && stretch.tid == entering_tid_) stretch.cpu = entering_cpu_;
-  history_.add(stretch, cpus_);
-  const auto [first, last] = by_tid_.equal_range(stretch.tid);
+void PauseAnalyzer::on_thread_interval(const ThreadInterval& interval) {
+  history_.add(interval);
+  const auto [first, last] = by_tid_.equal_range(interval.tid);
   for (OpenPause* const pause : std::ranges::subrange(first, last) | std::views::values)
-    pause->add(stretch, stretch.end_ns, cpus_);
+    pause->add(interval, interval.end_ns, cpus_);
 }
 
-PauseDissector::Domain& PauseDissector::followed(const DomainLife& life) {
+PauseAnalyzer::Domain& PauseAnalyzer::followed(const DomainLife& life) {
   // Events that come late bring domains back that have ended.
-  if (domains_.size() >= most_domains)
+  if (domains_.size() >= max_domains)
     std::erase_if(domains_, [](const auto& entry) { return !entry.second.pause && entry.second.phases.empty(); });
   return domains_[key_of(life)];
 }
 
-std::int32_t PauseDissector::tid_of(const DomainLife& domain) const {
-  return scheduler_seen_ ? threads_.tid_of(domain.pid, domain.domain).value_or(0) : 0;
+std::int32_t PauseAnalyzer::tid_of(const DomainLife& domain) const {
+  return scheduler_seen_ ? threads_.writer_of(domain.pid, domain.domain).value_or(0) : 0;
 }
 
-void PauseDissector::on_pause_begin(const DomainLife& life, const PhaseBegin& root) {
+void PauseAnalyzer::on_pause_begin(const DomainLife& life, const PhaseBegin& root) {
   Domain& domain = followed(life);
   forget_pause(domain);
   domain.tid = tid_of(life);
-  domain.pause.emplace(life, root, domain.tid, time_.at(domain.tid, root.time_ns));
+  domain.pause.emplace(life, root, domain.tid, threads_.at(domain.tid, root.time_ns));
   if (domain.tid != 0) by_tid_.emplace(domain.tid, &*domain.pause);
 }
 
-void PauseDissector::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
+void PauseAnalyzer::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
   const auto found = domains_.find(key_of(life));
   if (found == domains_.end() || !found->second.pause) return;
   Domain& domain = found->second;
   OpenPause& pause = *domain.pause;
-  if (const auto lasts = time_.current(pause.tid(), root.end_ns)) pause.add(*lasts, root.end_ns, cpus_);
-  const TimeSplit time = ThreadTime::between(pause.begin(), time_.at(pause.tid(), root.end_ns));
-  const ThreadRole role = history_.role(pause.tid());
+  if (const auto lasts = threads_.current(pause.tid(), root.end_ns)) pause.add(*lasts, root.end_ns, cpus_);
+  const TimeSplit time = ThreadTracker::between(pause.begin(), threads_.at(pause.tid(), root.end_ns));
+  const ThreadRole role = threads_.role(pause.tid());
   for (const PauseSection& part : pause.sections()) {
     StwDomain& own = part.section->domains[part.index];
     own.pause_begin_ns = root.begin_ns;
     own.pause_ns = root.end_ns - root.begin_ns;
     own.pause_time = time;
   }
-  PauseAnatomy anatomy = std::move(pause).finish(root, time, role);
+  PauseDetails details = std::move(pause).finish(root, time, role);
   forget_pause(domain);
-  consumer_.on_anatomy(std::move(anatomy));
+  consumer_.on_pause_details(std::move(details));
 }
 
-void PauseDissector::on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) {
+void PauseAnalyzer::on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) {
   if (const auto found = domains_.find(key_of(life)); found != domains_.end()) forget_pause(found->second);
   consumer_.on_unfinished(life, root, reason);
 }
 
-void PauseDissector::forget_pause(Domain& domain) {
+void PauseAnalyzer::forget_pause(Domain& domain) {
   if (!domain.pause) return;
   const auto [first, last] = by_tid_.equal_range(domain.pause->tid());
   for (auto at = first; at != last;) at = at->second == &*domain.pause ? by_tid_.erase(at) : std::next(at);
   domain.pause.reset();
 }
 
-void PauseDissector::on_loss(const DomainLife& life, const Loss& loss) {
+void PauseAnalyzer::on_loss(const DomainLife& life, const Loss& loss) {
   const auto first = domains_.lower_bound(std::uint64_t{life.process} << 32);
   const auto last = domains_.lower_bound(std::uint64_t{life.process + 1} << 32);
   for (Domain& other : std::ranges::subrange(first, last) | std::views::values) {
@@ -144,7 +132,7 @@ void PauseDissector::on_loss(const DomainLife& life, const Loss& loss) {
   consumer_.on_words_lost(life, loss);
 }
 
-void PauseDissector::on_phase_begin(const DomainLife& life, const PhaseBegin& phase) {
+void PauseAnalyzer::on_phase_begin(const DomainLife& life, const PhaseBegin& phase) {
   const StwPhases& phases = StwPhases::of(life.family);
   Domain& domain = followed(life);
   if (domain.pause && !is_wait_for_condition(life.family, phase.phase))
@@ -161,7 +149,7 @@ void PauseDissector::on_phase_begin(const DomainLife& life, const PhaseBegin& ph
     return;
   }
   if (!domain.pause) domain.tid = tid_of(life);
-  OpenPhase open{.phase = phase.phase, .begin_ns = phase.time_ns, .begin = time_.at(domain.tid, phase.time_ns)};
+  OpenPhase open{.phase = phase.phase, .begin_ns = phase.time_ns, .begin = threads_.at(domain.tid, phase.time_ns)};
   if (leads || phase.phase == phases.handler) {
     open.waits_for_others = leads && life.family == Family::before_5_3;
     open.part = leads ? world_.lead(life.process, life.domain, phase.time_ns)
@@ -169,27 +157,27 @@ void PauseDissector::on_phase_begin(const DomainLife& life, const PhaseBegin& ph
     if (open.part) {
       StwDomain& own = open.part->domain();
       own.tid = domain.tid;
-      own.role = history_.role(domain.tid);
+      own.role = threads_.role(domain.tid);
       if (!leads && open.part->section->leader_seen)
-        own.before = did(domain.tid, open.part->section->begin_ns, phase.time_ns);
+        own.before = activity(domain.tid, open.part->section->begin_ns, phase.time_ns);
       if (domain.pause) domain.pause->takes_part();
     }
   }
   domain.phases.push_back(std::move(open));
 }
 
-void PauseDissector::on_phase_end(const DomainLife& life, const PhaseEnd& phase) {
+void PauseAnalyzer::on_phase_end(const DomainLife& life, const PhaseEnd& phase) {
   const auto found = domains_.find(key_of(life));
   if (found != domains_.end()) close_phase(found->second, life, phase, true);
 }
 
-void PauseDissector::on_phase_dropped(const DomainLife& life, const PhaseEnd& phase, Unfinished /*reason*/) {
+void PauseAnalyzer::on_phase_dropped(const DomainLife& life, const PhaseEnd& phase, Unfinished /*reason*/) {
   const auto found = domains_.find(key_of(life));
   if (found != domains_.end()) close_phase(found->second, life, phase, false);
 }
 
 /// `ended`: else its end is not known, only that it is over.
-void PauseDissector::close_phase(Domain& domain, const DomainLife& life, const PhaseEnd& phase, bool ended) {
+void PauseAnalyzer::close_phase(Domain& domain, const DomainLife& life, const PhaseEnd& phase, bool ended) {
   const StwPhases& phases = StwPhases::of(life.family);
   if (domain.pause && !is_wait_for_condition(life.family, phase.phase))
     domain.pause->phase_ends(phase.phase, phase.end_ns);
@@ -198,14 +186,14 @@ void PauseDissector::close_phase(Domain& domain, const DomainLife& life, const P
     if (part && part->part && part->part->domain().minor_begin_ns == phase.begin_ns) {
       StwDomain& own = part->part->domain();
       own.minor_end_ns = phase.end_ns;
-      own.minor = did(domain.tid, phase.begin_ns, phase.end_ns);
+      own.minor = activity(domain.tid, phase.begin_ns, phase.end_ns);
     }
   }
   if (domain.phases.empty() || domain.phases.back().phase != phase.phase) return;
   OpenPhase open = std::move(domain.phases.back());
   domain.phases.pop_back();
 
-  const TimeSplit time = ThreadTime::between(open.begin, time_.at(domain.tid, phase.end_ns));
+  const TimeSplit time = ThreadTracker::between(open.begin, threads_.at(domain.tid, phase.end_ns));
   if (open.phase == phases.start_barrier || open.phase == phases.minor_barrier) {
     if (domain.pause) domain.pause->spent_in_barrier(time);
     OpenPhase* const part = innermost_part(domain);
@@ -230,7 +218,7 @@ void PauseDissector::close_phase(Domain& domain, const DomainLife& life, const P
 }
 
 /// The part in a section that the domain is in; null if it is in none.
-PauseDissector::OpenPhase* PauseDissector::innermost_part(Domain& domain) {
+PauseAnalyzer::OpenPhase* PauseAnalyzer::innermost_part(Domain& domain) {
   for (OpenPhase& open : std::views::reverse(domain.phases)) {
     if (open.part) return &open;
   }
@@ -238,31 +226,31 @@ PauseDissector::OpenPhase* PauseDissector::innermost_part(Domain& domain) {
 }
 
 /// It has come to the barrier at the start of the section.
-void PauseDissector::arrive(const Domain& domain, OpenPhase& part, std::uint64_t time_ns) {
+void PauseAnalyzer::arrive(const Domain& domain, OpenPhase& part, std::uint64_t time_ns) {
   StwSection& section = *part.part->section;
   StwDomain& own = part.part->domain();
   section.has_barrier = true;
   own.arrived_ns = time_ns;
-  if (section.leader_seen) own.before = did(domain.tid, section.begin_ns, time_ns);
+  if (section.leader_seen) own.before = activity(domain.tid, section.begin_ns, time_ns);
 }
 
 /// It goes on after all have come to the section.
-void PauseDissector::pass_start(Domain& domain, OpenPhase& part, std::uint64_t begin_ns, std::uint64_t end_ns) {
+void PauseAnalyzer::pass_start(Domain& domain, OpenPhase& part, std::uint64_t begin_ns, std::uint64_t end_ns) {
   part.waits_for_others = false;
   StwDomain& own = part.part->domain();
   own.passed_ns = end_ns;
   const StwDomain* const last = part.part->section->last_to_arrive();
   if (!last || last == &own) return;
   const std::uint64_t all_there = std::clamp(last->arrived_ns, begin_ns, end_ns);
-  TimeSplit waited = did(domain.tid, begin_ns, all_there).time;
+  TimeSplit waited = activity(domain.tid, begin_ns, all_there).time;
   // Asleep it still waits: to be woken by whoever came last.
-  waited.sleeping += did(domain.tid, all_there, end_ns).time.sleeping;
+  waited.sleeping += activity(domain.tid, all_there, end_ns).time.sleeping;
   part.start_wait_ns += waited.total();
   if (domain.pause) domain.pause->waited_to_start(waited);
 }
 
 /// It goes on after all have ended their parts of a minor collection.
-void PauseDissector::pass_minor_end(Domain& domain, OpenPhase& part, std::uint64_t begin_ns, std::uint64_t end_ns) {
+void PauseAnalyzer::pass_minor_end(Domain& domain, OpenPhase& part, std::uint64_t begin_ns, std::uint64_t end_ns) {
   StwDomain& own = part.part->domain();
   own.minor_passed_ns = end_ns;
   std::uint64_t all_done = begin_ns;
@@ -273,9 +261,9 @@ void PauseDissector::pass_minor_end(Domain& domain, OpenPhase& part, std::uint64
     certain = certain && other.minor_end_ns != 0;
     all_done = std::max(all_done, other.minor_end_ns == 0 ? end_ns : std::min(other.minor_end_ns, end_ns));
   }
-  TimeSplit waited = did(domain.tid, begin_ns, all_done).time;
+  TimeSplit waited = activity(domain.tid, begin_ns, all_done).time;
   if (!certain) waited.runnable = 0;
-  waited.sleeping += did(domain.tid, all_done, end_ns).time.sleeping;
+  waited.sleeping += activity(domain.tid, all_done, end_ns).time.sleeping;
   part.finish_wait_ns += waited.total();
   if (domain.pause) domain.pause->waited_to_finish(waited);
 }

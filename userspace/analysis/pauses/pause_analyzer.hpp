@@ -13,16 +13,15 @@
 #include "analysis/pauses/pause_finder.hpp"
 #include "analysis/pauses/stop_the_world.hpp"
 #include "analysis/thread_history.hpp"
-#include "analysis/thread_time.hpp"
-#include "stream/domain_threads.hpp"
+#include "stream/thread_tracker.hpp"
 
 namespace rtev {
 
-/// Takes what PauseDissector finds.
+/// Takes what PauseAnalyzer finds.
 class PauseConsumer {
  public:
   virtual ~PauseConsumer() = default;
-  virtual void on_anatomy(PauseAnatomy&& pause) = 0;
+  virtual void on_pause_details(PauseDetails&& pause) = 0;
   /// A pause whose length is not known.
   virtual void on_unfinished(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) = 0;
   /// Words of a ring are missing between these times.
@@ -30,28 +29,26 @@ class PauseConsumer {
 };
 
 /// A fold over the stream. Memory is bounded: by what is open, and the last section of each process. One thread.
-class PauseDissector final : private PauseListener {
+class PauseAnalyzer final : private PauseListener, private ThreadObserver {
  public:
-  explicit PauseDissector(PauseConsumer& consumer);
-  PauseDissector(const PauseDissector&) = delete;
-  PauseDissector& operator=(const PauseDissector&) = delete;
+  explicit PauseAnalyzer(PauseConsumer& consumer);
+  PauseAnalyzer(const PauseAnalyzer&) = delete;
+  PauseAnalyzer& operator=(const PauseAnalyzer&) = delete;
 
   void add(const Event& event, const Batch& batch, const Registry& registry);
   /// At the end of the stream.
   void finish(std::uint64_t time_ns) { finder_.finish(time_ns); }
 
   const PauseFinder& finder() const { return finder_; }
-  const ThreadTime& thread_time() const { return time_; }
+  const ThreadTracker& threads() const { return threads_; }
   bool scheduler_seen() const { return scheduler_seen_; }
-  /// Also switches between threads that are not OCaml's.
-  bool all_switches_seen() const { return cpus_.sees_all(); }
 
  private:
   /// A phase that synchronises domains and has not ended.
   struct OpenPhase {
     std::uint16_t phase = 0;
     std::uint64_t begin_ns = 0;
-    ThreadTime::Snapshot begin{};
+    ThreadTracker::Snapshot begin{};
     std::optional<StopTheWorld::Part> part{};  ///< of stw_leader and stw_handler
     std::uint64_t start_wait_ns = 0;
     std::uint64_t finish_wait_ns = 0;
@@ -63,7 +60,7 @@ class PauseDissector final : private PauseListener {
     std::optional<OpenPause> pause;
   };
 
-  static constexpr std::size_t most_domains = std::size_t{1} << 17;  ///< that nothing is open in
+  static constexpr std::size_t max_domains = std::size_t{1} << 17;  ///< that nothing is open in
 
   void on_domain_end(const DomainLife& domain, std::uint64_t time_ns) override;
   void on_phase_begin(const DomainLife& life, const PhaseBegin& phase) override;
@@ -73,11 +70,12 @@ class PauseDissector final : private PauseListener {
   void on_pause_end(const DomainLife& life, const PhaseEnd& root) override;
   void on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) override;
   void on_loss(const DomainLife& life, const Loss& loss) override;
+  void on_thread_interval(const ThreadInterval& interval) override;
+  void on_cpu_interval(const CpuInterval& interval) override { cpus_.add(interval); }
 
   void change_thread(std::uint64_t time_ns, const SchedSwitch& change);
-  void on_stretch(ThreadStretch stretch);
-  Doing did(std::int32_t tid, std::uint64_t from_ns, std::uint64_t to_ns) const {
-    return history_.between(tid, from_ns, to_ns, time_, cpus_);
+  ThreadActivity activity(std::int32_t tid, std::uint64_t from_ns, std::uint64_t to_ns) const {
+    return history_.between(tid, from_ns, to_ns);
   }
   void end_image(const ProcessRecord& record, const Event& event, const Registry& registry);
   Domain& followed(const DomainLife& life);
@@ -91,16 +89,13 @@ class PauseDissector final : private PauseListener {
 
   PauseConsumer& consumer_;
   PauseFinder finder_{*this};
-  ThreadTime time_;
-  CpuHistory cpus_;
-  ThreadHistory history_;
-  DomainThreads threads_;
+  ThreadTracker threads_{this};
+  CpuHistory cpus_{threads_};
+  ThreadHistory history_{threads_, cpus_};
   StopTheWorld world_;
   std::map<std::uint64_t, Domain> domains_;                   ///< by process and ring
   std::unordered_multimap<std::int32_t, OpenPause*> by_tid_;  ///< open pauses of threads that are known
   bool scheduler_seen_ = false;
-  std::int32_t entering_tid_ = 0;  ///< that a cpu is given to by the switch in hand
-  std::int32_t entering_cpu_ = -1;
 };
 
 }  // namespace rtev

@@ -18,10 +18,10 @@ namespace rtev {
 /// What the scheduler did to a thread during a pause, besides the sums of times. Memory is bounded.
 class SchedulingDetail {
  public:
-  static constexpr std::size_t most_rivals = 16, most_wakers = 8;
+  static constexpr std::size_t max_competitors = 16, max_wakers = 8;
 
   /// Who had the cpu that the thread waited for.
-  struct Rival {
+  struct CpuCompetitor {
     CpuWait wait;  ///< ns: all its waits together
     std::uint64_t times = 0;
   };
@@ -30,20 +30,20 @@ class SchedulingDetail {
     std::uint64_t times = 0;
   };
 
-  /// The part of a stretch that lies in the pause, in order of time. Waits are those that ThreadTime::at() tells.
-  void add(const ThreadStretch& stretch, std::uint64_t from_ns, std::uint64_t to_ns, const CpuHistory& cpus);
+  /// The part of a stretch that lies in the pause, in order of time. Waits are those that ThreadTracker::at() tells.
+  void add(const ThreadInterval& interval, std::uint64_t from_ns, std::uint64_t to_ns, const CpuHistory& cpus);
 
   /// At the end of the pause, in which its thread was runnable for so long: the waits are to sum up to that. Where
   /// events that contradict each other have made that time unknown no wait is told; what is missing is
-  /// unknown_rivals_ns().
+  /// unknown_competitors_ns().
   void settle(std::uint64_t runnable_ns);
 
   /// Longest wait first.
-  std::vector<Rival> rivals() const;
+  std::vector<CpuCompetitor> competitors() const;
   /// Waits for a cpu behind threads that are not named any more.
-  std::uint64_t other_rivals_ns() const { return other_rivals_ns_; }
+  std::uint64_t other_competitors_ns() const { return other_competitors_ns_; }
   /// Waits for a cpu of which nothing else is known.
-  std::uint64_t unknown_rivals_ns() const { return unknown_rivals_ns_; }
+  std::uint64_t unknown_competitors_ns() const { return unknown_competitors_ns_; }
   /// Most often first.
   std::vector<Waker> wakers() const;
   std::uint64_t preempted() const { return preempted_; }  ///< times
@@ -56,10 +56,10 @@ class SchedulingDetail {
   void add_wait(const CpuWait& wait);
   void add_waker(const Thread& by);
 
-  std::vector<Rival> rivals_;
+  std::vector<CpuCompetitor> competitors_;
   std::vector<Waker> wakers_;
-  std::uint64_t other_rivals_ns_ = 0;
-  std::uint64_t unknown_rivals_ns_ = 0;
+  std::uint64_t other_competitors_ns_ = 0;
+  std::uint64_t unknown_competitors_ns_ = 0;
   std::uint64_t preempted_ = 0;
   std::uint64_t blocked_ = 0;
   std::uint64_t woken_ = 0;
@@ -80,8 +80,8 @@ struct PauseSection {
 };
 
 /// Times in ns; `begin_ns` is CLOCK_MONOTONIC.
-struct PauseAnatomy {
-  static constexpr std::size_t most_sections = 8, most_lost_domains = 16;
+struct PauseDetails {
+  static constexpr std::size_t max_sections = 8, max_lost_domains = 16;
 
   DomainLife domain{};
   std::string comm{};
@@ -115,25 +115,25 @@ struct PauseAnatomy {
   void lose(std::uint16_t lost_domain);
 };
 
-/// A pause that lasts: takes its events, yields its anatomy.
+/// A pause that lasts: takes its events, yields its details.
 class OpenPause {
  public:
   /// `tid` 0: not known. `begin`: what that thread has done up to the pause.
-  OpenPause(const DomainLife& domain, const PhaseBegin& root, std::int32_t tid, const ThreadTime::Snapshot& begin);
+  OpenPause(const DomainLife& domain, const PhaseBegin& root, std::int32_t tid, const ThreadTracker::Snapshot& begin);
 
-  std::int32_t tid() const { return anatomy_.tid; }
-  std::uint64_t begin_ns() const { return anatomy_.begin_ns; }
-  const ThreadTime::Snapshot& begin() const { return begin_; }
+  std::int32_t tid() const { return details_.tid; }
+  std::uint64_t begin_ns() const { return details_.begin_ns; }
+  const ThreadTracker::Snapshot& begin() const { return begin_; }
   /// The parts in sections, as far as they are over.
-  const std::vector<PauseSection>& sections() const { return anatomy_.sections; }
+  const std::vector<PauseSection>& sections() const { return details_.sections; }
 
-  void phase_begins(std::uint16_t phase, std::uint64_t time_ns) { anatomy_.phases.begin(phase, time_ns); }
-  void phase_ends(std::uint16_t phase, std::uint64_t time_ns) { anatomy_.phases.end(phase, time_ns); }
+  void phase_begins(std::uint16_t phase, std::uint64_t time_ns) { details_.phases.begin(phase, time_ns); }
+  void phase_ends(std::uint16_t phase, std::uint64_t time_ns) { details_.phases.end(phase, time_ns); }
   /// A stretch of its thread that ended, or lasts.
-  void add(const ThreadStretch& stretch, std::uint64_t now_ns, const CpuHistory& cpus) {
-    anatomy_.scheduling.add(stretch, anatomy_.begin_ns, now_ns, cpus);
+  void add(const ThreadInterval& interval, std::uint64_t now_ns, const CpuHistory& cpus) {
+    details_.scheduling.add(interval, details_.begin_ns, now_ns, cpus);
   }
-  void lose(std::uint16_t domain) { anatomy_.lose(domain); }
+  void lose(std::uint16_t domain) { details_.lose(domain); }
 
   /// What its thread did in stop-the-world sections; and in their barriers.
   void spent_in_section(const TimeSplit& time) { in_sections_ += time; }
@@ -141,15 +141,15 @@ class OpenPause {
   /// It waited for other domains, while its thread did that.
   void waited_to_start(const TimeSplit& time) { start_wait_ += time; }
   void waited_to_finish(const TimeSplit& time) { finish_wait_ += time; }
-  void takes_part() { ++anatomy_.section_count; }
+  void takes_part() { ++details_.section_count; }
   void took_part(PauseSection section);
 
   /// `time`: what its thread did from begin to end.
-  PauseAnatomy finish(const PhaseEnd& root, const TimeSplit& time, ThreadRole role) &&;
+  PauseDetails finish(const PhaseEnd& root, const TimeSplit& time, ThreadRole role) &&;
 
  private:
-  PauseAnatomy anatomy_;
-  ThreadTime::Snapshot begin_;
+  PauseDetails details_;
+  ThreadTracker::Snapshot begin_;
   TimeSplit in_sections_, in_barriers_, start_wait_, finish_wait_;
 };
 

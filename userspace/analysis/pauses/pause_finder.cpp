@@ -97,7 +97,7 @@ void PauseFinder::add(const Event& event, const Batch& batch, const Registry& re
       if (Domain* const domain = domain_of(event, registry)) {
         if (!domain->alive) begin_life(*domain, event.time, false);
         drop_all(*domain, event.time, Unfinished::lost);
-        domain->footing = Footing::lost;
+        domain->nesting = NestingConfidence::lost;
         domain->gaps = true;
         if (const auto loss = batch.payload_as<Loss>(event)) listener_.on_loss(domain->life, *loss);
       }
@@ -163,7 +163,7 @@ void PauseFinder::end_life(Domain& domain, std::uint64_t time_ns) {
   listener_.on_domain_end(domain.life, time_ns);
   ++domain.life.incarnation;
   domain.alive = domain.spawned = domain.gaps = domain.stopped = false;
-  domain.footing = Footing::firm;
+  domain.nesting = NestingConfidence::firm;
 }
 
 void PauseFinder::begin(Domain& domain, const Event& event) {
@@ -184,7 +184,7 @@ void PauseFinder::begin(Domain& domain, const Event& event) {
   }
   if (domain.spans.size() >= limits_.depth) {
     drop(domain, 0, event.time, Unfinished::no_end);
-    domain.footing = Footing::lost;
+    domain.nesting = NestingConfidence::lost;
   }
   const bool root = domain.root == none && is_root(domain, event.id);
   if (root) domain.root = domain.spans.size();
@@ -198,9 +198,10 @@ bool PauseFinder::is_root(Domain& domain, std::uint16_t phase) const {
   const Phases& phases = Phases::of(domain.life.family);
   if (rule_ == PauseRule::olly) return phases.is_olly(phase);
   if (!domain.spans.empty()) return false;
-  if (domain.footing == Footing::unseen) domain.footing = phases.is_inner(phase) ? Footing::lost : Footing::firm;
-  if (domain.foreign || phases.is_outer(phase)) domain.footing = Footing::firm;
-  return domain.footing == Footing::firm;
+  if (domain.nesting == NestingConfidence::unseen)
+    domain.nesting = phases.is_inner(phase) ? NestingConfidence::lost : NestingConfidence::firm;
+  if (domain.foreign || phases.is_outer(phase)) domain.nesting = NestingConfidence::firm;
+  return domain.nesting == NestingConfidence::firm;
 }
 
 void PauseFinder::end(Domain& domain, const Event& event) {
@@ -214,8 +215,8 @@ void PauseFinder::end(Domain& domain, const Event& event) {
     ++ends_without_begin_;
     if (!domain.spans.empty()) return;
     // The end of a span within others says that those are still open.
-    if (domain.footing == Footing::unseen || phases.is_outer(event.id)) {
-      domain.footing = phases.is_inner(event.id) ? Footing::lost : Footing::firm;
+    if (domain.nesting == NestingConfidence::unseen || phases.is_outer(event.id)) {
+      domain.nesting = phases.is_inner(event.id) ? NestingConfidence::lost : NestingConfidence::firm;
     }
     return;
   }
@@ -293,7 +294,7 @@ void PauseFinder::lifecycle(Domain& domain, const Event& event) {
       return;
     case ring_start:
       drop_all(domain, event.time, Unfinished::ended);
-      domain.footing = Footing::unseen;
+      domain.nesting = NestingConfidence::unseen;
       domain.stopped = false;
       if (!domain.alive) begin_life(domain, event.time, true);
       return;
@@ -315,7 +316,7 @@ void PauseFinder::resume(ProcessIndex process, std::uint64_t time_ns) {
   for (auto at = domains_.lower_bound(key_of(process, 0)); at != domains_.end() && at->second.life.process == process;
        ++at) {
     drop_all(at->second, time_ns, Unfinished::no_end);
-    at->second.footing = Footing::lost;
+    at->second.nesting = NestingConfidence::lost;
   }
 }
 

@@ -116,7 +116,7 @@ class PauseFinder {
     std::uint64_t begin_ns;
   };
   /// Whether a span that begins while none is open is known to be an outermost one.
-  enum class Footing : std::uint8_t { unseen, firm, lost };
+  enum class NestingConfidence : std::uint8_t { unseen, firm, lost };
   struct Domain {
     DomainLife life;
     bool alive = false;
@@ -124,7 +124,7 @@ class PauseFinder {
     bool gaps = false;     ///< words were lost in its life
     bool stopped = false;  ///< its ring is being taken down
     bool foreign = false;  ///< not written by OCaml's runtime
-    Footing footing = Footing::unseen;
+    NestingConfidence nesting = NestingConfidence::unseen;
     std::vector<Open> spans;  ///< outermost first
     std::vector<Open> waits;  ///< for conditions: they end in any order, and other threads of the domain go on
     std::size_t root = none;  ///< which of the spans is the root of the pause

@@ -26,7 +26,7 @@ class Report {
       json_.member("top", report_.top);
       counts();
       json_.key("pauses").array([&] {
-        for (const PauseAnatomy* const of : report_.worst) json_.object([&] { pause(*of); });
+        for (const PauseDetails* const of : report_.worst) json_.object([&] { pause(*of); });
       });
       json_.key("unfinished").array([&] {
         for (const UnfinishedPause& of : report_.unfinished) json_.object([&] { unfinished(of); });
@@ -89,7 +89,7 @@ class Report {
     });
   }
 
-  void pause(const PauseAnatomy& of) {
+  void pause(const PauseDetails& of) {
     domain(of.domain, of.comm);
     thread(of.tid, of.role);
     phase("phase", of.domain.family, of.root);
@@ -117,7 +117,7 @@ class Report {
     });
   }
 
-  void blame(const PauseAnatomy& of) {
+  void blame(const PauseDetails& of) {
     const Blame blame = blame_of(of);
     json_.key("blame").object([&] {
       json_.member("cause", to_string(blame.cause));
@@ -155,15 +155,15 @@ class Report {
     json_.member("woken", detail.woken());
     json_.member("migrations", detail.migrations());
     json_.key("waits_for_cpu").array([&] {
-      for (const SchedulingDetail::Rival& rival : detail.rivals()) {
+      for (const SchedulingDetail::CpuCompetitor& competitor : detail.competitors()) {
         json_.object([&] {
-          json_.member("times", rival.times);
-          wait(rival.wait);
+          json_.member("times", competitor.times);
+          wait(competitor.wait);
         });
       }
     });
-    json_.member("other_waits_for_cpu_ns", detail.other_rivals_ns());
-    json_.member("unknown_waits_for_cpu_ns", detail.unknown_rivals_ns());
+    json_.member("other_waits_for_cpu_ns", detail.other_competitors_ns());
+    json_.member("unknown_waits_for_cpu_ns", detail.unknown_competitors_ns());
     json_.key("wakers").array([&] {
       for (const SchedulingDetail::Waker& waker : detail.wakers()) {
         json_.object([&] {
@@ -174,7 +174,7 @@ class Report {
     });
   }
 
-  void phases(const PauseAnatomy& of) {
+  void phases(const PauseDetails& of) {
     json_.key("phases").array([&] {
       for (const PhaseTree::Node* const node : of.phases.in_depth()) {
         json_.object([&] {
@@ -220,8 +220,8 @@ class Report {
     json_.member("minor_end_ns", seen(of.minor_end_ns));
     json_.member("minor_passed_ns", seen(of.minor_passed_ns));
     json_.member("left_ns", seen(of.left_ns));
-    doing("before", of.before);
-    doing("minor", of.minor);
+    activity("before", of.before);
+    activity("minor", of.minor);
     json_.key("pause").object([&] {
       json_.member("begin_ns", seen(of.pause_begin_ns));
       json_.member("duration_ns", of.pause_begin_ns == 0 ? std::nullopt : std::optional{of.pause_ns});
@@ -229,10 +229,10 @@ class Report {
     });
   }
 
-  void doing(std::string_view key, const Doing& doing) {
+  void activity(std::string_view key, const ThreadActivity& activity) {
     json_.key(key).object([&] {
-      split("time_ns", doing.time);
-      json_.key("longest_wait").object([&] { wait(doing.longest_wait); });
+      split("time_ns", activity.time);
+      json_.key("longest_wait").object([&] { wait(activity.longest_wait); });
     });
   }
 

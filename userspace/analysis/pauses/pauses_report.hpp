@@ -51,7 +51,7 @@ struct PausesReport {
   std::uint64_t min_ns = 0;
   std::size_t top = 0;
   Counts counts{};
-  std::vector<const PauseAnatomy*> worst{};   ///< longest first
+  std::vector<const PauseDetails*> worst{};   ///< longest first
   std::vector<UnfinishedPause> unfinished{};  ///< those that may be longest first
 };
 

@@ -9,7 +9,7 @@
 namespace rtev {
 
 Pauses::Pauses(PausesOptions options)
-    : options_{.top = std::min(options.top, PausesOptions::most_top), .min_ns = options.min_ns}, worst_(options_.top) {}
+    : options_{.top = std::min(options.top, PausesOptions::max_top), .min_ns = options.min_ns}, worst_(options_.top) {}
 
 void Pauses::header(const RunHeader& header) {
   header_ = header;
@@ -19,7 +19,7 @@ void Pauses::header(const RunHeader& header) {
 void Pauses::consume(const Batch& batch, const Registry& registry) {
   registry_ = &registry;
   for (const Event& event : batch.events()) {
-    dissector_.add(event, batch, registry);
+    analyzer_.add(event, batch, registry);
     dropped_.add(event, batch);
     last_ns_ = std::max(last_ns_, event.time);
   }
@@ -29,7 +29,7 @@ void Pauses::consume(const Batch& batch, const Registry& registry) {
 void Pauses::summary(const RunSummary& summary, const Registry& registry) {
   last_ns_ = std::max(last_ns_, summary.end_ns);
   registry_ = &registry;
-  dissector_.finish(last_ns_);
+  analyzer_.finish(last_ns_);
   registry_ = nullptr;
   dropped_.add(summary);
   counts_.rings_missed = summary.rings_missed;
@@ -46,16 +46,16 @@ PausesReport Pauses::report() const {
                       .worst = worst_.worst(),
                       .unfinished = unfinished_};
   report.counts.represented = worst_.represented(options_.min_ns);
-  report.counts.ends_without_begin = dissector_.finder().ends_without_begin();
-  report.counts.ignored_events = dissector_.finder().ignored();
+  report.counts.ends_without_begin = analyzer_.finder().ends_without_begin();
+  report.counts.ignored_events = analyzer_.finder().ignored();
   report.counts.scheduler_dropped = dropped_.count();
-  report.counts.scheduler_contradictions = dissector_.thread_time().contradictions();
-  report.counts.scheduler_seen = dissector_.scheduler_seen();
-  report.counts.all_switches_seen = dissector_.all_switches_seen();
+  report.counts.scheduler_contradictions = analyzer_.threads().inconsistent_switches();
+  report.counts.scheduler_seen = analyzer_.scheduler_seen();
+  report.counts.all_switches_seen = analyzer_.threads().sees_all();
   return report;
 }
 
-void Pauses::on_anatomy(PauseAnatomy&& pause) {
+void Pauses::on_pause_details(PauseDetails&& pause) {
   ++counts_.pauses;
   if (pause.duration_ns() < options_.min_ns || options_.top == 0) return;
   ++counts_.long_enough;

@@ -17,9 +17,9 @@
 namespace rtev {
 
 struct PausesOptions {
-  static constexpr std::size_t most_top = 1000;  ///< each takes some tens of KiB
+  static constexpr std::size_t max_top = 1000;  ///< each takes some tens of KiB
 
-  std::size_t top = 10;      ///< how many pauses are told; at most most_top
+  std::size_t top = 10;      ///< how many pauses are told; at most max_top
   std::uint64_t min_ns = 0;  ///< shorter ones are only counted
 };
 
@@ -40,12 +40,12 @@ class Pauses final : public Sink, private PauseConsumer {
   std::string report_json() const { return rtev::report_json(report()); }
 
  private:
-  void on_anatomy(PauseAnatomy&& pause) override;
+  void on_pause_details(PauseDetails&& pause) override;
   void on_unfinished(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) override;
   void on_words_lost(const DomainLife& domain, const Loss& loss) override;
 
   PausesOptions options_;
-  PauseDissector dissector_{*this};
+  PauseAnalyzer analyzer_{*this};
   WorstPauses worst_;
   std::vector<UnfinishedPause> unfinished_;  ///< longest first
   PausesReport::Counts counts_{};

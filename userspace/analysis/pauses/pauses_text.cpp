@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t phase_width = 40, count_width = 8;
 constexpr std::uint64_t least_share_of_phase = 1000;  // a thousandth of the pause
-constexpr std::size_t most_phases = 24, most_rivals = 4;
+constexpr std::size_t max_phases = 24, max_competitors = 4;
 
 class Report {
  public:
@@ -112,7 +112,7 @@ class Report {
     }
   }
 
-  void pause(std::size_t rank, const PauseAnatomy& of) {
+  void pause(std::size_t rank, const PauseDetails& of) {
     out_.add("\n#", rank, "  ");
     add_duration(out_, of.duration_ns());
     out_.add("  ");
@@ -141,7 +141,7 @@ class Report {
     out_.add(')');
   }
 
-  void times(const PauseAnatomy& of) {
+  void times(const PauseDetails& of) {
     const std::uint64_t whole = of.duration_ns();
     out_.add("\n    time    ");
     part("on cpu", of.time.on_cpu, whole);
@@ -164,7 +164,7 @@ class Report {
     }
   }
 
-  void waits_for_cpu(const PauseAnatomy& of) {
+  void waits_for_cpu(const PauseDetails& of) {
     const SchedulingDetail& detail = of.scheduling;
     if (detail.preempted() + detail.blocked() + detail.woken() + detail.migrations() > 0) {
       out_.add("    turns     preempted ");
@@ -183,13 +183,13 @@ class Report {
       add_counted(out_, detail.migrations(), "time", "times");
       out_.add('\n');
     }
-    const auto rivals = detail.rivals();
-    std::uint64_t rest = detail.other_rivals_ns();
-    for (std::size_t i = 0; i < rivals.size(); ++i) {
-      if (i >= most_rivals) {
-        rest += rivals[i].wait.ns;
+    const auto competitors = detail.competitors();
+    std::uint64_t rest = detail.other_competitors_ns();
+    for (std::size_t i = 0; i < competitors.size(); ++i) {
+      if (i >= max_competitors) {
+        rest += competitors[i].wait.ns;
       } else {
-        rival(rivals[i], of.domain.pid);
+        competitor(competitors[i], of.domain.pid);
       }
     }
     if (rest > 0) {
@@ -197,14 +197,14 @@ class Report {
       add_duration(out_, rest);
       out_.add(" behind others\n");
     }
-    if (detail.unknown_rivals_ns() > 0) {
+    if (detail.unknown_competitors_ns() > 0) {
       out_.add("    no cpu    for ");
-      add_duration(out_, detail.unknown_rivals_ns());
+      add_duration(out_, detail.unknown_competitors_ns());
       out_.add(", behind whom is not known\n");
     }
   }
 
-  void wakers(const PauseAnatomy& of) {
+  void wakers(const PauseDetails& of) {
     const auto wakers = of.scheduling.wakers();
     if (wakers.empty()) return;
     out_.add(" (by ");
@@ -213,17 +213,17 @@ class Report {
     out_.add(')');
   }
 
-  void rival(const SchedulingDetail::Rival& rival, std::int32_t own_pid) {
+  void competitor(const SchedulingDetail::CpuCompetitor& competitor, std::int32_t own_pid) {
     out_.add("    no cpu    for ");
-    add_duration(out_, rival.wait.ns);
+    add_duration(out_, competitor.wait.ns);
     out_.add(", ");
-    add_counted(out_, rival.times, "time", "times");
-    if (rival.wait.cpu >= 0) out_.add(", cpu ", rival.wait.cpu);
-    add_behind(out_, rival.wait, own_pid);
+    add_counted(out_, competitor.times, "time", "times");
+    if (competitor.wait.cpu >= 0) out_.add(", cpu ", competitor.wait.cpu);
+    add_behind(out_, competitor.wait, own_pid);
     out_.add('\n');
   }
 
-  void doubts(const PauseAnatomy& of) {
+  void doubts(const PauseDetails& of) {
     if (of.late) out_.add("    !! its events came late: what the scheduler did meanwhile is not certain\n");
     if (!of.lost_domains.empty()) {
       out_.add("    !! words of the rings of other domains were lost meanwhile: domain");
@@ -232,7 +232,7 @@ class Report {
     }
   }
 
-  void phases(const PauseAnatomy& of) {
+  void phases(const PauseDetails& of) {
     const auto nodes = of.phases.in_depth();
     // Of very many those that take longest, each in its place.
     std::vector<std::uint64_t> longest;
@@ -240,13 +240,13 @@ class Report {
     for (const PhaseTree::Node* const node : nodes) longest.push_back(node->total_ns);
     std::ranges::sort(longest, std::ranges::greater{});
     const std::uint64_t least =
-        std::max(longest.size() > most_phases ? longest[most_phases - 1] : 0, of.duration_ns() / least_share_of_phase);
+        std::max(longest.size() > max_phases ? longest[max_phases - 1] : 0, of.duration_ns() / least_share_of_phase);
     TextTable table{4};
     table.column("PHASE", phase_width, TextTable::Align::left).column("TIMES", count_width);
     table.column("TOTAL", duration_width).column("OWN", duration_width);
     std::size_t shown = 0;
     for (const PhaseTree::Node* const node : nodes) {
-      if (node->total_ns < least || shown == most_phases) continue;
+      if (node->total_ns < least || shown == max_phases) continue;
       ++shown;
       TextBuffer name;
       if (node->depth > 0) name.add_repeated(' ', std::min<std::size_t>(node->depth, 10) * 2);
@@ -267,7 +267,7 @@ class Report {
     }
   }
 
-  void sections(const PauseAnatomy& of) {
+  void sections(const PauseDetails& of) {
     std::vector<const PauseSection*> parts;
     for (const PauseSection& part : of.sections) {
       if (part.section->domains.size() + part.section->unnamed > 1) parts.push_back(&part);

@@ -16,7 +16,7 @@ namespace rtev {
 /// does not fit any more is counted, its time stays with the phase around it.
 class PhaseTree {
  public:
-  static constexpr std::size_t most_nodes = 96, most_depth = 64;
+  static constexpr std::size_t max_nodes = 96, max_depth = 64;
   static constexpr std::uint32_t no_parent = 0xffff'ffff;
 
   struct Node {

@@ -14,13 +14,13 @@
 namespace rtev {
 namespace {
 
-constexpr std::size_t thread_width = 17, most_domains = 16;
+constexpr std::size_t thread_width = 17, max_domains = 16;
 
 class Section {
  public:
   Section(TextBuffer& out, std::uint64_t start_ns) : out_(out), start_ns_(start_ns) {}
 
-  void add(const PauseAnatomy& of, const PauseSection& part) {
+  void add(const PauseDetails& of, const PauseSection& part) {
     const StwSection& section = *part.section;
     const StwDomain* const last = section.last_to_arrive();
     out_.add("\n    stop-the-world of ");
@@ -42,7 +42,7 @@ class Section {
     order.reserve(section.domains.size());
     for (const StwDomain& domain : section.domains) order.push_back(&domain);
     std::ranges::sort(order, {}, [](const StwDomain* domain) { return std::pair(domain->arrived_ns, domain->domain); });
-    const std::size_t skipped = order.size() > most_domains ? order.size() - most_domains : 0;
+    const std::size_t skipped = order.size() > max_domains ? order.size() - max_domains : 0;
     for (std::size_t i = 0; i < order.size(); ++i) {
       // The first to come say least.
       const bool own = order[i] == &part.own();
@@ -62,7 +62,7 @@ class Section {
   }
 
  private:
-  void participant(TextTable& table, const PauseAnatomy& of, const StwSection& section, const StwDomain& domain,
+  void participant(TextTable& table, const PauseDetails& of, const StwSection& section, const StwDomain& domain,
                    const StwDomain* last) const {
     TextBuffer thread;
     if (domain.tid == 0) {
@@ -90,7 +90,7 @@ class Section {
     if (&domain == last) table.remark("<- last");
   }
 
-  static std::string before(const PauseAnatomy& of, const StwSection& section, const StwDomain& domain) {
+  static std::string before(const PauseDetails& of, const StwSection& section, const StwDomain& domain) {
     if (!section.leader_seen || domain.before.time.total() == 0) return "-";
     TextBuffer text;
     std::string_view separator;
@@ -128,7 +128,7 @@ class Section {
 
 }  // namespace
 
-void add_section(TextBuffer& out, const PauseAnatomy& pause, const PauseSection& part, std::uint64_t start_ns) {
+void add_section(TextBuffer& out, const PauseDetails& pause, const PauseSection& part, std::uint64_t start_ns) {
   Section{out, start_ns}.add(pause, part);
 }
 

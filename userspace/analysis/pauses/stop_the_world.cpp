@@ -45,7 +45,7 @@ std::uint64_t StwSection::end_ns() const {
 void StwSection::lose(std::uint16_t domain, const Loss& loss) {
   const auto part = std::ranges::find(domains, domain, &StwDomain::domain);
   const bool told_all = part != domains.end() && part->left_ns != 0;
-  if (told_all || loss.to_ns < begin_ns || lost_domains.size() >= most_domains) return;
+  if (told_all || loss.to_ns < begin_ns || lost_domains.size() >= max_domains) return;
   // Of a section that is over, what came before is known.
   const bool may_concern = part != domains.end() || std::ranges::none_of(domains, [&](const StwDomain& other) {
                              return other.left_ns != 0 && other.left_ns < loss.from_ns;
@@ -79,7 +79,7 @@ std::shared_ptr<StwSection> StopTheWorld::current(ProcessIndex process) const {
 
 std::shared_ptr<StwSection>& StopTheWorld::begin(ProcessIndex process, std::uint64_t time_ns) {
   // What is lost is how the parts of sections that last belong together, for once.
-  if (current_.size() >= most_processes) current_.clear();
+  if (current_.size() >= max_processes) current_.clear();
   auto& section = current_[process];
   section = std::make_shared<StwSection>();
   section->id = ++last_id_;
@@ -90,7 +90,7 @@ std::shared_ptr<StwSection>& StopTheWorld::begin(ProcessIndex process, std::uint
 
 std::optional<StopTheWorld::Part> StopTheWorld::take_part(const std::shared_ptr<StwSection>& section,
                                                           const StwDomain& domain) {
-  if (section->domains.size() >= StwSection::most_domains) {
+  if (section->domains.size() >= StwSection::max_domains) {
     ++section->unnamed;
     return std::nullopt;
   }

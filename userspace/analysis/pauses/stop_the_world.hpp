@@ -39,8 +39,8 @@ struct StwDomain {
   std::uint64_t minor_end_ns = 0;
   std::uint64_t minor_passed_ns = 0;  ///< left the barrier at the end of the minor collection
   std::uint64_t left_ns = 0;
-  Doing before{};  ///< from the leader's request to arrived_ns
-  Doing minor{};   ///< from minor_begin_ns to minor_end_ns
+  ThreadActivity before{};  ///< from the leader's request to arrived_ns
+  ThreadActivity minor{};   ///< from minor_begin_ns to minor_end_ns
   /// The pause that the domain took part in, once it is over.
   std::uint64_t pause_begin_ns = 0;
   std::uint64_t pause_ns = 0;
@@ -49,7 +49,7 @@ struct StwDomain {
 
 struct StwSection {
   /// The rest takes part unnamed; a leader and a last domain have a name as long as they come among these.
-  static constexpr std::size_t most_domains = 256;
+  static constexpr std::size_t max_domains = 256;
 
   std::uint64_t id = 0;
   ProcessIndex process = 0;
@@ -90,7 +90,7 @@ class StopTheWorld {
   void forget(ProcessIndex process) { current_.erase(process); }
 
  private:
-  static constexpr std::size_t most_processes = 65536;
+  static constexpr std::size_t max_processes = 65536;
 
   std::shared_ptr<StwSection>& begin(ProcessIndex process, std::uint64_t time_ns);
   static std::optional<Part> take_part(const std::shared_ptr<StwSection>& section, const StwDomain& domain);

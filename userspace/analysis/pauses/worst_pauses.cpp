@@ -10,18 +10,18 @@ namespace rtev {
 namespace {
 
 /// The section that a pause spent the most time in; 0: it took part in none.
-std::uint64_t main_section(const PauseAnatomy& pause) {
+std::uint64_t main_section(const PauseDetails& pause) {
   if (pause.sections.empty()) return 0;
   return std::ranges::max_element(pause.sections, {}, &PauseSection::time_ns)->section->id;
 }
 
-bool shows(const PauseAnatomy& pause, std::uint64_t section) {
+bool shows(const PauseDetails& pause, std::uint64_t section) {
   return std::ranges::any_of(pause.sections, [&](const PauseSection& part) { return part.section->id == section; });
 }
 
 }  // namespace
 
-void WorstPauses::add(PauseAnatomy&& pause) {
+void WorstPauses::add(PauseDetails&& pause) {
   const auto shorter = [&](const Kept& other) { return other.pause.duration_ns() < pause.duration_ns(); };
   const auto place = std::ranges::find_if(kept_, shorter);
   kept_.insert(place, {.pause = std::move(pause)});
@@ -64,8 +64,8 @@ void WorstPauses::lose(const DomainLife& domain, const Loss& loss) {
   }
 }
 
-std::vector<const PauseAnatomy*> WorstPauses::worst() const {
-  std::vector<const PauseAnatomy*> worst;
+std::vector<const PauseDetails*> WorstPauses::worst() const {
+  std::vector<const PauseDetails*> worst;
   for (const Kept& kept : kept_) {
     if (worst.size() == top_) break;
     if (kept.shown_by == 0) worst.push_back(&kept.pause);
@@ -76,7 +76,7 @@ std::vector<const PauseAnatomy*> WorstPauses::worst() const {
 std::uint64_t WorstPauses::represented(std::uint64_t min_ns) const {
   const auto worst = this->worst();
   std::set<std::tuple<ProcessIndex, std::uint16_t, std::uint64_t>> beside;
-  for (const PauseAnatomy* const pause : worst) {
+  for (const PauseDetails* const pause : worst) {
     for (const PauseSection& part : pause->sections) {
       for (const StwDomain& domain : part.section->domains) {
         if (domain.pause_begin_ns != 0 && domain.pause_ns >= min_ns)
@@ -84,7 +84,7 @@ std::uint64_t WorstPauses::represented(std::uint64_t min_ns) const {
       }
     }
   }
-  for (const PauseAnatomy* const pause : worst)
+  for (const PauseDetails* const pause : worst)
     beside.erase({pause->domain.process, pause->domain.domain, pause->begin_ns});
   return beside.size();
 }

@@ -21,14 +21,14 @@ class WorstPauses {
   bool wants(std::uint64_t duration_ns) const {
     return listed_ < most_ || duration_ns > kept_.back().pause.duration_ns();
   }
-  void add(PauseAnatomy&& pause);
+  void add(PauseDetails&& pause);
   /// Words of a ring were lost, perhaps in the time of pauses that were added.
   void lose(const DomainLife& domain, const Loss& loss);
 
   /// How many are kept, those that others show included: bounded.
   std::size_t kept() const { return kept_.size(); }
   /// Longest first; at most `top`.
-  std::vector<const PauseAnatomy*> worst() const;
+  std::vector<const PauseDetails*> worst() const;
   /// Pauses of `min_ns` and longer in the sections of the worst ones that are not among these.
   std::uint64_t represented(std::uint64_t min_ns) const;
 
@@ -36,7 +36,7 @@ class WorstPauses {
   static constexpr std::size_t folded_per_listed = 4;
 
   struct Kept {
-    PauseAnatomy pause;
+    PauseDetails pause;
     std::uint64_t shown_by = 0;  ///< the section that a longer one shows it in; 0: it is listed
     bool stays = false;          ///< one that it shows has been forgotten: it must be listed for good
   };

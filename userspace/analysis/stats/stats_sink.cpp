@@ -12,7 +12,7 @@
 namespace rtev {
 namespace {
 
-constexpr std::size_t most_user_events = 64;  ///< of a process, that are counted by name
+constexpr std::size_t max_user_events = 64;  ///< of a process, that are counted by name
 
 bool is_action(const Event& event, ProcessAction action) {
   return event.id == static_cast<std::uint16_t>(action);
@@ -20,9 +20,7 @@ bool is_action(const Event& event, ProcessAction action) {
 
 }  // namespace
 
-Stats::Stats(StatsOptions options) : options_(std::move(options)) {
-  threads_.on_stretch([this](const ThreadStretch& stretch) { add_stretch(stretch); });
-}
+Stats::Stats(StatsOptions options) : options_(std::move(options)) {}
 
 Stats::~Stats() = default;
 
@@ -120,8 +118,8 @@ void Stats::end_process(Process& process, std::int64_t status, const Event& even
   process.ending = true;
   if (status == exit_by_exec) {
     // The thread goes on; what it ran until now was for this image.
-    for (const ThreadStretch& stretch : running()) {
-      if (stretch.pid == process.facts.pid) add_stretch(stretch);
+    for (const ThreadInterval& interval : running()) {
+      if (interval.pid == process.facts.pid) on_thread_interval(interval);
     }
   }
   threads_.add(event, batch, registry);
@@ -187,42 +185,37 @@ void Stats::add_switch(const Event& event, const Batch& batch, const Registry& r
   // A thread whose first sign of life is that it leaves a cpu has been there since its process was tracked: that it
   // came there would have been seen. It is how every program begins.
   const Thread& prev = change->prev;
-  const bool is_new = prev.tracked && event.time > switches_since_ns_ &&
-                      threads_.size() < ThreadTime::Limits{}.threads && !threads_.current(prev.tid, event.time);
+  const bool is_new =
+      prev.tracked && event.time > switches_since_ns_ && !threads_.is_full() && !threads_.current(prev.tid, event.time);
   if (is_new) {
-    add_stretch({.pid = prev.pid,
-                 .tid = prev.tid,
-                 .domain = prev.domain,
-                 .state = ThreadState::on_cpu,
-                 .begin_ns = switches_since_ns_,
-                 .end_ns = event.time});
+    on_thread_interval({.pid = prev.pid,
+                        .tid = prev.tid,
+                        .domain = prev.domain,
+                        .state = ThreadState::on_cpu,
+                        .begin_ns = switches_since_ns_,
+                        .end_ns = event.time});
   }
   threads_.add(event, batch, registry);
-  if (change->next.tracked) {
-    cpus_[change->cpu] = change->next.tid;
-  } else {
-    cpus_.erase(change->cpu);
-  }
 }
 
-void Stats::add_stretch(const ThreadStretch& stretch) {
-  if (stretch.state != ThreadState::on_cpu) return;
-  Process* const process = process_of(stretch.pid);
+void Stats::on_thread_interval(const ThreadInterval& interval) {
+  if (interval.state != ThreadState::on_cpu) return;
+  Process* const process = process_of(interval.pid);
   if (!process || !process->facts.cpu_since_ns) return;
   process->touched = true;
-  process->cpu_ns += overlap(stretch, *process->facts.cpu_since_ns, UINT64_MAX);
-  Incarnation* const domain = process->domain_during(domain_of(stretch), stretch.begin_ns);
-  if (domain) domain->tally.cpu_ns += overlap(stretch, domain->begin_ns, domain->end_or(UINT64_MAX));
+  process->cpu_ns += overlap(interval, *process->facts.cpu_since_ns, UINT64_MAX);
+  Incarnation* const domain = process->domain_during(domain_of(interval), interval.begin_ns);
+  if (domain) domain->tally.cpu_ns += overlap(interval, domain->begin_ns, domain->end_or(UINT64_MAX));
 }
 
-/// What threads do on cpus still.
-std::vector<ThreadStretch> Stats::running() const {
-  std::vector<ThreadStretch> stretches;
-  for (const auto& [cpu, tid] : cpus_) {
-    if (auto stretch = threads_.current(tid, now_ns_); stretch && stretch->state == ThreadState::on_cpu)
-      stretches.push_back(*stretch);
-  }
-  return stretches;
+/// The present intervals of the threads on cpus.
+std::vector<ThreadInterval> Stats::running() const {
+  std::vector<ThreadInterval> intervals;
+  threads_.each_cpu([&](std::uint32_t, const RunningThread& running) {
+    const auto interval = threads_.current(running.thread.tid, now_ns_);
+    if (!running.left_unseen && interval && interval->state == ThreadState::on_cpu) intervals.push_back(*interval);
+  });
+  return intervals;
 }
 
 void Stats::count(const Event& event, const Batch& batch, const RingInfo& ring) {
@@ -273,7 +266,7 @@ void Stats::count_user_event(Process& process, const Event& event, const RingInf
   auto& named = process.facts.user_events;
   auto found = std::ranges::find(named, event.id, &UserEventStats::id);
   if (found == named.end()) {
-    if (named.size() >= most_user_events) {
+    if (named.size() >= max_user_events) {
       ++process.facts.other_user_events;
       return;
     }

@@ -14,8 +14,8 @@
 #include "analysis/pauses/pause_finder.hpp"
 #include "analysis/stats/stats_figures.hpp"
 #include "analysis/stats/stats_report.hpp"
-#include "analysis/thread_time.hpp"
 #include "stream/sink.hpp"
+#include "stream/thread_tracker.hpp"
 
 namespace rtev {
 
@@ -33,7 +33,7 @@ struct StatsOptions {
 /// Takes the stream as any sink does and writes nothing: ask for report() when it is wanted. Only what was seen is
 /// counted: collections and calls when they begin, words when a collection tells of them. Memory is bounded by what
 /// runs at a time and the options. One thread.
-class Stats final : public Sink, private PauseListener {
+class Stats final : public Sink, private PauseListener, private ThreadObserver {
  public:
   explicit Stats(StatsOptions options = {});
   Stats(const Stats&) = delete;
@@ -64,8 +64,8 @@ class Stats final : public Sink, private PauseListener {
   Process* process_of(std::int32_t pid);
 
   void add_switch(const Event& event, const Batch& batch, const Registry& registry);
-  void add_stretch(const ThreadStretch& stretch);
-  std::vector<ThreadStretch> running() const;
+  void on_thread_interval(const ThreadInterval& interval) override;
+  std::vector<ThreadInterval> running() const;
 
   void count(const Event& event, const Batch& batch, const RingInfo& ring);
   void count_user_event(Process& process, const Event& event, const RingInfo& ring);
@@ -79,16 +79,16 @@ class Stats final : public Sink, private PauseListener {
   void on_pause_end(const DomainLife& life, const PhaseEnd& root) override;
   void on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) override;
 
-  DomainStats stats_of(const Process& process, const Incarnation& domain, const std::vector<ThreadStretch>& on) const;
-  ProcessStats stats_of(const Process& process, const std::vector<ThreadStretch>& on) const;
+  DomainStats stats_of(const Process& process, const Incarnation& domain,
+                       const std::vector<ThreadInterval>& running) const;
+  ProcessStats stats_of(const Process& process, const std::vector<ThreadInterval>& running) const;
 
   StatsOptions options_;
   PauseFinder pauses_{*this};
-  ThreadTime threads_;
+  ThreadTracker threads_{this};
   std::unordered_map<ProcessIndex, Process> processes_;
   Process* last_process_ = nullptr;                        ///< the one asked for last: events come in runs
   std::unordered_map<std::int32_t, ProcessIndex> images_;  ///< by pid, of those that run
-  std::unordered_map<std::uint32_t, std::int32_t> cpus_;   ///< tid of the traced thread that is on it
   std::deque<ProcessIndex> ended_;                         ///< oldest first
   std::size_t ended_domains_ = 0;                          ///< remembered, of processes that ended
   std::uint64_t other_process_count_ = 0;

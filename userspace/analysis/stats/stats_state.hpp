@@ -9,9 +9,9 @@
 
 namespace rtev {
 
-/// Of a stretch of time, what lies between two moments.
-inline std::uint64_t overlap(const ThreadStretch& stretch, std::uint64_t begin_ns, std::uint64_t end_ns) {
-  const std::uint64_t begin = std::max(stretch.begin_ns, begin_ns), end = std::min(stretch.end_ns, end_ns);
+/// How much of an interval lies between two times, in ns.
+inline std::uint64_t overlap(const ThreadInterval& interval, std::uint64_t begin_ns, std::uint64_t end_ns) {
+  const std::uint64_t begin = std::max(interval.begin_ns, begin_ns), end = std::min(interval.end_ns, end_ns);
   return end > begin ? end - begin : 0;
 }
 
@@ -21,8 +21,8 @@ inline std::uint64_t distance(std::uint64_t begin_ns, std::uint64_t end_ns) {
 
 /// The domain of a thread as far as that is known; -1 if not. The main thread runs domain 0 in every program that OCaml
 /// starts, but one that ends before it was ever off a cpu did not show it.
-inline std::int32_t domain_of(const ThreadStretch& stretch) {
-  return stretch.domain < 0 && stretch.tid == stretch.pid ? 0 : stretch.domain;
+inline std::int32_t domain_of(const ThreadInterval& interval) {
+  return interval.domain < 0 && interval.tid == interval.pid ? 0 : interval.domain;
 }
 
 /// A domain of a process, from its spawn to its end.

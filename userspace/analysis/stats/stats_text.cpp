@@ -11,7 +11,7 @@
 namespace rtev {
 namespace {
 
-constexpr std::size_t most_processes = 20, most_user_events = 10;
+constexpr std::size_t max_processes = 20, max_user_events = 10;
 constexpr std::size_t label_width = 11, counter_width = 24, narrow = 10, wide = 17;
 
 /// A number, or "-" where there is none.
@@ -194,7 +194,7 @@ void add_user_events(TextBuffer& out, const ProcessStats& process) {
   std::string_view separator;
   for (std::size_t i = 0; i < process.user_events.size(); ++i) {
     const UserEventStats& user = process.user_events[i];
-    if (i >= most_user_events) {
+    if (i >= max_user_events) {
       rest = saturating_sum(rest, user.count);
       continue;
     }
@@ -284,7 +284,7 @@ std::string stats_text(const StatsReport& report) {
   out.add(report.process_count == 1 ? " OCaml process in " : " OCaml processes in ");
   add_duration(out, report.total.wall_ns);
   out.add('\n');
-  const std::size_t shown = std::min(report.processes.size(), most_processes);
+  const std::size_t shown = std::min(report.processes.size(), max_processes);
   for (std::size_t i = 0; i < shown; ++i) {
     out.add('\n');
     add_process(out, report.processes[i]);

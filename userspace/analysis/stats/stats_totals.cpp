@@ -8,14 +8,14 @@
 namespace rtev {
 
 DomainStats Stats::stats_of(const Process& process, const Incarnation& domain,
-                            const std::vector<ThreadStretch>& on) const {
+                            const std::vector<ThreadInterval>& running) const {
   const std::uint64_t end = domain.end_or(process.end_or(now_ns_));
   Tally tally = domain.tally;
   tally.wall_ns = distance(domain.begin_ns, end);
   if (domain.pause_since_ns) tally.gc_ns = saturating_sum(tally.gc_ns, distance(*domain.pause_since_ns, end));
-  for (const ThreadStretch& stretch : on) {
-    if (!domain.ended && stretch.pid == process.facts.pid && domain_of(stretch) == domain.domain)
-      tally.cpu_ns += overlap(stretch, domain.begin_ns, end);
+  for (const ThreadInterval& interval : running) {
+    if (!domain.ended && interval.pid == process.facts.pid && domain_of(interval) == domain.domain)
+      tally.cpu_ns += overlap(interval, domain.begin_ns, end);
   }
   DomainStats stats{.domain = domain.domain,
                     .incarnation = domain.number,
@@ -27,13 +27,13 @@ DomainStats Stats::stats_of(const Process& process, const Incarnation& domain,
   return stats;
 }
 
-ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadStretch>& on) const {
+ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadInterval>& running) const {
   ProcessStats stats = process.facts;
   const Family family = stats.family;
   stats.ended = process.ended;
-  for (const auto& domain : process.retired) stats.domains.push_back(stats_of(process, *domain, on));
+  for (const auto& domain : process.retired) stats.domains.push_back(stats_of(process, *domain, running));
   for (const Process::Seat& seat : process.seats) {
-    if (seat.now) stats.domains.push_back(stats_of(process, *seat.now, on));
+    if (seat.now) stats.domains.push_back(stats_of(process, *seat.now, running));
   }
   std::ranges::sort(stats.domains, {},
                     [](const DomainStats& domain) { return std::pair{domain.domain, domain.incarnation}; });
@@ -53,9 +53,9 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadStr
   figures.cpu_ns.reset();
   if (scheduler_seen_) {
     figures.cpu_ns = process.cpu_ns;
-    for (const ThreadStretch& stretch : on) {
-      if (!process.ended && stats.cpu_since_ns && stretch.pid == stats.pid)
-        *figures.cpu_ns += overlap(stretch, *stats.cpu_since_ns, now_ns_);
+    for (const ThreadInterval& interval : running) {
+      if (!process.ended && stats.cpu_since_ns && interval.pid == stats.pid)
+        *figures.cpu_ns += overlap(interval, *stats.cpu_since_ns, now_ns_);
     }
   }
   for (std::size_t i = 0; i < figures.heap.size(); ++i) {
@@ -86,10 +86,10 @@ StatsReport Stats::report(const Registry& registry) {
                      .switches_dropped = switches_dropped_,
                      .rings_missed = rings_missed_,
                      .ignored_events = pauses_.ignored()};
-  const std::vector<ThreadStretch> on = running();
+  const std::vector<ThreadInterval> intervals = running();
   report.processes.reserve(processes_.size());
   for (const Process& process : processes_ | std::views::values) {
-    ProcessStats stats = stats_of(process, on);
+    ProcessStats stats = stats_of(process, intervals);
     report.total += stats.figures;
     report.processes.push_back(std::move(stats));
   }

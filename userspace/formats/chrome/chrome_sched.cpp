@@ -20,56 +20,66 @@ std::int32_t row_tid(std::uint32_t cpu) {
   return cpus_pid + 1 + static_cast<std::int32_t>(cpu);
 }
 
+/// As Linux tools write it; empty for a state that is unknown or has no letter.
+std::string_view state_name(const ThreadInterval& interval) {
+  switch (interval.state) {
+    case ThreadState::on_cpu:
+      return "Running";
+    case ThreadState::runnable:
+      return interval.preempted_by ? "R+" : "R";
+    case ThreadState::sleeping:
+      return "S";
+    case ThreadState::uninterruptible:
+      return interval.left == LeftState::idle ? "I" : "D";
+    case ThreadState::stopped:
+      if (interval.left == LeftState::traced) return "t";
+      return interval.left == LeftState::stopped ? "T" : std::string_view{};
+    case ThreadState::unknown:
+      break;
+  }
+  // It left its CPU unseen, some time before the end.
+  return interval.first_state == ThreadState::on_cpu ? "Running" : std::string_view{};
+}
+
 /// Which thread woke or preempted it.
 void add_cause(ChromeEvent& event, const ThreadInterval& interval) {
-  if (!interval.other) return;
+  const auto& cause = interval.preempted_by ? interval.preempted_by : interval.woken_by;
+  if (!cause) return;
   event.args();
   JsonWriter& json = event.json();
-  json.key(interval.state == "R" ? "waker" : "preempted_by").object([&] {
-    json.member("comm", interval.other->comm());
-    json.member("pid", interval.other->pid);
-    json.member("tid", interval.other->tid);
+  json.key(interval.preempted_by ? "preempted_by" : "waker").object([&] {
+    json.member("comm", cause->comm());
+    json.member("pid", cause->pid);
+    json.member("tid", cause->tid);
   });
 }
 
 }  // namespace
 
-void ChromeSink::sched_switch(const EventContext& context, const SchedSwitch& change, const Track* prev,
+void ChromeSink::sched_switch(const EventContext& context, const SchedSwitch& change, const Track* /*prev*/,
                               const Track* next) {
-  const std::uint64_t time = in_order(context.event.time);
-  if (prev != nullptr) thread_state(states_.leave(time, change, *prev));
-  clear_cpu(change.cpu, time, to_string(change.state));
-  if (next == nullptr) return;
-  const ThreadStates::Ended waited = states_.enter(time, change, *next);
-  thread_state(waited);
-  enter_cpu(change.cpu, time, change.next, *next, waited);
+  clear_cpu(change.cpu, context.event.time, to_string(change.state));
+  const bool has_waited = waited_ && waited_->tid == change.next.tid;
+  if (next != nullptr) enter_cpu(change.cpu, context.event.time, change.next, *next, has_waited ? &*waited_ : nullptr);
+  waited_.reset();
 }
 
-void ChromeSink::wakeup(const EventContext& context, const Wakeup& wakeup, const Track* woken, const Track* /*by*/) {
-  if (woken != nullptr) thread_state(states_.wake(in_order(context.event.time), wakeup, *woken));
-}
-
-void ChromeSink::left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) {
-  thread_state(states_.vanish(time, track));
+void ChromeSink::left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& /*track*/) {
   clear_cpu(cpu, time, "not seen");
 }
 
-/// A late event is shown at the newest time, so that it does not overlap what is already written.
-std::uint64_t ChromeSink::in_order(std::uint64_t time) {
-  sched_now_ = std::max(sched_now_, time);
-  return sched_now_;
-}
-
-void ChromeSink::thread_state(const ThreadStates::Ended& ended) {
-  if (!ended) return;
-  start('T', ended->from, *ended->track);
-  event_.name(ended->state, "sched");
-  event_.complete(ended->to - ended->from);
-  if (ended->state == "Running") {
+void ChromeSink::thread_interval(const Track& track, const ThreadInterval& interval) {
+  if (interval.state == ThreadState::runnable) waited_ = interval;
+  const std::string_view name = state_name(interval);
+  if (name.empty()) return;
+  start('T', interval.begin_ns, track);
+  event_.name(name, "sched");
+  event_.complete(interval.end_ns - interval.begin_ns);
+  if (name == "Running") {
     event_.args();
-    event_.json().member("cpu", ended->cpu);
+    event_.json().member("cpu", interval.cpu);
   }
-  add_cause(event_, *ended);
+  add_cause(event_, interval);
   finish();
 }
 
@@ -86,7 +96,7 @@ ChromeSink::CpuRow* ChromeSink::row_of(std::uint32_t cpu) {
 }
 
 void ChromeSink::enter_cpu(std::uint32_t cpu, std::uint64_t time, const Thread& thread, const Track& track,
-                           const ThreadStates::Ended& waited) {
+                           const ThreadInterval* waited) {
   CpuRow* const row = row_of(cpu);
   if (row == nullptr) return;
   row->is_busy = true;
@@ -99,8 +109,10 @@ void ChromeSink::enter_cpu(std::uint32_t cpu, std::uint64_t time, const Thread& 
   event_.json().member("pid", track.pid);
   event_.json().member("tid", track.tid);
   event_.json().member("priority", thread.priority);
-  if (waited && waited->other) event_.duration("waited", waited->to - waited->from);
-  if (waited) add_cause(event_, *waited);
+  if (waited != nullptr) {
+    event_.duration("waited", waited->end_ns - waited->begin_ns);
+    add_cause(event_, *waited);
+  }
   finish();
 }
 

@@ -73,7 +73,6 @@ void ChromeSink::consume(const Batch& batch, const Registry& registry) {
 
 void ChromeSink::summary(const RunSummary& summary, const Registry& registry) {
   builder_.finish(summary.end_ns, registry);
-  states_.finish(summary.end_ns, [this](const ThreadInterval& interval) { thread_state(interval); });
 
   Accounting words = registry.others().words;
   std::uint64_t processes = registry.others().count;

@@ -4,12 +4,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "formats/chrome/chrome_event.hpp"
 #include "formats/line_sink.hpp"
-#include "formats/viewer/thread_states.hpp"
 #include "formats/viewer/track_builder.hpp"
 #include "formats/viewer/viewer_writer.hpp"
 
@@ -52,11 +52,12 @@ class ChromeSink final : public LineSink, private ViewerWriter {
   void process(const Track& track, const EventContext& context, const ProcessRecord& record) override;
   void sched_switch(const EventContext& context, const SchedSwitch& change, const Track* prev,
                     const Track* next) override;
-  void wakeup(const EventContext& context, const Wakeup& wakeup, const Track* woken, const Track* by) override;
+  void wakeup(const EventContext&, const Wakeup&, const Track*, const Track*) override {}  // ends an interval
   void left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) override;
   void name_process(std::int32_t pid, std::string_view name) override;
   void name_track(const Track& track) override;
-  void forget_track(const Track& track) override { states_.forget(track); }
+  void thread_interval(const Track& track, const ThreadInterval& interval) override;
+  void forget_track(const Track& /*track*/) override {}
 
   void start(char phase, std::uint64_t time, const Track& track) { event_.start(phase, time, track.pid, track.tid); }
   void finish(Details details = {});
@@ -64,17 +65,14 @@ class ChromeSink final : public LineSink, private ViewerWriter {
   void graph(const Track& track, const EventContext& context, std::string_view unit, std::integral auto value);
   void name_row(std::int32_t pid, std::int32_t tid, std::string_view name, std::int64_t sort_index);
   void sort_process(std::int32_t pid, int sort_index);
-  std::uint64_t in_order(std::uint64_t time);
-  void thread_state(const ThreadStates::Ended& ended);
   CpuRow* row_of(std::uint32_t cpu);
   void enter_cpu(std::uint32_t cpu, std::uint64_t time, const Thread& thread, const Track& track,
-                 const ThreadStates::Ended& waited);
+                 const ThreadInterval* waited);
   void clear_cpu(std::uint32_t cpu, std::uint64_t time, std::string_view why);
 
   TrackBuilder builder_{*this};
-  ThreadStates states_;
+  std::optional<ThreadInterval> waited_;  ///< the wait for a CPU that ended last
   std::map<std::uint32_t, CpuRow> rows_;
-  std::uint64_t sched_now_ = 0;  ///< newest time of a switch or wakeup
   ChromeEvent event_{out_};
   std::string scratch_, unnamed_;  ///< texts under construction
 };

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "formats/perfetto/perfetto_sched.hpp"
 
-#include <algorithm>
-
 namespace rtev::perfetto {
 namespace {
 
@@ -48,15 +46,14 @@ std::int64_t prev_state(LeftState state) {
   return task_parked;
 }
 
-/// What is not known must be something: of all states this one claims least. A thread that were shown as runnable would
-/// seem to wait for a cpu.
+/// For a state that is unknown. Perfetto requires one; a runnable thread would seem to wait for a cpu.
 constexpr std::int64_t unknown_state = task_interruptible;
 
 }  // namespace
 
 template <typename Fill>
 void Sched::add_event(std::uint32_t index, std::uint64_t time, std::int32_t tid, Fill&& fill) {
-  std::string& content = cpus_[index].bundle;
+  std::string& content = bundles_[index];
   {
     Message<FtraceEventBundle> bundle{content};
     if (content.empty()) bundle.add_uint32(FtraceEventBundle::cpu, index);
@@ -69,29 +66,21 @@ void Sched::add_event(std::uint32_t index, std::uint64_t time, std::int32_t tid,
 }
 
 void Sched::sched_switch(std::uint64_t time, const SchedSwitch& change) {
-  const Cpu* const cpu = cpu_at(change.cpu);
-  if (cpu == nullptr) return;
-  const auto side = [](const Thread& thread) { return Side{thread.tid, thread.comm(), thread.priority}; };
-  // Whoever was shown on the cpu has left it, and the next one came unseen.
-  if (cpu->tid == 0 && change.prev.tid != 0) write_switch(change.cpu, time, idle(), 0, side(change.prev));
   const std::int64_t state = change.prev.tid == 0 ? 0 : prev_state(change.state);
   write_switch(change.cpu, time, side(change.prev), state, side(change.next));
 }
 
 void Sched::left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) {
-  const Cpu* const left = cpu_at(cpu);
-  if (left == nullptr || left->tid != track.tid) return;
   write_switch(cpu, time, {track.tid, track.name, usual_priority}, unknown_state, idle());
 }
 
-/// The event belongs to the cpu that the waker is on, as far as that is known.
-void Sched::waking(std::uint64_t time, const Wakeup& wakeup) {
-  std::uint32_t index = wakeup.cpu;
-  if (wakeup.by.tid != 0) {
-    const auto on = std::ranges::find(cpus_, wakeup.by.tid, &Cpu::tid);
-    if (on != cpus_.end()) index = static_cast<std::uint32_t>(on - cpus_.begin());
-  }
-  if (cpu_at(index) == nullptr) return;
+void Sched::entered_unseen(std::uint64_t time, std::uint32_t cpu, const Thread& thread) {
+  write_switch(cpu, time, idle(), 0, side(thread));
+}
+
+void Sched::waking(std::uint64_t time, const Wakeup& wakeup, std::optional<std::uint32_t> waker_cpu) {
+  const std::uint32_t index = waker_cpu.value_or(wakeup.cpu);
+  if (!make_bundle(index)) return;
   add_event(index, time, wakeup.by.tid, [&](Message<FtraceEvent>& event) {
     Message<SchedWaking> waking{event, FtraceEvent::sched_waking};
     add_text(waking, SchedWaking::comm, wakeup.woken.comm());
@@ -103,7 +92,7 @@ void Sched::waking(std::uint64_t time, const Wakeup& wakeup) {
 }
 
 void Sched::gone(std::uint64_t time, const Track& track) {
-  if (cpus_.empty()) return;
+  if (bundles_.empty()) return;
   constexpr std::uint32_t index = 0;  // which one does not matter
   add_event(index, time, 0, [&](Message<FtraceEvent>& event) {
     Message<SchedProcessFree> freed{event, FtraceEvent::sched_process_free};
@@ -117,15 +106,20 @@ Sched::Side Sched::idle() {
   return {0, "swapper", usual_priority};
 }
 
-Sched::Cpu* Sched::cpu_at(std::uint32_t cpu) {
-  if (cpu >= max_cpus) return nullptr;
-  if (cpu >= cpus_.size()) cpus_.resize(cpu + 1);
-  return &cpus_[cpu];
+Sched::Side Sched::side(const Thread& thread) {
+  return {thread.tid, thread.comm(), thread.priority};
+}
+
+/// False if there are no bundles for the cpu.
+bool Sched::make_bundle(std::uint32_t cpu) {
+  if (cpu >= max_cpus) return false;
+  if (cpu >= bundles_.size()) bundles_.resize(cpu + 1);
+  return true;
 }
 
 void Sched::write_switch(std::uint32_t index, std::uint64_t time, const Side& prev, std::int64_t prev_state,
                          const Side& next) {
-  cpus_[index].tid = next.tid;
+  if (!make_bundle(index)) return;
   add_event(index, time, prev.tid, [&](Message<FtraceEvent>& event) {
     Message<SchedSwitchEvent> change{event, FtraceEvent::sched_switch};
     add_text(change, SchedSwitchEvent::prev_comm, prev.comm);
@@ -139,14 +133,14 @@ void Sched::write_switch(std::uint32_t index, std::uint64_t time, const Side& pr
 }
 
 void Sched::flush() {
-  for (std::uint32_t index = 0; index < cpus_.size(); ++index) write_bundle(index);
+  for (std::uint32_t index = 0; index < bundles_.size(); ++index) write_bundle(index);
 }
 
 void Sched::write_bundle(std::uint32_t index) {
-  Cpu& cpu = cpus_[index];
-  if (cpu.bundle.empty()) return;
-  packets_.add([&](Packet& packet) { packet.add_message(TracePacket::ftrace_events, cpu.bundle); });
-  cpu.bundle.clear();
+  std::string& bundle = bundles_[index];
+  if (bundle.empty()) return;
+  packets_.add([&](Packet& packet) { packet.add_message(TracePacket::ftrace_events, bundle); });
+  bundle.clear();
 }
 
 }  // namespace rtev::perfetto

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,27 +13,25 @@
 
 namespace rtev::perfetto {
 
-/// Gathers events by cpu and writes them in bundles. On each cpu a switch leaves the thread that the one before
-/// entered: where that is not what happened, because nobody saw it, a switch is made up. Memory is bounded.
+/// Collects events by cpu and writes them in bundles. Perfetto requires that a switch leaves the thread that the switch
+/// before it on that cpu entered: for switches that were not seen it gets some that are made up. Memory is bounded.
 class Sched {
  public:
   explicit Sched(PacketStream& packets) : packets_(packets) {}
 
   void sched_switch(std::uint64_t time, const SchedSwitch& change);
-  void waking(std::uint64_t time, const Wakeup& wakeup);
-  /// The thread shown on a cpu leaves it.
+  /// `waker_cpu`: where the waker runs, if that is known.
+  void waking(std::uint64_t time, const Wakeup& wakeup, std::optional<std::uint32_t> waker_cpu);
+  /// The thread shown on a cpu leaves it unseen: the cpu is shown as idle from then on.
   void left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track);
+  /// A thread is on a cpu that is shown as idle.
+  void entered_unseen(std::uint64_t time, std::uint32_t cpu, const Thread& thread);
   /// A thread is gone: its id may be used again.
   void gone(std::uint64_t time, const Track& track);
   /// Writes the bundles.
   void flush();
 
  private:
-  static constexpr std::int32_t nobody = -1;  ///< no switch was written yet
-  struct Cpu {
-    std::string bundle{};
-    std::int32_t tid = nobody;
-  };
   /// One side of a switch.
   struct Side {
     std::int32_t tid;
@@ -41,7 +40,8 @@ class Sched {
   };
 
   static Side idle();
-  Cpu* cpu_at(std::uint32_t cpu);
+  static Side side(const Thread& thread);
+  bool make_bundle(std::uint32_t cpu);
   void write_switch(std::uint32_t index, std::uint64_t time, const Side& prev, std::int64_t prev_state,
                     const Side& next);
   /// `fill` gets the event's message. `tid` is the thread that the cpu runs.
@@ -50,7 +50,7 @@ class Sched {
   void write_bundle(std::uint32_t index);
 
   PacketStream& packets_;
-  std::vector<Cpu> cpus_;
+  std::vector<std::string> bundles_;  ///< by cpu
 };
 
 }  // namespace rtev::perfetto

@@ -223,11 +223,15 @@ void PerfettoSink::sched_switch(const EventContext& context, const SchedSwitch& 
 
 void PerfettoSink::wakeup(const EventContext& context, const Wakeup& wakeup, const Track*, const Track*) {
   now_ = context.event.time;
-  sched_.waking(now_, wakeup);
+  sched_.waking(now_, wakeup, builder_.threads().cpu_of(wakeup.by.tid));
 }
 
 void PerfettoSink::left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) {
   sched_.left_cpu(time, cpu, track);
+}
+
+void PerfettoSink::entered_unseen(std::uint64_t time, std::uint32_t cpu, const Thread& thread) {
+  sched_.entered_unseen(time, cpu, thread);
 }
 
 void PerfettoSink::name_process(std::int32_t pid, std::string_view name) {

@@ -43,6 +43,7 @@ class PerfettoSink final : public Sink, private ViewerWriter {
                     const Track* next) override;
   void wakeup(const EventContext& context, const Wakeup& wakeup, const Track* woken, const Track* by) override;
   void left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) override;
+  void entered_unseen(std::uint64_t time, std::uint32_t cpu, const Thread& thread) override;
   void name_process(std::int32_t pid, std::string_view name) override;
   void name_track(const Track& track) override;
   void forget_track(const Track& track) override;

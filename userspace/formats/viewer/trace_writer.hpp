@@ -11,6 +11,7 @@
 #include "stream/records.hpp"
 #include "stream/registry.hpp"
 #include "stream/sink.hpp"
+#include "stream/thread_interval.hpp"
 
 namespace rtev {
 
@@ -88,6 +89,12 @@ class TraceWriter {
                      SpanMark mark) = 0;
   /// A thread that was running on a CPU has left it by this time; its switch was not seen.
   virtual void left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) = 0;
+  /// The next sched_switch() of this CPU has `thread` leave it at this time; the switch in which it entered was not
+  /// seen.
+  virtual void entered_unseen(std::uint64_t /*time*/, std::uint32_t /*cpu*/, const Thread& /*thread*/) {}
+  /// What a thread did for a time, at its end, before the sched_switch() that ends it. Intervals of a thread do not
+  /// overlap. Of threads that are not traced there is only their time on CPUs.
+  virtual void thread_interval(const Track& /*track*/, const ThreadInterval& /*interval*/) {}
 
   /// Before the first use of a process or track, and when its name changes.
   virtual void name_process(std::int32_t pid, std::string_view name) = 0;

@@ -146,9 +146,9 @@ void TrackBuilder::renew(Ring& ring, const Event& event, const Registry& registr
 /// waits in it and another one runs the domain.
 TrackBuilder::Stack& TrackBuilder::place(Ring& ring) {
   if (ring.open_phases > 0 && !waits(ring)) return *ring.phases;
-  if (ring.current != nullptr && ring.threads_version == threads_.version()) return *ring.current;
-  ring.threads_version = threads_.version();
-  const auto tid = threads_.tid_of(ring.pid, ring.domain);
+  if (ring.current != nullptr && ring.threads_version == threads_.writers_version()) return *ring.current;
+  ring.threads_version = threads_.writers_version();
+  const auto tid = threads_.writer_of(ring.pid, ring.domain);
   const Track* const writer =
       tid ? &tracks_.writer(ring.process, ring.pid, *tid, ring.domain, ring.incarnation) : nullptr;
   if (writer != nullptr && own(ring, *writer)) {

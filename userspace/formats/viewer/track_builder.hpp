@@ -2,6 +2,7 @@
 // Decides which track each event is shown on, and makes the spans of a track nest.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -9,26 +10,28 @@
 #include <unordered_map>
 #include <vector>
 
-#include "formats/viewer/cpus.hpp"
 #include "formats/viewer/trace_writer.hpp"
 #include "formats/viewer/track_table.hpp"
-#include "stream/domain_threads.hpp"
+#include "stream/thread_tracker.hpp"
 
 namespace rtev {
 
 /// Turns the stream into calls of a TraceWriter. A GC span is shown on the thread that ran it, as far as scheduler
 /// events say. Viewers require the spans of a track to nest: spans cut by a loss or an exit are closed, and spans whose
 /// begin is unknown are opened, each with a SpanMark. Memory is bounded. One thread.
-class TrackBuilder {
+class TrackBuilder final : private ThreadObserver {
  public:
   explicit TrackBuilder(TraceWriter& writer)
-      : writer_(writer), tracks_(writer, [this](const Track& track) { forget(track); }), cpus_(writer) {}
+      : writer_(writer), tracks_(writer, [this](const Track& track) { forget(track); }) {}
   TrackBuilder(const TrackBuilder&) = delete;
   TrackBuilder& operator=(const TrackBuilder&) = delete;
 
   void consume(const Batch& batch, const Registry& registry);
   /// Closes all open spans. Nothing may follow.
   void finish(std::uint64_t end_ns, const Registry& registry);
+
+  /// As of the event in hand.
+  const ThreadTracker& threads() const { return threads_; }
 
  private:
   /// The spans open on a track, outermost first, by the events that began them.
@@ -104,7 +107,11 @@ class TrackBuilder {
   static void begin_at(Ring& ring, std::uint64_t time);
   void restart(Ring& ring, std::uint64_t time);
   void process_event(const EventContext& context);
+  std::uint64_t in_order(std::uint64_t time) { return sched_now_ = std::max(sched_now_, time); }
   void sched_switch(const EventContext& context);
+  void on_thread_interval(const ThreadInterval& interval) override;
+  void on_cpu_interval(const CpuInterval& interval) override;
+  void on_left_unseen(std::uint32_t cpu, const RunningThread& running, std::uint64_t time_ns) override;
   void wakeup(const EventContext& context);
   void dropped(const EventContext& context);
   void end_image(ProcessIndex process, std::uint64_t time, const Registry& registry, SpanMark mark);
@@ -114,15 +121,17 @@ class TrackBuilder {
   TraceWriter& writer_;
   const Registry* registry_ = nullptr;  ///< of the batch in hand
   TrackTable tracks_;
-  Cpus cpus_;
-  DomainThreads threads_;
+  /// It gets late scheduler events at the newest time, where they are shown, and it does not get losses: a viewer shows
+  /// what was seen, up to the switch that contradicts it.
+  ThreadTracker threads_{this};
   std::unordered_map<std::uint32_t, std::unique_ptr<Ring>> rings_;  ///< by source
   std::unordered_map<ProcessIndex, Process> processes_;
   std::unordered_map<std::uint32_t, Owner> owners_;  ///< of threads' tracks, by track id
   std::deque<Ended> ended_;                          ///< their tracks are kept for late events
   std::array<Recent, 64> recent_{};                  ///< by the low bits of the source
   std::uint64_t batch_ = 0;
-  std::uint64_t now_ = 0;  ///< newest time seen
+  std::uint64_t now_ = 0;        ///< newest time seen
+  std::uint64_t sched_now_ = 0;  ///< newest time of a switch or wakeup
   std::uint64_t next_flow_ = 1;
   std::vector<std::uint64_t> flow_ids_;
 };

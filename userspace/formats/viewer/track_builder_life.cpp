@@ -23,7 +23,7 @@ void TrackBuilder::process_event(const EventContext& context) {
   writer_.process(tracks_.main_thread(record->process, info.pid), context, *record);
   if (static_cast<ProcessAction>(context.event.id) != ProcessAction::exit) return;
   end_image(record->process, context.event.time, context.registry, SpanMark::exited);
-  threads_.forget(info.pid);
+  threads_.forget_domains(info.pid);
   ended_.push_back({.time = context.event.time, .process = record->process, .pid = info.pid});
 }
 
@@ -33,11 +33,10 @@ void TrackBuilder::sched_switch(const EventContext& context) {
     writer_.malformed(context);
     return;
   }
-  threads_.add(context.event.time, *change);
   tracks_.make_room();
   const Track* const prev = tracks_.thread(change->prev);
   const Track* const next = tracks_.thread(change->next);
-  cpus_.before(context.event.time, *change, prev, next);
+  threads_.add(in_order(context.event.time), *change);
   writer_.sched_switch(context, *change, prev, next);
   if (prev != nullptr && change->state == LeftState::dead && change->prev.tid != change->prev.pid)
     tracks_.forget(*prev);
@@ -52,10 +51,36 @@ void TrackBuilder::wakeup(const EventContext& context) {
   tracks_.make_room();
   const Track* const woken = tracks_.thread(record->woken);
   const Track* const by = tracks_.thread(record->by);
+  threads_.add(in_order(context.event.time), *record);
   writer_.wakeup(context, *record, woken, by);
 }
 
-/// The next switches say where threads were meanwhile: see Cpus.
+void TrackBuilder::on_thread_interval(const ThreadInterval& interval) {
+  if (const Track* const track = tracks_.find(interval.pid, interval.tid)) writer_.thread_interval(*track, interval);
+}
+
+void TrackBuilder::on_cpu_interval(const CpuInterval& interval) {
+  const Thread& first = interval.first;
+  const bool is_whole = first.tid == interval.last.tid && !interval.left_unseen;
+  if (interval.last.tid != 0 && !is_whole) writer_.entered_unseen(interval.end_ns, interval.cpu, interval.last);
+  // The tracker has no intervals of threads that are not traced.
+  const Track* const track = is_whole && !first.tracked ? tracks_.find(first.pid, first.tid) : nullptr;
+  if (track == nullptr || interval.begin_ns == interval.end_ns) return;
+  writer_.thread_interval(*track, {.pid = first.pid,
+                                   .tid = first.tid,
+                                   .state = ThreadState::on_cpu,
+                                   .first_state = ThreadState::on_cpu,
+                                   .begin_ns = interval.begin_ns,
+                                   .end_ns = interval.end_ns,
+                                   .cpu = static_cast<std::int32_t>(interval.cpu & INT32_MAX)});
+}
+
+void TrackBuilder::on_left_unseen(std::uint32_t cpu, const RunningThread& running, std::uint64_t time_ns) {
+  if (const Track* const track = tracks_.find(running.thread.pid, running.thread.tid))
+    writer_.left_cpu(time_ns, cpu, *track);
+}
+
+/// The next switches say where threads were meanwhile.
 void TrackBuilder::dropped(const EventContext& context) {
   if (const auto loss = context.batch.payload_as<Loss>(context.event)) {
     writer_.dropped(context, *loss);
@@ -89,7 +114,7 @@ void TrackBuilder::forget_ended(std::uint64_t now, const Registry& registry) {
 
 /// Drops all references to a track before it is removed.
 void TrackBuilder::forget(const Track& track) {
-  cpus_.forget(track, now_);
+  if (track.is_thread) threads_.forget_thread(track.tid, now_);
   owners_.erase(track.id);
   const auto process = processes_.find(track.process);
   if (process == processes_.end()) return;
@@ -113,7 +138,7 @@ void TrackBuilder::forget(const Track& track) {
 void TrackBuilder::finish(std::uint64_t end_ns, const Registry& registry) {
   const std::uint64_t end = std::max(end_ns, now_);
   for (const auto& [source, ring] : rings_) close_all(*ring, end, registry, SpanMark::cut);
-  cpus_.finish(end);
+  threads_.finish(end);
 }
 
 }  // namespace rtev

@@ -40,6 +40,11 @@ const Track& TrackTable::writer(ProcessIndex process, std::int32_t pid, std::int
   return track;
 }
 
+const Track* TrackTable::find(std::int32_t pid, std::int32_t tid) const {
+  const auto found = tracks_.find(key_of(pid, tid));
+  return found == tracks_.end() ? nullptr : &found->second;
+}
+
 const Track& TrackTable::main_thread(ProcessIndex process, std::int32_t pid) {
   bool is_new = false;
   Track& track = find_or_add(pid, pid, is_new);

@@ -27,6 +27,8 @@ class TrackTable {
   /// A thread of an OCaml process that writes the ring of a domain, in one incarnation.
   const Track& writer(ProcessIndex process, std::int32_t pid, std::int32_t tid, std::uint16_t domain,
                       std::uint32_t incarnation);
+  /// Null if there is none.
+  const Track* find(std::int32_t pid, std::int32_t tid) const;
   /// The process's main thread.
   const Track& main_thread(ProcessIndex process, std::int32_t pid);
   /// A track for the ring itself, for one incarnation of its domain.

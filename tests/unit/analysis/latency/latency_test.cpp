@@ -243,7 +243,7 @@ TEST_F(LatencyTest, DomainNumbersThatAreUsedAgainAreCounted) {
 }
 
 TEST_F(LatencyTest, ManyProcessesArePutTogether) {
-  make({.most_domains = 8});
+  make({.max_domains = 8});
   std::uint64_t total = 0;
   for (std::uint64_t i = 0; i < 100; ++i) {
     const ProcessIndex process = add_process(static_cast<std::int32_t>(1000 + i), "short");
@@ -264,7 +264,7 @@ TEST_F(LatencyTest, ManyProcessesArePutTogether) {
 }
 
 TEST_F(LatencyTest, DomainsBeyondTheLimitCountWhileNoProcessHasEnded) {
-  make({.most_domains = 2});
+  make({.max_domains = 2});
   for (std::uint16_t domain = 0; domain < 5; ++domain) pause(1000, 10, domain);
   const json found = report();
   EXPECT_EQ(found["all"]["count"], 5);

@@ -17,7 +17,7 @@ class PausesBlame : public PausesTest {
   }
 
   /// The only pause that is told.
-  const PauseAnatomy& only() {
+  const PauseDetails& only() {
     const auto worst = play().worst;
     EXPECT_THAT(worst, SizeIs(1));
     return *worst.at(0);
@@ -30,7 +30,7 @@ TEST_F(PausesBlame, WorkIsBlamedOnItsBusiestPhase) {
   end(8'500, phase_slice);
   end(9'000, phase_major);
   switches(20'000, leaves(main_thread(), LeftState::sleeping));
-  const PauseAnatomy& pause = only();
+  const PauseDetails& pause = only();
   EXPECT_EQ(pause.domain.pid, 4242);
   EXPECT_EQ(pause.comm, "server");
   EXPECT_EQ(pause.tid, 4242);
@@ -49,17 +49,17 @@ TEST_F(PausesBlame, APreemptedPauseIsBlamedOnTheCompetitor) {
   switches(3'000, leaves(main_thread(), LeftState::preempted, 0, competitor()));
   switches(9'000, enters(main_thread(), 0, competitor()));
   end(11'000, phase_major);
-  const PauseAnatomy& pause = only();
+  const PauseDetails& pause = only();
   EXPECT_EQ(pause.time, (TimeSplit{.on_cpu = 4'000, .runnable = 6'000}));
   EXPECT_EQ(pause.besides, pause.time);
   EXPECT_EQ(pause.scheduling.preempted(), 1U);
   EXPECT_EQ(pause.scheduling.migrations(), 0U);
-  ASSERT_THAT(pause.scheduling.rivals(), SizeIs(1));
-  const SchedulingDetail::Rival rival = pause.scheduling.rivals().front();
-  EXPECT_EQ(rival.wait.ns, 6'000U);
-  EXPECT_EQ(rival.wait.cpu, 0);
-  EXPECT_EQ(rival.wait.had, CpuWait::Had::throughout);
-  EXPECT_EQ(rival.wait.by->tid, 999);
+  ASSERT_THAT(pause.scheduling.competitors(), SizeIs(1));
+  const SchedulingDetail::CpuCompetitor competitor = pause.scheduling.competitors().front();
+  EXPECT_EQ(competitor.wait.ns, 6'000U);
+  EXPECT_EQ(competitor.wait.cpu, 0);
+  EXPECT_EQ(competitor.wait.had, CpuWait::Had::throughout);
+  EXPECT_EQ(competitor.wait.by->tid, 999);
   EXPECT_EQ(blame(),
             "its thread 4242 could run but had no cpu for 6.00µs of 10.0µs (60%): \"hog\" (pid 999) had cpu 0");
 }
@@ -73,13 +73,13 @@ TEST_F(PausesBlame, EachCompetitorIsToldWithItsTime) {
   switches(8'100, leaves(main_thread(), LeftState::preempted, 0, second));
   switches(9'000, enters(main_thread(), 0, second));
   end(10'000, phase_major);
-  const auto rivals = only().scheduling.rivals();
-  ASSERT_THAT(rivals, SizeIs(2));
-  EXPECT_EQ(rivals[0].wait.by->comm(), "hog");
-  EXPECT_EQ(rivals[0].wait.ns, 5'000U);
-  EXPECT_EQ(rivals[1].wait.by->comm(), "second");
-  EXPECT_EQ(rivals[1].wait.ns, 1'900U);
-  EXPECT_EQ(rivals[1].times, 2U);
+  const auto competitors = only().scheduling.competitors();
+  ASSERT_THAT(competitors, SizeIs(2));
+  EXPECT_EQ(competitors[0].wait.by->comm(), "hog");
+  EXPECT_EQ(competitors[0].wait.ns, 5'000U);
+  EXPECT_EQ(competitors[1].wait.by->comm(), "second");
+  EXPECT_EQ(competitors[1].wait.ns, 1'900U);
+  EXPECT_EQ(competitors[1].times, 2U);
   EXPECT_THAT(blame(), HasSubstr(": for 5.00µs of it \"hog\" (pid 999) had cpu 0; for the rest others"));
   EXPECT_THAT(pauses->report_text(),
               HasSubstr("no cpu    for 1.90µs, 2 times, cpu 0 behind \"second\" (pid 888, thread 889)"));
@@ -91,7 +91,7 @@ TEST_F(PausesBlame, CompetitorsThatWereNotSeenAreNotMadeUp) {
   // The hog's end on the cpu was not traced: another one leaves it.
   switches(9'000, enters(main_thread(), 0, a_thread(888, 888, -1, "second", false)));
   end(10'000, phase_major);
-  EXPECT_EQ(only().scheduling.rivals().front().wait.had, CpuWait::Had::first);
+  EXPECT_EQ(only().scheduling.competitors().front().wait.had, CpuWait::Had::first);
   EXPECT_THAT(blame(), EndsWith(": \"hog\" (pid 999) had cpu 0 first, perhaps others after that"))
       << "no hint to trace all switches, as they were";
 }
@@ -104,7 +104,7 @@ TEST_F(PausesTest, WithoutSwitchesBetweenOthersNobodyIsBlamedForAllOfAWait) {
   end(10'000, phase_major);
   const auto worst = play().worst;
   ASSERT_THAT(worst, SizeIs(1));
-  EXPECT_EQ(worst[0]->scheduling.rivals().at(0).wait.had, CpuWait::Had::first);
+  EXPECT_EQ(worst[0]->scheduling.competitors().at(0).wait.had, CpuWait::Had::first);
   EXPECT_EQ(blame(),
             "its thread 4242 could run but had no cpu for 7.00µs of 9.00µs (78%): \"hog\" (pid 999) had cpu 0 first, "
             "perhaps others after that (--sched all names everyone who had it)");
@@ -122,7 +122,7 @@ TEST_F(PausesTest, AWaitThatBeginsUnderAnotherOneIsCertainOfItsEndOnly) {
   end(10'000, phase_major);
   const auto worst = play().worst;
   ASSERT_THAT(worst, SizeIs(1));
-  EXPECT_EQ(worst[0]->scheduling.rivals().at(0).wait.had, CpuWait::Had::last);
+  EXPECT_EQ(worst[0]->scheduling.competitors().at(0).wait.had, CpuWait::Had::last);
   EXPECT_THAT(blame(), HasSubstr(": \"hog\" (pid 999) had cpu 1 last, perhaps others before that (--sched all names"));
 }
 
@@ -134,7 +134,7 @@ TEST_F(PausesTest, ATrackedThreadIsSeenToLeave) {
   end(10'000, phase_major);
   const auto worst = play().worst;
   ASSERT_THAT(worst, SizeIs(1));
-  EXPECT_EQ(worst[0]->scheduling.rivals().at(0).wait.had, CpuWait::Had::throughout);
+  EXPECT_EQ(worst[0]->scheduling.competitors().at(0).wait.had, CpuWait::Had::throughout);
 }
 
 TEST_F(PausesTest, ACpuThatWasPerhapsIdleIsNotSaidToHaveBeen) {
@@ -202,7 +202,7 @@ TEST_F(PausesBlame, ABlockedPauseTellsOnWhatAndWhoWokeIt) {
   wakes_up(8'000, wakes(main_thread(), competitor(), 0));
   switches(8'500, enters(main_thread(), 3));
   end(10'000, phase_major);
-  const PauseAnatomy& pause = only();
+  const PauseDetails& pause = only();
   EXPECT_EQ(pause.time, (TimeSplit{.on_cpu = 2'500, .runnable = 500, .uninterruptible = 6'000}));
   EXPECT_EQ(pause.blocked.other, 6'000U);
   EXPECT_EQ(pause.blocked.barrier + pause.blocked.section, 0U);

@@ -228,11 +228,11 @@ TEST_F(PausesTest, WaitsSumUpToTheRunnableTimeAfterAContradiction) {
   const PausesReport report = play();
   ASSERT_THAT(report.worst, SizeIs(1));
   EXPECT_EQ(report.counts.scheduler_contradictions, 1U);
-  const PauseAnatomy& pause = *report.worst[0];
+  const PauseDetails& pause = *report.worst[0];
   EXPECT_EQ(pause.time, (TimeSplit{.on_cpu = 2'000, .runnable = 3'000, .sleeping = 2'000, .unknown = 2'000}));
-  ASSERT_THAT(pause.scheduling.rivals(), SizeIs(1));
-  EXPECT_EQ(pause.scheduling.rivals()[0].wait.ns, 1'000U);
-  EXPECT_EQ(pause.scheduling.unknown_rivals_ns(), 2'000U);
+  ASSERT_THAT(pause.scheduling.competitors(), SizeIs(1));
+  EXPECT_EQ(pause.scheduling.competitors()[0].wait.ns, 1'000U);
+  EXPECT_EQ(pause.scheduling.unknown_competitors_ns(), 2'000U);
   EXPECT_THAT(pauses->report_text(), HasSubstr("    no cpu    for 2.00µs, behind whom is not known\n"));
   EXPECT_THAT(pauses->report_text(), HasSubstr("!! MISSING: switches, for 1 switch cannot follow those before;"));
 }
@@ -248,11 +248,11 @@ TEST_F(PausesTest, WaitsDoNotExceedWhatWasToldBefore) {
   end(10'000, phase_major);
   const PausesReport report = play();
   ASSERT_THAT(report.worst, SizeIs(1));
-  const PauseAnatomy& pause = *report.worst[0];
+  const PauseDetails& pause = *report.worst[0];
   EXPECT_EQ(pause.time, (TimeSplit{.on_cpu = 5'000, .runnable = 2'000, .sleeping = 2'000}));
-  ASSERT_THAT(pause.scheduling.rivals(), SizeIs(1));
-  EXPECT_EQ(pause.scheduling.rivals()[0].wait.ns, 2'000U);
-  EXPECT_EQ(pause.scheduling.unknown_rivals_ns(), 0U);
+  ASSERT_THAT(pause.scheduling.competitors(), SizeIs(1));
+  EXPECT_EQ(pause.scheduling.competitors()[0].wait.ns, 2'000U);
+  EXPECT_EQ(pause.scheduling.unknown_competitors_ns(), 0U);
 }
 
 TEST_F(PausesTest, ARecordingWithoutItsEndDoesNotTellWhatARingHadOverwritten) {

@@ -34,12 +34,12 @@ class Chaos {
   std::mt19937 random_;
 };
 
-void expect_sums(const PauseAnatomy& pause) {
+void expect_sums(const PauseDetails& pause) {
   const std::uint64_t duration = pause.duration_ns();
   EXPECT_EQ(pause.time.total(), duration);
   EXPECT_EQ(pause.start_wait_ns + pause.finish_wait_ns + pause.besides.total(), duration);
-  std::uint64_t waits = pause.scheduling.other_rivals_ns() + pause.scheduling.unknown_rivals_ns();
-  for (const SchedulingDetail::Rival& rival : pause.scheduling.rivals()) waits += rival.wait.ns;
+  std::uint64_t waits = pause.scheduling.other_competitors_ns() + pause.scheduling.unknown_competitors_ns();
+  for (const SchedulingDetail::CpuCompetitor& competitor : pause.scheduling.competitors()) waits += competitor.wait.ns;
   EXPECT_EQ(waits, pause.time.runnable);
   EXPECT_EQ(pause.blocked.barrier + pause.blocked.section + pause.blocked.other, pause.time.blocked());
   std::uint64_t own = 0;
@@ -97,13 +97,13 @@ TEST_P(PausesChaos, SumsAreExact) {
     }
     pauses.consume(events.batch(), world.registry);
     EXPECT_LE(pauses.report().worst.size(), 20U);
-    for (const PauseAnatomy* pause : pauses.report().worst) expect_sums(*pause);
+    for (const PauseDetails* pause : pauses.report().worst) expect_sums(*pause);
   }
   pauses.summary({.end_ns = time}, world.registry);
   const PausesReport report = pauses.report();
   EXPECT_GT(report.counts.pauses, 20U);
   EXPECT_TRUE(std::ranges::is_sorted(report.worst, std::ranges::greater{},
-                                     [](const PauseAnatomy* pause) { return pause->duration_ns(); }));
+                                     [](const PauseDetails* pause) { return pause->duration_ns(); }));
   EXPECT_FALSE(pauses.report_text().empty());
   const auto json = nlohmann::json::parse(pauses.report_json());
   ASSERT_EQ(json["pauses"].size(), report.worst.size());
@@ -130,10 +130,10 @@ TEST_F(PausesTest, VeryManyPhasesFoldIntoABoundedTree) {
   const PausesReport report = play();
   ASSERT_EQ(report.worst.size(), 1U);
   const PhaseTree& phases = report.worst[0]->phases;
-  EXPECT_EQ(phases.nodes().size(), PhaseTree::most_nodes);
+  EXPECT_EQ(phases.nodes().size(), PhaseTree::max_nodes);
   EXPECT_EQ(phases.nodes()[1].count, 50'000U);
   EXPECT_EQ(phases.nodes()[1].total_ns, 250'000U);
-  EXPECT_EQ(phases.folded(), 3'000U - (PhaseTree::most_nodes - 2));
+  EXPECT_EQ(phases.folded(), 3'000U - (PhaseTree::max_nodes - 2));
   expect_sums(*report.worst[0]);
 }
 
@@ -144,7 +144,7 @@ TEST_F(PausesTest, VeryDeepPhasesAreBounded) {
   end(3'000, phase_major);
   const PausesReport report = play();
   ASSERT_EQ(report.worst.size(), 1U);
-  EXPECT_LE(report.worst[0]->phases.nodes().size(), PhaseTree::most_depth);
+  EXPECT_LE(report.worst[0]->phases.nodes().size(), PhaseTree::max_depth);
   EXPECT_GT(report.worst[0]->phases.folded(), 0U);
   expect_sums(*report.worst[0]);
 }
@@ -159,8 +159,8 @@ TEST_F(PausesTest, ASectionOfVeryManyDomainsIsBounded) {
   const PausesReport report = play();
   ASSERT_GE(report.worst.size(), 1U);
   const StwSection& section = *report.worst[0]->sections.at(0).section;
-  EXPECT_EQ(section.domains.size(), StwSection::most_domains);
-  EXPECT_EQ(section.unnamed, 1'000U - StwSection::most_domains);
+  EXPECT_EQ(section.domains.size(), StwSection::max_domains);
+  EXPECT_EQ(section.unnamed, 1'000U - StwSection::max_domains);
   EXPECT_THAT(pauses->report_text(), testing::HasSubstr("stop-the-world of 1,000 domains"));
 }
 
@@ -174,7 +174,7 @@ TEST_F(PausesTest, APauseOfVeryManySectionsKeepsTheLongest) {
   const PausesReport report = play();
   ASSERT_EQ(report.worst.size(), 1U);
   EXPECT_EQ(report.worst[0]->section_count, 3'000U);
-  ASSERT_EQ(report.worst[0]->sections.size(), PauseAnatomy::most_sections);
+  ASSERT_EQ(report.worst[0]->sections.size(), PauseDetails::max_sections);
   for (const PauseSection& part : report.worst[0]->sections) EXPECT_EQ(part.time_ns, 59U);
 }
 
@@ -183,22 +183,22 @@ TEST_F(PausesTest, VeryManyCompetitorsAreBounded) {
   begin(1'000, phase_major);
   std::uint64_t all = 0;
   for (std::uint32_t i = 0; i < 400; ++i) {
-    const Thread rival =
-        a_thread(static_cast<std::int32_t>(10'000 + i), static_cast<std::int32_t>(10'000 + i), -1, "rival", false);
-    switches(2'000 + 1'000 * i, leaves(main_thread(), LeftState::preempted, 0, rival));
-    switches(2'001 + 1'001 * i, enters(main_thread(), 0, rival));
+    const Thread competitor =
+        a_thread(static_cast<std::int32_t>(10'000 + i), static_cast<std::int32_t>(10'000 + i), -1, "competitor", false);
+    switches(2'000 + 1'000 * i, leaves(main_thread(), LeftState::preempted, 0, competitor));
+    switches(2'001 + 1'001 * i, enters(main_thread(), 0, competitor));
     all += 1 + i;
   }
   end(900'000, phase_major);
   const PausesReport report = play();
   ASSERT_EQ(report.worst.size(), 1U);
   const SchedulingDetail& detail = report.worst[0]->scheduling;
-  EXPECT_EQ(detail.rivals().size(), SchedulingDetail::most_rivals);
-  std::uint64_t told = detail.other_rivals_ns();
-  for (const SchedulingDetail::Rival& rival : detail.rivals()) told += rival.wait.ns;
+  EXPECT_EQ(detail.competitors().size(), SchedulingDetail::max_competitors);
+  std::uint64_t told = detail.other_competitors_ns();
+  for (const SchedulingDetail::CpuCompetitor& competitor : detail.competitors()) told += competitor.wait.ns;
   EXPECT_EQ(told, all);
   EXPECT_EQ(report.worst[0]->time.runnable, all);
-  EXPECT_EQ(detail.rivals().front().wait.ns, 400U);
+  EXPECT_EQ(detail.competitors().front().wait.ns, 400U);
 }
 
 }  // namespace

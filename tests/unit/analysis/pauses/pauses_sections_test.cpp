@@ -39,7 +39,7 @@ class PausesSections : public PausesTest {
     if (interrupted) end(arrival + 110, phase_interrupt, 1);
   }
   /// The pause of domain 0, which stands for both.
-  const PauseAnatomy& only() {
+  const PauseDetails& only() {
     const PausesReport report = play();
     EXPECT_THAT(report.worst, SizeIs(1));
     EXPECT_EQ(report.counts.represented, report.counts.pauses - 1);
@@ -52,7 +52,7 @@ TEST_F(PausesSections, ABarrierThatWaitsForADescheduledDomain) {
   switches(8'900, enters(other_thread(), 1, competitor()));
   leader_waits_until(9'000, other_thread());
   follower_arrives(9'000);
-  const PauseAnatomy& pause = only();
+  const PauseDetails& pause = only();
   EXPECT_EQ(pause.domain.domain, 0);
   EXPECT_EQ(pause.duration_ns(), 8'500U);
   EXPECT_EQ(pause.time, (TimeSplit{.on_cpu = 1'490, .runnable = 8, .sleeping = 7'002}));
@@ -100,7 +100,7 @@ TEST_F(PausesSections, ADomainInABlockingSectionIsServedByItsBackupThread) {
   switches(8'000, enters(backup_thread(), 1, competitor()));
   leader_waits_until(8'050, backup_thread());
   follower_arrives(8'050, false);
-  const PauseAnatomy& pause = only();
+  const PauseDetails& pause = only();
   const StwDomain& late = *pause.sections.at(0).section->last_to_arrive();
   EXPECT_EQ(late.tid, 4301);
   EXPECT_EQ(late.role, ThreadRole::backup);
@@ -116,7 +116,7 @@ TEST_F(PausesSections, ADomainInABlockingSectionIsServedByItsBackupThread) {
 TEST_F(PausesSections, ALongWayToASafepoint) {
   leader_waits_until(9'000, other_thread());
   follower_arrives(9'000);
-  const PauseAnatomy& pause = only();
+  const PauseDetails& pause = only();
   EXPECT_EQ(blame_of(pause).why, Why::ran);
   EXPECT_EQ(blame(),
             "waited 7.99µs of 8.50µs (94%) for domain 1 to stop, which ran for 8.00µs until it came to a safepoint");
@@ -145,7 +145,7 @@ TEST_F(PausesSections, ALeaderThatIsSlowToAsk) {
   end(7'150, phase_start_barrier, 1);
   end(9'000, phase_handler, 1);
   end(9'100, phase_interrupt, 1);
-  const PauseAnatomy& pause = only();
+  const PauseDetails& pause = only();
   EXPECT_EQ(pause.domain.domain, 1);  // the longer one
   const Blame found = blame_of(pause);
   EXPECT_EQ(found.cause, Cause::late_domain);
@@ -167,7 +167,7 @@ TEST_F(PausesSections, TheLeaderWaitsForTheSlowOne) {
   end(9'110, phase_handler, 1);
   end(9'150, phase_minor_barrier);
   end(9'300, phase_leader);
-  const PauseAnatomy& pause = only();
+  const PauseDetails& pause = only();
   EXPECT_EQ(pause.finish_wait_ns, 9'100U - 1'210);
   const Blame found = blame_of(pause);
   EXPECT_EQ(found.cause, Cause::slow_domain);
@@ -215,7 +215,7 @@ TEST_F(PausesSections, SectionsOfOneAfterTheOtherAreApart) {
   const PausesReport report = play();
   EXPECT_THAT(report.worst, SizeIs(3));
   EXPECT_EQ(report.counts.represented, 3U);
-  for (const PauseAnatomy* pause : report.worst) {
+  for (const PauseDetails* pause : report.worst) {
     EXPECT_THAT(pause->sections.at(0).section->domains, SizeIs(2));
     EXPECT_EQ(pause->start_wait_ns, 40U);
   }
@@ -230,7 +230,7 @@ TEST_F(PausesSections, OneLongPauseStandsForAllItsSections) {
     end(begin_ns + 9'000, phase_handler, 1);
   }
   end(60'000, phase_major);
-  const PauseAnatomy& pause = only();
+  const PauseDetails& pause = only();
   EXPECT_EQ(pause.domain.domain, 0);
   EXPECT_EQ(pause.section_count, 2U);
   for (const PauseSection& part : pause.sections) EXPECT_EQ(part.section->domains.at(1).pause_ns, 8'960U);
@@ -254,7 +254,7 @@ TEST_F(PausesSections, WhatALongerOneDoesNotShowIsListedByItself) {
   end(64'500, phase_leader, 3);  // 28.0: shows the second section only
   const PausesReport report = play();
   std::vector<std::uint64_t> listed;
-  for (const PauseAnatomy* const pause : report.worst) listed.push_back(pause->duration_ns());
+  for (const PauseDetails* const pause : report.worst) listed.push_back(pause->duration_ns());
   EXPECT_EQ(listed, (std::vector<std::uint64_t>{28'000, 27'800}));
   EXPECT_EQ(report.counts.pauses, 5U);
   EXPECT_EQ(report.counts.represented, 3U);
@@ -276,7 +276,7 @@ TEST_F(PausesSections, WhatOneShowedComesBackWhenALongerOneTakesItsPlace) {
   end(60'200, phase_leader, 2);  // 45.0
   const PausesReport report = play();
   std::vector<std::uint64_t> listed;
-  for (const PauseAnatomy* const pause : report.worst) listed.push_back(pause->duration_ns());
+  for (const PauseDetails* const pause : report.worst) listed.push_back(pause->duration_ns());
   EXPECT_EQ(listed, (std::vector<std::uint64_t>{45'000, 5'000}));
   EXPECT_EQ(report.counts.represented, 1U);
 }

@@ -11,8 +11,8 @@ namespace rtev {
 namespace {
 
 /// A pause that spent its time in one section.
-PauseAnatomy pause_in(std::uint64_t section, std::uint16_t domain, std::uint64_t begin_ns, std::uint64_t ns) {
-  PauseAnatomy pause;
+PauseDetails pause_in(std::uint64_t section, std::uint16_t domain, std::uint64_t begin_ns, std::uint64_t ns) {
+  PauseDetails pause;
   pause.domain.process = 1;
   pause.domain.domain = domain;
   pause.begin_ns = begin_ns;

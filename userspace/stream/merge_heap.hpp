@@ -10,7 +10,7 @@
 
 namespace rtev {
 
-/// What a release has still to take from one source.
+/// The events of one source that a release has not taken yet.
 struct Head {
   std::uint64_t time;  ///< of the next event
   std::uint32_t source;
@@ -21,15 +21,15 @@ struct Head {
   bool before(const Head& other) const { return time < other.time || (time == other.time && source < other.source); }
 };
 
-/// A heap with the earliest on top, which can change in place: where sources take turns that happens for each event.
-/// The heap moves pointers. Heads would be copied in wide pieces right after a narrow store to one of their fields, for
-/// which the processor waits until the store has reached the cache.
-class Heads {
+/// A heap with the earliest head on top. The top can change in place, which happens for each event where sources
+/// alternate. The heap moves pointers: a head would be copied with wide loads right after a narrow store to one of its
+/// fields, and such loads have to wait until the store has reached the cache.
+class MergeHeap {
  public:
-  /// For so many at the most.
-  explicit Heads(std::size_t most) { heads_.reserve(most); }
+  /// `max_heads`: how many add() may be given.
+  explicit MergeHeap(std::size_t max_heads) { heads_.reserve(max_heads); }
 
-  /// To be followed by make(), before anything else.
+  /// After the last add() call make(), before anything else.
   void add(const Head& head) {
     heads_.push_back(head);
     heap_.push_back(&heads_.back());
@@ -40,7 +40,7 @@ class Heads {
 
   bool empty() const { return heap_.empty(); }
   Head& top() { return *heap_.front(); }
-  /// Whose turn comes after the top's; null if there is nobody else.
+  /// The next after the top; null if there is none.
   const Head* second() const {
     if (heap_.size() < 2) return nullptr;
     return heap_.size() > 2 && heap_[2]->before(*heap_[1]) ? heap_[2] : heap_[1];

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: MIT
+#include "stream/thread_tracker.hpp"
+
+#include <algorithm>
+
+namespace rtev {
+namespace {
+
+ThreadState state_after(LeftState left) {
+  switch (left) {
+    case LeftState::preempted:
+      return ThreadState::runnable;
+    case LeftState::sleeping:
+      return ThreadState::sleeping;
+    case LeftState::uninterruptible:
+    case LeftState::idle:
+      return ThreadState::uninterruptible;
+    case LeftState::stopped:
+    case LeftState::traced:
+    case LeftState::dead:
+    case LeftState::other:
+      return ThreadState::stopped;
+  }
+  return ThreadState::unknown;
+}
+
+std::int32_t cpu_number(std::uint32_t cpu) {
+  return static_cast<std::int32_t>(cpu & INT32_MAX);
+}
+
+bool is_on(const ThreadInterval& interval, std::uint32_t cpu) {
+  return interval.state == ThreadState::on_cpu && interval.cpu == cpu_number(cpu);
+}
+
+bool covers(const TimeSplit& whole, const TimeSplit& part) {
+  return whole.on_cpu >= part.on_cpu && whole.runnable >= part.runnable && whole.sleeping >= part.sleeping &&
+         whole.uninterruptible >= part.uninterruptible && whole.stopped >= part.stopped &&
+         whole.unknown >= part.unknown;
+}
+
+}  // namespace
+
+void ThreadTracker::add(const Event& event, const Batch& batch, const Registry& registry) {
+  switch (event.kind) {
+    case EventKind::sched_switch:
+      if (const auto change = batch.payload_as<SchedSwitch>(event)) add(event.time, *change);
+      return;
+    case EventKind::wakeup:
+      if (const auto wakeup = batch.payload_as<Wakeup>(event)) add(event.time, *wakeup);
+      return;
+    case EventKind::lost:
+      if (Source::unpack(event.source).slot != 0) return;
+      if (const auto loss = batch.payload_as<Loss>(event)) lose(loss->from_ns, loss->to_ns);
+      return;
+    case EventKind::process: {
+      const auto record = batch.payload_as<ProcessRecord>(event);
+      if (!record || event.id != static_cast<std::uint16_t>(ProcessAction::exit)) return;
+      const std::int32_t pid = registry.process(record->process).pid;
+      // After an exec the process keeps its thread; the death of its other threads is seen.
+      if (record->detail == exit_by_exec) {
+        forget_domains(pid);
+      } else {
+        forget_process(pid, event.time);
+      }
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+void ThreadTracker::add(std::uint64_t time_ns, const SchedSwitch& change) {
+  sees_all_ = sees_all_ || (!change.prev.tracked && !change.next.tracked);
+  const bool is_latest = switch_cpu(time_ns, change);
+  if (change.prev.tracked) {
+    leave(time_ns, change);
+  } else {
+    see_untracked(change.prev.tid, time_ns);
+  }
+  if (change.next.tracked) {
+    enter(time_ns, change, !is_latest);
+  } else {
+    see_untracked(change.next.tid, time_ns);
+  }
+}
+
+void ThreadTracker::add(std::uint64_t time_ns, const Wakeup& wakeup) {
+  wakeups_seen_ = true;
+  if (!wakeup.woken.tracked || is_blind(time_ns)) return;
+  ThreadEntry* const thread = find_or_track(wakeup.woken, time_ns);
+  if (!thread || time_ns < thread->interval.begin_ns || thread->interval.state == ThreadState::runnable) return;
+  if (thread->interval.state == ThreadState::on_cpu) {
+    thread->woken_early = wakeup.by;
+    return;
+  }
+  begin_interval(*thread, time_ns,
+                 {.state = ThreadState::runnable, .cpu = cpu_number(wakeup.cpu), .woken_by = wakeup.by});
+}
+
+/// Notes who is on the cpu now. False if a later switch of this cpu was seen already.
+bool ThreadTracker::switch_cpu(std::uint64_t time_ns, const SchedSwitch& change) {
+  auto known = cpus_.find(change.cpu);
+  if (known != cpus_.end() && time_ns < known->second.begin_ns) return false;
+  const auto clear_elsewhere = [&](std::int32_t tid) {
+    const auto cpu = cpu_by_tid_.find(tid);
+    if (cpu == cpu_by_tid_.end() || cpu->second == change.cpu) return;
+    if (RunningThread& running = cpus_.at(cpu->second); running.begin_ns <= time_ns)
+      clear_cpu(cpu->second, running, time_ns);
+  };
+  if (known == cpus_.end()) {
+    clear_elsewhere(change.prev.tid);
+    clear_elsewhere(change.next.tid);
+    if (cpus_.size() >= limits_.cpus) return true;
+    known = cpus_.try_emplace(change.cpu).first;
+  } else {
+    RunningThread& running = known->second;
+    if (running.thread.tid != change.prev.tid) {
+      clear_cpu(change.cpu, running, time_ns);  // the switch in which it left is missing
+    } else if (!running.left_unseen) {
+      cpu_by_tid_.erase(running.thread.tid);
+    }
+    clear_elsewhere(change.prev.tid);
+    clear_elsewhere(change.next.tid);
+    if (observer_) {
+      observer_->on_cpu_interval({.cpu = change.cpu,
+                                  .begin_ns = running.begin_ns,
+                                  .end_ns = time_ns,
+                                  .first = running.thread,
+                                  .last = change.prev,
+                                  .gapless = running.gapless,
+                                  .left_unseen = running.left_unseen});
+    }
+  }
+  // The thread may have left already, for a cpu that it is known to be on at a later time.
+  const bool is_here = change.next.tid == 0 || cpu_by_tid_.try_emplace(change.next.tid, change.cpu).second;
+  known->second = {
+      .thread = change.next, .begin_ns = time_ns, .gapless = sees_all_ || change.next.tracked, .left_unseen = !is_here};
+  return true;
+}
+
+/// The thread on the cpu left it unseen.
+void ThreadTracker::clear_cpu(std::uint32_t cpu, RunningThread& running, std::uint64_t time_ns) {
+  if (running.thread.tid == 0 || running.left_unseen) return;
+  running.left_unseen = true;
+  cpu_by_tid_.erase(running.thread.tid);
+  const auto found = threads_.find(running.thread.tid);
+  if (found != threads_.end() && is_on(found->second.interval, cpu) && time_ns >= found->second.interval.begin_ns) {
+    contradict(found->second);
+    begin_interval(found->second, time_ns, {.state = ThreadState::unknown});
+  }
+  if (found != threads_.end()) domains_.leave_cpu(found->second.domain_thread);
+  if (!observer_) return;
+  const std::uint64_t left_ns = running.thread.tracked ? std::max(time_ns, running.begin_ns) : running.begin_ns;
+  observer_->on_left_unseen(cpu, running, left_ns);
+}
+
+void ThreadTracker::leave(std::uint64_t time_ns, const SchedSwitch& change) {
+  const bool dies = change.state == LeftState::dead;
+  ThreadEntry* const thread = dies ? find(change.prev, time_ns) : find_or_track(change.prev, time_ns);
+  if (!thread) return;
+  domains_.learn(thread->domain_thread, change.prev);
+  const bool is_known = !is_blind(time_ns);
+  if (!is_known && !dies) return;
+  ThreadInterval& ends = thread->interval;
+  if (time_ns < ends.begin_ns) return;
+  domains_.leave_cpu(thread->domain_thread);
+  domains_.set_certainty(thread->domain_thread, change.prev.holds_lock && is_known, is_known);
+  if (!is_on(ends, change.cpu) && ends.state != ThreadState::unknown) contradict(*thread);
+  ThreadInterval off_cpu{.state = state_after(change.state), .left = change.state, .cpu = cpu_number(change.cpu)};
+  if (off_cpu.state == ThreadState::runnable) off_cpu.preempted_by = change.next;
+  begin_interval(*thread, time_ns, off_cpu);
+  if (dies) remove(change.prev.tid);
+}
+
+/// `has_left_since`: a later switch of the cpu was seen before this one.
+void ThreadTracker::enter(std::uint64_t time_ns, const SchedSwitch& change, bool has_left_since) {
+  ThreadEntry* const thread = find_or_track(change.next, time_ns);
+  if (!thread) return;
+  domains_.learn(thread->domain_thread, change.next);
+  if (is_blind(time_ns)) {
+    domains_.set_certainty(thread->domain_thread, false, false);
+    return;
+  }
+  ThreadInterval& ends = thread->interval;
+  if (time_ns < ends.begin_ns) return;
+  if (is_blocked(ends.state) && thread->woken_early) {
+    ends.state = ends.first_state = ThreadState::runnable;
+    ends.accounted_from_ns = thread->accounted_ns;
+    ends.woken_by = thread->woken_early;
+  }
+  if (ends.state == ThreadState::on_cpu || (is_blocked(ends.state) && wakeups_seen_)) contradict(*thread);
+  if (ends.woken_by) ends.cpu = cpu_number(change.cpu);
+  thread->woken_early.reset();
+  begin_interval(*thread, time_ns, {.state = ThreadState::on_cpu, .cpu = cpu_number(change.cpu)});
+  domains_.set_certainty(thread->domain_thread, false, true);
+  if (has_left_since) {
+    contradict(*thread);
+    begin_interval(*thread, time_ns, {.state = ThreadState::unknown});
+  } else {
+    domains_.enter_cpu(thread->domain_thread);
+  }
+}
+
+void ThreadTracker::lose(std::uint64_t from_ns, std::uint64_t to_ns) {
+  if (to_ns < from_ns) return;
+  // Gaps come nearly in order of their begins: one that is over does not matter any more.
+  blind_from_ns_ = from_ns > blind_until_ns_ ? from_ns : std::min(blind_from_ns_, from_ns);
+  blind_until_ns_ = std::max(blind_until_ns_, to_ns);
+  domains_.lose();
+  for (auto& [tid, thread] : threads_) {
+    domains_.lose(thread.domain_thread);
+    thread.woken_early.reset();
+    if (thread.interval.state == ThreadState::unknown || thread.interval.begin_ns > to_ns) continue;
+    begin_interval(thread, from_ns, {.state = ThreadState::unknown});
+  }
+}
+
+void ThreadTracker::forget_process(std::int32_t pid, std::uint64_t time_ns) {
+  const auto process = by_pid_.find(pid);
+  if (process == by_pid_.end()) return;
+  const std::vector<std::int32_t> tids = process->second;
+  for (const std::int32_t tid : tids) untrack(tid, time_ns);
+}
+
+void ThreadTracker::forget_thread(std::int32_t tid, std::uint64_t time_ns) {
+  if (const auto cpu = cpu_by_tid_.find(tid); cpu != cpu_by_tid_.end())
+    clear_cpu(cpu->second, cpus_.at(cpu->second), time_ns);
+  untrack(tid, time_ns);
+}
+
+void ThreadTracker::forget_domains(std::int32_t pid) {
+  const auto process = by_pid_.find(pid);
+  if (process == by_pid_.end()) return;
+  for (const std::int32_t tid : process->second) domains_.remove(threads_.at(tid).domain_thread);
+}
+
+void ThreadTracker::finish(std::uint64_t time_ns) {
+  for (auto& [tid, thread] : threads_) begin_interval(thread, time_ns, {.state = ThreadState::unknown});
+  for (auto& [cpu, running] : cpus_) clear_cpu(cpu, running, time_ns);
+}
+
+ThreadTracker::Snapshot ThreadTracker::at(std::int32_t tid, std::uint64_t time_ns) {
+  const auto found = threads_.find(tid);
+  if (found == threads_.end()) {
+    return {.tid = tid, .time_ns = time_ns, .exact = true, .since_0 = {.unknown = time_ns}};
+  }
+  ThreadEntry& thread = found->second;
+  const bool exact = time_ns >= thread.accounted_ns;
+  if (exact) {
+    thread.split.add(thread.interval.state, time_ns - thread.accounted_ns);
+    thread.accounted_ns = time_ns;
+  }
+  return {.tid = tid, .thread = thread.serial, .time_ns = time_ns, .exact = exact, .since_0 = thread.split};
+}
+
+TimeSplit ThreadTracker::between(const Snapshot& from, const Snapshot& to) {
+  if (to.time_ns <= from.time_ns) return {};
+  const bool same_thread = from.tid == to.tid && (from.thread == to.thread || from.thread == 0);
+  // If the first event of a thread was late, a time was reported as unknown in which the thread is known by now.
+  if (!same_thread || !from.exact || !to.exact || !covers(to.since_0, from.since_0)) {
+    return {.unknown = to.time_ns - from.time_ns};
+  }
+  return {.on_cpu = to.since_0.on_cpu - from.since_0.on_cpu,
+          .runnable = to.since_0.runnable - from.since_0.runnable,
+          .sleeping = to.since_0.sleeping - from.since_0.sleeping,
+          .uninterruptible = to.since_0.uninterruptible - from.since_0.uninterruptible,
+          .stopped = to.since_0.stopped - from.since_0.stopped,
+          .unknown = to.since_0.unknown - from.since_0.unknown};
+}
+
+std::optional<ThreadInterval> ThreadTracker::current(std::int32_t tid, std::uint64_t time_ns) const {
+  const auto found = threads_.find(tid);
+  if (found == threads_.end()) return std::nullopt;
+  ThreadInterval interval = found->second.interval;
+  interval.end_ns = std::max(time_ns, interval.begin_ns);
+  return interval;
+}
+
+ThreadRole ThreadTracker::role(std::int32_t tid) const {
+  const auto found = threads_.find(tid);
+  return found == threads_.end() ? ThreadRole::unknown : found->second.domain_thread.role;
+}
+
+const RunningThread* ThreadTracker::running_on(std::uint32_t cpu) const {
+  const auto found = cpus_.find(cpu);
+  return found == cpus_.end() ? nullptr : &found->second;
+}
+
+std::optional<std::uint32_t> ThreadTracker::cpu_of(std::int32_t tid) const {
+  const auto found = cpu_by_tid_.find(tid);
+  return found == cpu_by_tid_.end() ? std::nullopt : std::optional{found->second};
+}
+
+/// The thread, if it is tracked. A tid that comes back in another process is another thread.
+ThreadTracker::ThreadEntry* ThreadTracker::find(const Thread& thread, std::uint64_t time_ns) {
+  const auto found = threads_.find(thread.tid);
+  if (found == threads_.end()) return nullptr;
+  if (found->second.interval.pid != thread.pid) {
+    contradict(found->second);
+    untrack(thread.tid, time_ns);
+    return nullptr;
+  }
+  if (thread.domain >= 0) found->second.interval.domain = thread.domain;
+  return &found->second;
+}
+
+ThreadTracker::ThreadEntry* ThreadTracker::find_or_track(const Thread& thread, std::uint64_t time_ns) {
+  if (ThreadEntry* const known = find(thread, time_ns)) return known;
+  if (thread.tid <= 0 || is_full()) return nullptr;  // a recording may hold any tid
+  ThreadEntry& entry = threads_[thread.tid];
+  entry = {.serial = ++last_serial_, .accounted_ns = time_ns, .split = {.unknown = time_ns}};
+  entry.interval = {.pid = thread.pid, .tid = thread.tid, .domain = thread.domain, .begin_ns = time_ns};
+  entry.domain_thread = {.pid = thread.pid, .tid = thread.tid};
+  by_pid_[thread.pid].push_back(thread.tid);
+  return &entry;
+}
+
+/// A switch of a thread whose process is not traced any more: not all of its switches are in the stream from now on.
+void ThreadTracker::see_untracked(std::int32_t tid, std::uint64_t time_ns) {
+  const auto found = threads_.find(tid);
+  if (found != threads_.end() && time_ns >= found->second.interval.begin_ns) untrack(tid, time_ns);
+}
+
+void ThreadTracker::untrack(std::int32_t tid, std::uint64_t time_ns) {
+  const auto found = threads_.find(tid);
+  if (found == threads_.end()) return;
+  begin_interval(found->second, time_ns, {.state = ThreadState::unknown});
+  remove(tid);
+}
+
+/// Ends the present interval and begins another. Intervals keep to the times of events; what at() has reported is final
+/// all the same.
+void ThreadTracker::begin_interval(ThreadEntry& thread, std::uint64_t time_ns, ThreadInterval begun) {
+  ThreadInterval& ends = thread.interval;
+  ends.end_ns = std::max(time_ns, ends.begin_ns);
+  if (ends.end_ns > thread.accounted_ns) {
+    thread.split.add(ends.state, ends.end_ns - thread.accounted_ns);
+    thread.accounted_ns = ends.end_ns;
+  }
+  if (observer_ && ends.end_ns > ends.begin_ns) observer_->on_thread_interval(ends);
+  begun.pid = ends.pid;
+  begun.tid = ends.tid;
+  begun.domain = ends.domain;
+  begun.first_state = begun.state;
+  begun.begin_ns = ends.end_ns;
+  begun.accounted_from_ns = thread.accounted_ns;
+  ends = begun;
+}
+
+/// The last event of the thread cannot be followed by the present one: events between are missing, and the time since
+/// the last one is unknown.
+void ThreadTracker::contradict(ThreadEntry& thread) {
+  ++inconsistent_;
+  thread.interval.state = ThreadState::unknown;
+  thread.interval.accounted_from_ns = thread.accounted_ns;
+  thread.interval.preempted_by.reset();
+  thread.interval.woken_by.reset();
+}
+
+void ThreadTracker::remove(std::int32_t tid) {
+  const auto found = threads_.find(tid);
+  if (found == threads_.end()) return;
+  domains_.remove(found->second.domain_thread);
+  const auto process = by_pid_.find(found->second.interval.pid);
+  std::erase(process->second, tid);
+  if (process->second.empty()) by_pid_.erase(process);
+  threads_.erase(found);
+}
+
+}  // namespace rtev
