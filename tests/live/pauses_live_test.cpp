@@ -357,7 +357,7 @@ TEST_F(PausesLive, WithoutSchedulerEventsTimesAreSaidToBeUnknown) {
   }
   const Outcome text = run_tool({"pauses", "-q", "-i", ring});
   EXPECT_THAT(text.out, HasSubstr("scheduler"));
-  EXPECT_THAT(text.out, HasSubstr("not known"));
+  EXPECT_THAT(text.out, HasSubstr("unknown"));
   EXPECT_THAT(text.out, Not(HasSubstr("worked on a cpu")));
 }
 

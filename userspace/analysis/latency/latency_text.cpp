@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <string>
 
 #include "analysis/latency/latency_figures.hpp"
-#include "base/escape.hpp"
+#include "base/text_format.hpp"
 #include "base/text_table.hpp"
-#include "base/units.hpp"
 
 namespace rtev {
 namespace {
@@ -25,21 +22,7 @@ std::uint64_t whole(double ns) {
 std::string share(std::uint64_t part, std::uint64_t of) {
   if (of == 0) return "-";
   const auto per_mille = whole(static_cast<double>(part) / static_cast<double>(of) * 1000);
-  TextBuffer text;
-  text.add(per_mille / 10, '.', per_mille % 10, '%');
-  return std::string{text.text()};
-}
-
-/// As olly prints percentiles.
-std::string four_decimals(double percentile) {
-  std::array<char, 32> text;
-  const auto written = std::to_chars(text.data(), text.data() + text.size(), percentile, std::chars_format::fixed, 4);
-  return {text.data(), written.ptr};
-}
-
-void add_counted(TextBuffer& out, std::uint64_t count, std::string_view singular, std::string_view plural) {
-  out.add_grouped(count);
-  out.add(' ', count == 1 ? singular : plural);
+  return fmt::format("{}.{}%", per_mille / 10, per_mille % 10);
 }
 
 class Report {
@@ -65,70 +48,58 @@ class Report {
     if (report_.phase.empty()) {
       out_.add("GC pauses");
     } else {
-      out_.add("spans of ");
-      add_escaped(out_, report_.phase);
+      print(out_, "spans of {}", Escaped{report_.phase});
     }
-    if (report_.min_ns > 0) {
-      out_.add(" of ");
-      add_duration(out_, report_.min_ns);
-      out_.add(" and longer");
-    }
-    out_.add(": ");
-    out_.add_grouped(report_.all.wall.count());
-    out_.add(" of ");
-    add_counted(out_, report_.processes.size(), "process", "processes");
-    if (report_.other_domains > 0) {
-      out_.add(" and ");
-      add_counted(out_, report_.other_domains, "more domain", "more domains");
-    }
+    if (report_.min_ns > 0) print(out_, " of {} and longer", Duration{report_.min_ns});
+    print(out_, ": {} of {}", Grouped{report_.all.wall.count()},
+          Counted{report_.processes.size(), "process", "processes"});
+    if (report_.other_domains > 0)
+      print(out_, " and {}", Counted{report_.other_domains, "more domain", "more domains"});
     if (report_.span == LatencyReport::Span::interval) {
       out_.add(", from ");
       add_seconds(out_, report_.start_ns, report_.run_ns, 0);
       out_.add(" to ");
       add_seconds(out_, report_.end_ns, report_.run_ns, 0);
-      out_.add(" s");
+      out_.add(" s\n");
     } else {
-      out_.add(report_.span == LatencyReport::Span::so_far ? " so far, in " : " in ");
-      add_duration(out_, report_.end_ns - report_.start_ns);
+      print(out_, "{} in {}\n", report_.span == LatencyReport::Span::so_far ? " so far," : "",
+            Duration{report_.end_ns - report_.start_ns});
     }
-    out_.add('\n');
   }
 
   void warnings() {
     if (report_.lower_bound()) lower_bounds();
-    if (const std::uint64_t ended = unfinished(Unfinished::ended); ended > 0) {
-      add_counted(out_, ended, one(), many());
-      out_.add(" lasted when the domain or the run ended and ", ended == 1 ? "is" : "are", " in no figure\n");
+    if (const std::uint64_t open = unfinished(Unfinished::ended); open > 0) {
+      print(out_, "{} open when the domain or the run ended and {} not counted\n",
+            Counted{open, report_.phase.empty() ? "pause was" : "span was",
+                    report_.phase.empty() ? "pauses were" : "spans were"},
+            open == 1 ? "is" : "are");
     }
     if (report_.scheduler_dropped > 0) {
-      out_.add("!! DROPPED: ");
-      add_counted(out_, report_.scheduler_dropped, "scheduler event", "scheduler events");
-      out_.add("; what threads did then is told as not known\n");
+      print(out_, "warning: the kernel dropped {}; affected time is shown as unknown\n",
+            Counted{report_.scheduler_dropped, "scheduler event", "scheduler events"});
     }
-    if (!report_.scheduler_seen && report_.all.wall.count() > 0) {
-      out_.add("no scheduler events: what the threads did in that time is not known\n");
-    }
+    if (!report_.scheduler_seen && report_.all.wall.count() > 0)
+      out_.add("no scheduler events: it is unknown whether threads ran or waited\n");
   }
 
   void lower_bounds() {
-    std::string_view separator = "!! LOWER BOUNDS: ";
+    std::string_view separator = "warning: lower bounds only: ";
     const auto add = [&](std::uint64_t count, std::string_view singular, std::string_view plural,
                          std::string_view what) {
       if (count == 0) return;
-      out_.add(separator);
-      add_counted(out_, count, singular, plural);
-      out_.add(what);
+      print(out_, "{}{}{}", separator, Counted{count, singular, plural}, what);
       separator = ", ";
     };
     add(report_.all.lost_words, "word", "words", " of rings lost");
-    add(report_.all.unprobed, "gap", "gaps", " of unknown size without probes");
+    add(report_.all.unprobed, "time", "times", " that probes were off");
     add(report_.words_before, "word", "words", " overwritten before the ring was read");
     add(report_.rings_missed, "ring", "rings", " not read");
-    add(report_.ignored_events, "phase", "phases", " of more domains than can be followed at once");
+    add(report_.ignored_events, "phase", "phases", " ignored (too many domains)");
     add(unfinished(Unfinished::lost), one(), many(), " cut by losses");
     add(unfinished(Unfinished::no_end), one(), many(), " without an end");
     add(unfinished(Unfinished::clock), one(), many(), " whose clock went back");
-    out_.add("\n   counts and totals are at least what is said; lengths that are not known are in no figure\n");
+    print(out_, "\n   counts and totals are at least this high; {} of unknown length are not counted\n", many());
   }
 
   std::uint64_t unfinished(Unfinished reason) const { return report_.all.unfinished[static_cast<std::size_t>(reason)]; }
@@ -139,20 +110,15 @@ class Report {
   void block(std::string_view title, const LatencyFigures& figures) {
     const Histogram& wall = figures.wall;
     out_.add('\n', title, figures.lower_bound() ? " !\n" : "\n");
-    out_.add("  count ");
-    out_.add_grouped(wall.count());
+    print(out_, "  count {}", Grouped{wall.count()});
     if (wall.count() > 0) {
       for (const auto& [name, ns] : {std::pair{"total", wall.total()}, std::pair{"mean", whole(wall.mean())},
                                      std::pair{"stddev", whole(wall.standard_deviation())},
                                      std::pair{"min", wall.min()}, std::pair{"max", wall.max()}}) {
-        out_.add("  ", std::string_view{name}, ' ');
-        add_duration(out_, ns);
+        print(out_, "  {} {}", name, Duration{ns});
       }
     }
-    if (figures.below_min > 0) {
-      out_.add("  shorter ");
-      out_.add_grouped(figures.below_min);
-    }
+    if (figures.below_min > 0) print(out_, "  shorter {}", Grouped{figures.below_min});
     out_.add('\n');
     if (wall.count() > 0) percentiles(figures);
   }
@@ -167,7 +133,7 @@ class Report {
     }
     for (const double percentile : latency_percentiles) {
       table.row();
-      table.cell(four_decimals(percentile));
+      table.cell(fmt::format("{:.4f}", percentile));  // as olly prints them
       table.duration(figures.wall.percentile(percentile));
       if (any_split) {
         for (const Histogram* part : {&figures.on_cpu, &figures.runnable, &figures.blocked})
@@ -188,24 +154,20 @@ class Report {
     }
     if (time.unknown == 0) return;
     TextBuffer rest;
-    rest.add("not known: ");
-    add_duration(rest, time.unknown);
-    rest.add(" in ");
-    rest.add_grouped(figures.wall.count() - figures.on_cpu.count());
-    rest.add(" of the ", many());
+    print(rest, "unknown: {} in {} of the {}", Duration{time.unknown},
+          Grouped{figures.wall.count() - figures.on_cpu.count()}, many());
     table.remark(rest.text());
   }
 
   void blocks() {
     for (const LatencyReport::Process& process : report_.processes) {
       TextBuffer title;
-      title.add("process ", process.pid, ' ');
-      add_escaped(title, process.comm);
+      print(title, "process {} {}", process.pid, Escaped{process.comm});
       block(title.text(), process.figures);
       for (const LatencyReport::Domain& domain : process.domains) {
         TextBuffer part;
-        part.add(title.text(), ", domain ", domain.domain);
-        if (domain.incarnations > 1) part.add(" (", domain.incarnations, " one after the other)");
+        print(part, "{}, domain {}", title.text(), domain.domain);
+        if (domain.incarnations > 1) print(part, " ({} incarnations)", domain.incarnations);
         block(part.text(), domain.figures);
       }
     }
@@ -262,8 +224,7 @@ class Report {
     if (process.domains.size() == shown) return;
     TextBuffer more;
     more.add_repeated(' ', pid_width + 2);
-    more.add("and ");
-    add_counted(more, process.domains.size() - shown, "more domain", "more domains");
+    print(more, "and {}", Counted{process.domains.size() - shown, "more domain", "more domains"});
     table.line(more.text());
   }
 

@@ -6,8 +6,6 @@
 #include <utility>
 
 #include "analysis/pauses/pause_words.hpp"
-#include "base/escape.hpp"
-#include "base/units.hpp"
 
 namespace rtev {
 namespace {
@@ -34,9 +32,7 @@ class Sentence {
   std::string text() {
     switch (blame_.cause) {
       case Cause::work:
-        out_.add("worked on a cpu for ");
-        share();
-        busiest_phase();
+        print(out_, "worked on a cpu for {}{}", share(), busiest_phase());
         break;
       case Cause::no_cpu:
         no_cpu();
@@ -46,120 +42,82 @@ class Sentence {
         waited();
         break;
       case Cause::blocked_in_section:
-        own_thread();
-        out_.add(" was blocked for ");
-        share();
-        out_.add(" in a stop-the-world section, at a later barrier between its domains or for a lock");
+        print(out_,
+              "{} was blocked for {} in a stop-the-world section, at a later barrier between its domains or for a lock",
+              own_thread(), share());
         break;
       case Cause::blocked:
-        own_thread();
-        out_.add(" was blocked for ");
-        share();
-        blocked_how(pause_.besides);
-        out_.add(", not for other domains");
+        print(out_, "{} was blocked for {}{}, not for other domains", own_thread(), share(),
+              blocked_how(pause_.besides));
         break;
       case Cause::unknown:
-        unknown();
+        print(out_, "unknown for {}: {}{}", share(),
+              seen_ != SwitchesSeen::none ? "scheduler events are missing" : "no scheduler events", busiest_phase());
         break;
     }
     return std::string{out_.text()};
   }
 
  private:
-  void time(std::uint64_t ns) { add_duration(out_, ns); }
-
   /// "2.98ms of 3.21ms (93%)"
-  void share() { share(blame_.ns); }
-  void share(std::uint64_t ns) {
-    time(ns);
-    out_.add(" of ");
-    time(pause_.duration_ns());
-    out_.add(" (");
-    add_percent(out_, ns, pause_.duration_ns());
-    out_.add(')');
+  std::string share() const { return share(blame_.ns); }
+  std::string share(std::uint64_t ns) const {
+    return fmt::format("{} of {} ({})", Duration{ns}, Duration{pause_.duration_ns()},
+                       Percent{ns, pause_.duration_ns()});
   }
 
-  /// Figures that are not worth telling both.
-  static bool looks_like(std::uint64_t a_ns, std::uint64_t b_ns) {
-    TextBuffer a, b;
-    add_duration(a, a_ns);
-    add_duration(b, b_ns);
-    return a.text() == b.text();
+  /// Then one of them is enough.
+  static bool look_alike(std::uint64_t a_ns, std::uint64_t b_ns) {
+    return fmt::format("{}", Duration{a_ns}) == fmt::format("{}", Duration{b_ns});
   }
 
-  void own_thread() {
-    if (pause_.tid != 0) {
-      out_.add("its thread ", pause_.tid);
-    } else {
-      out_.add("its thread");
-    }
-  }
+  std::string own_thread() const { return pause_.tid != 0 ? fmt::format("its thread {}", pause_.tid) : "its thread"; }
 
-  void busiest_phase() {
+  std::string busiest_phase() const {
     const StwPhases& phases = StwPhases::of(pause_.domain.family);
     const PhaseTree::Node* busiest = nullptr;
     for (const PhaseTree::Node& node : pause_.phases.nodes()) {
       if (node.phase == phases.start_barrier || node.phase == phases.minor_barrier) continue;
       if (!busiest || node.own_ns > busiest->own_ns) busiest = &node;
     }
-    if (!busiest) return;
-    out_.add(", most of the pause in ");
-    add_phase(out_, pause_.domain.family, busiest->phase);
-    out_.add(" (");
-    time(busiest->own_ns);
-    out_.add(" without the phases inside)");
+    if (!busiest) return {};
+    return fmt::format(", most of the pause in {} ({} without the phases inside)",
+                       PhaseName{pause_.domain.family, busiest->phase}, Duration{busiest->own_ns});
   }
 
   void no_cpu() {
-    own_thread();
-    out_.add(" could run but had no cpu for ");
-    // The competitors are known of all the time without a cpu, also of that in which it waited for domains anyway.
+    // The competitors are known for all the time without a cpu, also while it waited for domains.
     const std::uint64_t whole = pause_.time.runnable;
-    share(whole);
-    if (!looks_like(blame_.ns, whole)) {
-      out_.add(", ");
-      time(blame_.ns);
-      out_.add(" of it outside its waits for other domains");
-    }
+    print(out_, "{} could run but had no cpu for {}", own_thread(), share(whole));
+    if (!look_alike(blame_.ns, whole))
+      print(out_, ", {} of it outside its waits for other domains", Duration{blame_.ns});
     const auto competitors = pause_.scheduling.competitors();
     if (competitors.empty()) return;
     const SchedulingDetail::CpuCompetitor& worst = competitors.front();
-    const bool alone = looks_like(worst.wait.ns, whole);
     out_.add(": ");
-    if (!alone) {
-      out_.add("for ");
-      time(worst.wait.ns);
-      out_.add(" of it ");
-    }
+    if (!look_alike(worst.wait.ns, whole)) print(out_, "for {} of it ", Duration{worst.wait.ns});
     competitor(worst.wait);
-    if (worst.times > 1) {
-      out_.add(" (");
-      out_.add_grouped(worst.times);
-      out_.add(" times)");
-    }
+    if (worst.times > 1) print(out_, " ({} times)", Grouped{worst.times});
     if (competitors.size() > 1 && worst.wait.ns < whole - whole / 10) out_.add("; for the rest others");
     hint(worst.wait);
   }
 
   /// `"stress" (pid 99) had cpu 1`, and how much of that is certain.
   void competitor(const CpuWait& wait) {
+    const std::string cpu = wait.cpu < 0 ? "the cpu" : fmt::format("cpu {}", wait.cpu);
     if (!wait.by) {
-      out_.add("others had ");
-      cpu(wait.cpu);
+      print(out_, "others had {}", cpu);
       return;
     }
     const bool idle = wait.by->tid == 0;
     if (idle) {
-      cpu(wait.cpu);
-      out_.add(" was idle");
+      print(out_, "{} was idle", cpu);
     } else {
-      add_thread(out_, *wait.by, pause_.domain.pid);
-      out_.add(" had ");
-      cpu(wait.cpu);
+      print(out_, "{} had {}", ThreadName{*wait.by, pause_.domain.pid}, cpu);
     }
     switch (wait.had) {
       case CpuWait::Had::throughout:
-        if (idle) out_.add(", as when a limit on cpu time holds a thread back or a cpu is slow to wake up");
+        if (idle) out_.add(", which a limit on cpu time or a slow wakeup of the cpu can cause");
         break;
       case CpuWait::Had::first:
         out_.add(" first, perhaps others after that");
@@ -170,81 +128,67 @@ class Sentence {
     }
   }
 
-  /// Where it matters that not all switches are traced.
+  /// If it matters that not all switches are traced.
   void hint(const CpuWait& wait) {
     constexpr std::uint64_t notable = 10;  // a tenth of the pause
     const bool certain = wait.by && wait.had == CpuWait::Had::throughout;
     if (certain || seen_ != SwitchesSeen::ocaml || wait.ns < pause_.duration_ns() / notable) return;
-    out_.add(" (--sched all names everyone who had it)");
+    out_.add(" (--sched all shows all of them)");
   }
 
-  void cpu(std::int32_t number) {
-    if (number < 0) {
-      out_.add("the cpu");
-    } else {
-      out_.add("cpu ", number);
-    }
-  }
-
-  void blocked_how(const TimeSplit& split) {
-    if (split.uninterruptible > split.sleeping) out_.add(" in the kernel without a way to wake it (a disk as a rule)");
-    if (split.stopped > split.sleeping + split.uninterruptible) out_.add(", stopped by a signal or a debugger");
+  static std::string_view blocked_how(const TimeSplit& split) {
+    if (split.stopped > split.sleeping + split.uninterruptible) return ", stopped by a signal or a debugger";
+    if (split.uninterruptible > split.sleeping) return " in the kernel, uninterruptibly (usually on a disk)";
+    return {};
   }
 
   void waited() {
-    out_.add("waited ");
-    share();
     const bool late = blame_.cause == Cause::late_domain;
+    print(out_, "waited {}", share());
     if (!blame_.domain) {
-      out_.add(late ? " for other domains to come to a stop-the-world section"
-                    : " for other domains to end their part of the minor collection");
-      out_.add("; which one was last is not known");
+      print(out_, " for other domains to {}; the last one is unknown",
+            late ? "arrive at a stop-the-world section" : "end their part of the minor collection");
       return;
     }
     const StwDomain& other = *blame_.domain;
     const bool several = pause_.section_count > 1 && blame_.ns > wait_there() + wait_there() / 100;
-    out_.add(" for ", several ? "other domains, most of it for " : "", "domain ", other.domain);
-    out_.add(late ? " to stop" : " to end its part of the minor collection");
+    print(out_, " for {}domain {} to {}", several ? "other domains, most of it for " : "", other.domain,
+          late ? "stop" : "end its part of the minor collection");
     const ThreadActivity& activity = late ? other.before : other.minor;
+    const std::uint64_t after_ns = other.arrived_ns - std::min(other.arrived_ns, blame_.part->section->begin_ns);
     switch (blame_.why) {
       case Why::no_cpu:
-        out_.add(": its thread ", other.tid, " could run but had no cpu for ");
-        time(activity.time.runnable);
+        print(out_, ": its thread {} could run but had no cpu for {}", other.tid, Duration{activity.time.runnable});
         longest(activity.longest_wait, activity.time.runnable);
         break;
       case Why::backup_thread:
-        out_.add(", which was in a blocking section: its backup thread ", other.tid, " came after ");
-        time(other.arrived_ns - std::min(other.arrived_ns, blame_.part->section->begin_ns));
-        out_.add(" (");
-        time(activity.time.blocked());
-        out_.add(" asleep, ");
-        time(activity.time.runnable);
-        out_.add(" without a cpu, ");
-        time(activity.time.on_cpu);
-        out_.add(" running)");
+        print(out_,
+              ", which was in a blocking section: its backup thread {} arrived after {} ({} asleep, {} without a cpu, "
+              "{} running)",
+              other.tid, Duration{after_ns}, Duration{activity.time.blocked()}, Duration{activity.time.runnable},
+              Duration{activity.time.on_cpu});
         longest(activity.longest_wait, activity.time.runnable);
         break;
       case Why::blocked:
-        out_.add(": its thread ", other.tid, " was blocked for ");
-        time(activity.time.blocked());
-        blocked_how(activity.time);
+        print(out_, ": its thread {} was blocked for {}{}", other.tid, Duration{activity.time.blocked()},
+              blocked_how(activity.time));
         break;
       case Why::leader:
-        out_.add(", which leads and took ");
-        time(other.arrived_ns - std::min(other.arrived_ns, blame_.part->section->begin_ns));
-        out_.add(" to ask the others");
+        print(out_, ", the leader, which took {} to ask the others", Duration{after_ns});
         break;
       case Why::ran:
-        out_.add(late ? ", which ran for " : ", which worked for ");
-        time(activity.time.on_cpu);
-        out_.add(late ? " until it came to a safepoint" : " in it");
+        if (late) {
+          print(out_, ", which ran for {} until it reached a safepoint", Duration{activity.time.on_cpu});
+        } else {
+          print(out_, ", which worked for {} in it", Duration{activity.time.on_cpu});
+        }
         break;
       case Why::none:
       case Why::unknown:
-        out_.add("; what its thread did until then is not known");
+        out_.add("; what its thread did until then is unknown");
         break;
     }
-    doubts();
+    uncertainties();
   }
 
   std::uint64_t wait_there() const {
@@ -253,39 +197,24 @@ class Sentence {
 
   void longest(const CpuWait& wait, std::uint64_t all_ns) {
     if (wait.ns == 0) return;
-    out_.add(", ");
-    if (!looks_like(wait.ns, all_ns)) {
-      out_.add("for ");
-      time(wait.ns);
-      out_.add(" of it ");
+    if (look_alike(wait.ns, all_ns)) {
+      out_.add(", while ");
     } else {
-      out_.add("while ");
+      print(out_, ", for {} of it ", Duration{wait.ns});
     }
     competitor(wait);
     hint(wait);
   }
 
-  void doubts() {
+  void uncertainties() {
     const StwSection& section = *blame_.part->section;
     if (!section.lost_domains.empty()) {
-      out_.add("; words of the ring of domain ", section.lost_domains.front());
-      if (section.lost_domains.size() > 1) out_.add(" and ", section.lost_domains.size() - 1, " more");
+      print(out_, "; words of the ring of domain {}", section.lost_domains.front());
+      if (section.lost_domains.size() > 1) print(out_, " and {} more", section.lost_domains.size() - 1);
       out_.add(" were lost, so another may have been later");
     } else if (section.unnamed > 0) {
-      out_.add("; ", section.unnamed, " more domains are not told apart");
+      print(out_, "; {} more domains are not listed", section.unnamed);
     }
-  }
-
-  void unknown() {
-    if (seen_ != SwitchesSeen::none) {
-      out_.add("what its thread did is not known for ");
-      share();
-      out_.add(", as scheduler events are missing");
-    } else {
-      out_.add("whether its thread ran is not known, without scheduler events, for ");
-      share();
-    }
-    busiest_phase();
   }
 
   const PauseDetails& pause_;

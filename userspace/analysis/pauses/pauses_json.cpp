@@ -68,7 +68,7 @@ class Report {
 
   void phase(std::string_view key, Family family, std::uint16_t id) {
     TextBuffer name;
-    add_phase(name, family, id);
+    append(name, PhaseName{family, id});
     json_.member(key, name.text());
   }
 

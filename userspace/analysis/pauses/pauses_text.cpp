@@ -8,9 +8,7 @@
 #include "analysis/pauses/pause_words.hpp"
 #include "analysis/pauses/pauses_report.hpp"
 #include "analysis/pauses/section_text.hpp"
-#include "base/escape.hpp"
 #include "base/text_table.hpp"
-#include "base/units.hpp"
 
 namespace rtev {
 namespace {
@@ -34,120 +32,88 @@ class Report {
  private:
   void headline() {
     const PausesReport::Counts& counts = report_.counts;
-    if (report_.worst.empty()) {
-      out_.add(counts.pauses == 0 ? "" : "none of ");
-    } else if (report_.worst.size() == 1) {
-      out_.add("the worst of ");
-    } else {
-      out_.add("the ", report_.worst.size(), " worst of ");
-    }
     if (counts.pauses == 0) {
       out_.add("no pauses");
     } else {
-      if (counts.words_before > 0) out_.add("at least ");
-      add_counted(out_, counts.pauses, "pause", "pauses");
-    }
-    if (report_.min_ns > 0 && counts.pauses > 0) {
-      if (!report_.worst.empty()) {
-        out_.add(", of which ");
-        out_.add_grouped(counts.long_enough);
+      if (report_.worst.empty()) {
+        out_.add("none of ");
+      } else if (report_.worst.size() == 1) {
+        out_.add("the worst of ");
+      } else {
+        print(out_, "the {} worst of ", report_.worst.size());
       }
-      out_.add(" lasted ");
-      add_duration(out_, report_.min_ns);
-      out_.add(" or longer");
+      print(out_, "{}{}", counts.words_before > 0 ? "at least " : "", Counted{counts.pauses, "pause", "pauses"});
+      if (report_.min_ns > 0) {
+        if (!report_.worst.empty()) print(out_, ", of which {}", Grouped{counts.long_enough});
+        print(out_, " lasted {} or longer", Duration{report_.min_ns});
+      }
     }
-    if (report_.end_ns > report_.start_ns) {
-      out_.add(", in ");
-      add_duration(out_, report_.end_ns - report_.start_ns);
-    }
+    if (report_.end_ns > report_.start_ns) print(out_, ", in {}", Duration{report_.end_ns - report_.start_ns});
     out_.add('\n');
     if (counts.words_before > 0) {
-      out_.add("!! BEFORE: ");
-      add_counted(out_, counts.words_before, "word was", "words were");
-      out_.add(" overwritten before the ring was read, and with them the pauses they told of\n");
+      print(out_, "warning: {} overwritten before the ring was read; earlier pauses are missing\n",
+            Counted{counts.words_before, "word was", "words were"});
     }
     if (counts.represented > 0) {
-      add_counted(out_, counts.represented, "more is", "more are");
-      out_.add(" told of in their stop-the-world sections, below\n");
+      print(out_, "{} listed below in their stop-the-world sections\n",
+            Counted{counts.represented, "more is", "more are"});
     }
   }
 
   void warnings() {
     const PausesReport::Counts& counts = report_.counts;
-    const auto unfinished_for = [&](Unfinished reason) { return counts.unfinished[static_cast<std::size_t>(reason)]; };
     if (counts.lost_words > 0 || counts.unprobed > 0) {
-      out_.add("!! LOST: ");
-      if (counts.lost_words > 0) add_counted(out_, counts.lost_words, "word of a ring", "words of rings");
+      out_.add("warning: ");
+      if (counts.lost_words > 0) print(out_, "{} lost", Counted{counts.lost_words, "ring word was", "ring words were"});
       if (counts.lost_words > 0 && counts.unprobed > 0) out_.add(" and ");
-      if (counts.unprobed > 0) {
-        out_.add("what came, unprobed, in ");
-        add_counted(out_, counts.unprobed, "gap", "gaps");
-      }
-      out_.add(", and with them ");
-      add_counted(out_, unfinished_for(Unfinished::lost), "pause that had begun", "pauses that had begun");
-      out_.add(" and those that lay in the gap\n");
+      if (counts.unprobed > 0) print(out_, "probes were off {}", times(counts.unprobed));
+      print(out_, "; {} incomplete, others may be missing\n",
+            Counted{counts.unfinished[static_cast<std::size_t>(Unfinished::lost)], "pause is", "pauses are"});
     }
-    if (counts.rings_missed > 0) {
-      out_.add("!! NOT READ: ");
-      add_counted(out_, counts.rings_missed, "ring", "rings");
-      out_.add('\n');
-    }
+    if (counts.rings_missed > 0)
+      print(out_, "warning: {} could not be read\n", Counted{counts.rings_missed, "ring", "rings"});
     if (counts.ignored_events > 0) {
-      out_.add("!! NOT FOLLOWED: ");
-      add_counted(out_, counts.ignored_events, "phase", "phases");
-      out_.add(" of more domains than can be followed at once, and with them their pauses\n");
+      print(out_, "warning: too many domains: {} ignored, with their pauses\n",
+            Counted{counts.ignored_events, "phase was", "phases were"});
     }
     if (counts.scheduler_dropped > 0) {
-      out_.add("!! DROPPED: ");
-      add_counted(out_, counts.scheduler_dropped, "scheduler event", "scheduler events");
-      out_.add("; what threads did then is told as not known\n");
+      print(out_, "warning: the kernel dropped {}; affected time is shown as unknown\n",
+            Counted{counts.scheduler_dropped, "scheduler event", "scheduler events"});
     }
     if (counts.scheduler_contradictions > 0) {
-      out_.add("!! MISSING: switches, for ");
-      add_counted(out_, counts.scheduler_contradictions, "switch", "switches");
-      out_.add(" cannot follow those before; what threads did in between is told as not known\n");
+      print(out_, "warning: {} (some were lost); affected time is shown as unknown\n",
+            Counted{counts.scheduler_contradictions, "inconsistent context switch", "inconsistent context switches"});
     }
-    if (!counts.scheduler_seen) {
-      out_.add("no scheduler events: whether threads ran or waited is not known\n");
-    }
+    if (!counts.scheduler_seen) out_.add("no scheduler events: it is unknown whether threads ran or waited\n");
   }
 
   void pause(std::size_t rank, const PauseDetails& of) {
-    out_.add("\n#", rank, "  ");
-    add_duration(out_, of.duration_ns());
-    out_.add("  ");
-    add_quoted(out_, of.comm);
-    out_.add(" (pid ", of.domain.pid, ") domain ", of.domain.domain);
-    add_incarnation(out_, of.domain.incarnation);
+    print(out_, "\n#{}  {}  {} (pid {}) domain {}", rank, Duration{of.duration_ns()}, Quoted{of.comm}, of.domain.pid,
+          DomainName{of.domain.domain, of.domain.incarnation});
     if (of.tid != 0) {
-      out_.add(", thread ", of.tid);
-      if (of.role != ThreadRole::unknown) out_.add(" (", to_string(of.role), ')');
+      print(out_, ", thread {}", of.tid);
+      if (of.role != ThreadRole::unknown) print(out_, " ({})", to_string(of.role));
     }
-    out_.add(", at ");
-    add_moment(out_, of.begin_ns, report_.start_ns);
-    out_.add("\n    blame: ", blame_text(of, blame_of(of), report_.counts.switches_seen()), ".\n");
-    times(of);
-    waits_for_cpu(of);
-    doubts(of);
+    print(out_, ", at {}\n    blame: {}.\n", Moment{of.begin_ns, report_.start_ns},
+          blame_text(of, blame_of(of), report_.counts.switches_seen()));
+    durations(of);
+    scheduling(of);
+    uncertainties(of);
     phases(of);
     sections(of);
   }
 
   void part(std::string_view name, std::uint64_t ns, std::uint64_t of_ns) {
-    out_.add("  ", name, ' ');
-    add_duration(out_, ns);
-    out_.add(" (");
-    add_percent(out_, ns, of_ns);
-    out_.add(')');
+    print(out_, "  {} {} ({})", name, Duration{ns}, Percent{ns, of_ns});
   }
 
-  void times(const PauseDetails& of) {
+  void durations(const PauseDetails& of) {
     const std::uint64_t whole = of.duration_ns();
     out_.add("\n    time    ");
     part("on cpu", of.time.on_cpu, whole);
     part("runnable", of.time.runnable, whole);
     part("blocked", of.time.blocked(), whole);
-    part("not known", of.time.unknown, whole);
+    part("unknown", of.time.unknown, whole);
     out_.add('\n');
     if (of.time.blocked() > 0) {
       out_.add("    blocked ");
@@ -164,24 +130,14 @@ class Report {
     }
   }
 
-  void waits_for_cpu(const PauseDetails& of) {
+  void scheduling(const PauseDetails& of) {
     const SchedulingDetail& detail = of.scheduling;
     if (detail.preempted() + detail.blocked() + detail.woken() + detail.migrations() > 0) {
-      out_.add("    turns     preempted ");
-      add_counted(out_, detail.preempted(), "time", "times");
-      out_.add(", blocked ");
-      add_counted(out_, detail.blocked(), "time", "times");
-      if (detail.blocked() > 0) {
-        out_.add(" (longest ");
-        add_duration(out_, detail.longest_block_ns());
-        out_.add(')');
-      }
-      out_.add(", woken ");
-      add_counted(out_, detail.woken(), "time", "times");
+      print(out_, "    switches  preempted {}, blocked {}", times(detail.preempted()), times(detail.blocked()));
+      if (detail.blocked() > 0) print(out_, " (longest {})", Duration{detail.longest_block_ns()});
+      print(out_, ", woken {}", times(detail.woken()));
       wakers(of);
-      out_.add(", moved to another cpu ");
-      add_counted(out_, detail.migrations(), "time", "times");
-      out_.add('\n');
+      print(out_, ", moved to another cpu {}\n", times(detail.migrations()));
     }
     const auto competitors = detail.competitors();
     std::uint64_t rest = detail.other_competitors_ns();
@@ -192,49 +148,34 @@ class Report {
         competitor(competitors[i], of.domain.pid);
       }
     }
-    if (rest > 0) {
-      out_.add("    no cpu    for ");
-      add_duration(out_, rest);
-      out_.add(" behind others\n");
-    }
-    if (detail.unknown_competitors_ns() > 0) {
-      out_.add("    no cpu    for ");
-      add_duration(out_, detail.unknown_competitors_ns());
-      out_.add(", behind whom is not known\n");
-    }
+    if (rest > 0) print(out_, "    no cpu    for {} behind other threads\n", Duration{rest});
+    if (detail.unknown_competitors_ns() > 0)
+      print(out_, "    no cpu    for {} behind unknown threads\n", Duration{detail.unknown_competitors_ns()});
   }
 
   void wakers(const PauseDetails& of) {
     const auto wakers = of.scheduling.wakers();
     if (wakers.empty()) return;
-    out_.add(" (by ");
-    add_thread(out_, wakers.front().thread, of.domain.pid);
-    if (wakers.size() > 1) out_.add(" and ", wakers.size() - 1, " more");
+    print(out_, " (by {}", ThreadName{wakers.front().thread, of.domain.pid});
+    if (wakers.size() > 1) print(out_, " and {} more", wakers.size() - 1);
     out_.add(')');
   }
 
   void competitor(const SchedulingDetail::CpuCompetitor& competitor, std::int32_t own_pid) {
-    out_.add("    no cpu    for ");
-    add_duration(out_, competitor.wait.ns);
-    out_.add(", ");
-    add_counted(out_, competitor.times, "time", "times");
-    if (competitor.wait.cpu >= 0) out_.add(", cpu ", competitor.wait.cpu);
-    add_behind(out_, competitor.wait, own_pid);
-    out_.add('\n');
+    print(out_, "    no cpu    for {}, {}", Duration{competitor.wait.ns}, times(competitor.times));
+    if (competitor.wait.cpu >= 0) print(out_, ", cpu {}", competitor.wait.cpu);
+    print(out_, " {}\n", Behind{competitor.wait, own_pid});
   }
 
-  void doubts(const PauseDetails& of) {
-    if (of.late) out_.add("    !! its events came late: what the scheduler did meanwhile is not certain\n");
-    if (!of.lost_domains.empty()) {
-      out_.add("    !! words of the rings of other domains were lost meanwhile: domain");
-      for (const std::uint16_t lost : of.lost_domains) out_.add(' ', lost);
-      out_.add('\n');
-    }
+  void uncertainties(const PauseDetails& of) {
+    if (of.late) out_.add("    warning: its events arrived late; its scheduling is uncertain\n");
+    if (!of.lost_domains.empty())
+      print(out_, "    warning: words were lost in the rings of other domains: {}\n", fmt::join(of.lost_domains, " "));
   }
 
   void phases(const PauseDetails& of) {
     const auto nodes = of.phases.in_depth();
-    // Of very many those that take longest, each in its place.
+    // If there are very many, only the longest are shown, each in its place.
     std::vector<std::uint64_t> longest;
     longest.reserve(nodes.size());
     for (const PhaseTree::Node* const node : nodes) longest.push_back(node->total_ns);
@@ -250,7 +191,7 @@ class Report {
       ++shown;
       TextBuffer name;
       if (node->depth > 0) name.add_repeated(' ', std::min<std::size_t>(node->depth, 10) * 2);
-      add_phase(name, of.domain.family, node->phase);
+      append(name, PhaseName{of.domain.family, node->phase});
       table.row();
       table.cell(name.text());
       table.cell(node->count);
@@ -260,11 +201,7 @@ class Report {
     out_.add('\n');
     table.write(out_);
     const std::uint64_t others = nodes.size() - shown + of.phases.folded();
-    if (others > 0) {
-      out_.add("    and ");
-      add_counted(out_, others, "more that took less", "more that took less");
-      out_.add('\n');
-    }
+    if (others > 0) print(out_, "    and {} more that took less\n", Grouped{others});
   }
 
   void sections(const PauseDetails& of) {
@@ -272,51 +209,42 @@ class Report {
     for (const PauseSection& part : of.sections) {
       if (part.section->domains.size() + part.section->unnamed > 1) parts.push_back(&part);
     }
-    // A pause of many: those where it waited longest.
+    // The longest waits first.
     std::ranges::sort(parts, std::ranges::greater{}, [](const PauseSection* part) {
       return std::pair(part->start_wait_ns + part->finish_wait_ns, part->section->id);
     });
     for (const PauseSection* const part : parts) add_section(out_, of, *part, report_.start_ns);
     if (of.section_count > of.sections.size()) {
-      out_.add("\n    and ");
-      add_counted(out_, of.section_count - of.sections.size(), "more stop-the-world section",
-                  "more stop-the-world sections");
-      out_.add(" in this pause\n");
+      print(out_, "\n    and {} in this pause\n",
+            Counted{of.section_count - of.sections.size(), "more stop-the-world section",
+                    "more stop-the-world sections"});
     }
   }
 
   void unfinished() {
     if (report_.unfinished.empty()) return;
-    out_.add("\npauses whose length is not known\n");
+    out_.add("\npauses of unknown length\n");
     for (const UnfinishedPause& pause : report_.unfinished) {
-      out_.add("    ");
-      const bool at_least = pause.reason == Unfinished::ended;
-      out_.add(at_least ? "at least " : "at most  ");
-      add_duration_column(out_, pause.until_ns - pause.begin_ns);
-      out_.add("  ");
-      add_quoted(out_, pause.comm);
-      out_.add(" (pid ", pause.domain.pid, ") domain ", pause.domain.domain);
-      add_incarnation(out_, pause.domain.incarnation);
-      out_.add(", ");
-      add_phase(out_, pause.domain.family, pause.root);
-      out_.add(", at ");
-      add_moment(out_, pause.begin_ns, report_.start_ns);
-      switch (pause.reason) {
-        case Unfinished::lost:
-          out_.add(": words of its ring were lost in it");
-          break;
-        case Unfinished::no_end:
-          out_.add(": its end was not seen");
-          break;
-        case Unfinished::clock:
-          out_.add(": its clock went back");
-          break;
-        case Unfinished::ended:
-          out_.add(": it lasted when the domain, the ring or the run ended");
-          break;
-      }
-      out_.add('\n');
+      const std::string_view bound = pause.reason == Unfinished::ended ? "at least" : "at most";
+      print(out_, "    {:8} {:>{}}  {} (pid {}) domain {}, {}, at {}: {}\n", bound,
+            Duration{pause.until_ns - pause.begin_ns}, duration_width, Quoted{pause.comm}, pause.domain.pid,
+            DomainName{pause.domain.domain, pause.domain.incarnation}, PhaseName{pause.domain.family, pause.root},
+            Moment{pause.begin_ns, report_.start_ns}, reason_text(pause.reason));
     }
+  }
+
+  static std::string_view reason_text(Unfinished reason) {
+    switch (reason) {
+      case Unfinished::lost:
+        return "words of its ring were lost during it";
+      case Unfinished::no_end:
+        return "its end was not seen";
+      case Unfinished::clock:
+        return "its clock went back";
+      case Unfinished::ended:
+        return "it was open when the domain, the ring or the run ended";
+    }
+    return "unknown";
   }
 
   const PausesReport& report_;

@@ -9,7 +9,6 @@
 
 #include "analysis/pauses/pause_words.hpp"
 #include "base/text_table.hpp"
-#include "base/units.hpp"
 
 namespace rtev {
 namespace {
@@ -23,14 +22,11 @@ class Section {
   void add(const PauseDetails& of, const PauseSection& part) {
     const StwSection& section = *part.section;
     const StwDomain* const last = section.last_to_arrive();
-    out_.add("\n    stop-the-world of ");
-    add_counted(out_, section.domains.size() + section.unnamed, "domain", "domains");
-    out_.add(section.leader_seen ? ", asked for at " : ", whose leader was not seen, from ");
-    add_moment(out_, section.begin_ns, start_ns_);
-    if (last) {
-      out_.add(", all there after ");
-      add_duration(out_, last->arrived_ns - std::min(last->arrived_ns, section.begin_ns));
-    }
+    print(out_, "\n    stop-the-world of {}, {} {}",
+          Counted{section.domains.size() + section.unnamed, "domain", "domains"},
+          section.leader_seen ? "requested at" : "leader unknown, from", Moment{section.begin_ns, start_ns_});
+    if (last)
+      print(out_, ", all arrived after {}", Duration{last->arrived_ns - std::min(last->arrived_ns, section.begin_ns)});
     if (!section.has_barrier) out_.add(", without waiting for each other");
     out_.add('\n');
     TextTable table{4};
@@ -44,21 +40,15 @@ class Section {
     std::ranges::sort(order, {}, [](const StwDomain* domain) { return std::pair(domain->arrived_ns, domain->domain); });
     const std::size_t skipped = order.size() > max_domains ? order.size() - max_domains : 0;
     for (std::size_t i = 0; i < order.size(); ++i) {
-      // The first to come say least.
+      // The first to arrive matter least.
       const bool own = order[i] == &part.own();
       if (i >= skipped || own || order[i]->leads) participant(table, of, section, *order[i], last);
     }
     table.write(out_);
-    if (skipped + section.unnamed > 0) {
-      out_.add("    and about ");
-      add_counted(out_, skipped + section.unnamed, "more that came earlier", "more that came earlier");
-      out_.add('\n');
-    }
-    if (!section.lost_domains.empty()) {
-      out_.add("    !! words were lost that may have told of domain");
-      for (const std::uint16_t lost : section.lost_domains) out_.add(' ', lost);
-      out_.add('\n');
-    }
+    if (skipped + section.unnamed > 0)
+      print(out_, "    and about {} more that arrived earlier\n", Grouped{skipped + section.unnamed});
+    if (!section.lost_domains.empty())
+      print(out_, "    warning: words were lost in the rings of domains: {}\n", fmt::join(section.lost_domains, " "));
   }
 
  private:
@@ -97,20 +87,19 @@ class Section {
     const TimeSplit& split = domain.before.time;
     const auto state = [&](std::string_view name, std::uint64_t ns) {
       if (ns == 0) return;
-      text.add(separator, name, ' ');
-      add_duration(text, ns);
+      print(text, "{}{} {}", separator, name, Duration{ns});
       separator = ", ";
     };
     state("ran", split.on_cpu);
     state("blocked", split.blocked());
-    state("not known", split.unknown);
+    state("unknown", split.unknown);
     state("no cpu", split.runnable);
     const CpuWait& wait = domain.before.longest_wait;
-    if (wait.ns > 0) add_behind(text, wait, of.domain.pid);
+    if (wait.ns > 0) print(text, " {}", Behind{wait, of.domain.pid});
     return std::string{text.text()};
   }
 
-  /// "+1.23ms" after the begin, or "-" where there is no such time.
+  /// "+1.23ms" after the begin, or "-" if there is no such time.
   static void offset(TextTable& table, std::uint64_t time_ns, std::uint64_t begin_ns) {
     TextBuffer text;
     if (time_ns == 0) {

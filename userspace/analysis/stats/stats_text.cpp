@@ -4,9 +4,7 @@
 
 #include "analysis/pauses/pause_words.hpp"
 #include "analysis/stats/stats_report.hpp"
-#include "base/escape.hpp"
 #include "base/text_table.hpp"
-#include "base/units.hpp"
 
 namespace rtev {
 namespace {
@@ -14,7 +12,7 @@ namespace {
 constexpr std::size_t max_processes = 20, max_user_events = 10;
 constexpr std::size_t label_width = 11, counter_width = 24, narrow = 10, wide = 17;
 
-/// A number, or "-" where there is none.
+/// A number, or "-" if there is none.
 void add_number(TextTable& table, const std::optional<std::uint64_t>& number, bool bound) {
   if (number) {
     table.cell(*number, bound);
@@ -24,45 +22,29 @@ void add_number(TextTable& table, const std::optional<std::uint64_t>& number, bo
 }
 
 void add_time(TextTable& table, const std::optional<std::uint64_t>& ns, bool bound) {
-  TextBuffer text;
-  if (ns) {
-    add_duration(text, *ns);
-  } else {
-    text.add('-');
-  }
-  table.cell(text.text(), bound && ns);
+  table.cell(ns ? fmt::format("{}", Duration{*ns}) : "-", bound && ns);
 }
 
 void add_share(TextTable& table, const std::optional<double>& share, bool bound) {
-  TextBuffer text;
   if (share) {
-    const auto hundredths = static_cast<std::uint64_t>(std::llround(*share * 1e4));
-    text.add(hundredths / 100, '.', hundredths / 10 % 10, hundredths % 10, '%');
+    const auto hundredths = std::llround(*share * 1e4);
+    table.cell(fmt::format("{}.{:02}%", hundredths / 100, hundredths % 100), bound);
   } else {
-    text.add('-');
+    table.cell("-");
   }
-  table.cell(text.text(), bound && share);
 }
 
 void add_count(TextBuffer& out, std::uint64_t count, std::string_view what, bool bound) {
-  out.add_grouped(count);
-  if (bound) out.add('+');
-  out.add(' ', what);
+  print(out, "{}{} {}", Grouped{count}, bound ? "+" : "", what);
 }
 
-std::string label_of(const DomainStats& domain) {
-  TextBuffer label;
-  label.add(domain.domain);
-  add_incarnation(label, domain.incarnation);
-  return std::string{label.text()};
-}
-
-/// Calls row(label, figures) for each domain, for those that are not told apart, and for their sum.
+/// Calls row(label, figures) for each domain, for the sum of the others, and for the sum of all.
 template <typename Row>
 void for_rows(const ProcessStats& process, Row&& row) {
-  for (const DomainStats& domain : process.domains) row(label_of(domain), domain.figures);
+  for (const DomainStats& domain : process.domains)
+    row(fmt::format("{}", DomainName{domain.domain, domain.incarnation}), domain.figures);
   if (process.other_domain_count > 0)
-    row("and " + std::to_string(process.other_domain_count) + " more", process.other_domains);
+    row(fmt::format("and {} more", process.other_domain_count), process.other_domains);
   if (process.domains.size() + process.other_domain_count > 1) row("all", process.figures);
 }
 
@@ -107,14 +89,14 @@ void add_word_row(TextTable& table, std::string_view label, const StatsFigures& 
   table.cell(figures.lost_words);
 }
 
-/// "  title: 3 first, 2 second", of those that are not zero.
+/// "  title: 3 first, 2 second", without zeros.
 template <std::size_t count>
 void add_list(TextBuffer& out, std::string_view title, const std::array<std::uint64_t, count>& figures,
               std::span<const std::string_view> names, std::string_view prefix, bool bound) {
   std::string_view separator;
   for (std::size_t i = 0; i < count; ++i) {
     if (figures[i] == 0) continue;
-    if (separator.empty()) out.add("  ", title, ": ");
+    if (separator.empty()) print(out, "  {}: ", title);
     std::string_view name = names[i];
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
     out.add(separator);
@@ -125,32 +107,19 @@ void add_list(TextBuffer& out, std::string_view title, const std::array<std::uin
 }
 
 void add_headline(TextBuffer& out, const ProcessStats& process) {
-  out.add(process.pid, ' ');
-  add_escaped(out, process.comm);
-  if (!process.version.empty()) {
-    out.add(", OCaml ");
-    add_escaped(out, process.version);
-  }
-  out.add(", ");
-  add_duration(out, process.figures.wall_ns);
-  if (process.ended) out.add(", ended");
-  if (process.figures.cpu_ns) {
-    out.add(", ");
-    add_duration(out, *process.figures.cpu_ns);
-    out.add(process.lacks_cpu_time() ? "+ of cpu time" : " of cpu time");
-  }
-  if (process.max_rss_bytes) {
-    out.add(", ");
-    add_size(out, *process.max_rss_bytes);
-    out.add(" of memory at most");
-  }
+  print(out, "{} {}", process.pid, Escaped{process.comm});
+  if (!process.version.empty()) print(out, ", OCaml {}", Escaped{process.version});
+  print(out, ", {}{}", Duration{process.figures.wall_ns}, process.ended ? ", ended" : "");
+  if (process.figures.cpu_ns)
+    print(out, ", {}{} of cpu time", Duration{*process.figures.cpu_ns}, process.lacks_cpu_time() ? "+" : "");
+  if (process.max_rss_bytes) print(out, ", {} of memory at most", Size{*process.max_rss_bytes});
   out.add('\n');
 }
 
-/// The total comes with slices and its parts with the ends of cycles: they need not add up.
+/// The total is reported by slices, its parts at the end of cycles: they need not add up.
 void add_heap(TextBuffer& out, const ProcessStats& process) {
   TextTable table{2};
-  table.column("HEAP", counter_width, TextTable::Align::left).column("TOLD AT", 0, TextTable::Align::left);
+  table.column("HEAP", counter_width, TextTable::Align::left).column("UPDATED", 0, TextTable::Align::left);
   for (const std::string_view title : {"LAST", "MAX"}) table.column(title, wide);
   bool any = false;
   for (std::size_t i = 0; i < heap_counter_count; ++i) {
@@ -178,11 +147,10 @@ void add_buckets(TextBuffer& out, const ProcessStats& process) {
     const std::uint64_t count = (*process.alloc_buckets)[i];
     if (count == 0) continue;
     const std::size_t least = i < 10 ? i : (i - 9) * 10;
-    out.add("  ", least);
-    if (i >= 10 && i + 1 < alloc_bucket_count) out.add('-', least + 9);
+    print(out, "  {}", least);
+    if (i >= 10 && i + 1 < alloc_bucket_count) print(out, "-{}", least + 9);
     if (i + 1 == alloc_bucket_count) out.add('+');
-    out.add(": ");
-    out.add_grouped(count);
+    print(out, ": {}", Grouped{count});
   }
   out.add('\n');
 }
@@ -198,40 +166,31 @@ void add_user_events(TextBuffer& out, const ProcessStats& process) {
       rest = saturating_sum(rest, user.count);
       continue;
     }
-    out.add(separator);
-    out.add_grouped(user.count);
-    out.add(process.figures.missing.any() ? "+ " : " ");
+    print(out, "{}{}{} ", separator, Grouped{user.count}, process.figures.missing.any() ? "+" : "");
     if (user.name.empty()) {
-      out.add('#', user.id);
+      print(out, "#{}", user.id);
     } else {
       add_quoted(out, user.name);
     }
     separator = ", ";
   }
-  if (rest > 0) {
-    out.add(", ");
-    out.add_grouped(rest);
-    out.add(" others");
-  }
+  if (rest > 0) print(out, ", {} others", Grouped{rest});
   out.add('\n');
 }
 
 void add_why_bound(TextBuffer& out, const StatsFigures& figures) {
   if (!figures.missing.any() && !figures.major_words_lower_bound()) return;
-  std::string_view separator = "  + at least: ";
+  std::string_view separator = "  + lower bound: ";
   const auto because = [&](std::string_view why) {
-    out.add(separator, why);
+    print(out, "{}{}", separator, why);
     separator = "; ";
   };
-  if (figures.missing.lost) {
-    because("");
-    out.add_grouped(figures.lost_words);
-    out.add(figures.lost_words == 1 ? " word of a ring is missing" : " words of rings are missing");
-  }
+  if (figures.missing.lost)
+    because(fmt::format("{} lost", Counted{figures.lost_words, "ring word was", "ring words were"}));
   if (figures.missing.paused) because("the program paused its events");
   if (figures.missing.unfinished) because("the end of a pause was not seen");
-  if (figures.missing.before) because("the ring overwrote its past before it was read");
-  if (figures.major_words_lower_bound()) because("what a domain allocated behind its last slice is not in MAJOR WORDS");
+  if (figures.missing.before) because("the ring was partly overwritten before it was read");
+  if (figures.major_words_lower_bound()) because("MAJOR WORDS lacks allocations after the last slice of a domain");
   out.add('\n');
 }
 
@@ -248,7 +207,7 @@ void add_process(TextBuffer& out, const ProcessStats& process) {
   add_count(out, figures.major_slices, figures.major_slices == 1 ? "major slice, " : "major slices, ", bound);
   add_count(out, figures.major_cycles, figures.major_cycles == 1 ? "major cycle, " : "major cycles, ", bound);
   add_count(out, figures.compactions, figures.compactions == 1 ? "compaction\n" : "compactions\n", bound);
-  add_list(out, "asked for by the program", figures.explicit_calls, explicit_phases(), "explicit_gc_", bound);
+  add_list(out, "explicit calls", figures.explicit_calls, explicit_phases(), "explicit_gc_", bound);
   add_list(out, "triggers", figures.triggers, trigger_counters(), "", bound);
   add_user_events(out, process);
   add_buckets(out, process);
@@ -280,40 +239,31 @@ void add_total(TextBuffer& out, const StatsReport& report) {
 
 std::string stats_text(const StatsReport& report) {
   TextBuffer out;
-  out.add_grouped(report.process_count);
-  out.add(report.process_count == 1 ? " OCaml process in " : " OCaml processes in ");
-  add_duration(out, report.total.wall_ns);
-  out.add('\n');
+  print(out, "{} in {}\n", Counted{report.process_count, "OCaml process", "OCaml processes"},
+        Duration{report.total.wall_ns});
   const std::size_t shown = std::min(report.processes.size(), max_processes);
   for (std::size_t i = 0; i < shown; ++i) {
     out.add('\n');
     add_process(out, report.processes[i]);
   }
   if (report.process_count > shown) {
-    out.add("\nand ");
-    out.add_grouped(report.process_count - shown);
-    out.add(" more, with less time in the garbage collector or ended long ago\n");
+    print(out, "\nand {} more, with less time in the garbage collector or ended long ago\n",
+          Grouped{report.process_count - shown});
   }
   if (report.process_count > 1) {
     out.add('\n');
     add_total(out, report);
   }
   if (report.switches_dropped > 0) {
-    out.add("\n!! cpu times are lower bounds: the kernel's buffers dropped ");
-    out.add_grouped(report.switches_dropped);
-    out.add(report.switches_dropped == 1 ? " switch of threads\n" : " switches of threads\n");
+    print(out, "\nwarning: cpu times are lower bounds: the kernel dropped {}\n",
+          Counted{report.switches_dropped, "context switch", "context switches"});
   }
   if (report.rings_missed > 0) {
-    out.add("\n!! not here: ");
-    out.add_grouped(report.rings_missed);
-    out.add(report.rings_missed == 1 ? " ring that a process announced" : " rings that processes announced");
-    out.add(" and that could not be read\n");
+    print(out, "\nwarning: {} could not be read; events are missing\n", Counted{report.rings_missed, "ring", "rings"});
   }
   if (report.ignored_events > 0) {
-    out.add("\n!! not followed: ");
-    out.add_grouped(report.ignored_events);
-    out.add(report.ignored_events == 1 ? " phase" : " phases");
-    out.add(" of more domains than can be followed at once: figures of collections are at least what is said\n");
+    print(out, "\nwarning: too many domains: {} ignored; figures of collections are lower bounds\n",
+          Counted{report.ignored_events, "phase was", "phases were"});
   }
   return std::string{out.text()};
 }

@@ -7,13 +7,12 @@
 #include <ranges>
 #include <vector>
 
-#include "base/escape.hpp"
-#include "base/units.hpp"
+#include "base/text_format.hpp"
 
 namespace rtev {
 namespace {
 
-constexpr std::size_t most_rows = 20;
+constexpr std::size_t max_rows = 20;
 
 struct Total {
   std::uint64_t processes = 0;
@@ -22,93 +21,62 @@ struct Total {
 
 Total total_of(const Registry& registry) {
   Total total{.processes = registry.others().count, .words = registry.others().words};
-  for (const ProcessInfo& facts : registry.processes()) {
+  for (const ProcessInfo& info : registry.processes()) {
     ++total.processes;
-    total.words += facts.words;
+    total.words += info.words;
   }
   return total;
 }
 
-void add_count(TextBuffer& out, std::uint64_t count, std::string_view singular, std::string_view plural) {
-  out.add_grouped(count);
-  out.add(' ', count == 1 ? singular : plural);
-}
-
-void add_padded(TextBuffer& out, std::string_view text, std::size_t width) {
-  if (text.size() < width) out.add_repeated(' ', width - text.size());
-  out.add(text);
-}
-
-void add_grouped(TextBuffer& out, std::uint64_t number, std::size_t width) {
-  TextBuffer grouped;
-  grouped.add_grouped(number);
-  add_padded(out, grouped.text(), width);
-}
-
 void add_headline(TextBuffer& out, const RunSummary& summary, const Total& total) {
-  add_count(out, std::accumulate(summary.events.begin(), summary.events.end(), std::uint64_t{0}), "event", "events");
-  out.add(" of ");
-  add_count(out, total.processes, "OCaml process", "OCaml processes");
-  if (summary.start_ns != 0 && summary.end_ns > summary.start_ns) {
-    out.add(" in ");
-    add_duration(out, summary.end_ns - summary.start_ns);
-  }
+  const std::uint64_t events = std::accumulate(summary.events.begin(), summary.events.end(), std::uint64_t{0});
+  print(out, "{} of {}", Counted{events, "event", "events"},
+        Counted{total.processes, "OCaml process", "OCaml processes"});
+  if (summary.start_ns != 0 && summary.end_ns > summary.start_ns)
+    print(out, " in {}", Duration{summary.end_ns - summary.start_ns});
   out.add('\n');
 }
 
-std::string_view version_of(const ProcessInfo& facts) {
-  if (facts.runtime != ocaml_runtime) return facts.runtime;
-  if (!facts.version.empty()) return facts.version;
-  return facts.family_source == FamilySource::assumed ? "?" : to_string(facts.family);
+std::string_view version_of(const ProcessInfo& info) {
+  if (info.runtime != ocaml_runtime) return info.runtime;
+  if (!info.version.empty()) return info.version;
+  return info.family_source == FamilySource::assumed ? "?" : to_string(info.family);
 }
 
-/// Execs seen, to tell the images of one pid apart.
+/// Execs seen: distinguishes the images of one pid.
 constexpr std::size_t exec_width = 6;
 
-void add_row(TextBuffer& out, const ProcessInfo& facts, bool with_execs) {
-  out.add_right(facts.pid, 7);
-  if (with_execs) add_grouped(out, facts.exec_generation, exec_width);
+void add_row(TextBuffer& out, const ProcessInfo& info, bool with_execs) {
+  print(out, "{:>7}", info.pid);
+  if (with_execs) print(out, "{:>{}}", Grouped{info.exec_generation}, exec_width);
   out.add(' ');
-  add_column(out, facts.comm, 15);
+  add_column(out, info.comm, 15);
   out.add(' ');
-  add_column(out, version_of(facts), 7);
-  add_grouped(out, facts.domains, 4);
-  for (const std::uint64_t figure : {facts.words.events, facts.words.delivered}) add_grouped(out, figure, 15);
-  for (const std::uint64_t figure : {facts.words.lost, facts.words.before_attach, facts.words.corrupt}) {
-    add_grouped(out, figure, 13);
-  }
-  out.add('\n');
+  add_column(out, version_of(info), 7);
+  print(out, "{:>4}{:>15}{:>15}{:>13}{:>13}{:>13}\n", Grouped{info.domains}, Grouped{info.words.events},
+        Grouped{info.words.delivered}, Grouped{info.words.lost}, Grouped{info.words.before_attach},
+        Grouped{info.words.corrupt});
 }
 
 void add_table(TextBuffer& out, const Registry& registry, const Total& total) {
   if (total.processes == 0) return;
   std::vector<const ProcessInfo*> rows;
-  for (const ProcessInfo& facts : registry.processes()) rows.push_back(&facts);
-  const auto shown = std::min(rows.size(), most_rows);
+  for (const ProcessInfo& info : registry.processes()) rows.push_back(&info);
+  const auto shown = std::min(rows.size(), max_rows);
   std::ranges::partial_sort(rows, rows.begin() + static_cast<std::ptrdiff_t>(shown), std::ranges::greater{},
-                            [](const ProcessInfo* facts) { return facts->words.events; });
+                            [](const ProcessInfo* info) { return info->words.events; });
   out.add('\n');
   const bool with_execs = std::ranges::any_of(std::views::take(rows, static_cast<std::ptrdiff_t>(shown)),
-                                              [](const ProcessInfo* facts) { return facts->exec_generation > 0; });
-  add_padded(out, "PID", 7);
-  if (with_execs) add_padded(out, "EXECS", exec_width);
-  out.add(" COMM            RUNTIME");
-  add_padded(out, "DOM", 4);
-  for (const std::string_view title : {"EVENTS", "WORDS"}) add_padded(out, title, 15);
-  for (const std::string_view title : {"LOST", "BEFORE", "CORRUPT"}) add_padded(out, title, 13);
-  out.add('\n');
+                                              [](const ProcessInfo* info) { return info->exec_generation > 0; });
+  print(out, "{:>7}{:>{}} COMM            RUNTIME{:>4}{:>15}{:>15}{:>13}{:>13}{:>13}\n", "PID",
+        with_execs ? "EXECS" : "", with_execs ? exec_width : 0, "DOM", "EVENTS", "WORDS", "LOST", "BEFORE", "CORRUPT");
   for (std::size_t i = 0; i < shown; ++i) add_row(out, *rows[i], with_execs);
   if (total.processes > shown) {
     Accounting rest = registry.others().words;
     for (std::size_t i = shown; i < rows.size(); ++i) rest += rows[i]->words;
-    out.add("        and ");
-    add_count(out, total.processes - shown, "more, with", "more, with");
-    out.add(" ");
-    add_count(out, rest.events, "event", "events");
-    if (rest.lost > 0) {
-      out.add(" and ");
-      add_count(out, rest.lost, "word lost", "words lost");
-    }
+    print(out, "        and {} more, with {}", Grouped{total.processes - shown},
+          Counted{rest.events, "event", "events"});
+    if (rest.lost > 0) print(out, " and {}", Counted{rest.lost, "word lost", "words lost"});
     out.add('\n');
   }
   out.add('\n');
@@ -118,8 +86,7 @@ void add_events(TextBuffer& out, const RunSummary& summary) {
   std::string_view separator = "events:  ";
   for (std::size_t kind = 0; kind < event_kind_count; ++kind) {
     if (summary.events[kind] == 0) continue;
-    out.add(separator, to_string(static_cast<EventKind>(kind)), ' ');
-    out.add_grouped(summary.events[kind]);
+    print(out, "{}{} {}", separator, to_string(static_cast<EventKind>(kind)), Grouped{summary.events[kind]});
     separator = ", ";
   }
   if (separator == ", ") out.add('\n');
@@ -131,94 +98,76 @@ void add_losses(TextBuffer& out, const RunSummary& summary, const Registry& regi
   std::uint64_t dropped = 0, limited = 0, unprobed = 0;
   for (const RunSummary::Drop& drop : summary.drops)
     (drop.kind == RunSummary::limited ? limited : drop.kind == RunSummary::unprobed ? unprobed : dropped) += drop.count;
+  const auto warn = [&](std::string_view hint, const std::string& what) {
+    print(out, "warning: {}\n   hint: {}\n", what, hint);
+  };
   if (words.lost > 0) {
-    out.add("!! LOST: ");
-    add_count(out, words.lost, "word of a ring was", "words of rings were");
-    out.add(" overwritten before they were read\n",
-            "   hint: give the programs larger rings (OCAMLRUNPARAM=e=18), write to a file (-o), or trace less "
-            "(-p, --sched off)\n");
+    warn("give the programs larger rings (OCAMLRUNPARAM=e=18), write to a file (-o), or trace less (-p, --sched off)",
+         fmt::format("{} lost: overwritten before they were read",
+                     Counted{words.lost, "ring word was", "ring words were"}));
   }
   if (words.corrupt > 0) {
-    out.add("!! CORRUPT: ");
-    add_count(out, words.corrupt, "word", "words");
-    out.add(" made no sense and ", words.corrupt == 1 ? "was" : "were", " skipped\n",
-            "   hint: do two programs write the same ring file, or was it tampered with?\n");
+    warn("do two programs write the same ring file, or was it tampered with?",
+         fmt::format("{} corrupt and skipped", Counted{words.corrupt, "word was", "words were"}));
   }
   if (sharing > 0) {
-    out.add("!! MIXED: ");
-    add_count(out, sharing, "process", "processes");
-    out.add(" wrote into a ring of another one: their events cannot be told apart\n",
-            "   hint: give each container a directory for rings of its own (OCAML_RUNTIME_EVENTS_DIR)\n");
+    warn("give each container a directory of its own for rings (OCAML_RUNTIME_EVENTS_DIR)",
+         fmt::format("{} wrote into a ring of another one: their events are mixed",
+                     Counted{sharing, "process", "processes"}));
   }
   if (summary.rings_missed > 0) {
-    out.add("!! NOT READ: ");
-    add_count(out, summary.rings_missed, "ring", "rings");
-    out.add(" that processes announced, or not to the end, since they were gone or unusable too soon\n",
-            "   hint: keep the files (OCAML_RUNTIME_EVENTS_PRESERVE=1) and dump them\n");
+    warn("keep the files (OCAML_RUNTIME_EVENTS_PRESERVE=1) and dump them",
+         fmt::format("{} could not be read to the end: gone or unusable too soon",
+                     Counted{summary.rings_missed, "ring", "rings"}));
   }
   if (dropped > 0) {
-    out.add("!! DROPPED by the kernel's buffers: ");
-    std::string_view separator;
+    std::string kinds;
     for (const RunSummary::Drop& drop : summary.drops) {
       if (drop.count == 0 || drop.kind == RunSummary::limited || drop.kind == RunSummary::unprobed) continue;
-      out.add(separator, drop.kind, ' ');
-      out.add_grouped(drop.count);
-      separator = ", ";
+      kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", drop.kind, Grouped{drop.count});
     }
-    out.add("\n   hint: larger buffers (--buffer SIZE), or do without the scheduler (--sched off)\n");
+    warn("use larger buffers (--buffer SIZE), or trace without the scheduler (--sched off)",
+         fmt::format("records were dropped by the kernel's buffers: {}", kinds));
   }
   if (limited > 0) {
-    out.add("!! NOT PROBED for a while, ");
-    add_count(out, limited, "time", "times");
-    out.add(": a program without a ring made more events than --ringless-limit allows\n",
-            "   hint: give it a ring, whose events cost it a fortieth (OCAML_RUNTIME_EVENTS_START=1)\n");
+    warn("give it a ring (OCAML_RUNTIME_EVENTS_START=1), whose events cost a fortieth",
+         fmt::format("probes were off {}: a program without a ring made more events than --ringless-limit allows",
+                     Counted{limited, "time", "times"}));
   }
   if (unprobed > 0) {
-    out.add("!! NOT PROBED: ");
-    add_count(out, unprobed, "process", "processes");
-    out.add(" without a ring, of which nothing was seen\n",
-            "   hint: give them rings (OCAML_RUNTIME_EVENTS_START=1)\n");
+    warn("give them rings (OCAML_RUNTIME_EVENTS_START=1)",
+         fmt::format("{} without a ring could not be probed: their events are missing",
+                     Counted{unprobed, "process", "processes"}));
   }
   if (summary.forced > 0) {
-    out.add("!! FORCED OUT early: ");
-    add_count(out, summary.forced, "time", "times");
-    out.add(", too much was waiting to be put in order\n",
-            "   hint: trace less (-p, -n, --events), or write to a file (-o)\n");
+    warn("trace less (-p, -n, --events), or write to a file (-o)",
+         fmt::format("events were written too early {}, as too many waited to be sorted: some may be out of order",
+                     Counted{summary.forced, "time", "times"}));
   }
   if (!summary.complete) {
-    out.add("!! TRUNCATED: the recording lacks its end, which would tell what was lost and dropped\n",
-            "   hint: the recorder was killed, or the file was cut; what is there stands\n");
+    warn("the recorder was killed, or the file was cut; what is there is good",
+         "the recording is truncated: what was lost and dropped is unknown");
   } else if (words.lost == 0 && words.corrupt == 0 && dropped == 0 && limited == 0 && unprobed == 0 &&
              summary.rings_missed == 0 && sharing == 0) {
-    // What was lost of how much is not known.
+    // A loss without lost words is the time before the probes of a program without a ring.
     const std::uint64_t gaps = summary.events[static_cast<std::size_t>(EventKind::lost)];
-    out.add(gaps == 0
-                ? "nothing lost, nothing dropped\n"
-                : "!! NOT PROBED at first: programs without a ring that began before their probes were in place\n");
+    out.add(gaps == 0 ? "nothing lost, nothing dropped\n"
+                      : "warning: programs without a ring ran for a while before their probes were attached\n");
   }
-  if (summary.late > 0) {
-    out.add("late:    ");
-    add_count(out, summary.late, "event", "events");
-    out.add(" came after events with a later time\n");
-  }
+  if (summary.late > 0)
+    print(out, "late:    {} arrived after events with a later time\n", Counted{summary.late, "event", "events"});
 }
 
 void add_own_cost(TextBuffer& out, const RunSummary& summary) {
   const std::uint64_t events = std::accumulate(summary.events.begin(), summary.events.end(), std::uint64_t{0});
-  out.add("tracer:  ");
-  add_duration(out, summary.own_cpu_ns);
-  out.add(" of cpu time");
-  // Of a short run most is the cost of starting.
+  print(out, "tracer:  {} of cpu time", Duration{summary.own_cpu_ns});
+  // The cost of a short run is mostly that of starting.
   constexpr std::uint64_t enough_to_divide_by = 100'000;
   if (events >= enough_to_divide_by) {
-    out.add(" (");
     const double per_million = static_cast<double>(summary.own_cpu_ns) * 1e6 / static_cast<double>(events);
-    add_duration(out, static_cast<std::uint64_t>(std::min(per_million, 1e18)));
-    out.add(" per million events)");
+    print(out, " ({} per million events)", Duration{static_cast<std::uint64_t>(std::min(per_million, 1e18))});
   }
-  out.add(", ");
-  add_size(out, summary.own_max_rss_bytes);
-  out.add(" of memory at most\n");
+  print(out, ", {} of memory at most\n", Size{summary.own_max_rss_bytes});
 }
 
 }  // namespace

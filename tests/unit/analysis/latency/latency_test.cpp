@@ -120,7 +120,7 @@ TEST_F(LatencyTest, WhatIsNotKnownIsInNoDistributionOfParts) {
   EXPECT_EQ(all["on_cpu"]["total_ns"], 7);
   EXPECT_EQ(all["time_ns"]["unknown"], 30 + 10);
   EXPECT_EQ(all["time_ns"]["on_cpu"], 20 + 7);
-  EXPECT_THAT(text(), HasSubstr("not known: 40ns in 2 of the pauses"));
+  EXPECT_THAT(text(), HasSubstr("unknown: 40ns in 2 of the pauses"));
 }
 
 TEST_F(LatencyTest, ShortOnesAreOnlyCounted) {
@@ -194,7 +194,7 @@ TEST_F(LatencyTest, LossesMakeFiguresLowerBounds) {
   EXPECT_EQ(found["processes"][0]["unfinished"]["lost"], 1);
   EXPECT_EQ(found["processes"][0]["domains"][0]["lower_bound"], true);
   EXPECT_EQ(found["processes"][1]["lower_bound"], false);
-  EXPECT_THAT(text(), HasSubstr("!! LOWER BOUNDS: 1,234 words of rings lost, 1 pause cut by losses\n"));
+  EXPECT_THAT(text(), HasSubstr("warning: lower bounds only: 1,234 words of rings lost, 1 pause cut by losses\n"));
 }
 
 TEST_F(LatencyTest, GapsOfProbesMakeFiguresLowerBounds) {
@@ -206,7 +206,7 @@ TEST_F(LatencyTest, GapsOfProbesMakeFiguresLowerBounds) {
   EXPECT_EQ(found["all"]["lost_words"], 0);
   EXPECT_EQ(found["processes"][0]["unprobed"], 2);
   EXPECT_EQ(found["processes"][0]["domains"][0]["lower_bound"], true);
-  EXPECT_THAT(text(), HasSubstr("!! LOWER BOUNDS: 2 gaps of unknown size without probes\n"));
+  EXPECT_THAT(text(), HasSubstr("warning: lower bounds only: 2 times that probes were off\n"));
 }
 
 TEST_F(LatencyTest, AProcessThatOnlyHasAGapIsTold) {
@@ -325,7 +325,7 @@ TEST_F(LatencyTest, ARingThatOverwroteItsPastGivesLowerBounds) {
   latency->summary(summary, world.registry);
   EXPECT_EQ(report()["lower_bound"], true);
   EXPECT_EQ(report()["words_before"], 1'234);
-  EXPECT_THAT(text(), HasSubstr("!! LOWER BOUNDS: 1,234 words overwritten before the ring was read\n"));
+  EXPECT_THAT(text(), HasSubstr("warning: lower bounds only: 1,234 words overwritten before the ring was read\n"));
   // Of a program that was found while it ran, figures are those since then.
   summary.drops.push_back({.kind = "switch", .count = 0});
   latency->summary(summary, world.registry);

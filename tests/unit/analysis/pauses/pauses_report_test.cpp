@@ -57,7 +57,7 @@ TEST_F(PausesReporting, NoneIsLongEnough) {
 TEST_F(PausesReporting, NoneAtAll) {
   const PausesReport report = play();
   EXPECT_THAT(report.worst, IsEmpty());
-  EXPECT_EQ(pauses->report_text(), "no pauses\nno scheduler events: whether threads ran or waited is not known\n");
+  EXPECT_EQ(pauses->report_text(), "no pauses\nno scheduler events: it is unknown whether threads ran or waited\n");
   EXPECT_EQ(nlohmann::json::parse(pauses->report_json())["pauses"].size(), 0U);
 }
 
@@ -91,8 +91,8 @@ TEST_F(PausesReporting, Text) {
 #1  10.0µs  "server" (pid 4242) domain 0, thread 4242 (mutator), at 0.000000999 s
     blame: worked on a cpu for 8.00µs of 10.0µs (80%), most of the pause in major_slice (7.00µs without the phases inside).
 
-    time      on cpu 8.00µs (80%)  runnable 2.00µs (20%)  blocked 0ns (0%)  not known 0ns (0%)
-    turns     preempted 1 time, blocked 0 times, woken 0 times, moved to another cpu 0 times
+    time      on cpu 8.00µs (80%)  runnable 2.00µs (20%)  blocked 0ns (0%)  unknown 0ns (0%)
+    switches  preempted 1 time, blocked 0 times, woken 0 times, moved to another cpu 0 times
     no cpu    for 2.00µs, 1 time, cpu 0 behind "hog" (pid 999)
 
     PHASE                                      TIMES    TOTAL      OWN

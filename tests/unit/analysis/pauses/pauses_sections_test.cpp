@@ -88,7 +88,7 @@ TEST_F(PausesSections, ABarrierThatWaitsForADescheduledDomain) {
             "waited 7.99µs of 8.50µs (94%) for domain 1 to stop: its thread 4300 could run but had no cpu for 7.90µs, "
             "while \"hog\" (pid 999) had cpu 1");
   const std::string text = pauses->report_text();
-  EXPECT_THAT(text, HasSubstr("stop-the-world of 2 domains, asked for at 0.000000999 s, all there after 8.00µs"));
+  EXPECT_THAT(text, HasSubstr("stop-the-world of 2 domains, requested at 0.000000999 s, all arrived after 8.00µs"));
   EXPECT_THAT(text, HasSubstr("no cpu 7.90µs behind \"hog\" (pid 999)  <- last"));
 }
 
@@ -108,7 +108,7 @@ TEST_F(PausesSections, ADomainInABlockingSectionIsServedByItsBackupThread) {
   EXPECT_EQ(blame_of(pause).why, Why::backup_thread);
   EXPECT_EQ(blame(),
             "waited 7.04µs of 7.55µs (93%) for domain 1 to stop, which was in a blocking section: its backup thread "
-            "4301 came after 7.05µs (500ns asleep, 6.50µs without a cpu, 50ns running), while \"hog\" (pid 999) had "
+            "4301 arrived after 7.05µs (500ns asleep, 6.50µs without a cpu, 50ns running), while \"hog\" (pid 999) had "
             "cpu 1");
   EXPECT_THAT(pauses->report_text(), HasSubstr("4301 backup"));
 }
@@ -119,7 +119,7 @@ TEST_F(PausesSections, ALongWayToASafepoint) {
   const PauseDetails& pause = only();
   EXPECT_EQ(blame_of(pause).why, Why::ran);
   EXPECT_EQ(blame(),
-            "waited 7.99µs of 8.50µs (94%) for domain 1 to stop, which ran for 8.00µs until it came to a safepoint");
+            "waited 7.99µs of 8.50µs (94%) for domain 1 to stop, which ran for 8.00µs until it reached a safepoint");
 }
 
 TEST_F(PausesSections, ADomainThatIsBlockedWithItsLock) {
@@ -129,7 +129,8 @@ TEST_F(PausesSections, ADomainThatIsBlockedWithItsLock) {
   leader_waits_until(9'000, other_thread());
   follower_arrives(9'000);
   only();
-  EXPECT_THAT(blame(), HasSubstr("for domain 1 to stop: its thread 4300 was blocked for 7.89µs in the kernel without"));
+  EXPECT_THAT(blame(),
+              HasSubstr("for domain 1 to stop: its thread 4300 was blocked for 7.89µs in the kernel, uninterrupt"));
 }
 
 TEST_F(PausesSections, ALeaderThatIsSlowToAsk) {
@@ -259,7 +260,7 @@ TEST_F(PausesSections, WhatALongerOneDoesNotShowIsListedByItself) {
   EXPECT_EQ(report.counts.pauses, 5U);
   EXPECT_EQ(report.counts.represented, 3U);
   EXPECT_THAT(pauses->report_text(), HasSubstr("the 2 worst of 5 pauses, in "));
-  EXPECT_THAT(pauses->report_text(), HasSubstr("\n3 more are told of in their stop-the-world sections, below\n"));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("\n3 more are listed below in their stop-the-world sections\n"));
 }
 
 TEST_F(PausesSections, WhatOneShowedComesBackWhenALongerOneTakesItsPlace) {

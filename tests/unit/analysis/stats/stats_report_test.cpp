@@ -56,7 +56,7 @@ TEST_F(StatsReportTest, TextHasFiguresInTheirUnits) {
 
 4242 server, OCaml 5.3, 4.00s, ended, 200ms of cpu time
   collections: 1 minor, 1 major slice, 0 major cycles, 0 compactions
-  asked for by the program: 1 compact
+  explicit calls: 1 compact
   triggers: 1 force_minor_make_vect
   user events: 1 "say \"hi\"\x1B[31m"
 
@@ -72,7 +72,7 @@ TEST_F(StatsReportTest, TextHasFiguresInTheirUnits) {
   1 #2                       0                0                -             0             2             0
   all               10,000,000          100,000          123,456+            1            24             0
 
-  HEAP                      TOLD AT             LAST              MAX
+  HEAP                      UPDATED             LAST              MAX
   words                     slices           900,000        1,000,000
   + at least: what a domain allocated behind its last slice is not in MAJOR WORDS
 )");
@@ -122,7 +122,7 @@ TEST_F(StatsReportTest, TextMarksLowerBounds) {
   lose(300, 400, 1234);
   life(1100, ring_stop);
   EXPECT_THAT(text(), HasSubstr("\n  0              1.00µs         -     100ns+   10.00%+"));
-  EXPECT_THAT(text(), HasSubstr("\n  + at least: 1,234 words of rings are missing\n"));
+  EXPECT_THAT(text(), HasSubstr("\n  + lower bound: 1,234 ring words were lost\n"));
   EXPECT_THAT(text(), HasSubstr("collections: 0+ minor, "));
 }
 
@@ -131,9 +131,8 @@ TEST_F(StatsReportTest, TextSaysAllReasonsForLowerBounds) {
   process(500, ProcessAction::pause);
   begin(600, "stw_leader");
   process(700, ProcessAction::resume);
-  EXPECT_THAT(text(),
-              HasSubstr("\n  + at least: 1 word of a ring is missing; the program paused its events; the end of "
-                        "a pause was not seen\n"));
+  EXPECT_THAT(text(), HasSubstr("\n  + lower bound: 1 ring word was lost; the program paused its events; the end of "
+                                "a pause was not seen\n"));
 }
 
 TEST_F(StatsReportTest, TextOfSeveralProcessesEndsWithATotal) {
@@ -167,13 +166,12 @@ TEST_F(StatsReportTest, TextTellsDroppedSwitches) {
   RunSummary summary;
   summary.drops = {{"switch", 1234}};
   stats.summary(summary, world.registry);
-  EXPECT_THAT(text(),
-              HasSubstr("!! cpu times are lower bounds: the kernel's buffers dropped 1,234 switches of threads\n"));
+  EXPECT_THAT(text(), HasSubstr("warning: cpu times are lower bounds: the kernel dropped 1,234 context switches\n"));
 }
 
 TEST_F(StatsReportTest, TextTellsRingsThatAreNotInIt) {
   stats.summary({.rings_missed = 1}, world.registry);
-  EXPECT_THAT(text(), HasSubstr("!! not here: 1 ring that a process announced and that could not be read\n"));
+  EXPECT_THAT(text(), HasSubstr("warning: 1 ring could not be read; events are missing\n"));
   EXPECT_EQ(json()["rings_missed"], 1);
 }
 
