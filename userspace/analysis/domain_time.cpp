@@ -56,7 +56,7 @@ std::size_t DomainTime::running() const {
   return count;
 }
 
-/// Of nobody where the thread is not known: what was between two of those is unknown.
+/// Of no thread if the thread is unknown: the time between two such snapshots is unknown.
 ThreadTracker::Snapshot DomainTime::snapshot(std::optional<std::int32_t> tid, std::uint64_t time_ns) {
   if (tid) return threads_.at(*tid, time_ns);
   return {.time_ns = time_ns};
@@ -68,7 +68,7 @@ void DomainTime::change_threads(std::int32_t pid, std::uint64_t time_ns) {
   for (Running& meter : process->second) {
     const auto tid = threads_.writer_of(pid, meter.domain);
     if (tid == meter.tid) continue;
-    const std::uint64_t now = std::max(time_ns, meter.since.time_ns);  // a switch may be late
+    const std::uint64_t now = std::max(time_ns, meter.since.time_ns);  // the switch may be late
     meter.before += ThreadTracker::between(meter.since, snapshot(meter.tid, now));
     meter.tid = tid;
     meter.since = snapshot(tid, now);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a domain did over a length of time: the time of its threads, put together as they take turns.
+// What a domain did over a time: the times of its threads, of each while it ran the domain.
 #pragma once
 
 #include <cstddef>
@@ -14,25 +14,25 @@
 
 namespace rtev {
 
-/// A fold over the scheduler events of the stream that measures lengths of time which others begin and end. Where the
-/// thread that runs the domain changes within, each part is that of the thread which ran it then. One thread.
+/// A fold over the scheduler events of the stream. Measures times that its user starts and stops. If the thread that
+/// runs the domain changes meanwhile, each part is that of the thread which ran it then. One thread.
 class DomainTime {
  public:
-  /// A measurement that goes on.
+  /// A running measurement.
   struct Meter {
     std::int32_t pid = 0;
     std::uint64_t number = 0;
   };
 
-  /// Takes what concerns it of any event.
+  /// Uses scheduler events, their losses and ends of images; ignores all other events.
   void add(const Event& event, const Batch& batch, const Registry& registry);
 
   Meter start(std::int32_t pid, std::uint16_t domain, std::uint64_t time_ns);
-  /// What the domain did since; its total() is the time between, always: unknown where times went back in between.
-  /// Nothing for a meter that was stopped.
+  /// What the domain did since start(). Its total() is always that time; it is unknown if times went back meanwhile.
+  /// Nothing for a meter that was stopped before.
   TimeSplit stop(Meter meter, std::uint64_t time_ns);
 
-  /// Measurements that go on.
+  /// Running measurements.
   std::size_t running() const;
   /// False until a switch was seen: all time is unknown.
   bool switches_seen() const { return switches_seen_; }
@@ -44,7 +44,7 @@ class DomainTime {
     std::uint64_t start_ns;
     std::optional<std::int32_t> tid;
     ThreadTracker::Snapshot since;  ///< of that thread
-    TimeSplit before;               ///< of those that ran the domain before it
+    TimeSplit before;               ///< of the threads that ran the domain before it
   };
 
   ThreadTracker::Snapshot snapshot(std::optional<std::int32_t> tid, std::uint64_t time_ns);

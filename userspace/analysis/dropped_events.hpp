@@ -10,26 +10,26 @@
 
 namespace rtev {
 
-/// A fold over the stream. The summary knows as much as the events, but a stream that was cut has none.
+/// A fold over the stream. The summary has the same number as the events, but a truncated stream has no summary.
 class DroppedEvents {
  public:
   void add(const Event& event, const Batch& batch) {
     if (event.kind != EventKind::lost || Source::unpack(event.source).slot != 0) return;
-    if (const auto loss = batch.payload_as<Loss>(event)) told_ += loss->words;
+    if (const auto loss = batch.payload_as<Loss>(event)) dropped_ += loss->words;
   }
   void add(const RunSummary& summary) {
-    std::uint64_t dropped = 0;
+    std::uint64_t count = 0;
     for (const RunSummary::Drop& drop : summary.drops) {
-      if (drop.kind == "switch" || drop.kind == "wakeup") dropped += drop.count;
+      if (drop.kind == "switch" || drop.kind == "wakeup") count += drop.count;
     }
-    told_ = std::max(told_, dropped);
+    dropped_ = std::max(dropped_, count);
   }
 
   /// Switches and wakeups.
-  std::uint64_t count() const { return told_; }
+  std::uint64_t count() const { return dropped_; }
 
  private:
-  std::uint64_t told_ = 0;
+  std::uint64_t dropped_ = 0;
 };
 
 }  // namespace rtev

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which threads were taken off their cpu against their will, and since when.
+// Which threads were interrupted, and since when.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +11,9 @@
 
 namespace rtev {
 
-/// A thread that was interrupted may hold an event whose time it has taken and which it has not published yet: the
-/// stream must wait for it. One that went to sleep by itself, or runs, holds none but for an instant. Switches may come
-/// in any order of cpus.
+/// An interrupted thread may have taken the time of an event that it has not published yet: the stream must wait for
+/// it. A thread that runs or went to sleep by itself publishes within an instant. No ThreadTracker: this decides how
+/// far the merge may go, so it sees switches before the merge, in any order of cpus.
 class InterruptedThreads {
  public:
   void add(std::uint64_t time_ns, const SchedSwitch& change) {
@@ -44,7 +44,7 @@ class InterruptedThreads {
     if (time_ns >= thread.since_ns) thread = {.since_ns = time_ns, .waits = waits};
   }
 
-  std::unordered_map<std::int32_t, Place> threads_;  ///< switched lately
+  std::unordered_map<std::int32_t, Place> threads_;  ///< that were switched lately
 };
 
 }  // namespace rtev

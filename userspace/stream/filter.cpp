@@ -28,7 +28,7 @@ const std::vector<KindWord>& kind_words() {
   return words;
 }
 
-/// Names are programs' own: verdicts are forgotten when so many were met, which no honest program has.
+/// Programs choose the names: beyond this number, which no ordinary program reaches, the cache of verdicts is cleared.
 constexpr std::size_t max_verdicts = 1 << 16;
 
 }  // namespace

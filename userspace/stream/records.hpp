@@ -23,7 +23,7 @@ std::string_view to_string(EventKind kind);
 enum class ProcessAction : std::uint16_t {
   found,   ///< was running when the tracer first saw it
   exec,    ///< began to run an OCaml program
-  fork,    ///< came from a fork of another OCaml process; peer = the parent's pid
+  fork,    ///< forked by another OCaml process; peer = the parent's pid
   ring,    ///< its ring was opened; detail = number of rings in the file
   pause,   ///< asked its runtime to pause events
   resume,  ///< asked its runtime to resume events
@@ -51,7 +51,7 @@ std::string_view to_string(ThreadRole role);
 struct Thread {
   std::int32_t pid;  ///< of the process (tgid)
   std::int32_t tid;
-  std::int32_t domain;    ///< OCaml domain, -1 where not known
+  std::int32_t domain;    ///< OCaml domain, -1 if unknown
   std::int16_t priority;  ///< the kernel's: 120 is nice 0, below 100 is real-time
   ThreadRole role;
   bool tracked;                     ///< belongs to an OCaml process that is traced

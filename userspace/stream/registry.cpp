@@ -159,7 +159,7 @@ void Registry::restore_ring(std::uint32_t slot, RingInfo facts) {
   place_ring(slot, std::move(facts));
 }
 
-/// What is said of a process that was retired is not to refer to one that is folded away.
+/// A process that is mentioned again must not be folded into others().
 void Registry::revive(ProcessIndex index) {
   const auto found = processes_.find(index);
   if (found == processes_.end() || !std::exchange(found->second.retired, false)) return;

@@ -26,8 +26,8 @@ inline constexpr std::uint32_t ring_slots = 16384;
 /// The versions of OCaml a family stands for: "5.0-5.2" or "5.3+".
 std::string_view to_string(Family family);
 
-/// `shared` with a process of another pid namespace that has the same number and directory: what the two write into one
-/// file cannot be told apart. It stays so.
+/// `shared` with a process of another pid namespace that has the same pid and directory: both write into one file, and
+/// their events cannot be distinguished. This state is final.
 /// `probed`: none, and its events come from probes.
 /// `stopped`: taken down by its runtime; `ended`: its process ended, and its runtime did not come to that.
 enum class RingState : std::uint8_t { none, active, paused, stopped, truncated, shared, probed, ended };
@@ -51,13 +51,13 @@ struct ProcessInfo {
   std::string comm;
   std::string exe;
   std::string runtime{ocaml_runtime};  ///< who writes its newest ring: OCaml's runtime, or a Producer's name
-  std::string version;                 ///< OCaml's, "5.3"; empty where the binary does not tell
+  std::string version;                 ///< OCaml's, "5.3"; empty if the binary does not contain it
   Family family = Family::since_5_3;
   FamilySource family_source = FamilySource::assumed;
   RingState ring = RingState::none;
   std::string ring_path;  ///< as the process's mappings name it
   bool ended = false;
-  /// The most memory it had in RAM, as the kernel counts it; known at its end, or at the end of the run. 0: not known.
+  /// Peak resident memory, as the kernel counts it; set at its end, or at the end of the run. 0: unknown.
   std::uint64_t max_rss_bytes = 0;
   Accounting words;           ///< of all rings this image had, as of its last poll
   std::uint32_t domains = 0;  ///< rings that held events
@@ -83,10 +83,10 @@ class Registry {
   Registry(Registry&&) noexcept = default;
   Registry& operator=(Registry&&) noexcept = default;
 
-  /// Indices are never re-used, and 0 is nobody's.
+  /// Indices are never re-used; 0 is no process.
   ProcessIndex add_process(ProcessInfo facts);
-  /// References stay valid until the process is retired. An index that is not known (any more) yields facts of an
-  /// ended nobody, so that a slip in bookkeeping shows up as a nameless line, not as a crash of a root process.
+  /// References stay valid until the process is retired. An unknown index (also of a forgotten process) yields
+  /// an ended process without a name: an error in bookkeeping must not crash a program that runs as root.
   ProcessInfo& process(ProcessIndex index);
   const ProcessInfo& process(ProcessIndex index) const;
   /// For an ended image, once no event in flight refers to it: allows it to be folded into others(), not before its

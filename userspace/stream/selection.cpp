@@ -28,7 +28,7 @@ void Selection::consume(const Batch& batch, const Registry& registry) {
                   registry);
 }
 
-/// Not all switches of a thread that was left out are handed on: it is not to be taken for one whose turns are known.
+/// Not all switches of an unselected thread are handed on, so that it must not count as tracked.
 void Selection::untrack_others(const Event& event, const Batch& batch) {
   if ((options_.pids.empty() && options_.name_globs.empty()) || options_.all_scheduling || sees_all_) return;
   auto change = batch.payload_as<SchedSwitch>(event);

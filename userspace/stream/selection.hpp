@@ -42,7 +42,7 @@ class Selection final : public ForwardingSink {
   SelectionOptions options_;
   std::uint64_t end_ns_ = UINT64_MAX;
   std::set<std::int32_t> selected_;  ///< pids
-  bool sees_all_ = false;  ///< a switch was seen that concerns no thread that is tracked: all of them are told
+  bool sees_all_ = false;            ///< a switch of two untracked threads was seen: the stream has all switches
   std::vector<Event> accepted_;
   std::vector<std::byte> payloads_;  ///< of a batch, where some had to be changed
   EventCounts counts_;

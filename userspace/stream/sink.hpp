@@ -46,14 +46,14 @@ struct RunSummary {
   std::uint64_t rings_missed = 0;  ///< announced by processes and never readable, or not to their end
   std::uint64_t own_cpu_ns = 0;
   std::uint64_t own_max_rss_bytes = 0;
-  bool complete = true;  ///< false: of a recording that lacks its end; only what its events tell is known
+  bool complete = true;  ///< false: of a recording that lacks its end; only what is in its events is known
 };
 
 /// Where finished text or bytes go. write() may block: a slow reader slows the tracer down, never fills its memory.
 class Output {
  public:
   virtual ~Output() = default;
-  /// False once the other side is gone or the disk is full; error() then tells.
+  /// False once the other side is gone or the disk is full; error() says why then.
   virtual bool write(std::string_view bytes) = 0;
   /// Several pieces, one behind the other; `ends` says where each ends. What a failure leaves of them is whole pieces.
   virtual bool write_pieces(std::string_view bytes, std::span<const std::size_t> ends) {

@@ -26,8 +26,8 @@ std::size_t SpanTracker::begin(Ring ring, Span span, std::uint64_t time) {
   return depth;
 }
 
-/// Programs may begin spans that they never end. The outermost ones are forgotten then, so that the inner ones, which
-/// do end, keep their durations; half of them at once, so that the cost is shared by many.
+/// For programs that begin spans and never end them. The outer half of the spans is forgotten: inner spans, which do
+/// end, keep their durations, and the cost is amortised.
 void SpanTracker::make_room(Stack& stack) {
   const std::size_t forgotten = (stack.size() + 1) / 2;
   stack.erase(stack.begin(), stack.begin() + static_cast<std::ptrdiff_t>(forgotten));

@@ -21,7 +21,7 @@ class SpanTracker {
     ProcessIndex process;
     std::uint16_t domain;
   };
-  /// Tells spans of one ring apart: runtime phases from user spans, then by id.
+  /// Identifies a span within a ring: runtime phase or user span, and its id.
   struct Span {
     bool user;
     std::uint16_t id;
@@ -29,10 +29,10 @@ class SpanTracker {
   };
   struct Ended {
     std::size_t depth;                         ///< where the span's begin was
-    std::optional<std::uint64_t> duration_ns;  ///< nothing if its begin is not known
+    std::optional<std::uint64_t> duration_ns;  ///< nothing if its begin is unknown
   };
 
-  /// The most that is remembered: rings, and open spans over all rings.
+  /// Bounds of memory: rings, and open spans of all rings.
   struct Limits {
     std::size_t rings = std::size_t{1} << 16;
     std::size_t open = std::size_t{1} << 20;
@@ -44,13 +44,13 @@ class SpanTracker {
   std::size_t depth(Ring ring) const;
   /// Opens a span; returns the depth it begins at.
   std::size_t begin(Ring ring, Span span, std::uint64_t time);
-  /// Ends the innermost open span of that name, and those inside it: their ends will not come. An end that matches
-  /// nothing changes nothing.
+  /// Ends the innermost open span with this identity, and all spans inside it, whose ends are missing. An end without a
+  /// begin changes nothing.
   Ended end(Ring ring, Span span, std::uint64_t time);
   /// Forgets the spans of one ring (after a loss, or with a new domain), of one process.
   void reset(Ring ring);
   void forget(ProcessIndex process);
-  /// Forgets processes that ended without a word in the stream. Cheap enough for every batch.
+  /// Forgets processes that ended without an event in the stream. Cheap enough for every batch.
   void forget_ended(const Registry& registry);
 
  private:

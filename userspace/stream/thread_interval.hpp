@@ -75,7 +75,7 @@ struct CpuInterval {
   std::uint32_t cpu = 0;
   std::uint64_t begin_ns = 0;
   std::uint64_t end_ns = 0;
-  Thread first{};  ///< came to the cpu at the begin
+  Thread first{};  ///< entered the cpu at the begin
   Thread last{};   ///< left it at the end: another thread if switches between were not seen
   bool gapless = false;
   bool left_unseen = false;  ///< `first` was seen elsewhere before the end

@@ -90,7 +90,7 @@ class ThreadTracker {
   void each_cpu(Visitor&& visit) const {
     for (const auto& [cpu, thread] : cpus_) visit(cpu, thread);
   }
-  /// The cpu that a thread is on; nothing for one that is on no cpu, or is not known to be.
+  /// The cpu that a thread is on; nothing if it is on none, as far as known.
   std::optional<std::uint32_t> cpu_of(std::int32_t tid) const;
   /// A switch was seen that concerns no traced thread: the stream has all switches (--sched all).
   bool sees_all() const { return sees_all_; }

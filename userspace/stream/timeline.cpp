@@ -57,8 +57,8 @@ void Timeline::release_until(std::uint64_t watermark, const std::function<void(c
     watermark = std::numeric_limits<std::uint64_t>::max();
     ++forced_;
   }
-  // A burst must not hold its memory for ever, for hosts have many domains; but a source that goes on shall not wait
-  // for new pages each time. So those give back what they hold that are silent since the last release.
+  // Hosts have many domains, so the memory of a burst must be freed; but an active source should not have to allocate
+  // it again each time. So sources that had no events since the last release free theirs.
   for (SourceQueue* queue : idle_) {
     if (queue->empty()) queue->give_back_memory();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The figures of `latency`: one distribution of pauses and what of it is not known, and the report they make up.
+// The figures of `latency`: a distribution of pauses with what is missing in it, and the report.
 #pragma once
 
 #include <array>
@@ -75,7 +75,7 @@ struct LatencyReport {
 
   LatencyFigures all{};
   std::vector<Process> processes{};  ///< the one with most time first
-  std::uint64_t other_domains = 0;   ///< that are not told apart
+  std::uint64_t other_domains = 0;   ///< that are not listed
   LatencyFigures others{};
 
   bool lower_bound() const { return all.lower_bound() || rings_missed > 0 || words_before > 0 || ignored_events > 0; }

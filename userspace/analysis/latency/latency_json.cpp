@@ -31,7 +31,7 @@ std::string_view name_of(LatencyReport::Span span) {
   return "run";
 }
 
-/// The members of a distribution. Of no values only the count says something.
+/// The members of a distribution. Without values there is only the count.
 void add_distribution(JsonWriter& out, const Histogram& values) {
   out.member("count", values.count());
   out.member("total_ns", values.total());

@@ -62,7 +62,7 @@ void Latency::pass(std::uint64_t time_ns, const Registry& registry) {
   last_ns_ = std::max(last_ns_, time_ns);
   if (options_.interval_ns == 0 || last_ns_ - interval_begin_ns_ < options_.interval_ns) return;
   end_interval(interval_begin_ns_ + options_.interval_ns, registry);
-  // In all that follow nothing came.
+  // The further intervals are empty.
   const std::uint64_t past = last_ns_ - interval_begin_ns_;
   if (past >= options_.interval_ns) end_interval(last_ns_ - past % options_.interval_ns, registry);
 }

@@ -28,7 +28,7 @@ struct LatencyOptions {
   std::uint64_t min_ns = 0;        ///< shorter ones are only counted
   std::uint64_t interval_ns = 0;   ///< 0: a report at the end only
   bool full = false;               ///< text with all percentiles of each process and domain
-  std::size_t max_domains = 4096;  ///< told apart; beyond that those of ended processes are put together
+  std::size_t max_domains = 4096;  ///< listed; beyond that, those of ended processes are merged
 };
 
 /// True for names that LatencyOptions::phase understands.
@@ -36,7 +36,7 @@ bool is_phase_name(std::string_view name);
 
 /// A fold over the stream. With each interval of the stream's time it writes a report of the interval and one of all so
 /// far to the output, and with summary() the one of the whole run. Intervals that pass at once, without an event
-/// between, are reported as one. Pauses are told by domain number: the domains that have one after the other are
+/// between, are reported as one. Pauses are reported by domain number: the domains that have one after the other are
 /// together. Those that last still at the end are counted as unfinished.
 class Latency final : public Sink, private PauseListener {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What to blame for a pause: its largest part, who is behind it, and a sentence that says so.
+// What to blame for a pause: its largest part, which thread or domain caused it, and a sentence for the report.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace rtev {
 /// The largest part of a pause.
 enum class Cause : std::uint8_t {
   work,                ///< its own thread was on a cpu, outside of waits for other domains
-  no_cpu,              ///< its own thread could run, but others had the cpu
+  no_cpu,              ///< its own thread could run, but other threads had the cpu
   late_domain,         ///< waited for a domain to come to a stop-the-world section
   slow_domain,         ///< waited for a domain to end its part of a minor collection
   blocked_in_section,  ///< its own thread was blocked in a stop-the-world section, outside of the two waits above
   blocked,             ///< its own thread was blocked elsewhere
-  unknown,             ///< what its thread did is not known
+  unknown,             ///< it is unknown what its thread did
 };
 std::string_view to_string(Cause cause);
 
@@ -39,16 +39,16 @@ struct Blame {
   std::uint64_t ns = 0;  ///< how much of the pause
   Why why = Why::none;
   const PauseSection* part = nullptr;  ///< of late_domain and slow_domain: where the wait was longest
-  const StwDomain* domain = nullptr;   ///< that was waited for there; null: not known
+  const StwDomain* domain = nullptr;   ///< that was waited for there; null: unknown
 };
 
-/// Whose switches the stream had: who had a cpu that a thread waited for is certain only if all were seen.
+/// Which switches the stream has: which thread had a cpu is certain only with all of them.
 enum class SwitchesSeen : std::uint8_t { none, ocaml, all };
 
 /// Refers to the pause.
 Blame blame_of(const PauseDetails& pause);
 
-/// One sentence for people, with the figures; without a full stop. What programs call themselves is escaped.
+/// One sentence with the figures, without a full stop. Names of programs are escaped.
 std::string blame_text(const PauseDetails& pause, const Blame& blame, SwitchesSeen seen);
 
 }  // namespace rtev

@@ -35,7 +35,7 @@ void PauseAnalyzer::add(const Event& event, const Batch& batch, const Registry& 
       finder_.add(event, batch, registry);
       return;
     case EventKind::process:
-      // Pauses end before the threads they are of.
+      // Pauses must end before their threads are forgotten.
       finder_.add(event, batch, registry);
       threads_.add(event, batch, registry);
       if (const auto record = batch.payload_as<ProcessRecord>(event)) end_image(*record, event, registry);
@@ -73,7 +73,7 @@ void PauseAnalyzer::on_thread_interval(const ThreadInterval& interval) {
 }
 
 PauseAnalyzer::Domain& PauseAnalyzer::followed(const DomainLife& life) {
-  // Events that come late bring domains back that have ended.
+  // Late events may add domains again that have ended.
   if (domains_.size() >= max_domains)
     std::erase_if(domains_, [](const auto& entry) { return !entry.second.pause && entry.second.phases.empty(); });
   return domains_[key_of(life)];
@@ -176,7 +176,7 @@ void PauseAnalyzer::on_phase_dropped(const DomainLife& life, const PhaseEnd& pha
   if (found != domains_.end()) close_phase(found->second, life, phase, false);
 }
 
-/// `ended`: else its end is not known, only that it is over.
+/// `ended`: phase.end_ns is its end; otherwise it ended some time before.
 void PauseAnalyzer::close_phase(Domain& domain, const DomainLife& life, const PhaseEnd& phase, bool ended) {
   const StwPhases& phases = StwPhases::of(life.family);
   if (domain.pause && !is_wait_for_condition(life.family, phase.phase))
@@ -225,7 +225,7 @@ PauseAnalyzer::OpenPhase* PauseAnalyzer::innermost_part(Domain& domain) {
   return nullptr;
 }
 
-/// It has come to the barrier at the start of the section.
+/// The domain has reached the barrier at the start of the section.
 void PauseAnalyzer::arrive(const Domain& domain, OpenPhase& part, std::uint64_t time_ns) {
   StwSection& section = *part.part->section;
   StwDomain& own = part.part->domain();
@@ -234,7 +234,7 @@ void PauseAnalyzer::arrive(const Domain& domain, OpenPhase& part, std::uint64_t 
   if (section.leader_seen) own.before = activity(domain.tid, section.begin_ns, time_ns);
 }
 
-/// It goes on after all have come to the section.
+/// The domain continues after all have arrived at the section.
 void PauseAnalyzer::pass_start(Domain& domain, OpenPhase& part, std::uint64_t begin_ns, std::uint64_t end_ns) {
   part.waits_for_others = false;
   StwDomain& own = part.part->domain();
@@ -243,13 +243,13 @@ void PauseAnalyzer::pass_start(Domain& domain, OpenPhase& part, std::uint64_t be
   if (!last || last == &own) return;
   const std::uint64_t all_there = std::clamp(last->arrived_ns, begin_ns, end_ns);
   TimeSplit waited = activity(domain.tid, begin_ns, all_there).time;
-  // Asleep it still waits: to be woken by whoever came last.
+  // While asleep it still waits for its wakeup by the last domain.
   waited.sleeping += activity(domain.tid, all_there, end_ns).time.sleeping;
   part.start_wait_ns += waited.total();
   if (domain.pause) domain.pause->waited_to_start(waited);
 }
 
-/// It goes on after all have ended their parts of a minor collection.
+/// The domain continues after all have ended their parts of a minor collection.
 void PauseAnalyzer::pass_minor_end(Domain& domain, OpenPhase& part, std::uint64_t begin_ns, std::uint64_t end_ns) {
   StwDomain& own = part.part->domain();
   own.minor_passed_ns = end_ns;
@@ -257,7 +257,7 @@ void PauseAnalyzer::pass_minor_end(Domain& domain, OpenPhase& part, std::uint64_
   bool certain = true;
   for (const StwDomain& other : part.part->section->domains) {
     if (&other == &own || other.minor_begin_ns == 0) continue;
-    // It comes to the barrier before it says that it ended, and may be interrupted between.
+    // A domain reaches the barrier before it reports its end, and may be interrupted in between.
     certain = certain && other.minor_end_ns != 0;
     all_done = std::max(all_done, other.minor_end_ns == 0 ? end_ns : std::min(other.minor_end_ns, end_ns));
   }

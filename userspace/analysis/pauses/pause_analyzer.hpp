@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Follows all domains through their pauses and stop-the-world sections, and takes each pause apart when it ends.
+// Follows the pauses and stop-the-world sections of all domains, and reports the details of each pause at its end.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@
 
 namespace rtev {
 
-/// Takes what PauseAnalyzer finds.
+/// Gets the results of a PauseAnalyzer.
 class PauseConsumer {
  public:
   virtual ~PauseConsumer() = default;
   virtual void on_pause_details(PauseDetails&& pause) = 0;
-  /// A pause whose length is not known.
+  /// A pause of unknown length.
   virtual void on_unfinished(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) = 0;
   /// Words of a ring are missing between these times.
   virtual void on_words_lost(const DomainLife& domain, const Loss& loss) = 0;
@@ -55,12 +55,12 @@ class PauseAnalyzer final : private PauseListener, private ThreadObserver {
     bool waits_for_others = false;  ///< a leader that has no barrier to wait at (before OCaml 5.3)
   };
   struct Domain {
-    std::int32_t tid = 0;           ///< that writes its ring, in the pause or section; 0: not known
+    std::int32_t tid = 0;           ///< that writes its ring, in the pause or section; 0: unknown
     std::vector<OpenPhase> phases;  ///< outermost first
     std::optional<OpenPause> pause;
   };
 
-  static constexpr std::size_t max_domains = std::size_t{1} << 17;  ///< that nothing is open in
+  static constexpr std::size_t max_domains = std::size_t{1} << 17;  ///< without anything open
 
   void on_domain_end(const DomainLife& domain, std::uint64_t time_ns) override;
   void on_phase_begin(const DomainLife& life, const PhaseBegin& phase) override;

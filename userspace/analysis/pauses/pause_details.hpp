@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One pause, taken apart: what it was spent on, by whom it was held up.
+// The details of one pause: what it was spent on, and what it waited for.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@
 
 namespace rtev {
 
-/// What the scheduler did to a thread during a pause, besides the sums of times. Memory is bounded.
+/// Scheduling of a thread during a pause, besides the sums of times. Memory is bounded.
 class SchedulingDetail {
  public:
   static constexpr std::size_t max_competitors = 16, max_wakers = 8;
 
-  /// Who had the cpu that the thread waited for.
+  /// A thread that had the cpu which the thread of the pause waited for.
   struct CpuCompetitor {
     CpuWait wait;  ///< ns: all its waits together
     std::uint64_t times = 0;
@@ -30,19 +30,19 @@ class SchedulingDetail {
     std::uint64_t times = 0;
   };
 
-  /// The part of a stretch that lies in the pause, in order of time. Waits are those that ThreadTracker::at() tells.
+  /// The part of an interval that lies in the pause, in order of time. Waits are those that ThreadTracker::at()
+  /// reports.
   void add(const ThreadInterval& interval, std::uint64_t from_ns, std::uint64_t to_ns, const CpuHistory& cpus);
 
-  /// At the end of the pause, in which its thread was runnable for so long: the waits are to sum up to that. Where
-  /// events that contradict each other have made that time unknown no wait is told; what is missing is
-  /// unknown_competitors_ns().
+  /// At the end of the pause, with the time its thread was runnable in it: the waits must sum up to that. If
+  /// inconsistent events made that time unknown later, no wait is reported, and all of it is unknown_competitors_ns().
   void settle(std::uint64_t runnable_ns);
 
   /// Longest wait first.
   std::vector<CpuCompetitor> competitors() const;
-  /// Waits for a cpu behind threads that are not named any more.
+  /// Waits for a cpu behind further threads.
   std::uint64_t other_competitors_ns() const { return other_competitors_ns_; }
-  /// Waits for a cpu of which nothing else is known.
+  /// Waits for a cpu behind unknown threads.
   std::uint64_t unknown_competitors_ns() const { return unknown_competitors_ns_; }
   /// Most often first.
   std::vector<Waker> wakers() const;
@@ -88,8 +88,8 @@ struct PauseDetails {
   std::uint16_t root = 0;  ///< outermost phase
   std::uint64_t begin_ns = 0;
   std::uint64_t end_ns = 0;
-  bool late = false;     ///< came out of order: what the scheduler did is not certain
-  std::int32_t tid = 0;  ///< 0: not known
+  bool late = false;     ///< it had late events: the scheduling is uncertain
+  std::int32_t tid = 0;  ///< 0: unknown
   ThreadRole role = ThreadRole::unknown;
 
   PhaseTree phases{};
@@ -115,10 +115,10 @@ struct PauseDetails {
   void lose(std::uint16_t lost_domain);
 };
 
-/// A pause that lasts: takes its events, yields its details.
+/// An open pause: collects its details.
 class OpenPause {
  public:
-  /// `tid` 0: not known. `begin`: what that thread has done up to the pause.
+  /// `tid` 0: unknown. `begin`: the times of that thread up to the pause.
   OpenPause(const DomainLife& domain, const PhaseBegin& root, std::int32_t tid, const ThreadTracker::Snapshot& begin);
 
   std::int32_t tid() const { return details_.tid; }

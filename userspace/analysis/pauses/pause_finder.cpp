@@ -8,7 +8,7 @@
 namespace rtev {
 namespace {
 
-/// What is known of the phases of a family.
+/// Properties of the phases of a family.
 class Phases {
  public:
   static const Phases& of(Family family) {
@@ -119,7 +119,7 @@ void PauseFinder::finish(std::uint64_t time_ns) {
   latest_ = nullptr;
 }
 
-/// Null for what is not from a ring, or beyond the limit.
+/// Null if the event is not from a ring, or for a domain beyond the limit.
 PauseFinder::Domain* PauseFinder::domain_of(const Event& event, const Registry& registry) {
   const RingInfo* const ring = registry.ring(Source::unpack(event.source).slot);
   if (!ring) return nullptr;
@@ -139,7 +139,7 @@ PauseFinder::Domain* PauseFinder::domain_of(const Event& event, const Registry& 
 
 PauseFinder::Domain* PauseFinder::new_domain(std::uint64_t key, const Registry& registry) {
   if (domains_.size() >= limits_.domains) {
-    // Events that were late have brought processes back that had ended. Looked for now and then: it takes long.
+    // Late events may have added processes again that had ended. Search for them only sometimes: it takes long.
     if (until_sweep_ > 0) {
       --until_sweep_;
       return nullptr;
@@ -214,7 +214,7 @@ void PauseFinder::end(Domain& domain, const Event& event) {
   if (match == domain.spans.rend()) {
     ++ends_without_begin_;
     if (!domain.spans.empty()) return;
-    // The end of a span within others says that those are still open.
+    // The end of a phase that occurs only within others shows that those are still open.
     if (domain.nesting == NestingConfidence::unseen || phases.is_outer(event.id)) {
       domain.nesting = phases.is_inner(event.id) ? NestingConfidence::lost : NestingConfidence::firm;
     }
@@ -283,7 +283,8 @@ void PauseFinder::drop_all(Domain& domain, std::uint64_t time_ns, Unfinished rea
 void PauseFinder::lifecycle(Domain& domain, const Event& event) {
   switch (event.id) {
     case domain_spawn:
-      // A new domain takes part in collections before it says so: what came since the last one ended is its own.
+      // A new domain takes part in collections before its spawn event: all events since the last domain ended are its
+      // own.
       if (domain.spawned || domain.gaps) end_life(domain, event.time);
       if (!domain.alive) begin_life(domain, event.time, true);
       domain.spawned = true;
@@ -299,7 +300,7 @@ void PauseFinder::lifecycle(Domain& domain, const Event& event) {
       if (!domain.alive) begin_life(domain, event.time, true);
       return;
     case ring_stop:
-      // The stop-the-world section that takes the ring down begins in it, and cannot end in it.
+      // The stop-the-world section that takes the ring down begins in the ring and cannot end in it.
       drop_all(domain, event.time, Unfinished::ended);
       domain.stopped = true;
       return;
@@ -311,7 +312,7 @@ void PauseFinder::lifecycle(Domain& domain, const Event& event) {
   }
 }
 
-/// The process writes events again. What was open when it ceased to may have ended since.
+/// The process writes events again after a pause, in which open spans may have ended.
 void PauseFinder::resume(ProcessIndex process, std::uint64_t time_ns) {
   for (auto at = domains_.lower_bound(key_of(process, 0)); at != domains_.end() && at->second.life.process == process;
        ++at) {

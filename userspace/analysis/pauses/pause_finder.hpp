@@ -38,7 +38,7 @@ struct DomainLife {
 struct PhaseBegin {
   std::uint16_t phase;
   std::uint64_t time_ns;
-  bool late;          ///< flag_late: what the scheduler did then is not known
+  bool late;          ///< flag_late: the scheduling at that time is unknown
   std::size_t depth;  ///< spans around it that are open; waiting for conditions apart
   bool in_pause;      ///< the pause that it opens included
 };
@@ -53,10 +53,10 @@ struct PhaseEnd {
   bool in_pause;
 };
 
-/// Why the length of a pause, or of another phase, is not known.
+/// Why the length of a pause, or of another phase, is unknown.
 enum class Unfinished : std::uint8_t {
   lost,    ///< words of the ring were lost in it
-  no_end,  ///< its end never came
+  no_end,  ///< its end is missing
   clock,   ///< it ended before it began: the program's clock went back
   ended,   ///< the domain or the process ended in it, or the ring was taken down
 };
@@ -74,8 +74,7 @@ class PauseListener {
   virtual void on_domain_end(const DomainLife& /*domain*/, std::uint64_t /*time_ns*/) {}
   virtual void on_phase_begin(const DomainLife& /*domain*/, const PhaseBegin& /*phase*/) {}
   virtual void on_phase_end(const DomainLife& /*domain*/, const PhaseEnd& /*phase*/) {}
-  /// A phase (of a pause: before on_pause_dropped()) whose length cannot be known. `phase.begin_ns` stands; end_ns is
-  /// when that turned out.
+  /// A phase (of a pause: before on_pause_dropped()) of unknown length. `phase.end_ns` is when that turned out.
   virtual void on_phase_dropped(const DomainLife& /*domain*/, const PhaseEnd& /*phase*/, Unfinished /*reason*/) {}
   virtual void on_pause_begin(const DomainLife& /*domain*/, const PhaseBegin& /*root*/) {}
   virtual void on_pause_end(const DomainLife& /*domain*/, const PhaseEnd& /*root*/) {}
@@ -90,15 +89,15 @@ class PauseListener {
 class PauseFinder {
  public:
   struct Limits {
-    std::size_t domains = std::size_t{1} << 16;  ///< followed at once; what is beyond is counted in ignored()
-    std::size_t depth = 256;                     ///< of spans in a domain: a ring that nests deeper is tampered with
+    std::size_t domains = std::size_t{1} << 16;  ///< followed at once; phases of further ones are counted in ignored()
+    std::size_t depth = 256;                     ///< of spans in a domain; no runtime nests deeper
   };
   explicit PauseFinder(PauseListener& listener, PauseRule rule = PauseRule::outermost)
       : PauseFinder(listener, rule, Limits{}) {}
   PauseFinder(PauseListener& listener, PauseRule rule, Limits limits)
       : listener_(listener), rule_(rule), limits_(limits) {}
 
-  /// Takes what concerns it of any event: phases, lifecycle, losses, ends of processes.
+  /// Uses phases, lifecycle events, losses, and ends of processes; ignores all other events.
   void add(const Event& event, const Batch& batch, const Registry& registry);
   /// At the end of the stream: drops what is open (Unfinished::ended), ends the domains.
   void finish(std::uint64_t time_ns);
@@ -115,7 +114,7 @@ class PauseFinder {
     bool in_pause;
     std::uint64_t begin_ns;
   };
-  /// Whether a span that begins while none is open is known to be an outermost one.
+  /// Whether a span that begins while none is open is certain to be an outermost one.
   enum class NestingConfidence : std::uint8_t { unseen, firm, lost };
   struct Domain {
     DomainLife life;
@@ -151,7 +150,7 @@ class PauseFinder {
   PauseRule rule_;
   Limits limits_;
   Domains domains_;
-  Domain* latest_ = nullptr;  ///< whose event came last
+  Domain* latest_ = nullptr;  ///< of the last event
   std::uint64_t ends_without_begin_ = 0;
   std::uint64_t ignored_ = 0;
   std::size_t until_sweep_ = 0;  ///< events of domains beyond the limit, until ended processes are looked for

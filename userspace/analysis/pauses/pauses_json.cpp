@@ -72,7 +72,7 @@ class Report {
     json_.member(key, name.text());
   }
 
-  /// Null where the thread is not known.
+  /// Null if the thread is unknown.
   void thread(std::int32_t tid, ThreadRole role) {
     json_.member("tid", tid == 0 ? std::nullopt : std::optional{tid});
     json_.member("role", to_string(role));

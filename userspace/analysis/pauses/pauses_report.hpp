@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What `rtev-bpf pauses` tells, as data, as text and as JSON.
+// The report of `rtev-bpf pauses` as data, as text and as JSON.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace rtev {
 
-/// A pause whose length is not known.
+/// A pause of unknown length.
 struct UnfinishedPause {
   DomainLife domain{};
   std::string comm{};  ///< as the process made it
@@ -35,7 +35,7 @@ struct PausesReport {
     std::uint64_t rings_missed = 0;
     std::uint64_t words_before = 0;              ///< a ring overwrote them before it was read
     std::uint64_t scheduler_dropped = 0;         ///< events that the kernel's buffers had no room for
-    std::uint64_t scheduler_contradictions = 0;  ///< events that show that others are missing
+    std::uint64_t scheduler_contradictions = 0;  ///< switches that contradict the ones before: others are missing
     bool scheduler_seen = false;
     bool all_switches_seen = false;  ///< also those between threads that are not OCaml's
 

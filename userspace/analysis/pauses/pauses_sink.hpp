@@ -19,7 +19,7 @@ namespace rtev {
 struct PausesOptions {
   static constexpr std::size_t max_top = 1000;  ///< each takes some tens of KiB
 
-  std::size_t top = 10;      ///< how many pauses are told; at most max_top
+  std::size_t top = 10;      ///< how many pauses are reported; at most max_top
   std::uint64_t min_ns = 0;  ///< shorter ones are only counted
 };
 
@@ -34,7 +34,7 @@ class Pauses final : public Sink, private PauseConsumer {
   void flush() override {}
   void summary(const RunSummary& summary, const Registry& registry) override;
 
-  /// Of what came so far. Refers to this object: valid until it takes more events.
+  /// As of now. Refers to this object: valid until the next call of a non-const function.
   PausesReport report() const;
   std::string report_text() const { return rtev::report_text(report()); }
   std::string report_json() const { return rtev::report_json(report()); }

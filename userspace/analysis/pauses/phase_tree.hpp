@@ -10,10 +10,10 @@
 
 namespace rtev {
 
-/// Each path of phases once, with how often it came and how long it took: a pause may hold thousands of slices of the
-/// same kind. Ends without a begin are passed over, an end closes what is still open inside, what comes late counts as
-/// of the present. Memory is bounded: what
-/// does not fit any more is counted, its time stays with the phase around it.
+/// Each path of phases once, with its count and time: a pause may hold thousands of slices of the same kind. An end
+/// without a begin is ignored, an end closes the phases that are still open inside, a late event counts as of the
+/// present. Memory is bounded: a phase without room is only counted, and its time stays with the phase around it. It
+/// keeps a stack of its own, because it bounds its depth in another way than PauseFinder, which feeds it.
 class PhaseTree {
  public:
   static constexpr std::size_t max_nodes = 96, max_depth = 64;
@@ -37,7 +37,7 @@ class PhaseTree {
   std::span<const Node> nodes() const { return nodes_; }
   /// The same as a tree is written down: each before its children.
   std::vector<const Node*> in_depth() const;
-  /// Phases that found no place.
+  /// Phases that there was no room for.
   std::uint64_t folded() const { return folded_; }
 
  private:

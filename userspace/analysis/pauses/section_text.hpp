@@ -9,7 +9,7 @@
 
 namespace rtev {
 
-/// The section that a pause took part in, in order of arrival; of very many domains those that came last. Times are
+/// The section that a pause took part in, in order of arrival; of very many domains those that arrived last. Times are
 /// seconds since `start_ns`.
 void add_section(TextBuffer& out, const PauseDetails& pause, const PauseSection& part, std::uint64_t start_ns);
 

@@ -44,9 +44,9 @@ std::uint64_t StwSection::end_ns() const {
 
 void StwSection::lose(std::uint16_t domain, const Loss& loss) {
   const auto part = std::ranges::find(domains, domain, &StwDomain::domain);
-  const bool told_all = part != domains.end() && part->left_ns != 0;
-  if (told_all || loss.to_ns < begin_ns || lost_domains.size() >= max_domains) return;
-  // Of a section that is over, what came before is known.
+  const bool is_complete = part != domains.end() && part->left_ns != 0;
+  if (is_complete || loss.to_ns < begin_ns || lost_domains.size() >= max_domains) return;
+  // A loss after a domain has left the section does not concern it.
   const bool may_concern = part != domains.end() || std::ranges::none_of(domains, [&](const StwDomain& other) {
                              return other.left_ns != 0 && other.left_ns < loss.from_ns;
                            });
@@ -63,8 +63,8 @@ std::optional<StopTheWorld::Part> StopTheWorld::lead(ProcessIndex process, std::
 std::optional<StopTheWorld::Part> StopTheWorld::join(ProcessIndex process, Family family, std::uint16_t domain,
                                                      std::uint64_t time_ns) {
   auto section = current(process);
-  // A domain takes part once, and none passes the barrier before all are there: else the leader of a later section was
-  // not seen. Before OCaml 5.3 a domain counted as there an instant before its handler said so.
+  // A domain takes part once, and none passes the barrier before all have arrived: else the leader of a later section
+  // was not seen. Before OCaml 5.3 a domain counted as arrived shortly before its handler began.
   const auto is_over = [&](const StwDomain& other) {
     return other.domain == domain || (family == Family::since_5_3 && other.passed_ns != 0 && other.passed_ns < time_ns);
   };
@@ -78,7 +78,7 @@ std::shared_ptr<StwSection> StopTheWorld::current(ProcessIndex process) const {
 }
 
 std::shared_ptr<StwSection>& StopTheWorld::begin(ProcessIndex process, std::uint64_t time_ns) {
-  // What is lost is how the parts of sections that last belong together, for once.
+  // Only the parts of the present sections are not matched then.
   if (current_.size() >= max_processes) current_.clear();
   auto& section = current_[process];
   section = std::make_shared<StwSection>();

@@ -26,14 +26,14 @@ struct StwPhases {
   static const StwPhases& of(Family family);
 };
 
-/// One domain's part in a section. Times are CLOCK_MONOTONIC in ns; 0 where something did not happen or was not seen.
+/// One domain's part in a section. Times are CLOCK_MONOTONIC in ns; 0 if something did not happen or was not seen.
 struct StwDomain {
   std::uint16_t domain = 0;
   bool leads = false;
-  std::int32_t tid = 0;  ///< that took part for the domain; 0: not known
+  std::int32_t tid = 0;  ///< that took part for the domain; 0: unknown
   ThreadRole role = ThreadRole::unknown;
   std::uint64_t joined_ns = 0;   ///< its stw_handler or stw_leader began
-  std::uint64_t arrived_ns = 0;  ///< came to the barrier at the start; where there is none, as joined_ns
+  std::uint64_t arrived_ns = 0;  ///< reached the barrier at the start; without a barrier: joined_ns
   std::uint64_t passed_ns = 0;   ///< left that barrier
   std::uint64_t minor_begin_ns = 0;
   std::uint64_t minor_end_ns = 0;
@@ -48,7 +48,7 @@ struct StwDomain {
 };
 
 struct StwSection {
-  /// The rest takes part unnamed; a leader and a last domain have a name as long as they come among these.
+  /// Further domains are only counted, in `unnamed`.
   static constexpr std::size_t max_domains = 256;
 
   std::uint64_t id = 0;
@@ -59,10 +59,10 @@ struct StwSection {
   bool has_barrier = false;  ///< all wait for each other at the start: else each takes part when it gets there
   std::vector<StwDomain> domains;
   std::uint64_t unnamed = 0;
-  std::vector<std::uint16_t> lost_domains;  ///< in whose rings words were lost that may have told of their parts
+  std::vector<std::uint16_t> lost_domains;  ///< in whose rings words were lost that may concern their parts
 
-  /// Who came last to the barrier at the start, who ended its minor collection last. Null where nobody did, or where
-  /// only one domain took part.
+  /// The domain that reached the barrier at the start last, and the one that ended its minor collection last. Null if
+  /// none did, or if only one domain took part.
   const StwDomain* last_to_arrive() const;
   const StwDomain* last_to_end_minor() const;
   std::uint64_t end_ns() const;

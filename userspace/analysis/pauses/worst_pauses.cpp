@@ -27,7 +27,7 @@ void WorstPauses::add(PauseDetails&& pause) {
   kept_.insert(place, {.pause = std::move(pause)});
   regroup();
   if (kept_.size() - listed_ > folded_per_listed * most_) forget_one();
-  // Whoever is longer shows what is longer: the shortest ones show nobody that stays.
+  // A section is shown with its longest pause, so the shortest pauses represent no other that stays.
   for (; listed_ > most_; kept_.pop_back()) listed_ -= kept_.back().shown_by == 0 ? 1 : 0;
 }
 

@@ -11,7 +11,7 @@
 namespace rtev {
 
 /// Keeps the longest pauses. One is listed by itself unless a longer one that is listed shows the section in which it
-/// spent the most time, with all domains side by side: then it is told there. One thread.
+/// spent the most time, with all domains side by side: then it is reported there. One thread.
 class WorstPauses {
  public:
   /// `top`: how many are asked for. Some more are listed, since a longer one may take the place of several.

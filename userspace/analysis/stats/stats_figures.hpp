@@ -37,7 +37,7 @@ struct Tally {
   std::uint64_t events = 0;
   std::uint64_t losses = 0;
   std::uint64_t lost_words = 0;
-  std::uint64_t unfinished = 0;  ///< pauses whose length is not known
+  std::uint64_t unfinished = 0;  ///< pauses of unknown length
 
   /// Counters' `last` becomes meaningless, all else is what both did.
   Tally& operator+=(const Tally& other);
@@ -73,7 +73,7 @@ struct StatsFigures {
   std::uint64_t wall_ns = 0;              ///< how long it was seen
   std::uint64_t domain_ns = 0;            ///< of a domain wall_ns; else the sum over the domains
   std::uint64_t gc_ns = 0;                ///< in pauses, all domains
-  std::optional<std::uint64_t> cpu_ns{};  ///< of all its threads; nothing where that is not known
+  std::optional<std::uint64_t> cpu_ns{};  ///< of all its threads; nothing if unknown
   std::uint64_t stw_led = 0;              ///< stop-the-world sections of which a domain was the leader
   std::uint64_t stw_followed = 0;         ///< in which it took part for another domain
   std::uint64_t minor_collections = 0;
@@ -94,7 +94,7 @@ struct StatsFigures {
 
   /// GC time in the time of the domains, 0 to 1; nothing where there was no such time.
   std::optional<double> gc_share() const;
-  /// Slices tell what was allocated before them: what a domain allocates behind its last one is in no event.
+  /// A slice reports the allocations before it: those after the last slice of a domain are in no event.
   bool major_words_lower_bound() const { return major_words.has_value(); }
   StatsFigures& operator+=(const StatsFigures& other);
 };

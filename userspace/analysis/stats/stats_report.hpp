@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What `rtev-bpf stats` tells, as data, as text and as JSON.
+// The report of `rtev-bpf stats` as data, as text and as JSON.
 #pragma once
 
 #include <array>
@@ -51,7 +51,7 @@ struct ProcessStats {
   std::vector<UserEventStats> user_events;  ///< most frequent first
   std::uint64_t other_user_events = 0;      ///< of ids that are not remembered one by one
 
-  /// What is not known of its cpu time may be a notable part of it.
+  /// A notable part of its cpu time may be missing.
   bool lacks_cpu_time() const {
     const std::uint64_t unseen = cpu_since_ns.value_or(begin_ns) - std::min(cpu_since_ns.value_or(begin_ns), begin_ns);
     return unseen > figures.cpu_ns.value_or(0) / 100;

@@ -81,7 +81,7 @@ void Stats::add(const Event& event, const Batch& batch, const Registry& registry
   Process& process = process_at(ring->process, registry, event.time);
   process.touched = true;
   process.is_tracked(event.time);
-  if (process.ended) process.end_ns = std::max(process.end_ns, event.time);  // it came late
+  if (process.ended) process.end_ns = std::max(process.end_ns, event.time);  // a late event
   // The last event of a domain is its own, the first one of the next is not.
   const bool is_last = event.kind == EventKind::lifecycle && event.id == domain_terminate;
   if (is_last) count(event, batch, *ring);
@@ -182,8 +182,8 @@ void Stats::add_switch(const Event& event, const Batch& batch, const Registry& r
   for (const Thread& thread : {change->prev, change->next}) {
     if (Process* const process = thread.tracked ? process_of(thread.pid) : nullptr) process->is_tracked(event.time);
   }
-  // A thread whose first sign of life is that it leaves a cpu has been there since its process was tracked: that it
-  // came there would have been seen. It is how every program begins.
+  // A thread whose first event is that it leaves a cpu was on it since its process was tracked: its entering would have
+  // been seen. Every program begins like this.
   const Thread& prev = change->prev;
   const bool is_new =
       prev.tracked && event.time > switches_since_ns_ && !threads_.is_full() && !threads_.current(prev.tid, event.time);

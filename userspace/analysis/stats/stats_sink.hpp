@@ -20,9 +20,9 @@
 namespace rtev {
 
 struct StatsOptions {
-  /// The most memory that a process has had in RAM so far, if it is still there to be asked. Called on flush() for
-  /// processes that did something since: the stream tells it only at their end, and not of those that began before the
-  /// run or had a greater program before. Absent for recordings.
+  /// The peak resident memory of a process so far, if it still exists. Called on flush() for processes that had
+  /// events since the last call: the stream has it only for processes that ended, and not for all of them. Absent for
+  /// recordings.
   std::function<std::optional<std::uint64_t>(std::int32_t pid)> max_rss_bytes{};
   /// The most ended processes, and ended domains of a process, that are remembered one by one.
   std::size_t ended_processes = 1024;
@@ -31,7 +31,7 @@ struct StatsOptions {
 };
 
 /// Takes the stream as any sink does and writes nothing: ask for report() when it is wanted. Only what was seen is
-/// counted: collections and calls when they begin, words when a collection tells of them. Memory is bounded by what
+/// counted: collections and calls when they begin, words when a collection reports them. Memory is bounded by what
 /// runs at a time and the options. One thread.
 class Stats final : public Sink, private PauseListener, private ThreadObserver {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a run says about itself at its end, for people.
+// The summary of a run in text.
 #pragma once
 
 #include <string>

@@ -87,7 +87,7 @@ void TextSink::switch_event(const Event& event, const Batch& batch) {
   if (!change) return;
   const Thread &prev = change->prev, &next = change->next;
   const bool any_tracked = prev.tracked || next.tracked;
-  // Without a tracked thread (--sched all) both sides are told, but for the idle task.
+  // Without a tracked thread (--sched all) there is a line for both threads, except the idle thread.
   if (prev.tracked || (!any_tracked && prev.pid != 0)) {
     begin_thread_line(event, prev);
     out_.add("off cpu ", change->cpu, "  ", to_string(change->state));

@@ -31,7 +31,7 @@ class TextSink final : public LineSink {
   /// The columns left of the event.
   struct Line {
     std::uint64_t time = 0;
-    std::int32_t pid = 0;  ///< 0 where not known
+    std::int32_t pid = 0;  ///< 0 if unknown
     std::string_view comm{};
     std::int32_t domain = -1;
     std::size_t depth = 0;
