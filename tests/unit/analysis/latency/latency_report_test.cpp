@@ -2,6 +2,7 @@
 // What latency writes, and when.
 #include <gmock/gmock.h>
 
+#include "support/golden.hpp"
 #include "unit/analysis/latency/latency_fixture.hpp"
 
 namespace rtev {
@@ -109,44 +110,7 @@ TEST_F(LatencyTest, TextIsAligned) {
   add(10, enters(thread));
   for (std::uint64_t i = 1; i <= 1000; ++i) pause(i * 1'000'000, i * 999);
   pause(1'001'000'000, 1'250'000, 1);
-  EXPECT_EQ(text(),
-            "GC pauses: 1,001 of 1 process in 1.00s\n"
-            "\n"
-            "all processes\n"
-            "  count 1,001  total 501ms  mean 501µs  stddev 289µs  min 999ns  max 1.25ms\n"
-            "  PERCENTILE      WALL    ON-CPU  RUNNABLE   BLOCKED\n"
-            "     25.0000     250µs     250µs       0ns       0ns\n"
-            "     50.0000     501µs     500µs       0ns       0ns\n"
-            "     60.0000     601µs     600µs       0ns       0ns\n"
-            "     70.0000     700µs     699µs       0ns       0ns\n"
-            "     75.0000     751µs     750µs       0ns       0ns\n"
-            "     80.0000     800µs     799µs       0ns       0ns\n"
-            "     85.0000     850µs     849µs       0ns       0ns\n"
-            "     90.0000     901µs     900µs       0ns       0ns\n"
-            "     95.0000     950µs     949µs       0ns       0ns\n"
-            "     96.0000     961µs     959µs       0ns       0ns\n"
-            "     97.0000     970µs     969µs       0ns       0ns\n"
-            "     98.0000     980µs     979µs       0ns       0ns\n"
-            "     99.0000     990µs     989µs       0ns       0ns\n"
-            "     99.5000     995µs     994µs       0ns       0ns\n"
-            "     99.9000     999µs     998µs       0ns       0ns\n"
-            "     99.9500     999µs     999µs       0ns       0ns\n"
-            "     99.9900    1.25ms     999µs       0ns       0ns\n"
-            "     99.9950    1.25ms     999µs       0ns       0ns\n"
-            "     99.9990    1.25ms     999µs       0ns       0ns\n"
-            "     99.9995    1.25ms     999µs       0ns       0ns\n"
-            "     99.9999    1.25ms     999µs       0ns       0ns\n"
-            "    100.0000    1.25ms     999µs       0ns       0ns\n"
-            "       total     501ms     500ms       0ns       0ns  unknown: 1.25ms in 1 of the pauses\n"
-            "\n"
-            "    PID  COMM             DOM       COUNT    TOTAL     MEAN   STDDEV      MIN      P50      P99    P99.9"
-            "      MAX   ONCPU  RUNBL  BLOCK\n"
-            "   4242  server           all       1,001    501ms    501µs    289µs    999ns    501µs    990µs    999µs"
-            "   1.25ms   99.8%   0.0%   0.0%\n"
-            "                            0       1,000    500ms    500µs    288µs    999ns    500µs    989µs    998µs"
-            "    999µs  100.0%   0.0%   0.0%\n"
-            "                            1           1   1.25ms   1.25ms      0ns   1.25ms   1.25ms   1.25ms   1.25ms"
-            "   1.25ms    0.0%   0.0%   0.0%\n");
+  EXPECT_EQ(text(), test::golden("analysis/golden/latency.txt"));
 }
 
 TEST_F(LatencyTest, FullTextHasEveryDomain) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/escape.hpp"
+#include "support/golden.hpp"
 #include "unit/analysis/pauses/pauses_fixture.hpp"
 
 namespace rtev::test {
@@ -86,19 +87,7 @@ TEST_F(PausesReporting, Text) {
   end(9'000, phase_slice);
   end(11'000, phase_major);
   play({}, {.end_ns = 1'000'001});
-  EXPECT_EQ(pauses->report_text(), R"(the worst of 1 pause, in 1.00ms
-
-#1  10.0µs  "server" (pid 4242) domain 0, thread 4242 (mutator), at 0.000000999 s
-    blame: worked on a cpu for 8.00µs of 10.0µs (80%), most of the pause in major_slice (7.00µs without the phases inside).
-
-    time      on cpu 8.00µs (80%)  runnable 2.00µs (20%)  blocked 0ns (0%)  unknown 0ns (0%)
-    switches  preempted 1 time, blocked 0 times, woken 0 times, moved to another cpu 0 times
-    no cpu    for 2.00µs, 1 time, cpu 0 behind "hog" (pid 999)
-
-    PHASE                                      TIMES    TOTAL      OWN
-    major                                          1   10.0µs   3.00µs
-      major_slice                                  1   7.00µs   7.00µs
-)");
+  EXPECT_EQ(pauses->report_text(), test::golden("analysis/golden/pauses.txt"));
 }
 
 TEST_F(PausesReporting, Json) {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/golden.hpp"
 #include "unit/analysis/stats/stats_fixture.hpp"
 
 namespace rtev::test {
@@ -52,30 +53,7 @@ TEST_F(StatsReportTest, TextOfNothing) {
 
 TEST_F(StatsReportTest, TextHasFiguresInTheirUnits) {
   run_two_domains();
-  EXPECT_EQ(text(), R"(1 OCaml process in 4.00s
-
-4242 server, OCaml 5.3, 4.00s, ended, 200ms of cpu time
-  collections: 1 minor, 1 major slice, 0 major cycles, 0 compactions
-  explicit calls: 1 compact
-  triggers: 1 force_minor_make_vect
-  user events: 1 "say \"hi\"\x1B[31m"
-
-  DOMAIN           WALL       CPU        GC       GC%   STW LED  FOLLOWED     MINOR    SLICES    CYCLES
-  0               4.00s     200ms     300ms     7.50%         1         0         1         1         0
-  1               2.00s         -     100ms     5.00%         0         1         1         0         0
-  1 #2            1.00s         -       0ns     0.00%         0         0         0         0         0
-  all             4.00s     200ms     400ms     5.71%         1         1         1         1         0
-
-  DOMAIN           MINOR WORDS         PROMOTED      MAJOR WORDS   USER EVENTS        EVENTS    WORDS LOST
-  0                 10,000,000          100,000          123,456+            1            16             0
-  1                          0                0                -             0             6             0
-  1 #2                       0                0                -             0             2             0
-  all               10,000,000          100,000          123,456+            1            24             0
-
-  HEAP                      UPDATED             LAST              MAX
-  words                     slices           900,000        1,000,000
-  + at least: what a domain allocated behind its last slice is not in MAJOR WORDS
-)");
+  EXPECT_EQ(text(), test::golden("analysis/golden/stats.txt"));
 }
 
 /// Words of a line that have at least two blanks between them.
