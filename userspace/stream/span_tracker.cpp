@@ -4,6 +4,18 @@
 #include <algorithm>
 
 namespace rtev {
+namespace {
+
+Event begin_of(SpanTracker::Span span, std::uint64_t time) {
+  return {.time = time,
+          .value = 0,
+          .source = 0,
+          .id = span.id,
+          .kind = span.user ? EventKind::user_begin : EventKind::begin,
+          .flags = 0};
+}
+
+}  // namespace
 
 std::size_t SpanTracker::depth(Ring ring) const {
   const auto found = stacks_.find(key_of(ring));
@@ -16,11 +28,11 @@ std::size_t SpanTracker::begin(Ring ring, Span span, std::uint64_t time) {
     if (stacks_.size() >= limits_.rings) return 0;
     found = stacks_.try_emplace(key_of(ring)).first;
   }
-  Stack& stack = found->second;
+  SpanStack& stack = found->second;
   if (stack.size() >= max_depth || open_ >= limits_.open) make_room(stack);
   const std::size_t depth = stack.size();
   if (open_ < limits_.open) {
-    stack.push_back({time, span});
+    stack.push(begin_of(span, time));
     ++open_;
   }
   return depth;
@@ -28,24 +40,22 @@ std::size_t SpanTracker::begin(Ring ring, Span span, std::uint64_t time) {
 
 /// For programs that begin spans and never end them. The outer half of the spans is forgotten: inner spans, which do
 /// end, keep their durations, and the cost is amortised.
-void SpanTracker::make_room(Stack& stack) {
+void SpanTracker::make_room(SpanStack& stack) {
   const std::size_t forgotten = (stack.size() + 1) / 2;
-  stack.erase(stack.begin(), stack.begin() + static_cast<std::ptrdiff_t>(forgotten));
+  stack.remove_outermost(forgotten);
   open_ -= forgotten;
 }
 
 SpanTracker::Ended SpanTracker::end(Ring ring, Span span, std::uint64_t time) {
   const auto found = stacks_.find(key_of(ring));
   if (found == stacks_.end()) return {0, std::nullopt};
-  Stack& stack = found->second;
-  const auto match = std::ranges::find(stack.rbegin(), stack.rend(), span, &Open::span);
-  if (match == stack.rend()) return {stack.size(), std::nullopt};
-  const auto ended = std::prev(match.base());
-  const std::uint64_t begin = ended->begin;
-  const auto depth = static_cast<std::size_t>(ended - stack.begin());
-  open_ -= stack.size() - depth;
-  stack.erase(ended, stack.end());
-  return {depth, time >= begin ? std::optional{time - begin} : std::nullopt};
+  SpanStack& stack = found->second;
+  const auto depth = stack.find(begin_of(span, time));
+  if (!depth) return {stack.size(), std::nullopt};
+  const std::uint64_t begin = stack[*depth].time;
+  open_ -= stack.size() - *depth;
+  stack.truncate(*depth);
+  return {*depth, time >= begin ? std::optional{time - begin} : std::nullopt};
 }
 
 void SpanTracker::reset(Ring ring) {

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <vector>
 
 #include "rtev/event.hpp"
 #include "stream/registry.hpp"
+#include "stream/span_stack.hpp"
 
 namespace rtev {
 
@@ -54,21 +54,16 @@ class SpanTracker {
   void forget_ended(const Registry& registry);
 
  private:
-  struct Open {
-    std::uint64_t begin;
-    Span span;
-  };
-  using Stack = std::vector<Open>;  ///< innermost last
-  using Key = std::uint64_t;        ///< ordered by process
+  using Key = std::uint64_t;  ///< ordered by process
 
   static constexpr Key key_of(Ring ring) { return Key{ring.process} << 16 | ring.domain; }
-  void make_room(Stack& stack);
+  void make_room(SpanStack& stack);
 
   static constexpr std::size_t max_depth = 1024;
   static constexpr std::size_t sweep_at_least = 1024;
 
   Limits limits_;
-  std::map<Key, Stack> stacks_;
+  std::map<Key, SpanStack> stacks_;
   std::size_t open_ = 0;  ///< in all stacks
   std::size_t sweep_at_ = sweep_at_least;
 };

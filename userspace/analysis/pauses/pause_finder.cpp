@@ -172,15 +172,12 @@ void PauseFinder::begin(Domain& domain, const Event& event) {
   if (phases.is_wait(event.id)) {
     if (domain.waits.size() >= limits_.depth) drop_wait(domain, 0, event.time, Unfinished::no_end);
     const bool in_pause = domain.root != none;
-    domain.waits.push_back({event.id, late, in_pause, event.time});
+    domain.waits.push_back({event, in_pause});
     listener_.on_phase_begin(domain.life, {event.id, event.time, late, domain.spans.size(), in_pause});
     return;
   }
   if (phases.is_single(event.id)) {
-    const auto open = std::ranges::find(domain.spans, event.id, &Open::phase);
-    if (open != domain.spans.end()) {
-      drop(domain, static_cast<std::size_t>(open - domain.spans.begin()), event.time, Unfinished::no_end);
-    }
+    if (const auto open = domain.spans.find(event)) drop(domain, *open, event.time, Unfinished::no_end);
   }
   if (domain.spans.size() >= limits_.depth) {
     drop(domain, 0, event.time, Unfinished::no_end);
@@ -189,7 +186,7 @@ void PauseFinder::begin(Domain& domain, const Event& event) {
   const bool root = domain.root == none && is_root(domain, event.id);
   if (root) domain.root = domain.spans.size();
   const PhaseBegin begun{event.id, event.time, late, domain.spans.size(), domain.root != none};
-  domain.spans.push_back({event.id, late, begun.in_pause, event.time});
+  domain.spans.push(event);
   if (root) listener_.on_pause_begin(domain.life, begun);
   listener_.on_phase_begin(domain.life, begun);
 }
@@ -210,8 +207,8 @@ void PauseFinder::end(Domain& domain, const Event& event) {
     end_wait(domain, event);
     return;
   }
-  const auto match = std::ranges::find(domain.spans.rbegin(), domain.spans.rend(), event.id, &Open::phase);
-  if (match == domain.spans.rend()) {
+  const auto index = domain.spans.find(event);
+  if (!index) {
     ++ends_without_begin_;
     if (!domain.spans.empty()) return;
     // The end of a phase that occurs only within others shows that those are still open.
@@ -220,18 +217,16 @@ void PauseFinder::end(Domain& domain, const Event& event) {
     }
     return;
   }
-  const auto index = static_cast<std::size_t>(match.base() - domain.spans.begin()) - 1;
-  drop(domain, index + 1, event.time, Unfinished::no_end);
-  const Open open = domain.spans[index];
-  if (event.time < open.begin_ns) {
-    drop(domain, index, event.time, Unfinished::clock);
+  drop(domain, *index + 1, event.time, Unfinished::no_end);
+  const Event open = domain.spans[*index];
+  if (event.time < open.time) {
+    drop(domain, *index, event.time, Unfinished::clock);
     return;
   }
-  domain.spans.pop_back();
-  const bool root = domain.root == index;
+  domain.spans.pop();
+  const PhaseEnd ended = end_of(open, event.time, event.flags, *index, domain.is_in_pause(*index));
+  const bool root = domain.root == *index;
   if (root) domain.root = none;
-  const bool late = open.late || (event.flags & flag_late) != 0;
-  const PhaseEnd ended{open.phase, open.begin_ns, event.time, late, index, open.in_pause};
   listener_.on_phase_end(domain.life, ended);
   if (root) listener_.on_pause_end(domain.life, ended);
 }
@@ -241,25 +236,29 @@ void PauseFinder::end_wait(Domain& domain, const Event& event) {
     ++ends_without_begin_;
     return;
   }
-  const Open open = domain.waits.back();
-  if (event.time < open.begin_ns) {
+  const Wait open = domain.waits.back();
+  if (event.time < open.begin.time) {
     drop_wait(domain, domain.waits.size() - 1, event.time, Unfinished::clock);
     return;
   }
   domain.waits.pop_back();
-  const bool late = open.late || (event.flags & flag_late) != 0;
-  listener_.on_phase_end(domain.life,
-                         {open.phase, open.begin_ns, event.time, late, domain.spans.size(), open.in_pause});
+  listener_.on_phase_end(domain.life, end_of(open.begin, event.time, event.flags, domain.spans.size(), open.in_pause));
+}
+
+/// `flags`: of the event that ended it.
+PhaseEnd PauseFinder::end_of(const Event& begin, std::uint64_t end_ns, std::uint8_t flags, std::size_t depth,
+                             bool in_pause) {
+  const bool late = ((begin.flags | flags) & flag_late) != 0;
+  return {begin.id, begin.time, std::max(end_ns, begin.time), late, depth, in_pause};
 }
 
 /// Drops the spans from an index on, innermost first.
 void PauseFinder::drop(Domain& domain, std::size_t from, std::uint64_t time_ns, Unfinished reason) {
   while (domain.spans.size() > from) {
-    const Open open = domain.spans.back();
-    domain.spans.pop_back();
+    const Event open = domain.spans.innermost();
+    domain.spans.pop();
     const std::size_t index = domain.spans.size();
-    const PhaseEnd dropped{open.phase, open.begin_ns, std::max(time_ns, open.begin_ns),
-                           open.late,  index,         open.in_pause};
+    const PhaseEnd dropped = end_of(open, time_ns, 0, index, domain.is_in_pause(index));
     const bool root = domain.root == index;
     if (root) domain.root = none;
     listener_.on_phase_dropped(domain.life, dropped, reason);
@@ -268,11 +267,9 @@ void PauseFinder::drop(Domain& domain, std::size_t from, std::uint64_t time_ns, 
 }
 
 void PauseFinder::drop_wait(Domain& domain, std::size_t index, std::uint64_t time_ns, Unfinished reason) {
-  const Open open = domain.waits[index];
+  const Wait open = domain.waits[index];
   domain.waits.erase(domain.waits.begin() + static_cast<std::ptrdiff_t>(index));
-  const std::uint64_t end_ns = std::max(time_ns, open.begin_ns);
-  listener_.on_phase_dropped(
-      domain.life, {open.phase, open.begin_ns, end_ns, open.late, domain.spans.size(), open.in_pause}, reason);
+  listener_.on_phase_dropped(domain.life, end_of(open.begin, time_ns, 0, domain.spans.size(), open.in_pause), reason);
 }
 
 void PauseFinder::drop_all(Domain& domain, std::uint64_t time_ns, Unfinished reason) {

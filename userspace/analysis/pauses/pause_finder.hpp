@@ -11,6 +11,7 @@
 #include "rtev/event.hpp"
 #include "rtev/names.hpp"
 #include "stream/registry.hpp"
+#include "stream/span_stack.hpp"
 
 namespace rtev {
 
@@ -108,11 +109,9 @@ class PauseFinder {
   std::uint64_t ignored() const { return ignored_; }
 
  private:
-  struct Open {
-    std::uint16_t phase;
-    bool late;
+  struct Wait {
+    Event begin;
     bool in_pause;
-    std::uint64_t begin_ns;
   };
   /// Whether a span that begins while none is open is certain to be an outermost one.
   enum class NestingConfidence : std::uint8_t { unseen, firm, lost };
@@ -124,12 +123,17 @@ class PauseFinder {
     bool stopped = false;  ///< its ring is being taken down
     bool foreign = false;  ///< not written by OCaml's runtime
     NestingConfidence nesting = NestingConfidence::unseen;
-    std::vector<Open> spans;  ///< outermost first
-    std::vector<Open> waits;  ///< for conditions: they end in any order, and other threads of the domain go on
+    SpanStack spans;          ///< phases
+    std::vector<Wait> waits;  ///< for conditions: they end in any order, and other threads of the domain go on
     std::size_t root = none;  ///< which of the spans is the root of the pause
+
+    bool is_in_pause(std::size_t span) const { return root != none && span >= root; }
   };
   using Domains = std::map<std::uint64_t, Domain>;  ///< by process and source
   static constexpr std::size_t none = SIZE_MAX;
+
+  static PhaseEnd end_of(const Event& begin, std::uint64_t end_ns, std::uint8_t flags, std::size_t depth,
+                         bool in_pause);
 
   Domain* domain_of(const Event& event, const Registry& registry);
   Domain* new_domain(std::uint64_t key, const Registry& registry);

@@ -164,7 +164,7 @@ TrackBuilder::Stack& TrackBuilder::place(Ring& ring) {
 
 bool TrackBuilder::waits(const Ring& ring) {
   if (ring.phases == nullptr) return true;
-  const auto& open = ring.phases->open;
+  const auto open = ring.phases->open.all();
   const auto innermost = std::find_if(open.rbegin(), open.rend(), is_phase);
   return innermost == open.rend() || innermost->id == ring.wait_phase;
 }
@@ -193,7 +193,7 @@ TrackBuilder::Stack& TrackBuilder::stack_on(Ring& ring, const Track& track) {
 void TrackBuilder::begin(Ring& ring, const EventContext& context) {
   Stack& stack = place(ring);
   if (stack.open.size() >= max_open) interrupt(ring, stack, 0, context, SpanMark::cut);
-  stack.open.push_back(context.event);
+  stack.open.push(context.event);
   if (is_phase(context.event)) {
     ++ring.open_phases;
     ring.phases = &stack;
@@ -203,8 +203,8 @@ void TrackBuilder::begin(Ring& ring, const EventContext& context) {
 
 void TrackBuilder::end(Ring& ring, const EventContext& context) {
   Stack& here = place(ring);
-  if (!here.open.empty() && same_span(here.open.back(), context.event)) [[likely]] {
-    here.open.pop_back();
+  if (!here.open.empty() && SpanStack::same_span(here.open.innermost(), context.event)) [[likely]] {
+    here.open.pop();
     if (is_phase(context.event)) {
       --ring.open_phases;
       ring.phases = &here;
@@ -213,11 +213,9 @@ void TrackBuilder::end(Ring& ring, const EventContext& context) {
     return;
   }
   const auto begun_on = [&](Stack& stack) {
-    const auto begun = std::ranges::find_if(stack.open.rbegin(), stack.open.rend(),
-                                            [&](const Event& open) { return same_span(open, context.event); });
-    if (begun == stack.open.rend()) return false;
-    end_outer(ring, stack, static_cast<std::size_t>(std::prev(begun.base()) - stack.open.begin()), context);
-    return true;
+    const auto at = stack.open.find(context.event);
+    if (at) end_outer(ring, stack, *at, context);
+    return at.has_value();
   };
   if (begun_on(here)) return;
   // A thread may end a span that another thread of the domain began.
@@ -230,7 +228,7 @@ void TrackBuilder::end(Ring& ring, const EventContext& context) {
 /// Ends a span with others open inside it. Phases inside a phase end with it; other spans continue.
 void TrackBuilder::end_outer(Ring& ring, Stack& stack, std::size_t at, const EventContext& context) {
   std::vector<Event> inner = interrupt(ring, stack, at + 1, context, SpanMark::interrupted);
-  stack.open.pop_back();
+  stack.open.pop();
   if (is_phase(context.event)) {
     --ring.open_phases;
     ring.phases = &stack;
@@ -257,18 +255,18 @@ void TrackBuilder::end_unknown(Ring& ring, Stack& stack, const EventContext& con
 /// Closes the spans of a track from the innermost to the one at `down_to`, and returns them, outermost first.
 std::vector<Event> TrackBuilder::interrupt(Ring& ring, Stack& stack, std::size_t down_to, const EventContext& context,
                                            SpanMark mark) {
-  const auto first = stack.open.begin() + static_cast<std::ptrdiff_t>(down_to);
-  std::vector<Event> spans(first, stack.open.end());
-  for (; stack.open.size() > down_to; stack.open.pop_back()) {
-    if (is_phase(stack.open.back())) --ring.open_phases;
-    writer_.close(*stack.track, context.event.time, stack.open.back(), context.registry, mark);
+  const auto closed = stack.open.all().subspan(down_to);
+  std::vector<Event> spans(closed.begin(), closed.end());
+  for (; stack.open.size() > down_to; stack.open.pop()) {
+    if (is_phase(stack.open.innermost())) --ring.open_phases;
+    writer_.close(*stack.track, context.event.time, stack.open.innermost(), context.registry, mark);
   }
   return spans;
 }
 
 void TrackBuilder::resume(Ring& ring, Stack& stack, const std::vector<Event>& spans, const EventContext& context) {
   for (const Event& span : spans) {
-    stack.open.push_back(span);
+    stack.open.push(span);
     if (is_phase(span)) {
       ++ring.open_phases;
       ring.phases = &stack;
@@ -331,8 +329,9 @@ void TrackBuilder::lost(Ring& ring, const EventContext& context) {
 
 void TrackBuilder::close_all(Ring& ring, std::uint64_t time, const Registry& registry, SpanMark mark) {
   for (const auto& stack : ring.stacks) {
-    for (; !stack->open.empty(); stack->open.pop_back())
-      writer_.close(*stack->track, std::max(time, stack->open.back().time), stack->open.back(), registry, mark);
+    for (; !stack->open.empty(); stack->open.pop())
+      writer_.close(*stack->track, std::max(time, stack->open.innermost().time), stack->open.innermost(), registry,
+                    mark);
   }
   ring.open_phases = 0;
   ring.phases = nullptr;

@@ -12,6 +12,7 @@
 
 #include "formats/viewer/trace_writer.hpp"
 #include "formats/viewer/track_table.hpp"
+#include "stream/span_stack.hpp"
 #include "stream/thread_tracker.hpp"
 
 namespace rtev {
@@ -37,7 +38,7 @@ class TrackBuilder final : private ThreadObserver {
   /// The spans open on a track, outermost first, by the events that began them.
   struct Stack {
     const Track* track;
-    std::vector<Event> open;
+    SpanStack open;
   };
   /// A ring: one incarnation of a domain after the other.
   struct Ring {
@@ -78,11 +79,6 @@ class TrackBuilder final : private ThreadObserver {
     ProcessIndex process;
     std::int32_t pid;
   };
-
-  static bool is_phase(const Event& event) { return event.kind == EventKind::begin || event.kind == EventKind::end; }
-  static bool same_span(const Event& one, const Event& other) {
-    return is_phase(one) == is_phase(other) && one.id == other.id;
-  }
 
   void add(const EventContext& context);
   void ring_event(const EventContext& context);

@@ -124,9 +124,10 @@ void TrackBuilder::forget(const Track& track) {
     Ring& ring = *found->second;
     for (const auto& stack : ring.stacks) {
       if (stack->track != &track) continue;
-      for (; !stack->open.empty(); stack->open.pop_back()) {
-        if (is_phase(stack->open.back())) --ring.open_phases;
-        writer_.close(track, std::max(now_, stack->open.back().time), stack->open.back(), *registry_, SpanMark::exited);
+      for (; !stack->open.empty(); stack->open.pop()) {
+        if (is_phase(stack->open.innermost())) --ring.open_phases;
+        writer_.close(track, std::max(now_, stack->open.innermost().time), stack->open.innermost(), *registry_,
+                      SpanMark::exited);
       }
       if (ring.current == stack.get()) ring.current = nullptr;
       if (ring.phases == stack.get()) ring.phases = nullptr;

@@ -150,14 +150,14 @@ TEST_F(PausesReporting, Json) {
 TEST_F(PausesReporting, WhatProgramsCallThemselvesIsEscaped) {
   for (const std::string& hostile : hostile_strings()) {
     world.registry.process(world.process).comm = hostile;
-    Thread competitor = competitor();
-    competitor.comm_bytes = {};
-    std::copy_n(hostile.begin(), std::min(hostile.size(), competitor.comm_bytes.size()), competitor.comm_bytes.begin());
+    Thread hog = competitor();
+    hog.comm_bytes = {};
+    std::copy_n(hostile.begin(), std::min(hostile.size(), hog.comm_bytes.size()), hog.comm_bytes.begin());
     Events events(world.slot);
     events.add_record(100, EventKind::sched_switch, enters(main_thread(), 0))
         .add(1'000, EventKind::begin, phase_major)
-        .add_record(2'000, EventKind::sched_switch, leaves(main_thread(), LeftState::preempted, 0, competitor))
-        .add_record(8'000, EventKind::sched_switch, enters(main_thread(), 0, competitor))
+        .add_record(2'000, EventKind::sched_switch, leaves(main_thread(), LeftState::preempted, 0, hog))
+        .add_record(8'000, EventKind::sched_switch, enters(main_thread(), 0, hog))
         .add(9'000, EventKind::end, phase_major)
         .add(10'000, EventKind::begin, phase_major);
     Pauses live({});
