@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tracer costs programs that are not OCaml's: two processes that do nothing but switch.
+// Cost of the tracer for programs other than OCaml's: two processes that do nothing but switch.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sched.h>
@@ -36,7 +36,7 @@ Pipe make_pipe() {
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-/// Sends a byte back and forth between this process and another one for so long; round trips a second, in thousands.
+/// Sends a byte back and forth between two processes for this long. Returns thousands of round trips per second.
 double ping_pong(int this_cpu, int that_cpu, double seconds) {
   constexpr int trips_between_looks_at_the_clock = 64;
   Pipe there = make_pipe(), back = make_pipe();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Full rings at rest: how fast readers decode them.
+// Decoding speed of readers on full rings that are not being written.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
@@ -25,11 +25,11 @@ namespace {
 
 constexpr int cpu = 1;
 
-/// OCaml's numbers have 63 bits, so only these are compared.
+/// OCaml's integers have 63 bits, so only these are compared.
 constexpr std::uint64_t comparable = ~std::uint64_t{0} >> 1;
 
-/// Makes the pages of every mapped ring file present, so that a first poll meets no page fault. Goes by the mappings,
-/// since readers keep theirs to themselves.
+/// Faults in the pages of every mapped ring file, so that the first poll has no page faults. Finds them by the
+/// process's mappings, since readers do not expose theirs.
 void touch_rings() {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -45,7 +45,8 @@ Decoded decode_ours(const std::filesystem::path& path, int times, bool touched) 
   const auto see = [&](const Batch& batch) {
     for (const Event& event : batch.events()) decoded.time_sum += event.time;
     const Event& first = batch.events().front();
-    if (first.kind == EventKind::lost) decoded.time_sum -= first.time;  // the news of it, not an event of the ring
+    if (first.kind == EventKind::lost)
+      decoded.time_sum -= first.time;  // A record of the loss, not an event of the ring.
   };
   for (int i = 0; i < times; ++i) {
     auto reader = RingReader::open(path);
@@ -60,7 +61,7 @@ Decoded decode_ours(const std::filesystem::path& path, int times, bool touched) 
   return decoded;
 }
 
-/// The same bytes, copied out piece by piece, as a reader does that looks at a copy.
+/// Copies the same bytes in pieces, as a reader does that decodes a copy.
 std::uint64_t copy_ns(const std::filesystem::path& path, unsigned log2_words, int times) {
   constexpr std::size_t piece = 32 << 10;
   std::vector<std::byte> copy(piece);
@@ -92,7 +93,7 @@ struct Subject {
   std::filesystem::path path() const { return directory / fmt::format("{}.events", pid); }
 };
 
-/// Takes turns between readers of one file.
+/// Measures several readers of one file in turn.
 class Decoding {
  public:
   Decoding(Subject subject, bool touched, const Effort& effort)
@@ -117,7 +118,7 @@ class Decoding {
     const std::string how = touched_ ? "for every reader the pages of its mapping are present before the poll"
                                      : "for every reader the page faults of its new mapping are included";
     if (has_ocaml()) {
-      // A ring is looked at for the first time only once.
+      // A ring can be read for the first time only once.
       const auto goal = [&](double ratio) {
         return touched_ ? std::optional(Goal::at_least(ratio, "x")) : std::nullopt;
       };
@@ -161,7 +162,7 @@ void decode_file(Report& report, const Subject& subject, const Effort& effort) {
   for (const bool touched : {true, false}) Decoding(subject, touched, effort).report(report);
 }
 
-/// What an OCaml program leaves that does many collections.
+/// A preserved ring of an OCaml program that does many collections.
 void decode_real(Report& report, const Effort& effort) {
   constexpr unsigned log2_words = 16;
   constexpr int collections = 2000;

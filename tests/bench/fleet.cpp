@@ -37,15 +37,15 @@ void make_pipe(UniqueFd& in, UniqueFd& out) {
   out = UniqueFd(ends[1]);
 }
 
-/// One byte from each of `count` processes.
+/// Reads one byte from each of `count` processes.
 void await(int fd, std::size_t count, std::chrono::milliseconds limit) {
   std::array<char, 512> bytes;
   while (count > 0) {
-    pollfd told{.fd = fd, .events = POLLIN, .revents = 0};
-    const int readable = ::poll(&told, 1, static_cast<int>(limit.count()));
+    pollfd readable_fd{.fd = fd, .events = POLLIN, .revents = 0};
+    const int readable = ::poll(&readable_fd, 1, static_cast<int>(limit.count()));
     if (readable < 0 && errno == EINTR) continue;
     const ssize_t size = readable > 0 ? ::read(fd, bytes.data(), std::min(count, bytes.size())) : 0;
-    if (size <= 0) throw std::runtime_error("a process of the load failed, or takes too long");
+    if (size <= 0) throw std::runtime_error("a process of the fleet failed or timed out");
     count -= static_cast<std::size_t>(size);
   }
 }
@@ -58,11 +58,11 @@ void sleep_until(std::uint64_t time_ns) {
 
 }  // namespace
 
-/// Lies in memory that all processes share. Written before the gate opens, but for `events`.
+/// In memory shared by all processes. Only `events` is written after the gate opens.
 struct Fleet::Shared {
   std::uint64_t start_ns;
   std::uint64_t end_ns;
-  std::uint64_t burst_gap_ns;  ///< of one domain
+  std::uint64_t burst_gap_ns;  ///< of each domain
   std::atomic<std::uint64_t> events;
 };
 
@@ -72,15 +72,15 @@ Fleet::Fleet(Size size) : size_(size) {
   shared_ = new (memory) Shared{};
   try {
     make_pipe(gate_in_, gate_out_);
-    make_pipe(told_in_, told_out_);
+    make_pipe(status_in_, status_out_);
     for (std::uint32_t process = 0; process < size_.processes; ++process) {
       const pid_t pid = ::fork();
       if (pid < 0) throw std::system_error(errno, std::generic_category(), "fork");
       if (pid == 0) run(process);
       pids_.push_back(pid);
     }
-    told_out_.reset();
-    await(told_in_.get(), pids_.size(), test::patience);
+    status_out_.reset();
+    await(status_in_.get(), pids_.size(), test::wait_timeout);
   } catch (...) {
     end_all();
     throw;
@@ -99,25 +99,25 @@ void Fleet::end_all() {
 }
 
 std::uint64_t Fleet::write(double events_per_second, double seconds) {
-  // All threads are there by then.
+  // All threads exist by then.
   constexpr std::uint64_t notice_ns = 200'000'000;
   const double domains = static_cast<double>(size_.processes) * size_.domains;
   shared_->burst_gap_ns = static_cast<std::uint64_t>(1e9 * burst_events * domains / events_per_second);
   shared_->start_ns = monotonic_ns() + notice_ns;
   shared_->end_ns = shared_->start_ns + static_cast<std::uint64_t>(seconds * 1e9);
   gate_out_.reset();
-  await(told_in_.get(), pids_.size(), test::patience + std::chrono::milliseconds(std::lround(seconds * 1000)));
+  await(status_in_.get(), pids_.size(), test::wait_timeout + std::chrono::milliseconds(std::lround(seconds * 1000)));
   return shared_->events;
 }
 
-/// Of a forked process: nothing of the parent's may be cleaned up here.
+/// Runs in a forked process: must not clean up resources of the parent.
 void Fleet::run(std::uint32_t process) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::prctl(PR_SET_NAME, name);
   gate_out_.reset();
   auto writer = RingWriter::create({.directory = directory_.path().string()});
   char word = 'r';
-  if (!writer || ::write(told_out_.get(), &word, 1) != 1) ::_exit(1);
+  if (!writer || ::write(status_out_.get(), &word, 1) != 1) ::_exit(1);
   while (::read(gate_in_.get(), &word, 1) < 0 && errno == EINTR) continue;
   {
     std::vector<std::jthread> others;
@@ -125,13 +125,13 @@ void Fleet::run(std::uint32_t process) {
       others.emplace_back([this, &writer, process, domain] { write_domain(*writer, process, domain); });
     write_domain(*writer, process, 0);
   }
-  if (::write(told_out_.get(), &word, 1) != 1) ::_exit(1);
+  if (::write(status_out_.get(), &word, 1) != 1) ::_exit(1);
   while (true) ::pause();
 }
 
 void Fleet::write_domain(RingWriter& writer, std::uint32_t process, std::uint32_t domain) {
   Composer composer(writer, domain, Mix::runtime);
-  // Not all at the same time.
+  // Staggered starts.
   const std::uint64_t writers = std::uint64_t{size_.processes} * size_.domains;
   const std::uint64_t place = std::uint64_t{process} * size_.domains + domain;
   for (std::uint64_t due = shared_->start_ns + shared_->burst_gap_ns * place / writers; due < shared_->end_ns;

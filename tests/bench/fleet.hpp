@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Many processes with rings, that write at a rate or do nothing.
+// Many processes with rings, idle or writing at a rate.
 #pragma once
 
 #include <sys/types.h>
@@ -14,26 +14,26 @@
 
 namespace rtev::bench {
 
-/// Forked processes with files as OCaml's: 128 rings, e=16. What they write comes in bursts of one minor collection
-/// each, since hundreds of writers that wake for each event would measure the kernel's timers (rtev-load does that).
+/// Forked processes with ring files like OCaml's: 128 rings, e=16. They write bursts of one minor collection each:
+/// hundreds of writers with a wakeup for each event would measure the kernel's timers (rtev-load does that).
 class Fleet {
  public:
-  /// What its processes are called.
+  /// Name of the processes.
   static constexpr const char* name = "rtev-fleet";
 
   struct Size {
     std::uint32_t processes = 1;
-    std::uint32_t domains = 1;  ///< of each process, a thread each once they write
+    std::uint32_t domains = 1;  ///< per process; each has a thread while it writes
   };
-  /// Returns once every ring is there.
+  /// Returns when all rings exist.
   explicit Fleet(Size size);
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;
-  /// The end of all processes.
+  /// Ends all processes.
   ~Fleet();
 
-  /// Lets them write, so many events a second all together, and returns how many they wrote once all have done so.
-  /// Once only: they stay, but have nothing more to say.
+  /// Lets all processes write, at this total rate, and returns the number of events when all are done. Call once; the
+  /// processes stay, idle.
   std::uint64_t write(double events_per_second, double seconds);
 
  private:
@@ -45,7 +45,7 @@ class Fleet {
   Size size_;
   test::TempDir directory_;
   Shared* shared_;
-  UniqueFd gate_in_, gate_out_, told_in_, told_out_;
+  UniqueFd gate_in_, gate_out_, status_in_, status_out_;
   std::vector<pid_t> pids_;
 };
 

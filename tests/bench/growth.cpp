@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How the cost of an event grows with the number of processes, of domains, and with the rate.
+// Cost of an event by number of processes, number of domains and rate.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct Measured {
   std::uint64_t lost_words = 0;
 };
 
-/// Words lost by all processes, from the last line of JSON lines.
+/// Words lost by all processes, from the last JSON line.
 std::uint64_t lost_words(const std::string& lines) {
   std::uint64_t sum = 0;
   for (const auto& process : summary_of(lines).value("processes", nlohmann::json::array()))
@@ -36,10 +36,10 @@ std::uint64_t lost_words(const std::string& lines) {
 }
 
 void measure(const Point& point, double seconds, Measured& measured) {
-  // What is held back to be put in order is out by then.
+  // Events held back for ordering have been output by then.
   constexpr std::chrono::milliseconds rest{300};
   Fleet fleet(point.size);
-  // Only these, whatever else writes on this host.
+  // Counts only these processes, in case others on this host write events.
   std::vector<std::string> arguments = to_nothing();
   arguments.insert(arguments.end(), {"-n", Fleet::name});
   Tool tool(arguments);

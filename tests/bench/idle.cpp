@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tracer costs while nobody has anything to say.
+// Cost of the tracer when no event is written.
 #include <fmt/core.h>
 #include <sys/resource.h>
 
@@ -21,13 +21,13 @@ namespace rtev::bench {
 namespace {
 
 constexpr std::uint32_t many = 500;
-constexpr double most_cpu_percent = 0.5;
-constexpr double most_mb = 40;
+constexpr double max_cpu_percent = 0.5;
+constexpr double max_mb = 40;
 
-/// What is done once, and the kernel's grace periods after it, are over by then.
+/// Time for one-time work and the kernel's grace periods after it.
 constexpr std::chrono::seconds settling{3};
 
-/// A figure of /proc/PID/status or smaps_rollup, in MB.
+/// A value of /proc/PID/status or smaps_rollup, in MB.
 double memory_mb(pid_t pid, const char* file, std::string_view key) {
   std::ifstream lines("/proc/" + std::to_string(pid) + '/' + file);
   for (std::string line; std::getline(lines, line);) {
@@ -56,12 +56,12 @@ struct Idle {
   Series start{.name = "start to ready", .runs = {}};
   double wakeups_a_second = 0;
   double anonymous_mb = 0;
-  std::uint64_t events = 0;  ///< of all kinds, by others on this host, too
+  std::uint64_t events = 0;  ///< all events, including those of other programs on this host
 };
 
-/// The tracer, host-wide, beside whatever is there.
+/// The tracer, host-wide, beside the running processes.
 Idle watch(const Effort& effort) {
-  // Long enough to hold a rescan of all processes, which comes every ten seconds.
+  // Long enough for one rescan of all processes, which happens every ten seconds.
   const std::chrono::duration<double> window(effort.seconds < 1 ? 3 : 12);
   const int rounds = effort.rounds < 7 ? 1 : 3;
   Idle idle;
@@ -94,7 +94,7 @@ void report_idle(Report& report, const std::string& beside, const Idle& idle, bo
               .what = beside + ": cpu",
               .unit = "% of one core",
               .subject = idle.cpu,
-              .goal = goal(most_cpu_percent, "%"),
+              .goal = goal(max_cpu_percent, "%"),
               .note = fmt::format("all threads, from 3 s after the start; {:.0f} wake-ups a second; {} events in all, "
                                   "many if something on this host is not idle",
                                   idle.wakeups_a_second, idle.events)});
@@ -102,7 +102,7 @@ void report_idle(Report& report, const std::string& beside, const Idle& idle, bo
               .what = beside + ": memory, shared pages as its own",
               .unit = "MB",
               .subject = idle.rss,
-              .goal = goal(most_mb, "MB"),
+              .goal = goal(max_mb, "MB"),
               .note = fmt::format("counts pages of rings, which are mapped and are their programs' memory; {:.1f} MB "
                                   "are the tracer's own (RssAnon)",
                                   idle.anonymous_mb)});
@@ -118,11 +118,11 @@ void report_idle(Report& report, const std::string& beside, const Idle& idle, bo
               .note = "until all is attached and every process has been looked at"});
 }
 
-/// As many real programs, with their events on, that wait for input.
+/// As many real programs with events on, waiting for input.
 class Sleepers {
  public:
   explicit Sleepers(std::uint32_t count) {
-    // Each has a few pipes here.
+    // Each needs a few pipes in this process.
     rlimit files{};
     ::getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How long it takes until a user sees what happened, and until the tracer is gone.
+// Time until an event is shown, and until the tracer has exited.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
@@ -36,12 +36,12 @@ double ms_between(std::uint64_t from_ns, std::uint64_t to_ns) {
   return (static_cast<double>(to_ns) - static_cast<double>(from_ns)) / 1e6;
 }
 
-/// The tracer's JSON lines as they come in, each with the time at which it did.
+/// The tracer's JSON lines, each with its time of arrival.
 class Stream {
  public:
   Stream() : path_(directory_ / "stream") {
     if (::mkfifo(path_.c_str(), 0600) != 0) throw std::system_error(errno, std::generic_category(), "mkfifo");
-    // Opened first, and for both, so that neither side waits for the other.
+    // Opened first and for reading and writing, so that neither side blocks.
     fd_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
     if (!fd_) throw std::system_error(errno, std::generic_category(), "open " + path_.string());
     tool_.emplace(std::vector<std::string>{"-f", "jsonl", "-o", path_.string()});
@@ -52,7 +52,7 @@ class Stream {
     Json event;
     std::uint64_t arrived_ns;
   };
-  /// The next line that holds `text`.
+  /// The next line that contains `text`.
   Line next(std::string_view text) {
     while (true) {
       for (std::size_t end; (end = bytes_.find('\n')) != std::string::npos;) {
@@ -67,8 +67,9 @@ class Stream {
  private:
   void receive() {
     pollfd readable{.fd = fd_.get(), .events = POLLIN, .revents = 0};
-    const auto limit = std::chrono::milliseconds(test::patience).count();
-    if (::poll(&readable, 1, static_cast<int>(limit)) == 0) throw std::runtime_error("the tracer says nothing");
+    const auto limit = std::chrono::milliseconds(test::wait_timeout).count();
+    if (::poll(&readable, 1, static_cast<int>(limit)) == 0)
+      throw std::runtime_error("timeout: no output of the tracer");
     std::array<char, 65536> chunk;
     const ssize_t size = ::read(fd_.get(), chunk.data(), chunk.size());
     arrived_ns_ = monotonic_ns();
@@ -80,57 +81,57 @@ class Stream {
   UniqueFd fd_;
   std::optional<Tool> tool_;
   std::string bytes_;
-  std::uint64_t arrived_ns_ = 0;  ///< the last chunk of bytes_
+  std::uint64_t arrived_ns_ = 0;  ///< of the last chunk of bytes_
 };
 
-/// What became of one run of a program that does next to nothing.
-struct Life {
+/// Times of one run of a program that does almost nothing.
+struct RunTimes {
   std::uint64_t exec_ns = 0, first_event_ns = 0, first_arrived_ns = 0, last_arrived_ns = 0, exit_ns = 0,
                 exit_arrived_ns = 0;
 };
 
-Life watch_hello(Stream& stream, const std::filesystem::path& directory) {
+RunTimes watch_hello(Stream& stream, const std::filesystem::path& directory) {
   test::Process program(ocaml_program("hello", directory));
   const std::string of_it = fmt::format("\"pid\":{},", program.pid());
-  Life life;
-  while (life.exit_ns == 0) {
+  RunTimes times;
+  while (times.exit_ns == 0) {
     const auto [event, arrived_ns] = stream.next(of_it);
     const std::string type = event.value("type", "");
     const std::uint64_t time = event.value("ts", std::uint64_t{0});
     if (type == "process") {
       const std::string action = event.value("action", "");
-      if (action == "exec" || action == "found") life.exec_ns = time;
+      if (action == "exec" || action == "found") times.exec_ns = time;
       if (action == "exit") {
-        life.exit_ns = time;
-        life.exit_arrived_ns = arrived_ns;
+        times.exit_ns = time;
+        times.exit_arrived_ns = arrived_ns;
       }
     } else if (type == "begin" || type == "end" || type == "counter" || type == "lifecycle") {
-      if (life.first_event_ns == 0) {
-        life.first_event_ns = time;
-        life.first_arrived_ns = arrived_ns;
+      if (times.first_event_ns == 0) {
+        times.first_event_ns = time;
+        times.first_arrived_ns = arrived_ns;
       }
-      life.last_arrived_ns = arrived_ns;
+      times.last_arrived_ns = arrived_ns;
     }
   }
-  if (life.exec_ns == 0 || life.first_event_ns == 0) throw std::runtime_error("events of a program did not arrive");
+  if (times.exec_ns == 0 || times.first_event_ns == 0) throw std::runtime_error("events of a program did not arrive");
   program.wait();
-  return life;
+  return times;
 }
 
-void program_lives(Report& report, const Effort& effort) {
+void program_runs(Report& report, const Effort& effort) {
   const int samples = effort.rounds < 7 ? 10 : 50;
   const test::TempDir directory;
   Stream stream;
   Series first{.name = "rtev-bpf", .runs = {}}, own{.name = "the program", .runs = {}}, delivery = first, last = first,
                                                                                         exit = first;
-  watch_hello(stream, directory.path());  // the first look at the binary
+  watch_hello(stream, directory.path());  // the first inspection of the binary
   for (int i = 0; i < samples; ++i) {
-    const Life life = watch_hello(stream, directory.path());
-    first.runs.push_back(ms_between(life.exec_ns, life.first_arrived_ns));
-    own.runs.push_back(ms_between(life.exec_ns, life.first_event_ns));
-    delivery.runs.push_back(ms_between(life.first_event_ns, life.first_arrived_ns));
-    last.runs.push_back(ms_between(life.exit_ns, life.last_arrived_ns));
-    exit.runs.push_back(ms_between(life.exit_ns, life.exit_arrived_ns));
+    const RunTimes times = watch_hello(stream, directory.path());
+    first.runs.push_back(ms_between(times.exec_ns, times.first_arrived_ns));
+    own.runs.push_back(ms_between(times.exec_ns, times.first_event_ns));
+    delivery.runs.push_back(ms_between(times.first_event_ns, times.first_arrived_ns));
+    last.runs.push_back(ms_between(times.exit_ns, times.last_arrived_ns));
+    exit.runs.push_back(ms_between(times.exit_ns, times.exit_arrived_ns));
   }
   const auto add = [&](const char* what, const Series& series, std::optional<Goal> goal, const char* note) {
     report.add(
@@ -145,7 +146,7 @@ void program_lives(Report& report, const Effort& effort) {
   add("exit to exit delivered", exit, Goal::at_most(50, "ms"), "the line that says so");
 }
 
-/// Single events of a process that sleeps otherwise.
+/// Single events of a process that otherwise sleeps.
 void rare_events(Report& report, const Effort& effort) {
   const int samples = effort.rounds < 7 ? 10 : 50;
   const test::TempDir directory;
@@ -156,7 +157,7 @@ void rare_events(Report& report, const Effort& effort) {
   if (!event) throw std::runtime_error(event.error().message());
   Series series{.name = "rtev-bpf", .runs = {}};
   for (int i = 0; i < samples; ++i) {
-    // In step with no interval of the tracer.
+    // Not a multiple of any of the tracer's intervals.
     std::this_thread::sleep_for(std::chrono::milliseconds(20 + 7 * (i % 5)));
     writer->domain(0).write(*event);
     const auto [line, arrived_ns] = stream.next("bench.rare");
@@ -169,7 +170,7 @@ void rare_events(Report& report, const Effort& effort) {
               .note = "a user event every few hundredths of a second, of a process that sleeps in between"});
 }
 
-/// Ctrl-C, with as many binaries attached.
+/// Ctrl-C with this many binaries attached.
 void leaving(Report& report, const Effort& effort) {
   constexpr int many = 50;
   const test::TempDir directory;
@@ -207,7 +208,7 @@ void leaving(Report& report, const Effort& effort) {
 }  // namespace
 
 void latency(Report& report, const Effort& effort) {
-  if (has_ocaml()) program_lives(report, effort);
+  if (has_ocaml()) program_runs(report, effort);
   rare_events(report, effort);
   if (has_ocaml()) leaving(report, effort);
 }

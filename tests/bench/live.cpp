@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Live rings: the share of events that readers get from a producer that is as fast as it can be, and the rates up to
-// which nothing is lost.
+// Live rings: the share of events that readers get from a producer at full speed, and the highest rate without loss.
 #include <fmt/core.h>
 #include <time.h>
 #include <unistd.h>
@@ -70,7 +69,7 @@ class OurReader {
   std::jthread thread_;
 };
 
-/// rtev-bpf, which reads all and merges all.
+/// rtev-bpf, which reads and merges all rings.
 class ToolReader {
  public:
   explicit ToolReader(std::vector<std::string> arguments)
@@ -96,7 +95,7 @@ struct Run {
   Followed followed;
 };
 
-/// How one reader follows a new ring while it is written to.
+/// One run: a reader follows a new ring while it is written.
 using Follow = std::function<Run(unsigned log2_words, double events_per_second, double seconds)>;
 
 template <typename Reader, typename... Arguments>
@@ -130,7 +129,7 @@ Follow peer(PeerKind kind, int interval_us) {
   return [=](unsigned e, double rate, double s) { return follow<PeerReader>(e, rate, s, kind, interval_us); };
 }
 
-/// What one reader made of all its runs.
+/// Results of all runs of one reader.
 struct Reader {
   std::string name;
   Follow follow;
@@ -169,7 +168,7 @@ std::string peer_name(PeerKind kind, int interval_us) {
   return fmt::format("{}{}", name_of(kind), interval_us == 0 ? "" : ", each ms");
 }
 
-/// All readers in turns; those with the same pace are compared.
+/// Runs all readers in turn; those with the same interval are compared.
 void flat_out(Report& report, unsigned log2_words, const Effort& effort) {
   enum : std::size_t { ours_at_once, ours_each_ms, our_tool, c_at_once, c_each_ms, ocaml_at_once, ocaml_each_ms };
   std::vector<Reader> readers{{"librtev", ours(0)}, {"librtev, each ms", ours(1000)}, {"rtev-bpf", tool()}};
@@ -206,12 +205,12 @@ void flat_out(Report& report, unsigned log2_words, const Effort& effort) {
   compare(readers[our_tool], ocaml_each_ms, std::nullopt);
 }
 
-/// What was lost of what a producer wrote at a rate that it could hold.
+/// Words lost at a rate that the producer could keep.
 void paced(Report& report, const Effort& effort) {
   constexpr unsigned log2_words = 16;
-  constexpr double promised = 10;
+  constexpr double max_rate = 10;
   constexpr std::size_t own = 2;
-  for (const double million : {1.0, 2.0, 5.0, promised, 15.0}) {
+  for (const double million : {1.0, 2.0, 5.0, max_rate, 15.0}) {
     std::vector<Reader> readers{{"librtev, each ms", ours(1000)}, {"rtev-bpf", tool()}};
     if (has_ocaml()) readers.emplace_back(peer_name(PeerKind::c, 1000), peer(PeerKind::c, 1000));
     for (int round = 0; round < effort.rounds; ++round) {
@@ -224,7 +223,7 @@ void paced(Report& report, const Effort& effort) {
               .subject = readers[i].lost,
               .note = readers[i].summary()};
       if (readers.size() > own) row.peer = readers[own].lost;
-      if (million <= promised) {
+      if (million <= max_rate) {
         row.goal = Goal::at_most(0, "% in any run");
         row.figure = readers[i].lost.greatest();
       }
@@ -236,7 +235,7 @@ void paced(Report& report, const Effort& effort) {
 }  // namespace
 
 void live(Report& report, const Effort& effort) {
-  // There are many of these runs, and half a second tells.
+  // There are many of these runs; half a second is enough.
   const Effort shorter{.rounds = std::min(effort.rounds, 5), .seconds = effort.seconds / 2};
   for (const unsigned log2_words : {16u, 20u}) flat_out(report, log2_words, shorter);
   paced(report, shorter);

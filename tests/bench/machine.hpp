@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where and with what a benchmark ran: figures mean nothing without it.
+// Describes the machine and software of a run.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace rtev::bench {
 
-/// Facts by name, in the order in which they are to be read.
+/// Name and value, in the order to print.
 using Machine = std::vector<std::pair<std::string, std::string>>;
 
 Machine this_machine();

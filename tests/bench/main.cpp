@@ -37,7 +37,7 @@ const std::vector<Benchmark>& benchmarks() {
   return all;
 }
 
-/// One that fails is a row that says so: the others still have something to say.
+/// A failed benchmark becomes a row with the error; the others still run.
 bool run(const Benchmark& benchmark, Report& report, const Effort& effort) {
   const auto start = std::chrono::steady_clock::now();
   fmt::print(stderr, "==> {}\n", benchmark.name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// OCaml programs to be traced, of those in tests/ocaml.
+// OCaml programs to trace, from tests/ocaml.
 #pragma once
 
 #include <filesystem>
@@ -10,12 +10,12 @@
 
 namespace rtev::bench {
 
-/// Whether an OCaml was there to compile them.
+/// False if the build found no OCaml to compile them.
 inline bool has_ocaml() {
   return *RTEV_OCAML_VERSION != '\0';
 }
 
-/// How to run one with its events on; its ring file goes to `directory`.
+/// Command to run one with events on and the ring file in `directory`.
 inline test::Command ocaml_program(const std::string& name, const std::filesystem::path& directory,
                                    const std::vector<std::string>& arguments = {}) {
   test::Command command{.argv = {std::string(RTEV_OCAML_PROGRAMS) + '/' + name}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What being traced costs a busy OCaml program.
+// Cost of tracing for a busy OCaml program.
 #include <fmt/core.h>
 #include <time.h>
 
@@ -21,10 +21,10 @@
 namespace rtev::bench {
 namespace {
 
-/// With the threads that have ended, which cpu_ns() leaves out.
+/// Includes ended threads, unlike cpu_ns().
 std::uint64_t total_cpu_ns(pid_t pid) {
   clockid_t clock{};
-  if (::clock_getcpuclockid(pid, &clock) != 0) throw std::runtime_error("the program has ended too soon");
+  if (::clock_getcpuclockid(pid, &clock) != 0) throw std::runtime_error("the program ended too early");
   return clock_ns(clock);
 }
 
@@ -33,9 +33,9 @@ struct Cost {
   double cpu_ms;
 };
 
-/// Fixed work: minor collections until the program says that it is done.
+/// Fixed amount of work: minor collections until the program says that it is done.
 Cost run_program(int domains, int work) {
-  // The tracer has looked at the program by then and is at rest.
+  // By then the tracer has inspected the program and is idle.
   constexpr std::chrono::milliseconds settling{200};
   const test::TempDir directory;
   test::Process program(ocaml_program("domains", directory.path(), {std::to_string(domains), std::to_string(work)}));
@@ -51,7 +51,7 @@ Cost run_program(int domains, int work) {
   return cost;
 }
 
-/// How much work takes about so long here.
+/// An amount of work that takes about this long here.
 int calibrate(int domains, double seconds) {
   constexpr int probe = 40;
   run_program(domains, probe);
@@ -62,7 +62,7 @@ int calibrate(int domains, double seconds) {
 struct Setting {
   const char* name;
   std::optional<std::vector<std::string>> tool;
-  double most_percent;
+  double max_percent;
 };
 
 const std::array<Setting, 3>& settings() {
@@ -99,7 +99,7 @@ void measure(Report& report, int domains, const Effort& effort) {
   const std::string program = fmt::format("busy OCaml, {} domain{}", domains, domains == 1 ? "" : "s");
   for (std::size_t i = 1; i < measured.size(); ++i) {
     const std::string how = fmt::format("{}, {}", program, settings()[i].name);
-    const Goal goal = Goal::at_most(settings()[i].most_percent, "% slower");
+    const Goal goal = Goal::at_most(settings()[i].max_percent, "% slower");
     const auto row = [&](const char* what, Series Measured::* series, const char* note) {
       const Series& traced = measured[i].*series;
       const Series& untraced = measured[0].*series;

@@ -40,7 +40,8 @@ Decoded DecodingPeer::round(int times, bool touched) {
   const auto lines = process_.lines_until("done");
   Decoded decoded;
   std::istringstream words(lines.empty() ? std::string() : lines.back());
-  if (!(words >> decoded.ns >> decoded.events >> decoded.time_sum)) throw std::runtime_error("a peer made no sense");
+  if (!(words >> decoded.ns >> decoded.events >> decoded.time_sum))
+    throw std::runtime_error("invalid output of a peer");
   return decoded;
 }
 
@@ -55,7 +56,7 @@ Followed FollowingPeer::stop() {
   std::istringstream words(outcome.out.substr(outcome.out.find('\n') + 1));
   Followed followed;
   if (!(words >> followed.events >> followed.lost_words >> followed.polls >> followed.failed_polls >> followed.cpu_ns))
-    throw std::runtime_error("a peer made no sense: " + outcome.out + outcome.err);
+    throw std::runtime_error("invalid output of a peer: " + outcome.out + outcome.err);
   return followed;
 }
 

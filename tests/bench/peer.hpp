@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// OCaml's own readers, each in a process of its own.
+// OCaml's own readers, each in its own process.
 #pragma once
 
 #include <sys/types.h>
@@ -13,20 +13,21 @@
 
 namespace rtev::bench {
 
-/// False where no OCaml was installed when this was built.
+/// False if no OCaml was found at build time.
 bool have_peers();
 
 enum class PeerKind : std::uint8_t { c, ocaml };
 std::string_view name_of(PeerKind kind);
 
-/// What reading a ring at rest took, all readings of one round together.
+/// Cost of reading a ring that is not being written, summed over the readings of one round.
 struct Decoded {
   std::uint64_t ns = 0;  ///< CPU time of the polls alone
   std::uint64_t events = 0;
-  std::uint64_t time_sum = 0;  ///< of the events' times, modulo 2^63 (OCaml's numbers): readers must agree on it
+  std::uint64_t time_sum =
+      0;  ///< sum of the events' times modulo 2^63 (OCaml's integers); must be the same for all readers
 };
 
-/// Reads a ring at rest, again and again.
+/// Reads a ring that is not being written, repeatedly.
 class DecodingPeer {
  public:
   DecodingPeer(PeerKind kind, const std::filesystem::path& directory, pid_t pid, int cpu);
@@ -36,19 +37,19 @@ class DecodingPeer {
   test::Process process_;
 };
 
-/// What following a live ring gave.
+/// Result of following a live ring.
 struct Followed {
   std::uint64_t events = 0;
   std::uint64_t lost_words = 0;
   std::uint64_t polls = 0;
-  std::uint64_t failed_polls = 0;  ///< "corrupt stream": that reader's way to be overtaken
+  std::uint64_t failed_polls = 0;  ///< "corrupt stream": how that reader reports being overtaken
   std::uint64_t cpu_ns = 0;
 };
 
-/// Follows a live ring from its construction to stop().
+/// Follows a live ring from construction to stop().
 class FollowingPeer {
  public:
-  /// interval_us 0: polls again at once.
+  /// interval_us 0: polls without pause.
   FollowingPeer(PeerKind kind, const std::filesystem::path& directory, pid_t pid, int cpu, int interval_us);
   Followed stop();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Our CPU time per event, from the ring to the output.
+// The tracer's CPU time per event, from ring to output.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
@@ -59,18 +59,18 @@ UniqueFd open_null() {
   return UniqueFd(::open("/dev/null", O_WRONLY | O_CLOEXEC));
 }
 
-/// A session's tick: what a domain writes between two polls, and how long the session holds events back.
+/// A tick of a session: events written by a domain between two polls, and how long the session holds events back.
 constexpr std::uint64_t tick_ns = 10'000'000, slack_ns = 100'000'000;
-constexpr std::uint64_t event_gap_ns = 1000;  ///< a million events a second in each domain
+constexpr std::uint64_t event_gap_ns = 1000;  ///< a million events per second per domain
 constexpr std::uint64_t events_in_a_tick = tick_ns / event_gap_ns;
 
-/// Time as the events of these rings have it: it goes on as they are written, however long that takes.
+/// Simulated clock of the events in these rings: advances per event, however long writing takes.
 std::uint64_t simulated_now;
 std::uint64_t simulated_clock() {
   return simulated_now;
 }
 
-/// What a session does with the rings of one file, tick for tick, as far as a stage goes. Writing is not measured.
+/// Does what a session does with the rings of one file, tick by tick, up to one stage. Writing is not measured.
 class Pipeline {
  public:
   Pipeline(std::uint32_t domains, Mix mix, Stage stage)
@@ -82,11 +82,11 @@ class Pipeline {
     auto reader = RingReader::open(ring_.path());
     if (!reader) throw std::runtime_error(reader.error().message());
     reader_ = std::make_shared<RingReader>(std::move(*reader));
-    ProcessInfo facts;
-    facts.pid = facts.ns_pid = ::getpid();
-    facts.comm = "bench";
-    facts.ring = RingState::active;
-    const ProcessIndex process = registry_.add_process(std::move(facts));
+    ProcessInfo info;
+    info.pid = info.ns_pid = ::getpid();
+    info.comm = "bench";
+    info.ring = RingState::active;
+    const ProcessIndex process = registry_.add_process(std::move(info));
     reader_->assign_slot(registry_.add_ring(
         {.process = process, .domains = domains, .user_event_name = [reader = reader_](std::uint16_t id) {
            return reader->user_event_name(id);
@@ -99,7 +99,7 @@ class Pipeline {
     if (sink_) sink_->header(make_run_header({}, simulated_now));
   }
 
-  /// Nanoseconds of CPU time an event, over so many ticks.
+  /// CPU nanoseconds per event, over this many ticks.
   double run(int ticks) {
     const std::uint64_t events = reader_->accounting().events;
     std::uint64_t ns = 0;
@@ -113,7 +113,7 @@ class Pipeline {
   }
 
  private:
-  /// The domains take turns after each event: nothing comes in runs.
+  /// Domains alternate after each event: the worst case of a merge.
   void write() {
     for (std::uint64_t i = 0; i < events_in_a_tick; ++i) {
       for (Composer& composer : composers_) {
@@ -177,12 +177,12 @@ void in_process(Report& report, std::uint32_t domains, Mix mix, const Effort& ef
       row.note = "each domain writes 1 M events/s, polled each 10 ms and held back for 100 ms, as a session does";
       if (domains > 1) row.note += "; domains take turns after each event, so that nothing comes in runs";
     }
-    if (stages[i] == Stage::fxt) row.goal = Goal::at_most(50, "ns");  // 20 M events in a second of a cpu
+    if (stages[i] == Stage::fxt) row.goal = Goal::at_most(50, "ns");  // 20 M events per CPU second
     report.add(std::move(row));
   }
 }
 
-/// The tool itself, while a program writes a million events a second.
+/// rtev-bpf itself, while a program writes a million events per second.
 void whole_tool(Report& report, const Effort& effort) {
   constexpr double events_per_second = 1e6, runs_longer = 3;
   struct Setting {
@@ -206,7 +206,7 @@ void whole_tool(Report& report, const Effort& effort) {
         const CpuBinding binding(producer_cpu);
         events = produce_for(ring, Mix::runtime, events_per_second, runs_longer * effort.seconds).events;
       }
-      // What it holds back comes out within moments.
+      // Events held back for ordering are output within moments.
       ::usleep(200'000);
       setting.series.runs.push_back(static_cast<double>(tool.cpu_ns() - start) / static_cast<double>(events));
       tool.interrupt();

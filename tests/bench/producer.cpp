@@ -123,7 +123,7 @@ std::uint64_t Ring::fill(Mix mix) {
   const std::uint64_t full = (std::uint64_t{1} << log2_words_) - spare;
   std::vector<Composer> composers;
   for (std::uint32_t domain = 0; domain < writer_->domains(); ++domain) composers.emplace_back(*writer_, domain, mix);
-  std::uint64_t events = 1;  // that the ring was started
+  std::uint64_t events = 1;  // the ring's start event
   bool any = true;
   while (std::exchange(any, false)) {
     for (std::uint32_t domain = 0; domain < composers.size(); ++domain) {

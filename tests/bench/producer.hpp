@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rings to read: filled and left at rest, or written to by a thread of ours as fast as it can or at a rate.
+// Rings for benchmarks: filled in advance, or written by a thread at full speed or at a rate.
 #pragma once
 
 #include <sched.h>
@@ -14,17 +14,17 @@
 
 namespace rtev::bench {
 
-/// What the events are.
+/// Kinds of events.
 enum class Mix : std::uint8_t {
-  runtime,  ///< as minor collections write them: nested spans and counters, 99 words in 45 events
-  user,     ///< spans, ints, and now and then a unit or 24 bytes of a type of the program's own
+  runtime,  ///< events of minor collections: nested spans and counters, 99 words in 45 events
+  user,     ///< spans, ints, and occasionally a unit or 24 bytes of a custom type
 };
 std::string_view name_of(Mix mix);
 
-/// CLOCK_MONOTONIC, asked for at every 64th call of a thread only: a producer that may be faster than the clock.
+/// CLOCK_MONOTONIC, read at every 64th call of a thread only, since reading it takes longer than writing an event.
 std::uint64_t cheap_clock();
 
-/// Binds the calling thread to a cpu, for as long as the object lives.
+/// Binds the calling thread to a cpu while the object exists.
 class CpuBinding {
  public:
   explicit CpuBinding(int cpu);
@@ -39,7 +39,7 @@ class CpuBinding {
 /// CPU time of the calling thread.
 std::uint64_t thread_cpu_ns();
 
-/// Writes one mix into one domain, event after event.
+/// Writes events of one mix to one domain.
 class Composer {
  public:
   Composer(RingWriter& writer, std::uint32_t domain, Mix mix);
@@ -58,7 +58,7 @@ class Composer {
   unsigned at_ = 0;
 };
 
-/// A ring file of this process in a folder of its own; gone with the object.
+/// A ring file of this process in its own folder; removed with the object.
 class Ring {
  public:
   explicit Ring(unsigned log2_words, std::uint32_t domains = 1, std::uint64_t (*clock)() = cheap_clock);
@@ -66,8 +66,8 @@ class Ring {
   RingWriter& writer() { return *writer_; }
   const std::filesystem::path& directory() const { return directory_.path(); }
   std::filesystem::path path() const { return writer_->path(); }
-  /// Fills the ring of every domain to the brim, nothing overwritten; domains take turns after each event.
-  /// Returns the events in the file.
+  /// Fills the ring of every domain without overwriting; domains alternate after each event. Returns the number of
+  /// events in the file.
   std::uint64_t fill(Mix mix);
 
  private:
@@ -76,7 +76,7 @@ class Ring {
   unsigned log2_words_;
 };
 
-/// What a producer did.
+/// What a producer wrote.
 struct Produced {
   std::uint64_t events = 0;
   std::uint64_t words = 0;
@@ -84,11 +84,11 @@ struct Produced {
   double events_per_second() const { return ns == 0 ? 0 : static_cast<double>(events) * 1e9 / static_cast<double>(ns); }
 };
 
-/// Writes `count` events as fast as it can, on the calling thread.
+/// Writes `count` events at full speed, on the calling thread.
 Produced produce(Ring& ring, Mix mix, std::uint64_t count);
 
-/// Writes for so long, on the calling thread: at a rate, or flat out where the rate is 0. The pace is kept in steps of
-/// microseconds. What was missed while the thread was off its cpu for long is not made up for: no bursts.
+/// Writes for this long, on the calling thread, at a rate; at full speed if the rate is 0. The pace is kept in steps of
+/// microseconds. Time lost while the thread was off its cpu for long is not caught up in a burst.
 Produced produce_for(Ring& ring, Mix mix, double events_per_second, double seconds);
 
 }  // namespace rtev::bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// rtev-bpf record, as people run it: events per second of CPU time from ring to file, bytes an event, and losses.
+// rtev-bpf record with default options: events per CPU second from ring to file, bytes per event, and losses.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ namespace {
 constexpr int producer_cpu = 0, our_cpu = 1;
 constexpr unsigned default_log2_words = 16;  // OCAMLRUNPARAM e=16
 
-/// What the end of a recording says.
+/// Figures of a recording's summary.
 class Figures final : public Sink {
  public:
   void header(const RunHeader&) override {}
@@ -49,7 +49,7 @@ Recorded record(const std::string& ending, Mix mix, double events_per_second, do
     const CpuBinding binding(producer_cpu);
     produced = produce_for(ring, mix, events_per_second, seconds);
   }
-  // What it holds back comes out within moments.
+  // Events held back for ordering are output within moments.
   ::usleep(200'000);
   const double cpu_ns = static_cast<double>(tool.cpu_ns() - start);
   tool.interrupt();

@@ -19,7 +19,7 @@ namespace {
 
 constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
 
-/// Three digits that matter, never an exponent.
+/// Three significant digits, without an exponent.
 std::string number(double value) {
   if (std::isnan(value)) return "-";
   const double size = std::fabs(value);

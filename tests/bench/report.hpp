@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What benchmarks say: medians of interleaved runs, what they were measured against, and the goal they have.
+// Results of benchmarks: medians of interleaved runs, the peers they are compared with, and goals.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace rtev::bench {
 
-/// The runs of one thing measured. All in one unit.
+/// Runs of one measured thing, all in one unit.
 struct Series {
   std::string name;  ///< "rtev", "OCaml's C reader", "untraced"
   std::vector<double> runs;
@@ -24,7 +24,7 @@ struct Series {
   double greatest() const;
 };
 
-/// What a figure should be; `text` as it stands in the table, e.g. "at least 8 x".
+/// The goal of a figure; `text` is printed in the table, e.g. "at least 8 x".
 struct Goal {
   std::string text;
   std::function<bool(double)> met;
@@ -35,27 +35,28 @@ struct Goal {
 
 /// One line of the table.
 struct Row {
-  std::string section;  ///< which benchmark: "decode"
+  std::string section;  ///< name of the benchmark: "decode"
   std::string what;     ///< "e=16, runtime events"
-  std::string unit;     ///< of the series: "M events/s", "ns/event", "%"
+  std::string unit;     ///< unit of the series: "M events/s", "ns/event", "%"
   Series subject;
-  /// What it is compared with, measured in turns with it in the same run. The ratio is subject / peer, of the medians.
+  /// The peer it is compared with, measured in turn with it in the same run. The ratio is subject / peer, of the
+  /// medians.
   std::optional<Series> peer{};
-  /// Of the ratio where there is a peer, else of the subject's median; a benchmark may set `figure` to judge another.
+  /// Applies to the ratio if there is a peer, else to the subject's median, or to `figure` if the benchmark sets that.
   std::optional<Goal> goal{};
   std::optional<double> figure{};
   std::string note{};  ///< how it was measured, or why a goal is missed
 
   std::optional<double> ratio() const;
   double judged() const;
-  /// Nothing without a goal. What could not be measured misses its goal.
+  /// Empty without a goal. A figure that could not be measured misses its goal.
   std::optional<bool> met() const;
 };
 
-/// Collects rows; prints a table for people and JSON for programs. Nothing is asserted.
+/// Collects rows; prints a table and writes JSON. Nothing is asserted.
 class Report {
  public:
-  /// Prints the row to stderr at once, so that a long run shows where it is.
+  /// Also prints the row to stderr at once, to show the progress of a long run.
   void add(Row row);
   void print_table(std::ostream& out, const Machine& machine) const;
   /// {"schema":1,"machine":{…},"rows":[…]}
@@ -66,10 +67,10 @@ class Report {
   std::vector<Row> rows_;
 };
 
-/// How often and how long to measure; --quick makes both small.
+/// Number and length of runs; --quick makes both small.
 struct Effort {
-  int rounds = 7;        ///< runs of each series, taken in turns
-  double seconds = 1.0;  ///< of one run, where time is free to choose
+  int rounds = 7;        ///< runs of each series, interleaved
+  double seconds = 1.0;  ///< length of one run, if it can be chosen
 };
 
 }  // namespace rtev::bench

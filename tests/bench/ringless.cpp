@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What being traced without a ring costs an OCaml program, beside what the ring itself would.
+// Cost of tracing an OCaml program without a ring, compared with the cost of a ring.
 #include <fmt/core.h>
 #include <time.h>
 
@@ -19,13 +19,13 @@
 namespace rtev::bench {
 namespace {
 
-/// A program of tests/ocaml that does so much between two gates.
+/// A program of tests/ocaml that does a given amount of work between two gates.
 struct Program {
   const char* what;
   const char* name;
-  std::vector<std::string> arguments;  ///< but for the last: how much
-  const char* done;                    ///< what it says after that
-  int probe;                           ///< enough to measure
+  std::vector<std::string> arguments;  ///< without the last one, the amount of work
+  const char* done;                    ///< printed after the work
+  int probe;                           ///< an amount that is enough to measure
 };
 
 struct Setting {
@@ -35,16 +35,16 @@ struct Setting {
 };
 
 struct Run {
-  double cpu_ms;  ///< of the program, with what the kernel did for its probes
-  double events;  ///< that the tracer got, and of a ring those that it lost, 0 untraced
+  double cpu_ms;  ///< of the program, including the kernel's work for its probes
+  double events;  ///< delivered events, plus lost ones if there is a ring; 0 if untraced
 };
 
-/// Of all threads of a process, those that have ended, too.
+/// CPU time of all threads of a process, including ended ones.
 std::uint64_t process_cpu_ns(pid_t pid) {
   clockid_t clock{};
   timespec time{};
   if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &time) != 0)
-    throw std::runtime_error("cannot tell the cpu time of the program");
+    throw std::runtime_error("cannot read the cpu time of the program");
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
@@ -69,7 +69,7 @@ Run run_program(const Program& program, int work, const Setting& setting) {
   if (tool) {
     const ToolFigures figures = figures_of(tool->interrupt().out, process.pid());
     const auto written = static_cast<double>(figures.written_words);
-    // Lost ones are of the same mix as the others.
+    // Lost events are of the same mix as the others.
     events = static_cast<double>(figures.events) *
              (written > 0 ? written / (written - static_cast<double>(figures.lost_words)) : 1);
   }
@@ -127,7 +127,7 @@ void ringless(Report& report, const Effort& effort) {
   if (!has_ocaml()) return;
   measure(report, {.what = "busy OCaml, 1 domain", .name = "domains", .arguments = {"1"}, .done = "done", .probe = 40},
           effort);
-  // Collections of an empty minor heap and nothing else: no program makes more events.
+  // Only collections of an empty minor heap: the highest rate of events possible.
   measure(report,
           {.what = "nothing but collections",
            .name = "ringless",

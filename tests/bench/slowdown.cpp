@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What being read costs a producer that does nothing but write.
+// Cost of reading for a producer that does nothing but write.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -20,13 +20,13 @@ namespace {
 
 constexpr int producer_cpu = 0, reader_cpu = 1;
 
-/// The time the producer needs for a number of events into a new ring.
+/// The time the producer needs to write a number of events to a new ring.
 double seconds_for(Ring& ring, std::uint64_t events) {
   const CpuBinding binding(producer_cpu);
   return static_cast<double>(produce(ring, Mix::runtime, events).ns) / 1e9;
 }
 
-/// Who reads meanwhile.
+/// The reader during the measurement.
 struct Setting {
   std::string name;
   std::function<double(std::uint64_t)> run;
@@ -90,7 +90,7 @@ void measure(Report& report, unsigned log2_words, std::uint64_t events, const Ef
 }  // namespace
 
 void slowdown(Report& report, const Effort& effort) {
-  // As many as a fast producer writes in the time of a run.
+  // The number of events that a fast producer writes in the time of a run.
   const auto events = static_cast<std::uint64_t>(25e6 * effort.seconds);
   for (const unsigned log2_words : {16u, 20u}) measure(report, log2_words, events, effort);
 }

@@ -56,7 +56,7 @@ ToolFigures figures_of(const std::string& lines, pid_t pid) {
     if (process.at("pid") == pid)
       return {.events = process.at("events"), .lost_words = words.at("lost"), .written_words = words.at("written")};
   }
-  throw std::runtime_error("rtev-bpf saw nothing of process " + std::to_string(pid));
+  throw std::runtime_error("rtev-bpf has no summary of process " + std::to_string(pid));
 }
 
 }  // namespace rtev::bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// rtev-bpf under measurement: started, ready, its cpu time, its figures.
+// Runs rtev-bpf for measurements: readiness, cpu time, summary.
 #pragma once
 
 #include <sys/types.h>
@@ -20,27 +20,27 @@ std::uint64_t cpu_ns(pid_t pid);
 /// A running rtev-bpf.
 class Tool {
  public:
-  /// Returns once everything is attached and the first scan is done. On one cpu only if one is named.
+  /// Returns when all probes are attached and the first scan is done. Bound to one cpu if one is given.
   explicit Tool(const std::vector<std::string>& arguments, std::optional<int> cpu = std::nullopt);
 
   test::Process& process() { return *process_; }
   std::uint64_t cpu_ns() const { return bench::cpu_ns(process_->pid()); }
 
-  /// Ctrl-C, and what it wrote. Throws unless it ends well.
+  /// Sends SIGINT and returns the output. Throws unless the exit status is 0.
   test::Outcome interrupt();
 
  private:
   std::optional<test::Process> process_;
 };
 
-/// Arguments that make rtev-bpf read and merge everything and format next to nothing: what is left on stdout are a few
-/// lines about processes and, in the last one, the figures.
+/// Arguments that make rtev-bpf read and merge everything and format almost nothing: stdout has a few lines about
+/// processes and the summary.
 std::vector<std::string> to_nothing();
 
-/// The last of JSON lines, which holds the figures of the run; an empty object if it is none.
+/// The last JSON line, which holds the summary; an empty object if it is not one.
 nlohmann::json summary_of(const std::string& lines);
 
-/// What a run of the tool to JSON lines says of a process in its last line. Throws if it does not know it.
+/// A process's entry in the summary of a run with JSON lines. Throws if there is none.
 struct ToolFigures {
   std::uint64_t events;
   std::uint64_t lost_words;

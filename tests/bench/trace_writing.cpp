@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writing trace events into memory: FxtWriter's fast path beside stores of the same words and a copy of the same bytes.
+// Writing trace events to memory: FxtWriter's fast path, compared with stores of the same words and a copy of the same
+// bytes.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -24,10 +25,10 @@ namespace {
 
 constexpr int cpu = 1;
 
-/// Room for a part of what is written, in turns: what a destination has that passes it on. Fits the second-level cache.
+/// Room for part of the output, used again and again, like the buffer of a destination. Fits the second-level cache.
 constexpr std::size_t room_words = 16'384;
 
-/// Takes whole buffers and gives them out again, so that the writer alone is measured.
+/// Takes full buffers and returns them for reuse, so that only the writer is measured.
 class Room final : public FxtDestination {
  public:
   Result<std::span<std::uint64_t>> buffer(std::size_t) override { return std::span(words_); }
@@ -43,14 +44,14 @@ class Room final : public FxtDestination {
   std::uint64_t words_taken_ = 0;
 };
 
-/// Writes so many events; returns how many nanoseconds each took.
+/// Writes this many events; returns nanoseconds per event.
 double ns_per_event(std::uint64_t events, const std::function<void()>& write_all) {
   const std::uint64_t start = thread_cpu_ns();
   write_all();
   return static_cast<double>(thread_cpu_ns() - start) / static_cast<double>(events);
 }
 
-/// Stores records of so many words where Room would have them, with no more than the check for room.
+/// Stores records of this many words to a Room, with only the check for space.
 template <std::size_t words>
 void store_words(std::span<std::uint64_t> room, std::uint64_t events, const std::array<std::uint64_t, words>& record) {
   std::uint64_t* out = room.data();
@@ -68,7 +69,7 @@ void store_words(std::span<std::uint64_t> room, std::uint64_t events, const std:
   asm volatile("" : : "r"(room.data()) : "memory");
 }
 
-/// Copies as many bytes from one room to another.
+/// Copies the same number of bytes from one Room to another.
 void copy_words(std::span<std::uint64_t> to, std::span<const std::uint64_t> from, std::uint64_t words) {
   while (words > 0) {
     const std::size_t piece = std::min<std::uint64_t>(words, to.size());
@@ -96,7 +97,7 @@ void measure(Report& report, const Effort& effort, const std::string& what, FxtW
       writer.flush();
     }));
     if (writer.error()) throw std::runtime_error(writer.error()->message());
-    if (room.words_taken() - taken != events * words) throw std::runtime_error("not the words that were to be written");
+    if (room.words_taken() - taken != events * words) throw std::runtime_error("wrong number of words written");
     stores.runs.push_back(ns_per_event(events, [&] { store_words(std::span(other_room), events, record); }));
     copies.runs.push_back(ns_per_event(events, [&] { copy_words(other_room, from, events * words); }));
   }
@@ -138,7 +139,7 @@ void trace_writing(Report& report, const Effort& effort) {
              [&](std::uint64_t i) { writer.write(instant, i, static_cast<std::int64_t>(i)); });
   measure<5>(report, effort, "counter with an int64", writer, room, goal,
              [&](std::uint64_t i) { writer.write(counter, i, fxt::CounterId{1}, static_cast<std::int64_t>(i)); });
-  // Defined before, so that there are only events to count.
+  // Strings are defined before, so that only events are counted.
   constexpr unsigned threads = 4;
   for (unsigned i = 0; i < threads; ++i) writer.thread(100, 101 + i);
   measure<2>(report, effort, "span begin, its thread looked up by tid", writer, room, std::nullopt,

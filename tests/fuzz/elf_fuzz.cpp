@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as a program, from which the facts about its runtime are read.
+// Any bytes as an ELF file, inspected for OCaml's runtime.
 #include <string>
 
 #include "fuzz/fuzzing.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What fuzz targets share: files that hold the bytes at hand, and where mutation begins.
+// Shared by the fuzz targets: files with the input's bytes, and a custom mutator.
 #pragma once
 
 #include <sys/mman.h>
@@ -17,14 +17,14 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 
 namespace rtev::fuzz {
 
-/// A file in memory that holds these bytes.
+/// A file in memory with these bytes.
 inline UniqueFd file_of(std::span<const std::uint8_t> bytes) {
   UniqueFd fd(::memfd_create("fuzz", MFD_CLOEXEC));
   if (!fd || ::pwrite(fd.get(), bytes.data(), bytes.size(), 0) != std::ssize(bytes)) std::abort();
   return fd;
 }
 
-/// Mutates as libFuzzer does, but makes something well-formed of the nothing that a run begins with.
+/// Mutates like libFuzzer, but replaces the empty input at the start of a run with a well-formed one.
 inline std::size_t mutate(std::span<const std::byte> seed, std::uint8_t* data, std::size_t size, std::size_t capacity) {
   constexpr std::size_t next_to_nothing = 4;
   if (size > next_to_nothing || seed.size() > capacity) return LLVMFuzzerMutate(data, size, capacity);

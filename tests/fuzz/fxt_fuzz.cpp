@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as a trace. The first byte says in how large pieces they come: the pieces must not change what is read.
+// Any bytes as a trace. The first byte selects the size of the pieces they are read in, which must not change the
+// result.
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -15,7 +16,7 @@ namespace {
 
 using namespace rtev;
 
-/// The byte that says how, and a trace with a record of every kind.
+/// The first byte, and a trace with a record of every kind.
 std::vector<std::byte> well_formed(std::uint8_t way) {
   FxtMemory memory;
   FxtWriter writer(memory);
@@ -47,7 +48,7 @@ std::vector<std::byte> well_formed(std::uint8_t way) {
   return bytes;
 }
 
-/// Folds all that records show into a number, which also touches all of it.
+/// Folds everything in a record into a number, so that all of it is read.
 class Digest {
  public:
   std::uint64_t value() const { return value_; }
@@ -134,7 +135,7 @@ Outcome read(std::span<const std::byte> trace, std::size_t piece) {
   Digest digest;
   while (!trace.empty()) {
     const auto next = trace.first(std::min(piece, trace.size()));
-    const std::vector<std::byte> own(next.begin(), next.end());  // gone when the next piece comes
+    const std::vector<std::byte> own(next.begin(), next.end());  // freed when the next piece is read
     const auto fed = reader.feed(own, [&](const fxt::Record& record) {
       std::visit(digest, record);
       digest.add(reader.offset());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as a recording. Whatever stream they make, recording it again must not change it. The first byte says in
-// how large pieces they come.
+// Any bytes as a recording. Recording the resulting stream again must give the same stream. The first byte selects the
+// size of the pieces they are read in.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -19,7 +19,7 @@ namespace {
 
 using namespace rtev;
 
-/// Shows a stream and records it.
+/// Converts a stream to text and records it.
 class Both final : public Sink {
  public:
   void header(const RunHeader& header) override {
@@ -48,7 +48,7 @@ class Both final : public Sink {
   FxtSink fxt_{file_, {.max_held_ns = 0}};
 };
 
-/// Strings of facts that are longer are cut when they are recorded, so that streams may differ.
+/// Longer strings of metadata records are cut when recorded, so the streams may differ.
 bool has_long_line(std::string_view lines) {
   for (std::size_t end = lines.find('\n'); end != std::string_view::npos; end = lines.find('\n')) {
     if (end >= record::max_metadata_bytes) return true;
@@ -61,7 +61,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
-/// The byte that says how, and a recording with an event of every kind.
+/// The first byte, and a recording with an event of every kind.
 std::vector<std::byte> well_formed() {
   test::World world;
   world.user_names = {{3, "request"}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as a ring file, which changes and shrinks while it is read. The first byte says how.
+// Any bytes as a ring file, which changes and shrinks while it is read. The first byte selects how.
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -15,7 +15,7 @@ using namespace rtev;
 
 enum Way : unsigned { skip_history = 1, extend = 2, shrink = 4, rewrite = 8, made = 16, ended = 32 };
 
-/// The byte that says how, and a file of one ring with a few messages, without the rest that was not written to.
+/// The first byte, and a file of one ring with a few messages, without the unwritten rest.
 std::vector<std::byte> well_formed(std::uint64_t ring_words, bool names, unsigned way) {
   const FileHeader header = make_header(1, ring_words, names);
   std::vector<std::uint64_t> words(header.data_offset / sizeof(std::uint64_t) + ring_words);
@@ -35,24 +35,24 @@ std::vector<std::byte> well_formed(std::uint64_t ring_words, bool names, unsigne
 }
 
 void look_at(RingReader& reader, std::uint64_t budget) {
-  std::uint64_t told = 0;
+  std::uint64_t sum = 0;
   const Polled polled = reader.poll(
       [&](const Batch& batch) {
         for (const Event& event : batch.events()) {
-          for (const std::byte byte : batch.payload(event)) told += std::to_integer<unsigned>(byte);
-          told += reader.user_event_name(event.id).size();
+          for (const std::byte byte : batch.payload(event)) sum += std::to_integer<unsigned>(byte);
+          sum += reader.user_event_name(event.id).size();
         }
       },
       budget);
-  // Used, lest the compiler leave out what was read.
-  if (!reader.accounting().balanced() || told + polled.events == UINT64_MAX) std::abort();
+  // Used, so that the compiler does not remove the reads.
+  if (!reader.accounting().balanced() || sum + polled.events == UINT64_MAX) std::abort();
 }
 
 }  // namespace
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t capacity,
                                                unsigned random) {
-  // Words of a large ring are decoded where they lie, those of a small one are copied first.
+  // Words of a large ring are decoded in place, those of a small one are copied first.
   static const std::vector<std::byte> small = well_formed(64, false, 0), large = well_formed(8192, true, extend);
   return fuzz::mutate(random % 2 == 0 ? small : large, data, size, capacity);
 }
@@ -67,9 +67,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (::ftruncate(owner.get(), static_cast<off_t>(to)) != 0) std::abort();
   };
   if (FileHeader header; way & extend && bytes.size() >= sizeof header) {
-    constexpr std::uint64_t most_bytes = 1 << 22;
+    constexpr std::uint64_t max_bytes = 1 << 22;
     std::memcpy(&header, bytes.data(), sizeof header);
-    resize(std::max<std::uint64_t>(bytes.size(), std::min(file_size(header) + sizeof(ProducerMark), most_bytes)));
+    resize(std::max<std::uint64_t>(bytes.size(), std::min(file_size(header) + sizeof(ProducerMark), max_bytes)));
   }
 
   auto reader =
@@ -82,7 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(reader->producer());
   look_at(*reader, 10);
   if (way & rewrite) {
-    // As another program would: everything a bit off.
+    // As if another program wrote: every word changes a little.
     const std::size_t by = way >> 5;
     static_cast<void>(::pwrite(owner.get(), bytes.data(), bytes.size() / 2, static_cast<off_t>(by * 8)));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The first and only process of a guest kernel: mounts what programs expect, runs one command, tells how it ended and
-// which BPF objects it left behind, and ends the guest. Says so in lines that begin with "guest: ". Static, since it
-// must run before anything else can be known to work.
+// The first and only process of a guest kernel. Mounts the usual file systems, runs one command, reports its status and
+// the number of BPF objects left behind in lines that begin with "guest: ", and shuts the guest down. Static, so that
+// it needs no other file to run.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -24,7 +24,7 @@ static void mount_at(const char* type, const char* where) {
   if (mount(type, where, type, 0, NULL) != 0) printf("guest: cannot mount %s: %s\n", where, strerror(errno));
 }
 
-/// How many BPF objects there are of the kind that a "next id" command of bpf(2) walks.
+/// Counts BPF objects of one kind, with a "next id" command of bpf(2).
 static unsigned count_objects(int command) {
   unsigned count = 0;
   union bpf_attr attr;
@@ -51,7 +51,7 @@ static unsigned bpf_objects_beyond(unsigned before) {
   return now > before ? now - before : 0;
 }
 
-/// The command is in /command, an argument a line.
+/// The command is in /command, one argument per line.
 static int run_command(void) {
   static char text[4096];
   char* arguments[max_arguments + 1] = {NULL};
@@ -70,7 +70,7 @@ static int run_command(void) {
     _exit(127);
   }
   int status = -1, any = 0;
-  for (pid_t ended = 0; ended != child; ended = wait(&any))  // orphans come to this process, too
+  for (pid_t ended = 0; ended != child; ended = wait(&any))  // also reaps orphans
     if (ended < 0 && errno == ECHILD) return status;
   status = any;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -86,7 +86,7 @@ int main(void) {
   mount_at("proc", "/proc");
   mount_at("sysfs", "/sys");
   mount_at("devtmpfs", "/dev");
-  mkdir("/tmp", 0777);  // on the root, which is in memory: the programs may lie below it
+  mkdir("/tmp", 0777);  // on the root file system, which is in memory and may hold the programs below /tmp
   setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
   setenv("GTEST_COLOR", "no", 1);
   const unsigned before = bpf_objects();

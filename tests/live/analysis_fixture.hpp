@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fixture of the tests of analyses: reports of programs that run, and of recordings of them.
+// Fixture of the tests of latency, pauses and stats: reports of running programs and of recordings.
 #pragma once
 
 #include "live/harness.hpp"
@@ -12,18 +12,18 @@ class AnalysisLive : public LiveTest {
 
   struct Recorded {
     std::string path;
-    std::string out;  ///< of the program
+    std::string out;  ///< stdout of the program
   };
-  /// `rtev-bpf record -- PROGRAM ARGUMENTS`, where the file's ending tells the format.
+  /// Runs `rtev-bpf record -- PROGRAM ARGUMENTS`. The suffix of the file selects the format.
   Recorded record(const std::string& file, Strings program, const Command& how = {}) const;
-  /// The same with what the file holds.
+  /// The same, and returns the events in the file.
   Trace dump(const std::string& path) const;
 
-  /// Runs an analysis to its end: the JSON objects that it writes, one a line.
+  /// Runs an analysis to its end and returns the JSON objects it wrote, one per line.
   std::vector<Json> reports(Strings arguments) const;
-  /// The only one.
+  /// The same for a run that writes one report.
   Json report(const Strings& arguments) const;
-  /// The same of a program under the tracer, with what the program said.
+  /// The same for a program started by the tracer; also returns the program's output.
   struct Followed {
     Json report;
     std::string out;
@@ -31,17 +31,17 @@ class AnalysisLive : public LiveTest {
   };
   Followed report_of(Strings arguments, const Strings& program) const;
 
-  /// A tracer that analyses what runs. Its report comes with interrupt().
+  /// Starts a tracer that analyses running programs. interrupt() makes it report.
   static Tracer::Options analysis(const std::string& name, const std::string& format = "json") {
     return {.format = {name, "-f", format}};
   }
 };
 
-/// JSON objects, one a line.
+/// Parses JSON objects, one per line.
 std::vector<Json> json_lines(const std::string& text);
-/// The entry of a process in a report; an empty object, and a failed test, if there is none.
+/// The entry of a process in a report. If there is none: fails the test and returns an empty object.
 Json process_in(const Json& report, pid_t pid);
-/// The text of a file.
+/// Reads a whole file.
 std::string content_of(const std::filesystem::path& path);
 
 }  // namespace rtev::test

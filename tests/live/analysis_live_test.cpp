@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What latency, pauses and stats have in common: help, errors, where the stream comes from, how a run ends.
+// What latency, pauses and stats have in common: help, errors, input, how a run ends.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -25,7 +25,7 @@ class EachAnalysis : public AnalysisLive, public ::testing::WithParamInterface<c
 INSTANTIATE_TEST_SUITE_P(Live, EachAnalysis, ::testing::Values("latency", "pauses", "stats"),
                          [](const auto& analysis) { return std::string(analysis.param); });
 
-TEST_P(EachAnalysis, HelpNeedsNoRootAndNamesTheOptions) {
+TEST_P(EachAnalysis, HelpNeedsNoRootAndListsOptions) {
   const Outcome outcome = run_tool({name(), "--help"}, {.argv = {}, .user = nobody});
   EXPECT_EQ(outcome.status.code(), 0);
   EXPECT_THAT(outcome.out, HasSubstr("Usage: rtev-bpf " + name() + " [OPTIONS] [-- CMD ARG...]"));
@@ -56,8 +56,8 @@ TEST_P(EachAnalysis, WrongUsageExitsWithTwo) {
   EXPECT_THAT(run_tool({name(), "-i", "x.fxt", "--", "true"}).err, HasSubstr("exclude each other"));
 }
 
-TEST_P(EachAnalysis, FilesThatAreNoRecordingsAreExplained) {
-  std::ofstream(dir / "garbage.fxt") << "this is not a recording, by far not";
+TEST_P(EachAnalysis, FilesThatAreNotRecordingsAreErrors) {
+  std::ofstream(dir / "garbage.fxt") << "this text is not a recording of any kind";
   const Strings cases[] = {{"-i", dir / "missing.fxt"},        {"-i", dir / "missing.events"},
                            {"-i", dir / "garbage.fxt"},        {"-i", dir.path()},
                            {"-i", std::to_string(::getpid())}, {"-d", "1s", "-o", dir / "no/such/folder/file"}};
@@ -70,7 +70,7 @@ TEST_P(EachAnalysis, FilesThatAreNoRecordingsAreExplained) {
   }
 }
 
-TEST_P(EachAnalysis, CtrlCGivesTheReport) {
+TEST_P(EachAnalysis, CtrlCPrintsTheReport) {
   for (const char* format : {"text", "json"}) {
     SCOPED_TRACE(format);
     Tracer tracer({}, analysis(name(), format));
@@ -88,7 +88,7 @@ TEST_P(EachAnalysis, CtrlCGivesTheReport) {
   }
 }
 
-TEST_P(EachAnalysis, DurationEndsTheRunWithTheReport) {
+TEST_P(EachAnalysis, DurationEndsTheRunAndPrintsTheReport) {
   Process process(with_events("killed"));
   process.lines_until("ready");
   process.go();
@@ -97,7 +97,7 @@ TEST_P(EachAnalysis, DurationEndsTheRunWithTheReport) {
   EXPECT_THAT(result.dump(), HasSubstr("\"killed\""));
 }
 
-TEST_P(EachAnalysis, StatusIsThatOfTheProgram) {
+TEST_P(EachAnalysis, ExitStatusIsThatOfTheProgram) {
   const struct {
     Strings program;
     int status;
@@ -112,9 +112,9 @@ TEST_P(EachAnalysis, StatusIsThatOfTheProgram) {
   EXPECT_EQ(run_tool({name(), "--", "/no/such/program"}).status.code(), 127);
 }
 
-TEST_P(EachAnalysis, ReaderThatLeftIsNoError) {
+TEST_P(EachAnalysis, ClosedOutputIsNotAnError) {
   const std::string path = record("run.fxt", {ocaml_program("busy_alloc"), "5"}).path, gate = dir / "gate";
-  // Starts when nobody can read any more.
+  // The analysis starts after the reader of its output has gone.
   const char* script =
       "mkfifo \"$3\"; { read go <\"$3\"; \"$0\" \"$1\" -i \"$2\"; echo \"status $?\" >&2; } | "
       "{ exec <&-; echo >\"$3\"; }";
@@ -129,14 +129,14 @@ TEST_P(EachAnalysis, FullDiskIsAnErrorThatNamesTheFile) {
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("/dev/full"), HasSubstr("No space left")));
 }
 
-TEST_P(EachAnalysis, RecordingsComeThroughStdinToo) {
+TEST_P(EachAnalysis, ReadsRecordingsFromStdin) {
   const std::string path = record("run.fxt", {ocaml_program("busy_alloc"), "5"}).path;
   const Outcome piped = run({.argv = {"sh", "-c", "\"$0\" \"$1\" -f json -i - <\"$2\"", tool(), name(), path}});
   EXPECT_EQ(piped.status.code(), 0) << piped.err;
   EXPECT_EQ(piped.out, run_tool({name(), "-f", "json", "-i", path}).out);
 }
 
-TEST_P(EachAnalysis, RecordingsCanBeNarrowedDown) {
+TEST_P(EachAnalysis, SelectsFromRecordings) {
   Process first(with_events("busy_alloc", {"3"})), second(with_events("domains", {"1", "1"}));
   first.lines_until("ready");
   second.lines_until("ready");
@@ -154,7 +154,7 @@ TEST_P(EachAnalysis, RecordingsCanBeNarrowedDown) {
   }
 }
 
-TEST_P(EachAnalysis, RingsCanBeReadWithoutTracing) {
+TEST_P(EachAnalysis, ReadsRingFilesWithoutTracing) {
   Process process(preserved("busy_alloc", {"5"}));
   process.lines_until("ready");
   process.go();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What users see around the stream: options, subcommands, messages, colours, exit statuses.
+// Options, subcommands, messages, colours and exit statuses.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/file.h>
@@ -84,7 +84,7 @@ TEST_F(CliLive, RunTimeErrorsExitWithOneAndAHint) {
     const Outcome outcome = run_tool(arguments);
     EXPECT_EQ(outcome.status.code(), 1) << ::testing::PrintToString(arguments);
     EXPECT_THAT(outcome.err, HasSubstr("hint:")) << ::testing::PrintToString(arguments);
-    EXPECT_THAT(outcome.err, HasSubstr(arguments.back())) << "on what";
+    EXPECT_THAT(outcome.err, HasSubstr(arguments.back())) << "the message names the file";
   }
 }
 
@@ -92,7 +92,7 @@ TEST_F(CliLive, OptionsInFrontOfASubcommandAreSaidToBeMisplaced) {
   const Outcome outcome = run_tool({"--sched", "all", "ps"});
   EXPECT_THAT(outcome.err, HasSubstr("--sched in front of ps"));
   EXPECT_THAT(outcome.err, HasSubstr("rtev-bpf ps --help"));
-  EXPECT_EQ(run_tool({"ps", "-p", "1", "-d", "1ms"}).status.code(), 0) << "behind it they are fine";
+  EXPECT_EQ(run_tool({"ps", "-p", "1", "-d", "1ms"}).status.code(), 0) << "after the subcommand they are valid";
 }
 
 TEST_F(CliLive, HelpAndVersionNeedNoRoot) {
@@ -153,7 +153,7 @@ TEST_F(CliLive, OutputGoesToAFile) {
 }
 
 TEST_F(CliLive, FilesThatOthersLaidOutAreNotWrittenTo) {
-  // As in /tmp: anyone may create files, nobody may remove those of others.
+  // Sticky directory, like /tmp: anyone may create files, only the owner may remove them.
   std::filesystem::permissions(dir.path(), std::filesystem::perms(01777));
   const std::string trap = dir / "trap.jsonl";
   std::ofstream(trap) << "waiting";
@@ -164,7 +164,7 @@ TEST_F(CliLive, FilesThatOthersLaidOutAreNotWrittenTo) {
   std::string content;
   std::getline(file, content);
   EXPECT_EQ(outcome.status.code(), 1);
-  // Some kernels refuse before we do (fs.protected_regular).
+  // Some kernels refuse before the tracer does (fs.protected_regular).
   EXPECT_THAT(outcome.err, ::testing::AnyOf(HasSubstr("Permission denied"), HasSubstr("belongs to another user")));
   EXPECT_EQ(content, "waiting");
 }
@@ -189,7 +189,7 @@ TEST_F(CliLive, EventsCanBeChosen) {
   for (const Json& event : trace.events) types.insert(event["type"]);
   EXPECT_THAT(types, UnorderedElementsAre("counter", "lifecycle"));
   auto words = trace.words(process.pid());
-  EXPECT_EQ(words["delivered"], words["written"]) << "what is not shown was read all the same";
+  EXPECT_EQ(words["delivered"], words["written"]) << "events that are not shown are read, too";
 }
 
 TEST_F(CliLive, CtrlCDrainsAndSummarises) {

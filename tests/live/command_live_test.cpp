@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// rtev-bpf -- CMD: the program runs as if it ran alone, with events, and its end is ours.
+// rtev-bpf -- CMD: the program runs unchanged but with events on, and its exit status becomes the tracer's.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <poll.h>
@@ -27,7 +27,7 @@ using Strings = std::vector<std::string>;
 
 class CommandLive : public LiveTest {
  protected:
-  /// The command line of the tracer with the stream in a file, so that stdout is all the program's.
+  /// Command line of the tracer. The stream goes to a file, so stdout holds only the program's output.
   Strings arguments(const Strings& command) const {
     Strings all{"-f", "jsonl", "--sched", "off", "-o", dir / "trace.jsonl", "--"};
     all.insert(all.end(), command.begin(), command.end());
@@ -123,7 +123,7 @@ TEST_F(CommandLive, RingDirectoryIsPrivateAndRemoved) {
   EXPECT_FALSE(std::filesystem::exists(directory)) << "although the program left its ring in it";
 }
 
-/// The runtime of a program that goes on ends it when a child that it forks cannot make its ring.
+/// OCaml's runtime ends a program if a child that it forks cannot create its ring, so the directory must stay.
 TEST_F(CommandLive, WhoGoesOnIsNamedAndKeepsTheRingDirectory) {
   const auto gate = dir / "gate";
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
@@ -145,9 +145,9 @@ TEST_F(CommandLive, WhoGoesOnIsNamedAndKeepsTheRingDirectory) {
 
   ASSERT_EQ(::write(hold.get(), "\n", 1), 1);
   pollfd ended{.fd = program.get(), .events = POLLIN, .revents = 0};
-  EXPECT_EQ(::poll(&ended, 1, 10'000), 1) << "it does not end";
+  EXPECT_EQ(::poll(&ended, 1, 10'000), 1) << "the program does not end";
   for (const auto& left : std::filesystem::directory_iterator(directory))
-    ADD_FAILURE() << "its ring was its own to remove: " << left.path();
+    ADD_FAILURE() << "the program should have removed its ring: " << left.path();
   std::filesystem::remove_all(directory);
 }
 
@@ -159,7 +159,7 @@ TEST_F(CommandLive, WhoCannotMakeARingIsExplained) {
   EXPECT_THAT(outcome.err, HasSubstr("hint: set OCAML_RUNTIME_EVENTS_DIR"));
 }
 
-/// The program tells its number by its ring's name.
+/// The name of its ring file shows the program's pid.
 TEST_F(CommandLive, WhoAbortsWithARingIsNotSaidToHaveNone) {
   const Outcome outcome =
       run_under({"sh", "-c",
@@ -254,7 +254,7 @@ TEST_F(CommandLive, SignalsAreForwardedAsOftenAsTheyCome) {
 }
 
 TEST_F(CommandLive, IgnoredSignalsStayIgnored) {
-  // As under nohup, for the tracer and for the program.
+  // As under nohup: ignored in the tracer and in the program.
   Strings command{"sh", "-c", "trap '' HUP; exec \"$0\" \"$@\"", tool()};
   const Strings rest = arguments({"sh", "-c", "kill -HUP $PPID; kill -HUP $$; echo alive; exit 7"});
   command.insert(command.end(), rest.begin(), rest.end());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// As many domains as OCaml allows, domains that come and go by the thousand, and the names of a program's threads.
+// The maximum number of domains, thousands of short-lived domains, and the names of a program's threads.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 #include <sstream>
 
 #include "live/analysis_fixture.hpp"
-#include "live/life.hpp"
 #include "live/matrix.hpp"
 #include "live/oracle.hpp"
+#include "live/process_checks.hpp"
 #include "live/recording.hpp"
 #include "support/chrome_check.hpp"
 
@@ -19,18 +19,18 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-/// Domains are slow to come and go where cpus are few.
-constexpr std::chrono::seconds long_patience{120};
+/// Starting and ending domains is slow with few cpus.
+constexpr std::chrono::seconds long_timeout{120};
 
 class DomainsLive : public AnalysisLive {};
 
-TEST_F(DomainsLive, AsManyAtOnceAsThereCanBe) {
-  covers("life", "128 domains at once");
+TEST_F(DomainsLive, MaximumNumberAtOnce) {
+  covers("lifecycle", "128 domains at once");
   Tracer tracer({"--sched", "off"});
-  // With the main one 128, which is OCaml's default limit.
+  // 128 with the main one: OCaml's default limit.
   Process process(preserved("crowd", {"127", "2"}));
   process.close_stdin();
-  EXPECT_EQ(process.wait(long_patience).status.code(), 0);
+  EXPECT_EQ(process.wait(long_timeout).status.code(), 0);
   const Trace trace = tracer.stop();
   expect_exact(trace, dir.path(), process.pid());
   EXPECT_EQ(steps(trace, process.pid()).size(), 2 * 127u);
@@ -45,13 +45,13 @@ TEST_F(DomainsLive, AsManyAtOnceAsThereCanBe) {
   }
 }
 
-TEST_F(DomainsLive, ByTheThousandInAFewNumbers) {
-  covers("life", "1,000 domains, numbers used again");
+TEST_F(DomainsLive, ThousandsReuseAFewNumbers) {
+  covers("lifecycle", "1,000 domains, numbers reused");
   constexpr int at_once = 4, times = 250, spawned = at_once * times;
   Process recorder({.argv = {tool(), "record", "-q", "-o", dir / "run.fxt", "--", ocaml_program("crowd"),
                              std::to_string(at_once), std::to_string(times)}});
   recorder.close_stdin();
-  const Outcome outcome = recorder.wait(long_patience);
+  const Outcome outcome = recorder.wait(long_timeout);
   ASSERT_EQ(outcome.status.code(), 0) << outcome.err;
 
   const Trace trace = dump(dir / "run.fxt");
@@ -77,7 +77,7 @@ TEST_F(DomainsLive, ByTheThousandInAFewNumbers) {
           << "the newest of domain " << domain << ", in order";
   }
 
-  // A viewer shows each on the row of the thread that ran it.
+  // Viewers show each domain on the row of the thread that ran it.
   convert(dir / "run.fxt", dir / "run.json");
   const ChromeTrace chrome = read_chrome_trace(read_file(dir / "run.json"));
   EXPECT_THAT(chrome.problems, ::testing::IsEmpty());
@@ -88,7 +88,7 @@ TEST_F(DomainsLive, ByTheThousandInAFewNumbers) {
   EXPECT_EQ(spawns.size(), static_cast<std::size_t>(spawned)) << "two domains share a row";
 }
 
-/// Times each thread of a process gave up its cpu by itself.
+/// Number of voluntary context switches of each thread of a process.
 std::map<pid_t, std::uint64_t> sleeps(pid_t pid) {
   std::map<pid_t, std::uint64_t> counts;
   for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
@@ -100,8 +100,8 @@ std::map<pid_t, std::uint64_t> sleeps(pid_t pid) {
   return counts;
 }
 
-TEST_F(DomainsLive, ThreadsAreNamedByWhatTheyDo) {
-  covers("life", "systhreads, backup and tick threads told apart");
+TEST_F(DomainsLive, ThreadsAreNamedByRole) {
+  covers("lifecycle", "systhreads, backup and tick threads distinguished");
   constexpr std::size_t domains = 3;
   Process process(with_events("crew", {std::to_string(domains - 1)}));
   std::map<int, std::string> expected;
@@ -109,15 +109,16 @@ TEST_F(DomainsLive, ThreadsAreNamedByWhatTheyDo) {
     std::istringstream line(process.line_with(""));
     int tid = 0, domain = 0;
     std::string kind;
-    if (!(line >> tid >> domain >> kind)) continue;  // "ready"
+    if (!(line >> tid >> domain >> kind)) continue;  // the line "ready"
     expected[tid] = "domain " + std::to_string(domain) + (kind == "own" ? "" : " " + kind);
     ++i;
   }
   Tracer tracer({"-o", dir / "run.json", "-p", std::to_string(process.pid())}, {.format = {"record"}});
-  // Each domain: its own thread, one more, the backup thread, the tick thread; and the one that waits for the end.
+  // Each domain has its own thread, one more systhread, the backup thread and the tick thread; one further thread waits
+  // for the end.
   auto before = sleeps(process.pid());
   ASSERT_EQ(before.size(), 4 * domains + 1);
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const auto deadline = std::chrono::steady_clock::now() + wait_timeout;
   constexpr std::uint64_t enough = 8;
   const auto all_slept = [&] {
     const auto now = sleeps(process.pid());
@@ -141,7 +142,7 @@ TEST_F(DomainsLive, ThreadsAreNamedByWhatTheyDo) {
     else
       ++others[name];
   }
-  // That one does not run at all.
+  // The main thread does not run at all.
   others.erase("none");
   others.erase("domain 0 systhread");
   std::map<std::string, int> runtimes_own;

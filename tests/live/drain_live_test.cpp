@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rings that nobody could open in time, since the tracer did not run while their programs lived: saved by the kernel
-// side as they are taken down.
+// Rings that the tracer could not open in time because it was stopped while their programs ran. BPF saves them when
+// they are unmapped.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -26,7 +26,7 @@ class DrainLive : public LiveTest {
 
   static std::uint64_t total(const Trace& trace, pid_t pid, const char* part) { return trace.words(pid)[part]; }
 
-  /// A program whose binary no tracer has seen.
+  /// A copy of a program: a binary that no tracer has inspected.
   Command unseen(Command command, const char* name) const {
     const auto copy = dir / name;
     std::filesystem::copy_file(command.argv[0], copy);
@@ -34,7 +34,7 @@ class DrainLive : public LiveTest {
     return command;
   }
 
-  /// Runs a program that the tracer, stopped, does not see: all of it is shown.
+  /// Runs a program while the tracer is stopped and expects all of its events.
   static void expect_saved_by_all(const Command& command) {
     Tracer tracer({"--sched", "off", "--drain", "all"});
     stall(tracer);
@@ -52,7 +52,7 @@ class DrainLive : public LiveTest {
 
 struct Run {
   const char* label;
-  const char* what;  ///< in words, for people
+  const char* what;  ///< row of docs/tested.md
   const char* program;
   Strings arguments;
   int status;
@@ -64,10 +64,10 @@ void PrintTo(const Run& run, std::ostream* out) {
 
 class KnownDrainLive : public DrainLive, public ::testing::WithParamInterface<Run> {};
 
-/// The file of the run shows what there was; the tracer reads what was saved, for it looks there first.
+/// The ring file stays, for comparison. The tracer still reads the saved ring, since it looks for that first.
 TEST_P(KnownDrainLive, SavesWhatTheRingHolds) {
-  covers("life", std::string("ends while the tracer is stopped: ") + GetParam().what);
-  // The binary is known, and its functions are probed, before the tracer is stopped.
+  covers("lifecycle", std::string("ends while the tracer is stopped: ") + GetParam().what);
+  // Before the tracer is stopped, the binary is known and its functions are probed.
   Process known(program(GetParam().program, {"1", "1"}));
   known.lines_until("ready");
   Tracer tracer({"--sched", "off", "-n", GetParam().program});
@@ -75,7 +75,7 @@ TEST_P(KnownDrainLive, SavesWhatTheRingHolds) {
   Process process(preserved(GetParam().program, GetParam().arguments));
   EXPECT_EQ(run_through(process).status.code(), GetParam().status);
   Records truth = oracle(dir.path(), process.pid());
-  // What was overwritten long before is history, as it is in any ring that is opened late.
+  // Words overwritten early count as history, as in any ring that is opened late.
   for (auto& [domain, lines] : truth) std::erase_if(lines, [](const auto& line) { return line.contains(" lost "); });
   std::filesystem::remove(ring_of(process.pid()));
   tracer.process().signal(SIGCONT);
@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, KnownDrainLive,
                          [](const auto& run) { return std::string(run.param.label); });
 
 TEST_F(DrainLive, EveryOneOfManyThatLeaveNothing) {
-  covers("life", "200 programs end while the tracer is stopped");
+  covers("lifecycle", "200 programs end while the tracer is stopped");
   Process known(program("numbered", {"0", "gated"}));
   known.lines_until("ready");
   Tracer tracer({"--sched", "off", "-n", "numbered"});
@@ -119,12 +119,12 @@ TEST_F(DrainLive, EveryOneOfManyThatLeaveNothing) {
 }
 
 TEST_F(DrainLive, AllSavesThoseOfUnknownPrograms) {
-  covers("life", "a program that nobody saw before ends while the tracer is stopped (--drain all)");
+  covers("lifecycle", "a program of an unknown binary ends while the tracer is stopped (--drain all)");
   expect_saved_by_all(unseen(with_events("numbered", {"10"}), "unseen"));
 }
 
 TEST_F(DrainLive, AllSavesThoseOfStrippedPrograms) {
-  covers("life", "a stripped program ends while the tracer is stopped (--drain all)");
+  covers("lifecycle", "a stripped program ends while the tracer is stopped (--drain all)");
   const Command stripped = unseen(with_events("numbered", {"10"}), "stripped");
   ASSERT_EQ(run({.argv = {"strip", stripped.argv[0]}}).status.code(), 0);
   expect_saved_by_all(stripped);
@@ -143,9 +143,9 @@ TEST_F(DrainLive, OffSavesNothing) {
   EXPECT_TRUE(trace.from_rings(process.pid()).empty());
 }
 
-/// Twelve full rings are more than the kernel side's buffer holds.
+/// Twelve full rings are more than the buffer of saved rings holds.
 TEST_F(DrainLive, WhatFindsNoRoomIsCounted) {
-  covers("life", "more ends while the tracer is stopped than the kernel can save: counted");
+  covers("lifecycle", "more rings end while the tracer is stopped than BPF can save: counted");
   Process known(program("busy_alloc", {"1"}));
   known.lines_until("ready");
   Tracer tracer({"--sched", "off", "-n", "busy_alloc"});
@@ -167,10 +167,10 @@ TEST_F(DrainLive, WhatFindsNoRoomIsCounted) {
   for (const auto& [pid, words] : written) {
     EXPECT_EQ(total(trace, pid, "written"), words);
     EXPECT_EQ(total(trace, pid, "corrupt"), 0u);
-    std::uint64_t told = 0;
-    for (const Json& loss : trace.of(pid, "lost")) told += loss["words"].get<std::uint64_t>();
-    EXPECT_EQ(told, total(trace, pid, "lost"));
-    lost += told;
+    std::uint64_t reported = 0;
+    for (const Json& loss : trace.of(pid, "lost")) reported += loss["words"].get<std::uint64_t>();
+    EXPECT_EQ(reported, total(trace, pid, "lost"));
+    lost += reported;
     delivered += total(trace, pid, "delivered");
   }
   EXPECT_GT(lost, 0u);

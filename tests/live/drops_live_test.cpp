@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A tracer that cannot keep up with the scheduler says when it missed what, and reports guess nothing for that time.
+// A tracer that cannot keep up with the scheduler says when events are missing, and reports show that time as unknown.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <poll.h>
@@ -25,12 +25,12 @@
 namespace rtev::test {
 namespace {
 
-/// Reads what is written to a fifo, but for as long as it is told to leave it there.
+/// Reads from a fifo. Can pause, so that the fifo fills up.
 class SlowReader {
  public:
   explicit SlowReader(const std::string& path)
       : ours_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)),
-        // Asked whether there is room left. It keeps the end of the stream away, too.
+        // poll() on the fifo shows whether it has room. The open write end also prevents an early end of the stream.
         probe_(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)),
         thread_([this](const std::stop_token& stop) { read(stop); }) {}
 
@@ -49,7 +49,7 @@ class SlowReader {
     pollfd room{.fd = probe_.get(), .events = POLLOUT, .revents = 0};
     return ::poll(&room, 1, 0) == 0;
   }
-  /// Once nobody writes any more: all that was written.
+  /// Waits for all writers to close the fifo, and returns everything written.
   std::string finish() {
     probe_.reset();
     thread_.request_stop();
@@ -82,7 +82,7 @@ class SlowReader {
   std::jthread thread_;
 };
 
-/// Two threads on one cpu that wake each other in turns: two switches and two wakeups a round.
+/// Two threads on one cpu that wake each other in turn: two switches and two wakeups per round.
 class PingPong {
  public:
   explicit PingPong(int cpu) {
@@ -100,15 +100,15 @@ class PingPong {
   PingPong& operator=(const PingPong&) = delete;
   ~PingPong() { stop(); }
 
-  /// So many more, or an exception where they take too long.
+  /// Runs that many more rounds. Throws on timeout.
   void play_on(std::uint64_t more) const {
     until([this, end = rounds_ + more] { return rounds_ >= end; });
   }
   template <typename Condition>
   static void until(Condition condition) {
-    const std::uint64_t deadline = monotonic_ns() + std::chrono::nanoseconds(patience).count();
+    const std::uint64_t deadline = monotonic_ns() + std::chrono::nanoseconds(wait_timeout).count();
     while (!condition()) {
-      if (monotonic_ns() > deadline) throw std::runtime_error("a condition was waited for in vain");
+      if (monotonic_ns() > deadline) throw std::runtime_error("timeout while waiting for a condition");
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
@@ -131,7 +131,7 @@ class PingPong {
       rounds_ += side;
       if (over_ || ::write(pipes_[1 - side][1].get(), &ball, 1) != 1) break;
     }
-    // The other one may be waiting.
+    // The other thread may be waiting.
     [[maybe_unused]] const ssize_t written = ::write(pipes_[1 - side][1].get(), &ball, 1);
   }
 
@@ -141,47 +141,47 @@ class PingPong {
   std::array<std::jthread, 2> players_;
 };
 
-/// Where a cpu's next switch does not begin with who came last, one in between is missing. Each must have been told of.
-/// Some hosts' kernels call no tracepoint while a thread of init is the current one: what those leave is not told at
-/// all.
-void expect_gaps_told(const Trace& trace) {
+/// If a cpu's next switch does not start with the thread of the previous one, a switch in between is missing. The
+/// tracer must have reported each such gap. Exception: on some hosts' kernels the tracepoint is not called while a
+/// thread of pid 1 is current; such gaps are not reported.
+void expect_gaps_reported(const Trace& trace) {
   constexpr int init = 1;
   struct Last {
     std::uint64_t time;
     Json next;
   };
   std::map<std::uint32_t, Last> cpus;
-  std::size_t untold = 0;
+  std::size_t unreported = 0;
   const std::vector<Json> losses = trace.of("lost");
   for (const Json& event : trace.of("switch")) {
     const std::uint32_t cpu = event["cpu"];
     const std::uint64_t time = event["ts"];
     if (const auto last = cpus.find(cpu);
         last != cpus.end() && last->second.next["tid"] != event["prev"]["tid"] && last->second.next["pid"] != init) {
-      const bool told = std::ranges::any_of(losses, [&](const Json& loss) {
+      const bool reported = std::ranges::any_of(losses, [&](const Json& loss) {
         return loss.value("reason", "") == "dropped" && loss["buffer"] == cpu % kernel::max_sched_buffers &&
                loss["from"] < time && loss["to"] > last->second.time;
       });
-      if (!told && untold++ == 0)
+      if (!reported && unreported++ == 0)
         ADD_FAILURE() << "missing without a word, after " << last->second.time << " " << last->second.next
                       << " and before " << event;
     }
     cpus[cpu] = {time, event["next"]};
   }
-  EXPECT_EQ(untold, 0u);
+  EXPECT_EQ(unreported, 0u);
 }
 
 constexpr std::uint64_t rounds = 4'000;
 
 class DropsLive : public AnalysisLive {};
 
-TEST_F(DropsLive, SchedulerEventsThatWereDroppedHaveTheirPlaceInTime) {
+TEST_F(DropsLive, DroppedSchedulerEventsAreReportedWithTheirTime) {
   const std::string fifo = dir / "stream";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   SlowReader reader(fifo);
   Process process(with_events("collections", {"20", "5", "2"}));
   process.lines_until("ready");
-  // To stdout: what goes to a file is written by a thread of its own, with much room before it.
+  // To stdout: files are written by a separate thread with a large queue.
   std::optional<Process> tracer;
   start_ready(tracer, {.argv = {"sh", "-c", R"(exec "$@" > "$0")", fifo, tool(), "-f", "fxt", "--sched", "all",
                                 "--buffer", "64K"}});
@@ -189,7 +189,7 @@ TEST_F(DropsLive, SchedulerEventsThatWereDroppedHaveTheirPlaceInTime) {
   PingPong game(0);
   reader.pause();
   game.until([&] { return reader.is_full(); });
-  // The tracer stands still at its next write at the latest, and a buffer holds some 600 records.
+  // The tracer blocks at its next write at the latest, and a buffer holds about 600 records.
   game.play_on(rounds);
   const std::uint64_t begin = monotonic_ns();
   process.go();
@@ -207,30 +207,30 @@ TEST_F(DropsLive, SchedulerEventsThatWereDroppedHaveTheirPlaceInTime) {
   std::ofstream(file, std::ios::binary) << reader.finish();
   const Trace trace = dump(file);
 
-  std::uint64_t told = 0;
+  std::uint64_t reported = 0;
   bool covered = false;
   const std::uint64_t start = trace.header["start"], stop = trace.summary["end"];
   for (const Json& loss : trace.of("lost")) {
     if (loss.value("reason", "") != "dropped") continue;
     const std::uint64_t from = loss["from"], to = loss["to"];
     EXPECT_FALSE(loss.value("late", false)) << loss;
-    EXPECT_EQ(loss["ts"], from) << "it comes in front of what followed";
+    EXPECT_EQ(loss["ts"], from) << "the loss precedes the events after it";
     EXPECT_GE(from, start) << loss;
     EXPECT_GE(to, from) << loss;
     EXPECT_LE(to, stop) << loss;
-    told += loss["records"].get<std::uint64_t>();
+    reported += loss["records"].get<std::uint64_t>();
     covered |= loss["buffer"] == 0 && from < begin && to > end;
   }
   EXPECT_TRUE(covered) << "of cpu 0 nothing was read from " << begin << " to " << end;
   const Json& drops = trace.summary["drops"];
-  EXPECT_EQ(told, drops["switch"].get<std::uint64_t>() + drops["wakeup"].get<std::uint64_t>());
-  EXPECT_GE(told, 4 * rounds / 2) << "the game alone";
-  expect_gaps_told(trace);
+  EXPECT_EQ(reported, drops["switch"].get<std::uint64_t>() + drops["wakeup"].get<std::uint64_t>());
+  EXPECT_GE(reported, 4 * rounds / 2) << "switches and wakeups of the ping-pong";
+  expect_gaps_reported(trace);
 
   // What the program's threads did meanwhile is unknown.
   const std::string pid = std::to_string(process.pid());
   const Json pauses = report({"pauses", "--top", "1000", "-i", file, "-p", pid});
-  EXPECT_EQ(pauses["counts"]["scheduler_dropped"], told);
+  EXPECT_EQ(pauses["counts"]["scheduler_dropped"], reported);
   std::size_t within = 0;
   for (const Json& pause : pauses["pauses"]) {
     const std::uint64_t from = pause["begin_ns"], length = pause["duration_ns"];
@@ -240,7 +240,7 @@ TEST_F(DropsLive, SchedulerEventsThatWereDroppedHaveTheirPlaceInTime) {
   }
   EXPECT_GE(within, 20u) << "minor collections alone";
   const Json latency = report({"latency", "-i", file, "-p", pid});
-  EXPECT_EQ(latency["scheduler_dropped"], told);
+  EXPECT_EQ(latency["scheduler_dropped"], reported);
   EXPECT_GT(latency["all"]["time_ns"]["unknown"], 0u) << latency["all"];
 }
 

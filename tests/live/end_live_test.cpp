@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// However a program ends: all it wrote is delivered, and its status told as wait(2) tells it.
+// However a program ends, all its events are delivered and its exit status is the one of wait(2).
 #include <gmock/gmock.h>
 #include <signal.h>
 
 #include "live/harness.hpp"
-#include "live/life.hpp"
 #include "live/matrix.hpp"
 #include "live/oracle.hpp"
+#include "live/process_checks.hpp"
 #include "live/variety.hpp"
 
 namespace rtev::test {
@@ -17,10 +17,10 @@ class EndLive : public LiveTest {
   struct End {
     std::string how;
     Json status;
-    bool tells;  ///< that its ring stops
+    bool has_end_event;  ///< whether its ring has an end event
   };
 
-  void expect_to_be_told(const std::vector<End>& ends) {
+  void expect_reported(const std::vector<End>& ends) {
     Tracer tracer({"--sched", "off"});
     std::vector<pid_t> pids;
     for (const End& end : ends) {
@@ -39,32 +39,33 @@ class EndLive : public LiveTest {
       SCOPED_TRACE(ends[i].how);
       expect_exact(trace, dir.path(), pids[i]);
       EXPECT_EQ(steps(trace, pids[i]), count_to(100));
-      EXPECT_EQ(trace.actions(pids[i]), (ends[i].tells ? std::vector<std::string>{"exec", "ring", "stop", "exit"}
-                                                       : std::vector<std::string>{"exec", "ring", "exit"}));
+      EXPECT_EQ(trace.actions(pids[i]),
+                (ends[i].has_end_event ? std::vector<std::string>{"exec", "ring", "stop", "exit"}
+                                       : std::vector<std::string>{"exec", "ring", "exit"}));
       EXPECT_EQ(trace.action(pids[i], "exit")["status"], ends[i].status);
-      EXPECT_EQ(figures_of(trace, pids[i])["ring"], ends[i].tells ? "stopped" : "ended");
+      EXPECT_EQ(figures_of(trace, pids[i])["ring"], ends[i].has_end_event ? "stopped" : "ended");
     }
     EXPECT_EQ(trace.summary["rings_missed"], 0);
   }
 };
 
 TEST_F(EndLive, EveryFatalSignal) {
-  covers("life", "ended by each fatal signal");
+  covers("lifecycle", "ended by each fatal signal");
   std::vector<End> ends;
   for (const int number : {SIGHUP,    SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT,  SIGBUS,    SIGFPE,  SIGKILL,
                            SIGUSR1,   SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM,  SIGSTKFLT, SIGXCPU, SIGXFSZ,
                            SIGVTALRM, SIGPROF, SIGPOLL, SIGPWR,  SIGSYS,  SIGRTMIN, SIGRTMAX})
-    ends.push_back({.how = "signal:" + std::to_string(number), .status = {{"signal", number}}, .tells = false});
-  expect_to_be_told(ends);
+    ends.push_back({.how = "signal:" + std::to_string(number), .status = {{"signal", number}}, .has_end_event = false});
+  expect_reported(ends);
 }
 
-TEST_F(EndLive, ExitInAnyWay) {
-  covers("life", "exit, Unix._exit, uncaught exception");
-  expect_to_be_told({{.how = "exit:0", .status = {{"code", 0}}, .tells = true},
-                     {.how = "exit:255", .status = {{"code", 255}}, .tells = true},
-                     {.how = "_exit:0", .status = {{"code", 0}}, .tells = false},
-                     {.how = "_exit:7", .status = {{"code", 7}}, .tells = false},
-                     {.how = "uncaught", .status = {{"code", 2}}, .tells = false}});
+TEST_F(EndLive, EveryKindOfExit) {
+  covers("lifecycle", "exit, Unix._exit, uncaught exception");
+  expect_reported({{.how = "exit:0", .status = {{"code", 0}}, .has_end_event = true},
+                   {.how = "exit:255", .status = {{"code", 255}}, .has_end_event = true},
+                   {.how = "_exit:0", .status = {{"code", 0}}, .has_end_event = false},
+                   {.how = "_exit:7", .status = {{"code", 7}}, .has_end_event = false},
+                   {.how = "uncaught", .status = {{"code", 2}}, .has_end_event = false}});
 }
 
 }  // namespace

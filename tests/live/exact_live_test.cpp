@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Every event, once, in order: the stream against the ring file that the same run left behind, read by OCaml itself.
+// Every event exactly once and in order: compares the stream with the ring file of the same run, as read by OCaml
+// itself.
 #include <gmock/gmock.h>
 #include <signal.h>
 
 #include "live/harness.hpp"
-#include "live/life.hpp"
 #include "live/oracle.hpp"
+#include "live/process_checks.hpp"
 
 namespace rtev::test {
 namespace {
@@ -32,7 +33,7 @@ TEST_P(ExactLive, StartedUnderTheTracer) {
   expect_exact(tracer.stop(), dir.path(), process.pid());
 }
 
-/// Programs that wait for the tracer to come.
+/// Programs that wait until the tracer has started.
 class ExactHistoryLive : public ExactLive {};
 
 TEST_P(ExactHistoryLive, StartedBeforeTheTracer) {
@@ -64,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, ExactHistoryLive, gated, label);
 
 class DeliveryLive : public LiveTest {};
 
-TEST_F(DeliveryLive, AllOfAForkedChild) {
+TEST_F(DeliveryLive, EveryEventOfAForkedChild) {
   Tracer tracer({"--sched", "off"});
   Process process(preserved("forker"));
   process.close_stdin();
@@ -73,7 +74,7 @@ TEST_F(DeliveryLive, AllOfAForkedChild) {
   expect_exact(tracer.stop(), dir.path(), child);
 }
 
-TEST_F(DeliveryLive, AllUpToSigkill) {
+TEST_F(DeliveryLive, EveryEventUpToSigkill) {
   Tracer tracer({"--sched", "off"});
   Process process(with_events("killed"));
   process.lines_until("ready");
@@ -84,11 +85,11 @@ TEST_F(DeliveryLive, AllUpToSigkill) {
   expect_exact(tracer.stop(), dir.path(), process.pid());
 }
 
-TEST_F(DeliveryLive, AllOfShortProgramsNobodySawBefore) {
+TEST_F(DeliveryLive, EveryEventOfShortProgramsOfUnknownBinaries) {
   Tracer tracer({"--sched", "off"});
   std::vector<pid_t> pids;
   for (int i = 0; i < 20; ++i) {
-    // A copy is another binary to the tracer: nothing is known of it, no probe is there.
+    // A copy is a new binary for the tracer: not inspected, not probed.
     const auto copy = dir / ("hello" + std::to_string(i));
     std::filesystem::copy_file(ocaml_program("hello"), copy);
     Command command = preserved("hello");
@@ -101,10 +102,10 @@ TEST_F(DeliveryLive, AllOfShortProgramsNobodySawBefore) {
   for (const pid_t pid : pids) expect_exact(trace, dir.path(), pid);
 }
 
-/// A tracer that does not run: whatever happens, it hears of it only later.
-class StalledLive : public DeliveryLive {};
+/// The tracer is stopped (SIGSTOP) and learns of everything later.
+class StoppedTracerLive : public DeliveryLive {};
 
-TEST_F(StalledLive, RingThatIsLeftBehindIsReadToItsEnd) {
+TEST_F(StoppedTracerLive, PreservedRingIsReadToItsEnd) {
   Tracer tracer({"--sched", "off"});
   stop(tracer.process());
   Process hello(preserved("hello")), again(preserved("hello")), uncaught(with_events("uncaught")),
@@ -128,7 +129,7 @@ TEST_F(StalledLive, RingThatIsLeftBehindIsReadToItsEnd) {
   EXPECT_EQ(trace.summary["rings_missed"], 0);
 }
 
-TEST_F(StalledLive, RingThatIsGoneIsCounted) {
+TEST_F(StoppedTracerLive, RemovedRingIsCountedAsMissed) {
   Tracer tracer({"--sched", "off"});
   stop(tracer.process());
   Process hello(with_events("hello"));
@@ -140,9 +141,9 @@ TEST_F(StalledLive, RingThatIsGoneIsCounted) {
   EXPECT_THAT(trace.from_rings(hello.pid()), ::testing::IsEmpty());
 }
 
-/// The second program takes the first one's pid and file: the first one's ring was saved before, and nobody gets what
-/// is the other's.
-TEST_F(StalledLive, RingThatTheNextProgramTookOverIsTheNextOnes) {
+/// The second program gets the first one's pid and ring file. The first one's ring was saved before, and no event is
+/// attributed to the wrong program.
+TEST_F(StoppedTracerLive, RingTakenOverBelongsToTheNextProgram) {
   Tracer tracer({"--sched", "off", "--drain", "all"});
   stop(tracer.process());
   Process chain(preserved("exec_chain", {ocaml_program("hello")}));
@@ -158,7 +159,7 @@ TEST_F(StalledLive, RingThatTheNextProgramTookOverIsTheNextOnes) {
 }
 
 TEST_F(DeliveryLive, LossIsCountedAndShown) {
-  // A ring of 256 words fills faster than anybody can read it.
+  // A ring of 256 words fills faster than any reader can read it.
   Command command = with_events("busy_alloc", {"200"});
   command.env["OCAMLRUNPARAM"] = "e=8";
   Process process(command);
@@ -179,7 +180,7 @@ TEST_F(DeliveryLive, LossIsCountedAndShown) {
   EXPECT_GT(words["delivered"], 0u);
 }
 
-TEST_F(DeliveryLive, DumpOfALiveProcessIsWhatItsRingHolds) {
+TEST_F(DeliveryLive, DumpOfARunningProcessMatchesItsRing) {
   Process process(preserved("busy_alloc", {"3"}));
   process.lines_until("ready");
   process.go();
@@ -197,7 +198,7 @@ TEST_F(DeliveryLive, ForcedVersionDecodesWithItsTable) {
   const Outcome dump = run_tool({"dump", "-f", "jsonl", "--ocaml-version", "5.2", ring_of(process.pid())});
   ASSERT_EQ(dump.status.code(), 0) << dump.err;
   const Records wrong = records(Trace::parse(dump.out).from_rings(process.pid()));
-  // Phase 11 is the minor collection since 5.3 and was the scan of local roots before.
+  // Phase 11 is the minor collection since 5.3; before, it was the scan of local roots.
   const Records right = oracle(dir.path(), process.pid());
   EXPECT_GT(count(right, "begin", "minor"), 0u);
   EXPECT_EQ(count(wrong, "begin", "minor_local_roots"), count(right, "begin", "minor"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A process that runs the next OCaml program at once: that one takes the ring's file over, and what was not read by
-// then is read from what the kernel side saved before the memory of the old one went.
+// Exec chains: the next OCaml program takes over the ring file at once. Words not read by then come from the ring that
+// BPF saved before exec replaced the memory.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -11,15 +11,16 @@
 
 #include "kernel/features.hpp"
 #include "live/harness.hpp"
-#include "live/life.hpp"
 #include "live/matrix.hpp"
+#include "live/process_checks.hpp"
 
 namespace rtev::test {
 namespace {
 
 using Strings = std::vector<std::string>;
 
-/// Numbers of a process's steps in the order in which they were written, since late events are shown when they come.
+/// Step numbers of a process in the order they were written. Sorted by time, since late events are shown when they
+/// arrive.
 std::vector<std::int64_t> steps_by_time(const Trace& trace, pid_t pid) {
   std::vector<Json> events = trace.of(pid, "user");
   std::erase_if(events, [](const Json& event) { return event["name"] != "step"; });
@@ -38,8 +39,8 @@ kernel::KernelVersion running_kernel() {
 struct Way {
   const char* label;
   const char* drain;
-  bool busy;     ///< all cpus have other things to do
-  bool stopped;  ///< the tracer, all the time
+  bool busy;     ///< whether other programs keep all cpus busy
+  bool stopped;  ///< whether the tracer is stopped the whole time
 };
 
 void PrintTo(const Way& way, std::ostream* out) {
@@ -48,18 +49,19 @@ void PrintTo(const Way& way, std::ostream* out) {
 
 class SavedAtExecLive : public LiveTest, public ::testing::WithParamInterface<Way> {};
 
-/// Each program says what it writes. Nothing may be missing, doubled, out of order, or another one's.
+/// Each program prints what it writes. No event may be missing, duplicated, out of order or attributed to another
+/// program.
 TEST_P(SavedAtExecLive, EveryStepOfEveryProgram) {
   const Way& way = GetParam();
-  covers("life", std::string("fork and exec at once, and again, ") +
-                     (way.stopped ? "under a stopped tracer"
-                      : way.busy  ? "all cpus busy"
-                                  : "idle cpus") +
-                     " (--drain " + way.drain + ")");
+  covers("lifecycle", std::string("fork and exec at once, and again, ") +
+                          (way.stopped ? "under a stopped tracer"
+                           : way.busy  ? "all cpus busy"
+                                       : "idle cpus") +
+                          " (--drain " + way.drain + ")");
   if (std::string(way.drain) == "known" && running_kernel() < kernel::KernelVersion{6, 10})
     GTEST_SKIP() << "Linux before 6.10: rings are saved at exec with --drain all only";
   if (way.busy) occupy_cpus();
-  // The binary is known, and its functions are probed, before the tracer is stopped.
+  // Before the tracer is stopped, the binary is known and its functions are probed.
   Process known(program("relay", {"1"}));
   known.lines_until("done");
   Tracer tracer({"--sched", "off", "-n", "relay", "--drain", way.drain});
@@ -100,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, SavedAtExecLive,
                          [](const auto& way) { return std::string(way.param.label); });
 
 struct Begun {
-  std::int64_t begun = 0, written = 0;  ///< steps
+  std::int64_t begun = 0, written = 0;  ///< numbers of steps
 };
 
 class ExecThreadsLive : public LiveTest, public ::testing::WithParamInterface<Way> {
@@ -112,11 +114,12 @@ class ExecThreadsLive : public LiveTest, public ::testing::WithParamInterface<Wa
   }
 };
 
-/// Exec ends the other threads. What they wrote until then is not lost, or else it is known that something is.
+/// Exec ends the other threads. Their events are either delivered or counted as lost.
 TEST_P(ExecThreadsLive, WhatOtherDomainsWroteUntilTheyWereEnded) {
   const Way& way = GetParam();
   const bool all = std::string(way.drain) == "all";
-  covers("life", std::string("exec while another domain writes, under a stopped tracer (--drain ") + way.drain + ")");
+  covers("lifecycle",
+         std::string("exec while another domain writes, under a stopped tracer (--drain ") + way.drain + ")");
   Tracer tracer({"--sched", "off", "-n", "chatty", "-n", "chain", "--drain", way.drain});
   Process process(preserved("chatty", {dir / "progress", ocaml_program("chain"), "30"}));
   tracer.process().line_with(R"("action":"ring")");

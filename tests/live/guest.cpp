@@ -15,25 +15,24 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* emulator = "/usr/bin/qemu-system-x86_64";
-constexpr const char* seconds_to_run = "280";  // about ten are needed on an idle machine
-constexpr int most_boots = 8;                  // each fails for up to one in three, early
+constexpr const char* seconds_to_run = "280";  // an idle machine needs about ten
+constexpr int max_boots = 8;                   // up to one boot in three fails, early
 
-/// What follows a word on the last line that begins with it.
-std::optional<int> told(std::string_view output, std::string_view word) {
+/// The rest of the last line that begins with this prefix.
+std::optional<int> number_after(std::string_view output, std::string_view word) {
   const auto at = output.rfind(word);
   if (at == std::string_view::npos) return std::nullopt;
   return parse_leading_number<int>(output.substr(at + word.size()));
 }
 
-/// QEMU 7.2 sometimes loses flags or the stack of a kernel that changes its own code (jump labels, static calls), as
-/// Linux does while it boots and attaches: the kernel then dies of a fault in code that is right.
+/// QEMU 7.2 sometimes corrupts flags or the stack when the kernel modifies its own code (jump labels, static calls), as
+/// Linux does while it boots and attaches probes. The guest kernel then crashes in correct code.
 bool has_crashed(std::string_view output) {
   return !output.contains("guest: begins") || output.contains("Kernel panic");
 }
 
 GuestRun boot(const fs::path& kernel, const fs::path& initramfs) {
-  // Time in the guest is counted in instructions: what is slow here (a loaded machine, the emulation) is not slow
-  // there.
+  // Guest time counts instructions, so a loaded machine or slow emulation does not cause timeouts in the guest.
   Process machine({.argv = {"timeout",
                             "--kill-after=5",
                             seconds_to_run,
@@ -61,8 +60,8 @@ GuestRun boot(const fs::path& kernel, const fs::path& initramfs) {
                             "console=ttyS0 quiet oops=panic panic=-1"}});
   machine.close_stdin();
   GuestRun guest{.output = machine.wait(std::chrono::minutes(5)).out, .status = {}, .left_behind = {}};
-  guest.status = told(guest.output, "guest: status ");
-  guest.left_behind = told(guest.output, "guest: left behind ");
+  guest.status = number_after(guest.output, "guest: status ");
+  guest.left_behind = number_after(guest.output, "guest: left behind ");
   return guest;
 }
 
@@ -85,7 +84,7 @@ std::string guest_obstacle(const std::string& version) {
 
 GuestRun run_in_guest(const fs::path& kernel, const fs::path& initramfs) {
   GuestRun guest;
-  for (int boots = 1; boots <= most_boots; ++boots) {
+  for (int boots = 1; boots <= max_boots; ++boots) {
     guest = boot(kernel, initramfs);
     guest.boots = boots;
     if (!has_crashed(guest.output)) break;
@@ -100,7 +99,7 @@ void pack_live_tests(const fs::path& archive, const std::vector<std::string>& ar
   std::string command = tests.string() + "\n";
   for (const std::string& argument : arguments) command += argument + "\n";
   files.add_text("/command", command);
-  // Everything where it is here. Programs that are there in a static form, too, are taken in that form.
+  // Everything has the same path as here. Programs that also exist as static binaries are copied as those.
   files.add_program(tests, tests);
   files.add_program(tool(), tool());
   for (const fs::directory_entry& program : fs::directory_iterator(programs / "static"))

@@ -20,18 +20,18 @@ std::string ocaml_program(const std::string& name);
 /// Why live tests cannot run here; empty if they can.
 std::string live_obstacle();
 
-/// Skips where live tests cannot run, but fails in CI: there they have to run.
+/// Skips the test where live tests cannot run. In CI, fails instead.
 class LiveTest : public ::testing::Test {
  protected:
   void SetUp() override;
 
-  /// A program that does not write events unless it switches them on by itself. Its ring then lies in dir.
+  /// A program with events off, unless it starts them itself. Ring files go to dir.
   Command program(const std::string& name, std::vector<std::string> arguments = {}) const;
-  /// With events from its start.
+  /// The same with events on from the start.
   Command with_events(const std::string& name, std::vector<std::string> arguments = {}) const;
-  /// With events, and a ring that stays behind for the oracle.
+  /// The same with events on, and a ring file that stays after the exit, for the oracle.
   Command preserved(const std::string& name, std::vector<std::string> arguments = {}) const;
-  /// All cpus have other things to do until the end of the test.
+  /// Keeps all cpus busy until the end of the test.
   void occupy_cpus();
   std::filesystem::path ring_of(pid_t pid) const { return dir / (std::to_string(pid) + ".events"); }
 
@@ -41,7 +41,7 @@ class LiveTest : public ::testing::Test {
   std::deque<Process> spinners_;
 };
 
-/// Lets a program run through all its gates to its end.
+/// Lets a program pass all its gates and run to its end.
 Outcome run_through(Process& process);
 
 }  // namespace rtev::test

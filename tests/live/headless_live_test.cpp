@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Programs whose main thread ends before they do. /proc shows them as zombies, though other domains live on.
+// Programs whose main thread ends before the process. /proc shows them as zombies, although other domains still run.
 #include <gmock/gmock.h>
 
 #include "live/harness.hpp"
-#include "live/life.hpp"
 #include "live/matrix.hpp"
 #include "live/oracle.hpp"
+#include "live/process_checks.hpp"
 
 namespace rtev::test {
 namespace {
 
 using ::testing::HasSubstr;
 
-class HeadlessLifeLive : public LiveTest {
+class HeadlessLive : public LiveTest {
  protected:
   /// The line of `ps` for a process.
   static std::string listed(pid_t pid) { return run_tool({"ps", "-d", "1ms", "-p", std::to_string(pid)}).out; }
 
-  /// Lets the program come to its end, and checks that all of its steps from `first` on were delivered, to the last.
+  /// Lets the program end, and checks that all its steps from `first` to the last were delivered.
   void expect_all(Tracer& tracer, Process& process, std::int64_t first, const std::vector<std::string>& actions) {
     EXPECT_EQ(run_through(process).status.code(), 5);
     const Trace trace = tracer.stop();
@@ -34,8 +34,8 @@ class HeadlessLifeLive : public LiveTest {
   }
 };
 
-TEST_F(HeadlessLifeLive, FoundRunning) {
-  covers("life", "main thread ended, a domain lives on, found running");
+TEST_F(HeadlessLive, FoundRunning) {
+  covers("lifecycle", "main thread ended, a domain continues, found running");
   Process process(preserved("headless"));
   process.lines_until("ready");  // its main thread has ended
   EXPECT_THAT(listed(process.pid()), HasSubstr(" active "));
@@ -43,24 +43,24 @@ TEST_F(HeadlessLifeLive, FoundRunning) {
   expect_all(tracer, process, 1, {"found", "ring", "exit"});
 }
 
-TEST_F(HeadlessLifeLive, UnderTheTracer) {
-  covers("life", "main thread ends, a domain lives on");
+TEST_F(HeadlessLive, StartedUnderTheTracer) {
+  covers("lifecycle", "main thread ends, a domain continues");
   Tracer tracer({"--sched", "off"});
   Process process(preserved("headless"));
   process.lines_until("ready");  // its main thread has ended
   expect_all(tracer, process, 1, {"exec", "ring", "exit"});
 }
 
-TEST_F(HeadlessLifeLive, RingThatIsStartedAfterwards) {
-  covers("life", "main thread ended, then a domain starts the ring");
+TEST_F(HeadlessLive, RingStartedAfterwards) {
+  covers("lifecycle", "main thread ended, then a domain starts the ring");
   Tracer tracer({"--sched", "off"});
   Process process(program("headless", {"late"}));
   process.lines_until("ready");  // its main thread has ended
   expect_all(tracer, process, 101, {"exec", "ring", "exit"});
 }
 
-TEST_F(HeadlessLifeLive, FoundBeforeItsRing) {
-  covers("life", "main thread ended, found running, then a domain starts the ring");
+TEST_F(HeadlessLive, FoundBeforeItsRing) {
+  covers("lifecycle", "main thread ended, found running, then a domain starts the ring");
   Process process(program("headless", {"late"}));
   process.lines_until("ready");  // its main thread has ended
   EXPECT_THAT(listed(process.pid()), HasSubstr(" none "));

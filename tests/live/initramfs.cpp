@@ -23,7 +23,7 @@ std::string contents(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Of a program, as the dynamic linker itself names them; none of a static one.
+/// Shared libraries of a program, as listed by the dynamic linker; empty for a static one.
 std::set<fs::path> libraries(const fs::path& program) {
   std::istringstream words(run({.argv = {"ldd", program}}).out);
   std::set<fs::path> found;
@@ -35,7 +35,7 @@ std::set<fs::path> libraries(const fs::path& program) {
 }  // namespace
 
 Initramfs::Initramfs(const fs::path& archive) : out_(archive, std::ios::binary) {
-  // As on the distributions whose programs come in: their libraries are named by either path.
+  // The same layout as on the distributions the programs come from, where libraries are found by either path.
   for (const char* folder : {"bin", "sbin", "lib", "lib64"}) add_link(fs::path("/") / folder, fs::path("usr") / folder);
 }
 
@@ -62,7 +62,7 @@ void Initramfs::add_folders_of(const fs::path& path) {
 
 void Initramfs::add_file(const fs::path& path, const fs::path& source) {
   fs::path place = path;
-  // Through the links that the constructor made, which are not to be replaced by folders.
+  // Follows the links that the constructor made; they must not become folders.
   const std::string top = std::next(path.begin())->string();
   if (top == "bin" || top == "sbin" || top.starts_with("lib")) place = "/usr" + path.string();
   add_folders_of(place);
@@ -87,7 +87,7 @@ void Initramfs::add_program(const fs::path& path, const fs::path& source) {
 void Initramfs::finish() {
   add("/TRAILER!!!", 0, {});
   out_.close();
-  if (!out_) throw std::runtime_error("cannot write the guest's files");
+  if (!out_) throw std::runtime_error("cannot write the initramfs");
 }
 
 }  // namespace rtev::test

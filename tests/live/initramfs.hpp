@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A file system for a guest kernel to begin with: an archive in the "newc" format of cpio.
+// Builds the initial file system of a guest kernel: a cpio archive in the "newc" format.
 #pragma once
 
 #include <filesystem>
@@ -10,16 +10,17 @@
 
 namespace rtev::test {
 
-/// Paths are those in the guest, absolute. Folders come by themselves. Throws where a file cannot be read or written.
+/// Paths are absolute paths in the guest. Parent folders are created as needed. Throws if a file cannot be read or
+/// written.
 class Initramfs {
  public:
   explicit Initramfs(const std::filesystem::path& archive);
 
   void add_text(const std::filesystem::path& path, std::string_view text);
   void add_link(const std::filesystem::path& path, const std::filesystem::path& target);
-  /// A program, and the shared libraries it needs, where it looks for them.
+  /// Adds a program and its shared libraries, at the paths where the dynamic linker looks for them.
   void add_program(const std::filesystem::path& path, const std::filesystem::path& source);
-  /// Once, behind everything else.
+  /// Ends the archive. Call once, last.
   void finish();
 
  private:

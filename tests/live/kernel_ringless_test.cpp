@@ -64,19 +64,19 @@ class KernelLiveRingless : public KernelLive, public testing::WithParamInterface
 
   static rtev_ringless_binary described(std::uint32_t round, Place place = Place::program) {
     const auto function = reinterpret_cast<std::uintptr_t>(&write_counter);
-    rtev_ringless_binary facts{};
+    rtev_ringless_binary description{};
     const auto variable = reinterpret_cast<std::intptr_t>(&domain_pointer);
     if (place == Place::program) {
-      facts.domain_self_tls = variable - reinterpret_cast<std::intptr_t>(__builtin_thread_pointer());
+      description.domain_self_tls = variable - reinterpret_cast<std::intptr_t>(__builtin_thread_pointer());
     } else {
-      facts.domain_self_tls = variable - own_tls_block() + 1;
-      facts.tls_module_word[RTEV_EMIT_COUNTER] =
+      description.domain_self_tls = variable - own_tls_block() + 1;
+      description.tls_module_word[RTEV_EMIT_COUNTER] =
           static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(&tls_module) - function);
     }
-    facts.enabled[RTEV_EMIT_COUNTER] =
+    description.enabled[RTEV_EMIT_COUNTER] =
         static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(&events_enabled) - function);
-    facts.round = round;
-    return facts;
+    description.round = round;
+    return description;
   }
 
   static std::vector<UprobeLink> attach(RinglessPrograms& programs, Place place = Place::program) {

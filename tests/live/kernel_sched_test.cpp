@@ -99,9 +99,9 @@ bool wait_until_quiet(Programs& programs, std::uint32_t slot) {
 TEST_F(KernelLive, RunsWithoutSwitchesWhileOnACpu) {
   Programs programs = start({.sched = RTEV_SCHED_OFF});
   constexpr std::uint32_t slot = 6;
-  rtev_tracked facts{};
-  facts.slot = slot;
-  ASSERT_TRUE(programs.track(::getpid(), facts));
+  rtev_tracked tracked{};
+  tracked.slot = slot;
+  ASSERT_TRUE(programs.track(::getpid(), tracked));
   // This thread is of the process that it asks about, so the process is on a cpu from its first switch on.
   const auto deadline = Clock::now() + test_timeout;
   while (!programs.ran(slot)) {
@@ -122,9 +122,9 @@ TEST_F(KernelLive, ActivityAndWakeup) {
   // A process that is running when it is tracked shows no activity until its next switch.
   ASSERT_TRUE(wait_until_asleep(child.pid()));
   constexpr std::uint32_t slot = 5;
-  rtev_tracked facts{};
-  facts.slot = slot;
-  ASSERT_TRUE(programs.track(child.pid(), facts));
+  rtev_tracked tracked{};
+  tracked.slot = slot;
+  ASSERT_TRUE(programs.track(child.pid(), tracked));
   EXPECT_TRUE(programs.ran(0)) << "not watched";
   EXPECT_TRUE(programs.ran(RTEV_RING_SLOTS));
   EXPECT_FALSE(programs.ran(slot + 1));
@@ -228,10 +228,10 @@ TEST_F(KernelLive, AForkedChildInheritsTrackingButNoRing) {
       ::waitpid(child, nullptr, 0);
   }};
   constexpr std::uint32_t slot = 5;
-  rtev_tracked facts{};
-  facts.domain_self_tls = offset_from_thread_pointer(domain_self);
-  facts.slot = slot;
-  ASSERT_TRUE(programs.track(parent.pid(), facts));
+  rtev_tracked tracked{};
+  tracked.domain_self_tls = offset_from_thread_pointer(domain_self);
+  tracked.slot = slot;
+  ASSERT_TRUE(programs.track(parent.pid(), tracked));
   const auto ask = [&] {
     questions.put();
     answers.get();
@@ -266,9 +266,9 @@ TEST_F(KernelLive, ExecByAThreadFreesItsTid) {
       ::execl("/bin/sleep", "sleep", "infinity", nullptr);
     }}.join();
   }};
-  rtev_tracked facts{};
-  facts.domain_self_tls = offset_from_thread_pointer(domain_self);
-  ASSERT_TRUE(programs.track(child.pid(), facts));
+  rtev_tracked tracked{};
+  tracked.domain_self_tls = offset_from_thread_pointer(domain_self);
+  ASSERT_TRUE(programs.track(child.pid(), tracked));
   child.release();
   for (int i = 0; i < rounds; ++i) {
     questions.put();
@@ -301,16 +301,16 @@ TEST_F(KernelLive, ExecByAThreadFreesItsTid) {
 
 TEST_F(KernelLive, DomainRoleAndLockOfThreads) {
   Programs programs = start({.sched = RTEV_SCHED_OCAML});
-  rtev_tracked facts{};
-  facts.domain_self_tls = offset_from_thread_pointer(domain_self);
-  facts.caml_state_tls = offset_from_thread_pointer(caml_state);
+  rtev_tracked tracked{};
+  tracked.domain_self_tls = offset_from_thread_pointer(domain_self);
+  tracked.caml_state_tls = offset_from_thread_pointer(caml_state);
   const std::array<std::pair<bool (*)(Loop&), rtev_role>, 3> kinds{
       {{backup_loop, RTEV_ROLE_BACKUP}, {tick_loop, RTEV_ROLE_TICK}, {mutator_loop, RTEV_ROLE_MUTATOR}}};
-  facts.backup_begin = address_of(__start_backup_code);
-  facts.backup_end = address_of(__stop_backup_code);
-  facts.tick_begin = address_of(__start_tick_code);
-  facts.tick_end = address_of(__stop_tick_code);
-  ASSERT_TRUE(programs.track(::getpid(), facts));
+  tracked.backup_begin = address_of(__start_backup_code);
+  tracked.backup_end = address_of(__stop_backup_code);
+  tracked.tick_begin = address_of(__start_tick_code);
+  tracked.tick_end = address_of(__stop_tick_code);
+  ASSERT_TRUE(programs.track(::getpid(), tracked));
 
   std::array<Loop, 3> loops;
   std::vector<std::jthread> threads;

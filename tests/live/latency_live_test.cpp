@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// rtev-bpf latency: its distributions are those of the events of the same recording.
+// rtev-bpf latency: compares its distributions with the events of the same recording.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Lengths lengths_of(
   return lengths;
 }
 
-/// The distribution is that of the lengths, and the times that their threads spent sum up to theirs.
+/// Checks the distribution against the durations, and its sums of thread states against those of the spans.
 void expect_figures(const Json& figures, const Lengths& lengths) {
   EXPECT_EQ(difference(figures, lengths), "");
   std::uint64_t spent = 0;
@@ -48,10 +48,10 @@ void expect_figures(const Json& figures, const Lengths& lengths) {
   EXPECT_LE(figures["on_cpu"]["count"], lengths.size());
 }
 
-/// So in a report, in each process and in each domain.
+/// The same for a whole report: each process and each domain.
 void expect_report(const Json& report, const std::vector<PhaseSpan>& spans) {
   expect_figures(report["all"], lengths_of(spans));
-  std::size_t told = 0;
+  std::size_t reported = 0;
   for (const Json& process : report["processes"]) {
     const pid_t pid = process["pid"];
     SCOPED_TRACE(pid);
@@ -62,14 +62,14 @@ void expect_report(const Json& report, const std::vector<PhaseSpan>& spans) {
       const Lengths lengths =
           lengths_of(spans, [&](const PhaseSpan& span) { return span.pid == pid && span.domain == number; });
       expect_figures(domain, lengths);
-      told += lengths.size();
+      reported += lengths.size();
     }
   }
-  EXPECT_EQ(told, spans.size()) << "some belong to nobody";
+  EXPECT_EQ(reported, spans.size()) << "some spans have no process";
   EXPECT_EQ(report["others"]["count"], 0);
 }
 
-TEST_F(LatencyLive, PausesAreThoseOfTheDump) {
+TEST_F(LatencyLive, PausesMatchTheDump) {
   for (const Strings& program :
        {Strings{"domains", "3", "3"}, Strings{"collections", "20", "5", "2", "4", "2"}, Strings{"systhreads", "3"}}) {
     SCOPED_TRACE(program.front());
@@ -97,7 +97,7 @@ TEST_F(LatencyLive, EveryPhaseHasItsDistribution) {
   }
 }
 
-TEST_F(LatencyLive, OllysPausesAreThoseOfThreePhases) {
+TEST_F(LatencyLive, OllyPausesAreThreePhases) {
   const std::string path = recording({"collections", "10", "3", "1", "2"});
   std::vector<PhaseSpan> spans = phase_spans(dump(path));
   const std::set<std::string> counted{"major", "stw_leader", "interrupt_remote"};
@@ -115,13 +115,13 @@ TEST_F(LatencyLive, OllysPausesAreThoseOfThreePhases) {
   expect_report(result, outermost);
 }
 
-TEST_F(LatencyLive, TimesAreThoseOfTheSwitches) {
-  // The only thread of the only domain.
+TEST_F(LatencyLive, TimesMatchTheSwitches) {
+  // The program has one domain with one thread.
   const std::string path = recording({"busy_alloc", "100"});
   const Trace trace = dump(path);
   const Json result = report({"latency", "-i", path});
   ASSERT_EQ(result["processes"].size(), 1u);
-  if (!has_all_switches(trace, result["processes"][0]["pid"])) GTEST_SKIP() << "the kernel kept switches back";
+  if (!has_all_switches(trace, result["processes"][0]["pid"])) GTEST_SKIP() << "the kernel skipped some switches";
   const Json& got = result["all"]["time_ns"];
   const ThreadTimes expected = times_of(trace, result["processes"][0]["pid"], pauses_of(trace));
   EXPECT_EQ(got["on_cpu"], expected.on_cpu);
@@ -133,7 +133,7 @@ TEST_F(LatencyLive, TimesAreThoseOfTheSwitches) {
   EXPECT_GT(expected.on_cpu, 0u);
 }
 
-TEST_F(LatencyLive, MinKeepsWhatLastsThatLong) {
+TEST_F(LatencyLive, MinFiltersByDuration) {
   const std::string path = recording({"domains", "2", "3"});
   Lengths lengths = lengths_of(pauses_of(dump(path)));
   std::ranges::sort(lengths);
@@ -146,7 +146,7 @@ TEST_F(LatencyLive, MinKeepsWhatLastsThatLong) {
   }
 }
 
-TEST_F(LatencyLive, IntervalsTellWhatEndedInThem) {
+TEST_F(LatencyLive, IntervalsReportSpansThatEndedInThem) {
   const std::string path = recording({"busy_alloc", "300"});
   const Trace trace = dump(path);
   const std::vector<PhaseSpan> pauses = pauses_of(trace);
@@ -177,7 +177,7 @@ TEST_F(LatencyLive, IntervalsTellWhatEndedInThem) {
   EXPECT_EQ(difference(all.back()["all"], lengths_of(pauses)), "");
 }
 
-TEST_F(LatencyLive, ReportsComeWhileProgramsRun) {
+TEST_F(LatencyLive, ReportsAppearWhileProgramsRun) {
   Process process(with_events("killed"));
   process.lines_until("ready");
   Tracer tracer({"-p", std::to_string(process.pid()), "--interval", "20ms"}, analysis("latency"));
@@ -198,7 +198,7 @@ TEST_F(LatencyLive, ReportsComeWhileProgramsRun) {
   EXPECT_EQ(all.back()["processes"][0]["comm"], "killed");
 }
 
-TEST_F(LatencyLive, ReportsComeWhileNothingHappens) {
+TEST_F(LatencyLive, ReportsAppearWhileNothingHappens) {
   const auto begin = std::chrono::steady_clock::now();
   Tracer tracer({"--interval", "100ms", "-n", "no such program"}, analysis("latency"));
   for (int report = 0; report < 3; ++report) {
@@ -210,7 +210,7 @@ TEST_F(LatencyLive, ReportsComeWhileNothingHappens) {
   tracer.interrupt();
 }
 
-TEST_F(LatencyLive, LiveReportIsLikeThatOfARecording) {
+TEST_F(LatencyLive, LiveReportMatchesThatOfARecording) {
   const Strings program{ocaml_program("collections"), "20", "5", "2", "2"};
   const Json live = report_of({"latency"}, program).report,
              recorded = report({"latency", "-i", record("run.fxt", program).path});
@@ -227,7 +227,7 @@ TEST_F(LatencyLive, LiveReportIsLikeThatOfARecording) {
   for (const auto& [name, value] : live["all"].items()) EXPECT_TRUE(recorded["all"].contains(name)) << name;
 }
 
-TEST_F(LatencyLive, WithoutSwitchesTimesAreSaidToBeUnknown) {
+TEST_F(LatencyLive, WithoutSwitchesTimesAreUnknown) {
   const Json result = report_of({"latency", "--sched", "off"}, {ocaml_program("busy_alloc"), "20"}).report;
   EXPECT_EQ(result["scheduler_seen"], false);
   EXPECT_GT(result["all"]["total_ns"], 0);
@@ -235,7 +235,7 @@ TEST_F(LatencyLive, WithoutSwitchesTimesAreSaidToBeUnknown) {
   EXPECT_EQ(result["all"]["on_cpu"]["count"], 0);
 }
 
-TEST_F(LatencyLive, TextIsForPeople) {
+TEST_F(LatencyLive, TextReport) {
   const std::string path = recording({"collections", "30", "5", "2", "2"});
   const Json result = report({"latency", "-i", path});
   const Outcome brief = run_tool({"latency", "-i", path}), full = run_tool({"latency", "--full", "-i", path});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How processes and rings come, change and go, and that the stream says so.
+// Start, change and end of processes and rings, and the stream's records of them.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -45,10 +45,10 @@ void PrintTo(const Way& way, std::ostream* out) {
 
 class StartLive : public LiveTest, public ::testing::WithParamInterface<Way> {};
 
-TEST_P(StartLive, IsFollowedFromFirstSightToItsEnd) {
+TEST_P(StartLive, IsFollowedFromStartToEnd) {
   const Way& way = GetParam();
   const Command command = way.events_from_start ? with_events(way.program) : program(way.program);
-  // Another process of the same binary is there already: its probes are attached before the one that counts starts.
+  // Another process of the same binary runs already, so that the probes are attached before the tested process starts.
   Process known(program(way.program));
   known.lines_until("ready");
 
@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class LifecycleLive : public LiveTest {};
 
-TEST_F(LifecycleLive, HistoryIsDeliveredOnDemand) {
+TEST_F(LifecycleLive, HistoryIsDeliveredOnRequest) {
   Process process(with_events("busy_alloc", {"3"}));
   process.lines_until("ready");
   process.go();
@@ -158,7 +158,7 @@ TEST_F(LifecycleLive, ExecKeepsThePidAndStartsOver) {
   const std::string chain = ocaml_program("exec_chain"), hello = ocaml_program("hello");
   Tracer tracer({"--sched", "off"});
   Process process(preserved("exec_chain", {chain, hello}));
-  // The next program takes the ring over: none goes on before the tracer has the ring of its own.
+  // The next program takes over the ring file: each program waits until the tracer has opened its ring.
   for (int image = 0; image < 2; ++image) {
     tracer.process().line_with(R"("action":"ring")");
     process.lines_until("ready");
@@ -180,13 +180,13 @@ TEST_F(LifecycleLive, ExecKeepsThePidAndStartsOver) {
   EXPECT_THAT(ends, ElementsAre(by_exec, by_exec, Json({{"code", 0}})));
   EXPECT_THAT(images, ElementsAre(chain, chain, hello));
   EXPECT_THAT(lifecycle(trace, pid, "ring_start"), SizeIs(3));
-  EXPECT_THAT(lifecycle(trace, pid, "ring_stop"), SizeIs(1)) << "exec writes none";
+  EXPECT_THAT(lifecycle(trace, pid, "ring_stop"), SizeIs(1)) << "exec writes no end event";
   EXPECT_GT(minor_collections(trace, pid), 0u);
   auto words = trace.words(pid);
   EXPECT_EQ(words["corrupt"], 0u);
 }
 
-TEST_F(LifecycleLive, ExecIntoAProgramThatIsNotOcamlEndsTheStory) {
+TEST_F(LifecycleLive, ExecOfAProgramThatIsNotOcamlEndsTracing) {
   Tracer tracer({"--sched", "off"});
   Process process(with_events("exec_chain", {"/bin/sh", "-c", "exit 4"}));
   EXPECT_EQ(run_through(process).status.code(), 4);
@@ -198,7 +198,7 @@ TEST_F(LifecycleLive, ExecIntoAProgramThatIsNotOcamlEndsTheStory) {
   EXPECT_EQ(words["delivered"], words["written"]);
 }
 
-TEST_F(LifecycleLive, ExitStatusesAreToldApart) {
+TEST_F(LifecycleLive, ExitStatusesAreDistinguished) {
   Tracer tracer({"--sched", "off"});
   Process uncaught(with_events("uncaught"));
   run_through(uncaught);
@@ -232,11 +232,11 @@ TEST_F(LifecycleLive, RelativeRingIsFoundAfterChdir) {
   for (const pid_t pid : {before.pid(), after.pid()}) {
     EXPECT_EQ(trace.action(pid, "ring")["path"], ring_of(pid).string());
     EXPECT_GT(minor_collections(trace, pid), 0u);
-    EXPECT_TRUE(std::filesystem::exists(ring_of(pid))) << "the program cannot find it any more to remove it";
+    EXPECT_TRUE(std::filesystem::exists(ring_of(pid))) << "after chdir the program cannot find and remove it";
   }
 }
 
-TEST_F(LifecycleLive, ProgramsThatStayBehindAreNotDisturbed) {
+TEST_F(LifecycleLive, ProgramsContinueAfterTheTracerEnds) {
   Process process(with_events("busy_alloc", {"2"}));
   process.lines_until("ready");
   {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// rtev-load: what it reports against what its rings hold, and against what the tracer delivers.
+// rtev-load: compares its report with its ring files, and with what the tracer delivers.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -15,7 +15,7 @@ namespace rtev::test {
 namespace {
 
 using Strings = std::vector<std::string>;
-/// Of one ring: events by kind.
+/// Number of events of one ring by kind.
 using Counts = std::map<std::string, std::uint64_t>;
 
 Command load_command(Strings arguments) {
@@ -24,7 +24,7 @@ Command load_command(Strings arguments) {
   return {.argv = std::move(arguments)};
 }
 
-/// The report is what follows "ready", if that was asked for.
+/// Parses the report. With --gate it follows the line "ready".
 Json report_of(const Outcome& outcome) {
   return Json::parse(outcome.out.substr(outcome.out.starts_with("ready\n") ? 6 : 0), nullptr, false);
 }
@@ -42,7 +42,7 @@ Counts counts_of(const Json& domain) {
   return counts;
 }
 
-/// A preserved ring against the report of its process: counts, words and times of each domain.
+/// Compares a preserved ring file with the report of its process: counts, words and times of each domain.
 void expect_as_reported(const Json& process) {
   auto reader = RingReader::open(process["path"].get<std::string>());
   ASSERT_TRUE(reader) << reader.error().message();
@@ -88,7 +88,7 @@ class Load : public ::testing::Test {
   TempDir dir;
 };
 
-TEST_F(Load, RingsHoldWhatIsReported) {
+TEST_F(Load, RingsMatchTheReport) {
   const Strings ways[] = {{"-r", "max"},
                           {"-r", "max", "--clock", "cached"},
                           {"-r", "200k"},
@@ -101,7 +101,7 @@ TEST_F(Load, RingsHoldWhatIsReported) {
     for (const Json& process : report["processes"]) {
       ASSERT_EQ(process["domains"].size(), 3u);
       for (const Json& domain : process["domains"]) {
-        // The ring of domain 0 tells of its start and stop, others of the domain's.
+        // The ring of domain 0 has its ring's start and stop events, the others have those of their domain.
         EXPECT_EQ(domain["events"]["lifecycle"], 2);
         EXPECT_EQ(domain["total"], 10'002);
       }
@@ -121,7 +121,7 @@ TEST_F(Load, TheSameSeedWritesTheSame) {
   EXPECT_NE(events("6"), one);
 }
 
-TEST_F(Load, DomainsComeAndGo) {
+TEST_F(Load, DomainsStartAndEnd) {
   const Json report =
       run_load(in_dir({"-D", "3", "-r", "20k", "-n", "2000", "--domain-lifetime", "5ms", "--preserve"}));
   const Json& process = report["processes"][0];
@@ -135,7 +135,7 @@ TEST_F(Load, DomainsComeAndGo) {
   expect_as_reported(process);
 }
 
-TEST_F(Load, ProcessesComeAndGo) {
+TEST_F(Load, ProcessesStartAndEnd) {
   const Json report =
       run_load(in_dir({"-P", "2", "-r", "10k", "-d", "300ms", "--process-lifetime", "10ms", "--preserve"}));
   EXPECT_GT(report["processes"].size(), 2u);
@@ -143,7 +143,7 @@ TEST_F(Load, ProcessesComeAndGo) {
   for (const Json& process : report["processes"]) expect_as_reported(process);
 }
 
-TEST_F(Load, SignalEndsItWithItsReportAndWithoutTraces) {
+TEST_F(Load, SignalEndsItWithAReportAndNoLeftovers) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     Process process(load_command(in_dir({"-P", "2", "-D", "2", "--wait"})));
     process.lines_until("ready");
@@ -172,7 +172,7 @@ TEST_F(Load, IdleProcessesHaveRingsAndWriteNothing) {
   EXPECT_EQ(report["total"]["total"], 20 * 2);
 }
 
-TEST_F(Load, AProcessThatDiesIsAnError) {
+TEST_F(Load, AKilledProcessIsAnError) {
   Process process(load_command(in_dir({"-P", "2", "--wait"})));
   process.lines_until("ready");
   const auto ring = std::filesystem::directory_iterator(dir.path())->path();
@@ -187,7 +187,7 @@ TEST_F(Load, ProcessesDoNotOutliveTheirParent) {
   Process process(load_command(in_dir({"-P", "2", "-r", "0", "--wait"})));
   process.lines_until("ready");
   process.signal(SIGKILL);
-  process.wait();  // also until nobody holds on to its output any more
+  process.wait();  // Also waits until no process holds the output open.
   EXPECT_EQ(files(), 0u);
 }
 
@@ -211,13 +211,13 @@ TEST_F(Load, WrongUsageExitsWith2) {
   }
 }
 
-TEST_F(Load, ADirectoryThatIsNotThereIsAnError) {
+TEST_F(Load, AMissingDirectoryIsAnError) {
   const Outcome outcome = run(load_command({"-P", "3", "--directory", dir / "none"}));
   EXPECT_EQ(outcome.status.code(), 1);
   EXPECT_THAT(outcome.err, ::testing::HasSubstr("none"));
 }
 
-/// Events by kind of each domain, as they came out of the tracer.
+/// Number of events of each domain by kind, as delivered by the tracer.
 std::map<int, Counts> traced(const Trace& trace, pid_t pid) {
   const std::map<std::string, std::string> user_kinds{{"unit", "user_unit"},
                                                       {"int", "user_int"},
@@ -263,7 +263,7 @@ TEST_F(LoadLive, TracerDeliversWhatIsReported) {
   EXPECT_THAT(names, ::testing::UnorderedElementsAre("webshop", "billing"));
 }
 
-TEST_F(LoadLive, TracerDeliversAllOfShortLives) {
+TEST_F(LoadLive, TracerDeliversEveryEventOfShortProcesses) {
   Tracer tracer({"--sched", "off"});
   const Json report = run_load({"-P", "2", "-D", "2", "-r", "5k", "-d", "200ms", "--process-lifetime", "20ms",
                                 "--domain-lifetime", "5ms", "--directory", dir.path()});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a live test proves, for the tables of docs/tested.md, which list the tests that passed.
+// Records which case a live test proves. docs/tested.md lists the cases of the tests that passed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 
 namespace rtev::test {
 
-/// A row of the table: `group` is "binary", "place", "life", "kernel"…, `what` the case in a few words ("stripped and
-/// static"), `ocaml` the version that ran it. One call a test.
+/// Records a row of the tables: `group` is "binary", "place", "lifecycle", "kernel"…, `what` describes the case in a
+/// few words ("stripped and static"), `ocaml` is the version of the program. Call once per test.
 inline void covers(const std::string& group, const std::string& what, const std::string& ocaml = "5.3.0") {
   ::testing::Test::RecordProperty("matrix", group + "|" + what + "|" + ocaml);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How much memory a program had in RAM, as reports tell it: of what ended, of what runs, and of recordings.
+// Maximum resident memory in reports: of ended programs, of running ones, and from recordings.
 #include <gmock/gmock.h>
 
 #include "live/analysis_fixture.hpp"
@@ -16,7 +16,7 @@ constexpr std::uint64_t mib = 1 << 20;
 
 class MemoryLive : public AnalysisLive {
  protected:
-  /// That a program held so much; the kernel counts pages of each cpu in batches.
+  /// Expects about that much memory. A tolerance is needed: the kernel counts pages of each cpu in batches.
   static void expect_about(const Json& bytes, std::uint64_t held) {
     ASSERT_TRUE(bytes.is_number_unsigned()) << bytes;
     EXPECT_THAT(bytes.get<std::uint64_t>(), AllOf(Ge(held - held / 16), Lt(2 * held + 32 * mib)));
@@ -47,7 +47,7 @@ TEST_F(MemoryLive, OfARecording) {
   }
 }
 
-TEST_F(MemoryLive, IsNotThatOfAnEarlierProgramOfTheProcess) {
+TEST_F(MemoryLive, ExcludesEarlierProgramsOfTheProcess) {
   const std::string path = record("run.fxt", {ocaml_program("memory"), "64", "1", "160"}).path;
   const std::vector<Json> ran = images(report({"stats", "-i", path}));
   ASSERT_EQ(ran.size(), 3u);

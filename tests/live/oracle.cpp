@@ -13,7 +13,7 @@
 namespace rtev::test {
 namespace {
 
-/// Names that are not UTF-8 cannot be told apart in JSON; both sides become this.
+/// JSON cannot represent names that are not UTF-8; both sides replace such names with this.
 const std::string ill_formed = "<ill-formed>";
 
 std::string unhex(const std::string& hex) {
@@ -45,7 +45,7 @@ Records parse(const std::string& out) {
     name = unhex(name);
     records[domain].push_back(record(time, kind, is_utf8(name) ? name : ill_formed, value));
   }
-  if (records.empty()) throw std::runtime_error("oracle: not one event, although every ring begins with one");
+  if (records.empty()) throw std::runtime_error("oracle: no events, but every ring begins with one");
   return records;
 }
 
@@ -112,7 +112,7 @@ Records records(const std::vector<Json>& events) {
   for (const Json& event : events) {
     std::string kind = event.value("type", "");
     if (kind == "user") kind += "_" + event.value("kind", "");
-    // Null where the program has not told the name of an event; the oracle then gives none either.
+    // Null if the program did not register the name of an event; the oracle prints none then.
     std::string name = event.contains("name") && event["name"].is_string() ? event["name"] : Json("");
     if (name.find("\uFFFD") != std::string::npos) name = ill_formed;
     records[event.value("domain", -1)].push_back(

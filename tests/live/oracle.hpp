@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What OCaml's own consumer reads from a ring file, and what the tracer delivered, in one form that can be compared.
+// What OCaml's own reader finds in a ring file, and what the tracer delivered, in a common form for comparison.
 #pragma once
 
 #include <filesystem>
@@ -14,41 +14,40 @@ namespace rtev::test {
 /// Events of each domain in order, each as one line of text: time, kind, name, value.
 using Records = std::map<int, std::vector<std::string>>;
 
-/// Reads DIR/PID.events, of a live process or a dead one, with a small OCaml program. It shares no code with librtev.
-/// `reader` is that program, of the version of OCaml that wrote the file.
+/// Reads DIR/PID.events, of a running or ended process, with a small OCaml program. It shares no code with librtev.
+/// `reader` is that program, built with the version of OCaml that wrote the file.
 Records oracle(const std::filesystem::path& directory, pid_t pid, const std::filesystem::path& reader);
 Records oracle(const std::filesystem::path& directory, pid_t pid);
 
-/// The same for many of them, each by its pid, read by one run of the program.
+/// The same for several files, by pid, in one run of the reader.
 std::map<pid_t, Records> oracle(const std::filesystem::path& directory, const std::vector<pid_t>& pids);
 
-/// The same reader following a ring: it has read all that there was when the object is made, and reads what came since
-/// when it is asked for the records.
+/// The same reader, following a live ring. The constructor returns when it has read everything written so far;
+/// records() reads the rest.
 class FollowingOracle {
  public:
   FollowingOracle(const std::filesystem::path& directory, pid_t pid);
-  /// From the beginning of the ring. Once.
+  /// All records from the beginning of the ring. Call once.
   Records take();
 
  private:
   Process process_;
 };
 
-/// One record.
+/// Formats one record.
 std::string record(std::uint64_t time, const std::string& kind, const std::string& name, const std::string& value);
 
-/// The same form of the JSON events of a ring.
+/// Converts the JSON events of a ring to the same form.
 Records records(const std::vector<Json>& events);
 
-/// Empty if both are the same; else where they differ first, in words.
+/// Describes the first difference; empty if both are equal.
 std::string difference(const Records& expected, const Records& got);
 
-/// Checks that the trace has all events of a ring as they are in the file that was left behind, and that the accounts
-/// of the process say so.
+/// Checks that the trace has all events of the ring file that the process left, and that its counts agree.
 void expect_exact(const Trace& trace, const Records& left, pid_t pid);
 void expect_exact(const Trace& trace, const std::filesystem::path& directory, pid_t pid);
 
-/// How many of the records say `kind` and `name`.
+/// Number of records of this kind and name.
 std::size_t count(const Records& records, const std::string& kind, const std::string& name);
 
 }  // namespace rtev::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// rtev-bpf pauses: times that add up and are the kernel's, and who is to blame where that was arranged.
+// rtev-bpf pauses: times add up and agree with the kernel's, and the expected cause is blamed.
 #include <gmock/gmock.h>
 #include <sched.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ std::uint64_t sum(const Json& figures) {
   return total;
 }
 
-/// Whatever happened: the parts of a pause are the whole. `report` tells whether switches were missing.
+/// Holds for every report: the parts of a pause add up to its duration. `report` says whether switches are missing.
 void expect_sums(const Json& pause, const Json& report) {
   const std::uint64_t duration = pause["duration_ns"];
   const Json& time = pause["time_ns"];
@@ -45,7 +45,7 @@ void expect_sums(const Json& pause, const Json& report) {
   std::uint64_t waits = pause["other_waits_for_cpu_ns"];
   const std::uint64_t unknown = pause["unknown_waits_for_cpu_ns"];
   for (const Json& wait : pause["waits_for_cpu"]) waits += wait["ns"].get<std::uint64_t>();
-  // Where switches contradict each other, the kernel kept some back: then not all is known of a wait.
+  // Contradicting switches mean that the kernel skipped some. Then a part of a wait is unknown.
   const Json& counts = report["counts"];
   EXPECT_EQ(waits + unknown, time["runnable"]) << pause;
   if (counts["scheduler_contradictions"] == 0 && counts["scheduler_dropped"] == 0 && pause["late"] == false) {
@@ -65,25 +65,25 @@ class PausesLive : public AnalysisLive {
   void SetUp() override {
     AnalysisLive::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    // A name that is in no other process.
+    // A unique process name.
     const std::string script = dir / "cpu_thief";
     std::ofstream(script) << "#!/bin/sh\necho ready\nwhile :; do :; done\n";
     std::filesystem::permissions(script, std::filesystem::perms::owner_all);
   }
 
-  /// A program that wants all of a cpu, and is given most of it.
+  /// A process that spins, with a priority that gives it most of the cpu.
   Command thief(int cpu) const {
     Command command{.argv = {dir / "cpu_thief"}, .cpu = cpu};
     return preferred(command, "-15");
   }
-  /// Before whatever else this host does.
+  /// A priority above everything else on this host.
   static Command preferred(Command command, const char* nice = "-5") {
     command.argv.insert(command.argv.begin(), {"nice", "-n", nice});
     return command;
   }
 };
 
-/// What a pause waited for a cpu behind a process.
+/// The part of a pause spent waiting for a cpu that this process had.
 std::uint64_t held_up_by(const Json& pause, pid_t pid) {
   std::uint64_t ns = 0;
   for (const Json& wait : pause["waits_for_cpu"])
@@ -91,7 +91,7 @@ std::uint64_t held_up_by(const Json& pause, pid_t pid) {
   return ns;
 }
 
-/// Lines "TID DOMAIN" by domain.
+/// Parses lines "TID DOMAIN"; by domain.
 std::map<int, int> threads_in(const Strings& lines) {
   std::map<int, int> threads;
   for (const std::string& line : lines) {
@@ -102,7 +102,7 @@ std::map<int, int> threads_in(const Strings& lines) {
   return threads;
 }
 
-/// The entry of domain 1 in the section that a pause is blamed on; null where it is blamed on something else.
+/// The entry of domain 1 in the stop-the-world section that a pause is blamed on; null if the pause has another cause.
 Json blamed_neighbour(const Json& pause) {
   const Json& blame = pause["blame"];
   if (pause["domain"] != 0 || blame["cause"] != "late_domain" || blame["domain"] != 1) return {};
@@ -113,7 +113,7 @@ Json blamed_neighbour(const Json& pause) {
   return {};
 }
 
-TEST_F(PausesLive, SumsAddUpAndPausesAreThoseOfTheDump) {
+TEST_F(PausesLive, SumsAddUpAndPausesMatchTheDump) {
   for (const Strings& program :
        {Strings{"domains", "3", "3"}, Strings{"collections", "10", "5", "2", "4", "2"}, Strings{"systhreads", "3"}}) {
     SCOPED_TRACE(program.front());
@@ -140,12 +140,12 @@ TEST_F(PausesLive, SumsAddUpAndPausesAreThoseOfTheDump) {
     }
     const auto longest = std::ranges::max(expected, {}, &PhaseSpan::length);
     EXPECT_EQ(result["pauses"][0]["duration_ns"], longest.length());
-    // All of them, but for those that are seen in the sections of others.
+    // All pauses but those shown as participation in another domain's section.
     EXPECT_EQ(result["pauses"].size() + result["counts"]["represented"].get<std::size_t>(), expected.size());
   }
 }
 
-TEST_F(PausesLive, TopAndMinLimitWhatIsTold) {
+TEST_F(PausesLive, TopAndMinLimitTheReport) {
   const std::string path = record("run.fxt", {ocaml_program("domains"), "2", "4"}).path;
   std::vector<std::uint64_t> lengths;
   for (const PhaseSpan& span : pauses_of(dump(path))) lengths.push_back(span.length());
@@ -165,7 +165,7 @@ TEST_F(PausesLive, TopAndMinLimitWhatIsTold) {
   EXPECT_EQ(none["counts"]["long_enough"], 0);
 }
 
-TEST_F(PausesLive, CompetitorForTheCpuIsBlamedForWhatTheKernelSaysWasLost) {
+TEST_F(PausesLive, CompetitorForTheCpuIsBlamedForTheRunDelayOfTheKernel) {
   Process competitor(thief(0));
   competitor.lines_until("ready");
   Command command = preferred(with_events("neighbour", {"compute", "5", "200000"}));
@@ -195,13 +195,14 @@ TEST_F(PausesLive, CompetitorForTheCpuIsBlamedForWhatTheKernelSaysWasLost) {
         behind_others[wait["by"]["pid"]] += wait["ns"].get<std::uint64_t>();
     const Json& blame = pause["blame"];
     if (blame["cause"] == "no_cpu") blamed = blamed || blame["text"].get<std::string>().contains(named);
-    EXPECT_FALSE(blame["text"].get<std::string>().contains("--sched all")) << "it is: " << blame;
+    EXPECT_FALSE(blame["text"].get<std::string>().contains("--sched all")) << "blame: " << blame;
   }
   EXPECT_EQ(result["counts"]["all_switches_seen"], true);
   EXPECT_TRUE(blamed) << named << result["pauses"];
-  for (const auto& [pid, ns] : behind_others) EXPECT_GT(behind_competitor, ns) << "more for " << pid;
+  for (const auto& [pid, ns] : behind_others)
+    EXPECT_GT(behind_competitor, ns) << "blamed more than the competitor: " << pid;
 
-  // What the program asked the kernel for spans its Gc.minor calls, and a collection that comes right behind them.
+  // The program's own measurement includes its Gc.minor calls, and a collection that directly follows them.
   std::uint64_t on_cpu = 0, delay = 0;
   kernel >> on_cpu >> delay;
   if (delay == 0) GTEST_SKIP() << "this kernel does not count how long threads wait for a cpu";
@@ -227,7 +228,7 @@ TEST_F(PausesLive, CompetitorForTheCpuIsBlamedForWhatTheKernelSaysWasLost) {
   }
 }
 
-TEST_F(PausesLive, SelectedFromARecordingOfAllItIsStillKnownWhoHadTheCpu) {
+TEST_F(PausesLive, SelectionFromARecordingStillNamesWhoHadTheCpu) {
   Process competitor(thief(0));
   competitor.lines_until("ready");
   Command command = preferred(with_events("neighbour", {"compute", "5", "200000"}));
@@ -241,7 +242,7 @@ TEST_F(PausesLive, SelectedFromARecordingOfAllItIsStillKnownWhoHadTheCpu) {
   tracer.interrupt();
   ASSERT_EQ(run_tool({"convert", "-q", path, "-p", pid, "-o", selected}).status.code(), 0);
 
-  // Other programs of this host are in the recording, too.
+  // The recording includes other programs of this host.
   const Json expected = report({"pauses", "--top", "1000", "-i", path, "-p", pid})["pauses"];
   ASSERT_THAT(expected, Not(IsEmpty()));
   for (const Strings& source : {Strings{path, "-p", pid}, Strings{selected}}) {
@@ -262,16 +263,16 @@ TEST_F(PausesLive, SelectedFromARecordingOfAllItIsStillKnownWhoHadTheCpu) {
   }
 }
 
-TEST_F(PausesLive, DomainWithoutACpuIsBlamedByThoseThatWaitForIt) {
+TEST_F(PausesLive, DomainWithoutACpuIsBlamedForPausesOfOthers) {
   if (::sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "needs two cpus";
   Process competitor(thief(1));
   competitor.lines_until("ready");
   Command command = preferred(with_events("neighbour", {"compute", "50", "20000"}));
   command.cpu = 0;
-  // Whether the thief has the cpu when the world is to stop is a matter of chance, so there are several runs.
-  constexpr int most_runs = 20;
+  // It is random whether the competitor has the cpu when the stop-the-world request comes, hence several runs.
+  constexpr int max_runs = 20;
   std::size_t late = 0, held_up = 0;
-  for (int i = 0; i < most_runs && held_up == 0; ++i) {
+  for (int i = 0; i < max_runs && held_up == 0; ++i) {
     Process process(command);
     const auto threads = threads_in(process.lines_until("ready"));
     ASSERT_EQ(threads.size(), 2u);
@@ -303,7 +304,7 @@ TEST_F(PausesLive, DomainWithoutACpuIsBlamedByThoseThatWaitForIt) {
   EXPECT_GT(held_up, 0u);
 }
 
-TEST_F(PausesLive, DomainThatDoesNotGetToASafepointIsBlamed) {
+TEST_F(PausesLive, DomainLateAtASafepointIsBlamed) {
   const Followed followed = report_of({"pauses", "--top", "1000"}, {ocaml_program("neighbour"), "digest", "30"});
   EXPECT_EQ(followed.status.code(), 0);
   bool blamed = false;
@@ -311,11 +312,12 @@ TEST_F(PausesLive, DomainThatDoesNotGetToASafepointIsBlamed) {
     expect_sums(pause, followed.report);
     const Json neighbour = blamed_neighbour(pause);
     if (neighbour.is_null()) continue;
-    // However often it was switched meanwhile.
+    // Regardless of how often it was switched out meanwhile.
     if (followed.report["counts"]["scheduler_contradictions"] == 0) {
       EXPECT_EQ(neighbour["before"]["time_ns"]["unknown"], 0) << neighbour;
     }
-    // Between its digests it may be in a blocking section, and on busy cpus it is the backup thread that keeps waiting.
+    // Between digests the domain may be in a blocking section; on busy cpus its backup thread is the one that waits
+    // then.
     if (pause["blame"]["why"] != "ran" || neighbour["role"] == "backup") continue;
     EXPECT_GT(neighbour["before"]["time_ns"]["on_cpu"], 0);
     EXPECT_THAT(pause["blame"]["text"].get<std::string>(), HasSubstr("safepoint"));
@@ -324,7 +326,7 @@ TEST_F(PausesLive, DomainThatDoesNotGetToASafepointIsBlamed) {
   EXPECT_TRUE(blamed) << followed.report["pauses"];
 }
 
-TEST_F(PausesLive, BackupThreadTakesPartForADomainThatIsBlocked) {
+TEST_F(PausesLive, BackupThreadTakesPartForABlockedDomain) {
   const Followed followed = report_of({"pauses", "--top", "1000"}, {ocaml_program("neighbour"), "read", "20"});
   std::istringstream said(followed.out);
   Strings lines;
@@ -343,7 +345,7 @@ TEST_F(PausesLive, BackupThreadTakesPartForADomainThatIsBlocked) {
   EXPECT_GE(served, 20u) << followed.report["pauses"];
 }
 
-TEST_F(PausesLive, WithoutSchedulerEventsTimesAreSaidToBeUnknown) {
+TEST_F(PausesLive, WithoutSchedulerEventsTimesAreUnknown) {
   Process process(preserved("busy_alloc", {"10"}));
   run_through(process);
   const std::string ring = ring_of(process.pid());
@@ -361,7 +363,7 @@ TEST_F(PausesLive, WithoutSchedulerEventsTimesAreSaidToBeUnknown) {
   EXPECT_THAT(text.out, Not(HasSubstr("worked on a cpu")));
 }
 
-TEST_F(PausesLive, TextTellsWhatJsonTells) {
+TEST_F(PausesLive, TextMatchesJson) {
   const std::string path = record("run.fxt", {ocaml_program("domains"), "2", "4"}).path;
   const Json worst = report({"pauses", "-i", path})["pauses"][0];
   const Outcome outcome = run_tool({"pauses", "-i", path});

@@ -24,7 +24,7 @@ fs::path process_file(pid_t pid, const std::string& name) {
   return "/proc/" + std::to_string(pid) + "/" + name;
 }
 
-/// The last of a chain of only children.
+/// The last process of a chain of only children.
 pid_t innermost(pid_t pid) {
   while (true) {
     std::ifstream children(process_file(pid, "task/" + std::to_string(pid) + "/children"));
@@ -34,7 +34,7 @@ pid_t innermost(pid_t pid) {
   }
 }
 
-/// Last number of NSpid: what getpid(2) says in the process.
+/// Last number of NSpid: what getpid(2) returns in the process.
 pid_t own_number(pid_t pid) {
   std::ifstream status(process_file(pid, "status"));
   for (std::string line; std::getline(status, line);) {
@@ -47,11 +47,12 @@ pid_t own_number(pid_t pid) {
   throw std::runtime_error("no NSpid of " + std::to_string(pid));
 }
 
-/// Ticks between the host's start and the process's.
+/// Clock ticks between the start of the host and of the process.
 std::uint64_t start_of(pid_t pid) {
   std::ifstream file(process_file(pid, "stat"));
   std::string stat(std::istreambuf_iterator<char>(file), {});
-  // Behind the name, which may hold anything, comes the third of the fields, of which the start is the 22nd.
+  // The name may contain anything, so parse after its closing parenthesis: field 3 comes next, the start time is field
+  // 22.
   std::istringstream fields(stat.substr(stat.rfind(')') + 1));
   std::string field;
   for (int i = 3; i <= 22; ++i) fields >> field;
@@ -68,10 +69,10 @@ void PrintTo(const Place& place, std::ostream* out) {
   *out << place.label;
 }
 
-void furnish(const fs::path& root) {
+void create_root(const fs::path& root) {
   for (const char* name : {"bin", "rings", "old", "mnt", "image/bin", "image/rings"})
     fs::create_directories(root / name);
-  // Whoever the program runs as.
+  // Accessible to every user.
   for (const char* name : {"rings", "image/rings"}) fs::permissions(root / name, fs::perms(01777));
   for (const char* bin : {"bin", "image/bin"}) fs::copy_file(ocaml_program("contained"), root / bin / "contained");
 }
@@ -81,7 +82,7 @@ Command in_place(const Place& place, const fs::path& root, std::vector<std::stri
                   .env = {{"ROOT", root}, {"OCAML_RUNTIME_EVENTS_DIR", replaced(place.rings, root)}},
                   .user = place.user};
   if (!place.unshare.empty()) {
-    // The program is a child of unshare's: only children live in new pid and time namespaces.
+    // The program is a child of unshare: only children enter new pid and time namespaces.
     command.argv = {"unshare", "--fork", "--kill-child"};
     std::ranges::copy(place.unshare, std::back_inserter(command.argv));
   }
@@ -99,7 +100,7 @@ Command contained(const Place& place, const fs::path& root, const std::string& c
   return command;
 }
 
-/// The program, once it is ready.
+/// Pid of the program, once it is ready.
 pid_t program_of(Process& process) {
   process.lines_until("ready");
   return innermost(process.pid());
@@ -128,13 +129,13 @@ void Contained::run() {
 }
 
 void Contained::expect_in(const Trace& trace) {
-  expect_facts(trace);
+  expect_process_info(trace);
   EXPECT_EQ(difference(on_host_clock(oracle_.take(), clock_offset_s_), records(trace.from_rings(pid_))), "");
   EXPECT_EQ(trace.of(pid_, "user").size(), user_events_);
   auto words = trace.words(pid_);
   EXPECT_GT(words["written"], 0u);
   EXPECT_EQ(words["delivered"], words["written"]);
-  // Times of the kernel's, as those of the ring should be.
+  // Times from the kernel; those of the ring must agree.
   const std::uint64_t end = trace.action(pid_, "exit")["ts"];
   for (const Json& event : trace.from_rings(pid_)) ASSERT_LE(event["ts"], end);
   expect_turns(trace);
@@ -146,14 +147,14 @@ Records on_host_clock(const Records& records, std::int64_t clock_offset_s) {
     for (const std::string& line : lines) {
       std::int64_t time = 0;
       const auto [rest, error] = std::from_chars(line.data(), line.data() + line.size(), time);
-      if (error != std::errc{}) throw std::runtime_error("no time: " + line);
+      if (error != std::errc{}) throw std::runtime_error("cannot parse the time: " + line);
       shifted[domain].push_back(std::to_string(time - clock_offset_s * 1'000'000'000) + rest);
     }
   }
   return shifted;
 }
 
-void Contained::expect_facts(const Trace& trace) const {
+void Contained::expect_process_info(const Trace& trace) const {
   const std::vector<Json> story = trace.of(pid_, "process");
   ASSERT_FALSE(story.empty());
   EXPECT_EQ(story.front()["comm"], "contained");
@@ -163,7 +164,7 @@ void Contained::expect_facts(const Trace& trace) const {
   EXPECT_THAT(trace.action(pid_, "ring").value("path", ""),
               ::testing::EndsWith("/rings/" + std::to_string(inner_pid_) + ".events"));
   EXPECT_EQ(trace.action(pid_, "exit")["status"], Json({{"code", 0}}));
-  // The stream does not wait for it for long, and a busy machine inspects programs late.
+  // The stream waits for the inspection only a short time, and a busy machine inspects programs late.
   for (const Json& process : trace.summary["processes"]) {
     if (process["pid"] == pid_) {
       EXPECT_EQ(process["version"], "5.3");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Programs in containers: every event, and the right facts, whatever namespaces, roots and file systems they live in.
+// Programs in containers: every event and correct process info, for all namespaces, root directories and file systems.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr uid_t unprivileged = 12345;
 
-/// What the kernel lets mount in a user namespace, and in a root of its own: all that container engines do.
+/// What container engines mount, as far as the kernel allows it in a user namespace and in a new root directory.
 const char* const pivot_script = R"(
 mount --bind "$ROOT" "$ROOT"
 cd "$ROOT"
@@ -100,7 +100,7 @@ class PlaceLive : public LiveTest, public ::testing::WithParamInterface<Place> {
  protected:
   void SetUp() override {
     LiveTest::SetUp();
-    if (!IsSkipped() && !HasFatalFailure()) furnish(dir.path());
+    if (!IsSkipped() && !HasFatalFailure()) create_root(dir.path());
   }
 };
 
@@ -125,17 +125,17 @@ TEST_P(PlaceLive, IsFoundRunning) {
   program.expect_in(trace);
 }
 
-/// Several places at once.
+/// Several places at the same time.
 class PlacesLive : public LiveTest {
  protected:
   static const Place& place(std::string_view label) { return *std::ranges::find(places, label, &Place::label); }
   std::filesystem::path make_root(const std::string& name) const {
-    furnish(dir / name);
+    create_root(dir / name);
     return dir / name;
   }
 };
 
-TEST_F(PlacesLive, EightContainersHaveTheSameRing) {
+TEST_F(PlacesLive, EightContainersWithTheSameRingPath) {
   covers("place", "eight containers with the same 1.events");
   const std::filesystem::path root = make_root("root");
   std::deque<Contained> containers;
@@ -155,7 +155,7 @@ TEST_F(PlacesLive, EightContainersHaveTheSameRing) {
   EXPECT_EQ(paths.size(), 1u) << "as the containers see it";
 }
 
-/// The kernel probes one file below, whatever each container's view of it: none of them may see the other's hits.
+/// The kernel probes the one underlying file for all containers: each must get only its own hits.
 TEST_F(PlacesLive, TwoOverlaysOfOneImageAreProbedOnceEach) {
   covers("place", "two overlayfs containers of one image");
   const std::filesystem::path root = make_root("root");
@@ -168,9 +168,9 @@ TEST_F(PlacesLive, TwoOverlaysOfOneImageAreProbedOnceEach) {
   EXPECT_THAT(trace.actions(known.pid()), ::testing::ElementsAre("found", "ring", "pause", "resume", "stop", "exit"));
 }
 
-/// Its times are corrected although nothing of it is left but the file.
-TEST_F(PlacesLive, RingLeftBehindInATimeNamespaceIsInTheHostsTime) {
-  covers("place", "time namespace, program gone before the tracer looked");
+/// Times are corrected although the process is gone and only its ring file is left.
+TEST_F(PlacesLive, RingLeftInATimeNamespaceIsConvertedToHostTime) {
+  covers("place", "time namespace, program ended before it was inspected");
   const Place& ahead = place("TimeAhead");
   const std::filesystem::path root = make_root("root");
   Tracer tracer({"--sched", "off"});
@@ -192,8 +192,8 @@ TEST_F(PlacesLive, RingLeftBehindInATimeNamespaceIsInTheHostsTime) {
   for (const Json& event : trace.from_rings(pid)) EXPECT_LE(event["ts"], end);
 }
 
-/// The command's own ring folder, seen from a pid namespace.
-TEST_F(PlacesLive, CommandsMayEnterContainers) {
+/// The ring directory of `-- CMD`, used from a pid namespace.
+TEST_F(PlacesLive, CommandEntersAContainer) {
   covers("place", "-- CMD that enters a pid namespace");
   const Outcome outcome = run_tool({"-f", "jsonl", "-o", dir / "out", "--", "unshare", "--pid", "--fork",
                                     "--kill-child", ocaml_program("contained"), "10"});
@@ -207,8 +207,8 @@ TEST_F(PlacesLive, CommandsMayEnterContainers) {
   EXPECT_EQ(trace.of("process").front()["ns_pid"], 1);
 }
 
-/// A folder that two pid namespaces share: both programs are number 1, and open the same file.
-TEST_F(PlacesLive, OneFileForTwoProgramsIsToldOf) {
+/// Two pid namespaces share a folder: both programs have pid 1 and open the same ring file.
+TEST_F(PlacesLive, OneFileOfTwoProgramsIsReported) {
   covers("place", "two pid namespaces that share one ring folder");
   const std::filesystem::path root = make_root("root");
   Contained first(place("Pid"), root);

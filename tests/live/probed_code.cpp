@@ -35,7 +35,7 @@ bool ProbedCode::is_probed() const {
 }
 
 bool ProbedCode::becomes(bool probed) const {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const auto deadline = std::chrono::steady_clock::now() + wait_timeout;
   while (is_probed() != probed) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whether a program's functions that write events are probed, as seen in its memory.
+// Detects in a program's memory whether its functions that write events are probed.
 #pragma once
 
 #include <sys/types.h>
@@ -10,18 +10,18 @@ namespace rtev::test {
 
 class ProbedCode {
  public:
-  /// For a running OCaml program. Throws if its functions cannot be found.
+  /// For a running OCaml program. Throws if its functions are not found.
   explicit ProbedCode(pid_t pid);
 
-  /// True if a breakpoint replaces the instruction.
+  /// True if the instruction is replaced by a breakpoint.
   bool is_probed() const;
-  /// Waits until is_probed() is this; false after `patience`.
+  /// Waits until is_probed() has this value; returns false on timeout.
   bool becomes(bool probed) const;
 
  private:
   pid_t pid_;
   std::uint64_t address_ = 0;
-  std::uint8_t original_ = 0;  ///< byte in the file
+  std::uint8_t original_ = 0;  ///< the byte in the file
 };
 
 }  // namespace rtev::test

@@ -39,7 +39,7 @@ Pipe make_pipe() {
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-/// A terminal that passes on what is written to it as it is.
+/// Opens a terminal that passes output on unchanged.
 Pipe make_terminal() {
   int master = -1, slave = -1;
   termios raw{};
@@ -51,7 +51,7 @@ Pipe make_terminal() {
   return {UniqueFd(master), UniqueFd(slave)};
 }
 
-/// What of the test's environment would change how programs under test behave.
+/// Removes variables of the test's environment that would change programs under test.
 bool is_inherited(std::string_view variable) {
   constexpr std::array<std::string_view, 6> prefixes{"OCAML", "CAML", "RTEV_", "SUDO_", "NO_COLOR=", "CLICOLOR"};
   return std::ranges::none_of(prefixes, [&](std::string_view prefix) { return variable.starts_with(prefix); });
@@ -76,7 +76,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
-/// Runs in the child of a program with threads: only calls that are safe after a fork.
+/// Runs in the forked child of a multi-threaded program: async-signal-safe calls only.
 [[noreturn]] void become(const Command& command, char* const* argv, char* const* env, const std::array<int, 3>& stdio,
                          int error_fd) {
   ::setpgid(0, 0);
@@ -93,7 +93,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   if (command.user)
     ready = ready && ::setgroups(0, nullptr) == 0 && ::setgid(*command.user) == 0 && ::setuid(*command.user) == 0;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // A shell's background job has it ignored, and what is ignored stays so.
+  // A shell ignores it in background jobs, and children inherit that.
   ::signal(SIGINT, SIG_DFL);
   ::signal(SIGQUIT, SIG_DFL);
   if (ready) ::execvpe(argv[0], argv, env);
@@ -122,7 +122,7 @@ Process::Process(const Command& command) : name_(command.argv.at(0)) {
   if (pid_ < 0) fail_errno("fork");
   if (pid_ == 0)
     become(command, argv.data(), env.data(), {in.read.get(), out.write.get(), err.write.get()}, error.write.get());
-  ::setpgid(pid_, pid_);  // whichever of the two comes first
+  ::setpgid(pid_, pid_);  // In parent and child: either may run first.
 
   error.write.reset();
   int code = 0;
@@ -142,7 +142,7 @@ Process::Process(const Command& command) : name_(command.argv.at(0)) {
 }
 
 Process::~Process() {
-  // Also what the program itself started and left.
+  // Includes processes that the program started and left running.
   if (pid_ > 0) ::kill(-pid_, SIGKILL);
   if (!status_) ::waitpid(pid_, nullptr, 0);
   const std::uint64_t one = 1;
@@ -164,7 +164,7 @@ void Process::collect() {
       const std::lock_guard lock(mutex_);
       if (size > 0)
         (is_out ? out_ : err_).append(buffer.data(), static_cast<std::size_t>(size));
-      else if (size == 0 || errno != EINTR)  // a terminal ends with EIO
+      else if (size == 0 || errno != EINTR)  // A terminal reports its end as EIO.
         (is_out ? out : err) = false;
       out_open_ = out;
       err_open_ = err;
@@ -187,26 +187,26 @@ std::optional<std::string> Process::next_line(Clock::time_point deadline) {
 }
 
 std::vector<std::string> Process::lines_until(std::string_view last) {
-  const auto deadline = Clock::now() + patience;
+  const auto deadline = Clock::now() + wait_timeout;
   std::vector<std::string> lines;
   for (;;) {
     auto line = next_line(deadline);
-    if (!line) fail("did not say \"" + std::string(last) + "\"");
+    if (!line) fail("did not print \"" + std::string(last) + "\"");
     if (*line == last) return lines;
     lines.push_back(std::move(*line));
   }
 }
 
 std::string Process::line_with(std::string_view text) {
-  const auto deadline = Clock::now() + patience;
+  const auto deadline = Clock::now() + wait_timeout;
   while (auto line = next_line(deadline)) {
     if (line->contains(text)) return *line;
   }
-  fail("did not say anything with \"" + std::string(text) + "\"");
+  fail("printed no line with \"" + std::string(text) + "\"");
 }
 
 void Process::write(std::string_view text) {
-  // The program may have gone: that must not kill the test.
+  // If the program has ended, SIGPIPE must not kill the test.
   struct sigaction ignore{}, before{};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignore, &before);
@@ -243,7 +243,7 @@ Outcome Process::wait(std::chrono::milliseconds limit) {
   const bool closed = changed_.wait_until(lock, deadline, [&] { return !out_open_ && !err_open_; });
   if (!closed) {
     lock.unlock();
-    fail("ended, but something it started holds on to its output");
+    fail("ended, but a process that it started holds its output open");
   }
   return {*status_, out_, err_};
 }

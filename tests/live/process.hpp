@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Programs run by tests: started with pipes, talked to line by line, and never left behind.
+// Runs programs for tests: connected by pipes, driven line by line, always cleaned up.
 #pragma once
 
 #include <sys/types.h>
@@ -19,27 +19,27 @@
 
 namespace rtev::test {
 
-/// The longest a test waits for anything. Generous: sanitizers and a loaded machine are slow.
-inline constexpr std::chrono::seconds patience{30};
+/// Timeout of every wait in tests. Generous, since sanitizers and loaded machines are slow.
+inline constexpr std::chrono::seconds wait_timeout{30};
 
-/// The user without rights, and the group of the same number.
+/// The unprivileged user, and the group of the same number.
 inline constexpr uid_t nobody = 65534;
 
-/// What to run and how.
+/// What to run, and how.
 struct Command {
   std::vector<std::string> argv;  ///< argv[0] is looked up in PATH
-  /// Added to the test's own environment, from which everything about OCaml, the tracer, sudo and colours was removed.
+  /// Added to the test's own environment, without the variables of OCaml, the tracer, sudo and colours.
   std::map<std::string, std::string> env{};
   std::filesystem::path directory{};
-  std::optional<uid_t> user{};  ///< runs as this user and as the group of the same number
-  std::optional<int> cpu{};     ///< runs on this cpu only
+  std::optional<uid_t> user{};  ///< run as this user and the group of the same number
+  std::optional<int> cpu{};     ///< run on this cpu only
   bool terminal = false;        ///< stdout is a terminal
-  bool error_terminal = false;  ///< stderr is one
-  int keep_fd = -1;             ///< stays open in the program, under the same number
+  bool error_terminal = false;  ///< stderr is a terminal
+  int keep_fd = -1;             ///< kept open in the program, under the same number
 };
 
 struct ExitStatus {
-  int raw = 0;  ///< as wait(2) gives it
+  int raw = 0;  ///< status of wait(2)
 
   std::optional<int> code() const;
   std::optional<int> signal() const;
@@ -51,8 +51,8 @@ struct Outcome {
   std::string err;
 };
 
-/// A running program, leader of its own process group. What fails throws std::runtime_error with what the program said,
-/// so that a test reads straight down. The end of the object is the end of the group.
+/// A running program, leader of its own process group. Failures throw std::runtime_error with the program's output. The
+/// destructor kills the process group.
 class Process {
  public:
   explicit Process(const Command& command);
@@ -64,16 +64,16 @@ class Process {
 
   /// Lines of stdout up to the line `last`, without it.
   std::vector<std::string> lines_until(std::string_view last);
-  /// The next line of stdout that holds a text.
+  /// The next line of stdout that contains this text.
   std::string line_with(std::string_view text);
-  /// Lets a program that waits at a gate go on.
+  /// Lets a program that waits at a gate continue.
   void go() { write("\n"); }
   void write(std::string_view text);
   void close_stdin() { stdin_.reset(); }
   void signal(int number);
 
-  /// Waits for the end; the outcome holds all the program wrote.
-  Outcome wait(std::chrono::milliseconds limit = patience);
+  /// Waits for the end. The outcome holds everything the program wrote.
+  Outcome wait(std::chrono::milliseconds limit = wait_timeout);
   bool running();
 
  private:
@@ -90,11 +90,11 @@ class Process {
   std::condition_variable changed_;
   std::string out_, err_;                   // guarded by mutex_
   bool out_open_ = true, err_open_ = true;  // likewise
-  std::size_t read_ = 0;                    // of out_, by next_line()
+  std::size_t read_ = 0;                    // bytes of out_ consumed by next_line()
   std::jthread collector_;
 };
 
-/// Runs a program to its end, with stdin closed from the start.
+/// Runs a program to its end, with stdin closed.
 Outcome run(const Command& command);
 
 }  // namespace rtev::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Processes that publish events with RingWriter, under the tracer: found like OCaml's, shown as what they are.
+// Processes that write events with RingWriter are found like OCaml's, and shown as producers.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -21,11 +21,11 @@ using ::testing::IsEmpty;
 using Options = RingWriter::Options;
 using Strings = std::vector<std::string>;
 
-/// A forked child of the test that makes a writer and lets it be used at gates.
+/// A forked child of the test with a RingWriter. Gates control when it writes.
 class Publisher {
  public:
   using Act = std::function<void(RingWriter&)>;
-  /// Returns when the writer is made. It is given to `acts` in turn, one for each go(); then the process ends.
+  /// Returns when the writer exists. The child calls `acts` in turn, one for each go(), and exits.
   Publisher(const Options& options, const std::vector<Act>& acts) {
     int to_child[2], to_test[2];
     if (::pipe2(to_child, O_CLOEXEC) != 0 || ::pipe2(to_test, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
@@ -51,7 +51,7 @@ class Publisher {
   }
 
   pid_t pid() const { return pid_; }
-  /// Lets it act once, and returns when it has.
+  /// Runs the next act; returns when it is done.
   void go() {
     give();
     take();
@@ -87,7 +87,7 @@ class Publisher {
   UniqueFd in_, out_;
 };
 
-/// A bit of everything, on both domains.
+/// Writes some events of every kind, on both domains.
 void write_all(RingWriter& writer) {
   const auto request = *writer.register_event("request", UserType::span);
   const auto number = *writer.register_event("number", UserType::integer);
@@ -183,7 +183,7 @@ TEST_F(ProducerLive, ForkedChildHasItsOwnRing) {
   expect_librtev(trace.action(child, "fork"));
 }
 
-TEST_F(ProducerLive, TextSaysSo) {
+TEST_F(ProducerLive, TextShowsTheProducer) {
   Tracer tracer({"--sched", "off"}, {.format = {"-f", "text"}});
   Publisher publisher(options(), {write_all});
   publisher.go();
@@ -204,7 +204,7 @@ TEST_F(ProducerLive, PsListsIt) {
   EXPECT_THAT(outcome.out, HasSubstr(std::to_string(publisher.pid()) + " rtev-live-tests librtev active "));
 }
 
-TEST_F(ProducerLive, TheMarkDecidesTheTableUnlessOneIsForced) {
+TEST_F(ProducerLive, TheMarkSelectsTheTableUnlessOneIsForced) {
   Options old = options();
   old.family = Family::before_5_3;
   Publisher publisher(old, {[](RingWriter& writer) {
@@ -225,36 +225,36 @@ TEST_F(ProducerLive, TheMarkDecidesTheTableUnlessOneIsForced) {
   EXPECT_EQ(first_begin({file}), "minor");
   EXPECT_EQ(first_begin({"--ocaml-version", "5.3", file}), "major_mark");
   EXPECT_EQ(publisher.end(), 0);
-  EXPECT_EQ(first_begin({file}), "minor") << "what stays behind says it, too";
+  EXPECT_EQ(first_begin({file}), "minor") << "the preserved file has the mark, too";
   EXPECT_THAT(run_tool({"dump", file}).err, HasSubstr(" librtev "));
 }
 
-/// A version that is not at hand to write rings: what its runtime would write, by the numbers in its runtime_events.h.
-struct Era {
+/// An OCaml version that is not installed: what its runtime would write, with the numbers of its runtime_events.h.
+struct RuntimeVersion {
   const char* ocaml;
   const char* label;
   RingWriter::Format format;
-  std::vector<std::pair<std::uint16_t, const char*>> minor, major;  ///< phases, each within the one before
+  std::vector<std::pair<std::uint16_t, const char*>> minor, major;  ///< phases, each nested in the one before
   std::vector<std::pair<std::uint16_t, const char*>> counters;
 };
 
-void PrintTo(const Era& era, std::ostream* out) {
-  *out << era.ocaml;
+void PrintTo(const RuntimeVersion& version, std::ostream* out) {
+  *out << version.ocaml;
 }
 
-class EraLive : public ProducerLive, public ::testing::WithParamInterface<Era> {};
+class RuntimeVersionLive : public ProducerLive, public ::testing::WithParamInterface<RuntimeVersion> {};
 
-TEST_P(EraLive, PhasesAndCountersHaveTheNamesOfTheirVersion) {
-  const Era& era = GetParam();
+TEST_P(RuntimeVersionLive, PhasesAndCountersHaveTheNamesOfTheirVersion) {
+  const RuntimeVersion& version = GetParam();
   Options old = options();
   old.family = Family::before_5_3;
-  old.format = era.format;
+  old.format = version.format;
   Strings expected;
   const auto collect = [&](RingWriter& writer, std::uint64_t round) {
     DomainWriter domain = writer.domain(0);
-    for (const auto* spans : {&era.minor, &era.major}) {
+    for (const auto* spans : {&version.minor, &version.major}) {
       for (const auto& [id, name] : *spans) domain.begin(Phase{id});
-      for (const auto& [id, name] : era.counters) domain.counter(Counter{id}, round);
+      for (const auto& [id, name] : version.counters) domain.counter(Counter{id}, round);
       for (auto span = spans->rbegin(); span != spans->rend(); ++span) domain.end(Phase{span->first});
     }
   };
@@ -262,9 +262,9 @@ TEST_P(EraLive, PhasesAndCountersHaveTheNamesOfTheirVersion) {
     for (std::uint64_t round = 0; round < 100; ++round) collect(writer, round);
   };
   for (int round = 0; round < 200; ++round) {
-    for (const auto* spans : {&era.minor, &era.major}) {
+    for (const auto* spans : {&version.minor, &version.major}) {
       for (const auto& [id, name] : *spans) expected.push_back(std::string("begin ") + name);
-      for (const auto& [id, name] : era.counters)
+      for (const auto& [id, name] : version.counters)
         expected.push_back(std::string("counter ") + name + ' ' + std::to_string(round % 100));
       for (auto span = spans->rbegin(); span != spans->rend(); ++span)
         expected.push_back(std::string("end ") + span->second);
@@ -288,24 +288,24 @@ TEST_P(EraLive, PhasesAndCountersHaveTheNamesOfTheirVersion) {
   EXPECT_EQ(got, expected);
   auto words = trace.words(pid);
   EXPECT_EQ(words["delivered"], words["written"]);
-  covers("ring", "written by librtev in that version's format", era.ocaml);
+  covers("ring", "written by librtev in that version's format", version.ocaml);
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, EraLive,
-    ::testing::Values(Era{"5.0",
-                          "OCaml5_0",
-                          RingWriter::Format::before_5_1,
-                          {{22, "major_gc_stw"}, {10, "minor"}, {11, "minor_local_roots"}},
-                          {{6, "major"}, {24, "major_slice"}, {9, "major_mark"}},
-                          {{4, "minor_promoted"}, {5, "minor_allocated"}}},
-                      Era{"5.2",
-                          "OCaml5_2",
-                          RingWriter::Format::since_5_1,
-                          {{32, "stw_leader"}, {10, "minor"}, {35, "minor_remembered_set"}},
-                          {{40, "compaction"}, {41, "compaction_evacuate"}, {42, "compaction_forward"}},
-                          {{4, "minor_promoted"}, {16, "major_heap_large_blocks"}}}),
-    [](const auto& era) { return era.param.label; });
+    All, RuntimeVersionLive,
+    ::testing::Values(RuntimeVersion{"5.0",
+                                     "OCaml5_0",
+                                     RingWriter::Format::before_5_1,
+                                     {{22, "major_gc_stw"}, {10, "minor"}, {11, "minor_local_roots"}},
+                                     {{6, "major"}, {24, "major_slice"}, {9, "major_mark"}},
+                                     {{4, "minor_promoted"}, {5, "minor_allocated"}}},
+                      RuntimeVersion{"5.2",
+                                     "OCaml5_2",
+                                     RingWriter::Format::since_5_1,
+                                     {{32, "stw_leader"}, {10, "minor"}, {35, "minor_remembered_set"}},
+                                     {{40, "compaction"}, {41, "compaction_evacuate"}, {42, "compaction_forward"}},
+                                     {{4, "minor_promoted"}, {16, "major_heap_large_blocks"}}}),
+    [](const auto& version) { return version.param.label; });
 
 }  // namespace
 }  // namespace rtev::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// librtev alone on rings of real programs, without the tracer: finished ones and running ones.
+// librtev alone, without the tracer, on rings of real programs: ended and running ones.
 #include <rtev/names.hpp>
 #include <rtev/ring_reader.hpp>
 
@@ -20,7 +20,7 @@ std::string hex(std::span<const std::byte> bytes) {
   return text.empty() ? "-" : text;
 }
 
-/// Collects what a reader hands out as the tracer would show it in JSON.
+/// Collects a reader's events in the form of the tracer's JSON.
 class Collector {
  public:
   explicit Collector(RingReader& reader) : reader_(reader) {}
@@ -97,7 +97,7 @@ class Collector {
 
 class ReaderLive : public LiveTest, public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(ReaderLive, FileThatWasLeftBehind) {
+TEST_P(ReaderLive, PreservedFile) {
   Process process(preserved(GetParam()));
   run_through(process);
   auto reader = RingReader::open(ring_of(process.pid()));
@@ -109,7 +109,7 @@ TEST_P(ReaderLive, FileThatWasLeftBehind) {
   EXPECT_EQ(reader->accounting().delivered, reader->accounting().written);
 }
 
-TEST_P(ReaderLive, RingThatIsBeingWritten) {
+TEST_P(ReaderLive, LiveRing) {
   Process process(preserved(GetParam()));
   process.lines_until("ready");
   auto reader = RingReader::open(ring_of(process.pid()));
@@ -130,8 +130,8 @@ INSTANTIATE_TEST_SUITE_P(Programs, ReaderLive,
 
 class FastRingLive : public LiveTest {};
 
-TEST_F(FastRingLive, BeingOvertakenLosesWordsButNeverSense) {
-  // A ring of 256 words in real hands: its writer laps the reader again and again.
+TEST_F(FastRingLive, OvertakenReaderLosesWordsButReadsValidEvents) {
+  // The writer of a ring of 256 words laps the reader again and again.
   Command command = with_events("busy_alloc", {"300"});
   command.env["OCAMLRUNPARAM"] = "e=8,d=2";
   Process process(command);

@@ -30,7 +30,7 @@ void start_ready(std::optional<Process>& process, Command command) {
 
   pollfd fd{ours.get(), POLLIN, 0};
   std::array<char, 6> word{};
-  const auto limit = static_cast<int>(std::chrono::milliseconds(patience).count());
+  const auto limit = static_cast<int>(std::chrono::milliseconds(wait_timeout).count());
   if (::poll(&fd, 1, limit) > 0 && ::read(fd.fd, word.data(), word.size()) == std::ssize(word)) return;
   process->signal(SIGKILL);
   throw std::runtime_error("rtev-bpf did not get ready: " + process->wait().err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Starts rtev-bpf so that nothing which happens afterwards is missed.
+// Starts rtev-bpf so that it misses nothing that happens afterwards.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace rtev::test {
 
-/// Returns once everything is attached and the first scan is done.
+/// Returns when all probes are attached and the first scan is done.
 void start_ready(std::optional<Process>& process, Command command);
 
 }  // namespace rtev::test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Recordings and exports when something fails: the disk is full, the reader leaves, the tracer or the program is killed.
-// And the progress that is shown meanwhile.
+// Recordings and exports when something fails: the disk is full, the reader leaves, the tracer or the program is
+// killed. And the progress that is shown meanwhile.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <poll.h>
@@ -37,7 +37,7 @@ using Clock = std::chrono::steady_clock;
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-/// A file system with little room. It is mounted nowhere and goes away with the object, however the test ends.
+/// A file system of limited size. Not mounted in any visible place; gone with the object.
 class SmallDisk {
  public:
   explicit SmallDisk(const std::string& size) {
@@ -49,7 +49,7 @@ class SmallDisk {
     if (!root_) fail_errno("fsmount");
   }
 
-  /// Good for all processes while this one lives.
+  /// A path valid in all processes while this process runs.
   std::filesystem::path path() const {
     return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(root_.get());
   }
@@ -58,7 +58,7 @@ class SmallDisk {
   UniqueFd root_;
 };
 
-/// Sees each time that a file is written to.
+/// Notified of each write to a file.
 class Writes {
  public:
   explicit Writes(const std::filesystem::path& file) : fd_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
@@ -67,8 +67,8 @@ class Writes {
 
   void wait() {
     pollfd fd{fd_.get(), POLLIN, 0};
-    if (::poll(&fd, 1, static_cast<int>(std::chrono::milliseconds(patience).count())) <= 0)
-      throw std::runtime_error("nothing is written any more");
+    if (::poll(&fd, 1, static_cast<int>(std::chrono::milliseconds(wait_timeout).count())) <= 0)
+      throw std::runtime_error("timeout: no more writes to the recording");
     std::array<char, 4096> events;
     while (::read(fd_.get(), events.data(), events.size()) > 0) {
     }
@@ -192,9 +192,9 @@ TEST_P(RecordFaultFormatLive, FullDiskIsAnErrorAndWhatIsThereIsGood) {
   EXPECT_THAT(content_of(full, program.pid(), false).begins, Not(IsEmpty()));
 }
 
-/// What is on the disk never lags far behind, and is good wherever it ends.
+/// The file never lags far behind, and is valid wherever it ends.
 TEST_P(RecordFaultFormatLive, KilledTracerLeavesAllButTheLastMoment) {
-  // The promise is one second; a loaded machine may take its time.
+  // The documented limit is one second; a loaded machine may take longer.
   constexpr auto recorded = 3s, longest_lag = 2s;
   Process program(with_events("killed"));
   program.lines_until("ready");
@@ -246,7 +246,7 @@ TEST_F(RecordFaultLive, KilledCommandIsRecordedToItsEnd) {
   Process tracer({.argv = {tool(), "record", "-o", file("fxt"), "--", "sh", "-c", "echo $$; exec \"$0\"",
                            ocaml_program("killed")}});
   const pid_t pid = std::stoi(tracer.lines_until("ready").front());
-  keep_busy(tracer);  // which hands its stdin and stdout to the program
+  keep_busy(tracer);  // The tracer hands its stdin and stdout to the program.
   ASSERT_EQ(::kill(pid, SIGKILL), 0);
   const Outcome outcome = tracer.wait();
   EXPECT_EQ(outcome.status.code(), 128 + SIGKILL);

@@ -38,11 +38,11 @@ using Strings = std::vector<std::string>;
 
 class RecordLive : public LiveTest {
  protected:
-  /// The path of a recording of that format.
+  /// Path of a recording in that format.
   std::string file(const std::string& ending) const { return dir / ("trace." + ending); }
 };
 
-/// One stream in all formats at once.
+/// Writes one stream in all formats at once.
 class AllFormats final : public Sink {
  public:
   explicit AllFormats(const TempDir& dir)
@@ -80,7 +80,7 @@ class AllFormats final : public Sink {
   std::array<Sink*, 4> sinks_{&jsonl_, &fxt_sink_, &chrome_, &perfetto_};
 };
 
-/// The tracer in this process. It runs from the beginning of the object until stop().
+/// The tracer in this process, running from construction to stop().
 class InProcess {
  public:
   InProcess(const LiveOptions& options, AllFormats& sink) : end_(::eventfd(0, EFD_CLOEXEC)) {
@@ -145,7 +145,7 @@ TEST_F(RecordLive, TheRecordingHoldsTheWholeStream) {
   options.command_line = {"rtev-bpf", "record", "-o", "\"é\xff"};
   InProcess tracer(options, formats);
   {
-    // Their ring is too small for them: words are lost.
+    // Their rings are too small, so words are lost.
     Command hasty = with_events("busy_alloc", {"300"});
     hasty.env["OCAMLRUNPARAM"] = "e=8";
     Process domains(with_events("domains", {"3", "3"})), threads(with_events("systhreads")),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What viewers make of recordings of real programs: names, spans on the threads that ran them, counters, scheduling,
-// arrows. Read by parsers that share nothing with those who wrote, and compared with the stream.
+// Content of recordings for viewers: names, spans on the threads that ran them, counters, scheduling, arrows. Read by
+// independent parsers and compared with the stream.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Strings = std::vector<std::string>;
 
-/// What the scheduler's events tell of the threads of a process, in words of the viewers: "domain 1 backup".
+/// Thread names by the scheduler events of a process, as viewers show them: "domain 1 backup".
 using Threads = std::map<std::int32_t, std::string>;
 
 Threads threads_of(const Trace& trace, pid_t pid) {
@@ -48,7 +48,7 @@ Threads threads_of(const Trace& trace, pid_t pid) {
   return threads;
 }
 
-/// Two programs in one recording, as each format has it.
+/// Two programs in one recording, in each format.
 class RecordViewLive : public LiveTest {
  protected:
   void SetUp() override {
@@ -73,9 +73,9 @@ class RecordViewLive : public LiveTest {
   }
   std::size_t events(pid_t pid, std::string_view type) const { return trace_.of(pid, type).size(); }
 
-  /// How the thread must be called.
+  /// Checks the name of a thread.
   void expect_named(pid_t pid, std::int32_t tid, const std::string& expected, const std::string& name) const {
-    if (expected.empty()) return;  // not known from the scheduler
+    if (expected.empty()) return;  // unknown from scheduler events
     const bool is_systhread = pid == systhreads_ && tid != pid && expected == "domain 0";
     EXPECT_EQ(name, is_systhread ? "domain 0 systhread" : expected) << tid << " of " << pid;
   }
@@ -102,7 +102,7 @@ TEST_F(RecordViewLive, Chrome) {
       for (const ChromeTrace::Span& span : row_spans) {
         EXPECT_EQ(span.category, "gc");
         EXPECT_LE(span.from, span.to);
-        spans += !span.args.contains("begin");  // which was not drawn after the fact
+        spans += !span.args.contains("begin");  // not drawn later, from a summary
         if (!is_thread || states == chrome.states.end()) continue;
         ++on_threads;
         running += std::ranges::any_of(states->second, [&](const ChromeTrace::State& state) {
@@ -111,7 +111,7 @@ TEST_F(RecordViewLive, Chrome) {
       }
     }
     EXPECT_EQ(spans, events(pid, "begin"));
-    // Only until it is known which thread runs a new domain they may lie on a row of their own, or on the wrong one.
+    // A new domain's events may be on a row of their own, or on the wrong one, until its thread is known.
     EXPECT_GT(on_threads * 10, spans * 8);
     EXPECT_GT(running * 20, on_threads * 19) << running << " of " << on_threads;
     for (const auto& [tid, name] : threads) {
@@ -126,7 +126,7 @@ TEST_F(RecordViewLive, Chrome) {
                 Contains(::testing::Key(std::pair<std::int64_t, std::string>(pid, "minor_allocated domain 0 bytes"))));
   }
 
-  // Each in another, and that on the same thread.
+  // Each nested in another one, on the same thread.
   for (const auto& [row, spans] : chrome.spans) {
     for (auto inner = spans.begin(); inner != spans.end(); ++inner) {
       if (inner->name != "minor_local_roots") continue;
@@ -195,7 +195,7 @@ TEST_F(RecordViewLive, Perfetto) {
     expected.emplace(change["ts"], change["cpu"], change["prev"]["tid"], change["next"]["tid"]);
   for (const PerfettoSwitch& change : perfetto.switches)
     shown.emplace(change.time, change.cpu, change.prev, change.next);
-  EXPECT_TRUE(std::ranges::includes(shown, expected)) << "what is there besides was drawn";
+  EXPECT_TRUE(std::ranges::includes(shown, expected)) << "other slices were drawn from summaries";
   EXPECT_EQ(perfetto.wakings.size(), trace_.of("wakeup").size());
 
   std::map<std::uint64_t, std::string> leaving;
@@ -216,7 +216,7 @@ TEST_F(RecordViewLive, Perfetto) {
   EXPECT_GT(arrows, 0u);
 }
 
-/// A strict reader of the format, and what viewers need of it: names before use, spans that nest by time and order.
+/// A strict parser of the format, with the viewers' rules: names are defined before use, spans nest by time and order.
 class FxtView {
  public:
   explicit FxtView(const std::string& file) {
@@ -237,7 +237,7 @@ class FxtView {
   std::map<Thread, std::size_t> spans{};                ///< those of the stream
   std::map<std::uint64_t, std::size_t> counters{};      ///< values by pid
   std::size_t switches = 0, wakeups = 0;
-  std::set<std::uint64_t> nameless{};  ///< tids that were used before they were named
+  std::set<std::uint64_t> nameless{};  ///< tids used before they were named
 
  private:
   struct Mark {
@@ -287,7 +287,7 @@ class FxtView {
     ++wakeups;
     use(wakeup.tid);
   }
-  void take(const fxt::parsed::UnknownRecord&) { ADD_FAILURE() << "a record that is unknown"; }
+  void take(const fxt::parsed::UnknownRecord&) { ADD_FAILURE() << "unknown record"; }
   template <typename Other>
   void take(const Other&) {}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Recordings made by the tool under test, and what the tool makes of them again.
+// Makes recordings with the tool under test, and converts and dumps them.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +12,13 @@ namespace rtev::test {
 
 std::string read_file(const std::filesystem::path& path);
 
-/// What `rtev-bpf dump` makes of a recording: JSON lines, and what it has to say of it. The exit status must be 0.
+/// Runs `rtev-bpf dump` on a recording: JSON lines and messages. The exit status must be 0.
 Outcome dump(const std::filesystem::path& recording);
 
-/// Makes `to`, of the format that its name says, with `rtev-bpf convert`.
+/// Runs `rtev-bpf convert`; the suffix of `to` selects the format.
 void convert(const std::filesystem::path& from, const std::filesystem::path& to);
 
-/// Empty if both texts are the same, else the first line in which they differ.
+/// The first line in which both texts differ; empty if they are equal.
 std::string first_difference(std::string_view expected, std::string_view got);
 
 }  // namespace rtev::test

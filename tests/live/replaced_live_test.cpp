@@ -12,33 +12,33 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::StartsWith;
 
-struct Fate {
+struct Change {
   const char* label;
-  const char* kind;  ///< of the build whose file meets it
+  const char* kind;  ///< name of the build that is deleted or replaced
   const char* what;
   void (*happens)(const fs::path& program);
 };
 
-void PrintTo(const Fate& fate, std::ostream* out) {
-  *out << fate.label;
+void PrintTo(const Change& change, std::ostream* out) {
+  *out << change.label;
 }
 
 void remove_file(const fs::path& program) {
   fs::remove(program);
 }
 
-/// As a package manager does it: the new file takes the old one's name.
-void put_another_there(const fs::path& program) {
+/// As package managers do: renames the new file over the old one.
+void replace_file(const fs::path& program) {
   const fs::path next = program.string() + ".new";
   fs::copy_file(ocaml_program("hello"), next);
   fs::rename(next, program);
 }
 
-class ReplacedLive : public LiveTest, public ::testing::WithParamInterface<Fate> {};
+class ReplacedLive : public LiveTest, public ::testing::WithParamInterface<Change> {};
 
 TEST_P(ReplacedLive, EveryEvent) {
-  const Fate& fate = GetParam();
-  const Variety variety{"5.3", {.kind = fate.kind, .what = fate.what}};
+  const Change& change = GetParam();
+  const Variety variety{"5.3", {.kind = change.kind, .what = change.what}};
   const auto start = [&](const fs::path& program) {
     fs::copy_file(variety.program(), program);
     Command command = preserved("");
@@ -48,11 +48,11 @@ TEST_P(ReplacedLive, EveryEvent) {
   const fs::path early_program = dir / "early", late_program = dir / "late";
   Process early(start(early_program));
   early.lines_until("ready");
-  fate.happens(early_program);
+  change.happens(early_program);
   Tracer tracer({"--history"});
   Process late(start(late_program));
   late.lines_until("ready");
-  fate.happens(late_program);
+  change.happens(late_program);
   const std::string early_out = run_through(early).out, late_out = run_through(late).out;
   const Trace trace = tracer.stop();
 
@@ -62,15 +62,15 @@ TEST_P(ReplacedLive, EveryEvent) {
   for (const pid_t pid : {early.pid(), late.pid()}) EXPECT_EQ(figures_of(trace, pid)["version"], "5.3");
   EXPECT_THAT(found["exe"].get<std::string>(), StartsWith(early_program.string()));
   EXPECT_EQ(started["exe"], late_program.string());
-  covers("binary", fate.what, variety.ocaml);
+  covers("binary", change.what, variety.ocaml);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, ReplacedLive,
-    ::testing::Values(Fate{"Deleted", "native", "deleted while it runs", remove_file},
-                      Fate{"Replaced", "native", "replaced by another while it runs", put_another_there},
-                      Fate{"StaticDeleted", "static", "fully static, deleted while it runs", remove_file}),
-    [](const auto& fate) { return fate.param.label; });
+INSTANTIATE_TEST_SUITE_P(All, ReplacedLive,
+                         ::testing::Values(Change{"Deleted", "native", "deleted while it runs", remove_file},
+                                           Change{"Replaced", "native", "replaced while it runs", replace_file},
+                                           Change{"StaticDeleted", "static", "fully static, deleted while it runs",
+                                                  remove_file}),
+                         [](const auto& change) { return change.param.label; });
 
 }  // namespace
 }  // namespace rtev::test

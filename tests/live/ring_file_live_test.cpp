@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Wherever the ring file is, however large, whatever becomes of it: found, and read to its last event.
+// Ring files in all places, of all sizes, renamed or deleted: found, and read to the last event.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -18,7 +18,7 @@ using Strings = std::vector<std::string>;
 
 class RingFileLive : public LiveTest {
  protected:
-  /// Keeps a second name of a ring for the oracle, whatever happens to the first.
+  /// Makes a hard link of a ring file for the oracle, in case the first name is removed.
   fs::path keep(pid_t pid) const {
     fs::create_directories(kept());
     fs::create_hard_link(ring_of(pid), kept() / ring_of(pid).filename());
@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(All, ParametersLive,
                                            Parameters{"AllDomains", "d=4096,e=12", "`OCAMLRUNPARAM=d=4096,e=12`"}),
                          [](const auto& parameters) { return parameters.param.label; });
 
-TEST_F(RingFileLive, TooSmallForTheProgramIsCounted) {
+TEST_F(RingFileLive, LossOfATooSmallRingIsCounted) {
   Command command = preserved("domains", {"2", "20"});
   command.env["OCAMLRUNPARAM"] = "e=6,d=3";
   Process early(command);
@@ -85,8 +85,9 @@ TEST_F(RingFileLive, TooSmallForTheProgramIsCounted) {
 
 struct Place {
   const char* label;
-  const char* directory;  ///< OCAML_RUNTIME_EVENTS_DIR, in the test's folder; empty: that folder itself, absolute
-  bool chdir;             ///< the program leaves for another folder
+  const char*
+      directory;  ///< OCAML_RUNTIME_EVENTS_DIR, relative to the test's folder; empty: the absolute path of that folder
+  bool chdir;     ///< whether the program changes to another folder
   const char* what;
 };
 
@@ -128,12 +129,12 @@ INSTANTIATE_TEST_SUITE_P(
                       Place{"RelativeChdir", "some/rings", true, "relative `OCAML_RUNTIME_EVENTS_DIR`, then chdir"}),
     [](const auto& place) { return place.param.label; });
 
-/// What lies where the ring is to be made, left by a process that had the same pid.
+/// A file at the path of the new ring, left by a process of the same pid.
 struct Stale {
   const char* label;
   const char* what;
-  std::size_t bytes;       ///< of nonsense
-  const char* parameters;  ///< instead: those of a program that left its ring
+  std::size_t bytes;       ///< size of the invalid file
+  const char* parameters;  ///< else: OCAMLRUNPARAM of the program that left its ring
 };
 
 void PrintTo(const Stale& stale, std::ostream* out) {
@@ -154,7 +155,7 @@ TEST_P(StaleLive, IsNotTakenForTheNewRing) {
   } else {
     std::ofstream(left) << std::string(stale.bytes, '\x5a');
   }
-  // The shell becomes the program: the number of both is the same.
+  // The shell execs the program, so both have the same pid.
   Command command = preserved("domains", {"2", "2"});
   const std::string copy_and_run =
       R"(cp ")" + left.string() + R"(" "$OCAML_RUNTIME_EVENTS_DIR/$$.events" && exec "$@")";
@@ -170,14 +171,14 @@ TEST_P(StaleLive, IsNotTakenForTheNewRing) {
   covers("ring", stale.what);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, StaleLive,
-    ::testing::Values(Stale{"Empty", "an empty file of the same pid is there", 0, nullptr},
-                      Stale{"Nonsense", "a file of nonsense of the same pid is there", 3 << 20, nullptr},
-                      Stale{"Same", "a stale ring of the same pid is there", 0, "e=16"},
-                      Stale{"Larger", "a larger stale ring of the same pid is there", 0, "e=18"},
-                      Stale{"Smaller", "a smaller stale ring of the same pid is there", 0, "e=10,d=2"}),
-    [](const auto& stale) { return stale.param.label; });
+INSTANTIATE_TEST_SUITE_P(All, StaleLive,
+                         ::testing::Values(Stale{"Empty", "an empty file of the same pid exists", 0, nullptr},
+                                           Stale{"Invalid", "an invalid file of the same pid exists", 3 << 20, nullptr},
+                                           Stale{"Same", "a stale ring of the same pid exists", 0, "e=16"},
+                                           Stale{"Larger", "a larger stale ring of the same pid exists", 0, "e=18"},
+                                           Stale{"Smaller", "a smaller stale ring of the same pid exists", 0,
+                                                 "e=10,d=2"}),
+                         [](const auto& stale) { return stale.param.label; });
 
 TEST_F(RingFileLive, UnlinkedWhileItIsWritten) {
   Process early(preserved("busy_alloc", {"3"})), late(preserved("busy_alloc", {"3"}));
@@ -211,7 +212,7 @@ TEST_F(RingFileLive, RenamedWhileItIsWritten) {
   covers("ring", "renamed while the program runs");
 }
 
-TEST_F(RingFileLive, PausedBeforeTheTracerCame) {
+TEST_F(RingFileLive, PausedBeforeTheTracerStarts) {
   Command command = program("api_start");
   command.env["OCAML_RUNTIME_EVENTS_PRESERVE"] = "1";
   Process process(command);
@@ -227,7 +228,7 @@ TEST_F(RingFileLive, PausedBeforeTheTracerCame) {
   const Trace trace = tracer.stop();
   expect_exact(trace, dir.path(), process.pid());
   EXPECT_THAT(trace.actions(process.pid()), ElementsAre("found", "ring", "resume", "stop", "exit"));
-  covers("ring", "paused before the tracer came");
+  covers("ring", "paused before the tracer started");
 }
 
 TEST_F(RingFileLive, RemovedAtTheEnd) {

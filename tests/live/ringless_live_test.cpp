@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Programs that run with events off, traced by probes: against what they say of themselves, and against the ring of
-// another run.
+// Programs with events off, traced by probes: compared with their own output, and with the ring of another run.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -20,7 +19,7 @@ using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using Strings = std::vector<std::string>;
 
-/// Events of the runtime, without the tracer's own.
+/// Runtime events only, without the tracer's own records.
 std::vector<Json> events_of(const Trace& trace, pid_t pid) {
   std::vector<Json> events = trace.from_rings(pid);
   std::erase_if(events, [](const Json& event) { return event["type"] == "lost"; });
@@ -33,7 +32,7 @@ std::size_t count(const std::vector<Json>& events, const std::string& type, cons
   }));
 }
 
-/// What `ringless work` did between its marks, in order: "begin minor", "counter minor_promoted 123".
+/// Events of `ringless work` between its marks, in order: "begin minor", "counter minor_promoted 123".
 Strings between_marks(const std::vector<Json>& events) {
   Strings found;
   int marks = 0;
@@ -49,7 +48,7 @@ Strings between_marks(const std::vector<Json>& events) {
   return found;
 }
 
-/// True if each domain's begins and ends pair up, innermost first.
+/// True if begins and ends of each domain pair up, innermost first.
 bool nests(const std::vector<Json>& events) {
   std::map<int, Strings> open;
   for (const Json& event : events) {
@@ -62,7 +61,7 @@ bool nests(const std::vector<Json>& events) {
   return std::ranges::all_of(open, [](const auto& domain) { return domain.second.empty(); });
 }
 
-/// The number behind a word that a program says.
+/// The number after a word in the program's output.
 int said(Process& process, const std::string& word) {
   const std::string line = process.line_with(word + " ");
   return std::stoi(line.substr(line.find(word) + word.size() + 1));
@@ -74,7 +73,7 @@ class RinglessLive : public LiveTest {
 };
 
 TEST_F(RinglessLive, TheSameEventsAsInARing) {
-  covers("ringless", "the events of a program with its ring off are those of a run with a ring");
+  covers("ringless", "the same events as in the ring of another run");
   constexpr const char* heaps = "30";
   Process with_ring(with_events("ringless", {"work", heaps}));
   with_ring.lines_until("ready");
@@ -102,7 +101,7 @@ TEST_F(RinglessLive, TheSameEventsAsInARing) {
   EXPECT_THAT(trace.actions(with_ring.pid()), ElementsAre("found", "ring", "stop", "exit"));
 }
 
-TEST_F(RinglessLive, FromTheFirstEventOfAProgramWhoseBinaryIsKnown) {
+TEST_F(RinglessLive, KnownBinaryFromTheFirstEvent) {
   covers("ringless", "started after the tracer");
   Process known(program("ringless", {"work", "1"}));
   known.lines_until("ready");
@@ -125,8 +124,8 @@ TEST_F(RinglessLive, FromTheFirstEventOfAProgramWhoseBinaryIsKnown) {
   }
 }
 
-TEST_F(RinglessLive, WhatCameBeforeTheProbesIsSaidToBeLost) {
-  covers("ringless", "a binary that was never met: what is missing of its first process is told");
+TEST_F(RinglessLive, EventsBeforeTheProbesAreReportedAsLost) {
+  covers("ringless", "an unknown binary: missing events of its first process are reported");
   const auto copy = dir / "ringless";
   std::filesystem::copy_file(ocaml_program("ringless"), copy);
   Tracer tracer({"--ringless", "-n", "ringless"});
@@ -151,8 +150,7 @@ TEST_F(RinglessLive, WhatCameBeforeTheProbesIsSaidToBeLost) {
 }
 
 TEST_F(RinglessLive, ShortProgramsOneAfterTheOther) {
-  covers("ringless",
-         "100 programs of a few milliseconds in a row: each is a loss or seen whole, in the end the latter");
+  covers("ringless", "100 programs of a few milliseconds in a row: each complete or reported as a loss");
   const auto copy = dir / "short";
   std::filesystem::copy_file(ocaml_program("ringless"), copy);
   Tracer tracer({"--ringless", "-n", "short", "--sched", "off"});
@@ -169,15 +167,15 @@ TEST_F(RinglessLive, ShortProgramsOneAfterTheOther) {
   for (const pid_t pid : pids) {
     const Strings actions = trace.actions(pid);
     if (actions.empty() || std::ranges::find(actions, "probe") != actions.end()) continue;
-    EXPECT_EQ(trace.of(pid, "lost").size(), 1U) << "nothing is said of " << pid;
+    EXPECT_EQ(trace.of(pid, "lost").size(), 1U) << "no loss is reported for " << pid;
   }
   EXPECT_THAT(trace.actions(pids.back()), ElementsAre("exec", "probe", "exit"));
   EXPECT_TRUE(trace.of(pids.back(), "lost").empty());
   EXPECT_EQ(count(events_of(trace, pids.back()), "begin", "explicit_gc_minor"), 10U);
 }
 
-TEST_F(RinglessLive, DomainsAreToldApart) {
-  covers("ringless", "several domains, each event with its own");
+TEST_F(RinglessLive, EventsHaveTheirDomain) {
+  covers("ringless", "several domains, each event with its domain");
   Process process(program("ringless", {"domains", "3"}));
   process.lines_until("ready");
   Tracer tracer(for_pid(process));
@@ -200,8 +198,8 @@ TEST_F(RinglessLive, DomainsAreToldApart) {
   EXPECT_TRUE(trace.of(process.pid(), "lost").empty());
 }
 
-TEST_F(RinglessLive, NothingTwiceAndNothingMissingWhenARingIsStarted) {
-  covers("ringless", "a ring that is started midway, with two domains running: no event twice, none missing");
+TEST_F(RinglessLive, NothingDuplicatedOrMissingWhenARingIsStarted) {
+  covers("ringless", "a ring started midway, with two domains running: no event duplicated or missing");
   constexpr std::size_t collections = 60;
   Process process(program("ringless", {"midway", std::to_string(collections)}));
   process.lines_until("ready");
@@ -212,7 +210,7 @@ TEST_F(RinglessLive, NothingTwiceAndNothingMissingWhenARingIsStarted) {
   process.wait();
   const Trace trace = tracer.stop();
   const std::vector<Json> events = events_of(trace, process.pid());
-  // What was paused is in no ring, and no probe takes its place.
+  // Events of the paused time are in no ring, and are not probed either.
   EXPECT_EQ(count(events, "begin", "explicit_gc_minor", 0), 2 * collections);
   EXPECT_EQ(count(events, "end", "explicit_gc_minor", 0), 2 * collections);
   EXPECT_EQ(count(events, "begin", "explicit_gc_minor", 1), collections);
@@ -255,9 +253,8 @@ TEST_F(RinglessLive, AForkedChild) {
   EXPECT_THAT(trace.actions(child), ElementsAre("fork", "probe", "exit"));
 }
 
-TEST_F(RinglessLive, ChildrenThatAreNotProbedAreALoss) {
-  covers("ringless",
-         "forked children that end before the probes are there, or while they are off, are shown as a loss");
+TEST_F(RinglessLive, UnprobedChildrenAreReportedAsALoss) {
+  covers("ringless", "forked children that end before probes are attached, or while they are off: reported as a loss");
   struct Case {
     std::string what;
     Strings options;
@@ -281,7 +278,7 @@ TEST_F(RinglessLive, ChildrenThatAreNotProbedAreALoss) {
       ASSERT_TRUE(code.becomes(true));
       process.go();
       process.lines_until("stormed");
-      ASSERT_TRUE(code.becomes(false)) << "the probes are not taken off";
+      ASSERT_TRUE(code.becomes(false)) << "the probes are not removed";
     }
     process.close_stdin();
     std::vector<pid_t> pids(children);
@@ -292,17 +289,17 @@ TEST_F(RinglessLive, ChildrenThatAreNotProbedAreALoss) {
     for (const pid_t pid : pids) {
       const Strings actions = trace.actions(pid);
       const std::vector<Json> lost = trace.of(pid, "lost");
-      // Nobody has heard of a child that was gone before its parent was known to be OCaml's.
+      // A child that ended before its parent was known as an OCaml program is not counted.
       if (!one.in_gap && (actions.empty() || (actions.size() == 3 && lost.empty()))) continue;
-      // Some probes may still be there.
+      // Some probes may still be attached.
       EXPECT_THAT(actions, AnyOf(ElementsAre("fork", "exit"), ElementsAre("fork", "probe", "exit")));
-      EXPECT_EQ(lost.size(), 1U) << "nothing is said of " << pid;
+      EXPECT_EQ(lost.size(), 1U) << "no loss is reported for " << pid;
       if (lost.empty()) continue;
       EXPECT_EQ(lost[0]["reason"], "unprobed");
       EXPECT_EQ(lost[0]["from"], trace.action(pid, "fork")["ts"]);
       EXPECT_TRUE(!one.in_gap || lost[0]["to"] == trace.action(pid, "exit")["ts"]);
     }
-    // What does not become another program at once may have done something of its own.
+    // A child that does not exec at once may have run OCaml code itself.
     constexpr std::uint64_t at_once_ns = 20'000'000;
     if (trace.actions(spawned) != Strings{"fork", "exit"}) continue;
     const std::uint64_t begin = trace.action(spawned, "fork")["ts"], end = trace.action(spawned, "exit")["ts"];
@@ -310,8 +307,8 @@ TEST_F(RinglessLive, ChildrenThatAreNotProbedAreALoss) {
   }
 }
 
-TEST_F(RinglessLive, EventsAreOfTheProgramThatMadeThem) {
-  covers("ringless", "programs of one binary that follow each other by exec, one of them not asked for");
+TEST_F(RinglessLive, EventsHaveTheirProgram) {
+  covers("ringless", "programs of one binary in an exec chain, one of them not selected");
   const auto wanted = dir / "wanted", other = dir / "other";
   std::filesystem::copy_file(ocaml_program("ringless"), wanted);
   std::filesystem::create_hard_link(wanted, other);
@@ -331,7 +328,7 @@ TEST_F(RinglessLive, EventsAreOfTheProgramThatMadeThem) {
     ASSERT_TRUE(ProbedCode(known.pid()).is_probed());
     command.argv = {one.first, "exec", one.collections_of_first, one.next, "storm", one.collections_of_next};
     Process process(command);
-    // Not gone before it could be looked at.
+    // Keeps the process alive until the tracer has inspected it.
     for (const std::filesystem::path& image : {one.first, one.next}) {
       process.lines_until("ready");
       if (image == wanted) tracer.process().line_with("\"pid\":" + std::to_string(process.pid()) + ",");
@@ -345,12 +342,12 @@ TEST_F(RinglessLive, EventsAreOfTheProgramThatMadeThem) {
     EXPECT_EQ(count(events, "end", "explicit_gc_minor"), one.seen);
     EXPECT_THAT(trace.actions(process.pid()), ElementsAre("exec", "probe", "exit"));
     EXPECT_TRUE(trace.of(process.pid(), "lost").empty());
-    EXPECT_EQ(trace.summary["drops"]["limited"], 0) << "by who is not asked for";
+    EXPECT_EQ(trace.summary["drops"]["limited"], 0) << "by a program that is not selected";
   }
 }
 
-TEST_F(RinglessLive, SparesAProgramThatMakesTooMany) {
-  covers("ringless", "a program beyond the limit is left alone for a while, and it is said");
+TEST_F(RinglessLive, ProbesAreOffForAWhileBeyondTheLimit) {
+  covers("ringless", "a program beyond the limit: probes off for a while, reported");
   Process process(program("ringless", {"storm", "20000"}));
   process.lines_until("ready");
   const ProbedCode code(process.pid());
@@ -361,8 +358,8 @@ TEST_F(RinglessLive, SparesAProgramThatMakesTooMany) {
   EXPECT_TRUE(code.is_probed());
   process.go();
   process.lines_until("stormed");
-  EXPECT_TRUE(code.becomes(false)) << "the probes are not taken off";
-  EXPECT_TRUE(code.becomes(true)) << "they are not put back";
+  EXPECT_TRUE(code.becomes(false)) << "the probes are not removed";
+  EXPECT_TRUE(code.becomes(true)) << "the probes are not attached again";
   process.go();
   process.lines_until("done");
   process.go();
@@ -378,20 +375,20 @@ TEST_F(RinglessLive, SparesAProgramThatMakesTooMany) {
     ASSERT_LT(from, to);
     longest = std::max(longest, to - from);
   }
-  EXPECT_GT(longest, 900'000'000U) << "they stay off for a second at the least";
+  EXPECT_GT(longest, 900'000'000U) << "probes stay off for at least a second";
   EXPECT_GE(trace.summary["drops"]["limited"].get<int>(), 2);
   EXPECT_LT(events_of(trace, process.pid()).size(), 1000U);
   EXPECT_GT(events_of(trace, process.pid()).size(), 100U);
 }
 
 TEST_F(RinglessLive, LeavesNothingBehind) {
-  covers("ringless", "no probe is left when the tracer ends, and the program goes on");
+  covers("ringless", "no probe is left when the tracer ends, and the program continues");
   Process process(program("ringless", {"storm", "200"}));
   process.lines_until("ready");
   const ProbedCode code(process.pid());
   {
     Tracer tracer({"-p", std::to_string(process.pid())});
-    EXPECT_FALSE(code.is_probed()) << "although nobody asked for it";
+    EXPECT_FALSE(code.is_probed()) << "probed without --ringless";
     tracer.stop();
   }
   {
@@ -409,7 +406,7 @@ TEST_F(RinglessLive, LeavesNothingBehind) {
   EXPECT_EQ(process.wait().status.code(), 0);
 }
 
-TEST_F(RinglessLive, OthersOfTheBinaryAreNotShown) {
+TEST_F(RinglessLive, OtherProcessesOfTheBinaryAreNotShown) {
   Process wanted(program("ringless", {"storm", "20"})), other(program("ringless", {"storm", "20"}));
   wanted.lines_until("ready");
   other.lines_until("ready");

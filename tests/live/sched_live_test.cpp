@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scheduler events in one stream with those of the rings: order, domains, and what --sched leaves out.
+// Scheduler events merged with ring events: order, domains, and what --sched filters.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using Strings = std::vector<std::string>;
 
-/// Lines "TID DOMAIN".
+/// Parses lines "TID DOMAIN".
 std::map<int, int> domains_of(const Strings& lines) {
   std::map<int, int> domains;
   for (const std::string& line : lines) {
@@ -35,7 +35,7 @@ std::set<int> ocaml_pids(const Trace& trace) {
 
 class SchedLive : public LiveTest {};
 
-TEST_F(SchedLive, TwoProcessesAndTheirSwitchesComeInTimeOrder) {
+TEST_F(SchedLive, TwoProcessesAndTheirSwitchesAreInTimeOrder) {
   Process first(with_events("domains", {"2", "6"})), second(with_events("busy_alloc", {"20"}));
   first.lines_until("ready");
   second.lines_until("ready");
@@ -44,7 +44,7 @@ TEST_F(SchedLive, TwoProcessesAndTheirSwitchesComeInTimeOrder) {
   second.close_stdin();
   first.wait();
   second.wait();
-  const Trace trace = tracer.stop();  // which checks the order of all that is not marked late
+  const Trace trace = tracer.stop();  // Checks the order of all events not marked late.
 
   EXPECT_EQ(trace.summary["late"], 0) << trace.summary;
   for (const pid_t pid : {first.pid(), second.pid()}) {
@@ -57,7 +57,7 @@ TEST_F(SchedLive, TwoProcessesAndTheirSwitchesComeInTimeOrder) {
     EXPECT_GT(left, 0u);
     EXPECT_GT(entered, 0u);
   }
-  // Really one stream: the two processes ran at once, so neither's events come in one piece.
+  // The two processes ran at the same time, so their events must interleave.
   std::size_t changes = 0;
   int last = 0;
   for (const Json& event : trace.events) {
@@ -69,8 +69,8 @@ TEST_F(SchedLive, TwoProcessesAndTheirSwitchesComeInTimeOrder) {
   EXPECT_GT(changes, 4u);
 }
 
-TEST_F(SchedLive, EverySwitchOfASpinningDomainSaysWhichDomainItIs) {
-  // On one cpu, so that the domains take it from each other all the time.
+TEST_F(SchedLive, EverySwitchOfASpinningDomainNamesTheDomain) {
+  // On one cpu, so that the domains preempt each other all the time.
   Command command = program("spinner", {"2"});
   command.cpu = 0;
   Process process(command);
@@ -120,7 +120,7 @@ TEST_F(SchedLive, ThreadsOfOneDomainShareIt) {
   EXPECT_GT(known, 0u);
 }
 
-TEST_F(SchedLive, SwitchesAreThoseOfOcamlThreadsUnlessAskedOtherwise) {
+TEST_F(SchedLive, SwitchesAreThoseOfOcamlThreadsByDefault) {
   struct Case {
     const char* mode;
     bool ocaml, others;
@@ -131,7 +131,7 @@ TEST_F(SchedLive, SwitchesAreThoseOfOcamlThreadsUnlessAskedOtherwise) {
     process.lines_until("ready");
     Tracer tracer({"--sched", expected.mode});
     run_through(process);
-    // A program that is not OCaml, too.
+    // Also runs a program that is not OCaml.
     run({.argv = {"sh", "-c", "true"}});
     const Trace trace = tracer.stop();
     const std::set<int> pids = ocaml_pids(trace);
@@ -149,11 +149,11 @@ TEST_F(SchedLive, SwitchesAreThoseOfOcamlThreadsUnlessAskedOtherwise) {
   }
 }
 
-TEST_F(SchedLive, WakeupsTellWhoWokeWhom) {
+TEST_F(SchedLive, WakeupsNameWakerAndWokenThread) {
   Process process(with_events("busy_alloc", {"2"}));
   process.lines_until("ready");
   Tracer tracer({"-p", std::to_string(process.pid())});
-  process.go();  // this test wakes the program, which waits for a line
+  process.go();  // This test wakes the program, which waits for a line.
   process.lines_until("done");
   const Trace trace = tracer.stop();
   bool by_us = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A thousand programs of a few milliseconds, one after the other: every one is reported, and every event, once.
+// A thousand programs of a few milliseconds, one after the other: every event of each is reported exactly once.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -13,12 +13,12 @@ namespace rtev::test {
 namespace {
 
 constexpr int programs = 1000;
-constexpr int numbers = 20;  ///< user events of each
+constexpr int numbers = 20;  ///< number of user events of each program
 
 struct Way {
   const char* label;
-  bool busy;       ///< all cpus have other things to do
-  bool preserved;  ///< compared with the rings they leave behind; else with what the program is known to write
+  bool busy;       ///< whether other programs keep all cpus busy
+  bool preserved;  ///< whether to compare with preserved ring files; else with what the program is known to write
 };
 
 void PrintTo(const Way& way, std::ostream* out) {
@@ -27,7 +27,7 @@ void PrintTo(const Way& way, std::ostream* out) {
 
 class ShortLivedLive : public LiveTest, public ::testing::WithParamInterface<Way> {
  protected:
-  /// The events of each process, and what was said of it.
+  /// The events and the summary of each process.
   static std::map<pid_t, std::vector<Json>> by_process(const Trace& trace) {
     std::map<pid_t, std::vector<Json>> processes;
     for (const Json& event : trace.events) processes[event.value("pid", 0)].push_back(event);
@@ -39,7 +39,7 @@ class ShortLivedLive : public LiveTest, public ::testing::WithParamInterface<Way
     return events;
   }
 
-  /// Empty if the ring begins, the numbers from 0 on are there in order, once each, and the ring ends.
+  /// Empty if the ring starts, has the numbers from 0 on once each in order, and ends. Otherwise an error message.
   static std::string wrong_numbers(const std::vector<Json>& events) {
     std::vector<int> got;
     for (const Json& event : events)
@@ -56,8 +56,8 @@ class ShortLivedLive : public LiveTest, public ::testing::WithParamInterface<Way
 
 TEST_P(ShortLivedLive, EveryOneOfAThousand) {
   const Way& way = GetParam();
-  covers("life", std::string("1,000 programs of a few milliseconds in a row, ") +
-                     (way.busy ? "all cpus busy" : "idle cpus") + (way.preserved ? ", rings preserved" : ""));
+  covers("lifecycle", std::string("1,000 programs of a few milliseconds in a row, ") +
+                          (way.busy ? "all cpus busy" : "idle cpus") + (way.preserved ? ", rings preserved" : ""));
   if (way.busy) occupy_cpus();
   Tracer tracer({"--sched", "off", "-n", "numbered"});
   const Command command = way.preserved ? preserved("numbered", {std::to_string(numbers)})
@@ -97,7 +97,7 @@ TEST_P(ShortLivedLive, EveryOneOfAThousand) {
   }
   EXPECT_EQ(wrong, 0);
 
-  // The identity is checked for each process when the summary is parsed.
+  // Parsing the summary checks the equation of the counts for each process.
   for (const Json& process : trace.summary["processes"]) {
     if (process["comm"] != "numbered") continue;
     EXPECT_EQ(process["words"]["delivered"], process["words"]["written"]) << process;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What dump, convert and -i say of files that they cannot read or select from, and what a killed tracer leaves behind.
+// Messages of dump, convert and -i for files that they cannot read or select from, and cleaning up after a killed
+// tracer.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@ using Strings = std::vector<std::string>;
 
 class SourcesLive : public LiveTest {
  protected:
-  /// The ring of a program that ended.
+  /// The ring file of a program that ended.
   std::string left_ring() {
     Process process(preserved("busy_alloc", {"5"}));
     pid_ = process.pid();
@@ -39,7 +40,7 @@ class SourcesLive : public LiveTest {
   pid_t pid_ = 0;
 };
 
-TEST_F(SourcesLive, ForeignFilesAreSaidToHoldNoRecording) {
+TEST_F(SourcesLive, ForeignFilesAreErrors) {
   const std::string foreign = dir / "foreign.json", empty = dir / "empty.fxt";
   std::ofstream(foreign) << "{\"other\":[]}\n";
   std::ofstream{empty};
@@ -60,7 +61,7 @@ TEST_F(SourcesLive, RecordingsAreDumpedFromStdin) {
   EXPECT_EQ(sh("\"$0\" dump -q -f jsonl - <\"$1\"", path), run_tool({"dump", "-q", "-f", "jsonl", path}).out);
 }
 
-TEST_F(SourcesLive, EmptyNamesAreNoFiles) {
+TEST_F(SourcesLive, EmptyFileNamesAreErrors) {
   for (const Strings& arguments :
        {Strings{"dump", ""}, Strings{"convert", "", "-o", dir / "x"}, Strings{"stats", "-i", ""}}) {
     const Outcome outcome = run_tool(arguments);
@@ -69,7 +70,7 @@ TEST_F(SourcesLive, EmptyNamesAreNoFiles) {
   }
 }
 
-TEST_F(SourcesLive, CompressingIsAskedForByTheName) {
+TEST_F(SourcesLive, FileNameSelectsCompression) {
   const Outcome outcome = run_tool({"record", "-f", "jsonl.gz", "-o", dir / "x"});
   EXPECT_EQ(outcome.status.code(), 2);
   EXPECT_THAT(outcome.err, HasSubstr("hint: to compress, let the name of the file end in .gz"));
@@ -107,7 +108,7 @@ TEST_F(SourcesLive, TheNameOfALiveProcessMatches) {
   EXPECT_THAT(other.err, HasSubstr("its name is 'busy_alloc', which -n does not match"));
 }
 
-TEST_F(SourcesLive, SummariesOfPartsCountWhatIsThere) {
+TEST_F(SourcesLive, SummariesOfSelectionsCountSelectedEvents) {
   const std::string path = dir / "run.fxt", part = dir / "part.jsonl";
   ASSERT_EQ(run_tool({"record", "-q", "-o", path, "--", ocaml_program("busy_alloc"), "5"}).status.code(), 0);
   ASSERT_EQ(run_tool({"convert", "-q", "--events", "counter", path, "-o", part}).status.code(), 0);
@@ -117,10 +118,10 @@ TEST_F(SourcesLive, SummariesOfPartsCountWhatIsThere) {
   EXPECT_EQ(counters.summary["events"]["switch"], 0);
 }
 
-/// What nobody announces.
+/// Polls, since nothing signals these conditions.
 template <typename Done>
 void wait_until(Done&& done) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const auto deadline = std::chrono::steady_clock::now() + wait_timeout;
   while (!done() && std::chrono::steady_clock::now() < deadline) ::usleep(1000);
 }
 
@@ -130,7 +131,7 @@ std::size_t private_dirs(const fs::path& base) {
       [](const fs::directory_entry& entry) { return entry.path().filename().string().starts_with("rtev-bpf."); }));
 }
 
-TEST_F(SourcesLive, WhatAKilledTracerLeftIsRemovedOnceItsProgramHasEnded) {
+TEST_F(SourcesLive, LeftoversOfAKilledTracerAreRemovedAfterItsProgramEnds) {
   const fs::path base = dir / "tmp";
   fs::create_directory(base);
   const std::map<std::string, std::string> env{{"TMPDIR", base}};
@@ -150,10 +151,10 @@ TEST_F(SourcesLive, WhatAKilledTracerLeftIsRemovedOnceItsProgramHasEnded) {
     tracer.process().signal(SIGKILL);
     wait_until([&] { return !tracer.process().running(); });
     start_another();
-    EXPECT_EQ(private_dirs(base), 1u) << "its program runs on";
+    EXPECT_EQ(private_dirs(base), 1u) << "its program still runs";
     ASSERT_FALSE(fs::is_empty(rings));
     program = fs::directory_iterator(rings)->path().stem();
-  }  // and with the object its process group
+  }  // The destructor kills the process group.
   wait_until([&] { return ::kill(std::stoi(program), 0) != 0; });
   start_another();
   EXPECT_EQ(private_dirs(base), 0u);

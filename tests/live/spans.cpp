@@ -14,7 +14,7 @@ namespace {
 
 enum class State : std::uint8_t { unknown, on_cpu, runnable, blocked };
 
-/// Since when a thread has done what.
+/// The state of a thread, and since when.
 struct Change {
   std::uint64_t time;
   State state;

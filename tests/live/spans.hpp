@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pauses and phases, computed from JSON lines with no code of the analyses: what their reports are compared with.
+// Computes pauses and phases from JSON lines, without code of the analyses, to check their reports.
 #pragma once
 
 #include <cstdint>
@@ -11,33 +11,33 @@
 
 namespace rtev::test {
 
-/// A span of the runtime that ended.
+/// A completed span of the runtime.
 struct PhaseSpan {
   pid_t pid = 0;
   int domain = 0;
   std::string name{};
   std::uint64_t begin = 0, end = 0;
-  bool outermost = false;  ///< a pause
+  bool outermost = false;  ///< true: a pause
 
   std::uint64_t length() const { return end - begin; }
 };
 
-/// All of them in the order of their ends.
+/// All spans in the order of their ends.
 std::vector<PhaseSpan> phase_spans(const Trace& trace);
-/// Those that are pauses.
+/// The spans that are pauses.
 std::vector<PhaseSpan> pauses_of(const Trace& trace);
 
-/// What a thread did between two moments, by its switches and wakeups: sums of ns.
+/// Time in each state of a thread between two moments, from its switches and wakeups, in ns.
 struct ThreadTimes {
   std::uint64_t on_cpu = 0, runnable = 0, blocked = 0, unknown = 0;
 };
-/// False where switches of the thread are missing in the stream: the kernel skips some now and then.
+/// False if switches of the thread are missing in the stream: the kernel sometimes skips some.
 bool has_all_switches(const Trace& trace, pid_t tid);
-/// The time of each span together, of the thread `tid`.
+/// Sums over the spans of thread `tid`.
 ThreadTimes times_of(const Trace& trace, pid_t tid, const std::vector<PhaseSpan>& spans);
 
-/// Empty if a "distribution" of the latency report (count, total, mean, percentiles ...) is that of these lengths to
-/// three significant digits; else what is wrong.
+/// Compares a "distribution" of the latency report (count, total, mean, percentiles ...) with these durations, to three
+/// significant digits. Returns what differs; empty if nothing does.
 std::string difference(const Json& distribution, std::vector<std::uint64_t> lengths);
 
 }  // namespace rtev::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// rtev-bpf stats: what programs say of themselves, and what the events of the same run say, is what it counts.
+// rtev-bpf stats: compares its figures with what programs print about themselves, and with the events of the same run.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -23,7 +23,7 @@ using Figures = std::map<std::string, std::uint64_t>;
 
 class StatsLive : public AnalysisLive {};
 
-/// What `collections` says in its line "NAME minor=... major=...".
+/// Parses a line "NAME minor=... major=..." of `collections`.
 Figures quick_stat(const std::string& out, const std::string& name) {
   Figures figures;
   std::istringstream lines(out);
@@ -39,7 +39,7 @@ Figures quick_stat(const std::string& out, const std::string& name) {
   return figures;
 }
 
-/// The same of a report.
+/// The same figures from a report.
 Figures counts_of(const Json& process) {
   const Json &collections = process["collections"], &calls = process["explicit"], &words = process["words"];
   return {{"minor", collections["minor"]},
@@ -70,7 +70,7 @@ std::uint64_t sum_of_counters(const Trace& trace, const std::string& name) {
   return sum;
 }
 
-TEST_F(StatsLive, CountsAreThoseOfTheProgram) {
+TEST_F(StatsLive, CountsMatchTheProgram) {
   const struct {
     unsigned minors, slices, fulls, domains, at_once;
   } cases[] = {{0, 0, 0, 0, 1}, {20, 5, 2, 0, 1}, {100, 0, 0, 0, 1}, {0, 30, 10, 0, 1},
@@ -85,7 +85,7 @@ TEST_F(StatsLive, CountsAreThoseOfTheProgram) {
     ASSERT_EQ(report["processes"].size(), 1u) << report;
     const Json& process = report["processes"][0];
     Figures expected = quick_stat(out, "after"), got = counts_of(process);
-    // Slices do not tell of what a domain allocates behind its last one.
+    // Slice events do not include what a domain allocates after its last slice.
     EXPECT_EQ(process["words"]["major_lower_bound"], true);
     if (mix.domains > 0) {
       EXPECT_LE(got["major_words"], expected["major_words"]);
@@ -95,7 +95,7 @@ TEST_F(StatsLive, CountsAreThoseOfTheProgram) {
     EXPECT_EQ(got, expected);
 
     const Json& calls = process["explicit"];
-    EXPECT_EQ(calls["minor"], mix.minors * (1 + mix.domains) + 2) << "with those in front of its own counts";
+    EXPECT_EQ(calls["minor"], mix.minors * (1 + mix.domains) + 2) << "includes collections before its own counts";
     EXPECT_EQ(calls["major_slice"], mix.slices);
     EXPECT_EQ(calls["full_major"], mix.fulls);
     EXPECT_EQ(calls["compact"], 1);
@@ -108,7 +108,7 @@ TEST_F(StatsLive, CountsAreThoseOfTheProgram) {
   }
 }
 
-TEST_F(StatsLive, EachDomainThatTookANumberIsAnIncarnation) {
+TEST_F(StatsLive, EachUseOfADomainNumberIsAnIncarnation) {
   const Json report = report_of({"stats"}, {ocaml_program("collections"), "4", "0", "0", "6", "1"}).report;
   const Json& process = report["processes"][0];
   EXPECT_EQ(process["domains"].size(), 7u);
@@ -187,7 +187,7 @@ TEST_F(StatsLive, FiguresAreSumsOverTheEvents) {
   }
 }
 
-TEST_F(StatsLive, HeapCountersOfADomainHaveTheirLastAndTheirGreatestValue) {
+TEST_F(StatsLive, HeapCountersOfADomainHaveLastAndMaximumValue) {
   const std::string path = record("run.fxt", {ocaml_program("collections"), "30", "5", "3"}).path;
   const Json process = report({"stats", "-i", path})["processes"][0];
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> expected;
@@ -201,10 +201,10 @@ TEST_F(StatsLive, HeapCountersOfADomainHaveTheirLastAndTheirGreatestValue) {
     EXPECT_EQ(gauge["last"], expected[name].first) << name;
     EXPECT_EQ(gauge["max"], expected[name].second) << name;
   }
-  EXPECT_EQ(process["domains"][0]["heap"], process["heap"]) << "there is but one domain";
+  EXPECT_EQ(process["domains"][0]["heap"], process["heap"]) << "there is only one domain";
 }
 
-/// What the kernel counted of a process: its time on cpus, and the most memory it had.
+/// The kernel's figures of a process: its cpu time and its maximum memory.
 std::uint64_t cpu_ns(pid_t pid) {
   std::uint64_t sum = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
@@ -223,7 +223,7 @@ std::uint64_t max_rss_bytes(pid_t pid) {
   return kilobytes * 1024;
 }
 
-TEST_F(StatsLive, CpuTimeAndMemoryAreTheKernels) {
+TEST_F(StatsLive, CpuTimeAndMemoryMatchTheKernel) {
   Process process(with_events("busy_alloc", {"300"}));
   process.lines_until("ready");
   const std::uint64_t before = cpu_ns(process.pid());
@@ -244,7 +244,7 @@ TEST_F(StatsLive, CpuTimeAndMemoryAreTheKernels) {
       << "the kernel counts pages of each cpu in batches";
 }
 
-TEST_F(StatsLive, ProcessesCanBeChosen) {
+TEST_F(StatsLive, ProcessesCanBeSelected) {
   Process chosen(with_events("busy_alloc", {"3"})), other(with_events("domains", {"1", "1"}));
   chosen.lines_until("ready");
   other.lines_until("ready");

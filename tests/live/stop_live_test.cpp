@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Programs that are stopped, and tracers that are.
+// Stopped programs and stopped tracers (SIGSTOP).
 #include <gmock/gmock.h>
 #include <signal.h>
 
 #include <algorithm>
 
 #include "live/harness.hpp"
-#include "live/life.hpp"
 #include "live/matrix.hpp"
 #include "live/oracle.hpp"
+#include "live/process_checks.hpp"
 
 namespace rtev::test {
 namespace {
 
 class StopLive : public LiveTest {};
 
-TEST_F(StopLive, ProgramThatWasStoppedBeforeTheTracerCame) {
-  covers("life", "found while stopped (SIGSTOP)");
+TEST_F(StopLive, ProgramStoppedBeforeTheTracerStarts) {
+  covers("lifecycle", "found while stopped (SIGSTOP)");
   Process continued(preserved("ends", {"wait"})), killed(preserved("ends", {"wait"}));
   for (Process* process : {&continued, &killed}) {
     process->lines_until("ready");
@@ -37,8 +37,8 @@ TEST_F(StopLive, ProgramThatWasStoppedBeforeTheTracerCame) {
   EXPECT_EQ(trace.action(killed.pid(), "exit")["status"], Json({{"signal", SIGKILL}}));
 }
 
-TEST_F(StopLive, ProgramThatIsStoppedMidway) {
-  covers("life", "stopped midway, then continued or killed");
+TEST_F(StopLive, ProgramStoppedMidway) {
+  covers("lifecycle", "stopped midway, then resumed or killed");
   Tracer tracer({"--sched", "off"});
   Process continued(preserved("killed")), killed(preserved("killed"));
   for (Process* process : {&continued, &killed}) {
@@ -58,8 +58,8 @@ TEST_F(StopLive, ProgramThatIsStoppedMidway) {
   EXPECT_EQ(trace.action(killed.pid(), "exit")["status"], Json({{"signal", SIGKILL}}));
 }
 
-/// Where the words of steps begin in a ring that holds nothing else behind `first`: as the runtime does, none is split
-/// at the ring's end.
+/// Positions of the steps' words in a ring that holds nothing else after `first`. As in the runtime, no event is split
+/// at the end of the ring.
 std::vector<std::uint64_t> places_of_steps(std::uint64_t first, std::size_t count, std::uint64_t ring_words) {
   constexpr std::uint64_t step_words = 3;  // header, time, value
   std::vector<std::uint64_t> places;
@@ -71,10 +71,10 @@ std::vector<std::uint64_t> places_of_steps(std::uint64_t first, std::size_t coun
   return places;
 }
 
-/// What is lost while the tracer does not run is known to the word, from how a ring is laid out and from the numbers of
-/// what was delivered.
-TEST_F(StopLive, TracerThatIsStoppedLosesWhatTheRingCannotHold) {
-  covers("life", "tracer stopped and continued: losses exact");
+/// Words lost while the tracer is stopped are known exactly, from the layout of the ring and the numbers of the
+/// delivered steps.
+TEST_F(StopLive, StoppedTracerLosesWhatTheRingCannotHold) {
+  covers("lifecycle", "tracer stopped and resumed: losses exact");
   constexpr std::int64_t count = 5000;
   constexpr std::uint64_t ring_words = 4096;
   Command command = preserved("steps", {std::to_string(count), "3"});
@@ -88,7 +88,7 @@ TEST_F(StopLive, TracerThatIsStoppedLosesWhatTheRingCannotHold) {
     process.go();
     process.lines_until(time < 2 ? "ready" : "done");
     tracer.process().signal(SIGCONT);
-    // Nobody can be late again before this was read.
+    // The tracer cannot lag again before it has read this.
     tracer.process().line_with("\"value\":" + std::to_string((time + 1) * count) + "}");
   }
   EXPECT_EQ(run_through(process).status.code(), 0);
@@ -98,16 +98,16 @@ TEST_F(StopLive, TracerThatIsStoppedLosesWhatTheRingCannotHold) {
   EXPECT_EQ(words["corrupt"], 0u);
   EXPECT_EQ(words["unread"], 0u);
   const std::vector<Json> losses = trace.of(process.pid(), "lost");
-  std::uint64_t told = 0, expected = 0;
-  for (const Json& loss : losses) told += loss["words"].get<std::uint64_t>();
-  EXPECT_EQ(words["lost"], told);
+  std::uint64_t reported = 0, expected = 0;
+  for (const Json& loss : losses) reported += loss["words"].get<std::uint64_t>();
+  EXPECT_EQ(words["lost"], reported);
 
   const auto numbers = steps(trace, process.pid());
   ASSERT_FALSE(numbers.empty());
   EXPECT_TRUE(std::ranges::is_sorted(numbers)) << "none twice, and in order";
   EXPECT_EQ(std::ranges::adjacent_find(numbers), numbers.end());
   EXPECT_EQ(numbers.back(), 3 * count);
-  // Before the first step the ring holds that it was started: two words for the event, one for what is told with it.
+  // Before the first step, the ring holds its start event (two words) and that event's value (one word).
   const auto before = trace.from_rings(process.pid());
   ASSERT_EQ(before.front()["name"], "ring_start");
   const auto first_step = std::ranges::find(before, Json("user"), [](const Json& event) { return event["type"]; });
@@ -125,7 +125,7 @@ TEST_F(StopLive, TracerThatIsStoppedLosesWhatTheRingCannotHold) {
     last = number;
   }
   EXPECT_GT(expected, 0u);
-  EXPECT_EQ(told, expected);
+  EXPECT_EQ(reported, expected);
   EXPECT_EQ(losses.size(), 3u);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Programs that follow one another under one number: forks, execs, a pid that is used again. Whoever wrote an event is
-// named with it, whenever the tracer comes to hear of it.
+// Programs that have the same pid in turn: forks, execs, pid reuse. Every event is attributed to its writer, no matter
+// when the tracer learns of it.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "live/harness.hpp"
-#include "live/life.hpp"
 #include "live/matrix.hpp"
 #include "live/oracle.hpp"
+#include "live/process_checks.hpp"
 
 namespace rtev::test {
 namespace {
@@ -26,7 +26,7 @@ using Strings = std::vector<std::string>;
 class ForkLive : public LiveTest {};
 
 TEST_F(ForkLive, StormOfChildren) {
-  covers("life", "fork storm: 300 children");
+  covers("lifecycle", "fork storm: 300 children");
   Tracer tracer({"--sched", "off"});
   Process process(preserved("storm", {"300", "30"}));
   process.close_stdin();
@@ -58,7 +58,7 @@ bool is_end_of(const std::vector<std::int64_t>& numbers, const std::vector<std::
   return numbers.size() <= all.size() && std::ranges::equal(numbers, std::span(all).last(numbers.size()));
 }
 
-/// A chain of programs that differ in nothing but their names.
+/// A chain of programs that differ only in their names.
 class ExecLive : public LiveTest {
  protected:
   struct Image {
@@ -67,7 +67,7 @@ class ExecLive : public LiveTest {
     bool waits = false;
   };
 
-  /// Not of other programs that happen to run.
+  /// Excludes other programs that happen to run.
   const Strings options{"--sched", "off", "--drain", "all", "-n", "image*"};
 
   Command chain(const std::vector<Image>& images) const {
@@ -82,8 +82,8 @@ class ExecLive : public LiveTest {
     return command;
   }
 
-  /// Everyone gets what he wrote, whatever became of the file. Of a ring that went around before anyone could read it,
-  /// what it held in the end.
+  /// Every program's events are attributed to it, whatever happened to the file. Of a ring that wrapped around before
+  /// it could be read, its last content is expected.
   void expect_all(const Trace& trace, pid_t pid, const std::vector<Image>& images, std::int64_t ring_words = 1 << 16) {
     constexpr std::int64_t step_words = 3, other_words = 64;
     for (const Image& image : images) {
@@ -96,7 +96,7 @@ class ExecLive : public LiveTest {
     expect_last_to_be_exact(trace, pid, images.back().name);
   }
 
-  /// Programs that are said to have taken the process over.
+  /// Number of programs reported as the next image of the process.
   static Strings named(const Trace& trace, pid_t pid) {
     Strings names;
     for (const Json& event : trace.of(pid, "process"))
@@ -104,7 +104,7 @@ class ExecLive : public LiveTest {
     return names;
   }
 
-  /// Only its ring is left.
+  /// Only the ring file is left.
   void expect_last_to_be_exact(const Trace& trace, pid_t pid, const std::string& name) {
     std::vector<Json> events = trace.from_rings(pid);
     std::erase_if(events, [&](const Json& event) { return event["comm"] != name; });
@@ -113,7 +113,7 @@ class ExecLive : public LiveTest {
 };
 
 TEST_F(ExecLive, ChainFromShellToOcamlToOcaml) {
-  covers("life", "exec chain: shell, OCaml, OCaml");
+  covers("lifecycle", "exec chain: shell, OCaml, OCaml");
   const std::vector<Image> images{{"image0", 40, true}, {"image1", 3000, true}, {"image2", 7}};
   Tracer tracer(options);
   Process process(chain(images));
@@ -135,10 +135,10 @@ TEST_F(ExecLive, ChainFromShellToOcamlToOcaml) {
 
 struct Stall {
   const char* label;
-  const char* what;           ///< in words, for people
-  std::int64_t second, last;  ///< steps
+  const char* what;           ///< row of docs/tested.md
+  std::int64_t second, last;  ///< numbers of steps
   bool last_waits;
-  int log2_words = 16;  ///< of a ring
+  int log2_words = 16;  ///< size of the ring
 };
 
 void PrintTo(const Stall& stall, std::ostream* out) {
@@ -147,9 +147,9 @@ void PrintTo(const Stall& stall, std::ostream* out) {
 
 class ExecStallLive : public ExecLive, public ::testing::WithParamInterface<Stall> {};
 
-/// The tracer reads the ring of the first program when it is stopped; it goes on when the file is another's.
-TEST_P(ExecStallLive, EventsAreTheirWriters) {
-  covers("life", std::string("exec chain under a stopped tracer: ") + GetParam().what);
+/// The tracer is stopped after it has opened the first program's ring, and resumes when the file belongs to another.
+TEST_P(ExecStallLive, EventsHaveTheirWriter) {
+  covers("lifecycle", std::string("exec chain under a stopped tracer: ") + GetParam().what);
   const Stall& stall = GetParam();
   const std::vector<Image> images{
       {"image0", 40, true}, {"image1", stall.second}, {"image2", 30}, {"image3", stall.last, stall.last_waits}};
@@ -175,14 +175,15 @@ TEST_P(ExecStallLive, EventsAreTheirWriters) {
 
 INSTANTIATE_TEST_SUITE_P(Lives, ExecStallLive,
                          ::testing::Values(Stall{"Ended", "all have ended", 20, 50, false},
-                                           Stall{"Living", "the last one lives", 20, 50, true},
-                                           Stall{"WentAround", "all have ended, a ring went around", 400, 50, false, 9},
-                                           Stall{"LivingAndWentAround", "the last one lives, a ring went around", 400,
-                                                 50, true, 9}),
+                                           Stall{"Living", "the last one still runs", 20, 50, true},
+                                           Stall{"WrappedAround", "all have ended, a ring wrapped around", 400, 50,
+                                                 false, 9},
+                                           Stall{"LivingAndWrappedAround",
+                                                 "the last one still runs, a ring wrapped around", 400, 50, true, 9}),
                          [](const auto& stall) { return stall.param.label; });
 
-TEST_F(ExecLive, ChainsUnderATracerThatStumbles) {
-  covers("life", "exec chains under a tracer stopped at any moment");
+TEST_F(ExecLive, ChainsUnderATracerStoppedAtAnyMoment) {
+  covers("lifecycle", "exec chains under a tracer stopped at any moment");
   std::vector<Image> images;
   for (int i = 0; i < 6; ++i) images.push_back({"image" + std::to_string(i), 5 + 3 * i});
   Tracer tracer(options);
@@ -191,7 +192,7 @@ TEST_F(ExecLive, ChainsUnderATracerThatStumbles) {
     Process process(chain(images));
     while (process.running()) {
       stop(tracer.process());
-      // Not to wait for anything: the moment shall differ from time to time.
+      // Not used for synchronisation: varies the moment.
       std::this_thread::sleep_for(std::chrono::microseconds(700 * round));
       tracer.process().signal(SIGCONT);
       std::this_thread::sleep_for(std::chrono::microseconds(500 * (round % 4)));
@@ -211,20 +212,20 @@ class PidLive : public LiveTest {
  protected:
   /// Runs a program as process `pid`.
   static std::unique_ptr<Process> run_as(pid_t pid, const Command& command) {
-    constexpr int most_tries = 2000;  // others fork, too
-    for (int tries = 0; tries < most_tries; ++tries) {
+    constexpr int max_tries = 2000;  // other processes fork, too
+    for (int tries = 0; tries < max_tries; ++tries) {
       std::ofstream("/proc/sys/kernel/ns_last_pid") << pid - 1;
       auto process = std::make_unique<Process>(command);
       if (process->pid() == pid) return process;
     }
-    throw std::runtime_error("others are always faster to take pid " + std::to_string(pid));
+    throw std::runtime_error("other processes always take pid " + std::to_string(pid));
   }
 
   struct Twins {
     pid_t pid;
-    Records first, second;  ///< what their rings held in the end
+    Records first, second;  ///< last content of their rings
   };
-  /// The second program in a directory of its own, or where it takes the first one's file over.
+  /// The second program in its own directory, or in the first one's, where it takes over the file.
   Twins run_twins(bool own_directory) {
     Process first(preserved("ends", {"exit:3"}));
     EXPECT_EQ(run_through(first).status.code(), 3);
@@ -247,8 +248,8 @@ class PidLive : public LiveTest {
   }
 };
 
-TEST_F(PidLive, IsUsedAgain) {
-  covers("life", "pid used again, and the ring file with it");
+TEST_F(PidLive, IsReused) {
+  covers("lifecycle", "pid reused, and the ring file with it");
   Tracer tracer({"--sched", "off"});
   const Twins twins = run_twins(false);
   const Trace trace = tracer.stop();
@@ -257,8 +258,8 @@ TEST_F(PidLive, IsUsedAgain) {
   EXPECT_THAT(trace.actions(twins.pid), ElementsAre("exec", "ring", "stop", "exit", "exec", "ring", "stop", "exit"));
 }
 
-TEST_F(PidLive, IsUsedAgainWhileTheTracerIsStopped) {
-  covers("life", "pid used again under a stopped tracer");
+TEST_F(PidLive, IsReusedWhileTheTracerIsStopped) {
+  covers("lifecycle", "pid reused under a stopped tracer");
   for (const bool own_directory : {true, false}) {
     SCOPED_TRACE(own_directory);
     Tracer tracer({"--sched", "off"});
@@ -266,7 +267,7 @@ TEST_F(PidLive, IsUsedAgainWhileTheTracerIsStopped) {
     const Twins twins = run_twins(own_directory);
     tracer.process().signal(SIGCONT);
     const Trace trace = tracer.stop();
-    // What the second overwrote nobody can deliver any more.
+    // Words that the second program overwrote cannot be delivered.
     EXPECT_EQ(difference(own_directory ? twins.first : Records{}, of_program(trace, twins.pid, "ends")), "");
     EXPECT_EQ(difference(twins.second, of_program(trace, twins.pid, "steps")), "");
     EXPECT_EQ(trace.summary["rings_missed"], own_directory ? 0 : 1);

@@ -46,11 +46,11 @@ std::string missing_field(const Json& event) {
   return kind == "unit" || kind == "begin" || kind == "end" ? "" : "a known kind";
 }
 
-/// Every run promises this, whatever it traced.
+/// Holds for every run.
 void check(const Trace& trace) {
   EXPECT_EQ(trace.header.value("schema", 0), 1);
   std::uint64_t before = 0;
-  std::map<std::string, int> wrong;  // one message for each kind of mistake, not one for each event
+  std::map<std::string, int> wrong;  // one message for each kind of error, not for each event
   for (const Json& event : trace.events) {
     if (const std::string missing = missing_field(event); !missing.empty()) {
       if (wrong["lacks " + missing]++ == 0) ADD_FAILURE() << "lacks " << missing << ": " << event;
@@ -65,7 +65,7 @@ void check(const Trace& trace) {
   for (const auto& [mistake, count] : wrong) EXPECT_EQ(count, 0) << mistake;
 
   EXPECT_TRUE(trace.summary.contains("processes")) << trace.summary;
-  // Of a recording that lacks its end nobody knows what was written.
+  // If the end of a recording is missing, the number of words written is unknown.
   if (trace.summary.value("truncated", false)) return;
   for (const Json& process : trace.summary.value("processes", Json::array())) {
     const Json words = process.value("words", Json::object());
@@ -93,7 +93,7 @@ Trace Trace::parse(std::string_view lines) {
       continue;
     }
     const std::string type = json.value("type", "");
-    EXPECT_TRUE(trace.summary.is_null()) << "behind the summary: " << line.substr(0, 500);
+    EXPECT_TRUE(trace.summary.is_null()) << "after the summary: " << line.substr(0, 500);
     if (trace.header.is_null()) {
       EXPECT_EQ(type, "header") << line.substr(0, 500);
       trace.header = std::move(json);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// rtev-bpf under test: started, waited for, stopped, and what it wrote taken apart and checked.
+// Runs rtev-bpf, stops it, and parses and checks its output.
 #pragma once
 
 #include <filesystem>
@@ -18,8 +18,8 @@ using Json = nlohmann::json;
 /// The binary under test.
 std::string tool();
 
-/// What one run of `rtev-bpf -f jsonl` wrote. parse() checks each line against the schema and the promises that hold
-/// for every run: order, accounting, one header, one summary.
+/// Output of one run of `rtev-bpf -f jsonl`. parse() checks each line against the schema, and the invariants of every
+/// run: order, counts, one header, one summary.
 struct Trace {
   Json header;
   std::vector<Json> events;
@@ -27,16 +27,16 @@ struct Trace {
 
   static Trace parse(std::string_view lines);
 
-  /// Events of a type; of a process where one is named.
+  /// Events of a type; of one process if `pid` is given.
   std::vector<Json> of(std::string_view type) const;
   std::vector<Json> of(pid_t pid, std::string_view type) const;
-  /// Events that came out of a process's rings, in the order of the stream.
+  /// Events from the rings of a process, in stream order.
   std::vector<Json> from_rings(pid_t pid) const;
-  /// What happened to a process, in order: "found", "ring", "exit".
+  /// The process events of a process, in order: "found", "ring", "exit".
   std::vector<std::string> actions(pid_t pid) const;
-  /// The one process event of that action; an empty object, and a failed test, if there is not exactly one.
+  /// The only process event with that action. Otherwise fails the test and returns an empty object.
   Json action(pid_t pid, std::string_view action) const;
-  /// Figures of a process in the summary, all its images together.
+  /// Figures of a process in the summary, summed over its images.
   std::map<std::string, std::uint64_t> words(pid_t pid) const;
 };
 
@@ -47,15 +47,15 @@ class Tracer {
     std::vector<std::string> format{"-f", "jsonl"};
     std::map<std::string, std::string> env{};
     bool terminal = false;
-    std::vector<std::string> wrapper{};  ///< a command that becomes the one behind it
+    std::vector<std::string> wrapper{};  ///< a command that execs the command after it
   };
-  /// Returns once everything is attached and the first scan is done: what happens from now on must be seen.
+  /// Returns when all probes are attached and the first scan is done: everything after that must be seen.
   explicit Tracer(std::vector<std::string> arguments, const Options& options);
   explicit Tracer(std::vector<std::string> arguments = {}) : Tracer(std::move(arguments), Options{}) {}
 
   Process& process() { return *process_; }
 
-  /// Ctrl-C, and what it wrote until then. The exit status must be 0.
+  /// Sends SIGINT and returns the parsed output. The exit status must be 0.
   Trace stop() { return Trace::parse(interrupt().out); }
   /// The same for a run in another format.
   Outcome interrupt();

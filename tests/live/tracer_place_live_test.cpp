@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tracer itself in a container: it works, or it says what is missing and what to do.
+// The tracer in a container: it works, or says what is missing and what to do.
 #include <gmock/gmock.h>
 
 #include "live/matrix.hpp"
@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Strings = std::vector<std::string>;
 
-/// What the traced program lives in: as container engines have it.
+/// The place of the traced program, as container engines make it.
 const Place engine{.label = "Engine",
                    .what = "",
                    .unshare = {"--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup"},
@@ -26,7 +26,7 @@ exec "$@")",
                    .program = "/bin/contained",
                    .rings = "/rings"};
 
-/// A command that becomes the one behind it, in a place of its own.
+/// A command that execs the command after it, in a place of its own.
 struct Wrapper {
   std::string label;
   std::string what;
@@ -54,7 +54,7 @@ class TracerPlaceLive : public LiveTest {
  protected:
   void SetUp() override {
     LiveTest::SetUp();
-    if (!IsSkipped() && !HasFatalFailure()) furnish(dir.path());
+    if (!IsSkipped() && !HasFatalFailure()) create_root(dir.path());
   }
 };
 
@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(
                               in_shell({"--mount"}, R"(mount -t tmpfs tmpfs "$ROOT";)")},
                       Wrapper{"HostPids", "in a container with the host's pid namespace",
                               in_shell({"--mount", "--uts", "--ipc", "--net", "--cgroup"}, "")},
-                      Wrapper{"Chroot", "in a root of its own with /proc and /sys", in_shell({"--mount"}, R"(
+                      Wrapper{"Chroot", "in its own root directory with /proc and /sys", in_shell({"--mount"}, R"(
 mount -t tmpfs tmpfs "$ROOT/mnt"
 mkdir "$ROOT/mnt/all"
 mount --rbind / "$ROOT/mnt/all"
@@ -94,7 +94,7 @@ set -- chroot "$ROOT/mnt/all" "$@")")},
                       Wrapper{"ReadOnlyTmp", "with a read-only /tmp",
                               in_shell({"--mount"}, "mount --bind /tmp /tmp; mount -o remount,bind,ro /tmp;")},
                       Wrapper{"FewCapabilities",
-                              "with CAP_BPF, CAP_PERFMON and the three for other processes' files",
+                              "with CAP_BPF, CAP_PERFMON, CAP_CHECKPOINT_RESTORE, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH",
                               {"setpriv", "--inh-caps=-all",
                                "--bounding-set=-all,+bpf,+perfmon,+checkpoint_restore,+sys_ptrace,+dac_read_search"}}),
     label_of<Wrapper>);
@@ -103,8 +103,8 @@ struct Refusal {
   std::string label;
   std::string what;
   Strings command;
-  std::string missing;  ///< the feature that is named
-  std::string hint;     ///< part of what is said to do
+  std::string missing;  ///< name of the feature in the message
+  std::string hint;     ///< part of the hint
   bool ps_works;
 };
 
@@ -122,7 +122,7 @@ class RefusingTracerLive : public TracerPlaceLive, public ::testing::WithParamIn
   }
 };
 
-TEST_P(RefusingTracerLive, SaysWhatIsMissing) {
+TEST_P(RefusingTracerLive, NamesWhatIsMissing) {
   covers("place", "the tracer " + GetParam().what + ": says what is missing");
   const Outcome traced = run_inside({"-d", "1ms"});
   EXPECT_EQ(traced.status.code(), 1) << traced.out;
@@ -136,7 +136,7 @@ TEST_P(RefusingTracerLive, SaysWhatIsMissing) {
   EXPECT_THAT(doctor.out, HasSubstr(GetParam().hint));
 }
 
-TEST_P(RefusingTracerLive, ProcessesAreListedOrNotSilently) {
+TEST_P(RefusingTracerLive, PsListsProcessesOrNamesWhatIsMissing) {
   const Outcome listed = run_inside({"ps", "-d", "1ms"});
   EXPECT_EQ(listed.status.code(), GetParam().ps_works ? 0 : 1) << listed.out << listed.err;
   if (GetParam().ps_works) {
@@ -178,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(
                               "time namespace",
                               "nsenter --target 1 --time",
                               true},
-                      Refusal{"NoBtf", "without the kernel's types",
+                      Refusal{"NoBtf", "without the kernel's BTF",
                               in_shell({"--mount"}, "mount -t tmpfs tmpfs /sys/kernel/btf;"), "BTF",
                               "CONFIG_DEBUG_INFO_BTF", true},
                       Refusal{"NoSysfs", "without /sys", in_shell({"--mount"}, "mount -t tmpfs tmpfs /sys;"), "BTF",
@@ -221,7 +221,7 @@ TEST_F(TracerPlaceLive, PsInAContainerListsItsOwn) {
   EXPECT_THAT(outcome.err, HasSubstr("processes outside of it are not seen"));
 }
 
-TEST_F(TracerPlaceLive, CommandWithoutAPlaceForItsRingIsToldWhere) {
+TEST_F(TracerPlaceLive, CommandWithoutARingDirectoryGetsAHint) {
   covers("place", "-- CMD with a read-only /tmp");
   Strings argv = in_shell({"--mount"}, "mount --bind /tmp /tmp; mount -o remount,bind,ro /tmp;");
   argv.insert(argv.end(), {tool(), "--", "true"});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tracers beside and after one another, and that nothing of one is left once it is gone, however it went.
+// Several tracers at a time and in turn. A tracer leaves nothing behind, however it ends.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -14,9 +14,9 @@
 #include <thread>
 
 #include "live/harness.hpp"
-#include "live/life.hpp"
 #include "live/matrix.hpp"
 #include "live/oracle.hpp"
+#include "live/process_checks.hpp"
 
 namespace rtev::test {
 namespace {
@@ -26,12 +26,12 @@ using Strings = std::vector<std::string>;
 
 class TracersLive : public LiveTest {};
 
-TEST_F(TracersLive, TwoThatStartAtOnceBothSeeAll) {
-  covers("life", "two tracers started at once");
+TEST_F(TracersLive, TwoStartedAtOnceBothSeeEveryEvent) {
+  covers("lifecycle", "two tracers started at once");
   Process before(preserved("ends", {"wait"}));
   before.lines_until("ready");
   std::optional<Tracer> one, two;
-  // A process lives no longer than the thread that started it.
+  // A process is killed when the thread that started it ends.
   std::promise<void> ready;
   const std::jthread other([&](const std::stop_token& over) {
     try {
@@ -59,8 +59,8 @@ TEST_F(TracersLive, TwoThatStartAtOnceBothSeeAll) {
   }
 }
 
-TEST_F(TracersLive, OneThatFollowsAKilledOne) {
-  covers("life", "tracer killed with -9 and started again");
+TEST_F(TracersLive, OneStartedAfterAKilledOne) {
+  covers("lifecycle", "tracer killed with -9 and started again");
   Process survivor(preserved("steps", {"100", "3"}));
   survivor.lines_until("ready");
   std::optional<Tracer> first(std::in_place, Strings{"--sched", "off"});
@@ -68,7 +68,7 @@ TEST_F(TracersLive, OneThatFollowsAKilledOne) {
   survivor.lines_until("ready");
   first->process().line_with("\"value\":100");
   first->process().signal(SIGKILL);
-  // Not awaited: its probes are still being taken away.
+  // Does not wait: the kernel is still removing its probes.
   Tracer second({"--sched", "off", "--history"});
   survivor.go();
   survivor.lines_until("ready");
@@ -80,18 +80,18 @@ TEST_F(TracersLive, OneThatFollowsAKilledOne) {
   EXPECT_EQ(steps(trace, survivor.pid()), count_to(300));
 }
 
-/// How a tracer may end.
+/// How a tracer ends.
 struct Ending {
   const char* label;
-  const char* what;  ///< in words, for people
-  int signal;        ///< 0: by itself
+  const char* what;  ///< row of docs/tested.md
+  int signal;        ///< 0: ends by itself
 };
 
 void PrintTo(const Ending& ending, std::ostream* out) {
   *out << ending.label;
 }
 
-/// What a tracer might change of the host, and leave so.
+/// Settings of the host that a tracer might change.
 std::map<std::string, std::string> settings() {
   std::map<std::string, std::string> values;
   for (const char* name : {"kernel/bpf_stats_enabled", "kernel/unprivileged_bpf_disabled", "kernel/perf_event_paranoid",
@@ -105,7 +105,7 @@ std::map<std::string, std::string> settings() {
   return values;
 }
 
-/// Files below the places where tracers leave some: pinned objects, and all that others do not share with the tests.
+/// Files in the places where tracers leave some: pinned BPF objects, and everything the tests do not share with others.
 Strings files_in(const std::filesystem::path& directory) {
   Strings found;
   std::error_code error;
@@ -122,13 +122,13 @@ std::string link_of(const std::filesystem::path& path) {
 class LeftoversLive : public TracersLive, public ::testing::WithParamInterface<Ending> {};
 
 TEST_P(LeftoversLive, NothingIsLeft) {
-  covers("life", std::string("nothing left of a tracer that ended: ") + GetParam().what);
+  covers("lifecycle", std::string("nothing left of a tracer that ended: ") + GetParam().what);
   const auto settings_before = settings();
   const Strings pinned_before = files_in("/sys/fs/bpf");
   Process process(with_events("ends", {"wait"}));
   process.lines_until("ready");
 
-  // Whatever it writes without being told a place would land here.
+  // Output without an explicit path would be created here.
   const auto own = dir / "own";
   std::filesystem::create_directory(own);
   Tracer::Options options;
@@ -136,7 +136,7 @@ TEST_P(LeftoversLive, NothingIsLeft) {
   Strings arguments{"--sched", "ocaml"};
   if (GetParam().signal == 0) arguments.insert(arguments.end(), {"-d", "1s"});
   Tracer tracer(arguments, options);
-  // A second binary, found while it runs.
+  // A second binary, found running.
   Process another(with_events("steps", {"10"}));
   another.lines_until("ready");
   tracer.process().line_with(R"("comm":"steps")");
@@ -156,19 +156,18 @@ TEST_P(LeftoversLive, NothingIsLeft) {
   EXPECT_EQ(settings(), settings_before);
   EXPECT_EQ(files_in("/sys/fs/bpf"), pinned_before);
   EXPECT_THAT(files_in(own), IsEmpty());
-  // Programs go on as if nothing had been.
+  // Programs continue undisturbed.
   EXPECT_EQ(run_through(process).status.code(), 0);
   EXPECT_EQ(run_through(another).status.code(), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Endings, LeftoversLive,
-                         ::testing::Values(Ending{"Duration", "its time was up", 0},
-                                           Ending{"Interrupt", "Ctrl-C", SIGINT},
+                         ::testing::Values(Ending{"Duration", "--duration", 0}, Ending{"Interrupt", "Ctrl-C", SIGINT},
                                            Ending{"Terminate", "SIGTERM", SIGTERM}, Ending{"Kill", "SIGKILL", SIGKILL}),
                          [](const auto& ending) { return ending.param.label; });
 
-TEST_F(TracersLive, NothingIsLeftOfOneThatCannotStart) {
-  covers("life", "nothing left of a tracer that cannot start");
+TEST_F(TracersLive, NothingIsLeftOfATracerThatCannotStart) {
+  covers("lifecycle", "nothing left of a tracer that cannot start");
   const auto settings_before = settings();
   const Strings pinned_before = files_in("/sys/fs/bpf");
   const auto own = dir / "own";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What programs say themselves: every type of user event, and names that would harm a terminal.
+// User events of every type, and names with terminal control characters.
 #include <gmock/gmock.h>
 
 #include "live/harness.hpp"
@@ -15,7 +15,7 @@ using ::testing::SizeIs;
 
 class UserEventsLive : public LiveTest {
  protected:
-  /// Everything user_events writes, as rtev-bpf shows it.
+  /// Everything that user_events writes, as rtev-bpf shows it.
   Outcome trace_text(const Tracer::Options& options, const Command& command) {
     Tracer tracer({"--sched", "off"}, options);
     Process process(command);
@@ -23,7 +23,7 @@ class UserEventsLive : public LiveTest {
     return tracer.interrupt();
   }
 
-  /// The program under a name that is hostile to terminals: its comm, too, is what the name of its file is.
+  /// The program with a hostile file name, which is also its comm.
   Command hostile() const {
     const auto link = dir / "\x1b[31mred\x07\nx";
     std::filesystem::create_symlink(ocaml_program("user_events"), link);
@@ -95,7 +95,7 @@ TEST_F(UserEventsLive, NoControlCharacterReachesAPipe) {
   EXPECT_THAT(outcome.out, Not(HasSubstr("\xff")));
 }
 
-TEST_F(UserEventsLive, OnATerminalOnlyColoursControlIt) {
+TEST_F(UserEventsLive, ATerminalGetsNoControlCharactersButColours) {
   const Outcome outcome = trace_text({.format = {"-f", "text"}, .terminal = true}, hostile());
   ASSERT_THAT(outcome.out, HasSubstr("esc\\x1B[31mred"));
   for (std::size_t i = 0; i < outcome.out.size(); ++i) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t domains = 3;
 
-/// The thread of each domain, as the domain itself has told its ring.
+/// The thread of each domain, as written by the domain to its ring.
 std::map<int, int> threads_of(const Records& records) {
   std::map<int, int> threads;
   for (const auto& [domain, lines] : records) {
@@ -31,8 +31,8 @@ std::map<int, int> threads_of(const Records& records) {
   return threads;
 }
 
-/// Wherever the scheduler's events name the domain of such a thread it is the right one; and if that can be known they
-/// do, once the thread has left its cpu.
+/// Scheduler events that name the domain of such a thread must name the right one. If the domain can be known, they
+/// must name it once the thread has left its cpu.
 void expect_threads(const Trace& trace, const Build& build, const std::map<int, int>& threads) {
   std::map<int, std::vector<Json>> left;
   std::set<int> known;
@@ -71,7 +71,7 @@ std::ostream& operator<<(std::ostream& out, const Variety& variety) {
 std::vector<Variety> all_varieties() {
   constexpr std::array builds = std::to_array<Build>({
       {.kind = "native", .what = "native, position-independent"},
-      {.kind = "no_pie", .what = "native, at a fixed place"},
+      {.kind = "no_pie", .what = "native, not position-independent"},
       {.kind = "stripped", .what = "stripped"},
       {.kind = "static", .what = "fully static"},
       {.kind = "stripped_static", .what = "fully static and stripped", .named = false, .is_mapped = false},
@@ -87,7 +87,7 @@ std::vector<Variety> all_varieties() {
   std::vector<Variety> varieties;
   for (const char* ocaml : {"5.1", "5.3", "5.4"})
     for (const Build& build : builds) varieties.push_back({ocaml, build});
-  // Programs of 5.4 export no symbols of the runtime any more, so that none is left.
+  // Since 5.4, programs do not export the runtime's symbols: after strip none is left.
   for (Variety& variety : varieties) {
     if (std::string_view(variety.ocaml) == "5.4" && std::string_view(variety.build.kind) == "stripped")
       variety.build.named = variety.build.is_mapped = false;
@@ -106,7 +106,7 @@ Json figures_of(const Trace& trace, pid_t pid) {
 std::size_t user_events_written(const std::string& out) {
   constexpr std::string_view mark = "wrote ";
   const std::size_t at = out.find(mark);
-  if (at == std::string::npos) throw std::runtime_error("the program did not say what it wrote: " + out);
+  if (at == std::string::npos) throw std::runtime_error("the program did not print what it wrote: " + out);
   return std::stoul(out.substr(at + mark.size()));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The program of tests/variety in all the ways it is built, and what is to be expected of each.
+// The program of tests/variety in all its builds, and what to expect of each.
 #pragma once
 
 #include <filesystem>
@@ -14,11 +14,11 @@ namespace rtev::test {
 
 /// One way to build a program.
 struct Build {
-  const char* kind;       ///< as tests/variety/build names its file
-  const char* what;       ///< in words, for people
-  bool named = true;      ///< its symbols tell the version
-  bool allocs = false;    ///< its runtime counts allocations by size
-  bool is_mapped = true;  ///< threads can be told which domain they run
+  const char* kind;       ///< name of its file, as in tests/variety/build
+  const char* what;       ///< row of docs/tested.md
+  bool named = true;      ///< whether symbols show the version
+  bool allocs = false;    ///< whether its runtime counts allocations by size
+  bool is_mapped = true;  ///< whether the domain of a thread can be found
 };
 
 struct Variety {
@@ -32,17 +32,17 @@ struct Variety {
 
 std::ostream& operator<<(std::ostream& out, const Variety& variety);
 
-/// All that can be built with the versions at hand.
+/// All builds possible with the installed versions.
 std::vector<Variety> all_varieties();
 
-/// What the summary says of a process.
+/// The summary's entry of a process.
 Json figures_of(const Trace& trace, pid_t pid);
 
-/// What a run of the program says of itself: its user events.
+/// A run's own output: its user events.
 std::size_t user_events_written(const std::string& out);
 
-/// Compares what the tracer delivered of a run that left its ring behind with that ring, with the run's own count and
-/// with what it wrote in its rings of its threads.
+/// Compares what the tracer delivered with the preserved ring, with the run's own count, and with the threads that it
+/// wrote to its rings.
 void expect_whole(const Trace& trace, const Variety& variety, const std::filesystem::path& directory, pid_t pid,
                   const std::string& out);
 

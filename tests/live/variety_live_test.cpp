@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whatever the binary: a program built in every way, by every version of OCaml at hand, found running and seen to
-// start.
+// All kinds of binaries: a program built in every way by every installed version of OCaml, found running and started
+// under the tracer.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class VarietyLive : public LiveTest {
   }
 };
 
-/// Returns when the tracer has told of a process, and so has looked into its program.
+/// Returns when the tracer has reported a process, and so has inspected its program.
 void wait_until_known(Tracer& tracer, pid_t pid) {
   const std::string mark = "\"pid\":" + std::to_string(pid) + ",";
   while (!tracer.process().line_with(mark).contains(R"("type":"process")")) {
@@ -43,7 +43,7 @@ std::string listed(pid_t pid) {
   return ps.out.substr(ps.out.find('\n') + 1);
 }
 
-/// What probes see of a run of the program, which ends with a full collection, after work in three domains.
+/// Probed events of a run of the program: work in three domains, then a full collection.
 void expect_probed(const Trace& trace, pid_t pid) {
   std::set<int> domains;
   int full_collections = 0;
@@ -56,7 +56,7 @@ void expect_probed(const Trace& trace, pid_t pid) {
     }
   }
   EXPECT_EQ(full_collections, 1);
-  // The second domain may have ended, and its number be free, when the third one begins.
+  // The third domain gets the number of the second if that one has ended.
   EXPECT_THAT(domains, AnyOf((std::set{0, 1, 2}), (std::set{0, 1})));
 }
 
@@ -67,7 +67,7 @@ class BuildLive : public VarietyLive, public ::testing::WithParamInterface<Varie
     if (!IsSkipped() && !HasFatalFailure()) need(GetParam());
   }
 
-  /// Found running and seen to start.
+  /// Once found running, once started under the tracer.
   void expect_every_event(const Strings& argv);
   void expect_probes(const Strings& argv, const std::string& name);
 };
@@ -110,7 +110,7 @@ void BuildLive::expect_probes(const Strings& argv, const std::string& name) {
   const Outcome outcome = tracer.interrupt();
   const Trace trace = Trace::parse(outcome.out);
   if (!variety.build.named) {
-    // Nobody knows where its functions are, but who it is.
+    // The addresses of its functions are unknown; the process itself is known.
     EXPECT_GE(trace.summary["drops"]["unprobed"], 2);
     EXPECT_THAT(outcome.err, HasSubstr("  " + variety.program().string() + " (pid "));
     return;
@@ -131,7 +131,7 @@ TEST_P(BuildLive, EveryEventWithItsName) {
 TEST_P(BuildLive, ByProbesWithoutARing) {
   const Variety& variety = GetParam();
   expect_probes({variety.program()}, variety.build.kind);
-  const char* const limit = variety.build.named ? "" : ": named as one that cannot be probed";
+  const char* const limit = variety.build.named ? "" : ": reported as impossible to probe";
   covers("ringless", variety.build.what + std::string(limit), variety.ocaml);
 }
 
@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(All, BuildLive, ::testing::ValuesIn(all_varieties()), [
   return name;
 });
 
-/// `ld.so PROGRAM`: for the kernel the process runs the loader.
+/// `ld.so PROGRAM`: the kernel sees the loader as the executable.
 class LoaderLive : public BuildLive {
  protected:
 #ifdef __x86_64__
@@ -163,7 +163,7 @@ TEST_P(LoaderLive, ByProbesWithoutARing) {
   covers("ringless", variety.build.what + std::string(", run by the dynamic loader"), variety.ocaml);
 }
 
-/// One whose place is chosen, one whose place is not, and one that has its runtime elsewhere.
+/// Position-independent, not position-independent, and with the runtime in a library.
 std::vector<Variety> loadable() {
   std::vector<Variety> varieties = all_varieties();
   std::erase_if(varieties, [](const Variety& variety) {

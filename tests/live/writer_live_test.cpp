@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// RingWriter's files in the hands of OCaml's own consumer, beside files of OCaml's runtime. The other way round, what
-// the runtime writes read by librtev, is in reader_live_test.cpp.
+// Files of RingWriter read by OCaml's own reader, compared with files of OCaml's runtime. For the opposite direction
+// see reader_live_test.cpp.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,10 +19,10 @@ namespace {
 constexpr Family family = Family::since_5_3;
 constexpr std::uint16_t phases_of_5_3 = 48, counters_of_5_3 = 26;
 
-/// Writes and keeps what OCaml's consumer should make of it.
-class Scribe {
+/// Writes events and remembers what OCaml's reader should return.
+class CheckedWriter {
  public:
-  Scribe(const std::filesystem::path& directory, std::uint32_t domains, unsigned log2_words)
+  CheckedWriter(const std::filesystem::path& directory, std::uint32_t domains, unsigned log2_words)
       : writer_(*RingWriter::create(
             {.directory = directory, .domains = domains, .log2_words = log2_words, .preserve = true, .clock = [] {
                return ++now_;
@@ -116,45 +116,45 @@ class WriterLive : public LiveTest {
 };
 
 TEST_F(WriterLive, OcamlReadsEveryKind) {
-  Scribe scribe(dir.path(), 3, 14);
-  scribe.phases(1);
-  for (std::uint16_t id = 0; id < counters_of_5_3; ++id) scribe.counter(1, id, id * 1'000'003u);
-  scribe.counter(1, 4, 0x3fff'ffff'ffff'ffff);
-  scribe.counter(1, 4, UINT64_MAX, "-1");  // OCaml keeps 63 bits
-  scribe.alloc(2);
-  scribe.lifecycle(2, domain_spawn, ::getpid());
-  scribe.lifecycle(2, fork_parent, 12345);
-  scribe.lifecycle(2, fork_child, 0);
-  scribe.lifecycle(2, domain_terminate, ::getpid());
-  scribe.pause_and_resume(0);
-  scribe.unit(0, "plain");
-  scribe.unit(0, "αβγ – 事件");
-  scribe.unit(0, "say \"hi\" \\ done");
-  for (const std::int32_t value : {0, 1, -1, INT32_MAX, INT32_MIN}) scribe.number(1, "number", value);
-  scribe.span(2, "request");
-  for (const std::size_t size : {0, 1, 6, 7, 8, 9, 255, 1023, 1024}) scribe.custom(0, "blob", size);
-  scribe.stop();
-  EXPECT_EQ(difference(scribe.expected(), read_by_ocaml()), "");
+  CheckedWriter checked(dir.path(), 3, 14);
+  checked.phases(1);
+  for (std::uint16_t id = 0; id < counters_of_5_3; ++id) checked.counter(1, id, id * 1'000'003u);
+  checked.counter(1, 4, 0x3fff'ffff'ffff'ffff);
+  checked.counter(1, 4, UINT64_MAX, "-1");  // OCaml keeps 63 bits
+  checked.alloc(2);
+  checked.lifecycle(2, domain_spawn, ::getpid());
+  checked.lifecycle(2, fork_parent, 12345);
+  checked.lifecycle(2, fork_child, 0);
+  checked.lifecycle(2, domain_terminate, ::getpid());
+  checked.pause_and_resume(0);
+  checked.unit(0, "plain");
+  checked.unit(0, "αβγ – 事件");
+  checked.unit(0, "say \"hi\" \\ done");
+  for (const std::int32_t value : {0, 1, -1, INT32_MAX, INT32_MIN}) checked.number(1, "number", value);
+  checked.span(2, "request");
+  for (const std::size_t size : {0, 1, 6, 7, 8, 9, 255, 1023, 1024}) checked.custom(0, "blob", size);
+  checked.stop();
+  EXPECT_EQ(difference(checked.expected(), read_by_ocaml()), "");
 }
 
-TEST_F(WriterLive, OcamlFollowsAndLearnsOfLateEvents) {
-  Scribe scribe(dir.path(), 2, 12);
-  scribe.unit(0, "early");
+TEST_F(WriterLive, OcamlFollowsEventsRegisteredLater) {
+  CheckedWriter checked(dir.path(), 2, 12);
+  checked.unit(0, "early");
   FollowingOracle follower(dir.path(), ::getpid());
-  scribe.unit(0, "of nobody's vocabulary");
-  scribe.number(1, "late number", -5);
-  scribe.span(0, "late span");
-  scribe.custom(1, "blob", 33);
-  scribe.stop();
-  EXPECT_EQ(difference(scribe.expected(), follower.take()), "");
+  checked.unit(0, "of nobody's vocabulary");
+  checked.number(1, "late number", -5);
+  checked.span(0, "late span");
+  checked.custom(1, "blob", 33);
+  checked.stop();
+  EXPECT_EQ(difference(checked.expected(), follower.take()), "");
 }
 
-TEST_F(WriterLive, OcamlReadsWhatIsLeftOfARingThatWentAround) {
-  Scribe scribe(dir.path(), 1, 8);
+TEST_F(WriterLive, OcamlReadsARingThatWrappedAround) {
+  CheckedWriter checked(dir.path(), 1, 8);
   for (std::size_t i = 0; i < 200; ++i) {
-    scribe.custom(0, "blob", i * 31 % 900);
-    scribe.span(0, "request");
-    scribe.counter(0, 5, i);
+    checked.custom(0, "blob", i * 31 % 900);
+    checked.span(0, "request");
+    checked.counter(0, 5, i);
   }
   Records read = read_by_ocaml();
   auto reader = RingReader::open(ring_of(::getpid()));
@@ -163,20 +163,20 @@ TEST_F(WriterLive, OcamlReadsWhatIsLeftOfARingThatWentAround) {
   ASSERT_GT(overwritten, 0u);
   EXPECT_EQ(read[0].front(), record(0, "lost", "", std::to_string(overwritten)));
   read[0].erase(read[0].begin());
-  auto& expected = scribe.expected()[0];
+  auto& expected = checked.expected()[0];
   ASSERT_LT(read[0].size(), expected.size());
   ASSERT_GT(read[0].size(), 3u);
   expected.erase(expected.begin(), expected.end() - std::ssize(read[0]));
-  EXPECT_EQ(difference(scribe.expected(), read), "");
+  EXPECT_EQ(difference(checked.expected(), read), "");
 }
 
 TEST_F(WriterLive, OcamlFollowsAroundTheRing) {
-  // 131 words, 65, and 78 that do not fit into the 60 that are left.
-  Scribe scribe(dir.path(), 1, 8);
-  scribe.custom(0, "blob", 1000);
+  // 131 words, 65, and 78, which do not fit into the last 60 words of the ring.
+  CheckedWriter checked(dir.path(), 1, 8);
+  checked.custom(0, "blob", 1000);
   FollowingOracle follower(dir.path(), ::getpid());
-  for (const std::size_t size : {500, 600}) scribe.custom(0, "blob", size);
-  EXPECT_EQ(difference(scribe.expected(), follower.take()), "");
+  for (const std::size_t size : {500, 600}) checked.custom(0, "blob", size);
+  EXPECT_EQ(difference(checked.expected(), follower.take()), "");
 }
 
 std::string first_bytes(const std::filesystem::path& path, std::size_t size) {
@@ -185,12 +185,12 @@ std::string first_bytes(const std::filesystem::path& path, std::size_t size) {
   return bytes;
 }
 
-TEST_F(WriterLive, FileIsOcamlsButForTheMark) {
+TEST_F(WriterLive, FileDiffersFromOcamlsByTheMarkOnly) {
   Command command = preserved("hello");
   command.env["OCAMLRUNPARAM"] = "e=9,d=4";
   Process process(command);
   run_through(process);
-  Scribe scribe(dir.path(), 4, 9);
+  CheckedWriter checked(dir.path(), 4, 9);
   const auto ours = ring_of(::getpid()), ocamls = ring_of(process.pid());
   EXPECT_EQ(first_bytes(ours, sizeof(FileHeader)), first_bytes(ocamls, sizeof(FileHeader)));
   EXPECT_EQ(std::filesystem::file_size(ours), std::filesystem::file_size(ocamls) + sizeof(ProducerMark));
@@ -199,7 +199,7 @@ TEST_F(WriterLive, FileIsOcamlsButForTheMark) {
   EXPECT_EQ(RingReader::open(ours)->producer(), (Producer{.name = "librtev", .family = family}));
 }
 
-TEST_F(WriterLive, RuntimeThatTakesTheFileOverCutsTheMarkOff) {
+TEST_F(WriterLive, RuntimeThatTakesTheFileOverRemovesTheMark) {
   const pid_t child = ::fork();
   if (child == 0) {
     auto writer = RingWriter::create({.directory = dir.path(), .domains = 4, .log2_words = 12, .preserve = true});

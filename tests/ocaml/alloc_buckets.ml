@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* Built with the instrumented runtime, the only one that counts allocations by size. *)
+(* Linked with the instrumented runtime, the only one that counts allocations by size. *)
 
 let () =
   Gate.stop_at "ready";

@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* Switches its own events on, pauses and resumes them: a gate at each step. *)
+(* Starts, pauses and resumes its own events, with a gate before each step. *)
 
 let () =
   Gate.stop_at "ready";

@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* chain STEPS [wait] [PROGRAM ARGUMENT...]: writes steps and becomes PROGRAM. With "wait" there is a gate first. *)
+(* chain STEPS [wait] [PROGRAM ARGUMENT...]: writes steps and execs PROGRAM. With "wait" there is a gate first. *)
 
 let () =
   let arguments = List.tl (Array.to_list Sys.argv) in

@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
-(* chatty FILE PROGRAM [ARGUMENT...]: a domain writes steps without end while the main one becomes PROGRAM. FILE gets
-   two 64-bit numbers: how many steps were begun, and how many were written. *)
+(* chatty FILE PROGRAM [ARGUMENT...]: a domain writes steps in a loop while the main domain execs PROGRAM. FILE
+   holds two 64-bit numbers: steps begun and steps written. *)
 
 let () =
   let file = Unix.openfile Sys.argv.(1) [ O_RDWR; O_CREAT ] 0o600 in

@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* chdir_relative DIR: leaves for DIR, so that the relative path of the ring leads nowhere any more. *)
+(* chdir_relative DIR: changes to DIR, so that the relative path of its ring is no longer valid. *)
 
 let () =
   Sys.chdir Sys.argv.(1);

@@ -1,10 +1,10 @@
 (* SPDX-License-Identifier: MIT *)
-(* collections [MINORS [SLICES [FULLS [DOMAINS [AT_ONCE]]]]]: collects that often where it says so, between the lines
-   "ready" and "done": MINORS by Gc.minor, SLICES by Gc.major_slice, FULLS by Gc.full_major, one Gc.compact; then the same
-   minors in DOMAINS other domains, AT_ONCE at a time. What Gc.quick_stat counted at "ready" and at "done" goes to
-   stdout. *)
+(* collections [MINORS [SLICES [FULLS [DOMAINS [AT_ONCE]]]]]: between the lines "ready" and "done" runs MINORS times
+   Gc.minor, SLICES times Gc.major_slice, FULLS times Gc.full_major, one Gc.compact, then the same number of minors
+   in each of DOMAINS other domains, AT_ONCE at a time. Prints the counts of Gc.quick_stat at "ready" and at "done".
+   *)
 
-(* Enough to be promoted, little enough that no collection comes by itself. *)
+(* Enough to promote something, too little to trigger a collection. *)
 let keep size = Sys.opaque_identity (Array.init size (fun i -> Some i))
 
 let minors count =
@@ -14,7 +14,7 @@ let minors count =
     ignore (Sys.opaque_identity kept)
   done
 
-(* The counters are those at the end of the last collection, which this makes that of now. *)
+(* The counters are those of the end of the last collection, so collect first. *)
 let counts name =
   Gc.minor ();
   let stat = Gc.quick_stat () in
@@ -42,7 +42,7 @@ let () =
   done;
   Gc.compact ();
   in_domains (fun () -> minors minor_count) domains at_once;
-  (* Larger than what fits into the minor heap: straight to the major one. *)
+  (* Larger than the minor heap allows: allocated directly in the major heap. *)
   let large = Sys.opaque_identity (Array.make 10_000 0) in
   counts "after";
   ignore (Sys.opaque_identity large);

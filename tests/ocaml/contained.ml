@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
-(* contained [N]: two domains write N user events each, and collect garbage; then events pause for a moment. Uses nothing that a container may lack:
-   linked statically, without /proc. *)
+(* contained [N]: two domains write N user events each, and collect garbage; then events are paused for a moment.
+   Uses nothing that a container may lack: linked statically, without /proc. *)
 
 open Runtime_events
 
@@ -18,7 +18,7 @@ let () =
     Domain.spawn (fun () ->
         work ();
         Atomic.set worked true;
-        (* Goes on and off its cpu until the test has looked at the threads. *)
+        (* Sleeps and runs until the test has seen the threads. *)
         while not (Atomic.get joined) do Domain.cpu_relax () done)
   in
   work ();

@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* A user event that counts: what a program linked with this wrote is known from the numbers. *)
+(* Numbered user events: the numbers show whether all events of a program were delivered. *)
 
 open Runtime_events
 

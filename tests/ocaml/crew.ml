@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
-(* crew [DOMAINS]: domains, the main one too, each with a thread of the systhreads library besides its own. All take
-   turns computing and sleeping. Each thread says "TID DOMAIN KIND" with KIND "own" or "systhread". *)
+(* crew [DOMAINS]: domains, including the main one, each with its own thread and one of the systhreads library. All
+   alternate between computing and sleeping. Each thread prints "TID DOMAIN KIND" with KIND "own" or "systhread". *)
 
 let tid () = Filename.basename (Unix.readlink "/proc/thread-self")
 let stop = Atomic.make false

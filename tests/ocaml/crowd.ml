@@ -1,11 +1,10 @@
 (* SPDX-License-Identifier: MIT *)
-(* crowd COUNT [TIMES]: COUNT domains besides the main one, all alive at once, as often as TIMES says. Each writes a
-   step. *)
+(* crowd COUNT [TIMES]: TIMES times, runs COUNT domains at once besides the main one. Each writes a step. *)
 
 let mutex = Mutex.create ()
 let changed = Condition.create ()
 
-(* Returns once [count] domains have called it. *)
+(* Returns when [count] domains have called it. *)
 let meet present count =
   Mutex.protect mutex (fun () ->
     incr present;

@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
-(* ends HOW: writes a hundred steps, collects garbage, and ends: "exit:CODE", "_exit:CODE", "uncaught", "signal:NUMBER"
-   (by its own hand), or "wait", for the test to do it. *)
+(* ends HOW: writes a hundred steps, collects garbage, and ends: "exit:CODE", "_exit:CODE", "uncaught",
+   "signal:NUMBER" (sent to itself), or "wait" for the test to end it. *)
 
 let () =
   Counting.write 100;
@@ -11,7 +11,7 @@ let () =
   | [ "uncaught" ] -> failwith "on purpose"
   | [ "signal"; number ] ->
     let number = int_of_string number in
-    (* The runtime has a handler of its own for SIGSEGV. The default of SIGKILL cannot be set. *)
+    (* The runtime handles SIGSEGV itself. The action of SIGKILL cannot be set. *)
     (try Sys.set_signal number Sys.Signal_default with Sys_error _ -> ());
     Unix.kill (Unix.getpid ()) number;
     Gate.stop_at "survived"

@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* exec_chain PROGRAM [ARG...]: collects garbage and becomes PROGRAM. *)
+(* exec_chain PROGRAM [ARG...]: collects garbage and execs PROGRAM. *)
 
 let () =
   Gate.stop_at "ready";

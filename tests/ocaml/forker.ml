@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* Forks as OCaml does; parent and child collect garbage. The child's status is 5. *)
+(* Forks with Unix.fork; parent and child collect garbage. The child exits with status 5. *)
 
 let () =
   Gate.stop_at "ready";
@@ -13,5 +13,5 @@ let () =
     Gate.churn 2;
     (match Unix.waitpid [] child with
      | _, WEXITED 5 -> Gate.say "child %d" child
-     | _ -> failwith "the child ended wrongly");
+     | _ -> failwith "wrong exit status of the child");
     Gate.stop_at "done"

@@ -1,13 +1,13 @@
 (* SPDX-License-Identifier: MIT *)
-(* How test programs and tests keep step: a line "ready" on stdout, then a line on stdin (or its end) to go on. *)
+(* Synchronises test programs with tests: a gate prints a line "ready" and waits for a line on stdin or its end. *)
 
 let say format = Printf.ksprintf (fun line -> print_string line; print_char '\n'; flush stdout) format
 let wait () = match input_line stdin with _ -> () | exception End_of_file -> ()
 
-(* Tells the test that the program got here, and waits until it may go on. *)
+(* Prints "ready" and waits for the test. *)
 let stop_at name = say "%s" name; wait ()
 
-(* Allocates until the minor heap has turned over about [n] times; some of it survives. *)
+(* Allocates about [n] minor heaps; some values survive. *)
 let churn n =
   let kept = Array.make 64 [] in
   for round = 1 to n * 800 do

@@ -1,12 +1,12 @@
 (* SPDX-License-Identifier: MIT *)
-(* headless [late]: its main thread ends, and what goes on is another domain. That one writes a hundred steps, waits,
-   starts events if told to only then, writes a hundred more, waits and ends the process with status 5. *)
+(* headless [late]: its main thread ends while another domain continues. That domain writes a hundred steps, waits,
+   with "late" starts events only now, writes a hundred more, waits and exits with status 5. *)
 
 external end_this_thread : unit -> unit = "headless_end_this_thread"
 
 let is_late = Array.length Sys.argv > 1
 
-(* The letter behind the name, which is in parentheses. *)
+(* The state letter after the name, which is in parentheses. *)
 let main_thread_has_ended () =
   let line = In_channel.with_open_bin "/proc/self/stat" input_line in
   line.[String.rindex line ')' + 2] = 'Z'

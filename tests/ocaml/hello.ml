@@ -1,4 +1,4 @@
 (* SPDX-License-Identifier: MIT *)
-(* Lives for a few milliseconds. *)
+(* Runs for a few milliseconds. *)
 
 let () = print_endline "hello"

@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
-(* memory MIB...: fills as many MiB of memory as the first number says, collects garbage, and becomes the same program
-   with the numbers behind it; ends where there is none. *)
+(* memory MIB...: fills as many MiB of memory as the first number says, collects garbage, and execs itself with the
+   remaining numbers; exits if there is none. *)
 
 let () =
   let mib = Gate.int_argument 1 1 in

@@ -1,9 +1,9 @@
 (* SPDX-License-Identifier: MIT *)
-(* neighbour HOW [MINORS [BLOCKS]]: domain 1 does HOW, while domain 0, between the lines "ready" and "done", makes MINORS
-   minor collections, each with BLOCKS blocks to promote. HOW is "read" (waits for a pipe, so that its backup thread takes
-   part in collections), "compute" (a loop with safepoints) or "digest" (one call into C after the other, each long and
-   without a safepoint). Both domains say "TID DOMAIN"; what the kernel counted for the thread of domain 0 in its
-   collections goes to stdout as "schedstat ON-CPU-NS RUN-DELAY-NS". *)
+(* neighbour HOW [MINORS [BLOCKS]]: domain 1 does HOW, while domain 0, between the lines "ready" and "done", runs
+   MINORS minor collections that promote BLOCKS blocks each. HOW is "read" (waits for a pipe, so that its backup
+   thread takes part in collections), "compute" (a loop with safepoints) or "digest" (a sequence of long C calls
+   without a safepoint). Both domains print "TID DOMAIN". The kernel's counts for the thread of domain 0 during its
+   collections are printed as "schedstat ON-CPU-NS RUN-DELAY-NS". *)
 
 let tid () = Filename.basename (Unix.readlink "/proc/thread-self")
 let introduce () = Gate.say "%s %d" (tid ()) (Domain.self_index ())
@@ -31,7 +31,7 @@ let () =
   let stop = Atomic.make false and working = Atomic.make false in
   let receive, send = Unix.pipe () in
   introduce ();
-  (* So that no collection comes by itself. *)
+  (* Avoids automatic collections. *)
   Gc.set { (Gc.get ()) with minor_heap_size = 262_144 + (8 * blocks) };
   let domain =
     Domain.spawn (fun () ->

@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
-(* numbered [N [GATED]]: writes user events with the numbers 0 to N-1 and ends, a few milliseconds after it began. GATED
-   it waits first. *)
+(* numbered [N [GATED]]: writes user events with the numbers 0 to N-1 and ends, after a few milliseconds. With GATED
+   it waits at a gate first. *)
 
 open Runtime_events
 

@@ -13,7 +13,7 @@ let hex text =
 let line domain time kind name value =
   Printf.printf "%d\t%Ld\t%s\t%s\t%s\n" domain (Timestamp.to_int64 time) kind (hex name) value
 
-(* The end of a ring carries no datum; the reader of OCaml 5.1 takes the word behind it for one. *)
+(* The end event of a ring has no value; the reader of OCaml 5.1 takes the next word for one. *)
 let datum event = function Some value when event <> EV_RING_STOP -> string_of_int value | _ -> "0"
 let buckets counts = String.concat "," (List.map string_of_int (Array.to_list counts))
 
@@ -38,7 +38,7 @@ let callbacks =
 
 let with_cursor pid act =
   let cursor = create_cursor (Some (Sys.argv.(1), pid)) in
-  (* User units are not counted by read_poll, so 0 may come too early: twice in a row is the end. *)
+  (* read_poll does not count user units, so it may return 0 too early. Twice in a row is the end. *)
   let rec drain idle =
     if idle < 2 then drain (if read_poll cursor callbacks None = 0 then idle + 1 else 0)
   in

@@ -1,7 +1,7 @@
 (* SPDX-License-Identifier: MIT *)
-(* relay LEFT: writes steps, forks three children and becomes itself, at once, until LEFT programs have run under its
-   pid; the last one waits for all children and says "done". A child writes steps and becomes a program that writes
-   more, at once, too. Each of them says "PID FIRST COUNT" of its steps. *)
+(* relay LEFT: writes steps, forks three children and execs itself at once, until LEFT programs have run under its
+   pid; the last one waits for all children and prints "done". A child writes steps and at once execs a program that
+   writes more. Each program prints "PID FIRST COUNT" of its steps. *)
 
 let write first count =
   Gate.say "%d %d %d" (Unix.getpid ()) first count;
@@ -12,7 +12,7 @@ let become arguments = Unix.execv Sys.executable_name (Array.of_list (Sys.execut
 let rec reap () =
   match Unix.wait () with
   | _, WEXITED 0 -> reap ()
-  | pid, _ -> failwith (Printf.sprintf "%d ended wrongly" pid)
+  | pid, _ -> failwith (Printf.sprintf "wrong exit status of %d" pid)
   | exception Unix.Unix_error (ECHILD, _, _) -> ()
 
 let run left generation =

@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* spinner [K]: K domains (the first is the main one's neighbour) that never sleep. Each says "TID DOMAIN". *)
+(* spinner [K]: K domains besides the main one that never sleep. Each prints "TID DOMAIN". *)
 
 let tid () = Filename.basename (Unix.readlink "/proc/thread-self")
 

@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* steps COUNT [TIMES]: writes COUNT steps, as often as it may go on, and nothing else: no garbage, no collection. *)
+(* steps COUNT [TIMES]: at each of TIMES gates writes COUNT steps. No garbage, no collection. *)
 
 let () =
   let count = Gate.int_argument 1 10 in

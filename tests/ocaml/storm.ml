@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
-(* storm CHILDREN [AT_ONCE]: forks as OCaml does, again and again. Each child writes steps and ends, every other one
-   without its runtime's knowledge. Says "PID STEPS" of each. *)
+(* storm CHILDREN [AT_ONCE]: forks CHILDREN times with Unix.fork. Each child writes steps and ends, every second one
+   without running the runtime's exit code. Prints "PID STEPS" of each. *)
 
 let live steps leave =
   Counting.write steps;
@@ -13,7 +13,7 @@ let () =
   let reap () =
     match Unix.wait () with
     | _, WEXITED 0 -> decr alive
-    | pid, _ -> failwith (Printf.sprintf "%d ended wrongly" pid)
+    | pid, _ -> failwith (Printf.sprintf "wrong exit status of %d" pid)
   in
   Gate.stop_at "ready";
   for number = 1 to children do

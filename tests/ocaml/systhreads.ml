@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* systhreads [K]: K threads of one domain that take turns; each says "TID DOMAIN". *)
+(* systhreads [K]: K threads of one domain that alternate; each prints "TID DOMAIN". *)
 
 let tid () = Filename.basename (Unix.readlink "/proc/thread-self")
 

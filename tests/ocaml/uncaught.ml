@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* Ends by an exception nobody catches: OCaml 5 then leaves the ring as it is. *)
+(* Ends by an uncaught exception: OCaml 5 then leaves the ring file behind. *)
 
 let () =
   Gate.stop_at "ready";

@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* Writes every type of user event, with the values at the edges. *)
+(* Writes every type of user event, with minimum and maximum values. *)
 
 open Runtime_events
 

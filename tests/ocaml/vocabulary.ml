@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
-(* The user events of the test programs. A module of its own, so that the oracle knows the custom ones too: the official
-   consumer drops those whose type was not registered in its own process. *)
+(* The user events of the test programs. A separate module, linked with the oracle too: OCaml's reader drops custom
+   events whose type is not registered in its own process. *)
 
 open Runtime_events
 

@@ -21,7 +21,7 @@ class Reader {
       return;
     }
     trace_.events = parsed.get<std::vector<json>>();
-    std::vector<std::pair<std::uint64_t, const json*>> ordered;  // by time, then as in the file
+    std::vector<std::pair<std::uint64_t, const json*>> ordered;  // by time, then in file order
     for (const json& event : trace_.events) {
       if (!is_well_formed(event)) continue;
       if (event["ph"] == "M") {
@@ -157,7 +157,7 @@ class Reader {
     }
   }
 
-  /// Arrows leave and reach the span that is open at their place.
+  /// Arrows start and end at the span that is open at their place.
   void flow(const json& event) {
     const auto open = open_.find(row_of(event));
     if (open == open_.end() || open->second.empty()) return note("arrow outside of spans", event);
@@ -199,7 +199,7 @@ class Reader {
   }
 
   ChromeTrace trace_;
-  std::map<Row, std::vector<std::size_t>> open_;  ///< of trace_.spans, outermost first
+  std::map<Row, std::vector<std::size_t>> open_;  ///< indexes of trace_.spans, outermost first
   std::map<std::tuple<std::string, std::string, std::uint64_t>, Departure> departures_;
   std::map<std::int64_t, std::vector<ChromeTrace::State>> running_;  ///< by cpu
 };

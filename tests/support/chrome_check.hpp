@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A viewer of Chrome's trace events for tests: reads a trace as viewers do, and notes all that one would not show well.
+// Parses Chrome trace events as viewers do, and collects everything that a viewer would not show well.
 #pragma once
 
 #include <cstdint>
@@ -48,21 +48,21 @@ struct ChromeTrace {
   std::map<Row, std::int64_t> row_order;
   std::map<Row, std::vector<Span>> spans;  ///< in the order they began
   std::map<Row, std::vector<Instant>> instants;
-  std::map<Row, std::vector<State>> states;                                     ///< in order of time
+  std::map<Row, std::vector<State>> states;                                     ///< by time
   std::map<std::pair<std::int64_t, std::string>, std::vector<Value>> counters;  ///< by pid and "name argument"
   std::vector<Arrow> arrows;
   std::vector<std::string> problems;
 
   /// The time of a "ts" or "dur" in ns.
   static std::uint64_t ns(const nlohmann::json& microseconds);
-  /// The only row of that name.
+  /// The only row with that name.
   Row row(const std::string& name) const;
 };
 
-/// A finished trace, by a strict parser.
+/// Parses a finished trace, strictly.
 ChromeTrace read_chrome_trace(const std::string& text);
 
-/// One that was cut behind any of its lines, with the leave that viewers give. Spans may be open and arrows in flight.
+/// Parses a trace cut after any of its lines, as leniently as viewers do. Spans and arrows may be incomplete.
 ChromeTrace read_cut_chrome_trace(std::string text);
 
 }  // namespace rtev::test

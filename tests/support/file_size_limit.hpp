@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A disk that fills up, without a disk.
+// Simulates a full disk.
 #pragma once
 
 #include <signal.h>
@@ -7,7 +7,7 @@
 
 namespace rtev::test {
 
-/// Lowers the limit on file sizes, which then acts as a disk that fills up in the middle of a write.
+/// Lowers the limit on file sizes, which makes a write fail midway, like a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

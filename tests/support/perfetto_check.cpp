@@ -26,7 +26,7 @@ bool is_utf8(const std::string& text) {
   }
 }
 
-/// What is not in the schema, and strings that are none.
+/// Fields that are not in the schema, and strings that are not UTF-8.
 void check_fields(const Message& message, std::vector<std::string>& errors) {
   const auto* reflection = message.GetReflection();
   const auto complain = [&](const std::string& what) { errors.push_back(message.GetTypeName() + ": " + what); };
@@ -50,7 +50,7 @@ void check_fields(const Message& message, std::vector<std::string>& errors) {
   }
 }
 
-/// The names of one sequence of packets.
+/// The interned names of one sequence of packets.
 struct Sequence {
   bool valid = false;
   std::map<std::uint64_t, std::string> events{}, categories{}, details{};
@@ -223,7 +223,7 @@ class Reader {
     }
   }
 
-  /// Events in order of time, those of the same time in order of the file.
+  /// Events ordered by time, then in file order.
   void replay(Ending ending) {
     std::ranges::stable_sort(events_, {}, &TrackEvent::time);
     std::map<std::uint64_t, std::vector<std::size_t>> open;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads Perfetto traces as a viewer does, with another library than the one that wrote them, and complains like one.
+// Parses Perfetto traces as a viewer does, with another library than the writer's, and collects errors.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,12 @@ struct PerfettoSlice : PerfettoEvent {
 struct PerfettoTrack {
   std::string name{};
   std::uint64_t parent = 0;
-  std::int32_t pid = 0;  ///< of a process or thread, or of the process above
-  std::int32_t tid = 0;  ///< 0 for no thread
+  std::int32_t pid = 0;  ///< of a process or thread, or of the parent process
+  std::int32_t tid = 0;  ///< 0: not a thread
   bool is_process = false, is_counter = false;
   std::string unit{};
   std::int32_t rank = 0;
-  std::vector<PerfettoSlice> slices{};  ///< in order of their beginnings
+  std::vector<PerfettoSlice> slices{};  ///< by begin
   std::vector<PerfettoEvent> instants{};
   std::vector<std::pair<std::uint64_t, std::int64_t>> values{};
 };
@@ -60,11 +60,11 @@ struct PerfettoThread {
 };
 
 struct PerfettoTrace {
-  /// All that a viewer would complain of, or show other than it was: empty for a good trace.
+  /// Everything a viewer would report or show wrongly; empty for a good trace.
   std::vector<std::string> errors{};
-  std::size_t packets = 0, bytes_left = 0;  ///< bytes behind the last whole packet
-  std::size_t losses = 0;                   ///< packets that say that others were dropped before them
-  std::size_t restarts = 0;                 ///< times names were to be forgotten
+  std::size_t packets = 0, bytes_left = 0;  ///< bytes after the last whole packet
+  std::size_t losses = 0;                   ///< packets that say that earlier ones were dropped
+  std::size_t restarts = 0;                 ///< number of resets of interned names
   std::string kernel{};
   std::map<std::uint32_t, std::uint64_t> clocks{};  ///< by clock id
   std::map<std::uint64_t, PerfettoTrack> tracks{};  ///< by uuid
@@ -74,7 +74,7 @@ struct PerfettoTrace {
   std::vector<PerfettoWaking> wakings{};
   std::vector<std::int32_t> freed{};  ///< tids
 
-  /// Tracks in order of their uuids: all of that name.
+  /// All tracks with that name, ordered by uuid.
   std::vector<const PerfettoTrack*> named(std::string_view name) const;
   /// The first of them; an empty track if there is none.
   const PerfettoTrack& track(std::string_view name) const;
@@ -82,7 +82,7 @@ struct PerfettoTrace {
   std::string all_errors() const;
 };
 
-/// A trace whose recording goes on, or was cut: spans may still be open.
+/// For a trace still being recorded, or cut: spans may be open.
 enum class Ending : bool { complete, open };
 
 PerfettoTrace read_perfetto(std::string_view file, Ending ending = Ending::complete);

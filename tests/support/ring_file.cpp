@@ -62,7 +62,7 @@ Words user_end(std::uint64_t time, std::uint16_t id) {
   return with_payload(true, message::span_end, time, id);
 }
 Words user_custom(std::uint64_t time, std::uint16_t id, std::span<const std::byte> bytes) {
-  // As in an OCaml string, the last byte says how many bytes of the last word are unused, itself not counted.
+  // As in an OCaml string: the last byte is the number of unused bytes of the last word before it.
   Words payload((bytes.size() + 8) / 8, 0);
   auto* raw = reinterpret_cast<std::byte*>(payload.data());
   std::ranges::copy(bytes, raw);
@@ -125,8 +125,8 @@ void RingFileBuilder::map(int fd) {
 }
 
 void RingFileBuilder::initialise() {
-  // Field by field, the version first and heads and tails last: a reader may watch. OCaml 5.0 leaves the last field as
-  // it is.
+  // Field by field, the version first, heads and tails last, since a reader may run at the same time. OCaml 5.0 does
+  // not write the last field.
   const auto fields = std::bit_cast<std::array<std::uint64_t, sizeof(FileHeader) / 8>>(layout_);
   auto* const words = reinterpret_cast<std::uint64_t*>(memory_.data());
   for (std::size_t i = 0; i < fields.size() - !has_names(); ++i)
@@ -152,7 +152,7 @@ void RingFileBuilder::append(std::uint32_t domain, std::span<const std::uint64_t
   const std::uint64_t length = words.size(), capacity = ring_words();
   const std::uint64_t to_end = capacity - (ring.tail & (capacity - 1));
   const std::uint64_t padding = to_end < length ? to_end : 0;
-  if (length == 0 || length + padding >= capacity) throw std::length_error("a message the ring cannot hold");
+  if (length == 0 || length + padding >= capacity) throw std::length_error("a message larger than the ring");
 
   while (ring.tail + length + padding - ring.head >= capacity) {
     ring.head += ring.lengths.front();
@@ -206,8 +206,9 @@ std::uint64_t RingFileBuilder::tail(std::uint32_t domain) const {
 }
 void RingFileBuilder::set_head(std::uint32_t domain, std::uint64_t head) {
   std::atomic_ref(head_word(domain)).store(head, std::memory_order_release);
-  // Unlike the runtime before the fix of its pull request 15016: the data that overwrites what head gave up must not be
-  // seen before the new head, or tests would fail on weakly ordered machines for a reason no reader can help.
+  // The runtime got this order only with the fix of pull request 15016: the new head must be visible before the data
+  // that overwrites what it gave up. Otherwise tests would fail on weakly ordered machines without any fault of the
+  // reader.
   std::atomic_thread_fence(std::memory_order_release);
 }
 void RingFileBuilder::set_tail(std::uint32_t domain, std::uint64_t tail) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A folder of a test's own that goes away with it.
+// A temporary folder for a test.
 #pragma once
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 namespace rtev::test {
 
-/// A new empty folder, readable by all users; removed with everything in it at the end of the object's life.
+/// A new empty folder, readable by all users. The destructor removes it with its content.
 class TempDir {
  public:
   TempDir() {

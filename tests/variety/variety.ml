@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* A program of three domains that is built in many ways. Each domain tells its thread in its own ring, writes user
+(* A program of three domains that is built in many ways. Each domain writes its thread id to its ring, writes user
    events of every type and collects garbage. *)
 
 open Runtime_events

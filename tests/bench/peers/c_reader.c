@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// OCaml's C reader with the cheapest callbacks that see every event, and what the peer program needs of the system.
+// OCaml's C reader with minimal callbacks that see every event, and system functions for the peer program.
 #define _GNU_SOURCE
 #define CAML_INTERNALS
 #include <caml/alloc.h>
@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-// The library has these; OCaml 5.3's header declares others in their place.
+// The library defines these; OCaml 5.3's header declares different ones.
 extern void caml_runtime_events_set_alloc(struct caml_runtime_events_cursor*, int (*)(int, void*, uint64_t, uint64_t*));
 extern void caml_runtime_events_set_user_unit(struct caml_runtime_events_cursor*,
                                               int (*)(int, void*, int64_t, uintnat, char*));
@@ -25,7 +25,7 @@ extern void caml_runtime_events_set_user_int(struct caml_runtime_events_cursor*,
 extern void caml_runtime_events_set_user_custom(struct caml_runtime_events_cursor*,
                                                 int (*)(int, void*, int64_t, uintnat, char*, uintnat, uint64_t*));
 
-// What the callbacks keep: enough to see that readers agree, and no more.
+// Kept by the callbacks: the minimum to check that readers agree.
 struct seen {
   uint64_t events;
   uint64_t time_sum;
@@ -101,7 +101,8 @@ value bench_c_close(value unit) {
   return unit;
 }
 
-// The events this poll saw; -1 if it failed. User events of type unit are missing from what the poll itself returns.
+// The number of events seen by this poll; -1 on failure. The result of the poll itself does not count user events of
+// type unit.
 value bench_c_poll(value unit) {
   (void)unit;
   const uint64_t before = seen.events;
@@ -156,7 +157,7 @@ value bench_stopped(value unit) {
   return Val_bool(stopped);
 }
 
-// Makes the pages of every mapped ring file present, so that a first poll meets no page fault.
+// Faults in the pages of every mapped ring file, so that the first poll has no page faults.
 value bench_touch_rings(value unit) {
   FILE* maps = fopen("/proc/self/maps", "re");
   char line[4096];

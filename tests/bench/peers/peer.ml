@@ -34,7 +34,7 @@ module Events = Runtime_events
 
 type Events.User.tag += Payload
 
-(* A custom event is handed out only if this program has registered its name, too. *)
+(* The reader drops a custom event unless this program has registered its name. *)
 let payload =
   Events.Type.register
     ~encode:(fun buffer text ->
@@ -108,7 +108,7 @@ let follow reader directory pid interval_us =
   stop_at_sigterm ();
   reader.open_ring directory pid;
   touch_rings ();
-  (* What the ring held before is not part of it. *)
+  (* Skips what the ring held before. *)
   ignore (reader.poll ());
   let events = reader.events () and lost = reader.lost () and start = cpu_ns () in
   let polls = ref 0 and failed = ref 0 in

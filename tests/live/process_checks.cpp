@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "live/life.hpp"
+#include "live/process_checks.hpp"
 
 #include <bpf/bpf.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,8 @@ std::map<pid_t, Trace> by_process(const Trace& trace) {
   for (const Json& event : trace.events) {
     if (event.contains("pid")) processes[event["pid"]].events.push_back(event);
   }
-  for (const Json& facts : trace.summary["processes"]) processes[facts["pid"]].summary["processes"].push_back(facts);
+  for (const Json& process : trace.summary["processes"])
+    processes[process["pid"]].summary["processes"].push_back(process);
   return processes;
 }
 
@@ -79,8 +80,8 @@ BpfObjects bpf_objects_of(pid_t pid) {
 }
 
 BpfObjects outliving(BpfObjects objects) {
-  // The kernel takes them apart at its leisure, after a grace period or two.
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  // The kernel frees them asynchronously, after one or two grace periods.
+  const auto deadline = std::chrono::steady_clock::now() + wait_timeout;
   for (;;) {
     std::erase_if(objects, [](const auto& object) { return !UniqueFd(fd_by_id(object.first, object.second)); });
     if (objects.empty() || std::chrono::steady_clock::now() > deadline) return objects;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What tests of how processes and tracers live and die share.
+// Helpers of the tests about the start and end of processes and tracers.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,25 @@
 
 namespace rtev::test {
 
-/// The stream of each process by itself.
+/// Splits the stream by process.
 std::map<pid_t, Trace> by_process(const Trace& trace);
 
-/// Stops a program with SIGSTOP; it has stopped when this returns.
+/// Stops a program with SIGSTOP; returns when it has stopped.
 void stop(Process& process);
 
-/// The program writes no core file, whatever ends it.
+/// Disables core files for the program.
 Command without_core(Command command);
 
-/// Numbers of the events "step" of module Counting, in the order of the stream; of one image where its name is given.
+/// Numbers of the events "step" of module Counting, in stream order; of one process image if `name` is given.
 std::vector<std::int64_t> steps(const Trace& trace, pid_t pid, const std::string& comm = {});
 /// 1, 2, … count.
 std::vector<std::int64_t> count_to(std::int64_t count);
 
-/// eBPF objects by what they are ("prog", "map", "link", "btf") and their ids.
+/// BPF objects: kind ("prog", "map", "link", "btf") and id.
 using BpfObjects = std::set<std::pair<std::string, std::uint32_t>>;
-/// Those that a process holds.
+/// BPF objects that a process holds.
 BpfObjects bpf_objects_of(pid_t pid);
-/// Waits until none of them is left; hands out those that are left all the same.
+/// Waits until none of these objects exists; returns those that still exist at the timeout.
 BpfObjects outliving(BpfObjects objects);
 
 }  // namespace rtev::test
