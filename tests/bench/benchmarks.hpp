@@ -6,10 +6,8 @@
 
 namespace rtev::bench {
 
-void decode(Report& report,
-            const Effort& effort);  ///< full rings without a writer: events per second, compared with peers
-void live(Report& report,
-          const Effort& effort);  ///< producers at full speed: share delivered; highest rate without loss
+void decode(Report& report, const Effort& effort);     ///< full rings without a writer: events per second
+void live(Report& report, const Effort& effort);       ///< share delivered at full speed, highest rate without loss
 void slowdown(Report& report, const Effort& effort);   ///< cost of reading for the producer
 void pipeline(Report& report, const Effort& effort);   ///< tracer's CPU time per event: reading, merging, each output
 void idle(Report& report, const Effort& effort);       ///< 500 idle processes
@@ -19,7 +17,6 @@ void bystander(Report& report, const Effort& effort);  ///< a pipe ping-pong on 
 void growth(Report& report, const Effort& effort);     ///< cost per event by number of processes, domains and by rate
 void latency(Report& report, const Effort& effort);    ///< exec to first event, exit to last event, Ctrl-C to exit
 void recording(Report& report, const Effort& effort);  ///< rtev-bpf record: CPU, bytes, losses
-void trace_writing(Report& report,
-                   const Effort& effort);  ///< trace events written to memory, compared with plain stores
+void trace_writing(Report& report, const Effort& effort);  ///< trace events written to memory
 
 }  // namespace rtev::bench

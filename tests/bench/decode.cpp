@@ -45,8 +45,7 @@ Decoded decode_ours(const std::filesystem::path& path, int times, bool touched) 
   const auto see = [&](const Batch& batch) {
     for (const Event& event : batch.events()) decoded.time_sum += event.time;
     const Event& first = batch.events().front();
-    if (first.kind == EventKind::lost)
-      decoded.time_sum -= first.time;  // A record of the loss, not an event of the ring.
+    if (first.kind == EventKind::lost) decoded.time_sum -= first.time;  // not an event of the ring
   };
   for (int i = 0; i < times; ++i) {
     auto reader = RingReader::open(path);

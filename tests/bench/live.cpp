@@ -208,9 +208,9 @@ void flat_out(Report& report, unsigned log2_words, const Effort& effort) {
 /// Words lost at a rate that the producer could keep.
 void paced(Report& report, const Effort& effort) {
   constexpr unsigned log2_words = 16;
-  constexpr double max_rate = 10;
+  constexpr double rate_without_loss = 10;
   constexpr std::size_t own = 2;
-  for (const double million : {1.0, 2.0, 5.0, max_rate, 15.0}) {
+  for (const double million : {1.0, 2.0, 5.0, rate_without_loss, 15.0}) {
     std::vector<Reader> readers{{"librtev, each ms", ours(1000)}, {"rtev-bpf", tool()}};
     if (has_ocaml()) readers.emplace_back(peer_name(PeerKind::c, 1000), peer(PeerKind::c, 1000));
     for (int round = 0; round < effort.rounds; ++round) {
@@ -223,7 +223,7 @@ void paced(Report& report, const Effort& effort) {
               .subject = readers[i].lost,
               .note = readers[i].summary()};
       if (readers.size() > own) row.peer = readers[own].lost;
-      if (million <= max_rate) {
+      if (million <= rate_without_loss) {
         row.goal = Goal::at_most(0, "% in any run");
         row.figure = readers[i].lost.greatest();
       }

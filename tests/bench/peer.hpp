@@ -23,8 +23,7 @@ std::string_view name_of(PeerKind kind);
 struct Decoded {
   std::uint64_t ns = 0;  ///< CPU time of the polls alone
   std::uint64_t events = 0;
-  std::uint64_t time_sum =
-      0;  ///< sum of the events' times modulo 2^63 (OCaml's integers); must be the same for all readers
+  std::uint64_t time_sum = 0;  ///< of times modulo 2^63 (OCaml's integers); the same for all readers
 };
 
 /// Reads a ring that is not being written, repeatedly.

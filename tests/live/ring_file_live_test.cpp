@@ -85,9 +85,8 @@ TEST_F(RingFileLive, LossOfATooSmallRingIsCounted) {
 
 struct Place {
   const char* label;
-  const char*
-      directory;  ///< OCAML_RUNTIME_EVENTS_DIR, relative to the test's folder; empty: the absolute path of that folder
-  bool chdir;     ///< whether the program changes to another folder
+  const char* directory;  ///< OCAML_RUNTIME_EVENTS_DIR in the test's folder; empty: absolute path of that folder
+  bool chdir;             ///< whether the program changes to another folder
   const char* what;
 };
 
