@@ -53,7 +53,6 @@ TEST_P(EachAnalysis, WrongUsageExitsWithTwo) {
     EXPECT_THAT(outcome.err, AllOf(StartsWith("rtev-bpf: "), HasSubstr("hint: ")))
         << ::testing::PrintToString(arguments);
   }
-  EXPECT_THAT(run_tool({name(), "-i", "x.fxt", "--", "true"}).err, HasSubstr("exclude each other"));
 }
 
 TEST_P(EachAnalysis, FilesThatAreNotRecordingsAreErrors) {
@@ -84,7 +83,7 @@ TEST_P(EachAnalysis, CtrlCPrintsTheReport) {
     if (format == std::string("json")) {
       EXPECT_EQ(json_lines(outcome.out).size(), 1u);
     }
-    EXPECT_THAT(outcome.err, HasSubstr("Ctrl-C to end")) << "messages go to stderr";
+    EXPECT_THAT(outcome.err, HasSubstr("Ctrl-C")) << "messages go to stderr";
   }
 }
 

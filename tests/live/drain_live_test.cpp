@@ -36,7 +36,7 @@ class DrainLive : public LiveTest {
 
   /// Runs a program while the tracer is stopped and expects all of its events.
   static void expect_saved_by_all(const Command& command) {
-    Tracer tracer({"--sched", "off", "--drain", "all"});
+    Tracer tracer({"--sched", "off", "--save-rings", "all"});
     stall(tracer);
     Process process(command);
     EXPECT_EQ(run_through(process).status.code(), 0);
@@ -119,12 +119,12 @@ TEST_F(DrainLive, EveryOneOfManyThatLeaveNothing) {
 }
 
 TEST_F(DrainLive, AllSavesThoseOfUnknownPrograms) {
-  covers("lifecycle", "a program of an unknown binary ends while the tracer is stopped (--drain all)");
+  covers("lifecycle", "a program of an unknown binary ends while the tracer is stopped (--save-rings all)");
   expect_saved_by_all(unseen(with_events("numbered", {"10"}), "unseen"));
 }
 
 TEST_F(DrainLive, AllSavesThoseOfStrippedPrograms) {
-  covers("lifecycle", "a stripped program ends while the tracer is stopped (--drain all)");
+  covers("lifecycle", "a stripped program ends while the tracer is stopped (--save-rings all)");
   const Command stripped = unseen(with_events("numbered", {"10"}), "stripped");
   ASSERT_EQ(run({.argv = {"strip", stripped.argv[0]}}).status.code(), 0);
   expect_saved_by_all(stripped);
@@ -133,7 +133,7 @@ TEST_F(DrainLive, AllSavesThoseOfStrippedPrograms) {
 TEST_F(DrainLive, OffSavesNothing) {
   Process known(program("numbered", {"0", "gated"}));
   known.lines_until("ready");
-  Tracer tracer({"--sched", "off", "--drain", "off", "-n", "numbered"});
+  Tracer tracer({"--sched", "off", "--save-rings", "off", "-n", "numbered"});
   stall(tracer);
   Process process(with_events("numbered", {"10"}));
   EXPECT_EQ(run_through(process).status.code(), 0);

@@ -144,7 +144,7 @@ TEST_F(StoppedTracerLive, RemovedRingIsCountedAsMissed) {
 /// The second program gets the first one's pid and ring file. The first one's ring was saved before, and no event is
 /// attributed to the wrong program.
 TEST_F(StoppedTracerLive, RingTakenOverBelongsToTheNextProgram) {
-  Tracer tracer({"--sched", "off", "--drain", "all"});
+  Tracer tracer({"--sched", "off", "--save-rings", "all"});
   stop(tracer.process());
   Process chain(preserved("exec_chain", {ocaml_program("hello")}));
   EXPECT_EQ(run_through(chain).status.code(), 0);

@@ -57,14 +57,14 @@ TEST_P(SavedAtExecLive, EveryStepOfEveryProgram) {
                           (way.stopped ? "under a stopped tracer"
                            : way.busy  ? "all cpus busy"
                                        : "idle cpus") +
-                          " (--drain " + way.drain + ")");
+                          " (--save-rings " + way.drain + ")");
   if (std::string(way.drain) == "known" && running_kernel() < kernel::KernelVersion{6, 10})
-    GTEST_SKIP() << "Linux before 6.10: rings are saved at exec with --drain all only";
+    GTEST_SKIP() << "Linux before 6.10: rings are saved at exec with --save-rings all only";
   if (way.busy) occupy_cpus();
   // Before the tracer is stopped, the binary is known and its functions are probed.
   Process known(program("relay", {"1"}));
   known.lines_until("done");
-  Tracer tracer({"--sched", "off", "-n", "relay", "--drain", way.drain});
+  Tracer tracer({"--sched", "off", "-n", "relay", "--save-rings", way.drain});
   if (way.stopped) stop(tracer.process());
   constexpr std::size_t programs = 8;
   Process process(with_events("relay", {std::to_string(programs)}));
@@ -119,8 +119,8 @@ TEST_P(ExecThreadsLive, WhatOtherDomainsWroteUntilTheyWereEnded) {
   const Way& way = GetParam();
   const bool all = std::string(way.drain) == "all";
   covers("lifecycle",
-         std::string("exec while another domain writes, under a stopped tracer (--drain ") + way.drain + ")");
-  Tracer tracer({"--sched", "off", "-n", "chatty", "-n", "chain", "--drain", way.drain});
+         std::string("exec while another domain writes, under a stopped tracer (--save-rings ") + way.drain + ")");
+  Tracer tracer({"--sched", "off", "-n", "chatty", "-n", "chain", "--save-rings", way.drain});
   Process process(preserved("chatty", {dir / "progress", ocaml_program("chain"), "30"}));
   tracer.process().line_with(R"("action":"ring")");
   process.lines_until("ready");

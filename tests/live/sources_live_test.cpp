@@ -47,33 +47,16 @@ TEST_F(SourcesLive, ForeignFilesAreErrors) {
   for (const std::string& path : {foreign, empty}) {
     const Outcome outcome = run_tool({"dump", path});
     EXPECT_EQ(outcome.status.code(), 1);
-    EXPECT_THAT(outcome.err,
-                AllOf(HasSubstr("cannot read " + path), HasSubstr("there is no recording of rtev-bpf in it"),
-                      HasSubstr("hint: give a recording")));
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("cannot read " + path), HasSubstr("not a recording"),
+                                   HasSubstr("hint: give a recording")));
   }
-  EXPECT_THAT(sh("\"$0\" dump - <\"$1\"", foreign),
-              HasSubstr("cannot read stdin: there is no recording of rtev-bpf in it\n"));
+  EXPECT_THAT(sh("\"$0\" dump - <\"$1\"", foreign), HasSubstr("cannot read stdin: "));
 }
 
 TEST_F(SourcesLive, RecordingsAreDumpedFromStdin) {
   const std::string path = dir / "run.fxt";
   ASSERT_EQ(run_tool({"record", "-q", "-o", path, "--", ocaml_program("hello")}).status.code(), 0);
   EXPECT_EQ(sh("\"$0\" dump -q -f jsonl - <\"$1\"", path), run_tool({"dump", "-q", "-f", "jsonl", path}).out);
-}
-
-TEST_F(SourcesLive, EmptyFileNamesAreErrors) {
-  for (const Strings& arguments :
-       {Strings{"dump", ""}, Strings{"convert", "", "-o", dir / "x"}, Strings{"stats", "-i", ""}}) {
-    const Outcome outcome = run_tool(arguments);
-    EXPECT_EQ(outcome.status.code(), 2);
-    EXPECT_THAT(outcome.err, HasSubstr("the name of the file is empty"));
-  }
-}
-
-TEST_F(SourcesLive, FileNameSelectsCompression) {
-  const Outcome outcome = run_tool({"record", "-f", "jsonl.gz", "-o", dir / "x"});
-  EXPECT_EQ(outcome.status.code(), 2);
-  EXPECT_THAT(outcome.err, HasSubstr("hint: to compress, let the name of the file end in .gz"));
 }
 
 TEST_F(SourcesLive, ARingThatCannotMatchIsAnError) {
@@ -87,8 +70,7 @@ TEST_F(SourcesLive, ARingThatCannotMatchIsAnError) {
     };
     const Outcome by_name = with("-n", "busy_alloc"), by_pid = with("-p", std::to_string(pid_ + 1));
     EXPECT_EQ(by_name.status.code(), 1);
-    EXPECT_THAT(by_name.err,
-                AllOf(HasSubstr(ring), HasSubstr("does not tell the name"), HasSubstr("hint: leave -n out")));
+    EXPECT_THAT(by_name.err, AllOf(HasSubstr(ring), HasSubstr("name of its program"), HasSubstr("hint: omit -n")));
     EXPECT_THAT(by_name.out, IsEmpty());
     EXPECT_EQ(by_pid.status.code(), 1);
     EXPECT_THAT(by_pid.err, HasSubstr("it is of process " + std::to_string(pid_)));
@@ -105,7 +87,7 @@ TEST_F(SourcesLive, TheNameOfALiveProcessMatches) {
   EXPECT_EQ(run_tool({"dump", "-q", pid, "-n", "busy*"}).status.code(), 0);
   const Outcome other = run_tool({"dump", pid, "-n", "other"});
   EXPECT_EQ(other.status.code(), 1);
-  EXPECT_THAT(other.err, HasSubstr("its name is 'busy_alloc', which -n does not match"));
+  EXPECT_THAT(other.err, HasSubstr("'busy_alloc', which -n does not match"));
 }
 
 TEST_F(SourcesLive, SummariesOfSelectionsCountSelectedEvents) {

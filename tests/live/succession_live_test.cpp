@@ -68,7 +68,7 @@ class ExecLive : public LiveTest {
   };
 
   /// Excludes other programs that happen to run.
-  const Strings options{"--sched", "off", "--drain", "all", "-n", "image*"};
+  const Strings options{"--sched", "off", "--save-rings", "all", "-n", "image*"};
 
   Command chain(const std::vector<Image>& images) const {
     Command command = preserved("chain");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the commands share that say why a program was slow: the stream comes from tracing or from a file.
+// What latency, pauses and stats share: their stream comes from tracing or from a recording.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,9 @@
 
 namespace rtev::cli {
 
-/// Feeds a sink from options.target where there is one, else by tracing. `report` is called once, when the stream has
-/// ended and what it is about can be named; what it returns is written. Returns the exit status.
-int analyse(const Options& options, Sink& sink, FdOutput& output,
+/// Feeds the sink from options.input, or by tracing if that is empty. At the end, while processes can still be named,
+/// `report` is called once and what it returns is written. Returns the exit status.
+int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& sink, FdOutput& output,
             const std::function<std::string(const Registry& registry)>& report);
 
 }  // namespace rtev::cli

@@ -4,184 +4,168 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cstdio>
-#include <string>
+#include <CLI/CLI.hpp>
+#include <iterator>
 #include <utility>
-#include <vector>
 
-#include "base/choice.hpp"
+#include "base/option_types.hpp"
 #include "base/parse.hpp"
-#include "base/quantity.hpp"
 #include "rtev/names.hpp"
 #include "stream/filter.hpp"
 
 namespace rtev::cli {
 namespace {
 
-/// "$UNSET" in a script shall not mean stdout.
+// Titles of groups in --help.
+constexpr const char *selection_group = "Selection", *output_group = "Output", *tracing_group = "Tracing",
+                     *other_group = "Other";
+
+/// Catches "$UNSET" in a script, which must not mean stdout.
 CLI::Validator not_empty() {
-  return {[](const std::string& text) { return text.empty() ? std::string("the name of the file is empty") : ""; }, ""};
+  return {[](const std::string& text) { return std::string(text.empty() ? "the file name is empty" : ""); }, ""};
 }
 
-template <typename Time>
-void add_time_option(CLI::App& app, const char* name, Time& value, const char* help) {
-  app.add_option_function<std::string>(
-         name,
-         [&value, name](const std::string& text) {
-           const auto time = parse_duration(text);
-           if (!time)
-             throw CLI::ValidationError(name, "'" + escaped(text) + "' is no time above zero; e.g. 500ms, 5s, 2m");
-           value = *time;
-         },
-         help)
-      ->type_name("TIME");
+CLI::Option* add_file(CLI::App& app, const char* name, std::string& path, const char* help) {
+  return app.add_option(name, path, help)->type_name("FILE")->check(not_empty());
 }
 
-}  // namespace
-
-void add_target(CLI::App& app, const char* name, Options& options) {
-  app.add_option(name, options.target, "a recording (.fxt, - for stdin), PID.events, or a pid")
-      ->check(not_empty())
-      ->required();
-}
-
-void add_process_options(CLI::App& app, Options& options) {
-  app.add_option("-p,--pid", options.pids, "only this process (repeatable)")
-      ->type_name("PID")
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            return parse_number<std::int32_t>(text).value_or(0) > 0 ? std::string() : "'" + text + "' is no pid";
-          },
-          ""));
-  app.add_option("-n,--name", options.names, "only processes whose name matches (repeatable), e.g. 'web*'")
-      ->type_name("GLOB");
-  add_time_option(app, "-d,--duration", options.duration, "stop after this time, e.g. 500ms, 5s, 2m");
-}
-
-namespace {
-
-void add_events_option(CLI::App& app, Options& options) {
-  app.add_option("--events", options.events,
-                 "only these: kinds (phase, counter, alloc, lifecycle, user, process, switch, wakeup) and names "
-                 "(any other word; wildcards allowed), e.g. 'user,minor*'")
-      ->type_name("LIST")
-      ->check(CLI::Validator(
-          [](const std::string& list) {
+/// Checks --events. The list is parsed again where it is used.
+CLI::Validator event_list() {
+  return {[](const std::string& list) {
             const auto filter = EventFilter::parse(list);
             return filter ? std::string() : filter.error().message() + "\nhint: " + filter.error().hint;
           },
-          ""));
+          ""};
 }
 
-/// Without the option the ending of -o decides, and `otherwise` where there is none.
-void add_format_option(CLI::App& app, Options& options, Format otherwise) {
+void add_events_option(CLI::App& app, std::string& events) {
+  app.add_option("--events", events,
+                 "only these kinds of events (phase, counter, alloc, lifecycle, user, process, switch, wakeup) and "
+                 "events with these names (wildcards allowed), e.g. 'user,minor*'")
+      ->type_name("LIST")
+      ->check(event_list())
+      ->group(output_group);
+}
+
+/// Without the option the ending of -o decides, and `otherwise` if it has none.
+void add_format(CLI::App& app, std::optional<Format>& format, Format otherwise) {
   std::vector<std::pair<std::string, Format>> choices;
-  std::string help = fmt::format("default: by the ending of -o's FILE, else {}", info_of(otherwise).name);
+  std::string help = fmt::format("default: by the ending of -o FILE, else {}", info_of(otherwise).name);
   for (const FormatInfo& info : all_formats()) {
     choices.emplace_back(info.name, info.format);
     fmt::format_to(std::back_inserter(help), "\n{} ({}): {}", info.name, fmt::join(info.suffixes, ", "), info.purpose);
   }
-  add_choice<Format>(app, "-f,--format", options.format, std::move(choices), help);
+  const auto refuse_compression = [](const std::string& text) {
+    constexpr const char* refusal =
+        "compression is not a format\nhint: to compress, end the file name in .gz: -o FILE.gz";
+    return std::string(text.ends_with(".gz") ? refusal : "");
+  };
+  add_choice(app, "-f,--format", format, std::move(choices), help)->check(refuse_compression)->group(output_group);
 }
 
 }  // namespace
 
-void add_output_options(CLI::App& app, Options& options) {
-  app.add_option("-o,--output", options.output, "write to a file instead of stdout; FILE.gz is compressed")
-      ->type_name("FILE")
-      ->check(not_empty());
-  add_format_option(app, options, Format::text);
+void add_process_options(CLI::App& app, ProcessOptions& options) {
+  app.add_option("-p,--pid", options.pids, "only the process with this id; repeatable")
+      ->type_name("PID")
+      ->check(expects("a process id",
+                      [](const std::string& text) { return parse_number<std::int32_t>(text).value_or(0) > 0; }))
+      ->group(selection_group);
+  app.add_option("-n,--name", options.names, "only processes whose name matches, e.g. 'web*'; repeatable")
+      ->type_name("GLOB")
+      ->group(selection_group);
+  add_time_option(app, "-d,--duration", options.duration, "stop after this time, e.g. 500ms, 5s, 2m")
+      ->group(selection_group);
+}
+
+void add_common_options(CLI::App& app, ReadOptions& options) {
+  app.add_option("--ocaml-version", options.ocaml_version,
+                 "name events as this version of OCaml does, e.g. 5.2, instead of detecting the version")
+      ->type_name("X.Y")
+      ->check(expects("a version of OCaml 5, e.g. 5.2",
+                      [](const std::string& text) { return family_of_version(text).has_value(); }))
+      ->group(other_group);
+  app.add_flag("-q,--quiet", options.quiet, "print errors only")->group(other_group);
+  app.add_flag("-v,--verbose", options.verbose, "also print messages of libbpf")->group(other_group);
+}
+
+void add_trace_options(CLI::App& app, TraceOptions& options) {
+  add_choice<Sched>(app, "--sched", options.sched, {{"off", Sched::off}, {"ocaml", Sched::ocaml}, {"all", Sched::all}},
+                    "trace scheduler events of no threads, of the threads of OCaml processes (default), or of all "
+                    "threads")
+      ->group(tracing_group);
+  CLI::Option* const ringless =
+      app.add_flag("--ringless", options.ringless,
+                   "also trace programs that run with events off, by uprobes; an event then costs the program "
+                   "1.3 to 1.6 µs instead of 0.03 µs")
+          ->group(tracing_group);
+  add_number_option<std::uint64_t>(app, "--ringless-limit", options.ringless_limit, 10, 1'000'000'000,
+                                   "remove the probes of a program for a while if it emits more than N events per "
+                                   "second, measured over 100 ms (default 100000)")
+      ->needs(ringless)
+      ->group(tracing_group);
+  app.add_flag("--history", options.history, "also show the events that a ring held when it was found")
+      ->group(tracing_group);
+  add_choice<SaveRings>(
+      app, "--save-rings", options.save_rings,
+      {{"off", SaveRings::off}, {"known", SaveRings::known}, {"all", SaveRings::all}},
+      "let the kernel copy rings that may be gone before they are read: of no process; of processes that end and whose "
+      "runtime functions are probed and, since Linux 6.10, of those that exec (default); or of all processes, which "
+      "costs each mmap() and munmap() of the host 0.2 µs, before Linux 6.4 also each page fault")
+      ->group(tracing_group);
+  const auto accept_size = [&options](const std::string& text) {
+    options.buffer_bytes = parse_size(text);
+    return options.buffer_bytes.has_value();
+  };
+  add_parsed_option(app, "--buffer", "SIZE", "a size, e.g. 512k, 64M", accept_size,
+                    "memory for scheduler events of all CPUs together (default 1M per CPU, from 4M to 64M)")
+      ->group(tracing_group);
+}
+
+void add_output_options(CLI::App& app, OutputOptions& options) {
+  add_file(app, "-o,--output", options.path, "write to FILE instead of stdout; FILE.gz is compressed")
+      ->group(output_group);
+  add_format(app, options.format, Format::text);
   add_choice<ColorMode>(app, "--color", options.color,
                         {{"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}},
-                        "colours in text; auto (default): on a terminal, unless NO_COLOR is set");
-  add_events_option(app, options);
+                        "colours in text; auto (default): on a terminal, unless NO_COLOR is set")
+      ->group(output_group);
+  add_events_option(app, options.events);
 }
 
-void add_trace_options(CLI::App& app, Options& options) {
-  app.add_option("-o,--output", options.output, "the file to write, - for stdout; FILE.gz is compressed")
-      ->type_name("FILE")
+void add_recording_options(CLI::App& app, OutputOptions& options) {
+  add_file(app, "-o,--output", options.path, "the file to write, or - for stdout; FILE.gz is compressed")
+      ->required()
+      ->group(output_group);
+  add_format(app, options.format, Format::fxt);
+  add_events_option(app, options.events);
+}
+
+void add_analysis_options(CLI::App& app, AnalysisOptions& options) {
+  CLI::Option* const input = add_file(
+      app, "-i,--input", options.input,
+      "analyse a recording (.fxt, - for stdin), a ring file PID.events, or the ring of process PID, instead of "
+      "tracing");
+  add_process_options(app, options);
+  add_file(app, "-o,--output", options.output, "write the report to FILE instead of stdout")->group(output_group);
+  add_choice<bool>(app, "-f,--format", options.json, {{"text", false}, {"json", true}},
+                   "text for people (default), or JSON for programs")
+      ->group(output_group);
+  add_trace_options(app, options);
+  add_common_options(app, options);
+  // They say how to trace, so they have no effect on a recording.
+  for (const CLI::Option* const option : app.get_options())
+    if (option->get_group() == tracing_group) input->excludes(app.get_option("--" + option->get_lnames().front()));
+}
+
+void add_min_option(CLI::App& app, std::chrono::nanoseconds& min) {
+  add_time_option(app, "--min", min, "only those that last at least this long");
+}
+
+void add_target(CLI::App& app, std::string& target) {
+  app.add_option("SOURCE", target, "a recording (.fxt, - for stdin), a ring file PID.events, or the id of a process")
       ->check(not_empty())
       ->required();
-  add_format_option(app, options, Format::fxt);
-  add_events_option(app, options);
-}
-
-void add_report_options(CLI::App& app, Options& options) {
-  app.add_option("-i,--input", options.target,
-                 "analyse a recording (.fxt, - for stdin), PID.events or the ring of a pid")
-      ->type_name("FILE")
-      ->check(not_empty());
-  app.add_option("-o,--output", options.output, "write to a file instead of stdout")
-      ->type_name("FILE")
-      ->check(not_empty());
-  add_choice<bool>(app, "-f,--format", options.json_report, {{"text", false}, {"json", true}},
-                   "for people (default) or for programs");
-}
-
-void add_latency_options(CLI::App& app, Options& options) {
-  app.add_option("--phase", options.phase, "spans of one phase instead of pauses, e.g. minor, major_slice")
-      ->type_name("NAME");
-  add_min_option(app, options);
-  add_time_option(app, "--interval", options.interval,
-                  "a report each time this has passed, too: of that time, and of all so far");
-  app.add_flag("--full", options.all_percentiles, "all percentiles of each process and domain, too");
-  app.add_flag("--olly", options.olly_pauses,
-               "count as pauses only what olly latency counts: major, stw_leader and interrupt_remote");
-}
-
-void add_min_option(CLI::App& app, Options& options) {
-  add_time_option(app, "--min", options.min, "only those that last this long or longer");
-}
-
-void add_decode_options(CLI::App& app, Options& options) {
-  app.add_option("--ocaml-version", options.ocaml_version, "name events as this version of OCaml does, e.g. 5.2")
-      ->type_name("X.Y")
-      ->check(CLI::Validator(
-          [](const std::string& version) {
-            return family_of_version(version) ? std::string() : "'" + version + "' is no version of OCaml 5, e.g. 5.2";
-          },
-          ""));
-}
-
-void add_kernel_options(CLI::App& app, Options& options) {
-  add_choice<Sched>(app, "--sched", options.sched, {{"off", Sched::off}, {"ocaml", Sched::ocaml}, {"all", Sched::all}},
-                    "scheduler events of no thread, of threads of OCaml processes (default), of every thread");
-  add_choice<Drain>(
-      app, "--drain", options.drain, {{"off", Drain::off}, {"known", Drain::known}, {"all", Drain::all}},
-      "save in the kernel what rings hold that may be gone before they are read: of no program; of those that end and "
-      "whose functions are probed, and of those that exec another, from Linux 6.10 on (default); of all, which costs "
-      "every mmap() and munmap() of the host 0.2 µs (and before Linux 6.4 its page faults, too)");
-  CLI::Option* const ringless = app.add_flag("--ringless", options.ringless,
-                                             "trace programs that run with events off, too, by probes: each event "
-                                             "costs them 1.3 to 1.6 µs (with a ring 0.03)");
-  app.add_option("--ringless-limit", options.ringless_limit,
-                 "events per second, in any tenth of one (default 100000), beyond which a program's probes are taken "
-                 "off for a while")
-      ->type_name("N")
-      ->check(CLI::Range(std::uint64_t{10}, std::uint64_t{1'000'000'000}))
-      ->needs(ringless);
-  app.add_flag("--history", options.history, "begin with what rings held before they were found");
-  app.add_option_function<std::string>(
-         "--buffer",
-         [&options](const std::string& text) {
-           options.buffer_bytes = parse_size(text);
-           if (!options.buffer_bytes)
-             throw CLI::ValidationError("--buffer", "'" + text + "' is no size; e.g. 512k, 64M");
-         },
-         "memory for scheduler events between two reads, all cpus together (default 1M for each cpu, 4M to 64M)")
-      ->type_name("SIZE");
-}
-
-void add_message_options(CLI::App& app, Options& options) {
-  app.add_flag("-q,--quiet", options.quiet, "no messages but errors");
-  app.add_flag("-v,--verbose", options.verbose, "also what the kernel interface says");
-}
-
-int report(const Error& error) {
-  fmt::print(stderr, "rtev-bpf: {}\n", error.message());
-  if (!error.hint.empty()) fmt::print(stderr, "hint: {}\n", error.hint);
-  return exit_failure;
 }
 
 }  // namespace rtev::cli

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t interval_ns = 500'000'000;
 constexpr std::string_view clear_line = "\r\x1b[K";
 
-/// A terminal that takes no more (Ctrl-S) has its reasons; the recording goes on.
+/// Skips the output if the terminal is stopped (Ctrl-S): the recording must not wait for it.
 void put(int fd, std::string_view text) {
   pollfd ready{.fd = fd, .events = POLLOUT, .revents = 0};
   if (::poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0) return;

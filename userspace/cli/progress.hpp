@@ -9,11 +9,11 @@
 
 namespace rtev::cli {
 
-/// Hands the stream on and keeps one line on the terminal up to date: elapsed time, events and how many come in a
-/// second, size, losses.
+/// Passes the stream on and updates one line on the terminal: elapsed time, events, events per second, size of the
+/// file, losses.
 class Progress final : public ForwardingSink {
  public:
-  /// `fd` is a terminal; `size` tells the bytes written so far.
+  /// `fd` is a terminal; `size` returns the number of bytes written so far.
   Progress(Sink& sink, int fd, std::function<std::uint64_t()> size)
       : ForwardingSink(sink), fd_(fd), size_(std::move(size)) {}
 

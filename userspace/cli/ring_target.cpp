@@ -19,7 +19,7 @@ std::optional<std::int32_t> pid_of(std::string_view text) {
   return number && *number > 0 ? number : std::nullopt;
 }
 
-/// A ring to dump and whose it is. The ring is opened once more to guess its family without losing its place.
+/// A ring to open, and its process. The ring is opened twice where its family has to be guessed from its events.
 struct Target {
   ProcessInfo process;
   std::string name;
@@ -41,9 +41,9 @@ Result<Target> process_target(std::int32_t pid) {
   const std::string subject = "process " + std::to_string(pid);
   const auto stat = procfs.stat(pid);
   if (!stat) {
-    return std::unexpected(Error{.what = "cannot dump",
+    return std::unexpected(Error{.what = "cannot read the ring of",
                                  .subject = subject,
-                                 .why = "there is neither such a process nor such a file",
+                                 .why = "there is no such process, and no file of that name",
                                  .hint = "rtev-bpf ps lists OCaml processes"});
   }
   Target target;
@@ -69,9 +69,9 @@ Result<Target> process_target(std::int32_t pid) {
     };
     return target;
   }
-  return std::unexpected(Error{.what = "cannot dump",
+  return std::unexpected(Error{.what = "cannot read the ring of",
                                .subject = subject,
-                               .why = "it maps no runtime events ring, or not one that this user may see",
+                               .why = "it has no ring, or its memory mappings are not readable by this user",
                                .hint = "run as root; start the program with OCAML_RUNTIME_EVENTS_START=1"});
 }
 
@@ -82,20 +82,19 @@ bool names_a_process(const std::string& target) {
   return pid_of(target) && !std::filesystem::exists(target, ignored);
 }
 
-Result<OpenRing> open_ring(const Options& options) {
-  auto target = names_a_process(options.target) ? process_target(*pid_of(options.target))
-                                                : Result<Target>(file_target(options.target));
+Result<OpenRing> open_ring(const std::string& name, const std::string& ocaml_version) {
+  auto target = names_a_process(name) ? process_target(*pid_of(name)) : Result<Target>(file_target(name));
   if (!target) return std::unexpected(std::move(target.error()));
   auto ring = target->open();
   if (!ring) {
-    if (ring.error().hint.empty()) ring.error().hint = what_can_be_read;
+    if (ring.error().hint.empty()) ring.error().hint = readable_targets_hint;
     return std::unexpected(std::move(ring.error()));
   }
 
   ProcessInfo& process = target->process;
   process.ring = RingState::active;
-  if (const auto family = family_of_version(options.ocaml_version)) {
-    process.version = options.ocaml_version;
+  if (const auto family = family_of_version(ocaml_version)) {
+    process.version = ocaml_version;
     process.family = *family;
     process.family_source = FamilySource::forced;
   }

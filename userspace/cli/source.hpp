@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A stream that was recorded before.
+// What dump, convert and the analyses read: a recording, a ring file, or the ring of a running process.
 #pragma once
 
 #include <sys/stat.h>
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "cli/options.hpp"
 #include "cli/ring_target.hpp"
@@ -15,27 +17,29 @@
 
 namespace rtev::cli {
 
-/// A recording of any format, a ring file, or what the ring of a live process holds.
 class Source {
  public:
-  /// Opens options.target.
-  static Result<Source> open(const Options& options);
+  /// Opens a file, a process id, or "-" for stdin. The options select what is read of it.
+  static Result<Source> open(const std::string& target, const ReadOptions& options, const Invocation& invocation);
 
-  /// Fails if the output would overwrite what is to be read.
+  /// Fails if the output would overwrite the file that is read.
   Result<void> check_apart(const FdOutput& output) const;
 
-  /// Gives a sink what the options select of the stream, once. Returns the exit status; what is wrong with the file it
-  /// says on stderr.
-  int read(Sink& sink, const Options& options) { return read(sink, options, false); }
-  /// The same for analyses: with what the scheduler did to all threads, whatever is selected.
-  int read_for_analysis(Sink& sink, const Options& options) { return read(sink, options, true); }
+  /// Gives a sink what the options select of the stream. To be called once. Returns the exit status; errors and what is
+  /// missing in the file are printed to stderr.
+  int read(Sink& sink) { return read(sink, false); }
+  /// The same for analyses, which get the scheduler events of all threads, whatever is selected.
+  int read_for_analysis(Sink& sink) { return read(sink, true); }
 
  private:
   Source() = default;
 
-  int read(Sink& sink, const Options& options, bool all_scheduling);
+  int read(Sink& sink, bool all_scheduling);
 
-  struct stat file_{};  ///< what is read, if it is a file
+  std::string target_;
+  ReadOptions options_;
+  std::vector<std::string> command_line_;
+  struct stat file_{};  ///< zero if it is a process
   std::optional<RecordingFile> recording_;
   std::optional<OpenRing> ring_;
 };

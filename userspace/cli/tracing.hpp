@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One run of the tracer as the command line wants it: what every command does that traces.
+// One run of the tracer: what all subcommands do that trace.
 #pragma once
 
 #include <functional>
@@ -9,17 +9,17 @@
 
 namespace rtev::cli {
 
-/// Where the stream goes. SIGPIPE is ignored meanwhile.
+/// Where the stream goes.
 struct Tracing {
   Sink& sink;
   const Output& output;      ///< its failure ends the run
-  bool owns_stdout = false;  ///< what the command says to stdout goes to stderr
-  /// Called after the sink has got the summary, before the messages at the end.
+  bool owns_stdout = false;  ///< the stdout of CMD goes to stderr
+  /// Called after the sink got the summary, before the messages at the end.
   std::function<void(const RunSummary& summary, const Registry& registry)> conclude;
 };
 
-/// Traces until the options, a signal, the end of the command or the output's failure say so, and returns the exit
-/// status: the command's where there is one. What failed of the output is left to the caller.
-int trace(const Options& options, const Tracing& tracing);
+/// Traces until the duration ends, a signal arrives, CMD exits or the output fails. Returns the exit status, that of
+/// CMD if there is one. An error of the output is not reported.
+int trace(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing);
 
 }  // namespace rtev::cli

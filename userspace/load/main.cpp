@@ -7,12 +7,14 @@
 
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "cli/options.hpp"
+#include "base/exit_status.hpp"
+#include "base/help_formatter.hpp"
 #include "load/fleet.hpp"
 #include "load/options.hpp"
 #include "load/stop.hpp"
@@ -22,35 +24,37 @@ namespace rtev::load {
 namespace {
 
 constexpr const char* description =
-    "Writes runtime events as OCaml 5 programs do: a load for tracers, which tells exactly what it wrote.\n"
-    "\n"
-    "Examples:\n"
-    "  rtev-load -d 10s                         one process with one domain, 1000 events a second\n"
-    "  rtev-load -P 2 -D 4 -r 250k              two processes of four domains, until Ctrl-C\n"
-    "  rtev-load -r max -n 50M --clock cached   as fast as it goes, then how fast that was\n"
-    "  rtev-load -P 500 -r 0                    500 processes with rings that do nothing\n"
-    "  rtev-load -P 8 --process-lifetime 5ms    eight processes at any time, none for long";
+    "Writes runtime events as OCaml 5 programs do, to test tracers. It reports exactly what it wrote.";
 
 constexpr const char* footer =
-    "In the end a JSON report of the events and words in each ring goes to stdout, a line a process, and a summary to\n"
-    "stderr. Ctrl-C ends the load early. OCAML_RUNTIME_EVENTS_DIR, OCAML_RUNTIME_EVENTS_PRESERVE and OCAMLRUNPARAM's "
-    "e=\n"
-    "are defaults as they are for OCaml programs. Exit status: 0, 1 after an error, 2 for wrong usage.";
+    "At the end a JSON object per process, with the events and words of each ring, goes to stdout, and a summary to "
+    "stderr. Ctrl-C ends the load early. OCAML_RUNTIME_EVENTS_DIR, OCAML_RUNTIME_EVENTS_PRESERVE and e= in "
+    "OCAMLRUNPARAM "
+    "set defaults, as for OCaml programs.\n"
+    "\n"
+    "Exit status: 0, 1 after an error, 2 if the command line is wrong.\n"
+    "\n"
+    "Examples:\n"
+    "  rtev-load -d 10s                         one process with one domain, 1000 events per second\n"
+    "  rtev-load -P 2 -D 4 -r 250k              two processes of four domains, until Ctrl-C\n"
+    "  rtev-load -r max -n 50M --clock cached   as fast as possible; the summary says how fast\n"
+    "  rtev-load -P 500 -r 0                    500 processes with rings and no events\n"
+    "  rtev-load -P 8 --process-lifetime 5ms    eight short-lived processes at any time";
 
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
   const std::string text = error.what();
   fmt::print(stderr, "rtev-load: {}\n{}", text, text.contains("hint:") ? "" : "hint: rtev-load --help\n");
-  return cli::exit_usage;
+  return exit_usage;
 }
 
 int report(const Error& error) {
   fmt::print(stderr, "rtev-load: {}\n", error.message());
   if (!error.hint.empty()) fmt::print(stderr, "hint: {}\n", error.hint);
-  return cli::exit_failure;
+  return exit_failure;
 }
 
-/// Hundreds of processes with many threads each are to be cheap, and to have a pipe each.
+/// Small stacks and many file descriptors, for hundreds of processes with many threads and a pipe each.
 void provide_for_many() {
   constexpr std::size_t thread_stack_bytes = 128 << 10;
   pthread_attr_t attributes;
@@ -98,15 +102,16 @@ int run_load(const Options& options) {
   const auto totals = fleet.run();
   if (!totals) return report(totals.error());
   if (!options.quiet) print_summary(options, *totals, fleet.duration_ns());
-  return cli::exit_ok;
+  return exit_ok;
 }
 
 int run(int argc, char** argv) {
   Options options = options_from_environment();
   CLI::App app(description, "rtev-load");
   app.footer(footer);
-  app.set_version_flag("--version", std::string("rtev-load ") + RTEV_VERSION, "print the version");
+  app.formatter(std::make_shared<HelpFormatter>());
   app.set_help_flag("-h,--help", "print this help");
+  app.set_version_flag("--version", std::string("rtev-load ") + RTEV_VERSION, "print the version");
   add_load_options(app, options);
   add_ring_options(app, options);
   add_run_options(app, options);
@@ -126,8 +131,8 @@ int main(int argc, char** argv) {
   try {
     return rtev::load::run(argc, argv);
   } catch (const std::exception& error) {
-    // Nothing of ours throws; memory can run out.
-    fmt::print(stderr, "rtev-load: cannot go on: {}\n", error.what());
-    return rtev::cli::exit_failure;
+    // Only the standard library throws, e.g. when memory runs out.
+    fmt::print(stderr, "rtev-load: fatal error: {}\n", error.what());
+    return rtev::exit_failure;
   }
 }

@@ -2,15 +2,19 @@
 // rtev-bpf ps: the OCaml processes of the host. Needs no BPF.
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <thread>
 
 #include "base/clock.hpp"
 #include "base/escape.hpp"
-#include "cli/options.hpp"
+#include "base/exit_status.hpp"
+#include "cli/messages.hpp"
+#include "cli/subcommands.hpp"
 #include "kernel/features.hpp"
 #include "processes/discovery.hpp"
 #include "session/ring_poller.hpp"
@@ -105,21 +109,29 @@ class ProcessLister : private ProcessEvents {
   double seconds_ = 1;
 };
 
-}  // namespace
-
-int run_ps(const Options& options) {
+int run_ps(const ProcessOptions& options) {
   const kernel::HostFeatures host = kernel::inspect_view();
   if (const kernel::Feature* feature = host.blocking())
     return report(
-        {.what = "cannot look into processes", .why = feature->name + ": " + feature->found, .hint = feature->hint});
+        {.what = "cannot inspect processes", .why = feature->name + ": " + feature->found, .hint = feature->hint});
   for (const kernel::Feature& feature : host.features) {
-    if (feature.status == kernel::FeatureStatus::ok || options.quiet) continue;
+    if (feature.status == kernel::FeatureStatus::ok) continue;
     fmt::print(stderr, "rtev-bpf: {}: {}\nhint: {}\n", feature.name, feature.found, feature.hint);
   }
   ProcessLister processes({.filter = {.pids = options.pids, .name_globs = options.names}, .since_ns = UINT64_MAX});
   processes.run(options.duration.value_or(default_sample));
   processes.print();
   return exit_ok;
+}
+
+}  // namespace
+
+Subcommand add_ps_command(CLI::App& root) {
+  auto options = std::make_shared<ProcessOptions>();
+  CLI::App* const app = root.add_subcommand("ps", "list OCaml 5 processes: version, ring, domains, events per second");
+  add_process_options(*app, *options);
+  app->get_option("--duration")->description("count events for this time, e.g. 2s (default 500ms)");
+  return {.app = app, .run = [options](const Invocation&) { return run_ps(*options); }};
 }
 
 }  // namespace rtev::cli

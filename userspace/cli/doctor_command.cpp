@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
-// rtev-bpf doctor: what this host allows.
+// rtev-bpf doctor: what this host supports.
 #include <fmt/core.h>
 
-#include "cli/options.hpp"
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "base/exit_status.hpp"
+#include "cli/subcommands.hpp"
 #include "kernel/features.hpp"
 
 namespace rtev::cli {
 namespace {
 
-const char* word_for(kernel::FeatureStatus status) {
+const char* name_of(kernel::FeatureStatus status) {
   switch (status) {
     case kernel::FeatureStatus::ok:
       return "ok";
@@ -20,14 +24,12 @@ const char* word_for(kernel::FeatureStatus status) {
   return "";
 }
 
-}  // namespace
-
-int run_doctor(const Options& /*options*/) {
+int run_doctor() {
   const kernel::HostFeatures host = kernel::inspect_host();
   std::size_t width = 0;
   for (const kernel::Feature& feature : host.features) width = std::max(width, feature.name.size());
   for (const kernel::Feature& feature : host.features) {
-    fmt::print("{:<8}  {:<{}}  {}\n", word_for(feature.status), feature.name, width, feature.found);
+    fmt::print("{:<8}  {:<{}}  {}\n", name_of(feature.status), feature.name, width, feature.found);
     if (!feature.hint.empty()) fmt::print("{:<8}  {:<{}}  hint: {}\n", "", "", width, feature.hint);
   }
   if (const kernel::Feature* blocking = host.blocking()) {
@@ -36,6 +38,13 @@ int run_doctor(const Options& /*options*/) {
   }
   fmt::print("\nrtev-bpf can trace here.\n");
   return exit_ok;
+}
+
+}  // namespace
+
+Subcommand add_doctor_command(CLI::App& root) {
+  return {.app = root.add_subcommand("doctor", "check what this host supports, and say how to get what is missing"),
+          .run = [](const Invocation&) { return run_doctor(); }};
 }
 
 }  // namespace rtev::cli

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+// Command lines of rtev-bpf: what is accepted, and the exit status and messages of what is not.
+#include "cli/command_line.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "support/temp_dir.hpp"
+
+namespace rtev::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::PrintToString;
+using ::testing::StartsWith;
+using Strings = std::vector<std::string>;
+
+struct Outcome {
+  std::optional<int> status;  ///< nothing: accepted, and not run
+  std::string out, err;
+};
+
+enum class Run : bool { no, yes };
+
+Outcome command_line(Strings arguments, Run run = Run::no) {
+  arguments.insert(arguments.begin(), "rtev-bpf");
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  const auto parsed = CommandLine().parse(std::move(arguments));
+  Outcome outcome;
+  if (!parsed)
+    outcome.status = parsed.error();
+  else if (run == Run::yes)
+    outcome.status = (*parsed)();
+  outcome.out = ::testing::internal::GetCapturedStdout();
+  outcome.err = ::testing::internal::GetCapturedStderr();
+  return outcome;
+}
+
+TEST(CommandLine, AcceptsOptionsOfEachSubcommand) {
+  const Strings cases[] = {
+      {},
+      {"-p", "1", "-p", "2", "-n", "web*", "-n", "db", "-d", "1.5s", "-q", "-v"},
+      {"-o", "x.jsonl.gz", "-f", "jsonl", "--color", "never", "--events", "user,minor*"},
+      {"--sched", "all", "--save-rings", "known", "--history", "--buffer", "64M", "--ocaml-version", "5.2"},
+      {"--ringless", "--ringless-limit", "1000"},
+      {"--", "sh", "-c", "--no-such-option"},
+      {"ps", "-p", "1", "-n", "web*", "-d", "1ms"},
+      {"record", "-o", "x.fxt", "--sched", "all", "--", "true"},
+      {"convert", "x.fxt", "-o", "y", "-f", "pftrace", "-p", "1", "--events", "user"},
+      {"dump", "1234", "-f", "jsonl", "--color", "always"},
+      {"dump", "-"},
+      {"latency", "--phase", "minor", "--min", "1ms", "--interval", "1s", "--full", "--olly", "--", "true"},
+      {"pauses", "--top", "1000", "--min", "1us", "-i", "x.fxt", "-p", "1"},
+      {"stats", "-f", "json", "-o", "-", "--sched", "off"},
+      {"doctor"},
+  };
+  for (const Strings& arguments : cases) {
+    const Outcome outcome = command_line(arguments);
+    EXPECT_FALSE(outcome.status) << PrintToString(arguments) << outcome.err;
+    EXPECT_EQ(outcome.out + outcome.err, "") << PrintToString(arguments);
+  }
+}
+
+TEST(CommandLine, RefusesWrongUsage) {
+  const struct {
+    Strings arguments;
+    const char* error;  ///< a regular expression; what the first line has to name
+  } cases[] = {
+      {{"--no-such-option"}, "--no-such-option"},
+      {{"stray", "--other"}, "unexpected argument 'stray'"},
+      {{"-o"}, "--output"},
+      {{"-o", ""}, "--output"},
+      {{"-f", "xml"}, "--format: 'xml' .*text\\|jsonl"},
+      {{"-d", "banana"}, "--duration: 'banana'"},
+      {{"-d", "-1s"}, "--duration"},
+      {{"-d", "0"}, "--duration: '0'"},
+      {{"-p", "abc"}, "--pid: 'abc'"},
+      {{"-p", "0"}, "--pid: '0'"},
+      {{"--sched", "some"}, "--sched: 'some' .*off\\|ocaml\\|all"},
+      {{"--save-rings", "some"}, "--save-rings: 'some' .*off\\|known\\|all"},
+      {{"--drain", "all"}, "--drain"},
+      {{"--color", "red"}, "--color: 'red'"},
+      {{"--buffer", "lots"}, "--buffer: 'lots'"},
+      {{"--ocaml-version", "4.14"}, "--ocaml-version: '4.14'"},
+      {{"--events", "phase,,user"}, "--events"},
+      {{"--ringless-limit", "100"}, "--ringless-limit .*--ringless"},
+      {{"--ringless", "--ringless-limit", "9"}, "--ringless-limit: '9' .* 10 to "},
+      {{"--"}, "--"},
+      {{"-p", "1", "--", "true"}, "--pid"},
+      {{"--sched", "all", "ps"}, "--sched before ps"},
+      {{"-p", "1", "ps"}, "--pid before ps"},
+      {{"-f", "jsonl", "dump", "1"}, "--format before dump"},
+      {{"-q", "doctor"}, "--quiet before doctor"},
+      {{"ps", "--nope"}, "--nope"},
+      {{"ps", "--", "true"}, "ps "},
+      {{"dump"}, "SOURCE"},
+      {{"dump", ""}, "SOURCE"},
+      {{"dump", "1", "--sched", "all"}, "--sched"},
+      {{"convert", "x.fxt"}, "--output"},
+      {{"convert", "", "-o", "x"}, "SOURCE"},
+      {{"record"}, "--output"},
+      {{"record", "-o", "x", "-f", "jsonl.gz"}, "--format"},
+      {{"record", "-o", "x", "-p", "1", "--", "true"}, "--pid"},
+      {{"latency", "--phase", "lunch"}, "--phase: 'lunch'"},
+      {{"latency", "--interval", "0"}, "--interval"},
+      {{"latency", "--top", "3"}, "--top"},
+      {{"pauses", "--min", "long"}, "--min: 'long'"},
+      {{"pauses", "--top", "0"}, "--top: '0' .* 1 to 1000"},
+      {{"pauses", "--top", "ten"}, "--top: 'ten'"},
+      {{"stats", "-f", "jsonl"}, "--format: 'jsonl' .*text\\|json"},
+      {{"stats", "-i", ""}, "--input"},
+      {{"stats", "-i", "1.events", "--sched", "all"}, "--input .*--sched"},
+      {{"pauses", "-i", "1.events", "--ringless"}, "--input .*--ringless"},
+      {{"latency", "-i", "1.events", "--save-rings", "all"}, "--input .*--save-rings"},
+      {{"latency", "-i", "1.events", "--history"}, "--input .*--history"},
+      {{"latency", "-i", "1.events", "--buffer", "1M"}, "--input .*--buffer"},
+      {{"stats", "-i", "x.fxt", "--", "true"}, "--input"},
+  };
+  for (const auto& expected : cases) {
+    const Outcome outcome = command_line(expected.arguments);
+    EXPECT_EQ(outcome.status, 2) << PrintToString(expected.arguments);
+    EXPECT_THAT(outcome.out, IsEmpty()) << PrintToString(expected.arguments);
+    EXPECT_THAT(outcome.err, AllOf(StartsWith("rtev-bpf: "), HasSubstr("\nhint: ")))
+        << PrintToString(expected.arguments);
+    EXPECT_THAT(outcome.err.substr(0, outcome.err.find('\n')), ContainsRegex(expected.error))
+        << PrintToString(expected.arguments);
+  }
+}
+
+TEST(CommandLine, HintsAtTheHelpOfTheSubcommand) {
+  EXPECT_THAT(command_line({"-p", "x"}).err, HasSubstr("\nhint: rtev-bpf --help\n"));
+  EXPECT_THAT(command_line({"pauses", "--top", "x"}).err, HasSubstr("\nhint: rtev-bpf pauses --help\n"));
+  EXPECT_THAT(command_line({"record", "-o", "x", "-f", "jsonl.gz"}).err, HasSubstr("\nhint: to compress"));
+}
+
+TEST(CommandLine, FailsWithOneAndAHintIfAFileCannotBeUsed) {
+  const test::TempDir dir;
+  std::ofstream(dir / "garbage.fxt") << "this is not a recording";
+  const std::string missing = dir / "missing.events", garbage = dir / "garbage.fxt", folder = dir.path(),
+                    no_folder = dir / "no/such/folder/file", self = std::to_string(::getpid());
+  const struct {
+    Strings arguments;
+    std::string subject;
+  } cases[] = {{{"dump", missing}, missing},
+               {{"dump", garbage}, garbage},
+               {{"dump", folder}, folder},
+               {{"dump", self}, self},
+               {{"dump", garbage, "-p", "1"}, garbage},
+               {{"convert", missing, "-o", dir / "out.fxt"}, missing},
+               {{"latency", "-i", missing}, missing},
+               {{"pauses", "-i", garbage}, garbage},
+               {{"stats", "-i", folder}, folder},
+               {{"-d", "1s", "-o", no_folder}, no_folder},
+               {{"record", "-d", "1s", "-o", no_folder}, no_folder},
+               {{"stats", "-d", "1s", "-o", no_folder}, no_folder}};
+  for (const auto& expected : cases) {
+    const Outcome outcome = command_line(expected.arguments, Run::yes);
+    EXPECT_EQ(outcome.status, 1) << PrintToString(expected.arguments);
+    EXPECT_THAT(outcome.out, IsEmpty()) << PrintToString(expected.arguments);
+    EXPECT_THAT(outcome.err, AllOf(StartsWith("rtev-bpf: "), HasSubstr(expected.subject), HasSubstr("\nhint: ")))
+        << PrintToString(expected.arguments);
+  }
+  EXPECT_FALSE(std::filesystem::exists(dir / "out.fxt")) << "nothing was read";
+}
+
+TEST(CommandLine, PrintsItsVersion) {
+  const Outcome outcome = command_line({"--version"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.out, ::testing::MatchesRegex("rtev-bpf [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+/// The help of rtev-bpf itself and of each subcommand.
+std::vector<Strings> all_helps() {
+  std::vector<Strings> helps{{"--help"}};
+  for (const CLI::App* app : CommandLine().app().get_subcommands({})) helps.push_back({app->get_name(), "-h"});
+  return helps;
+}
+
+TEST(CommandLine, HelpFitsInAHundredColumns) {
+  for (const Strings& arguments : all_helps()) {
+    const Outcome help = command_line(arguments);
+    EXPECT_EQ(help.status, 0);
+    std::istringstream lines(help.out);
+    for (std::string line; std::getline(lines, line);) {
+      const auto columns = std::ranges::count_if(line, [](char byte) { return (byte & 0xc0) != 0x80; });
+      EXPECT_LE(columns, 100) << line;
+      EXPECT_FALSE(line.ends_with(' ')) << line;
+    }
+  }
+}
+
+TEST(CommandLine, HelpHasEachOptionAndWhatCanFollow) {
+  const CommandLine command_lines;
+  for (const CLI::App* app : command_lines.app().get_subcommands({})) {
+    const std::string help = command_line({app->get_name(), "--help"}).out;
+    EXPECT_THAT(help, HasSubstr("Usage: rtev-bpf " + app->get_name()));
+    for (const CLI::Option* option : app->get_options())
+      EXPECT_THAT(help, HasSubstr(option->get_positional() ? option->get_name(true) : option->get_name()));
+    const bool traces = app->get_option_no_throw("--sched") != nullptr;
+    EXPECT_EQ(help.contains("[-- CMD ARG...]"), traces) << app->get_name();
+  }
+  const std::string help = command_line({"--help"}).out;
+  EXPECT_LT(help.find("Subcommands:"), help.find("Options:"));
+  EXPECT_THAT(command_line({"ps", "--help"}).out, Not(HasSubstr("Examples:"))) << "the footer of rtev-bpf itself";
+}
+
+}  // namespace
+}  // namespace rtev::cli

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+// Exit statuses of rtev-bpf and rtev-load. With "-- CMD" rtev-bpf passes on the status of CMD instead.
+#pragma once
+
+namespace rtev {
+
+inline constexpr int exit_ok = 0;
+inline constexpr int exit_failure = 1;  ///< an error at run time
+inline constexpr int exit_usage = 2;    ///< the command line is wrong
+
+}  // namespace rtev

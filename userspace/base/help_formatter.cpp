@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+#include "base/help_formatter.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+#include <vector>
+
+namespace rtev {
+namespace {
+
+constexpr std::size_t text_column = 34;  ///< where descriptions of options and subcommands begin
+
+std::size_t columns(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }));
+}
+
+/// Removes the first line from the text and returns it.
+std::string_view take_line(std::string_view& text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  return line;
+}
+
+/// Adds the words of a line. `column` is where the output stands; further lines are indented by `indent`.
+void add_folded(std::string& out, std::string_view line, std::size_t column, std::size_t indent) {
+  bool is_first = true;
+  while (!line.empty()) {
+    const std::string_view word = line.substr(0, line.find(' '));
+    line.remove_prefix(std::min(word.size() + 1, line.size()));
+    if (!is_first && column + 1 + columns(word) > HelpFormatter::max_columns) {
+      out += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (!is_first) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += columns(word);
+    is_first = false;
+  }
+}
+
+std::string paragraphs(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::string_view line = take_line(text);
+    if (line.starts_with(' '))
+      out += line;
+    else
+      add_folded(out, line, 0, 0);
+    out += '\n';
+  }
+  return out;
+}
+
+std::string entry(const std::string& heading, const std::string& text) {
+  std::string out = "  " + heading;
+  std::size_t column = columns(out);
+  if (column + 2 > text_column) {
+    out += '\n';
+    column = 0;
+  }
+  out += std::string(text_column - column, ' ');
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view line = take_line(rest);
+    add_folded(out, line, text_column, text_column);
+    out += '\n';
+    if (!rest.empty()) out += std::string(text_column, ' ');
+  }
+  return out;
+}
+
+std::string option_entry(const CLI::Option& option) {
+  std::string heading = option_heading(option);
+  if (heading.starts_with("--")) heading.insert(0, "    ");  // below the long names of options that have a short one
+  const bool is_required = option.get_required() && !option.get_positional();
+  return entry(heading, option.get_description() + (is_required ? " (required)" : ""));
+}
+
+std::string options_of(const CLI::App& app, const std::string& group, bool positional) {
+  std::string out;
+  for (const CLI::Option* option : app.get_options())
+    if (option->get_positional() == positional && option->get_group() == group) out += option_entry(*option);
+  return out;
+}
+
+}  // namespace
+
+std::string option_heading(const CLI::Option& option) {
+  if (option.get_positional()) return option.get_name(true, false);
+  std::string heading;
+  for (const std::string& name : option.get_snames()) heading += (heading.empty() ? "-" : ", -") + name;
+  for (const std::string& name : option.get_lnames()) heading += (heading.empty() ? "--" : ", --") + name;
+  if (option.get_type_size() != 0) heading += " " + option.get_type_name();
+  return heading;
+}
+
+std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
+  std::string usage = "Usage: " + name;
+  for (const CLI::Option* option : app->get_options())
+    if (option->get_positional()) usage += " " + option->get_name(true, false);
+  for (const CLI::Option* option : app->get_options())
+    if (option->get_required() && !option->get_positional())
+      usage += " -" + option->get_snames().front() + " " + option->get_type_name();
+  usage += " [OPTIONS]";
+  if (with_command_.contains(app)) usage += " [-- CMD ARG...]";
+  if (!app->get_subcommands({}).empty()) usage += "\n       " + name + " SUBCOMMAND [OPTIONS] ...";
+  return usage + "\n";
+}
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode /*mode*/) const {
+  std::string description = app->get_description();
+  if (app->get_parent() != nullptr) {  // written for the list of subcommands
+    description.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(description.front())));
+    description += '.';
+  }
+  std::string out = paragraphs(description) + "\n" + make_usage(app, name);
+  const auto add_section = [&](const std::string& title, const std::string& entries) {
+    if (!entries.empty()) out += "\n" + title + ":\n" + entries;
+  };
+  std::string subcommands;
+  for (const CLI::App* subcommand : app->get_subcommands({}))
+    subcommands += entry(subcommand->get_name(), subcommand->get_description());
+  add_section("Subcommands", subcommands);
+  const std::vector<std::string> groups = app->get_groups();
+  for (const std::string& group : groups) add_section("Arguments", options_of(*app, group, true));
+  for (const std::string& group : groups) add_section(group, options_of(*app, group, false));
+  if (!app->get_footer().empty()) out += "\n" + paragraphs(app->get_footer());
+  return out;
+}
+
+}  // namespace rtev

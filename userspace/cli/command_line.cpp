@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+#include "cli/command_line.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include "base/escape.hpp"
+#include "base/exit_status.hpp"
+#include "base/help_formatter.hpp"
+
+namespace rtev::cli {
+namespace {
+
+constexpr const char* description =
+    "Traces all OCaml 5 processes of this host: what their runtime does (GC phases, counters, user events) and what "
+    "the "
+    "kernel scheduler does to their threads, in one stream ordered by time. Without a subcommand it shows this stream "
+    "live.";
+
+/// Removes "-- CMD ARG..." from the arguments: CLI11 must not see the options of CMD.
+std::vector<std::string> take_command(std::vector<std::string>& arguments) {
+  const auto separator = std::ranges::find(arguments, "--");
+  if (separator == arguments.end()) return {};
+  std::vector<std::string> command(separator + 1, arguments.end());
+  arguments.erase(separator, arguments.end());
+  return command;
+}
+
+/// CLI11 lists unexpected arguments from the last to the first; people look for the first.
+std::string explain(const CLI::App& app, const CLI::ParseError& error, const Invocation& invocation) {
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return error.what();
+  const auto unexpected = app.remaining(true);
+  const auto first = std::ranges::find_first_of(invocation.arguments, unexpected);
+  return "unexpected argument '" + escaped(first != invocation.arguments.end() ? *first : unexpected.front()) +
+         "'\nhint: rtev-bpf --help lists subcommands and options; to start a program, write -- before it";
+}
+
+int usage_error(const CLI::App& app, const CLI::ParseError& error, const Invocation& invocation) {
+  if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+  const std::string text = explain(app, error, invocation);
+  const auto parsed = app.get_subcommands();
+  const std::string subcommand = parsed.empty() ? "" : parsed.front()->get_name() + " ";
+  const std::string hint = text.contains("hint:") ? "" : "hint: rtev-bpf " + subcommand + "--help\n";
+  fmt::print(stderr, "rtev-bpf: {}\n{}", text, hint);
+  return exit_usage;
+}
+
+/// CLI11 would take options before a subcommand for those of the live stream, where they have no effect.
+void refuse_options_before(const CLI::App& root, const std::string& subcommand) {
+  for (const CLI::Option* option : root.get_options()) {
+    if (option->count() == 0) continue;
+    throw CLI::ParseError(fmt::format("{} before {}\nhint: write options of {} after it: rtev-bpf {} --help",
+                                      option->get_name(), subcommand, subcommand, subcommand),
+                          CLI::ExitCodes::ExtrasError);
+  }
+}
+
+void check_command(const Subcommand& subcommand) {
+  const auto refuse = [](const std::string& what) { throw CLI::ParseError(what, CLI::ExitCodes::ExcludesError); };
+  if (!subcommand.takes_command) refuse(subcommand.app->get_name() + " does not start a program: unexpected --");
+  for (const char* name : {"--pid", "--input"}) {
+    const CLI::Option* const option = subcommand.app->get_option_no_throw(name);
+    if (option != nullptr && option->count() > 0) refuse(std::string(name) + " excludes a program to start after --");
+  }
+}
+
+}  // namespace
+
+CommandLine::CommandLine() : app_(description, "rtev-bpf") {
+  const auto formatter = std::make_shared<HelpFormatter>();
+  app_.formatter(formatter);
+  app_.set_help_flag("-h,--help", "print this help");
+  app_.set_version_flag("--version", std::string("rtev-bpf ") + RTEV_VERSION, "print the version");
+  app_.require_subcommand(0, 1);
+  // In the order of the help. Last app_ itself, because subcommands would inherit its footer.
+  for (const auto& add :
+       {add_ps_command, add_record_command, add_pauses_command, add_latency_command, add_stats_command,
+        add_dump_command, add_convert_command, add_doctor_command, add_live_command}) {
+    subcommands_.push_back(add(app_));
+    if (subcommands_.back().takes_command) formatter->allow_command(*subcommands_.back().app);
+  }
+}
+
+const Subcommand& CommandLine::parse_or_throw(const Invocation& invocation, std::vector<std::string> arguments,
+                                              bool has_separator) {
+  std::ranges::reverse(arguments);  // CLI11 takes a vector from its end
+  app_.parse(arguments);
+  const auto parsed = std::ranges::find_if(
+      subcommands_, [&](const Subcommand& subcommand) { return subcommand.app != &app_ && subcommand.app->parsed(); });
+  if (parsed != subcommands_.end()) refuse_options_before(app_, parsed->app->get_name());
+  const Subcommand& subcommand = parsed != subcommands_.end() ? *parsed : subcommands_.back();
+  if (has_separator && invocation.command.empty())
+    throw CLI::ParseError("no program to start after --", CLI::ExitCodes::RequiredError);
+  if (has_separator) check_command(subcommand);
+  return subcommand;
+}
+
+std::expected<std::function<int()>, int> CommandLine::parse(std::vector<std::string> arguments) {
+  Invocation invocation{.arguments = arguments, .command = {}};
+  arguments.erase(arguments.begin());
+  const bool has_separator = std::ranges::find(arguments, "--") != arguments.end();
+  invocation.command = take_command(arguments);
+  try {
+    const Subcommand& subcommand = parse_or_throw(invocation, std::move(arguments), has_separator);
+    return [run = subcommand.run, invocation = std::move(invocation)] { return run(invocation); };
+  } catch (const CLI::ParseError& error) {
+    return std::unexpected(usage_error(app_, error, invocation));
+  }
+}
+
+}  // namespace rtev::cli

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// The command line of rtev-bpf: all subcommands, and what is an error among them.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <expected>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/subcommands.hpp"
+
+namespace rtev::cli {
+
+class CommandLine {
+ public:
+  CommandLine();
+
+  /// What the arguments, the first of which is the program's name, ask to run; its result is the exit status.
+  /// The error is an exit status, too: help, the version or the usage error is already printed.
+  std::expected<std::function<int()>, int> parse(std::vector<std::string> arguments);
+
+  /// With all subcommands, for the generator of the manual pages.
+  const CLI::App& app() const { return app_; }
+
+ private:
+  const Subcommand& parse_or_throw(const Invocation& invocation, std::vector<std::string> arguments,
+                                   bool has_separator);
+
+  CLI::App app_;
+  std::vector<Subcommand> subcommands_;  ///< the last is the live stream, that of app_ itself
+};
+
+}  // namespace rtev::cli
