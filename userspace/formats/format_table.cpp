@@ -27,8 +27,8 @@ constexpr FormatInfo table[] = {
     {.format = Format::text,
      .name = "text",
      .suffixes = text_suffixes,
-     .purpose = "a line an event, to read",
-     .hint = "a line an event",
+     .purpose = "one line per event, to read",
+     .hint = "one line per event",
      .is_binary = false,
      .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
        return std::make_unique<TextSink>(output, TextOptions{.color = options.color});
@@ -37,7 +37,7 @@ constexpr FormatInfo table[] = {
      .name = "jsonl",
      .suffixes = jsonl_suffixes,
      .purpose = "JSON lines, for programs",
-     .hint = "an object a line, e.g. for jq",
+     .hint = "one JSON object per line, e.g. for jq",
      .is_binary = false,
      .make = [](Output& output, const SinkOptions&) -> std::unique_ptr<Sink> {
        return std::make_unique<JsonlSink>(output);
@@ -94,7 +94,7 @@ Result<Format> format_of_file(const std::string& path, Format otherwise) {
   return std::unexpected(
       Error{.what = "cannot write to",
             .subject = path,
-            .why = fmt::format("'{}' is the ending of no format", ending),
+            .why = fmt::format("'{}' is not the ending of a format", ending),
             .hint = fmt::format("name a format with -f, or use one of:{} (each also with .gz)", known)});
 }
 
