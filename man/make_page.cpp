@@ -11,8 +11,9 @@
 
 #include "base/exit_status.hpp"
 #include "cli/command_line.hpp"
-#include "load/options.hpp"
+#include "load/load_options.hpp"
 #include "man/options_to_scdoc.hpp"
+#include "rtev/version.hpp"
 
 namespace {
 
@@ -34,7 +35,7 @@ int make_page(const CLI::App& program, const char* template_path, const char* ou
 int main(int argc, char** argv) {
   if (argc != 4) return rtev::exit_usage;
   if (argv[1] == std::string_view("rtev-bpf")) return make_page(rtev::cli::CommandLine().app(), argv[2], argv[3]);
-  rtev::load::Options options;
+  rtev::load::LoadOptions options;
   CLI::App load("", "rtev-load");
   load.set_help_flag("-h,--help", "print this help");
   load.set_version_flag("--version", RTEV_VERSION, "print the version");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/help_formatter.hpp"
+#include "rtev/version.hpp"
 
 namespace rtev::man {
 namespace {

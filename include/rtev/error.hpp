@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How librtev reports what can fail: std::expected with an Error that a person can act on.
+// How librtev reports failures: std::expected with an Error that says what to do next. Functions that return a Result
+// do not throw, except std::bad_alloc.
 #pragma once
 
 #include <expected>
@@ -8,15 +9,16 @@
 
 namespace rtev {
 
-/// A failure in the words of its reader: what failed, on what, why, and what to do next.
+/// A failure: what failed, on what, why, and what to do next.
 struct Error {
   std::string what;       ///< what was attempted, e.g. "cannot open ring"
-  std::string subject{};  ///< on what: a path, a process; may be empty
+  std::string subject{};  ///< on what: a path, a process; may be empty, may hold any bytes
   std::string why{};      ///< the reason, e.g. the text of errno
-  std::string hint{};     ///< the next step for the reader; may be empty
-  int code = 0;           ///< errno where there was one, else 0
+  std::string hint{};     ///< what the user can do about it; may be empty
+  int code = 0;           ///< errno if a system call failed, else 0
 
-  /// "what subject: why", without the hint. Control characters of the subject are escaped.
+  /// "what subject: why", without the hint. Control characters and non-ASCII bytes of the subject are escaped as \xNN,
+  /// because a traced process may have chosen them.
   std::string message() const;
 };
 

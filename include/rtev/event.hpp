@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The event model: what every reader yields and every sink and analysis takes.
+// The event model: what RingReader yields. All types are plain values without locks: share them between threads only
+// for reading.
 #pragma once
 
 #include <cstddef>
@@ -12,55 +13,61 @@
 
 namespace rtev {
 
-/// What an Event says. The first group is what OCaml's runtime writes, the last what the tracer and the kernel add.
+/// What an Event says. Kinds and payloads up to user_custom are those of OCaml's runtime/caml/runtime_events.h.
 enum class EventKind : std::uint8_t {
-  begin,         ///< a runtime phase begins; id = phase
-  end,           ///< a runtime phase ends; id = phase
-  counter,       ///< id = counter, value = its value
-  alloc,         ///< payload = 20 u64 bucket counts (instrumented runtime only)
-  lifecycle,     ///< id = lifecycle id, value = its datum (0 where the message carries none)
-  user_unit,     ///< id = user event
-  user_int,      ///< id = user event, value = int64
-  user_begin,    ///< id = user event
-  user_end,      ///< id = user event
-  user_custom,   ///< id = user event, payload = exactly the bytes the program's encoder made
-  lost,          ///< payload = Loss; time = when a ring's stream resumes; of LossReason::dropped when the gap begins
-  process,       ///< payload: userspace/timeline/records.hpp
-  sched_switch,  ///< payload: userspace/timeline/records.hpp
-  wakeup,        ///< payload: userspace/timeline/records.hpp
+  begin,        ///< a runtime phase begins; id = phase, see phase_name()
+  end,          ///< a runtime phase ends; id = phase
+  counter,      ///< id = counter, see counter_name() and counter_unit(); value = its value
+  alloc,        ///< payload = alloc_bucket_count u64 block counts; only from OCaml's instrumented runtime
+  lifecycle,    ///< id = Lifecycle, value = its argument (0 if the message carries none)
+  user_unit,    ///< id = user event
+  user_int,     ///< id = user event, signed_value() = its value
+  user_begin,   ///< a span of the program begins; id = user event
+  user_end,     ///< a span of the program ends; id = user event
+  user_custom,  ///< id = user event, payload = the bytes that the program's encoder made
+  lost,         ///< payload = Loss, id = LossReason; time = Loss::to_ns (from_ns for LossReason::dropped)
+  // The rest occurs only inside rtev-bpf, never from RingReader. The payloads are private to it.
+  process,       ///< a process started, changed or ended
+  sched_switch,  ///< a CPU switched from one thread to another
+  wakeup,        ///< a thread became runnable
 };
 inline constexpr std::size_t event_kind_count = 14;
 
-/// True where Event::value refers to bytes in the batch instead of being a number.
+/// "begin", "user_int", "switch", ...; "unknown" for other values.
+std::string_view to_string(EventKind kind);
+
+/// True if Event::value refers to bytes in the batch instead of being a number.
 constexpr bool has_payload(EventKind kind) {
   return kind == EventKind::alloc || kind == EventKind::user_custom || kind >= EventKind::lost;
 }
 
-/// Event::flags
-enum EventFlag : std::uint8_t {
-  flag_late = 1,  ///< came out after events with a later time, or claimed a time that was still to come
-};
+/// A bit of Event::flags: delivered after events with a later time, or its time was still in the future. Set only by
+/// rtev-bpf, which merges many rings.
+inline constexpr std::uint8_t flag_late = 1;
 
-/// One event: 24 bytes, trivially copyable, no names (those are resolved where the event is shown).
+/// One event: 24 bytes, trivially copyable. Names are looked up by id where the event is shown.
 struct Event {
-  std::uint64_t time;    ///< ns of CLOCK_MONOTONIC of the host
-  std::uint64_t value;   ///< a number, or where the payload lies in the batch (see Batch::payload)
-  std::uint32_t source;  ///< which ordered stream it came from: Source::pack()
+  std::uint64_t time;    ///< ns of the host's CLOCK_MONOTONIC
+  std::uint64_t value;   ///< a number, or the place of the payload in the batch (see Batch::payload)
+  std::uint32_t source;  ///< the ordered stream it belongs to: Source::pack()
   std::uint16_t id;      ///< meaning depends on kind
   EventKind kind;
-  std::uint8_t flags;
+  std::uint8_t flags;  ///< flag_late or 0
 
   std::int64_t signed_value() const { return static_cast<std::int64_t>(value); }
 };
 static_assert(sizeof(Event) == 24 && std::is_trivially_copyable_v<Event>);
 
-/// An ordered stream of events: the ring of one domain of one ring file, or one kernel buffer.
-/// Ring files hold at most 4096 rings (runtime/caml/config.h, Max_domains_max), hence 12 bits.
+/// Most domains, and so rings, of one process: Max_domains_max of OCaml's runtime/caml/config.h.
+inline constexpr std::uint32_t max_domains = 4096;
+
+/// An ordered stream of events: the ring of one domain.
 struct Source {
-  std::uint32_t slot;    ///< which ring file; slot 0 is the tracer's own and the kernel's streams
-  std::uint16_t domain;  ///< index of the ring in the file, which OCaml calls the domain's id
+  std::uint32_t slot;    ///< which ring file: RingReader::Options::slot
+  std::uint16_t domain;  ///< index of the ring in the file, which OCaml's readers call ring id
 
   static constexpr unsigned domain_bits = 12;
+  static_assert(max_domains == 1u << domain_bits);
   static constexpr std::uint32_t max_slot = (1u << (32 - domain_bits)) - 1;
   constexpr std::uint32_t pack() const { return slot << domain_bits | domain; }
   static constexpr Source unpack(std::uint32_t source) {
@@ -68,32 +75,32 @@ struct Source {
   }
 };
 
-/// Event::id of EventKind::lost: why something could not be handed out.
+/// Event::id of EventKind::lost: why events are missing.
 enum class LossReason : std::uint16_t {
-  overwritten,  ///< the program wrote over them before they were read
-  corrupt,      ///< they made no sense and were skipped
-  dropped,      ///< no words but scheduler records, that the kernel side had no room for (events of slot 0)
-  overflow,  ///< events of a program without a ring, that the kernel side had no room for: the words they take in one
-  unprobed,  ///< such a program's probes were off: how much was lost is not known, and Loss::words 0
+  overwritten,  ///< the program overwrote them before they were read
+  corrupt,      ///< the words are no valid messages and were skipped
+  // The rest occurs only inside rtev-bpf.
+  dropped,   ///< scheduler records that did not fit into a kernel buffer
+  overflow,  ///< events of a program without a ring that did not fit into a kernel buffer
+  unprobed,  ///< the probes of a program without a ring were off: the number is unknown and Loss::words is 0
 };
 
+/// "overwritten" and so on; "unknown" for other values.
 std::string_view to_string(LossReason reason);
 
-/// Payload of EventKind::lost.
+/// Payload of EventKind::lost: a gap in a stream.
 struct Loss {
-  /// 8-byte words of the ring, of which a typical event takes 2 or 3; of LossReason::dropped the number of records.
-  std::uint64_t words;
-  /// Time of the last event before the gap, 0 if there was none; of LossReason::dropped the first record's.
-  std::uint64_t from_ns;
-  /// Time of the first event after the gap, or when the ring was left; of LossReason::dropped the last record's.
-  std::uint64_t to_ns;
+  std::uint64_t words;  ///< 8-byte words of the ring, 2 or 3 for a typical event; for `dropped` the number of records
+  std::uint64_t
+      from_ns;          ///< time of the last event before the gap, 0 if there is none; for `dropped` the first record's
+  std::uint64_t to_ns;  ///< time of the first event after the gap, or of RingReader::finish()
 };
 
-/// Payload of EventKind::alloc: how many blocks were allocated by size in words:
-/// buckets 0-9 one size each, 10-18 ten sizes each (10-19 ... 90-99), 19 for 100 words and more.
+/// Payload of EventKind::alloc: the number of blocks allocated, by size in words. Buckets 0 to 9 hold one size each,
+/// 10 to 18 ten sizes each (10-19 ... 90-99), 19 holds 100 words and more. Source: runtime/runtime_events.c.
 inline constexpr std::size_t alloc_bucket_count = 20;
 
-/// Events with the bytes of their payloads. A view: valid only during the call that hands it out.
+/// Events and the bytes of their payloads. A view: valid only during the consumer call that receives it.
 class Batch {
  public:
   Batch(std::span<const Event> events, std::span<const std::byte> payloads) : events_(events), payloads_(payloads) {}
@@ -101,7 +108,7 @@ class Batch {
   std::span<const Event> events() const { return events_; }
   std::span<const std::byte> payloads() const { return payloads_; }
 
-  /// The bytes that belong to an event with has_payload(); empty for any other event.
+  /// The payload of an event of this batch; empty if its kind has none.
   std::span<const std::byte> payload(const Event& event) const {
     if (!has_payload(event.kind)) return {};
     const std::size_t offset = event.value >> 32, size = static_cast<std::uint32_t>(event.value);
@@ -109,7 +116,7 @@ class Batch {
     return payloads_.subspan(offset, size);
   }
 
-  /// The payload as a record, if it is one of that size.
+  /// The payload as a Record, e.g. Loss; nothing if its size differs.
   template <typename Record>
   std::optional<Record> payload_as(const Event& event) const {
     static_assert(std::is_trivially_copyable_v<Record>);
@@ -120,7 +127,7 @@ class Batch {
     return record;
   }
 
-  /// The Event::value that refers to `size` bytes at `offset` of the payloads.
+  /// The Event::value that refers to `size` bytes at byte `offset` of payloads().
   static constexpr std::uint64_t payload_ref(std::size_t offset, std::size_t size) {
     return static_cast<std::uint64_t>(offset) << 32 | static_cast<std::uint32_t>(size);
   }

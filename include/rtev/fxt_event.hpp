@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Events composed ahead, for FxtWriter's fast path: all of an event's header is known but its time and values.
+// Composed events: everything of an event but its time and values is prepared once, then written by FxtWriter's fast
+// path.
 #pragma once
 
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 
 #include "rtev/fxt.hpp"
 #include "rtev/fxt_records.hpp"
@@ -15,7 +19,7 @@ class FxtWriter;
 
 namespace rtev::fxt {
 
-/// The extra word of an event, which FxtWriter::write wants right after the time.
+/// The extra word of an event: the argument of FxtWriter::write() after the time.
 struct CounterId {
   std::uint64_t value;
 };
@@ -29,14 +33,22 @@ struct FlowId {
   std::uint64_t value;
 };
 
-/// An argument as FxtWriter::compose declares it.
+template <typename T>
+concept ExtraWord =
+    std::same_as<T, CounterId> || std::same_as<T, EndTime> || std::same_as<T, AsyncId> || std::same_as<T, FlowId>;
+
+/// An argument as FxtWriter::compose() declares it.
 struct Parameter {
   ArgumentType type;
   StringRef name;
 };
 
-/// What an event takes, in a word, so that one comparison tells whether it is given that: from the lowest bits up four
-/// bits for each argument (its type + 1), in the highest four the kind of the extra word.
+namespace detail {
+
+static_assert(std::endian::native == std::endian::little, "words are stored as they lie in memory");
+
+/// The types of an event's extra word and arguments in one word, so that one comparison checks them: 4 bits for each
+/// argument (its type, never 0) from the lowest up, ExtraKind in the highest 4 bits.
 using Signature = std::uint64_t;
 
 enum class ExtraKind : std::uint8_t { none, counter_id, end_time, async_id, flow_id };
@@ -53,15 +65,11 @@ constexpr Signature signature_part(ExtraKind kind) {
 }
 
 constexpr Signature signature_part(ArgumentType type, std::size_t index) {
-  return (static_cast<Signature>(type) + 1) << (4 * index);
+  return static_cast<Signature>(type) << (4 * index);
 }
 
-/// Of no event; nothing that is given matches it.
+/// Of no event: matches no arguments.
 inline constexpr Signature invalid_signature = ~Signature{0};
-
-template <typename T>
-concept ExtraWord =
-    std::same_as<T, CounterId> || std::same_as<T, EndTime> || std::same_as<T, AsyncId> || std::same_as<T, FlowId>;
 
 template <ExtraWord T>
 consteval Signature signature_part() {
@@ -77,22 +85,106 @@ consteval Signature signature_part() {
 
 template <ArgumentValue... Values>
 consteval Signature signature_of() {
-  static_assert(sizeof...(Values) <= max_arguments, "a record has 15 arguments at most");
+  static_assert(sizeof...(Values) <= max_arguments, "a record has at most 15 arguments");
   Signature signature = 0;
   [[maybe_unused]] std::size_t index = 0;
   ((signature |= signature_part(argument_type_of<Values>(), index++)), ...);
   return signature;
 }
 
-/// An event of known type, thread, category, name and parameters. A small value, good for the life of the writer that
-/// composed it and under its provider. Made by FxtWriter::compose.
+/// Words of a stream: bytes padded with zeros to whole words.
+constexpr std::size_t stream_words(std::size_t bytes) {
+  return (bytes + word_bytes - 1) / word_bytes;
+}
+
+/// Words of an argument without inline text or blob.
+constexpr std::size_t fixed_words(ArgumentType type) {
+  using enum ArgumentType;
+  return type == int64 || type == uint64 || type == floating || type == pointer || type == koid ? 2 : 1;
+}
+
+/// More than any record may have, so that one comparison of the sum finds a stream that is too large.
+inline constexpr std::size_t too_many_words = max_record_words + 1;
+
+constexpr std::size_t text_words(std::string_view text) {
+  return text.size() <= max_string_bytes ? stream_words(text.size()) : too_many_words;
+}
+
+constexpr std::size_t blob_words(std::size_t bytes) {
+  return bytes <= max_record_words * word_bytes ? stream_words(bytes) : too_many_words;
+}
+
+/// The StringRef of a text: its slot, or its length if it is inline.
+constexpr std::uint64_t text_bits(const Text& text) {
+  const auto bytes = text.inline_text().size();
+  return bytes == 0 ? text.ref().bits : StringRef::inline_bit | bytes;
+}
+
+inline std::uint64_t* put_stream(std::uint64_t* out, const void* data, std::size_t bytes) {
+  if (bytes == 0) return out;
+  const std::size_t words = stream_words(bytes);
+  out[words - 1] = 0;
+  std::memcpy(out, data, bytes);
+  return out + words;
+}
+
+/// True if values of this type may be a stream in the record.
+template <ArgumentValue T>
+inline constexpr bool is_stream = (TextLike<T> && !std::same_as<T, StringRef>) || std::same_as<T, Blob>;
+
+/// Words of the stream of a value.
+template <ArgumentValue T>
+constexpr std::size_t added_words(const T& value) {
+  if constexpr (std::same_as<T, Blob>)
+    return blob_words(value.bytes.size());
+  else if constexpr (is_stream<T>)
+    return text_words(Text(value).inline_text());
+  else
+    return 0;
+}
+
+/// True for a reference to inline text without the text.
+template <ArgumentValue T>
+constexpr bool is_dangling(const T& value) {
+  if constexpr (TextLike<T>)
+    return Text(value).ref().is_inline();
+  else
+    return false;
+}
+
+/// Stores an argument; `header` has its type, its name and the size fixed_words(). Returns the place after it.
+template <ArgumentValue T>
+std::uint64_t* put_argument(std::uint64_t* out, std::uint64_t header, const T& value) {
+  constexpr ArgumentType type = argument_type_of<T>();
+  if constexpr (std::same_as<T, Blob>) {
+    const std::size_t bytes = value.bytes.size();
+    *out = header + (stream_words(bytes) << 4) + (std::uint64_t{bytes} << 32);
+    return put_stream(out + 1, value.bytes.data(), bytes);
+  } else if constexpr (TextLike<T>) {
+    const Text text(value);
+    const std::string_view inlined = text.inline_text();
+    *out = header + (stream_words(inlined.size()) << 4) + (text_bits(text) << 32);
+    return put_stream(out + 1, inlined.data(), inlined.size());
+  } else if constexpr (fixed_words(type) == 2) {
+    out[0] = header;
+    out[1] = value_bits(value);
+    return out + 2;
+  } else {
+    *out = header + (value_bits(value) << 32);
+    return out + 1;
+  }
+}
+
+}  // namespace detail
+
+/// An event of fixed type, thread, category, name and parameters, made by FxtWriter::compose(). A small value that is
+/// valid as long as its writer.
 class ComposedEvent {
  public:
-  /// Writes nothing: write() refuses it.
+  /// An invalid event.
   constexpr ComposedEvent() = default;
 
-  /// The same event of another thread, category or name. References must be those of slots: an inline one gives an
-  /// event that write() refuses.
+  /// The same event with another thread, category or name. An inline reference gives an invalid event.
   constexpr ComposedEvent with_thread(ThreadRef thread) const {
     return with(std::uint64_t{0xff} << 24, std::uint64_t{thread.bits} << 24, !thread.is_inline());
   }
@@ -103,9 +195,9 @@ class ComposedEvent {
     return with(std::uint64_t{0xffff} << 48, std::uint64_t{name.bits} << 48, !name.is_inline());
   }
 
-  /// False if it could not be composed, or took an inline reference.
-  constexpr bool valid() const { return signature_ != invalid_signature; }
-  /// What it was composed of; meaningless if it is not valid().
+  /// False if compose() refused it or a reference is inline: write() refuses it, too.
+  constexpr bool valid() const { return signature_ != detail::invalid_signature; }
+  // Meaningless if it is not valid.
   constexpr EventType type() const { return static_cast<EventType>(header_ >> 16 & 15); }
   constexpr ThreadRef thread() const { return {static_cast<std::uint8_t>(header_ >> 24)}; }
   constexpr StringRef category() const { return {static_cast<std::uint16_t>(header_ >> 32)}; }
@@ -114,15 +206,15 @@ class ComposedEvent {
  private:
   friend class rtev::FxtWriter;
 
-  constexpr ComposedEvent(std::uint64_t header, Signature signature, const std::uint64_t* arguments)
+  constexpr ComposedEvent(std::uint64_t header, detail::Signature signature, const std::uint64_t* arguments)
       : header_(header), signature_(signature), arguments_(arguments) {}
 
   constexpr ComposedEvent with(std::uint64_t mask, std::uint64_t bits, bool good) const {
-    return {(header_ & ~mask) | bits, good ? signature_ : invalid_signature, arguments_};
+    return {(header_ & ~mask) | bits, good ? signature_ : detail::invalid_signature, arguments_};
   }
 
   std::uint64_t header_ = 0;  ///< with the size of the record, as far as it does not depend on values
-  Signature signature_ = invalid_signature;
+  detail::Signature signature_ = detail::invalid_signature;
   const std::uint64_t* arguments_ = nullptr;  ///< headers of the arguments, owned by the writer
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads traces in the Fuchsia Trace Format, record by record, and refuses what the format does not allow.
+// Reads traces in the Fuchsia trace format, record by record, and refuses what the format does not allow.
 #pragma once
 
 #include <concepts>
@@ -19,12 +19,12 @@
 namespace rtev {
 namespace fxt {
 
-/// Records as they were read: the writer's look alike, but what these name is resolved, and views are of the reader's
-/// memory.
+/// Records as they were read. Their references are resolved; views refer to the reader's memory or to the bytes that
+/// were fed.
 namespace parsed {
 
-/// A string and how the record referred to it. A slot means what it meant at the record's place in the file: slots are
-/// used again.
+/// A string, and how the record refers to it. A slot has the meaning it had at the record's place in the file, because
+/// slots are reused.
 struct Text {
   std::string_view text;
   StringRef ref{};
@@ -32,7 +32,7 @@ struct Text {
   bool operator==(const Text&) const = default;
 };
 
-/// A thread and how the record referred to it.
+/// A thread, and how the record refers to it.
 struct Thread {
   std::uint64_t pid = 0;
   std::uint64_t tid = 0;
@@ -42,37 +42,36 @@ struct Thread {
 };
 
 /// In the order of ArgumentType.
-using Value = std::variant<std::nullptr_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, double, Text,
-                           Pointer, Koid, bool, Blob>;
+using Value =
+    std::variant<std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, double, Text, Pointer, Koid, bool, Blob>;
 
 struct Argument {
   Text name;
   Value value;
 
-  ArgumentType type() const { return static_cast<ArgumentType>(value.index()); }
+  ArgumentType type() const { return static_cast<ArgumentType>(value.index() + 1); }
 };
 using Arguments = std::span<const Argument>;
 
-/// The argument of this name; nullptr if there is none. What a record gives twice, counts as it was given first.
+/// The first argument of this name; nullptr if there is none.
 const Argument* find(Arguments arguments, std::string_view name);
 
-/// A provider introduces itself, and what follows is its. It begins without strings, threads and ticks of its own, also
-/// where it was known before.
+/// The provider of the records that follow. String table, thread table and ticks are reset.
 struct ProviderInfo {
   std::uint32_t id = 0;
   std::string_view name;
 };
-/// What follows is this provider's: strings, threads and ticks are as they were when it was left.
+/// Selects the provider of the records that follow. FxtReader supports one provider: it must be the current one.
 struct ProviderSection {
   std::uint32_t id = 0;
 };
-struct ProviderEventRecord {
+/// The provider's buffer was full: events are missing.
+struct BufferFull {
   std::uint32_t id = 0;
-  ProviderEvent event{};  ///< may be one that the enumeration does not know
 };
 
 struct Initialization {
-  /// An addition of the Jane Street writer: the wall clock (ns since 1970) at one of the ticks.
+  /// An extension of Jane Street's writer: the wall clock (ns since 1970) at one of the ticks.
   struct Base {
     std::uint64_t time;
     std::uint64_t wall_ns;
@@ -82,19 +81,18 @@ struct Initialization {
   std::optional<Base> base;
 };
 
-/// From here on the slot means this string.
+/// From here on the slot has this meaning.
 struct StringRecord {
   std::uint16_t slot = 0;
   std::string_view text;
 };
-/// From here on the slot means this thread.
 struct ThreadRecord {
   std::uint8_t slot = 0;
   std::uint64_t pid = 0;
   std::uint64_t tid = 0;
 };
 
-// Times are in ticks.
+// Times are in ticks: see FxtReader::nanoseconds().
 
 struct EventRecord {
   EventType type{};
@@ -106,20 +104,14 @@ struct EventRecord {
   std::uint64_t extra = 0;  ///< counter id, end time, async id or flow id; 0 for types without an extra word
 };
 
-struct BlobRecord {
-  BlobType type{};  ///< may be one that the enumeration does not know
-  Text name;
-  std::span<const std::byte> payload;
-};
-
 struct UserspaceObject {
   std::uint64_t address = 0;
-  Thread process;  ///< without a tid where it is inline
+  Thread process;  ///< without tid if it is inline
   Text name;
   Arguments arguments;
 };
 struct KernelObject {
-  KernelObjectType type{};  ///< may be one that the enumeration does not know
+  KernelObjectType type{};  ///< may be one that is not in the enumeration
   std::uint64_t koid = 0;
   Text name;
   Arguments arguments;
@@ -133,15 +125,6 @@ struct ContextSwitch {
   std::uint64_t incoming_tid = 0;
   Arguments arguments;  ///< `outgoing_weight` and `incoming_weight`, if there are weights
 };
-struct LegacySwitch {
-  std::uint64_t time = 0;
-  std::uint8_t cpu = 0;
-  Thread outgoing;
-  ThreadState outgoing_state{};
-  std::uint8_t outgoing_priority = 0;
-  Thread incoming;
-  std::uint8_t incoming_priority = 0;
-};
 struct Wakeup {
   std::uint64_t time = 0;
   std::uint16_t cpu = 0;
@@ -149,28 +132,20 @@ struct Wakeup {
   Arguments arguments;  ///< `weight` and `waker`, if they are known
 };
 
-struct LogRecord {
-  std::uint64_t time = 0;
-  Thread thread;
-  std::string_view message;
-};
-
-/// Of a type, or a subtype, that is not one of the above: it was skipped by its size.
+/// A record of another type or subtype, which was skipped.
 struct UnknownRecord {
-  RecordType type{};                 ///< may be one that the enumeration does not know
-  std::span<const std::byte> bytes;  ///< all of it, with its header
+  unsigned type = 0;                 ///< bits 0 to 3 of its header
+  std::span<const std::byte> bytes;  ///< the whole record, with its header
 };
 
 }  // namespace parsed
 
-/// One record. What its views show is valid while the consumer looks at it.
-using Record =
-    std::variant<parsed::UnknownRecord, parsed::ProviderInfo, parsed::ProviderSection, parsed::ProviderEventRecord,
-                 parsed::Initialization, parsed::StringRecord, parsed::ThreadRecord, parsed::EventRecord,
-                 parsed::BlobRecord, parsed::UserspaceObject, parsed::KernelObject, parsed::ContextSwitch,
-                 parsed::LegacySwitch, parsed::Wakeup, parsed::LogRecord>;
+/// One record. Its views are valid until the consumer returns.
+using Record = std::variant<parsed::UnknownRecord, parsed::ProviderInfo, parsed::ProviderSection, parsed::BufferFull,
+                            parsed::Initialization, parsed::StringRecord, parsed::ThreadRecord, parsed::EventRecord,
+                            parsed::UserspaceObject, parsed::KernelObject, parsed::ContextSwitch, parsed::Wakeup>;
 
-/// Ticks as nanoseconds, rounded down; UINT64_MAX where they are too many. `ticks_per_second` is not 0.
+/// Ticks as nanoseconds, rounded down; UINT64_MAX if they do not fit. `ticks_per_second` must not be 0.
 constexpr std::uint64_t to_nanoseconds(std::uint64_t ticks, std::uint64_t ticks_per_second) {
   constexpr std::uint64_t per_second = default_ticks_per_second;
   if (ticks_per_second == per_second) return ticks;
@@ -180,9 +155,9 @@ constexpr std::uint64_t to_nanoseconds(std::uint64_t ticks, std::uint64_t ticks_
 
 }  // namespace fxt
 
-/// Reader of one trace, which comes in pieces of any size. Strict: it takes no record for what it might have meant.
-/// An error names the byte, the record and the reason, and ends the reading. Memory is bounded whatever the bytes are.
-/// One thread at a time may use a reader; different readers are independent.
+/// Reads one trace, which may be fed in pieces of any size. Strict: an invalid record is an error that names its place,
+/// the record and the reason, and ends the reading. Memory is bounded for any input. One thread at a time may use a
+/// reader; different readers are independent.
 class FxtReader {
  public:
   FxtReader();
@@ -190,18 +165,17 @@ class FxtReader {
   FxtReader& operator=(FxtReader&&) noexcept;
   ~FxtReader();
 
-  /// Strings of all providers together may need this much memory, with what it takes to find them.
+  /// Bytes that the strings of the table may have together; more are an error.
   static constexpr std::size_t max_table_bytes = std::size_t{256} << 20;
-  static constexpr std::size_t max_providers = 256;
 
   enum class Fed {
-    all,      ///< give more, or finish()
-    stopped,  ///< the consumer has enough: no byte is looked at from here on
+    all,      ///< feed more, or call finish()
+    stopped,  ///< the consumer returned false: further bytes are ignored
   };
-  /// Reads the next bytes of the trace and calls `consumer` with every record that is whole with them, in the file's
-  /// order and without the magic number. It may return false to read no more; it must not feed the reader. Records are
-  /// read where the bytes lie; only one that the bytes cut is kept for the next call. Once it has failed, it fails the
-  /// same way again.
+  /// Reads the next bytes of the trace and calls `consumer(const fxt::Record&)` with every record that is complete with
+  /// them, in the order of the file and without the magic number. The consumer may return false to stop; it must not
+  /// call feed(). Records are read in place; only a record that the bytes cut is copied. After an error every call
+  /// returns the same error.
   template <std::invocable<const fxt::Record&> Consumer>
   Result<Fed> feed(std::span<const std::byte> bytes, Consumer&& consumer) {
     auto call = [&](const fxt::Record& record) {
@@ -217,20 +191,19 @@ class FxtReader {
 
   /// How a trace ended.
   struct End {
-    std::uint64_t offset = 0;    ///< where its last whole record ended
-    std::size_t bytes_left = 0;  ///< after that: the beginning of a record whose rest is missing
-    /// The trace was cut short, as by a recorder that was killed. What was read before stands.
+    std::uint64_t offset = 0;    ///< end of the last complete record, in bytes
+    std::size_t bytes_left = 0;  ///< bytes of an incomplete record after that
+    /// The trace ends in the middle of a record, e.g. because its writer was killed. All records before are valid.
     bool cut() const { return bytes_left != 0; }
   };
-  /// There are no more bytes. Fails if reading failed, or if there was not even a magic number's beginning.
+  /// There are no more bytes. Fails if reading failed, or if there is not even the beginning of a magic number.
   Result<End> finish() const;
 
-  // What holds for the record that the consumer looks at, or else for the next one.
-  /// Its place in the trace, in bytes.
+  // While the consumer runs, these refer to its record, otherwise to the next one.
+  /// Place in the trace, in bytes.
   std::uint64_t offset() const;
-  /// Its provider; 0 where none was named.
+  /// Id of the provider; 0 if none was named.
   std::uint32_t provider() const;
-  /// Of its provider.
   std::uint64_t ticks_per_second() const;
   std::uint64_t nanoseconds(std::uint64_t ticks) const { return fxt::to_nanoseconds(ticks, ticks_per_second()); }
 

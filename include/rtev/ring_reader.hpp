@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Reads the runtime events of one OCaml process, alive or dead, from its ring file.
+// Reads the runtime events of one OCaml 5 process, running or ended, from its ring file.
+//
+//   auto ring = rtev::RingReader::open("/run/app/1234.events");
+//   if (!ring) return report(ring.error());
+//   ring->poll([&](const rtev::Batch& batch) {  // one call a batch
+//     for (const rtev::Event& event : batch.events()) histogram.add(event);
+//   });
+//   // ring->accounting(): every word is delivered, lost or unread
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,21 +18,20 @@
 
 #include "rtev/error.hpp"
 #include "rtev/event.hpp"
-#include "rtev/layout.hpp"
 #include "rtev/names.hpp"
 
 namespace rtev {
 
-/// Where every word of a ring went. Exact at any time between two polls:
+/// Where the words (of 8 bytes) of a ring went. Exact between any two polls:
 /// written == delivered + lost + before_attach + corrupt + unread.
 struct Accounting {
-  std::uint64_t written = 0;        ///< words the program published, as far as seen
-  std::uint64_t delivered = 0;      ///< words of events handed out, and of the padding between them
+  std::uint64_t written = 0;        ///< words published by the program, as far as the reader has seen
+  std::uint64_t delivered = 0;      ///< words of delivered events, and of the padding between them
   std::uint64_t lost = 0;           ///< words overwritten before they were read
-  std::uint64_t before_attach = 0;  ///< words that were history when the ring was opened, and not handed out
-  std::uint64_t corrupt = 0;        ///< words skipped because they made no sense
+  std::uint64_t before_attach = 0;  ///< words published before the ring was opened, and not delivered
+  std::uint64_t corrupt = 0;        ///< words skipped because they are no valid messages
   std::uint64_t unread = 0;         ///< words published and not read yet
-  std::uint64_t events = 0;         ///< events handed out (no words: not part of the sum)
+  std::uint64_t events = 0;         ///< events delivered (a number of events: not part of the sum)
 
   bool balanced() const { return written == delivered + lost + before_attach + corrupt + unread; }
   Accounting& operator+=(const Accounting& other);
@@ -37,143 +42,113 @@ struct Polled {
   std::uint64_t events = 0;
   std::uint64_t delivered_words = 0;
   std::uint64_t lost_words = 0;
-  /// The largest share of a ring that was found filled, 0 to 1: how near the writer was to overtaking.
+  /// Largest share of a ring that was filled with unread words, 0 to 1. Near 1, the next poll may come too late.
   double fullest = 0;
-  /// False if words were left for the next poll (the budget was used up).
+  /// False if words were left for the next poll because the budget was used up.
   bool complete = true;
 };
 
-/// Who writes a ring, where it is not OCaml's runtime: see ProducerMark.
+/// Who wrote a ring file, as the file says.
 struct Producer {
-  std::string name;  ///< printable ASCII, e.g. "librtev"
-  Family family;     ///< how the ids of phases and counters are to be read
+  std::string name;  ///< printable ASCII, e.g. "librtev"; 1 to 47 bytes
+  Family family;     ///< how to read its ids
 
   bool operator==(const Producer&) const = default;
 };
 
-/// Reader of one ring file. Maps it read-only; never writes to it, never stops its process. Everything read from it is
-/// checked: a hostile file yields corrupt words, never a crash. A file that is truncated under the reader is survived
-/// with a SIGBUS handler, which is installed when the first reader is opened and passes on any fault that is not
-/// a reader's. One thread at a time may use a reader; different readers are independent.
+/// Reads every domain's ring of one file. The file may be anything: nothing in it is trusted, and a file that its owner
+/// truncates meanwhile is survived with a SIGBUS handler. It is installed when the process opens its first reader, and
+/// passes on every fault outside a reader. One thread at a time may use a reader; different readers are independent.
 class RingReader {
  public:
   /// What to do with events that were written before the ring was opened.
   enum class History {
-    deliver,  ///< hand out all that the ring still holds
-    skip,     ///< start now; they count as before_attach
+    deliver,  ///< deliver all that the ring still holds
+    skip,     ///< begin with the next event; older words count as before_attach
   };
   struct Options {
     History history = History::deliver;
-    /// With History::skip: a ring whose first event is not older than this (ns, CLOCK_MONOTONIC) is read from its
-    /// beginning all the same, since its program began under the reader's eyes.
-    std::uint64_t born_since_ns = UINT64_MAX;
-    /// The ring was made at this time (ns, host clock), where that is known: while the file still holds events of an
-    /// earlier program with the same pid, opening fails with EAGAIN.
-    std::uint64_t made_ns = 0;
-    /// The program that made the ring ended at this time (ns, host clock), where that is known: opening fails with
-    /// EAGAIN unless the file holds its events, and none of a later program with the same pid.
-    std::uint64_t ended_ns = UINT64_MAX;
-    /// Only the program that made the ring is of interest: a file that the next program with the same pid makes anew is
-    /// left alone from then on. Otherwise that program's events come next.
-    bool one_program = false;
-    /// With one_program: asked when the first words of a domain have been read, and false if another program may have
-    /// made the file anew by then. Nothing of it is handed out in that case.
-    std::function<bool()> is_latest{};
-    /// Added to every timestamp: host clock minus the clock of the process's time namespace.
+    /// Added to every timestamp, in ns: the host's CLOCK_MONOTONIC minus that of the process's time namespace.
     std::int64_t clock_offset_ns = 0;
-    /// Source::slot of the events handed out.
+    /// Source::slot of the events, 0 to Source::max_slot: tells the events of several readers apart.
     std::uint32_t slot = 0;
   };
 
-  /// Opens a ring file. Error::code is EAGAIN while the header is not (yet) valid: a ring that is being created passes
-  /// moments later. Refuses what is not a regular file, and does not follow a symbolic link.
+  /// Opens a ring file. Error::code is EAGAIN if the header is not (yet) valid: a ring that is just being created can
+  /// be opened moments later. Refuses everything but a regular file, and does not follow a symbolic link at `path`.
   static Result<RingReader> open(const std::filesystem::path& path, const Options& options);
   static Result<RingReader> open(const std::filesystem::path& path) { return open(path, Options{}); }
-  /// The same for an open descriptor, which the reader takes over, also on failure. `name` is used in messages.
+  /// The same for an open descriptor, which the reader takes over and closes, also on failure. `name` is for messages.
   static Result<RingReader> adopt(int fd, std::string name, const Options& options);
 
   RingReader(RingReader&&) noexcept;
   RingReader& operator=(RingReader&&) noexcept;
   ~RingReader();
 
-  /// Words read by one poll at the most, over all rings together; up to a chunk of 2048 words more.
+  /// Most words that one poll reads, over all rings together; it may exceed the budget by up to 2048 words.
   static constexpr std::uint64_t default_budget_words = 1 << 20;
 
-  /// Reads what the program published since the last poll and calls `consumer` with batches, each from one domain and
-  /// in that domain's order. Takes turns over the domains: what the budget left over comes first the next time.
-  /// The consumer must not poll, neither this reader nor another one. What it throws ends the poll; the batch counts as
-  /// delivered.
+  /// Reads what the program published since the last poll and calls `consumer(const Batch&)` with each batch. A batch
+  /// is of one domain, and the batches of a domain come in order; domains are not merged by time. Domains that the
+  /// budget did not reach come first in the next poll. The consumer must not call poll() of any reader. An exception of
+  /// the consumer ends the poll; its batch counts as delivered.
   template <typename Consumer>
   Polled poll(Consumer&& consumer, std::uint64_t budget_words = default_budget_words) {
-    auto call = [&](const Batch& batch) { consumer(batch); };
-    return poll_rings(true, call_back<decltype(call)>, &call, budget_words);
+    return poll_rings(true, Call([&](const Batch& batch) { consumer(batch); }), budget_words);
   }
-  /// The same, but looks only at domains up to the highest that has written so far, and the next few: OCaml's runtime
-  /// counts domains from 0 on. What is beyond, poll() finds. Cheaper by far for a file of 128 rings and two domains.
-  template <typename Consumer>
-  Polled poll_used(Consumer&& consumer, std::uint64_t budget_words = default_budget_words) {
-    auto call = [&](const Batch& batch) { consumer(batch); };
-    return poll_rings(false, call_back<decltype(call)>, &call, budget_words);
-  }
-  /// The same for one domain only.
+  /// The same for one domain.
   template <typename Consumer>
   Polled poll_domain(std::uint16_t domain, Consumer&& consumer, std::uint64_t budget_words = default_budget_words) {
-    auto call = [&](const Batch& batch) { consumer(batch); };
-    return poll_ring(domain, call_back<decltype(call)>, &call, budget_words);
+    return poll_ring(domain, Call([&](const Batch& batch) { consumer(batch); }), budget_words);
   }
-  /// From here on the events carry this slot.
-  void assign_slot(std::uint32_t slot);
-  /// The program has ended, at `ended_ns` (host clock) where that is known: a file that is made anew from then on
-  /// belongs to another one and is left alone.
-  void seal(std::uint64_t ended_ns = UINT64_MAX);
-
-  /// The program is known to have published this many words of a domain in all, and not all of them are in the file:
-  /// the last ones are counted as lost by finish().
-  void expect(std::uint16_t domain, std::uint64_t written);
-
-  /// The file was truncated, or taken over by another program; `fd` is of a copy that was made before, of all or some
-  /// of what it held. Goes on there with what was not read, and takes over the descriptor, also on failure. Before
-  /// finish().
-  Result<void> go_on_in(int fd);
-
-  /// For a ring that will not be written any more: hands out the losses that were still waiting for the event which
-  /// ends them, dated `now_ns`.
+  /// A loss is delivered with the next event of its domain. This delivers losses that no event followed, with the time
+  /// `now_ns` (ns of CLOCK_MONOTONIC). For a ring that is not written any more.
   template <typename Consumer>
   void finish(Consumer&& consumer, std::uint64_t now_ns) {
-    auto call = [&](const Batch& batch) { consumer(batch); };
-    finish_rings(call_back<decltype(call)>, &call, now_ns);
+    finish_rings(Call([&](const Batch& batch) { consumer(batch); }), now_ns);
   }
 
-  const Layout& layout() const;
-  /// What the file says of its producer; nothing for OCaml's own files.
+  struct Layout {
+    std::uint32_t rings;       ///< rings in the file, 1 to max_domains: the most domains the program can have
+    std::uint64_t ring_words;  ///< capacity of each ring in words of 8 bytes, a power of two
+    bool has_names;            ///< the file has names of user events; false for OCaml 5.0
+  };
+  Layout layout() const;
+  /// Who wrote the file; nothing for files of OCaml's runtime.
   std::optional<Producer> producer() const;
-  /// Rings that hold or held events.
+  /// Number of rings that hold or held events.
   std::uint32_t active_domains() const;
-  /// Of one domain; of all when none is named.
+  /// Of one domain, or of all together.
   Accounting accounting(std::uint16_t domain) const;
   Accounting accounting() const;
-  /// Name the program registered for a user event; empty while it has none. Valid until the next poll.
+  /// Name of a user event; empty if it has none (yet). Valid until the next poll.
   std::string_view user_event_name(std::uint16_t id) const;
-  /// True once the file was found cut short by its owner, or taken over: what was read before stands, the rest is gone.
-  /// False again should the next program make the file anew.
+  /// True once the file was found truncated by its owner: words that were not read before count as lost. False again if
+  /// a later program with the same pid creates the file anew.
   bool truncated() const;
-  /// True once a file that was to be left alone then was found made anew. What its program wrote after the last poll is
-  /// gone, and nobody knows how much that was.
-  bool taken_over() const;
-  /// How often the file was made anew (by the next program with the same pid) under this reader.
+  /// How often a later program with the same pid created the file anew while this reader had it open. Its events follow
+  /// those of the program before.
   std::uint32_t incarnation() const;
-  /// Time of the last event of the domain that is furthest behind; nothing while all that was seen is read.
-  std::optional<std::uint64_t> behind_since_ns() const;
 
  private:
-  using Call = void (*)(void*, const Batch&);
-  template <typename Function>
-  static void call_back(void* function, const Batch& batch) {
-    (*static_cast<Function*>(function))(batch);
-  }
-  Polled poll_rings(bool all, Call call, void* consumer, std::uint64_t budget_words);
-  Polled poll_ring(std::uint16_t domain, Call call, void* consumer, std::uint64_t budget_words);
-  void finish_rings(Call call, void* consumer, std::uint64_t now_ns);
+  friend struct RingReaderAccess;
+
+  /// A reference to a function object of any type.
+  class Call {
+   public:
+    template <typename Function>
+    explicit Call(const Function& function)
+        : function_(&function),
+          call_([](const void* object, const Batch& batch) { (*static_cast<const Function*>(object))(batch); }) {}
+    void operator()(const Batch& batch) const { call_(function_, batch); }
+
+   private:
+    const void* function_;
+    void (*call_)(const void*, const Batch&);
+  };
+  Polled poll_rings(bool all, Call call, std::uint64_t budget_words);
+  Polled poll_ring(std::uint16_t domain, Call call, std::uint64_t budget_words);
+  void finish_rings(Call call, std::uint64_t now_ns);
 
   struct State;
   explicit RingReader(std::unique_ptr<State> state);

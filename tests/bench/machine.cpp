@@ -10,6 +10,8 @@
 #include <string_view>
 #include <thread>
 
+#include "rtev/version.hpp"
+
 namespace rtev::bench {
 namespace {
 

@@ -23,7 +23,7 @@
 #include "formats/output/output.hpp"
 #include "formats/perfetto/perfetto_sink.hpp"
 #include "formats/text/text_sink.hpp"
-#include "rtev/ring_reader.hpp"
+#include "ring/reader_access.hpp"
 #include "session/run_header.hpp"
 #include "stream/registry.hpp"
 #include "stream/timeline.hpp"
@@ -87,10 +87,11 @@ class Pipeline {
     info.comm = "bench";
     info.ring = RingState::active;
     const ProcessIndex process = registry_.add_process(std::move(info));
-    reader_->assign_slot(registry_.add_ring(
-        {.process = process, .domains = domains, .user_event_name = [reader = reader_](std::uint16_t id) {
-           return reader->user_event_name(id);
-         }}));
+    RingReaderAccess::set_slot(
+        *reader_, registry_.add_ring(
+                      {.process = process, .domains = domains, .user_event_name = [reader = reader_](std::uint16_t id) {
+                         return reader->user_event_name(id);
+                       }}));
     if (stage == Stage::text) sink_ = std::make_unique<TextSink>(output_);
     if (stage == Stage::jsonl) sink_ = std::make_unique<JsonlSink>(output_);
     if (stage == Stage::fxt) sink_ = std::make_unique<FxtSink>(output_);

@@ -26,22 +26,22 @@ std::vector<std::byte> well_formed(std::uint8_t way) {
   writer.name_process(100, "main.exe");
   writer.name_thread(100, 101, gc);
   fxt::Arguments arguments;
-  arguments.add("a", nullptr).add(gc, true).add("b", 1).add("c", 2u).add("d", std::int64_t{3}).add("e", 4.5);
+  arguments.add(gc, true).add("b", 1).add("c", 2u).add("d", std::int64_t{3}).add("e", 4.5).add("k", std::uint64_t{9});
   arguments.add("f", gc).add("g", "text").add("h", fxt::Pointer{5}).add("i", fxt::Koid{6}).add("j", fxt::Blob{payload});
-  for (unsigned type = 0; type <= 10; ++type) {
-    writer.write(fxt::EventRecord{
-        .type = static_cast<fxt::EventType>(type), .time = type, .thread = thread, .category = gc, .name = "event"});
-  }
-  writer.write(fxt::EventRecord{.time = 20, .thread = {1, 2}, .category = "x", .name = gc}, arguments);
+  const auto compose = [&](fxt::EventType type) { return writer.compose(type, thread, gc, gc); };
+  for (const auto type : {fxt::instant, fxt::duration_begin, fxt::duration_end}) writer.write(compose(type), 1);
+  writer.write(compose(fxt::counter), 2, fxt::CounterId{3});
+  writer.write(compose(fxt::duration_complete), 2, fxt::EndTime{3});
+  for (const auto type : {fxt::async_begin, fxt::async_instant, fxt::async_end})
+    writer.write(compose(type), 2, fxt::AsyncId{3});
+  for (const auto type : {fxt::flow_begin, fxt::flow_step, fxt::flow_end})
+    writer.write(compose(type), 2, fxt::FlowId{3});
+  writer.write(writer.compose(fxt::instant, thread, gc, gc, {{fxt::ArgumentType::blob, gc}}), 20, fxt::Blob{payload});
   writer.write(fxt::ContextSwitch{.time = 21, .cpu = 1, .outgoing_tid = 101, .incoming_weight = fxt::idle_weight});
-  writer.write(fxt::LegacySwitch{.time = 22, .cpu = 1, .outgoing = thread, .incoming = {0, 0}});
   writer.write(fxt::Wakeup{.time = 23, .cpu = 1, .tid = 101, .weight = 1, .waker_tid = 7});
   writer.write(fxt::UserspaceObject{.address = 9, .process = thread, .name = "object"}, arguments);
-  writer.write(fxt::BlobRecord{.name = gc, .payload = payload});
-  writer.write(fxt::LogRecord{.time = 24, .thread = thread, .message = "hello"});
+  writer.write(fxt::UserspaceObject{.address = 9, .pid = 100}, arguments);
   writer.buffer_full();
-  writer.add_provider(2, "other", 1000);
-  writer.select_provider(1);
   writer.flush();
   std::vector<std::byte> bytes{static_cast<std::byte>(way)};
   bytes.insert(bytes.end(), memory.bytes().begin(), memory.bytes().end());
@@ -61,7 +61,7 @@ class Digest {
 
   void operator()(const fxt::parsed::ProviderInfo& it) { all(it.id, it.name); }
   void operator()(const fxt::parsed::ProviderSection& it) { all(it.id); }
-  void operator()(const fxt::parsed::ProviderEventRecord& it) { all(it.id, it.event); }
+  void operator()(const fxt::parsed::BufferFull& it) { all(it.id); }
   void operator()(const fxt::parsed::Initialization& it) {
     all(it.ticks_per_second, it.base ? it.base->time + it.base->wall_ns : 0);
     if (it.ticks_per_second == 0) std::abort();
@@ -71,17 +71,12 @@ class Digest {
   void operator()(const fxt::parsed::EventRecord& it) {
     all(it.type, it.time, it.thread, it.category, it.name, it.arguments, it.extra);
   }
-  void operator()(const fxt::parsed::BlobRecord& it) { all(it.type, it.name, it.payload); }
   void operator()(const fxt::parsed::UserspaceObject& it) { all(it.address, it.process, it.name, it.arguments); }
   void operator()(const fxt::parsed::KernelObject& it) { all(it.type, it.koid, it.name, it.arguments); }
   void operator()(const fxt::parsed::ContextSwitch& it) {
     all(it.time, it.cpu, it.outgoing_tid, it.outgoing_state, it.incoming_tid, it.arguments);
   }
-  void operator()(const fxt::parsed::LegacySwitch& it) {
-    all(it.time, it.cpu, it.outgoing, it.outgoing_state, it.outgoing_priority, it.incoming, it.incoming_priority);
-  }
   void operator()(const fxt::parsed::Wakeup& it) { all(it.time, it.cpu, it.tid, it.arguments); }
-  void operator()(const fxt::parsed::LogRecord& it) { all(it.time, it.thread, it.message); }
   void operator()(const fxt::parsed::UnknownRecord& it) { all(it.type, it.bytes); }
 
  private:
@@ -105,7 +100,6 @@ class Digest {
       std::visit([this](const auto& value) { this->value(value); }, argument.value);
     }
   }
-  void value(std::nullptr_t) {}
   void value(double it) { add(std::bit_cast<std::uint64_t>(it)); }
   void value(fxt::Pointer it) { add(it.address); }
   void value(fxt::Koid it) { add(it.id); }

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "fuzz/fuzzing.hpp"
+#include "ring/reader_access.hpp"
 #include "ring/ring_file.hpp"
-#include "rtev/ring_reader.hpp"
 
 namespace {
 
 using namespace rtev;
 
-enum Way : unsigned { skip_history = 1, extend = 2, shrink = 4, rewrite = 8, made = 16, ended = 32 };
+enum Way : unsigned { skip_history = 1, extend = 2, shrink = 4, rewrite = 8, created = 16, ended = 32 };
 
 /// The first byte, and a file of one ring with a few messages, without the unwritten rest.
 std::vector<std::byte> well_formed(std::uint64_t ring_words, bool names, unsigned way) {
@@ -34,7 +34,7 @@ std::vector<std::byte> well_formed(std::uint64_t ring_words, bool names, unsigne
   return bytes;
 }
 
-void look_at(RingReader& reader, std::uint64_t budget) {
+void read(RingReader& reader, std::uint64_t budget) {
   std::uint64_t sum = 0;
   const Polled polled = reader.poll(
       [&](const Batch& batch) {
@@ -72,25 +72,27 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     resize(std::max<std::uint64_t>(bytes.size(), std::min(file_size(header) + sizeof(ProducerMark), max_bytes)));
   }
 
+  const RingReader::Options options{.history =
+                                        way & skip_history ? RingReader::History::skip : RingReader::History::deliver};
   auto reader =
-      RingReader::adopt(file.release(), "fuzz",
-                        {.history = way & skip_history ? RingReader::History::skip : RingReader::History::deliver,
-                         .born_since_ns = 3,
-                         .made_ns = way & made ? 2u : 0,
-                         .ended_ns = way & ended ? 5 : UINT64_MAX});
+      way & (created | ended)
+          ? RingReaderAccess::adopt(
+                file.release(), "fuzz", options,
+                {.deliver_since_ns = 3, .created_ns = way & created ? 2u : 0, .ended_ns = way & ended ? 5 : UINT64_MAX})
+          : RingReader::adopt(file.release(), "fuzz", options);
   if (!reader) return 0;
   static_cast<void>(reader->producer());
-  look_at(*reader, 10);
+  read(*reader, 10);
   if (way & rewrite) {
     // As if another program wrote: every word changes a little.
     const std::size_t by = way >> 5;
     static_cast<void>(::pwrite(owner.get(), bytes.data(), bytes.size() / 2, static_cast<off_t>(by * 8)));
   }
-  look_at(*reader, RingReader::default_budget_words);
+  read(*reader, RingReader::default_budget_words);
   if (way & shrink) resize(bytes.size() / 2);
-  for (int i = 0; i < 3; ++i) look_at(*reader, 1000);
-  reader->seal();
-  look_at(*reader, 1000);
+  for (int i = 0; i < 3; ++i) read(*reader, 1000);
+  RingReaderAccess::seal(*reader);
+  read(*reader, 1000);
   reader->finish([](const Batch&) {}, 7);
   return 0;
 }

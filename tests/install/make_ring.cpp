@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes a ring file with three events, for programs that are built against the installed library.
-#include "support/ring_file.hpp"
+// Writes a ring file with three events for the consumer.
+#include "support/ring_file_builder.hpp"
 
 int main(int argc, char** argv) {
   using namespace rtev::test;

@@ -9,7 +9,6 @@
 
 #include "live/harness.hpp"
 #include "rtev/ring_reader.hpp"
-#include "stream/records.hpp"
 
 namespace rtev::test {
 namespace {

@@ -166,7 +166,7 @@ TEST_F(ProducerLive, ForkedChildHasItsOwnRing) {
                                       writer.stop();
                                       ::_exit(0);
                                     }
-                                    writer.domain(0).lifecycle(fork_parent, child);
+                                    writer.domain(0).lifecycle(Lifecycle::fork_parent, child);
                                     ::waitpid(child, nullptr, 0);
                                   },
                                   write_all});

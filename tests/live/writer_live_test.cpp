@@ -60,7 +60,7 @@ class CheckedWriter {
   }
   void lifecycle(std::uint32_t domain, Lifecycle what, std::int64_t datum) {
     check(writer_.domain(domain).lifecycle(what, datum));
-    expect(domain, "lifecycle", std::string(lifecycle_name(what)), std::to_string(datum));
+    expect(domain, "lifecycle", std::string(lifecycle_name(static_cast<std::uint16_t>(what))), std::to_string(datum));
   }
   void unit(std::uint32_t domain, const std::string& name) {
     check(writer_.domain(domain).write(event(name, UserType::unit)));
@@ -122,10 +122,10 @@ TEST_F(WriterLive, OcamlReadsEveryKind) {
   checked.counter(1, 4, 0x3fff'ffff'ffff'ffff);
   checked.counter(1, 4, UINT64_MAX, "-1");  // OCaml keeps 63 bits
   checked.alloc(2);
-  checked.lifecycle(2, domain_spawn, ::getpid());
-  checked.lifecycle(2, fork_parent, 12345);
-  checked.lifecycle(2, fork_child, 0);
-  checked.lifecycle(2, domain_terminate, ::getpid());
+  checked.lifecycle(2, Lifecycle::domain_spawn, ::getpid());
+  checked.lifecycle(2, Lifecycle::fork_parent, 12345);
+  checked.lifecycle(2, Lifecycle::fork_child, 0);
+  checked.lifecycle(2, Lifecycle::domain_terminate, ::getpid());
   checked.pause_and_resume(0);
   checked.unit(0, "plain");
   checked.unit(0, "αβγ – 事件");

@@ -11,6 +11,7 @@
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
 #include "base/help_formatter.hpp"
+#include "rtev/version.hpp"
 
 namespace rtev::cli {
 namespace {

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
+// FxtReader: finds the records in the pieces of a trace.
 #include "rtev/fxt_reader.hpp"
 
 #include <algorithm>
 #include <array>
 #include <string>
-#include <utility>
 
-#include "fxt/reader_tables.hpp"
-#include "fxt/record_cursor.hpp"
 #include "fxt/record_parser.hpp"
 
 namespace rtev {
@@ -16,7 +14,7 @@ namespace {
 using namespace fxt;
 using Bytes = std::span<const std::byte>;
 
-constexpr std::string_view not_a_trace = "this is no trace in the Fuchsia format";
+constexpr std::string_view not_a_trace = "this is not a trace in the Fuchsia format";
 
 std::string_view name_of(RecordType type) {
   switch (type) {
@@ -30,22 +28,20 @@ std::string_view name_of(RecordType type) {
       return "thread";
     case RecordType::event:
       return "event";
-    case RecordType::blob:
-      return "blob";
     case RecordType::userspace_object:
       return "userspace object";
     case RecordType::kernel_object:
       return "kernel object";
     case RecordType::scheduling:
       return "scheduling";
-    case RecordType::log:
-      return "log";
-    case RecordType::profiler:
-      return "profiler";
     case RecordType::large:
-      return "large";
+      return "large record";
   }
-  return "unknown";
+  return "unknown record";
+}
+
+RecordType type_of(std::uint64_t header) {
+  return static_cast<RecordType>(bits(header, 0, 4));
 }
 
 }  // namespace
@@ -53,23 +49,23 @@ std::string_view name_of(RecordType type) {
 struct FxtReader::State {
   enum class Step { next, stop, failed };
 
-  Providers providers{max_providers, max_table_bytes};
-  parsed::RecordParser parser{providers};
+  parsed::RecordParser parser;
   Record record;
   std::uint64_t offset = 0;
-  /// The beginning of a record whose rest did not come yet.
+  /// The beginning of a record that the last piece cut.
   std::array<std::byte, max_record_words * word_bytes> cut;
   std::size_t cut_bytes = 0;
   bool stopped = false;
   std::optional<Error> error;
 
-  /// Size in bytes of the record that begins with this word; 0, and an error, if there is no such record.
+  /// Size in bytes of the record with this header; 0 and an error if it is invalid.
   std::size_t measure(std::uint64_t header);
   /// Reads a whole record.
   Step read(Bytes bytes, Call call, void* consumer);
-  /// Completes a record that was cut, as far as it goes. Takes what it needs from the front of `bytes`.
+  /// Completes and reads the record that was cut, if there is one. Removes its bytes from the front of `bytes`.
   Step read_cut(Bytes& bytes, Call call, void* consumer);
   Step read_all(Bytes bytes, Call call, void* consumer);
+  /// Moves bytes to `cut` until it has `wanted` bytes; false if there are too few.
   bool move(Bytes& bytes, std::size_t wanted);
 
   Error bad(std::string_view record_name, std::string_view reason) const {
@@ -84,14 +80,9 @@ std::size_t FxtReader::State::measure(std::uint64_t header) {
     error = bad("magic number", not_a_trace);
     return 0;
   }
-  const auto type = static_cast<RecordType>(bits(header, 0, 4));
-  const std::size_t words = bits(header, 4, type == RecordType::large ? 32 : 12);
-  if (words == 0) {
-    error = bad(name_of(type), "its size is 0");
-    return 0;
-  }
-  if (words > max_record_words) {
-    error = bad(name_of(type), "its size of " + std::to_string(words) + " words is beyond what readers take");
+  const std::size_t words = bits(header, 4, 12);
+  if (type_of(header) == RecordType::large || words == 0) [[unlikely]] {
+    error = bad(name_of(type_of(header)), words == 0 ? "its size is 0" : "large records are not supported");
     return 0;
   }
   return words * word_bytes;
@@ -99,11 +90,11 @@ std::size_t FxtReader::State::measure(std::uint64_t header) {
 
 FxtReader::State::Step FxtReader::State::read(Bytes bytes, Call call, void* consumer) {
   if (offset == 0) [[unlikely]] {
-    offset = bytes.size();  // the magic number, which measure() knew
+    offset = bytes.size();  // the magic number, which measure() checked
     return Step::next;
   }
   if (!parser.parse(bytes, record)) [[unlikely]] {
-    error = bad(name_of(static_cast<RecordType>(bits(load_word(bytes.data()), 0, 4))), parser.reason());
+    error = bad(name_of(type_of(load_word(bytes.data()))), parser.reason());
     return Step::failed;
   }
   const bool wants_more = call(consumer, record);
@@ -148,11 +139,11 @@ FxtReader::FxtReader(FxtReader&&) noexcept = default;
 FxtReader& FxtReader::operator=(FxtReader&&) noexcept = default;
 FxtReader::~FxtReader() = default;
 
-Result<FxtReader::Fed> FxtReader::feed_bytes(std::span<const std::byte> bytes, Call call, void* consumer) {
+Result<FxtReader::Fed> FxtReader::feed_bytes(Bytes bytes, Call call, void* consumer) {
   State& state = *state_;
   if (state.error) return std::unexpected(*state.error);
   if (state.stopped) return Fed::stopped;
-  state.stopped = true;  // also if the consumer throws: the bytes after its record are gone
+  state.stopped = true;  // also if the consumer throws: the bytes after its record are lost
   const State::Step step = state.read_all(bytes, call, consumer);
   if (step == State::Step::failed) return std::unexpected(*state.error);
   state.stopped = step == State::Step::stop;
@@ -166,10 +157,8 @@ Result<FxtReader::End> FxtReader::finish() const {
     if (state.cut_bytes == 0) return std::unexpected(state.bad("magic number", "missing, the trace is empty"));
     std::array<std::byte, word_bytes> beginning{};
     std::ranges::copy(std::span(state.cut).first(state.cut_bytes), beginning.begin());
-    const std::uint64_t there = ~(~std::uint64_t{0} << state.cut_bytes * 8);
-    if (load_word(beginning.data()) != (magic & there)) {
+    if (load_word(beginning.data()) != bits(magic, 0, static_cast<unsigned>(state.cut_bytes * 8)))
       return std::unexpected(state.bad("magic number", not_a_trace));
-    }
   }
   return End{.offset = state.offset, .bytes_left = state.cut_bytes};
 }
@@ -179,11 +168,11 @@ std::uint64_t FxtReader::offset() const {
 }
 
 std::uint32_t FxtReader::provider() const {
-  return state_->providers.current().id;
+  return state_->parser.provider().id;
 }
 
 std::uint64_t FxtReader::ticks_per_second() const {
-  return state_->providers.current().ticks_per_second;
+  return state_->parser.provider().ticks_per_second;
 }
 
 }  // namespace rtev

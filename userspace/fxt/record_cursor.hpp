@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Takes a record apart, word by word and stream by stream, without ever reading beyond it.
+// Takes a record apart, word by word and stream by stream, without reading beyond it.
 #pragma once
 
 #include <bit>
@@ -9,10 +9,11 @@
 #include <span>
 
 #include "rtev/fxt.hpp"
+#include "rtev/fxt_event.hpp"
 
 namespace rtev::fxt {
 
-/// Words lie in little-endian order, and anywhere.
+/// A word at any address; words are little-endian.
 inline std::uint64_t load_word(const std::byte* at) {
   std::uint64_t word;
   std::memcpy(&word, at, sizeof word);
@@ -20,12 +21,7 @@ inline std::uint64_t load_word(const std::byte* at) {
   return word;
 }
 
-/// `count` bits of a word from the bit `first` on.
-constexpr std::uint64_t bits(std::uint64_t word, unsigned first, unsigned count) {
-  return word >> first & (~std::uint64_t{0} >> (64 - count));
-}
-
-/// What is left of a record, or of an argument: whole words. What does not fit fails and takes nothing.
+/// The rest of a record, or of an argument, in whole words. A function that returns false has consumed nothing.
 class RecordCursor {
  public:
   RecordCursor() = default;
@@ -40,15 +36,15 @@ class RecordCursor {
     return true;
   }
 
-  /// Bytes and the padding after them, which padding() then tells of.
+  /// Bytes and the padding after them: see padded().
   bool stream(std::size_t size, std::span<const std::byte>& bytes) {
-    const std::size_t words = stream_words(size);
+    const std::size_t words = detail::stream_words(size);
     if (words > words_left()) return false;
     bytes = {at_, size};
     at_ += words * word_bytes;
     return true;
   }
-  /// True if nothing but zeros fills the last word of a stream that was just taken.
+  /// True if the padding of the last stream() is zero.
   bool padded(std::size_t size) const {
     const std::size_t used = size % word_bytes;
     return used == 0 || load_word(at_ - word_bytes) >> used * 8 == 0;

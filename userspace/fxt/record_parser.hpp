@@ -1,50 +1,83 @@
 // SPDX-License-Identifier: MIT
-// Makes a Record of the bytes of one, and finds out what is wrong with them.
+// Parses the bytes of one record, or says why they are invalid. Keeps the tables that later records refer to.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "fxt/reader_tables.hpp"
 #include "fxt/record_cursor.hpp"
+#include "fxt/record_layout.hpp"
 #include "rtev/fxt_reader.hpp"
 
 namespace rtev::fxt::parsed {
 
+/// Strings by their slot, with bounded memory. A slot that is set again keeps its memory.
+class StringTable {
+ public:
+  /// False if the strings need too much memory. Invalidates the slot's previous text.
+  bool set(std::uint16_t slot, std::string_view text) {
+    constexpr std::size_t min_slots = 64;
+    if (slot >= slots_.size()) slots_.resize(std::max(min_slots, std::bit_ceil(slot + std::size_t{1})));
+    std::optional<std::string>& string = slots_[slot];
+    const std::size_t bytes_before = string ? string->capacity() : 0;
+    string ? string->assign(text) : string.emplace(text);
+    bytes_ += string->capacity() - bytes_before;
+    return bytes_ <= FxtReader::max_table_bytes;
+  }
+  /// False if the slot is not defined. The text is valid until the slot is set again.
+  bool get(std::uint16_t slot, std::string_view& text) const {
+    if (slot >= slots_.size() || !slots_[slot]) return false;
+    text = *slots_[slot];
+    return true;
+  }
+
+ private:
+  std::vector<std::optional<std::string>> slots_;
+  std::size_t bytes_ = 0;
+};
+
+struct ThreadIds {
+  std::uint64_t pid = 0, tid = 0;
+};
+
+/// What the records of a provider refer to. Without a provider record its id is 0.
+struct Provider {
+  std::uint32_t id = 0;
+  std::uint64_t ticks_per_second = default_ticks_per_second;
+  StringTable strings;
+  std::array<std::optional<ThreadIds>, max_thread_slot + 1> threads;
+};
+
 class RecordParser {
  public:
-  explicit RecordParser(Providers& providers) : providers_(providers) {}
-  RecordParser(const RecordParser&) = delete;
-  RecordParser& operator=(const RecordParser&) = delete;
-
-  /// Reads a record of at least one word, whose size is the one its header tells, and keeps what later ones refer to.
-  /// False if the format does not allow it. The record shows its bytes and the parser's memory: it is valid until the
-  /// next one is parsed.
+  /// Parses a record of at least one word, whose header has the size of `bytes`. False if the format does not allow it.
+  /// The record refers to the bytes and to the parser: it is valid until the next parse().
   bool parse(std::span<const std::byte> bytes, Record& record);
   /// Why the last parse() failed.
   const std::string& reason() const { return reason_; }
+  const Provider& provider() const { return provider_; }
 
  private:
-  // Each reads what follows the header. Words that are left then, parse() finds.
+  // Each parses what follows the header. parse() reports words that are left then.
   bool contents(std::uint64_t header, RecordCursor& words, Record& record);
   bool metadata(std::uint64_t header, RecordCursor& words, Record& record);
   bool initialization(std::uint64_t header, RecordCursor& words, Initialization& initialization);
   bool string(std::uint64_t header, RecordCursor& words, StringRecord& string);
   bool thread(std::uint64_t header, RecordCursor& words, ThreadRecord& thread);
   bool event(std::uint64_t header, RecordCursor& words, EventRecord& event);
-  bool blob(std::uint64_t header, RecordCursor& words, BlobRecord& blob);
   bool userspace_object(std::uint64_t header, RecordCursor& words, UserspaceObject& object);
   bool kernel_object(std::uint64_t header, RecordCursor& words, KernelObject& object);
-  bool scheduling(std::uint64_t header, RecordCursor& words, Record& record);
-  bool legacy_switch(std::uint64_t header, RecordCursor& words, LegacySwitch& change);
   bool context_switch(std::uint64_t header, RecordCursor& words, ContextSwitch& change);
   bool wakeup(std::uint64_t header, RecordCursor& words, Wakeup& wakeup);
-  bool log(std::uint64_t header, RecordCursor& words, LogRecord& log);
 
-  // What records are made of. `what` says in reasons what is read. What nearly all events have is inline.
+  // The parts of records; `what` names the part in reasons. Inline are those that nearly all events have.
   bool arguments(std::size_t count, RecordCursor& words, Arguments& arguments) {
     arguments = std::span(arguments_).first(count);
     return count == 0 || fill_arguments(count, words);
@@ -61,14 +94,13 @@ class RecordParser {
 
   bool text(const char* what, std::uint64_t ref, RecordCursor& words, Text& text) {
     text.ref = {static_cast<std::uint16_t>(ref)};
-    if (text.ref.is_inline()) return inline_text(what, words, text);
+    if (text.ref.is_inline()) return characters(what, text.ref.inline_bytes(), words, text.text);
     if (text.ref.is_empty()) {
       text.text = {};
       return true;
     }
-    return providers_.current().strings.get(text.ref.slot(), text.text) || refuse_ref(what, "string", ref);
+    return provider_.strings.get(text.ref.slot(), text.text) || refuse_ref(what, "string", ref);
   }
-  bool inline_text(const char* what, RecordCursor& words, Text& text);
 
   bool thread(const char* what, std::uint64_t ref, RecordCursor& words, Thread& thread) {
     thread.ref = {static_cast<std::uint8_t>(ref)};
@@ -76,25 +108,22 @@ class RecordParser {
     return word(what, words, thread.pid) && word(what, words, thread.tid);
   }
   bool slot_thread(const char* what, Thread& thread) {
-    const auto& ids = providers_.current().threads[thread.ref.slot()];
+    const auto& ids = provider_.threads[thread.ref.slot()];
     if (!ids) return refuse_ref(what, "thread", thread.ref.slot());
     thread.pid = ids->pid;
     thread.tid = ids->tid;
     return true;
   }
-  bool state(std::uint64_t number, ThreadState& state);
 
-  /// True if these bits of a header are zero, as they have to be.
+  /// True if these reserved bits are zero.
   bool reserved(std::uint64_t bits);
-  bool allowed(const char* what, std::size_t text_size);
 
-  // All false.
+  // These return false.
   bool refuse(std::string reason);
   bool refuse_short(const char* what);
   bool refuse_ref(const char* what, const char* table, std::uint64_t slot);
-  bool refuse_provider(std::uint32_t id);
 
-  Providers& providers_;
+  Provider provider_;
   std::array<Argument, max_arguments> arguments_;
   std::string reason_;
 };

@@ -26,7 +26,6 @@
 #include "kernel/skeleton.hpp"
 #include "kernel/uprobe_link.hpp"
 #include "rtev.skel.h"
-#include "rtev/layout.hpp"
 #include "stream/registry.hpp"
 
 namespace rtev::kernel {
@@ -36,7 +35,7 @@ static_assert(sizeof(rtev_lifecycle) == 64 && offsetof(rtev_ring_record, paths) 
                   sizeof(rtev_tracked) == 64 && sizeof(rtev_saved) == 40 &&
                   sizeof(rtev_ring) == 40 + 8 * RTEV_REMEMBERED_DOMAINS,
               "the BPF programs are compiled with the same layout");
-static_assert(RTEV_RING_SLOTS == ring_slots && RTEV_MAX_DOMAINS == max_rings);
+static_assert(RTEV_RING_SLOTS == ring_slots && RTEV_MAX_DOMAINS == max_domains);
 
 /// Records of one read_lifecycle(): twice what the buffer holds, so that a storm of execs cannot keep the reader for
 /// ever.

@@ -7,18 +7,18 @@
 namespace rtev::load {
 namespace {
 
-/// What a major slice tells first; versions before 5.3 know none of it.
+/// Counters at the beginning of a major slice; versions before 5.3 have none of them.
 constexpr std::array<std::string_view, 9> slice_counters{
     "major_heap_words",   "major_allocated_words", "major_allocated_work", "major_dependent_work", "major_extra_work",
     "major_work_counter", "major_alloc_counter",   "major_slice_target",   "major_slice_budget"};
 
-/// Counters that the runtime also writes outside of collections.
-constexpr std::array<std::string_view, 4> lone_counters{"force_minor_alloc_small", "request_major_alloc_shr",
-                                                        "request_minor_realloc_ref_table", "minor_promoted"};
+/// Counters that the runtime also writes outside collections.
+constexpr std::array<std::string_view, 4> single_counters{"force_minor_alloc_small", "request_major_alloc_shr",
+                                                          "request_minor_realloc_ref_table", "minor_promoted"};
 
 constexpr std::uint64_t word_bytes = 8;
 constexpr std::uint64_t minor_heap_words = 262'144;  // OCaml's default
-constexpr std::uint64_t most_heap_words = 10'000'000;
+constexpr std::uint64_t max_heap_words = 10'000'000;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ Composer::Composer(Plan& plan, const PlanOptions& options)
     : plan_(plan),
       options_(options),
       shape_(options.seed),
-      values_(options.seed * 0x9e3779b97f4a7c15 + options.domain) {}  // an odd number: other seeds, other values
+      values_(options.seed * 0x9e3779b97f4a7c15 + options.domain) {}  // odd: different seeds give different values
 
 void Composer::add(Part part) {
   switch (part) {
@@ -48,18 +48,18 @@ void Composer::add(Part part) {
 void Composer::collection() {
   if (shape(3) != 0) return minor_collection();
   major_slice();
-  constexpr std::uint64_t slices_a_phase = 4;
-  if (++slices_ % slices_a_phase == 0) phase_change();
+  constexpr std::uint64_t slices_per_phase = 4;
+  if (++slices_ % slices_per_phase == 0) phase_change();
 }
 
 bool Composer::leads_next_section() {
   return sections_++ % options_.domains == options_.domain;
 }
 
-// The others have two events around their section; the leader has two more in it or behind it, so that all stay in
-// step.
+// The other domains have two events around their section. The leader has two more events in it or after it, so that all
+// plans have the same length.
 template <typename Work>
-void Composer::stopped_world(bool is_leader, Work work) {
+void Composer::stop_the_world(bool is_leader, Work work) {
   const std::string_view role = is_leader ? "stw_leader" : "stw_handler";
   if (!is_leader) begin("interrupt_remote");
   span(role, [&] {
@@ -71,7 +71,7 @@ void Composer::stopped_world(bool is_leader, Work work) {
 
 void Composer::minor_collection() {
   const bool is_leader = leads_next_section();
-  stopped_world(is_leader, [&] { minor_heap(is_leader); });
+  stop_the_world(is_leader, [&] { minor_heap(is_leader); });
 }
 
 void Composer::minor_heap(bool is_leader) {
@@ -88,7 +88,7 @@ void Composer::minor_heap(bool is_leader) {
     const std::uint64_t promoted = allocated / 100 * (1 + value(20));
     count("minor_promoted", promoted * word_bytes);
     count("minor_allocated", allocated * word_bytes);
-    heap_words_ = std::min(heap_words_ + promoted, most_heap_words);
+    heap_words_ = std::min(heap_words_ + promoted, max_heap_words);
   });
   span("minor_leave_barrier");
   span("minor_finalizers_admin");
@@ -110,17 +110,18 @@ void Composer::major_slice() {
 
 void Composer::phase_change() {
   const bool is_leader = leads_next_section();
-  stopped_world(is_leader, [&] { span("major_gc_phase_change"); });
+  stop_the_world(is_leader, [&] { span("major_gc_phase_change"); });
   if (is_leader) span("finalise_update_last");
 }
 
 void Composer::counter() {
-  count(lone_counters[shape(lone_counters.size())], 1 + value(100'000));
+  count(single_counters[shape(single_counters.size())], 1 + value(100'000));
 }
 
 void Composer::alloc() {
   Plan::Buckets buckets{};
-  for (std::size_t i = 1; i < buckets.size(); ++i) buckets[i] = value(10'000 / i);  // small blocks are the most common
+  for (std::size_t i = 1; i < buckets.size(); ++i)
+    buckets[i] = value(10'000 / i);  // small blocks are the most frequent
   plan_.steps_.push_back({.kind = EventKind::alloc, .id = 0, .size = 0, .value = plan_.buckets_.size()});
   plan_.buckets_.push_back(buckets);
 }
@@ -145,11 +146,11 @@ void Composer::queries() {
 }
 
 void Composer::message() {
-  // Short as a rule, and now and then as long as may be. One shape for all domains, so that their rings fill alike.
+  // Usually short, sometimes up to the limit. The size is the same for all domains, so that their rings fill equally.
   constexpr std::uint64_t usual_bytes = 48, usual_share = 16;
-  const std::uint64_t most = shape(usual_share) == 0 ? options_.largest_payload
-                                                     : std::min<std::uint64_t>(usual_bytes, options_.largest_payload);
-  const std::uint64_t size = shape(most + 1);
+  const std::uint64_t max =
+      shape(usual_share) == 0 ? options_.max_payload : std::min<std::uint64_t>(usual_bytes, options_.max_payload);
+  const std::uint64_t size = shape(max + 1);
   const std::size_t offset = plan_.payloads_.size();
   for (std::uint64_t i = 0; i < size; ++i) plan_.payloads_.push_back(static_cast<std::byte>(value(256)));
   user(EventKind::user_custom, "message", offset);

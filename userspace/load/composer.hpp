@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the parts of a load consist of, event by event.
+// The events that the parts of a load consist of.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace rtev::load {
 
-/// Appends blocks to a plan. The shape of a block is the same for all domains of a process, its values are not.
+/// Appends blocks to a plan. All domains of a process get blocks of the same shape with different values.
 class Composer {
  public:
   Composer(Plan& plan, const PlanOptions& options);
@@ -22,9 +22,9 @@ class Composer {
   void minor_collection();
   void major_slice();
   void phase_change();
-  /// A section in which all domains do their share of the work.
+  /// A stop-the-world section, in which all domains work.
   template <typename Work>
-  void stopped_world(bool is_leader, Work work);
+  void stop_the_world(bool is_leader, Work work);
   void minor_heap(bool is_leader);
 
   void counter();
@@ -41,7 +41,7 @@ class Composer {
   void count(std::string_view counter, std::uint64_t value);
   void user(EventKind kind, std::string_view event, std::uint64_t value = 0);
 
-  /// A number of the shape, or a value: 0 to `bound` - 1.
+  /// A random number for the shape, or for a value: 0 to `bound` - 1.
   std::uint64_t shape(std::uint64_t bound) { return shape_() % bound; }
   std::uint64_t value(std::uint64_t bound) { return values_() % bound; }
   bool leads_next_section();

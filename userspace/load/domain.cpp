@@ -4,16 +4,16 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
-#include "load/clock.hpp"
+#include "load/event_clock.hpp"
 #include "load/stop.hpp"
 
 namespace rtev::load {
 namespace {
 
-/// Between two looks at the clock and at the wish to end.
-constexpr std::size_t steps_a_look = 256;
-/// The same where a domain keeps a pace and has to catch up.
-constexpr std::uint64_t most_at_once = 4096;
+/// Steps between two checks of the clock and of a requested stop.
+constexpr std::size_t steps_per_check = 256;
+/// The same for a domain that is behind its pace.
+constexpr std::uint64_t max_catch_up_steps = 4096;
 
 }  // namespace
 
@@ -21,31 +21,31 @@ void DomainRun::run_until(std::uint64_t end_ns) {
   if (options_.pace)
     run_paced(end_ns);
   else
-    run_flat_out(end_ns);
+    run_unpaced(end_ns);
   finish_block();
 }
 
-bool DomainRun::goes_on() const {
+bool DomainRun::should_continue() const {
   return !is_done() && !stop_requested();
 }
 
-void DomainRun::run_flat_out(std::uint64_t end_ns) {
-  while (goes_on()) {
+void DomainRun::run_unpaced(std::uint64_t end_ns) {
+  while (should_continue()) {
     const std::size_t size = plan_.steps().size();
-    const std::size_t end = plan_.block_end(std::min(position_ + steps_a_look, size));
+    const std::size_t end = plan_.block_end(std::min(position_ + steps_per_check, size));
     write_steps(std::min<std::uint64_t>(end - position_, options_.events - written_));
     if (end_ns != never && monotonic_ns() >= end_ns) return;
   }
 }
 
 void DomainRun::run_paced(std::uint64_t end_ns) {
-  while (goes_on()) {
+  while (should_continue()) {
     const std::uint64_t now = monotonic_ns();
-    // What is due at the end or later belongs to nobody.
+    // Events that are due at the end or later are not written.
     const std::uint64_t wanted = std::min(options_.events, options_.pace->due(std::min(now, end_ns - 1)));
     if (written_ < wanted) {
       refresh_time();
-      write_steps(std::min<std::uint64_t>(wanted - written_, most_at_once));
+      write_steps(std::min<std::uint64_t>(wanted - written_, max_catch_up_steps));
     }
     if (now >= end_ns) return;
     if (written_ >= wanted && !is_done()) sleep_until(std::min(end_ns, options_.pace->wake(written_)));
@@ -96,7 +96,7 @@ WriteStatus DomainRun::write(const Step& step) {
     case EventKind::user_custom:
       return writer_.write(options_.user_events[step.id], plan_.payload(step));
     default:
-      return WriteStatus::bad_id;  // no plan holds others
+      return WriteStatus::bad_id;  // plans have no other kinds
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One domain of a load: goes through its plan, at its pace or as fast as it can.
+// One domain of a load: writes the events of its plan, at a given pace or as fast as possible.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 namespace rtev::load {
 
 struct DomainOptions {
-  std::optional<Pace> pace{};                ///< none: as fast as it can
-  std::uint64_t events = UINT64_MAX;         ///< as many and no more
-  std::span<const UserEvent> user_events{};  ///< as registered, in the order of load::user_events
+  std::optional<Pace> pace{};                ///< nothing: as fast as possible
+  std::uint64_t events = UINT64_MAX;         ///< exactly as many, unless it ends earlier
+  std::span<const UserEvent> user_events{};  ///< registered, in the order of load::user_events
 };
 
-/// Where a domain is in its plan. It may go from thread to thread, one at a time. Writer and plan must outlive it.
+/// The progress of a domain in its plan. One thread at a time may use it. Writer and plan must outlive it.
 class DomainRun {
  public:
   DomainRun(DomainWriter writer, const Plan& plan, const DomainOptions& options)
       : writer_(writer), plan_(plan), options_(options) {}
 
-  /// Writes until that time, until all events are written or until the end is asked for. No span is left open then,
-  /// unless the number of events demands it.
+  /// Writes until `end_ns` (CLOCK_MONOTONIC), until all events are written, or until a stop is requested. Completes the
+  /// block, so that no span stays open, unless all events are written before.
   void run_until(std::uint64_t end_ns);
 
   bool is_done() const { return written_ == options_.events || failure_ != WriteStatus::written; }
@@ -34,9 +34,9 @@ class DomainRun {
   WriteStatus failure() const { return failure_; }
 
  private:
-  void run_flat_out(std::uint64_t end_ns);
+  void run_unpaced(std::uint64_t end_ns);
   void run_paced(std::uint64_t end_ns);
-  bool goes_on() const;
+  bool should_continue() const;
   void write_steps(std::uint64_t count);
   void finish_block();
   WriteStatus write(const Step& step);

@@ -21,20 +21,20 @@
 namespace rtev::load {
 namespace {
 
-/// What a process died of, for people.
-Error death(pid_t pid, int status) {
+/// Why a process ended without a report.
+Error exit_error(pid_t pid, int status) {
   Error error{.what = "a process of the load failed:", .subject = "pid " + std::to_string(pid)};
   if (WIFSIGNALED(status)) {
     error.why = fmt::format("killed by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
-    if (WTERMSIG(status) == SIGBUS) error.hint = "is the file system of the rings full? (--directory)";
+    if (WTERMSIG(status) == SIGBUS) error.hint = "check whether the file system of the rings is full (--directory)";
   } else {
-    error.why = fmt::format("ended with status {} and without a report", WEXITSTATUS(status));
+    error.why = fmt::format("ended with status {} without a report", WEXITSTATUS(status));
   }
   return error;
 }
 
-/// An error in the words of the process that had it: message, and hint in a second line.
-Error told_error(std::string_view text) {
+/// The error that a process sent: the message, and the hint in a second line.
+Error received_error(std::string_view text) {
   constexpr std::string_view separator = "\nhint: ";
   const std::size_t end = text.find(separator);
   Error error{.what = std::string(text.substr(0, end))};
@@ -42,7 +42,7 @@ Error told_error(std::string_view text) {
   return error;
 }
 
-/// Errors are seen in the end.
+/// Errors are checked at the end.
 void put(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
@@ -50,7 +50,7 @@ void put(const std::string& text) {
 Result<std::pair<UniqueFd, UniqueFd>> make_pipe() {
   std::array<int, 2> ends{-1, -1};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
-    return errno_error(errno, "cannot make a pipe", {}, "raise ulimit -n, or start fewer processes");
+    return errno_error(errno, "cannot create a pipe", {}, "raise ulimit -n, or start fewer processes");
   return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 
@@ -81,21 +81,22 @@ Result<void> Fleet::start(std::uint32_t number) {
   const pid_t pid = ::fork();
   if (pid < 0) return errno_error(errno, "cannot start a process", {}, "raise ulimit -u, or start fewer processes");
   if (pid == 0) {
-    // Pipes of others, which must be closed with their owners, and this end of the gate.
+    // The pipes of other children and the parent's end of the gate.
     children_.clear();
     gate_out_.reset();
     pipe->first.reset();
     run_process({.options = options_,
                  .plans = plans_,
                  .directory = place_.directory,
-                 .is_private = place_.is_private,
+                 .is_temporary = place_.is_temporary,
                  .name = options_.names.empty() ? std::string() : options_.names[number % options_.names.size()],
                  .parent = parent,
                  .report_fd = pipe->second.get(),
                  .gate_fd = gate_in_.get(),
                  .end_ns = end_ns_});
   }
-  children_.push_back({.pid = pid, .number = number, .report = std::move(pipe->first), .told = {}, .is_ready = false});
+  children_.push_back(
+      {.pid = pid, .number = number, .report = std::move(pipe->first), .received = {}, .is_ready = false});
   return {};
 }
 
@@ -109,14 +110,14 @@ void Fleet::step() {
   if (::ppoll(fds.data(), fds.size(), nullptr, is_ending_ ? nullptr : &open_mask_) < 0) return;
 
   if (fds.back().revents != 0) read_stdin();
-  // From the end: whoever ended is taken out, and whoever takes a place comes last.
+  // Backwards, because children that ended are erased, and their replacements are appended.
   for (std::size_t i = children_.size(); i-- > 0;) {
     if (fds[i].revents == 0) continue;
-    hear(children_[i]);
+    receive(children_[i]);
     if (children_[i].report) continue;
     const Child child = std::move(children_[i]);
     children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
-    bury(child);
+    reap(child);
   }
   if (is_announced_ || !all_ready()) return;
   is_announced_ = true;
@@ -128,27 +129,27 @@ void Fleet::step() {
   }
 }
 
-void Fleet::hear(Child& child) {
+void Fleet::receive(Child& child) {
   std::array<char, 16384> bytes;
   const ssize_t size = ::read(child.report.get(), bytes.data(), bytes.size());
   if (size < 0 && errno == EINTR) return;
   if (size <= 0) return child.report.reset();
-  child.told.append(bytes.data(), static_cast<std::size_t>(size));
-  if (!child.is_ready && child.told.front() == static_cast<char>(Tag::ready)) {
+  child.received.append(bytes.data(), static_cast<std::size_t>(size));
+  if (!child.is_ready && child.received.front() == static_cast<char>(Tag::ready)) {
     child.is_ready = true;
-    child.told.erase(0, 1);
+    child.received.erase(0, 1);
   }
 }
 
-void Fleet::bury(const Child& child) {
-  open_gate();  // who ends in front of it was ended by somebody: the others are not to wait for it
+void Fleet::reap(const Child& child) {
+  open_gate();  // a child that ends before the gate was killed: the others must not wait for it
   int status = 0;
   while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) continue;
-  const Tag tag = child.told.empty() ? Tag::ready : static_cast<Tag>(child.told.front());
-  const std::string_view text = std::string_view(child.told).substr(child.told.empty() ? 0 : 1);
-  if (tag == Tag::error) return fail(told_error(text));
+  const Tag tag = child.received.empty() ? Tag::ready : static_cast<Tag>(child.received.front());
+  const std::string_view text = std::string_view(child.received).substr(child.received.empty() ? 0 : 1);
+  if (tag == Tag::error) return fail(received_error(text));
   const auto report = tag == Tag::report ? decode(text) : std::nullopt;
-  if (status != 0 || !report) return fail(death(child.pid, status));
+  if (status != 0 || !report) return fail(exit_error(child.pid, status));
   print(*report);
   if (!is_replaced()) return;
   if (auto started = start(child.number); !started) fail(std::move(started.error()));

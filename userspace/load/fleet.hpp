@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The parent of all processes of a load: starts and replaces them, ends them, gathers what they wrote.
+// The parent of all processes of a load: starts, replaces and ends them, and collects their reports.
 #pragma once
 
 #include <signal.h>
@@ -12,28 +12,28 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
-#include "load/options.hpp"
+#include "load/load_options.hpp"
 #include "load/plan.hpp"
 #include "load/report.hpp"
 #include "rtev/error.hpp"
 
 namespace rtev::load {
 
-/// Runs once, in a process without other threads that catches stop signals and has them blocked.
+/// For a process without other threads, after catch_stop_signals() and block_stop_signals(). run() may be called once.
 class Fleet {
  public:
   struct Place {
     std::string directory;
-    bool is_private = false;
+    bool is_temporary = false;
   };
-  /// `open_mask`: lets stop signals through.
-  Fleet(const Options& options, std::span<const Plan> plans, Place place, const sigset_t& open_mask)
+  /// `open_mask`: the signal mask that block_stop_signals() returned.
+  Fleet(const LoadOptions& options, std::span<const Plan> plans, Place place, const sigset_t& open_mask)
       : options_(options), plans_(plans), place_(std::move(place)), open_mask_(open_mask) {}
 
-  /// The whole load. The report goes to stdout, also after an error, which is then that of the first process that
-  /// failed.
+  /// Runs the whole load and prints the report to stdout, also after an error. Returns the error of the first process
+  /// that failed.
   Result<Totals> run();
-  /// From the start of the writing to the end of the last process.
+  /// From the first event to the end of the last process.
   std::uint64_t duration_ns() const { return ended_ns_ - began_ns_; }
 
  private:
@@ -41,16 +41,16 @@ class Fleet {
     pid_t pid = -1;
     std::uint32_t number = 0;
     UniqueFd report;
-    std::string told;
+    std::string received;
     bool is_ready = false;
   };
 
   Result<void> start(std::uint32_t number);
-  /// Waits for children, the terminal and signals, and does what they ask for.
+  /// Waits for children, stdin and signals, and handles them.
   void step();
-  void hear(Child& child);
-  /// The child has closed its pipe: it ends.
-  void bury(const Child& child);
+  void receive(Child& child);
+  /// For a child that has closed its pipe: it is about to end.
+  void reap(const Child& child);
   void print(const ProcessReport& report);
   bool is_replaced() const;
   bool all_ready() const;
@@ -59,7 +59,7 @@ class Fleet {
   void end_all();
   void fail(Error error);
 
-  const Options& options_;
+  const LoadOptions& options_;
   std::span<const Plan> plans_;
   Place place_;
   sigset_t open_mask_;

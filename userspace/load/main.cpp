@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// rtev-load: processes that write runtime events as OCaml 5 programs do, as many and as fast as asked for.
+// rtev-load: processes that write runtime events like OCaml 5 programs, at a given rate.
 
 #include <fmt/core.h>
 #include <pthread.h>
@@ -16,9 +16,10 @@
 #include "base/exit_status.hpp"
 #include "base/help_formatter.hpp"
 #include "load/fleet.hpp"
-#include "load/options.hpp"
+#include "load/load_options.hpp"
 #include "load/stop.hpp"
-#include "session/command/private_dir.hpp"
+#include "load/temporary_directory.hpp"
+#include "rtev/version.hpp"
 
 namespace rtev::load {
 namespace {
@@ -54,8 +55,8 @@ int report(const Error& error) {
   return exit_failure;
 }
 
-/// Small stacks and many file descriptors, for hundreds of processes with many threads and a pipe each.
-void provide_for_many() {
+/// Makes hundreds of processes with many threads possible: small stacks, and a pipe for each process.
+void raise_limits() {
   constexpr std::size_t thread_stack_bytes = 128 << 10;
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
@@ -69,30 +70,29 @@ void provide_for_many() {
   ::setrlimit(RLIMIT_NOFILE, &files);
 }
 
-void print_summary(const Options& options, const Totals& totals, std::uint64_t duration_ns) {
+void print_summary(const LoadOptions& options, const Totals& totals, std::uint64_t duration_ns) {
   const double seconds = static_cast<double>(duration_ns) / 1e9;
   fmt::print(stderr, "rtev-load: {} events ({} words) by {} {} in {:.3f} s", totals.total(), totals.words,
              totals.processes, totals.processes == 1 ? "process" : "processes", seconds);
   if (seconds > 0 && !options.is_idle()) {
     const double writers = static_cast<double>(options.processes) * options.domains;
-    fmt::print(stderr, ", {:.0f} events/s a domain", static_cast<double>(totals.total()) / seconds / writers);
-    if (options.rate) fmt::print(stderr, " of {} asked for", *options.rate);
+    fmt::print(stderr, ", {:.0f} events/s per domain", static_cast<double>(totals.total()) / seconds / writers);
+    if (options.rate) fmt::print(stderr, " (requested: {})", *options.rate);
   }
   fmt::print(stderr, "\n");
 }
 
-int run_load(const Options& options) {
+int run_load(const LoadOptions& options) {
   catch_stop_signals();
   const sigset_t open_mask = block_stop_signals();
-  provide_for_many();
+  raise_limits();
 
-  std::optional<PrivateDir> private_directory;
-  Fleet::Place place{.directory = options.directory, .is_private = options.directory.empty()};
-  if (place.is_private) {
-    auto made = PrivateDir::create(std::nullopt);
-    if (!made) return report(made.error());
-    private_directory.emplace(std::move(*made));
-    place.directory = private_directory->path();
+  std::optional<TemporaryDirectory> temporary;
+  Fleet::Place place{.directory = options.directory, .is_temporary = options.directory.empty()};
+  if (place.is_temporary) {
+    auto created = TemporaryDirectory::create();
+    if (!created) return report(created.error());
+    place.directory = temporary.emplace(std::move(*created)).path();
   }
   std::vector<Plan> plans;
   for (std::uint32_t i = 0; i < options.domains && !options.is_idle(); ++i)
@@ -106,7 +106,7 @@ int run_load(const Options& options) {
 }
 
 int run(int argc, char** argv) {
-  Options options = options_from_environment();
+  LoadOptions options = options_from_environment();
   CLI::App app(description, "rtev-load");
   app.footer(footer);
   app.formatter(std::make_shared<HelpFormatter>());
@@ -117,7 +117,7 @@ int run(int argc, char** argv) {
   add_run_options(app, options);
   try {
     app.parse(argc, argv);
-    check_together(options);
+    check_options(options);
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error);
   }

@@ -17,7 +17,7 @@ constexpr std::array<std::pair<std::string_view, Part>, 7> names{{{"gc", Part::g
                                                                   {"user", Part::user},
                                                                   {"spans", Part::spans},
                                                                   {"custom", Part::custom}}};
-constexpr std::uint32_t most_weight = 1000;
+constexpr std::uint32_t max_weight = 1000;
 
 }  // namespace
 
@@ -46,12 +46,12 @@ std::expected<Mix, std::string> Mix::parse(std::string_view text) {
     const std::string_view name = entry.substr(0, entry.find('='));
     const auto known = std::ranges::find(names, name, &decltype(names)::value_type::first);
     if (known == names.end())
-      return std::unexpected("'" + escaped(name) + "' is none of gc, counters, alloc, user, spans, custom");
+      return std::unexpected("'" + escaped(name) + "' is not one of gc, counters, alloc, user, spans, custom");
     std::uint32_t weight = 1;
     if (name.size() != entry.size()) {
       const auto number = parse_number<std::uint32_t>(entry.substr(name.size() + 1));
-      if (!number || *number > most_weight)
-        return std::unexpected("'" + escaped(entry) + "' has no weight from 0 to 1000");
+      if (!number || *number > max_weight)
+        return std::unexpected("'" + escaped(entry) + "' does not have a weight from 0 to 1000");
       weight = *number;
     }
     mix.weights_[static_cast<std::size_t>(known->second)] = weight;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which kinds of events a load consists of, and in what shares.
+// The kinds of events in a load, and their shares.
 #pragma once
 
 #include <array>
@@ -11,26 +11,26 @@
 
 namespace rtev::load {
 
-/// What a load is put together from.
+/// A part of a load.
 enum class Part : std::uint8_t {
-  gc,        ///< collections as OCaml's runtime tells of them: nested spans with their counters
-  counters,  ///< counters alone
-  alloc,     ///< allocations by size, as from the instrumented runtime
+  gc,        ///< garbage collections as OCaml's runtime reports them: nested spans with counters
+  counters,  ///< single counters
+  alloc,     ///< allocations by size, as written by the instrumented runtime
   user,      ///< user events of every type
-  spans,     ///< user spans, one in the other
-  custom,    ///< user events that carry bytes
+  spans,     ///< nested user spans
+  custom,    ///< user events with a payload of bytes
 };
 inline constexpr std::size_t part_count = 6;
 
 /// Weights of the parts: shares of the events, not all of them zero.
 class Mix {
  public:
-  /// Everything a program can write.
+  /// All parts.
   static Mix all();
-  /// What a program of OCaml 5.0 can write: no user events.
+  /// The parts without user events, as in OCaml 5.0.
   static Mix runtime_only();
 
-  /// "gc", "gc=8,user=1" or "all". The error says what is wrong.
+  /// "gc", "gc=8,user=1" or "all". The error is the reason.
   static std::expected<Mix, std::string> parse(std::string_view text);
 
   std::uint32_t weight(Part part) const { return weights_[static_cast<std::size_t>(part)]; }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-// When which event is due, if there are so and so many a second.
+// When each event is due at a given rate.
 #pragma once
 
 #include <cstdint>
 
 namespace rtev::load {
 
-/// Event i is due at start + i/rate. Times are absolute, so that nothing drifts and a stall is caught up with. Exact
-/// for a hundred years and rates up to most_rate.
+/// Event i is due at start + i/rate. Times are absolute, so that they do not drift and a stall is made up for. Exact
+/// for a hundred years and rates up to max_rate. Times in ns.
 class Pace {
  public:
-  static constexpr std::uint64_t most_rate = 1'000'000'000;
-  /// Nobody wakes more often than that: events that are nearer to each other come in bursts.
+  static constexpr std::uint64_t max_rate = 1'000'000'000;
+  /// A domain does not wake more often than this: more frequent events come in bursts.
   static constexpr std::uint64_t burst_ns = 500'000;
 
-  /// `rate`: events a second, 1 to most_rate.
+  /// `rate`: events per second, 1 to max_rate.
   Pace(std::uint64_t start_ns, std::uint64_t rate) : start_ns_(start_ns), rate_(rate) {}
 
-  /// How many events are due at a time.
+  /// Number of events that are due at a time.
   std::uint64_t due(std::uint64_t now_ns) const {
     if (now_ns < start_ns_) return 0;
     const std::uint64_t elapsed = now_ns - start_ns_;
@@ -29,7 +29,7 @@ class Pace {
     return start_ns_ + index / rate_ * second + (index % rate_ * second + rate_ - 1) / rate_;
   }
 
-  /// When to wake for event `index`. Domains that keep the same pace wake at the same times.
+  /// When to wake for event `index`. Domains with the same pace wake at the same times.
   std::uint64_t wake(std::uint64_t index) const {
     const std::uint64_t time = time_of(index);
     if (rate_ <= second / burst_ns) return time;

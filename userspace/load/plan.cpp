@@ -8,8 +8,8 @@
 namespace rtev::load {
 namespace {
 
-/// Long enough to look irregular, short enough for the cache nearest to the cpu.
-constexpr std::size_t wanted_steps = 2048;
+/// Long enough to look irregular, short enough for the first-level cache.
+constexpr std::size_t min_steps = 2048;
 
 /// The part that is furthest behind its share.
 Part next_part(const Mix& mix, const std::array<std::uint64_t, part_count>& events) {
@@ -32,7 +32,7 @@ Plan Plan::make(const PlanOptions& options) {
   Plan plan;
   Composer composer(plan, options);
   std::array<std::uint64_t, part_count> events{};
-  while (plan.steps_.size() < wanted_steps) {
+  while (plan.steps_.size() < min_steps) {
     const Part part = next_part(options.mix, events);
     const std::size_t before = plan.steps_.size();
     composer.add(part);

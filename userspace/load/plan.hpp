@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a domain writes, prepared: its events in order, to be gone through again and again.
+// The prepared events of a domain, in order. A domain writes them repeatedly.
 #pragma once
 
 #include <array>
@@ -34,12 +34,12 @@ struct Step {
   EventKind kind;       ///< begin to user_custom
   std::uint16_t id;     ///< phase, counter, or index into user_events
   std::uint32_t size;   ///< of user_custom: bytes
-  std::uint64_t value;  ///< of counter and user_int; where the payload of alloc (index) and user_custom (offset) lies
+  std::uint64_t value;  ///< of counter and user_int; place of the payload of alloc (index) and user_custom (offset)
 
   bool operator==(const Step&) const = default;
 };
 
-/// Events by kind, those that a ring can hold.
+/// Numbers of events by kind, of those kinds that a ring can hold.
 inline constexpr std::size_t ring_kind_count = static_cast<std::size_t>(EventKind::user_custom) + 1;
 using EventCounts = std::array<std::uint64_t, ring_kind_count>;
 
@@ -49,12 +49,12 @@ struct PlanOptions {
   Family family = Family::since_5_3;
   std::uint32_t domain = 0;
   std::uint32_t domains = 1;
-  std::uint32_t largest_payload = 256;  ///< of custom events, bytes
+  std::uint32_t max_payload = 256;  ///< of custom events, in bytes
 };
 
-/// A sequence of steps made of blocks in which each span that begins ends. Plans of the domains of one process are
-/// equally long and have stop-the-world sections at the same places, each led by another domain. The same options give
-/// the same plan.
+/// A sequence of steps. It consists of blocks, in which all spans that begin also end. The plans of the domains of one
+/// process have the same length and stop-the-world sections at the same places, each led by another domain. Equal
+/// options give equal plans.
 class Plan {
  public:
   using Buckets = std::array<std::uint64_t, alloc_bucket_count>;
@@ -67,9 +67,9 @@ class Plan {
   }
   const Buckets& buckets(const Step& step) const { return buckets_[step.value]; }
 
-  /// The end of the block that reaches `position`, itself if no block goes beyond it.
+  /// The end of the block around `position`, or `position` itself if it is between two blocks.
   std::size_t block_end(std::size_t position) const;
-  /// What the first `written` events are, when the plan is gone through from its beginning as often as it takes.
+  /// The first `written` events by kind, if the plan is repeated from its beginning.
   EventCounts counts(std::uint64_t written) const;
 
  private:

@@ -13,33 +13,34 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "load/clock.hpp"
+#include "base/write_all.hpp"
 #include "load/domain.hpp"
+#include "load/event_clock.hpp"
 #include "load/report.hpp"
 
 namespace rtev::load {
 namespace {
 
-constexpr const char* fewer = "fewer processes or domains";
+constexpr const char* resource_hint = "start fewer processes or domains";
 
-/// The sum, or `never` where it does not fit.
-std::uint64_t later(std::uint64_t time_ns, const std::optional<Options::Duration>& duration) {
+/// The sum, or `never` if it overflows.
+std::uint64_t later(std::uint64_t time_ns, const std::optional<LoadOptions::Duration>& duration) {
   if (!duration) return never;
   const auto ns = static_cast<std::uint64_t>(duration->count());
   return time_ns > never - ns ? never : time_ns + ns;
 }
 
-/// A domain and what it tells in the end. Domains are written to by different threads: each has cache lines of its own.
+/// A domain, and what it reports in the end. Aligned, because different threads write to different domains.
 struct alignas(128) Domain {
   explicit Domain(DomainWriter domain_writer) : writer(domain_writer) {}
 
   DomainWriter writer;
-  std::optional<DomainRun> run;  ///< none if nothing is to be written
+  std::optional<DomainRun> run;  ///< nothing for an idle load
   std::uint64_t lifecycles = 0;
   std::uint64_t first_ns = 0, last_ns = 0;
-  std::string failure;  ///< why it has no thread
+  std::string failure;  ///< why its thread could not be started
 
-  /// After an event of this thread.
+  /// Call it after an event of this thread.
   void note_time() {
     last_ns = last_time();
     if (first_ns == 0) first_ns = last_ns;
@@ -54,10 +55,10 @@ class LoadProcess {
   Result<ProcessReport> run();
 
  private:
-  /// The threads of domain `index`, one after the other.
-  void live(std::uint32_t index);
-  /// One thread's time as the domain.
-  void one_life(Domain& domain, std::uint64_t end_ns);
+  /// Runs the threads of domain `index`, one after the other.
+  void run_domain(std::uint32_t index);
+  /// Runs one incarnation of the domain in the current thread.
+  void run_incarnation(Domain& domain, std::uint64_t end_ns);
   void write(Domain& domain, std::uint64_t end_ns);
   void lifecycle(Domain& domain, Lifecycle what);
   Result<ProcessReport> report(std::uint64_t start_ns);
@@ -70,7 +71,7 @@ class LoadProcess {
 };
 
 Result<void> LoadProcess::prepare() {
-  const Options& options = task_.options;
+  const LoadOptions& options = task_.options;
   if (options.format != RingWriter::Format::before_5_1) {
     for (const UserEventSpec& spec : user_events) {
       auto event = writer_.register_event(spec.name, spec.type);
@@ -80,14 +81,14 @@ Result<void> LoadProcess::prepare() {
   }
   domains_.reserve(options.domains);
   for (std::uint32_t i = 0; i < options.domains; ++i) domains_.emplace_back(writer_.domain(i));
-  // The writer has told of its start in domain 0.
+  // The writer has written ring_start to domain 0.
   domains_[0].lifecycles = 1;
   domains_[0].note_time();
   return {};
 }
 
 Result<ProcessReport> LoadProcess::run() {
-  const Options& options = task_.options;
+  const LoadOptions& options = task_.options;
   const std::uint64_t start_ns = monotonic_ns();
   end_ns_ = std::min({task_.end_ns, later(start_ns, options.duration), later(start_ns, options.process_lifetime)});
   if (!options.is_idle()) {
@@ -100,12 +101,12 @@ Result<ProcessReport> LoadProcess::run() {
     std::vector<std::jthread> threads;
     threads.reserve(domains_.size() - 1);
     try {
-      for (std::uint32_t i = 1; i < options.domains; ++i) threads.emplace_back([this, i] { live(i); });
+      for (std::uint32_t i = 1; i < options.domains; ++i) threads.emplace_back([this, i] { run_domain(i); });
     } catch (...) {
-      request_stop();  // or those that run already would be waited for
+      request_stop();  // otherwise the running threads would be waited for
       throw;
     }
-    // As in OCaml, domain 0 is the main thread's.
+    // As in OCaml, the main thread runs domain 0.
     write(domains_[0], end_ns_);
   }
   refresh_time();
@@ -115,13 +116,13 @@ Result<ProcessReport> LoadProcess::run() {
   return report(start_ns);
 }
 
-void LoadProcess::live(std::uint32_t index) {
+void LoadProcess::run_domain(std::uint32_t index) {
   Domain& domain = domains_[index];
   const auto& lifetime = task_.options.domain_lifetime;
-  if (!lifetime) return one_life(domain, end_ns_);
+  if (!lifetime) return run_incarnation(domain, end_ns_);
   try {
     do {
-      std::jthread([&] { one_life(domain, std::min(end_ns_, later(monotonic_ns(), lifetime))); }).join();
+      std::jthread([&] { run_incarnation(domain, std::min(end_ns_, later(monotonic_ns(), lifetime))); }).join();
     } while (!stop_requested() && monotonic_ns() < end_ns_ && !(domain.run && domain.run->is_done()));
   } catch (const std::system_error& error) {
     domain.failure = error.what();
@@ -129,10 +130,10 @@ void LoadProcess::live(std::uint32_t index) {
   }
 }
 
-void LoadProcess::one_life(Domain& domain, std::uint64_t end_ns) {
-  lifecycle(domain, domain_spawn);
+void LoadProcess::run_incarnation(Domain& domain, std::uint64_t end_ns) {
+  lifecycle(domain, Lifecycle::domain_spawn);
   write(domain, end_ns);
-  lifecycle(domain, domain_terminate);
+  lifecycle(domain, Lifecycle::domain_terminate);
 }
 
 void LoadProcess::write(Domain& domain, std::uint64_t end_ns) {
@@ -148,43 +149,41 @@ void LoadProcess::lifecycle(Domain& domain, Lifecycle what) {
 }
 
 Result<ProcessReport> LoadProcess::report(std::uint64_t start_ns) {
-  ProcessReport report{.pid = ::getpid(), .path = writer_.path(), .lived_ns = monotonic_ns() - start_ns, .domains = {}};
+  ProcessReport report{
+      .pid = ::getpid(), .path = writer_.path(), .duration_ns = monotonic_ns() - start_ns, .domains = {}};
   for (std::uint32_t i = 0; i < domains_.size(); ++i) {
     const Domain& domain = domains_[i];
     if (!domain.failure.empty())
-      return std::unexpected(Error{.what = "cannot start a thread", .why = domain.failure, .hint = fewer});
-    DomainReport& told = report.domains.emplace_back();
+      return std::unexpected(Error{.what = "cannot start a thread", .why = domain.failure, .hint = resource_hint});
+    DomainReport& domain_report = report.domains.emplace_back();
     if (domain.run) {
       if (domain.run->failure() != WriteStatus::written) {
         return std::unexpected(Error{.what = "cannot write an event to",
                                      .subject = report.path,
                                      .why = std::string(to_string(domain.run->failure()))});
       }
-      told.events = domain.run->counts();
+      domain_report.events = domain.run->counts();
     }
-    told.events[static_cast<std::size_t>(EventKind::lifecycle)] += domain.lifecycles;
-    told.words = writer_.words_written(i);
-    told.first_ns = domain.first_ns;
-    told.last_ns = domain.last_ns;
+    domain_report.events[static_cast<std::size_t>(EventKind::lifecycle)] += domain.lifecycles;
+    domain_report.words = writer_.words_written(i);
+    domain_report.first_ns = domain.first_ns;
+    domain_report.last_ns = domain.last_ns;
   }
   return report;
 }
 
-/// Waits for the parent to open the gate: it closes its end.
-void pass(int gate_fd) {
+/// Waits until the parent opens the gate by closing its end.
+void wait_for_gate(int gate_fd) {
   char none = 0;
   while (!stop_requested() && ::read(gate_fd, &none, 1) < 0 && errno == EINTR) continue;
 }
 
-void tell(int fd, Tag tag, std::string_view text = {}) {
+void send(int fd, Tag tag, std::string_view text = {}) {
   std::string message(1, static_cast<char>(tag));
   message += text;
-  for (std::string_view rest = message; !rest.empty();) {
-    const ssize_t put = ::write(fd, rest.data(), rest.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return;  // the parent is gone
-    rest.remove_prefix(static_cast<std::size_t>(put));
-  }
+  // If the parent has ended, nobody needs the message.
+  write_all(fd, message.size(),
+            [&](std::size_t offset) { return ::write(fd, message.data() + offset, message.size() - offset); });
 }
 
 Result<ProcessReport> run_load(const ProcessTask& task) {
@@ -192,33 +191,35 @@ Result<ProcessReport> run_load(const ProcessTask& task) {
   if (!writer) return std::unexpected(std::move(writer.error()));
   LoadProcess process(task, std::move(*writer));
   if (auto prepared = process.prepare(); !prepared) return std::unexpected(std::move(prepared.error()));
-  tell(task.report_fd, Tag::ready);
-  if (task.gate_fd >= 0) pass(task.gate_fd);
+  send(task.report_fd, Tag::ready);
+  wait_for_gate(task.gate_fd);
   return process.run();
 }
 
 Result<ProcessReport> try_load(const ProcessTask& task) try {
   return run_load(task);
 } catch (const std::exception& error) {
-  // Threads and memory can run out.
-  return std::unexpected(Error{.what = "cannot go on", .why = error.what(), .hint = fewer});
+  // Out of threads or memory.
+  return std::unexpected(Error{.what = "cannot continue", .why = error.what(), .hint = resource_hint});
 }
 
 }  // namespace
 
 void run_process(const ProcessTask& task) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != task.parent) ::_exit(0);  // it went before the kernel knew whom to tell
+  if (::getppid() != task.parent) ::_exit(0);  // the parent ended before the prctl()
   unblock_stop_signals();
   if (!task.name.empty()) ::prctl(PR_SET_NAME, task.name.c_str());
 
   const auto report = try_load(task);
-  if (report)
-    tell(task.report_fd, Tag::report, encode(*report));
-  else
-    tell(task.report_fd, Tag::error,
+  if (report) {
+    send(task.report_fd, Tag::report, encode(*report));
+  } else {
+    send(task.report_fd, Tag::error,
          report.error().message() + (report.error().hint.empty() ? "" : "\nhint: " + report.error().hint));
-  if (task.is_private && ::getppid() != task.parent) ::rmdir(task.directory.c_str());  // succeeds for the last one
+  }
+  if (task.is_temporary && ::getppid() != task.parent)
+    ::rmdir(task.directory.c_str());  // succeeds only in the last process
   ::_exit(report ? 0 : 1);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One process of a load: its ring file, its domains, and what it tells its parent.
+// One process of a load: its ring file, its domains, and the messages to its parent.
 #pragma once
 
 #include <sys/types.h>
@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "load/options.hpp"
+#include "load/load_options.hpp"
 #include "load/plan.hpp"
 #include "load/stop.hpp"
 
@@ -16,25 +16,25 @@ namespace rtev::load {
 
 /// What a forked process gets from its parent.
 struct ProcessTask {
-  const Options& options;
-  std::span<const Plan> plans;  ///< one for each domain; none if nothing is to be written
+  const LoadOptions& options;
+  std::span<const Plan> plans;  ///< one for each domain; none for an idle load
   std::string directory;
-  bool is_private;  ///< the directory goes when the load ends, by whoever is left
+  bool is_temporary;  ///< the last process removes the directory if the parent was killed
   std::string name;
   pid_t parent;
-  int report_fd;         ///< see Tag
-  int gate_fd;           ///< its end is the signal to begin; -1: at once
-  std::uint64_t end_ns;  ///< of the whole load, where that is known
+  int report_fd;         ///< for messages: see Tag
+  int gate_fd;           ///< a pipe whose end of file means to begin
+  std::uint64_t end_ns;  ///< when the whole load ends; `never` if that is unknown
 };
 
-/// First byte of what a process tells: one `ready`, then one of the others, with which it ends.
+/// First byte of a message to the parent. A process sends `ready`, and at its end one of the others.
 enum class Tag : char {
-  ready = 'r',   ///< its rings are there
-  report = 'w',  ///< encode(ProcessReport) follows
-  error = 'e',   ///< a text follows
+  ready = 'r',   ///< its rings exist
+  report = 'w',  ///< followed by encode(ProcessReport)
+  error = 'e',   ///< followed by a message
 };
 
-/// The life of a process, from the fork to its end. Nothing of the parent is cleaned up or flushed.
+/// Runs a forked process until its end. Does not run destructors or flush buffers of the parent.
 [[noreturn]] void run_process(const ProcessTask& task);
 
 }  // namespace rtev::load

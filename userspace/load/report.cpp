@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "load/report.hpp"
 
-#include <fmt/format.h>
-
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <type_traits>
 
-#include "base/escape.hpp"
-#include "stream/records.hpp"
+#include "base/json_writer.hpp"
 
 namespace rtev::load {
 namespace {
 
 struct Envelope {
   std::int64_t pid;
-  std::uint64_t lived_ns;
+  std::uint64_t duration_ns;
   std::uint64_t path_size;
   std::uint64_t domains;
 };
@@ -29,16 +27,12 @@ double seconds(std::uint64_t ns) {
   return static_cast<double>(ns) / 1e9;
 }
 
-std::string json_events(const EventCounts& events) {
-  std::string json;
-  for (std::size_t kind = 0; kind < events.size(); ++kind)
-    json += fmt::format("{}\"{}\":{}", json.empty() ? '{' : ',', to_string(static_cast<EventKind>(kind)), events[kind]);
-  return json + '}';
-}
-
-std::string json_domain(std::size_t index, const DomainReport& domain) {
-  return fmt::format(R"({{"domain":{},"events":{},"total":{},"words":{},"first_ns":{},"last_ns":{}}})", index,
-                     json_events(domain.events), domain.total(), domain.words, domain.first_ns, domain.last_ns);
+void add_events(JsonWriter& json, const EventCounts& events) {
+  json.key("events").object([&] {
+    for (std::size_t kind = 0; kind < events.size(); ++kind)
+      json.member(to_string(static_cast<EventKind>(kind)), events[kind]);
+  });
+  json.member("total", sum(events));
 }
 
 }  // namespace
@@ -61,7 +55,7 @@ void Totals::add(const ProcessReport& report) {
 
 std::string encode(const ProcessReport& report) {
   const Envelope envelope{.pid = report.pid,
-                          .lived_ns = report.lived_ns,
+                          .duration_ns = report.duration_ns,
                           .path_size = report.path.size(),
                           .domains = report.domains.size()};
   std::string bytes(reinterpret_cast<const char*>(&envelope), sizeof envelope);
@@ -78,7 +72,7 @@ std::optional<ProcessReport> decode(std::string_view bytes) {
   if (envelope.path_size > bytes.size()) return std::nullopt;
   ProcessReport report{.pid = static_cast<pid_t>(envelope.pid),
                        .path = std::string(bytes.substr(0, envelope.path_size)),
-                       .lived_ns = envelope.lived_ns,
+                       .duration_ns = envelope.duration_ns,
                        .domains = {}};
   bytes.remove_prefix(envelope.path_size);
   if (bytes.size() % sizeof(DomainReport) != 0 || bytes.size() / sizeof(DomainReport) != envelope.domains)
@@ -93,21 +87,38 @@ std::string json_header() {
 }
 
 std::string json_process(const ProcessReport& report) {
-  TextBuffer path;
-  add_json_string(path, report.path);
-  std::string domains;
-  for (std::size_t i = 0; i < report.domains.size(); ++i)
-    domains += (i == 0 ? "" : ",") + json_domain(i, report.domains[i]);
-  return fmt::format(R"({{"pid":{},"path":{},"domains":[{}],"seconds":{:.6f}}})", report.pid, path.text(), domains,
-                     seconds(report.lived_ns));
+  JsonWriter json;
+  json.object([&] {
+    json.member("pid", report.pid);
+    json.member("path", report.path);
+    json.key("domains").array([&] {
+      for (std::size_t i = 0; i < report.domains.size(); ++i) {
+        const DomainReport& domain = report.domains[i];
+        json.object([&] {
+          json.member("domain", i);
+          add_events(json, domain.events);
+          json.member("words", domain.words);
+          json.member("first_ns", domain.first_ns);
+          json.member("last_ns", domain.last_ns);
+        });
+      }
+    });
+    json.member("seconds", seconds(report.duration_ns));
+  });
+  return std::string(json.text());
 }
 
 std::string json_footer(const Totals& totals, std::uint64_t duration_ns) {
   const double rate = duration_ns == 0 ? 0 : static_cast<double>(totals.total()) / seconds(duration_ns);
-  return fmt::format(
-      "\n],\"total\":{{\"processes\":{},\"events\":{},\"total\":{},\"words\":{},\"seconds\":{:.6f},"
-      "\"events_per_second\":{:.0f}}}}}\n",
-      totals.processes, json_events(totals.events), totals.total(), totals.words, seconds(duration_ns), rate);
+  JsonWriter json;
+  json.object([&] {
+    json.member("processes", totals.processes);
+    add_events(json, totals.events);
+    json.member("words", totals.words);
+    json.member("seconds", seconds(duration_ns));
+    json.member("events_per_second", std::llround(rate));
+  });
+  return "\n],\"total\":" + std::string(json.text()) + "}\n";
 }
 
 }  // namespace rtev::load

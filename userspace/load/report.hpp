@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What was written, exactly: told by each process to its parent, and printed as JSON.
+// The exact numbers of written events: each process sends them to its parent, which prints them as JSON.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@ namespace rtev::load {
 
 struct DomainReport {
   EventCounts events{};        ///< written to the domain's ring, by kind
-  std::uint64_t words = 0;     ///< of the ring, padding included
+  std::uint64_t words = 0;     ///< written to the ring, padding included
   std::uint64_t first_ns = 0;  ///< time of the first event; 0 if there is none
   std::uint64_t last_ns = 0;
 
@@ -26,18 +26,18 @@ struct DomainReport {
 
 struct ProcessReport {
   pid_t pid = 0;
-  std::string path;            ///< of its ring file
-  std::uint64_t lived_ns = 0;  ///< how long it wrote
+  std::string path;               ///< of its ring file
+  std::uint64_t duration_ns = 0;  ///< from its first event to its last
   std::vector<DomainReport> domains;
 
   bool operator==(const ProcessReport&) const = default;
 };
 
-/// The bytes that a process sends, and back; nothing if they are not whole. For two ends of the same program.
+/// The report as bytes, and back; nothing if the bytes are incomplete. Only for processes of the same program.
 std::string encode(const ProcessReport& report);
 std::optional<ProcessReport> decode(std::string_view bytes);
 
-/// Sums over all processes that ended.
+/// Sums over all processes that have ended.
 struct Totals {
   std::uint64_t processes = 0;
   EventCounts events{};
@@ -47,7 +47,7 @@ struct Totals {
   std::uint64_t total() const;
 };
 
-/// The report as JSON, a line for each process: header, processes with a comma between them, footer.
+/// The JSON report, with a line for each process: header, processes separated by commas, footer.
 std::string json_header();
 std::string json_process(const ProcessReport& report);
 std::string json_footer(const Totals& totals, std::uint64_t duration_ns);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array stop_signals{SIGINT, SIGTERM, SIGHUP};
 
-/// A futex, since a signal handler may set one and wake its sleepers.
+/// A futex, because a signal handler may set it and wake sleepers.
 std::atomic<std::uint32_t> stopped = 0;
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof stopped == sizeof(std::uint32_t));
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The end that a signal asks for, and sleep that it cuts short.
+// Ending a load by a signal, which also ends sleeps.
 #pragma once
 
 #include <signal.h>
@@ -8,10 +8,10 @@
 
 namespace rtev::load {
 
-/// From here on SIGINT, SIGTERM and SIGHUP ask for the end; what was ignored from the start (nohup) stays ignored.
-/// SIGPIPE is ignored: who writes sees the error. Forked children inherit both.
+/// From now on SIGINT, SIGTERM and SIGHUP call request_stop(), unless they are ignored already (nohup). SIGPIPE is
+/// ignored: write() reports the error. Forked children inherit both.
 void catch_stop_signals();
-/// Blocked, they come only where they are waited for, with the mask that this returns. A fork leaves them blocked.
+/// Blocks these signals, so that they arrive only during a ppoll() with the returned mask. Forked children inherit it.
 sigset_t block_stop_signals();
 void unblock_stop_signals();
 
@@ -20,7 +20,7 @@ void request_stop();
 
 inline constexpr std::uint64_t never = UINT64_MAX;
 
-/// Sleeps until a time of CLOCK_MONOTONIC, or until the end is asked for. Any number of threads at a time.
+/// Sleeps until a time of CLOCK_MONOTONIC, or until a stop is requested. Thread-safe.
 void sleep_until(std::uint64_t time_ns);
 
 }  // namespace rtev::load

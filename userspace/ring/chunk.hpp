@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What RingReader works with: where it stands in a ring, and the buffers through which a piece of a ring passes.
+// The position of a RingReader in one ring, and the buffers that a piece of a ring is decoded in.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "ring/decode.hpp"
+#include "ring/layout.hpp"
 #include "rtev/event.hpp"
-#include "rtev/layout.hpp"
 #include "rtev/ring_reader.hpp"
 
 namespace rtev {
@@ -22,26 +22,28 @@ namespace rtev {
 inline constexpr std::size_t chunk_words = 2048;
 static_assert(chunk_words > message::max_words, "a chunk must hold any message");
 
+/// RingReader knows two: overwritten and corrupt.
 inline constexpr std::size_t loss_reasons = 2;
 
-/// Where reading of one ring stands.
+/// How far one ring was read. Positions count words from the ring's creation.
 struct Cursor {
-  std::uint64_t position = 0;   ///< next word to read
-  std::uint64_t head = 0;       ///< newest head seen
-  std::uint64_t tail = 0;       ///< newest tail seen, never before the position
-  std::uint64_t birth = 0;      ///< time of the ring's first message, to notice a ring that was made anew; 0 = unknown
-  std::uint64_t last_time = 0;  ///< of the last event handed out
-  std::uint64_t expected = 0;   ///< tail that the file should have in the end, if that is known
-  std::uint64_t given_up = 0;   ///< words right before the position that were counted as lost with the file
-  std::array<std::uint64_t, loss_reasons> pending{};  ///< words by LossReason whose gap has no end yet
-  Accounting past;  ///< sums over all that was read; written and unread are filled in when asked
+  std::uint64_t position = 0;  ///< next word to read
+  std::uint64_t head = 0;      ///< newest head seen
+  std::uint64_t tail = 0;      ///< newest tail seen, never before the position
+  /// Time of the ring's first message, 0 if unknown: shows that the file was created anew.
+  std::uint64_t first_time = 0;
+  std::uint64_t last_time = 0;  ///< of the last event delivered
+  std::uint64_t expected = 0;   ///< tail that the file should reach in the end, 0 if unknown
+  std::uint64_t abandoned = 0;  ///< words right before the position that were counted as lost with the file
+  std::array<std::uint64_t, loss_reasons> pending{};  ///< lost words by LossReason, not delivered as an event yet
+  Accounting totals;  ///< `written` and `unread` are completed by RingReader::accounting()
 };
 
-/// The buffers of one chunk. One set a thread, not a reader: a host may have hundreds of rings.
+/// The buffers of one chunk. There is one set for each thread, not for each reader: a host may have hundreds of rings.
 struct Chunk {
   static constexpr std::size_t loss_bytes = loss_reasons * sizeof(Loss);
 
-  std::array<std::uint64_t, chunk_words> words;  ///< a copy, where the program might overwrite them
+  std::array<std::uint64_t, chunk_words> words;  ///< a copy, if the program might overwrite the original
   std::array<Event, loss_reasons + chunk_words / 2> events;
   std::array<std::byte, loss_bytes + chunk_words * sizeof(std::uint64_t)> payloads;
 
@@ -50,7 +52,7 @@ struct Chunk {
     return *chunk;
   }
 
-  /// Decoded events begin here; the room before is for losses, which come before the event that ends them.
+  /// Decoded events begin here. The room before them is for losses, which precede the event that ends the gap.
   Event* first_event() { return events.data() + loss_reasons; }
 
   DecodeResult decode(std::span<const std::uint64_t> from, std::uint32_t source, std::int64_t clock_offset_ns) {
@@ -65,7 +67,7 @@ struct Chunk {
   /// Writes an event for each pending loss right before the first event; returns how many.
   std::size_t put_losses(Cursor& cursor, std::uint32_t source, std::uint64_t now) {
     std::size_t count = 0;
-    // Made-up times must not turn the interval around.
+    // A hostile program may invent times; the interval must not be reversed by them.
     now = std::max(now, cursor.last_time);
     for (std::size_t reason = 0; reason < loss_reasons; ++reason) {
       if (cursor.pending[reason] == 0) continue;

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "rtev/layout.hpp"
+#include "ring/layout.hpp"
 
 namespace rtev {
 namespace {
@@ -17,7 +17,7 @@ enum class Form : std::uint8_t {
   custom,
 };
 
-/// What a message of one type may look like.
+/// The valid lengths of a message type, and its event.
 struct Shape {
   std::uint8_t shortest = 0xff;  ///< words; 0xff: no such type
   std::uint16_t longest = 0;
@@ -29,7 +29,7 @@ struct Shape {
 constexpr std::array<Shape, 32> shapes = [] {
   std::array<Shape, 32> table{};
   table[message::padding] = {1, message::max_words, {}, Form::padding};
-  // RING_STOP is written without a datum, all other lifecycle events with one.
+  // RING_STOP is written without a value, all other lifecycle events with one.
   table[message::lifecycle] = {2, 3, EventKind::lifecycle, Form::plain};
   table[message::begin] = {2, 2, EventKind::begin, Form::plain};
   table[message::end] = {2, 2, EventKind::end, Form::plain};
@@ -68,24 +68,24 @@ constexpr std::array<std::uint64_t, short_keys> short_kinds = [] {
   }
   return kinds;
 }();
-/// Zero in the header of a short message: what always is, and the upper bits of the length.
+/// Zero in the header of a short message: the bits that always are, and the upper bits of the length.
 constexpr std::uint64_t short_zeros = message::zero_mask | ~std::uint64_t{3} << message::length_shift;
 
-/// The words may be a ring's own, which its program goes on writing: each is loaded once.
+/// The words may lie in the ring itself, where the program keeps writing: each is loaded only once.
 std::uint64_t load(const std::uint64_t* word) {
   return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-/// Bytes of a custom event's payload words; -1 if its last byte, which tells, is no such count. OCaml's convention for
-/// strings: the last byte of the last word is the number of bytes unused before it.
+/// Size in bytes of a custom event's payload; -1 if it is not valid. OCaml's convention for strings: the last byte of
+/// the last word is the number of unused bytes before it.
 std::ptrdiff_t custom_size(const std::uint64_t* payload, std::size_t words) {
   const std::uint64_t last = load(payload + words - 1);
   const auto unused = std::bit_cast<std::array<unsigned char, sizeof last>>(last).back();
   return unused < sizeof(std::uint64_t) ? static_cast<std::ptrdiff_t>(words * sizeof(std::uint64_t)) - 1 - unused : -1;
 }
 
-/// Writes an event with three word stores. The compiler would store the small fields one by one, and would put
-/// an array of the three words together on the stack only to wait for it there. `kind` is in its place.
+/// Writes an event with three word stores. The compiler would store the small fields one by one, or assemble the words
+/// on the stack and stall on reading them back. `kind` is shifted to its place already.
 void store(Event* event, std::uint64_t time, std::uint64_t value, std::uint64_t source, std::uint64_t header,
            std::uint64_t kind) {
   const std::uint64_t id = (header >> message::id_shift & id_mask) << id_place;
@@ -96,9 +96,9 @@ void store(Event* event, std::uint64_t time, std::uint64_t value, std::uint64_t 
   std::memcpy(raw + 16, &rest, sizeof rest);
 }
 
-/// Decodes messages of two and three words up to the first of another length. Where the next message begins hangs on
-/// this one's length. That is a branch and no addition: programs repeat themselves, so that the processor guesses it
-/// right and is several messages ahead, where it would wait for each length.
+/// Decodes messages of two and three words up to the first of another length. The place of the next message depends on
+/// the length of this one. A branch decides it instead of an addition: message lengths repeat, so the processor
+/// predicts the branch and runs several messages ahead instead of waiting for each length.
 void decode_short(const std::uint64_t*& position, const std::uint64_t* end, std::uint32_t source,
                   std::uint64_t clock_offset, Event*& next_event) {
   if (end - position < 3) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Words of a ring to events: the hot path. Pure: no file, no ring, no state.
+// Decodes words of a ring to events: the hot path. A pure function.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,12 @@ struct DecodeResult {
   std::size_t consumed = 0;       ///< words of complete messages, from the beginning
   std::size_t events = 0;         ///< written to `events`
   std::size_t payload_bytes = 0;  ///< written to `payloads`
-  bool corrupt = false;           ///< what follows the consumed words is no message
+  bool corrupt = false;           ///< the words after the consumed ones are no valid message
 };
 
-/// Decodes complete messages from the front of `words`; stops before one that continues behind them.
-/// `events` must have room for words.size() / 2 events. Payloads are written from offset `payload_begin` of `payloads`
-/// on, which must have room for words.size_bytes(). The words may change meanwhile: what is decoded is then worthless,
-/// but as well-formed as ever.
+/// Decodes complete messages from the front of `words`; stops before one that continues after them. `events` must have
+/// room for words.size() / 2 events. Payloads are written from offset `payload_begin` of `payloads` on, which must have
+/// room for words.size_bytes(). The words may change meanwhile: the events are then wrong, but still well-formed.
 DecodeResult decode_messages(std::span<const std::uint64_t> words, std::uint32_t source, std::int64_t clock_offset_ns,
                              Event* events, std::byte* payloads, std::size_t payload_begin);
 

@@ -6,7 +6,7 @@
 namespace rtev {
 namespace {
 
-// Subjects are often names that the traced process chose; they must not steer the reader's terminal.
+// A traced process may have chosen the subject; it must not send control sequences to the user's terminal.
 std::string printable(std::string_view text) {
   static constexpr std::array digits = {'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
   std::string out;

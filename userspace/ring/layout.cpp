@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "rtev/layout.hpp"
+#include "ring/layout.hpp"
 
 #include <bit>
 #include <string>
@@ -29,8 +29,8 @@ Result<Layout> check_layout(const FileHeader& header, std::uint64_t file_size) {
     return wrong("header field " + std::string(field) + " is " + std::to_string(value) + ", in a file of " +
                  std::to_string(file_size) + " bytes");
   };
-  if (header.version != 1) return wrong("it does not begin like a file of runtime events");
-  if (header.max_domains == 0 || header.max_domains > max_rings) return invalid("max_domains", header.max_domains);
+  if (header.version != 1) return wrong("its header is not that of a runtime events file");
+  if (header.max_domains == 0 || header.max_domains > rtev::max_domains) return invalid("max_domains", header.max_domains);
   // Two words for head and tail are read; the bound keeps the products below far from overflow.
   if (header.ring_header_size_bytes < 16 || header.ring_header_size_bytes > 4096 ||
       !word_aligned(header.ring_header_size_bytes))

@@ -200,20 +200,19 @@ std::string_view lifecycle_name(std::uint16_t id) {
   return at(lifecycles, id);
 }
 
+std::string_view to_string(EventKind kind) {
+  static constexpr std::string_view names[] = {"begin",     "end",      "counter",    "alloc",    "lifecycle",
+                                               "user_unit", "user_int", "user_begin", "user_end", "user_custom",
+                                               "lost",      "process",  "switch",     "wakeup"};
+  static_assert(std::size(names) == event_kind_count);
+  const std::string_view name = at(names, static_cast<std::uint16_t>(kind));
+  return name.empty() ? "unknown" : name;
+}
+
 std::string_view to_string(LossReason reason) {
-  switch (reason) {
-    case LossReason::overwritten:
-      return "overwritten";
-    case LossReason::corrupt:
-      return "corrupt";
-    case LossReason::dropped:
-      return "dropped";
-    case LossReason::overflow:
-      return "overflow";
-    case LossReason::unprobed:
-      return "unprobed";
-  }
-  return "unknown";
+  static constexpr std::string_view names[] = {"overwritten", "corrupt", "dropped", "overflow", "unprobed"};
+  const std::string_view name = at(names, static_cast<std::uint16_t>(reason));
+  return name.empty() ? "unknown" : name;
 }
 
 std::optional<Family> family_of_version(std::string_view version) {
@@ -234,13 +233,13 @@ void FamilyGuess::add(const Event& event) {
       ((event.kind == EventKind::begin || event.kind == EventKind::end) && event.id >= std::size(phases_before_5_3) &&
        event.id < std::size(phases_since_5_3)))
     family_ = Family::since_5_3;
-  // What directly opens inside a minor collection: its roots and its remembered set.
+  // The phases that directly begin inside a minor collection: its roots and its remembered set.
   if (event.kind == EventKind::begin && previous_.kind == EventKind::begin && previous_.source == event.source) {
-    const auto opens_in = [&](unsigned outer, unsigned global_roots, unsigned remembered_set) {
+    const auto begins_in = [&](unsigned outer, unsigned global_roots, unsigned remembered_set) {
       return previous_.id == outer && (event.id == global_roots || event.id == remembered_set);
     };
-    if (opens_in(10, 28, 35)) family_ = Family::before_5_3;
-    if (opens_in(11, 31, 39)) family_ = Family::since_5_3;
+    if (begins_in(10, 28, 35)) family_ = Family::before_5_3;
+    if (begins_in(11, 31, 39)) family_ = Family::since_5_3;
   }
   previous_ = event;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads rings piece by piece: the hot path of the reader.
+// Reads rings chunk by chunk: the hot path of the reader.
 #include "ring/decode.hpp"
 #include "ring/reader_state.hpp"
 #include "ring/sigbus_guard.hpp"
@@ -7,18 +7,18 @@
 namespace rtev {
 namespace {
 
-/// How far the program must be from overtaking the reader for words to be decoded where they lie: several times what
-/// the fastest program writes while a chunk is decoded.
+/// Words are decoded in place if the program is at least this far from overtaking the reader: several times what the
+/// fastest program writes while a chunk is decoded.
 constexpr std::uint64_t safe_lead_words = 2 * chunk_words;
 
 }  // namespace
 
-/// Takes over the newest indices of a ring and counts what its head has passed.
-void RingReader::State::take(std::uint32_t ring) {
+/// Copies the newest indices of a ring to its cursor and counts the words that its head has passed.
+void RingReader::State::take_indices(std::uint32_t ring) {
   Cursor& cursor = cursors[ring];
   const RingIndices& now = indices[ring];
   cursor.tail = now.tail;
-  // A head beyond the tail was loaded while the file was made anew: read_chunk() loads it again.
+  // A head beyond the tail was loaded while the file was created anew: read_chunk() loads it again.
   if (now.head <= now.tail) cursor.head = now.head;
   if (cursor.position == now.tail) return;
   const double fill = static_cast<double>(now.tail - cursor.position) / static_cast<double>(map.layout().ring_words);
@@ -26,11 +26,11 @@ void RingReader::State::take(std::uint32_t ring) {
   if (cursor.head > cursor.position) skip(cursor, LossReason::overwritten, cursor.head);
 }
 
-void RingReader::State::read(std::uint32_t ring, Call call, void* consumer, std::uint64_t& budget) {
+void RingReader::State::read(std::uint32_t ring, Call call, std::uint64_t& budget) {
   const Cursor& cursor = cursors[ring];
   while (cursor.position < cursor.tail && budget > 0) {
     const std::uint64_t position = cursor.position;
-    if (!read_chunk(ring, call, consumer)) {
+    if (!read_chunk(ring, call)) {
       faulted = true;
       return;
     }
@@ -38,7 +38,7 @@ void RingReader::State::read(std::uint32_t ring, Call call, void* consumer, std:
   }
 }
 
-/// Decodes words where they lie in the file; false after a fault.
+/// Decodes words in the mapped file; false after a fault.
 bool RingReader::State::decode_in_place(std::uint32_t ring, std::uint64_t size, Chunk& chunk, DecodeResult& decoded) {
   struct Task {
     std::span<const std::uint64_t> words;
@@ -57,7 +57,7 @@ bool RingReader::State::decode_in_place(std::uint32_t ring, std::uint64_t size, 
 }
 
 /// Checks and decodes the next piece of a ring. False after a fault.
-bool RingReader::State::read_chunk(std::uint32_t ring, Call call, void* consumer) {
+bool RingReader::State::read_chunk(std::uint32_t ring, Call call) {
   Cursor& cursor = cursors[ring];
   Chunk& chunk = Chunk::of_this_thread();
   const std::uint64_t ring_words = map.layout().ring_words;
@@ -65,8 +65,8 @@ bool RingReader::State::read_chunk(std::uint32_t ring, Call call, void* consumer
   const std::uint64_t wanted = to - cursor.position;
   const std::uint64_t until_wrap = ring_words - (cursor.position & (ring_words - 1));
   const std::uint64_t size = std::min({wanted, until_wrap, static_cast<std::uint64_t>(chunk_words)});
-  // Decoding takes longer than copying, and what was decoded in place is void if the program overtook it meanwhile,
-  // while of a copy the rest can be kept. So where the program is close behind, the words are copied first.
+  // Decoding takes longer than copying. If the program overtakes the reader meanwhile, everything decoded in place is
+  // void, but of a copy the rest can be kept. So the words are copied first if the program is close behind.
   const std::uint64_t lead =
       cursor.head == 0 ? ring_words - std::min(wanted, ring_words) : cursor.position - cursor.head;
   const bool in_place = lead >= safe_lead_words;
@@ -77,17 +77,17 @@ bool RingReader::State::read_chunk(std::uint32_t ring, Call call, void* consumer
       !map.load_head_after_copy(ring, head))
     return false;
   faults = 0;
-  // The next program with the same pid may have begun to make the file anew: its events are not this one's.
-  if ((sealed || options.one_program) && (!load(sealed) || is_foreign(cursor))) return false;
+  // The next program with the same pid may have begun to reuse the file: its events are not the owner's.
+  if (owner && (!load(sealed) || is_foreign(cursor))) return false;
 
-  // Only now may the words be judged: what the head has passed may be torn.
+  // Words that the head has passed may be torn: they must not be judged before this.
   std::uint64_t overtaken = 0;
   if (head > cursor.position) {
     overtaken = std::min(head, to) - cursor.position;
     skip(cursor, LossReason::overwritten, cursor.position + overtaken);
     if (in_place || overtaken >= size) return true;
   } else if (to - head > ring_words) {
-    // Impossible where the head was loaded after the tail: the numbers are made up.
+    // Impossible, since the head was loaded after the tail: the program invented the numbers.
     skip(cursor, LossReason::corrupt, to);
     return true;
   }
@@ -96,22 +96,22 @@ bool RingReader::State::read_chunk(std::uint32_t ring, Call call, void* consumer
   const std::uint64_t kept = size - overtaken;
   if (!in_place)
     decoded = chunk.decode(std::span(chunk.words).subspan(overtaken, kept), source(ring), options.clock_offset_ns);
-  if (cursor.position == 0 && decoded.events > 0) cursor.birth = chunk.first_event()->time;
+  if (cursor.position == 0 && decoded.events > 0) cursor.first_time = chunk.first_event()->time;
   cursor.position += decoded.consumed;
-  cursor.past.delivered += decoded.consumed;
-  cursor.past.events += decoded.events;
+  cursor.totals.delivered += decoded.consumed;
+  cursor.totals.events += decoded.events;
   polled.delivered_words += decoded.consumed;
   polled.events += decoded.events;
   if (decoded.events > 0) {
     const std::size_t losses = chunk.put_losses(cursor, source(ring), chunk.first_event()->time);
     cursor.last_time = chunk.first_event()[decoded.events - 1].time;
-    call(consumer, chunk.batch(losses, decoded));
+    call(chunk.batch(losses, decoded));
   }
 
-  // A message may continue behind the chunk, but neither behind the tail nor around the physical end.
+  // A message may continue after the chunk, but neither after the tail nor around the physical end.
   const bool may_continue = size < wanted && size < until_wrap;
   if (decoded.corrupt || (decoded.consumed < kept && !may_continue)) {
-    // Go on where a message is known to begin. The head is such a place, but it is behind us; so is the tail.
+    // Resume where a message is known to begin. The head is such a place, but was read already; so is the tail.
     skip(cursor, LossReason::corrupt, to);
   }
   return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a RingReader knows of its file, and how it goes through it.
+// What a RingReader knows of its file, and how it reads it.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ring/chunk.hpp"
+#include "ring/reader_access.hpp"
 #include "ring/ring_map.hpp"
 #include "rtev/ring_reader.hpp"
 
@@ -20,7 +21,8 @@ namespace rtev {
 struct RingReader::State {
   RingMap map;
   Options options;
-  Layout layout;  ///< of the file that the cursors are in; that of the map may be the next program's
+  std::optional<RingOwner> owner;  ///< if set, a file that is reused by another image is left alone
+  rtev::Layout layout;             ///< of the file that the cursors are in; the map may have another image's already
   std::vector<Cursor> cursors;
   std::vector<RingIndices> indices;
   std::uint32_t used = 0;       ///< one past the last ring that was ever found written to
@@ -35,10 +37,13 @@ struct RingReader::State {
   bool taken_over = false;
   bool is_copy = false;  ///< of a file that is gone
   std::unordered_map<std::uint16_t, std::string> names;
-  std::uint16_t settled_names = 0;      ///< so many from the first on are not read again
-  std::deque<std::uint32_t> new_names;  ///< in which poll each of those behind was seen first
+  std::uint16_t settled_names = 0;      ///< number of names, from id 0, that are not read again
+  std::deque<std::uint32_t> new_names;  ///< number of the poll that found each of the names after those
 
-  State(RingMap opened, Options given) : map(std::move(opened)), options(std::move(given)) { resize(); }
+  State(RingMap opened, const Options& given, std::optional<RingOwner> known_owner)
+      : map(std::move(opened)), options(given), owner(std::move(known_owner)) {
+    resize();
+  }
 
   void resize() {
     layout = map.layout();
@@ -51,31 +56,36 @@ struct RingReader::State {
     return Source{options.slot, static_cast<std::uint16_t>(ring)}.pack();
   }
 
+  // Which image the file belongs to.
   std::optional<Producer> producer() const;
-  bool belongs_to_program();
-  bool is_successors();
-  bool is_emptied() const;
+  bool belongs_to_owner();
+  bool has_successor_events();
+  bool may_be_emptied() const;
+  bool is_foreign(const Cursor& cursor);
+  bool leave_alone();
+
+  // Polls.
   void begin();
   bool begin_poll(bool all);
   Polled end_poll();
   bool load(bool all = true);
   bool load_indices(bool all);
-  bool made_anew(std::uint32_t ring);
-  std::optional<std::uint64_t> event_time(std::uint32_t ring, std::uint64_t position);
-  void skip(Cursor& cursor, LossReason reason, std::uint64_t to);
-  void settle(Cursor& cursor);
-  void restart(Cursor& cursor);
-  void keep_names();
-  void next_incarnation();
-  void recheck();
-  void give_up();
-  void go_on_in(RingMap copy);
-  bool leave_alone();
-  bool is_foreign(const Cursor& cursor);
-  void take(std::uint32_t ring);
-  void read(std::uint32_t ring, Call call, void* consumer, std::uint64_t& budget);
+  void take_indices(std::uint32_t ring);
+  void read(std::uint32_t ring, Call call, std::uint64_t& budget);
   bool decode_in_place(std::uint32_t ring, std::uint64_t size, Chunk& chunk, DecodeResult& decoded);
-  bool read_chunk(std::uint32_t ring, Call call, void* consumer);
+  bool read_chunk(std::uint32_t ring, Call call);
+  std::optional<std::uint64_t> event_time(std::uint32_t ring, std::uint64_t position);
+  void keep_names();
+
+  // Losses, and changes of the file.
+  void skip(Cursor& cursor, LossReason reason, std::uint64_t to);
+  void lose_expected(Cursor& cursor);
+  bool created_anew(std::uint32_t ring);
+  void restart(Cursor& cursor);
+  void begin_incarnation();
+  void recheck();
+  void abandon();
+  void continue_in_copy(RingMap copy);
 };
 
 }  // namespace rtev

@@ -18,7 +18,7 @@
 namespace rtev {
 namespace {
 
-/// A file that is removed again unless it gets its final name.
+/// A temporary file that is removed again unless it gets its final name.
 struct Draft {
   UniqueFd fd;
   std::string path;
@@ -41,7 +41,7 @@ bool write_at(int fd, std::uint64_t offset, const void* bytes, std::size_t size)
   return written == static_cast<ssize_t>(size);
 }
 
-/// Whether this process writes to the file of that name already: another writer, or OCaml's runtime.
+/// True if this process has the file mapped for writing: another RingWriter, or OCaml's runtime.
 bool is_mapped_here(const std::string& path) {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) return false;
@@ -87,11 +87,11 @@ Result<RingFile> RingFile::create(std::string path, const Shape& shape) {
   if (is_mapped_here(path)) {
     return std::unexpected(Error{.what = "cannot create ring file",
                                  .subject = path,
-                                 .why = "this process has a ring there already",
-                                 .hint = "give each writer a directory of its own"});
+                                 .why = "this process has created it already",
+                                 .hint = "use another directory for each writer"});
   }
   if (exceeds_file_limit(file.size_ + sizeof(ProducerMark))) {
-    errno = EFBIG;  // the attempt would kill the process
+    errno = EFBIG;  // the attempt would kill the process (SIGXFSZ)
     return failure("cannot create ring file", "raise the limit of file sizes (ulimit -f) or make fewer, smaller rings");
   }
   Draft draft(path);
@@ -110,7 +110,7 @@ Result<RingFile> RingFile::create(std::string path, const Shape& shape) {
   file.device_ = status.st_dev;
   file.inode_ = status.st_ino;
 
-  // Named before it is mapped: the mapping is what tracers of the host take notice of, by the file's name.
+  // Renamed before it is mapped: rtev-bpf notices the mapping, and finds the file by its name.
   if (::rename(draft.path.c_str(), path.c_str()) != 0) return failure("cannot name ring file");
   draft.path = path;
   void* const memory = ::mmap(nullptr, file.size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -155,7 +155,7 @@ RingProducer RingFile::producer(std::uint32_t ring) const {
 
 void RingFile::write_name(std::uint16_t id, std::string_view name) const {
   char* const slot = reinterpret_cast<char*>(memory_) + header_.custom_events_offset + id * user_event_name_bytes;
-  // The first byte last: whoever finds the slot filled finds all of the name.
+  // The first byte last: a reader that finds the slot filled reads the whole name.
   std::ranges::copy(name.substr(1), slot + 1);
   std::atomic_ref(*slot).store(name.front(), std::memory_order_release);
 }

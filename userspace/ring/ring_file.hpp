@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Makes the file of a RingWriter and maps it.
+// Creates the file of a RingWriter and maps it.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +7,16 @@
 #include <string>
 #include <string_view>
 
+#include "ring/layout.hpp"
 #include "ring/ring_producer.hpp"
 #include "rtev/error.hpp"
-#include "rtev/layout.hpp"
 #include "rtev/names.hpp"
 
 namespace rtev {
 
-/// The header of a file with that many rings of that many words, as OCaml's runtime would write it.
+/// The header of a file with so many rings of so many words, as OCaml's runtime writes it.
 FileHeader make_header(std::uint64_t rings, std::uint64_t ring_words, bool names);
-/// Size of such a file as OCaml's runtime would make it.
+/// Size of such a file in bytes, as OCaml's runtime creates it: without the ProducerMark.
 std::uint64_t file_size(const FileHeader& header);
 
 /// A ring file of this process, mapped for writing. Closing it leaves the file where it is.
@@ -30,7 +30,7 @@ class RingFile {
   };
 
   RingFile() = default;
-  /// Makes `path` with empty rings, in the place of any file of that name.
+  /// Creates `path` with empty rings. Replaces a file of that name.
   static Result<RingFile> create(std::string path, const Shape& shape);
   RingFile(RingFile&& other) noexcept;
   RingFile& operator=(RingFile&& other) noexcept;
@@ -41,7 +41,7 @@ class RingFile {
   RingProducer producer(std::uint32_t ring) const;
   /// At most 127 bytes, id below user_event_slots; only where the shape has names.
   void write_name(std::uint16_t id, std::string_view name) const;
-  /// Removes the file, if the path still leads to it.
+  /// Removes the file, if the path still names it.
   void remove() const;
   void close();
 

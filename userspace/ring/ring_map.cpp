@@ -66,14 +66,14 @@ Result<void> RingMap::map() {
 
   // Rings are sparse files: reading ahead would only fill memory with holes.
   ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_RANDOM);
-  // Through read(), so that a file that shrinks meanwhile is a short read and nothing worse.
+  // By pread(), because a file that shrinks meanwhile is then a short read instead of a SIGBUS.
   FileHeader header{};
   const ssize_t got = ::pread(fd_.get(), &header, sizeof header, 0);
   if (got < 0) return errno_error(errno, "cannot read ring", name_);
   if (static_cast<std::size_t>(got) < sizeof header) {
     return std::unexpected(Error{.what = "cannot read ring",
                                  .subject = name_,
-                                 .why = "the file holds " + std::to_string(got) + " bytes, too few for a ring's header",
+                                 .why = "the file has only " + std::to_string(got) + " bytes, too few for a header",
                                  .code = EAGAIN});
   }
   const auto layout = check_layout(header, static_cast<std::uint64_t>(status.st_size));
@@ -127,8 +127,8 @@ bool RingMap::load_head_after_copy(std::uint32_t ring, std::uint64_t& head) cons
       task.address, sizeof(std::uint64_t),
       [](void* context) {
         Task& todo = *static_cast<Task*>(context);
-        // Pairs with the writer, which moves the head before it overwrites: had it overwritten anything that was
-        // copied, the new head is seen here.
+        // Pairs with the writer, which moves the head before it overwrites: if it has overwritten any copied word, the
+        // new head is seen here.
         std::atomic_thread_fence(std::memory_order_acquire);
         todo.value = load_acquire(todo.address);
       },
@@ -174,8 +174,8 @@ RingMap::Change RingMap::refresh() {
   const bool whole =
       ::fstat(fd_.get(), &status) == 0 && static_cast<std::uint64_t>(status.st_size) >= mapped_bytes_ && same_header();
   if (whole) return Change::none;
-  if (map()) return Change::remade;
-  // Whatever the file becomes, it is not any more what was mapped, even if it looks the same.
+  if (map()) return Change::recreated;
+  // From now on no header is the same, even if the file gets the old one again.
   header_ = {};
   return Change::truncated;
 }

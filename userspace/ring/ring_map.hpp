@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The mapping of a ring file: raw, checked access to its parts. Meaning is added by RingReader.
+// The mapping of a ring file: bounds-checked access to its parts. RingReader interprets them.
 #pragma once
 
 #include <cstddef>
@@ -9,18 +9,18 @@
 #include <string>
 
 #include "base/unique_fd.hpp"
+#include "ring/layout.hpp"
 #include "rtev/error.hpp"
-#include "rtev/layout.hpp"
 
 namespace rtev {
 
-/// First and last valid word of a ring, counted from its birth.
+/// First and last valid word of a ring, counted from its creation.
 struct RingIndices {
   std::uint64_t head;  ///< oldest word that is not overwritten; a message begins here
   std::uint64_t tail;  ///< one past the last published word; a message ends here
 };
 
-/// A ring file mapped read-only. Every access that touches the mapping returns false when the file was cut short.
+/// A ring file mapped read-only. Every access to the mapping returns false if the file was truncated.
 class RingMap {
  public:
   static Result<RingMap> open(UniqueFd fd, std::string name);
@@ -33,23 +33,23 @@ class RingMap {
 
   /// Head and tail of every ring; `indices` has layout().rings elements.
   bool load_indices(std::span<RingIndices> indices) const;
-  /// Head of one ring, loaded after everything that was copied before.
+  /// Head of one ring, loaded after all words that were copied before.
   bool load_head_after_copy(std::uint32_t ring, std::uint64_t& head) const;
   /// Words [position, position + copy.size()) of a ring; must not cross the ring's physical end.
   bool copy_words(std::uint32_t ring, std::uint64_t position, std::span<std::uint64_t> copy) const;
-  /// The same words where they lie: to be loaded under run_guarded() only.
+  /// The same words in the mapping: load them only under run_guarded().
   std::span<const std::uint64_t> words(std::uint32_t ring, std::uint64_t position, std::uint64_t size) const;
   /// Name of a user event, empty if none is there (or the file is from OCaml 5.0).
   bool copy_name(std::uint16_t id, std::string& name) const;
 
-  /// What lies behind the names; nothing if the file ends there.
+  /// The bytes after the names; nothing if the file ends there.
   std::optional<ProducerMark> read_mark() const;
 
-  /// Whether the header still says what the layout was taken from. False also where it cannot be read any more.
+  /// True if the header did not change since the file was mapped. False also if it cannot be read any more.
   bool same_header() const;
 
-  enum class Change { none, remade, truncated };
-  /// Looks whether all that was mapped is still there. If not, checks the header again and maps the file anew.
+  enum class Change { none, recreated, truncated };
+  /// Checks whether the mapped file is still whole. If not, checks the header again and maps the file anew.
   Change refresh();
 
  private:

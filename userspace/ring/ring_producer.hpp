@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// The writing end of one ring: the flight-recorder rule, and the order of stores that readers rely on.
+// The writing end of one ring: the oldest messages are overwritten, and stores are in the order that readers rely on.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <span>
 
-#include "rtev/layout.hpp"
+#include "ring/layout.hpp"
 
 namespace rtev {
 
-/// One thread at a time. Head and tail are kept here and only stored to the file, never loaded from it: what another
-/// process writes there does not lead the producer astray.
+/// For one thread at a time. Head and tail are kept here and only stored to the file, never loaded from it: the
+/// producer does not depend on what another process writes there.
 class RingProducer {
  public:
   RingProducer() = default;
@@ -19,8 +19,8 @@ class RingProducer {
   RingProducer(std::uint64_t* indices, std::span<std::uint64_t> words)
       : indices_(indices), data_(words.data()), capacity_(words.size()) {}
 
-  /// Writes a message of two words and its payload; false if the ring can never hold it. A message is not split at the
-  /// physical end: what is left there becomes padding, published on its own.
+  /// Writes a message of two words and its payload; false if the ring can never hold it. A message does not wrap around
+  /// the physical end: the rest there becomes padding, which is published on its own.
   bool append(std::uint64_t first_word, std::uint64_t time, std::span<const std::uint64_t> payload) {
     const std::uint64_t length = payload.size() + 2;
     if (length >= capacity_) return false;
@@ -37,7 +37,7 @@ class RingProducer {
     return true;
   }
 
-  /// Words written, padding included. Any thread may ask.
+  /// Words written, padding included. Thread-safe.
   std::uint64_t tail() { return std::atomic_ref(tail_).load(std::memory_order_relaxed); }
 
  private:
@@ -45,13 +45,12 @@ class RingProducer {
     if (tail_ + length - head_ < capacity_) return;
     do {
       const std::uint64_t oldest = data_[head_ & (capacity_ - 1)] >> message::length_shift;
-      // Somebody else wrote into the ring: no message has no length or reaches beyond the tail. Begin with an empty
-      // one.
+      // A length of 0, or one beyond the tail: another process wrote into the ring. Restart with an empty ring.
       head_ = oldest == 0 || oldest > tail_ - head_ ? tail_ : head_ + oldest;
     } while (tail_ + length - head_ >= capacity_);
     std::atomic_ref(indices_[0]).store(head_, std::memory_order_release);
-    // The words given up must not be seen overwritten before the new head is: a release store orders only what came
-    // before it.
+    // Readers must see the new head before the overwritten words. The release store alone would not order it: it covers
+    // only earlier stores.
     std::atomic_thread_fence(std::memory_order_release);
   }
   void store(std::uint64_t position, std::uint64_t word) {

@@ -30,7 +30,7 @@ void activate(Guard* guard) {
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-// Only functions that are safe in a signal handler; the jump leaves a plain memory access of the same thread.
+// Calls only async-signal-safe functions; the jump leaves a plain memory access of the same thread.
 void on_sigbus(int signal_number, siginfo_t* info, void* context) {
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   if (Guard* guard = active.load(std::memory_order_relaxed);
@@ -44,7 +44,7 @@ void on_sigbus(int signal_number, siginfo_t* info, void* context) {
   } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
     previous_action.sa_handler(signal_number);
   } else if (info->si_code > 0) {
-    // The access is repeated on return and ends the process as it would have without us.
+    // The access is repeated on return and ends the process, as it would without this handler.
     signal(SIGBUS, SIG_DFL);
   } else if (previous_action.sa_handler == SIG_DFL) {
     // Sent by a process: nothing would be repeated.

@@ -12,7 +12,7 @@
 namespace rtev {
 namespace {
 
-/// The writers of this process, for fork. Never destroyed: a writer with static storage may end after it otherwise.
+/// The writers of this process, for fork. Never destroyed: a writer with static storage may outlive it otherwise.
 struct Writers {
   std::mutex mutex;
   std::vector<WriterState*> all;
@@ -53,22 +53,22 @@ void WriterState::after_fork_in_parent() {
 
 void WriterState::after_fork_in_child() {
   for (WriterState* writer : writers().all) {
-    if (writer->life_ == Life::running) {
-      // Two processes in one ring would ruin it.
+    if (writer->stage_ == Stage::running) {
+      // Two processes must not write to one ring.
       writer->file_ = {};
       std::ranges::fill(writer->producers_, Producer{});
-      writer->set(Life::forked);
+      writer->set(Stage::forked);
     }
     writer->mutex_.unlock();
   }
   writers().mutex.unlock();
 }
 
-void WriterState::set(Life life) {
-  life_ = life;
+void WriterState::set(Stage stage) {
+  stage_ = stage;
   Gate gate = Gate::closed;
-  if (life == Life::running && !paused_) gate = Gate::open;
-  if (life == Life::forked && !paused_) gate = Gate::forked;
+  if (stage == Stage::running && !paused_) gate = Gate::open;
+  if (stage == Stage::forked && !paused_) gate = Gate::forked;
   gate_.store(gate, std::memory_order_release);
 }
 
@@ -82,67 +82,68 @@ Result<void> WriterState::make_file() {
   if (!file) return std::unexpected(std::move(file.error()));
   file_ = std::move(*file);
   for (std::uint32_t i = 0; i < options_.domains; ++i) producers_[i].ring = file_.producer(i);
-  // Unlike OCaml's runtime, before the first event: no reader meets a user event without its name.
+  // Before the first event, unlike OCaml's runtime: a reader finds the name of every user event.
   for (std::size_t id = 0; id < events_.size(); ++id)
     file_.write_name(static_cast<std::uint16_t>(id), events_[id].name);
   return {};
 }
 
-void WriterState::tell(std::uint32_t domain, Lifecycle what, std::int64_t datum) {
-  const auto word = static_cast<std::uint64_t>(datum);
+void WriterState::write_lifecycle(std::uint32_t domain, Lifecycle what, std::int64_t value) {
+  const auto word = static_cast<std::uint64_t>(value);
   const std::span<const std::uint64_t> payload(&word, what == Lifecycle::ring_stop ? 0 : 1);
-  producers_[domain].ring.append(message::first_word(2 + payload.size(), false, message::lifecycle, what), clock_(),
-                                 payload);
+  producers_[domain].ring.append(
+      message::first_word(2 + payload.size(), false, message::lifecycle, static_cast<std::uint16_t>(what)), clock_(),
+      payload);
 }
 
 Result<void> WriterState::start(std::uint32_t domain) {
   const std::lock_guard lock(mutex_);
-  if (life_ == Life::stopped)
+  if (stage_ == Stage::stopped)
     return std::unexpected(Error{.what = "cannot start runtime events",
-                                 .why = "they were stopped",
-                                 .hint = "a process has one ring in its life: pause and resume instead"});
-  if (life_ != Life::fresh) return {};
+                                 .why = "they were stopped before",
+                                 .hint = "use pause and resume: a process has only one ring"});
+  if (stage_ != Stage::fresh) return {};
   if (auto made = make_file(); !made) return made;
-  tell(domain, Lifecycle::ring_start, owner_);
-  set(Life::running);
+  write_lifecycle(domain, Lifecycle::ring_start, owner_);
+  set(Stage::running);
   return {};
 }
 
-bool WriterState::adopt_fork(std::uint32_t domain) {
+bool WriterState::start_in_child(std::uint32_t domain) {
   const std::lock_guard lock(mutex_);
-  if (life_ != Life::forked) return life_ == Life::running && !paused_;
+  if (stage_ != Stage::forked) return stage_ == Stage::running && !paused_;
   if (!make_file()) {
-    set(Life::stopped);  // tried once, not again with each event
+    set(Stage::stopped);  // try once, not with each event
     return false;
   }
-  tell(domain, Lifecycle::ring_start, owner_);
-  tell(domain, Lifecycle::fork_child, 0);
-  set(Life::running);
+  write_lifecycle(domain, Lifecycle::ring_start, owner_);
+  write_lifecycle(domain, Lifecycle::fork_child, 0);
+  set(Stage::running);
   return true;
 }
 
 void WriterState::pause(std::uint32_t domain) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(paused_, true)) return;
-  if (life_ == Life::running) tell(domain, Lifecycle::ring_pause, 0);
-  set(life_);
+  if (stage_ == Stage::running) write_lifecycle(domain, Lifecycle::ring_pause, 0);
+  set(stage_);
 }
 
 void WriterState::resume(std::uint32_t domain) {
   const std::lock_guard lock(mutex_);
   if (!std::exchange(paused_, false)) return;
-  if (life_ == Life::running) tell(domain, Lifecycle::ring_resume, 0);
-  set(life_);
+  if (stage_ == Stage::running) write_lifecycle(domain, Lifecycle::ring_resume, 0);
+  set(stage_);
 }
 
 void WriterState::stop(std::uint32_t domain) {
   const std::lock_guard lock(mutex_);
-  // A child that was forked past the C library is told by its pid: ring and file are its parent's.
-  if (life_ == Life::running && owner_ == ::getpid()) {
-    tell(domain, Lifecycle::ring_stop, 0);
+  // In a child forked by the system call itself the hooks did not run: ring and file are its parent's.
+  if (stage_ == Stage::running && owner_ == ::getpid()) {
+    write_lifecycle(domain, Lifecycle::ring_stop, 0);
     if (!options_.preserve) file_.remove();
   }
-  set(Life::stopped);
+  set(Stage::stopped);
 }
 
 Result<UserEvent> WriterState::register_event(std::string_view name, UserType type) {

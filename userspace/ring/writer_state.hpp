@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a RingWriter and its domains share.
+// The state that a RingWriter shares with its DomainWriters.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@
 
 namespace rtev {
 
-/// Goes through the life of a ring file; knows what a fork does to it. Thread-safe but for the domains' producers.
+/// Creates, pauses and removes the ring file, also across forks. Thread-safe except for the domains' producers.
 class WriterState {
  public:
   WriterState(RingWriter::Options options, std::filesystem::path directory);
@@ -31,10 +31,10 @@ class WriterState {
   Result<UserEvent> register_event(std::string_view name, UserType type);
   std::string path() const;
 
-  /// Whether events are to be written now. A forked child makes its ring here, when it has its first event.
+  /// Whether events are written now. A forked child creates its ring here, with its first event.
   bool is_open(std::uint32_t domain) {
     const Gate gate = gate_.load(std::memory_order_acquire);
-    return gate == Gate::open || (gate == Gate::forked && adopt_fork(domain));
+    return gate == Gate::open || (gate == Gate::forked && start_in_child(domain));
   }
   bool is_registered(std::uint16_t id) const { return id < registered_.load(std::memory_order_relaxed); }
   std::uint64_t now() const { return clock_(); }
@@ -42,21 +42,21 @@ class WriterState {
   std::uint32_t domains() const { return static_cast<std::uint32_t>(producers_.size()); }
 
  private:
-  // Neighbours are written to by different threads: a cache line for each.
+  // A cache line for each: different threads write to them.
   struct alignas(64) Producer {
     RingProducer ring;
   };
-  enum class Life { fresh, running, forked, stopped };
-  /// What a domain that has an event is to do: Life, without those who are paused.
+  enum class Stage { fresh, running, forked, stopped };
+  /// What a domain does with an event, derived from the stage and pause().
   enum class Gate { closed, open, forked };
 
   static void before_fork();
   static void after_fork_in_parent();
   static void after_fork_in_child();
-  bool adopt_fork(std::uint32_t domain);
+  bool start_in_child(std::uint32_t domain);
   Result<void> make_file();
-  void tell(std::uint32_t domain, Lifecycle what, std::int64_t datum);
-  void set(Life life);
+  void write_lifecycle(std::uint32_t domain, Lifecycle what, std::int64_t value);
+  void set(Stage stage);
 
   const RingWriter::Options options_;
   const std::filesystem::path directory_;
@@ -66,9 +66,9 @@ class WriterState {
   std::atomic<std::uint32_t> registered_ = 0;
 
   mutable std::mutex mutex_;
-  Life life_ = Life::fresh;
+  Stage stage_ = Stage::fresh;
   bool paused_ = false;
-  pid_t owner_ = 0;  ///< the process whose file it is
+  pid_t owner_ = 0;  ///< the process that created the file
   RingFile file_;
   std::vector<Producer> producers_;
   struct Registered {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ring/reader_access.hpp"
+
 namespace rtev {
 namespace {
 
@@ -52,7 +54,7 @@ bool RingPoller::poll(std::uint64_t now_ns, const std::function<bool(std::uint32
 }
 
 void RingPoller::read(Ring& ring, std::uint64_t elapsed_ns, bool all_domains) {
-  Polled polled = all_domains ? ring.reader->poll(consumer_) : ring.reader->poll_used(consumer_);
+  Polled polled = all_domains ? ring.reader->poll(consumer_) : RingReaderAccess::poll_used(*ring.reader, consumer_);
   const double fill = std::max(polled.fullest, 1e-9);
   // What the fastest writer needs to fill the ring, and what this one needs to fill a part if it goes on as it did.
   const double fastest_ns = static_cast<double>(ring.reader->layout().ring_words) * 1e9 / fastest_words_per_second;
@@ -63,7 +65,7 @@ void RingPoller::read(Ring& ring, std::uint64_t elapsed_ns, bool all_domains) {
   for (int round = 1; !polled.complete && round < max_rounds; ++round) polled = ring.reader->poll(consumer_);
   ring.unfinished = !polled.complete;
   if (polled.complete) return;
-  if (const auto behind = ring.reader->behind_since_ns())
+  if (const auto behind = RingReaderAccess::behind_since_ns(*ring.reader))
     behind_since_ns_ = std::min(behind_since_ns_.value_or(*behind), *behind);
 }
 
@@ -79,9 +81,9 @@ void RingPoller::finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_
   const auto found = rings_.find(slot);
   if (found == rings_.end()) return;
   RingReader& reader = *found->second.reader;
-  reader.seal(ended_ns);
+  RingReaderAccess::seal(reader, ended_ns);
   read_out(reader);
-  const bool taken_over = reader.taken_over();
+  const bool taken_over = RingReaderAccess::taken_over(reader);
   const bool whole = !reader.truncated() || read_saved(reader, saved);
   reader.finish(consumer_, now_ns);
   add_figures(reader, facts);
@@ -100,8 +102,8 @@ void RingPoller::read_out(RingReader& reader) const {
 /// True if that is known to be all there was.
 bool RingPoller::read_saved(RingReader& reader, const Saved& saved) const {
   auto rest = saved();
-  if (!rest || !reader.go_on_in(rest->fd.release())) return false;
-  for (const CutDomain& cut : rest->cut) reader.expect(cut.domain, cut.written);
+  if (!rest || !RingReaderAccess::continue_in_copy(reader, rest->fd.release())) return false;
+  for (const CutDomain& cut : rest->cut) RingReaderAccess::expect_words(reader, cut.domain, cut.written);
   read_out(reader);
   return rest->last;
 }
@@ -117,7 +119,7 @@ void RingPoller::update(Registry& registry) const {
 void RingPoller::add_figures(const RingReader& reader, ProcessInfo& facts) {
   facts.words += reader.accounting();
   facts.domains += reader.active_domains();
-  if (reader.truncated() && !reader.taken_over()) facts.ring = RingState::truncated;
+  if (reader.truncated() && !RingReaderAccess::taken_over(reader)) facts.ring = RingState::truncated;
 }
 
 }  // namespace rtev

@@ -28,7 +28,7 @@ void RingStager::find_family(const Batch& batch) {
 /// The ring itself says that it stops. The uprobe that says so, too, may have been attached too late.
 void RingStager::find_stop(const Batch& batch) {
   for (const Event& event : batch.events()) {
-    if (event.kind != EventKind::lifecycle || event.id != ring_stop) continue;
+    if (!is_lifecycle(event, Lifecycle::ring_stop)) continue;
     const RingInfo* const ring = registry_.ring(Source::unpack(event.source).slot);
     if (ring == nullptr) return;
     RingState& state = registry_.process(ring->process).ring;

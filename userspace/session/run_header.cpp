@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 
 #include "base/clock.hpp"
+#include "rtev/version.hpp"
 
 namespace rtev {
 

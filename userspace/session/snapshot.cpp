@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "ring/reader_access.hpp"
 #include "session/run_header.hpp"
 #include "stream/timeline.hpp"
 
@@ -41,7 +42,7 @@ RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& 
                          .domains = domains,
                          .producer = reader->producer(),
                          .user_event_name = [reader](std::uint16_t id) { return reader->user_event_name(id); }});
-  reader->assign_slot(slot);
+  RingReaderAccess::set_slot(*reader, slot);
   RunSummary summary;
   // The clock of a file from another host or boot has no present.
   Timeline timeline([] { return forever; });
@@ -106,7 +107,7 @@ RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& 
 
 std::optional<Family> guess_family(RingReader& ring) {
   // Only 5.0 leaves no room for the names of user events.
-  if (ring.layout().names_offset == 0) return Family::before_5_3;
+  if (!ring.layout().has_names) return Family::before_5_3;
   FamilyGuess guess;
   const auto look = [&](const Batch& batch) {
     for (const Event& event : batch.events()) guess.add(event);

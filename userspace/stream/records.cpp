@@ -5,40 +5,6 @@
 
 namespace rtev {
 
-std::string_view to_string(EventKind kind) {
-  switch (kind) {
-    case EventKind::begin:
-      return "begin";
-    case EventKind::end:
-      return "end";
-    case EventKind::counter:
-      return "counter";
-    case EventKind::alloc:
-      return "alloc";
-    case EventKind::lifecycle:
-      return "lifecycle";
-    case EventKind::user_unit:
-      return "user_unit";
-    case EventKind::user_int:
-      return "user_int";
-    case EventKind::user_begin:
-      return "user_begin";
-    case EventKind::user_end:
-      return "user_end";
-    case EventKind::user_custom:
-      return "user_custom";
-    case EventKind::lost:
-      return "lost";
-    case EventKind::process:
-      return "process";
-    case EventKind::sched_switch:
-      return "switch";
-    case EventKind::wakeup:
-      return "wakeup";
-  }
-  return "unknown";
-}
-
 std::string_view to_string(ProcessAction action) {
   switch (action) {
     case ProcessAction::found:

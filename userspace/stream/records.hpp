@@ -16,9 +16,6 @@ using ProcessIndex = std::uint32_t;  ///< of a process image in the Registry
 inline constexpr std::uint16_t lifecycle_stream = 0;    ///< processes found, started, gone
 inline constexpr std::uint16_t first_sched_stream = 1;  ///< one per kernel buffer
 
-/// Name of a kind, one for each, as options and summaries spell it: "begin", "user_int", "switch", ...
-std::string_view to_string(EventKind kind);
-
 /// Event::id of EventKind::process.
 enum class ProcessAction : std::uint16_t {
   found,   ///< was running when the tracer first saw it

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
-// A program of somebody else's: knows librtev only as it is installed.
+// A program outside the project, which uses the installed librtev.
 #include <cstdio>
 #include <rtev/names.hpp>
 #include <rtev/ring_reader.hpp>
+#include <rtev/version.hpp>
+#include <string_view>
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--version") return std::puts(RTEV_VERSION), 0;
   auto ring = rtev::RingReader::open(argc > 1 ? argv[1] : "");
   if (!ring) return std::fprintf(stderr, "%s\n", ring.error().message().c_str()), 1;
   ring->poll([&](const rtev::Batch& batch) {

@@ -14,7 +14,7 @@
 #include "base/unique_fd.hpp"
 #include "support/file_size_limit.hpp"
 #include "support/temp_dir.hpp"
-#include "unit/fxt/writing.hpp"
+#include "unit/fxt/written_trace.hpp"
 
 namespace rtev::fxt {
 namespace {
@@ -73,7 +73,7 @@ TEST(FxtDestination, MemoryKeepsEverythingUntilCleared) {
   EXPECT_EQ(memory.words().size(), 1u);
 }
 
-TEST(FxtDestination, NoRecordIsCutBetweenTwoBuffersOfAnySize) {
+TEST(FxtDestination, NoRecordIsCutBetweenBuffers) {
   const TraceWords all = expected_words();
   for (const std::size_t buffer_words : {0, 1, 2, 3, 4, 5, 7, 8, 16, 31, 100, 100000}) {
     TraceWords seen;
@@ -92,7 +92,7 @@ TEST(FxtDestination, NoRecordIsCutBetweenTwoBuffersOfAnySize) {
   }
 }
 
-TEST(FxtDestination, TheWriterFlushesWhenItGoes) {
+TEST(FxtDestination, DestructorOfTheWriterFlushes) {
   FxtMemory memory;
   {
     const FxtWriter writer(memory);
@@ -100,7 +100,7 @@ TEST(FxtDestination, TheWriterFlushesWhenItGoes) {
   EXPECT_EQ(memory.words().size(), 5u);
 }
 
-/// Takes so many buffers of 8 words, then fails.
+/// Accepts `good` calls of a function, then fails. Its buffers have 8 words.
 class Failing final : public FxtDestination {
  public:
   enum class At { buffer, accept, flush, small };
@@ -142,7 +142,7 @@ TEST(FxtDestination, NothingIsWrittenAfterAFailure) {
     FxtWriter writer(destination);
     const ComposedEvent begin = writer.compose(duration_begin, writer.thread(1, 1), {}, {});
     const ComposedEvent other = writer.compose(instant, {1}, {}, {}, {{ArgumentType::int32, {}}});
-    writer.write(begin, 1, 5);  // a refusal, less important than what follows
+    writer.write(begin, 1, 5);  // a refusal, which the failure replaces
     int written = 0;
     for (; written < 1000; ++written) {
       if (writer.write(begin, 1) != Status::written || (written % 4 == 0 && writer.flush() != Status::written)) break;
@@ -154,15 +154,12 @@ TEST(FxtDestination, NothingIsWrittenAfterAFailure) {
     EXPECT_EQ(writer.write(begin, 1), Status::failed);
     EXPECT_EQ(writer.write(other, 1, 2), Status::failed);
     EXPECT_EQ(writer.write(other, 1), Status::failed);
-    EXPECT_EQ(writer.write(LogRecord{.thread = {1, 1}}), Status::failed);
+    EXPECT_EQ(writer.write(UserspaceObject{}), Status::failed);
     EXPECT_EQ(writer.intern("a"), StringRef{});
     EXPECT_EQ(writer.temporary("a"), StringRef{});
     EXPECT_EQ(writer.set_string(1, "a"), StringRef{});
     EXPECT_EQ(writer.thread(1, 1), ThreadRef{});
     EXPECT_EQ(writer.set_thread(1, 1, 1), ThreadRef{});
-    EXPECT_EQ(writer.add_provider(9, "x"), Status::failed);
-    EXPECT_EQ(writer.select_provider(1), Status::failed);
-    EXPECT_EQ(writer.select_provider(2), Status::failed);
     EXPECT_EQ(writer.buffer_full(), Status::failed);
     EXPECT_EQ(writer.flush(), Status::failed);
     EXPECT_EQ(destination.accepted(), accepted);
@@ -171,12 +168,12 @@ TEST(FxtDestination, NothingIsWrittenAfterAFailure) {
   }
 }
 
-TEST(FxtDestination, ABufferTooSmallForARecordIsAFailure) {
+TEST(FxtDestination, BufferTooSmallForARecordIsAFailure) {
   Failing destination(Failing::At::small, 1);
   FxtWriter writer(destination);
   writer.flush();
   EXPECT_EQ(writer.name_process(1, "x"), Status::failed);
-  EXPECT_THAT(writer.error()->message(), HasSubstr("buffers of 1 words for a record of 3"));
+  EXPECT_THAT(writer.error()->message(), HasSubstr("buffer has 1 words, a record 3"));
 }
 
 class FxtFileTest : public testing::Test {
@@ -185,9 +182,9 @@ class FxtFileTest : public testing::Test {
   const std::filesystem::path path_ = directory_.path() / "trace.fxt";
 };
 
-TEST_F(FxtFileTest, IsPrivateAndHasEveryRecord) {
+TEST_F(FxtFileTest, IsPrivateAndHasAllRecords) {
   {
-    std::ofstream(path_) << std::string(100'000, 'x');  // is emptied
+    std::ofstream(path_) << std::string(100'000, 'x');  // create() empties it
     auto file = FxtFile::create(path_);
     ASSERT_TRUE(file);
     FxtFile moved = std::move(*file);
@@ -214,7 +211,7 @@ TEST_F(FxtFileTest, ErrorsNameTheFile) {
   EXPECT_THAT(file.error().message(), AllOf(HasSubstr("missing/trace.fxt"), HasSubstr("No such file")));
 }
 
-TEST_F(FxtFileTest, AFullDiskLeavesWholeRecords) {
+TEST_F(FxtFileTest, FullDiskLeavesWholeRecords) {
   const TraceWords all = expected_words();
   for (const std::size_t bytes : {1u, 8u, 47u, 48u, 1000u, 1001u, 1009u, 4096u}) {
     auto file = FxtFile::create(path_);
@@ -230,12 +227,12 @@ TEST_F(FxtFileTest, AFullDiskLeavesWholeRecords) {
     const TraceWords written = words_of(content(path_));
     record_sizes(written);
     EXPECT_LE(written.size() * word_bytes, bytes);
-    EXPECT_GT(written.size() * word_bytes + 40 * word_bytes, bytes);  // no more than the last record is missing
+    EXPECT_GT(written.size() * word_bytes + 40 * word_bytes, bytes);  // only the last record is missing
     EXPECT_TRUE(std::equal(written.begin(), written.end(), all.begin()));
   }
 }
 
-TEST(FxtFdTest, WaitsForAReaderThatIsSlow) {
+TEST(FxtPipe, WaitsForASlowReader) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
   UniqueFd in(ends[0]), out(ends[1]);
@@ -248,23 +245,21 @@ TEST(FxtFdTest, WaitsForAReaderThatIsSlow) {
       read.append(buffer, static_cast<std::size_t>(count));
   });
   {
-    FxtFd destination(out.get(), "a pipe");
+    FxtFile destination = FxtFile::adopt(out.release(), "a pipe");
     FxtWriter writer(destination);
     write_some(writer);
     EXPECT_EQ(writer.flush(), Status::written);
   }
-  out.reset();
   reader.join();
   EXPECT_EQ(words_of(read), expected_words());
 }
 
-TEST(FxtFdTest, AClosedPipeIsAnErrorThatNamesIt) {
+TEST(FxtPipe, ClosedPipeIsAnErrorWithItsName) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   ::close(ends[0]);
-  const UniqueFd out(ends[1]);
   const auto handler = ::signal(SIGPIPE, SIG_IGN);
-  FxtFd destination(out.get(), "standard output");
+  FxtFile destination = FxtFile::adopt(ends[1], "standard output");
   FxtWriter writer(destination);
   EXPECT_EQ(writer.flush(), Status::failed);
   EXPECT_EQ(writer.error()->message(), "cannot write to standard output: Broken pipe");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A trace comes in pieces, ends anywhere, and is several providers'.
+// Traces in pieces, traces that are cut, and tables that change.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 #include <stdexcept>
 
-#include "unit/fxt/reading.hpp"
+#include "unit/fxt/trace_reading.hpp"
 
 namespace rtev {
 namespace {
@@ -14,17 +14,18 @@ namespace {
 using test::after_prelude, test::file_bytes, test::read_trace, test::Reading, test::stream_word, test::TraceWords;
 using testing::ElementsAre;
 
-/// Records of many sizes, the largest there can be among them.
+/// Records of many sizes up to the largest.
 TraceWords varied() {
-  TraceWords trace = after_prelude({0x0021, 1'000'000, 0x0002'0001'01'0'2'002'4, 5, 0x0002'0001'01'0'3'002'4, 6,
-                                    0x000000'01'0005'003'9, 5, stream_word("hello"), 0xffff'ffff'ffff'001'e,
-                                    0x0002'0001'01'1'1'005'4, 5, 0x0003'002'3, 8, 9});
-  TraceWords blob(4095);
-  std::iota(blob.begin(), blob.end(), 0);
-  constexpr std::uint64_t payload = 4094 * 8 - 1;
-  blob[0] = 0x00'01'0000'0002'fff'5 | payload << 32;
-  blob.back() = 0;
-  trace.insert(trace.end(), blob.begin(), blob.end());
+  TraceWords trace =
+      after_prelude({0x0021, 1'000'000, 0x0002'0001'01'0'2'002'4, 5, 0x0002'0001'01'0'3'002'4, 6, 0x000'0'8005'01'003'7,
+                     5, stream_word("hello"), 0xffff'ffff'ffff'001'e, 0x0002'0001'01'1'1'005'4, 5, 0x0003'002'3, 8, 9});
+  TraceWords large(4095);  // an instant with a blob
+  std::iota(large.begin(), large.end(), 0);
+  constexpr std::uint64_t payload = 4092 * 8 - 1;
+  large[0] = 0x0002'0001'01'1'0'fff'4;
+  large[2] = payload << 32 | 0x0003'ffd'a;
+  large.back() = 0;
+  trace.insert(trace.end(), large.begin(), large.end());
   trace.insert(trace.end(), {0x0002'0001'01'0'2'002'4, 7});
   return trace;
 }
@@ -50,13 +51,13 @@ TEST(FxtReaderStream, ErrorsAreTheSameInPiecesOfAnySize) {
   for (const std::size_t piece : {1, 7, 8, 9, 4096}) EXPECT_EQ(read_trace(bytes, piece), whole) << piece;
 }
 
-TEST(FxtReaderStream, EveryCutIsToldFromTheRecordsBefore) {
+TEST(FxtReaderStream, EveryCutIsReportedAndKeepsTheRecordsBefore) {
   TraceWords words = varied();
-  words.erase(words.begin() + 25, words.end());  // without what is large
+  words.erase(words.begin() + 25, words.end());  // without the large record
   const auto bytes = file_bytes(words);
   const Reading whole = read_trace(bytes);
   ASSERT_EQ(whole.error, "");
-  std::vector<std::uint64_t> ends = whole.offsets;  // where records begin, others end
+  std::vector<std::uint64_t> ends = whole.offsets;  // a record ends where the next one begins
   ends.push_back(bytes.size());
   for (std::size_t size = 1; size < bytes.size(); ++size) {
     for (const std::size_t piece : {SIZE_MAX, std::size_t{5}}) {
@@ -71,16 +72,16 @@ TEST(FxtReaderStream, EveryCutIsToldFromTheRecordsBefore) {
   }
 }
 
-TEST(FxtReaderStream, AHeaderIsCheckedBeforeTheRestIsThere) {
+TEST(FxtReaderStream, HeaderIsCheckedBeforeTheRestArrives) {
   FxtReader reader;
   EXPECT_TRUE(reader.feed(file_bytes({fxt::magic}), [](const fxt::Record&) {}));
   const auto fed = reader.feed(file_bytes({0x0'00001000'f}), [](const fxt::Record&) {});
   ASSERT_FALSE(fed);
   EXPECT_EQ(fed.error().what, "bad trace record");
-  EXPECT_EQ(fed.error().why, "at byte 8, large: its size of 4096 words is beyond what readers take");
+  EXPECT_EQ(fed.error().why, "at byte 8, large record: large records are not supported");
 }
 
-TEST(FxtReaderStream, FailsForGood) {
+TEST(FxtReaderStream, ErrorsArePermanent) {
   FxtReader reader;
   const auto none = [](const fxt::Record&) { ADD_FAILURE(); };
   const std::string why = reader.feed(file_bytes({7}), none).error().why;
@@ -91,7 +92,7 @@ TEST(FxtReaderStream, FailsForGood) {
   EXPECT_EQ(reader.finish().error().why, why);
 }
 
-TEST(FxtReaderStream, StopsWhenToldTo) {
+TEST(FxtReaderStream, StopsWhenTheConsumerReturnsFalse) {
   FxtReader reader;
   int records = 0;
   const auto two = [&](const fxt::Record&) { return ++records < 2; };
@@ -106,7 +107,7 @@ TEST(FxtReaderStream, StopsWhenToldTo) {
   EXPECT_FALSE(reader.finish()->cut());
 }
 
-TEST(FxtReaderStream, WhatTheConsumerThrowsEndsTheReading) {
+TEST(FxtReaderStream, ExceptionOfTheConsumerEndsTheReading) {
   FxtReader reader;
   const auto bytes = file_bytes(test::prelude());
   EXPECT_THROW((void)reader.feed(bytes, [](const fxt::Record&) { throw std::runtime_error("full"); }),
@@ -114,7 +115,7 @@ TEST(FxtReaderStream, WhatTheConsumerThrowsEndsTheReading) {
   EXPECT_EQ(reader.feed(bytes, [](const fxt::Record&) { ADD_FAILURE(); }), FxtReader::Fed::stopped);
 }
 
-TEST(FxtReaderStream, NothingMoreIsFine) {
+TEST(FxtReaderStream, EmptyPiecesAreAllowed) {
   FxtReader reader;
   EXPECT_EQ(reader.feed({}, [](const fxt::Record&) {}), FxtReader::Fed::all);
   EXPECT_EQ(reader.feed(file_bytes({fxt::magic}), [](const fxt::Record&) {}), FxtReader::Fed::all);
@@ -122,7 +123,7 @@ TEST(FxtReaderStream, NothingMoreIsFine) {
   EXPECT_EQ(reader.finish()->offset, 8u);
 }
 
-TEST(FxtReaderStream, SlotsMeanWhatTheyMeantThere) {
+TEST(FxtReaderStream, SlotsHaveTheMeaningOfTheirPlace) {
   const Reading reading = read_trace(file_bytes(after_prelude(
       {0x0002'0001'01'0'2'002'4, 5, 0x0000'000a'0002'003'2, stream_word("and then"), stream_word(" m"), 0x01'003'3, 1,
        2, 0x0002'0001'01'0'2'002'4, 6, 0x0000'0000'0002'001'2, 0x0002'0001'01'0'2'002'4, 7})));
@@ -133,28 +134,13 @@ TEST(FxtReaderStream, SlotsMeanWhatTheyMeantThere) {
   EXPECT_EQ(reading.records[9], "event duration begin t=7 thread=1/2#1 category=\"gc\"#1 name=\"\"#2 extra=0");
 }
 
-TEST(FxtReaderStream, EachProviderHasItsOwn) {
+TEST(FxtReaderStream, ProviderRecordResetsTheTables) {
   constexpr std::uint64_t event = 0x0002'0001'01'0'2'002'4, seven = 0x0'00'00000007'1'001'0;
-  const auto bytes = file_bytes(after_prelude({event,
-                                               5,  //
-                                               seven,
-                                               0x0021,
-                                               1000,  //
-                                               0x0000'0001'0001'002'2,
-                                               stream_word("c"),  //
-                                               0x0000'0001'0002'002'2,
-                                               stream_word("d"),
-                                               0x01'003'3,
-                                               7,
-                                               8,  //
-                                               event,
-                                               6,  //
-                                               0x000'00000000'2'001'0,
-                                               event,
-                                               7,  //
-                                               0x000'00000007'2'001'0,
-                                               event,
-                                               8}));
+  const auto bytes = file_bytes(after_prelude({event, 5,                                                    //
+                                               seven, 0x0021, 1000, 0x000'00000007'2'001'0,                 //
+                                               0x0000'0001'0001'002'2, stream_word("c"),                    //
+                                               0x0000'0001'0002'002'2, stream_word("d"), 0x01'003'3, 7, 8,  //
+                                               event, 6}));
   FxtReader reader;
   std::vector<std::string> events;
   ASSERT_TRUE(reader.feed(bytes, [&](const fxt::Record& record) {
@@ -163,16 +149,14 @@ TEST(FxtReaderStream, EachProviderHasItsOwn) {
                        std::to_string(it->thread.tid) + " at " + std::to_string(reader.nanoseconds(it->time)));
     }
   }));
-  EXPECT_THAT(events, ElementsAre("0: minor 101 at 5", "7: d 8 at 6000000", "0: minor 101 at 7", "7: d 8 at 8000000"));
+  EXPECT_THAT(events, ElementsAre("0: minor 101 at 5", "7: d 8 at 6000000"));
   EXPECT_EQ(reader.ticks_per_second(), 1000u);
-
-  // Introduced again, it knows nothing of before.
   ASSERT_TRUE(reader.feed(file_bytes({seven}), [](const fxt::Record&) {}));
   EXPECT_EQ(reader.ticks_per_second(), 1'000'000'000u);
   EXPECT_FALSE(reader.feed(file_bytes({event, 9}), [](const fxt::Record&) {}));
 }
 
-TEST(FxtReaderStream, MovesWithWhatItKnows) {
+TEST(FxtReaderStream, CanBeMovedBetweenPieces) {
   const auto bytes = file_bytes(after_prelude({0x0002'0001'01'0'2'002'4, 5}));
   FxtReader first;
   ASSERT_TRUE(first.feed(std::span(bytes).first(85), [](const fxt::Record&) {}));

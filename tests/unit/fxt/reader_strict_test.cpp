@@ -2,18 +2,18 @@
 // Whatever the format forbids is an error that names the byte, the record and the reason.
 #include <gtest/gtest.h>
 
-#include "unit/fxt/reading.hpp"
+#include "unit/fxt/trace_reading.hpp"
 
 namespace rtev {
 namespace {
 
 using test::after_prelude, test::file_bytes, test::read_trace, test::Reading, test::stream_word, test::TraceWords;
 
-/// Why these words are refused after the prelude: what follows the place, which is the prelude's end.
+/// Why these words are refused after the prelude, without the place.
 std::string refusal(TraceWords words) {
   TraceWords trace = test::prelude();
   trace.insert(trace.end(), words.begin(), words.end());
-  // Were anything read after the error, these would give other records.
+  // If the reader continued after the error, these would be further records.
   trace.insert(trace.end(), {0x0000'0000'0004'001'2, 0x0000'0000'0005'001'2});
   const Reading reading = read_trace(file_bytes(trace));
   EXPECT_EQ(reading.records.size(), 4u);
@@ -29,7 +29,7 @@ std::string argument_refusal(TraceWords words, std::size_t declared = 1) {
 }
 
 TEST(FxtReaderStrict, MagicNumber) {
-  const std::string refused = "bad trace record: at byte 0, magic number: this is no trace in the Fuchsia format";
+  const std::string refused = "bad trace record: at byte 0, magic number: this is not a trace in the Fuchsia format";
   EXPECT_EQ(read_trace(file_bytes({0x0016'5478'4604'0011})).error, refused);
   EXPECT_EQ(read_trace(file_bytes({0x0000'0002'0001'0022, 0x6367})).error, refused);
   EXPECT_EQ(read_trace(file_bytes({0})).error, refused);
@@ -42,21 +42,22 @@ TEST(FxtReaderStrict, MagicNumber) {
 TEST(FxtReaderStrict, Sizes) {
   EXPECT_EQ(refusal({0}), "metadata: its size is 0");
   EXPECT_EQ(refusal({0x0002'0001'01'0'2'000'4, 5}), "event: its size is 0");
-  EXPECT_EQ(refusal({0xd}), "unknown: its size is 0");
-  EXPECT_EQ(refusal({0x0'00000000'f}), "large: its size is 0");
-  EXPECT_EQ(refusal({0x0'00001000'f}), "large: its size of 4096 words is beyond what readers take");
-  EXPECT_EQ(refusal({0x0'ffffffff'f}), "large: its size of 4294967295 words is beyond what readers take");
+  EXPECT_EQ(refusal({0xd}), "unknown record: its size is 0");
+  EXPECT_EQ(refusal({0x0'00000000'f}), "large record: its size is 0");
+  EXPECT_EQ(refusal({0x0'00000003'f, 1, 2}), "large record: large records are not supported");
+  EXPECT_EQ(refusal({0x0'ffffffff'f}), "large record: large records are not supported");
 }
 
 TEST(FxtReaderStrict, Providers) {
+  const char* const other_provider = "metadata: provider 7 is not the current one: several providers are not supported";
   EXPECT_EQ(refusal({0x0'09'00000001'1'002'0, stream_word("12345678")}), "metadata: too short for its name of 9 bytes");
   EXPECT_EQ(refusal({0x0'04'00000001'1'003'0, stream_word("rtev"), 0}), "metadata: it has words after its end: 1");
   EXPECT_EQ(refusal({0x0'04'00000001'1'002'0, stream_word("rtev!")}), "metadata: the padding of its name is not zero");
   EXPECT_EQ(refusal({0x1'00'00000001'1'001'0}), "metadata: reserved bits are set");
   EXPECT_EQ(refusal({0x001'00000000'2'001'0}), "metadata: reserved bits are set");
   EXPECT_EQ(refusal({0x000'00000000'2'002'0, 0}), "metadata: it has words after its end: 1");
-  EXPECT_EQ(refusal({0x000'00000007'2'001'0}), "metadata: provider 7 was not introduced");
-  EXPECT_EQ(refusal({0x00'0'00000007'3'001'0}), "metadata: provider 7 was not introduced");
+  EXPECT_EQ(refusal({0x000'00000007'2'001'0}), other_provider);
+  EXPECT_EQ(refusal({0x00'0'00000007'3'001'0}), other_provider);
   EXPECT_EQ(refusal({0x10'0'00000000'3'001'0}), "metadata: reserved bits are set");
 }
 
@@ -121,25 +122,24 @@ TEST(FxtReaderStrict, Events) {
 
 TEST(FxtReaderStrict, Arguments) {
   EXPECT_EQ(argument_refusal({}), "event: argument 1 of 1: the record ends before it");
-  EXPECT_EQ(argument_refusal({0x0003'001'0}, 2), "event: argument 2 of 2: the record ends before it");
-  EXPECT_EQ(argument_refusal({0x0003'001'0, 0x0003'001'0}), "event: it has words after its end: 1");
-  EXPECT_EQ(argument_refusal({0x0003'001'0}, 0), "event: it has words after its end: 1");
+  EXPECT_EQ(argument_refusal({0x0003'001'1}, 2), "event: argument 2 of 2: the record ends before it");
+  EXPECT_EQ(argument_refusal({0x0003'001'1, 0x0003'001'1}), "event: it has words after its end: 1");
+  EXPECT_EQ(argument_refusal({0x0003'001'1}, 0), "event: it has words after its end: 1");
   EXPECT_EQ(argument_refusal({0x0003'000'1}), "event: argument 1 of 1: its size is 0");
-  EXPECT_EQ(argument_refusal({0x0003'002'1}), "event: argument 1 of 1: its size of 2 words leaves the record");
+  EXPECT_EQ(argument_refusal({0x0003'002'1}), "event: argument 1 of 1: its size of 2 words exceeds the record");
   EXPECT_EQ(argument_refusal({0x0003'002'1, 0}), "event: argument 1 of 1: it has words after its value: 1");
   EXPECT_EQ(argument_refusal({0x0003'001'3}), "event: argument 1 of 1: too short for its value");
   EXPECT_EQ(argument_refusal({0x0004'001'1}), "event: argument 1 of 1: its name is string 4, which is not defined");
   EXPECT_EQ(argument_refusal({0x8001'001'1, 0}), "event: argument 1 of 1: too short for its name of 1 bytes");
   EXPECT_EQ(argument_refusal({0x8001'002'1, stream_word("xy")}),
             "event: argument 1 of 1: the padding of its name is not zero");
-  for (const std::uint64_t type : {0xb, 0xc, 0xd, 0xe, 0xf}) {
+  for (const std::uint64_t type : {0x0, 0xb, 0xc, 0xd, 0xe, 0xf}) {
     EXPECT_EQ(argument_refusal({0x0003'001'0 | type}),
-              "event: argument 1 of 1: there is no argument type " + std::to_string(type));
+              "event: argument 1 of 1: argument type " + std::to_string(type) + " is not supported");
   }
 }
 
 TEST(FxtReaderStrict, ArgumentValues) {
-  EXPECT_EQ(argument_refusal({0x1'0003'001'0}), "event: argument 1 of 1: reserved bits are set");
   for (const std::uint64_t type : {3, 4, 5, 7, 8}) {
     EXPECT_EQ(argument_refusal({0x1'0003'002'0 | type, 0}), "event: argument 1 of 1: reserved bits are set");
   }
@@ -154,15 +154,6 @@ TEST(FxtReaderStrict, ArgumentValues) {
             "event: argument 1 of 1: too short for its value of 4294967295 bytes");
   EXPECT_EQ(argument_refusal({0x1'0003'002'a, stream_word("ab")}),
             "event: argument 1 of 1: the padding of its value is not zero");
-}
-
-TEST(FxtReaderStrict, Blobs) {
-  EXPECT_EQ(refusal({0x00'01'8000'0002'001'5}), "blob: reserved bits are set");
-  EXPECT_EQ(refusal({0x01'01'0000'0002'001'5}), "blob: reserved bits are set");
-  EXPECT_EQ(refusal({0x00'01'0009'0002'002'5, 0}), "blob: too short for its payload of 9 bytes");
-  EXPECT_EQ(refusal({0x00'01'0001'0002'002'5, stream_word("xy")}), "blob: the padding of its payload is not zero");
-  EXPECT_EQ(refusal({0x00'01'0001'0002'003'5, stream_word("x"), 0}), "blob: it has words after its end: 1");
-  EXPECT_EQ(refusal({0x00'01'0000'0004'001'5}), "blob: its name is string 4, which is not defined");
 }
 
 TEST(FxtReaderStrict, Objects) {
@@ -185,39 +176,15 @@ TEST(FxtReaderStrict, Scheduling) {
   EXPECT_EQ(refusal({0x2'000001'0002'0'003'8, 5, 1}), "scheduling: reserved bits are set");
   EXPECT_EQ(refusal({0x2'000000'0002'0'002'8, 5}), "scheduling: too short for its thread");
   EXPECT_EQ(refusal({0x2'000000'0002'1'003'8, 5, 1}), "scheduling: argument 1 of 1: the record ends before it");
-  EXPECT_EQ(refusal({0x0'00'00'01'01'6'07'002'8, 5}), "scheduling: there is no thread state 6");
-  EXPECT_EQ(refusal({0x0'00'00'01'02'3'07'002'8, 5}),
-            "scheduling: its outgoing thread is thread 2, which is not defined");
-  EXPECT_EQ(refusal({0x0'00'00'03'01'3'07'002'8, 5}),
-            "scheduling: its incoming thread is thread 3, which is not defined");
-  EXPECT_EQ(refusal({0x0'00'00'00'01'3'07'003'8, 5, 1}), "scheduling: too short for its incoming thread");
 }
 
-TEST(FxtReaderStrict, Logs) {
-  EXPECT_EQ(refusal({0x000000'01'8001'003'9, 5, 0}), "log: reserved bits are set");
-  EXPECT_EQ(refusal({0x000001'01'0001'003'9, 5, 0}), "log: reserved bits are set");
-  EXPECT_EQ(refusal({0x000000'01'0009'003'9, 5, 0}), "log: too short for its message of 9 bytes");
-  EXPECT_EQ(refusal({0x000000'01'0001'003'9, 5, stream_word("xy")}), "log: the padding of its message is not zero");
-  EXPECT_EQ(refusal({0x000000'02'0001'003'9, 5, 0}), "log: its thread is thread 2, which is not defined");
-}
-
-TEST(FxtReaderStrict, StringsOfOneProviderAreNotAnothers) {
+TEST(FxtReaderStrict, ProviderRecordResetsTheTables) {
   EXPECT_EQ(read_trace(file_bytes(after_prelude({0x0'00'00000007'1'001'0, 0x0002'0001'01'0'2'002'4, 5}))).error,
             "bad trace record: at byte 88, event: its thread is thread 1, which is not defined");
 }
 
-TEST(FxtReaderStrict, ProvidersAreBounded) {
-  TraceWords trace = test::prelude();  // provider 0 is one of them
-  for (std::uint64_t id = 1; id < FxtReader::max_providers; ++id) trace.push_back(id << 20 | 0x1'001'0);
-  trace.push_back(0x5'1'001'0);  // again
-  EXPECT_EQ(read_trace(file_bytes(trace)).error, "");
-  trace.push_back(0x1000'1'001'0);
-  EXPECT_EQ(read_trace(file_bytes(trace)).error, "bad trace record: at byte " + std::to_string((trace.size() - 1) * 8) +
-                                                     ", metadata: there are too many providers");
-}
-
 TEST(FxtReaderStrict, StringsAreBounded) {
-  // As many strings as one provider can have, of full length: four times the bound.
+  // All slots with strings of full length: four times the bound.
   FxtReader reader;
   ASSERT_TRUE(reader.feed(file_bytes({fxt::magic}), [](const fxt::Record&) {}));
   TraceWords record(1 + 4000);
@@ -225,7 +192,7 @@ TEST(FxtReaderStrict, StringsAreBounded) {
     record[0] = std::uint64_t{32'000} << 32 | slot << 16 | record.size() << 4 | 2;
     if (const auto fed = reader.feed(std::as_bytes(std::span(record)), [](const fxt::Record&) {}); !fed) {
       EXPECT_GT(slot, 4000u);
-      EXPECT_LT(slot * 32'000, FxtReader::max_table_bytes);
+      EXPECT_LE(slot * 32'000, FxtReader::max_table_bytes + 32'000);
       EXPECT_EQ(fed.error().why, "at byte " + std::to_string(8 + (slot - 1) * record.size() * 8) +
                                      ", string: the strings need too much memory");
       return;
@@ -234,7 +201,7 @@ TEST(FxtReaderStrict, StringsAreBounded) {
   FAIL() << "no bound";
 }
 
-TEST(FxtReaderStrict, StringsThatAreReplacedDoNotAddUp) {
+TEST(FxtReaderStrict, ReplacedStringsDoNotAddUp) {
   FxtReader reader;
   ASSERT_TRUE(reader.feed(file_bytes({fxt::magic}), [](const fxt::Record&) {}));
   TraceWords record(1 + 4000);

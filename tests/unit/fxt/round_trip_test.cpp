@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What FxtWriter writes is what FxtReader reads: random records of all kinds, with slots used again and again.
+// FxtReader reads what FxtWriter writes: random records of all types, with slots that are reused all the time.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -8,7 +8,7 @@
 #include <random>
 
 #include "rtev/fxt_writer.hpp"
-#include "unit/fxt/reading.hpp"
+#include "unit/fxt/trace_reading.hpp"
 
 namespace rtev {
 namespace {
@@ -16,17 +16,12 @@ namespace {
 using test::Refs, test::show;
 namespace parsed = fxt::parsed;
 
-/// Something that is written, and how it should be read.
+/// A text to write, and how it is read.
 struct TextPair {
   fxt::Text written;
   parsed::Text expected;
 };
-struct ThreadPair {
-  fxt::Thread written;
-  parsed::Thread expected;
-};
-
-/// Writes random records and notes, as text, what should be read.
+/// Writes random records; expected() has the records that a reader should yield, as text.
 class RandomTrace {
  public:
   RandomTrace(FxtDestination& destination, unsigned seed) : random_(seed), writer_(destination) {}
@@ -36,11 +31,9 @@ class RandomTrace {
     arguments_.clear();
     expected_arguments_.clear();
     static constexpr std::array kinds = {
-        &RandomTrace::event,       &RandomTrace::event,           &RandomTrace::span,         &RandomTrace::span,
-        &RandomTrace::counter,     &RandomTrace::complete,        &RandomTrace::sched_switch, &RandomTrace::wakeup,
-        &RandomTrace::named,       &RandomTrace::userspace,       &RandomTrace::blob,         &RandomTrace::log,
-        &RandomTrace::kernel,      &RandomTrace::legacy_switch,   &RandomTrace::async,        &RandomTrace::event,
-        &RandomTrace::buffer_full, &RandomTrace::change_provider,
+        &RandomTrace::span,    &RandomTrace::span,      &RandomTrace::instant,      &RandomTrace::instant,
+        &RandomTrace::counter, &RandomTrace::complete,  &RandomTrace::sched_switch, &RandomTrace::wakeup,
+        &RandomTrace::named,   &RandomTrace::userspace, &RandomTrace::async,        &RandomTrace::buffer_full,
     };
     std::invoke(kinds[below(kinds.size())], this);
   }
@@ -72,14 +65,6 @@ class RandomTrace {
     if (one_in(4)) return {text, {text, {}}};
     return {slot_of(text), {text, {}}};
   }
-  ThreadPair thread() {
-    const std::uint64_t pid = below(20), tid = number();
-    const std::uint64_t few = 1 + below(1000);
-    if (one_in(5)) return {{pid, tid}, {pid, tid, {}}};
-    if (one_in(5)) return {writer_.set_thread(static_cast<std::uint8_t>(1 + below(16)), pid, tid), {pid, tid, {}}};
-    return {writer_.thread(few / 50, few), {few / 50, few, {}}};
-  }
-
   void add(fxt::Value written, parsed::Value expected) {
     const TextPair name = text();
     arguments_.add(name.written, written);
@@ -87,9 +72,7 @@ class RandomTrace {
   }
   void add_argument() {
     const std::uint64_t n = number();
-    switch (below(11)) {
-      case 0:
-        return add(nullptr, nullptr);
+    switch (below(10)) {
       case 1:
         return add(static_cast<std::int32_t>(n), static_cast<std::int32_t>(n));
       case 2:
@@ -116,40 +99,30 @@ class RandomTrace {
       }
     }
   }
-  /// Up to this many; what should be read is then expected_arguments_.
-  void add_arguments(std::uint64_t most) {
-    for (std::uint64_t count = below(most + 1); count > 0; --count) add_argument();
+  /// Adds up to `max` arguments, also to expected_arguments_.
+  void add_arguments(std::uint64_t max) {
+    for (std::uint64_t count = below(max + 1); count > 0; --count) add_argument();
   }
 
-  void event() {
-    const auto type = static_cast<fxt::EventType>(below(11));
-    const std::uint64_t time = number(), extra = fxt::has_extra_word(type) ? number() : 0;
-    const TextPair category = text(), name = text();
-    const ThreadPair who = thread();
-    add_arguments(one_in(3) ? 15 : 2);
-    note(writer_.write({.type = type,
-                        .time = time,
-                        .thread = who.written,
-                        .category = category.written,
-                        .name = name.written,
-                        .extra = extra},
-                       arguments_),
-         parsed::EventRecord{type, time, who.expected, category.expected, name.expected, expected_arguments_, extra});
-  }
-
-  // By the fast path, where all references are to slots.
   template <typename... Given>
   void composed(fxt::EventType type, std::vector<parsed::Argument> values, std::uint64_t extra, Given... given) {
     const std::uint64_t time = number(), tid = 1 + below(1000);
     const std::string_view category = some_text(), name = some_text();
     std::vector<fxt::Parameter> parameters;
     for (const parsed::Argument& value : values) parameters.push_back({value.type(), slot_of(value.name.text)});
-    const fxt::ComposedEvent event =
-        writer_.compose(type, writer_.thread(7, tid), slot_of(category), slot_of(name), parameters);
+    const fxt::ThreadRef thread =
+        one_in(5) ? writer_.set_thread(static_cast<std::uint8_t>(1 + below(16)), 7, tid) : writer_.thread(7, tid);
+    const fxt::ComposedEvent event = writer_.compose(type, thread, slot_of(category), slot_of(name), parameters);
     note(writer_.write(event, time, given...),
          parsed::EventRecord{type, time, {7, tid, {}}, {category, {}}, {name, {}}, values, extra});
   }
   void span() { composed(one_in(2) ? fxt::duration_begin : fxt::duration_end, {}, 0); }
+  void instant() {
+    const std::uint64_t n = number();
+    composed(fxt::instant,
+             {{{"u", {}}, static_cast<std::uint32_t>(n)}, {{"k", {}}, fxt::Koid{n}}, {{"p", {}}, fxt::Pointer{n}}}, 0,
+             static_cast<std::uint32_t>(n), fxt::Koid{n}, fxt::Pointer{n});
+  }
   void counter() {
     const auto id = number(), value = number();
     composed(fxt::counter, {{{"words", {}}, value}}, id, fxt::CounterId{id}, value);
@@ -163,8 +136,8 @@ class RandomTrace {
   }
   void async() {
     const std::uint64_t id = number();
-    composed(fxt::async_instant, {{{"b", {}}, true}, {{"i", {}}, -5}, {{"d", {}}, 0.25}, {{"n", {}}, nullptr}}, id,
-             fxt::AsyncId{id}, true, -5, 0.25, nullptr);
+    const auto type = static_cast<fxt::EventType>(5 + below(3));
+    composed(type, {{{"b", {}}, true}, {{"i", {}}, -5}, {{"d", {}}, 0.25}}, id, fxt::AsyncId{id}, true, -5, 0.25);
   }
 
   void expect_first(std::string_view name, parsed::Value value) {
@@ -193,21 +166,6 @@ class RandomTrace {
     if (it.weight) expect_first("weight", *it.weight);
     note(writer_.write(it, arguments_), parsed::Wakeup{it.time, it.cpu, it.tid, expected_arguments_});
   }
-  void legacy_switch() {
-    // Threads that take turns in the slots; set ones could take each other's.
-    const std::uint64_t first = 1 + below(1000), second = 1 + below(1000), time = number();
-    const auto state = static_cast<fxt::ThreadState>(below(6));
-    const auto out = static_cast<std::uint8_t>(random_()), in = static_cast<std::uint8_t>(random_());
-    note(writer_.write({.time = time,
-                        .cpu = 255,
-                        .outgoing = writer_.thread(1, first),
-                        .outgoing_state = state,
-                        .outgoing_priority = out,
-                        .incoming = fxt::Thread{2, second},
-                        .incoming_priority = in}),
-         parsed::LegacySwitch{time, 255, {1, first, {}}, state, out, {2, second, {}}, in});
-  }
-
   void named() {
     const std::uint64_t pid = number(), tid = number();
     const TextPair name = text();
@@ -221,64 +179,31 @@ class RandomTrace {
            parsed::KernelObject{fxt::KernelObjectType::thread, tid, name.expected, expected_arguments_});
     }
   }
-  void kernel() {
-    const std::uint64_t koid = number();
-    const auto type = static_cast<fxt::KernelObjectType>(below(256));
-    const TextPair name = text();
-    add_arguments(15);
-    note(writer_.write({.type = type, .koid = koid, .name = name.written}, arguments_),
-         parsed::KernelObject{type, koid, name.expected, expected_arguments_});
-  }
   void userspace() {
-    const std::uint64_t address = number();
+    const std::uint64_t address = number(), pid = below(20);
     const TextPair name = text();
-    ThreadPair process = thread();
-    if (process.written.is_inline()) process.expected.tid = 0;
+    parsed::Thread process{.pid = pid};
+    fxt::ThreadRef ref;
+    if (one_in(2)) {
+      process.tid = 1 + below(1000);
+      ref = writer_.thread(pid, process.tid);
+    }
     add_arguments(15);
-    note(writer_.write({.address = address, .process = process.written, .name = name.written}, arguments_),
-         parsed::UserspaceObject{address, process.expected, name.expected, expected_arguments_});
-  }
-  void blob() {
-    const auto type = static_cast<fxt::BlobType>(1 + below(3));
-    const auto payload = std::as_bytes(std::span(some_text()));
-    const TextPair name = text();
-    note(writer_.write({.type = type, .name = name.written, .payload = payload}),
-         parsed::BlobRecord{type, name.expected, payload});
-  }
-  void log() {
-    const std::uint64_t time = number();
-    const ThreadPair who = thread();
-    const std::string_view message = some_text();
-    note(writer_.write(fxt::LogRecord{.time = time, .thread = who.written, .message = message}),
-         parsed::LogRecord{time, who.expected, message});
+    note(writer_.write({.address = address, .process = ref, .pid = pid, .name = name.written}, arguments_),
+         parsed::UserspaceObject{address, process, name.expected, expected_arguments_});
   }
 
-  void buffer_full() { note(writer_.buffer_full(), parsed::ProviderEventRecord{provider_, fxt::ProviderEvent{}}); }
-  void change_provider() {
-    if (!one_in(10)) return;
-    if (providers_ < 5) {
-      provider_ = ++providers_;
-      const std::string_view name = some_text().substr(0, fxt::max_provider_name_bytes);
-      note(writer_.add_provider(provider_, name, 1000 + provider_), parsed::ProviderInfo{provider_, name});
-    } else {
-      const auto next = static_cast<std::uint32_t>(1 + below(providers_));
-      // Without a record if it is the current one already.
-      if (next == provider_) return;
-      provider_ = next;
-      note(writer_.select_provider(next), parsed::ProviderSection{next});
-    }
-  }
+  void buffer_full() { note(writer_.buffer_full(), parsed::BufferFull{1}); }
 
   std::mt19937_64 random_;
   FxtWriter writer_;
-  std::uint32_t provider_ = 1, providers_ = 1;
-  std::deque<std::string> texts_;  ///< of the record at hand
+  std::deque<std::string> texts_;  ///< of the current record
   fxt::Arguments arguments_;
   std::vector<parsed::Argument> expected_arguments_;
   std::vector<std::string> expected_;
 };
 
-/// What was read, and how tables were used for it.
+/// The records that were read, and how the tables were used.
 struct Seen {
   std::vector<std::string> records;
   std::size_t strings = 0, threads = 0, highest_string = 0, highest_thread = 0;
@@ -287,7 +212,6 @@ struct Seen {
 Seen read_back(std::span<const std::byte> bytes, std::mt19937_64& random) {
   Seen seen;
   FxtReader reader;
-  bool first_provider = true;
   const auto consume = [&](const fxt::Record& record) {
     if (const auto* string = std::get_if<parsed::StringRecord>(&record)) {
       ++seen.strings;
@@ -295,9 +219,8 @@ Seen read_back(std::span<const std::byte> bytes, std::mt19937_64& random) {
     } else if (const auto* thread = std::get_if<parsed::ThreadRecord>(&record)) {
       ++seen.threads;
       seen.highest_thread = std::max<std::size_t>(seen.highest_thread, thread->slot);
-    } else if (const auto* ticks = std::get_if<parsed::Initialization>(&record)) {
-      EXPECT_EQ(ticks->ticks_per_second, reader.provider() == 1 ? 1'000'000'000 : 1000 + reader.provider());
-    } else if (!std::holds_alternative<parsed::ProviderInfo>(record) || !std::exchange(first_provider, false)) {
+    } else if (!std::holds_alternative<parsed::Initialization>(record) &&
+               !std::holds_alternative<parsed::ProviderInfo>(record)) {
       seen.records.push_back(show(record, Refs::hidden));
     }
   };
@@ -343,10 +266,11 @@ TEST(RoundTrip, MoreStringsThanSlots) {
     const auto event = writer.compose(fxt::duration_begin, writer.thread(i % threads, i), {}, name);
     ASSERT_EQ(writer.write(event, i), fxt::Status::written);
   }
-  // Names that were first keep their slots, those that came too late get one anew.
+  // Early names keep their slots, late ones are defined again.
   for (std::uint64_t i = 0; i < strings; i += 100) {
     const auto name = writer.intern("name " + std::to_string(i));
-    ASSERT_EQ(writer.write({.time = i, .thread = {i % threads, i}, .name = name}), fxt::Status::written);
+    const auto event = writer.compose(fxt::instant, writer.thread(i % threads, i), {}, name);
+    ASSERT_EQ(writer.write(event, i), fxt::Status::written);
   }
   ASSERT_EQ(writer.flush(), fxt::Status::written);
 
@@ -373,18 +297,19 @@ TEST(RoundTrip, MoreStringsThanSlots) {
 TEST(RoundTrip, TheLargestRecords) {
   FxtMemory memory;
   FxtWriter writer(memory);
-  const std::string longest(fxt::max_string_bytes, 'x'), payload(fxt::max_record_words * 8 - 8, 'y');
-  ASSERT_EQ(writer.write({.time = 1, .thread = {1, 2}, .category = {}, .name = longest}), fxt::Status::written);
-  ASSERT_EQ(writer.write(fxt::BlobRecord{.payload = std::as_bytes(std::span(payload))}), fxt::Status::written);
+  const std::string longest(fxt::max_string_bytes, 'x'), payload((fxt::max_record_words - 3) * 8, 'y');
+  ASSERT_EQ(writer.name_process(1, longest), fxt::Status::written);
+  const fxt::Blob blob{std::as_bytes(std::span(payload))};
+  ASSERT_EQ(writer.write(fxt::UserspaceObject{.process = writer.thread(1, 2)}, {{{}, blob}}), fxt::Status::written);
   const auto slot = writer.intern(longest);
-  ASSERT_EQ(writer.write({.time = 2, .thread = {1, 2}, .category = slot, .name = slot}), fxt::Status::written);
+  ASSERT_EQ(writer.write(writer.compose(fxt::instant, writer.thread(1, 2), slot, slot), 2), fxt::Status::written);
   ASSERT_EQ(writer.flush(), fxt::Status::written);
   const test::Reading reading = test::read_trace(memory.bytes(), 1000);
   ASSERT_EQ(reading.error, "");
-  ASSERT_EQ(reading.records.size(), 6u);
-  EXPECT_EQ(reading.records[2], "event instant t=1 thread=1/2! category=\"\" name=\"" + longest + "\"! extra=0");
-  EXPECT_EQ(reading.records[3], "blob type=1 name=\"\" \"" + payload + "\"");
-  EXPECT_TRUE(reading.records[5].starts_with("event instant t=2 thread=1/2! category=\"" + longest + "\"#"));
+  ASSERT_EQ(reading.records.size(), 7u);
+  EXPECT_EQ(reading.records[2], "kernel object 1 type=1 name=\"" + longest + "\"!");
+  EXPECT_EQ(reading.records[4], "userspace object 0 process=1/2#17 name=\"\" (\"\" blob \"" + payload + "\")");
+  EXPECT_TRUE(reading.records[6].starts_with("event instant t=2 thread=1/2#17 category=\"" + longest + "\"#"));
 }
 
 }  // namespace

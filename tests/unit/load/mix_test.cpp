@@ -33,7 +33,7 @@ TEST(Mix, AllHasEveryPart) {
   EXPECT_FALSE(Mix::runtime_only().has_user_events());
 }
 
-TEST(Mix, RefusesWhatIsNone) {
+TEST(Mix, RefusesInvalidText) {
   for (const char* text : {"", ",", "gc,", "GC", "gc=", "gc=-1", "gc=1.5", "gc=1001", "gc=99999999999", "gc=1=2",
                            "gc =1", "everything", "gc=0", "gc=0,user=0", "all=2"})
     EXPECT_FALSE(Mix::parse(text)) << text;

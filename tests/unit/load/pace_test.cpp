@@ -17,7 +17,7 @@ TEST(Pace, FirstEventIsDueAtTheStart) {
   EXPECT_EQ(pace.due(start + 1'000'000), 2u);
 }
 
-TEST(Pace, AnEventIsDueFromItsTimeOnAndNotBefore) {
+TEST(Pace, EventsAreDueFromTheirTimeOn) {
   for (const std::uint64_t rate :
        {1ULL, 3ULL, 7ULL, 999ULL, 1000ULL, 333'333ULL, 7'654'321ULL, 999'999'999ULL, 1'000'000'000ULL}) {
     const Pace pace(start, rate);
@@ -29,7 +29,7 @@ TEST(Pace, AnEventIsDueFromItsTimeOnAndNotBefore) {
   }
 }
 
-TEST(Pace, ASecondHoldsTheRate) {
+TEST(Pace, ASecondHasRateEvents) {
   for (const std::uint64_t rate : {1ULL, 3ULL, 1000ULL, 12'345'678ULL, 1'000'000'000ULL}) {
     const Pace pace(start, rate);
     EXPECT_EQ(pace.due(start + second - 1), rate);
@@ -38,18 +38,18 @@ TEST(Pace, ASecondHoldsTheRate) {
 }
 
 TEST(Pace, DoesNotOverflowInAHundredYears) {
-  const Pace pace(start, Pace::most_rate);
+  const Pace pace(start, Pace::max_rate);
   EXPECT_EQ(pace.due(start + 100 * year), 100 * year + 1);
   EXPECT_EQ(pace.time_of(100 * year), start + 100 * year);
   EXPECT_EQ(Pace(start, 1).time_of(100 * year / second), start + 100 * year);
 }
 
-TEST(Pace, EventsFarApartAreWokenForOneByOne) {
+TEST(Pace, RareEventsAreWokenForOneByOne) {
   const Pace pace(start, 2000);
   for (const std::uint64_t index : {0ULL, 1ULL, 17ULL, 4001ULL}) EXPECT_EQ(pace.wake(index), pace.time_of(index));
 }
 
-TEST(Pace, OthersComeInBursts) {
+TEST(Pace, FrequentEventsComeInBursts) {
   const Pace pace(start, 1'000'000);
   std::uint64_t written = 0;
   int wakes = 0;

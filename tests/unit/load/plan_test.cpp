@@ -28,7 +28,7 @@ std::uint64_t count(const Plan& plan, EventKind kind, std::string_view phase) {
       std::ranges::count_if(plan.steps(), [&](const Step& step) { return is_phase(step, kind, phase); }));
 }
 
-TEST(Plan, TheSameOptionsGiveTheSamePlan) {
+TEST(Plan, EqualOptionsGiveEqualPlans) {
   const Plan one = make("all", 1, 3, 7), other = make("all", 1, 3, 7);
   EXPECT_EQ(steps(one), steps(other));
   for (const Step& step : one.steps()) {
@@ -61,7 +61,7 @@ TEST(Plan, WeightsAreSharesOfTheEvents) {
   EXPECT_NEAR(static_cast<double>(counters), 3 * static_cast<double>(allocs), 3);
 }
 
-TEST(Plan, EveryBlockClosesWhatItOpens) {
+TEST(Plan, EveryBlockEndsItsSpans) {
   for (const char* mix : {"all", "gc", "user", "spans"}) {
     const Plan plan = make(mix, 1, 2);
     std::vector<Step> open;
@@ -90,7 +90,7 @@ TEST(Plan, DomainsStopTheWorldTogetherAndLeadInTurn) {
     ASSERT_EQ(plan.steps().size(), plans[0].steps().size());
     EXPECT_GT(count(plan, EventKind::begin, "stw_leader"), 0u);
   }
-  // Where one leads, the others take part: their section begins with one event that the leader's has not.
+  // While one domain leads, the others take part: their section has an additional first event.
   for (std::size_t i = 0; i + 1 < plans[0].steps().size(); ++i) {
     const auto leads = [&](const Plan& plan) { return is_phase(plan.steps()[i], EventKind::begin, "stw_leader"); };
     const auto follows = [&](const Plan& plan) {
@@ -104,7 +104,7 @@ TEST(Plan, DomainsStopTheWorldTogetherAndLeadInTurn) {
   }
 }
 
-TEST(Plan, ADomainAloneOnlyLeads) {
+TEST(Plan, SingleDomainAlwaysLeads) {
   const Plan plan = make("gc");
   EXPECT_GT(count(plan, EventKind::begin, "minor"), 0u);
   EXPECT_GT(count(plan, EventKind::begin, "major_slice"), 0u);
@@ -112,7 +112,7 @@ TEST(Plan, ADomainAloneOnlyLeads) {
   EXPECT_EQ(count(plan, EventKind::begin, "stw_handler"), 0u);
 }
 
-TEST(Plan, EachFamilyGetsOnlyWhatItHas) {
+TEST(Plan, FamiliesGetOnlyTheirIds) {
   for (const Family family : {Family::before_5_3, Family::since_5_3}) {
     const Plan plan = Plan::make({.mix = *Mix::parse("gc,counters"), .family = family, .domains = 2});
     for (const Step& step : plan.steps()) {
@@ -122,8 +122,8 @@ TEST(Plan, EachFamilyGetsOnlyWhatItHas) {
   }
 }
 
-TEST(Plan, PayloadsKeepTheirBound) {
-  const Plan plan = Plan::make({.mix = *Mix::parse("custom"), .largest_payload = 64});
+TEST(Plan, PayloadsAreBounded) {
+  const Plan plan = Plan::make({.mix = *Mix::parse("custom"), .max_payload = 64});
   std::uint32_t largest = 0;
   for (const Step& step : plan.steps()) {
     EXPECT_EQ(plan.payload(step).size(), step.size);

@@ -11,30 +11,30 @@ namespace {
 using Json = nlohmann::json;
 
 ProcessReport example(pid_t pid) {
-  ProcessReport report{.pid = pid, .path = "/tmp/a \"b\"/\x01.events", .lived_ns = 1'500'000'000, .domains = {}};
+  ProcessReport report{.pid = pid, .path = "/tmp/a \"b\"/\x01.events", .duration_ns = 1'500'000'000, .domains = {}};
   for (std::uint64_t domain = 0; domain < 3; ++domain) {
-    DomainReport& told = report.domains.emplace_back();
-    for (std::size_t kind = 0; kind < ring_kind_count; ++kind) told.events[kind] = domain * 100 + kind;
-    told.words = 1'000'000'000'000 + domain;
-    told.first_ns = 17;
-    told.last_ns = UINT64_MAX;
+    DomainReport& domain_report = report.domains.emplace_back();
+    for (std::size_t kind = 0; kind < ring_kind_count; ++kind) domain_report.events[kind] = domain * 100 + kind;
+    domain_report.words = 1'000'000'000'000 + domain;
+    domain_report.first_ns = 17;
+    domain_report.last_ns = UINT64_MAX;
   }
   return report;
 }
 
-TEST(LoadReport, ComesThroughAPipeAsItWas) {
+TEST(LoadReport, DecodesWhatItEncodes) {
   const ProcessReport report = example(1234);
   EXPECT_EQ(decode(encode(report)), report);
   EXPECT_EQ(decode(encode({})), ProcessReport{});
 }
 
-TEST(LoadReport, HalfOfItIsNone) {
+TEST(LoadReport, RefusesIncompleteBytes) {
   const std::string bytes = encode(example(1));
   for (std::size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(decode(bytes.substr(0, size))) << size;
   EXPECT_FALSE(decode(bytes + 'x'));
 }
 
-TEST(LoadReport, JsonHoldsEveryFigure) {
+TEST(LoadReport, JsonHasAllNumbers) {
   Totals totals;
   std::string text = json_header();
   for (const pid_t pid : {7, 8}) {
@@ -67,7 +67,7 @@ TEST(LoadReport, JsonHoldsEveryFigure) {
   EXPECT_EQ(total["events_per_second"], 3135);
 }
 
-TEST(LoadReport, JsonOfNothingIsWhole) {
+TEST(LoadReport, JsonWithoutProcessesIsValid) {
   const Json json = Json::parse(json_header() + json_footer({}, 0));
   EXPECT_TRUE(json["processes"].empty());
   EXPECT_EQ(json["total"]["total"], 0);

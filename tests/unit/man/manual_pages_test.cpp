@@ -7,8 +7,9 @@
 #include <iterator>
 
 #include "cli/command_line.hpp"
-#include "load/options.hpp"
+#include "load/load_options.hpp"
 #include "man/options_to_scdoc.hpp"
+#include "rtev/version.hpp"
 
 namespace rtev::man {
 namespace {
@@ -47,7 +48,7 @@ TEST(ManualPages, HaveEachOptionOfRtevBpf) {
 }
 
 TEST(ManualPages, HaveEachOptionOfRtevLoad) {
-  load::Options options;
+  load::LoadOptions options;
   CLI::App app("", "rtev-load");
   add_load_options(app, options);
   add_ring_options(app, options);

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "support/ring_file.hpp"
+#include "support/ring_file_builder.hpp"
 #include "support/temp_dir.hpp"
 
 namespace rtev {

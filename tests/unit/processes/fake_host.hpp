@@ -15,7 +15,7 @@
 #include "inspect/inspector.hpp"
 #include "processes/discovery.hpp"
 #include "session/ring_poller.hpp"
-#include "support/ring_file.hpp"
+#include "support/ring_file_builder.hpp"
 #include "support/temp_dir.hpp"
 
 namespace rtev::test {

@@ -45,7 +45,7 @@ void stream(Sink& sink) {
       .add(2030, EventKind::end, phase_major)
       .add(2040, EventKind::counter, counter_minor_allocated, UINT64_MAX, 1)
       .add_record(2050, EventKind::alloc, std::array<std::uint64_t, alloc_bucket_count>{1, 2, 3})
-      .add(2060, EventKind::lifecycle, domain_spawn, static_cast<std::uint64_t>(-5), 2)
+      .add(2060, Lifecycle::domain_spawn, static_cast<std::uint64_t>(-5), 2)
       .add(2070, EventKind::user_unit, 3)
       .add(2080, EventKind::user_int, 4, static_cast<std::uint64_t>(INT64_MIN))
       .add(2090, EventKind::user_begin, 3)

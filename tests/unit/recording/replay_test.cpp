@@ -276,7 +276,7 @@ TEST(Replay, RefusesOtherVersions) {
     FxtWriter writer(memory);
     fxt::Arguments arguments;
     arguments.add(record::metadata_header, version);
-    writer.write(fxt::UserspaceObject{.address = 0, .process = fxt::Thread(0, 0), .name = {}}, arguments);
+    writer.write(fxt::UserspaceObject{}, arguments);
     writer.flush();
     const std::string file(reinterpret_cast<const char*>(memory.bytes().data()), memory.bytes().size());
     const Replayed back = replayed(file);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One message at a time: every kind, every length, every bit that must be zero.
+// Decoding of single messages: every kind, every length, every bit that must be zero.
 #include "ring/decode.hpp"
 
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "rtev/layout.hpp"
-#include "support/ring_file.hpp"
+#include "ring/layout.hpp"
+#include "support/ring_file_builder.hpp"
 
 namespace rtev {
 namespace {
@@ -32,7 +32,7 @@ struct Decoded {
   }
 };
 
-/// Buffers are exactly as large as promised, so that the sanitizer sees what is read or written beyond.
+/// Buffers have exactly the documented size, so that a sanitizer finds accesses beyond it.
 Decoded decode(Words words, std::int64_t clock_offset = 0) {
   const std::size_t size = words.size();
   words.shrink_to_fit();
@@ -71,8 +71,8 @@ TEST(Decode, KindsWithoutPayload) {
       {make::end(5, 10), EventKind::end, 10, 0},
       {make::counter(5, 27, UINT64_MAX), EventKind::counter, 27, UINT64_MAX},
       {make::counter(5, 0, 0), EventKind::counter, 0, 0},
-      {make::lifecycle(5, 0, 1234), EventKind::lifecycle, 0, 1234},
-      {make::lifecycle(5, 4, -1), EventKind::lifecycle, 4, UINT64_MAX},
+      {make::lifecycle(5, Lifecycle::ring_start, 1234), EventKind::lifecycle, 0, 1234},
+      {make::lifecycle(5, Lifecycle::fork_parent, -1), EventKind::lifecycle, 4, UINT64_MAX},
       {make::ring_stop(5), EventKind::lifecycle, 1, 0},
       {make::user_unit(5, 0), EventKind::user_unit, 0, 0},
       {make::user_unit(5, 8191), EventKind::user_unit, 8191, 0},
@@ -122,7 +122,7 @@ TEST(Decode, CustomBytesOfEverySize) {
   }
 }
 
-TEST(Decode, CustomWhoseLastByteIsNoCountIsCorrupt) {
+TEST(Decode, CustomWithAnInvalidLastByteIsCorrupt) {
   for (unsigned last = 0; last < 256; ++last) {
     Words words = make::user_custom(3, 12, "0123456789");
     reinterpret_cast<unsigned char*>(words.data() + words.size())[-1] = static_cast<unsigned char>(last);
@@ -147,7 +147,7 @@ TEST(Decode, LongestCustom) {
 
 TEST(Decode, PaddingOfEveryLengthHasNoEvent) {
   for (std::uint64_t length = 1; length <= 1023; ++length) {
-    // Only the first word is written; the others are what was there before.
+    // Only the first word is written; the others keep older contents.
     Words words(length, 0xffff'ffff'ffff'ffff);
     words[0] = message::first_word(length, false, message::padding, 0);
     const Decoded decoded = decode(words + make::end(8, 2));
@@ -158,7 +158,7 @@ TEST(Decode, PaddingOfEveryLengthHasNoEvent) {
   }
 }
 
-TEST(Decode, TypeZeroOfAUserIsNoPadding) {
+TEST(Decode, UserEventOfTypeZeroIsNotPadding) {
   const Decoded decoded = decode(make::user_unit(8, 0));
   ASSERT_EQ(decoded.events.size(), 1u);
   EXPECT_EQ(decoded.events[0].kind, EventKind::user_unit);
@@ -202,7 +202,7 @@ TEST(Decode, LowBitsMustBeZero) {
   }
 }
 
-TEST(Decode, StopsBeforeAMessageThatIsNotAllThere) {
+TEST(Decode, StopsBeforeAnIncompleteMessage) {
   const Words whole = make::begin(1, 1) + make::counter(2, 2, 3) + make::user_custom(3, 3, std::string(100, 'x')) +
                       make::alloc(4, {}) + make::end(5, 1);
   const std::size_t ends[] = {2, 5, 5 + 15, 5 + 15 + 22, 5 + 15 + 22 + 2};
@@ -219,10 +219,11 @@ TEST(Decode, ClockOffset) {
   EXPECT_EQ(decode(make::begin(100, 1), -40).events[0].time, 60u);
   EXPECT_EQ(decode(make::begin(100, 1), 40).events[0].time, 140u);
   EXPECT_EQ(decode(make::user_custom(100, 1, "x"), -40).events[0].time, 60u);
-  EXPECT_EQ(decode(make::begin(10, 1), -40).events[0].time, static_cast<std::uint64_t>(-30)) << "made-up times wrap";
+  EXPECT_EQ(decode(make::begin(10, 1), -40).events[0].time, static_cast<std::uint64_t>(-30))
+      << "invented times wrap around";
 }
 
-TEST(Decode, ManyAtOnceAsOneByOne) {
+TEST(Decode, ManyMessagesGiveTheSameAsSingleOnes) {
   std::mt19937_64 random(5);
   for (int round = 0; round < 200; ++round) {
     Words all;
@@ -254,7 +255,7 @@ TEST(Decode, ManyAtOnceAsOneByOne) {
   }
 }
 
-TEST(Decode, AnyWordsStayInsideTheBuffers) {
+TEST(Decode, RandomWordsStayInsideTheBuffers) {
   std::mt19937_64 random(3);
   std::uint64_t events = 0;
   for (int round = 0; round < 20'000; ++round) {

@@ -8,7 +8,7 @@
 namespace rtev {
 namespace {
 
-TEST(Error, MessageLeavesOutWhatIsEmpty) {
+TEST(Error, MessageOmitsEmptyParts) {
   EXPECT_EQ(Error{.what = "cannot start"}.message(), "cannot start");
   EXPECT_EQ((Error{.what = "cannot open ring", .subject = "a b"}.message()), "cannot open ring a b");
   EXPECT_EQ((Error{.what = "cannot start", .why = "no memory", .hint = "buy some"}.message()),
@@ -16,7 +16,7 @@ TEST(Error, MessageLeavesOutWhatIsEmpty) {
   EXPECT_EQ((Error{.what = "cannot open ring", .subject = "x", .why = "gone"}.message()), "cannot open ring x: gone");
 }
 
-TEST(Error, SubjectCannotSteerATerminal) {
+TEST(Error, ControlCharactersOfTheSubjectAreEscaped) {
   const Error error{.what = "cannot open", .subject = "a\x1b[2J\n\x7f\xc3\xa9~"};
   EXPECT_EQ(error.message(), R"(cannot open a\x1b[2J\x0a\x7f\xc3\xa9~)");
   EXPECT_EQ((Error{.what = "cannot open", .subject = std::string("\0\xff", 2)}.message()), R"(cannot open \x00\xff)");

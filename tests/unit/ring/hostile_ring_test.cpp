@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Rings whose program wants to harm the reader: header, indices and words take any value between polls.
+// Rings of hostile programs: header, indices and words take any value between polls.
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "rtev/ring_reader.hpp"
-#include "support/ring_file.hpp"
+#include "support/ring_file_builder.hpp"
 #include "support/temp_dir.hpp"
+#include "unit/ring/checked_reader.hpp"
 
 namespace rtev {
 namespace {
@@ -18,7 +19,7 @@ class Vandal {
  public:
   explicit Vandal(std::uint64_t seed) : random_(seed) {}
 
-  /// Any number, but often one that is nearly right.
+  /// Any number, often one that is nearly right.
   std::uint64_t number(std::uint64_t around) {
     switch (random_() % 8) {
       case 0:
@@ -75,7 +76,7 @@ class Vandal {
   std::mt19937_64 random_;
 };
 
-/// Looks at a batch as a sink would.
+/// Reads all of a batch, as a sink would.
 std::uint64_t consume(const Batch& batch) {
   std::uint64_t sum = 0;
   for (const Event& event : batch.events()) {
@@ -94,7 +95,8 @@ void read_damaged(std::uint64_t seed, bool header, int rounds, std::uint64_t bud
   for (int round = 0; round < rounds; ++round) {
     RingFileBuilder file(path, {.domains = 2, .words_log2 = 7, .names = round % 2 == 0});
     for (std::uint64_t i = 0; i < vandal.next() % 100; ++i) file.append(i % 2, make::begin(i, 1));
-    auto reader = RingReader::open(path, {.born_since_ns = 0, .made_ns = round % 3 == 0 ? 1u : 0u});
+    auto reader =
+        round % 3 == 0 ? test::open_owned(path, {.deliver_since_ns = 0, .created_ns = 1}) : RingReader::open(path);
     if (!reader) continue;
     ++opened;
     for (int step = 0; step < 50; ++step) {
@@ -107,14 +109,14 @@ void read_damaged(std::uint64_t seed, bool header, int rounds, std::uint64_t bud
           },
           budget);
       ASSERT_TRUE(reader->accounting().balanced());
-      ASSERT_LE(reader->layout().rings, max_rings);
-      // Nothing can be delivered twice in a poll, so what a ring holds bounds it.
+      ASSERT_LE(reader->layout().rings, max_domains);
+      // A poll delivers each word at most once, so the rings' size is the bound.
       ASSERT_LE(polled.delivered_words, reader->layout().rings * reader->layout().ring_words);
       ASSERT_LE(events, polled.delivered_words + 2 * reader->layout().rings);
       ASSERT_TRUE(polled.fullest >= 0 && polled.fullest <= 1);
       sum += reader->user_event_name(static_cast<std::uint16_t>(vandal.next())).size();
     }
-    reader->seal();
+    RingReaderAccess::seal(*reader);
     reader->poll(consume, budget);
     reader->finish([&](const Batch& batch) { sum += consume(batch); }, 1000);
     ASSERT_TRUE(reader->accounting().balanced());
@@ -131,7 +133,7 @@ TEST(HostileRing, WordsAndIndicesWithASmallBudget) {
   read_damaged(2, false, 300, 10);
 }
 
-TEST(HostileRing, HeaderToo) {
+TEST(HostileRing, HeaderAndWords) {
   read_damaged(3, true, 600, RingReader::default_budget_words);
 }
 
@@ -160,7 +162,7 @@ TEST(HostileRing, SizeChangesAllTheTime) {
   }
 }
 
-/// What a reader costs is bounded by what lies in the ring, however often a hostile program turns it around.
+/// The work of a poll is bounded by the ring's size, however often a hostile program moves the indices.
 TEST(HostileRing, IndicesThatJumpBackAndForth) {
   const test::TempDir dir;
   RingFileBuilder file(dir / "1.events", {.domains = 1, .words_log2 = 10});

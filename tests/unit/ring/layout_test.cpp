@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every header field wrong in turn: a root process computes addresses from them.
-#include "rtev/layout.hpp"
+// Every header field with wrong values: a root process computes addresses from them.
+#include "ring/layout.hpp"
 
 #include <gtest/gtest.h>
 
@@ -90,11 +90,11 @@ TEST(Layout, LargerFileIsFine) {
   EXPECT_EQ(why(file), "valid");
 }
 
-TEST(Layout, HeaderOfARingThatIsBeingMade) {
-  // The fields are written in their order; what is not written yet is zero.
+TEST(Layout, HeaderOfARingThatIsBeingCreated) {
+  // The runtime writes the fields in their order; the others are still zero.
   const File made = default_file();
   File file{.header = {}, .size = made.size};
-  EXPECT_EQ(why(file), "it does not begin like a file of runtime events");
+  EXPECT_EQ(why(file), "its header is not that of a runtime events file");
   file.header.version = 1;
   EXPECT_EQ(why(file), "header field max_domains is 0");
   file.header.max_domains = 128;
@@ -176,7 +176,7 @@ TEST(Layout, ElementsAndBytesThatAgreeOnlyModulo64Bits) {
   file.header.ring_size_elements = bit(61);
   file.header.ring_size_bytes = 0;
   EXPECT_NE(why(file), "valid");
-  // A file of an impossible size gives no way around the check either.
+  // A file of an impossible size does not pass either.
   file.size = huge;
   EXPECT_NE(why(file), "valid");
   file.header.ring_size_elements = bit(60);
@@ -186,7 +186,7 @@ TEST(Layout, ElementsAndBytesThatAgreeOnlyModulo64Bits) {
 
 TEST(Layout, SmallestAndLargestRings) {
   // d=1, e=4 and d=4096, e=4, both in the format of 5.3.
-  for (const std::uint64_t rings : {std::uint64_t{1}, max_rings}) {
+  for (const std::uint64_t rings : {1u, max_domains}) {
     File file = default_file();
     file.header.max_domains = rings;
     file.header.ring_size_elements = 16;
@@ -201,7 +201,7 @@ TEST(Layout, SmallestAndLargestRings) {
   }
 }
 
-TEST(Layout, WhatPassesLiesInsideTheFile) {
+TEST(Layout, AcceptedLayoutsLieInsideTheFile) {
   std::mt19937_64 random(7);
   const auto number = [&]() -> std::uint64_t {
     const std::uint64_t bits = random() >> (random() % 64);

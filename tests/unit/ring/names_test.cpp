@@ -74,7 +74,7 @@ std::size_t count_names(NameOf name_of) {
   return count;
 }
 
-TEST(Names, NoneBeyondTheTables) {
+TEST(Names, NoNamesBeyondTheTables) {
   EXPECT_EQ(count_names([](std::uint16_t id) { return phase_name(old_family, id); }), 44u);
   EXPECT_EQ(count_names([](std::uint16_t id) { return phase_name(new_family, id); }), 50u);
   EXPECT_EQ(count_names([](std::uint16_t id) { return counter_name(old_family, id); }), 17u);
@@ -104,10 +104,10 @@ TEST(Names, CounterUnits) {
 }
 
 TEST(Names, Lifecycle) {
-  EXPECT_EQ(lifecycle_name(ring_start), "ring_start");
-  EXPECT_EQ(lifecycle_name(ring_stop), "ring_stop");
-  EXPECT_EQ(lifecycle_name(fork_child), "fork_child");
-  EXPECT_EQ(lifecycle_name(domain_terminate), "domain_terminate");
+  EXPECT_EQ(lifecycle_name(static_cast<std::uint16_t>(Lifecycle::ring_start)), "ring_start");
+  EXPECT_EQ(lifecycle_name(static_cast<std::uint16_t>(Lifecycle::ring_stop)), "ring_stop");
+  EXPECT_EQ(lifecycle_name(static_cast<std::uint16_t>(Lifecycle::fork_child)), "fork_child");
+  EXPECT_EQ(lifecycle_name(static_cast<std::uint16_t>(Lifecycle::domain_terminate)), "domain_terminate");
   EXPECT_EQ(lifecycle_name(8), "");
 }
 
@@ -131,14 +131,14 @@ std::optional<Family> guess(std::initializer_list<Event> events) {
   return result.family();
 }
 
-TEST(FamilyGuess, NothingFromWhatBothHave) {
+TEST(FamilyGuess, NothingFromIdsOfBothFamilies) {
   EXPECT_EQ(guess({}), std::nullopt);
   EXPECT_EQ(guess({event(EventKind::begin, 10), event(EventKind::end, 10), event(EventKind::counter, 16),
                    event(EventKind::begin, 43), event(EventKind::lifecycle, 0), event(EventKind::user_begin, 48)}),
             std::nullopt);
   EXPECT_EQ(guess({event(EventKind::counter, 28), event(EventKind::begin, 50), event(EventKind::end, 8191)}),
             std::nullopt)
-      << "ids that no version has tell nothing";
+      << "unknown ids prove nothing";
 }
 
 TEST(FamilyGuess, ByIdsThatOnlyTheLaterFamilyHas) {
@@ -148,14 +148,14 @@ TEST(FamilyGuess, ByIdsThatOnlyTheLaterFamilyHas) {
   EXPECT_EQ(guess({event(EventKind::end, 49)}), new_family);
 }
 
-TEST(FamilyGuess, ByWhatOpensInAMinorCollection) {
+TEST(FamilyGuess, ByThePhasesInsideAMinorCollection) {
   for (const std::uint16_t inner : std::initializer_list<std::uint16_t>{28, 35})
     EXPECT_EQ(guess({event(EventKind::begin, 10), event(EventKind::begin, inner)}), old_family);
   for (const std::uint16_t inner : std::initializer_list<std::uint16_t>{31, 39})
     EXPECT_EQ(guess({event(EventKind::begin, 11), event(EventKind::begin, inner)}), new_family);
   EXPECT_EQ(guess({event(EventKind::begin, 10), event(EventKind::end, 10), event(EventKind::begin, 28)}), std::nullopt);
   EXPECT_EQ(guess({event(EventKind::begin, 10, 1), event(EventKind::begin, 28, 2)}), std::nullopt)
-      << "the next domain opens in nothing of this one";
+      << "domains do not mix";
 }
 
 TEST(FamilyGuess, FirstAnswerStays) {

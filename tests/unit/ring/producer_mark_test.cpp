@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Who a ring file says has written it. Anybody can write that mark.
+// The producer mark of a ring file. Any program can write one.
 #include <fstream>
 
-#include "support/ring_file.hpp"
-#include "unit/ring/writing.hpp"
+#include "support/ring_file_builder.hpp"
+#include "unit/ring/writer_fixture.hpp"
 
 namespace rtev {
 namespace {
@@ -15,7 +15,7 @@ class ProducerMarkTest : public test::WriterTest {
   static ProducerMark good() {
     return {.magic = ProducerMark::magic_value, .version = 1, .family = 0, .producer = "some producer"};
   }
-  /// What a reader makes of a file with `size` bytes of that mark behind the names.
+  /// The producer that a reader finds in a file with the first `size` bytes of this mark after the names.
   std::optional<Producer> read(const ProducerMark& mark, std::size_t size = sizeof(ProducerMark)) const {
     std::filesystem::resize_file(file_, names_end_);
     std::ofstream(file_, std::ios::binary | std::ios::app)
@@ -37,12 +37,12 @@ TEST_F(ProducerMarkTest, IsRead) {
   EXPECT_EQ(read(mark), (Producer{.name = std::string(47, 'p'), .family = Family::since_5_3}));
 }
 
-TEST_F(ProducerMarkTest, FileThatEndsBeforeHasNone) {
+TEST_F(ProducerMarkTest, FileThatEndsBeforeItHasNone) {
   EXPECT_EQ(read(good(), 0), std::nullopt);
   EXPECT_EQ(read(good(), 63), std::nullopt);
 }
 
-TEST_F(ProducerMarkTest, WhatMakesNoSenseIsNone) {
+TEST_F(ProducerMarkTest, InvalidMarksAreIgnored) {
   const auto read_with = [&](auto change) {
     ProducerMark mark = good();
     change(mark);
@@ -59,13 +59,13 @@ TEST_F(ProducerMarkTest, WhatMakesNoSenseIsNone) {
   EXPECT_EQ(read_with([](ProducerMark& mark) { std::ranges::fill(mark.producer, 'p'); }), std::nullopt);
 }
 
-TEST_F(ProducerMarkTest, IsLookedAtEachTime) {
+TEST_F(ProducerMarkTest, IsReadEachTime) {
   read(good());
   auto reader = RingReader::open(file_);
   ASSERT_TRUE(reader);
   EXPECT_TRUE(reader->producer());
   std::filesystem::resize_file(file_, names_end_);
-  EXPECT_FALSE(reader->producer()) << "a runtime of OCaml's took the file over";
+  EXPECT_FALSE(reader->producer()) << "OCaml's runtime reused the file";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a reader begins with and how it shares its time: history, budget, names, files it refuses.
+// Where a reader begins, how it shares its budget, names of user events, files that it refuses.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -8,14 +8,15 @@
 
 #include "rtev/names.hpp"
 #include "rtev/ring_reader.hpp"
-#include "support/ring_file.hpp"
+#include "support/ring_file_builder.hpp"
 #include "support/temp_dir.hpp"
-#include "unit/ring/reading.hpp"
+#include "unit/ring/checked_reader.hpp"
 
 namespace rtev {
 namespace {
 
 using test::CheckedReader;
+using test::open_owned;
 using test::RingFileBuilder;
 using Times = std::vector<std::uint64_t>;
 namespace make = test::make;
@@ -47,52 +48,52 @@ TEST_F(RingAccessTest, HistoryIsDeliveredOrSkipped) {
   EXPECT_EQ(reader.take_times(), (Times{200, 201}));
 }
 
-TEST_F(RingAccessTest, SkippedHistoryOfAProgramThatJustBeganIsNot) {
+TEST_F(RingAccessTest, HistoryOfANewProgramIsNotSkipped) {
   RingFileBuilder file(path_, {.domains = 3, .words_log2 = 4});
-  file.append(0, make::lifecycle(500, ring_start, 1));
+  file.append(0, make::lifecycle(500, Lifecycle::ring_start, 1));
   file.append(0, make::begin(510, 1));
   file.append(1, make::begin(400, 1));
   for (std::uint64_t i = 600; i < 700; ++i) file.append(2, make::begin(i, 1));
-  CheckedReader reader(path_, {.history = RingReader::History::skip, .born_since_ns = 500});
+  CheckedReader reader(path_, RingOwner{.deliver_since_ns = 500}, {.history = RingReader::History::skip});
   reader.poll();
   EXPECT_EQ(reader.take_times(), (Times{500, 510}));
   EXPECT_EQ(reader.words().before_attach, 2u + file.tail(2)) << "older, and already wrapped";
 }
 
-TEST_F(RingAccessTest, WaitsForTheNewProgramToTakeTheFileOver) {
+TEST_F(RingAccessTest, RefusesAFileThatIsStillAnEarlierPrograms) {
   {
     RingFileBuilder old(path_, {.domains = 2, .words_log2 = 6});
     old.append(1, make::begin(100, 1));
   }
-  const auto early = RingReader::open(path_, {.made_ns = 1000});
+  const auto early = open_owned(path_, {.created_ns = 1000});
   ASSERT_FALSE(early);
   EXPECT_EQ(early.error().code, EAGAIN);
   RingFileBuilder file(path_, {.domains = 2, .words_log2 = 6});
-  EXPECT_TRUE(RingReader::open(path_, {.made_ns = 1000})) << "nothing written yet";
-  file.append(0, make::lifecycle(1000, ring_start, 1));
-  EXPECT_TRUE(RingReader::open(path_, {.made_ns = 1000}));
-  EXPECT_FALSE(RingReader::open(path_, {.made_ns = 1001}));
-  EXPECT_TRUE(RingReader::open(path_, {.made_ns = 1001, .clock_offset_ns = 1}));
+  EXPECT_TRUE(open_owned(path_, {.created_ns = 1000})) << "nothing written yet";
+  file.append(0, make::lifecycle(1000, Lifecycle::ring_start, 1));
+  EXPECT_TRUE(open_owned(path_, {.created_ns = 1000}));
+  EXPECT_FALSE(open_owned(path_, {.created_ns = 1001}));
+  EXPECT_TRUE(open_owned(path_, {.created_ns = 1001}, {.clock_offset_ns = 1}));
 }
 
-TEST_F(RingAccessTest, FileOfAnEndedProgramIsItsOwnOnlyUntilTheNextOneTakesItOver) {
-  const auto opens = [&](std::uint64_t made, std::uint64_t ended) {
-    return RingReader::open(path_, {.made_ns = made, .ended_ns = ended}).has_value();
+TEST_F(RingAccessTest, RefusesAFileThatALaterProgramReused) {
+  const auto opens = [&](std::uint64_t created, std::uint64_t ended) {
+    return open_owned(path_, {.created_ns = created, .ended_ns = ended}).has_value();
   };
   RingFileBuilder file(path_, {.domains = 2, .words_log2 = 6});
-  EXPECT_FALSE(opens(900, 2000)) << "no program ends without a word";
-  file.append(0, make::lifecycle(1000, ring_start, 1));
+  EXPECT_FALSE(opens(900, 2000)) << "a program writes at least one event";
+  file.append(0, make::lifecycle(1000, Lifecycle::ring_start, 1));
   file.append(1, make::begin(1900, 1));
   EXPECT_TRUE(opens(900, 2000));
   EXPECT_TRUE(opens(1000, 1900));
   EXPECT_FALSE(opens(1001, 2000)) << "an earlier program's";
   EXPECT_FALSE(opens(900, 999)) << "a later program's";
   EXPECT_FALSE(opens(900, 1899)) << "a later program's domain";
-  EXPECT_EQ(RingReader::open(path_, {.ended_ns = 999}).error().code, EAGAIN);
+  EXPECT_EQ(open_owned(path_, {.ended_ns = 999}).error().code, EAGAIN);
 }
 
 TEST_F(RingAccessTest, AgeOfARingWhoseOldestMessageIsPadding) {
-  // Padding has no time; the word behind it is whatever was there before.
+  // Padding has no time; the word after its header keeps older contents.
   for (const std::uint64_t padding : {1u, 2u, 3u}) {
     RingFileBuilder file(path_, {.domains = 1, .words_log2 = 4});
     file.append(0, make::user_custom(1000, 1, std::string(padding % 2 == 1 ? 0 : 8, 'x')));
@@ -102,8 +103,8 @@ TEST_F(RingAccessTest, AgeOfARingWhoseOldestMessageIsPadding) {
     ASSERT_EQ(file.word(0, 16 - padding), message::first_word(padding, false, message::padding, 0));
     if (padding > 1) file.set_word(0, 17 - padding, 1);
     file.set_head(0, 16 - padding);
-    EXPECT_TRUE(RingReader::open(path_, {.made_ns = 500})) << padding;
-    EXPECT_FALSE(RingReader::open(path_, {.made_ns = 2500})) << padding;
+    EXPECT_TRUE(open_owned(path_, {.created_ns = 500})) << padding;
+    EXPECT_FALSE(open_owned(path_, {.created_ns = 2500})) << padding;
   }
 }
 
@@ -114,14 +115,14 @@ TEST_F(RingAccessTest, BudgetAndFairness) {
   const auto fill = [&](std::uint32_t domain) {
     for (int i = 0; i < 10'000; ++i) file.append(domain, make::begin(++time, 1));
   };
-  // Domain 1 is written faster than the budget allows to read; the others now and then.
+  // Domain 1 is written faster than the budget allows to read, the others rarely.
   for (int round = 0; round < 20; ++round) {
     fill(1);
     for (const std::uint32_t domain : {0u, 2u, 3u}) file.append(domain, make::begin(++time, 1));
     Polled polled = reader.poll(8192);
     EXPECT_FALSE(polled.complete);
     EXPECT_LE(polled.delivered_words, 8192u + 2048u);
-    EXPECT_TRUE(reader.reader().behind_since_ns());
+    EXPECT_TRUE(RingReaderAccess::behind_since_ns(reader.reader()));
     polled = reader.poll(8192);
     for (const std::uint16_t domain : std::initializer_list<std::uint16_t>{0, 2, 3}) {
       EXPECT_EQ(reader.reader().accounting(domain).unread, 0u) << "two polls reach every domain";
@@ -129,11 +130,11 @@ TEST_F(RingAccessTest, BudgetAndFairness) {
   }
   while (!reader.poll(8192).complete) {
   }
-  EXPECT_FALSE(reader.reader().behind_since_ns());
+  EXPECT_FALSE(RingReaderAccess::behind_since_ns(reader.reader()));
   EXPECT_EQ(reader.words().unread, 0u);
 }
 
-TEST_F(RingAccessTest, AllDomainsFlatOutTakeTurns) {
+TEST_F(RingAccessTest, BusyDomainsTakeTurns) {
   RingFileBuilder file(path_, {.domains = 3, .words_log2 = 15});
   CheckedReader reader(path_);
   std::uint64_t time = 0;
@@ -152,7 +153,7 @@ TEST_F(RingAccessTest, AllDomainsFlatOutTakeTurns) {
   EXPECT_LE(most.delivered - least.delivered, 2 * 2048u);
 }
 
-TEST_F(RingAccessTest, PollOfOneDomainLeavesTheOthers) {
+TEST_F(RingAccessTest, PollOfOneDomainDoesNotReadTheOthers) {
   RingFileBuilder file(path_, {.domains = 2, .words_log2 = 6});
   CheckedReader reader(path_);
   file.append(0, make::begin(1, 1));
@@ -171,14 +172,14 @@ TEST_F(RingAccessTest, BehindSinceTheDomainThatIsFurthestBehind) {
     for (std::uint64_t i = 0; i < 5000; ++i) file.append(domain, make::begin(domain * 10'000 + i, 1));
   }
   reader.poll_domain(0, 1);
-  EXPECT_EQ(reader.reader().behind_since_ns(), 1023u);
+  EXPECT_EQ(RingReaderAccess::behind_since_ns(reader.reader()), 1023u);
   reader.poll_domain(1, 1);
-  EXPECT_EQ(reader.reader().behind_since_ns(), 1023u);
+  EXPECT_EQ(RingReaderAccess::behind_since_ns(reader.reader()), 1023u);
   reader.poll_domain(0);
-  EXPECT_EQ(reader.reader().behind_since_ns(), 11'023u);
+  EXPECT_EQ(RingReaderAccess::behind_since_ns(reader.reader()), 11'023u);
 }
 
-TEST_F(RingAccessTest, PollOfUsedDomainsFindsTheNextOnes) {
+TEST_F(RingAccessTest, PollOfUsedDomainsFindsNewOnes) {
   RingFileBuilder file(path_, {.domains = 128, .words_log2 = 6});
   file.append(3, make::begin(1, 1));
   auto reader = RingReader::open(path_);
@@ -187,15 +188,15 @@ TEST_F(RingAccessTest, PollOfUsedDomainsFindsTheNextOnes) {
   const auto consume = [&](const Batch& batch) {
     for (const Event& event : batch.events()) times.push_back(event.time);
   };
-  reader->poll_used(consume);
+  RingReaderAccess::poll_used(*reader, consume);
   EXPECT_EQ(times, Times{1});
   for (const std::uint32_t domain : {11u, 19u, 20u}) file.append(domain, make::begin(domain, 1));
   times.clear();
-  EXPECT_TRUE(reader->poll_used(consume).complete);
-  EXPECT_EQ(times, (Times{11, 19, 20})) << "each within reach of the one before";
+  EXPECT_TRUE(RingReaderAccess::poll_used(*reader, consume).complete);
+  EXPECT_EQ(times, (Times{11, 19, 20})) << "each is near the one before";
   file.append(100, make::begin(100, 1));
   times.clear();
-  reader->poll_used(consume);
+  RingReaderAccess::poll_used(*reader, consume);
   EXPECT_EQ(times, Times{});
   reader->poll(consume);
   EXPECT_EQ(times, Times{100});
@@ -225,10 +226,10 @@ TEST_F(RingAccessTest, NamesOfUserEvents) {
   EXPECT_EQ(reader.reader().user_event_name(UINT16_MAX), "");
   EXPECT_EQ(reader.reader().user_event_name(7), "");
   file.set_name(7, "late");
-  EXPECT_EQ(reader.reader().user_event_name(7), "late") << "an empty slot is looked at again";
+  EXPECT_EQ(reader.reader().user_event_name(7), "late") << "an empty slot is read again";
 }
 
-TEST_F(RingAccessTest, SlotWithoutAnEndIsCutAt127Bytes) {
+TEST_F(RingAccessTest, NameWithoutNulIsCutAt127Bytes) {
   RingFileBuilder file(path_, {.domains = 1, .words_log2 = 6});
   std::ranges::fill(file.bytes().subspan(file.header().custom_events_offset, 256), std::byte{'x'});
   CheckedReader reader(path_);
@@ -244,11 +245,11 @@ TEST_F(RingAccessTest, Ocaml50HasNoNames) {
   EXPECT_EQ(reader.reader().user_event_name(0), "");
 }
 
-TEST_F(RingAccessTest, RefusesWhatIsNoRegularFile) {
+TEST_F(RingAccessTest, RefusesAllButRegularFiles) {
   EXPECT_EQ(RingReader::open(path_).error().code, ENOENT);
   const auto fifo = dir_ / "2.events";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  EXPECT_EQ(RingReader::open(fifo).error().why, "not a regular file") << "and does not wait for a writer";
+  EXPECT_EQ(RingReader::open(fifo).error().why, "not a regular file") << "does not wait for a writer";
   EXPECT_EQ(RingReader::open(dir_.path()).error().why, "not a regular file");
   RingFileBuilder file(path_, {});
   const auto link = dir_ / "3.events";
@@ -257,7 +258,7 @@ TEST_F(RingAccessTest, RefusesWhatIsNoRegularFile) {
   EXPECT_EQ(RingReader::adopt(-1, "none", {}).error().code, EBADF);
 }
 
-TEST_F(RingAccessTest, RingThatIsBeingMadeIsNotReady) {
+TEST_F(RingAccessTest, RingThatIsBeingCreatedIsNotReady) {
   std::ofstream{path_};
   EXPECT_EQ(RingReader::open(path_).error().code, EAGAIN) << "empty";
   std::filesystem::resize_file(path_, 63);
@@ -265,7 +266,7 @@ TEST_F(RingAccessTest, RingThatIsBeingMadeIsNotReady) {
   std::filesystem::resize_file(path_, RingFileBuilder::file_size({}));
   const auto zeros = RingReader::open(path_);
   EXPECT_EQ(zeros.error().code, EAGAIN);
-  EXPECT_EQ(zeros.error().why, "it does not begin like a file of runtime events");
+  EXPECT_EQ(zeros.error().why, "its header is not that of a runtime events file");
   RingFileBuilder file(path_, {});
   EXPECT_TRUE(RingReader::open(path_));
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Ring files that change under the reader: made anew by the next program with the same pid, cut short, grown.
+// Ring files that change under the reader: created anew by the next program with the same pid, truncated, grown.
 #include <gtest/gtest.h>
 
 #include <optional>
 
 #include "rtev/names.hpp"
 #include "rtev/ring_reader.hpp"
-#include "support/ring_file.hpp"
+#include "support/ring_file_builder.hpp"
 #include "support/temp_dir.hpp"
-#include "unit/ring/reading.hpp"
+#include "unit/ring/checked_reader.hpp"
 
 namespace rtev {
 namespace {
@@ -24,7 +24,7 @@ class RingLifeTest : public testing::Test {
   const std::filesystem::path path_ = dir_ / "1.events";
 };
 
-TEST_F(RingLifeTest, MadeAnewWithIndicesGoneBack) {
+TEST_F(RingLifeTest, CreatedAnewShownByIndicesThatGoBack) {
   RingFileBuilder first(path_, {.domains = 2, .words_log2 = 6});
   first.set_name(3, "old");
   for (std::uint64_t i = 0; i < 10; ++i) first.append(1, make::begin(i, 1));
@@ -38,7 +38,7 @@ TEST_F(RingLifeTest, MadeAnewWithIndicesGoneBack) {
   EXPECT_EQ(reader.take_times(), (Times{10, 11}));
 
   RingFileBuilder second(path_, {.domains = 2, .words_log2 = 6});
-  second.append(0, make::lifecycle(100, ring_start, 1));
+  second.append(0, make::lifecycle(100, Lifecycle::ring_start, 1));
   second.append(1, make::begin(101, 1));
   second.set_name(3, "new");
   EXPECT_TRUE(reader.poll().complete);
@@ -50,7 +50,7 @@ TEST_F(RingLifeTest, MadeAnewWithIndicesGoneBack) {
   EXPECT_EQ(reader.reader().active_domains(), 2u);
 }
 
-TEST_F(RingLifeTest, WordsThatWereNotReadWhenItWasMadeAnewAreLost) {
+TEST_F(RingLifeTest, UnreadWordsAreLostWhenItIsCreatedAnew) {
   RingFileBuilder first(path_, {.domains = 1, .words_log2 = 15});
   for (std::uint64_t i = 0; i < 8000; ++i) first.append(0, make::begin(i, 1));
   CheckedReader reader(path_);
@@ -64,9 +64,9 @@ TEST_F(RingLifeTest, WordsThatWereNotReadWhenItWasMadeAnewAreLost) {
   EXPECT_EQ(reader.seen().back().event.time, 9000u);
 }
 
-TEST_F(RingLifeTest, MadeAnewAndBeyondTheOldIndicesAlready) {
+TEST_F(RingLifeTest, CreatedAnewAndBeyondTheOldIndices) {
   RingFileBuilder first(path_, {.domains = 2, .words_log2 = 6});
-  first.append(0, make::lifecycle(1, ring_start, 1));
+  first.append(0, make::lifecycle(1, Lifecycle::ring_start, 1));
   CheckedReader reader(path_);
   reader.poll();
   reader.take_seen();
@@ -77,7 +77,7 @@ TEST_F(RingLifeTest, MadeAnewAndBeyondTheOldIndicesAlready) {
   EXPECT_EQ(reader.reader().incarnation(), 1u);
 }
 
-TEST_F(RingLifeTest, MadeAnewShownByItsHead) {
+TEST_F(RingLifeTest, CreatedAnewShownByItsHead) {
   RingFileBuilder first(path_, {.domains = 1, .words_log2 = 4});
   for (std::uint64_t i = 0; i < 10; ++i) first.append(0, make::begin(i, 1));
   CheckedReader reader(path_, {.history = RingReader::History::skip});
@@ -89,14 +89,14 @@ TEST_F(RingLifeTest, MadeAnewShownByItsHead) {
   EXPECT_EQ(reader.take_times().size(), 15u);
 }
 
-TEST_F(RingLifeTest, RingsThatWereNotMadeAnewYetAreNotReadTwice) {
+TEST_F(RingLifeTest, RingsThatWereNotResetYetAreNotReadTwice) {
   RingFileBuilder first(path_, {.domains = 2, .words_log2 = 6});
   first.append(0, make::begin(1, 1));
   first.append(1, make::begin(2, 1));
   CheckedReader reader(path_);
   reader.poll();
   reader.take_seen();
-  // The new program has set the indices of ring 0 to zero and not come to ring 1.
+  // The new program has reset the indices of ring 0, but not yet those of ring 1.
   first.set_tail(0, 0);
   reader.poll();
   EXPECT_TRUE(reader.take_seen().empty());
@@ -107,7 +107,7 @@ TEST_F(RingLifeTest, RingsThatWereNotMadeAnewYetAreNotReadTwice) {
   EXPECT_EQ(reader.take_times(), (Times{3, 4}));
 }
 
-TEST_F(RingLifeTest, MadeAnewWithOtherSizes) {
+TEST_F(RingLifeTest, CreatedAnewWithOtherSizes) {
   const test::RingFileOptions shapes[] = {
       {.domains = 2, .words_log2 = 10}, {.domains = 8, .words_log2 = 6},  // smaller file, more rings
       {.domains = 1, .words_log2 = 12}, {.domains = 1, .words_log2 = 12, .names = false},
@@ -121,7 +121,7 @@ TEST_F(RingLifeTest, MadeAnewWithOtherSizes) {
     Times expected;
     for (std::uint32_t domain = 0; domain < shape.domains; ++domain) {
       expected.push_back(++time);
-      // Of another length, as indices that happen to be the same show nothing until they move.
+      // With another length, because equal indices show nothing until they move.
       file.append(domain, shape.names ? make::begin(time, 1) : make::counter(time, 1, 1));
     }
     reader->poll();
@@ -135,7 +135,7 @@ TEST_F(RingLifeTest, MadeAnewWithOtherSizes) {
   EXPECT_EQ(reader->reader().active_domains(), 16u);
 }
 
-TEST_F(RingLifeTest, SealedReaderLeavesTheNextProgramAlone) {
+TEST_F(RingLifeTest, SealedReaderIgnoresTheNextProgram) {
   for (const unsigned words_log2 : {6u, 8u}) {
     RingFileBuilder first(path_, {.domains = 2, .words_log2 = 6});
     first.append(0, make::begin(1, 1));
@@ -143,7 +143,7 @@ TEST_F(RingLifeTest, SealedReaderLeavesTheNextProgramAlone) {
     CheckedReader reader(path_);
     reader.poll();
     first.append(1, make::begin(3, 1));
-    reader.reader().seal();
+    RingReaderAccess::seal(reader.reader());
     reader.poll();
     EXPECT_EQ(reader.take_times(), (Times{1, 2, 3}));
     const Accounting words = reader.words();
@@ -157,8 +157,8 @@ TEST_F(RingLifeTest, SealedReaderLeavesTheNextProgramAlone) {
   }
 }
 
-/// The next program wrote more than a ring holds: the indices alone do not show that they are another's.
-TEST_F(RingLifeTest, SealedReaderKnowsASuccessorByItsTimes) {
+/// The next program wrote more than a ring holds: its indices alone do not show the change.
+TEST_F(RingLifeTest, SealedReaderRecognisesASuccessorByItsTimes) {
   for (const bool has_ended : {true, false}) {
     RingFileBuilder first(path_, {.domains = 1, .words_log2 = 6});
     for (std::uint64_t time = 1; time <= 3; ++time) first.append(0, make::begin(time, 1));
@@ -170,36 +170,36 @@ TEST_F(RingLifeTest, SealedReaderKnowsASuccessorByItsTimes) {
       RingFileBuilder second(path_, {.domains = 1, .words_log2 = 6});
       for (std::uint64_t time = 100; time < 200; ++time) second.append(0, make::begin(time, 1));
     }
-    reader.reader().seal(50);
+    RingReaderAccess::seal(reader.reader(), 50);
     for (int i = 0; i < 3; ++i) reader.poll();
     EXPECT_EQ(reader.take_times(), has_ended ? Times{} : Times{4});
-    EXPECT_EQ(reader.reader().taken_over(), has_ended);
+    EXPECT_EQ(reader.taken_over(), has_ended);
     EXPECT_EQ(reader.words().unread, 0u);
     EXPECT_EQ(reader.words().lost, 0u) << "of what was seen";
   }
 }
 
-TEST_F(RingLifeTest, ReaderOfOneProgramLeavesTheNextAlone) {
+TEST_F(RingLifeTest, ReaderWithAnOwnerIgnoresTheNextProgram) {
   for (const unsigned words_log2 : {6u, 8u}) {
     RingFileBuilder first(path_, {.domains = 1, .words_log2 = 6});
     for (std::uint64_t time = 1; time <= 5; ++time) first.append(0, make::begin(time, 1));
-    CheckedReader reader(path_, {.one_program = true});
+    CheckedReader reader(path_, RingOwner{});
     reader.poll();
     EXPECT_EQ(reader.take_times(), (Times{1, 2, 3, 4, 5}));
     RingFileBuilder second(path_, {.domains = 1, .words_log2 = words_log2});
     second.append(0, make::begin(100, 1));
     for (int i = 0; i < 3; ++i) reader.poll();
     EXPECT_TRUE(reader.take_seen().empty());
-    EXPECT_TRUE(reader.reader().taken_over());
+    EXPECT_TRUE(reader.taken_over());
     EXPECT_EQ(reader.reader().incarnation(), 0u);
     EXPECT_EQ(reader.words().written, 10u);
   }
 }
 
-TEST_F(RingLifeTest, CutShortAtAnyLength) {
+TEST_F(RingLifeTest, TruncatedAtAnyLength) {
   const test::RingFileOptions shape{.domains = 4, .words_log2 = 10};
   const std::uint64_t full = RingFileBuilder::file_size(shape);
-  // Headers and data end at 33152, names fill the rest.
+  // Headers and data end at byte 33152; the rest are names.
   for (std::uint64_t size = 0; size < full; size += size < 34'000 ? 509 : 100'003) {
     RingFileBuilder file(path_, shape);
     for (std::uint32_t domain = 0; domain < 4; ++domain) {
@@ -221,7 +221,7 @@ TEST_F(RingLifeTest, CutShortAtAnyLength) {
   }
 }
 
-TEST_F(RingLifeTest, CutShortBeforeTheFirstPoll) {
+TEST_F(RingLifeTest, TruncatedBeforeTheFirstPoll) {
   RingFileBuilder file(path_, {});
   file.append(0, make::begin(1, 1));
   CheckedReader reader(path_);
@@ -234,7 +234,7 @@ TEST_F(RingLifeTest, CutShortBeforeTheFirstPoll) {
   EXPECT_EQ(reader.seen()[0].loss().words, 2u);
 }
 
-TEST_F(RingLifeTest, MadeAnewAfterItWasCutShort) {
+TEST_F(RingLifeTest, CreatedAnewAfterItWasTruncated) {
   RingFileBuilder first(path_, {.domains = 2, .words_log2 = 6});
   first.append(0, make::begin(1, 1));
   CheckedReader reader(path_);
@@ -242,7 +242,7 @@ TEST_F(RingLifeTest, MadeAnewAfterItWasCutShort) {
   std::filesystem::resize_file(path_, 0);
   reader.poll();
   EXPECT_TRUE(reader.reader().truncated());
-  // The next program makes the file in steps: its size, then its header. Each may be seen.
+  // The next program sets the file's size, then its header. A reader may see each step.
   std::filesystem::resize_file(path_, RingFileBuilder::file_size({.domains = 2, .words_log2 = 6}));
   reader.poll();
   EXPECT_TRUE(reader.reader().truncated());
@@ -254,7 +254,7 @@ TEST_F(RingLifeTest, MadeAnewAfterItWasCutShort) {
   EXPECT_EQ(reader.reader().incarnation(), 1u);
 }
 
-TEST_F(RingLifeTest, FileThatGrowsIsStillTheSame) {
+TEST_F(RingLifeTest, GrownFileIsStillTheSame) {
   for (const bool names : {true, false}) {
     RingFileBuilder file(path_, {.domains = 1, .words_log2 = 6, .names = names});
     file.append(0, make::begin(1, 1));
@@ -270,7 +270,7 @@ TEST_F(RingLifeTest, FileThatGrowsIsStillTheSame) {
   }
 }
 
-TEST_F(RingLifeTest, OutlivesItsName) {
+TEST_F(RingLifeTest, ReadsAnUnlinkedFile) {
   RingFileBuilder file(path_, {});
   CheckedReader reader(path_);
   std::filesystem::remove(path_);

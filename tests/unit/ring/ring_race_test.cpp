@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A writer as fast as it can, and readers of every speed: each event that is delivered was written, in order, and each
-// loss is counted to the word. The writer keeps a log of where each message ended.
+// A writer at full speed and readers of every speed: all delivered events were written, they come in order, and losses
+// are exact to the word. The writer logs where each message ended.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "rtev/ring_reader.hpp"
-#include "support/ring_file.hpp"
+#include "support/ring_file_builder.hpp"
 #include "support/temp_dir.hpp"
-#include "unit/ring/reading.hpp"
+#include "unit/ring/checked_reader.hpp"
 
 namespace rtev {
 namespace {
@@ -20,7 +20,7 @@ using test::RingFileBuilder;
 using test::Words;
 namespace make = test::make;
 
-/// The message with a sequence number: all of its words follow from it, so that a torn one shows.
+/// The message with a sequence number, from which all of its words are computed, so that a torn message is detected.
 Words message_of(std::uint64_t sequence) {
   switch (sequence % 4) {
     case 0:
@@ -85,7 +85,7 @@ TEST_P(RingRaceTest, EveryWordIsAccountedFor) {
     std::uint64_t words;
   };
   std::vector<Gap> gaps;
-  std::uint64_t next = 0, told = 0, told_here = 0;
+  std::uint64_t next = 0, reported = 0, gap_words = 0;
   const auto consume = [&](const Batch& batch) {
     for (const Event& event : batch.events()) {
       if (event.kind == EventKind::lost) {
@@ -93,17 +93,17 @@ TEST_P(RingRaceTest, EveryWordIsAccountedFor) {
         const auto loss = batch.payload_as<Loss>(event);
         ASSERT_TRUE(loss);
         ASSERT_EQ(loss->from_ns, next);
-        told_here = loss->words;
-        told += told_here;
+        gap_words = loss->words;
+        reported += gap_words;
         continue;
       }
       const std::uint64_t sequence = event.time - 1;
       ASSERT_GE(sequence, next);
       ASSERT_LT(sequence, messages);
-      if (told_here != 0) gaps.push_back({next, sequence, told_here});
-      // Nothing is missing that was not told. A loss may be of padding alone.
-      ASSERT_TRUE(told_here != 0 || sequence == next);
-      told_here = 0;
+      if (gap_words != 0) gaps.push_back({next, sequence, gap_words});
+      // No event is missing without a loss. A loss may consist of padding only.
+      ASSERT_TRUE(gap_words != 0 || sequence == next);
+      gap_words = 0;
       expect_message(event, batch.payload(event), sequence);
       next = sequence + 1;
     }
@@ -125,9 +125,9 @@ TEST_P(RingRaceTest, EveryWordIsAccountedFor) {
   const Accounting words = reader->accounting();
   EXPECT_EQ(words.written, begins[messages]);
   EXPECT_EQ(words.unread, 0u);
-  EXPECT_EQ(words.lost, told);
-  // The words of each gap are those from the end of the event before it to the beginning of the one behind it. Padding
-  // among them may count as delivered instead, where the head was right before it.
+  EXPECT_EQ(words.lost, reported);
+  // The words of each gap are those between the end of the event before it and the beginning of the event after it.
+  // Padding among them may count as delivered instead, if the head was right before it.
   for (const Gap& gap : gaps) {
     std::uint64_t lost_words = 0, padding = 0;
     for (std::uint64_t sequence = gap.before; sequence <= gap.after; ++sequence) {
@@ -144,9 +144,8 @@ INSTANTIATE_TEST_SUITE_P(Paces, RingRaceTest,
                          testing::Values(Pace{7, 0, 1 << 20}, Pace{8, 2000, 1 << 20}, Pace{10, 0, 100},
                                          Pace{13, 20'000, 1 << 20}, Pace{14, 0, 1}, Pace{16, 0, 1 << 20}));
 
-/// The first message of a young ring is what tells a ring that was made anew. It must not be taken for one while it is
-/// being overwritten for the first time.
-TEST_F(RingRaceTest, FirstLapIsNotTakenForAnotherProgram) {
+/// A change of the first message shows that a ring was created anew, except when it is overwritten for the first time.
+TEST_F(RingRaceTest, FirstLapIsNotMistakenForAnotherProgram) {
   const auto path = dir_ / "1.events";
   for (int round = 0; round < 300; ++round) {
     std::filesystem::remove(path);

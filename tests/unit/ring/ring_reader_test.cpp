@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading rings step by step. After every poll each word is accounted for: see CheckedReader.
+// RingReader polls rings that are written between the polls. CheckedReader checks the accounting after each poll.
 #include "rtev/ring_reader.hpp"
 
 #include <fcntl.h>
@@ -9,9 +9,9 @@
 #include <numeric>
 
 #include "rtev/names.hpp"
-#include "support/ring_file.hpp"
+#include "support/ring_file_builder.hpp"
 #include "support/temp_dir.hpp"
-#include "unit/ring/reading.hpp"
+#include "unit/ring/checked_reader.hpp"
 
 namespace rtev {
 namespace {
@@ -34,9 +34,9 @@ Times range(std::uint64_t begin, std::uint64_t end) {
   return times;
 }
 
-TEST_F(RingReaderTest, DeliversWhatIsThereOnce) {
+TEST_F(RingReaderTest, DeliversEachEventOnce) {
   RingFileBuilder file(path_, {.domains = 2, .words_log2 = 6});
-  file.append(0, make::lifecycle(1, ring_start, 42));
+  file.append(0, make::lifecycle(1, Lifecycle::ring_start, 42));
   file.append(0, make::begin(2, 11));
   file.append(1, make::user_custom(3, 9, "hello"));
   CheckedReader reader(path_, {.clock_offset_ns = 1000, .slot = 5});
@@ -51,7 +51,7 @@ TEST_F(RingReaderTest, EventsCarrySourceAndTime) {
   file.append(1, make::counter(7, 4, 99));
   CheckedReader reader(path_, {.clock_offset_ns = -5, .slot = 5});
   reader.poll();
-  reader.reader().assign_slot(6);
+  RingReaderAccess::set_slot(reader.reader(), 6);
   file.append(0, make::begin(8, 1));
   reader.poll();
   ASSERT_EQ(reader.seen().size(), 2u);
@@ -62,8 +62,8 @@ TEST_F(RingReaderTest, EventsCarrySourceAndTime) {
   EXPECT_EQ(reader.reader().active_domains(), 2u);
 }
 
-TEST_F(RingReaderTest, GoesAroundWithPaddingOfEveryLength) {
-  // Customs of all lengths in a small ring make padding of all lengths at its end.
+TEST_F(RingReaderTest, WrapsAroundWithPaddingOfEveryLength) {
+  // Custom events of all lengths in a small ring need padding of all lengths at its end.
   RingFileBuilder file(path_, {.domains = 1, .words_log2 = 9});
   CheckedReader reader(path_);
   std::uint64_t time = 0;
@@ -101,7 +101,7 @@ TEST_F(RingReaderTest, PaddingPublishedAlone) {
 }
 
 TEST_F(RingReaderTest, MessagesThatStraddleChunks) {
-  // Rings of several chunks of 2048 words, full of messages whose lengths shift against the chunk's.
+  // Rings of several chunks of 2048 words, with messages at all offsets to the chunk's end.
   for (const std::size_t size : {1u, 3u, 20u, 100u, 500u, 1000u, 1024u}) {
     RingFileBuilder file(path_, {.domains = 1, .words_log2 = 15});
     std::uint64_t time = 0;
@@ -140,8 +140,8 @@ TEST_F(RingReaderTest, OvertakenBetweenPolls) {
   EXPECT_EQ(reader.seen()[2].event.time, loss.to_ns) << "the event that ends the gap follows";
 }
 
-/// Overtakes the reader from within its consumer: after the first chunk, before the second is copied.
-TEST_F(RingReaderTest, OvertakenInMidPoll) {
+/// The writer overtakes the reader from within its consumer: after the first chunk, before the second is copied.
+TEST_F(RingReaderTest, OvertakenDuringAPoll) {
   for (std::uint64_t written = 0; written < 9000; written += 487) {
     RingFileBuilder file(path_, {.domains = 1, .words_log2 = 14});
     std::uint64_t time = 0;
@@ -171,7 +171,7 @@ TEST_F(RingReaderTest, OvertakenInMidPoll) {
     EXPECT_EQ(words.corrupt, 0u);
     EXPECT_EQ(words.lost, lost);
     EXPECT_EQ(words.unread, 0u);
-    // Every event is two words: those that are missing are those that were lost.
+    // Every event has two words, so the missing events give the lost words.
     std::uint64_t missing = 0, previous = 0;
     for (const Event& event : events) {
       ASSERT_GT(event.time, previous);
@@ -184,10 +184,10 @@ TEST_F(RingReaderTest, OvertakenInMidPoll) {
   }
 }
 
-TEST_F(RingReaderTest, HeadIsLookedAtAfterTheCopy) {
+TEST_F(RingReaderTest, HeadIsLoadedAfterTheCopy) {
   RingFileBuilder file(path_, {.domains = 1, .words_log2 = 6});
   for (std::uint64_t i = 0; i < 20; ++i) file.append(0, make::begin(i, 1));
-  // What the head has passed may be torn: garbage there is a loss, never corruption.
+  // Words that the head has passed may be torn: garbage there is a loss, not corruption.
   CheckedReader reader(path_);
   for (std::uint64_t i = 0; i < 10; ++i) file.set_word(0, i, 0xffff'ffff);
   file.set_head(0, 10);
@@ -197,7 +197,7 @@ TEST_F(RingReaderTest, HeadIsLookedAtAfterTheCopy) {
   EXPECT_EQ(reader.take_times(), range(5, 20));
 }
 
-TEST_F(RingReaderTest, ResynchronisesBehindCorruption) {
+TEST_F(RingReaderTest, ResumesAfterCorruption) {
   const Words nonsense[] = {
       {0, 0},                                                             // no length
       {message::first_word(2, false, message::begin, 1) | 1, 5},          // bits that are always zero
@@ -216,8 +216,8 @@ TEST_F(RingReaderTest, ResynchronisesBehindCorruption) {
     file.append(0, make::begin(2, 1));
     file.append(1, make::begin(3, 1));
     EXPECT_TRUE(reader.poll().complete);
-    EXPECT_EQ(reader.words().corrupt, words.size() + 2) << "up to where a message is known to begin";
-    EXPECT_EQ(reader.take_times(), (Times{1, 3})) << "other domains do not suffer";
+    EXPECT_EQ(reader.words().corrupt, words.size() + 2) << "up to the next known beginning of a message";
+    EXPECT_EQ(reader.take_times(), (Times{1, 3})) << "other domains are not affected";
     file.append(0, make::end(9, 1));
     reader.poll();
     const auto seen = reader.take_seen();
@@ -240,7 +240,7 @@ TEST_F(RingReaderTest, MessageThatCrossesThePhysicalEndIsCorrupt) {
   EXPECT_EQ(reader.words().unread, 0u);
 }
 
-TEST_F(RingReaderTest, LossesAtTheEndAreToldByFinish) {
+TEST_F(RingReaderTest, LossesAtTheEndAreDeliveredByFinish) {
   RingFileBuilder file(path_, {.domains = 1, .words_log2 = 6});
   CheckedReader reader(path_);
   file.append(0, make::begin(50, 1));
@@ -254,7 +254,7 @@ TEST_F(RingReaderTest, LossesAtTheEndAreToldByFinish) {
   EXPECT_EQ(reader.seen()[0].event.time, 70u);
   reader.take_seen();
   reader.finish(80);
-  EXPECT_TRUE(reader.seen().empty()) << "told once";
+  EXPECT_TRUE(reader.seen().empty()) << "delivered once";
   file.append(0, {0, 0});
   reader.poll();
   reader.finish(10);
@@ -262,7 +262,7 @@ TEST_F(RingReaderTest, LossesAtTheEndAreToldByFinish) {
   EXPECT_EQ(reader.seen()[0].event.time, 50u) << "not before the last event";
 }
 
-TEST_F(RingReaderTest, IndicesThatCannotBe) {
+TEST_F(RingReaderTest, ImpossibleIndices) {
   RingFileBuilder file(path_, {.domains = 1, .words_log2 = 6});
   file.append(0, make::begin(1, 1));
   file.set_tail(0, 1000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two processes never write one ring: what forks leave to the child, and what they take from it.
+// RingWriter across forks: two processes never write to one ring.
 #include <signal.h>
 #include <spawn.h>
 #include <sys/syscall.h>
@@ -10,20 +10,20 @@
 #include <thread>
 
 #include "base/unique_fd.hpp"
-#include "unit/ring/writing.hpp"
+#include "unit/ring/writer_fixture.hpp"
 
 namespace rtev {
 namespace {
 
 using test::CheckedReader;
-using test::Told;
-using test::told;
+using test::Lines;
+using test::lines_of;
 
 using Names = std::vector<std::string>;
 
 class RingWriterFork : public test::WriterTest {
  protected:
-  /// Runs `body` in a forked child, which ends without any cleaning up.
+  /// Runs `body` in a forked child, which ends by _exit().
   static pid_t fork_child(const std::function<bool()>& body) {
     const pid_t child = ::fork();
     if (child != 0) return child;
@@ -40,7 +40,7 @@ class RingWriterFork : public test::WriterTest {
   static inline const std::string fork_child_event = "lifecycle 5 0";
 };
 
-TEST_F(RingWriterFork, ChildWithoutEventsLeavesNothing) {
+TEST_F(RingWriterFork, ChildWithoutEventsCreatesNoFile) {
   RingWriter writer = make(small());
   const pid_t child = fork_child([&] {
     const bool is_off = writer.path().empty() && writer.words_written(0) == 0;
@@ -51,10 +51,10 @@ TEST_F(RingWriterFork, ChildWithoutEventsLeavesNothing) {
   });
   expect_success(child);
   EXPECT_EQ(files(), Names{path().filename()});
-  EXPECT_EQ(told(path(), 0), Told{ring_start()}) << "nothing of the child's";
+  EXPECT_EQ(lines_of(path(), 0), Lines{ring_start()}) << "no event of the child";
 }
 
-TEST_F(RingWriterFork, FirstEventOfTheChildMakesItsRing) {
+TEST_F(RingWriterFork, FirstEventOfTheChildCreatesItsRing) {
   RingWriter writer = make(small());
   const UserEvent early = add(writer, "early", UserType::unit);
   writer.domain(0).begin(Phase{1});
@@ -64,20 +64,22 @@ TEST_F(RingWriterFork, FirstEventOfTheChildMakesItsRing) {
                       writer.domain(0).begin(Phase{7}) == WriteStatus::written;
     return done && writer.path() == path() && writer.words_written(1) == 3 + 3 + 2 + 2 && writer.words_written(0) == 2;
   });
-  writer.domain(0).lifecycle(fork_parent, child);
+  writer.domain(0).lifecycle(Lifecycle::fork_parent, child);
   expect_success(child);
   writer.domain(0).begin(Phase{2});
-  EXPECT_EQ(told(path(), 0), (Told{ring_start(), "begin 1 0", "lifecycle 4 " + std::to_string(child), "begin 2 0"}));
-  EXPECT_EQ(told(path(), 1), Told{});
-  EXPECT_EQ(told(path_of(child), 1), (Told{ring_start_of(child), fork_child_event, "user_unit 0 0", "user_unit 1 0"}));
-  EXPECT_EQ(told(path_of(child), 0), Told{"begin 7 0"});
+  EXPECT_EQ(lines_of(path(), 0),
+            (Lines{ring_start(), "begin 1 0", "lifecycle 4 " + std::to_string(child), "begin 2 0"}));
+  EXPECT_EQ(lines_of(path(), 1), Lines{});
+  EXPECT_EQ(lines_of(path_of(child), 1),
+            (Lines{ring_start_of(child), fork_child_event, "user_unit 0 0", "user_unit 1 0"}));
+  EXPECT_EQ(lines_of(path_of(child), 0), Lines{"begin 7 0"});
   CheckedReader reader(path_of(child));
   EXPECT_EQ(reader.reader().user_event_name(early.id), "early");
   EXPECT_EQ(reader.reader().user_event_name(early.id + 1), "late");
   EXPECT_EQ(reader.reader().producer()->name, "librtev");
 }
 
-TEST_F(RingWriterFork, EachEndsItsOwn) {
+TEST_F(RingWriterFork, EachProcessStopsItsOwnRing) {
   RingWriter writer = make(small());
   expect_success(fork_child([&] {
     writer.domain(0).begin(Phase{1});
@@ -91,7 +93,7 @@ TEST_F(RingWriterFork, EachEndsItsOwn) {
   EXPECT_EQ(writer.domain(0).begin(Phase{1}), WriteStatus::written);
 }
 
-TEST_F(RingWriterFork, ParentThatEndsFirst) {
+TEST_F(RingWriterFork, ParentEndsFirst) {
   const pid_t parent = fork_child([&] {
     int ends[2];
     if (::pipe(ends) != 0) return false;
@@ -117,7 +119,7 @@ TEST_F(RingWriterFork, GrandchildOfASilentChild) {
     const pid_t grandchild = fork_child([&] { return writer.domain(0).begin(Phase{1}) == WriteStatus::written; });
     int status = -1;
     return ::waitpid(grandchild, &status, 0) == grandchild && status == 0 &&
-           told(path_of(grandchild), 0) == Told{ring_start_of(grandchild), fork_child_event, "begin 1 0"};
+           lines_of(path_of(grandchild), 0) == Lines{ring_start_of(grandchild), fork_child_event, "begin 1 0"};
   }));
 }
 
@@ -130,7 +132,7 @@ TEST_F(RingWriterFork, WhilePaused) {
     return off && writer.domain(0).begin(Phase{2}) == WriteStatus::written;
   });
   expect_success(child);
-  EXPECT_EQ(told(path_of(child), 0), (Told{ring_start_of(child), fork_child_event, "begin 2 0"}));
+  EXPECT_EQ(lines_of(path_of(child), 0), (Lines{ring_start_of(child), fork_child_event, "begin 2 0"}));
   EXPECT_EQ(writer.domain(0).begin(Phase{1}), WriteStatus::off) << "the parent is still paused";
 }
 
@@ -143,13 +145,14 @@ TEST_F(RingWriterFork, BeforeTheStartAndAfterTheStop) {
            writer.domain(0).begin(Phase{2}) == WriteStatus::written;
   });
   expect_success(child);
-  EXPECT_EQ(told(path_of(child), 0), (Told{ring_start_of(child), "begin 2 0"})) << "its events are no continuation";
+  EXPECT_EQ(lines_of(path_of(child), 0), (Lines{ring_start_of(child), "begin 2 0"}))
+      << "its ring begins with ring_start";
   ASSERT_TRUE(writer.start());
   writer.stop();
   expect_success(fork_child([&] { return writer.domain(0).begin(Phase{1}) == WriteStatus::off && !writer.start(); }));
 }
 
-TEST_F(RingWriterFork, ChildThatCannotMakeItsRingIsOff) {
+TEST_F(RingWriterFork, ChildThatCannotCreateItsRingIsOff) {
   auto options = small();
   options.directory = dir_ / "gone";
   std::filesystem::create_directory(options.directory);
@@ -164,7 +167,7 @@ TEST_F(RingWriterFork, ChildThatCannotMakeItsRingIsOff) {
   EXPECT_EQ(writer.domain(0).begin(Phase{1}), WriteStatus::written);
 }
 
-TEST_F(RingWriterFork, FromAmongThreadsThatWrite) {
+TEST_F(RingWriterFork, WhileOtherThreadsWrite) {
   auto options = timed();
   options.domains = 3;
   RingWriter writer = make(options);
@@ -202,7 +205,7 @@ TEST_F(RingWriterFork, FromAmongThreadsThatWrite) {
     EXPECT_EQ(reader.reader().accounting(static_cast<std::uint16_t>(domain)).written, writer.words_written(domain));
 }
 
-TEST_F(RingWriterFork, SpawnedProgramsKnowNothingOfIt) {
+TEST_F(RingWriterFork, SpawnedProgramsDoNotInheritIt) {
   RingWriter writer = make(small());
   writer.domain(0).begin(Phase{1});
   char program[] = "true";
@@ -217,11 +220,11 @@ TEST_F(RingWriterFork, SpawnedProgramsKnowNothingOfIt) {
   }
   expect_success(child);
   writer.domain(0).begin(Phase{2});
-  EXPECT_EQ(told(path(), 0), (Told{ring_start(), "begin 1 0", "begin 2 0"}));
+  EXPECT_EQ(lines_of(path(), 0), (Lines{ring_start(), "begin 1 0", "begin 2 0"}));
   EXPECT_EQ(files(), Names{path().filename()});
 }
 
-TEST_F(RingWriterFork, PastTheLibrarysBackTheRingStaysTheParents) {
+TEST_F(RingWriterFork, ForkByTheSystemCallKeepsTheParentsRing) {
   RingWriter writer = make(small());
   const auto child = static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
   if (child == 0) {
@@ -230,7 +233,7 @@ TEST_F(RingWriterFork, PastTheLibrarysBackTheRingStaysTheParents) {
   }
   expect_success(child);
   EXPECT_EQ(files(), Names{path().filename()});
-  EXPECT_EQ(told(path(), 0), Told{ring_start()});
+  EXPECT_EQ(lines_of(path(), 0), Lines{ring_start()});
   EXPECT_EQ(writer.domain(0).begin(Phase{1}), WriteStatus::written);
 }
 

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
-// From start to stop: what a RingWriter's file is, and what becomes of it.
+// The file of a RingWriter from start to stop.
 #include <sys/stat.h>
 
 #include <cstring>
 #include <fstream>
 
-#include "support/ring_file.hpp"
-#include "unit/ring/writing.hpp"
+#include "support/ring_file_builder.hpp"
+#include "unit/ring/writer_fixture.hpp"
 
 namespace rtev {
 namespace {
 
 using test::CheckedReader;
-using test::Told;
-using test::told;
+using test::line_of;
+using test::Lines;
+using test::lines_of;
 
 using Names = std::vector<std::string>;
 
@@ -31,7 +32,7 @@ std::string contents(const std::filesystem::path& path, std::uint64_t offset, st
   return bytes;
 }
 
-TEST_F(RingWriterLife, FileIsAsOcamlMakesIt) {
+TEST_F(RingWriterLife, FileHasOcamlsLayout) {
   RingWriter writer = make({.directory = dir_.path()});
   constexpr std::uint64_t ocamls_size = 68'167'744;
   const std::array<std::uint64_t, 8> fields{1, 128, 80, 524'288, 65'536, 64, 10'304, 67'119'168};
@@ -40,9 +41,9 @@ TEST_F(RingWriterLife, FileIsAsOcamlMakesIt) {
   ASSERT_EQ(::stat(path().c_str(), &status), 0);
   EXPECT_EQ(status.st_mode, S_IFREG | 0600u);
   EXPECT_EQ(static_cast<std::uint64_t>(status.st_size), ocamls_size + sizeof(ProducerMark));
-  EXPECT_LT(status.st_blocks * 512, 64 * 1024) << "what is not written takes no space";
+  EXPECT_LT(status.st_blocks * 512, 64 * 1024) << "unwritten pages take no space";
 
-  // Behind what OCaml's own readers look at.
+  // After the part that OCaml's readers use.
   ProducerMark mark;
   const std::string bytes = contents(path(), ocamls_size, sizeof mark + 1);
   ASSERT_EQ(bytes.size(), sizeof mark);
@@ -60,11 +61,11 @@ TEST_F(RingWriterLife, FileOfOcaml50HasNeitherNamesNorMark) {
   RingWriter writer = make(options);
   EXPECT_EQ(std::filesystem::file_size(path()), 64 + 2 * (80 + 256 * 8u));
   CheckedReader reader(path());
-  EXPECT_EQ(reader.reader().layout().names_offset, 0u);
+  EXPECT_EQ(reader.reader().layout().has_names, false);
   EXPECT_EQ(reader.reader().producer(), std::nullopt);
 }
 
-TEST_F(RingWriterLife, ProducerIsTold) {
+TEST_F(RingWriterLife, ReaderFindsTheProducer) {
   for (const Family family : {Family::before_5_3, Family::since_5_3}) {
     auto options = small();
     options.family = family;
@@ -83,8 +84,8 @@ TEST_F(RingWriterLife, NothingBetweenPauseAndResume) {
   writer.resume(1);
   writer.resume();
   events.begin(Phase{3});
-  EXPECT_EQ(told(path(), 0), (Told{ring_start(), "begin 1 0", "lifecycle 2 0", "begin 3 0"}));
-  EXPECT_EQ(told(path(), 1), Told{"lifecycle 3 0"});
+  EXPECT_EQ(lines_of(path(), 0), (Lines{ring_start(), "begin 1 0", "lifecycle 2 0", "begin 3 0"}));
+  EXPECT_EQ(lines_of(path(), 1), Lines{"lifecycle 3 0"});
 }
 
 TEST_F(RingWriterLife, PausedBeforeTheStart) {
@@ -98,11 +99,11 @@ TEST_F(RingWriterLife, PausedBeforeTheStart) {
   EXPECT_EQ(writer.domain(0).begin(Phase{1}), WriteStatus::off);
   writer.resume(1);
   EXPECT_EQ(writer.domain(0).begin(Phase{2}), WriteStatus::written);
-  EXPECT_EQ(told(path(), 0), Told{"begin 2 0"});
-  EXPECT_EQ(told(path(), 1), (Told{ring_start(), "lifecycle 3 0"}));
+  EXPECT_EQ(lines_of(path(), 0), Lines{"begin 2 0"});
+  EXPECT_EQ(lines_of(path(), 1), (Lines{ring_start(), "lifecycle 3 0"}));
 }
 
-TEST_F(RingWriterLife, StopRemovesTheFileAndIsTold) {
+TEST_F(RingWriterLife, StopRemovesTheFileAndWritesAnEvent) {
   RingWriter writer = make(small());
   CheckedReader reader(path());
   EXPECT_EQ(writer.path(), path());
@@ -114,19 +115,19 @@ TEST_F(RingWriterLife, StopRemovesTheFileAndIsTold) {
   writer.stop();
   reader.poll();
   ASSERT_EQ(reader.seen().size(), 2u);
-  EXPECT_EQ(told(reader.seen().back()), "lifecycle 1 0");
-  EXPECT_EQ(reader.words().delivered, 5u) << "the one lifecycle message without a datum";
+  EXPECT_EQ(line_of(reader.seen().back()), "lifecycle 1 0");
+  EXPECT_EQ(reader.words().delivered, 5u) << "the only lifecycle message without a value";
   EXPECT_EQ(writer.words_written(0), 5u);
 }
 
-TEST_F(RingWriterLife, EndOfTheWriterStops) {
+TEST_F(RingWriterLife, DestructorStops) {
   CheckedReader reader = [&] {
     RingWriter writer = make(small());
     return CheckedReader(path());
   }();
   EXPECT_EQ(files(), Names{});
   reader.poll();
-  EXPECT_EQ(told(reader.seen().back()), "lifecycle 1 0");
+  EXPECT_EQ(line_of(reader.seen().back()), "lifecycle 1 0");
 }
 
 TEST_F(RingWriterLife, PreservedFileStays) {
@@ -134,10 +135,10 @@ TEST_F(RingWriterLife, PreservedFileStays) {
   options.preserve = true;
   make(options).domain(0).begin(Phase{1});
   EXPECT_EQ(files(), Names{own_name()});
-  EXPECT_EQ(told(path(), 0), (Told{ring_start(), "begin 1 0", "lifecycle 1 0"}));
+  EXPECT_EQ(lines_of(path(), 0), (Lines{ring_start(), "begin 1 0", "lifecycle 1 0"}));
 }
 
-TEST_F(RingWriterLife, FileOfAnotherInItsPlaceSurvives) {
+TEST_F(RingWriterLife, StopKeepsTheFileOfAnotherProgram) {
   RingWriter writer = make(small());
   std::filesystem::remove(path());
   std::ofstream(path()) << "another's";
@@ -145,7 +146,7 @@ TEST_F(RingWriterLife, FileOfAnotherInItsPlaceSurvives) {
   EXPECT_EQ(contents(path(), 0, 100), "another's");
 }
 
-TEST_F(RingWriterLife, FileThatIsGoneIsNoHarm) {
+TEST_F(RingWriterLife, StopToleratesARemovedFile) {
   RingWriter writer = make(small());
   std::filesystem::remove(path());
   EXPECT_EQ(writer.domain(0).begin(Phase{1}), WriteStatus::written);
@@ -156,15 +157,15 @@ TEST_F(RingWriterLife, FileThatIsGoneIsNoHarm) {
 TEST_F(RingWriterLife, StartsOnce) {
   RingWriter writer = make(small());
   EXPECT_TRUE(writer.start());
-  EXPECT_EQ(told(path(), 0), Told{ring_start()});
+  EXPECT_EQ(lines_of(path(), 0), Lines{ring_start()});
   writer.stop();
   const auto again = writer.start();
   ASSERT_FALSE(again);
-  EXPECT_EQ(again.error().why, "they were stopped");
+  EXPECT_EQ(again.error().why, "they were stopped before");
   EXPECT_NE(again.error().hint, "");
 }
 
-TEST_F(RingWriterLife, MovesWithItsDomains) {
+TEST_F(RingWriterLife, CanBeMovedWhileDomainsAreInUse) {
   RingWriter first = make(small());
   DomainWriter events = first.domain(0);
   RingWriter second = std::move(first);
@@ -174,12 +175,12 @@ TEST_F(RingWriterLife, MovesWithItsDomains) {
   elsewhere.directory = other.path();
   RingWriter third = make(elsewhere);
   third = std::move(second);
-  EXPECT_TRUE(std::filesystem::is_empty(other.path())) << "what was there before stopped";
+  EXPECT_TRUE(std::filesystem::is_empty(other.path())) << "the assigned-to writer has stopped";
   EXPECT_EQ(events.begin(Phase{2}), WriteStatus::written);
-  EXPECT_EQ(told(path(), 0), (Told{ring_start(), "begin 1 0", "begin 2 0"}));
+  EXPECT_EQ(lines_of(path(), 0), (Lines{ring_start(), "begin 1 0", "begin 2 0"}));
 }
 
-TEST_F(RingWriterLife, DirectoryIsMeantAsItWasAtFirst) {
+TEST_F(RingWriterLife, RelativeDirectoryIsResolvedAtCreation) {
   const auto before = std::filesystem::current_path();
   std::filesystem::create_directory(dir_ / "sub");
   for (const auto& [here, directory] : {std::pair{"", "sub"}, {"sub", ""}, {"sub", "."}, {"", "sub/"}}) {
@@ -205,7 +206,7 @@ TEST_F(RingWriterLife, DirectoryBehindALinkIsFollowed) {
   EXPECT_TRUE(std::filesystem::exists(dir_ / "deep" / own_name()));
 }
 
-TEST_F(RingWriterLife, StaleFileIsReplacedAndItsReaderNotDisturbed) {
+TEST_F(RingWriterLife, StaleFileIsReplacedAndItsReaderContinues) {
   {
     test::RingFileBuilder stale(path(), {.domains = 3, .words_log2 = 6});
     stale.append(2, test::make::begin(5, 1));
@@ -214,8 +215,8 @@ TEST_F(RingWriterLife, StaleFileIsReplacedAndItsReaderNotDisturbed) {
   CheckedReader old_reader(path());
   RingWriter writer = make(small());
   writer.domain(0).begin(Phase{2});
-  EXPECT_EQ(told(path(), 0), (Told{ring_start(), "begin 2 0"}));
-  EXPECT_EQ(CheckedReader(path()).reader().user_event_name(0), "") << "nothing of the old file is left";
+  EXPECT_EQ(lines_of(path(), 0), (Lines{ring_start(), "begin 2 0"}));
+  EXPECT_EQ(CheckedReader(path()).reader().user_event_name(0), "") << "no content of the old file is left";
   old_reader.poll();
   EXPECT_EQ(old_reader.take_times(), std::vector<std::uint64_t>{5});
   EXPECT_FALSE(old_reader.reader().truncated());
@@ -230,7 +231,7 @@ TEST_F(RingWriterLife, LinkInItsPlaceIsReplacedNotFollowed) {
   EXPECT_EQ(contents(dir_ / "precious", 0, 100), "precious");
 }
 
-TEST_F(RingWriterLife, DirectoryThatCannotBeWrittenIsAnError) {
+TEST_F(RingWriterLife, UnusableDirectoryIsAnError) {
   const auto failure = [&](const std::filesystem::path& directory) {
     auto options = small();
     options.directory = directory;
@@ -244,13 +245,13 @@ TEST_F(RingWriterLife, DirectoryThatCannotBeWrittenIsAnError) {
   EXPECT_EQ(failure(dir_ / "file").code, ENOTDIR);
   EXPECT_NE(failure(dir_ / std::string(300, 'n')).code, 0);
   EXPECT_NE(failure("/proc").code, 0);
-  // In the place of the ring file there is what cannot be replaced.
+  // A directory that cannot be replaced has the name of the ring file.
   std::filesystem::create_directories(path() / "x");
   EXPECT_EQ(failure(dir_.path()).code, EISDIR);
-  EXPECT_EQ(files(), (Names{own_name(), "file"})) << "no draft is left behind";
+  EXPECT_EQ(files(), (Names{own_name(), "file"})) << "no temporary file is left";
 }
 
-TEST_F(RingWriterLife, StartMayBeTriedAgain) {
+TEST_F(RingWriterLife, StartMayBeRetried) {
   auto options = small();
   options.directory = dir_ / "later";
   options.start = false;

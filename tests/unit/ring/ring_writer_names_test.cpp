@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// User events of a RingWriter: how they are registered, and what readers are told of them.
+// User events of a RingWriter: their registration and their names in the file.
 #include <atomic>
 #include <map>
 #include <set>
 #include <thread>
 
-#include "unit/ring/writing.hpp"
+#include "unit/ring/writer_fixture.hpp"
 
 namespace rtev {
 namespace {
@@ -19,7 +19,7 @@ std::string refusal(RingWriter& writer, std::string_view name, UserType type = U
   return event ? "" : event.error().why;
 }
 
-TEST_F(RingWriterNames, AreFoundInTheirSlots) {
+TEST_F(RingWriterNames, AreInTheirSlots) {
   RingWriter writer = make(small());
   const std::string longest(127, 'n');
   add(writer, longest, UserType::unit);
@@ -30,16 +30,16 @@ TEST_F(RingWriterNames, AreFoundInTheirSlots) {
   EXPECT_EQ(reader.reader().user_event_name(2), "");
 }
 
-TEST_F(RingWriterNames, ThatCannotBe) {
+TEST_F(RingWriterNames, InvalidNamesAreRefused) {
   RingWriter writer = make(small());
   EXPECT_EQ(refusal(writer, ""), "its name must have 1 to 127 bytes");
   EXPECT_EQ(refusal(writer, std::string(128, 'n')), "its name must have 1 to 127 bytes");
   EXPECT_EQ(refusal(writer, std::string_view("a\0b", 3)), "its name has a NUL byte");
   EXPECT_EQ(refusal(writer, std::string_view("\0", 1)), "its name has a NUL byte");
-  EXPECT_EQ(add(writer, "first", UserType::unit).id, 0u) << "what was refused takes no slot";
+  EXPECT_EQ(add(writer, "first", UserType::unit).id, 0u) << "a refused name takes no slot";
 }
 
-TEST_F(RingWriterNames, TheSameAgainIsTheSameEvent) {
+TEST_F(RingWriterNames, SameNameAndTypeGiveTheSameEvent) {
   RingWriter writer = make(small());
   add(writer, "other", UserType::unit);
   const UserEvent request = add(writer, "request", UserType::span);
@@ -48,16 +48,16 @@ TEST_F(RingWriterNames, TheSameAgainIsTheSameEvent) {
   EXPECT_EQ(add(writer, "request ", UserType::unit).id, request.id + 1);
 }
 
-TEST_F(RingWriterNames, AsManyAsThereAreSlots) {
+TEST_F(RingWriterNames, AllSlotsCanBeUsed) {
   RingWriter writer = make(small());
-  for (std::uint32_t i = 0; i < user_event_slots; ++i)
+  for (std::uint32_t i = 0; i < max_user_events; ++i)
     ASSERT_EQ(add(writer, "event " + std::to_string(i), UserType::unit).id, i);
   EXPECT_EQ(refusal(writer, "one more"), "all 8192 are in use");
   EXPECT_EQ(refusal(writer, "event 8191"), "");
   EXPECT_EQ(writer.domain(0).write(UserEvent{8191, UserType::unit}), WriteStatus::written);
   CheckedReader reader(path());
   EXPECT_EQ(reader.reader().user_event_name(8191), "event 8191");
-  EXPECT_TRUE(reader.reader().producer()) << "the last slot does not reach into what lies behind";
+  EXPECT_TRUE(reader.reader().producer()) << "the last slot does not overlap the producer mark";
 }
 
 TEST_F(RingWriterNames, RegisteredBeforeTheStart) {
@@ -83,7 +83,7 @@ TEST_F(RingWriterNames, Ocaml50HasNone) {
   EXPECT_EQ(writer.domain(0).write(UserEvent{0, UserType::unit}), WriteStatus::bad_id);
 }
 
-TEST_F(RingWriterNames, AreThereWhenTheFirstEventIs) {
+TEST_F(RingWriterNames, AreWrittenBeforeTheFirstEvent) {
   RingWriter writer = make(timed());
   constexpr int threads = 2, each = 2000;
   std::atomic<int> writing = threads;

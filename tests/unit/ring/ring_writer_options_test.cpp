@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What a RingWriter may be asked for, and how the environment asks.
+// Options of a RingWriter, and those that the environment sets.
 #include <sys/resource.h>
 
 #include <cstdlib>
 #include <map>
 #include <optional>
 
-#include "unit/ring/writing.hpp"
+#include "ring/layout.hpp"
+#include "unit/ring/writer_fixture.hpp"
 
 namespace rtev {
 namespace {
@@ -40,7 +41,7 @@ class RingWriterOptions : public test::WriterTest {
   std::map<std::string, std::optional<std::string>> before_;
 };
 
-TEST_F(RingWriterOptions, EnvironmentThatSaysNothing) {
+TEST_F(RingWriterOptions, EmptyEnvironmentGivesDefaults) {
   const auto options = Options::from_environment();
   EXPECT_FALSE(options.start);
   EXPECT_FALSE(options.preserve);
@@ -49,11 +50,11 @@ TEST_F(RingWriterOptions, EnvironmentThatSaysNothing) {
   EXPECT_EQ(options.log2_words, 16u);
 }
 
-TEST_F(RingWriterOptions, PresenceCountsAsForOcaml) {
+TEST_F(RingWriterOptions, PresenceOfAVariableCounts) {
   set("OCAML_RUNTIME_EVENTS_START", "");
   set("OCAML_RUNTIME_EVENTS_PRESERVE", "0");
   set("OCAML_RUNTIME_EVENTS_DIR", dir_.path());
-  set("OCAMLRUNPARAM", "e=7,d=3");  // how many domains there are is the program's to say
+  set("OCAMLRUNPARAM", "e=7,d=3");  // the program sets the number of domains
   const auto options = Options::from_environment();
   EXPECT_TRUE(options.start);
   EXPECT_TRUE(options.preserve);
@@ -85,16 +86,16 @@ TEST_F(RingWriterOptions, Parameters) {
 TEST_F(RingWriterOptions, OlderNameOfTheParameters) {
   set("CAMLRUNPARAM", "e=11");
   EXPECT_EQ(Options::from_environment().log2_words, 11u);
-  EXPECT_EQ(with_parameters("d=2").log2_words, 16u) << "read only where the other one is missing";
+  EXPECT_EQ(with_parameters("d=2").log2_words, 16u) << "read only if the other one is not set";
 }
 
 TEST_F(RingWriterOptions, SecondWriterInOneDirectoryIsAnError) {
   const RingWriter first = make(small());
-  EXPECT_NE(refusal(small()).find("has a ring there already"), std::string::npos);
-  EXPECT_TRUE(RingReader::open(path())) << "the first one's";
+  EXPECT_NE(refusal(small()).find("has created it already"), std::string::npos);
+  EXPECT_TRUE(RingReader::open(path())) << "the first writer's";
 }
 
-TEST_F(RingWriterOptions, LimitOfFileSizesIsAnErrorAndNotTheEnd) {
+TEST_F(RingWriterOptions, FileSizeLimitIsAnErrorAndNotASignal) {
   rlimit old{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
   const rlimit low{.rlim_cur = 100'000, .rlim_max = old.rlim_max};

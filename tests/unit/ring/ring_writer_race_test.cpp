@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Domains that write at the same time, while readers follow, others stop them, and hostile processes scribble.
+// Domains that write at the same time, while readers follow, other threads stop the writer, and another process
+// overwrites the file.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,7 +14,7 @@
 
 #include "base/unique_fd.hpp"
 #include "ring/ring_file.hpp"
-#include "unit/ring/writing.hpp"
+#include "unit/ring/writer_fixture.hpp"
 
 namespace rtev {
 namespace {
@@ -23,7 +24,7 @@ using test::Seen;
 
 class RingWriterRace : public test::WriterTest {};
 
-/// Writes the numbers from 0 on, each in a form that follows from it.
+/// Writes the numbers from 0 on; the kind of an event depends on its number.
 void write_number(DomainWriter events, UserEvent blob, std::uint64_t number) {
   if (number % 5 == 0) {
     std::array<std::byte, 200> bytes{};
@@ -89,7 +90,7 @@ TEST_F(RingWriterRace, EveryDomainIsReadInOrderAndAccountedFor) {
       const Accounting words = reader.reader().accounting(domain);
       EXPECT_EQ(words.written, writer.words_written(domain));
       EXPECT_EQ(words.delivered + words.lost, words.written);
-      EXPECT_EQ(next[domain], each) << "the last one is always there";
+      EXPECT_EQ(next[domain], each) << "the last event is never lost";
       if (log2_words == 18) {
         EXPECT_EQ(words.lost, 0u);
       }
@@ -97,7 +98,7 @@ TEST_F(RingWriterRace, EveryDomainIsReadInOrderAndAccountedFor) {
   }
 }
 
-TEST_F(RingWriterRace, OthersPauseStopAndRegisterMeanwhile) {
+TEST_F(RingWriterRace, PauseStopAndRegisterMeanwhile) {
   auto options = timed();
   options.domains = 3;
   RingWriter writer = make(options);
@@ -135,7 +136,7 @@ TEST_F(RingWriterRace, OthersPauseStopAndRegisterMeanwhile) {
     EXPECT_EQ(reader.reader().accounting(static_cast<std::uint16_t>(domain)).written, writer.words_written(domain));
 }
 
-/// The file of a writer in the hands of another process.
+/// Another process that has the writer's file mapped.
 class Intruder {
  public:
   explicit Intruder(const std::filesystem::path& path) : size_(std::filesystem::file_size(path)) {
@@ -151,7 +152,7 @@ class Intruder {
   void write(std::uint64_t index, std::uint64_t word) {
     std::atomic_ref(words_[index]).store(word, std::memory_order_relaxed);
   }
-  /// Fills header, indices, data and names.
+  /// Overwrites header, indices, data and names.
   void fill(std::uint64_t word) {
     for (std::uint64_t i = 0; i < size(); ++i) write(i, word);
   }
@@ -161,7 +162,7 @@ class Intruder {
   std::uint64_t* words_;
 };
 
-TEST_F(RingWriterRace, WhatOthersWriteDoesNotLeadTheProducerAstray) {
+TEST_F(RingWriterRace, ProducerIgnoresWhatOthersWrite) {
   for (const std::uint64_t word : {std::uint64_t{0}, UINT64_MAX, std::uint64_t{1} << 54, std::uint64_t{255} << 54,
                                    std::uint64_t{256} << 54, std::uint64_t{1023} << 54}) {
     RingWriter writer = make(small());
@@ -170,7 +171,7 @@ TEST_F(RingWriterRace, WhatOthersWriteDoesNotLeadTheProducerAstray) {
     Intruder intruder(path());
     intruder.fill(word);
     for (std::uint64_t i = 0; i < 500; ++i) ASSERT_EQ(events.counter(Counter{1}, i), WriteStatus::written);
-    // Once the header is right again readers find what was written since, and head and tail are the producer's own.
+    // Once the header is restored, readers find all events written since, with the producer's own head and tail.
     const auto header = std::bit_cast<std::array<std::uint64_t, 8>>(make_header(2, 256, true));
     for (std::size_t i = 0; i < header.size(); ++i) intruder.write(i, header[i]);
     auto reader = RingReader::open(path());
@@ -185,7 +186,7 @@ TEST_F(RingWriterRace, WhatOthersWriteDoesNotLeadTheProducerAstray) {
   }
 }
 
-TEST_F(RingWriterRace, ScribblingMeanwhileNeitherHangsNorCrashes) {
+TEST_F(RingWriterRace, ConcurrentOverwritingNeitherHangsNorCrashes) {
   RingWriter writer = make(timed());
   const UserEvent blob = add(writer, "blob", UserType::custom);
   Intruder intruder(path());

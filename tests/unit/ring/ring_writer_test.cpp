@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What RingWriter writes, read back by RingReader: every kind, every size, every place in the ring.
+// RingReader reads what RingWriter writes: every kind, every size, every place in the ring.
 #include "rtev/ring_writer.hpp"
 
 #include <array>
@@ -8,16 +8,17 @@
 #include <ranges>
 #include <tuple>
 
-#include "unit/ring/writing.hpp"
+#include "unit/ring/writer_fixture.hpp"
 
 namespace rtev {
 namespace {
 
 using test::bytes_of;
 using test::CheckedReader;
+using test::line_of;
+using test::Lines;
+using test::lines_of;
 using test::Seen;
-using test::Told;
-using test::told;
 using Format = RingWriter::Format;
 
 class RingWriterTest : public test::WriterTest {
@@ -47,31 +48,31 @@ TEST_P(EveryFormat, EveryRuntimeEvent) {
   std::iota(buckets.begin(), buckets.end(), 100);
 
   DomainWriter events = writer.domain(1);
-  EXPECT_EQ(events.lifecycle(domain_spawn, 77), WriteStatus::written);
+  EXPECT_EQ(events.lifecycle(Lifecycle::domain_spawn, 77), WriteStatus::written);
   EXPECT_EQ(events.begin(minor), WriteStatus::written);
   EXPECT_EQ(events.counter(allocated, 4096), WriteStatus::written);
   EXPECT_EQ(events.counter(allocated, UINT64_MAX), WriteStatus::written);
   EXPECT_EQ(events.end(minor), WriteStatus::written);
   EXPECT_EQ(events.alloc(buckets), WriteStatus::written);
-  EXPECT_EQ(events.lifecycle(fork_parent, -1), WriteStatus::written);
-  EXPECT_EQ(events.lifecycle(domain_terminate, INT64_MIN), WriteStatus::written);
+  EXPECT_EQ(events.lifecycle(Lifecycle::fork_parent, -1), WriteStatus::written);
+  EXPECT_EQ(events.lifecycle(Lifecycle::domain_terminate, INT64_MIN), WriteStatus::written);
 
   CheckedReader reader(path());
   reader.poll();
   std::vector<Seen> seen = reader.take_seen();
   ASSERT_EQ(seen.size(), 9u);
-  EXPECT_EQ(told(seen[0]), ring_start());
+  EXPECT_EQ(line_of(seen[0]), ring_start());
   EXPECT_EQ(seen[0].domain(), 0u);
   seen.erase(seen.begin());
-  Told lines;
+  Lines lines;
   for (const Seen& each : seen) {
     EXPECT_EQ(each.domain(), 1u);
     EXPECT_EQ(each.event.time, lines.size() + 2);
-    lines.push_back(told(each));
+    lines.push_back(line_of(each));
   }
-  EXPECT_EQ(lines, (Told{"lifecycle 6 77", "begin " + minor_id + " 0", "counter 5 4096", "counter 5 -1",
-                         "end " + minor_id + " 0", "alloc 0 160 bytes", "lifecycle 4 -1",
-                         "lifecycle 7 " + std::to_string(INT64_MIN)}));
+  EXPECT_EQ(lines, (Lines{"lifecycle 6 77", "begin " + minor_id + " 0", "counter 5 4096", "counter 5 -1",
+                          "end " + minor_id + " 0", "alloc 0 160 bytes", "lifecycle 4 -1",
+                          "lifecycle 7 " + std::to_string(INT64_MIN)}));
   EXPECT_EQ(seen[3].event.value, UINT64_MAX);
   EXPECT_EQ(seen[5].payload, std::string(reinterpret_cast<const char*>(buckets.data()), sizeof buckets));
   EXPECT_EQ(writer.words_written(0), 3u);
@@ -90,14 +91,14 @@ TEST_F(RingWriterTest, EveryUserEvent) {
   DomainWriter events = writer.domain(0);
   events.write(tick);
   events.begin(request);
-  constexpr auto least = std::numeric_limits<std::int32_t>::min(), most = std::numeric_limits<std::int32_t>::max();
-  for (const std::int32_t value : {0, 1, -1, least, most}) events.write(number, value);
+  constexpr auto min = std::numeric_limits<std::int32_t>::min(), max = std::numeric_limits<std::int32_t>::max();
+  for (const std::int32_t value : {0, 1, -1, min, max}) events.write(number, value);
   events.write(blob, bytes_of("hello"));
   events.write(blob, bytes_of(""));
   events.end(request);
-  EXPECT_EQ(told(path(), 0), (Told{ring_start(), "user_unit 0 0", "user_begin 2 0", "user_int 1 0", "user_int 1 1",
-                                   "user_int 1 -1", "user_int 1 -2147483648", "user_int 1 2147483647",
-                                   "user_custom 3 'hello'", "user_custom 3 ''", "user_end 2 0"}));
+  EXPECT_EQ(lines_of(path(), 0), (Lines{ring_start(), "user_unit 0 0", "user_begin 2 0", "user_int 1 0", "user_int 1 1",
+                                        "user_int 1 -1", "user_int 1 -2147483648", "user_int 1 2147483647",
+                                        "user_custom 3 'hello'", "user_custom 3 ''", "user_end 2 0"}));
 }
 
 TEST_F(RingWriterTest, CustomEventsOfEverySize) {
@@ -111,7 +112,7 @@ TEST_F(RingWriterTest, CustomEventsOfEverySize) {
   reader.take_seen();
   std::string text;
   for (std::size_t size = 0; size <= max_custom_bytes; ++size) {
-    // Bytes that tell where they are and never look like the count of unused ones by chance.
+    // Bytes that show their place and are never a valid count of unused bytes.
     std::string bytes = text;
     text.push_back(static_cast<char>(size * 37 | 0x80));
     ASSERT_EQ(events.write(blob, bytes_of(bytes)), WriteStatus::written) << size;
@@ -136,7 +137,7 @@ TEST_F(RingWriterTest, PaddingOfEverySize) {
     const UserEvent blob = add(writer, "blob", UserType::custom);
     go_to(writer, 512 - to_end);
     ASSERT_EQ(writer.domain(0).write(blob, bytes_of(largest)), WriteStatus::written);
-    // Of 131 words: what is left in front of the physical end is not used, unless it is enough.
+    // Of 131 words: the rest before the physical end becomes padding, unless the message fits.
     ASSERT_EQ(writer.words_written(0), to_end >= 131 ? 512 - to_end + 131 : 512 + 131) << to_end;
     CheckedReader reader(path());
     reader.poll();
@@ -146,7 +147,7 @@ TEST_F(RingWriterTest, PaddingOfEverySize) {
   }
 }
 
-TEST_F(RingWriterTest, OldestEventsMakeRoom) {
+TEST_F(RingWriterTest, OldestEventsAreOverwritten) {
   RingWriter writer = make(small());
   DomainWriter events = writer.domain(0);
   std::uint64_t last = 0;
@@ -157,7 +158,7 @@ TEST_F(RingWriterTest, OldestEventsMakeRoom) {
     ASSERT_EQ(words.written, writer.words_written(0));
     ASSERT_LT(words.unread, 256u);
     if (last > 100) {
-      ASSERT_GE(words.unread, 256u - 3 - 3) << "no more is given up than has to be";
+      ASSERT_GE(words.unread, 256u - 3 - 3) << "no more is overwritten than necessary";
     }
     if (last % 97 != 0) continue;
     reader.poll();
@@ -170,7 +171,7 @@ TEST_F(RingWriterTest, OldestEventsMakeRoom) {
   }
 }
 
-TEST_F(RingWriterTest, WhatNeverFitsIsRefusedAnywhereInTheRing) {
+TEST_F(RingWriterTest, TooLargeMessagesAreRefusedAtAnyPosition) {
   auto options = small();
   options.log2_words = 6;
   RingWriter writer = make(options);
@@ -184,10 +185,10 @@ TEST_F(RingWriterTest, WhatNeverFitsIsRefusedAnywhereInTheRing) {
     ASSERT_EQ(events.write(blob, bytes_of(std::string(max_custom_bytes, 'x'))), WriteStatus::too_large);
     ASSERT_EQ(writer.words_written(0), before);
     ASSERT_EQ(events.write(blob, bytes_of(largest)), WriteStatus::written);
-    ASSERT_EQ(told(path(), 0).back(), "user_custom 0 '" + largest + "'");
+    ASSERT_EQ(lines_of(path(), 0).back(), "user_custom 0 '" + largest + "'");
     ASSERT_EQ(events.alloc(buckets), WriteStatus::written);
     ASSERT_EQ(events.begin(Phase{1}), WriteStatus::written);
-    ASSERT_EQ(told(path(), 0).back(), "begin 1 0");
+    ASSERT_EQ(lines_of(path(), 0).back(), "begin 1 0");
   }
 }
 
@@ -204,17 +205,18 @@ TEST_F(RingWriterTest, IdsHaveThirteenBits) {
   EXPECT_EQ(events.write(UserEvent{0, UserType::unit}), WriteStatus::bad_id) << "not registered";
   EXPECT_EQ(events.write(UserEvent{65535, UserType::unit}), WriteStatus::bad_id);
   EXPECT_EQ(writer.words_written(0), before);
-  EXPECT_EQ(told(path(), 0), (Told{ring_start(), "begin 8191 0", "counter 8191 1"}));
+  EXPECT_EQ(lines_of(path(), 0), (Lines{ring_start(), "begin 8191 0", "counter 8191 1"}));
 }
 
-TEST_F(RingWriterTest, LifecycleOfTheRingIsNotTheCallersToTell) {
+TEST_F(RingWriterTest, LifecycleOfTheRingIsReservedForTheWriter) {
   RingWriter writer = make(small());
-  for (const Lifecycle what : {Lifecycle::ring_start, ring_stop, ring_pause, ring_resume})
+  for (const Lifecycle what :
+       {Lifecycle::ring_start, Lifecycle::ring_stop, Lifecycle::ring_pause, Lifecycle::ring_resume})
     EXPECT_EQ(writer.domain(0).lifecycle(what, 1), WriteStatus::bad_id);
-  EXPECT_EQ(told(path(), 0), Told{ring_start()});
+  EXPECT_EQ(lines_of(path(), 0), Lines{ring_start()});
 }
 
-TEST_F(RingWriterTest, TypesAreKept) {
+TEST_F(RingWriterTest, TypesAreChecked) {
   RingWriter writer = make(small());
   const UserType types[] = {UserType::unit, UserType::integer, UserType::span, UserType::custom};
   DomainWriter events = writer.domain(0);
@@ -229,10 +231,10 @@ TEST_F(RingWriterTest, TypesAreKept) {
     EXPECT_EQ(events.end(event), expected(UserType::span));
     EXPECT_EQ(events.write(event, bytes_of("x")), expected(UserType::custom));
   }
-  EXPECT_EQ(told(path(), 0).size(), 1u + 5);
+  EXPECT_EQ(lines_of(path(), 0).size(), 1u + 5);
 }
 
-TEST_F(RingWriterTest, EveryStatusHasItsWords) {
+TEST_F(RingWriterTest, EveryStatusHasAText) {
   std::vector<std::string_view> texts;
   for (const auto status :
        {WriteStatus::written, WriteStatus::off, WriteStatus::too_large, WriteStatus::wrong_type, WriteStatus::bad_id}) {
@@ -241,7 +243,7 @@ TEST_F(RingWriterTest, EveryStatusHasItsWords) {
   }
 }
 
-TEST_F(RingWriterTest, DomainsThatAreNotThere) {
+TEST_F(RingWriterTest, InvalidDomainsThrow) {
   RingWriter writer = make(small());
   EXPECT_EQ(writer.domains(), 2u);
   EXPECT_THROW(writer.domain(2), std::out_of_range);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-/// Two mapped pages of a file that holds one only.
+/// Two mapped pages of a file that has only one.
 class HalfFile {
  public:
   HalfFile() : fd_(::memfd_create("half", MFD_CLOEXEC)) {
@@ -39,7 +39,7 @@ class HalfFile {
   char* base_;
 };
 
-TEST(SigbusGuard, CopiesWhatIsThere) {
+TEST(SigbusGuard, CopiesExistingBytes) {
   install_sigbus_guard();
   const HalfFile file;
   std::array<char, page> copy{};
@@ -47,18 +47,18 @@ TEST(SigbusGuard, CopiesWhatIsThere) {
   EXPECT_EQ(copy[200], static_cast<char>(200));
 }
 
-TEST(SigbusGuard, SurvivesTheEndOfTheFileAgainAndAgain) {
+TEST(SigbusGuard, SurvivesTheEndOfTheFileRepeatedly) {
   install_sigbus_guard();
   const HalfFile file;
   std::array<char, 64> copy{};
   for (int i = 0; i < 1000; ++i) {
     EXPECT_FALSE(guarded_copy(copy.data(), file.data() + page, copy.size()));
-    EXPECT_FALSE(guarded_copy(copy.data(), file.data() + page - 1, copy.size())) << "begins inside";
+    EXPECT_FALSE(guarded_copy(copy.data(), file.data() + page - 1, copy.size())) << "begins inside the file";
     EXPECT_TRUE(guarded_copy(copy.data(), file.data() + page - copy.size(), copy.size()));
   }
 }
 
-TEST(SigbusGuard, FileThatIsCutShortUnderTheMapping) {
+TEST(SigbusGuard, FileTruncatedUnderTheMapping) {
   install_sigbus_guard();
   const HalfFile file;
   char byte = 0;
@@ -70,7 +70,7 @@ TEST(SigbusGuard, FileThatIsCutShortUnderTheMapping) {
   EXPECT_EQ(byte, 0);
 }
 
-TEST(SigbusGuard, TaskIsLeftInTheMiddle) {
+TEST(SigbusGuard, TaskIsAborted) {
   install_sigbus_guard();
   const HalfFile file;
   struct Walk {
@@ -90,7 +90,7 @@ TEST(SigbusGuard, TaskIsLeftInTheMiddle) {
   EXPECT_EQ(walk.steps, page);
 }
 
-TEST(SigbusGuard, ThreadsDoNotDisturbEachOther) {
+TEST(SigbusGuard, ThreadsAreIndependent) {
   install_sigbus_guard();
   const HalfFile file;
   std::vector<std::thread> threads;
@@ -105,8 +105,9 @@ TEST(SigbusGuard, ThreadsDoNotDisturbEachOther) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// The handler is installed once for the process, so these run in new ones, which set the earlier handler first.
-TEST(SigbusGuardDeathTest, FaultsOfOthersEndTheProcess) {
+// The handler is installed once for the process, so these tests run in new processes, which set the earlier handler
+// first.
+TEST(SigbusGuardDeathTest, OtherFaultsEndTheProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
@@ -121,7 +122,7 @@ TEST(SigbusGuardDeathTest, FaultsOfOthersEndTheProcess) {
       testing::KilledBySignal(SIGBUS), "");
 }
 
-TEST(SigbusGuardDeathTest, SignalsThatAreSentStillCount) {
+TEST(SigbusGuardDeathTest, SentSignalsAreNotIgnored) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
@@ -141,7 +142,7 @@ TEST(SigbusGuardDeathTest, SignalsThatAreSentStillCount) {
       testing::ExitedWithCode(3), "");
 }
 
-TEST(SigbusGuardDeathTest, EarlierHandlerGetsFaultsOfOthers) {
+TEST(SigbusGuardDeathTest, EarlierHandlerGetsOtherFaults) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {

@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "support/ring_file.hpp"
+#include "support/ring_file_builder.hpp"
 #include "support/temp_dir.hpp"
 
 namespace rtev {

@@ -44,7 +44,7 @@ class Filter : public ::testing::Test {
     events.add(1, EventKind::begin, phase_minor)
         .add(2, EventKind::end, phase_minor_local_roots)
         .add(3, EventKind::counter, counter_minor_allocated, 5)
-        .add(4, EventKind::lifecycle, ring_start)
+        .add(4, Lifecycle::ring_start)
         .add(5, EventKind::user_begin, 1)
         .add(6, EventKind::user_int, 2, 7)
         .add(7, EventKind::user_unit, 3)

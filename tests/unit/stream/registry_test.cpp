@@ -190,7 +190,7 @@ TEST_F(NameOf, ProducerDecidesTheFamilyUnlessItIsForced) {
 
 TEST_F(NameOf, CoversEveryKind) {
   const std::uint32_t ring = add(Family::since_5_3);
-  EXPECT_EQ(name(EventKind::lifecycle, domain_spawn, ring), "domain_spawn");
+  EXPECT_EQ(name(EventKind::lifecycle, 6, ring), "domain_spawn");
   EXPECT_EQ(name(EventKind::lifecycle, 99, ring), "#99");
   for (const auto kind : {EventKind::user_unit, EventKind::user_int, EventKind::user_begin, EventKind::user_end,
                           EventKind::user_custom}) {

@@ -86,6 +86,9 @@ class Events {
     events_.push_back({time, value, Source{slot_, domain}.pack(), id, kind, flags});
     return *this;
   }
+  Events& add(std::uint64_t time, Lifecycle id, std::uint64_t value = 0, std::uint16_t domain = 0) {
+    return add(time, EventKind::lifecycle, static_cast<std::uint16_t>(id), value, domain);
+  }
   Events& add_bytes(std::uint64_t time, EventKind kind, std::string_view bytes, std::uint16_t id = 0,
                     std::uint16_t domain = 0) {
     add(time, kind, id, Batch::payload_ref(payloads_.size(), bytes.size()), domain);

@@ -278,30 +278,30 @@ void PauseFinder::drop_all(Domain& domain, std::uint64_t time_ns, Unfinished rea
 }
 
 void PauseFinder::lifecycle(Domain& domain, const Event& event) {
-  switch (event.id) {
-    case domain_spawn:
+  switch (static_cast<Lifecycle>(event.id)) {
+    case Lifecycle::domain_spawn:
       // A new domain takes part in collections before its spawn event: all events since the last domain ended are its
       // own.
       if (domain.spawned || domain.gaps) end_life(domain, event.time);
       if (!domain.alive) begin_life(domain, event.time, true);
       domain.spawned = true;
       return;
-    case domain_terminate:
+    case Lifecycle::domain_terminate:
       if (!domain.alive) begin_life(domain, event.time, false);
       end_life(domain, event.time);
       return;
-    case ring_start:
+    case Lifecycle::ring_start:
       drop_all(domain, event.time, Unfinished::ended);
       domain.nesting = NestingConfidence::unseen;
       domain.stopped = false;
       if (!domain.alive) begin_life(domain, event.time, true);
       return;
-    case ring_stop:
+    case Lifecycle::ring_stop:
       // The stop-the-world section that takes the ring down begins in the ring and cannot end in it.
       drop_all(domain, event.time, Unfinished::ended);
       domain.stopped = true;
       return;
-    case ring_resume:
+    case Lifecycle::ring_resume:
       resume(domain.life.process, event.time);
       return;
     default:

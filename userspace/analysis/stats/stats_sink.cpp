@@ -83,7 +83,7 @@ void Stats::add(const Event& event, const Batch& batch, const Registry& registry
   process.is_tracked(event.time);
   if (process.ended) process.end_ns = std::max(process.end_ns, event.time);  // a late event
   // The last event of a domain is its own, the first one of the next is not.
-  const bool is_last = event.kind == EventKind::lifecycle && event.id == domain_terminate;
+  const bool is_last = is_lifecycle(event, Lifecycle::domain_terminate);
   if (is_last) count(event, batch, *ring);
   pauses_.add(event, batch, registry);
   if (!is_last) count(event, batch, *ring);
@@ -253,8 +253,8 @@ void Stats::count(const Event& event, const Batch& batch, const RingInfo& ring) 
       count_user_event(process, event, ring);
       break;
     case EventKind::lifecycle:
-      if (event.id == domain_spawn) domain.begin_ns = std::min(domain.first_ns, event.time);
-      if (event.id == ring_resume) process.paused = true;
+      if (is_lifecycle(event, Lifecycle::domain_spawn)) domain.begin_ns = std::min(domain.first_ns, event.time);
+      if (is_lifecycle(event, Lifecycle::ring_resume)) process.paused = true;
       break;
     default:
       break;

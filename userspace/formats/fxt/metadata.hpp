@@ -32,9 +32,9 @@ class Metadata {
     return *this;
   }
 
-  void write(std::uint64_t address = 0) { write(address, fxt::Thread(0, 0), {}); }
+  void write(std::uint64_t address = 0) { write(address, {}, {}); }
   /// About a slot of the thread table or of the string table.
-  void write(std::uint64_t address, fxt::Thread thread, fxt::StringRef string) {
+  void write(std::uint64_t address, fxt::ThreadRef thread, fxt::StringRef string) {
     writer_.write(fxt::UserspaceObject{.address = address, .process = thread, .name = string}, arguments_);
   }
 

@@ -29,7 +29,7 @@ fxt::StringRef StringTable::define(StringId id, std::string_view text, std::uint
     entry.text += text;
   }
   const fxt::StringRef ref = writer_.set_string(slot, text);
-  Metadata(writer_, metadata_string, id.pack()).write(0, fxt::Thread(0, 0), ref);
+  Metadata(writer_, metadata_string, id.pack()).write(0, {}, ref);
   return ref;
 }
 

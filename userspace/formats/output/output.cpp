@@ -2,7 +2,6 @@
 #include "formats/output/output.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/write_all.hpp"
 #include "formats/output/aligned_buffer.hpp"
 
 namespace rtev {
@@ -59,28 +59,17 @@ bool FdOutput::write(std::string_view bytes) {
 
 bool FdOutput::write_pieces(std::string_view bytes, std::span<const std::size_t> ends) {
   if (!has_begun_) return true;
-  std::size_t written_here = 0;
-  while (!error_ && !bytes.empty()) {
-    const ssize_t written = write_some(bytes, written_ + written_here);
-    if (written >= 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-      written_here += static_cast<std::size_t>(written);
-      continue;
-    }
-    const int code = errno;
-    if (code == EINTR) continue;
-    if (code == EAGAIN) {
-      pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
-      ::poll(&ready, 1, -1);
-      continue;
-    }
-    error_ = errno_error(code, "cannot write to", name_, hint_for(code)).error();
-    const auto whole = std::ranges::upper_bound(ends, written_here);
+  if (error_) return false;
+  Written written = write_all(fd_, bytes.size(),
+                              [&](std::size_t offset) { return write_some(bytes.substr(offset), written_ + offset); });
+  if (written.code != 0) {
+    error_ = errno_error(written.code, "cannot write to", name_, hint_for(written.code)).error();
+    const auto whole = std::ranges::upper_bound(ends, written.bytes);
     const std::size_t kept = whole == ends.begin() ? 0 : *std::prev(whole);
-    cut_back(written_here - kept);
-    written_here = kept;
+    cut_back(fd_, written.bytes - kept);
+    written.bytes = kept;
   }
-  written_ += written_here;
+  written_ += written.bytes;
   if (trimmer_) trimmer_->advance_to(written_);
   return !error_;
 }
@@ -143,15 +132,6 @@ bool FdOutput::is_regular_file() const {
 
 bool FdOutput::is_terminal() const {
   return ::isatty(fd_) == 1;
-}
-
-/// If that fails, too, the file ends within a piece, as after a kill; readers must accept that.
-void FdOutput::cut_back(std::size_t bytes) {
-  if (bytes == 0 || !is_regular_file()) return;
-  const off_t end = ::lseek(fd_, 0, SEEK_CUR);
-  if (end < static_cast<off_t>(bytes)) return;
-  const off_t whole = end - static_cast<off_t>(bytes);
-  if (::ftruncate(fd_, whole) == 0) ::lseek(fd_, whole, SEEK_SET);
 }
 
 }  // namespace rtev

@@ -63,7 +63,6 @@ class FdOutput final : public Output {
   Stretch next_stretch(std::string_view bytes, std::uint64_t file_offset) const;
   bool set_direct(bool direct);
   ssize_t write_some(std::string_view bytes, std::uint64_t file_offset);
-  void cut_back(std::size_t bytes);
 
   bool has_begun_ = true, created_ = false;
   std::atomic<std::uint64_t> written_ = 0;

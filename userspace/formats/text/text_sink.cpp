@@ -158,8 +158,8 @@ std::size_t TextSink::follow_spans(const Event& event, SpanTracker::Ring ring,
   }
   // A ring that starts anew (the file may be re-used in place), a new domain in a used ring, a gap: none of them
   // continues the spans that were open.
-  if (event.kind == EventKind::lifecycle && event.id == ring_start) spans_.forget(ring.process);
-  if (event.kind == EventKind::lost || (event.kind == EventKind::lifecycle && event.id == domain_spawn)) {
+  if (is_lifecycle(event, Lifecycle::ring_start)) spans_.forget(ring.process);
+  if (event.kind == EventKind::lost || is_lifecycle(event, Lifecycle::domain_spawn)) {
     spans_.reset(ring);
   }
   return spans_.depth(ring);
@@ -233,8 +233,10 @@ void TextSink::alloc(const Event& event, const Batch& batch) {
 void TextSink::lifecycle(const Event& event, const Registry& registry) {
   name(event, registry);
   if (event.value == 0) return;
-  if (event.id == ring_start || event.id == domain_spawn || event.id == domain_terminate) out_.add("  pid");
-  if (event.id == fork_parent) out_.add("  child");
+  const auto what = static_cast<Lifecycle>(event.id);
+  if (what == Lifecycle::ring_start || what == Lifecycle::domain_spawn || what == Lifecycle::domain_terminate)
+    out_.add("  pid");
+  if (what == Lifecycle::fork_parent) out_.add("  child");
   out_.add(' ', event.signed_value());
 }
 

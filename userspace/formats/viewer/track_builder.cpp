@@ -302,12 +302,12 @@ Flows TrackBuilder::flows_of(const Ring& ring, const Event& event) {
 
 void TrackBuilder::lifecycle(Ring& ring, const EventContext& context) {
   const Event& event = context.event;
-  if (event.id == domain_spawn && ring.newest != 0) {
+  if (is_lifecycle(event, Lifecycle::domain_spawn) && ring.newest != 0) {
     close_all(ring, event.time, context.registry, SpanMark::domain_ended);
     restart(ring, event.time);
   }
   writer_.point(*place(ring).track, context);
-  if (event.id == domain_terminate) {
+  if (is_lifecycle(event, Lifecycle::domain_terminate)) {
     ring.has_ended = true;
     close_all(ring, event.time, context.registry, SpanMark::domain_ended);
     tracks_.forget_domain(ring.pid, ring.domain);

@@ -136,7 +136,7 @@ void ViewerWriter::add_process(ProcessAction action, const ProcessRecord& record
       break;
     case ProcessAction::ring:
       add(DetailName::path, std::string_view{info.ring_path});
-      add(DetailName::max_domains, record.detail);
+      add(DetailName::domain_limit, record.detail);
       break;
     case ProcessAction::exit:
       add_exit(record.detail);

@@ -40,7 +40,7 @@ enum class DetailName : std::uint8_t {
   family,
   ns_pid,
   path,
-  max_domains,
+  domain_limit,  ///< "max_domains"
   exec,
   signal,
   code,

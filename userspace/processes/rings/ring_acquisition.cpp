@@ -43,7 +43,7 @@ bool RingAcquisition::open(TracedProcess& process, const std::vector<OpenedRing>
     if (info.ring != RingState::shared) info.ring = RingState::active;
     info.ring_path = ring.opened->path;
     info.domains = ring.reader->active_domains();
-    if (info.family_source == FamilySource::assumed && ring.reader->layout().names_offset == 0) {
+    if (info.family_source == FamilySource::assumed && !ring.reader->layout().has_names) {
       // Only OCaml 5.0 leaves no room for the names of user events.
       info.version = "5.0";
       info.family = Family::before_5_3;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "inspect/procfs.hpp"
+#include "ring/reader_access.hpp"
 
 namespace rtev {
 namespace {
@@ -30,17 +31,17 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::
     const bool own = ring_number(candidate.path) == registry_.process(process).ns_pid;
     const bool read_before = origin.made_ns == 0 && !own && read_.contains(file);
     const bool deliver = (origin.newborn && !read_before) || history_;
-    auto reader = RingReader::adopt(
-        ::fcntl(candidate.fd.get(), F_DUPFD_CLOEXEC, 0), candidate.path,
-        {.history = deliver ? RingReader::History::deliver : RingReader::History::skip,
-         .born_since_ns = read_before ? UINT64_MAX : since_ns_,
-         .made_ns = origin.made_ns,
-         .ended_ns = origin.ended_ns,
-         .one_program = true,
-         .is_latest = [this, pid = registry_.process(process).pid,
-                       announced_ns =
-                           origin.made_ns != 0 ? origin.made_ns : opening_ns] { return is_latest_(pid, announced_ns); },
-         .clock_offset_ns = origin.clock_offset_ns.value_or(candidate.clock_offset_ns)});
+    const std::uint64_t created_ns = origin.made_ns != 0 ? origin.made_ns : opening_ns;
+    auto reader =
+        RingReaderAccess::adopt(::fcntl(candidate.fd.get(), F_DUPFD_CLOEXEC, 0), candidate.path,
+                                {.history = deliver ? RingReader::History::deliver : RingReader::History::skip,
+                                 .clock_offset_ns = origin.clock_offset_ns.value_or(candidate.clock_offset_ns)},
+                                {.deliver_since_ns = read_before ? UINT64_MAX : since_ns_,
+                                 .created_ns = origin.made_ns,
+                                 .ended_ns = origin.ended_ns,
+                                 .is_latest_ring = [this, pid = registry_.process(process).pid, created_ns] {
+                                   return is_latest_(pid, created_ns);
+                                 }});
     if (!reader) continue;
     auto ring = std::make_shared<RingReader>(std::move(*reader));
     const std::uint32_t slot =
@@ -49,9 +50,9 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::
                             .producer = ring->producer(),
                             .user_event_name = [ring](std::uint16_t id) { return ring->user_event_name(id); }});
     if (slot == 0) continue;
-    ring->assign_slot(slot);
+    RingReaderAccess::set_slot(*ring, slot);
     open_.insert_or_assign(file, Opened{.process = process, .at_ns = opening_ns});
-    for (const CutDomain& cut : candidate.cut) ring->expect(cut.domain, cut.written);
+    for (const CutDomain& cut : candidate.cut) RingReaderAccess::expect_words(*ring, cut.domain, cut.written);
     if (read_.size() >= max_remembered) read_.clear();
     read_.insert(file);
     rings.push_back(

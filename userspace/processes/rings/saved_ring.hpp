@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
+#include "ring/layout.hpp"
 #include "rtev/error.hpp"
-#include "rtev/layout.hpp"
 
 namespace rtev {
 

@@ -230,11 +230,11 @@ TEST_F(LatencyTest, DomainNumbersThatAreUsedAgainAreCounted) {
   for (std::uint64_t life = 0; life < 3; ++life) {
     const std::uint64_t at = start + 1000 * (life + 1);
     feed(Events{world.slot}
-             .add(at, EventKind::lifecycle, domain_spawn, 4242, 1)
+             .add(at, Lifecycle::domain_spawn, 4242, 1)
              .add(at + 100, EventKind::begin, phase_major, 0, 1)
              .add(at + 110, EventKind::end, phase_major, 0, 1)
              .add(at + 200, EventKind::begin, phase_major, 0, 1)
-             .add(at + 300, EventKind::lifecycle, domain_terminate, 4242, 1));
+             .add(at + 300, Lifecycle::domain_terminate, 4242, 1));
   }
   const json domain = report()["processes"][0]["domains"][0];
   EXPECT_EQ(domain["incarnations"], 3);

@@ -252,20 +252,20 @@ TEST_F(PauseFinderTest, OtherProducersMayBeginWithAnything) {
 
 TEST_F(PauseFinderTest, DomainsThatUseANumberAgainAreOthers) {
   EXPECT_THAT(found(events()
-                        .add(100, EventKind::lifecycle, domain_spawn, 4242, 1)
+                        .add(100, Lifecycle::domain_spawn, 4242, 1)
                         .add(110, EventKind::begin, stw_handler, 0, 1)
                         .add(120, EventKind::end, stw_handler, 0, 1)
                         .add(130, EventKind::begin, phase_major, 0, 1)
-                        .add(140, EventKind::lifecycle, domain_terminate, 4242, 1)
+                        .add(140, Lifecycle::domain_terminate, 4242, 1)
                         .add(141, EventKind::end, phase_major, 0, 1)
                         // It collects before it says that it is there.
                         .add(200, EventKind::begin, stw_handler, 0, 1)
                         .add(210, EventKind::end, stw_handler, 0, 1)
-                        .add(220, EventKind::lifecycle, domain_spawn, 4242, 1)
-                        .add(230, EventKind::lifecycle, domain_terminate, 4242, 1)
-                        .add(300, EventKind::lifecycle, domain_spawn, 4242, 1)
+                        .add(220, Lifecycle::domain_spawn, 4242, 1)
+                        .add(230, Lifecycle::domain_terminate, 4242, 1)
+                        .add(300, Lifecycle::domain_spawn, 4242, 1)
                         // Its end is missing.
-                        .add(400, EventKind::lifecycle, domain_spawn, 4242, 1)),
+                        .add(400, Lifecycle::domain_spawn, 4242, 1)),
               ElementsAre("1: stw_handler 110-120", "1: major 130 ended", "1: domain 0 ends 140",
                           "1: domain 1 begins 200", "1: stw_handler 200-210", "1: domain 1 ends 230",
                           "1: domain 2 begins 300", "1: domain 2 ends 400", "1: domain 3 begins 400"));
@@ -284,10 +284,10 @@ TEST_F(PauseFinderTest, EndWithTheProcess) {
 
 TEST_F(PauseFinderTest, TheSectionThatTakesTheRingDownIsNone) {
   EXPECT_THAT(found(events()
-                        .add(100, EventKind::lifecycle, ring_start, 4242)
+                        .add(100, Lifecycle::ring_start, 4242)
                         .add(110, EventKind::begin, phase_major)
                         .add(120, EventKind::end, phase_major)
-                        .add(130, EventKind::lifecycle, ring_stop)
+                        .add(130, Lifecycle::ring_stop)
                         .add(140, EventKind::begin, stw_leader)),
               ElementsAre("major 110-120"));
   EXPECT_EQ(log.open, 0);
@@ -296,7 +296,7 @@ TEST_F(PauseFinderTest, TheSectionThatTakesTheRingDownIsNone) {
 TEST_F(PauseFinderTest, WhatWasOpenWhenEventsWerePausedIsUnknown) {
   EXPECT_THAT(found(events()
                         .add(100, EventKind::begin, stw_leader)
-                        .add(200, EventKind::lifecycle, ring_resume)
+                        .add(200, Lifecycle::ring_resume)
                         .add(210, EventKind::begin, stw_leader)
                         .add(220, EventKind::end, stw_leader)),
               ElementsAre("stw_leader 100 no_end", "stw_leader 210-220"));

@@ -46,8 +46,8 @@ class PausesTest : public testing::Test {
     items_.push_back({from, dropped_stream, EventKind::lost, static_cast<std::uint16_t>(LossReason::dropped),
                       Loss{.words = records, .from_ns = from, .to_ns = to}});
   }
-  void lifecycle(std::uint64_t time, std::uint16_t id, std::uint16_t domain) {
-    items_.push_back({time, domain, EventKind::lifecycle, id, {}});
+  void lifecycle(std::uint64_t time, Lifecycle id, std::uint16_t domain) {
+    items_.push_back({time, domain, EventKind::lifecycle, static_cast<std::uint16_t>(id), {}});
   }
   void exits(std::uint64_t time) {
     items_.push_back({time, 0, EventKind::process, static_cast<std::uint16_t>(ProcessAction::exit),

@@ -168,12 +168,12 @@ TEST_F(PausesLosses, AProcessThatEndsTakesItsPausesAlong) {
 }
 
 TEST_F(PausesLosses, DomainsThatHaveANumberOneAfterTheOtherAreApart) {
-  lifecycle(500, domain_spawn, 1);
+  lifecycle(500, Lifecycle::domain_spawn, 1);
   begin(1'000, phase_major, 1);
   end(2'000, phase_major, 1);
   begin(2'500, phase_major, 1);
-  lifecycle(3'000, domain_terminate, 1);
-  lifecycle(4'000, domain_spawn, 1);
+  lifecycle(3'000, Lifecycle::domain_terminate, 1);
+  lifecycle(4'000, Lifecycle::domain_spawn, 1);
   begin(5'000, phase_major, 1);
   end(9'000, phase_major, 1);
   const PausesReport report = play();

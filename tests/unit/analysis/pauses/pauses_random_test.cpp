@@ -91,7 +91,7 @@ TEST_P(PausesChaos, SumsAreExact) {
         events.add_record(at, EventKind::lost, Loss{.words = 5, .from_ns = at - chaos.below(500), .to_ns = at}, 0,
                           domain);
       } else {
-        events.add(at, EventKind::lifecycle, chaos.below(2) ? domain_spawn : domain_terminate, 0, domain);
+        events.add(at, chaos.below(2) ? Lifecycle::domain_spawn : Lifecycle::domain_terminate, 0, domain);
       }
       if (late) events.late();
     }

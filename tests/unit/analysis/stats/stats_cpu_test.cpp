@@ -15,8 +15,8 @@ TEST_F(StatsCpuTest, CpuTimeIsUnknownWithoutTheScheduler) {
 
 TEST_F(StatsCpuTest, CpuTimeGoesToTheDomainOfTheThread) {
   process(0, ProcessAction::exec);
-  life(100, ring_start);
-  life(100, domain_spawn, 1);
+  life(100, Lifecycle::ring_start);
+  life(100, Lifecycle::domain_spawn, 1);
   change(200, stranger(), thread(pid, 0));
   change(300, thread(pid, 0), stranger());
   change(400, stranger(), thread(77, 1), 1);
@@ -33,7 +33,7 @@ TEST_F(StatsCpuTest, CpuTimeGoesToTheDomainOfTheThread) {
 TEST_F(StatsCpuTest, AProgramRunsFromItsRingUntilItsFirstSwitch) {
   process(1000, ProcessAction::exec);
   process(1150, ProcessAction::ring);
-  life(1200, ring_start);
+  life(1200, Lifecycle::ring_start);
   change(1500, thread(pid, 0), stranger());
   const ProcessStats process = figures();
   EXPECT_EQ(process.figures.cpu_ns, 350);
@@ -65,7 +65,7 @@ TEST_F(StatsCpuTest, AForkedChildIsTrackedFromTheStart) {
 
 TEST_F(StatsCpuTest, WhereSwitchesWereDroppedNoCpuTimeIsMadeUp) {
   process(0, ProcessAction::exec);
-  life(0, ring_start);
+  life(0, Lifecycle::ring_start);
   change(100, stranger(), thread(pid, 0));
   feed(Events(0).add_record(200, EventKind::lost, Loss{9, 200, 500}, static_cast<std::uint16_t>(LossReason::dropped),
                             first_sched_stream));
@@ -82,7 +82,7 @@ TEST_F(StatsCpuTest, WhereSwitchesWereDroppedNoCpuTimeIsMadeUp) {
 
 TEST_F(StatsCpuTest, AThreadWithoutADomainIsTheProcesss) {
   process(0, ProcessAction::exec);
-  life(0, ring_start);
+  life(0, Lifecycle::ring_start);
   change(100, stranger(), thread(78, -1));
   change(150, thread(78, -1), stranger());
   EXPECT_EQ(figures().figures.cpu_ns, 50);
@@ -91,7 +91,7 @@ TEST_F(StatsCpuTest, AThreadWithoutADomainIsTheProcesss) {
 
 TEST_F(StatsCpuTest, TheMainThreadRunsDomain0) {
   process(0, ProcessAction::exec);
-  life(10, ring_start);
+  life(10, Lifecycle::ring_start);
   change(100, stranger(), thread(pid, -1));
   process(150, ProcessAction::exit, 0);
   EXPECT_EQ(figures().domains.front().figures.cpu_ns, 50);
@@ -99,9 +99,9 @@ TEST_F(StatsCpuTest, TheMainThreadRunsDomain0) {
 
 TEST_F(StatsCpuTest, WhatRunsStillCountsAsFarAsItGot) {
   process(0, ProcessAction::exec);
-  life(0, ring_start);
+  life(0, Lifecycle::ring_start);
   change(100, stranger(), thread(pid, 0));
-  life(300, ring_stop);
+  life(300, Lifecycle::ring_stop);
   EXPECT_EQ(figures().figures.cpu_ns, 200);
   EXPECT_EQ(figures().domains.front().figures.cpu_ns, 200);
   change(400, thread(pid, 0), stranger());
@@ -110,12 +110,12 @@ TEST_F(StatsCpuTest, WhatRunsStillCountsAsFarAsItGot) {
 
 TEST_F(StatsCpuTest, AThreadThatOutlivesItsDomainDoesNotCountForTheNext) {
   process(0, ProcessAction::exec);
-  life(100, domain_spawn, 1);
+  life(100, Lifecycle::domain_spawn, 1);
   change(110, stranger(), thread(77, 1));
-  life(200, domain_terminate, 1);
-  life(210, domain_spawn, 1);
+  life(200, Lifecycle::domain_terminate, 1);
+  life(210, Lifecycle::domain_spawn, 1);
   change(260, thread(77, 1), stranger(), 0, LeftState::dead);
-  life(300, domain_terminate, 1);
+  life(300, Lifecycle::domain_terminate, 1);
   const ProcessStats process = figures();
   EXPECT_EQ(process.domains[0].figures.cpu_ns, 90);
   EXPECT_EQ(process.domains[1].figures.cpu_ns, std::nullopt);
@@ -124,7 +124,7 @@ TEST_F(StatsCpuTest, AThreadThatOutlivesItsDomainDoesNotCountForTheNext) {
 
 TEST_F(StatsCpuTest, AnExecDividesTheTimeOfTheThreadThatGoesOn) {
   process(0, ProcessAction::exec);
-  life(0, ring_start);
+  life(0, Lifecycle::ring_start);
   change(100, stranger(), thread(pid, 0));
   process(300, ProcessAction::exit, exit_by_exec);
   const ProcessIndex next = world.registry.add_process(World::default_facts());

@@ -40,7 +40,7 @@ class StatsTest : public testing::Test {
     feed(Events(world.slot).add(time, EventKind::counter, counter(name), value, domain));
   }
   void life(std::uint64_t time, Lifecycle event, std::uint16_t domain = 0) {
-    feed(Events(world.slot).add(time, EventKind::lifecycle, event, pid, domain));
+    feed(Events(world.slot).add(time, event, pid, domain));
   }
   void lose(std::uint64_t from, std::uint64_t to, std::uint64_t words, std::uint16_t domain = 0) {
     feed(Events(world.slot).add_record(to, EventKind::lost, Loss{words, from, to}, 0, domain));

@@ -6,7 +6,7 @@ namespace rtev::test {
 namespace {
 
 TEST_F(StatsTest, EndsWithoutBeginsAddNothing) {
-  life(100, ring_start);
+  life(100, Lifecycle::ring_start);
   end(200, "minor");
   end(300, "stw_leader");
   span(400, 410, "stw_leader");
@@ -17,27 +17,27 @@ TEST_F(StatsTest, EndsWithoutBeginsAddNothing) {
 }
 
 TEST_F(StatsTest, BeginsWithoutEndsDoNotGrow) {
-  life(100, ring_start);
+  life(100, Lifecycle::ring_start);
   begin(200, "stw_leader");
   begin(210, "minor");  // never ends
   end(300, "stw_leader");
-  life(1000, ring_stop);
+  life(1000, Lifecycle::ring_stop);
   EXPECT_EQ(figures().figures.gc_ns, 100);
 }
 
 TEST_F(StatsTest, APauseThatGoesOnCountsAsFarAsItGot) {
-  life(100, ring_start);
+  life(100, Lifecycle::ring_start);
   begin(200, "stw_leader");
   begin(500, "minor");
   EXPECT_EQ(figures().figures.gc_ns, 300);
   end(600, "minor");
   end(700, "stw_leader");
-  life(800, ring_stop);
+  life(800, Lifecycle::ring_stop);
   EXPECT_EQ(figures().figures.gc_ns, 500);
 }
 
 TEST_F(StatsTest, APauseInWhichTheProcessEndsCountsUntilThen) {
-  life(100, ring_start);
+  life(100, Lifecycle::ring_start);
   begin(200, "stw_leader");
   process(600, ProcessAction::exit, 9);
   const StatsFigures found = figures().figures;
@@ -46,13 +46,13 @@ TEST_F(StatsTest, APauseInWhichTheProcessEndsCountsUntilThen) {
 }
 
 TEST_F(StatsTest, LossesMakeLowerBounds) {
-  life(100, ring_start);
+  life(100, Lifecycle::ring_start);
   begin(200, "stw_leader");
   span(210, 300, "minor");
   lose(300, 900, 50);
   end(950, "stw_leader");
   span(1000, 1100, "major");
-  life(1200, ring_stop);
+  life(1200, Lifecycle::ring_stop);
   span(1000, 1100, "major", 1);
   const ProcessStats process = figures();
   const StatsFigures& lossy = process.domains[0].figures;
@@ -67,10 +67,10 @@ TEST_F(StatsTest, LossesMakeLowerBounds) {
 }
 
 TEST_F(StatsTest, ADomainWhoseSpawnWasLostIsNotTheOneBefore) {
-  life(100, domain_spawn, 1);
+  life(100, Lifecycle::domain_spawn, 1);
   span(110, 120, "minor", 1);
   lose(120, 500, 10, 1);
-  life(600, domain_spawn, 1);
+  life(600, Lifecycle::domain_spawn, 1);
   span(610, 620, "minor", 1);
   const ProcessStats process = figures();
   ASSERT_EQ(process.domains.size(), 2);
@@ -89,12 +89,12 @@ TEST_F(StatsTest, PausedEventsMakeLowerBounds) {
 
 TEST_F(StatsTest, AResumeInTheRingTellsOfAPauseThatWasNotSeen) {
   span(100, 200, "stw_leader");
-  life(300, ring_resume);
+  life(300, Lifecycle::ring_resume);
   EXPECT_TRUE(figures().figures.missing.paused);
 }
 
 TEST_F(StatsTest, AClockThatGoesBackMakesNothingNegative) {
-  life(1000, ring_start);
+  life(1000, Lifecycle::ring_start);
   begin(2000, "stw_leader");
   end(1500, "stw_leader");
   span(1400, 1300, "major");

@@ -22,9 +22,9 @@ class StatsReportTest : public StatsTest {
     stats.header({.version = "1.2.3", .start_ns = 1'000'000'000});
     world.user_names = {{1, "say \"hi\"\x1b[31m"}};
     process(1'000'000'000, ProcessAction::exec);
-    life(1'000'000'000, ring_start);
+    life(1'000'000'000, Lifecycle::ring_start);
     change(1'200'000'000, thread(pid, 0), stranger());
-    life(1'500'000'000, domain_spawn, 1);
+    life(1'500'000'000, Lifecycle::domain_spawn, 1);
     begin(2'000'000'000, "stw_leader");
     count(2'010'000'000, "minor_allocated", 80'000'000);
     count(2'010'000'000, "minor_promoted", 800'000);
@@ -40,9 +40,9 @@ class StatsReportTest : public StatsTest {
     count(2'310'000'000, "force_minor_make_vect", 1);
     span(2'400'000'000, 2'500'000'000, "explicit_gc_compact");
     feed(Events(world.slot).add(2'600'000'000, EventKind::user_unit, 1));
-    life(3'500'000'000, domain_terminate, 1);
-    life(4'000'000'000, domain_spawn, 1);
-    life(5'000'000'000, domain_terminate, 1);
+    life(3'500'000'000, Lifecycle::domain_terminate, 1);
+    life(4'000'000'000, Lifecycle::domain_spawn, 1);
+    life(5'000'000'000, Lifecycle::domain_terminate, 1);
     process(5'000'000'000, ProcessAction::exit, 0);
   }
 };
@@ -71,8 +71,8 @@ std::vector<std::string> columns_of_line(const std::string& report, const std::s
 
 TEST_F(StatsReportTest, WideFiguresKeepTheirDistance) {
   constexpr std::uint64_t many = UINT64_MAX;
-  life(100, ring_start);
-  life(100, domain_spawn, 4095);
+  life(100, Lifecycle::ring_start);
+  life(100, Lifecycle::domain_spawn, 4095);
   for (const std::uint16_t domain : {std::uint16_t{0}, std::uint16_t{4095}}) {
     count(200, "minor_allocated", many, domain);
     count(200, "minor_promoted", many, domain);
@@ -81,7 +81,7 @@ TEST_F(StatsReportTest, WideFiguresKeepTheirDistance) {
     for (int i = 0; i < 2000; ++i) begin(300, "major_slice", domain);
     lose(300, 400, many / 3, domain);
   }
-  life(many / 2, ring_stop);
+  life(many / 2, Lifecycle::ring_stop);
   const std::string report = text();
   EXPECT_THAT(columns_of_line(report, "DOMAIN"), testing::SizeIs(10)) << report;
   EXPECT_THAT(columns_of_line(report, "4095"), testing::SizeIs(10)) << report;
@@ -95,10 +95,10 @@ TEST_F(StatsReportTest, WideFiguresKeepTheirDistance) {
 }
 
 TEST_F(StatsReportTest, TextMarksLowerBounds) {
-  life(100, ring_start);
+  life(100, Lifecycle::ring_start);
   span(200, 300, "major");
   lose(300, 400, 1234);
-  life(1100, ring_stop);
+  life(1100, Lifecycle::ring_stop);
   EXPECT_THAT(text(), HasSubstr("\n  0              1.00µs         -     100ns+   10.00%+"));
   EXPECT_THAT(text(), HasSubstr("\n  + lower bound: 1,234 ring words were lost\n"));
   EXPECT_THAT(text(), HasSubstr("collections: 0+ minor, "));

@@ -19,14 +19,14 @@ TEST_F(StatsTest, NothingIsNothing) {
 }
 
 TEST_F(StatsTest, TimeInNestedSpansCountsOnce) {
-  life(1000, ring_start);
+  life(1000, Lifecycle::ring_start);
   begin(1100, "interrupt_remote");
   begin(1110, "stw_handler");
   span(1120, 1180, "minor");
   end(1190, "stw_handler");
   end(1200, "interrupt_remote");
   span(1500, 1600, "stw_leader");
-  life(2000, ring_stop);
+  life(2000, Lifecycle::ring_stop);
 
   const ProcessStats process = figures();
   ASSERT_EQ(process.domains.size(), 1);
@@ -123,7 +123,7 @@ TEST_F(StatsBefore53Test, IdsAreReadWithTheTableOfTheFamily) {
 TEST_F(StatsTest, HeapsOfDomainsAddUpWhileTheyLive) {
   count(10, "major_heap_words", 1000, 0);
   count(20, "major_heap_words", 500, 1);
-  life(30, domain_terminate, 1);
+  life(30, Lifecycle::domain_terminate, 1);
   count(40, "major_heap_words", 1200, 0);
   const ProcessStats process = figures();
   EXPECT_EQ(process.figures.heap[0]->last, 1200);
@@ -138,16 +138,16 @@ TEST_F(StatsTest, TheHeapOfAnEndedProcessStaysAsItWas) {
 }
 
 TEST_F(StatsTest, UsedAgainDomainsAreOthers) {
-  life(100, domain_spawn, 1);
+  life(100, Lifecycle::domain_spawn, 1);
   span(150, 160, "stw_leader", 1);
-  life(200, domain_terminate, 1);
+  life(200, Lifecycle::domain_terminate, 1);
   begin(300, "stw_handler", 1);  // a domain may take part before it says that it is there
   end(320, "stw_handler", 1);
-  life(350, domain_spawn, 1);
-  life(400, domain_terminate, 1);
-  life(500, domain_spawn, 1);
+  life(350, Lifecycle::domain_spawn, 1);
+  life(400, Lifecycle::domain_terminate, 1);
+  life(500, Lifecycle::domain_spawn, 1);
   count(510, "minor_allocated", 8, 1);
-  life(600, domain_terminate, 1);
+  life(600, Lifecycle::domain_terminate, 1);
 
   const ProcessStats process = figures();
   ASSERT_EQ(process.domains.size(), 3);
@@ -174,8 +174,8 @@ TEST_F(StatsTest, ADomainWithoutSpawnWasThereWhenItsRingWasOpened) {
   span(700, 800, "major", 3);
   begin(850, "stw_handler", 4);  // spawned since
   end(860, "stw_handler", 4);
-  life(900, domain_spawn, 4);
-  life(1000, ring_resume);
+  life(900, Lifecycle::domain_spawn, 4);
+  life(1000, Lifecycle::ring_resume);
   const ProcessStats process = figures();
   EXPECT_EQ(process.domains[1].domain, 3);
   EXPECT_EQ(process.domains[1].figures.wall_ns, 800);
@@ -289,10 +289,10 @@ TEST_F(StatsTest, WhatEndedLongAgoIsFoldedTogether) {
     Events events(world.add_ring(index));
     for (std::uint64_t life = 0; life < 10; ++life) {
       const std::uint64_t at = i * 10'000 + life * 100;
-      events.add(at, EventKind::lifecycle, domain_spawn, 0, 1);
+      events.add(at, Lifecycle::domain_spawn, 0, 1);
       events.add(at + 10, EventKind::begin, phase("stw_leader"), 0, 1);
       events.add(at + 20, EventKind::end, phase("stw_leader"), 0, 1);
-      events.add(at + 40, EventKind::lifecycle, domain_terminate, 0, 1);
+      events.add(at + 40, Lifecycle::domain_terminate, 0, 1);
     }
     bounded.consume(events.batch(), world.registry);
     bounded.consume(Events(0)

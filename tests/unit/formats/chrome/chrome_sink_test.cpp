@@ -154,7 +154,7 @@ TEST_F(Chrome, InstantsOfEveryKind) {
           .add(1, EventKind::user_unit, 1)
           .add_bytes(2, EventKind::user_custom, std::string_view{"\x00\xff\x1bz", 4}, 2)
           .add_record(3, EventKind::alloc, buckets)
-          .add(4, EventKind::lifecycle, fork_parent, 4300)
+          .add(4, Lifecycle::fork_parent, 4300)
           .add(5, EventKind::user_unit, 8000)
           .late());
   const ChromeTrace trace = finish_well();

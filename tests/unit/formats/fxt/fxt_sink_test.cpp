@@ -36,7 +36,7 @@ void add_each_kind(Events& events, ProcessIndex index) {
       .add(2050, counter, counter_minor_allocated, UINT64_MAX)
       .add(2060, counter, 4001, 17)
       .add_record(2070, alloc, make_buckets())
-      .add(2080, lifecycle, domain_spawn, static_cast<std::uint64_t>(-5), 2)
+      .add(2080, Lifecycle::domain_spawn, static_cast<std::uint64_t>(-5), 2)
       .add(2090, lifecycle, 77, 4)
       .add(2100, user_unit, 3)
       .add(2110, user_int, 3, static_cast<std::uint64_t>(INT64_MIN))

@@ -97,10 +97,10 @@ TEST_F(Jsonl, Alloc) {
 }
 
 TEST_F(Jsonl, Lifecycle) {
-  EXPECT_EQ(line_of(events().add(5, EventKind::lifecycle, fork_parent, 4243)),
+  EXPECT_EQ(line_of(events().add(5, Lifecycle::fork_parent, 4243)),
             json::parse(R"({"ts":5,"type":"lifecycle","pid":4242,"comm":"server","domain":0,"name":"fork_parent",
                 "value":4243})"));
-  EXPECT_EQ(line_of(events().add(5, EventKind::lifecycle, ring_stop, static_cast<std::uint64_t>(-1)))["value"], -1);
+  EXPECT_EQ(line_of(events().add(5, Lifecycle::ring_stop, static_cast<std::uint64_t>(-1)))["value"], -1);
 }
 
 TEST_F(Jsonl, UserEventsOfEveryKind) {

@@ -96,7 +96,7 @@ TEST_F(Perfetto, PointsCarryTheirValues) {
            .add(2'000, EventKind::user_unit, 1)
            .add(2'001, EventKind::user_int, 2, static_cast<std::uint64_t>(INT64_MIN))
            .add_bytes(2'002, EventKind::user_custom, std::string_view{"\x00\xffz", 3}, 1)
-           .add(2'003, EventKind::lifecycle, fork_parent, 4243)
+           .add(2'003, Lifecycle::fork_parent, 4243)
            .add_record(2'004, EventKind::alloc, buckets)
            .add(2'005, EventKind::user_unit, 77)
            .late());
@@ -184,8 +184,8 @@ TEST_F(Perfetto, AReusedDomainHasATrackOfItsOwn) {
   draw(ring()
            .add(2'000, EventKind::begin, phase_minor, 0, 1)
            .add(2'100, EventKind::end, phase_minor, 0, 1)
-           .add(2'200, EventKind::lifecycle, domain_terminate, 0, 1)
-           .add(3'000, EventKind::lifecycle, domain_spawn, 0, 1)
+           .add(2'200, Lifecycle::domain_terminate, 0, 1)
+           .add(3'000, Lifecycle::domain_spawn, 0, 1)
            .add(3'100, EventKind::begin, phase_minor, 0, 1)
            .add(3'200, EventKind::end, phase_minor, 0, 1));
   const PerfettoTrace trace = finish();

@@ -128,7 +128,7 @@ TEST_F(Text, DroppedSchedulerEventsAreNobodys) {
 TEST_F(Text, ANewDomainInAUsedRingStartsAtTheLeft) {
   EXPECT_THAT(events_of(events()
                             .add(start, EventKind::begin, test::phase_wait)
-                            .add(start + 1, EventKind::lifecycle, domain_spawn, 4242)
+                            .add(start + 1, Lifecycle::domain_spawn, 4242)
                             .add(start + 2, EventKind::end, test::phase_wait)),
               ElementsAre("> domain_condition_wait", "domain_spawn  pid 4242", "< domain_condition_wait"));
 }
@@ -136,7 +136,7 @@ TEST_F(Text, ANewDomainInAUsedRingStartsAtTheLeft) {
 TEST_F(Text, ARingThatStartsAnewForgetsAllItsDomains) {
   EXPECT_THAT(events_of(events()
                             .add(start, EventKind::begin, test::phase_minor, 0, 1)
-                            .add(start + 1, EventKind::lifecycle, ring_start, 4242, 0)
+                            .add(start + 1, Lifecycle::ring_start, 4242, 0)
                             .add(start + 2, EventKind::end, test::phase_minor, 0, 1)),
               ElementsAre("> minor", "ring_start  pid 4242", "< minor"));
 }
@@ -160,8 +160,8 @@ TEST_F(Text, ASlotThatIsUsedAgainStartsAtTheLeft) {
 
 TEST_F(Text, Lifecycle) {
   EXPECT_THAT(events_of(events()
-                            .add(start, EventKind::lifecycle, fork_parent, 77)
-                            .add(start, EventKind::lifecycle, ring_stop)
+                            .add(start, Lifecycle::fork_parent, 77)
+                            .add(start, Lifecycle::ring_stop)
                             .add(start, EventKind::lifecycle, 99, 3)),
               ElementsAre("fork_parent  child 77", "ring_stop", "#99 3"));
 }

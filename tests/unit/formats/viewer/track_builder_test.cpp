@@ -89,9 +89,9 @@ TEST_F(TrackBuilderTest, TheOldestThreadOfADomainIsItsOwn) {
 TEST_F(TrackBuilderTest, ThreadOfADomainThatEndedDrawsForNoOther) {
   change(1, 0, idle(), thread(other_tid, 3, ThreadRole::mutator));
   draw(ring()
-           .add(10, EventKind::lifecycle, domain_spawn, 0, 3)
-           .add(20, EventKind::lifecycle, domain_terminate, 0, 3)
-           .add(30, EventKind::lifecycle, domain_spawn, 0, 3));
+           .add(10, Lifecycle::domain_spawn, 0, 3)
+           .add(20, Lifecycle::domain_terminate, 0, 3)
+           .add(30, Lifecycle::domain_spawn, 0, 3));
   EXPECT_THAT(take(), ElementsAre("1 cpu 0: idle -> domain 3", "10 point domain_spawn @domain 3",
                                   "20 point domain_terminate @domain 3", "30 point domain_spawn @domain 3 #2"));
 }
@@ -204,8 +204,8 @@ TEST_F(TrackBuilderTest, DroppedSchedulerEventsCloseNothingAndNeedNoTrack) {
 TEST_F(TrackBuilderTest, ADomainIdUsedAgainIsAnotherTrack) {
   draw(ring()
            .add(10, EventKind::begin, phase_minor, 0, 3)
-           .add(20, EventKind::lifecycle, domain_terminate, 0, 3)
-           .add(30, EventKind::lifecycle, domain_spawn, 0, 3)
+           .add(20, Lifecycle::domain_terminate, 0, 3)
+           .add(30, Lifecycle::domain_spawn, 0, 3)
            .add(40, EventKind::user_unit, 1, 0, 3));
   EXPECT_THAT(take(), ElementsAre("10 begin minor @domain 3", "20 point domain_terminate @domain 3",
                                   "20 close minor @domain 3 (domain ended)", "30 point domain_spawn @domain 3 #2",
@@ -332,7 +332,7 @@ TEST_F(TrackBuilderTest, WhateverComesItNests) {
                                  domain));
         break;
       case 3:
-        draw(ring().add(time, EventKind::lifecycle, any(1) == 0 ? domain_spawn : domain_terminate, 0, domain));
+        draw(ring().add(time, any(1) == 0 ? Lifecycle::domain_spawn : Lifecycle::domain_terminate, 0, domain));
         break;
       default: {
         const EventKind kinds[] = {EventKind::begin, EventKind::end, EventKind::user_begin, EventKind::user_end};

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <random>
 
-#include "support/ring_file.hpp"
-#include "unit/ring/reading.hpp"
+#include "support/ring_file_builder.hpp"
+#include "unit/ring/checked_reader.hpp"
 
 namespace rtev {
 namespace {
@@ -56,7 +56,7 @@ class SavedRingTest : public testing::Test {
   static Read read(SavedRing& ring) {
     SavedRingFile file = ring.finish().value();
     CheckedReader reader(RingReader::adopt(file.fd.release(), "drained", {}).value());
-    for (const CutDomain& cut : file.cut) reader.reader().expect(cut.domain, cut.written);
+    for (const CutDomain& cut : file.cut) RingReaderAccess::expect_words(reader.reader(), cut.domain, cut.written);
     for (int polls = 0; polls < 100 && !reader.poll().complete; ++polls) {
     }
     reader.finish(1'000'000);

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "rtev/ring_reader.hpp"
-#include "support/ring_file.hpp"
+#include "support/ring_file_builder.hpp"
 
 namespace rtev {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The builder of ring files against positions worked out by hand: what all tests of the reader stand on.
-#include "support/ring_file.hpp"
+#include "support/ring_file_builder.hpp"
 
 #include <gtest/gtest.h>
 

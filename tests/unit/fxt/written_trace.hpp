@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A writer into memory, and what it wrote since one last looked. Fxt words are written in tests from the highest bits
-// down, with a mark between fields, as they are explained there.
+// A writer into memory, and what it wrote since the last check. Tests write FXT words from the highest bits down, with
+// a separator between the fields that a comment explains.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -24,11 +24,14 @@ inline FxtWriter::Options few_slots() {
 inline constexpr std::uint16_t first_interned = 5;
 inline constexpr std::uint8_t first_thread = 2;
 
+/// Time of events and records.
+inline constexpr std::uint64_t timestamp = 0x0102030405060708;
+
 class WrittenTrace {
  public:
   explicit WrittenTrace(const FxtWriter::Options& options = few_slots()) : writer(memory_, options) { news(); }
 
-  /// TraceWords written since the last call; magic number and provider are not among them.
+  /// Words written since the last call, without the magic number and the provider.
   TraceWords news() {
     writer.flush();
     const auto all = memory_.words();
@@ -46,7 +49,7 @@ class WrittenTrace {
   FxtWriter writer;
 };
 
-/// Sizes of the records in these words; must come out even.
+/// Sizes of the records in these words, which must be whole records.
 inline std::vector<std::size_t> record_sizes(std::span<const std::uint64_t> words) {
   std::vector<std::size_t> sizes;
   while (!words.empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What FxtReader makes of a trace, kept beyond its views' life: one line of text a record.
+// The records that FxtReader yields, as lines of text, which outlive the reader's views.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@ namespace rtev::test {
 
 using TraceWords = std::vector<std::uint64_t>;
 
-/// All fields of a record. Strings are quoted, a thread is pid/tid; after either comes #slot, or ! where it was inline.
+/// All fields of a record. Strings are quoted, a thread is pid/tid; either is followed by #slot, or by ! if it is
+/// inline.
 ///   event duration begin t=5 thread=100/101#1 category="gc"#1 name="minor"! ("n"#3 int32 -7) extra=0
 enum class Refs { shown, hidden };
 std::string show(const fxt::Record& record, Refs refs = Refs::shown);
@@ -32,7 +33,7 @@ struct Reading {
   }
 };
 
-/// Feeds a trace in pieces of this size, each from memory of its own that is gone when the next one is read.
+/// Feeds a trace in pieces of this size. Each lies in memory that is freed before the next one is fed.
 Reading read_trace(std::span<const std::byte> trace, std::size_t piece = SIZE_MAX);
 
 /// The bytes of words as they lie in a file.
@@ -41,7 +42,7 @@ std::vector<std::byte> file_bytes(const TraceWords& words);
 /// The magic number, strings 1 "gc", 2 "minor" and 3 "n", and thread 1 as pid 100, tid 101: 80 bytes, 4 records.
 TraceWords prelude();
 inline constexpr std::uint64_t prelude_bytes = 80;
-/// The prelude and these words behind it.
+/// The prelude followed by these words.
 TraceWords after_prelude(std::initializer_list<std::uint64_t> words);
 
 /// `text`, up to 8 bytes, as the word of a stream.

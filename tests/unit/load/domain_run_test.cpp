@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "load/domain.hpp"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -9,7 +7,8 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "load/clock.hpp"
+#include "load/domain.hpp"
+#include "load/event_clock.hpp"
 #include "load/stop.hpp"
 #include "rtev/ring_reader.hpp"
 #include "support/temp_dir.hpp"
@@ -17,7 +16,7 @@
 namespace rtev::load {
 namespace {
 
-/// A writer with one domain that goes through a plan, and a reader of its ring.
+/// A writer with one domain that writes a plan, and a reader of its ring.
 class DomainRunTest : public ::testing::Test {
  protected:
   DomainRunTest() {
@@ -29,7 +28,7 @@ class DomainRunTest : public ::testing::Test {
     return {writer_.domain(0), plan_, {.pace = pace, .events = events, .user_events = registered_}};
   }
 
-  /// What the ring holds; the writer's own event is left out.
+  /// The events in the ring, without the writer's own ring_start.
   std::vector<Event> read() {
     std::vector<Event> events;
     reader_.poll([&](const Batch& batch) {
@@ -60,7 +59,7 @@ class DomainRunTest : public ::testing::Test {
   std::vector<std::vector<std::byte>> payloads_;
 };
 
-TEST_F(DomainRunTest, WritesExactlyWhatThePlanSays) {
+TEST_F(DomainRunTest, WritesExactlyThePlan) {
   DomainRun run = this->run(std::nullopt, plan_.steps().size() + 100);
   run.run_until(never);
   EXPECT_TRUE(run.is_done());
@@ -87,7 +86,7 @@ TEST_F(DomainRunTest, WritesExactlyWhatThePlanSays) {
   }
 }
 
-TEST_F(DomainRunTest, AnEndLeavesNoSpanOpen) {
+TEST_F(DomainRunTest, LeavesNoSpanOpen) {
   // Slow enough that the ring holds all of it even if this process waits for a cpu for a while.
   DomainRun run = this->run(Pace(monotonic_ns(), 100'000));
   for (int i = 0; i < 5; ++i) {
@@ -110,8 +109,8 @@ TEST_F(DomainRunTest, PacedEventsAreNotEarly) {
   for (std::size_t i = 0; i < events.size(); ++i) EXPECT_GE(events[i].time, pace.time_of(i)) << i;
 }
 
-TEST_F(DomainRunTest, AStallIsCaughtUpWith) {
-  // The pace began long ago.
+TEST_F(DomainRunTest, CatchesUpAfterAStall) {
+  // The pace began a second ago.
   DomainRun run = this->run(Pace(monotonic_ns() - 1'000'000'000, 10'000), 10'000);
   const std::uint64_t before = monotonic_ns();
   run.run_until(before + 60'000'000'000);

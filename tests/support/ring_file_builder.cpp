@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "support/ring_file.hpp"
+#include "support/ring_file_builder.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -41,9 +41,9 @@ Words counter(std::uint64_t time, std::uint16_t id, std::uint64_t value) {
 Words alloc(std::uint64_t time, const std::array<std::uint64_t, 20>& buckets) {
   return with_payload(false, message::alloc, time, 0, buckets);
 }
-Words lifecycle(std::uint64_t time, std::uint16_t id, std::int64_t datum) {
+Words lifecycle(std::uint64_t time, Lifecycle id, std::int64_t datum) {
   const auto word = static_cast<std::uint64_t>(datum);
-  return with_payload(false, message::lifecycle, time, id, {&word, 1});
+  return with_payload(false, message::lifecycle, time, static_cast<std::uint16_t>(id), {&word, 1});
 }
 Words ring_stop(std::uint64_t time) {
   return with_payload(false, message::lifecycle, time, 1);

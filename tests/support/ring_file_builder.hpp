@@ -12,7 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "rtev/layout.hpp"
+#include "ring/layout.hpp"
+#include "rtev/names.hpp"
 
 namespace rtev::test {
 
@@ -24,7 +25,7 @@ Words begin(std::uint64_t time, std::uint16_t id);
 Words end(std::uint64_t time, std::uint16_t id);
 Words counter(std::uint64_t time, std::uint16_t id, std::uint64_t value);
 Words alloc(std::uint64_t time, const std::array<std::uint64_t, 20>& buckets);
-Words lifecycle(std::uint64_t time, std::uint16_t id, std::int64_t datum);
+Words lifecycle(std::uint64_t time, Lifecycle id, std::int64_t datum);
 /// The only lifecycle message without a value.
 Words ring_stop(std::uint64_t time);
 Words user_unit(std::uint64_t time, std::uint16_t id);

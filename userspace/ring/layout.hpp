@@ -9,10 +9,11 @@
 #include <cstdint>
 
 #include "rtev/error.hpp"
+#include "rtev/event.hpp"
 
 namespace rtev {
 
-/// The first 64 bytes of the file, as they lie there. Never trust a field of it: see check_layout().
+/// The first 64 bytes of the file, as they lie there. A hostile program may write anything: see check_layout().
 struct FileHeader {
   std::uint64_t version;
   std::uint64_t max_domains;
@@ -33,8 +34,9 @@ inline constexpr unsigned type_shift = 49;                    ///< 4 bits
 inline constexpr unsigned id_shift = 36;                      ///< 13 bits
 inline constexpr std::uint64_t zero_mask = (1ULL << 36) - 1;  ///< zero in all versions
 
-enum RuntimeType : unsigned { padding = 0, lifecycle = 1, begin = 2, end = 3, counter = 4, alloc = 5 };
-enum UserType : unsigned { unit = 0, integer = 1, span_begin = 2, span_end = 3, custom = 4 };
+// Types of runtime events, and of user events.
+inline constexpr unsigned padding = 0, lifecycle = 1, begin = 2, end = 3, counter = 4, alloc = 5;
+inline constexpr unsigned unit = 0, integer = 1, span_begin = 2, span_end = 3, custom = 4;
 
 inline constexpr std::uint64_t max_words = 1023;
 inline constexpr std::uint64_t max_id = (1 << 13) - 1;
@@ -45,14 +47,13 @@ constexpr std::uint64_t first_word(std::uint64_t length, bool user, unsigned typ
 }
 }  // namespace message
 
-inline constexpr std::uint64_t max_rings = 4096;             ///< largest OCAMLRUNPARAM d=
 inline constexpr std::uint64_t user_event_slots = 1 << 13;   ///< names of user events, by id
 inline constexpr std::uint64_t user_event_name_bytes = 128;  ///< per name, NUL included
 inline constexpr std::uint64_t user_event_names_bytes = user_event_slots * user_event_name_bytes;
 inline constexpr std::uint64_t ring_header_bytes = 80;  ///< head, tail (u64 each), 64 bytes of padding
 
-/// What RingWriter leaves behind the names, where OCaml's runtime ends the file and its readers do not look: that the
-/// ring is not OCaml's, and how to read its ids. A runtime that takes the file over cuts it off.
+/// What RingWriter writes after the names, where OCaml's runtime ends the file and its readers do not look: it says
+/// that the ring is not OCaml's, and how to read its ids. A runtime that reuses the file truncates it there.
 struct ProducerMark {
   static constexpr std::uint64_t magic_value = 0x2176'6574'7262'696c;  ///< "librtev!" on little-endian machines
   static constexpr std::uint32_t current_version = 1;
@@ -60,13 +61,14 @@ struct ProducerMark {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t family;  ///< enum Family
-  char producer[48];     ///< who wrote it, for people: "librtev"; ends with a NUL
+  char producer[48];     ///< name of the writing library, "librtev"; NUL-terminated
 };
 static_assert(sizeof(ProducerMark) == 64);
 
-/// Where things are in a file whose header was checked. Offsets and sizes in bytes, all inside the file.
+/// Where the parts of a file lie, taken from a header that was checked. Offsets and sizes in bytes, all inside the
+/// file.
 struct Layout {
-  std::uint32_t rings;       ///< number of rings, 1 to max_rings
+  std::uint32_t rings;       ///< number of rings, 1 to max_domains
   std::uint64_t ring_words;  ///< capacity of each ring, a power of two
   std::uint64_t headers_offset;
   std::uint64_t ring_header_stride;
@@ -77,8 +79,9 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
-/// Checks every number of a header against the size of the file. The error's `why` names the first field that is
-/// wrong. There is no "ready" flag: the header of a ring that is just being made fails here and passes moments later.
+/// Checks every field of a header against the size of the file in bytes. The error's `why` names the first field that
+/// is wrong. The format has no "ready" flag: the header of a ring that is just being created fails here and passes
+/// moments later.
 Result<Layout> check_layout(const FileHeader& header, std::uint64_t file_size);
 
 }  // namespace rtev

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "load/clock.hpp"
+#include "load/event_clock.hpp"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 namespace rtev::load {
 namespace {
 
-constexpr unsigned events_a_reading = 64;
+constexpr unsigned events_per_reading = 64;
 
 thread_local std::uint64_t last = 0;
 thread_local unsigned left = 0;  ///< events until the clock is read again
@@ -21,7 +21,7 @@ std::uint64_t exact_time() {
 
 std::uint64_t cached_time() {
   if (left == 0) {
-    left = events_a_reading;
+    left = events_per_reading;
     last = std::max(last, monotonic_ns());
   } else {
     ++last;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What tests of RingWriter share: writers in a folder of their own, and what readers make of their files.
+// For tests of RingWriter: writers in a directory of their own, and the events that readers find in their files.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 #include "rtev/ring_writer.hpp"
 #include "stream/records.hpp"
 #include "support/temp_dir.hpp"
-#include "unit/ring/reading.hpp"
+#include "unit/ring/checked_reader.hpp"
 
 namespace rtev::test {
 
@@ -23,8 +23,8 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
-/// An event in one line: kind, id and what it carries.
-inline std::string told(const Seen& seen) {
+/// An event as a line of text: kind, id, value or payload.
+inline std::string line_of(const Seen& seen) {
   const Event& event = seen.event;
   std::string text(to_string(event.kind));
   text += " " + std::to_string(event.id);
@@ -33,17 +33,17 @@ inline std::string told(const Seen& seen) {
   return text + " " + std::to_string(event.signed_value());
 }
 
-using Told = std::vector<std::string>;
+using Lines = std::vector<std::string>;
 
-/// All that a domain's ring holds.
-inline Told told(const std::filesystem::path& path, std::uint16_t domain) {
+/// All events of a domain's ring.
+inline Lines lines_of(const std::filesystem::path& path, std::uint16_t domain) {
   CheckedReader reader(path);
   while (!reader.poll().complete) {
   }
   EXPECT_EQ(reader.words().corrupt, 0u);
-  Told lines;
+  Lines lines;
   for (const Seen& seen : reader.seen()) {
-    if (seen.domain() == domain) lines.push_back(told(seen));
+    if (seen.domain() == domain) lines.push_back(line_of(seen));
   }
   return lines;
 }
@@ -57,7 +57,7 @@ class WriterTest : public ::testing::Test {
     now_ = 0;
     return {.directory = dir_.path(), .domains = 2, .log2_words = 8, .clock = [] { return ++now_; }};
   }
-  /// The same by the real clock, which threads may share.
+  /// The same with the real clock, for several threads.
   Options timed() const {
     Options options = small();
     options.clock = nullptr;
@@ -75,7 +75,7 @@ class WriterTest : public ::testing::Test {
   }
   std::filesystem::path path_of(pid_t pid) const { return dir_ / (std::to_string(pid) + ".events"); }
   std::filesystem::path path() const { return path_of(::getpid()); }
-  /// What lies in the folder, by name.
+  /// Names of the files in the directory, sorted.
   std::vector<std::string> files() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(dir_.path())) names.push_back(entry.path().filename());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "load/clock.hpp"
+#include "load/event_clock.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace rtev::load {
 namespace {
 
-TEST(LoadClock, CachedTimeGrowsAndIsReadEvery64thTime) {
+TEST(LoadClock, CachedTimeIncreasesAndIsReadEvery64thTime) {
   std::jthread([] {
     std::uint64_t before = 0;
     for (int i = 0; i < 1000; ++i) {
@@ -29,14 +29,14 @@ TEST(LoadClock, CachedTimeGrowsAndIsReadEvery64thTime) {
   }).join();
 }
 
-TEST(LoadClock, RefreshReadsAtOnce) {
+TEST(LoadClock, RefreshMakesTheNextTimeRead) {
   cached_time();
   refresh_time();
   const std::uint64_t floor = monotonic_ns();
   EXPECT_GE(cached_time(), floor);
 }
 
-TEST(LoadClock, ThreadsDoNotShareIt) {
+TEST(LoadClock, ThreadsHaveTheirOwn) {
   const std::uint64_t mine = cached_time();
   std::jthread([] { exact_time(); }).join();
   EXPECT_EQ(last_time(), mine);

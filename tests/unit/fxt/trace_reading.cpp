@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "unit/fxt/reading.hpp"
+#include "unit/fxt/trace_reading.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -20,9 +20,7 @@ class Shower {
 
   void operator()(const parsed::ProviderInfo& it) { out_ << "provider " << it.id << ' ' << quoted(it.name); }
   void operator()(const parsed::ProviderSection& it) { out_ << "section " << it.id; }
-  void operator()(const parsed::ProviderEventRecord& it) {
-    out_ << "provider event " << it.id << ' ' << number(it.event);
-  }
+  void operator()(const parsed::BufferFull& it) { out_ << "buffer full " << it.id; }
   void operator()(const parsed::Initialization& it) {
     out_ << "initialization " << it.ticks_per_second;
     if (it.base) out_ << " base " << it.base->time << " wall " << it.base->wall_ns;
@@ -41,11 +39,6 @@ class Shower {
     show(it.arguments);
     out_ << " extra=" << it.extra;
   }
-  void operator()(const parsed::BlobRecord& it) {
-    out_ << "blob type=" << number(it.type) << " name=";
-    show(it.name);
-    out_ << ' ' << quoted(it.payload);
-  }
   void operator()(const parsed::UserspaceObject& it) {
     out_ << "userspace object " << it.address << " process=";
     show(it.process);
@@ -63,24 +56,12 @@ class Shower {
          << " state=" << number(it.outgoing_state) << " in=" << it.incoming_tid;
     show(it.arguments);
   }
-  void operator()(const parsed::LegacySwitch& it) {
-    out_ << "legacy switch t=" << it.time << " cpu=" << unsigned{it.cpu} << " out=";
-    show(it.outgoing);
-    out_ << " state=" << number(it.outgoing_state) << " priority=" << unsigned{it.outgoing_priority} << " in=";
-    show(it.incoming);
-    out_ << " priority=" << unsigned{it.incoming_priority};
-  }
   void operator()(const parsed::Wakeup& it) {
     out_ << "wakeup t=" << it.time << " cpu=" << it.cpu << " tid=" << it.tid;
     show(it.arguments);
   }
-  void operator()(const parsed::LogRecord& it) {
-    out_ << "log t=" << it.time << " thread=";
-    show(it.thread);
-    out_ << ' ' << quoted(it.message);
-  }
   void operator()(const parsed::UnknownRecord& it) {
-    out_ << "unknown " << number(it.type) << " of " << it.bytes.size() << " bytes";
+    out_ << "unknown " << it.type << " of " << it.bytes.size() << " bytes";
   }
 
  private:
@@ -120,7 +101,6 @@ class Shower {
       out_ << ')';
     }
   }
-  void show_value(std::nullptr_t) {}
   void show_value(bool value) { out_ << (value ? " true" : " false"); }
   void show_value(double value) { out_ << " bits " << std::bit_cast<std::uint64_t>(value); }
   void show_value(const parsed::Text& value) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What tests of RingReader share: a reader whose every poll is checked for exact accounting, and which keeps what came.
+// For tests of RingReader: a reader that checks the accounting after every poll and keeps the events.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "rtev/ring_reader.hpp"
+#include "ring/reader_access.hpp"
 
 namespace rtev::test {
 
@@ -28,13 +29,21 @@ struct Seen {
   std::uint16_t domain() const { return Source::unpack(event.source).domain; }
 };
 
+/// Opens the ring file of a known program image.
+inline Result<RingReader> open_owned(const std::filesystem::path& path, RingOwner owner,
+                                     const RingReader::Options& options = {}) {
+  return RingReaderAccess::adopt(::open(path.c_str(), O_RDONLY | O_CLOEXEC), path, options, std::move(owner));
+}
+
 class CheckedReader {
  public:
   explicit CheckedReader(RingReader reader) : reader_(std::move(reader)) { check(); }
   explicit CheckedReader(const std::filesystem::path& path, const RingReader::Options& options = {})
-      : CheckedReader(opened(path, options)) {}
+      : CheckedReader(checked(RingReader::open(path, options))) {}
+  CheckedReader(const std::filesystem::path& path, RingOwner owner, const RingReader::Options& options = {})
+      : CheckedReader(checked(open_owned(path, std::move(owner), options))) {}
 
-  /// One poll; its events are added to seen().
+  /// One poll; adds the events to seen().
   Polled poll(std::uint64_t budget = RingReader::default_budget_words) {
     const Accounting before = reader_.accounting();
     const std::uint64_t events_before = events_;
@@ -54,9 +63,11 @@ class CheckedReader {
     check();
   }
 
+  bool taken_over() const { return RingReaderAccess::taken_over(reader_); }
+
   RingReader& reader() { return reader_; }
   std::vector<Seen>& seen() { return seen_; }
-  /// What came since the last call.
+  /// The events since the last call.
   std::vector<Seen> take_seen() { return std::exchange(seen_, {}); }
   /// The same, times only, without losses.
   std::vector<std::uint64_t> take_times() {
@@ -69,10 +80,9 @@ class CheckedReader {
   Accounting words() const { return reader_.accounting(); }
 
  private:
-  static constexpr std::uint16_t most_domains = 16;  ///< no test has more
+  static constexpr std::uint16_t max_domains_of_a_test = 16;
 
-  static RingReader opened(const std::filesystem::path& path, const RingReader::Options& options) {
-    auto reader = RingReader::open(path, options);
+  static RingReader checked(Result<RingReader> reader) {
     if (!reader) throw std::runtime_error(reader.error().message());
     return std::move(*reader);
   }
@@ -89,7 +99,7 @@ class CheckedReader {
         EXPECT_GT(loss.words, 0u);
         EXPECT_LE(loss.from_ns, loss.to_ns);
         EXPECT_EQ(loss.to_ns, event.time);
-        (static_cast<LossReason>(event.id) == LossReason::corrupt ? corrupt_told_ : lost_told_) += loss.words;
+        (static_cast<LossReason>(event.id) == LossReason::corrupt ? reported_corrupt_ : reported_lost_) += loss.words;
       } else {
         ++events_;
       }
@@ -105,33 +115,33 @@ class CheckedReader {
     EXPECT_GE(polled.fullest, 0);
     EXPECT_LE(polled.fullest, 1);
     if (polled.complete) {
-      EXPECT_EQ(reader_.behind_since_ns().has_value(), now.unread != 0);
+      EXPECT_EQ(RingReaderAccess::behind_since_ns(reader_).has_value(), now.unread != 0);
     }
     check();
   }
 
   void check() {
     Accounting sum;
-    for (std::uint16_t domain = 0; domain < most_domains; ++domain) {
+    for (std::uint16_t domain = 0; domain < max_domains_of_a_test; ++domain) {
       const Accounting words = reader_.accounting(domain);
       EXPECT_TRUE(words.balanced()) << "domain " << domain;
-      // Words that were written over cannot be more than were written: nothing wrapped below zero.
+      // No difference wrapped below zero.
       EXPECT_LE(words.unread, words.written);
       EXPECT_LE(words.delivered, words.written);
       sum += words;
     }
     EXPECT_TRUE(sum.balanced());
     EXPECT_EQ(sum.written, reader_.accounting().written);
-    // Events tell of losses late, never of too much.
-    EXPECT_LE(lost_told_, sum.lost);
-    EXPECT_LE(corrupt_told_, sum.corrupt);
+    // Loss events may come later than the loss, but never report too much.
+    EXPECT_LE(reported_lost_, sum.lost);
+    EXPECT_LE(reported_corrupt_, sum.corrupt);
   }
 
   RingReader reader_;
   std::vector<Seen> seen_;
   std::uint64_t events_ = 0;
-  std::uint64_t lost_told_ = 0;
-  std::uint64_t corrupt_told_ = 0;
+  std::uint64_t reported_lost_ = 0;
+  std::uint64_t reported_corrupt_ = 0;
 };
 
 }  // namespace rtev::test

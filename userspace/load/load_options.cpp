@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "load/options.hpp"
+#include "load/load_options.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -7,9 +7,8 @@
 #include "base/option_types.hpp"
 #include "base/parse.hpp"
 #include "base/quantity.hpp"
-#include "load/clock.hpp"
+#include "load/event_clock.hpp"
 #include "load/pace.hpp"
-#include "load/values.hpp"
 
 namespace rtev::load {
 namespace {
@@ -20,17 +19,17 @@ constexpr std::size_t max_name_bytes = 15;  // of a thread, as in /proc/PID/comm
 
 }  // namespace
 
-PlanOptions Options::plan(std::uint32_t domain) const {
+PlanOptions LoadOptions::plan(std::uint32_t domain) const {
   PlanOptions plan{.seed = seed, .domain = domain, .domains = domains};
   const bool is_first = format == RingWriter::Format::before_5_1;
   plan.mix = mix.value_or(is_first ? Mix::runtime_only() : Mix::all());
   plan.family = family.value_or(is_first ? Family::before_5_3 : Family::since_5_3);
   // Even the smallest ring must have room for several events.
-  plan.largest_payload = std::min(plan.largest_payload, std::uint32_t{1} << std::min(log2_words, 16u));
+  plan.max_payload = std::min(plan.max_payload, std::uint32_t{1} << std::min(log2_words, 16u));
   return plan;
 }
 
-RingWriter::Options Options::writer(const std::string& in_directory) const {
+RingWriter::Options LoadOptions::writer(const std::string& in_directory) const {
   return {.directory = in_directory,
           .domains = rings.value_or(std::max(domains, ocaml_rings)),
           .log2_words = log2_words,
@@ -41,23 +40,23 @@ RingWriter::Options Options::writer(const std::string& in_directory) const {
           .clock = cached_clock ? cached_time : exact_time};
 }
 
-Options options_from_environment() {
+LoadOptions options_from_environment() {
   const auto asked = RingWriter::Options::from_environment();
-  Options options;
+  LoadOptions options;
   options.directory = asked.directory;
   options.preserve = asked.preserve;
   options.log2_words = asked.log2_words;
   return options;
 }
 
-void add_load_options(CLI::App& app, Options& options) {
+void add_load_options(CLI::App& app, LoadOptions& options) {
   add_number_option<std::uint32_t>(app, "-P,--processes", options.processes, 1, max_processes,
                                    "number of processes (default 1)");
-  add_number_option<std::uint32_t>(app, "-D,--domains", options.domains, 1, max_rings,
+  add_number_option<std::uint32_t>(app, "-D,--domains", options.domains, 1, max_domains,
                                    "domains of each process, one thread each (default 1)");
   const auto accept_rate = [&options](const std::string& text) {
     options.rate = text == "max" ? std::nullopt : parse_count(text);
-    return text == "max" || (options.rate && *options.rate <= Pace::most_rate);
+    return text == "max" || (options.rate && *options.rate <= Pace::max_rate);
   };
   add_parsed_option(app, "-r,--rate", "RATE", "a rate up to 1G, e.g. 1000, 250k, 2M, max", accept_rate,
                     "events per second of each domain, e.g. 250k, 2M; max: as many as possible; 0: none "
@@ -79,7 +78,7 @@ void add_load_options(CLI::App& app, Options& options) {
                    "but times are late by up to the time of 64 events");
 }
 
-void add_ring_options(CLI::App& app, Options& options) {
+void add_ring_options(CLI::App& app, LoadOptions& options) {
   app.add_option("--directory", options.directory,
                  "the directory for ring files (default OCAML_RUNTIME_EVENTS_DIR, or a private directory)")
       ->type_name("DIR");
@@ -87,7 +86,7 @@ void add_ring_options(CLI::App& app, Options& options) {
   add_number_option<std::uint32_t>(app, "-e,--ring-words-log2", options.log2_words, 6, 24,
                                    "2^N words in each ring (default 16)");
   add_number_option<std::uint32_t>(
-      app, "--rings", options.rings, 1, max_rings,
+      app, "--rings", options.rings, 1, max_domains,
       "rings in each file, used or not (default 128 as OCaml, or the number of domains if that is more)");
   add_choice<RingWriter::Format>(app, "--format", options.format,
                                  {{"5.0", RingWriter::Format::before_5_1}, {"5.1", RingWriter::Format::since_5_1}},
@@ -96,7 +95,7 @@ void add_ring_options(CLI::App& app, Options& options) {
                      "number phases as these versions do (default 5.3+, with --format 5.0 5.0-5.2)");
 }
 
-void add_run_options(CLI::App& app, Options& options) {
+void add_run_options(CLI::App& app, LoadOptions& options) {
   add_time_option(app, "-d,--duration", options.duration, "stop after this time, e.g. 500ms, 5s, 2m");
   const auto accept_events = [&options](const std::string& text) {
     options.events = parse_count(text);
@@ -119,7 +118,7 @@ void add_run_options(CLI::App& app, Options& options) {
   app.add_flag("-q,--quiet", options.quiet, "print errors only");
 }
 
-void check_together(const Options& options) {
+void check_options(const LoadOptions& options) {
   const auto contradiction = [](const std::string& what, const std::string& hint) {
     throw CLI::ParseError(what + "\nhint: " + hint, CLI::ExitCodes::ValidationError);
   };
@@ -127,7 +126,7 @@ void check_together(const Options& options) {
     contradiction("--format 5.0 has no user events, which --mix asks for", "--mix gc,counters,alloc");
   if (options.preserve && options.directory.empty())
     contradiction("--preserve needs a directory that is not removed", "--directory DIR");
-  if (options.rings.value_or(max_rings) < options.domains)
+  if (options.rings.value_or(max_domains) < options.domains)
     contradiction("--rings is less than --domains", "each domain needs a ring of its own");
   if (options.domain_lifetime && options.domains == 1)
     contradiction("--domain-lifetime needs a second domain", "domain 0 lives as long as its process: -D 2");

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// What rtev-bpf needs of a RingReader beyond its public interface. The tracer knows which program image a ring file
+// belongs to, when that image began and ended, and has saved copies of rings whose file is gone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "rtev/ring_reader.hpp"
+
+namespace rtev {
+
+/// The program image whose ring is read. A later image with the same pid reuses the file in place: a reader with an
+/// owner leaves the file alone from then on. Times in ns of the host's CLOCK_MONOTONIC.
+struct RingOwner {
+  /// With History::skip: a ring whose first event has this time or a later one is read from its beginning all the same,
+  /// because its program started after the tracer did.
+  std::uint64_t deliver_since_ns = UINT64_MAX;
+  /// When the ring was created, 0 if unknown: opening fails with EAGAIN while the file still holds events of an earlier
+  /// program with the same pid.
+  std::uint64_t created_ns = 0;
+  /// When the image ended, UINT64_MAX if unknown: opening fails with EAGAIN unless the file holds events, and none of
+  /// a later program with the same pid.
+  std::uint64_t ended_ns = UINT64_MAX;
+  /// Asked after the first words of a domain were read; false if another image may have reused the file by then.
+  /// Nothing of it is delivered in that case.
+  std::function<bool()> is_latest_ring{};
+};
+
+struct RingReaderAccess {
+  /// RingReader::adopt() for the ring of a known image.
+  static Result<RingReader> adopt(int fd, std::string name, const RingReader::Options& options, RingOwner owner);
+
+  /// RingReader::poll(), but only of domains up to the highest that has written so far, and the next 8: OCaml's runtime
+  /// numbers domains from 0. Much cheaper for a file of 128 rings and two domains; poll() finds the domains beyond.
+  template <typename Consumer>
+  static Polled poll_used(RingReader& reader, Consumer&& consumer,
+                          std::uint64_t budget_words = RingReader::default_budget_words) {
+    return reader.poll_rings(false, RingReader::Call([&](const Batch& batch) { consumer(batch); }), budget_words);
+  }
+
+  /// Events carry this Source::slot from now on.
+  static void set_slot(RingReader& reader, std::uint32_t slot);
+  /// The image has ended (at `ended_ns` if that is known): if the file is reused from now on, it is left alone.
+  static void seal(RingReader& reader, std::uint64_t ended_ns = UINT64_MAX);
+  /// The image published at least `written` words of a domain in all: those that are not in the file are counted as
+  /// lost by finish().
+  static void expect_words(RingReader& reader, std::uint16_t domain, std::uint64_t written);
+  /// Continues in a copy that was saved of the ring before its file was truncated or reused, with the words that were
+  /// not read yet. Takes over the descriptor, also on failure. Call it before finish(). Fails if it is no ring file, or
+  /// one of another size.
+  static Result<void> continue_in_copy(RingReader& reader, int fd);
+  /// True once another image was found to have reused the file. What the owner wrote after the last poll is gone, and
+  /// its amount is unknown.
+  static bool taken_over(const RingReader& reader);
+  /// Time of the last event delivered of the domain that is furthest behind; nothing if no domain has unread words.
+  static std::optional<std::uint64_t> behind_since_ns(const RingReader& reader);
+};
+
+}  // namespace rtev
