@@ -180,8 +180,9 @@ TEST(CommandLine, PrintsItsVersion) {
 
 /// The help of rtev-bpf itself and of each subcommand.
 std::vector<Strings> all_helps() {
+  const CommandLine rtev_bpf;
   std::vector<Strings> helps{{"--help"}};
-  for (const CLI::App* app : CommandLine().app().get_subcommands({})) helps.push_back({app->get_name(), "-h"});
+  for (const CLI::App* app : rtev_bpf.app().get_subcommands({})) helps.push_back({app->get_name(), "-h"});
   return helps;
 }
 
@@ -199,8 +200,8 @@ TEST(CommandLine, HelpFitsInAHundredColumns) {
 }
 
 TEST(CommandLine, HelpHasEachOptionAndWhatCanFollow) {
-  const CommandLine command_lines;
-  for (const CLI::App* app : command_lines.app().get_subcommands({})) {
+  const CommandLine rtev_bpf;
+  for (const CLI::App* app : rtev_bpf.app().get_subcommands({})) {
     const std::string help = command_line({app->get_name(), "--help"}).out;
     EXPECT_THAT(help, HasSubstr("Usage: rtev-bpf " + app->get_name()));
     for (const CLI::Option* option : app->get_options())
