@@ -82,7 +82,8 @@ std::size_t FxtReader::State::measure(std::uint64_t header) {
   }
   const std::size_t words = bits(header, 4, 12);
   if (type_of(header) == RecordType::large || words == 0) [[unlikely]] {
-    error = bad(name_of(type_of(header)), words == 0 ? "its size is 0" : "large records are not supported");
+    error = bad(name_of(type_of(header)),
+                type_of(header) == RecordType::large ? "large records are not supported" : "its size is 0");
     return 0;
   }
   return words * word_bytes;

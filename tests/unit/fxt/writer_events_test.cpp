@@ -21,8 +21,6 @@ using testing::ElementsAreArray;
 // Event: type 4, size 4-15, event type 16-19, arguments 20-23, thread 24-31, category 32-47, name 48-63; time;
 // arguments; extra word.
 
-constexpr std::uint64_t timestamp = 0x0102030405060708;
-
 class FxtWriterEvents : public testing::Test {
  protected:
   WrittenTrace trace_;

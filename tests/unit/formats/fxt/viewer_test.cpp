@@ -47,7 +47,7 @@ Viewed view(const Recording& recording) {
       ASSERT_NE(weight, nullptr);
       viewed.switches.emplace_back(change->outgoing_tid, change->incoming_tid,
                                    std::get<std::int32_t>(weight->value) == fxt::idle_weight);
-    } else if (std::holds_alternative<parsed::ProviderEventRecord>(record)) {
+    } else if (std::holds_alternative<parsed::BufferFull>(record)) {
       ++viewed.buffer_full;
     }
   };
