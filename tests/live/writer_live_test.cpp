@@ -12,6 +12,7 @@
 
 #include "live/harness.hpp"
 #include "live/oracle.hpp"
+#include "ring/layout.hpp"
 
 namespace rtev::test {
 namespace {
