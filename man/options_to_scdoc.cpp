@@ -50,9 +50,9 @@ std::string option_entry(const CLI::Option& option) {
   for (std::string_view rest = help; !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    lines += "\t" + escaped(line) + (rest.empty() ? "\n" : "++\n");
+    lines += escaped(line) + (rest.empty() ? "\n" : "++\n");  // a line after "++" must not be indented
   }
-  return bold(option_heading(option)) + "\n" + lines + "\n";
+  return bold(option_heading(option)) + "\n\t" + lines + "\n";
 }
 
 bool has_same(const CLI::App& program, const CLI::Option& option) {
