@@ -24,9 +24,9 @@ namespace {
 
 constexpr std::chrono::milliseconds default_sample{500};
 
-std::string_view runtime_of(const ProcessInfo& facts) {
-  if (facts.runtime != ocaml_runtime) return facts.runtime;
-  return facts.version.empty() ? "5.?" : std::string_view(facts.version);
+std::string_view runtime_of(const ProcessInfo& info) {
+  if (info.runtime != ocaml_runtime) return info.runtime;
+  return info.version.empty() ? "5.?" : std::string_view(info.version);
 }
 
 /// Finds processes once and reads their rings for a moment, to measure how busy they are.
@@ -70,16 +70,16 @@ class ProcessLister : private ProcessEvents {
     fmt::print("{:>8} {:<15} {:<7} {:<9} {:>7} {:>10}  {}\n", "PID", "COMM", "RUNTIME", "RING", "DOMAINS", "EVENTS/S",
                "BINARY");
     std::vector<const ProcessInfo*> processes;
-    for (const ProcessInfo& facts : registry_.processes()) processes.push_back(&facts);
+    for (const ProcessInfo& info : registry_.processes()) processes.push_back(&info);
     std::ranges::sort(processes, {}, &ProcessInfo::pid);
-    for (const ProcessInfo* facts : processes) {
-      const bool has_ring = facts->ring != RingState::none;
+    for (const ProcessInfo* info : processes) {
+      const bool has_ring = info->ring != RingState::none;
       TextBuffer comm;
-      add_column(comm, facts->comm, 15);
-      fmt::print("{:>8} {} {:<7} {:<9} {:>7} {:>10}  {}\n", facts->pid, comm.text(), runtime_of(*facts),
-                 to_string(facts->ring), has_ring ? std::to_string(facts->domains) : "-",
-                 has_ring ? fmt::format("{:.0f}", static_cast<double>(facts->words.events) / seconds_) : "-",
-                 escaped(facts->exe));
+      add_column(comm, info->comm, 15);
+      fmt::print("{:>8} {} {:<7} {:<9} {:>7} {:>10}  {}\n", info->pid, comm.text(), runtime_of(*info),
+                 to_string(info->ring), has_ring ? std::to_string(info->domains) : "-",
+                 has_ring ? fmt::format("{:.0f}", static_cast<double>(info->words.events) / seconds_) : "-",
+                 escaped(info->exe));
     }
   }
 
@@ -87,9 +87,9 @@ class ProcessLister : private ProcessEvents {
   /// Processes may have ended since they were found: without BPF nothing reports that.
   void note_ends() {
     const Procfs procfs;
-    for (const auto& [index, facts] : registry_.indexed_processes()) {
-      const auto stat = procfs.stat(facts.pid);
-      if (!stat || stat->start_ticks != facts.start_ticks) registry_.process(index).ring = after_end(facts.ring);
+    for (const auto& [index, info] : registry_.indexed_processes()) {
+      const auto stat = procfs.stat(info.pid);
+      if (!stat || stat->start_ticks != info.start_ticks) registry_.process(index).ring = after_end(info.ring);
     }
   }
 

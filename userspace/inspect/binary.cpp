@@ -237,7 +237,7 @@ CodeRange code_range(const ElfFile& file, const Elf64_Sym* symbol) {
   return {symbol->st_value, last + 1};
 }
 
-/// Where a thread-local variable is, as RuntimeBinary has it; 0 if it cannot be told. The static linker computes the
+/// Where a thread-local variable is, as RuntimeBinary has it; 0 if it is unknown. The static linker computes the
 /// same for a program, whose own block lies at a fixed place: below the thread pointer on x86-64, above it and a header
 /// of 16 bytes on AArch64.
 std::int64_t tls_offset(const ElfFile& file, const Elf64_Sym* symbol) {
@@ -281,7 +281,7 @@ std::vector<Extent> constants_of(const ElfFile& file) {
 }
 
 /// Recognises a runtime without symbols by the texts in it. This program speaks of the same environment variables, so
-/// the last text is one that only a runtime has; it is put together here lest this program be found to have it.
+/// the last text is one that only a runtime has; it is composed here so that this program does not contain it.
 bool has_runtime_texts(ElfFile& file) {
   const std::array<std::string, 3> texts{"OCAML_RUNTIME_EVENTS_START", "OCAML_RUNTIME_EVENTS_DIR",
                                          std::string{"%s/%ld"} + ".events"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What an ELF file tells about the OCaml runtime in it. The file belongs to whoever owns the process: every number in
+// What an ELF file contains of an OCaml runtime. The file belongs to the user of the process: every number in
 // it is checked, work and memory are bounded.
 #pragma once
 
@@ -45,7 +45,7 @@ struct RuntimeBinary {
   CodeRange tick_thread;               ///< caml_thread_tick
   std::uint64_t link_base = 0;         ///< p_vaddr of the PT_LOAD with file offset 0, rounded down to a page
   bool shared_library = false;         ///< a shared runtime, not a program
-  /// A program that needs a shared runtime, of OCaml 5 or of another version. Nothing else is said of it.
+  /// A program that needs a shared runtime, of OCaml 5 or of another version. The other members are not set.
   bool elsewhere = false;
 };
 

@@ -72,7 +72,7 @@ void BinaryCache::evict() {
 }
 
 std::size_t BinaryCache::Hash::operator()(const FileIdentity& identity) const {
-  // Device and inode tell nearly all files apart; what lies in one bucket is compared in full.
+  // Device and inode differ for nearly all files; those in one bucket are compared in full.
   return static_cast<std::size_t>((identity.inode ^ identity.device << 40) * 0x9e3779b97f4a7c15u);
 }
 

@@ -43,7 +43,8 @@ class BinaryCache {
 
   /// Nothing if the file is not known; nullptr if it is known not to be OCaml.
   std::optional<std::shared_ptr<const Binary>> find(const FileIdentity& identity);
-  /// Remembers what inspect_binary() said. If another thread was faster its answer stands. Returns what find() will.
+  /// Remembers the result of inspect_binary(). If another thread was faster, its result stays. Returns what find()
+  /// will.
   std::shared_ptr<const Binary> insert(const FileIdentity& identity, std::optional<RuntimeBinary> runtime);
 
   /// Number of files remembered.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading an ELF file that nobody vouches for: its tables, its symbols, and a search in its bytes.
+// Reads an untrusted ELF file: its tables, its symbols, and a search in its bytes.
 #pragma once
 
 #include <elf.h>

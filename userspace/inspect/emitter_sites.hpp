@@ -11,13 +11,13 @@
 
 namespace rtev {
 
-/// Where to probe a function that writes events, and how to tell there whether it will write.
+/// Where to probe a function that writes events, and how a probe sees there whether it will write.
 struct EmitterPoint {
   rtev_emitter emitter;
   std::uint64_t file_offset;
   std::uint64_t address;  ///< the same place, at link time
   /// Address of the flag "events are enabled" less the probed one. 0: what is probed is the branch on that flag, where
-  /// the processor's zero flag tells.
+  /// the processor's zero flag shows it.
   std::int64_t enabled;
   bool operator==(const EmitterPoint&) const = default;
 };

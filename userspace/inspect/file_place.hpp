@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the kernel side tells of a file: enough to find it again when the process that had it open is gone.
+// The place of a file, as BPF reports it: enough to find it again when the process that had it open is gone.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct FilePlace {
   std::string path{};  ///< from the root of its file system, not of a mount: "/tmp/7.events"; any bytes
 };
 
-/// What the birth of a ring tells of its surroundings; files only where their path is known.
+/// What an RTEV_RING record says about the ring's process; files only where their path is known.
 struct RingRecordFiles {
   std::optional<std::int64_t> clock_offset_ns;  ///< host clock minus that of the program's time namespace
   std::optional<FilePlace> ring;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Looks into binaries on a thread of its own: a large symbol table or the kernel's grace period for a new uprobe must
-// not hold up the reading of rings.
+// Inspects binaries on a thread of its own: a large symbol table or the kernel's grace period for a new uprobe must not
+// delay the reading of rings.
 #pragma once
 
 #include <condition_variable>
@@ -30,12 +30,12 @@ class Inspector {
   /// Finishes the job at hand, drops the others.
   ~Inspector();
 
-  /// Has a file inspected; take_inspected() tells when that is done. `urgent` ones (a ring waits for a name) go first.
-  /// False, and nothing is done, if too many jobs wait already.
+  /// Requests the inspection of a file; take_inspected() returns it when that is done. `urgent` ones (a ring waits for
+  /// a name) go first. False, and nothing is done, if too many jobs wait already.
   bool inspect(UniqueFd fd, const FileIdentity& identity, bool urgent);
-  /// Has a binary that is known already prepared (again).
+  /// Requests that a binary which is known already is prepared (again).
   void prepare(UniqueFd fd, std::shared_ptr<const Binary> binary);
-  /// Has something else done that would hold up the reading of rings.
+  /// Runs a task that would delay the reading of rings.
   void run_later(std::function<void()> task);
 
   /// Readable (epoll) while inspected files wait to be taken.
@@ -49,8 +49,8 @@ class Inspector {
   struct Job {
     UniqueFd fd;
     std::optional<FileIdentity> identity;    ///< to be inspected
-    std::shared_ptr<const Binary> binary{};  ///< else to be prepared
-    std::function<void()> task{};            ///< or to be done
+    std::shared_ptr<const Binary> binary{};  ///< or to be prepared
+    std::function<void()> task{};            ///< or to be run
   };
   bool add(Job job, bool urgent);
   void run();

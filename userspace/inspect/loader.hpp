@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Programs that a dynamic loader was told to run (`ld.so PROGRAM`): to the kernel, the loader is the program.
+// Programs that are run through a dynamic loader (`ld.so PROGRAM`): to the kernel, the loader is the program.
 #pragma once
 
 #include <string_view>

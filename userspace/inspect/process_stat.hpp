@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What /proc tells about a process in one line.
+// The fields of /proc/PID/stat that are needed.
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,7 @@ bool drop_suffix(std::string_view& text, std::string_view suffix) {
   return true;
 }
 
-/// Target of a symbolic link as the kernel tells it; empty if it cannot be read.
+/// Target of a symbolic link as the kernel prints it; empty if it cannot be read.
 std::string link_target(const std::filesystem::path& path) {
   std::array<char, 4097> target;
   const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
@@ -128,18 +128,18 @@ std::vector<std::int32_t> Procfs::survivors(std::int32_t pid) const {
 /// namespaces out of it, but not out of the directories that its other threads have beside it, though not in any list.
 template <typename Read>
 auto Procfs::from_any_thread(std::int32_t pid, Read read) const {
-  const auto tells = [](const auto& told) {
-    if constexpr (requires { told.empty(); })
-      return !told.empty();
+  const auto is_known = [](const auto& value) {
+    if constexpr (requires { value.empty(); })
+      return !value.empty();
     else
-      return told.has_value();
+      return value.has_value();
   };
-  auto told = read(pid);
-  if (tells(told)) return told;
+  auto own = read(pid);
+  if (is_known(own)) return own;
   for (const std::int32_t tid : survivors(pid)) {
-    if (auto again = read(tid); tells(again)) return again;
+    if (auto again = read(tid); is_known(again)) return again;
   }
-  return told;
+  return own;
 }
 
 namespace {
@@ -156,10 +156,10 @@ std::string status_line(const std::filesystem::path& root, std::int32_t pid, std
   return {};
 }
 
-/// Nothing where it is not told.
+/// Empty where the kernel does not show it.
 std::optional<std::int64_t> clock_offset(const std::filesystem::path& root, std::int32_t pid) {
-  // timens_offsets tells of the namespace that the process's children will live in. After unshare(2) it is not the one
-  // the process itself lives in: that still is the one it was born in, nearly always the host's.
+  // timens_offsets shows the time namespace of the process's future children. After unshare(2) that is not the one of
+  // the process itself, which is still the one it began in, nearly always the host's.
   const auto own = link_target(process_path(root, pid, "ns/time"));
   const auto children = link_target(process_path(root, pid, "ns/time_for_children"));
   if (own != children && !own.empty() && !children.empty()) return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What /proc tells about a process. Every reader takes the root of the tree, so that tests can use a made-up one.
+// Reads /proc. The root of the tree can be another folder, so that tests can use a made-up one.
 #pragma once
 
 #include <sys/types.h>
@@ -42,7 +42,7 @@ struct OpenFile {
   std::uint64_t inode = 0;  ///< the kernel's own number; not always what fstat says
 };
 
-/// Of a process whose main thread has ended while others live on, everything here is told through one of those.
+/// If the main thread of a process has ended while others still run, everything is read through one of those.
 class Procfs {
  public:
   explicit Procfs(std::filesystem::path root = "/proc") : root_(std::move(root)) {}

@@ -12,8 +12,8 @@
 namespace rtev {
 namespace {
 
-/// A path as maps prints it: with its newlines escaped, and nothing else. Device and inode would not tell more: on
-/// overlayfs and btrfs those of maps are not those of stat(2).
+/// A path as /proc/PID/maps prints it: with its newlines escaped, and nothing else. Device and inode cannot be compared
+/// instead: on overlayfs and btrfs those of maps are not those of stat(2).
 std::string as_mapped(std::string path) {
   constexpr std::string_view escaped = "\\012";
   for (std::size_t at = 0; (at = path.find('\n', at)) != std::string::npos; at += escaped.size())

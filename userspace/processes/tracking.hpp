@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From facts about a binary to facts about a process that runs it: where things lie in its memory.
+// Where the variables and functions of a binary are in the memory of a process that runs it.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace rtev {
 
-/// What the kernel side needs to find the domains of a process's threads. The slot is left 0.
+/// What BPF needs to find the domains of a process's threads. The slot is left 0.
 rtev_tracked tracking_of(std::int32_t pid, const Procfs& procfs, const Binary& binary);
 
-/// True if the runtime of the process has its events paused, where that can be told from its memory. Only a program
-/// that was running before its functions were probed needs to be asked.
+/// True if the runtime of the process has paused its events, as far as its memory shows it. Needed only for programs
+/// that ran before their functions were probed.
 bool has_paused_events(std::int32_t pid, const Procfs& procfs, const RuntimeBinary& runtime);
 
 }  // namespace rtev

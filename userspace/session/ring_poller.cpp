@@ -76,7 +76,7 @@ void RingPoller::finish_all(std::uint64_t now_ns) {
   }
 }
 
-void RingPoller::finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessInfo& facts,
+void RingPoller::finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessInfo& info,
                         const Saved& saved) {
   const auto found = rings_.find(slot);
   if (found == rings_.end()) return;
@@ -86,12 +86,13 @@ void RingPoller::finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_
   const bool taken_over = RingReaderAccess::taken_over(reader);
   const bool whole = !reader.truncated() || read_saved(reader, saved);
   reader.finish(consumer_, now_ns);
-  add_figures(reader, facts);
+  add_figures(reader, info);
   taken_over_ += taken_over && !whole;
   rings_.erase(found);
 }
 
-/// Nobody writes any more, so this ends. A file that is being changed all the same is left after a ring's worth.
+/// The ring is not written any more, so this ends. If its file is changed all the same, reading stops after a ring's
+/// worth of words.
 void RingPoller::read_out(RingReader& reader) const {
   const std::uint64_t max_polls =
       2 + reader.layout().rings * reader.layout().ring_words / RingReader::default_budget_words;
@@ -99,7 +100,7 @@ void RingPoller::read_out(RingReader& reader) const {
   }
 }
 
-/// True if that is known to be all there was.
+/// True if the saved copy is known to be complete.
 bool RingPoller::read_saved(RingReader& reader, const Saved& saved) const {
   auto rest = saved();
   if (!rest || !RingReaderAccess::continue_in_copy(reader, rest->fd.release())) return false;
@@ -116,10 +117,10 @@ void RingPoller::update(Registry& registry) const {
   for (const auto& [slot, ring] : rings_) add_figures(*ring.reader, registry.process(ring.process));
 }
 
-void RingPoller::add_figures(const RingReader& reader, ProcessInfo& facts) {
-  facts.words += reader.accounting();
-  facts.domains += reader.active_domains();
-  if (reader.truncated() && !RingReaderAccess::taken_over(reader)) facts.ring = RingState::truncated;
+void RingPoller::add_figures(const RingReader& reader, ProcessInfo& info) {
+  info.words += reader.accounting();
+  info.domains += reader.active_domains();
+  if (reader.truncated() && !RingReaderAccess::taken_over(reader)) info.ring = RingState::truncated;
 }
 
 }  // namespace rtev

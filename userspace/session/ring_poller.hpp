@@ -29,22 +29,22 @@ class RingPoller {
   /// True if any process ran.
   bool poll(std::uint64_t now_ns, const std::function<bool(std::uint32_t)>& ran);
 
-  /// Reads all rings to what they hold now, and hands out losses whose end is not known yet. For the end of a session,
-  /// while programs go on writing.
+  /// Reads all rings up to now, and delivers losses that are not finished. For the end of a session, while programs
+  /// continue to write.
   void finish_all(std::uint64_t now_ns);
 
-  /// What was saved of a ring; nothing if nothing was.
+  /// The saved copy of a ring, if there is one.
   using Saved = std::function<std::optional<SavedRingFile>()>;
-  /// The last read of a ring whose program ended at `ended_ns`; adds its final figures to the facts and forgets it.
-  /// What the file does not hold any more is read from what was saved of it.
-  void finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessInfo& facts, const Saved& saved);
-  /// Rings that the next program with the same pid took over before their last read, and that were not saved until
-  /// then: nobody knows how much is missing.
+  /// The last read of a ring whose program ended at `ended_ns`; adds its final figures to `info` and forgets it. What
+  /// the file does not hold any more is read from its saved copy.
+  void finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessInfo& info, const Saved& saved);
+  /// Rings that the next program with the same pid took over before their last read, and that were not saved before:
+  /// the number of missing words is unknown.
   std::uint64_t taken_over() const { return taken_over_; }
 
-  /// How long the next poll may wait without a ring overflowing, as far as the last poll tells.
+  /// How long the next poll may wait without a ring overflowing, at the rate of the last poll.
   std::uint64_t interval_ns() const { return interval_ns_; }
-  /// Where rings could not be read to their end: events after this time may still come in order.
+  /// Where rings could not be read to their end: later events may still come in order.
   std::optional<std::uint64_t> behind_since_ns() const { return behind_since_ns_; }
 
   /// Brings the figures of the registry up to date.
@@ -54,14 +54,14 @@ class RingPoller {
   struct Ring {
     ProcessIndex process;
     std::shared_ptr<RingReader> reader;
-    /// Read in any case until then: a thread may have been running when the kernel side began to watch.
+    /// Read in any case until then: a thread may have been running when BPF began to watch its process.
     std::uint64_t unwatched_until_ns = 0;
     bool unfinished = false;  ///< the last poll left words
   };
   void read(Ring& ring, std::uint64_t elapsed_ns, bool all_domains);
   void read_out(RingReader& reader) const;
   bool read_saved(RingReader& reader, const Saved& saved) const;
-  static void add_figures(const RingReader& reader, ProcessInfo& facts);
+  static void add_figures(const RingReader& reader, ProcessInfo& info);
 
   Consumer consumer_;
   std::map<std::uint32_t, Ring> rings_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What every run says of itself at its beginning and its end.
+// What every run reports about itself at its beginning and its end.
 #pragma once
 
 #include <cstdint>

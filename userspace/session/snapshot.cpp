@@ -91,10 +91,10 @@ RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& 
   release(forever);
   if (!has_header) sink.header(make_run_header(options.command_line, start));
 
-  ProcessInfo& facts = registry.process(process);
-  facts.words = reader->accounting();
-  facts.domains = reader->active_domains();
-  if (reader->truncated()) facts.ring = RingState::truncated;
+  ProcessInfo& info = registry.process(process);
+  info.words = reader->accounting();
+  info.domains = reader->active_domains();
+  if (reader->truncated()) info.ring = RingState::truncated;
   // Of the events, not of the looking at them.
   summary.start_ns = first_time;
   summary.end_ns = last_time;

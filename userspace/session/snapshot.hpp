@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a ring holds, in order of time over its domains, and no more: for files and for a look at a live ring.
+// What a ring holds now, in order of time over its domains: for ring files, and for a look at a live ring.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct SnapshotOptions {
 /// furthest behind is read next.
 RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& sink, Registry& registry);
 
-/// The decode family a ring's content tells; nothing if it does not. Reads the ring once.
+/// The decode family, if the content of the ring determines it. Reads the ring once.
 std::optional<Family> guess_family(RingReader& ring);
 
 }  // namespace rtev

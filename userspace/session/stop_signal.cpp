@@ -21,7 +21,7 @@ constexpr std::array caught_signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, S
 constexpr std::size_t stop_signals = 3;
 constexpr int exit_of_signal = 128;
 
-/// What the handler tells take(): written and read as one piece.
+/// What the handler passes to take(): written and read as one piece.
 struct Arrival {
   int number;
   bool from_terminal;
@@ -41,7 +41,7 @@ bool asks_for_end(int signal_number) {
 
 [[noreturn]] void leave_at_once(int signal_number, const Command* command) {
   if (command != nullptr) command->abandon();
-  constexpr char message[] = "\nrtev-bpf: left at once; what was not written yet is gone\n";
+  constexpr char message[] = "\nrtev-bpf: left at once; output that was not written yet is lost\n";
   [[maybe_unused]] const ssize_t put = ::write(STDERR_FILENO, message, sizeof message - 1);
   ::_exit(exit_of_signal + signal_number);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ctrl-C: the first one asks for an orderly end, the second one ends at once.
+// Ctrl-C: the first one requests an orderly end, the second one ends at once.
 #pragma once
 
 #include "base/unique_fd.hpp"
@@ -8,7 +8,7 @@ namespace rtev {
 
 class Command;
 
-/// Catches SIGINT, SIGTERM and SIGHUP for its lifetime, and ignores SIGPIPE, whose errors are seen by who writes.
+/// Catches SIGINT, SIGTERM and SIGHUP for its lifetime, and ignores SIGPIPE: writers see its error.
 /// What was ignored from the start (nohup) stays ignored. The second signal ends the process at once.
 ///
 /// With a command, signals are the command's: SIGQUIT, SIGUSR1 and SIGUSR2 are caught, too, and whatever other

@@ -28,7 +28,7 @@ constexpr std::uint64_t reset_on_fork = 1;
 }  // namespace
 
 void raise_thread_priority() {
-  // Who asks for short slices gets the first one sooner; before Linux 6.12 only the nice value counts.
+  // A thread with short time slices gets the first one sooner; before Linux 6.12 only the nice value counts.
   SchedulingAttributes attributes{.size = sizeof attributes,
                                   .policy = policy_other,
                                   .flags = reset_on_fork,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Programs without a ring that could not be probed, for the end of a run: who is missing, and why.
+// Programs without a ring that could not be probed, with the reasons: for the end of a run.
 #pragma once
 
 #include <cstddef>

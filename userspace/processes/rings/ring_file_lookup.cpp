@@ -20,14 +20,14 @@ constexpr std::size_t max_candidates = 32;
 UniqueFd hold(int directory, const char* path, std::uint64_t resolve) {
   open_how how{};
   how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
-  how.resolve = resolve | RESOLVE_NO_SYMLINKS;  // the kernel told a path without any
+  how.resolve = resolve | RESOLVE_NO_SYMLINKS;  // paths that the kernel reports contain none
   return UniqueFd{static_cast<int>(::syscall(SYS_openat2, directory, path, &how, sizeof how))};
 }
 
-/// Takes hold of a file of a mount without opening it: a device or a pipe would notice. Nowhere on the way is another
-/// mount entered: a traced user may serve it, and let us wait for ever.
+/// Gets a handle (O_PATH) of a file of a mount without opening it, since opening a device or a pipe has effects. Enters
+/// no other mount on the way: a traced user may serve it, and block us for ever.
 UniqueFd hold(const Procfs& procfs, const Candidate& candidate) {
-  // What is mounted on top of it shows by its number.
+  // If something is mounted on top of it, the mount id differs.
   const UniqueFd point = hold(AT_FDCWD, candidate.point.c_str(), 0);
   if (!point) return UniqueFd{};
   const auto open = procfs.open_file(point.get());
@@ -35,8 +35,8 @@ UniqueFd hold(const Procfs& procfs, const Candidate& candidate) {
   return hold(point.get(), candidate.rest.c_str(), RESOLVE_BENEATH | RESOLVE_NO_XDEV);
 }
 
-/// Device and inode of an open file, both as the kernel side tells them. Not from stat(2): btrfs shows a device of its
-/// own for each subvolume, overlayfs that of a layer.
+/// Compares device and inode as BPF reports them. Not those of stat(2): btrfs shows a device of its own for each
+/// subvolume, overlayfs that of a layer.
 bool is_file(const Procfs& procfs, int fd, const FilePlace& place, const std::vector<Mount>& mounts) {
   const auto open = procfs.open_file(fd);
   if (!open || open->inode != place.inode) return false;
@@ -50,7 +50,7 @@ std::vector<Candidate> find_candidates(const FilePlace& place, const std::vector
   std::vector<Candidate> candidates;
   for (const Mount& mount : mounts) {
     if (mount.device != place.device) continue;
-    // A traced user may serve it, and let us wait for ever.
+    // A traced user may serve it, and block us for ever.
     if (mount.type.starts_with("fuse")) continue;
     std::string_view rest = place.path;
     if (mount.root != "/") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Finds files of processes that are gone, by what the kernel side told of them.
+// Finds files of processes that are gone by their place: device, inode and path, as BPF reported them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace rtev {
 
-/// A file that was found again.
+/// A file that was found.
 struct FoundFile {
   UniqueFd fd;
   std::string path;
@@ -29,8 +29,8 @@ struct Candidate {
 /// Where a file may lie in this mount namespace: under each mount of its file system that holds its path.
 std::vector<Candidate> find_candidates(const FilePlace& place, const std::vector<Mount>& mounts);
 
-/// Opens the very file, for reading. Whoever owns the directories on the way may change them meanwhile: no symbolic
-/// link is followed, nothing but a regular file is opened, and nothing but the file that was told of is handed out.
+/// Opens exactly this file for reading. Its users may change the directories on the way meanwhile: no symbolic link is
+/// followed, nothing but a regular file is opened, and no other file is returned.
 Result<FoundFile> open_by_place(const Procfs& procfs, const FilePlace& place);
 
 }  // namespace rtev

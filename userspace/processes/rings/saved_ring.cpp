@@ -20,7 +20,7 @@ bool exceeds_file_limit(std::uint64_t size) {
   return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur;
 }
 
-/// Adds an interval to others that are apart from each other.
+/// Adds an interval to a set of disjoint ones, and joins those that touch.
 void add_interval(std::map<std::uint64_t, std::uint64_t>& intervals, std::uint64_t begin, std::uint64_t end) {
   auto next = intervals.upper_bound(begin);
   if (next != intervals.begin() && std::prev(next)->second >= begin) --next;
@@ -32,7 +32,7 @@ void add_interval(std::map<std::uint64_t, std::uint64_t>& intervals, std::uint64
   intervals.emplace(begin, end);
 }
 
-/// Takes what lies before a position away from them.
+/// Removes what lies before a position from them.
 void drop_before(std::map<std::uint64_t, std::uint64_t>& intervals, std::uint64_t position) {
   while (!intervals.empty() && intervals.begin()->first < position) {
     const std::uint64_t end = intervals.begin()->second;
@@ -47,11 +47,11 @@ Result<SavedRing> SavedRing::create(const FileHeader& header, std::uint64_t file
   const auto layout = check_layout(header, file_bytes);
   if (!layout) return std::unexpected(layout.error());
   if (exceeds_file_limit(file_bytes))  // the attempt would kill the tracer
-    return errno_error(EFBIG, "cannot put a ring together", {}, "raise the limit of file sizes (ulimit -f)");
-  SavedRing ring({UniqueFd{::memfd_create("drained.events", MFD_CLOEXEC)}, *layout});
+    return errno_error(EFBIG, "cannot restore saved ring", {}, "raise the limit of file sizes (ulimit -f)");
+  SavedRing ring({UniqueFd{::memfd_create("saved.events", MFD_CLOEXEC)}, *layout});
   if (!ring.fd_ || ::ftruncate(ring.fd_.get(), static_cast<off_t>(file_bytes)) != 0 ||
       !ring.write(0, std::as_bytes(std::span(&header, 1))))
-    return errno_error(errno, "cannot put a ring together");
+    return errno_error(errno, "cannot restore saved ring");
   return ring;
 }
 
@@ -70,7 +70,7 @@ void SavedRing::add_words(std::uint32_t domain, std::uint64_t begin, std::span<c
   const std::uint64_t end = begin + count;
   last_ = false;
   Domain& state = domains_[domain];
-  // Older words of the same places in the ring give way to newer ones.
+  // Newer words replace older ones in the same place of the ring.
   const std::uint64_t newest = std::max(state.end, end);
   const std::uint64_t oldest = newest > layout_.ring_words ? newest - layout_.ring_words : 0;
   if (end <= oldest) return;
@@ -100,7 +100,7 @@ void SavedRing::add_domain(std::uint32_t domain, std::uint64_t head, std::uint64
 
 void SavedRing::add_name(std::uint64_t id, std::span<const std::byte> name) {
   if (layout_.names_offset == 0 || id >= user_event_slots || name.size() != user_event_name_bytes) return;
-  // A name that cannot be kept is one that is not known: its event goes by its number.
+  // Without its name the event is shown by its number.
   [[maybe_unused]] const bool written = write(layout_.names_offset + id * user_event_name_bytes, name);
 }
 
@@ -110,7 +110,7 @@ Result<std::uint64_t> SavedRing::last_message_end(std::uint32_t domain, std::uin
   while (begin < end) {
     std::uint64_t word = 0;
     if (::pread(fd, &word, sizeof word, static_cast<off_t>(word_offset(domain, begin))) != sizeof word)
-      return errno_error(errno, "cannot put a ring together");
+      return errno_error(errno, "cannot restore saved ring");
     const std::uint64_t length = word >> message::length_shift;
     if (length == 0 || length > end - begin) break;
     begin += length;
@@ -123,7 +123,7 @@ Result<SavedRingFile> SavedRing::finish() {
   for (auto& [domain, state] : domains_) {
     if (state.tail == 0) {
       if (state.pieces.empty()) continue;
-      // How much there is could not be told any more. The first words that were saved begin with a message.
+      // The record with head and tail was dropped. The first words that were saved begin with a message.
       std::tie(state.head, state.tail) = *state.pieces.begin();
     }
     auto piece = state.pieces.upper_bound(state.head);
@@ -137,7 +137,7 @@ Result<SavedRingFile> SavedRing::finish() {
     }
     const std::array<std::uint64_t, 2> indices{state.head, end};
     if (!write(layout_.headers_offset + domain * layout_.ring_header_stride, std::as_bytes(std::span(indices))))
-      return errno_error(errno, "cannot put a ring together");
+      return errno_error(errno, "cannot restore saved ring");
   }
   file.fd = std::move(fd_);
   return file;

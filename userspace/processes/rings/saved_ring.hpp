@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Puts a ring file together from the pieces of it that were saved before its program let it go.
+// Restores a ring file from the pieces that BPF saved before its process unmapped it.
 #pragma once
 
 #include <cstddef>
@@ -22,29 +22,29 @@ struct CutDomain {
   bool operator==(const CutDomain&) const = default;
 };
 
-/// A file without a name that a RingReader can read.
+/// A restored ring: a file without a name that a RingReader can read.
 struct SavedRingFile {
   UniqueFd fd;
   std::vector<CutDomain> cut;
-  bool last = false;  ///< the program wrote nothing after that, before another one ran in its process
+  bool last = false;  ///< complete: the program wrote nothing more before another one ran in its process
 };
 
 /// Pieces may come in any order, more than once, or not at all, and may hold anything: words are counted from the
-/// ring's birth, so each has one place. Of a domain that lacks some, only what comes before these can be read: where
-/// the next message begins, nobody knows.
+/// creation of the ring, so each has one place. Of a domain with missing words, only those before them can be read:
+/// where the next message begins is unknown.
 class SavedRing {
  public:
   /// The header as the program's memory held it, and the size of its file.
   static Result<SavedRing> create(const FileHeader& header, std::uint64_t file_bytes);
 
-  /// Words of a domain from position `begin` on. What is no such piece is left out, as if it had been lost.
+  /// Words of a domain from position `begin` on. Invalid pieces are ignored, as if they had been dropped.
   void add_words(std::uint32_t domain, std::uint64_t begin, std::span<const std::byte> words);
   /// What a domain's ring held: the words [head, tail).
   void add_domain(std::uint32_t domain, std::uint64_t head, std::uint64_t tail);
   /// The name of a user event, as it lies in the file.
   void add_name(std::uint64_t id, std::span<const std::byte> name);
 
-  /// What came so far is all that the program wrote before its process ran another one.
+  /// The pieces so far are all that the program wrote before its process ran another one.
   void note_last() { last_ = true; }
 
   /// Once, after the last piece.

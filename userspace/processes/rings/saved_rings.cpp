@@ -7,10 +7,10 @@
 namespace rtev {
 namespace {
 
-/// Each takes a descriptor. More than the births that the kernel side can tell of while nobody listens.
+/// Each holds a descriptor. More than the rings that fit in BPF's buffer.
 constexpr std::size_t max_saved_rings = 4096;
 
-/// Many times the kernel side's buffer.
+/// Many times the size of BPF's buffer.
 constexpr std::size_t max_bytes = 256 << 20;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the kernel side saved of rings that could be gone before they are read, until somebody asks for it.
+// What BPF saved of rings that may be gone before they are read, kept until it is taken.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ namespace rtev {
 /// ever ask for, make room.
 class SavedRings {
  public:
-  /// Takes a record of the kernel side. Records of one ring come in order, those of several mixed.
+  /// Adds a record of BPF. Records of one ring come in order, those of several mixed.
   void add(const rtev_saved& record, std::span<const std::byte> payload);
 
-  /// What there is of a ring that the process announced at some time in [from_ns, to_ns]: of the last one.
+  /// The last ring that the process announced in [from_ns, to_ns], as far as it was saved. Forgets it and earlier ones.
   std::optional<SavedRingFile> take(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns);
-  /// Nobody will ask for rings that the process announced until then.
+  /// Forgets the rings that the process announced until then.
   void forget(std::int32_t pid, std::uint64_t until_ns);
 
   std::size_t size() const { return rings_.size(); }

@@ -33,7 +33,7 @@ constexpr int cannot_run = 126, exit_of_signal = 128;
     [[maybe_unused]] const ssize_t put = ::write(failed, &code, sizeof code);
     ::_exit(code == ENOENT ? Command::not_found : cannot_run);
   };
-  // A command must not outlive a tracer that was killed before it said go.
+  // A command must not outlive a tracer that was killed before it released the command.
   char go = 0;
   if (::read(gate, &go, 1) != 1) ::_exit(cannot_run);
 

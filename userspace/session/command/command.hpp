@@ -22,7 +22,7 @@ class Command {
  public:
   /// The exit status of a command that does not exist, as shells give it.
   static constexpr int not_found = 127;
-  /// An error if there is no such command. A name that is mistyped shall cost nothing: files that are to be written
+  /// An error if there is no such command. A mistyped name must not cost anything: files that are to be written
   /// begin before the command does.
   static Result<void> check(const std::string& name);
 
@@ -36,7 +36,7 @@ class Command {
 
   pid_t pid() const { return pid_; }
   const std::vector<std::string>& arguments() const { return arguments_; }
-  /// Lets the child become the command. The error tells if it cannot be run; wait() gives then 126 or 127, as a
+  /// Lets the child run the command. An error if it cannot be run; wait() then returns 126 or 127, as a
   /// shell has it.
   Result<void> release();
   /// Readable once the command has ended.

@@ -15,7 +15,7 @@
 
 namespace rtev {
 
-/// How OCaml's runtime is told where rings go.
+/// The environment variable by which OCaml's runtime finds the directory of rings.
 inline constexpr const char* ring_directory_variable = "OCAML_RUNTIME_EVENTS_DIR";
 
 /// A new directory that only its user can enter; removed with the files in it. It may belong to another user than this
@@ -35,7 +35,7 @@ class PrivateDir {
   const std::string& path() const { return path_; }
   /// Removes it now; a second time does no harm. Async-signal-safe.
   void remove() const noexcept;
-  /// Processes of the directory's user that were told of it in their environment.
+  /// Processes of the directory's user that have it in their environment.
   std::vector<std::int32_t> users(const Procfs& procfs = Procfs()) const;
   /// The end of the object leaves it where it is, for a process that still needs it. A later sweep_stale_dirs() finds
   /// it.

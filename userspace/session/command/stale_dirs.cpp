@@ -38,7 +38,7 @@ bool is_ours_by_name(std::string_view name) {
   return name.starts_with(prefix) && name.size() == prefix.size() + random_characters;
 }
 
-/// True if nobody but its owner can rename or replace the entries of a directory that belong to others.
+/// True if only its owner can rename or replace the entries of a directory that belong to others.
 bool keeps_entries(const struct stat& base) {
   const bool shared = (base.st_mode & (S_IWGRP | S_IWOTH)) != 0;
   return (base.st_uid == 0 || base.st_uid == ::geteuid()) && (!shared || (base.st_mode & S_ISVTX) != 0);

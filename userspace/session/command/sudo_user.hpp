@@ -10,7 +10,7 @@
 
 namespace rtev {
 
-/// Who called sudo: commands run as this user, and files are given to them.
+/// The user who called sudo: commands run as this user, who also owns their files.
 struct SudoUser {
   uid_t uid = 0;
   gid_t gid = 0;
