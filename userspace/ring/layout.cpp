@@ -30,7 +30,8 @@ Result<Layout> check_layout(const FileHeader& header, std::uint64_t file_size) {
                  std::to_string(file_size) + " bytes");
   };
   if (header.version != 1) return wrong("its header is not that of a runtime events file");
-  if (header.max_domains == 0 || header.max_domains > rtev::max_domains) return invalid("max_domains", header.max_domains);
+  if (header.max_domains == 0 || header.max_domains > rtev::max_domains)
+    return invalid("max_domains", header.max_domains);
   // Two words for head and tail are read; the bound keeps the products below far from overflow.
   if (header.ring_header_size_bytes < 16 || header.ring_header_size_bytes > 4096 ||
       !word_aligned(header.ring_header_size_bytes))

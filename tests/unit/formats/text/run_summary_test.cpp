@@ -73,7 +73,8 @@ TEST(Summary, ProcessesThatCouldNotBeProbedAreNoCleanRun) {
   RunSummary summary = quiet_summary();
   summary.drops.push_back({std::string(RunSummary::unprobed), 2});
   const std::string text = summary_text(summary, world.registry);
-  EXPECT_THAT(text, HasSubstr("warning: 2 processes without a ring could not be probed: their events are missing\n   hint: "));
+  EXPECT_THAT(
+      text, HasSubstr("warning: 2 processes without a ring could not be probed: their events are missing\n   hint: "));
   EXPECT_THAT(text, Not(HasSubstr("nothing lost")));
   EXPECT_THAT(text, Not(HasSubstr("dropped")));
 }
