@@ -218,7 +218,7 @@ TEST_F(TracerPlaceLive, PsInAContainerListsItsOwn) {
   EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
   EXPECT_THAT(outcome.out, ::testing::ContainsRegex(R"( 1 contained +5\.3 +active )"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("busy_alloc")));
-  EXPECT_THAT(outcome.err, HasSubstr("processes outside of it are not seen"));
+  EXPECT_THAT(outcome.err, HasSubstr("processes outside of it are not found"));
 }
 
 TEST_F(TracerPlaceLive, CommandWithoutARingDirectoryGetsAHint) {
