@@ -17,8 +17,8 @@ using test::Events, test::phase_major, test::phase_minor, test::phase_minor_loca
 using testing::ElementsAre, testing::IsEmpty;
 
 // Ids of the 5.3+ family.
-constexpr std::uint16_t explicit_minor = 2, explicit_full_major = 4, interrupt_remote = 19, major_slice = 27,
-                        stw_handler = 34, stw_leader = 35, major_mark = 10;
+constexpr std::uint16_t explicit_full_major = 4, interrupt_remote = 19, major_slice = 27, stw_handler = 34,
+                        stw_leader = 35, major_mark = 10;
 
 /// Writes down what it is told, one line each.
 class Log : public PauseListener {
