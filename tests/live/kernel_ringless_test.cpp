@@ -40,7 +40,12 @@ std::intptr_t own_tls_block() {
 }
 
 // Neither inlined nor cloned, so there is one address to probe.
-[[gnu::noipa]] void write_counter(int id, std::uint64_t value) {
+#ifdef __clang__
+[[gnu::noinline]]
+#else
+[[gnu::noipa]]
+#endif
+void write_counter(int id, std::uint64_t value) {
   asm volatile("nop" : : "r"(id), "r"(value));  // an instruction that can be probed comes first
 }
 

@@ -55,7 +55,7 @@ bool nests(const std::vector<Json>& events) {
     Strings& stack = open[event["domain"]];
     if (event["type"] == "begin") stack.push_back(event["name"]);
     if (event["type"] != "end") continue;
-    if (stack.empty() || stack.back() != event["name"]) return false;
+    if (stack.empty() || stack.back() != event["name"].get<std::string>()) return false;
     stack.pop_back();
   }
   return std::ranges::all_of(open, [](const auto& domain) { return domain.second.empty(); });

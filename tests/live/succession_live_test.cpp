@@ -128,7 +128,7 @@ TEST_F(ExecLive, ChainFromShellToOcamlToOcaml) {
   EXPECT_THAT(named(trace, process.pid()), ElementsAre("image0", "image1", "image2"));
   for (const Json& image : trace.summary["processes"]) {
     if (image["pid"] != process.pid()) continue;
-    EXPECT_EQ("image" + std::to_string(image["exec_generation"].get<int>()), image["comm"]);
+    EXPECT_EQ("image" + std::to_string(image["exec_generation"].get<int>()), image["comm"].get<std::string>());
     EXPECT_EQ(image["ring"], image["comm"] == "image2" ? "stopped" : "ended");
   }
 }
