@@ -16,7 +16,7 @@ namespace {
 /// Live tests that must pass on every kernel. Each pattern must match at least one test. A selection, since each test
 /// takes about a second under emulation: what depends on the kernel, and each feature once end to end.
 const std::vector<std::string> checks{
-    "CliLive.DoctorKnowsThisHost",
+    "CliLive.DoctorChecksThisHost",
     "KernelLive.DomainRoleAndLockOfThreads",  // the scheduler's program, thread-local variables
     "KernelLive.AKilledProcessExitsOnceWithItsSignal",
     "KernelLive.ExitHasTheMaximumResidentSetSize",

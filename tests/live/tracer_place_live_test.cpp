@@ -142,7 +142,7 @@ TEST_P(RefusingTracerLive, PsListsProcessesOrNamesWhatIsMissing) {
   if (GetParam().ps_works) {
     EXPECT_THAT(listed.out, HasSubstr("PID"));
   } else {
-    EXPECT_THAT(listed.err, HasSubstr("cannot look into processes: " + GetParam().missing));
+    EXPECT_THAT(listed.err, HasSubstr("cannot inspect processes: " + GetParam().missing));
     EXPECT_THAT(listed.err, HasSubstr("hint: "));
   }
 }

@@ -43,7 +43,7 @@ TEST(FxtReaderStrict, Sizes) {
   EXPECT_EQ(refusal({0}), "metadata: its size is 0");
   EXPECT_EQ(refusal({0x0002'0001'01'0'2'000'4, 5}), "event: its size is 0");
   EXPECT_EQ(refusal({0xd}), "unknown record: its size is 0");
-  EXPECT_EQ(refusal({0x0'00000000'f}), "large record: its size is 0");
+  EXPECT_EQ(refusal({0x0'00000000'f}), "large record: large records are not supported");
   EXPECT_EQ(refusal({0x0'00000003'f, 1, 2}), "large record: large records are not supported");
   EXPECT_EQ(refusal({0x0'ffffffff'f}), "large record: large records are not supported");
 }
