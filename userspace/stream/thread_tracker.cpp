@@ -218,7 +218,7 @@ void ThreadTracker::lose(std::uint64_t from_ns, std::uint64_t to_ns) {
 void ThreadTracker::forget_process(std::int32_t pid, std::uint64_t time_ns) {
   const auto process = by_pid_.find(pid);
   if (process == by_pid_.end()) return;
-  const std::vector<std::int32_t> tids = process->second;
+  const auto tids = process->second;
   for (const std::int32_t tid : tids) untrack(tid, time_ns);
 }
 
@@ -311,7 +311,7 @@ ThreadTracker::ThreadEntry* ThreadTracker::find_or_track(const Thread& thread, s
   entry = {.serial = ++last_serial_, .accounted_ns = time_ns, .split = {.unknown = time_ns}};
   entry.interval = {.pid = thread.pid, .tid = thread.tid, .domain = thread.domain, .begin_ns = time_ns};
   entry.domain_thread = {.pid = thread.pid, .tid = thread.tid};
-  by_pid_[thread.pid].push_back(thread.tid);
+  by_pid_[thread.pid].insert(thread.tid);
   return &entry;
 }
 
@@ -362,7 +362,7 @@ void ThreadTracker::remove(std::int32_t tid) {
   if (found == threads_.end()) return;
   domains_.remove(found->second.domain_thread);
   const auto process = by_pid_.find(found->second.interval.pid);
-  std::erase(process->second, tid);
+  process->second.erase(tid);
   if (process->second.empty()) by_pid_.erase(process);
   threads_.erase(found);
 }

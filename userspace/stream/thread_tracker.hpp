@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
-#include <vector>
 
 #include "rtev/event.hpp"
 #include "stream/domain_threads.hpp"
@@ -139,8 +139,8 @@ class ThreadTracker {
 
   Limits limits_;
   ThreadObserver* observer_;
-  std::unordered_map<std::int32_t, ThreadEntry> threads_;               ///< by tid; of traced processes
-  std::unordered_map<std::int32_t, std::vector<std::int32_t>> by_pid_;  ///< tids
+  std::unordered_map<std::int32_t, ThreadEntry> threads_;                      ///< by tid; of traced processes
+  std::unordered_map<std::int32_t, std::unordered_set<std::int32_t>> by_pid_;  ///< tids
   std::unordered_map<std::uint32_t, RunningThread> cpus_;
   std::unordered_map<std::int32_t, std::uint32_t> cpu_by_tid_;  ///< of the threads in cpus_ that have not left unseen
   DomainThreads domains_;
