@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How librtev reports failures: std::expected with an Error that says what to do next. Functions that return a Result
-// do not throw, except std::bad_alloc.
+// Failures of librtev: std::expected with an Error. Functions that return a Result do not throw, except std::bad_alloc.
 #pragma once
 
 #include <expected>
@@ -12,13 +11,13 @@ namespace rtev {
 /// A failure: what failed, on what, why, and what to do next.
 struct Error {
   std::string what;       ///< what was attempted, e.g. "cannot open ring"
-  std::string subject{};  ///< on what: a path, a process; may be empty, may hold any bytes
+  std::string subject{};  ///< a path, a process; can be empty, can have any bytes
   std::string why{};      ///< the reason, e.g. the text of errno
-  std::string hint{};     ///< what the user can do about it; may be empty
+  std::string hint{};     ///< what the user can do; can be empty
   int code = 0;           ///< errno if a system call failed, else 0
 
   /// "what subject: why", without the hint. Control characters and non-ASCII bytes of the subject are escaped as \xNN,
-  /// because a traced process may have chosen them.
+  /// because a traced process can choose them.
   std::string message() const;
 };
 

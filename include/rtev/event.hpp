@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The event model: what RingReader yields. All types are plain values without locks: share them between threads only
-// for reading.
+// The events that RingReader delivers. All types are plain values without locks: threads may share them for reading.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +12,18 @@
 
 namespace rtev {
 
-/// What an Event says. Kinds and payloads up to user_custom are those of OCaml's runtime/caml/runtime_events.h.
+/// The kind of an Event. Kinds and payloads up to user_custom are those of OCaml's runtime/caml/runtime_events.h.
 enum class EventKind : std::uint8_t {
   begin,        ///< a runtime phase begins; id = phase, see phase_name()
   end,          ///< a runtime phase ends; id = phase
   counter,      ///< id = counter, see counter_name() and counter_unit(); value = its value
   alloc,        ///< payload = alloc_bucket_count u64 block counts; only from OCaml's instrumented runtime
-  lifecycle,    ///< id = Lifecycle, value = its argument (0 if the message carries none)
+  lifecycle,    ///< id = Lifecycle, value = its argument (0 if the message has none)
   user_unit,    ///< id = user event
   user_int,     ///< id = user event, signed_value() = its value
   user_begin,   ///< a span of the program begins; id = user event
   user_end,     ///< a span of the program ends; id = user event
-  user_custom,  ///< id = user event, payload = the bytes that the program's encoder made
+  user_custom,  ///< id = user event, payload = bytes in the program's own encoding
   lost,         ///< payload = Loss, id = LossReason; time = Loss::to_ns (from_ns for LossReason::dropped)
   // The rest occurs only inside rtev-bpf, never from RingReader. The payloads are private to it.
   process,       ///< a process started, changed or ended
@@ -45,11 +44,11 @@ constexpr bool has_payload(EventKind kind) {
 /// rtev-bpf, which merges many rings.
 inline constexpr std::uint8_t flag_late = 1;
 
-/// One event: 24 bytes, trivially copyable. Names are looked up by id where the event is shown.
+/// One event: 24 bytes, trivially copyable. Names of ids: see names.hpp and RingReader::user_event_name().
 struct Event {
   std::uint64_t time;    ///< ns of the host's CLOCK_MONOTONIC
   std::uint64_t value;   ///< a number, or the place of the payload in the batch (see Batch::payload)
-  std::uint32_t source;  ///< the ordered stream it belongs to: Source::pack()
+  std::uint32_t source;  ///< its ordered stream: Source::pack()
   std::uint16_t id;      ///< meaning depends on kind
   EventKind kind;
   std::uint8_t flags;  ///< flag_late or 0
@@ -90,10 +89,12 @@ std::string_view to_string(LossReason reason);
 
 /// Payload of EventKind::lost: a gap in a stream.
 struct Loss {
-  std::uint64_t words;  ///< 8-byte words of the ring, 2 or 3 for a typical event; for `dropped` the number of records
-  std::uint64_t
-      from_ns;          ///< time of the last event before the gap, 0 if there is none; for `dropped` the first record's
-  std::uint64_t to_ns;  ///< time of the first event after the gap, or of RingReader::finish()
+  /// 8-byte words of the ring, 2 or 3 for a typical event; for `dropped` the number of records.
+  std::uint64_t words;
+  /// Time of the last event before the gap, 0 if there is none; for `dropped` of the first record.
+  std::uint64_t from_ns;
+  /// Time of the first event after the gap, or of RingReader::finish().
+  std::uint64_t to_ns;
 };
 
 /// Payload of EventKind::alloc: the number of blocks allocated, by size in words. Buckets 0 to 9 hold one size each,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where FxtWriter's records go: a file, memory, or a function of the caller. Not thread-safe: a destination belongs to
-// one writer at a time.
+// Destinations of FxtWriter's records: a file, memory, or a function of the caller. Not thread-safe: a destination
+// belongs to one writer at a time.
 #pragma once
 
 #include <cstddef>
@@ -100,7 +100,7 @@ class FxtFile final : public FxtBuffered {
   FxtFile(FxtFile&& other) noexcept
       : FxtBuffered(std::move(other)), fd_(std::exchange(other.fd_, -1)), name_(std::move(other.name_)) {}
   FxtFile& operator=(FxtFile&& other) noexcept;
-  /// Closes the file. It lacks what FxtWriter has not flushed.
+  /// Closes the file. Records that FxtWriter has not flushed are missing.
   ~FxtFile() override;
   /// Closes the file after the last flush; reports write errors that network file systems find only now.
   Result<void> close();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Composed events: everything of an event but its time and values is prepared once, then written by FxtWriter's fast
-// path.
+// Composed events: an event without its time and values is prepared once, and written often by FxtWriter's fast path.
 #pragma once
 
 #include <bit>
@@ -45,7 +44,7 @@ struct Parameter {
 
 namespace detail {
 
-static_assert(std::endian::native == std::endian::little, "words are stored as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "words are copied from memory");
 
 /// The types of an event's extra word and arguments in one word, so that one comparison checks them: 4 bits for each
 /// argument (its type, never 0) from the lowest up, ExtraKind in the highest 4 bits.

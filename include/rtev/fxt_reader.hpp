@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads traces in the Fuchsia trace format, record by record, and refuses what the format does not allow.
+// Reads traces in the Fuchsia trace format, record by record. Invalid records are errors.
 #pragma once
 
 #include <concepts>
@@ -19,8 +19,7 @@
 namespace rtev {
 namespace fxt {
 
-/// Records as they were read. Their references are resolved; views refer to the reader's memory or to the bytes that
-/// were fed.
+/// Records with resolved references. Views refer to the reader's memory or to the bytes that were fed.
 namespace parsed {
 
 /// A string, and how the record refers to it. A slot has the meaning it had at the record's place in the file, because
@@ -81,7 +80,7 @@ struct Initialization {
   std::optional<Base> base;
 };
 
-/// From here on the slot has this meaning.
+/// Defines a slot for the records that follow.
 struct StringRecord {
   std::uint16_t slot = 0;
   std::string_view text;

@@ -64,7 +64,7 @@ class FxtWriter {
     std::uint8_t fixed_threads = 16;
     /// The next slots are for temporary(), all further ones for intern() and thread().
     std::uint16_t temporary_strings = 128;
-    /// Bytes of text that intern() remembers. Beyond, it behaves as if its slots were used up.
+    /// Bytes of text that intern() keeps. Beyond, it behaves as if its slots were used up.
     std::size_t interned_bytes = std::size_t{64} << 20;
   };
 
@@ -89,14 +89,14 @@ class FxtWriter {
 
   // Strings: any bytes, at most max_string_bytes. The empty string needs no slot.
 
-  /// The same text gives the same reference, valid for good. Once all slots (or Options::interned_bytes) are used, new
-  /// texts get a temporary() reference: see is_lasting().
+  /// The same text gives the same reference, which stays valid. When all slots (or Options::interned_bytes) are used,
+  /// new texts get a temporary() reference: see is_lasting().
   fxt::StringRef intern(std::string_view text);
   /// A reference that is valid until Options::temporary_strings more were requested.
   fxt::StringRef temporary(std::string_view text);
   /// Defines or replaces the text of a slot, 1 to Options::fixed_strings.
   fxt::StringRef set_string(std::uint16_t slot, std::string_view text);
-  /// True if the reference is valid for good: the empty string, and what intern() put into its own slots.
+  /// True if the reference stays valid: the empty string, and strings in slots of intern().
   bool is_lasting(fxt::StringRef ref) const;
 
   // Threads.
@@ -150,7 +150,7 @@ class FxtWriter {
   fxt::Status write(const Record& record, std::initializer_list<fxt::Argument> arguments) {
     return write(record, std::span(arguments.begin(), arguments.size()));
   }
-  /// Says that events were lost because a buffer was full. Perfetto ignores it.
+  /// Marks a loss of events because a buffer was full. Perfetto ignores it.
   fxt::Status buffer_full();
 
  private:

@@ -22,7 +22,7 @@
 
 namespace rtev {
 
-/// Where the words (of 8 bytes) of a ring went. Exact between any two polls:
+/// Accounting of the words (of 8 bytes) of a ring. Exact between any two polls:
 /// written == delivered + lost + before_attach + corrupt + unread.
 struct Accounting {
   std::uint64_t written = 0;        ///< words published by the program, as far as the reader has seen
@@ -37,7 +37,7 @@ struct Accounting {
   Accounting& operator+=(const Accounting& other);
 };
 
-/// What one poll did.
+/// The result of a poll.
 struct Polled {
   std::uint64_t events = 0;
   std::uint64_t delivered_words = 0;
@@ -48,29 +48,29 @@ struct Polled {
   bool complete = true;
 };
 
-/// Who wrote a ring file, as the file says.
+/// The writer of a ring file, from the file's mark.
 struct Producer {
   std::string name;  ///< printable ASCII, e.g. "librtev"; 1 to 47 bytes
-  Family family;     ///< how to read its ids
+  Family family;     ///< table of its ids
 
   bool operator==(const Producer&) const = default;
 };
 
-/// Reads every domain's ring of one file. The file may be anything: nothing in it is trusted, and a file that its owner
-/// truncates meanwhile is survived with a SIGBUS handler. It is installed when the process opens its first reader, and
-/// passes on every fault outside a reader. One thread at a time may use a reader; different readers are independent.
+/// Reads every domain's ring of one file. Any content of the file is safe. The owner may truncate the file meanwhile: a
+/// SIGBUS handler, installed with the first reader of the process, handles this, and passes on faults outside of
+/// readers. One thread at a time may use a reader; different readers are independent.
 class RingReader {
  public:
-  /// What to do with events that were written before the ring was opened.
+  /// Events that were written before the ring was opened.
   enum class History {
-    deliver,  ///< deliver all that the ring still holds
+    deliver,  ///< deliver those that are still in the ring
     skip,     ///< begin with the next event; older words count as before_attach
   };
   struct Options {
     History history = History::deliver;
     /// Added to every timestamp, in ns: the host's CLOCK_MONOTONIC minus that of the process's time namespace.
     std::int64_t clock_offset_ns = 0;
-    /// Source::slot of the events, 0 to Source::max_slot: tells the events of several readers apart.
+    /// Source::slot of the events, 0 to Source::max_slot: distinguishes the events of several readers.
     std::uint32_t slot = 0;
   };
 
@@ -114,17 +114,17 @@ class RingReader {
     bool has_names;            ///< the file has names of user events; false for OCaml 5.0
   };
   Layout layout() const;
-  /// Who wrote the file; nothing for files of OCaml's runtime.
+  /// The writer of the file; nothing for files of OCaml's runtime.
   std::optional<Producer> producer() const;
   /// Number of rings that hold or held events.
   std::uint32_t active_domains() const;
-  /// Of one domain, or of all together.
+  /// Of one domain, or the sum over all.
   Accounting accounting(std::uint16_t domain) const;
   Accounting accounting() const;
   /// Name of a user event; empty if it has none (yet). Valid until the next poll.
   std::string_view user_event_name(std::uint16_t id) const;
-  /// True once the file was found truncated by its owner: words that were not read before count as lost. False again if
-  /// a later program with the same pid creates the file anew.
+  /// True after the owner truncated the file: words that were not read before count as lost. False again if a later
+  /// program with the same pid creates the file anew.
   bool truncated() const;
   /// How often a later program with the same pid created the file anew while this reader had it open. Its events follow
   /// those of the program before.

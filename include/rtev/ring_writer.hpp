@@ -26,10 +26,10 @@ namespace rtev {
 
 class WriterState;
 
-/// What a user event carries.
+/// The value of a user event.
 enum class UserType : std::uint8_t {
   unit,     ///< nothing
-  integer,  ///< a signed 32-bit number: OCaml's runtime keeps no more of an int
+  integer,  ///< a signed 32-bit number: the range of integer events in OCaml's runtime
   span,     ///< begin and end
   custom,   ///< up to max_custom_bytes bytes
 };
@@ -44,7 +44,7 @@ struct UserEvent {
 /// bytes of a name.
 inline constexpr std::size_t max_custom_bytes = 1024, max_user_events = 8192, max_user_event_name_bytes = 127;
 
-/// The result of writing an event. Everything but `written` left no trace in the ring.
+/// The result of writing an event. With all but `written` the ring is unchanged.
 enum class WriteStatus : std::uint8_t {
   written,
   off,         ///< not started, paused or stopped; also in a forked child that could not create its ring
@@ -58,7 +58,7 @@ std::string_view to_string(WriteStatus status);  ///< for messages, e.g. "runtim
 /// Writes the events of one domain, usually those of one thread. Different domains may be written to at the same time;
 /// one domain only by one thread at a time. A call takes the timestamp, writes a message of 2 to 130 words and returns:
 /// it neither blocks nor allocates nor makes system calls, except for the first event after a fork. The oldest events
-/// are overwritten, whether they were read or not. This is a handle: copies refer to the same domain. Do not use it
+/// are overwritten, even if they were not read. This is a handle: copies refer to the same domain. Do not use it
 /// after the RingWriter is destroyed.
 class DomainWriter {
  public:

@@ -3,8 +3,8 @@
 //
 // Stability: before 1.0 a minor version (0.2) may change any declaration, a patch version (0.1.1) changes none. There
 // is no stable binary interface: link the static library, and compile again with each version. The CMake package
-// accepts only the requested minor version. Public is what the headers in include/rtev declare, except namespaces
-// `detail`.
+// accepts only the requested minor version. All declarations in include/rtev are public, except
+// namespaces `detail`.
 #pragma once
 
 #define RTEV_VERSION_MAJOR 0

@@ -38,7 +38,7 @@ Pipe make_pipe() {
 
 /// Sends a byte back and forth between two processes for this long. Returns thousands of round trips per second.
 double ping_pong(int this_cpu, int that_cpu, double seconds) {
-  constexpr int trips_between_looks_at_the_clock = 64;
+  constexpr int trips_per_reading = 64;
   Pipe there = make_pipe(), back = make_pipe();
   char ball = 0;
   const pid_t partner = ::fork();
@@ -58,8 +58,8 @@ double ping_pong(int this_cpu, int that_cpu, double seconds) {
   const std::uint64_t start = monotonic_ns(), end = start + static_cast<std::uint64_t>(seconds * 1e9);
   std::uint64_t trips = 0, now = start;
   for (; now < end && good; now = monotonic_ns()) {
-    for (int i = 0; i < trips_between_looks_at_the_clock && good; ++i) good = trip();
-    trips += trips_between_looks_at_the_clock;
+    for (int i = 0; i < trips_per_reading && good; ++i) good = trip();
+    trips += trips_per_reading;
   }
   there.out.reset();
   ::waitpid(partner, nullptr, 0);
@@ -67,38 +67,26 @@ double ping_pong(int this_cpu, int that_cpu, double seconds) {
   return static_cast<double>(trips) * 1e6 / static_cast<double>(now - start);
 }
 
-struct Setting {
-  const char* name;
-  std::optional<std::vector<std::string>> tool;
-};
-
-const std::array<Setting, 3>& settings() {
-  static const std::array<Setting, 3> all{
-      {{"untraced", std::nullopt},
-       {"--sched off", std::vector<std::string>{"-o", "/dev/null", "--sched", "off"}},
-       {"default options", std::vector<std::string>{"-o", "/dev/null"}}}};
-  return all;
-}
+const std::array<Setting, 3> settings{{{"untraced", std::nullopt},
+                                       {"--sched off", std::vector<std::string>{"-o", "/dev/null", "--sched", "off"}},
+                                       {"default options", std::vector<std::string>{"-o", "/dev/null"}}}};
 
 void measure(Report& report, const std::string& what, int that_cpu, const Effort& effort) {
   std::array<Series, 3> measured;
-  for (std::size_t i = 0; i < measured.size(); ++i) measured[i].name = settings()[i].name;
-  for (int round = 0; round < effort.rounds; ++round) {
-    for (std::size_t turn = 0; turn < measured.size(); ++turn) {
-      const std::size_t i = (turn + static_cast<std::size_t>(round)) % measured.size();
-      std::optional<Tool> tool;
-      if (settings()[i].tool) tool.emplace(*settings()[i].tool);
-      measured[i].runs.push_back(ping_pong(0, that_cpu, effort.seconds));
-      if (tool) tool->interrupt();
-    }
-  }
+  for (std::size_t i = 0; i < measured.size(); ++i) measured[i].name = settings[i].name;
+  in_turns(effort.rounds, measured.size(), [&](std::size_t i) {
+    std::optional<Tool> tool;
+    if (settings[i].tool) tool.emplace(*settings[i].tool);
+    measured[i].runs.push_back(ping_pong(0, that_cpu, effort.seconds));
+    if (tool) tool->interrupt();
+  });
   const Series& alone = measured[0];
   const Goal goal{.text = "within the untraced runs",
                   .met = [least = alone.least()](double median) { return median >= least; }};
   for (std::size_t i = 1; i < measured.size(); ++i) {
     const double more_ns = 1e6 / measured[i].median() - 1e6 / alone.median();
     report.add({.section = "bystander",
-                .what = fmt::format("{}, {}", what, settings()[i].name),
+                .what = fmt::format("{}, {}", what, settings[i].name),
                 .unit = "k round trips/s",
                 .subject = measured[i],
                 .peer = alone,
@@ -106,7 +94,7 @@ void measure(Report& report, const std::string& what, int that_cpu, const Effort
                 .figure = measured[i].median(),
                 .note = fmt::format(
                     "a byte through two pipes, two switches and two wake-ups on one cpu: {:.0f} ns more a round "
-                    "trip; noise is how far untraced runs lie apart: {:.1f} % of their median",
+                    "trip; noise is the range of the untraced runs: {:.1f} % of their median",
                     more_ns, 100 * (alone.greatest() - alone.least()) / alone.median())});
   }
 }

@@ -40,9 +40,7 @@ void measure(const Point& point, double seconds, Measured& measured) {
   constexpr std::chrono::milliseconds rest{300};
   Fleet fleet(point.size);
   // Counts only these processes, in case others on this host write events.
-  std::vector<std::string> arguments = to_nothing();
-  arguments.insert(arguments.end(), {"-n", Fleet::name});
-  Tool tool(arguments);
+  Tool tool(to_nothing({"-n", Fleet::name}));
   std::this_thread::sleep_for(rest);
   const std::uint64_t cpu = tool.cpu_ns();
   const std::uint64_t events = fleet.write(point.events_per_second, seconds);
@@ -88,36 +86,23 @@ void measure(Report& report, const std::string& curve, const std::vector<Point>&
                    .runs = {is_flat ? most / least
                                     : measured.back().ns_per_event.median() / measured.front().ns_per_event.median()}},
        .goal = Goal::at_most(is_flat ? 2 : 1, "x"),
-       .note = is_flat ? "of the medians" : "of the medians; each look at a ring has its price, so few are dear"});
-}
-
-std::vector<Point> over_processes(double rate) {
-  std::vector<Point> points;
-  for (const std::uint32_t count : {1u, 10u, 100u, 500u})
-    points.push_back({fmt::format("{}", count), {.processes = count, .domains = 1}, rate});
-  return points;
-}
-
-std::vector<Point> over_domains(double rate) {
-  std::vector<Point> points;
-  for (const std::uint32_t count : {1u, 8u, 32u, 128u})
-    points.push_back({fmt::format("{}", count), {.processes = 1, .domains = count}, rate});
-  return points;
-}
-
-std::vector<Point> over_rates() {
-  std::vector<Point> points;
-  for (const double rate : {10e3, 100e3, 1e6, 5e6})
-    points.push_back({fmt::format("{:g}k", rate / 1e3), {.processes = 1, .domains = 1}, rate});
-  return points;
+       .note = is_flat ? "of the medians" : "of the medians; checking a ring has a cost, so few events are expensive"});
 }
 
 }  // namespace
 
 void growth(Report& report, const Effort& effort) {
-  measure(report, "processes, 1M events/s in total", over_processes(1e6), Expected::flat, effort);
-  measure(report, "domains of one process, 1M events/s in total", over_domains(1e6), Expected::flat, effort);
-  measure(report, "events/s of one domain", over_rates(), Expected::falling, effort);
+  constexpr double total_rate = 1e6;
+  std::vector<Point> processes, domains, rates;
+  for (const std::uint32_t count : {1u, 10u, 100u, 500u})
+    processes.push_back({std::to_string(count), {.processes = count, .domains = 1}, total_rate});
+  for (const std::uint32_t count : {1u, 8u, 32u, 128u})
+    domains.push_back({std::to_string(count), {.processes = 1, .domains = count}, total_rate});
+  for (const double rate : {10e3, 100e3, 1e6, 5e6})
+    rates.push_back({fmt::format("{:g}k", rate / 1e3), {.processes = 1, .domains = 1}, rate});
+  measure(report, "processes, 1M events/s in total", processes, Expected::flat, effort);
+  measure(report, "domains of one process, 1M events/s in total", domains, Expected::flat, effort);
+  measure(report, "events/s of one domain", rates, Expected::falling, effort);
 }
 
 }  // namespace rtev::bench

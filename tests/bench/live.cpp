@@ -72,8 +72,7 @@ class OurReader {
 /// rtev-bpf, which reads and merges all rings.
 class ToolReader {
  public:
-  explicit ToolReader(std::vector<std::string> arguments)
-      : tool_(with_pid(std::move(arguments)), reader_cpu), cpu_at_start_(tool_.cpu_ns()) {}
+  explicit ToolReader(const Ring&) {}
 
   Followed stop() {
     const std::uint64_t cpu = tool_.cpu_ns() - cpu_at_start_;
@@ -82,12 +81,8 @@ class ToolReader {
   }
 
  private:
-  static std::vector<std::string> with_pid(std::vector<std::string> arguments) {
-    arguments.insert(arguments.end(), {"-p", std::to_string(::getpid())});
-    return arguments;
-  }
-  Tool tool_;
-  std::uint64_t cpu_at_start_;
+  Tool tool_{with_pid(to_nothing(), ::getpid()), reader_cpu};
+  std::uint64_t cpu_at_start_ = tool_.cpu_ns();
 };
 
 struct Run {
@@ -115,15 +110,12 @@ struct PeerReader : FollowingPeer {
   PeerReader(const Ring& ring, PeerKind kind, int interval_us)
       : FollowingPeer(kind, ring.directory(), ::getpid(), reader_cpu, interval_us) {}
 };
-struct RingTool : ToolReader {
-  explicit RingTool(const Ring&) : ToolReader(to_nothing()) {}
-};
 
 Follow ours(int interval_us) {
   return [=](unsigned e, double rate, double s) { return follow<OurReader>(e, rate, s, interval_us); };
 }
 Follow tool() {
-  return [](unsigned e, double rate, double s) { return follow<RingTool>(e, rate, s); };
+  return [](unsigned e, double rate, double s) { return follow<ToolReader>(e, rate, s); };
 }
 Follow peer(PeerKind kind, int interval_us) {
   return [=](unsigned e, double rate, double s) { return follow<PeerReader>(e, rate, s, kind, interval_us); };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Cost of tracing for a busy OCaml program.
 #include <fmt/core.h>
-#include <time.h>
 
 #include <array>
 #include <chrono>
@@ -20,13 +19,6 @@
 
 namespace rtev::bench {
 namespace {
-
-/// Includes ended threads, unlike cpu_ns().
-std::uint64_t total_cpu_ns(pid_t pid) {
-  clockid_t clock{};
-  if (::clock_getcpuclockid(pid, &clock) != 0) throw std::runtime_error("the program ended too early");
-  return clock_ns(clock);
-}
 
 struct Cost {
   double wall_ms;
@@ -59,19 +51,10 @@ int calibrate(int domains, double seconds) {
   return std::max(probe, static_cast<int>(std::lround(probe * seconds * 1000 / ms)));
 }
 
-struct Setting {
-  const char* name;
-  std::optional<std::vector<std::string>> tool;
-  double max_percent;
-};
-
-const std::array<Setting, 3>& settings() {
-  static const std::array<Setting, 3> all{
-      {{"untraced", std::nullopt, 0},
-       {"--sched off", std::vector<std::string>{"-o", "/dev/null", "--sched", "off"}, 1},
-       {"with scheduler events", std::vector<std::string>{"-o", "/dev/null"}, 3}}};
-  return all;
-}
+const std::array<Setting, 3> settings{{{"untraced", std::nullopt},
+                                       {"--sched off", std::vector<std::string>{"-o", "/dev/null", "--sched", "off"}},
+                                       {"with scheduler events", std::vector<std::string>{"-o", "/dev/null"}}}};
+constexpr std::array<double, 3> max_percent{0, 1, 3};
 
 struct Measured {
   Series wall, cpu;
@@ -81,25 +64,22 @@ void measure(Report& report, int domains, const Effort& effort) {
   const double seconds = effort.seconds < 1 ? effort.seconds : 1.5 * effort.seconds;
   const int work = calibrate(domains, seconds);
   std::array<Measured, 3> measured;
-  for (std::size_t i = 0; i < measured.size(); ++i) measured[i].wall.name = measured[i].cpu.name = settings()[i].name;
-  for (int round = 0; round < effort.rounds; ++round) {
-    for (std::size_t turn = 0; turn < measured.size(); ++turn) {
-      const std::size_t i = (turn + static_cast<std::size_t>(round)) % measured.size();
-      std::optional<Tool> tool;
-      if (settings()[i].tool) tool.emplace(*settings()[i].tool);
-      const Cost cost = run_program(domains, work);
-      measured[i].wall.runs.push_back(cost.wall_ms);
-      measured[i].cpu.runs.push_back(cost.cpu_ms);
-      if (tool) tool->interrupt();
-    }
-  }
+  for (std::size_t i = 0; i < measured.size(); ++i) measured[i].wall.name = measured[i].cpu.name = settings[i].name;
+  in_turns(effort.rounds, measured.size(), [&](std::size_t i) {
+    std::optional<Tool> tool;
+    if (settings[i].tool) tool.emplace(*settings[i].tool);
+    const Cost cost = run_program(domains, work);
+    measured[i].wall.runs.push_back(cost.wall_ms);
+    measured[i].cpu.runs.push_back(cost.cpu_ms);
+    if (tool) tool->interrupt();
+  });
   const auto slower = [](const Series& traced, const Series& untraced) {
     return (traced.median() / untraced.median() - 1) * 100;
   };
   const std::string program = fmt::format("busy OCaml, {} domain{}", domains, domains == 1 ? "" : "s");
   for (std::size_t i = 1; i < measured.size(); ++i) {
-    const std::string how = fmt::format("{}, {}", program, settings()[i].name);
-    const Goal goal = Goal::at_most(settings()[i].max_percent, "% slower");
+    const std::string how = fmt::format("{}, {}", program, settings[i].name);
+    const Goal goal = Goal::at_most(max_percent[i], "% slower");
     const auto row = [&](const char* what, Series Measured::* series, const char* note) {
       const Series& traced = measured[i].*series;
       const Series& untraced = measured[0].*series;

@@ -24,10 +24,6 @@ test::Command with(test::Command command, int argument) {
 
 }  // namespace
 
-bool have_peers() {
-  return *RTEV_OCAML_VERSION != '\0';
-}
-
 std::string_view name_of(PeerKind kind) {
   return kind == PeerKind::c ? "OCaml's C reader" : "OCaml's reader";
 }

@@ -13,9 +13,6 @@
 
 namespace rtev::bench {
 
-/// False if no OCaml was found at build time.
-bool have_peers();
-
 enum class PeerKind : std::uint8_t { c, ocaml };
 std::string_view name_of(PeerKind kind);
 

@@ -36,23 +36,16 @@ constexpr int producer_cpu = 0, our_cpu = 1;
 enum class Stage : std::uint8_t { read, merge, text, jsonl, fxt, chrome, perfetto };
 
 const char* name_of(Stage stage) {
-  switch (stage) {
-    case Stage::read:
-      return "read";
-    case Stage::merge:
-      return "read and merge";
-    case Stage::text:
-      return "read, merge, text";
-    case Stage::jsonl:
-      return "read, merge, JSON lines";
-    case Stage::fxt:
-      return "read, merge, FXT";
-    case Stage::chrome:
-      return "read, merge, Chrome JSON";
-    case Stage::perfetto:
-      return "read, merge, Perfetto";
-  }
-  return "";
+  static constexpr const char* names[] = {
+      "read",
+      "read and merge",
+      "read, merge, text",
+      "read, merge, JSON lines",
+      "read, merge, FXT",
+      "read, merge, Chrome JSON",
+      "read, merge, Perfetto",
+  };
+  return names[static_cast<std::size_t>(stage)];
 }
 
 UniqueFd open_null() {
@@ -198,9 +191,7 @@ void whole_tool(Report& report, const Effort& effort) {
   for (int round = 0; round < std::min(effort.rounds, 3); ++round) {
     for (Setting& setting : settings) {
       Ring ring(16);
-      std::vector<std::string> arguments = setting.arguments;
-      arguments.insert(arguments.end(), {"-p", std::to_string(::getpid())});
-      Tool tool(arguments, our_cpu);
+      Tool tool(with_pid(setting.arguments, ::getpid()), our_cpu);
       const std::uint64_t start = tool.cpu_ns();
       std::uint64_t events = 0;
       {

@@ -59,9 +59,7 @@ CpuBinding::~CpuBinding() {
 }
 
 std::uint64_t thread_cpu_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+  return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 Composer::Composer(RingWriter& writer, std::uint32_t domain, Mix mix) : domain_(writer.domain(domain)), mix_(mix) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Cost of tracing an OCaml program without a ring, compared with the cost of a ring.
 #include <fmt/core.h>
-#include <time.h>
 
 #include <array>
 #include <cmath>
@@ -28,43 +27,24 @@ struct Program {
   int probe;                           ///< an amount that is enough to measure
 };
 
-struct Setting {
-  const char* name;
-  bool ring;
-  std::optional<std::vector<std::string>> tool;
-};
-
 struct Run {
   double cpu_ms;  ///< of the program, including the kernel's work for its probes
   double events;  ///< delivered events, plus lost ones if there is a ring; 0 if untraced
 };
 
-/// CPU time of all threads of a process, including ended ones.
-std::uint64_t process_cpu_ns(pid_t pid) {
-  clockid_t clock{};
-  timespec time{};
-  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &time) != 0)
-    throw std::runtime_error("cannot read the cpu time of the program");
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
-}
-
-Run run_program(const Program& program, int work, const Setting& setting) {
+Run run_program(const Program& program, int work, const Setting& setting, bool ring) {
   const test::TempDir directory;
   test::Command command = ocaml_program(program.name, directory.path(), program.arguments);
   command.argv.push_back(std::to_string(work));
-  if (!setting.ring) command.env.clear();
+  if (!ring) command.env.clear();
   test::Process process(command);
   process.lines_until("ready");
   std::optional<Tool> tool;
-  if (setting.tool) {
-    std::vector<std::string> arguments = *setting.tool;
-    arguments.insert(arguments.end(), {"-p", std::to_string(process.pid())});
-    tool.emplace(arguments);
-  }
-  const std::uint64_t start = process_cpu_ns(process.pid());
+  if (setting.tool) tool.emplace(with_pid(*setting.tool, process.pid()));
+  const std::uint64_t start = total_cpu_ns(process.pid());
   process.go();
   process.lines_until(program.done);
-  const double cpu_ms = static_cast<double>(process_cpu_ns(process.pid()) - start) / 1e6;
+  const double cpu_ms = static_cast<double>(total_cpu_ns(process.pid()) - start) / 1e6;
   double events = 0;
   if (tool) {
     const ToolFigures figures = figures_of(tool->interrupt().out, process.pid());
@@ -78,46 +58,37 @@ Run run_program(const Program& program, int work, const Setting& setting) {
   return {.cpu_ms = cpu_ms, .events = events};
 }
 
-const std::array<Setting, 4>& settings() {
-  static const auto with = [](std::vector<std::string> more) {
-    std::vector<std::string> all = to_nothing();
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  };
-  static const std::array<Setting, 4> all{
-      {{"untraced", false, std::nullopt},
-       {"with a ring", true, to_nothing()},
-       {"--ringless", false, with({"--ringless"})},
-       {"--ringless without limit", false, with({"--ringless", "--ringless-limit", "1000000000"})}}};
-  return all;
-}
+const std::array<Setting, 4> settings{
+    {{"untraced", std::nullopt},
+     {"with a ring", to_nothing()},
+     {"--ringless", to_nothing({"--ringless"})},
+     {"--ringless without limit", to_nothing({"--ringless", "--ringless-limit", "1000000000"})}}};
+constexpr std::size_t untraced = 0, with_ring = 1;
 
 void measure(Report& report, const Program& program, const Effort& effort) {
-  run_program(program, program.probe, settings()[0]);
-  const double probe_ms = run_program(program, program.probe, settings()[0]).cpu_ms;
+  const auto run = [&](int work, std::size_t i) { return run_program(program, work, settings[i], i == with_ring); };
+  run(program.probe, untraced);
+  const double probe_ms = run(program.probe, untraced).cpu_ms;
   const int work = std::max(
       program.probe, static_cast<int>(std::lround(program.probe * effort.seconds * 1000 / std::max(probe_ms, 0.01))));
   std::array<Series, 4> measured;
   std::array<double, 4> events{};
-  for (std::size_t i = 0; i < measured.size(); ++i) measured[i].name = settings()[i].name;
-  for (int round = 0; round < effort.rounds; ++round) {
-    for (std::size_t turn = 0; turn < measured.size(); ++turn) {
-      const std::size_t i = (turn + static_cast<std::size_t>(round)) % measured.size();
-      const Run run = run_program(program, work, settings()[i]);
-      measured[i].runs.push_back(run.cpu_ms);
-      events[i] += run.events;
-    }
-  }
+  for (std::size_t i = 0; i < measured.size(); ++i) measured[i].name = settings[i].name;
+  in_turns(effort.rounds, measured.size(), [&](std::size_t i) {
+    const auto [cpu_ms, run_events] = run(work, i);
+    measured[i].runs.push_back(cpu_ms);
+    events[i] += run_events;
+  });
   for (std::size_t i = 1; i < measured.size(); ++i) {
-    const double median = measured[i].median(), untraced = measured[0].median();
+    const double median = measured[i].median(), without = measured[untraced].median();
     const double events_a_run = events[i] / effort.rounds;
     report.add({.section = "ringless",
-                .what = fmt::format("{}, {}", program.what, settings()[i].name),
+                .what = fmt::format("{}, {}", program.what, settings[i].name),
                 .unit = "ms of cpu",
                 .subject = measured[i],
-                .peer = measured[0],
-                .note = fmt::format("{:.2f} times as much as untraced; {:.0f} events, {:.2f} µs each",
-                                    median / untraced, events_a_run, (median - untraced) * 1000 / events_a_run)});
+                .peer = measured[untraced],
+                .note = fmt::format("{:.2f} times as much as untraced; {:.0f} events, {:.2f} µs each", median / without,
+                                    events_a_run, (median - without) * 1000 / events_a_run)});
   }
 }
 

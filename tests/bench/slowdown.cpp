@@ -26,20 +26,18 @@ double seconds_for(Ring& ring, std::uint64_t events) {
   return static_cast<double>(produce(ring, Mix::runtime, events).ns) / 1e9;
 }
 
-/// The reader during the measurement.
-struct Setting {
+/// A reader during the measurement.
+struct Reader {
   std::string name;
   std::function<double(std::uint64_t)> run;
   Series percent{};
 };
 
-std::vector<Setting> settings(unsigned log2_words) {
-  std::vector<Setting> all;
+std::vector<Reader> settings(unsigned log2_words) {
+  std::vector<Reader> all;
   all.push_back({.name = "rtev-bpf", .run = [=](std::uint64_t events) {
                    Ring ring(log2_words);
-                   std::vector<std::string> arguments = to_nothing();
-                   arguments.insert(arguments.end(), {"-p", std::to_string(::getpid())});
-                   Tool tool(arguments, reader_cpu);
+                   Tool tool(with_pid(to_nothing(), ::getpid()), reader_cpu);
                    const double seconds = seconds_for(ring, events);
                    tool.interrupt();
                    return seconds;
@@ -59,15 +57,15 @@ std::vector<Setting> settings(unsigned log2_words) {
 }
 
 void measure(Report& report, unsigned log2_words, std::uint64_t events, const Effort& effort) {
-  std::vector<Setting> readers = settings(log2_words);
+  std::vector<Reader> readers = settings(log2_words);
   Series alone{.name = "alone", .runs = {}};
   for (int round = 0; round < effort.rounds; ++round) {
     Ring ring(log2_words);
     const double seconds = seconds_for(ring, events);
     alone.runs.push_back(static_cast<double>(events) / seconds / 1e6);
-    for (Setting& reader : readers) reader.percent.runs.push_back((reader.run(events) / seconds - 1) * 100);
+    for (Reader& reader : readers) reader.percent.runs.push_back((reader.run(events) / seconds - 1) * 100);
   }
-  for (Setting& reader : readers) reader.percent.name = reader.name;
+  for (Reader& reader : readers) reader.percent.name = reader.name;
   Row row{.section = "slowdown",
           .what = fmt::format("e={}, flat-out producer takes longer by", log2_words),
           .unit = "%",

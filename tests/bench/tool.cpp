@@ -2,6 +2,7 @@
 #include "bench/tool.hpp"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -9,7 +10,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "live/ready.hpp"
+#include "base/clock.hpp"
 
 namespace rtev::bench {
 
@@ -22,6 +23,12 @@ std::uint64_t cpu_ns(pid_t pid) {
     if (file >> on_cpu) sum += on_cpu;
   }
   return sum;
+}
+
+std::uint64_t total_cpu_ns(pid_t pid) {
+  clockid_t clock{};
+  if (::clock_getcpuclockid(pid, &clock) != 0) throw std::runtime_error("the program ended too early");
+  return clock_ns(clock);
 }
 
 Tool::Tool(const std::vector<std::string>& arguments, std::optional<int> cpu) {
@@ -37,8 +44,14 @@ test::Outcome Tool::interrupt() {
   return outcome;
 }
 
-std::vector<std::string> to_nothing() {
-  return {"--sched", "off", "-f", "jsonl", "--events", "process"};
+std::vector<std::string> to_nothing(std::vector<std::string> more) {
+  more.insert(more.end(), {"--sched", "off", "-f", "jsonl", "--events", "process"});
+  return more;
+}
+
+std::vector<std::string> with_pid(std::vector<std::string> arguments, pid_t pid) {
+  arguments.insert(arguments.end(), {"-p", std::to_string(pid)});
+  return arguments;
 }
 
 nlohmann::json summary_of(const std::string& lines) {

@@ -14,8 +14,10 @@
 
 namespace rtev::bench {
 
-/// CPU time of all threads of a process, ns; 0 if it is gone.
+/// CPU time of the running threads of a process, ns; 0 if it has ended.
 std::uint64_t cpu_ns(pid_t pid);
+/// The same, with ended threads. Throws if the process has ended.
+std::uint64_t total_cpu_ns(pid_t pid);
 
 /// A running rtev-bpf.
 class Tool {
@@ -33,9 +35,24 @@ class Tool {
   std::optional<test::Process> process_;
 };
 
+/// One of several ways to run the same program.
+struct Setting {
+  const char* name;
+  std::optional<std::vector<std::string>> tool;  ///< arguments of rtev-bpf; nothing: untraced
+};
+
+/// Calls run(i) for 0 <= i < count, `rounds` times. Each round begins with another i.
+template <typename Run>
+void in_turns(int rounds, std::size_t count, Run run) {
+  for (std::size_t round = 0; round < static_cast<std::size_t>(rounds); ++round)
+    for (std::size_t turn = 0; turn < count; ++turn) run((round + turn) % count);
+}
+
 /// Arguments that make rtev-bpf read and merge everything and format almost nothing: stdout has a few lines about
 /// processes and the summary.
-std::vector<std::string> to_nothing();
+std::vector<std::string> to_nothing(std::vector<std::string> more = {});
+/// The same arguments and -p PID.
+std::vector<std::string> with_pid(std::vector<std::string> arguments, pid_t pid);
 
 /// The last JSON line, which holds the summary; an empty object if it is not one.
 nlohmann::json summary_of(const std::string& lines);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "live/analysis_fixture.hpp"
 
-#include <fstream>
-#include <sstream>
-
 namespace rtev::test {
 
 AnalysisLive::Recorded AnalysisLive::record(const std::string& file, Strings program, const Command& how) const {
@@ -13,12 +10,6 @@ AnalysisLive::Recorded AnalysisLive::record(const std::string& file, Strings pro
   const Outcome outcome = run_tool(arguments, how);
   EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
   return {.path = path, .out = outcome.out};
-}
-
-Trace AnalysisLive::dump(const std::string& path) const {
-  const Outcome outcome = run_tool({"dump", "-f", "jsonl", path});
-  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
-  return Trace::parse(outcome.out);
 }
 
 std::vector<Json> AnalysisLive::reports(Strings arguments) const {
@@ -39,19 +30,9 @@ AnalysisLive::Followed AnalysisLive::report_of(Strings arguments, const Strings&
   arguments.insert(arguments.end(), {"-q", "-f", "json", "-o", path, "--"});
   arguments.insert(arguments.end(), program.begin(), program.end());
   const Outcome outcome = run_tool(arguments);
-  const std::vector<Json> written = json_lines(content_of(path));
+  const std::vector<Json> written = json_lines(read_file(path));
   EXPECT_EQ(written.size(), 1u) << outcome.err;
   return {.report = written.empty() ? Json::object() : written.front(), .out = outcome.out, .status = outcome.status};
-}
-
-std::vector<Json> json_lines(const std::string& text) {
-  std::vector<Json> objects;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    objects.push_back(Json::parse(line, nullptr, false));
-    EXPECT_TRUE(objects.back().is_object()) << line.substr(0, 500);
-  }
-  return objects;
 }
 
 Json process_in(const Json& report, pid_t pid) {
@@ -59,13 +40,6 @@ Json process_in(const Json& report, pid_t pid) {
     if (process.at("pid") == pid) return process;
   ADD_FAILURE() << pid << " is not in the report";
   return Json::object();
-}
-
-std::string content_of(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 }  // namespace rtev::test

@@ -8,16 +8,12 @@ namespace rtev::test {
 
 class AnalysisLive : public LiveTest {
  protected:
-  using Strings = std::vector<std::string>;
-
   struct Recorded {
     std::string path;
     std::string out;  ///< stdout of the program
   };
   /// Runs `rtev-bpf record -- PROGRAM ARGUMENTS`. The suffix of the file selects the format.
   Recorded record(const std::string& file, Strings program, const Command& how = {}) const;
-  /// The same, and returns the events in the file.
-  Trace dump(const std::string& path) const;
 
   /// Runs an analysis to its end and returns the JSON objects it wrote, one per line.
   std::vector<Json> reports(Strings arguments) const;
@@ -37,11 +33,7 @@ class AnalysisLive : public LiveTest {
   }
 };
 
-/// Parses JSON objects, one per line.
-std::vector<Json> json_lines(const std::string& text);
 /// The entry of a process in a report. If there is none: fails the test and returns an empty object.
 Json process_in(const Json& report, pid_t pid);
-/// Reads a whole file.
-std::string content_of(const std::filesystem::path& path);
 
 }  // namespace rtev::test

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // What latency, pauses and stats have in common: help, errors, input, how a run ends.
-#include <gmock/gmock.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -12,71 +11,18 @@
 namespace rtev::test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::StartsWith;
-
 class EachAnalysis : public AnalysisLive, public ::testing::WithParamInterface<const char*> {
  protected:
   static std::string name() { return GetParam(); }
 };
-INSTANTIATE_TEST_SUITE_P(Live, EachAnalysis, ::testing::Values("latency", "pauses", "stats"),
-                         [](const auto& analysis) { return std::string(analysis.param); });
-
-TEST_P(EachAnalysis, HelpNeedsNoRootAndListsOptions) {
-  const Outcome outcome = run_tool({name(), "--help"}, {.argv = {}, .user = nobody});
-  EXPECT_EQ(outcome.status.code(), 0);
-  EXPECT_THAT(outcome.out, HasSubstr("Usage: rtev-bpf " + name() + " [OPTIONS] [-- CMD ARG...]"));
-  for (const char* option :
-       {"--input", "--output", "--format", "--pid", "--name", "--duration", "--sched", "--history"})
-    EXPECT_THAT(outcome.out, HasSubstr(option));
-  for (const auto& [option, whose] : std::map<const char*, Strings>{{"--phase", {"latency"}},
-                                                                    {"--interval", {"latency"}},
-                                                                    {"--min", {"latency", "pauses"}},
-                                                                    {"--top", {"pauses"}}})
-    EXPECT_EQ(outcome.out.contains(option), std::ranges::count(whose, name()) > 0) << option;
-}
-
-TEST_P(EachAnalysis, WrongUsageExitsWithTwo) {
-  std::vector<Strings> cases{{"-f", "jsonl"}, {"--no-such-option"}, {"-i"},   {"-p", "0"}, {"-p", "1", "--", "true"},
-                             {"--"},          {"-d", "never"},      {"stray"}};
-  cases.push_back({"-i", "x.fxt", "--", "true"});
-  if (name() == "latency") cases.insert(cases.end(), {{"--phase", "lunch"}, {"--interval", "0"}, {"--min", "long"}});
-  if (name() == "pauses") cases.insert(cases.end(), {{"--top", "0"}, {"--top", "ten"}, {"--top", "1000001"}});
-  for (Strings arguments : cases) {
-    arguments.insert(arguments.begin(), name());
-    const Outcome outcome = run_tool(arguments);
-    EXPECT_EQ(outcome.status.code(), 2) << ::testing::PrintToString(arguments) << outcome.err;
-    EXPECT_THAT(outcome.out, IsEmpty()) << ::testing::PrintToString(arguments);
-    EXPECT_THAT(outcome.err, AllOf(StartsWith("rtev-bpf: "), HasSubstr("hint: ")))
-        << ::testing::PrintToString(arguments);
-  }
-}
-
-TEST_P(EachAnalysis, FilesThatAreNotRecordingsAreErrors) {
-  std::ofstream(dir / "garbage.fxt") << "this text is not a recording of any kind";
-  const Strings cases[] = {{"-i", dir / "missing.fxt"},        {"-i", dir / "missing.events"},
-                           {"-i", dir / "garbage.fxt"},        {"-i", dir.path()},
-                           {"-i", std::to_string(::getpid())}, {"-d", "1s", "-o", dir / "no/such/folder/file"}};
-  for (Strings arguments : cases) {
-    arguments.insert(arguments.begin(), name());
-    const Outcome outcome = run_tool(arguments);
-    EXPECT_EQ(outcome.status.code(), 1) << ::testing::PrintToString(arguments) << outcome.out;
-    EXPECT_THAT(outcome.err, AllOf(HasSubstr("hint:"), HasSubstr(arguments.back())));
-    EXPECT_THAT(outcome.out, IsEmpty()) << ::testing::PrintToString(arguments);
-  }
-}
+INSTANTIATE_TEST_SUITE_P(Live, EachAnalysis, ::testing::Values("latency", "pauses", "stats"), by_label);
 
 TEST_P(EachAnalysis, CtrlCPrintsTheReport) {
   for (const char* format : {"text", "json"}) {
     SCOPED_TRACE(format);
     Tracer tracer({}, analysis(name(), format));
-    Process process(with_events("busy_alloc", {"30"}));
-    process.lines_until("ready");
-    process.go();
-    process.lines_until("done");
+    Process process(with_events("busy_alloc", {"30"}), "ready");
+    process.go_until("done");
     const Outcome outcome = tracer.interrupt();
     EXPECT_THAT(outcome.out, AllOf(HasSubstr("busy_alloc"), HasSubstr(std::to_string(process.pid()))));
     EXPECT_EQ(outcome.out.back(), '\n');
@@ -88,10 +34,8 @@ TEST_P(EachAnalysis, CtrlCPrintsTheReport) {
 }
 
 TEST_P(EachAnalysis, DurationEndsTheRunAndPrintsTheReport) {
-  Process process(with_events("killed"));
-  process.lines_until("ready");
-  process.go();
-  process.lines_until("busy");
+  Process process(with_events("killed"), "ready");
+  process.go_until("busy");
   const Json result = report({name(), "-q", "-d", "300ms", "-p", std::to_string(process.pid())});
   EXPECT_THAT(result.dump(), HasSubstr("\"killed\""));
 }
@@ -136,9 +80,7 @@ TEST_P(EachAnalysis, ReadsRecordingsFromStdin) {
 }
 
 TEST_P(EachAnalysis, SelectsFromRecordings) {
-  Process first(with_events("busy_alloc", {"3"})), second(with_events("domains", {"1", "1"}));
-  first.lines_until("ready");
-  second.lines_until("ready");
+  Process first(with_events("busy_alloc", {"3"}), "ready"), second(with_events("domains", {"1", "1"}), "ready");
   const std::string path = dir / "two.fxt";
   Tracer tracer({"-o", path}, {.format = {"record"}});
   run_through(first);
@@ -154,10 +96,8 @@ TEST_P(EachAnalysis, SelectsFromRecordings) {
 }
 
 TEST_P(EachAnalysis, ReadsRingFilesWithoutTracing) {
-  Process process(preserved("busy_alloc", {"5"}));
-  process.lines_until("ready");
-  process.go();
-  process.lines_until("done");
+  Process process(preserved("busy_alloc", {"5"}), "ready");
+  process.go_until("done");
   const Json live = report({name(), "-q", "-i", std::to_string(process.pid())});
   run_through(process);
   const Json left = report({name(), "-q", "-i", ring_of(process.pid())});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf -- CMD: the program runs with events on as it does alone, and rtev-bpf passes on its exit status.
 #include <fcntl.h>
-#include <gmock/gmock.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -19,13 +18,6 @@
 namespace rtev::test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using Strings = std::vector<std::string>;
-
 class CommandLive : public LiveTest {
  protected:
   /// The command line of the tracer with the stream in a file, so that stdout is only the program's.
@@ -35,12 +27,19 @@ class CommandLive : public LiveTest {
     return all;
   }
   Outcome run_under(const Strings& command, const Command& how = {}) const { return run_tool(arguments(command), how); }
-  Trace stream() const {
-    std::ifstream file(dir / "trace.jsonl");
-    std::ostringstream text;
-    text << file.rdbuf();
-    return Trace::parse(text.str());
+  /// The same, run by a shell that ignores a signal.
+  Outcome run_ignoring(const char* signal, const Strings& command) const {
+    Strings all{"sh", "-c", std::string("trap '' ") + signal + R"(; exec "$0" "$@")", tool()};
+    std::ranges::move(arguments(command), std::back_inserter(all));
+    return run({.argv = all});
   }
+  /// The command line to start a process.
+  Command under(const Strings& command) const {
+    Strings all = arguments(command);
+    all.insert(all.begin(), tool());
+    return {.argv = all};
+  }
+  Trace stream() const { return Trace::parse(read_file(dir / "trace.jsonl")); }
 };
 
 TEST_F(CommandLive, ExitStatusIsThatOfTheProgram) {
@@ -64,8 +63,7 @@ TEST_F(CommandLive, ExitStatusIsThatOfTheProgram) {
 TEST_F(CommandLive, ProgramThatCannotStartIsExplained) {
   const Outcome missing = run_under({"/no/such/program"});
   EXPECT_EQ(missing.status.code(), 127);
-  EXPECT_THAT(missing.err, HasSubstr("/no/such/program"));
-  EXPECT_THAT(missing.err, HasSubstr("No such file"));
+  EXPECT_THAT(missing.err, AllOf(HasSubstr("/no/such/program"), HasSubstr("No such file")));
   EXPECT_EQ(run_under({"rtev-no-such-program"}).status.code(), 127) << "looked up in PATH";
 
   std::ofstream(dir / "data") << "not a program";
@@ -78,24 +76,20 @@ TEST_F(CommandLive, MissingProgramLeavesTheOutputFileAlone) {
   const std::string file = dir / "trace.fxt";
   std::ofstream(file) << "an earlier recording";
   EXPECT_EQ(run_tool({"record", "-o", file, "--", "rtev-no-such-program"}).status.code(), 127);
-  std::ifstream left(file);
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(left), {}), "an earlier recording");
+  EXPECT_EQ(read_file(file), "an earlier recording");
 }
 
 TEST_F(CommandLive, ProgramWithoutOcamlIsReported) {
   const Outcome outcome = run_under({"true"});
   EXPECT_EQ(outcome.status.code(), 0);
-  EXPECT_THAT(outcome.err, HasSubstr("OCaml"));
-  EXPECT_THAT(outcome.err, HasSubstr("hint:"));
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("OCaml"), HasSubstr("hint:")));
 }
 
 TEST_F(CommandLive, ArgumentsAndStandardStreamsAreUntouched) {
   const Strings odd{"a b", "", "\"q\" 'r'", "*", "$HOME", "--help", "-p", "--", "\\n", "é\xff", "\x1b[m"};
   Strings command{"sh", "-c", "printf '[%s]' \"$@\"; echo error >&2; exec cat", "sh"};
   command.insert(command.end(), odd.begin(), odd.end());
-  Command how{.argv = arguments(command)};
-  how.argv.insert(how.argv.begin(), tool());
-  Process process(how);
+  Process process(under(command));
   process.write("through stdin");
   process.close_stdin();
   const Outcome outcome = process.wait();
@@ -121,11 +115,11 @@ TEST_F(CommandLive, RingDirectoryIsPrivateAndRemoved) {
   std::getline(lines, mode);
   EXPECT_FALSE(directory.empty());
   EXPECT_EQ(mode, "700");
-  EXPECT_FALSE(std::filesystem::exists(directory)) << "although the program left its ring in it";
+  EXPECT_FALSE(fs::exists(directory)) << "although the program left its ring in it";
 }
 
 /// OCaml aborts a program whose forked child cannot create its ring, so the directory must stay.
-TEST_F(CommandLive, SurvivorsAreListedAndKeepTheRingDirectory) {
+TEST_F(CommandLive, ListsProcessesThatOutliveTheCommand) {
   const auto gate = dir / "gate";
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
   const UniqueFd hold(::open(gate.c_str(), O_RDWR | O_CLOEXEC));
@@ -140,14 +134,14 @@ TEST_F(CommandLive, SurvivorsAreListedAndKeepTheRingDirectory) {
   const UniqueFd program(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   EXPECT_THAT(outcome.err, AllOf(HasSubstr(": " + std::to_string(pid) + " ("), HasSubstr("hint: rtev-bpf -p PID"),
                                  HasSubstr(directory)));
-  EXPECT_TRUE(std::filesystem::is_directory(directory));
+  EXPECT_TRUE(fs::is_directory(directory));
 
   ASSERT_EQ(::write(hold.get(), "\n", 1), 1);
   pollfd ended{.fd = program.get(), .events = POLLIN, .revents = 0};
   EXPECT_EQ(::poll(&ended, 1, 10'000), 1) << "it has not exited";
-  for (const auto& left : std::filesystem::directory_iterator(directory))
+  for (const auto& left : fs::directory_iterator(directory))
     ADD_FAILURE() << "the program has not removed its ring: " << left.path();
-  std::filesystem::remove_all(directory);
+  fs::remove_all(directory);
 }
 
 TEST_F(CommandLive, ProgramThatCannotCreateItsRingIsReported) {
@@ -159,7 +153,7 @@ TEST_F(CommandLive, ProgramThatCannotCreateItsRingIsReported) {
 }
 
 /// The script finds the process id of the program in the name of its ring file.
-TEST_F(CommandLive, AbortOfAProgramWithARingIsNotReportedAsWithoutOne) {
+TEST_F(CommandLive, AbortOfAProgramWithARingIsNotReported) {
   const Outcome outcome =
       run_under({"sh", "-c",
                  "echo | \"$0\" | { read ready; read busy; cd \"$OCAML_RUNTIME_EVENTS_DIR\"; for ring in *.events; do "
@@ -177,12 +171,8 @@ TEST_F(CommandLive, AbortOfAProgramWithARingIsNotReportedAsWithoutOne) {
 }
 
 TEST_F(CommandLive, OnlyTheProgramAndItsDescendantsAreTraced) {
-  Process other(with_events("busy_alloc", {"5"}));
-  other.lines_until("ready");
-  Command how{.argv = arguments({"sh", "-c", "\"$0\"; true", ocaml_program("forker")})};
-  how.argv.insert(how.argv.begin(), tool());
-  Process process(how);
-  process.lines_until("ready");
+  Process other(with_events("busy_alloc", {"5"}), "ready");
+  Process process(under({"sh", "-c", "\"$0\"; true", ocaml_program("forker")}), "ready");
   run_through(other);
   process.close_stdin();
   const Strings lines = process.lines_until("done");
@@ -197,15 +187,13 @@ TEST_F(CommandLive, OnlyTheProgramAndItsDescendantsAreTraced) {
   EXPECT_FALSE(pids.contains(other.pid()));
 }
 
-TEST_F(CommandLive, EverythingIsDelivered) {
+TEST_F(CommandLive, DeliversAllEventsOfTheProgram) {
   const Outcome outcome = run_under({ocaml_program("domains"), "3", "3"});
   EXPECT_EQ(outcome.out, "ready\ndone\n");
   const Trace trace = stream();
   const int pid = trace.of("begin").at(0)["pid"];
   EXPECT_THAT(trace.actions(pid), ElementsAre("exec", "ring", "stop", "exit"));
-  auto words = trace.words(pid);
-  EXPECT_GT(words["written"], 0u);
-  EXPECT_EQ(words["delivered"], words["written"]);
+  expect_all_delivered(trace, pid);
   EXPECT_THAT(outcome.err, HasSubstr("domains")) << "the summary names it";
 }
 
@@ -219,12 +207,10 @@ TEST_F(CommandLive, RunsAsTheUserWhoCalledSudo) {
 
 TEST_F(CommandLive, SignalsAreForwarded) {
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
-    Command how{.argv = arguments({"sh", "-c",
-                                   "trap 'exit 40' TERM; trap 'exit 41' INT; trap 'exit 42' HUP; "
-                                   "echo ready; read line; exit 9"})};
-    how.argv.insert(how.argv.begin(), tool());
-    Process process(how);
-    process.lines_until("ready");
+    Process process(under({"sh", "-c",
+                           "trap 'exit 40' TERM; trap 'exit 41' INT; trap 'exit 42' HUP; "
+                           "echo ready; read line; exit 9"}),
+                    "ready");
     process.signal(number);
     const int expected = number == SIGTERM ? 40 : number == SIGINT ? 41 : 42;
     EXPECT_EQ(process.wait().status.code(), expected) << number;
@@ -233,14 +219,12 @@ TEST_F(CommandLive, SignalsAreForwarded) {
 }
 
 TEST_F(CommandLive, RepeatedSignalsAreForwardedEachTime) {
-  Command how{.argv = arguments({"sh", "-c",
-                                 "trap 'echo hup' HUP; trap 'echo usr1' USR1; trap 'echo usr2' USR2; "
-                                 "trap 'echo quit' QUIT; trap 'echo term' TERM; echo ready; "
-                                 "while [ ! -e \"$0\" ]; do sleep 0.01; done; exit 9",
-                                 dir / "stop"})};
-  how.argv.insert(how.argv.begin(), tool());
-  Process process(how);
-  process.lines_until("ready");
+  Process process(under({"sh", "-c",
+                         "trap 'echo hup' HUP; trap 'echo usr1' USR1; trap 'echo usr2' USR2; "
+                         "trap 'echo quit' QUIT; trap 'echo term' TERM; echo ready; "
+                         "while [ ! -e \"$0\" ]; do sleep 0.01; done; exit 9",
+                         dir / "stop"}),
+                  "ready");
   const std::pair<int, const char*> sent[] = {{SIGHUP, "hup"},   {SIGTERM, "term"}, {SIGHUP, "hup"},  {SIGUSR1, "usr1"},
                                               {SIGUSR2, "usr2"}, {SIGTERM, "term"}, {SIGQUIT, "quit"}};
   for (const auto& [number, answer] : sent) {
@@ -254,20 +238,14 @@ TEST_F(CommandLive, RepeatedSignalsAreForwardedEachTime) {
 
 TEST_F(CommandLive, IgnoredSignalsStayIgnored) {
   // As under nohup: ignored in the tracer and in the program.
-  Strings command{"sh", "-c", "trap '' HUP; exec \"$0\" \"$@\"", tool()};
-  const Strings rest = arguments({"sh", "-c", "kill -HUP $PPID; kill -HUP $$; echo alive; exit 7"});
-  command.insert(command.end(), rest.begin(), rest.end());
-  const Outcome outcome = run({.argv = command});
+  const Outcome outcome = run_ignoring("HUP", {"sh", "-c", "kill -HUP $PPID; kill -HUP $$; echo alive; exit 7"});
   EXPECT_EQ(outcome.status.code(), 7) << outcome.err;
   EXPECT_EQ(outcome.out, "alive\n");
   stream();
 }
 
 TEST_F(CommandLive, ExitStatusIsKnownIfSigchldIsIgnored) {
-  Strings command{"sh", "-c", "trap '' CHLD; exec \"$0\" \"$@\"", tool()};
-  const Strings rest = arguments({"sh", "-c", "exit 3"});
-  command.insert(command.end(), rest.begin(), rest.end());
-  const Outcome outcome = run({.argv = command});
+  const Outcome outcome = run_ignoring("CHLD", {"sh", "-c", "exit 3"});
   EXPECT_EQ(outcome.status.code(), 3) << outcome.err;
   stream();
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // The maximum number of domains, thousands of short-lived domains, and the names of a program's threads.
-#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <fstream>
@@ -8,23 +7,18 @@
 #include <sstream>
 
 #include "live/analysis_fixture.hpp"
-#include "live/matrix.hpp"
 #include "live/oracle.hpp"
-#include "live/process_checks.hpp"
-#include "live/recording.hpp"
 #include "support/chrome_check.hpp"
 
 namespace rtev::test {
 namespace {
-
-using Strings = std::vector<std::string>;
 
 /// Starting and ending domains is slow with few cpus.
 constexpr std::chrono::seconds long_timeout{120};
 
 class DomainsLive : public AnalysisLive {};
 
-TEST_F(DomainsLive, MaximumNumberAtOnce) {
+TEST_F(DomainsLive, Delivers128DomainsAtOnce) {
   covers("lifecycle", "128 domains at once");
   Tracer tracer({"--sched", "off"});
   // 128 with the main one: OCaml's default limit.
@@ -45,7 +39,7 @@ TEST_F(DomainsLive, MaximumNumberAtOnce) {
   }
 }
 
-TEST_F(DomainsLive, ThousandsReuseAFewNumbers) {
+TEST_F(DomainsLive, EachOfAThousandDomainsIsAnIncarnation) {
   covers("lifecycle", "1,000 domains, numbers reused");
   constexpr int at_once = 4, times = 250, spawned = at_once * times;
   Process recorder({.argv = {tool(), "record", "-q", "-o", dir / "run.fxt", "--", ocaml_program("crowd"),
@@ -54,7 +48,7 @@ TEST_F(DomainsLive, ThousandsReuseAFewNumbers) {
   const Outcome outcome = recorder.wait(long_timeout);
   ASSERT_EQ(outcome.status.code(), 0) << outcome.err;
 
-  const Trace trace = dump(dir / "run.fxt");
+  const Trace trace = dumped(dir / "run.fxt");
   std::map<int, std::uint64_t> lives;
   for (const Json& event : trace.of("lifecycle")) lives[event["domain"]] += event["name"] == "domain_spawn";
   std::uint64_t all = 0;
@@ -80,7 +74,7 @@ TEST_F(DomainsLive, ThousandsReuseAFewNumbers) {
   // Viewers show each domain on the row of the thread that ran it.
   convert(dir / "run.fxt", dir / "run.json");
   const ChromeTrace chrome = read_chrome_trace(read_file(dir / "run.json"));
-  EXPECT_THAT(chrome.problems, ::testing::IsEmpty());
+  EXPECT_THAT(chrome.problems, IsEmpty());
   std::map<ChromeTrace::Row, int> spawns;
   for (const auto& [row, instants] : chrome.instants)
     for (const auto& instant : instants) spawns[row] += instant.name == "domain_spawn";
@@ -91,7 +85,7 @@ TEST_F(DomainsLive, ThousandsReuseAFewNumbers) {
 /// Number of voluntary context switches of each thread of a process.
 std::map<pid_t, std::uint64_t> sleeps(pid_t pid) {
   std::map<pid_t, std::uint64_t> counts;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
+  for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
     std::ifstream status(task.path() / "status");
     const pid_t tid = std::stoi(task.path().filename());
     for (std::string word; status >> word;)
@@ -132,7 +126,7 @@ TEST_F(DomainsLive, ThreadsAreNamedByRole) {
   run_through(process);
 
   const ChromeTrace chrome = read_chrome_trace(read_file(dir / "run.json"));
-  EXPECT_THAT(chrome.problems, ::testing::IsEmpty());
+  EXPECT_THAT(chrome.problems, IsEmpty());
   std::map<std::string, int> others;
   for (const auto& [tid, count] : before) {
     const auto row = chrome.row_names.find({process.pid(), tid});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A tracer that cannot keep up with the scheduler says when events are missing, and reports show that time as unknown.
 #include <fcntl.h>
-#include <gmock/gmock.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,9 +17,8 @@
 
 #include "base/clock.hpp"
 #include "base/unique_fd.hpp"
-#include "kernel/sched_buffers.hpp"
+#include "kernel/sched_records.hpp"
 #include "live/analysis_fixture.hpp"
-#include "live/ready.hpp"
 
 namespace rtev::test {
 namespace {
@@ -179,8 +177,7 @@ TEST_F(DropsLive, DroppedSchedulerEventsAreReportedWithTheirTime) {
   const std::string fifo = dir / "stream";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   SlowReader reader(fifo);
-  Process process(with_events("collections", {"20", "5", "2"}));
-  process.lines_until("ready");
+  Process process(with_events("collections", {"20", "5", "2"}), "ready");
   // To stdout: files are written by a separate thread with a large queue.
   std::optional<Process> tracer;
   start_ready(tracer, {.argv = {"sh", "-c", R"(exec "$@" > "$0")", fifo, tool(), "-f", "fxt", "--sched", "all",
@@ -192,8 +189,7 @@ TEST_F(DropsLive, DroppedSchedulerEventsAreReportedWithTheirTime) {
   // The tracer blocks at its next write at the latest, and a buffer holds about 600 records.
   game.play_on(rounds);
   const std::uint64_t begin = monotonic_ns();
-  process.go();
-  process.lines_until("done");
+  process.go_until("done");
   const std::uint64_t end = monotonic_ns();
   game.play_on(rounds / 4);
   game.stop();
@@ -205,7 +201,7 @@ TEST_F(DropsLive, DroppedSchedulerEventsAreReportedWithTheirTime) {
   ASSERT_EQ(outcome.status.code(), 0) << outcome.err;
   const std::string file = dir / "trace.fxt";
   std::ofstream(file, std::ios::binary) << reader.finish();
-  const Trace trace = dump(file);
+  const Trace trace = dumped(file);
 
   std::uint64_t reported = 0;
   bool covered = false;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Exec chains: the next OCaml program takes over the ring file at once. Words not read by then come from the ring that
 // BPF saved before exec replaced the memory.
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -11,13 +10,10 @@
 
 #include "kernel/features.hpp"
 #include "live/harness.hpp"
-#include "live/matrix.hpp"
-#include "live/process_checks.hpp"
+#include "live/oracle.hpp"
 
 namespace rtev::test {
 namespace {
-
-using Strings = std::vector<std::string>;
 
 /// Step numbers of a process in the order they were written. Sorted by time, since late events are shown when they
 /// arrive.
@@ -31,46 +27,40 @@ std::vector<std::int64_t> steps_by_time(const Trace& trace, pid_t pid) {
 }
 
 kernel::KernelVersion running_kernel() {
-  std::string release;
-  std::getline(std::ifstream("/proc/sys/kernel/osrelease"), release);
-  return kernel::parse_kernel_version(release).value_or(kernel::KernelVersion{});
+  return kernel::parse_kernel_version(read_file("/proc/sys/kernel/osrelease")).value_or(kernel::KernelVersion{});
 }
 
-struct Way {
+struct ExecWay {
   const char* label;
-  const char* drain;
+  const char* save_rings;
   bool busy;     ///< whether other programs keep all cpus busy
   bool stopped;  ///< whether the tracer is stopped the whole time
 };
 
-void PrintTo(const Way& way, std::ostream* out) {
-  *out << way.label;
-}
-
-class SavedAtExecLive : public LiveTest, public ::testing::WithParamInterface<Way> {};
+class SavedAtExecLive : public LiveTest, public ::testing::WithParamInterface<ExecWay> {};
 
 /// Each program prints what it writes. No event may be missing, duplicated, out of order or attributed to another
 /// program.
-TEST_P(SavedAtExecLive, EveryStepOfEveryProgram) {
-  const Way& way = GetParam();
+TEST_P(SavedAtExecLive, DeliversEveryStepOfEveryProgram) {
+  const ExecWay& way = GetParam();
   covers("lifecycle", std::string("fork and exec at once, and again, ") +
                           (way.stopped ? "under a stopped tracer"
                            : way.busy  ? "all cpus busy"
                                        : "idle cpus") +
-                          " (--save-rings " + way.drain + ")");
-  if (std::string(way.drain) == "known" && running_kernel() < kernel::KernelVersion{6, 10})
+                          " (--save-rings " + way.save_rings + ")");
+  if (std::string(way.save_rings) == "known" && running_kernel() < kernel::KernelVersion{6, 10})
     GTEST_SKIP() << "Linux before 6.10: rings are saved at exec with --save-rings all only";
   if (way.busy) occupy_cpus();
   // Before the tracer is stopped, the binary is known and its functions are probed.
   Process known(program("relay", {"1"}));
   known.lines_until("done");
-  Tracer tracer({"--sched", "off", "-n", "relay", "--save-rings", way.drain});
-  if (way.stopped) stop(tracer.process());
+  Tracer tracer({"--sched", "off", "-n", "relay", "--save-rings", way.save_rings});
+  if (way.stopped) tracer.process().stop();
   constexpr std::size_t programs = 8;
   Process process(with_events("relay", {std::to_string(programs)}));
   const Strings said = process.lines_until("done");
   EXPECT_EQ(run_through(process).status.code(), 0);
-  if (way.stopped) tracer.process().signal(SIGCONT);
+  if (way.stopped) tracer.process().resume();
   const Trace trace = tracer.stop();
 
   ASSERT_EQ(said.size(), programs * (1 + 3 * 2));
@@ -87,25 +77,26 @@ TEST_P(SavedAtExecLive, EveryStepOfEveryProgram) {
     const auto got = steps_by_time(trace, pid);
     if (got != numbers && ++wrong <= 3)
       ADD_FAILURE() << pid << " wrote " << numbers.size() << " steps; of them came " << ::testing::PrintToString(got);
-    auto words = trace.words(pid);
-    EXPECT_EQ(words["delivered"], words["written"]) << pid;
+    expect_all_delivered(trace, pid);
   }
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(trace.summary["rings_missed"], 0);
-  EXPECT_EQ(trace.summary["drops"]["drain"], 0);
+  EXPECT_EQ(trace.summary["drops"]["save"], 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, SavedAtExecLive,
-                         ::testing::Values(Way{"Idle", "known", false, false}, Way{"Busy", "known", true, false},
-                                           Way{"BusyAll", "all", true, false}, Way{"Stopped", "known", false, true},
-                                           Way{"StoppedAll", "all", false, true}),
-                         [](const auto& way) { return std::string(way.param.label); });
+                         ::testing::Values(ExecWay{"Idle", "known", false, false},
+                                           ExecWay{"Busy", "known", true, false},
+                                           ExecWay{"BusyAll", "all", true, false},
+                                           ExecWay{"Stopped", "known", false, true},
+                                           ExecWay{"StoppedAll", "all", false, true}),
+                         by_label);
 
 struct Begun {
   std::int64_t begun = 0, written = 0;  ///< numbers of steps
 };
 
-class ExecThreadsLive : public LiveTest, public ::testing::WithParamInterface<Way> {
+class ExecThreadsLive : public LiveTest, public ::testing::WithParamInterface<ExecWay> {
  protected:
   Begun progress() const {
     Begun progress;
@@ -115,19 +106,19 @@ class ExecThreadsLive : public LiveTest, public ::testing::WithParamInterface<Wa
 };
 
 /// Exec ends the other threads. Their events are either delivered or counted as lost.
-TEST_P(ExecThreadsLive, WhatOtherDomainsWroteUntilTheyWereEnded) {
-  const Way& way = GetParam();
-  const bool all = std::string(way.drain) == "all";
+TEST_P(ExecThreadsLive, EventsOfOtherDomainsAreDeliveredOrCountedAsLost) {
+  const ExecWay& way = GetParam();
+  const bool all = std::string(way.save_rings) == "all";
   covers("lifecycle",
-         std::string("exec while another domain writes, under a stopped tracer (--save-rings ") + way.drain + ")");
-  Tracer tracer({"--sched", "off", "-n", "chatty", "-n", "chain", "--save-rings", way.drain});
+         std::string("exec while another domain writes, under a stopped tracer (--save-rings ") + way.save_rings + ")");
+  Tracer tracer({"--sched", "off", "-n", "chatty", "-n", "chain", "--save-rings", way.save_rings});
   Process process(preserved("chatty", {dir / "progress", ocaml_program("chain"), "30"}));
   tracer.process().line_with(R"("action":"ring")");
   process.lines_until("ready");
-  stop(tracer.process());
+  tracer.process().stop();
   process.go();
   EXPECT_EQ(run_through(process).status.code(), 0);
-  tracer.process().signal(SIGCONT);
+  tracer.process().resume();
   const Trace trace = tracer.stop();
 
   const auto numbers = steps(trace, process.pid(), "chatty");
@@ -143,8 +134,8 @@ TEST_P(ExecThreadsLive, WhatOtherDomainsWroteUntilTheyWereEnded) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, ExecThreadsLive,
-                         ::testing::Values(Way{"Known", "known", false, true}, Way{"All", "all", false, true}),
-                         [](const auto& way) { return std::string(way.param.label); });
+                         ::testing::Values(ExecWay{"Known", "known", false, true}, ExecWay{"All", "all", false, true}),
+                         by_label);
 
 }  // namespace
 }  // namespace rtev::test

@@ -12,8 +12,6 @@
 namespace rtev::test {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr const char* emulator = "/usr/bin/qemu-system-x86_64";
 constexpr const char* seconds_to_run = "280";  // an idle machine needs about ten
 constexpr int max_boots = 8;                   // up to one boot in three fails, early

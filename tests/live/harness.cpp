@@ -14,10 +14,9 @@ std::string ocaml_program(const std::string& name) {
 
 std::string live_obstacle() {
   if (::geteuid() != 0) return "live tests load eBPF programs, which only root may";
-  if (!std::filesystem::exists("/sys/kernel/btf/vmlinux")) return "this kernel has no BTF";
-  if (!std::filesystem::exists(ocaml_program("hello")))
-    return "no OCaml 5 was found when the tests were built (RTEV_OCAML_PREFIX)";
-  if (!std::filesystem::exists(tool())) return "there is no " + tool();
+  if (!fs::exists("/sys/kernel/btf/vmlinux")) return "this kernel has no BTF";
+  if (!fs::exists(ocaml_program("hello"))) return "no OCaml 5 was found when the tests were built (RTEV_OCAML_PREFIX)";
+  if (!fs::exists(tool())) return "there is no " + tool();
   return {};
 }
 
@@ -46,14 +45,22 @@ Command LiveTest::preserved(const std::string& name, std::vector<std::string> ar
   return command;
 }
 
+Command LiveTest::copied(Command command, const std::string& name) const {
+  fs::copy_file(command.argv[0], dir / name, fs::copy_options::overwrite_existing);
+  command.argv[0] = dir / name;
+  return command;
+}
+
+pid_t LiveTest::run_to_end(const Command& command, int code) {
+  Process process(command);
+  const Outcome outcome = run_through(process);
+  EXPECT_EQ(outcome.status.code(), code) << outcome.err;
+  return process.pid();
+}
+
 void LiveTest::occupy_cpus() {
   for (long cpu = 0; cpu < ::sysconf(_SC_NPROCESSORS_ONLN); ++cpu)
     spinners_.emplace_back(Command{.argv = {"sh", "-c", "while :; do :; done"}});
-}
-
-Outcome run_through(Process& process) {
-  process.close_stdin();
-  return process.wait();
 }
 
 }  // namespace rtev::test

@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Programs whose main thread ends before the process. /proc shows them as zombies, although other domains still run.
-#include <gmock/gmock.h>
 
 #include "live/harness.hpp"
-#include "live/matrix.hpp"
 #include "live/oracle.hpp"
-#include "live/process_checks.hpp"
 
 namespace rtev::test {
 namespace {
 
-using ::testing::HasSubstr;
-
 class HeadlessLive : public LiveTest {
  protected:
-  /// The line of `ps` for a process.
-  static std::string listed(pid_t pid) { return run_tool({"ps", "-d", "1ms", "-p", std::to_string(pid)}).out; }
-
   /// Lets the program end, and checks that all its steps from `first` to the last were delivered.
-  void expect_all(Tracer& tracer, Process& process, std::int64_t first, const std::vector<std::string>& actions) {
+  void expect_all(Tracer& tracer, Process& process, std::int64_t first, const Strings& actions) {
     EXPECT_EQ(run_through(process).status.code(), 5);
     const Trace trace = tracer.stop();
     const pid_t pid = process.pid();
@@ -34,36 +26,34 @@ class HeadlessLive : public LiveTest {
   }
 };
 
-TEST_F(HeadlessLive, FoundRunning) {
+// "ready": the main thread has ended.
+
+TEST_F(HeadlessLive, RunningProgramIsFoundAndDelivered) {
   covers("lifecycle", "main thread ended, a domain continues, found running");
-  Process process(preserved("headless"));
-  process.lines_until("ready");  // its main thread has ended
-  EXPECT_THAT(listed(process.pid()), HasSubstr(" active "));
+  Process process(preserved("headless"), "ready");
+  EXPECT_THAT(ps_line(process.pid()), HasSubstr(" active "));
   Tracer tracer({"--sched", "off", "--history"});
   expect_all(tracer, process, 1, {"found", "ring", "exit"});
 }
 
-TEST_F(HeadlessLive, StartedUnderTheTracer) {
+TEST_F(HeadlessLive, NewProgramIsDelivered) {
   covers("lifecycle", "main thread ends, a domain continues");
   Tracer tracer({"--sched", "off"});
-  Process process(preserved("headless"));
-  process.lines_until("ready");  // its main thread has ended
+  Process process(preserved("headless"), "ready");
   expect_all(tracer, process, 1, {"exec", "ring", "exit"});
 }
 
-TEST_F(HeadlessLive, RingStartedAfterwards) {
+TEST_F(HeadlessLive, RingStartedAfterwardsIsDelivered) {
   covers("lifecycle", "main thread ended, then a domain starts the ring");
   Tracer tracer({"--sched", "off"});
-  Process process(program("headless", {"late"}));
-  process.lines_until("ready");  // its main thread has ended
+  Process process(program("headless", {"late"}), "ready");
   expect_all(tracer, process, 101, {"exec", "ring", "exit"});
 }
 
-TEST_F(HeadlessLive, FoundBeforeItsRing) {
+TEST_F(HeadlessLive, RingStartedByAFoundProgramIsDelivered) {
   covers("lifecycle", "main thread ended, found running, then a domain starts the ring");
-  Process process(program("headless", {"late"}));
-  process.lines_until("ready");  // its main thread has ended
-  EXPECT_THAT(listed(process.pid()), HasSubstr(" none "));
+  Process process(program("headless", {"late"}), "ready");
+  EXPECT_THAT(ps_line(process.pid()), HasSubstr(" none "));
   Tracer tracer({"--sched", "off"});
   expect_all(tracer, process, 101, {"found", "ring", "exit"});
 }

@@ -13,8 +13,6 @@
 namespace rtev::test {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::size_t alignment = 4;
 
 std::string contents(const fs::path& path) {

@@ -124,13 +124,13 @@ TEST_P(KernelLiveProbes, TheManagerAttachesEachBinaryOnce) {
   const UniqueFd self{::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
   constexpr std::uint32_t failing = 1, partial = 2;
   UprobeManager manager{programs, AttachPolicy::at_once};
-  EXPECT_FALSE(manager.last_error());
+  EXPECT_FALSE(manager.figures().last_error);
   manager.add(-1, failing, {});
-  EXPECT_EQ(manager.failed(), 0U) << "nothing to probe is no failure";
+  EXPECT_EQ(manager.figures().failed, 0U) << "nothing to probe is no failure";
   manager.add(self.get(), failing, {.sites = {bad()}});
-  EXPECT_EQ(manager.failed(), 1U);
-  ASSERT_TRUE(manager.last_error());
-  EXPECT_EQ(manager.last_error()->code, EOPNOTSUPP);
+  EXPECT_EQ(manager.figures().failed, 1U);
+  ASSERT_TRUE(manager.figures().last_error);
+  EXPECT_EQ(manager.figures().last_error->code, EOPNOTSUPP);
 
   Records records;
   const auto hits = [&] {
@@ -143,8 +143,8 @@ TEST_P(KernelLiveProbes, TheManagerAttachesEachBinaryOnce) {
   EXPECT_EQ(hits(), 0U) << "known to fail: not tried again";
   for (int i = 0; i < 2; ++i) manager.add(self.get(), partial, {.sites = {good(), bad()}});
   EXPECT_EQ(hits(), 1U) << "attached once";
-  EXPECT_EQ(manager.skipped(), 1U);
-  EXPECT_EQ(manager.slow_to_detach(), programs.uses_uprobe_multi() ? 0U : 1U);
+  EXPECT_EQ(manager.figures().skipped, 1U);
+  EXPECT_EQ(manager.figures().slow_to_detach, programs.uses_uprobe_multi() ? 0U : 1U);
 
   constexpr std::uint64_t now = 1, later = now + 61'000'000'000;
   manager.detach_unused({partial}, now);
@@ -152,7 +152,7 @@ TEST_P(KernelLiveProbes, TheManagerAttachesEachBinaryOnce) {
   EXPECT_EQ(hits(), 1U) << "in use";
   manager.add(self.get(), failing, {.sites = {good()}});
   EXPECT_EQ(hits(), 2U) << "forgotten after a minute, so it is tried again";
-  EXPECT_EQ(manager.failed(), 1U);
+  EXPECT_EQ(manager.figures().failed, 1U);
   manager.detach_unused({}, later);
   manager.detach_unused({}, 2 * later);
   EXPECT_EQ(hits(), 0U);

@@ -112,7 +112,7 @@ TEST_F(KernelLive, RunsWithoutSwitchesWhileOnACpu) {
   programs.untrack(::getpid());
 }
 
-TEST_F(KernelLive, ActivityAndWakeup) {
+TEST_F(KernelLive, ActivityIsSeenAndWakesTheReader) {
   Programs programs = start({.sched = RTEV_SCHED_OFF});
   Pipe questions, answers;
   Child child{[&] {
@@ -299,7 +299,7 @@ TEST_F(KernelLive, ExecByAThreadFreesItsTid) {
   EXPECT_THAT(switches_of(thread), testing::Each(testing::Field(&rtev_thread::domain, -1)));
 }
 
-TEST_F(KernelLive, DomainRoleAndLockOfThreads) {
+TEST_F(KernelLive, ThreadsHaveTheirDomainRoleAndLock) {
   Programs programs = start({.sched = RTEV_SCHED_OCAML});
   rtev_tracked tracked{};
   tracked.domain_self_tls = offset_from_thread_pointer(domain_self);

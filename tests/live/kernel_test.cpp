@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include "inspect/file_place.hpp"
 #include "live/kernel_fixture.hpp"
-#include "processes/rings/ring_file_lookup.hpp"
 #include "support/temp_dir.hpp"
 
 namespace rtev::kernel {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf latency: compares its distributions with the events of the same recording.
-#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,10 +12,6 @@
 namespace rtev::test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 using Lengths = std::vector<std::uint64_t>;
 
 class LatencyLive : public AnalysisLive {
@@ -74,7 +69,7 @@ TEST_F(LatencyLive, PausesMatchTheDump) {
        {Strings{"domains", "3", "3"}, Strings{"collections", "20", "5", "2", "4", "2"}, Strings{"systhreads", "3"}}) {
     SCOPED_TRACE(program.front());
     const std::string path = recording(program);
-    const std::vector<PhaseSpan> pauses = pauses_of(dump(path));
+    const std::vector<PhaseSpan> pauses = pauses_of(dumped(path));
     ASSERT_THAT(pauses, Not(IsEmpty()));
     const Json result = report({"latency", "-i", path});
     expect_report(result, pauses);
@@ -86,7 +81,7 @@ TEST_F(LatencyLive, PausesMatchTheDump) {
 TEST_F(LatencyLive, EveryPhaseHasItsDistribution) {
   const std::string path = recording({"collections", "10", "3", "1", "2"});
   std::map<std::string, std::vector<PhaseSpan>> phases;
-  for (const PhaseSpan& span : phase_spans(dump(path))) phases[span.name].push_back(span);
+  for (const PhaseSpan& span : phase_spans(dumped(path))) phases[span.name].push_back(span);
   EXPECT_GE(phases.size(), 10u);
   ASSERT_TRUE(phases.contains("minor"));
   for (const auto& [name, spans] : phases) {
@@ -99,7 +94,7 @@ TEST_F(LatencyLive, EveryPhaseHasItsDistribution) {
 
 TEST_F(LatencyLive, OllyPausesAreThreePhases) {
   const std::string path = recording({"collections", "10", "3", "1", "2"});
-  std::vector<PhaseSpan> spans = phase_spans(dump(path));
+  std::vector<PhaseSpan> spans = phase_spans(dumped(path));
   const std::set<std::string> counted{"major", "stw_leader", "interrupt_remote"};
   std::erase_if(spans, [&](const PhaseSpan& span) { return !counted.contains(span.name); });
   std::vector<PhaseSpan> outermost;
@@ -118,7 +113,7 @@ TEST_F(LatencyLive, OllyPausesAreThreePhases) {
 TEST_F(LatencyLive, TimesMatchTheSwitches) {
   // The program has one domain with one thread.
   const std::string path = recording({"busy_alloc", "100"});
-  const Trace trace = dump(path);
+  const Trace trace = dumped(path);
   const Json result = report({"latency", "-i", path});
   ASSERT_EQ(result["processes"].size(), 1u);
   if (!has_all_switches(trace, result["processes"][0]["pid"])) GTEST_SKIP() << "the kernel skipped some switches";
@@ -135,7 +130,7 @@ TEST_F(LatencyLive, TimesMatchTheSwitches) {
 
 TEST_F(LatencyLive, MinFiltersByDuration) {
   const std::string path = recording({"domains", "2", "3"});
-  Lengths lengths = lengths_of(pauses_of(dump(path)));
+  Lengths lengths = lengths_of(pauses_of(dumped(path)));
   std::ranges::sort(lengths);
   for (const std::uint64_t least : {lengths[lengths.size() / 2], lengths.back(), lengths.back() + 1}) {
     const auto first = std::ranges::lower_bound(lengths, least);
@@ -148,7 +143,7 @@ TEST_F(LatencyLive, MinFiltersByDuration) {
 
 TEST_F(LatencyLive, IntervalsReportSpansThatEndedInThem) {
   const std::string path = recording({"busy_alloc", "300"});
-  const Trace trace = dump(path);
+  const Trace trace = dumped(path);
   const std::vector<PhaseSpan> pauses = pauses_of(trace);
   const std::uint64_t start = trace.header["start"];
   const std::vector<Json> all = reports({"latency", "-i", path, "--interval", "5ms"});
@@ -178,11 +173,9 @@ TEST_F(LatencyLive, IntervalsReportSpansThatEndedInThem) {
 }
 
 TEST_F(LatencyLive, ReportsAppearWhileProgramsRun) {
-  Process process(with_events("killed"));
-  process.lines_until("ready");
+  Process process(with_events("killed"), "ready");
   Tracer tracer({"-p", std::to_string(process.pid()), "--interval", "20ms"}, analysis("latency"));
-  process.go();
-  process.lines_until("busy");
+  process.go_until("busy");
   for (int report = 0; report < 3; ++report) tracer.process().line_with("\"report\":\"so_far\"");
   EXPECT_TRUE(tracer.process().running());
   const std::vector<Json> all = json_lines(tracer.interrupt().out);
@@ -235,7 +228,7 @@ TEST_F(LatencyLive, WithoutSwitchesTimesAreUnknown) {
   EXPECT_EQ(result["all"]["on_cpu"]["count"], 0);
 }
 
-TEST_F(LatencyLive, TextReport) {
+TEST_F(LatencyLive, TextHasTheFigures) {
   const std::string path = recording({"collections", "30", "5", "2", "2"});
   const Json result = report({"latency", "-i", path});
   const Outcome brief = run_tool({"latency", "-i", path}), full = run_tool({"latency", "--full", "-i", path});

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Start, change and end of processes and rings, and the stream's records of them.
-#include <gmock/gmock.h>
 #include <signal.h>
 
 #include <algorithm>
 
 #include "live/harness.hpp"
+#include "live/oracle.hpp"
 
 namespace rtev::test {
 namespace {
-
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::SizeIs;
-using Strings = std::vector<std::string>;
 
 std::vector<Json> lifecycle(const Trace& trace, pid_t pid, const std::string& name) {
   std::vector<Json> found = trace.of(pid, "lifecycle");
@@ -31,7 +24,7 @@ std::size_t minor_collections(const Trace& trace, pid_t pid, std::uint64_t from 
   }));
 }
 
-struct Way {
+struct StartWay {
   const char* label;
   const char* program;
   bool events_from_start;
@@ -39,23 +32,17 @@ struct Way {
   Strings actions;
 };
 
-void PrintTo(const Way& way, std::ostream* out) {
-  *out << way.label;
-}
-
-class StartLive : public LiveTest, public ::testing::WithParamInterface<Way> {};
+class StartLive : public LiveTest, public ::testing::WithParamInterface<StartWay> {};
 
 TEST_P(StartLive, IsFollowedFromStartToEnd) {
-  const Way& way = GetParam();
+  const StartWay& way = GetParam();
   const Command command = way.events_from_start ? with_events(way.program) : program(way.program);
   // Another process of the same binary runs already, so that the probes are attached before the tested process starts.
-  Process known(program(way.program));
-  known.lines_until("ready");
+  Process known(program(way.program), "ready");
 
   std::optional<Tracer> tracer;
   if (!way.before_tracer) tracer.emplace(Strings{"--sched", "off"});
-  Process process(command);
-  process.lines_until("ready");
+  Process process(command, "ready");
   if (way.before_tracer) tracer.emplace(Strings{"--sched", "off"});
   const Outcome outcome = run_through(process);
   ASSERT_EQ(outcome.status.code(), 0) << outcome.err;
@@ -89,31 +76,27 @@ TEST_P(StartLive, IsFollowedFromStartToEnd) {
 
 INSTANTIATE_TEST_SUITE_P(
     Ways, StartLive,
-    ::testing::Values(Way{"EnvBefore", "busy_alloc", true, true, {"found", "ring", "stop", "exit"}},
-                      Way{"EnvAfter", "busy_alloc", true, false, {"exec", "ring", "stop", "exit"}},
-                      Way{"ApiBefore", "api_start", false, true, {"found", "ring", "pause", "resume", "stop", "exit"}},
-                      Way{"ApiAfter", "api_start", false, false, {"exec", "ring", "pause", "resume", "stop", "exit"}}),
-    [](const auto& way) { return way.param.label; });
+    ::testing::Values(
+        StartWay{"EnvBefore", "busy_alloc", true, true, {"found", "ring", "stop", "exit"}},
+        StartWay{"EnvAfter", "busy_alloc", true, false, {"exec", "ring", "stop", "exit"}},
+        StartWay{"ApiBefore", "api_start", false, true, {"found", "ring", "pause", "resume", "stop", "exit"}},
+        StartWay{"ApiAfter", "api_start", false, false, {"exec", "ring", "pause", "resume", "stop", "exit"}}),
+    by_label);
 
 class LifecycleLive : public LiveTest {};
 
 TEST_F(LifecycleLive, HistoryIsDeliveredOnRequest) {
-  Process process(with_events("busy_alloc", {"3"}));
-  process.lines_until("ready");
-  process.go();
-  process.lines_until("done");
+  Process process(with_events("busy_alloc", {"3"}), "ready");
+  process.go_until("done");
   Tracer tracer({"--sched", "off", "--history", "-p", std::to_string(process.pid())});
   const Trace trace = tracer.stop();
-  auto words = trace.words(process.pid());
-  EXPECT_EQ(words["before_attach"], 0u);
-  EXPECT_EQ(words["delivered"], words["written"]);
+  expect_all_delivered(trace, process.pid());
   EXPECT_THAT(lifecycle(trace, process.pid(), "ring_start"), SizeIs(1));
   EXPECT_GE(minor_collections(trace, process.pid()), 3u);
 }
 
 TEST_F(LifecycleLive, NothingIsWrittenBetweenPauseAndResume) {
-  Process process(program("api_start"));
-  process.lines_until("ready");
+  Process process(program("api_start"), "ready");
   Tracer tracer({"--sched", "off"});
   const pid_t pid = process.pid();
   run_through(process);
@@ -128,8 +111,7 @@ TEST_F(LifecycleLive, NothingIsWrittenBetweenPauseAndResume) {
 }
 
 TEST_F(LifecycleLive, ForkedChildHasItsOwnRing) {
-  Process known(program("forker"));
-  known.lines_until("ready");
+  Process known(program("forker"), "ready");
   Tracer tracer({"--sched", "off"});
   Process process(with_events("forker"));
   process.close_stdin();
@@ -148,13 +130,12 @@ TEST_F(LifecycleLive, ForkedChildHasItsOwnRing) {
   EXPECT_EQ(forks[0]["value"], child);
   EXPECT_THAT(lifecycle(trace, child, "fork_child"), SizeIs(1));
   for (const pid_t pid : {parent, child}) {
-    auto words = trace.words(pid);
-    EXPECT_EQ(words["delivered"], words["written"]) << pid;
+    expect_all_delivered(trace, pid);
     EXPECT_GT(minor_collections(trace, pid), 0u) << pid;
   }
 }
 
-TEST_F(LifecycleLive, ExecKeepsThePidAndStartsOver) {
+TEST_F(LifecycleLive, ExecBeginsANewImageOfTheSamePid) {
   const std::string chain = ocaml_program("exec_chain"), hello = ocaml_program("hello");
   Tracer tracer({"--sched", "off"});
   Process process(preserved("exec_chain", {chain, hello}));
@@ -182,8 +163,7 @@ TEST_F(LifecycleLive, ExecKeepsThePidAndStartsOver) {
   EXPECT_THAT(lifecycle(trace, pid, "ring_start"), SizeIs(3));
   EXPECT_THAT(lifecycle(trace, pid, "ring_stop"), SizeIs(1)) << "exec writes no end event";
   EXPECT_GT(minor_collections(trace, pid), 0u);
-  auto words = trace.words(pid);
-  EXPECT_EQ(words["corrupt"], 0u);
+  EXPECT_EQ(trace.words(pid)["corrupt"], 0u);
 }
 
 TEST_F(LifecycleLive, ExecOfAProgramThatIsNotOcamlEndsTracing) {
@@ -194,55 +174,14 @@ TEST_F(LifecycleLive, ExecOfAProgramThatIsNotOcamlEndsTracing) {
   EXPECT_GT(minor_collections(trace, process.pid()), 0u);
   EXPECT_EQ(trace.action(process.pid(), "exit")["status"], Json({{"exec", true}}));
   EXPECT_THAT(lifecycle(trace, process.pid(), "ring_start"), SizeIs(1));
-  auto words = trace.words(process.pid());
-  EXPECT_EQ(words["delivered"], words["written"]);
-}
-
-TEST_F(LifecycleLive, ExitStatusesAreDistinguished) {
-  Tracer tracer({"--sched", "off"});
-  Process uncaught(with_events("uncaught"));
-  run_through(uncaught);
-  Process killed(with_events("killed"));
-  killed.lines_until("ready");
-  killed.go();
-  killed.lines_until("busy");
-  killed.signal(SIGKILL);
-  killed.wait();
-  const Trace trace = tracer.stop();
-  EXPECT_EQ(trace.action(uncaught.pid(), "exit")["status"], Json({{"code", 2}}));
-  EXPECT_EQ(trace.action(killed.pid(), "exit")["status"], Json({{"signal", SIGKILL}}));
-  for (const pid_t pid : {uncaught.pid(), killed.pid()}) {
-    EXPECT_THAT(trace.actions(pid), Not(Contains("stop")));
-    EXPECT_THAT(lifecycle(trace, pid, "ring_stop"), IsEmpty());
-    EXPECT_GT(minor_collections(trace, pid), 0u);
-  }
-}
-
-TEST_F(LifecycleLive, RelativeRingIsFoundAfterChdir) {
-  Command command = with_events("chdir_relative", {"/"});
-  command.env["OCAML_RUNTIME_EVENTS_DIR"] = ".";
-  command.directory = dir.path();
-  Process before(command);
-  before.lines_until("ready");
-  Tracer tracer({"--sched", "off"});
-  Process after(command);
-  run_through(before);
-  run_through(after);
-  const Trace trace = tracer.stop();
-  for (const pid_t pid : {before.pid(), after.pid()}) {
-    EXPECT_EQ(trace.action(pid, "ring")["path"], ring_of(pid).string());
-    EXPECT_GT(minor_collections(trace, pid), 0u);
-    EXPECT_TRUE(std::filesystem::exists(ring_of(pid))) << "after chdir the program cannot find and remove it";
-  }
+  expect_all_delivered(trace, process.pid());
 }
 
 TEST_F(LifecycleLive, ProgramsContinueAfterTheTracerEnds) {
-  Process process(with_events("busy_alloc", {"2"}));
-  process.lines_until("ready");
+  Process process(with_events("busy_alloc", {"2"}), "ready");
   {
     Tracer tracer({"--sched", "off"});
-    process.go();
-    process.lines_until("done");
+    process.go_until("done");
     const Trace trace = tracer.stop();
     EXPECT_THAT(trace.actions(process.pid()), ElementsAre("found", "ring"));
   }

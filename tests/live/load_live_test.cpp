@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // rtev-load: compares its report with its ring files, and with what the tracer delivers.
-#include <gmock/gmock.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -13,7 +12,6 @@
 namespace rtev::test {
 namespace {
 
-using Strings = std::vector<std::string>;
 /// Number of events of one ring by kind.
 using Counts = std::map<std::string, std::uint64_t>;
 
@@ -80,7 +78,7 @@ class Load : public ::testing::Test {
     return arguments;
   }
   std::size_t files() const {
-    const std::filesystem::directory_iterator entries(dir.path());
+    const fs::directory_iterator entries(dir.path());
     return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
   }
 
@@ -144,8 +142,7 @@ TEST_F(Load, ProcessesStartAndEnd) {
 
 TEST_F(Load, SignalEndsItWithAReportAndNoLeftovers) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-    Process process(load_command(in_dir({"-P", "2", "-D", "2", "--wait"})));
-    process.lines_until("ready");
+    Process process(load_command(in_dir({"-P", "2", "-D", "2", "--wait"})), "ready");
     EXPECT_EQ(files(), 2u);
     process.go();
     process.signal(number);
@@ -157,8 +154,7 @@ TEST_F(Load, SignalEndsItWithAReportAndNoLeftovers) {
 }
 
 TEST_F(Load, WaitsAtItsGate) {
-  Process process(load_command(in_dir({"-n", "100", "-r", "max", "--wait"})));
-  process.lines_until("ready");
+  Process process(load_command(in_dir({"-n", "100", "-r", "max", "--wait"})), "ready");
   EXPECT_EQ(files(), 1u);
   EXPECT_TRUE(process.running());
   const Json report = report_of(run_through(process));
@@ -172,19 +168,17 @@ TEST_F(Load, IdleProcessesHaveRingsAndWriteNothing) {
 }
 
 TEST_F(Load, AKilledProcessIsAnError) {
-  Process process(load_command(in_dir({"-P", "2", "--wait"})));
-  process.lines_until("ready");
-  const auto ring = std::filesystem::directory_iterator(dir.path())->path();
+  Process process(load_command(in_dir({"-P", "2", "--wait"})), "ready");
+  const auto ring = fs::directory_iterator(dir.path())->path();
   ASSERT_EQ(::kill(std::stoi(ring.stem()), SIGKILL), 0);
   const Outcome outcome = process.wait();
   EXPECT_EQ(outcome.status.code(), 1);
-  EXPECT_THAT(outcome.err, ::testing::HasSubstr("killed by signal 9"));
+  EXPECT_THAT(outcome.err, HasSubstr("killed by signal 9"));
   EXPECT_EQ(report_of(outcome)["processes"].size(), 1u) << outcome.out;
 }
 
 TEST_F(Load, ProcessesDoNotOutliveTheirParent) {
-  Process process(load_command(in_dir({"-P", "2", "-r", "0", "--wait"})));
-  process.lines_until("ready");
+  Process process(load_command(in_dir({"-P", "2", "-r", "0", "--wait"})), "ready");
   process.signal(SIGKILL);
   process.wait();  // Also waits until no process holds the output open.
   EXPECT_EQ(files(), 0u);
@@ -206,14 +200,14 @@ TEST_F(Load, WrongUsageExitsWith2) {
   for (const Strings& arguments : wrong) {
     const Outcome outcome = run(load_command(arguments));
     EXPECT_EQ(outcome.status.code(), 2) << arguments.back();
-    EXPECT_THAT(outcome.err, ::testing::AllOf(::testing::StartsWith("rtev-load: "), ::testing::HasSubstr("\nhint: ")));
+    EXPECT_THAT(outcome.err, AllOf(StartsWith("rtev-load: "), HasSubstr("\nhint: ")));
   }
 }
 
 TEST_F(Load, AMissingDirectoryIsAnError) {
   const Outcome outcome = run(load_command({"-P", "3", "--directory", dir / "none"}));
   EXPECT_EQ(outcome.status.code(), 1);
-  EXPECT_THAT(outcome.err, ::testing::HasSubstr("none"));
+  EXPECT_THAT(outcome.err, HasSubstr("none"));
 }
 
 /// Number of events of each domain by kind, as delivered by the tracer.
@@ -259,7 +253,7 @@ TEST_F(LoadLive, TracerDeliversWhatIsReported) {
   expect_delivered(trace, report);
   std::vector<std::string> names;
   for (const Json& process : report["processes"]) names.push_back(trace.from_rings(process["pid"]).back()["comm"]);
-  EXPECT_THAT(names, ::testing::UnorderedElementsAre("webshop", "billing"));
+  EXPECT_THAT(names, UnorderedElementsAre("webshop", "billing"));
 }
 
 TEST_F(LoadLive, TracerDeliversEveryEventOfShortProcesses) {

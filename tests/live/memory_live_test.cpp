@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Maximum resident memory in reports: of ended programs, of running ones, and from recordings.
-#include <gmock/gmock.h>
 
 #include "live/analysis_fixture.hpp"
-#include "live/process.hpp"
 
 namespace rtev::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::Ge;
-using ::testing::Lt;
 
 constexpr std::uint64_t mib = 1 << 20;
 
@@ -29,21 +23,21 @@ class MemoryLive : public AnalysisLive {
   }
 };
 
-TEST_F(MemoryLive, OfAProgramThatEnded) {
+TEST_F(MemoryLive, EndedProgramHasItsMaximum) {
   const auto [report, out, status] = report_of({"stats"}, {ocaml_program("memory"), "64"});
   EXPECT_EQ(status.code(), 0);
   ASSERT_EQ(report["processes"].size(), 1u) << report;
   expect_about(report["processes"][0]["max_rss_bytes"], 64 * mib);
 }
 
-TEST_F(MemoryLive, OfARecording) {
+TEST_F(MemoryLive, RecordingHasTheMaximum) {
   for (const char* file : {"run.fxt", "run.fxt.gz"}) {
     SCOPED_TRACE(file);
     const std::string path = record(file, {ocaml_program("memory"), "64"}).path;
     const Json of_recording = report({"stats", "-i", path});
     ASSERT_EQ(of_recording["processes"].size(), 1u) << of_recording;
     expect_about(of_recording["processes"][0]["max_rss_bytes"], 64 * mib);
-    expect_about(dump(path).summary["processes"][0]["max_rss_bytes"], 64 * mib);
+    expect_about(dumped(path).summary["processes"][0]["max_rss_bytes"], 64 * mib);
   }
 }
 
@@ -56,14 +50,12 @@ TEST_F(MemoryLive, ExcludesEarlierProgramsOfTheProcess) {
   expect_about(ran[2]["max_rss_bytes"], 160 * mib);
 }
 
-TEST_F(MemoryLive, OfAProgramThatOutlivesTheTrace) {
-  Process process(with_events("busy_alloc", {"30"}));
-  process.lines_until("ready");
+TEST_F(MemoryLive, RunningProgramHasItsMaximumSoFar) {
+  Process process(with_events("busy_alloc", {"30"}), "ready");
   Tracer tracer({"-p", std::to_string(process.pid())});
-  process.go();
-  process.lines_until("done");
+  process.go_until("done");
   const Trace trace = tracer.stop();
-  const Json entry = process_in(trace.summary, process.pid());
+  const Json entry = trace.process(process.pid());
   ASSERT_TRUE(entry["max_rss_bytes"].is_number_unsigned()) << entry;
   EXPECT_THAT(entry["max_rss_bytes"].get<std::uint64_t>(), AllOf(Ge(mib), Lt(256 * mib)));
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "live/oracle.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <sstream>
 #include <stdexcept>
 
@@ -140,6 +139,10 @@ std::string difference(const Records& expected, const Records& got) {
 void expect_exact(const Trace& trace, const Records& left, pid_t pid) {
   ASSERT_EQ(count(left, "lost", ""), 0u) << "the program wrote more than its ring holds";
   EXPECT_EQ(difference(left, records(trace.from_rings(pid))), "");
+  expect_all_delivered(trace, pid);
+}
+
+void expect_all_delivered(const Trace& trace, pid_t pid) {
   auto words = trace.words(pid);
   EXPECT_GT(words["written"], 0u);
   EXPECT_EQ(words["delivered"], words["written"]);
@@ -147,6 +150,20 @@ void expect_exact(const Trace& trace, const Records& left, pid_t pid) {
 
 void expect_exact(const Trace& trace, const std::filesystem::path& directory, pid_t pid) {
   expect_exact(trace, oracle(directory, pid), pid);
+}
+
+std::vector<std::int64_t> steps(const Trace& trace, pid_t pid, const std::string& comm) {
+  std::vector<std::int64_t> numbers;
+  for (const Json& event : trace.of(pid, "user")) {
+    if (event["name"] == "step" && (comm.empty() || event["comm"] == comm)) numbers.push_back(event["value"]);
+  }
+  return numbers;
+}
+
+std::vector<std::int64_t> count_to(std::int64_t count) {
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 1);
+  return numbers;
 }
 
 std::size_t count(const Records& records, const std::string& kind, const std::string& name) {

@@ -47,6 +47,14 @@ std::string difference(const Records& expected, const Records& got);
 void expect_exact(const Trace& trace, const Records& left, pid_t pid);
 void expect_exact(const Trace& trace, const std::filesystem::path& directory, pid_t pid);
 
+/// Checks that all words that a process wrote were delivered, and that it wrote some.
+void expect_all_delivered(const Trace& trace, pid_t pid);
+
+/// Numbers of the events "step" of module Counting, in stream order; of one process image if `comm` is given.
+std::vector<std::int64_t> steps(const Trace& trace, pid_t pid, const std::string& comm = {});
+/// 1, 2, … count.
+std::vector<std::int64_t> count_to(std::int64_t count);
+
 /// Number of records of this kind and name.
 std::size_t count(const Records& records, const std::string& kind, const std::string& name);
 

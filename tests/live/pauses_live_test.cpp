@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf pauses: times add up and agree with the kernel's, and the expected cause is blamed.
-#include <gmock/gmock.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -15,13 +14,6 @@
 
 namespace rtev::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::Contains;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using Strings = std::vector<std::string>;
 
 std::uint64_t sum(const Json& figures) {
   std::uint64_t total = 0;
@@ -68,7 +60,7 @@ class PausesLive : public AnalysisLive {
     // A unique process name.
     const std::string script = dir / "cpu_thief";
     std::ofstream(script) << "#!/bin/sh\necho ready\nwhile :; do :; done\n";
-    std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+    fs::permissions(script, fs::perms::owner_all);
   }
 
   /// A process that spins, with a priority that gives it most of the cpu.
@@ -76,7 +68,12 @@ class PausesLive : public AnalysisLive {
     Command command{.argv = {dir / "cpu_thief"}, .cpu = cpu};
     return preferred(command, "-15");
   }
-  /// A priority above everything else on this host.
+  /// A program of two domains on cpu 0, with a priority above everything else on this host.
+  Command neighbour(const Strings& arguments) const {
+    Command command = preferred(with_events("neighbour", arguments));
+    command.cpu = 0;
+    return command;
+  }
   static Command preferred(Command command, const char* nice = "-5") {
     command.argv.insert(command.argv.begin(), {"nice", "-n", nice});
     return command;
@@ -121,7 +118,7 @@ TEST_F(PausesLive, SumsAddUpAndPausesMatchTheDump) {
     command.front() = ocaml_program(program.front());
     const std::string path = record("run.fxt", command).path;
     const Json result = report({"pauses", "--top", "1000", "-i", path});
-    std::vector<PhaseSpan> expected = pauses_of(dump(path));
+    std::vector<PhaseSpan> expected = pauses_of(dumped(path));
     EXPECT_EQ(result["counts"]["pauses"], expected.size());
     EXPECT_EQ(result["counts"]["long_enough"], expected.size());
 
@@ -148,7 +145,7 @@ TEST_F(PausesLive, SumsAddUpAndPausesMatchTheDump) {
 TEST_F(PausesLive, TopAndMinLimitTheReport) {
   const std::string path = record("run.fxt", {ocaml_program("domains"), "2", "4"}).path;
   std::vector<std::uint64_t> lengths;
-  for (const PhaseSpan& span : pauses_of(dump(path))) lengths.push_back(span.length());
+  for (const PhaseSpan& span : pauses_of(dumped(path))) lengths.push_back(span.length());
   std::ranges::sort(lengths);
   EXPECT_EQ(report({"pauses", "-i", path, "--top", "1"})["pauses"].size(), 1u);
   EXPECT_EQ(report({"pauses", "-i", path, "--top", "3"})["pauses"].size(), 3u);
@@ -166,12 +163,8 @@ TEST_F(PausesLive, TopAndMinLimitTheReport) {
 }
 
 TEST_F(PausesLive, CompetitorForTheCpuIsBlamedForTheRunDelayOfTheKernel) {
-  Process competitor(thief(0));
-  competitor.lines_until("ready");
-  Command command = preferred(with_events("neighbour", {"compute", "5", "200000"}));
-  command.cpu = 0;
-  Process process(command);
-  process.lines_until("ready");
+  Process competitor(thief(0), "ready");
+  Process process(neighbour({"compute", "5", "200000"}), "ready");
   const std::string path = dir / "run.fxt";
   Tracer tracer({"--sched", "all", "-o", path, "-p", std::to_string(process.pid())}, {.format = {"record"}});
   process.go();
@@ -228,17 +221,12 @@ TEST_F(PausesLive, CompetitorForTheCpuIsBlamedForTheRunDelayOfTheKernel) {
   }
 }
 
-TEST_F(PausesLive, SelectionFromARecordingStillNamesWhoHadTheCpu) {
-  Process competitor(thief(0));
-  competitor.lines_until("ready");
-  Command command = preferred(with_events("neighbour", {"compute", "5", "200000"}));
-  command.cpu = 0;
-  Process process(command);
-  process.lines_until("ready");
+TEST_F(PausesLive, SelectionFromARecordingNamesCompetitorsForTheCpu) {
+  Process competitor(thief(0), "ready");
+  Process process(neighbour({"compute", "5", "200000"}), "ready");
   const std::string path = dir / "all.fxt", selected = dir / "selected.fxt", pid = std::to_string(process.pid());
   Tracer tracer({"--sched", "all", "-o", path}, {.format = {"record"}});
-  process.go();
-  process.lines_until("done");
+  process.go_until("done");
   tracer.interrupt();
   ASSERT_EQ(run_tool({"convert", "-q", path, "-p", pid, "-o", selected}).status.code(), 0);
 
@@ -265,15 +253,12 @@ TEST_F(PausesLive, SelectionFromARecordingStillNamesWhoHadTheCpu) {
 
 TEST_F(PausesLive, DomainWithoutACpuIsBlamedForPausesOfOthers) {
   if (::sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "needs two cpus";
-  Process competitor(thief(1));
-  competitor.lines_until("ready");
-  Command command = preferred(with_events("neighbour", {"compute", "50", "20000"}));
-  command.cpu = 0;
+  Process competitor(thief(1), "ready");
   // It is random whether the competitor has the cpu when the stop-the-world request comes, hence several runs.
   constexpr int max_runs = 20;
   std::size_t late = 0, held_up = 0;
   for (int i = 0; i < max_runs && held_up == 0; ++i) {
-    Process process(command);
+    Process process(neighbour({"compute", "50", "20000"}));
     const auto threads = threads_in(process.lines_until("ready"));
     ASSERT_EQ(threads.size(), 2u);
     cpu_set_t cpus;
@@ -281,8 +266,7 @@ TEST_F(PausesLive, DomainWithoutACpuIsBlamedForPausesOfOthers) {
     CPU_SET(1, &cpus);
     ASSERT_EQ(::sched_setaffinity(threads.at(1), sizeof cpus, &cpus), 0);
     Tracer tracer({"--sched", "all", "--top", "1000", "-p", std::to_string(process.pid())}, analysis("pauses"));
-    process.go();
-    process.lines_until("done");
+    process.go_until("done");
     const Json result = json_lines(tracer.interrupt().out).at(0);
 
     const std::string named = "\"cpu_thief\" (pid " + std::to_string(competitor.pid()) + ")";
@@ -346,9 +330,7 @@ TEST_F(PausesLive, BackupThreadTakesPartForABlockedDomain) {
 }
 
 TEST_F(PausesLive, WithoutSchedulerEventsTimesAreUnknown) {
-  Process process(preserved("busy_alloc", {"10"}));
-  run_through(process);
-  const std::string ring = ring_of(process.pid());
+  const std::string ring = ring_of(run_to_end(preserved("busy_alloc", {"10"})));
   const Json result = report({"pauses", "-q", "-i", ring});
   EXPECT_EQ(result["counts"]["scheduler_seen"], false);
   ASSERT_THAT(result["pauses"], Not(IsEmpty()));
@@ -358,9 +340,7 @@ TEST_F(PausesLive, WithoutSchedulerEventsTimesAreUnknown) {
     EXPECT_EQ(pause["blame"]["cause"], "unknown");
   }
   const Outcome text = run_tool({"pauses", "-q", "-i", ring});
-  EXPECT_THAT(text.out, HasSubstr("scheduler"));
-  EXPECT_THAT(text.out, HasSubstr("unknown"));
-  EXPECT_THAT(text.out, Not(HasSubstr("worked on a cpu")));
+  EXPECT_THAT(text.out, AllOf(HasSubstr("scheduler"), HasSubstr("unknown"), Not(HasSubstr("worked on a cpu"))));
 }
 
 TEST_F(PausesLive, TextMatchesJson) {

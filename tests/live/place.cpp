@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "live/place.hpp"
 
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -11,14 +9,6 @@
 
 namespace rtev::test {
 namespace {
-
-namespace fs = std::filesystem;
-
-std::string replaced(std::string text, const fs::path& root) {
-  constexpr std::string_view placeholder = "$ROOT";
-  if (const auto at = text.find(placeholder); at != std::string::npos) text.replace(at, placeholder.size(), root);
-  return text;
-}
 
 fs::path process_file(pid_t pid, const std::string& name) {
   return "/proc/" + std::to_string(pid) + "/" + name;
@@ -65,8 +55,8 @@ bool Place::has_pid_namespace() const {
   return std::ranges::find(unshare, "--pid") != unshare.end();
 }
 
-void PrintTo(const Place& place, std::ostream* out) {
-  *out << place.label;
+fs::path Place::path(const fs::path& root, const std::string& name) const {
+  return (own_root ? fs::path("/") : root) / name;
 }
 
 void create_root(const fs::path& root) {
@@ -77,17 +67,15 @@ void create_root(const fs::path& root) {
   for (const char* bin : {"bin", "image/bin"}) fs::copy_file(ocaml_program("contained"), root / bin / "contained");
 }
 
-Command in_place(const Place& place, const fs::path& root, std::vector<std::string> argv) {
-  Command command{.argv = {},
-                  .env = {{"ROOT", root}, {"OCAML_RUNTIME_EVENTS_DIR", replaced(place.rings, root)}},
-                  .user = place.user};
+Command in_place(const Place& place, const fs::path& root, Strings argv) {
+  Command command{
+      .argv = {}, .env = {{"ROOT", root}, {"OCAML_RUNTIME_EVENTS_DIR", place.path(root, "rings")}}, .user = place.user};
   if (!place.unshare.empty()) {
     // The program is a child of unshare: only children enter new pid and time namespaces.
     command.argv = {"unshare", "--fork", "--kill-child"};
     std::ranges::copy(place.unshare, std::back_inserter(command.argv));
   }
-  for (const std::string& word : {std::string("sh"), std::string("-ec"), place.script, std::string("sh")})
-    command.argv.push_back(word);
+  std::ranges::copy(Strings{"sh", "-ec", place.script, "sh"}, std::back_inserter(command.argv));
   std::ranges::move(argv, std::back_inserter(command.argv));
   return command;
 }
@@ -95,7 +83,7 @@ Command in_place(const Place& place, const fs::path& root, std::vector<std::stri
 namespace {
 
 Command contained(const Place& place, const fs::path& root, const std::string& count) {
-  Command command = in_place(place, root, {replaced(place.program, root), count});
+  Command command = in_place(place, root, {place.path(root, "bin/contained"), count});
   command.env["OCAML_RUNTIME_EVENTS_START"] = "1";
   return command;
 }
@@ -114,11 +102,10 @@ Contained::Contained(const Place& place, const fs::path& root, const std::string
       pid_(program_of(process_)),
       inner_pid_(own_number(pid_)),
       start_ticks_(start_of(pid_)),
-      oracle_(process_file(pid_, "root").string() + replaced(place.rings, root), inner_pid_) {}
+      oracle_(process_file(pid_, "root").string() + place.path(root, "rings").string(), inner_pid_) {}
 
 void Contained::run() {
-  process_.go();
-  process_.lines_until("both");
+  process_.go_until("both");
   for (const auto& task : fs::directory_iterator(process_file(pid_, "task")))
     threads_.insert(std::stoi(task.path().filename()));
   process_.close_stdin();
@@ -132,9 +119,7 @@ void Contained::expect_in(const Trace& trace) {
   expect_process_info(trace);
   EXPECT_EQ(difference(on_host_clock(oracle_.take(), clock_offset_s_), records(trace.from_rings(pid_))), "");
   EXPECT_EQ(trace.of(pid_, "user").size(), user_events_);
-  auto words = trace.words(pid_);
-  EXPECT_GT(words["written"], 0u);
-  EXPECT_EQ(words["delivered"], words["written"]);
+  expect_all_delivered(trace, pid_);
   // Times from the kernel; those of the ring must agree.
   const std::uint64_t end = trace.action(pid_, "exit")["ts"];
   for (const Json& event : trace.from_rings(pid_)) ASSERT_LE(event["ts"], end);

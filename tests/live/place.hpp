@@ -4,11 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "live/harness.hpp"
 #include "live/oracle.hpp"
@@ -20,28 +18,27 @@ struct Place {
   std::string label;  ///< name of the test parameter
   std::string what;   ///< row of docs/tested.md
   /// Options of unshare(1); none: no new namespaces.
-  std::vector<std::string> unshare{};
+  Strings unshare{};
   /// Run by sh(1) in the new namespaces. Must end with exec "$@", which is the program. $ROOT is a folder of this place
   /// with the static program in /bin, folders rings, old and mnt, and a folder image with the same program.
   std::string script{R"(exec "$@")"};
-  std::string program{"$ROOT/bin/contained"};  ///< path of the program, as the script's last command sees it
-  std::string rings{"$ROOT/rings"};            ///< OCAML_RUNTIME_EVENTS_DIR, likewise
-  std::optional<uid_t> user{};                 ///< creates the namespaces; root if empty
-  std::int64_t clock_offset_s = 0;             ///< offset of CLOCK_MONOTONIC in the program
+  bool own_root = false;            ///< whether the script's last command sees $ROOT as its root directory
+  std::optional<uid_t> user{};      ///< creates the namespaces; root if empty
+  std::int64_t clock_offset_s = 0;  ///< offset of CLOCK_MONOTONIC in the program
 
   bool has_pid_namespace() const;
+  /// The path of a file in $ROOT, as the script's last command sees it.
+  fs::path path(const fs::path& root, const std::string& name) const;
 };
 
-void PrintTo(const Place& place, std::ostream* out);
-
 /// Fills a folder so that it can become the root directory of one place.
-void create_root(const std::filesystem::path& root);
+void create_root(const fs::path& root);
 
 /// tests/ocaml/contained.ml in a place, with its known output. OCaml's own reader follows its ring, on any file system.
 class Contained {
  public:
   /// Returns when the program waits at its first gate.
-  Contained(const Place& place, const std::filesystem::path& root, const std::string& count = "100");
+  Contained(const Place& place, const fs::path& root, const std::string& count = "100");
 
   pid_t pid() const { return pid_; }              ///< pid on the host
   pid_t inner_pid() const { return inner_pid_; }  ///< pid in its own namespace
@@ -70,6 +67,6 @@ class Contained {
 Records on_host_clock(const Records& records, std::int64_t clock_offset_s);
 
 /// Command line that runs a command in a place.
-Command in_place(const Place& place, const std::filesystem::path& root, std::vector<std::string> argv);
+Command in_place(const Place& place, const fs::path& root, Strings argv);
 
 }  // namespace rtev::test

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Programs in containers: every event and correct process info, for all namespaces, root directories and file systems.
-#include <gmock/gmock.h>
-#include <signal.h>
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <deque>
-#include <fstream>
 
-#include "live/matrix.hpp"
 #include "live/place.hpp"
 
 namespace rtev::test {
@@ -60,29 +54,14 @@ const std::vector<Place> places{
      .unshare = {"--user", "--map-root-user"},
      .user = unprivileged},
     {.label = "UserUnmapped", .what = "user namespace without a mapping", .unshare = {"--user"}, .user = unprivileged},
-    {.label = "Chroot",
-     .what = "chroot",
-     .script = R"(exec chroot "$ROOT" "$@")",
-     .program = "/bin/contained",
-     .rings = "/rings"},
-    {.label = "PivotRoot",
-     .what = "pivot_root",
-     .unshare = {"--mount"},
-     .script = pivot_script,
-     .program = "/bin/contained",
-     .rings = "/rings"},
-    {.label = "Overlay",
-     .what = "overlayfs",
-     .unshare = {"--mount"},
-     .script = overlay_script,
-     .program = "/bin/contained",
-     .rings = "/rings"},
+    {.label = "Chroot", .what = "chroot", .script = R"(exec chroot "$ROOT" "$@")", .own_root = true},
+    {.label = "PivotRoot", .what = "pivot_root", .unshare = {"--mount"}, .script = pivot_script, .own_root = true},
+    {.label = "Overlay", .what = "overlayfs", .unshare = {"--mount"}, .script = overlay_script, .own_root = true},
     {.label = "Engine",
      .what = "overlayfs, pivot_root and namespaces as container engines make them",
      .unshare = {"--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup"},
      .script = engine_script,
-     .program = "/bin/contained",
-     .rings = "/rings"},
+     .own_root = true},
     {.label = "All",
      .what = "all namespaces, of an unprivileged user",
      .unshare = {"--user", "--map-root-user", "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup", "--time",
@@ -91,10 +70,6 @@ const std::vector<Place> places{
      .user = unprivileged,
      .clock_offset_s = 5000},
 };
-
-std::string label_of(const ::testing::TestParamInfo<Place>& place) {
-  return place.param.label;
-}
 
 class PlaceLive : public LiveTest, public ::testing::WithParamInterface<Place> {
  protected:
@@ -111,7 +86,7 @@ TEST_P(PlaceLive, IsTracedFromItsStart) {
   EXPECT_EQ(program.inner_pid() != program.pid(), GetParam().has_pid_namespace());
   program.run();
   const Trace trace = tracer.stop();
-  EXPECT_THAT(trace.actions(program.pid()), ::testing::Contains("ring"));
+  EXPECT_THAT(trace.actions(program.pid()), Contains("ring"));
   program.expect_in(trace);
 }
 
@@ -121,7 +96,7 @@ TEST_P(PlaceLive, IsFoundRunning) {
   Tracer tracer({"--history"});
   program.run();
   const Trace trace = tracer.stop();
-  EXPECT_THAT(trace.actions(program.pid()), ::testing::ElementsAre("found", "ring", "pause", "resume", "stop", "exit"));
+  EXPECT_THAT(trace.actions(program.pid()), ElementsAre("found", "ring", "pause", "resume", "stop", "exit"));
   program.expect_in(trace);
 }
 
@@ -129,15 +104,15 @@ TEST_P(PlaceLive, IsFoundRunning) {
 class PlacesLive : public LiveTest {
  protected:
   static const Place& place(std::string_view label) { return *std::ranges::find(places, label, &Place::label); }
-  std::filesystem::path make_root(const std::string& name) const {
+  fs::path make_root(const std::string& name) const {
     create_root(dir / name);
     return dir / name;
   }
 };
 
-TEST_F(PlacesLive, EightContainersWithTheSameRingPath) {
+TEST_F(PlacesLive, EightContainersWithOneRingPathAreDelivered) {
   covers("place", "eight containers with the same 1.events");
-  const std::filesystem::path root = make_root("root");
+  const fs::path root = make_root("root");
   std::deque<Contained> containers;
   for (int i = 0; i < 4; ++i) containers.emplace_back(place("Engine"), root, "20");
   Tracer tracer({"--history"});
@@ -158,33 +133,31 @@ TEST_F(PlacesLive, EightContainersWithTheSameRingPath) {
 /// The kernel probes the one underlying file for all containers: each must get only its own hits.
 TEST_F(PlacesLive, TwoOverlaysOfOneImageAreProbedOnceEach) {
   covers("place", "two overlayfs containers of one image");
-  const std::filesystem::path root = make_root("root");
+  const fs::path root = make_root("root");
   Contained known(place("Overlay"), root);
   Tracer tracer({"--history"});
   Contained first(place("Overlay"), root), second(place("Overlay"), root);
   for (Contained* container : {&known, &first, &second}) container->run();
   const Trace trace = tracer.stop();
   for (Contained* container : {&known, &first, &second}) container->expect_in(trace);
-  EXPECT_THAT(trace.actions(known.pid()), ::testing::ElementsAre("found", "ring", "pause", "resume", "stop", "exit"));
+  EXPECT_THAT(trace.actions(known.pid()), ElementsAre("found", "ring", "pause", "resume", "stop", "exit"));
 }
 
 /// Times are corrected although the process is gone and only its ring file is left.
 TEST_F(PlacesLive, RingLeftInATimeNamespaceIsConvertedToHostTime) {
   covers("place", "time namespace, program ended before it was inspected");
   const Place& ahead = place("TimeAhead");
-  const std::filesystem::path root = make_root("root");
+  const fs::path root = make_root("root");
   Tracer tracer({"--sched", "off"});
-  tracer.process().signal(SIGSTOP);
-  siginfo_t stopped{};
-  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(tracer.process().pid()), &stopped, WSTOPPED), 0);
+  tracer.process().stop();
   Command command = in_place(ahead, root, {root / "bin/contained", "10"});
   command.env["OCAML_RUNTIME_EVENTS_START"] = "1";
   command.env["OCAML_RUNTIME_EVENTS_PRESERVE"] = "1";
   ASSERT_EQ(run(command).status.code(), 0);
-  tracer.process().signal(SIGCONT);
+  tracer.process().resume();
   const Trace trace = tracer.stop();
 
-  const std::filesystem::directory_iterator ring(root / "rings");
+  const fs::directory_iterator ring(root / "rings");
   const pid_t pid = std::stoi(ring->path().stem());
   EXPECT_EQ(
       difference(on_host_clock(oracle(root / "rings", pid), ahead.clock_offset_s), records(trace.from_rings(pid))), "");
@@ -193,29 +166,27 @@ TEST_F(PlacesLive, RingLeftInATimeNamespaceIsConvertedToHostTime) {
 }
 
 /// The ring directory of `-- CMD`, used from a pid namespace.
-TEST_F(PlacesLive, CommandEntersAContainer) {
+TEST_F(PlacesLive, CommandThatEntersAContainerIsTraced) {
   covers("place", "-- CMD that enters a pid namespace");
   const Outcome outcome = run_tool({"-f", "jsonl", "-o", dir / "out", "--", "unshare", "--pid", "--fork",
                                     "--kill-child", ocaml_program("contained"), "10"});
   ASSERT_EQ(outcome.status.code(), 0) << outcome.err;
-  EXPECT_THAT(outcome.out, ::testing::HasSubstr("wrote 20"));
-  std::ifstream file(dir / "out");
-  const Trace trace = Trace::parse(std::string(std::istreambuf_iterator<char>(file), {}));
-  const auto rings = trace.of("user");
-  EXPECT_THAT(rings, ::testing::SizeIs(20));
+  EXPECT_THAT(outcome.out, HasSubstr("wrote 20"));
+  const Trace trace = Trace::parse(read_file(dir / "out"));
+  EXPECT_THAT(trace.of("user"), SizeIs(20));
   for (const Json& process : trace.of("process")) EXPECT_EQ(process["comm"], "contained");
   EXPECT_EQ(trace.of("process").front()["ns_pid"], 1);
 }
 
 /// Two pid namespaces share a folder: both programs have pid 1 and open the same ring file.
-TEST_F(PlacesLive, OneFileOfTwoProgramsIsReported) {
+TEST_F(PlacesLive, RingFileSharedByTwoProgramsIsReported) {
   covers("place", "two pid namespaces that share one ring folder");
-  const std::filesystem::path root = make_root("root");
+  const fs::path root = make_root("root");
   Contained first(place("Pid"), root);
   Tracer tracer({"--history"});
   Contained second(place("Pid"), root);
   const Outcome listed = run_tool({"ps"});
-  EXPECT_THAT(listed.out, ::testing::ContainsRegex(std::to_string(second.pid()) + " contained +5\\.3 +shared"));
+  EXPECT_THAT(listed.out, ContainsRegex(std::to_string(second.pid()) + " contained +5\\.3 +shared"));
   second.end();
   first.end();
   const Trace trace = tracer.stop();
@@ -226,7 +197,7 @@ TEST_F(PlacesLive, OneFileOfTwoProgramsIsReported) {
   EXPECT_EQ(trace.summary["rings_missed"], 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Places, PlaceLive, ::testing::ValuesIn(places), label_of);
+INSTANTIATE_TEST_SUITE_P(Places, PlaceLive, ::testing::ValuesIn(places), by_label);
 
 }  // namespace
 }  // namespace rtev::test

@@ -220,6 +220,12 @@ void Process::signal(int number) {
   if (::kill(pid_, number) != 0) fail_errno("kill " + name_);
 }
 
+void Process::stop() {
+  signal(SIGSTOP);
+  siginfo_t stopped{};
+  if (::waitid(P_PID, static_cast<id_t>(pid_), &stopped, WSTOPPED) != 0) fail_errno("waitid");
+}
+
 bool Process::running() {
   pollfd fd{pidfd_.get(), POLLIN, 0};
   return !status_ && ::poll(&fd, 1, 0) == 0;
@@ -256,8 +262,27 @@ void Process::fail(const std::string& what) {
 
 Outcome run(const Command& command) {
   Process process(command);
+  return run_through(process);
+}
+
+Outcome run_through(Process& process) {
   process.close_stdin();
   return process.wait();
+}
+
+void start_ready(std::optional<Process>& process, Command command) {
+  Pipe ready = make_pipe();
+  command.keep_fd = ready.write.get();
+  command.env["RTEV_READY_FD"] = std::to_string(ready.write.get());
+  process.emplace(command);
+  ready.write.reset();
+
+  pollfd fd{ready.read.get(), POLLIN, 0};
+  std::array<char, 6> word{};
+  const auto limit = static_cast<int>(std::chrono::milliseconds(wait_timeout).count());
+  if (::poll(&fd, 1, limit) > 0 && ::read(fd.fd, word.data(), word.size()) == std::ssize(word)) return;
+  process->signal(SIGKILL);
+  throw std::runtime_error("rtev-bpf did not get ready: " + process->wait().err);
 }
 
 }  // namespace rtev::test

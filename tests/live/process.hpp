@@ -2,6 +2,7 @@
 // Runs programs for tests: connected by pipes, driven line by line, always cleaned up.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -56,6 +57,8 @@ struct Outcome {
 class Process {
  public:
   explicit Process(const Command& command);
+  /// Also waits until the program has printed this line.
+  Process(const Command& command, std::string_view line) : Process(command) { lines_until(line); }
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
   ~Process();
@@ -68,9 +71,17 @@ class Process {
   std::string line_with(std::string_view text);
   /// Lets a program that waits at a gate continue.
   void go() { write("\n"); }
+  std::vector<std::string> go_until(std::string_view last) {
+    go();
+    return lines_until(last);
+  }
   void write(std::string_view text);
   void close_stdin() { stdin_.reset(); }
   void signal(int number);
+  /// Stops the program with SIGSTOP; returns when it has stopped.
+  void stop();
+  /// Lets a stopped program continue.
+  void resume() { signal(SIGCONT); }
 
   /// Waits for the end. The outcome holds everything the program wrote.
   Outcome wait(std::chrono::milliseconds limit = wait_timeout);
@@ -96,5 +107,10 @@ class Process {
 
 /// Runs a program to its end, with stdin closed.
 Outcome run(const Command& command);
+/// Lets a program pass all its gates and run to its end.
+Outcome run_through(Process& process);
+
+/// Starts rtev-bpf; returns when all probes are attached and the first scan is done.
+void start_ready(std::optional<Process>& process, Command command);
 
 }  // namespace rtev::test

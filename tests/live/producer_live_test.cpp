@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Processes that write events with RingWriter are found like OCaml's, and shown as producers.
 #include <fcntl.h>
-#include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,16 +9,12 @@
 #include <rtev/ring_writer.hpp>
 
 #include "live/harness.hpp"
-#include "live/matrix.hpp"
 #include "live/oracle.hpp"
 
 namespace rtev::test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using Options = RingWriter::Options;
-using Strings = std::vector<std::string>;
 
 /// A forked child of the test with a RingWriter. Gates control when it writes.
 class Publisher {
@@ -108,27 +103,14 @@ class ProducerLive : public LiveTest {
  protected:
   Options options() const { return {.directory = dir.path(), .domains = 2, .preserve = true}; }
 
-  void expect_exact(const Trace& trace, pid_t pid) const {
-    const Records expected = oracle(dir.path(), pid);
-    EXPECT_EQ(count(expected, "lost", ""), 0u);
-    EXPECT_EQ(difference(expected, records(trace.from_rings(pid))), "");
-    auto words = trace.words(pid);
-    EXPECT_GT(words["written"], 0u);
-    EXPECT_EQ(words["delivered"], words["written"]);
-  }
   static void expect_librtev(const Json& image) {
     EXPECT_EQ(image["runtime"], "librtev");
     EXPECT_TRUE(image["version"].is_null());
     EXPECT_EQ(image["family_source"], "producer");
   }
-  static Json figures(const Trace& trace, pid_t pid) {
-    for (const Json& process : trace.summary["processes"])
-      if (process["pid"] == pid) return process;
-    return Json::object();
-  }
 };
 
-TEST_F(ProducerLive, StartedUnderTheTracer) {
+TEST_F(ProducerLive, NewProducerIsDelivered) {
   Tracer tracer({"--sched", "off"});
   Publisher publisher(options(), {write_all, write_all});
   const pid_t pid = publisher.pid();
@@ -136,16 +118,16 @@ TEST_F(ProducerLive, StartedUnderTheTracer) {
   publisher.go();
   EXPECT_EQ(publisher.end(), 0);
   const Trace trace = tracer.stop();
-  expect_exact(trace, pid);
+  expect_exact(trace, dir.path(), pid);
   EXPECT_EQ(trace.actions(pid), (Strings{"found", "ring", "stop", "exit"}));
   expect_librtev(trace.action(pid, "found"));
   EXPECT_EQ(trace.action(pid, "ring")["runtime"], "librtev");
   EXPECT_EQ(trace.action(pid, "ring")["path"], ring_of(pid).string());
   EXPECT_EQ(trace.action(pid, "ring")["max_domains"], 2);
-  expect_librtev(figures(trace, pid));
+  expect_librtev(trace.process(pid));
 }
 
-TEST_F(ProducerLive, StartedBeforeTheTracer) {
+TEST_F(ProducerLive, RunningProducerIsDelivered) {
   Publisher publisher(options(), {write_all, write_all});
   const pid_t pid = publisher.pid();
   publisher.go();
@@ -153,7 +135,7 @@ TEST_F(ProducerLive, StartedBeforeTheTracer) {
   publisher.go();
   EXPECT_EQ(publisher.end(), 0);
   const Trace trace = tracer.stop();
-  expect_exact(trace, pid);
+  expect_exact(trace, dir.path(), pid);
   expect_librtev(trace.action(pid, "found"));
 }
 
@@ -175,11 +157,11 @@ TEST_F(ProducerLive, ForkedChildHasItsOwnRing) {
   publisher.go();
   EXPECT_EQ(publisher.end(), 0);
   const Trace trace = tracer.stop();
-  expect_exact(trace, pid);
+  expect_exact(trace, dir.path(), pid);
   pid_t child = 0;
   for (const Json& event : trace.of(pid, "lifecycle"))
     if (event["name"] == "fork_parent") child = event["value"];
-  expect_exact(trace, child);
+  expect_exact(trace, dir.path(), child);
   expect_librtev(trace.action(child, "fork"));
 }
 
@@ -189,9 +171,8 @@ TEST_F(ProducerLive, TextShowsTheProducer) {
   publisher.go();
   publisher.end();
   const Outcome outcome = tracer.interrupt();
-  EXPECT_THAT(outcome.out, HasSubstr("process found  librtev  /"));
-  EXPECT_THAT(outcome.out, HasSubstr(".events  of librtev\n"));
-  EXPECT_THAT(outcome.out, HasSubstr("> \"request\""));
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("process found  librtev  /"), HasSubstr(".events  of librtev\n"),
+                                 HasSubstr("> \"request\"")));
   EXPECT_THAT(outcome.err, HasSubstr(" librtev "));
 }
 
@@ -200,11 +181,11 @@ TEST_F(ProducerLive, PsListsIt) {
   publisher.go();
   const Outcome outcome = run_tool({"ps", "-p", std::to_string(publisher.pid())});
   EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("RUNTIME"));
-  EXPECT_THAT(outcome.out, HasSubstr(std::to_string(publisher.pid()) + " rtev-live-tests librtev active "));
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("RUNTIME"),
+                                 HasSubstr(std::to_string(publisher.pid()) + " rtev-live-tests librtev active ")));
 }
 
-TEST_F(ProducerLive, TheMarkSelectsTheTableUnlessOneIsForced) {
+TEST_F(ProducerLive, ProducerMarkSelectsTheNamesUnlessAVersionIsForced) {
   Options old = options();
   old.family = Family::before_5_3;
   Publisher publisher(old, {[](RingWriter& writer) {
@@ -212,20 +193,17 @@ TEST_F(ProducerLive, TheMarkSelectsTheTableUnlessOneIsForced) {
                         writer.domain(0).counter(*find_counter(Family::before_5_3, "major_heap_large_words"), 1);
                       }});
   publisher.go();
-  const auto first_begin = [&](Strings arguments) {
-    arguments.insert(arguments.begin(), {"dump", "-f", "jsonl"});
-    const Outcome dump = run_tool(arguments);
-    EXPECT_EQ(dump.status.code(), 0) << dump.err;
-    const Trace trace = Trace::parse(dump.out);
+  const auto first_begin = [&](const std::string& source, const Strings& options = {}) {
+    const Trace trace = dumped(source, options);
     EXPECT_EQ(trace.summary["processes"][0]["runtime"], "librtev");
     return trace.of("begin").front()["name"].get<std::string>();
   };
   const std::string pid = std::to_string(publisher.pid()), file = ring_of(publisher.pid());
-  EXPECT_EQ(first_begin({pid}), "minor");
-  EXPECT_EQ(first_begin({file}), "minor");
-  EXPECT_EQ(first_begin({"--ocaml-version", "5.3", file}), "major_mark");
+  EXPECT_EQ(first_begin(pid), "minor");
+  EXPECT_EQ(first_begin(file), "minor");
+  EXPECT_EQ(first_begin(file, {"--ocaml-version", "5.3"}), "major_mark");
   EXPECT_EQ(publisher.end(), 0);
-  EXPECT_EQ(first_begin({file}), "minor") << "the preserved file has the mark, too";
+  EXPECT_EQ(first_begin(file), "minor") << "the preserved file has the mark, too";
   EXPECT_THAT(run_tool({"dump", file}).err, HasSubstr(" librtev "));
 }
 
@@ -237,10 +215,6 @@ struct RuntimeVersion {
   std::vector<std::pair<std::uint16_t, const char*>> minor, major;  ///< phases, each nested in the one before
   std::vector<std::pair<std::uint16_t, const char*>> counters;
 };
-
-void PrintTo(const RuntimeVersion& version, std::ostream* out) {
-  *out << version.ocaml;
-}
 
 class RuntimeVersionLive : public ProducerLive, public ::testing::WithParamInterface<RuntimeVersion> {};
 
@@ -286,8 +260,7 @@ TEST_P(RuntimeVersionLive, PhasesAndCountersHaveTheNamesOfTheirVersion) {
     got.push_back(std::move(line));
   }
   EXPECT_EQ(got, expected);
-  auto words = trace.words(pid);
-  EXPECT_EQ(words["delivered"], words["written"]);
+  expect_all_delivered(trace, pid);
   covers("ring", "written by librtev in that version's format", version.ocaml);
 }
 
@@ -305,7 +278,7 @@ INSTANTIATE_TEST_SUITE_P(
                                      {{32, "stw_leader"}, {10, "minor"}, {35, "minor_remembered_set"}},
                                      {{40, "compaction"}, {41, "compaction_evacuate"}, {42, "compaction_forward"}},
                                      {{4, "minor_promoted"}, {16, "major_heap_large_blocks"}}}),
-    [](const auto& version) { return version.param.label; });
+    by_label);
 
 }  // namespace
 }  // namespace rtev::test

@@ -3,115 +3,56 @@
 #include <rtev/names.hpp>
 #include <rtev/ring_reader.hpp>
 
+#include "formats/jsonl/jsonl_sink.hpp"
+#include "formats/output/output.hpp"
 #include "live/harness.hpp"
 #include "live/oracle.hpp"
+#include "ring/reader_access.hpp"
+#include "stream/registry.hpp"
 
 namespace rtev::test {
 namespace {
 
-using Strings = std::vector<std::string>;
-
-std::string hex(std::span<const std::byte> bytes) {
-  std::string text;
-  for (const std::byte byte : bytes) {
-    text += "0123456789abcdef"[std::to_integer<unsigned>(byte) >> 4];
-    text += "0123456789abcdef"[std::to_integer<unsigned>(byte) & 15];
-  }
-  return text.empty() ? "-" : text;
-}
-
-/// Collects a reader's events in the form of the tracer's JSON.
+/// Collects a reader's events as the JSON lines of the tracer.
 class Collector {
  public:
-  explicit Collector(RingReader& reader) : reader_(reader) {}
+  explicit Collector(RingReader& reader) : reader_(reader) {
+    registry_.add_ring({.process = registry_.add_process({}),
+                        .user_event_name = [this](std::uint16_t id) { return reader_.user_event_name(id); }});
+    RingReaderAccess::set_slot(reader, 1);
+  }
 
   void poll() {
-    while (!reader_.poll([this](const Batch& batch) { add(batch); }).complete) {
+    while (!reader_.poll([this](const Batch& batch) { jsonl_.consume(batch, registry_); }).complete) {
     }
   }
-  Records take() { return records(std::exchange(events_, {})); }
+  Records take() {
+    jsonl_.flush();
+    return records(json_lines(lines_.text()));
+  }
 
  private:
-  void add(const Batch& batch) {
-    for (const Event& event : batch.events()) {
-      Json json{{"ts", event.time}, {"domain", Source::unpack(event.source).domain}};
-      describe(json, event, batch);
-      events_.push_back(std::move(json));
-    }
-  }
-
-  void describe(Json& json, const Event& event, const Batch& batch) {
-    constexpr Family family = Family::since_5_3;
-    const auto user = [&](const char* kind) {
-      json["type"] = "user";
-      json["kind"] = kind;
-      const std::string name(reader_.user_event_name(event.id));
-      json["name"] = Json::parse(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace));
-    };
-    switch (event.kind) {
-      case EventKind::begin:
-      case EventKind::end:
-        json["type"] = event.kind == EventKind::begin ? "begin" : "end";
-        json["name"] = phase_name(family, event.id);
-        break;
-      case EventKind::counter:
-        json["type"] = "counter";
-        json["name"] = counter_name(family, event.id);
-        json["value"] = event.value;
-        break;
-      case EventKind::alloc:
-        json["type"] = "alloc";
-        json["buckets"] = batch.payload_as<std::array<std::uint64_t, alloc_bucket_count>>(event).value();
-        break;
-      case EventKind::lifecycle:
-        json["type"] = "lifecycle";
-        json["name"] = lifecycle_name(event.id);
-        json["value"] = event.signed_value();
-        break;
-      case EventKind::user_unit:
-        user("unit");
-        break;
-      case EventKind::user_int:
-        user("int");
-        json["value"] = event.signed_value();
-        break;
-      case EventKind::user_begin:
-        user("begin");
-        break;
-      case EventKind::user_end:
-        user("end");
-        break;
-      case EventKind::user_custom:
-        user("custom");
-        json["bytes"] = hex(batch.payload(event)) == "-" ? "" : hex(batch.payload(event));
-        break;
-      default:
-        json["type"] = "lost";
-        break;
-    }
-  }
-
   RingReader& reader_;
-  std::vector<Json> events_;
+  Registry registry_;
+  StringOutput lines_;
+  JsonlSink jsonl_{lines_};
 };
 
 class ReaderLive : public LiveTest, public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(ReaderLive, PreservedFile) {
-  Process process(preserved(GetParam()));
-  run_through(process);
-  auto reader = RingReader::open(ring_of(process.pid()));
+TEST_P(ReaderLive, ReadsAPreservedRing) {
+  const pid_t pid = run_to_end(preserved(GetParam()));
+  auto reader = RingReader::open(ring_of(pid));
   ASSERT_TRUE(reader) << reader.error().message();
   Collector collector(*reader);
   collector.poll();
-  EXPECT_EQ(difference(oracle(dir.path(), process.pid()), collector.take()), "");
+  EXPECT_EQ(difference(oracle(dir.path(), pid), collector.take()), "");
   EXPECT_TRUE(reader->accounting().balanced());
   EXPECT_EQ(reader->accounting().delivered, reader->accounting().written);
 }
 
-TEST_P(ReaderLive, LiveRing) {
-  Process process(preserved(GetParam()));
-  process.lines_until("ready");
+TEST_P(ReaderLive, FollowsALiveRing) {
+  Process process(preserved(GetParam()), "ready");
   auto reader = RingReader::open(ring_of(process.pid()));
   ASSERT_TRUE(reader) << reader.error().message();
   Collector collector(*reader);
@@ -126,7 +67,7 @@ TEST_P(ReaderLive, LiveRing) {
 INSTANTIATE_TEST_SUITE_P(Programs, ReaderLive,
                          ::testing::Values("busy_alloc", "domains", "user_events", "systhreads", "alloc_buckets",
                                            "forker"),
-                         [](const auto& way) { return std::string(way.param); });
+                         by_label);
 
 class FastRingLive : public LiveTest {};
 
@@ -134,8 +75,7 @@ TEST_F(FastRingLive, OvertakenReaderLosesWordsButReadsValidEvents) {
   // The writer of a ring of 256 words laps the reader again and again.
   Command command = with_events("busy_alloc", {"300"});
   command.env["OCAMLRUNPARAM"] = "e=8,d=2";
-  Process process(command);
-  process.lines_until("ready");
+  Process process(command, "ready");
   auto reader = RingReader::open(ring_of(process.pid()));
   ASSERT_TRUE(reader) << reader.error().message();
   EXPECT_EQ(reader->layout().rings, 2u);

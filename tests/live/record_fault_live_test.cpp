@@ -2,7 +2,6 @@
 // Recordings and exports when something fails: the disk is full, the reader leaves, the tracer or the program is
 // killed. And the progress that is shown meanwhile.
 #include <fcntl.h>
-#include <gmock/gmock.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/inotify.h>
@@ -12,12 +11,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <sstream>
 #include <system_error>
 
 #include "base/clock.hpp"
 #include "live/harness.hpp"
-#include "live/recording.hpp"
+#include "live/oracle.hpp"
 #include "support/chrome_check.hpp"
 #include "support/perfetto_check.hpp"
 
@@ -25,12 +23,6 @@ namespace rtev::test {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::AllOf;
-using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using Strings = std::vector<std::string>;
 using Clock = std::chrono::steady_clock;
 
 [[noreturn]] void fail_errno(const char* what) {
@@ -50,9 +42,7 @@ class SmallDisk {
   }
 
   /// A path valid in all processes while this process runs.
-  std::filesystem::path path() const {
-    return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(root_.get());
-  }
+  fs::path path() const { return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(root_.get()); }
 
  private:
   UniqueFd root_;
@@ -61,7 +51,7 @@ class SmallDisk {
 /// Notified of each write to a file.
 class Writes {
  public:
-  explicit Writes(const std::filesystem::path& file) : fd_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+  explicit Writes(const fs::path& file) : fd_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
     if (!fd_ || ::inotify_add_watch(fd_.get(), file.c_str(), IN_MODIFY) < 0) fail_errno("inotify");
   }
 
@@ -84,18 +74,13 @@ class RecordFaultLive : public LiveTest {
 };
 
 struct FaultyFormat {
-  const char* ending;
-  /// Room for many events of a program.
-  const char* disk;
+  const char* label;  ///< suffix of the file
+  const char* disk;   ///< size of a disk with room for many events of a program
 };
-
-void PrintTo(const FaultyFormat& format, std::ostream* out) {
-  *out << format.ending;
-}
 
 class RecordFaultFormatLive : public RecordFaultLive, public ::testing::WithParamInterface<FaultyFormat> {
  protected:
-  std::string file() const { return RecordFaultLive::file(GetParam().ending); }
+  std::string file() const { return RecordFaultLive::file(GetParam().label); }
 };
 
 /// What is in the file of a trace, as far as these tests ask.
@@ -117,9 +102,7 @@ Content in_recording(const std::string& path, pid_t pid, bool complete) {
 Content in_lines(const std::string& text, pid_t pid, bool complete) {
   Content content;
   bool has_summary = false;
-  std::istringstream lines(text);
-  for (std::string each; std::getline(lines, each);) {
-    const Json line = Json::parse(each);
+  for (const Json& line : json_lines(text)) {
     const std::string type = line["type"];
     if (type == "begin" && line["pid"] == pid) content.begins.push_back(line["ts"]);
     content.switches += type == "switch";
@@ -156,7 +139,7 @@ Content in_perfetto(const std::string& bytes, pid_t pid, bool complete) {
 
 /// A file that is cut must be good up to its last whole record, or line.
 Content content_of(const std::string& path, pid_t pid, bool complete) {
-  const std::filesystem::path extension = std::filesystem::path(path).extension();
+  const fs::path extension = fs::path(path).extension();
   Content content;
   if (extension == ".pftrace") {
     content = in_perfetto(read_file(path), pid, complete);
@@ -173,15 +156,13 @@ Content content_of(const std::string& path, pid_t pid, bool complete) {
 
 /// A program that collects garbage until it is killed.
 void keep_busy(Process& program) {
-  program.go();
-  program.lines_until("busy");
+  program.go_until("busy");
 }
 
-TEST_P(RecordFaultFormatLive, FullDiskIsAnErrorAndWhatIsThereIsGood) {
+TEST_P(RecordFaultFormatLive, FullDiskIsAnErrorAndLeavesAReadableFile) {
   const SmallDisk disk(GetParam().disk);
-  const std::string full = disk.path() / (std::string("trace.") + GetParam().ending);
-  Process program(with_events("busy_alloc", {"100000"}));
-  program.lines_until("ready");
+  const std::string full = disk.path() / (std::string("trace.") + GetParam().label);
+  Process program(with_events("busy_alloc", {"100000"}), "ready");
   Tracer tracer({"-q", "-p", std::to_string(program.pid()), "-o", full}, {.format = {"record"}});
   program.go();
   const Outcome outcome = tracer.process().wait();
@@ -193,11 +174,10 @@ TEST_P(RecordFaultFormatLive, FullDiskIsAnErrorAndWhatIsThereIsGood) {
 }
 
 /// The file never lags far behind, and is valid wherever it ends.
-TEST_P(RecordFaultFormatLive, KilledTracerLeavesAllButTheLastMoment) {
+TEST_P(RecordFaultFormatLive, KilledTracerLeavesAReadableFile) {
   // The documented limit is one second; a loaded machine may take longer.
   constexpr auto recorded = 3s, longest_lag = 2s;
-  Process program(with_events("killed"));
-  program.lines_until("ready");
+  Process program(with_events("killed"), "ready");
   Tracer tracer({"-q", "-p", std::to_string(program.pid()), "-o", file()}, {.format = {"record"}});
   Writes writes(file());
   keep_busy(program);
@@ -221,8 +201,7 @@ TEST_P(RecordFaultFormatLive, KilledTracerLeavesAllButTheLastMoment) {
 }
 
 TEST_P(RecordFaultFormatLive, TerminatedTracerEndsTheRecording) {
-  Process program(with_events("killed"));
-  program.lines_until("ready");
+  Process program(with_events("killed"), "ready");
   Tracer tracer({"-o", file()}, {.format = {"record"}});
   keep_busy(program);
   tracer.process().signal(SIGTERM);
@@ -236,11 +215,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, RecordFaultFormatLive,
                          ::testing::Values(FaultyFormat{"fxt", "1m"}, FaultyFormat{"json", "4m"},
                                            FaultyFormat{"pftrace", "2m"}, FaultyFormat{"jsonl", "1m"},
                                            FaultyFormat{"fxt.gz", "256k"}),
-                         [](const auto& format) {
-                           std::string label = format.param.ending;
-                           std::erase(label, '.');
-                           return label;
-                         });
+                         by_label);
 
 TEST_F(RecordFaultLive, KilledCommandIsRecordedToItsEnd) {
   Process tracer({.argv = {tool(), "record", "-o", file("fxt"), "--", "sh", "-c", "echo $$; exec \"$0\"",
@@ -254,12 +229,10 @@ TEST_F(RecordFaultLive, KilledCommandIsRecordedToItsEnd) {
   EXPECT_THAT(shown.err, Not(HasSubstr("not complete")));
   const Trace trace = Trace::parse(shown.out);
   EXPECT_EQ(trace.action(pid, "exit")["status"], Json({{"signal", SIGKILL}}));
-  auto words = trace.words(pid);
-  EXPECT_GT(words["delivered"], 0u);
-  EXPECT_EQ(words["delivered"], words["written"]);
+  expect_all_delivered(trace, pid);
 }
 
-TEST_F(RecordFaultLive, ReaderThatLeavesIsAnError) {
+TEST_F(RecordFaultLive, ClosedPipeIsAnError) {
   Process program(with_events("killed"));
   keep_busy(program);
   const Outcome outcome = run(
@@ -277,9 +250,9 @@ TEST_F(RecordFaultLive, ConversionToAFullDiskIsAnError) {
   EXPECT_THAT(outcome.err, HasSubstr("cannot write to " + full));
 }
 
-TEST_F(RecordFaultLive, CutRecordingSaysSo) {
+TEST_F(RecordFaultLive, CutRecordingIsReportedAsIncomplete) {
   ASSERT_EQ(run_tool({"record", "-q", "-o", file("fxt"), "--", ocaml_program("busy_alloc"), "5"}).status.code(), 0);
-  std::filesystem::resize_file(file("fxt"), std::filesystem::file_size(file("fxt")) * 2 / 3 - 3);
+  fs::resize_file(file("fxt"), fs::file_size(file("fxt")) * 2 / 3 - 3);
   const Outcome shown = dump(file("fxt"));
   EXPECT_THAT(shown.err, HasSubstr(file("fxt") + " is not complete"));
   EXPECT_THAT(Trace::parse(shown.out).of("begin"), Not(IsEmpty()));
@@ -298,7 +271,7 @@ class RecordProgressLive : public RecordFaultLive {
   }
 };
 
-TEST_F(RecordProgressLive, IsShownOnATerminalAndGoesAway) {
+TEST_F(RecordProgressLive, IsShownOnATerminalAndCleared) {
   const std::string err = record({}, true).err;
   const std::string clear = "\r\x1b[K";
   EXPECT_THAT(err, ContainsRegex("\r\x1b\\[Krecording: [0-9]+s  [0-9,]+ events  [0-9,]+/s  [0-9.]+ .?B  0 words lost"));
@@ -308,7 +281,7 @@ TEST_F(RecordProgressLive, IsShownOnATerminalAndGoesAway) {
   EXPECT_THAT(after, AllOf(Not(HasSubstr("recording:")), HasSubstr("wrote " + file("fxt"))));
 }
 
-TEST_F(RecordProgressLive, IsNotForFilesAndNotWantedQuietly) {
+TEST_F(RecordProgressLive, IsNotShownInPipesOrWithQuiet) {
   const std::string piped = record({}, false).err;
   EXPECT_THAT(piped, AllOf(Not(HasSubstr("recording:")), Not(HasSubstr("\x1b")), HasSubstr("wrote " + file("fxt"))));
   EXPECT_EQ(record({"-q"}, true).err, "");

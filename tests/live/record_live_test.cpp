@@ -2,7 +2,6 @@
 // A recording is complete: what real programs do, read back from it, is what the live stream showed. Its exports are
 // what a live export of the same stream is.
 #include <fcntl.h>
-#include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -20,26 +19,27 @@
 #include "formats/output/output.hpp"
 #include "formats/perfetto/perfetto_sink.hpp"
 #include "live/harness.hpp"
-#include "live/recording.hpp"
 #include "recording/recording_file.hpp"
-#include "session/live_session.hpp"
+#include "session/live/live_session.hpp"
 #include "support/chrome_check.hpp"
 #include "support/perfetto_check.hpp"
 
 namespace rtev::test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::SizeIs;
-using Strings = std::vector<std::string>;
-
 class RecordLive : public LiveTest {
  protected:
   /// Path of a recording in that format.
   std::string file(const std::string& ending) const { return dir / ("trace." + ending); }
+  /// Records a program that does almost nothing.
+  std::string recorded(const std::string& ending, const Strings& options = {}) const {
+    Strings arguments{"record", "-q", "-o", file(ending)};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    arguments.insert(arguments.end(), {"--", ocaml_program("hello")});
+    const Outcome outcome = run_tool(arguments);
+    EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+    return file(ending);
+  }
 };
 
 /// Writes one stream in all formats at once.
@@ -119,7 +119,7 @@ std::string replayed(const std::string& path) {
 }
 
 /// A viewer has nothing to complain about.
-void expect_clean_for_viewers(const std::filesystem::path& path) {
+void expect_clean_for_viewers(const fs::path& path) {
   if (path.extension() == ".json") {
     EXPECT_THAT(read_chrome_trace(read_file(path)).problems, IsEmpty()) << path;
   } else if (path.extension() == ".pftrace") {
@@ -128,7 +128,7 @@ void expect_clean_for_viewers(const std::filesystem::path& path) {
 }
 
 /// Spans of the stream, on all rows of a Chrome trace.
-std::size_t spans_in(const std::filesystem::path& path) {
+std::size_t spans_in(const fs::path& path) {
   std::size_t count = 0;
   for (const auto& [row, spans] : read_chrome_trace(read_file(path)).spans)
     count += static_cast<std::size_t>(
@@ -137,8 +137,7 @@ std::size_t spans_in(const std::filesystem::path& path) {
 }
 
 TEST_F(RecordLive, TheRecordingHoldsTheWholeStream) {
-  Process before(with_events("busy_alloc", {"5"}));
-  before.lines_until("ready");
+  Process before(with_events("busy_alloc", {"5"}), "ready");
   AllFormats formats(dir);
   LiveOptions options;
   options.discovery.history = true;
@@ -154,8 +153,7 @@ TEST_F(RecordLive, TheRecordingHoldsTheWholeStream) {
         uncaught(with_events("uncaught")), lossy(hasty), killed(with_events("killed"));
     for (Process* process : {&before, &domains, &threads, &forker, &user, &buckets, &hello, &exec, &uncaught, &lossy})
       process->close_stdin();
-    killed.go();
-    killed.lines_until("busy");
+    killed.go_until("busy");
     killed.signal(SIGKILL);
     for (Process* process :
          {&before, &domains, &threads, &forker, &user, &buckets, &hello, &exec, &uncaught, &lossy, &killed})
@@ -169,8 +167,8 @@ TEST_F(RecordLive, TheRecordingHoldsTheWholeStream) {
   const Trace trace = Trace::parse(shown);
   std::set<std::string> types;
   for (const Json& event : trace.events) types.insert(event["type"]);
-  EXPECT_THAT(types, ::testing::IsSupersetOf({"begin", "end", "counter", "alloc", "lifecycle", "user", "lost",
-                                              "process", "switch", "wakeup"}));
+  EXPECT_THAT(types, IsSupersetOf({"begin", "end", "counter", "alloc", "lifecycle", "user", "lost", "process", "switch",
+                                   "wakeup"}));
   EXPECT_EQ(first_difference(shown, replayed(dir / "a.fxt")), "");
   for (const char* ending : {"json", "pftrace"}) {
     expect_clean_for_viewers(dir / (std::string("a.") + ending));
@@ -214,15 +212,13 @@ TEST_P(RecordFxtLive, ConvertsToEveryFormat) {
   EXPECT_THAT(text.out, AllOf(HasSubstr("minor"), HasSubstr("domains"), Not(HasSubstr("{"))));
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, RecordFxtLive, ::testing::Values("fxt", "fxt.gz"),
-                         [](const auto& file) { return std::string(file.param) == "fxt" ? "plain" : "compressed"; });
+INSTANTIATE_TEST_SUITE_P(Formats, RecordFxtLive, ::testing::Values("fxt", "fxt.gz"), by_label);
 
 class RecordExportLive : public RecordLive, public ::testing::WithParamInterface<const char*> {};
 
 /// An export can be written live, and is not read back.
 TEST_P(RecordExportLive, IsWrittenLiveAndNotReadBack) {
-  const std::string written = file(GetParam());
-  ASSERT_EQ(run_tool({"record", "-q", "-o", written, "--", ocaml_program("hello")}).status.code(), 0);
+  const std::string written = recorded(GetParam());
   EXPECT_EQ(read_file(written).starts_with("\x1f\x8b"), written.ends_with(".gz"));
   expect_clean_for_viewers(written);
   if (written.ends_with(".jsonl")) Trace::parse(read_file(written));
@@ -235,16 +231,10 @@ TEST_P(RecordExportLive, IsWrittenLiveAndNotReadBack) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, RecordExportLive,
-                         ::testing::Values("json", "pftrace", "jsonl", "json.gz", "pftrace.gz", "jsonl.gz"),
-                         [](const auto& format) {
-                           std::string label = format.param;
-                           std::erase(label, '.');
-                           return label;
-                         });
+                         ::testing::Values("json", "pftrace", "jsonl", "json.gz", "pftrace.gz", "jsonl.gz"), by_label);
 
 TEST_F(RecordLive, FormatCanDifferFromTheName) {
-  ASSERT_EQ(run_tool({"record", "-q", "-f", "json", "-o", file("fxt"), "--", ocaml_program("hello")}).status.code(), 0);
-  EXPECT_THAT(read_chrome_trace(read_file(file("fxt"))).problems, IsEmpty());
+  EXPECT_THAT(read_chrome_trace(read_file(recorded("fxt", {"-f", "chrome"}))).problems, IsEmpty());
 }
 
 TEST_F(RecordLive, FileBelongsToWhoCalledSudo) {
@@ -274,42 +264,40 @@ TEST_F(RecordLive, GoesThroughPipes) {
 }
 
 TEST_F(RecordLive, TerminalsGetOnlyText) {
-  ASSERT_EQ(run_tool({"record", "-q", "-o", file("fxt"), "--", ocaml_program("hello")}).status.code(), 0);
+  const std::string recording = recorded("fxt");
   const Command terminal{.argv = {}, .terminal = true};
   for (const Strings& arguments :
-       {Strings{"record", "-o", "-", "-d", "1s"}, {"convert", file("fxt"), "-f", "pftrace", "-o", "-"}}) {
+       {Strings{"record", "-o", "-", "-d", "1s"}, {"convert", recording, "-f", "pftrace", "-o", "-"}}) {
     const Outcome outcome = run_tool(arguments, terminal);
     EXPECT_EQ(outcome.status.code(), 1);
     EXPECT_EQ(outcome.out, "");
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("terminal"), HasSubstr("hint:")));
   }
-  const Outcome lines = run_tool({"convert", file("fxt"), "-f", "jsonl", "-o", "-"}, terminal);
+  const Outcome lines = run_tool({"convert", recording, "-f", "jsonl", "-o", "-"}, terminal);
   EXPECT_EQ(lines.status.code(), 0);
-  EXPECT_EQ(first_difference(dump(file("fxt")).out, lines.out), "");
+  EXPECT_EQ(first_difference(dump(recording).out, lines.out), "");
 }
 
 TEST_F(RecordLive, RecordingIsNotOverwrittenByItsConversion) {
-  ASSERT_EQ(run_tool({"record", "-q", "-o", file("fxt"), "--", ocaml_program("hello")}).status.code(), 0);
-  const std::string content = read_file(file("fxt"));
-  const Outcome outcome = run_tool({"convert", file("fxt"), "-o", file("fxt")});
+  const std::string recording = recorded("fxt"), content = read_file(recording);
+  const Outcome outcome = run_tool({"convert", recording, "-o", recording});
   EXPECT_EQ(outcome.status.code(), 1);
-  EXPECT_THAT(outcome.err, HasSubstr(file("fxt")));
-  EXPECT_TRUE(read_file(file("fxt")) == content);
+  EXPECT_THAT(outcome.err, HasSubstr(recording));
+  EXPECT_TRUE(read_file(recording) == content);
 }
 
 TEST_F(RecordLive, WholeHostForASecond) {
   Process first(with_events("killed")), second(with_events("killed"));
   for (Process* process : {&first, &second}) {
-    process->go();
-    process->lines_until("busy");
+    process->go_until("busy");
   }
   const Outcome outcome = run_tool({"record", "-d", "1s", "-o", file("fxt")});
   EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
   EXPECT_TRUE(first.running() && second.running());
-  const Trace trace = Trace::parse(dump(file("fxt")).out);
+  const Trace trace = dumped(file("fxt"));
   EXPECT_GE(trace.summary["duration_ns"], 1'000'000'000);
   for (const Process* process : {&first, &second}) {
-    EXPECT_THAT(trace.actions(process->pid()), ::testing::ElementsAre("found", "ring"));
+    EXPECT_THAT(trace.actions(process->pid()), ElementsAre("found", "ring"));
     EXPECT_THAT(trace.of(process->pid(), "begin"), Not(IsEmpty()));
     EXPECT_GT(trace.words(process->pid())["delivered"], 0u);
   }

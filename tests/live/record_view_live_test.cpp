@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Content of recordings for viewers: names, spans on the threads that ran them, counters, scheduling, arrows. Read by
 // independent parsers and compared with the stream.
-#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <map>
@@ -10,7 +9,6 @@
 #include <tuple>
 
 #include "live/harness.hpp"
-#include "live/recording.hpp"
 #include "rtev/fxt_reader.hpp"
 #include "stream/recording_layout.hpp"
 #include "support/chrome_check.hpp"
@@ -18,16 +16,6 @@
 
 namespace rtev::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::Contains;
-using ::testing::Each;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::IsSupersetOf;
-using ::testing::Not;
-using ::testing::StartsWith;
-using Strings = std::vector<std::string>;
 
 /// Thread names by the scheduler events of a process, as viewers show them: "domain 1 backup".
 using Threads = std::map<std::int32_t, std::string>;
@@ -59,11 +47,10 @@ class RecordViewLive : public LiveTest {
     domains_ = domains.pid();
     systhreads_ = systhreads.pid();
     systhreads.lines_until("ready");
-    systhreads.go();
-    for (const std::string& line : systhreads.lines_until("done")) taking_turns_.insert(std::stoi(line));
+    for (const std::string& line : systhreads.go_until("done")) taking_turns_.insert(std::stoi(line));
     for (Process* process : {&systhreads, &domains}) EXPECT_EQ(run_through(*process).status.code(), 0);
     tracer.interrupt();
-    trace_ = Trace::parse(dump(dir / "a.fxt").out);
+    trace_ = dumped(dir / "a.fxt");
     ASSERT_EQ(taking_turns_.size(), 3u);
   }
 
@@ -85,7 +72,7 @@ class RecordViewLive : public LiveTest {
   Trace trace_;
 };
 
-TEST_F(RecordViewLive, Chrome) {
+TEST_F(RecordViewLive, ChromeTraceMatchesTheStream) {
   const ChromeTrace chrome = read_chrome_trace(in("json"));
   EXPECT_THAT(chrome.problems, IsEmpty());
   EXPECT_EQ(chrome.process_names.at(domains_), "domains");
@@ -159,7 +146,7 @@ TEST_F(RecordViewLive, Chrome) {
   EXPECT_GT(arrows, 0u);
 }
 
-TEST_F(RecordViewLive, Perfetto) {
+TEST_F(RecordViewLive, PerfettoTraceMatchesTheStream) {
   const PerfettoTrace perfetto = read_perfetto(in("pftrace"));
   EXPECT_EQ(perfetto.all_errors(), "");
   EXPECT_EQ(perfetto.bytes_left, 0u);
@@ -271,8 +258,7 @@ class FxtView {
       case fxt::EventType::counter:
         ++counters[event.thread.pid];
         ASSERT_EQ(event.arguments.size(), 1u);
-        EXPECT_THAT(std::string(event.arguments.front().name.text),
-                    ::testing::AnyOf("bytes", "words", "blocks", "value", "work"));
+        EXPECT_THAT(std::string(event.arguments.front().name.text), AnyOf("bytes", "words", "blocks", "value", "work"));
         break;
       default:
         break;
@@ -313,7 +299,7 @@ class FxtView {
   std::map<Thread, std::vector<Mark>> marks_;
 };
 
-TEST_F(RecordViewLive, Fxt) {
+TEST_F(RecordViewLive, RecordingMatchesTheStream) {
   const FxtView fxt(read_file(dir / "a.fxt"));
   EXPECT_THAT(fxt.nameless, IsEmpty());
   EXPECT_EQ(fxt.processes.at(domains_), "domains");

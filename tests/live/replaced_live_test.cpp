@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Programs whose file is deleted or replaced while they run.
-#include <gmock/gmock.h>
 
 #include "live/harness.hpp"
-#include "live/matrix.hpp"
 #include "live/variety.hpp"
 
 namespace rtev::test {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::StartsWith;
 
 struct Change {
   const char* label;
@@ -18,10 +13,6 @@ struct Change {
   const char* what;
   void (*happens)(const fs::path& program);
 };
-
-void PrintTo(const Change& change, std::ostream* out) {
-  *out << change.label;
-}
 
 void remove_file(const fs::path& program) {
   fs::remove(program);
@@ -36,7 +27,7 @@ void replace_file(const fs::path& program) {
 
 class ReplacedLive : public LiveTest, public ::testing::WithParamInterface<Change> {};
 
-TEST_P(ReplacedLive, EveryEvent) {
+TEST_P(ReplacedLive, DeliversAllEvents) {
   const Change& change = GetParam();
   const Variety variety{"5.3", {.kind = change.kind, .what = change.what}};
   const auto start = [&](const fs::path& program) {
@@ -46,12 +37,10 @@ TEST_P(ReplacedLive, EveryEvent) {
     return command;
   };
   const fs::path early_program = dir / "early", late_program = dir / "late";
-  Process early(start(early_program));
-  early.lines_until("ready");
+  Process early(start(early_program), "ready");
   change.happens(early_program);
   Tracer tracer({"--history"});
-  Process late(start(late_program));
-  late.lines_until("ready");
+  Process late(start(late_program), "ready");
   change.happens(late_program);
   const std::string early_out = run_through(early).out, late_out = run_through(late).out;
   const Trace trace = tracer.stop();
@@ -59,7 +48,7 @@ TEST_P(ReplacedLive, EveryEvent) {
   expect_whole(trace, variety, dir.path(), early.pid(), early_out);
   expect_whole(trace, variety, dir.path(), late.pid(), late_out);
   const Json found = trace.action(early.pid(), "found"), started = trace.action(late.pid(), "exec");
-  for (const pid_t pid : {early.pid(), late.pid()}) EXPECT_EQ(figures_of(trace, pid)["version"], "5.3");
+  for (const pid_t pid : {early.pid(), late.pid()}) EXPECT_EQ(trace.process(pid)["version"], "5.3");
   EXPECT_THAT(found["exe"].get<std::string>(), StartsWith(early_program.string()));
   EXPECT_EQ(started["exe"], late_program.string());
   covers("binary", change.what, variety.ocaml);
@@ -70,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(All, ReplacedLive,
                                            Change{"Replaced", "native", "replaced while it runs", replace_file},
                                            Change{"StaticDeleted", "static", "fully static, deleted while it runs",
                                                   remove_file}),
-                         [](const auto& change) { return change.param.label; });
+                         by_label);
 
 }  // namespace
 }  // namespace rtev::test

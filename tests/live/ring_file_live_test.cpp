@@ -1,30 +1,50 @@
 // SPDX-License-Identifier: MIT
 // Ring files in all places, of all sizes, renamed or deleted: found, and read to the last event.
-#include <gmock/gmock.h>
 
 #include <fstream>
+#include <functional>
 
 #include "live/harness.hpp"
-#include "live/matrix.hpp"
 #include "live/oracle.hpp"
 
 namespace rtev::test {
 namespace {
 
-namespace fs = std::filesystem;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using Strings = std::vector<std::string>;
-
 class RingFileLive : public LiveTest {
  protected:
   /// Makes a hard link of a ring file for the oracle, in case the first name is removed.
-  fs::path keep(pid_t pid) const {
+  void keep(pid_t pid) const {
     fs::create_directories(kept());
     fs::create_hard_link(ring_of(pid), kept() / ring_of(pid).filename());
-    return kept();
   }
   fs::path kept() const { return dir / "kept"; }
+
+  /// A program found running, and one started under the tracer.
+  struct Two {
+    Trace trace;
+    std::vector<pid_t> pids;
+  };
+  static Two trace_two(const Command& command) {
+    Process early(command, "ready");
+    Tracer tracer({"--sched", "off", "--history"});
+    Process late(command);
+    run_through(early);
+    run_through(late);
+    return {.trace = tracer.stop(), .pids = {early.pid(), late.pid()}};
+  }
+  /// Two programs whose ring files are renamed or removed: by `change`, once found running and once under the tracer.
+  void expect_found(const std::function<void(const fs::path&)>& change) {
+    Process early(preserved("busy_alloc", {"3"}), "ready"), late(preserved("busy_alloc", {"3"}), "ready");
+    keep(early.pid());
+    change(ring_of(early.pid()));
+    Tracer tracer({"--sched", "off", "--history"});
+    keep(late.pid());
+    change(ring_of(late.pid()));
+    run_through(early);
+    run_through(late);
+    const Trace trace = tracer.stop();
+    for (const pid_t pid : {early.pid(), late.pid()}) expect_exact(trace, kept(), pid);
+  }
 };
 
 struct Parameters {
@@ -33,23 +53,13 @@ struct Parameters {
   const char* what;
 };
 
-void PrintTo(const Parameters& parameters, std::ostream* out) {
-  *out << parameters.value;
-}
-
 class ParametersLive : public RingFileLive, public ::testing::WithParamInterface<Parameters> {};
 
-TEST_P(ParametersLive, EveryEvent) {
+TEST_P(ParametersLive, DeliversAllEvents) {
   Command command = preserved("domains", {"2", "2"});
   command.env["OCAMLRUNPARAM"] = GetParam().value;
-  Process early(command);
-  early.lines_until("ready");
-  Tracer tracer({"--sched", "off", "--history"});
-  Process late(command);
-  run_through(early);
-  run_through(late);
-  const Trace trace = tracer.stop();
-  for (const pid_t pid : {early.pid(), late.pid()}) expect_exact(trace, dir.path(), pid);
+  const auto [trace, pids] = trace_two(command);
+  for (const pid_t pid : pids) expect_exact(trace, dir.path(), pid);
   covers("ring", GetParam().what);
 }
 
@@ -59,23 +69,19 @@ INSTANTIATE_TEST_SUITE_P(All, ParametersLive,
                                            Parameters{"FewDomains", "d=3", "`OCAMLRUNPARAM=d=3`"},
                                            Parameters{"ManyDomains", "d=1024,e=12", "`OCAMLRUNPARAM=d=1024,e=12`"},
                                            Parameters{"AllDomains", "d=4096,e=12", "`OCAMLRUNPARAM=d=4096,e=12`"}),
-                         [](const auto& parameters) { return parameters.param.label; });
+                         by_label);
 
 TEST_F(RingFileLive, LossOfATooSmallRingIsCounted) {
   Command command = preserved("domains", {"2", "20"});
   command.env["OCAMLRUNPARAM"] = "e=6,d=3";
-  Process early(command);
-  early.lines_until("ready");
-  Tracer tracer({"--sched", "off", "--history"});
-  Process late(command);
-  run_through(early);
-  run_through(late);
-  const Trace trace = tracer.stop();
-  for (const pid_t pid : {early.pid(), late.pid()}) {
+  const auto [trace, pids] = trace_two(command);
+  for (const pid_t pid : pids) {
     auto words = trace.words(pid);
-    std::uint64_t lost = 0;
-    for (const Json& loss : trace.of(pid, "lost")) lost += loss["words"].get<std::uint64_t>();
-    EXPECT_EQ(words["lost"], lost);
+    EXPECT_EQ(words["lost"], trace.lost_words(pid));
+    for (const Json& loss : trace.of(pid, "lost")) {
+      EXPECT_GE(loss["ts"], loss["to"]);
+      EXPECT_TRUE(loss["from"].is_null() || loss["from"] <= loss["to"]) << loss;
+    }
     EXPECT_GT(words["delivered"], 0u);
     EXPECT_EQ(words["corrupt"], 0u);
     EXPECT_EQ(words["delivered"] + words["lost"], words["written"]);
@@ -83,21 +89,17 @@ TEST_F(RingFileLive, LossOfATooSmallRingIsCounted) {
   covers("ring", "`OCAMLRUNPARAM=e=6,d=3`, which loses words: all counted");
 }
 
-struct Place {
+struct RingPlace {
   const char* label;
   const char* directory;  ///< OCAML_RUNTIME_EVENTS_DIR in the test's folder; empty: absolute path of that folder
   bool chdir;             ///< whether the program changes to another folder
   const char* what;
 };
 
-void PrintTo(const Place& place, std::ostream* out) {
-  *out << place.label;
-}
+class RingPlaceLive : public RingFileLive, public ::testing::WithParamInterface<RingPlace> {};
 
-class RingPlaceLive : public RingFileLive, public ::testing::WithParamInterface<Place> {};
-
-TEST_P(RingPlaceLive, EveryEvent) {
-  const Place& place = GetParam();
+TEST_P(RingPlaceLive, DeliversAllEvents) {
+  const RingPlace& place = GetParam();
   Command command = preserved("chdir_relative", {place.chdir ? "/" : "."});
   command.directory = dir.path();
   fs::path rings = dir.path();
@@ -106,14 +108,8 @@ TEST_P(RingPlaceLive, EveryEvent) {
     fs::create_directories(rings);
     command.env["OCAML_RUNTIME_EVENTS_DIR"] = place.directory;
   }
-  Process early(command);
-  early.lines_until("ready");
-  Tracer tracer({"--sched", "off", "--history"});
-  Process late(command);
-  run_through(early);
-  run_through(late);
-  const Trace trace = tracer.stop();
-  for (const pid_t pid : {early.pid(), late.pid()}) {
+  const auto [trace, pids] = trace_two(command);
+  for (const pid_t pid : pids) {
     expect_exact(trace, rings, pid);
     EXPECT_EQ(trace.action(pid, "ring")["path"], fs::canonical(rings / (std::to_string(pid) + ".events")).string());
   }
@@ -122,11 +118,12 @@ TEST_P(RingPlaceLive, EveryEvent) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, RingPlaceLive,
-    ::testing::Values(Place{"Absolute", "", false, "absolute `OCAML_RUNTIME_EVENTS_DIR`"},
-                      Place{"AbsoluteChdir", "", true, "absolute `OCAML_RUNTIME_EVENTS_DIR`, then chdir"},
-                      Place{"Relative", "some/rings of mine", false, "relative `OCAML_RUNTIME_EVENTS_DIR`"},
-                      Place{"RelativeChdir", "some/rings", true, "relative `OCAML_RUNTIME_EVENTS_DIR`, then chdir"}),
-    [](const auto& place) { return place.param.label; });
+    ::testing::Values(RingPlace{"Absolute", "", false, "absolute `OCAML_RUNTIME_EVENTS_DIR`"},
+                      RingPlace{"AbsoluteChdir", "", true, "absolute `OCAML_RUNTIME_EVENTS_DIR`, then chdir"},
+                      RingPlace{"Relative", "some/rings of mine", false, "relative `OCAML_RUNTIME_EVENTS_DIR`"},
+                      RingPlace{"RelativeChdir", "some/rings", true,
+                                "relative `OCAML_RUNTIME_EVENTS_DIR`, then chdir"}),
+    by_label);
 
 /// A file at the path of the new ring, left by a process of the same pid.
 struct Stale {
@@ -136,10 +133,6 @@ struct Stale {
   const char* parameters;  ///< else: OCAMLRUNPARAM of the program that left its ring
 };
 
-void PrintTo(const Stale& stale, std::ostream* out) {
-  *out << stale.label;
-}
-
 class StaleLive : public RingFileLive, public ::testing::WithParamInterface<Stale> {};
 
 TEST_P(StaleLive, IsNotTakenForTheNewRing) {
@@ -148,9 +141,7 @@ TEST_P(StaleLive, IsNotTakenForTheNewRing) {
   if (stale.parameters != nullptr) {
     Command command = preserved("user_events");
     command.env["OCAMLRUNPARAM"] = stale.parameters;
-    Process before(command);
-    run_through(before);
-    fs::rename(ring_of(before.pid()), left);
+    fs::rename(ring_of(run_to_end(command)), left);
   } else {
     std::ofstream(left) << std::string(stale.bytes, '\x5a');
   }
@@ -159,14 +150,8 @@ TEST_P(StaleLive, IsNotTakenForTheNewRing) {
   const std::string copy_and_run =
       R"(cp ")" + left.string() + R"(" "$OCAML_RUNTIME_EVENTS_DIR/$$.events" && exec "$@")";
   command.argv.insert(command.argv.begin(), {"/bin/sh", "-c", copy_and_run, "sh"});
-  Process early(command);
-  early.lines_until("ready");
-  Tracer tracer({"--sched", "off", "--history"});
-  Process late(command);
-  run_through(early);
-  run_through(late);
-  const Trace trace = tracer.stop();
-  for (const pid_t pid : {early.pid(), late.pid()}) expect_exact(trace, dir.path(), pid);
+  const auto [trace, pids] = trace_two(command);
+  for (const pid_t pid : pids) expect_exact(trace, dir.path(), pid);
   covers("ring", stale.what);
 }
 
@@ -177,41 +162,19 @@ INSTANTIATE_TEST_SUITE_P(All, StaleLive,
                                            Stale{"Larger", "a larger stale ring of the same pid exists", 0, "e=18"},
                                            Stale{"Smaller", "a smaller stale ring of the same pid exists", 0,
                                                  "e=10,d=2"}),
-                         [](const auto& stale) { return stale.param.label; });
+                         by_label);
 
-TEST_F(RingFileLive, UnlinkedWhileItIsWritten) {
-  Process early(preserved("busy_alloc", {"3"})), late(preserved("busy_alloc", {"3"}));
-  early.lines_until("ready");
-  late.lines_until("ready");
-  const fs::path kept = keep(early.pid());
-  fs::remove(ring_of(early.pid()));
-  Tracer tracer({"--sched", "off", "--history"});
-  keep(late.pid());
-  fs::remove(ring_of(late.pid()));
-  run_through(early);
-  run_through(late);
-  const Trace trace = tracer.stop();
-  for (const pid_t pid : {early.pid(), late.pid()}) expect_exact(trace, kept, pid);
+TEST_F(RingFileLive, UnlinkedRingIsDelivered) {
+  expect_found([](const fs::path& ring) { fs::remove(ring); });
   covers("ring", "unlinked while the program runs");
 }
 
-TEST_F(RingFileLive, RenamedWhileItIsWritten) {
-  Process early(preserved("busy_alloc", {"3"})), late(preserved("busy_alloc", {"3"}));
-  early.lines_until("ready");
-  late.lines_until("ready");
-  const fs::path kept = keep(early.pid());
-  fs::rename(ring_of(early.pid()), dir / "trace.old");
-  Tracer tracer({"--sched", "off", "--history"});
-  keep(late.pid());
-  fs::rename(ring_of(late.pid()), dir / "trace.older");
-  run_through(early);
-  run_through(late);
-  const Trace trace = tracer.stop();
-  for (const pid_t pid : {early.pid(), late.pid()}) expect_exact(trace, kept, pid);
+TEST_F(RingFileLive, RenamedRingIsDelivered) {
+  expect_found([](const fs::path& ring) { fs::rename(ring, ring.string() + ".old"); });
   covers("ring", "renamed while the program runs");
 }
 
-TEST_F(RingFileLive, PausedBeforeTheTracerStarts) {
+TEST_F(RingFileLive, PausedRingIsFoundAndDelivered) {
   Command command = program("api_start");
   command.env["OCAML_RUNTIME_EVENTS_PRESERVE"] = "1";
   Process process(command);
@@ -220,8 +183,7 @@ TEST_F(RingFileLive, PausedBeforeTheTracerStarts) {
     process.go();
   }
   process.lines_until("paused");
-  const Outcome ps = run_tool({"ps", "-d", "1ms", "-p", std::to_string(process.pid())});
-  EXPECT_THAT(ps.out, HasSubstr(" paused "));
+  EXPECT_THAT(ps_line(process.pid()), HasSubstr(" paused "));
   Tracer tracer({"--sched", "off", "--history"});
   run_through(process);
   const Trace trace = tracer.stop();
@@ -230,16 +192,14 @@ TEST_F(RingFileLive, PausedBeforeTheTracerStarts) {
   covers("ring", "paused before the tracer started");
 }
 
-TEST_F(RingFileLive, RemovedAtTheEnd) {
-  Process process(with_events("busy_alloc", {"3"}));
-  process.lines_until("ready");
-  const fs::path kept = keep(process.pid());
+TEST_F(RingFileLive, RingRemovedByTheProgramIsDelivered) {
+  Process process(with_events("busy_alloc", {"3"}), "ready");
+  keep(process.pid());
   Tracer tracer({"--sched", "off", "--history"});
-  process.go();
-  process.lines_until("done");
+  process.go_until("done");
   run_through(process);
   const Trace trace = tracer.stop();
-  expect_exact(trace, kept, process.pid());
+  expect_exact(trace, kept(), process.pid());
   EXPECT_THAT(trace.actions(process.pid()), ElementsAre("found", "ring", "stop", "exit"));
   covers("ring", "removed by the program itself at its end");
 }

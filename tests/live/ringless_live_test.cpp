@@ -1,23 +1,68 @@
 // SPDX-License-Identifier: MIT
 // Programs with events off, traced by probes: compared with their own output, and with the ring of another run.
-#include <gmock/gmock.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <set>
+#include <sstream>
+#include <thread>
 
+#include "inspect/binary.hpp"
+#include "inspect/procfs.hpp"
 #include "live/harness.hpp"
-#include "live/matrix.hpp"
-#include "live/probed_code.hpp"
+#include "live/oracle.hpp"
 
 namespace rtev::test {
 namespace {
 
-using ::testing::AnyOf;
-using ::testing::ElementsAre;
-using Strings = std::vector<std::string>;
+/// Detects in a program's memory whether its functions that write events are probed.
+class ProbedCode {
+ public:
+  /// For a running OCaml program. Throws if its functions are not found.
+  explicit ProbedCode(pid_t pid);
+
+  /// True if the instruction is replaced by a breakpoint.
+  bool is_probed() const;
+  /// Waits until is_probed() has this value; returns false on timeout.
+  bool becomes(bool probed) const;
+
+ private:
+  pid_t pid_;
+  std::uint64_t address_ = 0;
+  std::uint8_t original_ = 0;  ///< the byte in the file
+};
+
+ProbedCode::ProbedCode(pid_t pid) : pid_(pid) {
+  const Procfs procfs;
+  const auto program = procfs.open_exe(pid);
+  const auto runtime = program ? inspect_binary(program->get()).value_or(std::nullopt) : std::nullopt;
+  if (!runtime || runtime->emitters.empty()) throw std::runtime_error("found no functions that write events");
+  const std::uint64_t offset = runtime->emitters.front().file_offset;
+  const std::string path = procfs.exe_path(pid);
+  for (const Mapping& mapping : procfs.mappings(pid)) {
+    if (mapping.path != path || offset < mapping.offset || offset - mapping.offset >= mapping.end - mapping.begin)
+      continue;
+    address_ = mapping.begin + (offset - mapping.offset);
+  }
+  if (address_ == 0 || ::pread(program->get(), &original_, 1, static_cast<off_t>(offset)) != 1)
+    throw std::runtime_error("the code of the program is not mapped");
+}
+
+bool ProbedCode::is_probed() const {
+  const auto word = Procfs().read_word(pid_, address_);
+  return word && static_cast<std::uint8_t>(*word) != original_;
+}
+
+bool ProbedCode::becomes(bool probed) const {
+  const auto deadline = std::chrono::steady_clock::now() + wait_timeout;
+  while (is_probed() != probed) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
 
 /// Runtime events only, without the tracer's own records.
 std::vector<Json> events_of(const Trace& trace, pid_t pid) {
@@ -61,10 +106,13 @@ bool nests(const std::vector<Json>& events) {
   return std::ranges::all_of(open, [](const auto& domain) { return domain.second.empty(); });
 }
 
-/// The number after a word in the program's output.
-int said(Process& process, const std::string& word) {
-  const std::string line = process.line_with(word + " ");
-  return std::stoi(line.substr(line.find(word) + word.size() + 1));
+/// The numbers after each occurrence of a word in a program's output.
+std::vector<int> numbers_after(const std::string& word, const std::string& out) {
+  std::vector<int> numbers;
+  std::istringstream words(out);
+  for (std::string each; words >> each;)
+    if (int number = 0; each == word && words >> number) numbers.push_back(number);
+  return numbers;
 }
 
 class RinglessLive : public LiveTest {
@@ -72,97 +120,66 @@ class RinglessLive : public LiveTest {
   static Strings for_pid(const Process& process) { return {"--ringless", "-p", std::to_string(process.pid())}; }
 };
 
-TEST_F(RinglessLive, TheSameEventsAsInARing) {
+TEST_F(RinglessLive, ProbesSeeTheEventsOfARing) {
   covers("ringless", "the same events as in the ring of another run");
   constexpr const char* heaps = "30";
-  Process with_ring(with_events("ringless", {"work", heaps}));
-  with_ring.lines_until("ready");
-  Process without(program("ringless", {"work", heaps}));
-  without.lines_until("ready");
+  Process with_ring(with_events("ringless", {"work", heaps}), "ready");
+  Process without(program("ringless", {"work", heaps}), "ready");
   Tracer tracer({"--ringless", "-p", std::to_string(with_ring.pid()), "-p", std::to_string(without.pid())});
-  std::vector<int> minors;
-  for (Process* process : {&with_ring, &without}) {
-    process->go();
-    minors.push_back(said(*process, "minor"));
-    process->lines_until("done");
-    process->go();
-    process->wait();
-  }
+  run_through(with_ring);
+  const std::string out = run_through(without).out;
   const Trace trace = tracer.stop();
   const std::vector<Json> probed = events_of(trace, without.pid());
   EXPECT_EQ(between_marks(probed), between_marks(events_of(trace, with_ring.pid())));
-  EXPECT_EQ(count(probed, "begin", "minor"), minors[1]);
+  EXPECT_THAT(numbers_after("minor", out), ElementsAre(count(probed, "begin", "minor")));
   EXPECT_TRUE(nests(probed));
   EXPECT_TRUE(trace.of(without.pid(), "lost").empty());
-  auto words = trace.words(without.pid());
-  EXPECT_GT(words["delivered"], 0U);
-  EXPECT_EQ(words["delivered"], words["written"]);
+  expect_all_delivered(trace, without.pid());
   EXPECT_THAT(trace.actions(without.pid()), ElementsAre("found", "probe", "exit"));
   EXPECT_THAT(trace.actions(with_ring.pid()), ElementsAre("found", "ring", "stop", "exit"));
 }
 
-TEST_F(RinglessLive, KnownBinaryFromTheFirstEvent) {
+TEST_F(RinglessLive, KnownBinaryIsProbedFromItsFirstEvent) {
   covers("ringless", "started after the tracer");
-  Process known(program("ringless", {"work", "1"}));
-  known.lines_until("ready");
+  Process known(program("ringless", {"work", "1"}), "ready");
   Tracer tracer({"--ringless", "-n", "ringless"});
   Process process(program("ringless", {"work", "5"}));
-  process.close_stdin();
-  const int minors = said(process, "minor");
-  process.wait();
-  Process again(program("ringless", {"work", "5"}));
-  again.close_stdin();
-  again.wait();
+  const std::string out = run_through(process).out;
+  const pid_t again = run_to_end(program("ringless", {"work", "5"}));
   const Trace trace = tracer.stop();
-  for (const Process* run : {&process, &again}) {
-    const std::vector<Json> events = events_of(trace, run->pid());
-    EXPECT_GE(count(events, "begin", "minor"), static_cast<std::size_t>(minors));
+  for (const pid_t pid : {process.pid(), again}) {
+    const std::vector<Json> events = events_of(trace, pid);
+    EXPECT_THAT(numbers_after("minor", out), ElementsAre(Le(count(events, "begin", "minor"))));
     EXPECT_TRUE(nests(events));
     EXPECT_EQ(between_marks(events), between_marks(events_of(trace, process.pid())));
-    EXPECT_TRUE(trace.of(run->pid(), "lost").empty());
-    EXPECT_THAT(trace.actions(run->pid()), ElementsAre("exec", "probe", "exit"));
+    EXPECT_TRUE(trace.of(pid, "lost").empty());
+    EXPECT_THAT(trace.actions(pid), ElementsAre("exec", "probe", "exit"));
   }
 }
 
 TEST_F(RinglessLive, EventsBeforeTheProbesAreReportedAsLost) {
   covers("ringless", "an unknown binary: missing events of its first process are reported");
-  const auto copy = dir / "ringless";
-  std::filesystem::copy_file(ocaml_program("ringless"), copy);
   Tracer tracer({"--ringless", "-n", "ringless"});
-  Command command = program("ringless", {"work", "3"});
-  command.argv[0] = copy;
-  Process process(command);
-  process.lines_until("ready");
+  Process process(copied(program("ringless", {"work", "3"}), "ringless"), "ready");
   ASSERT_TRUE(ProbedCode(process.pid()).becomes(true));
-  process.go();
-  const int minors = said(process, "minor");
-  process.lines_until("done");
-  process.go();
-  process.wait();
+  const std::string out = run_through(process).out;
   const Trace trace = tracer.stop();
   const std::vector<Json> lost = trace.of(process.pid(), "lost");
   ASSERT_EQ(lost.size(), 1U);
   EXPECT_EQ(lost[0]["reason"], "unprobed");
   EXPECT_EQ(lost[0]["from"], trace.action(process.pid(), "exec")["ts"]);
   EXPECT_EQ(lost[0]["to"], trace.action(process.pid(), "probe")["ts"]);
-  EXPECT_EQ(count(events_of(trace, process.pid()), "begin", "minor"), minors);
-  EXPECT_TRUE(nests(events_of(trace, process.pid())));
+  const std::vector<Json> events = events_of(trace, process.pid());
+  EXPECT_THAT(numbers_after("minor", out), ElementsAre(count(events, "begin", "minor")));
+  EXPECT_TRUE(nests(events));
 }
 
-TEST_F(RinglessLive, ShortProgramsOneAfterTheOther) {
+TEST_F(RinglessLive, ShortProgramsAreProbedOrReportedAsLost) {
   covers("ringless", "100 programs of a few milliseconds in a row: each complete or reported as a loss");
-  const auto copy = dir / "short";
-  std::filesystem::copy_file(ocaml_program("ringless"), copy);
+  const Command command = copied(program("ringless", {"storm", "5"}), "short");
   Tracer tracer({"--ringless", "-n", "short", "--sched", "off"});
-  Command command = program("ringless", {"storm", "5"});
-  command.argv[0] = copy;
   std::vector<pid_t> pids;
-  for (int i = 0; i < 100; ++i) {
-    Process process(command);
-    process.close_stdin();
-    process.wait();
-    pids.push_back(process.pid());
-  }
+  for (int i = 0; i < 100; ++i) pids.push_back(run_to_end(command));
   const Trace trace = tracer.stop();
   for (const pid_t pid : pids) {
     const Strings actions = trace.actions(pid);
@@ -176,13 +193,10 @@ TEST_F(RinglessLive, ShortProgramsOneAfterTheOther) {
 
 TEST_F(RinglessLive, EventsHaveTheirDomain) {
   covers("ringless", "several domains, each event with its domain");
-  Process process(program("ringless", {"domains", "3"}));
-  process.lines_until("ready");
+  Process process(program("ringless", {"domains", "3"}), "ready");
   Tracer tracer(for_pid(process));
-  process.go();
-  const Strings lines = process.lines_until("done");
-  process.go();
-  process.wait();
+  const Strings lines = process.go_until("done");
+  run_through(process);
   const Trace trace = tracer.stop();
   const std::vector<Json> events = events_of(trace, process.pid());
   std::set<int> seen;
@@ -201,13 +215,9 @@ TEST_F(RinglessLive, EventsHaveTheirDomain) {
 TEST_F(RinglessLive, NothingDuplicatedOrMissingWhenARingIsStarted) {
   covers("ringless", "a ring started midway, with two domains running: no event duplicated or missing");
   constexpr std::size_t collections = 60;
-  Process process(program("ringless", {"midway", std::to_string(collections)}));
-  process.lines_until("ready");
+  Process process(program("ringless", {"midway", std::to_string(collections)}), "ready");
   Tracer tracer(for_pid(process));
-  process.go();
-  process.lines_until("done");
-  process.go();
-  process.wait();
+  run_through(process);
   const Trace trace = tracer.stop();
   const std::vector<Json> events = events_of(trace, process.pid());
   // Events of the paused time are in no ring, and are not probed either.
@@ -219,33 +229,23 @@ TEST_F(RinglessLive, NothingDuplicatedOrMissingWhenARingIsStarted) {
   EXPECT_THAT(trace.actions(process.pid()), ElementsAre("found", "probe", "ring", "pause", "resume", "stop", "exit"));
 }
 
-TEST_F(RinglessLive, AStrippedProgram) {
+TEST_F(RinglessLive, StrippedProgramIsProbed) {
   covers("ringless", "stripped");
-  const auto stripped = dir / "stripped";
-  ASSERT_EQ(run({.argv = {"strip", "-o", stripped, ocaml_program("ringless")}}).status.code(), 0);
-  Command command = program("ringless", {"domains", "2"});
-  command.argv[0] = stripped;
-  Process process(command);
-  process.lines_until("ready");
+  const Command command = copied(program("ringless", {"domains", "2"}), "stripped");
+  ASSERT_EQ(run({.argv = {"strip", command.argv[0]}}).status.code(), 0);
+  Process process(command, "ready");
   Tracer tracer(for_pid(process));
-  process.go();
-  process.lines_until("done");
-  process.go();
-  process.wait();
+  run_through(process);
   const std::vector<Json> events = events_of(tracer.stop(), process.pid());
   EXPECT_EQ(count(events, "begin", "explicit_gc_major_slice", 1), 20U);
   EXPECT_EQ(count(events, "begin", "explicit_gc_major_slice", 2), 30U);
 }
 
-TEST_F(RinglessLive, AForkedChild) {
+TEST_F(RinglessLive, ForkedChildIsProbed) {
   covers("ringless", "a forked child");
-  Process known(program("ringless", {"fork", "20"}));
-  known.lines_until("ready");
+  Process known(program("ringless", {"fork", "20"}), "ready");
   Tracer tracer({"--ringless", "-n", "ringless"});
-  known.go();
-  const pid_t child = said(known, "child");
-  known.go();
-  known.wait();
+  const pid_t child = numbers_after("child", run_through(known).out).at(0);
   const Trace trace = tracer.stop();
   const std::vector<Json> events = events_of(trace, child);
   EXPECT_EQ(count(events, "begin", "explicit_gc_minor"), 20U);
@@ -261,31 +261,27 @@ TEST_F(RinglessLive, UnprobedChildrenAreReportedAsALoss) {
     bool in_gap;
   };
   const Case cases[] = {{"never met", {}, false}, {"beyond the limit", {"--ringless-limit", "1000"}, true}};
-  constexpr int children = 4, collections = 50;
+  constexpr std::size_t children = 4, collections = 50;
   for (const Case& one : cases) {
     SCOPED_TRACE(one.what);
     Strings arguments{"--ringless", "-n", "nursery"};
     arguments.insert(arguments.end(), one.options.begin(), one.options.end());
-    Command command = program("ringless", {"nursery", std::to_string(collections), std::to_string(children)});
-    command.argv[0] = dir / "nursery";
-    std::filesystem::remove(command.argv[0]);
-    std::filesystem::copy_file(ocaml_program("ringless"), command.argv[0]);
+    fs::remove(dir / "nursery");
+    const Command command =
+        copied(program("ringless", {"nursery", std::to_string(collections), std::to_string(children)}), "nursery");
     Tracer tracer(arguments);
-    Process process(command);
-    process.lines_until("ready");
+    Process process(command, "ready");
     if (one.in_gap) {
       const ProbedCode code(process.pid());
       ASSERT_TRUE(code.becomes(true));
-      process.go();
-      process.lines_until("stormed");
+      process.go_until("stormed");
       ASSERT_TRUE(code.becomes(false)) << "the probes are not removed";
     }
-    process.close_stdin();
-    std::vector<pid_t> pids(children);
-    for (pid_t& pid : pids) pid = said(process, "child");
-    const pid_t spawned = said(process, "spawned");
-    process.wait();
+    const std::string out = run_through(process).out;
+    const pid_t spawned = numbers_after("spawned", out).at(0);
     const Trace trace = tracer.stop();
+    const std::vector<int> pids = numbers_after("child", out);
+    ASSERT_EQ(pids.size(), children);
     for (const pid_t pid : pids) {
       const Strings actions = trace.actions(pid);
       const std::vector<Json> lost = trace.of(pid, "lost");
@@ -307,35 +303,32 @@ TEST_F(RinglessLive, UnprobedChildrenAreReportedAsALoss) {
   }
 }
 
-TEST_F(RinglessLive, EventsHaveTheirProgram) {
+TEST_F(RinglessLive, EventsAreAttributedToTheirProgramAcrossExec) {
   covers("ringless", "programs of one binary in an exec chain, one of them not selected");
-  const auto wanted = dir / "wanted", other = dir / "other";
-  std::filesystem::copy_file(ocaml_program("ringless"), wanted);
-  std::filesystem::create_hard_link(wanted, other);
+  Command command = copied(program("ringless", {"storm", "1"}), "wanted");
+  const fs::path wanted = dir / "wanted", other = dir / "other";
+  fs::create_hard_link(wanted, other);
   struct Case {
-    std::filesystem::path first, next;
+    fs::path first, next;
     std::string collections_of_first, collections_of_next;
     std::size_t seen;
   };
   const Case cases[] = {{other, wanted, "300", "20", 40}, {wanted, other, "20", "300", 20}};
   for (const Case& one : cases) {
     SCOPED_TRACE(one.first.filename());
-    Command command = program("ringless", {"storm", "1"});
-    command.argv[0] = wanted;
-    Process known(command);
-    known.lines_until("ready");
+    command.argv = {wanted, "storm", "1"};
+    Process known(command, "ready");
     Tracer tracer({"--ringless", "-n", "wanted"});
     ASSERT_TRUE(ProbedCode(known.pid()).is_probed());
     command.argv = {one.first, "exec", one.collections_of_first, one.next, "storm", one.collections_of_next};
     Process process(command);
     // Keeps the process alive until the tracer has inspected it.
-    for (const std::filesystem::path& image : {one.first, one.next}) {
+    for (const fs::path& image : {one.first, one.next}) {
       process.lines_until("ready");
       if (image == wanted) tracer.process().line_with("\"pid\":" + std::to_string(process.pid()) + ",");
       process.go();
     }
-    process.close_stdin();
-    EXPECT_EQ(process.wait().status.code(), 0);
+    EXPECT_EQ(run_through(process).status.code(), 0);
     const Trace trace = tracer.stop();
     const std::vector<Json> events = events_of(trace, process.pid());
     EXPECT_EQ(count(events, "begin", "explicit_gc_minor"), one.seen);
@@ -346,24 +339,19 @@ TEST_F(RinglessLive, EventsHaveTheirProgram) {
   }
 }
 
-TEST_F(RinglessLive, ProbesAreOffForAWhileBeyondTheLimit) {
+TEST_F(RinglessLive, ProbesArePausedBeyondTheLimit) {
   covers("ringless", "a program beyond the limit: probes off for a while, reported");
-  Process process(program("ringless", {"storm", "20000"}));
-  process.lines_until("ready");
+  Process process(program("ringless", {"storm", "20000"}), "ready");
   const ProbedCode code(process.pid());
   ASSERT_FALSE(code.is_probed());
   Strings arguments = for_pid(process);
   arguments.insert(arguments.end(), {"--ringless-limit", "1000"});
   Tracer tracer(arguments);
   EXPECT_TRUE(code.is_probed());
-  process.go();
-  process.lines_until("stormed");
+  process.go_until("stormed");
   EXPECT_TRUE(code.becomes(false)) << "the probes are not removed";
   EXPECT_TRUE(code.becomes(true)) << "the probes are not attached again";
-  process.go();
-  process.lines_until("done");
-  process.go();
-  process.wait();
+  run_through(process);
   const Trace trace = tracer.stop();
   const std::vector<Json> lost = trace.of(process.pid(), "lost");
   ASSERT_FALSE(lost.empty());
@@ -381,10 +369,9 @@ TEST_F(RinglessLive, ProbesAreOffForAWhileBeyondTheLimit) {
   EXPECT_GT(events_of(trace, process.pid()).size(), 100U);
 }
 
-TEST_F(RinglessLive, LeavesNothingBehind) {
+TEST_F(RinglessLive, ProbesAreRemovedAtTheEnd) {
   covers("ringless", "no probe is left when the tracer ends, and the program continues");
-  Process process(program("ringless", {"storm", "200"}));
-  process.lines_until("ready");
+  Process process(program("ringless", {"storm", "200"}), "ready");
   const ProbedCode code(process.pid());
   {
     Tracer tracer({"-p", std::to_string(process.pid())});
@@ -394,48 +381,32 @@ TEST_F(RinglessLive, LeavesNothingBehind) {
   {
     Tracer tracer(for_pid(process));
     EXPECT_TRUE(code.is_probed());
-    process.go();
-    process.lines_until("stormed");
+    process.go_until("stormed");
     const Trace trace = tracer.stop();
     EXPECT_EQ(count(events_of(trace, process.pid()), "begin", "explicit_gc_minor"), 200U);
   }
   EXPECT_TRUE(code.becomes(false));
-  process.go();
-  process.lines_until("done");
-  process.go();
-  EXPECT_EQ(process.wait().status.code(), 0);
+  EXPECT_EQ(run_through(process).status.code(), 0);
 }
 
 TEST_F(RinglessLive, OtherProcessesOfTheBinaryAreNotShown) {
-  Process wanted(program("ringless", {"storm", "20"})), other(program("ringless", {"storm", "20"}));
-  wanted.lines_until("ready");
-  other.lines_until("ready");
+  Process wanted(program("ringless", {"storm", "20"}), "ready"), other(program("ringless", {"storm", "20"}), "ready");
   Tracer tracer(for_pid(wanted));
-  for (Process* process : {&other, &wanted}) {
-    process->close_stdin();
-    process->wait();
-  }
+  for (Process* process : {&other, &wanted}) run_through(*process);
   const Trace trace = tracer.stop();
   EXPECT_TRUE(trace.from_rings(other.pid()).empty());
   EXPECT_EQ(count(events_of(trace, wanted.pid()), "begin", "explicit_gc_minor"), 40U);
 }
 
-TEST_F(RinglessLive, RecordedAndReadBack) {
+TEST_F(RinglessLive, RecordingHasTheProbedEvents) {
   covers("ringless", "recorded and read back");
-  Process process(program("ringless", {"work", "3"}));
-  process.lines_until("ready");
+  Process process(program("ringless", {"work", "3"}), "ready");
   const std::string file = dir / "trace.fxt";
   Tracer tracer({"record", "--ringless", "-p", std::to_string(process.pid()), "-o", file}, {.format = {}});
-  process.go();
-  const int minors = said(process, "minor");
-  process.lines_until("done");
-  process.go();
-  process.wait();
+  const std::string out = run_through(process).out;
   tracer.interrupt();
-  const Outcome dumped = run_tool({"dump", "-f", "jsonl", file});
-  ASSERT_EQ(dumped.status.code(), 0) << dumped.err;
-  const Trace trace = Trace::parse(dumped.out);
-  EXPECT_EQ(count(events_of(trace, process.pid()), "begin", "minor"), minors);
+  const Trace trace = dumped(file);
+  EXPECT_THAT(numbers_after("minor", out), ElementsAre(count(events_of(trace, process.pid()), "begin", "minor")));
   EXPECT_THAT(trace.actions(process.pid()), ElementsAre("found", "probe", "exit"));
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Scheduler events merged with ring events: order, domains, and what --sched filters.
-#include <gmock/gmock.h>
 
 #include <map>
 #include <set>
@@ -10,10 +9,6 @@
 
 namespace rtev::test {
 namespace {
-
-using ::testing::IsEmpty;
-using ::testing::Not;
-using Strings = std::vector<std::string>;
 
 /// Parses lines "TID DOMAIN".
 std::map<int, int> domains_of(const Strings& lines) {
@@ -36,14 +31,10 @@ std::set<int> ocaml_pids(const Trace& trace) {
 class SchedLive : public LiveTest {};
 
 TEST_F(SchedLive, TwoProcessesAndTheirSwitchesAreInTimeOrder) {
-  Process first(with_events("domains", {"2", "6"})), second(with_events("busy_alloc", {"20"}));
-  first.lines_until("ready");
-  second.lines_until("ready");
+  Process first(with_events("domains", {"2", "6"}), "ready"), second(with_events("busy_alloc", {"20"}), "ready");
   Tracer tracer;
-  first.close_stdin();
-  second.close_stdin();
-  first.wait();
-  second.wait();
+  for (Process* process : {&first, &second}) process->close_stdin();
+  for (Process* process : {&first, &second}) process->wait();
   const Trace trace = tracer.stop();  // Checks the order of all events not marked late.
 
   EXPECT_EQ(trace.summary["late"], 0) << trace.summary;
@@ -76,9 +67,7 @@ TEST_F(SchedLive, EverySwitchOfASpinningDomainNamesTheDomain) {
   Process process(command);
   const auto domains = domains_of(process.lines_until("ready"));
   ASSERT_EQ(domains.size(), 2u);
-  const Outcome outcome = run_tool({"-f", "jsonl", "-d", "1s", "-p", std::to_string(process.pid())});
-  ASSERT_EQ(outcome.status.code(), 0) << outcome.err;
-  const Trace trace = Trace::parse(outcome.out);
+  const Trace trace = Trace::parse(run_tool({"-f", "jsonl", "-d", "1s", "-p", std::to_string(process.pid())}).out);
   run_through(process);
 
   for (const auto& [tid, domain] : domains) {
@@ -100,9 +89,8 @@ TEST_F(SchedLive, EverySwitchOfASpinningDomainNamesTheDomain) {
   }
 }
 
-TEST_F(SchedLive, ThreadsOfOneDomainShareIt) {
-  Process process(with_events("systhreads", {"3"}));
-  process.lines_until("ready");
+TEST_F(SchedLive, SystemThreadsHaveTheirDomain) {
+  Process process(with_events("systhreads", {"3"}), "ready");
   Tracer tracer({"-p", std::to_string(process.pid())});
   process.close_stdin();
   const auto domains = domains_of(process.lines_until("done"));
@@ -127,8 +115,7 @@ TEST_F(SchedLive, SwitchesAreThoseOfOcamlThreadsByDefault) {
   };
   for (const Case& expected : {Case{"off", false, false}, Case{"ocaml", true, false}, Case{"all", true, true}}) {
     SCOPED_TRACE(expected.mode);
-    Process process(with_events("busy_alloc", {"10"}));
-    process.lines_until("ready");
+    Process process(with_events("busy_alloc", {"10"}), "ready");
     Tracer tracer({"--sched", expected.mode});
     run_through(process);
     // Also runs a program that is not OCaml.
@@ -150,8 +137,7 @@ TEST_F(SchedLive, SwitchesAreThoseOfOcamlThreadsByDefault) {
 }
 
 TEST_F(SchedLive, WakeupsNameWakerAndWokenThread) {
-  Process process(with_events("busy_alloc", {"2"}));
-  process.lines_until("ready");
+  Process process(with_events("busy_alloc", {"2"}), "ready");
   Tracer tracer({"-p", std::to_string(process.pid())});
   process.go();  // This test wakes the program, which waits for a line.
   process.lines_until("done");

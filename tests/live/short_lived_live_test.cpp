@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A thousand programs of a few milliseconds, one after the other: every event of each is reported exactly once.
-#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "live/harness.hpp"
-#include "live/matrix.hpp"
 #include "live/oracle.hpp"
 
 namespace rtev::test {
@@ -15,30 +13,14 @@ namespace {
 constexpr int programs = 1000;
 constexpr int numbers = 20;  ///< number of user events of each program
 
-struct Way {
+struct ShortWay {
   const char* label;
   bool busy;       ///< whether other programs keep all cpus busy
   bool preserved;  ///< whether to compare with preserved ring files; else with what the program is known to write
 };
 
-void PrintTo(const Way& way, std::ostream* out) {
-  *out << way.label;
-}
-
-class ShortLivedLive : public LiveTest, public ::testing::WithParamInterface<Way> {
+class ShortLivedLive : public LiveTest, public ::testing::WithParamInterface<ShortWay> {
  protected:
-  /// The events and the summary of each process.
-  static std::map<pid_t, std::vector<Json>> by_process(const Trace& trace) {
-    std::map<pid_t, std::vector<Json>> processes;
-    for (const Json& event : trace.events) processes[event.value("pid", 0)].push_back(event);
-    return processes;
-  }
-
-  static std::vector<Json> without_processes(std::vector<Json> events) {
-    std::erase_if(events, [](const Json& event) { return event["type"] == "process"; });
-    return events;
-  }
-
   /// Empty if the ring starts, has the numbers from 0 on once each in order, and ends. Otherwise an error message.
   static std::string wrong_numbers(const std::vector<Json>& events) {
     std::vector<int> got;
@@ -54,8 +36,8 @@ class ShortLivedLive : public LiveTest, public ::testing::WithParamInterface<Way
   }
 };
 
-TEST_P(ShortLivedLive, EveryOneOfAThousand) {
-  const Way& way = GetParam();
+TEST_P(ShortLivedLive, DeliversEachOfAThousandPrograms) {
+  const ShortWay& way = GetParam();
   covers("lifecycle", std::string("1,000 programs of a few milliseconds in a row, ") +
                           (way.busy ? "all cpus busy" : "idle cpus") + (way.preserved ? ", rings preserved" : ""));
   if (way.busy) occupy_cpus();
@@ -63,35 +45,26 @@ TEST_P(ShortLivedLive, EveryOneOfAThousand) {
   const Command command = way.preserved ? preserved("numbered", {std::to_string(numbers)})
                                         : with_events("numbered", {std::to_string(numbers)});
   std::vector<pid_t> pids;
-  for (int i = 0; i < programs; ++i) {
-    Process process(command);
-    ASSERT_EQ(process.wait().status.code(), 0);
-    pids.push_back(process.pid());
-  }
+  for (int i = 0; i < programs; ++i) pids.push_back(run_to_end(command));
   const Trace trace = tracer.stop();
 
   EXPECT_EQ(trace.summary["rings_missed"], 0);
-  for (const char* kind : {"ring", "drain"}) EXPECT_EQ(trace.summary["drops"][kind], 0) << kind;
-  auto processes = by_process(trace);
+  for (const char* kind : {"ring", "save"}) EXPECT_EQ(trace.summary["drops"][kind], 0) << kind;
+  auto processes = trace.by_process();
   const auto truth = way.preserved ? oracle(dir.path(), pids) : std::map<pid_t, Records>{};
   int wrong = 0;
   for (int number = 0; number < programs; ++number) {
     const pid_t pid = pids[static_cast<std::size_t>(number)];
-    std::vector<std::string> actions;
-    Json life = Json::array();
-    for (const Json& event : processes[pid]) {
-      if (event["type"] != "process") continue;
-      actions.push_back(event["action"]);
-      life.push_back(event);
-    }
-    const std::vector<Json> events = without_processes(std::move(processes[pid]));
+    const Strings actions = processes[pid].actions(pid);
+    const std::vector<Json> events = processes[pid].from_rings(pid);
     std::string mistake;
     if (events.empty())
       mistake = "no events";
     else if (mistake = wrong_numbers(events); mistake.empty() && way.preserved)
       mistake = difference(truth.at(pid), records(events));
     for (const char* action : {"ring", "stop", "exit"})
-      if (std::ranges::count(actions, action) != 1) mistake += std::string(" not one ") + action + " in " + life.dump();
+      if (std::ranges::count(actions, action) != 1)
+        mistake += std::string(" not one ") + action + " in " + Json(processes[pid].of("process")).dump();
     if (!mistake.empty() && ++wrong <= 5)
       ADD_FAILURE() << "process " << pid << ", number " << number << ": " << mistake;
   }
@@ -104,11 +77,10 @@ TEST_P(ShortLivedLive, EveryOneOfAThousand) {
   }
 }
 
-const auto label = [](const auto& way) { return std::string(way.param.label); };
 INSTANTIATE_TEST_SUITE_P(Ways, ShortLivedLive,
-                         ::testing::Values(Way{"Idle", false, false}, Way{"Busy", true, false},
-                                           Way{"BusyPreserved", true, true}),
-                         label);
+                         ::testing::Values(ShortWay{"Idle", false, false}, ShortWay{"Busy", true, false},
+                                           ShortWay{"BusyPreserved", true, true}),
+                         by_label);
 
 }  // namespace
 }  // namespace rtev::test

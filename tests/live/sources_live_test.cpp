@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Messages of dump, convert and -i for files that they cannot read or select from, and cleaning up after a killed
 // tracer.
-#include <gmock/gmock.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -11,32 +10,17 @@
 #include <fstream>
 
 #include "live/harness.hpp"
-#include "live/recording.hpp"
 
 namespace rtev::test {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using Strings = std::vector<std::string>;
 
 class SourcesLive : public LiveTest {
  protected:
   /// The ring file of a program that ended.
   std::string left_ring() {
-    Process process(preserved("busy_alloc", {"5"}));
-    pid_ = process.pid();
-    run_through(process);
+    pid_ = run_to_end(preserved("busy_alloc", {"5"}));
     return ring_of(pid_);
   }
-  static std::string sh(const std::string& script, const std::string& argument) {
-    const Outcome outcome = run({.argv = {"sh", "-c", script, tool(), argument}});
-    return outcome.out + outcome.err;
-  }
-
   pid_t pid_ = 0;
 };
 
@@ -50,16 +34,11 @@ TEST_F(SourcesLive, ForeignFilesAreErrors) {
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("cannot read " + path), HasSubstr("not a recording"),
                                    HasSubstr("hint: give a recording")));
   }
-  EXPECT_THAT(sh("\"$0\" dump - <\"$1\"", foreign), HasSubstr("cannot read stdin: "));
+  EXPECT_THAT(run({.argv = {"sh", "-c", "\"$0\" dump - <\"$1\"", tool(), foreign}}).err,
+              HasSubstr("cannot read stdin: "));
 }
 
-TEST_F(SourcesLive, RecordingsAreDumpedFromStdin) {
-  const std::string path = dir / "run.fxt";
-  ASSERT_EQ(run_tool({"record", "-q", "-o", path, "--", ocaml_program("hello")}).status.code(), 0);
-  EXPECT_EQ(sh("\"$0\" dump -q -f jsonl - <\"$1\"", path), run_tool({"dump", "-q", "-f", "jsonl", path}).out);
-}
-
-TEST_F(SourcesLive, ARingThatCannotMatchIsAnError) {
+TEST_F(SourcesLive, SelectionThatTheRingCannotMatchIsAnError) {
   const std::string ring = left_ring();
   for (const char* command : {"dump", "latency"}) {
     const Strings read = std::string(command) == "dump" ? Strings{"dump", ring} : Strings{command, "-i", ring};
@@ -80,9 +59,8 @@ TEST_F(SourcesLive, ARingThatCannotMatchIsAnError) {
   }
 }
 
-TEST_F(SourcesLive, TheNameOfALiveProcessMatches) {
-  Process process(with_events("busy_alloc", {"5"}));
-  process.lines_until("ready");
+TEST_F(SourcesLive, NameSelectsALiveProcess) {
+  Process process(with_events("busy_alloc", {"5"}), "ready");
   const std::string pid = std::to_string(process.pid());
   EXPECT_EQ(run_tool({"dump", "-q", pid, "-n", "busy*"}).status.code(), 0);
   const Outcome other = run_tool({"dump", pid, "-n", "other"});
@@ -94,7 +72,7 @@ TEST_F(SourcesLive, SummariesOfSelectionsCountSelectedEvents) {
   const std::string path = dir / "run.fxt", part = dir / "part.jsonl";
   ASSERT_EQ(run_tool({"record", "-q", "-o", path, "--", ocaml_program("busy_alloc"), "5"}).status.code(), 0);
   ASSERT_EQ(run_tool({"convert", "-q", "--events", "counter", path, "-o", part}).status.code(), 0);
-  const Trace whole = Trace::parse(dump(path).out), counters = Trace::parse(read_file(part));
+  const Trace whole = dumped(path), counters = Trace::parse(read_file(part));
   EXPECT_EQ(counters.summary["events"]["counter"], whole.of("counter").size());
   EXPECT_EQ(counters.summary["events"]["begin"], 0);
   EXPECT_EQ(counters.summary["events"]["switch"], 0);

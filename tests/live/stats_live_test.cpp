@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf stats: compares its figures with what programs print about themselves, and with the events of the same run.
-#include <gmock/gmock.h>
 
 #include <array>
 #include <filesystem>
@@ -13,12 +12,6 @@
 namespace rtev::test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::Ge;
-using ::testing::HasSubstr;
-using ::testing::Le;
-using ::testing::UnorderedElementsAre;
 using Figures = std::map<std::string, std::uint64_t>;
 
 class StatsLive : public AnalysisLive {};
@@ -143,7 +136,7 @@ TEST_F(StatsLive, FiguresAreSumsOverTheEvents) {
     Strings command = program;
     command.front() = ocaml_program(program.front());
     const std::string path = record("run.fxt", command).path;
-    const Trace trace = dump(path);
+    const Trace trace = dumped(path);
     const Json process = report({"stats", "-i", path})["processes"][0];
     const pid_t pid = process["pid"];
 
@@ -191,7 +184,7 @@ TEST_F(StatsLive, HeapCountersOfADomainHaveLastAndMaximumValue) {
   const std::string path = record("run.fxt", {ocaml_program("collections"), "30", "5", "3"}).path;
   const Json process = report({"stats", "-i", path})["processes"][0];
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> expected;
-  for (const Json& event : dump(path).of("counter")) {
+  for (const Json& event : dumped(path).of("counter")) {
     auto& [last, greatest] = expected[event["name"]];
     last = event["value"];
     greatest = std::max(greatest, last);
@@ -216,7 +209,7 @@ std::uint64_t cpu_ns(pid_t pid) {
 }
 
 std::uint64_t max_rss_bytes(pid_t pid) {
-  std::istringstream status(content_of("/proc/" + std::to_string(pid) + "/status"));
+  std::istringstream status(read_file("/proc/" + std::to_string(pid) + "/status"));
   std::uint64_t kilobytes = 0;
   for (std::string word; status >> word;)
     if (word == "VmHWM:") status >> kilobytes;
@@ -224,12 +217,10 @@ std::uint64_t max_rss_bytes(pid_t pid) {
 }
 
 TEST_F(StatsLive, CpuTimeAndMemoryMatchTheKernel) {
-  Process process(with_events("busy_alloc", {"300"}));
-  process.lines_until("ready");
+  Process process(with_events("busy_alloc", {"300"}), "ready");
   const std::uint64_t before = cpu_ns(process.pid());
   Tracer tracer({"-p", std::to_string(process.pid())}, analysis("stats"));
-  process.go();
-  process.lines_until("done");
+  process.go_until("done");
   const std::uint64_t spent = cpu_ns(process.pid()) - before;
   const Json report = json_lines(tracer.interrupt().out).at(0);
   const std::uint64_t memory = max_rss_bytes(process.pid());
@@ -245,9 +236,7 @@ TEST_F(StatsLive, CpuTimeAndMemoryMatchTheKernel) {
 }
 
 TEST_F(StatsLive, ProcessesCanBeSelected) {
-  Process chosen(with_events("busy_alloc", {"3"})), other(with_events("domains", {"1", "1"}));
-  chosen.lines_until("ready");
-  other.lines_until("ready");
+  Process chosen(with_events("busy_alloc", {"3"}), "ready"), other(with_events("domains", {"1", "1"}), "ready");
   Tracer by_pid({"-p", std::to_string(chosen.pid())}, analysis("stats")), by_name({"-n", "busy_*"}, analysis("stats"));
   run_through(chosen);
   run_through(other);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Programs that have the same pid in turn: forks, execs, pid reuse. Every event is attributed to its writer, no matter
 // when the tracer learns of it.
-#include <gmock/gmock.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -12,20 +11,21 @@
 #include <thread>
 
 #include "live/harness.hpp"
-#include "live/matrix.hpp"
 #include "live/oracle.hpp"
-#include "live/process_checks.hpp"
 
 namespace rtev::test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsSupersetOf;
-using Strings = std::vector<std::string>;
+/// Records of one of the programs that had this pid.
+Records records_of(const Trace& trace, pid_t pid, const std::string& comm) {
+  std::vector<Json> events = trace.from_rings(pid);
+  std::erase_if(events, [&](const Json& event) { return event["comm"] != comm; });
+  return records(events);
+}
 
 class ForkLive : public LiveTest {};
 
-TEST_F(ForkLive, StormOfChildren) {
+TEST_F(ForkLive, Delivers300ForkedChildren) {
   covers("lifecycle", "fork storm: 300 children");
   Tracer tracer({"--sched", "off"});
   Process process(preserved("storm", {"300", "30"}));
@@ -35,7 +35,7 @@ TEST_F(ForkLive, StormOfChildren) {
   const Trace trace = tracer.stop();
   std::erase(lines, "ready");
   ASSERT_EQ(lines.size(), 300u);
-  auto children = by_process(trace);
+  auto children = trace.by_process();
   for (const std::string& line : lines) {
     SCOPED_TRACE(line);
     const pid_t child = std::stoi(line);
@@ -44,8 +44,7 @@ TEST_F(ForkLive, StormOfChildren) {
     EXPECT_EQ(steps(story, child), count_to(wrote));
     EXPECT_EQ(story.action(child, "fork")["parent"], process.pid());
     EXPECT_EQ(story.action(child, "exit")["status"], Json({{"code", 0}}));
-    auto words = story.words(child);
-    EXPECT_EQ(words["delivered"], words["written"]);
+    expect_all_delivered(story, child);
   }
   for (std::size_t i = 0; i < lines.size(); i += 20) {
     const pid_t child = std::stoi(lines[i]);
@@ -75,7 +74,7 @@ class ExecLive : public LiveTest {
     command.argv = {"sh", "-c", R"(exec "$0" "$@")"};
     for (const Image& image : images) {
       const auto path = dir / image.name;
-      std::filesystem::copy_file(ocaml_program("chain"), path, std::filesystem::copy_options::skip_existing);
+      fs::copy_file(ocaml_program("chain"), path, fs::copy_options::skip_existing);
       command.argv.insert(command.argv.end(), {path, std::to_string(image.steps)});
       if (image.waits) command.argv.push_back("wait");
     }
@@ -93,7 +92,8 @@ class ExecLive : public LiveTest {
       EXPECT_GE(std::ssize(numbers), std::min(image.steps, (ring_words - other_words) / step_words));
     }
     EXPECT_EQ(trace.summary["rings_missed"], 0);
-    expect_last_to_be_exact(trace, pid, images.back().name);
+    // Only the last program's ring file is left.
+    EXPECT_EQ(difference(oracle(dir.path(), pid), records_of(trace, pid, images.back().name)), "");
   }
 
   /// Number of programs reported as the next image of the process.
@@ -103,16 +103,9 @@ class ExecLive : public LiveTest {
       if (event["action"] == "exec") names.push_back(event["comm"]);
     return names;
   }
-
-  /// Only the ring file is left.
-  void expect_last_to_be_exact(const Trace& trace, pid_t pid, const std::string& name) {
-    std::vector<Json> events = trace.from_rings(pid);
-    std::erase_if(events, [&](const Json& event) { return event["comm"] != name; });
-    EXPECT_EQ(difference(oracle(dir.path(), pid), records(events)), "");
-  }
 };
 
-TEST_F(ExecLive, ChainFromShellToOcamlToOcaml) {
+TEST_F(ExecLive, DeliversAChainFromShellToOcamlToOcaml) {
   covers("lifecycle", "exec chain: shell, OCaml, OCaml");
   const std::vector<Image> images{{"image0", 40, true}, {"image1", 3000, true}, {"image2", 7}};
   Tracer tracer(options);
@@ -141,14 +134,10 @@ struct Stall {
   int log2_words = 16;  ///< size of the ring
 };
 
-void PrintTo(const Stall& stall, std::ostream* out) {
-  *out << stall.label;
-}
-
 class ExecStallLive : public ExecLive, public ::testing::WithParamInterface<Stall> {};
 
 /// The tracer is stopped after it has opened the first program's ring, and resumes when the file belongs to another.
-TEST_P(ExecStallLive, EventsHaveTheirWriter) {
+TEST_P(ExecStallLive, EventsAreAttributedToTheirProgram) {
   covers("lifecycle", std::string("exec chain under a stopped tracer: ") + GetParam().what);
   const Stall& stall = GetParam();
   const std::vector<Image> images{
@@ -159,15 +148,15 @@ TEST_P(ExecStallLive, EventsHaveTheirWriter) {
   Process process(command);
   tracer.process().line_with(R"("action":"ring")");
   process.lines_until("ready");
-  stop(tracer.process());
+  tracer.process().stop();
   process.go();
   if (stall.last_waits) {
     process.lines_until("ready");
-    tracer.process().signal(SIGCONT);
+    tracer.process().resume();
     tracer.process().line_with(R"("comm":"image3")");
   }
   EXPECT_EQ(run_through(process).status.code(), 0);
-  tracer.process().signal(SIGCONT);
+  tracer.process().resume();
   const Trace trace = tracer.stop();
   expect_all(trace, process.pid(), images, std::int64_t{1} << stall.log2_words);
   EXPECT_THAT(Strings({"image0", "image1", "image2", "image3"}), IsSupersetOf(named(trace, process.pid())));
@@ -180,9 +169,9 @@ INSTANTIATE_TEST_SUITE_P(Lives, ExecStallLive,
                                                  false, 9},
                                            Stall{"LivingAndWrappedAround",
                                                  "the last one still runs, a ring wrapped around", 400, 50, true, 9}),
-                         [](const auto& stall) { return stall.param.label; });
+                         by_label);
 
-TEST_F(ExecLive, ChainsUnderATracerStoppedAtAnyMoment) {
+TEST_F(ExecLive, DeliversChainsUnderATracerStoppedAtAnyMoment) {
   covers("lifecycle", "exec chains under a tracer stopped at any moment");
   std::vector<Image> images;
   for (int i = 0; i < 6; ++i) images.push_back({"image" + std::to_string(i), 5 + 3 * i});
@@ -191,10 +180,10 @@ TEST_F(ExecLive, ChainsUnderATracerStoppedAtAnyMoment) {
   for (int round = 0; round < 12; ++round) {
     Process process(chain(images));
     while (process.running()) {
-      stop(tracer.process());
+      tracer.process().stop();
       // Not used for synchronisation: varies the moment.
       std::this_thread::sleep_for(std::chrono::microseconds(700 * round));
-      tracer.process().signal(SIGCONT);
+      tracer.process().resume();
       std::this_thread::sleep_for(std::chrono::microseconds(500 * (round % 4)));
     }
     EXPECT_EQ(run_through(process).status.code(), 0);
@@ -210,13 +199,21 @@ TEST_F(ExecLive, ChainsUnderATracerStoppedAtAnyMoment) {
 /// A pid that two programs have, one after the other.
 class PidLive : public LiveTest {
  protected:
+  /// Excludes other programs that happen to run.
+  const Strings options{"--sched", "off", "-n", "ends", "-n", "steps"};
+
   /// Runs a program as process `pid`.
-  static std::unique_ptr<Process> run_as(pid_t pid, const Command& command) {
+  static std::unique_ptr<Process> run_as(pid_t pid, Command command) {
     constexpr int max_tries = 2000;  // other processes fork, too
+    // Starts the program only if the pid is right: the tracer would count rings of the others as missed.
+    const Strings wait{"sh", "-c", R"(read -r go && exec "$0" "$@")"};
+    command.argv.insert(command.argv.begin(), wait.begin(), wait.end());
     for (int tries = 0; tries < max_tries; ++tries) {
       std::ofstream("/proc/sys/kernel/ns_last_pid") << pid - 1;
       auto process = std::make_unique<Process>(command);
-      if (process->pid() == pid) return process;
+      if (process->pid() != pid) continue;
+      process->go();
+      return process;
     }
     throw std::runtime_error("other processes always take pid " + std::to_string(pid));
   }
@@ -227,12 +224,11 @@ class PidLive : public LiveTest {
   };
   /// The second program in its own directory, or in the first one's, where it takes over the file.
   Twins run_twins(bool own_directory) {
-    Process first(preserved("ends", {"exit:3"}));
-    EXPECT_EQ(run_through(first).status.code(), 3);
-    Twins twins{.pid = first.pid(), .first = oracle(dir.path(), first.pid()), .second = {}};
+    const pid_t pid = run_to_end(preserved("ends", {"exit:3"}), 3);
+    Twins twins{.pid = pid, .first = oracle(dir.path(), pid), .second = {}};
     Command command = preserved("steps", {"60"});
     if (own_directory) {
-      std::filesystem::create_directory(dir / "own");
+      fs::create_directory(dir / "own");
       command.env["OCAML_RUNTIME_EVENTS_DIR"] = dir / "own";
     }
     const auto second = run_as(twins.pid, command);
@@ -240,36 +236,30 @@ class PidLive : public LiveTest {
     twins.second = oracle(own_directory ? dir / "own" : dir.path(), twins.pid);
     return twins;
   }
-
-  static Records of_program(const Trace& trace, pid_t pid, const std::string& comm) {
-    std::vector<Json> events = trace.from_rings(pid);
-    std::erase_if(events, [&](const Json& event) { return event["comm"] != comm; });
-    return records(events);
-  }
 };
 
-TEST_F(PidLive, IsReused) {
+TEST_F(PidLive, EventsOfAReusedPidAreAttributedToTheirProgram) {
   covers("lifecycle", "pid reused, and the ring file with it");
-  Tracer tracer({"--sched", "off"});
+  Tracer tracer(options);
   const Twins twins = run_twins(false);
   const Trace trace = tracer.stop();
-  EXPECT_EQ(difference(twins.first, of_program(trace, twins.pid, "ends")), "");
-  EXPECT_EQ(difference(twins.second, of_program(trace, twins.pid, "steps")), "");
+  EXPECT_EQ(difference(twins.first, records_of(trace, twins.pid, "ends")), "");
+  EXPECT_EQ(difference(twins.second, records_of(trace, twins.pid, "steps")), "");
   EXPECT_THAT(trace.actions(twins.pid), ElementsAre("exec", "ring", "stop", "exit", "exec", "ring", "stop", "exit"));
 }
 
-TEST_F(PidLive, IsReusedWhileTheTracerIsStopped) {
+TEST_F(PidLive, EventsOfAPidReusedUnderAStoppedTracerAreAttributed) {
   covers("lifecycle", "pid reused under a stopped tracer");
   for (const bool own_directory : {true, false}) {
     SCOPED_TRACE(own_directory);
-    Tracer tracer({"--sched", "off"});
-    stop(tracer.process());
+    Tracer tracer(options);
+    tracer.process().stop();
     const Twins twins = run_twins(own_directory);
-    tracer.process().signal(SIGCONT);
+    tracer.process().resume();
     const Trace trace = tracer.stop();
     // Words that the second program overwrote cannot be delivered.
-    EXPECT_EQ(difference(own_directory ? twins.first : Records{}, of_program(trace, twins.pid, "ends")), "");
-    EXPECT_EQ(difference(twins.second, of_program(trace, twins.pid, "steps")), "");
+    EXPECT_EQ(difference(own_directory ? twins.first : Records{}, records_of(trace, twins.pid, "ends")), "");
+    EXPECT_EQ(difference(twins.second, records_of(trace, twins.pid, "steps")), "");
     EXPECT_EQ(trace.summary["rings_missed"], own_directory ? 0 : 1);
   }
 }

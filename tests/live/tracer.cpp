@@ -4,12 +4,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 #include <sstream>
 #include <stdexcept>
-
-#include "live/ready.hpp"
 
 namespace rtev::test {
 namespace {
@@ -48,7 +47,7 @@ std::string missing_field(const Json& event) {
 
 /// Holds for every run.
 void check(const Trace& trace) {
-  EXPECT_EQ(trace.header.value("schema", 0), 1);
+  EXPECT_EQ(trace.header.value("schema", 0), 2);
   std::uint64_t before = 0;
   std::map<std::string, int> wrong;  // one message for each kind of error, not for each event
   for (const Json& event : trace.events) {
@@ -83,19 +82,25 @@ std::string tool() {
   return other != nullptr ? other : RTEV_TOOL;
 }
 
-Trace Trace::parse(std::string_view lines) {
+std::vector<Json> json_lines(const std::string& text) {
+  std::vector<Json> objects;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    objects.push_back(Json::parse(line, nullptr, false));
+    if (objects.back().is_object()) continue;
+    ADD_FAILURE() << "not a JSON object: " << line.substr(0, 500);
+    objects.back() = Json::object();
+  }
+  return objects;
+}
+
+Trace Trace::parse(const std::string& lines) {
   Trace trace;
-  std::istringstream stream{std::string(lines)};
-  for (std::string line; std::getline(stream, line);) {
-    Json json = Json::parse(line, nullptr, false);
-    if (json.is_discarded() || !json.is_object()) {
-      ADD_FAILURE() << "not a JSON object: " << line.substr(0, 500);
-      continue;
-    }
+  for (Json& json : json_lines(lines)) {
     const std::string type = json.value("type", "");
-    EXPECT_TRUE(trace.summary.is_null()) << "after the summary: " << line.substr(0, 500);
+    EXPECT_TRUE(trace.summary.is_null()) << "after the summary: " << json;
     if (trace.header.is_null()) {
-      EXPECT_EQ(type, "header") << line.substr(0, 500);
+      EXPECT_EQ(type, "header") << json;
       trace.header = std::move(json);
     } else if (type == "summary") {
       trace.summary = std::move(json);
@@ -119,6 +124,14 @@ std::vector<Json> Trace::of(pid_t pid, std::string_view type) const {
   std::vector<Json> found = of(type);
   std::erase_if(found, [&](const Json& event) { return event.value("pid", 0) != pid; });
   return found;
+}
+
+std::map<pid_t, Trace> Trace::by_process() const {
+  std::map<pid_t, Trace> processes;
+  for (const Json& event : events)
+    if (event.contains("pid")) processes[event["pid"]].events.push_back(event);
+  for (const Json& process : summary["processes"]) processes[process["pid"]].summary["processes"].push_back(process);
+  return processes;
 }
 
 std::vector<Json> Trace::from_rings(pid_t pid) const {
@@ -151,6 +164,18 @@ std::map<std::string, std::uint64_t> Trace::words(pid_t pid) const {
   return total;
 }
 
+Json Trace::process(pid_t pid) const {
+  for (const Json& process : summary.value("processes", Json::array()))
+    if (process["pid"] == pid) return process;
+  return Json::object();
+}
+
+std::uint64_t Trace::lost_words(pid_t pid) const {
+  std::uint64_t words = 0;
+  for (const Json& loss : of(pid, "lost")) words += loss["words"].get<std::uint64_t>();
+  return words;
+}
+
 Tracer::Tracer(std::vector<std::string> arguments, const Options& options) {
   Command command{.argv = options.wrapper, .env = options.env, .terminal = options.terminal};
   command.argv.push_back(tool());
@@ -170,6 +195,41 @@ Outcome run_tool(std::vector<std::string> arguments, Command command) {
   command.argv = std::move(arguments);
   command.argv.insert(command.argv.begin(), tool());
   return run(command);
+}
+
+std::string ps_line(pid_t pid) {
+  const Outcome ps = run_tool({"ps", "-d", "1ms", "-p", std::to_string(pid)});
+  EXPECT_EQ(ps.status.code(), 0) << ps.err;
+  return ps.out.substr(ps.out.find('\n') + 1);
+}
+
+Outcome dump(const std::string& source, std::vector<std::string> options) {
+  options.insert(options.begin(), {"dump", "-f", "jsonl", source});
+  Outcome outcome = run_tool(std::move(options));
+  EXPECT_EQ(outcome.status.code(), 0) << source << ": " << outcome.err;
+  return outcome;
+}
+
+Trace dumped(const std::string& source, std::vector<std::string> options) {
+  return Trace::parse(dump(source, std::move(options)).out);
+}
+
+void convert(const std::filesystem::path& from, const std::filesystem::path& to) {
+  const Outcome outcome = run_tool({"convert", "-q", from, "-o", to});
+  EXPECT_EQ(outcome.status.code(), 0) << from << " to " << to << ": " << outcome.err;
+  EXPECT_EQ(outcome.err, "") << from << " to " << to;
+}
+
+std::string first_difference(std::string_view expected, std::string_view got) {
+  const auto [want, have] = std::ranges::mismatch(expected, got);
+  if (want == expected.end() && have == got.end()) return {};
+  const auto at = static_cast<std::size_t>(want - expected.begin());
+  const auto line_at = [at](std::string_view text) {
+    const std::size_t newline = at == 0 ? std::string_view::npos : text.rfind('\n', at - 1);
+    text.remove_prefix(newline == std::string_view::npos ? 0 : newline + 1);
+    return std::string(text.substr(0, std::min(text.find('\n'), std::size_t{1000})));
+  };
+  return "expected: " + line_at(expected) + "\ngot: " + line_at(got);
 }
 
 }  // namespace rtev::test

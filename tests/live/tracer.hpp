@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs rtev-bpf, stops it, and parses and checks its output.
+// Runs rtev-bpf, stops it, and parses and checks its output. Makes, converts and dumps recordings.
 #pragma once
 
 #include <filesystem>
@@ -18,6 +18,9 @@ using Json = nlohmann::json;
 /// The binary under test.
 std::string tool();
 
+/// Parses JSON objects, one per line. Another line fails the test, and is an empty object.
+std::vector<Json> json_lines(const std::string& text);
+
 /// Output of one run of `rtev-bpf -f jsonl`. parse() checks each line against the schema, and the invariants of every
 /// run: order, counts, one header, one summary.
 struct Trace {
@@ -25,11 +28,13 @@ struct Trace {
   std::vector<Json> events;
   Json summary;
 
-  static Trace parse(std::string_view lines);
+  static Trace parse(const std::string& lines);
 
   /// Events of a type; of one process if `pid` is given.
   std::vector<Json> of(std::string_view type) const;
   std::vector<Json> of(pid_t pid, std::string_view type) const;
+  /// The events and summaries of each process.
+  std::map<pid_t, Trace> by_process() const;
   /// Events from the rings of a process, in stream order.
   std::vector<Json> from_rings(pid_t pid) const;
   /// The process events of a process, in order: "found", "ring", "exit".
@@ -38,6 +43,10 @@ struct Trace {
   Json action(pid_t pid, std::string_view action) const;
   /// Figures of a process in the summary, summed over its images.
   std::map<std::string, std::uint64_t> words(pid_t pid) const;
+  /// The summary's entry of a process; an empty object if there is none.
+  Json process(pid_t pid) const;
+  /// Number of words in the process's loss events.
+  std::uint64_t lost_words(pid_t pid) const;
 };
 
 /// A running rtev-bpf.
@@ -66,5 +75,17 @@ class Tracer {
 
 /// Runs rtev-bpf to its end.
 Outcome run_tool(std::vector<std::string> arguments, Command command = {});
+/// The line of `rtev-bpf ps` for a process.
+std::string ps_line(pid_t pid);
+
+/// Runs `rtev-bpf dump` on a recording, a ring file or a pid: JSON lines and messages. The exit status must be 0.
+Outcome dump(const std::string& source, std::vector<std::string> options = {});
+/// The same, and parses the JSON lines.
+Trace dumped(const std::string& source, std::vector<std::string> options = {});
+/// Runs `rtev-bpf convert`; the suffix of `to` selects the format.
+void convert(const std::filesystem::path& from, const std::filesystem::path& to);
+
+/// The first line in which both texts differ; empty if they are equal.
+std::string first_difference(std::string_view expected, std::string_view got);
 
 }  // namespace rtev::test

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The tracer in a container: it works, or says what is missing and what to do.
-#include <gmock/gmock.h>
 
-#include "live/matrix.hpp"
 #include "live/place.hpp"
 
 namespace rtev::test {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::Not;
-using Strings = std::vector<std::string>;
 
 /// The place of the traced program, as container engines make it.
 const Place engine{.label = "Engine",
@@ -23,8 +17,7 @@ mount --bind "$ROOT/rings" "$ROOT/rings"
 cd "$ROOT"
 pivot_root . old
 exec "$@")",
-                   .program = "/bin/contained",
-                   .rings = "/rings"};
+                   .own_root = true};
 
 /// A command that execs the command after it, in a place of its own.
 struct Wrapper {
@@ -33,21 +26,11 @@ struct Wrapper {
   Strings command;
 };
 
-void PrintTo(const Wrapper& wrapper, std::ostream* out) {
-  *out << wrapper.label;
-}
-
 Strings in_shell(const Strings& unshare, const std::string& script) {
   Strings command{"unshare"};
   command.insert(command.end(), unshare.begin(), unshare.end());
-  for (const std::string& word : {std::string("sh"), std::string("-ec"), script + "\nexec \"$@\"", std::string("sh")})
-    command.push_back(word);
+  command.insert(command.end(), {"sh", "-ec", script + "\nexec \"$@\"", "sh"});
   return command;
-}
-
-template <typename Case>
-std::string label_of(const ::testing::TestParamInfo<Case>& info) {
-  return info.param.label;
 }
 
 class TracerPlaceLive : public LiveTest {
@@ -97,7 +80,7 @@ set -- chroot "$ROOT/mnt/all" "$@")")},
                               "with CAP_BPF, CAP_PERFMON, CAP_CHECKPOINT_RESTORE, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH",
                               {"setpriv", "--inh-caps=-all",
                                "--bounding-set=-all,+bpf,+perfmon,+checkpoint_restore,+sys_ptrace,+dac_read_search"}}),
-    label_of<Wrapper>);
+    by_label);
 
 struct Refusal {
   std::string label;
@@ -107,10 +90,6 @@ struct Refusal {
   std::string hint;     ///< part of the hint
   bool ps_works;
 };
-
-void PrintTo(const Refusal& refusal, std::ostream* out) {
-  *out << refusal.label;
-}
 
 class RefusingTracerLive : public TracerPlaceLive, public ::testing::WithParamInterface<Refusal> {
  protected:
@@ -127,8 +106,7 @@ TEST_P(RefusingTracerLive, NamesWhatIsMissing) {
   const Outcome traced = run_inside({"-d", "1ms"});
   EXPECT_EQ(traced.status.code(), 1) << traced.out;
   EXPECT_THAT(traced.err, HasSubstr("cannot trace this host: " + GetParam().missing + ": "));
-  EXPECT_THAT(traced.err, HasSubstr("hint: "));
-  EXPECT_THAT(traced.err, HasSubstr(GetParam().hint));
+  EXPECT_THAT(traced.err, AllOf(HasSubstr("hint: "), HasSubstr(GetParam().hint)));
 
   const Outcome doctor = run_inside({"doctor"});
   EXPECT_EQ(doctor.status.code(), 1);
@@ -142,8 +120,7 @@ TEST_P(RefusingTracerLive, PsListsProcessesOrNamesWhatIsMissing) {
   if (GetParam().ps_works) {
     EXPECT_THAT(listed.out, HasSubstr("PID"));
   } else {
-    EXPECT_THAT(listed.err, HasSubstr("cannot inspect processes: " + GetParam().missing));
-    EXPECT_THAT(listed.err, HasSubstr("hint: "));
+    EXPECT_THAT(listed.err, AllOf(HasSubstr("cannot inspect processes: " + GetParam().missing), HasSubstr("hint: ")));
   }
 }
 
@@ -201,22 +178,20 @@ INSTANTIATE_TEST_SUITE_P(
                               "CAP_CHECKPOINT_RESTORE",
                               "--cap-add=CHECKPOINT_RESTORE",
                               false}),
-    label_of<Refusal>);
+    by_label);
 
 TEST_F(TracerPlaceLive, PsInAContainerListsItsOwn) {
   covers("place", "ps in a container");
   Place place = engine;
   place.unshare.emplace_back("--mount-proc");
   place.script = R"(exec "$@")";
-  place.program = "$ROOT/bin/contained";
-  place.rings = "$ROOT/rings";
+  place.own_root = false;
   Contained inside(place, dir.path());
-  Process outside(with_events("busy_alloc"));
-  outside.lines_until("ready");
+  Process outside(with_events("busy_alloc"), "ready");
   const Outcome outcome =
       run({.argv = {"nsenter", "--target", std::to_string(inside.pid()), "--pid", "--mount", tool(), "ps"}});
   EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
-  EXPECT_THAT(outcome.out, ::testing::ContainsRegex(R"( 1 contained +5\.3 +active )"));
+  EXPECT_THAT(outcome.out, ContainsRegex(R"( 1 contained +5\.3 +active )"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("busy_alloc")));
   EXPECT_THAT(outcome.err, HasSubstr("processes outside of it are not found"));
 }

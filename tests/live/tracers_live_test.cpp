@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Several tracers at a time and in turn. A tracer leaves nothing behind, however it ends.
-#include <gmock/gmock.h>
+#include <bpf/bpf.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -11,25 +11,21 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 
+#include "base/unique_fd.hpp"
 #include "live/harness.hpp"
-#include "live/matrix.hpp"
 #include "live/oracle.hpp"
-#include "live/process_checks.hpp"
 
 namespace rtev::test {
 namespace {
-
-using ::testing::IsEmpty;
-using Strings = std::vector<std::string>;
 
 class TracersLive : public LiveTest {};
 
 TEST_F(TracersLive, TwoStartedAtOnceBothSeeEveryEvent) {
   covers("lifecycle", "two tracers started at once");
-  Process before(preserved("ends", {"wait"}));
-  before.lines_until("ready");
+  Process before(preserved("ends", {"wait"}), "ready");
   std::optional<Tracer> one, two;
   // A process is killed when the thread that started it ends.
   std::promise<void> ready;
@@ -59,19 +55,16 @@ TEST_F(TracersLive, TwoStartedAtOnceBothSeeEveryEvent) {
   }
 }
 
-TEST_F(TracersLive, OneStartedAfterAKilledOne) {
+TEST_F(TracersLive, TracerStartedAfterAKilledOneSeesEveryEvent) {
   covers("lifecycle", "tracer killed with -9 and started again");
-  Process survivor(preserved("steps", {"100", "3"}));
-  survivor.lines_until("ready");
+  Process survivor(preserved("steps", {"100", "3"}), "ready");
   std::optional<Tracer> first(std::in_place, Strings{"--sched", "off"});
-  survivor.go();
-  survivor.lines_until("ready");
+  survivor.go_until("ready");
   first->process().line_with("\"value\":100");
   first->process().signal(SIGKILL);
   // Does not wait: the kernel is still removing its probes.
   Tracer second({"--sched", "off", "--history"});
-  survivor.go();
-  survivor.lines_until("ready");
+  survivor.go_until("ready");
   Process later(preserved("ends", {"exit:0"}));
   run_through(later);
   run_through(survivor);
@@ -80,16 +73,48 @@ TEST_F(TracersLive, OneStartedAfterAKilledOne) {
   EXPECT_EQ(steps(trace, survivor.pid()), count_to(300));
 }
 
+/// BPF objects: kind ("prog", "map", "link", "btf") and id.
+using BpfObjects = std::set<std::pair<std::string, std::uint32_t>>;
+
+int fd_by_id(const std::string& kind, std::uint32_t id) {
+  if (kind == "prog") return ::bpf_prog_get_fd_by_id(id);
+  if (kind == "map") return ::bpf_map_get_fd_by_id(id);
+  if (kind == "link") return ::bpf_link_get_fd_by_id(id);
+  return ::bpf_btf_get_fd_by_id(id);
+}
+
+/// BPF objects that a process holds.
+BpfObjects bpf_objects_of(pid_t pid) {
+  BpfObjects objects;
+  for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fdinfo")) {
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) {
+      for (const char* kind : {"prog", "map", "link", "btf"}) {
+        const std::string label = std::string(kind) + "_id:";
+        if (line.starts_with(label)) objects.emplace(kind, std::stoul(line.substr(label.size())));
+      }
+    }
+  }
+  return objects;
+}
+
+/// Waits until none of these objects exists; returns those that still exist at the timeout.
+BpfObjects outliving(BpfObjects objects) {
+  // The kernel frees them asynchronously, after one or two grace periods.
+  const auto deadline = std::chrono::steady_clock::now() + wait_timeout;
+  for (;;) {
+    std::erase_if(objects, [](const auto& object) { return !UniqueFd(fd_by_id(object.first, object.second)); });
+    if (objects.empty() || std::chrono::steady_clock::now() > deadline) return objects;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
 /// How a tracer ends.
-struct Ending {
+struct TracerEnding {
   const char* label;
   const char* what;  ///< row of docs/tested.md
   int signal;        ///< 0: ends by itself
 };
-
-void PrintTo(const Ending& ending, std::ostream* out) {
-  *out << ending.label;
-}
 
 /// Settings of the host that a tracer might change.
 std::map<std::string, std::string> settings() {
@@ -99,46 +124,44 @@ std::map<std::string, std::string> settings() {
                            "kernel/sched_schedstats", "kernel/sched_rt_runtime_us", "kernel/yama/ptrace_scope",
                            "kernel/core_pattern", "kernel/task_delayacct", "net/core/bpf_jit_enable",
                            "net/core/bpf_jit_harden", "fs/nr_open", "vm/max_map_count"}) {
-    std::ifstream file(std::filesystem::path("/proc/sys") / name);
+    std::ifstream file(fs::path("/proc/sys") / name);
     std::getline(file, values[name]);
   }
   return values;
 }
 
 /// Files in the places where tracers leave some: pinned BPF objects, and everything the tests do not share with others.
-Strings files_in(const std::filesystem::path& directory) {
+Strings files_in(const fs::path& directory) {
   Strings found;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) found.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(directory, error)) found.push_back(entry.path());
   std::ranges::sort(found);
   return found;
 }
 
-std::string link_of(const std::filesystem::path& path) {
+std::string link_of(const fs::path& path) {
   std::error_code error;
-  return std::filesystem::read_symlink(path, error);
+  return fs::read_symlink(path, error);
 }
 
-class LeftoversLive : public TracersLive, public ::testing::WithParamInterface<Ending> {};
+class LeftoversLive : public TracersLive, public ::testing::WithParamInterface<TracerEnding> {};
 
 TEST_P(LeftoversLive, NothingIsLeft) {
   covers("lifecycle", std::string("nothing left of a tracer that ended: ") + GetParam().what);
   const auto settings_before = settings();
   const Strings pinned_before = files_in("/sys/fs/bpf");
-  Process process(with_events("ends", {"wait"}));
-  process.lines_until("ready");
+  Process process(with_events("ends", {"wait"}), "ready");
 
   // Output without an explicit path would be created here.
   const auto own = dir / "own";
-  std::filesystem::create_directory(own);
+  fs::create_directory(own);
   Tracer::Options options;
   options.env = {{"TMPDIR", own}, {"HOME", own}};
   Strings arguments{"--sched", "ocaml"};
   if (GetParam().signal == 0) arguments.insert(arguments.end(), {"-d", "1s"});
   Tracer tracer(arguments, options);
   // A second binary, found running.
-  Process another(with_events("steps", {"10"}));
-  another.lines_until("ready");
+  Process another(with_events("steps", {"10"}), "ready");
   tracer.process().line_with(R"("comm":"steps")");
   const BpfObjects objects = bpf_objects_of(tracer.process().pid());
   for (const char* kind : {"prog", "map", "link"})
@@ -162,16 +185,18 @@ TEST_P(LeftoversLive, NothingIsLeft) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Endings, LeftoversLive,
-                         ::testing::Values(Ending{"Duration", "--duration", 0}, Ending{"Interrupt", "Ctrl-C", SIGINT},
-                                           Ending{"Terminate", "SIGTERM", SIGTERM}, Ending{"Kill", "SIGKILL", SIGKILL}),
-                         [](const auto& ending) { return ending.param.label; });
+                         ::testing::Values(TracerEnding{"Duration", "--duration", 0},
+                                           TracerEnding{"Interrupt", "Ctrl-C", SIGINT},
+                                           TracerEnding{"Terminate", "SIGTERM", SIGTERM},
+                                           TracerEnding{"Kill", "SIGKILL", SIGKILL}),
+                         by_label);
 
 TEST_F(TracersLive, NothingIsLeftOfATracerThatCannotStart) {
   covers("lifecycle", "nothing left of a tracer that cannot start");
   const auto settings_before = settings();
   const Strings pinned_before = files_in("/sys/fs/bpf");
   const auto own = dir / "own";
-  std::filesystem::create_directory(own);
+  fs::create_directory(own);
   const Command command{.argv = {}, .env = {{"TMPDIR", own}, {"HOME", own}}};
   const std::vector<Strings> starts{{"-o", dir / "missing" / "trace.jsonl"}, {"--", dir / "no-such-program"}};
   for (const Strings& arguments : starts) {
@@ -181,7 +206,7 @@ TEST_F(TracersLive, NothingIsLeftOfATracerThatCannotStart) {
   }
   EXPECT_EQ(settings(), settings_before);
   EXPECT_EQ(files_in("/sys/fs/bpf"), pinned_before);
-  EXPECT_FALSE(std::filesystem::exists(dir / "missing"));
+  EXPECT_FALSE(fs::exists(dir / "missing"));
 }
 
 }  // namespace

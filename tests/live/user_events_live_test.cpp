@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: MIT
 // User events of every type, and names with terminal control characters.
-#include <gmock/gmock.h>
 
 #include "live/harness.hpp"
 
 namespace rtev::test {
 namespace {
-
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::SizeIs;
 
 class UserEventsLive : public LiveTest {
  protected:
@@ -46,7 +39,7 @@ std::vector<std::string> names(const std::vector<Json>& events) {
   return found;
 }
 
-TEST_F(UserEventsLive, EveryTypeWithItsValue) {
+TEST_F(UserEventsLive, EveryTypeHasItsValue) {
   Tracer tracer({"--sched", "off"});
   Process process(with_events("user_events"));
   run_through(process);

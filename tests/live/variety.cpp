@@ -54,6 +54,14 @@ void expect_threads(const Trace& trace, const Build& build, const std::map<int, 
                                      << trace.summary["drops"];
 }
 
+/// A run's own output: the number of its user events.
+std::size_t user_events_written(const std::string& out) {
+  constexpr std::string_view mark = "wrote ";
+  const std::size_t at = out.find(mark);
+  if (at == std::string::npos) throw std::runtime_error("the program did not print what it wrote: " + out);
+  return std::stoul(out.substr(at + mark.size()));
+}
+
 }  // namespace
 
 std::filesystem::path Variety::program() const {
@@ -95,19 +103,6 @@ std::vector<Variety> all_varieties() {
   for (const char* ocaml : {"5.3", "5.4"})
     for (const Build& build : {instrumented, debug}) varieties.push_back({ocaml, build});
   return varieties;
-}
-
-Json figures_of(const Trace& trace, pid_t pid) {
-  for (const Json& process : trace.summary["processes"])
-    if (process["pid"] == pid) return process;
-  return Json::object();
-}
-
-std::size_t user_events_written(const std::string& out) {
-  constexpr std::string_view mark = "wrote ";
-  const std::size_t at = out.find(mark);
-  if (at == std::string::npos) throw std::runtime_error("the program did not print what it wrote: " + out);
-  return std::stoul(out.substr(at + mark.size()));
 }
 
 void expect_whole(const Trace& trace, const Variety& variety, const std::filesystem::path& directory, pid_t pid,

@@ -35,12 +35,6 @@ std::ostream& operator<<(std::ostream& out, const Variety& variety);
 /// All builds possible with the installed versions.
 std::vector<Variety> all_varieties();
 
-/// The summary's entry of a process.
-Json figures_of(const Trace& trace, pid_t pid);
-
-/// A run's own output: its user events.
-std::size_t user_events_written(const std::string& out);
-
 /// Compares what the tracer delivered with the preserved ring, with the run's own count, and with the threads that it
 /// wrote to its rings.
 void expect_whole(const Trace& trace, const Variety& variety, const std::filesystem::path& directory, pid_t pid,

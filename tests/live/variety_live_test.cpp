@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: MIT
 // All kinds of binaries: a program built in every way by every installed version of OCaml, found running and started
 // under the tracer.
-#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <set>
 
 #include "live/harness.hpp"
-#include "live/matrix.hpp"
 #include "live/variety.hpp"
 
 namespace rtev::test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::AnyOf;
-using ::testing::HasSubstr;
-using Strings = std::vector<std::string>;
-
 class VarietyLive : public LiveTest {
  protected:
   void need(const Variety& variety) {
-    if (std::filesystem::exists(variety.program())) return;
+    if (fs::exists(variety.program())) return;
     const std::string obstacle =
         "no OCaml " + std::string(variety.ocaml) + " was found when the tests were built (scripts/test gets it)";
     if (std::getenv("CI") != nullptr) FAIL() << obstacle;
@@ -34,13 +27,6 @@ void wait_until_known(Tracer& tracer, pid_t pid) {
   const std::string mark = "\"pid\":" + std::to_string(pid) + ",";
   while (!tracer.process().line_with(mark).contains(R"("type":"process")")) {
   }
-}
-
-/// The line of `ps` for a process.
-std::string listed(pid_t pid) {
-  const Outcome ps = run_tool({"ps", "-d", "1ms", "-p", std::to_string(pid)});
-  EXPECT_EQ(ps.status.code(), 0) << ps.err;
-  return ps.out.substr(ps.out.find('\n') + 1);
 }
 
 /// Probed events of a run of the program: work in three domains, then a full collection.
@@ -76,15 +62,13 @@ void BuildLive::expect_every_event(const Strings& argv) {
   const Variety& variety = GetParam();
   Command command = preserved("");
   command.argv = argv;
-  Process early(command);
-  early.lines_until("ready");
+  Process early(command, "ready");
   Tracer tracer({"--history"});
-  Process late(command);
-  late.lines_until("ready");
+  Process late(command, "ready");
   wait_until_known(tracer, late.pid());
   const std::string version = variety.build.named ? variety.ocaml : "5.?";
   for (const pid_t pid : {early.pid(), late.pid()})
-    EXPECT_THAT(listed(pid), AllOf(HasSubstr(" " + version + " "), HasSubstr(" active ")));
+    EXPECT_THAT(ps_line(pid), AllOf(HasSubstr(" " + version + " "), HasSubstr(" active ")));
   const std::string early_out = run_through(early).out, late_out = run_through(late).out;
   const Trace trace = tracer.stop();
 
@@ -92,7 +76,7 @@ void BuildLive::expect_every_event(const Strings& argv) {
   expect_whole(trace, variety, dir.path(), late.pid(), late_out);
   for (const pid_t pid : {early.pid(), late.pid()}) {
     EXPECT_EQ(trace.action(pid, "ring")["path"], ring_of(pid).string());
-    EXPECT_EQ(figures_of(trace, pid)["version"], variety.build.named ? Json(variety.ocaml) : Json());
+    EXPECT_EQ(trace.process(pid)["version"], variety.build.named ? Json(variety.ocaml) : Json());
   }
 }
 
@@ -100,9 +84,8 @@ void BuildLive::expect_probes(const Strings& argv, const std::string& name) {
   const Variety& variety = GetParam();
   Command command = program("");
   command.argv = argv;
-  Process early(command);
-  early.lines_until("ready");
-  EXPECT_THAT(listed(early.pid()), HasSubstr(" none "));
+  Process early(command, "ready");
+  EXPECT_THAT(ps_line(early.pid()), HasSubstr(" none "));
   Tracer tracer({"--ringless", "-n", name});
   Process late(command);
   run_through(early);
@@ -118,17 +101,17 @@ void BuildLive::expect_probes(const Strings& argv, const std::string& name) {
   EXPECT_EQ(trace.summary["drops"]["unprobed"], 0);
   expect_probed(trace, early.pid());
   expect_probed(trace, late.pid());
-  EXPECT_THAT(trace.actions(early.pid()), ::testing::ElementsAre("found", "probe", "exit"));
-  EXPECT_THAT(trace.actions(late.pid()), ::testing::ElementsAre("exec", "probe", "exit"));
+  EXPECT_THAT(trace.actions(early.pid()), ElementsAre("found", "probe", "exit"));
+  EXPECT_THAT(trace.actions(late.pid()), ElementsAre("exec", "probe", "exit"));
 }
 
-TEST_P(BuildLive, EveryEventWithItsName) {
+TEST_P(BuildLive, DeliversEveryEventWithItsName) {
   const Variety& variety = GetParam();
   expect_every_event({variety.program()});
   covers("binary", variety.build.what, variety.ocaml);
 }
 
-TEST_P(BuildLive, ByProbesWithoutARing) {
+TEST_P(BuildLive, IsProbedWithoutARing) {
   const Variety& variety = GetParam();
   expect_probes({variety.program()}, variety.build.kind);
   const char* const limit = variety.build.named ? "" : ": reported as impossible to probe";
@@ -151,13 +134,13 @@ class LoaderLive : public BuildLive {
 #endif
 };
 
-TEST_P(LoaderLive, EveryEventWithItsName) {
+TEST_P(LoaderLive, DeliversEveryEventWithItsName) {
   const Variety& variety = GetParam();
   expect_every_event({loader, variety.program()});
   covers("binary", variety.build.what + std::string(", run by the dynamic loader"), variety.ocaml);
 }
 
-TEST_P(LoaderLive, ByProbesWithoutARing) {
+TEST_P(LoaderLive, IsProbedWithoutARing) {
   const Variety& variety = GetParam();
   expect_probes({loader, variety.program()}, "ld-linux*");
   covers("ringless", variety.build.what + std::string(", run by the dynamic loader"), variety.ocaml);

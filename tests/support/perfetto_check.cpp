@@ -118,7 +118,7 @@ class Reader {
     if ((packet.sequence_flags() & needs_state) && !sequence.valid) complain("needs names that were dropped");
     const auto intern = [&](const auto& names, auto& table) {
       for (const auto& entry : names) {
-        if (entry.iid() == 0 || !table.emplace(entry.iid(), entry.name()).second) complain("a name is told twice");
+        if (entry.iid() == 0 || !table.emplace(entry.iid(), entry.name()).second) complain("a name is defined twice");
       }
     };
     intern(packet.interned_data().event_names(), sequence.events);
@@ -172,7 +172,7 @@ class Reader {
   std::string look_up(const Table& table, std::uint64_t iid) {
     const auto found = table.find(iid);
     if (found != table.end()) return found->second;
-    complain("a name that was not told");
+    complain("an undefined name");
     return {};
   }
 
@@ -211,7 +211,8 @@ class Reader {
         trace_.switches.push_back({event.timestamp(), bundle.cpu(), change.prev_pid(), change.next_pid(),
                                    change.prev_state(), change.prev_prio(), change.next_prio(), change.prev_comm(),
                                    change.next_comm()});
-        if (static_cast<std::int32_t>(event.pid()) != change.prev_pid()) complain("a switch that another thread tells");
+        if (static_cast<std::int32_t>(event.pid()) != change.prev_pid())
+          complain("a switch reported by another thread");
       } else if (event.has_sched_waking()) {
         trace_.wakings.push_back({event.timestamp(), bundle.cpu(), static_cast<std::int32_t>(event.pid()),
                                   event.sched_waking().pid(), event.sched_waking().target_cpu()});

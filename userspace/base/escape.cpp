@@ -14,7 +14,7 @@ struct Character {
   std::size_t length;  ///< bytes; 1 for not_utf8
 };
 
-/// The first character of a text that is not empty. Refuses overlong forms, surrogates and all beyond U+10FFFF.
+/// The first character of a text that is not empty. Overlong forms, surrogates and codes beyond U+10FFFF are not UTF-8.
 Character first_character(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -39,15 +39,14 @@ constexpr bool is_control(std::uint32_t code) {
   return code < 0x20 || (code >= 0x7F && code <= 0x9F);
 }
 
-/// Characters without a glyph of their own that change how the text around them looks: bidirectional controls, zero
-/// width, line separators, tags.
+/// Invisible characters that change how other text looks: bidirectional controls, zero width, line separators, tags.
 constexpr bool is_deceptive(std::uint32_t code) {
   return code == 0xAD || code == 0x61C || (code >= 0x200B && code <= 0x200F) || (code >= 0x2028 && code <= 0x202E) ||
          (code >= 0x2060 && code <= 0x206F) || code == 0xFEFF || (code >= 0xFFF9 && code <= 0xFFFB) ||
          (code >= 0xE0000 && code <= 0xE0FFF);
 }
 
-/// How many bytes at the start are ASCII that means the same in every notation used here.
+/// Length of the prefix of ASCII characters that no notation here escapes.
 std::size_t plain_prefix(std::string_view text) {
   static constexpr auto plain = [] {
     std::array<bool, 256> table{};
@@ -59,12 +58,12 @@ std::size_t plain_prefix(std::string_view text) {
   return length;
 }
 
-/// A character as terminals may show it.
+/// A character as it is shown on terminals.
 struct Shown {
   std::array<char, 16> bytes;
   std::size_t size = 0;     ///< of bytes
-  std::size_t columns = 0;  ///< taking each character for one column wide
-  std::size_t length = 0;   ///< bytes of input it stands for
+  std::size_t columns = 0;  ///< if each character takes one column
+  std::size_t length = 0;   ///< bytes of input
   bool unchanged = false;
 
   std::string_view text() const { return {bytes.data(), size}; }
@@ -107,7 +106,7 @@ void add_json_string(TextBuffer& out, std::string_view text) {
     } else if (is_control(character.code)) {
       out.add("\\u00", digits[character.code >> 4], digits[character.code & 15]);
     } else {
-      if (character.length == 1) out.add('\\');  // a quote or a backslash, or else it were plain
+      if (character.length == 1) out.add('\\');  // only quotes and backslashes are not plain
       out.add(text.substr(0, character.length));
     }
     text.remove_prefix(character.length);

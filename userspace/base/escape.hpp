@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What programs call themselves, made harmless: for terminals and for JSON. Input may be any bytes.
+// Escapes text of traced programs for terminals and for JSON. Input can be any bytes.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +10,22 @@
 
 namespace rtev {
 
-/// A JSON string with its quotes, valid UTF-8 whatever the text is: bytes that are not UTF-8 become U+FFFD, control
-/// characters (U+0000-U+001F, U+007F-U+009F) \uXXXX.
+/// A JSON string with its quotes, always valid UTF-8: bytes that are not UTF-8 become U+FFFD, control characters
+/// (U+0000-U+001F, U+007F-U+009F) \uXXXX.
 void add_json_string(TextBuffer& out, std::string_view text);
 
-/// For terminals: control characters, characters that reorder or hide text, and bytes that are not UTF-8 appear as
-/// \xNN, a backslash as two.
+/// For terminals: control characters, characters that reorder or hide text, and bytes that are not UTF-8 become \xNN
+/// for each byte, and a backslash becomes two.
 void add_escaped(TextBuffer& out, std::string_view text);
 std::string escaped(std::string_view text);
 
-/// The same between double quotes; quotes inside are escaped.
+/// Escaped as by add_escaped(), between double quotes; quotes inside are escaped, too.
 void add_quoted(TextBuffer& out, std::string_view text);
 
-/// Escaped and then cut or padded to `width` characters; what is cut is cut between characters.
+/// Escaped as by add_escaped(), then cut between characters or padded to `width` characters.
 void add_column(TextBuffer& out, std::string_view text, std::size_t width);
 
-/// True if add_escaped() would leave the text as it is.
+/// True if add_escaped() does not change the text.
 bool is_printable(std::string_view text);
 
 }  // namespace rtev

@@ -6,15 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text_buffer.hpp"
+
 namespace rtev {
 namespace {
 
 constexpr std::size_t text_column = 34;  ///< where descriptions of options and subcommands begin
-
-std::size_t columns(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }));
-}
 
 /// Removes the first line from the text and returns it.
 std::string_view take_line(std::string_view& text) {
@@ -23,13 +20,13 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-/// Adds the words of a line. `column` is where the output stands; further lines are indented by `indent`.
+/// Adds the words of a line, folded. `column`: the current column; further lines are indented by `indent`.
 void add_folded(std::string& out, std::string_view line, std::size_t column, std::size_t indent) {
   bool is_first = true;
   while (!line.empty()) {
     const std::string_view word = line.substr(0, line.find(' '));
     line.remove_prefix(std::min(word.size() + 1, line.size()));
-    if (!is_first && column + 1 + columns(word) > HelpFormatter::max_columns) {
+    if (!is_first && column + 1 + columns_of(word) > HelpFormatter::max_columns) {
       out += '\n' + std::string(indent, ' ');
       column = indent;
     } else if (!is_first) {
@@ -37,7 +34,7 @@ void add_folded(std::string& out, std::string_view line, std::size_t column, std
       ++column;
     }
     out += word;
-    column += columns(word);
+    column += columns_of(word);
     is_first = false;
   }
 }
@@ -57,7 +54,7 @@ std::string paragraphs(std::string_view text) {
 
 std::string entry(const std::string& heading, const std::string& text) {
   std::string out = "  " + heading;
-  std::size_t column = columns(out);
+  std::size_t column = columns_of(out);
   if (column + 2 > text_column) {
     out += '\n';
     column = 0;

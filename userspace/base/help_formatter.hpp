@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What --help of rtev-bpf and rtev-load looks like.
+// The format of --help of rtev-bpf and rtev-load.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The one writer of JSON. It sets the commas, and makes every string valid UTF-8.
+// Writes JSON: sets commas, and makes every string valid UTF-8.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 #include <cstring>
 #include <optional>
 #include <ranges>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -43,7 +44,7 @@ class JsonWriter {
   void begin_object() { begin('{'); }
   void end_object() { end('}'); }
 
-  /// What is written next is the value of this member.
+  /// The next value is that of this member.
   JsonWriter& key(std::string_view name) {
     const std::size_t comma = first_ ? 0 : 1;
     char* at = out_.extend(comma + name.size() + 3);
@@ -51,12 +52,14 @@ class JsonWriter {
     at += comma;
     *at++ = '"';
     std::memcpy(at, name.data(), name.size());
-    std::memcpy(at + name.size(), "\":", 2);
+    at += name.size();
+    *at++ = '"';
+    *at = ':';
     first_ = true;
     return *this;
   }
 
-  /// The same for a name that may be any text.
+  /// The same for any text as name.
   JsonWriter& text_key(std::string_view name) {
     value(name);
     out_.add(':');
@@ -71,7 +74,7 @@ class JsonWriter {
     out_.add(number);
   }
   void value(std::same_as<bool> auto truth) { raw(truth ? "true" : "false"); }
-  /// With 6 decimals, never with an exponent; null where it is no number.
+  /// With 6 decimals, never with an exponent; null if it is not finite.
   void value(std::floating_point auto number) {
     std::array<char, 400> text;
     const auto written =
@@ -83,7 +86,7 @@ class JsonWriter {
     add_json_string(out_, text);
   }
   void value(std::nullptr_t) { raw("null"); }
-  /// null where there is nothing.
+  /// null if there is no value.
   template <typename T>
   void value(const std::optional<T>& maybe) {
     maybe ? value(*maybe) : value(nullptr);
@@ -93,22 +96,22 @@ class JsonWriter {
   void member(std::string_view name, const T& of) {
     key(name).value(of);
   }
-  /// Of a text that is plain ASCII without quotes and backslashes: a constant of the program.
+  /// Text of plain ASCII without quotes and backslashes: a constant of the program.
   void plain_member(std::string_view name, std::string_view text) {
     key(name);
     out_.add('"', text, '"');
     first_ = false;
   }
-  /// null where the text is empty.
+  /// null if the text is empty.
   void text_or_null(std::string_view name, std::string_view text) {
     key(name);
     text.empty() ? value(nullptr) : value(text);
   }
-  /// Two lower-case hex digits a byte.
-  void hex(std::string_view name, std::string_view bytes) {
+  /// Two lower-case hex digits per byte.
+  void hex(std::string_view name, std::span<const std::byte> bytes) {
     key(name);
     out_.add('"');
-    out_.add_hex(bytes);
+    out_.add_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     out_.add('"');
     first_ = false;
   }
@@ -118,13 +121,13 @@ class JsonWriter {
       for (const auto& each : of) value(each);
     });
   }
-  /// A value as it stands, which is valid JSON already.
+  /// A value that is JSON already.
   void raw(std::string_view json) {
     separate();
     out_.add(json);
   }
 
-  /// What is written next is a document of its own.
+  /// The next value is a document of its own.
   void restart() { first_ = true; }
   std::string_view text() const { return out_.text(); }
 
@@ -145,7 +148,7 @@ class JsonWriter {
 
   TextBuffer own_;
   TextBuffer& out_;
-  bool first_ = true;  ///< no comma in front of what comes next
+  bool first_ = true;  ///< no comma before the next value
 };
 
 }  // namespace rtev

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/parse.hpp"
-#include "base/quantity.hpp"
 
 namespace rtev {
 

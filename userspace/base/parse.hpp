@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
+// Numbers in text: of /proc, of options.
 #pragma once
 
 #include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <system_error>
 
 namespace rtev {
 
-/// The whole text as a number; nothing if it does not fit or there is anything else in the text.
+/// The whole text as a number; nothing for other text and numbers out of range.
 template <typename Number>
 std::optional<Number> parse_number(std::string_view text, int base = 10) {
   Number number{};
@@ -18,7 +22,7 @@ std::optional<Number> parse_number(std::string_view text, int base = 10) {
   return number;
 }
 
-/// The number that a text begins with.
+/// The number at the beginning of a text.
 template <typename Number>
 std::optional<Number> parse_leading_number(std::string_view text, int base = 10) {
   Number number{};
@@ -26,5 +30,16 @@ std::optional<Number> parse_leading_number(std::string_view text, int base = 10)
   if (result.ec != std::errc{}) return std::nullopt;
   return number;
 }
+
+/// A duration such as "500ms": a decimal number with ns, us, ms, s, m or h; seconds without a unit. Nothing for other
+/// text and outside of 1 ns to 100 years.
+std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
+
+/// A number of bytes such as "16M": a decimal number with k, M or G in either case (powers of 1024). Nothing for other
+/// text and outside of 1 byte to 64 GiB.
+std::optional<std::size_t> parse_size(std::string_view text);
+
+/// A whole number such as "1.5M", with k, M or G for powers of 1000. Nothing for other text and beyond 10^15.
+std::optional<std::uint64_t> parse_count(std::string_view text);
 
 }  // namespace rtev

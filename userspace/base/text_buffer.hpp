@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Text under construction. Formatting is the hot path of the text sinks: appending is inline and does not allocate
-// once the buffer has grown to its working size.
+// A buffer for text. Formatting is the hot path of the text sinks: appending is inline, and allocates only until the
+// buffer has reached its working size.
 #pragma once
 
 #include <charconv>
@@ -13,7 +13,7 @@
 
 namespace rtev {
 
-/// Columns of a terminal that text takes which is UTF-8 and has no wide characters in it.
+/// Columns that UTF-8 text takes on a terminal, if it has no wide characters.
 constexpr std::size_t columns_of(std::string_view text) {
   std::size_t columns = 0;
   for (const char byte : text) columns += (static_cast<unsigned char>(byte) & 0xc0) != 0x80 ? 1 : 0;
@@ -22,7 +22,7 @@ constexpr std::size_t columns_of(std::string_view text) {
 
 class TextBuffer {
  public:
-  /// Appends each part: a character, an integer in decimal, or text as it stands.
+  /// Appends each part: a character, an integer in decimal, or text.
   template <typename... Parts>
   void add(const Parts&... parts) {
     (add_one(parts), ...);
@@ -31,14 +31,14 @@ class TextBuffer {
   void add_repeated(char c, std::size_t count) {
     if (count > 0) std::memset(extend(count), c, count);
   }
-  /// Right-aligned in `width` columns; longer numbers take what they need.
+  /// Right-aligned in at least `width` columns.
   void add_right(std::int64_t number, std::size_t width);
-  /// Two lower-case hex digits a byte.
+  /// Two lower-case hex digits per byte.
   void add_hex(std::string_view bytes);
   /// With a comma between thousands.
   void add_grouped(std::uint64_t number);
 
-  /// Makes room for `count` more bytes, which the caller fills in: they are part of the text at once.
+  /// Appends `count` bytes, which the caller must write.
   char* extend(std::size_t count) {
     if (bytes_.size() - size_ < count) grow(count);
     size_ += count;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// fmt for text that is not written often: print() into a TextBuffer, and values that are formatted as people read them.
+// fmt for text that is not written often: print() into a TextBuffer, and values in readable formats.
 #pragma once
 
 #include <fmt/format.h>

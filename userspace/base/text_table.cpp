@@ -46,7 +46,7 @@ void TextTable::line(std::string_view text) {
   rows_.push_back({.rest = std::string{text}});
 }
 
-/// From the end of the column before, where its marks stand, to a column's own end.
+/// Widths of the columns, each from the end of the previous column, with the marks of that column.
 std::vector<std::size_t> TextTable::widths() const {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
@@ -62,7 +62,7 @@ std::vector<std::size_t> TextTable::widths() const {
 }
 
 void TextTable::write(TextBuffer& out, const Row& row, const std::vector<std::size_t>& widths) const {
-  std::size_t blanks = indent_;  // not written before something follows: no blanks at the end of a line
+  std::size_t blanks = indent_;  // written only before further text: no blanks at the end of a line
   bool marked = false;
   const auto add = [&](const Cell& cell) {
     if (cell.text.empty()) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tables for people: columns that line up whatever is in them.
+// Tables with aligned columns.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace rtev {
 
-/// Takes cells row by row, from the left to the right, and writes them when it is known how wide columns are: at least
-/// two blanks lie between any two. A row may end early. Text is written as it stands: escape it first.
+/// Collects cells row by row, from left to right, and writes them all when the widths of the columns are known. There
+/// are at least two blanks between columns. Rows can end early. Text must be escaped already.
 class TextTable {
  public:
   enum class Align : std::uint8_t { left, right };
@@ -21,17 +21,16 @@ class TextTable {
   /// `indent`: blanks before each line.
   explicit TextTable(std::size_t indent = 0) : indent_(indent) {}
 
-  /// Columns from the first on, before any row. `least`: how far a column's end is from that of the one before, if what
-  /// is in it takes no more.
+  /// Adds a column; before the first row. `least`: minimum distance of the column's end from that of the previous one.
   TextTable& column(std::string_view title, std::size_t least, Align align = Align::right);
 
   void row();
-  void cell(std::string_view text = {}, bool marked = false);  ///< `marked`: a + stands behind it
+  void cell(std::string_view text = {}, bool marked = false);  ///< `marked`: followed by a +
   void cell(std::uint64_t number, bool marked = false);        ///< with a comma between thousands
   void duration(std::uint64_t ns);
-  /// Of the row, two blanks behind its last cell.
+  /// Text two blanks after the last cell of the row.
   void remark(std::string_view text);
-  /// A line that has no columns.
+  /// A line without columns.
   void line(std::string_view text);
 
   void write(TextBuffer& out) const;

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <utility>
 
 namespace rtev {
@@ -30,5 +35,32 @@ class UniqueFd {
  private:
   int fd_ = -1;
 };
+
+/// A flag that epoll can wait for. Thread-safe.
+class EventFd {
+ public:
+  EventFd() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+  int get() const { return fd_.get(); }
+  /// Makes the descriptor readable.
+  void signal() const {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t put = ::write(fd_.get(), &one, sizeof one);
+  }
+  void clear() const {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = ::read(fd_.get(), &count, sizeof count);
+  }
+
+ private:
+  UniqueFd fd_;
+};
+
+/// Owns a memory mapping.
+struct Unmap {
+  std::size_t bytes = 0;
+  void operator()(std::byte* begin) const { ::munmap(begin, bytes); }
+};
+using MemoryMap = std::unique_ptr<std::byte, Unmap>;
 
 }  // namespace rtev

@@ -2,6 +2,7 @@
 #include "base/units.hpp"
 
 #include <array>
+#include <span>
 
 namespace rtev {
 namespace {
@@ -11,8 +12,8 @@ std::uint64_t rounded(std::uint64_t number, std::uint64_t unit) {
   return number / unit + (number % unit >= unit - unit / 2 ? 1 : 0);
 }
 
-/// number / unit (a multiple of 100) with three significant digits; false if it takes four or more digits before the
-/// point.
+/// number / unit (a multiple of 100) with three significant digits; false, and nothing added, if it has more digits
+/// before the point.
 bool add_three_digits(TextBuffer& out, std::uint64_t number, std::uint64_t unit) {
   if (const std::uint64_t hundredths = rounded(number, unit / 100); hundredths < 1000) {
     out.add(hundredths / 100, '.', hundredths / 10 % 10, hundredths % 10);
@@ -26,20 +27,29 @@ bool add_three_digits(TextBuffer& out, std::uint64_t number, std::uint64_t unit)
   return true;
 }
 
+struct Unit {
+  std::uint64_t factor;
+  std::string_view name;
+};
+
+/// With three significant digits in the first unit in which the number is less than 1000; false if there is none.
+bool add_scaled(TextBuffer& out, std::uint64_t number, std::span<const Unit> units) {
+  for (const Unit& unit : units) {
+    if (!add_three_digits(out, number, unit.factor)) continue;
+    out.add(unit.name);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void add_duration(TextBuffer& out, std::uint64_t ns) {
-  constexpr std::uint64_t us = 1'000, ms = 1'000'000, s = 1'000'000'000;
-  if (ns < us) {
+  static constexpr Unit units[] = {{1'000, "µs"}, {1'000'000, "ms"}, {1'000'000'000, "s"}};
+  if (ns < 1'000) {
     out.add(ns, "ns");
-  } else if (add_three_digits(out, ns, us)) {
-    out.add("µs");
-  } else if (add_three_digits(out, ns, ms)) {
-    out.add("ms");
-  } else if (add_three_digits(out, ns, s)) {
-    out.add('s');
-  } else {
-    out.add_grouped(rounded(ns, s));
+  } else if (!add_scaled(out, ns, units)) {
+    out.add_grouped(rounded(ns, 1'000'000'000));
     out.add('s');
   }
 }
@@ -65,18 +75,11 @@ void add_seconds(TextBuffer& out, std::uint64_t time_ns, std::uint64_t origin_ns
 }
 
 void add_size(TextBuffer& out, std::uint64_t bytes) {
-  constexpr std::uint64_t kb = 1'000, mb = 1'000'000, gb = 1'000'000'000;
-  if (bytes < kb) {
+  static constexpr Unit units[] = {{1'000, " kB"}, {1'000'000, " MB"}, {1'000'000'000, " GB"}};
+  if (bytes < 1'000)
     out.add(bytes, " B");
-  } else if (add_three_digits(out, bytes, kb)) {
-    out.add(" kB");
-  } else if (add_three_digits(out, bytes, mb)) {
-    out.add(" MB");
-  } else if (add_three_digits(out, bytes, gb)) {
-    out.add(" GB");
-  } else {
-    out.add(rounded(bytes, gb), " GB");
-  }
+  else if (!add_scaled(out, bytes, units))
+    out.add(rounded(bytes, 1'000'000'000), " GB");
 }
 
 }  // namespace rtev

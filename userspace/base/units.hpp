@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers for people: durations, times and sizes in units that fit.
+// Durations, times and sizes in readable units.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,7 @@
 
 namespace rtev {
 
-/// Three significant digits: "0ns", "999ns", "1.23µs", "45.6ms", "789ms", "12.0s"; from 1000 s on whole
-/// seconds, "1,234s".
+/// Three significant digits: "999ns", "1.23µs", "45.6ms", "12.0s"; from 1000 s on whole seconds, "1,234s".
 void add_duration(TextBuffer& out, std::uint64_t ns);
 
 /// Seconds from `origin_ns` to `time_ns` with 9 decimals, negative before it, right-aligned in `width` columns.

@@ -18,9 +18,8 @@ namespace {
 
 constexpr const char* description =
     "Traces all OCaml 5 processes of this host: what their runtime does (GC phases, counters, user events) and what "
-    "the "
-    "kernel scheduler does to their threads, in one stream ordered by time. Without a subcommand it shows this stream "
-    "live.";
+    "the kernel's scheduler does to their threads, in one stream in order of time. Without a subcommand rtev-bpf shows "
+    "this stream live.";
 
 /// Removes "-- CMD ARG..." from the arguments: CLI11 must not see the options of CMD.
 std::vector<std::string> take_command(std::vector<std::string>& arguments) {
@@ -54,7 +53,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, const Invocat
 void refuse_options_before(const CLI::App& root, const std::string& subcommand) {
   for (const CLI::Option* option : root.get_options()) {
     if (option->count() == 0) continue;
-    throw CLI::ParseError(fmt::format("{} before {}\nhint: write options of {} after it: rtev-bpf {} --help",
+    throw CLI::ParseError(fmt::format("{} before {}\nhint: options of {} follow it: rtev-bpf {} --help",
                                       option->get_name(), subcommand, subcommand, subcommand),
                           CLI::ExitCodes::ExtrasError);
   }
@@ -62,10 +61,11 @@ void refuse_options_before(const CLI::App& root, const std::string& subcommand) 
 
 void check_command(const Subcommand& subcommand) {
   const auto refuse = [](const std::string& what) { throw CLI::ParseError(what, CLI::ExitCodes::ExcludesError); };
-  if (!subcommand.takes_command) refuse(subcommand.app->get_name() + " does not start a program: unexpected --");
+  if (!subcommand.takes_command) refuse(subcommand.app->get_name() + " cannot start a program: unexpected --");
   for (const char* name : {"--pid", "--input"}) {
     const CLI::Option* const option = subcommand.app->get_option_no_throw(name);
-    if (option != nullptr && option->count() > 0) refuse(std::string(name) + " excludes a program to start after --");
+    if (option != nullptr && option->count() > 0)
+      refuse(std::string(name) + " cannot be used with a program to start (--)");
   }
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/subcommands.hpp"
+#include "cli/commands/subcommands.hpp"
 
 namespace rtev::cli {
 

@@ -1,18 +1,83 @@
 // SPDX-License-Identifier: MIT
 #include "cli/messages.hpp"
 
-#include <fmt/core.h>
-
+#include <algorithm>
 #include <cstdio>
+#include <ranges>
 
 #include "base/exit_status.hpp"
+#include "base/text_format.hpp"
 
 namespace rtev::cli {
-
 int report(const Error& error) {
   fmt::print(stderr, "rtev-bpf: {}\n", error.message());
   if (!error.hint.empty()) fmt::print(stderr, "hint: {}\n", error.hint);
   return exit_failure;
+}
+
+std::string start_message(const Registry& registry, bool has_end, bool probes_all) {
+  const auto all = std::ranges::distance(registry.processes());
+  const auto probed = std::ranges::count(registry.processes(), RingState::probed, &ProcessInfo::ring);
+  const auto without_ring = std::ranges::count(registry.processes(), RingState::none, &ProcessInfo::ring);
+  const auto with_ring = all - probed - without_ring;
+  std::string text =
+      fmt::format("Tracing {}, {} with runtime events on{}.{}\n",
+                  Counted{static_cast<std::uint64_t>(all), "OCaml 5 process", "OCaml 5 processes"}, with_ring,
+                  probed == 0 ? "" : fmt::format(", {} by uprobes", probed), has_end ? "" : " Press Ctrl-C to stop.");
+  if (with_ring == 0 && !probes_all)
+    text +=
+        "hint: start programs with OCAML_RUNTIME_EVENTS_START=1, or use --ringless to trace programs that run with "
+        "events off\n";
+  return text;
+}
+
+std::string missing_probes_message(const MissingProbes& missing) {
+  if (missing.binaries + missing.functions == 0) return {};
+  return fmt::format("rtev-bpf: cannot probe {}, so it may not see when a program turns its events off or on{}\n",
+                     missing.binaries > 0 ? Counted{missing.binaries, "binary", "binaries"}
+                                          : Counted{missing.functions, "function", "functions"},
+                     missing.last_error ? ": " + missing.last_error->why : "");
+}
+
+std::string slow_exit_message(std::size_t binaries) {
+  constexpr std::size_t min_binaries = 3;
+  if (binaries < min_binaries) return {};
+  return fmt::format("rtev-bpf: removing the probes of {} binaries; before Linux 6.6 this takes up to {} s\n", binaries,
+                     binaries);
+}
+
+std::string no_events_message(std::string_view command, const Registry& registry) {
+  const auto has_ring = [](const ProcessInfo& process) { return process.ring != RingState::none; };
+  if (std::ranges::any_of(registry.processes(), has_ring)) return {};
+  return fmt::format(
+      "rtev-bpf: {} wrote no runtime events: {}\n"
+      "hint: events need OCaml 5 and are off in set-user-id programs\n",
+      Escaped{command},
+      std::ranges::empty(registry.processes()) ? "it ran no OCaml 5 program" : "its OCaml runtime did not start them");
+}
+
+std::string aborted_message(std::uint64_t programs, std::string_view command, std::string_view ring_directory) {
+  if (programs == 0 || ring_directory.empty()) return {};
+  return fmt::format(
+      "rtev-bpf: {} aborted (SIGABRT) without a ring. OCaml does this if it cannot create the ring file in {}: only "
+      "the user of {} can write there, and the directory does not exist in other roots (chroot, container)\n"
+      "hint: set OCAML_RUNTIME_EVENTS_DIR for rtev-bpf to a directory that all of them can write to\n",
+      Counted{programs, "OCaml program", "OCaml programs"}, ring_directory, Escaped{command});
+}
+
+std::string survivors_message(const std::vector<Survivor>& survivors, std::string_view command,
+                              std::string_view ring_directory) {
+  if (survivors.empty()) return {};
+  constexpr std::size_t max_listed = 5;
+  std::string names;
+  for (const auto& [pid, comm] : survivors | std::views::take(max_listed))
+    names += fmt::format(" {}{}", pid, comm.empty() ? "" : fmt::format(" ({})", escaped(comm)));
+  const bool is_one = survivors.size() == 1;
+  return fmt::format(
+      "rtev-bpf: {} started by {} {} still running, no longer traced:{}{}\n"
+      "hint: rtev-bpf -p PID traces {}; the ring directory {} is kept, a later run removes it\n",
+      Counted{survivors.size(), "process", "processes"}, Escaped{command}, is_one ? "is" : "are", names,
+      survivors.size() > max_listed ? " ..." : "", is_one ? "it" : "them", ring_directory);
 }
 
 }  // namespace rtev::cli

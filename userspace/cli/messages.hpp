@@ -1,11 +1,50 @@
 // SPDX-License-Identifier: MIT
+// What rtev-bpf says on stderr besides the summary.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "rtev/error.hpp"
+#include "stream/registry.hpp"
 
 namespace rtev::cli {
 
 /// Prints "rtev-bpf: what subject: why" and, if there is one, "hint: ..." to stderr. Returns exit_failure.
 int report(const Error& error);
+
+// The messages of a trace. Each is some whole lines, or empty if there is nothing to say.
+
+/// When tracing begins. `has_end`: a duration is set; `probes_all`: programs with events off are traced, too.
+std::string start_message(const Registry& registry, bool has_end, bool probes_all);
+
+/// Functions of the runtime that could not be probed.
+struct MissingProbes {
+  std::size_t binaries = 0;   ///< of which none could be
+  std::size_t functions = 0;  ///< of the other binaries
+  std::optional<Error> last_error{};
+};
+std::string missing_probes_message(const MissingProbes& missing);
+
+/// Why rtev-bpf does not exit at once: the kernel detaches the probes of that many binaries one by one.
+std::string slow_exit_message(std::size_t binaries);
+
+/// The command has ended and had no events. The reason, if it is certain.
+std::string no_events_message(std::string_view command, const Registry& registry);
+
+/// That many programs aborted as OCaml does where it cannot create a ring in the directory.
+std::string aborted_message(std::uint64_t programs, std::string_view command, std::string_view ring_directory);
+
+struct Survivor {
+  std::int32_t pid;
+  std::string comm;  ///< empty if unknown
+};
+/// Processes that still run after the command has ended.
+std::string survivors_message(const std::vector<Survivor>& survivors, std::string_view command,
+                              std::string_view ring_directory);
 
 }  // namespace rtev::cli

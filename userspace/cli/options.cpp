@@ -16,16 +16,17 @@
 namespace rtev::cli {
 namespace {
 
-// Titles of groups in --help.
-constexpr const char *selection_group = "Selection", *output_group = "Output", *tracing_group = "Tracing",
-                     *other_group = "Other";
+// Titles of groups in --help. A function sets that of the options it adds.
+constexpr const char *output_group = "Output", *tracing_group = "Tracing";
+
+const std::string inputs = "a recording (.fxt; - for stdin), a ring file (PID.events), or the id of a process";
 
 /// Catches "$UNSET" in a script, which must not mean stdout.
 CLI::Validator not_empty() {
   return {[](const std::string& text) { return std::string(text.empty() ? "the file name is empty" : ""); }, ""};
 }
 
-CLI::Option* add_file(CLI::App& app, const char* name, std::string& path, const char* help) {
+CLI::Option* add_file(CLI::App& app, const char* name, std::string& path, const std::string& help) {
   return app.add_option(name, path, help)->type_name("FILE")->check(not_empty());
 }
 
@@ -40,117 +41,116 @@ CLI::Validator event_list() {
 
 void add_events_option(CLI::App& app, std::string& events) {
   app.add_option("--events", events,
-                 "only these kinds of events (phase, counter, alloc, lifecycle, user, process, switch, wakeup) and "
-                 "events with these names (wildcards allowed), e.g. 'user,minor*'")
+                 "only events of these kinds (phase, counter, alloc, lifecycle, user, process, switch, wakeup) or with "
+                 "these names (wildcards allowed), e.g. 'user,minor*'; losses are always shown")
       ->type_name("LIST")
-      ->check(event_list())
-      ->group(output_group);
+      ->check(event_list());
 }
 
-/// Without the option the ending of -o decides, and `otherwise` if it has none.
+/// Without the option the suffix of -o decides, and `otherwise` if it has none.
 void add_format(CLI::App& app, std::optional<Format>& format, Format otherwise) {
   std::vector<std::pair<std::string, Format>> choices;
-  std::string help = fmt::format("default: by the ending of -o FILE, else {}", info_of(otherwise).name);
+  std::string help =
+      fmt::format("format of the output (default: by the suffix of -o FILE, else {})", info_of(otherwise).name);
   for (const FormatInfo& info : all_formats()) {
     choices.emplace_back(info.name, info.format);
     fmt::format_to(std::back_inserter(help), "\n{} ({}): {}", info.name, fmt::join(info.suffixes, ", "), info.purpose);
   }
   const auto refuse_compression = [](const std::string& text) {
-    constexpr const char* refusal =
-        "compression is not a format\nhint: to compress, end the file name in .gz: -o FILE.gz";
+    constexpr const char* refusal = "compression is not a format\nhint: to compress, add the suffix .gz: -o FILE.gz";
     return std::string(text.ends_with(".gz") ? refusal : "");
   };
-  add_choice(app, "-f,--format", format, std::move(choices), help)->check(refuse_compression)->group(output_group);
+  add_choice(app, "-f,--format", format, std::move(choices), help)->check(refuse_compression);
 }
 
 }  // namespace
 
 void add_process_options(CLI::App& app, ProcessOptions& options) {
+  app.option_defaults()->group("Selection");
   app.add_option("-p,--pid", options.pids, "only the process with this id; repeatable")
       ->type_name("PID")
       ->check(expects("a process id",
-                      [](const std::string& text) { return parse_number<std::int32_t>(text).value_or(0) > 0; }))
-      ->group(selection_group);
-  app.add_option("-n,--name", options.names, "only processes whose name matches, e.g. 'web*'; repeatable")
-      ->type_name("GLOB")
-      ->group(selection_group);
-  add_time_option(app, "-d,--duration", options.duration, "stop after this time, e.g. 500ms, 5s, 2m")
-      ->group(selection_group);
+                      [](const std::string& text) { return parse_number<std::int32_t>(text).value_or(0) > 0; }));
+  app.add_option("-n,--name", options.names,
+                 "only processes with this name (wildcards allowed), e.g. 'web*'; repeatable")
+      ->type_name("GLOB");
+  add_time_option(
+      app, "-d,--duration", options.duration,
+      "stop after this time, e.g. 500ms, 5s, 2m (default: at Ctrl-C); of a recording, the time that it covers");
 }
 
 void add_common_options(CLI::App& app, ReadOptions& options) {
+  app.option_defaults()->group("Other");
   app.add_option("--ocaml-version", options.ocaml_version,
-                 "name events as this version of OCaml does, e.g. 5.2, instead of detecting the version")
+                 "name events as this version of OCaml does, e.g. 5.2 (default: detect the version)")
       ->type_name("X.Y")
       ->check(expects("a version of OCaml 5, e.g. 5.2",
-                      [](const std::string& text) { return family_of_version(text).has_value(); }))
-      ->group(other_group);
-  app.add_flag("-q,--quiet", options.quiet, "print errors only")->group(other_group);
-  app.add_flag("-v,--verbose", options.verbose, "also print messages of libbpf")->group(other_group);
+                      [](const std::string& text) { return family_of_version(text).has_value(); }));
+  app.add_flag("-q,--quiet", options.quiet, "print errors only");
+  app.add_flag("-v,--verbose", options.verbose, "also print messages of libbpf");
 }
 
 void add_trace_options(CLI::App& app, TraceOptions& options) {
-  add_choice<Sched>(app, "--sched", options.sched, {{"off", Sched::off}, {"ocaml", Sched::ocaml}, {"all", Sched::all}},
-                    "trace scheduler events of no threads, of the threads of OCaml processes (default), or of all "
-                    "threads")
-      ->group(tracing_group);
+  app.option_defaults()->group(tracing_group);
+  add_choice<rtev_sched_mode>(app, "--sched", options.sched,
+                              {{"off", RTEV_SCHED_OFF}, {"ocaml", RTEV_SCHED_OCAML}, {"all", RTEV_SCHED_ALL}},
+                              "scheduler events to trace\n"
+                              "off: none\n"
+                              "ocaml (default): those of the threads of OCaml processes\n"
+                              "all: those of all threads");
   CLI::Option* const ringless =
       app.add_flag("--ringless", options.ringless,
-                   "also trace programs that run with events off, by uprobes; an event then costs the program "
-                   "1.3 to 1.6 µs instead of 0.03 µs")
-          ->group(tracing_group);
+                   "also trace programs that run with events off, by uprobes: an event costs them 1.3 to 1.6 µs, not "
+                   "0.03 µs");
   add_number_option<std::uint64_t>(app, "--ringless-limit", options.ringless_limit, 10, 1'000'000'000,
-                                   "remove the probes of a program for a while if it emits more than N events per "
-                                   "second, measured over 100 ms (default 100000)")
-      ->needs(ringless)
-      ->group(tracing_group);
-  app.add_flag("--history", options.history, "also show the events that a ring held when it was found")
-      ->group(tracing_group);
-  add_choice<SaveRings>(
+                                   "remove the probes of a program if it emits more than N events per second, measured "
+                                   "over 100 ms, and try again after a pause (default: 100000)")
+      ->needs(ringless);
+  app.add_flag("--history", options.history,
+               "also trace the events that a ring holds already when it is found (default: later ones only)");
+  add_choice<rtev_save_mode>(
       app, "--save-rings", options.save_rings,
-      {{"off", SaveRings::off}, {"known", SaveRings::known}, {"all", SaveRings::all}},
-      "let the kernel copy rings that may be gone before they are read: of no process; of processes that end and whose "
-      "runtime functions are probed and, since Linux 6.10, of those that exec (default); or of all processes, which "
-      "costs each mmap() and munmap() of the host 0.2 µs, before Linux 6.4 also each page fault")
-      ->group(tracing_group);
+      {{"off", RTEV_SAVE_OFF}, {"known", RTEV_SAVE_KNOWN}, {"all", RTEV_SAVE_ALL}},
+      "have the kernel copy the rings of short programs, which rtev-bpf may be too late to read\n"
+      "off: none\n"
+      "known (default): when a program exits whose binary has run before; since Linux 6.10 also when it executes "
+      "another\n"
+      "all: always; costs each mmap() and munmap() on the host 0.2 µs, before Linux 6.4 also each page "
+      "fault");
   const auto accept_size = [&options](const std::string& text) {
     options.buffer_bytes = parse_size(text);
     return options.buffer_bytes.has_value();
   };
-  add_parsed_option(app, "--buffer", "SIZE", "a size, e.g. 512k, 64M", accept_size,
-                    "memory for scheduler events of all CPUs together (default 1M per CPU, from 4M to 64M)")
-      ->group(tracing_group);
+  add_parsed_option(
+      app, "--buffer", "SIZE", "a size, e.g. 512k, 64M", accept_size,
+      "memory for scheduler events, for all CPUs together (default: 1M per CPU, at least 4M, at most 64M)");
 }
 
 void add_output_options(CLI::App& app, OutputOptions& options) {
-  add_file(app, "-o,--output", options.path, "write to FILE instead of stdout; FILE.gz is compressed")
-      ->group(output_group);
+  app.option_defaults()->group(output_group);
+  add_file(app, "-o,--output", options.path, "write to FILE instead of stdout; FILE.gz is compressed");
   add_format(app, options.format, Format::text);
   add_choice<ColorMode>(app, "--color", options.color,
                         {{"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}},
-                        "colours in text; auto (default): on a terminal, unless NO_COLOR is set")
-      ->group(output_group);
+                        "colours in text (default: auto, that is on a terminal unless NO_COLOR is set)");
   add_events_option(app, options.events);
 }
 
 void add_recording_options(CLI::App& app, OutputOptions& options) {
-  add_file(app, "-o,--output", options.path, "the file to write, or - for stdout; FILE.gz is compressed")
-      ->required()
-      ->group(output_group);
+  app.option_defaults()->group(output_group);
+  add_file(app, "-o,--output", options.path, "the file to write, or - for stdout; FILE.gz is compressed")->required();
   add_format(app, options.format, Format::fxt);
   add_events_option(app, options.events);
 }
 
 void add_analysis_options(CLI::App& app, AnalysisOptions& options) {
-  CLI::Option* const input = add_file(
-      app, "-i,--input", options.input,
-      "analyse a recording (.fxt, - for stdin), a ring file PID.events, or the ring of process PID, instead of "
-      "tracing");
+  CLI::Option* const input =
+      add_file(app, "-i,--input", options.input, "analyse this instead of tracing: " + inputs)->type_name("INPUT");
   add_process_options(app, options);
-  add_file(app, "-o,--output", options.output, "write the report to FILE instead of stdout")->group(output_group);
+  app.option_defaults()->group(output_group);
+  add_file(app, "-o,--output", options.output, "write the report to FILE instead of stdout");
   add_choice<bool>(app, "-f,--format", options.json, {{"text", false}, {"json", true}},
-                   "text for people (default), or JSON for programs")
-      ->group(output_group);
+                   "format of the report: text (default) for people, json for programs");
   add_trace_options(app, options);
   add_common_options(app, options);
   // They say how to trace, so they have no effect on a recording.
@@ -159,13 +159,11 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options) {
 }
 
 void add_min_option(CLI::App& app, std::chrono::nanoseconds& min) {
-  add_time_option(app, "--min", min, "only those that last at least this long");
+  add_time_option(app, "--min", min, "leave out pauses shorter than this, e.g. 1ms");
 }
 
-void add_target(CLI::App& app, std::string& target) {
-  app.add_option("SOURCE", target, "a recording (.fxt, - for stdin), a ring file PID.events, or the id of a process")
-      ->check(not_empty())
-      ->required();
+void add_input(CLI::App& app, CopyOptions& options) {
+  app.add_option("INPUT", options.input, inputs)->check(not_empty())->required();
 }
 
 }  // namespace rtev::cli

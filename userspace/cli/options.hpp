@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bpf/records.h"
 #include "formats/format_table.hpp"
 
 namespace CLI {
@@ -18,8 +19,6 @@ class App;
 namespace rtev::cli {
 
 enum class ColorMode : std::uint8_t { automatic, always, never };
-enum class Sched : std::uint8_t { off, ocaml, all };
-enum class SaveRings : std::uint8_t { off, known, all };
 
 /// What the command line says besides options.
 struct Invocation {
@@ -46,8 +45,8 @@ void add_common_options(CLI::App& app, ReadOptions& options);
 
 /// What all subcommands take that trace.
 struct TraceOptions : ReadOptions {
-  Sched sched = Sched::ocaml;
-  SaveRings save_rings = SaveRings::known;
+  rtev_sched_mode sched = RTEV_SCHED_OCAML;
+  rtev_save_mode save_rings = RTEV_SAVE_KNOWN;
   bool ringless = false;
   std::uint64_t ringless_limit = 100'000;  ///< events per second
   bool history = false;
@@ -59,7 +58,7 @@ void add_trace_options(CLI::App& app, TraceOptions& options);
 /// Where a stream is written, and how.
 struct OutputOptions {
   std::string path;              ///< "-" or empty for stdout
-  std::optional<Format> format;  ///< without it the ending of the path decides, then the subcommand
+  std::optional<Format> format;  ///< without it the suffix of the path decides, then the subcommand
   ColorMode color = ColorMode::automatic;
   std::string events;  ///< see EventFilter; empty: all
 };
@@ -67,6 +66,18 @@ struct OutputOptions {
 void add_output_options(CLI::App& app, OutputOptions& options);
 /// For a file, which has to be named.
 void add_recording_options(CLI::App& app, OutputOptions& options);
+
+/// A live stream or a recording.
+struct StreamOptions : TraceOptions {
+  OutputOptions output;
+};
+
+/// A stream that is read and written again.
+struct CopyOptions : ReadOptions {
+  std::string input;  ///< a recording, a ring file, or a process id
+  OutputOptions output;
+};
+void add_input(CLI::App& app, CopyOptions& options);
 
 /// What all analyses take.
 struct AnalysisOptions : TraceOptions {
@@ -77,8 +88,5 @@ struct AnalysisOptions : TraceOptions {
 void add_analysis_options(CLI::App& app, AnalysisOptions& options);
 /// --min
 void add_min_option(CLI::App& app, std::chrono::nanoseconds& min);
-
-/// What `dump` and `convert` read.
-void add_target(CLI::App& app, std::string& target);
 
 }  // namespace rtev::cli

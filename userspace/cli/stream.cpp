@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "base/clock.hpp"
 #include "base/exit_status.hpp"
 #include "cli/messages.hpp"
+#include "formats/text/run_summary.hpp"
 #include "session/command/sudo_user.hpp"
 #include "stream/filter.hpp"
 
@@ -148,6 +150,10 @@ Result<Stream> Stream::open(const OutputOptions& options, Format otherwise) {
   }
   stream.add(std::make_unique<FinishingSink>(stream.sink(), *stream.output_, *output));
   return stream;
+}
+
+void print_summary(const RunSummary& summary, const Registry& registry) {
+  fmt::print(stderr, "{}", summary_text(summary, registry));
 }
 
 void survive_output_failures() {

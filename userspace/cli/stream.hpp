@@ -3,10 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/options.hpp"
@@ -23,7 +22,7 @@ Result<std::unique_ptr<FdOutput>> open_output(const std::string& path);
 /// The sink that writes a stream, and the file behind it.
 class Stream {
  public:
-  /// Opens options.path. The format is options.format, else that of the path's ending, or `otherwise` if it has none.
+  /// Opens options.path. The format is options.format, else that of the path's suffix, or `otherwise` if it has none.
   /// Refuses to write binary formats to a terminal.
   static Result<Stream> open(const OutputOptions& options, Format otherwise);
 
@@ -48,6 +47,24 @@ class Stream {
   std::vector<std::unique_ptr<Sink>> sinks_;  ///< each passes the stream on to the one before it; the first writes
   Format format_ = Format::text;
 };
+
+/// Passes a stream on. After its summary, while the registry still has the processes' names, calls a function.
+class AtEnd final : public ForwardingSink {
+ public:
+  using Conclude = std::function<void(const RunSummary& summary, const Registry& registry)>;
+  AtEnd(Sink& sink, Conclude conclude) : ForwardingSink(sink), conclude_(std::move(conclude)) {}
+
+  void summary(const RunSummary& summary, const Registry& registry) override {
+    sink_.summary(summary, registry);
+    conclude_(summary, registry);
+  }
+
+ private:
+  Conclude conclude_;
+};
+
+/// To stderr.
+void print_summary(const RunSummary& summary, const Registry& registry);
 
 /// Ignores SIGPIPE and SIGXFSZ, so that failed writes return errors. Call it after CMD is started, which would inherit
 /// that.

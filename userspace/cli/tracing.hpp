@@ -2,8 +2,6 @@
 // One run of the tracer: what all subcommands do that trace.
 #pragma once
 
-#include <functional>
-
 #include "cli/options.hpp"
 #include "stream/sink.hpp"
 
@@ -14,8 +12,6 @@ struct Tracing {
   Sink& sink;
   const Output& output;      ///< its failure ends the run
   bool owns_stdout = false;  ///< the stdout of CMD goes to stderr
-  /// Called after the sink got the summary, before the messages at the end.
-  std::function<void(const RunSummary& summary, const Registry& registry)> conclude;
 };
 
 /// Traces until the duration ends, a signal arrives, CMD exits or the output fails. Returns the exit status, that of

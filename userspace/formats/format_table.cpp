@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "formats/format_table.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -20,14 +21,14 @@ namespace {
 constexpr std::string_view text_suffixes[] = {".txt", ".log"};
 constexpr std::string_view jsonl_suffixes[] = {".jsonl"};
 constexpr std::string_view fxt_suffixes[] = {".fxt"};
-constexpr std::string_view json_suffixes[] = {".json"};
+constexpr std::string_view chrome_suffixes[] = {".json"};
 constexpr std::string_view pftrace_suffixes[] = {".pftrace", ".perfetto-trace"};
 
 constexpr FormatInfo table[] = {
     {.format = Format::text,
      .name = "text",
      .suffixes = text_suffixes,
-     .purpose = "one line per event, to read",
+     .purpose = "one line per event, for people",
      .hint = "one line per event",
      .is_binary = false,
      .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
@@ -36,7 +37,7 @@ constexpr FormatInfo table[] = {
     {.format = Format::jsonl,
      .name = "jsonl",
      .suffixes = jsonl_suffixes,
-     .purpose = "JSON lines, for programs",
+     .purpose = "one JSON object per line, for programs",
      .hint = "one JSON object per line, e.g. for jq",
      .is_binary = false,
      .make = [](Output& output, const SinkOptions&) -> std::unique_ptr<Sink> {
@@ -45,15 +46,15 @@ constexpr FormatInfo table[] = {
     {.format = Format::fxt,
      .name = "fxt",
      .suffixes = fxt_suffixes,
-     .purpose = "a recording: for -i, dump and convert, and for ui.perfetto.dev",
+     .purpose = "the recording, for -i, dump, convert and ui.perfetto.dev",
      .hint = "rtev-bpf dump shows it, pauses -i analyses it, https://ui.perfetto.dev opens it",
      .is_binary = true,
      .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
        return std::make_unique<FxtSink>(output, FxtSink::Options{.max_held_ns = options.max_held_ns});
      }},
-    {.format = Format::json,
-     .name = "json",
-     .suffixes = json_suffixes,
+    {.format = Format::chrome,
+     .name = "chrome",
+     .suffixes = chrome_suffixes,
      .purpose = "Chrome's trace events, for chrome://tracing and ui.perfetto.dev",
      .hint = "open it in https://ui.perfetto.dev or chrome://tracing",
      .is_binary = false,
@@ -63,7 +64,7 @@ constexpr FormatInfo table[] = {
     {.format = Format::pftrace,
      .name = "pftrace",
      .suffixes = pftrace_suffixes,
-     .purpose = "Perfetto's own format, for ui.perfetto.dev and trace_processor",
+     .purpose = "Perfetto's format, for ui.perfetto.dev and trace_processor",
      .hint = "open it in https://ui.perfetto.dev",
      .is_binary = true,
      .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
@@ -84,18 +85,18 @@ const FormatInfo& info_of(Format format) {
 Result<Format> format_of_file(const std::string& path, Format otherwise) {
   std::filesystem::path name(path);
   if (name.extension() == ".gz") name = name.stem();
-  const std::string ending = name.extension();
-  if (ending.empty()) return otherwise;
+  const std::string suffix = name.extension();
+  if (suffix.empty()) return otherwise;
   std::string known;
   for (const FormatInfo& info : table) {
-    if (std::ranges::find(info.suffixes, ending) != info.suffixes.end()) return info.format;
-    for (const std::string_view suffix : info.suffixes) fmt::format_to(std::back_inserter(known), " {}", suffix);
+    if (std::ranges::find(info.suffixes, suffix) != info.suffixes.end()) return info.format;
+    fmt::format_to(std::back_inserter(known), " {}", fmt::join(info.suffixes, " "));
   }
-  return std::unexpected(
-      Error{.what = "cannot write to",
-            .subject = path,
-            .why = fmt::format("'{}' is not the ending of a format", ending),
-            .hint = fmt::format("name a format with -f, or use one of:{} (each also with .gz)", known)});
+  return std::unexpected(Error{
+      .what = "cannot write to",
+      .subject = path,
+      .why = fmt::format("no format has the suffix '{}'", suffix),
+      .hint = fmt::format("give a format with -f, or one of these suffixes:{} (each may be followed by .gz)", known)});
 }
 
 }  // namespace rtev

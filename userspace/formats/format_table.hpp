@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The formats that a stream can be written in: their names, file endings and makers, in one table.
+// The formats that a stream can be written in: their names, suffixes of files and makers, in one table.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace rtev {
 
-enum class Format : std::uint8_t { text, jsonl, fxt, json, pftrace };
+enum class Format : std::uint8_t { text, jsonl, fxt, chrome, pftrace };
 
 struct SinkOptions {
   /// How long a sink may hold events back to write larger pieces, in ns; 0: flush() writes at once.
@@ -25,7 +25,7 @@ struct SinkOptions {
 struct FormatInfo {
   Format format;
   std::string_view name;                       ///< value of -f
-  std::span<const std::string_view> suffixes;  ///< endings of file names, without ".gz"; the first is the usual one
+  std::span<const std::string_view> suffixes;  ///< of file names, without ".gz"; the first is the usual one
   std::string_view purpose;                    ///< for --help
   std::string_view hint;                       ///< what to do with a file that was written
   bool is_binary;                              ///< not for terminals
@@ -36,8 +36,8 @@ struct FormatInfo {
 std::span<const FormatInfo> all_formats();
 const FormatInfo& info_of(Format format);
 
-/// By the ending of a file's name, before a ".gz" or not; `otherwise` for a name without an ending. Fails on an ending
-/// that no format has.
+/// By the suffix of a file's name, before a ".gz" or not; `otherwise` for a name without one. Fails on a suffix that no
+/// format has.
 Result<Format> format_of_file(const std::string& path, Format otherwise);
 
 }  // namespace rtev

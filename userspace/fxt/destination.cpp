@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/write_all.hpp"
+#include "base/file_io.hpp"
 #include "fxt/record_layout.hpp"
 #include "rtev/fxt_destination.hpp"
 

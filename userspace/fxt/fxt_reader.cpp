@@ -17,27 +17,12 @@ using Bytes = std::span<const std::byte>;
 constexpr std::string_view not_a_trace = "this is not a trace in the Fuchsia format";
 
 std::string_view name_of(RecordType type) {
-  switch (type) {
-    case RecordType::metadata:
-      return "metadata";
-    case RecordType::initialization:
-      return "initialization";
-    case RecordType::string:
-      return "string";
-    case RecordType::thread:
-      return "thread";
-    case RecordType::event:
-      return "event";
-    case RecordType::userspace_object:
-      return "userspace object";
-    case RecordType::kernel_object:
-      return "kernel object";
-    case RecordType::scheduling:
-      return "scheduling";
-    case RecordType::large:
-      return "large record";
-  }
-  return "unknown record";
+  static constexpr std::string_view names[] = {"metadata",         "initialization", "string",
+                                               "thread",           "event",          "unknown record",
+                                               "userspace object", "kernel object",  "scheduling"};
+  if (type == RecordType::large) return "large record";
+  const auto index = static_cast<std::size_t>(type);
+  return index < std::size(names) ? names[index] : "unknown record";
 }
 
 RecordType type_of(std::uint64_t header) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/enum_names.hpp"
 #include "fxt/fxt_writer_state.hpp"
 
 namespace rtev {
@@ -39,32 +40,27 @@ std::string text_of(fxt::detail::Signature signature) {
   return text.empty() ? "no values" : text;
 }
 
-template <std::size_t count>
-std::string_view name_at(const std::array<std::string_view, count>& names, std::size_t index) {
-  return index < count ? names[index] : "unknown";
-}
-
 }  // namespace
 
 namespace fxt {
 
 std::string_view to_string(EventType type) {
-  static constexpr std::array<std::string_view, 11> names{
-      "instant",       "counter",   "duration begin", "duration end", "duration complete", "async begin",
-      "async instant", "async end", "flow begin",     "flow step",    "flow end"};
-  return name_at(names, static_cast<std::size_t>(type));
+  static constexpr std::string_view names[] = {"instant",           "counter",     "duration begin", "duration end",
+                                               "duration complete", "async begin", "async instant",  "async end",
+                                               "flow begin",        "flow step",   "flow end"};
+  return name_at(names, type);
 }
 
 std::string_view to_string(ArgumentType type) {
-  static constexpr std::array<std::string_view, 11> names{"unknown", "int32",   "uint32", "int64", "uint64", "double",
-                                                          "string",  "pointer", "koid",   "bool",  "blob"};
-  return name_at(names, static_cast<std::size_t>(type));
+  static constexpr std::string_view names[] = {"unknown", "int32",   "uint32", "int64", "uint64", "double",
+                                               "string",  "pointer", "koid",   "bool",  "blob"};
+  return name_at(names, type);
 }
 
 std::string_view to_string(Status status) {
-  static constexpr std::array<std::string_view, 4> names{"written", "wrong arguments", "over a limit of the format",
-                                                         "the trace failed"};
-  return name_at(names, static_cast<std::size_t>(status));
+  static constexpr std::string_view names[] = {"written", "wrong arguments", "over a limit of the format",
+                                               "the trace failed"};
+  return name_at(names, status);
 }
 
 }  // namespace fxt
@@ -142,7 +138,7 @@ fxt::StringRef FxtWriter::intern(std::string_view text) {
   if (text.empty()) return {};
   if (const std::uint16_t slot = strings.find(text); slot != 0) return {slot};
   if (!strings.has_room_for(text)) return temporary(text);
-  // The record first: a text that could not be defined must not be found later.
+  // The record first: find() must not return a text that could not be defined.
   if (!define_string(strings.next_interned(), text)) return {};
   return {strings.intern(text)};
 }
@@ -195,7 +191,7 @@ bool FxtWriter::define_string(std::uint16_t slot, std::string_view text) {
 }
 
 fxt::ThreadRef FxtWriter::thread(std::uint64_t pid, std::uint64_t tid) {
-  // Room first: a thread that could not be defined must not be found later.
+  // Room first: find() must not return a thread that could not be defined.
   if (!reserve(thread_record_words)) return {};
   if (const std::uint8_t slot = state_->threads.find(pid, tid); slot != 0) return {slot};
   const std::uint8_t slot = state_->threads.assign(pid, tid);

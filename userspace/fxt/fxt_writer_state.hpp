@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What FxtWriter keeps besides its buffer, and the parts of a record that is not an event.
+// The state of FxtWriter besides its buffer, and the parts of records other than events.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ class WriterState {
         strings(options.fixed_strings, options.temporary_strings, options.interned_bytes),
         threads(options.fixed_threads) {}
 
-  /// Keeps argument headers for the life of the writer; equal ones only once, however many events share them.
+  /// Stores argument headers until the writer ends. Events with equal headers share them.
   const std::uint64_t* keep(std::vector<std::uint64_t> argument_headers) {
     return argument_headers_.insert(std::move(argument_headers)).first->data();
   }

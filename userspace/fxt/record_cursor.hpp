@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Takes a record apart, word by word and stream by stream, without reading beyond it.
+// Bounds-checked reading of the words and byte streams of a record.
 #pragma once
 
 #include <bit>
@@ -21,7 +21,7 @@ inline std::uint64_t load_word(const std::byte* at) {
   return word;
 }
 
-/// The rest of a record, or of an argument, in whole words. A function that returns false has consumed nothing.
+/// The unread rest of a record or of an argument, in whole words. Functions that return false consume nothing.
 class RecordCursor {
  public:
   RecordCursor() = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parses the bytes of one record, or says why they are invalid. Keeps the tables that later records refer to.
+// Parses records. Keeps the tables that later records refer to.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace rtev::fxt::parsed {
 
-/// Strings by their slot, with bounded memory. A slot that is set again keeps its memory.
+/// Strings by slot, with bounded memory. A slot reuses the memory of its previous string.
 class StringTable {
  public:
   /// False if the strings need too much memory. Invalidates the slot's previous text.
@@ -47,7 +47,7 @@ struct ThreadIds {
   std::uint64_t pid = 0, tid = 0;
 };
 
-/// What the records of a provider refer to. Without a provider record its id is 0.
+/// The tables and the clock of a provider. Without a provider record its id is 0.
 struct Provider {
   std::uint32_t id = 0;
   std::uint64_t ticks_per_second = default_ticks_per_second;
@@ -65,7 +65,7 @@ class RecordParser {
   const Provider& provider() const { return provider_; }
 
  private:
-  // Each parses what follows the header. parse() reports words that are left then.
+  // Each parses the words after the header. parse() reports words that are left.
   bool contents(std::uint64_t header, RecordCursor& words, Record& record);
   bool metadata(std::uint64_t header, RecordCursor& words, Record& record);
   bool initialization(std::uint64_t header, RecordCursor& words, Initialization& initialization);
@@ -77,7 +77,7 @@ class RecordParser {
   bool context_switch(std::uint64_t header, RecordCursor& words, ContextSwitch& change);
   bool wakeup(std::uint64_t header, RecordCursor& words, Wakeup& wakeup);
 
-  // The parts of records; `what` names the part in reasons. Inline are those that nearly all events have.
+  // Parts of records; `what` is the name of the part for reasons. The parts of nearly all events are inline.
   bool arguments(std::size_t count, RecordCursor& words, Arguments& arguments) {
     arguments = std::span(arguments_).first(count);
     return count == 0 || fill_arguments(count, words);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The tables of FxtWriter: which slot holds which string or thread. They only choose slots; FxtWriter writes the
-// records that define them. Slot 0 means that there is none.
+// The tables of FxtWriter: they choose slots for strings and threads. FxtWriter writes the records that define the
+// slots. Slot 0 means "none".
 #pragma once
 
 #include <algorithm>
@@ -77,7 +77,7 @@ class ThreadSlots {
 
   bool is_fixed(std::uint8_t slot) const { return slot >= 1 && slot <= fixed_; }
 
-  /// The slot of this thread, which now is the most recently used.
+  /// The slot of a thread, which becomes the most recently used one.
   std::uint8_t find(std::uint64_t pid, std::uint64_t tid) {
     const auto holds_it = [&](std::size_t slot) { return slots_[slot].pid == pid && slots_[slot].tid == tid; };
     std::uint8_t& hint = hints_[(pid * 31 + tid) % hints_.size()];

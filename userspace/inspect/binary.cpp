@@ -14,77 +14,52 @@
 namespace rtev {
 namespace {
 
-/// What of OCaml's runtime is looked for by name.
-enum class Name : std::uint8_t {
-  init,
-  user_register,
-  ml_start,
-  ml_path,
-  domain_terminate,
-  domain_count,
-  start,
-  pause,
-  ml_pause,
-  resume,
-  ml_resume,
-  destroy,
-  post_fork,
-  stw_create,
-  stw_teardown,
-  backup_thread,
-  tick_thread,
-  domain_self,
-  caml_state,
-  paused,
-  enabled,
-  ev_begin,
-  ev_end,
-  ev_counter,
-  ev_lifecycle,
-  count_,
-};
-
 struct WantedSymbol {
-  std::string_view text;
-  Name name;
+  std::string_view name;
   std::uint8_t type;  ///< STT_FUNC, STT_TLS or STT_OBJECT
 };
 
-// In order of their text.
+// What of OCaml's runtime is looked for by name, in order.
 constexpr std::array wanted_symbols = std::to_array<WantedSymbol>({
-    {"backup_thread_func", Name::backup_thread, STT_FUNC},
-    {"caml_domain_count", Name::domain_count, STT_FUNC},
-    {"caml_domain_terminate", Name::domain_terminate, STT_FUNC},
-    {"caml_ev_begin", Name::ev_begin, STT_FUNC},
-    {"caml_ev_counter", Name::ev_counter, STT_FUNC},
-    {"caml_ev_end", Name::ev_end, STT_FUNC},
-    {"caml_ev_lifecycle", Name::ev_lifecycle, STT_FUNC},
-    {"caml_ml_runtime_events_path", Name::ml_path, STT_FUNC},
-    {"caml_ml_runtime_events_pause", Name::ml_pause, STT_FUNC},
-    {"caml_ml_runtime_events_resume", Name::ml_resume, STT_FUNC},
-    {"caml_ml_runtime_events_start", Name::ml_start, STT_FUNC},
-    {"caml_runtime_events_destroy", Name::destroy, STT_FUNC},
-    {"caml_runtime_events_init", Name::init, STT_FUNC},
-    {"caml_runtime_events_pause", Name::pause, STT_FUNC},
-    {"caml_runtime_events_post_fork", Name::post_fork, STT_FUNC},
-    {"caml_runtime_events_resume", Name::resume, STT_FUNC},
-    {"caml_runtime_events_start", Name::start, STT_FUNC},
-    {"caml_runtime_events_user_register", Name::user_register, STT_FUNC},
-    {"caml_state", Name::caml_state, STT_TLS},
-    {"caml_thread_tick", Name::tick_thread, STT_FUNC},
-    {"domain_self", Name::domain_self, STT_TLS},
-    {"runtime_events_enabled", Name::enabled, STT_OBJECT},
-    {"runtime_events_paused", Name::paused, STT_OBJECT},
-    {"stw_create_runtime_events", Name::stw_create, STT_FUNC},
-    {"stw_teardown_runtime_events", Name::stw_teardown, STT_FUNC},
+    {"backup_thread_func", STT_FUNC},
+    {"caml_domain_count", STT_FUNC},
+    {"caml_domain_terminate", STT_FUNC},
+    {"caml_ev_begin", STT_FUNC},
+    {"caml_ev_counter", STT_FUNC},
+    {"caml_ev_end", STT_FUNC},
+    {"caml_ev_lifecycle", STT_FUNC},
+    {"caml_ml_runtime_events_path", STT_FUNC},
+    {"caml_ml_runtime_events_pause", STT_FUNC},
+    {"caml_ml_runtime_events_resume", STT_FUNC},
+    {"caml_ml_runtime_events_start", STT_FUNC},
+    {"caml_runtime_events_destroy", STT_FUNC},
+    {"caml_runtime_events_init", STT_FUNC},
+    {"caml_runtime_events_pause", STT_FUNC},
+    {"caml_runtime_events_post_fork", STT_FUNC},
+    {"caml_runtime_events_resume", STT_FUNC},
+    {"caml_runtime_events_start", STT_FUNC},
+    {"caml_runtime_events_user_register", STT_FUNC},
+    {"caml_state", STT_TLS},
+    {"caml_thread_tick", STT_FUNC},
+    {"domain_self", STT_TLS},
+    {"runtime_events_enabled", STT_OBJECT},
+    {"runtime_events_paused", STT_OBJECT},
+    {"stw_create_runtime_events", STT_FUNC},
+    {"stw_teardown_runtime_events", STT_FUNC},
 });
-static_assert(std::ranges::is_sorted(wanted_symbols, {}, &WantedSymbol::text));
-static_assert(wanted_symbols.size() == static_cast<std::size_t>(Name::count_));
+static_assert(std::ranges::is_sorted(wanted_symbols, {}, &WantedSymbol::name));
+
+/// The name of a wanted symbol; another one does not compile.
+struct Name {
+  consteval Name(const char* name)  // NOLINT(google-explicit-constructor)
+      : index(std::ranges::find(wanted_symbols, std::string_view(name), &WantedSymbol::name) - wanted_symbols.begin()) {
+    if (index == wanted_symbols.size()) throw "not a wanted symbol";
+  }
+  std::size_t index;
+};
 
 /// How the file names of shared runtimes begin.
 constexpr std::array<std::string_view, 2> runtime_library_names{"libasmrun", "libcamlrun"};
-
-constexpr std::string_view init_symbol = "caml_runtime_events_init";
 
 /// How well a symbol stands for the function it is named after; the best one is kept.
 enum class Fit : std::uint8_t {
@@ -112,7 +87,7 @@ class Symbols {
   }
 
   const Elf64_Sym* find(Name name) const {
-    const Found& found = found_[static_cast<std::size_t>(name)];
+    const Found& found = found_[name.index];
     return found.fit == Fit::none ? nullptr : &found.symbol;
   }
   bool has(Name name) const { return find(name) != nullptr; }
@@ -127,7 +102,7 @@ class Symbols {
     const Elf64_Shdr* const table = file.section(type);
     const Elf64_Shdr* const names = table ? file.names_of(*table) : nullptr;
     // Almost every program of a host is turned away by this search, which is much cheaper than a walk over its symbols.
-    if (!names || !file.contains({names->sh_offset, names->sh_size}, init_symbol)) return;
+    if (!names || !file.contains({names->sh_offset, names->sh_size}, "caml_runtime_events_init")) return;
     const StringTable strings = file.strings(*names);
     file.for_each_symbol(*table, [&](const Elf64_Sym& symbol) { add(symbol, strings.at(symbol.st_name)); });
   }
@@ -136,10 +111,10 @@ class Symbols {
     const std::uint8_t type = ELF64_ST_TYPE(symbol.st_info);
     if (type != STT_FUNC && type != STT_TLS && type != STT_OBJECT) return;
     const std::string_view base = text.substr(0, text.find('.'));
-    const auto wanted = std::ranges::lower_bound(wanted_symbols, base, {}, &WantedSymbol::text);
-    if (wanted == wanted_symbols.end() || wanted->text != base || wanted->type != type) return;
+    const auto wanted = std::ranges::lower_bound(wanted_symbols, base, {}, &WantedSymbol::name);
+    if (wanted == wanted_symbols.end() || wanted->name != base || wanted->type != type) return;
     const Fit fit = fit_of_suffix(text.substr(base.size()));
-    Found& found = found_[static_cast<std::size_t>(wanted->name)];
+    Found& found = found_[static_cast<std::size_t>(wanted - wanted_symbols.begin())];
     if (fit > found.fit) found = {symbol, fit};
   }
 
@@ -155,11 +130,11 @@ struct VersionFacts {
 
 /// Each release brought a function that is linked into every program and was never there before.
 VersionFacts facts_of(const Symbols& symbols) {
-  if (!symbols.has(Name::user_register)) return {"5.0", Family::before_5_3, 280};
-  if (!symbols.has(Name::ml_start)) return {"5.1", Family::before_5_3, 280};
-  if (!symbols.has(Name::ml_path)) return {"5.2", Family::before_5_3, 280};
-  if (!symbols.has(Name::domain_terminate)) return {"5.3", Family::since_5_3, 288};
-  if (!symbols.has(Name::domain_count)) return {"5.4", Family::since_5_3, 320};
+  if (!symbols.has("caml_runtime_events_user_register")) return {"5.0", Family::before_5_3, 280};
+  if (!symbols.has("caml_ml_runtime_events_start")) return {"5.1", Family::before_5_3, 280};
+  if (!symbols.has("caml_ml_runtime_events_path")) return {"5.2", Family::before_5_3, 280};
+  if (!symbols.has("caml_domain_terminate")) return {"5.3", Family::since_5_3, 288};
+  if (!symbols.has("caml_domain_count")) return {"5.4", Family::since_5_3, 320};
   return {"5.5", Family::since_5_3, 320};
 }
 
@@ -167,24 +142,24 @@ std::vector<ProbePoint> probe_points(const ElfFile& file, const Symbols& symbols
   struct Wanted {
     rtev_probe function;
     Name name;
-    std::optional<Name> otherwise = std::nullopt;
+    Name otherwise = name;
   };
   // The C functions for pause and resume are inlined into OCaml's primitives, where those exist apart from them.
   static constexpr std::array wanted = std::to_array<Wanted>({
-      {RTEV_PROBE_INIT, Name::init},
-      {RTEV_PROBE_START, Name::ml_start},
-      {RTEV_PROBE_C_START, Name::start},
-      {RTEV_PROBE_PAUSE, Name::ml_pause, Name::pause},
-      {RTEV_PROBE_RESUME, Name::ml_resume, Name::resume},
-      {RTEV_PROBE_STW_CREATE, Name::stw_create},
-      {RTEV_PROBE_STW_TEARDOWN, Name::stw_teardown},
-      {RTEV_PROBE_DESTROY, Name::destroy},
-      {RTEV_PROBE_POST_FORK, Name::post_fork},
+      {RTEV_PROBE_INIT, "caml_runtime_events_init"},
+      {RTEV_PROBE_START, "caml_ml_runtime_events_start"},
+      {RTEV_PROBE_C_START, "caml_runtime_events_start"},
+      {RTEV_PROBE_PAUSE, "caml_ml_runtime_events_pause", "caml_runtime_events_pause"},
+      {RTEV_PROBE_RESUME, "caml_ml_runtime_events_resume", "caml_runtime_events_resume"},
+      {RTEV_PROBE_STW_CREATE, "stw_create_runtime_events"},
+      {RTEV_PROBE_STW_TEARDOWN, "stw_teardown_runtime_events"},
+      {RTEV_PROBE_DESTROY, "caml_runtime_events_destroy"},
+      {RTEV_PROBE_POST_FORK, "caml_runtime_events_post_fork"},
   });
   std::vector<ProbePoint> points;
   for (const auto& [function, name, otherwise] : wanted) {
     const Elf64_Sym* symbol = symbols.find(name);
-    if (!symbol && otherwise) symbol = symbols.find(*otherwise);
+    if (!symbol) symbol = symbols.find(otherwise);
     const auto offset = symbol ? file.code_offset(symbol->st_value) : std::nullopt;
     if (offset) points.push_back({function, *offset});
   }
@@ -193,13 +168,17 @@ std::vector<ProbePoint> probe_points(const ElfFile& file, const Symbols& symbols
 
 /// The functions that write events, as they can be probed: all or none, since half of the events would mislead.
 std::vector<EmitterPoint> emitter_points(ElfFile& file, const Symbols& symbols) {
-  static constexpr std::array<std::pair<rtev_emitter, Name>, RTEV_EMITTERS> wanted{{
-      {RTEV_EMIT_BEGIN, Name::ev_begin},
-      {RTEV_EMIT_END, Name::ev_end},
-      {RTEV_EMIT_COUNTER, Name::ev_counter},
-      {RTEV_EMIT_LIFECYCLE, Name::ev_lifecycle},
-  }};
-  const Elf64_Sym* const enabled = symbols.find(Name::enabled);
+  struct Wanted {
+    rtev_emitter emitter;
+    Name name;
+  };
+  static constexpr std::array wanted = std::to_array<Wanted>({
+      {RTEV_EMIT_BEGIN, "caml_ev_begin"},
+      {RTEV_EMIT_END, "caml_ev_end"},
+      {RTEV_EMIT_COUNTER, "caml_ev_counter"},
+      {RTEV_EMIT_LIFECYCLE, "caml_ev_lifecycle"},
+  });
+  const Elf64_Sym* const enabled = symbols.find("runtime_events_enabled");
   // Without its symbol the flag is what all of them test.
   std::uint64_t flag = enabled ? enabled->st_value : 0;
   std::vector<EmitterPoint> points;
@@ -314,15 +293,15 @@ Result<std::optional<RuntimeBinary>> inspect_binary(int fd) {
   ElfFile& file = **opened;
 
   const Symbols symbols{file};
-  const bool named = symbols.has(Name::init);
+  const bool named = symbols.has("caml_runtime_events_init");
   // A full symbol table without the runtime's functions leaves no doubt.
   const bool anonymous = !named && !file.section(SHT_SYMTAB) && has_runtime_texts(file);
   if (file.read_error()) return errno_error(file.read_error(), "cannot read program");
   RuntimeBinary runtime;
   if (!named && !anonymous) {
-    runtime.elsewhere = needs_runtime_library(file);
+    runtime.needs_library = needs_runtime_library(file);
     if (file.read_error()) return errno_error(file.read_error(), "cannot read program");
-    return runtime.elsewhere ? std::optional(runtime) : std::nullopt;
+    return runtime.needs_library ? std::optional(runtime) : std::nullopt;
   }
   runtime.shared_library = !file.is_program();
   runtime.link_base = link_base(file);
@@ -335,13 +314,13 @@ Result<std::optional<RuntimeBinary>> inspect_binary(int fd) {
   runtime.probes = probe_points(file, symbols);
   if (runtime.shared_library) runtime.tls_module_word = file.tls_module_word().value_or(0);
   if (!runtime.shared_library || runtime.tls_module_word != 0) {
-    runtime.domain_self_tls = tls_offset(file, symbols.find(Name::domain_self));
-    runtime.caml_state_tls = tls_offset(file, symbols.find(Name::caml_state));
+    runtime.domain_self_tls = tls_offset(file, symbols.find("domain_self"));
+    runtime.caml_state_tls = tls_offset(file, symbols.find("caml_state"));
   }
   runtime.emitters = emitter_points(file, symbols);
-  runtime.backup_thread = code_range(file, symbols.find(Name::backup_thread));
-  if (const Elf64_Sym* paused = symbols.find(Name::paused)) runtime.paused_flag = paused->st_value;
-  runtime.tick_thread = code_range(file, symbols.find(Name::tick_thread));
+  runtime.backup_thread = code_range(file, symbols.find("backup_thread_func"));
+  if (const Elf64_Sym* paused = symbols.find("runtime_events_paused")) runtime.paused_flag = paused->st_value;
+  runtime.tick_thread = code_range(file, symbols.find("caml_thread_tick"));
   return runtime;
 }
 

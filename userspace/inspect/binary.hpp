@@ -46,7 +46,7 @@ struct RuntimeBinary {
   std::uint64_t link_base = 0;         ///< p_vaddr of the PT_LOAD with file offset 0, rounded down to a page
   bool shared_library = false;         ///< a shared runtime, not a program
   /// A program that needs a shared runtime, of OCaml 5 or of another version. The other members are not set.
-  bool elsewhere = false;
+  bool needs_library = false;
 };
 
 /// True for what names a shared OCaml runtime: a file libasmrun*.so or libcamlrun*.so.

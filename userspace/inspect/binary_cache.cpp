@@ -3,8 +3,8 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <iterator>
 #include <utility>
 
 namespace rtev {
@@ -28,47 +28,28 @@ Result<FileIdentity> BinaryCache::identify(int fd) {
                       .changed_ns = nanoseconds(status.st_ctim)};
 }
 
-std::optional<std::shared_ptr<const Binary>> BinaryCache::find(const FileIdentity& identity) {
+std::optional<std::shared_ptr<const Binary>> BinaryCache::find(const FileIdentity& identity) const {
   const std::lock_guard lock{mutex_};
-  if (const auto* known = touch(identity)) return *known;
-  return std::nullopt;
+  const auto known = binaries_.find(identity);
+  return known == binaries_.end() ? std::nullopt : std::optional(known->second);
 }
 
 std::shared_ptr<const Binary> BinaryCache::insert(const FileIdentity& identity, std::optional<RuntimeBinary> runtime) {
   const std::lock_guard lock{mutex_};
-  if (const auto* known = touch(identity)) return *known;
+  if (const auto known = binaries_.find(identity); known != binaries_.end()) return known->second;
+  if (binaries_.size() >= max_size_) {
+    // A binary that is held is kept: under a second id the same functions would be probed twice.
+    std::erase_if(binaries_, [](const auto& entry) { return entry.second.use_count() <= 1; });
+    max_size_ = std::max(capacity_, 2 * binaries_.size());
+  }
   std::shared_ptr<const Binary> binary;
   if (runtime) binary = std::make_shared<const Binary>(++last_id_, std::move(*runtime));
-  entries_.push_front({identity, binary});
-  index_.emplace(identity, entries_.begin());
-  evict();
-  return binary;
+  return binaries_.emplace(identity, std::move(binary)).first->second;
 }
 
 std::size_t BinaryCache::size() const {
   const std::lock_guard lock{mutex_};
-  return entries_.size();
-}
-
-const std::shared_ptr<const Binary>* BinaryCache::touch(const FileIdentity& identity) {
-  const auto found = index_.find(identity);
-  if (found == index_.end()) return nullptr;
-  entries_.splice(entries_.begin(), entries_, found->second);
-  return &found->second->binary;
-}
-
-void BinaryCache::evict() {
-  // A binary that somebody holds is kept: under a second id the same functions would be probed twice. Each is moved out
-  // of the way once at the most, so with nothing else left the cache grows with what is in use.
-  for (std::size_t untried = entries_.size(); entries_.size() > capacity_ && untried > 0; --untried) {
-    const auto oldest = std::prev(entries_.end());
-    if (oldest->binary.use_count() > 1) {
-      entries_.splice(entries_.begin(), entries_, oldest);
-    } else {
-      index_.erase(oldest->identity);
-      entries_.erase(oldest);
-    }
-  }
+  return binaries_.size();
 }
 
 std::size_t BinaryCache::Hash::operator()(const FileIdentity& identity) const {

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,18 +30,18 @@ struct FileIdentity {
   bool same_file(const FileIdentity& other) const { return device == other.device && inode == other.inode; }
 };
 
-/// Binaries by file identity, also those that turned out not to be OCaml. Remembers a bounded number of them, those
-/// asked for last. Thread-safe.
+/// Binaries by file identity, also those that turned out not to be OCaml. Remembers a bounded number of them, and those
+/// in use. Thread-safe.
 class BinaryCache {
  public:
   static constexpr std::size_t default_capacity = 8192;
 
-  explicit BinaryCache(std::size_t capacity = default_capacity) : capacity_(capacity) {}
+  explicit BinaryCache(std::size_t capacity = default_capacity) : capacity_(capacity), max_size_(capacity) {}
 
   static Result<FileIdentity> identify(int fd);
 
   /// Nothing if the file is not known; nullptr if it is known not to be OCaml.
-  std::optional<std::shared_ptr<const Binary>> find(const FileIdentity& identity);
+  std::optional<std::shared_ptr<const Binary>> find(const FileIdentity& identity) const;
   /// Remembers the result of inspect_binary(). If another thread was faster, its result stays. Returns what find()
   /// will.
   std::shared_ptr<const Binary> insert(const FileIdentity& identity, std::optional<RuntimeBinary> runtime);
@@ -51,23 +50,14 @@ class BinaryCache {
   std::size_t size() const;
 
  private:
-  struct Entry {
-    FileIdentity identity;
-    std::shared_ptr<const Binary> binary;
-  };
   struct Hash {
     std::size_t operator()(const FileIdentity& identity) const;
   };
-  using Entries = std::list<Entry>;
-
-  const std::shared_ptr<const Binary>* touch(const FileIdentity& identity);
-  void evict();
 
   mutable std::mutex mutex_;
-  std::size_t capacity_;
+  std::size_t capacity_, max_size_;
   std::uint32_t last_id_ = 0;
-  Entries entries_;  // asked for last first
-  std::unordered_map<FileIdentity, Entries::iterator, Hash> index_;
+  std::unordered_map<FileIdentity, std::shared_ptr<const Binary>, Hash> binaries_;
 };
 
 }  // namespace rtev

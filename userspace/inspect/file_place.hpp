@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The place of a file, as BPF reports it: enough to find it again when the process that had it open is gone.
+// The place of a file, as BPF reports it: enough to find the file again when the process that had it open is gone.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
+
+#include "inspect/procfs.hpp"
 
 namespace rtev {
 
@@ -24,7 +27,26 @@ struct RingRecordFiles {
   std::optional<FilePlace> program;  ///< that the process ran
 };
 
-/// Takes apart what a struct rtev_ring_record holds beyond its rtev_lifecycle.
+/// Parses what a struct rtev_ring_record holds beyond its rtev_lifecycle.
 RingRecordFiles parse_ring_record(std::span<const std::byte> tail);
+
+/// Where a file may lie in this mount namespace.
+struct Candidate {
+  std::string point;       ///< of a mount of its file system
+  std::int64_t mount = 0;  ///< the mount's id
+  std::string rest;        ///< the path from there
+
+  std::string path() const { return (point == "/" ? "" : point) + "/" + rest; }
+};
+/// One under each mount of its file system that contains its path.
+std::vector<Candidate> find_candidates(const FilePlace& place, const std::vector<Mount>& mounts);
+
+struct FoundFile {
+  UniqueFd fd;
+  std::string path;
+};
+/// Opens exactly this file for reading. Its users may change the directories on the way meanwhile: no symbolic link is
+/// followed, nothing but a regular file is opened, and no other file is returned.
+Result<FoundFile> open_by_place(const Procfs& procfs, const FilePlace& place);
 
 }  // namespace rtev

@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/event_fd.hpp"
 #include "base/unique_fd.hpp"
 #include "inspect/binary_cache.hpp"
 

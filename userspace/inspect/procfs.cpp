@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,10 +13,8 @@
 #include <string_view>
 #include <thread>
 
+#include "base/file_io.hpp"
 #include "base/parse.hpp"
-#include "base/small_file.hpp"
-#include "inspect/binary.hpp"
-#include "inspect/proc_text.hpp"
 
 namespace rtev {
 namespace {
@@ -40,14 +37,6 @@ constexpr std::size_t max_survivors = 4, max_threads_looked_at = 256;
 constexpr int max_looks_at_environment = 100;
 constexpr std::chrono::milliseconds environment_retry{1};
 
-constexpr std::string_view deleted_suffix = " (deleted)";
-
-bool drop_suffix(std::string_view& text, std::string_view suffix) {
-  if (!text.ends_with(suffix)) return false;
-  text.remove_suffix(suffix.size());
-  return true;
-}
-
 /// Target of a symbolic link as the kernel prints it; empty if it cannot be read.
 std::string link_target(const std::filesystem::path& path) {
   std::array<char, 4097> target;
@@ -56,7 +45,8 @@ std::string link_target(const std::filesystem::path& path) {
 }
 
 /// Opens what one of /proc's magic links leads to. It belongs to the traced user: nothing but a regular file is taken,
-/// and opening must not wait for anybody (a fifo), nor touch the file's access time where we may avoid it.
+/// and opening must neither wait (for the other end of a fifo) nor change the file's access time where that is
+/// permitted.
 Result<UniqueFd> open_regular(const std::filesystem::path& path, const char* what, const char* hint) {
   constexpr int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
   UniqueFd fd{::open(path.c_str(), flags | O_NOATIME)};
@@ -68,28 +58,13 @@ Result<UniqueFd> open_regular(const std::filesystem::path& path, const char* wha
   return fd;
 }
 
-std::filesystem::path process_path(const std::filesystem::path& root, std::string_view process, std::string_view name) {
-  return root / process / name;
-}
 std::filesystem::path process_path(const std::filesystem::path& root, std::int32_t pid, std::string_view name) {
-  return process_path(root, std::to_string(pid), name);
+  return root / std::to_string(pid) / name;
 }
 
-/// Undoes the kernel's escapes of blanks and backslashes: three octal digits.
-std::string unescape(std::string_view text) {
-  std::string plain;
-  plain.reserve(text.size());
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const auto digits = text.substr(at).starts_with('\\') ? text.substr(at + 1, 3) : std::string_view{};
-    const auto code = digits.size() == 3 ? parse_number<unsigned char>(digits, 8) : std::nullopt;
-    plain.push_back(code ? static_cast<char>(*code) : text[at]);
-    if (code) at += digits.size();
-  }
-  return plain;
-}
-
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
+std::optional<ProcessStat> read_stat(const std::filesystem::path& path) {
+  const auto text = read_small_file(path, max_small_bytes);
+  return text ? parse_stat(*text) : std::nullopt;
 }
 
 }  // namespace
@@ -236,7 +211,8 @@ std::vector<std::int32_t> Procfs::started_with(std::string_view variable, uid_t 
 std::string Procfs::exe_path(std::int32_t pid) const {
   std::string target =
       from_any_thread(pid, [&](std::int32_t thread) { return link_target(process_path(root_, thread, "exe")); });
-  if (target.ends_with(deleted_suffix)) target.resize(target.size() - deleted_suffix.size());
+  constexpr std::string_view deleted = " (deleted)";
+  if (target.ends_with(deleted)) target.resize(target.size() - deleted.size());
   return target;
 }
 
@@ -285,7 +261,7 @@ std::int64_t Procfs::clock_offset_ns(std::int32_t pid) const {
 
 std::vector<Mount> Procfs::mounts() const {
   std::vector<Mount> found;
-  const auto text = read_small_file(process_path(root_, "self", "mountinfo"), max_mountinfo_bytes);
+  const auto text = read_small_file(root_ / "self/mountinfo", max_mountinfo_bytes);
   if (!text) return found;
   for (std::string_view rest{*text}; rest.contains('\n');) {
     if (auto mount = parse_mount(take_until(rest, '\n'))) found.push_back(std::move(*mount));
@@ -294,7 +270,7 @@ std::vector<Mount> Procfs::mounts() const {
 }
 
 std::optional<OpenFile> Procfs::open_file(int fd) const {
-  const auto text = read_small_file(process_path(root_, "self", fmt::format("fdinfo/{}", fd)), max_small_bytes);
+  const auto text = read_small_file(root_ / "self/fdinfo" / std::to_string(fd), max_small_bytes);
   if (!text) return std::nullopt;
   std::optional<std::int64_t> mount;
   std::optional<std::uint64_t> inode;
@@ -309,75 +285,8 @@ std::optional<OpenFile> Procfs::open_file(int fd) const {
 }
 
 Result<UniqueFd> Procfs::reopen(int fd) const {
-  return open_regular(process_path(root_, "self", fmt::format("fd/{}", fd)), "cannot open file",
+  return open_regular(root_ / "self/fd" / std::to_string(fd), "cannot open file",
                       "reading other users' files needs root, or CAP_DAC_READ_SEARCH");
-}
-
-bool is_ring_path(std::string_view path) {
-  std::string_view name = base_name(path);
-  return drop_suffix(name, ".events") && !name.empty() &&
-         std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
-}
-
-std::optional<std::int32_t> ring_number(std::string_view path) {
-  return is_ring_path(path) ? parse_leading_number<std::int32_t>(base_name(path)) : std::nullopt;
-}
-
-bool is_ring_mapping(const Mapping& mapping) {
-  return mapping.permissions.size() == 4 && mapping.permissions[1] == 'w' && mapping.permissions[3] == 's' &&
-         is_ring_path(mapping.path);
-}
-
-bool is_runtime_library(const Mapping& mapping) {
-  return is_runtime_library_path(mapping.path);
-}
-
-std::optional<Mapping> parse_mapping(std::string_view line) {
-  // "BEGIN-END PERMS OFFSET MAJOR:MINOR INODE", then blanks and a path where there is one, which may hold blanks.
-  const auto begin = parse_number<std::uint64_t>(take_until(line, '-'), 16);
-  const auto end = parse_number<std::uint64_t>(take_until(line, ' '), 16);
-  const auto permissions = take_until(line, ' ');
-  const auto offset = parse_number<std::uint64_t>(take_until(line, ' '), 16);
-  const auto major = parse_number<unsigned>(take_until(line, ':'), 16);
-  const auto minor = parse_number<unsigned>(take_until(line, ' '), 16);
-  const auto inode = parse_number<std::uint64_t>(take_until(line, ' '));
-  if (!begin || !end || *begin >= *end || !offset || !major || !minor || !inode) return std::nullopt;
-
-  constexpr std::array<std::string_view, 4> allowed{"r-", "w-", "x-", "ps"};
-  if (permissions.size() != allowed.size()) return std::nullopt;
-  for (std::size_t i = 0; i < allowed.size(); ++i)
-    if (!allowed[i].contains(permissions[i])) return std::nullopt;
-
-  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-  const bool deleted = drop_suffix(line, deleted_suffix);
-  return Mapping{.begin = *begin,
-                 .end = *end,
-                 .offset = *offset,
-                 .permissions = std::string{permissions},
-                 .device = makedev(*major, *minor),
-                 .inode = *inode,
-                 .path = std::string{line},
-                 .deleted = deleted};
-}
-
-std::optional<Mount> parse_mount(std::string_view line) {
-  // "ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [TAG...] - TYPE SOURCE OPTIONS"
-  const auto id = parse_number<std::int64_t>(take_until(line, ' '));
-  take_until(line, ' ');
-  const auto major = parse_number<unsigned>(take_until(line, ':'));
-  const auto minor = parse_number<unsigned>(take_until(line, ' '));
-  const auto root = take_until(line, ' ');
-  const auto point = take_until(line, ' ');
-  take_until(line, ' ');
-  while (line.contains(' ') && !line.starts_with("- ")) take_until(line, ' ');
-  const auto dash = take_until(line, ' ');
-  const auto type = take_until(line, ' ');
-  if (!id || !major || !minor || root.empty() || point.empty() || dash != "-" || type.empty()) return std::nullopt;
-  return Mount{.id = *id,
-               .device = makedev(*major, *minor),
-               .root = unescape(root),
-               .point = unescape(point),
-               .type = std::string{type}};
 }
 
 }  // namespace rtev

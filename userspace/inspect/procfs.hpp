@@ -12,29 +12,10 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
-#include "inspect/process_stat.hpp"
+#include "inspect/proc_lines.hpp"
 #include "rtev/error.hpp"
 
 namespace rtev {
-
-/// A line of /proc/PID/maps.
-struct Mapping {
-  std::uint64_t begin = 0, end = 0;     ///< addresses
-  std::uint64_t offset = 0;             ///< in the file
-  std::string permissions{};            ///< "r-xp"
-  std::uint64_t device = 0, inode = 0;  ///< device as makedev() packs it; on overlayfs not what fstat says
-  std::string path{};                   ///< as the kernel prints it, without " (deleted)"; hostile text
-  bool deleted = false;
-};
-
-/// A line of /proc/self/mountinfo.
-struct Mount {
-  std::int64_t id = 0;
-  std::uint64_t device = 0;  ///< the kernel's own of the file system, as makedev() packs it; not always what fstat says
-  std::string root{};        ///< what of the file system is mounted
-  std::string point{};       ///< and where
-  std::string type{};
-};
 
 /// The parts of /proc/self/fdinfo/FD that are needed.
 struct OpenFile {
@@ -87,23 +68,5 @@ class Procfs {
 
   std::filesystem::path root_;
 };
-
-/// True for a path that ends in <digits>.events.
-bool is_ring_path(std::string_view path);
-
-/// The number in <digits>.events: the pid of the process that made it, in its own namespace. Nothing for other paths.
-std::optional<std::int32_t> ring_number(std::string_view path);
-
-/// True for a runtime's mapping of its events file: shared, writable (readers map it, too), and named <digits>.events.
-bool is_ring_mapping(const Mapping& mapping);
-
-/// True for the mapping of a shared OCaml runtime: libasmrun*.so or libcamlrun*.so.
-bool is_runtime_library(const Mapping& mapping);
-
-/// Parses one line of a maps file; nothing if it is not one.
-std::optional<Mapping> parse_mapping(std::string_view line);
-
-/// Parses one line of a mountinfo file; nothing if it is not one.
-std::optional<Mount> parse_mount(std::string_view line);
 
 }  // namespace rtev

@@ -11,8 +11,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/file_io.hpp"
 #include "base/parse.hpp"
-#include "base/small_file.hpp"
 #include "base/unique_fd.hpp"
 
 namespace rtev::kernel {
@@ -80,51 +80,40 @@ std::optional<bool> is_hosts(const HostRoots& roots, const NamespaceKind& kind) 
 }
 
 Feature check_proc(const HostRoots& roots) {
-  if (!read_text(roots.proc / "self/status").empty()) return {.name = "/proc", .found = "shows this process"};
-  return {.name = "/proc",
-          .status = missing,
-          .found = "does not show this process: not mounted, or mounted in another pid namespace",
-          .hint = "mount -t proc proc /proc, in the host's pid namespace (containers: --pid=host)"};
+  if (!read_text(roots.proc / "self/status").empty()) return {"/proc", ok, "shows this process"};
+  return {"/proc", missing, "does not show this process: not mounted, or mounted in another pid namespace",
+          "mount -t proc proc /proc, in the host's pid namespace (containers: --pid=host)"};
 }
 
 Feature check_kernel(const HostRoots& roots) {
   const std::string release = read_text(roots.proc / "sys/kernel/osrelease");
   const auto version = parse_kernel_version(release);
-  Feature feature{.name = "kernel", .found = "Linux " + (release.empty() ? "of unknown release" : release)};
-  if (!version || *version < oldest_kernel) {
-    feature.status = missing;
-    feature.found += fmt::format(", older than {}.{}", oldest_kernel.major, oldest_kernel.minor);
-    feature.hint = fmt::format("run on Linux {}.{} or newer", oldest_kernel.major, oldest_kernel.minor);
-  }
-  return feature;
+  const std::string found = "Linux " + (release.empty() ? "of unknown release" : release);
+  if (version && *version >= oldest_kernel) return {"kernel", ok, found};
+  const std::string oldest = fmt::format("{}.{}", oldest_kernel.major, oldest_kernel.minor);
+  return {"kernel", missing, fmt::format("{}, older than {}", found, oldest),
+          fmt::format("run on Linux {} or newer", oldest)};
 }
 
 Feature check_btf(const HostRoots& roots) {
   std::error_code error;
-  if (fs::exists(roots.sys / "kernel/btf/vmlinux", error)) return {.name = "BTF", .found = "kernel types available"};
+  if (fs::exists(roots.sys / "kernel/btf/vmlinux", error)) return {"BTF", ok, "kernel types available"};
   if (!fs::exists(roots.sys / "kernel", error))
-    return {.name = "BTF",
-            .status = missing,
-            .found = "no /sys/kernel: sysfs is not mounted here",
-            .hint = "mount -t sysfs sysfs /sys (containers: -v /sys:/sys:ro)"};
-  return {.name = "BTF",
-          .status = missing,
-          .found = "no /sys/kernel/btf/vmlinux: the kernel has no type information",
-          .hint = "run a kernel built with CONFIG_DEBUG_INFO_BTF=y, as those of most distributions are"};
+    return {"BTF", missing, "no /sys/kernel: sysfs is not mounted here",
+            "mount -t sysfs sysfs /sys (containers: -v /sys:/sys:ro)"};
+  return {"BTF", missing, "no /sys/kernel/btf/vmlinux: the kernel has no type information",
+          "run a kernel built with CONFIG_DEBUG_INFO_BTF=y, as those of most distributions are"};
 }
 
 Feature check_lockdown(const HostRoots& roots) {
   // "none [integrity] confidentiality"
   const std::string text = read_text(roots.sys / "kernel/security/lockdown");
   const auto open = text.find('['), close = text.find(']');
-  if (open == std::string::npos || close == std::string::npos || close < open)
-    return {.name = "lockdown", .found = "not reported"};
+  if (open == std::string::npos || close == std::string::npos || close < open) return {"lockdown", ok, "not reported"};
   const std::string mode = text.substr(open + 1, close - open - 1);
-  if (mode != "confidentiality") return {.name = "lockdown", .found = mode};
-  return {.name = "lockdown",
-          .status = missing,
-          .found = "confidentiality: BPF may not read kernel or user memory",
-          .hint = "boot with lockdown=integrity, or without Secure Boot"};
+  if (mode != "confidentiality") return {"lockdown", ok, mode};
+  return {"lockdown", missing, "confidentiality: BPF may not read kernel or user memory",
+          "boot with lockdown=integrity, or without Secure Boot"};
 }
 
 std::uint64_t effective_capabilities(const HostRoots& roots) {
@@ -134,106 +123,82 @@ std::uint64_t effective_capabilities(const HostRoots& roots) {
 
 Feature check_capability(const Capability& capability, std::uint64_t effective) {
   const auto has = [&](unsigned bit) { return (effective >> bit & 1) != 0; };
-  Feature feature{.name = std::string{capability.name}, .found = "held"};
-  if (has(capability.bit)) return feature;
-  if (capability.admin_suffices && has(CAP_SYS_ADMIN)) {
-    feature.found = "included in CAP_SYS_ADMIN";
-    return feature;
-  }
-  feature.status = capability.without;
-  feature.found = fmt::format("not held: {}", capability.loss);
-  feature.hint = fmt::format("run as root (sudo), in a container with --cap-add={}", capability.name.substr(4));
-  return feature;
+  std::string name(capability.name);
+  if (has(capability.bit)) return {std::move(name), ok, "held"};
+  if (capability.admin_suffices && has(CAP_SYS_ADMIN)) return {std::move(name), ok, "included in CAP_SYS_ADMIN"};
+  return {std::move(name), capability.without, fmt::format("not held: {}", capability.loss),
+          fmt::format("run as root (sudo), in a container with --cap-add={}", capability.name.substr(4))};
 }
 
 Feature check_bpf(const BpfAbilities& abilities) {
-  if (abilities.error == 0) return {.name = "BPF", .found = "programs can be loaded"};
-  return {.name = "BPF",
-          .status = missing,
-          .found = fmt::format("programs cannot be loaded: {}", std::generic_category().message(abilities.error)),
-          .hint = "run as root on the host, not in a container that filters bpf(2)"};
+  if (abilities.error == 0) return {"BPF", ok, "programs can be loaded"};
+  return {"BPF", missing,
+          fmt::format("programs cannot be loaded: {}", std::generic_category().message(abilities.error)),
+          "run as root on the host, not in a container that filters bpf(2)"};
 }
 
 Feature check_uprobes(const HostRoots& roots, const BpfAbilities& abilities, std::uint64_t effective) {
-  if (abilities.uprobe_multi) return {.name = "uprobes", .found = "uprobe_multi"};
+  if (abilities.uprobe_multi) return {"uprobes", ok, "uprobe_multi"};
   if (read_text(roots.sys / "bus/event_source/devices/uprobe/type").empty())
-    return {.name = "uprobes",
-            .status = degraded,
-            .found = "not available: start, pause and end of a ring are detected later, from the ring itself",
-            .hint = "run a kernel built with CONFIG_UPROBE_EVENTS=y"};
+    return {"uprobes", degraded,
+            "not available: start, pause and end of a ring are detected later, from the ring itself",
+            "run a kernel built with CONFIG_UPROBE_EVENTS=y"};
   if ((effective >> CAP_SYS_ADMIN & 1) == 0)
-    return {.name = "uprobes",
-            .status = degraded,
-            .found = "through perf_event, which may need CAP_SYS_ADMIN",
-            .hint = "run as root (sudo)"};
-  return {.name = "uprobes",
-          .status = degraded,
-          .found = "through perf_event: detaching takes up to a second for each OCaml binary",
-          .hint = "run Linux 6.6 or newer, which has uprobe_multi"};
+    return {"uprobes", degraded, "through perf_event, which may need CAP_SYS_ADMIN", "run as root (sudo)"};
+  return {"uprobes", degraded, "through perf_event: detaching takes up to a second for each OCaml binary",
+          "run Linux 6.6 or newer, which has uprobe_multi"};
 }
 
 Feature check_map_files(const HostRoots& roots) {
+  std::string why = "no entries";
   std::error_code error;
-  const fs::path directory = roots.proc / "self/map_files";
-  for (const auto& entry : fs::directory_iterator{directory, error}) {
-    const UniqueFd file{::open(entry.path().c_str(), O_PATH | O_CLOEXEC)};
-    if (file) return {.name = "map_files", .found = "readable"};
-    error = {errno, std::generic_category()};
-    break;
+  const fs::directory_iterator first{roots.proc / "self/map_files", error};
+  if (error) {
+    why = error.message();
+  } else if (first != fs::directory_iterator{}) {
+    if (UniqueFd{::open(first->path().c_str(), O_PATH | O_CLOEXEC)}) return {"map_files", ok, "readable"};
+    why = std::generic_category().message(errno);
   }
-  return {
-      .name = "map_files",
-      .status = missing,
-      .found = fmt::format("links in /proc/PID/map_files cannot be opened: {}", error ? error.message() : "no entries"),
-      .hint = "run as root (sudo), with CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN"};
+  return {"map_files", missing, fmt::format("links in /proc/PID/map_files cannot be opened: {}", why),
+          "run as root (sudo), with CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN"};
 }
 
 Feature check_user_namespace(const HostRoots& roots) {
   // Kernels built without user namespaces have no such file.
-  if (is_hosts(roots, user_namespace).value_or(true)) return {.name = "user namespace", .found = "the host's"};
-  return {.name = "user namespace",
-          .status = missing,
-          .found = "not the host's: its capabilities do not apply to BPF and to other processes' files",
-          .hint = "run as the host's root (containers: rootful, with --userns=host)"};
+  if (is_hosts(roots, user_namespace).value_or(true)) return {"user namespace", ok, "the host's"};
+  return {"user namespace", missing,
+          "not the host's: its capabilities do not apply to BPF and to other processes' files",
+          "run as the host's root (containers: rootful, with --userns=host)"};
 }
 
 Feature check_time_namespace(const HostRoots& roots) {
-  Feature feature{.name = "time namespace", .found = "the host's"};
-  if (is_hosts(roots, time_namespace).value_or(true)) return feature;
-  feature.found = "not the host's, but with the same clocks";
+  if (is_hosts(roots, time_namespace).value_or(true)) return {"time namespace", ok, "the host's"};
   const std::string offsets = read_text(roots.proc / "self/timens_offsets");
   for (const std::string_view clock : {"monotonic", "boottime"}) {
-    const std::string_view numbers = line_value(offsets, clock);
-    if (numbers.find_first_of("123456789") == std::string_view::npos) continue;
-    feature.status = missing;
-    feature.found = "not the host's: its clocks differ from the timestamps of the kernel's events";
-    feature.hint = "run with the host's clocks: nsenter --target 1 --time rtev-bpf";
+    if (line_value(offsets, clock).find_first_of("123456789") == std::string_view::npos) continue;
+    return {"time namespace", missing, "not the host's: its clocks differ from the timestamps of the kernel's events",
+            "run with the host's clocks: nsenter --target 1 --time rtev-bpf"};
   }
-  return feature;
+  return {"time namespace", ok, "not the host's, but with the same clocks"};
 }
 
 Feature check_pid_namespace(const HostRoots& roots) {
-  if (is_hosts(roots, pid_namespace).value_or(false)) return {.name = "pid namespace", .found = "the host's"};
-  return {.name = "pid namespace",
-          .status = missing,
-          .found = "not the host's: the kernel's process ids are not valid here",
-          .hint = "run on the host, or in a container with the host's pid namespace (--pid=host)"};
+  if (is_hosts(roots, pid_namespace).value_or(false)) return {"pid namespace", ok, "the host's"};
+  return {"pid namespace", missing, "not the host's: the kernel's process ids are not valid here",
+          "run on the host, or in a container with the host's pid namespace (--pid=host)"};
 }
 
 Feature check_file_limit(const HostRoots& roots) {
   // "Max open files            1024                 1048576              files"
   const std::string limits = read_text(roots.proc / "self/limits");
-  const std::string_view line = line_value(limits, "Max open files");
-  const auto hard_begin = line.find_first_not_of(' ', std::min(line.find(' '), line.size()));
-  const std::string_view hard = hard_begin == std::string_view::npos ? line : line.substr(hard_begin);
-  Feature feature{.name = "open files", .found = fmt::format("up to {}", hard.substr(0, hard.find(' ')))};
+  std::string_view hard = line_value(limits, "Max open files");
+  hard.remove_prefix(std::min(hard.find(' '), hard.size()));
+  hard.remove_prefix(std::min(hard.find_first_not_of(' '), hard.size()));
+  const std::string found = fmt::format("up to {}", hard.substr(0, hard.find(' ')));
   const auto count = parse_leading_number<std::uint64_t>(hard);
-  if (count && *count < min_open_files) {
-    feature.status = degraded;
-    feature.found += ": enough for only a few hundred processes";
-    feature.hint = "raise the hard limit (ulimit -Hn)";
-  }
-  return feature;
+  if (!count || *count >= min_open_files) return {"open files", ok, found};
+  return {"open files", degraded, found + ": enough for only a few hundred processes",
+          "raise the hard limit (ulimit -Hn)"};
 }
 
 }  // namespace
@@ -254,8 +219,7 @@ const Feature* HostFeatures::blocking() const {
 
 HostFeatures inspect_host(const HostRoots& roots, const BpfAbilities& abilities) {
   const std::uint64_t effective = effective_capabilities(roots);
-  HostFeatures host;
-  host.uprobe_multi = abilities.uprobe_multi;
+  HostFeatures host{.uprobe_multi = abilities.uprobe_multi};
   // Causes before their effects.
   host.features = {check_proc(roots),          check_kernel(roots),         check_btf(roots),
                    check_lockdown(roots),      check_user_namespace(roots), check_pid_namespace(roots),

@@ -34,7 +34,7 @@ struct HostRoots {
 };
 
 struct HostFeatures {
-  std::vector<Feature> features;  ///< causes before their effects
+  std::vector<Feature> features{};  ///< causes before their effects
   bool uprobe_multi = false;
 
   /// The first missing feature, or nullptr.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What modules above kernel/ see of the BPF programs, as narrow interfaces. Tests implement them to replay recorded
-// sequences of records without libbpf or root; kernel::Programs implements all of them.
+// sequences of records without libbpf or root; kernel::Programs and kernel::RinglessPrograms implement them.
 #pragma once
 
 #include <sys/types.h>
@@ -15,22 +15,6 @@
 #include "rtev/error.hpp"
 
 namespace rtev::kernel {
-
-/// Lifecycle records: exec, fork, exit, announced rings, entered runtime functions. Belongs to one thread, which need
-/// not be the one of the other interfaces.
-class LifecycleSource {
- public:
-  virtual ~LifecycleSource() = default;
-
-  /// `tail` holds what follows the record: for RTEV_RING the rest of a struct rtev_ring_record, else nothing. Both are
-  /// valid during the call only.
-  using LifecycleConsumer = std::function<void(const rtev_lifecycle& record, std::span<const std::byte> tail)>;
-
-  /// A descriptor to poll for POLLIN: readable while records wait, perhaps unfinished ones that cannot be read yet.
-  virtual int lifecycle_fd() const = 0;
-  /// Calls the consumer for the records that wait, in order, a bounded number of them.
-  virtual void read_lifecycle(const LifecycleConsumer& consumer) = 0;
-};
 
 /// What BPF saved of rings before they were gone. Belongs to one thread.
 class SavedRingSource {
@@ -66,9 +50,6 @@ class KernelControl {
   virtual void ring_found(pid_t tgid, const rtev_ring& ring) = 0;
   /// False if the process announced another ring after this time.
   virtual bool is_latest_ring(pid_t tgid, std::uint64_t announced_ns) const = 0;
-
-  /// With ProgramOptions::follow: reports this process and its descendants from now on.
-  virtual Result<void> follow(pid_t tgid) = 0;
 };
 
 /// Scheduler records of one cpu that were dropped: no room in its buffer.
@@ -102,27 +83,24 @@ class SchedSource {
   virtual std::vector<SchedDrop> take_sched_drops(std::uint64_t now_ns) = 0;
 };
 
-/// Which processes ran, by the slots of their ring files: a ring whose process did not run has no new events. Belongs
-/// to one thread.
-class ActivitySource {
+/// Records of the probes of --ringless. Belongs to one thread.
+class RinglessSource {
  public:
-  virtual ~ActivitySource() = default;
+  virtual ~RinglessSource() = default;
 
-  /// Notes which processes are on a cpu now. Call it once before each round of ran().
-  virtual void look_at_cpus() = 0;
-  /// True if a thread of the process that owns the slot entered or left a cpu since the last call for that slot, or was
-  /// on a cpu at the last look_at_cpus(). True for slots that are not watched.
-  virtual bool ran(std::uint32_t slot) = 0;
-  /// Requests one RTEV_WAKE record for the next time that a tracked process with a ring runs. Before a long sleep: call
-  /// this, then look_at_cpus() and ran() once more.
+  /// A descriptor to poll for POLLIN: readable when the buffer is filling up, when a process exceeded its limit, and
+  /// for the first event after arm_wakeup().
+  virtual int fd() const = 0;
+  /// Calls the consumer for the records that wait: in order for each thread, nearly so over all.
+  virtual void read(const std::function<void(const rtev_probed&)>& consumer) = 0;
+  /// Makes the next event wake the reader. Before a long sleep: call this, then read() once more.
   virtual void arm_wakeup() = 0;
+  /// Ignores the process that made an event at this time, until it execs. Nothing happens if it has done so or ended.
+  virtual void ignore(pid_t tgid, std::uint64_t time_ns) = 0;
+  /// Events that found no room in the buffer.
+  virtual std::uint64_t dropped() const = 0;
+  /// Events whose domain is unknown, or beyond RTEV_MAX_RINGLESS_PROCESSES processes.
+  virtual std::uint64_t unattributed() const = 0;
 };
-
-/// All of them.
-class KernelSource : public LifecycleSource,
-                     public SavedRingSource,
-                     public KernelControl,
-                     public SchedSource,
-                     public ActivitySource {};
 
 }  // namespace rtev::kernel

@@ -20,10 +20,8 @@
 
 #include "kernel/bpf_ring.hpp"
 #include "kernel/features.hpp"
-#include "kernel/libbpf_log.hpp"
-#include "kernel/sched_buffers.hpp"
-#include "kernel/sched_drops.hpp"
-#include "kernel/skeleton.hpp"
+#include "kernel/libbpf.hpp"
+#include "kernel/sched_records.hpp"
 #include "kernel/uprobe_link.hpp"
 #include "rtev.skel.h"
 #include "stream/registry.hpp"
@@ -37,8 +35,8 @@ static_assert(sizeof(rtev_lifecycle) == 64 && offsetof(rtev_ring_record, paths) 
               "the BPF programs are compiled with the same layout");
 static_assert(RTEV_RING_SLOTS == ring_slots && RTEV_MAX_DOMAINS == max_domains);
 
-/// Records of one read_lifecycle(): twice what the buffer holds, so that a storm of execs cannot keep the reader for
-/// ever.
+/// Records of one read_lifecycle(): twice what the buffer holds, so that many execs in a row cannot keep it from
+/// returning.
 constexpr std::size_t max_lifecycle_records = 8192;
 
 /// Records of one read_saved(): as many as the buffer can hold.
@@ -301,7 +299,5 @@ Result<AttachedUprobes> Programs::probe(int file, std::uint32_t binary_id, const
   return attach_uprobes({.program = state_->skeleton->progs.runtime_function, .multi = state_->uprobe_multi}, file,
                         binary_id, plan.sites);
 }
-
-void Programs::forget(std::uint32_t) {}
 
 }  // namespace rtev::kernel

@@ -30,7 +30,7 @@ using Drops = std::array<std::uint64_t, RTEV_STAT_COUNT>;
 
 /// The loaded BPF programs. Belongs to one thread, except for probe(), forget() and ring_opened(), which any thread may
 /// call, and read_lifecycle(), which may have a thread of its own.
-class Programs final : public KernelSource, public UprobePrograms {
+class Programs final : public SavedRingSource, public KernelControl, public SchedSource, public UprobePrograms {
  public:
   /// Opens and loads; errors name what the host lacks (kernel 6.1, BTF, capabilities) with a hint.
   static Result<Programs> load(const ProgramOptions& options);
@@ -41,8 +41,13 @@ class Programs final : public KernelSource, public UprobePrograms {
   /// Attaches the tracepoint programs: from here on records arrive.
   Result<void> attach();
 
-  int lifecycle_fd() const override;
-  void read_lifecycle(const LifecycleConsumer& consumer) override;
+  /// `tail` holds what follows the record: for RTEV_RING the rest of a struct rtev_ring_record, else nothing. Both are
+  /// valid during the call only.
+  using LifecycleConsumer = std::function<void(const rtev_lifecycle& record, std::span<const std::byte> tail)>;
+  /// A descriptor to poll for POLLIN: readable while records wait, perhaps unfinished ones that cannot be read yet.
+  int lifecycle_fd() const;
+  /// Calls the consumer for the records that wait, in order, a bounded number of them.
+  void read_lifecycle(const LifecycleConsumer& consumer);
 
   void read_saved(const SavedConsumer& consumer) override;
   bool has_unread_saved() const override;
@@ -52,7 +57,8 @@ class Programs final : public KernelSource, public UprobePrograms {
   void ring_opened(pid_t tgid, std::uint64_t announced_ns) override;
   void ring_found(pid_t tgid, const rtev_ring& ring) override;
   bool is_latest_ring(pid_t tgid, std::uint64_t announced_ns) const override;
-  Result<void> follow(pid_t tgid) override;
+  /// With ProgramOptions::follow: reports this process and its descendants from now on.
+  Result<void> follow(pid_t tgid);
   /// The map of followed processes, for other BPF programs to share.
   int followed_map_fd() const;
 
@@ -62,9 +68,14 @@ class Programs final : public KernelSource, public UprobePrograms {
   std::uint16_t sched_buffer_of(std::uint32_t cpu) const override;
   std::vector<SchedDrop> take_sched_drops(std::uint64_t now_ns) override;
 
-  void look_at_cpus() override;
-  bool ran(std::uint32_t slot) override;
-  void arm_wakeup() override;
+  /// Notes which processes are on a cpu now. Call it once before each round of ran().
+  void look_at_cpus();
+  /// True if a thread of the process that owns the slot entered or left a cpu since the last call for that slot, or was
+  /// on a cpu at the last look_at_cpus(): else its ring has no new events. True for slots that are not watched.
+  bool ran(std::uint32_t slot);
+  /// Requests one RTEV_WAKE record for the next time that a tracked process with a ring runs. Before a long sleep: call
+  /// this, then look_at_cpus() and ran() once more.
+  void arm_wakeup();
 
   /// Scheduler records count once take_sched_drops() has returned them.
   Drops drops() const;
@@ -72,7 +83,6 @@ class Programs final : public KernelSource, public UprobePrograms {
   /// Probes functions of OCaml's runtime, for RTEV_PROBE records. Sites that cannot be probed are skipped; an error if
   /// that leaves none.
   Result<AttachedUprobes> probe(int file, std::uint32_t binary_id, const ProbePlan& plan, std::uint32_t round) override;
-  void forget(std::uint32_t binary_id) override;
   bool uses_uprobe_multi() const;
 
  private:

@@ -13,8 +13,7 @@
 #include <utility>
 
 #include "kernel/bpf_ring.hpp"
-#include "kernel/libbpf_log.hpp"
-#include "kernel/skeleton.hpp"
+#include "kernel/libbpf.hpp"
 #include "ringless.skel.h"
 
 namespace rtev::kernel {
@@ -23,7 +22,7 @@ namespace {
 static_assert(sizeof(rtev_ringless_binary) == 88 && sizeof(rtev_probed) == 40 && sizeof(rtev_ringless_process) == 48,
               "the BPF programs are compiled with the same layout");
 
-/// Records of one read(): more than the buffer holds, so that programs cannot keep the reader for ever.
+/// Records of one read(): more than the buffer holds, so that programs cannot keep it from returning.
 constexpr std::size_t max_records = 1 << 18;
 
 using Skeleton = std::unique_ptr<ringless_bpf, SkeletonDestroy<ringless_bpf__destroy>>;

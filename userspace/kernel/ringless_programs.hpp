@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bpf/records.h"
+#include "kernel/kernel_source.hpp"
 #include "kernel/uprobe_manager.hpp"
 #include "rtev/error.hpp"
 
@@ -24,7 +25,7 @@ struct RinglessOptions {
 };
 
 /// The programs. Belongs to one thread, except for describe(), probe() and forget(), which any thread may call.
-class RinglessPrograms final : public UprobePrograms {
+class RinglessPrograms final : public UprobePrograms, public RinglessSource {
  public:
   static Result<RinglessPrograms> load(const RinglessOptions& options);
   RinglessPrograms(RinglessPrograms&&) noexcept;
@@ -37,21 +38,12 @@ class RinglessPrograms final : public UprobePrograms {
   Result<AttachedUprobes> probe(int file, std::uint32_t binary_id, const ProbePlan& plan, std::uint32_t round) override;
   void forget(std::uint32_t binary_id) override;
 
-  /// A descriptor to poll for POLLIN: readable when the buffer is filling up, when a process exceeded its limit, and
-  /// for the first event after arm_wakeup().
-  int fd() const;
-  /// Calls the consumer for the records that wait: in order for each thread, nearly so over all.
-  void read(const std::function<void(const rtev_probed&)>& consumer);
-  /// Makes the next event wake the reader. Before a long sleep: call this, then read() once more.
-  void arm_wakeup();
-
-  /// Ignores the process that made an event at this time, until it execs. Nothing happens if it has done so or ended.
-  void ignore(pid_t tgid, std::uint64_t time_ns);
-
-  /// Events that found no room in the buffer.
-  std::uint64_t dropped() const;
-  /// Events whose domain is unknown, or beyond RTEV_MAX_RINGLESS_PROCESSES processes.
-  std::uint64_t unattributed() const;
+  int fd() const override;
+  void read(const std::function<void(const rtev_probed&)>& consumer) override;
+  void arm_wakeup() override;
+  void ignore(pid_t tgid, std::uint64_t time_ns) override;
+  std::uint64_t dropped() const override;
+  std::uint64_t unattributed() const override;
 
  private:
   struct State;

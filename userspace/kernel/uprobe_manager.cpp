@@ -50,12 +50,6 @@ bool UprobeManager::request(std::uint32_t binary_id) {
   return !binary.failure;
 }
 
-Result<AttachedUprobes> UprobeManager::probe(int file, std::uint32_t binary_id, const ProbePlan& plan,
-                                             std::uint32_t round) {
-  if (plan.sites.empty()) return std::unexpected(Error{.what = "cannot probe", .why = plan.why_not});
-  return programs_.probe(file, binary_id, plan, round);
-}
-
 void UprobeManager::attach(std::uint32_t binary_id) {
   int file = -1;
   ProbePlan plan;
@@ -72,19 +66,20 @@ void UprobeManager::attach(std::uint32_t binary_id) {
     round = ++binary.round;
   }
   // Not under the lock: the kernel visits every process that maps the file. An entry is not erased while attaching.
-  auto attached = probe(file, binary_id, plan, round);
+  auto attached = plan.sites.empty() ? std::unexpected(Error{.what = "cannot probe", .why = plan.why_not})
+                                     : programs_.probe(file, binary_id, plan, round);
   const std::uint64_t now = monotonic_ns();
   const std::lock_guard lock(mutex_);
   Binary& binary = binaries_.at(binary_id);
   binary.attaching = false;
   if (policy_ == AttachPolicy::at_once) binary.file.reset();  // not needed again
   if (!attached) {
-    ++failed_;
+    ++figures_.failed;
     binary.failure = attached.error().why;
-    last_error_ = std::move(attached.error());
+    figures_.last_error = std::move(attached.error());
     return;
   }
-  skipped_ += attached->skipped;
+  figures_.skipped += attached->skipped;
   binary.links = std::move(attached->links);
   binary.attached_since_ns = now;
   note_change({.binary = binary_id, .attached = true, .time_ns = now});
@@ -148,25 +143,12 @@ std::optional<std::string> UprobeManager::failure(std::uint32_t binary_id) const
   return found == binaries_.end() ? std::nullopt : found->second.failure;
 }
 
-std::size_t UprobeManager::failed() const {
+UprobeManager::Figures UprobeManager::figures() const {
   const std::lock_guard lock(mutex_);
-  return failed_;
-}
-
-std::optional<Error> UprobeManager::last_error() const {
-  const std::lock_guard lock(mutex_);
-  return last_error_;
-}
-
-std::size_t UprobeManager::skipped() const {
-  const std::lock_guard lock(mutex_);
-  return skipped_;
-}
-
-std::size_t UprobeManager::slow_to_detach() const {
-  const std::lock_guard lock(mutex_);
-  return static_cast<std::size_t>(std::ranges::count_if(
+  Figures figures = figures_;
+  figures.slow_to_detach = static_cast<std::size_t>(std::ranges::count_if(
       binaries_, [](const auto& entry) { return std::ranges::any_of(entry.second.links, is_slow_to_detach); }));
+  return figures;
 }
 
 }  // namespace rtev::kernel

@@ -34,7 +34,7 @@ class UprobePrograms {
   virtual Result<AttachedUprobes> probe(int file, std::uint32_t binary_id, const ProbePlan& plan,
                                         std::uint32_t round) = 0;
   /// The binary is not probed any more.
-  virtual void forget(std::uint32_t binary_id) = 0;
+  virtual void forget(std::uint32_t /*binary_id*/) {}
 };
 
 /// When a binary gets its probes.
@@ -79,13 +79,14 @@ class UprobeManager {
   /// Changes since the last call, in order. Only with AttachPolicy::on_request.
   std::vector<Change> take_changes();
 
-  /// Attempts so far that failed, and why the last one did.
-  std::size_t failed() const;
-  std::optional<Error> last_error() const;
-  /// Sites so far that cannot be probed, in binaries with others that can.
-  std::size_t skipped() const;
-  /// Binaries that the kernel takes up to a second each to detach, one after the other: it has no uprobe_multi.
-  std::size_t slow_to_detach() const;
+  struct Figures {
+    std::size_t failed = 0;             ///< attempts so far
+    std::optional<Error> last_error{};  ///< of the last of them
+    std::size_t skipped = 0;            ///< sites so far that cannot be probed, in binaries with others that can
+    /// Binaries that the kernel takes up to a second each to detach, one after the other: it has no uprobe_multi.
+    std::size_t slow_to_detach = 0;
+  };
+  Figures figures() const;
 
  private:
   struct Binary {
@@ -99,7 +100,6 @@ class UprobeManager {
     std::uint64_t attached_since_ns = 0;
     std::uint64_t unused_since_ns = 0;  ///< 0: in use
   };
-  Result<AttachedUprobes> probe(int file, std::uint32_t binary_id, const ProbePlan& plan, std::uint32_t round);
   void note_change(const Change& change);
 
   UprobePrograms& programs_;
@@ -108,9 +108,7 @@ class UprobeManager {
   std::map<std::uint32_t, Binary> binaries_;
   std::set<std::uint32_t> requested_;  ///< before they are added
   std::vector<Change> changes_;
-  std::size_t failed_ = 0;
-  std::size_t skipped_ = 0;
-  std::optional<Error> last_error_;
+  Figures figures_;  ///< except for slow_to_detach
 };
 
 }  // namespace rtev::kernel

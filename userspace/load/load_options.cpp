@@ -6,7 +6,6 @@
 
 #include "base/option_types.hpp"
 #include "base/parse.hpp"
-#include "base/quantity.hpp"
 #include "load/event_clock.hpp"
 #include "load/pace.hpp"
 

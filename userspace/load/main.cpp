@@ -3,13 +3,18 @@
 
 #include <fmt/core.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -18,7 +23,7 @@
 #include "load/fleet.hpp"
 #include "load/load_options.hpp"
 #include "load/stop.hpp"
-#include "load/temporary_directory.hpp"
+#include "rtev/error.hpp"
 #include "rtev/version.hpp"
 
 namespace rtev::load {
@@ -81,6 +86,31 @@ void print_summary(const LoadOptions& options, const Totals& totals, std::uint64
   }
   fmt::print(stderr, "\n");
 }
+
+/// A new directory for the ring files of a load, accessible only to its user; removed with its files.
+class TemporaryDirectory {
+ public:
+  static Result<TemporaryDirectory> create() {
+    const char* const parent = std::getenv("TMPDIR");
+    std::string path = std::string(parent != nullptr && *parent != '\0' ? parent : "/tmp") + "/rtev-load.XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr)
+      return errno_error(errno, "cannot create directory", path, "name another one with --directory");
+    return TemporaryDirectory(std::move(path));
+  }
+  TemporaryDirectory(TemporaryDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  TemporaryDirectory& operator=(TemporaryDirectory&&) = delete;
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryDirectory(std::string path) : path_(std::move(path)) {}
+
+  std::string path_;
+};
 
 int run_load(const LoadOptions& options) {
   catch_stop_signals();

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/write_all.hpp"
+#include "base/file_io.hpp"
 #include "load/domain.hpp"
 #include "load/event_clock.hpp"
 #include "load/report.hpp"
@@ -30,7 +30,7 @@ std::uint64_t later(std::uint64_t time_ns, const std::optional<LoadOptions::Dura
   return time_ns > never - ns ? never : time_ns + ns;
 }
 
-/// A domain, and what it reports in the end. Aligned, because different threads write to different domains.
+/// A domain and its part of the report. Aligned, because different threads write to different domains.
 struct alignas(128) Domain {
   explicit Domain(DomainWriter domain_writer) : writer(domain_writer) {}
 
@@ -181,7 +181,7 @@ void wait_for_gate(int gate_fd) {
 void send(int fd, Tag tag, std::string_view text = {}) {
   std::string message(1, static_cast<char>(tag));
   message += text;
-  // If the parent has ended, nobody needs the message.
+  // An error means that the parent has ended.
   write_all(fd, message.size(),
             [&](std::size_t offset) { return ::write(fd, message.data() + offset, message.size() - offset); });
 }

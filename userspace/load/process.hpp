@@ -14,7 +14,7 @@
 
 namespace rtev::load {
 
-/// What a forked process gets from its parent.
+/// The task of a forked process.
 struct ProcessTask {
   const LoadOptions& options;
   std::span<const Plan> plans;  ///< one for each domain; none for an idle load

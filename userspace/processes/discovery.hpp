@@ -1,51 +1,25 @@
 // SPDX-License-Identifier: MIT
 // Finds OCaml processes and follows them: combines the scan of /proc with the lifecycle records of the kernel.
 //
-// Subscribe first, scan second, be idempotent, rescan for ever: records and scan lead to the same ensure(), so neither
-// a process that starts during the scan nor a dropped record makes a process invisible.
+// Subscribe first, scan second, rescan for ever: neither a process that starts during a scan nor a dropped record makes
+// a process invisible. What a scan finds counts only once all records from before have been taken, since these say
+// more.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <deque>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "base/clock.hpp"
 #include "bpf/records.h"
-#include "inspect/inspector.hpp"
-#include "inspect/procfs.hpp"
+#include "processes/discovery_context.hpp"
 #include "processes/exit_tracker.hpp"
-#include "processes/kernel_control.hpp"
 #include "processes/lifecycle_lookup.hpp"
-#include "processes/process_events.hpp"
-#include "processes/process_table.hpp"
 #include "processes/program_identifier.hpp"
 #include "processes/rings/ring_acquisition.hpp"
-#include "stream/registry.hpp"
 
 namespace rtev {
-
-struct DiscoveryOptions {
-  ProcessFilter filter{};
-  bool history = false;          ///< deliver what rings held before they were opened
-  std::uint64_t since_ns = 0;    ///< rings created later are read from their beginning in any case
-  bool even_gone = false;        ///< also processes that turn out to be OCaml programs only after their end
-  std::string forced_version{};  ///< decode with this version's table; empty: find out
-};
-
-/// What Discovery works with. All must outlive it.
-struct DiscoveryContext {
-  Procfs procfs;
-  Registry& registry;
-  ProcessTable& processes;
-  BinaryCache& cache;
-  Inspector& inspector;
-  ProcessEvents& events;
-  KernelControl& kernel;
-  std::function<std::uint64_t()> clock = monotonic_ns;
-};
 
 /// The ways in which a process comes into view, changes and ends. What each of them means is decided by the parts:
 /// ProcessTable, ProgramIdentifier, RingAcquisition and ExitTracker. One thread; times are ns of CLOCK_MONOTONIC.
@@ -54,13 +28,15 @@ class Discovery {
   Discovery(DiscoveryContext context, DiscoveryOptions options);
 
   /// Begins to look at all processes, to find those whose records were dropped.
-  void begin_scan(std::uint64_t now_ns);
-  /// Looks at some of them; false once all have been looked at.
-  bool scan_some(std::uint64_t now_ns, std::size_t max_processes);
+  void begin_scan();
+  /// Looks at some of them. What is found is taken by tick().
+  void scan_some(std::size_t max_processes);
+  /// True until all processes have been looked at, and tick() has taken all that was found.
+  bool is_scanning() const { return !to_scan_.empty() || !found_.empty(); }
   /// Takes one lifecycle record, in the order of the records.
   void take(LifecycleEvent event);
-  /// Continues with processes whose binaries have been inspected, and with pending rings. All records from before
-  /// `records_complete_until_ns` have been taken.
+  /// Continues with what scans found, with processes whose binaries have been inspected, and with pending rings. All
+  /// records from before `records_complete_until_ns` have been taken; 0: not known.
   void tick(std::uint64_t now_ns, std::uint64_t records_complete_until_ns);
   /// When tick() has something to do again, as far as only time decides.
   std::optional<std::uint64_t> next_tick_ns() const;
@@ -82,7 +58,18 @@ class Discovery {
     bool has_ring = false;
     bool followed = false;
   };
-  void look_at(std::int32_t pid, std::uint64_t now_ns);
+  /// What a scan saw of a process.
+  struct Found {
+    std::int32_t pid;
+    std::uint64_t seen_ns;
+    Image image;
+    std::vector<OpenedRing> rings;
+  };
+  void look_at(std::int32_t pid);
+  void take_found(std::uint64_t now_ns, std::uint64_t records_complete_until_ns);
+  void add_found(Found found, std::uint64_t time_ns);
+  /// False for what the first scan found: it is older than the session.
+  bool is_new(std::uint64_t found_ns) const { return found_ns > first_scan_end_ns_; }
   void on_exec(LifecycleEvent& event);
   void on_fork(const rtev_lifecycle& record);
   void on_exit(const rtev_lifecycle& record);
@@ -96,26 +83,20 @@ class Discovery {
   void add_program_info(TracedProcess& process);
   void force_version(ProcessInfo& info) const;
   void track(const TracedProcess& process);
-  void add_replaced_image(const TracedProcess& later, PendingRing ring, std::uint64_t ended_ns);
   void end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status, std::uint32_t max_rss_pages = 0);
-  void conclude(TracedProcess& process, std::uint64_t time_ns, bool by_exec);
   void report(const TracedProcess& process, std::uint64_t time_ns, ProcessAction action, std::int32_t peer = 0,
               std::int64_t detail = 0);
 
-  Procfs procfs_;
-  Registry& registry_;
-  ProcessTable& processes_;
-  BinaryCache& cache_;
-  Inspector& inspector_;
-  ProcessEvents& events_;
-  KernelControl& kernel_;
-  std::function<std::uint64_t()> clock_;
+  DiscoveryContext context_;
   DiscoveryOptions options_;
   ProgramIdentifier identifier_;
   RingAcquisition rings_;
   ExitTracker exits_;
   std::vector<std::int32_t> to_scan_;
-  bool scanned_ = false;  ///< at least once: what a later scan finds is new
+  std::deque<Found> found_;  ///< in order of time
+  std::uint64_t first_scan_end_ns_ = UINT64_MAX;
+  std::uint64_t last_record_ns_ = 0;
+  std::uint64_t next_check_ns_ = 0;  ///< while something waits for records
 };
 
 }  // namespace rtev

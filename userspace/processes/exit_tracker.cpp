@@ -10,8 +10,6 @@
 namespace rtev {
 namespace {
 
-constexpr std::uint64_t exit_timeout_ns = 2'000'000'000, check_interval_ns = 20'000'000;
-
 /// More aborts than this say nothing new.
 constexpr std::size_t max_aborted_inspecting = 1024;
 
@@ -26,21 +24,16 @@ void ExitTracker::forget_gone(const std::unordered_set<std::int32_t>& alive) {
   std::erase_if(exited_, [&](const auto& entry) { return !alive.contains(entry.first); });
 }
 
-std::vector<ExitTracker::ProcessId> ExitTracker::confirm(std::uint64_t now_ns, std::uint64_t records_complete_until_ns,
+std::vector<ExitTracker::ProcessId> ExitTracker::confirm(std::uint64_t records_complete_until_ns,
                                                          const std::function<bool(const ProcessId&)>& is_current) {
   std::vector<ProcessId> confirmed;
   std::erase_if(suspected_, [&](const SuspectedExit& suspect) {
     if (!is_current(suspect.process)) return true;
-    if (records_complete_until_ns <= suspect.noticed_ns && now_ns <= suspect.noticed_ns + exit_timeout_ns) return false;
+    if (records_complete_until_ns <= suspect.noticed_ns) return false;
     if (std::ranges::find(confirmed, suspect.process) == confirmed.end()) confirmed.push_back(suspect.process);
     return true;
   });
-  if (!suspected_.empty()) next_check_ns_ = now_ns + check_interval_ns;
   return confirmed;
-}
-
-std::optional<std::uint64_t> ExitTracker::next_check_ns() const {
-  return suspected_.empty() ? std::nullopt : std::optional(next_check_ns_);
 }
 
 void ExitTracker::expire_unresolved(std::uint64_t now_ns) {

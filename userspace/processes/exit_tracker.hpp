@@ -34,13 +34,11 @@ class ExitTracker {
 
   /// A process was found gone, while the record of its exit may still be on its way.
   void suspect(const ProcessId& process, std::uint64_t now_ns) { suspected_.push_back({process, now_ns}); }
-  /// Suspects whose exit record will not arrive, because all records from before the suspicion have been read, or that
-  /// have waited long enough on a host where there are always more records. Each is returned once. Forgets suspects for
-  /// which is_current is false: they have ended otherwise.
-  std::vector<ProcessId> confirm(std::uint64_t now_ns, std::uint64_t records_complete_until_ns,
+  /// Suspects whose exit record will not arrive, because all records from before the suspicion have been taken. Each is
+  /// returned once. Forgets suspects for which is_current is false: they have ended otherwise.
+  std::vector<ProcessId> confirm(std::uint64_t records_complete_until_ns,
                                  const std::function<bool(const ProcessId&)>& is_current);
-  /// When confirm() has something to do again.
-  std::optional<std::uint64_t> next_check_ns() const;
+  bool has_suspects() const { return !suspected_.empty(); }
 
   /// Keeps an image that ended while its program was being inspected: its events wait for their names.
   void keep_unresolved(TracedProcess process) { exited_unresolved_.push_back(std::move(process)); }
@@ -66,7 +64,6 @@ class ExitTracker {
   };
   std::unordered_map<std::int32_t, std::uint64_t> exited_;  ///< pid and start time
   std::vector<SuspectedExit> suspected_;
-  std::uint64_t next_check_ns_ = 0;
   std::vector<TracedProcess> exited_unresolved_;
   std::uint64_t aborted_without_ring_ = 0;
   std::vector<FileIdentity> aborted_inspecting_;

@@ -11,8 +11,8 @@
 
 #include "bpf/records.h"
 #include "inspect/file_place.hpp"
+#include "inspect/process_files.hpp"
 #include "inspect/procfs.hpp"
-#include "processes/rings/opened_ring.hpp"
 
 namespace rtev {
 

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/event_fd.hpp"
+#include "base/unique_fd.hpp"
 #include "bpf/records.h"
 #include "processes/lifecycle_lookup.hpp"
 

@@ -59,8 +59,7 @@ std::optional<ProcessTable::CurrentImage> ProcessTable::current_image(std::int32
   const TracedProcess* const process = find(pid);
   if (process == nullptr || !process->index) return std::nullopt;
   return CurrentImage{.index = *process->index,
-                      .began_ns = process->origin == ProcessAction::found ? process->exec_ns : process->since_ns,
-                      .since_ns = process->since_ns};
+                      .began_ns = process->origin == ProcessAction::found ? 0 : process->since_ns};
 }
 
 std::vector<ProcessTable::Ringless> ProcessTable::ringless(std::uint32_t binary_id) const {

@@ -54,7 +54,6 @@ class ProcessTable {
   struct CurrentImage {
     ProcessIndex index;
     std::uint64_t began_ns;  ///< earlier events belong to another image; 0: unknown, since it was found running
-    std::uint64_t since_ns;  ///< when it came into view: a record of its exec from before may still arrive
   };
   /// Empty if it is not part of the stream.
   std::optional<CurrentImage> current_image(std::int32_t pid) const;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "inspect/loader.hpp"
+#include "inspect/proc_lines.hpp"
 
 namespace rtev {
 namespace {
@@ -33,7 +33,7 @@ ProgramIdentifier::Outcome ProgramIdentifier::resume(TracedProcess& process,
   process.program.inspecting.reset();
   // Without a ring it wrote nothing that could be read now.
   if (!process.index && !even_gone_ && !processes_.is_alive(process)) return Outcome::not_ocaml;
-  if (binary && !binary->runtime.elsewhere) {
+  if (binary && !binary->runtime.needs_library) {
     process.program.binary = binary;
     return Outcome::found;
   }
@@ -66,15 +66,6 @@ ProgramIdentifier::Outcome ProgramIdentifier::find_runtime(TracedProcess& proces
   state.library_tried = true;
   state.loading.reset();
   return Outcome::unknown;
-}
-
-void ProgramIdentifier::identify_gone(TracedProcess& process, UniqueFd file) {
-  const auto identity = BinaryCache::identify(file.get());
-  if (!identity) return;
-  if (const auto known = cache_.find(*identity))
-    process.program.binary = *known;
-  else if (inspector_.inspect(std::move(file), *identity, true))
-    process.program.inspecting = *identity;
 }
 
 void ProgramIdentifier::await_library(const TracedProcess& process) {

@@ -42,8 +42,6 @@ class ProgramIdentifier {
   Outcome identify(TracedProcess& process, Result<UniqueFd> file);
   /// Continues once the file that the image waited for is known; no binary: it is not an OCaml program.
   Outcome resume(TracedProcess& process, const std::shared_ptr<const Binary>& binary);
-  /// Begins with the program of an image that is gone. True if the inspection is needed, and has been requested.
-  void identify_gone(TracedProcess& process, UniqueFd file);
 
   /// A forked image waits for the same library as its parent.
   void await_library(const TracedProcess& process);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "inspect/binary_cache.hpp"
-#include "processes/rings/opened_ring.hpp"
+#include "inspect/process_files.hpp"
 #include "stream/registry.hpp"
 
 namespace rtev {
@@ -54,7 +54,6 @@ struct TracedProcess {
   ProcessAction origin = ProcessAction::found;  ///< how the image began or came into view: found, exec or fork
   std::int32_t peer = 0;                        ///< of a fork: the parent
   std::uint64_t since_ns = 0;                   ///< when that was
-  std::uint64_t exec_ns = 0;  ///< of a process that a scan found: the exec of its image, where its record came later
   /// Peak memory of the process before this image, in pages, which its figure at the end includes. Empty: unknown.
   std::optional<std::uint32_t> max_rss_before{};
   ProcessInfo info{};                   ///< until the registry has it, see ProcessTable::info()

@@ -9,14 +9,21 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
+#include "rtev/error.hpp"
 #include "rtev/fxt_reader.hpp"
+#include "stream/recording_layout.hpp"
 
 namespace rtev::record {
 
 namespace parsed = fxt::parsed;
+
+inline std::unexpected<Error> bad_recording(std::string why) {
+  return std::unexpected(Error{.what = "cannot read recording", .why = std::move(why)});
+}
 
 /// Looks up arguments by name. An argument that is missing, or of another type or range, yields 0 or an empty value,
 /// and complete() is false from then on.
@@ -42,13 +49,20 @@ class Values {
     complete_ = false;
     return {};
   }
-  /// A value of an enumeration; `last` is its largest.
-  template <typename Enum>
-  Enum one_of(std::string_view name, Enum last) {
-    const auto value = number<std::uint32_t>(name);
-    if (value <= static_cast<std::uint32_t>(last)) return static_cast<Enum>(value);
-    complete_ = false;
-    return {};
+  /// Reads a field (see recording_layout.hpp): a number, a bool, a text or an enumerator.
+  template <typename T>
+  void operator()(std::string_view name, T& value) {
+    if constexpr (std::is_enum_v<T>) {
+      const auto number = this->number<std::uint32_t>(name);
+      complete_ &= number <= static_cast<std::uint32_t>(last_of(T{}));
+      value = complete_ ? static_cast<T>(number) : T{};
+    } else if constexpr (std::same_as<T, bool>) {
+      value = boolean(name);
+    } else if constexpr (std::integral<T>) {
+      value = number<T>(name);
+    } else {
+      value = text(name);
+    }
   }
 
   bool has(std::string_view name) const { return parsed::find(arguments_, name) != nullptr; }

@@ -14,22 +14,8 @@ namespace {
 constexpr std::size_t max_argument_bytes = std::size_t{6} << 20, max_arguments = std::size_t{1} << 17;
 constexpr std::size_t max_drops = 256;
 
-std::unexpected<Error> bad(std::string why) {
-  return std::unexpected(Error{.what = "cannot read recording", .why = std::move(why)});
-}
-
 std::unexpected<Error> incomplete(std::string_view what) {
-  return bad(std::string(what) + " lacks an argument");
-}
-
-Accounting words_of(Values& values) {
-  return {.written = values.number<std::uint64_t>("written"),
-          .delivered = values.number<std::uint64_t>("delivered"),
-          .lost = values.number<std::uint64_t>("lost"),
-          .before_attach = values.number<std::uint64_t>("before_attach"),
-          .corrupt = values.number<std::uint64_t>("corrupt"),
-          .unread = values.number<std::uint64_t>("unread"),
-          .events = values.number<std::uint64_t>("events")};
+  return bad_recording(std::string(what) + " lacks an argument");
 }
 
 }  // namespace
@@ -72,7 +58,7 @@ void MetadataReader::hand_out_header() {
 }
 
 Result<void> MetadataReader::header(const Object& object) {
-  if (has_header_) return bad("a second header");
+  if (has_header_) return bad_recording("a second header");
   Values values(object.arguments);
   const auto version = values.number<std::uint32_t>(metadata_header);
   if (values.complete() && version != format_version) {
@@ -80,20 +66,14 @@ Result<void> MetadataReader::header(const Object& object) {
                                  .why = "another version of rtev-bpf wrote it",
                                  .hint = "read it with the version that wrote it"});
   }
-  header_ = {.version = values.text("version"),
-             .host = values.text("host"),
-             .kernel = values.text("kernel"),
-             .machine = values.text("machine"),
-             .command_line = {},
-             .start_ns = values.number<std::uint64_t>("start"),
-             .start_realtime_ns = values.number<std::uint64_t>("start_realtime")};
+  header_fields(header_, values);
   if (!values.complete()) return incomplete(metadata_header);
   has_header_ = true;
   return {};
 }
 
 Result<void> MetadataReader::argument(const Object& object) {
-  if (!has_header_ || header_is_out_) return bad("an argument of the command line without the header");
+  if (!has_header_ || header_is_out_) return bad_recording("an argument of the command line without the header");
   Values values(object.arguments);
   const std::string piece = values.text(metadata_argument);
   const bool goes_on = values.boolean("goes_on");
@@ -103,47 +83,36 @@ Result<void> MetadataReader::argument(const Object& object) {
   header_.command_line.back() += piece;
   argument_goes_on_ = goes_on;
   if (argument_bytes_ > max_argument_bytes || header_.command_line.size() > max_arguments)
-    return bad("the command line is too long");
+    return bad_recording("the command line is too long");
   return {};
 }
 
 Result<void> MetadataReader::process(const Object& object) {
   Values values(object.arguments);
   ProcessInfo info;
-  info.pid = values.number<std::int32_t>("pid");
-  info.ns_pid = values.number<std::int32_t>("ns_pid");
-  info.start_ticks = values.number<std::uint64_t>("start_ticks");
-  info.exec_generation = values.number<std::uint32_t>("exec_generation");
-  info.comm = values.text("comm");
-  info.exe = values.text("exe");
-  info.runtime = values.text("runtime");
-  info.version = values.text("version");
-  info.family = values.one_of("family", Family::since_5_3);
-  info.family_source = values.one_of("family_source", FamilySource::forced);
-  info.ring = values.one_of("ring", RingState::ended);
-  info.ring_path = values.text("ring_path");
-  info.ended = values.boolean("ended");
+  process_fields(info, values);
   if (values.has("max_rss")) info.max_rss_bytes = values.number<std::uint64_t>("max_rss");
   if (!values.complete() || object.address == 0 || object.address >= UINT32_MAX) return incomplete(metadata_process);
   const auto index = static_cast<ProcessIndex>(object.address);
   if (!lists_) {
-    if (!stream_.process(index, std::move(info))) return bad("too many processes");
+    if (!stream_.process(index, std::move(info))) return bad_recording("too many processes");
     return {};
   }
   list_bytes_ += info.comm.size() + info.exe.size() + info.runtime.size() + info.version.size() + info.ring_path.size();
   if (list_.processes.size() >= StreamBuilder::max_processes || list_bytes_ > StreamBuilder::max_process_bytes)
-    return bad("too many processes");
-  if (!list_.processes.emplace(index, std::move(info)).second) return bad("a process is listed twice");
+    return bad_recording("too many processes");
+  if (!list_.processes.emplace(index, std::move(info)).second) return bad_recording("a process is listed twice");
   return {};
 }
 
 Result<void> MetadataReader::accounting(const Object& object) {
   Values values(object.arguments);
   const auto domains = values.number<std::uint32_t>("domains");
-  const Accounting words = words_of(values);
+  Accounting words;
+  word_fields(words, values);
   if (!values.complete() || object.address >= UINT32_MAX) return incomplete(metadata_accounting);
   const auto listed = list_.processes.find(static_cast<ProcessIndex>(object.address));
-  if (listed == list_.processes.end()) return bad("figures of a process that is not listed");
+  if (listed == list_.processes.end()) return bad_recording("figures of a process that is not listed");
   listed->second.domains = domains;
   listed->second.words = words;
   return {};
@@ -154,19 +123,21 @@ Result<void> MetadataReader::ring(const Object& object) {
   const auto process = values.number<ProcessIndex>(metadata_ring);
   const auto domains = values.number<std::uint32_t>("domains");
   std::optional<Producer> producer;
-  if (values.has("producer"))
-    producer = Producer{.name = values.text("producer"), .family = values.one_of("producer_family", Family::since_5_3)};
+  if (values.has("producer")) {
+    producer.emplace(Producer{.name = values.text("producer"), .family = {}});
+    values("producer_family", producer->family);
+  }
   if (!values.complete()) return incomplete(metadata_ring);
   if (!std::in_range<std::uint32_t>(object.address) ||
       !stream_.ring(static_cast<std::uint32_t>(object.address), process, domains, std::move(producer)))
-    return bad("the slot of a ring is out of range");
+    return bad_recording("the slot of a ring is out of range");
   return {};
 }
 
 Result<void> MetadataReader::others(const Object& object) {
   Values values(object.arguments);
   list_.others.count = values.number<std::uint64_t>(metadata_others);
-  list_.others.words = words_of(values);
+  word_fields(list_.others.words, values);
   if (!values.complete()) return incomplete(metadata_others);
   return {};
 }
@@ -183,22 +154,15 @@ Result<void> MetadataReader::drop(const Object& object) {
   Values values(object.arguments);
   RunSummary::Drop drop{.kind = values.text("kind"), .count = values.number<std::uint64_t>(metadata_drop)};
   if (!values.complete()) return incomplete(metadata_drop);
-  if (summary_.drops.size() >= max_drops) return bad("too many kinds of drops");
+  if (summary_.drops.size() >= max_drops) return bad_recording("too many kinds of drops");
   summary_.drops.push_back(std::move(drop));
   return {};
 }
 
 Result<void> MetadataReader::summary(const Object& object) {
-  if (!has_header_) return bad("a summary without a header");
+  if (!has_header_) return bad_recording("a summary without a header");
   Values values(object.arguments);
-  summary_.start_ns = values.number<std::uint64_t>("start");
-  summary_.end_ns = values.number<std::uint64_t>("end");
-  summary_.late = values.number<std::uint64_t>("late");
-  summary_.forced = values.number<std::uint64_t>("forced");
-  summary_.rings_missed = values.number<std::uint64_t>("rings_missed");
-  summary_.own_cpu_ns = values.number<std::uint64_t>("own_cpu");
-  summary_.own_max_rss_bytes = values.number<std::uint64_t>("own_max_rss");
-  summary_.complete = values.boolean("complete");
+  summary_fields(summary_, values);
   if (!values.complete()) return incomplete(metadata_summary);
   hand_out_header();
   stream_.finish(summary_, std::move(list_));

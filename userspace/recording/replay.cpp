@@ -13,10 +13,6 @@ using namespace record;
 
 constexpr std::uint32_t sched_source = Source{0, first_sched_stream}.pack();
 
-std::unexpected<Error> bad(std::string why) {
-  return std::unexpected(Error{.what = "cannot read recording", .why = std::move(why)});
-}
-
 std::unexpected<Error> foreign() {
   return std::unexpected(Error{.what = "cannot read recording",
                                .why = "it is an FXT trace, but not a recording of rtev-bpf",
@@ -41,10 +37,10 @@ std::uint8_t flags_of(parsed::Arguments arguments) {
 }  // namespace
 
 Result<void> Replay::feed(std::span<const std::byte> bytes) {
-  if (failed_) return bad("an earlier part is damaged");
+  if (failed_) return bad_recording("an earlier part is damaged");
   Result<void> result;
   const auto fed = reader_.feed(bytes, [&](const fxt::Record& record) {
-    if (metadata_.ended() && result) result = bad("there is data after its end");
+    if (metadata_.ended() && result) result = bad_recording("there is data after its end");
     if (result) result = std::visit([&](const auto& one) { return take(one); }, record);
     if (!result) offset_ = reader_.offset();
     return result.has_value();
@@ -98,10 +94,10 @@ Result<void> Replay::take(const parsed::UserspaceObject& object) {
   return {};
 }
 
-/// Nobody wrote those into a recording: something else was there before it was damaged.
+/// No version of FxtSink writes them, so the recording is damaged.
 Result<void> Replay::take(const parsed::UnknownRecord& record) {
-  return bad("a record of type " + std::to_string(static_cast<unsigned>(record.type)) +
-             ", which recordings do not have");
+  return bad_recording("a record of type " + std::to_string(static_cast<unsigned>(record.type)) +
+                       ", which recordings do not have");
 }
 
 Result<void> Replay::define_string(const parsed::UserspaceObject& object) {
@@ -109,21 +105,21 @@ Result<void> Replay::define_string(const parsed::UserspaceObject& object) {
   const StringId id = StringId::unpack(values.number<std::uint64_t>(metadata_string));
   const fxt::StringRef ref = object.name.ref;
   if (!values.complete() || ref.is_inline() || ref.is_empty() || id.kind > EventKind::wakeup)
-    return bad("a string id is invalid");
+    return bad_recording("a string id is invalid");
   if (ref.slot() >= strings_.size()) strings_.resize(ref.slot() + std::size_t{1});
   forget_string(ref.slot());
   strings_[ref.slot()] = id;
   if (id.kind == EventKind::user_unit && !id.raw &&
       !stream_.user_event(id.scope, id.id, id.known ? object.name.text : std::string_view{}))
-    return bad("too many names of user events");
+    return bad_recording("too many names of user events");
   return {};
 }
 
 Result<void> Replay::define_source(const parsed::UserspaceObject& object) {
   Values values(object.arguments);
   const auto source = values.number<std::uint32_t>(metadata_source);
-  if (!values.complete() || object.process.ref.is_inline()) return bad("a source without a thread");
-  if (Source::unpack(source).slot >= ring_slots) return bad("the slot of a ring is out of range");
+  if (!values.complete() || object.process.ref.is_inline()) return bad_recording("a source without a thread");
+  if (Source::unpack(source).slot >= ring_slots) return bad_recording("the slot of a ring is out of range");
   sources_[object.process.ref.slot()] = source;
   return {};
 }
@@ -167,7 +163,7 @@ Result<void> Replay::take(const parsed::EventRecord& record) {
   const fxt::StringRef name = record.name.ref;
   const auto& source = sources_[record.thread.ref.slot()];
   if (name.is_inline() || name.slot() >= strings_.size() || !strings_[name.slot()] || !source)
-    return bad("an event refers to an undefined name or thread");
+    return bad_recording("an event refers to an undefined name or thread");
   const StringId& id = *strings_[name.slot()];
   Event event{.time = reader_.nanoseconds(record.time),
               .value = 0,
@@ -177,18 +173,18 @@ Result<void> Replay::take(const parsed::EventRecord& record) {
               .flags = flags_of(record.arguments)};
   const bool user = id.kind == EventKind::user_unit;
   if (record.type == fxt::instant) {
-    if (!instant(event, id, record)) return bad("an instant is invalid");
+    if (!instant(event, id, record)) return bad_recording("an instant is invalid");
     return {};
   }
   if (record.type == fxt::counter) {
     const auto* const value =
         record.arguments.empty() ? nullptr : std::get_if<std::uint64_t>(&record.arguments.front().value);
-    if (id.kind != EventKind::counter || id.raw || value == nullptr) return bad("a counter is invalid");
+    if (id.kind != EventKind::counter || id.raw || value == nullptr) return bad_recording("a counter is invalid");
     event.value = *value;
   } else {
     const bool begins = record.type == fxt::duration_begin;
     if ((!begins && record.type != fxt::duration_end) || (!user && id.kind != EventKind::begin) || id.raw)
-      return bad("a span is invalid");
+      return bad_recording("a span is invalid");
     if (user) event.kind = begins ? EventKind::user_begin : EventKind::user_end;
     if (!user) event.kind = begins ? EventKind::begin : EventKind::end;
   }
@@ -199,95 +195,76 @@ Result<void> Replay::take(const parsed::EventRecord& record) {
 /// False if no FxtSink writes such a record.
 bool Replay::instant(Event event, const StringId& id, const parsed::EventRecord& record) {
   Values values(record.arguments);
+  const auto add = [&](std::span<const std::byte> payload = {}) {
+    if (values.complete()) stream_.add(event, payload);
+    return values.complete();
+  };
+  const auto* const bytes = values.get<fxt::Blob>("bytes");
   if (id.raw) {
-    if (const auto* const bytes = values.get<fxt::Blob>("bytes"); bytes != nullptr && has_payload(event.kind)) {
-      stream_.add(event, bytes->bytes);
-      return true;
-    }
+    if (has_payload(event.kind)) return bytes != nullptr && add(bytes->bytes);
     event.value = values.number<std::uint64_t>("value");
-    if (values.complete() && !has_payload(event.kind)) stream_.add(event);
-    return values.complete() && !has_payload(event.kind);
+    return add();
   }
   switch (event.kind) {
     case EventKind::begin:
       event.kind = EventKind::end;
-      if (!values.has("stray")) return false;
-      stream_.add(event);
-      return true;
+      return values.has("stray") && add();
     case EventKind::alloc: {
       const auto* const buckets = values.get<fxt::Blob>("buckets");
-      if (buckets == nullptr) return false;
-      stream_.add(event, buckets->bytes);
-      return true;
+      return buckets != nullptr && add(buckets->bytes);
     }
     case EventKind::lifecycle:
       event.value = static_cast<std::uint64_t>(values.number<std::int64_t>("value"));
-      if (values.complete()) stream_.add(event);
-      return values.complete();
+      return add();
     case EventKind::user_unit:
       if (values.has("stray")) {
         event.kind = EventKind::user_end;
-        stream_.add(event);
       } else if (const auto* const number = values.get<std::int64_t>("value")) {
         event.kind = EventKind::user_int;
         event.value = static_cast<std::uint64_t>(*number);
-        stream_.add(event);
       } else if (const auto* const text = values.get<parsed::Text>("text")) {
         event.kind = EventKind::user_custom;
-        stream_.add(event, bytes_of(text->text));
-      } else if (const auto* const bytes = values.get<fxt::Blob>("bytes")) {
+        return add(bytes_of(text->text));
+      } else if (bytes != nullptr) {
         event.kind = EventKind::user_custom;
-        stream_.add(event, bytes->bytes);
-      } else {
-        stream_.add(event);
+        return add(bytes->bytes);
       }
-      return true;
-    case EventKind::lost: {
-      const Loss loss{.words = values.number<std::uint64_t>("words"),
-                      .from_ns = values.number<std::uint64_t>("from"),
-                      .to_ns = values.number<std::uint64_t>("to")};
-      if (values.complete()) stream_.add(event, bytes_of(loss));
-      return values.complete();
-    }
-    case EventKind::process: {
-      const ProcessRecord process{.process = values.number<ProcessIndex>("index"),
-                                  .peer = values.number<std::int32_t>("peer"),
-                                  .detail = values.number<std::int64_t>("detail")};
-      if (values.complete()) stream_.add(event, bytes_of(process));
-      return values.complete();
-    }
+      return add();
+    case EventKind::lost:
+      return add(bytes_of(Loss{.words = values.number<std::uint64_t>("words"),
+                               .from_ns = values.number<std::uint64_t>("from"),
+                               .to_ns = values.number<std::uint64_t>("to")}));
+    case EventKind::process:
+      return add(bytes_of(ProcessRecord{.process = values.number<ProcessIndex>("index"),
+                                        .peer = values.number<std::int32_t>("peer"),
+                                        .detail = values.number<std::int64_t>("detail")}));
     default:
       return false;
   }
 }
 
-Result<void> Replay::take(const parsed::ContextSwitch& record) {
+template <typename Record>
+Result<void> Replay::scheduling(const Record& record, EventKind kind) {
   if (parsed::find(record.arguments, drawn) != nullptr) return {};
   if (auto begun = begin_event(); !begun) return begun;
-  const auto change = sched_.read(record);
-  if (!change) return bad("a switch refers to an undefined thread");
+  const auto payload = sched_.read(record);
+  if (!payload) return bad_recording("a switch or wakeup refers to an undefined thread");
   stream_.add({.time = reader_.nanoseconds(record.time),
                .value = 0,
                .source = sched_source,
                .id = 0,
-               .kind = EventKind::sched_switch,
+               .kind = kind,
                .flags = flags_of(record.arguments)},
-              bytes_of(*change));
+              bytes_of(*payload));
   return {};
 }
 
+Result<void> Replay::take(const parsed::ContextSwitch& record) {
+  return scheduling(record, EventKind::sched_switch);
+}
+
 Result<void> Replay::take(const parsed::Wakeup& record) {
-  if (auto begun = begin_event(); !begun) return begun;
-  const auto wakeup = sched_.read(record);
-  if (!wakeup) return bad("a wakeup refers to an undefined thread");
-  stream_.add({.time = reader_.nanoseconds(record.time),
-               .value = 0,
-               .source = sched_source,
-               .id = 0,
-               .kind = EventKind::wakeup,
-               .flags = flags_of(record.arguments)},
-              bytes_of(*wakeup));
-  return {};
+  return scheduling(record, EventKind::wakeup);
 }
 
 }  // namespace rtev

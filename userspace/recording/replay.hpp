@@ -33,7 +33,7 @@ class Replay {
   struct End {
     std::uint64_t offset = 0;  ///< end of the last whole record
     bool complete = false;     ///< the recording has its summary
-    bool cut = false;          ///< there is a part of a record behind it
+    bool cut = false;          ///< part of a record follows it
     /// If not complete: the reason, as text for the user.
     std::string note{};
   };
@@ -60,6 +60,8 @@ class Replay {
   Result<void> define_string(const fxt::parsed::UserspaceObject& object);
   Result<void> define_source(const fxt::parsed::UserspaceObject& object);
   Result<void> begin_event();
+  template <typename Record>
+  Result<void> scheduling(const Record& record, EventKind kind);
   bool instant(Event event, const record::StringId& id, const fxt::parsed::EventRecord& record);
   void forget_slots();
   void forget_string(std::uint16_t slot);

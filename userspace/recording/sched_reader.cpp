@@ -11,14 +11,9 @@ namespace rtev::record {
 namespace {
 
 std::optional<Thread> read_thread(Values& values, std::int32_t tid) {
-  Thread thread{.pid = values.number<std::int32_t>("pid"),
-                .tid = tid,
-                .domain = values.number<std::int32_t>("domain"),
-                .priority = 0,
-                .role = values.one_of("role", ThreadRole::tick),
-                .tracked = values.boolean("tracked"),
-                .holds_lock = false,
-                .comm_bytes = {}};
+  Thread thread{};
+  thread.tid = tid;
+  thread_fields(thread, values);
   const std::string comm = values.text("comm");
   std::copy_n(comm.begin(), std::min(comm.size(), thread.comm_bytes.size()), thread.comm_bytes.begin());
   if (!values.complete()) return std::nullopt;
@@ -38,9 +33,7 @@ SchedExtra extra_of(const Values& values) {
 }  // namespace
 
 Result<bool> SchedReader::take(std::string_view what, const fxt::parsed::UserspaceObject& object) {
-  const auto bad = [&] {
-    return std::unexpected(Error{.what = "cannot read recording", .why = std::string(what) + " is of no thread"});
-  };
+  const auto bad = [&] { return bad_recording(std::string(what) + " has no valid thread"); };
   if (what == metadata_threads_gone) {
     threads_.clear();
     return true;
@@ -74,9 +67,9 @@ std::optional<SchedSwitch> SchedReader::read(const fxt::parsed::ContextSwitch& r
     Thread result = *known;
     result.holds_lock = holds_lock;
     if (tid == 0) return result;
-    const auto said = priority(values.number<std::int32_t>(weight));
-    if (!said || !values.complete()) return std::nullopt;
-    result.priority = *said;
+    const auto given = priority(values.number<std::int32_t>(weight));
+    if (!given || !values.complete()) return std::nullopt;
+    result.priority = *given;
     return result;
   };
   const auto prev = thread(record.outgoing_tid, "outgoing_weight", extra.first_holds_lock);
@@ -121,9 +114,9 @@ const Thread* SchedReader::idle(std::uint32_t number) const {
   return number != 0 && number <= idle_.size() && idle_[number - 1] ? &*idle_[number - 1] : nullptr;
 }
 
-const Thread* SchedReader::idle_on(std::uint16_t cpu, std::uint32_t said) {
+const Thread* SchedReader::idle_on(std::uint16_t cpu, std::uint32_t given) {
   if (cpu >= idle_of_cpu_.size()) idle_of_cpu_.resize(cpu + std::size_t{1});
-  if (said != 0) idle_of_cpu_[cpu] = said;
+  if (given != 0) idle_of_cpu_[cpu] = given;
   return idle(idle_of_cpu_[cpu]);
 }
 

@@ -27,7 +27,7 @@ class SchedReader {
  private:
   const Thread* find(std::uint64_t tid) const;
   const Thread* idle(std::uint32_t number) const;
-  const Thread* idle_on(std::uint16_t cpu, std::uint32_t said);
+  const Thread* idle_on(std::uint16_t cpu, std::uint32_t given);
 
   std::unordered_map<std::uint64_t, Thread> threads_;  ///< by tid
   std::vector<std::optional<Thread>> idle_;            ///< by number

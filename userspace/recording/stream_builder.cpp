@@ -92,14 +92,6 @@ bool StreamBuilder::user_event(std::uint32_t slot, std::uint16_t id, std::string
   return true;
 }
 
-void StreamBuilder::forget_user_events(std::uint32_t slot) {
-  const auto names = names_.find(slot);
-  if (names == names_.end()) return;
-  hand_out();
-  for (const auto& [id, name] : *names->second) name_bytes_ -= name.size();
-  names->second->clear();  // the ring refers to it
-}
-
 void StreamBuilder::add(Event event, std::span<const std::byte> payload) {
   if (has_payload(event.kind)) {
     event.value = Batch::payload_ref(payloads_.size(), payload.size());

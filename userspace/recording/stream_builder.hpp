@@ -42,7 +42,6 @@ class StreamBuilder {
   /// Sets the name of a user event of rings with this slot; empty: it has none. It stays until it is changed, also for
   /// the next ring with the slot.
   [[nodiscard]] bool user_event(std::uint32_t slot, std::uint16_t id, std::string_view name);
-  void forget_user_events(std::uint32_t slot);
 
   /// Payloads are copied; Event::value is set for kinds that have one.
   void add(Event event, std::span<const std::byte> payload = {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The position of a RingReader in one ring, and the buffers that a piece of a ring is decoded in.
+// The position of a RingReader in one ring, and the buffers to decode a piece of a ring.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace rtev {
 inline constexpr std::size_t chunk_words = 2048;
 static_assert(chunk_words > message::max_words, "a chunk must hold any message");
 
-/// RingReader knows two: overwritten and corrupt.
+/// Reasons of losses in rings: overwritten and corrupt.
 inline constexpr std::size_t loss_reasons = 2;
 
 /// How far one ring was read. Positions count words from the ring's creation.
@@ -30,7 +30,7 @@ struct Cursor {
   std::uint64_t position = 0;  ///< next word to read
   std::uint64_t head = 0;      ///< newest head seen
   std::uint64_t tail = 0;      ///< newest tail seen, never before the position
-  /// Time of the ring's first message, 0 if unknown: shows that the file was created anew.
+  /// Time of the ring's first message, 0 if unknown: another time means that the file was created anew.
   std::uint64_t first_time = 0;
   std::uint64_t last_time = 0;  ///< of the last event delivered
   std::uint64_t expected = 0;   ///< tail that the file should reach in the end, 0 if unknown
@@ -43,7 +43,7 @@ struct Cursor {
 struct Chunk {
   static constexpr std::size_t loss_bytes = loss_reasons * sizeof(Loss);
 
-  std::array<std::uint64_t, chunk_words> words;  ///< a copy, if the program might overwrite the original
+  std::array<std::uint64_t, chunk_words> words;  ///< a copy, if the program can overwrite the original soon
   std::array<Event, loss_reasons + chunk_words / 2> events;
   std::array<std::byte, loss_bytes + chunk_words * sizeof(std::uint64_t)> payloads;
 
@@ -52,7 +52,7 @@ struct Chunk {
     return *chunk;
   }
 
-  /// Decoded events begin here. The room before them is for losses, which precede the event that ends the gap.
+  /// The first decoded event. The space before it is for losses, which precede the event that ends the gap.
   Event* first_event() { return events.data() + loss_reasons; }
 
   DecodeResult decode(std::span<const std::uint64_t> from, std::uint32_t source, std::int64_t clock_offset_ns) {

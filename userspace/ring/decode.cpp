@@ -25,7 +25,7 @@ struct Shape {
   Form form = Form::plain;
 };
 
-/// By the user bit and the four bits of the type, which lie together in the header word.
+/// By the user bit and the four bits of the type, which are adjacent in the header word.
 constexpr std::array<Shape, 32> shapes = [] {
   std::array<Shape, 32> table{};
   table[message::padding] = {1, message::max_words, {}, Form::padding};
@@ -44,7 +44,7 @@ constexpr std::array<Shape, 32> shapes = [] {
   return table;
 }();
 
-// Where the small fields of an event lie in its last word.
+// Places of the small fields of an event in its last word.
 constexpr bool is_little = std::endian::native == std::endian::little;
 static_assert(is_little || std::endian::native == std::endian::big);
 constexpr unsigned source_place = is_little ? 0 : 32, id_place = is_little ? 32 : 16, kind_place = is_little ? 48 : 8;
@@ -54,8 +54,8 @@ static_assert(sizeof(Event) == 24 && offsetof(Event, time) == 0 && offsetof(Even
 
 constexpr std::uint64_t id_mask = 0x1fff;
 
-/// Messages of two and three words, as nearly all are: the kind of their event, in its place, by what lies above the id
-/// in the header word.
+/// Nearly all messages have two or three words: the kind of their event, in its place, by the bits above the id in the
+/// header word.
 constexpr unsigned short_keys = 4 << 5;
 constexpr std::uint64_t no_kind = ~std::uint64_t{0};
 constexpr std::array<std::uint64_t, short_keys> short_kinds = [] {
@@ -68,10 +68,10 @@ constexpr std::array<std::uint64_t, short_keys> short_kinds = [] {
   }
   return kinds;
 }();
-/// Zero in the header of a short message: the bits that always are, and the upper bits of the length.
+/// Bits that are zero in the header of a short message: those of zero_mask, and the upper bits of the length.
 constexpr std::uint64_t short_zeros = message::zero_mask | ~std::uint64_t{3} << message::length_shift;
 
-/// The words may lie in the ring itself, where the program keeps writing: each is loaded only once.
+/// The words can be in the ring itself, which the program writes: each is loaded only once.
 std::uint64_t load(const std::uint64_t* word) {
   return __atomic_load_n(word, __ATOMIC_RELAXED);
 }

@@ -13,7 +13,7 @@
 
 namespace rtev {
 
-/// The first 64 bytes of the file, as they lie there. A hostile program may write anything: see check_layout().
+/// The first 64 bytes of the file. A hostile program can write any values: see check_layout().
 struct FileHeader {
   std::uint64_t version;
   std::uint64_t max_domains;
@@ -52,8 +52,8 @@ inline constexpr std::uint64_t user_event_name_bytes = 128;  ///< per name, NUL 
 inline constexpr std::uint64_t user_event_names_bytes = user_event_slots * user_event_name_bytes;
 inline constexpr std::uint64_t ring_header_bytes = 80;  ///< head, tail (u64 each), 64 bytes of padding
 
-/// What RingWriter writes after the names, where OCaml's runtime ends the file and its readers do not look: it says
-/// that the ring is not OCaml's, and how to read its ids. A runtime that reuses the file truncates it there.
+/// RingWriter writes it after the names, where files of OCaml's runtime end and its readers do not read: the name of
+/// the producer, and the table of its ids. A runtime that reuses the file truncates it there.
 struct ProducerMark {
   static constexpr std::uint64_t magic_value = 0x2176'6574'7262'696c;  ///< "librtev!" on little-endian machines
   static constexpr std::uint32_t current_version = 1;
@@ -65,8 +65,7 @@ struct ProducerMark {
 };
 static_assert(sizeof(ProducerMark) == 64);
 
-/// Where the parts of a file lie, taken from a header that was checked. Offsets and sizes in bytes, all inside the
-/// file.
+/// The parts of a file, from a checked header. Offsets and sizes in bytes, all inside the file.
 struct Layout {
   std::uint32_t rings;       ///< number of rings, 1 to max_domains
   std::uint64_t ring_words;  ///< capacity of each ring, a power of two

@@ -2,59 +2,14 @@
 #include "rtev/names.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <span>
 
+#include "base/enum_names.hpp"
+
 namespace rtev {
 namespace {
-
-// OCaml 5.2's table; 5.0 and 5.1 are its first 40 entries.
-constexpr std::string_view phases_before_5_3[] = {
-    "explicit_gc_set",
-    "explicit_gc_stat",
-    "explicit_gc_minor",
-    "explicit_gc_major",
-    "explicit_gc_full_major",
-    "explicit_gc_compact",
-    "major",
-    "major_sweep",
-    "major_mark_roots",
-    "major_mark",
-    "minor",
-    "minor_local_roots",
-    "minor_finalized",
-    "explicit_gc_major_slice",
-    "finalise_update_first",
-    "finalise_update_last",
-    "interrupt_remote",
-    "major_ephe_mark",
-    "major_ephe_sweep",
-    "major_finish_marking",
-    "major_gc_cycle_domains",
-    "major_gc_phase_change",
-    "major_gc_stw",
-    "major_mark_opportunistic",
-    "major_slice",
-    "major_finish_cycle",
-    "minor_clear",
-    "minor_finalizers_oldify",
-    "minor_global_roots",
-    "minor_leave_barrier",
-    "stw_api_barrier",
-    "stw_handler",
-    "stw_leader",
-    "major_finish_sweeping",
-    "minor_finalizers_admin",
-    "minor_remembered_set",
-    "minor_remembered_set_promote",
-    "minor_local_roots_promote",
-    "domain_condition_wait",
-    "domain_resize_heap_reservation",
-    "compaction",
-    "compaction_evacuate",
-    "compaction_forward",
-    "compaction_release",
-};
 
 // OCaml 5.5's table; 5.3 is its first 48 entries.
 constexpr std::string_view phases_since_5_3[] = {
@@ -110,6 +65,15 @@ constexpr std::string_view phases_since_5_3[] = {
     "minor_ephe_clean",
 };
 
+// OCaml 5.2's table has those of 5.3 but for memory profiling; 5.0 and 5.1 are its first 40 entries.
+constexpr std::size_t phases_of_5_3 = 48;
+constexpr auto phases_before_5_3 = [] {
+  std::array<std::string_view, phases_of_5_3 - 4> phases;
+  std::ranges::copy_if(std::span(phases_since_5_3).first(phases_of_5_3), phases.begin(),
+                       [](std::string_view name) { return !name.contains("memprof"); });
+  return phases;
+}();
+
 // One table for all versions, which only appended: 5.1 to 5.2 have the first 17 entries.
 constexpr std::string_view counters[] = {
     "force_minor_alloc_small",
@@ -148,6 +112,7 @@ constexpr std::string_view lifecycles[] = {
     "fork_parent", "fork_child", "domain_spawn", "domain_terminate",
 };
 
+/// Empty beyond the table.
 std::string_view at(std::span<const std::string_view> names, std::uint16_t id) {
   return id < names.size() ? names[id] : std::string_view{};
 }
@@ -205,14 +170,12 @@ std::string_view to_string(EventKind kind) {
                                                "user_unit", "user_int", "user_begin", "user_end", "user_custom",
                                                "lost",      "process",  "switch",     "wakeup"};
   static_assert(std::size(names) == event_kind_count);
-  const std::string_view name = at(names, static_cast<std::uint16_t>(kind));
-  return name.empty() ? "unknown" : name;
+  return name_at(names, kind);
 }
 
 std::string_view to_string(LossReason reason) {
   static constexpr std::string_view names[] = {"overwritten", "corrupt", "dropped", "overflow", "unprobed"};
-  const std::string_view name = at(names, static_cast<std::uint16_t>(reason));
-  return name.empty() ? "unknown" : name;
+  return name_at(names, reason);
 }
 
 std::optional<Family> family_of_version(std::string_view version) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What rtev-bpf needs of a RingReader beyond its public interface. The tracer knows which program image a ring file
-// belongs to, when that image began and ended, and has saved copies of rings whose file is gone.
+// Interface of RingReader for rtev-bpf. The tracer knows the program image of a ring file, when the image began and
+// ended, and has saved copies of rings whose file was removed.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 namespace rtev {
 
 /// The program image whose ring is read. A later image with the same pid reuses the file in place: a reader with an
-/// owner leaves the file alone from then on. Times in ns of the host's CLOCK_MONOTONIC.
+/// owner stops reading the file then. Times in ns of the host's CLOCK_MONOTONIC.
 struct RingOwner {
-  /// With History::skip: a ring whose first event has this time or a later one is read from its beginning all the same,
-  /// because its program started after the tracer did.
+  /// With History::skip: a ring whose first event has this time or a later one is still read from its beginning,
+  /// because its program started after the tracer.
   std::uint64_t deliver_since_ns = UINT64_MAX;
   /// When the ring was created, 0 if unknown: opening fails with EAGAIN while the file still holds events of an earlier
   /// program with the same pid.
@@ -24,8 +24,8 @@ struct RingOwner {
   /// When the image ended, UINT64_MAX if unknown: opening fails with EAGAIN unless the file holds events, and none of
   /// a later program with the same pid.
   std::uint64_t ended_ns = UINT64_MAX;
-  /// Asked after the first words of a domain were read; false if another image may have reused the file by then.
-  /// Nothing of it is delivered in that case.
+  /// Called after the first words of a domain were read; false if another image may have reused the file before. Then
+  /// nothing of the domain is delivered.
   std::function<bool()> is_latest_ring{};
 };
 
@@ -43,7 +43,7 @@ struct RingReaderAccess {
 
   /// Events carry this Source::slot from now on.
   static void set_slot(RingReader& reader, std::uint32_t slot);
-  /// The image has ended (at `ended_ns` if that is known): if the file is reused from now on, it is left alone.
+  /// The image has ended (at `ended_ns` if known): stops reading when the file is reused.
   static void seal(RingReader& reader, std::uint64_t ended_ns = UINT64_MAX);
   /// The image published at least `written` words of a domain in all: those that are not in the file are counted as
   /// lost by finish().
@@ -52,8 +52,8 @@ struct RingReaderAccess {
   /// not read yet. Takes over the descriptor, also on failure. Call it before finish(). Fails if it is no ring file, or
   /// one of another size.
   static Result<void> continue_in_copy(RingReader& reader, int fd);
-  /// True once another image was found to have reused the file. What the owner wrote after the last poll is gone, and
-  /// its amount is unknown.
+  /// True after another image reused the file. The words that the owner wrote after the last poll are lost; their
+  /// number is unknown.
   static bool taken_over(const RingReader& reader);
   /// Time of the last event delivered of the domain that is furthest behind; nothing if no domain has unread words.
   static std::optional<std::uint64_t> behind_since_ns(const RingReader& reader);

@@ -7,8 +7,8 @@
 namespace rtev {
 namespace {
 
-/// Words are decoded in place if the program is at least this far from overtaking the reader: several times what the
-/// fastest program writes while a chunk is decoded.
+/// Words are decoded in place if the program is at least this far from overtaking the reader: several times the words
+/// that the fastest program writes while a chunk is decoded.
 constexpr std::uint64_t safe_lead_words = 2 * chunk_words;
 
 }  // namespace
@@ -65,8 +65,8 @@ bool RingReader::State::read_chunk(std::uint32_t ring, Call call) {
   const std::uint64_t wanted = to - cursor.position;
   const std::uint64_t until_wrap = ring_words - (cursor.position & (ring_words - 1));
   const std::uint64_t size = std::min({wanted, until_wrap, static_cast<std::uint64_t>(chunk_words)});
-  // Decoding takes longer than copying. If the program overtakes the reader meanwhile, everything decoded in place is
-  // void, but of a copy the rest can be kept. So the words are copied first if the program is close behind.
+  // Decoding takes longer than copying. If the program overtakes the reader meanwhile, all words decoded in place are
+  // void, but the rest of a copy is valid. So the words are copied first if the program is close behind.
   const std::uint64_t lead =
       cursor.head == 0 ? ring_words - std::min(wanted, ring_words) : cursor.position - cursor.head;
   const bool in_place = lead >= safe_lead_words;
@@ -80,7 +80,7 @@ bool RingReader::State::read_chunk(std::uint32_t ring, Call call) {
   // The next program with the same pid may have begun to reuse the file: its events are not the owner's.
   if (owner && (!load(sealed) || is_foreign(cursor))) return false;
 
-  // Words that the head has passed may be torn: they must not be judged before this.
+  // Words that the head has passed can be torn: they must not be checked before this.
   std::uint64_t overtaken = 0;
   if (head > cursor.position) {
     overtaken = std::min(head, to) - cursor.position;
@@ -111,7 +111,7 @@ bool RingReader::State::read_chunk(std::uint32_t ring, Call call) {
   // A message may continue after the chunk, but neither after the tail nor around the physical end.
   const bool may_continue = size < wanted && size < until_wrap;
   if (decoded.corrupt || (decoded.consumed < kept && !may_continue)) {
-    // Resume where a message is known to begin. The head is such a place, but was read already; so is the tail.
+    // Resume where a message is known to begin: at the tail. The head was read already.
     skip(cursor, LossReason::corrupt, to);
   }
   return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a RingReader knows of its file: what was written, which image wrote it, whether the file is still there.
+// The state of a RingReader: indices of its rings, owner of its file, changes of the file.
 #include "ring/reader_state.hpp"
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace {
 /// was created anew by its header and indices.
 constexpr std::uint32_t polls_between_checks = 256;
 
-/// Polls after which a name is taken to be complete: a second, or more.
+/// Polls after which a name is complete: a second, or more.
 constexpr std::uint32_t polls_until_settled = 1024;
 
-/// Rings that poll_used() looks at beyond those that were ever written to.
+/// Rings that poll_used() checks beyond the last one with words.
 constexpr std::uint32_t spare_rings = 8;
 
 /// Faults in a row, with the file's size unchanged, after which the ring is abandoned: the disk fails.
@@ -74,16 +74,16 @@ bool RingReader::State::has_successor_events() {
   return false;
 }
 
-/// True if no event was ever seen in the file, and a successor may have begun to create it anew before.
+/// True if the file never had an event, and a successor may have begun to create it anew.
 bool RingReader::State::may_be_emptied() const {
   const auto is_empty = [](const auto& ring) { return ring.tail == 0; };
   return std::ranges::all_of(indices, is_empty) && std::ranges::all_of(cursors, is_empty) && owner->is_latest_ring &&
          !owner->is_latest_ring() && !producer();
 }
 
-/// Decides which of the words written before the ring was opened are delivered.
+/// Decides which words from before the ring was opened are delivered.
 void RingReader::State::begin() {
-  // A file that is truncated already is left to the first poll.
+  // The first poll handles a file that is truncated already.
   if (!load()) return;
   for (std::uint32_t ring = 0; ring < map.layout().rings; ++ring) {
     Cursor& cursor = cursors[ring];
@@ -143,7 +143,7 @@ bool RingReader::State::load(bool all) {
     return false;
   }
   if (is_copy) {
-    // The copy may hold less than was seen of the file: the difference is lost, but nothing was created anew.
+    // The copy can have fewer words than the file had: the difference is lost, but nothing was created anew.
     for (std::uint32_t ring = 0; ring < used; ++ring)
       indices[ring].tail = std::max(indices[ring].tail, cursors[ring].position);
     return true;
@@ -205,7 +205,7 @@ void RingReader::State::skip(Cursor& cursor, LossReason reason, std::uint64_t to
   cursor.position = to;
 }
 
-/// Counts as lost what should be in the file and will not be written any more.
+/// Counts the words as lost that should be in the file and will not be written any more.
 void RingReader::State::lose_expected(Cursor& cursor) {
   if (cursor.position != cursor.tail || cursor.expected <= cursor.tail) return;
   cursor.tail = cursor.expected;
@@ -263,13 +263,13 @@ void RingReader::State::recheck() {
   }
 }
 
-/// True if what was read of a domain may belong to the next program. Once a domain's first event was delivered, the
-/// ring shows by itself that it was created anew.
+/// True if the words that were read of a domain can belong to the next program. After a domain's first event was
+/// delivered, its time shows whether the ring was created anew.
 bool RingReader::State::is_foreign(const Cursor& cursor) {
   if (!owner->is_latest_ring || cursor.totals.delivered != 0 || owner->ended_ns != UINT64_MAX || is_copy) return false;
   // RingWriter creates a new file each time.
   if (owner->is_latest_ring() || producer()) return false;
-  // What was seen of the indices is void, too.
+  // The indices can be of the next program, too.
   for (Cursor& other : cursors) {
     if (other.totals.delivered == 0 && options.history == History::deliver) other = {};
     other.tail = other.position;

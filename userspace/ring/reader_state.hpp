@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a RingReader knows of its file, and how it reads it.
+// The state of a RingReader.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct RingReader::State {
   rtev::Layout layout;             ///< of the file that the cursors are in; the map may have another image's already
   std::vector<Cursor> cursors;
   std::vector<RingIndices> indices;
-  std::uint32_t used = 0;       ///< one past the last ring that was ever found written to
+  std::uint32_t used = 0;       ///< one past the last ring with words
   std::uint32_t next_ring = 0;  ///< where the next poll begins
   std::uint32_t polls = 0;
   std::uint32_t faults = 0;  ///< in a row
@@ -56,7 +56,7 @@ struct RingReader::State {
     return Source{options.slot, static_cast<std::uint16_t>(ring)}.pack();
   }
 
-  // Which image the file belongs to.
+  // The image that the file belongs to.
   std::optional<Producer> producer() const;
   bool belongs_to_owner();
   bool has_successor_events();

@@ -81,7 +81,7 @@ std::uint64_t file_size(const FileHeader& header) {
 Result<RingFile> RingFile::create(std::string path, const Shape& shape) {
   RingFile file;
   file.header_ = make_header(shape.rings, shape.ring_words, shape.names);
-  file.size_ = file_size(file.header_);
+  std::uint64_t size = file_size(file.header_);
   const auto failure = [&](const char* what, const char* hint = "") { return errno_error(errno, what, path, hint); };
 
   if (is_mapped_here(path)) {
@@ -90,7 +90,7 @@ Result<RingFile> RingFile::create(std::string path, const Shape& shape) {
                                  .why = "this process has created it already",
                                  .hint = "use another directory for each writer"});
   }
-  if (exceeds_file_limit(file.size_ + sizeof(ProducerMark))) {
+  if (exceeds_file_limit(size + sizeof(ProducerMark))) {
     errno = EFBIG;  // the attempt would kill the process (SIGXFSZ)
     return failure("cannot create ring file", "raise the limit of file sizes (ulimit -f) or make fewer, smaller rings");
   }
@@ -101,60 +101,36 @@ Result<RingFile> RingFile::create(std::string path, const Shape& shape) {
                     .version = ProducerMark::current_version,
                     .family = static_cast<std::uint32_t>(shape.family),
                     .producer = "librtev"};
-  const std::uint64_t mark_offset = file.size_;
-  if (shape.names) file.size_ += sizeof mark;
+  const std::uint64_t mark_offset = size;
+  if (shape.names) size += sizeof mark;
   struct stat status{};
-  if (::ftruncate(fd, static_cast<off_t>(file.size_)) != 0 || !write_at(fd, 0, &file.header_, sizeof file.header_) ||
+  if (::ftruncate(fd, static_cast<off_t>(size)) != 0 || !write_at(fd, 0, &file.header_, sizeof file.header_) ||
       (shape.names && !write_at(fd, mark_offset, &mark, sizeof mark)) || ::fstat(fd, &status) != 0)
     return failure("cannot write ring file");
   file.device_ = status.st_dev;
   file.inode_ = status.st_ino;
 
-  // Renamed before it is mapped: rtev-bpf notices the mapping, and finds the file by its name.
+  // Renamed before it is mapped: rtev-bpf notices the mapping, and opens the file by its name.
   if (::rename(draft.path.c_str(), path.c_str()) != 0) return failure("cannot name ring file");
   draft.path = path;
-  void* const memory = ::mmap(nullptr, file.size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) return failure("cannot map ring file");
   // The file is sparse: reading ahead would only fill memory with holes.
-  ::madvise(memory, file.size_, MADV_RANDOM);
-  file.memory_ = static_cast<std::byte*>(memory);
+  ::madvise(memory, size, MADV_RANDOM);
+  file.memory_ = MemoryMap(static_cast<std::byte*>(memory), Unmap{size});
   draft.path.clear();
   file.path_ = std::move(path);
   return file;
 }
 
-RingFile::RingFile(RingFile&& other) noexcept
-    : header_(other.header_),
-      path_(std::move(other.path_)),
-      memory_(std::exchange(other.memory_, nullptr)),
-      size_(other.size_),
-      device_(other.device_),
-      inode_(other.inode_) {}
-
-RingFile& RingFile::operator=(RingFile&& other) noexcept {
-  if (this == &other) return *this;
-  close();
-  header_ = other.header_;
-  path_ = std::move(other.path_);
-  memory_ = std::exchange(other.memory_, nullptr);
-  size_ = other.size_;
-  device_ = other.device_;
-  inode_ = other.inode_;
-  return *this;
-}
-
-void RingFile::close() {
-  if (memory_ != nullptr) ::munmap(std::exchange(memory_, nullptr), size_);
-}
-
 RingProducer RingFile::producer(std::uint32_t ring) const {
-  const auto words = [&](std::uint64_t offset) { return reinterpret_cast<std::uint64_t*>(memory_ + offset); };
+  const auto words = [&](std::uint64_t offset) { return reinterpret_cast<std::uint64_t*>(memory_.get() + offset); };
   return {words(header_.headers_offset + ring * header_.ring_header_size_bytes),
           {words(header_.data_offset + ring * header_.ring_size_bytes), header_.ring_size_elements}};
 }
 
 void RingFile::write_name(std::uint16_t id, std::string_view name) const {
-  char* const slot = reinterpret_cast<char*>(memory_) + header_.custom_events_offset + id * user_event_name_bytes;
+  char* const slot = reinterpret_cast<char*>(memory_.get()) + header_.custom_events_offset + id * user_event_name_bytes;
   // The first byte last: a reader that finds the slot filled reads the whole name.
   std::ranges::copy(name.substr(1), slot + 1);
   std::atomic_ref(*slot).store(name.front(), std::memory_order_release);

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/unique_fd.hpp"
 #include "ring/layout.hpp"
 #include "ring/ring_producer.hpp"
 #include "rtev/error.hpp"
@@ -14,12 +15,12 @@
 
 namespace rtev {
 
-/// The header of a file with so many rings of so many words, as OCaml's runtime writes it.
+/// The header that OCaml's runtime writes into a file of this shape.
 FileHeader make_header(std::uint64_t rings, std::uint64_t ring_words, bool names);
 /// Size of such a file in bytes, as OCaml's runtime creates it: without the ProducerMark.
 std::uint64_t file_size(const FileHeader& header);
 
-/// A ring file of this process, mapped for writing. Closing it leaves the file where it is.
+/// A ring file of this process, mapped for writing. The destructor does not remove the file.
 class RingFile {
  public:
   struct Shape {
@@ -29,27 +30,21 @@ class RingFile {
     Family family;
   };
 
-  RingFile() = default;
   /// Creates `path` with empty rings. Replaces a file of that name.
   static Result<RingFile> create(std::string path, const Shape& shape);
-  RingFile(RingFile&& other) noexcept;
-  RingFile& operator=(RingFile&& other) noexcept;
-  ~RingFile() { close(); }
 
   bool is_open() const { return memory_ != nullptr; }
   const std::string& path() const { return path_; }
   RingProducer producer(std::uint32_t ring) const;
-  /// At most 127 bytes, id below user_event_slots; only where the shape has names.
+  /// At most 127 bytes, id below user_event_slots; only if the shape has names.
   void write_name(std::uint16_t id, std::string_view name) const;
   /// Removes the file, if the path still names it.
   void remove() const;
-  void close();
 
  private:
   FileHeader header_{};
   std::string path_;
-  std::byte* memory_ = nullptr;
-  std::uint64_t size_ = 0;
+  MemoryMap memory_;
   std::uint64_t device_ = 0, inode_ = 0;
 };
 

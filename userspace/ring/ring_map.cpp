@@ -33,31 +33,6 @@ Result<RingMap> RingMap::open(UniqueFd fd, std::string name) {
   return map;
 }
 
-RingMap::RingMap(RingMap&& other) noexcept {
-  *this = std::move(other);
-}
-
-RingMap& RingMap::operator=(RingMap&& other) noexcept {
-  if (this == &other) return *this;
-  unmap();
-  fd_ = std::move(other.fd_);
-  name_ = std::move(other.name_);
-  header_ = other.header_;
-  layout_ = other.layout_;
-  base_ = std::exchange(other.base_, nullptr);
-  mapped_bytes_ = std::exchange(other.mapped_bytes_, 0);
-  return *this;
-}
-
-RingMap::~RingMap() {
-  unmap();
-}
-
-void RingMap::unmap() {
-  if (base_ != nullptr) ::munmap(const_cast<std::byte*>(base_), mapped_bytes_);
-  base_ = nullptr;
-}
-
 Result<void> RingMap::map() {
   struct stat status{};
   if (::fstat(fd_.get(), &status) != 0) return errno_error(errno, "cannot open ring", name_);
@@ -84,14 +59,12 @@ Result<void> RingMap::map() {
 
   const std::uint64_t data_end = layout->data_offset + layout->rings * layout->ring_words * sizeof(std::uint64_t);
   const std::uint64_t end = layout->names_offset != 0 ? layout->names_offset + user_event_names_bytes : data_end;
-  void* base = ::mmap(nullptr, end, PROT_READ, MAP_SHARED, fd_.get(), 0);
+  void* const base = ::mmap(nullptr, end, PROT_READ, MAP_SHARED, fd_.get(), 0);
   if (base == MAP_FAILED) return errno_error(errno, "cannot map ring", name_);
   ::madvise(base, end, MADV_RANDOM);
 
   install_sigbus_guard();
-  unmap();
-  base_ = static_cast<const std::byte*>(base);
-  mapped_bytes_ = end;
+  mapping_ = MemoryMap(static_cast<std::byte*>(base), Unmap{end});
   header_ = header;
   layout_ = *layout;
   return {};
@@ -166,16 +139,16 @@ std::optional<ProducerMark> RingMap::read_mark() const {
 
 bool RingMap::same_header() const {
   FileHeader header;
-  return guarded_copy(&header, base_, sizeof header) && std::memcmp(&header, &header_, sizeof header) == 0;
+  return guarded_copy(&header, mapping_.get(), sizeof header) && std::memcmp(&header, &header_, sizeof header) == 0;
 }
 
 RingMap::Change RingMap::refresh() {
   struct stat status{};
-  const bool whole =
-      ::fstat(fd_.get(), &status) == 0 && static_cast<std::uint64_t>(status.st_size) >= mapped_bytes_ && same_header();
+  const bool whole = ::fstat(fd_.get(), &status) == 0 &&
+                     static_cast<std::uint64_t>(status.st_size) >= mapping_.get_deleter().bytes && same_header();
   if (whole) return Change::none;
   if (map()) return Change::recreated;
-  // From now on no header is the same, even if the file gets the old one again.
+  // same_header() is false from now on, even if the file gets the old header again.
   header_ = {};
   return Change::truncated;
 }

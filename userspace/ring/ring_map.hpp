@@ -24,9 +24,6 @@ struct RingIndices {
 class RingMap {
  public:
   static Result<RingMap> open(UniqueFd fd, std::string name);
-  RingMap(RingMap&& other) noexcept;
-  RingMap& operator=(RingMap&& other) noexcept;
-  ~RingMap();
 
   const Layout& layout() const { return layout_; }
   const std::string& name() const { return name_; }
@@ -39,31 +36,29 @@ class RingMap {
   bool copy_words(std::uint32_t ring, std::uint64_t position, std::span<std::uint64_t> copy) const;
   /// The same words in the mapping: load them only under run_guarded().
   std::span<const std::uint64_t> words(std::uint32_t ring, std::uint64_t position, std::uint64_t size) const;
-  /// Name of a user event, empty if none is there (or the file is from OCaml 5.0).
+  /// Name of a user event; empty if it has none, or if the file is from OCaml 5.0.
   bool copy_name(std::uint16_t id, std::string& name) const;
 
-  /// The bytes after the names; nothing if the file ends there.
+  /// The mark after the names; nothing if the file ends before it.
   std::optional<ProducerMark> read_mark() const;
 
-  /// True if the header did not change since the file was mapped. False also if it cannot be read any more.
+  /// False if the header changed since the file was mapped, or cannot be read any more.
   bool same_header() const;
 
   enum class Change { none, recreated, truncated };
-  /// Checks whether the mapped file is still whole. If not, checks the header again and maps the file anew.
+  /// Checks size and header of the file. If they changed, checks the new header and maps the file again.
   Change refresh();
 
  private:
   RingMap() = default;
   Result<void> map();
-  void unmap();
-  const std::byte* at(std::uint64_t offset) const { return base_ + offset; }
+  const std::byte* at(std::uint64_t offset) const { return mapping_.get() + offset; }
 
   UniqueFd fd_;
   std::string name_;
   FileHeader header_{};
   Layout layout_{};
-  const std::byte* base_ = nullptr;
-  std::size_t mapped_bytes_ = 0;
+  MemoryMap mapping_;
 };
 
 }  // namespace rtev

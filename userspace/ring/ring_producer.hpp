@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The writing end of one ring: the oldest messages are overwritten, and stores are in the order that readers rely on.
+// Writes one ring: overwrites the oldest messages, and stores in the order that readers rely on.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,7 @@
 
 namespace rtev {
 
-/// For one thread at a time. Head and tail are kept here and only stored to the file, never loaded from it: the
-/// producer does not depend on what another process writes there.
+/// For one thread at a time. Never loads head and tail from the file, because other processes can write there.
 class RingProducer {
  public:
   RingProducer() = default;

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/enum_names.hpp"
 #include "ring/writer_state.hpp"
 
 namespace rtev {
@@ -40,19 +41,9 @@ std::uint64_t parameter(std::string_view list, char letter, std::uint64_t fallba
 }  // namespace
 
 std::string_view to_string(WriteStatus status) {
-  switch (status) {
-    case WriteStatus::written:
-      return "written";
-    case WriteStatus::off:
-      return "runtime events are off";
-    case WriteStatus::too_large:
-      return "the event is too large";
-    case WriteStatus::wrong_type:
-      return "the event was registered with another type";
-    case WriteStatus::bad_id:
-      return "no such event";
-  }
-  return "unknown";
+  static constexpr std::string_view names[] = {"written", "runtime events are off", "the event is too large",
+                                               "the event was registered with another type", "no such event"};
+  return name_at(names, status);
 }
 
 WriteStatus DomainWriter::runtime(unsigned type, std::uint64_t id, std::span<const std::uint64_t> payload) {

@@ -15,11 +15,11 @@
 namespace rtev {
 namespace {
 
-/// Words read from one domain before the next is looked at, at the most.
+/// Words read from one domain in one turn, at most.
 constexpr std::uint64_t turn_words = 1 << 16;
 
-/// Words that all domains together may be read ahead, a chunk of each apart. Staged they stay below the bound at which
-/// the timeline would give up their order.
+/// Words that all domains together may be read ahead, besides a chunk of each. So many staged events stay below the
+/// bound at which the timeline would give up their order.
 constexpr std::uint64_t max_words_ahead = 1 << 22;
 
 constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
@@ -44,13 +44,13 @@ RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& 
                          .user_event_name = [reader](std::uint16_t id) { return reader->user_event_name(id); }});
   RingReaderAccess::set_slot(*reader, slot);
   RunSummary summary;
-  // The clock of a file from another host or boot has no present.
+  // The times of a file may be from another host or boot, so the current time means nothing.
   Timeline timeline([] { return forever; });
   bool has_header = false;
   std::uint64_t first_time = start, last_time = start;
   const auto release = [&](std::uint64_t watermark) {
     timeline.release(watermark, [&](const Batch& batch) {
-      // Times are shown from the first event on: when the ring is looked at says nothing.
+      // The header has the time of the first event, since that of reading the ring means nothing.
       last_time = batch.events().back().time;
       if (!std::exchange(has_header, true)) {
         first_time = batch.events().front().time;
@@ -72,7 +72,7 @@ RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& 
       if (!domain->done && (behind == progress.end() || domain->last_time < behind->last_time)) behind = domain;
     }
     if (behind == progress.end()) break;
-    // Not the events of that very time: there may be more, of a source that comes first.
+    // Not the events of that time itself: another source may have more, which come first.
     if (behind->last_time != 0) release(behind->last_time - 1);
     const auto domain = static_cast<std::uint16_t>(behind - progress.begin());
     const Polled polled = reader->poll_domain(
@@ -85,7 +85,7 @@ RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& 
     const Accounting words = reader->accounting(domain);
     behind->done = polled.complete || reader->truncated() || words.written - words.unread >= behind->goal;
   }
-  // Losses at the very end: now is no time for a file from another boot.
+  // Losses at the end get the time of the newest event.
   const std::uint64_t newest = std::ranges::max(progress, {}, &DomainProgress::last_time).last_time;
   reader->finish([&](const Batch& batch) { timeline.push(batch); }, newest);
   release(forever);
@@ -95,7 +95,6 @@ RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& 
   info.words = reader->accounting();
   info.domains = reader->active_domains();
   if (reader->truncated()) info.ring = RingState::truncated;
-  // Of the events, not of the looking at them.
   summary.start_ns = first_time;
   summary.end_ns = last_time;
   summary.late = timeline.late();

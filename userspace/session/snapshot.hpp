@@ -16,7 +16,7 @@ struct SnapshotOptions {
   std::vector<std::string> command_line;
 };
 
-/// Gives the sink all that the ring holds now. Memory stays bounded whatever the size of the ring: the domain that is
+/// Gives the sink all that the ring holds now. Memory is bounded, whatever the size of the ring: the domain that is
 /// furthest behind is read next.
 RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& sink, Registry& registry);
 

@@ -16,7 +16,7 @@
 namespace rtev {
 namespace {
 
-/// Those that ask for an end come first; the others are caught for a command only.
+/// Those that request an end come first; the others are caught for a command only.
 constexpr std::array caught_signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 constexpr std::size_t stop_signals = 3;
 constexpr int exit_of_signal = 128;
@@ -31,17 +31,17 @@ struct Arrival {
 std::atomic<int> arrivals = -1;
 std::atomic<const Command*> accompanied = nullptr;
 std::atomic<int> first_stop = 0;
-std::atomic<bool> asked = false;
+std::atomic<bool> end_requested = false;
 std::array<struct sigaction, caught_signals.size()> previous_actions;
 struct sigaction previous_pipe_action, previous_file_size_action;
 
-bool asks_for_end(int signal_number) {
+bool requests_end(int signal_number) {
   return std::ranges::count(std::span(caught_signals).first(stop_signals), signal_number) != 0;
 }
 
-[[noreturn]] void leave_at_once(int signal_number, const Command* command) {
+[[noreturn]] void exit_at_once(int signal_number, const Command* command) {
   if (command != nullptr) command->abandon();
-  constexpr char message[] = "\nrtev-bpf: left at once; output that was not written yet is lost\n";
+  constexpr char message[] = "\nrtev-bpf: exiting at once; output not yet written is lost\n";
   [[maybe_unused]] const ssize_t put = ::write(STDERR_FILENO, message, sizeof message - 1);
   ::_exit(exit_of_signal + signal_number);
 }
@@ -50,13 +50,13 @@ void on_signal(int signal_number, siginfo_t* info, void* /*context*/) {
   const int saved_errno = errno;
   const Arrival arrival{.number = signal_number, .from_terminal = info->si_code == SI_KERNEL};
   const Command* command = accompanied;
-  if (asks_for_end(signal_number)) {
+  if (requests_end(signal_number)) {
     int none = 0;
     first_stop.compare_exchange_strong(none, signal_number);
     const bool is_ours = command == nullptr || arrival.from_terminal;
-    if (is_ours && asked.exchange(true)) leave_at_once(signal_number, command);
+    if (is_ours && end_requested.exchange(true)) exit_at_once(signal_number, command);
   }
-  // A full pipe holds thousands; what does not fit is dropped, as pending signals of a number are anyway.
+  // A pipe holds thousands. What does not fit is dropped, as the kernel does with signals that are already pending.
   [[maybe_unused]] const ssize_t put = ::write(arrivals, &arrival, sizeof arrival);
   errno = saved_errno;
 }
@@ -72,7 +72,7 @@ StopSignal::StopSignal(const Command* command) {
   arrivals = ends[1];
   accompanied = command;
   first_stop = 0;
-  asked = false;
+  end_requested = false;
   struct sigaction action{};
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_SIGINFO | SA_RESTART;

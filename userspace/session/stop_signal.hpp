@@ -8,11 +8,11 @@ namespace rtev {
 
 class Command;
 
-/// Catches SIGINT, SIGTERM and SIGHUP for its lifetime, and ignores SIGPIPE: writers see its error.
-/// What was ignored from the start (nohup) stays ignored. The second signal ends the process at once.
+/// Catches SIGINT, SIGTERM and SIGHUP for its lifetime, and ignores SIGPIPE and SIGXFSZ: writers see the error. Signals
+/// that were ignored from the start (nohup) stay ignored. The second signal ends the process at once.
 ///
-/// With a command, signals are the command's: SIGQUIT, SIGUSR1 and SIGUSR2 are caught, too, and whatever other
-/// processes send is handed out as often as it comes. Only the second one from the terminal ends the process.
+/// With a command, signals are the command's: SIGQUIT, SIGUSR1 and SIGUSR2 are caught, too, and take() returns each
+/// signal that other processes send, as often as they send it. Only a second signal from the terminal ends the process.
 ///
 /// One object at a time, destroyed when no other threads are left to run its handlers.
 class StopSignal {

@@ -4,6 +4,8 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <cstring>
+#include <span>
 
 namespace rtev {
 namespace {
@@ -28,7 +30,7 @@ const std::vector<KindWord>& kind_words() {
   return words;
 }
 
-/// Programs choose the names: beyond this number, which no ordinary program reaches, the cache of verdicts is cleared.
+/// Names in the cache of verdicts before it is cleared: programs choose the names.
 constexpr std::size_t max_verdicts = 1 << 16;
 
 }  // namespace
@@ -71,17 +73,109 @@ bool EventFilter::accepts_name(std::string_view name) {
   return verdicts_.emplace(text, verdict).first->second;
 }
 
+void PartialSink::hand_on(std::span<const std::byte> payloads, const Registry& registry) {
+  for (const Event& event : accepted_) {
+    ++events_[static_cast<std::size_t>(event.kind)];
+    if ((event.flags & flag_late) != 0) ++late_;
+  }
+  if (!accepted_.empty()) sink_.consume(Batch(accepted_, payloads), registry);
+}
+
+RunSummary PartialSink::counted(RunSummary summary) const {
+  summary.events = events_;
+  summary.late = late_;
+  return summary;
+}
+
 void FilterSink::consume(const Batch& batch, const Registry& registry) {
   accepted_.clear();
   for (const Event& event : batch.events()) {
     if (filter_.accepts(event, registry)) accepted_.push_back(event);
   }
-  counts_.add(accepted_);
-  if (!accepted_.empty()) sink_.consume(Batch(accepted_, batch.payloads()), registry);
+  hand_on(batch.payloads(), registry);
 }
 
 void FilterSink::summary(const RunSummary& summary, const Registry& registry) {
-  sink_.summary(counts_.of(summary), registry);
+  sink_.summary(counted(summary), registry);
+}
+
+void Selection::header(const RunHeader& header) {
+  if (options_.duration) end_ns_ = header.start_ns + static_cast<std::uint64_t>(options_.duration->count());
+  sink_.header(header);
+}
+
+void Selection::consume(const Batch& batch, const Registry& registry) {
+  accepted_.clear();
+  payloads_.clear();
+  for (const Event& event : batch.events()) {
+    if (event.time > end_ns_ || !accepts(event, batch, registry)) continue;
+    accepted_.push_back(event);
+    if (event.kind == EventKind::sched_switch) untrack_others(event, batch);
+  }
+  hand_on(payloads_.empty() ? batch.payloads() : std::span<const std::byte>(payloads_), registry);
+}
+
+/// Not all switches of an unselected thread are handed on, so it must not count as tracked.
+void Selection::untrack_others(const Event& event, const Batch& batch) {
+  if (all_processes() || options_.all_scheduling || sees_all_) return;
+  auto change = batch.payload_as<SchedSwitch>(event);
+  bool changed = false;
+  for (Thread* const thread : {&change->prev, &change->next}) {
+    if (!thread->tracked || selected_.contains(thread->pid)) continue;
+    thread->tracked = false;
+    changed = true;
+  }
+  if (!changed) return;
+  if (payloads_.empty()) payloads_.assign(batch.payloads().begin(), batch.payloads().end());
+  std::memcpy(payloads_.data() + (event.value >> 32), &*change, sizeof *change);
+}
+
+bool Selection::accepts(const Event& event, const Batch& batch, const Registry& registry) {
+  if (all_processes()) return true;
+  switch (event.kind) {
+    case EventKind::process: {
+      const auto record = batch.payload_as<ProcessRecord>(event);
+      return record && accepts(registry.process(record->process));
+    }
+    case EventKind::sched_switch: {
+      const auto change = batch.payload_as<SchedSwitch>(event);
+      return change && accepts(*change);
+    }
+    case EventKind::wakeup: {
+      const auto wakeup = batch.payload_as<Wakeup>(event);
+      return wakeup && (options_.all_scheduling || sees_all_ || selected_.contains(wakeup->woken.pid));
+    }
+    default: {
+      // The events that the kernel dropped can be of any thread.
+      if (event.kind == EventKind::lost && Source::unpack(event.source).slot == 0) return true;
+      const ProcessInfo* const info = registry.process_of(event);
+      return info != nullptr && accepts(*info);
+    }
+  }
+}
+
+bool Selection::accepts(const ProcessInfo& info) {
+  const auto matches = [&](const std::string& glob) { return ::fnmatch(glob.c_str(), info.comm.c_str(), 0) == 0; };
+  const bool selected = (options_.pids.empty() || std::ranges::find(options_.pids, info.pid) != options_.pids.end()) &&
+                        (options_.name_globs.empty() || std::ranges::any_of(options_.name_globs, matches));
+  // A pid can be reused by another program.
+  if (selected)
+    selected_.insert(info.pid);
+  else
+    selected_.erase(info.pid);
+  return selected;
+}
+
+bool Selection::accepts(const SchedSwitch& change) {
+  sees_all_ = sees_all_ || (!change.prev.tracked && !change.next.tracked);
+  return options_.all_scheduling || sees_all_ || selected_.contains(change.prev.pid) ||
+         selected_.contains(change.next.pid);
+}
+
+void Selection::summary(const RunSummary& summary, const Registry& registry) {
+  RunSummary selected = all_processes() && !options_.duration ? summary : counted(summary);
+  selected.end_ns = std::min(selected.end_ns, end_ns_);
+  sink_.summary(selected, registry);
 }
 
 }  // namespace rtev

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT
-// --events: lets only some events through to another sink.
+// Sinks that hand only some events to another sink: --events, and -p, -n and -d for streams that were recorded.
 #pragma once
 
 #include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -11,17 +16,16 @@
 #include <vector>
 
 #include "rtev/error.hpp"
-#include "stream/event_counts.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev {
 
-/// Which events to show: kinds ("phase", "counter", "alloc", "lifecycle", "user", "process", "switch", "wakeup"), and
-/// names of OCaml's events or of user events, exactly ("minor", "ring_start", "request") or with wildcards ("minor*").
-/// A word that is no kind is a name: any program may have a user event of it. What was lost is always shown.
+/// Events to show: kinds ("phase", "counter", "alloc", "lifecycle", "user", "process", "switch", "wakeup"), and names
+/// of OCaml's events or of user events, exact ("minor", "ring_start", "request") or with wildcards ("minor*"). A word
+/// that is not a kind is a name: programs can name user events as they like. Losses are always shown.
 class EventFilter {
  public:
-  /// From a list separated by commas, none of them empty.
+  /// From a list separated by commas; an empty word is an error.
   static Result<EventFilter> parse(std::string_view list);
 
   bool accepts(const Event& event, const Registry& registry);
@@ -34,22 +38,68 @@ class EventFilter {
   };
   std::array<bool, event_kind_count> kinds_{};
   std::vector<std::string> patterns_;
-  std::unordered_map<std::string, bool, Hash, std::equal_to<>> verdicts_;  ///< on names met
+  std::unordered_map<std::string, bool, Hash, std::equal_to<>> verdicts_;  ///< by name
 };
 
-/// Gives the other sink what the filter accepts.
-class FilterSink final : public ForwardingSink {
+/// Hands on the accepted events. Its summary counts these only.
+class PartialSink : public ForwardingSink {
  public:
-  FilterSink(Sink& sink, EventFilter filter) : ForwardingSink(sink), filter_(std::move(filter)) {}
+  using ForwardingSink::ForwardingSink;
+
+ protected:
+  void hand_on(std::span<const std::byte> payloads, const Registry& registry);
+  /// The summary, with the counts of the events that were handed on.
+  RunSummary counted(RunSummary summary) const;
+
+  std::vector<Event> accepted_;  ///< of the batch
+
+ private:
+  std::array<std::uint64_t, event_kind_count> events_{};
+  std::uint64_t late_ = 0;
+};
+
+/// Hands on the events that an EventFilter accepts.
+class FilterSink final : public PartialSink {
+ public:
+  FilterSink(Sink& sink, EventFilter filter) : PartialSink(sink), filter_(std::move(filter)) {}
 
   void consume(const Batch& batch, const Registry& registry) override;
-  /// Counts of events are of those that were let through.
   void summary(const RunSummary& summary, const Registry& registry) override;
 
  private:
   EventFilter filter_;
-  EventCounts counts_;
-  std::vector<Event> accepted_;
+};
+
+struct SelectionOptions {
+  std::vector<std::int32_t> pids{};                    ///< only these; empty: all
+  std::vector<std::string> name_globs{};               ///< only processes whose comm matches one; empty: all
+  std::optional<std::chrono::nanoseconds> duration{};  ///< from the beginning of the recording
+  /// Also scheduler events of all other threads: analyses need to know which threads had the CPUs.
+  bool all_scheduling = false;
+};
+
+/// Hands on the events of selected processes, and the scheduler events of their threads. If the scheduler events of all
+/// threads were recorded (--sched all), hands on all of them, as live tracing does.
+class Selection final : public PartialSink {
+ public:
+  Selection(Sink& sink, SelectionOptions options) : PartialSink(sink), options_(std::move(options)) {}
+
+  void header(const RunHeader& header) override;
+  void consume(const Batch& batch, const Registry& registry) override;
+  void summary(const RunSummary& summary, const Registry& registry) override;
+
+ private:
+  bool all_processes() const { return options_.pids.empty() && options_.name_globs.empty(); }
+  bool accepts(const Event& event, const Batch& batch, const Registry& registry);
+  bool accepts(const ProcessInfo& info);
+  bool accepts(const SchedSwitch& change);
+  void untrack_others(const Event& event, const Batch& batch);
+
+  SelectionOptions options_;
+  std::uint64_t end_ns_ = UINT64_MAX;
+  std::set<std::int32_t> selected_;  ///< pids
+  bool sees_all_ = false;            ///< a switch of two untracked threads was seen: the stream has all switches
+  std::vector<std::byte> payloads_;  ///< of the batch, if some had to be changed
 };
 
 }  // namespace rtev

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The layout of a recording: the names and numbers that FxtSink writes and Replay reads.
 //
-// A recording is an FXT trace that viewers show, and from which the stream of Events can be restored exactly. Each
-// event of the stream is one record, in the order of the stream:
+// A recording is an FXT trace that viewers show, and from which Replay restores the stream of events exactly. Each
+// event is one record, in the order of the stream:
 //
 //   begin, end                duration begin, end (an end without a begin: an instant with "stray")
 //   counter                   counter with one uint64, named by its unit; counter id = domain and, above its bits,
@@ -19,28 +19,28 @@
 // need besides events have the category "rtev:drawn", or for scheduling records an argument of that name; Replay skips
 // them.
 //
-// All other data of the stream is metadata: userspace objects, which viewers skip. The name of the first argument is
-// the kind of the object (metadata_* below):
+// All other data are metadata records: userspace objects, which viewers skip. The name of the first argument is the
+// kind of the object (metadata_* below):
 //
-//   rtev:string     the string slot that names the object stands for this StringId::pack()
-//   rtev:source     the thread slot of the object's process stands for this Source::pack()
+//   rtev:string     the string slot in the object's name means this StringId::pack()
+//   rtev:source     the thread slot of the object's process means this Source::pack()
 //   rtev:process    address = index: ProcessInfo without what rtev:accounting has
 //   rtev:accounting address = index: figures of the process
 //   rtev:ring       address = slot: its process, and the rest of RingInfo
 //   rtev:ring_gone, rtev:process_gone  address = slot, index: no later event refers to it
 //   rtev:thread     address = tid: the fields of a thread in switches and wakeups that rarely change
 //   rtev:idle       address = number: the same of an idle thread, of which each CPU has one
-//   rtev:threads_gone  all threads so far are forgotten
+//   rtev:threads_gone  the reader's table of threads is emptied
 //   rtev:header     RunHeader; before any event
 //   rtev:argument   a piece of an argument of its command line, and whether the next object continues it
-//   rtev:list       the end begins: processes after it are those of the summary
+//   rtev:list       the processes after it are those of the summary
 //   rtev:others     Registry::Others
 //   rtev:events     RunSummary::events; arguments are named after kinds
 //   rtev:drop       one of RunSummary::drops
 //   rtev:summary    the rest of RunSummary; the stream ends with it
 //
-// Metadata comes before the first event that needs it, and again when it has changed. Slots of the string and thread
-// tables are used again: their new meaning is written before.
+// Metadata precedes the first event that needs it, and is repeated after changes. Slots of the string and thread tables
+// are reused: their new meaning is written first.
 #pragma once
 
 #include <cstddef>
@@ -50,6 +50,8 @@
 #include "rtev/event.hpp"
 #include "rtev/fxt.hpp"
 #include "stream/records.hpp"
+#include "stream/registry.hpp"
+#include "stream/sink.hpp"
 
 namespace rtev::record {
 
@@ -78,11 +80,11 @@ inline constexpr std::size_t max_payload_bytes = 32'000;
 /// Bytes of an argument of the command line in one object.
 inline constexpr std::size_t argument_piece_bytes = 16'000;
 
-/// What a string slot stands for: the value of "rtev:string". Begin and end have the id of the begin, all kinds of user
+/// Meaning of a string slot: the value of "rtev:string". Begin and end share the id of the begin, all kinds of user
 /// events that of user_unit.
 struct StringId {
   EventKind kind{};
-  bool raw = false;         ///< of an event that fits no other record
+  bool raw = false;         ///< of an event for which there is no other record
   bool known = false;       ///< user event: the string is its name; false: it has none
   std::uint16_t id = 0;     ///< Event::id
   std::uint32_t scope = 0;  ///< user event: the slot of its ring; else the family
@@ -102,7 +104,7 @@ struct StringId {
   }
 };
 
-/// The kind that stands for a group of kinds in a StringId.
+/// The kind in the StringId of an event.
 constexpr EventKind group_of(EventKind kind) {
   if (kind == EventKind::end) return EventKind::begin;
   return kind >= EventKind::user_unit && kind <= EventKind::user_custom ? EventKind::user_unit : kind;
@@ -134,7 +136,7 @@ struct SchedExtra {
   }
 };
 
-/// The state that viewers get for a thread that left its CPU; FXT has no others.
+/// The state of a thread that left its CPU, in FXT, which has fewer states.
 constexpr fxt::ThreadState shown_state(LeftState state) {
   switch (state) {
     case LeftState::preempted:
@@ -149,7 +151,7 @@ constexpr fxt::ThreadState shown_state(LeftState state) {
   }
 }
 
-/// The state that it means unless SchedExtra::state says another.
+/// The inverse, if SchedExtra::state is 0.
 constexpr LeftState meant_state(fxt::ThreadState state) {
   switch (state) {
     case fxt::ThreadState::suspended:
@@ -164,7 +166,87 @@ constexpr LeftState meant_state(fxt::ThreadState state) {
   }
 }
 
-/// Threads that are known at a time. Before one more all of them are forgotten (rtev:threads_gone).
+/// Size of the table of threads. When it is full, it is emptied (rtev:threads_gone).
 inline constexpr std::size_t max_threads = std::size_t{1} << 16;
+
+// Fields of metadata records, for both MetadataWriter and MetadataReader: each function calls field(name, member) for
+// the members of a struct, which is const for the writer.
+
+// The largest value of each enumeration, which a reader accepts.
+constexpr Family last_of(Family) {
+  return Family::since_5_3;
+}
+constexpr FamilySource last_of(FamilySource) {
+  return FamilySource::forced;
+}
+constexpr RingState last_of(RingState) {
+  return RingState::ended;
+}
+constexpr ThreadRole last_of(ThreadRole) {
+  return ThreadRole::tick;
+}
+
+/// Of an Accounting.
+template <typename Words, typename Field>
+void word_fields(Words& words, Field&& field) {
+  field("written", words.written);
+  field("delivered", words.delivered);
+  field("lost", words.lost);
+  field("before_attach", words.before_attach);
+  field("corrupt", words.corrupt);
+  field("unread", words.unread);
+  field("events", words.events);
+}
+
+/// Of a ProcessInfo, except for its figures and `max_rss_bytes`, which is optional.
+template <typename Info, typename Field>
+void process_fields(Info& info, Field&& field) {
+  field("pid", info.pid);
+  field("ns_pid", info.ns_pid);
+  field("start_ticks", info.start_ticks);
+  field("exec_generation", info.exec_generation);
+  field("comm", info.comm);
+  field("exe", info.exe);
+  field("runtime", info.runtime);
+  field("version", info.version);
+  field("family", info.family);
+  field("family_source", info.family_source);
+  field("ring", info.ring);
+  field("ring_path", info.ring_path);
+  field("ended", info.ended);
+}
+
+/// Of a RunHeader, except for the command line.
+template <typename Header, typename Field>
+void header_fields(Header& header, Field&& field) {
+  field("version", header.version);
+  field("host", header.host);
+  field("kernel", header.kernel);
+  field("machine", header.machine);
+  field("start", header.start_ns);
+  field("start_realtime", header.start_realtime_ns);
+}
+
+/// Of a RunSummary, except for its lists.
+template <typename Summary, typename Field>
+void summary_fields(Summary& summary, Field&& field) {
+  field("start", summary.start_ns);
+  field("end", summary.end_ns);
+  field("late", summary.late);
+  field("forced", summary.forced);
+  field("rings_missed", summary.rings_missed);
+  field("own_cpu", summary.own_cpu_ns);
+  field("own_max_rss", summary.own_max_rss_bytes);
+  field("complete", summary.complete);
+}
+
+/// Of a thread, except for its name.
+template <typename AnyThread, typename Field>
+void thread_fields(AnyThread& thread, Field&& field) {
+  field("pid", thread.pid);
+  field("domain", thread.domain);
+  field("role", thread.role);
+  field("tracked", thread.tracked);
+}
 
 }  // namespace rtev::record

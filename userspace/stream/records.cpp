@@ -3,66 +3,25 @@
 
 #include <algorithm>
 
+#include "base/enum_names.hpp"
+
 namespace rtev {
 
 std::string_view to_string(ProcessAction action) {
-  switch (action) {
-    case ProcessAction::found:
-      return "found";
-    case ProcessAction::exec:
-      return "exec";
-    case ProcessAction::fork:
-      return "fork";
-    case ProcessAction::ring:
-      return "ring";
-    case ProcessAction::pause:
-      return "pause";
-    case ProcessAction::resume:
-      return "resume";
-    case ProcessAction::stop:
-      return "stop";
-    case ProcessAction::exit:
-      return "exit";
-    case ProcessAction::probe:
-      return "probe";
-  }
-  return "unknown";
+  static constexpr std::string_view names[]{"found",  "exec", "fork", "ring", "pause",
+                                            "resume", "stop", "exit", "probe"};
+  return name_at(names, action);
 }
 
 std::string_view to_string(ThreadRole role) {
-  switch (role) {
-    case ThreadRole::unknown:
-      break;
-    case ThreadRole::mutator:
-      return "mutator";
-    case ThreadRole::backup:
-      return "backup";
-    case ThreadRole::tick:
-      return "tick";
-  }
-  return "unknown";
+  static constexpr std::string_view names[]{"unknown", "mutator", "backup", "tick"};
+  return name_at(names, role);
 }
 
 std::string_view to_string(LeftState state) {
-  switch (state) {
-    case LeftState::preempted:
-      return "preempted";
-    case LeftState::sleeping:
-      return "sleeping";
-    case LeftState::uninterruptible:
-      return "uninterruptible";
-    case LeftState::stopped:
-      return "stopped";
-    case LeftState::traced:
-      return "traced";
-    case LeftState::dead:
-      return "dead";
-    case LeftState::idle:
-      return "idle";
-    case LeftState::other:
-      break;
-  }
-  return "other";
+  static constexpr std::string_view names[]{"preempted", "sleeping", "uninterruptible", "stopped", "traced", "dead",
+                                            "idle",      "other"};
+  return name_at(names, state);
 }
 
 std::string_view Thread::comm() const {

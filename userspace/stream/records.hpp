@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Payloads of the events that the tracer and the kernel add to the stream. Trivially copyable.
+// Payloads of the events of the tracer and the kernel in the stream. Trivially copyable.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace rtev {
 using ProcessIndex = std::uint32_t;  ///< of a process image in the Registry
 
 /// Source::domain values of slot 0, whose streams are not rings.
-inline constexpr std::uint16_t lifecycle_stream = 0;    ///< processes found, started, gone
+inline constexpr std::uint16_t lifecycle_stream = 0;    ///< starts and ends of processes
 inline constexpr std::uint16_t first_sched_stream = 1;  ///< one per kernel buffer
 
 /// Event::id of EventKind::process.
@@ -25,14 +25,14 @@ enum class ProcessAction : std::uint16_t {
   pause,   ///< asked its runtime to pause events
   resume,  ///< asked its runtime to resume events
   stop,    ///< its runtime takes the ring down
-  exit,    ///< the image ended; detail = wait status, or one of exit_unseen, exit_by_exec
-  probe,   ///< it has no ring: its events come from probes, until one of its own is opened
+  exit,    ///< the image ended; detail = wait status, exit_unseen or exit_by_exec
+  probe,   ///< it has no ring: its events come from probes until its ring is opened
 };
 std::string_view to_string(ProcessAction action);
 
-/// ProcessRecord::detail of ProcessAction::exit, where it is no wait status.
-inline constexpr std::int64_t exit_unseen = -1;   ///< how it ended was not seen
-inline constexpr std::int64_t exit_by_exec = -2;  ///< the process goes on with another program
+/// ProcessRecord::detail of ProcessAction::exit if it is not a wait status.
+inline constexpr std::int64_t exit_unseen = -1;   ///< the end was not observed
+inline constexpr std::int64_t exit_by_exec = -2;  ///< the process runs another program now
 
 /// Payload of EventKind::process.
 struct ProcessRecord {
@@ -44,7 +44,7 @@ struct ProcessRecord {
 enum class ThreadRole : std::uint8_t { unknown, mutator, backup, tick };
 std::string_view to_string(ThreadRole role);
 
-/// A thread as the scheduler saw it.
+/// A thread in a scheduler event.
 struct Thread {
   std::int32_t pid;  ///< of the process (tgid)
   std::int32_t tid;
@@ -53,14 +53,14 @@ struct Thread {
   ThreadRole role;
   bool tracked;                     ///< belongs to an OCaml process that is traced
   bool holds_lock;                  ///< held its domain's runtime lock when it left the cpu
-  std::array<char, 16> comm_bytes;  ///< as the process set it: any bytes, NUL-padded
+  std::array<char, 16> comm_bytes;  ///< set by the process: any bytes, NUL-padded
 
   std::string_view comm() const;
 };
 
 /// Why a thread left its cpu.
 enum class LeftState : std::uint8_t {
-  preempted,  ///< could go on running
+  preempted,  ///< still runnable
   sleeping,
   uninterruptible,
   stopped,

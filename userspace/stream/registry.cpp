@@ -4,21 +4,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/enum_names.hpp"
+
 namespace rtev {
 namespace {
 
-ProcessInfo make_nobody() {
-  ProcessInfo nobody;
-  nobody.ended = true;
-  return nobody;
+ProcessInfo unknown_process() {
+  ProcessInfo unknown;
+  unknown.ended = true;
+  return unknown;
 }
 
-/// What the program's symbols say stands: it may have a ring of OCaml's runtime as well.
-void note_producer(ProcessInfo& facts, const std::optional<Producer>& producer) {
-  facts.runtime = producer ? producer->name : ocaml_runtime;
-  if (!producer || facts.family_source == FamilySource::forced || facts.family_source == FamilySource::symbols) return;
-  facts.family = producer->family;
-  facts.family_source = FamilySource::producer;
+/// Does not change a family that the program's symbols gave: the program may have a ring of OCaml's runtime as well.
+void note_producer(ProcessInfo& info, const std::optional<Producer>& producer) {
+  info.runtime = producer ? producer->name : ocaml_runtime;
+  if (!producer || info.family_source == FamilySource::forced || info.family_source == FamilySource::symbols) return;
+  info.family = producer->family;
+  info.family_source = FamilySource::producer;
 }
 
 }  // namespace
@@ -28,25 +30,9 @@ std::string_view to_string(Family family) {
 }
 
 std::string_view to_string(RingState state) {
-  switch (state) {
-    case RingState::none:
-      return "none";
-    case RingState::active:
-      return "active";
-    case RingState::paused:
-      return "paused";
-    case RingState::stopped:
-      return "stopped";
-    case RingState::truncated:
-      return "truncated";
-    case RingState::shared:
-      return "shared";
-    case RingState::probed:
-      return "probed";
-    case RingState::ended:
-      return "ended";
-  }
-  return "unknown";
+  static constexpr std::string_view names[]{"none",      "active", "paused", "stopped",
+                                            "truncated", "shared", "probed", "ended"};
+  return name_at(names, state);
 }
 
 RingState after_end(RingState state) {
@@ -54,36 +40,25 @@ RingState after_end(RingState state) {
 }
 
 std::string_view to_string(FamilySource source) {
-  switch (source) {
-    case FamilySource::assumed:
-      return "assumed";
-    case FamilySource::symbols:
-      return "symbols";
-    case FamilySource::ring:
-      return "ring";
-    case FamilySource::producer:
-      return "producer";
-    case FamilySource::forced:
-      return "forced";
-  }
-  return "unknown";
+  static constexpr std::string_view names[]{"assumed", "symbols", "ring", "producer", "forced"};
+  return name_at(names, source);
 }
 
-ProcessIndex Registry::add_process(ProcessInfo facts) {
+ProcessIndex Registry::add_process(ProcessInfo info) {
   const ProcessIndex index = next_index_++;
-  processes_.emplace_hint(processes_.end(), index, Entry{.facts = std::move(facts)});
+  processes_.emplace_hint(processes_.end(), index, Entry{.info = std::move(info)});
   return index;
 }
 
 ProcessInfo& Registry::process(ProcessIndex index) {
-  if (const auto found = processes_.find(index); found != processes_.end()) return found->second.facts;
-  return nobody_ = make_nobody();
+  if (const auto found = processes_.find(index); found != processes_.end()) return found->second.info;
+  return unknown_ = unknown_process();
 }
 
 const ProcessInfo& Registry::process(ProcessIndex index) const {
-  static const ProcessInfo nobody = make_nobody();
+  static const ProcessInfo unknown = unknown_process();
   const auto found = processes_.find(index);
-  return found != processes_.end() ? found->second.facts : nobody;
+  return found != processes_.end() ? found->second.info : unknown;
 }
 
 void Registry::retire_process(ProcessIndex index) {
@@ -98,11 +73,11 @@ void Registry::remember_retired(ProcessIndex index) {
   const auto oldest = processes_.find(retired_.front());
   retired_.pop_front();
   ++others_.count;
-  others_.words += oldest->second.facts.words;
+  others_.words += oldest->second.info.words;
   processes_.erase(oldest);
 }
 
-std::uint32_t Registry::add_ring(RingInfo facts) {
+std::uint32_t Registry::add_ring(RingInfo info) {
   std::uint32_t slot = 0;
   if (rings_.size() < ring_slots) {
     slot = static_cast<std::uint32_t>(rings_.size());
@@ -113,17 +88,17 @@ std::uint32_t Registry::add_ring(RingInfo facts) {
   } else {
     return 0;
   }
-  if (const auto owner = processes_.find(facts.process); owner != processes_.end())
-    note_producer(owner->second.facts, facts.producer);
-  place_ring(slot, std::move(facts));
+  if (const auto owner = processes_.find(info.process); owner != processes_.end())
+    note_producer(owner->second.info, info.producer);
+  place_ring(slot, std::move(info));
   return slot;
 }
 
-void Registry::place_ring(std::uint32_t slot, RingInfo facts) {
-  const ProcessIndex index = facts.process;
+void Registry::place_ring(std::uint32_t slot, RingInfo info) {
+  const ProcessIndex index = info.process;
   const auto owner = processes_.find(index);
   if (owner != processes_.end()) ++owner->second.rings;
-  rings_[slot] = Ring{std::move(facts), index, owner != processes_.end() ? &owner->second : nullptr};
+  rings_[slot] = Ring{std::move(info), index, owner != processes_.end() ? &owner->second : nullptr};
 }
 
 std::optional<Family> Registry::family_of(const Event& event) const {
@@ -134,7 +109,7 @@ std::optional<Family> Registry::family_of(const Event& event) const {
 }
 
 const RingInfo* Registry::ring(std::uint32_t slot) const {
-  return slot < rings_.size() && rings_[slot] ? &rings_[slot]->facts : nullptr;
+  return slot < rings_.size() && rings_[slot] ? &rings_[slot]->info : nullptr;
 }
 
 void Registry::remove_ring(std::uint32_t slot) {
@@ -144,19 +119,19 @@ void Registry::remove_ring(std::uint32_t slot) {
   if (removed.owner && --removed.owner->rings == 0 && removed.owner->retired) remember_retired(removed.index);
 }
 
-void Registry::restore_process(ProcessIndex index, ProcessInfo facts) {
+void Registry::restore_process(ProcessIndex index, ProcessInfo info) {
   const auto entry = processes_.try_emplace(index).first;
   revive(index);
-  entry->second.facts = std::move(facts);
+  entry->second.info = std::move(info);
   next_index_ = std::max(next_index_, index + 1);
 }
 
-void Registry::restore_ring(std::uint32_t slot, RingInfo facts) {
+void Registry::restore_ring(std::uint32_t slot, RingInfo info) {
   if (slot >= rings_.size()) rings_.resize(slot + 1);
-  revive(facts.process);
+  revive(info.process);
   remove_ring(slot);
   free_slots_.clear();  // the file says which slots are used
-  place_ring(slot, std::move(facts));
+  place_ring(slot, std::move(info));
 }
 
 /// A process that is mentioned again must not be folded into others().
@@ -172,7 +147,7 @@ void Registry::restore_list(std::map<ProcessIndex, ProcessInfo> list, const Othe
   }
   std::erase_if(processes_, [&](const auto& process) { return !list.contains(process.first); });
   retired_.clear();
-  for (auto& [index, facts] : list) restore_process(index, std::move(facts));
+  for (auto& [index, info] : list) restore_process(index, std::move(info));
   others_ = others;
 }
 

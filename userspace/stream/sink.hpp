@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What every output format implements: it takes the ordered stream, batch by batch.
+// Interfaces of output formats (Sink) and of what they write to (Output).
 #pragma once
 
 #include <array>
@@ -16,46 +16,46 @@
 
 namespace rtev {
 
-/// Facts about this run, known before the first event.
+/// Metadata of a run that is known before its first event.
 struct RunHeader {
   std::string version{};  ///< of rtev-bpf
   std::string host{};
   std::string kernel{};
-  std::string machine{};  ///< hardware of the host, as uname(2) says: "x86_64"
+  std::string machine{};  ///< hardware of the host as in uname(2), e.g. "x86_64"
   std::vector<std::string> command_line{};
   std::uint64_t start_ns = 0;           ///< CLOCK_MONOTONIC when tracing began
   std::uint64_t start_realtime_ns = 0;  ///< CLOCK_REALTIME of the same moment
 };
 
-/// Figures of this run, known after the last event. Per-process figures are in the Registry.
+/// Figures of a run that are known after its last event. Figures of processes are in the Registry.
 struct RunSummary {
   std::uint64_t start_ns = 0;  ///< as in RunHeader
   std::uint64_t end_ns = 0;
   std::array<std::uint64_t, event_kind_count> events{};  ///< by EventKind
-  std::uint64_t late = 0;
-  std::uint64_t forced = 0;  ///< times the bound on staging memory forced events out early
+  std::uint64_t late = 0;                                ///< events flagged late
+  std::uint64_t forced = 0;  ///< number of times that the limit of staging memory released events early
   struct Drop {
     std::string kind{};  ///< "switch", "wakeup", "exec", ...
     std::uint64_t count = 0;
   };
-  /// A kind that counts no records, but times that probes were taken off to spare a program.
+  /// A kind that counts how often probes were removed to limit their overhead for a program.
   static constexpr std::string_view limited{"limited"};
-  /// Likewise processes without a ring whose programs cannot be probed.
+  /// A kind that counts processes without a ring whose programs cannot be probed.
   static constexpr std::string_view unprobed{"unprobed"};
-  std::vector<Drop> drops{};       ///< of kernel buffers, every kind, zeros included
-  std::uint64_t rings_missed = 0;  ///< announced by processes and never readable, or not to their end
+  std::vector<Drop> drops{};       ///< all kinds, also with count 0
+  std::uint64_t rings_missed = 0;  ///< rings that processes created and that were not read to their end
   std::uint64_t own_cpu_ns = 0;
   std::uint64_t own_max_rss_bytes = 0;
-  bool complete = true;  ///< false: of a recording that lacks its end; only what is in its events is known
+  bool complete = true;  ///< false: a recording without its end; only figures of its events are known
 };
 
-/// Where finished text or bytes go. write() may block: a slow reader slows the tracer down, never fills its memory.
+/// Destination of text or bytes. write() can block: slow readers slow the tracer down instead of filling its memory.
 class Output {
  public:
   virtual ~Output() = default;
-  /// False once the other side is gone or the disk is full; error() says why then.
+  /// False after an error, e.g. a closed pipe or a full disk: see error().
   virtual bool write(std::string_view bytes) = 0;
-  /// Several pieces, one behind the other; `ends` says where each ends. What a failure leaves of them is whole pieces.
+  /// Writes pieces, which end at the offsets `ends`. After an error the output ends with a whole piece.
   virtual bool write_pieces(std::string_view bytes, std::span<const std::size_t> ends) {
     std::size_t begin = 0;
     for (const std::size_t end : ends) {
@@ -64,9 +64,9 @@ class Output {
     }
     return true;
   }
-  /// What was written is to be good up to here if the tracer is killed.
+  /// Makes the output valid up to here even if the tracer is killed later.
   virtual bool sync() { return !error(); }
-  /// Nothing will be written after this; all that was is to be where others see it.
+  /// Completes the output. Nothing is written after this.
   virtual bool finish() { return !error(); }
   virtual const std::optional<Error>& error() const = 0;
 };
@@ -75,17 +75,17 @@ class Sink {
  public:
   virtual ~Sink() = default;
   virtual void header(const RunHeader& header) = 0;
-  /// Events in order of time (but for those flagged late). Payloads are valid during the call.
+  /// Events in order of time, except for those flagged late. Payloads are valid during the call.
   virtual void consume(const Batch& batch, const Registry& registry) = 0;
-  /// Of what happened before `time_ns` all has been consumed, but for late events. Said while tracing, also when
-  /// nothing happens, for sinks that wait for a time.
+  /// All events before `time_ns` were consumed, except for late ones. Called during tracing, also without events, for
+  /// sinks that wait for a time.
   virtual void advance(std::uint64_t /*time_ns*/, const Registry& /*registry*/) {}
-  /// Hands everything to the Output; called at least once a second and when the stream pauses.
+  /// Writes everything to the Output. Called at least once a second, and when the stream pauses.
   virtual void flush() = 0;
   virtual void summary(const RunSummary& summary, const Registry& registry) = 0;
 };
 
-/// Forwards everything to another sink, which must outlive it: the base of sinks that add to a stream on its way.
+/// Forwards everything to another sink, which must outlive it. Base of sinks that change a stream.
 class ForwardingSink : public Sink {
  public:
   explicit ForwardingSink(Sink& sink) : sink_(sink) {}

@@ -55,14 +55,13 @@ void SourceQueue::pop(std::size_t count) {
   }
 }
 
-/// Closes the gap at the front, for more to come. Not done when the gap opens: mostly the rest of the queue goes the
-/// same way soon, and need not be moved.
+/// Closes the gap at the front. pop() leaves the gap because mostly the rest of the queue is removed soon, too.
 void SourceQueue::compact() {
-  // At least as many are dropped as are moved, so that the work stays proportional to what flows through.
+  // Removes at least as many events as it moves, so that the work is proportional to the number of events.
   if (front_ == 0 || front_ < events_.size() / 2) return;
   events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(front_));
   front_ = 0;
-  // The oldest payload still needed: insert() may have put a younger one in front, so all are asked.
+  // The first payload still needed can be of any event, because insert() changes the order.
   std::size_t unused = payloads_.size();
   for (const Event& event : events_) {
     if (has_payload(event.kind))
@@ -70,14 +69,14 @@ void SourceQueue::compact() {
   }
   payloads_.erase(payloads_.begin(), payloads_.begin() + static_cast<std::ptrdiff_t>(unused));
   payload_base_ += static_cast<std::uint32_t>(unused);
-  // A source that is never silent has no other moment to part with what a burst needed.
+  // Sources that always have events free the memory of a burst here.
   if (allocated_bytes() > bytes_to_keep_allocated && bytes() < allocated_bytes() / 16) {
     events_.shrink_to_fit();
     payloads_.shrink_to_fit();
   }
 }
 
-void SourceQueue::give_back_memory() {
+void SourceQueue::free_memory() {
   if (allocated_bytes() <= bytes_to_keep_allocated) return;
   events_ = std::vector<Event>();
   payloads_ = std::vector<std::byte>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Events of one source that wait for their turn in the timeline.
+// The staged events of one source of a Timeline.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace rtev {
 
-/// A queue of events with their payloads. Payload references are kept as offsets from the birth of the queue, modulo
-/// 2^32, so that nothing has to be rewritten when the front is taken away.
+/// A queue of events with their payloads. Payload references are offsets from the first payload that the queue ever
+/// had, modulo 2^32, so that they need not change when the front is removed.
 class SourceQueue {
  public:
   explicit SourceQueue(std::uint32_t source) : source_(source) {}
@@ -25,18 +25,18 @@ class SourceQueue {
 
   /// Appends events that are in order of time.
   void append(std::span<const Event> events, const Batch& batch);
-  /// Inserts one event into its place, which is near the end.
+  /// Inserts one event in order of time: near the end.
   void insert(Event event, std::span<const std::byte> payload);
   /// Payload of an event that is in the queue.
   std::span<const std::byte> payload(const Event& event) const;
-  /// The payloads of all events, and where that of an event lies among them: the value it has in a Batch of both.
+  /// The payloads of all events, and the value that an event has in a Batch with them.
   std::span<const std::byte> payloads() const { return payloads_; }
   std::uint64_t place_of_payload(const Event& event) const;
-  /// Takes the first `count` events away.
+  /// Removes the first `count` events.
   void pop(std::size_t count);
   /// Frees the buffers of an empty queue if they are large.
-  void give_back_memory();
-  /// Bytes held, used or not.
+  void free_memory();
+  /// Allocated bytes, used or not.
   std::size_t allocated_bytes() const { return events_.capacity() * sizeof(Event) + payloads_.capacity(); }
 
  private:

@@ -2,10 +2,13 @@
 // What threads and cpus did from when to when. All times are CLOCK_MONOTONIC in ns.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
+#include "base/enum_names.hpp"
 #include "stream/records.hpp"
 
 namespace rtev {
@@ -18,7 +21,10 @@ enum class ThreadState : std::uint8_t {
   uninterruptible,  ///< blocked in the kernel, usually on a disk
   stopped,          ///< blocked otherwise: stopped by a signal or a debugger
 };
-std::string_view to_string(ThreadState state);
+inline std::string_view to_string(ThreadState state) {
+  static constexpr std::string_view names[]{"unknown", "on-cpu", "runnable", "sleeping", "uninterruptible", "stopped"};
+  return name_at(names, state);
+}
 
 inline bool is_blocked(ThreadState state) {
   return state == ThreadState::sleeping || state == ThreadState::uninterruptible || state == ThreadState::stopped;
@@ -33,12 +39,21 @@ struct TimeSplit {
   std::uint64_t stopped = 0;
   std::uint64_t unknown = 0;
 
+  /// The member for each ThreadState.
+  static const std::array<std::uint64_t TimeSplit::*, 6> parts;
+
   std::uint64_t blocked() const { return sleeping + uninterruptible + stopped; }
   std::uint64_t total() const { return on_cpu + runnable + blocked() + unknown; }
-  void add(ThreadState state, std::uint64_t ns);
-  TimeSplit& operator+=(const TimeSplit& other);
+  void add(ThreadState state, std::uint64_t ns) { this->*parts[static_cast<std::size_t>(state)] += ns; }
+  TimeSplit& operator+=(const TimeSplit& other) {
+    for (const auto part : parts) this->*part += other.*part;
+    return *this;
+  }
   bool operator==(const TimeSplit&) const = default;
 };
+inline constexpr std::array<std::uint64_t TimeSplit::*, 6> TimeSplit::parts{
+    &TimeSplit::unknown,  &TimeSplit::on_cpu,          &TimeSplit::runnable,
+    &TimeSplit::sleeping, &TimeSplit::uninterruptible, &TimeSplit::stopped};
 
 /// A time in which a thread was in one state.
 struct ThreadInterval {

@@ -2,26 +2,16 @@
 #include "stream/thread_tracker.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace rtev {
 namespace {
 
 ThreadState state_after(LeftState left) {
-  switch (left) {
-    case LeftState::preempted:
-      return ThreadState::runnable;
-    case LeftState::sleeping:
-      return ThreadState::sleeping;
-    case LeftState::uninterruptible:
-    case LeftState::idle:
-      return ThreadState::uninterruptible;
-    case LeftState::stopped:
-    case LeftState::traced:
-    case LeftState::dead:
-    case LeftState::other:
-      return ThreadState::stopped;
-  }
-  return ThreadState::unknown;
+  using enum ThreadState;
+  static constexpr std::array after{runnable, sleeping, uninterruptible, stopped, stopped, stopped, uninterruptible};
+  const auto index = static_cast<std::size_t>(left);
+  return index < after.size() ? after[index] : stopped;
 }
 
 std::int32_t cpu_number(std::uint32_t cpu) {
@@ -30,12 +20,6 @@ std::int32_t cpu_number(std::uint32_t cpu) {
 
 bool is_on(const ThreadInterval& interval, std::uint32_t cpu) {
   return interval.state == ThreadState::on_cpu && interval.cpu == cpu_number(cpu);
-}
-
-bool covers(const TimeSplit& whole, const TimeSplit& part) {
-  return whole.on_cpu >= part.on_cpu && whole.runnable >= part.runnable && whole.sleeping >= part.sleeping &&
-         whole.uninterruptible >= part.uninterruptible && whole.stopped >= part.stopped &&
-         whole.unknown >= part.unknown;
 }
 
 }  // namespace
@@ -256,16 +240,15 @@ ThreadTracker::Snapshot ThreadTracker::at(std::int32_t tid, std::uint64_t time_n
 TimeSplit ThreadTracker::between(const Snapshot& from, const Snapshot& to) {
   if (to.time_ns <= from.time_ns) return {};
   const bool same_thread = from.tid == to.tid && (from.thread == to.thread || from.thread == 0);
-  // If the first event of a thread was late, a time was reported as unknown in which the thread is known by now.
-  if (!same_thread || !from.exact || !to.exact || !covers(to.since_0, from.since_0)) {
-    return {.unknown = to.time_ns - from.time_ns};
+  const TimeSplit unknown{.unknown = to.time_ns - from.time_ns};
+  if (!same_thread || !from.exact || !to.exact) return unknown;
+  TimeSplit split;
+  for (const auto part : TimeSplit::parts) {
+    // If the first event of a thread was late, a time was reported as unknown in which the thread is known by now.
+    if (to.since_0.*part < from.since_0.*part) return unknown;
+    split.*part = to.since_0.*part - from.since_0.*part;
   }
-  return {.on_cpu = to.since_0.on_cpu - from.since_0.on_cpu,
-          .runnable = to.since_0.runnable - from.since_0.runnable,
-          .sleeping = to.since_0.sleeping - from.since_0.sleeping,
-          .uninterruptible = to.since_0.uninterruptible - from.since_0.uninterruptible,
-          .stopped = to.since_0.stopped - from.since_0.stopped,
-          .unknown = to.since_0.unknown - from.since_0.unknown};
+  return split;
 }
 
 std::optional<ThreadInterval> ThreadTracker::current(std::int32_t tid, std::uint64_t time_ns) const {

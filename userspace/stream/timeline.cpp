@@ -4,16 +4,76 @@
 #include <algorithm>
 #include <limits>
 
-#include "stream/merge_heap.hpp"
-
 namespace rtev {
+
+/// The remaining events of one source in a release.
+struct Head {
+  std::uint64_t time;  ///< of the next event
+  std::uint32_t source;
+  Event* next;
+  const Event* end;
+  SourceQueue* queue;
+
+  bool before(const Head& other) const { return time < other.time || (time == other.time && source < other.source); }
+};
+
 namespace {
 
-/// Events handed out at a time; they are still in the cache when the sink reads them.
+/// Limit of a batch: its events are still in the cache when the sink reads them.
 constexpr std::size_t batch_events = 4096;
 
-/// So many of one source that follow each other are not copied to a batch of several sources, but are one.
+/// That many successive events of one source are a batch in place; fewer are copied to a batch of several sources.
 constexpr std::size_t run_events = 256;
+
+/// A heap with the earliest head on top. The top can change in place, which it does for each event if sources
+/// alternate. The heap moves pointers: a head would be copied with wide loads right after a narrow store to one of its
+/// fields, and such loads wait until the store has reached the cache.
+class MergeHeap {
+ public:
+  /// `max_heads`: limit of add() calls.
+  explicit MergeHeap(std::size_t max_heads) { heads_.reserve(max_heads); }
+
+  /// Call make() after the last add(), before anything else.
+  void add(const Head& head) {
+    heads_.push_back(head);
+    heap_.push_back(&heads_.back());
+  }
+  void make() {
+    for (std::size_t at = heap_.size() / 2; at-- > 0;) place(at, heap_[at]);
+  }
+
+  bool empty() const { return heap_.empty(); }
+  Head& top() { return *heap_.front(); }
+  /// The next after the top; null if there is none.
+  const Head* second() const {
+    if (heap_.size() < 2) return nullptr;
+    return heap_.size() > 2 && heap_[2]->before(*heap_[1]) ? heap_[2] : heap_[1];
+  }
+  /// Restores the order after the time of the top changed.
+  void settle() { place(0, heap_.front()); }
+  void drop_top() {
+    Head* const last = heap_.back();
+    heap_.pop_back();
+    if (!heap_.empty()) place(0, last);
+  }
+  const std::vector<Head*>& all() const { return heap_; }
+
+ private:
+  /// Puts a head at a position, or below it in order.
+  void place(std::size_t at, Head* head) {
+    const std::size_t size = heap_.size();
+    for (std::size_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
+      if (child + 1 < size && heap_[child + 1]->before(*heap_[child])) ++child;
+      if (!heap_[child]->before(*head)) break;
+      heap_[at] = heap_[child];
+      at = child;
+    }
+    heap_[at] = head;
+  }
+
+  std::vector<Head> heads_;
+  std::vector<Head*> heap_;
+};
 
 }  // namespace
 
@@ -24,7 +84,7 @@ SourceQueue& Timeline::queue(std::uint32_t source) {
   return *slot;
 }
 
-/// The clock, read only when the last reading is not late enough to decide.
+/// The last reading of the clock if it is at least `at_least`, else a new one.
 std::uint64_t Timeline::present(std::uint64_t at_least) {
   if (present_ < at_least) present_ = clock_();
   return present_;
@@ -57,10 +117,10 @@ void Timeline::release_until(std::uint64_t watermark, const std::function<void(c
     watermark = std::numeric_limits<std::uint64_t>::max();
     ++forced_;
   }
-  // Hosts have many domains, so the memory of a burst must be freed; but an active source should not have to allocate
-  // it again each time. So sources that had no events since the last release free theirs.
+  // Hosts have many domains, so the memory of a burst must be freed. But active sources should not allocate it again
+  // each time: only those without events since the last release free it.
   for (SourceQueue* queue : idle_) {
-    if (queue->empty()) queue->give_back_memory();
+    if (queue->empty()) queue->free_memory();
   }
   idle_.clear();
 
@@ -87,7 +147,7 @@ void Timeline::release_until(std::uint64_t watermark, const std::function<void(c
   };
   while (!heap.empty()) {
     Head& head = heap.top();
-    // All that this source has before the next source's turn goes out in one piece.
+    // All events of this source before the first of the next source are handed out together.
     std::uint64_t latest = watermark;
     if (const Head* second = heap.second()) latest = head.source < second->source ? second->time : second->time - 1;
     if (is_run(head, latest)) {
@@ -118,7 +178,7 @@ bool Timeline::is_run(const Head& head, std::uint64_t latest) {
   return static_cast<std::size_t>(head.end - head.next) >= run_events && head.next[run_events - 1].time <= latest;
 }
 
-/// A source's next events up to a time, where they lie.
+/// A source's next events up to a time, in place.
 Batch Timeline::take_run(Head& head, std::uint64_t latest) {
   Event* const first = head.next;
   Event* const most = first + std::min(static_cast<std::size_t>(head.end - first), batch_events);
@@ -137,7 +197,7 @@ Batch Timeline::take_run(Head& head, std::uint64_t latest) {
   return Batch(std::span(first, head.next), head.queue->payloads());
 }
 
-/// Copies a source's next event to the outgoing batch, and what follows it up to a time.
+/// Copies a source's next event to the outgoing batch, and further ones up to a time.
 void Timeline::emit(Head& head, std::uint64_t latest) {
   std::uint64_t last_time = last_time_, late = 0;
   do {

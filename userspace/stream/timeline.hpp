@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The merge: many ordered sources in, one stream in order of time out.
+// Merges many ordered sources into one stream in order of time.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -15,35 +16,41 @@ namespace rtev {
 
 struct Head;
 
-/// Stages events by source and lets them out in (time, source, order of arrival) once a watermark has passed them.
-/// A silent source holds nothing back. An event that comes after the watermark has passed its time goes out with the
-/// next release, flagged late. Memory is bounded: beyond the bound everything staged goes out at once. One thread.
+/// Stages events by source, and releases them in order of (time, source, arrival) when a watermark has passed them.
+/// Sources without events delay nothing. Events that arrive after the watermark has passed their time are released
+/// next, flagged late. Memory is bounded: beyond the bound all staged events are released. Not thread-safe.
 class Timeline {
  public:
   static constexpr std::size_t default_staged_bytes = 256 << 20;
 
-  /// `clock` gives the present in ns: no event can be younger. One that claims to be (its program made it up) gets the
-  /// present as its time, or it would hold back its source for ever; it is flagged late.
+  /// `clock` gives the present in ns. Events with a later time (a program can write any) get the present as their time,
+  /// because they would delay their source, and are flagged late.
   explicit Timeline(std::function<std::uint64_t()> clock, std::size_t max_staged_bytes = default_staged_bytes)
       : clock_(std::move(clock)), max_staged_bytes_(max_staged_bytes) {}
 
   /// Stages events of one source, in its order.
   void push(const Batch& batch);
-  /// Stages one event of a source whose order is only nearly that of time.
+  /// Stages one event of a source whose events are only nearly in order of time.
   void push(const Event& event, std::span<const std::byte> payload);
+  /// Stages an event that carries a record.
+  template <typename Record>
+  void push(std::uint64_t time_ns, Source source, EventKind kind, std::uint16_t id, const Record& record) {
+    push({.time = time_ns, .value = 0, .source = source.pack(), .id = id, .kind = kind, .flags = 0},
+         std::as_bytes(std::span(&record, 1)));
+  }
 
-  /// Hands out all events up to the watermark, as batches of one source or several. The consumer must not push().
+  /// Gives all events up to the watermark to the consumer, in batches of one or more sources. It must not call push().
   template <typename Consumer>
   void release(std::uint64_t watermark, Consumer&& consumer) {
     release_until(watermark, [&](const Batch& batch) { consumer(batch); });
   }
 
   bool empty() const { return active_.empty(); }
-  /// Bytes held for staging, used or not.
+  /// Allocated bytes, used or not.
   std::size_t allocated_bytes() const;
   /// Bytes of staged events and payloads.
   std::size_t staged_bytes() const;
-  /// Forgets the (empty) queues of a ring file that is gone.
+  /// Removes the empty queues of a ring file.
   void forget(std::uint32_t slot, std::uint32_t domains);
 
   std::uint64_t late() const { return late_; }

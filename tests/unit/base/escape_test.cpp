@@ -28,7 +28,7 @@ std::string column(std::string_view text, std::size_t width) {
 
 constexpr std::string_view replacement = "\xEF\xBF\xBD";
 
-TEST(JsonString, KeepsWhatIsValid) {
+TEST(JsonString, KeepsValidText) {
   for (const std::string text : {"", "plain", "caf\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x90\xAB camel", "a\"b\\c/d"}) {
     EXPECT_EQ(nlohmann::json::parse(json_of(text)).get<std::string>(), text);
   }
@@ -42,7 +42,7 @@ TEST(JsonString, EscapesControlCharacters) {
   EXPECT_EQ(json_of("\xC2\xA0"), "\"\xC2\xA0\"");
 }
 
-TEST(JsonString, ReplacesWhatIsNotUtf8) {
+TEST(JsonString, ReplacesInvalidUtf8) {
   const auto expect_replaced = [](std::string_view bytes) {
     std::string expected;
     for (std::size_t i = 0; i < bytes.size(); ++i) expected += replacement;
@@ -77,14 +77,14 @@ TEST(Escaped, ShowsControlCharactersAsBytes) {
   EXPECT_EQ(escaped("\"caf\xC3\xA9\""), "\"caf\xC3\xA9\"");
 }
 
-TEST(Escaped, ShowsWhatReordersOrHidesText) {
+TEST(Escaped, ShowsCharactersThatReorderOrHideText) {
   EXPECT_EQ(escaped("\xE2\x80\xAE"), R"(\xE2\x80\xAE)");  // right-to-left override
   EXPECT_EQ(escaped("\xE2\x81\xA6"), R"(\xE2\x81\xA6)");  // left-to-right isolate
   EXPECT_EQ(escaped("\xEF\xBB\xBF"), R"(\xEF\xBB\xBF)");  // byte order mark
   EXPECT_EQ(escaped("\xE2\x80\xA8"), R"(\xE2\x80\xA8)");  // line separator
 }
 
-TEST(Escaped, NeverLetsAControlCharacterThrough) {
+TEST(Escaped, EscapesEveryControlCharacter) {
   for (const std::string& text : test::hostile_strings()) {
     for (const std::string& shown : {escaped(text), in_quotes(text), column(text, 400)}) {
       for (const char c : shown) EXPECT_TRUE(static_cast<unsigned char>(c) >= 0x20 && c != 0x7F);

@@ -15,7 +15,7 @@ std::string text_of(const TextTable& table) {
   return std::string{out.text()};
 }
 
-TEST(TextTable, ColumnsAreAtLeastAsWideAsAsked) {
+TEST(TextTable, ColumnsHaveAMinimumWidth) {
   TextTable table{2};
   table.column("NAME", 8, left).column("COUNT", 9).column("TIME", 8);
   table.row();
@@ -66,7 +66,7 @@ TEST(TextTable, NoBlanksAtTheEndOfALine) {
   EXPECT_EQ(text_of(table), "A       B        C\nx\nx       y\n\n");
 }
 
-TEST(TextTable, RemarksStandBehindTheirRowAndLinesByThemselves) {
+TEST(TextTable, RemarksFollowTheirRow) {
   TextTable table{1};
   table.column("A", 3).column("B", 3);
   table.row();

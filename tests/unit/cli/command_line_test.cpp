@@ -102,11 +102,11 @@ TEST(CommandLine, RefusesWrongUsage) {
       {{"-q", "doctor"}, "--quiet before doctor"},
       {{"ps", "--nope"}, "--nope"},
       {{"ps", "--", "true"}, "ps "},
-      {{"dump"}, "SOURCE"},
-      {{"dump", ""}, "SOURCE"},
+      {{"dump"}, "INPUT"},
+      {{"dump", ""}, "INPUT"},
       {{"dump", "1", "--sched", "all"}, "--sched"},
       {{"convert", "x.fxt"}, "--output"},
-      {{"convert", "", "-o", "x"}, "SOURCE"},
+      {{"convert", "", "-o", "x"}, "INPUT"},
       {{"record"}, "--output"},
       {{"record", "-o", "x", "-f", "jsonl.gz"}, "--format"},
       {{"record", "-o", "x", "-p", "1", "--", "true"}, "--pid"},
@@ -116,6 +116,7 @@ TEST(CommandLine, RefusesWrongUsage) {
       {{"pauses", "--min", "long"}, "--min: 'long'"},
       {{"pauses", "--top", "0"}, "--top: '0' .* 1 to 1000"},
       {{"pauses", "--top", "ten"}, "--top: 'ten'"},
+      {{"pauses", "--top", "1000001"}, "--top: '1000001'"},
       {{"stats", "-f", "jsonl"}, "--format: 'jsonl' .*text\\|json"},
       {{"stats", "-i", ""}, "--input"},
       {{"stats", "-i", "1.events", "--sched", "all"}, "--input .*--sched"},
@@ -142,7 +143,7 @@ TEST(CommandLine, HintsAtTheHelpOfTheSubcommand) {
   EXPECT_THAT(command_line({"record", "-o", "x", "-f", "jsonl.gz"}).err, HasSubstr("\nhint: to compress"));
 }
 
-TEST(CommandLine, FailsWithOneAndAHintIfAFileCannotBeUsed) {
+TEST(CommandLine, FailsWithStatus1AndAHintIfAFileCannotBeUsed) {
   const test::TempDir dir;
   std::ofstream(dir / "garbage.fxt") << "this is not a recording";
   const std::string missing = dir / "missing.events", garbage = dir / "garbage.fxt", folder = dir.path(),
@@ -186,7 +187,7 @@ std::vector<Strings> all_helps() {
   return helps;
 }
 
-TEST(CommandLine, HelpFitsInAHundredColumns) {
+TEST(CommandLine, HelpFitsIn100Columns) {
   for (const Strings& arguments : all_helps()) {
     const Outcome help = command_line(arguments);
     EXPECT_EQ(help.status, 0);
@@ -199,7 +200,7 @@ TEST(CommandLine, HelpFitsInAHundredColumns) {
   }
 }
 
-TEST(CommandLine, HelpHasEachOptionAndWhatCanFollow) {
+TEST(CommandLine, HelpHasEachOptionAndCmd) {
   const CommandLine rtev_bpf;
   for (const CLI::App* app : rtev_bpf.app().get_subcommands({})) {
     const std::string help = command_line({app->get_name(), "--help"}).out;

@@ -40,7 +40,7 @@ TEST(FormatTable, EveryMakerMakesASinkThatWrites) {
   }
 }
 
-TEST(FormatTable, TheEndingOfAFileDecides) {
+TEST(FormatTable, TheSuffixOfAFileDecides) {
   for (const FormatInfo& info : all_formats()) {
     for (const std::string_view suffix : info.suffixes) {
       for (const char* more : {"", ".gz"}) {
@@ -51,12 +51,12 @@ TEST(FormatTable, TheEndingOfAFileDecides) {
   }
 }
 
-TEST(FormatTable, WithoutAnEndingItIsTheOtherOne) {
+TEST(FormatTable, WithoutASuffixItIsTheDefault) {
   for (const char* path : {"", "-", "trace", "dir.d/trace", "/dev/fd/63", "trace.gz", ".hidden"})
     EXPECT_EQ(format_of_file(path, Format::fxt), Format::fxt) << path;
 }
 
-TEST(FormatTable, AnUnknownEndingIsAnErrorWithTheList) {
+TEST(FormatTable, AnUnknownSuffixIsAnErrorWithTheList) {
   for (const char* path : {"page.html", "trace.fxtt", "trace.html.gz", "a.fxt.bz2"}) {
     const auto format = format_of_file(path, Format::fxt);
     ASSERT_FALSE(format) << path;

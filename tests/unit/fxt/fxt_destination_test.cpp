@@ -8,22 +8,17 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <thread>
 
 #include "base/unique_fd.hpp"
-#include "support/file_size_limit.hpp"
+#include "support/files.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/fxt/written_trace.hpp"
 
 namespace rtev::fxt {
 namespace {
 
-using test::record_sizes;
-using test::TraceWords;
-using testing::AllOf;
 using testing::Each;
-using testing::HasSubstr;
 using testing::Le;
 
 /// Records of all sizes, small and large.
@@ -44,11 +39,6 @@ TraceWords words_of(std::string_view bytes) {
   EXPECT_EQ(bytes.size() % word_bytes, 0u);
   if (!words.empty()) std::memcpy(words.data(), bytes.data(), words.size() * word_bytes);
   return words;
-}
-
-std::string content(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 TraceWords expected_words() {
@@ -182,7 +172,7 @@ class FxtFileTest : public testing::Test {
   const std::filesystem::path path_ = directory_.path() / "trace.fxt";
 };
 
-TEST_F(FxtFileTest, IsPrivateAndHasAllRecords) {
+TEST_F(FxtFileTest, FileIsPrivateAndComplete) {
   {
     std::ofstream(path_) << std::string(100'000, 'x');  // create() empties it
     auto file = FxtFile::create(path_);
@@ -191,7 +181,7 @@ TEST_F(FxtFileTest, IsPrivateAndHasAllRecords) {
     FxtWriter writer(moved);
     write_some(writer);
     EXPECT_EQ(writer.flush(), Status::written);
-    EXPECT_EQ(words_of(content(path_)), expected_words());
+    EXPECT_EQ(words_of(test::read_file(path_)), expected_words());
     EXPECT_TRUE(moved.close());
     writer.buffer_full();
     EXPECT_EQ(writer.flush(), Status::failed);
@@ -199,9 +189,9 @@ TEST_F(FxtFileTest, IsPrivateAndHasAllRecords) {
   }
   const auto other = directory_.path() / "new.fxt";
   ASSERT_TRUE(FxtFile::create(other));
-  struct stat facts{};
-  ASSERT_EQ(::stat(other.c_str(), &facts), 0);
-  EXPECT_EQ(facts.st_mode & 0777, 0600u);
+  struct stat status{};
+  ASSERT_EQ(::stat(other.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
 
 TEST_F(FxtFileTest, ErrorsNameTheFile) {
@@ -224,7 +214,7 @@ TEST_F(FxtFileTest, FullDiskLeavesWholeRecords) {
       EXPECT_EQ(writer.error()->code, EFBIG);
       EXPECT_EQ(writer.error()->subject, path_);
     }
-    const TraceWords written = words_of(content(path_));
+    const TraceWords written = words_of(test::read_file(path_));
     record_sizes(written);
     EXPECT_LE(written.size() * word_bytes, bytes);
     EXPECT_GT(written.size() * word_bytes + 40 * word_bytes, bytes);  // only the last record is missing

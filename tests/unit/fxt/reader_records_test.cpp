@@ -5,10 +5,9 @@
 
 #include "unit/fxt/trace_reading.hpp"
 
-namespace rtev {
+namespace rtev::test {
 namespace {
 
-using test::after_prelude, test::file_bytes, test::read_trace, test::Reading, test::stream_word;
 using testing::ElementsAre;
 
 /// The only record after the prelude.
@@ -19,16 +18,16 @@ std::string last_record(std::initializer_list<std::uint64_t> words) {
   EXPECT_EQ(reading.end.offset, bytes.size());
   EXPECT_FALSE(reading.end.cut());
   if (reading.records.size() != 5) return "records: " + std::to_string(reading.records.size());
-  EXPECT_EQ(reading.offsets.back(), test::prelude_bytes);
+  EXPECT_EQ(reading.offsets.back(), prelude_bytes);
   return reading.records.back();
 }
 
 TEST(FxtReaderRecords, Prelude) {
-  const Reading reading = read_trace(file_bytes(test::prelude()));
+  const Reading reading = read_trace(file_bytes(prelude()));
   EXPECT_THAT(reading.records,
               ElementsAre("string 1 \"gc\"", "string 2 \"minor\"", "string 3 \"n\"", "thread 1 100/101"));
   EXPECT_THAT(reading.offsets, ElementsAre(8, 24, 40, 56));
-  EXPECT_EQ(reading.end.offset, test::prelude_bytes);
+  EXPECT_EQ(reading.end.offset, prelude_bytes);
 }
 
 TEST(FxtReaderRecords, Metadata) {
@@ -120,7 +119,7 @@ TEST(FxtReaderRecords, UnknownOnesAreSkipped) {
 
 /// The argument of an instant, whose words these are.
 std::string argument(std::vector<std::uint64_t> words) {
-  test::TraceWords trace = after_prelude({0x0002'0001'01'1'0'000'4 | (2 + words.size()) << 4, 5});
+  TraceWords trace = after_prelude({0x0002'0001'01'1'0'000'4 | (2 + words.size()) << 4, 5});
   trace.insert(trace.end(), words.begin(), words.end());
   const Reading reading = read_trace(file_bytes(trace));
   EXPECT_EQ(reading.error, "");
@@ -154,11 +153,11 @@ TEST(FxtReaderArguments, InlineNames) {
   EXPECT_EQ(argument({0x7'0000'001'2}), "(\"\" uint32 7)");
 }
 
-TEST(FxtReaderArguments, Fifteen) {
+TEST(FxtReaderArguments, ReadsFifteenArguments) {
   std::vector<std::uint64_t> words{0x0002'0001'01'f'1'012'4, 5};
   for (std::uint64_t i = 0; i < 15; ++i) words.push_back(0x0'0003'001'1 | i << 32);
   words.push_back(99);
-  test::TraceWords trace = test::prelude();
+  TraceWords trace = prelude();
   trace.insert(trace.end(), words.begin(), words.end());
   const Reading reading = read_trace(file_bytes(trace));
   ASSERT_EQ(reading.error, "");
@@ -181,4 +180,4 @@ TEST(FxtReaderArguments, FoundByName) {
 }
 
 }  // namespace
-}  // namespace rtev
+}  // namespace rtev::test

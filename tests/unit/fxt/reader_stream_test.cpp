@@ -8,10 +8,9 @@
 
 #include "unit/fxt/trace_reading.hpp"
 
-namespace rtev {
+namespace rtev::test {
 namespace {
 
-using test::after_prelude, test::file_bytes, test::read_trace, test::Reading, test::stream_word, test::TraceWords;
 using testing::ElementsAre;
 
 /// Records of many sizes up to the largest.
@@ -85,7 +84,7 @@ TEST(FxtReaderStream, ErrorsArePermanent) {
   FxtReader reader;
   const auto none = [](const fxt::Record&) { ADD_FAILURE(); };
   const std::string why = reader.feed(file_bytes({7}), none).error().why;
-  const auto again = reader.feed(file_bytes(test::prelude()), none);
+  const auto again = reader.feed(file_bytes(prelude()), none);
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().why, why);
   ASSERT_FALSE(reader.finish());
@@ -96,7 +95,7 @@ TEST(FxtReaderStream, StopsWhenTheConsumerReturnsFalse) {
   FxtReader reader;
   int records = 0;
   const auto two = [&](const fxt::Record&) { return ++records < 2; };
-  const auto bytes = file_bytes(test::prelude());
+  const auto bytes = file_bytes(prelude());
   EXPECT_EQ(reader.feed(std::span(bytes).first(20), two), FxtReader::Fed::all);
   EXPECT_EQ(reader.feed(std::span(bytes).subspan(20), two), FxtReader::Fed::stopped);
   EXPECT_EQ(records, 2);
@@ -109,7 +108,7 @@ TEST(FxtReaderStream, StopsWhenTheConsumerReturnsFalse) {
 
 TEST(FxtReaderStream, ExceptionOfTheConsumerEndsTheReading) {
   FxtReader reader;
-  const auto bytes = file_bytes(test::prelude());
+  const auto bytes = file_bytes(prelude());
   EXPECT_THROW((void)reader.feed(bytes, [](const fxt::Record&) { throw std::runtime_error("full"); }),
                std::runtime_error);
   EXPECT_EQ(reader.feed(bytes, [](const fxt::Record&) { ADD_FAILURE(); }), FxtReader::Fed::stopped);
@@ -123,7 +122,7 @@ TEST(FxtReaderStream, EmptyPiecesAreAllowed) {
   EXPECT_EQ(reader.finish()->offset, 8u);
 }
 
-TEST(FxtReaderStream, SlotsHaveTheMeaningOfTheirPlace) {
+TEST(FxtReaderStream, SlotsKeepTheirMeaningUntilReplaced) {
   const Reading reading = read_trace(file_bytes(after_prelude(
       {0x0002'0001'01'0'2'002'4, 5, 0x0000'000a'0002'003'2, stream_word("and then"), stream_word(" m"), 0x01'003'3, 1,
        2, 0x0002'0001'01'0'2'002'4, 6, 0x0000'0000'0002'001'2, 0x0002'0001'01'0'2'002'4, 7})));
@@ -180,4 +179,4 @@ TEST(FxtTicks, AsNanoseconds) {
 }
 
 }  // namespace
-}  // namespace rtev
+}  // namespace rtev::test

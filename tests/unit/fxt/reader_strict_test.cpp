@@ -4,14 +4,12 @@
 
 #include "unit/fxt/trace_reading.hpp"
 
-namespace rtev {
+namespace rtev::test {
 namespace {
-
-using test::after_prelude, test::file_bytes, test::read_trace, test::Reading, test::stream_word, test::TraceWords;
 
 /// Why these words are refused after the prelude, without the place.
 std::string refusal(TraceWords words) {
-  TraceWords trace = test::prelude();
+  TraceWords trace = prelude();
   trace.insert(trace.end(), words.begin(), words.end());
   // If the reader continued after the error, these would be further records.
   trace.insert(trace.end(), {0x0000'0000'0004'001'2, 0x0000'0000'0005'001'2});
@@ -88,7 +86,7 @@ TEST(FxtReaderStrict, LongStrings) {
     words[0] = bytes << 32 | 1 << 16 | words.size() << 4 | 2;
     return words;
   };
-  TraceWords longest = test::prelude();
+  TraceWords longest = prelude();
   const TraceWords string = string_of(32'000);
   longest.insert(longest.end(), string.begin(), string.end());
   EXPECT_EQ(read_trace(file_bytes(longest)).error, "");
@@ -201,7 +199,7 @@ TEST(FxtReaderStrict, StringsAreBounded) {
   FAIL() << "no bound";
 }
 
-TEST(FxtReaderStrict, ReplacedStringsDoNotAddUp) {
+TEST(FxtReaderStrict, ReplacedStringsDoNotCountAgainstTheBound) {
   FxtReader reader;
   ASSERT_TRUE(reader.feed(file_bytes({fxt::magic}), [](const fxt::Record&) {}));
   TraceWords record(1 + 4000);
@@ -215,4 +213,4 @@ TEST(FxtReaderStrict, ReplacedStringsDoNotAddUp) {
 }
 
 }  // namespace
-}  // namespace rtev
+}  // namespace rtev::test

@@ -10,10 +10,9 @@
 #include "rtev/fxt_writer.hpp"
 #include "unit/fxt/trace_reading.hpp"
 
-namespace rtev {
+namespace rtev::test {
 namespace {
 
-using test::Refs, test::show;
 namespace parsed = fxt::parsed;
 
 /// A text to write, and how it is read.
@@ -304,7 +303,7 @@ TEST(RoundTrip, TheLargestRecords) {
   const auto slot = writer.intern(longest);
   ASSERT_EQ(writer.write(writer.compose(fxt::instant, writer.thread(1, 2), slot, slot), 2), fxt::Status::written);
   ASSERT_EQ(writer.flush(), fxt::Status::written);
-  const test::Reading reading = test::read_trace(memory.bytes(), 1000);
+  const Reading reading = read_trace(memory.bytes(), 1000);
   ASSERT_EQ(reading.error, "");
   ASSERT_EQ(reading.records.size(), 7u);
   EXPECT_EQ(reading.records[2], "kernel object 1 type=1 name=\"" + longest + "\"!");
@@ -313,4 +312,4 @@ TEST(RoundTrip, TheLargestRecords) {
 }
 
 }  // namespace
-}  // namespace rtev
+}  // namespace rtev::test

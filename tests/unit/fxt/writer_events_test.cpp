@@ -12,10 +12,6 @@
 namespace rtev::fxt {
 namespace {
 
-using test::timestamp;
-using test::TraceWords;
-using test::WrittenTrace;
-using testing::ElementsAre;
 using testing::ElementsAreArray;
 
 // Event: type 4, size 4-15, event type 16-19, arguments 20-23, thread 24-31, category 32-47, name 48-63; time;
@@ -178,7 +174,7 @@ TEST_F(FxtWriterArguments, SeveralComeInOrderBeforeTheExtraWord) {
                                          77));                                          // counter id
 }
 
-TEST_F(FxtWriterArguments, FifteenOfThem) {
+TEST_F(FxtWriterArguments, WritesFifteenArguments) {
   std::vector<Parameter> parameters(15, Parameter{ArgumentType::koid, name_});
   const ComposedEvent event = writer_.compose(instant, {0x11}, {}, {}, parameters);
   const Koid k{1};

@@ -10,11 +10,6 @@
 namespace rtev::fxt {
 namespace {
 
-using test::TraceWords;
-using test::WrittenTrace;
-using testing::ElementsAre;
-using testing::HasSubstr;
-
 constexpr Parameter an_int64{ArgumentType::int64, {}}, a_text{ArgumentType::string, {}};
 
 class FxtWriterLimits : public testing::Test {

@@ -10,11 +10,6 @@
 namespace rtev::fxt {
 namespace {
 
-using test::timestamp;
-using test::WrittenTrace;
-using testing::ElementsAre;
-using testing::HasSubstr;
-
 // Metadata: type 0, size in words 4-15, metadata type 16-19, provider id 20-51, length of its name 52-59.
 
 TEST(FxtWriterMetadata, BeginsWithMagicThenProviderThenTicks) {
@@ -38,7 +33,7 @@ TEST(FxtWriterMetadata, TicksAreNanosecondsByDefault) {
   EXPECT_EQ(memory.words().back(), 1'000'000'000u);
 }
 
-TEST(FxtWriterMetadata, BufferFull) {
+TEST(FxtWriterMetadata, BufferFullIsWritten) {
   WrittenTrace trace;
   EXPECT_EQ(trace.writer.buffer_full(), Status::written);
   EXPECT_THAT(trace.news(), ElementsAre(0x00'0'00000007'3'001'0));

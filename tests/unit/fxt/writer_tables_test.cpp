@@ -8,12 +8,6 @@
 namespace rtev::fxt {
 namespace {
 
-using test::first_interned;
-using test::first_thread;
-using test::TraceWords;
-using test::WrittenTrace;
-using testing::ElementsAre;
-
 // String: type 2, size 4-15, slot 16-30, length in bytes 32-46; then the bytes, padded with zeros.
 
 TEST(FxtWriterStrings, TextIsDefinedOnce) {
@@ -85,8 +79,8 @@ TEST(FxtWriterStrings, TextsBeyondTheSlotsBecomeTemporary) {
   EXPECT_EQ(trace.writer.error(), std::nullopt);
 }
 
-TEST(FxtWriterStrings, RemembersALimitedNumberOfBytes) {
-  auto options = test::few_slots();
+TEST(FxtWriterStrings, KeepsALimitedNumberOfBytes) {
+  auto options = few_slots();
   options.interned_bytes = 10;
   WrittenTrace trace(options);
   EXPECT_TRUE(trace.writer.is_lasting(trace.writer.intern("12345678")));
@@ -163,7 +157,7 @@ TEST(FxtWriterThreads, PidAndTid0AreAnOrdinaryThread) {
   EXPECT_EQ(trace.news().size(), 6u);
 }
 
-TEST(FxtWriterThreads, FarMoreThreadsThanSlotsAreNeverMixedUp) {
+TEST(FxtWriterThreads, MoreThreadsThanSlotsKeepTheirIdentity) {
   WrittenTrace trace;
   std::vector<std::uint64_t> holder(256);
   std::uint64_t seed = 1;
@@ -181,7 +175,7 @@ TEST(FxtWriterThreads, FarMoreThreadsThanSlotsAreNeverMixedUp) {
   }
 }
 
-TEST(FxtWriterThreads, ReferenceIsValidAsLongAsDocumented) {
+TEST(FxtWriterThreads, ReferenceIsKeptWhile253OtherThreadsAreUsed) {
   WrittenTrace trace;
   const ThreadRef kept = trace.writer.thread(1, 1);
   for (unsigned tid = 2; tid < 2 + (254 - 1); ++tid) trace.writer.thread(1, tid);

@@ -13,9 +13,10 @@
 #include "rtev/fxt_destination.hpp"
 #include "rtev/fxt_writer.hpp"
 
-namespace rtev::test {
+namespace rtev::fxt {
 
 using TraceWords = std::vector<std::uint64_t>;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr;
 
 /// Few slots, so that slots of all kinds have small numbers.
 inline FxtWriter::Options few_slots() {
@@ -64,4 +65,4 @@ inline std::vector<std::size_t> record_sizes(std::span<const std::uint64_t> word
   return sizes;
 }
 
-}  // namespace rtev::test
+}  // namespace rtev::fxt

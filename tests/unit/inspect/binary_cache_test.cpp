@@ -60,31 +60,22 @@ TEST(BinaryCache, EveryPartOfTheIdentityCounts) {
   EXPECT_TRUE(cache.find(known));
 }
 
-TEST(BinaryCache, ForgetsWhatWasNotAskedForLongest) {
-  BinaryCache cache{2};
-  cache.insert(file(1), std::nullopt);
-  cache.insert(file(2), std::nullopt);
-  EXPECT_TRUE(cache.find(file(1)));
-  cache.insert(file(3), std::nullopt);
-  EXPECT_EQ(cache.size(), 2u);
-  EXPECT_TRUE(cache.find(file(1)));
-  EXPECT_FALSE(cache.find(file(2)));
-  EXPECT_TRUE(cache.find(file(3)));
-}
-
-TEST(BinaryCache, KeepsWhatIsInUse) {
+TEST(BinaryCache, ForgetsWhatIsNotInUseWhenItIsFull) {
   BinaryCache cache{2};
   const auto held = cache.insert(file(1), runtime("5.3"));
-  for (std::uint64_t inode = 2; inode < 100; ++inode) cache.insert(file(inode), std::nullopt);
-  EXPECT_EQ(cache.size(), 2u);
+  for (std::uint64_t inode = 2; inode < 100; ++inode) {
+    cache.insert(file(inode), std::nullopt);
+    EXPECT_LE(cache.size(), 2u);
+    EXPECT_TRUE(cache.find(file(inode)));
+  }
   EXPECT_EQ(cache.find(file(1)), std::optional{held});
 
   std::vector<std::shared_ptr<const Binary>> many;
   for (std::uint64_t inode = 100; inode < 110; ++inode) many.push_back(cache.insert(file(inode), runtime("5.3")));
-  EXPECT_EQ(cache.size(), 11u) << "grows with what is in use";
+  EXPECT_GE(cache.size(), 11u) << "grows with what is in use";
   many.clear();
-  cache.insert(file(200), std::nullopt);
-  EXPECT_EQ(cache.size(), 2u) << "and shrinks again";
+  for (std::uint64_t inode = 200; inode < 300; ++inode) cache.insert(file(inode), std::nullopt);
+  EXPECT_LE(cache.size(), 2u) << "and shrinks again";
 }
 
 TEST(BinaryCache, IdsAreNotUsedAgain) {

@@ -166,11 +166,11 @@ TEST(Binary, SharedRuntimeTellsWhereItsThreadLocalsAreLookedUp) {
   EXPECT_EQ(runtime->caml_state_tls, 9);
 }
 
-TEST(Binary, AProgramMayHaveItsRuntimeElsewhere) {
+TEST(Binary, AProgramMayNeedARuntimeLibrary) {
   const auto needs = [](std::vector<std::string> libraries, bool is_program = true) {
     const auto runtime = inspect(
         {.interpreter = is_program, .symtab = {{.name = "main", .value = text}}, .needed = std::move(libraries)});
-    return runtime && runtime->elsewhere;
+    return runtime && runtime->needs_library;
   };
   EXPECT_TRUE(needs({"libm.so.6", "libasmrun_shared.so", "libc.so.6"}));
   EXPECT_TRUE(needs({"/opt/ocaml/lib/libcamlrun_shared.so"}));
@@ -178,15 +178,15 @@ TEST(Binary, AProgramMayHaveItsRuntimeElsewhere) {
   EXPECT_FALSE(needs({"libasmrun_shared.so"}, false)) << "who loads this library has the runtime";
   EXPECT_FALSE(needs({"libasmrun_shared.a", "xlibasmrun_shared.so", "libc.so.6"}));
   EXPECT_FALSE(needs({"libc.so.6"}));
-  EXPECT_FALSE(inspect(program(3))->elsewhere);
+  EXPECT_FALSE(inspect(program(3))->needs_library);
 }
 
-TEST(Binary, AProgramThatEmbedsARuntimeDoesNotHaveItElsewhere) {
+TEST(Binary, AProgramThatEmbedsARuntimeNeedsNoLibrary) {
   ElfShape shape = program(3);
   shape.needed = {"libasmrun_shared.so"};
   const auto runtime = inspect(shape);
   ASSERT_TRUE(runtime);
-  EXPECT_FALSE(runtime->elsewhere);
+  EXPECT_FALSE(runtime->needs_library);
   EXPECT_EQ(runtime->version, "5.3");
 }
 

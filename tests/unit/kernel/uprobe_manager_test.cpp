@@ -89,16 +89,16 @@ TEST_F(UprobeManagerTest, AttachesOnceWhenABinaryIsAdded) {
   EXPECT_THAT(programs_.probed, ElementsAre(std::pair(binary, 1U)));
   EXPECT_EQ(programs_.attached(), 1U);
   EXPECT_NE(manager.attached_since(binary), std::nullopt);
-  EXPECT_EQ(manager.skipped(), 2U);
-  EXPECT_EQ(manager.failed(), 0U);
-  EXPECT_EQ(manager.slow_to_detach(), 0U);
+  EXPECT_EQ(manager.figures().skipped, 2U);
+  EXPECT_EQ(manager.figures().failed, 0U);
+  EXPECT_EQ(manager.figures().slow_to_detach, 0U);
   EXPECT_THAT(manager.take_changes(), IsEmpty()) << "only on request";
 }
 
 TEST_F(UprobeManagerTest, ABinaryWithoutSitesIsNoFailure) {
   UprobeManager manager(programs_, AttachPolicy::at_once);
   manager.add(-1, binary, {});
-  EXPECT_EQ(manager.failed(), 0U);
+  EXPECT_EQ(manager.figures().failed, 0U);
   EXPECT_THAT(programs_.probed, IsEmpty());
   manager.add(file_.get(), binary, plan);
   EXPECT_EQ(programs_.attached(), 1U);
@@ -136,10 +136,10 @@ TEST_F(UprobeManagerTest, AFailureIsRememberedUntilTheBinaryIsForgotten) {
   UprobeManager manager(programs_, AttachPolicy::at_once);
   programs_.fails = true;
   manager.add(file_.get(), binary, plan);
-  EXPECT_EQ(manager.failed(), 1U);
-  ASSERT_TRUE(manager.last_error());
-  EXPECT_EQ(manager.last_error()->code, EOPNOTSUPP);
-  EXPECT_THAT(manager.failure(binary), Optional(manager.last_error()->why));
+  EXPECT_EQ(manager.figures().failed, 1U);
+  ASSERT_TRUE(manager.figures().last_error);
+  EXPECT_EQ(manager.figures().last_error->code, EOPNOTSUPP);
+  EXPECT_THAT(manager.failure(binary), Optional(manager.figures().last_error->why));
   programs_.fails = false;
   manager.add(file_.get(), binary, plan);
   EXPECT_EQ(programs_.attached(), 0U);
@@ -147,7 +147,7 @@ TEST_F(UprobeManagerTest, AFailureIsRememberedUntilTheBinaryIsForgotten) {
   manager.detach_unused({}, 2 + minute_ns);
   manager.add(file_.get(), binary, plan);
   EXPECT_EQ(programs_.attached(), 1U);
-  EXPECT_EQ(manager.failed(), 1U);
+  EXPECT_EQ(manager.figures().failed, 1U);
   EXPECT_EQ(manager.failure(binary), std::nullopt);
 }
 

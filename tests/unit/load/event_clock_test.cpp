@@ -36,7 +36,7 @@ TEST(LoadClock, RefreshMakesTheNextTimeRead) {
   EXPECT_GE(cached_time(), floor);
 }
 
-TEST(LoadClock, ThreadsHaveTheirOwn) {
+TEST(LoadClock, ThreadsHaveTheirOwnTime) {
   const std::uint64_t mine = cached_time();
   std::jthread([] { exact_time(); }).join();
   EXPECT_EQ(last_time(), mine);

@@ -32,37 +32,28 @@ TEST(ExitTracker, RemembersExitsUntilTheProcessIsGone) {
 
 TEST(ExitTracker, SuspectIsConfirmedOnceItsRecordCannotArriveAnyMore) {
   ExitTracker exits;
-  EXPECT_FALSE(exits.next_check_ns());
+  EXPECT_FALSE(exits.has_suspects());
   exits.suspect({7, 70}, now);
-  EXPECT_THAT(exits.confirm(now + 1, now, any), IsEmpty()) << "its record may be of this very moment";
-  ASSERT_TRUE(exits.next_check_ns());
-  EXPECT_GT(*exits.next_check_ns(), now + 1);
-  EXPECT_THAT(exits.confirm(now + 2, now + 1, any), ElementsAre(Id{7, 70}));
-  EXPECT_THAT(exits.confirm(now + 3, now + 2, any), IsEmpty());
-  EXPECT_FALSE(exits.next_check_ns());
-}
-
-TEST(ExitTracker, SuspectIsConfirmedAfterTwoSecondsOnABusyHost) {
-  ExitTracker exits;
-  exits.suspect({7, 70}, now);
-  EXPECT_THAT(exits.confirm(now + 2 * second, 0, any), IsEmpty());
-  EXPECT_THAT(exits.confirm(now + 2 * second + 1, 0, any), ElementsAre(Id{7, 70}));
+  EXPECT_THAT(exits.confirm(now, any), IsEmpty()) << "its record may be of this very moment";
+  EXPECT_TRUE(exits.has_suspects());
+  EXPECT_THAT(exits.confirm(now + 1, any), ElementsAre(Id{7, 70}));
+  EXPECT_THAT(exits.confirm(now + 2, any), IsEmpty());
+  EXPECT_FALSE(exits.has_suspects());
 }
 
 TEST(ExitTracker, SuspectThatEndedOtherwiseIsForgotten) {
   ExitTracker exits;
   exits.suspect({7, 70}, now);
   exits.suspect({8, 80}, now);
-  EXPECT_THAT(exits.confirm(now + 2, now + 1, [](const Id& process) { return process.pid == 8; }),
-              ElementsAre(Id{8, 80}));
-  EXPECT_THAT(exits.confirm(now + 9 * second, now + 9 * second, any), IsEmpty());
+  EXPECT_THAT(exits.confirm(now + 1, [](const Id& process) { return process.pid == 8; }), ElementsAre(Id{8, 80}));
+  EXPECT_THAT(exits.confirm(now + 9 * second, any), IsEmpty());
 }
 
 TEST(ExitTracker, SuspectOfTwoScansIsConfirmedOnce) {
   ExitTracker exits;
   exits.suspect({7, 70}, now);
   exits.suspect({7, 70}, now + 1);
-  EXPECT_THAT(exits.confirm(now + 3, now + 2, any), ElementsAre(Id{7, 70}));
+  EXPECT_THAT(exits.confirm(now + 2, any), ElementsAre(Id{7, 70}));
 }
 
 TracedProcess inspected(const FileIdentity& exe, std::uint64_t since_ns) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // All orders of small sets: when the lifecycle reader looks records up, when the main thread takes them, when a scan
-// happens, which records are dropped, and records in any order at all. Whatever the order, each image begins once and
-// ends once, each ring is opened, saved or counted as missed once, and no event is attributed to another image.
+// happens, which records are dropped, and records in any order at all. Whatever the order, each image is reported to
+// begin once and to end once, each ring is read or counted as missed once, and no event is attributed to another image.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <functional>
 #include <numeric>
@@ -17,41 +18,37 @@
 namespace rtev::test {
 namespace {
 
-/// A process's life: 'A', 'B' for an exec of that program, 'r' its ring, 'u' its file is removed, 'x' exit, '.' gone.
-void live(FakeHost& host, char step) {
-  switch (step) {
-    case 'r':
-      return host.create_ring();
-    case 'u':
-      return host.remove_ring_file();
-    case 'x':
-      return host.exit();
-    case '.':
-      return host.vanish();
-    case 's':
-      return host.exec("sh");
-    default:
-      return host.exec(std::string(1, step));
+/// Steps of processes, see FakeHost::play(): each a letter and perhaps a number.
+using Life = std::vector<std::string>;
+
+Life parse(const std::string& steps) {
+  Life life;
+  for (const char c : steps) {
+    if (std::isdigit(c) != 0)
+      life.back().push_back(c);
+    else if (c != ' ')
+      life.emplace_back(1, c);
   }
+  return life;
 }
 
-bool is_exec(char step) {
-  return (step >= 'A' && step <= 'C') || step == 's';
+bool is_exec(const std::string& step) {
+  return (step[0] >= 'A' && step[0] <= 'C') || step[0] == 's';
 }
 
-bool writes_a_record(char step) {
-  return step != 'u' && step != '.';
+bool writes_a_record(const std::string& step) {
+  return is_exec(step) || step[0] == 'f' || step[0] == 'r' || step[0] == 'x';
 }
 
-std::size_t records_of(const std::string& life) {
+std::size_t records_of(const Life& life) {
   return static_cast<std::size_t>(std::ranges::count_if(life, writes_a_record));
 }
 
-/// All ways to mix the steps of a life with look-ups ('l') of the records that they write.
-std::vector<std::string> schedules(const std::string& life) {
-  std::vector<std::string> all;
+/// All ways to mix the steps of a life with look-ups of the records that they write.
+std::vector<Life> schedules(const Life& life) {
+  std::vector<Life> all;
   const std::size_t records = records_of(life);
-  std::string schedule;
+  Life schedule;
   const std::function<void(std::size_t, std::size_t, std::size_t)> extend = [&](std::size_t lived, std::size_t written,
                                                                                 std::size_t looked_up) {
     if (lived == life.size() && looked_up == records) {
@@ -64,7 +61,7 @@ std::vector<std::string> schedules(const std::string& life) {
       schedule.pop_back();
     }
     if (looked_up < written) {
-      schedule.push_back('l');
+      schedule.emplace_back("l");
       extend(lived, written, looked_up + 1);
       schedule.pop_back();
     }
@@ -73,135 +70,162 @@ std::vector<std::string> schedules(const std::string& life) {
   return all;
 }
 
-/// Plays a schedule; 't' is a tick of the main thread, 'n' a scan.
-void play(FakeHost& host, const std::string& schedule) {
-  for (const char step : schedule) {
-    if (step == 'l')
-      host.look_up();
-    else if (step == 't')
-      host.tick();
-    else if (step == 'n')
-      host.scan();
-    else
-      live(host, step);
-  }
-  host.settle();
+std::string joined(const Life& steps) {
+  std::string text;
+  for (const std::string& step : steps) text += step;
+  return text;
 }
 
-std::string inserted(std::string schedule, std::size_t position, char step) {
-  return schedule.insert(position, 1, step);
+/// Calls check(i) for some of `count` orders, evenly spread. With RTEV_ALL_ORDERS for all of small sets, and for many
+/// of large ones.
+template <typename Check>
+void for_some(std::size_t count, Check check) {
+  const std::size_t orders = std::min<std::size_t>(count, std::getenv("RTEV_ALL_ORDERS") != nullptr ? 20'000 : 24);
+  for (std::size_t i = 0; i < orders && !testing::Test::HasFailure(); ++i) check(i * count / orders);
 }
 
-std::size_t delivered(const FakeHost& host) {
-  std::size_t events = 0;
-  for (const auto& [index, image] : host.images()) events += image.ids.size();
-  return events;
+struct Scenario {
+  std::string name;
+  std::string steps;
+  bool same_paths = false;
+};
+
+void PrintTo(const Scenario& scenario, std::ostream* out) {
+  *out << scenario.steps;
 }
 
-/// Of all rings that were created, where no record was dropped.
-void check_all_accounted(const FakeHost& host, const std::string& name) {
-  EXPECT_EQ(host.rings_opened() + host.rings_missed(), host.rings_created()) << name << " -> " << host.story();
-  EXPECT_EQ(delivered(host), host.rings_opened() * FakeHost::events_of_a_ring) << name << " -> " << host.story();
+class Orders : public testing::TestWithParam<Scenario> {
+ protected:
+  const Life life = parse(GetParam().steps);
+  FakeHostOptions saving(Saving saving) const { return {.saving = saving, .same_paths = GetParam().same_paths}; }
+};
+
+TEST_P(Orders, MainThreadAndScanAtAnyTime) {
+  const std::vector<Life> all = schedules(life);
+  const std::size_t positions = all.front().size() + 1;
+  for_some(all.size() * positions * positions, [&](std::size_t order) {
+    Life schedule = all[order / (positions * positions)];
+    const auto insert = [&](std::size_t position, const char* step) {
+      schedule.insert(schedule.begin() + static_cast<std::ptrdiff_t>(position), step);
+    };
+    insert(order / positions % positions, "n");
+    insert(order % positions, "t");
+    const std::string name = joined(schedule);
+    FakeHost host(saving(Saving::whole));
+    host.play(name);
+    host.settle();
+    check_invariants(host, name);
+    check_all_accounted(host, name);
+  });
 }
 
-/// All orders of short lives; of longer ones some, evenly spread, unless RTEV_ALL_ORDERS is set.
-template <typename Order>
-std::vector<Order> sampled(std::vector<Order> orders) {
-  constexpr std::size_t max_orders = 60;
-  if (std::getenv("RTEV_ALL_ORDERS") != nullptr || orders.size() <= max_orders) return orders;
-  std::vector<Order> some;
-  for (std::size_t i = 0; i < max_orders; ++i) some.push_back(orders[i * orders.size() / max_orders]);
-  return some;
-}
-
-class OrderOfALife : public testing::TestWithParam<const char*> {};
-
-TEST_P(OrderOfALife, MainThreadAndScanAtAnyTime) {
-  std::vector<std::string> orders;
-  for (const std::string& schedule : schedules(GetParam())) {
-    for (std::size_t scan = 0; scan <= schedule.size(); ++scan) {
-      const std::string with_scan = inserted(schedule, scan, 'n');
-      for (std::size_t tick = 0; tick <= with_scan.size(); ++tick) orders.push_back(inserted(with_scan, tick, 't'));
-    }
-    // The main thread is always there.
+TEST_P(Orders, MainThreadIsAlwaysThere) {
+  const std::vector<Life> all = schedules(life);
+  for_some(all.size(), [&](std::size_t order) {
     std::string prompt;
-    for (const char step : schedule) prompt.append(step == 'l' ? "lt" : std::string(1, step));
-    orders.push_back(prompt);
-  }
-  for (const std::string& order : sampled(std::move(orders))) {
-    FakeHost host;
-    play(host, order);
-    check_invariants(host, order);
-    check_all_accounted(host, order);
-    ASSERT_FALSE(HasFailure());
-  }
+    for (const std::string& step : all[order]) prompt += step == "l" ? "lt" : step;
+    FakeHost host(saving(Saving::whole));
+    host.play(prompt);
+    host.settle();
+    check_invariants(host, prompt);
+    check_all_accounted(host, prompt);
+  });
 }
 
-TEST_P(OrderOfALife, WithoutSavedRings) {
-  for (const std::string& schedule : sampled(schedules(GetParam()))) {
-    FakeHost host(Saving::off);
-    play(host, schedule);
-    check_invariants(host, schedule);
-    ASSERT_FALSE(HasFailure());
-  }
+TEST_P(Orders, WithoutSavedRings) {
+  const std::vector<Life> all = schedules(life);
+  for_some(all.size(), [&](std::size_t order) {
+    const std::string name = joined(all[order]);
+    FakeHost host(saving(Saving::off));
+    host.play(name);
+    host.settle();
+    check_invariants(host, name);
+  });
 }
 
-TEST_P(OrderOfALife, AnyRecordsDropped) {
-  const std::string life = GetParam();
-  const std::size_t records = records_of(life);
-  for (unsigned dropped = 0; dropped < 1u << records; ++dropped) {
-    // Looked up at once without scans or with a scan after each step, or looked up when all is over.
-    for (const auto& [late, scans] : {std::pair(false, false), std::pair(false, true), std::pair(true, false)}) {
-      std::string name = life + (late ? " late" : "") + (scans ? " scans" : "") + " drops";
-      Attribution attribution = Attribution::known;
-      FakeHost host;
-      std::size_t record = 0;
-      for (const char step : life) {
-        live(host, step);
-        if (writes_a_record(step) && (dropped >> record++ & 1)) {
-          host.drop_record(host.records_waiting() - 1);
-          name.append(" ").append(std::to_string(record));
-          if (is_exec(step)) attribution = Attribution::unknown;
+TEST_P(Orders, AnyRecordsDropped) {
+  // Looked up at once without scans or with a scan after each step, or looked up when all is over.
+  constexpr std::array ways{"lt", "lnt", ""};
+  for_some(ways.size() << records_of(life), [&](std::size_t order) {
+    const std::string after = ways[order % ways.size()];
+    std::size_t dropped = order / ways.size();
+    Attribution attribution = Attribution::known;
+    std::string name;
+    FakeHost host(saving(Saving::whole));
+    for (const std::string& step : life) {
+      const std::size_t before = host.records_waiting();
+      std::string steps = step;
+      host.play(step);
+      if (writes_a_record(step)) {
+        if ((dropped & 1) != 0 && host.records_waiting() > before) {
+          host.play("d");
+          steps += "d";
+          if (is_exec(step) || GetParam().same_paths) attribution = Attribution::unknown;
         }
-        if (!late) host.look_up();
-        if (scans) host.scan();
-        if (!late) host.tick();
+        dropped >>= 1;
       }
-      host.settle();
-      check_invariants(host, name, attribution);
-      ASSERT_FALSE(HasFailure());
+      host.play(after);
+      name += steps + after;
     }
-  }
+    host.settle();
+    check_invariants(host, name, attribution);
+  });
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Lives, Orders,
+    testing::Values(Scenario{"Ring", "Arx."}, Scenario{"RingTakenDown", "Arux."}, Scenario{"NextProgram", "ArBx."},
+                    Scenario{"NextProgramWithARing", "ArBrx."}, Scenario{"NextProgramNotOCaml", "Arsx."},
+                    Scenario{"ProgramBefore", "ABrx."}, Scenario{"SameProgramAgain", "AArx."},
+                    Scenario{"PidReuse", "Arx.Brx."}, Scenario{"PidReuseAndFileRemoved", "Arux.Bx."},
+                    Scenario{"Fork", "Arf1r1x1.1x."}, Scenario{"ForkAndParentEndsFirst", "Arf1x.r1x1.1"},
+                    Scenario{"ForkBeforeTheRing", "Af1rr1xx1..1"}, Scenario{"ForkAndExec", "Arf1B1r1x1.1x."},
+                    Scenario{"SamePathOneAfterTheOther", "Arx.B1r1x1.1", true},
+                    Scenario{"SamePathAndFileRemoved", "Arux.B1r1x1.1", true}),
+    [](const auto& scenario) { return scenario.param.name; });
 
 /// In reality the records of one process are read in order.
-TEST_P(OrderOfALife, RecordsInAnyOrder) {
-  const std::string life = GetParam();
+class AnyOrder : public testing::TestWithParam<const char*> {};
+
+TEST_P(AnyOrder, OfRecords) {
+  const Life life = parse(GetParam());
   std::vector<std::vector<std::size_t>> orders;
   std::vector<std::size_t> order(records_of(life));
   std::iota(order.begin(), order.end(), 0);
   do orders.push_back(order);
   while (std::ranges::next_permutation(order).found);
-  for (const auto& positions : sampled(std::move(orders))) {
+  for_some(orders.size(), [&](std::size_t number) {
     FakeHost host;
-    for (const char step : life) {
-      live(host, step);
-      if (writes_a_record(step)) host.look_up();
+    for (const std::string& step : life) {
+      host.play(step);
+      host.look_up();
     }
     std::deque<LifecycleEvent> events;
-    std::string name = life;
-    for (const std::size_t position : positions) {
+    std::string name = GetParam();
+    for (const std::size_t position : orders[number]) {
+      if (position >= host.events().size()) continue;
       events.push_back(std::move(host.events()[position]));
       name.append(" ").append(std::to_string(position));
     }
     host.events() = std::move(events);
     host.settle();
     check_invariants(host, name, Attribution::unknown);
-    ASSERT_FALSE(HasFailure());
-  }
+  });
 }
 
-INSTANTIATE_TEST_SUITE_P(Lives, OrderOfALife, testing::Values("Arx.", "Arux.", "ArBx.", "ArBrx.", "Arsx.", "ABrx."));
+INSTANTIATE_TEST_SUITE_P(Lives, AnyOrder, testing::Values("Arx.", "Arux.", "ArBx.", "ArBrx.", "Arsx.", "ABrx."));
+
+/// Two processes whose ring files are one: the events of both are mixed, but none is reported twice.
+TEST(SharedPath, AtTheSameTimeInAnyOrder) {
+  const std::vector<Life> all = schedules(parse("ArB1r1x1.1x."));
+  for_some(all.size(), [&](std::size_t order) {
+    const std::string name = joined(all[order]);
+    FakeHost host({.same_paths = true});
+    host.play(name);
+    host.settle();
+    check_invariants(host, name, Attribution::unknown);
+  });
+}
 
 }  // namespace
 }  // namespace rtev::test

@@ -2,81 +2,21 @@
 // Orders of records and scans that matter, each with the stream that comes of it. What live tests can only provoke with
 // luck (exec, end, short-lived programs, programs that follow each other in one process) has its twin here.
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include <string>
-#include <vector>
 
 #include "unit/processes/fake_host.hpp"
 
 namespace rtev::test {
 namespace {
 
-/// A step of the host or of the tracer.
-enum class Step {
-  exec_a,
-  exec_b,
-  exec_sh,
-  ring,
-  remove_file,
-  exit,
-  abort,
-  vanish,
-  look_up,      ///< one record
-  look_up_all,  ///< what waits
-  drop,         ///< the newest record finds no room
-  repeat,       ///< the newest record that was looked up is delivered twice
-  tick,
-  scan,
-};
-using enum Step;
-
-void take(FakeHost& host, Step step) {
-  switch (step) {
-    case exec_a:
-      return host.exec("A");
-    case exec_b:
-      return host.exec("B");
-    case exec_sh:
-      return host.exec("sh");
-    case ring:
-      return host.create_ring();
-    case remove_file:
-      return host.remove_ring_file();
-    case Step::exit:
-      return host.exit();
-    case Step::abort:
-      return host.exit(SIGABRT);
-    case vanish:
-      return host.vanish();
-    case look_up:
-      host.look_up();
-      return;
-    case look_up_all:
-      while (host.look_up()) {
-      }
-      return;
-    case drop:
-      return host.drop_record(host.records_waiting() - 1);
-    case repeat: {
-      const LifecycleEvent& last = host.events().back();
-      LifecycleEvent again{.record = last.record, .image = {}, .rings = {}, .files = last.files, .image_ended = false};
-      host.events().push_back(std::move(again));
-      return;
-    }
-    case tick:
-      return host.tick();
-    case scan:
-      return host.scan();
-  }
-}
-
 struct Case {
   std::string name;
-  Saving saving;
-  std::vector<Step> steps;
+  std::string steps;  ///< see FakeHost::play()
   std::string story;  ///< FakeHost::story() at the end
   std::uint64_t missed = 0;
+  FakeHostOptions host{};
+  Attribution attribution = Attribution::known;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& order) {
@@ -87,113 +27,86 @@ class OrderTable : public testing::TestWithParam<Case> {};
 
 TEST_P(OrderTable, GivesTheStream) {
   const Case& order = GetParam();
-  FakeHost host(order.saving);
-  for (const Step step : order.steps) take(host, step);
+  FakeHost host(order.host);
+  host.play(order.steps);
   host.settle();
   EXPECT_EQ(host.story(), order.story);
   EXPECT_EQ(host.rings_missed(), order.missed);
-  check_invariants(host, order.name);
+  check_invariants(host, order.name, order.attribution);
 }
 
+constexpr FakeHostOptions unsaved{.saving = Saving::off}, incomplete{.saving = Saving::incomplete},
+    unusable{.saving = Saving::unusable}, shared{.same_paths = true};
+
 const std::vector<Case> cases{
-    {"Prompt",
-     Saving::known,
-     {exec_a, look_up, tick, ring, look_up, tick, remove_file, Step::exit, vanish, look_up, tick},
-     "A: exec ring exit 3"},
-    {"ShortLived_RecordsAreReadAfterTheEnd",
-     Saving::known,
-     {exec_a, ring, remove_file, Step::exit, vanish, look_up_all, tick},
-     "A: found ring exit 3"},
-    {"ShortLived_NothingSavedAndFileRemoved",
-     Saving::off,
-     {exec_a, ring, remove_file, Step::exit, vanish, look_up_all, tick},
-     "A: found exit",
-     1},
-    {"ShortLived_FileLeftOnDisk",
-     Saving::off,
-     {exec_a, ring, Step::exit, vanish, look_up_all, tick},
-     "A: found ring exit 3"},
-    {"RingOpenedInTimeAndFileRemoved",
-     Saving::off,
-     {exec_a, look_up, tick, ring, look_up, remove_file, Step::exit, vanish, look_up_all, tick},
-     "A: exec ring exit 3"},
-    {"RingAnnouncedBeforeTheScanFoundTheProcess",
-     Saving::known,
-     {exec_a, look_up, ring, scan, look_up, tick, Step::exit, vanish},
-     "A: found ring exit 3"},
-    {"RingRecordDropped_ScanFindsTheRing",
-     Saving::known,
-     {exec_a, look_up, tick, ring, drop, tick, scan, tick, Step::exit, vanish},
-     "A: exec ring exit 3"},
-    {"ExecRecordDropped_RingRevealsTheProcess",
-     Saving::known,
-     {exec_a, drop, ring, look_up, tick, Step::exit, vanish},
-     "A: found ring exit 3"},
-    {"ExitRecordDropped_ScanNoticesTheEnd",
-     Saving::known,
-     {exec_a, look_up, ring, look_up, tick, Step::exit, drop, vanish, scan, tick},
-     "A: exec ring exit 3"},
-    {"ScanSeesAProcessWhoseExitWasRead",
-     Saving::known,
-     {exec_a, look_up, ring, look_up, tick, Step::exit, look_up, tick, scan, tick, vanish},
-     "A: exec ring exit 3"},
-    {"ScanSeesAProcessWhoseExitRecordIsOnItsWay",
-     Saving::known,
-     {exec_a, ring, Step::exit, scan, tick, look_up_all, tick, vanish},
-     "A: found ring exit 3"},
-    {"RingRecordTwice",
-     Saving::known,
-     {exec_a, look_up, ring, look_up, repeat, tick, Step::exit, vanish},
-     "A: exec ring exit 3"},
-    {"ExitRecordTwice",
-     Saving::known,
-     {exec_a, look_up, ring, look_up, tick, Step::exit, look_up, repeat, tick, vanish},
-     "A: exec ring exit 3"},
-    {"PidReuse_ExitRecordDropped",
-     Saving::known,
-     {exec_a, look_up, ring, look_up, tick, Step::exit, drop, remove_file, vanish, exec_b, look_up, ring, look_up, tick,
-      Step::exit, vanish},
-     "A: exec ring exit 3; B: exec ring exit 3"},
-    {"PidReuse_ExitRecordIsReadAfterTheScanFoundTheNextOwner",
-     Saving::known,
-     {exec_a, look_up, ring, look_up, tick, Step::exit, remove_file, vanish, exec_b, ring, scan, look_up_all, tick,
-      Step::exit, vanish},
-     "A: exec ring exit 3; B: found ring exit 3"},
-    {"Succession_Prompt",
-     Saving::known,
-     {exec_a, look_up, tick, ring, look_up, tick, exec_b, look_up, tick, ring, look_up, tick, Step::exit, vanish},
-     "A: exec ring exit 3; B: exec ring exit 3"},
-    {"Succession_NextImageTakesTheFileOverBeforeItIsRead",
-     Saving::known,
-     {exec_a, look_up, tick, ring, look_up, exec_b, ring, look_up_all, tick, Step::exit, vanish},
-     "A: exec ring exit 3; B: exec ring exit 3"},
-    {"Succession_AllRecordsLate",
-     Saving::known,
-     {exec_a, ring, exec_b, ring, Step::exit, vanish, look_up_all, tick},
-     "A: found ring exit 3; B: found ring exit 3"},
-    {"Succession_AllRecordsLateAndNothingSaved",
-     Saving::off,
-     {exec_a, ring, exec_b, ring, Step::exit, vanish, look_up_all, tick},
-     "A: found exit; B: found ring exit 3",
-     1},
-    {"Succession_ScanFindsTheSecondImage",
-     Saving::known,
-     {exec_a, ring, exec_b, ring, scan, tick, look_up_all, tick, Step::exit, vanish},
-     "B: found ring exit 3; A: found ring exit 3"},
-    {"ExecOfAnotherProgram",
-     Saving::known,
-     {exec_a, look_up, ring, look_up, tick, exec_sh, look_up, tick, Step::exit, vanish},
-     "A: exec ring exit 3"},
-    {"ExecRecordDropped_ScanSeesAnotherProgram",
-     Saving::known,
-     {exec_a, look_up, ring, look_up, tick, exec_sh, drop, scan, tick, Step::exit, vanish},
-     "A: exec ring exit 3"},
-    {"WithoutARing", Saving::known, {exec_a, look_up, tick, Step::exit, look_up, tick, vanish}, "A: exec exit"},
-    {"NoOCamlProgram", Saving::known, {exec_sh, look_up, tick, scan, Step::exit, look_up, tick, vanish}, ""},
+    {"Prompt", "A lt r lt u x . lt", "A: exec ring exit 3"},
+    {"WithoutARing", "A lt x lt .", "A: exec exit"},
+    {"NoOCamlProgram", "s lt n t x lt .", ""},
+    {"ShortLived_RecordsAreReadAfterTheEnd", "A r u x . L t", "A: found ring exit 3"},
+    {"ShortLived_NothingSavedAndFileRemoved", "A r u x . L t", "A: found exit", 1, unsaved},
+    {"ShortLived_FileLeftOnDisk", "A r x . L t", "A: found ring exit 3", 0, unsaved},
+    {"RingOpenedInTimeAndFileRemoved", "A lt r l u x . L t", "A: exec ring exit 3", 0, unsaved},
+    {"RingAnnouncedBeforeTheScan", "A l r n lt x .", "A: exec ring exit 3"},
+    {"RingRecordTwice", "A l r l R t x .", "A: exec ring exit 3"},
+    {"RingRecordDropped_ScanFindsTheRing", "A lt r d t n tt x .", "A: exec ring exit 3"},
+    {"ExecRecordDropped_RingRevealsTheProcess", "A d r l t x .", "A: found ring exit 3"},
+    {"ExecRecordDropped_ScanSeesAnotherProgram", "A l r lt s d n tt x .", "A: exec ring replaced 3"},
+    {"ExitRecordDropped_ScanNoticesTheEnd", "A l r lt x d . n tt", "A: exec ring unseen 3"},
+    {"ExitRecordTwice", "A l r lt x l R t .", "A: exec ring exit 3"},
+    {"ExitRecordIsReadWhileTheProcessIsInProc", "A l r lt x l t n tt .", "A: exec ring exit 3"},
+    {"ExitRecordIsWrittenWhenTheScanSeesTheProcess", "A r x n t L t .", "A: exec ring exit 3"},
+    {"ExitRecordIsReadBetweenScanAndTick", "A lt r lt n x l t .", "A: exec ring exit 3"},
+
+    {"Scan_FindsWhatBeganWithoutRecords", "A d r d n tt x .", "A: found ring exit 3"},
+    {"Scan_SeesAProgramBeforeTheRecordOfItsExec", "A lt b n B lt r lt x .", "A: exec replaced; B: exec ring exit 3"},
+    {"Scan_SeesAFirstProgramBeforeTheRecordOfItsExec", "s lt b n B lt r lt x .", "B: exec ring exit 3"},
+    {"Scan_SeesANextProgramWhoseExecAndEarlierRingAreNotReadYet", "A lt r B n t L t r lt x .",
+     "A: exec ring replaced 3; B: exec ring exit 3"},
+    {"Scan_SeesANextProgramAndItsRing", "A lt r B r n t L t x .", "A: exec ring replaced 3; B: exec ring exit 3"},
+    {"Scan_SeesTheNextOwnerOfThePid", "A lt r x . B r n t L t x .", "A: exec exit; B: exec ring exit 3", 1},
+    {"Scan_SeesTheNextOwnerOfThePidAndNoneBefore", "A r u x . B r n t L t x .",
+     "A: found ring exit 3; B: exec ring exit 3"},
+    {"Scan_SeesTheSameProgramAgain", "A lt A r n t L t x .", "A: exec replaced; A: exec ring exit 3"},
+
+    {"PidReuse_ExitRecordDropped", "A l r lt x d u . B l r lt x .", "A: exec ring replaced 3; B: exec ring exit 3"},
+    {"Succession_Prompt", "A lt r lt B lt r lt x .", "A: exec ring replaced 3; B: exec ring exit 3"},
+    {"Succession_NextImageTakesTheFileOverBeforeItIsRead", "A lt r l B r L t x .",
+     "A: exec ring replaced 3; B: exec ring exit 3"},
+    {"Succession_AllRecordsLate", "A r B r x . L t", "A: found ring replaced 3; B: found ring exit 3"},
+    {"Succession_AllRecordsLateAndNothingSaved", "A r B r x . L t", "A: found replaced; B: found ring exit 3", 1,
+     unsaved},
+    {"Succession_CopyWithoutItsEnd", "A lt r B r L t x .", "A: exec ring replaced 3; B: exec ring exit 3", 1,
+     incomplete},
+    {"Succession_UnusableCopy", "A r B r x . L t", "A: found replaced; B: found ring exit 3", 1, unusable},
+    {"ExecOfAnotherProgram", "A l r lt s lt x .", "A: exec ring replaced 3"},
+
+    {"Fork_ChildWithARing", "A lt r lt f1 r1 L t x1 .1 x .", "A: exec ring exit 3; A1: fork ring exit 3"},
+    {"Fork_ChildWithoutARing", "A lt r lt f1 lt x1 lt .1 x .", "A: exec ring exit 3; A1: fork exit"},
+    {"Fork_RecordsAfterTheEndOfBoth", "A r f1 r1 x1 .1 x . L t", "A: found ring exit 3; A1: fork ring exit 3"},
+    {"Fork_RecordDroppedAndRingRevealsTheChild", "A lt r lt f1 d r1 L t x1 .1 x .",
+     "A: exec ring exit 3; A1: found ring exit 3"},
+    {"Fork_ScanSeesTheParentsRingInTheChild", "A lt r lt f1 n t L t x1 .1 x .", "A: exec ring exit 3; A1: fork exit"},
+    {"Fork_ChildRunsAnotherProgram", "A lt r lt f1 B1 r1 L t x1 .1 x .",
+     "A: exec ring exit 3; A1: fork replaced; B1: exec ring exit 3"},
+
+    {"SamePath_OneAfterTheOther", "A lt r lt x l t . B1 lt r1 lt x1 .1", "A: exec ring exit 3; B1: exec ring exit 3", 0,
+     shared},
+    {"SamePath_NextProcessTakesTheFileOverBeforeItIsRead", "A lt r x . B1 r1 L t x1 .1",
+     "A: exec exit; B1: exec ring exit 3", 1, shared},
+    {"SamePath_AtTheSameTime", "A lt r lt B1 lt r1 lt x1 .1 x .", "A: exec ring exit 3; B1: exec exit", 0, shared,
+     Attribution::unknown},
 };
 
 INSTANTIATE_TEST_SUITE_P(Orders, OrderTable, testing::ValuesIn(cases),
                          [](const auto& order) { return order.param.name; });
+
+/// The stream may have been released up to the tick.
+TEST(OrderOfAScan, WhatItFindsIsReportedAsOfTheTickThatTakesIt) {
+  FakeHost host;
+  host.play("A d n t");
+  ASSERT_EQ(host.images().size(), 1u);
+  EXPECT_EQ(host.images().begin()->second.times.front(), host.now_ns());
+}
 
 }  // namespace
 }  // namespace rtev::test

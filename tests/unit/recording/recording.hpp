@@ -113,7 +113,7 @@ inline std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-/// What was recorded is what was shown; the first line that differs tells if not.
+/// Expects the recorded stream to be the same as the one shown directly; prints the first line that differs.
 inline void expect_same(const Recording& recording) {
   EXPECT_FALSE(recording.fxt().writer().error()) << recording.fxt().writer().error()->message();
   EXPECT_EQ(recording.fxt().writer().refused(), 0u);

@@ -121,7 +121,7 @@ class RecordingFileTest : public ::testing::Test {
   TempDir dir;
 };
 
-TEST_F(RecordingFileTest, GivesTheStreamBack) {
+TEST_F(RecordingFileTest, RestoresTheStream) {
   const std::string expected = in_format<JsonlSink>(), bytes = in_format<FxtSink>();
   for (const std::string& file : {bytes, compressed(bytes)}) {
     const Read back = read(file);
@@ -131,7 +131,7 @@ TEST_F(RecordingFileTest, GivesTheStreamBack) {
   }
 }
 
-TEST_F(RecordingFileTest, ACutFileIsReadToItsEndAndSaidToBeIncomplete) {
+TEST_F(RecordingFileTest, ACutFileIsReadAndReportedAsIncomplete) {
   const std::string bytes = in_format<FxtSink>(), packed = compressed(bytes);
   for (const std::string& file :
        {bytes.substr(0, bytes.size() - bytes.size() / 10), packed.substr(0, packed.size() - 9)}) {
@@ -142,7 +142,7 @@ TEST_F(RecordingFileTest, ACutFileIsReadToItsEndAndSaidToBeIncomplete) {
   }
 }
 
-TEST_F(RecordingFileTest, DamagedFilesDoNoHarm) {
+TEST_F(RecordingFileTest, SurvivesDamagedFiles) {
   const std::string bytes = in_format<FxtSink>();
   for (std::size_t at = 0; at < bytes.size(); at += 1 + bytes.size() / 100) {
     std::string broken = bytes;
@@ -152,7 +152,7 @@ TEST_F(RecordingFileTest, DamagedFilesDoNoHarm) {
   }
 }
 
-TEST_F(RecordingFileTest, ExportsAreRefusedByTheirFormat) {
+TEST_F(RecordingFileTest, RefusesExportsAndNamesTheirFormat) {
   const std::pair<std::string, std::string> exports[] = {
       {in_format<JsonlSink>(), "JSON lines"},   {in_format<ChromeSink>(), "Chrome"},
       {in_format<PerfettoSink>(), "Perfetto"},  {"{\"traceEvents\":[]}", "Chrome"},
@@ -167,7 +167,7 @@ TEST_F(RecordingFileTest, ExportsAreRefusedByTheirFormat) {
   }
 }
 
-TEST_F(RecordingFileTest, OtherFilesAreNoRecordings) {
+TEST_F(RecordingFileTest, OtherFilesAreNotRecordings) {
   for (const char* text : {"", "x",
                            "\x7f"
                            "ELF",
@@ -178,7 +178,7 @@ TEST_F(RecordingFileTest, OtherFilesAreNoRecordings) {
   }
 }
 
-TEST_F(RecordingFileTest, WhatCannotBeOpenedIsAnError) {
+TEST_F(RecordingFileTest, AFileThatCannotBeOpenedIsAnError) {
   EXPECT_FALSE(RecordingFile::open(dir / "missing"));
   EXPECT_FALSE(RecordingFile::open(dir.path()));
 }

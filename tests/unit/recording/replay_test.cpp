@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What Replay makes of recordings that are whole, cut, damaged, or none.
+// Replay of recordings that are whole, cut or damaged, and of other files.
 #include "recording/replay.hpp"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ class RandomStream {
   Recording& run(int batches, int events) {
     recording_.header(make_header());
     for (int i = 0; i < batches; ++i) {
-      change_facts();
+      change_info();
       make_batch(below(events) + 1);
       if (below(3) == 0) recording_.flush();
     }
@@ -39,13 +39,13 @@ class RandomStream {
   std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
   std::string text() { return hostile_strings()[below(hostile_strings().size())].substr(0, below(12)); }
 
-  void change_facts() {
+  void change_info() {
     if (rings_.size() < 2 || below(4) == 0) {
-      ProcessInfo facts = World::default_facts();
-      facts.pid = static_cast<std::int32_t>(1 + below(1000));
-      facts.family = below(2) == 0 ? Family::since_5_3 : Family::before_5_3;
-      facts.comm = text();
-      const ProcessIndex process = registry_.add_process(facts);
+      ProcessInfo info = World::default_info();
+      info.pid = static_cast<std::int32_t>(1 + below(1000));
+      info.family = below(2) == 0 ? Family::since_5_3 : Family::before_5_3;
+      info.comm = text();
+      const ProcessIndex process = registry_.add_process(info);
       const std::uint32_t slot =
           registry_.add_ring({.process = process, .domains = 4, .user_event_name = [this](std::uint16_t id) {
                                 return id < names_.size() ? std::string_view(names_[id]) : std::string_view{};
@@ -53,10 +53,10 @@ class RandomStream {
       rings_.push_back({slot, process});
     }
     if (below(3) == 0) names_[below(names_.size())] = text();
-    ProcessInfo& facts = registry_.process(rings_[below(rings_.size())].process);
-    if (below(4) == 0) facts.comm = text();
-    if (below(4) == 0) facts.ring = RingState::paused;
-    facts.words.events += below(10);
+    ProcessInfo& info = registry_.process(rings_[below(rings_.size())].process);
+    if (below(4) == 0) info.comm = text();
+    if (below(4) == 0) info.ring = RingState::paused;
+    info.words.events += below(10);
     if (rings_.size() > 6) {
       const Ring gone = rings_.front();
       rings_.erase(rings_.begin());
@@ -164,7 +164,7 @@ TEST(Replay, TakesPiecesOfAnySize) {
   }
 }
 
-TEST(Replay, ShowsWhatIsThereOfACutRecording) {
+TEST(Replay, ReadsACutRecordingUpToTheCut) {
   RandomStream stream(8);
   const Recording& recording = stream.run(5, 30);
   const std::string& file = recording.recorded();
@@ -195,7 +195,7 @@ TEST(Replay, ShowsWhatIsThereOfACutRecording) {
   EXPECT_EQ(most, shown.size());
 }
 
-TEST(Replay, CountsWhatACutRecordingHas) {
+TEST(Replay, CountsTheEventsOfACutRecording) {
   World world;
   Recording recording;
   recording.header(make_header());
@@ -219,7 +219,7 @@ TEST(Replay, CountsWhatACutRecordingHas) {
   EXPECT_EQ(summary["processes"][0]["words"]["lost"], 12);
 }
 
-TEST(Replay, DamageIsSurvived) {
+TEST(Replay, SurvivesDamage) {
   RandomStream stream(9);
   std::string file = stream.run(5, 30).recorded();
   std::mt19937_64 random(1);
@@ -230,12 +230,12 @@ TEST(Replay, DamageIsSurvived) {
     if (!back.fed) {
       EXPECT_NE(back.fed.error().why, "");
     }
-    // Whatever was shown is lines of JSON.
+    // The output is valid JSON in any case.
     for (const std::string& line : lines_of(back.lines)) EXPECT_TRUE(nlohmann::json::accept(line)) << line;
   }
 }
 
-TEST(Replay, AnErrorSaysWhere) {
+TEST(Replay, AnErrorHasItsOffset) {
   RandomStream stream(10);
   std::string file = stream.run(3, 30).recorded();
   const auto offsets = record_offsets(file);
@@ -250,7 +250,7 @@ TEST(Replay, AnErrorSaysWhere) {
   EXPECT_FALSE(back.end->complete);
 }
 
-TEST(Replay, RefusesTracesOfOthers) {
+TEST(Replay, RefusesTracesOfOtherPrograms) {
   FxtMemory memory;
   FxtWriter writer(memory);
   const auto event = writer.compose(fxt::instant, writer.thread(1, 2), writer.intern("cat"), writer.intern("name"));
@@ -263,7 +263,7 @@ TEST(Replay, RefusesTracesOfOthers) {
   EXPECT_EQ(back.lines, "");
 }
 
-TEST(Replay, RefusesWhatIsNoTrace) {
+TEST(Replay, RefusesFilesThatAreNoTraces) {
   const Replayed text = replayed("{\"this\": \"is something else\"}");
   EXPECT_FALSE(text.fed);
   const Replayed empty = replayed("");
@@ -285,7 +285,7 @@ TEST(Replay, RefusesOtherVersions) {
   }
 }
 
-TEST(Replay, RefusesWhatFollowsTheEnd) {
+TEST(Replay, RefusesDataAfterTheEnd) {
   RandomStream stream(11);
   const std::string file = stream.run(2, 10).recorded();
   const auto offsets = record_offsets(file);

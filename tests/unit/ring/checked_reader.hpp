@@ -14,9 +14,20 @@
 #include <vector>
 
 #include "ring/reader_access.hpp"
+#include "support/temp_dir.hpp"
 
 namespace rtev::test {
 
+using Times = std::vector<std::uint64_t>;
+
+/// A ring file in a folder of its own.
+class RingTest : public ::testing::Test {
+ protected:
+  const TempDir dir_;
+  const std::filesystem::path path_ = dir_ / "1.events";
+};
+
+/// An event that a reader delivered.
 struct Seen {
   Event event;
   std::string payload;
@@ -70,8 +81,8 @@ class CheckedReader {
   /// The events since the last call.
   std::vector<Seen> take_seen() { return std::exchange(seen_, {}); }
   /// The same, times only, without losses.
-  std::vector<std::uint64_t> take_times() {
-    std::vector<std::uint64_t> times;
+  Times take_times() {
+    Times times;
     for (const Seen& each : take_seen()) {
       if (each.event.kind != EventKind::lost) times.push_back(each.event.time);
     }

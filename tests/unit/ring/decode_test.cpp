@@ -12,11 +12,8 @@
 #include "ring/layout.hpp"
 #include "support/ring_file_builder.hpp"
 
-namespace rtev {
+namespace rtev::test {
 namespace {
-
-using test::Words;
-namespace make = test::make;
 
 constexpr std::size_t payload_begin = 48;
 
@@ -274,4 +271,4 @@ TEST(Decode, RandomWordsStayInsideTheBuffers) {
 }
 
 }  // namespace
-}  // namespace rtev
+}  // namespace rtev::test

@@ -9,11 +9,8 @@
 #include "support/temp_dir.hpp"
 #include "unit/ring/checked_reader.hpp"
 
-namespace rtev {
+namespace rtev::test {
 namespace {
-
-using test::RingFileBuilder;
-namespace make = test::make;
 
 class Vandal {
  public:
@@ -88,15 +85,14 @@ std::uint64_t consume(const Batch& batch) {
 }
 
 void read_damaged(std::uint64_t seed, bool header, int rounds, std::uint64_t budget) {
-  const test::TempDir dir;
+  const TempDir dir;
   const auto path = dir / "1.events";
   Vandal vandal(seed);
   std::uint64_t sum = 0, opened = 0;
   for (int round = 0; round < rounds; ++round) {
     RingFileBuilder file(path, {.domains = 2, .words_log2 = 7, .names = round % 2 == 0});
     for (std::uint64_t i = 0; i < vandal.next() % 100; ++i) file.append(i % 2, make::begin(i, 1));
-    auto reader =
-        round % 3 == 0 ? test::open_owned(path, {.deliver_since_ns = 0, .created_ns = 1}) : RingReader::open(path);
+    auto reader = round % 3 == 0 ? open_owned(path, {.deliver_since_ns = 0, .created_ns = 1}) : RingReader::open(path);
     if (!reader) continue;
     ++opened;
     for (int step = 0; step < 50; ++step) {
@@ -137,8 +133,8 @@ TEST(HostileRing, HeaderAndWords) {
   read_damaged(3, true, 600, RingReader::default_budget_words);
 }
 
-TEST(HostileRing, SizeChangesAllTheTime) {
-  const test::TempDir dir;
+TEST(HostileRing, SizeChangesAtAnyTime) {
+  const TempDir dir;
   const auto path = dir / "1.events";
   Vandal vandal(4);
   RingFileBuilder file(path, {.domains = 2, .words_log2 = 10});
@@ -164,7 +160,7 @@ TEST(HostileRing, SizeChangesAllTheTime) {
 
 /// The work of a poll is bounded by the ring's size, however often a hostile program moves the indices.
 TEST(HostileRing, IndicesThatJumpBackAndForth) {
-  const test::TempDir dir;
+  const TempDir dir;
   RingFileBuilder file(dir / "1.events", {.domains = 1, .words_log2 = 10});
   while (file.tail(0) + 2 < 1024) file.append(0, make::begin(1, 1));
   const std::uint64_t tail = file.tail(0);
@@ -179,4 +175,4 @@ TEST(HostileRing, IndicesThatJumpBackAndForth) {
 }
 
 }  // namespace
-}  // namespace rtev
+}  // namespace rtev::test

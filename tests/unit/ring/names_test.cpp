@@ -50,16 +50,6 @@ TEST(Names, PhasesThatMovedInOcaml53) {
   }
 }
 
-TEST(Names, FamiliesDifferByTheInsertedPhasesOnly) {
-  std::uint16_t before = 0;
-  for (std::uint16_t since = 0; since < 48; ++since) {
-    const std::string_view name = phase_name(new_family, since);
-    if (name.contains("memprof")) continue;
-    EXPECT_EQ(phase_name(old_family, before++), name);
-  }
-  EXPECT_EQ(before, 44);
-}
-
 template <typename NameOf>
 std::size_t count_names(NameOf name_of) {
   std::set<std::string_view> names;
@@ -111,7 +101,7 @@ TEST(Names, Lifecycle) {
   EXPECT_EQ(lifecycle_name(8), "");
 }
 
-TEST(Names, FamilyOfVersion) {
+TEST(Names, VersionGivesTheFamily) {
   for (const char* version : {"5.0", "5.0.0", "5.1.1", "5.2", "5.2.0+trunk", "5.2.0~rc1", "5.2~alpha"})
     EXPECT_EQ(family_of_version(version), old_family) << version;
   for (const char* version : {"5.3", "5.3.0", "5.4", "5.10", "5.22.1", "5.6.0+dev0-2026"})

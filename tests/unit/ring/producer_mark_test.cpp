@@ -5,12 +5,12 @@
 #include "support/ring_file_builder.hpp"
 #include "unit/ring/writer_fixture.hpp"
 
-namespace rtev {
+namespace rtev::test {
 namespace {
 
-class ProducerMarkTest : public test::WriterTest {
+class ProducerMarkTest : public WriterTest {
  protected:
-  ProducerMarkTest() { test::RingFileBuilder(file_, {}); }
+  ProducerMarkTest() { RingFileBuilder(file_, {}); }
 
   static ProducerMark good() {
     return {.magic = ProducerMark::magic_value, .version = 1, .family = 0, .producer = "some producer"};
@@ -26,7 +26,7 @@ class ProducerMarkTest : public test::WriterTest {
   }
 
   const std::filesystem::path file_ = dir_ / "1.events";
-  const std::uint64_t names_end_ = test::RingFileBuilder::file_size({});
+  const std::uint64_t names_end_ = RingFileBuilder::file_size({});
 };
 
 TEST_F(ProducerMarkTest, IsRead) {
@@ -69,4 +69,4 @@ TEST_F(ProducerMarkTest, IsReadEachTime) {
 }
 
 }  // namespace
-}  // namespace rtev
+}  // namespace rtev::test

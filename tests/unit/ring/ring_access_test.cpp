@@ -9,23 +9,12 @@
 #include "rtev/names.hpp"
 #include "rtev/ring_reader.hpp"
 #include "support/ring_file_builder.hpp"
-#include "support/temp_dir.hpp"
 #include "unit/ring/checked_reader.hpp"
 
-namespace rtev {
+namespace rtev::test {
 namespace {
 
-using test::CheckedReader;
-using test::open_owned;
-using test::RingFileBuilder;
-using Times = std::vector<std::uint64_t>;
-namespace make = test::make;
-
-class RingAccessTest : public testing::Test {
- protected:
-  const test::TempDir dir_;
-  const std::filesystem::path path_ = dir_ / "1.events";
-};
+class RingAccessTest : public RingTest {};
 
 TEST_F(RingAccessTest, HistoryIsDeliveredOrSkipped) {
   RingFileBuilder file(path_, {.domains = 3, .words_log2 = 6});
@@ -92,7 +81,7 @@ TEST_F(RingAccessTest, RefusesAFileThatALaterProgramReused) {
   EXPECT_EQ(open_owned(path_, {.ended_ns = 999}).error().code, EAGAIN);
 }
 
-TEST_F(RingAccessTest, AgeOfARingWhoseOldestMessageIsPadding) {
+TEST_F(RingAccessTest, TimeOfPaddingIsNotTakenForTheAgeOfARing) {
   // Padding has no time; the word after its header keeps older contents.
   for (const std::uint64_t padding : {1u, 2u, 3u}) {
     RingFileBuilder file(path_, {.domains = 1, .words_log2 = 4});
@@ -108,7 +97,7 @@ TEST_F(RingAccessTest, AgeOfARingWhoseOldestMessageIsPadding) {
   }
 }
 
-TEST_F(RingAccessTest, BudgetAndFairness) {
+TEST_F(RingAccessTest, BudgetIsSharedAmongDomains) {
   RingFileBuilder file(path_, {.domains = 4, .words_log2 = 15});
   CheckedReader reader(path_);
   std::uint64_t time = 0;
@@ -165,7 +154,7 @@ TEST_F(RingAccessTest, PollOfOneDomainDoesNotReadTheOthers) {
   EXPECT_EQ(reader.take_times(), Times{1});
 }
 
-TEST_F(RingAccessTest, BehindSinceTheDomainThatIsFurthestBehind) {
+TEST_F(RingAccessTest, BehindSinceIsTheOldestUnreadTimeOfAllDomains) {
   RingFileBuilder file(path_, {.domains = 2, .words_log2 = 15});
   CheckedReader reader(path_);
   for (const std::uint32_t domain : {0u, 1u}) {
@@ -203,7 +192,7 @@ TEST_F(RingAccessTest, PollOfUsedDomainsFindsNewOnes) {
   EXPECT_TRUE(reader->accounting().balanced());
 }
 
-TEST_F(RingAccessTest, ConsumerThatThrows) {
+TEST_F(RingAccessTest, BatchIsDeliveredIfTheConsumerThrows) {
   RingFileBuilder file(path_, {.domains = 1, .words_log2 = 6});
   file.append(0, make::begin(1, 1));
   CheckedReader reader(path_);
@@ -214,7 +203,7 @@ TEST_F(RingAccessTest, ConsumerThatThrows) {
   EXPECT_EQ(reader.take_times(), Times{2});
 }
 
-TEST_F(RingAccessTest, NamesOfUserEvents) {
+TEST_F(RingAccessTest, ReadsNamesOfUserEvents) {
   RingFileBuilder file(path_, {.domains = 1, .words_log2 = 6});
   const std::string longest(127, 'n');
   file.set_name(0, longest);
@@ -272,4 +261,4 @@ TEST_F(RingAccessTest, RingThatIsBeingCreatedIsNotReady) {
 }
 
 }  // namespace
-}  // namespace rtev
+}  // namespace rtev::test

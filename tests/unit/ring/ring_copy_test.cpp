@@ -5,19 +5,13 @@
 
 #include "rtev/ring_reader.hpp"
 #include "support/ring_file_builder.hpp"
-#include "support/temp_dir.hpp"
 #include "unit/ring/checked_reader.hpp"
 
-namespace rtev {
+namespace rtev::test {
 namespace {
 
-using test::CheckedReader;
-using test::RingFileBuilder;
-using Times = std::vector<std::uint64_t>;
-namespace make = test::make;
-
 /// The first program writes events 1, 2, … of two words each, of which some are read; the second reuses the file.
-class RingCopyTest : public testing::TestWithParam<unsigned> {
+class RingCopyTest : public RingTest, public testing::WithParamInterface<unsigned> {
  protected:
   void write(std::uint64_t first, std::uint64_t last) {
     for (std::uint64_t time = first; time <= last; ++time) first_.append(0, make::begin(time, 1));
@@ -46,8 +40,7 @@ class RingCopyTest : public testing::TestWithParam<unsigned> {
     return reader.take_times();
   }
 
-  const test::TempDir dir_;
-  const std::filesystem::path path_ = dir_ / "1.events", copy_path_ = dir_ / "copy";
+  const std::filesystem::path copy_path_ = dir_ / "copy";
   RingFileBuilder first_{path_, {.domains = 2, .words_log2 = 6}};
 };
 
@@ -175,7 +168,7 @@ TEST_P(RingCopyTest, IncompleteNamesAreReadAgain) {
   EXPECT_EQ(reader.reader().user_event_name(1), "first");
 }
 
-TEST_P(RingCopyTest, OfAnotherRingIsRefused) {
+TEST_P(RingCopyTest, CopyOfAnotherRingIsRefused) {
   write(1, 2);
   CheckedReader reader(path_, RingOwner{});
   RingFileBuilder({.domains = 2, .words_log2 = 7}).save(copy_path_);
@@ -191,4 +184,4 @@ TEST_P(RingCopyTest, OfAnotherRingIsRefused) {
 INSTANTIATE_TEST_SUITE_P(SuccessorsSize, RingCopyTest, testing::Values(6u, 8u));
 
 }  // namespace
-}  // namespace rtev
+}  // namespace rtev::test

@@ -7,24 +7,14 @@
 #include "rtev/names.hpp"
 #include "rtev/ring_reader.hpp"
 #include "support/ring_file_builder.hpp"
-#include "support/temp_dir.hpp"
 #include "unit/ring/checked_reader.hpp"
 
-namespace rtev {
+namespace rtev::test {
 namespace {
 
-using test::CheckedReader;
-using test::RingFileBuilder;
-using Times = std::vector<std::uint64_t>;
-namespace make = test::make;
+class RingLifeTest : public RingTest {};
 
-class RingLifeTest : public testing::Test {
- protected:
-  const test::TempDir dir_;
-  const std::filesystem::path path_ = dir_ / "1.events";
-};
-
-TEST_F(RingLifeTest, CreatedAnewShownByIndicesThatGoBack) {
+TEST_F(RingLifeTest, RestartIsDetectedByIndicesThatGoBack) {
   RingFileBuilder first(path_, {.domains = 2, .words_log2 = 6});
   first.set_name(3, "old");
   for (std::uint64_t i = 0; i < 10; ++i) first.append(1, make::begin(i, 1));
@@ -50,7 +40,7 @@ TEST_F(RingLifeTest, CreatedAnewShownByIndicesThatGoBack) {
   EXPECT_EQ(reader.reader().active_domains(), 2u);
 }
 
-TEST_F(RingLifeTest, UnreadWordsAreLostWhenItIsCreatedAnew) {
+TEST_F(RingLifeTest, UnreadWordsAreLostByARestart) {
   RingFileBuilder first(path_, {.domains = 1, .words_log2 = 15});
   for (std::uint64_t i = 0; i < 8000; ++i) first.append(0, make::begin(i, 1));
   CheckedReader reader(path_);
@@ -64,7 +54,7 @@ TEST_F(RingLifeTest, UnreadWordsAreLostWhenItIsCreatedAnew) {
   EXPECT_EQ(reader.seen().back().event.time, 9000u);
 }
 
-TEST_F(RingLifeTest, CreatedAnewAndBeyondTheOldIndices) {
+TEST_F(RingLifeTest, RestartIsDetectedBeyondTheOldIndices) {
   RingFileBuilder first(path_, {.domains = 2, .words_log2 = 6});
   first.append(0, make::lifecycle(1, Lifecycle::ring_start, 1));
   CheckedReader reader(path_);
@@ -77,7 +67,7 @@ TEST_F(RingLifeTest, CreatedAnewAndBeyondTheOldIndices) {
   EXPECT_EQ(reader.reader().incarnation(), 1u);
 }
 
-TEST_F(RingLifeTest, CreatedAnewShownByItsHead) {
+TEST_F(RingLifeTest, RestartIsDetectedByTheHead) {
   RingFileBuilder first(path_, {.domains = 1, .words_log2 = 4});
   for (std::uint64_t i = 0; i < 10; ++i) first.append(0, make::begin(i, 1));
   CheckedReader reader(path_, {.history = RingReader::History::skip});
@@ -107,8 +97,8 @@ TEST_F(RingLifeTest, RingsThatWereNotResetYetAreNotReadTwice) {
   EXPECT_EQ(reader.take_times(), (Times{3, 4}));
 }
 
-TEST_F(RingLifeTest, CreatedAnewWithOtherSizes) {
-  const test::RingFileOptions shapes[] = {
+TEST_F(RingLifeTest, RestartWithOtherSizesIsFollowed) {
+  const RingFileOptions shapes[] = {
       {.domains = 2, .words_log2 = 10}, {.domains = 8, .words_log2 = 6},  // smaller file, more rings
       {.domains = 1, .words_log2 = 12}, {.domains = 1, .words_log2 = 12, .names = false},
       {.domains = 16, .words_log2 = 8}, {.domains = 2, .words_log2 = 10}};
@@ -196,8 +186,8 @@ TEST_F(RingLifeTest, ReaderWithAnOwnerIgnoresTheNextProgram) {
   }
 }
 
-TEST_F(RingLifeTest, TruncatedAtAnyLength) {
-  const test::RingFileOptions shape{.domains = 4, .words_log2 = 10};
+TEST_F(RingLifeTest, TruncationAtAnyLengthIsSurvived) {
+  const RingFileOptions shape{.domains = 4, .words_log2 = 10};
   const std::uint64_t full = RingFileBuilder::file_size(shape);
   // Headers and data end at byte 33152; the rest are names.
   for (std::uint64_t size = 0; size < full; size += size < 34'000 ? 509 : 100'003) {
@@ -221,7 +211,7 @@ TEST_F(RingLifeTest, TruncatedAtAnyLength) {
   }
 }
 
-TEST_F(RingLifeTest, TruncatedBeforeTheFirstPoll) {
+TEST_F(RingLifeTest, TruncationBeforeTheFirstPollIsSurvived) {
   RingFileBuilder file(path_, {});
   file.append(0, make::begin(1, 1));
   CheckedReader reader(path_);
@@ -234,7 +224,7 @@ TEST_F(RingLifeTest, TruncatedBeforeTheFirstPoll) {
   EXPECT_EQ(reader.seen()[0].loss().words, 2u);
 }
 
-TEST_F(RingLifeTest, CreatedAnewAfterItWasTruncated) {
+TEST_F(RingLifeTest, RestartAfterATruncationIsFollowed) {
   RingFileBuilder first(path_, {.domains = 2, .words_log2 = 6});
   first.append(0, make::begin(1, 1));
   CheckedReader reader(path_);
@@ -280,4 +270,4 @@ TEST_F(RingLifeTest, ReadsAnUnlinkedFile) {
 }
 
 }  // namespace
-}  // namespace rtev
+}  // namespace rtev::test

@@ -13,12 +13,8 @@
 #include "support/temp_dir.hpp"
 #include "unit/ring/checked_reader.hpp"
 
-namespace rtev {
+namespace rtev::test {
 namespace {
-
-using test::RingFileBuilder;
-using test::Words;
-namespace make = test::make;
 
 /// The message with a sequence number, from which all of its words are computed, so that a torn message is detected.
 Words message_of(std::uint64_t sequence) {
@@ -57,7 +53,7 @@ struct Pace {
 
 class RingRaceTest : public testing::TestWithParam<Pace> {
  protected:
-  const test::TempDir dir_;
+  const TempDir dir_;
 };
 
 TEST_P(RingRaceTest, EveryWordIsAccountedFor) {
@@ -177,4 +173,4 @@ TEST_F(RingRaceTest, FirstLapIsNotMistakenForAnotherProgram) {
 }
 
 }  // namespace
-}  // namespace rtev
+}  // namespace rtev::test

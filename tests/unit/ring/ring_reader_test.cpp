@@ -10,23 +10,12 @@
 
 #include "rtev/names.hpp"
 #include "support/ring_file_builder.hpp"
-#include "support/temp_dir.hpp"
 #include "unit/ring/checked_reader.hpp"
 
-namespace rtev {
+namespace rtev::test {
 namespace {
 
-using test::CheckedReader;
-using test::RingFileBuilder;
-using test::Words;
-using Times = std::vector<std::uint64_t>;
-namespace make = test::make;
-
-class RingReaderTest : public testing::Test {
- protected:
-  const test::TempDir dir_;
-  const std::filesystem::path path_ = dir_ / "1.events";
-};
+class RingReaderTest : public RingTest {};
 
 Times range(std::uint64_t begin, std::uint64_t end) {
   Times times(end - begin);
@@ -84,7 +73,7 @@ TEST_F(RingReaderTest, WrapsAroundWithPaddingOfEveryLength) {
   EXPECT_EQ(reader.words().corrupt, 0u);
 }
 
-TEST_F(RingReaderTest, PaddingPublishedAlone) {
+TEST_F(RingReaderTest, PaddingPublishedAloneIsConsumed) {
   RingFileBuilder file(path_, {.domains = 1, .words_log2 = 4});
   for (std::uint64_t i = 0; i < 7; ++i) file.append(0, make::begin(i, 1));
   CheckedReader reader(path_);
@@ -100,7 +89,7 @@ TEST_F(RingReaderTest, PaddingPublishedAlone) {
   EXPECT_EQ(reader.take_times(), Times{7});
 }
 
-TEST_F(RingReaderTest, MessagesThatStraddleChunks) {
+TEST_F(RingReaderTest, MessagesAcrossChunksAreDelivered) {
   // Rings of several chunks of 2048 words, with messages at all offsets to the chunk's end.
   for (const std::size_t size : {1u, 3u, 20u, 100u, 500u, 1000u, 1024u}) {
     RingFileBuilder file(path_, {.domains = 1, .words_log2 = 15});
@@ -120,7 +109,7 @@ TEST_F(RingReaderTest, MessagesThatStraddleChunks) {
   }
 }
 
-TEST_F(RingReaderTest, OvertakenBetweenPolls) {
+TEST_F(RingReaderTest, OverwritingBetweenPollsIsALoss) {
   RingFileBuilder file(path_, {.domains = 2, .words_log2 = 6});
   CheckedReader reader(path_);
   file.append(1, make::begin(1, 1));
@@ -141,7 +130,7 @@ TEST_F(RingReaderTest, OvertakenBetweenPolls) {
 }
 
 /// The writer overtakes the reader from within its consumer: after the first chunk, before the second is copied.
-TEST_F(RingReaderTest, OvertakenDuringAPoll) {
+TEST_F(RingReaderTest, OverwritingDuringAPollIsALoss) {
   for (std::uint64_t written = 0; written < 9000; written += 487) {
     RingFileBuilder file(path_, {.domains = 1, .words_log2 = 14});
     std::uint64_t time = 0;
@@ -262,7 +251,7 @@ TEST_F(RingReaderTest, LossesAtTheEndAreDeliveredByFinish) {
   EXPECT_EQ(reader.seen()[0].event.time, 50u) << "not before the last event";
 }
 
-TEST_F(RingReaderTest, ImpossibleIndices) {
+TEST_F(RingReaderTest, ImpossibleIndicesAreCorrupt) {
   RingFileBuilder file(path_, {.domains = 1, .words_log2 = 6});
   file.append(0, make::begin(1, 1));
   file.set_tail(0, 1000);
@@ -282,4 +271,4 @@ TEST_F(RingReaderTest, ImpossibleIndices) {
 }
 
 }  // namespace
-}  // namespace rtev
+}  // namespace rtev::test

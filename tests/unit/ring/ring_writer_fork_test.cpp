@@ -12,16 +12,12 @@
 #include "base/unique_fd.hpp"
 #include "unit/ring/writer_fixture.hpp"
 
-namespace rtev {
+namespace rtev::test {
 namespace {
-
-using test::CheckedReader;
-using test::Lines;
-using test::lines_of;
 
 using Names = std::vector<std::string>;
 
-class RingWriterFork : public test::WriterTest {
+class RingWriterFork : public WriterTest {
  protected:
   /// Runs `body` in a forked child, which ends by _exit().
   static pid_t fork_child(const std::function<bool()>& body) {
@@ -93,7 +89,7 @@ TEST_F(RingWriterFork, EachProcessStopsItsOwnRing) {
   EXPECT_EQ(writer.domain(0).begin(Phase{1}), WriteStatus::written);
 }
 
-TEST_F(RingWriterFork, ParentEndsFirst) {
+TEST_F(RingWriterFork, ChildOutlivesItsParent) {
   const pid_t parent = fork_child([&] {
     int ends[2];
     if (::pipe(ends) != 0) return false;
@@ -113,7 +109,7 @@ TEST_F(RingWriterFork, ParentEndsFirst) {
   expect_success(parent);
 }
 
-TEST_F(RingWriterFork, GrandchildOfASilentChild) {
+TEST_F(RingWriterFork, GrandchildOfAChildWithoutEventsHasItsRing) {
   RingWriter writer = make(small());
   expect_success(fork_child([&] {
     const pid_t grandchild = fork_child([&] { return writer.domain(0).begin(Phase{1}) == WriteStatus::written; });
@@ -123,7 +119,7 @@ TEST_F(RingWriterFork, GrandchildOfASilentChild) {
   }));
 }
 
-TEST_F(RingWriterFork, WhilePaused) {
+TEST_F(RingWriterFork, ChildOfAPausedWriterIsPaused) {
   RingWriter writer = make(small());
   writer.pause();
   const pid_t child = fork_child([&] {
@@ -136,7 +132,7 @@ TEST_F(RingWriterFork, WhilePaused) {
   EXPECT_EQ(writer.domain(0).begin(Phase{1}), WriteStatus::off) << "the parent is still paused";
 }
 
-TEST_F(RingWriterFork, BeforeTheStartAndAfterTheStop) {
+TEST_F(RingWriterFork, ForkBeforeTheStartAndAfterTheStop) {
   auto options = small();
   options.start = false;
   RingWriter writer = make(options);
@@ -167,7 +163,7 @@ TEST_F(RingWriterFork, ChildThatCannotCreateItsRingIsOff) {
   EXPECT_EQ(writer.domain(0).begin(Phase{1}), WriteStatus::written);
 }
 
-TEST_F(RingWriterFork, WhileOtherThreadsWrite) {
+TEST_F(RingWriterFork, ForkWhileOtherThreadsWrite) {
   auto options = timed();
   options.domains = 3;
   RingWriter writer = make(options);
@@ -238,4 +234,4 @@ TEST_F(RingWriterFork, ForkByTheSystemCallKeepsTheParentsRing) {
 }
 
 }  // namespace
-}  // namespace rtev
+}  // namespace rtev::test

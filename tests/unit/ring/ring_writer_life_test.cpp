@@ -8,17 +8,12 @@
 #include "support/ring_file_builder.hpp"
 #include "unit/ring/writer_fixture.hpp"
 
-namespace rtev {
+namespace rtev::test {
 namespace {
-
-using test::CheckedReader;
-using test::line_of;
-using test::Lines;
-using test::lines_of;
 
 using Names = std::vector<std::string>;
 
-class RingWriterLife : public test::WriterTest {
+class RingWriterLife : public WriterTest {
  protected:
   std::string own_name() const { return path().filename(); }
 };
@@ -74,7 +69,7 @@ TEST_F(RingWriterLife, ReaderFindsTheProducer) {
   }
 }
 
-TEST_F(RingWriterLife, NothingBetweenPauseAndResume) {
+TEST_F(RingWriterLife, NothingIsWrittenBetweenPauseAndResume) {
   RingWriter writer = make(small());
   DomainWriter events = writer.domain(0);
   events.begin(Phase{1});
@@ -88,7 +83,7 @@ TEST_F(RingWriterLife, NothingBetweenPauseAndResume) {
   EXPECT_EQ(lines_of(path(), 1), Lines{"lifecycle 3 0"});
 }
 
-TEST_F(RingWriterLife, PausedBeforeTheStart) {
+TEST_F(RingWriterLife, CanBePausedBeforeTheStart) {
   auto options = small();
   options.start = false;
   RingWriter writer = make(options);
@@ -171,7 +166,7 @@ TEST_F(RingWriterLife, CanBeMovedWhileDomainsAreInUse) {
   RingWriter second = std::move(first);
   EXPECT_EQ(events.begin(Phase{1}), WriteStatus::written);
   auto elsewhere = small();
-  const test::TempDir other;
+  const TempDir other;
   elsewhere.directory = other.path();
   RingWriter third = make(elsewhere);
   third = std::move(second);
@@ -208,8 +203,8 @@ TEST_F(RingWriterLife, DirectoryBehindALinkIsFollowed) {
 
 TEST_F(RingWriterLife, StaleFileIsReplacedAndItsReaderContinues) {
   {
-    test::RingFileBuilder stale(path(), {.domains = 3, .words_log2 = 6});
-    stale.append(2, test::make::begin(5, 1));
+    RingFileBuilder stale(path(), {.domains = 3, .words_log2 = 6});
+    stale.append(2, make::begin(5, 1));
     stale.set_name(0, "of old");
   }
   CheckedReader old_reader(path());
@@ -264,4 +259,4 @@ TEST_F(RingWriterLife, StartMayBeRetried) {
 }
 
 }  // namespace
-}  // namespace rtev
+}  // namespace rtev::test

@@ -19,7 +19,7 @@ std::string refusal(RingWriter& writer, std::string_view name, UserType type = U
   return event ? "" : event.error().why;
 }
 
-TEST_F(RingWriterNames, AreInTheirSlots) {
+TEST_F(RingWriterNames, NamesAreInTheirSlots) {
   RingWriter writer = make(small());
   const std::string longest(127, 'n');
   add(writer, longest, UserType::unit);
@@ -60,7 +60,7 @@ TEST_F(RingWriterNames, AllSlotsCanBeUsed) {
   EXPECT_TRUE(reader.reader().producer()) << "the last slot does not overlap the producer mark";
 }
 
-TEST_F(RingWriterNames, RegisteredBeforeTheStart) {
+TEST_F(RingWriterNames, NamesCanBeRegisteredBeforeTheStart) {
   auto options = small();
   options.start = false;
   RingWriter writer = make(options);
@@ -75,7 +75,7 @@ TEST_F(RingWriterNames, RegisteredBeforeTheStart) {
   EXPECT_EQ(reader.reader().user_event_name(late.id), "late");
 }
 
-TEST_F(RingWriterNames, Ocaml50HasNone) {
+TEST_F(RingWriterNames, Ocaml50HasNoNames) {
   auto options = small();
   options.format = RingWriter::Format::before_5_1;
   RingWriter writer = make(options);
@@ -83,7 +83,7 @@ TEST_F(RingWriterNames, Ocaml50HasNone) {
   EXPECT_EQ(writer.domain(0).write(UserEvent{0, UserType::unit}), WriteStatus::bad_id);
 }
 
-TEST_F(RingWriterNames, AreWrittenBeforeTheFirstEvent) {
+TEST_F(RingWriterNames, NamesAreWrittenBeforeTheFirstEvent) {
   RingWriter writer = make(timed());
   constexpr int threads = 2, each = 2000;
   std::atomic<int> writing = threads;

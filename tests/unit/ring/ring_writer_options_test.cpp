@@ -9,10 +9,10 @@
 #include "ring/layout.hpp"
 #include "unit/ring/writer_fixture.hpp"
 
-namespace rtev {
+namespace rtev::test {
 namespace {
 
-class RingWriterOptions : public test::WriterTest {
+class RingWriterOptions : public WriterTest {
  protected:
   RingWriterOptions() {
     for (const char* name : {"OCAML_RUNTIME_EVENTS_START", "OCAML_RUNTIME_EVENTS_DIR", "OCAML_RUNTIME_EVENTS_PRESERVE",
@@ -136,4 +136,4 @@ TEST_F(RingWriterOptions, BoundsAreInRange) {
 }
 
 }  // namespace
-}  // namespace rtev
+}  // namespace rtev::test

@@ -16,13 +16,10 @@
 #include "ring/ring_file.hpp"
 #include "unit/ring/writer_fixture.hpp"
 
-namespace rtev {
+namespace rtev::test {
 namespace {
 
-using test::CheckedReader;
-using test::Seen;
-
-class RingWriterRace : public test::WriterTest {};
+class RingWriterRace : public WriterTest {};
 
 /// Writes the numbers from 0 on; the kind of an event depends on its number.
 void write_number(DomainWriter events, UserEvent blob, std::uint64_t number) {
@@ -98,7 +95,7 @@ TEST_F(RingWriterRace, EveryDomainIsReadInOrderAndAccountedFor) {
   }
 }
 
-TEST_F(RingWriterRace, PauseStopAndRegisterMeanwhile) {
+TEST_F(RingWriterRace, PauseStopAndRegisterWhileDomainsWrite) {
   auto options = timed();
   options.domains = 3;
   RingWriter writer = make(options);
@@ -202,4 +199,4 @@ TEST_F(RingWriterRace, ConcurrentOverwritingNeitherHangsNorCrashes) {
 }
 
 }  // namespace
-}  // namespace rtev
+}  // namespace rtev::test

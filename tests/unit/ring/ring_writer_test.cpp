@@ -10,18 +10,12 @@
 
 #include "unit/ring/writer_fixture.hpp"
 
-namespace rtev {
+namespace rtev::test {
 namespace {
 
-using test::bytes_of;
-using test::CheckedReader;
-using test::line_of;
-using test::Lines;
-using test::lines_of;
-using test::Seen;
 using Format = RingWriter::Format;
 
-class RingWriterTest : public test::WriterTest {
+class RingWriterTest : public WriterTest {
  protected:
   /// Moves a fresh ring's tail to `position` with messages of two and three words.
   static void go_to(RingWriter& writer, std::uint64_t position) {
@@ -253,4 +247,4 @@ TEST_F(RingWriterTest, InvalidDomainsThrow) {
 }
 
 }  // namespace
-}  // namespace rtev
+}  // namespace rtev::test

@@ -70,7 +70,7 @@ TEST(SigbusGuard, FileTruncatedUnderTheMapping) {
   EXPECT_EQ(byte, 0);
 }
 
-TEST(SigbusGuard, TaskIsAborted) {
+TEST(SigbusGuard, AccessBeyondTheEndAbortsTheTask) {
   install_sigbus_guard();
   const HalfFile file;
   struct Walk {

@@ -70,7 +70,7 @@ TEST_F(SnapshotTest, EmptyRing) {
   EXPECT_GE(summary.end_ns, summary.start_ns);
 }
 
-TEST_F(SnapshotTest, OrderOverDomainsThatAreReadInTurns) {
+TEST_F(SnapshotTest, OrdersEventsOverDomains) {
   // Rings of several turns; times with many ties over the domains.
   RingFileBuilder file(path_, {.domains = 5, .words_log2 = 18});
   std::mt19937_64 random(1);
@@ -92,7 +92,7 @@ TEST_F(SnapshotTest, OrderOverDomainsThatAreReadInTurns) {
   EXPECT_EQ(summary.forced, 0u);
 }
 
-TEST_F(SnapshotTest, HistoryThatIsOverwrittenIsNoLossAndCorruptionIs) {
+TEST_F(SnapshotTest, OverwrittenHistoryIsNoLossButCorruptWordsAre) {
   RingFileBuilder file(path_, {.domains = 2, .words_log2 = 6});
   for (std::uint64_t i = 0; i < 100; ++i) file.append(0, make::begin(i, 1));
   file.append(1, make::begin(500, 1));
@@ -107,7 +107,7 @@ TEST_F(SnapshotTest, HistoryThatIsOverwrittenIsNoLossAndCorruptionIs) {
   EXPECT_TRUE(process().words.balanced());
 }
 
-TEST_F(SnapshotTest, RingThatIsWrittenMeanwhile) {
+TEST_F(SnapshotTest, RingThatIsBeingWritten) {
   RingFileBuilder file(path_, {.domains = 2, .words_log2 = 16});
   std::atomic<std::uint64_t> clock = 1;
   std::atomic<bool> stop = false, wrapped = false;

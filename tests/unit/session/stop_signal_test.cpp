@@ -42,11 +42,11 @@ Command prepare(const char* program) {
   return std::move(*command);
 }
 
-/// Signals as in a terminal, also when the tests themselves run under nohup.
+/// Signals as in a terminal, also when the tests themselves run under nohup or in the background.
 class StopSignalTest : public testing::Test {
  protected:
   StopSignalTest() {
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::signal(number, SIG_DFL);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(number, SIG_DFL);
   }
 };
 using StopSignalDeathTest = StopSignalTest;
@@ -72,7 +72,7 @@ TEST_F(StopSignalTest, KnowsTheTerminal) {
   EXPECT_TRUE(stop.from_terminal());
 }
 
-TEST_F(StopSignalTest, PutsBackWhatItFound) {
+TEST_F(StopSignalTest, RestoresHandlers) {
   const auto interrupt = handler_of(SIGINT), pipe = handler_of(SIGPIPE), user = handler_of(SIGUSR1);
   {
     const StopSignal stop;
@@ -84,7 +84,7 @@ TEST_F(StopSignalTest, PutsBackWhatItFound) {
   EXPECT_EQ(handler_of(SIGPIPE), pipe);
 }
 
-TEST_F(StopSignalTest, WhatIsIgnoredStaysIgnored) {
+TEST_F(StopSignalTest, IgnoredSignalsStayIgnored) {
   const auto before = ::signal(SIGHUP, SIG_IGN);
   {
     StopSignal stop;
@@ -107,10 +107,10 @@ TEST_F(StopSignalDeathTest, SecondOneEndsAtOnce) {
         ::raise(SIGTERM);
         ::_exit(0);
       },
-      ::testing::ExitedWithCode(128 + SIGTERM), "left at once");
+      ::testing::ExitedWithCode(128 + SIGTERM), "exiting at once");
 }
 
-TEST_F(StopSignalTest, CommandGetsAllThatProcessesSend) {
+TEST_F(StopSignalTest, CommandGetsAllSignalsOfProcesses) {
   const Command command = prepare("true");
   StopSignal stop(&command);
   const int numbers[] = {SIGHUP, SIGUSR1, SIGHUP, SIGQUIT, SIGTERM, SIGUSR2, SIGTERM, SIGINT};
@@ -123,7 +123,7 @@ TEST_F(StopSignalTest, CommandGetsAllThatProcessesSend) {
   EXPECT_EQ(stop.take(), 0);
 }
 
-TEST_F(StopSignalTest, TerminalIsToldApartFromProcesses) {
+TEST_F(StopSignalTest, DistinguishesTheTerminalFromProcesses) {
   const Command command = prepare("true");
   StopSignal stop(&command);
   ::raise(SIGINT);
@@ -150,7 +150,7 @@ TEST_F(StopSignalDeathTest, SecondCtrlCRemovesTheDirectoryOfACommandThatDoesNotR
         send_from_terminal(SIGINT);
         ::_exit(0);
       },
-      ::testing::ExitedWithCode(128 + SIGINT), "left at once");
+      ::testing::ExitedWithCode(128 + SIGINT), "exiting at once");
   EXPECT_TRUE(std::filesystem::is_empty(base.path()));
 }
 
@@ -169,7 +169,7 @@ TEST_F(StopSignalDeathTest, SecondCtrlCLeavesTheDirectoryToACommandThatRuns) {
         send_from_terminal(SIGINT);
         ::_exit(0);
       },
-      ::testing::ExitedWithCode(128 + SIGINT), "left at once");
+      ::testing::ExitedWithCode(128 + SIGINT), "exiting at once");
   EXPECT_FALSE(std::filesystem::is_empty(base.path()));
 }
 

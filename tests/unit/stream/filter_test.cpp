@@ -13,8 +13,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// Remembers the times of the events it was given, and their payloads.
-class Recorder final : public Sink {
+using Times = std::vector<std::uint64_t>;
+
+/// Keeps what it is given.
+class Collector final : public Sink {
  public:
   void header(const RunHeader&) override {}
   void consume(const Batch& batch, const Registry&) override {
@@ -23,17 +25,19 @@ class Recorder final : public Sink {
       times.push_back(event.time);
       const auto bytes = batch.payload(event);
       if (!bytes.empty()) payloads.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      if (event.kind == EventKind::sched_switch) change = batch.payload_as<SchedSwitch>(event).value();
     }
   }
   void flush() override { ++flushes; }
   void summary(const RunSummary& summary, const Registry&) override {
     ++summaries;
-    summary_of = summary;
+    last = summary;
   }
 
-  std::vector<std::uint64_t> times;
+  Times times;
   std::vector<std::string> payloads;
-  RunSummary summary_of;
+  SchedSwitch change{};  ///< the last one
+  RunSummary last;
   int batches = 0, flushes = 0, summaries = 0;
 };
 
@@ -56,18 +60,18 @@ class Filter : public ::testing::Test {
         .add(13, EventKind::alloc);
   }
 
-  /// Times of the events that a list lets through, but for the loss, which must always be there.
-  std::vector<std::uint64_t> shown(std::string_view list) {
+  /// Times of the events that a list selects, without the loss, which must always be there.
+  Times shown(std::string_view list) {
     auto filter = EventFilter::parse(list);
     if (!filter) {
       ADD_FAILURE() << filter.error().message();
       return {};
     }
-    Recorder recorder;
-    FilterSink sink(recorder, std::move(*filter));
+    Collector collector;
+    FilterSink sink(collector, std::move(*filter));
     sink.consume(events.batch(), world.registry);
-    EXPECT_EQ(std::erase(recorder.times, 10u), 1u) << "what was lost is always shown";
-    return recorder.times;
+    EXPECT_EQ(std::erase(collector.times, 10u), 1u) << "what was lost is always shown";
+    return collector.times;
   }
 
   World world;
@@ -92,7 +96,7 @@ TEST_F(Filter, NamesMatchExactly) {
   EXPECT_THAT(shown("ring_start"), ElementsAre(4));
   EXPECT_THAT(shown("request"), ElementsAre(5, 8));
   EXPECT_THAT(shown("queue depth"), ElementsAre(6));
-  EXPECT_THAT(shown("nobody's"), IsEmpty());
+  EXPECT_THAT(shown("unknown"), IsEmpty());
 }
 
 TEST_F(Filter, WildcardsAndLists) {
@@ -102,7 +106,7 @@ TEST_F(Filter, WildcardsAndLists) {
   EXPECT_THAT(shown("[odd"), ElementsAre(7)) << "a name may look like a pattern";
 }
 
-TEST_F(Filter, VerdictsAreOnNamesNotOnNumbers) {
+TEST_F(Filter, MatchesNamesNotNumbers) {
   auto filter = EventFilter::parse("request");
   ASSERT_TRUE(filter);
   const Batch batch = events.batch();
@@ -113,7 +117,7 @@ TEST_F(Filter, VerdictsAreOnNamesNotOnNumbers) {
 }
 
 TEST_F(Filter, TablesOfFamiliesAreNotMixed) {
-  ProcessInfo old = World::default_facts();
+  ProcessInfo old = World::default_info();
   old.family = Family::before_5_3;
   const std::uint32_t slot = world.add_ring(world.registry.add_process(old));
   Events both(slot);
@@ -125,7 +129,7 @@ TEST_F(Filter, TablesOfFamiliesAreNotMixed) {
   EXPECT_FALSE(filter->accepts(both.batch().events()[1], world.registry));
 }
 
-TEST_F(Filter, EndlessNamesDoNotHurt) {
+TEST_F(Filter, ManyNamesAreMatchedBeyondTheCache) {
   auto filter = EventFilter::parse("*7");
   ASSERT_TRUE(filter);
   const Batch batch = events.batch();
@@ -138,42 +142,154 @@ TEST_F(Filter, EndlessNamesDoNotHurt) {
 TEST_F(Filter, PayloadsAndCallsPassThrough) {
   auto filter = EventFilter::parse("request");
   ASSERT_TRUE(filter);
-  Recorder recorder;
-  FilterSink sink(recorder, std::move(*filter));
+  Collector collector;
+  FilterSink sink(collector, std::move(*filter));
   sink.consume(events.batch(), world.registry);
-  EXPECT_EQ(recorder.payloads.front(), "payload");
+  EXPECT_EQ(collector.payloads.front(), "payload");
   Events none(world.slot);
   none.add(1, EventKind::begin, phase_minor);
   sink.consume(none.batch(), world.registry);
-  EXPECT_EQ(recorder.batches, 1) << "nothing to show is not shown";
+  EXPECT_EQ(collector.batches, 1) << "no empty batches";
   sink.flush();
   sink.summary({}, world.registry);
-  EXPECT_EQ(recorder.flushes, 1);
-  EXPECT_EQ(recorder.summaries, 1);
+  EXPECT_EQ(collector.flushes, 1);
+  EXPECT_EQ(collector.summaries, 1);
 }
 
-TEST_F(Filter, SummariesCountWhatWasLetThrough) {
+TEST_F(Filter, SummariesCountSelectedEvents) {
   auto filter = EventFilter::parse("request");
   ASSERT_TRUE(filter);
-  Recorder recorder;
-  FilterSink sink(recorder, std::move(*filter));
+  Collector collector;
+  FilterSink sink(collector, std::move(*filter));
   sink.consume(events.batch(), world.registry);
   RunSummary all{.late = 99, .forced = 3};
   all.events.fill(99);
   sink.summary(all, world.registry);
   std::uint64_t counted = 0;
-  for (const std::uint64_t count : recorder.summary_of.events) counted += count;
-  EXPECT_EQ(counted, recorder.times.size());
-  EXPECT_EQ(recorder.summary_of.late, 0U);
-  EXPECT_EQ(recorder.summary_of.forced, 3U) << "of the run";
+  for (const std::uint64_t count : collector.last.events) counted += count;
+  EXPECT_EQ(counted, collector.times.size());
+  EXPECT_EQ(collector.last.late, 0U);
+  EXPECT_EQ(collector.last.forced, 3U) << "of the run";
 }
 
-TEST(FilterList, EmptyWordsAreRefused) {
+TEST(FilterList, EmptyPatternsAreRefused) {
   for (const std::string_view list : {"", ",", "phase,", ",phase", "phase,,user"}) {
     const auto filter = EventFilter::parse(list);
     ASSERT_FALSE(filter) << list;
     EXPECT_THAT(filter.error().hint, HasSubstr("--events"));
   }
+}
+
+class SelectionTest : public ::testing::Test {
+ protected:
+  SelectionTest() {
+    ProcessInfo info = World::default_info();
+    info.pid = 77;
+    info.comm = "batch-1";
+    other = world.registry.add_process(std::move(info));
+    other_slot = world.add_ring(other);
+  }
+
+  Times select(SelectionOptions options) {
+    const bool unlimited = !options.duration;
+    Selection selection(collector, std::move(options));
+    selection.header({.start_ns = 100});
+    const auto feed = [&](const Events& events) { selection.consume(events.batch(), world.registry); };
+    feed(Events(0)
+             .add_record(110, EventKind::process, ProcessRecord{world.process, 0, 0})
+             .add_record(111, EventKind::process, ProcessRecord{other, 0, 0}));
+    feed(Events(world.slot).add(120, EventKind::begin, phase_minor));
+    feed(Events(other_slot).add(121, EventKind::begin, phase_minor));
+    const Thread ours = make_thread(4242, 4242, "server", true), theirs = make_thread(77, 78, "batch-1", true),
+                 idle = make_thread(0, 0, "swapper", false);
+    feed(Events(0)
+             .add_record(130, EventKind::sched_switch, SchedSwitch{0, LeftState::sleeping, ours, idle})
+             .add_record(131, EventKind::sched_switch, SchedSwitch{0, LeftState::sleeping, idle, theirs})
+             .add_record(132, EventKind::wakeup, Wakeup{0, ours, theirs})
+             .add_record(133, EventKind::wakeup, Wakeup{0, theirs, ours})
+             .add_record(150, EventKind::lost, Loss{1, 150, 160}, static_cast<std::uint16_t>(LossReason::dropped),
+                         first_sched_stream));
+    if (unlimited) {
+      EXPECT_EQ(std::erase(collector.times, 150U), 1U) << "dropped events can be of any process";
+    }
+    selection.summary({.end_ns = 200}, world.registry);
+    return std::exchange(collector.times, {});
+  }
+
+  World world;
+  ProcessIndex other = 0;
+  std::uint32_t other_slot = 0;
+  Collector collector;
+};
+
+TEST_F(SelectionTest, EverythingByDefault) {
+  EXPECT_THAT(select({}), ElementsAre(110, 111, 120, 121, 130, 131, 132, 133));
+  EXPECT_EQ(collector.last.end_ns, 200u);
+}
+
+TEST_F(SelectionTest, SelectsByPid) {
+  EXPECT_THAT(select({.pids = {4242}}), ElementsAre(110, 120, 130, 132));
+}
+
+TEST_F(SelectionTest, AnalysesSeeSwitchesOfOtherProcesses) {
+  EXPECT_THAT(select({.pids = {4242}, .all_scheduling = true}), ElementsAre(110, 120, 130, 131, 132, 133));
+  EXPECT_EQ(collector.last.events[static_cast<std::size_t>(EventKind::sched_switch)], 2U);
+  EXPECT_EQ(collector.last.events[static_cast<std::size_t>(EventKind::begin)], 1U);
+}
+
+TEST_F(SelectionTest, AllThreadsAreSelectedIfAllWereRecorded) {
+  const Thread hog = make_thread(99, 99, "hog", false), idle = make_thread(0, 0, "swapper", false),
+               ours = make_thread(4242, 4242, "server", true), theirs = make_thread(77, 78, "batch-1", true);
+  Selection selection(collector, {.pids = {4242}});
+  selection.header({.start_ns = 100});
+  const auto switches = [&](std::uint64_t time, const Thread& prev, const Thread& next) {
+    selection.consume(
+        Events(0).add_record(time, EventKind::sched_switch, SchedSwitch{0, LeftState::preempted, prev, next}).batch(),
+        world.registry);
+  };
+  selection.consume(Events(0).add_record(110, EventKind::process, ProcessRecord{world.process, 0, 0}).batch(),
+                    world.registry);
+  switches(120, idle, theirs);
+  switches(130, hog, idle);
+  switches(140, idle, theirs);
+  switches(150, theirs, ours);
+  EXPECT_THAT(collector.times, ElementsAre(110, 130, 140, 150));
+}
+
+TEST_F(SelectionTest, ThreadsOfOtherProcessesAreNotSelected) {
+  const Thread ours = make_thread(4242, 4242, "server", true), theirs = make_thread(77, 78, "batch-1", true);
+  const auto tracked = [&](SelectionOptions options) {
+    Selection selection(collector, std::move(options));
+    selection.header({.start_ns = 100});
+    selection.consume(Events(0)
+                          .add_record(110, EventKind::process, ProcessRecord{world.process, 0, 0})
+                          .add_record(120, EventKind::sched_switch, SchedSwitch{0, LeftState::preempted, ours, theirs})
+                          .batch(),
+                      world.registry);
+    return std::pair(collector.change.prev.tracked, collector.change.next.tracked);
+  };
+  EXPECT_EQ(tracked({.pids = {4242}}), std::pair(true, false));
+  EXPECT_EQ(collector.change.next.pid, 77);
+  EXPECT_EQ(tracked({.pids = {4242}, .all_scheduling = true}), std::pair(true, true));
+  EXPECT_EQ(tracked({}), std::pair(true, true));
+}
+
+TEST_F(SelectionTest, SummariesCountSelectedEvents) {
+  select({.pids = {4242}});
+  EXPECT_EQ(collector.last.events[static_cast<std::size_t>(EventKind::sched_switch)], 1U);
+  EXPECT_EQ(collector.last.events[static_cast<std::size_t>(EventKind::process)], 1U);
+  select({});
+  EXPECT_EQ(collector.last.events[static_cast<std::size_t>(EventKind::sched_switch)], 0U) << "as it was";
+}
+
+TEST_F(SelectionTest, SelectsByName) {
+  EXPECT_THAT(select({.name_globs = {"batch-*"}}), ElementsAre(111, 121, 131, 133));
+  EXPECT_THAT(select({.name_globs = {"batch"}}), ElementsAre());
+}
+
+TEST_F(SelectionTest, DurationIsCountedFromTheStart) {
+  EXPECT_THAT(select({.duration = std::chrono::nanoseconds(20)}), ElementsAre(110, 111, 120));
+  EXPECT_EQ(collector.last.end_ns, 120u);
 }
 
 }  // namespace

@@ -9,17 +9,17 @@
 namespace rtev {
 namespace {
 
-ProcessInfo facts_of(std::int32_t pid) {
-  ProcessInfo facts;
-  facts.pid = pid;
-  facts.words.written = facts.words.delivered = 10;
-  facts.words.events = 4;
-  return facts;
+ProcessInfo info_of(std::int32_t pid) {
+  ProcessInfo info;
+  info.pid = pid;
+  info.words.written = info.words.delivered = 10;
+  info.words.events = 4;
+  return info;
 }
 
 std::vector<std::int32_t> pids_of(const Registry& registry) {
   std::vector<std::int32_t> pids;
-  for (const ProcessInfo& facts : registry.processes()) pids.push_back(facts.pid);
+  for (const ProcessInfo& info : registry.processes()) pids.push_back(info.pid);
   return pids;
 }
 
@@ -27,10 +27,10 @@ Event event_of(std::uint32_t slot, EventKind kind, std::uint16_t id) {
   return {.time = 1, .value = 0, .source = Source{slot, 3}.pack(), .id = id, .kind = kind, .flags = 0};
 }
 
-TEST(Registry, KeepsProcessesInTheOrderTheyWereSeen) {
+TEST(Registry, KeepsProcessesInOrderOfAppearance) {
   Registry registry;
-  const ProcessIndex first = registry.add_process(facts_of(30));
-  const ProcessIndex second = registry.add_process(facts_of(10));
+  const ProcessIndex first = registry.add_process(info_of(30));
+  const ProcessIndex second = registry.add_process(info_of(10));
   EXPECT_NE(first, 0U);
   EXPECT_NE(first, second);
   EXPECT_THAT(pids_of(registry), testing::ElementsAre(30, 10));
@@ -38,7 +38,7 @@ TEST(Registry, KeepsProcessesInTheOrderTheyWereSeen) {
   EXPECT_EQ(std::as_const(registry).process(first).comm, "renamed");
 }
 
-TEST(Registry, UnknownIndicesAreAnEndedNobody) {
+TEST(Registry, UnknownIndicesAreAnEndedProcessWithoutName) {
   Registry registry;
   registry.process(77).pid = 5;  // has no lasting effect
   EXPECT_EQ(registry.process(77).pid, 0);
@@ -47,11 +47,11 @@ TEST(Registry, UnknownIndicesAreAnEndedNobody) {
   EXPECT_TRUE(pids_of(registry).empty());
 }
 
-TEST(Registry, FoldsTheOldestRetiredAndNeverTheRunning) {
+TEST(Registry, FoldsTheOldestEndedProcessesAndNoRunningOnes) {
   Registry registry;
-  const ProcessIndex running = registry.add_process(facts_of(1));
+  const ProcessIndex running = registry.add_process(info_of(1));
   for (std::size_t i = 0; i < Registry::remembered + 3; ++i) {
-    const ProcessIndex index = registry.add_process(facts_of(static_cast<std::int32_t>(i) + 100));
+    const ProcessIndex index = registry.add_process(info_of(static_cast<std::int32_t>(i) + 100));
     registry.retire_process(index);
     registry.retire_process(index);  // twice is once
   }
@@ -67,21 +67,21 @@ TEST(Registry, FoldsTheOldestRetiredAndNeverTheRunning) {
 
 TEST(Registry, DoesNotFoldAProcessWhoseRingIsStillOpen) {
   Registry registry;
-  const ProcessIndex owner = registry.add_process(facts_of(7));
+  const ProcessIndex owner = registry.add_process(info_of(7));
   const std::uint32_t slot = registry.add_ring({.process = owner});
   registry.retire_process(owner);
-  for (std::size_t i = 0; i < Registry::remembered + 5; ++i) registry.retire_process(registry.add_process(facts_of(8)));
+  for (std::size_t i = 0; i < Registry::remembered + 5; ++i) registry.retire_process(registry.add_process(info_of(8)));
   ASSERT_NE(registry.process_of(event_of(slot, EventKind::begin, 1)), nullptr);
   EXPECT_EQ(registry.process_of(event_of(slot, EventKind::begin, 1))->pid, 7);
   registry.remove_ring(slot);
   EXPECT_EQ(pids_of(registry).front(), 7);  // remembered from now on
-  for (std::size_t i = 0; i < Registry::remembered; ++i) registry.retire_process(registry.add_process(facts_of(9)));
+  for (std::size_t i = 0; i < Registry::remembered; ++i) registry.retire_process(registry.add_process(info_of(9)));
   EXPECT_NE(pids_of(registry).front(), 7);
 }
 
-TEST(Registry, ResolvesRingsBySlot) {
+TEST(Registry, FindsRingsBySlot) {
   Registry registry;
-  const ProcessIndex owner = registry.add_process(facts_of(7));
+  const ProcessIndex owner = registry.add_process(info_of(7));
   const std::uint32_t slot = registry.add_ring({.process = owner, .domains = 12});
   EXPECT_EQ(slot, 1U);
   ASSERT_NE(registry.ring(slot), nullptr);
@@ -96,7 +96,7 @@ TEST(Registry, ResolvesRingsBySlot) {
   EXPECT_EQ(registry.ring(0), nullptr);
 }
 
-TEST(Registry, RingsOfNobodyAreHarmless) {
+TEST(Registry, RingsOfUnknownProcessesAreIgnored) {
   Registry registry;
   const std::uint32_t slot = registry.add_ring({.process = 55});
   EXPECT_EQ(registry.process_of(event_of(slot, EventKind::begin, 1)), nullptr);
@@ -121,9 +121,9 @@ TEST(Registry, ReusesSlotsAsLateAsPossible) {
   EXPECT_EQ(registry.add_ring({}), 0U);
 }
 
-TEST(Registry, SurvivesBeingMoved) {
+TEST(Registry, CanBeMoved) {
   Registry source;
-  const std::uint32_t slot = source.add_ring({.process = source.add_process(facts_of(7))});
+  const std::uint32_t slot = source.add_ring({.process = source.add_process(info_of(7))});
   const Registry registry = std::move(source);
   ASSERT_NE(registry.process_of(event_of(slot, EventKind::begin, 1)), nullptr);
   EXPECT_EQ(registry.process_of(event_of(slot, EventKind::begin, 1))->pid, 7);
@@ -135,9 +135,9 @@ class NameOf : public testing::Test {
     return std::string{name_of(event_of(slot, kind, id), registry_, scratch_)};
   }
   std::uint32_t add(Family family) {
-    ProcessInfo facts = facts_of(1);
-    facts.family = family;
-    return registry_.add_ring({.process = registry_.add_process(facts), .user_event_name = [](std::uint16_t id) {
+    ProcessInfo info = info_of(1);
+    info.family = family;
+    return registry_.add_ring({.process = registry_.add_process(info), .user_event_name = [](std::uint16_t id) {
                                  return id == 2 ? std::string_view{"request"} : std::string_view{};
                                }});
   }
@@ -154,9 +154,9 @@ TEST_F(NameOf, DependsOnTheFamily) {
 }
 
 TEST_F(NameOf, RingThatNamesItsProducerHasItsOwnFamily) {
-  ProcessInfo facts = facts_of(1);
-  facts.family_source = FamilySource::symbols;
-  const ProcessIndex process = registry_.add_process(facts);
+  ProcessInfo info = info_of(1);
+  info.family_source = FamilySource::symbols;
+  const ProcessIndex process = registry_.add_process(info);
   const std::uint32_t ocamls = registry_.add_ring({.process = process});
   EXPECT_EQ(registry_.process(process).runtime, ocaml_runtime);
   const std::uint32_t librtevs =
@@ -175,9 +175,9 @@ TEST_F(NameOf, ProducerDecidesTheFamilyUnlessItIsForced) {
   const RingInfo librtevs{.producer = Producer{.name = "librtev", .family = Family::before_5_3}};
   for (const FamilySource source : {FamilySource::assumed, FamilySource::ring, FamilySource::forced}) {
     const bool forced = source == FamilySource::forced;
-    ProcessInfo facts = facts_of(1);
-    facts.family_source = source;
-    const ProcessIndex process = registry_.add_process(facts);
+    ProcessInfo info = info_of(1);
+    info.family_source = source;
+    const ProcessIndex process = registry_.add_process(info);
     RingInfo ring = librtevs;
     ring.process = process;
     const std::uint32_t slot = registry_.add_ring(ring);
@@ -204,7 +204,7 @@ TEST_F(NameOf, CoversEveryKind) {
   EXPECT_EQ(name(EventKind::process, static_cast<std::uint16_t>(ProcessAction::exec), 0), "exec");
 }
 
-TEST_F(NameOf, IsANumberWhereTheRingIsGone) {
+TEST_F(NameOf, IsANumberIfTheRingIsUnknown) {
   EXPECT_EQ(name(EventKind::begin, 11, 5), "#11");
   EXPECT_EQ(name(EventKind::user_int, 8191, 5), "#8191");
   const std::uint32_t nameless = registry_.add_ring({});
@@ -241,12 +241,12 @@ TEST(Records, EveryValueHasItsName) {
   EXPECT_EQ(to_string(Family::since_5_3), "5.3+");
 }
 
-TEST(RingState, OfAnEndedProcessIsWhatBecameOfItsRing) {
+TEST(RingState, OfAnEndedProcessDependsOnItsRing) {
   EXPECT_EQ(after_end(RingState::active), RingState::ended);
   EXPECT_EQ(after_end(RingState::paused), RingState::ended);
-  for (const RingState told : {RingState::none, RingState::stopped, RingState::truncated, RingState::shared,
-                               RingState::probed, RingState::ended})
-    EXPECT_EQ(after_end(told), told);
+  for (const RingState state : {RingState::none, RingState::stopped, RingState::truncated, RingState::shared,
+                                RingState::probed, RingState::ended})
+    EXPECT_EQ(after_end(state), state);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ std::string text_of(const SourceQueue& queue, const Event& event) {
   return {reinterpret_cast<const char*>(payload.data()), payload.size()};
 }
 
-TEST(SourceQueue, NearlyOrderedInserts) {
+TEST(SourceQueue, NearlyOrderedInsertsAreSorted) {
   SourceQueue queue(1);
   for (const std::uint64_t time : {5u, 3u, 9u, 3u, 1u, 9u, 4u}) {
     queue.insert(plain(time, static_cast<std::uint16_t>(queue.events().size())), {});
@@ -34,7 +34,7 @@ TEST(SourceQueue, NearlyOrderedInserts) {
       << "equal times in order of arrival";
 }
 
-TEST(SourceQueue, InsertDoesNotGoBeforeWhatWasTaken) {
+TEST(SourceQueue, InsertGoesBehindTakenEvents) {
   SourceQueue queue(1);
   for (const std::uint64_t time : {1u, 2u, 3u, 4u}) queue.insert(plain(time), {});
   queue.pop(1);
@@ -59,7 +59,7 @@ TEST(SourceQueue, BatchesBringTheirPayloads) {
   EXPECT_EQ(text_of(queue, queue.events()[3]), "one");
 }
 
-TEST(SourceQueue, PayloadsSurviveThatTheFrontIsTaken) {
+TEST(SourceQueue, PayloadsStayWhenTheFrontIsTaken) {
   SourceQueue queue(1);
   std::deque<std::string> model;
   std::uint64_t time = 0;
@@ -82,7 +82,7 @@ TEST(SourceQueue, PayloadsSurviveThatTheFrontIsTaken) {
   EXPECT_EQ(queue.bytes(), 0u);
 }
 
-TEST(SourceQueue, MemoryOfABurstIsGivenBack) {
+TEST(SourceQueue, MemoryOfABurstIsReleased) {
   SourceQueue queue(1);
   const std::string large(10'000, 'x');
   for (std::uint64_t time = 0; time < 1000; ++time) queue.insert(custom(time), bytes(large));
@@ -93,7 +93,7 @@ TEST(SourceQueue, MemoryOfABurstIsGivenBack) {
   EXPECT_EQ(text_of(queue, queue.events().front()), large);
   for (std::uint64_t time = 3000; time < 100'000; ++time) queue.insert(plain(time), {});
   queue.pop(queue.events().size());
-  queue.give_back_memory();
+  queue.free_memory();
   EXPECT_EQ(queue.allocated_bytes(), 0u);
   const std::string again = "again";
   queue.insert(custom(1), bytes(again));

@@ -52,7 +52,7 @@ std::vector<std::uint64_t> times(const std::vector<Out>& out) {
 
 using Times = std::vector<std::uint64_t>;
 
-TEST(Timeline, LikeASortOverManySources) {
+TEST(Timeline, SortsEventsOfManySources) {
   std::mt19937_64 random(11);
   for (int round = 0; round < 30; ++round) {
     Timeline timeline(no_limit);
@@ -88,7 +88,7 @@ TEST(Timeline, LikeASortOverManySources) {
   }
 }
 
-TEST(Timeline, HoldsBackWhatTheWatermarkHasNotPassed) {
+TEST(Timeline, HoldsEventsBeyondTheWatermark) {
   Timeline timeline(no_limit);
   push(timeline, {make_event(1, 5), make_event(5, 5), make_event(9, 5)});
   push(timeline, {make_event(6, 7)});
@@ -114,7 +114,7 @@ TEST(Timeline, LateEventsAreFlaggedAndCounted) {
   EXPECT_EQ(timeline.late(), 1u);
 }
 
-TEST(Timeline, SourceWhoseTimesGoBack) {
+TEST(Timeline, TimesThatGoBackAreFlaggedAsLate) {
   Timeline timeline(no_limit);
   push(timeline, {make_event(10, 1), make_event(4, 1), make_event(11, 1)});
   push(timeline, {make_event(5, 2)});
@@ -124,7 +124,7 @@ TEST(Timeline, SourceWhoseTimesGoBack) {
   EXPECT_EQ(timeline.late(), 1u);
 }
 
-TEST(Timeline, TimesThatAreStillToComeBecomeThePresent) {
+TEST(Timeline, TimesInTheFutureBecomeThePresent) {
   std::uint64_t now = 100, readings = 0;
   Timeline timeline([&] {
     ++readings;
@@ -171,16 +171,16 @@ void expect_payloads(std::uint32_t sources, int events_in_a_row, int rounds) {
   EXPECT_EQ(release(timeline, forever).size(), sources * static_cast<std::uint64_t>(events_in_a_row) / 2);
 }
 
-TEST(Timeline, PayloadsOfManySources) {
+TEST(Timeline, KeepsPayloadsOfManySources) {
   expect_payloads(5, 40, 200);
 }
 
-TEST(Timeline, PayloadsOfLongRuns) {
+TEST(Timeline, KeepsPayloadsOfLongRuns) {
   expect_payloads(1, 1000, 100);
   expect_payloads(3, 12'000, 20);
 }
 
-TEST(Timeline, LongRunsThatCameLateAreFlagged) {
+TEST(Timeline, LateLongRunsAreFlagged) {
   Timeline timeline(no_limit);
   std::vector<Event> early, late;
   for (std::uint64_t time = 1; time <= 1000; ++time) early.push_back(make_event(time, 1));
@@ -194,7 +194,7 @@ TEST(Timeline, LongRunsThatCameLateAreFlagged) {
   EXPECT_EQ(timeline.late(), 499u);
 }
 
-TEST(Timeline, OneByOneInNearlyTheOrderOfTime) {
+TEST(Timeline, SingleEventsInNearlyTimeOrderAreSorted) {
   Timeline timeline(no_limit);
   std::mt19937_64 random(2);
   std::vector<std::uint64_t> expected;
@@ -208,7 +208,7 @@ TEST(Timeline, OneByOneInNearlyTheOrderOfTime) {
   EXPECT_EQ(timeline.late(), 0u);
 }
 
-TEST(Timeline, BeyondTheMemoryBoundEverythingGoesOut) {
+TEST(Timeline, BeyondTheMemoryBoundAllEventsAreDelivered) {
   Timeline timeline(no_limit, 1000 * sizeof(Event));
   std::vector<Event> events;
   for (std::uint64_t time = 0; time < 1000; ++time) events.push_back(make_event(1000 + time, 1));
@@ -247,7 +247,7 @@ TEST(Timeline, ForgetsTheQueuesOfARing) {
   EXPECT_EQ(times(release(timeline, forever)), (Times{6, 7})) << "the slot is used again";
 }
 
-TEST(Timeline, MemoryOfABurstIsGivenBack) {
+TEST(Timeline, MemoryOfABurstIsReleased) {
   Timeline timeline(no_limit);
   const std::vector<Event> burst(100'000, make_event(1, 1));
   push(timeline, burst);

@@ -4,9 +4,11 @@
 
 #include <cstring>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "rtev/names.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev::test {
@@ -44,23 +46,23 @@ inline const std::vector<std::string>& hostile_strings() {
 
 class World {
  public:
-  explicit World(ProcessInfo facts = default_facts()) : process(registry.add_process(std::move(facts))) {
+  explicit World(ProcessInfo info = default_info()) : process(registry.add_process(std::move(info))) {
     slot = add_ring(process);
   }
 
-  static ProcessInfo default_facts() {
-    ProcessInfo facts;
-    facts.pid = 4242;
-    facts.ns_pid = 7;
-    facts.start_ticks = 99;
-    facts.exec_generation = 1;
-    facts.comm = "server";
-    facts.exe = "/usr/bin/server";
-    facts.version = "5.3";
-    facts.family_source = FamilySource::symbols;
-    facts.ring = RingState::active;
-    facts.ring_path = "/run/4242.events";
-    return facts;
+  static ProcessInfo default_info() {
+    ProcessInfo info;
+    info.pid = 4242;
+    info.ns_pid = 7;
+    info.start_ticks = 99;
+    info.exec_generation = 1;
+    info.comm = "server";
+    info.exe = "/usr/bin/server";
+    info.version = "5.3";
+    info.family_source = FamilySource::symbols;
+    info.ring = RingState::active;
+    info.ring_path = "/run/4242.events";
+    return info;
   }
 
   std::uint32_t add_ring(ProcessIndex owner) {
@@ -88,6 +90,34 @@ class Events {
   }
   Events& add(std::uint64_t time, Lifecycle id, std::uint64_t value = 0, std::uint16_t domain = 0) {
     return add(time, EventKind::lifecycle, static_cast<std::uint16_t>(id), value, domain);
+  }
+  /// Several events: times, each with a begin (>) or end (<) of a phase of the 5.3+ family, the begin ([) or end (]) of
+  /// a user span by its id, a lifecycle event (!) or a loss of 100 words since 10 ns before (?); and a domain that is
+  /// not 0 (@). "10 >major 20 [1@2 30 ]1@2 40 <major 50 ?". Times count from `base_ns`.
+  Events& add(const std::string& script, std::uint64_t base_ns = 0) {
+    std::istringstream in{script};
+    std::uint64_t time = 0;
+    for (std::string word; in >> time >> word;) {
+      time += base_ns;
+      const std::size_t at = word.find('@');
+      const std::string name = word.substr(1, at - 1);
+      const auto domain = static_cast<std::uint16_t>(at == std::string::npos ? 0 : std::stoi(word.substr(at + 1)));
+      if (word[0] == '!') {
+        std::uint16_t id = 0;
+        while (lifecycle_name(id) != name) ++id;
+        add(time, EventKind::lifecycle, id, 0, domain);
+      } else if (word[0] == '?') {
+        add_record(time, EventKind::lost, Loss{.words = 100, .from_ns = time - 10, .to_ns = time}, 0, domain);
+      } else if (word[0] == '[' || word[0] == ']') {
+        const EventKind kind = word[0] == '[' ? EventKind::user_begin : EventKind::user_end;
+        add(time, kind, static_cast<std::uint16_t>(std::stoi(name)), 0, domain);
+      } else {
+        const auto id = name[0] == '#' ? static_cast<Phase>(std::stoi(name.substr(1)))
+                                       : find_phase(Family::since_5_3, name).value();
+        add(time, word[0] == '>' ? EventKind::begin : EventKind::end, static_cast<std::uint16_t>(id), 0, domain);
+      }
+    }
+    return *this;
   }
   Events& add_bytes(std::uint64_t time, EventKind kind, std::string_view bytes, std::uint16_t id = 0,
                     std::uint16_t domain = 0) {

@@ -2,15 +2,13 @@
 #include <array>
 #include <charconv>
 #include <optional>
-#include <utility>
 
 #include "analysis/latency/latency_figures.hpp"
-#include "base/json_writer.hpp"
+#include "analysis/report_json.hpp"
+#include "base/enum_names.hpp"
 
 namespace rtev {
 namespace {
-
-constexpr int schema = 1;
 
 /// "99.99", "100": the shortest form.
 std::string shortest(double number) {
@@ -20,15 +18,8 @@ std::string shortest(double number) {
 }
 
 std::string_view name_of(LatencyReport::Span span) {
-  switch (span) {
-    case LatencyReport::Span::interval:
-      return "interval";
-    case LatencyReport::Span::so_far:
-      return "so_far";
-    case LatencyReport::Span::run:
-      return "run";
-  }
-  return "run";
+  static constexpr std::string_view names[]{"interval", "so_far", "run"};
+  return name_at(names, span);
 }
 
 /// The members of a distribution. Without values there is only the count.
@@ -49,25 +40,12 @@ void add_distribution(JsonWriter& out, const Histogram& values) {
 
 void add_figures(JsonWriter& out, const LatencyFigures& figures) {
   add_distribution(out, figures.wall);
-  const TimeSplit& split = figures.split;
-  out.key("time_ns").object([&] {
-    out.member("on_cpu", split.on_cpu);
-    out.member("runnable", split.runnable);
-    out.member("sleeping", split.sleeping);
-    out.member("uninterruptible", split.uninterruptible);
-    out.member("stopped", split.stopped);
-    out.member("unknown", split.unknown);
-  });
+  add_split(out, "time_ns", figures.split);
   out.key("on_cpu").object([&] { add_distribution(out, figures.on_cpu); });
   out.key("runnable").object([&] { add_distribution(out, figures.runnable); });
   out.key("blocked").object([&] { add_distribution(out, figures.blocked); });
   out.member("below_min", figures.below_min);
-  out.key("unfinished").object([&] {
-    for (const auto& [name, reason] : {std::pair{"lost", Unfinished::lost}, std::pair{"no_end", Unfinished::no_end},
-                                       std::pair{"clock", Unfinished::clock}, std::pair{"ended", Unfinished::ended}}) {
-      out.member(name, figures.unfinished[static_cast<std::size_t>(reason)]);
-    }
-  });
+  add_unfinished(out, figures.unfinished);
   out.member("lost_words", figures.lost_words);
   out.member("unprobed", figures.unprobed);
   out.member("lower_bound", figures.lower_bound());
@@ -95,14 +73,9 @@ void add_process(JsonWriter& out, const LatencyReport::Process& process) {
 std::string latency_json(const LatencyReport& report) {
   JsonWriter out;
   out.object([&] {
-    out.member("type", std::string_view{"latency"});
-    out.member("schema", schema);
-    out.member("version", report.version);
-    out.member("start_ns", report.start_ns);
-    out.member("end_ns", report.end_ns);
+    add_head(out, "latency", report);
     out.member("report", name_of(report.span));
-    const auto phase = report.phase.empty() ? std::nullopt : std::optional{std::string_view{report.phase}};
-    out.member("phase", phase);
+    out.text_or_null("phase", report.phase);
     out.member("rule", std::string_view{report.rule == PauseRule::olly ? "olly" : "outermost"});
     out.member("min_ns", report.min_ns);
     out.member("scheduler_seen", report.scheduler_seen);

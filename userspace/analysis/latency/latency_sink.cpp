@@ -3,16 +3,9 @@
 
 #include <algorithm>
 
-#include "analysis/missing_past.hpp"
+#include "analysis/missing_events.hpp"
 
 namespace rtev {
-namespace {
-
-constexpr std::uint64_t key_of(const DomainLife& domain) {
-  return std::uint64_t{domain.process} << 32 | domain.source;
-}
-
-}  // namespace
 
 bool is_phase_name(std::string_view name) {
   return find_phase(Family::since_5_3, name) || find_phase(Family::before_5_3, name);
@@ -48,7 +41,7 @@ void Latency::summary(const RunSummary& summary, const Registry& registry) {
   finder_.finish(last_ns_);
   dropped_.add(summary);
   rings_missed_ = summary.rings_missed;
-  words_before_ = missing_past(summary, registry);
+  words_before_ = words_overwritten_before(summary, registry);
   write(report(registry));
 }
 
@@ -173,12 +166,12 @@ bool Latency::is_wanted(const DomainLife& domain, std::uint16_t phase) const {
 }
 
 void Latency::open(const DomainLife& domain, std::uint64_t time_ns) {
-  open_[key_of(domain)].push_back({time_ns, time_.start(domain.pid, domain.domain, time_ns)});
+  open_[domain.key()].push_back({time_ns, time_.start(domain.pid, domain.domain, time_ns)});
 }
 
 /// What the domain did in the span; nothing if its begin was not taken.
 std::optional<TimeSplit> Latency::close(const DomainLife& domain, const PhaseEnd& span) {
-  const auto spans = open_.find(key_of(domain));
+  const auto spans = open_.find(domain.key());
   if (spans == open_.end()) return std::nullopt;
   const auto found = std::ranges::find(spans->second.rbegin(), spans->second.rend(), span.begin_ns, &Open::begin_ns);
   if (found == spans->second.rend()) return std::nullopt;

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "analysis/domain_time.hpp"
-#include "analysis/dropped_events.hpp"
 #include "analysis/latency/latency_figures.hpp"
+#include "analysis/missing_events.hpp"
 #include "analysis/pauses/pause_finder.hpp"
 #include "stream/sink.hpp"
 

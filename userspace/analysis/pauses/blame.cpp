@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "analysis/pauses/pause_words.hpp"
+#include "base/enum_names.hpp"
+#include "stream/stw_phases.hpp"
 
 namespace rtev {
 namespace {
@@ -226,43 +228,14 @@ class Sentence {
 }  // namespace
 
 std::string_view to_string(Cause cause) {
-  switch (cause) {
-    case Cause::work:
-      return "work";
-    case Cause::no_cpu:
-      return "no_cpu";
-    case Cause::late_domain:
-      return "late_domain";
-    case Cause::slow_domain:
-      return "slow_domain";
-    case Cause::blocked_in_section:
-      return "blocked_in_section";
-    case Cause::blocked:
-      return "blocked";
-    case Cause::unknown:
-      break;
-  }
-  return "unknown";
+  static constexpr std::string_view names[]{"work",    "no_cpu", "late_domain", "slow_domain", "blocked_in_section",
+                                            "blocked", "unknown"};
+  return name_at(names, cause);
 }
 
 std::string_view to_string(Why why) {
-  switch (why) {
-    case Why::none:
-      return "none";
-    case Why::no_cpu:
-      return "no_cpu";
-    case Why::backup_thread:
-      return "backup_thread";
-    case Why::blocked:
-      return "blocked";
-    case Why::leader:
-      return "leader";
-    case Why::ran:
-      return "ran";
-    case Why::unknown:
-      break;
-  }
-  return "unknown";
+  static constexpr std::string_view names[]{"none", "no_cpu", "backup_thread", "blocked", "leader", "ran", "unknown"};
+  return name_at(names, why);
 }
 
 Blame blame_of(const PauseDetails& pause) {

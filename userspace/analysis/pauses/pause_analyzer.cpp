@@ -4,23 +4,9 @@
 #include <algorithm>
 #include <ranges>
 
+#include "stream/stw_phases.hpp"
+
 namespace rtev {
-namespace {
-
-constexpr std::uint64_t key_of(const DomainLife& domain) {
-  return std::uint64_t{domain.process} << 32 | domain.source;
-}
-
-bool is_wait_for_condition(Family family, std::uint16_t phase) {
-  static const auto before_5_3 = find_phase(Family::before_5_3, "domain_condition_wait"),
-                    since_5_3 = find_phase(Family::since_5_3, "domain_condition_wait");
-  return Phase{phase} == (family == Family::before_5_3 ? before_5_3 : since_5_3);
-}
-
-}  // namespace
-
-PauseAnalyzer::PauseAnalyzer(PauseConsumer& consumer) : consumer_(consumer) {}
-
 void PauseAnalyzer::add(const Event& event, const Batch& batch, const Registry& registry) {
   switch (event.kind) {
     case EventKind::sched_switch:
@@ -53,7 +39,7 @@ void PauseAnalyzer::end_image(const ProcessRecord& record, const Event& event, c
 }
 
 void PauseAnalyzer::on_domain_end(const DomainLife& domain, std::uint64_t /*time_ns*/) {
-  const auto found = domains_.find(key_of(domain));
+  const auto found = domains_.find(domain.key());
   if (found == domains_.end()) return;
   forget_pause(found->second);
   domains_.erase(found);
@@ -69,14 +55,14 @@ void PauseAnalyzer::on_thread_interval(const ThreadInterval& interval) {
   history_.add(interval);
   const auto [first, last] = by_tid_.equal_range(interval.tid);
   for (OpenPause* const pause : std::ranges::subrange(first, last) | std::views::values)
-    pause->add(interval, interval.end_ns, cpus_);
+    pause->details.scheduling.add(interval, pause->details.begin_ns, interval.end_ns, cpus_);
 }
 
 PauseAnalyzer::Domain& PauseAnalyzer::followed(const DomainLife& life) {
   // Late events may add domains again that have ended.
   if (domains_.size() >= max_domains)
     std::erase_if(domains_, [](const auto& entry) { return !entry.second.pause && entry.second.phases.empty(); });
-  return domains_[key_of(life)];
+  return domains_[life.key()];
 }
 
 std::int32_t PauseAnalyzer::tid_of(const DomainLife& domain) const {
@@ -87,37 +73,39 @@ void PauseAnalyzer::on_pause_begin(const DomainLife& life, const PhaseBegin& roo
   Domain& domain = followed(life);
   forget_pause(domain);
   domain.tid = tid_of(life);
-  domain.pause.emplace(life, root, domain.tid, threads_.at(domain.tid, root.time_ns));
+  domain.pause.emplace(PauseDetails{.domain = life, .root = root.phase, .begin_ns = root.time_ns, .tid = domain.tid},
+                       threads_.at(domain.tid, root.time_ns));
   if (domain.tid != 0) by_tid_.emplace(domain.tid, &*domain.pause);
 }
 
 void PauseAnalyzer::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
-  const auto found = domains_.find(key_of(life));
+  const auto found = domains_.find(life.key());
   if (found == domains_.end() || !found->second.pause) return;
   Domain& domain = found->second;
   OpenPause& pause = *domain.pause;
-  if (const auto lasts = threads_.current(pause.tid(), root.end_ns)) pause.add(*lasts, root.end_ns, cpus_);
-  const TimeSplit time = ThreadTracker::between(pause.begin(), threads_.at(pause.tid(), root.end_ns));
-  const ThreadRole role = threads_.role(pause.tid());
-  for (const PauseSection& part : pause.sections()) {
+  const std::int32_t tid = domain.tid;
+  if (const auto lasts = threads_.current(tid, root.end_ns))
+    pause.details.scheduling.add(*lasts, root.begin_ns, root.end_ns, cpus_);
+  const TimeSplit time = ThreadTracker::between(pause.begin, threads_.at(tid, root.end_ns));
+  for (const PauseSection& part : pause.details.sections) {
     StwDomain& own = part.section->domains[part.index];
     own.pause_begin_ns = root.begin_ns;
     own.pause_ns = root.end_ns - root.begin_ns;
     own.pause_time = time;
   }
-  PauseDetails details = std::move(pause).finish(root, time, role);
+  PauseDetails details = std::move(pause).finish(root, time, threads_.role(tid));
   forget_pause(domain);
   consumer_.on_pause_details(std::move(details));
 }
 
 void PauseAnalyzer::on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) {
-  if (const auto found = domains_.find(key_of(life)); found != domains_.end()) forget_pause(found->second);
+  if (const auto found = domains_.find(life.key()); found != domains_.end()) forget_pause(found->second);
   consumer_.on_unfinished(life, root, reason);
 }
 
 void PauseAnalyzer::forget_pause(Domain& domain) {
   if (!domain.pause) return;
-  const auto [first, last] = by_tid_.equal_range(domain.pause->tid());
+  const auto [first, last] = by_tid_.equal_range(domain.pause->details.tid);
   for (auto at = first; at != last;) at = at->second == &*domain.pause ? by_tid_.erase(at) : std::next(at);
   domain.pause.reset();
 }
@@ -126,7 +114,7 @@ void PauseAnalyzer::on_loss(const DomainLife& life, const Loss& loss) {
   const auto first = domains_.lower_bound(std::uint64_t{life.process} << 32);
   const auto last = domains_.lower_bound(std::uint64_t{life.process + 1} << 32);
   for (Domain& other : std::ranges::subrange(first, last) | std::views::values) {
-    if (other.pause) other.pause->lose(life.domain);
+    if (other.pause) other.pause->details.lose(life.domain);
   }
   if (const auto section = world_.current(life.process)) section->lose(life.domain, loss);
   consumer_.on_words_lost(life, loss);
@@ -135,8 +123,8 @@ void PauseAnalyzer::on_loss(const DomainLife& life, const Loss& loss) {
 void PauseAnalyzer::on_phase_begin(const DomainLife& life, const PhaseBegin& phase) {
   const StwPhases& phases = StwPhases::of(life.family);
   Domain& domain = followed(life);
-  if (domain.pause && !is_wait_for_condition(life.family, phase.phase))
-    domain.pause->phase_begins(phase.phase, phase.time_ns);
+  if (domain.pause && phase.phase != phases.condition_wait)
+    domain.pause->details.phases.begin(phase.phase, phase.time_ns);
 
   if (OpenPhase* const part = innermost_part(domain)) {
     if (part->waits_for_others) pass_start(domain, *part, part->begin_ns, phase.time_ns);
@@ -160,27 +148,26 @@ void PauseAnalyzer::on_phase_begin(const DomainLife& life, const PhaseBegin& pha
       own.role = threads_.role(domain.tid);
       if (!leads && open.part->section->leader_seen)
         own.before = activity(domain.tid, open.part->section->begin_ns, phase.time_ns);
-      if (domain.pause) domain.pause->takes_part();
+      if (domain.pause) ++domain.pause->details.section_count;
     }
   }
   domain.phases.push_back(std::move(open));
 }
 
 void PauseAnalyzer::on_phase_end(const DomainLife& life, const PhaseEnd& phase) {
-  const auto found = domains_.find(key_of(life));
+  const auto found = domains_.find(life.key());
   if (found != domains_.end()) close_phase(found->second, life, phase, true);
 }
 
 void PauseAnalyzer::on_phase_dropped(const DomainLife& life, const PhaseEnd& phase, Unfinished /*reason*/) {
-  const auto found = domains_.find(key_of(life));
+  const auto found = domains_.find(life.key());
   if (found != domains_.end()) close_phase(found->second, life, phase, false);
 }
 
 /// `ended`: phase.end_ns is its end; otherwise it ended some time before.
 void PauseAnalyzer::close_phase(Domain& domain, const DomainLife& life, const PhaseEnd& phase, bool ended) {
   const StwPhases& phases = StwPhases::of(life.family);
-  if (domain.pause && !is_wait_for_condition(life.family, phase.phase))
-    domain.pause->phase_ends(phase.phase, phase.end_ns);
+  if (domain.pause && phase.phase != phases.condition_wait) domain.pause->details.phases.end(phase.end_ns);
   if (phase.phase == phases.minor && ended) {
     OpenPhase* const part = innermost_part(domain);
     if (part && part->part && part->part->domain().minor_begin_ns == phase.begin_ns) {
@@ -195,7 +182,7 @@ void PauseAnalyzer::close_phase(Domain& domain, const DomainLife& life, const Ph
 
   const TimeSplit time = ThreadTracker::between(open.begin, threads_.at(domain.tid, phase.end_ns));
   if (open.phase == phases.start_barrier || open.phase == phases.minor_barrier) {
-    if (domain.pause) domain.pause->spent_in_barrier(time);
+    if (domain.pause) domain.pause->in_barriers += time;
     OpenPhase* const part = innermost_part(domain);
     if (!part || !ended) return;
     if (open.phase == phases.start_barrier) {
@@ -205,7 +192,7 @@ void PauseAnalyzer::close_phase(Domain& domain, const DomainLife& life, const Ph
     }
     return;
   }
-  if (domain.pause) domain.pause->spent_in_section(time);
+  if (domain.pause) domain.pause->in_sections += time;
   if (!open.part) return;
   if (ended) open.part->domain().left_ns = phase.end_ns;
   if (domain.pause) {
@@ -246,7 +233,7 @@ void PauseAnalyzer::pass_start(Domain& domain, OpenPhase& part, std::uint64_t be
   // While asleep it still waits for its wakeup by the last domain.
   waited.sleeping += activity(domain.tid, all_there, end_ns).time.sleeping;
   part.start_wait_ns += waited.total();
-  if (domain.pause) domain.pause->waited_to_start(waited);
+  if (domain.pause) domain.pause->start_wait += waited;
 }
 
 /// The domain continues after all have ended their parts of a minor collection.
@@ -265,7 +252,7 @@ void PauseAnalyzer::pass_minor_end(Domain& domain, OpenPhase& part, std::uint64_
   if (!certain) waited.runnable = 0;
   waited.sleeping += activity(domain.tid, all_done, end_ns).time.sleeping;
   part.finish_wait_ns += waited.total();
-  if (domain.pause) domain.pause->waited_to_finish(waited);
+  if (domain.pause) domain.pause->finish_wait += waited;
 }
 
 }  // namespace rtev

@@ -31,7 +31,7 @@ class PauseConsumer {
 /// A fold over the stream. Memory is bounded: by what is open, and the last section of each process. One thread.
 class PauseAnalyzer final : private PauseListener, private ThreadObserver {
  public:
-  explicit PauseAnalyzer(PauseConsumer& consumer);
+  explicit PauseAnalyzer(PauseConsumer& consumer) : consumer_(consumer) {}
   PauseAnalyzer(const PauseAnalyzer&) = delete;
   PauseAnalyzer& operator=(const PauseAnalyzer&) = delete;
 

@@ -12,8 +12,7 @@ namespace {
 /// Takes `part` out of `whole`, as much of it as is there; returns what that was.
 TimeSplit take(TimeSplit& whole, const TimeSplit& part) {
   TimeSplit taken;
-  for (const auto state : {&TimeSplit::on_cpu, &TimeSplit::runnable, &TimeSplit::sleeping, &TimeSplit::uninterruptible,
-                           &TimeSplit::stopped, &TimeSplit::unknown}) {
+  for (const auto state : TimeSplit::parts) {
     taken.*state = std::min(whole.*state, part.*state);
     whole.*state -= taken.*state;
   }
@@ -107,40 +106,30 @@ void PauseDetails::lose(std::uint16_t lost_domain) {
   if (std::ranges::find(lost_domains, lost_domain) == lost_domains.end()) lost_domains.push_back(lost_domain);
 }
 
-OpenPause::OpenPause(const DomainLife& domain, const PhaseBegin& root, std::int32_t tid,
-                     const ThreadTracker::Snapshot& begin)
-    : begin_(begin) {
-  details_.domain = domain;
-  details_.root = root.phase;
-  details_.begin_ns = root.time_ns;
-  details_.tid = tid;
-}
-
 void OpenPause::took_part(PauseSection section) {
-  auto& sections = details_.sections;
+  auto& sections = details.sections;
   sections.push_back(std::move(section));
   if (sections.size() > PauseDetails::max_sections)
     sections.erase(std::ranges::min_element(sections, {}, &PauseSection::time_ns));
 }
 
 PauseDetails OpenPause::finish(const PhaseEnd& root, const TimeSplit& time, ThreadRole role) && {
-  details_.end_ns = root.end_ns;
-  details_.late = root.late;
-  details_.role = role;
-  details_.phases.close(root.end_ns);
-  details_.time = time;
-  details_.scheduling.settle(time.runnable);
+  details.end_ns = root.end_ns;
+  details.late = root.late;
+  details.role = role;
+  details.time = time;
+  details.scheduling.settle(time.runnable);
 
   const std::uint64_t blocked = time.blocked();
-  details_.blocked.barrier = std::min(in_barriers_.blocked(), blocked);
-  details_.blocked.section =
-      std::clamp(in_sections_.blocked(), details_.blocked.barrier, blocked) - details_.blocked.barrier;
-  details_.blocked.other = blocked - details_.blocked.barrier - details_.blocked.section;
+  details.blocked.barrier = std::min(in_barriers.blocked(), blocked);
+  details.blocked.section =
+      std::clamp(in_sections.blocked(), details.blocked.barrier, blocked) - details.blocked.barrier;
+  details.blocked.other = blocked - details.blocked.barrier - details.blocked.section;
 
-  details_.besides = time;
-  details_.start_wait_ns = take(details_.besides, start_wait_).total();
-  details_.finish_wait_ns = take(details_.besides, finish_wait_).total();
-  return std::move(details_);
+  details.besides = time;
+  details.start_wait_ns = take(details.besides, start_wait).total();
+  details.finish_wait_ns = take(details.besides, finish_wait).total();
+  return std::move(details);
 }
 
 }  // namespace rtev

@@ -116,41 +116,18 @@ struct PauseDetails {
 };
 
 /// An open pause: collects its details.
-class OpenPause {
- public:
-  /// `tid` 0: unknown. `begin`: the times of that thread up to the pause.
-  OpenPause(const DomainLife& domain, const PhaseBegin& root, std::int32_t tid, const ThreadTracker::Snapshot& begin);
+struct OpenPause {
+  PauseDetails details;
+  ThreadTracker::Snapshot begin;  ///< the times of its thread up to the pause
+  TimeSplit in_sections{};        ///< what its thread did in stop-the-world sections
+  TimeSplit in_barriers{};        ///< and in their barriers
+  TimeSplit start_wait{};         ///< and while it waited for domains to arrive
+  TimeSplit finish_wait{};        ///< and while it waited for domains to end their minor collection
 
-  std::int32_t tid() const { return details_.tid; }
-  std::uint64_t begin_ns() const { return details_.begin_ns; }
-  const ThreadTracker::Snapshot& begin() const { return begin_; }
-  /// The parts in sections, as far as they are over.
-  const std::vector<PauseSection>& sections() const { return details_.sections; }
-
-  void phase_begins(std::uint16_t phase, std::uint64_t time_ns) { details_.phases.begin(phase, time_ns); }
-  void phase_ends(std::uint16_t phase, std::uint64_t time_ns) { details_.phases.end(phase, time_ns); }
-  /// A stretch of its thread that ended, or lasts.
-  void add(const ThreadInterval& interval, std::uint64_t now_ns, const CpuHistory& cpus) {
-    details_.scheduling.add(interval, details_.begin_ns, now_ns, cpus);
-  }
-  void lose(std::uint16_t domain) { details_.lose(domain); }
-
-  /// What its thread did in stop-the-world sections; and in their barriers.
-  void spent_in_section(const TimeSplit& time) { in_sections_ += time; }
-  void spent_in_barrier(const TimeSplit& time) { in_barriers_ += time; }
-  /// It waited for other domains, while its thread did that.
-  void waited_to_start(const TimeSplit& time) { start_wait_ += time; }
-  void waited_to_finish(const TimeSplit& time) { finish_wait_ += time; }
-  void takes_part() { ++details_.section_count; }
+  /// A part in a section is over.
   void took_part(PauseSection section);
-
   /// `time`: what its thread did from begin to end.
   PauseDetails finish(const PhaseEnd& root, const TimeSplit& time, ThreadRole role) &&;
-
- private:
-  PauseDetails details_;
-  ThreadTracker::Snapshot begin_;
-  TimeSplit in_sections_, in_barriers_, start_wait_, finish_wait_;
 };
 
 }  // namespace rtev

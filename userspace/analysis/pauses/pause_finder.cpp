@@ -5,6 +5,8 @@
 #include <bitset>
 #include <initializer_list>
 
+#include "base/enum_names.hpp"
+
 namespace rtev {
 namespace {
 
@@ -56,274 +58,158 @@ class Phases {
   Set outer_, single_, olly_, wait_, inner_;
 };
 
-constexpr std::uint64_t key_of(ProcessIndex process, std::uint32_t source) {
-  return std::uint64_t{process} << 32 | source;
+Unfinished reason_of(SpanMark mark) {
+  switch (mark) {
+    case SpanMark::lost:
+      return Unfinished::lost;
+    case SpanMark::interrupted:
+      return Unfinished::no_end;
+    default:
+      return Unfinished::ended;
+  }
+}
+
+bool is_late(const Event& event) {
+  return (event.flags & flag_late) != 0;
 }
 
 }  // namespace
 
 std::string_view to_string(Unfinished reason) {
-  switch (reason) {
-    case Unfinished::lost:
-      return "lost";
-    case Unfinished::no_end:
-      return "no_end";
-    case Unfinished::clock:
-      return "clock";
-    case Unfinished::ended:
-      return "ended";
-  }
-  return "unknown";
+  static constexpr std::string_view names[]{"lost", "no_end", "clock", "ended"};
+  return name_at(names, reason);
 }
 
 void PauseFinder::add(const Event& event, const Batch& batch, const Registry& registry) {
+  now_ns_ = event.time;
   switch (event.kind) {
-    case EventKind::begin:
-      if (Domain* const domain = domain_of(event, registry)) {
-        if (domain->stopped) return;
-        if (!domain->alive) begin_life(*domain, event.time, domain->life.incarnation > 0);
-        begin(*domain, event);
-      } else {
-        ++ignored_;
-      }
-      return;
-    case EventKind::end:
-      if (Domain* const domain = domain_of(event, registry)) end(*domain, event);
-      return;
-    case EventKind::lifecycle:
-      if (Domain* const domain = domain_of(event, registry)) lifecycle(*domain, event);
-      return;
-    case EventKind::lost:
-      if (Domain* const domain = domain_of(event, registry)) {
-        if (!domain->alive) begin_life(*domain, event.time, false);
-        drop_all(*domain, event.time, Unfinished::lost);
-        domain->nesting = NestingConfidence::lost;
-        domain->gaps = true;
-        if (const auto loss = batch.payload_as<Loss>(event)) listener_.on_loss(domain->life, *loss);
-      }
-      return;
     case EventKind::process:
-      if (const auto record = batch.payload_as<ProcessRecord>(event)) {
-        if (event.id == static_cast<std::uint16_t>(ProcessAction::exit)) end_process(record->process, event.time);
-        if (event.id == static_cast<std::uint16_t>(ProcessAction::resume)) resume(record->process, event.time);
-      }
+      if (const auto record = batch.payload_as<ProcessRecord>(event);
+          record && event.id == static_cast<std::uint16_t>(ProcessAction::resume))
+        resume(record->process);
+      break;
+    case EventKind::begin:
+    case EventKind::end:
+    case EventKind::lifecycle:
+    case EventKind::lost:
+      if (registry.ring(Source::unpack(event.source).slot)) break;
+      ignored_ += event.kind == EventKind::begin;
       return;
     default:
       return;
   }
+  if (!spans_.add({event, batch, registry})) ignored_ += event.kind == EventKind::begin;
 }
 
 void PauseFinder::finish(std::uint64_t time_ns) {
-  for (auto& [key, domain] : domains_) end_life(domain, time_ns);
-  domains_.clear();
-  latest_ = nullptr;
+  now_ns_ = time_ns;
+  spans_.finish(time_ns);
 }
 
-/// Null if the event is not from a ring, or for a domain beyond the limit.
-PauseFinder::Domain* PauseFinder::domain_of(const Event& event, const Registry& registry) {
-  const RingInfo* const ring = registry.ring(Source::unpack(event.source).slot);
-  if (!ring) return nullptr;
-  if (latest_ && latest_->life.source == event.source && latest_->life.process == ring->process) return latest_;
-  const std::uint64_t key = key_of(ring->process, event.source);
-  if (const auto known = domains_.find(key); known != domains_.end()) return latest_ = &known->second;
-  Domain* const domain = new_domain(key, registry);
-  if (!domain) return nullptr;
-  domain->life = {.process = ring->process,
-                  .pid = registry.process(ring->process).pid,
-                  .domain = Source::unpack(event.source).domain,
-                  .family = registry.family_of(event).value_or(Family::since_5_3),
-                  .source = event.source};
-  domain->foreign = ring->producer.has_value();
-  return latest_ = domain;
+void PauseFinder::on_domain_begin(PauseRing& ring, std::uint64_t time_ns, bool certain) {
+  listener_.on_domain_begin(ring.life, time_ns, certain);
 }
 
-PauseFinder::Domain* PauseFinder::new_domain(std::uint64_t key, const Registry& registry) {
-  if (domains_.size() >= limits_.domains) {
-    // Late events may have added processes again that had ended. Search for them only sometimes: it takes long.
-    if (until_sweep_ > 0) {
-      --until_sweep_;
-      return nullptr;
-    }
-    until_sweep_ = limits_.domains;
-    latest_ = nullptr;
-    std::erase_if(domains_, [&](const auto& entry) { return registry.process(entry.second.life.process).ended; });
-    if (domains_.size() >= limits_.domains) return nullptr;
-  }
-  return &domains_[key];
+void PauseFinder::on_domain_end(PauseRing& ring, std::uint64_t time_ns) {
+  listener_.on_domain_end(ring.life, time_ns);
+  ring.stopped = false;
+  ring.nesting = NestingConfidence::firm;
 }
 
-void PauseFinder::begin_life(Domain& domain, std::uint64_t time_ns, bool certain) {
-  domain.alive = true;
-  listener_.on_domain_begin(domain.life, time_ns, certain);
-}
-
-void PauseFinder::end_life(Domain& domain, std::uint64_t time_ns) {
-  if (!domain.alive) return;
-  drop_all(domain, time_ns, Unfinished::ended);
-  listener_.on_domain_end(domain.life, time_ns);
-  ++domain.life.incarnation;
-  domain.alive = domain.spawned = domain.gaps = domain.stopped = false;
-  domain.nesting = NestingConfidence::firm;
-}
-
-void PauseFinder::begin(Domain& domain, const Event& event) {
-  const Phases& phases = Phases::of(domain.life.family);
-  const bool late = (event.flags & flag_late) != 0;
-  if (phases.is_wait(event.id)) {
-    if (domain.waits.size() >= limits_.depth) drop_wait(domain, 0, event.time, Unfinished::no_end);
-    const bool in_pause = domain.root != none;
-    domain.waits.push_back({event, in_pause});
-    listener_.on_phase_begin(domain.life, {event.id, event.time, late, domain.spans.size(), in_pause});
-    return;
-  }
+PauseFinder::Lane* PauseFinder::lane_for(PauseRing& ring, const EventContext& context) {
+  const Event& event = context.event;
+  const Phases& phases = Phases::of(ring.life.family);
+  Lane& lane = ring.lane(phases.is_wait(event.id) ? PhaseKind::wait : PhaseKind::work);
+  if (event.kind != EventKind::begin) return &lane;
+  // The stop-the-world section that takes the ring down begins in the ring and cannot end in it.
+  if (ring.stopped) return nullptr;
   if (phases.is_single(event.id)) {
-    if (const auto open = domain.spans.find(event)) drop(domain, *open, event.time, Unfinished::no_end);
+    const auto open = std::ranges::find(lane.open, event.id, &Event::id);
+    spans_.close(ring, lane, static_cast<std::size_t>(open - lane.open.begin()), event.time, SpanMark::interrupted);
   }
-  if (domain.spans.size() >= limits_.depth) {
-    drop(domain, 0, event.time, Unfinished::no_end);
-    domain.nesting = NestingConfidence::lost;
+  if (lane.open.size() >= depth_) {
+    spans_.close(ring, lane, 0, event.time, SpanMark::interrupted);
+    ring.nesting = NestingConfidence::lost;
   }
-  const bool root = domain.root == none && is_root(domain, event.id);
-  if (root) domain.root = domain.spans.size();
-  const PhaseBegin begun{event.id, event.time, late, domain.spans.size(), domain.root != none};
-  domain.spans.push(event);
-  if (root) listener_.on_pause_begin(domain.life, begun);
-  listener_.on_phase_begin(domain.life, begun);
+  return &lane;
 }
 
-bool PauseFinder::is_root(Domain& domain, std::uint16_t phase) const {
-  const Phases& phases = Phases::of(domain.life.family);
+void PauseFinder::on_begin(PauseRing& ring, Lane& lane, const EventContext& context) {
+  const Event& event = context.event;
+  const PhaseBegin begun{event.id, event.time, is_late(event)};
+  if (ring.root == PauseRing::none && is_root(ring, lane, event.id)) {
+    ring.root = lane.open.size() - 1;
+    listener_.on_pause_begin(ring.life, begun);
+  }
+  listener_.on_phase_begin(ring.life, begun);
+}
+
+/// Whether a pause begins with the phase, which is the innermost of its lane.
+bool PauseFinder::is_root(PauseRing& ring, const Lane& lane, std::uint16_t phase) const {
+  if (lane.key == PhaseKind::wait) return false;
+  const Phases& phases = Phases::of(ring.life.family);
   if (rule_ == PauseRule::olly) return phases.is_olly(phase);
-  if (!domain.spans.empty()) return false;
-  if (domain.nesting == NestingConfidence::unseen)
-    domain.nesting = phases.is_inner(phase) ? NestingConfidence::lost : NestingConfidence::firm;
-  if (domain.foreign || phases.is_outer(phase)) domain.nesting = NestingConfidence::firm;
-  return domain.nesting == NestingConfidence::firm;
+  if (lane.open.size() > 1) return false;
+  if (ring.nesting == NestingConfidence::unseen)
+    ring.nesting = phases.is_inner(phase) ? NestingConfidence::lost : NestingConfidence::firm;
+  if (ring.from_producer || phases.is_outer(phase)) ring.nesting = NestingConfidence::firm;
+  return ring.nesting == NestingConfidence::firm;
 }
 
-void PauseFinder::end(Domain& domain, const Event& event) {
-  const Phases& phases = Phases::of(domain.life.family);
-  if (phases.is_wait(event.id)) {
-    end_wait(domain, event);
-    return;
-  }
-  const auto index = domain.spans.find(event);
-  if (!index) {
-    ++ends_without_begin_;
-    if (!domain.spans.empty()) return;
-    // The end of a phase that occurs only within others shows that those are still open.
-    if (domain.nesting == NestingConfidence::unseen || phases.is_outer(event.id)) {
-      domain.nesting = phases.is_inner(event.id) ? NestingConfidence::lost : NestingConfidence::firm;
-    }
-    return;
-  }
-  drop(domain, *index + 1, event.time, Unfinished::no_end);
-  const Event open = domain.spans[*index];
-  if (event.time < open.time) {
-    drop(domain, *index, event.time, Unfinished::clock);
-    return;
-  }
-  domain.spans.pop();
-  const PhaseEnd ended = end_of(open, event.time, event.flags, *index, domain.is_in_pause(*index));
-  const bool root = domain.root == *index;
-  if (root) domain.root = none;
-  listener_.on_phase_end(domain.life, ended);
-  if (root) listener_.on_pause_end(domain.life, ended);
+void PauseFinder::on_end(PauseRing& ring, Lane& lane, const Event& begin, const EventContext& context) {
+  const Event& event = context.event;
+  if (event.time < begin.time) return drop(ring, lane, begin, Unfinished::clock);
+  const PhaseEnd ended{begin.id, begin.time, event.time, is_late(begin) || is_late(event)};
+  const bool is_pause = ring.take_root(lane);
+  listener_.on_phase_end(ring.life, ended);
+  if (is_pause) listener_.on_pause_end(ring.life, ended);
 }
 
-void PauseFinder::end_wait(Domain& domain, const Event& event) {
-  if (domain.waits.empty()) {
-    ++ends_without_begin_;
-    return;
-  }
-  const Wait open = domain.waits.back();
-  if (event.time < open.begin.time) {
-    drop_wait(domain, domain.waits.size() - 1, event.time, Unfinished::clock);
-    return;
-  }
-  domain.waits.pop_back();
-  listener_.on_phase_end(domain.life, end_of(open.begin, event.time, event.flags, domain.spans.size(), open.in_pause));
+void PauseFinder::on_unknown_end(PauseRing& ring, Lane& lane, const EventContext& context) {
+  ++ends_without_begin_;
+  if (lane.key == PhaseKind::wait || !lane.open.empty()) return;
+  // The end of a phase that occurs only within others shows that those are still open.
+  const Phases& phases = Phases::of(ring.life.family);
+  const std::uint16_t phase = context.event.id;
+  if (ring.nesting == NestingConfidence::unseen || phases.is_outer(phase))
+    ring.nesting = phases.is_inner(phase) ? NestingConfidence::lost : NestingConfidence::firm;
 }
 
-/// `flags`: of the event that ended it.
-PhaseEnd PauseFinder::end_of(const Event& begin, std::uint64_t end_ns, std::uint8_t flags, std::size_t depth,
-                             bool in_pause) {
-  const bool late = ((begin.flags | flags) & flag_late) != 0;
-  return {begin.id, begin.time, std::max(end_ns, begin.time), late, depth, in_pause};
+void PauseFinder::on_close(PauseRing& ring, Lane& lane, const Event& begin, std::uint64_t /*time_ns*/, SpanMark mark) {
+  drop(ring, lane, begin, reason_of(mark));
 }
 
-/// Drops the spans from an index on, innermost first.
-void PauseFinder::drop(Domain& domain, std::size_t from, std::uint64_t time_ns, Unfinished reason) {
-  while (domain.spans.size() > from) {
-    const Event open = domain.spans.innermost();
-    domain.spans.pop();
-    const std::size_t index = domain.spans.size();
-    const PhaseEnd dropped = end_of(open, time_ns, 0, index, domain.is_in_pause(index));
-    const bool root = domain.root == index;
-    if (root) domain.root = none;
-    listener_.on_phase_dropped(domain.life, dropped, reason);
-    if (root) listener_.on_pause_dropped(domain.life, dropped, reason);
-  }
+/// The phase has been removed from the lane.
+void PauseFinder::drop(PauseRing& ring, const Lane& lane, const Event& begin, Unfinished reason) {
+  const PhaseEnd dropped{begin.id, begin.time, std::max(now_ns_, begin.time), is_late(begin)};
+  const bool is_pause = ring.take_root(lane);
+  listener_.on_phase_dropped(ring.life, dropped, reason);
+  if (is_pause) listener_.on_pause_dropped(ring.life, dropped, reason);
 }
 
-void PauseFinder::drop_wait(Domain& domain, std::size_t index, std::uint64_t time_ns, Unfinished reason) {
-  const Wait open = domain.waits[index];
-  domain.waits.erase(domain.waits.begin() + static_cast<std::ptrdiff_t>(index));
-  listener_.on_phase_dropped(domain.life, end_of(open.begin, time_ns, 0, domain.spans.size(), open.in_pause), reason);
-}
-
-void PauseFinder::drop_all(Domain& domain, std::uint64_t time_ns, Unfinished reason) {
-  drop(domain, 0, time_ns, reason);
-  while (!domain.waits.empty()) drop_wait(domain, domain.waits.size() - 1, time_ns, reason);
-}
-
-void PauseFinder::lifecycle(Domain& domain, const Event& event) {
-  switch (static_cast<Lifecycle>(event.id)) {
-    case Lifecycle::domain_spawn:
-      // A new domain takes part in collections before its spawn event: all events since the last domain ended are its
-      // own.
-      if (domain.spawned || domain.gaps) end_life(domain, event.time);
-      if (!domain.alive) begin_life(domain, event.time, true);
-      domain.spawned = true;
-      return;
-    case Lifecycle::domain_terminate:
-      if (!domain.alive) begin_life(domain, event.time, false);
-      end_life(domain, event.time);
-      return;
-    case Lifecycle::ring_start:
-      drop_all(domain, event.time, Unfinished::ended);
-      domain.nesting = NestingConfidence::unseen;
-      domain.stopped = false;
-      if (!domain.alive) begin_life(domain, event.time, true);
-      return;
-    case Lifecycle::ring_stop:
-      // The stop-the-world section that takes the ring down begins in the ring and cannot end in it.
-      drop_all(domain, event.time, Unfinished::ended);
-      domain.stopped = true;
-      return;
-    case Lifecycle::ring_resume:
-      resume(domain.life.process, event.time);
-      return;
-    default:
-      return;
+void PauseFinder::on_other(PauseRing& ring, const EventContext& context) {
+  const Event& event = context.event;
+  if (event.kind == EventKind::begin) ++ignored_;
+  if (event.kind == EventKind::lost) {
+    ring.nesting = NestingConfidence::lost;
+    if (const auto loss = context.batch.payload_as<Loss>(event)) listener_.on_loss(ring.life, *loss);
+  } else if (is_lifecycle(event, Lifecycle::ring_start)) {
+    ring.nesting = NestingConfidence::unseen;
+    ring.stopped = false;
+  } else if (is_lifecycle(event, Lifecycle::ring_stop)) {
+    spans_.close_all(ring, event.time, SpanMark::domain_ended);
+    ring.stopped = true;
+  } else if (is_lifecycle(event, Lifecycle::ring_resume)) {
+    resume(ring.life.process);
   }
 }
 
 /// The process writes events again after a pause, in which open spans may have ended.
-void PauseFinder::resume(ProcessIndex process, std::uint64_t time_ns) {
-  for (auto at = domains_.lower_bound(key_of(process, 0)); at != domains_.end() && at->second.life.process == process;
-       ++at) {
-    drop_all(at->second, time_ns, Unfinished::no_end);
-    at->second.nesting = NestingConfidence::lost;
-  }
-}
-
-void PauseFinder::end_process(ProcessIndex process, std::uint64_t time_ns) {
-  const auto first = domains_.lower_bound(key_of(process, 0));
-  auto last = first;
-  for (; last != domains_.end() && last->second.life.process == process; ++last) end_life(last->second, time_ns);
-  domains_.erase(first, last);
-  latest_ = nullptr;
+void PauseFinder::resume(ProcessIndex process) {
+  spans_.each_ring(process, [&](PauseRing& ring) {
+    spans_.close_all(ring, now_ns_, SpanMark::interrupted);
+    ring.nesting = NestingConfidence::lost;
+  });
 }
 
 }  // namespace rtev

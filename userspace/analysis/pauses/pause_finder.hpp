@@ -4,14 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string_view>
-#include <vector>
 
 #include "rtev/event.hpp"
-#include "rtev/names.hpp"
 #include "stream/registry.hpp"
-#include "stream/span_stack.hpp"
+#include "stream/span_tracker.hpp"
 
 namespace rtev {
 
@@ -25,23 +22,11 @@ enum class PauseRule : std::uint8_t {
   olly,
 };
 
-/// A domain of a process from its spawn to its end: OCaml uses the numbers of domains again.
-struct DomainLife {
-  ProcessIndex process = 0;
-  std::int32_t pid = 0;
-  std::uint16_t domain = 0;
-  std::uint32_t incarnation = 0;  ///< 0 for the first domain of that number that was seen
-  Family family = Family::since_5_3;
-  std::uint32_t source = 0;  ///< of its ring: Source::pack()
-};
-
 /// A runtime phase that began.
 struct PhaseBegin {
   std::uint16_t phase;
   std::uint64_t time_ns;
-  bool late;          ///< flag_late: the scheduling at that time is unknown
-  std::size_t depth;  ///< spans around it that are open; waiting for conditions apart
-  bool in_pause;      ///< the pause that it opens included
+  bool late;  ///< flag_late: the scheduling at that time is unknown
 };
 
 /// A runtime phase that ended.
@@ -50,8 +35,6 @@ struct PhaseEnd {
   std::uint64_t begin_ns;
   std::uint64_t end_ns;  ///< not before begin_ns
   bool late;             ///< its begin or its end was
-  std::size_t depth;     ///< as its begin had it
-  bool in_pause;
 };
 
 /// Why the length of a pause, or of another phase, is unknown.
@@ -84,19 +67,38 @@ class PauseListener {
   virtual void on_loss(const DomainLife& /*domain*/, const Loss& /*loss*/) {}
 };
 
+/// Waits for conditions of the program are in a lane of their own: they end in any order, and other threads of the
+/// domain go on meanwhile.
+enum class PhaseKind : std::uint8_t { work, wait };
+
+struct PauseRing : SpanRing<PhaseKind> {
+  /// Whether a span that begins while none is open is certain to be an outermost one.
+  enum class NestingConfidence : std::uint8_t { unseen, firm, lost };
+  static constexpr std::size_t none = SIZE_MAX;
+
+  NestingConfidence nesting = NestingConfidence::unseen;
+  bool stopped = false;     ///< the ring is being taken down
+  std::size_t root = none;  ///< which span of the lane `work` is the root of the pause
+
+  /// Whether the span that was removed from the lane was the root; if so, there is none any more.
+  bool take_root(const Lane& lane) {
+    const bool is_root = lane.key == PhaseKind::work && root == lane.open.size();
+    if (is_root) root = none;
+    return is_root;
+  }
+};
+
 /// A fold over the stream that follows the spans of each ring. Events may be missing: ends without a begin change
 /// nothing; a begin whose end is missing is dropped when that turns out. After words were lost nothing counts as a
 /// pause until it is certain that its begin is that of the outermost span. Memory is bounded. One thread.
-class PauseFinder {
+class PauseFinder final : private SpanObserver<PauseRing> {
  public:
-  struct Limits {
-    std::size_t domains = std::size_t{1} << 16;  ///< followed at once; phases of further ones are counted in ignored()
-    std::size_t depth = 256;                     ///< of spans in a domain; no runtime nests deeper
-  };
-  explicit PauseFinder(PauseListener& listener, PauseRule rule = PauseRule::outermost)
-      : PauseFinder(listener, rule, Limits{}) {}
-  PauseFinder(PauseListener& listener, PauseRule rule, Limits limits)
-      : listener_(listener), rule_(rule), limits_(limits) {}
+  /// The most domains that are followed at once, and the most spans that are open in one: no runtime nests deeper.
+  static constexpr std::size_t max_domains = std::size_t{1} << 16, max_depth = 256;
+
+  explicit PauseFinder(PauseListener& listener, PauseRule rule = PauseRule::outermost,
+                       std::size_t domains = max_domains, std::size_t depth = max_depth)
+      : listener_(listener), rule_(rule), depth_(depth), spans_(*this, {.rings = domains}) {}
 
   /// Uses phases, lifecycle events, losses, and ends of processes; ignores all other events.
   void add(const Event& event, const Batch& batch, const Registry& registry);
@@ -109,55 +111,28 @@ class PauseFinder {
   std::uint64_t ignored() const { return ignored_; }
 
  private:
-  struct Wait {
-    Event begin;
-    bool in_pause;
-  };
-  /// Whether a span that begins while none is open is certain to be an outermost one.
-  enum class NestingConfidence : std::uint8_t { unseen, firm, lost };
-  struct Domain {
-    DomainLife life;
-    bool alive = false;
-    bool spawned = false;  ///< its spawn was seen
-    bool gaps = false;     ///< words were lost in its life
-    bool stopped = false;  ///< its ring is being taken down
-    bool foreign = false;  ///< not written by OCaml's runtime
-    NestingConfidence nesting = NestingConfidence::unseen;
-    SpanStack spans;          ///< phases
-    std::vector<Wait> waits;  ///< for conditions: they end in any order, and other threads of the domain go on
-    std::size_t root = none;  ///< which of the spans is the root of the pause
+  using NestingConfidence = PauseRing::NestingConfidence;
 
-    bool is_in_pause(std::size_t span) const { return root != none && span >= root; }
-  };
-  using Domains = std::map<std::uint64_t, Domain>;  ///< by process and source
-  static constexpr std::size_t none = SIZE_MAX;
+  Lane* lane_for(PauseRing& ring, const EventContext& context) override;
+  void on_begin(PauseRing& ring, Lane& lane, const EventContext& context) override;
+  void on_end(PauseRing& ring, Lane& lane, const Event& begin, const EventContext& context) override;
+  void on_unknown_end(PauseRing& ring, Lane& lane, const EventContext& context) override;
+  void on_close(PauseRing& ring, Lane& lane, const Event& begin, std::uint64_t time_ns, SpanMark mark) override;
+  void on_other(PauseRing& ring, const EventContext& context) override;
+  void on_domain_begin(PauseRing& ring, std::uint64_t time_ns, bool certain) override;
+  void on_domain_end(PauseRing& ring, std::uint64_t time_ns) override;
 
-  static PhaseEnd end_of(const Event& begin, std::uint64_t end_ns, std::uint8_t flags, std::size_t depth,
-                         bool in_pause);
-
-  Domain* domain_of(const Event& event, const Registry& registry);
-  Domain* new_domain(std::uint64_t key, const Registry& registry);
-  void begin_life(Domain& domain, std::uint64_t time_ns, bool certain);
-  void end_life(Domain& domain, std::uint64_t time_ns);
-  void begin(Domain& domain, const Event& event);
-  void end(Domain& domain, const Event& event);
-  void end_wait(Domain& domain, const Event& event);
-  void lifecycle(Domain& domain, const Event& event);
-  bool is_root(Domain& domain, std::uint16_t phase) const;
-  void drop(Domain& domain, std::size_t from, std::uint64_t time_ns, Unfinished reason);
-  void drop_wait(Domain& domain, std::size_t index, std::uint64_t time_ns, Unfinished reason);
-  void drop_all(Domain& domain, std::uint64_t time_ns, Unfinished reason);
-  void resume(ProcessIndex process, std::uint64_t time_ns);
-  void end_process(ProcessIndex process, std::uint64_t time_ns);
+  bool is_root(PauseRing& ring, const Lane& lane, std::uint16_t phase) const;
+  void drop(PauseRing& ring, const Lane& lane, const Event& begin, Unfinished reason);
+  void resume(ProcessIndex process);
 
   PauseListener& listener_;
   PauseRule rule_;
-  Limits limits_;
-  Domains domains_;
-  Domain* latest_ = nullptr;  ///< of the last event
+  std::size_t depth_;
+  SpanTracker<PauseRing> spans_;
+  std::uint64_t now_ns_ = 0;  ///< of the event in hand
   std::uint64_t ends_without_begin_ = 0;
   std::uint64_t ignored_ = 0;
-  std::size_t until_sweep_ = 0;  ///< events of domains beyond the limit, until ended processes are looked for
 };
 
 }  // namespace rtev

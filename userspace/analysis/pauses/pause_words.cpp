@@ -15,7 +15,7 @@ void append(TextBuffer& out, const PhaseName& phase) {
 
 void append(TextBuffer& out, const DomainName& domain) {
   out.add(domain.domain);
-  if (domain.incarnation > 0) out.add(" #", std::uint64_t{domain.incarnation} + 1);
+  if (domain.incarnation > 1) out.add(" #", domain.incarnation);
 }
 
 void append(TextBuffer& out, const ThreadName& name) {

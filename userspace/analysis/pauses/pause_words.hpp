@@ -19,7 +19,7 @@ struct PhaseName {
   std::uint16_t phase;
 };
 
-/// "1", "1 #2" for the second incarnation of the number. Incarnations count from 0.
+/// "1", "1 #2" for the second incarnation of the number.
 struct DomainName {
   std::uint32_t domain;
   std::uint32_t incarnation;

@@ -4,12 +4,10 @@
 #include "analysis/pauses/blame.hpp"
 #include "analysis/pauses/pause_words.hpp"
 #include "analysis/pauses/pauses_report.hpp"
-#include "base/json_writer.hpp"
+#include "analysis/report_json.hpp"
 
 namespace rtev {
 namespace {
-
-constexpr int schema = 1;
 
 class Report {
  public:
@@ -17,11 +15,7 @@ class Report {
 
   std::string text() {
     json_.object([&] {
-      json_.member("type", std::string_view{"pauses"});
-      json_.member("schema", schema);
-      json_.member("version", std::string_view{report_.version});
-      json_.member("start_ns", report_.start_ns);
-      json_.member("end_ns", report_.end_ns);
+      add_head(json_, "pauses", report_);
       json_.member("min_ns", report_.min_ns);
       json_.member("top", report_.top);
       counts();
@@ -42,10 +36,7 @@ class Report {
       json_.member("pauses", counts.pauses);
       json_.member("long_enough", counts.long_enough);
       json_.member("represented", counts.represented);
-      json_.key("unfinished").object([&] {
-        constexpr std::array<std::string_view, unfinished_count> names{"lost", "no_end", "clock", "ended"};
-        for (std::size_t i = 0; i < names.size(); ++i) json_.member(names[i], counts.unfinished[i]);
-      });
+      add_unfinished(json_, counts.unfinished);
       json_.member("ends_without_begin", counts.ends_without_begin);
       json_.member("ignored_events", counts.ignored_events);
       json_.member("lost_words", counts.lost_words);
@@ -63,7 +54,7 @@ class Report {
     json_.member("pid", life.pid);
     json_.member("comm", comm);
     json_.member("domain", life.domain);
-    json_.member("incarnation", std::uint64_t{life.incarnation} + 1);
+    json_.member("incarnation", life.incarnation);
   }
 
   void phase(std::string_view key, Family family, std::uint16_t id) {
@@ -78,17 +69,6 @@ class Report {
     json_.member("role", to_string(role));
   }
 
-  void split(std::string_view key, const TimeSplit& time) {
-    json_.key(key).object([&] {
-      json_.member("on_cpu", time.on_cpu);
-      json_.member("runnable", time.runnable);
-      json_.member("sleeping", time.sleeping);
-      json_.member("uninterruptible", time.uninterruptible);
-      json_.member("stopped", time.stopped);
-      json_.member("unknown", time.unknown);
-    });
-  }
-
   void pause(const PauseDetails& of) {
     domain(of.domain, of.comm);
     thread(of.tid, of.role);
@@ -97,7 +77,7 @@ class Report {
     json_.member("duration_ns", of.duration_ns());
     json_.member("late", of.late);
     blame(of);
-    split("time_ns", of.time);
+    add_split(json_, "time_ns", of.time);
     json_.key("blocked_ns").object([&] {
       json_.member("barrier", of.blocked.barrier);
       json_.member("section", of.blocked.section);
@@ -105,7 +85,7 @@ class Report {
     });
     json_.member("start_wait_ns", of.start_wait_ns);
     json_.member("finish_wait_ns", of.finish_wait_ns);
-    split("besides_ns", of.besides);
+    add_split(json_, "besides_ns", of.besides);
     scheduling(of.scheduling);
     phases(of);
     json_.member("section_count", of.section_count);
@@ -225,13 +205,13 @@ class Report {
     json_.key("pause").object([&] {
       json_.member("begin_ns", seen(of.pause_begin_ns));
       json_.member("duration_ns", of.pause_begin_ns == 0 ? std::nullopt : std::optional{of.pause_ns});
-      split("time_ns", of.pause_time);
+      add_split(json_, "time_ns", of.pause_time);
     });
   }
 
   void activity(std::string_view key, const ThreadActivity& activity) {
     json_.key(key).object([&] {
-      split("time_ns", activity.time);
+      add_split(json_, "time_ns", activity.time);
       json_.key("longest_wait").object([&] { wait(activity.longest_wait); });
     });
   }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "analysis/missing_past.hpp"
+#include "analysis/missing_events.hpp"
 
 namespace rtev {
 
@@ -33,7 +33,7 @@ void Pauses::summary(const RunSummary& summary, const Registry& registry) {
   registry_ = nullptr;
   dropped_.add(summary);
   counts_.rings_missed = summary.rings_missed;
-  counts_.words_before = missing_past(summary, registry);
+  counts_.words_before = words_overwritten_before(summary, registry);
 }
 
 PausesReport Pauses::report() const {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/dropped_events.hpp"
+#include "analysis/missing_events.hpp"
 #include "analysis/pauses/pause_analyzer.hpp"
 #include "analysis/pauses/pauses_report.hpp"
 #include "analysis/pauses/worst_pauses.hpp"

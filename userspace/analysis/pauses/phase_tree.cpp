@@ -1,34 +1,27 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pauses/phase_tree.hpp"
 
-#include <algorithm>
-#include <ranges>
-
 namespace rtev {
 
 void PhaseTree::begin(std::uint16_t phase, std::uint64_t time_ns) {
-  if (open_.size() >= max_depth) {
-    ++folded_;
-    return;
-  }
   const std::uint32_t node = node_for(phase);
   if (node == no_node) {
     ++folded_;
   } else {
     ++nodes_[node].count;
   }
-  open_.push_back({.phase = phase, .node = node, .begin_ns = advance(time_ns), .inside_ns = 0});
+  open_.push_back({.node = node, .begin_ns = advance(time_ns), .inside_ns = 0});
 }
 
-void PhaseTree::end(std::uint16_t phase, std::uint64_t time_ns) {
-  const auto from_inside = std::views::reverse(open_);
-  const auto found = std::ranges::find(from_inside, phase, &Open::phase);
-  if (found == from_inside.end()) return;
-  for (auto left = found - from_inside.begin() + 1; left > 0; --left) pop(time_ns);
-}
-
-void PhaseTree::close(std::uint64_t time_ns) {
-  while (!open_.empty()) pop(time_ns);
+void PhaseTree::end(std::uint64_t time_ns) {
+  if (open_.empty()) return;
+  const Open ended = open_.back();
+  open_.pop_back();
+  const std::uint64_t total = advance(time_ns) - ended.begin_ns;
+  if (ended.node == no_node) return;
+  nodes_[ended.node].total_ns += total;
+  nodes_[ended.node].own_ns += total - ended.inside_ns;
+  if (!open_.empty()) open_.back().inside_ns += total;
 }
 
 std::vector<const PhaseTree::Node*> PhaseTree::in_depth() const {
@@ -53,17 +46,6 @@ std::uint32_t PhaseTree::node_for(std::uint16_t phase) {
                     .total_ns = 0,
                     .own_ns = 0});
   return static_cast<std::uint32_t>(nodes_.size() - 1);
-}
-
-void PhaseTree::pop(std::uint64_t time_ns) {
-  time_ns = advance(time_ns);
-  const Open ended = open_.back();
-  open_.pop_back();
-  if (ended.node == no_node) return;
-  const std::uint64_t total = time_ns - ended.begin_ns;
-  nodes_[ended.node].total_ns += total;
-  nodes_[ended.node].own_ns += total - ended.inside_ns;
-  if (!open_.empty()) open_.back().inside_ns += total;
 }
 
 void PhaseTree::add_subtree(std::uint32_t parent, std::vector<const Node*>& out) const {

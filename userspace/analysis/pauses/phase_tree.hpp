@@ -10,13 +10,12 @@
 
 namespace rtev {
 
-/// Each path of phases once, with its count and time: a pause may hold thousands of slices of the same kind. An end
-/// without a begin is ignored, an end closes the phases that are still open inside, a late event counts as of the
-/// present. Memory is bounded: a phase without room is only counted, and its time stays with the phase around it. It
-/// keeps a stack of its own, because it bounds its depth in another way than PauseFinder, which feeds it.
+/// Each path of phases once, with its count and time: a pause may hold thousands of slices of the same kind. A late
+/// event counts as of the present. Memory is bounded: a phase without room is only counted, and its time stays with the
+/// phase around it.
 class PhaseTree {
  public:
-  static constexpr std::size_t max_nodes = 96, max_depth = 64;
+  static constexpr std::size_t max_nodes = 96;
   static constexpr std::uint32_t no_parent = 0xffff'ffff;
 
   struct Node {
@@ -29,9 +28,8 @@ class PhaseTree {
   };
 
   void begin(std::uint16_t phase, std::uint64_t time_ns);
-  void end(std::uint16_t phase, std::uint64_t time_ns);
-  /// Ends what is still open.
-  void close(std::uint64_t time_ns);
+  /// Ends the innermost phase.
+  void end(std::uint64_t time_ns);
 
   /// In the order of their first begin.
   std::span<const Node> nodes() const { return nodes_; }
@@ -43,7 +41,6 @@ class PhaseTree {
  private:
   static constexpr std::uint32_t no_node = no_parent;
   struct Open {
-    std::uint16_t phase;
     std::uint32_t node;  ///< or no_node
     std::uint64_t begin_ns;
     std::uint64_t inside_ns;  ///< of phases inside that have nodes
@@ -52,7 +49,6 @@ class PhaseTree {
   /// Time does not go back.
   std::uint64_t advance(std::uint64_t time_ns) { return now_ns_ = std::max(now_ns_, time_ns); }
   std::uint32_t node_for(std::uint16_t phase);
-  void pop(std::uint64_t time_ns);
   void add_subtree(std::uint32_t parent, std::vector<const Node*>& out) const;
 
   std::vector<Node> nodes_;

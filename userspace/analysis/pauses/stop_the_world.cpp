@@ -6,15 +6,6 @@
 namespace rtev {
 namespace {
 
-StwPhases find_phases(Family family) {
-  const auto id = [&](std::string_view name) { return static_cast<std::uint16_t>(find_phase(family, name).value()); };
-  return {.leader = id("stw_leader"),
-          .handler = id("stw_handler"),
-          .start_barrier = id("stw_api_barrier"),
-          .minor = id("minor"),
-          .minor_barrier = id("minor_leave_barrier")};
-}
-
 const StwDomain* latest(const std::vector<StwDomain>& domains, std::uint64_t StwDomain::* time) {
   if (domains.size() < 2) return nullptr;
   const auto last = std::ranges::max_element(domains, {}, time);
@@ -22,11 +13,6 @@ const StwDomain* latest(const std::vector<StwDomain>& domains, std::uint64_t Stw
 }
 
 }  // namespace
-
-const StwPhases& StwPhases::of(Family family) {
-  static const StwPhases before_5_3 = find_phases(Family::before_5_3), since_5_3 = find_phases(Family::since_5_3);
-  return family == Family::before_5_3 ? before_5_3 : since_5_3;
-}
 
 const StwDomain* StwSection::last_to_arrive() const {
   return has_barrier ? latest(domains, &StwDomain::arrived_ns) : nullptr;

@@ -15,17 +15,6 @@
 
 namespace rtev {
 
-/// The phases in which domains synchronise (runtime/domain.c, runtime/minor_gc.c).
-struct StwPhases {
-  std::uint16_t leader;         ///< "stw_leader": asks the others to stop, then takes part
-  std::uint16_t handler;        ///< "stw_handler": takes part
-  std::uint16_t start_barrier;  ///< "stw_api_barrier": waits until all are there
-  std::uint16_t minor;
-  std::uint16_t minor_barrier;  ///< "minor_leave_barrier": waits until all have ended their part of a minor collection
-
-  static const StwPhases& of(Family family);
-};
-
 /// One domain's part in a section. Times are CLOCK_MONOTONIC in ns; 0 if something did not happen or was not seen.
 struct StwDomain {
   std::uint16_t domain = 0;

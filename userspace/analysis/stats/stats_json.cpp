@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
+#include "analysis/report_json.hpp"
 #include "analysis/stats/stats_report.hpp"
-#include "base/json_writer.hpp"
 #include "stream/registry.hpp"
 
 namespace rtev {
 namespace {
-
-constexpr int schema = 1;
 
 /// The members of an object with these names, those without the prefix.
 template <std::size_t count>
@@ -77,7 +75,7 @@ void add_figures(JsonWriter& json, const StatsFigures& figures) {
 void add_domain(JsonWriter& json, const DomainStats& domain) {
   json.object([&] {
     json.member("domain", domain.domain);
-    json.member("incarnation", std::uint64_t{domain.incarnation} + 1);
+    json.member("incarnation", domain.incarnation);
     json.member("ended", domain.ended);
     json.member("begin_ns", domain.begin_ns);
     add_figures(json, domain.figures);
@@ -97,7 +95,7 @@ void add_user_events(JsonWriter& json, const ProcessStats& process) {
   json.key("user_event_counts").array([&] {
     for (const UserEventStats& user : process.user_events) {
       json.object([&] {
-        json.member("name", user.name.empty() ? std::nullopt : std::optional<std::string_view>{user.name});
+        json.text_or_null("name", user.name);
         json.member("id", user.id);
         json.member("count", user.count);
       });
@@ -122,7 +120,7 @@ void add_process(JsonWriter& json, const ProcessStats& process) {
     json.member("comm", process.comm);
     json.member("exe", process.exe);
     json.member("runtime", process.runtime);
-    json.member("version", process.version.empty() ? std::nullopt : std::optional<std::string_view>{process.version});
+    json.text_or_null("version", process.version);
     json.member("family", rtev::to_string(process.family));
     json.member("ended", process.ended);
     json.member("begin_ns", process.begin_ns);
@@ -143,11 +141,7 @@ void add_process(JsonWriter& json, const ProcessStats& process) {
 std::string stats_json(const StatsReport& report) {
   JsonWriter json;
   json.object([&] {
-    json.member("type", std::string_view{"stats"});
-    json.member("schema", schema);
-    json.member("version", report.version);
-    json.member("start_ns", report.start_ns);
-    json.member("end_ns", report.end_ns);
+    add_head(json, "stats", report);
     json.member("scheduler_seen", report.scheduler_seen);
     json.member("switches_dropped", report.switches_dropped);
     json.member("rings_missed", report.rings_missed);

@@ -16,7 +16,7 @@ namespace rtev {
 /// A domain from its spawn to its end.
 struct DomainStats {
   std::uint16_t domain = 0;
-  std::uint32_t incarnation = 0;  ///< 0 for the first domain of that number that was seen
+  std::uint32_t incarnation = 0;  ///< from 1: counts the domains that had this number
   bool ended = false;
   std::uint64_t begin_ns = 0;  ///< CLOCK_MONOTONIC, when it was first seen
   StatsFigures figures;

@@ -2,17 +2,14 @@
 #include "analysis/stats/stats_sink.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <ranges>
 #include <utility>
 
-#include "analysis/missing_past.hpp"
+#include "analysis/missing_events.hpp"
 #include "analysis/stats/stats_state.hpp"
 
 namespace rtev {
 namespace {
-
-constexpr std::size_t max_user_events = 64;  ///< of a process, that are counted by name
 
 bool is_action(const Event& event, ProcessAction action) {
   return event.id == static_cast<std::uint16_t>(action);
@@ -84,9 +81,9 @@ void Stats::add(const Event& event, const Batch& batch, const Registry& registry
   if (process.ended) process.end_ns = std::max(process.end_ns, event.time);  // a late event
   // The last event of a domain is its own, the first one of the next is not.
   const bool is_last = is_lifecycle(event, Lifecycle::domain_terminate);
-  if (is_last) count(event, batch, *ring);
+  if (is_last) process.count(event, batch, *ring);
   pauses_.add(event, batch, registry);
-  if (!is_last) count(event, batch, *ring);
+  if (!is_last) process.count(event, batch, *ring);
 }
 
 void Stats::add_process(const Event& event, const Batch& batch, const Registry& registry) {
@@ -124,8 +121,8 @@ void Stats::end_process(Process& process, std::int64_t status, const Event& even
   }
   threads_.add(event, batch, registry);
   pauses_.add(event, batch, registry);
-  for (Process::Seat& seat : process.seats) {
-    if (seat.now) retire(process, std::move(seat.now), event.time);
+  for (Process::Domain& domain : process.domains) {
+    if (domain.current) process.retire(std::move(domain.current), event.time, options_.ended_domains);
   }
   process.ended = true;
   process.end_ns = event.time;
@@ -157,7 +154,7 @@ Stats::Process* Stats::known_process(ProcessIndex index) {
   return last_process_ = &found->second;
 }
 
-/// Whose image runs under this number now.
+/// The process image that runs under a pid now.
 Stats::Process* Stats::process_of(std::int32_t pid) {
   const auto image = images_.find(pid);
   return image == images_.end() ? nullptr : known_process(image->second);
@@ -218,106 +215,27 @@ std::vector<ThreadInterval> Stats::running() const {
   return intervals;
 }
 
-void Stats::count(const Event& event, const Batch& batch, const RingInfo& ring) {
-  Process& process = *known_process(ring.process);
-  Incarnation& domain = process.domain_at(Source::unpack(event.source).domain, event.time);
-  domain.begin_ns = std::min(domain.begin_ns, event.time);
-  domain.last_ns = event.time;
-  Tally& tally = domain.tally;
-  switch (event.kind) {
-    case EventKind::lost:
-      ++tally.losses;
-      if (const auto loss = batch.payload_as<Loss>(event))
-        tally.lost_words = saturating_sum(tally.lost_words, loss->words);
-      return;
-    case EventKind::counter:
-      if (event.id < tally.counters.size()) {
-        process.set_gauge(event.id, tally.counters[event.id].last, event.value);
-        tally.counters[event.id].add(event.value);
-      }
-      break;
-    case EventKind::alloc:
-      if (const auto flushed = batch.payload_as<std::array<std::uint64_t, alloc_bucket_count>>(event)) {
-        auto& buckets = process.facts.alloc_buckets;
-        if (!buckets) buckets.emplace();
-        // The runtime sets all but the first to zero after each flush.
-        buckets->front() = std::max(buckets->front(), flushed->front());
-        for (std::size_t i = 1; i < buckets->size(); ++i) (*buckets)[i] = saturating_sum((*buckets)[i], (*flushed)[i]);
-      }
-      break;
-    case EventKind::user_unit:
-    case EventKind::user_int:
-    case EventKind::user_begin:
-    case EventKind::user_custom:
-      ++tally.user_events;
-      count_user_event(process, event, ring);
-      break;
-    case EventKind::lifecycle:
-      if (is_lifecycle(event, Lifecycle::domain_spawn)) domain.begin_ns = std::min(domain.first_ns, event.time);
-      if (is_lifecycle(event, Lifecycle::ring_resume)) process.paused = true;
-      break;
-    default:
-      break;
-  }
-  ++tally.events;
-}
-
-void Stats::count_user_event(Process& process, const Event& event, const RingInfo& ring) {
-  auto& named = process.facts.user_events;
-  auto found = std::ranges::find(named, event.id, &UserEventStats::id);
-  if (found == named.end()) {
-    if (named.size() >= max_user_events) {
-      ++process.facts.other_user_events;
-      return;
-    }
-    named.push_back({.id = event.id, .name = {}, .count = 0});
-    found = std::prev(named.end());
-  }
-  ++found->count;
-  // A name may come after the first events that need it.
-  if (found->name.empty() && std::has_single_bit(found->count) && ring.user_event_name)
-    found->name = ring.user_event_name(event.id);
-}
-
-void Stats::retire(Process& process, std::unique_ptr<Incarnation> domain, std::uint64_t time_ns) const {
-  domain->ended = true;
-  domain->end_ns = std::max(time_ns, domain->last_ns);
-  if (!process.ending) {
-    // Other domains take over its heap. Of a process that ends the last values stay.
-    for (std::size_t id = 0; id < domain->tally.counters.size(); ++id)
-      process.set_gauge(id, domain->tally.counters[id].last, 0);
-  }
-  process.retired.push_back(std::move(domain));
-  if (process.retired.size() <= options_.ended_domains) return;
-  Incarnation& oldest = *process.retired.front();
-  oldest.tally.wall_ns = distance(oldest.begin_ns, oldest.end_ns);
-  oldest.tally.gc_ns = std::min(oldest.tally.gc_ns, oldest.tally.wall_ns);
-  process.others += oldest.tally;
-  ++process.other_count;
-  process.retired.pop_front();
-}
-
 Stats::Incarnation* Stats::domain_at(const DomainLife& life) {
   Process* const process = known_process(life.process);
-  return process && life.domain < process->seats.size() ? process->seats[life.domain].now.get() : nullptr;
+  return process && life.domain < process->domains.size() ? process->domains[life.domain].current.get() : nullptr;
 }
 
 void Stats::on_domain_begin(const DomainLife& life, std::uint64_t time_ns, bool certain) {
   Process* const process = known_process(life.process);
   if (!process) return;
   if (Incarnation* const now = domain_at(life); now && now->adopted)
-    retire(*process, std::move(process->seats[life.domain].now), now->last_ns);
+    process->retire(std::move(process->domains[life.domain].current), now->last_ns, options_.ended_domains);
   Incarnation& domain = process->domain_at(life.domain, time_ns);
   domain.adopted = true;
   // A domain without a spawn was there before its ring was read.
-  if (!certain && life.incarnation == 0)
+  if (!certain && life.incarnation == 1)
     domain.begin_ns = std::min(domain.begin_ns, process->ring_ns.value_or(time_ns));
 }
 
 void Stats::on_domain_end(const DomainLife& life, std::uint64_t time_ns) {
   if (!domain_at(life)) return;
   Process& process = *known_process(life.process);
-  retire(process, std::move(process.seats[life.domain].now), time_ns);
+  process.retire(std::move(process.domains[life.domain].current), time_ns, options_.ended_domains);
 }
 
 void Stats::on_phase_begin(const DomainLife& life, const PhaseBegin& phase) {

@@ -67,9 +67,6 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   void on_thread_interval(const ThreadInterval& interval) override;
   std::vector<ThreadInterval> running() const;
 
-  void count(const Event& event, const Batch& batch, const RingInfo& ring);
-  void count_user_event(Process& process, const Event& event, const RingInfo& ring);
-  void retire(Process& process, std::unique_ptr<Incarnation> domain, std::uint64_t time_ns) const;
   Incarnation* domain_at(const DomainLife& life);
 
   void on_domain_begin(const DomainLife& life, std::uint64_t time_ns, bool certain) override;

@@ -53,11 +53,11 @@ struct Stats::Process {
   std::optional<std::uint64_t> ring_ns;  ///< when its ring was opened, or its probes found it
   std::uint64_t cpu_ns = 0;
 
-  struct Seat {
-    std::unique_ptr<Incarnation> now;
-    std::uint32_t next_number = 0;
+  struct Domain {
+    std::unique_ptr<Incarnation> current;  ///< null: none
+    std::uint32_t incarnations = 0;
   };
-  std::vector<Seat> seats;                           ///< by domain
+  std::vector<Domain> domains;                       ///< by number
   std::deque<std::unique_ptr<Incarnation>> retired;  ///< oldest first
   Tally others;                                      ///< domains that are not remembered one by one
   std::uint64_t other_count = 0;
@@ -67,41 +67,18 @@ struct Stats::Process {
   void is_tracked(std::uint64_t time_ns) {
     if (!facts.cpu_since_ns) facts.cpu_since_ns = time_ns;
   }
-  void learn(const ProcessInfo& from) {
-    facts.pid = from.pid;
-    facts.comm = from.comm;
-    facts.exe = from.exe;
-    facts.runtime = from.runtime;
-    facts.version = from.version;
-    facts.family = from.family;
-    if (from.max_rss_bytes != 0) learn_memory(from.max_rss_bytes);
-  }
-
+  void learn(const ProcessInfo& from);
   void learn_memory(std::uint64_t max_rss_bytes) {
     facts.max_rss_bytes = std::max(facts.max_rss_bytes.value_or(0), max_rss_bytes);
   }
 
-  Incarnation& domain_at(std::uint16_t domain, std::uint64_t time_ns) {
-    if (domain >= seats.size()) seats.resize(domain + std::size_t{1});
-    Seat& seat = seats[domain];
-    if (!seat.now) {
-      seat.now = std::make_unique<Incarnation>();
-      seat.now->domain = domain;
-      seat.now->number = seat.next_number++;
-      seat.now->begin_ns = seat.now->first_ns = seat.now->last_ns = time_ns;
-    }
-    return *seat.now;
-  }
-
-  /// Whom of a domain's incarnations the time of a thread belongs to: a thread may outlive its domain a little.
-  Incarnation* domain_during(std::int32_t domain, std::uint64_t begin_ns) {
-    for (const auto& old : retired | std::views::reverse) {
-      if (old->domain == domain && old->end_ns > begin_ns) return old.get();
-    }
-    const auto number = static_cast<std::size_t>(domain);
-    return domain >= 0 && number < seats.size() ? seats[number].now.get() : nullptr;
-  }
-
+  /// The present incarnation of a domain, or a new one.
+  Incarnation& domain_at(std::uint16_t domain, std::uint64_t time_ns);
+  /// The incarnation that the time of a thread counts for: a thread may outlive its domain a little.
+  Incarnation* domain_during(std::int32_t domain, std::uint64_t begin_ns);
+  void count(const Event& event, const Batch& batch, const RingInfo& ring);
+  /// A domain ended; at most `max_retired` are remembered one by one.
+  void retire(std::unique_ptr<Incarnation> domain, std::uint64_t time_ns, std::size_t max_retired);
   void set_gauge(std::size_t id, std::uint64_t before, std::uint64_t after) {
     Gauge& gauge = gauges[id];
     gauge.last += after - before;  // modulo 2^64: right again when impossible values have gone
@@ -109,6 +86,9 @@ struct Stats::Process {
   }
 
   std::uint64_t end_or(std::uint64_t now_ns) const { return ended ? end_ns : now_ns; }
+
+ private:
+  void count_user_event(const Event& event, const RingInfo& ring);
 };
 
 }  // namespace rtev

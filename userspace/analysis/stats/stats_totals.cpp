@@ -32,8 +32,8 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadInt
   const Family family = stats.family;
   stats.ended = process.ended;
   for (const auto& domain : process.retired) stats.domains.push_back(stats_of(process, *domain, running));
-  for (const Process::Seat& seat : process.seats) {
-    if (seat.now) stats.domains.push_back(stats_of(process, *seat.now, running));
+  for (const Process::Domain& domain : process.domains) {
+    if (domain.current) stats.domains.push_back(stats_of(process, *domain.current, running));
   }
   std::ranges::sort(stats.domains, {},
                     [](const DomainStats& domain) { return std::pair{domain.domain, domain.incarnation}; });

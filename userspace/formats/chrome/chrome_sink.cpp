@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "formats/run_json.hpp"
+
 namespace rtev {
 namespace {
 
@@ -12,10 +14,6 @@ constexpr std::uint64_t day_ns = 86'400'000'000'000;
 constexpr int ocaml_sort_index = -2;
 /// Beyond every domain's.
 constexpr std::int64_t other_thread_sort_index = std::int64_t{1} << 20;
-
-std::string_view as_text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 /// Domains by their number, each followed by its backup thread, its tick thread and its systhreads.
 std::int64_t sort_index(const Track& track) {
@@ -34,7 +32,7 @@ void add_detail(ChromeEvent& event, const Detail& detail) {
         if constexpr (std::same_as<T, Timestamp>) {
           event.time(key, value.ns);
         } else if constexpr (std::same_as<T, std::span<const std::byte>>) {
-          event.json().hex(key, as_text(value));
+          event.json().hex(key, value);
         } else if constexpr (std::same_as<T, std::span<const std::uint64_t>>) {
           event.json().values(key, value);
         } else {
@@ -54,16 +52,8 @@ void ChromeSink::header(const RunHeader& header) {
   const std::uint64_t origin = header.start_ns - std::min(header.start_ns, day_ns);
   event_.set_origin(origin);
   event_.start_metadata("rtev_header", cpus_pid, cpus_pid);
-  JsonWriter& json = event_.json();
-  json.member("version", header.version);
-  json.member("host", header.host);
-  json.member("kernel", header.kernel);
-  json.member("machine", header.machine);
-  json.values("command_line", header.command_line);
-  json.member("clock", "monotonic");
-  json.member("ts_origin", origin);
-  json.member("start", header.start_ns);
-  json.member("start_realtime", header.start_realtime_ns);
+  event_.json().member("ts_origin", origin);
+  add_run(event_.json(), header);
   finish();
 }
 
@@ -83,30 +73,9 @@ void ChromeSink::summary(const RunSummary& summary, const Registry& registry) {
   event_.start_metadata("rtev_summary", cpus_pid, cpus_pid);
   JsonWriter& json = event_.json();
   json.member("end", summary.end_ns);
-  if (!summary.complete) json.member("truncated", true);
-  json.key("events").object([&] {
-    for (std::size_t kind = 0; kind < event_kind_count; ++kind)
-      json.member(to_string(static_cast<EventKind>(kind)), summary.events[kind]);
-  });
-  json.member("late", summary.late);
-  json.member("forced", summary.forced);
-  json.member("rings_missed", summary.rings_missed);
-  json.key("drops").object([&] {
-    for (const RunSummary::Drop& drop : summary.drops) json.text_key(drop.kind).value(drop.count);
-  });
+  add_counts(json, summary);
   json.member("processes", processes);
-  json.key("words").object([&] {
-    json.member("written", words.written);
-    json.member("delivered", words.delivered);
-    json.member("lost", words.lost);
-    json.member("before_attach", words.before_attach);
-    json.member("corrupt", words.corrupt);
-    json.member("unread", words.unread);
-  });
-  json.key("self").object([&] {
-    json.member("cpu_ns", summary.own_cpu_ns);
-    json.member("max_rss_bytes", summary.own_max_rss_bytes);
-  });
+  add_words(json, words);
   event_.finish();
   out_.add("\n]");
   end_line();
@@ -169,9 +138,7 @@ void ChromeSink::process(const Track& track, const EventContext& context, const 
 }
 
 void ChromeSink::name_process(std::int32_t pid, std::string_view name) {
-  event_.start_metadata("process_name", pid, pid);
-  event_.json().member("name", name.empty() ? no_name : name);
-  finish();
+  metadata("process_name", pid, pid, "name", name.empty() ? no_name : name);
 }
 
 void ChromeSink::name_track(const Track& track) {
@@ -180,17 +147,19 @@ void ChromeSink::name_track(const Track& track) {
 }
 
 void ChromeSink::name_row(std::int32_t pid, std::int32_t tid, std::string_view name, std::int64_t sort_index) {
-  event_.start_metadata("thread_name", pid, tid);
-  event_.json().member("name", name.empty() ? no_name : name);
-  finish();
-  event_.start_metadata("thread_sort_index", pid, tid);
-  event_.json().member("sort_index", sort_index);
-  finish();
+  metadata("thread_name", pid, tid, "name", name.empty() ? no_name : name);
+  metadata("thread_sort_index", pid, tid, "sort_index", sort_index);
 }
 
 void ChromeSink::sort_process(std::int32_t pid, int sort_index) {
-  event_.start_metadata("process_sort_index", pid, pid);
-  event_.json().member("sort_index", sort_index);
+  metadata("process_sort_index", pid, pid, "sort_index", sort_index);
+}
+
+template <typename Value>
+void ChromeSink::metadata(std::string_view name, std::int32_t pid, std::int32_t tid, std::string_view key,
+                          const Value& value) {
+  event_.start_metadata(name, pid, tid);
+  event_.json().member(key, value);
   finish();
 }
 

@@ -63,6 +63,8 @@ class ChromeSink final : public LineSink, private ViewerWriter {
   void finish(Details details = {});
   void flow(char phase, std::uint64_t time, const Track& track, std::uint64_t id);
   void graph(const Track& track, const EventContext& context, std::string_view unit, std::integral auto value);
+  template <typename Value>
+  void metadata(std::string_view name, std::int32_t pid, std::int32_t tid, std::string_view key, const Value& value);
   void name_row(std::int32_t pid, std::int32_t tid, std::string_view name, std::int64_t sort_index);
   void sort_process(std::int32_t pid, int sort_index);
   CpuRow* row_of(std::uint32_t cpu);

@@ -25,7 +25,7 @@ std::uint64_t counter_id(const Track& track, const Event& event) {
 constexpr std::size_t buffer_words = (std::size_t{256} << 10) / fxt::word_bytes;
 
 /// Payloads of user events up to this size are written as text if they are printable.
-constexpr std::size_t longest_text = 1024;
+constexpr std::size_t max_text_bytes = 1024;
 
 constexpr std::array<std::string_view, 5> units = {"value", "bytes", "words", "blocks", "work"};
 
@@ -77,12 +77,12 @@ FxtSink::FxtSink(Output& output, const Options& options)
       builder_(*this) {
   using enum fxt::ArgumentType;
   const auto name = [this](std::string_view text) { return writer_.intern(text); };
-  begin_ = compose(fxt::duration_begin, runtime_category);
-  end_ = compose(fxt::duration_end, runtime_category);
-  stray_end_ = compose(fxt::instant, runtime_category, {{boolean, name("stray")}});
-  user_begin_ = compose(fxt::duration_begin, user_category);
-  user_end_ = compose(fxt::duration_end, user_category);
-  user_stray_end_ = compose(fxt::instant, user_category, {{boolean, name("stray")}});
+  for (const bool user : {false, true}) {
+    const std::string_view category = user ? user_category : runtime_category;
+    spans_[user] = {.begin = compose(fxt::duration_begin, category),
+                    .end = compose(fxt::duration_end, category),
+                    .stray_end = compose(fxt::instant, category, {{boolean, name("stray")}})};
+  }
   for (std::size_t unit = 0; unit < units.size(); ++unit)
     counters_[unit] = compose(fxt::counter, runtime_category, {{uint64, name(units[unit])}});
   alloc_ =
@@ -178,17 +178,17 @@ void FxtSink::put(const Shape& shape, const Track& track, const EventContext& co
 }
 
 void FxtSink::begin(const Track& track, const EventContext& context, const Flows& flows) {
-  put(is_user(context.event) ? user_begin_ : begin_, track, context);
+  put(spans_[is_user(context.event)].begin, track, context);
   for (const std::uint64_t id : flows.out) flow(flow_begin_, track, context.event, id);
   if (flows.in != 0) flow(flow_end_, track, context.event, flows.in);
 }
 
 void FxtSink::end(const Track& track, const EventContext& context) {
-  put(is_user(context.event) ? user_end_ : end_, track, context);
+  put(spans_[is_user(context.event)].end, track, context);
 }
 
 void FxtSink::stray_end(const Track& track, const EventContext& context) {
-  put(is_user(context.event) ? user_stray_end_ : stray_end_, track, context, true);
+  put(spans_[is_user(context.event)].stray_end, track, context, true);
 }
 
 void FxtSink::counter(const Track& track, const EventContext& context) {
@@ -222,7 +222,7 @@ void FxtSink::point(const Track& track, const EventContext& context) {
 /// Viewers show text; they do not show the content of blobs.
 void FxtSink::custom(const Track& track, const EventContext& context) {
   const auto bytes = context.batch.payload(context.event);
-  if (bytes.size() <= longest_text && is_printable(as_text(bytes))) {
+  if (bytes.size() <= max_text_bytes && is_printable(as_text(bytes))) {
     put(user_text_, track, context, as_text(bytes));
   } else {
     put(user_bytes_, track, context, blob(bytes));

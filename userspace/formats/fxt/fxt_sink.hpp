@@ -10,8 +10,7 @@
 
 #include "formats/fxt/metadata_writer.hpp"
 #include "formats/fxt/sched_writer.hpp"
-#include "formats/fxt/string_table.hpp"
-#include "formats/fxt/thread_table.hpp"
+#include "formats/fxt/slot_tables.hpp"
 #include "formats/viewer/trace_writer.hpp"
 #include "formats/viewer/track_builder.hpp"
 #include "rtev/fxt_writer.hpp"
@@ -89,8 +88,11 @@ class FxtSink final : public Sink, private TraceWriter {
   std::uint64_t last_written_ns_ = 0;
   bool kernel_buffers_named_ = false;
 
-  Shape begin_, user_begin_, end_, user_end_, stray_end_, user_stray_end_;
-  std::array<Shape, 5> counters_;  ///< by unit
+  struct SpanShapes {
+    Shape begin, end, stray_end;
+  };
+  std::array<SpanShapes, 2> spans_;  ///< of the runtime, of the user
+  std::array<Shape, 5> counters_;    ///< by unit
   std::array<std::array<std::uint8_t, counter_ids>, families> units_{};
   Shape alloc_, lifecycle_, user_unit_, user_int_, user_text_, user_bytes_, lost_, process_, raw_bytes_, raw_value_;
   fxt::ComposedEvent open_, close_, flow_begin_, flow_end_;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "formats/fxt/metadata.hpp"
+#include "stream/recording_layout.hpp"
 
 namespace rtev::record {
 namespace {
@@ -22,27 +22,12 @@ bool is_forgotten(const ProcessInfo& info) {
   return info.ended && info.pid == 0;
 }
 
-void add_words(Metadata& metadata, const Accounting& words) {
-  metadata.add("written", words.written)
-      .add("delivered", words.delivered)
-      .add("lost", words.lost)
-      .add("before_attach", words.before_attach)
-      .add("corrupt", words.corrupt)
-      .add("unread", words.unread)
-      .add("events", words.events);
-}
-
 }  // namespace
 
 void MetadataWriter::header(const RunHeader& header) {
-  Metadata(writer_, metadata_header, format_version)
-      .add("version", header.version)
-      .add("host", header.host)
-      .add("kernel", header.kernel)
-      .add("machine", header.machine)
-      .add("start", header.start_ns)
-      .add("start_realtime", header.start_realtime_ns)
-      .write();
+  Metadata metadata(writer_, metadata_header, format_version);
+  header_fields(header, metadata);
+  metadata.write();
   for (const std::string& argument : header.command_line) {
     std::string_view rest = argument;
     do {
@@ -91,28 +76,13 @@ void MetadataWriter::process(ProcessIndex index, const Registry& registry) {
 void MetadataWriter::write_ring(std::uint32_t slot, const Ring& ring) {
   Metadata metadata(writer_, metadata_ring, ring.process);
   metadata.add("domains", ring.domains);
-  if (ring.producer) {
-    metadata.add("producer", ring.producer->name)
-        .add("producer_family", static_cast<std::uint32_t>(ring.producer->family));
-  }
+  if (ring.producer) metadata.add("producer", ring.producer->name).add("producer_family", ring.producer->family);
   metadata.write(slot);
 }
 
 void MetadataWriter::write_process(ProcessIndex index, const ProcessInfo& info) {
   Metadata metadata(writer_, metadata_process);
-  metadata.add("pid", info.pid)
-      .add("ns_pid", info.ns_pid)
-      .add("start_ticks", info.start_ticks)
-      .add("exec_generation", info.exec_generation)
-      .add("comm", info.comm)
-      .add("exe", info.exe)
-      .add("runtime", info.runtime)
-      .add("version", info.version)
-      .add("family", static_cast<std::uint32_t>(info.family))
-      .add("family_source", static_cast<std::uint32_t>(info.family_source))
-      .add("ring", static_cast<std::uint32_t>(info.ring))
-      .add("ring_path", info.ring_path)
-      .add("ended", info.ended);
+  process_fields(info, metadata);
   if (info.max_rss_bytes != 0) metadata.add("max_rss", info.max_rss_bytes);
   metadata.write(index);
 }
@@ -120,7 +90,7 @@ void MetadataWriter::write_process(ProcessIndex index, const ProcessInfo& info) 
 void MetadataWriter::write_accounting(ProcessIndex index, const ProcessInfo& info) {
   Metadata metadata(writer_, metadata_accounting);
   metadata.add("domains", info.domains);
-  add_words(metadata, info.words);
+  word_fields(info.words, metadata);
   metadata.write(index);
 }
 
@@ -140,7 +110,7 @@ void MetadataWriter::sweep(const Registry& registry) {
     if (gone) Metadata(writer_, metadata_process_gone).write(process.first);
     return gone;
   });
-  sweep_at_ = std::max(sweep_at_least, 2 * processes_.size());
+  sweep_at_ = std::max(min_sweep, 2 * processes_.size());
 }
 
 void MetadataWriter::summary(const RunSummary& summary, const Registry& registry) {
@@ -150,7 +120,7 @@ void MetadataWriter::summary(const RunSummary& summary, const Registry& registry
     write_accounting(index, info);
   }
   Metadata others(writer_, metadata_others, registry.others().count);
-  add_words(others, registry.others().words);
+  word_fields(registry.others().words, others);
   others.write();
   Metadata events(writer_, metadata_events);
   for (std::size_t kind = 0; kind < event_kind_count; ++kind)
@@ -158,16 +128,9 @@ void MetadataWriter::summary(const RunSummary& summary, const Registry& registry
   events.write();
   for (const RunSummary::Drop& drop : summary.drops)
     Metadata(writer_, metadata_drop, drop.count).add("kind", drop.kind).write();
-  Metadata(writer_, metadata_summary)
-      .add("start", summary.start_ns)
-      .add("end", summary.end_ns)
-      .add("late", summary.late)
-      .add("forced", summary.forced)
-      .add("rings_missed", summary.rings_missed)
-      .add("own_cpu", summary.own_cpu_ns)
-      .add("own_max_rss", summary.own_max_rss_bytes)
-      .add("complete", summary.complete)
-      .write();
+  Metadata end(writer_, metadata_summary);
+  summary_fields(summary, end);
+  end.write();
 }
 
 }  // namespace rtev::record

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "formats/fxt/metadata.hpp"
+#include "formats/fxt/metadata_writer.hpp"
+#include "stream/recording_layout.hpp"
 
 namespace rtev::record {
 namespace {
@@ -16,15 +17,6 @@ std::uint64_t koid(std::int32_t tid) {
 
 std::int32_t weight(const Thread& thread) {
   return thread.tid == 0 ? fxt::idle_weight : thread.priority;
-}
-
-template <typename ThreadFields>
-void add(Metadata& metadata, const ThreadFields& fields, std::string_view comm) {
-  metadata.add("pid", fields.pid)
-      .add("domain", fields.domain)
-      .add("role", static_cast<std::uint32_t>(fields.role))
-      .add("tracked", fields.tracked)
-      .add("comm", comm);
 }
 
 }  // namespace
@@ -54,8 +46,8 @@ bool SchedWriter::define(const Thread& thread) {
   }
   found->second = fields;
   Metadata metadata(writer_, metadata_thread);
-  add(metadata, fields, thread.comm());
-  metadata.write(koid(thread.tid));
+  thread_fields(fields, metadata);
+  metadata.add("comm", thread.comm()).write(koid(thread.tid));
   return others_gone;
 }
 
@@ -79,8 +71,8 @@ std::uint32_t SchedWriter::define_idle(const Thread& thread) {
     idle_[number] = idle;
   }
   Metadata metadata(writer_, metadata_idle);
-  add(metadata, idle.fields, thread.comm());
-  metadata.add("priority", std::int32_t{idle.priority}).write(number);
+  thread_fields(idle.fields, metadata);
+  metadata.add("comm", thread.comm()).add("priority", std::int32_t{idle.priority}).write(number);
   return number;
 }
 
@@ -147,7 +139,7 @@ void SchedWriter::left_cpu(std::uint64_t time, std::uint32_t cpu, std::int32_t t
   if (cpu > max_cpu || tid <= 0) return;
   fxt::Arguments arguments;
   arguments.add(drawn_, true);
-  // It is unknown why it left. "blocked" is the state that says least.
+  // It is unknown why it left; "blocked" claims least.
   writer_.write(fxt::ContextSwitch{.time = time,
                                    .cpu = static_cast<std::uint16_t>(cpu),
                                    .outgoing_tid = koid(tid),

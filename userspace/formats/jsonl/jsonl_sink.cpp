@@ -5,40 +5,17 @@
 
 #include <algorithm>
 
+#include "formats/run_json.hpp"
+#include "stream/recording_layout.hpp"
+
 namespace rtev {
 namespace {
 
-constexpr int schema = 1;
+constexpr int schema = 2;
 
+/// "int" of user_int.
 std::string_view user_kind(EventKind kind) {
-  switch (kind) {
-    case EventKind::user_int:
-      return "int";
-    case EventKind::user_begin:
-      return "begin";
-    case EventKind::user_end:
-      return "end";
-    case EventKind::user_custom:
-      return "custom";
-    default:
-      return "unit";
-  }
-}
-
-std::string_view as_text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-void add_words(JsonWriter& json, const Accounting& words) {
-  json.key("words").object([&] {
-    json.member("written", words.written);
-    json.member("delivered", words.delivered);
-    json.member("lost", words.lost);
-    json.member("before_attach", words.before_attach);
-    json.member("corrupt", words.corrupt);
-    json.member("unread", words.unread);
-  });
-  json.member("events", words.events);
+  return to_string(kind).substr(std::string_view("user_").size());
 }
 
 void add_version(JsonWriter& json, const ProcessInfo& info) {
@@ -88,6 +65,7 @@ void add_figures(JsonWriter& json, const ProcessInfo& info) {
   json.key("max_rss_bytes");
   info.max_rss_bytes != 0 ? json.value(info.max_rss_bytes) : json.value(nullptr);
   add_words(json, info.words);
+  json.member("events", info.words.events);
 }
 
 }  // namespace
@@ -97,14 +75,7 @@ void JsonlSink::header(const RunHeader& header) {
   json_.object([&] {
     json_.plain_member("type", "header");
     json_.member("schema", schema);
-    json_.member("version", header.version);
-    json_.member("host", header.host);
-    json_.member("kernel", header.kernel);
-    json_.member("machine", header.machine);
-    json_.values("command_line", header.command_line);
-    json_.member("clock", "monotonic");
-    json_.member("start", header.start_ns);
-    json_.member("start_realtime", header.start_realtime_ns);
+    add_run(json_, header);
   });
   end_object_line();
 }
@@ -122,33 +93,21 @@ void JsonlSink::consume(const Batch& batch, const Registry& registry) {
 
 void JsonlSink::write(const Event& event, const Batch& batch, const Registry& registry) {
   switch (event.kind) {
-    case EventKind::begin:
-    case EventKind::end:
-    case EventKind::counter:
-    case EventKind::alloc:
-    case EventKind::lifecycle:
-    case EventKind::lost:
-      ring_event(event, batch, registry);
-      return;
-    case EventKind::user_unit:
-    case EventKind::user_int:
-    case EventKind::user_begin:
-    case EventKind::user_end:
-    case EventKind::user_custom:
-      user(event, batch, registry);
-      return;
     case EventKind::process:
       start(event, "process");
       if (const auto record = batch.payload_as<ProcessRecord>(event)) process(event, *record, registry);
-      return;
+      break;
     case EventKind::sched_switch:
       start(event, "switch");
       if (const auto change = batch.payload_as<SchedSwitch>(event)) sched_switch(*change);
-      return;
+      break;
     case EventKind::wakeup:
       start(event, "wakeup");
       if (const auto record = batch.payload_as<Wakeup>(event)) wakeup(*record);
-      return;
+      break;
+    default:
+      record::group_of(event.kind) == EventKind::user_unit ? user(event, batch, registry)
+                                                           : ring_event(event, batch, registry);
   }
 }
 
@@ -213,7 +172,7 @@ void JsonlSink::user(const Event& event, const Batch& batch, const Registry& reg
   json_.member("id", event.id);
   json_.plain_member("kind", user_kind(event.kind));
   if (event.kind == EventKind::user_int) json_.member("value", event.signed_value());
-  if (event.kind == EventKind::user_custom) json_.hex("bytes", as_text(batch.payload(event)));
+  if (event.kind == EventKind::user_custom) json_.hex("bytes", batch.payload(event));
 }
 
 void JsonlSink::process(const Event& event, const ProcessRecord& record, const Registry& registry) {
@@ -281,28 +240,15 @@ void JsonlSink::summary(const RunSummary& summary, const Registry& registry) {
     json_.plain_member("type", "summary");
     json_.member("end", summary.end_ns);
     json_.member("duration_ns", summary.end_ns - std::min(summary.end_ns, start_ns_));
-    json_.key("events").object([&] {
-      for (std::size_t kind = 0; kind < event_kind_count; ++kind)
-        json_.member(to_string(static_cast<EventKind>(kind)), summary.events[kind]);
-    });
-    json_.member("late", summary.late);
-    json_.member("forced", summary.forced);
-    json_.member("rings_missed", summary.rings_missed);
-    json_.key("drops").object([&] {
-      for (const RunSummary::Drop& drop : summary.drops) json_.text_key(drop.kind).value(drop.count);
-    });
+    add_counts(json_, summary);
     json_.key("processes").array([&] {
       for (const ProcessInfo& info : registry.processes()) json_.object([&] { add_figures(json_, info); });
     });
     json_.key("others").object([&] {
       json_.member("processes", registry.others().count);
       add_words(json_, registry.others().words);
+      json_.member("events", registry.others().words.events);
     });
-    json_.key("self").object([&] {
-      json_.member("cpu_ns", summary.own_cpu_ns);
-      json_.member("max_rss_bytes", summary.own_max_rss_bytes);
-    });
-    if (!summary.complete) json_.member("truncated", true);
   });
   end_object_line();
   flush();

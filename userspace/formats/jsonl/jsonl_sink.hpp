@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// JSON lines, schema 1: a header, one object an event, a summary. docs/json.md documents the keys.
+// JSON lines, schema 2: a header, one object an event, a summary. docs/json.md documents the keys.
 #pragma once
 
 #include "base/json_writer.hpp"

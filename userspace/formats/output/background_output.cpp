@@ -8,7 +8,7 @@ namespace rtev {
 namespace {
 
 /// Unused memory costs nothing, and many small blocks would be slow to search.
-constexpr std::size_t least_block_bytes = std::size_t{64} << 10;
+constexpr std::size_t min_block_bytes = std::size_t{64} << 10;
 
 }  // namespace
 
@@ -74,10 +74,10 @@ void BackgroundOutput::enqueue(Request request) {
   work_.notify_one();
 }
 
-AlignedBuffer BackgroundOutput::take_block(std::size_t least_bytes) {
-  const auto fits = [&](const AlignedBuffer& spare) { return spare.capacity() >= least_bytes; };
+AlignedBuffer BackgroundOutput::take_block(std::size_t min_bytes) {
+  const auto fits = [&](const AlignedBuffer& spare) { return spare.capacity() >= min_bytes; };
   const auto spare = std::ranges::find_if(spares_, fits);
-  if (spare == spares_.end()) return AlignedBuffer(std::max({least_bytes, options_.together_bytes, least_block_bytes}));
+  if (spare == spares_.end()) return AlignedBuffer(std::max({min_bytes, options_.together_bytes, min_block_bytes}));
   std::swap(*spare, spares_.back());
   AlignedBuffer block = std::move(spares_.back());
   spares_.pop_back();

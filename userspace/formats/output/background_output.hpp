@@ -56,7 +56,7 @@ class BackgroundOutput final : public Output {
   void wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t bytes);
   void enqueue_filling();
   void enqueue(Request request);
-  AlignedBuffer take_block(std::size_t least_bytes);
+  AlignedBuffer take_block(std::size_t min_bytes);
   void keep_spare(AlignedBuffer block);
   void run();
   bool carry_out(const Request& request);

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "base/write_all.hpp"
+#include "base/file_io.hpp"
 #include "formats/output/aligned_buffer.hpp"
 
 namespace rtev {
@@ -23,6 +23,12 @@ constexpr std::size_t max_at_once = std::size_t{64} << 10, max_at_once_direct = 
 
 /// A disk that is slower than this is written through the page cache, which holds more than our buffers.
 constexpr std::uint64_t slow_write_ns = 100'000'000;
+
+constexpr std::uint64_t step_bytes = std::uint64_t{1} << 20;
+
+/// Pages are dropped this far behind the end of the file, when the disk had time to write them. Pages not written by
+/// then are tried again up to the second distance; nothing waits for them.
+constexpr std::uint64_t near_bytes = 4 * step_bytes, far_bytes = 32 * step_bytes;
 
 std::string hint_for(int code) {
   switch (code) {
@@ -37,6 +43,16 @@ std::string hint_for(int code) {
 }
 
 }  // namespace
+
+void PageCacheTrimmer::advance_to(std::uint64_t end) {
+  for (; end - started_ >= step_bytes; started_ += step_bytes) {
+    ::sync_file_range(fd_, static_cast<off_t>(started_), step_bytes, SYNC_FILE_RANGE_WRITE);
+    if (started_ < near_bytes) continue;
+    const std::uint64_t until = started_ - near_bytes + step_bytes;
+    const std::uint64_t since = until - std::min(until, far_bytes);
+    ::posix_fadvise(fd_, static_cast<off_t>(since), static_cast<off_t>(until - since), POSIX_FADV_DONTNEED);
+  }
+}
 
 FdOutput::~FdOutput() {
   if (!has_begun_ && created_) ::unlink(name_.c_str());

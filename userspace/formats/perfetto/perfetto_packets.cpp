@@ -48,12 +48,12 @@ void Names::start_over() {
     add_name(fresh_, InternedData::debug_annotation_names, i + 1, detail_names[i]);
 }
 
-std::uint64_t Names::id_of(std::string_view event_name) {
-  if (const auto known = ids_.find(event_name); known != ids_.end()) return known->second;
+std::uint64_t Names::id_of_event(std::string_view name) {
+  if (const auto known = ids_.find(name); known != ids_.end()) return known->second;
   const std::uint64_t id = ids_.size() + 1;
-  ids_.emplace(event_name, id);
-  bytes_ += event_name.size();
-  add_name(fresh_, InternedData::event_names, id, event_name);
+  ids_.emplace(name, id);
+  bytes_ += name.size();
+  add_name(fresh_, InternedData::event_names, id, name);
   return id;
 }
 

@@ -43,6 +43,14 @@ class PacketStream {
     }
     if (packets_.size() >= piece) hand_out();
   }
+  /// With a time in ns.
+  template <typename Fill>
+  void add(std::uint64_t time, Fill&& fill) {
+    add([&](Packet& packet) {
+      packet.add_uint64(TracePacket::timestamp, time);
+      fill(packet);
+    });
+  }
 
   /// Writes everything, but not more often than the interval allows.
   void flush(std::uint64_t now_ns);
@@ -66,8 +74,8 @@ class Names {
   /// Must be called before a packet that uses numbers.
   void begin_packet();
   static constexpr std::uint64_t id_of(Category category) { return static_cast<std::uint64_t>(category) + 1; }
-  static constexpr std::uint64_t id_of(DetailName name) { return static_cast<std::uint64_t>(name) + 1; }
-  std::uint64_t id_of(std::string_view event_name);
+  static constexpr std::uint64_t id_of(DetailName name) { return name.index + 1; }
+  std::uint64_t id_of_event(std::string_view name);
   /// Adds the names that the packet is the first to use.
   void end_packet(Packet& packet);
 

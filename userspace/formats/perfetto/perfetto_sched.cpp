@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "formats/perfetto/perfetto_sched.hpp"
 
+#include <array>
+
 namespace rtev::perfetto {
 namespace {
 
@@ -12,42 +14,13 @@ constexpr std::size_t max_in_bundle = std::size_t{64} << 10;
 constexpr std::int32_t usual_priority = 120;
 
 /// The kernel's prev_state as its event sched_switch has it from 4.14 on, which Perfetto decodes by the kernel's
-/// version.
-enum TaskState : std::int64_t {
-  task_interruptible = 0x1,
-  task_uninterruptible = 0x2,
-  task_stopped = 0x4,
-  task_traced = 0x8,
-  task_dead = 0x10,
-  task_parked = 0x40,
-  task_idle = 0x80,
-  task_preempted = 0x100,
-};
-
-std::int64_t prev_state(LeftState state) {
-  switch (state) {
-    case LeftState::preempted:
-      return task_preempted;
-    case LeftState::sleeping:
-      return task_interruptible;
-    case LeftState::uninterruptible:
-      return task_uninterruptible;
-    case LeftState::stopped:
-      return task_stopped;
-    case LeftState::traced:
-      return task_traced;
-    case LeftState::dead:
-      return task_dead;
-    case LeftState::idle:
-      return task_idle;
-    case LeftState::other:
-      break;
-  }
-  return task_parked;
-}
+/// version: by LeftState.
+constexpr std::int64_t interruptible = 0x1, uninterruptible = 0x2, stopped = 0x4, traced = 0x8, dead = 0x10,
+                       parked = 0x40, idle_task = 0x80, preempted = 0x100;
+constexpr std::array prev_states{preempted, interruptible, uninterruptible, stopped, traced, dead, idle_task, parked};
 
 /// For a state that is unknown. Perfetto requires one; a runnable thread would seem to wait for a cpu.
-constexpr std::int64_t unknown_state = task_interruptible;
+constexpr std::int64_t unknown_state = interruptible;
 
 }  // namespace
 
@@ -66,7 +39,8 @@ void Sched::add_event(std::uint32_t index, std::uint64_t time, std::int32_t tid,
 }
 
 void Sched::sched_switch(std::uint64_t time, const SchedSwitch& change) {
-  const std::int64_t state = change.prev.tid == 0 ? 0 : prev_state(change.state);
+  const auto left = static_cast<std::size_t>(change.state);
+  const std::int64_t state = change.prev.tid == 0 ? 0 : left < prev_states.size() ? prev_states[left] : parked;
   write_switch(change.cpu, time, side(change.prev), state, side(change.next));
 }
 

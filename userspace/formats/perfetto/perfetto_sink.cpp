@@ -16,7 +16,7 @@ using namespace perfetto;
 enum Sequence : std::uint32_t { events_sequence = 1, losses_sequence = 2 };
 
 /// For late counters; other events have it among their details.
-constexpr Detail late[] = {{.name = DetailName::late, .value = true}};
+constexpr Detail late[] = {{.name = "late", .value = true}};
 
 /// Bytes of a payload that are shown; OCaml's runtime allows 1024.
 constexpr std::size_t max_shown = 4096;
@@ -103,7 +103,7 @@ void PerfettoSink::header(const RunHeader& header) {
     add_text(kernel, Utsname::machine, header.machine);  // importers complain without it
   });
   add(header.start_ns, EventType::instant, tracks_.recording(header.start_ns), [&](EventMessage& message) {
-    message.add_uint64(TrackEvent::name_iid, names_.id_of("recording starts"));
+    message.add_uint64(TrackEvent::name_iid, names_.id_of_event("recording starts"));
     add_category(message, Category::recording);
     add_named_detail(message, "rtev-bpf", std::string_view{header.version});
     add_named_detail(message, "host", std::string_view{header.host});
@@ -132,7 +132,7 @@ void PerfettoSink::summary(const RunSummary& summary, const Registry& registry) 
   sched_.flush();
   const std::uint64_t end = std::max(now_, summary.end_ns);
   add(end, EventType::instant, tracks_.recording(end), [&](EventMessage& message) {
-    message.add_uint64(TrackEvent::name_iid, names_.id_of("recording ends"));
+    message.add_uint64(TrackEvent::name_iid, names_.id_of_event("recording ends"));
     add_category(message, Category::recording);
     for (std::size_t kind = 0; kind < event_kind_count; ++kind) {
       const std::string name = "events: " + std::string{to_string(static_cast<EventKind>(kind))};
@@ -150,8 +150,7 @@ void PerfettoSink::summary(const RunSummary& summary, const Registry& registry) 
 template <typename Fill>
 void PerfettoSink::add(std::uint64_t time, EventType type, std::uint64_t track, Fill&& fill) {
   names_.begin_packet();
-  packets_.add([&](Packet& packet) {
-    packet.add_uint64(TracePacket::timestamp, time);
+  packets_.add(time, [&](Packet& packet) {
     packet.add_uint32(TracePacket::sequence_id, events_sequence);
     {
       EventMessage message{packet, TracePacket::track_event};
@@ -166,7 +165,7 @@ void PerfettoSink::add(std::uint64_t time, EventType type, std::uint64_t track, 
 void PerfettoSink::begin_span(const Track& track, const ViewerEvent& event, const Flows& flows) {
   now_ = std::max(now_, event.time);
   add(event.time, EventType::slice_begin, tracks_.id_of(now_, track), [&](EventMessage& message) {
-    message.add_uint64(TrackEvent::name_iid, names_.id_of(event.name));
+    message.add_uint64(TrackEvent::name_iid, names_.id_of_event(event.name));
     add_category(message, event.category);
     for (const std::uint64_t flow : flows.out) message.add_fixed64(TrackEvent::flow_ids, flow);
     if (flows.in != 0) message.add_fixed64(TrackEvent::terminating_flow_ids, flows.in);
@@ -185,7 +184,7 @@ void PerfettoSink::instant(const Track* track, const ViewerEvent& event) {
   const std::uint64_t id = track != nullptr ? tracks_.id_of(now_, *track) : tracks_.recording(now_);
   if (event.category == Category::loss && track != nullptr) return loss(id, event);
   add(event.time, EventType::instant, id, [&](EventMessage& message) {
-    message.add_uint64(TrackEvent::name_iid, names_.id_of(event.name));
+    message.add_uint64(TrackEvent::name_iid, names_.id_of_event(event.name));
     add_category(message, event.category);
     add_details(message, event.details);
   });
@@ -193,8 +192,7 @@ void PerfettoSink::instant(const Track* track, const ViewerEvent& event) {
 
 /// In the sequence for losses.
 void PerfettoSink::loss(std::uint64_t track, const ViewerEvent& event) {
-  packets_.add([&](Packet& packet) {
-    packet.add_uint64(TracePacket::timestamp, event.time);
+  packets_.add(event.time, [&](Packet& packet) {
     packet.add_uint32(TracePacket::sequence_id, losses_sequence);
     packet.add_uint32(TracePacket::sequence_flags, state_cleared);
     packet.add_bool(TracePacket::previous_packet_dropped, true);

@@ -15,11 +15,19 @@ constexpr std::size_t max_counters = 8192;
 
 }  // namespace
 
+template <typename Fill>
+void Tracks::describe(std::uint64_t time, std::uint64_t id, Fill&& fill) {
+  packets_.add(time, [&](Packet& packet) {
+    Message<TrackDescriptor> descriptor{packet, TracePacket::track_descriptor};
+    descriptor.add_uint64(TrackDescriptor::uuid, id);
+    fill(descriptor);
+  });
+}
+
 void Tracks::name_process(std::uint64_t time, std::int32_t pid, std::string_view name) {
   Process& process = processes_[pid];
   process.name = name;
-  packets_.add([&](Packet& packet) {
-    packet.add_uint64(TracePacket::timestamp, time);
+  packets_.add(time, [&](Packet& packet) {
     Message<ProcessTree> tree{packet, TracePacket::process_tree};
     Message<TreeProcess> entry{tree, ProcessTree::processes};
     entry.add_int32(TreeProcess::pid, pid);
@@ -33,8 +41,7 @@ void Tracks::name_track(std::uint64_t time, const Track& track) {
   const auto [known, is_new] = tracks_.try_emplace(track.id);
   if (is_new) ++processes_[track.pid].tracks;
   if (track.is_thread) {
-    packets_.add([&](Packet& packet) {
-      packet.add_uint64(TracePacket::timestamp, time);
+    packets_.add(time, [&](Packet& packet) {
       Message<ProcessTree> tree{packet, TracePacket::process_tree};
       Message<TreeThread> entry{tree, ProcessTree::threads};
       entry.add_int32(TreeThread::tid, track.tid);
@@ -77,10 +84,7 @@ std::uint64_t Tracks::process_id(std::uint64_t time, std::int32_t pid) {
 }
 
 void Tracks::describe(std::uint64_t time, const Track& track, std::uint64_t id) {
-  packets_.add([&](Packet& packet) {
-    packet.add_uint64(TracePacket::timestamp, time);
-    Message<TrackDescriptor> descriptor{packet, TracePacket::track_descriptor};
-    descriptor.add_uint64(TrackDescriptor::uuid, id);
+  describe(time, id, [&](Message<TrackDescriptor>& descriptor) {
     descriptor.add_uint64(TrackDescriptor::parent_uuid, processes_[track.pid].id);
     if (track.is_thread) {
       Message<ThreadDescriptor> thread{descriptor, TrackDescriptor::thread};
@@ -96,10 +100,7 @@ void Tracks::describe(std::uint64_t time, const Track& track, std::uint64_t id) 
 }
 
 void Tracks::describe_process(std::uint64_t time, std::int32_t pid, const Process& process) {
-  packets_.add([&](Packet& packet) {
-    packet.add_uint64(TracePacket::timestamp, time);
-    Message<TrackDescriptor> descriptor{packet, TracePacket::track_descriptor};
-    descriptor.add_uint64(TrackDescriptor::uuid, process.id);
+  describe(time, process.id, [&](Message<TrackDescriptor>& descriptor) {
     descriptor.add_enum(TrackDescriptor::child_ordering, ordering_explicit);
     Message<ProcessDescriptor> body{descriptor, TrackDescriptor::process};
     body.add_int32(ProcessDescriptor::pid, pid);
@@ -130,10 +131,7 @@ std::uint64_t Tracks::counter_of(const Track& track, const EventContext& context
   const std::uint64_t parent = process_id(event.time, track.pid);
   remember(processes_[track.pid].counters, key);
   id = next_id_++;
-  packets_.add([&](Packet& packet) {
-    packet.add_uint64(TracePacket::timestamp, event.time);
-    Message<TrackDescriptor> descriptor{packet, TracePacket::track_descriptor};
-    descriptor.add_uint64(TrackDescriptor::uuid, id);
+  describe(event.time, id, [&](Message<TrackDescriptor>& descriptor) {
     descriptor.add_uint64(TrackDescriptor::parent_uuid, parent);
     std::string title = "domain " + std::to_string(domain);
     if (track.incarnation > 1) title += " #" + std::to_string(track.incarnation);
@@ -158,12 +156,8 @@ std::uint64_t Tracks::counter_of(const Track& track, const EventContext& context
 std::uint64_t Tracks::recording(std::uint64_t time) {
   if (recording_ != 0) return recording_;
   recording_ = next_id_++;
-  packets_.add([&](Packet& packet) {
-    packet.add_uint64(TracePacket::timestamp, time);
-    Message<TrackDescriptor> descriptor{packet, TracePacket::track_descriptor};
-    descriptor.add_uint64(TrackDescriptor::uuid, recording_);
-    descriptor.add_string(TrackDescriptor::name, "rtev-bpf");
-  });
+  describe(time, recording_,
+           [&](Message<TrackDescriptor>& descriptor) { descriptor.add_string(TrackDescriptor::name, "rtev-bpf"); });
   return recording_;
 }
 

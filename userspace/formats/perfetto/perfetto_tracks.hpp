@@ -57,6 +57,9 @@ class Tracks {
 
   std::uint64_t find(std::uint64_t time, const Track& track);
   std::uint64_t process_id(std::uint64_t time, std::int32_t pid);
+  /// `fill` gets the Message<TrackDescriptor>&, which has its id already.
+  template <typename Fill>
+  void describe(std::uint64_t time, std::uint64_t id, Fill&& fill);
   void describe(std::uint64_t time, const Track& track, std::uint64_t id);
   void remember(std::vector<CounterKey>& known, const CounterKey& key);
   void describe_process(std::uint64_t time, std::int32_t pid, const Process& process);

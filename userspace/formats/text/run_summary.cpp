@@ -92,63 +92,63 @@ void add_events(TextBuffer& out, const RunSummary& summary) {
   if (separator == ", ") out.add('\n');
 }
 
+void warn(TextBuffer& out, std::string_view what, std::string_view hint) {
+  print(out, "warning: {}\n   hint: {}\n", what, hint);
+}
+
 void add_losses(TextBuffer& out, const RunSummary& summary, const Registry& registry, const Accounting& words) {
-  const auto sharing =
-      static_cast<std::uint64_t>(std::ranges::count(registry.processes(), RingState::shared, &ProcessInfo::ring));
-  std::uint64_t dropped = 0, limited = 0, unprobed = 0;
-  for (const RunSummary::Drop& drop : summary.drops)
-    (drop.kind == RunSummary::limited ? limited : drop.kind == RunSummary::unprobed ? unprobed : dropped) += drop.count;
-  const auto warn = [&](std::string_view hint, const std::string& what) {
-    print(out, "warning: {}\n   hint: {}\n", what, hint);
+  std::uint64_t limited = 0, unprobed = 0;
+  std::string dropped;
+  for (const RunSummary::Drop& drop : summary.drops) {
+    if (drop.kind == RunSummary::limited)
+      limited += drop.count;
+    else if (drop.kind == RunSummary::unprobed)
+      unprobed += drop.count;
+    else if (drop.count > 0)
+      dropped += fmt::format("{}{} {}", dropped.empty() ? "" : ", ", drop.kind, Grouped{drop.count});
+  }
+  const auto sharing = std::ranges::count(registry.processes(), RingState::shared, &ProcessInfo::ring);
+  const struct {
+    Counted number;
+    std::string_view what, hint;
+  } warnings[] = {
+      {{words.lost, "ring word was", "ring words were"},
+       "{} lost: overwritten before they were read",
+       "give the programs larger rings (OCAMLRUNPARAM=e=18), write to a file (-o), or trace less (-p, --sched off)"},
+      {{words.corrupt, "word was", "words were"},
+       "{} corrupt and skipped",
+       "do two programs write the same ring file, or was it tampered with?"},
+      {{static_cast<std::uint64_t>(sharing), "process shares a ring file", "processes share ring files"},
+       "{} with processes of other containers: their events are mixed",
+       "give each container a ring directory of its own (OCAML_RUNTIME_EVENTS_DIR)"},
+      {{summary.rings_missed, "ring was", "rings were"},
+       "{} gone or unusable before all events were read",
+       "keep the files (OCAML_RUNTIME_EVENTS_PRESERVE=1) and dump them"},
+      {{limited, "time", "times"},
+       "probes were off {}: a program without a ring made more events than --ringless-limit allows",
+       "start it with a ring (OCAML_RUNTIME_EVENTS_START=1): an event then costs it a fortieth"},
+      {{unprobed, "process", "processes"},
+       "{} without a ring could not be probed: their events are missing",
+       "start such programs with a ring (OCAML_RUNTIME_EVENTS_START=1)"},
   };
-  if (words.lost > 0) {
-    warn("give the programs larger rings (OCAMLRUNPARAM=e=18), write to a file (-o), or trace less (-p, --sched off)",
-         fmt::format("{} lost: overwritten before they were read",
-                     Counted{words.lost, "ring word was", "ring words were"}));
+  bool is_clean = dropped.empty();
+  for (const auto& [number, what, hint] : warnings) {
+    if (number.count == 0) continue;
+    warn(out, fmt::format(fmt::runtime(what), number), hint);
+    is_clean = false;
   }
-  if (words.corrupt > 0) {
-    warn("do two programs write the same ring file, or was it tampered with?",
-         fmt::format("{} corrupt and skipped", Counted{words.corrupt, "word was", "words were"}));
-  }
-  if (sharing > 0) {
-    warn("give each container a directory of its own for rings (OCAML_RUNTIME_EVENTS_DIR)",
-         fmt::format("{} wrote into a ring of another one: their events are mixed",
-                     Counted{sharing, "process", "processes"}));
-  }
-  if (summary.rings_missed > 0) {
-    warn("keep the files (OCAML_RUNTIME_EVENTS_PRESERVE=1) and dump them",
-         fmt::format("{} could not be read to the end: gone or unusable too soon",
-                     Counted{summary.rings_missed, "ring", "rings"}));
-  }
-  if (dropped > 0) {
-    std::string kinds;
-    for (const RunSummary::Drop& drop : summary.drops) {
-      if (drop.count == 0 || drop.kind == RunSummary::limited || drop.kind == RunSummary::unprobed) continue;
-      kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", drop.kind, Grouped{drop.count});
-    }
-    warn("use larger buffers (--buffer SIZE), or trace without the scheduler (--sched off)",
-         fmt::format("records were dropped by the kernel's buffers: {}", kinds));
-  }
-  if (limited > 0) {
-    warn("give it a ring (OCAML_RUNTIME_EVENTS_START=1), whose events cost a fortieth",
-         fmt::format("probes were off {}: a program without a ring made more events than --ringless-limit allows",
-                     Counted{limited, "time", "times"}));
-  }
-  if (unprobed > 0) {
-    warn("give them rings (OCAML_RUNTIME_EVENTS_START=1)",
-         fmt::format("{} without a ring could not be probed: their events are missing",
-                     Counted{unprobed, "process", "processes"}));
-  }
-  if (summary.forced > 0) {
-    warn("trace less (-p, -n, --events), or write to a file (-o)",
-         fmt::format("events were written too early {}, as too many waited to be sorted: some may be out of order",
-                     Counted{summary.forced, "time", "times"}));
-  }
+  if (!dropped.empty())
+    warn(out, "the kernel's buffers dropped records: " + dropped,
+         "use larger buffers (--buffer SIZE), or trace without the scheduler (--sched off)");
+  if (summary.forced > 0)
+    warn(out,
+         fmt::format("too many events waited to be sorted, so they were released early {}: some may be out of order",
+                     Counted{summary.forced, "time", "times"}),
+         "trace less (-p, -n, --events), or write to a file (-o)");
   if (!summary.complete) {
-    warn("the recorder was killed, or the file was cut; what is there is good",
-         "the recording is truncated: what was lost and dropped is unknown");
-  } else if (words.lost == 0 && words.corrupt == 0 && dropped == 0 && limited == 0 && unprobed == 0 &&
-             summary.rings_missed == 0 && sharing == 0) {
+    warn(out, "the recording is truncated: what was lost and dropped is unknown",
+         "the tracer was killed, or the file was cut; the events that are there are good");
+  } else if (is_clean) {
     // A loss without lost words is the time before the probes of a program without a ring.
     const std::uint64_t gaps = summary.events[static_cast<std::size_t>(EventKind::lost)];
     out.add(gaps == 0 ? "nothing lost, nothing dropped\n"
@@ -162,8 +162,8 @@ void add_own_cost(TextBuffer& out, const RunSummary& summary) {
   const std::uint64_t events = std::accumulate(summary.events.begin(), summary.events.end(), std::uint64_t{0});
   print(out, "tracer:  {} of cpu time", Duration{summary.own_cpu_ns});
   // The cost of a short run is mostly that of starting.
-  constexpr std::uint64_t enough_to_divide_by = 100'000;
-  if (events >= enough_to_divide_by) {
+  constexpr std::uint64_t min_events = 100'000;
+  if (events >= min_events) {
     const double per_million = static_cast<double>(summary.own_cpu_ns) * 1e6 / static_cast<double>(events);
     print(out, " ({} per million events)", Duration{static_cast<std::uint64_t>(std::min(per_million, 1e18))});
   }

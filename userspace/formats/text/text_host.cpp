@@ -48,10 +48,10 @@ void TextSink::process_event(const Event& event, const Batch& batch, const Regis
       break;
     case ProcessAction::exit:
       exit_status(record->detail);
-      spans_.forget(record->process);
       break;
   }
   finish_line(event, style);
+  spans_.add({event, batch, registry});
 }
 
 void TextSink::image(const ProcessInfo& facts) {

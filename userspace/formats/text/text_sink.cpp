@@ -55,7 +55,6 @@ void TextSink::header(const RunHeader& header) {
 }
 
 void TextSink::consume(const Batch& batch, const Registry& registry) {
-  spans_.forget_ended(registry);
   for (const Event& event : batch.events()) {
     if (closed()) return;
     write(event, batch, registry);
@@ -128,41 +127,41 @@ TextSink::Style TextSink::ring_style(EventKind kind) {
 void TextSink::ring_event(const Event& event, const Batch& batch, const Registry& registry) {
   const Style style = ring_style(event.kind);
   const Source source = Source::unpack(event.source);
-  const RingInfo* const ring = registry.ring(source.slot);
   Line line{.time = event.time};
   if (const ProcessInfo* facts = registry.process_of(event)) {
     line.pid = facts->pid;
     line.comm = facts->comm;
   }
   if (source.slot != 0) line.domain = source.domain;
-  std::optional<std::uint64_t> duration_ns;
-  if (ring) line.depth = follow_spans(event, {ring->process, source.domain}, duration_ns);
+  depth_ = 0;
+  duration_ns_.reset();
+  if (registry.ring(source.slot)) spans_.add({event, batch, registry});
+  line.depth = depth_;
 
   begin_line(line, style);
   describe(event, batch, registry);
-  if (duration_ns) {
+  if (duration_ns_) {
     out_.add("  ");
-    add_duration(out_, *duration_ns);
+    add_duration(out_, *duration_ns_);
   }
   finish_line(event, style);
 }
 
-std::size_t TextSink::follow_spans(const Event& event, SpanTracker::Ring ring,
-                                   std::optional<std::uint64_t>& duration_ns) {
-  const SpanTracker::Span span{.user = is_user(event.kind), .id = event.id};
-  if (opens_span(event.kind)) return spans_.begin(ring, span, event.time);
-  if (closes_span(event.kind)) {
-    const SpanTracker::Ended ended = spans_.end(ring, span, event.time);
-    duration_ns = ended.duration_ns;
-    return ended.depth;
-  }
-  // A ring that starts anew (the file may be re-used in place), a new domain in a used ring, a gap: none of them
-  // continues the spans that were open.
-  if (is_lifecycle(event, Lifecycle::ring_start)) spans_.forget(ring.process);
-  if (event.kind == EventKind::lost || is_lifecycle(event, Lifecycle::domain_spawn)) {
-    spans_.reset(ring);
-  }
-  return spans_.depth(ring);
+void TextSink::on_begin(TextRing& /*ring*/, Lane& lane, const EventContext& /*context*/) {
+  depth_ = lane.open.size() - 1;
+}
+
+void TextSink::on_end(TextRing& /*ring*/, Lane& lane, const Event& begin, const EventContext& context) {
+  depth_ = lane.open.size();
+  if (context.event.time >= begin.time) duration_ns_ = context.event.time - begin.time;
+}
+
+void TextSink::on_unknown_end(TextRing& /*ring*/, Lane& lane, const EventContext& /*context*/) {
+  depth_ = lane.open.size();
+}
+
+void TextSink::on_other(TextRing& ring, const EventContext& /*context*/) {
+  depth_ = ring.lane({}).open.size();
 }
 
 void TextSink::describe(const Event& event, const Batch& batch, const Registry& registry) {

@@ -2,6 +2,9 @@
 // The stream for people: a line an event, aligned, indented by the nesting of spans, with durations where spans end.
 #pragma once
 
+#include <optional>
+#include <variant>
+
 #include "formats/line_sink.hpp"
 #include "stream/span_tracker.hpp"
 
@@ -11,7 +14,10 @@ struct TextOptions {
   bool color = false;  ///< ANSI colours; nothing else is ever sent that controls a terminal
 };
 
-class TextSink final : public LineSink {
+/// All spans of a ring nest in the text format.
+using TextRing = SpanRing<std::monostate>;
+
+class TextSink final : public LineSink, private SpanObserver<TextRing> {
  public:
   explicit TextSink(Output& output, TextOptions options = {}) : LineSink(output), options_(options) {}
 
@@ -43,7 +49,10 @@ class TextSink final : public LineSink {
 
   static Style ring_style(EventKind kind);
   void ring_event(const Event& event, const Batch& batch, const Registry& registry);
-  std::size_t follow_spans(const Event& event, SpanTracker::Ring ring, std::optional<std::uint64_t>& duration_ns);
+  void on_begin(TextRing& ring, Lane& lane, const EventContext& context) override;
+  void on_end(TextRing& ring, Lane& lane, const Event& begin, const EventContext& context) override;
+  void on_unknown_end(TextRing& ring, Lane& lane, const EventContext& context) override;
+  void on_other(TextRing& ring, const EventContext& context) override;
   void describe(const Event& event, const Batch& batch, const Registry& registry);
   void name(const Event& event, const Registry& registry);
   void counter(const Event& event, const Registry& registry);
@@ -64,7 +73,9 @@ class TextSink final : public LineSink {
 
   TextOptions options_;
   std::uint64_t start_ns_ = 0;
-  SpanTracker spans_;
+  SpanTracker<TextRing> spans_{*this, {}};
+  std::size_t depth_ = 0;                     ///< of the event in hand
+  std::optional<std::uint64_t> duration_ns_;  ///< of the span that it ends
 };
 
 }  // namespace rtev

@@ -11,6 +11,7 @@
 #include "stream/records.hpp"
 #include "stream/registry.hpp"
 #include "stream/sink.hpp"
+#include "stream/span_tracker.hpp"
 #include "stream/thread_interval.hpp"
 
 namespace rtev {
@@ -31,29 +32,10 @@ struct Track {
 /// Above every tid of Linux (PID_MAX_LIMIT is 2^22), and within the 31 bits that all viewers keep.
 inline constexpr std::int32_t first_ring_tid = 1 << 30;
 
-/// Why a span begins or ends without an event of the stream.
-enum class SpanMark : std::uint8_t {
-  began_before,  ///< begin: its event was before the recording, or was lost
-  resumed,       ///< begin: it continues behind a span that did not nest with it
-  interrupted,   ///< end: a span that does not nest with it ended; it is resumed at once
-  lost,          ///< end: words of its ring were lost, perhaps its end
-  domain_ended,  ///< end: the domain ended before it did
-  exited,        ///< end: the process exited or executed another program
-  cut,           ///< end: the recording ends
-};
-std::string_view to_string(SpanMark mark);
-
 /// Arrows that leave or reach a span at its begin. Ids are unique within a trace.
 struct Flows {
   std::span<const std::uint64_t> out{};  ///< leader of a stop-the-world section: one for each domain that may follow
   std::uint64_t in = 0;                  ///< domain that follows: the arrow from the leader; 0: none
-};
-
-/// An event with what is needed to name it and to read its payload. Valid during the call.
-struct EventContext {
-  const Event& event;
-  const Batch& batch;
-  const Registry& registry;
 };
 
 /// What TrackBuilder calls: each event of the stream once, in order (first group), and between them what viewers need

@@ -2,60 +2,22 @@
 #include "formats/viewer/track_builder.hpp"
 
 #include <algorithm>
-#include <optional>
+
+#include "stream/stw_phases.hpp"
 
 namespace rtev {
 namespace {
 
-/// Open spans of one track; viewers stop at 512. Only programs that do not end their spans reach it.
-constexpr std::size_t max_open = 256;
-
 /// Spans that began before the first known event of a ring are shown at most this long before it, in ns.
 constexpr std::uint64_t room_before = 1000;
+
+/// The tracks of an ended process are kept this long, because its threads leave their CPUs later.
+constexpr std::uint64_t grace_ns = 1'000'000'000;
 
 /// Arrows of one stop-the-world section. OCaml has at most 128 domains by default.
 constexpr std::size_t max_arrows = 128;
 
-/// Phases that the builder treats differently.
-struct SpecialPhases {
-  std::uint16_t leader, handler, wait;
-};
-
-SpecialPhases find_special_phases(Family family) {
-  const auto find = [family](std::string_view name) {
-    constexpr auto none = static_cast<Phase>(UINT16_MAX);
-    return static_cast<std::uint16_t>(find_phase(family, name).value_or(none));
-  };
-  return {.leader = find("stw_leader"), .handler = find("stw_handler"), .wait = find("domain_condition_wait")};
-}
-
-SpecialPhases special_phases(Family family) {
-  static const SpecialPhases before = find_special_phases(Family::before_5_3),
-                             since = find_special_phases(Family::since_5_3);
-  return family == Family::before_5_3 ? before : since;
-}
-
 }  // namespace
-
-std::string_view to_string(SpanMark mark) {
-  switch (mark) {
-    case SpanMark::began_before:
-      return "began before";
-    case SpanMark::resumed:
-      return "resumed";
-    case SpanMark::interrupted:
-      return "interrupted";
-    case SpanMark::lost:
-      return "lost";
-    case SpanMark::domain_ended:
-      return "domain ended";
-    case SpanMark::exited:
-      return "process ended";
-    case SpanMark::cut:
-      return "recording ended";
-  }
-  return "unknown";
-}
 
 void TrackBuilder::consume(const Batch& batch, const Registry& registry) {
   ++batch_;
@@ -64,7 +26,7 @@ void TrackBuilder::consume(const Batch& batch, const Registry& registry) {
     now_ = std::max(now_, event.time);
     add({.event = event, .batch = batch, .registry = registry});
   }
-  forget_ended(now_, registry);
+  forget_ended(now_);
 }
 
 void TrackBuilder::add(const EventContext& context) {
@@ -77,96 +39,53 @@ void TrackBuilder::add(const EventContext& context) {
       return wakeup(context);
     case EventKind::lost:
       if (Source::unpack(context.event.source).slot == 0) return dropped(context);
-      return ring_event(context);
-    default:
-      return ring_event(context);
-  }
-}
-
-void TrackBuilder::ring_event(const EventContext& context) {
-  const Event& event = context.event;
-  Ring& ring = ring_of(event, context.registry);
-  if (ring.newest == 0) begin_at(ring, event.time);
-  switch (event.kind) {
-    case EventKind::begin:
-    case EventKind::user_begin:
-      begin(ring, context);
-      break;
-    case EventKind::end:
-    case EventKind::user_end:
-      end(ring, context);
-      break;
-    case EventKind::counter:
-      writer_.counter(*place(ring).track, context);
-      break;
-    case EventKind::lifecycle:
-      lifecycle(ring, context);
-      break;
-    case EventKind::lost:
-      lost(ring, context);
       break;
     default:
-      writer_.point(*place(ring).track, context);
       break;
   }
-  ring.newest = std::max(ring.newest, event.time);
+  spans_.add(context);
 }
 
-TrackBuilder::Ring& TrackBuilder::ring_of(const Event& event, const Registry& registry) {
-  Recent& recent = recent_[event.source % recent_.size()];
-  if (recent.ring == nullptr || recent.source != event.source) [[unlikely]] {
-    auto& ring = rings_[event.source];
-    if (!ring) ring = std::make_unique<Ring>();
-    recent = {.source = event.source, .ring = ring.get()};
+/// Before an event of the ring is shown.
+void TrackBuilder::prepare(Ring& ring, const EventContext& context) {
+  if (ring.named != batch_) {
+    ring.named = batch_;
+    tracks_.name_process(ring.life.pid, context.registry.process(ring.life.process).comm);
   }
-  if (recent.ring->checked != batch_) renew(*recent.ring, event, registry);
-  return *recent.ring;
+  if (ring.floor == 0) begin_at(ring, context.event.time);
 }
 
-/// The slot may be of another ring now, and more may be known of its process.
-void TrackBuilder::renew(Ring& ring, const Event& event, const Registry& registry) {
-  const Source source = Source::unpack(event.source);
-  const RingInfo* const info = registry.ring(source.slot);
-  const ProcessIndex index = info != nullptr ? info->process : 0;
-  const ProcessInfo& process = registry.process(index);
-  if (ring.process != index || ring.checked == 0) {
-    disown(ring);
-    ring = Ring{.process = index, .pid = process.pid, .domain = source.domain};
-    processes_[index].sources.push_back(event.source);
-  }
-  ring.checked = batch_;
-  tracks_.name_process(ring.pid, process.comm);
-  const SpecialPhases phases = special_phases(registry.family_of(event).value_or(Family::since_5_3));
-  ring.leader_phase = phases.leader;
-  ring.handler_phase = phases.handler;
-  ring.wait_phase = phases.wait;
+TrackBuilder::Lane* TrackBuilder::lane_for(Ring& ring, const EventContext& context) {
+  prepare(ring, context);
+  return &place(ring);
 }
 
-/// The stack for the next event of the ring. A phase belongs to the stack of the phase around it, unless that thread
+/// Where to show the next event of the ring. A phase belongs to the track of the phase around it, unless that thread
 /// waits in it and another one runs the domain.
-TrackBuilder::Stack& TrackBuilder::place(Ring& ring) {
-  if (ring.open_phases > 0 && !waits(ring)) return *ring.phases;
+TrackBuilder::Lane& TrackBuilder::place(Ring& ring) {
+  if (!waits(ring)) return *ring.phases;
   if (ring.current != nullptr && ring.threads_version == threads_.writers_version()) return *ring.current;
   ring.threads_version = threads_.writers_version();
-  const auto tid = threads_.writer_of(ring.pid, ring.domain);
+  const DomainLife& life = ring.life;
+  const auto tid = threads_.writer_of(life.pid, life.domain);
   const Track* const writer =
-      tid ? &tracks_.writer(ring.process, ring.pid, *tid, ring.domain, ring.incarnation) : nullptr;
+      tid ? &tracks_.writer(life.process, life.pid, *tid, life.domain, life.incarnation) : nullptr;
   if (writer != nullptr && own(ring, *writer)) {
-    ring.current = &stack_on(ring, *writer);
-  } else if (ring.current == nullptr || ring.current->track->is_thread) {
-    const auto own = std::ranges::find_if(ring.stacks, [](const auto& stack) { return !stack->track->is_thread; });
-    ring.current = own != ring.stacks.end()
+    ring.current = &ring.lane(writer);
+  } else if (ring.current == nullptr || ring.current->key->is_thread) {
+    const auto own = std::ranges::find_if(ring.lanes, [](const auto& lane) { return !lane->key->is_thread; });
+    ring.current = own != ring.lanes.end()
                        ? own->get()
-                       : &stack_on(ring, tracks_.ring(ring.process, ring.pid, ring.domain, ring.incarnation));
+                       : &ring.lane(&tracks_.ring(life.process, life.pid, life.domain, life.incarnation));
   }
   return *ring.current;
 }
 
+/// No phase is open where the last one was, or its thread waits in it without the domain's lock.
 bool TrackBuilder::waits(const Ring& ring) {
   if (ring.phases == nullptr) return true;
-  const auto open = ring.phases->open.all();
-  const auto innermost = std::find_if(open.rbegin(), open.rend(), is_phase);
-  return innermost == open.rend() || innermost->id == ring.wait_phase;
+  const auto innermost = std::ranges::find_if(ring.phases->open.rbegin(), ring.phases->open.rend(), is_phase);
+  return innermost == ring.phases->open.rend() || innermost->id == StwPhases::of(ring.life.family).condition_wait;
 }
 
 /// Spans of two rings on one track would not nest. A thread writes to one ring only, but its tid may be used again.
@@ -176,142 +95,82 @@ bool TrackBuilder::own(const Ring& ring, const Track& track) {
   return owner->second.ring == &ring;
 }
 
-void TrackBuilder::disown(const Ring& ring) {
-  for (const auto& stack : ring.stacks) {
-    if (const auto owner = owners_.find(stack->track->id); owner != owners_.end()) owner->second.ring = nullptr;
+/// Gives the tracks of a ring away.
+void TrackBuilder::set_owner(const Ring& ring, const Ring* owner) {
+  for (const auto& lane : ring.lanes) {
+    if (const auto found = owners_.find(lane->key->id); found != owners_.end()) found->second.ring = owner;
   }
 }
 
-TrackBuilder::Stack& TrackBuilder::stack_on(Ring& ring, const Track& track) {
-  for (const auto& stack : ring.stacks) {
-    if (stack->track == &track) return *stack;
-  }
-  ring.stacks.push_back(std::make_unique<Stack>(Stack{.track = &track, .open = {}}));
-  return *ring.stacks.back();
+void TrackBuilder::on_begin(Ring& ring, Lane& lane, const EventContext& context) {
+  if (is_phase(context.event)) ring.phases = &lane;
+  writer_.begin(*lane.key, context, flows_of(ring, context.event));
 }
 
-void TrackBuilder::begin(Ring& ring, const EventContext& context) {
-  Stack& stack = place(ring);
-  if (stack.open.size() >= max_open) interrupt(ring, stack, 0, context, SpanMark::cut);
-  stack.open.push(context.event);
-  if (is_phase(context.event)) {
-    ++ring.open_phases;
-    ring.phases = &stack;
-  }
-  writer_.begin(*stack.track, context, flows_of(ring, context.event));
-}
-
-void TrackBuilder::end(Ring& ring, const EventContext& context) {
-  Stack& here = place(ring);
-  if (!here.open.empty() && SpanStack::same_span(here.open.innermost(), context.event)) [[likely]] {
-    here.open.pop();
-    if (is_phase(context.event)) {
-      --ring.open_phases;
-      ring.phases = &here;
-    }
-    writer_.end(*here.track, context);
-    return;
-  }
-  const auto begun_on = [&](Stack& stack) {
-    const auto at = stack.open.find(context.event);
-    if (at) end_outer(ring, stack, *at, context);
-    return at.has_value();
-  };
-  if (begun_on(here)) return;
-  // A thread may end a span that another thread of the domain began.
-  for (const auto& stack : ring.stacks) {
-    if (stack.get() != &here && begun_on(*stack)) return;
-  }
-  end_unknown(ring, here, context);
-}
-
-/// Ends a span with others open inside it. Phases inside a phase end with it; other spans continue.
-void TrackBuilder::end_outer(Ring& ring, Stack& stack, std::size_t at, const EventContext& context) {
-  std::vector<Event> inner = interrupt(ring, stack, at + 1, context, SpanMark::interrupted);
-  stack.open.pop();
-  if (is_phase(context.event)) {
-    --ring.open_phases;
-    ring.phases = &stack;
-    std::erase_if(inner, is_phase);
-  }
-  writer_.end(*stack.track, context);
-  resume(ring, stack, inner, context);
+void TrackBuilder::on_end(Ring& ring, Lane& lane, const Event& /*begin*/, const EventContext& context) {
+  if (is_phase(context.event)) ring.phases = &lane;
+  writer_.end(*lane.key, context);
 }
 
 /// Shows a span that began before the first known event, around all events since.
-void TrackBuilder::end_unknown(Ring& ring, Stack& stack, const EventContext& context) {
-  const auto owner = owners_.find(stack.track->id);
+void TrackBuilder::on_unknown_end(Ring& ring, Lane& lane, const EventContext& context) {
+  const auto owner = owners_.find(lane.key->id);
   const std::uint64_t barrier = std::max(ring.barrier, owner != owners_.end() ? owner->second.since : 0);
   if (ring.floor <= barrier + 1) {
-    writer_.stray_end(*stack.track, context);
+    writer_.stray_end(*lane.key, context);
     return;
   }
-  const std::vector<Event> inner = interrupt(ring, stack, 0, context, SpanMark::interrupted);
-  writer_.open(*stack.track, --ring.floor, context.event, context.registry, SpanMark::began_before);
-  writer_.end(*stack.track, context);
-  resume(ring, stack, inner, context);
+  const auto all = [](const Event&) { return true; };
+  spans_.interrupt(ring, lane, 0, context.event.time, all, [&] {
+    writer_.open(*lane.key, --ring.floor, context.event, context.registry, SpanMark::began_before);
+    writer_.end(*lane.key, context);
+  });
 }
 
-/// Closes the spans of a track from the innermost to the one at `down_to`, and returns them, outermost first.
-std::vector<Event> TrackBuilder::interrupt(Ring& ring, Stack& stack, std::size_t down_to, const EventContext& context,
-                                           SpanMark mark) {
-  const auto closed = stack.open.all().subspan(down_to);
-  std::vector<Event> spans(closed.begin(), closed.end());
-  for (; stack.open.size() > down_to; stack.open.pop()) {
-    if (is_phase(stack.open.innermost())) --ring.open_phases;
-    writer_.close(*stack.track, context.event.time, stack.open.innermost(), context.registry, mark);
-  }
-  return spans;
+void TrackBuilder::on_close(Ring& ring, Lane& lane, const Event& begin, std::uint64_t time, SpanMark mark) {
+  if (mark == SpanMark::exited) time = std::max(time, ring.newest_ns);
+  if (mark != SpanMark::interrupted) time = std::max(time, begin.time);
+  writer_.close(*lane.key, time, begin, *registry_, mark);
 }
 
-void TrackBuilder::resume(Ring& ring, Stack& stack, const std::vector<Event>& spans, const EventContext& context) {
-  for (const Event& span : spans) {
-    stack.open.push(span);
-    if (is_phase(span)) {
-      ++ring.open_phases;
-      ring.phases = &stack;
-    }
-    writer_.open(*stack.track, context.event.time, span, context.registry, SpanMark::resumed);
+void TrackBuilder::on_resume(Ring& ring, Lane& lane, const Event& begin, std::uint64_t time) {
+  if (is_phase(begin)) ring.phases = &lane;
+  writer_.open(*lane.key, time, begin, *registry_, SpanMark::resumed);
+}
+
+void TrackBuilder::on_other(Ring& ring, const EventContext& context) {
+  prepare(ring, context);
+  if (context.event.kind == EventKind::lost) return lost(ring, context);
+  const Track& track = *place(ring).key;
+  if (context.event.kind == EventKind::counter) {
+    writer_.counter(track, context);
+  } else {
+    writer_.point(track, context);
   }
+  if (is_lifecycle(context.event, Lifecycle::domain_terminate)) tracks_.forget_domain(ring.life.pid, ring.life.domain);
 }
 
 /// Arrows from the leader of a stop-the-world section to the domains that follow. An arrow must leave at the begin of
 /// the section, when it is unknown which domains will follow: there is one for each domain that may.
 Flows TrackBuilder::flows_of(const Ring& ring, const Event& event) {
-  if (!is_phase(event) || (event.id != ring.leader_phase && event.id != ring.handler_phase)) return {};
-  Process& process = processes_[ring.process];
-  if (event.id == ring.handler_phase) {
-    if (std::erase(process.called, ring.domain) == 0) return {};
-    return {.out = {}, .in = process.first_flow + ring.domain};
+  if (!is_phase(event)) return {};
+  const StwPhases& phases = StwPhases::of(ring.life.family);
+  if (event.id != phases.leader && event.id != phases.handler) return {};
+  Section& section = sections_[ring.life.process];
+  if (event.id == phases.handler) {
+    if (std::erase(section.called, ring.life.domain) == 0) return {};
+    return {.out = {}, .in = section.first_flow + ring.life.domain};
   }
-  process.first_flow = next_flow_;
-  process.called.clear();
+  section = {.first_flow = next_flow_};
   flow_ids_.clear();
-  for (const std::uint32_t source : process.sources) {
-    const Source other = Source::unpack(source);
-    const auto found = rings_.find(source);
-    if (found == rings_.end() || found->second.get() == &ring || found->second->newest == 0 || found->second->has_ended)
-      continue;
-    if (flow_ids_.size() >= max_arrows) break;
-    process.called.push_back(other.domain);
-    flow_ids_.push_back(process.first_flow + other.domain);
-  }
+  spans_.each_ring(ring.life.process, [&](const Ring& other) {
+    const bool has_ended = !other.alive && other.life.incarnation > 0;
+    if (&other == &ring || other.newest_ns == 0 || has_ended || flow_ids_.size() >= max_arrows) return;
+    section.called.push_back(other.life.domain);
+    flow_ids_.push_back(section.first_flow + other.life.domain);
+  });
   next_flow_ += std::uint64_t{1} << Source::domain_bits;
   return {.out = flow_ids_, .in = 0};
-}
-
-void TrackBuilder::lifecycle(Ring& ring, const EventContext& context) {
-  const Event& event = context.event;
-  if (is_lifecycle(event, Lifecycle::domain_spawn) && ring.newest != 0) {
-    close_all(ring, event.time, context.registry, SpanMark::domain_ended);
-    restart(ring, event.time);
-  }
-  writer_.point(*place(ring).track, context);
-  if (is_lifecycle(event, Lifecycle::domain_terminate)) {
-    ring.has_ended = true;
-    close_all(ring, event.time, context.registry, SpanMark::domain_ended);
-    tracks_.forget_domain(ring.pid, ring.domain);
-  }
 }
 
 void TrackBuilder::lost(Ring& ring, const EventContext& context) {
@@ -320,21 +179,9 @@ void TrackBuilder::lost(Ring& ring, const EventContext& context) {
     writer_.malformed(context);
     return;
   }
-  const std::uint64_t from = std::clamp(loss->from_ns, std::min(ring.newest, context.event.time), context.event.time);
-  close_all(ring, from, context.registry, SpanMark::lost);
-  ring.barrier = from;
+  ring.barrier = ring.known_until(*loss, context.event.time);
   begin_at(ring, context.event.time);
-  writer_.lost(*place(ring).track, context, *loss);
-}
-
-void TrackBuilder::close_all(Ring& ring, std::uint64_t time, const Registry& registry, SpanMark mark) {
-  for (const auto& stack : ring.stacks) {
-    for (; !stack->open.empty(); stack->open.pop())
-      writer_.close(*stack->track, std::max(time, stack->open.innermost().time), stack->open.innermost(), registry,
-                    mark);
-  }
-  ring.open_phases = 0;
-  ring.phases = nullptr;
+  writer_.lost(*place(ring).key, context, *loss);
 }
 
 /// The known events of a ring begin here: the first ones, or those behind a gap.
@@ -343,21 +190,125 @@ void TrackBuilder::begin_at(Ring& ring, std::uint64_t time) {
   ring.barrier = std::max(ring.barrier, time - std::min(time, room_before));
 }
 
-/// The next incarnation of the domain begins, on a thread of its own. The threads of the last one must not show its
-/// events, although one may still be the last that scheduler events named for this domain.
-void TrackBuilder::restart(Ring& ring, std::uint64_t time) {
+/// Each incarnation runs on a thread of its own. The threads of the last one must not show the events of the next one,
+/// although one may still be the last that scheduler events named for this domain.
+void TrackBuilder::on_domain_begin(Ring& ring, std::uint64_t time, bool /*certain*/) {
+  if (ring.life.incarnation == 1) return;
   static const Ring no_ring{};
-  for (const auto& stack : ring.stacks) {
-    if (const auto owner = owners_.find(stack->track->id); owner != owners_.end()) owner->second.ring = &no_ring;
+  set_owner(ring, &no_ring);
+  ring.lanes.clear();
+  ring.current = ring.phases = nullptr;
+  ring.barrier = ring.floor = time;
+}
+
+void TrackBuilder::process_event(const EventContext& context) {
+  const auto record = context.batch.payload_as<ProcessRecord>(context.event);
+  if (!record) {
+    writer_.malformed(context);
+    return;
   }
-  ++ring.incarnation;
-  ring.has_ended = false;
-  ring.barrier = time;
-  begin_at(ring, time);
-  ring.stacks.clear();
-  ring.current = nullptr;
-  ring.threads_version = 0;
-  ring.newest = 0;
+  const ProcessInfo& info = context.registry.process(record->process);
+  tracks_.name_process(info.pid, info.comm);
+  writer_.process(tracks_.main_thread(record->process, info.pid), context, *record);
+  if (static_cast<ProcessAction>(context.event.id) != ProcessAction::exit) return;
+  spans_.add(context);
+  sections_.erase(record->process);
+  threads_.forget_domains(info.pid);
+  ended_.push_back({.time = context.event.time, .process = record->process, .pid = info.pid});
+}
+
+void TrackBuilder::sched_switch(const EventContext& context) {
+  const auto change = context.batch.payload_as<SchedSwitch>(context.event);
+  if (!change) {
+    writer_.malformed(context);
+    return;
+  }
+  tracks_.make_room();
+  const Track* const prev = tracks_.thread(change->prev);
+  const Track* const next = tracks_.thread(change->next);
+  threads_.add(in_order(context.event.time), *change);
+  writer_.sched_switch(context, *change, prev, next);
+  if (prev != nullptr && change->state == LeftState::dead && change->prev.tid != change->prev.pid)
+    tracks_.forget(*prev);
+}
+
+void TrackBuilder::wakeup(const EventContext& context) {
+  const auto record = context.batch.payload_as<Wakeup>(context.event);
+  if (!record) {
+    writer_.malformed(context);
+    return;
+  }
+  tracks_.make_room();
+  const Track* const woken = tracks_.thread(record->woken);
+  const Track* const by = tracks_.thread(record->by);
+  threads_.add(in_order(context.event.time), *record);
+  writer_.wakeup(context, *record, woken, by);
+}
+
+void TrackBuilder::on_thread_interval(const ThreadInterval& interval) {
+  if (const Track* const track = tracks_.find(interval.pid, interval.tid)) writer_.thread_interval(*track, interval);
+}
+
+void TrackBuilder::on_cpu_interval(const CpuInterval& interval) {
+  const Thread& first = interval.first;
+  const bool is_whole = first.tid == interval.last.tid && !interval.left_unseen;
+  if (interval.last.tid != 0 && !is_whole) writer_.entered_unseen(interval.end_ns, interval.cpu, interval.last);
+  // The tracker has no intervals of threads that are not traced.
+  const Track* const track = is_whole && !first.tracked ? tracks_.find(first.pid, first.tid) : nullptr;
+  if (track == nullptr || interval.begin_ns == interval.end_ns) return;
+  writer_.thread_interval(*track, {.pid = first.pid,
+                                   .tid = first.tid,
+                                   .state = ThreadState::on_cpu,
+                                   .first_state = ThreadState::on_cpu,
+                                   .begin_ns = interval.begin_ns,
+                                   .end_ns = interval.end_ns,
+                                   .cpu = static_cast<std::int32_t>(interval.cpu & INT32_MAX)});
+}
+
+void TrackBuilder::on_left_unseen(std::uint32_t cpu, const RunningThread& running, std::uint64_t time_ns) {
+  if (const Track* const track = tracks_.find(running.thread.pid, running.thread.tid))
+    writer_.left_cpu(time_ns, cpu, *track);
+}
+
+/// The next switches say where threads were meanwhile.
+void TrackBuilder::dropped(const EventContext& context) {
+  if (const auto loss = context.batch.payload_as<Loss>(context.event)) {
+    writer_.dropped(context, *loss);
+  } else {
+    writer_.malformed(context);
+  }
+}
+
+void TrackBuilder::forget_ended(std::uint64_t now) {
+  for (; !ended_.empty() && ended_.front().time + grace_ns < now; ended_.pop_front()) {
+    const Ended& ended = ended_.front();
+    spans_.forget_process(ended.process, now);
+    sections_.erase(ended.process);
+    const bool lives_again = std::ranges::any_of(
+        spans_.processes(), [&](const auto& process) { return process.second.front()->life.pid == ended.pid; });
+    if (!lives_again) tracks_.forget_process(ended.pid);
+  }
+}
+
+/// Drops all references to a track before it is removed.
+void TrackBuilder::forget(const Track& track) {
+  if (track.is_thread) threads_.forget_thread(track.tid, now_);
+  owners_.erase(track.id);
+  spans_.each_ring(track.process, [&](Ring& ring) {
+    const auto lane = std::ranges::find(ring.lanes, &track, [](const auto& of) { return of->key; });
+    if (lane == ring.lanes.end()) return;
+    spans_.close(ring, **lane, 0, now_, SpanMark::exited);
+    if (ring.current == lane->get()) ring.current = nullptr;
+    if (ring.phases == lane->get()) ring.phases = nullptr;
+    ring.lanes.erase(lane);
+  });
+}
+
+void TrackBuilder::finish(std::uint64_t end_ns, const Registry& registry) {
+  const std::uint64_t end = std::max(end_ns, now_);
+  registry_ = &registry;
+  spans_.finish(end);
+  threads_.finish(end);
 }
 
 }  // namespace rtev

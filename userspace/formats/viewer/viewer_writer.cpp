@@ -32,15 +32,15 @@ void ViewerWriter::point(const Track& track, const EventContext& context) {
   switch (event.kind) {
     case EventKind::user_int:
     case EventKind::lifecycle:
-      add(DetailName::value, event.signed_value());
+      add("value", event.signed_value());
       break;
     case EventKind::user_custom:
-      add(DetailName::bytes, context.batch.payload(event));
+      add("bytes", context.batch.payload(event));
       break;
     case EventKind::alloc:
       if (const auto payload = context.batch.payload_as<decltype(buckets)>(event)) {
         buckets = *payload;
-        add(DetailName::buckets, std::span<const std::uint64_t>(buckets));
+        add("buckets", std::span<const std::uint64_t>(buckets));
       }
       break;
     default:
@@ -51,11 +51,11 @@ void ViewerWriter::point(const Track& track, const EventContext& context) {
 
 void ViewerWriter::lost(const Track& track, const EventContext& context, const Loss& loss) {
   details_.clear();
-  add(DetailName::domain, std::uint64_t{Source::unpack(context.event.source).domain});
-  add(DetailName::words, loss.words);
-  if (loss.from_ns != 0) add(DetailName::from, Timestamp{loss.from_ns});
-  add(DetailName::to, Timestamp{loss.to_ns});
-  add(DetailName::reason, to_string(static_cast<LossReason>(context.event.id)));
+  add("domain", std::uint64_t{Source::unpack(context.event.source).domain});
+  add("words", loss.words);
+  if (loss.from_ns != 0) add("from", Timestamp{loss.from_ns});
+  add("to", Timestamp{loss.to_ns});
+  add("reason", to_string(static_cast<LossReason>(context.event.id)));
   instant(
       &track,
       {.time = context.event.time, .name = "lost", .category = Category::loss, .details = details_of(context.event)});
@@ -63,9 +63,9 @@ void ViewerWriter::lost(const Track& track, const EventContext& context, const L
 
 void ViewerWriter::dropped(const EventContext& context, const Loss& loss) {
   details_.clear();
-  add(DetailName::records, loss.words);
-  add(DetailName::from, Timestamp{loss.from_ns});
-  add(DetailName::to, Timestamp{loss.to_ns});
+  add("records", loss.words);
+  add("from", Timestamp{loss.from_ns});
+  add("to", Timestamp{loss.to_ns});
   instant(nullptr, {.time = context.event.time,
                     .name = "scheduler events dropped",
                     .category = Category::loss,
@@ -84,7 +84,7 @@ void ViewerWriter::process(const Track& track, const EventContext& context, cons
 
 void ViewerWriter::malformed(const EventContext& context) {
   details_.clear();
-  add(DetailName::kind, to_string(context.event.kind));
+  add("kind", to_string(context.event.kind));
   instant(
       nullptr,
       {.time = context.event.time, .name = "malformed event", .category = Category::recording, .details = details_});
@@ -93,7 +93,7 @@ void ViewerWriter::malformed(const EventContext& context) {
 void ViewerWriter::open(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
                         SpanMark mark) {
   details_.clear();
-  add(DetailName::begin, to_string(mark));
+  add("begin", to_string(mark));
   begin_span(
       track,
       {.time = time, .name = name_of(begun, registry, name_), .category = category_of(begun), .details = details_}, {});
@@ -102,7 +102,7 @@ void ViewerWriter::open(const Track& track, std::uint64_t time, const Event& beg
 void ViewerWriter::close(const Track& track, std::uint64_t time, const Event& /*begun*/, const Registry& /*registry*/,
                          SpanMark mark) {
   details_.clear();
-  add(DetailName::end, to_string(mark));
+  add("end", to_string(mark));
   end_span(track, time, details_);
 }
 
@@ -124,19 +124,19 @@ Category ViewerWriter::category_of(const Event& event) {
 void ViewerWriter::add_process(ProcessAction action, const ProcessRecord& record, const ProcessInfo& info) {
   switch (action) {
     case ProcessAction::fork:
-      add(DetailName::parent, std::int64_t{record.peer});
+      add("parent", std::int64_t{record.peer});
       [[fallthrough]];
     case ProcessAction::found:
     case ProcessAction::exec:
-      add(DetailName::exe, std::string_view{info.exe});
-      if (!info.runtime.empty()) add(DetailName::runtime, std::string_view{info.runtime});
-      if (!info.version.empty()) add(DetailName::version, std::string_view{info.version});
-      add(DetailName::family, to_string(info.family));
-      add(DetailName::ns_pid, std::int64_t{info.ns_pid});
+      add("exe", std::string_view{info.exe});
+      if (!info.runtime.empty()) add("runtime", std::string_view{info.runtime});
+      if (!info.version.empty()) add("version", std::string_view{info.version});
+      add("family", to_string(info.family));
+      add("ns_pid", std::int64_t{info.ns_pid});
       break;
     case ProcessAction::ring:
-      add(DetailName::path, std::string_view{info.ring_path});
-      add(DetailName::domain_limit, record.detail);
+      add("path", std::string_view{info.ring_path});
+      add("max_domains", record.detail);
       break;
     case ProcessAction::exit:
       add_exit(record.detail);
@@ -152,17 +152,17 @@ void ViewerWriter::add_process(ProcessAction action, const ProcessRecord& record
 void ViewerWriter::add_exit(std::int64_t detail) {
   const int status = static_cast<int>(detail);
   if (detail == exit_by_exec) {
-    add(DetailName::exec, true);
+    add("exec", true);
   } else if (detail >= 0 && WIFSIGNALED(status)) {
-    add(DetailName::signal, std::int64_t{WTERMSIG(status)});
+    add("signal", std::int64_t{WTERMSIG(status)});
   } else if (detail >= 0) {
-    add(DetailName::code, std::int64_t{WEXITSTATUS(status)});
+    add("code", std::int64_t{WEXITSTATUS(status)});
   }
 }
 
 /// Those added so far, and that the event is late.
 Details ViewerWriter::details_of(const Event& event) {
-  if (event.flags & flag_late) add(DetailName::late, true);
+  if (event.flags & flag_late) add("late", true);
   return details_;
 }
 

@@ -2,6 +2,7 @@
 // Base of the formats that are made for viewers only: it decides how each event looks, and they write it down.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -20,42 +21,27 @@ enum class Category : std::uint8_t { gc, user, alloc, lifecycle, process, loss, 
 inline constexpr std::array<std::string_view, 7> category_names{"gc",      "user", "alloc",    "lifecycle",
                                                                 "process", "loss", "recording"};
 
-enum class DetailName : std::uint8_t {
-  value,
-  bytes,
-  buckets,
-  late,
-  begin,  ///< why a span begins although no event began it
-  end,    ///< why a span ends although no event ended it
-  domain,
-  words,
-  records,
-  from,
-  to,
-  reason,
-  parent,
-  exe,
-  runtime,
-  version,
-  family,
-  ns_pid,
-  path,
-  domain_limit,  ///< "max_domains"
-  exec,
-  signal,
-  code,
-  kind,
-};
+/// Names of what viewers show of an event when it is selected. "begin" and "end": why a span begins or ends although no
+/// event says so.
 inline constexpr std::array<std::string_view, 24> detail_names{
     "value",   "bytes",  "buckets", "late",        "begin",  "end",    "domain",  "words",
     "records", "from",   "to",      "reason",      "parent", "exe",    "runtime", "version",
     "family",  "ns_pid", "path",    "max_domains", "exec",   "signal", "code",    "kind"};
 
+/// One of them. Any other name does not compile.
+struct DetailName {
+  std::size_t index;
+  consteval DetailName(const char* name)
+      : index(static_cast<std::size_t>(std::ranges::find(detail_names, name) - detail_names.begin())) {
+    if (index == detail_names.size()) throw "no such name";
+  }
+};
+
 constexpr std::string_view to_string(Category category) {
   return category_names[static_cast<std::size_t>(category)];
 }
 constexpr std::string_view to_string(DetailName name) {
-  return detail_names[static_cast<std::size_t>(name)];
+  return detail_names[name.index];
 }
 
 /// CLOCK_MONOTONIC in ns, for formats that write times in another way than numbers.

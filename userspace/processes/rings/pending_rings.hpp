@@ -7,26 +7,21 @@
 #include <iterator>
 #include <map>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "inspect/file_place.hpp"
-#include "processes/rings/opened_ring.hpp"
+#include "inspect/process_files.hpp"
 
 namespace rtev {
 
 struct PendingRing {
   std::uint64_t announced_ns = 0;                 ///< when the kernel announced it
-  std::string comm{};                             ///< of the process then
   std::vector<OpenedRing> opened{};               ///< what the process mapped then
   std::optional<FilePlace> place{};               ///< of the ring file
-  std::optional<FilePlace> program{};             ///< the program that the process ran then
   std::optional<std::int64_t> clock_offset_ns{};  ///< of the ring's times, where the kernel reported it
   /// The end of its image was read already: what is in `opened` may belong to the next image.
   bool image_ended = false;
-  /// When the scan found the process, if that was after the announcement: it may have run its next program then.
-  std::uint64_t found_ns = 0;
   // Of PendingRings:
   std::uint64_t first_try_ns = 0;
   std::uint64_t next_try_ns = 0;
@@ -78,12 +73,6 @@ class PendingRings {
     auto node = rings_.extract(pid);
     if (node.empty()) return std::nullopt;
     return std::move(node.mapped());
-  }
-  /// The same, if it was announced before then.
-  std::optional<PendingRing> take_before(std::int32_t pid, std::uint64_t time_ns) {
-    const auto found = rings_.find(pid);
-    if (found == rings_.end() || found->second.announced_ns >= time_ns) return std::nullopt;
-    return take(pid);
   }
   /// Counts a ring that was taken and could not be read.
   void add_missed() { ++missed_; }

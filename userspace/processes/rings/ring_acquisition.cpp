@@ -5,8 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "processes/rings/ring_file_lookup.hpp"
-
 namespace rtev {
 namespace {
 
@@ -15,20 +13,9 @@ constexpr std::size_t max_image_rings = 16;
 
 }  // namespace
 
-RingAcquisition::RingAcquisition(Context context, const Options& options)
-    : procfs_(std::move(context.procfs)),
-      registry_(context.registry),
-      processes_(context.processes),
-      events_(context.events),
-      kernel_(context.kernel),
-      opener_(
-          registry_, options.history, options.since_ns,
-          [this](std::int32_t pid, std::uint64_t announced_ns) { return kernel_.is_latest_ring(pid, announced_ns); },
-          std::move(context.clock)) {}
-
 bool RingAcquisition::open_found(TracedProcess& process, const std::vector<OpenedRing>& rings, std::uint64_t time_ns,
                                  bool created_now) {
-  return open(process, rings, time_ns, {.newborn = created_now});
+  return open(process, rings, time_ns, {.is_new = created_now});
 }
 
 /// Begins to read rings of the process. False if none is new and ready.
@@ -39,7 +26,7 @@ bool RingAcquisition::open(TracedProcess& process, const std::vector<OpenedRing>
   for (const RingOpener::Ring& ring : opened) {
     process.rings.files.push_back(ring.file);
     process.rings.slots.push_back(ring.slot);
-    ProcessInfo& info = registry_.process(*process.index);
+    ProcessInfo& info = context_.registry.process(*process.index);
     if (info.ring != RingState::shared) info.ring = RingState::active;
     info.ring_path = ring.opened->path;
     info.domains = ring.reader->active_domains();
@@ -49,11 +36,11 @@ bool RingAcquisition::open(TracedProcess& process, const std::vector<OpenedRing>
       info.family = Family::before_5_3;
       info.family_source = FamilySource::ring;
     }
-    events_.on_process(time_ns, ProcessAction::ring,
-                       {.process = *process.index, .peer = 0, .detail = ring.reader->layout().rings});
-    events_.on_ring(*process.index, ring.slot, ring.reader);
-    if (origin.made_ns != 0) process.rings.announced_ns = origin.made_ns;
-    note_mapped(process, ring, time_ns, origin.made_ns != 0);
+    context_.events.on_process(time_ns, ProcessAction::ring,
+                               {.process = *process.index, .peer = 0, .detail = ring.reader->layout().rings});
+    context_.events.on_ring(*process.index, ring.slot, ring.reader);
+    if (origin.created_ns != 0) process.rings.announced_ns = origin.created_ns;
+    note_mapped(process, ring, time_ns, origin.created_ns != 0);
   }
   return !opened.empty();
 }
@@ -62,7 +49,7 @@ bool RingAcquisition::open(TracedProcess& process, const std::vector<OpenedRing>
 void RingAcquisition::note_mapped(TracedProcess& process, const RingOpener::Ring& ring, std::uint64_t time_ns,
                                   bool announced) {
   const OpenedRing& opened = *ring.opened;
-  const auto open = opened.length == 0 ? std::nullopt : procfs_.open_file(opened.fd.get());
+  const auto open = opened.length == 0 ? std::nullopt : context_.procfs.open_file(opened.fd.get());
   if (!open) return;
   process.rings.mapped.push_back({.inode = open->inode, .opened_ns = ring.opened_ns});
   if (announced) return;
@@ -72,21 +59,21 @@ void RingAcquisition::note_mapped(TracedProcess& process, const RingOpener::Ring
   found.inode = open->inode;
   found.length = opened.length;
   found.address = opened.begin;
-  kernel_.ring_found(process.pid, found);
+  context_.kernel.ring_found(process.pid, found);
 }
 
 bool RingAcquisition::mark_shared(TracedProcess& process, const std::vector<OpenedRing>& rings) {
   if (!process.index) return false;
-  ProcessInfo& info = registry_.process(*process.index);
+  ProcessInfo& info = context_.registry.process(*process.index);
   bool shared = false;
   for (const OpenedRing& ring : rings) {
     const auto owner = opener_.owner(ring);
     // A forked child that still maps its parent's ring maps one of another number.
     if (!owner || owner == process.index || ring_number(ring.path) != info.ns_pid) continue;
-    ProcessInfo& others = registry_.process(*owner);
-    const TracedProcess* const other = processes_.find(others.pid);
+    ProcessInfo& others = context_.registry.process(*owner);
+    const TracedProcess* const other = context_.processes.find(others.pid);
     // Else its end has not been reported yet.
-    if (other == nullptr || other->index != owner || !processes_.is_alive(*other)) continue;
+    if (other == nullptr || other->index != owner || !context_.processes.is_alive(*other)) continue;
     shared = true;
     info.ring = others.ring = RingState::shared;
     info.ring_path = ring.path;
@@ -120,13 +107,10 @@ bool RingAcquisition::open_pending(TracedProcess& process) {
   return opened;
 }
 
-void RingAcquisition::retry(std::uint64_t now_ns, std::uint64_t records_complete_until_ns,
-                            const std::function<void(const TracedProcess&)>& opened) {
-  records_complete_until_ns_ = std::max(records_complete_until_ns_, records_complete_until_ns);
+void RingAcquisition::retry(std::uint64_t now_ns, const std::function<void(const TracedProcess&)>& opened) {
   pending_.retry(now_ns, [&](std::int32_t pid, PendingRing& ring, bool is_last) {
-    TracedProcess* const process = processes_.find(pid);
+    TracedProcess* const process = context_.processes.find(pid);
     if (process == nullptr) return true;
-    if (is_last) ring.found_ns = 0;
     // A program that took its ring down may live on.
     if (!try_open(*process, ring) && !(is_last && open_saved(*process, ring, now_ns, false))) return false;
     opened(*process);
@@ -135,38 +119,43 @@ void RingAcquisition::retry(std::uint64_t now_ns, std::uint64_t records_complete
 }
 
 bool RingAcquisition::try_open(TracedProcess& process, PendingRing& ring) {
-  // The end of the image decides which events belong to it. If the scan found the process after the announcement, wait
-  // until all records of that time have been read: then it is known whether there was an end.
-  if (ring.image_ended || ring.found_ns > records_complete_until_ns_) return false;
+  if (ring.image_ended) return false;  // when that is taken, it decides which events belong to the image
   const RingOpener::Origin origin{
-      .newborn = true, .made_ns = ring.announced_ns, .clock_offset_ns = ring.clock_offset_ns};
+      .is_new = true, .created_ns = ring.announced_ns, .clock_offset_ns = ring.clock_offset_ns};
   const auto is_open = [&] {
     if (!open(process, ring.opened, ring.announced_ns, origin) && !has_open(process, ring)) return false;
     process.rings.announced_ns = ring.announced_ns;
-    kernel_.ring_opened(process.pid, ring.announced_ns);
+    context_.kernel.ring_opened(process.pid, ring.announced_ns);
     return true;
   };
   if (is_open()) return true;
   // What was opened at first may be another ring, that of the parent of a forked process.
-  if (auto mapped = open_mapped_rings(procfs_, process.pid); !mapped.empty()) ring.opened = std::move(mapped);
+  if (auto mapped = open_mapped_rings(context_.procfs, process.pid); !mapped.empty()) ring.opened = std::move(mapped);
   return is_open() || mark_shared(process, ring.opened);
 }
 
 /// Opens what BPF saved of a ring when its runtime unmapped it, or before the next program could take its file over.
 bool RingAcquisition::open_saved(TracedProcess& process, const PendingRing& ring, std::uint64_t ended_ns,
                                  bool by_exec) {
-  auto saved = kernel_.take_saved_ring(process.pid, ring.announced_ns, ended_ns);
+  auto saved = context_.kernel.take_saved_ring(process.pid, ring.announced_ns, ended_ns);
   if (!saved) return false;
-  if (by_exec && !saved->last) pending_.add_missed();  // other threads may have written since
+  const bool is_whole = !by_exec || saved->last;
   std::string path;
   if (ring.place) {
-    const auto candidates = find_candidates(*ring.place, procfs_.mounts());
+    const auto candidates = find_candidates(*ring.place, context_.procfs.mounts());
     path = candidates.empty() ? ring.place->path : candidates.front().path();
   }
   std::vector<OpenedRing> rings;
-  rings.push_back({.fd = std::move(saved->fd), .path = std::move(path), .cut = std::move(saved->cut)});
-  return open(process, rings, ring.announced_ns,
-              {.newborn = true, .made_ns = ring.announced_ns, .clock_offset_ns = ring.clock_offset_ns});
+  rings.push_back({.fd = std::move(saved->fd), .path = std::move(path)});
+  if (!open(process, rings, ring.announced_ns,
+            {.is_new = true,
+             .created_ns = ring.announced_ns,
+             .clock_offset_ns = ring.clock_offset_ns,
+             .cut = std::move(saved->cut)}))
+    return false;
+  // Words that other threads wrote after the copy are in no account.
+  if (!is_whole) pending_.add_missed();
+  return true;
 }
 
 /// Opens the ring of an image that ended before its ring could be opened: from what was opened in time, else from what
@@ -175,13 +164,13 @@ bool RingAcquisition::open_saved(TracedProcess& process, const PendingRing& ring
 bool RingAcquisition::open_last(TracedProcess& process, const PendingRing& ring, std::uint64_t ended_ns, bool by_exec) {
   process.rings.announced_ns = ring.announced_ns;
   const RingOpener::Origin origin{
-      .newborn = true, .made_ns = ring.announced_ns, .ended_ns = ended_ns, .clock_offset_ns = ring.clock_offset_ns};
+      .is_new = true, .created_ns = ring.announced_ns, .ended_ns = ended_ns, .clock_offset_ns = ring.clock_offset_ns};
   if (open(process, ring.opened, ring.announced_ns, origin) || has_open(process, ring) ||
       mark_shared(process, ring.opened))
     return true;
   if (open_saved(process, ring, ended_ns, by_exec)) return true;
   if (!ring.place || !is_ring_path(ring.place->path)) return false;
-  auto file = open_by_place(procfs_, *ring.place);
+  auto file = open_by_place(context_.procfs, *ring.place);
   if (!file) return false;
   std::vector<OpenedRing> rings;
   rings.push_back({.fd = std::move(file->fd), .path = std::move(file->path)});
@@ -195,14 +184,6 @@ void RingAcquisition::end_image(TracedProcess& process, std::uint64_t time_ns, b
 
 void RingAcquisition::release(const TracedProcess& process) {
   for (const RingFileId& file : process.rings.files) opener_.release(*process.index, file);
-}
-
-void RingAcquisition::open_replaced(TracedProcess& before, const TracedProcess& later, PendingRing ring,
-                                    std::uint64_t ended_ns) {
-  // If the later image uses the same file, it has taken the file over: what the earlier one wrote is left only where it
-  // was saved.
-  if (has_open(later, ring)) ring.opened.clear();
-  if (!open_last(before, ring, ended_ns, true)) pending_.add_missed();
 }
 
 }  // namespace rtev

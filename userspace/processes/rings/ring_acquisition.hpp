@@ -8,13 +8,9 @@
 #include <optional>
 #include <vector>
 
-#include "inspect/procfs.hpp"
-#include "processes/kernel_control.hpp"
-#include "processes/process_events.hpp"
-#include "processes/process_table.hpp"
+#include "processes/discovery_context.hpp"
 #include "processes/rings/pending_rings.hpp"
 #include "processes/rings/ring_opener.hpp"
-#include "stream/registry.hpp"
 
 namespace rtev {
 
@@ -22,19 +18,9 @@ namespace rtev {
 /// its place on disk; else it is counted as missed. Reports the rings that it opens. One thread.
 class RingAcquisition {
  public:
-  struct Options {
-    bool history = false;        ///< deliver what rings held before they were opened
-    std::uint64_t since_ns = 0;  ///< rings created later are read from their beginning in any case
-  };
-  struct Context {
-    Procfs procfs;
-    Registry& registry;
-    ProcessTable& processes;
-    ProcessEvents& events;
-    KernelControl& kernel;
-    std::function<std::uint64_t()> clock;
-  };
-  RingAcquisition(Context context, const Options& options);
+  /// Both must outlive it.
+  RingAcquisition(const DiscoveryContext& context, const DiscoveryOptions& options)
+      : context_(context), opener_(context, options) {}
 
   /// Opens rings that a scan found the process to map. `created_now`: while the tracer was running. False if none is
   /// new and ready.
@@ -48,21 +34,13 @@ class RingAcquisition {
   bool announce(TracedProcess& process, PendingRing ring);
   /// The runtime of the process was seen to use its ring, so the ring is ready. True if it was pending and is open now.
   bool open_pending(TracedProcess& process);
-  /// Tries pending rings whose turn it is. All records from before `records_complete_until_ns` have been read. Calls
-  /// `opened` for processes whose ring is open now.
-  void retry(std::uint64_t now_ns, std::uint64_t records_complete_until_ns,
-             const std::function<void(const TracedProcess&)>& opened);
+  /// Tries pending rings whose turn it is. Calls `opened` for processes whose ring is open now.
+  void retry(std::uint64_t now_ns, const std::function<void(const TracedProcess&)>& opened);
 
   /// The image ended: the last chance for its pending ring.
   void end_image(TracedProcess& process, std::uint64_t time_ns, bool by_exec);
   /// The files of an image that ended may be opened again, by another one.
   void release(const TracedProcess& process);
-  /// The pending ring of the process, if it was announced before then: it belongs to an image before the one known.
-  std::optional<PendingRing> take_before(std::int32_t pid, std::uint64_t time_ns) {
-    return pending_.take_before(pid, time_ns);
-  }
-  /// Opens that ring for its image `before`, which `later` replaced by exec.
-  void open_replaced(TracedProcess& before, const TracedProcess& later, PendingRing ring, std::uint64_t ended_ns);
 
   /// Since when rings may be written that are not open yet.
   std::optional<std::uint64_t> unopened_since() const { return pending_.oldest_ns(); }
@@ -80,14 +58,9 @@ class RingAcquisition {
   bool open_saved(TracedProcess& process, const PendingRing& ring, std::uint64_t ended_ns, bool by_exec);
   bool open_last(TracedProcess& process, const PendingRing& ring, std::uint64_t ended_ns, bool by_exec);
 
-  Procfs procfs_;
-  Registry& registry_;
-  ProcessTable& processes_;
-  ProcessEvents& events_;
-  KernelControl& kernel_;
+  const DiscoveryContext& context_;
   RingOpener opener_;
   PendingRings pending_;
-  std::uint64_t records_complete_until_ns_ = 0;  ///< see retry()
 };
 
 }  // namespace rtev

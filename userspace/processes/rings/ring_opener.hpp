@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,9 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "processes/rings/opened_ring.hpp"
-#include "rtev/ring_reader.hpp"
-#include "stream/registry.hpp"
+#include "inspect/process_files.hpp"
+#include "processes/discovery_context.hpp"
 
 namespace rtev {
 
@@ -21,18 +19,8 @@ namespace rtev {
 /// thread.
 class RingOpener {
  public:
-  /// False if the process announced another ring after this time.
-  using IsLatest = std::function<bool(std::int32_t pid, std::uint64_t announced_ns)>;
-
-  /// With `history`, what rings held before they were found is delivered. Rings created after `since_ns` are read from
-  /// their beginning in any case.
-  RingOpener(Registry& registry, bool history, std::uint64_t since_ns, IsLatest is_latest,
-             std::function<std::uint64_t()> clock)
-      : registry_(registry),
-        history_(history),
-        since_ns_(since_ns),
-        is_latest_(std::move(is_latest)),
-        clock_(std::move(clock)) {}
+  /// Both must outlive it.
+  RingOpener(const DiscoveryContext& context, const DiscoveryOptions& options) : context_(context), options_(options) {}
 
   struct Ring {
     std::uint32_t slot;  ///< in the registry
@@ -43,11 +31,12 @@ class RingOpener {
   };
   /// When rings were created, as far as that is known.
   struct Origin {
-    bool newborn = false;                 ///< while the tracer was running: read from the beginning
-    std::uint64_t made_ns = 0;            ///< exactly then; 0: unknown
+    bool is_new = false;                  ///< while the tracer was running: read from the beginning
+    std::uint64_t created_ns = 0;         ///< exactly then; 0: unknown
     std::uint64_t ended_ns = UINT64_MAX;  ///< when their program ended, if it did
     /// Of the program's clock, if the kernel reported it; else that of OpenedRing counts.
     std::optional<std::int64_t> clock_offset_ns{};
+    std::vector<CutDomain> cut{};  ///< of a saved ring, where it is incomplete
   };
 
   /// Opens those of the rings that are not open yet and whose header is valid; they get a slot in the registry. A ring
@@ -63,11 +52,8 @@ class RingOpener {
   }
 
  private:
-  Registry& registry_;
-  bool history_;
-  std::uint64_t since_ns_;
-  IsLatest is_latest_;
-  std::function<std::uint64_t()> clock_;
+  const DiscoveryContext& context_;
+  const DiscoveryOptions& options_;
   struct Opened {
     ProcessIndex process;
     std::uint64_t at_ns;

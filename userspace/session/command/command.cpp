@@ -53,10 +53,10 @@ constexpr int cannot_run = 126, exit_of_signal = 128;
 }
 
 std::unexpected<Error> cannot_run_error(int code, const std::string& name) {
-  return errno_error(code, "cannot run", name, "check the name and that it may be executed by this user");
+  return errno_error(code, "cannot run", name, "check the name, and whether this user may execute it");
 }
 
-/// False only where there is nothing to execute: for all else there is the attempt.
+/// False only if there is no such file. Whether it can be executed is left to exec.
 bool is_found(const std::string& name) {
   if (name.contains('/')) return ::access(name.c_str(), F_OK) == 0;
   const char* const path = std::getenv("PATH");
@@ -91,7 +91,7 @@ Result<Command> Command::prepare(std::vector<std::string> arguments, Stdout out)
   command.gate_ = UniqueFd(gate[1]);
   command.failed_ = UniqueFd(failed[0]);
 
-  // Whoever started the tracer may have had it ignored, and then there is no exit status to wait for.
+  // It may be ignored since the start of the tracer; then there would be no exit status to wait for.
   const sighandler_t child_handler = ::signal(SIGCHLD, SIG_DFL);
   command.pid_ = ::fork();
   if (command.pid_ < 0) return errno_error(errno, "cannot start", command.arguments_.front());
@@ -147,7 +147,7 @@ int Command::wait() {
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   status_ = WIFSIGNALED(status) ? exit_of_signal + WTERMSIG(status) : WEXITSTATUS(status);
-  // OCaml's runtime ends its program where it cannot make a ring, as in a child that it forks later.
+  // OCaml aborts a process that cannot create a ring, for example in a child that is forked later.
   if (directory_) survivors_ = directory_->users();
   if (!survivors_.empty()) directory_->leave();
   return status_;

@@ -16,14 +16,14 @@
 namespace rtev {
 
 /// A child that waits to be released before it becomes the command, so that the tracer can follow it from its first
-/// instruction. Rings of the command and its descendants go to a private directory, removed with the object unless some
-/// of these still run.
+/// instruction. The rings of the command and its descendants go to a private directory. The destructor removes it
+/// unless some of these processes still run.
 class Command {
  public:
   /// The exit status of a command that does not exist, as shells give it.
   static constexpr int not_found = 127;
-  /// An error if there is no such command. A mistyped name must not cost anything: files that are to be written
-  /// begin before the command does.
+  /// An error if there is no such command: a mistyped name must not overwrite an output file, which begins before the
+  /// command does.
   static Result<void> check(const std::string& name);
 
   /// Where the command's stdout goes.
@@ -36,8 +36,7 @@ class Command {
 
   pid_t pid() const { return pid_; }
   const std::vector<std::string>& arguments() const { return arguments_; }
-  /// Lets the child run the command. An error if it cannot be run; wait() then returns 126 or 127, as a
-  /// shell has it.
+  /// Lets the child run the command. An error if it cannot be run; then wait() returns 126 or 127, as shells do.
   Result<void> release();
   /// Readable once the command has ended.
   int ended_fd() const { return pidfd_.get(); }
@@ -47,7 +46,7 @@ class Command {
   void abandon() const noexcept;
   /// Waits for the end. Its exit status, or 128 + n if signal n killed it.
   int wait();
-  /// After wait(): descendants that go on, and may have rings in the private directory, which stays for them.
+  /// After wait(): descendants that still run and may have rings in the private directory, which stays for them.
   const std::vector<std::int32_t>& survivors() const { return survivors_; }
   /// Where rings go, if the user chose no directory.
   std::string ring_directory() const { return directory_ ? directory_->path() : std::string{}; }
@@ -61,7 +60,7 @@ class Command {
   pid_t pid_ = -1;
   int status_ = -1;
   UniqueFd pidfd_;
-  UniqueFd gate_;    ///< the child goes on when this is closed after a byte
+  UniqueFd gate_;    ///< a byte written here releases the child
   UniqueFd failed_;  ///< the child writes errno here if exec fails
 };
 

@@ -10,17 +10,55 @@
 
 #include <array>
 #include <cerrno>
+#include <ctime>
+#include <memory>
+#include <string_view>
 #include <utility>
-
-#include "session/command/stale_dirs.hpp"
 
 namespace rtev {
 namespace {
 
 /// Bounds on the work of a removal: some hundred thousand files in each pass.
-constexpr int most_passes = 8, most_reads = 4096;
+constexpr int max_passes = 8, max_reads = 4096;
 
-constexpr int most_attempts = 16;
+constexpr int max_attempts = 16;
+
+/// Bounds on the work of a sweep: names that are read, and directories that are removed.
+constexpr int max_names = 1 << 16;
+constexpr std::size_t max_removed = 64;
+
+/// Younger directories stay: their tracer may be about to lock them, or is of a version that takes no lock.
+constexpr time_t min_age_s = 600;
+
+bool is_young(const struct stat& directory) {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return directory.st_mtim.tv_sec > now.tv_sec - min_age_s;
+}
+
+bool is_ours_by_name(std::string_view name) {
+  constexpr std::size_t random_characters = 6;
+  const std::string_view prefix = private_dir_prefix;
+  return name.starts_with(prefix) && name.size() == prefix.size() + random_characters;
+}
+
+/// True if only its owner can rename or replace the entries of a directory that belong to others.
+bool keeps_entries(const struct stat& base) {
+  const bool shared = (base.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+  return (base.st_uid == 0 || base.st_uid == ::geteuid()) && (!shared || (base.st_mode & S_ISVTX) != 0);
+}
+
+std::vector<std::string> candidates(int base_fd) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(::dup(base_fd)), ::closedir);
+  if (!entries) return names;
+  for (int seen = 0; seen < max_names && names.size() < max_removed; ++seen) {
+    const dirent* const entry = ::readdir(entries.get());
+    if (entry == nullptr) break;
+    if (is_ours_by_name(entry->d_name)) names.emplace_back(entry->d_name);
+  }
+  return names;
+}
 
 }  // namespace
 
@@ -34,10 +72,10 @@ Result<PrivateDir> PrivateDir::create(const std::optional<SudoUser>& owner) {
       return errno_error(errno, "cannot create a directory for rings", path, "set TMPDIR to a writable directory");
     UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     struct stat status{};
-    // Before it was locked it looked left behind to another tracer that started just then.
+    // Before it was locked, another tracer that started at the same time may have taken it for stale.
     const bool is_there =
         fd && ::flock(fd.get(), LOCK_EX) == 0 && ::fstat(fd.get(), &status) == 0 && status.st_nlink > 0;
-    if (!is_there && attempt < most_attempts) continue;
+    if (!is_there && attempt < max_attempts) continue;
     if (!is_there || (owner && ::fchown(fd.get(), owner->uid, owner->gid) != 0)) {
       const int code = errno;
       ::rmdir(path.c_str());
@@ -61,13 +99,14 @@ std::vector<std::int32_t> PrivateDir::users(const Procfs& procfs) const {
 }
 
 void PrivateDir::remove() const noexcept {
-  // Passes, since some file systems skip entries when others go; not without end, since the owner may go on adding.
+  // Several passes, because some file systems skip entries while others are removed; a bounded number, because the
+  // owner may keep adding files.
   bool removed_some = true;
-  for (int pass = 0; removed_some && pass < most_passes; ++pass) {
+  for (int pass = 0; removed_some && pass < max_passes; ++pass) {
     removed_some = false;
     ::lseek(fd_.get(), 0, SEEK_SET);
     alignas(dirent64) std::array<char, 4096> entries;
-    for (int reads = 0; reads < most_reads; ++reads) {
+    for (int reads = 0; reads < max_reads; ++reads) {
       const ssize_t size = ::getdents64(fd_.get(), entries.data(), entries.size());
       if (size <= 0) break;
       for (ssize_t at = 0; at < size;) {
@@ -78,6 +117,22 @@ void PrivateDir::remove() const noexcept {
     }
   }
   ::rmdir(path_.c_str());
+}
+
+void sweep_stale_dirs(const std::string& base, std::optional<uid_t> owner, const Procfs& procfs) {
+  const UniqueFd base_fd(::open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat status{};
+  if (!base_fd || ::fstat(base_fd.get(), &status) != 0 || !keeps_entries(status)) return;
+  for (const std::string& name : candidates(base_fd.get())) {
+    UniqueFd fd(::openat(base_fd.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    constexpr mode_t all_modes = 07777, private_mode = 0700;
+    if (!fd || ::fstat(fd.get(), &status) != 0 || (status.st_mode & all_modes) != private_mode) continue;
+    if ((status.st_uid != ::geteuid() && status.st_uid != owner) || is_young(status)) continue;
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    PrivateDir directory = PrivateDir::take_over(base + '/' + name, std::move(fd));
+    // The command of a killed tracer continues, and may start more programs that write rings there.
+    if (!directory.users(procfs).empty()) directory.leave();
+  }
 }
 
 }  // namespace rtev

@@ -2,6 +2,8 @@
 // A directory for the rings of one command.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,27 +20,30 @@ namespace rtev {
 /// The environment variable by which OCaml's runtime finds the directory of rings.
 inline constexpr const char* ring_directory_variable = "OCAML_RUNTIME_EVENTS_DIR";
 
-/// A new directory that only its user can enter; removed with the files in it. It may belong to another user than this
-/// process: the files are removed through a descriptor and links are not followed, so that whatever that user puts in
-/// its place, nothing else is removed. Folders in it are not ours; a directory that holds any stays. It is locked as
-/// long as a process has it, forked ones included: one that is not was left behind by a process that was killed.
+/// How the name of each such directory begins; six random characters follow.
+inline constexpr const char* private_dir_prefix = "rtev-bpf.";
+
+/// A new directory that only its user can enter; removed at the end, with the files in it. It may belong to another
+/// user than this process. Files are therefore removed through a descriptor and links are not followed: if that user
+/// replaces the directory, nothing else is removed. A directory with subfolders stays, because the tracer creates none.
+/// The directory is locked as long as a process has it open, forked ones included: one without a lock is stale, that
+/// is, its tracer was killed.
 class PrivateDir {
  public:
-  /// Under $TMPDIR or /tmp; given to `owner`, if any. Removes what was left behind there.
+  /// Under $TMPDIR or /tmp; given to `owner`, if any. Removes stale directories there.
   static Result<PrivateDir> create(const std::optional<SudoUser>& owner);
-  /// One that was left behind: by its path, and opened.
+  /// A stale directory: its path and an open descriptor.
   static PrivateDir take_over(std::string path, UniqueFd fd) { return {std::move(path), std::move(fd)}; }
   PrivateDir(PrivateDir&& other) noexcept;
   PrivateDir& operator=(PrivateDir&&) = delete;
   ~PrivateDir();
 
   const std::string& path() const { return path_; }
-  /// Removes it now; a second time does no harm. Async-signal-safe.
+  /// Removes it now; a second call does nothing. Async-signal-safe.
   void remove() const noexcept;
   /// Processes of the directory's user that have it in their environment.
   std::vector<std::int32_t> users(const Procfs& procfs = Procfs()) const;
-  /// The end of the object leaves it where it is, for a process that still needs it. A later sweep_stale_dirs() finds
-  /// it.
+  /// The destructor does not remove it, because a process still needs it. A later sweep_stale_dirs() does.
   void leave() { stays_ = true; }
 
  private:
@@ -48,5 +53,10 @@ class PrivateDir {
   UniqueFd fd_;
   bool stays_ = false;
 };
+
+/// Removes stale directories under `base`: those of this process's user or of `owner` that only their user can enter,
+/// that are older than ten minutes, without a lock, and in no process's environment. Does nothing if other users could
+/// replace entries of `base`. Links are not followed. The work is bounded; what cannot be removed stays.
+void sweep_stale_dirs(const std::string& base, std::optional<uid_t> owner, const Procfs& procfs = Procfs());
 
 }  // namespace rtev

@@ -58,7 +58,7 @@ bool SudoUser::become() const {
     ::setenv("USER", name.c_str(), 1);
     ::setenv("LOGNAME", name.c_str(), 1);
   }
-  // Rather none than root's, which the user may not enter.
+  // Not root's home, which the user may not enter.
   if (home.empty()) {
     ::unsetenv("HOME");
   } else {

@@ -15,7 +15,7 @@ struct SudoUser {
   uid_t uid = 0;
   gid_t gid = 0;
   std::string name;             ///< as /etc/passwd has it, else as sudo does; may be empty
-  std::string home;             ///< empty if /etc/passwd does not tell
+  std::string home;             ///< empty if /etc/passwd does not have the user
   std::vector<gid_t> groups{};  ///< the primary one and those of /etc/group
 
   /// From SUDO_UID and SUDO_GID, when this process is root; nothing without them.

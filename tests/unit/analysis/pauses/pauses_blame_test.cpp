@@ -15,20 +15,11 @@ class PausesBlame : public PausesTest {
     sees_all_switches();
     switches(100, enters(main_thread(), 0));
   }
-
-  /// The only pause that is told.
-  const PauseDetails& only() {
-    const auto worst = play().worst;
-    EXPECT_THAT(worst, SizeIs(1));
-    return *worst.at(0);
-  }
 };
 
 TEST_F(PausesBlame, WorkIsBlamedOnItsBusiestPhase) {
-  begin(1'000, phase_major);
-  begin(1'500, phase_slice);
-  end(8'500, phase_slice);
-  end(9'000, phase_major);
+  span(1'000, 9'000, phase_major);
+  span(1'500, 8'500, phase_slice);
   switches(20'000, leaves(main_thread(), LeftState::sleeping));
   const PauseDetails& pause = only();
   EXPECT_EQ(pause.domain.pid, 4242);
@@ -45,10 +36,8 @@ TEST_F(PausesBlame, WorkIsBlamedOnItsBusiestPhase) {
 }
 
 TEST_F(PausesBlame, APreemptedPauseIsBlamedOnTheCompetitor) {
-  begin(1'000, phase_major);
-  switches(3'000, leaves(main_thread(), LeftState::preempted, 0, competitor()));
-  switches(9'000, enters(main_thread(), 0, competitor()));
-  end(11'000, phase_major);
+  span(1'000, 11'000, phase_major);
+  preempted(3'000, 9'000);
   const PauseDetails& pause = only();
   EXPECT_EQ(pause.time, (TimeSplit{.on_cpu = 4'000, .runnable = 6'000}));
   EXPECT_EQ(pause.besides, pause.time);
@@ -65,14 +54,12 @@ TEST_F(PausesBlame, APreemptedPauseIsBlamedOnTheCompetitor) {
 }
 
 TEST_F(PausesBlame, EachCompetitorIsToldWithItsTime) {
-  begin(1'000, phase_major);
+  span(1'000, 10'000, phase_major);
   switches(2'000, leaves(main_thread(), LeftState::preempted, 0, competitor()));
   const Thread second = a_thread(888, 889, -1, "second", false);
   switches(7'000, {.cpu = 0, .state = LeftState::preempted, .prev = competitor(), .next = second});
   switches(8'000, enters(main_thread(), 0, second));
-  switches(8'100, leaves(main_thread(), LeftState::preempted, 0, second));
-  switches(9'000, enters(main_thread(), 0, second));
-  end(10'000, phase_major);
+  preempted(8'100, 9'000, second);
   const auto competitors = only().scheduling.competitors();
   ASSERT_THAT(competitors, SizeIs(2));
   EXPECT_EQ(competitors[0].wait.by->comm(), "hog");
@@ -86,11 +73,10 @@ TEST_F(PausesBlame, EachCompetitorIsToldWithItsTime) {
 }
 
 TEST_F(PausesBlame, CompetitorsThatWereNotSeenAreNotMadeUp) {
-  begin(1'000, phase_major);
+  span(1'000, 10'000, phase_major);
   switches(2'000, leaves(main_thread(), LeftState::preempted, 0, competitor()));
   // The hog's end on the cpu was not traced: another one leaves it.
   switches(9'000, enters(main_thread(), 0, a_thread(888, 888, -1, "second", false)));
-  end(10'000, phase_major);
   EXPECT_EQ(only().scheduling.competitors().front().wait.had, CpuWait::Had::first);
   EXPECT_THAT(blame(), EndsWith(": \"hog\" (pid 999) had cpu 0 first, perhaps others after that"))
       << "no hint to trace all switches, as they were";
@@ -98,13 +84,10 @@ TEST_F(PausesBlame, CompetitorsThatWereNotSeenAreNotMadeUp) {
 
 TEST_F(PausesTest, WithoutSwitchesBetweenOthersNobodyIsBlamedForAllOfAWait) {
   switches(100, enters(main_thread(), 0));
-  begin(1'000, phase_major);
-  switches(2'000, leaves(main_thread(), LeftState::preempted, 0, competitor()));
-  switches(9'000, enters(main_thread(), 0, competitor()));
-  end(10'000, phase_major);
-  const auto worst = play().worst;
-  ASSERT_THAT(worst, SizeIs(1));
-  EXPECT_EQ(worst[0]->scheduling.competitors().at(0).wait.had, CpuWait::Had::first);
+  span(1'000, 10'000, phase_major);
+  preempted(2'000, 9'000);
+  const PauseDetails& pause = only();
+  EXPECT_EQ(pause.scheduling.competitors().at(0).wait.had, CpuWait::Had::first);
   EXPECT_EQ(blame(),
             "its thread 4242 could run but had no cpu for 7.00µs of 9.00µs (78%): \"hog\" (pid 999) had cpu 0 first, "
             "perhaps others after that (--sched all shows all of them)");
@@ -115,34 +98,27 @@ TEST_F(PausesTest, AWaitThatBeginsUnderAnotherOneIsCertainOfItsEndOnly) {
   switches(100, enters(main_thread(), 0));
   switches(500, enters(other_thread(), 1));
   switches(600, leaves(other_thread(), LeftState::sleeping, 1, competitor()));
-  begin(1'000, phase_major);
+  span(1'000, 10'000, phase_major);
   switches(1'100, leaves(main_thread(), LeftState::sleeping, 0));
   wakes_up(2'000, wakes(main_thread(), competitor(), 1));
   switches(9'000, enters(main_thread(), 1, competitor()));
-  end(10'000, phase_major);
-  const auto worst = play().worst;
-  ASSERT_THAT(worst, SizeIs(1));
-  EXPECT_EQ(worst[0]->scheduling.competitors().at(0).wait.had, CpuWait::Had::last);
+  const PauseDetails& pause = only();
+  EXPECT_EQ(pause.scheduling.competitors().at(0).wait.had, CpuWait::Had::last);
   EXPECT_THAT(blame(), HasSubstr(": \"hog\" (pid 999) had cpu 1 last, perhaps others before that (--sched all shows"));
 }
 
 TEST_F(PausesTest, ATrackedThreadIsSeenToLeave) {
   switches(100, enters(main_thread(), 0));
-  begin(1'000, phase_major);
-  switches(2'000, leaves(main_thread(), LeftState::preempted, 0, other_thread()));
-  switches(9'000, enters(main_thread(), 0, other_thread()));
-  end(10'000, phase_major);
-  const auto worst = play().worst;
-  ASSERT_THAT(worst, SizeIs(1));
-  EXPECT_EQ(worst[0]->scheduling.competitors().at(0).wait.had, CpuWait::Had::throughout);
+  span(1'000, 10'000, phase_major);
+  preempted(2'000, 9'000, other_thread());
+  const PauseDetails& pause = only();
+  EXPECT_EQ(pause.scheduling.competitors().at(0).wait.had, CpuWait::Had::throughout);
 }
 
 TEST_F(PausesTest, ACpuThatWasPerhapsIdleIsNotSaidToHaveBeen) {
   switches(100, enters(main_thread(), 0));
-  begin(1'000, phase_major);
-  switches(2'000, leaves(main_thread(), LeftState::preempted, 0, nobody()));
-  switches(9'000, enters(main_thread(), 0, nobody()));
-  end(10'000, phase_major);
+  span(1'000, 10'000, phase_major);
+  preempted(2'000, 9'000, nobody());
   play();
   EXPECT_THAT(blame(), HasSubstr(": cpu 0 was idle first, perhaps others after that (--sched all shows"));
   EXPECT_THAT(pauses->report_text(), HasSubstr("although it was idle at first\n"));
@@ -153,19 +129,14 @@ TEST_F(PausesTest, ACpuThatWasPerhapsIdleIsNotSaidToHaveBeen) {
 TEST_F(PausesTest, WhoHeldUpALateDomainIsToldAsFarAsItIsCertain) {
   for (const bool notable : {true, false}) {
     clear();
-    const std::uint64_t preempted = notable ? 1'100 : 8'800;
+    const std::uint64_t from = notable ? 1'100 : 8'800;
     switches(100, enters(main_thread(), 0));
     switches(200, enters(other_thread(), 1));
-    begin(1'000, phase_leader);
-    begin(1'010, phase_start_barrier);
-    switches(preempted, leaves(other_thread(), LeftState::preempted, 1, competitor()));
-    switches(8'900, enters(other_thread(), 1, competitor()));
-    begin(9'000, phase_handler, 1);
-    begin(9'010, phase_start_barrier, 1);
-    end(9'011, phase_start_barrier, 1);
-    end(9'020, phase_start_barrier);
-    end(9'100, phase_handler, 1);
-    end(9'500, phase_leader);
+    span(1'000, 9'500, phase_leader);
+    span(1'010, 9'020, phase_start_barrier);
+    preempted(from, 8'900, competitor(), other_thread(), 1);
+    span(9'000, 9'100, phase_handler, 1);
+    span(9'010, 9'011, phase_start_barrier, 1);
     play();
     const std::string hint = "(--sched all shows all of them)";
     if (notable) {
@@ -179,29 +150,24 @@ TEST_F(PausesTest, WhoHeldUpALateDomainIsToldAsFarAsItIsCertain) {
 }
 
 TEST_F(PausesBlame, AThreadThatIsHeldBackFromAnIdleCpuIsToldSo) {
-  begin(1'000, phase_major);
-  switches(2'000, leaves(main_thread(), LeftState::preempted, 0, nobody()));
-  switches(9'000, enters(main_thread(), 0, nobody()));
-  end(10'000, phase_major);
+  span(1'000, 10'000, phase_major);
+  preempted(2'000, 9'000, nobody());
   EXPECT_EQ(only().time.runnable, 7'000U);
   EXPECT_THAT(blame(), HasSubstr("cpu 0 was idle, which a limit on cpu time or a slow wakeup of the cpu can cause"));
 }
 
 TEST_F(PausesBlame, ADomainOfTheSameProcessIsNamedAsSuch) {
-  begin(1'000, phase_major);
-  switches(2'000, leaves(main_thread(), LeftState::preempted, 0, other_thread()));
-  switches(9'000, enters(main_thread(), 0, other_thread()));
-  end(10'000, phase_major);
+  span(1'000, 10'000, phase_major);
+  preempted(2'000, 9'000, other_thread());
   only();
   EXPECT_THAT(blame(), HasSubstr("thread 4300 of the same process (domain 1) had cpu 0"));
 }
 
 TEST_F(PausesBlame, ABlockedPauseTellsOnWhatAndWhoWokeIt) {
-  begin(1'000, phase_major);
+  span(1'000, 10'000, phase_major);
   switches(2'000, leaves(main_thread(), LeftState::uninterruptible, 0));
   wakes_up(8'000, wakes(main_thread(), competitor(), 0));
   switches(8'500, enters(main_thread(), 3));
-  end(10'000, phase_major);
   const PauseDetails& pause = only();
   EXPECT_EQ(pause.time, (TimeSplit{.on_cpu = 2'500, .runnable = 500, .uninterruptible = 6'000}));
   EXPECT_EQ(pause.blocked.other, 6'000U);
@@ -219,38 +185,32 @@ TEST_F(PausesBlame, ABlockedPauseTellsOnWhatAndWhoWokeIt) {
 }
 
 TEST_F(PausesBlame, WithoutSchedulerEventsNothingIsGuessed) {
-  begin(30'000, phase_major, 5);
-  begin(31'000, phase_slice, 5);
-  end(39'000, phase_slice, 5);
-  end(40'000, phase_major, 5);
-  const auto worst = play().worst;
-  ASSERT_THAT(worst, SizeIs(1));
-  EXPECT_EQ(worst[0]->tid, 0);  // scheduler events are there, but none of this domain
-  EXPECT_EQ(worst[0]->time, (TimeSplit{.unknown = 10'000}));
+  span(30'000, 40'000, phase_major, 5);
+  span(31'000, 39'000, phase_slice, 5);
+  const PauseDetails& pause = only();
+  EXPECT_EQ(pause.tid, 0);  // scheduler events are there, but none of this domain
+  EXPECT_EQ(pause.time, (TimeSplit{.unknown = 10'000}));
   EXPECT_THAT(blame(),
               HasSubstr("unknown for 10.0µs of 10.0µs (100%): scheduler events are missing, most of the pause in "
                         "major_slice (8.00µs"));
 }
 
 TEST_F(PausesTest, WithTheSchedulerOffThatIsSaid) {
-  begin(1'000, phase_major);
-  end(2'000, phase_major);
-  const PausesReport report = play();
-  ASSERT_THAT(report.worst, SizeIs(1));
-  EXPECT_FALSE(report.counts.scheduler_seen);
-  EXPECT_EQ(report.worst[0]->tid, 0);
-  EXPECT_EQ(report.worst[0]->time, (TimeSplit{.unknown = 1'000}));
+  span(1'000, 2'000, phase_major);
+  const PauseDetails& pause = only();
+  EXPECT_FALSE(counts().scheduler_seen);
+  EXPECT_EQ(pause.tid, 0);
+  EXPECT_EQ(pause.time, (TimeSplit{.unknown = 1'000}));
   EXPECT_THAT(blame(), HasSubstr("unknown for 1.00µs of 1.00µs (100%): no scheduler events"));
   EXPECT_THAT(pauses->report_text(), HasSubstr("no scheduler events: it is unknown whether threads ran or waited\n"));
 }
 
 TEST_F(PausesTest, AContradictionMakesTimeUnknownAndIsCounted) {
   switches(100, enters(main_thread(), 0));
-  begin(1'000, phase_major);
+  span(1'000, 10'000, phase_major);
   // The switch that took it from its cpu was dropped.
   switches(5'000, {.cpu = 0, .state = LeftState::sleeping, .prev = competitor(), .next = nobody()});
   switches(8'000, enters(main_thread(), 0));
-  end(10'000, phase_major);
   const PausesReport report = play({}, {.end_ns = 20'000, .drops = {{"switch", 3}, {"exec", 5}, {"wakeup", 1}}});
   ASSERT_THAT(report.worst, SizeIs(1));
   EXPECT_GT(report.worst[0]->time.unknown, 0U);

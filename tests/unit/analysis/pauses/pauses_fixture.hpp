@@ -30,8 +30,18 @@ class PausesTest : public testing::Test {
   void end(std::uint64_t time, std::uint16_t phase, std::uint16_t domain = 0) {
     items_.push_back({time, domain, EventKind::end, phase, {}});
   }
+  void span(std::uint64_t from, std::uint64_t to, std::uint16_t phase, std::uint16_t domain = 0) {
+    begin(from, phase, domain);
+    end(to, phase, domain);
+  }
   void switches(std::uint64_t time, const SchedSwitch& change) {
     items_.push_back({time, 0, EventKind::sched_switch, 0, change});
+  }
+  /// The thread has no cpu for a time, in which another one has it.
+  void preempted(std::uint64_t from, std::uint64_t to, const Thread& by = competitor(),
+                 const Thread& thread = a_thread(4242, 4242, 0), std::uint32_t cpu = 0) {
+    switches(from, leaves(thread, LeftState::preempted, cpu, by));
+    switches(to, enters(thread, cpu, by));
   }
   /// As with all switches traced: one between threads that are not tracked.
   void sees_all_switches() {
@@ -81,6 +91,14 @@ class PausesTest : public testing::Test {
     pauses->summary(summary, world.registry);
     return pauses->report();
   }
+
+  /// Plays; the only pause that is reported.
+  const PauseDetails& only() {
+    const auto worst = play().worst;
+    EXPECT_EQ(worst.size(), 1U);
+    return *worst.at(0);
+  }
+  PausesReport::Counts counts() const { return pauses->report().counts; }
 
   /// Of the worst pause.
   std::string blame() const {

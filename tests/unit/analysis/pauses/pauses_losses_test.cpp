@@ -23,21 +23,18 @@ class PausesLosses : public PausesTest {
 };
 
 TEST_F(PausesLosses, APauseThatWordsWereLostInHasNoLength) {
-  begin(1'000, phase_major);
+  span(1'000, 9'000, phase_major);
   loses(2'000, 7'000, 0);
-  end(9'000, phase_major);
-  begin(10'000, phase_major);
-  end(10'500, phase_major);
-  const PausesReport report = play();
-  ASSERT_THAT(report.worst, SizeIs(1));
-  EXPECT_EQ(report.worst[0]->begin_ns, 10'000U);
-  EXPECT_EQ(report.counts.unfinished[lost], 1U);
-  EXPECT_EQ(report.counts.lost_words, 100U);
-  EXPECT_EQ(report.counts.ends_without_begin, 1U);
-  ASSERT_THAT(report.unfinished, SizeIs(1));
-  EXPECT_EQ(report.unfinished[0].begin_ns, 1'000U);
-  EXPECT_EQ(report.unfinished[0].until_ns, 7'000U);
-  EXPECT_EQ(report.unfinished[0].comm, "server");
+  span(10'000, 10'500, phase_major);
+  const PauseDetails& pause = only();
+  EXPECT_EQ(pause.begin_ns, 10'000U);
+  EXPECT_EQ(counts().unfinished[lost], 1U);
+  EXPECT_EQ(counts().lost_words, 100U);
+  EXPECT_EQ(counts().ends_without_begin, 1U);
+  ASSERT_THAT(pauses->report().unfinished, SizeIs(1));
+  EXPECT_EQ(pauses->report().unfinished[0].begin_ns, 1'000U);
+  EXPECT_EQ(pauses->report().unfinished[0].until_ns, 7'000U);
+  EXPECT_EQ(pauses->report().unfinished[0].comm, "server");
   const std::string text = pauses->report_text();
   EXPECT_THAT(text, HasSubstr("warning: 100 ring words were lost; 1 pause is incomplete, others may be missing"));
   EXPECT_THAT(text,
@@ -46,11 +43,9 @@ TEST_F(PausesLosses, APauseThatWordsWereLostInHasNoLength) {
 }
 
 TEST_F(PausesLosses, APauseThatWasNotProbedToItsEndHasNoLength) {
-  begin(1'000, phase_major);
+  span(1'000, 9'000, phase_major);
   loses(2'000, 7'000, 0, 0);
-  end(9'000, phase_major);
-  begin(10'000, phase_major);
-  end(10'500, phase_major);
+  span(10'000, 10'500, phase_major);
   const PausesReport report = play();
   EXPECT_THAT(report.worst, SizeIs(1));
   EXPECT_EQ(report.counts.unfinished[lost], 1U);
@@ -69,46 +64,34 @@ TEST_F(PausesLosses, BothKindsOfLossesAreSaid) {
 }
 
 TEST_F(PausesLosses, LossesOfAnotherDomainDuringASectionAreSaid) {
-  begin(1'000, phase_leader);
-  begin(1'010, phase_start_barrier);
+  span(1'000, 9'000, phase_leader);
+  span(1'010, 8'010, phase_start_barrier);
   loses(900, 8'000, 1);
-  end(8'010, phase_start_barrier);
-  end(9'000, phase_leader);
-  const PausesReport report = play();
-  ASSERT_THAT(report.worst, SizeIs(1));
-  EXPECT_THAT(report.worst[0]->lost_domains, ElementsAre(1));
-  EXPECT_THAT(report.worst[0]->sections.at(0).section->lost_domains, ElementsAre(1));
-  EXPECT_EQ(report.worst[0]->time.total(), 8'000U);
+  const PauseDetails& pause = only();
+  EXPECT_THAT(pause.lost_domains, ElementsAre(1));
+  EXPECT_THAT(pause.sections.at(0).section->lost_domains, ElementsAre(1));
+  EXPECT_EQ(pause.time.total(), 8'000U);
   EXPECT_THAT(pauses->report_text(), HasSubstr("warning: words were lost in the rings of other domains: 1\n"));
 }
 
 TEST_F(PausesLosses, LossesThatShowAfterThePauseAreSaidOfItToo) {
-  begin(1'000, phase_leader);
-  begin(1'010, phase_start_barrier);
-  begin(2'000, phase_handler, 2);
-  begin(2'010, phase_start_barrier, 2);
-  end(8'000, phase_start_barrier, 2);
-  end(8'010, phase_start_barrier);
-  end(8'100, phase_handler, 2);
-  end(9'000, phase_leader);
+  span(1'000, 9'000, phase_leader);
+  span(1'010, 8'010, phase_start_barrier);
+  span(2'000, 8'100, phase_handler, 2);
+  span(2'010, 8'000, phase_start_barrier, 2);
   loses(900, 20'000, 1);  // domain 1 came last, but that was lost
-  const PausesReport report = play();
-  ASSERT_THAT(report.worst, SizeIs(1));
-  EXPECT_THAT(report.worst[0]->lost_domains, ElementsAre(1));
-  EXPECT_THAT(report.worst[0]->sections.at(0).section->lost_domains, ElementsAre(1));
+  const PauseDetails& pause = only();
+  EXPECT_THAT(pause.lost_domains, ElementsAre(1));
+  EXPECT_THAT(pause.sections.at(0).section->lost_domains, ElementsAre(1));
   EXPECT_THAT(pauses->report_text(), HasSubstr("warning: words were lost in the rings of domains: 1\n"));
 }
 
 TEST_F(PausesLosses, WhatThreadsDidWhereSchedulerEventsWereDroppedIsNotKnown) {
-  begin(1'000, phase_major);
+  span(1'000, 3'500, phase_major);
   drops(2'000, 3'000, 7);
-  switches(2'100, leaves(main_thread(), LeftState::preempted, 0, competitor()));
-  switches(2'900, enters(main_thread(), 0, competitor()));
-  end(3'500, phase_major);
-  begin(10'000, phase_major);
-  switches(10'100, leaves(main_thread(), LeftState::preempted, 0, competitor()));
-  switches(10'200, enters(main_thread(), 0, competitor()));
-  end(10'400, phase_major);
+  preempted(2'100, 2'900);
+  span(10'000, 10'400, phase_major);
+  preempted(10'100, 10'200);
   const PausesReport report = play();
   ASSERT_THAT(report.worst, SizeIs(2));
   EXPECT_EQ(report.worst[0]->time, (TimeSplit{.on_cpu = 1'000, .unknown = 1'500}));
@@ -123,29 +106,22 @@ TEST_F(PausesLosses, WhatThreadsDidWhereSchedulerEventsWereDroppedIsNotKnown) {
 
 TEST_F(PausesLosses, LossesAtOtherTimesDoNotMatter) {
   loses(100, 500, 1);
-  begin(1'000, phase_leader);
-  begin(1'010, phase_start_barrier);
-  begin(2'000, phase_handler, 1);
-  begin(2'010, phase_start_barrier, 1);
-  end(2'011, phase_start_barrier, 1);
-  end(2'020, phase_start_barrier);
-  end(2'500, phase_handler, 1);
-  end(3'000, phase_leader);
+  span(1'000, 3'000, phase_leader);
+  span(1'010, 2'020, phase_start_barrier);
+  span(2'000, 2'500, phase_handler, 1);
+  span(2'010, 2'011, phase_start_barrier, 1);
   loses(5'000, 9'000, 1);
-  const PausesReport report = play();
-  ASSERT_THAT(report.worst, SizeIs(1));
-  EXPECT_THAT(report.worst[0]->lost_domains, IsEmpty());
-  EXPECT_THAT(report.worst[0]->sections.at(0).section->lost_domains, IsEmpty());
+  const PauseDetails& pause = only();
+  EXPECT_THAT(pause.lost_domains, IsEmpty());
+  EXPECT_THAT(pause.sections.at(0).section->lost_domains, IsEmpty());
 }
 
 TEST_F(PausesLosses, APauseWhoseEndIsMissingLastedAtMost) {
   begin(1'000, phase_leader);
-  begin(5'000, phase_leader);  // cannot begin again before it has ended
-  end(6'000, phase_leader);
-  const PausesReport report = play();
-  ASSERT_THAT(report.worst, SizeIs(1));
-  EXPECT_EQ(report.worst[0]->duration_ns(), 1'000U);
-  EXPECT_EQ(report.counts.unfinished[no_end], 1U);
+  span(5'000, 6'000, phase_leader);  // cannot begin again before it has ended
+  const PauseDetails& pause = only();
+  EXPECT_EQ(pause.duration_ns(), 1'000U);
+  EXPECT_EQ(counts().unfinished[no_end], 1U);
   EXPECT_THAT(pauses->report_text(), HasSubstr("at most     4.00µs"));
   EXPECT_THAT(pauses->report_text(), HasSubstr("its end was not seen"));
 }
@@ -169,64 +145,51 @@ TEST_F(PausesLosses, AProcessThatEndsTakesItsPausesAlong) {
 
 TEST_F(PausesLosses, DomainsThatHaveANumberOneAfterTheOtherAreApart) {
   lifecycle(500, Lifecycle::domain_spawn, 1);
-  begin(1'000, phase_major, 1);
-  end(2'000, phase_major, 1);
+  span(1'000, 2'000, phase_major, 1);
   begin(2'500, phase_major, 1);
   lifecycle(3'000, Lifecycle::domain_terminate, 1);
   lifecycle(4'000, Lifecycle::domain_spawn, 1);
-  begin(5'000, phase_major, 1);
-  end(9'000, phase_major, 1);
+  span(5'000, 9'000, phase_major, 1);
   const PausesReport report = play();
   ASSERT_THAT(report.worst, SizeIs(2));
-  EXPECT_EQ(report.worst[0]->domain.incarnation, 1U);
+  EXPECT_EQ(report.worst[0]->domain.incarnation, 2U);
   EXPECT_EQ(report.worst[0]->duration_ns(), 4'000U);
-  EXPECT_EQ(report.worst[1]->domain.incarnation, 0U);
+  EXPECT_EQ(report.worst[1]->domain.incarnation, 1U);
   EXPECT_EQ(report.counts.unfinished[ended], 1U);
   EXPECT_THAT(pauses->report_text(), HasSubstr("domain 1 #2"));
 }
 
 TEST_F(PausesLosses, ASliceInASliceIsNoMissingEnd) {
   // While it marks, a domain serves a stop-the-world section and does the slice that has become due.
-  begin(1'000, phase_major);
-  begin(1'100, phase_slice);
-  begin(2'000, phase_major);
-  end(3'000, phase_major);
-  end(4'000, phase_slice);
-  end(5'000, phase_major);
-  const PausesReport report = play();
-  ASSERT_THAT(report.worst, SizeIs(1));
-  EXPECT_EQ(report.worst[0]->duration_ns(), 4'000U);
-  EXPECT_EQ(report.counts.unfinished[no_end], 0U);
+  span(1'000, 5'000, phase_major);
+  span(1'100, 4'000, phase_slice);
+  span(2'000, 3'000, phase_major);
+  const PauseDetails& pause = only();
+  EXPECT_EQ(pause.duration_ns(), 4'000U);
+  EXPECT_EQ(counts().unfinished[no_end], 0U);
 }
 
 TEST_F(PausesLosses, APhaseInsideWithoutAnEndEndsWithTheOneAroundIt) {
-  begin(1'000, phase_leader);
+  span(1'000, 5'000, phase_leader);
   begin(2'000, phase_start_barrier);
-  end(5'000, phase_leader);
-  const PausesReport report = play();
-  ASSERT_THAT(report.worst, SizeIs(1));
-  const auto nodes = report.worst[0]->phases.nodes();
+  const PauseDetails& pause = only();
+  const auto nodes = pause.phases.nodes();
   ASSERT_THAT(nodes, SizeIs(2));
   EXPECT_EQ(nodes[1].total_ns, 3'000U);
   EXPECT_EQ(nodes[0].own_ns, 1'000U);
-  EXPECT_EQ(report.worst[0]->start_wait_ns, 0U);
+  EXPECT_EQ(pause.start_wait_ns, 0U);
 }
 
 TEST_F(PausesTest, WaitsSumUpToTheRunnableTimeAfterAContradiction) {
   switches(100, enters(main_thread(), 0));
-  begin(1'000, phase_major);
-  switches(2'000, leaves(main_thread(), LeftState::preempted, 0, competitor()));
-  switches(3'000, enters(main_thread(), 0, competitor()));
+  span(1'000, 10'000, phase_major);
+  preempted(2'000, 3'000);
   switches(4'000, leaves(main_thread(), LeftState::preempted, 0, competitor()));
-  begin(6'000, phase_leader);  // asks what the thread has done: it waits for a cpu
+  span(6'000, 9'000, phase_leader);  // asks what the thread has done: it waits for a cpu
   // It leaves a cpu that it did not come to: that it came is missing, and when is not known.
   switches(8'000, leaves(main_thread(), LeftState::sleeping, 1));
-  end(9'000, phase_leader);
-  end(10'000, phase_major);
-  const PausesReport report = play();
-  ASSERT_THAT(report.worst, SizeIs(1));
-  EXPECT_EQ(report.counts.scheduler_contradictions, 1U);
-  const PauseDetails& pause = *report.worst[0];
+  const PauseDetails& pause = only();
+  EXPECT_EQ(counts().scheduler_contradictions, 1U);
   EXPECT_EQ(pause.time, (TimeSplit{.on_cpu = 2'000, .runnable = 3'000, .sleeping = 2'000, .unknown = 2'000}));
   ASSERT_THAT(pause.scheduling.competitors(), SizeIs(1));
   EXPECT_EQ(pause.scheduling.competitors()[0].wait.ns, 1'000U);
@@ -237,16 +200,12 @@ TEST_F(PausesTest, WaitsSumUpToTheRunnableTimeAfterAContradiction) {
 
 TEST_F(PausesTest, WaitsDoNotExceedWhatWasToldBefore) {
   switches(100, enters(main_thread(), 0));
-  begin(1'000, phase_major);
+  span(1'000, 10'000, phase_major);
   switches(2'000, leaves(main_thread(), LeftState::sleeping, 0, competitor()));
-  begin(4'000, phase_leader);                           // asks what the thread has done: it sleeps
+  span(4'000, 9'000, phase_leader);                     // asks what the thread has done: it sleeps
   wakes_up(1'900, wakes(main_thread(), competitor()));  // but was woken on its way off the cpu
   switches(6'000, enters(main_thread(), 0, competitor()));
-  end(9'000, phase_leader);
-  end(10'000, phase_major);
-  const PausesReport report = play();
-  ASSERT_THAT(report.worst, SizeIs(1));
-  const PauseDetails& pause = *report.worst[0];
+  const PauseDetails& pause = only();
   EXPECT_EQ(pause.time, (TimeSplit{.on_cpu = 5'000, .runnable = 2'000, .sleeping = 2'000}));
   ASSERT_THAT(pause.scheduling.competitors(), SizeIs(1));
   EXPECT_EQ(pause.scheduling.competitors()[0].wait.ns, 2'000U);
@@ -255,15 +214,13 @@ TEST_F(PausesTest, WaitsDoNotExceedWhatWasToldBefore) {
 
 TEST_F(PausesTest, ARecordingWithoutItsEndDoesNotTellWhatARingHadOverwritten) {
   world.registry.process(world.process).words.before_attach = 1'234;
-  begin(1'000, phase_major);
-  end(2'000, phase_major);
+  span(1'000, 2'000, phase_major);
   EXPECT_EQ(play({}, {.complete = false}).counts.words_before, 0U);
 }
 
 TEST_F(PausesTest, OfAProgramThatWasTracedThePastIsNotAskedFor) {
   world.registry.process(world.process).words.before_attach = 1'234;
-  begin(1'000, phase_major);
-  end(2'000, phase_major);
+  span(1'000, 2'000, phase_major);
   RunSummary summary;
   summary.drops.push_back({.kind = "switch", .count = 0});
   EXPECT_EQ(play({}, summary).counts.words_before, 0U) << "also where --events left processes out";
@@ -271,8 +228,7 @@ TEST_F(PausesTest, OfAProgramThatWasTracedThePastIsNotAskedFor) {
 
 TEST_F(PausesTest, ARingThatOverwroteItsPastIsSaidToHave) {
   world.registry.process(world.process).words.before_attach = 1'234;
-  begin(1'000, phase_major);
-  end(2'000, phase_major);
+  span(1'000, 2'000, phase_major);
   const PausesReport report = play();
   EXPECT_EQ(report.counts.words_before, 1'234U);
   EXPECT_THAT(pauses->report_text(), testing::HasSubstr("the worst of at least 1 pause, in "));

@@ -2,6 +2,7 @@
 // Stop-the-world sections: who was last, why, and who waited.
 #include <gmock/gmock.h>
 
+#include "stream/stw_phases.hpp"
 #include "unit/analysis/pauses/pauses_fixture.hpp"
 
 namespace rtev::test {
@@ -21,21 +22,17 @@ class PausesSections : public PausesTest {
 
   /// Domain 0 asks at 1000, comes to the barrier at 1010 and sleeps there from 2000 until 2 ns after domain 1 came.
   void leader_waits_until(std::uint64_t arrival, const Thread& waker) {
-    begin(1'000, phase_leader);
-    begin(1'010, phase_start_barrier);
+    span(1'000, arrival + 500, phase_leader);
+    span(1'010, arrival + 20, phase_start_barrier);
     switches(2'000, leaves(main_thread(), LeftState::sleeping, 0));
     wakes_up(arrival + 2, wakes(main_thread(), waker, 0));
     switches(arrival + 10, enters(main_thread(), 0));
-    end(arrival + 20, phase_start_barrier);
-    end(arrival + 500, phase_leader);
   }
   /// Domain 1 comes at 30 ns before, through an interrupt or without one.
   void follower_arrives(std::uint64_t arrival, bool interrupted = true) {
     if (interrupted) begin(arrival - 20, phase_interrupt, 1);
-    begin(arrival - 10, phase_handler, 1);
-    begin(arrival, phase_start_barrier, 1);
-    end(arrival + 1, phase_start_barrier, 1);
-    end(arrival + 100, phase_handler, 1);
+    span(arrival - 10, arrival + 100, phase_handler, 1);
+    span(arrival, arrival + 1, phase_start_barrier, 1);
     if (interrupted) end(arrival + 110, phase_interrupt, 1);
   }
   /// The pause of domain 0, which stands for both.
@@ -48,8 +45,7 @@ class PausesSections : public PausesTest {
 };
 
 TEST_F(PausesSections, ABarrierThatWaitsForADescheduledDomain) {
-  switches(900, leaves(other_thread(), LeftState::preempted, 1, competitor()));
-  switches(8'900, enters(other_thread(), 1, competitor()));
+  preempted(900, 8'900, competitor(), other_thread(), 1);
   leader_waits_until(9'000, other_thread());
   follower_arrives(9'000);
   const PauseDetails& pause = only();
@@ -134,18 +130,13 @@ TEST_F(PausesSections, ADomainThatIsBlockedWithItsLock) {
 }
 
 TEST_F(PausesSections, ALeaderThatIsSlowToAsk) {
-  begin(1'000, phase_leader);
+  span(1'000, 7'200, phase_leader);
   switches(1'100, leaves(main_thread(), LeftState::preempted, 0, competitor()));
-  begin(1'200, phase_interrupt, 1);
-  begin(1'210, phase_handler, 1);
-  begin(1'220, phase_start_barrier, 1);
+  span(1'200, 9'100, phase_interrupt, 1);
+  span(1'210, 9'000, phase_handler, 1);
+  span(1'220, 7'150, phase_start_barrier, 1);
   switches(7'000, enters(main_thread(), 0, competitor()));
-  begin(7'100, phase_start_barrier);
-  end(7'101, phase_start_barrier);
-  end(7'200, phase_leader);
-  end(7'150, phase_start_barrier, 1);
-  end(9'000, phase_handler, 1);
-  end(9'100, phase_interrupt, 1);
+  span(7'100, 7'101, phase_start_barrier);
   const PauseDetails& pause = only();
   EXPECT_EQ(pause.domain.domain, 1);  // the longer one
   const Blame found = blame_of(pause);
@@ -156,18 +147,12 @@ TEST_F(PausesSections, ALeaderThatIsSlowToAsk) {
 }
 
 TEST_F(PausesSections, TheLeaderWaitsForTheSlowOne) {
-  begin(1'000, phase_leader);
-  begin(1'100, phase_minor);
-  end(1'200, phase_minor);
-  begin(1'210, phase_minor_barrier);
-  begin(1'020, phase_handler, 1);
-  begin(1'030, phase_minor, 1);
-  switches(1'300, leaves(other_thread(), LeftState::preempted, 1, competitor()));
-  switches(9'000, enters(other_thread(), 1, competitor()));
-  end(9'100, phase_minor, 1);
-  end(9'110, phase_handler, 1);
-  end(9'150, phase_minor_barrier);
-  end(9'300, phase_leader);
+  span(1'000, 9'300, phase_leader);
+  span(1'100, 1'200, phase_minor);
+  span(1'210, 9'150, phase_minor_barrier);
+  span(1'020, 9'110, phase_handler, 1);
+  span(1'030, 9'100, phase_minor, 1);
+  preempted(1'300, 9'000, competitor(), other_thread(), 1);
   const PauseDetails& pause = only();
   EXPECT_EQ(pause.finish_wait_ns, 9'100U - 1'210);
   const Blame found = blame_of(pause);
@@ -180,23 +165,16 @@ TEST_F(PausesSections, TheLeaderWaitsForTheSlowOne) {
 }
 
 TEST_F(PausesSections, OneThatIsInterruptedBeforeItSaysThatItEndedIsWaitedForWithCare) {
-  begin(1'000, phase_leader);
-  begin(1'100, phase_minor);
-  end(1'200, phase_minor);
-  begin(1'210, phase_minor_barrier);
-  begin(1'020, phase_handler, 1);
-  begin(1'030, phase_minor, 1);
+  span(1'000, 8'200, phase_leader);
+  span(1'100, 1'200, phase_minor);
+  span(1'210, 8'100, phase_minor_barrier);
+  span(1'020, 9'010, phase_handler, 1);
+  span(1'030, 9'000, phase_minor, 1);
   // Domain 1 came to the barrier, but its minor collection ends after the leader has gone on: the leader itself had no
   // cpu for a while.
-  switches(3'000, leaves(main_thread(), LeftState::preempted, 0, competitor()));
-  switches(8'000, enters(main_thread(), 0, competitor()));
-  end(8'100, phase_minor_barrier);
-  end(8'200, phase_leader);
-  end(9'000, phase_minor, 1);
-  end(9'010, phase_handler, 1);
-  const PausesReport report = play();
-  ASSERT_THAT(report.worst, SizeIs(1));
-  const StwSection& section = *report.worst[0]->sections.at(0).section;
+  preempted(3'000, 8'000);
+  const PauseDetails& pause = only();
+  const StwSection& section = *pause.sections.at(0).section;
   EXPECT_EQ(section.domains.at(0).minor_passed_ns, 8'100U);
   EXPECT_EQ(section.domains.at(0).pause_time, (TimeSplit{.on_cpu = 2'200, .runnable = 5'000}));
   EXPECT_EQ(section.last_to_end_minor()->domain, 1);
@@ -204,14 +182,10 @@ TEST_F(PausesSections, OneThatIsInterruptedBeforeItSaysThatItEndedIsWaitedForWit
 
 TEST_F(PausesSections, SectionsOfOneAfterTheOtherAreApart) {
   for (const std::uint64_t begin_ns : {10'000U, 20'000U, 30'000U}) {
-    begin(begin_ns, phase_leader);
-    begin(begin_ns + 10, phase_start_barrier);
-    begin(begin_ns + 40, phase_handler, 1);
-    begin(begin_ns + 50, phase_start_barrier, 1);
-    end(begin_ns + 51, phase_start_barrier, 1);
-    end(begin_ns + 52, phase_start_barrier);
-    end(begin_ns + 60, phase_leader);
-    end(begin_ns + 70, phase_handler, 1);
+    span(begin_ns, begin_ns + 60, phase_leader);
+    span(begin_ns + 10, begin_ns + 52, phase_start_barrier);
+    span(begin_ns + 40, begin_ns + 70, phase_handler, 1);
+    span(begin_ns + 50, begin_ns + 51, phase_start_barrier, 1);
   }
   const PausesReport report = play();
   EXPECT_THAT(report.worst, SizeIs(3));
@@ -223,14 +197,11 @@ TEST_F(PausesSections, SectionsOfOneAfterTheOtherAreApart) {
 }
 
 TEST_F(PausesSections, OneLongPauseStandsForAllItsSections) {
-  begin(1'000, phase_major);
+  span(1'000, 60'000, phase_major);
   for (const std::uint64_t begin_ns : {10'000U, 20'000U}) {
-    begin(begin_ns, phase_leader);
-    end(begin_ns + 60, phase_leader);
-    begin(begin_ns + 40, phase_handler, 1);
-    end(begin_ns + 9'000, phase_handler, 1);
+    span(begin_ns, begin_ns + 60, phase_leader);
+    span(begin_ns + 40, begin_ns + 9'000, phase_handler, 1);
   }
-  end(60'000, phase_major);
   const PauseDetails& pause = only();
   EXPECT_EQ(pause.domain.domain, 0);
   EXPECT_EQ(pause.section_count, 2U);
@@ -239,19 +210,14 @@ TEST_F(PausesSections, OneLongPauseStandsForAllItsSections) {
 
 TEST_F(PausesSections, WhatALongerOneDoesNotShowIsListedByItself) {
   // Domains 0, 1 and 2 in a section; then 2, 3 and 4 in another one, in which domain 2 spends less of its pause.
-  begin(10'000, phase_leader);
-  begin(10'100, phase_handler, 1);
-  end(19'000, phase_leader);
-  end(29'000, phase_handler, 1);
+  span(10'000, 19'000, phase_leader);
+  span(10'100, 29'000, phase_handler, 1);
   begin(10'200, phase_major, 2);
-  begin(10'300, phase_handler, 2);
-  end(36'000, phase_handler, 2);
+  span(10'300, 36'000, phase_handler, 2);
   begin(36'500, phase_leader, 3);
-  begin(36'600, phase_handler, 2);
-  begin(36'700, phase_handler, 4);
-  end(37'600, phase_handler, 2);
-  end(38'000, phase_major, 2);  // 27.8: shows both sections
-  end(50'000, phase_handler, 4);
+  span(36'600, 37'600, phase_handler, 2);
+  span(36'700, 50'000, phase_handler, 4);
+  end(38'000, phase_major, 2);   // 27.8: shows both sections
   end(64'500, phase_leader, 3);  // 28.0: shows the second section only
   const PausesReport report = play();
   std::vector<std::uint64_t> listed;
@@ -267,12 +233,10 @@ TEST_F(PausesSections, WhatOneShowedComesBackWhenALongerOneTakesItsPlace) {
   // Domain 1 shows domain 0's section; its own longest one is shown by domain 2, which does not show that of domain 0.
   begin(10'000, phase_leader);
   begin(10'100, phase_major, 1);
-  begin(10'200, phase_handler, 1);
+  span(10'200, 15'100, phase_handler, 1);
   end(15'000, phase_leader);  // 5.0
-  end(15'100, phase_handler, 1);
   begin(15'200, phase_leader, 2);
-  begin(15'300, phase_handler, 1);
-  end(30'000, phase_handler, 1);
+  span(15'300, 30'000, phase_handler, 1);
   end(30'100, phase_major, 1);   // 20.0
   end(60'200, phase_leader, 2);  // 45.0
   const PausesReport report = play();
@@ -283,13 +247,11 @@ TEST_F(PausesSections, WhatOneShowedComesBackWhenALongerOneTakesItsPlace) {
 }
 
 TEST_F(PausesSections, TimeWithoutACpuIsToldOfTheWholePauseWhereItsCompetitorsAre) {
-  begin(1'000, phase_leader);
-  begin(1'010, phase_start_barrier);
+  span(1'000, 12'100, phase_leader);
+  span(1'010, 12'010, phase_start_barrier);
   switches(1'100, leaves(main_thread(), LeftState::preempted, 0, competitor()));
   follower_arrives(4'000);
   switches(12'000, enters(main_thread(), 0, competitor()));
-  end(12'010, phase_start_barrier);
-  end(12'100, phase_leader);
   only();
   EXPECT_EQ(
       blame(),
@@ -299,9 +261,8 @@ TEST_F(PausesSections, TimeWithoutACpuIsToldOfTheWholePauseWhereItsCompetitorsAr
 
 TEST_F(PausesSections, AHandlerWithoutALeaderStartsASectionOfItsOwn) {
   follower_arrives(9'000);
-  const PausesReport report = play();
-  ASSERT_THAT(report.worst, SizeIs(1));
-  const StwSection& section = *report.worst[0]->sections.at(0).section;
+  const PauseDetails& pause = only();
+  const StwSection& section = *pause.sections.at(0).section;
   EXPECT_FALSE(section.leader_seen);
   EXPECT_EQ(section.last_to_arrive(), nullptr);  // of one domain
   EXPECT_EQ(section.domains.at(0).before.time, TimeSplit{});
@@ -318,19 +279,17 @@ TEST_F(PausesSections, AHandlerThatTakesPartTwiceIsInAnotherSection) {
 }
 
 TEST_F(PausesSections, OfOneDomainNoTableIsShown) {
-  begin(1'000, phase_leader);
-  begin(1'100, phase_minor);
-  end(1'900, phase_minor);
-  end(2'000, phase_leader);
+  span(1'000, 2'000, phase_leader);
+  span(1'100, 1'900, phase_minor);
   only();
   EXPECT_THAT(pauses->report_text(), Not(HasSubstr("stop-the-world of")));
 }
 
 TEST(PausesSectionsBefore53, TheLeaderWaitsWithoutABarrierOfItsOwn) {
-  ProcessInfo facts = World::default_facts();
-  facts.version = "5.1";
-  facts.family = Family::before_5_3;
-  World world(facts);
+  ProcessInfo info = World::default_info();
+  info.version = "5.1";
+  info.family = Family::before_5_3;
+  World world(info);
   const StwPhases& phases = StwPhases::of(Family::before_5_3);
   Events events(world.slot);
   events.add_record(100, EventKind::sched_switch, enters(main_thread(), 0))

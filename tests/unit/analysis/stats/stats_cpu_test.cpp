@@ -127,7 +127,7 @@ TEST_F(StatsCpuTest, AnExecDividesTheTimeOfTheThreadThatGoesOn) {
   life(0, Lifecycle::ring_start);
   change(100, stranger(), thread(pid, 0));
   process(300, ProcessAction::exit, exit_by_exec);
-  const ProcessIndex next = world.registry.add_process(World::default_facts());
+  const ProcessIndex next = world.registry.add_process(World::default_info());
   process(300, ProcessAction::exec, next, 0);
   process(320, ProcessAction::ring, next, 0);
   change(350, thread(pid, 0), stranger());

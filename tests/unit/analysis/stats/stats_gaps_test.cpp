@@ -75,7 +75,7 @@ TEST_F(StatsTest, ADomainWhoseSpawnWasLostIsNotTheOneBefore) {
   const ProcessStats process = figures();
   ASSERT_EQ(process.domains.size(), 2);
   EXPECT_TRUE(process.domains[0].figures.missing.lost);
-  EXPECT_EQ(process.domains[1].incarnation, 1);
+  EXPECT_EQ(process.domains[1].incarnation, 2);
   EXPECT_FALSE(process.domains[1].figures.missing.any());
 }
 

@@ -95,10 +95,10 @@ class StatsRandomTest : public testing::TestWithParam<unsigned> {
   void feed(const Events& events) { stats_.consume(events.batch(), world_.registry); }
 
   void start_process() {
-    ProcessInfo facts = World::default_facts();
-    facts.pid = static_cast<std::int32_t>(100 + below(3));
-    facts.family = below(2) == 0 ? Family::before_5_3 : Family::since_5_3;
-    processes_.push_back(world_.registry.add_process(facts));
+    ProcessInfo info = World::default_info();
+    info.pid = static_cast<std::int32_t>(100 + below(3));
+    info.family = below(2) == 0 ? Family::before_5_3 : Family::since_5_3;
+    processes_.push_back(world_.registry.add_process(info));
     slots_.push_back(world_.add_ring(processes_.back()));
   }
 

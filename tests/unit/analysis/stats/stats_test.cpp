@@ -153,7 +153,7 @@ TEST_F(StatsTest, UsedAgainDomainsAreOthers) {
   ASSERT_EQ(process.domains.size(), 3);
   for (std::uint32_t i = 0; i < 3; ++i) {
     EXPECT_EQ(process.domains[i].domain, 1);
-    EXPECT_EQ(process.domains[i].incarnation, i);
+    EXPECT_EQ(process.domains[i].incarnation, i + 1);
     EXPECT_TRUE(process.domains[i].ended);
     EXPECT_EQ(process.domains[i].figures.wall_ns, 100);
   }
@@ -283,9 +283,9 @@ TEST_F(StatsTest, MemoryIsAFactOfTheStream) {
 TEST_F(StatsTest, WhatEndedLongAgoIsFoldedTogether) {
   Stats bounded({.max_rss_bytes = {}, .ended_processes = 2, .ended_domains = 3});
   for (std::uint64_t i = 0; i < 5; ++i) {
-    ProcessInfo facts = World::default_facts();
-    facts.pid = static_cast<std::int32_t>(100 + i);
-    const ProcessIndex index = world.registry.add_process(facts);
+    ProcessInfo info = World::default_info();
+    info.pid = static_cast<std::int32_t>(100 + i);
+    const ProcessIndex index = world.registry.add_process(info);
     Events events(world.add_ring(index));
     for (std::uint64_t life = 0; life < 10; ++life) {
       const std::uint64_t at = i * 10'000 + life * 100;
@@ -307,7 +307,7 @@ TEST_F(StatsTest, WhatEndedLongAgoIsFoldedTogether) {
   EXPECT_EQ(report.other_process_count, 3);
   const ProcessStats& process = report.processes.front();
   EXPECT_EQ(process.domains.size(), 3);
-  EXPECT_EQ(process.domains.front().incarnation, 7);
+  EXPECT_EQ(process.domains.front().incarnation, 8);
   EXPECT_EQ(process.other_domain_count, 7);
   EXPECT_EQ(process.other_domains.gc_ns, 70);
   EXPECT_EQ(process.other_domains.wall_ns, 280);
@@ -321,7 +321,7 @@ TEST_F(StatsTest, WhatEndedLongAgoIsFoldedTogether) {
 
 TEST_F(StatsTest, ProcessesWithMostGarbageCollectionComeFirst) {
   span(10, 20, "major");
-  const std::uint32_t other = world.add_ring(world.registry.add_process(World::default_facts()));
+  const std::uint32_t other = world.add_ring(world.registry.add_process(World::default_info()));
   feed(Events(other).add(10, EventKind::begin, phase("major")).add(40, EventKind::end, phase("major")));
   const StatsReport report = stats.report(world.registry);
   ASSERT_EQ(report.processes.size(), 2);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "formats/chrome/chrome_sink.hpp"
 #include "formats/output/output.hpp"
@@ -15,6 +16,26 @@ namespace rtev::test {
 
 inline constexpr std::int32_t chrome_pid = 4242;
 inline constexpr std::uint64_t start_ns = 5'000'000;
+
+/// "request user 10-20", with arguments if there are any, indented by depth.
+inline std::vector<std::string> texts(const std::vector<ChromeTrace::Span>& spans) {
+  std::vector<std::string> made;
+  for (const auto& span : spans) {
+    made.push_back(std::string(span.depth, ' ') + span.name + ' ' + span.category + ' ' + std::to_string(span.from) +
+                   '-' + std::to_string(span.to) + (span.args.empty() ? "" : ' ' + span.args.dump()));
+  }
+  return made;
+}
+
+/// "request 10 t": the scope, with arguments if there are any.
+inline std::vector<std::string> texts(const std::vector<ChromeTrace::Instant>& instants) {
+  std::vector<std::string> made;
+  for (const auto& instant : instants) {
+    made.push_back(instant.name + ' ' + std::to_string(instant.time) + ' ' + instant.scope +
+                   (instant.args.empty() ? "" : ' ' + instant.args.dump()));
+  }
+  return made;
+}
 
 class Chrome : public testing::Test {
  protected:

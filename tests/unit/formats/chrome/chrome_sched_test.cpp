@@ -25,13 +25,6 @@ std::vector<std::string> texts(const std::vector<ChromeTrace::State>& states) {
   return made;
 }
 
-std::vector<std::string> texts(const std::vector<ChromeTrace::Span>& spans) {
-  std::vector<std::string> made;
-  for (const auto& span : spans)
-    made.push_back(span.name + " " + std::to_string(span.from) + "-" + std::to_string(span.to));
-  return made;
-}
-
 class ChromeSched : public Chrome {};
 
 TEST_F(ChromeSched, AThreadGoesThroughItsStates) {
@@ -61,11 +54,10 @@ TEST_F(ChromeSched, CpusShowWhoRunsThereAndWhy) {
   const ChromeTrace trace = finish_well(100);
   EXPECT_EQ(trace.process_names.at(cpus_pid), "CPUs");
   EXPECT_EQ(trace.row_names.at(cpu_row(1)), "cpu 1");
-  const auto& turns = trace.spans.at(cpu_row(1));
-  EXPECT_THAT(texts(turns), ElementsAre("server domain 0 10-20", "python3 20-30"));
-  EXPECT_EQ(turns[0].args, json::parse(R"({"pid":4242,"tid":4242,"priority":120,"waited":0.005,
-      "waker":{"comm":"python3","pid":7,"tid":7},"left":"preempted"})"));
-  EXPECT_EQ(turns[1].args, json::parse(R"({"pid":99,"tid":99,"priority":120,"left":"sleeping"})"));
+  EXPECT_THAT(texts(trace.spans.at(cpu_row(1))),
+              ElementsAre(R"(server domain 0 sched 10-20 {"left":"preempted","pid":4242,"priority":120,"tid":4242,)"
+                          R"("waited":0.005,"waker":{"comm":"python3","pid":7,"tid":7}})",
+                          R"(python3 sched 20-30 {"left":"sleeping","pid":99,"priority":120,"tid":99})"));
 }
 
 TEST_F(ChromeSched, OfOtherProgramsOnlyTheirTurnsAreKnown) {

@@ -27,7 +27,7 @@ TEST_F(Chrome, AnEmptyTraceIsAnArrayOfHeaderAndSummary) {
 }
 
 TEST_F(Chrome, OneEventALine) {
-  add(ring().add(10, EventKind::begin, phase_minor).add(20, EventKind::end, phase_minor));
+  add(ring().add("10 >minor 20 <minor"));
   finish();
   std::istringstream stream{output_.text()};
   std::vector<std::string> lines;
@@ -44,25 +44,13 @@ TEST_F(Chrome, OneEventALine) {
 
 TEST_F(Chrome, SpansLieOnTheThreadOfTheirDomain) {
   change(5, 0, idle(), thread(4243, 3, ThreadRole::mutator));
-  add(ring()
-          .add(1'000'000'010, EventKind::begin, phase_minor, 0, 3)
-          .add(1'000'000'020, EventKind::begin, phase_minor_local_roots, 0, 3)
-          .add(1'000'000'030, EventKind::end, phase_minor_local_roots, 0, 3)
-          .add(1'000'000'041, EventKind::end, phase_minor, 0, 3)
-          .add(1'000'000'041, EventKind::user_begin, 1, 0, 3)
-          .add(1'000'000'050, EventKind::user_end, 1, 0, 3));
+  add(
+      ring().add("1000000010 >minor@3 1000000020 >minor_local_roots@3 1000000030 <minor_local_roots@3 "
+                 "1000000041 <minor@3 1000000041 [1@3 1000000050 ]1@3"));
   const ChromeTrace trace = finish_well(2'000'000'000);
-  const auto& spans = trace.spans.at({chrome_pid, 4243});
-  ASSERT_THAT(spans, SizeIs(3));
-  EXPECT_EQ(spans[0].name, "minor");
-  EXPECT_EQ(spans[0].category, "gc");
-  EXPECT_EQ(spans[0].from, 1'000'000'010U);
-  EXPECT_EQ(spans[0].to, 1'000'000'041U);
-  EXPECT_EQ(spans[1].name, "minor_local_roots");
-  EXPECT_EQ(spans[1].depth, 1U);
-  EXPECT_EQ(spans[2].name, "request");
-  EXPECT_EQ(spans[2].category, "user");
-  EXPECT_EQ(spans[2].depth, 0U);
+  EXPECT_THAT(texts(trace.spans.at({chrome_pid, 4243})),
+              ElementsAre("minor gc 1000000010-1000000041", " minor_local_roots gc 1000000020-1000000030",
+                          "request user 1000000041-1000000050"));
   EXPECT_EQ(trace.process_names.at(chrome_pid), "server");
   EXPECT_EQ(trace.row_names.at({chrome_pid, 4243}), "domain 3");
 }
@@ -140,10 +128,7 @@ TEST_F(Chrome, CountersOfADomainByUnit) {
 TEST_F(Chrome, UserIntsAreInstantsAndGraphs) {
   add(ring().add(10, EventKind::user_int, 1, static_cast<std::uint64_t>(INT64_MIN)));
   const ChromeTrace trace = finish_well();
-  const auto& instant = trace.instants.at(main_row).at(0);
-  EXPECT_EQ(instant.name, "request");
-  EXPECT_EQ(instant.scope, "t");
-  EXPECT_EQ(instant.args["value"], INT64_MIN);
+  EXPECT_THAT(texts(trace.instants.at(main_row)), ElementsAre(R"(request 10 t {"value":-9223372036854775808})"));
   EXPECT_EQ(trace.counters.at({chrome_pid, "request domain 0 value"}).at(0).value, INT64_MIN);
 }
 
@@ -157,31 +142,18 @@ TEST_F(Chrome, InstantsOfEveryKind) {
           .add(4, Lifecycle::fork_parent, 4300)
           .add(5, EventKind::user_unit, 8000)
           .late());
-  const ChromeTrace trace = finish_well();
-  const auto& instants = trace.instants.at(main_row);
-  ASSERT_THAT(instants, SizeIs(5));
-  EXPECT_EQ(instants[0].name, "request");
-  EXPECT_EQ(instants[1].args["bytes"], "00ff1b7a");
-  EXPECT_EQ(instants[2].name, "alloc");
-  EXPECT_EQ(instants[2].args["buckets"].get<std::vector<std::uint64_t>>(),
-            std::vector<std::uint64_t>(buckets.begin(), buckets.end()));
-  EXPECT_EQ(instants[3].name, "fork_parent");
-  EXPECT_EQ(instants[3].args["value"], 4300);
-  EXPECT_EQ(instants[4].name, "#8000");
-  EXPECT_EQ(instants[4].args["late"], true);
+  EXPECT_THAT(texts(finish_well().instants.at(main_row)),
+              ElementsAre("request 1 t", R"(query 2 t {"bytes":"00ff1b7a"})",
+                          R"(alloc 3 t {"buckets":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,5]})",
+                          R"(fork_parent 4 t {"value":4300})", R"(#8000 5 t {"late":true})"));
 }
 
 TEST_F(Chrome, ArrowsFromTheLeaderToThoseThatTakePart) {
-  const auto leader = static_cast<std::uint16_t>(*find_phase(Family::since_5_3, "stw_leader"));
-  const auto handler = static_cast<std::uint16_t>(*find_phase(Family::since_5_3, "stw_handler"));
   add(ring()
           .add(1, EventKind::counter, counter_minor_allocated, 1, 0)
           .add(2, EventKind::counter, counter_minor_allocated, 1, 1)
           .add(3, EventKind::counter, counter_minor_allocated, 1, 2)
-          .add(10, EventKind::begin, leader, 0, 0)
-          .add(11, EventKind::begin, handler, 0, 2)
-          .add(12, EventKind::end, handler, 0, 2)
-          .add(20, EventKind::end, leader, 0, 0));
+          .add("10 >stw_leader 11 >stw_handler@2 12 <stw_handler@2 20 <stw_leader"));
   const ChromeTrace trace = finish_well();
   ASSERT_THAT(trace.arrows, SizeIs(1));  // the other domain took no part
   EXPECT_EQ(trace.arrows[0].from, main_row);
@@ -196,35 +168,24 @@ TEST_F(Chrome, LossIsAMarkAndEndsWhatWasOpen) {
           .add_record(90, EventKind::lost, Loss{.words = 12, .from_ns = 40, .to_ns = 90})
           .add(95, EventKind::end, phase_minor));
   const ChromeTrace trace = finish_well();
-  const auto& spans = trace.spans.at(main_row);
-  ASSERT_THAT(spans, SizeIs(2));
-  EXPECT_EQ(spans[0].args, json::parse(R"({"end":"lost"})"));
-  EXPECT_EQ(spans[1].name, "minor");
-  EXPECT_EQ(spans[1].args, json::parse(R"({"begin":"began before"})"));
-  EXPECT_EQ(spans[1].to, 95U);
-  const auto& mark = trace.instants.at(main_row).at(0);
-  EXPECT_EQ(mark.name, "lost");
-  EXPECT_EQ(mark.scope, "p");
-  EXPECT_EQ(mark.args, json::parse(R"({"domain":0,"words":12,"from":0.040,"to":0.090,"reason":"overwritten"})"));
+  EXPECT_THAT(texts(trace.spans.at(main_row)),
+              ElementsAre(R"(major gc 10-40 {"end":"lost"})", R"(minor gc 89-95 {"begin":"began before"})"));
+  EXPECT_THAT(texts(trace.instants.at(main_row)),
+              ElementsAre(R"(lost 90 p {"domain":0,"from":0.04,"reason":"overwritten","to":0.09,"words":12})"));
 }
 
 TEST_F(Chrome, DroppedSchedulerEventsAreAMarkOfAllRows) {
   add(Events{0}.add_record(40, EventKind::lost, Loss{.words = 12, .from_ns = 40, .to_ns = 90},
                            static_cast<std::uint16_t>(LossReason::dropped), first_sched_stream));
-  const ChromeTrace trace = finish_well();
-  const auto& mark = trace.instants.at({cpus_pid, cpus_pid}).at(0);
-  EXPECT_EQ(mark.name, "scheduler events dropped");
-  EXPECT_EQ(mark.scope, "g");
-  EXPECT_EQ(mark.args, json::parse(R"({"records":12,"from":0.040,"to":0.090})"));
+  EXPECT_THAT(texts(finish_well().instants.at({cpus_pid, cpus_pid})),
+              ElementsAre(R"(scheduler events dropped 40 g {"from":0.04,"records":12,"to":0.09})"));
 }
 
 TEST_F(Chrome, WhatIsOpenIsClosedAtTheEnd) {
-  add(ring().add(10, EventKind::begin, phase_major).add(20, EventKind::user_begin, 1));
-  const ChromeTrace trace = finish_well(500);
-  for (const auto& span : trace.spans.at(main_row)) {
-    EXPECT_EQ(span.to, 500U);
-    EXPECT_EQ(span.args["end"], "recording ended");
-  }
+  add(ring().add("10 >major 20 [1"));
+  EXPECT_THAT(
+      texts(finish_well(500).spans.at(main_row)),
+      ElementsAre(R"(major gc 10-500 {"end":"recording ended"})", R"( request user 20-500 {"end":"recording ended"})"));
 }
 
 TEST_F(Chrome, ProcessesTellWhatTheyAreAndHowTheyEnded) {
@@ -238,18 +199,11 @@ TEST_F(Chrome, ProcessesTellWhatTheyAreAndHowTheyEnded) {
   event(4, ProcessAction::exit, 2 << 8);
   event(5, ProcessAction::exit, exit_by_exec);
   event(6, ProcessAction::exit, exit_unseen);
-  const ChromeTrace trace = finish_well();
-  const auto& instants = trace.instants.at(main_row);
-  ASSERT_THAT(instants, SizeIs(6));
-  EXPECT_EQ(instants[0].name, "fork");
-  EXPECT_EQ(instants[0].args, json::parse(R"({"parent":12,"exe":"/usr/bin/server","runtime":"ocaml","version":"5.3",
-      "family":"5.3+","ns_pid":7})"));
-  EXPECT_EQ(instants[1].args, json::parse(R"({"path":"/run/4242.events","max_domains":128})"));
-  EXPECT_EQ(instants[2].args, json::parse(R"({"signal":9})"));
-  EXPECT_EQ(instants[3].args, json::parse(R"({"code":2})"));
-  EXPECT_EQ(instants[4].args, json::parse(R"({"exec":true})"));
-  EXPECT_EQ(instants[5].args, json::object());
-  for (const auto& instant : instants) EXPECT_EQ(instant.scope, "p");
+  EXPECT_THAT(texts(finish_well().instants.at(main_row)),
+              ElementsAre(R"(fork 1 p {"exe":"/usr/bin/server","family":"5.3+","ns_pid":7,"parent":12,)"
+                          R"("runtime":"ocaml","version":"5.3"})",
+                          R"(ring 2 p {"max_domains":128,"path":"/run/4242.events"})", R"(exit 3 p {"signal":9})",
+                          R"(exit 4 p {"code":2})", R"(exit 5 p {"exec":true})", "exit 6 p"));
 }
 
 TEST_F(Chrome, BrokenRecordsAreMarks) {
@@ -261,7 +215,7 @@ TEST_F(Chrome, BrokenRecordsAreMarks) {
 
 TEST_F(Chrome, SummaryAddsUpWhatAllProcessesLost) {
   world_.registry.process(world_.process).words = {.written = 100, .delivered = 70, .lost = 30};
-  ProcessInfo other = World::default_facts();
+  ProcessInfo other = World::default_info();
   other.words = {.written = 10, .delivered = 9, .corrupt = 1};
   world_.registry.add_process(other);
   const ChromeTrace trace = finish_well();
@@ -276,8 +230,8 @@ TEST_F(Chrome, HostileStringsStayInsideTheirStrings) {
     StringOutput output;
     ChromeSink sink{output};
     sink.header({.version = text, .host = text, .kernel = text, .command_line = {text, text}});
-    ProcessInfo& facts = world_.registry.process(world_.process);
-    facts.comm = facts.exe = facts.version = facts.ring_path = facts.runtime = text;
+    ProcessInfo& info = world_.registry.process(world_.process);
+    info.comm = info.exe = info.version = info.ring_path = info.runtime = text;
     world_.user_names = {{1, text}};
     SchedSwitch change{};
     change.prev = make_thread(1, 1, "x" + text, true);
@@ -318,8 +272,7 @@ TEST_F(Chrome, ReadableHoweverItIsCut) {
   add(ring()
           .add(10, EventKind::begin, phase_major)
           .add(15, EventKind::counter, counter_minor_allocated, 1)
-          .add(20, EventKind::user_begin, 1)
-          .add(25, EventKind::end, phase_minor)
+          .add("20 [1 25 <minor")
           .add_record(30, EventKind::lost, Loss{1, 28, 30}));
   change(40, 0, thread(chrome_pid, 0, ThreadRole::mutator), stranger());
   finish();

@@ -60,23 +60,32 @@ void name_user_events(World& world) {
   world.user_names = {{3, "request"}, {4, "handler \"x\"\n"}, {5, "blob"}};
 }
 
-TEST(FxtSink, EachKindComesBack) {
+/// A recording that has begun, and the world of its events.
+class FxtSinkTest : public testing::Test {
+ protected:
+  FxtSinkTest() { recording.header(make_header()); }
+
+  /// Ends the recording, and compares what comes back.
+  void expect_same(const Registry& registry) {
+    recording.end(registry);
+    test::expect_same(recording);
+  }
+  void expect_same() { expect_same(world.registry); }
+
   World world;
-  name_user_events(world);
   Recording recording;
-  recording.header(make_header());
+};
+
+TEST_F(FxtSinkTest, EachKindComesBack) {
+  name_user_events(world);
   Events events(world.slot);
   add_each_kind(events, world.process);
   recording.consume(events.batch(), world.registry);
-  recording.end(world.registry);
-  expect_same(recording);
+  expect_same();
 }
 
-TEST(FxtSink, FlagsComeBackWithEachKind) {
-  World world;
+TEST_F(FxtSinkTest, FlagsComeBackWithEachKind) {
   name_user_events(world);
-  Recording recording;
-  recording.header(make_header());
   for (const auto flags : {std::uint8_t{1}, std::uint8_t{255}}) {
     Events events(world.slot);
     add_each_kind(events, world.process);
@@ -91,36 +100,27 @@ TEST(FxtSink, FlagsComeBackWithEachKind) {
       recording.consume(Batch(flagged, all->batch().payloads()), world.registry);
     }
   }
-  recording.end(world.registry);
-  expect_same(recording);
+  expect_same();
 }
 
-TEST(FxtSink, InvalidPayloadsComeBack) {
-  World world;
-  Recording recording;
-  recording.header(make_header());
+TEST_F(FxtSinkTest, InvalidPayloadsComeBack) {
   Events events(world.slot);
   for (const EventKind kind :
        {EventKind::alloc, EventKind::lost, EventKind::process, EventKind::sched_switch, EventKind::wakeup}) {
     events.add_bytes(2000, kind, "too short").add_bytes(2001, kind, "").late();
   }
   recording.consume(events.batch(), world.registry);
-  recording.end(world.registry);
-  expect_same(recording);
+  expect_same();
 }
 
-TEST(FxtSink, EventsWithoutAProcessComeBack) {
-  World world;
-  Recording recording;
-  recording.header(make_header());
+TEST_F(FxtSinkTest, EventsWithoutAProcessComeBack) {
   Events unknown(world.slot + 7);
   add_each_kind(unknown, 4711);
   recording.consume(unknown.batch(), world.registry);
   Events of_slot_0(0);
   add_each_kind(of_slot_0, 0);
   recording.consume(of_slot_0.batch(), world.registry);
-  recording.end(world.registry);
-  expect_same(recording);
+  expect_same();
 }
 
 TEST(FxtSink, HostileStringsComeBack) {
@@ -134,9 +134,9 @@ TEST(FxtSink, HostileStringsComeBack) {
   Registry registry;
   std::uint16_t id = 0;
   for (const std::string& text : hostile_strings()) {
-    ProcessInfo facts = World::default_facts();
-    facts.comm = facts.exe = facts.runtime = facts.version = facts.ring_path = text;
-    const ProcessIndex process = registry.add_process(facts);
+    ProcessInfo info = World::default_info();
+    info.comm = info.exe = info.runtime = info.version = info.ring_path = text;
+    const ProcessIndex process = registry.add_process(info);
     const std::uint32_t slot =
         registry.add_ring({.process = process,
                            .domains = 1,
@@ -156,10 +156,7 @@ TEST(FxtSink, HostileStringsComeBack) {
   expect_same(recording);
 }
 
-TEST(FxtSink, EverySchedulerFieldComesBack) {
-  World world;
-  Recording recording;
-  recording.header(make_header());
+TEST_F(FxtSinkTest, EverySchedulerFieldComesBack) {
   Events events(0);
   std::uint64_t time = 2000;
   for (std::uint8_t state = 0; state <= static_cast<std::uint8_t>(LeftState::other); ++state) {
@@ -190,14 +187,10 @@ TEST(FxtSink, EverySchedulerFieldComesBack) {
       ++time, EventKind::sched_switch,
       make_switch(make_thread(-1, -2, "odd", true), make_thread(INT32_MAX, INT32_MAX, "", true), LeftState::sleeping));
   recording.consume(events.batch(), world.registry);
-  recording.end(world.registry);
-  expect_same(recording);
+  expect_same();
 }
 
-TEST(FxtSink, ManyIdleThreadsAndThreadsComeBack) {
-  World world;
-  Recording recording;
-  recording.header(make_header());
+TEST_F(FxtSinkTest, ManyIdleThreadsAndThreadsComeBack) {
   for (int round = 0; round < 2; ++round) {
     Events events(0);
     for (std::uint32_t i = 0; i < 5000; ++i) {
@@ -212,51 +205,43 @@ TEST(FxtSink, ManyIdleThreadsAndThreadsComeBack) {
                       Wakeup{.cpu = 1, .woken = make_thread(1, tid, "t", true), .by = make_thread(1, 1, "x", true)});
   }
   recording.consume(events.batch(), world.registry);
-  recording.end(world.registry);
-  expect_same(recording);
+  expect_same();
 }
 
-TEST(FxtSink, MetadataIsThatOfItsTime) {
-  World world;
-  Recording recording;
-  recording.header(make_header());
+TEST_F(FxtSinkTest, MetadataIsThatOfItsTime) {
   const auto consume = [&](std::uint64_t time) {
     Events events(world.slot);
     add_each_kind(events, world.process);
     events.add(time, EventKind::user_int, 3, 1).add(time, EventKind::begin, phase_minor);
     recording.consume(events.batch(), world.registry);
   };
-  ProcessInfo& facts = world.registry.process(world.process);
+  ProcessInfo& info = world.registry.process(world.process);
   consume(2000);
   world.user_names[3] = "known now";
   consume(2001);
   world.user_names[3] = "renamed";
-  facts.comm = "renamed";
+  info.comm = "renamed";
   consume(2002);
   world.user_names.erase(3);
-  facts.family = Family::before_5_3;
-  facts.family_source = FamilySource::ring;
+  info.family = Family::before_5_3;
+  info.family_source = FamilySource::ring;
   consume(2003);
-  facts.exe = "/another";
-  facts.version = "";
-  facts.ring = RingState::stopped;
-  facts.ring_path = "/gone";
-  facts.ns_pid = 8;
-  facts.start_ticks = UINT64_MAX;
-  facts.exec_generation = 9;
-  facts.ended = true;
-  facts.max_rss_bytes = 8192;
+  info.exe = "/another";
+  info.version = "";
+  info.ring = RingState::stopped;
+  info.ring_path = "/gone";
+  info.ns_pid = 8;
+  info.start_ticks = UINT64_MAX;
+  info.exec_generation = 9;
+  info.ended = true;
+  info.max_rss_bytes = 8192;
   consume(2004);
   world.user_names[3] = "#3";
   consume(2005);
-  recording.end(world.registry);
-  expect_same(recording);
+  expect_same();
 }
 
-TEST(FxtSink, ReusedRingSlotsComeBack) {
-  World world;
-  Recording recording;
-  recording.header(make_header());
+TEST_F(FxtSinkTest, ReusedRingSlotsComeBack) {
   world.user_names[3] = "first";
   const auto consume = [&](std::uint32_t slot) {
     Events events(slot);
@@ -268,27 +253,24 @@ TEST(FxtSink, ReusedRingSlotsComeBack) {
   consume(world.slot);  // of a ring that is gone
   world.registry.retire_process(world.process);
   // Freed slots come last: all others are taken before.
-  ProcessInfo facts = World::default_facts();
-  facts.pid = 99;
-  facts.comm = "next";
-  const ProcessIndex next = world.registry.add_process(facts);
+  ProcessInfo info = World::default_info();
+  info.pid = 99;
+  info.comm = "next";
+  const ProcessIndex next = world.registry.add_process(info);
   std::uint32_t slot = 0;
   do slot = world.add_ring(next);
   while (slot != world.slot);
   consume(slot);
-  recording.end(world.registry);
-  expect_same(recording);
+  expect_same();
 }
 
-TEST(FxtSink, MoreSourcesThanThreadSlots) {
-  Recording recording;
-  recording.header(make_header());
+TEST_F(FxtSinkTest, MoreSourcesThanThreadSlots) {
   Registry registry;
   std::vector<std::uint32_t> slots;
   for (std::int32_t pid = 1; pid <= 5; ++pid) {
-    ProcessInfo facts = World::default_facts();
-    facts.pid = pid * 1000;
-    slots.push_back(registry.add_ring({.process = registry.add_process(facts), .domains = 128}));
+    ProcessInfo info = World::default_info();
+    info.pid = pid * 1000;
+    slots.push_back(registry.add_ring({.process = registry.add_process(info), .domains = 128}));
   }
   for (std::uint64_t round = 0; round < 3; ++round) {
     std::vector<Event> events;
@@ -304,32 +286,24 @@ TEST(FxtSink, MoreSourcesThanThreadSlots) {
     }
     recording.consume(Batch(events, {}), registry);
   }
-  recording.end(registry);
-  expect_same(recording);
+  expect_same(registry);
 }
 
-TEST(FxtSink, MoreNamesThanStringSlots) {
-  World world;
+TEST_F(FxtSinkTest, MoreNamesThanStringSlots) {
   const auto name_of = [](std::uint16_t id) { return "event " + std::to_string(id); };
   constexpr std::uint16_t names = 40'000;
   static_assert(names > fxt::max_string_slot);
   for (std::uint16_t id = 0; id < names; ++id) world.user_names[id] = name_of(id);
-  Recording recording;
-  recording.header(make_header());
   for (int round = 0; round < 2; ++round) {
     Events events(world.slot);
     for (std::uint16_t id = 0; id < names; ++id) events.add(2000, EventKind::user_unit, id);
     events.add(2000, EventKind::begin, phase_minor).add(2000, EventKind::user_unit, 65'535);
     recording.consume(events.batch(), world.registry);
   }
-  recording.end(world.registry);
-  expect_same(recording);
+  expect_same();
 }
 
-TEST(FxtSink, ASpanTakesSixteenBytesAtEachEnd) {
-  World world;
-  Recording recording;
-  recording.header(make_header());
+TEST_F(FxtSinkTest, ASpanTakesSixteenBytesAtEachEnd) {
   const auto spans = [&](std::uint64_t from, std::size_t count) {
     std::vector<Event> events;
     for (std::size_t i = 0; i < count; ++i) {
@@ -348,17 +322,15 @@ TEST(FxtSink, ASpanTakesSixteenBytesAtEachEnd) {
   EXPECT_EQ(recording.recorded().size() - before, 2000u * 16);
 }
 
-TEST(FxtSink, ListsAllProcessesInOrder) {
+TEST_F(FxtSinkTest, ListsAllProcessesInOrder) {
   Registry registry;
-  Recording recording;
-  recording.header(make_header());
   std::vector<ProcessIndex> processes;
   for (std::int32_t i = 0; i < 6000; ++i) {
-    ProcessInfo facts = World::default_facts();
-    facts.pid = 100'000 - i;
-    facts.words = {.written = 6, .delivered = 1, .lost = 2, .before_attach = 1, .corrupt = 1, .unread = 1, .events = 9};
-    facts.domains = 2;
-    processes.push_back(registry.add_process(facts));
+    ProcessInfo info = World::default_info();
+    info.pid = 100'000 - i;
+    info.words = {.written = 6, .delivered = 1, .lost = 2, .before_attach = 1, .corrupt = 1, .unread = 1, .events = 9};
+    info.domains = 2;
+    processes.push_back(registry.add_process(info));
   }
   // Events of some processes; some processes are no longer listed.
   Events events(0);
@@ -367,8 +339,7 @@ TEST(FxtSink, ListsAllProcessesInOrder) {
   recording.consume(events.batch(), registry);
   for (std::size_t i = 0; i < 5000; ++i) registry.retire_process(processes[i]);
   EXPECT_GT(registry.others().count, 0u);
-  recording.end(registry);
-  expect_same(recording);
+  expect_same(registry);
 }
 
 TEST(FxtSink, StopsWhenNothingCanBeWritten) {

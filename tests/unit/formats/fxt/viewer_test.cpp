@@ -56,13 +56,12 @@ Viewed view(const Recording& recording) {
   return viewed;
 }
 
-TEST(RecordingInViewers, SpansNestAndThoseThatAreCutAreMarked) {
+TEST(RecordingInViewers, SpansNestAndIncompleteOnesAreMarked) {
   World world;
   Recording recording;
   recording.header(make_header());
   Events events(world.slot);
-  events.add(2000, EventKind::begin, phase_major)
-      .add(2010, EventKind::begin, phase_minor)
+  events.add("2000 >major 2010 >minor")
       .add_record(2030, EventKind::lost, Loss{.words = 9, .from_ns = 2010, .to_ns = 2030})
       .add(2040, EventKind::begin, phase_minor);
   recording.consume(events.batch(), world.registry);
@@ -107,19 +106,14 @@ TEST(RecordingInViewers, ThreadsBelongToProcessesAndCpusGoIdle) {
                                  {4250, 0, true}, {0, 8, false}, {8, 0, true}}));
 }
 
-TEST(RecordingInViewers, ArrowsLeadFromLeadersToThoseThatTakePart) {
+TEST(RecordingInViewers, ArrowsLeadFromLeadersToFollowers) {
   World world;
   Recording recording;
   recording.header(make_header());
-  const auto leader = static_cast<std::uint16_t>(*find_phase(Family::since_5_3, "stw_leader"));
-  const auto handler = static_cast<std::uint16_t>(*find_phase(Family::since_5_3, "stw_handler"));
   Events events(world.slot);
-  events.add(2000, EventKind::begin, phase_minor, 0, 1)
-      .add(2005, EventKind::end, phase_minor, 0, 1)
-      .add(2010, EventKind::begin, leader)
-      .add(2020, EventKind::begin, handler, 0, 1)
-      .add(2030, EventKind::end, handler, 0, 1)
-      .add(2040, EventKind::end, leader);
+  events.add(
+      "2000 >minor@1 2005 <minor@1 2010 >stw_leader 2020 >stw_handler@1 2030 <stw_handler@1 "
+      "2040 <stw_leader");
   recording.consume(events.batch(), world.registry);
   recording.end(world.registry);
   std::vector<std::string> flows;

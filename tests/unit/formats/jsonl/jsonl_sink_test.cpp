@@ -55,7 +55,7 @@ TEST_F(Jsonl, Header) {
                .start_ns = 17,
                .start_realtime_ns = 1'700'000'000'000'000'000});
   sink.flush();
-  EXPECT_EQ(parse(output.text()).at(0), json::parse(R"({"type":"header","schema":1,"version":"0.1.0","host":"box",
+  EXPECT_EQ(parse(output.text()).at(0), json::parse(R"({"type":"header","schema":2,"version":"0.1.0","host":"box",
       "kernel":"6.18.0","machine":"x86_64","command_line":["rtev-bpf","-p","a\"b\ufffd"],"clock":"monotonic","start":17,
       "start_realtime":1700000000000000000})"));
 }
@@ -182,7 +182,7 @@ TEST_F(Jsonl, ProcessRingAndItsStates) {
   }
 }
 
-TEST_F(Jsonl, ProcessExitTellsHow) {
+TEST_F(Jsonl, ProcessExitHasAStatus) {
   const auto status = [&](std::int64_t wait_status) {
     return line_of(events().add_record(5, EventKind::process, ProcessRecord{world_.process, 0, wait_status},
                                        static_cast<std::uint16_t>(ProcessAction::exit)))["status"];
@@ -227,15 +227,15 @@ TEST_F(Jsonl, LateEventsOfEveryKindAreFlagged) {
   }
 }
 
-TEST_F(Jsonl, EventsOfARingThatIsGoneHaveNoOwner) {
+TEST_F(Jsonl, EventsOfARemovedRingHaveNoProcess) {
   const json line = line_of(Events{999}.add(5, EventKind::begin, test::phase_minor, 0, 1));
   EXPECT_EQ(line, json::parse(R"({"ts":5,"type":"begin","domain":1,"name":null,"id":11})"));
 }
 
-TEST_F(Jsonl, HostileStringsStayInsideTheirStrings) {
+TEST_F(Jsonl, EscapesHostileStrings) {
   for (const std::string& text : test::hostile_strings()) {
-    ProcessInfo& facts = world_.registry.process(world_.process);
-    facts.comm = facts.exe = facts.version = facts.ring_path = text;
+    ProcessInfo& info = world_.registry.process(world_.process);
+    info.comm = info.exe = info.version = info.ring_path = text;
     world_.user_names = {{3, text}};
     SchedSwitch change{};
     change.prev = test::make_thread(1, 1, text, true);
@@ -262,10 +262,10 @@ TEST_F(Jsonl, HostileStringsStayInsideTheirStrings) {
 }
 
 TEST_F(Jsonl, Summary) {
-  ProcessInfo& facts = world_.registry.process(world_.process);
-  facts.words = {
+  ProcessInfo& info = world_.registry.process(world_.process);
+  info.words = {
       .written = 100, .delivered = 60, .lost = 20, .before_attach = 10, .corrupt = 7, .unread = 3, .events = 25};
-  facts.domains = 2;
+  info.domains = 2;
   StringOutput output;
   JsonlSink sink{output};
   sink.header({.version = "1", .host = "h", .kernel = "k", .command_line = {}, .start_ns = 1000});

@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Takes nothing until it is told how many pieces to take.
+/// Blocks in write() until the test allows some pieces.
 class GatedOutput final : public Output {
  public:
   bool write(std::string_view bytes) override {
@@ -68,7 +68,7 @@ class GatedOutput final : public Output {
   std::optional<Error> error_;
 };
 
-/// Keeps each piece, and where in a page of memory it lay.
+/// Keeps each piece, and its place in a page of memory.
 class PieceOutput final : public Output {
  public:
   bool write(std::string_view bytes) override {
@@ -86,7 +86,7 @@ class PieceOutput final : public Output {
   std::optional<Error> none_;
 };
 
-TEST(BackgroundOutput, KeepsTheOrderOfPiecesAndWishes) {
+TEST(BackgroundOutput, KeepsTheOrderOfPiecesAndRequests) {
   GatedOutput slow;
   BackgroundOutput output(slow);
   EXPECT_TRUE(output.write("one "));
@@ -99,7 +99,7 @@ TEST(BackgroundOutput, KeepsTheOrderOfPiecesAndWishes) {
   EXPECT_EQ(slow.text(), "one |two three.");
 }
 
-TEST(BackgroundOutput, WritesWhatWaitsWhenItGoes) {
+TEST(BackgroundOutput, WritesTheQueueInItsDestructor) {
   StringOutput text;
   {
     BackgroundOutput output(text);
@@ -110,13 +110,13 @@ TEST(BackgroundOutput, WritesWhatWaitsWhenItGoes) {
   EXPECT_EQ(text.text(), expected);
 }
 
-TEST(BackgroundOutput, DoesNotHoldUpWhoWritesUntilTooMuchWaits) {
+TEST(BackgroundOutput, BlocksOnlyIfTheQueueIsFull) {
   GatedOutput slow;
   BackgroundOutput output(slow, {.max_bytes = 100});
   const std::string piece(50, 'x');
   EXPECT_TRUE(output.write(piece));
   slow.await_arrivals(1);
-  EXPECT_TRUE(output.write(piece));  // a hundred bytes are not written now
+  EXPECT_TRUE(output.write(piece));  // now 100 bytes are not written
   std::promise<void> begun;
   auto third = std::async(std::launch::async, [&] {
     begun.set_value();
@@ -131,7 +131,7 @@ TEST(BackgroundOutput, DoesNotHoldUpWhoWritesUntilTooMuchWaits) {
   EXPECT_EQ(slow.text(), std::string(150, 'x') + ".");
 }
 
-TEST(BackgroundOutput, TakesAPieceLargerThanItsBound) {
+TEST(BackgroundOutput, AcceptsAPieceLargerThanTheQueue) {
   StringOutput text;
   BackgroundOutput output(text, {.max_bytes = 10});
   EXPECT_TRUE(output.write("short"));
@@ -140,7 +140,7 @@ TEST(BackgroundOutput, TakesAPieceLargerThanItsBound) {
   EXPECT_EQ(text.text(), "shortmuch longer than ten");
 }
 
-TEST(BackgroundOutput, HandsPiecesOnTogetherUpToTheNextSync) {
+TEST(BackgroundOutput, JoinsPiecesUpToTheNextSync) {
   PieceOutput pieces;
   BackgroundOutput output(pieces, {.together_bytes = 10});
   for (const char* piece : {"1234", "5678", "90a", "b", "0123456789", "c"}) EXPECT_TRUE(output.write(piece));
@@ -150,10 +150,10 @@ TEST(BackgroundOutput, HandsPiecesOnTogetherUpToTheNextSync) {
   EXPECT_TRUE(output.finish());
   EXPECT_EQ(pieces.pieces,
             (std::vector<std::string>{"12345678", "90ab", "0123456789", "c", "d", "much longer than ten"}))
-      << "none is in two of them";
+      << "pieces stay whole";
 }
 
-TEST(BackgroundOutput, WhatIsHeldForCompanyGoesOutWhenThereIsNoRoom) {
+TEST(BackgroundOutput, WritesJoinedPiecesWhenTheQueueIsFull) {
   PieceOutput pieces;
   BackgroundOutput output(pieces, {.max_bytes = 10, .together_bytes = 100});
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(output.write("12345678"));
@@ -161,8 +161,8 @@ TEST(BackgroundOutput, WhatIsHeldForCompanyGoesOutWhenThereIsNoRoom) {
   EXPECT_EQ(pieces.pieces, (std::vector<std::string>(3, "12345678")));
 }
 
-/// What lies in memory as in its file can go to the disk from there.
-TEST(BackgroundOutput, BytesHaveThePlaceInAPageThatTheyHaveInTheFile) {
+/// Bytes with the same place in a page of memory as in the file can be written past the page cache.
+TEST(BackgroundOutput, AlignsBytesInMemoryAsInTheFile) {
   PieceOutput pieces;
   BackgroundOutput output(pieces);
   for (const std::size_t size : {5000, 1, 70'000, 4096, 123}) EXPECT_TRUE(output.write(std::string(size, 'x')));
@@ -170,14 +170,14 @@ TEST(BackgroundOutput, BytesHaveThePlaceInAPageThatTheyHaveInTheFile) {
   EXPECT_EQ(pieces.places, (std::vector<std::size_t>{0, 5000 % 4096, 5001 % 4096, 75'001 % 4096, 79'097 % 4096}));
 }
 
-TEST(BackgroundOutput, TellsOfAFailureAndDropsTheRest) {
+TEST(BackgroundOutput, ReportsAFailureAndDropsTheRest) {
   GatedOutput slow;
   slow.break_after(1);
   BackgroundOutput output(slow);
   EXPECT_TRUE(output.write("good "));
   EXPECT_TRUE(output.write("bad "));
   EXPECT_TRUE(output.write("never tried"));
-  EXPECT_FALSE(output.error()) << "it has not been tried yet";
+  EXPECT_FALSE(output.error()) << "nothing was written yet";
   slow.open();
   EXPECT_FALSE(output.finish());
   ASSERT_TRUE(output.error());
@@ -188,7 +188,7 @@ TEST(BackgroundOutput, TellsOfAFailureAndDropsTheRest) {
   EXPECT_FALSE(output.finish());
 }
 
-TEST(BackgroundOutput, AFailureSetsFreeWhoWaitsForRoom) {
+TEST(BackgroundOutput, AFailureEndsTheWaitForRoom) {
   GatedOutput slow;
   slow.break_after(0);
   BackgroundOutput output(slow, {.max_bytes = 10});

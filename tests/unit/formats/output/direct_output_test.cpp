@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files that spare the page cache: past it, or soon out of it again.
+// Files that spare the page cache: they bypass it, or leave it soon.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/magic.h>
@@ -19,7 +19,7 @@
 #include "formats/output/aligned_buffer.hpp"
 #include "formats/output/background_output.hpp"
 #include "formats/output/output.hpp"
-#include "support/file_size_limit.hpp"
+#include "support/files.hpp"
 #include "support/temp_dir.hpp"
 
 namespace rtev {
@@ -36,7 +36,7 @@ class DirectOutput : public testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  /// On a file system of memory nothing lies elsewhere.
+  /// False for tmpfs, whose files are only in the page cache.
   bool is_on_disk() const {
     struct statfs where{};
     return ::statfs(dir.path().c_str(), &where) == 0 && where.f_type != TMPFS_MAGIC;
@@ -65,7 +65,7 @@ std::size_t cached_pages(int fd, std::size_t bytes) {
   return static_cast<std::size_t>(std::ranges::count_if(pages, [](unsigned char page) { return (page & 1) != 0; }));
 }
 
-TEST_F(DirectOutput, EveryByteIsInItsPlace) {
+TEST_F(DirectOutput, WritesAllBytesInOrder) {
   std::mt19937_64 random(5);
   std::string expected;
   FdOutput file(create(), path);
@@ -85,7 +85,7 @@ TEST_F(DirectOutput, EveryByteIsInItsPlace) {
   }
 }
 
-TEST_F(DirectOutput, AllOfAPieceIsInTheFileWhenItIsWritten) {
+TEST_F(DirectOutput, APieceIsCompletelyInTheFileOnceItIsWritten) {
   std::mt19937_64 random(6);
   std::string expected;
   FdOutput file(create(), path);
@@ -102,7 +102,7 @@ TEST_F(DirectOutput, AllOfAPieceIsInTheFileWhenItIsWritten) {
   EXPECT_TRUE(content() == expected);
 }
 
-TEST_F(DirectOutput, WholePagesGoPastThePageCache) {
+TEST_F(DirectOutput, WholePagesBypassThePageCache) {
   if (!is_on_disk()) GTEST_SKIP() << "temporary files are in memory here";
   constexpr std::size_t blocks = 3;  // fewer than what PageCacheTrimmer begins with
   UniqueFd fd = create();
@@ -116,11 +116,10 @@ TEST_F(DirectOutput, WholePagesGoPastThePageCache) {
     offset += block.size();
     ASSERT_TRUE(file.write(block.bytes()));
   }
-  EXPECT_LE(cached_pages(fd.get(), offset), 2 * blocks) << "the first and the last of each block at the most";
+  EXPECT_LE(cached_pages(fd.get(), offset), 2 * blocks) << "at most the first and the last of each block";
 }
 
-/// What goes through the cache leaves it.
-TEST_F(DirectOutput, ALongFileLeavesThePageCacheAndIsWhole) {
+TEST_F(DirectOutput, ALongFileLeavesThePageCacheAndIsComplete) {
   if (!is_on_disk()) GTEST_SKIP() << "temporary files are in memory here";
   constexpr std::size_t pieces = 96;
   UniqueFd file = create();
@@ -128,7 +127,7 @@ TEST_F(DirectOutput, ALongFileLeavesThePageCacheAndIsWhole) {
   output.spare_page_cache();
   for (std::size_t i = 0; i < pieces; ++i) {
     ASSERT_TRUE(output.write(std::string(mebibyte, static_cast<char>('a' + i % 26))));
-    // As slow as a disk, so that pages are clean when they are let go.
+    // Wait for the disk, so that pages are clean and can be dropped.
     ::sync_file_range(file.get(), 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE);
   }
   EXPECT_LT(cached_pages(file.get(), pieces * mebibyte), pieces * mebibyte / AlignedBuffer::page_bytes / 2);
@@ -140,12 +139,12 @@ TEST_F(DirectOutput, ALongFileLeavesThePageCacheAndIsWhole) {
   }
 }
 
-TEST_F(DirectOutput, BytesThatLieOtherwiseGoThroughIt) {
+TEST_F(DirectOutput, UnalignedBytesUseThePageCache) {
   FdOutput file(create(), path);
   file.spare_page_cache();
   const std::string odd(mebibyte + 1, 'x');
   AlignedBuffer block(mebibyte);
-  block.begin_at(odd.size() + 7);  // seven bytes beside its place
+  block.begin_at(odd.size() + 7);  // seven bytes off
   block.append(std::string(mebibyte, 'y'));
   ASSERT_TRUE(file.write(odd));
   ASSERT_TRUE(file.write(block.bytes()));
@@ -160,7 +159,7 @@ TEST_F(DirectOutput, IsOnTheDiskWhenItIsFinished) {
   EXPECT_FALSE(file.error());
 }
 
-TEST_F(DirectOutput, APieceThatDoesNotFitIsCutOffAgain) {
+TEST_F(DirectOutput, RemovesAPieceThatDoesNotFit) {
   FdOutput file(create(), path);
   file.spare_page_cache();
   AlignedBuffer block(mebibyte);
@@ -177,7 +176,7 @@ TEST_F(DirectOutput, APieceThatDoesNotFitIsCutOffAgain) {
   EXPECT_TRUE(content() == std::string(mebibyte - 10, 'a'));
 }
 
-TEST_F(DirectOutput, OfSeveralPiecesThoseThatFitAreKept) {
+TEST_F(DirectOutput, KeepsThePiecesThatFit) {
   FdOutput file(create(), path);
   file.spare_page_cache();
   AlignedBuffer block(mebibyte);

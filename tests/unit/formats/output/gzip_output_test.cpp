@@ -8,7 +8,7 @@
 namespace rtev {
 namespace {
 
-/// What an unpacker makes of a gzip file, and whether it has an end.
+/// The unpacked content of a gzip file, and whether the file is complete.
 std::pair<std::string, bool> unpacked(std::string_view bytes) {
   z_stream stream{};
   EXPECT_EQ(::inflateInit2(&stream, MAX_WBITS + 16), Z_OK);
@@ -41,11 +41,11 @@ TEST(GzipOutput, IsAGzipFile) {
   EXPECT_LT(file.text().size(), text.size() / 3);
 }
 
-TEST(GzipOutput, IsGoodUpToTheLastSync) {
+TEST(GzipOutput, IsReadableUpToTheLastSync) {
   StringOutput file;
   GzipOutput gzip(file);
   EXPECT_TRUE(gzip.sync());
-  EXPECT_EQ(file.text(), "") << "nothing to hand on";
+  EXPECT_EQ(file.text(), "") << "there is nothing to write";
   gzip.write("first\n");
   gzip.sync();
   const std::size_t synced = file.text().size();
@@ -70,7 +70,7 @@ class FullOutput final : public Output {
   std::optional<Error> error_;
 };
 
-TEST(GzipOutput, FailsWithWhatItWritesTo) {
+TEST(GzipOutput, FailsIfItsOutputFails) {
   FullOutput full;
   GzipOutput gzip(full);
   gzip.write("text");

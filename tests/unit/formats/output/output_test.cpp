@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "formats/jsonl/jsonl_sink.hpp"
-#include "support/file_size_limit.hpp"
+#include "support/files.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/stream/world.hpp"
 
@@ -45,7 +45,7 @@ class FdOutputTest : public testing::Test {
   void (*previous_)(int) = nullptr;
 };
 
-TEST_F(FdOutputTest, BorrowsAndOwns) {
+TEST_F(FdOutputTest, BorrowsOrOwnsADescriptor) {
   {
     FdOutput borrowed{write_.get(), "pipe"};
     EXPECT_TRUE(borrowed.write("one "));
@@ -75,30 +75,23 @@ TEST_F(FdOutputTest, WaitsForASlowReaderAlsoWithoutBlocking) {
   EXPECT_EQ(received, large);
 }
 
-TEST_F(FdOutputTest, TellsThatTheReaderIsGone) {
+TEST_F(FdOutputTest, ReportsWhyItCannotWrite) {
   read_.reset();
-  FdOutput output{write_.get(), "stdout"};
-  EXPECT_FALSE(output.write("x"));
-  ASSERT_TRUE(output.error());
-  EXPECT_EQ(output.error()->code, EPIPE);
-  EXPECT_EQ(output.error()->subject, "stdout");
-  EXPECT_FALSE(output.write("y"));
-  EXPECT_EQ(output.error()->code, EPIPE);
-}
-
-TEST_F(FdOutputTest, TellsThatTheDiskIsFull) {
-  FdOutput output{UniqueFd{::open("/dev/full", O_WRONLY | O_CLOEXEC)}, "/dev/full"};
-  EXPECT_FALSE(output.write("x"));
-  ASSERT_TRUE(output.error());
-  EXPECT_EQ(output.error()->code, ENOSPC);
-  EXPECT_FALSE(output.error()->hint.empty());
-}
-
-TEST_F(FdOutputTest, TellsThatADescriptorIsBad) {
-  FdOutput output{-1, "nothing"};
-  EXPECT_FALSE(output.write("x"));
-  ASSERT_TRUE(output.error());
-  EXPECT_EQ(output.error()->code, EBADF);
+  const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  const struct {
+    int fd, code;
+    bool has_hint;
+  } cases[] = {{write_.get(), EPIPE, false}, {full.get(), ENOSPC, true}, {-1, EBADF, false}};
+  for (const auto& [fd, code, has_hint] : cases) {
+    FdOutput output{fd, "stdout"};
+    for (const char* text : {"x", "y"}) {
+      EXPECT_FALSE(output.write(text));
+      ASSERT_TRUE(output.error());
+      EXPECT_EQ(output.error()->code, code);
+      EXPECT_EQ(output.error()->subject, "stdout");
+      EXPECT_EQ(!output.error()->hint.empty(), has_hint) << code;
+    }
+  }
 }
 
 /// Fails after the first write, and counts.
@@ -115,19 +108,19 @@ class BreakingOutput final : public Output {
   std::optional<Error> error_;
 };
 
-TEST(LineSink, HandsOutLargePiecesAndStopsWhenNobodyTakesThem) {
+TEST(LineSink, WritesLargePiecesAndStopsAfterAFailure) {
   test::World world;
   test::Events events{world.slot};
   for (std::uint64_t i = 0; i < 10'000; ++i) events.add(i, EventKind::begin, test::phase_minor);
   BreakingOutput output;
   JsonlSink sink{output};
   sink.consume(events.batch(), world.registry);
-  EXPECT_EQ(output.writes, 2);  // of about a dozen
+  EXPECT_EQ(output.writes, 2);  // of about twelve
   sink.flush();
   EXPECT_EQ(output.writes, 2);
 }
 
-TEST(LineSink, FlushesWhatIsThere) {
+TEST(LineSink, FlushesAnIncompletePiece) {
   test::World world;
   StringOutput output;
   JsonlSink sink{output};
@@ -137,7 +130,7 @@ TEST(LineSink, FlushesWhatIsThere) {
   EXPECT_EQ(output.text().back(), '\n');
 }
 
-TEST(FdOutputFile, APieceThatDoesNotFitIsCutOffAgain) {
+TEST(FdOutputFile, RemovesAPieceThatDoesNotFit) {
   const test::TempDir dir;
   const std::string path = dir / "file";
   FdOutput output(UniqueFd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)), path);
@@ -154,7 +147,7 @@ TEST(FdOutputFile, APieceThatDoesNotFitIsCutOffAgain) {
   EXPECT_EQ(output.written(), 60u);
 }
 
-TEST(FdOutputFile, NothingIsLostBeforeTheBeginning) {
+TEST(FdOutputFile, KeepsAnExistingFileUntilBegin) {
   const test::TempDir dir;
   const std::string path = dir / "file";
   const auto open = [&] { return UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)); };
@@ -180,7 +173,7 @@ TEST(FdOutputFile, NothingIsLostBeforeTheBeginning) {
     FdOutput output(open(), path);
     output.wait_for_begin(true);
   }
-  EXPECT_FALSE(std::filesystem::exists(path)) << "made for a run that never began";
+  EXPECT_FALSE(std::filesystem::exists(path)) << "it was created for a run that did not begin";
 }
 
 }  // namespace

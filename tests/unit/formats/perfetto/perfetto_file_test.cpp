@@ -133,7 +133,7 @@ TEST_F(PerfettoFile, LargePayloadsAreShownInPart) {
 TEST_F(PerfettoFile, ProcessesWithOnePidAreToldApart) {
   std::uint64_t time = 2'000;
   for (int round = 0; round < 3; ++round) {
-    const ProcessIndex process = world_.registry.add_process(World::default_facts());
+    const ProcessIndex process = world_.registry.add_process(World::default_info());
     const std::uint32_t slot = world_.add_ring(process);
     change(++time, 0, idle(), ours(pid));
     draw(Events{slot}

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "formats/output/output.hpp"
 #include "formats/perfetto/perfetto_sink.hpp"
 #include "rtev/names.hpp"
@@ -11,6 +14,27 @@
 #include "unit/stream/world.hpp"
 
 namespace rtev::test {
+
+/// "2000 request user": time, name and category, with details if there are any.
+inline std::string text(const PerfettoEvent& event) {
+  std::string made = std::to_string(event.time) + ' ' + event.name + ' ' + event.category;
+  for (const auto& [name, value] : event.details) made += ' ' + name + '=' + value;
+  return made;
+}
+
+inline std::vector<std::string> texts(const std::vector<PerfettoEvent>& events) {
+  std::vector<std::string> made;
+  for (const PerfettoEvent& event : events) made.push_back(text(event));
+  return made;
+}
+
+/// The same with the end: "2000 request user -2300", indented by depth.
+inline std::vector<std::string> texts(const std::vector<PerfettoSlice>& slices) {
+  std::vector<std::string> made;
+  for (const PerfettoSlice& slice : slices)
+    made.push_back(std::string(slice.depth, ' ') + text(slice) + " -" + std::to_string(slice.end));
+  return made;
+}
 
 class PerfettoTest : public testing::Test {
  protected:

@@ -76,21 +76,15 @@ TEST_F(Text, ColumnsAreAligned) {
 
 TEST_F(Text, SpansAreIndentedAndMeasured) {
   EXPECT_THAT(events_of(events()
-                            .add(start, EventKind::begin, test::phase_major)
-                            .add(start + 10, EventKind::begin, test::phase_minor)
+                            .add("0 >major 10 >minor", start)
                             .add(start + 20, EventKind::counter, test::counter_minor_allocated, 262'136)
-                            .add(start + 1'244, EventKind::end, test::phase_minor)
-                            .add(start + 2'500'000, EventKind::end, test::phase_major)
-                            .add(start + 2'500'001, EventKind::end, test::phase_major)),
+                            .add("1244 <minor 2500000 <major 2500001 <major", start)),
               ElementsAre("> major", "  > minor", "    minor_allocated = 262,136 bytes", "  < minor  1.23µs",
                           "< major  2.50ms", "< major"));
 }
 
 TEST_F(Text, NestingIsPerDomain) {
-  EXPECT_THAT(events_of(events()
-                            .add(start, EventKind::begin, test::phase_major, 0, 0)
-                            .add(start + 1, EventKind::begin, test::phase_minor, 0, 1)
-                            .add(start + 5, EventKind::end, test::phase_minor, 0, 1)),
+  EXPECT_THAT(events_of(events().add("0 >major 1 >minor@1 5 <minor@1", start)),
               ElementsAre("> major", "> minor", "< minor  4ns"));
 }
 
@@ -102,12 +96,10 @@ TEST_F(Text, IndentationIsCapped) {
 
 TEST_F(Text, ALossEndsTheSpansOfItsDomain) {
   EXPECT_THAT(events_of(events()
-                            .add(start, EventKind::begin, test::phase_major, 0, 0)
-                            .add(start + 1, EventKind::begin, test::phase_major, 0, 1)
+                            .add("0 >major 1 >major@1", start)
                             .add_record(start + 1'300'000'000, EventKind::lost,
                                         Loss{12'345, start + 1'200'000'000, start + 1'300'000'000}, 0, 0)
-                            .add(start + 1'300'000'001, EventKind::end, test::phase_major, 0, 0)
-                            .add(start + 1'300'000'001, EventKind::end, test::phase_major, 0, 1)),
+                            .add("1300000001 <major 1300000001 <major@1", start)),
               ElementsAre("> major", "> major", "LOST 12,345 words between 1.200000000s and 1.300000000s  (100ms)",
                           "< major", "< major  1.30s"));
   EXPECT_THAT(events_of(events().add_record(start + 5, EventKind::lost, Loss{1, 0, start + 5})),
@@ -126,19 +118,26 @@ TEST_F(Text, DroppedSchedulerEventsAreNobodys) {
 }
 
 TEST_F(Text, ANewDomainInAUsedRingStartsAtTheLeft) {
-  EXPECT_THAT(events_of(events()
-                            .add(start, EventKind::begin, test::phase_wait)
-                            .add(start + 1, Lifecycle::domain_spawn, 4242)
-                            .add(start + 2, EventKind::end, test::phase_wait)),
-              ElementsAre("> domain_condition_wait", "domain_spawn  pid 4242", "< domain_condition_wait"));
+  EXPECT_THAT(
+      events_of(events().add("0 !domain_spawn 1 >domain_condition_wait 2 !domain_spawn 3 <domain_condition_wait "
+                             "4 >major 5 !domain_terminate 6 >minor",
+                             start)),
+      ElementsAre("domain_spawn", "> domain_condition_wait", "domain_spawn", "< domain_condition_wait", "> major",
+                  "  domain_terminate", "> minor"));
+}
+
+TEST_F(Text, ASpanThatBeginsBeforeTheSpawnEventOfItsDomainIsMeasured) {
+  EXPECT_THAT(events_of(events().add("0 >minor 1 !domain_spawn 2 <minor", start)),
+              ElementsAre("> minor", "  domain_spawn", "< minor  2ns"));
+}
+
+TEST_F(Text, ASpanThatEndsBeforeItBeganHasNoDuration) {
+  EXPECT_THAT(events_of(events().add("10 >minor 9 <minor", start)), ElementsAre("> minor", "< minor"));
 }
 
 TEST_F(Text, ARingThatStartsAnewForgetsAllItsDomains) {
-  EXPECT_THAT(events_of(events()
-                            .add(start, EventKind::begin, test::phase_minor, 0, 1)
-                            .add(start + 1, Lifecycle::ring_start, 4242, 0)
-                            .add(start + 2, EventKind::end, test::phase_minor, 0, 1)),
-              ElementsAre("> minor", "ring_start  pid 4242", "< minor"));
+  EXPECT_THAT(events_of(events().add("0 >minor@1 1 !ring_start 2 <minor@1", start)),
+              ElementsAre("> minor", "ring_start", "< minor"));
 }
 
 TEST_F(Text, AnEndedProcessLeavesNoSpansBehind) {
@@ -151,7 +150,7 @@ TEST_F(Text, ASlotThatIsUsedAgainStartsAtTheLeft) {
   lines_of(events().add(start, EventKind::begin, test::phase_minor));
   test::World other;  // another process, to which the same sink sees the same slot number belong
   other.registry.add_process({});
-  const ProcessIndex next = other.registry.add_process(test::World::default_facts());
+  const ProcessIndex next = other.registry.add_process(test::World::default_info());
   const std::uint32_t slot = other.add_ring(next);
   sink_.consume(Events{slot}.add(start + 5, EventKind::end, test::phase_minor).batch(), other.registry);
   EXPECT_THAT(events_of(events().add(start + 9, EventKind::end, test::phase_minor)),
@@ -161,15 +160,15 @@ TEST_F(Text, ASlotThatIsUsedAgainStartsAtTheLeft) {
 TEST_F(Text, Lifecycle) {
   EXPECT_THAT(events_of(events()
                             .add(start, Lifecycle::fork_parent, 77)
-                            .add(start, Lifecycle::ring_stop)
+                            .add(start, Lifecycle::domain_spawn, 4242)
+                            .add("0 !ring_stop", start)
                             .add(start, EventKind::lifecycle, 99, 3)),
-              ElementsAre("fork_parent  child 77", "ring_stop", "#99 3"));
+              ElementsAre("fork_parent  child 77", "domain_spawn  pid 4242", "ring_stop", "#99 3"));
 }
 
 TEST_F(Text, UnknownIdsAreNumbers) {
   EXPECT_THAT(events_of(events()
-                            .add(start, EventKind::begin, test::unknown_phase)
-                            .add(start, EventKind::end, test::unknown_phase)
+                            .add("0 >#4000 0 <#4000", start)
                             .add(start, EventKind::counter, 999, UINT64_MAX)
                             .add(start, EventKind::user_unit, 17)),
               ElementsAre("> #4000", "< #4000  0ns", "#999 = 18,446,744,073,709,551,615", "#17 unit"));
@@ -216,11 +215,11 @@ TEST_F(Text, AllocShowsTheBucketsInUse) {
 
 TEST_F(Text, Processes) {
   EXPECT_EQ(process_line(ProcessAction::found), "process found  OCaml 5.3  /usr/bin/server  (pid 7 in its namespace)");
-  ProcessInfo& facts = world_.registry.process(world_.process);
-  facts.ns_pid = facts.pid;
+  ProcessInfo& info = world_.registry.process(world_.process);
+  info.ns_pid = info.pid;
   EXPECT_EQ(process_line(ProcessAction::exec), "process exec  OCaml 5.3  /usr/bin/server");
-  facts.version.clear();
-  facts.family_source = FamilySource::assumed;
+  info.version.clear();
+  info.family_source = FamilySource::assumed;
   EXPECT_EQ(process_line(ProcessAction::fork, 0, 12), "process forked by 12  OCaml 5.3+ (assumed)  /usr/bin/server");
   EXPECT_EQ(process_line(ProcessAction::ring), "process ring opened  /run/4242.events");
   EXPECT_EQ(process_line(ProcessAction::pause), "process events paused");
@@ -233,9 +232,9 @@ TEST_F(Text, Processes) {
 }
 
 TEST_F(Text, ProcessesOfOtherProducers) {
-  ProcessInfo& facts = world_.registry.process(world_.process);
-  facts.runtime = "librtev";
-  facts.ns_pid = facts.pid;
+  ProcessInfo& info = world_.registry.process(world_.process);
+  info.runtime = "librtev";
+  info.ns_pid = info.pid;
   EXPECT_EQ(process_line(ProcessAction::found), "process found  librtev  /usr/bin/server");
   EXPECT_EQ(process_line(ProcessAction::ring), "process ring opened  /run/4242.events  of librtev");
 }
@@ -286,8 +285,8 @@ TEST_F(Text, EventsOfARingThatIsGoneHaveNoOwner) {
 
 /// Everything a program can put into the stream.
 Events hostile_events(test::World& world, const std::string& text) {
-  ProcessInfo& facts = world.registry.process(world.process);
-  facts.comm = facts.exe = facts.version = facts.ring_path = text;
+  ProcessInfo& info = world.registry.process(world.process);
+  info.comm = info.exe = info.version = info.ring_path = text;
   world.user_names = {{3, text}};
   SchedSwitch change{};
   change.prev = test::make_thread(1, 1, text, true);

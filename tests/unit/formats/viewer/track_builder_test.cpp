@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <utility>
@@ -51,13 +52,13 @@ class TrackBuilderTest : public ::testing::Test {
 };
 
 TEST_F(TrackBuilderTest, Domain0RunsOnTheMainThread) {
-  draw(ring().add(10, EventKind::begin, phase_minor).add(20, EventKind::end, phase_minor));
+  draw(ring().add("10 >minor 20 <minor"));
   EXPECT_THAT(log.names, ElementsAre("4242 server", "4242/4242 domain 0"));
   EXPECT_THAT(take(), ElementsAre("10 begin minor @domain 0", "20 end minor @domain 0"));
 }
 
 TEST_F(TrackBuilderTest, ARingWhoseThreadIsNotKnownHasATrackOfItsOwn) {
-  draw(ring().add(10, EventKind::begin, phase_minor, 0, 3).add(20, EventKind::end, phase_minor, 0, 3));
+  draw(ring().add("10 >minor@3 20 <minor@3"));
   EXPECT_THAT(log.names, Contains("4242/ring domain 3"));
   EXPECT_THAT(take(), ElementsAre("10 begin minor @domain 3", "20 end minor @domain 3"));
 }
@@ -88,10 +89,7 @@ TEST_F(TrackBuilderTest, TheOldestThreadOfADomainIsItsOwn) {
 
 TEST_F(TrackBuilderTest, ThreadOfADomainThatEndedDrawsForNoOther) {
   change(1, 0, idle(), thread(other_tid, 3, ThreadRole::mutator));
-  draw(ring()
-           .add(10, Lifecycle::domain_spawn, 0, 3)
-           .add(20, Lifecycle::domain_terminate, 0, 3)
-           .add(30, Lifecycle::domain_spawn, 0, 3));
+  draw(ring().add("10 !domain_spawn@3 20 !domain_terminate@3 30 !domain_spawn@3"));
   EXPECT_THAT(take(), ElementsAre("1 cpu 0: idle -> domain 3", "10 point domain_spawn @domain 3",
                                   "20 point domain_terminate @domain 3", "30 point domain_spawn @domain 3 #2"));
 }
@@ -106,7 +104,7 @@ TEST_F(TrackBuilderTest, ThreadsOfOneDomainTakeTurnsAndTheBackupThreadServesAsLa
   change(5, 0, main, second);
   draw(ring().add(6, EventKind::user_unit, 1));
   change(7, 0, second, idle());
-  draw(ring().add(8, EventKind::begin, phase_minor).add(9, EventKind::end, phase_minor));
+  draw(ring().add("8 >minor 9 <minor"));
   EXPECT_THAT(take(),
               ElementsAre("1 cpu 0: idle -> domain 0", "2 point request @domain 0", "3 cpu 1: idle -> domain 0 backup",
                           "4 point request @domain 0", "5 cpu 0: domain 0 -> domain 0 systhread",
@@ -120,7 +118,7 @@ TEST_F(TrackBuilderTest, SpansStayOnTheThreadThatBeganThem) {
   draw(ring().add(2, EventKind::user_begin, 1));
   change(3, 0, main, second);
   take();
-  draw(ring().add(4, EventKind::user_begin, 2).add(5, EventKind::user_end, 2).add(6, EventKind::user_end, 1));
+  draw(ring().add("4 [2 5 ]2 6 ]1"));
   EXPECT_THAT(take(), ElementsAre("4 begin query @domain 0 systhread", "5 end query @domain 0 systhread",
                                   "6 end request @domain 0"));
 }
@@ -128,11 +126,11 @@ TEST_F(TrackBuilderTest, SpansStayOnTheThreadThatBeganThem) {
 TEST_F(TrackBuilderTest, WhileAThreadWaitsOthersOfItsDomainHaveSpansOfTheirOwn) {
   const Thread main = thread(pid, 0, ThreadRole::mutator), backup = thread(other_tid, 0, ThreadRole::backup);
   change(1, 0, idle(), main);
-  draw(ring().add(2, EventKind::begin, phase_major).add(3, EventKind::begin, phase_wait));
+  draw(ring().add("2 >major 3 >domain_condition_wait"));
   change(4, 0, main, backup);
-  draw(ring().add(5, EventKind::begin, phase_minor).add(6, EventKind::end, phase_minor));
+  draw(ring().add("5 >minor 6 <minor"));
   change(7, 0, backup, main);
-  draw(ring().add(8, EventKind::end, phase_wait).add(9, EventKind::end, phase_major));
+  draw(ring().add("8 <domain_condition_wait 9 <major"));
   EXPECT_THAT(take(), ElementsAre("1 cpu 0: idle -> domain 0", "2 begin major @domain 0",
                                   "3 begin domain_condition_wait @domain 0", "4 cpu 0: domain 0 -> domain 0 backup",
                                   "5 begin minor @domain 0 backup", "6 end minor @domain 0 backup",
@@ -141,31 +139,20 @@ TEST_F(TrackBuilderTest, WhileAThreadWaitsOthersOfItsDomainHaveSpansOfTheirOwn) 
 }
 
 TEST_F(TrackBuilderTest, SpansThatDoNotNestAreInterruptedAndResumed) {
-  draw(ring()
-           .add(10, EventKind::user_begin, 1)
-           .add(20, EventKind::user_begin, 2)
-           .add(30, EventKind::user_end, 1)
-           .add(40, EventKind::user_end, 2));
+  draw(ring().add("10 [1 20 [2 30 ]1 40 ]2"));
   EXPECT_THAT(take(), ElementsAre("10 begin request @domain 0", "20 begin query @domain 0",
                                   "30 close query @domain 0 (interrupted)", "30 end request @domain 0",
                                   "30 open query @domain 0 (resumed)", "40 end query @domain 0"));
 }
 
 TEST_F(TrackBuilderTest, APhaseTakesThePhasesInsideWithIt) {
-  draw(ring()
-           .add(10, EventKind::begin, phase_major)
-           .add(20, EventKind::begin, phase_minor)
-           .add(30, EventKind::end, phase_major));
+  draw(ring().add("10 >major 20 >minor 30 <major"));
   EXPECT_THAT(take(), ElementsAre("10 begin major @domain 0", "20 begin minor @domain 0",
                                   "30 close minor @domain 0 (interrupted)", "30 end major @domain 0"));
 }
 
 TEST_F(TrackBuilderTest, SpansThatBeganBeforeAreDrawnAroundAllThatIsKnown) {
-  draw(ring()
-           .add(5000, EventKind::end, phase_minor)
-           .add(5010, EventKind::user_begin, 2)
-           .add(5020, EventKind::end, phase_major)
-           .add(5030, EventKind::user_end, 2));
+  draw(ring().add("5000 <minor 5010 [2 5020 <major 5030 ]2"));
   EXPECT_THAT(take(), ElementsAre("4999 open minor @domain 0 (began before)", "5000 end minor @domain 0",
                                   "5010 begin query @domain 0", "5020 close query @domain 0 (interrupted)",
                                   "4998 open major @domain 0 (began before)", "5020 end major @domain 0",
@@ -202,14 +189,36 @@ TEST_F(TrackBuilderTest, DroppedSchedulerEventsCloseNothingAndNeedNoTrack) {
 }
 
 TEST_F(TrackBuilderTest, ADomainIdUsedAgainIsAnotherTrack) {
-  draw(ring()
-           .add(10, EventKind::begin, phase_minor, 0, 3)
-           .add(20, Lifecycle::domain_terminate, 0, 3)
-           .add(30, Lifecycle::domain_spawn, 0, 3)
-           .add(40, EventKind::user_unit, 1, 0, 3));
+  draw(ring().add("10 >minor@3 20 !domain_terminate@3 30 !domain_spawn@3").add(40, EventKind::user_unit, 1, 0, 3));
   EXPECT_THAT(take(), ElementsAre("10 begin minor @domain 3", "20 point domain_terminate @domain 3",
                                   "20 close minor @domain 3 (domain ended)", "30 point domain_spawn @domain 3 #2",
                                   "40 point request @domain 3 #2"));
+}
+
+TEST_F(TrackBuilderTest, EventsBeforeASpawnEventAreOfTheNewDomain) {
+  draw(
+      ring().add("10 >minor@3 20 !domain_spawn@3 30 <minor@3 40 !domain_terminate@3 50 >minor@3 "
+                 "60 !domain_spawn@3 70 <minor@3"));
+  EXPECT_THAT(take(),
+              ElementsAre("10 begin minor @domain 3", "20 point domain_spawn @domain 3", "30 end minor @domain 3",
+                          "40 point domain_terminate @domain 3", "50 begin minor @domain 3 #2",
+                          "60 point domain_spawn @domain 3 #2", "70 end minor @domain 3 #2"));
+}
+
+TEST_F(TrackBuilderTest, ARingThatBeginsAnewClosesWhatIsOpen) {
+  draw(ring().add("10 >minor 20 !ring_start"));
+  EXPECT_THAT(take(), ElementsAre("10 begin minor @domain 0", "20 close minor @domain 0 (domain ended)",
+                                  "20 point ring_start @domain 0"));
+}
+
+TEST_F(TrackBuilderTest, InnerSpansContinueBehindTooManyOuterOnes) {
+  Events events = ring();
+  for (int i = 0; i < 256; ++i) events.add(10, EventKind::user_begin, 1);
+  draw(events.add(20, EventKind::begin, phase_minor));
+  const std::vector<std::string> lines = take();
+  EXPECT_EQ(std::ranges::count(lines, "20 close request @domain 0 (interrupted)"), 256);
+  EXPECT_EQ(std::ranges::count(lines, "20 open request @domain 0 (resumed)"), 128);
+  EXPECT_EQ(lines.back(), "20 begin minor @domain 0");
 }
 
 TEST_F(TrackBuilderTest, AnExitClosesWhatIsOpen) {
@@ -224,7 +233,7 @@ TEST_F(TrackBuilderTest, AnExitClosesWhatIsOpen) {
 
 TEST_F(TrackBuilderTest, TheEndOfTheRecordingClosesWhatIsOpen) {
   change(5, 0, idle(), thread(pid, 0, ThreadRole::mutator));
-  draw(ring().add(10, EventKind::user_begin, 1).add(11, EventKind::begin, phase_minor));
+  draw(ring().add("10 [1 11 >minor"));
   take();
   builder.finish(50, world.registry);
   EXPECT_THAT(take(), ElementsAre("50 close minor @domain 0 (recording ended)",
@@ -232,18 +241,12 @@ TEST_F(TrackBuilderTest, TheEndOfTheRecordingClosesWhatIsOpen) {
 }
 
 TEST_F(TrackBuilderTest, ArrowsLeadFromTheLeaderOfAStopTheWorldToThoseWhoTakePart) {
-  const auto leader = static_cast<std::uint16_t>(*find_phase(Family::since_5_3, "stw_leader"));
-  const auto handler = static_cast<std::uint16_t>(*find_phase(Family::since_5_3, "stw_handler"));
   draw(ring()
            .add(1, EventKind::user_unit, 1, 0, 0)
            .add(2, EventKind::user_unit, 1, 0, 1)
            .add(3, EventKind::user_unit, 1, 0, 2));
   take();
-  draw(ring()
-           .add(10, EventKind::begin, leader, 0, 1)
-           .add(12, EventKind::begin, handler, 0, 2)
-           .add(13, EventKind::begin, handler, 0, 0)
-           .add(14, EventKind::begin, handler, 0, 0));
+  draw(ring().add("10 >stw_leader@1 12 >stw_handler@2 13 >stw_handler 14 >stw_handler"));
   EXPECT_THAT(take(), ElementsAre("10 begin stw_leader @domain 1 ->1 ->3", "12 begin stw_handler @domain 2 <-3",
                                   "13 begin stw_handler @domain 0 <-1", "14 begin stw_handler @domain 0"));
 }

@@ -71,14 +71,5 @@ TEST(PendingRings, ARingThatIsAnnouncedTwiceIsOne) {
   EXPECT_EQ(rings.missed(), 1U);
 }
 
-TEST(PendingRings, OnlyARingOfAnEarlierImageIsTakenBeforeATime) {
-  PendingRings rings;
-  rings.add(7, {.announced_ns = 100});
-  EXPECT_FALSE(rings.take_before(7, 100));
-  EXPECT_FALSE(rings.take_before(8, 200));
-  EXPECT_TRUE(rings.take_before(7, 101));
-  EXPECT_FALSE(rings.take(7));
-}
-
 }  // namespace
 }  // namespace rtev

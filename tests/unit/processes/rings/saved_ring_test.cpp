@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Rings put together from pieces: all of them, some of them, and such as no ring could have.
-#include "processes/rings/saved_ring.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
 #include <random>
 
+#include "processes/rings/saved_rings.hpp"
 #include "support/ring_file_builder.hpp"
 #include "unit/ring/checked_reader.hpp"
 
@@ -55,7 +54,7 @@ class SavedRingTest : public testing::Test {
   };
   static Read read(SavedRing& ring) {
     SavedRingFile file = ring.finish().value();
-    CheckedReader reader(RingReader::adopt(file.fd.release(), "drained", {}).value());
+    CheckedReader reader(RingReader::adopt(file.fd.release(), "saved", {}).value());
     for (const CutDomain& cut : file.cut) RingReaderAccess::expect_words(reader.reader(), cut.domain, cut.written);
     for (int polls = 0; polls < 100 && !reader.poll().complete; ++polls) {
     }
@@ -130,7 +129,7 @@ TEST_F(SavedRingTest, DomainsKeepTheirNumbers) {
   auto file = ring.finish();
   ASSERT_TRUE(file);
   EXPECT_TRUE(file->cut.empty());
-  auto reader = RingReader::adopt(file->fd.release(), "drained", {});
+  auto reader = RingReader::adopt(file->fd.release(), "saved", {});
   ASSERT_TRUE(reader);
   EXPECT_EQ(reader->accounting(0).written, 4u);
   EXPECT_EQ(reader->accounting(1).written, 0u);
@@ -220,7 +219,7 @@ TEST_F(SavedRingTest, NamesAreKept) {
   ring.add_name(UINT64_MAX, first);
   auto file = ring.finish();
   ASSERT_TRUE(file);
-  auto reader = RingReader::adopt(file->fd.release(), "drained", {});
+  auto reader = RingReader::adopt(file->fd.release(), "saved", {});
   ASSERT_TRUE(reader);
   EXPECT_EQ(reader->user_event_name(0), "first");
   EXPECT_EQ(reader->user_event_name(1), "second");

@@ -36,7 +36,7 @@ class SavedRingsTest : public testing::Test {
     add(RTEV_SAVED_DOMAIN, tgid, announced_ns, 2, {});
   }
   static std::uint64_t delivered(SavedRingFile file) {
-    auto reader = RingReader::adopt(file.fd.release(), "drained", {});
+    auto reader = RingReader::adopt(file.fd.release(), "saved", {});
     if (!reader) return 0;
     reader->poll([](const Batch&) {});
     return reader->accounting().delivered;

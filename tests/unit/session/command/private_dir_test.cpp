@@ -43,7 +43,7 @@ class PrivateDirTest : public ::testing::Test {
   std::optional<std::string> before_;
 };
 
-TEST_F(PrivateDirTest, IsPrivateAndGoesWithItsFiles) {
+TEST_F(PrivateDirTest, IsPrivateAndRemovedWithItsFiles) {
   fs::path path;
   {
     const PrivateDir directory = create();
@@ -82,7 +82,7 @@ TEST_F(PrivateDirTest, LinksAreRemovedNotFollowed) {
   EXPECT_TRUE(fs::exists(base / "precious/file"));
 }
 
-TEST_F(PrivateDirTest, FoldersInItStay) {
+TEST_F(PrivateDirTest, SubfoldersStay) {
   fs::path path;
   {
     const PrivateDir directory = create();
@@ -95,7 +95,7 @@ TEST_F(PrivateDirTest, FoldersInItStay) {
   EXPECT_FALSE(fs::exists(path / "1.events"));
 }
 
-TEST_F(PrivateDirTest, WhatWasPutInItsPlaceStays) {
+TEST_F(PrivateDirTest, ADirectoryThatReplacesItStays) {
   fs::path path;
   {
     const PrivateDir directory = create();
@@ -109,7 +109,7 @@ TEST_F(PrivateDirTest, WhatWasPutInItsPlaceStays) {
   EXPECT_TRUE(fs::is_empty(base / "moved")) << "our files are found where they went";
 }
 
-TEST_F(PrivateDirTest, LinkInItsPlaceIsNotFollowed) {
+TEST_F(PrivateDirTest, ALinkThatReplacesItIsNotFollowed) {
   fs::create_directory(base / "precious");
   fs::path path;
   {
@@ -122,7 +122,7 @@ TEST_F(PrivateDirTest, LinkInItsPlaceIsNotFollowed) {
   EXPECT_TRUE(fs::is_symlink(path));
 }
 
-TEST_F(PrivateDirTest, RemovingTwiceDoesNoHarm) {
+TEST_F(PrivateDirTest, CanBeRemovedTwice) {
   const PrivateDir directory = create();
   put_file(fs::path(directory.path()) / "1.events");
   directory.remove();
@@ -140,7 +140,7 @@ TEST_F(PrivateDirTest, MovedObjectRemovesOnce) {
   EXPECT_FALSE(fs::exists(path));
 }
 
-TEST_F(PrivateDirTest, NoPlaceIsAnErrorThatNamesIt) {
+TEST_F(PrivateDirTest, AMissingBaseIsAnErrorWithItsName) {
   ::setenv("TMPDIR", (base / "no/such").c_str(), 1);
   const auto directory = PrivateDir::create({});
   ASSERT_FALSE(directory);

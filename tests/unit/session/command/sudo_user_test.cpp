@@ -47,7 +47,7 @@ class SudoUserTest : public ::testing::Test {
   std::map<std::string, std::string> before_;
 };
 
-TEST_F(SudoUserTest, NobodyWithoutSudoOrForRoot) {
+TEST_F(SudoUserTest, IsEmptyWithoutSudoOrForRoot) {
   EXPECT_FALSE(SudoUser::of_environment());
   set_caller("0", "0", "root");
   EXPECT_FALSE(SudoUser::of_environment());
@@ -55,7 +55,7 @@ TEST_F(SudoUserTest, NobodyWithoutSudoOrForRoot) {
   EXPECT_FALSE(SudoUser::of_environment());
 }
 
-TEST_F(SudoUserTest, NumbersMustBeNumbers) {
+TEST_F(SudoUserTest, RefusesInvalidNumbers) {
   for (const char* uid : {"", "abc", "12x", "-1", " 12", "4294967296", "+5"}) {
     set_caller(uid, "65534", "nobody");
     EXPECT_FALSE(SudoUser::of_environment()) << uid;
@@ -64,7 +64,7 @@ TEST_F(SudoUserTest, NumbersMustBeNumbers) {
   }
 }
 
-TEST_F(SudoUserTest, KnownUserIsAsPasswdHasIt) {
+TEST_F(SudoUserTest, TakesNameAndHomeFromPasswd) {
   set_caller("65534", "65534", "somebody else");
   const auto user = SudoUser::of_environment();
   ASSERT_TRUE(user);
@@ -74,7 +74,7 @@ TEST_F(SudoUserTest, KnownUserIsAsPasswdHasIt) {
   EXPECT_THAT(user->groups, Contains(65534u));
 }
 
-TEST_F(SudoUserTest, UnknownUserKeepsTheNameOfSudo) {
+TEST_F(SudoUserTest, UnknownUserKeepsTheNameFromSudo) {
   set_caller(unknown_uid, "54321", "ldap-user");
   const auto user = SudoUser::of_environment();
   ASSERT_TRUE(user);
@@ -97,7 +97,7 @@ int become_and_check(const SudoUser& user, std::string_view home) {
   return wrong;
 }
 
-TEST_F(SudoUserTest, BecomesTheUserForGood) {
+TEST_F(SudoUserTest, BecomesTheUserPermanently) {
   ::setenv("HOME", "/root", 1);
   const SudoUser known{.uid = 65534, .gid = 65533, .name = "nobody", .home = "/some/home", .groups = {65533, 65532}};
   EXPECT_EXIT(::_exit(become_and_check(known, "/some/home")), ::testing::ExitedWithCode(0), "");

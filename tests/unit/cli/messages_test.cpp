@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// The messages of a trace, one after the other, as in golden/messages.txt.
+#include "cli/messages.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support/files.hpp"
+
+namespace rtev::cli {
+namespace {
+
+Registry registry_with(std::initializer_list<RingState> rings) {
+  Registry registry;
+  for (const RingState ring : rings) {
+    ProcessInfo info;
+    info.ring = ring;
+    registry.add_process(std::move(info));
+  }
+  return registry;
+}
+
+TEST(Messages, AreAsInTheGoldenFile) {
+  const Registry none, without_ring = registry_with({RingState::none}),
+                       several = registry_with({RingState::active, RingState::paused, RingState::probed});
+  const std::string hostile = "./\x1b[2Jserver", directory = "/tmp/rtev-bpf.a1b2c3";
+  const std::string text =
+      start_message(none, false, false) + start_message(without_ring, true, true) +
+      start_message(several, false, true) +
+      missing_probes_message({.binaries = 2, .last_error = Error{.what = "cannot probe", .why = "no memory"}}) +
+      missing_probes_message({.functions = 1}) + slow_exit_message(40) + no_events_message(hostile, none) +
+      no_events_message("server", without_ring) + aborted_message(1, hostile, directory) +
+      aborted_message(2, "server", directory) + survivors_message({{.pid = 7, .comm = ""}}, hostile, directory) +
+      survivors_message({{1, "one"}, {2, "two\n"}, {3, "three"}, {4, "four"}, {5, "five"}, {6, "six"}}, "server",
+                        directory);
+  EXPECT_EQ(text, test::golden("cli/golden/messages.txt"));
+}
+
+TEST(Messages, AreEmptyIfThereIsNothingToSay) {
+  EXPECT_EQ(missing_probes_message({}), "");
+  EXPECT_EQ(slow_exit_message(2), "");
+  EXPECT_EQ(no_events_message("server", registry_with({RingState::none, RingState::ended})), "");
+  EXPECT_EQ(aborted_message(0, "server", "/tmp/rtev-bpf.a1b2c3"), "");
+  EXPECT_EQ(aborted_message(1, "server", ""), "") << "the user chose the directory";
+  EXPECT_EQ(survivors_message({}, "server", ""), "");
+}
+
+}  // namespace
+}  // namespace rtev::cli

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+#include "processes/lifecycle_reader.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "support/temp_dir.hpp"
+
+namespace rtev {
+namespace {
+
+using testing::ElementsAre;
+
+bool is_readable(int fd, int timeout_ms) {
+  pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
+  return ::poll(&waiting, 1, timeout_ms) == 1;
+}
+
+rtev_lifecycle record(rtev_lifecycle_type type, std::uint32_t pid, std::uint64_t time_ns) {
+  rtev_lifecycle made{};
+  made.type = type;
+  made.tgid = pid;
+  made.time_ns = time_ns;
+  return made;
+}
+
+/// The kernel's buffer.
+class LifecycleReaderTest : public testing::Test {
+ protected:
+  static constexpr int timeout_ms = 10'000;
+
+  /// Written as one batch: the reader finds all of it, or nothing.
+  void write(const std::vector<rtev_lifecycle>& records) {
+    {
+      const std::lock_guard lock(mutex_);
+      records_.insert(records_.end(), records.begin(), records.end());
+    }
+    waiting_.signal();
+  }
+  /// The next read() waits until resume() is called.
+  void hold() {
+    const std::lock_guard lock(mutex_);
+    is_held_ = true;
+  }
+  void resume() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_held_ = false;
+    }
+    changed_.notify_all();
+  }
+  void read(const LifecycleReader::Consumer& consumer) {
+    std::unique_lock lock(mutex_);
+    waiting_.clear();
+    in_read_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !is_held_; });
+    while (!records_.empty()) {
+      consumer(records_.front(), {});
+      records_.pop_front();
+    }
+    in_read_ = false;
+  }
+  void await_read() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return in_read_; });
+  }
+  std::size_t left() {
+    const std::lock_guard lock(mutex_);
+    return records_.size();
+  }
+  static std::vector<std::uint64_t> times(const std::vector<LifecycleEvent>& events) {
+    std::vector<std::uint64_t> times;
+    for (const LifecycleEvent& event : events) times.push_back(event.record.time_ns);
+    return times;
+  }
+
+  const test::TempDir proc_;
+  EventFd waiting_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<rtev_lifecycle> records_;
+  bool is_held_ = false, in_read_ = false;
+  LifecycleReader reader_{Procfs(proc_.path()),
+                          {.fd = waiting_.get(),
+                           .read = [this](const LifecycleReader::Consumer& consumer) { read(consumer); },
+                           .ring_opened = [](std::int32_t, std::uint64_t) {}}};
+};
+
+TEST_F(LifecycleReaderTest, EventsAreTakenInTheOrderOfTheirRecords) {
+  EXPECT_FALSE(is_readable(reader_.event_fd(), 0));
+  EXPECT_THAT(times(reader_.take()), ElementsAre());
+  write({record(RTEV_FORK, 7, 1), record(RTEV_EXEC, 8, 2)});
+  write({record(RTEV_EXIT, 8, 3)});
+  std::vector<std::uint64_t> taken;
+  while (taken.size() < 3) {
+    ASSERT_TRUE(is_readable(reader_.event_fd(), timeout_ms));
+    for (const std::uint64_t time : times(reader_.take())) taken.push_back(time);
+  }
+  EXPECT_THAT(taken, ElementsAre(1, 2, 3));
+  EXPECT_FALSE(is_readable(reader_.event_fd(), 0)) << "nothing is left to take";
+}
+
+TEST_F(LifecycleReaderTest, ItHasCaughtUpWhenNoRecordWaitsAndNoneIsLookedUp) {
+  hold();
+  write({record(RTEV_EXEC, 7, 1)});
+  EXPECT_FALSE(reader_.has_caught_up()) << "the record is in the kernel's buffer";
+  await_read();
+  EXPECT_FALSE(reader_.has_caught_up()) << "or being looked up";
+  EXPECT_TRUE(reader_.busy_since());
+  EXPECT_THAT(times(reader_.take()), ElementsAre());
+  resume();
+  ASSERT_TRUE(is_readable(reader_.event_fd(), timeout_ms));
+  EXPECT_THAT(times(reader_.take()), ElementsAre(1));
+  reader_.catch_up();
+  EXPECT_TRUE(reader_.has_caught_up());
+  EXPECT_FALSE(reader_.busy_since());
+}
+
+TEST_F(LifecycleReaderTest, StopReadsWhatWaits) {
+  hold();
+  write({record(RTEV_EXEC, 7, 1)});
+  await_read();
+  write({record(RTEV_EXIT, 7, 2)});
+  resume();
+  reader_.stop();
+  EXPECT_THAT(times(reader_.take()), ElementsAre(1, 2));
+  reader_.stop();
+}
+
+TEST_F(LifecycleReaderTest, RecordsAreLeftInTheKernelsBufferWhileTooManyEventsWait) {
+  constexpr std::size_t max_events = 65536;
+  write(std::vector(max_events, record(RTEV_FORK, 7, 1)));
+  ASSERT_TRUE(is_readable(reader_.event_fd(), timeout_ms));
+  write({record(RTEV_EXEC, 8, 2)});
+  reader_.catch_up();  // gives up after a while
+  EXPECT_FALSE(reader_.has_caught_up());
+  EXPECT_EQ(left(), 1u);
+  EXPECT_EQ(reader_.take().size(), max_events);
+  ASSERT_TRUE(is_readable(reader_.event_fd(), timeout_ms));
+  EXPECT_THAT(times(reader_.take()), ElementsAre(2));
+}
+
+TEST_F(LifecycleReaderTest, RingsOfImagesThatEndInTheSameBatchAreMarked) {
+  write({record(RTEV_RING, 7, 1), record(RTEV_RING, 8, 2), record(RTEV_RING, 9, 3), record(RTEV_EXIT, 7, 4),
+         record(RTEV_EXEC, 8, 5), record(RTEV_RING, 8, 6), record(RTEV_FORK, 9, 7)});
+  ASSERT_TRUE(is_readable(reader_.event_fd(), timeout_ms));
+  std::vector<std::uint64_t> ended;
+  for (const LifecycleEvent& event : reader_.take()) {
+    if (event.image_ended) ended.push_back(event.record.time_ns);
+  }
+  EXPECT_THAT(ended, ElementsAre(1, 2)) << "not the ring of the next image, nor that of a process that goes on";
+}
+
+}  // namespace
+}  // namespace rtev

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+#include "processes/program_identifier.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "support/temp_dir.hpp"
+
+namespace rtev {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using enum ProgramIdentifier::Outcome;
+
+constexpr std::int32_t pid = 42;
+constexpr std::uint64_t ms = 1'000'000;
+
+/// What a file is, as far as the cache knows.
+enum class Kind : std::uint8_t { ocaml, other, needs_library, not_known };
+
+class ProgramIdentifierTest : public testing::Test {
+ protected:
+  ProgramIdentifierTest() {
+    fs::create_directories(proc_ / "42");
+    set_state('S');
+    set_maps({});
+  }
+
+  void set_state(char state) {
+    std::ofstream(proc_ / "42/stat") << "42 (p) " << state << " 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 70 10 11 12\n";
+  }
+  void end_process() { fs::remove_all(proc_ / "42"); }
+  /// The process maps this file, with its code.
+  void set_maps(const fs::path& file) {
+    constexpr const char* range = "10000-11000";
+    std::ofstream maps(proc_ / "42/maps");
+    if (file.empty()) return;
+    maps << range << " r-xp 00000000 fe:01 13 " << file.native() << "\n";
+    fs::create_directories(proc_ / "42/map_files");
+    fs::create_symlink(file, proc_ / "42/map_files" / range);
+  }
+  fs::path make(const std::string& name, Kind kind) {
+    std::ofstream(dir_ / name) << name;
+    if (kind == Kind::not_known) return dir_ / name;
+    std::optional<RuntimeBinary> runtime;
+    if (kind != Kind::other) runtime.emplace().needs_library = kind == Kind::needs_library;
+    cache_.insert(BinaryCache::identify(open(dir_ / name).get()).value(), runtime);
+    return dir_ / name;
+  }
+  static UniqueFd open(const fs::path& path) { return UniqueFd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)}; }
+
+  ProgramIdentifier::Outcome identify(const fs::path& file) { return identifier_.identify(process_, open(file)); }
+  /// Waits for the inspection that was requested.
+  void await_inspection() {
+    pollfd inspected{.fd = inspector_.event_fd(), .events = POLLIN, .revents = 0};
+    ASSERT_EQ(::poll(&inspected, 1, 10'000), 1);
+    ASSERT_THAT(inspector_.take_inspected(), ElementsAre(process_.program.inspecting.value()));
+  }
+  /// The process as the table has it: due() looks there.
+  void put_into_table() { table_.insert(process_); }
+
+  const test::TempDir dir_, proc_;
+  std::uint64_t now_ns_ = 1'000 * ms;
+  Registry registry_;
+  ProcessTable table_{Procfs(proc_.path()), registry_};
+  BinaryCache cache_;
+  Inspector inspector_{cache_, [](int, const std::shared_ptr<const Binary>&) {}};
+  ProgramIdentifier identifier_{Procfs(proc_.path()), table_, cache_, inspector_, false, [this] { return now_ns_; }};
+  TracedProcess process_{.pid = pid, .start_ticks = 70};
+};
+
+TEST_F(ProgramIdentifierTest, KnownFile) {
+  EXPECT_EQ(identify(make("server", Kind::ocaml)), found);
+  EXPECT_EQ(process_.program.binary->id, 1u);
+  EXPECT_TRUE(process_.program.exe);
+  process_ = {.pid = pid, .start_ticks = 70};
+  EXPECT_EQ(identify(make("sh", Kind::other)), not_ocaml);
+  EXPECT_FALSE(process_.program.binary);
+}
+
+TEST_F(ProgramIdentifierTest, UnknownFileIsInspectedFirst) {
+  EXPECT_EQ(identify(make("server", Kind::not_known)), waiting);
+  await_inspection();
+  EXPECT_EQ(cache_.find(*process_.program.inspecting), nullptr) << "the file is no ELF file";
+  EXPECT_EQ(identifier_.resume(process_, nullptr), not_ocaml);
+  EXPECT_FALSE(process_.program.inspecting);
+}
+
+TEST_F(ProgramIdentifierTest, FileThatCannotBeOpened) {
+  EXPECT_EQ(identify("/nowhere"), not_ocaml);
+  process_.has_ring = true;
+  EXPECT_EQ(identify("/nowhere"), unknown) << "its ring shows that it is an OCaml program";
+}
+
+TEST_F(ProgramIdentifierTest, ProcessThatEndedWithoutARingIsOfNoInterest) {
+  const fs::path server = make("server", Kind::ocaml);
+  set_state('Z');
+  EXPECT_EQ(identify(server), not_ocaml);
+  end_process();
+  EXPECT_EQ(identify(server), not_ocaml);
+  process_.index = 1;
+  EXPECT_EQ(identify(server), found) << "it is part of the stream";
+  process_.index.reset();
+  ProgramIdentifier even_gone(Procfs(proc_.path()), table_, cache_, inspector_, true, [] { return 0; });
+  EXPECT_EQ(even_gone.identify(process_, open(server)), found);
+}
+
+TEST_F(ProgramIdentifierTest, RuntimeInALibraryThatIsMapped) {
+  const fs::path program = make("server", Kind::needs_library), library = make("libasmrun_shared.so", Kind::ocaml);
+  set_maps(library);
+  EXPECT_EQ(identify(program), found);
+  EXPECT_EQ(process_.program.binary->id, 2u);
+  EXPECT_TRUE(process_.program.exe->same_file(BinaryCache::identify(open(program).get()).value()));
+}
+
+TEST_F(ProgramIdentifierTest, RuntimeInALibraryOfAnotherVersion) {
+  const fs::path program = make("server", Kind::needs_library), library = make("libasmrun_shared.so", Kind::other);
+  set_maps(library);
+  EXPECT_EQ(identify(program), not_ocaml);
+}
+
+TEST_F(ProgramIdentifierTest, LibraryIsLookedForLessAndLessOftenUntilItIsMapped) {
+  const fs::path program = make("server", Kind::needs_library), library = make("libasmrun_shared.so", Kind::ocaml);
+  EXPECT_EQ(identify(program), waiting);
+  put_into_table();
+  TracedProcess& process = *table_.find(pid);
+  std::uint64_t wait = ms / 2;
+  for (int tries = 0; tries < 3; ++tries) {
+    EXPECT_EQ(identifier_.next_retry_ns(), now_ns_ + wait);
+    EXPECT_THAT(identifier_.due(now_ns_ + wait - 1), IsEmpty());
+    now_ns_ += wait;
+    EXPECT_THAT(identifier_.due(now_ns_), ElementsAre(pid));
+    EXPECT_EQ(identifier_.retry(process), waiting);
+    wait *= 2;
+  }
+  process.has_ring = true;
+  EXPECT_THAT(identifier_.due(now_ns_), ElementsAre(pid)) << "a ring shows that the runtime is there";
+  set_maps(library);
+  EXPECT_EQ(identifier_.retry(process), found);
+  EXPECT_THAT(identifier_.due(now_ns_ + 10'000 * ms), IsEmpty());
+  EXPECT_FALSE(identifier_.next_retry_ns());
+}
+
+TEST_F(ProgramIdentifierTest, LibraryIsNotAwaitedOnceThereIsARing) {
+  process_.has_ring = true;
+  EXPECT_EQ(identify(make("server", Kind::needs_library)), unknown);
+  EXPECT_FALSE(identifier_.next_retry_ns());
+}
+
+TEST_F(ProgramIdentifierTest, ForkedProcessWaitsForTheLibraryOfItsParent) {
+  process_.program.loading = {.program = nullptr, .due_ns = now_ns_ + ms, .wait_ns = ms};
+  put_into_table();
+  EXPECT_THAT(identifier_.due(now_ns_ + ms), IsEmpty());
+  identifier_.await_library(process_);
+  EXPECT_THAT(identifier_.due(now_ns_ + ms), ElementsAre(pid));
+  table_.erase(pid);
+  EXPECT_THAT(identifier_.due(now_ns_ + ms), IsEmpty()) << "it has ended";
+}
+
+/// To the kernel, the loader is the program.
+TEST_F(ProgramIdentifierTest, ProgramThatALoaderRuns) {
+  const fs::path loader = make("ld.so", Kind::other), server = make("server", Kind::needs_library),
+                 library = make("libasmrun_shared.so", Kind::ocaml);
+  process_.program.by_loader = true;
+  EXPECT_EQ(identify(loader), waiting) << "the program is not mapped yet";
+  set_maps(server);
+  EXPECT_EQ(identifier_.retry(process_), waiting) << "nor is its library";
+  EXPECT_FALSE(process_.program.by_loader);
+  fs::remove_all(proc_ / "42/map_files");
+  set_maps(library);
+  EXPECT_EQ(identifier_.retry(process_), found);
+  EXPECT_EQ(process_.program.binary->id, 2u);
+}
+
+}  // namespace
+}  // namespace rtev

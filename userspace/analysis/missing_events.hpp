@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// What a stream lacks, as far as its events and its summary say.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "rtev/event.hpp"
+#include "stream/sink.hpp"
+
+namespace rtev {
+
+/// Counts the scheduler events that were dropped. A fold over the stream: the summary has the same number as the
+/// events, but a truncated stream has no summary.
+class DroppedEvents {
+ public:
+  void add(const Event& event, const Batch& batch) {
+    if (event.kind != EventKind::lost || Source::unpack(event.source).slot != 0) return;
+    if (const auto loss = batch.payload_as<Loss>(event)) dropped_ += loss->words;
+  }
+  void add(const RunSummary& summary) {
+    std::uint64_t count = 0;
+    for (const RunSummary::Drop& drop : summary.drops) {
+      if (drop.kind == "switch" || drop.kind == "wakeup") count += drop.count;
+    }
+    dropped_ = std::max(dropped_, count);
+  }
+
+  /// Switches and wakeups.
+  std::uint64_t count() const { return dropped_; }
+
+ private:
+  std::uint64_t dropped_ = 0;
+};
+
+/// True if the stream is the whole content of a ring file, not a trace: the summary of a trace lists the kernel's
+/// buffers with their drops (also if zero), and its figures begin when a process was found. False for a recording that
+/// lacks its end, where this is unknown.
+inline bool is_whole_ring(const RunSummary& summary) {
+  return summary.complete && summary.drops.empty();
+}
+
+/// Words of such a ring that were overwritten before it was read.
+inline std::uint64_t words_overwritten_before(const RunSummary& summary, const Registry& registry) {
+  std::uint64_t words = 0;
+  if (!is_whole_ring(summary)) return words;
+  for (const ProcessInfo& facts : registry.processes()) words += facts.words.before_attach;
+  return words;
+}
+
+}  // namespace rtev

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// Members that the JSON of several reports has.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "analysis/pauses/pause_finder.hpp"
+#include "base/json_writer.hpp"
+#include "stream/thread_interval.hpp"
+
+namespace rtev {
+
+/// The first members of any report of type LatencyReport, PausesReport or StatsReport. docs/json.md documents schema 1.
+template <typename Report>
+void add_head(JsonWriter& json, std::string_view type, const Report& report) {
+  json.member("type", type);
+  json.member("schema", 1);
+  json.member("version", std::string_view{report.version});
+  json.member("start_ns", report.start_ns);
+  json.member("end_ns", report.end_ns);
+}
+
+inline void add_split(JsonWriter& json, std::string_view key, const TimeSplit& time) {
+  json.key(key).object([&] {
+    json.member("on_cpu", time.on_cpu);
+    json.member("runnable", time.runnable);
+    json.member("sleeping", time.sleeping);
+    json.member("uninterruptible", time.uninterruptible);
+    json.member("stopped", time.stopped);
+    json.member("unknown", time.unknown);
+  });
+}
+
+inline void add_unfinished(JsonWriter& json, const std::array<std::uint64_t, unfinished_count>& counts) {
+  json.key("unfinished").object([&] {
+    for (std::size_t i = 0; i < unfinished_count; ++i) json.member(to_string(static_cast<Unfinished>(i)), counts[i]);
+  });
+}
+
+}  // namespace rtev

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/report_text.hpp"
+
+#include <cmath>
+
+namespace rtev {
+
+void append(TextBuffer& out, const PhaseName& phase) {
+  if (const auto name = phase_name(phase.family, phase.phase); !name.empty()) {
+    out.add(name);
+  } else {
+    out.add('#', phase.phase);
+  }
+}
+
+void append(TextBuffer& out, const DomainName& domain) {
+  out.add(domain.domain);
+  if (domain.incarnation > 1) out.add(" #", domain.incarnation);
+}
+
+void append(TextBuffer& out, const ThreadName& name) {
+  const Thread& thread = name.thread;
+  if (thread.pid == name.own_pid) {
+    print(out, "thread {} of the same process", thread.tid);
+    if (thread.domain >= 0) print(out, " (domain {})", thread.domain);
+  } else if (thread.tid != thread.pid) {
+    print(out, "{} (pid {}, thread {})", Quoted{thread.comm()}, thread.pid, thread.tid);
+  } else {
+    print(out, "{} (pid {})", Quoted{thread.comm()}, thread.pid);
+  }
+}
+
+void append(TextBuffer& out, const Behind& behind) {
+  const auto& [wait, own_pid] = behind;
+  if (!wait.by) {
+    out.add("behind other threads");
+  } else if (wait.by->tid == 0) {
+    out.add("although it was idle");
+    if (wait.had != CpuWait::Had::throughout) out.add(wait.had == CpuWait::Had::first ? " at first" : " at last");
+  } else if (wait.had == CpuWait::Had::last) {
+    print(out, "behind perhaps others and at last {}", ThreadName{*wait.by, own_pid});
+  } else {
+    print(out, "behind {}", ThreadName{*wait.by, own_pid});
+    if (wait.had == CpuWait::Had::first) out.add(" and then perhaps others");
+  }
+}
+
+void append(TextBuffer& out, const Moment& moment) {
+  add_seconds(out, moment.time_ns, moment.start_ns, 0);
+  out.add(" s");
+}
+
+void append(TextBuffer& out, const Percent& percent) {
+  const auto& [part, of] = percent;
+  if (of == 0 || part == 0) {
+    out.add("0%");
+    return;
+  }
+  const auto whole = std::llround(static_cast<double>(part) / static_cast<double>(of) * 100);
+  if (whole == 0) {
+    out.add("<1%");
+  } else {
+    out.add(whole, '%');
+  }
+}
+
+}  // namespace rtev

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// Parts of sentences and tables that several reports have.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "analysis/cpu_history.hpp"
+#include "base/text_format.hpp"
+#include "rtev/names.hpp"
+#include "stream/records.hpp"
+
+namespace rtev {
+
+/// "minor", or "#77" if the family has no such phase.
+struct PhaseName {
+  Family family;
+  std::uint16_t phase;
+};
+
+/// "1", "1 #2" for the second incarnation of the number.
+struct DomainName {
+  std::uint32_t domain;
+  std::uint32_t incarnation;
+};
+
+/// `"stress" (pid 99)`, with the tid if it is not the main thread; a thread of `own_pid` as such. Escaped.
+struct ThreadName {
+  const Thread& thread;
+  std::int32_t own_pid;
+};
+
+/// `behind "stress" (pid 99)`: which thread had the cpu.
+struct Behind {
+  const CpuWait& wait;
+  std::int32_t own_pid;
+};
+
+/// A moment as seconds since the run began: "1.234567890 s".
+struct Moment {
+  std::uint64_t time_ns;
+  std::uint64_t start_ns;
+};
+
+/// "93%", "<1%", "0%".
+struct Percent {
+  std::uint64_t part;
+  std::uint64_t of;
+};
+
+void append(TextBuffer& out, const PhaseName& phase);
+void append(TextBuffer& out, const DomainName& domain);
+void append(TextBuffer& out, const ThreadName& name);
+void append(TextBuffer& out, const Behind& behind);
+void append(TextBuffer& out, const Moment& moment);
+void append(TextBuffer& out, const Percent& percent);
+
+inline Counted times(std::uint64_t count) {
+  return {count, "time", "times"};
+}
+
+/// Width of a column of durations.
+inline constexpr std::size_t duration_width = 9;
+
+}  // namespace rtev

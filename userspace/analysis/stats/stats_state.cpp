@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/stats/stats_state.hpp"
+
+#include <bit>
+
+namespace rtev {
+namespace {
+
+constexpr std::size_t max_user_events = 64;  ///< of a process, that are counted by name
+
+}  // namespace
+
+void Stats::Process::learn(const ProcessInfo& from) {
+  facts.pid = from.pid;
+  facts.comm = from.comm;
+  facts.exe = from.exe;
+  facts.runtime = from.runtime;
+  facts.version = from.version;
+  facts.family = from.family;
+  if (from.max_rss_bytes != 0) learn_memory(from.max_rss_bytes);
+}
+
+Stats::Incarnation& Stats::Process::domain_at(std::uint16_t domain, std::uint64_t time_ns) {
+  if (domain >= domains.size()) domains.resize(domain + std::size_t{1});
+  auto& [current, incarnations] = domains[domain];
+  if (!current) {
+    current = std::make_unique<Incarnation>();
+    current->domain = domain;
+    current->number = ++incarnations;
+    current->begin_ns = current->first_ns = current->last_ns = time_ns;
+  }
+  return *current;
+}
+
+Stats::Incarnation* Stats::Process::domain_during(std::int32_t domain, std::uint64_t begin_ns) {
+  for (const auto& old : retired | std::views::reverse) {
+    if (old->domain == domain && old->end_ns > begin_ns) return old.get();
+  }
+  const auto number = static_cast<std::size_t>(domain);
+  return domain >= 0 && number < domains.size() ? domains[number].current.get() : nullptr;
+}
+
+void Stats::Process::count(const Event& event, const Batch& batch, const RingInfo& ring) {
+  Incarnation& domain = domain_at(Source::unpack(event.source).domain, event.time);
+  domain.begin_ns = std::min(domain.begin_ns, event.time);
+  domain.last_ns = event.time;
+  Tally& tally = domain.tally;
+  switch (event.kind) {
+    case EventKind::lost:
+      ++tally.losses;
+      if (const auto loss = batch.payload_as<Loss>(event))
+        tally.lost_words = saturating_sum(tally.lost_words, loss->words);
+      return;
+    case EventKind::counter:
+      if (event.id < tally.counters.size()) {
+        set_gauge(event.id, tally.counters[event.id].last, event.value);
+        tally.counters[event.id].add(event.value);
+      }
+      break;
+    case EventKind::alloc:
+      if (const auto flushed = batch.payload_as<std::array<std::uint64_t, alloc_bucket_count>>(event)) {
+        auto& buckets = facts.alloc_buckets;
+        if (!buckets) buckets.emplace();
+        // The runtime sets all but the first to zero after each flush.
+        buckets->front() = std::max(buckets->front(), flushed->front());
+        for (std::size_t i = 1; i < buckets->size(); ++i) (*buckets)[i] = saturating_sum((*buckets)[i], (*flushed)[i]);
+      }
+      break;
+    case EventKind::user_unit:
+    case EventKind::user_int:
+    case EventKind::user_begin:
+    case EventKind::user_custom:
+      ++tally.user_events;
+      count_user_event(event, ring);
+      break;
+    case EventKind::lifecycle:
+      if (is_lifecycle(event, Lifecycle::domain_spawn)) domain.begin_ns = std::min(domain.first_ns, event.time);
+      if (is_lifecycle(event, Lifecycle::ring_resume)) paused = true;
+      break;
+    default:
+      break;
+  }
+  ++tally.events;
+}
+
+void Stats::Process::count_user_event(const Event& event, const RingInfo& ring) {
+  auto& named = facts.user_events;
+  auto found = std::ranges::find(named, event.id, &UserEventStats::id);
+  if (found == named.end()) {
+    if (named.size() >= max_user_events) {
+      ++facts.other_user_events;
+      return;
+    }
+    named.push_back({.id = event.id, .name = {}, .count = 0});
+    found = std::prev(named.end());
+  }
+  ++found->count;
+  // A name may come after the first events that need it.
+  if (found->name.empty() && std::has_single_bit(found->count) && ring.user_event_name)
+    found->name = ring.user_event_name(event.id);
+}
+
+void Stats::Process::retire(std::unique_ptr<Incarnation> domain, std::uint64_t time_ns, std::size_t max_retired) {
+  domain->ended = true;
+  domain->end_ns = std::max(time_ns, domain->last_ns);
+  if (!ending) {
+    // Other domains take over its heap. Of a process that ends the last values stay.
+    for (std::size_t id = 0; id < domain->tally.counters.size(); ++id)
+      set_gauge(id, domain->tally.counters[id].last, 0);
+  }
+  retired.push_back(std::move(domain));
+  if (retired.size() <= max_retired) return;
+  Incarnation& oldest = *retired.front();
+  oldest.tally.wall_ns = distance(oldest.begin_ns, oldest.end_ns);
+  oldest.tally.gc_ns = std::min(oldest.tally.gc_ns, oldest.tally.wall_ns);
+  others += oldest.tally;
+  ++other_count;
+  retired.pop_front();
+}
+
+}  // namespace rtev

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// rtev-bpf without a subcommand: the live stream of the host, or of a program that it starts.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/commands/subcommands.hpp"
+#include "cli/messages.hpp"
+#include "cli/stream.hpp"
+#include "cli/tracing.hpp"
+
+namespace rtev::cli {
+namespace {
+
+constexpr const char* footer =
+    "OCaml programs write runtime events if they are started with OCAML_RUNTIME_EVENTS_START=1 in their environment or "
+    "call Runtime_events.start (). \"rtev-bpf -- CMD\" starts CMD with events on and traces it and its descendants.\n"
+    "\n"
+    "Tracing needs root: rtev-bpf doctor checks this host. Reading recordings does not.\n"
+    "\n"
+    "Events go to stdout, messages and the summary to stderr. At the first Ctrl-C rtev-bpf reads the events that are "
+    "left and prints the summary; at the second it exits at once. It forwards the signals INT, TERM, HUP, QUIT, USR1 "
+    "and USR2 to CMD. -d ends the trace, but not CMD: rtev-bpf waits for it.\n"
+    "\n"
+    "Exit status: that of CMD, if there is one; else 0, 1 after an error, or 2 if the command line is wrong.\n"
+    "\n"
+    "Examples:\n"
+    "  rtev-bpf                            trace every OCaml process until Ctrl-C\n"
+    "  rtev-bpf -p 1234 -d 5s              trace one process for five seconds\n"
+    "  rtev-bpf -n 'web*' --sched off      trace processes by name, without scheduler events\n"
+    "  rtev-bpf -f jsonl -o trace.jsonl    write one JSON object per line to a file\n"
+    "  rtev-bpf -- ./server --port 80      start a program with events on and trace it\n"
+    "  rtev-bpf record -d 5s -o trace.fxt  record, to view in ui.perfetto.dev or analyse later\n"
+    "  rtev-bpf pauses -d 10s              find the longest pauses and their causes";
+
+int run_live(const StreamOptions& options, const Invocation& invocation) {
+  auto stream = Stream::open(options.output, Format::text);
+  if (!stream) return report(stream.error());
+  if (!options.quiet) stream->add(std::make_unique<AtEnd>(stream->sink(), print_summary));
+  const int status = trace(options, invocation, {.sink = stream->sink(), .output = stream->output()});
+  return finish_output(stream->output(), status);
+}
+
+}  // namespace
+
+Subcommand add_live_command(CLI::App& root) {
+  auto options = std::make_shared<StreamOptions>();
+  root.footer(footer);
+  add_process_options(root, *options);
+  add_output_options(root, options->output);
+  add_trace_options(root, *options);
+  add_common_options(root, *options);
+  return {.app = &root,
+          .run = [options](const Invocation& invocation) { return run_live(*options, invocation); },
+          .takes_command = true};
+}
+
+}  // namespace rtev::cli

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// rtev-bpf pauses: the longest pauses, each with what it consists of and its cause.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "analysis/pauses/pauses_sink.hpp"
+#include "base/option_types.hpp"
+#include "cli/commands/subcommands.hpp"
+#include "cli/messages.hpp"
+#include "cli/reading.hpp"
+#include "cli/stream.hpp"
+
+namespace rtev::cli {
+namespace {
+
+constexpr const char* footer =
+    "A pause is the outermost runtime span of a domain. With --sched all the report names every thread that held the "
+    "CPU while an OCaml thread waited for it. By default only switches from or to an OCaml thread are traced, which "
+    "costs less: then only the first and the last of these threads are known.";
+
+struct PausesCommandOptions : AnalysisOptions {
+  std::size_t top = 10;
+  std::chrono::nanoseconds min{0};
+};
+
+int run_pauses(const PausesCommandOptions& options, const Invocation& invocation) {
+  auto output = open_output(options.output);
+  if (!output) return report(output.error());
+  Pauses pauses({.top = options.top, .min_ns = static_cast<std::uint64_t>(options.min.count())});
+  return analyse(options, invocation, pauses, **output,
+                 [&](const Registry&) { return options.json ? pauses.report_json() : pauses.report_text(); });
+}
+
+}  // namespace
+
+Subcommand add_pauses_command(CLI::App& root) {
+  auto options = std::make_shared<PausesCommandOptions>();
+  CLI::App* const app = root.add_subcommand("pauses", "find the longest GC pauses and their causes");
+  app->footer(footer);
+  add_number_option<std::size_t>(*app, "--top", options->top, 1, PausesOptions::max_top,
+                                 "report the N longest pauses (default: 10)");
+  add_min_option(*app, options->min);
+  add_analysis_options(*app, *options);
+  return {.app = app,
+          .run = [options](const Invocation& invocation) { return run_pauses(*options, invocation); },
+          .takes_command = true};
+}
+
+}  // namespace rtev::cli

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// rtev-bpf ps: the OCaml processes of the host. Needs no BPF.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "base/escape.hpp"
+#include "base/exit_status.hpp"
+#include "cli/commands/subcommands.hpp"
+#include "cli/messages.hpp"
+#include "kernel/features.hpp"
+#include "processes/discovery.hpp"
+#include "session/live/ring_poller.hpp"
+
+namespace rtev::cli {
+namespace {
+
+constexpr std::chrono::milliseconds default_sample{500};
+
+std::string_view runtime_of(const ProcessInfo& info) {
+  if (info.runtime != ocaml_runtime) return info.runtime;
+  return info.version.empty() ? "5.?" : std::string_view(info.version);
+}
+
+/// Finds processes once and reads their rings for a moment, to measure how busy they are.
+class ProcessLister : private ProcessEvents {
+ public:
+  explicit ProcessLister(DiscoveryOptions options)
+      : processes_(Procfs(), registry_),
+        inspector_(cache_, [](int, const std::shared_ptr<const Binary>&) {}),
+        rings_([](const Batch&) {}),
+        discovery_({.procfs = Procfs(),
+                    .registry = registry_,
+                    .processes = processes_,
+                    .cache = cache_,
+                    .inspector = inspector_,
+                    .events = *this,
+                    .kernel = kernel_},
+                   std::move(options)) {}
+
+  void run(std::chrono::nanoseconds sample) {
+    constexpr auto all = std::numeric_limits<std::uint64_t>::max();
+    discovery_.begin_scan();
+    while (discovery_.is_scanning() || processes_.is_inspecting()) {
+      discovery_.scan_some(all);
+      discovery_.tick(monotonic_ns(), all);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+
+    const std::uint64_t begin = monotonic_ns();
+    const auto end = begin + static_cast<std::uint64_t>(sample.count());
+    while (monotonic_ns() < end) {
+      rings_.poll(monotonic_ns(), [](std::uint32_t) { return true; });
+      const auto pause = std::min(rings_.interval_ns(), end - std::min(end, monotonic_ns()));
+      std::this_thread::sleep_for(std::chrono::nanoseconds(pause));
+    }
+    rings_.finish_all(monotonic_ns());
+    seconds_ = static_cast<double>(monotonic_ns() - begin) / 1e9;
+    rings_.update(registry_);
+    note_ends();
+  }
+
+  void print() const {
+    fmt::print("{:>8} {:<15} {:<7} {:<9} {:>7} {:>10}  {}\n", "PID", "COMM", "RUNTIME", "RING", "DOMAINS", "EVENTS/S",
+               "BINARY");
+    std::vector<const ProcessInfo*> processes;
+    for (const ProcessInfo& info : registry_.processes()) processes.push_back(&info);
+    std::ranges::sort(processes, {}, &ProcessInfo::pid);
+    for (const ProcessInfo* info : processes) {
+      const bool has_ring = info->ring != RingState::none;
+      TextBuffer comm;
+      add_column(comm, info->comm, 15);
+      fmt::print("{:>8} {} {:<7} {:<9} {:>7} {:>10}  {}\n", info->pid, comm.text(), runtime_of(*info),
+                 to_string(info->ring), has_ring ? std::to_string(info->domains) : "-",
+                 has_ring ? fmt::format("{:.0f}", static_cast<double>(info->words.events) / seconds_) : "-",
+                 escaped(info->exe));
+    }
+  }
+
+ private:
+  /// Processes may have ended since they were found: without BPF nothing reports that.
+  void note_ends() {
+    const Procfs procfs;
+    for (const auto& [index, info] : registry_.indexed_processes()) {
+      const auto stat = procfs.stat(info.pid);
+      if (!stat || stat->start_ticks != info.start_ticks) registry_.process(index).ring = after_end(info.ring);
+    }
+  }
+
+  void on_process(std::uint64_t, ProcessAction, const ProcessRecord&) override {}
+  void on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) override {
+    rings_.add(slot, process, std::move(ring), monotonic_ns());
+  }
+  void on_image_end(const ImageEnd&) override {}
+
+  Registry registry_;
+  NoKernelControl kernel_;
+  ProcessTable processes_;
+  BinaryCache cache_;
+  Inspector inspector_;
+  RingPoller rings_;
+  Discovery discovery_;
+  double seconds_ = 1;
+};
+
+int run_ps(const ProcessOptions& options) {
+  const kernel::HostFeatures host = kernel::inspect_view();
+  if (const kernel::Feature* feature = host.blocking())
+    return report(
+        {.what = "cannot inspect processes", .why = feature->name + ": " + feature->found, .hint = feature->hint});
+  for (const kernel::Feature& feature : host.features) {
+    if (feature.status == kernel::FeatureStatus::ok) continue;
+    fmt::print(stderr, "rtev-bpf: {}: {}\nhint: {}\n", feature.name, feature.found, feature.hint);
+  }
+  ProcessLister processes({.filter = {.pids = options.pids, .name_globs = options.names}, .since_ns = UINT64_MAX});
+  processes.run(options.duration.value_or(default_sample));
+  processes.print();
+  return exit_ok;
+}
+
+}  // namespace
+
+Subcommand add_ps_command(CLI::App& root) {
+  auto options = std::make_shared<ProcessOptions>();
+  CLI::App* const app =
+      root.add_subcommand("ps", "list OCaml 5 processes: version, state of the ring, domains, events per second");
+  add_process_options(*app, *options);
+  app->get_option("--duration")->description("count events for this time, e.g. 2s (default: 500ms)");
+  return {.app = app, .run = [options](const Invocation&) { return run_ps(*options); }};
+}
+
+}  // namespace rtev::cli

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// rtev-bpf record: writes the stream to a file, to analyse it later or to open it in a viewer.
+#include <fmt/core.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/exit_status.hpp"
+#include "base/text_format.hpp"
+#include "cli/commands/subcommands.hpp"
+#include "cli/messages.hpp"
+#include "cli/stream.hpp"
+#include "cli/tracing.hpp"
+
+namespace rtev::cli {
+namespace {
+
+constexpr std::uint64_t interval_ns = 500'000'000;
+constexpr std::string_view clear_line = "\r\x1b[K";
+
+/// Skips the output if the terminal is stopped (Ctrl-S): the recording must not wait for it.
+void put(std::string_view text) {
+  pollfd ready{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (::poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0) return;
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+/// Passes the stream on and updates one line on the terminal, stderr: elapsed time, events, events per second, size of
+/// the file, losses.
+class Progress final : public ForwardingSink {
+ public:
+  explicit Progress(Stream& stream) : ForwardingSink(stream.sink()), stream_(stream) {}
+
+  void header(const RunHeader& header) override {
+    start_ns_ = shown_ns_ = monotonic_ns();
+    sink_.header(header);
+  }
+  void consume(const Batch& batch, const Registry& registry) override {
+    events_ += batch.events().size();
+    for (const Event& event : batch.events()) {
+      if (event.kind != EventKind::lost) continue;
+      const bool dropped = static_cast<LossReason>(event.id) == LossReason::dropped;
+      if (const auto loss = batch.payload_as<Loss>(event)) (dropped ? dropped_records_ : lost_words_) += loss->words;
+    }
+    sink_.consume(batch, registry);
+  }
+  void flush() override {
+    sink_.flush();
+    const std::uint64_t now = monotonic_ns();
+    if (now - shown_ns_ >= interval_ns) show(now);
+  }
+  /// Clears the line.
+  void summary(const RunSummary& summary, const Registry& registry) override {
+    put(clear_line);
+    sink_.summary(summary, registry);
+  }
+
+ private:
+  void show(std::uint64_t now) {
+    const double seconds = static_cast<double>(now - shown_ns_) / 1e9;
+    const auto rate = static_cast<std::uint64_t>(static_cast<double>(events_ - shown_events_) / seconds);
+    std::string line = fmt::format("{}recording: {}s  {} events  {}/s  {}  {} words lost", clear_line,
+                                   (now - start_ns_) / 1'000'000'000, Grouped{events_}, Grouped{rate},
+                                   Size{stream_.written()}, Grouped{lost_words_});
+    if (dropped_records_ > 0) line += fmt::format("  {} scheduler events dropped", Grouped{dropped_records_});
+    put(line);
+    shown_ns_ = now;
+    shown_events_ = events_;
+  }
+
+  const Stream& stream_;
+  std::uint64_t start_ns_ = 0, shown_ns_ = 0;
+  std::uint64_t events_ = 0, shown_events_ = 0;
+  std::uint64_t lost_words_ = 0, dropped_records_ = 0;
+};
+
+constexpr const char* footer =
+    "FILE.fxt is a recording: dump shows it, convert exports it in another format, and latency, pauses and stats "
+    "analyse it (-i). Files in the other formats are exports: rtev-bpf cannot read them. fxt, chrome and pftrace files "
+    "open in https://ui.perfetto.dev: a group per process, a row per thread with its GC spans and what the scheduler "
+    "did to it. FILE can be read at any time, also if rtev-bpf is killed: at most the last second is missing.";
+
+int run_record(const StreamOptions& options, const Invocation& invocation) {
+  auto stream = Stream::open(options.output, Format::fxt);
+  if (!stream) return report(stream.error());
+  if (!options.quiet && ::isatty(STDERR_FILENO) == 1) stream->add(std::make_unique<Progress>(*stream));
+  // Reported before the wait for CMD, which may run for days.
+  int failed = exit_ok;
+  stream->add(std::make_unique<AtEnd>(stream->sink(), [&](const RunSummary& summary, const Registry& registry) {
+    if (!options.quiet) print_summary(summary, registry);
+    const auto& error = stream->output().error();
+    if (error) failed = report(*error);
+    if (options.quiet) return;
+    fmt::print(stderr, "{} {}, {}: {}\n", error ? "wrote only a part of" : "wrote", Escaped{stream->name()},
+               Size{stream->written()}, info_of(stream->format()).hint);
+  }));
+  const int status = trace(options, invocation,
+                           {.sink = stream->sink(), .output = stream->output(), .owns_stdout = stream->is_stdout()});
+  // An incomplete recording is a failure, even if only the reader of a pipe went away.
+  return failed != exit_ok ? failed : status;
+}
+
+}  // namespace
+
+Subcommand add_record_command(CLI::App& root) {
+  auto options = std::make_shared<StreamOptions>();
+  CLI::App* const app = root.add_subcommand("record", "write the stream to a file, to view or analyse later");
+  app->footer(footer);
+  add_process_options(*app, *options);
+  add_recording_options(*app, options->output);
+  add_trace_options(*app, *options);
+  add_common_options(*app, *options);
+  return {.app = app,
+          .run = [options](const Invocation& invocation) { return run_record(*options, invocation); },
+          .takes_command = true};
+}
+
+}  // namespace rtev::cli

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// rtev-bpf stats: what the garbage collector did, by process and domain.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "analysis/stats/stats_sink.hpp"
+#include "cli/commands/subcommands.hpp"
+#include "cli/messages.hpp"
+#include "cli/reading.hpp"
+#include "cli/stream.hpp"
+#include "inspect/procfs.hpp"
+
+namespace rtev::cli {
+namespace {
+
+constexpr const char* footer =
+    "GC is the time that domains spent in pauses; GC% is GC as a share of WALL. For a process both are sums over its "
+    "domains. STW LED and FOLLOWED count the "
+    "stop-the-world sections that a domain led, and those led by other domains that it took part in. Words have 8 "
+    "bytes and are counted when a collection finds them. '+' marks a lower bound; the report says why.";
+
+int run_stats(const AnalysisOptions& options, const Invocation& invocation) {
+  auto output = open_output(options.output);
+  if (!output) return report(output.error());
+  StatsOptions stats_options;
+  if (options.input.empty())
+    stats_options.max_rss_bytes = [procfs = Procfs()](std::int32_t pid) { return procfs.max_rss_bytes(pid); };
+  Stats stats(std::move(stats_options));
+  return analyse(options, invocation, stats, **output, [&](const Registry& registry) {
+    return options.json ? stats.report_json(registry) : stats.report_text(registry);
+  });
+}
+
+}  // namespace
+
+Subcommand add_stats_command(CLI::App& root) {
+  auto options = std::make_shared<AnalysisOptions>();
+  CLI::App* const app = root.add_subcommand("stats", "show what the garbage collector did, by process and domain");
+  app->footer(footer);
+  add_analysis_options(*app, *options);
+  return {.app = app,
+          .run = [options](const Invocation& invocation) { return run_stats(*options, invocation); },
+          .takes_command = true};
+}
+
+}  // namespace rtev::cli

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// What dump, convert and the analyses read: a recording, a ring file, or the ring of a running process.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options.hpp"
+#include "formats/output/output.hpp"
+#include "recording/recording_file.hpp"
+#include "rtev/error.hpp"
+#include "rtev/ring_reader.hpp"
+#include "stream/registry.hpp"
+#include "stream/sink.hpp"
+
+namespace rtev::cli {
+
+/// A ring and its process.
+struct OpenRing {
+  ProcessInfo process;
+  RingReader ring;
+};
+
+class Input {
+ public:
+  /// Opens a file, a process id, or "-" for stdin. The options select what is read of it.
+  static Result<Input> open(const std::string& name, const ReadOptions& options, const Invocation& invocation);
+
+  /// Fails if the output would overwrite the file that is read.
+  Result<void> check_apart(const FdOutput& output) const;
+
+  /// Gives a sink what the options select of the stream; with `all_scheduling`, which analyses need, also the scheduler
+  /// events of other threads. To be called once. Returns the exit status; errors and what is missing in the file are
+  /// printed to stderr.
+  int read(Sink& sink, bool all_scheduling);
+
+ private:
+  Input() = default;
+
+  std::string name_;
+  ReadOptions options_;
+  std::vector<std::string> command_line_;
+  struct stat file_{};  ///< zero if it is a process
+  std::optional<RecordingFile> recording_;
+  std::optional<OpenRing> ring_;
+};
+
+}  // namespace rtev::cli

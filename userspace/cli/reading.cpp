@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#include "cli/reading.hpp"
+
+#include <memory>
+
+#include "base/exit_status.hpp"
+#include "cli/input.hpp"
+#include "cli/messages.hpp"
+#include "cli/stream.hpp"
+#include "cli/tracing.hpp"
+
+namespace rtev::cli {
+namespace {
+
+/// Begins the file with the stream, and writes the report after the summary, while the registry still has the
+/// processes' names.
+class ReportAtEnd final : public ForwardingSink {
+ public:
+  ReportAtEnd(Sink& sink, FdOutput& output, const std::function<std::string(const Registry&)>& report)
+      : ForwardingSink(sink), output_(output), report_(report) {}
+
+  void header(const RunHeader& header) override {
+    output_.begin();
+    sink_.header(header);
+  }
+  void summary(const RunSummary& summary, const Registry& registry) override {
+    sink_.summary(summary, registry);
+    output_.write(report_(registry));
+  }
+
+ private:
+  FdOutput& output_;
+  const std::function<std::string(const Registry&)>& report_;
+};
+
+}  // namespace
+
+int copy(const CopyOptions& options, const Invocation& invocation, Format otherwise) {
+  survive_output_failures();
+  auto input = Input::open(options.input, options, invocation);
+  if (!input) return report(input.error());
+  // Not before there is something to read: an existing file stays.
+  auto stream = Stream::open(options.output, otherwise);
+  if (!stream) return report(stream.error());
+  if (auto apart = input->check_apart(stream->file()); !apart) return report(apart.error());
+  if (!options.quiet) stream->add(std::make_unique<AtEnd>(stream->sink(), print_summary));
+  const int status = input->read(stream->sink(), false);
+  return finish_output(stream->output(), status);
+}
+
+int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& sink, FdOutput& output,
+            const std::function<std::string(const Registry& registry)>& report_of) {
+  ReportAtEnd with_report(sink, output, report_of);
+  int status = exit_ok;
+  if (options.input.empty()) {
+    status = trace(options, invocation, {.sink = with_report, .output = output});
+  } else {
+    survive_output_failures();
+    auto input = Input::open(options.input, options, invocation);
+    if (!input) return report(input.error());
+    if (auto apart = input->check_apart(output); !apart) return report(apart.error());
+    status = input->read(with_report, true);
+  }
+  return finish_output(output, status);
+}
+
+}  // namespace rtev::cli

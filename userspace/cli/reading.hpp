@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// Runs that read a stream: what dump and convert share, and what latency, pauses and stats share.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cli/options.hpp"
+#include "formats/output/output.hpp"
+#include "stream/sink.hpp"
+
+namespace rtev::cli {
+
+/// Writes the stream of options.input to options.output. `otherwise` is the format if nothing else decides. Returns
+/// the exit status.
+int copy(const CopyOptions& options, const Invocation& invocation, Format otherwise);
+
+/// Feeds the sink from options.input, or by tracing if that is empty. At the end, while processes can still be named,
+/// `report` is called once and what it returns is written. Returns the exit status.
+int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& sink, FdOutput& output,
+            const std::function<std::string(const Registry& registry)>& report);
+
+}  // namespace rtev::cli

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+#include "session/live/live_session.hpp"
+
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "session/run_header.hpp"
+
+namespace rtev {
+namespace {
+
+/// Longest sleep while events are held back.
+constexpr std::uint64_t max_sleep_ns = 10'000'000;
+
+/// Longest sleep while nothing runs; BPF wakes the session when that changes.
+constexpr std::uint64_t idle_sleep_ns = 500'000'000;
+
+/// How long the first scan may delay the stream.
+constexpr std::uint64_t settling_timeout_ns = 5'000'000'000;
+
+constexpr std::uint64_t pid_check_interval_ns = 100'000'000;
+
+std::uint64_t from_now_until(std::uint64_t time_ns) {
+  return time_ns - std::min(time_ns, monotonic_ns());
+}
+
+/// Has the calling thread scheduled soon after it wakes up. On a busy host it must not wait for longer than rings last:
+/// one of 2^16 words may fill up in three milliseconds. Where that is not allowed nothing changes. Not inherited.
+void raise_thread_priority() {
+  // The first version of struct sched_attr of linux/sched/types.h, which cannot be included beside C++ headers.
+  struct {
+    std::uint32_t size = 48;
+    std::uint32_t policy = SCHED_OTHER;
+    std::uint64_t flags = 1;  // SCHED_FLAG_RESET_ON_FORK
+    std::int32_t nice = -10;
+    std::uint32_t priority = 0;
+    // A thread with short time slices gets the first one sooner; before Linux 6.12 only the nice value counts.
+    std::uint64_t runtime = 100'000;
+    std::uint64_t deadline = 0;
+    std::uint64_t period = 0;
+  } attributes;
+  static_assert(sizeof attributes == 48);
+  ::syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LiveSession>> LiveSession::start(const LiveOptions& options, Sink& sink, const Output& output,
+                                                        StopSignal& stop) {
+  auto attached = AttachedPrograms::load(options);
+  if (!attached) return std::unexpected(std::move(attached.error()));
+  std::unique_ptr<LiveSession> session(new LiveSession(options, sink, output, stop, std::move(*attached)));
+  sink.header(make_run_header(options.command_line, session->start_ns_));
+  session->settle();
+  return session;
+}
+
+LiveSession::LiveSession(const LiveOptions& options, Sink& sink, const Output& output, StopSignal& stop,
+                         AttachedPrograms attached)
+    : options_(options),
+      sink_(sink),
+      output_(output),
+      stop_(stop),
+      start_ns_(monotonic_ns()),
+      timeline_(monotonic_ns),
+      stream_(timeline_, registry_, sink),
+      sources_(options_, {.registry = registry_, .timeline = timeline_, .output = stream_, .start_ns = start_ns_},
+               std::move(attached)),
+      watermark_(options.programs.sched != RTEV_SCHED_OFF),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  for (const int fd : sources_.event_fds()) wake_on(fd);
+  wake_on(stop_.event_fd());
+}
+
+/// Finds the processes that run already, and names and probes them before the session is reported as ready.
+void LiveSession::settle() {
+  sources_.scan_all(start_ns_);
+  const std::uint64_t deadline = monotonic_ns() + settling_timeout_ns;
+  while (stop_.received() == 0 && !output_.error() && monotonic_ns() < deadline) {
+    const bool was_idle = !sources_.is_inspecting();
+    tick();
+    // What was inspected may have led to more.
+    if (was_idle && !sources_.is_inspecting()) break;
+    sources_.await_inspected(1);
+  }
+}
+
+RunSummary LiveSession::run(const Until& until) {
+  if (until.readable_fd >= 0) wake_on(until.readable_fd);
+  raise_thread_priority();
+  while (!should_end(until)) {
+    tick();
+    sleep();
+  }
+  return finish();
+}
+
+/// Reads what is left in all sources, releases all events, and gives the sink the summary.
+RunSummary LiveSession::finish() {
+  sources_.drain();
+  stream_.release_all();
+  RunSummary summary;
+  summary.start_ns = start_ns_;
+  summary.end_ns = monotonic_ns();
+  stream_.add_figures(summary);
+  sources_.add_figures(summary);
+  fill_own_cost(summary);
+  sink_.summary(summary, registry_);
+  sink_.flush();
+  return summary;
+}
+
+/// Reads all sources, then releases what is certain to be complete.
+void LiveSession::tick() {
+  const auto [now, read_until] = sources_.collect();
+  stream_.release(watermark_.at(read_until, sources_.holds(read_until)));
+  stream_.flush(now);
+  sources_.scan(now);
+}
+
+bool LiveSession::should_end(const Until& until) {
+  if (output_.error()) return true;
+  if (const auto end = end_ns(); end && monotonic_ns() >= *end) return true;
+  if (!until.on_signal && stop_.received() != 0) return true;
+  while (const int signal_number = stop_.take()) until.on_signal(signal_number);
+  if (have_pids_ended(monotonic_ns())) return true;
+  pollfd ended{.fd = until.readable_fd, .events = POLLIN, .revents = 0};
+  return until.readable_fd >= 0 && ::poll(&ended, 1, 0) > 0;
+}
+
+/// True if only certain processes are to be traced and all of them are gone.
+bool LiveSession::have_pids_ended(std::uint64_t now_ns) {
+  const auto& pids = options_.discovery.filter.pids;
+  if (pids.empty() || now_ns - last_pid_check_ns_ < pid_check_interval_ns) return false;
+  last_pid_check_ns_ = now_ns;
+  return std::ranges::all_of(pids, [](std::int32_t pid) { return ::kill(pid, 0) != 0 && errno == ESRCH; });
+}
+
+std::optional<std::uint64_t> LiveSession::end_ns() const {
+  if (!options_.duration) return std::nullopt;
+  return start_ns_ + static_cast<std::uint64_t>(options_.duration->count());
+}
+
+void LiveSession::wake_on(int fd) const {
+  epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+}
+
+void LiveSession::sleep() {
+  std::uint64_t timeout = idle_sleep_ns;
+  if (sources_.any_ran()) {
+    timeout = sources_.poll_interval_ns();
+  } else if (!stream_.is_empty()) {
+    timeout = std::min(2 * watermark_.slack_ns(), max_sleep_ns);
+  } else if (!std::exchange(wakeup_armed_, true)) {
+    // One more look first: what ran before the wake-up was armed is visible there.
+    return sources_.arm_wakeup();
+  }
+  if (const auto next = sources_.next_collect_ns()) timeout = std::min(timeout, from_now_until(*next));
+  if (const auto end = end_ns()) timeout = std::min(timeout, from_now_until(*end));
+  const timespec wait{.tv_sec = static_cast<time_t>(timeout / 1'000'000'000),
+                      .tv_nsec = static_cast<long>(timeout % 1'000'000'000)};
+  std::array<epoll_event, 8> events;
+  ::epoll_pwait2(epoll_.get(), events.data(), events.size(), &wait, nullptr);
+  wakeup_armed_ = false;
+}
+
+}  // namespace rtev

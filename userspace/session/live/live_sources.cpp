@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+#include "session/live/live_sources.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/clock.hpp"
+
+namespace rtev {
+namespace {
+
+/// After so much time between two reads the session was stopped, or idle.
+constexpr std::uint64_t long_pause_ns = 20'000'000;
+
+/// How long the end may wait to learn whether programs that aborted were OCaml programs.
+constexpr std::uint64_t inspection_timeout_ns = 500'000'000;
+
+/// Processes that one turn of a scan looks at: a ring can fill up while hundreds of maps are read.
+constexpr std::size_t scanned_at_once = 16;
+constexpr std::uint64_t scan_interval_ns = 10'000'000'000;
+
+constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
+
+constexpr std::array<std::string_view, RTEV_STAT_COUNT> drop_names = {"switch", "wakeup", "exec",      "fork", "exit",
+                                                                      "ring",   "probe",  "untracked", "save"};
+
+DiscoveryOptions discovery_options(const LiveOptions& options, std::uint64_t start_ns) {
+  DiscoveryOptions discovery = options.discovery;
+  discovery.since_ns = start_ns;
+  discovery.even_gone = options.ringless.has_value();
+  return discovery;
+}
+
+/// Which scheduler records to stage; empty for all.
+SchedStager::Traces traced_only(const LiveOptions& options, const ProcessTable& processes) {
+  const ProcessFilter& filter = options.discovery.filter;
+  if (options.programs.sched == RTEV_SCHED_ALL || (filter.pids.empty() && filter.name_globs.empty())) return {};
+  return [&processes](std::int32_t pid) { return processes.traces(pid); };
+}
+
+}  // namespace
+
+Result<AttachedPrograms> AttachedPrograms::load(const LiveOptions& options) {
+  auto programs = kernel::Programs::load(options.programs);
+  if (!programs) return std::unexpected(std::move(programs.error()));
+  std::optional<kernel::RinglessPrograms> ringless;
+  if (options.ringless) {
+    kernel::RinglessOptions wanted = *options.ringless;
+    wanted.pids = options.discovery.filter.pids;
+    if (options.programs.follow) wanted.followed_map_fd = programs->followed_map_fd();
+    auto loaded = kernel::RinglessPrograms::load(wanted);
+    if (!loaded) return std::unexpected(std::move(loaded.error()));
+    ringless = std::move(*loaded);
+  }
+  // Subscribe first, scan second: what starts in between is seen twice, and known to be the same.
+  if (auto attached = programs->attach(); !attached) return std::unexpected(std::move(attached.error()));
+  return AttachedPrograms{.programs = std::move(*programs), .ringless = std::move(ringless)};
+}
+
+LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, AttachedPrograms attached)
+    : stream_(stream),
+      programs_(std::move(attached.programs)),
+      ringless_programs_(std::move(attached.ringless)),
+      probes_(programs_, kernel::AttachPolicy::at_once),
+      processes_(Procfs(), stream_.registry),
+      ringless_(ringless_programs_
+                    ? std::make_unique<Ringless>(*ringless_programs_, *ringless_programs_,
+                                                 Ringless::Context{.registry = stream_.registry,
+                                                                   .timeline = stream_.timeline,
+                                                                   .events = *this,
+                                                                   .processes = processes_,
+                                                                   .run_later =
+                                                                       [this](std::function<void()> task) {
+                                                                         inspector_.run_later(std::move(task));
+                                                                       },
+                                                                   .start_ns = stream_.start_ns},
+                                                 options.discovery.filter)
+                    : nullptr),
+      inspector_(cache_, [this](int fd, const std::shared_ptr<const Binary>& binary) { probe(fd, *binary); }),
+      ring_stager_(stream_.registry, stream_.timeline,
+                   [this](std::uint64_t time_ns, ProcessIndex process) {
+                     on_process(time_ns, ProcessAction::stop, {.process = process, .peer = 0, .detail = 0});
+                   }),
+      rings_([this](const Batch& batch) { ring_stager_.stage(batch); }),
+      kernel_(programs_, programs_,
+              [this](std::uint32_t binary_id) {
+                if (ringless_) ringless_->consider(binary_id);
+              }),
+      discovery_({.procfs = Procfs(),
+                  .registry = stream_.registry,
+                  .processes = processes_,
+                  .cache = cache_,
+                  .inspector = inspector_,
+                  .events = *this,
+                  .kernel = kernel_},
+                 discovery_options(options, stream_.start_ns)),
+      sched_(programs_, stream_.timeline, traced_only(options, processes_)),
+      lifecycle_(Procfs(),
+                 {.fd = programs_.lifecycle_fd(),
+                  .read = [this](const LifecycleReader::Consumer& consumer) { programs_.read_lifecycle(consumer); },
+                  .ring_opened = [this](std::int32_t pid,
+                                        std::uint64_t announced_ns) { programs_.ring_opened(pid, announced_ns); }}) {}
+
+LiveSources::~LiveSources() = default;
+
+/// On the inspector's thread.
+void LiveSources::probe(int fd, const Binary& binary) {
+  kernel::ProbePlan plan;
+  for (const ProbePoint& point : binary.runtime.probes)
+    plan.sites.push_back({.function = static_cast<std::uint8_t>(point.function), .file_offset = point.file_offset});
+  probes_.add(fd, binary.id, std::move(plan));
+  if (ringless_) ringless_->prepare(fd, binary);
+}
+
+void LiveSources::scan_all(std::uint64_t now_ns) {
+  discovery_.begin_scan();
+  last_scan_ns_ = now_ns;
+  discovery_.scan_some(std::numeric_limits<std::size_t>::max());
+}
+
+void LiveSources::scan(std::uint64_t now_ns) {
+  discovery_.scan_some(scanned_at_once);
+  if (discovery_.is_scanning() || now_ns - last_scan_ns_ < scan_interval_ns) return;
+  last_scan_ns_ = now_ns;
+  discovery_.begin_scan();
+  // Detaching waits for the kernel's grace period.
+  inspector_.run_later(
+      [this, now_ns, in_use = processes_.binaries_in_use()] { probes_.detach_unused(in_use, now_ns); });
+  if (ringless_) ringless_->detach_unused(now_ns);
+}
+
+LiveSources::Collected LiveSources::collect() {
+  // After a long stop, let the lifecycle reader catch up first: it may not have run either. Else the ring of a program
+  // that ended long ago looks like one in use, and its file may belong to the next program by now.
+  const std::uint64_t last_ns = std::exchange(last_collect_ns_, monotonic_ns());
+  if (last_collect_ns_ - last_ns > long_pause_ns) lifecycle_.catch_up();
+  const std::uint64_t now = monotonic_ns();
+  // Records that the lifecycle reader is looking up are not taken yet.
+  const std::uint64_t taken_until = std::min(now, lifecycle_.busy_since().value_or(forever));
+  const std::uint64_t records_complete_until = lifecycle_.has_caught_up() ? now : 0;
+  const bool any_probed = take_lifecycle_events();
+  discovery_.tick(now, records_complete_until);
+  kernel_.collect_saved_rings();
+  if (ringless_) ringless_->tick({.now_ns = now, .records_taken_until_ns = taken_until});
+  sched_.stage(monotonic_ns());
+  programs_.look_at_cpus();
+  any_ran_ = rings_.poll(now, [this](std::uint32_t slot) { return programs_.ran(slot); }) || any_probed;
+  return {.now_ns = now, .read_until_ns = taken_until};
+}
+
+/// True if there were records of ring-less probes.
+bool LiveSources::take_lifecycle_events() {
+  std::vector<LifecycleEvent> events = lifecycle_.take();
+  // After take(): then all records of the probes of a process whose end is among these events are read.
+  const bool any_probed = ringless_ && ringless_->read();
+  for (LifecycleEvent& event : events) {
+    if (ringless_) ringless_->place_until(event.record.time_ns);
+    discovery_.take(std::move(event));
+  }
+  return any_probed;
+}
+
+Watermark::Holds LiveSources::holds(std::uint64_t read_until_ns) {
+  const auto earliest = [](std::optional<std::uint64_t> one, std::optional<std::uint64_t> other) {
+    return one && other ? std::min(one, other) : (one ? one : other);
+  };
+  return {.interrupted_since = sched_.interrupted_since(Watermark::oldest_interruption(read_until_ns)),
+          .unopened_since = discovery_.unopened_since(),
+          .behind_since = earliest(sched_.behind_since(), rings_.behind_since_ns()),
+          .unattributed_since =
+              earliest(discovery_.unnamed_since(read_until_ns), ringless_ ? ringless_->waiting_since() : std::nullopt)};
+}
+
+void LiveSources::drain() {
+  lifecycle_.stop();
+  const std::uint64_t end = monotonic_ns();
+  take_lifecycle_events();
+  discovery_.tick(end, end);
+  while (discovery_.unnamed_since(monotonic_ns()) ||
+         (discovery_.exits().inspects_aborted() && monotonic_ns() < end + inspection_timeout_ns)) {
+    await_inspected(10);
+    discovery_.tick(monotonic_ns(), end);
+  }
+  processes_.add_peak_memory();
+  sched_.stage(monotonic_ns());
+  rings_.finish_all(end);
+  rings_.update(stream_.registry);
+  if (ringless_) ringless_->finish(end);
+}
+
+void LiveSources::add_figures(RunSummary& summary) const {
+  const kernel::Drops drops = programs_.drops();
+  for (std::size_t kind = 0; kind < drops.size(); ++kind)
+    summary.drops.push_back({.kind = std::string(drop_names[kind]), .count = drops[kind]});
+  if (ringless_) {
+    const Ringless::Figures figures = ringless_->figures();
+    summary.drops.push_back({.kind = "probed", .count = figures.dropped + figures.unplaced});
+    summary.drops.push_back({.kind = std::string(RunSummary::limited), .count = figures.gaps});
+    summary.drops.push_back({.kind = std::string(RunSummary::unprobed), .count = ringless_->unprobed().processes()});
+  }
+  summary.rings_missed = discovery_.rings_missed() + rings_.taken_over();
+}
+
+std::vector<int> LiveSources::event_fds() const {
+  std::vector<int> fds{lifecycle_.event_fd(), programs_.sched_fd(), inspector_.event_fd()};
+  if (ringless_programs_) fds.push_back(ringless_programs_->fd());
+  return fds;
+}
+
+void LiveSources::await_inspected(int timeout_ms) const {
+  pollfd inspected{.fd = inspector_.event_fd(), .events = POLLIN, .revents = 0};
+  ::poll(&inspected, 1, timeout_ms);
+}
+
+std::optional<std::uint64_t> LiveSources::next_collect_ns() const {
+  const auto discovery = discovery_.next_tick_ns();
+  const auto ringless = ringless_ ? ringless_->next_tick_ns() : std::nullopt;
+  return discovery && ringless ? std::min(discovery, ringless) : (discovery ? discovery : ringless);
+}
+
+void LiveSources::arm_wakeup() {
+  programs_.arm_wakeup();
+  if (ringless_programs_) ringless_programs_->arm_wakeup();
+}
+
+void LiveSources::on_process(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) {
+  stream_.timeline.push(time_ns, Source{0, lifecycle_stream}, EventKind::process, static_cast<std::uint16_t>(action),
+                        record);
+}
+
+void LiveSources::on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) {
+  rings_.add(slot, process, std::move(ring), monotonic_ns());
+  if (ringless_) ringless_->on_ring(process, monotonic_ns());
+  ring_stager_.add(slot);
+}
+
+void LiveSources::on_image_end(const ImageEnd& end) {
+  const std::uint64_t now = monotonic_ns();
+  ProcessInfo& info = stream_.registry.process(end.process);
+  info.words = {};
+  info.domains = 0;
+  for (const std::uint32_t slot : end.slots) {
+    rings_.finish(slot, end.time_ns, now, info, [&] {
+      return slot == end.slots.back() ? kernel_.take_saved_ring(info.pid, end.announced_ns, end.announced_ns)
+                                      : std::nullopt;
+    });
+    ring_stager_.forget(slot);
+  }
+  kernel_.forget_saved_rings(info.pid, end.time_ns);
+  std::vector<std::uint32_t> slots = end.slots;
+  if (ringless_) ringless_->end_image(end.process, {.time_ns = end.time_ns, .by_exec = end.by_exec}, slots);
+  stream_.output.add_ended({.time_ns = std::max(end.time_ns, now), .process = end.process, .slots = std::move(slots)});
+}
+
+}  // namespace rtev

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// All that a live session reads: lifecycle records, rings, ring-less probes, scheduler records and /proc.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "inspect/inspector.hpp"
+#include "kernel/programs.hpp"
+#include "kernel/ringless_programs.hpp"
+#include "kernel/uprobe_manager.hpp"
+#include "processes/discovery.hpp"
+#include "processes/lifecycle_reader.hpp"
+#include "session/live/kernel_link.hpp"
+#include "session/live/ring_poller.hpp"
+#include "session/live/ring_stager.hpp"
+#include "session/live/ringless.hpp"
+#include "session/live/sched_stager.hpp"
+#include "session/live/stream_output.hpp"
+#include "session/live/watermark.hpp"
+#include "stream/registry.hpp"
+#include "stream/sink.hpp"
+#include "stream/timeline.hpp"
+
+namespace rtev {
+
+/// What a live session traces, and for how long.
+struct LiveOptions {
+  DiscoveryOptions discovery;
+  kernel::ProgramOptions programs;
+  /// Trace programs without a ring, too. Which processes is taken from the options above.
+  std::optional<kernel::RinglessOptions> ringless{};
+  std::optional<std::chrono::nanoseconds> duration;
+  std::vector<std::string> command_line;  ///< for the header
+};
+
+/// The BPF programs of a session, attached.
+struct AttachedPrograms {
+  kernel::Programs programs;
+  std::optional<kernel::RinglessPrograms> ringless;  ///< with LiveOptions::ringless
+
+  static Result<AttachedPrograms> load(const LiveOptions& options);
+};
+
+/// Stages what it reads in the timeline. Used from one thread; LifecycleReader and Inspector have threads of their own.
+class LiveSources : private ProcessEvents {
+ public:
+  /// Where events go. Must outlive the sources.
+  struct Stream {
+    Registry& registry;
+    Timeline& timeline;
+    StreamOutput& output;
+    std::uint64_t start_ns;  ///< of the session
+  };
+  LiveSources(const LiveOptions& options, const Stream& stream, AttachedPrograms attached);
+  ~LiveSources() override;
+
+  /// Looks at all running processes, at the beginning.
+  void scan_all(std::uint64_t now_ns);
+  /// Looks for processes that were missed, from time to time and a few at a time.
+  void scan(std::uint64_t now_ns);
+
+  /// How far a collect() came.
+  struct Collected {
+    std::uint64_t now_ns;
+    std::uint64_t read_until_ns;  ///< all sources have been read up to this time, as far as holds() allows
+  };
+  /// Reads what there is from all sources.
+  Collected collect();
+  /// Why events are held back after a collect().
+  Watermark::Holds holds(std::uint64_t read_until_ns);
+  /// Reads what is left when the session ends, and gives the registry its last figures.
+  void drain();
+  /// Adds the numbers of dropped records and missed rings.
+  void add_figures(RunSummary& summary) const;
+
+  /// True while a scan goes on, and while binaries are being inspected or probed.
+  bool is_inspecting() const { return discovery_.is_scanning() || !inspector_.idle() || processes_.is_inspecting(); }
+  /// Descriptors that become readable (epoll) when collect() should be called.
+  std::vector<int> event_fds() const;
+  /// Waits for so many milliseconds, or until a binary is inspected.
+  void await_inspected(int timeout_ms) const;
+  /// True if the last collect() found that traced processes ran.
+  bool any_ran() const { return any_ran_; }
+  /// How long collect() may wait without a ring overflowing, if any process ran.
+  std::uint64_t poll_interval_ns() const { return rings_.interval_ns(); }
+  /// When collect() has something to do again, as far as only time decides.
+  std::optional<std::uint64_t> next_collect_ns() const;
+  /// Has the next activity of a traced process make one of event_fds() readable.
+  void arm_wakeup();
+
+  /// With ProcessFilter::only_followed: follows this process and its descendants.
+  Result<void> follow(std::int32_t pid) { return programs_.follow(pid); }
+  const kernel::UprobeManager& probes() const { return probes_; }
+  const Discovery& discovery() const { return discovery_; }
+  const Ringless* ringless() const { return ringless_.get(); }
+
+ private:
+  void on_process(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) override;
+  void on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) override;
+  void on_image_end(const ImageEnd& end) override;
+  bool take_lifecycle_events();
+  void probe(int fd, const Binary& binary);
+
+  Stream stream_;
+  // A thread ends before what it uses is destroyed: the inspector's uses probes_ and ringless_, the reader's programs_.
+  kernel::Programs programs_;
+  std::optional<kernel::RinglessPrograms> ringless_programs_;  ///< with LiveOptions::ringless
+  kernel::UprobeManager probes_;
+  BinaryCache cache_;
+  ProcessTable processes_;
+  std::unique_ptr<Ringless> ringless_;  ///< with LiveOptions::ringless, else null
+  Inspector inspector_;
+  RingStager ring_stager_;
+  RingPoller rings_;
+  KernelLink kernel_;
+  Discovery discovery_;
+  SchedStager sched_;
+  LifecycleReader lifecycle_;
+  bool any_ran_ = true;
+  std::uint64_t last_collect_ns_ = 0;
+  std::uint64_t last_scan_ns_ = 0;
+};
+
+}  // namespace rtev

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// All rings that are being read: which to read now, and how soon again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "processes/rings/saved_rings.hpp"
+#include "rtev/ring_reader.hpp"
+#include "stream/registry.hpp"
+
+namespace rtev {
+
+/// Polls rings whose programs ran, and keeps the pace: the next poll of a ring must come before its writer can fill
+/// it. One thread.
+class RingPoller {
+ public:
+  using Consumer = std::function<void(const Batch&)>;
+
+  explicit RingPoller(Consumer consumer) : consumer_(std::move(consumer)) {}
+
+  void add(std::uint32_t slot, ProcessIndex process, std::shared_ptr<RingReader> ring, std::uint64_t now_ns);
+
+  /// Reads the rings whose process may have written, as ran(slot) says, and from time to time all of them.
+  /// True if any process ran.
+  bool poll(std::uint64_t now_ns, const std::function<bool(std::uint32_t)>& ran);
+
+  /// Reads all rings up to now, and delivers losses that are not finished. For the end of a session, while programs
+  /// continue to write.
+  void finish_all(std::uint64_t now_ns);
+
+  /// The saved copy of a ring, if there is one.
+  using Saved = std::function<std::optional<SavedRingFile>()>;
+  /// The last read of a ring whose program ended at `ended_ns`; adds its final figures to `info` and forgets it. What
+  /// the file does not hold any more is read from its saved copy.
+  void finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessInfo& info, const Saved& saved);
+  /// Rings that the next program with the same pid took over before their last read, and that were not saved before:
+  /// the number of missing words is unknown.
+  std::uint64_t taken_over() const { return taken_over_; }
+
+  /// How long the next poll may wait without a ring overflowing, at the rate of the last poll.
+  std::uint64_t interval_ns() const { return interval_ns_; }
+  /// From where on rings could not be read to their end: later events may still arrive in order.
+  std::optional<std::uint64_t> behind_since_ns() const { return behind_since_ns_; }
+
+  /// Brings the figures of the registry up to date.
+  void update(Registry& registry) const;
+
+ private:
+  struct Ring {
+    ProcessIndex process;
+    std::shared_ptr<RingReader> reader;
+    /// Read in any case until then: a thread may have been running when BPF began to watch its process.
+    std::uint64_t unwatched_until_ns = 0;
+    bool unfinished = false;  ///< the last poll left words
+  };
+  void read(Ring& ring, std::uint64_t elapsed_ns, bool all_domains);
+  void read_out(RingReader& reader) const;
+  bool read_saved(RingReader& reader, const Saved& saved) const;
+  static void add_figures(const RingReader& reader, ProcessInfo& info);
+
+  Consumer consumer_;
+  std::map<std::uint32_t, Ring> rings_;
+  std::uint64_t last_poll_ns_ = 0;
+  std::uint64_t last_full_poll_ns_ = 0;
+  std::uint64_t interval_ns_ = 0;
+  std::optional<std::uint64_t> behind_since_ns_;
+  std::uint64_t taken_over_ = 0;
+};
+
+}  // namespace rtev

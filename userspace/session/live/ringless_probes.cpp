@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+#include "session/live/ringless_probes.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace rtev {
+namespace {
+
+/// After this many times its last pause without being too fast, a program begins with the shortest pause again.
+constexpr std::uint64_t backoff_reset = 4;
+
+/// Why a binary cannot be probed; empty if it can be.
+std::string why_not(const RuntimeBinary& runtime) {
+  if (runtime.version.empty()) return "its symbols are stripped, so the functions that write events cannot be found";
+  if (runtime.emitters.empty()) return "not all functions that write events can be found in it";
+  if (runtime.domain_self_tls == 0 && (runtime.caml_state_tls == 0 || runtime.id_offset == 0))
+    return "the variable that holds a thread's domain cannot be found in it";
+  return {};
+}
+
+kernel::ProbePlan plan_of(const RuntimeBinary& runtime) {
+  kernel::ProbePlan plan{.sites = {}, .ringless = {}, .why_not = why_not(runtime)};
+  if (!plan.why_not.empty()) return plan;
+  plan.ringless.domain_self_tls = runtime.domain_self_tls;
+  plan.ringless.caml_state_tls = runtime.id_offset != 0 ? runtime.caml_state_tls : 0;
+  plan.ringless.id_offset = runtime.id_offset;
+  for (const EmitterPoint& point : runtime.emitters) {
+    plan.sites.push_back({.function = static_cast<std::uint8_t>(point.emitter), .file_offset = point.file_offset});
+    plan.ringless.enabled[point.emitter] = point.enabled;
+    if (runtime.shared_library)
+      plan.ringless.tls_module_word[point.emitter] = static_cast<std::int64_t>(runtime.tls_module_word - point.address);
+  }
+  return plan;
+}
+
+}  // namespace
+
+void RinglessProbes::prepare(int fd, const Binary& binary) {
+  probes_.add(fd, binary.id, plan_of(binary.runtime));
+}
+
+void RinglessProbes::attach(std::uint32_t binary) {
+  if (probes_.request(binary)) run_later_([this, binary] { probes_.attach(binary); });
+}
+
+void RinglessProbes::tick(std::uint64_t now_ns) {
+  attach_candidates(now_ns);
+  for (const std::uint32_t binary : std::exchange(too_fast_, {})) detach_for_a_while(binary, now_ns);
+  for (auto& [binary, gap] : gaps_) {
+    if (now_ns < gap.attach_again_ns || std::exchange(gap.requested, true)) continue;
+    // Requested in the background, too: detaching may not be done yet.
+    run_later_([this, id = binary] {
+      if (probes_.request(id)) probes_.attach(id);
+    });
+  }
+}
+
+void RinglessProbes::attach_candidates(std::uint64_t now_ns) {
+  considered_ns_ = now_ns;
+  for (const std::uint32_t binary : std::exchange(wanted_, {})) {
+    if (!is_in_gap(binary)) attach(binary);
+  }
+  std::erase_if(candidates_, [&](std::uint32_t binary) {
+    if (is_in_gap(binary)) return true;
+    const auto processes = processes_.ringless(binary);
+    const auto may_get_ring = [&](const ProcessTable::Ringless& process) {
+      return process.began_then && now_ns < process.since_ns + ring_timeout_ns;
+    };
+    if (std::ranges::all_of(processes, may_get_ring)) return processes.empty();
+    attach(binary);
+    return true;
+  });
+}
+
+/// A probe that is over the limit reports nothing, and costs the program as much as one that does.
+void RinglessProbes::detach_for_a_while(std::uint32_t binary, std::uint64_t now_ns) {
+  if (const auto gap = gaps_.find(binary); gap != gaps_.end()) {
+    gap->second.again |= gap->second.requested;
+    return;
+  }
+  Backoff& backoff = backoffs_[binary];
+  const bool is_reset =
+      now_ns < backoff.attached_since_ns || now_ns - backoff.attached_since_ns > backoff_reset * backoff.pause_ns;
+  backoff.pause_ns = is_reset ? min_pause_ns : std::min(2 * backoff.pause_ns, max_pause_ns);
+  gaps_[binary] = {.attach_again_ns = now_ns + backoff.pause_ns};
+  ++gap_count_;
+  run_later_([this, binary] { probes_.detach(binary); });
+}
+
+std::vector<RinglessProbes::Attached> RinglessProbes::take_attached() {
+  std::vector<Attached> attached;
+  for (const auto& [binary, is_attached, time_ns] : probes_.take_changes()) {
+    backoffs_[binary].attached_since_ns = is_attached ? time_ns : never;
+    if (!is_attached) continue;
+    // Probes that were still being attached when a gap began are detached again, as was requested then.
+    const auto gap = gaps_.find(binary);
+    const bool after_gap = gap != gaps_.end() && gap->second.requested;
+    if (after_gap) {
+      // BPF reports it only once.
+      if (gap->second.again) too_fast_.insert(binary);
+      gaps_.erase(gap);
+    }
+    attached.push_back({.binary = binary, .time_ns = time_ns, .after_gap = after_gap});
+  }
+  return attached;
+}
+
+bool RinglessProbes::reports_all(std::uint32_t binary, std::uint64_t time_ns) const {
+  const auto known = backoffs_.find(binary);
+  return known != backoffs_.end() && known->second.attached_since_ns <= time_ns && !is_in_gap(binary);
+}
+
+bool RinglessProbes::is_attached(std::uint32_t binary) const {
+  const auto known = backoffs_.find(binary);
+  return known != backoffs_.end() && known->second.attached_since_ns != never;
+}
+
+void RinglessProbes::detach_unused(std::uint64_t now_ns) {
+  run_later_([this, now_ns, in_use = processes_.ringless_binaries()] { probes_.detach_unused(in_use, now_ns); });
+}
+
+std::optional<std::uint64_t> RinglessProbes::next_tick_ns() const {
+  std::uint64_t next = candidates_.empty() ? never : considered_ns_ + ring_timeout_ns;
+  for (const auto& [binary, gap] : gaps_) {
+    if (!gap.requested) next = std::min(next, gap.attach_again_ns);
+  }
+  return next != never ? std::optional(next) : std::nullopt;
+}
+
+}  // namespace rtev

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+#include "session/live/unprobed_programs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "base/escape.hpp"
+
+namespace rtev {
+
+void UnprobedPrograms::add(std::int32_t pid, std::string_view exe, std::string_view why) {
+  ++processes_;
+  Name name(exe, why);
+  auto program = programs_.find(name);
+  if (program == programs_.end()) {
+    if (programs_.size() == max_remembered) {
+      ++nameless_;
+      return;
+    }
+    program = programs_.try_emplace(std::move(name), Program{.pid = pid, .order = programs_.size()}).first;
+  }
+  ++program->second.processes;
+}
+
+std::string UnprobedPrograms::text() const {
+  if (processes_ == 0) return {};
+  std::vector<decltype(programs_)::const_iterator> rows;
+  for (auto program = programs_.begin(); program != programs_.end(); ++program) rows.push_back(program);
+  std::ranges::sort(rows, {}, [](const auto& program) { return program->second.order; });
+  std::string text =
+      processes_ == 1
+          ? "1 process without a ring could not be probed, so its events are missing:\n"
+          : fmt::format("{} processes without a ring could not be probed, so their events are missing:\n", processes_);
+  const auto named = std::min(rows.size(), max_named);
+  const auto line = std::back_inserter(text);
+  for (std::size_t i = 0; i < named; ++i) {
+    const auto& [path, why] = rows[i]->first;
+    const Program& program = rows[i]->second;
+    fmt::format_to(line, "  {} (pid {}{}): {}\n", path.empty() ? "?" : escaped(path), program.pid,
+                   program.processes == 1 ? "" : fmt::format(" and {} more", program.processes - 1), escaped(why));
+  }
+  if (const std::uint64_t others = rows.size() - named + nameless_; others > 0)
+    fmt::format_to(line, "  and {} more\n", others);
+  text += "hint: start such programs with a ring (OCAML_RUNTIME_EVENTS_START=1), or link them with symbols\n";
+  return text;
+}
+
+}  // namespace rtev
