@@ -198,7 +198,7 @@ TEST_F(PausesLive, CompetitorForTheCpuIsBlamedForTheRunDelayOfTheKernel) {
   // The program's own measurement includes its Gc.minor calls, and a collection that directly follows them.
   std::uint64_t on_cpu = 0, delay = 0;
   kernel >> on_cpu >> delay;
-  if (delay == 0) GTEST_SKIP() << "this kernel does not count how long threads wait for a cpu";
+  if (delay == 0) GTEST_SKIP() << "this kernel does not count how long threads wait for a CPU";
   const auto of_domain_0 = [&](const Strings& arguments) {
     const Json entry = process_in(report(arguments), process.pid());
     for (const Json& domain : entry["domains"])
@@ -254,11 +254,11 @@ TEST_F(PausesLive, SelectionFromARecordingNamesCompetitorsForTheCpu) {
 TEST_F(PausesLive, DomainWithoutACpuIsBlamedForPausesOfOthers) {
   if (::sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "needs two cpus";
   Process competitor(thief(1), "ready");
-  // It is random whether the competitor has the cpu when the stop-the-world request comes, hence several runs.
+  // It is random whether the competitor has the CPU when a stop-the-world request comes, hence many short collections.
   constexpr int max_runs = 20;
   std::size_t late = 0, held_up = 0;
   for (int i = 0; i < max_runs && held_up == 0; ++i) {
-    Process process(neighbour({"compute", "50", "20000"}));
+    Process process(neighbour({"compute", "1000", "0"}));
     const auto threads = threads_in(process.lines_until("ready"));
     ASSERT_EQ(threads.size(), 2u);
     cpu_set_t cpus;
@@ -340,7 +340,7 @@ TEST_F(PausesLive, WithoutSchedulerEventsTimesAreUnknown) {
     EXPECT_EQ(pause["blame"]["cause"], "unknown");
   }
   const Outcome text = run_tool({"pauses", "-q", "-i", ring});
-  EXPECT_THAT(text.out, AllOf(HasSubstr("scheduler"), HasSubstr("unknown"), Not(HasSubstr("worked on a cpu"))));
+  EXPECT_THAT(text.out, AllOf(HasSubstr("scheduler"), HasSubstr("unknown"), Not(HasSubstr("worked on a CPU"))));
 }
 
 TEST_F(PausesLive, TextMatchesJson) {

@@ -218,13 +218,13 @@ TEST_F(RinglessTest, AProcessThatEndedBeforeItsProbesIsALossAndTheNextOneIsProbe
 TEST_F(RinglessTest, AProcessThatBeganAfterItsProbesWereAttachedIsNoLoss) {
   world_.add(probed_pid, probed_id, start_ + 1);
   ringless_.consider(probed_id);
-  turn(0);
+  turn(second);
   const std::uint64_t forked_ns = monotonic_ns() + second;
   world_.add(71, probed_id, forked_ns, ProcessAction::fork);
-  turn(0);
+  turn(second);
   EXPECT_THAT(events(), ElementsAre("0: unprobed 0")) << "of the first process";
   ASSERT_THAT(actions_, ElementsAre(ProcessAction::probe, ProcessAction::probe));
-  EXPECT_EQ(action_ns_[1], forked_ns) << "not before it is there";
+  EXPECT_THAT(action_ns_, testing::Contains(forked_ns)) << "not before it is there";
 }
 
 TEST_F(RinglessTest, AChildThatOnlyExecsIsNoLoss) {
