@@ -33,14 +33,20 @@ std::string bold(const std::string& text) {
   return '*' + escaped(text) + '*';
 }
 
+/// Lines that begin with a blank are kept as they are.
 std::string paragraphs(std::string_view text) {
   std::string out;
+  bool is_literal = false;
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
-    out += escaped(line) + "\n";
+    if (line.starts_with(' ') != is_literal) {
+      out += is_literal ? "```\n" : "\n```\n";
+      is_literal = !is_literal;
+    }
+    out += (is_literal ? std::string(line) : escaped(line)) + "\n";
   }
-  return out + "\n";
+  return out + (is_literal ? "```\n\n" : "\n");
 }
 
 /// The names in bold, and below them the indented help.

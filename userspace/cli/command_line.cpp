@@ -18,8 +18,8 @@ namespace {
 
 constexpr const char* description =
     "Traces all OCaml 5 processes of this host: what their runtime does (GC phases, counters, user events) and what "
-    "the kernel's scheduler does to their threads, in one stream in order of time. Without a subcommand rtev-bpf shows "
-    "this stream live.";
+    "the kernel's scheduler does to their threads, merged into one time-ordered stream. Without a subcommand rtev-bpf "
+    "shows this stream live.";
 
 /// Removes "-- CMD ARG..." from the arguments: CLI11 must not see the options of CMD.
 std::vector<std::string> take_command(std::vector<std::string>& arguments) {

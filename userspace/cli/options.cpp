@@ -74,9 +74,8 @@ void add_process_options(CLI::App& app, ProcessOptions& options) {
   app.add_option("-n,--name", options.names,
                  "only processes with this name (wildcards allowed), e.g. 'web*'; repeatable")
       ->type_name("GLOB");
-  add_time_option(
-      app, "-d,--duration", options.duration,
-      "stop after this time, e.g. 500ms, 5s, 2m (default: at Ctrl-C); of a recording, the time that it covers");
+  add_time_option(app, "-d,--duration", options.duration,
+                  "stop after this time, e.g. 500ms, 5s, 2m (default: at Ctrl-C)");
 }
 
 void add_common_options(CLI::App& app, ReadOptions& options) {
@@ -87,7 +86,6 @@ void add_common_options(CLI::App& app, ReadOptions& options) {
       ->check(expects("a version of OCaml 5, e.g. 5.2",
                       [](const std::string& text) { return family_of_version(text).has_value(); }));
   app.add_flag("-q,--quiet", options.quiet, "print errors only");
-  app.add_flag("-v,--verbose", options.verbose, "also print messages of libbpf");
 }
 
 void add_trace_options(CLI::App& app, TraceOptions& options) {
@@ -124,6 +122,7 @@ void add_trace_options(CLI::App& app, TraceOptions& options) {
   add_parsed_option(
       app, "--buffer", "SIZE", "a size, e.g. 512k, 64M", accept_size,
       "memory for scheduler events, for all CPUs together (default: 1M per CPU, at least 4M, at most 64M)");
+  app.add_flag("-v,--verbose", options.verbose, "also print messages of libbpf");
 }
 
 void add_output_options(CLI::App& app, OutputOptions& options) {
@@ -147,6 +146,9 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options) {
   CLI::Option* const input =
       add_file(app, "-i,--input", options.input, "analyse this instead of tracing: " + inputs)->type_name("INPUT");
   add_process_options(app, options);
+  app.get_option("--duration")
+      ->description(
+          "stop after this time, e.g. 500ms, 5s, 2m (default: at Ctrl-C); with -i, analyse only the first TIME");
   app.option_defaults()->group(output_group);
   add_file(app, "-o,--output", options.output, "write the report to FILE instead of stdout");
   add_choice<bool>(app, "-f,--format", options.json, {{"text", false}, {"json", true}},
@@ -162,8 +164,10 @@ void add_min_option(CLI::App& app, std::chrono::nanoseconds& min) {
   add_time_option(app, "--min", min, "leave out pauses shorter than this, e.g. 1ms");
 }
 
-void add_input(CLI::App& app, CopyOptions& options) {
+void add_input_options(CLI::App& app, CopyOptions& options) {
   app.add_option("INPUT", options.input, inputs)->check(not_empty())->required();
+  add_process_options(app, options);
+  app.get_option("--duration")->description("only the first TIME of INPUT, e.g. 500ms, 5s, 2m (default: all)");
 }
 
 }  // namespace rtev::cli

@@ -38,7 +38,6 @@ void add_process_options(CLI::App& app, ProcessOptions& options);
 struct ReadOptions : ProcessOptions {
   std::string ocaml_version;  ///< empty: detected
   bool quiet = false;
-  bool verbose = false;
 };
 /// Those that ProcessOptions does not have.
 void add_common_options(CLI::App& app, ReadOptions& options);
@@ -51,6 +50,7 @@ struct TraceOptions : ReadOptions {
   std::uint64_t ringless_limit = 100'000;  ///< events per second
   bool history = false;
   std::optional<std::size_t> buffer_bytes;
+  bool verbose = false;
 };
 /// Only those of tracing itself.
 void add_trace_options(CLI::App& app, TraceOptions& options);
@@ -77,7 +77,8 @@ struct CopyOptions : ReadOptions {
   std::string input;  ///< a recording, a ring file, or a process id
   OutputOptions output;
 };
-void add_input(CLI::App& app, CopyOptions& options);
+/// Those of ProcessOptions, too.
+void add_input_options(CLI::App& app, CopyOptions& options);
 
 /// What all analyses take.
 struct AnalysisOptions : TraceOptions {

@@ -50,16 +50,16 @@ LoadOptions options_from_environment() {
 
 void add_load_options(CLI::App& app, LoadOptions& options) {
   add_number_option<std::uint32_t>(app, "-P,--processes", options.processes, 1, max_processes,
-                                   "number of processes (default 1)");
+                                   "number of processes (default: 1)");
   add_number_option<std::uint32_t>(app, "-D,--domains", options.domains, 1, max_domains,
-                                   "domains of each process, one thread each (default 1)");
+                                   "domains of each process, one thread each (default: 1)");
   const auto accept_rate = [&options](const std::string& text) {
     options.rate = text == "max" ? std::nullopt : parse_count(text);
     return text == "max" || (options.rate && *options.rate <= Pace::max_rate);
   };
   add_parsed_option(app, "-r,--rate", "RATE", "a rate up to 1G, e.g. 1000, 250k, 2M, max", accept_rate,
                     "events per second of each domain, e.g. 250k, 2M; max: as many as possible; 0: none "
-                    "(default 1000)");
+                    "(default: 1000)");
   app.add_option_function<std::string>(
          "-m,--mix",
          [&options](const std::string& text) {
@@ -71,7 +71,7 @@ void add_load_options(CLI::App& app, LoadOptions& options) {
          "gc=8,counters=2,user=1")
       ->type_name("MIX");
   add_number_option<std::uint64_t>(app, "--seed", options.seed, 0, UINT64_MAX,
-                                   "seed of the random events; the same seed gives the same events (default 1)");
+                                   "seed of the random events; the same seed gives the same events (default: 1)");
   add_choice<bool>(app, "--clock", options.cached_clock, {{"monotonic", false}, {"cached", true}},
                    "read the clock for each event (default), or for every 64th, with 1 ns between the others: faster, "
                    "but times are late by up to the time of 64 events");
@@ -79,19 +79,19 @@ void add_load_options(CLI::App& app, LoadOptions& options) {
 
 void add_ring_options(CLI::App& app, LoadOptions& options) {
   app.add_option("--directory", options.directory,
-                 "the directory for ring files (default OCAML_RUNTIME_EVENTS_DIR, or a private directory)")
+                 "the directory for ring files (default: OCAML_RUNTIME_EVENTS_DIR, or a private directory)")
       ->type_name("DIR");
   app.add_flag("--preserve", options.preserve, "keep the ring files at exit");
   add_number_option<std::uint32_t>(app, "-e,--ring-words-log2", options.log2_words, 6, 24,
-                                   "2^N words in each ring (default 16)");
+                                   "2^N words in each ring (default: 16)");
   add_number_option<std::uint32_t>(
       app, "--rings", options.rings, 1, max_domains,
-      "rings in each file, used or not (default 128 as OCaml, or the number of domains if that is more)");
+      "rings in each file, used or not (default: 128 as OCaml, or the number of domains if that is more)");
   add_choice<RingWriter::Format>(app, "--format", options.format,
                                  {{"5.0", RingWriter::Format::before_5_1}, {"5.1", RingWriter::Format::since_5_1}},
                                  "ring files of OCaml 5.0, which have no user events, or of later versions (default)");
   add_choice<Family>(app, "--family", options.family, {{"5.0-5.2", Family::before_5_3}, {"5.3+", Family::since_5_3}},
-                     "number phases as these versions do (default 5.3+, with --format 5.0 5.0-5.2)");
+                     "number phases as these versions do (default: 5.3+, with --format 5.0 5.0-5.2)");
 }
 
 void add_run_options(CLI::App& app, LoadOptions& options) {

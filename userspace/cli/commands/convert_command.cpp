@@ -7,12 +7,21 @@
 #include "cli/reading.hpp"
 
 namespace rtev::cli {
+namespace {
+
+constexpr const char* footer =
+    "Examples:\n"
+    "  rtev-bpf convert trace.fxt -o trace.pftrace           for ui.perfetto.dev and trace_processor\n"
+    "  rtev-bpf convert trace.fxt -p 1234 -o one.fxt         one process of a recording\n"
+    "  rtev-bpf convert trace.fxt -f jsonl -o - | jq .type   for scripts";
+
+}  // namespace
 
 Subcommand add_convert_command(CLI::App& root) {
   auto options = std::make_shared<CopyOptions>();
   CLI::App* const app = root.add_subcommand("convert", "write a recording or a ring in another format");
-  add_input(*app, *options);
-  add_process_options(*app, *options);
+  app->footer(footer);
+  add_input_options(*app, *options);
   add_recording_options(*app, options->output);
   add_common_options(*app, *options);
   return {.app = app,

@@ -21,7 +21,12 @@ constexpr const char* footer =
     "duration that P % of the pauses do not exceed, to three significant digits. ON-CPU, RUNNABLE and BLOCKED "
     "have percentiles of their own: the values in one line may belong to different pauses. In the last table ONCPU, "
     "RUNBL and BLOCK are shares of TOTAL. '!' at the end of a line: data is missing, so counts and totals are lower "
-    "bounds.";
+    "bounds.\n"
+    "\n"
+    "Examples:\n"
+    "  rtev-bpf latency -- ./server                 of a program that it starts\n"
+    "  rtev-bpf latency --interval 5s               every five seconds, until Ctrl-C\n"
+    "  rtev-bpf latency -i trace.fxt --phase minor  of a recording, for minor collections";
 
 struct LatencyCommandOptions : AnalysisOptions {
   std::string phase;

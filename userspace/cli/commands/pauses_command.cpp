@@ -16,7 +16,12 @@ namespace {
 constexpr const char* footer =
     "A pause is the outermost runtime span of a domain. With --sched all the report names every thread that held the "
     "CPU while an OCaml thread waited for it. By default only switches from or to an OCaml thread are traced, which "
-    "costs less: then only the first and the last of these threads are known.";
+    "costs less: then only the first and the last of these threads are known.\n"
+    "\n"
+    "Examples:\n"
+    "  rtev-bpf pauses -d 10s                       the ten longest pauses of ten seconds\n"
+    "  rtev-bpf pauses -p 1234 --top 3 --min 1ms    the three longest of a process, from 1 ms on\n"
+    "  rtev-bpf pauses -i trace.fxt -f json         of a recording, for programs";
 
 struct PausesCommandOptions : AnalysisOptions {
   std::size_t top = 10;

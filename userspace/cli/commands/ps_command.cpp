@@ -24,6 +24,18 @@ namespace {
 
 constexpr std::chrono::milliseconds default_sample{500};
 
+constexpr const char* footer =
+    "RUNTIME is the version of OCaml, or the name of another program that writes rings. EVENTS/S is the rate at which "
+    "the process wrote events while ps counted. RING says whether the process writes events:\n"
+    "\n"
+    "  active     it does\n"
+    "  paused     it has paused its events (Runtime_events.pause)\n"
+    "  none       its events are off: set OCAML_RUNTIME_EVENTS_START=1 for it, or use --ringless\n"
+    "  stopped    its runtime removed the ring\n"
+    "  ended      the process ended while ps counted\n"
+    "  truncated  its ring file was cut: events cannot be read\n"
+    "  shared     processes with the same pid in two containers write into one file: events are mixed up";
+
 std::string_view runtime_of(const ProcessInfo& info) {
   if (info.runtime != ocaml_runtime) return info.runtime;
   return info.version.empty() ? "5.?" : std::string_view(info.version);
@@ -131,6 +143,7 @@ Subcommand add_ps_command(CLI::App& root) {
   auto options = std::make_shared<ProcessOptions>();
   CLI::App* const app =
       root.add_subcommand("ps", "list OCaml 5 processes: version, state of the ring, domains, events per second");
+  app->footer(footer);
   add_process_options(*app, *options);
   app->get_option("--duration")->description("count events for this time, e.g. 2s (default: 500ms)");
   return {.app = app, .run = [options](const Invocation&) { return run_ps(*options); }};

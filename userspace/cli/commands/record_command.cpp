@@ -83,7 +83,13 @@ constexpr const char* footer =
     "FILE.fxt is a recording: dump shows it, convert exports it in another format, and latency, pauses and stats "
     "analyse it (-i). Files in the other formats are exports: rtev-bpf cannot read them. fxt, chrome and pftrace files "
     "open in https://ui.perfetto.dev: a group per process, a row per thread with its GC spans and what the scheduler "
-    "did to it. FILE can be read at any time, also if rtev-bpf is killed: at most the last second is missing.";
+    "did to it. FILE can be read at any time, also if rtev-bpf is killed: at most the last second is missing.\n"
+    "\n"
+    "Examples:\n"
+    "  rtev-bpf record -d 5s -o trace.fxt           all OCaml processes for five seconds\n"
+    "  rtev-bpf record -o trace.fxt -- ./server     a program that it starts\n"
+    "  rtev-bpf record -d 5s -o trace.pftrace       an export for ui.perfetto.dev\n"
+    "  rtev-bpf pauses -i trace.fxt                 analyse a recording";
 
 int run_record(const StreamOptions& options, const Invocation& invocation) {
   auto stream = Stream::open(options.output, Format::fxt);

@@ -15,9 +15,14 @@ namespace {
 
 constexpr const char* footer =
     "GC is the time that domains spent in pauses; GC% is GC as a share of WALL. For a process both are sums over its "
-    "domains. STW LED and FOLLOWED count the "
-    "stop-the-world sections that a domain led, and those led by other domains that it took part in. Words have 8 "
-    "bytes and are counted when a collection finds them. '+' marks a lower bound; the report says why.";
+    "domains. STW LED and FOLLOWED count the stop-the-world sections that a domain led, and those led by other domains "
+    "that it took part in. Words have 8 bytes and are counted when a collection finds them. '+' marks a lower bound; "
+    "the "
+    "report says why.\n"
+    "\n"
+    "Examples:\n"
+    "  rtev-bpf stats -d 10s                        all OCaml processes for ten seconds\n"
+    "  rtev-bpf stats -- ./server                   a program that it starts, until it ends";
 
 int run_stats(const AnalysisOptions& options, const Invocation& invocation) {
   auto output = open_output(options.output);
