@@ -99,7 +99,7 @@ Result<Programs> Programs::load(const ProgramOptions& options) {
   take_libbpf_warnings();  // discards those of the inspection, whose attempts may fail
 
   const int cpus = libbpf_num_possible_cpus();
-  if (cpus < 0) return errno_error(-cpus, "cannot count the cpus");
+  if (cpus < 0) return errno_error(-cpus, "cannot count the CPUs");
   const auto plan = plan_sched_buffers(options.sched_buffer_bytes, static_cast<std::uint32_t>(cpus));
   const bool sched = options.sched != RTEV_SCHED_OFF;
   const bool uprobe_multi = options.uprobe_multi && host.uprobe_multi;

@@ -34,7 +34,7 @@ class Sentence {
   std::string text() {
     switch (blame_.cause) {
       case Cause::work:
-        print(out_, "worked on a cpu for {}{}", share(), busiest_phase());
+        print(out_, "worked on a CPU for {}{}", share(), busiest_phase());
         break;
       case Cause::no_cpu:
         no_cpu();
@@ -90,7 +90,7 @@ class Sentence {
   void no_cpu() {
     // The competitors are known for all the time without a cpu, also while it waited for domains.
     const std::uint64_t whole = pause_.time.runnable;
-    print(out_, "{} could run but had no cpu for {}", own_thread(), share(whole));
+    print(out_, "{} could run but had no CPU for {}", own_thread(), share(whole));
     if (!look_alike(blame_.ns, whole))
       print(out_, ", {} of it outside its waits for other domains", Duration{blame_.ns});
     const auto competitors = pause_.scheduling.competitors();
@@ -106,7 +106,7 @@ class Sentence {
 
   /// `"stress" (pid 99) had cpu 1`, and how much of that is certain.
   void competitor(const CpuWait& wait) {
-    const std::string cpu = wait.cpu < 0 ? "the cpu" : fmt::format("cpu {}", wait.cpu);
+    const std::string cpu = wait.cpu < 0 ? "the CPU" : fmt::format("CPU {}", wait.cpu);
     if (!wait.by) {
       print(out_, "others had {}", cpu);
       return;
@@ -119,7 +119,7 @@ class Sentence {
     }
     switch (wait.had) {
       case CpuWait::Had::throughout:
-        if (idle) out_.add(", which a limit on cpu time or a slow wakeup of the cpu can cause");
+        if (idle) out_.add(", which a limit on CPU time or a slow wakeup of the CPU can cause");
         break;
       case CpuWait::Had::first:
         out_.add(" first, perhaps others after that");
@@ -160,12 +160,12 @@ class Sentence {
     const std::uint64_t after_ns = other.arrived_ns - std::min(other.arrived_ns, blame_.part->section->begin_ns);
     switch (blame_.why) {
       case Why::no_cpu:
-        print(out_, ": its thread {} could run but had no cpu for {}", other.tid, Duration{activity.time.runnable});
+        print(out_, ": its thread {} could run but had no CPU for {}", other.tid, Duration{activity.time.runnable});
         longest(activity.longest_wait, activity.time.runnable);
         break;
       case Why::backup_thread:
         print(out_,
-              ", which was in a blocking section: its backup thread {} arrived after {} ({} asleep, {} without a cpu, "
+              ", which was in a blocking section: its backup thread {} arrived after {} ({} asleep, {} without a CPU, "
               "{} running)",
               other.tid, Duration{after_ns}, Duration{activity.time.blocked()}, Duration{activity.time.runnable},
               Duration{activity.time.on_cpu});

@@ -112,7 +112,7 @@ class Report {
   void durations(const PauseDetails& of) {
     const std::uint64_t whole = of.duration_ns();
     out_.add("\n    time    ");
-    part("on cpu", of.time.on_cpu, whole);
+    part("on CPU", of.time.on_cpu, whole);
     part("runnable", of.time.runnable, whole);
     part("blocked", of.time.blocked(), whole);
     part("unknown", of.time.unknown, whole);
@@ -139,7 +139,7 @@ class Report {
       if (detail.blocked() > 0) print(out_, " (longest {})", Duration{detail.longest_block_ns()});
       print(out_, ", woken {}", times(detail.woken()));
       wakers(of);
-      print(out_, ", moved to another cpu {}\n", times(detail.migrations()));
+      print(out_, ", moved to another CPU {}\n", times(detail.migrations()));
     }
     const auto competitors = detail.competitors();
     std::uint64_t rest = detail.other_competitors_ns();
@@ -150,9 +150,9 @@ class Report {
         competitor(competitors[i], of.domain.pid);
       }
     }
-    if (rest > 0) print(out_, "    no cpu    for {} behind other threads\n", Duration{rest});
+    if (rest > 0) print(out_, "    no CPU    for {} behind other threads\n", Duration{rest});
     if (detail.unknown_competitors_ns() > 0)
-      print(out_, "    no cpu    for {} behind unknown threads\n", Duration{detail.unknown_competitors_ns()});
+      print(out_, "    no CPU    for {} behind unknown threads\n", Duration{detail.unknown_competitors_ns()});
   }
 
   void wakers(const PauseDetails& of) {
@@ -164,8 +164,8 @@ class Report {
   }
 
   void competitor(const SchedulingDetail::CpuCompetitor& competitor, std::int32_t own_pid) {
-    print(out_, "    no cpu    for {}, {}", Duration{competitor.wait.ns}, times(competitor.times));
-    if (competitor.wait.cpu >= 0) print(out_, ", cpu {}", competitor.wait.cpu);
+    print(out_, "    no CPU    for {}, {}", Duration{competitor.wait.ns}, times(competitor.times));
+    if (competitor.wait.cpu >= 0) print(out_, ", CPU {}", competitor.wait.cpu);
     print(out_, " {}\n", Behind{competitor.wait, own_pid});
   }
 
@@ -298,7 +298,7 @@ class Report {
     state("ran", split.on_cpu);
     state("blocked", split.blocked());
     state("unknown", split.unknown);
-    state("no cpu", split.runnable);
+    state("no CPU", split.runnable);
     const CpuWait& wait = domain.before.longest_wait;
     if (wait.ns > 0) print(text, " {}", Behind{wait, of.domain.pid});
     return std::string{text.text()};

@@ -111,7 +111,7 @@ void add_headline(TextBuffer& out, const ProcessStats& process) {
   if (!process.version.empty()) print(out, ", OCaml {}", Escaped{process.version});
   print(out, ", {}{}", Duration{process.figures.wall_ns}, process.ended ? ", ended" : "");
   if (process.figures.cpu_ns)
-    print(out, ", {}{} of cpu time", Duration{*process.figures.cpu_ns}, process.lacks_cpu_time() ? "+" : "");
+    print(out, ", {}{} of CPU time", Duration{*process.figures.cpu_ns}, process.lacks_cpu_time() ? "+" : "");
   if (process.max_rss_bytes) print(out, ", {} of memory at most", Size{*process.max_rss_bytes});
   out.add('\n');
 }
@@ -255,7 +255,7 @@ std::string stats_text(const StatsReport& report) {
     add_total(out, report);
   }
   if (report.switches_dropped > 0) {
-    print(out, "\nwarning: cpu times are lower bounds: the kernel dropped {}\n",
+    print(out, "\nwarning: CPU times are lower bounds: the kernel dropped {}\n",
           Counted{report.switches_dropped, "context switch", "context switches"});
   }
   if (report.rings_missed > 0) {

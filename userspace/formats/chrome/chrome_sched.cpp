@@ -91,7 +91,7 @@ ChromeSink::CpuRow* ChromeSink::row_of(std::uint32_t cpu) {
     sort_process(cpus_pid, cpus_sort_index);
   }
   const auto [row, is_new] = rows_.try_emplace(cpu);
-  if (is_new) name_row(cpus_pid, row_tid(cpu), "cpu " + std::to_string(cpu), cpu);
+  if (is_new) name_row(cpus_pid, row_tid(cpu), "CPU " + std::to_string(cpu), cpu);
   return &row->second;
 }
 

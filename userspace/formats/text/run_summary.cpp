@@ -160,7 +160,7 @@ void add_losses(TextBuffer& out, const RunSummary& summary, const Registry& regi
 
 void add_own_cost(TextBuffer& out, const RunSummary& summary) {
   const std::uint64_t events = std::accumulate(summary.events.begin(), summary.events.end(), std::uint64_t{0});
-  print(out, "tracer:  {} of cpu time", Duration{summary.own_cpu_ns});
+  print(out, "tracer:  {} of CPU time", Duration{summary.own_cpu_ns});
   // The cost of a short run is mostly that of starting.
   constexpr std::uint64_t min_events = 100'000;
   if (events >= min_events) {

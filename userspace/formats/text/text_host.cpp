@@ -90,7 +90,7 @@ void TextSink::switch_event(const Event& event, const Batch& batch) {
   // Without a tracked thread (--sched all) there is a line for both threads, except the idle thread.
   if (prev.tracked || (!any_tracked && prev.pid != 0)) {
     begin_thread_line(event, prev);
-    out_.add("off cpu ", change->cpu, "  ", to_string(change->state));
+    out_.add("off CPU ", change->cpu, "  ", to_string(change->state));
     if (change->state == LeftState::preempted) {
       out_.add(" by ");
       other_thread(next);
@@ -100,7 +100,7 @@ void TextSink::switch_event(const Event& event, const Batch& batch) {
   }
   if (next.tracked || (!any_tracked && next.pid != 0)) {
     begin_thread_line(event, next);
-    out_.add("on cpu ", change->cpu);
+    out_.add("on CPU ", change->cpu);
     finish_thread_line(event, next);
   }
 }
@@ -111,7 +111,7 @@ void TextSink::wakeup_event(const Event& event, const Batch& batch) {
   begin_thread_line(event, wakeup->woken);
   out_.add("woken by ");
   other_thread(wakeup->by);
-  out_.add(" (cpu ", wakeup->cpu, ')');
+  out_.add(" (CPU ", wakeup->cpu, ')');
   finish_thread_line(event, wakeup->woken);
 }
 

@@ -31,7 +31,7 @@ TEST_F(PausesBlame, WorkIsBlamedOnItsBusiestPhase) {
   EXPECT_EQ(pause.time, (TimeSplit{.on_cpu = 8'000}));
   EXPECT_EQ(blame_of(pause).cause, Cause::work);
   EXPECT_EQ(blame(),
-            "worked on a cpu for 8.00µs of 8.00µs (100%), most of the pause in major_slice (7.00µs without the phases "
+            "worked on a CPU for 8.00µs of 8.00µs (100%), most of the pause in major_slice (7.00µs without the phases "
             "inside)");
 }
 
@@ -50,7 +50,7 @@ TEST_F(PausesBlame, APreemptedPauseIsBlamedOnTheCompetitor) {
   EXPECT_EQ(competitor.wait.had, CpuWait::Had::throughout);
   EXPECT_EQ(competitor.wait.by->tid, 999);
   EXPECT_EQ(blame(),
-            "its thread 4242 could run but had no cpu for 6.00µs of 10.0µs (60%): \"hog\" (pid 999) had cpu 0");
+            "its thread 4242 could run but had no CPU for 6.00µs of 10.0µs (60%): \"hog\" (pid 999) had CPU 0");
 }
 
 TEST_F(PausesBlame, EachCompetitorIsToldWithItsTime) {
@@ -67,9 +67,9 @@ TEST_F(PausesBlame, EachCompetitorIsToldWithItsTime) {
   EXPECT_EQ(competitors[1].wait.by->comm(), "second");
   EXPECT_EQ(competitors[1].wait.ns, 1'900U);
   EXPECT_EQ(competitors[1].times, 2U);
-  EXPECT_THAT(blame(), HasSubstr(": for 5.00µs of it \"hog\" (pid 999) had cpu 0; for the rest others"));
+  EXPECT_THAT(blame(), HasSubstr(": for 5.00µs of it \"hog\" (pid 999) had CPU 0; for the rest others"));
   EXPECT_THAT(pauses->report_text(),
-              HasSubstr("no cpu    for 1.90µs, 2 times, cpu 0 behind \"second\" (pid 888, thread 889)"));
+              HasSubstr("no CPU    for 1.90µs, 2 times, CPU 0 behind \"second\" (pid 888, thread 889)"));
 }
 
 TEST_F(PausesBlame, CompetitorsThatWereNotSeenAreNotMadeUp) {
@@ -78,7 +78,7 @@ TEST_F(PausesBlame, CompetitorsThatWereNotSeenAreNotMadeUp) {
   // The hog's end on the cpu was not traced: another one leaves it.
   switches(9'000, enters(main_thread(), 0, a_thread(888, 888, -1, "second", false)));
   EXPECT_EQ(only().scheduling.competitors().front().wait.had, CpuWait::Had::first);
-  EXPECT_THAT(blame(), EndsWith(": \"hog\" (pid 999) had cpu 0 first, perhaps others after that"))
+  EXPECT_THAT(blame(), EndsWith(": \"hog\" (pid 999) had CPU 0 first, perhaps others after that"))
       << "no hint to trace all switches, as they were";
 }
 
@@ -89,7 +89,7 @@ TEST_F(PausesTest, WithoutSwitchesBetweenOthersNobodyIsBlamedForAllOfAWait) {
   const PauseDetails& pause = only();
   EXPECT_EQ(pause.scheduling.competitors().at(0).wait.had, CpuWait::Had::first);
   EXPECT_EQ(blame(),
-            "its thread 4242 could run but had no cpu for 7.00µs of 9.00µs (78%): \"hog\" (pid 999) had cpu 0 first, "
+            "its thread 4242 could run but had no CPU for 7.00µs of 9.00µs (78%): \"hog\" (pid 999) had CPU 0 first, "
             "perhaps others after that (--sched all shows all of them)");
   EXPECT_THAT(pauses->report_text(), HasSubstr("behind \"hog\" (pid 999) and then perhaps others\n"));
 }
@@ -104,7 +104,7 @@ TEST_F(PausesTest, AWaitThatBeginsUnderAnotherOneIsCertainOfItsEndOnly) {
   switches(9'000, enters(main_thread(), 1, competitor()));
   const PauseDetails& pause = only();
   EXPECT_EQ(pause.scheduling.competitors().at(0).wait.had, CpuWait::Had::last);
-  EXPECT_THAT(blame(), HasSubstr(": \"hog\" (pid 999) had cpu 1 last, perhaps others before that (--sched all shows"));
+  EXPECT_THAT(blame(), HasSubstr(": \"hog\" (pid 999) had CPU 1 last, perhaps others before that (--sched all shows"));
 }
 
 TEST_F(PausesTest, ATrackedThreadIsSeenToLeave) {
@@ -120,7 +120,7 @@ TEST_F(PausesTest, ACpuThatWasPerhapsIdleIsNotSaidToHaveBeen) {
   span(1'000, 10'000, phase_major);
   preempted(2'000, 9'000, nobody());
   play();
-  EXPECT_THAT(blame(), HasSubstr(": cpu 0 was idle first, perhaps others after that (--sched all shows"));
+  EXPECT_THAT(blame(), HasSubstr(": CPU 0 was idle first, perhaps others after that (--sched all shows"));
   EXPECT_THAT(pauses->report_text(), HasSubstr("although it was idle at first\n"));
 }
 
@@ -140,7 +140,7 @@ TEST_F(PausesTest, WhoHeldUpALateDomainIsToldAsFarAsItIsCertain) {
     play();
     const std::string hint = "(--sched all shows all of them)";
     if (notable) {
-      EXPECT_THAT(blame(), EndsWith("had no cpu for 7.80µs, while \"hog\" (pid 999) had cpu 1 first, perhaps others "
+      EXPECT_THAT(blame(), EndsWith("had no CPU for 7.80µs, while \"hog\" (pid 999) had CPU 1 first, perhaps others "
                                     "after that " +
                                     hint));
     } else {
@@ -153,14 +153,14 @@ TEST_F(PausesBlame, AThreadThatIsHeldBackFromAnIdleCpuIsToldSo) {
   span(1'000, 10'000, phase_major);
   preempted(2'000, 9'000, nobody());
   EXPECT_EQ(only().time.runnable, 7'000U);
-  EXPECT_THAT(blame(), HasSubstr("cpu 0 was idle, which a limit on cpu time or a slow wakeup of the cpu can cause"));
+  EXPECT_THAT(blame(), HasSubstr("CPU 0 was idle, which a limit on CPU time or a slow wakeup of the CPU can cause"));
 }
 
 TEST_F(PausesBlame, ADomainOfTheSameProcessIsNamedAsSuch) {
   span(1'000, 10'000, phase_major);
   preempted(2'000, 9'000, other_thread());
   only();
-  EXPECT_THAT(blame(), HasSubstr("thread 4300 of the same process (domain 1) had cpu 0"));
+  EXPECT_THAT(blame(), HasSubstr("thread 4300 of the same process (domain 1) had CPU 0"));
 }
 
 TEST_F(PausesBlame, ABlockedPauseTellsOnWhatAndWhoWokeIt) {

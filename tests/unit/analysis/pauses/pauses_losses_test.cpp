@@ -194,7 +194,7 @@ TEST_F(PausesTest, WaitsSumUpToTheRunnableTimeAfterAContradiction) {
   ASSERT_THAT(pause.scheduling.competitors(), SizeIs(1));
   EXPECT_EQ(pause.scheduling.competitors()[0].wait.ns, 1'000U);
   EXPECT_EQ(pause.scheduling.unknown_competitors_ns(), 2'000U);
-  EXPECT_THAT(pauses->report_text(), HasSubstr("    no cpu    for 2.00µs behind unknown threads\n"));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("    no CPU    for 2.00µs behind unknown threads\n"));
   EXPECT_THAT(pauses->report_text(), HasSubstr("warning: 1 inconsistent context switch (some were lost);"));
 }
 

@@ -81,11 +81,11 @@ TEST_F(PausesSections, ABarrierThatWaitsForADescheduledDomain) {
   EXPECT_EQ(found.why, Why::no_cpu);
   EXPECT_EQ(found.domain, &late);
   EXPECT_EQ(blame(),
-            "waited 7.99µs of 8.50µs (94%) for domain 1 to stop: its thread 4300 could run but had no cpu for 7.90µs, "
-            "while \"hog\" (pid 999) had cpu 1");
+            "waited 7.99µs of 8.50µs (94%) for domain 1 to stop: its thread 4300 could run but had no CPU for 7.90µs, "
+            "while \"hog\" (pid 999) had CPU 1");
   const std::string text = pauses->report_text();
   EXPECT_THAT(text, HasSubstr("stop-the-world of 2 domains, requested at 0.000000999 s, all arrived after 8.00µs"));
-  EXPECT_THAT(text, HasSubstr("no cpu 7.90µs behind \"hog\" (pid 999)  <- last"));
+  EXPECT_THAT(text, HasSubstr("no CPU 7.90µs behind \"hog\" (pid 999)  <- last"));
 }
 
 TEST_F(PausesSections, ADomainInABlockingSectionIsServedByItsBackupThread) {
@@ -104,8 +104,8 @@ TEST_F(PausesSections, ADomainInABlockingSectionIsServedByItsBackupThread) {
   EXPECT_EQ(blame_of(pause).why, Why::backup_thread);
   EXPECT_EQ(blame(),
             "waited 7.04µs of 7.55µs (93%) for domain 1 to stop, which was in a blocking section: its backup thread "
-            "4301 arrived after 7.05µs (500ns asleep, 6.50µs without a cpu, 50ns running), while \"hog\" (pid 999) had "
-            "cpu 1");
+            "4301 arrived after 7.05µs (500ns asleep, 6.50µs without a CPU, 50ns running), while \"hog\" (pid 999) had "
+            "CPU 1");
   EXPECT_THAT(pauses->report_text(), HasSubstr("4301 backup"));
 }
 
@@ -160,7 +160,7 @@ TEST_F(PausesSections, TheLeaderWaitsForTheSlowOne) {
   EXPECT_EQ(found.why, Why::no_cpu);
   EXPECT_EQ(blame(),
             "waited 7.89µs of 8.30µs (95%) for domain 1 to end its part of the minor collection: its thread 4300 could "
-            "run but had no cpu for 7.70µs, while \"hog\" (pid 999) had cpu 1");
+            "run but had no CPU for 7.70µs, while \"hog\" (pid 999) had CPU 1");
   EXPECT_THAT(pauses->report_text(), HasSubstr("without waiting for each other"));
 }
 
@@ -255,8 +255,8 @@ TEST_F(PausesSections, TimeWithoutACpuIsToldOfTheWholePauseWhereItsCompetitorsAr
   only();
   EXPECT_EQ(
       blame(),
-      "its thread 4242 could run but had no cpu for 10.9µs of 11.1µs (98%), 8.00µs of it outside its waits for other "
-      "domains: \"hog\" (pid 999) had cpu 0");
+      "its thread 4242 could run but had no CPU for 10.9µs of 11.1µs (98%), 8.00µs of it outside its waits for other "
+      "domains: \"hog\" (pid 999) had CPU 0");
 }
 
 TEST_F(PausesSections, AHandlerWithoutALeaderStartsASectionOfItsOwn) {

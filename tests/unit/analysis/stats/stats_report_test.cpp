@@ -145,7 +145,7 @@ TEST_F(StatsReportTest, TextSaysWhatTheSummaryLacks) {
   RunSummary summary{.rings_missed = 1};
   summary.drops = {{"switch", 1234}};
   stats.summary(summary, world.registry);
-  EXPECT_THAT(text(), HasSubstr("warning: cpu times are lower bounds: the kernel dropped 1,234 context switches\n"));
+  EXPECT_THAT(text(), HasSubstr("warning: CPU times are lower bounds: the kernel dropped 1,234 context switches\n"));
   EXPECT_THAT(text(), HasSubstr("warning: 1 ring could not be read; events are missing\n"));
   EXPECT_EQ(json()["rings_missed"], 1);
 }

@@ -53,7 +53,7 @@ TEST_F(ChromeSched, CpusShowWhoRunsThereAndWhy) {
   change(30, 1, stranger(), idle());
   const ChromeTrace trace = finish_well(100);
   EXPECT_EQ(trace.process_names.at(cpus_pid), "CPUs");
-  EXPECT_EQ(trace.row_names.at(cpu_row(1)), "cpu 1");
+  EXPECT_EQ(trace.row_names.at(cpu_row(1)), "CPU 1");
   EXPECT_THAT(texts(trace.spans.at(cpu_row(1))),
               ElementsAre(R"(server domain 0 sched 10-20 {"left":"preempted","pid":4242,"priority":120,"tid":4242,)"
                           R"("waited":0.005,"waker":{"comm":"python3","pid":7,"tid":7}})",

@@ -247,15 +247,15 @@ TEST_F(Text, SwitchesOfTrackedThreads) {
   change.prev.holds_lock = true;
   change.next = test::make_thread(99, 100, "python3", false);
   EXPECT_THAT(lines_of(Events{0}.add_record(start, EventKind::sched_switch, change)),
-              ElementsAre("   0.000000000    4242 server            3  off cpu 1  preempted by python3/100  (lock held)"
+              ElementsAre("   0.000000000    4242 server            3  off CPU 1  preempted by python3/100  (lock held)"
                           "  tid 4250  backup thread"));
   std::swap(change.prev, change.next);
   EXPECT_THAT(lines_of(Events{0}.add_record(start, EventKind::sched_switch, change)),
-              ElementsAre("   0.000000000    4242 server            3  on cpu 1  tid 4250  backup thread"));
+              ElementsAre("   0.000000000    4242 server            3  on CPU 1  tid 4250  backup thread"));
   change.prev = test::make_thread(5, 5, "other", true);
   change.state = LeftState::sleeping;
   EXPECT_THAT(events_of(Events{0}.add_record(start, EventKind::sched_switch, change)),
-              ElementsAre("off cpu 1  sleeping", "on cpu 1  tid 4250  backup thread"));
+              ElementsAre("off CPU 1  sleeping", "on CPU 1  tid 4250  backup thread"));
 }
 
 TEST_F(Text, SwitchesOfOtherThreadsLeaveOutTheIdleTask) {
@@ -263,14 +263,14 @@ TEST_F(Text, SwitchesOfOtherThreadsLeaveOutTheIdleTask) {
   change.prev = test::make_thread(5, 5, "bash", false);
   change.next = test::make_thread(0, 0, "swapper/0", false);
   EXPECT_THAT(events_of(Events{0}.add_record(start, EventKind::sched_switch, change)),
-              ElementsAre("off cpu 0  sleeping"));
+              ElementsAre("off CPU 0  sleeping"));
 }
 
 TEST_F(Text, Wakeups) {
   Wakeup wakeup{.cpu = 1, .woken = test::make_thread(4242, 4242, "server", true), .by = {}};
   wakeup.by = test::make_thread(120, 123, "bash", false);
   EXPECT_THAT(events_of(Events{0}.add_record(start, EventKind::wakeup, wakeup)),
-              ElementsAre("woken by bash/123 (cpu 1)"));
+              ElementsAre("woken by bash/123 (CPU 1)"));
 }
 
 TEST_F(Text, LateEventsAreMarked) {
