@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-#include "analysis/pauses/pause_words.hpp"
+#include "analysis/report_text.hpp"
 #include "base/enum_names.hpp"
 #include "stream/stw_phases.hpp"
 

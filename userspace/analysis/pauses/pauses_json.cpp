@@ -2,9 +2,9 @@
 #include <array>
 
 #include "analysis/pauses/blame.hpp"
-#include "analysis/pauses/pause_words.hpp"
 #include "analysis/pauses/pauses_report.hpp"
 #include "analysis/report_json.hpp"
+#include "analysis/report_text.hpp"
 
 namespace rtev {
 namespace {

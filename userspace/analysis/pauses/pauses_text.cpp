@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "analysis/pauses/blame.hpp"
-#include "analysis/pauses/pause_words.hpp"
 #include "analysis/pauses/pauses_report.hpp"
+#include "analysis/report_text.hpp"
 #include "base/text_table.hpp"
 
 namespace rtev {

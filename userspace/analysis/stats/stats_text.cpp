@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/pauses/pause_words.hpp"
+#include "analysis/report_text.hpp"
 #include "analysis/stats/stats_report.hpp"
 #include "base/text_table.hpp"
 
