@@ -94,11 +94,13 @@ class FxtFile final : public FxtBuffered {
   static Result<FxtFile> create(const std::string& path, unsigned mode = 0600);
   /// Takes over an open descriptor. `name` is for messages.
   static FxtFile adopt(int fd, std::string name, std::size_t buffer_words = default_buffer_words) {
-    return FxtFile(fd, std::move(name), buffer_words);
+    return {fd, std::move(name), buffer_words};
   }
 
   FxtFile(FxtFile&& other) noexcept
-      : FxtBuffered(std::move(other)), fd_(std::exchange(other.fd_, -1)), name_(std::move(other.name_)) {}
+      : FxtBuffered(static_cast<FxtBuffered&&>(other)),
+        fd_(std::exchange(other.fd_, -1)),
+        name_(std::move(other.name_)) {}
   FxtFile& operator=(FxtFile&& other) noexcept;
   /// Closes the file. Records that FxtWriter has not flushed are missing.
   ~FxtFile() override;

@@ -41,9 +41,11 @@ template <typename Number, typename Value>
 CLI::Option* add_number_option(CLI::App& app, const std::string& name, Value& value, Number min, Number max,
                                const std::string& help) {
   const auto accept = [&value, min, max](const std::string& text) {
-    const auto number = parse_number<Number>(text);
-    const bool fits = number && *number >= min && *number <= max;
-    if (fits) value = *number;
+    const auto parsed = parse_number<Number>(text);
+    if (!parsed) return false;
+    const Number number = *parsed;
+    const bool fits = number >= min && number <= max;
+    if (fits) value = number;
     return fits;
   };
   return add_parsed_option(app, name, "N", "a number from " + std::to_string(min) + " to " + std::to_string(max),

@@ -61,7 +61,7 @@ Result<std::unique_ptr<FdOutput>> create_file(const std::string& path) {
   struct stat status{};
   const auto user = SudoUser::of_environment();
   if (::fstat(fd.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid != ::geteuid() &&
-      !(user && status.st_uid == user->uid)) {
+      (!user || status.st_uid != user->uid)) {
     return std::unexpected(Error{.what = "cannot write to",
                                  .subject = path,
                                  .why = "it belongs to another user, who could read the trace",

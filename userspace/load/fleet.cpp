@@ -103,6 +103,7 @@ Result<void> Fleet::start(std::uint32_t number) {
 void Fleet::step() {
   const bool listens = options_.wait && is_announced_ && gate_out_;
   std::vector<pollfd> fds;
+  fds.reserve(children_.size() + 1);
   for (const Child& child : children_) fds.push_back({.fd = child.report.get(), .events = POLLIN, .revents = 0});
   fds.push_back({.fd = listens ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0});
 

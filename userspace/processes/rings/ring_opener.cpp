@@ -13,10 +13,10 @@ constexpr std::size_t max_remembered = 16384;
 
 }  // namespace
 
-std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::vector<OpenedRing>& opened,
+std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::vector<OpenedRing>& rings,
                                                const Origin& origin) {
-  std::vector<Ring> rings;
-  for (const OpenedRing& candidate : opened) {
+  std::vector<Ring> opened;
+  for (const OpenedRing& candidate : rings) {
     const auto identified = identify_ring(candidate.fd.get());
     if (!identified) continue;
     const RingFileId& file = *identified;
@@ -55,10 +55,10 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::
     for (const CutDomain& cut : origin.cut) RingReaderAccess::expect_words(*ring, cut.domain, cut.written);
     if (read_.size() >= max_remembered) read_.clear();
     read_.insert(file);
-    rings.push_back(
+    opened.push_back(
         {.slot = slot, .file = file, .opened = &candidate, .opened_ns = opening_ns, .reader = std::move(ring)});
   }
-  return rings;
+  return opened;
 }
 
 std::optional<ProcessIndex> RingOpener::owner(const OpenedRing& ring) const {
