@@ -45,7 +45,7 @@ class Values {
     return false;
   }
   std::string text(std::string_view name) {
-    if (const parsed::Text* const value = get<parsed::Text>(name)) return std::string(value->text);
+    if (const auto* const value = get<parsed::Text>(name)) return std::string(value->text);
     complete_ = false;
     return {};
   }

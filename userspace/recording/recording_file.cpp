@@ -49,7 +49,7 @@ std::unexpected<Error> is_export(const std::string& name, std::string_view forma
 
 FileKind file_kind(std::string_view first_bytes) {
   if (first_bytes.starts_with(fxt_magic)) return FileKind::recording;
-  if (first_bytes.starts_with("{\"type\":\"header\"") || first_bytes.starts_with("{\"ts\":")) return FileKind::jsonl;
+  if (first_bytes.starts_with(R"({"type":"header")") || first_bytes.starts_with(R"({"ts":)")) return FileKind::jsonl;
   if (is_chrome(first_bytes)) return FileKind::chrome;
   if (is_perfetto(first_bytes)) return FileKind::perfetto;
   return FileKind::unknown;

@@ -26,7 +26,7 @@ std::optional<std::int16_t> priority(std::int64_t weight) {
 }
 
 SchedExtra extra_of(const Values& values) {
-  const std::int32_t* const packed = values.get<std::int32_t>("rtev");
+  const auto* const packed = values.get<std::int32_t>("rtev");
   return packed != nullptr ? SchedExtra::unpack(*packed) : SchedExtra{};
 }
 

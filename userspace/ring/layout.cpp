@@ -13,9 +13,9 @@ std::unexpected<Error> wrong(std::string why) {
   return std::unexpected(Error{.what = "not a runtime events ring", .why = std::move(why)});
 }
 
-/// offset + size <= limit, without overflow.
-bool fits(std::uint64_t offset, std::uint64_t size, std::uint64_t limit) {
-  return offset <= limit && size <= limit - offset;
+/// offset + bytes <= limit, without overflow.
+bool fits(std::uint64_t offset, std::uint64_t bytes, std::uint64_t limit) {
+  return offset <= limit && bytes <= limit - offset;
 }
 
 bool word_aligned(std::uint64_t offset) {

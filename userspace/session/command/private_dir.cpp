@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -50,8 +51,11 @@ bool keeps_entries(const struct stat& base) {
 
 std::vector<std::string> candidates(int base_fd) {
   std::vector<std::string> names;
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(::dup(base_fd)), ::closedir);
+  UniqueFd fd{::fcntl(base_fd, F_DUPFD_CLOEXEC, 0)};
+  if (!fd) return names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(fd.get()), ::closedir);
   if (!entries) return names;
+  fd.release();  // the stream closes it
   for (int seen = 0; seen < max_names && names.size() < max_removed; ++seen) {
     const dirent* const entry = ::readdir(entries.get());
     if (entry == nullptr) break;
@@ -129,7 +133,7 @@ void sweep_stale_dirs(const std::string& base, std::optional<uid_t> owner, const
     if (!fd || ::fstat(fd.get(), &status) != 0 || (status.st_mode & all_modes) != private_mode) continue;
     if ((status.st_uid != ::geteuid() && status.st_uid != owner) || is_young(status)) continue;
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) continue;
-    PrivateDir directory = PrivateDir::take_over(base + '/' + name, std::move(fd));
+    PrivateDir directory = PrivateDir::take_over(fmt::format("{}/{}", base, name), std::move(fd));
     // The command of a killed tracer continues, and may start more programs that write rings there.
     if (!directory.users(procfs).empty()) directory.leave();
   }
