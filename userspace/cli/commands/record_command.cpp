@@ -52,10 +52,11 @@ class Progress final : public ForwardingSink {
   void flush() override {
     sink_.flush();
     const std::uint64_t now = monotonic_ns();
-    if (now - shown_ns_ >= interval_ns) show(now);
+    if (!is_over_ && now - shown_ns_ >= interval_ns) show(now);
   }
   /// Clears the line.
   void summary(const RunSummary& summary, const Registry& registry) override {
+    is_over_ = true;
     put(clear_line);
     sink_.summary(summary, registry);
   }
@@ -74,6 +75,7 @@ class Progress final : public ForwardingSink {
   }
 
   const Stream& stream_;
+  bool is_over_ = false;  ///< the summary is printed
   std::uint64_t start_ns_ = 0, shown_ns_ = 0;
   std::uint64_t events_ = 0, shown_events_ = 0;
   std::uint64_t lost_words_ = 0, dropped_records_ = 0;
