@@ -55,6 +55,8 @@ class KernelLiveRingless : public KernelLive, public testing::WithParamInterface
   void SetUp() override {
     KernelLive::SetUp();
     events_enabled = 0;
+    // BPF can read only pages that are in memory. Which pages around the used ones are depends on the address.
+    ASSERT_EQ(static_cast<const volatile int&>(*domain_pointer), domain);
   }
 
   static RinglessPrograms load(RinglessOptions options) {
