@@ -25,15 +25,16 @@ namespace rtev {
 /// Accounting of the words (of 8 bytes) of a ring. Exact between any two polls:
 /// written == delivered + lost + before_attach + corrupt + unread.
 struct Accounting {
-  std::uint64_t written = 0;        ///< words published by the program, as far as the reader has seen
-  std::uint64_t delivered = 0;      ///< words of delivered events, and of the padding between them
-  std::uint64_t lost = 0;           ///< words overwritten before they were read
+  std::uint64_t written = 0;    ///< words published by the program, as far as the reader has seen and as they can be
+  std::uint64_t delivered = 0;  ///< words of delivered events, and of the padding between them
+  std::uint64_t lost = 0;       ///< words overwritten before they were read
   std::uint64_t before_attach = 0;  ///< words published before the ring was opened, and not delivered
   std::uint64_t corrupt = 0;        ///< words skipped because they are no valid messages
   std::uint64_t unread = 0;         ///< words published and not read yet
   std::uint64_t events = 0;         ///< events delivered (a number of events: not part of the sum)
 
   bool balanced() const { return written == delivered + lost + before_attach + corrupt + unread; }
+  /// Adds up; a sum beyond 2^64 stays at 2^64 - 1.
   Accounting& operator+=(const Accounting& other);
 };
 
@@ -42,6 +43,7 @@ struct Polled {
   std::uint64_t events = 0;
   std::uint64_t delivered_words = 0;
   std::uint64_t lost_words = 0;
+  std::uint64_t corrupt_words = 0;
   /// Largest share of a ring that was filled with unread words, 0 to 1. Near 1, the next poll may come too late.
   double fullest = 0;
   /// False if words were left for the next poll because the budget was used up.

@@ -35,6 +35,7 @@ struct Cursor {
   std::uint64_t last_time = 0;  ///< of the last event delivered
   std::uint64_t expected = 0;   ///< tail that the file should reach in the end, 0 if unknown
   std::uint64_t abandoned = 0;  ///< words right before the position that were counted as lost with the file
+  std::uint64_t invented = 0;   ///< words before the tail that cannot have been written, and are not counted
   std::array<std::uint64_t, loss_reasons> pending{};  ///< lost words by LossReason, not delivered as an event yet
   Accounting totals;  ///< `written` and `unread` are completed by RingReader::accounting()
 };

@@ -3,6 +3,8 @@
 // ended, and has saved copies of rings whose file was removed.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -55,6 +57,10 @@ struct RingReaderAccess {
   /// True after another image reused the file. The words that the owner wrote after the last poll are lost; their
   /// number is unknown.
   static bool taken_over(const RingReader& reader);
+  /// Counts the words as lost that were not read, because they would cost too much. Call it before finish().
+  static void give_up(RingReader& reader);
+  /// The user who owns the file.
+  static uid_t user(const RingReader& reader);
   /// Time of the last event delivered of the domain that is furthest behind; nothing if no domain has unread words.
   static std::optional<std::uint64_t> behind_since_ns(const RingReader& reader);
 };

@@ -17,13 +17,19 @@ constexpr std::uint64_t safe_lead_words = 2 * chunk_words;
 void RingReader::State::take_indices(std::uint32_t ring) {
   Cursor& cursor = cursors[ring];
   const RingIndices& now = indices[ring];
+  const std::uint64_t new_words = now.tail - cursor.tail;
   cursor.tail = now.tail;
   // A head beyond the tail was loaded while the file was created anew: read_chunk() loads it again.
   if (now.head <= now.tail) cursor.head = now.head;
   if (cursor.position == now.tail) return;
+  if (new_words > possible_words) return skip_invented(cursor, new_words - possible_words);
   const double fill = static_cast<double>(now.tail - cursor.position) / static_cast<double>(map.layout().ring_words);
   polled.fullest = std::clamp(fill, polled.fullest, 1.0);
   if (cursor.head > cursor.position) skip(cursor, LossReason::overwritten, cursor.head);
+}
+
+bool RingReader::State::copy_words(std::uint32_t ring, std::uint64_t position, std::span<std::uint64_t> copy) const {
+  return distrusted ? map.read_words(ring, position, copy) : map.copy_words(ring, position, copy);
 }
 
 void RingReader::State::read(std::uint32_t ring, Call call, std::uint64_t& budget) {
@@ -69,16 +75,15 @@ bool RingReader::State::read_chunk(std::uint32_t ring, Call call) {
   // void, but the rest of a copy is valid. So the words are copied first if the program is close behind.
   const std::uint64_t lead =
       cursor.head == 0 ? ring_words - std::min(wanted, ring_words) : cursor.position - cursor.head;
-  const bool in_place = lead >= safe_lead_words;
+  const bool in_place = lead >= safe_lead_words && !distrusted;
   DecodeResult decoded;
   std::uint64_t head = 0;
   if (!(in_place ? decode_in_place(ring, size, chunk, decoded)
-                 : map.copy_words(ring, cursor.position, std::span(chunk.words).first(size))) ||
+                 : copy_words(ring, cursor.position, std::span(chunk.words).first(size))) ||
       !map.load_head_after_copy(ring, head))
     return false;
   faults = 0;
-  // The next program with the same pid may have begun to reuse the file: its events are not the owner's.
-  if (owner && (!load(sealed) || is_foreign(cursor))) return false;
+  if (!is_still_owners(cursor)) return false;
 
   // Words that the head has passed can be torn: they must not be checked before this.
   std::uint64_t overtaken = 0;

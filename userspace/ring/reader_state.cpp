@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
+
 namespace rtev {
 namespace {
 
@@ -26,6 +28,14 @@ constexpr std::uint32_t max_faults = 8;
 
 /// Attempts to read the oldest event of a ring that is being written.
 constexpr std::uint32_t max_attempts = 16;
+
+/// No program writes more words into one ring: twenty times what OCaml's runtime reaches, and as much in one piece
+/// besides.
+constexpr std::uint64_t max_words_per_ns = 1, max_words_at_once = 1 << 20;
+
+/// Words of a ring whose age is unknown, and which may have been written on another host: what the fastest program
+/// writes in 77 days.
+constexpr std::uint64_t max_words_of_any = std::uint64_t{1} << 48;
 
 }  // namespace
 
@@ -85,9 +95,15 @@ bool RingReader::State::may_be_emptied() const {
 void RingReader::State::begin() {
   // The first poll handles a file that is truncated already.
   if (!load()) return;
+  const std::uint64_t max_words = max_words_of_life();
   for (std::uint32_t ring = 0; ring < map.layout().rings; ++ring) {
     Cursor& cursor = cursors[ring];
     const RingIndices& now = indices[ring];
+    if (now.tail > max_words) {
+      cursor.position = cursor.head = cursor.tail = cursor.invented = now.tail;
+      distrusted = true;
+      continue;
+    }
     const std::uint64_t head = std::min(now.head, now.tail);
     std::uint64_t start = head;
     if (head == 0) cursor.first_time = event_time(ring, 0).value_or(0);
@@ -105,6 +121,9 @@ void RingReader::State::begin() {
 bool RingReader::State::begin_poll(bool all) {
   faulted = false;
   polled = {};
+  const std::uint64_t now = monotonic_ns();
+  possible_words = (now - polled_ns) * max_words_per_ns + max_words_at_once + layout.ring_words;
+  polled_ns = now;
   if (++polls % polls_between_checks == 0 || truncated || !map.same_header()) recheck();
   return !truncated && load(all || sealed);
 }
@@ -179,7 +198,7 @@ std::optional<std::uint64_t> RingReader::State::event_time(std::uint32_t ring, s
     const std::uint64_t until_wrap = ring_words - (position & (ring_words - 1));
     const std::uint64_t size = std::min({std::uint64_t{message.size()}, until_wrap, tail - position});
     std::uint64_t head = 0;
-    if (!map.copy_words(ring, position, std::span(message).first(size)) || !map.load_head_after_copy(ring, head) ||
+    if (!map.read_words(ring, position, std::span(message).first(size)) || !map.load_head_after_copy(ring, head) ||
         head > position)
       return std::nullopt;
     const bool user = (message[0] & message::user_bit) != 0;
@@ -200,22 +219,39 @@ void RingReader::State::skip(Cursor& cursor, LossReason reason, std::uint64_t to
     polled.lost_words += words;
   } else {
     cursor.totals.corrupt += words;
+    polled.corrupt_words += words;
+    distrusted = true;
   }
   cursor.pending[static_cast<std::size_t>(reason)] += words;
   cursor.position = to;
 }
 
+/// Skips to a tail that claims so many words more than can have been written, and does not count those.
+void RingReader::State::skip_invented(Cursor& cursor, std::uint64_t words) {
+  cursor.position += words;
+  cursor.invented += words;
+  skip(cursor, LossReason::corrupt, cursor.tail);
+}
+
+/// Words that a domain can have written since the ring was created.
+std::uint64_t RingReader::State::max_words_of_life() const {
+  if (!owner || owner->created_ns == 0) return max_words_of_any;
+  const std::uint64_t now = monotonic_ns();
+  return (now - std::min(now, owner->created_ns)) * max_words_per_ns + max_words_at_once;
+}
+
 /// Counts the words as lost that should be in the file and will not be written any more.
 void RingReader::State::lose_expected(Cursor& cursor) {
-  if (cursor.position != cursor.tail || cursor.expected <= cursor.tail) return;
-  cursor.tail = cursor.expected;
-  skip(cursor, LossReason::overwritten, cursor.expected);
+  const std::uint64_t expected = std::min(cursor.expected, max_words_of_life());
+  if (cursor.position != cursor.tail || expected <= cursor.tail) return;
+  cursor.tail = expected;
+  skip(cursor, LossReason::overwritten, expected);
 }
 
 void RingReader::State::restart(Cursor& cursor) {
   skip(cursor, LossReason::overwritten, cursor.tail);
-  cursor.totals.written += cursor.tail;
-  cursor.position = cursor.head = cursor.tail = cursor.first_time = cursor.abandoned = 0;
+  cursor.totals.written += cursor.tail - cursor.invented;
+  cursor.position = cursor.head = cursor.tail = cursor.first_time = cursor.abandoned = cursor.invented = 0;
 }
 
 /// The next program with the same pid reuses the file.
@@ -275,6 +311,19 @@ bool RingReader::State::is_foreign(const Cursor& cursor) {
     other.tail = other.position;
   }
   return leave_alone();
+}
+
+/// False if the next program with the same pid has begun to reuse the file: words that were just read may be its own.
+/// Of a file with many rings that is not asked for each piece, which would cost more than reading it.
+bool RingReader::State::is_still_owners(const Cursor& cursor) {
+  if (!owner) return true;
+  constexpr std::uint32_t rings_per_piece = 64;
+  unchecked_rings += rings_per_piece;
+  if (unchecked_rings >= used) {
+    unchecked_rings = 0;
+    if (!load(sealed)) return false;
+  }
+  return !is_foreign(cursor);
 }
 
 /// Leaves a file that was created anew to its new program, if only the owner is of interest.

@@ -28,9 +28,13 @@ struct RingReader::State {
   std::uint32_t used = 0;       ///< one past the last ring with words
   std::uint32_t next_ring = 0;  ///< where the next poll begins
   std::uint32_t polls = 0;
-  std::uint32_t faults = 0;  ///< in a row
-  bool faulted = false;      ///< in this poll
-  Polled polled;             ///< by this poll
+  std::uint32_t faults = 0;           ///< in a row
+  bool faulted = false;               ///< in this poll
+  bool distrusted = false;            ///< a ring of the file was corrupt: its words may lie in holes
+  std::uint32_t unchecked_rings = 0;  ///< see is_still_owners()
+  std::uint64_t polled_ns = 0;        ///< when the last poll began
+  std::uint64_t possible_words = 0;   ///< that a domain can have written between the last two polls
+  Polled polled;                      ///< by this poll
   std::uint32_t incarnation = 0;
   bool truncated = false;
   bool sealed = false;
@@ -62,6 +66,7 @@ struct RingReader::State {
   bool has_successor_events();
   bool may_be_emptied() const;
   bool is_foreign(const Cursor& cursor);
+  bool is_still_owners(const Cursor& cursor);
   bool leave_alone();
 
   // Polls.
@@ -71,6 +76,7 @@ struct RingReader::State {
   bool load(bool all = true);
   bool load_indices(bool all);
   void take_indices(std::uint32_t ring);
+  bool copy_words(std::uint32_t ring, std::uint64_t position, std::span<std::uint64_t> copy) const;
   void read(std::uint32_t ring, Call call, std::uint64_t& budget);
   bool decode_in_place(std::uint32_t ring, std::uint64_t size, Chunk& chunk, DecodeResult& decoded);
   bool read_chunk(std::uint32_t ring, Call call);
@@ -79,6 +85,8 @@ struct RingReader::State {
 
   // Losses, and changes of the file.
   void skip(Cursor& cursor, LossReason reason, std::uint64_t to);
+  void skip_invented(Cursor& cursor, std::uint64_t words);
+  std::uint64_t max_words_of_life() const;
   void lose_expected(Cursor& cursor);
   bool created_anew(std::uint32_t ring);
   void restart(Cursor& cursor);

@@ -65,6 +65,7 @@ Result<void> RingMap::map() {
 
   install_sigbus_guard();
   mapping_ = MemoryMap(static_cast<std::byte*>(base), Unmap{end});
+  user_ = status.st_uid;
   header_ = header;
   layout_ = *layout;
   return {};
@@ -110,10 +111,18 @@ bool RingMap::load_head_after_copy(std::uint32_t ring, std::uint64_t& head) cons
   return ok;
 }
 
-std::span<const std::uint64_t> RingMap::words(std::uint32_t ring, std::uint64_t position, std::uint64_t size) const {
+std::uint64_t RingMap::offset_of(std::uint32_t ring, std::uint64_t position) const {
   const std::uint64_t index = position & (layout_.ring_words - 1);
-  const std::uint64_t offset = layout_.data_offset + (ring * layout_.ring_words + index) * sizeof(std::uint64_t);
-  return {reinterpret_cast<const std::uint64_t*>(at(offset)), size};
+  return layout_.data_offset + (ring * layout_.ring_words + index) * sizeof(std::uint64_t);
+}
+
+std::span<const std::uint64_t> RingMap::words(std::uint32_t ring, std::uint64_t position, std::uint64_t size) const {
+  return {reinterpret_cast<const std::uint64_t*>(at(offset_of(ring, position))), size};
+}
+
+bool RingMap::read_words(std::uint32_t ring, std::uint64_t position, std::span<std::uint64_t> copy) const {
+  return ::pread(fd_.get(), copy.data(), copy.size_bytes(), static_cast<off_t>(offset_of(ring, position))) ==
+         std::ssize(std::as_bytes(copy));
 }
 
 bool RingMap::copy_words(std::uint32_t ring, std::uint64_t position, std::span<std::uint64_t> copy) const {

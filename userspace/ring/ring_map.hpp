@@ -2,6 +2,8 @@
 // The mapping of a ring file: bounds-checked access to its parts. RingReader interprets them.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -27,6 +29,8 @@ class RingMap {
 
   const Layout& layout() const { return layout_; }
   const std::string& name() const { return name_; }
+  /// The user who owns the file.
+  uid_t user() const { return user_; }
 
   /// Head and tail of every ring; `indices` has layout().rings elements.
   bool load_indices(std::span<RingIndices> indices) const;
@@ -34,6 +38,8 @@ class RingMap {
   bool load_head_after_copy(std::uint32_t ring, std::uint64_t& head) const;
   /// Words [position, position + copy.size()) of a ring; must not cross the ring's physical end.
   bool copy_words(std::uint32_t ring, std::uint64_t position, std::span<std::uint64_t> copy) const;
+  /// The same by pread(), which does not fill a hole of the file with memory, as an access to the mapping does.
+  bool read_words(std::uint32_t ring, std::uint64_t position, std::span<std::uint64_t> copy) const;
   /// The same words in the mapping: load them only under run_guarded().
   std::span<const std::uint64_t> words(std::uint32_t ring, std::uint64_t position, std::uint64_t size) const;
   /// Name of a user event; empty if it has none, or if the file is from OCaml 5.0.
@@ -53,9 +59,11 @@ class RingMap {
   RingMap() = default;
   Result<void> map();
   const std::byte* at(std::uint64_t offset) const { return mapping_.get() + offset; }
+  std::uint64_t offset_of(std::uint32_t ring, std::uint64_t position) const;
 
   UniqueFd fd_;
   std::string name_;
+  uid_t user_ = 0;
   FileHeader header_{};
   Layout layout_{};
   MemoryMap mapping_;

@@ -11,13 +11,16 @@
 namespace rtev {
 
 Accounting& Accounting::operator+=(const Accounting& other) {
-  written += other.written;
-  delivered += other.delivered;
-  lost += other.lost;
-  before_attach += other.before_attach;
-  corrupt += other.corrupt;
-  unread += other.unread;
-  events += other.events;
+  const auto add = [](std::uint64_t& sum, std::uint64_t more) {
+    if (__builtin_add_overflow(sum, more, &sum)) sum = UINT64_MAX;
+  };
+  add(written, other.written);
+  add(delivered, other.delivered);
+  add(lost, other.lost);
+  add(before_attach, other.before_attach);
+  add(corrupt, other.corrupt);
+  add(unread, other.unread);
+  add(events, other.events);
   return *this;
 }
 
@@ -97,7 +100,7 @@ Accounting RingReader::accounting(std::uint16_t domain) const {
   if (domain >= state_->cursors.size()) return {};
   const Cursor& cursor = state_->cursors[domain];
   Accounting result = cursor.totals;
-  result.written += cursor.tail;
+  result.written += cursor.tail - cursor.invented;
   result.unread = cursor.tail - cursor.position;
   return result;
 }
@@ -156,8 +159,8 @@ void RingReaderAccess::seal(RingReader& reader, std::uint64_t ended_ns) {
 
 void RingReaderAccess::expect_words(RingReader& reader, std::uint16_t domain, std::uint64_t written) {
   if (domain >= reader.state_->cursors.size()) return;
-  std::uint64_t& expected = reader.state_->cursors[domain].expected;
-  expected = std::max(expected, written);
+  Cursor& cursor = reader.state_->cursors[domain];
+  cursor.expected = std::max(cursor.expected, written);
 }
 
 Result<void> RingReaderAccess::continue_in_copy(RingReader& reader, int fd) {
@@ -175,6 +178,14 @@ Result<void> RingReaderAccess::continue_in_copy(RingReader& reader, int fd) {
 
 bool RingReaderAccess::taken_over(const RingReader& reader) {
   return reader.state_->taken_over;
+}
+
+void RingReaderAccess::give_up(RingReader& reader) {
+  for (Cursor& cursor : reader.state_->cursors) reader.state_->skip(cursor, LossReason::overwritten, cursor.tail);
+}
+
+uid_t RingReaderAccess::user(const RingReader& reader) {
+  return reader.state_->map.user();
 }
 
 std::optional<std::uint64_t> RingReaderAccess::behind_since_ns(const RingReader& reader) {

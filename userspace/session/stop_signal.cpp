@@ -80,7 +80,10 @@ StopSignal::StopSignal(const Command* command) {
   for (std::size_t i = 0; i < caught_signals.size(); ++i) {
     ::sigaction(caught_signals[i], nullptr, &previous_actions[i]);
     const bool is_wanted = i < stop_signals || command != nullptr;
-    if (is_wanted && previous_actions[i].sa_handler != SIG_IGN) ::sigaction(caught_signals[i], &action, nullptr);
+    // Shells ignore SIGINT for what scripts start in the background; perf and bpftrace end by it all the same.
+    const bool is_overruled = command == nullptr && caught_signals[i] == SIGINT;
+    const bool stays_ignored = previous_actions[i].sa_handler == SIG_IGN && !is_overruled;
+    if (is_wanted && !stays_ignored) ::sigaction(caught_signals[i], &action, nullptr);
   }
   struct sigaction ignore{};
   ignore.sa_handler = SIG_IGN;

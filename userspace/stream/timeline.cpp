@@ -113,7 +113,7 @@ void Timeline::push(const Event& event, std::span<const std::byte> payload) {
 }
 
 void Timeline::release_until(std::uint64_t watermark, const std::function<void(const Batch&)>& consumer) {
-  if (staged_bytes() > max_staged_bytes_) {
+  if (is_full()) {
     watermark = std::numeric_limits<std::uint64_t>::max();
     ++forced_;
   }
@@ -194,7 +194,7 @@ Batch Timeline::take_run(Head& head, std::uint64_t latest) {
   }
   last_time_ = last_time;
   late_ += late;
-  return Batch(std::span(first, head.next), head.queue->payloads());
+  return {std::span(first, head.next), head.queue->payloads()};
 }
 
 /// Copies a source's next event to the outgoing batch, and further ones up to a time.

@@ -46,6 +46,8 @@ class Timeline {
   }
 
   bool empty() const { return active_.empty(); }
+  /// True beyond the bound.
+  bool is_full() const { return staged_bytes() > max_staged_bytes_; }
   /// Allocated bytes, used or not.
   std::size_t allocated_bytes() const;
   /// Bytes of staged events and payloads.

@@ -47,12 +47,16 @@ std::string names_of(const fs::path& path) {
 }  // namespace
 
 FakeHost::FakeHost(const FakeHostOptions& options)
-    : options_(options), now_ns_(1'000 * second), poller_([this](const Batch& batch) {
-        for (const Event& event : batch.events()) {
-          if (event.kind != EventKind::begin) continue;
-          images_[registry_.ring(Source::unpack(event.source).slot)->process].ids.push_back(event.id);
-        }
-      }) {
+    : options_(options),
+      now_ns_(1'000 * second),
+      poller_(
+          [this](const Batch& batch) {
+            for (const Event& event : batch.events()) {
+              if (event.kind != EventKind::begin) continue;
+              images_[registry_.ring(Source::unpack(event.source).slot)->process].ids.push_back(event.id);
+            }
+          },
+          [] { return true; }) {
   fs::create_symlink("/proc/self", proc_ / "self");
   for (const char* program : {"A", "B", "C", "sh"}) {
     write(dir_ / program, program);

@@ -121,6 +121,7 @@ class CheckedReader {
     const Accounting now = reader_.accounting();
     EXPECT_EQ(polled.delivered_words, now.delivered - before.delivered);
     EXPECT_EQ(polled.lost_words, now.lost - before.lost);
+    EXPECT_EQ(polled.corrupt_words, now.corrupt - before.corrupt);
     EXPECT_EQ(polled.events, now.events - before.events);
     EXPECT_EQ(polled.events, events);
     EXPECT_GE(polled.fullest, 0);

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Rings of hostile programs: header, indices and words take any value between polls.
 #include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <random>
+#include <string>
 
 #include "rtev/ring_reader.hpp"
 #include "support/ring_file_builder.hpp"
@@ -11,6 +17,8 @@
 
 namespace rtev::test {
 namespace {
+
+namespace fs = std::filesystem;
 
 class Vandal {
  public:
@@ -172,6 +180,51 @@ TEST(HostileRing, IndicesThatJumpBackAndForth) {
     ASSERT_LE(polled.delivered_words, 1024u);
     ASSERT_TRUE(reader->accounting().balanced());
   }
+}
+
+/// More words than can have been written since the last poll are not counted, so that no sum of several rings wraps.
+TEST(HostileRing, InventedWordsAreNotCounted) {
+  const TempDir dir;
+  RingFileBuilder file(dir / "1.events", {.domains = 2, .words_log2 = 10});
+  file.append(0, make::begin(1, 1));
+  CheckedReader reader(dir / "1.events");
+  reader.poll();
+  constexpr std::uint64_t invented = std::uint64_t{1} << 63;
+  for (const std::uint64_t tail : {invented, invented + 100}) {
+    file.set_head(1, tail - 50);
+    file.set_tail(1, tail);
+    reader.poll();
+    EXPECT_LT(reader.words().written, std::uint64_t{1} << 62);
+  }
+  EXPECT_GT(reader.words().corrupt, 0u);
+
+  const CheckedReader late(dir / "1.events", {.history = RingReader::History::skip});
+  EXPECT_EQ(late.words().written, 2u) << "those of domain 0";
+  Accounting sum;
+  for (int i = 0; i < 4; ++i) sum += Accounting{.written = invented};
+  EXPECT_EQ(sum.written, UINT64_MAX);
+}
+
+/// Reading a hole of a file on tmpfs through a mapping fills it with memory.
+TEST(HostileRing, HolesAreNotFilled) {
+  const fs::path directory = "/dev/shm";
+  if (struct statfs status{}; ::statfs(directory.c_str(), &status) != 0 || status.f_type != TMPFS_MAGIC)
+    GTEST_SKIP() << "needs a tmpfs in " << directory;
+  const fs::path path = directory / ("rtev-test." + std::to_string(::getpid()) + ".events");
+  constexpr std::uint32_t domains = 16;
+  RingFileBuilder file(path, {.domains = domains, .words_log2 = 12});
+  const auto blocks = [&] {
+    struct stat status{};
+    return ::stat(path.c_str(), &status) == 0 ? status.st_blocks * 512 : -1;
+  };
+  CheckedReader reader(path);
+  const auto before = blocks();
+  for (std::uint64_t tail = 100; tail < 4000; tail += 600) {
+    for (std::uint32_t domain = 0; domain < domains; ++domain) file.set_tail(domain, tail);
+    EXPECT_GT(reader.poll().corrupt_words, 0u);
+  }
+  EXPECT_LE(blocks() - before, ::sysconf(_SC_PAGESIZE)) << "that of the first read";
+  fs::remove(path);
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ TEST_F(StopSignalTest, RestoresHandlers) {
   EXPECT_EQ(handler_of(SIGPIPE), pipe);
 }
 
-TEST_F(StopSignalTest, IgnoredSignalsStayIgnored) {
+TEST_F(StopSignalTest, HangUpStaysIgnored) {
   const auto before = ::signal(SIGHUP, SIG_IGN);
   {
     StopSignal stop;
@@ -98,6 +98,16 @@ TEST_F(StopSignalTest, IgnoredSignalsStayIgnored) {
   }
   EXPECT_EQ(handler_of(SIGHUP), SIG_IGN);
   ::signal(SIGHUP, before);
+}
+
+TEST_F(StopSignalTest, InterruptEndsAlsoWhatAScriptStartedInTheBackground) {
+  ::signal(SIGINT, SIG_IGN);
+  {
+    StopSignal stop;
+    ::raise(SIGINT);
+    EXPECT_EQ(stop.take(), SIGINT);
+  }
+  EXPECT_EQ(handler_of(SIGINT), SIG_IGN);
 }
 
 TEST_F(StopSignalDeathTest, SecondOneEndsAtOnce) {

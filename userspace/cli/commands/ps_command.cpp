@@ -23,6 +23,7 @@ namespace rtev::cli {
 namespace {
 
 constexpr std::chrono::milliseconds default_sample{500};
+constexpr std::uint64_t last_read_timeout_ns = 100'000'000;
 
 constexpr const char* footer =
     "RUNTIME is the version of OCaml, or the name of another program that writes rings. EVENTS/S is the rate at which "
@@ -47,7 +48,7 @@ class ProcessLister : private ProcessEvents {
   explicit ProcessLister(DiscoveryOptions options)
       : processes_(Procfs(), registry_),
         inspector_(cache_, [](int, const std::shared_ptr<const Binary>&) {}),
-        rings_([](const Batch&) {}),
+        rings_([](const Batch&) {}, [] { return true; }),
         discovery_({.procfs = Procfs(),
                     .registry = registry_,
                     .processes = processes_,
@@ -73,7 +74,7 @@ class ProcessLister : private ProcessEvents {
       const auto pause = std::min(rings_.interval_ns(), end - std::min(end, monotonic_ns()));
       std::this_thread::sleep_for(std::chrono::nanoseconds(pause));
     }
-    rings_.finish_all(monotonic_ns());
+    rings_.finish_all(monotonic_ns(), monotonic_ns() + last_read_timeout_ns);
     seconds_ = static_cast<double>(monotonic_ns() - begin) / 1e9;
     rings_.update(registry_);
     note_ends();

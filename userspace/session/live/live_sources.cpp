@@ -21,6 +21,9 @@ constexpr std::uint64_t long_pause_ns = 20'000'000;
 /// How long the end may wait to learn whether programs that aborted were OCaml programs.
 constexpr std::uint64_t inspection_timeout_ns = 500'000'000;
 
+/// How long reading what is left may take at the end.
+constexpr std::uint64_t drain_timeout_ns = 2'000'000'000;
+
 /// Processes that one turn of a scan looks at: a ring can fill up while hundreds of maps are read.
 constexpr std::size_t scanned_at_once = 16;
 constexpr std::uint64_t scan_interval_ns = 10'000'000'000;
@@ -87,7 +90,7 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
                    [this](std::uint64_t time_ns, ProcessIndex process) {
                      on_process(time_ns, ProcessAction::stop, {.process = process, .peer = 0, .detail = 0});
                    }),
-      rings_([this](const Batch& batch) { ring_stager_.stage(batch); }),
+      rings_([this](const Batch& batch) { ring_stager_.stage(batch); }, [this] { return !stream_.timeline.is_full(); }),
       kernel_(programs_, programs_,
               [this](std::uint32_t binary_id) {
                 if (ringless_) ringless_->consider(binary_id);
@@ -189,7 +192,7 @@ void LiveSources::drain() {
   }
   processes_.add_peak_memory();
   sched_.stage(monotonic_ns());
-  rings_.finish_all(end);
+  rings_.finish_all(end, end + drain_timeout_ns);
   rings_.update(stream_.registry);
   if (ringless_) ringless_->finish(end);
 }

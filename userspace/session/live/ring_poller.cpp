@@ -2,7 +2,9 @@
 #include "session/live/ring_poller.hpp"
 
 #include <algorithm>
+#include <iterator>
 
+#include "base/clock.hpp"
 #include "ring/reader_access.hpp"
 
 namespace rtev {
@@ -25,53 +27,102 @@ constexpr std::uint64_t full_poll_interval_ns = 1'000'000'000;
 /// the latest, on any cpu.
 constexpr std::uint64_t unwatched_ns = 2'000'000'000;
 
-/// Polls of a ring in a row, if one did not reach its end.
-constexpr int max_rounds = 8;
+/// Words of a turn, and of one poll() of all rings, unless there are so many rings that one turn of each takes more.
+constexpr std::uint64_t turn_words = 1 << 17, poll_words = 1 << 23;
+
+/// Words that are read of a program after its end: those of 128 rings of OCaml's default size.
+constexpr std::uint64_t last_words = 1 << 23;
+
+/// Rings of fewer words than OCaml's smallest useful ones do not set the pace for the host below this.
+constexpr std::uint64_t small_ring_words = 8192, small_ring_interval_ns = 2'000'000;
+
+/// How long a ring with invalid words is left alone: twice as long each time.
+constexpr std::uint64_t min_pause_ns = 1'000'000, max_pause_ns = 1'000'000'000;
 
 }  // namespace
 
 void RingPoller::add(std::uint32_t slot, ProcessIndex process, std::shared_ptr<RingReader> ring, std::uint64_t now_ns) {
-  rings_.insert_or_assign(
-      slot, Ring{.process = process, .reader = std::move(ring), .unwatched_until_ns = now_ns + unwatched_ns});
+  rings_.insert_or_assign(slot, Ring{.process = process,
+                                     .reader = std::move(ring),
+                                     .unwatched_until_ns = now_ns + unwatched_ns,
+                                     .read_ns = now_ns});
 }
 
 bool RingPoller::poll(std::uint64_t now_ns, const std::function<bool(std::uint32_t)>& ran) {
-  const std::uint64_t elapsed = std::max<std::uint64_t>(now_ns - last_poll_ns_, 1);
-  last_poll_ns_ = now_ns;
   const bool all = now_ns - last_full_poll_ns_ >= full_poll_interval_ns;
   if (all) last_full_poll_ns_ = now_ns;
-
   interval_ns_ = max_interval_ns;
   behind_since_ns_.reset();
   bool any_ran = false;
+  std::map<uid_t, Queue> waiting;
   for (auto& [slot, ring] : rings_) {
     const bool seen = ran(slot);
     const bool active = seen || ring.unfinished || now_ns < ring.unwatched_until_ns;
     any_ran |= active;
-    if (active || all) read(ring, elapsed, all);
+    ring.unfinished = active;
+    if ((active || all) && now_ns >= ring.paused_until_ns)
+      waiting[RingReaderAccess::user(*ring.reader)].push_back(&ring);
   }
+  read_in_turns(std::move(waiting), now_ns, all);
   return any_ran;
 }
 
-void RingPoller::read(Ring& ring, std::uint64_t elapsed_ns, bool all_domains) {
-  Polled polled = all_domains ? ring.reader->poll(consumer_) : RingReaderAccess::poll_used(*ring.reader, consumer_);
-  const double fill = std::max(polled.fullest, 1e-9);
-  // What the fastest writer needs to fill the ring, and what this one needs to fill a part if it goes on as it did.
-  const double fastest_ns = static_cast<double>(ring.reader->layout().ring_words) * 1e9 / max_words_per_second;
-  const double observed_ns = static_cast<double>(elapsed_ns) * fill_goal / fill;
-  const auto interval = static_cast<std::uint64_t>(std::clamp(std::min(fastest_ns, observed_ns), 1.0, 1e9));
-  interval_ns_ = std::clamp(std::min(interval, interval_ns_), min_interval_ns, max_interval_ns);
-
-  for (int round = 1; !polled.complete && round < max_rounds; ++round) polled = ring.reader->poll(consumer_);
-  ring.unfinished = !polled.complete;
-  if (polled.complete) return;
-  if (const auto behind = RingReaderAccess::behind_since_ns(*ring.reader))
-    behind_since_ns_ = std::min(behind_since_ns_.value_or(*behind), *behind);
+/// Gives each user a turn, and within a user the ring that has waited longest. What the budget does not reach is left
+/// for the next poll().
+void RingPoller::read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now_ns, bool all_domains) {
+  for (auto& [user, rings] : waiting)
+    std::ranges::stable_sort(rings, {}, [](const Ring* ring) { return ring->read_ns; });
+  for (std::uint64_t words = 0; !waiting.empty() && words < poll_words && has_room_();) {
+    for (auto user = waiting.begin(); user != waiting.end();) {
+      Queue& rings = user->second;
+      Ring& ring = *rings.front();
+      rings.pop_front();
+      words += read(ring, now_ns, all_domains);
+      if (ring.unfinished && now_ns >= ring.paused_until_ns) rings.push_back(&ring);
+      user = rings.empty() ? waiting.erase(user) : std::next(user);
+    }
+  }
+  for (const auto& [user, rings] : waiting)
+    for (const Ring* ring : rings) note_behind(*ring);
 }
 
-void RingPoller::finish_all(std::uint64_t now_ns) {
+/// One turn of a ring. Returns how many words it took.
+std::uint64_t RingPoller::read(Ring& ring, std::uint64_t now_ns, bool all_domains) {
+  RingReader& reader = *ring.reader;
+  const Polled polled =
+      all_domains ? reader.poll(consumer_, turn_words) : RingReaderAccess::poll_used(reader, consumer_, turn_words);
+  if (now_ns > ring.read_ns) set_pace(ring, polled.fullest, now_ns - ring.read_ns);
+  ring.read_ns = now_ns;
+  ring.unfinished = !polled.complete;
+  if (polled.corrupt_words > 0) {
+    ring.pause_ns = std::clamp(2 * ring.pause_ns, min_pause_ns, max_pause_ns);
+    ring.paused_until_ns = now_ns + ring.pause_ns;
+  } else if (polled.events > 0) {
+    ring.pause_ns = 0;
+  }
+  return polled.delivered_words + polled.lost_words;
+}
+
+void RingPoller::set_pace(const Ring& ring, double fullest, std::uint64_t elapsed_ns) {
+  const std::uint64_t ring_words = ring.reader->layout().ring_words;
+  // What the fastest writer needs to fill the ring, and what this one needs to fill a part if it goes on as it did.
+  const double fastest_ns = static_cast<double>(ring_words) * 1e9 / max_words_per_second;
+  const double observed_ns = static_cast<double>(elapsed_ns) * fill_goal / std::max(fullest, 1e-9);
+  const auto interval = static_cast<std::uint64_t>(std::clamp(std::min(fastest_ns, observed_ns), 1.0, 1e9));
+  const std::uint64_t least = ring_words < small_ring_words ? small_ring_interval_ns : min_interval_ns;
+  interval_ns_ = std::min(interval_ns_, std::clamp(interval, least, max_interval_ns));
+}
+
+/// The ring has unread words, or may have some since its last poll.
+void RingPoller::note_behind(const Ring& ring) {
+  const std::uint64_t since = RingReaderAccess::behind_since_ns(*ring.reader).value_or(ring.read_ns);
+  behind_since_ns_ = std::min(behind_since_ns_.value_or(since), since);
+}
+
+void RingPoller::finish_all(std::uint64_t now_ns, std::uint64_t deadline_ns) {
   for (auto& [slot, ring] : rings_) {
-    read(ring, 1, true);
+    for (ring.unfinished = true; ring.unfinished && monotonic_ns() < deadline_ns && has_room_();)
+      read(ring, now_ns, true);
     ring.reader->finish(consumer_, now_ns);
   }
 }
@@ -91,13 +142,9 @@ void RingPoller::finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_
   rings_.erase(found);
 }
 
-/// The ring is no longer written, so this ends. If its file is changed nevertheless, reading stops after as many words
-/// as the ring has.
+/// Reads what a ring holds that is not written any more.
 void RingPoller::read_out(RingReader& reader) const {
-  const std::uint64_t max_polls =
-      2 + reader.layout().rings * reader.layout().ring_words / RingReader::default_budget_words;
-  for (std::uint64_t polls = 0; polls < max_polls && !reader.poll(consumer_).complete; ++polls) {
-  }
+  if (!reader.poll(consumer_, last_words).complete) RingReaderAccess::give_up(reader);
 }
 
 /// True if the saved copy is known to be complete.

@@ -2,7 +2,10 @@
 // All rings that are being read: which to read now, and how soon again.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,12 +19,14 @@
 namespace rtev {
 
 /// Polls rings whose programs ran, and keeps the pace: the next poll of a ring must come before its writer can fill
-/// it. One thread.
+/// it. Words are read in turns: by user, then by ring, so that nobody's rings keep those of others waiting. One thread.
 class RingPoller {
  public:
   using Consumer = std::function<void(const Batch&)>;
 
-  explicit RingPoller(Consumer consumer) : consumer_(std::move(consumer)) {}
+  /// Nothing more is read while `has_room()` is false: too many events wait to be released.
+  RingPoller(Consumer consumer, std::function<bool()> has_room)
+      : consumer_(std::move(consumer)), has_room_(std::move(has_room)) {}
 
   void add(std::uint32_t slot, ProcessIndex process, std::shared_ptr<RingReader> ring, std::uint64_t now_ns);
 
@@ -30,13 +35,14 @@ class RingPoller {
   bool poll(std::uint64_t now_ns, const std::function<bool(std::uint32_t)>& ran);
 
   /// Reads all rings up to now, and delivers losses that are not finished. For the end of a session, while programs
-  /// continue to write.
-  void finish_all(std::uint64_t now_ns);
+  /// continue to write. Words that are not read by the deadline stay unread.
+  void finish_all(std::uint64_t now_ns, std::uint64_t deadline_ns);
 
   /// The saved copy of a ring, if there is one.
   using Saved = std::function<std::optional<SavedRingFile>()>;
   /// The last read of a ring whose program ended at `ended_ns`; adds its final figures to `info` and forgets it. What
-  /// the file does not hold any more is read from its saved copy.
+  /// the file does not hold any more is read from its saved copy. Of more words than the rings of a program hold, the
+  /// rest is lost.
   void finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessInfo& info, const Saved& saved);
   /// Rings that the next program with the same pid took over before their last read, and that were not saved before:
   /// the number of missing words is unknown.
@@ -56,16 +62,24 @@ class RingPoller {
     std::shared_ptr<RingReader> reader;
     /// Read in any case until then: a thread may have been running when BPF began to watch its process.
     std::uint64_t unwatched_until_ns = 0;
-    bool unfinished = false;  ///< the last poll left words
+    bool unfinished = false;    ///< the last poll left words, or there was none although the program ran
+    std::uint64_t read_ns = 0;  ///< when the last poll began
+    // A ring with invalid words is left alone for a while.
+    std::uint64_t pause_ns = 0;
+    std::uint64_t paused_until_ns = 0;
   };
-  void read(Ring& ring, std::uint64_t elapsed_ns, bool all_domains);
+  using Queue = std::deque<Ring*>;
+  std::uint64_t read(Ring& ring, std::uint64_t now_ns, bool all_domains);
+  void set_pace(const Ring& ring, double fullest, std::uint64_t elapsed_ns);
+  void read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now_ns, bool all_domains);
+  void note_behind(const Ring& ring);
   void read_out(RingReader& reader) const;
   bool read_saved(RingReader& reader, const Saved& saved) const;
   static void add_figures(const RingReader& reader, ProcessInfo& info);
 
   Consumer consumer_;
+  std::function<bool()> has_room_;
   std::map<std::uint32_t, Ring> rings_;
-  std::uint64_t last_poll_ns_ = 0;
   std::uint64_t last_full_poll_ns_ = 0;
   std::uint64_t interval_ns_ = 0;
   std::optional<std::uint64_t> behind_since_ns_;

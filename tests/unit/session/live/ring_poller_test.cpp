@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+#include "session/live/ring_poller.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/clock.hpp"
+#include "ring/reader_access.hpp"
+#include "support/ring_file_builder.hpp"
+#include "support/temp_dir.hpp"
+#include "unit/session/live/ringless_world.hpp"
+
+namespace rtev {
+namespace {
+
+using test::milli;
+using test::second;
+
+/// Words that one turn of a ring takes, and that are read after the end of a program.
+constexpr std::uint64_t turn_words = 1 << 17, last_words = 1 << 23;
+
+class RingPollerTest : public testing::Test {
+ protected:
+  /// A ring with words that are valid, as many as it has room for.
+  test::RingFileBuilder& add(std::uint32_t slot, unsigned words_log2 = 18, std::uint32_t domains = 1) {
+    const auto path = dir_ / (std::to_string(slot) + ".events");
+    auto& file =
+        files_.emplace(slot, test::RingFileBuilder(path, {.domains = domains, .words_log2 = words_log2})).first->second;
+    auto reader = RingReader::open(path, {.slot = slot});
+    poller_.add(slot, slot, std::make_shared<RingReader>(std::move(*reader)), now_ns_);
+    return file;
+  }
+  static void fill(test::RingFileBuilder& file, std::uint32_t domain = 0) {
+    while (file.tail(domain) + 2 < file.ring_words()) file.append(domain, test::make::begin(++time, 1));
+  }
+  /// Words delivered by a poll, by slot.
+  std::map<std::uint32_t, std::uint64_t> poll(std::uint64_t after_ns = milli) {
+    now_ns_ += after_ns;
+    delivered_.clear();
+    poller_.poll(now_ns_, [](std::uint32_t) { return true; });
+    return delivered_;
+  }
+
+  static inline std::uint64_t time = 0;
+  const test::TempDir dir_;
+  std::uint64_t now_ns_ = second;
+  std::map<std::uint32_t, std::uint64_t> delivered_;
+  std::size_t staged_ = 0, room_ = SIZE_MAX;
+  std::map<std::uint32_t, test::RingFileBuilder> files_;
+  RingPoller poller_{[this](const Batch& batch) {
+                       staged_ += batch.events().size();
+                       delivered_[Source::unpack(batch.events().front().source).slot] += 2 * batch.events().size();
+                     },
+                     [this] { return staged_ < room_; }};
+};
+
+TEST_F(RingPollerTest, RingsAreReadToTheirEnd) {
+  fill(add(1));
+  fill(add(2));
+  const auto delivered = poll();
+  EXPECT_EQ(delivered.at(1), files_.at(1).tail(0));
+  EXPECT_EQ(delivered.at(2), files_.at(2).tail(0));
+  EXPECT_FALSE(poller_.behind_since_ns());
+}
+
+TEST_F(RingPollerTest, UsersTakeTurns) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to create files of other users";
+  for (std::uint32_t slot = 1; slot <= 80; ++slot) fill(add(slot));
+  // Opened again as another user's, the newest of all.
+  fill(add(81));
+  ASSERT_EQ(::chown((dir_ / "81.events").c_str(), 1, 1), 0);
+  poller_.add(81, 81, std::make_shared<RingReader>(*RingReader::open(dir_ / "81.events", {.slot = 81})), now_ns_);
+  const auto delivered = poll();
+  EXPECT_EQ(delivered.at(81), files_.at(81).tail(0)) << "whatever the other user has";
+  EXPECT_LT(delivered.size(), 81u) << "the budget is used up";
+  EXPECT_TRUE(poller_.behind_since_ns());
+  std::map<std::uint32_t, std::uint64_t> all = delivered;
+  for (int polls = 0; polls < 5; ++polls)
+    for (const auto& [slot, words] : poll()) all[slot] += words;
+  for (std::uint32_t slot = 1; slot <= 81; ++slot) EXPECT_EQ(all[slot], files_.at(slot).tail(0)) << slot;
+  EXPECT_FALSE(poller_.behind_since_ns());
+}
+
+TEST_F(RingPollerTest, NothingMoreIsReadWithoutRoom) {
+  fill(add(1));
+  room_ = 1;
+  EXPECT_LE(poll().at(1), turn_words + 2048);
+  EXPECT_TRUE(poll().empty());
+  EXPECT_TRUE(poller_.behind_since_ns());
+  room_ = SIZE_MAX;
+  poll();
+  EXPECT_EQ(2 * staged_, files_.at(1).tail(0));
+}
+
+TEST_F(RingPollerTest, RingsWithInvalidWordsAreLeftAloneLongerAndLonger) {
+  test::RingFileBuilder& file = add(1, 10);
+  std::uint64_t polled = 0;
+  for (int i = 0; i < 1000; ++i) {
+    file.append(0, test::make::begin(++time, 1));
+    file.append(0, {0, 0});
+    poll(milli);
+    polled += !delivered_.empty();
+  }
+  EXPECT_GT(polled, 3u);
+  EXPECT_LT(polled, 15u) << "1, 2, 4 ms and so on";
+  // Once it is valid again, it is read as before.
+  poll(2 * second);
+  poll(2 * second);
+  for (int i = 0; i < 3; ++i) {
+    file.append(0, test::make::begin(++time, 1));
+    EXPECT_EQ(poll(milli).size(), 1u);
+  }
+}
+
+TEST_F(RingPollerTest, TinyRingsDoNotSetThePace) {
+  test::RingFileBuilder& tiny = add(1, 6);
+  fill(tiny);
+  poll();
+  EXPECT_GE(poller_.interval_ns(), 2 * milli);
+  fill(add(2, 13));
+  poll();
+  EXPECT_LT(poller_.interval_ns(), milli);
+}
+
+TEST_F(RingPollerTest, TheLastReadIsBounded) {
+  constexpr unsigned words_log2 = 22;
+  test::RingFileBuilder& file = add(1, words_log2, 3);
+  for (std::uint32_t domain = 0; domain < 3; ++domain) fill(file, domain);
+  ProcessInfo info;
+  poller_.finish(1, now_ns_, now_ns_, info, [] { return std::nullopt; });
+  EXPECT_TRUE(info.words.balanced());
+  EXPECT_EQ(info.words.unread, 0u);
+  EXPECT_LE(info.words.delivered, last_words + 2048);
+  EXPECT_EQ(info.words.lost, info.words.written - info.words.delivered);
+}
+
+TEST_F(RingPollerTest, TheEndOfASessionHasADeadline) {
+  fill(add(1));
+  poller_.finish_all(monotonic_ns(), 0);
+  EXPECT_EQ(staged_, 0u);
+  poller_.finish_all(monotonic_ns(), monotonic_ns() + second);
+  EXPECT_EQ(2 * staged_, files_.at(1).tail(0));
+}
+
+}  // namespace
+}  // namespace rtev
