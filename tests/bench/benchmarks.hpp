@@ -2,7 +2,7 @@
 // The benchmarks, one file each. Each adds its rows to the report.
 #pragma once
 
-#include "bench/report.hpp"
+#include "bench/result_table.hpp"
 
 namespace rtev::bench {
 

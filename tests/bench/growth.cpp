@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bench/benchmarks.hpp"
-#include "bench/fleet.hpp"
+#include "bench/idle_fleet.hpp"
 #include "bench/tool.hpp"
 
 namespace rtev::bench {

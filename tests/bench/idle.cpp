@@ -13,7 +13,7 @@
 
 #include "base/clock.hpp"
 #include "bench/benchmarks.hpp"
-#include "bench/fleet.hpp"
+#include "bench/idle_fleet.hpp"
 #include "bench/ocaml_program.hpp"
 #include "bench/tool.hpp"
 

@@ -16,7 +16,7 @@
 
 #include "bench/benchmarks.hpp"
 #include "bench/machine.hpp"
-#include "bench/report.hpp"
+#include "bench/result_table.hpp"
 
 namespace {
 

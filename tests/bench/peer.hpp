@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "live/process.hpp"
+#include "live/child_process.hpp"
 
 namespace rtev::bench {
 

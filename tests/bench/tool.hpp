@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "live/process.hpp"
+#include "live/child_process.hpp"
 
 namespace rtev::bench {
 

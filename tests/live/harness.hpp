@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "live/process.hpp"
+#include "live/child_process.hpp"
 #include "live/tracer.hpp"
 #include "support/files.hpp"
 #include "support/temp_dir.hpp"

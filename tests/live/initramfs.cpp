@@ -8,7 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "live/process.hpp"
+#include "live/child_process.hpp"
 
 namespace rtev::test {
 namespace {

@@ -91,7 +91,7 @@ struct Content {
 
 Content in_recording(const std::string& path, pid_t pid, bool complete) {
   const Outcome shown = dump(path);
-  const auto incomplete = HasSubstr(path + " is not complete");
+  const auto incomplete = HasSubstr(path + " is truncated");
   EXPECT_THAT(shown.err, ::testing::Conditional(complete, Not(incomplete), incomplete));
   const Trace trace = Trace::parse(shown.out);
   Content content{.switches = trace.of("switch").size()};
@@ -254,7 +254,7 @@ TEST_F(RecordFaultLive, CutRecordingIsReportedAsIncomplete) {
   ASSERT_EQ(run_tool({"record", "-q", "-o", file("fxt"), "--", ocaml_program("busy_alloc"), "5"}).status.code(), 0);
   fs::resize_file(file("fxt"), fs::file_size(file("fxt")) * 2 / 3 - 3);
   const Outcome shown = dump(file("fxt"));
-  EXPECT_THAT(shown.err, HasSubstr(file("fxt") + " is not complete"));
+  EXPECT_THAT(shown.err, HasSubstr(file("fxt") + " is truncated"));
   EXPECT_THAT(Trace::parse(shown.out).of("begin"), Not(IsEmpty()));
 }
 

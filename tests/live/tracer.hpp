@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "live/process.hpp"
+#include "live/child_process.hpp"
 
 namespace rtev::test {
 

@@ -44,7 +44,7 @@ inline bool is_whole_ring(const RunSummary& summary) {
 inline std::uint64_t words_overwritten_before(const RunSummary& summary, const Registry& registry) {
   std::uint64_t words = 0;
   if (!is_whole_ring(summary)) return words;
-  for (const ProcessInfo& facts : registry.processes()) words += facts.words.before_attach;
+  for (const ProcessInfo& info : registry.processes()) words += info.words.before_attach;
   return words;
 }
 

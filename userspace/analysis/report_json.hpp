@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "analysis/pauses/pause_finder.hpp"
+#include "analysis/pause_finder.hpp"
 #include "base/json_writer.hpp"
 #include "stream/thread_interval.hpp"
 

@@ -38,10 +38,10 @@ void append(TextBuffer& out, const Behind& behind) {
     out.add("although it was idle");
     if (wait.had != CpuWait::Had::throughout) out.add(wait.had == CpuWait::Had::first ? " at first" : " at last");
   } else if (wait.had == CpuWait::Had::last) {
-    print(out, "behind perhaps others and at last {}", ThreadName{*wait.by, own_pid});
+    print(out, "behind {} (last on the CPU; earlier ones unknown)", ThreadName{*wait.by, own_pid});
   } else {
     print(out, "behind {}", ThreadName{*wait.by, own_pid});
-    if (wait.had == CpuWait::Had::first) out.add(" and then perhaps others");
+    if (wait.had == CpuWait::Had::first) out.add(" (first on the CPU; later ones unknown)");
   }
 }
 

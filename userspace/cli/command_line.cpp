@@ -53,7 +53,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, const Invocat
 void refuse_options_before(const CLI::App& root, const std::string& subcommand) {
   for (const CLI::Option* option : root.get_options()) {
     if (option->count() == 0) continue;
-    throw CLI::ParseError(fmt::format("{} before {}\nhint: options of {} follow it: rtev-bpf {} --help",
+    throw CLI::ParseError(fmt::format("{} must follow {}\nhint: options of {} follow it: rtev-bpf {} --help",
                                       option->get_name(), subcommand, subcommand, subcommand),
                           CLI::ExitCodes::ExtrasError);
   }

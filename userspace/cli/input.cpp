@@ -203,7 +203,7 @@ int Input::read(Sink& sink, bool all_scheduling) {
   const auto end = recording_->replay(selection);
   if (!end) return report(end.error());
   if (!end->note.empty() && !options_.quiet)
-    fmt::print(stderr, "rtev-bpf: {} is not complete: {}\n", escaped(name_), end->note);
+    fmt::print(stderr, "rtev-bpf: {} is truncated: {}\n", escaped(name_), end->note);
   return exit_ok;
 }
 

@@ -74,8 +74,8 @@ std::string survivors_message(const std::vector<Survivor>& survivors, std::strin
     names += fmt::format(" {}{}", pid, comm.empty() ? "" : fmt::format(" ({})", escaped(comm)));
   const bool is_one = survivors.size() == 1;
   return fmt::format(
-      "rtev-bpf: {} started by {} {} still running, no longer traced:{}{}\n"
-      "hint: rtev-bpf -p PID traces {}; the ring directory {} is kept, a later run removes it\n",
+      "rtev-bpf: {} started by {} {} still running and no longer traced:{}{}\n"
+      "hint: rtev-bpf -p PID traces {}; the ring directory {} is kept; a later run removes it\n",
       Counted{survivors.size(), "process", "processes"}, Escaped{command}, is_one ? "is" : "are", names,
       survivors.size() > max_listed ? " ..." : "", is_one ? "it" : "them", ring_directory);
 }

@@ -122,14 +122,14 @@ class Symbols {
 };
 
 /// What is the same in all binaries of a version.
-struct VersionFacts {
+struct VersionInfo {
   std::string_view version;
   Family family;
   std::uint32_t id_offset;  ///< in caml_state's block (runtime/caml/domain_state.tbl)
 };
 
 /// Each release brought a function that is linked into every program and was never there before.
-VersionFacts facts_of(const Symbols& symbols) {
+VersionInfo version_of(const Symbols& symbols) {
   if (!symbols.has("caml_runtime_events_user_register")) return {"5.0", Family::before_5_3, 280};
   if (!symbols.has("caml_ml_runtime_events_start")) return {"5.1", Family::before_5_3, 280};
   if (!symbols.has("caml_ml_runtime_events_path")) return {"5.2", Family::before_5_3, 280};
@@ -307,10 +307,10 @@ Result<std::optional<RuntimeBinary>> inspect_binary(int fd) {
   runtime.link_base = link_base(file);
   if (anonymous) return runtime;
 
-  const VersionFacts facts = facts_of(symbols);
-  runtime.version = facts.version;
-  runtime.family = facts.family;
-  runtime.id_offset = facts.id_offset;
+  const VersionInfo version = version_of(symbols);
+  runtime.version = version.version;
+  runtime.family = version.family;
+  runtime.id_offset = version.id_offset;
   runtime.probes = probe_points(file, symbols);
   if (runtime.shared_library) runtime.tls_module_word = file.tls_module_word().value_or(0);
   if (!runtime.shared_library || runtime.tls_module_word != 0) {

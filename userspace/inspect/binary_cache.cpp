@@ -11,7 +11,7 @@ namespace rtev {
 namespace {
 
 std::int64_t nanoseconds(const timespec& time) {
-  // Wraps for times that a file system made up, which serves an identity as well.
+  // Wraps around for impossible times. The result still identifies the file.
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u +
                                    static_cast<std::uint64_t>(time.tv_nsec));
 }

@@ -30,8 +30,8 @@ constexpr std::size_t max_environment_bytes = 6u << 20;
 constexpr std::size_t max_small_bytes = 4096;
 constexpr std::size_t max_mountinfo_bytes = 8u << 20;
 
-/// One thread is as good as another, but any may end the next moment. Those that have are looked at, too.
-constexpr std::size_t max_survivors = 4, max_threads_looked_at = 256;
+/// Any thread may end before it is used, so a few are returned. Threads that have ended are looked at, too.
+constexpr std::size_t max_living_threads = 4, max_threads_looked_at = 256;
 
 /// For as long as a busy host may keep a process from going on with its exec.
 constexpr int max_looks_at_environment = 100;
@@ -83,14 +83,14 @@ std::optional<ProcessStat> Procfs::stat(std::int32_t pid) const {
   return read_stat(process_path(root_, pid, "stat"));
 }
 
-std::vector<std::int32_t> Procfs::survivors(std::int32_t pid) const {
+std::vector<std::int32_t> Procfs::living_threads(std::int32_t pid) const {
   std::vector<std::int32_t> found;
   const auto leader = stat(pid);
   if (!leader || !leader->ending || leader->threads < 2) return found;
   std::size_t looked_at = 0;
   std::error_code error;
   for (std::filesystem::directory_iterator entry{process_path(root_, pid, "task"), error}, end;
-       !error && entry != end && found.size() < max_survivors && ++looked_at <= max_threads_looked_at;
+       !error && entry != end && found.size() < max_living_threads && ++looked_at <= max_threads_looked_at;
        entry.increment(error)) {
     const auto tid = parse_number<std::int32_t>(entry->path().filename().native());
     const auto thread = tid && *tid > 0 ? read_stat(entry->path() / "stat") : std::nullopt;
@@ -99,8 +99,8 @@ std::vector<std::int32_t> Procfs::survivors(std::int32_t pid) const {
   return found;
 }
 
-/// What `read` makes of the process's directory. Where the main thread has ended the kernel leaves memory, program and
-/// namespaces out of it, but not out of the directories that its other threads have beside it, though not in any list.
+/// What `read` returns for /proc/PID. Once the main thread has ended, memory, program and namespaces are missing there.
+/// They are still in /proc/TID of the other threads, which no directory lists.
 template <typename Read>
 auto Procfs::from_any_thread(std::int32_t pid, Read read) const {
   const auto is_known = [](const auto& value) {
@@ -111,7 +111,7 @@ auto Procfs::from_any_thread(std::int32_t pid, Read read) const {
   };
   auto own = read(pid);
   if (is_known(own)) return own;
-  for (const std::int32_t tid : survivors(pid)) {
+  for (const std::int32_t tid : living_threads(pid)) {
     if (auto again = read(tid); is_known(again)) return again;
   }
   return own;

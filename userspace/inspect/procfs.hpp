@@ -33,7 +33,7 @@ class Procfs {
   /// Nothing if the process is gone (as with every reader below).
   std::optional<ProcessStat> stat(std::int32_t pid) const;
   /// Threads that live on although the main thread has ended: a few of them, none while it has not.
-  std::vector<std::int32_t> survivors(std::int32_t pid) const;
+  std::vector<std::int32_t> living_threads(std::int32_t pid) const;
   /// The pid in the innermost namespace the process lives in: last number of NSpid. The pid itself if unknown.
   std::int32_t ns_pid(std::int32_t pid) const;
   /// The most memory the process has had in RAM so far, in bytes.

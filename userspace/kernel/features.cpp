@@ -109,7 +109,7 @@ Feature check_lockdown(const HostRoots& roots) {
   // "none [integrity] confidentiality"
   const std::string text = read_text(roots.sys / "kernel/security/lockdown");
   const auto open = text.find('['), close = text.find(']');
-  if (open == std::string::npos || close == std::string::npos || close < open) return {"lockdown", ok, "not reported"};
+  if (open == std::string::npos || close == std::string::npos || close < open) return {"lockdown", ok, "none"};
   const std::string mode = text.substr(open + 1, close - open - 1);
   if (mode != "confidentiality") return {"lockdown", ok, mode};
   return {"lockdown", missing, "confidentiality: BPF may not read kernel or user memory",
@@ -194,7 +194,7 @@ Feature check_file_limit(const HostRoots& roots) {
   std::string_view hard = line_value(limits, "Max open files");
   hard.remove_prefix(std::min(hard.find(' '), hard.size()));
   hard.remove_prefix(std::min(hard.find_first_not_of(' '), hard.size()));
-  const std::string found = fmt::format("up to {}", hard.substr(0, hard.find(' ')));
+  const std::string found = fmt::format("limit {}", hard.substr(0, hard.find(' ')));
   const auto count = parse_leading_number<std::uint64_t>(hard);
   if (!count || *count >= min_open_files) return {"open files", ok, found};
   return {"open files", degraded, found + ": enough for only a few hundred processes",

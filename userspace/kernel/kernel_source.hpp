@@ -31,10 +31,10 @@ class SavedRingSource {
   virtual bool has_unread_saved() const = 0;
 };
 
-/// Tells the BPF programs which processes and rings there are.
-class KernelControl {
+/// The processes and rings that the BPF programs know.
+class TrackedProcesses {
  public:
-  virtual ~KernelControl() = default;
+  virtual ~TrackedProcesses() = default;
 
   /// Watches an OCaml process: its threads' switches and its exit are reported until it exits or execs. Fails, and is
   /// counted as RTEV_STAT_UNTRACKED, when RTEV_MAX_TRACKED are tracked already.

@@ -30,7 +30,7 @@ using Drops = std::array<std::uint64_t, RTEV_STAT_COUNT>;
 
 /// The loaded BPF programs. Belongs to one thread, except for probe(), forget() and ring_opened(), which any thread may
 /// call, and read_lifecycle(), which may have a thread of its own.
-class Programs final : public SavedRingSource, public KernelControl, public SchedSource, public UprobePrograms {
+class Programs final : public SavedRingSource, public TrackedProcesses, public SchedSource, public UprobePrograms {
  public:
   /// Opens and loads; errors name what the host lacks (kernel 6.1, BTF, capabilities) with a hint.
   static Result<Programs> load(const ProgramOptions& options);

@@ -47,7 +47,7 @@ const ProcessInfo& ProcessTable::info(const TracedProcess& process) const {
 bool ProcessTable::is_alive(const TracedProcess& process) const {
   const auto stat = procfs_.stat(process.pid);
   if (!stat || stat->start_ticks != process.start_ticks) return false;
-  return (stat->state != 'Z' && stat->state != 'X') || !procfs_.survivors(process.pid).empty();
+  return (stat->state != 'Z' && stat->state != 'X') || !procfs_.living_threads(process.pid).empty();
 }
 
 bool ProcessTable::traces(std::int32_t pid) const {

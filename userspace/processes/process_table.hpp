@@ -63,7 +63,7 @@ class ProcessTable {
     ProcessIndex index;
     std::uint32_t binary;
     std::uint64_t since_ns;  ///< when it came into view
-    bool began_then;         ///< which is when it began
+    bool began_then;         ///< it began at that time; false if it was found running
     bool forked;             ///< by another process of its program
   };
   std::vector<Ringless> ringless(std::uint32_t binary_id) const;

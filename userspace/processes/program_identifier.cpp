@@ -38,8 +38,8 @@ ProgramIdentifier::Outcome ProgramIdentifier::resume(TracedProcess& process,
     return Outcome::found;
   }
   if (!process.has_ring && !binary && !process.program.by_loader) return Outcome::not_ocaml;
-  // It has a ring, or needs a shared runtime, so there is a runtime: in a library, or in a file that is unknown. Or
-  // only its loader has been inspected.
+  // The runtime is in a library or in an unknown file, since the image has a ring or needs a shared runtime. If only
+  // the loader was inspected, the program is still to be found.
   if (!process.program.library_tried) return find_runtime(process, binary);
   return process.has_ring ? Outcome::unknown : Outcome::not_ocaml;
 }

@@ -145,9 +145,9 @@ TEST_F(ProcfsTest, SurvivorsOfTheMainThread) {
   const auto survivors = [&](bool main_ended, int threads) {
     write("42/stat", thread_stat(42, main_ended, threads));
     write("42/task/42/stat", thread_stat(42, main_ended, threads));
-    return procfs_.survivors(42);
+    return procfs_.living_threads(42);
   };
-  EXPECT_TRUE(procfs_.survivors(42).empty()) << "no such process";
+  EXPECT_TRUE(procfs_.living_threads(42).empty()) << "no such process";
   EXPECT_TRUE(survivors(true, 2).empty()) << "its threads are gone meanwhile";
   write("42/task/43/stat", thread_stat(43, true, 3));
   EXPECT_TRUE(survivors(true, 3).empty()) << "all are about to end";

@@ -209,7 +209,7 @@ TEST_F(Features, ViewFromAnotherPidNamespaceIsDegraded) {
 TEST_F(Features, FewDescriptorsDegrade) {
   write("proc/self/limits", limits("1024   "));
   EXPECT_EQ(feature("open files").status, FeatureStatus::degraded);
-  EXPECT_THAT(feature("open files").found, HasSubstr("up to 1024"));
+  EXPECT_THAT(feature("open files").found, HasSubstr("limit 1024"));
   write("proc/self/limits", limits("unlimited"));
   EXPECT_EQ(feature("open files").status, FeatureStatus::ok);
   write("proc/self/limits", "");

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analysis/latency/histogram.hpp"
-#include "analysis/pauses/pause_finder.hpp"
+#include "analysis/pause_finder.hpp"
 #include "stream/thread_interval.hpp"
 
 namespace rtev {
@@ -33,7 +33,7 @@ struct LatencyFigures {
   void record(std::uint64_t wall_ns, const TimeSplit& time);
   void merge(const LatencyFigures& other);
   std::uint64_t unfinished_total() const;
-  /// Something is missing that would have counted, or may be. What the end of a program cuts off is no such thing.
+  /// True if figures may be too low because data are missing. Spans that the end of a program cut off do not count.
   bool lower_bound() const;
   bool empty() const {
     return wall.count() == 0 && below_min == 0 && lost_words == 0 && unprobed == 0 && unfinished_total() == 0;

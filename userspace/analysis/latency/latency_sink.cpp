@@ -124,10 +124,10 @@ void Latency::note_process(const Event& event, const Batch& batch, const Registr
 }
 
 /// The registry forgets processes that ended long ago.
-void Latency::describe(ProcessEntry& entry, const ProcessInfo& facts) {
-  if (facts.pid == 0) return;
-  entry.comm = facts.comm;
-  entry.exe = facts.exe;
+void Latency::describe(ProcessEntry& entry, const ProcessInfo& info) {
+  if (info.pid == 0) return;
+  entry.comm = info.comm;
+  entry.exe = info.exe;
 }
 
 void Latency::on_pause_begin(const DomainLife& domain, const PhaseBegin& root) {
@@ -216,9 +216,9 @@ LatencyReport::Process Latency::report_of(ProcessIndex index, const ProcessEntry
                                           const Registry& registry) const {
   LatencyReport::Process process{
       .index = index, .pid = entry.pid, .comm = entry.comm, .exe = entry.exe, .ended = entry.ended};
-  if (const ProcessInfo& facts = registry.process(index); facts.pid != 0) {
-    process.comm = facts.comm;
-    process.exe = facts.exe;
+  if (const ProcessInfo& info = registry.process(index); info.pid != 0) {
+    process.comm = info.comm;
+    process.exe = info.exe;
   }
   for (const auto& [number, domain] : entry.domains) {
     if ((domain.*part).empty()) continue;

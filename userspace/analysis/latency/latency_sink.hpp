@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/domain_time.hpp"
+#include "analysis/latency/domain_time.hpp"
 #include "analysis/latency/latency_figures.hpp"
 #include "analysis/missing_events.hpp"
-#include "analysis/pauses/pause_finder.hpp"
+#include "analysis/pause_finder.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev {
@@ -93,7 +93,7 @@ class Latency final : public Sink, private PauseListener {
   void pass(std::uint64_t time_ns, const Registry& registry);
   void end_interval(std::uint64_t end_ns, const Registry& registry);
   void write(const LatencyReport& report);
-  static void describe(ProcessEntry& entry, const ProcessInfo& facts);
+  static void describe(ProcessEntry& entry, const ProcessInfo& info);
   LatencyReport report_of(LatencyReport::Span span, std::uint64_t from_ns, std::uint64_t to_ns,
                           const Registry& registry) const;
   LatencyReport::Process report_of(ProcessIndex index, const ProcessEntry& entry, Part part,

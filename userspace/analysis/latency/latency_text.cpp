@@ -92,13 +92,13 @@ class Report {
       separator = ", ";
     };
     add(report_.all.lost_words, "word", "words", " of rings lost");
-    add(report_.all.unprobed, "time", "times", " that probes were off");
+    add(report_.all.unprobed, "gap", "gaps", " while probes were off");
     add(report_.words_before, "word", "words", " overwritten before the ring was read");
     add(report_.rings_missed, "ring", "rings", " not read");
     add(report_.ignored_events, "phase", "phases", " ignored (too many domains)");
     add(unfinished(Unfinished::lost), one(), many(), " cut by losses");
-    add(unfinished(Unfinished::no_end), one(), many(), " without an end");
-    add(unfinished(Unfinished::clock), one(), many(), " whose clock went back");
+    add(unfinished(Unfinished::no_end), one(), many(), " with no end seen");
+    add(unfinished(Unfinished::clock), one(), many(), " with a clock that went backwards");
     print(out_, "\n   counts and totals are at least this high; {} of unknown length are not counted\n", many());
   }
 

@@ -44,8 +44,7 @@ class Sentence {
         waited();
         break;
       case Cause::blocked_in_section:
-        print(out_,
-              "{} was blocked for {} in a stop-the-world section, at a later barrier between its domains or for a lock",
+        print(out_, "{} was blocked for {} in a stop-the-world section, waiting at a later barrier or for a lock",
               own_thread(), share());
         break;
       case Cause::blocked:
@@ -100,7 +99,7 @@ class Sentence {
     if (!look_alike(worst.wait.ns, whole)) print(out_, "for {} of it ", Duration{worst.wait.ns});
     competitor(worst.wait);
     if (worst.times > 1) print(out_, " ({} times)", Grouped{worst.times});
-    if (competitors.size() > 1 && worst.wait.ns < whole - whole / 10) out_.add("; for the rest others");
+    if (competitors.size() > 1 && worst.wait.ns < whole - whole / 10) out_.add("; other threads had it for the rest");
     hint(worst.wait);
   }
 

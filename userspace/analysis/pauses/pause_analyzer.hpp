@@ -9,10 +9,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analysis/pause_finder.hpp"
 #include "analysis/pauses/pause_details.hpp"
-#include "analysis/pauses/pause_finder.hpp"
 #include "analysis/pauses/stop_the_world.hpp"
-#include "analysis/thread_history.hpp"
+#include "analysis/pauses/thread_history.hpp"
 #include "stream/thread_tracker.hpp"
 
 namespace rtev {

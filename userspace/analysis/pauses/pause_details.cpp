@@ -67,13 +67,13 @@ void SchedulingDetail::add_wait(const CpuWait& wait) {
 }
 
 void SchedulingDetail::settle(std::uint64_t runnable_ns) {
-  std::uint64_t told = other_competitors_ns_;
-  for (const CpuCompetitor& competitor : competitors_) told += competitor.wait.ns;
-  if (told > runnable_ns) {
+  std::uint64_t accounted = other_competitors_ns_;
+  for (const CpuCompetitor& competitor : competitors_) accounted += competitor.wait.ns;
+  if (accounted > runnable_ns) {
     competitors_.clear();
-    other_competitors_ns_ = told = 0;
+    other_competitors_ns_ = accounted = 0;
   }
-  unknown_competitors_ns_ = runnable_ns - told;
+  unknown_competitors_ns_ = runnable_ns - accounted;
 }
 
 void SchedulingDetail::add_waker(const Thread& by) {

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "analysis/pauses/pause_finder.hpp"
+#include "analysis/pause_finder.hpp"
 #include "analysis/pauses/phase_tree.hpp"
 #include "analysis/pauses/stop_the_world.hpp"
-#include "analysis/thread_history.hpp"
+#include "analysis/pauses/thread_history.hpp"
 
 namespace rtev {
 

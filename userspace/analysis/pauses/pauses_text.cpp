@@ -57,8 +57,8 @@ class Report {
             Counted{counts.words_before, "word was", "words were"});
     }
     if (counts.represented > 0) {
-      print(out_, "{} listed below in their stop-the-world sections\n",
-            Counted{counts.represented, "more is", "more are"});
+      print(out_, "{} only in the stop-the-world tables below\n",
+            Counted{counts.represented, "more pause appears", "more pauses appear"});
     }
   }
 

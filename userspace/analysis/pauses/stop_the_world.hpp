@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "analysis/thread_history.hpp"
+#include "analysis/pauses/thread_history.hpp"
 #include "rtev/names.hpp"
 #include "stream/registry.hpp"
 

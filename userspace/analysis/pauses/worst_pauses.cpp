@@ -26,9 +26,9 @@ void WorstPauses::add(PauseDetails&& pause) {
   const auto place = std::ranges::find_if(kept_, shorter);
   kept_.insert(place, {.pause = std::move(pause)});
   regroup();
-  if (kept_.size() - listed_ > folded_per_listed * most_) forget_one();
+  if (kept_.size() - listed_ > folded_per_listed * max_listed_) forget_one();
   // A section is shown with its longest pause, so the shortest pauses represent no other that stays.
-  for (; listed_ > most_; kept_.pop_back()) listed_ -= kept_.back().shown_by == 0 ? 1 : 0;
+  for (; listed_ > max_listed_; kept_.pop_back()) listed_ -= kept_.back().shown_by == 0 ? 1 : 0;
 }
 
 /// Says anew who is listed: longest first, as only those that are listed show others.

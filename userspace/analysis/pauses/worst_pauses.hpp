@@ -15,11 +15,11 @@ namespace rtev {
 class WorstPauses {
  public:
   /// `top`: how many are asked for. Some more are listed, since a longer one may take the place of several.
-  explicit WorstPauses(std::size_t top) : top_(top), most_(2 * top + 16) {}
+  explicit WorstPauses(std::size_t top) : top_(top), max_listed_(2 * top + 16) {}
 
   /// False for a pause that is too short to be kept.
   bool wants(std::uint64_t duration_ns) const {
-    return listed_ < most_ || duration_ns > kept_.back().pause.duration_ns();
+    return listed_ < max_listed_ || duration_ns > kept_.back().pause.duration_ns();
   }
   void add(PauseDetails&& pause);
   /// Words of a ring were lost, perhaps in the time of pauses that were added.
@@ -45,7 +45,7 @@ class WorstPauses {
   void forget_one();
 
   std::size_t top_;
-  std::size_t most_;
+  std::size_t max_listed_;
   std::vector<Kept> kept_;  ///< longest first; what is shown by others too, as that may change
   std::size_t listed_ = 0;
 };

@@ -97,7 +97,7 @@ void Stats::add_process(const Event& event, const Batch& batch, const Registry& 
   }
   if (is_action(event, ProcessAction::found) || is_action(event, ProcessAction::exec) ||
       is_action(event, ProcessAction::fork)) {
-    images_[process.facts.pid] = process.index;
+    images_[process.stats.pid] = process.index;
     // The kernel side does not track a program that has just begun: it does not know yet what it is.
     if (!is_action(event, ProcessAction::exec)) process.is_tracked(event.time);
   } else if ((is_action(event, ProcessAction::ring) || is_action(event, ProcessAction::probe)) && !process.ring_ns) {
@@ -116,7 +116,7 @@ void Stats::end_process(Process& process, std::int64_t status, const Event& even
   if (status == exit_by_exec) {
     // The thread goes on; what it ran until now was for this image.
     for (const ThreadInterval& interval : running()) {
-      if (interval.pid == process.facts.pid) on_thread_interval(interval);
+      if (interval.pid == process.stats.pid) on_thread_interval(interval);
     }
   }
   threads_.add(event, batch, registry);
@@ -127,7 +127,7 @@ void Stats::end_process(Process& process, std::int64_t status, const Event& even
   process.ended = true;
   process.end_ns = event.time;
   for (const auto& domain : process.retired) process.end_ns = std::max(process.end_ns, domain->end_ns);
-  if (const auto image = images_.find(process.facts.pid); image != images_.end() && image->second == process.index)
+  if (const auto image = images_.find(process.stats.pid); image != images_.end() && image->second == process.index)
     images_.erase(image);
   ended_.push_back(process.index);
   ended_domains_ += process.retired.size();
@@ -165,10 +165,10 @@ Stats::Process& Stats::process_at(ProcessIndex index, const Registry& registry, 
   if (!process) {
     process = last_process_ = &processes_[index];
     process->index = index;
-    process->facts.begin_ns = time_ns;
+    process->stats.begin_ns = time_ns;
     process->learn(registry.process(index));
   }
-  process->facts.begin_ns = std::min(process->facts.begin_ns, time_ns);
+  process->stats.begin_ns = std::min(process->stats.begin_ns, time_ns);
   return *process;
 }
 
@@ -198,9 +198,9 @@ void Stats::add_switch(const Event& event, const Batch& batch, const Registry& r
 void Stats::on_thread_interval(const ThreadInterval& interval) {
   if (interval.state != ThreadState::on_cpu) return;
   Process* const process = process_of(interval.pid);
-  if (!process || !process->facts.cpu_since_ns) return;
+  if (!process || !process->stats.cpu_since_ns) return;
   process->touched = true;
-  process->cpu_ns += overlap(interval, *process->facts.cpu_since_ns, UINT64_MAX);
+  process->cpu_ns += overlap(interval, *process->stats.cpu_since_ns, UINT64_MAX);
   Incarnation* const domain = process->domain_during(domain_of(interval), interval.begin_ns);
   if (domain) domain->tally.cpu_ns += overlap(interval, domain->begin_ns, domain->end_or(UINT64_MAX));
 }

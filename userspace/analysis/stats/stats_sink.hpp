@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "analysis/pauses/pause_finder.hpp"
+#include "analysis/pause_finder.hpp"
 #include "analysis/stats/stats_figures.hpp"
 #include "analysis/stats/stats_report.hpp"
 #include "stream/sink.hpp"

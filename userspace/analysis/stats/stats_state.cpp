@@ -11,12 +11,12 @@ constexpr std::size_t max_user_events = 64;  ///< of a process, that are counted
 }  // namespace
 
 void Stats::Process::learn(const ProcessInfo& from) {
-  facts.pid = from.pid;
-  facts.comm = from.comm;
-  facts.exe = from.exe;
-  facts.runtime = from.runtime;
-  facts.version = from.version;
-  facts.family = from.family;
+  stats.pid = from.pid;
+  stats.comm = from.comm;
+  stats.exe = from.exe;
+  stats.runtime = from.runtime;
+  stats.version = from.version;
+  stats.family = from.family;
   if (from.max_rss_bytes != 0) learn_memory(from.max_rss_bytes);
 }
 
@@ -59,7 +59,7 @@ void Stats::Process::count(const Event& event, const Batch& batch, const RingInf
       break;
     case EventKind::alloc:
       if (const auto flushed = batch.payload_as<std::array<std::uint64_t, alloc_bucket_count>>(event)) {
-        auto& buckets = facts.alloc_buckets;
+        auto& buckets = stats.alloc_buckets;
         if (!buckets) buckets.emplace();
         // The runtime sets all but the first to zero after each flush.
         buckets->front() = std::max(buckets->front(), flushed->front());
@@ -84,11 +84,11 @@ void Stats::Process::count(const Event& event, const Batch& batch, const RingInf
 }
 
 void Stats::Process::count_user_event(const Event& event, const RingInfo& ring) {
-  auto& named = facts.user_events;
+  auto& named = stats.user_events;
   auto found = std::ranges::find(named, event.id, &UserEventStats::id);
   if (found == named.end()) {
     if (named.size() >= max_user_events) {
-      ++facts.other_user_events;
+      ++stats.other_user_events;
       return;
     }
     named.push_back({.id = event.id, .name = {}, .count = 0});

@@ -43,7 +43,7 @@ struct Stats::Incarnation {
 
 struct Stats::Process {
   ProcessIndex index = 0;
-  ProcessStats facts;  ///< what does not come from domains
+  ProcessStats stats;  ///< what does not come from domains
   bool ended = false;
   bool ending = false;
   bool paused = false;      ///< once, at least
@@ -65,11 +65,11 @@ struct Stats::Process {
   std::array<Gauge, Tally::counter_ids> gauges{};          ///< sums over the domains that live, by counter
 
   void is_tracked(std::uint64_t time_ns) {
-    if (!facts.cpu_since_ns) facts.cpu_since_ns = time_ns;
+    if (!stats.cpu_since_ns) stats.cpu_since_ns = time_ns;
   }
   void learn(const ProcessInfo& from);
   void learn_memory(std::uint64_t max_rss_bytes) {
-    facts.max_rss_bytes = std::max(facts.max_rss_bytes.value_or(0), max_rss_bytes);
+    stats.max_rss_bytes = std::max(stats.max_rss_bytes.value_or(0), max_rss_bytes);
   }
 
   /// The present incarnation of a domain, or a new one.

@@ -14,21 +14,21 @@ DomainStats Stats::stats_of(const Process& process, const Incarnation& domain,
   tally.wall_ns = distance(domain.begin_ns, end);
   if (domain.pause_since_ns) tally.gc_ns = saturating_sum(tally.gc_ns, distance(*domain.pause_since_ns, end));
   for (const ThreadInterval& interval : running) {
-    if (!domain.ended && interval.pid == process.facts.pid && domain_of(interval) == domain.domain)
+    if (!domain.ended && interval.pid == process.stats.pid && domain_of(interval) == domain.domain)
       tally.cpu_ns += overlap(interval, domain.begin_ns, end);
   }
   DomainStats stats{.domain = domain.domain,
                     .incarnation = domain.number,
                     .ended = domain.ended,
                     .begin_ns = domain.begin_ns,
-                    .figures = figures_of(tally, process.facts.family, tally.cpu_ns > 0)};
+                    .figures = figures_of(tally, process.stats.family, tally.cpu_ns > 0)};
   stats.figures.missing.paused = process.paused;
   stats.figures.missing.before = process.lacks_past;
   return stats;
 }
 
 ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadInterval>& running) const {
-  ProcessStats stats = process.facts;
+  ProcessStats stats = process.stats;
   const Family family = stats.family;
   stats.ended = process.ended;
   for (const auto& domain : process.retired) stats.domains.push_back(stats_of(process, *domain, running));
@@ -72,8 +72,8 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadInt
 
 StatsReport Stats::report(const Registry& registry) {
   for (Process& process : processes_ | std::views::values) {
-    const ProcessInfo& facts = registry.process(process.index);
-    if (!process.ended && facts.pid == process.facts.pid) process.learn(facts);
+    const ProcessInfo& info = registry.process(process.index);
+    if (!process.ended && info.pid == process.stats.pid) process.learn(info);
   }
   StatsReport report{.version = version_,
                      .start_ns = start_ns_,

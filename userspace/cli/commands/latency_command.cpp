@@ -61,7 +61,7 @@ Subcommand add_latency_command(CLI::App& root) {
                       [](const std::string& name) { return is_phase_name(name); }));
   add_min_option(*app, options->min);
   add_time_option(*app, "--interval", options->interval,
-                  "also report every TIME: on that interval, and on the run so far");
+                  "also report every TIME, on that interval and on the run so far");
   app->add_flag("--full", options->full, "show all percentiles of each process and domain");
   app->add_flag("--olly", options->olly,
                 "count only the pauses that olly latency counts: major, stw_leader and interrupt_remote");

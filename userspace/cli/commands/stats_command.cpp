@@ -16,7 +16,7 @@ namespace {
 constexpr const char* footer =
     "GC is the time that domains spent in pauses; GC% is GC as a share of WALL. For a process both are sums over its "
     "domains. STW LED and FOLLOWED count the stop-the-world sections that a domain led, and those led by other domains "
-    "that it took part in. Words have 8 bytes and are counted when a collection finds them. '+' marks a lower bound; "
+    "that it took part in. Words (8 bytes) are counted at collections. '+' marks a lower bound; "
     "the "
     "report says why.\n"
     "\n"

@@ -12,27 +12,29 @@ namespace rtev {
 void TextSink::process_event(const Event& event, const Batch& batch, const Registry& registry) {
   const auto record = batch.payload_as<ProcessRecord>(event);
   if (!record) return;
-  const ProcessInfo& facts = registry.process(record->process);
+  const ProcessInfo& info = registry.process(record->process);
   const Style style{ansi_cyan, false};
-  begin_line({.time = event.time, .pid = facts.pid, .comm = facts.comm}, style);
+  begin_line({.time = event.time, .pid = info.pid, .comm = info.comm}, style);
   out_.add("process ");
   switch (static_cast<ProcessAction>(event.id)) {
     case ProcessAction::found:
       out_.add("found");
-      image(facts);
+      image(info);
       break;
     case ProcessAction::exec:
       out_.add("exec");
-      image(facts);
+      image(info);
       break;
     case ProcessAction::fork:
       out_.add("forked by ", record->peer);
-      image(facts);
+      image(info);
       break;
     case ProcessAction::ring:
       out_.add("ring opened  ");
-      add_escaped(out_, facts.ring_path);
-      if (facts.runtime != ocaml_runtime) out_.add("  of ", facts.runtime);
+      add_escaped(out_, info.ring_path);
+      if (info.runtime == ocaml_runtime) break;
+      out_.add("  of ");
+      add_escaped(out_, info.runtime);
       break;
     case ProcessAction::pause:
       out_.add("events paused");
@@ -41,10 +43,10 @@ void TextSink::process_event(const Event& event, const Batch& batch, const Regis
       out_.add("events resumed");
       break;
     case ProcessAction::stop:
-      out_.add("ring taken down");
+      out_.add("ring removed");
       break;
     case ProcessAction::probe:
-      out_.add("probed, having no ring");
+      out_.add("no ring: traced by probes");
       break;
     case ProcessAction::exit:
       exit_status(record->detail);
@@ -54,17 +56,18 @@ void TextSink::process_event(const Event& event, const Batch& batch, const Regis
   spans_.add({event, batch, registry});
 }
 
-void TextSink::image(const ProcessInfo& facts) {
-  if (facts.runtime != ocaml_runtime) {
-    out_.add("  ", facts.runtime);
-  } else if (out_.add("  OCaml "); facts.version.empty()) {
-    out_.add(to_string(facts.family), " (", to_string(facts.family_source), ')');
+void TextSink::image(const ProcessInfo& info) {
+  if (info.runtime != ocaml_runtime) {
+    out_.add("  ");
+    add_escaped(out_, info.runtime);
+  } else if (out_.add("  OCaml "); info.version.empty()) {
+    out_.add(to_string(info.family), " (", to_string(info.family_source), ')');
   } else {
-    add_escaped(out_, facts.version);
+    add_escaped(out_, info.version);
   }
   out_.add("  ");
-  add_escaped(out_, facts.exe);
-  if (facts.ns_pid != 0 && facts.ns_pid != facts.pid) out_.add("  (pid ", facts.ns_pid, " in its namespace)");
+  add_escaped(out_, info.exe);
+  if (info.ns_pid != 0 && info.ns_pid != info.pid) out_.add("  (pid ", info.ns_pid, " in its namespace)");
 }
 
 void TextSink::exit_status(std::int64_t status) {

@@ -128,9 +128,9 @@ void TextSink::ring_event(const Event& event, const Batch& batch, const Registry
   const Style style = ring_style(event.kind);
   const Source source = Source::unpack(event.source);
   Line line{.time = event.time};
-  if (const ProcessInfo* facts = registry.process_of(event)) {
-    line.pid = facts->pid;
-    line.comm = facts->comm;
+  if (const ProcessInfo* info = registry.process_of(event)) {
+    line.pid = info->pid;
+    line.comm = info->comm;
   }
   if (source.slot != 0) line.domain = source.domain;
   depth_ = 0;
@@ -266,7 +266,7 @@ void TextSink::lost(const Event& event, const Batch& batch) {
   if (!loss) return;
   const auto reason = static_cast<LossReason>(event.id);
   if (reason == LossReason::unprobed) {
-    out_.add(" what came, unprobed, ");
+    out_.add(" events while probes were off, ");
   } else {
     out_.add(' ');
     out_.add_grouped(loss->words);

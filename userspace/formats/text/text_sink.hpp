@@ -62,7 +62,7 @@ class TextSink final : public LineSink, private SpanObserver<TextRing> {
   void lost(const Event& event, const Batch& batch);
 
   void process_event(const Event& event, const Batch& batch, const Registry& registry);
-  void image(const ProcessInfo& facts);
+  void image(const ProcessInfo& info);
   void exit_status(std::int64_t status);
 
   void switch_event(const Event& event, const Batch& batch);

@@ -31,8 +31,8 @@ struct PendingRing {
 /// At most one ring a process; each is tried again and again, less and less often, for two seconds.
 class PendingRings {
  public:
-  /// A ring that is still pending is missed: its process has created another one since. Unless it is the same ring:
-  /// where files lie in huge pages, the kernel searches for address space twice, and announces a ring each time.
+  /// The process's previous pending ring is missed, since the process has created another one. The same ring may be
+  /// announced twice: for files in huge pages the kernel searches for address space twice.
   void add(std::int32_t pid, PendingRing ring) {
     const auto found = rings_.find(pid);
     if (found != rings_.end() && !is_same_file(found->second, ring)) ++missed_;

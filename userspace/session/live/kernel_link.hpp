@@ -17,7 +17,7 @@ class KernelLink final : public KernelControl {
  public:
   /// Called when a process is tracked that has no ring so far, with its binary.
   using OnRingless = std::function<void(std::uint32_t binary_id)>;
-  KernelLink(kernel::KernelControl& control, kernel::SavedRingSource& source, OnRingless on_ringless)
+  KernelLink(kernel::TrackedProcesses& control, kernel::SavedRingSource& source, OnRingless on_ringless)
       : control_(control), source_(source), on_ringless_(std::move(on_ringless)) {}
 
   void track(std::int32_t pid, const rtev_tracked& tracked) override;
@@ -35,7 +35,7 @@ class KernelLink final : public KernelControl {
   void forget_saved_rings(std::int32_t pid, std::uint64_t until_ns) { saved_.forget(pid, until_ns); }
 
  private:
-  kernel::KernelControl& control_;
+  kernel::TrackedProcesses& control_;
   kernel::SavedRingSource& source_;
   OnRingless on_ringless_;
   SavedRings saved_;

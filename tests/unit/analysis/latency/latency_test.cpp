@@ -148,7 +148,7 @@ TEST_F(LatencyTest, GapsOfProbesMakeFiguresLowerBounds) {
   lose(500, 0);
   EXPECT_THAT(report(), HasMembers(R"({"lower_bound":true,"all":{"lost_words":0},
       "processes":[{"unprobed":2,"domains":[{"lower_bound":true}]}]})"_json));
-  EXPECT_THAT(text(), HasSubstr("warning: lower bounds only: 2 times that probes were off\n"));
+  EXPECT_THAT(text(), HasSubstr("warning: lower bounds only: 2 gaps while probes were off\n"));
 }
 
 TEST_F(LatencyTest, AProcessThatOnlyHasAGapIsTold) {

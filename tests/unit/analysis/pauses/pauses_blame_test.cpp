@@ -67,7 +67,7 @@ TEST_F(PausesBlame, EachCompetitorIsToldWithItsTime) {
   EXPECT_EQ(competitors[1].wait.by->comm(), "second");
   EXPECT_EQ(competitors[1].wait.ns, 1'900U);
   EXPECT_EQ(competitors[1].times, 2U);
-  EXPECT_THAT(blame(), HasSubstr(": for 5.00µs of it \"hog\" (pid 999) had CPU 0; for the rest others"));
+  EXPECT_THAT(blame(), HasSubstr(": for 5.00µs of it \"hog\" (pid 999) had CPU 0; other threads had it for the rest"));
   EXPECT_THAT(pauses->report_text(),
               HasSubstr("no CPU    for 1.90µs, 2 times, CPU 0 behind \"second\" (pid 888, thread 889)"));
 }
@@ -91,7 +91,7 @@ TEST_F(PausesTest, WithoutSwitchesBetweenOthersNobodyIsBlamedForAllOfAWait) {
   EXPECT_EQ(blame(),
             "its thread 4242 could run but had no CPU for 7.00µs of 9.00µs (78%): \"hog\" (pid 999) had CPU 0 first, "
             "perhaps others after that (--sched all shows all of them)");
-  EXPECT_THAT(pauses->report_text(), HasSubstr("behind \"hog\" (pid 999) and then perhaps others\n"));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("behind \"hog\" (pid 999) (first on the CPU; later ones unknown)\n"));
 }
 
 TEST_F(PausesTest, AWaitThatBeginsUnderAnotherOneIsCertainOfItsEndOnly) {

@@ -226,7 +226,7 @@ TEST_F(PausesSections, WhatALongerOneDoesNotShowIsListedByItself) {
   EXPECT_EQ(report.counts.pauses, 5U);
   EXPECT_EQ(report.counts.represented, 3U);
   EXPECT_THAT(pauses->report_text(), HasSubstr("the 2 worst of 5 pauses, in "));
-  EXPECT_THAT(pauses->report_text(), HasSubstr("\n3 more are listed below in their stop-the-world sections\n"));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("\n3 more pauses appear only in the stop-the-world tables below\n"));
 }
 
 TEST_F(PausesSections, WhatOneShowedComesBackWhenALongerOneTakesItsPlace) {

@@ -224,7 +224,7 @@ TEST_F(Text, Processes) {
   EXPECT_EQ(process_line(ProcessAction::ring), "process ring opened  /run/4242.events");
   EXPECT_EQ(process_line(ProcessAction::pause), "process events paused");
   EXPECT_EQ(process_line(ProcessAction::resume), "process events resumed");
-  EXPECT_EQ(process_line(ProcessAction::stop), "process ring taken down");
+  EXPECT_EQ(process_line(ProcessAction::stop), "process ring removed");
   EXPECT_EQ(process_line(ProcessAction::exit, 0), "process exited with code 0");
   EXPECT_EQ(process_line(ProcessAction::exit, 2 << 8), "process exited with code 2");
   EXPECT_EQ(process_line(ProcessAction::exit, 9), "process killed by signal 9 (KILL)");

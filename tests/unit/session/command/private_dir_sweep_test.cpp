@@ -139,7 +139,9 @@ TEST_F(StaleDirs, StayIfOtherUsersCouldReplaceThem) {
 }
 
 TEST_F(StaleDirs, AMissingBaseIsIgnored) {
+  const fs::path path = left_behind();
   sweep_stale_dirs(place / "no/such", {}, Procfs(processes.path()));
+  EXPECT_TRUE(fs::exists(path)) << "of another base";
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 /// Keeps what it is told. Saved rings become readable one at a time.
-class FakeKernel : public kernel::KernelControl, public kernel::SavedRingSource {
+class FakeKernel : public kernel::TrackedProcesses, public kernel::SavedRingSource {
  public:
   Result<void> track(pid_t tgid, const rtev_tracked&) override {
     tracked.push_back(tgid);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/thread_history.hpp"
+#include "analysis/pauses/thread_history.hpp"
 
 #include <algorithm>
 

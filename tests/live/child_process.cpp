@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "live/process.hpp"
+#include "live/child_process.hpp"
 
 #include <fcntl.h>
 #include <grp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/pauses/pause_finder.hpp"
+#include "analysis/pause_finder.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

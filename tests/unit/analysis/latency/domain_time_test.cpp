@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/domain_time.hpp"
+#include "analysis/latency/domain_time.hpp"
 
 #include <gtest/gtest.h>
 

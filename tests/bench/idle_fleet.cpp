@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "bench/fleet.hpp"
+#include "bench/idle_fleet.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -22,7 +22,7 @@
 
 #include "base/clock.hpp"
 #include "bench/producer.hpp"
-#include "live/process.hpp"
+#include "live/child_process.hpp"
 
 namespace rtev::bench {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "bench/report.hpp"
+#include "bench/result_table.hpp"
 
 #include <fmt/core.h>
 #include <fmt/ostream.h>
