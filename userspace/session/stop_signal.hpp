@@ -9,10 +9,11 @@ namespace rtev {
 class Command;
 
 /// Catches SIGINT, SIGTERM and SIGHUP for its lifetime, and ignores SIGPIPE and SIGXFSZ: writers see the error. SIGHUP
-/// stays ignored if it was at the start (nohup). The second signal ends the process at once.
+/// and SIGTERM stay ignored if they were at the start (nohup). The second signal ends the process at once.
 ///
-/// With a command, signals are the command's: SIGQUIT, SIGUSR1 and SIGUSR2 are caught, too, what was
-/// ignored at the start stays ignored, and take() returns each signal that other processes send, as often as they send it. Only a second signal from the terminal ends the process.
+/// With a command, signals are the command's. SIGQUIT, SIGUSR1 and SIGUSR2 are caught, too. All signals that were
+/// ignored at the start stay ignored. take() returns each signal that other processes send, as often as they send it.
+/// Only a second signal from the terminal ends the process.
 ///
 /// One object at a time, destroyed when no other threads are left to run its handlers.
 class StopSignal {

@@ -19,7 +19,7 @@
 namespace rtev {
 
 /// Polls rings whose programs ran, and keeps the pace: the next poll of a ring must come before its writer can fill
-/// it. Words are read in turns: by user, then by ring, so that nobody's rings keep those of others waiting. One thread.
+/// it. Words are read in turns: by user, then by ring, so that no user's rings delay those of others. One thread.
 class RingPoller {
  public:
   using Consumer = std::function<void(const Batch&)>;

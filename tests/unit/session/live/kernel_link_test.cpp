@@ -16,7 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// Keeps what it is told. Saved rings become readable one at a time.
+/// Records its calls. Saved rings become readable one at a time.
 class FakeKernel : public kernel::TrackedProcesses, public kernel::SavedRingSource {
  public:
   Result<void> track(pid_t tgid, const rtev_tracked&) override {
