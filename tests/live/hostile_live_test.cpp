@@ -44,7 +44,8 @@ class HostileLive : public LiveTest {
   /// Events of a program that runs beside the attack, all of them delivered.
   Trace trace_beside(const std::function<std::uint64_t(std::uint64_t)>& tail) {
     Process honest(with_events("busy_alloc", {"100"}), "ready");
-    Tracer tracer({"--sched", "off", "-d", "60s", "-p", std::to_string(honest.pid()), "-p", std::to_string(::getpid())});
+    Tracer tracer(
+        {"--sched", "off", "-d", "60s", "-p", std::to_string(honest.pid()), "-p", std::to_string(::getpid())});
     Trace trace;
     attack_while(tail, [&] {
       honest.go_until("done");
