@@ -33,8 +33,8 @@ constexpr std::uint64_t turn_words = 1 << 17, poll_words = 1 << 23;
 /// Words that are read of a program after its end: those of 128 rings of OCaml's default size.
 constexpr std::uint64_t last_words = 1 << 23;
 
-/// Rings of fewer words than OCaml's smallest useful ones do not set the pace for the host below this.
-constexpr std::uint64_t small_ring_words = 8192, small_ring_interval_ns = 2'000'000;
+/// A ring of fewer words is read at this interval at the most: else it would set the pace for the whole host.
+constexpr std::uint64_t small_ring_words = 4096, small_ring_interval_ns = 2'000'000;
 
 /// How long a ring with invalid words is left alone: twice as long each time.
 constexpr std::uint64_t min_pause_ns = 1'000'000, max_pause_ns = 1'000'000'000;
