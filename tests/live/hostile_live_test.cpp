@@ -17,8 +17,14 @@ class HostileLive : public LiveTest {
  protected:
   static constexpr std::uint32_t domains = 4096;
 
+  void SetUp() override {
+    LiveTest::SetUp();
+    fs::create_directory(shared_memory_);
+  }
+  void TearDown() override { fs::remove_all(shared_memory_); }
+
   void add_ring() {
-    paths_.push_back(dir / (std::to_string(100'000'000 + paths_.size()) + ".events"));
+    paths_.push_back(shared_memory_ / (std::to_string(100'000'000 + paths_.size()) + ".events"));
     rings_.emplace_back(paths_.back(), RingFileBuilder::Options{.domains = domains, .words_log2 = 16});
   }
   /// Moves all tails to a function of the round, again and again, while `honest` runs.
@@ -60,6 +66,8 @@ class HostileLive : public LiveTest {
   }
 
  private:
+  /// On tmpfs, where reading a hole through a mapping fills it with memory.
+  const fs::path shared_memory_ = "/dev/shm/rtev-test." + std::to_string(::getpid());
   std::vector<fs::path> paths_;
   std::deque<RingFileBuilder> rings_;
 };
