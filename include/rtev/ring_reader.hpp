@@ -25,9 +25,11 @@ namespace rtev {
 /// Accounting of the words (of 8 bytes) of a ring. Exact between any two polls:
 /// written == delivered + lost + before_attach + corrupt + unread.
 struct Accounting {
-  std::uint64_t written = 0;    ///< words published by the program, as far as the reader has seen and as they can be
-  std::uint64_t delivered = 0;  ///< words of delivered events, and of the padding between them
-  std::uint64_t lost = 0;       ///< words overwritten before they were read
+  /// Words published by the program, as far as the reader has seen. If the ring claims more than a program can write,
+  /// the rest is not counted.
+  std::uint64_t written = 0;
+  std::uint64_t delivered = 0;      ///< words of delivered events, and of the padding between them
+  std::uint64_t lost = 0;           ///< words overwritten before they were read
   std::uint64_t before_attach = 0;  ///< words published before the ring was opened, and not delivered
   std::uint64_t corrupt = 0;        ///< words skipped because they are no valid messages
   std::uint64_t unread = 0;         ///< words published and not read yet

@@ -29,8 +29,8 @@ constexpr std::uint32_t max_faults = 8;
 /// Attempts to read the oldest event of a ring that is being written.
 constexpr std::uint32_t max_attempts = 16;
 
-/// No program writes more words into one ring: twenty times what OCaml's runtime reaches, and as much in one piece
-/// besides.
+/// Limits of what a program can write into one ring: the rate is twenty times what OCaml's runtime reaches; so many
+/// words more may come at once.
 constexpr std::uint64_t max_words_per_ns = 1, max_words_at_once = 1 << 20;
 
 /// Words of a ring whose age is unknown, and which may have been written on another host: what the fastest program
@@ -314,7 +314,7 @@ bool RingReader::State::is_foreign(const Cursor& cursor) {
 }
 
 /// False if the next program with the same pid has begun to reuse the file: words that were just read may be its own.
-/// Of a file with many rings that is not asked for each piece, which would cost more than reading it.
+/// A file with many rings is not checked after each piece that was read: that would cost more than reading it.
 bool RingReader::State::is_still_owners(const Cursor& cursor) {
   if (!owner) return true;
   constexpr std::uint32_t rings_per_piece = 64;

@@ -46,7 +46,7 @@ class Timeline {
   }
 
   bool empty() const { return active_.empty(); }
-  /// True beyond the bound.
+  /// True if more is staged than the bound allows: the next release() releases everything.
   bool is_full() const { return staged_bytes() > max_staged_bytes_; }
   /// Allocated bytes, used or not.
   std::size_t allocated_bytes() const;

@@ -33,7 +33,8 @@ constexpr std::uint64_t turn_words = 1 << 17, poll_words = 1 << 23;
 /// Words that are read of a program after its end: those of 128 rings of OCaml's default size.
 constexpr std::uint64_t last_words = 1 << 23;
 
-/// A ring of fewer words is read at this interval at the most: else it would set the pace for the whole host.
+/// A ring with fewer words does not shorten the interval between polls below this one: it would set the pace for the
+/// rings of the whole host.
 constexpr std::uint64_t small_ring_words = 4096, small_ring_interval_ns = 2'000'000;
 
 /// How long a ring with invalid words is left alone: twice as long each time.
