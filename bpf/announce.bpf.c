@@ -124,6 +124,7 @@ static __always_inline void announce_ring(struct task_struct* task, struct file*
   fill_lifecycle(&record->lifecycle, task, RTEV_RING);
   record->lifecycle.detail = length;
   record->clock_offset = clock_offset(task);
+  record->address = address;
   describe_file(ring, &record->ring, record->paths);
   remember_ring(record->lifecycle.tgid, record, address);
   __u32 bytes = record->ring.path_bytes;
@@ -131,7 +132,8 @@ static __always_inline void announce_ring(struct task_struct* task, struct file*
   describe_file(BPF_CORE_READ(task, mm, exe_file), &record->program, record->paths + bytes);
   bytes += record->program.path_bytes;
   if (bytes > sizeof(record->paths)) return; /* likewise */
-  if (bpf_ringbuf_output(&lifecycle, record, offsetof(struct rtev_ring_record, paths) + bytes, BPF_RB_FORCE_WAKEUP))
+  if (!spend(record->lifecycle.tgid, RING_PRICE) || !has_lifecycle_room(RTEV_RING) ||
+      bpf_ringbuf_output(&lifecycle, record, offsetof(struct rtev_ring_record, paths) + bytes, BPF_RB_FORCE_WAKEUP))
     count_drop(RTEV_STAT_RING_DROPPED);
 }
 

@@ -9,6 +9,7 @@ struct threads_map threads SEC(".maps");
 struct followed_map followed SEC(".maps");
 struct lifecycle_map lifecycle SEC(".maps");
 struct stats_map stats SEC(".maps");
+struct record_budgets_map record_budgets SEC(".maps");
 struct rings_map rings SEC(".maps");
 struct rings_scratch_map rings_scratch SEC(".maps");
 struct opened_map opened SEC(".maps");
@@ -80,6 +81,7 @@ int BPF_PROG(process_fork, struct task_struct* parent, struct task_struct* child
   if (!record) return 0;
   record->peer = child_tgid;
   record->start_time = child->start_boottime;
+  record->ns_pid = namespace_pid(child);
   submit_lifecycle(record);
   return 0;
 }

@@ -93,6 +93,16 @@ static __always_inline bool is_followed(__u32 tgid) {
   return bpf_map_lookup_elem(&followed, &tgid) != NULL;
 }
 
+/* The pid in the innermost pid namespace of the process. */
+static __always_inline __u32 namespace_pid(struct task_struct* leader) {
+  struct pid* pid = BPF_CORE_READ(leader, thread_pid);
+  __u32 level = BPF_CORE_READ(pid, level), number = 0;
+  /* One for each level of namespaces, beginning with the number. */
+  void* numbers = __builtin_preserve_access_index(&pid->numbers[0]);
+  bpf_probe_read_kernel(&number, sizeof(number), numbers + level * bpf_core_type_size(struct upid));
+  return number;
+}
+
 /* Fills in what all types of record say about the process of `task`. */
 static __always_inline void fill_lifecycle(struct rtev_lifecycle* record, struct task_struct* task, __u32 type) {
   struct task_struct* leader = BPF_CORE_READ(task, group_leader);
@@ -105,12 +115,62 @@ static __always_inline void fill_lifecycle(struct rtev_lifecycle* record, struct
   record->peer = 0;
   record->flags = is_followed(record->tgid) ? RTEV_FOLLOWED : 0;
   record->max_rss_pages = 0;
+  record->start_code = BPF_CORE_READ(task, mm, start_code);
+  record->uid = BPF_CORE_READ(leader, real_cred, uid.val);
+  record->ns_pid = namespace_pid(leader);
   bpf_core_read(record->comm, sizeof(record->comm), &leader->comm);
+}
+
+/* Records that one process may cause in a window of time, as a price: the buffer is for all processes. */
+#define RECORD_WINDOW_NS 10000000
+#define RECORD_BUDGET 512
+#define RING_PRICE 16 /* a ring is opened, a probe's record is only read */
+#define PROBE_PRICE 1
+
+struct record_budget {
+  __u64 window_ns;
+  __u32 spent;
+  __u32 pad;
+};
+struct record_budgets_map {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, 4096);
+  __type(key, __u32);
+  __type(value, struct record_budget);
+};
+extern struct record_budgets_map record_budgets SEC(".maps");
+
+/* False if the process has used up its budget. */
+static __always_inline bool spend(__u32 tgid, __u32 price) {
+  __u64 now = bpf_ktime_get_ns();
+  struct record_budget* budget = bpf_map_lookup_elem(&record_budgets, &tgid);
+  if (!budget || now - budget->window_ns > RECORD_WINDOW_NS) {
+    struct record_budget fresh = {.window_ns = now, .spent = price};
+    bpf_map_update_elem(&record_budgets, &tgid, &fresh, BPF_ANY);
+    return true;
+  }
+  return __sync_fetch_and_add(&budget->spent, price) + price <= RECORD_BUDGET;
+}
+
+/* How full the buffer may be for a type of record: processes can write those of rings and probes as fast as they like,
+ * which must not push out the records of exec, fork and exit. */
+static __always_inline bool has_lifecycle_room(__u32 type) {
+  __u64 used = bpf_ringbuf_query(&lifecycle, BPF_RB_AVAIL_DATA);
+  switch (type) {
+    case RTEV_RING:
+      return used <= RTEV_LIFECYCLE_BUFFER_BYTES / 4 * 3;
+    case RTEV_PROBE:
+    case RTEV_PAUSED:
+      return used <= RTEV_LIFECYCLE_BUFFER_BYTES / 2;
+    default:
+      return true;
+  }
 }
 
 /* Reserves and fills in a record. NULL if there is no room, which is counted under `stat`. */
 static __always_inline struct rtev_lifecycle* begin_lifecycle(struct task_struct* task, __u32 type, __u32 stat) {
-  struct rtev_lifecycle* record = bpf_ringbuf_reserve(&lifecycle, sizeof(*record), 0);
+  struct rtev_lifecycle* record = NULL;
+  if (has_lifecycle_room(type)) record = bpf_ringbuf_reserve(&lifecycle, sizeof(*record), 0);
   if (!record) {
     count_drop(stat);
     return NULL;

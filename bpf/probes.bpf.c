@@ -8,12 +8,12 @@ static __always_inline void save_unopened(__u32 tgid) {
   struct rtev_ring* ring = bpf_map_lookup_elem(&rings, &tgid);
   if (!ring || is_opened(tgid, ring)) return;
   __u64 begin = find_mapping(ring);
-  if (begin) save_ring(ring, tgid, begin, true, false);
+  if (begin) save_ring(ring, tgid, begin, false);
 }
 
 /* Attached by perf_event, or loaded as a uprobe_multi program where the kernel has that. The cookie is
  * binary id << 8 | enum rtev_probe. */
-SEC("?uprobe.s")
+SEC("?uprobe")
 int runtime_function(void* context) {
   __u64 cookie = bpf_get_attach_cookie(context);
   __u32 binary = (__u32)(cookie >> 8);
@@ -25,6 +25,10 @@ int runtime_function(void* context) {
   if (process && process->binary && process->binary != binary) return 0;
 
   if ((cookie & 0xff) == RTEV_PROBE_STW_TEARDOWN) save_unopened(tgid);
+  if (!spend(tgid, PROBE_PRICE)) {
+    count_drop(RTEV_STAT_PROBE_DROPPED);
+    return 0;
+  }
   struct rtev_lifecycle* record = begin_lifecycle(bpf_get_current_task_btf(), RTEV_PROBE, RTEV_STAT_PROBE_DROPPED);
   if (!record) return 0;
   record->peer = (__u32)(cookie & 0xff);

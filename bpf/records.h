@@ -21,8 +21,9 @@ enum rtev_lifecycle_type {
   RTEV_FORK = 2, /* a new process (not a thread); peer = tgid of the child, start_time = the child's */
   RTEV_EXIT = 3, /* the last thread of a process ended; detail = exit status as wait(2) returns it */
   RTEV_RING = 4, /* a process is about to map a file "*.events"; detail = requested length; a struct rtev_ring_record */
-  RTEV_PROBE = 5, /* a runtime function was entered; peer = enum rtev_probe, detail = binary id */
-  RTEV_WAKE = 6,  /* only wakes the reader: a tracked process runs again while the reader sleeps */
+  RTEV_PROBE = 5,  /* a runtime function was entered; peer = enum rtev_probe, detail = binary id */
+  RTEV_WAKE = 6,   /* only wakes the reader: a tracked process runs again while the reader sleeps */
+  RTEV_PAUSED = 7, /* the runtime of a process that user space tracks has its events paused */
 };
 
 /* Probed functions of OCaml's runtime. */
@@ -52,6 +53,9 @@ struct rtev_lifecycle {
   /* Exec and exit: the maximum resident set size over all programs that the process ran so far, as in getrusage(2), but
    * in pages. */
   __u32 max_rss_pages;
+  __u64 start_code; /* lowest address of the program's code; 0 = unknown */
+  __u32 uid;        /* of the process's user, in the initial user namespace */
+  __u32 ns_pid;     /* pid in the process's own pid namespace; fork: the child's */
   char comm[RTEV_COMM];
 };
 
@@ -68,6 +72,7 @@ struct rtev_file {
 struct rtev_ring_record {
   struct rtev_lifecycle lifecycle;
   __s64 clock_offset; /* host CLOCK_MONOTONIC minus the clock of the process's time namespace, ns */
+  __u64 address;      /* of the mapping: its beginning, or another address within it if the kernel aligned it */
   struct rtev_file ring;
   struct rtev_file program; /* that the process runs */
   /* The path of the ring, then that of the program; the record ends behind them. A path is a list of names, each with
@@ -84,7 +89,7 @@ enum rtev_save_mode {
   RTEV_SAVE_ALL = 2,   /* also at every munmap(2) of a ring */
 };
 
-#define RTEV_REMEMBERED_DOMAINS 128 /* further domains are saved from their head on each time */
+#define RTEV_REMEMBERED_DOMAINS 128 /* of further domains nothing is saved */
 
 /* A ring that may have to be saved; the value of the map "rings", by tgid. */
 struct rtev_ring {
@@ -121,8 +126,9 @@ struct rtev_saved {
   __u64 begin;
   __u64 end;
   __u32 tgid;
-  __u32 type;   /* enum rtev_saved_type */
-  __u32 domain; /* for RTEV_SAVED_WORDS and RTEV_SAVED_DOMAIN */
+  __u32 uid;    /* real user id of the process */
+  __u16 type;   /* enum rtev_saved_type */
+  __u16 domain; /* for RTEV_SAVED_WORDS and RTEV_SAVED_DOMAIN */
   __u32 bytes;  /* of payload, which follows; bytes behind the payload are undefined */
 };
 
@@ -178,6 +184,9 @@ struct rtev_tracked {
   /* Module id of the shared runtime's block of thread-local variables; the offsets above count from one byte before
    * the block. 0 = they count from the thread pointer. */
   __u32 tls_module;
+  /* Absolute addresses of words to be read when a thread of the process leaves its cpu; 0 = nothing to read. */
+  __u64 tls_module_word; /* holds tls_module */
+  __u64 paused_flag;     /* runtime_events_paused: read once, reported with RTEV_PAUSED if it is set */
 };
 
 /* The process that runs on a cpu. A cache line for each cpu, against false sharing. */
@@ -214,6 +223,12 @@ enum rtev_stat {
 #define RTEV_MAX_RINGLESS_BINARIES 4096   /* likewise */
 #define RTEV_RINGLESS_WINDOW_NS 100000000 /* over which the events of a process are counted for its limit */
 
+/* Pauses of a program beyond the limit: the first one, then twice as long each time, up to the longest. After this many
+ * times its last pause within the limit, it begins with the shortest again. */
+#define RTEV_RINGLESS_MIN_PAUSE_NS 1000000000
+#define RTEV_RINGLESS_MAX_PAUSE_NS 32000000000
+#define RTEV_RINGLESS_PAUSE_RESET 4
+
 /* Functions of OCaml's runtime that write events. */
 enum rtev_emitter {
   RTEV_EMIT_BEGIN = 0,     /* caml_ev_begin(phase) */
@@ -242,18 +257,21 @@ struct rtev_ringless_process {
   __u64 image;         /* identifies the program among those that run under this tgid one after the other */
   __u64 since_ns;      /* of the first hit */
   __u64 window_ns;     /* begin of the window in which hits are counted */
+  __u64 pause_ns;      /* length of its last pause */
+  __u64 resume_ns;     /* end of its last pause */
   __u32 hits;          /* in this window */
   __u32 lost_words;    /* not reported yet */
   __u32 binary;        /* one file can be probed twice, through two overlay mounts: hits with another id are ignored */
-  __u32 limited_round; /* round of its binary in which it exceeded the limit */
+  __u32 limited_round; /* while it pauses: round of its binary in which it exceeded the limit; otherwise 0 */
   __u32 ignored;       /* it has a ring, or user space does not want its events */
   __u32 pad;
 };
 
 enum rtev_probed_type {
   RTEV_PROBED_EVENT = 1,
-  RTEV_PROBED_LIMITED = 2, /* an event that exceeds the limit: the process is ignored until the next round */
+  RTEV_PROBED_LIMITED = 2, /* an event that exceeds the limit: the process pauses, until the next round at most */
   RTEV_PROBED_END = 3,     /* no event: the process ended with lost_words that were not reported yet */
+  RTEV_PROBED_RESUMED = 4, /* the first event after a pause */
 };
 
 struct rtev_probed {

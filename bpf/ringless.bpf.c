@@ -86,6 +86,18 @@ static __always_inline bool exceeds_limit(struct rtev_ringless_process* process,
   return __sync_fetch_and_add(&process->hits, 1) >= window_limit;
 }
 
+/* Ignores a process that exceeded its limit, for longer each time. User space may also detach the probes: then the
+ * pause ends when they are attached again, in another round. */
+static __always_inline void begin_pause(struct rtev_ringless_process* process, __u32 round, __u64 now) {
+  if (process->limited_round == round) return; /* another thread exceeded the limit at the same time */
+  __u64 pause_ns = 2 * process->pause_ns;
+  if (pause_ns > RTEV_RINGLESS_MAX_PAUSE_NS) pause_ns = RTEV_RINGLESS_MAX_PAUSE_NS;
+  if (now > process->resume_ns + RTEV_RINGLESS_PAUSE_RESET * process->pause_ns) pause_ns = RTEV_RINGLESS_MIN_PAUSE_NS;
+  process->pause_ns = pause_ns;
+  process->resume_ns = now + pause_ns;
+  process->limited_round = round;
+}
+
 /* Writes a record with the losses before it. False if there is no room. In one step: if the thread were preempted
  * between reserve and submit, the unfinished record would block all later ones. */
 static __always_inline bool submit(struct rtev_ringless_process* process, struct rtev_probed* record) {
@@ -124,9 +136,9 @@ int runtime_event(struct pt_regs* context) {
     process->ignored = 1;
     return 0;
   }
-  if (process->limited_round == binary->round) return 0;
-
   __u64 now = bpf_ktime_get_ns();
+  __u32 round = process->limited_round;
+  if (round && round == binary->round && now < process->resume_ns) return 0;
   bool limited = exceeds_limit(process, now);
   struct domain_variables variables = {binary->domain_self_tls, binary->caml_state_tls, binary->id_offset};
   __s32 domain = read_domain(&variables, tls_base(context, binary->tls_module_word[emitter]));
@@ -141,11 +153,15 @@ int runtime_event(struct pt_regs* context) {
                                .domain = (__u16)domain,
                                .type = limited ? RTEV_PROBED_LIMITED : RTEV_PROBED_EVENT,
                                .emitter = emitter};
+  /* Of one thread. If it exceeds the limit again, the next event tells. */
+  bool resumes = round && __sync_lock_test_and_set(&process->limited_round, 0);
+  if (resumes) record.type = RTEV_PROBED_RESUMED;
   if (!submit(process, &record)) {
     __sync_fetch_and_add(&process->lost_words, has_value ? LONG_WORDS : SHORT_WORDS);
     __sync_fetch_and_add(&dropped_events, 1);
-  } else if (limited) {
-    process->limited_round = binary->round;
+    if (resumes) process->limited_round = round; /* likewise */
+  } else if (record.type == RTEV_PROBED_LIMITED) {
+    begin_pause(process, binary->round, now);
   }
   return 0;
 }

@@ -10,7 +10,7 @@ struct saved_map saved SEC(".maps");
 static __always_inline void save_before_exec(struct task_struct* task, struct rtev_ring* ring) {
   __u64 begin = find_mapping(ring);
   /* It is the last save if no other thread is alive that could still write. */
-  if (begin) save_ring(ring, task->tgid, begin, false, task->signal->live.counter == 1);
+  if (begin) save_ring(ring, task->tgid, begin, task->signal->live.counter == 1);
 }
 
 /* Linux 6.10 and newer. The exec cannot fail any more, but the thread that calls it has not ended the others yet. */
@@ -53,7 +53,7 @@ int BPF_PROG(ring_unmapped, struct mm_struct* memory) {
   if (in_exec)
     save_before_exec(task, ring);
   else if (PT_REGS_PARM2_CORE_SYSCALL(regs) == ring->length && !is_opened(tgid, ring))
-    save_ring(ring, tgid, FIRST_SYSCALL_ARGUMENT(regs), false, false);
+    save_ring(ring, tgid, FIRST_SYSCALL_ARGUMENT(regs), false);
   return 0;
 }
 

@@ -54,9 +54,10 @@ struct save {
   bool incomplete; /* for some domain not even the record of its extent was written */
 };
 
-/* Reads memory of the current process. The program type decides which helper is allowed. */
-static __always_inline long read_user(void* to, __u32 bytes, __u64 from, bool may_sleep) {
-  return may_sleep ? bpf_copy_from_user(to, bytes, (void*)from) : bpf_probe_read_user(to, bytes, (void*)from);
+/* Reads memory of the current process, if it is there: a page fault could wait for ever, for the file system that the
+ * program maps its ring from. What the program wrote is there unless memory is short. */
+static __always_inline long read_user(void* to, __u32 bytes, __u64 from) {
+  return bpf_probe_read_user(to, bytes, (void*)from);
 }
 
 static __always_inline struct rtev_saved make_record(const struct save* save, __u32 type, __u64 begin, __u64 end,
@@ -65,6 +66,7 @@ static __always_inline struct rtev_saved make_record(const struct save* save, __
                              .begin = begin,
                              .end = end,
                              .tgid = save->tgid,
+                             .uid = (__u32)bpf_get_current_uid_gid(),
                              .type = type,
                              .domain = save->domain,
                              .bytes = bytes};
@@ -85,7 +87,7 @@ static __always_inline bool emit_header(const struct save* save, __u32 type, __u
 
 /* Emits a record of the given kind with `record.bytes` of the program's memory. A macro, since the size of a
  * reservation must be a constant. barrier_var: the verifier must see the very register that is checked. */
-#define EMIT_COPY(kind, description, from, may_sleep)                   \
+#define EMIT_COPY(kind, description, from)                              \
   ({                                                                    \
     kind* copy = bpf_ringbuf_reserve(&saved, sizeof(kind), 0);          \
     __u32 bytes = (description).bytes;                                  \
@@ -93,7 +95,7 @@ static __always_inline bool emit_header(const struct save* save, __u32 type, __u
     barrier_var(bytes);                                                 \
     if (copy) {                                                         \
       if (bytes > sizeof(copy->payload)) bytes = sizeof(copy->payload); \
-      copied = !read_user(copy->payload, bytes, from, may_sleep);       \
+      copied = !read_user(copy->payload, bytes, from);                  \
       copy->record = description;                                       \
       if (copied)                                                       \
         bpf_ringbuf_submit(copy, BPF_RB_NO_WAKEUP);                     \
@@ -111,14 +113,14 @@ static __always_inline bool has_room(void) {
   return false;
 }
 
-static __always_inline bool emit_copy(struct rtev_saved record, __u64 from, bool may_sleep) {
+static __always_inline bool emit_copy(struct rtev_saved record, __u64 from) {
   if (!has_room()) return false;
-  return record.bytes <= RTEV_SAVED_SMALL_CHUNK_BYTES ? EMIT_COPY(struct saved_small_chunk, record, from, may_sleep)
-                                                      : EMIT_COPY(struct saved_chunk, record, from, may_sleep);
+  return record.bytes <= RTEV_SAVED_SMALL_CHUNK_BYTES ? EMIT_COPY(struct saved_small_chunk, record, from)
+                                                      : EMIT_COPY(struct saved_chunk, record, from);
 }
 
 /* Saves one chunk of a domain's words, up to the physical end of the ring at most. */
-static __always_inline long save_words(struct save* save, bool may_sleep) {
+static long save_words(__u32 step, struct save* save) {
   __u64 position = save->position, ring_words = save->header.ring_words;
   __u64 index = position & (ring_words - 1), words = save->end - position;
   if (position >= save->end || save->ring->chunks >= MAX_CHUNKS) return 1;
@@ -126,25 +128,19 @@ static __always_inline long save_words(struct save* save, bool may_sleep) {
   if (words > ring_words - index) words = ring_words - index;
   if (words > CHUNK_WORDS) words = CHUNK_WORDS;
   __u64 from = save->base + save->header.data_offset + save->domain * save->header.ring_bytes + 8 * index;
-  if (!emit_copy(make_record(save, RTEV_SAVED_WORDS, position, position + words, 8 * words), from, may_sleep)) return 1;
+  if (!emit_copy(make_record(save, RTEV_SAVED_WORDS, position, position + words, 8 * words), from)) return 1;
   save->position = position + words;
   return 0;
-}
-static long save_words_atomic(__u32 step, struct save* save) {
-  return save_words(save, false);
-}
-static long save_words_sleepable(__u32 step, struct save* save) {
-  return save_words(save, true);
 }
 
 struct ring_indices {
   __u64 head, tail;
 };
 
-static __always_inline long save_domain(__u32 domain, struct save* save, bool may_sleep) {
+static long save_domain(__u32 domain, struct save* save) {
   struct ring_indices indices = {};
   __u64 address = save->base + save->header.headers_offset + domain * save->header.ring_header_bytes;
-  if (read_user(&indices, sizeof(indices), address, may_sleep)) {
+  if (read_user(&indices, sizeof(indices), address)) {
     count_drop(RTEV_STAT_SAVE_DROPPED);
     save->incomplete = true;
     return 1;
@@ -156,29 +152,28 @@ static __always_inline long save_domain(__u32 domain, struct save* save, bool ma
   barrier_var(remembered);
   __u64* saved_until = remembered < RTEV_REMEMBERED_DOMAINS ? &save->ring->saved_until[remembered] : NULL;
   barrier_var(saved_until);
+  if (!saved_until) {
+    /* A short program has fewer domains. Thousands would take all of the buffer, and of the reader's time. */
+    count_drop(RTEV_STAT_SAVE_DROPPED);
+    save->incomplete = true;
+    return 1;
+  }
   save->domain = domain;
-  save->position = saved_until && *saved_until > indices.head ? *saved_until : indices.head;
+  save->position = *saved_until > indices.head ? *saved_until : indices.head;
   /* Words must not be read before the tail that covers them: fetch-and-add is a full barrier. */
   save->end = indices.tail + __sync_fetch_and_add(&save->zero, 0);
   if (save->position >= save->end) return 0;
-  if (save->end - save->position <= save->header.ring_words)
-    bpf_loop(MAX_CHUNKS, may_sleep ? save_words_sleepable : save_words_atomic, save, 0);
-  if (saved_until) *saved_until = save->position;
+  if (save->end - save->position <= save->header.ring_words) bpf_loop(MAX_CHUNKS, save_words, save, 0);
+  *saved_until = save->position;
   /* While other domains still run, the oldest words may be overwritten during the copy: then the head has moved. */
-  read_user(&indices.head, sizeof(indices.head), address, may_sleep);
+  read_user(&indices.head, sizeof(indices.head), address);
   if (!emit_header(save, RTEV_SAVED_DOMAIN, indices.head, indices.tail)) save->incomplete = true;
   return 0;
 }
-static long save_domain_atomic(__u32 domain, struct save* save) {
-  return save_domain(domain, save, false);
-}
-static long save_domain_sleepable(__u32 domain, struct save* save) {
-  return save_domain(domain, save, true);
-}
 
-/* Saves the name of one user event. Names fill the slots from the first one on, so an empty slot ends the loop. Without
- * sleeping, only pages that the program has touched are readable: the copy must stop at the end of the name. */
-static __always_inline long save_name(__u32 id, struct save* save, bool may_sleep) {
+/* Saves the name of one user event. Names fill the slots from the first one on, so an empty slot ends the loop. Only
+ * pages that the program has touched are readable: the copy must stop at the end of the name. */
+static long save_name(__u32 id, struct save* save) {
   void* from = (void*)(save->base + save->header.names_offset + id * NAME_BYTES);
   if (!has_room()) return 1;
   struct saved_name* name = bpf_ringbuf_reserve(&saved, sizeof(*name), 0);
@@ -186,9 +181,7 @@ static __always_inline long save_name(__u32 id, struct save* save, bool may_slee
     count_drop(RTEV_STAT_SAVE_DROPPED);
     return 1;
   }
-  long error = may_sleep ? bpf_copy_from_user(name->payload, sizeof(name->payload), from)
-                         : bpf_probe_read_user_str(name->payload, sizeof(name->payload), from);
-  if (error < 0 || !name->payload[0]) {
+  if (bpf_probe_read_user_str(name->payload, sizeof(name->payload), from) < 0 || !name->payload[0]) {
     bpf_ringbuf_discard(name, BPF_RB_NO_WAKEUP);
     return 1;
   }
@@ -196,18 +189,12 @@ static __always_inline long save_name(__u32 id, struct save* save, bool may_slee
   bpf_ringbuf_submit(name, BPF_RB_NO_WAKEUP);
   return 0;
 }
-static long save_name_atomic(__u32 id, struct save* save) {
-  return save_name(id, save, false);
-}
-static long save_name_sleepable(__u32 id, struct save* save) {
-  return save_name(id, save, true);
-}
 
 /* `is_last`: the program writes nothing after this. */
-static __always_inline void save_ring(struct rtev_ring* ring, __u32 tgid, __u64 base, bool may_sleep, bool is_last) {
+static __always_inline void save_ring(struct rtev_ring* ring, __u32 tgid, __u64 base, bool is_last) {
   struct save save = {.ring = ring, .base = base, .tgid = tgid};
   struct ring_header* header = &save.header;
-  if (read_user(header, sizeof(*header), base, may_sleep)) {
+  if (read_user(header, sizeof(*header), base)) {
     count_drop(RTEV_STAT_SAVE_DROPPED);
     return;
   }
@@ -215,12 +202,12 @@ static __always_inline void save_ring(struct rtev_ring* ring, __u32 tgid, __u64 
   if (!header->rings || header->rings > RTEV_MAX_DOMAINS || !header->ring_words) return;
   if (!ring->header_saved) ring->header_saved = emit_header(&save, RTEV_SAVED_RING, 0, ring->length);
   if (!ring->header_saved) return;
-  bpf_loop(header->rings, may_sleep ? save_domain_sleepable : save_domain_atomic, &save, 0);
+  bpf_loop(header->rings, save_domain, &save, 0);
   if (is_last && !save.incomplete) emit_header(&save, RTEV_SAVED_LAST, 0, 0);
   /* OCaml 5.0 has no names and leaves their offset uninitialised. */
   if (ring->names_saved || !header->names_offset || header->names_offset >= ring->length) return;
   ring->names_saved = true;
-  bpf_loop(MAX_NAMES, may_sleep ? save_name_sleepable : save_name_atomic, &save, 0);
+  bpf_loop(MAX_NAMES, save_name, &save, 0);
 }
 
 struct found_mapping {

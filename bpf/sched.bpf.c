@@ -55,6 +55,16 @@ static __always_inline void wake_reader(struct task_struct* task) {
   submit_lifecycle(record);
 }
 
+/* Reads what user space wants to know of a process's memory, now that a thread of it leaves its cpu. */
+static __always_inline void read_flags(struct rtev_tracked* process, struct task_struct* task) {
+  __u64 paused = 0;
+  if (!process->paused_flag || bpf_probe_read_user(&paused, sizeof(paused), (void*)process->paused_flag)) return;
+  process->paused_flag = 0;
+  if (!paused) return;
+  struct rtev_lifecycle* record = begin_lifecycle(task, RTEV_PAUSED, RTEV_STAT_PROBE_DROPPED);
+  if (record) submit_lifecycle(record);
+}
+
 static __always_inline void note_activity(const struct rtev_tracked* leaves, const struct rtev_tracked* enters,
                                           struct task_struct* next) {
   __u32 slot = enters ? enters->slot : 0;
@@ -129,6 +139,7 @@ int BPF_PROG(thread_switch, bool preempted, struct task_struct* prev, struct tas
   struct rtev_tracked* leaves = tracked_process(prev->tgid);
   struct rtev_tracked* enters = next->tgid == prev->tgid ? leaves : tracked_process(next->tgid);
   note_activity(leaves, enters, next);
+  if (leaves) read_flags(leaves, prev);
   if (sched_mode == RTEV_SCHED_OFF) return 0;
 
   struct thread_state prev_state = {.domain = -1};

@@ -9,7 +9,8 @@
 
 #define PF_EXITING 0x4
 #define MAX_ROLE_TRIES 4 /* sleeps after which a thread that was in none of the known loops counts as a mutator */
-#define STACK_WORDS 128  /* searched for a return address */
+#define MAX_LIBRARIES 65536
+#define STACK_WORDS 128 /* searched for a return address */
 
 struct stack_words {
   __u64 word[STACK_WORDS];
@@ -48,9 +49,14 @@ static __always_inline void find_role(const struct rtev_tracked* process, struct
 }
 
 /* Updates the state of the current thread as it leaves its cpu. */
-static __always_inline void observe(const struct rtev_tracked* process, struct task_struct* task, bool sleeps,
+static __always_inline void observe(struct rtev_tracked* process, struct task_struct* task, bool sleeps,
                                     struct thread_state* state) {
-  __u64 thread_pointer = THREAD_POINTER(task), caml_state = 0;
+  __u64 thread_pointer = THREAD_POINTER(task), caml_state = 0, module = 0;
+  if (!process->tls_module && process->tls_module_word &&
+      !bpf_probe_read_user(&module, sizeof(module), (void*)process->tls_module_word) && module <= MAX_LIBRARIES)
+    process->tls_module = module;
+  /* Of a library whose number is not known the offsets mean nothing. */
+  if (process->tls_module_word && !process->tls_module) return;
   __u64 tls = process->tls_module ? library_tls(thread_pointer, process->tls_module) : thread_pointer;
   if (tls && process->caml_state_tls)
     bpf_probe_read_user(&caml_state, sizeof(caml_state), (void*)(tls + process->caml_state_tls));
@@ -66,7 +72,7 @@ static __always_inline void observe(const struct rtev_tracked* process, struct t
 }
 
 /* The state of a thread that leaves its cpu. The result points into the map, or to `fallback` if the map is full. */
-static __always_inline struct thread_state* thread_leaves(const struct rtev_tracked* process, struct task_struct* task,
+static __always_inline struct thread_state* thread_leaves(struct rtev_tracked* process, struct task_struct* task,
                                                           bool sleeps, struct thread_state* fallback) {
   __u32 tid = task->pid;
   struct thread_state* state = bpf_map_lookup_elem(&threads, &tid);

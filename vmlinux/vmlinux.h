@@ -18,6 +18,9 @@ typedef __u64 u64;
 typedef _Bool bool;
 typedef int pid_t;
 typedef u32 dev_t;
+typedef struct {
+  u32 val;
+} kuid_t;
 typedef unsigned int fmode_t;
 
 /* Only libbpf's declarations of helpers (bpf_helper_defs.h) need these. */
@@ -135,6 +138,7 @@ struct vm_area_struct {
 };
 
 struct mm_struct {
+  long unsigned int start_code;
   struct file *exe_file;
 };
 
@@ -145,6 +149,19 @@ struct fdtable {
 
 struct files_struct {
   struct fdtable *fdt;
+};
+
+struct upid {
+  int nr;
+};
+
+struct pid {
+  unsigned int level;
+  struct upid numbers[0];
+};
+
+struct cred {
+  kuid_t uid;
 };
 
 struct timespec64 {
@@ -173,7 +190,9 @@ struct task_struct {
   pid_t pid;
   pid_t tgid;
   struct task_struct *group_leader;
+  struct pid *thread_pid;
   u64 start_boottime;
+  const struct cred *real_cred;
   char comm[16];
   struct files_struct *files;
   struct nsproxy *nsproxy;

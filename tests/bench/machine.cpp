@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "bench/machine.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/core.h>
 #include <sys/utsname.h>
 
-#include <chrono>
+#include <array>
+#include <ctime>
 #include <fstream>
 #include <string_view>
 #include <thread>
@@ -35,6 +35,15 @@ std::string first_of(const char* path) {
   return word;
 }
 
+/// Not by fmt/chrono.h, which needs more of {fmt} than a static build has.
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &parts)};
+}
+
 constexpr std::string_view compiler =
 #if defined(__clang__)
     "clang " __clang_version__;
@@ -47,9 +56,8 @@ constexpr std::string_view compiler =
 Machine this_machine() {
   utsname system{};
   ::uname(&system);
-  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   return {
-      {"date", fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(now))},
+      {"date", utc_now()},
       {"rtev-bpf", fmt::format("{}, {} build", RTEV_VERSION, RTEV_BUILD_TYPE)},
       {"compiler", std::string(compiler)},
       {"cpu", value_of("/proc/cpuinfo", "model name")},

@@ -65,19 +65,19 @@ Recorded record(const std::string& ending, Mix mix, double events_per_second, do
 }  // namespace
 
 void recording(Report& report, const Effort& effort) {
-  struct Setting {
+  struct Target {
     std::string ending;
     Mix mix;
     double events_per_second;
     std::vector<Recorded> runs{};
   };
-  std::vector<Setting> settings{{".fxt", Mix::user, 5e6},     {".fxt", Mix::runtime, 5e6}, {".fxt.gz", Mix::user, 1e6},
-                                {".pftrace", Mix::user, 1e6}, {".json", Mix::user, 1e6},   {".jsonl", Mix::user, 1e6}};
+  std::vector<Target> settings{{".fxt", Mix::user, 5e6},     {".fxt", Mix::runtime, 5e6}, {".fxt.gz", Mix::user, 1e6},
+                               {".pftrace", Mix::user, 1e6}, {".json", Mix::user, 1e6},   {".jsonl", Mix::user, 1e6}};
   for (int round = 0; round < std::min(effort.rounds, 5); ++round) {
-    for (Setting& setting : settings)
+    for (Target& setting : settings)
       setting.runs.push_back(record(setting.ending, setting.mix, setting.events_per_second, 3 * effort.seconds));
   }
-  for (const Setting& setting : settings) {
+  for (const Target& setting : settings) {
     const std::string what =
         fmt::format("{} at {:g} M/s to {}", name_of(setting.mix), setting.events_per_second / 1e6, setting.ending);
     const auto series = [&](double Recorded::* figure) {

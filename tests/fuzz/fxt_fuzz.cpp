@@ -1,52 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Any bytes as a trace. The first byte selects the size of the pieces they are read in, which must not change the
 // result.
-#include <cstdlib>
-#include <cstring>
 #include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "fuzz/fuzzing.hpp"
 #include "rtev/fxt_reader.hpp"
-#include "rtev/fxt_writer.hpp"
 
+namespace rtev::fuzz {
 namespace {
-
-using namespace rtev;
-
-/// The first byte, and a trace with a record of every kind.
-std::vector<std::byte> well_formed(std::uint8_t way) {
-  FxtMemory memory;
-  FxtWriter writer(memory);
-  const auto thread = writer.thread(100, 101);
-  const auto gc = writer.intern("gc");
-  const std::byte payload[] = {std::byte{1}, std::byte{2}, std::byte{3}};
-  writer.name_process(100, "main.exe");
-  writer.name_thread(100, 101, gc);
-  fxt::Arguments arguments;
-  arguments.add(gc, true).add("b", 1).add("c", 2u).add("d", std::int64_t{3}).add("e", 4.5).add("k", std::uint64_t{9});
-  arguments.add("f", gc).add("g", "text").add("h", fxt::Pointer{5}).add("i", fxt::Koid{6}).add("j", fxt::Blob{payload});
-  const auto compose = [&](fxt::EventType type) { return writer.compose(type, thread, gc, gc); };
-  for (const auto type : {fxt::instant, fxt::duration_begin, fxt::duration_end}) writer.write(compose(type), 1);
-  writer.write(compose(fxt::counter), 2, fxt::CounterId{3});
-  writer.write(compose(fxt::duration_complete), 2, fxt::EndTime{3});
-  for (const auto type : {fxt::async_begin, fxt::async_instant, fxt::async_end})
-    writer.write(compose(type), 2, fxt::AsyncId{3});
-  for (const auto type : {fxt::flow_begin, fxt::flow_step, fxt::flow_end})
-    writer.write(compose(type), 2, fxt::FlowId{3});
-  writer.write(writer.compose(fxt::instant, thread, gc, gc, {{fxt::ArgumentType::blob, gc}}), 20, fxt::Blob{payload});
-  writer.write(fxt::ContextSwitch{.time = 21, .cpu = 1, .outgoing_tid = 101, .incoming_weight = fxt::idle_weight});
-  writer.write(fxt::Wakeup{.time = 23, .cpu = 1, .tid = 101, .weight = 1, .waker_tid = 7});
-  writer.write(fxt::UserspaceObject{.address = 9, .process = thread, .name = "object"}, arguments);
-  writer.write(fxt::UserspaceObject{.address = 9, .pid = 100}, arguments);
-  writer.buffer_full();
-  writer.flush();
-  std::vector<std::byte> bytes{static_cast<std::byte>(way)};
-  bytes.insert(bytes.end(), memory.bytes().begin(), memory.bytes().end());
-  return bytes;
-}
 
 /// Folds everything in a record into a number, so that all of it is read.
 class Digest {
@@ -64,7 +25,7 @@ class Digest {
   void operator()(const fxt::parsed::BufferFull& it) { all(it.id); }
   void operator()(const fxt::parsed::Initialization& it) {
     all(it.ticks_per_second, it.base ? it.base->time + it.base->wall_ns : 0);
-    if (it.ticks_per_second == 0) std::abort();
+    check(it.ticks_per_second != 0, "a clock that runs");
   }
   void operator()(const fxt::parsed::StringRecord& it) { all(it.slot, it.text); }
   void operator()(const fxt::parsed::ThreadRecord& it) { all(it.slot, it.pid, it.tid); }
@@ -151,16 +112,12 @@ Outcome read(std::span<const std::byte> trace, std::size_t piece) {
 
 }  // namespace
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t capacity, unsigned) {
-  static const std::vector<std::byte> trace = well_formed(8);
-  return fuzz::mutate(trace, data, size, capacity);
+void fxt(Bytes input) {
+  if (input.empty()) return;
+  const auto trace = std::as_bytes(input.subspan(1));
+  const Outcome whole = read(trace, SIZE_MAX);
+  check(read(trace, std::size_t{1} + input[0]) == whole, "the size of the pieces does not matter");
+  if (whole.error.empty()) check(whole.offset + whole.bytes_left == trace.size(), "each byte is accounted for");
 }
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
-  const auto trace = std::as_bytes(std::span(data + 1, size - 1));
-  const Outcome whole = read(trace, SIZE_MAX);
-  if (read(trace, std::size_t{1} + data[0]) != whole) std::abort();
-  if (whole.error.empty() && whole.offset + whole.bytes_left != trace.size()) std::abort();
-  return 0;
-}
+}  // namespace rtev::fuzz

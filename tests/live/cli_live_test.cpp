@@ -104,6 +104,32 @@ TEST_F(CliLive, FilesOfOtherUsersAreNotWritten) {
   EXPECT_EQ(read_file(trap), "waiting");
 }
 
+/// In a directory such as /tmp. The cases of each kind of file are in unit/cli/output_file_test.cpp.
+TEST_F(CliLive, SudoGivesNoRightsToFiles) {
+  fs::permissions(dir.path(), fs::perms(01777));
+  const Command sudo{.argv = {}, .env = {{"SUDO_UID", "65534"}, {"SUDO_GID", "65534"}, {"SUDO_USER", "nobody"}}};
+  const std::string secret = dir / "secret", of_root = dir / "root";
+  fs::create_directory(of_root);
+  fs::permissions(of_root, fs::perms(0700));
+  std::ofstream(secret) << "of root";
+  fs::permissions(secret, fs::perms(0600));
+  fs::create_symlink(secret, dir / "link");
+  const std::string planted = dir / "link";
+  ASSERT_EQ(::lchown(planted.c_str(), 12345, 12345), 0);
+  for (const std::string& path : {secret, planted, of_root + "/new"}) {
+    const Outcome outcome = run_tool({"-q", "-d", "100ms", "-f", "jsonl", "-o", path}, sudo);
+    EXPECT_EQ(outcome.status.code(), 1) << path;
+    EXPECT_THAT(outcome.err, HasSubstr("hint:"));
+  }
+  EXPECT_EQ(read_file(secret), "of root");
+  EXPECT_TRUE(fs::is_empty(of_root));
+  const Outcome outcome = run_tool({"dump", secret}, sudo);
+  EXPECT_EQ(outcome.status.code(), 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("Permission denied"), HasSubstr("rights of nobody")));
+  Process program(with_events("busy_alloc"), "ready");
+  EXPECT_EQ(run_tool({"dump", "-q", std::to_string(program.pid())}, sudo).status.code(), 0) << "only root may find it";
+}
+
 TEST_F(CliLive, FileThatAnotherProgramWritesIsRefused) {
   const std::string file = dir / "trace.fxt";
   std::ofstream(file) << "data of the other one";

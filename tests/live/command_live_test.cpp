@@ -199,10 +199,19 @@ TEST_F(CommandLive, DeliversAllEventsOfTheProgram) {
 
 TEST_F(CommandLive, RunsAsTheUserWhoCalledSudo) {
   const Command sudo{.argv = {}, .env = {{"SUDO_UID", "65534"}, {"SUDO_GID", "65534"}, {"SUDO_USER", "nobody"}}};
+  ASSERT_EQ(::chown(dir.path().c_str(), nobody, nobody), 0) << "whose rights the output is opened with";
   EXPECT_EQ(run_under({"sh", "-c", "id -u; id -g"}, sudo).out, "65534\n65534\n");
   const Outcome outcome = run_under({ocaml_program("busy_alloc"), "2"}, sudo);
   EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
   EXPECT_THAT(stream().of("begin"), Not(IsEmpty())) << "the user can write to the ring's directory";
+}
+
+TEST_F(CommandLive, InheritsNoDescriptorOfTheTracer) {
+  const Strings list{"sh", "-c",
+                     "ls -l /proc/$$/fd | sed -n 's/.* \\([0-9]*\\) -> .*/\\1/p'; echo \"${RTEV_READY_FD-none}\""};
+  std::optional<Process> process;
+  start_ready(process, under(list));
+  EXPECT_EQ(run_through(*process).out, run({.argv = list}).out) << "as without the tracer";
 }
 
 TEST_F(CommandLive, SignalsAreForwarded) {

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Programs that attack the tracer through their rings, beside an honest program that must lose nothing.
+// Programs that attack the tracer, beside an honest program that must lose nothing.
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <fstream>
+#include <set>
+#include <sstream>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "live/harness.hpp"
 #include "support/ring_file_builder.hpp"
 
@@ -85,6 +91,217 @@ TEST_F(HostileLive, InventedWordsDoNotSpoilTheTotals) {
   const Trace trace = trace_beside([](std::uint64_t round) { return (std::uint64_t{1} << 63) + round; });
   EXPECT_LT(trace.words(::getpid()).at("written"), std::uint64_t{1} << 62);
 }
+
+using std::chrono_literals::operator""ms, std::chrono_literals::operator""s;
+
+/// A program that attacks, and what a trace says of it.
+struct Attack {
+  const char* label;
+  const char* name;  ///< of rtev-attack; empty: a program of tests/ocaml does it
+  void (*check)(const Trace& trace, pid_t attacker);
+  const char* ocaml = "";  ///< that program, or one that is copied to the directory of the attack
+  /// How late events of others may be.
+  std::chrono::milliseconds delay = 100ms;
+};
+
+std::ostream& operator<<(std::ostream& out, const Attack& attack) {
+  return out << attack.label;
+}
+
+class AttackLive : public LiveTest, public ::testing::WithParamInterface<Attack> {
+ protected:
+  void SetUp() override {
+    LiveTest::SetUp();
+    if (std::string_view(GetParam().name).starts_with("hung-") && !fs::exists("/dev/fuse"))
+      GTEST_SKIP() << "this kernel has no FUSE";
+    fs::create_directory(attack_dir_);
+  }
+  void TearDown() override { fs::remove_all(attack_dir_); }
+
+  Command attack() const {
+    const Attack& attack = GetParam();
+    if (*attack.name == '\0') return program(attack.ocaml);
+    if (*attack.ocaml != '\0') fs::copy_file(ocaml_program(attack.ocaml), attack_dir_ / "program");
+    return {.argv = {RTEV_ATTACK, attack.name, attack_dir_}};
+  }
+
+ private:
+  /// On tmpfs: disks would be a bottleneck of the attack.
+  const fs::path attack_dir_ = "/dev/shm/rtev-test." + std::to_string(::getpid());
+};
+
+/// Memory that a process has for itself, and that of its files in memory. Not what it maps of others: their rings.
+std::uint64_t memory_of(pid_t pid) {
+  const fs::path process = "/proc/" + std::to_string(pid);
+  std::ifstream status(process / "status");
+  std::uint64_t bytes = 0;
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("RssAnon:")) bytes = std::stoull(line.substr(line.find_first_of("0123456789"))) << 10;
+  std::set<std::uint64_t> seen;
+  for (const fs::directory_entry& entry : fs::directory_iterator(process / "fd")) {
+    std::error_code gone;
+    struct stat file{};
+    if (!fs::read_symlink(entry, gone).native().starts_with("/memfd:") || ::stat(entry.path().c_str(), &file) != 0)
+      continue;
+    if (seen.insert(file.st_ino).second) bytes += static_cast<std::uint64_t>(file.st_blocks) * 512;
+  }
+  return bytes;
+}
+
+std::size_t descriptors_of(pid_t pid) {
+  const fs::directory_iterator descriptors("/proc/" + std::to_string(pid) + "/fd");
+  return static_cast<std::size_t>(std::ranges::distance(descriptors));
+}
+
+/// How late beacons of an honest program arrive, up to the one with this number.
+std::vector<std::uint64_t> delays_of_beacons(Process& tracer, int last) {
+  std::vector<std::uint64_t> delays;
+  for (int number = 0; number < last;) {
+    const Json beacon = Json::parse(tracer.line_with(R"("name":"beacon")"));
+    const std::uint64_t now = monotonic_ns();
+    number = beacon.value("value", last);
+    delays.push_back(now - std::min(now, beacon.value("ts", std::uint64_t{0})));
+  }
+  return delays;
+}
+
+/// The tracer begins and ends while the attack goes on: it must not need the attacker for that.
+TEST_P(AttackLive, AnHonestProgramLosesNothing) {
+  // The stated bound is one second; the machine may be busy.
+  constexpr auto longest_end = 2s;
+  constexpr std::uint64_t most_memory = 256u << 20;
+  // A usual limit (ulimit -n) of a process.
+  constexpr std::size_t most_descriptors = 1024;
+  constexpr int rate = 300'000, milliseconds = 2500;
+  // Ten milliseconds apart, or more on a busy machine.
+  constexpr int beacons = milliseconds / 10 / 2;
+
+  Process attacker(attack(), "ready");
+  Tracer tracer({"--events", "process,beacon"});
+  Process honest(with_events("steady", {std::to_string(rate), std::to_string(milliseconds)}), "ready");
+  honest.go();
+  std::vector<std::uint64_t> delays = delays_of_beacons(tracer.process(), beacons);
+  std::istringstream report(honest.line_with("done "));
+  std::uint64_t written_beacons = 0, written_events = 0;
+  report.ignore(5) >> written_beacons >> written_events;
+  EXPECT_EQ(run_through(honest).status.code(), 0);
+  EXPECT_LT(memory_of(tracer.process().pid()), most_memory);
+  EXPECT_LT(descriptors_of(tracer.process().pid()), most_descriptors);
+
+  tracer.process().signal(SIGTERM);
+  const Outcome outcome = tracer.process().wait(longest_end);
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  attacker.go_until("done");
+
+  const Trace trace = Trace::parse(outcome.out);
+  const auto words = trace.words(honest.pid());
+  ASSERT_TRUE(words.contains("delivered"));
+  EXPECT_GE(words.at("delivered"), 3 * (written_beacons + written_events));
+  for (const char* missing : {"lost", "before_attach", "corrupt", "unread"})
+    EXPECT_EQ(words.at(missing), 0u) << missing;
+  EXPECT_EQ(trace.of(honest.pid(), "user").size(), written_beacons);
+  EXPECT_THAT(trace.actions(honest.pid()), ElementsAre(AnyOf("exec", "found"), "ring", "stop", "exit"))
+      << "found by a scan where the record of its exec waits for an inspection";
+  for (const char* kind : {"exec", "fork", "exit"}) EXPECT_EQ(trace.summary["drops"][kind], 0) << kind;
+  // The machine may keep the test itself from reading in time, now and then.
+  std::ranges::sort(delays);
+  EXPECT_LT(std::chrono::nanoseconds(delays[delays.size() * 95 / 100]), GetParam().delay);
+  GetParam().check(trace, attacker.pid());
+}
+
+/// Sums of the words of all programs with this name.
+std::map<std::string, std::uint64_t> words_of(const Trace& trace, const std::string& comm) {
+  std::map<std::string, std::uint64_t> sums;
+  for (const Json& process : trace.summary["processes"]) {
+    if (process["comm"] != comm) continue;
+    for (const auto& [kind, words] : process["words"].items()) sums[kind] += words.get<std::uint64_t>();
+  }
+  return sums;
+}
+
+// What the summary says of the attacker.
+
+void is_harmless(const Trace& /*trace*/, pid_t /*attacker*/) {}
+
+void wrote_what_is_invalid(const Trace& trace, pid_t /*attacker*/) {
+  EXPECT_GT(words_of(trace, "rtev-attack")["corrupt"], 0u);
+}
+
+void wrote_too_much(const Trace& trace, pid_t attacker) {
+  EXPECT_GT(trace.words(attacker)["lost"], 0u);
+}
+
+void announced_too_much(const Trace& trace, pid_t attacker) {
+  EXPECT_EQ(trace.process(attacker)["comm"], "rtev-attack");
+  EXPECT_GT(trace.summary["drops"]["ring"].get<int>() + trace.summary["rings_missed"].get<int>(), 0);
+}
+
+void wrote_in_many_programs(const Trace& trace, pid_t /*attacker*/) {
+  EXPECT_GT(words_of(trace, "rtev-attack")["delivered"], 0u);
+}
+
+void ran_many_copies(const Trace& trace, pid_t /*attacker*/) {
+  EXPECT_GT(words_of(trace, "program")["delivered"], 0u);
+}
+
+void paused_all_the_time(const Trace& trace, pid_t attacker) {
+  EXPECT_THAT(trace.actions(attacker), IsSupersetOf({"pause", "resume"}));
+}
+
+void wrote_an_honest_ring(const Trace& trace, pid_t attacker) {
+  EXPECT_EQ(trace.process(attacker)["ring"], "active");
+  EXPECT_GT(trace.words(attacker)["delivered"], 0u);
+}
+
+void is_on_a_file_system_that_is_not_read(const Trace& trace, pid_t attacker) {
+  EXPECT_EQ(trace.action(attacker, "unreadable")["reason"], "file system");
+  EXPECT_EQ(trace.process(attacker)["ring"], "unreadable");
+}
+
+/// Some of what it announced was not looked at any more.
+void did_not_answer(const Trace& trace, pid_t /*attacker*/) {
+  EXPECT_GT(trace.summary["rings_missed"], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, AttackLive,
+                         ::testing::Values(Attack{"MutatingWriter", "mutating-writer", wrote_what_is_invalid},
+                                           Attack{"NameFlood", "name-flood", wrote_too_much},
+                                           Attack{"ManyDomains", "many-domains", wrote_too_much},
+                                           Attack{"SmallRings", "small-rings", wrote_too_much},
+                                           Attack{"RingFlood", "ring-flood", announced_too_much},
+                                           Attack{"ForkStorm", "fork-storm", is_harmless},
+                                           Attack{"ExecFlood", "exec-flood", wrote_in_many_programs},
+                                           Attack{"SaveFlood", "save-flood", wrote_in_many_programs},
+                                           Attack{"ManyMappings", "many-mappings", wrote_in_many_programs},
+                                           Attack{"ManySections", "many-sections", is_harmless},
+                                           Attack{"TouchedProgram", "touched-program", ran_many_copies, "hello"},
+                                           Attack{"PauseFlood", "", paused_all_the_time, "restless"},
+                                           Attack{"HungRing", "hung-ring", is_on_a_file_system_that_is_not_read},
+                                           Attack{"HungDetachedRing", "hung-detached-ring", did_not_answer},
+                                           Attack{"HungProgram", "hung-program", wrote_an_honest_ring},
+                                           Attack{"HungDetachedProgram", "hung-detached-program", did_not_answer},
+                                           Attack{"HungDirectory", "hung-directory", wrote_an_honest_ring},
+                                           Attack{"HungMemory", "hung-memory", did_not_answer}),
+                         by_label);
+
+class CommandBesideAttackLive : public AttackLive {};
+
+/// A command's end looks for processes that have the command's environment.
+TEST_P(CommandBesideAttackLive, TheTraceOfACommandEnds) {
+  Process attacker(attack(), "ready");
+  // Its directory of rings stays if it is unknown who uses it.
+  Process tracer(
+      {.argv = {tool(), "-q", "-f", "jsonl", "--", ocaml_program("hello")}, .env = {{"TMPDIR", dir.path()}}});
+  const Outcome outcome = run_through(tracer);
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  attacker.go_until("done");
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, CommandBesideAttackLive,
+                         ::testing::Values(Attack{"HungProgram", "hung-program", is_harmless},
+                                           Attack{"HungDirectory", "hung-directory", is_harmless},
+                                           Attack{"HungMemory", "hung-memory", is_harmless}),
+                         by_label);
 
 }  // namespace
 }  // namespace rtev::test

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <iterator>
+#include <string_view>
 #include <vector>
 
 #include "kernel/uprobe_manager.hpp"
@@ -37,7 +39,12 @@ ProbeSite good() {
   return site(RTEV_PROBE_PAUSE, probed_function);
 }
 ProbeSite bad() {
-  return site(RTEV_PROBE_INIT, unprobable_function);
+  ProbeSite bad = site(RTEV_PROBE_INIT, unprobable_function);
+  // With control-flow protection the compiler puts another instruction before it.
+  constexpr std::string_view endbr64 = "\xf3\x0f\x1e\xfa";
+  if (std::memcmp(reinterpret_cast<const void*>(unprobable_function), endbr64.data(), endbr64.size()) == 0)
+    bad.file_offset += endbr64.size();
+  return bad;
 }
 
 class KernelLiveProbes : public KernelLive, public testing::WithParamInterface<bool> {};
@@ -125,9 +132,9 @@ TEST_P(KernelLiveProbes, TheManagerAttachesEachBinaryOnce) {
   constexpr std::uint32_t failing = 1, partial = 2;
   UprobeManager manager{programs, AttachPolicy::at_once};
   EXPECT_FALSE(manager.figures().last_error);
-  manager.add(-1, failing, {});
+  manager.add(-1, {.id = failing}, {});
   EXPECT_EQ(manager.figures().failed, 0U) << "nothing to probe is no failure";
-  manager.add(self.get(), failing, {.sites = {bad()}});
+  manager.add(self.get(), {.id = failing}, {.sites = {bad()}});
   EXPECT_EQ(manager.figures().failed, 1U);
   ASSERT_TRUE(manager.figures().last_error);
   EXPECT_EQ(manager.figures().last_error->code, EOPNOTSUPP);
@@ -139,9 +146,9 @@ TEST_P(KernelLiveProbes, TheManagerAttachesEachBinaryOnce) {
     read(programs, records);
     return records.of(RTEV_PROBE, ::getpid()).size();
   };
-  manager.add(self.get(), failing, {.sites = {good()}});
+  manager.add(self.get(), {.id = failing}, {.sites = {good()}});
   EXPECT_EQ(hits(), 0U) << "known to fail: not tried again";
-  for (int i = 0; i < 2; ++i) manager.add(self.get(), partial, {.sites = {good(), bad()}});
+  for (int i = 0; i < 2; ++i) manager.add(self.get(), {.id = partial}, {.sites = {good(), bad()}});
   EXPECT_EQ(hits(), 1U) << "attached once";
   EXPECT_EQ(manager.figures().skipped, 1U);
   EXPECT_EQ(manager.figures().slow_to_detach, programs.uses_uprobe_multi() ? 0U : 1U);
@@ -150,7 +157,7 @@ TEST_P(KernelLiveProbes, TheManagerAttachesEachBinaryOnce) {
   manager.detach_unused({partial}, now);
   manager.detach_unused({partial}, later);
   EXPECT_EQ(hits(), 1U) << "in use";
-  manager.add(self.get(), failing, {.sites = {good()}});
+  manager.add(self.get(), {.id = failing}, {.sites = {good()}});
   EXPECT_EQ(hits(), 2U) << "forgotten after a minute, so it is tried again";
   EXPECT_EQ(manager.figures().failed, 1U);
   manager.detach_unused({}, later);

@@ -159,6 +159,25 @@ TEST_P(KernelLiveRingless, StopsBeyondTheLimitUntilTheNextRound) {
   }
 }
 
+TEST_P(KernelLiveRingless, ReportsAgainAfterAPauseThatIsLongerEachTime) {
+  RinglessPrograms programs = load({.limit = 100});
+  const auto links = attach(programs);
+  std::uint64_t pause_ns = RTEV_RINGLESS_MIN_PAUSE_NS;
+  for (int i = 0; i < 2; ++i, pause_ns *= 2) {
+    for (int call = 0; call < 5000; ++call) write_counter(call, 0);
+    const auto before = read(programs);
+    ASSERT_FALSE(before.empty());
+    ASSERT_EQ(before.back().type, RTEV_PROBED_LIMITED);
+    std::vector<rtev_probed> after;
+    for (; after.empty(); after = read(programs)) {
+      write_counter(1, 0);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(after.front().type, RTEV_PROBED_RESUMED);
+    EXPECT_GE(after.front().time_ns - before.back().time_ns, pause_ns);
+  }
+}
+
 TEST_P(KernelLiveRingless, CountsEventsThatFindNoRoom) {
   RinglessPrograms programs = load({.limit = 1'000'000'000});
   const auto links = attach(programs);

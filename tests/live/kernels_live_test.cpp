@@ -30,6 +30,7 @@ const std::vector<std::string> checks{
     "RinglessLive.EventsHaveTheirDomain",
     "DeliveryLive.DeliversAllEventsUpToSigkill",
     "SchedLive.SwitchesAreThoseOfOcamlThreadsByDefault",
+    "ConfinementLive.UnderSudoItIsTheCaller",
 };
 
 std::string filter() {

@@ -163,7 +163,7 @@ TEST_P(RecordFaultFormatLive, FullDiskIsAnErrorAndLeavesAReadableFile) {
   const SmallDisk disk(GetParam().disk);
   const std::string full = disk.path() / (std::string("trace.") + GetParam().label);
   Process program(with_events("busy_alloc", {"100000"}), "ready");
-  Tracer tracer({"-q", "-p", std::to_string(program.pid()), "-o", full}, {.format = {"record"}});
+  Tracer tracer({"-q", "-p", std::to_string(program.pid()), "--min-free", "0", "-o", full}, {.format = {"record"}});
   program.go();
   const Outcome outcome = tracer.process().wait();
   EXPECT_EQ(outcome.status.code(), 1);
@@ -171,6 +171,20 @@ TEST_P(RecordFaultFormatLive, FullDiskIsAnErrorAndLeavesAReadableFile) {
   EXPECT_TRUE(program.running());
 
   EXPECT_THAT(content_of(full, program.pid(), false).begins, Not(IsEmpty()));
+}
+
+/// The floor of free space ends the recording before the disk is full.
+TEST_P(RecordFaultFormatLive, LowDiskEndsWithACompleteFile) {
+  const SmallDisk disk("128m");
+  const std::string path = disk.path() / (std::string("trace.") + GetParam().label);
+  Process program(with_events("killed"), "ready");
+  Tracer tracer({"-p", std::to_string(program.pid()), "-o", path, "--min-free", "127m"}, {.format = {"record"}});
+  keep_busy(program);
+  const Outcome outcome = tracer.process().wait();
+  EXPECT_EQ(outcome.status.code(), 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("less than --min-free is free"), HasSubstr("wrote " + path)));
+  EXPECT_TRUE(program.running());
+  EXPECT_THAT(content_of(path, program.pid(), true).begins, Not(IsEmpty()));
 }
 
 /// The file never lags far behind, and is valid wherever it ends.
@@ -216,6 +230,41 @@ INSTANTIATE_TEST_SUITE_P(Formats, RecordFaultFormatLive,
                                            FaultyFormat{"pftrace", "2m"}, FaultyFormat{"jsonl", "1m"},
                                            FaultyFormat{"fxt.gz", "256k"}),
                          by_label);
+
+TEST_F(RecordFaultLive, MaxSizeEndsTheRecording) {
+  Process program(with_events("killed"), "ready");
+  Tracer tracer({"-p", std::to_string(program.pid()), "-o", file("fxt"), "--max-size", "512k"}, {.format = {"record"}});
+  keep_busy(program);
+  const Outcome outcome = tracer.process().wait();
+  EXPECT_EQ(outcome.status.code(), 0);
+  EXPECT_THAT(outcome.err, HasSubstr("has the size of --max-size"));
+  EXPECT_GE(fs::file_size(file("fxt")), 512u << 10);
+  const Trace trace = Trace::parse(dump(file("fxt")).out);
+  EXPECT_THAT(trace.of(program.pid(), "begin"), Not(IsEmpty()));
+}
+
+TEST_F(RecordFaultLive, FilesOfASeriesTogetherHaveAllEvents) {
+  Process program(with_events("busy_alloc", {"3000"}), "ready");
+  Tracer tracer({"-p", std::to_string(program.pid()), "-o", file("fxt"), "--max-size", "256k", "--max-files", "1000"},
+                {.format = {"record"}});
+  program.go();
+  run_through(program);
+  tracer.process().wait();
+  std::map<std::string, std::uint64_t> words;
+  std::uint64_t events = 0, files = 0, next_end = UINT64_MAX;
+  for (std::string path = file("fxt"); fs::exists(path); path = file(std::to_string(++files) + ".fxt")) {
+    const Trace trace = Trace::parse(dump(path).out);
+    EXPECT_FALSE(trace.summary.contains("truncated")) << path;
+    EXPECT_LE(trace.summary["end"].get<std::uint64_t>(), next_end) << path;
+    next_end = trace.header["start"];
+    events += trace.from_rings(program.pid()).size();
+    for (const auto& [kind, count] : trace.words(program.pid())) words[kind] += count;
+    words["events"] += trace.process(program.pid()).value("events", std::uint64_t{0});
+  }
+  EXPECT_GT(files, 2u);
+  EXPECT_EQ(words["events"], events);
+  EXPECT_EQ(words["written"], words["delivered"] + words["before_attach"]);
+}
 
 TEST_F(RecordFaultLive, KilledCommandIsRecordedToItsEnd) {
   Process tracer({.argv = {tool(), "record", "-o", file("fxt"), "--", "sh", "-c", "echo $$; exec \"$0\"",

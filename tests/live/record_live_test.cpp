@@ -84,9 +84,9 @@ class AllFormats final : public Sink {
 class InProcess {
  public:
   InProcess(const LiveOptions& options, AllFormats& sink) : end_(::eventfd(0, EFD_CLOEXEC)) {
-    auto session = LiveSession::start(options, sink, sink.lines(), stop_);
-    if (!session) throw std::runtime_error(session.error().message());
-    session_ = std::move(*session);
+    auto attached = AttachedPrograms::load(options);
+    if (!attached) throw std::runtime_error(attached.error().message());
+    session_ = LiveSession::start(options, std::move(*attached), helper_, sink, sink.lines(), stop_);
     thread_ = std::jthread([this] { session_->run({.readable_fd = end_.get()}); });
   }
   InProcess(const InProcess&) = delete;
@@ -102,6 +102,7 @@ class InProcess {
  private:
   UniqueFd end_;
   StopSignal stop_;
+  helper::HelperProcess helper_ = helper::HelperProcess::start().value();
   std::unique_ptr<LiveSession> session_;
   std::jthread thread_;
 };
@@ -238,6 +239,7 @@ TEST_F(RecordLive, FormatCanDifferFromTheName) {
 }
 
 TEST_F(RecordLive, FileBelongsToWhoCalledSudo) {
+  ASSERT_EQ(::chown(dir.path().c_str(), nobody, nobody), 0);
   const std::map<std::string, std::string> sudo{{"SUDO_UID", "65534"}, {"SUDO_GID", "65534"}, {"SUDO_USER", "nobody"}};
   ASSERT_EQ(run_tool({"record", "-q", "-o", file("fxt"), "--", "true"}, {.argv = {}, .env = sudo}).status.code(), 0);
   ASSERT_EQ(run_tool({"convert", "-q", file("fxt"), "-o", file("json")}, {.argv = {}, .env = sudo}).status.code(), 0);

@@ -41,11 +41,11 @@ ProbedCode::ProbedCode(pid_t pid) : pid_(pid) {
   if (!runtime || runtime->emitters.empty()) throw std::runtime_error("found no functions that write events");
   const std::uint64_t offset = runtime->emitters.front().file_offset;
   const std::string path = procfs.exe_path(pid);
-  for (const Mapping& mapping : procfs.mappings(pid)) {
-    if (mapping.path != path || offset < mapping.offset || offset - mapping.offset >= mapping.end - mapping.begin)
-      continue;
-    address_ = mapping.begin + (offset - mapping.offset);
-  }
+  procfs.visit_mappings(pid, [&](const Mapping& mapping) {
+    if (mapping.path == path && offset >= mapping.offset && offset - mapping.offset < mapping.end - mapping.begin)
+      address_ = mapping.begin + (offset - mapping.offset);
+    return true;
+  });
   if (address_ == 0 || ::pread(program->get(), &original_, 1, static_cast<off_t>(offset)) != 1)
     throw std::runtime_error("the code of the program is not mapped");
 }
@@ -367,6 +367,40 @@ TEST_F(RinglessLive, ProbesArePausedBeyondTheLimit) {
   EXPECT_GE(trace.summary["drops"]["limited"].get<int>(), 2);
   EXPECT_LT(events_of(trace, process.pid()).size(), 1000U);
   EXPECT_GT(events_of(trace, process.pid()).size(), 100U);
+}
+
+TEST_F(RinglessLive, AProgramBeyondTheLimitDoesNotHideThoseOfOtherUsers) {
+  covers("ringless", "a program beyond the limit: other users of its binary are traced without a gap");
+  Command command = copied(program("ringless", {"storm", "1000000000"}), "shared");
+  command.user = nobody;
+  Process fast(command, "ready");
+  command.argv[2] = "20";
+  command.user.reset();
+  Process other(command, "ready");
+  const ProbedCode code(other.pid());
+  Tracer tracer({"--ringless", "-n", "shared", "--sched", "off"});
+  ASSERT_TRUE(code.is_probed());
+  fast.go();
+  // It reports again after a pause: then the loss is shown.
+  tracer.process().line_with("\"unprobed\"");
+  EXPECT_TRUE(code.is_probed());
+  other.go_until("stormed");
+  const pid_t again = run_to_end(command);
+  EXPECT_TRUE(code.is_probed());
+  run_through(other);
+  fast.signal(SIGKILL);
+  fast.wait();
+  const Trace trace = tracer.stop();
+  for (const pid_t pid : {other.pid(), again}) {
+    EXPECT_EQ(count(events_of(trace, pid), "begin", "explicit_gc_minor"), 40U);
+    EXPECT_TRUE(trace.of(pid, "lost").empty());
+  }
+  const std::vector<Json> lost = trace.of(fast.pid(), "lost");
+  ASSERT_FALSE(lost.empty());
+  EXPECT_EQ(lost[0]["reason"], "unprobed");
+  EXPECT_EQ(lost[0]["words"], 0U);
+  EXPECT_GE(lost[0]["to"].get<std::uint64_t>() - lost[0]["from"].get<std::uint64_t>(), RTEV_RINGLESS_MIN_PAUSE_NS);
+  EXPECT_GE(trace.summary["drops"]["limited"], 1);
 }
 
 TEST_F(RinglessLive, ProbesAreRemovedAtTheEnd) {

@@ -61,15 +61,17 @@ TEST_P(SaveKnownRingsLive, SavesWhatTheRingHolds) {
   stop_tracer_of(GetParam().program, {"1", "1"});
   const pid_t pid = run_to_end(preserved(GetParam().program, GetParam().arguments));
   Records truth = oracle(dir.path(), pid);
-  // Words overwritten early count as history, as in any ring that is opened late.
-  for (auto& [domain, lines] : truth) std::erase_if(lines, [](const auto& line) { return line.contains(" lost "); });
   fs::remove(ring_of(pid));
   const Trace trace = resume_tracer();
-  EXPECT_EQ(difference(truth, records(trace.from_rings(pid))), "");
+  Records delivered = records(trace.from_rings(pid));
+  // The oracle and the tracer place the loss of what was overwritten early at different times.
+  for (Records* all : {&truth, &delivered})
+    for (auto& [domain, lines] : *all) std::erase_if(lines, [](const auto& line) { return line.contains(" lost "); });
+  EXPECT_EQ(difference(truth, delivered), "");
   EXPECT_EQ(trace.summary["rings_missed"], 0);
   EXPECT_THAT(trace.actions(pid), IsSupersetOf({"ring", "stop", "exit"}));
   EXPECT_EQ(trace.action(pid, "ring")["path"], ring_of(pid).string());
-  EXPECT_EQ(trace.words(pid)["lost"], 0u);
+  EXPECT_EQ(trace.words(pid)["before_attach"], 0u) << "the program began under the tracer";
   EXPECT_EQ(trace.words(pid)["corrupt"], 0u);
 }
 

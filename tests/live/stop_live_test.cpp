@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Stopped programs and stopped tracers (SIGSTOP).
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
 #include "live/harness.hpp"
 #include "live/oracle.hpp"
@@ -120,6 +124,27 @@ TEST_F(StopLive, StoppedTracerLosesWhatTheRingCannotHold) {
   EXPECT_GT(expected, 0u);
   EXPECT_EQ(words["lost"], expected);
   EXPECT_EQ(losses.size(), 3u);
+}
+
+/// Whoever reads the output must not keep the tracer from ending.
+TEST_F(StopLive, TracerWhoseReaderTakesNothingEnds) {
+  const std::string fifo = dir / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const UniqueFd reader(::open(fifo.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  const Strings by_stdout{"sh", "-c", R"(exec "$@" > "$0")", fifo, tool(), "-f", "jsonl"};
+  for (const Strings& argv : {by_stdout, Strings{tool(), "-f", "jsonl", "-o", fifo}}) {
+    std::optional<Process> tracer;
+    start_ready(tracer, {.argv = argv});
+    std::array<char, 4096> bytes{};
+    while (::write(reader.get(), bytes.data(), bytes.size()) > 0) {
+    }
+    tracer->signal(SIGTERM);
+    const Outcome outcome = tracer->wait(std::chrono::seconds(5));
+    EXPECT_EQ(outcome.status.code(), 128 + SIGTERM) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("the reader of the output takes nothing"));
+    while (::read(reader.get(), bytes.data(), bytes.size()) > 0) {
+    }
+  }
 }
 
 }  // namespace

@@ -18,4 +18,9 @@ inline std::uint64_t monotonic_ns() {
   return clock_ns(CLOCK_MONOTONIC);
 }
 
+/// CPU time that this thread has used.
+inline std::uint64_t thread_cpu_ns() {
+  return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 }  // namespace rtev

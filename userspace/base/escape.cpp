@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/escape.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -130,6 +131,17 @@ std::string escaped(std::string_view text) {
   TextBuffer out;
   add_escaped(out, text);
   return std::string{out.text()};
+}
+
+std::string printable_message(std::string_view text) {
+  TextBuffer out;
+  while (true) {
+    const std::size_t special = std::min(text.find_first_of("\n\t\\"), text.size());
+    add_escaped(out, text.substr(0, special));
+    if (special == text.size()) return std::string{out.text()};
+    out.add(text[special]);
+    text.remove_prefix(special + 1);
+  }
 }
 
 void add_quoted(TextBuffer& out, std::string_view text) {

@@ -19,6 +19,9 @@ void add_json_string(TextBuffer& out, std::string_view text);
 void add_escaped(TextBuffer& out, std::string_view text);
 std::string escaped(std::string_view text);
 
+/// For a whole message, parts of which are escaped already: as add_escaped(), but keeps newlines, tabs and backslashes.
+std::string printable_message(std::string_view text);
+
 /// Escaped as by add_escaped(), between double quotes; quotes inside are escaped, too.
 void add_quoted(TextBuffer& out, std::string_view text);
 

@@ -47,6 +47,20 @@ std::optional<std::size_t> parse_size(std::string_view text) {
   return static_cast<std::size_t>(*bytes);
 }
 
+std::optional<std::uint64_t> parse_file_size(std::string_view text) {
+  constexpr double k = 1 << 10, m = 1 << 20, g = 1 << 30, t = 1024.0 * g;
+  static constexpr std::array<Unit, 9> units{
+      {{"", 1}, {"K", k}, {"M", m}, {"G", g}, {"T", t}, {"k", k}, {"m", m}, {"g", g}, {"t", t}}};
+  const auto bytes = parse_quantity(text, units, 0, 1024.0 * t);
+  if (!bytes) return std::nullopt;
+  return static_cast<std::uint64_t>(*bytes);
+}
+
+std::optional<double> parse_percentage(std::string_view text) {
+  static constexpr std::array<Unit, 1> units{{{"%", 0.01}}};
+  return parse_quantity(text, units, 0, 1);
+}
+
 std::optional<std::uint64_t> parse_count(std::string_view text) {
   static constexpr std::array<Unit, 4> units{{{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}}};
   const auto count = parse_quantity(text, units, 0, 1e15);  // a double has all whole numbers up to there

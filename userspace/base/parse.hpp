@@ -39,6 +39,12 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
 /// text and outside of 1 byte to 64 GiB.
 std::optional<std::size_t> parse_size(std::string_view text);
 
+/// The same with T, from 0 bytes to 1 PiB: a size of files and disks.
+std::optional<std::uint64_t> parse_file_size(std::string_view text);
+
+/// A share such as "5%", from 0 to 1. Nothing for other text and beyond 100 %.
+std::optional<double> parse_percentage(std::string_view text);
+
 /// A whole number such as "1.5M", with k, M or G for powers of 1000. Nothing for other text and beyond 10^15.
 std::optional<std::uint64_t> parse_count(std::string_view text);
 

@@ -11,6 +11,7 @@
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
 #include "base/help_formatter.hpp"
+#include "cli/messages.hpp"
 #include "rtev/version.hpp"
 
 namespace rtev::cli {
@@ -45,7 +46,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, const Invocat
   const auto parsed = app.get_subcommands();
   const std::string subcommand = parsed.empty() ? "" : parsed.front()->get_name() + " ";
   const std::string hint = text.contains("hint:") ? "" : "hint: rtev-bpf " + subcommand + "--help\n";
-  fmt::print(stderr, "rtev-bpf: {}\n{}", text, hint);
+  say(fmt::format("rtev-bpf: {}\n{}", text, hint));
   return exit_usage;
 }
 

@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: MIT
 #include "cli/input.hpp"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <fnmatch.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
 #include "base/parse.hpp"
+#include "base/unique_fd.hpp"
 #include "cli/messages.hpp"
 #include "inspect/binary.hpp"
 #include "inspect/procfs.hpp"
+#include "session/command/sudo_user.hpp"
 #include "session/snapshot.hpp"
 #include "stream/filter.hpp"
 
@@ -33,9 +38,10 @@ std::optional<std::int32_t> pid_of(std::string_view text) {
 constexpr const char* readable_inputs_hint =
     "give a recording, a ring file PID.events of an OCaml 5 program, or the id of a process";
 
-/// A ring to open, and its process. The ring is opened twice where its family has to be guessed from its events.
+/// A ring to read, and its process. The ring is read twice where its family has to be guessed from its events.
 struct RingInput {
   ProcessInfo process;
+  UniqueFd exe;  ///< the program; none if it is not known
   std::function<Result<RingReader>()> open;
 };
 
@@ -65,23 +71,24 @@ Result<RingInput> process_ring(std::int32_t pid) {
   input.process.start_ticks = stat->start_ticks;
   input.process.comm = stat->comm;
   input.process.exe = procfs.exe_path(pid);
-  if (auto exe = procfs.open_exe(pid)) {
-    if (const auto binary = inspect_binary(exe->get()); binary && *binary && (*binary)->family) {
-      input.process.version = (*binary)->version;
-      input.process.family = *(*binary)->family;
-      input.process.family_source = FamilySource::symbols;
+  if (auto exe = procfs.open_exe(pid)) input.exe = std::move(*exe);
+  std::optional<Error> error;
+  procfs.visit_mappings(pid, [&](const Mapping& mapping) {
+    if (!is_ring_mapping(mapping)) return true;
+    auto opened = procfs.open_mapping(pid, mapping);
+    if (!opened) {
+      error = std::move(opened.error());
+      return false;
     }
-  }
-  for (const Mapping& mapping : procfs.mappings(pid)) {
-    if (!is_ring_mapping(mapping)) continue;
     input.process.ring_path = mapping.path;
-    input.open = [procfs, pid, mapping]() -> Result<RingReader> {
-      auto fd = procfs.open_mapping(pid, mapping);
-      if (!fd) return std::unexpected(std::move(fd.error()));
-      return RingReader::adopt(fd->release(), mapping.path, {.clock_offset_ns = procfs.clock_offset_ns(pid)});
+    const auto ring = std::make_shared<UniqueFd>(std::move(*opened));
+    input.open = [ring, path = mapping.path, offset = procfs.clock_offset_ns(pid)] {
+      return RingReader::adopt(::fcntl(ring->get(), F_DUPFD_CLOEXEC, 0), path, {.clock_offset_ns = offset});
     };
-    return input;
-  }
+    return false;
+  });
+  if (error) return std::unexpected(std::move(*error));
+  if (input.open) return input;
   return std::unexpected(Error{.what = "cannot read the ring of",
                                .subject = subject,
                                .why = "it has no ring, or its memory mappings are not readable by this user",
@@ -95,9 +102,18 @@ bool names_a_process(const std::string& name) {
 }
 
 /// Opens the ring of a file or a process, and finds out how to name its events: as `ocaml_version` does, if not empty.
-Result<OpenRing> open_ring(const std::string& name, const std::string& ocaml_version) {
-  auto input = names_a_process(name) ? process_ring(*pid_of(name)) : Result<RingInput>(ring_file(name));
+/// Only finding the files of a process needs root. Nothing of their content is read as root.
+Result<OpenRing> open_ring(const std::string& name, bool is_process, const std::string& ocaml_version) {
+  auto input = is_process ? process_ring(*pid_of(name)) : Result<RingInput>(ring_file(name));
   if (!input) return std::unexpected(std::move(input.error()));
+  if (auto dropped = become_calling_user(); !dropped) return std::unexpected(std::move(dropped.error()));
+  if (input->exe) {
+    if (const auto binary = inspect_binary(input->exe.get()); binary && *binary && (*binary)->family) {
+      input->process.version = (*binary)->version;
+      input->process.family = *(*binary)->family;
+      input->process.family_source = FamilySource::symbols;
+    }
+  }
   auto ring = input->open();
   if (!ring) {
     if (ring.error().hint.empty()) ring.error().hint = readable_inputs_hint;
@@ -150,23 +166,31 @@ Result<Input> Input::open(const std::string& name, const ReadOptions& options, c
   input.name_ = name;
   input.options_ = options;
   input.command_line_ = invocation.arguments;
-  const bool is_stdin = name == "-";
+  const bool is_stdin = name == "-", is_process = names_a_process(name);
+  const auto caller = SudoUser::of_environment();
+  if (!is_process) {
+    if (auto dropped = become_calling_user(); !dropped) return std::unexpected(std::move(dropped.error()));
+  }
   if (is_stdin)
     ::fstat(STDIN_FILENO, &input.file_);
   else
     ::stat(name.c_str(), &input.file_);
-  if (!names_a_process(name)) {
+  if (!is_process) {
     auto recording = RecordingFile::open(name);
     if (!recording) {
+      if (recording.error().code == EACCES && caller)
+        recording.error().hint =
+            fmt::format("under sudo files are read with the rights of {}, who called it: let {} read it",
+                        escaped(caller->name), escaped(caller->name));
       if (recording.error().hint.empty()) recording.error().hint = readable_inputs_hint;
       return std::unexpected(std::move(recording.error()));
     }
     input.recording_ = std::move(*recording);
     if (input.recording_) return input;
   }
-  auto ring = open_ring(name, options.ocaml_version);
+  auto ring = open_ring(name, is_process, options.ocaml_version);
   if (!ring) {
-    if (names_a_process(name)) return std::unexpected(std::move(ring.error()));
+    if (is_process) return std::unexpected(std::move(ring.error()));
     return std::unexpected(Error{.what = "cannot read",
                                  .subject = is_stdin ? "stdin" : name,
                                  .why = "it is not a recording of rtev-bpf" +
@@ -203,7 +227,7 @@ int Input::read(Sink& sink, bool all_scheduling) {
   const auto end = recording_->replay(selection);
   if (!end) return report(end.error());
   if (!end->note.empty() && !options_.quiet)
-    fmt::print(stderr, "rtev-bpf: {} is truncated: {}\n", escaped(name_), end->note);
+    say(fmt::format("rtev-bpf: {} is truncated: {}\n", escaped(name_), end->note));
   return exit_ok;
 }
 

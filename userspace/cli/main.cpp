@@ -2,11 +2,11 @@
 // rtev-bpf: traces every OCaml 5 process of this host, together with what the kernel does to its threads.
 #include <fmt/core.h>
 
-#include <cstdio>
 #include <exception>
 
 #include "base/exit_status.hpp"
 #include "cli/command_line.hpp"
+#include "cli/messages.hpp"
 
 int main(int argc, char** argv) {
   try {
@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
     return run ? (*run)() : run.error();
   } catch (const std::exception& error) {
     // Only the standard library throws, e.g. when memory runs out.
-    fmt::print(stderr, "rtev-bpf: fatal error: {}\n", error.what());
+    rtev::cli::say(fmt::format("rtev-bpf: fatal error: {}\n", error.what()));
     return rtev::exit_failure;
   }
 }

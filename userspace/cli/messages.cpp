@@ -5,13 +5,22 @@
 #include <cstdio>
 #include <ranges>
 
+#include "base/escape.hpp"
 #include "base/exit_status.hpp"
+#include "base/reader_wait.hpp"
 #include "base/text_format.hpp"
 
 namespace rtev::cli {
+
+void say(std::string_view message) {
+  const std::string text = printable_message(message);
+  const ReaderWait wait(ReaderWait::Of::messages);
+  fmt::print(stderr, "{}", text);
+}
+
 int report(const Error& error) {
-  fmt::print(stderr, "rtev-bpf: {}\n", error.message());
-  if (!error.hint.empty()) fmt::print(stderr, "hint: {}\n", error.hint);
+  say(fmt::format("rtev-bpf: {}\n", error.message()));
+  if (!error.hint.empty()) say(fmt::format("hint: {}\n", error.hint));
   return exit_failure;
 }
 
@@ -65,7 +74,7 @@ std::string aborted_message(std::uint64_t programs, std::string_view command, st
       Counted{programs, "OCaml program", "OCaml programs"}, ring_directory, Escaped{command});
 }
 
-std::string survivors_message(const std::vector<Survivor>& survivors, std::string_view command,
+std::string survivors_message(const std::vector<NamedProcess>& survivors, std::string_view command,
                               std::string_view ring_directory) {
   if (survivors.empty()) return {};
   constexpr std::size_t max_listed = 5;

@@ -9,10 +9,15 @@
 #include <string_view>
 #include <vector>
 
+#include "inspect/process_view.hpp"
 #include "rtev/error.hpp"
 #include "stream/registry.hpp"
 
 namespace rtev::cli {
+
+/// Prints a message, whole lines, to stderr. Escapes what controls a terminal: also the caller's own file names can
+/// come from strangers.
+void say(std::string_view message);
 
 /// Prints "rtev-bpf: what subject: why" and, if there is one, "hint: ..." to stderr. Returns exit_failure.
 int report(const Error& error);
@@ -39,12 +44,8 @@ std::string no_events_message(std::string_view command, const Registry& registry
 /// That many programs aborted as OCaml does where it cannot create a ring in the directory.
 std::string aborted_message(std::uint64_t programs, std::string_view command, std::string_view ring_directory);
 
-struct Survivor {
-  std::int32_t pid;
-  std::string comm;  ///< empty if unknown
-};
 /// Processes that still run after the command has ended.
-std::string survivors_message(const std::vector<Survivor>& survivors, std::string_view command,
+std::string survivors_message(const std::vector<NamedProcess>& survivors, std::string_view command,
                               std::string_view ring_directory);
 
 }  // namespace rtev::cli

@@ -19,6 +19,12 @@ namespace {
 // Titles of groups in --help. A function sets that of the options it adds.
 constexpr const char *output_group = "Output", *tracing_group = "Tracing";
 
+/// With less, bursts of a few fast programs would have to wait.
+constexpr std::size_t min_memory_limit = std::size_t{16} << 20;
+
+/// A smaller file would hold little but the names of processes and events.
+constexpr std::uint64_t min_file_bytes = std::uint64_t{256} << 10;
+
 const std::string inputs = "a recording (.fxt; - for stdin), a ring file (PID.events), or the id of a process";
 
 /// Catches "$UNSET" in a script, which must not mean stdout.
@@ -122,6 +128,13 @@ void add_trace_options(CLI::App& app, TraceOptions& options) {
   add_parsed_option(
       app, "--buffer", "SIZE", "a size, e.g. 512k, 64M", accept_size,
       "memory for scheduler events, for all CPUs together (default: 1M per CPU, at least 4M, at most 64M)");
+  const auto accept_limit = [&options](const std::string& text) {
+    options.memory_limit = parse_size(text).value_or(0);
+    return options.memory_limit >= min_memory_limit;
+  };
+  add_parsed_option(app, "--memory-limit", "SIZE", "a size of at least 16M, e.g. 64M, 1G", accept_limit,
+                    "memory for events, rings and reports, without the buffers of the kernel (default: 256M). "
+                    "What does not fit is counted");
   app.add_flag("-v,--verbose", options.verbose, "also print messages of libbpf");
 }
 
@@ -140,6 +153,37 @@ void add_recording_options(CLI::App& app, OutputOptions& options) {
   add_file(app, "-o,--output", options.path, "the file to write, or - for stdout; FILE.gz is compressed")->required();
   add_format(app, options.format, Format::fxt);
   add_events_option(app, options.events);
+}
+
+void add_disk_options(CLI::App& app, DiskOptions& options) {
+  constexpr double default_share = 0.05;
+  options.min_free = {.share = default_share};
+  app.option_defaults()->group(output_group);
+  CLI::Option* const file = app.get_option("--output");
+  const auto accept_max = [&options](const std::string& text) {
+    const auto bytes = parse_file_size(text);
+    options.max_bytes = bytes.value_or(0);
+    return bytes && *bytes >= min_file_bytes;
+  };
+  CLI::Option* const max_size = add_parsed_option(
+      app, "--max-size", "SIZE", "a size of at least 256k, e.g. 512k, 64M, 20G", accept_max,
+      "end when FILE has this size, or with --max-files begin the next file. A file may become larger by what is in "
+      "memory at that time");
+  max_size->needs(file);
+  add_number_option<std::size_t>(app, "--max-files", options.max_files, 2, 1000,
+                                 "with --max-size: rename FILE.fxt to FILE.1.fxt, that one to FILE.2.fxt and so on, "
+                                 "and begin FILE.fxt anew; keep N files. Each is complete in itself")
+      ->needs(max_size);
+  const auto accept_floor = [&options](const std::string& text) {
+    const auto share = parse_percentage(text);
+    const auto bytes = share ? std::optional<std::uint64_t>(0) : parse_file_size(text);
+    if (!bytes) return false;
+    options.min_free = {.share = share.value_or(0), .bytes = *bytes};
+    return true;
+  };
+  add_parsed_option(app, "--min-free", "SPACE", "a size or a percentage, e.g. 500M, 10%, 0", accept_floor,
+                    "end when less than this is free on the disk of FILE (default: 5%); 0: never")
+      ->needs(file);
 }
 
 void add_analysis_options(CLI::App& app, AnalysisOptions& options) {

@@ -11,6 +11,7 @@
 
 #include "bpf/records.h"
 #include "formats/format_table.hpp"
+#include "formats/output/free_space.hpp"
 
 namespace CLI {
 class App;
@@ -50,10 +51,20 @@ struct TraceOptions : ReadOptions {
   std::uint64_t ringless_limit = 100'000;  ///< events per second
   bool history = false;
   std::optional<std::size_t> buffer_bytes;
+  std::size_t memory_limit = std::size_t{256} << 20;
   bool verbose = false;
 };
 /// Only those of tracing itself.
 void add_trace_options(CLI::App& app, TraceOptions& options);
+
+/// How much of a disk the files of a live stream may take.
+struct DiskOptions {
+  std::uint64_t max_bytes = 0;  ///< of a file; 0: no limit
+  std::size_t max_files = 0;    ///< then the oldest one goes; 0: the stream ends with the first
+  FreeSpaceFloor min_free{};    ///< the stream ends below
+};
+/// Those of OutputOptions::disk.
+void add_disk_options(CLI::App& app, DiskOptions& options);
 
 /// Where a stream is written, and how.
 struct OutputOptions {
@@ -61,6 +72,7 @@ struct OutputOptions {
   std::optional<Format> format;  ///< without it the suffix of the path decides, then the subcommand
   ColorMode color = ColorMode::automatic;
   std::string events;  ///< see EventFilter; empty: all
+  DiskOptions disk{};
 };
 /// For people or line-oriented programs, stdout by default.
 void add_output_options(CLI::App& app, OutputOptions& options);

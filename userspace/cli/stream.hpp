@@ -8,16 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "cli/file_series.hpp"
 #include "cli/options.hpp"
-#include "formats/output/background_output.hpp"
-#include "formats/output/gzip_output.hpp"
 #include "formats/output/output.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev::cli {
-
-/// A file that only its user can read, or stdout if the path is empty or "-".
-Result<std::unique_ptr<FdOutput>> open_output(const std::string& path);
 
 /// The sink that writes a stream, and the file behind it.
 class Stream {
@@ -27,23 +23,21 @@ class Stream {
   static Result<Stream> open(const OutputOptions& options, Format otherwise);
 
   Sink& sink() { return *sinks_.back(); }
-  const FdOutput& file() const { return *output_; }
-  const Output& output() const { return background_ ? static_cast<const Output&>(*background_) : *output_; }
-  /// Bytes in the file so far.
-  std::uint64_t written() const { return output_->written(); }
+  FileSeries& files() { return *files_; }
+  const FileSeries& files() const { return *files_; }
+  const FdOutput& file() const { return files_->file(); }
+  const Output& output() const { return files_->output(); }
   /// If so, the stdout of CMD must go elsewhere.
-  bool is_stdout() const { return output_->fd() == STDOUT_FILENO; }
+  bool is_stdout() const { return file().fd() == STDOUT_FILENO; }
   Format format() const { return format_; }
   /// Of the file, for messages.
-  const std::string& name() const { return output_->name(); }
+  const std::string& name() const { return file().name(); }
 
   /// Adds a sink that passes the stream on to sink().
   void add(std::unique_ptr<Sink> sink) { sinks_.push_back(std::move(sink)); }
 
  private:
-  std::unique_ptr<FdOutput> output_;
-  std::unique_ptr<GzipOutput> gzip_;
-  std::unique_ptr<BackgroundOutput> background_;
+  FileSeries* files_ = nullptr;               ///< the first sink
   std::vector<std::unique_ptr<Sink>> sinks_;  ///< each passes the stream on to the one before it; the first writes
   Format format_ = Format::text;
 };
@@ -65,6 +59,10 @@ class AtEnd final : public ForwardingSink {
 
 /// To stderr.
 void print_summary(const RunSummary& summary, const Registry& registry);
+
+/// Why a stream has ended although nothing failed, if so, to stderr. Returns the exit status: a disk that got low is a
+/// failure, a file of the wanted size is not.
+int report_full(const Stream& stream);
 
 /// Ignores SIGPIPE and SIGXFSZ, so that failed writes return errors. Call it after CMD is started, which would inherit
 /// that.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cli/tracing.hpp"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
@@ -20,9 +21,10 @@
 #include "base/exit_status.hpp"
 #include "base/parse.hpp"
 #include "cli/messages.hpp"
-#include "inspect/procfs.hpp"
+#include "helper/process_queries.hpp"
 #include "kernel/libbpf.hpp"
 #include "session/command/command.hpp"
+#include "session/confinement.hpp"
 #include "session/live/live_session.hpp"
 
 namespace rtev::cli {
@@ -46,22 +48,25 @@ LiveOptions live_options(const TraceOptions& options, const Invocation& invocati
   live.programs.follow = has_command;
   if (options.ringless) live.ringless = kernel::RinglessOptions{.limit = options.ringless_limit};
   live.duration = options.duration;
+  live.memory_limit = options.memory_limit;
   live.command_line = invocation.arguments;
   return live;
 }
 
-/// For scripts and tests that start programs to trace: writes a line to the file descriptor RTEV_READY_FD, if set, when
-/// everything is attached.
-void announce_ready() {
+/// The file descriptor that RTEV_READY_FD names, which CMD does not inherit.
+std::optional<int> take_ready_fd() {
   const char* text = std::getenv("RTEV_READY_FD");
   const auto fd = parse_number<int>(text != nullptr ? text : "");
+  ::unsetenv("RTEV_READY_FD");
+  if (fd && *fd > STDERR_FILENO) ::fcntl(*fd, F_SETFD, FD_CLOEXEC);
+  return fd;
+}
+
+/// For scripts and tests that start programs to trace: writes a line when everything is attached.
+void announce_ready(std::optional<int> fd) {
   if (!fd) return;
   constexpr std::string_view line = "ready\n";
   [[maybe_unused]] const ssize_t put = ::write(*fd, line.data(), line.size());
-}
-
-void say(const std::string& message) {
-  fmt::print(stderr, "{}", message);
 }
 
 /// What went wrong or needs an explanation, apart from losses.
@@ -77,13 +82,25 @@ void explain_end(const LiveSession& session, const Command* command) {
                         command->ring_directory()));
 }
 
-std::vector<Survivor> survivors_of(const Command& command) {
-  std::vector<Survivor> survivors;
-  for (const std::int32_t pid : command.survivors()) {
-    const auto stat = Procfs().stat(pid);
-    survivors.push_back({.pid = pid, .comm = stat ? stat->comm : std::string()});
+/// Passes a signal of the tracer on to the command. In a terminal the command has it already, unless it has a session
+/// of its own.
+void forward(const Command& command, int signal_number, bool from_terminal) {
+  if (!command.has_own_session()) {
+    if (!from_terminal) command.send(signal_number);
+    return;
   }
-  return survivors;
+  switch (signal_number) {
+    case SIGTSTP:  // which the kernel does not deliver to a session without a terminal
+      command.send_to_group(SIGSTOP);
+      ::raise(SIGSTOP);
+      break;
+    case SIGCONT:
+    case SIGWINCH:
+      command.send_to_group(signal_number);
+      break;
+    default:
+      from_terminal ? command.send_to_group(signal_number) : command.send(signal_number);
+  }
 }
 
 /// Waits for a command after the end of the trace, and forwards signals to it.
@@ -113,6 +130,10 @@ Result<void> check_pids(const TraceOptions& options) {
 int trace(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing) {
   kernel::set_libbpf_verbose(options.verbose);
   if (auto exist = check_pids(options); !exist) return report(exist.error());
+  const auto ready_fd = take_ready_fd();
+  // Before there are BPF programs and threads: the helper must have nothing of them.
+  const auto helper = helper::HelperProcess::start();
+  if (!helper) return report(helper.error());
   // Forked before any thread exists. It waits until released.
   std::optional<Command> command;
   if (!invocation.command.empty()) {
@@ -120,45 +141,46 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
       report(exists.error());
       return Command::not_found;
     }
-    auto prepared =
-        Command::prepare(invocation.command, tracing.owns_stdout ? Command::Stdout::to_stderr : Command::Stdout::own);
+    auto prepared = Command::prepare(
+        invocation.command, [&helper](ProcessQuery query) { return helper::ask_once(*helper, std::move(query)); },
+        tracing.owns_stdout ? Command::Stdout::to_stderr : Command::Stdout::own);
     if (!prepared) return report(prepared.error());
     command.emplace(std::move(*prepared));
   }
 
   StopSignal stop(command ? &*command : nullptr);
-  auto session = LiveSession::start(live_options(options, invocation), tracing.sink, tracing.output, stop);
-  if (!session) return report(session.error());
+  const LiveOptions live = live_options(options, invocation);
+  auto attached = AttachedPrograms::load(live);
+  if (!attached) return report(attached.error());
+  if (auto confined = confine(attached->programs.uses_uprobe_multi()); !confined) return report(confined.error());
+  auto session = LiveSession::start(live, std::move(*attached), *helper, tracing.sink, tracing.output, stop);
   if (!command && !options.quiet)
-    say(start_message((*session)->registry(), options.duration.has_value(), options.ringless));
-  announce_ready();
+    say(start_message(session->registry(), options.duration.has_value(), options.ringless));
+  announce_ready(ready_fd);
 
-  LiveSession::Until until;
+  LiveSession::Until until{.is_full = tracing.is_full};
   if (command) {
-    if (auto followed = (*session)->follow(command->pid()); !followed) return report(followed.error());
+    if (auto followed = session->follow(command->pid()); !followed) return report(followed.error());
     if (auto released = command->release(); !released) {
       report(released.error());
       return command->wait();
     }
     until.readable_fd = command->ended_fd();
-    until.on_signal = [&](int signal_number) {
-      // The terminal sends Ctrl-C to the command, too.
-      if (!stop.from_terminal()) command->send(signal_number);
-    };
+    until.on_signal = [&](int signal_number) { forward(*command, signal_number, stop.from_terminal()); };
   }
-  (*session)->run(until);
-  if (!options.quiet) explain_end(**session, command ? &*command : nullptr);
+  session->run(until);
+  if (!options.quiet) explain_end(*session, command ? &*command : nullptr);
   std::string no_events;
   // Otherwise a command may have events that were not traced.
-  if (command && !tracing.output.error() && !options.duration && options.names.empty())
-    no_events = no_events_message(command->arguments().front(), (*session)->registry());
-  session->reset();
+  const bool is_full = tracing.is_full && tracing.is_full();
+  if (command && !tracing.output.error() && !is_full && !options.duration && options.names.empty())
+    no_events = no_events_message(command->arguments().front(), session->registry());
+  session.reset();
   if (!command) return exit_ok;
   const int status = wait_for(*command, stop, until.on_signal);
   if (options.quiet) return status;
-  const auto survivors = survivors_of(*command);
-  say(survivors_message(survivors, command->arguments().front(), command->ring_directory()));
-  if (survivors.empty()) say(no_events);
+  say(survivors_message(command->survivors(), command->arguments().front(), command->ring_directory()));
+  if (command->survivors().empty()) say(no_events);
   return status;
 }
 

@@ -2,6 +2,8 @@
 // One run of the tracer: what all subcommands do that trace.
 #pragma once
 
+#include <functional>
+
 #include "cli/options.hpp"
 #include "stream/sink.hpp"
 
@@ -12,6 +14,8 @@ struct Tracing {
   Sink& sink;
   const Output& output;      ///< its failure ends the run
   bool owns_stdout = false;  ///< the stdout of CMD goes to stderr
+  /// True when the output has no room for more, which ends the run. Empty: never.
+  std::function<bool()> is_full{};
 };
 
 /// Traces until the duration ends, a signal arrives, CMD exits or the output fails. Returns the exit status, that of

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/escape.hpp"
 #include "formats/chrome/chrome_sink.hpp"
 #include "formats/fxt/fxt_sink.hpp"
 #include "formats/jsonl/jsonl_sink.hpp"
@@ -95,8 +96,20 @@ Result<Format> format_of_file(const std::string& path, Format otherwise) {
   return std::unexpected(Error{
       .what = "cannot write to",
       .subject = path,
-      .why = fmt::format("no format has the suffix '{}'", suffix),
+      .why = fmt::format("no format has the suffix '{}'", escaped(suffix)),
       .hint = fmt::format("give a format with -f, or one of these suffixes:{} (each may be followed by .gz)", known)});
+}
+
+std::string numbered_name(const std::string& path, std::size_t number) {
+  std::filesystem::path name(path);
+  std::string suffix;
+  if (name.extension() == ".gz") {
+    suffix = ".gz";
+    name.replace_extension();
+  }
+  suffix = name.extension().string() + suffix;
+  name.replace_extension();
+  return fmt::format("{}.{}{}", name.string(), number, suffix);
 }
 
 }  // namespace rtev

@@ -40,4 +40,7 @@ const FormatInfo& info_of(Format format);
 /// format has.
 Result<Format> format_of_file(const std::string& path, Format otherwise);
 
+/// The name of an older file of a series: "dir/trace.fxt.gz" and 2 give "dir/trace.2.fxt.gz".
+std::string numbered_name(const std::string& path, std::size_t number);
+
 }  // namespace rtev

@@ -247,6 +247,14 @@ std::uint64_t link_base(const ElfFile& file) {
   return 0;
 }
 
+/// What the kernel calls the beginning of a program's code.
+std::uint64_t code_begin(const ElfFile& file) {
+  std::uint64_t begin = UINT64_MAX;
+  for (const Elf64_Phdr& segment : file.segments())
+    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0) begin = std::min(begin, segment.p_vaddr);
+  return begin == UINT64_MAX ? 0 : begin;
+}
+
 /// Where constants may lie: read-only data, or all that is read-only where the file has no sections.
 std::vector<Extent> constants_of(const ElfFile& file) {
   std::vector<Extent> extents;
@@ -304,6 +312,7 @@ Result<std::optional<RuntimeBinary>> inspect_binary(int fd) {
     return runtime.needs_library ? std::optional(runtime) : std::nullopt;
   }
   runtime.shared_library = !file.is_program();
+  runtime.code_begin = code_begin(file);
   runtime.link_base = link_base(file);
   if (anonymous) return runtime;
 

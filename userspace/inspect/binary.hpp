@@ -43,6 +43,7 @@ struct RuntimeBinary {
   std::vector<EmitterPoint> emitters;  ///< each function that writes events, or none
   CodeRange backup_thread;             ///< backup_thread_func
   CodeRange tick_thread;               ///< caml_thread_tick
+  std::uint64_t code_begin = 0;        ///< lowest p_vaddr of an executable PT_LOAD
   std::uint64_t link_base = 0;         ///< p_vaddr of the PT_LOAD with file offset 0, rounded down to a page
   bool shared_library = false;         ///< a shared runtime, not a program
   /// A program that needs a shared runtime, of OCaml 5 or of another version. The other members are not set.

@@ -46,6 +46,9 @@ class BinaryCache {
   /// will.
   std::shared_ptr<const Binary> insert(const FileIdentity& identity, std::optional<RuntimeBinary> runtime);
 
+  /// Whether anything but the cache refers to a binary.
+  static bool in_use(const std::weak_ptr<const Binary>& binary) { return binary.use_count() > 1; }
+
   /// Number of files remembered.
   std::size_t size() const;
 

@@ -15,6 +15,8 @@ namespace {
 // What the kernel accepts of a program: segment headers of up to 64 KiB.
 constexpr std::size_t max_segments = 65536 / sizeof(Elf64_Phdr);
 constexpr std::size_t max_dynamic_entries = 4096;
+// What a read takes of the budget, also if it returns nothing: thousands of empty tables are work, too.
+constexpr std::size_t min_cost = 4096;
 constexpr std::size_t max_string_bytes = 64u << 20;
 // Fits the second-level cache; a larger one is no faster. A multiple of the size of a symbol and of a relocation.
 constexpr std::uint64_t window_bytes = 48u << 10;
@@ -85,7 +87,7 @@ std::size_t ElfFile::read(std::uint64_t offset, std::span<std::byte> into) {
     else if (errno != EINTR)
       error_ = errno;
   }
-  budget_ -= done;
+  budget_ -= std::min(budget_, std::max(done, min_cost));
   return done;
 }
 
@@ -176,6 +178,7 @@ std::optional<std::uint64_t> ElfFile::tls_module_word() {
     for (std::uint64_t done = 0; done < std::min(section.sh_size, max_relocation_bytes); done += window_bytes) {
       const std::uint64_t rest = std::min(section.sh_size - done, window_bytes);
       const auto relocations = read_table<Elf64_Rela>(section.sh_offset + done, rest / sizeof(Elf64_Rela));
+      if (relocations.empty()) break;
       // Without a symbol it is this file's own number. Another's symbol may be defined elsewhere as well.
       const auto found = std::ranges::find(relocations, ELF64_R_INFO(0, wanted), &Elf64_Rela::r_info);
       if (found != relocations.end()) return found->r_offset;

@@ -45,8 +45,12 @@ class StringTable {
 /// what the headers claim, 2 GB for a sparse file that takes 8 KiB of disk.
 class ElfFile {
  public:
-  /// Bytes read from one file at the most.
-  static constexpr std::uint64_t read_budget = 512u << 20;
+  /// Bytes read from one file at the most; a read of fewer than 4096 counts as that many. An ordinary program has no
+  /// byte that is read more than a few times.
+  static constexpr std::uint64_t max_read_bytes = 256u << 20;
+  static constexpr std::uint64_t read_budget(std::uint64_t file_bytes) {
+    return std::min(max_read_bytes, 4 * std::min(file_bytes, max_read_bytes) + (1u << 20));
+  }
 
   /// Nothing if it is not such a file. The descriptor stays the caller's; its offset is not moved.
   static Result<std::optional<ElfFile>> open(int fd);
@@ -99,7 +103,7 @@ class ElfFile {
  private:
   static constexpr std::uint64_t max_symbols = 8u << 20;
 
-  ElfFile(int fd, std::uint64_t size) : fd_(fd), size_(size) {}
+  ElfFile(int fd, std::uint64_t size) : fd_(fd), size_(size), budget_(read_budget(size)) {}
   bool load_tables();
   bool has_pie_flag(Extent dynamic);
   /// Reads what there is of an extent, up to the size of `into`; the number of bytes read.
@@ -111,7 +115,7 @@ class ElfFile {
   int fd_;
   std::uint64_t size_;
   int error_ = 0;
-  std::uint64_t budget_ = read_budget;
+  std::uint64_t budget_;
   bool is_program_ = false;
   Elf64_Ehdr header_{};
   std::vector<Elf64_Phdr> segments_;

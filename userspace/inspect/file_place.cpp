@@ -78,13 +78,16 @@ RingRecordFiles parse_ring_record(std::span<const std::byte> tail) {
     std::memcpy(&field, tail.data() + offset - tail_begin, sizeof field);
   };
   __s64 clock_offset = 0;
+  __u64 address = 0;
   rtev_file ring, program;
   copy(clock_offset, offsetof(rtev_ring_record, clock_offset));
+  copy(address, offsetof(rtev_ring_record, address));
   copy(ring, offsetof(rtev_ring_record, ring));
   copy(program, offsetof(rtev_ring_record, program));
   const std::string_view paths(reinterpret_cast<const char*>(tail.data()) + fixed, tail.size() - fixed);
   const auto ring_end = std::min<std::size_t>(ring.path_bytes, paths.size());
   return {.clock_offset_ns = clock_offset,
+          .address = address,
           .ring = place_of(ring, paths.substr(0, ring_end)),
           .program = place_of(program, paths.substr(ring_end, program.path_bytes))};
 }
@@ -93,8 +96,8 @@ std::vector<Candidate> find_candidates(const FilePlace& place, const std::vector
   std::vector<Candidate> candidates;
   for (const Mount& mount : mounts) {
     if (mount.device != place.device) continue;
-    // A traced user may serve it, and block us for ever.
-    if (mount.type.starts_with("fuse")) continue;
+    // Only root has mounted something here, but what it has mounted need not answer.
+    if (!is_local_file_system(mount.type) && mount.type != "overlay") continue;
     std::string_view rest = place.path;
     if (mount.root != "/") {
       if (!rest.starts_with(mount.root)) continue;

@@ -23,6 +23,7 @@ struct FilePlace {
 /// What an RTEV_RING record says about the ring's process; files only where their path is known.
 struct RingRecordFiles {
   std::optional<std::int64_t> clock_offset_ns;  ///< host clock minus that of the program's time namespace
+  std::uint64_t address = 0;                    ///< of the ring's mapping, see rtev_ring_record
   std::optional<FilePlace> ring;
   std::optional<FilePlace> program;  ///< that the process ran
 };

@@ -6,7 +6,9 @@
 namespace rtev {
 namespace {
 
-constexpr std::size_t max_jobs = 4096;
+/// Files of one user that wait for an inspection, and users with such files. Each file is an open descriptor. What is
+/// refused is met again: at its next exec, or by the next scan.
+constexpr std::size_t max_files = 256, max_users = 64;
 
 }  // namespace
 
@@ -18,37 +20,50 @@ Inspector::~Inspector() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
-    jobs_.clear();
+    tasks_.clear();
+    files_.clear();
   }
   wake_.notify_one();
   thread_.join();
 }
 
-bool Inspector::inspect(UniqueFd fd, const FileIdentity& identity, bool urgent) {
-  return add({.fd = std::move(fd), .identity = identity}, urgent);
-}
-
-void Inspector::prepare(UniqueFd fd, std::shared_ptr<const Binary> binary) {
-  add({.fd = std::move(fd), .identity = std::nullopt, .binary = std::move(binary)}, false);
-}
-
-void Inspector::run_later(std::function<void()> task) {
-  add({.fd = {}, .identity = std::nullopt, .task = std::move(task)}, false);
-}
-
-bool Inspector::add(Job job, bool urgent) {
+bool Inspector::inspect(UniqueFd fd, const FileIdentity& identity, std::uint32_t user, bool urgent) {
   {
     const std::lock_guard lock(mutex_);
-    // Each holds a descriptor. What is refused is met again: at its next exec, or by the next scan.
-    if (jobs_.size() >= max_jobs) return false;
-    if (urgent) {
-      jobs_.push_front(std::move(job));
-    } else {
-      jobs_.push_back(std::move(job));
-    }
+    if (!add({.fd = std::move(fd), .identity = identity, .user = user}, urgent)) return false;
   }
   wake_.notify_one();
   return true;
+}
+
+void Inspector::prepare(UniqueFd fd, std::shared_ptr<const Binary> binary, std::uint32_t user) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [entry, is_new] = preparing_.emplace(user, binary->id);
+    if (!is_new) return;
+    if (!add({.fd = std::move(fd), .user = user, .known = std::move(binary)}, true)) {
+      preparing_.erase(entry);
+      return;
+    }
+  }
+  wake_.notify_one();
+}
+
+/// Under the lock.
+bool Inspector::add(File file, bool urgent) {
+  if (files_.size() >= max_users && !files_.contains(file.user)) return false;
+  std::deque<File>& waiting = files_[file.user];
+  if (waiting.size() >= max_files) return false;
+  waiting.insert(urgent ? waiting.begin() : waiting.end(), std::move(file));
+  return true;
+}
+
+void Inspector::run_later(Task task) {
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  wake_.notify_one();
 }
 
 std::vector<FileIdentity> Inspector::take_inspected() {
@@ -59,38 +74,61 @@ std::vector<FileIdentity> Inspector::take_inspected() {
 
 bool Inspector::idle() const {
   const std::lock_guard lock(mutex_);
-  return jobs_.empty() && !working_;
+  return tasks_.empty() && files_.empty() && !working_;
+}
+
+/// Under the lock.
+Inspector::Task Inspector::next_task() {
+  if (tasks_.empty()) return next_inspection();
+  Task task = std::move(tasks_.front());
+  tasks_.pop_front();
+  return task;
+}
+
+Inspector::Task Inspector::next_inspection() {
+  auto turn = files_.upper_bound(last_user_);
+  if (turn == files_.end()) turn = files_.begin();
+  last_user_ = turn->first;
+  auto file = std::make_shared<const File>(std::move(turn->second.front()));
+  turn->second.pop_front();
+  if (turn->second.empty()) files_.erase(turn);
+  if (file->known) return [this, file] { prepare(*file); };
+  return [this, file] { inspect(*file); };
 }
 
 void Inspector::run() {
   std::unique_lock lock(mutex_);
   while (true) {
     working_ = false;
-    wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
+    wake_.wait(lock, [this] { return stop_ || !tasks_.empty() || !files_.empty(); });
     if (stop_) return;
-    Job job = std::move(jobs_.front());
-    jobs_.pop_front();
+    const Task task = next_task();
     working_ = true;
     lock.unlock();
-    work(std::move(job));
+    task();
     lock.lock();
   }
 }
 
-void Inspector::work(Job job) {
-  if (job.task) return job.task();
-  std::shared_ptr<const Binary> binary = std::move(job.binary);
-  if (job.identity) {
-    const auto known = cache_.find(*job.identity);
-    // A file that cannot be read is remembered as no OCaml program: it would fail again at every exec.
-    binary = known ? *known : cache_.insert(*job.identity, inspect_binary(job.fd.get()).value_or(std::nullopt));
-    {
-      const std::lock_guard lock(mutex_);
-      inspected_.push_back(*job.identity);
-    }
-    event_.signal();
+void Inspector::inspect(const File& file) {
+  const auto known = cache_.find(file.identity);
+  // A file that cannot be read is remembered as no OCaml program: it would fail again at every exec.
+  const auto binary =
+      known ? *known : cache_.insert(file.identity, inspect_binary(file.fd.get()).value_or(std::nullopt));
+  {
+    const std::lock_guard lock(mutex_);
+    inspected_.push_back(file.identity);
   }
-  if (binary) prepare_(job.fd.get(), binary);
+  event_.signal();
+  if (binary) prepare_(file.fd.get(), binary, file.user);
+}
+
+void Inspector::prepare(const File& file) {
+  {
+    const std::lock_guard lock(mutex_);
+    preparing_.erase({file.user, file.known->id});
+  }
+  prepare_(file.fd.get(), file.known, file.user);
 }
 
 }  // namespace rtev

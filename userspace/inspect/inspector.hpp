@@ -4,12 +4,15 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.hpp"
@@ -20,8 +23,9 @@ namespace rtev {
 /// A worker that inspects binaries into a BinaryCache and then has their runtime functions probed.
 class Inspector {
  public:
-  /// Called on the worker's thread for every OCaml binary it meets, with the binary's open file.
-  using Prepare = std::function<void(int fd, const std::shared_ptr<const Binary>& binary)>;
+  /// Called on the worker's thread for every OCaml binary it meets, with the binary's open file and the user whose
+  /// process runs it.
+  using Prepare = std::function<void(int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user)>;
 
   Inspector(BinaryCache& cache, Prepare prepare);
   Inspector(const Inspector&) = delete;
@@ -29,12 +33,13 @@ class Inspector {
   /// Finishes the job at hand, drops the others.
   ~Inspector();
 
-  /// Requests the inspection of a file; take_inspected() returns it when that is done. `urgent` ones (a ring waits for
-  /// a name) go first. False, and nothing is done, if too many jobs wait already.
-  bool inspect(UniqueFd fd, const FileIdentity& identity, bool urgent);
-  /// Requests that a binary which is known already is prepared (again).
-  void prepare(UniqueFd fd, std::shared_ptr<const Binary> binary);
-  /// Runs a task that would delay the reading of rings.
+  /// Requests the inspection of a file for a user; take_inspected() returns it when that is done. Users take turns; of
+  /// one user `urgent` files (a ring waits for a name) go first. False, and nothing is done, if too many wait already.
+  bool inspect(UniqueFd fd, const FileIdentity& identity, std::uint32_t user, bool urgent);
+  /// Requests that a binary which is known already is prepared (again), unless that is requested for the user already.
+  /// Users take turns, as with inspections. Dropped if too many files of the user wait.
+  void prepare(UniqueFd fd, std::shared_ptr<const Binary> binary, std::uint32_t user);
+  /// Runs a task that would delay the reading of rings. Tasks go before everything else, in their order.
   void run_later(std::function<void()> task);
 
   /// Readable (epoll) while inspected files wait to be taken.
@@ -45,22 +50,29 @@ class Inspector {
   bool idle() const;
 
  private:
-  struct Job {
+  struct File {
     UniqueFd fd;
-    std::optional<FileIdentity> identity;    ///< to be inspected
-    std::shared_ptr<const Binary> binary{};  ///< or to be prepared
-    std::function<void()> task{};            ///< or to be run
+    FileIdentity identity{};
+    std::uint32_t user = 0;
+    std::shared_ptr<const Binary> known{};  ///< to be prepared; else it is to be inspected
   };
-  bool add(Job job, bool urgent);
+  using Task = std::function<void()>;
+  Task next_task();
+  Task next_inspection();
   void run();
-  void work(Job job);
+  bool add(File file, bool urgent);
+  void inspect(const File& file);
+  void prepare(const File& file);
 
   BinaryCache& cache_;
   Prepare prepare_;
   EventFd event_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Job> jobs_;
+  std::deque<Task> tasks_;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> preparing_;  ///< users and binaries among the files
+  std::map<std::uint32_t, std::deque<File>> files_;              ///< by user; no empty ones
+  std::uint32_t last_user_ = 0;                                  ///< whose turn it was
   std::vector<FileIdentity> inspected_;
   bool working_ = false;
   bool stop_ = false;

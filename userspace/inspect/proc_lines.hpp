@@ -21,6 +21,7 @@ struct ProcessStat {
   bool kernel_thread = false;     ///< has neither a program nor memory of its own
   bool ending = false;            ///< its main thread has ended, or is about to; it may have others
   std::uint64_t threads = 0;      ///< those that are not yet gone, the main thread among them until all are
+  std::uint64_t start_code = 0;   ///< lowest address of the program's code; 0 = unknown
   std::uint64_t start_ticks = 0;  ///< field 22, ticks of CLOCK_BOOTTIME: with the pid, the identity of a process
 };
 

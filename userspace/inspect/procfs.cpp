@@ -13,16 +13,17 @@
 #include <string_view>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
 
 namespace rtev {
 namespace {
 
-// A process can have about vm.max_map_count mappings (65530 unless raised), each with a path of up to 4 KiB; the
-// second bound keeps one that uses all of this from filling our memory.
-constexpr std::size_t max_mappings = 65536;
-constexpr std::size_t max_maps_bytes = 32u << 20;
+// A process can have about vm.max_map_count mappings: 65530, but distributions raise it to a million. Reading 65530 of
+// them takes about 30 ms of cpu time.
+constexpr std::uint64_t max_mappings_cpu_ns = 200'000'000;
+constexpr std::size_t max_mapping_bytes = 8192;  // of one line; a path has up to 4 KiB, and escapes
 // "Groups:" of status lists up to 65536 numbers, before the line that is wanted.
 constexpr std::size_t max_status_bytes = 1u << 20;
 // The kernel takes 6 MiB of arguments and environment at the most.
@@ -44,18 +45,16 @@ std::string link_target(const std::filesystem::path& path) {
   return size < 0 ? std::string{} : std::string(target.data(), static_cast<std::size_t>(size));
 }
 
-/// Opens what one of /proc's magic links leads to. It belongs to the traced user: nothing but a regular file is taken,
-/// and opening must neither wait (for the other end of a fifo) nor change the file's access time where that is
-/// permitted.
-Result<UniqueFd> open_regular(const std::filesystem::path& path, const char* what, const char* hint) {
-  constexpr int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
-  UniqueFd fd{::open(path.c_str(), flags | O_NOATIME)};
-  if (!fd && errno == EPERM) fd.reset(::open(path.c_str(), flags));
-  if (!fd) return errno_error(errno, what, path, errno == EPERM || errno == EACCES ? hint : "");
-  struct stat status{};
-  if (::fstat(fd.get(), &status) != 0) return errno_error(errno, what, path);
-  if (!S_ISREG(status.st_mode)) return std::unexpected(Error{what, path, "not a regular file"});
-  return fd;
+/// The same without " (deleted)", for a link to a file.
+std::string file_name(const std::filesystem::path& path) {
+  std::string target = link_target(path);
+  constexpr std::string_view deleted = " (deleted)";
+  if (target.ends_with(deleted)) target.resize(target.size() - deleted.size());
+  return target;
+}
+
+std::filesystem::path mapping_link(const Mapping& mapping) {
+  return fmt::format("map_files/{:x}-{:x}", mapping.begin, mapping.end);
 }
 
 std::filesystem::path process_path(const std::filesystem::path& root, std::int32_t pid, std::string_view name) {
@@ -166,6 +165,12 @@ std::int32_t Procfs::ns_pid(std::int32_t pid) const {
   return number && *number > 0 ? *number : pid;
 }
 
+uid_t Procfs::user(std::int32_t pid) const {
+  const std::string ids = status_line(root_, pid, "Uid:");
+  std::string_view rest{ids};
+  return parse_number<uid_t>(take_word(rest)).value_or(0);
+}
+
 std::optional<std::uint64_t> Procfs::max_rss_bytes(std::int32_t pid) const {
   const std::string size =
       from_any_thread(pid, [&](std::int32_t thread) { return status_line(root_, thread, "VmHWM:"); });
@@ -209,16 +214,35 @@ std::vector<std::int32_t> Procfs::started_with(std::string_view variable, uid_t 
 }
 
 std::string Procfs::exe_path(std::int32_t pid) const {
-  std::string target =
-      from_any_thread(pid, [&](std::int32_t thread) { return link_target(process_path(root_, thread, "exe")); });
-  constexpr std::string_view deleted = " (deleted)";
-  if (target.ends_with(deleted)) target.resize(target.size() - deleted.size());
-  return target;
+  return from_any_thread(pid, [&](std::int32_t thread) { return file_name(process_path(root_, thread, "exe")); });
+}
+
+/// Opens what one of /proc's magic links leads to. It belongs to the traced user: nothing but a regular file is taken,
+/// and opening must neither wait (for the other end of a fifo) nor change the file's access time where that is
+/// permitted.
+Result<UniqueFd> Procfs::open_regular(const std::filesystem::path& path, std::int32_t pid, const char* what,
+                                      const char* hint) const {
+  const UniqueFd held{::open(path.c_str(), O_PATH | O_CLOEXEC)};
+  if (!held) return errno_error(errno, what, path, errno == EPERM || errno == EACCES ? hint : "");
+  if (auto safe = mount_tables_->check(held.get(), pid, careful_); !safe) {
+    safe.error().what = what;
+    safe.error().subject = path;
+    return std::unexpected(std::move(safe.error()));
+  }
+  const std::string own = "/proc/self/fd/" + std::to_string(held.get());
+  constexpr int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
+  UniqueFd fd{::open(own.c_str(), flags | O_NOATIME)};
+  if (!fd && errno == EPERM) fd.reset(::open(own.c_str(), flags));
+  if (!fd) return errno_error(errno, what, path, errno == EPERM || errno == EACCES ? hint : "");
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0) return errno_error(errno, what, path);
+  if (!S_ISREG(status.st_mode)) return std::unexpected(Error{what, path, "not a regular file"});
+  return fd;
 }
 
 Result<UniqueFd> Procfs::open_exe(std::int32_t pid) const {
   return from_any_thread(pid, [&](std::int32_t thread) {
-    return open_regular(process_path(root_, thread, "exe"), "cannot open program",
+    return open_regular(process_path(root_, thread, "exe"), thread, "cannot open program",
                         "looking into other users' processes needs root, or CAP_SYS_PTRACE");
   });
 }
@@ -233,24 +257,40 @@ std::optional<std::uint64_t> Procfs::read_word(std::int32_t pid, std::uint64_t a
   });
 }
 
-std::vector<Mapping> Procfs::mappings(std::int32_t pid) const {
-  return from_any_thread(pid, [&](std::int32_t thread) {
-    std::vector<Mapping> found;
-    const auto text = read_small_file(process_path(root_, thread, "maps"), max_maps_bytes);
-    if (!text) return found;
-    for (std::string_view rest{*text}; !rest.empty() && found.size() < max_mappings;) {
+void Procfs::visit_mappings(std::int32_t pid, const std::function<bool(Mapping)>& visit) const {
+  const std::uint64_t end_ns = thread_cpu_ns() + max_mappings_cpu_ns;
+  from_any_thread(pid, [&](std::int32_t thread) -> std::optional<bool> {
+    const UniqueFd maps{::open(process_path(root_, thread, "maps").c_str(), O_RDONLY | O_CLOEXEC)};
+    bool any = false;
+    std::string text;
+    std::array<char, 1 << 14> chunk;
+    while (maps && thread_cpu_ns() < end_ns) {
+      const ssize_t got = ::read(maps.get(), chunk.data(), chunk.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      text.append(chunk.data(), static_cast<std::size_t>(got));
       // Without its newline a line is cut off, and may name another file than the whole line would.
-      if (!rest.contains('\n')) break;
-      if (auto mapping = parse_mapping(take_until(rest, '\n'))) found.push_back(std::move(*mapping));
+      std::string_view rest{text};
+      while (rest.contains('\n')) {
+        auto mapping = parse_mapping(take_until(rest, '\n'));
+        any = true;
+        if (mapping && !visit(std::move(*mapping))) return true;
+      }
+      text.erase(0, text.size() - rest.size());
+      if (text.size() > max_mapping_bytes) break;
     }
-    return found;
+    return any ? std::optional(true) : std::nullopt;
   });
 }
 
+std::string Procfs::mapping_path(std::int32_t pid, const Mapping& mapping) const {
+  return from_any_thread(
+      pid, [&](std::int32_t thread) { return file_name(process_path(root_, thread, mapping_link(mapping).native())); });
+}
+
 Result<UniqueFd> Procfs::open_mapping(std::int32_t pid, const Mapping& mapping) const {
-  const auto range = fmt::format("map_files/{:x}-{:x}", mapping.begin, mapping.end);
   return from_any_thread(pid, [&](std::int32_t thread) {
-    return open_regular(process_path(root_, thread, range), "cannot open mapping",
+    return open_regular(process_path(root_, thread, mapping_link(mapping).native()), thread, "cannot open mapping",
                         "map_files needs root with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE");
   });
 }
@@ -285,7 +325,7 @@ std::optional<OpenFile> Procfs::open_file(int fd) const {
 }
 
 Result<UniqueFd> Procfs::reopen(int fd) const {
-  return open_regular(root_ / "self/fd" / std::to_string(fd), "cannot open file",
+  return open_regular(root_ / "self/fd" / std::to_string(fd), ::getpid(), "cannot open file",
                       "reading other users' files needs root, or CAP_DAC_READ_SEARCH");
 }
 

@@ -6,12 +6,15 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/unique_fd.hpp"
+#include "inspect/mount_table.hpp"
 #include "inspect/proc_lines.hpp"
 #include "rtev/error.hpp"
 
@@ -23,10 +26,16 @@ struct OpenFile {
   std::uint64_t inode = 0;  ///< the kernel's own number; not always what fstat says
 };
 
-/// If the main thread of a process has ended while others still run, everything is read through one of those.
+/// If the main thread of a process has ended while others still run, everything is read through one of those. What is
+/// read of a process can take long, and may never be answered: see helper/. Files are opened only if they are regular
+/// and their file system answers (MountTables::check), else with an error of the code unsafe_file_system.
 class Procfs {
  public:
-  explicit Procfs(std::filesystem::path root = "/proc") : root_(std::move(root)) {}
+  explicit Procfs(std::filesystem::path root = "/proc")
+      : root_(std::move(root)), mount_tables_(std::make_shared<MountTables>(root_)) {}
+
+  /// From now on, opens no files whose file system would have to be asked what it is.
+  void set_careful(bool careful) { careful_ = careful; }
 
   /// All processes (thread group leaders), in no order.
   std::vector<std::int32_t> pids() const;
@@ -36,6 +45,8 @@ class Procfs {
   std::vector<std::int32_t> living_threads(std::int32_t pid) const;
   /// The pid in the innermost namespace the process lives in: last number of NSpid. The pid itself if unknown.
   std::int32_t ns_pid(std::int32_t pid) const;
+  /// The real user id; that of root if unknown.
+  uid_t user(std::int32_t pid) const;
   /// The most memory the process has had in RAM so far, in bytes.
   std::optional<std::uint64_t> max_rss_bytes(std::int32_t pid) const;
   /// Processes of this user that were started with this in their environment ("NAME=value"). Others are not looked
@@ -45,7 +56,12 @@ class Procfs {
   std::string exe_path(std::int32_t pid) const;
   /// Opens the program a process runs, whatever namespace it lives in and also when it was unlinked.
   Result<UniqueFd> open_exe(std::int32_t pid) const;
-  std::vector<Mapping> mappings(std::int32_t pid) const;
+  /// Calls `visit` for each mapping, in order of addresses, until it returns false. Gives up on a process with so many
+  /// mappings that reading them takes too long.
+  void visit_mappings(std::int32_t pid, const std::function<bool(Mapping)>& visit) const;
+  /// The path of the file behind a mapping, without " (deleted)"; empty if there is no such mapping. Of the mapping
+  /// only its addresses count.
+  std::string mapping_path(std::int32_t pid, const Mapping& mapping) const;
   /// Opens the very file behind a mapping through map_files, whatever its name means today.
   Result<UniqueFd> open_mapping(std::int32_t pid, const Mapping& mapping) const;
   /// A word of the process's memory; nothing if it cannot be read.
@@ -66,7 +82,12 @@ class Procfs {
   template <typename Read>
   auto from_any_thread(std::int32_t pid, Read read) const;
 
+  Result<UniqueFd> open_regular(const std::filesystem::path& path, std::int32_t pid, const char* what,
+                                const char* hint) const;
+
   std::filesystem::path root_;
+  std::shared_ptr<MountTables> mount_tables_;
+  bool careful_ = false;
 };
 
 }  // namespace rtev

@@ -3,18 +3,20 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "bpf/records.h"
 #include "inspect/binary_cache.hpp"
-#include "inspect/procfs.hpp"
 
 namespace rtev {
 
-/// What BPF needs to find the domains of a process's threads. The slot is left 0.
-rtev_tracked tracking_of(std::int32_t pid, const Procfs& procfs, const Binary& binary);
+/// How far the kernel moved a program from where it was linked to be, by the lowest address of its code. Nothing if
+/// that is not known (0).
+std::optional<std::uint64_t> bias_of_program(const RuntimeBinary& program, std::uint64_t start_code);
+/// The same for any file, by the address of its first page.
+std::optional<std::uint64_t> bias_of_mapping(const RuntimeBinary& file, std::uint64_t begin);
 
-/// True if the runtime of the process has paused its events, as far as its memory shows it. Needed only for programs
-/// that ran before their functions were probed.
-bool has_paused_events(std::int32_t pid, const Procfs& procfs, const RuntimeBinary& runtime);
+/// What BPF needs to find the domains of a process's threads, and whether its events are paused. The slot is left 0.
+rtev_tracked tracking_of(const Binary& binary, std::optional<std::uint64_t> bias);
 
 }  // namespace rtev

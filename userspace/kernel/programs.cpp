@@ -29,8 +29,8 @@
 namespace rtev::kernel {
 namespace {
 
-static_assert(sizeof(rtev_lifecycle) == 64 && offsetof(rtev_ring_record, paths) == 104 && sizeof(rtev_sched) == 88 &&
-                  sizeof(rtev_tracked) == 64 && sizeof(rtev_saved) == 40 &&
+static_assert(sizeof(rtev_lifecycle) == 80 && offsetof(rtev_ring_record, paths) == 128 && sizeof(rtev_sched) == 88 &&
+                  sizeof(rtev_tracked) == 80 && sizeof(rtev_saved) == 40 &&
                   sizeof(rtev_ring) == 40 + 8 * RTEV_REMEMBERED_DOMAINS,
               "the BPF programs are compiled with the same layout");
 static_assert(RTEV_RING_SLOTS == ring_slots && RTEV_MAX_DOMAINS == max_domains);

@@ -19,7 +19,7 @@
 namespace rtev::kernel {
 namespace {
 
-static_assert(sizeof(rtev_ringless_binary) == 88 && sizeof(rtev_probed) == 40 && sizeof(rtev_ringless_process) == 48,
+static_assert(sizeof(rtev_ringless_binary) == 88 && sizeof(rtev_probed) == 40 && sizeof(rtev_ringless_process) == 64,
               "the BPF programs are compiled with the same layout");
 
 /// Records of one read(): more than the buffer holds, so that programs cannot keep it from returning.

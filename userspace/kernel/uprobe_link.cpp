@@ -5,6 +5,7 @@
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
 #include <linux/bpf.h>
+#include <linux/perf_event.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -13,18 +14,21 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "base/file_io.hpp"
+#include "base/parse.hpp"
 #include "kernel/features.hpp"
 
 namespace rtev::kernel {
 namespace {
 
-constexpr std::size_t max_detach_threads = 64;
-constexpr int any_process = -1;       // of perf_event
+/// As many as UprobeManager has binaries. They only wait: 512 links take 0.1 s, and 0.5 s in 64 threads (Linux 6.18).
+constexpr std::size_t max_detach_threads = 512;
 constexpr int kernel_enotsupp = 524;  // has no name outside of the kernel, but reaches user space
 
 /// BPF_TRACE_UPROBE_MULTI, newer than the headers of libbpf 1.1.
@@ -66,11 +70,31 @@ UniqueFd create_multi_link(int program_fd, const char* path, std::span<const std
   return UniqueFd{static_cast<int>(::syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof attr))};
 }
 
-BpfLink create_perf_link(const bpf_program* program, const char* path, std::uint64_t offset, std::uint64_t cookie) {
-  bpf_uprobe_opts options{};
+/// The number by which perf_event_open(2) knows uprobes; errno.
+std::optional<std::uint32_t> uprobe_event_type() {
+  const auto text = read_small_file("/sys/bus/event_source/devices/uprobe/type", 16);
+  const auto type = text ? parse_leading_number<std::uint32_t>(*text) : std::nullopt;
+  if (!type) errno = EOPNOTSUPP;
+  return type;
+}
+
+/// The descriptor of the link, which keeps the event; or -1 and errno.
+UniqueFd create_perf_link(int program_fd, const char* path, std::uint64_t offset, std::uint64_t cookie) {
+  const auto type = uprobe_event_type();
+  if (!type) return {};
+  perf_event_attr attr{};
+  attr.size = sizeof attr;
+  attr.type = *type;
+  attr.config1 = address(path);
+  attr.config2 = offset;
+  constexpr int any_process = -1, first_cpu = 0, no_group = -1;  // a uprobe hits on every cpu
+  const UniqueFd event{
+      static_cast<int>(::syscall(SYS_perf_event_open, &attr, any_process, first_cpu, no_group, PERF_FLAG_FD_CLOEXEC))};
+  if (!event) return {};
+  bpf_link_create_opts options{};
   options.sz = sizeof options;
-  options.bpf_cookie = cookie;
-  return BpfLink{bpf_program__attach_uprobe_opts(program, any_process, path, offset, &options)};
+  options.perf_event.bpf_cookie = cookie;
+  return UniqueFd{bpf_link_create(program_fd, event.get(), BPF_PERF_EVENT, &options)};
 }
 
 std::unexpected<Error> attach_error(int code, const std::string& path) {
@@ -84,12 +108,13 @@ bool is_about_instruction(int code) {
 
 /// Attaches to each target that can be probed. attach_one(index) returns a link, or an empty one and errno.
 template <typename AttachOne>
-Result<AttachedUprobes> attach_each(const std::string& path, std::size_t targets, AttachOne attach_one) {
+Result<AttachedUprobes> attach_each(const std::string& path, std::size_t targets, bool slow_to_detach,
+                                    AttachOne attach_one) {
   AttachedUprobes attached;
   int error = 0;
   for (std::size_t i = 0; i < targets; ++i) {
-    if (auto link = attach_one(i)) {
-      attached.links.emplace_back(std::move(link));
+    if (UniqueFd link = attach_one(i)) {
+      attached.links.push_back({.fd = std::move(link), .slow_to_detach = slow_to_detach});
       continue;
     }
     error = errno;
@@ -101,10 +126,6 @@ Result<AttachedUprobes> attach_each(const std::string& path, std::size_t targets
 }
 
 }  // namespace
-
-void BpfLinkDestroy::operator()(bpf_link* link) const {
-  bpf_link__destroy(link);
-}
 
 void prepare_uprobe_multi(bpf_program* program) {
   bpf_program__set_expected_attach_type(program, trace_uprobe_multi);
@@ -120,20 +141,20 @@ Result<AttachedUprobes> attach_uprobes(const UprobeProgram& program, int file, s
     offsets.push_back(site.file_offset);
     cookies.push_back(std::uint64_t{binary_id} << 8 | site.function);
   }
+  const int program_fd = bpf_program__fd(program.program);
   if (!program.multi) {
-    return attach_each(path, sites.size(), [&](std::size_t i) {
-      return create_perf_link(program.program, path.c_str(), offsets[i], cookies[i]);
+    return attach_each(path, sites.size(), true, [&](std::size_t i) {
+      return create_perf_link(program_fd, path.c_str(), offsets[i], cookies[i]);
     });
   }
-  const int program_fd = bpf_program__fd(program.program);
   if (UniqueFd link = create_multi_link(program_fd, path.c_str(), offsets, cookies, pid)) {
     AttachedUprobes attached;
-    attached.links.emplace_back(std::move(link));
+    attached.links.push_back({.fd = std::move(link)});
     return attached;
   }
   if (!is_about_instruction(errno)) return attach_error(errno, path);
   // The kernel attaches to all or to none, and does not say which instruction it refuses.
-  return attach_each(path, sites.size(), [&](std::size_t i) {
+  return attach_each(path, sites.size(), false, [&](std::size_t i) {
     return create_multi_link(program_fd, path.c_str(), std::span{&offsets[i], 1}, std::span{&cookies[i], 1}, pid);
   });
 }
@@ -148,7 +169,7 @@ bool can_probe_one_process(const UprobeProgram& program) {
 void destroy_in_parallel(std::vector<UprobeLink> links) {
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t i = next++; i < links.size(); i = next++) links[i] = UniqueFd{};
+    for (std::size_t i = next++; i < links.size(); i = next++) links[i].fd.reset();
   };
   std::vector<std::jthread> helpers;
   try {

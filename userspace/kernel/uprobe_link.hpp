@@ -6,32 +6,23 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <variant>
 #include <vector>
 
 #include "base/unique_fd.hpp"
 #include "rtev/error.hpp"
 
-struct bpf_link;
 struct bpf_program;
 
 namespace rtev::kernel {
 
-struct BpfLinkDestroy {
-  void operator()(bpf_link* link) const;
+/// One attachment, undone on destruction. Made without libbpf: version 1.1 does not know uprobe_multi, and loads BPF
+/// programs to find out what the kernel can do, which the tracer may not do any more when it attaches.
+struct UprobeLink {
+  UniqueFd fd;
+  /// Through perf_event: the kernel waits for a grace period of up to a second when the link is destroyed.
+  bool slow_to_detach = false;
 };
-using BpfLink = std::unique_ptr<bpf_link, BpfLinkDestroy>;
-
-/// One attachment, undone on destruction: a descriptor for uprobe_multi, which libbpf 1.1 does not know, or a link
-/// through perf_event.
-using UprobeLink = std::variant<UniqueFd, BpfLink>;
-
-/// The kernel waits for a grace period of up to a second when the link is destroyed.
-inline bool is_slow_to_detach(const UprobeLink& link) {
-  return std::holds_alternative<BpfLink>(link);
-}
 
 /// A function of a binary to probe.
 struct ProbeSite {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <system_error>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -14,6 +15,14 @@ namespace {
 
 constexpr std::uint64_t unused_timeout_ns = 60'000'000'000;
 
+/// The kernel's grace period is the same for one link and for many, so many are forgotten at a time.
+constexpr UprobeManager::Bound after_making_room(const UprobeManager::Bound& bound) {
+  return {.binaries = bound.binaries / 4 * 3, .descriptors = bound.descriptors / 4 * 3};
+}
+
+/// Refused binaries that are remembered.
+constexpr std::size_t max_refused = 4096;
+
 }  // namespace
 
 UprobeManager::~UprobeManager() {
@@ -22,26 +31,36 @@ UprobeManager::~UprobeManager() {
   destroy_in_parallel(std::move(links));
 }
 
-void UprobeManager::add(int file, std::uint32_t binary_id, ProbePlan plan) {
+void UprobeManager::add(int file, ProbedBinary added, ProbePlan plan) {
   if (plan.sites.empty() && plan.why_not.empty()) return;
+  const std::uint32_t id = added.id;
+  std::vector<UprobeLink> links;
+  bool attaches = false;
   {
     const std::lock_guard lock(mutex_);
-    const auto [entry, is_new] = binaries_.try_emplace(binary_id);
-    if (!is_new) return;
-    Binary& binary = entry->second;
-    binary.file = UniqueFd(::fcntl(file, F_DUPFD_CLOEXEC, 0));
-    binary.plan = std::move(plan);
-    binary.requested = requested_.erase(binary_id) > 0 || policy_ == AttachPolicy::at_once;
-    if (!binary.requested) return;
+    if (const auto known = binaries_.find(id); known != binaries_.end()) {
+      known->second.last_use = ++last_use_;
+      return;
+    }
+    if (make_room(added, links)) {
+      Binary& binary = binaries_[id];
+      binary.of = std::move(added);
+      binary.last_use = ++last_use_;
+      if (!plan.sites.empty()) binary.file = UniqueFd(::fcntl(file, F_DUPFD_CLOEXEC, 0));
+      binary.plan = std::move(plan);
+      binary.requested = requested_.erase(id) > 0 || policy_ == AttachPolicy::at_once;
+      attaches = binary.requested;
+    }
   }
-  attach(binary_id);
+  destroy_later(std::move(links));
+  if (attaches) attach(id);
 }
 
 bool UprobeManager::request(std::uint32_t binary_id) {
   const std::lock_guard lock(mutex_);
   const auto found = binaries_.find(binary_id);
   if (found == binaries_.end()) {
-    requested_.insert(binary_id);
+    if (!refused_.contains(binary_id)) requested_.insert(binary_id);
     return false;
   }
   Binary& binary = found->second;
@@ -54,17 +73,24 @@ void UprobeManager::attach(std::uint32_t binary_id) {
   int file = -1;
   ProbePlan plan;
   std::uint32_t round = 0;
+  std::vector<UprobeLink> links;
   {
     const std::lock_guard lock(mutex_);
     const auto found = binaries_.find(binary_id);
     if (found == binaries_.end()) return;
     Binary& binary = found->second;
     if (!binary.requested || binary.failure || binary.attaching || !binary.links.empty()) return;
-    binary.attaching = true;
-    file = binary.file.get();
-    plan = binary.plan;
-    round = ++binary.round;
+    if (make_room(binary.of, links)) {
+      binary.attaching = true;
+      file = binary.file.get();
+      plan = binary.plan;
+      round = ++binary.round;
+    } else {
+      forget(found, monotonic_ns(), links);
+    }
   }
+  destroy_later(std::move(links));
+  if (round == 0) return;
   // Not under the lock: the kernel visits every process that maps the file. An entry is not erased while attaching.
   auto attached = plan.sites.empty() ? std::unexpected(Error{.what = "cannot probe", .why = plan.why_not})
                                      : programs_.probe(file, binary_id, plan, round);
@@ -72,7 +98,7 @@ void UprobeManager::attach(std::uint32_t binary_id) {
   const std::lock_guard lock(mutex_);
   Binary& binary = binaries_.at(binary_id);
   binary.attaching = false;
-  if (policy_ == AttachPolicy::at_once) binary.file.reset();  // not needed again
+  if (policy_ == AttachPolicy::at_once || !attached) binary.file.reset();  // not needed again
   if (!attached) {
     ++figures_.failed;
     binary.failure = attached.error().why;
@@ -103,22 +129,94 @@ void UprobeManager::detach_unused(const std::set<std::uint32_t>& in_use, std::ui
   {
     const std::lock_guard lock(mutex_);
     for (auto entry = binaries_.begin(); entry != binaries_.end();) {
-      auto& [id, binary] = *entry;
-      if (in_use.contains(id))
+      Binary& binary = entry->second;
+      if (in_use.contains(entry->first))
         binary.unused_since_ns = 0;
       else if (binary.unused_since_ns == 0)
         binary.unused_since_ns = now_ns;
       const bool expired =
           !binary.attaching && binary.unused_since_ns != 0 && now_ns - binary.unused_since_ns > unused_timeout_ns;
-      if (expired) {
-        if (!binary.links.empty()) note_change({.binary = id, .attached = false, .time_ns = now_ns});
-        std::ranges::move(binary.links, std::back_inserter(links));
-        programs_.forget(id);
-      }
-      entry = expired ? binaries_.erase(entry) : std::next(entry);
+      entry = expired ? forget(entry, now_ns, links) : std::next(entry);
     }
+    std::erase_if(refused_, [&](const auto& refused) { return !in_use.contains(refused.first); });
   }
   destroy_in_parallel(std::move(links));
+}
+
+/// Under the lock, as are the following. Moves its links to `links`, to be destroyed without the lock.
+UprobeManager::Entries::iterator UprobeManager::forget(Entries::iterator entry, std::uint64_t now_ns,
+                                                       std::vector<UprobeLink>& links) {
+  auto& [id, binary] = *entry;
+  if (!binary.links.empty()) note_change({.binary = id, .attached = false, .time_ns = now_ns});
+  std::ranges::move(binary.links, std::back_inserter(links));
+  programs_.forget(id);
+  return binaries_.erase(entry);
+}
+
+/// Whether binaries of this user (or of all) but `except` leave no room for another.
+bool UprobeManager::is_full(std::optional<std::uint32_t> user, const Bound& bound, std::uint32_t except) const {
+  Bound sum{.binaries = 0, .descriptors = 0};
+  for (const auto& [id, binary] : binaries_) {
+    if (id == except || (user && binary.of.user != *user)) continue;
+    ++sum.binaries;
+    sum.descriptors += (binary.file ? 1 : 0) + binary.links.size();
+  }
+  return sum.binaries >= bound.binaries || sum.descriptors >= bound.descriptors;
+}
+
+/// Forgets binaries that are not in use, until there is ample room. Of all users, of the one with the most first.
+void UprobeManager::forget_unused(std::optional<std::uint32_t> user, const Bound& bound, std::uint32_t except,
+                                  std::vector<UprobeLink>& links) {
+  if (!is_full(user, bound, except)) return;
+  std::map<std::uint32_t, std::size_t> by_user;
+  for (const auto& [id, binary] : binaries_) ++by_user[binary.of.user];
+  std::vector<Entries::iterator> unused;
+  for (auto entry = binaries_.begin(); entry != binaries_.end(); ++entry) {
+    const Binary& binary = entry->second;
+    if (entry->first != except && (!user || binary.of.user == *user) && !binary.attaching && !binary.of.in_use())
+      unused.push_back(entry);
+  }
+  std::ranges::sort(unused, {}, [&](const Entries::iterator& entry) {
+    const Binary& binary = entry->second;
+    return std::pair(-static_cast<std::int64_t>(by_user[binary.of.user]), binary.last_use);
+  });
+  const std::uint64_t now_ns = monotonic_ns();
+  const Bound ample = after_making_room(bound);
+  for (const Entries::iterator& entry : unused) {
+    if (!is_full(user, ample, except)) return;
+    forget(entry, now_ns, links);
+  }
+}
+
+/// Makes room for a binary. False, and it is counted, if too many are in use.
+bool UprobeManager::make_room(const ProbedBinary& binary, std::vector<UprobeLink>& links) {
+  forget_unused(binary.user, user_bound, binary.id, links);
+  forget_unused(std::nullopt, total_bound, binary.id, links);
+  const bool user_is_full = is_full(binary.user, user_bound, binary.id);
+  if (!user_is_full && !is_full(std::nullopt, total_bound, binary.id)) {
+    refused_.erase(binary.id);
+    return true;
+  }
+  requested_.erase(binary.id);
+  if (refused_.size() >= max_refused) refused_.clear();
+  Error error{.what = "cannot probe",
+              .why = user_is_full ? "too many programs of one user run" : "too many programs run"};
+  if (refused_.insert_or_assign(binary.id, error.why).second) ++figures_.failed;
+  figures_.last_error = std::move(error);
+  return false;
+}
+
+/// The caller goes on to attach: programs wait for that, and it does not need the grace period to be over. Waits only
+/// for earlier links, so that there are not ever more.
+void UprobeManager::destroy_later(std::vector<UprobeLink> links) {
+  if (links.empty()) return;
+  const std::lock_guard lock(destroying_mutex_);
+  destroying_ = {};
+  try {
+    destroying_ = std::jthread([links = std::move(links)]() mutable { destroy_in_parallel(std::move(links)); });
+  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch)
+    // No more threads available: the links are destroyed by now.
+  }
 }
 
 void UprobeManager::note_change(const Change& change) {
@@ -139,6 +237,7 @@ std::optional<std::uint64_t> UprobeManager::attached_since(std::uint32_t binary_
 
 std::optional<std::string> UprobeManager::failure(std::uint32_t binary_id) const {
   const std::lock_guard lock(mutex_);
+  if (const auto refused = refused_.find(binary_id); refused != refused_.end()) return refused->second;
   const auto found = binaries_.find(binary_id);
   return found == binaries_.end() ? std::nullopt : found->second.failure;
 }
@@ -146,8 +245,9 @@ std::optional<std::string> UprobeManager::failure(std::uint32_t binary_id) const
 UprobeManager::Figures UprobeManager::figures() const {
   const std::lock_guard lock(mutex_);
   Figures figures = figures_;
-  figures.slow_to_detach = static_cast<std::size_t>(std::ranges::count_if(
-      binaries_, [](const auto& entry) { return std::ranges::any_of(entry.second.links, is_slow_to_detach); }));
+  figures.slow_to_detach = static_cast<std::size_t>(std::ranges::count_if(binaries_, [](const auto& entry) {
+    return std::ranges::any_of(entry.second.links, &UprobeLink::slow_to_detach);
+  }));
   return figures;
 }
 

@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/unique_fd.hpp"
@@ -37,6 +39,14 @@ class UprobePrograms {
   virtual void forget(std::uint32_t /*binary_id*/) {}
 };
 
+/// A binary that processes run.
+struct ProbedBinary {
+  std::uint32_t id = 0;
+  std::uint32_t user = 0;  ///< whose process was inspected
+  /// Whether a process runs it, as far as is known by now. Called on any thread.
+  std::function<bool()> in_use = [] { return false; };
+};
+
 /// When a binary gets its probes.
 enum class AttachPolicy : std::uint8_t {
   at_once,     ///< when it is added
@@ -45,17 +55,27 @@ enum class AttachPolicy : std::uint8_t {
 
 /// Attaches the probes of binaries and detaches them. Probes stay for a minute after the last process of a binary
 /// ended, since the next one may be short-lived; not for ever, since a probe keeps a deleted file on its disk. A
-/// failure is remembered as long. add(), attach(), detach(), detach_unused() and the destructor wait for the kernel, up
-/// to a second for each binary: do not call them on the thread that reads rings. Thread-safe.
+/// failure is remembered as long. Users can make as many binaries as they like, so the number of binaries is bounded,
+/// by user and in all: for a new one the oldest that are not in use are detached and forgotten. add(), attach(),
+/// detach(), detach_unused() and the destructor wait for the kernel, up to a second for each binary: do not call them
+/// on the thread that reads rings. Thread-safe.
 class UprobeManager {
  public:
+  /// How much there may be before room is made for another binary. What is in use is kept: the new one is refused then.
+  struct Bound {
+    std::size_t binaries;
+    std::size_t descriptors;  ///< of open files and of links: a binary may need a link for each function
+  };
+  static constexpr Bound user_bound{.binaries = 128, .descriptors = 512};
+  static constexpr Bound total_bound{.binaries = 512, .descriptors = 2048};
+
   UprobeManager(UprobePrograms& programs, AttachPolicy policy) : programs_(programs), policy_(policy) {}
   UprobeManager(const UprobeManager&) = delete;
   UprobeManager& operator=(const UprobeManager&) = delete;
   ~UprobeManager();
 
   /// Adds a binary, given by its open file, unless it is known. Attaches if the policy says so or it was requested.
-  void add(int file, std::uint32_t binary_id, ProbePlan plan);
+  void add(int file, ProbedBinary added, ProbePlan plan);
   /// Requests probes, for a binary that may be added later. True if attach() has something to do.
   bool request(std::uint32_t binary_id);
   /// Attaches if the binary is known, requested, not attached, and attaching has not failed.
@@ -80,7 +100,7 @@ class UprobeManager {
   std::vector<Change> take_changes();
 
   struct Figures {
-    std::size_t failed = 0;             ///< attempts so far
+    std::size_t failed = 0;             ///< attempts so far, also for lack of room
     std::optional<Error> last_error{};  ///< of the last of them
     std::size_t skipped = 0;            ///< sites so far that cannot be probed, in binaries with others that can
     /// Binaries that the kernel takes up to a second each to detach, one after the other: it has no uprobe_multi.
@@ -90,6 +110,8 @@ class UprobeManager {
 
  private:
   struct Binary {
+    ProbedBinary of{};
+    std::uint64_t last_use = 0;  ///< number of the last add()
     UniqueFd file{};
     ProbePlan plan{};
     std::vector<UprobeLink> links{};
@@ -100,15 +122,26 @@ class UprobeManager {
     std::uint64_t attached_since_ns = 0;
     std::uint64_t unused_since_ns = 0;  ///< 0: in use
   };
+  using Entries = std::map<std::uint32_t, Binary>;
   void note_change(const Change& change);
+  Entries::iterator forget(Entries::iterator entry, std::uint64_t now_ns, std::vector<UprobeLink>& links);
+  bool is_full(std::optional<std::uint32_t> user, const Bound& bound, std::uint32_t except) const;
+  void forget_unused(std::optional<std::uint32_t> user, const Bound& bound, std::uint32_t except,
+                     std::vector<UprobeLink>& links);
+  bool make_room(const ProbedBinary& binary, std::vector<UprobeLink>& links);
+  void destroy_later(std::vector<UprobeLink> links);
 
   UprobePrograms& programs_;
   AttachPolicy policy_;
   mutable std::mutex mutex_;
-  std::map<std::uint32_t, Binary> binaries_;
-  std::set<std::uint32_t> requested_;  ///< before they are added
+  Entries binaries_;
+  std::set<std::uint32_t> requested_;             ///< before they are added
+  std::map<std::uint32_t, std::string> refused_;  ///< binaries for which there was no room, and why
+  std::uint64_t last_use_ = 0;
   std::vector<Change> changes_;
   Figures figures_;  ///< except for slow_to_detach
+  std::mutex destroying_mutex_;
+  std::jthread destroying_;  ///< links of binaries that made room for others
 };
 
 }  // namespace rtev::kernel

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/escape.hpp"
 #include "base/exit_status.hpp"
 #include "base/help_formatter.hpp"
 #include "load/fleet.hpp"
@@ -50,13 +51,14 @@ constexpr const char* footer =
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
   const std::string text = error.what();
-  fmt::print(stderr, "rtev-load: {}\n{}", text, text.contains("hint:") ? "" : "hint: rtev-load --help\n");
+  fmt::print(stderr, "rtev-load: {}\n{}", printable_message(text),
+             text.contains("hint:") ? "" : "hint: rtev-load --help\n");
   return exit_usage;
 }
 
 int report(const Error& error) {
-  fmt::print(stderr, "rtev-load: {}\n", error.message());
-  if (!error.hint.empty()) fmt::print(stderr, "hint: {}\n", error.hint);
+  fmt::print(stderr, "rtev-load: {}\n", printable_message(error.message()));
+  if (!error.hint.empty()) fmt::print(stderr, "hint: {}\n", printable_message(error.hint));
   return exit_failure;
 }
 
@@ -162,7 +164,7 @@ int main(int argc, char** argv) {
     return rtev::load::run(argc, argv);
   } catch (const std::exception& error) {
     // Only the standard library throws, e.g. when memory runs out.
-    fmt::print(stderr, "rtev-load: fatal error: {}\n", error.what());
+    fmt::print(stderr, "rtev-load: fatal error: {}\n", rtev::printable_message(error.what()));
     return rtev::exit_failure;
   }
 }

@@ -8,7 +8,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "inspect/file_place.hpp"
 #include "inspect/proc_lines.hpp"
 #include "inspect/tracking.hpp"
 
@@ -28,11 +27,24 @@ constexpr std::uint64_t check_interval_ns = 20'000'000;
 /// Processes that were found and not taken yet: each holds descriptors.
 constexpr std::size_t max_found = 1024;
 
-/// The image of an event, completed by what its record says.
+/// The user of queries about processes whose user is not known yet.
+constexpr std::uint32_t unknown_user = UINT32_MAX;
+
+/// Processes that are remembered because they did not answer.
+constexpr std::size_t max_silent = 65536;
+
+/// What a record says about its image.
+void complete(Image& image, const rtev_lifecycle& record) {
+  image.start_ticks = record.start_time / ns_per_tick;
+  image.user = record.uid;
+  image.start_code = record.start_code;
+  image.ns_pid = static_cast<std::int32_t>(record.ns_pid);
+  image.comm = comm_of(record);
+}
+
 Image image_of(LifecycleEvent& event) {
   Image image = std::move(event.image);
-  image.start_ticks = event.record.start_time / ns_per_tick;
-  image.comm = comm_of(event.record);
+  complete(image, event.record);
   return image;
 }
 
@@ -45,40 +57,75 @@ bool is_followed(const rtev_lifecycle& record) {
 Discovery::Discovery(DiscoveryContext context, DiscoveryOptions options)
     : context_(std::move(context)),
       options_(std::move(options)),
-      identifier_(context_.procfs, context_.processes, context_.cache, context_.inspector, options_.even_gone,
+      identifier_(context_.queries, context_.processes, context_.cache, context_.inspector, options_.even_gone,
                   context_.clock),
       rings_(context_, options_) {}
 
 void Discovery::begin_scan() {
-  to_scan_ = context_.procfs.pids();
+  is_listing_ = true;
+  context_.queries.ask({.all_pids = true}, unknown_user, [this, asked_ns = context_.clock()](ProcessView view) {
+    is_listing_ = false;
+    if (!view.no_answer) add_listed(std::move(view.pids), asked_ns);
+  });
+}
+
+void Discovery::add_listed(std::vector<std::int32_t> pids, std::uint64_t asked_ns) {
+  to_scan_ = std::move(pids);
   const std::unordered_set<std::int32_t> alive(to_scan_.begin(), to_scan_.end());
   for (const TracedProcess& process : context_.processes.processes()) {
-    if (!alive.contains(process.pid)) exits_.suspect({process.pid, process.start_ticks}, context_.clock());
+    if (process.since_ns < asked_ns && !alive.contains(process.pid))
+      exits_.suspect({process.pid, process.start_ticks}, context_.clock());
   }
   exits_.forget_gone(alive);
+  std::erase_if(silent_, [&](const auto& process) { return !alive.contains(process.first); });
   if (options_.filter.only_followed) to_scan_.clear();
 }
 
 void Discovery::scan_some(std::size_t max_processes) {
-  for (; max_processes > 0 && !to_scan_.empty() && found_.size() < max_found; --max_processes) {
-    look_at(to_scan_.back());
+  for (; max_processes > 0 && !to_scan_.empty() && found_.size() + looking_at_ < max_found; --max_processes) {
+    const std::int32_t pid = to_scan_.back();
     to_scan_.pop_back();
+    if (!options_.filter.wants_pid(pid)) continue;
+    ++looking_at_;
+    // First only what every process answers, to know whose it is and whether it is wanted.
+    context_.queries.ask({.pid = pid, .user = true}, unknown_user,
+                         [this, pid](const ProcessView& view) { look_at(pid, view); });
   }
 }
 
-void Discovery::look_at(std::int32_t pid) {
-  const auto stat = context_.procfs.stat(pid);
-  if (!stat || stat->kernel_thread || !options_.filter.wants(pid, stat->comm, false)) return;
-  Image image = open_image(context_.procfs, pid);
-  image.start_ticks = stat->start_ticks;
-  image.comm = stat->comm;
-  std::vector<OpenedRing> rings = open_mapped_rings(context_.procfs, pid);
-  found_.push_back({.pid = pid, .seen_ns = context_.clock(), .image = std::move(image), .rings = std::move(rings)});
+void Discovery::look_at(std::int32_t pid, const ProcessView& view) {
+  const auto& stat = view.stat;
+  if (!stat || stat->kernel_thread || !options_.filter.wants(pid, stat->comm, false) ||
+      silent_.contains({pid, stat->start_ticks})) {
+    --looking_at_;
+    return;
+  }
+  context_.queries.ask({.pid = pid, .image = true, .mapped_rings = true}, view.image.user,
+                       [this, pid, asked_ns = context_.clock(), start_ticks = stat->start_ticks](ProcessView answer) {
+                         add_looked_at(pid, asked_ns, start_ticks, std::move(answer));
+                       });
+}
+
+void Discovery::add_looked_at(std::int32_t pid, std::uint64_t asked_ns, std::uint64_t start_ticks, ProcessView view) {
+  --looking_at_;
+  if (view.no_answer) {
+    ++unreadable_;
+    if (silent_.size() < max_silent) silent_.emplace(pid, start_ticks);
+    if (TracedProcess* const process = context_.processes.find(pid, start_ticks); process != nullptr)
+      rings_.mark_unreadable(*process, {}, context_.clock(), Unreadable::no_answer);
+    return;
+  }
+  if (!view.stat) return;
+  found_.push_back({.pid = pid,
+                    .asked_ns = asked_ns,
+                    .answered_ns = context_.clock(),
+                    .image = std::move(view.image),
+                    .rings = std::move(view.rings)});
 }
 
 /// Adds what was seen so long ago that all records which explain it have been taken.
 void Discovery::take_found(std::uint64_t now_ns, std::uint64_t records_complete_until_ns) {
-  while (!found_.empty() && found_.front().seen_ns + max_record_delay_ns < records_complete_until_ns) {
+  while (!found_.empty() && found_.front().answered_ns + max_record_delay_ns < records_complete_until_ns) {
     Found found = std::move(found_.front());
     found_.pop_front();
     // No later than records that are still to come, and no earlier, since the stream may have been released until then.
@@ -88,10 +135,10 @@ void Discovery::take_found(std::uint64_t now_ns, std::uint64_t records_complete_
 }
 
 void Discovery::add_found(Found found, std::uint64_t time_ns) {
-  auto& [pid, seen_ns, image, rings] = found;
+  auto& [pid, asked_ns, answered_ns, image, rings] = found;
   if (exits_.has_exited({pid, image.start_ticks})) return;
   if (const TracedProcess* const known = context_.processes.find(pid)) {
-    if (known->since_ns > seen_ns) return;
+    if (known->since_ns > asked_ns) return;
     if (known->start_ticks == image.start_ticks && known->program.exe && image.file) {
       // The same process with another program: the record of its exec was dropped.
       const auto exe = BinaryCache::identify(image.file.get());
@@ -102,7 +149,7 @@ void Discovery::add_found(Found found, std::uint64_t time_ns) {
       ensure(pid, std::move(image), {.action = ProcessAction::found, .time_ns = time_ns, .has_ring = !rings.empty()});
   if (process == nullptr || !process->rings.slots.empty() || rings.empty()) return;
   if (!rings_.open_found(*process, rings, time_ns, is_new(time_ns))) {
-    rings_.mark_shared(*process, rings);
+    if (!rings_.mark_shared(*process, rings)) rings_.mark_unreadable(*process, rings, time_ns);
     return;
   }
   add_program_info(*process);
@@ -114,7 +161,7 @@ void Discovery::take(LifecycleEvent event) {
   last_record_ns_ = std::max<std::uint64_t>(last_record_ns_, record.time_ns);
   if (record.type == RTEV_EXEC || record.type == RTEV_EXIT) {
     std::erase_if(found_, [&](const Found& found) {
-      return found.pid == static_cast<std::int32_t>(record.tgid) && found.seen_ns < record.time_ns;
+      return found.pid == static_cast<std::int32_t>(record.tgid) && found.asked_ns < record.time_ns;
     });
   }
   switch (record.type) {
@@ -128,6 +175,8 @@ void Discovery::take(LifecycleEvent event) {
       return on_ring(event);
     case RTEV_PROBE:
       return on_probe(record);
+    case RTEV_PAUSED:
+      return on_paused(record);
     default:
       return;
   }
@@ -142,12 +191,24 @@ void Discovery::on_exec(LifecycleEvent& event) {
     generation = context_.processes.info(*process).exec_generation + 1;
     end(pid, record.time_ns, exit_by_exec, record.max_rss_pages);
   }
-  TracedProcess* const process = ensure(pid, image_of(event),
-                                        {.action = ProcessAction::exec,
-                                         .time_ns = record.time_ns,
-                                         .generation = generation,
-                                         .followed = is_followed(record)});
-  if (process != nullptr) process->max_rss_before = record.max_rss_pages;
+  std::erase_if(silent_, [&](const auto& process) { return process.first == pid; });
+  const auto add = [this, record, generation](Image image) {
+    complete(image, record);
+    TracedProcess* const process = ensure(static_cast<std::int32_t>(record.tgid), std::move(image),
+                                          {.action = ProcessAction::exec,
+                                           .time_ns = record.time_ns,
+                                           .generation = generation,
+                                           .followed = is_followed(record)});
+    if (process != nullptr) process->max_rss_before = record.max_rss_pages;
+  };
+  if (event.answered) return add(std::move(event.image));
+  if (!options_.filter.wants(pid, std::string(comm_of(record)), is_followed(record))) return;
+  context_.queries.ask({.pid = pid, .image = true}, record.uid, [this, pid, record, add](ProcessView view) {
+    // By now it may have ended, or be known by its ring, or run another program.
+    const bool is_current = view.stat && std::string_view(view.stat->comm) == comm_of(record) &&
+                            view.stat->start_ticks == record.start_time / ns_per_tick;
+    if (is_current && context_.processes.find(pid) == nullptr) add(std::move(view.image));
+  });
 }
 
 /// The child of an OCaml process is one, too, with its parent's image. Not looked up in /proc, where it may be running
@@ -162,6 +223,7 @@ void Discovery::on_fork(const rtev_lifecycle& record) {
 
   TracedProcess child{.pid = pid,
                       .start_ticks = record.start_time / ns_per_tick,
+                      .user = parent->user,
                       .origin = ProcessAction::fork,
                       .peer = parent->pid,
                       .since_ns = record.time_ns,
@@ -170,7 +232,7 @@ void Discovery::on_fork(const rtev_lifecycle& record) {
                       .program = parent->program};
   child.program.library_tried = false;
   child.info.pid = pid;
-  child.info.ns_pid = context_.procfs.ns_pid(pid);
+  child.info.ns_pid = record.ns_pid != 0 ? static_cast<std::int32_t>(record.ns_pid) : pid;
   child.info.start_ticks = child.start_ticks;
   child.info.exec_generation = 0;
   child.info.ring = RingState::none;
@@ -200,23 +262,26 @@ void Discovery::on_exit(const rtev_lifecycle& record) {
 void Discovery::on_ring(LifecycleEvent& event) {
   const rtev_lifecycle& record = event.record;
   const auto pid = static_cast<std::int32_t>(record.tgid);
-  if (!event.image.file && event.files.program && context_.processes.find(pid) == nullptr) {
-    // The process is gone, but its program is still on disk in most cases.
-    if (auto program = open_by_place(context_.procfs, *event.files.program)) {
-      event.image.file = std::move(program->fd);
-      event.image.exe = std::move(program->path);
-    }
-  }
   TracedProcess* const process = ensure(
       pid, image_of(event),
       {.action = ProcessAction::found, .time_ns = record.time_ns, .has_ring = true, .followed = is_followed(record)});
   if (process == nullptr) return context_.kernel.untrack(pid);
   PendingRing ring{.announced_ns = record.time_ns,
                    .opened = std::move(event.rings),
-                   .place = std::move(event.files.ring),
-                   .clock_offset_ns = event.files.clock_offset_ns,
+                   .announced = announced_ring(record, event.files),
+                   .placed = std::move(event.placed_ring),
+                   .path = std::move(event.ring_path),
                    .image_ended = event.image_ended};
   if (rings_.announce(*process, std::move(ring))) track(*process);
+}
+
+/// The runtime's own flag: it may have been set before its functions were probed.
+void Discovery::on_paused(const rtev_lifecycle& record) {
+  TracedProcess* const process = context_.processes.find(static_cast<std::int32_t>(record.tgid));
+  if (process == nullptr || !process->index) return;
+  process->rings.state_known = true;
+  RingState& state = context_.registry.process(*process->index).ring;
+  if (state == RingState::active) state = RingState::paused;
 }
 
 /// Uprobes report what the ring does not: a pause is never written to it, and neither is a stop if the process goes on.
@@ -227,7 +292,11 @@ void Discovery::on_probe(const rtev_lifecycle& record) {
   if (rings_.open_pending(*process)) track(*process);
   RingState& state = context_.registry.process(*process->index).ring;
   const auto change = [&](RingState to, ProcessAction action) {
-    if (state == RingState::none || state == RingState::shared || state == RingState::probed || state == to) return;
+    // A program that was found asleep may have been paused, which BPF sees when it runs again.
+    const bool was_known = std::exchange(process->rings.state_known, true) || process->origin != ProcessAction::found;
+    if (state == RingState::none || state == RingState::shared || state == RingState::probed ||
+        state == RingState::unreadable || (state == to && was_known))
+      return;
     state = to;
     report(*process, record.time_ns, action);
   };
@@ -249,9 +318,10 @@ void Discovery::tick(std::uint64_t now_ns, std::uint64_t records_complete_until_
   const std::uint64_t late = std::min(last_record_ns_, max_record_delay_ns);
   const std::uint64_t complete_until_ns = std::max(records_complete_until_ns, last_record_ns_ - late);
   take_found(now_ns, complete_until_ns);
-  for (const std::int32_t pid : identifier_.due(now_ns)) {
-    TracedProcess* const process = context_.processes.find(pid);
-    if (process != nullptr && process->program.loading) settle(*process, identifier_.retry(*process));
+  identifier_.retry(now_ns);
+  for (auto& [pid, since_ns, runtime] : identifier_.take_looked()) {
+    if (TracedProcess* const process = find(pid, since_ns))
+      settle(*process, identifier_.found_runtime(*process, std::move(runtime)));
   }
   const auto is_current = [&](const ExitTracker::ProcessId& process) {
     return context_.processes.find(process.pid, process.start_ticks) != nullptr;
@@ -271,9 +341,11 @@ std::optional<std::uint64_t> Discovery::next_tick_ns() const {
   return next;
 }
 
-std::optional<std::uint64_t> Discovery::unnamed_since(std::uint64_t now_ns) const {
-  const auto living = context_.processes.unnamed_since(now_ns), ended = exits_.unnamed_since(now_ns);
-  return living && ended ? std::min(living, ended) : (living ? living : ended);
+UnnamedSince Discovery::unnamed(std::uint64_t now_ns) const {
+  UnnamedSince unnamed;
+  context_.processes.add_unnamed_to(unnamed, now_ns);
+  exits_.add_unnamed_to(unnamed, now_ns);
+  return unnamed;
 }
 
 void Discovery::take_inspected() {
@@ -303,14 +375,16 @@ TracedProcess* Discovery::ensure(std::int32_t pid, Image image, const Origin& or
   }
   if (!options_.filter.wants(pid, image.comm, origin.followed)) return nullptr;
 
-  TracedProcess& process = context_.processes.insert({.pid = pid,
-                                                      .start_ticks = image.start_ticks,
-                                                      .origin = origin.action,
-                                                      .since_ns = origin.time_ns,
-                                                      .has_ring = origin.has_ring,
-                                                      .program = {.by_loader = is_loader_path(image.exe)}});
+  TracedProcess& process =
+      context_.processes.insert({.pid = pid,
+                                 .start_ticks = image.start_ticks,
+                                 .user = image.user,
+                                 .origin = origin.action,
+                                 .since_ns = origin.time_ns,
+                                 .has_ring = origin.has_ring,
+                                 .program = {.by_loader = is_loader_path(image.exe), .start_code = image.start_code}});
   process.info.pid = pid;
-  process.info.ns_pid = image.ns_pid;
+  process.info.ns_pid = image.ns_pid != 0 ? image.ns_pid : pid;
   process.info.start_ticks = image.start_ticks;
   process.info.exec_generation = origin.generation;
   process.info.comm = std::move(image.comm);
@@ -333,8 +407,7 @@ bool Discovery::settle(TracedProcess& process, ProgramIdentifier::Outcome outcom
       // The ring may have been renamed. Only an OCaml program is searched for it, and not one that announced its ring:
       // what is mapped by now may be the ring of the next program.
       if (process.rings.slots.empty() && !process.has_ring && process.origin == ProcessAction::found)
-        rings_.open_found(process, open_shared_files(context_.procfs, process.pid), process.since_ns,
-                          is_new(process.since_ns));
+        look_for_renamed_ring(process);
       add_program_info(process);
       track(process);
       return true;
@@ -343,6 +416,21 @@ bool Discovery::settle(TracedProcess& process, ProgramIdentifier::Outcome outcom
       return true;
   }
   return true;
+}
+
+void Discovery::look_for_renamed_ring(const TracedProcess& process) {
+  context_.queries.ask({.pid = process.pid, .shared_files = true}, process.user,
+                       [this, pid = process.pid, since_ns = process.since_ns](const ProcessView& view) {
+                         TracedProcess* const found = find(pid, since_ns);
+                         if (found == nullptr || !found->index || !found->rings.slots.empty()) return;
+                         if (rings_.open_found(*found, view.rings, since_ns, is_new(since_ns))) track(*found);
+                       });
+}
+
+/// The image that came into view then, if it still runs.
+TracedProcess* Discovery::find(std::int32_t pid, std::uint64_t since_ns) {
+  TracedProcess* const process = context_.processes.find(pid);
+  return process != nullptr && process->since_ns == since_ns ? process : nullptr;
 }
 
 void Discovery::force_version(ProcessInfo& info) const {
@@ -363,8 +451,6 @@ void Discovery::add_program_info(TracedProcess& process) {
   if (!process.program.binary) return;
   const RuntimeBinary& runtime = process.program.binary->runtime;
   ProcessInfo& info = context_.registry.process(*process.index);
-  if (info.ring == RingState::active && has_paused_events(process.pid, context_.procfs, runtime))
-    info.ring = RingState::paused;
   if (!runtime.family || info.family_source == FamilySource::forced) return;
   info.version = runtime.version;
   info.family = *runtime.family;
@@ -373,7 +459,12 @@ void Discovery::add_program_info(TracedProcess& process) {
 
 void Discovery::track(const TracedProcess& process) {
   const auto& binary = process.program.binary;
-  rtev_tracked tracked = binary ? tracking_of(process.pid, context_.procfs, *binary) : rtev_tracked{};
+  rtev_tracked tracked{};
+  if (binary) {
+    const ProgramState& program = process.program;
+    tracked = tracking_of(*binary, program.runtime_begin != 0 ? bias_of_mapping(binary->runtime, program.runtime_begin)
+                                                              : bias_of_program(binary->runtime, program.start_code));
+  }
   if (!process.rings.slots.empty()) tracked.slot = process.rings.slots.back();
   context_.kernel.track(process.pid, tracked);
   if (context_.processes.is_alive(process)) return;

@@ -10,12 +10,15 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "bpf/records.h"
 #include "processes/discovery_context.hpp"
 #include "processes/exit_tracker.hpp"
 #include "processes/lifecycle_lookup.hpp"
+#include "processes/naming_hold.hpp"
 #include "processes/program_identifier.hpp"
 #include "processes/rings/ring_acquisition.hpp"
 
@@ -29,10 +32,10 @@ class Discovery {
 
   /// Begins to look at all processes, to find those whose records were dropped.
   void begin_scan();
-  /// Looks at some of them. What is found is taken by tick().
+  /// Asks about some of them. What is found is taken by tick().
   void scan_some(std::size_t max_processes);
   /// True until all processes have been looked at, and tick() has taken all that was found.
-  bool is_scanning() const { return !to_scan_.empty() || !found_.empty(); }
+  bool is_scanning() const { return is_listing_ || !to_scan_.empty() || looking_at_ > 0 || !found_.empty(); }
   /// Takes one lifecycle record, in the order of the records.
   void take(LifecycleEvent event);
   /// Continues with what scans found, with processes whose binaries have been inspected, and with pending rings. All
@@ -41,13 +44,15 @@ class Discovery {
   /// When tick() has something to do again, as far as only time decides.
   std::optional<std::uint64_t> next_tick_ns() const;
 
-  /// Events since then may still lack what names them: the program of their ring is being inspected.
-  std::optional<std::uint64_t> unnamed_since(std::uint64_t now_ns) const;
+  /// Whose events may still lack what names them.
+  UnnamedSince unnamed(std::uint64_t now_ns) const;
   /// Since when rings may be written that are not open yet.
   std::optional<std::uint64_t> unopened_since() const { return rings_.unopened_since(); }
   /// Rings that processes announced and that were never readable.
   std::uint64_t rings_missed() const { return rings_.missed(); }
   const ExitTracker& exits() const { return exits_; }
+  /// Processes that did not answer, and rings that were not opened because their file system may not answer.
+  std::uint64_t unreadable() const { return unreadable_ + rings_.unreadable(); }
 
  private:
   /// How a process came into view.
@@ -58,14 +63,18 @@ class Discovery {
     bool has_ring = false;
     bool followed = false;
   };
-  /// What a scan saw of a process.
+  /// What a scan saw of a process, between two times.
   struct Found {
     std::int32_t pid;
-    std::uint64_t seen_ns;
+    std::uint64_t asked_ns, answered_ns;
     Image image;
     std::vector<OpenedRing> rings;
   };
-  void look_at(std::int32_t pid);
+  void add_listed(std::vector<std::int32_t> pids, std::uint64_t asked_ns);
+  void look_at(std::int32_t pid, const ProcessView& view);
+  void add_looked_at(std::int32_t pid, std::uint64_t asked_ns, std::uint64_t start_ticks, ProcessView view);
+  void look_for_renamed_ring(const TracedProcess& process);
+  TracedProcess* find(std::int32_t pid, std::uint64_t since_ns);
   void take_found(std::uint64_t now_ns, std::uint64_t records_complete_until_ns);
   void add_found(Found found, std::uint64_t time_ns);
   /// False for what the first scan found: it is older than the session.
@@ -75,6 +84,7 @@ class Discovery {
   void on_exit(const rtev_lifecycle& record);
   void on_ring(LifecycleEvent& event);
   void on_probe(const rtev_lifecycle& record);
+  void on_paused(const rtev_lifecycle& record);
   void take_inspected();
 
   TracedProcess* ensure(std::int32_t pid, Image image, const Origin& origin);
@@ -92,8 +102,12 @@ class Discovery {
   ProgramIdentifier identifier_;
   RingAcquisition rings_;
   ExitTracker exits_;
+  bool is_listing_ = false;  ///< the scan asks which processes there are
   std::vector<std::int32_t> to_scan_;
-  std::deque<Found> found_;  ///< in order of time
+  std::size_t looking_at_ = 0;                               ///< processes that the scan asks about
+  std::deque<Found> found_;                                  ///< in order of answers
+  std::set<std::pair<std::int32_t, std::uint64_t>> silent_;  ///< processes that did not answer: pid and start time
+  std::uint64_t unreadable_ = 0;
   std::uint64_t first_scan_end_ns_ = UINT64_MAX;
   std::uint64_t last_record_ns_ = 0;
   std::uint64_t next_check_ns_ = 0;  ///< while something waits for records

@@ -11,8 +11,8 @@
 
 #include "base/clock.hpp"
 #include "bpf/records.h"
+#include "helper/process_queries.hpp"
 #include "inspect/inspector.hpp"
-#include "inspect/procfs.hpp"
 #include "processes/process_table.hpp"
 #include "processes/rings/saved_rings.hpp"
 #include "rtev/ring_reader.hpp"
@@ -64,7 +64,7 @@ class KernelControl {
 };
 
 /// For discovery without BPF.
-class NoKernelControl final : public KernelControl {
+class NoKernelControl : public KernelControl {
  public:
   void track(std::int32_t, const rtev_tracked&) override {}
   void untrack(std::int32_t) override {}
@@ -76,15 +76,16 @@ class NoKernelControl final : public KernelControl {
 
 struct DiscoveryOptions {
   ProcessFilter filter{};
-  bool history = false;          ///< deliver what rings held before they were opened
-  std::uint64_t since_ns = 0;    ///< rings created later are read from their beginning in any case
-  bool even_gone = false;        ///< also processes that turn out to be OCaml programs only after their end
-  std::string forced_version{};  ///< decode with this version's table; empty: find out
+  bool history = false;        ///< deliver what rings held before they were opened
+  std::uint64_t since_ns = 0;  ///< rings created later are read from their beginning in any case
+  bool even_gone = false;      ///< also processes that turn out to be OCaml programs only after their end
+  std::size_t rings_memory = std::size_t{64} << 20;  ///< bytes that the state of all rings may take
+  std::string forced_version{};                      ///< decode with this version's table; empty: find out
 };
 
 /// All must outlive Discovery.
 struct DiscoveryContext {
-  Procfs procfs;
+  ProcessQueries& queries;
   Registry& registry;
   ProcessTable& processes;
   BinaryCache& cache;

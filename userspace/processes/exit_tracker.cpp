@@ -41,12 +41,9 @@ void ExitTracker::expire_unresolved(std::uint64_t now_ns) {
                 [&](const TracedProcess& process) { return now_ns > process.since_ns + naming_timeout_ns; });
 }
 
-std::optional<std::uint64_t> ExitTracker::unnamed_since(std::uint64_t now_ns) const {
-  std::optional<std::uint64_t> oldest;
-  for (const TracedProcess& process : exited_unresolved_) {
-    if (const auto since = waits_for_names_since(process, now_ns)) oldest = std::min(oldest.value_or(*since), *since);
-  }
-  return oldest;
+void ExitTracker::add_unnamed_to(UnnamedSince& unnamed, std::uint64_t now_ns) const {
+  for (const TracedProcess& process : exited_unresolved_)
+    if (waits_for_names(process, now_ns)) add_unnamed(unnamed, process.user, process.since_ns);
 }
 
 void ExitTracker::note_end(const TracedProcess& process, std::int64_t wait_status) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ranges>
 #include <set>
+#include <utility>
 
 namespace rtev {
 namespace {
@@ -13,10 +14,6 @@ constexpr std::size_t max_opened = 256;
 
 /// Waiting events that hold paths of files, which may be long.
 constexpr std::size_t max_placed = 8192;
-
-/// The record of a ring is written right before its mapping exists: looked for again at this interval, this often.
-constexpr std::uint64_t mapping_retry_ns = 50'000;
-constexpr int mapping_tries = 10;
 
 /// A process maps its ring once. One that announces another so soon is left to the main thread, which has more time.
 constexpr std::uint64_t ring_interval_ns = 2'000'000;
@@ -37,41 +34,42 @@ void mark_ended_images(std::span<LifecycleEvent> events) {
   }
 }
 
-LifecycleEvent LifecycleLookup::look_up(const rtev_lifecycle& record, std::span<const std::byte> tail,
-                                        std::size_t waiting) {
-  LifecycleEvent event{.record = record, .image = {}, .rings = {}, .files = {}, .image_ended = false};
-  if (record.type == RTEV_RING && waiting < max_placed) event.files = parse_ring_record(tail);
-  if (waiting < max_opened) open(event);
-  return event;
+std::optional<AnnouncedRing> announced_ring(const rtev_lifecycle& record, const RingRecordFiles& files) {
+  if (!files.ring) return std::nullopt;
+  return AnnouncedRing{.place = *files.ring,
+                       .clock_offset_ns = files.clock_offset_ns.value_or(0),
+                       .address = files.address,
+                       .length = record.detail};
 }
 
-void LifecycleLookup::open(LifecycleEvent& event) {
+std::optional<ProcessQuery> LifecycleLookup::query_for(LifecycleEvent& event, std::span<const std::byte> tail,
+                                                       std::size_t waiting) {
   const rtev_lifecycle& record = event.record;
-  const auto pid = static_cast<std::int32_t>(record.tgid);
   if (record.type == RTEV_RING) {
+    if (waiting < max_placed) event.files = parse_ring_record(tail);
     const bool again = record.tgid == last_ring_tgid_ && record.time_ns - last_ring_ns_ < ring_interval_ns;
     last_ring_tgid_ = record.tgid;
     last_ring_ns_ = record.time_ns;
-    for (int tries = 0; !again && event.rings.empty() && tries < mapping_tries; ++tries) {
-      if (tries > 0) callbacks_.wait(mapping_retry_ns);
-      event.rings = open_mapped_rings(procfs_, pid);
-    }
-    if (holds_announced(event)) callbacks_.ring_opened(pid, record.time_ns);
-    if (!again) event.image = open_image(procfs_, pid);
-  } else if (record.type == RTEV_EXEC) {
-    event.image = open_image(procfs_, pid);
-    // It may run the next program already, whose record is on its way.
-    const auto stat = procfs_.stat(pid);
-    if (stat && std::string_view(stat->comm) != comm_of(record)) event.image.file.reset();
+    if (again) return std::nullopt;
+  } else if (record.type != RTEV_EXEC) {
+    return std::nullopt;
   }
+  if (waiting >= max_opened) return std::nullopt;
+  return ProcessQuery{.pid = static_cast<std::int32_t>(record.tgid),
+                      .image = true,
+                      .program = event.files.program,
+                      .announced_ring = announced_ring(record, event.files)};
 }
 
-/// False if what is mapped is still another ring: that of the parent of a forked process.
-bool LifecycleLookup::holds_announced(const LifecycleEvent& event) const {
-  return event.files.ring && std::ranges::any_of(event.rings, [&](const OpenedRing& ring) {
-           const auto open = procfs_.open_file(ring.fd.get());
-           return open && open->inode == event.files.ring->inode;
-         });
+void LifecycleLookup::add(LifecycleEvent& event, ProcessView view) {
+  event.answered = true;
+  // It may run the next program already, whose record is on its way.
+  if (event.record.type == RTEV_EXEC && view.stat && std::string_view(view.stat->comm) != comm_of(event.record))
+    view.image.file.reset();
+  event.image = std::move(view.image);
+  event.rings = std::move(view.rings);
+  event.placed_ring = std::move(view.placed_ring);
+  event.ring_path = std::move(view.announced_path);
 }
 
 }  // namespace rtev

@@ -4,24 +4,26 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "bpf/records.h"
-#include "inspect/file_place.hpp"
-#include "inspect/process_files.hpp"
-#include "inspect/procfs.hpp"
+#include "inspect/process_view.hpp"
 
 namespace rtev {
 
 /// A lifecycle record, with what was looked up for it.
 struct LifecycleEvent {
   rtev_lifecycle record;
-  Image image;                    ///< of exec and ring records
-  std::vector<OpenedRing> rings;  ///< of ring records
-  RingRecordFiles files;          ///< of ring records
+  Image image{};                            ///< of exec and ring records
+  std::vector<OpenedRing> rings{};          ///< of ring records: the announced one
+  RingRecordFiles files{};                  ///< of ring records
+  std::optional<OpenedRing> placed_ring{};  ///< of ring records: see ProcessView
+  std::string ring_path{};                  ///< of ring records, if the ring is not mapped
+  /// False if nothing was looked up, or the answer did not come in time.
+  bool answered = false;
   /// Of ring records: the image had ended when `rings` was looked up, or soon after.
   bool image_ended = false;
 };
@@ -34,27 +36,19 @@ std::string_view comm_of(const rtev_lifecycle& record);
 /// ring record may belong to the next image.
 void mark_ended_images(std::span<LifecycleEvent> events);
 
-/// Opens files of the processes that records are about. One thread.
+/// The announced ring of a ring record; nothing if its files are not known.
+std::optional<AnnouncedRing> announced_ring(const rtev_lifecycle& record, const RingRecordFiles& files);
+
+/// Decides what to look up for records. One thread.
 class LifecycleLookup {
  public:
-  struct Callbacks {
-    /// The ring that the process announced at this time is open.
-    std::function<void(std::int32_t pid, std::uint64_t announced_ns)> ring_opened;
-    /// Waits for so many ns, for a mapping that does not exist yet.
-    std::function<void(std::uint64_t)> wait;
-  };
-  LifecycleLookup(Procfs procfs, Callbacks callbacks) : procfs_(std::move(procfs)), callbacks_(std::move(callbacks)) {}
-
-  /// `tail` is what follows the record in an RTEV_RING record. `waiting`: events that are not processed yet; if there
-  /// are many, less is opened and kept, so that a stuck main thread does not use up descriptors and memory.
-  LifecycleEvent look_up(const rtev_lifecycle& record, std::span<const std::byte> tail, std::size_t waiting);
+  /// What to look up for an event; nothing if its record says all. `waiting`: events that are not processed yet; if
+  /// there are many, less is opened and kept, so that a stuck main thread does not use up descriptors and memory.
+  std::optional<ProcessQuery> query_for(LifecycleEvent& event, std::span<const std::byte> tail, std::size_t waiting);
+  /// Adds the answer.
+  static void add(LifecycleEvent& event, ProcessView view);
 
  private:
-  void open(LifecycleEvent& event);
-  bool holds_announced(const LifecycleEvent& event) const;
-
-  Procfs procfs_;
-  Callbacks callbacks_;
   std::uint32_t last_ring_tgid_ = 0;
   std::uint64_t last_ring_ns_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -15,9 +16,13 @@
 
 #include "base/unique_fd.hpp"
 #include "bpf/records.h"
+#include "helper/process_queries.hpp"
 #include "processes/lifecycle_lookup.hpp"
 
 namespace rtev {
+
+/// How long the stream may wait for the look-up of a process. The events of that process wait until it is answered.
+inline constexpr std::uint64_t max_hold_ns = 20'000'000;
 
 /// The thread, and the queue of events that it has looked up.
 class LifecycleReader {
@@ -31,7 +36,8 @@ class LifecycleReader {
     std::function<void(std::int32_t pid, std::uint64_t announced_ns)> ring_opened;
   };
 
-  LifecycleReader(Procfs procfs, Records records);
+  /// `queries` is used on the thread only, and must outlive it.
+  LifecycleReader(ProcessQueries& queries, Records records);
   LifecycleReader(const LifecycleReader&) = delete;
   LifecycleReader& operator=(const LifecycleReader&) = delete;
   ~LifecycleReader();
@@ -45,17 +51,27 @@ class LifecycleReader {
   }
   /// True if take() returns all that the kernel has reported so far.
   bool has_caught_up() const;
-  /// Waits until that is so, but for a fifth of a second at most.
+  /// Waits until that is so, but not for long: rings fill up meanwhile.
   void catch_up() const;
-  /// The events since the last call, in the order of their records.
+  /// The events since the last call. Those of a process are in the order of their records.
   std::vector<LifecycleEvent> take();
-  /// Reads the records that wait, then ends the thread. take() still works.
+  /// Reads the records that wait, then ends the thread, within 0.2 s. take() still works.
   void stop();
 
  private:
+  /// An event whose process is being looked up, or one after it.
+  struct Pending {
+    std::uint64_t number;  ///< counts events
+    LifecycleEvent event;
+    std::uint64_t read_ns;
+    bool waits;  ///< for the answer to its query
+  };
   void run();
   void add(const rtev_lifecycle& record, std::span<const std::byte> tail);
-  void publish();
+  void take_answer(std::uint64_t number, ProcessView view);
+  void publish(std::uint64_t now_ns, bool stopped);
+  std::uint64_t max_wait_ns(bool stopped) const;
+  int wait_ms(bool has_room, bool stopped) const;
   bool has_room();
 
   Records records_;
@@ -65,8 +81,10 @@ class LifecycleReader {
   std::mutex mutex_;
   std::vector<LifecycleEvent> events_;
   // Used by the thread only:
+  ProcessQueries& queries_;
   LifecycleLookup lookup_;
-  std::vector<LifecycleEvent> batch_;
+  std::deque<Pending> pending_;
+  std::uint64_t events_read_ = 0;
   bool read_any_ = false;
   std::thread thread_;
 };

@@ -2,6 +2,8 @@
 #include "processes/process_table.hpp"
 
 #include <fnmatch.h>
+#include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,9 +11,18 @@
 
 namespace rtev {
 
+bool is_running(std::int32_t pid) {
+  const UniqueFd process{static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))};
+  pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};
+  return process && ::poll(&ended, 1, 0) == 0;
+}
+
+bool ProcessFilter::wants_pid(std::int32_t pid) const {
+  return pid != ::getpid() && (pids.empty() || std::ranges::find(pids, pid) != pids.end());
+}
+
 bool ProcessFilter::wants(std::int32_t pid, const std::string& comm, bool followed) const {
-  if (pid == ::getpid() || (only_followed && !followed)) return false;
-  if (!pids.empty() && std::ranges::find(pids, pid) == pids.end()) return false;
+  if (!wants_pid(pid) || (only_followed && !followed)) return false;
   const auto matches = [&](const std::string& glob) { return ::fnmatch(glob.c_str(), comm.c_str(), 0) == 0; };
   return name_globs.empty() || std::ranges::any_of(name_globs, matches);
 }
@@ -44,12 +55,6 @@ const ProcessInfo& ProcessTable::info(const TracedProcess& process) const {
   return process.index ? registry_.process(*process.index) : process.info;
 }
 
-bool ProcessTable::is_alive(const TracedProcess& process) const {
-  const auto stat = procfs_.stat(process.pid);
-  if (!stat || stat->start_ticks != process.start_ticks) return false;
-  return (stat->state != 'Z' && stat->state != 'X') || !procfs_.living_threads(process.pid).empty();
-}
-
 bool ProcessTable::traces(std::int32_t pid) const {
   const TracedProcess* const process = find(pid);
   return process != nullptr && process->index;
@@ -59,6 +64,7 @@ std::optional<ProcessTable::CurrentImage> ProcessTable::current_image(std::int32
   const TracedProcess* const process = find(pid);
   if (process == nullptr || !process->index) return std::nullopt;
   return CurrentImage{.index = *process->index,
+                      .user = process->user,
                       .began_ns = process->origin == ProcessAction::found ? 0 : process->since_ns};
 }
 
@@ -80,6 +86,7 @@ std::optional<ProcessTable::Ringless> ProcessTable::as_ringless(const TracedProc
   if (!process.index || !process.rings.slots.empty() || !process.program.binary) return std::nullopt;
   return Ringless{.index = *process.index,
                   .binary = process.program.binary->id,
+                  .user = process.user,
                   .since_ns = process.since_ns,
                   .began_then = process.origin != ProcessAction::found,
                   .forked = process.origin == ProcessAction::fork};
@@ -106,22 +113,21 @@ bool ProcessTable::is_inspecting() const {
                              [](const TracedProcess& process) { return process.program.inspecting.has_value(); });
 }
 
-std::optional<std::uint64_t> ProcessTable::unnamed_since(std::uint64_t now_ns) const {
-  std::optional<std::uint64_t> oldest;
-  for (const TracedProcess& process : processes()) {
-    if (const auto since = waits_for_names_since(process, now_ns)) oldest = std::min(oldest.value_or(*since), *since);
-  }
-  return oldest;
+void ProcessTable::add_unnamed_to(UnnamedSince& unnamed, std::uint64_t now_ns) const {
+  for (const TracedProcess& process : processes())
+    if (waits_for_names(process, now_ns)) add_unnamed(unnamed, process.user, process.since_ns);
 }
 
-void ProcessTable::add_peak_memory() {
+void ProcessTable::ask_peak_memory(ProcessQueries& queries) {
   std::size_t left = Registry::remembered;
   for (const TracedProcess& process : processes()) {
     if (!process.index) continue;
     if (left-- == 0) return;
-    const auto bytes = procfs_.max_rss_bytes(process.pid);
-    // Checked after the read: the pid may have a new owner.
-    if (bytes && is_alive(process)) registry_.process(*process.index).max_rss_bytes = *bytes;
+    queries.ask({.pid = process.pid, .peak_memory = true}, process.user,
+                [this, index = *process.index, start_ticks = process.start_ticks](const ProcessView& view) {
+                  if (view.peak_memory_bytes && view.stat && view.stat->start_ticks == start_ticks)
+                    registry_.process(index).max_rss_bytes = *view.peak_memory_bytes;
+                });
   }
 }
 

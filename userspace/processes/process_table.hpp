@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <ranges>
 #include <set>
@@ -10,7 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "inspect/procfs.hpp"
+#include "helper/process_queries.hpp"
+#include "processes/naming_hold.hpp"
 #include "processes/traced_process.hpp"
 #include "stream/registry.hpp"
 
@@ -22,15 +24,21 @@ struct ProcessFilter {
   std::vector<std::string> name_globs{};  ///< only processes whose comm matches one, if any
   bool only_followed = false;             ///< only processes that BPF follows: a command and its descendants
 
-  /// False for the tracer itself.
+  /// False for the tracer itself, and for processes of which nothing else needs to be known.
+  bool wants_pid(std::int32_t pid) const;
   bool wants(std::int32_t pid, const std::string& comm, bool followed) const;
 };
+
+/// ProcessTable::IsRunning of the host. Never waits.
+bool is_running(std::int32_t pid);
 
 /// Processes by pid, one image each: candidates whose program is still being identified, and those that are part of the
 /// stream. One thread.
 class ProcessTable {
  public:
-  ProcessTable(Procfs procfs, Registry& registry) : procfs_(std::move(procfs)), registry_(registry) {}
+  /// True while a process with this pid runs: it exists, and is not a zombie.
+  using IsRunning = std::function<bool(std::int32_t pid)>;
+  ProcessTable(IsRunning is_running, Registry& registry) : is_running_(std::move(is_running)), registry_(registry) {}
 
   TracedProcess* find(std::int32_t pid);
   const TracedProcess* find(std::int32_t pid) const;
@@ -44,8 +52,9 @@ class ProcessTable {
   /// What is known of an image: in the registry once it is part of the stream.
   ProcessInfo& info(TracedProcess& process);
   const ProcessInfo& info(const TracedProcess& process) const;
-  /// False once the process is a zombie or gone. Reads /proc.
-  bool is_alive(const TracedProcess& process) const;
+  /// False once the process is a zombie or gone. If its pid has a new owner already, its end has been reported, or
+  /// the next scan finds out.
+  bool is_alive(const TracedProcess& process) const { return is_running_(process.pid); }
 
   /// True for a process that is part of the stream.
   bool traces(std::int32_t pid) const;
@@ -53,6 +62,7 @@ class ProcessTable {
   /// The image that runs under a pid, as far as is known: to attribute what was done under that pid.
   struct CurrentImage {
     ProcessIndex index;
+    std::uint32_t user;
     std::uint64_t began_ns;  ///< earlier events belong to another image; 0: unknown, since it was found running
   };
   /// Empty if it is not part of the stream.
@@ -62,6 +72,7 @@ class ProcessTable {
   struct Ringless {
     ProcessIndex index;
     std::uint32_t binary;
+    std::uint32_t user;
     std::uint64_t since_ns;  ///< when it came into view
     bool began_then;         ///< it began at that time; false if it was found running
     bool forked;             ///< by another process of its program
@@ -74,15 +85,16 @@ class ProcessTable {
   std::set<std::uint32_t> binaries_in_use() const;
 
   bool is_inspecting() const;
-  /// The oldest image of the stream whose program is being inspected, see naming_timeout_ns.
-  std::optional<std::uint64_t> unnamed_since(std::uint64_t now_ns) const;
-  /// At the end of a run: adds the peak memory of running images to their info, for as many as are ever listed.
-  void add_peak_memory();
+  /// Adds images of the stream whose programs are being inspected, see naming_timeout_ns.
+  void add_unnamed_to(UnnamedSince& unnamed, std::uint64_t now_ns) const;
+  /// At the end of a run: adds the peak memory of running images to their info, for as many as are ever listed, when
+  /// the queries are answered.
+  void ask_peak_memory(ProcessQueries& queries);
 
  private:
   static std::optional<Ringless> as_ringless(const TracedProcess& process);
 
-  Procfs procfs_;
+  IsRunning is_running_;
   Registry& registry_;
   std::unordered_map<std::int32_t, TracedProcess> processes_;
 };

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "inspect/proc_lines.hpp"
-
 namespace rtev {
 namespace {
 
@@ -20,10 +18,10 @@ ProgramIdentifier::Outcome ProgramIdentifier::identify(TracedProcess& process, R
   if (!identity) return resume(process, nullptr);
   if (!process.program.exe) process.program.exe = *identity;
   if (const auto known = cache_.find(*identity)) {
-    if (*known) inspector_.prepare(std::move(*file), *known);
+    if (*known) inspector_.prepare(std::move(*file), *known, process.user);
     return resume(process, *known);
   }
-  if (!inspector_.inspect(std::move(*file), *identity, process.has_ring)) return resume(process, nullptr);
+  if (!inspector_.inspect(std::move(*file), *identity, process.user, process.has_ring)) return resume(process, nullptr);
   process.program.inspecting = *identity;
   return Outcome::waiting;
 }
@@ -40,59 +38,70 @@ ProgramIdentifier::Outcome ProgramIdentifier::resume(TracedProcess& process,
   if (!process.has_ring && !binary && !process.program.by_loader) return Outcome::not_ocaml;
   // The runtime is in a library or in an unknown file, since the image has a ring or needs a shared runtime. If only
   // the loader was inspected, the program is still to be found.
-  if (!process.program.library_tried) return find_runtime(process, binary);
-  return process.has_ring ? Outcome::unknown : Outcome::not_ocaml;
+  if (process.program.library_tried) return process.has_ring ? Outcome::unknown : Outcome::not_ocaml;
+  process.program.loading = {.program = binary, .due_ns = 0, .wait_ns = 0};
+  look(process);
+  return Outcome::waiting;
 }
 
-/// Continues with the shared runtime, which `program` needs if it is given; before that, with the program that a loader
-/// runs.
-ProgramIdentifier::Outcome ProgramIdentifier::find_runtime(TracedProcess& process,
-                                                           const std::shared_ptr<const Binary>& program) {
+/// Looks for the shared runtime; before that, for the program that a loader runs.
+void ProgramIdentifier::look(TracedProcess& process) {
+  process.program.loading->asked = true;
+  loading_.insert(process.pid);
+  queries_.ask(
+      {.pid = process.pid,
+       .runtime = process.program.by_loader ? ProcessQuery::Runtime::loaded_program : ProcessQuery::Runtime::library},
+      process.user, [this, pid = process.pid, since_ns = process.since_ns](ProcessView view) {
+        looked_.push_back({.pid = pid, .since_ns = since_ns, .runtime = std::move(view.runtime)});
+      });
+}
+
+ProgramIdentifier::Outcome ProgramIdentifier::found_runtime(TracedProcess& process,
+                                                            std::optional<MappedRuntime> runtime) {
   ProgramState& state = process.program;
-  for (const Mapping& mapping : procfs_.mappings(process.pid)) {
-    if (!(state.by_loader ? is_loaded_program(mapping) : is_runtime_library(mapping))) continue;
+  if (!state.loading || !state.loading->asked) return Outcome::waiting;
+  ProgramState::Loading loading = *std::exchange(state.loading, {});
+  if (runtime) {
     // The program that a loader runs may need a shared runtime in its turn.
     if (!std::exchange(state.by_loader, false)) state.library_tried = true;
-    state.loading.reset();
-    return identify(process, procfs_.open_mapping(process.pid, mapping));
+    state.runtime_begin = runtime->begin;
+    return identify(process, std::move(runtime->fd));
   }
-  if ((program || state.by_loader) && !process.has_ring) {
-    const std::uint64_t wait =
-        state.loading ? std::min(2 * state.loading->wait_ns, max_loading_wait_ns) : min_loading_wait_ns;
-    state.loading = {.program = program, .due_ns = clock_() + wait, .wait_ns = wait};
-    loading_.insert(process.pid);
+  if ((loading.program || state.by_loader) && !process.has_ring) {
+    if (!process.index && !even_gone_ && !processes_.is_alive(process)) return Outcome::not_ocaml;
+    loading.wait_ns = loading.wait_ns == 0 ? min_loading_wait_ns : std::min(2 * loading.wait_ns, max_loading_wait_ns);
+    loading.due_ns = clock_() + loading.wait_ns;
+    loading.asked = false;
+    state.loading = std::move(loading);
     return Outcome::waiting;
   }
   state.library_tried = true;
-  state.loading.reset();
   return Outcome::unknown;
 }
 
-void ProgramIdentifier::await_library(const TracedProcess& process) {
-  if (process.program.loading) loading_.insert(process.pid);
+void ProgramIdentifier::await_library(TracedProcess& process) {
+  if (!process.program.loading) return;
+  process.program.loading->asked = false;
+  loading_.insert(process.pid);
 }
 
-std::vector<std::int32_t> ProgramIdentifier::due(std::uint64_t now_ns) {
-  std::vector<std::int32_t> due;
+void ProgramIdentifier::retry(std::uint64_t now_ns) {
+  std::vector<TracedProcess*> due;
   std::erase_if(loading_, [&](std::int32_t pid) {
-    const TracedProcess* const process = processes_.find(pid);
+    TracedProcess* const process = processes_.find(pid);
     if (process == nullptr || !process->program.loading) return true;
-    if (now_ns >= process->program.loading->due_ns || process->has_ring) due.push_back(pid);
+    const ProgramState::Loading& loading = *process->program.loading;
+    if (!loading.asked && (now_ns >= loading.due_ns || process->has_ring)) due.push_back(process);
     return false;
   });
-  return due;
-}
-
-ProgramIdentifier::Outcome ProgramIdentifier::retry(TracedProcess& process) {
-  const auto program = process.program.loading->program;
-  return resume(process, program);
+  for (TracedProcess* const process : due) look(*process);
 }
 
 std::optional<std::uint64_t> ProgramIdentifier::next_retry_ns() const {
   std::optional<std::uint64_t> next;
   for (const std::int32_t pid : loading_) {
     const TracedProcess* const process = processes_.find(pid);
-    if (process == nullptr || !process->program.loading) continue;
+    if (process == nullptr || !process->program.loading || process->program.loading->asked) continue;
     const std::uint64_t due = process->program.loading->due_ns;
     next = std::min(next.value_or(due), due);
   }

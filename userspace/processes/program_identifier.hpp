@@ -6,11 +6,12 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.hpp"
+#include "helper/process_queries.hpp"
 #include "inspect/inspector.hpp"
-#include "inspect/procfs.hpp"
 #include "processes/process_table.hpp"
 #include "rtev/error.hpp"
 
@@ -29,9 +30,9 @@ class ProgramIdentifier {
   };
 
   /// With `even_gone`, programs are identified also after their process has ended without a ring.
-  ProgramIdentifier(Procfs procfs, const ProcessTable& processes, BinaryCache& cache, Inspector& inspector,
+  ProgramIdentifier(ProcessQueries& queries, ProcessTable& processes, BinaryCache& cache, Inspector& inspector,
                     bool even_gone, std::function<std::uint64_t()> clock)
-      : procfs_(std::move(procfs)),
+      : queries_(queries),
         processes_(processes),
         cache_(cache),
         inspector_(inspector),
@@ -44,23 +45,32 @@ class ProgramIdentifier {
   Outcome resume(TracedProcess& process, const std::shared_ptr<const Binary>& binary);
 
   /// A forked image waits for the same library as its parent.
-  void await_library(const TracedProcess& process);
-  /// Images that wait for a library and whose turn it is to be looked at again. Continue each with retry().
-  std::vector<std::int32_t> due(std::uint64_t now_ns);
-  Outcome retry(TracedProcess& process);
-  /// When due() returns something again.
+  void await_library(TracedProcess& process);
+  /// Looks again at images that wait for a library, where it is their turn.
+  void retry(std::uint64_t now_ns);
+  /// The runtime of an image, if it is mapped by now.
+  struct Looked {
+    std::int32_t pid;
+    std::uint64_t since_ns;  ///< TracedProcess::since_ns
+    std::optional<MappedRuntime> runtime;
+  };
+  /// Images that were looked at since the last call. Continue those that still wait with found_runtime().
+  std::vector<Looked> take_looked() { return std::exchange(looked_, {}); }
+  Outcome found_runtime(TracedProcess& process, std::optional<MappedRuntime> runtime);
+  /// When retry() has something to do again.
   std::optional<std::uint64_t> next_retry_ns() const;
 
  private:
-  Outcome find_runtime(TracedProcess& process, const std::shared_ptr<const Binary>& program);
+  void look(TracedProcess& process);
 
-  Procfs procfs_;
-  const ProcessTable& processes_;
+  ProcessQueries& queries_;
+  ProcessTable& processes_;
   BinaryCache& cache_;
   Inspector& inspector_;
   bool even_gone_;
   std::function<std::uint64_t()> clock_;
   std::set<std::int32_t> loading_;  ///< pids of images that wait for a library
+  std::vector<Looked> looked_;
 };
 
 }  // namespace rtev

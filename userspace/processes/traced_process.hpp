@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "inspect/binary_cache.hpp"
-#include "inspect/process_files.hpp"
+#include "inspect/process_view.hpp"
 #include "stream/registry.hpp"
 
 namespace rtev {
@@ -24,6 +24,7 @@ struct ProgramState {
     std::shared_ptr<const Binary> program;
     std::uint64_t due_ns;  ///< when to look again
     std::uint64_t wait_ns;
+    bool asked = false;  ///< the process is being looked at
   };
   bool by_loader = false;                    ///< run by a dynamic loader, and its program not found yet
   bool library_tried = false;                ///< its shared runtime has been searched for
@@ -31,6 +32,8 @@ struct ProgramState {
   std::optional<FileIdentity> inspecting{};  ///< the file whose inspection it waits for
   std::optional<Loading> loading{};          ///< while its runtime is not mapped yet
   std::shared_ptr<const Binary> binary{};    ///< the file that contains the runtime
+  std::uint64_t start_code = 0;              ///< lowest address of the program's code; 0 = unknown
+  std::uint64_t runtime_begin = 0;           ///< address of the first page of another file with the runtime
 };
 
 /// The rings of an image. See RingAcquisition.
@@ -44,6 +47,7 @@ struct ImageRings {
   std::vector<RingFileId> files{};
   std::vector<Mapped> mapped{};
   std::uint64_t announced_ns = 0;  ///< when the last of them was announced or found
+  bool state_known = false;        ///< active or paused, as its program said since it came into view
 };
 
 /// A process image: a pid between two execs. A process is identified by its pid and start time, an image also by the
@@ -51,6 +55,7 @@ struct ImageRings {
 struct TracedProcess {
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;
+  std::uint32_t user = 0;
   ProcessAction origin = ProcessAction::found;  ///< how the image began or came into view: found, exec or fork
   std::int32_t peer = 0;                        ///< of a fork: the parent
   std::uint64_t since_ns = 0;                   ///< when that was
@@ -63,10 +68,9 @@ struct TracedProcess {
   ImageRings rings{};
 };
 
-/// `process.since_ns`, if its events wait for the inspection of its program.
-inline std::optional<std::uint64_t> waits_for_names_since(const TracedProcess& process, std::uint64_t now_ns) {
-  const bool waits = process.program.inspecting && process.index && now_ns < process.since_ns + naming_timeout_ns;
-  return waits ? std::optional(process.since_ns) : std::nullopt;
+/// True if its events wait for the inspection of its program.
+inline bool waits_for_names(const TracedProcess& process, std::uint64_t now_ns) {
+  return process.program.inspecting && process.index && now_ns < process.since_ns + naming_timeout_ns;
 }
 
 }  // namespace rtev

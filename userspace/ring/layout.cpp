@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "ring/layout.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <string>
 #include <string_view>
@@ -61,9 +62,10 @@ Result<Layout> check_layout(const FileHeader& header, std::uint64_t file_size) {
                 .file_size = file_size};
   // OCaml 5.0 ends the file with the data and never writes custom_events_offset, which may then hold anything.
   const std::uint64_t data_end = header.data_offset + data_size;
+  if (data_end > max_mapped_bytes) return invalid("ring_size_bytes", header.ring_size_bytes);
   if (file_size == data_end) return layout;
   if (header.custom_events_offset < data_end || !word_aligned(header.custom_events_offset) ||
-      !fits(header.custom_events_offset, user_event_names_bytes, file_size))
+      !fits(header.custom_events_offset, user_event_names_bytes, std::min(file_size, max_mapped_bytes)))
     return invalid("custom_events_offset", header.custom_events_offset);
   layout.names_offset = header.custom_events_offset;
   return layout;

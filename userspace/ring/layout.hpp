@@ -76,7 +76,17 @@ struct Layout {
   std::uint64_t file_size;
 
   bool operator==(const Layout&) const = default;
+
+  /// How much of the file a reader maps.
+  std::uint64_t mapped_bytes() const {
+    return names_offset != 0 ? names_offset + user_event_names_bytes
+                             : data_offset + rings * ring_words * sizeof(std::uint64_t);
+  }
 };
+
+/// Readers map no more of a file: address space ends at 2^47 bytes. OCaml makes rings of 2^16 words for 128 domains, 64
+/// MiB, by default.
+inline constexpr std::uint64_t max_mapped_bytes = std::uint64_t{1} << 42;
 
 /// Checks every field of a header against the size of the file in bytes. The error's `why` names the first field that
 /// is wrong. The format has no "ready" flag: the header of a ring that is just being created fails here and passes

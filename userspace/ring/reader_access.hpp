@@ -20,6 +20,8 @@ struct RingOwner {
   /// With History::skip: a ring whose first event has this time or a later one is still read from its beginning,
   /// because its program started after the tracer.
   std::uint64_t deliver_since_ns = UINT64_MAX;
+  /// The program began while the tracer ran: what it overwrote before the ring was opened is lost, not from before.
+  bool began_traced = false;
   /// When the ring was created, 0 if unknown: opening fails with EAGAIN while the file still holds events of an earlier
   /// program with the same pid.
   std::uint64_t created_ns = 0;
@@ -29,6 +31,8 @@ struct RingOwner {
   /// Called after the first words of a domain were read; false if another image may have reused the file before. Then
   /// nothing of the domain is delivered.
   std::function<bool()> is_latest_ring{};
+  /// Asked before names of user events take more memory. False: the name is not kept, and the event has its number.
+  std::function<bool(std::size_t bytes)> may_use_memory{};
 };
 
 struct RingReaderAccess {
@@ -61,6 +65,8 @@ struct RingReaderAccess {
   static void give_up(RingReader& reader);
   /// The user who owns the file.
   static uid_t user(const RingReader& reader);
+  /// Address space that the reader takes.
+  static std::uint64_t mapped_bytes(const RingReader& reader);
   /// Time of the last event delivered of the domain that is furthest behind; nothing if no domain has unread words.
   static std::optional<std::uint64_t> behind_since_ns(const RingReader& reader);
 };

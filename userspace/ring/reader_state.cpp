@@ -20,11 +20,17 @@ constexpr std::uint32_t polls_between_checks = 256;
 /// Polls after which a name is complete: a second, or more.
 constexpr std::uint32_t polls_until_settled = 1024;
 
+/// What a name takes in memory, at most: its text, and its place in the table.
+constexpr std::size_t kept_name_bytes = user_event_name_bytes + 64;
+
 /// Rings that poll_used() checks beyond the last one with words.
 constexpr std::uint32_t spare_rings = 8;
 
 /// Faults in a row, with the file's size unchanged, after which the ring is abandoned: the disk fails.
 constexpr std::uint32_t max_faults = 8;
+
+/// Rings that show whether a file belongs to an image: OCaml's runtime numbers domains from 0, and 128 is its default.
+constexpr std::uint32_t telling_rings = 128;
 
 /// Attempts to read the oldest event of a ring that is being written.
 constexpr std::uint32_t max_attempts = 16;
@@ -56,7 +62,7 @@ std::optional<Producer> RingReader::State::producer() const {
 bool RingReader::State::belongs_to_owner() {
   if (!load()) return false;
   bool has_events = false;
-  for (std::uint32_t ring = 0; ring < map.layout().rings; ++ring) {
+  for (std::uint32_t ring = 0; ring < std::min(map.layout().rings, telling_rings); ++ring) {
     const auto oldest = event_time(ring, indices[ring].head);
     if (!oldest) continue;
     if (*oldest < owner->created_ns || *oldest > owner->ended_ns) return false;
@@ -70,7 +76,7 @@ bool RingReader::State::belongs_to_owner() {
 /// so much since that the indices do not show it.
 bool RingReader::State::has_successor_events() {
   if (owner->ended_ns == UINT64_MAX) return false;
-  for (std::uint32_t ring = 0; ring < used; ++ring) {
+  for (std::uint32_t ring = 0; ring < std::min(used, telling_rings); ++ring) {
     const RingIndices& now = indices[ring];
     for (std::uint32_t attempt = 0; attempt < max_attempts && now.head < now.tail; ++attempt) {
       if (const auto oldest = event_time(ring, now.head)) {
@@ -111,10 +117,14 @@ void RingReader::State::begin() {
       const bool is_new = owner && cursor.first_time != 0 && cursor.first_time >= owner->deliver_since_ns;
       if (!is_new) start = now.tail;
     }
-    cursor.position = start;
     cursor.head = head;
     cursor.tail = now.tail;
-    cursor.totals.before_attach = start;
+    if (owner && owner->began_traced) {
+      skip(cursor, LossReason::overwritten, start);
+    } else {
+      cursor.position = start;
+      cursor.totals.before_attach = start;
+    }
   }
 }
 
@@ -266,6 +276,7 @@ void RingReader::State::begin_incarnation() {
 /// program has reused the file. Programs fill the slots from 0 on. A name is complete before the first event that
 /// refers to it, but is not written at once: until it has settled it is read again with each delivery.
 void RingReader::State::keep_names() {
+  if (names_full) return;
   std::vector<std::string> found;
   std::string name;
   const auto next = [&] { return static_cast<std::uint16_t>(settled_names + found.size()); };
@@ -273,11 +284,20 @@ void RingReader::State::keep_names() {
   const std::uint32_t incarnation_before = incarnation;
   if (found.empty() || truncated || !load() || truncated || incarnation != incarnation_before) return;
   if (found.size() > new_names.size()) new_names.resize(found.size(), polls);
-  for (std::size_t i = 0; i < found.size(); ++i) names[static_cast<std::uint16_t>(settled_names + i)] = found[i];
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto id = static_cast<std::uint16_t>(settled_names + i);
+    names_full = !names.contains(id) && !has_room_for_name();
+    if (names_full) return;
+    names[id] = std::move(found[i]);
+  }
   while (!new_names.empty() && polls - new_names.front() > polls_until_settled) {
     new_names.pop_front();
     ++settled_names;
   }
+}
+
+bool RingReader::State::has_room_for_name() const {
+  return !owner || !owner->may_use_memory || owner->may_use_memory(kept_name_bytes);
 }
 
 /// Checks whether the file is still the one that was mapped.

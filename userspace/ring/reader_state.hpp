@@ -41,6 +41,7 @@ struct RingReader::State {
   bool taken_over = false;
   bool is_copy = false;  ///< of a file that is gone
   std::unordered_map<std::uint16_t, std::string> names;
+  bool names_full = false;              ///< there is no memory for more of them
   std::uint16_t settled_names = 0;      ///< number of names, from id 0, that are not read again
   std::deque<std::uint32_t> new_names;  ///< number of the poll that found each of the names after those
 
@@ -82,6 +83,7 @@ struct RingReader::State {
   bool read_chunk(std::uint32_t ring, Call call);
   std::optional<std::uint64_t> event_time(std::uint32_t ring, std::uint64_t position);
   void keep_names();
+  bool has_room_for_name() const;
 
   // Losses, and changes of the file.
   void skip(Cursor& cursor, LossReason reason, std::uint64_t to);

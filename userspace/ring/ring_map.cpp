@@ -57,8 +57,7 @@ Result<void> RingMap::map() {
         Error{.what = "cannot read ring", .subject = name_, .why = layout.error().why, .code = EAGAIN});
   }
 
-  const std::uint64_t data_end = layout->data_offset + layout->rings * layout->ring_words * sizeof(std::uint64_t);
-  const std::uint64_t end = layout->names_offset != 0 ? layout->names_offset + user_event_names_bytes : data_end;
+  const std::uint64_t end = layout->mapped_bytes();
   void* const base = ::mmap(nullptr, end, PROT_READ, MAP_SHARED, fd_.get(), 0);
   if (base == MAP_FAILED) return errno_error(errno, "cannot map ring", name_);
   ::madvise(base, end, MADV_RANDOM);

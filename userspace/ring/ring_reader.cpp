@@ -113,6 +113,7 @@ Accounting RingReader::accounting() const {
 }
 
 std::string_view RingReader::user_event_name(std::uint16_t id) const {
+  if (!state_->names.contains(id) && !state_->has_room_for_name()) return {};
   std::string& name = state_->names[id];
   // The program may fill the slot later, so an empty one is read again.
   if (name.empty() && !state_->truncated) state_->map.copy_name(id, name);
@@ -182,6 +183,10 @@ bool RingReaderAccess::taken_over(const RingReader& reader) {
 
 void RingReaderAccess::give_up(RingReader& reader) {
   for (Cursor& cursor : reader.state_->cursors) reader.state_->skip(cursor, LossReason::overwritten, cursor.tail);
+}
+
+std::uint64_t RingReaderAccess::mapped_bytes(const RingReader& reader) {
+  return reader.state_->map.layout().mapped_bytes();
 }
 
 uid_t RingReaderAccess::user(const RingReader& reader) {

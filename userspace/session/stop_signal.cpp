@@ -2,24 +2,35 @@
 #include "session/stop_signal.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <span>
+#include <string_view>
 
+#include "base/reader_wait.hpp"
 #include "session/command/command.hpp"
 
 namespace rtev {
 namespace {
 
-/// Those that request an end come first; the others are caught for a command only.
-constexpr std::array caught_signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-constexpr std::size_t stop_signals = 3;
+/// Those that request an end come first; the others are caught for a command only, the last ones for one that the
+/// terminal does not reach.
+constexpr std::array caught_signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
+constexpr std::size_t stop_signals = 3, command_signals = 6;
 constexpr int exit_of_signal = 128;
+
+/// After the request to end, how often it is checked that readers of our output take something, and how often in a row
+/// they may not: 0.8 s.
+constexpr timespec reader_check_interval{.tv_sec = 0, .tv_nsec = 50'000'000};
+constexpr std::uint32_t max_reader_checks = 16;
 
 /// What the handler passes to take(): written and read as one piece.
 struct Arrival {
@@ -31,18 +42,21 @@ struct Arrival {
 std::atomic<int> arrivals = -1;
 std::atomic<const Command*> accompanied = nullptr;
 std::atomic<int> first_stop = 0;
+std::atomic<timer_t> reader_timer = nullptr;
 std::atomic<bool> end_requested = false;
 std::array<struct sigaction, caught_signals.size()> previous_actions;
-struct sigaction previous_pipe_action, previous_file_size_action;
+struct sigaction previous_pipe_action, previous_file_size_action, previous_timer_action;
 
 bool requests_end(int signal_number) {
   return std::ranges::count(std::span(caught_signals).first(stop_signals), signal_number) != 0;
 }
 
-[[noreturn]] void exit_at_once(int signal_number, const Command* command) {
-  if (command != nullptr) command->abandon();
-  constexpr char message[] = "\nrtev-bpf: exiting at once; output not yet written is lost\n";
-  [[maybe_unused]] const ssize_t put = ::write(STDERR_FILENO, message, sizeof message - 1);
+[[noreturn]] void exit_at_once(int signal_number, std::string_view message) {
+  if (const Command* const command = accompanied) command->abandon();
+  pollfd messages{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (::poll(&messages, 1, 0) == 1) {
+    [[maybe_unused]] const ssize_t put = ::write(STDERR_FILENO, message.data(), message.size());
+  }
   ::_exit(exit_of_signal + signal_number);
 }
 
@@ -54,10 +68,23 @@ void on_signal(int signal_number, siginfo_t* info, void* /*context*/) {
     int none = 0;
     first_stop.compare_exchange_strong(none, signal_number);
     const bool is_ours = command == nullptr || arrival.from_terminal;
-    if (is_ours && end_requested.exchange(true)) exit_at_once(signal_number, command);
+    if (is_ours && end_requested.exchange(true))
+      exit_at_once(signal_number, "\nrtev-bpf: exiting at once; output not yet written is lost\n");
+    if (is_ours) {
+      const itimerspec often{.it_interval = reader_check_interval, .it_value = reader_check_interval};
+      ::timer_settime(reader_timer, 0, &often, nullptr);
+    }
   }
   // A pipe holds thousands. What does not fit is dropped, as the kernel does with signals that are already pending.
   [[maybe_unused]] const ssize_t put = ::write(arrivals, &arrival, sizeof arrival);
+  errno = saved_errno;
+}
+
+/// Whoever reads our output must not be able to keep us from ending.
+void on_reader_timer(int /*signal_number*/) {
+  const int saved_errno = errno;
+  if (ReaderWait::check() >= max_reader_checks)
+    exit_at_once(first_stop, "\nrtev-bpf: exiting, because the reader of the output takes nothing; the rest is lost\n");
   errno = saved_errno;
 }
 
@@ -79,7 +106,8 @@ StopSignal::StopSignal(const Command* command) {
   sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < caught_signals.size(); ++i) {
     ::sigaction(caught_signals[i], nullptr, &previous_actions[i]);
-    const bool is_wanted = i < stop_signals || command != nullptr;
+    const bool is_wanted =
+        i < stop_signals || (command != nullptr && (i < command_signals || command->has_own_session()));
     // Shells ignore SIGINT for what scripts start in the background; perf and bpftrace end by it all the same.
     const bool is_overruled = command == nullptr && caught_signals[i] == SIGINT;
     const bool stays_ignored = previous_actions[i].sa_handler == SIG_IGN && !is_overruled;
@@ -89,12 +117,25 @@ StopSignal::StopSignal(const Command* command) {
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignore, &previous_pipe_action);
   ::sigaction(SIGXFSZ, &ignore, &previous_file_size_action);
+
+  struct sigaction check{};
+  check.sa_handler = on_reader_timer;
+  check.sa_flags = SA_RESTART;
+  ::sigaction(SIGALRM, &check, &previous_timer_action);
+  sigevent raise_alarm{};
+  raise_alarm.sigev_notify = SIGEV_SIGNAL;
+  raise_alarm.sigev_signo = SIGALRM;
+  timer_t timer = nullptr;
+  ::timer_create(CLOCK_MONOTONIC, &raise_alarm, &timer);
+  reader_timer = timer;
 }
 
 StopSignal::~StopSignal() {
   for (std::size_t i = 0; i < caught_signals.size(); ++i) ::sigaction(caught_signals[i], &previous_actions[i], nullptr);
   ::sigaction(SIGPIPE, &previous_pipe_action, nullptr);
   ::sigaction(SIGXFSZ, &previous_file_size_action, nullptr);
+  ::timer_delete(reader_timer);
+  ::sigaction(SIGALRM, &previous_timer_action, nullptr);
   arrivals = -1;
   accompanied = nullptr;
 }

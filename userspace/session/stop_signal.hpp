@@ -9,10 +9,12 @@ namespace rtev {
 class Command;
 
 /// Catches SIGINT, SIGTERM and SIGHUP for its lifetime, and ignores SIGPIPE and SIGXFSZ: writers see the error. SIGHUP
-/// and SIGTERM stay ignored if they were at the start (nohup). The second signal ends the process at once.
+/// and SIGTERM stay ignored if they were at the start (nohup). The second signal ends the process at once. So does the
+/// first one if the reader of our output (ReaderWait) then takes nothing for 0.8 s.
 ///
 /// With a command, signals are the command's. SIGQUIT, SIGUSR1 and SIGUSR2 are caught, too. All signals that were
-/// ignored at the start stay ignored. take() returns each signal that other processes send, as often as they send it.
+/// ignored at the start stay ignored. If it has a session of its own, SIGTSTP, SIGCONT and SIGWINCH are caught as well.
+/// take() returns each signal that other processes send, as often as they send it.
 /// Only a second signal from the terminal ends the process.
 ///
 /// One object at a time, destroyed when no other threads are left to run its handlers.

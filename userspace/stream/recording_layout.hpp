@@ -180,7 +180,7 @@ constexpr FamilySource last_of(FamilySource) {
   return FamilySource::forced;
 }
 constexpr RingState last_of(RingState) {
-  return RingState::ended;
+  return RingState::unreadable;
 }
 constexpr ThreadRole last_of(ThreadRole) {
   return ThreadRole::tick;

@@ -8,9 +8,14 @@
 namespace rtev {
 
 std::string_view to_string(ProcessAction action) {
-  static constexpr std::string_view names[]{"found",  "exec", "fork", "ring", "pause",
-                                            "resume", "stop", "exit", "probe"};
+  static constexpr std::string_view names[]{"found",  "exec", "fork", "ring",  "pause",
+                                            "resume", "stop", "exit", "probe", "unreadable"};
   return name_at(names, action);
+}
+
+std::string_view to_string(Unreadable why) {
+  static constexpr std::string_view names[]{"unknown", "file system", "no answer", "memory"};
+  return name_at(names, why);
 }
 
 std::string_view to_string(ThreadRole role) {

@@ -18,17 +18,26 @@ inline constexpr std::uint16_t first_sched_stream = 1;  ///< one per kernel buff
 
 /// Event::id of EventKind::process.
 enum class ProcessAction : std::uint16_t {
-  found,   ///< was running when the tracer first saw it
-  exec,    ///< began to run an OCaml program
-  fork,    ///< forked by another OCaml process; peer = the parent's pid
-  ring,    ///< its ring was opened; detail = number of rings in the file
-  pause,   ///< asked its runtime to pause events
-  resume,  ///< asked its runtime to resume events
-  stop,    ///< its runtime takes the ring down
-  exit,    ///< the image ended; detail = wait status, exit_unseen or exit_by_exec
-  probe,   ///< it has no ring: its events come from probes until its ring is opened
+  found,       ///< was running when the tracer first saw it
+  exec,        ///< began to run an OCaml program
+  fork,        ///< forked by another OCaml process; peer = the parent's pid
+  ring,        ///< its ring was opened; detail = number of rings in the file
+  pause,       ///< asked its runtime to pause events
+  resume,      ///< asked its runtime to resume events
+  stop,        ///< its runtime takes the ring down
+  exit,        ///< the image ended; detail = wait status, exit_unseen or exit_by_exec
+  probe,       ///< it has no ring: its events come from probes until its ring is opened
+  unreadable,  ///< its ring is not read; detail = an Unreadable
 };
 std::string_view to_string(ProcessAction action);
+
+/// ProcessRecord::detail of ProcessAction::unreadable: why.
+enum class Unreadable : std::int64_t {
+  file_system = 1,  ///< the file system of the ring may never answer: it is served by a program, or by the network
+  no_answer = 2,    ///< the kernel did not answer questions about the process in time
+  memory = 3,       ///< the rings of its user, or all rings, would take more memory than they may (--memory-limit)
+};
+std::string_view to_string(Unreadable why);
 
 /// ProcessRecord::detail of ProcessAction::exit if it is not a wait status.
 inline constexpr std::int64_t exit_unseen = -1;   ///< the end was not observed

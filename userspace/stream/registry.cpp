@@ -30,8 +30,8 @@ std::string_view to_string(Family family) {
 }
 
 std::string_view to_string(RingState state) {
-  static constexpr std::string_view names[]{"none",      "active", "paused", "stopped",
-                                            "truncated", "shared", "probed", "ended"};
+  static constexpr std::string_view names[]{"none",   "active", "paused", "stopped",   "truncated",
+                                            "shared", "probed", "ended",  "unreadable"};
   return name_at(names, state);
 }
 

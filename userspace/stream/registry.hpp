@@ -32,9 +32,10 @@ enum class RingState : std::uint8_t {
   paused,
   stopped,  ///< removed by its runtime
   truncated,
-  shared,  ///< written by two processes with the same pid and directory, in different pid namespaces; final state
-  probed,  ///< there is no ring: events come from probes
-  ended,   ///< its process ended before the runtime removed it
+  shared,      ///< written by two processes with the same pid and directory, in different pid namespaces; final state
+  probed,      ///< there is no ring: events come from probes
+  ended,       ///< its process ended before the runtime removed it
+  unreadable,  ///< it is not read, because its file system or its process may never answer
 };
 std::string_view to_string(RingState state);
 /// The state of a ring after its process ended.

@@ -42,6 +42,8 @@ struct RunSummary {
   static constexpr std::string_view limited{"limited"};
   /// A kind that counts processes without a ring whose programs cannot be probed.
   static constexpr std::string_view unprobed{"unprobed"};
+  /// A kind that counts events that were read and not written, because the end may not take longer.
+  static constexpr std::string_view unwritten{"unwritten"};
   std::vector<Drop> drops{};       ///< all kinds, also with count 0
   std::uint64_t rings_missed = 0;  ///< rings that processes created and that were not read to their end
   std::uint64_t own_cpu_ns = 0;
@@ -82,6 +84,11 @@ class Sink {
   virtual void advance(std::uint64_t /*time_ns*/, const Registry& /*registry*/) {}
   /// Writes everything to the Output. Called at least once a second, and when the stream pauses.
   virtual void flush() = 0;
+  /// True if the sink wants checkpoint() to be called soon.
+  virtual bool wants_checkpoint() const { return false; }
+  /// The figures of a live run so far, when all events are consumed up to the time of the last advance(). A sink may
+  /// begin a new file here.
+  virtual void checkpoint(const RunSummary& /*so_far*/, const Registry& /*registry*/) {}
   virtual void summary(const RunSummary& summary, const Registry& registry) = 0;
 };
 
@@ -94,6 +101,8 @@ class ForwardingSink : public Sink {
   void consume(const Batch& batch, const Registry& registry) override { sink_.consume(batch, registry); }
   void advance(std::uint64_t time_ns, const Registry& registry) override { sink_.advance(time_ns, registry); }
   void flush() override { sink_.flush(); }
+  bool wants_checkpoint() const override { return sink_.wants_checkpoint(); }
+  void checkpoint(const RunSummary& so_far, const Registry& registry) override { sink_.checkpoint(so_far, registry); }
   void summary(const RunSummary& summary, const Registry& registry) override { sink_.summary(summary, registry); }
 
  protected:

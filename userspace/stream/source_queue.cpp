@@ -4,12 +4,6 @@
 #include <algorithm>
 
 namespace rtev {
-namespace {
-
-constexpr std::size_t bytes_to_keep_allocated = 256 << 10;
-
-}  // namespace
-
 void SourceQueue::append(std::span<const Event> events, const Batch& batch) {
   compact();
   const std::size_t begin = events_.size();
@@ -69,15 +63,18 @@ void SourceQueue::compact() {
   }
   payloads_.erase(payloads_.begin(), payloads_.begin() + static_cast<std::ptrdiff_t>(unused));
   payload_base_ += static_cast<std::uint32_t>(unused);
-  // Sources that always have events free the memory of a burst here.
-  if (allocated_bytes() > bytes_to_keep_allocated && bytes() < allocated_bytes() / 16) {
-    events_.shrink_to_fit();
-    payloads_.shrink_to_fit();
-  }
 }
 
-void SourceQueue::free_memory() {
-  if (allocated_bytes() <= bytes_to_keep_allocated) return;
+void SourceQueue::trim(std::size_t kept_bytes) {
+  if (allocated_bytes() <= kept_bytes) return;
+  compact();
+  if (bytes() >= allocated_bytes() / 16) return;
+  events_.shrink_to_fit();
+  payloads_.shrink_to_fit();
+}
+
+void SourceQueue::free_memory(std::size_t kept_bytes) {
+  if (allocated_bytes() <= kept_bytes) return;
   events_ = std::vector<Event>();
   payloads_ = std::vector<std::byte>();
 }

@@ -21,7 +21,9 @@ class SourceQueue {
   bool empty() const { return front_ == events_.size(); }
   std::span<const Event> events() const { return std::span(events_).subspan(front_); }
   std::span<Event> events() { return std::span(events_).subspan(front_); }
-  std::size_t bytes() const { return events().size_bytes() + payloads_.size(); }
+  /// Of the events in the queue, and of those that were removed and whose place is not free yet. While a queue grows it
+  /// has up to twice as many allocated.
+  std::size_t bytes() const { return events_.size() * sizeof(Event) + payloads_.size(); }
 
   /// Appends events that are in order of time.
   void append(std::span<const Event> events, const Batch& batch);
@@ -34,8 +36,10 @@ class SourceQueue {
   std::uint64_t place_of_payload(const Event& event) const;
   /// Removes the first `count` events.
   void pop(std::size_t count);
-  /// Frees the buffers of an empty queue if they are large.
-  void free_memory();
+  /// Frees the buffers of an empty queue if they are larger than this.
+  void free_memory(std::size_t kept_bytes);
+  /// Frees what is allocated and not used, if that is most of it and more than this in all.
+  void trim(std::size_t kept_bytes);
   /// Allocated bytes, used or not.
   std::size_t allocated_bytes() const { return events_.capacity() * sizeof(Event) + payloads_.capacity(); }
 

@@ -171,12 +171,12 @@ class SpanTracker {
                  const Between& between);
   /// Rings by process, in the order they were first seen.
   const std::map<ProcessIndex, std::vector<Ring*>>& processes() const { return processes_; }
-  /// Calls visit(Ring&) for each ring of a process.
+  /// Calls visit(Ring&) for each ring of a process, or for `max` of them.
   template <typename Visitor>
-  void each_ring(ProcessIndex process, const Visitor& visit) const {
+  void each_ring(ProcessIndex process, const Visitor& visit, std::size_t max = SIZE_MAX) const {
     const auto found = processes_.find(process);
     if (found == processes_.end()) return;
-    for (Ring* const ring : found->second) visit(*ring);
+    for (Ring* const ring : found->second | std::views::take(std::min(max, found->second.size()))) visit(*ring);
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace rtev {
 
@@ -24,6 +25,10 @@ constexpr std::size_t batch_events = 4096;
 
 /// That many successive events of one source are a batch in place; fewer are copied to a batch of several sources.
 constexpr std::size_t run_events = 256;
+
+/// What a queue keeps allocated without need at most, and how many queues there may be before empty ones go.
+constexpr std::size_t max_kept_bytes = std::size_t{256} << 10, min_kept_by_active = 4096,
+                      max_queues = std::size_t{1} << 16;
 
 /// A heap with the earliest head on top. The top can change in place, which it does for each event if sources
 /// alternate. The heap moves pointers: a head would be copied with wide loads right after a narrow store to one of its
@@ -77,11 +82,22 @@ class MergeHeap {
 
 }  // namespace
 
-SourceQueue& Timeline::queue(std::uint32_t source) {
-  auto& slot = queues_[source];
-  if (!slot) slot = std::make_unique<SourceQueue>(source);
-  if (slot->empty()) active_.push_back(slot.get());
-  return *slot;
+Timeline::Staged& Timeline::staged(std::uint32_t source) {
+  auto found = queues_.find(source);
+  if (found == queues_.end()) {
+    const auto owner = owners_.find(Source::unpack(source).slot);
+    std::size_t& owned_bytes = owned_bytes_[owner == owners_.end() ? 0 : owner->second];
+    found = queues_.try_emplace(source, Staged{.queue = SourceQueue(source), .owned_bytes = &owned_bytes}).first;
+  }
+  if (found->second.queue.empty()) active_.push_back(&found->second);
+  return found->second;
+}
+
+/// After each change of a queue.
+void Timeline::charge(Staged& staged) {
+  const std::size_t bytes = staged.queue.bytes(), change = bytes - std::exchange(staged.charged_bytes, bytes);
+  staged_bytes_ += change;
+  *staged.owned_bytes += change;
 }
 
 /// The last reading of the clock if it is at least `at_least`, else a new one.
@@ -96,7 +112,9 @@ void Timeline::push(const Batch& batch) {
   std::uint64_t newest = 0;
   for (const Event& event : events) newest = std::max(newest, event.time);
   if (newest <= present(newest)) [[likely]] {
-    queue(events.front().source).append(events, batch);
+    Staged& of_source = staged(events.front().source);
+    of_source.queue.append(events, batch);
+    charge(of_source);
     return;
   }
   std::vector<Event> corrected(events.begin(), events.end());
@@ -105,34 +123,35 @@ void Timeline::push(const Batch& batch) {
     event.time = present_;
     event.flags |= flag_late;
   }
-  queue(events.front().source).append(corrected, batch);
+  Staged& of_source = staged(events.front().source);
+  of_source.queue.append(corrected, batch);
+  charge(of_source);
 }
 
 void Timeline::push(const Event& event, std::span<const std::byte> payload) {
-  queue(event.source).insert(event, payload);
+  Staged& of_source = staged(event.source);
+  of_source.queue.insert(event, payload);
+  charge(of_source);
 }
 
-void Timeline::release_until(std::uint64_t watermark, const std::function<void(const Batch&)>& consumer) {
-  if (is_full()) {
-    watermark = std::numeric_limits<std::uint64_t>::max();
+std::uint64_t Timeline::release_until(std::uint64_t watermark, const std::function<void(const Batch&)>& consumer,
+                                      std::uint64_t deadline_ns) {
+  constexpr auto all = std::numeric_limits<std::uint64_t>::max();
+  if (watermark != all && is_full()) {
+    watermark = all;
     ++forced_;
   }
-  // Hosts have many domains, so the memory of a burst must be freed. But active sources should not allocate it again
-  // each time: only those without events since the last release free it.
-  for (SourceQueue* queue : idle_) {
-    if (queue->empty()) queue->free_memory();
-  }
-  idle_.clear();
+  free_unused();
 
   MergeHeap heap(active_.size());
-  for (SourceQueue* queue : active_) {
-    const std::span<Event> events = queue->events();
+  for (Staged* of_source : active_) {
+    const std::span<Event> events = of_source->queue.events();
     if (events.front().time > watermark) continue;
     heap.add({.time = events.front().time,
-              .source = queue->source(),
+              .source = of_source->queue.source(),
               .next = events.data(),
               .end = events.data() + events.size(),
-              .queue = queue});
+              .queue = &of_source->queue});
   }
   heap.make();
 
@@ -145,7 +164,9 @@ void Timeline::release_until(std::uint64_t watermark, const std::function<void(c
     out_.clear();
     out_payloads_.clear();
   };
-  while (!heap.empty()) {
+  bool is_late = false;
+  const auto check_time = [&] { is_late = deadline_ns != no_deadline && clock_() >= deadline_ns; };
+  while (!heap.empty() && !is_late) {
     Head& head = heap.top();
     // All events of this source before the first of the next source are handed out together.
     std::uint64_t latest = watermark;
@@ -153,6 +174,7 @@ void Timeline::release_until(std::uint64_t watermark, const std::function<void(c
     if (is_run(head, latest)) {
       hand_out();
       consumer(take_run(head, latest));
+      check_time();
     } else {
       emit(head, latest);
     }
@@ -163,15 +185,41 @@ void Timeline::release_until(std::uint64_t watermark, const std::function<void(c
       head.time = head.next->time;
       heap.settle();
     }
-    if (out_.size() >= batch_events) hand_out();
+    if (out_.size() >= batch_events) {
+      hand_out();
+      check_time();
+    }
   }
+  // Other events of the same time may be left.
+  const std::uint64_t released_until = heap.empty() ? watermark : std::max<std::uint64_t>(heap.top().time, 1) - 1;
   hand_out();
 
-  std::erase_if(active_, [&](SourceQueue* queue) {
-    if (!queue->empty()) return false;
-    idle_.push_back(queue);
+  std::erase_if(active_, [&](Staged* of_source) {
+    charge(*of_source);
+    if (!of_source->queue.empty()) return false;
+    idle_.push_back(of_source);
     return true;
   });
+  return released_until;
+}
+
+/// Hosts have many domains, so the memory of a burst must be freed: all queues together keep a part of what may be
+/// staged, however many there are. But active sources should not allocate it again each time: those keep more, and an
+/// empty queue frees its memory only if it had no event since the last release.
+void Timeline::free_unused() {
+  const std::size_t share = max_bytes_ / (queues_.size() + 1);
+  const std::size_t kept_bytes = std::min(max_kept_bytes, share / 16);
+  const std::size_t kept_by_active = std::clamp(share / 2, min_kept_by_active, max_kept_bytes);
+  for (Staged* of_source : active_) {
+    of_source->queue.trim(kept_by_active);
+    charge(*of_source);
+  }
+  for (Staged* of_source : idle_) {
+    if (!of_source->queue.empty()) continue;
+    of_source->queue.free_memory(kept_bytes);
+    if (queues_.size() > max_queues) queues_.erase(of_source->queue.source());
+  }
+  idle_.clear();
 }
 
 bool Timeline::is_run(const Head& head, std::uint64_t latest) {
@@ -217,23 +265,25 @@ void Timeline::emit(Head& head, std::uint64_t latest) {
   late_ += late;
 }
 
-std::size_t Timeline::staged_bytes() const {
-  std::size_t bytes = 0;
-  for (const SourceQueue* queue : active_) bytes += queue->bytes();
-  return bytes;
+std::size_t Timeline::staged_events() const {
+  std::size_t events = 0;
+  for (const Staged* of_source : active_) events += of_source->queue.events().size();
+  return events;
 }
 
 std::size_t Timeline::allocated_bytes() const {
   std::size_t bytes = 0;
-  for (const auto& [source, queue] : queues_) bytes += queue->allocated_bytes();
+  for (const auto& [source, of_source] : queues_) bytes += of_source.queue.allocated_bytes();
   return bytes;
 }
 
 void Timeline::forget(std::uint32_t slot, std::uint32_t domains) {
+  owners_.erase(slot);
+  std::erase_if(idle_,
+                [slot](const Staged* of_source) { return Source::unpack(of_source->queue.source()).slot == slot; });
   for (std::uint32_t domain = 0; domain < domains; ++domain) {
     const auto found = queues_.find(Source{slot, static_cast<std::uint16_t>(domain)}.pack());
-    if (found == queues_.end() || !found->second->empty()) continue;
-    std::erase(idle_, found->second.get());
+    if (found == queues_.end() || !found->second.queue.empty()) continue;
     queues_.erase(found);
   }
 }

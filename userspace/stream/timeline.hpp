@@ -21,12 +21,13 @@ struct Head;
 /// next, flagged late. Memory is bounded: beyond the bound all staged events are released. Not thread-safe.
 class Timeline {
  public:
-  static constexpr std::size_t default_staged_bytes = 256 << 20;
+  static constexpr std::size_t default_bytes = 512 << 20;
 
   /// `clock` gives the present in ns. Events with a later time (a program can write any) get the present as their time,
   /// because they would delay their source, and are flagged late.
-  explicit Timeline(std::function<std::uint64_t()> clock, std::size_t max_staged_bytes = default_staged_bytes)
-      : clock_(std::move(clock)), max_staged_bytes_(max_staged_bytes) {}
+  /// `max_bytes`: how much memory staged events may take.
+  explicit Timeline(std::function<std::uint64_t()> clock, std::size_t max_bytes = default_bytes)
+      : clock_(std::move(clock)), max_bytes_(max_bytes) {}
 
   /// Stages events of one source, in its order.
   void push(const Batch& batch);
@@ -39,19 +40,30 @@ class Timeline {
          std::as_bytes(std::span(&record, 1)));
   }
 
+  static constexpr std::uint64_t no_deadline = UINT64_MAX;
+
   /// Gives all events up to the watermark to the consumer, in batches of one or more sources. It must not call push().
+  /// Stops soon after the deadline, a time of the clock. Returns up to which time everything was released.
   template <typename Consumer>
-  void release(std::uint64_t watermark, Consumer&& consumer) {
-    release_until(watermark, [&](const Batch& batch) { consumer(batch); });
+  std::uint64_t release(std::uint64_t watermark, Consumer&& consumer, std::uint64_t deadline_ns = no_deadline) {
+    return release_until(watermark, [&](const Batch& batch) { consumer(batch); }, deadline_ns);
   }
 
   bool empty() const { return active_.empty(); }
-  /// True if more is staged than the bound allows: the next release() releases everything.
-  bool is_full() const { return staged_bytes() > max_staged_bytes_; }
+  /// True if what is staged may take more memory than allowed: the next release() releases everything.
+  bool is_full() const { return 2 * staged_bytes() > max_bytes_; }
+  /// Events of a ring file are charged to this owner from now on. Without one: 0.
+  void set_owner(std::uint32_t slot, std::uint32_t owner) { owners_[slot] = owner; }
+  /// True if there is room for more events of an owner, who may take three quarters of what is allowed.
+  bool has_room(std::uint32_t owner) const {
+    const auto theirs = owned_bytes_.find(owner);
+    return !is_full() && (theirs == owned_bytes_.end() || 2 * theirs->second <= max_bytes_ / 4 * 3);
+  }
   /// Allocated bytes, used or not.
   std::size_t allocated_bytes() const;
-  /// Bytes of staged events and payloads.
-  std::size_t staged_bytes() const;
+  /// See SourceQueue::bytes().
+  std::size_t staged_bytes() const { return staged_bytes_; }
+  std::size_t staged_events() const;
   /// Removes the empty queues of a ring file.
   void forget(std::uint32_t slot, std::uint32_t domains);
 
@@ -59,19 +71,31 @@ class Timeline {
   std::uint64_t forced() const { return forced_; }
 
  private:
-  SourceQueue& queue(std::uint32_t source);
+  /// The events of a source, and what is charged for them.
+  struct Staged {
+    SourceQueue queue;
+    std::size_t* owned_bytes;
+    std::size_t charged_bytes = 0;
+  };
+  Staged& staged(std::uint32_t source);
+  void charge(Staged& staged);
   std::uint64_t present(std::uint64_t at_least);
-  void release_until(std::uint64_t watermark, const std::function<void(const Batch&)>& consumer);
+  std::uint64_t release_until(std::uint64_t watermark, const std::function<void(const Batch&)>& consumer,
+                              std::uint64_t deadline_ns);
+  void free_unused();
   static bool is_run(const Head& head, std::uint64_t latest);
   Batch take_run(Head& head, std::uint64_t latest);
   void emit(Head& head, std::uint64_t latest);
 
   std::function<std::uint64_t()> clock_;
-  std::size_t max_staged_bytes_;
+  std::size_t max_bytes_;
   std::uint64_t present_ = 0;  ///< newest reading of the clock
-  std::unordered_map<std::uint32_t, std::unique_ptr<SourceQueue>> queues_;
-  std::vector<SourceQueue*> active_;  ///< those with events
-  std::vector<SourceQueue*> idle_;    ///< those that the last release emptied
+  std::unordered_map<std::uint32_t, Staged> queues_;
+  std::vector<Staged*> active_;  ///< those with events
+  std::vector<Staged*> idle_;    ///< those that the last release emptied
+  std::size_t staged_bytes_ = 0;
+  std::unordered_map<std::uint32_t, std::size_t> owned_bytes_;  ///< by owner
+  std::unordered_map<std::uint32_t, std::uint32_t> owners_;     ///< by slot of the ring
   std::vector<Event> out_;
   std::vector<std::byte> out_payloads_;
   std::uint64_t last_time_ = 0;  ///< newest time handed out

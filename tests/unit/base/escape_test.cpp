@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/terminal_check.hpp"
 #include "unit/stream/world.hpp"
 
 namespace rtev {
@@ -93,6 +94,17 @@ TEST(Escaped, EscapesEveryControlCharacter) {
       EXPECT_TRUE(nlohmann::json::accept(json_of(shown)));
       EXPECT_EQ(json_of(shown).find(replacement), std::string::npos);
     }
+  }
+}
+
+TEST(PrintableMessage, KeepsLinesAndWhatIsEscapedAlready) {
+  EXPECT_EQ(printable_message(""), "");
+  EXPECT_EQ(printable_message("rtev-bpf: a\\x1B \"b\"\n\thint: \xC2\xB5s\n"),
+            "rtev-bpf: a\\x1B \"b\"\n\thint: \xC2\xB5s\n");
+  EXPECT_EQ(printable_message("a\x1B[31m\r\n\x7F"), "a\\x1B[31m\\x0D\n\\x7F");
+  for (const std::string& text : test::hostile_strings()) {
+    EXPECT_EQ(test::terminal_danger(printable_message(text)), "");
+    EXPECT_EQ(printable_message(escaped(text)), escaped(text));
   }
 }
 

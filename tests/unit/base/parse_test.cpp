@@ -66,6 +66,20 @@ TEST(Size, RefusesInvalidText) {
     EXPECT_EQ(parse_size(text), std::nullopt) << text;
 }
 
+TEST(Size, OfFilesCanBeLargerOrZero) {
+  EXPECT_EQ(parse_file_size("0"), 0u);
+  EXPECT_EQ(parse_file_size("1.5T"), 3ull << 39);
+  EXPECT_EQ(parse_file_size("100g"), 100ull << 30);
+  for (const std::string_view text : {"", "-1", "5%", "2000T", "1P"}) EXPECT_EQ(parse_file_size(text), std::nullopt);
+}
+
+TEST(Percentage, IsAShare) {
+  EXPECT_DOUBLE_EQ(parse_percentage("5%").value_or(-1), 0.05);
+  EXPECT_DOUBLE_EQ(parse_percentage("0%").value_or(-1), 0);
+  for (const std::string_view text : {"", "5", "101%", "-1%", "%", "5 %"})
+    EXPECT_EQ(parse_percentage(text), std::nullopt);
+}
+
 TEST(Count, TakesPowersOf1000) {
   const struct {
     std::string_view text;

@@ -56,6 +56,13 @@ TEST(FormatTable, WithoutASuffixItIsTheDefault) {
     EXPECT_EQ(format_of_file(path, Format::fxt), Format::fxt) << path;
 }
 
+TEST(FormatTable, NumberedNamesKeepTheirSuffix) {
+  EXPECT_EQ(numbered_name("trace.fxt", 1), "trace.1.fxt");
+  EXPECT_EQ(numbered_name("dir.d/trace.fxt.gz", 12), "dir.d/trace.12.fxt.gz");
+  EXPECT_EQ(numbered_name("dir.d/trace", 2), "dir.d/trace.2");
+  EXPECT_EQ(numbered_name("trace.gz", 2), "trace.2.gz");
+}
+
 TEST(FormatTable, AnUnknownSuffixIsAnErrorWithTheList) {
   for (const char* path : {"page.html", "trace.fxtt", "trace.html.gz", "a.fxt.bz2"}) {
     const auto format = format_of_file(path, Format::fxt);

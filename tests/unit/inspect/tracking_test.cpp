@@ -3,50 +3,50 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <string>
-
-#include "support/temp_dir.hpp"
-
 namespace rtev {
 namespace {
 
-namespace fs = std::filesystem;
-
-/// A process 42 that runs `exe`, which maps prints as `mapped` and at 0x10000.
-rtev_tracked tracked(const std::string& exe, const std::string& mapped) {
-  const test::TempDir root;
-  fs::create_directories(root / "42");
-  fs::create_symlink(exe, root / "42/exe");
-  std::ofstream{root / "42/maps"} << "8000-9000 r--p 00000000 fe:01 12 /lib/other\n"
-                                  << "10000-11000 r--p 00000000 fe:01 13 " << mapped << "\n"
-                                  << "11000-12000 r-xp 00001000 fe:01 13 " << mapped << "\n";
+Binary make_binary() {
   Binary binary{.id = 7, .runtime = {}};
+  binary.runtime.code_begin = 0x1000;
+  binary.runtime.link_base = 0x200;
+  binary.runtime.domain_self_tls = -16;
+  binary.runtime.paused_flag = 0x800;
+  binary.runtime.tls_module_word = 0x900;
   binary.runtime.tick_thread = {.begin = 0x400, .end = 0x500};
-  return tracking_of(42, Procfs{root.path()}, binary);
+  return binary;
 }
 
 TEST(Tracking, CodeIsWhereTheProgramIsMapped) {
-  const rtev_tracked at = tracked("/bin/server", "/bin/server");
+  const Binary binary = make_binary();
+  const rtev_tracked at = tracking_of(binary, bias_of_program(binary.runtime, 0x11000));
   EXPECT_EQ(at.binary, 7u);
   EXPECT_EQ(at.tick_begin, 0x10400u);
   EXPECT_EQ(at.tick_end, 0x10500u);
   EXPECT_EQ(at.backup_begin, 0u) << "not known";
-  EXPECT_EQ(tracked("/bin/server", "/bin/client").tick_begin, 0u) << "not mapped";
+  EXPECT_EQ(at.paused_flag, 0x10800u);
+  EXPECT_EQ(at.domain_self_tls, -16);
+  EXPECT_EQ(at.tls_module_word, 0u) << "a program's variables have a fixed place";
 }
 
-TEST(Tracking, ProgramsOfAnyName) {
-  EXPECT_EQ(tracked("/a b", "/a b").tick_begin, 0x10400u);
-  EXPECT_EQ(tracked("/a\nb\n", "/a\\012b\\012").tick_begin, 0x10400u);
-  EXPECT_EQ(tracked("/a\\b\\012\n", "/a\\b\\012\\012").tick_begin, 0x10400u) << "nothing else is escaped";
-  EXPECT_EQ(tracked("/a (deleted)", "/a (deleted)").tick_begin, 0x10400u) << "unlinked";
-  EXPECT_EQ(tracked("/a (deleted) (deleted)", "/a (deleted) (deleted)").tick_begin, 0x10400u);
+TEST(Tracking, WithoutTheAddressOfItsCodeOnlyThreadVariablesAreKnown) {
+  const Binary binary = make_binary();
+  const rtev_tracked at = tracking_of(binary, bias_of_program(binary.runtime, 0));
+  EXPECT_EQ(at.domain_self_tls, -16);
+  EXPECT_EQ(at.tick_begin, 0u);
+  EXPECT_EQ(at.paused_flag, 0u);
 }
 
-TEST(Tracking, ProgramsThatALoaderRuns) {
-  EXPECT_EQ(tracked("/lib/ld-linux-x86-64.so.2", "/srv/server").tick_begin, 0x10400u);
-  EXPECT_EQ(tracked("/lib/ld-linux-x86-64.so.2", "/srv/libserver.so.1").tick_begin, 0u);
+TEST(Tracking, RuntimesInALibrary) {
+  Binary binary = make_binary();
+  binary.runtime.shared_library = true;
+  EXPECT_FALSE(bias_of_program(binary.runtime, 0x11000)) << "the code is the program's";
+  EXPECT_EQ(tracking_of(binary, {}).domain_self_tls, 0) << "no thread has them where the program has its own";
+  const rtev_tracked at = tracking_of(binary, bias_of_mapping(binary.runtime, 0x10200));
+  EXPECT_EQ(at.tick_begin, 0x10400u);
+  EXPECT_EQ(at.tls_module_word, 0x10900u);
+  EXPECT_EQ(at.domain_self_tls, -16);
+  EXPECT_EQ(at.tls_module, 0u) << "is read by BPF";
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Not;
 using testing::Optional;
 
 constexpr std::uint32_t binary = 7, other_binary = 8;
@@ -44,6 +45,7 @@ class FakePrograms : public UprobePrograms {
     write_ends_.emplace_back(ends[1]);
     AttachedUprobes attached{.links = {}, .skipped = skipped};
     attached.links.emplace_back(UniqueFd(ends[0]));
+    while (attached.links.size() < links) attached.links.emplace_back(UniqueFd(::fcntl(ends[0], F_DUPFD_CLOEXEC, 0)));
     return attached;
   }
   void forget(std::uint32_t binary_id) override { forgotten.push_back(binary_id); }
@@ -61,6 +63,7 @@ class FakePrograms : public UprobePrograms {
 
   bool fails = false;
   std::size_t skipped = 0;
+  std::size_t links = 1;                                        ///< of each binary
   std::vector<std::pair<std::uint32_t, std::uint32_t>> probed;  ///< binary and round
   std::vector<std::uint32_t> forgotten;
   UprobeManager* manager = nullptr;  ///< detaches what is unused while it attaches
@@ -85,7 +88,7 @@ TEST_F(UprobeManagerTest, AttachesOnceWhenABinaryIsAdded) {
   UprobeManager manager(programs_, AttachPolicy::at_once);
   EXPECT_EQ(manager.attached_since(binary), std::nullopt);
   programs_.skipped = 2;
-  for (int i = 0; i < 2; ++i) manager.add(file_.get(), binary, plan);
+  for (int i = 0; i < 2; ++i) manager.add(file_.get(), {.id = binary}, plan);
   EXPECT_THAT(programs_.probed, ElementsAre(std::pair(binary, 1U)));
   EXPECT_EQ(programs_.attached(), 1U);
   EXPECT_NE(manager.attached_since(binary), std::nullopt);
@@ -97,18 +100,18 @@ TEST_F(UprobeManagerTest, AttachesOnceWhenABinaryIsAdded) {
 
 TEST_F(UprobeManagerTest, ABinaryWithoutSitesIsNoFailure) {
   UprobeManager manager(programs_, AttachPolicy::at_once);
-  manager.add(-1, binary, {});
+  manager.add(-1, {.id = binary}, {});
   EXPECT_EQ(manager.figures().failed, 0U);
   EXPECT_THAT(programs_.probed, IsEmpty());
-  manager.add(file_.get(), binary, plan);
+  manager.add(file_.get(), {.id = binary}, plan);
   EXPECT_EQ(programs_.attached(), 1U);
 }
 
 TEST_F(UprobeManagerTest, DetachesAtTheEnd) {
   {
     UprobeManager manager(programs_, AttachPolicy::at_once);
-    manager.add(file_.get(), binary, plan);
-    manager.add(file_.get(), other_binary, plan);
+    manager.add(file_.get(), {.id = binary}, plan);
+    manager.add(file_.get(), {.id = other_binary}, plan);
     EXPECT_EQ(programs_.attached(), 2U);
   }
   EXPECT_EQ(programs_.attached(), 0U);
@@ -116,7 +119,7 @@ TEST_F(UprobeManagerTest, DetachesAtTheEnd) {
 
 TEST_F(UprobeManagerTest, DetachesAMinuteAfterTheLastUse) {
   UprobeManager manager(programs_, AttachPolicy::at_once);
-  manager.add(file_.get(), binary, plan);
+  manager.add(file_.get(), {.id = binary}, plan);
   manager.detach_unused({binary}, 1);
   manager.detach_unused({}, 2);
   manager.detach_unused({}, 2 + minute_ns);
@@ -128,24 +131,24 @@ TEST_F(UprobeManagerTest, DetachesAMinuteAfterTheLastUse) {
   manager.detach_unused({}, 5 + 2 * minute_ns);
   EXPECT_EQ(programs_.attached(), 0U);
   EXPECT_THAT(programs_.forgotten, ElementsAre(binary));
-  manager.add(file_.get(), binary, plan);
+  manager.add(file_.get(), {.id = binary}, plan);
   EXPECT_EQ(programs_.attached(), 1U);
 }
 
 TEST_F(UprobeManagerTest, AFailureIsRememberedUntilTheBinaryIsForgotten) {
   UprobeManager manager(programs_, AttachPolicy::at_once);
   programs_.fails = true;
-  manager.add(file_.get(), binary, plan);
+  manager.add(file_.get(), {.id = binary}, plan);
   EXPECT_EQ(manager.figures().failed, 1U);
   ASSERT_TRUE(manager.figures().last_error);
   EXPECT_EQ(manager.figures().last_error->code, EOPNOTSUPP);
   EXPECT_THAT(manager.failure(binary), Optional(manager.figures().last_error->why));
   programs_.fails = false;
-  manager.add(file_.get(), binary, plan);
+  manager.add(file_.get(), {.id = binary}, plan);
   EXPECT_EQ(programs_.attached(), 0U);
   manager.detach_unused({}, 1);
   manager.detach_unused({}, 2 + minute_ns);
-  manager.add(file_.get(), binary, plan);
+  manager.add(file_.get(), {.id = binary}, plan);
   EXPECT_EQ(programs_.attached(), 1U);
   EXPECT_EQ(manager.figures().failed, 1U);
   EXPECT_EQ(manager.failure(binary), std::nullopt);
@@ -153,7 +156,7 @@ TEST_F(UprobeManagerTest, AFailureIsRememberedUntilTheBinaryIsForgotten) {
 
 TEST_F(UprobeManagerTest, OnRequestAttachesOnlyThen) {
   UprobeManager manager(programs_, AttachPolicy::on_request);
-  manager.add(file_.get(), binary, plan);
+  manager.add(file_.get(), {.id = binary}, plan);
   manager.attach(binary);
   EXPECT_THAT(programs_.probed, IsEmpty());
   EXPECT_TRUE(manager.request(binary));
@@ -166,15 +169,15 @@ TEST_F(UprobeManagerTest, OnRequestAttachesOnlyThen) {
 TEST_F(UprobeManagerTest, ARequestMayComeBeforeTheBinaryIsAdded) {
   UprobeManager manager(programs_, AttachPolicy::on_request);
   EXPECT_FALSE(manager.request(binary)) << "nothing to attach to yet";
-  manager.add(file_.get(), other_binary, plan);
+  manager.add(file_.get(), {.id = other_binary}, plan);
   EXPECT_EQ(programs_.attached(), 0U);
-  manager.add(file_.get(), binary, plan);
+  manager.add(file_.get(), {.id = binary}, plan);
   EXPECT_EQ(programs_.attached(), 1U);
 }
 
 TEST_F(UprobeManagerTest, DetachAndRequestAlternateInRounds) {
   UprobeManager manager(programs_, AttachPolicy::on_request);
-  manager.add(file_.get(), binary, plan);
+  manager.add(file_.get(), {.id = binary}, plan);
   manager.detach(binary);
   EXPECT_THAT(manager.take_changes(), IsEmpty()) << "it was not attached";
   file_.reset();
@@ -196,7 +199,7 @@ TEST_F(UprobeManagerTest, DetachAndRequestAlternateInRounds) {
 
 TEST_F(UprobeManagerTest, ABinaryThatCannotBeProbedSaysWhyOnRequest) {
   UprobeManager manager(programs_, AttachPolicy::on_request);
-  manager.add(file_.get(), binary, {.sites = {}, .why_not = "no symbols"});
+  manager.add(file_.get(), {.id = binary}, {.sites = {}, .why_not = "no symbols"});
   EXPECT_EQ(manager.failure(binary), std::nullopt) << "not tried";
   EXPECT_TRUE(manager.request(binary));
   manager.attach(binary);
@@ -209,8 +212,8 @@ TEST_F(UprobeManagerTest, ABinaryThatCannotBeProbedSaysWhyOnRequest) {
 TEST_F(UprobeManagerTest, DetachingForLackOfUseIsAChange) {
   UprobeManager manager(programs_, AttachPolicy::on_request);
   manager.request(binary);
-  manager.add(file_.get(), binary, plan);
-  manager.add(file_.get(), other_binary, plan);
+  manager.add(file_.get(), {.id = binary}, plan);
+  manager.add(file_.get(), {.id = other_binary}, plan);
   manager.take_changes();
   manager.detach_unused({}, 1);
   EXPECT_FALSE(manager.request(binary)) << "a request is a use";
@@ -222,10 +225,87 @@ TEST_F(UprobeManagerTest, DetachingForLackOfUseIsAChange) {
   EXPECT_THAT(kinds(manager.take_changes()), ElementsAre(std::pair(binary, false)));
 }
 
+constexpr std::size_t user_most = UprobeManager::user_bound.binaries, total_most = UprobeManager::total_bound.binaries;
+
+TEST_F(UprobeManagerTest, ForANewBinaryTheOldestUnusedOfItsUserAreForgotten) {
+  UprobeManager manager(programs_, AttachPolicy::at_once);
+  manager.add(file_.get(), {.id = 1, .user = 1, .in_use = [] { return true; }}, plan);
+  manager.add(file_.get(), {.id = 2, .user = 2}, plan);
+  for (std::uint32_t id = 3; id <= user_most + 1; ++id) manager.add(file_.get(), {.id = id, .user = 1}, plan);
+  EXPECT_THAT(programs_.forgotten, IsEmpty());
+  manager.add(file_.get(), {.id = 3, .user = 1}, plan);  // a use
+
+  const std::uint32_t next = user_most + 2;
+  manager.add(file_.get(), {.id = next, .user = 1}, plan);
+  EXPECT_EQ(programs_.forgotten.size(), user_most / 4 + 1) << "many at a time";
+  EXPECT_TRUE(std::ranges::is_sorted(programs_.forgotten));
+  EXPECT_EQ(programs_.forgotten.front(), 4U);
+  for (const std::uint32_t kept : {1U, 2U, 3U, next}) EXPECT_TRUE(manager.attached_since(kept)) << kept;
+  EXPECT_EQ(programs_.probed.size() - programs_.forgotten.size(), user_most - user_most / 4 + 1);
+  EXPECT_EQ(manager.figures().failed, 0U);
+
+  for (std::uint32_t id = next; id < next + 4 * user_most; ++id) {
+    manager.add(file_.get(), {.id = id, .user = 1}, plan);
+    ASSERT_LE(programs_.probed.size() - programs_.forgotten.size(), user_most + 1);
+  }
+}
+
+TEST_F(UprobeManagerTest, ANewBinaryIsRefusedWhileTooManyAreInUse) {
+  UprobeManager manager(programs_, AttachPolicy::on_request);
+  bool in_use = true;
+  const auto add = [&](std::uint32_t id, std::uint32_t user) {
+    manager.request(id);
+    manager.add(file_.get(), {.id = id, .user = user, .in_use = [&] { return in_use; }}, plan);
+  };
+  for (std::uint32_t id = 1; id <= user_most; ++id) add(id, 1);
+  for (int i = 0; i < 2; ++i) add(user_most + 1, 1);
+  EXPECT_EQ(programs_.attached(), user_most);
+  EXPECT_EQ(manager.figures().failed, 1U) << "counted once";
+  ASSERT_TRUE(manager.figures().last_error);
+  EXPECT_THAT(manager.failure(user_most + 1), Optional(manager.figures().last_error->why));
+  EXPECT_FALSE(manager.request(user_most + 1));
+  add(user_most + 2, 2);
+  EXPECT_EQ(programs_.attached(), user_most + 1) << "another user's";
+
+  in_use = false;
+  add(user_most + 1, 1);
+  EXPECT_EQ(manager.failure(user_most + 1), std::nullopt);
+  EXPECT_TRUE(manager.request(user_most + 1));
+  manager.attach(user_most + 1);
+  EXPECT_TRUE(manager.attached_since(user_most + 1));
+}
+
+TEST_F(UprobeManagerTest, ManyLinksOfOneBinaryCount) {
+  UprobeManager manager(programs_, AttachPolicy::on_request);
+  programs_.links = 64;
+  const std::size_t fit = UprobeManager::user_bound.descriptors / programs_.links;
+  for (std::uint32_t id = 1; id < 4 * fit; ++id) {
+    manager.add(file_.get(), {.id = id, .user = 1}, plan);
+    manager.request(id);
+    manager.attach(id);
+    ASSERT_LE(programs_.probed.size() - programs_.forgotten.size(), fit);
+  }
+  EXPECT_GE(programs_.probed.size() - programs_.forgotten.size(), fit / 2);
+  EXPECT_LT(programs_.attached(), 2 * fit) << "others are being detached";
+}
+
+TEST_F(UprobeManagerTest, InAllTheUserWithTheMostBinariesMakesRoom) {
+  UprobeManager manager(programs_, AttachPolicy::at_once);
+  programs_.fails = true;  // a failure is remembered, too
+  constexpr std::uint32_t honest = 1000, users = 10;
+  std::uint32_t id = 1;
+  manager.add(file_.get(), {.id = id, .user = honest}, plan);
+  for (std::uint32_t user = 1; user <= users; ++user)
+    for (std::size_t i = 0; i < user_most; ++i) manager.add(file_.get(), {.id = ++id, .user = user}, plan);
+  EXPECT_GT(id, 2 * total_most);
+  EXPECT_LE(id - programs_.forgotten.size(), total_most);
+  EXPECT_THAT(programs_.forgotten, Not(testing::Contains(1U)));
+}
+
 TEST_F(UprobeManagerTest, ABinaryIsNotForgottenWhileAttaching) {
   UprobeManager manager(programs_, AttachPolicy::at_once);
   programs_.manager = &manager;
-  manager.add(file_.get(), binary, plan);
+  manager.add(file_.get(), {.id = binary}, plan);
   programs_.manager = nullptr;
   EXPECT_EQ(programs_.attached(), 1U);
   manager.detach_unused({}, 10 * minute_ns);

@@ -10,6 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Pair;
 using Id = ExitTracker::ProcessId;
 
 constexpr std::uint64_t second = 1'000'000'000, now = 100 * second;
@@ -66,13 +67,18 @@ TEST(ExitTracker, EndedImageWaitsForItsNames) {
   ExitTracker exits;
   exits.keep_unresolved(inspected(file, now));
   exits.keep_unresolved(inspected(other_file, now + 5));
-  EXPECT_EQ(exits.unnamed_since(now + 10), now);
+  const auto unnamed = [&](std::uint64_t now_ns) {
+    UnnamedSince found;
+    exits.add_unnamed_to(found, now_ns);
+    return found;
+  };
+  EXPECT_THAT(unnamed(now + 10), ElementsAre(Pair(0, now)));
   const auto binary = std::make_shared<const Binary>(Binary{.id = 3, .runtime = {}});
   const auto resolved = exits.take_resolved(file, binary);
   ASSERT_EQ(resolved.size(), 1u);
   EXPECT_EQ(resolved[0].program.binary, binary);
-  EXPECT_EQ(exits.unnamed_since(now + 10), now + 5);
-  EXPECT_FALSE(exits.unnamed_since(now + second)) << "not for ever";
+  EXPECT_THAT(unnamed(now + 10), ElementsAre(Pair(0, now + 5)));
+  EXPECT_THAT(unnamed(now + second), IsEmpty()) << "not for ever";
   exits.expire_unresolved(now + second);
   EXPECT_THAT(exits.take_resolved(other_file, binary), IsEmpty());
 }

@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t ms = 1'000'000, second = 1'000 * ms, ns_per_tick = 10 * ms;
 constexpr RingFileOptions ring_options{.domains = 1, .words_log2 = 6, .names = false};
+constexpr std::uint64_t mapping_begin = 0x7f0000000000, mapping_bytes = 0x100000;
 constexpr const char* mapping_range = "7f0000000000-7f0000100000";
 
 RuntimeBinary ocaml() {
@@ -56,7 +57,7 @@ FakeHost::FakeHost(const FakeHostOptions& options)
               images_[registry_.ring(Source::unpack(event.source).slot)->process].ids.push_back(event.id);
             }
           },
-          [] { return true; }) {
+          [](uid_t) { return RingPoller::Room::any; }) {
   fs::create_symlink("/proc/self", proc_ / "self");
   for (const char* program : {"A", "B", "C", "sh"}) {
     write(dir_ / program, program);
@@ -64,7 +65,7 @@ FakeHost::FakeHost(const FakeHostOptions& options)
     cache_.insert(BinaryCache::identify(fd.get()).value(),
                   std::string_view(program) == "sh" ? std::nullopt : std::optional(ocaml()));
   }
-  discovery_ = std::make_unique<Discovery>(DiscoveryContext{.procfs = Procfs(proc_.path()),
+  discovery_ = std::make_unique<Discovery>(DiscoveryContext{.queries = queries_,
                                                             .registry = registry_,
                                                             .processes = processes_,
                                                             .cache = cache_,
@@ -73,11 +74,6 @@ FakeHost::FakeHost(const FakeHostOptions& options)
                                                             .kernel = *this,
                                                             .clock = [this] { return now_ns_; }},
                                            DiscoveryOptions{.since_ns = now_ns_});
-  lookup_ = std::make_unique<LifecycleLookup>(
-      Procfs(proc_.path()),
-      LifecycleLookup::Callbacks{
-          .ring_opened = [this](std::int32_t pid, std::uint64_t announced_ns) { ring_opened(pid, announced_ns); },
-          .wait = [](std::uint64_t) {}});
   // The session begins with a scan, of nothing.
   play("nt");
 }
@@ -129,7 +125,7 @@ void FakeHost::play(char step, int process) {
       return records_.pop_back();
     case 'R': {
       const LifecycleEvent& last = events_.back();
-      LifecycleEvent again{.record = last.record, .image = {}, .rings = {}, .files = last.files, .image_ended = false};
+      LifecycleEvent again{.record = last.record, .files = last.files, .answered = true};
       events_.push_back(std::move(again));
       return;
     }
@@ -137,7 +133,9 @@ void FakeHost::play(char step, int process) {
       return tick();
     case 'n':
       discovery_->begin_scan();
-      return discovery_->scan_some(SIZE_MAX);
+      queries_.process(now_ns_);
+      discovery_->scan_some(SIZE_MAX);
+      return queries_.process(now_ns_);
     default:
       ADD_FAILURE() << "no such step: " << step;
   }
@@ -213,6 +211,7 @@ void FakeHost::fork(int child) {
   rtev_lifecycle& record = records_.back().lifecycle;
   record.peer = static_cast<__u32>(pid_of(child));
   record.start_time = state.start_ticks * ns_per_tick;
+  record.ns_pid = static_cast<__u32>(ns_pid_of(child));
 }
 
 void FakeHost::create_ring(int process) {
@@ -228,7 +227,7 @@ void FakeHost::create_ring(int process) {
   state.ring = &ring;
   map_ring(process, ring.path);
   tracked_.insert(pid_of(process));
-  add_record(RTEV_RING, process, ring_record_tail(process));
+  add_record(RTEV_RING, process, ring_record_tail(process), mapping_bytes);
 }
 
 void FakeHost::exit(int process, int wait_status) {
@@ -259,6 +258,7 @@ void FakeHost::add_record(rtev_lifecycle_type type, int process, std::vector<std
   record.start_time = state.start_ticks * ns_per_tick;
   record.tgid = record.tid = static_cast<__u32>(pid_of(process));
   record.detail = detail;
+  record.ns_pid = static_cast<__u32>(ns_pid_of(process));
   state.program.copy(record.comm, sizeof record.comm);
   records_.push_back({record, std::move(tail)});
 }
@@ -267,6 +267,7 @@ std::vector<std::byte> FakeHost::ring_record_tail(int process) const {
   const Procfs procfs;
   const auto mounts = procfs.mounts();
   rtev_ring_record record{};
+  record.address = mapping_begin;
   std::string paths;
   const auto place = [&](const fs::path& path, rtev_file& file) {
     const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
@@ -291,7 +292,12 @@ std::vector<std::byte> FakeHost::ring_record_tail(int process) const {
 bool FakeHost::look_up() {
   if (records_.empty()) return false;
   const Record& record = records_.front();
-  events_.push_back(lookup_->look_up(record.lifecycle, record.tail, events_.size()));
+  LifecycleEvent event{.record = record.lifecycle};
+  if (const auto query = lookup_.query_for(event, record.tail, events_.size()))
+    LifecycleLookup::add(event, look_at(procfs_, *query));
+  if (!event.rings.empty() && event.rings.front().fd)
+    ring_opened(static_cast<std::int32_t>(event.record.tgid), event.record.time_ns);
+  events_.push_back(std::move(event));
   records_.pop_front();
   return true;
 }
@@ -303,6 +309,7 @@ void FakeHost::tick() {
   events_.clear();
   mark_ended_images(events);
   for (LifecycleEvent& event : events) discovery_->take(std::move(event));
+  queries_.process(now_ns_);
   discovery_->tick(now_ns_, records_.empty() ? now_ns_ : 0);
   poller_.poll(now_ns_, [](std::uint32_t) { return true; });
 }

@@ -19,6 +19,7 @@
 #include "inspect/inspector.hpp"
 #include "processes/discovery.hpp"
 #include "session/live/ring_poller.hpp"
+#include "support/immediate_queries.hpp"
 #include "support/ring_file_builder.hpp"
 #include "support/temp_dir.hpp"
 
@@ -160,12 +161,14 @@ class FakeHost : private ProcessEvents, private KernelControl {
   std::deque<Ring> rings_;
   std::vector<TrueImage> true_images_;
   Registry registry_;
-  ProcessTable processes_{Procfs(proc_.path()), registry_};
+  Procfs procfs_{proc_.path()};
+  ImmediateQueries queries_{proc_.path()};
+  ProcessTable processes_{[this](std::int32_t pid) { return procfs_.stat(pid).has_value(); }, registry_};
   BinaryCache cache_;
-  Inspector inspector_{cache_, [](int, const std::shared_ptr<const Binary>&) {}};
+  Inspector inspector_{cache_, [](int, const std::shared_ptr<const Binary>&, std::uint32_t) {}};
   RingPoller poller_;
   std::unique_ptr<Discovery> discovery_;
-  std::unique_ptr<LifecycleLookup> lookup_;
+  LifecycleLookup lookup_;
   std::map<ProcessIndex, Image> images_;
   std::size_t rings_opened_ = 0;
   std::size_t incomplete_copies_ = 0;  ///< that were read in the place of a ring

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "support/immediate_queries.hpp"
 #include "support/temp_dir.hpp"
 
 namespace rtev {
@@ -90,7 +91,8 @@ class LifecycleReaderTest : public testing::Test {
   std::condition_variable changed_;
   std::deque<rtev_lifecycle> records_;
   bool is_held_ = false, in_read_ = false;
-  LifecycleReader reader_{Procfs(proc_.path()),
+  test::ImmediateQueries queries_{proc_.path()};
+  LifecycleReader reader_{queries_,
                           {.fd = waiting_.get(),
                            .read = [this](const LifecycleReader::Consumer& consumer) { read(consumer); },
                            .ring_opened = [](std::int32_t, std::uint64_t) {}}};
@@ -159,6 +161,73 @@ TEST_F(LifecycleReaderTest, RingsOfImagesThatEndInTheSameBatchAreMarked) {
     if (event.image_ended) ended.push_back(event.record.time_ns);
   }
   EXPECT_THAT(ended, ElementsAre(1, 2)) << "not the ring of the next image, nor that of a process that goes on";
+}
+
+/// A process that does not answer before it is released, beside others that do.
+class SilentProcess final : public ProcessQueries {
+ public:
+  SilentProcess(const std::filesystem::path& proc, std::int32_t pid) : others_(proc), pid_(pid) {}
+
+  void ask(ProcessQuery query, std::uint32_t user, Answer answer) override {
+    if (query.pid != pid_) return others_.ask(std::move(query), user, std::move(answer));
+    silent_ = std::move(answer);
+  }
+  void release() {
+    released_ = true;
+    const std::uint64_t one = 1;
+    EXPECT_EQ(::write(event_fd(), &one, sizeof one), ssize_t{sizeof one});
+  }
+  int event_fd() const override { return others_.event_fd(); }
+  void process(std::uint64_t now_ns) override {
+    others_.process(now_ns);
+    if (released_ && silent_) std::exchange(silent_, {})(ProcessView());
+  }
+  std::optional<std::uint64_t> next_deadline_ns() const override { return std::nullopt; }
+  bool is_idle() const override { return false; }
+
+ private:
+  test::ImmediateQueries others_;
+  std::int32_t pid_;
+  Answer silent_;
+  std::atomic<bool> released_ = false;
+};
+
+TEST(LifecycleReaderAlone, AProcessThatDoesNotAnswerHoldsBackItsOwnEventsOnly) {
+  const test::TempDir proc;
+  SilentProcess queries(proc.path(), 7);
+  EventFd waiting;
+  std::mutex mutex;
+  std::deque<rtev_lifecycle> records{record(RTEV_EXEC, 7, 1), record(RTEV_EXEC, 8, 2), record(RTEV_FORK, 7, 3),
+                                     record(RTEV_EXIT, 8, 4)};
+  records[2].peer = 9;
+  records.push_back(record(RTEV_EXEC, 9, 5));
+  waiting.signal();
+  LifecycleReader reader(queries, {.fd = waiting.get(),
+                                   .read =
+                                       [&](const LifecycleReader::Consumer& consumer) {
+                                         const std::lock_guard lock(mutex);
+                                         waiting.clear();
+                                         for (; !records.empty(); records.pop_front()) consumer(records.front(), {});
+                                       },
+                                   .ring_opened = [](std::int32_t, std::uint64_t) {}});
+  std::vector<std::uint64_t> times;
+  std::vector<bool> answered;
+  const auto take = [&](std::size_t events) {
+    while (times.size() < events) {
+      ASSERT_TRUE(is_readable(reader.event_fd(), 10'000));
+      for (const LifecycleEvent& event : reader.take()) {
+        times.push_back(event.record.time_ns);
+        answered.push_back(event.answered);
+      }
+    }
+  };
+  take(2);
+  EXPECT_FALSE(reader.has_caught_up());
+  queries.release();
+  take(5);
+  EXPECT_THAT(times, ElementsAre(2, 4, 1, 3, 5)) << "a child comes after its fork";
+  EXPECT_THAT(answered, ElementsAre(true, false, true, false, true));
+  EXPECT_FALSE(reader.busy_since());
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Pair;
 
 TEST(ProcessFilter, WantsProcessesByPidAndName) {
   EXPECT_TRUE(ProcessFilter{}.wants(7, "server", false));
@@ -40,7 +41,7 @@ class ProcessTableTest : public testing::Test {
     return table_.insert(std::move(process));
   }
   Registry registry_;
-  ProcessTable table_{Procfs("/nowhere"), registry_};
+  ProcessTable table_{[](std::int32_t) { return true; }, registry_};
 };
 
 TEST_F(ProcessTableTest, FindsAProcessByPidAndStartTime) {
@@ -86,8 +87,11 @@ TEST_F(ProcessTableTest, EventsWaitForTheInspectionOfTheirProgram) {
   EXPECT_FALSE(table_.is_inspecting());
   add(7, 1).program.inspecting = FileIdentity{.inode = 5};
   EXPECT_TRUE(table_.is_inspecting());
-  EXPECT_EQ(table_.unnamed_since(101), 100u);
-  EXPECT_FALSE(table_.unnamed_since(100 + naming_timeout_ns));
+  UnnamedSince unnamed;
+  table_.add_unnamed_to(unnamed, 100 + naming_timeout_ns);
+  EXPECT_THAT(unnamed, IsEmpty());
+  table_.add_unnamed_to(unnamed, 101);
+  EXPECT_THAT(unnamed, ElementsAre(Pair(0, 100)));
 }
 
 }  // namespace

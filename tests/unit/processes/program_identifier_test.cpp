@@ -11,7 +11,9 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "support/immediate_queries.hpp"
 #include "support/temp_dir.hpp"
 
 namespace rtev {
@@ -19,7 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
-using testing::IsEmpty;
 using enum ProgramIdentifier::Outcome;
 
 constexpr std::int32_t pid = 42;
@@ -32,14 +33,9 @@ class ProgramIdentifierTest : public testing::Test {
  protected:
   ProgramIdentifierTest() {
     fs::create_directories(proc_ / "42");
-    set_state('S');
     set_maps({});
   }
 
-  void set_state(char state) {
-    std::ofstream(proc_ / "42/stat") << "42 (p) " << state << " 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 70 10 11 12\n";
-  }
-  void end_process() { fs::remove_all(proc_ / "42"); }
   /// The process maps this file, with its code.
   void set_maps(const fs::path& file) {
     constexpr const char* range = "10000-11000";
@@ -59,7 +55,24 @@ class ProgramIdentifierTest : public testing::Test {
   }
   static UniqueFd open(const fs::path& path) { return UniqueFd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)}; }
 
-  ProgramIdentifier::Outcome identify(const fs::path& file) { return identifier_.identify(process_, open(file)); }
+  ProgramIdentifier::Outcome identify(const fs::path& file) {
+    return looked(identifier_.identify(process_, open(file)), process_);
+  }
+  /// Continues with what looking at the process has found.
+  ProgramIdentifier::Outcome looked(ProgramIdentifier::Outcome outcome, TracedProcess& process) {
+    queries_.process(now_ns_);
+    for (auto& [found_pid, since_ns, runtime] : identifier_.take_looked()) {
+      EXPECT_EQ(found_pid, pid);
+      outcome = looked(identifier_.found_runtime(process, std::move(runtime)), process);
+    }
+    return outcome;
+  }
+  /// Looks again if it is time; `waiting` if it is not.
+  ProgramIdentifier::Outcome retry() {
+    identifier_.retry(now_ns_);
+    return looked(waiting, *table_.find(pid));
+  }
+  bool is_asked() const { return !queries_.is_idle(); }
   /// Waits for the inspection that was requested.
   void await_inspection() {
     pollfd inspected{.fd = inspector_.event_fd(), .events = POLLIN, .revents = 0};
@@ -72,10 +85,12 @@ class ProgramIdentifierTest : public testing::Test {
   const test::TempDir dir_, proc_;
   std::uint64_t now_ns_ = 1'000 * ms;
   Registry registry_;
-  ProcessTable table_{Procfs(proc_.path()), registry_};
+  test::ImmediateQueries queries_{proc_.path()};
+  bool is_running_ = true;
+  ProcessTable table_{[this](std::int32_t) { return is_running_; }, registry_};
   BinaryCache cache_;
-  Inspector inspector_{cache_, [](int, const std::shared_ptr<const Binary>&) {}};
-  ProgramIdentifier identifier_{Procfs(proc_.path()), table_, cache_, inspector_, false, [this] { return now_ns_; }};
+  Inspector inspector_{cache_, [](int, const std::shared_ptr<const Binary>&, std::uint32_t) {}};
+  ProgramIdentifier identifier_{queries_, table_, cache_, inspector_, false, [this] { return now_ns_; }};
   TracedProcess process_{.pid = pid, .start_ticks = 70};
 };
 
@@ -104,14 +119,12 @@ TEST_F(ProgramIdentifierTest, FileThatCannotBeOpened) {
 
 TEST_F(ProgramIdentifierTest, ProcessThatEndedWithoutARingIsOfNoInterest) {
   const fs::path server = make("server", Kind::ocaml);
-  set_state('Z');
-  EXPECT_EQ(identify(server), not_ocaml);
-  end_process();
+  is_running_ = false;
   EXPECT_EQ(identify(server), not_ocaml);
   process_.index = 1;
   EXPECT_EQ(identify(server), found) << "it is part of the stream";
   process_.index.reset();
-  ProgramIdentifier even_gone(Procfs(proc_.path()), table_, cache_, inspector_, true, [] { return 0; });
+  ProgramIdentifier even_gone(queries_, table_, cache_, inspector_, true, [] { return 0; });
   EXPECT_EQ(even_gone.identify(process_, open(server)), found);
 }
 
@@ -137,17 +150,16 @@ TEST_F(ProgramIdentifierTest, LibraryIsLookedForLessAndLessOftenUntilItIsMapped)
   std::uint64_t wait = ms / 2;
   for (int tries = 0; tries < 3; ++tries) {
     EXPECT_EQ(identifier_.next_retry_ns(), now_ns_ + wait);
-    EXPECT_THAT(identifier_.due(now_ns_ + wait - 1), IsEmpty());
+    identifier_.retry(now_ns_ + wait - 1);
+    EXPECT_FALSE(is_asked());
     now_ns_ += wait;
-    EXPECT_THAT(identifier_.due(now_ns_), ElementsAre(pid));
-    EXPECT_EQ(identifier_.retry(process), waiting);
+    EXPECT_EQ(retry(), waiting);
     wait *= 2;
   }
   process.has_ring = true;
-  EXPECT_THAT(identifier_.due(now_ns_), ElementsAre(pid)) << "a ring shows that the runtime is there";
   set_maps(library);
-  EXPECT_EQ(identifier_.retry(process), found);
-  EXPECT_THAT(identifier_.due(now_ns_ + 10'000 * ms), IsEmpty());
+  EXPECT_EQ(retry(), found) << "a ring shows that the runtime is there";
+  EXPECT_EQ(process.program.runtime_begin, 0x10000u);
   EXPECT_FALSE(identifier_.next_retry_ns());
 }
 
@@ -158,13 +170,13 @@ TEST_F(ProgramIdentifierTest, LibraryIsNotAwaitedOnceThereIsARing) {
 }
 
 TEST_F(ProgramIdentifierTest, ForkedProcessWaitsForTheLibraryOfItsParent) {
-  process_.program.loading = {.program = nullptr, .due_ns = now_ns_ + ms, .wait_ns = ms};
-  put_into_table();
-  EXPECT_THAT(identifier_.due(now_ns_ + ms), IsEmpty());
+  process_.program.loading = {.program = nullptr, .due_ns = now_ns_ + ms, .wait_ns = ms, .asked = true};
   identifier_.await_library(process_);
-  EXPECT_THAT(identifier_.due(now_ns_ + ms), ElementsAre(pid));
-  table_.erase(pid);
-  EXPECT_THAT(identifier_.due(now_ns_ + ms), IsEmpty()) << "it has ended";
+  put_into_table();
+  identifier_.retry(now_ns_);
+  EXPECT_FALSE(is_asked());
+  identifier_.retry(now_ns_ + ms);
+  EXPECT_TRUE(is_asked());
 }
 
 /// To the kernel, the loader is the program.
@@ -173,13 +185,17 @@ TEST_F(ProgramIdentifierTest, ProgramThatALoaderRuns) {
                  library = make("libasmrun_shared.so", Kind::ocaml);
   process_.program.by_loader = true;
   EXPECT_EQ(identify(loader), waiting) << "the program is not mapped yet";
+  put_into_table();
+  TracedProcess& process = *table_.find(pid);
   set_maps(server);
-  EXPECT_EQ(identifier_.retry(process_), waiting) << "nor is its library";
-  EXPECT_FALSE(process_.program.by_loader);
+  now_ns_ += ms;
+  EXPECT_EQ(retry(), waiting) << "nor is its library";
+  EXPECT_FALSE(process.program.by_loader);
   fs::remove_all(proc_ / "42/map_files");
   set_maps(library);
-  EXPECT_EQ(identifier_.retry(process_), found);
-  EXPECT_EQ(process_.program.binary->id, 2u);
+  now_ns_ += 10 * ms;
+  EXPECT_EQ(retry(), found);
+  EXPECT_EQ(process.program.binary->id, 2u);
 }
 
 }  // namespace

@@ -49,6 +49,17 @@ TEST_F(RingAccessTest, HistoryOfANewProgramIsNotSkipped) {
   EXPECT_EQ(reader.words().before_attach, 2u + file.tail(2)) << "older, and already wrapped";
 }
 
+TEST_F(RingAccessTest, WhatAProgramOfTheTraceOverwroteIsLost) {
+  RingFileBuilder file(path_, {.domains = 1, .words_log2 = 4});
+  for (std::uint64_t i = 600; i < 700; ++i) file.append(0, make::begin(i, 1));
+  const std::uint64_t overwritten = file.head(0);
+  CheckedReader reader(path_, RingOwner{.began_traced = true}, {.history = RingReader::History::deliver});
+  reader.poll();
+  EXPECT_EQ(reader.words().before_attach, 0u);
+  EXPECT_EQ(reader.words().lost, overwritten);
+  EXPECT_EQ(reader.words().delivered, file.tail(0) - overwritten);
+}
+
 TEST_F(RingAccessTest, RefusesAFileThatIsStillAnEarlierPrograms) {
   {
     RingFileBuilder old(path_, {.domains = 2, .words_log2 = 6});
@@ -216,6 +227,17 @@ TEST_F(RingAccessTest, ReadsNamesOfUserEvents) {
   EXPECT_EQ(reader.reader().user_event_name(7), "");
   file.set_name(7, "late");
   EXPECT_EQ(reader.reader().user_event_name(7), "late") << "an empty slot is read again";
+}
+
+TEST_F(RingAccessTest, NamesAreKeptWhileThereIsMemory) {
+  RingFileBuilder file(path_, {.domains = 1, .words_log2 = 6});
+  for (std::uint16_t id = 0; id < 10; ++id) file.set_name(id, "name");
+  int names = 0;
+  CheckedReader reader(path_, RingOwner{.may_use_memory = [&](std::size_t) { return ++names <= 4; }}, {});
+  file.append(0, make::begin(1, 1));
+  reader.poll();
+  EXPECT_EQ(reader.reader().user_event_name(3), "name");
+  EXPECT_EQ(reader.reader().user_event_name(4), "") << "its number is shown";
 }
 
 TEST_F(RingAccessTest, NameWithoutNulIsCutAt127Bytes) {

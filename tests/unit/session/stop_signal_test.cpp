@@ -37,8 +37,12 @@ void (*handler_of(int number))(int) {
   return action.sa_handler;
 }
 
+std::optional<ProcessView> look(const ProcessQuery& query) {
+  return look_at(Procfs(), query);
+}
+
 Command prepare(const char* program) {
-  auto command = Command::prepare({program});
+  auto command = Command::prepare({program}, look);
   if (!command) throw std::runtime_error(command.error().message());
   return std::move(*command);
 }

@@ -100,6 +100,44 @@ TEST(Timeline, HoldsEventsBeyondTheWatermark) {
   EXPECT_EQ(timeline.staged_bytes(), 0u);
 }
 
+TEST(Timeline, AReleaseStopsAfterItsDeadlineAndGoesOnInTheNext) {
+  std::uint64_t now = 0;
+  Timeline timeline([&] { return ++now; });
+  constexpr std::uint64_t count = 100'000;
+  std::vector<Event> odd, even;
+  for (std::uint64_t time = 1; time <= count; ++time) (time % 2 != 0 ? odd : even).push_back(make_event(0, time % 2));
+  now = count;
+  for (std::uint64_t i = 0; i < count / 2; ++i) {
+    odd[i].time = 2 * i + 1;
+    even[i].time = 2 * i + 2;
+  }
+  push(timeline, odd);
+  push(timeline, even);
+  std::uint64_t released = 0, until = 0;
+  for (int releases = 1; until < count; ++releases) {
+    ASSERT_LT(releases, 100);
+    const std::uint64_t before = until;
+    until = timeline.release(
+        count,
+        [&](const Batch& batch) {
+          for (const Event& event : batch.events()) EXPECT_EQ(event.time, ++released);
+        },
+        now + 3);
+    EXPECT_GT(until, before);
+    EXPECT_EQ(released, until);
+  }
+  EXPECT_EQ(released, count);
+  EXPECT_EQ(timeline.late(), 0u);
+}
+
+TEST(Timeline, AReleaseOfEventsAtTimeZeroStopsThere) {
+  std::uint64_t now = 1;
+  Timeline timeline([&] { return ++now; });
+  push(timeline, std::vector<Event>(100'000, make_event(0, 1)));
+  EXPECT_EQ(timeline.release(1'000, [](const Batch&) {}, now + 3), 0u);
+  EXPECT_FALSE(timeline.empty());
+}
+
 TEST(Timeline, LateEventsAreFlaggedAndCounted) {
   Timeline timeline(no_limit);
   push(timeline, {make_event(10, 1)});
@@ -209,7 +247,7 @@ TEST(Timeline, SingleEventsInNearlyTimeOrderAreSorted) {
 }
 
 TEST(Timeline, BeyondTheMemoryBoundAllEventsAreDelivered) {
-  Timeline timeline(no_limit, 1000 * sizeof(Event));
+  Timeline timeline(no_limit, 2 * 1000 * sizeof(Event));
   std::vector<Event> events;
   for (std::uint64_t time = 0; time < 1000; ++time) events.push_back(make_event(1000 + time, 1));
   push(timeline, events);
@@ -220,6 +258,19 @@ TEST(Timeline, BeyondTheMemoryBoundAllEventsAreDelivered) {
   EXPECT_TRUE(timeline.empty());
   push(timeline, {make_event(1600, 2)});
   EXPECT_EQ(release(timeline, 1700)[0].event.flags, flag_late) << "what comes after a forced release may be late";
+}
+
+TEST(Timeline, RoomIsSharedByOwners) {
+  Timeline timeline(no_limit, 2 * 100 * sizeof(Event));
+  timeline.set_owner(1, 1001);
+  timeline.set_owner(2, 1002);
+  push(timeline, std::vector<Event>(80, make_event(1, Source{1, 0}.pack())));
+  EXPECT_FALSE(timeline.has_room(1001)) << "more than three quarters";
+  EXPECT_TRUE(timeline.has_room(1002));
+  push(timeline, std::vector<Event>(30, make_event(1, Source{2, 0}.pack())));
+  EXPECT_FALSE(timeline.has_room(1002)) << "nobody has";
+  release(timeline, forever);
+  EXPECT_TRUE(timeline.has_room(1001));
 }
 
 TEST(Timeline, PayloadsCountForTheMemoryBound) {

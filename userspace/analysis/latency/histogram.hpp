@@ -21,6 +21,8 @@ class Histogram {
   void clear() { *this = {}; }
 
   std::uint64_t count() const { return count_; }
+  /// What goes with the values of its memory, in bytes.
+  std::size_t memory_bytes() const { return pages_.size() * page_bytes; }
   /// Sum of all values; stays at its greatest value should it not fit (584 years of ns).
   std::uint64_t total() const { return total_; }
   /// Exact. 0 if nothing was recorded, as are the figures below.
@@ -36,6 +38,7 @@ class Histogram {
  private:
   static constexpr std::size_t page_buckets = 32;
   using Page = std::array<std::uint64_t, page_buckets>;
+  static constexpr std::size_t page_bytes = sizeof(Page) + 48;  ///< as a node of the map
 
   std::map<std::uint32_t, Page> pages_;  ///< of buckets, in order; those without values are not there
   std::uint64_t count_ = 0;

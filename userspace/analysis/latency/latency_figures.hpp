@@ -33,6 +33,10 @@ struct LatencyFigures {
   void record(std::uint64_t wall_ns, const TimeSplit& time);
   void merge(const LatencyFigures& other);
   std::uint64_t unfinished_total() const;
+  /// Of the histograms, in bytes.
+  std::size_t memory_bytes() const {
+    return wall.memory_bytes() + on_cpu.memory_bytes() + runnable.memory_bytes() + blocked.memory_bytes();
+  }
   /// True if figures may be too low because data are missing. Spans that the end of a program cut off do not count.
   bool lower_bound() const;
   bool empty() const {

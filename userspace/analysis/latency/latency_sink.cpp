@@ -64,7 +64,10 @@ void Latency::end_interval(std::uint64_t end_ns, const Registry& registry) {
   write(report_of(LatencyReport::Span::interval, interval_begin_ns_, end_ns, registry));
   write(report_of(LatencyReport::Span::so_far, start_ns_, end_ns, registry));
   for (auto& [index, process] : processes_) {
-    for (auto& [number, domain] : process.domains) domain.interval = {};
+    for (auto& [number, domain] : process.domains) {
+      bytes_ -= domain.interval.memory_bytes();
+      domain.interval = {};
+    }
   }
   others_.interval = {};
   interval_begin_ns_ = end_ns;
@@ -91,27 +94,62 @@ void Latency::on_domain_begin(const DomainLife& domain, std::uint64_t /*time_ns*
   ++process->second.domains[domain.domain].incarnations;
 }
 
+std::uint64_t Latency::time_of(const ProcessEntry& entry) {
+  std::uint64_t ns = 0;
+  for (const auto& [number, domain] : entry.domains) ns += domain.total.wall.total();
+  return ns;
+}
+
 /// Puts the ended process with the least time to the others. False if none has ended.
 bool Latency::make_room() {
   auto least = processes_.end();
-  std::uint64_t least_ns = 0;
-  for (auto process = processes_.begin(); process != processes_.end(); ++process) {
-    if (!process->second.ended) continue;
-    std::uint64_t ns = 0;
-    for (const auto& [number, domain] : process->second.domains) ns += domain.total.wall.total();
-    if (least != processes_.end() && ns >= least_ns) continue;
-    least = process;
-    least_ns = ns;
+  while (least == processes_.end() && !ended_.empty()) {
+    const auto [ns, index] = *ended_.begin();
+    ended_.erase(ended_.begin());
+    const auto process = processes_.find(index);
+    if (process == processes_.end() || !process->second.ended) continue;
+    // Late events and merged domains change it.
+    if (const std::uint64_t now = time_of(process->second); now > ns) {
+      ended_.emplace(now, index);
+    } else {
+      least = process;
+    }
   }
   if (least == processes_.end()) return false;
-  for (const auto& [number, domain] : least->second.domains) {
-    others_.incarnations += domain.incarnations;
-    others_.total.merge(domain.total);
-    others_.interval.merge(domain.interval);
-  }
-  domains_ -= least->second.domains.size();
+  for (const auto& [number, domain] : least->second.domains) merge_into_others(domain);
   processes_.erase(least);
   return true;
+}
+
+void Latency::merge_into_others(const DomainEntry& domain) {
+  others_.incarnations += domain.incarnations;
+  others_.total.merge(domain.total);
+  others_.interval.merge(domain.interval);
+  bytes_ -= domain.memory_bytes();
+  --domains_;
+}
+
+/// Puts the domains with the least time to the others until a part of the memory is free again: each time costs as much
+/// as sorting all domains.
+void Latency::merge_domains() {
+  struct Place {
+    std::uint64_t ns;
+    ProcessIndex process;
+    std::uint16_t domain;
+  };
+  std::vector<Place> places;
+  for (const auto& [index, process] : processes_) {
+    for (const auto& [number, domain] : process.domains) places.push_back({domain.total.wall.total(), index, number});
+  }
+  std::ranges::sort(places, {}, &Place::ns);
+  for (const Place& place : places) {
+    if (bytes_ <= options_.max_bytes / 4 * 3) return;
+    const auto process = processes_.find(place.process);
+    const auto domain = process->second.domains.find(place.domain);
+    merge_into_others(domain->second);
+    process->second.domains.erase(domain);
+    if (process->second.domains.empty()) processes_.erase(process);
+  }
 }
 
 void Latency::note_process(const Event& event, const Batch& batch, const Registry& registry) {
@@ -120,6 +158,7 @@ void Latency::note_process(const Event& event, const Batch& batch, const Registr
   const auto process = processes_.find(record->process);
   if (process == processes_.end()) return;
   process->second.ended = true;
+  ended_.emplace(time_of(process->second), record->process);
   describe(process->second, registry.process(record->process));
 }
 
@@ -208,8 +247,12 @@ void Latency::update(const DomainLife& domain, const Change& change) {
     const auto found = process->second.domains.find(domain.domain);
     if (found != process->second.domains.end()) entry = &found->second;
   }
+  const std::size_t before = entry->memory_bytes();
   change(entry->total);
   if (options_.interval_ns != 0) change(entry->interval);
+  if (entry == &others_) return;
+  bytes_ += entry->memory_bytes() - before;
+  if (bytes_ > options_.max_bytes) merge_domains();
 }
 
 LatencyReport::Process Latency::report_of(ProcessIndex index, const ProcessEntry& entry, Part part,

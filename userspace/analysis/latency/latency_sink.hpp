@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -29,6 +30,8 @@ struct LatencyOptions {
   std::uint64_t interval_ns = 0;   ///< 0: a report at the end only
   bool full = false;               ///< text with all percentiles of each process and domain
   std::size_t max_domains = 4096;  ///< listed; beyond that, those of ended processes are merged
+  /// Of histograms. Beyond that the domains with the least time are merged, whether they ended or not.
+  std::size_t max_bytes = std::size_t{64} << 20;
 };
 
 /// True for names that LatencyOptions::phase understands.
@@ -58,6 +61,8 @@ class Latency final : public Sink, private PauseListener {
     std::uint32_t incarnations = 0;
     LatencyFigures total{};
     LatencyFigures interval{};  ///< filled if there are intervals
+
+    std::size_t memory_bytes() const { return total.memory_bytes() + interval.memory_bytes(); }
   };
   struct ProcessEntry {
     std::int32_t pid = 0;
@@ -88,7 +93,10 @@ class Latency final : public Sink, private PauseListener {
   void drop(const DomainLife& domain, const PhaseEnd& span, Unfinished reason);
   template <typename Change>
   void update(const DomainLife& domain, const Change& change);
+  static std::uint64_t time_of(const ProcessEntry& entry);
   bool make_room();
+  void merge_domains();
+  void merge_into_others(const DomainEntry& domain);
   void note_process(const Event& event, const Batch& batch, const Registry& registry);
   void pass(std::uint64_t time_ns, const Registry& registry);
   void end_interval(std::uint64_t end_ns, const Registry& registry);
@@ -106,7 +114,10 @@ class Latency final : public Sink, private PauseListener {
   std::array<std::optional<Phase>, 2> phase_{};  ///< LatencyOptions::phase, by Family
   const Registry* registry_ = nullptr;           ///< during consume()
   std::map<ProcessIndex, ProcessEntry> processes_;
+  /// Of ended processes: time in pauses when it was put here, and index. Some may be gone or have more time by now.
+  std::set<std::pair<std::uint64_t, ProcessIndex>> ended_;
   std::size_t domains_ = 0;                                    ///< in processes_
+  std::size_t bytes_ = 0;                                      ///< of their histograms
   DomainEntry others_;                                         ///< incarnations: how many domains they are
   std::unordered_map<std::uint64_t, std::vector<Open>> open_;  ///< by process and source, innermost last
   std::string version_;                                        ///< of rtev-bpf

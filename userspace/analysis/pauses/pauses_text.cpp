@@ -68,7 +68,7 @@ class Report {
       out_.add("warning: ");
       if (counts.lost_words > 0) print(out_, "{} lost", Counted{counts.lost_words, "ring word was", "ring words were"});
       if (counts.lost_words > 0 && counts.unprobed > 0) out_.add(" and ");
-      if (counts.unprobed > 0) print(out_, "probes were off {}", times(counts.unprobed));
+      if (counts.unprobed > 0) print(out_, "tracing by probes paused {}", times(counts.unprobed));
       print(out_, "; {} incomplete, others may be missing\n",
             Counted{counts.unfinished[static_cast<std::size_t>(Unfinished::lost)], "pause is", "pauses are"});
     }

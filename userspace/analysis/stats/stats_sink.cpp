@@ -17,7 +17,7 @@ bool is_action(const Event& event, ProcessAction action) {
 
 }  // namespace
 
-Stats::Stats(StatsOptions options) : options_(std::move(options)) {}
+Stats::Stats(const StatsOptions& options) : options_(options) {}
 
 Stats::~Stats() = default;
 
@@ -29,15 +29,6 @@ void Stats::header(const RunHeader& header) {
 
 void Stats::consume(const Batch& batch, const Registry& registry) {
   for (const Event& event : batch.events()) add(event, batch, registry);
-}
-
-void Stats::flush() {
-  if (!options_.max_rss_bytes) return;
-  for (const auto& [pid, index] : images_) {
-    Process* const process = known_process(index);
-    if (!process || !std::exchange(process->touched, false)) continue;
-    if (const auto bytes = options_.max_rss_bytes(pid)) process->learn_memory(*bytes);
-  }
 }
 
 void Stats::summary(const RunSummary& summary, const Registry& registry) {
@@ -76,7 +67,6 @@ void Stats::add(const Event& event, const Batch& batch, const Registry& registry
   const RingInfo* const ring = registry.ring(Source::unpack(event.source).slot);
   if (!ring) return;
   Process& process = process_at(ring->process, registry, event.time);
-  process.touched = true;
   process.is_tracked(event.time);
   if (process.ended) process.end_ns = std::max(process.end_ns, event.time);  // a late event
   // The last event of a domain is its own, the first one of the next is not.
@@ -90,7 +80,6 @@ void Stats::add_process(const Event& event, const Batch& batch, const Registry& 
   const auto record = batch.payload_as<ProcessRecord>(event);
   if (!record) return;
   Process& process = process_at(record->process, registry, event.time);
-  process.touched = true;
   if (is_action(event, ProcessAction::exit)) {
     if (!process.ended) end_process(process, record->detail, event, batch, registry);
     return;
@@ -199,7 +188,6 @@ void Stats::on_thread_interval(const ThreadInterval& interval) {
   if (interval.state != ThreadState::on_cpu) return;
   Process* const process = process_of(interval.pid);
   if (!process || !process->stats.cpu_since_ns) return;
-  process->touched = true;
   process->cpu_ns += overlap(interval, *process->stats.cpu_since_ns, UINT64_MAX);
   Incarnation* const domain = process->domain_during(domain_of(interval), interval.begin_ns);
   if (domain) domain->tally.cpu_ns += overlap(interval, domain->begin_ns, domain->end_or(UINT64_MAX));

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,10 +19,6 @@
 namespace rtev {
 
 struct StatsOptions {
-  /// The peak resident memory of a process so far, if it still exists. Called on flush() for processes that had
-  /// events since the last call: the stream has it only for processes that ended, and not for all of them. Absent for
-  /// recordings.
-  std::function<std::optional<std::uint64_t>(std::int32_t pid)> max_rss_bytes{};
   /// The most ended processes, and ended domains of a process, that are remembered one by one.
   std::size_t ended_processes = 1024;
   std::size_t ended_domains = 128;
@@ -35,14 +30,14 @@ struct StatsOptions {
 /// runs at a time and the options. One thread.
 class Stats final : public Sink, private PauseListener, private ThreadObserver {
  public:
-  explicit Stats(StatsOptions options = {});
+  explicit Stats(const StatsOptions& options = {});
   Stats(const Stats&) = delete;
   Stats& operator=(const Stats&) = delete;
   ~Stats() override;
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;
-  void flush() override;
+  void flush() override {}
   void summary(const RunSummary& summary, const Registry& registry) override;
 
   /// Of what was consumed until now. What still goes on counts as far as it got.

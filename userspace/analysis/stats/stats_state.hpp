@@ -48,7 +48,6 @@ struct Stats::Process {
   bool ending = false;
   bool paused = false;      ///< once, at least
   bool lacks_past = false;  ///< its ring overwrote its past before it was read
-  bool touched = false;     ///< did something since it was asked for its memory
   std::uint64_t end_ns = 0;
   std::optional<std::uint64_t> ring_ns;  ///< when its ring was opened, or its probes found it
   std::uint64_t cpu_ns = 0;

@@ -8,6 +8,7 @@
 #include "base/exit_status.hpp"
 #include "cli/commands/subcommands.hpp"
 #include "kernel/features.hpp"
+#include "session/confinement.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -36,7 +37,7 @@ int run_doctor() {
     fmt::print("\nrtev-bpf cannot trace here: {}\n", blocking->name);
     return exit_failure;
   }
-  fmt::print("\nrtev-bpf can trace here.\n");
+  fmt::print("\n{}\nrtev-bpf can trace here.\n", describe_confinement(host.uprobe_multi));
   return exit_ok;
 }
 

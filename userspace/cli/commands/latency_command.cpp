@@ -10,8 +10,8 @@
 #include "base/option_types.hpp"
 #include "cli/commands/subcommands.hpp"
 #include "cli/messages.hpp"
+#include "cli/output_file.hpp"
 #include "cli/reading.hpp"
-#include "cli/stream.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -43,7 +43,8 @@ int run_latency(const LatencyCommandOptions& options, const Invocation& invocati
                    .phase = options.phase,
                    .min_ns = static_cast<std::uint64_t>(options.min.count()),
                    .interval_ns = static_cast<std::uint64_t>(options.interval.count()),
-                   .full = options.full},
+                   .full = options.full,
+                   .max_bytes = options.memory_limit / 4},
                   **output);
   // It writes its reports itself, also before the end.
   return analyse(options, invocation, latency, **output, [](const Registry&) { return std::string(); });

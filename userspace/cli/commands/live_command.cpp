@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/exit_status.hpp"
 #include "cli/commands/subcommands.hpp"
 #include "cli/messages.hpp"
 #include "cli/stream.hpp"
@@ -36,8 +37,11 @@ int run_live(const StreamOptions& options, const Invocation& invocation) {
   auto stream = Stream::open(options.output, Format::text);
   if (!stream) return report(stream.error());
   if (!options.quiet) stream->add(std::make_unique<AtEnd>(stream->sink(), print_summary));
-  const int status = trace(options, invocation, {.sink = stream->sink(), .output = stream->output()});
-  return finish_output(stream->output(), status);
+  const auto is_full = [&] { return stream->files().has_to_end(); };
+  const int status =
+      trace(options, invocation, {.sink = stream->sink(), .output = stream->output(), .is_full = is_full});
+  const int failed = report_full(*stream);
+  return finish_output(stream->output(), failed != exit_ok ? failed : status);
 }
 
 }  // namespace
@@ -47,6 +51,7 @@ Subcommand add_live_command(CLI::App& root) {
   root.footer(footer);
   add_process_options(root, *options);
   add_output_options(root, options->output);
+  add_disk_options(root, options->output.disk);
   add_trace_options(root, *options);
   add_common_options(root, *options);
   return {.app = &root,

@@ -7,8 +7,8 @@
 #include "base/option_types.hpp"
 #include "cli/commands/subcommands.hpp"
 #include "cli/messages.hpp"
+#include "cli/output_file.hpp"
 #include "cli/reading.hpp"
-#include "cli/stream.hpp"
 
 namespace rtev::cli {
 namespace {

@@ -15,6 +15,8 @@
 #include "base/exit_status.hpp"
 #include "cli/commands/subcommands.hpp"
 #include "cli/messages.hpp"
+#include "helper/process_queries.hpp"
+#include "inspect/procfs.hpp"
 #include "kernel/features.hpp"
 #include "processes/discovery.hpp"
 #include "session/live/ring_poller.hpp"
@@ -35,6 +37,7 @@ constexpr const char* footer =
     "  stopped    its runtime removed the ring\n"
     "  ended      the process ended while ps counted\n"
     "  truncated  its ring file was cut: events cannot be read\n"
+    "  unreadable its file system may never answer (FUSE, NFS): set OCAML_RUNTIME_EVENTS_DIR\n"
     "  shared     processes with the same pid in two containers write into one file: events are mixed up";
 
 std::string_view runtime_of(const ProcessInfo& info) {
@@ -43,26 +46,29 @@ std::string_view runtime_of(const ProcessInfo& info) {
 }
 
 /// Finds processes once and reads their rings for a moment, to measure how busy they are.
-class ProcessLister : private ProcessEvents {
+class ProcessLister : private ProcessEvents, private NoKernelControl {
  public:
-  explicit ProcessLister(DiscoveryOptions options)
-      : processes_(Procfs(), registry_),
-        inspector_(cache_, [](int, const std::shared_ptr<const Binary>&) {}),
-        rings_([](const Batch&) {}, [] { return true; }),
-        discovery_({.procfs = Procfs(),
+  ProcessLister(DiscoveryOptions options, helper::HelperProcess helper)
+      : helper_(std::move(helper)),
+        queries_(helper_, helper::Priority::raised),
+        processes_(is_running, registry_),
+        inspector_(cache_, [](int, const std::shared_ptr<const Binary>&, std::uint32_t) {}),
+        rings_([](const Batch&) {}, [](uid_t) { return RingPoller::Room::any; }),
+        discovery_({.queries = queries_,
                     .registry = registry_,
                     .processes = processes_,
                     .cache = cache_,
                     .inspector = inspector_,
                     .events = *this,
-                    .kernel = kernel_},
+                    .kernel = *this},
                    std::move(options)) {}
 
   void run(std::chrono::nanoseconds sample) {
     constexpr auto all = std::numeric_limits<std::uint64_t>::max();
     discovery_.begin_scan();
-    while (discovery_.is_scanning() || processes_.is_inspecting()) {
+    while (discovery_.is_scanning() || processes_.is_inspecting() || !queries_.is_idle()) {
       discovery_.scan_some(all);
+      queries_.process(monotonic_ns());
       discovery_.tick(monotonic_ns(), all);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -100,11 +106,20 @@ class ProcessLister : private ProcessEvents {
  private:
   /// Processes may have ended since they were found: without BPF nothing reports that.
   void note_ends() {
-    const Procfs procfs;
     for (const auto& [index, info] : registry_.indexed_processes()) {
-      const auto stat = procfs.stat(info.pid);
-      if (!stat || stat->start_ticks != info.start_ticks) registry_.process(index).ring = after_end(info.ring);
+      if (!is_running(info.pid)) registry_.process(index).ring = after_end(info.ring);
     }
+  }
+
+  /// Where BPF would read whether the events of the process are paused.
+  void track(std::int32_t pid, const rtev_tracked& tracked) override {
+    const TracedProcess* const process = processes_.find(pid);
+    if (tracked.paused_flag == 0 || process == nullptr || !process->index) return;
+    queries_.ask({.pid = pid, .word_address = tracked.paused_flag}, process->user,
+                 [this, index = *process->index](const ProcessView& view) {
+                   RingState& ring = registry_.process(index).ring;
+                   if (view.word.value_or(0) != 0 && ring == RingState::active) ring = RingState::paused;
+                 });
   }
 
   void on_process(std::uint64_t, ProcessAction, const ProcessRecord&) override {}
@@ -114,7 +129,8 @@ class ProcessLister : private ProcessEvents {
   void on_image_end(const ImageEnd&) override {}
 
   Registry registry_;
-  NoKernelControl kernel_;
+  helper::HelperProcess helper_;
+  helper::HelperQueries queries_;
   ProcessTable processes_;
   BinaryCache cache_;
   Inspector inspector_;
@@ -130,9 +146,12 @@ int run_ps(const ProcessOptions& options) {
         {.what = "cannot inspect processes", .why = feature->name + ": " + feature->found, .hint = feature->hint});
   for (const kernel::Feature& feature : host.features) {
     if (feature.status == kernel::FeatureStatus::ok) continue;
-    fmt::print(stderr, "rtev-bpf: {}: {}\nhint: {}\n", feature.name, feature.found, feature.hint);
+    say(fmt::format("rtev-bpf: {}: {}\nhint: {}\n", feature.name, feature.found, feature.hint));
   }
-  ProcessLister processes({.filter = {.pids = options.pids, .name_globs = options.names}, .since_ns = UINT64_MAX});
+  auto helper = helper::HelperProcess::start();
+  if (!helper) return report(helper.error());
+  ProcessLister processes({.filter = {.pids = options.pids, .name_globs = options.names}, .since_ns = UINT64_MAX},
+                          std::move(*helper));
   processes.run(options.duration.value_or(default_sample));
   processes.print();
   return exit_ok;

@@ -67,7 +67,7 @@ class Progress final : public ForwardingSink {
     const auto rate = static_cast<std::uint64_t>(static_cast<double>(events_ - shown_events_) / seconds);
     std::string line = fmt::format("{}recording: {}s  {} events  {}/s  {}  {} words lost", clear_line,
                                    (now - start_ns_) / 1'000'000'000, Grouped{events_}, Grouped{rate},
-                                   Size{stream_.written()}, Grouped{lost_words_});
+                                   Size{stream_.files().written()}, Grouped{lost_words_});
     if (dropped_records_ > 0) line += fmt::format("  {} scheduler events dropped", Grouped{dropped_records_});
     put(line);
     shown_ns_ = now;
@@ -102,13 +102,18 @@ int run_record(const StreamOptions& options, const Invocation& invocation) {
   stream->add(std::make_unique<AtEnd>(stream->sink(), [&](const RunSummary& summary, const Registry& registry) {
     if (!options.quiet) print_summary(summary, registry);
     const auto& error = stream->output().error();
-    if (error) failed = report(*error);
+    failed = error ? report(*error) : report_full(*stream);
     if (options.quiet) return;
-    fmt::print(stderr, "{} {}, {}: {}\n", error ? "wrote only a part of" : "wrote", Escaped{stream->name()},
-               Size{stream->written()}, info_of(stream->format()).hint);
+    const std::size_t files = stream->files().files();
+    fmt::print(stderr, "{} {}{}, {}: {}\n", error ? "wrote only a part of" : "wrote", Escaped{stream->name()},
+               files == 1 ? "" : fmt::format(" and {} before it", Counted{files - 1, "file", "files"}),
+               Size{stream->files().written()}, info_of(stream->format()).hint);
   }));
-  const int status = trace(options, invocation,
-                           {.sink = stream->sink(), .output = stream->output(), .owns_stdout = stream->is_stdout()});
+  const int status =
+      trace(options, invocation,
+            {.sink = stream->sink(), .output = stream->output(), .owns_stdout = stream->is_stdout(), .is_full = [&] {
+               return stream->files().has_to_end();
+             }});
   // An incomplete recording is a failure, even if only the reader of a pipe went away.
   return failed != exit_ok ? failed : status;
 }
@@ -121,6 +126,7 @@ Subcommand add_record_command(CLI::App& root) {
   app->footer(footer);
   add_process_options(*app, *options);
   add_recording_options(*app, options->output);
+  add_disk_options(*app, options->output.disk);
   add_trace_options(*app, *options);
   add_common_options(*app, *options);
   return {.app = app,

@@ -6,9 +6,8 @@
 #include "analysis/stats/stats_sink.hpp"
 #include "cli/commands/subcommands.hpp"
 #include "cli/messages.hpp"
+#include "cli/output_file.hpp"
 #include "cli/reading.hpp"
-#include "cli/stream.hpp"
-#include "inspect/procfs.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -27,10 +26,7 @@ constexpr const char* footer =
 int run_stats(const AnalysisOptions& options, const Invocation& invocation) {
   auto output = open_output(options.output);
   if (!output) return report(output.error());
-  StatsOptions stats_options;
-  if (options.input.empty())
-    stats_options.max_rss_bytes = [procfs = Procfs()](std::int32_t pid) { return procfs.max_rss_bytes(pid); };
-  Stats stats(std::move(stats_options));
+  Stats stats;
   return analyse(options, invocation, stats, **output, [&](const Registry& registry) {
     return options.json ? stats.report_json(registry) : stats.report_text(registry);
   });

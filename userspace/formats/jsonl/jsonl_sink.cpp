@@ -202,6 +202,10 @@ void JsonlSink::process(const Event& event, const ProcessRecord& record, const R
       add_exit_status(json_, record.detail);
       if (info.max_rss_bytes != 0) json_.member("max_rss_bytes", info.max_rss_bytes);
       break;
+    case ProcessAction::unreadable:
+      json_.member("path", info.ring_path);
+      json_.plain_member("reason", to_string(static_cast<Unreadable>(record.detail)));
+      break;
     case ProcessAction::pause:
     case ProcessAction::resume:
     case ProcessAction::stop:

@@ -48,9 +48,18 @@ bool BackgroundOutput::sync() {
 }
 
 bool BackgroundOutput::finish() {
-  std::unique_lock lock(mutex_);
+  begin_finish();
+  return wait();
+}
+
+void BackgroundOutput::begin_finish() {
+  const std::lock_guard lock(mutex_);
   enqueue_filling();
   enqueue({.action = Action::finish});
+}
+
+bool BackgroundOutput::wait() {
+  std::unique_lock lock(mutex_);
   progress_.wait(lock, [this] { return idle_; });
   return !failed_;
 }

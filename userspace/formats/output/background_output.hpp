@@ -44,6 +44,12 @@ class BackgroundOutput final : public Output {
   bool sync() override;
   /// Waits until all is written.
   bool finish() override;
+  /// Queues what finish() does, and does not wait.
+  void begin_finish();
+  /// Waits until all that is queued is written. False after an error.
+  bool wait();
+  /// Bytes that write() was given and has not refused.
+  std::uint64_t taken() const { return taken_bytes_; }
   const std::optional<Error>& error() const override { return failed_ ? output_.error() : none_; }
 
  private:

@@ -12,6 +12,7 @@
 
 #include "base/clock.hpp"
 #include "base/file_io.hpp"
+#include "base/reader_wait.hpp"
 #include "formats/output/aligned_buffer.hpp"
 
 namespace rtev {
@@ -54,17 +55,22 @@ void PageCacheTrimmer::advance_to(std::uint64_t end) {
   }
 }
 
-FdOutput::~FdOutput() {
-  if (!has_begun_ && created_) ::unlink(name_.c_str());
+FdOutput::FdOutput(int fd, std::string name) : fd_(fd), name_(std::move(name)) {
+  struct stat status{};
+  is_regular_file_ = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-void FdOutput::wait_for_begin(bool created) {
+FdOutput::~FdOutput() {
+  if (!has_begun_ && discard_) discard_();
+}
+
+void FdOutput::wait_for_begin(std::function<void()> discard) {
   has_begun_ = false;
-  created_ = created;
+  discard_ = std::move(discard);
 }
 
 void FdOutput::begin() {
-  if (std::exchange(has_begun_, true) || !is_regular_file()) return;
+  if (std::exchange(has_begun_, true) || !is_regular_file_) return;
   if (::ftruncate(fd_, 0) != 0) error_ = errno_error(errno, "cannot empty", name_).error();
 }
 
@@ -76,8 +82,13 @@ bool FdOutput::write(std::string_view bytes) {
 bool FdOutput::write_pieces(std::string_view bytes, std::span<const std::size_t> ends) {
   if (!has_begun_) return true;
   if (error_) return false;
-  Written written = write_all(fd_, bytes.size(),
-                              [&](std::size_t offset) { return write_some(bytes.substr(offset), written_ + offset); });
+  std::optional<ReaderWait> wait;
+  if (!is_regular_file_) wait.emplace(ReaderWait::Of::output);
+  Written written = write_all(fd_, bytes.size(), [&](std::size_t offset) {
+    const ssize_t size = write_some(bytes.substr(offset), written_ + offset);
+    if (wait && size > 0) wait->note_progress();
+    return size;
+  });
   if (written.code != 0) {
     error_ = errno_error(written.code, "cannot write to", name_, hint_for(written.code)).error();
     const auto whole = std::ranges::upper_bound(ends, written.bytes);
@@ -87,7 +98,12 @@ bool FdOutput::write_pieces(std::string_view bytes, std::span<const std::size_t>
   }
   written_ += written.bytes;
   if (trimmer_) trimmer_->advance_to(written_);
+  if (free_space_) free_space_->note_written(written.bytes);
   return !error_;
+}
+
+void FdOutput::keep_free(const FreeSpaceFloor& floor) {
+  if (is_regular_file_) free_space_.emplace(fd_, floor);
 }
 
 void FdOutput::spare_page_cache() {
@@ -139,11 +155,6 @@ bool FdOutput::finish() {
   if (!error_ && has_begun_ && trimmer_ && ::fdatasync(fd_) != 0 && errno != EINVAL && errno != EROFS)
     error_ = errno_error(errno, "cannot write to", name_, hint_for(errno)).error();
   return !error_;
-}
-
-bool FdOutput::is_regular_file() const {
-  struct stat status{};
-  return ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
 }
 
 bool FdOutput::is_terminal() const {

@@ -7,11 +7,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/unique_fd.hpp"
+#include "formats/output/free_space.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev {
@@ -37,23 +39,29 @@ class PageCacheTrimmer {
 class FdOutput final : public Output {
  public:
   /// Borrows the descriptor, e.g. stdout. `name` is for messages.
-  FdOutput(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
+  FdOutput(int fd, std::string name);
   /// Owns it.
-  FdOutput(UniqueFd fd, std::string name) : owned_(std::move(fd)), fd_(owned_.get()), name_(std::move(name)) {}
+  FdOutput(UniqueFd fd, std::string name) : FdOutput(fd.get(), std::move(name)) { owned_ = std::move(fd); }
 
   FdOutput(const FdOutput&) = delete;
   FdOutput& operator=(const FdOutput&) = delete;
   ~FdOutput() override;
 
   /// Keeps the file unchanged, and discards what is written, until begin(): a run that fails to start must not destroy
-  /// an existing file. A file that was `created` for the run is removed again if begin() is never called.
-  void wait_for_begin(bool created);
+  /// an existing file. `discard` is called on destruction if begin() never was; it removes a file that was created for
+  /// the run.
+  void wait_for_begin(std::function<void()> discard = {});
   /// Truncates a regular file to 0 bytes.
   void begin();
   /// For a regular file that is written from its beginning: bytes aligned as in an AlignedBuffer bypass the page cache,
   /// which costs a third; for the others see PageCacheTrimmer. If the file system cannot, or the disk is slow, all
   /// bytes use the cache.
   void spare_page_cache();
+
+  /// For a regular file: watches whether its file system gets nearly full.
+  void keep_free(const FreeSpaceFloor& floor);
+  /// True once less is free than keep_free() asked for. Any thread may call it.
+  bool is_disk_low() const { return free_space_ && free_space_->is_low(); }
 
   bool write(std::string_view bytes) override;
   bool write_pieces(std::string_view bytes, std::span<const std::size_t> ends) override;
@@ -64,7 +72,7 @@ class FdOutput final : public Output {
   std::uint64_t written() const { return written_; }
   int fd() const { return fd_; }
   const std::string& name() const { return name_; }
-  bool is_regular_file() const;
+  bool is_regular_file() const { return is_regular_file_; }
   bool is_terminal() const;
 
  private:
@@ -78,12 +86,15 @@ class FdOutput final : public Output {
   bool set_direct(bool direct);
   ssize_t write_some(std::string_view bytes, std::uint64_t file_offset);
 
-  bool has_begun_ = true, created_ = false;
+  bool has_begun_ = true;
+  std::function<void()> discard_;
   std::atomic<std::uint64_t> written_ = 0;
   std::optional<PageCacheTrimmer> trimmer_;
+  std::optional<FreeSpaceWatch> free_space_;
   bool may_be_direct_ = false, is_direct_ = false;
   UniqueFd owned_;
   int fd_;
+  bool is_regular_file_ = false;
   std::string name_;
   std::optional<Error> error_;
 };

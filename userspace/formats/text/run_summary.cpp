@@ -97,17 +97,20 @@ void warn(TextBuffer& out, std::string_view what, std::string_view hint) {
 }
 
 void add_losses(TextBuffer& out, const RunSummary& summary, const Registry& registry, const Accounting& words) {
-  std::uint64_t limited = 0, unprobed = 0;
+  std::uint64_t limited = 0, unprobed = 0, unwritten = 0;
   std::string dropped;
   for (const RunSummary::Drop& drop : summary.drops) {
     if (drop.kind == RunSummary::limited)
       limited += drop.count;
     else if (drop.kind == RunSummary::unprobed)
       unprobed += drop.count;
+    else if (drop.kind == RunSummary::unwritten)
+      unwritten += drop.count;
     else if (drop.count > 0)
       dropped += fmt::format("{}{} {}", dropped.empty() ? "" : ", ", Escaped{drop.kind}, Grouped{drop.count});
   }
   const auto sharing = std::ranges::count(registry.processes(), RingState::shared, &ProcessInfo::ring);
+  const auto unreadable = std::ranges::count(registry.processes(), RingState::unreadable, &ProcessInfo::ring);
   const struct {
     Counted number;
     std::string_view what, hint;
@@ -121,15 +124,22 @@ void add_losses(TextBuffer& out, const RunSummary& summary, const Registry& regi
       {{static_cast<std::uint64_t>(sharing), "process shares a ring file", "processes share ring files"},
        "{} with processes of other containers: their events are mixed",
        "give each container a ring directory of its own (OCAML_RUNTIME_EVENTS_DIR)"},
-      {{summary.rings_missed, "ring was", "rings were"},
+      {{static_cast<std::uint64_t>(unreadable), "ring was", "rings were"},
+       "{} not read: their file system may never answer (FUSE, NFS), or they exceed --memory-limit",
+       "put rings on a local file system (OCAML_RUNTIME_EVENTS_DIR), or raise --memory-limit"},
+      {{summary.rings_missed - std::min(summary.rings_missed, static_cast<std::uint64_t>(unreadable)), "ring was",
+        "rings were"},
        "{} gone or unusable before all events were read",
        "keep the files (OCAML_RUNTIME_EVENTS_PRESERVE=1) and dump them"},
       {{limited, "time", "times"},
-       "probes were off {}: a program without a ring made more events than --ringless-limit allows",
+       "tracing by probes paused {}: a program without a ring made more events than --ringless-limit allows",
        "start it with a ring (OCAML_RUNTIME_EVENTS_START=1): an event then costs 0.03 µs, not 1.3 to 1.6 µs"},
       {{unprobed, "process", "processes"},
        "{} without a ring could not be probed: their events are missing",
        "start such programs with a ring (OCAML_RUNTIME_EVENTS_START=1)"},
+      {{unwritten, "event was", "events were"},
+       "{} read but not written: the output took too long at the end",
+       "trace less (-p, -n, --events), or write to a file (-o)"},
   };
   bool is_clean = dropped.empty();
   for (const auto& [number, what, hint] : warnings) {

@@ -8,6 +8,21 @@
 #include "formats/text/text_sink.hpp"
 
 namespace rtev {
+namespace {
+
+std::string_view explain(Unreadable why) {
+  switch (why) {
+    case Unreadable::file_system:
+      return "the file system of its ring may not answer";
+    case Unreadable::no_answer:
+      return "its file system does not answer";
+    case Unreadable::memory:
+      return "rings take too much memory (--memory-limit)";
+  }
+  return "unknown";
+}
+
+}  // namespace
 
 void TextSink::process_event(const Event& event, const Batch& batch, const Registry& registry) {
   const auto record = batch.payload_as<ProcessRecord>(event);
@@ -47,6 +62,10 @@ void TextSink::process_event(const Event& event, const Batch& batch, const Regis
       break;
     case ProcessAction::probe:
       out_.add("no ring: traced by probes");
+      break;
+    case ProcessAction::unreadable:
+      out_.add("unreadable: ", explain(static_cast<Unreadable>(record->detail)), "  ");
+      add_escaped(out_, info.ring_path);
       break;
     case ProcessAction::exit:
       exit_status(record->detail);

@@ -2,6 +2,7 @@
 #include "formats/viewer/track_builder.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "stream/stw_phases.hpp"
 
@@ -163,12 +164,14 @@ Flows TrackBuilder::flows_of(const Ring& ring, const Event& event) {
   }
   section = {.first_flow = next_flow_};
   flow_ids_.clear();
-  spans_.each_ring(ring.life.process, [&](const Ring& other) {
+  const auto call = [&](const Ring& other) {
     const bool has_ended = !other.alive && other.life.incarnation > 0;
     if (&other == &ring || other.newest_ns == 0 || has_ended || flow_ids_.size() >= max_arrows) return;
     section.called.push_back(other.life.domain);
     flow_ids_.push_back(section.first_flow + other.life.domain);
-  });
+  };
+  // A ring file has not more domains; a hostile recording may.
+  spans_.each_ring(ring.life.process, call, max_domains);
   next_flow_ += std::uint64_t{1} << Source::domain_bits;
   return {.out = flow_ids_, .in = 0};
 }
@@ -196,6 +199,13 @@ void TrackBuilder::on_domain_begin(Ring& ring, std::uint64_t time, bool /*certai
   if (ring.life.incarnation == 1) return;
   static const Ring no_ring{};
   set_owner(ring, &no_ring);
+  // A program may begin domains for as long as it runs. Only this ring refers to the tracks of the last ones. The
+  // newest of them stays, because viewers forget a process without tracks.
+  const auto own = std::ranges::find_if(ring.lanes, [](const auto& lane) { return !lane->key->is_thread; });
+  if (own != ring.lanes.end()) {
+    const Track* const before = std::exchange(ring.outdated, (*own)->key);
+    if (before != nullptr) tracks_.remove(*before);
+  }
   ring.lanes.clear();
   ring.current = ring.phases = nullptr;
   ring.barrier = ring.floor = time;
@@ -295,6 +305,7 @@ void TrackBuilder::forget(const Track& track) {
   if (track.is_thread) threads_.forget_thread(track.tid, now_);
   owners_.erase(track.id);
   spans_.each_ring(track.process, [&](Ring& ring) {
+    if (ring.outdated == &track) ring.outdated = nullptr;
     const auto lane = std::ranges::find(ring.lanes, &track, [](const auto& of) { return of->key; });
     if (lane == ring.lanes.end()) return;
     spans_.close(ring, **lane, 0, now_, SpanMark::exited);

@@ -19,6 +19,7 @@ namespace rtev {
 struct ViewerRing : SpanRing<const Track*> {
   Lane* current = nullptr;            ///< where its events are shown now
   std::uint64_t threads_version = 0;  ///< by which `current` was decided
+  const Track* outdated = nullptr;    ///< its own track in the incarnation before
   Lane* phases = nullptr;             ///< where the last runtime phase began or ended
   std::uint64_t floor = 0;            ///< spans whose begin is unknown begin before this; 0: no event yet
   std::uint64_t barrier = 0;          ///< and after this

@@ -78,6 +78,10 @@ void TrackTable::name_process(std::int32_t pid, std::string_view name) {
 
 void TrackTable::forget(const Track& track) {
   forgetting_(track);
+  remove(track);
+}
+
+void TrackTable::remove(const Track& track) {
   writer_.forget_track(track);
   if (const auto process = processes_.find(track.pid); process != processes_.end()) {
     const auto own = process->second.domain_threads.find(track.domain);

@@ -40,6 +40,8 @@ class TrackTable {
   void make_room();
   /// A thread that ended. The reference is invalid afterwards.
   void forget(const Track& track);
+  /// The same for a track that nothing refers to any more: `forgetting` is not called.
+  void remove(const Track& track);
   /// A process that ended, with the tracks of its threads and rings.
   void forget_process(std::int32_t pid);
   /// A domain ended: the next thread with this domain id belongs to another incarnation.

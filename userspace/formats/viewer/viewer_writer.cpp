@@ -138,6 +138,10 @@ void ViewerWriter::add_process(ProcessAction action, const ProcessRecord& record
       add("path", std::string_view{info.ring_path});
       add("max_domains", record.detail);
       break;
+    case ProcessAction::unreadable:
+      add("path", std::string_view{info.ring_path});
+      add("reason", to_string(static_cast<Unreadable>(record.detail)));
+      break;
     case ProcessAction::exit:
       add_exit(record.detail);
       break;

@@ -10,18 +10,23 @@
 #include <utility>
 #include <vector>
 
-#include "inspect/file_place.hpp"
-#include "inspect/process_files.hpp"
+#include "inspect/process_view.hpp"
 
 namespace rtev {
 
 struct PendingRing {
-  std::uint64_t announced_ns = 0;                 ///< when the kernel announced it
-  std::vector<OpenedRing> opened{};               ///< what the process mapped then
-  std::optional<FilePlace> place{};               ///< of the ring file
-  std::optional<std::int64_t> clock_offset_ns{};  ///< of the ring's times, where the kernel reported it
+  std::uint64_t announced_ns = 0;            ///< when the kernel announced it
+  std::vector<OpenedRing> opened{};          ///< what the process mapped then
+  std::optional<AnnouncedRing> announced{};  ///< what the kernel reported of it
+  std::optional<OpenedRing> placed{};        ///< see ProcessView
+  std::string path{};                        ///< of the ring, where it was not found
+  bool asked = false;                        ///< its process is being looked at
   /// The end of its image was read already: what is in `opened` may belong to the next image.
   bool image_ended = false;
+  /// Of the ring's times, where the kernel reported it.
+  std::optional<std::int64_t> clock_offset_ns() const {
+    return announced ? std::optional(announced->clock_offset_ns) : std::nullopt;
+  }
   // Of PendingRings:
   std::uint64_t first_try_ns = 0;
   std::uint64_t next_try_ns = 0;
@@ -68,6 +73,12 @@ class PendingRings {
     if (found != rings_.end() && try_open(found->second)) rings_.erase(found);
   }
 
+  /// The ring that the process announced then; null if it is not pending any more.
+  PendingRing* find(std::int32_t pid, std::uint64_t announced_ns) {
+    const auto found = rings_.find(pid);
+    return found != rings_.end() && found->second.announced_ns == announced_ns ? &found->second : nullptr;
+  }
+
   /// Removes the ring of a process whose image has ended, for a last try by the caller.
   std::optional<PendingRing> take(std::int32_t pid) {
     auto node = rings_.extract(pid);
@@ -98,8 +109,8 @@ class PendingRings {
   static constexpr std::uint64_t timeout_ns = 2'000'000'000;
 
   static bool is_same_file(const PendingRing& one, const PendingRing& other) {
-    return one.place && other.place && one.place->device == other.place->device &&
-           one.place->inode == other.place->inode;
+    return one.announced && other.announced && one.announced->place.device == other.announced->place.device &&
+           one.announced->place.inode == other.announced->place.inode;
   }
 
   std::map<std::int32_t, PendingRing> rings_;

@@ -18,11 +18,15 @@ bool RingAcquisition::open_found(TracedProcess& process, const std::vector<Opene
   return open(process, rings, time_ns, {.is_new = created_now});
 }
 
-/// Begins to read rings of the process. False if none is new and ready.
+/// Begins to read rings of the process, or says that it does not. False if none is new and ready.
 bool RingAcquisition::open(TracedProcess& process, const std::vector<OpenedRing>& rings, std::uint64_t time_ns,
                            const RingOpener::Origin& origin) {
   if (!process.index || process.rings.slots.size() >= max_image_rings) return false;
-  const auto opened = opener_.open(*process.index, rings, origin);
+  const auto opened = opener_.open(*process.index, process.user, rings, origin);
+  if (opened.empty() && opener_.exceeded_memory()) {
+    mark_unreadable(process, rings.front().path, time_ns, Unreadable::memory);
+    return true;
+  }
   for (const RingOpener::Ring& ring : opened) {
     process.rings.files.push_back(ring.file);
     process.rings.slots.push_back(ring.slot);
@@ -49,14 +53,13 @@ bool RingAcquisition::open(TracedProcess& process, const std::vector<OpenedRing>
 void RingAcquisition::note_mapped(TracedProcess& process, const RingOpener::Ring& ring, std::uint64_t time_ns,
                                   bool announced) {
   const OpenedRing& opened = *ring.opened;
-  const auto open = opened.length == 0 ? std::nullopt : context_.procfs.open_file(opened.fd.get());
-  if (!open) return;
-  process.rings.mapped.push_back({.inode = open->inode, .opened_ns = ring.opened_ns});
+  if (opened.inode == 0) return;
+  process.rings.mapped.push_back({.inode = opened.inode, .opened_ns = ring.opened_ns});
   if (announced) return;
   process.rings.announced_ns = time_ns;
   rtev_ring found{};
   found.announced_ns = time_ns;
-  found.inode = open->inode;
+  found.inode = opened.inode;
   found.length = opened.length;
   found.address = opened.begin;
   context_.kernel.ring_found(process.pid, found);
@@ -90,9 +93,10 @@ bool RingAcquisition::has_open(const TracedProcess& process, const PendingRing& 
   });
   // The process may have been gone when its files were looked up. What was opened before the announcement is another
   // ring, also if the file system used its inode again.
-  return same_file || (ring.place && std::ranges::any_of(process.rings.mapped, [&](const ImageRings::Mapped& mapped) {
-                         return mapped.inode == ring.place->inode && mapped.opened_ns >= ring.announced_ns;
-                       }));
+  return same_file ||
+         (ring.announced && std::ranges::any_of(process.rings.mapped, [&](const ImageRings::Mapped& mapped) {
+            return mapped.inode == ring.announced->place.inode && mapped.opened_ns >= ring.announced_ns;
+          }));
 }
 
 bool RingAcquisition::announce(TracedProcess& process, PendingRing ring) {
@@ -120,8 +124,9 @@ void RingAcquisition::retry(std::uint64_t now_ns, const std::function<void(const
 
 bool RingAcquisition::try_open(TracedProcess& process, PendingRing& ring) {
   if (ring.image_ended) return false;  // when that is taken, it decides which events belong to the image
+  if (mark_unreadable(process, ring.opened, ring.announced_ns)) return true;
   const RingOpener::Origin origin{
-      .is_new = true, .created_ns = ring.announced_ns, .clock_offset_ns = ring.clock_offset_ns};
+      .is_new = true, .created_ns = ring.announced_ns, .clock_offset_ns = ring.clock_offset_ns()};
   const auto is_open = [&] {
     if (!open(process, ring.opened, ring.announced_ns, origin) && !has_open(process, ring)) return false;
     process.rings.announced_ns = ring.announced_ns;
@@ -129,9 +134,51 @@ bool RingAcquisition::try_open(TracedProcess& process, PendingRing& ring) {
     return true;
   };
   if (is_open()) return true;
-  // What was opened at first may be another ring, that of the parent of a forked process.
-  if (auto mapped = open_mapped_rings(context_.procfs, process.pid); !mapped.empty()) ring.opened = std::move(mapped);
-  return is_open() || mark_shared(process, ring.opened);
+  if (mark_shared(process, ring.opened)) return true;
+  if (ring.opened.empty()) look_again(process, ring);
+  return false;
+}
+
+/// The ring was not found when it was announced: its process had not mapped it yet, or the answer did not come in time.
+void RingAcquisition::look_again(const TracedProcess& process, PendingRing& ring) {
+  if (ring.asked || !ring.announced) return;
+  ring.asked = true;
+  context_.queries.ask({.pid = process.pid, .announced_ring = ring.announced}, process.user,
+                       [this, pid = process.pid, announced_ns = ring.announced_ns](ProcessView view) {
+                         PendingRing* const pending = pending_.find(pid, announced_ns);
+                         if (pending == nullptr) return;
+                         pending->asked = false;
+                         if (TracedProcess* const silent = context_.processes.find(pid);
+                             view.no_answer && silent != nullptr) {
+                           mark_unreadable(*silent, pending->path, announced_ns, Unreadable::no_answer);
+                           pending_.take(pid);
+                           return;
+                         }
+                         pending->placed = std::move(view.placed_ring);
+                         if (view.rings.empty()) return;
+                         pending->opened = std::move(view.rings);
+                         pending->next_try_ns = 0;
+                       });
+}
+
+bool RingAcquisition::mark_unreadable(TracedProcess& process, const std::vector<OpenedRing>& rings,
+                                      std::uint64_t time_ns) {
+  const auto ring = std::ranges::find_if(rings, [](const OpenedRing& candidate) { return !candidate.fd; });
+  if (!process.index || ring == rings.end()) return false;
+  mark_unreadable(process, ring->path, time_ns, Unreadable::file_system);
+  return true;
+}
+
+void RingAcquisition::mark_unreadable(TracedProcess& process, const std::string& path, std::uint64_t time_ns,
+                                      Unreadable why) {
+  if (!process.index) return;
+  ProcessInfo& info = context_.registry.process(*process.index);
+  if (info.ring != RingState::none) return;
+  info.ring = RingState::unreadable;
+  info.ring_path = path;
+  ++unreadable_;
+  context_.events.on_process(time_ns, ProcessAction::unreadable,
+                             {.process = *process.index, .peer = 0, .detail = static_cast<std::int64_t>(why)});
 }
 
 /// Opens what BPF saved of a ring when its runtime unmapped it, or before the next program could take its file over.
@@ -140,45 +187,39 @@ bool RingAcquisition::open_saved(TracedProcess& process, const PendingRing& ring
   auto saved = context_.kernel.take_saved_ring(process.pid, ring.announced_ns, ended_ns);
   if (!saved) return false;
   const bool is_whole = !by_exec || saved->last;
-  std::string path;
-  if (ring.place) {
-    const auto candidates = find_candidates(*ring.place, context_.procfs.mounts());
-    path = candidates.empty() ? ring.place->path : candidates.front().path();
-  }
   std::vector<OpenedRing> rings;
-  rings.push_back({.fd = std::move(saved->fd), .path = std::move(path)});
+  rings.push_back({.fd = std::move(saved->fd), .path = !ring.opened.empty() ? ring.opened.front().path : ring.path});
   if (!open(process, rings, ring.announced_ns,
             {.is_new = true,
              .created_ns = ring.announced_ns,
-             .clock_offset_ns = ring.clock_offset_ns,
-             .cut = std::move(saved->cut)}))
+             .clock_offset_ns = ring.clock_offset_ns(),
+             .cut = std::move(saved->cut),
+             .memory_bytes = saved->memory_bytes}))
     return false;
-  // Words that other threads wrote after the copy are in no account.
-  if (!is_whole) pending_.add_missed();
+  // Words that other threads wrote after the copy are in no account. A ring without memory is counted already.
+  if (!is_whole && !opener_.exceeded_memory()) pending_.add_missed();
   return true;
 }
 
-/// Opens the ring of an image that ended before its ring could be opened: from what was opened in time, else from what
-/// BPF saved, else by its place on disk, where the runtime leaves it when asked to, and whenever the program did not
-/// end by exit(3).
-bool RingAcquisition::open_last(TracedProcess& process, const PendingRing& ring, std::uint64_t ended_ns, bool by_exec) {
+/// Opens the ring of an image that ended before its ring could be opened: what was opened in time, else what BPF saved,
+/// else by its place on disk, where the runtime leaves it when asked to, and whenever the program did not end by
+/// exit(3).
+bool RingAcquisition::open_last(TracedProcess& process, PendingRing& ring, std::uint64_t ended_ns, bool by_exec) {
   process.rings.announced_ns = ring.announced_ns;
   const RingOpener::Origin origin{
-      .is_new = true, .created_ns = ring.announced_ns, .ended_ns = ended_ns, .clock_offset_ns = ring.clock_offset_ns};
-  if (open(process, ring.opened, ring.announced_ns, origin) || has_open(process, ring) ||
-      mark_shared(process, ring.opened))
+      .is_new = true, .created_ns = ring.announced_ns, .ended_ns = ended_ns, .clock_offset_ns = ring.clock_offset_ns()};
+  if (mark_unreadable(process, ring.opened, ring.announced_ns) ||
+      open(process, ring.opened, ring.announced_ns, origin) || has_open(process, ring) ||
+      mark_shared(process, ring.opened) || open_saved(process, ring, ended_ns, by_exec))
     return true;
-  if (open_saved(process, ring, ended_ns, by_exec)) return true;
-  if (!ring.place || !is_ring_path(ring.place->path)) return false;
-  auto file = open_by_place(context_.procfs, *ring.place);
-  if (!file) return false;
+  if (!ring.placed) return false;
   std::vector<OpenedRing> rings;
-  rings.push_back({.fd = std::move(file->fd), .path = std::move(file->path)});
+  rings.push_back(*std::exchange(ring.placed, {}));
   return open(process, rings, ring.announced_ns, origin);
 }
 
 void RingAcquisition::end_image(TracedProcess& process, std::uint64_t time_ns, bool by_exec) {
-  if (const auto ring = pending_.take(process.pid); ring && !open_last(process, *ring, time_ns, by_exec))
+  if (auto ring = pending_.take(process.pid); ring && !open_last(process, *ring, time_ns, by_exec))
     pending_.add_missed();
 }
 

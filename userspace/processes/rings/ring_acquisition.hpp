@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "processes/discovery_context.hpp"
@@ -37,6 +38,12 @@ class RingAcquisition {
   /// Tries pending rings whose turn it is. Calls `opened` for processes whose ring is open now.
   void retry(std::uint64_t now_ns, const std::function<void(const TracedProcess&)>& opened);
 
+  /// The ring of the process will not be read. Nothing happens if another one of it is.
+  void mark_unreadable(TracedProcess& process, const std::string& path, std::uint64_t time_ns, Unreadable why);
+  /// The same if one of the rings is on a file system that may never answer. False if none is.
+  bool mark_unreadable(TracedProcess& process, const std::vector<OpenedRing>& rings, std::uint64_t time_ns);
+  std::uint64_t unreadable() const { return unreadable_; }
+
   /// The image ended: the last chance for its pending ring.
   void end_image(TracedProcess& process, std::uint64_t time_ns, bool by_exec);
   /// The files of an image that ended may be opened again, by another one.
@@ -55,12 +62,14 @@ class RingAcquisition {
   static bool has_open(const TracedProcess& process, const PendingRing& ring);
   void note_mapped(TracedProcess& process, const RingOpener::Ring& ring, std::uint64_t time_ns, bool announced);
   bool try_open(TracedProcess& process, PendingRing& ring);
+  void look_again(const TracedProcess& process, PendingRing& ring);
   bool open_saved(TracedProcess& process, const PendingRing& ring, std::uint64_t ended_ns, bool by_exec);
-  bool open_last(TracedProcess& process, const PendingRing& ring, std::uint64_t ended_ns, bool by_exec);
+  bool open_last(TracedProcess& process, PendingRing& ring, std::uint64_t ended_ns, bool by_exec);
 
   const DiscoveryContext& context_;
   RingOpener opener_;
   PendingRings pending_;
+  std::uint64_t unreadable_ = 0;
 };
 
 }  // namespace rtev

@@ -11,10 +11,15 @@ namespace {
 
 constexpr std::size_t max_remembered = 16384;
 
+/// What a ring costs the tracer besides events and names: for each domain the state of the reader, and a queue once it
+/// has events.
+constexpr std::size_t ring_bytes = 4096, domain_bytes = 256;
+
 }  // namespace
 
-std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::vector<OpenedRing>& rings,
-                                               const Origin& origin) {
+std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, std::uint32_t user,
+                                               const std::vector<OpenedRing>& rings, const Origin& origin) {
+  exceeded_memory_ = false;
   std::vector<Ring> opened;
   for (const OpenedRing& candidate : rings) {
     const auto identified = identify_ring(candidate.fd.get());
@@ -31,18 +36,26 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, const std::
     const bool own = ring_number(candidate.path) == context_.registry.process(process).ns_pid;
     const bool read_before = origin.created_ns == 0 && !own && read_.contains(file);
     const bool deliver = (origin.is_new && !read_before) || options_.history;
+    const auto account = budget_.open_account(user), mapped = address_space_.open_account(user);
     auto reader = RingReaderAccess::adopt(
         ::fcntl(candidate.fd.get(), F_DUPFD_CLOEXEC, 0), candidate.path,
         {.history = deliver ? RingReader::History::deliver : RingReader::History::skip,
          .clock_offset_ns = origin.clock_offset_ns.value_or(candidate.clock_offset_ns)},
         {.deliver_since_ns = read_before ? UINT64_MAX : options_.since_ns,
+         .began_traced = origin.is_new && !read_before,
          .created_ns = origin.created_ns,
          .ended_ns = origin.ended_ns,
          .is_latest_ring = [this, pid = context_.registry.process(process).pid,
-                            since_ns = origin.created_ns != 0 ? origin.created_ns : opening_ns] {
-           return context_.kernel.is_latest_ring(pid, since_ns);
-         }});
+                            since_ns = origin.created_ns != 0
+                                           ? origin.created_ns
+                                           : opening_ns] { return context_.kernel.is_latest_ring(pid, since_ns); },
+         .may_use_memory = [account, mapped](std::size_t bytes) { return account->grow(bytes); }});
     if (!reader) continue;
+    if (!mapped->grow(RingReaderAccess::mapped_bytes(*reader)) ||
+        !account->grow(ring_bytes + reader->layout().rings * domain_bytes + origin.memory_bytes)) {
+      exceeded_memory_ = true;
+      continue;
+    }
     auto ring = std::make_shared<RingReader>(std::move(*reader));
     const std::uint32_t slot =
         context_.registry.add_ring({.process = process,

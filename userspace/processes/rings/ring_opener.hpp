@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "inspect/process_files.hpp"
+#include "base/memory_budget.hpp"
+#include "inspect/process_view.hpp"
 #include "processes/discovery_context.hpp"
+#include "ring/layout.hpp"
 
 namespace rtev {
 
@@ -37,12 +39,16 @@ class RingOpener {
     /// Of the program's clock, if the kernel reported it; else that of OpenedRing counts.
     std::optional<std::int64_t> clock_offset_ns{};
     std::vector<CutDomain> cut{};  ///< of a saved ring, where it is incomplete
+    std::size_t memory_bytes = 0;  ///< of a saved ring: what its file takes
   };
 
   /// Opens those of the rings that are not open yet and whose header is valid; they get a slot in the registry. A ring
   /// created after its file had been opened for the same process is another ring: the end of the image before was not
   /// reported.
-  std::vector<Ring> open(ProcessIndex process, const std::vector<OpenedRing>& rings, const Origin& origin);
+  std::vector<Ring> open(ProcessIndex process, std::uint32_t user, const std::vector<OpenedRing>& rings,
+                         const Origin& origin);
+  /// True if the last call of open() left out a ring because the user's rings would take too much memory.
+  bool exceeded_memory() const { return exceeded_memory_; }
   /// The process that has the file open already.
   std::optional<ProcessIndex> owner(const OpenedRing& ring) const;
   /// The process does not read the file any more: it may be opened again, for another one.
@@ -58,6 +64,9 @@ class RingOpener {
     ProcessIndex process;
     std::uint64_t at_ns;
   };
+  MemoryBudget budget_{options_.rings_memory};
+  MemoryBudget address_space_{max_mapped_bytes * 8};
+  bool exceeded_memory_ = false;
   std::map<RingFileId, Opened> open_;
   std::set<RingFileId> read_;  ///< at some time
 };

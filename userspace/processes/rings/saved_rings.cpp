@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -45,8 +46,8 @@ void drop_before(std::map<std::uint64_t, std::uint64_t>& intervals, std::uint64_
 /// Each holds a descriptor. More than the rings that fit in BPF's buffer.
 constexpr std::size_t max_saved_rings = 4096;
 
-/// Many times the size of BPF's buffer.
-constexpr std::size_t max_bytes = 256 << 20;
+/// What a ring takes besides its file.
+constexpr std::size_t state_bytes = 4096;
 
 }  // namespace
 
@@ -111,6 +112,12 @@ void SavedRing::add_name(std::uint64_t id, std::span<const std::byte> name) {
   [[maybe_unused]] const bool written = write(layout_.names_offset + id * user_event_name_bytes, name);
 }
 
+std::size_t SavedRing::memory_bytes() const {
+  constexpr std::size_t block = 512;  // of fstat(2)
+  struct stat status{};
+  return ::fstat(fd_.get(), &status) == 0 ? static_cast<std::size_t>(status.st_blocks) * block : 0;
+}
+
 /// End of the last message that lies in [begin, end) as a whole, where a message begins at `begin`.
 Result<std::uint64_t> SavedRing::last_message_end(std::uint32_t domain, std::uint64_t begin, std::uint64_t end) const {
   const int fd = fd_.get();
@@ -126,7 +133,7 @@ Result<std::uint64_t> SavedRing::last_message_end(std::uint32_t domain, std::uin
 }
 
 Result<SavedRingFile> SavedRing::finish() {
-  SavedRingFile file{.fd = {}, .cut = {}, .last = last_};
+  SavedRingFile file{.fd = {}, .cut = {}, .last = last_, .memory_bytes = memory_bytes()};
   for (auto& [domain, state] : domains_) {
     if (state.tail == 0) {
       if (state.pieces.empty()) continue;
@@ -156,29 +163,41 @@ void SavedRings::add(const rtev_saved& record, std::span<const std::byte> payloa
     FileHeader header{};
     if (rings_.contains(key) || payload.size() < sizeof header) return;
     std::memcpy(&header, payload.data(), sizeof header);
-    if (rings_.size() >= max_saved_rings) drop_first();
-    if (auto created = SavedRing::create(header, record.end))
-      rings_.emplace(key, Saved{.ring = std::move(*created), .bytes = 0});
-    return;
+    auto created = SavedRing::create(header, record.end);
+    if (!created) return;
+    rings_.emplace(key, Saved{.ring = std::move(*created), .user = record.uid});
+    by_user_.try_emplace(record.uid);
   }
-  if (bytes_ + payload.size() > max_bytes) drop_first();
   const auto found = rings_.find(key);
   if (found == rings_.end()) return;
-  auto& [ring, bytes] = found->second;
-  bytes += payload.size();
-  bytes_ += payload.size();
+  SavedRing& ring = found->second.ring;
   switch (record.type) {
     case RTEV_SAVED_WORDS:
-      return ring.add_words(record.domain, record.begin, payload);
+      ring.add_words(record.domain, record.begin, payload);
+      break;
     case RTEV_SAVED_DOMAIN:
-      return ring.add_domain(record.domain, record.begin, record.end);
+      ring.add_domain(record.domain, record.begin, record.end);
+      break;
     case RTEV_SAVED_NAME:
-      return ring.add_name(record.begin, payload);
+      ring.add_name(record.begin, payload);
+      break;
     case RTEV_SAVED_LAST:
-      return ring.note_last();
+      ring.note_last();
+      break;
     default:
-      return;
+      break;
   }
+  const std::uint32_t user = found->second.user;
+  const std::size_t bytes = state_bytes + ring.memory_bytes(), before = std::exchange(found->second.bytes, bytes);
+  bytes_ += bytes - before;
+  by_user_[user] += bytes - before;
+  make_room(user);
+}
+
+void SavedRings::make_room(std::uint32_t user) {
+  while (by_user_.contains(user) && by_user_[user] > max_bytes_ / 4 * 3) drop_first(user);
+  while (bytes_ > max_bytes_ || rings_.size() > max_saved_rings)
+    drop_first(std::ranges::max_element(by_user_, {}, [](const auto& entry) { return entry.second; })->first);
 }
 
 std::optional<SavedRingFile> SavedRings::take(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns) {
@@ -198,13 +217,19 @@ void SavedRings::forget(std::int32_t pid, std::uint64_t until_ns) {
 }
 
 SavedRings::Rings::iterator SavedRings::drop(Rings::iterator ring) {
+  const auto user = by_user_.find(ring->second.user);
   bytes_ -= ring->second.bytes;
+  user->second -= ring->second.bytes;
+  if (user->second == 0) by_user_.erase(user);
   return rings_.erase(ring);
 }
 
-void SavedRings::drop_first() {
-  const auto first = std::ranges::min_element(rings_, {}, [](const auto& ring) { return ring.first.second; });
-  if (first != rings_.end()) drop(first);
+void SavedRings::drop_first(std::uint32_t user) {
+  auto first = rings_.end();
+  for (auto ring = rings_.begin(); ring != rings_.end(); ++ring) {
+    if (ring->second.user == user && (first == rings_.end() || ring->first.second < first->first.second)) first = ring;
+  }
+  drop(first);
 }
 
 }  // namespace rtev

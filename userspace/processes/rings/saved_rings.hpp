@@ -29,7 +29,8 @@ struct CutDomain {
 struct SavedRingFile {
   UniqueFd fd;
   std::vector<CutDomain> cut;
-  bool last = false;  ///< complete: the program wrote nothing more before another one ran in its process
+  bool last = false;             ///< complete: the program wrote nothing more before another one ran in its process
+  std::size_t memory_bytes = 0;  ///< that the file takes
 };
 
 /// Pieces may come in any order, more than once, or not at all, and may hold anything: words are counted from the
@@ -49,6 +50,9 @@ class SavedRing {
 
   /// The pieces so far are all that the program wrote before its process ran another one.
   void note_last() { last_ = true; }
+
+  /// Bytes of memory that the restored file takes.
+  std::size_t memory_bytes() const;
 
   /// Once, after the last piece.
   Result<SavedRingFile> finish();
@@ -70,10 +74,14 @@ class SavedRing {
   bool last_ = false;
 };
 
-/// Saved rings, by process and time of announcement. Bounded: the ring that was announced first makes room, since it
-/// may never be asked for.
+/// Saved rings, by process and time of announcement. Their memory is bounded, and one user gets three quarters of it at
+/// the most: of the user with too much, or with most, the ring that was announced first makes room, since it may never
+/// be asked for.
 class SavedRings {
  public:
+  /// `max_bytes`: what the restored files may take in memory.
+  explicit SavedRings(std::size_t max_bytes) : max_bytes_(max_bytes) {}
+
   /// Adds a record of BPF. Records of one ring come in order, those of several mixed.
   void add(const rtev_saved& record, std::span<const std::byte> payload);
 
@@ -83,19 +91,24 @@ class SavedRings {
   void forget(std::int32_t pid, std::uint64_t until_ns);
 
   std::size_t size() const { return rings_.size(); }
+  std::size_t bytes() const { return bytes_; }
 
  private:
   using Key = std::pair<std::uint32_t, std::uint64_t>;  ///< tgid and time
   struct Saved {
     SavedRing ring;
-    std::size_t bytes;  ///< of payloads
+    std::uint32_t user;
+    std::size_t bytes = 0;  ///< of memory
   };
   using Rings = std::map<Key, Saved>;
   Rings::iterator drop(Rings::iterator ring);
-  void drop_first();
+  void make_room(std::uint32_t user);
+  void drop_first(std::uint32_t user);
 
+  std::size_t max_bytes_;
   Rings rings_;
-  std::size_t bytes_ = 0;  ///< of all payloads
+  std::size_t bytes_ = 0;                           ///< of all rings
+  std::map<std::uint32_t, std::size_t> by_user_{};  ///< bytes of those who have rings
 };
 
 }  // namespace rtev

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/file_io.hpp"
 #include "session/command/sudo_user.hpp"
 
 namespace rtev {
@@ -24,15 +25,20 @@ namespace {
 
 constexpr int cannot_run = 126, exit_of_signal = 128;
 
+bool has_terminal() {
+  return static_cast<bool>(UniqueFd(::open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)));
+}
+
 /// In the child, between fork and exec.
 [[noreturn]] void become(const std::vector<std::string>& arguments, const std::optional<PrivateDir>& directory,
-                         const std::optional<SudoUser>& user, Command::Stdout out, sighandler_t child_handler, int gate,
-                         int failed) {
+                         const std::optional<SudoUser>& user, Command::Stdout out, Command::Session session,
+                         sighandler_t child_handler, int gate, int failed) {
   const auto give_up = [&] {
     const int code = errno;
     [[maybe_unused]] const ssize_t put = ::write(failed, &code, sizeof code);
     ::_exit(code == ENOENT ? Command::not_found : cannot_run);
   };
+  if (session == Command::Session::own) ::setsid();
   // A command must not outlive a tracer that was killed before it released the command.
   char go = 0;
   if (::read(gate, &go, 1) != 1) ::_exit(cannot_run);
@@ -74,12 +80,20 @@ Result<void> Command::check(const std::string& name) {
   return cannot_run_error(ENOENT, name);
 }
 
-Result<Command> Command::prepare(std::vector<std::string> arguments, Stdout out) {
+Command::Session Command::session_for(bool is_other_user, bool has_terminal,
+                                      const std::optional<std::string>& legacy_tiocsti) {
+  const bool is_forbidden = legacy_tiocsti && legacy_tiocsti->starts_with('0');
+  return is_other_user && has_terminal && !is_forbidden ? Session::own : Session::shared;
+}
+
+Result<Command> Command::prepare(std::vector<std::string> arguments, Look look, Stdout out,
+                                 std::optional<Session> session) {
   Command command;
   command.arguments_ = std::move(arguments);
+  command.look_ = std::move(look);
   const auto user = SudoUser::of_environment();
   if (std::getenv(ring_directory_variable) == nullptr) {
-    auto directory = PrivateDir::create(user);
+    auto directory = PrivateDir::create(user, command.look_);
     if (!directory) return std::unexpected(std::move(directory.error()));
     command.directory_.emplace(std::move(*directory));
   }
@@ -91,13 +105,17 @@ Result<Command> Command::prepare(std::vector<std::string> arguments, Stdout out)
   command.gate_ = UniqueFd(gate[1]);
   command.failed_ = UniqueFd(failed[0]);
 
+  if (!session)
+    session = session_for(user.has_value(), has_terminal(), read_small_file("/proc/sys/dev/tty/legacy_tiocsti", 16));
+  command.has_own_session_ = session == Session::own;
   // It may be ignored since the start of the tracer; then there would be no exit status to wait for.
   const sighandler_t child_handler = ::signal(SIGCHLD, SIG_DFL);
   command.pid_ = ::fork();
   if (command.pid_ < 0) return errno_error(errno, "cannot start", command.arguments_.front());
   if (command.pid_ == 0) {
     command.gate_.reset();
-    become(command.arguments_, command.directory_, user, out, child_handler, gate_end.get(), failed_end.get());
+    become(command.arguments_, command.directory_, user, out, *session, child_handler, gate_end.get(),
+           failed_end.get());
   }
   command.pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, command.pid_, 0)));
   if (!command.pidfd_) return errno_error(errno, "cannot watch", command.arguments_.front());
@@ -106,10 +124,12 @@ Result<Command> Command::prepare(std::vector<std::string> arguments, Stdout out)
 
 Command::Command(Command&& other) noexcept
     : arguments_(std::move(other.arguments_)),
+      look_(std::move(other.look_)),
       directory_(std::move(other.directory_)),
       survivors_(std::move(other.survivors_)),
       pid_(std::exchange(other.pid_, -1)),
       status_(other.status_),
+      has_own_session_(other.has_own_session_),
       pidfd_(std::move(other.pidfd_)),
       gate_(std::move(other.gate_)),
       failed_(std::move(other.failed_)) {}
@@ -136,6 +156,11 @@ void Command::send(int signal_number) const {
   ::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal_number, nullptr, 0);
 }
 
+void Command::send_to_group(int signal_number) const {
+  // The number is not used again before wait().
+  if (status_ >= 0 || ::kill(-pid_, signal_number) != 0) send(signal_number);
+}
+
 void Command::abandon() const noexcept {
   pollfd ended{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
   const bool uses_rings = !gate_ && ::poll(&ended, 1, 0) == 0;
@@ -148,8 +173,10 @@ int Command::wait() {
   }
   status_ = WIFSIGNALED(status) ? exit_of_signal + WTERMSIG(status) : WEXITSTATUS(status);
   // OCaml aborts a process that cannot create a ring, for example in a child that is forked later.
-  if (directory_) survivors_ = directory_->users();
-  if (!survivors_.empty()) directory_->leave();
+  if (!directory_) return status_;
+  auto users = directory_->users(look_);
+  if (!users || !users->empty()) directory_->leave();
+  if (users) survivors_ = std::move(*users);
   return status_;
 }
 

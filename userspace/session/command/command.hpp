@@ -28,8 +28,16 @@ class Command {
 
   /// Where the command's stdout goes.
   enum class Stdout : std::uint8_t { own, to_stderr };
-  /// Forks. The child runs nothing of the command yet.
-  static Result<Command> prepare(std::vector<std::string> arguments, Stdout out = Stdout::own);
+  /// Whether the command shares the terminal of the tracer. In a session of its own it cannot put input into the
+  /// terminal (TIOCSTI), and gets signals of the terminal only from send_to_group().
+  enum class Session : std::uint8_t { shared, own };
+  /// Its own, if the command runs as another user, who could otherwise type commands into a terminal of root: before
+  /// Linux 6.2, or where the kernel's `legacy_tiocsti` (the text of that setting; nothing if there is none) allows it.
+  static Session session_for(bool is_other_user, bool has_terminal, const std::optional<std::string>& legacy_tiocsti);
+  /// Forks. The child runs nothing of the command yet. Without `session` this host and the caller decide. `look` finds
+  /// processes that use rings of the command.
+  static Result<Command> prepare(std::vector<std::string> arguments, Look look, Stdout out = Stdout::own,
+                                 std::optional<Session> session = std::nullopt);
   Command(Command&& other) noexcept;
   Command& operator=(Command&&) = delete;
   ~Command();
@@ -40,14 +48,17 @@ class Command {
   Result<void> release();
   /// Readable once the command has ended.
   int ended_fd() const { return pidfd_.get(); }
+  bool has_own_session() const { return has_own_session_; }
   void send(int signal_number) const;
+  /// To the command and its children in its process group, as a terminal does. Only in a session of its own.
+  void send_to_group(int signal_number) const;
   /// For a tracer that ends without the destructor: removes the private directory, unless the command still runs and
   /// may need it. Async-signal-safe.
   void abandon() const noexcept;
   /// Waits for the end. Its exit status, or 128 + n if signal n killed it.
   int wait();
   /// After wait(): descendants that still run and may have rings in the private directory, which stays for them.
-  const std::vector<std::int32_t>& survivors() const { return survivors_; }
+  const std::vector<NamedProcess>& survivors() const { return survivors_; }
   /// Where rings go, if the user chose no directory.
   std::string ring_directory() const { return directory_ ? directory_->path() : std::string{}; }
 
@@ -55,10 +66,12 @@ class Command {
   Command() = default;
 
   std::vector<std::string> arguments_;
+  Look look_;
   std::optional<PrivateDir> directory_;  ///< of the rings; none if the user chose one
-  std::vector<std::int32_t> survivors_;
+  std::vector<NamedProcess> survivors_;
   pid_t pid_ = -1;
   int status_ = -1;
+  bool has_own_session_ = false;
   UniqueFd pidfd_;
   UniqueFd gate_;    ///< a byte written here releases the child
   UniqueFd failed_;  ///< the child writes errno here if exec fails

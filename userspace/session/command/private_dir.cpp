@@ -66,10 +66,10 @@ std::vector<std::string> candidates(int base_fd) {
 
 }  // namespace
 
-Result<PrivateDir> PrivateDir::create(const std::optional<SudoUser>& owner) {
+Result<PrivateDir> PrivateDir::create(const std::optional<SudoUser>& owner, const Look& look) {
   const char* variable = ::getenv("TMPDIR");
   const std::string base = variable != nullptr && *variable != '\0' ? variable : "/tmp";
-  sweep_stale_dirs(base, owner ? std::optional(owner->uid) : std::nullopt);
+  sweep_stale_dirs(base, owner ? std::optional(owner->uid) : std::nullopt, look);
   for (int attempt = 1;; ++attempt) {
     std::string path = base + '/' + private_dir_prefix + "XXXXXX";
     if (::mkdtemp(path.data()) == nullptr)
@@ -96,10 +96,13 @@ PrivateDir::~PrivateDir() {
   if (!path_.empty() && !stays_) remove();
 }
 
-std::vector<std::int32_t> PrivateDir::users(const Procfs& procfs) const {
+std::optional<std::vector<NamedProcess>> PrivateDir::users(const Look& look) const {
   struct stat status{};
-  if (::fstat(fd_.get(), &status) != 0) return {};
-  return procfs.started_with(std::string(ring_directory_variable) + '=' + path_, status.st_uid);
+  if (::fstat(fd_.get(), &status) != 0) return std::nullopt;
+  StartedWith started{.variable = std::string(ring_directory_variable) + '=' + path_, .user = status.st_uid};
+  auto view = look({.started_with = std::move(started)});
+  if (!view) return std::nullopt;
+  return std::move(view->started);
 }
 
 void PrivateDir::remove() const noexcept {
@@ -123,7 +126,7 @@ void PrivateDir::remove() const noexcept {
   ::rmdir(path_.c_str());
 }
 
-void sweep_stale_dirs(const std::string& base, std::optional<uid_t> owner, const Procfs& procfs) {
+void sweep_stale_dirs(const std::string& base, std::optional<uid_t> owner, const Look& look) {
   const UniqueFd base_fd(::open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   struct stat status{};
   if (!base_fd || ::fstat(base_fd.get(), &status) != 0 || !keeps_entries(status)) return;
@@ -135,7 +138,8 @@ void sweep_stale_dirs(const std::string& base, std::optional<uid_t> owner, const
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) continue;
     PrivateDir directory = PrivateDir::take_over(fmt::format("{}/{}", base, name), std::move(fd));
     // The command of a killed tracer continues, and may start more programs that write rings there.
-    if (!directory.users(procfs).empty()) directory.leave();
+    const auto users = directory.users(look);
+    if (!users || !users->empty()) directory.leave();
   }
 }
 

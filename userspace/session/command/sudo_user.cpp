@@ -3,12 +3,16 @@
 
 #include <grp.h>
 #include <pwd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "base/parse.hpp"
 
@@ -24,6 +28,21 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
+
+// System calls, because the functions of the C library of these names change all threads.
+bool set_groups(const std::vector<gid_t>& groups) {
+  return ::syscall(SYS_setgroups, groups.size(), groups.data()) == 0;
+}
+
+/// Both calls return the number before, also on failure; a second call returns what there is now.
+bool set_file_user(uid_t uid) {
+  ::syscall(SYS_setfsuid, uid);
+  return static_cast<uid_t>(::syscall(SYS_setfsuid, uid)) == uid;
+}
+bool set_file_group(gid_t gid) {
+  ::syscall(SYS_setfsgid, gid);
+  return static_cast<gid_t>(::syscall(SYS_setfsgid, gid)) == gid;
+}
 
 }  // namespace
 
@@ -65,6 +84,55 @@ bool SudoUser::become() const {
     ::setenv("HOME", home.c_str(), 1);
   }
   return true;
+}
+
+uid_t calling_user() {
+  const auto user = SudoUser::of_environment();
+  return user ? user->uid : ::geteuid();
+}
+
+Result<void> become_calling_user() {
+  const auto user = SudoUser::of_environment();
+  if (!user || user->become()) return {};
+  return errno_error(errno, "cannot give up the rights of root and become", user->name);
+}
+
+std::string name_of_user(uid_t uid) {
+  if (const File passwd{std::fopen("/etc/passwd", "re")}) {
+    while (const ::passwd* entry = ::fgetpwent(passwd.get()))
+      if (entry->pw_uid == uid) return entry->pw_name;
+  }
+  return "user " + std::to_string(uid);
+}
+
+Result<FileRights> FileRights::of_caller() {
+  FileRights rights;
+  const auto user = SudoUser::of_environment();
+  if (!user) return rights;
+  rights.uid_ = ::geteuid();
+  rights.gid_ = ::getegid();
+  rights.groups_.resize(static_cast<std::size_t>(std::max(::getgroups(0, nullptr), 0)));
+  if (::getgroups(static_cast<int>(rights.groups_.size()), rights.groups_.data()) < 0)
+    return errno_error(errno, "cannot read the groups of this process");
+  rights.changed_ = true;
+  // The user last: without root's number the capabilities over files are gone.
+  if (!set_groups(user->groups) || !set_file_group(user->gid) || !set_file_user(user->uid)) {
+    return std::unexpected(Error{.what = "cannot access files with the rights of",
+                                 .subject = user->name,
+                                 .why = "the capabilities CAP_SETUID and CAP_SETGID are missing"});
+  }
+  return rights;
+}
+
+FileRights::FileRights(FileRights&& other) noexcept
+    : changed_(std::exchange(other.changed_, false)),
+      uid_(other.uid_),
+      gid_(other.gid_),
+      groups_(std::move(other.groups_)) {}
+
+FileRights::~FileRights() {
+  // Work with the wrong rights must not go on.
+  if (changed_ && !(set_file_user(uid_) && set_file_group(gid_) && set_groups(groups_))) std::abort();
 }
 
 }  // namespace rtev

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "rtev/error.hpp"
+
 namespace rtev {
 
 /// The user who called sudo: commands run as this user, who also owns their files.
@@ -24,6 +26,36 @@ struct SudoUser {
   /// Turns this process into one of the user's, for good, with USER, LOGNAME and HOME to match. False (errno) if that
   /// fails.
   bool become() const;
+};
+
+/// The user whose files this process may write: the one who called sudo, else its own.
+uid_t calling_user();
+
+/// Turns this process into one of the user who called sudo, for good: what follows reads files that anyone may have
+/// made, and needs no rights of root. Changes nothing without sudo. It applies to all threads.
+Result<void> become_calling_user();
+
+/// "bob", or "user 1001" if /etc/passwd does not have it.
+std::string name_of_user(uid_t uid);
+
+/// While it exists the calling thread opens, creates, renames and removes files with the rights of the user who called
+/// sudo. Other threads keep theirs. Without sudo it changes nothing. Destroy it on the thread that made it.
+class FileRights {
+ public:
+  /// Fails if the rights cannot be changed.
+  static Result<FileRights> of_caller();
+
+  FileRights(FileRights&& other) noexcept;
+  FileRights& operator=(FileRights&&) = delete;
+  ~FileRights();
+
+ private:
+  FileRights() = default;
+
+  bool changed_ = false;
+  uid_t uid_ = 0;
+  gid_t gid_ = 0;
+  std::vector<gid_t> groups_{};  ///< those before
 };
 
 }  // namespace rtev

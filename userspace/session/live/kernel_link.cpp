@@ -5,14 +5,14 @@
 #include <cstddef>
 #include <span>
 #include <thread>
+#include <utility>
 
 #include "base/clock.hpp"
 
 namespace rtev {
 namespace {
 
-/// How long a saved ring may wait behind an unfinished record of another one, and how often to look.
-constexpr std::uint64_t saved_timeout_ns = 50'000'000;
+/// How often to look whether records of saved rings are finished.
 constexpr std::chrono::nanoseconds saved_retry{100'000};
 
 }  // namespace
@@ -25,9 +25,14 @@ void KernelLink::track(std::int32_t pid, const rtev_tracked& tracked) {
 
 std::optional<SavedRingFile> KernelLink::take_saved_ring(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns) {
   // This thread may have interrupted the process whose record is unfinished while it saved its ring.
-  const std::uint64_t deadline = monotonic_ns() + saved_timeout_ns;
-  for (collect_saved_rings(); source_.has_unread_saved() && monotonic_ns() < deadline; collect_saved_rings())
+  // But where rings are saved all the time there are always unfinished ones.
+  collect_saved_rings();
+  for (std::uint64_t now = monotonic_ns(); source_.has_unread_saved() && waits_.has_left(now);) {
     std::this_thread::sleep_for(saved_retry);
+    collect_saved_rings();
+    const std::uint64_t before = std::exchange(now, monotonic_ns());
+    waits_.use(now - before, now);
+  }
   return saved_.take(pid, from_ns, to_ns);
 }
 

@@ -2,10 +2,12 @@
 // Connects discovery to the BPF programs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 
+#include "base/cpu_share.hpp"
 #include "kernel/kernel_source.hpp"
 #include "processes/discovery_context.hpp"
 #include "processes/rings/saved_rings.hpp"
@@ -17,8 +19,10 @@ class KernelLink final : public KernelControl {
  public:
   /// Called when a process is tracked that has no ring so far, with its binary.
   using OnRingless = std::function<void(std::uint32_t binary_id)>;
-  KernelLink(kernel::TrackedProcesses& control, kernel::SavedRingSource& source, OnRingless on_ringless)
-      : control_(control), source_(source), on_ringless_(std::move(on_ringless)) {}
+  /// `saved_bytes`: what saved rings may take in memory.
+  KernelLink(kernel::TrackedProcesses& control, kernel::SavedRingSource& source, OnRingless on_ringless,
+             std::size_t saved_bytes)
+      : control_(control), source_(source), on_ringless_(std::move(on_ringless)), saved_(saved_bytes) {}
 
   void track(std::int32_t pid, const rtev_tracked& tracked) override;
   void untrack(std::int32_t pid) override { control_.untrack(pid); }
@@ -39,6 +43,7 @@ class KernelLink final : public KernelControl {
   kernel::SavedRingSource& source_;
   OnRingless on_ringless_;
   SavedRings saved_;
+  CpuShare waits_{20, 20'000'000};  ///< for records that are not finished: rings fill up meanwhile
 };
 
 }  // namespace rtev

@@ -29,6 +29,9 @@ constexpr std::uint64_t idle_sleep_ns = 500'000'000;
 /// How long the first scan may delay the stream.
 constexpr std::uint64_t settling_timeout_ns = 5'000'000'000;
 
+/// How long events that are read may take to be written at the end.
+constexpr std::uint64_t last_release_timeout_ns = 1'000'000'000;
+
 constexpr std::uint64_t pid_check_interval_ns = 100'000'000;
 
 std::uint64_t from_now_until(std::uint64_t time_ns) {
@@ -56,27 +59,26 @@ void raise_thread_priority() {
 
 }  // namespace
 
-Result<std::unique_ptr<LiveSession>> LiveSession::start(const LiveOptions& options, Sink& sink, const Output& output,
-                                                        StopSignal& stop) {
-  auto attached = AttachedPrograms::load(options);
-  if (!attached) return std::unexpected(std::move(attached.error()));
-  std::unique_ptr<LiveSession> session(new LiveSession(options, sink, output, stop, std::move(*attached)));
+std::unique_ptr<LiveSession> LiveSession::start(const LiveOptions& options, AttachedPrograms attached,
+                                                const helper::HelperProcess& helper, Sink& sink, const Output& output,
+                                                StopSignal& stop) {
+  std::unique_ptr<LiveSession> session(new LiveSession(options, std::move(attached), helper, sink, output, stop));
   sink.header(make_run_header(options.command_line, session->start_ns_));
   session->settle();
   return session;
 }
 
-LiveSession::LiveSession(const LiveOptions& options, Sink& sink, const Output& output, StopSignal& stop,
-                         AttachedPrograms attached)
+LiveSession::LiveSession(const LiveOptions& options, AttachedPrograms attached, const helper::HelperProcess& helper,
+                         Sink& sink, const Output& output, StopSignal& stop)
     : options_(options),
       sink_(sink),
       output_(output),
       stop_(stop),
       start_ns_(monotonic_ns()),
-      timeline_(monotonic_ns),
+      timeline_(monotonic_ns, MemoryShares(options.memory_limit).staged_events),
       stream_(timeline_, registry_, sink),
       sources_(options_, {.registry = registry_, .timeline = timeline_, .output = stream_, .start_ns = start_ns_},
-               std::move(attached)),
+               std::move(attached), helper),
       watermark_(options.programs.sched != RTEV_SCHED_OFF),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   for (const int fd : sources_.event_fds()) wake_on(fd);
@@ -85,7 +87,7 @@ LiveSession::LiveSession(const LiveOptions& options, Sink& sink, const Output& o
 
 /// Finds the processes that run already, and names and probes them before the session is reported as ready.
 void LiveSession::settle() {
-  sources_.scan_all(start_ns_);
+  sources_.begin_scan(start_ns_);
   const std::uint64_t deadline = monotonic_ns() + settling_timeout_ns;
   while (stop_.received() == 0 && !output_.error() && monotonic_ns() < deadline) {
     const bool was_idle = !sources_.is_inspecting();
@@ -103,19 +105,26 @@ RunSummary LiveSession::run(const Until& until) {
     tick();
     sleep();
   }
-  return finish();
+  return finish(until.is_full && until.is_full() ? LiveSources::Rest::stays : LiveSources::Rest::is_read);
 }
 
-/// Reads what is left in all sources, releases all events, and gives the sink the summary.
-RunSummary LiveSession::finish() {
-  sources_.drain();
-  stream_.release_all();
+/// Of the run so far.
+RunSummary LiveSession::figures() {
+  sources_.update_registry();
   RunSummary summary;
   summary.start_ns = start_ns_;
   summary.end_ns = monotonic_ns();
   stream_.add_figures(summary);
   sources_.add_figures(summary);
   fill_own_cost(summary);
+  return summary;
+}
+
+/// Reads what is left in all sources, releases all events, and gives the sink the summary.
+RunSummary LiveSession::finish(LiveSources::Rest rest) {
+  sources_.drain(rest);
+  stream_.release_all(monotonic_ns() + last_release_timeout_ns);
+  const RunSummary summary = figures();
   sink_.summary(summary, registry_);
   sink_.flush();
   return summary;
@@ -125,12 +134,13 @@ RunSummary LiveSession::finish() {
 void LiveSession::tick() {
   const auto [now, read_until] = sources_.collect();
   stream_.release(watermark_.at(read_until, sources_.holds(read_until)));
+  if (sink_.wants_checkpoint()) sink_.checkpoint(figures(), registry_);
   stream_.flush(now);
   sources_.scan(now);
 }
 
 bool LiveSession::should_end(const Until& until) {
-  if (output_.error()) return true;
+  if (output_.error() || (until.is_full && until.is_full())) return true;
   if (const auto end = end_ns(); end && monotonic_ns() >= *end) return true;
   if (!until.on_signal && stop_.received() != 0) return true;
   while (const int signal_number = stop_.take()) until.on_signal(signal_number);
@@ -159,7 +169,9 @@ void LiveSession::wake_on(int fd) const {
 
 void LiveSession::sleep() {
   std::uint64_t timeout = idle_sleep_ns;
-  if (sources_.any_ran()) {
+  if (stream_.has_backlog()) {
+    timeout = 0;
+  } else if (sources_.any_ran()) {
     timeout = sources_.poll_interval_ns();
   } else if (!stream_.is_empty()) {
     timeout = std::min(2 * watermark_.slack_ns(), max_sleep_ns);

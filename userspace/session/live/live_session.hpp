@@ -21,9 +21,10 @@ namespace rtev {
 /// Reads, merges and releases events on the thread that calls run().
 class LiveSession {
  public:
-  /// Loads and attaches the BPF programs, gives the sink its header and looks at what runs already.
-  static Result<std::unique_ptr<LiveSession>> start(const LiveOptions& options, Sink& sink, const Output& output,
-                                                    StopSignal& stop);
+  /// Gives the sink its header and looks at what runs already. `helper` was started before the programs were loaded.
+  static std::unique_ptr<LiveSession> start(const LiveOptions& options, AttachedPrograms attached,
+                                            const helper::HelperProcess& helper, Sink& sink, const Output& output,
+                                            StopSignal& stop);
 
   /// With ProcessFilter::only_followed: follows this process and its descendants.
   Result<void> follow(std::int32_t pid) { return sources_.follow(pid); }
@@ -33,6 +34,8 @@ class LiveSession {
     int readable_fd = -1;  ///< end when this becomes readable
     /// Called for each signal that StopSignal returns; without it the first one ends the session.
     std::function<void(int)> on_signal{};
+    /// End when this is true, without reading what is left: the output has no room for it.
+    std::function<bool()> is_full{};
   };
   /// Runs, then drains the sources, flushes and gives the sink its summary.
   RunSummary run(const Until& until);
@@ -41,11 +44,12 @@ class LiveSession {
   const LiveSources& sources() const { return sources_; }
 
  private:
-  LiveSession(const LiveOptions& options, Sink& sink, const Output& output, StopSignal& stop,
-              AttachedPrograms attached);
+  LiveSession(const LiveOptions& options, AttachedPrograms attached, const helper::HelperProcess& helper, Sink& sink,
+              const Output& output, StopSignal& stop);
 
   void settle();
-  RunSummary finish();
+  RunSummary figures();
+  RunSummary finish(LiveSources::Rest rest);
   void tick();
   void sleep();
   void wake_on(int fd) const;

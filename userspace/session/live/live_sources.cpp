@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "session/live/live_sources.hpp"
 
+#include <malloc.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "ring/reader_access.hpp"
 
 namespace rtev {
 namespace {
@@ -21,11 +23,14 @@ constexpr std::uint64_t long_pause_ns = 20'000'000;
 /// How long the end may wait to learn whether programs that aborted were OCaml programs.
 constexpr std::uint64_t inspection_timeout_ns = 500'000'000;
 
-/// How long reading what is left may take at the end.
-constexpr std::uint64_t drain_timeout_ns = 2'000'000'000;
+/// How long the end may wait for the peak memory of programs that continue.
+constexpr std::uint64_t peak_memory_timeout_ns = 200'000'000;
 
-/// Processes that one turn of a scan looks at: a ring can fill up while hundreds of maps are read.
-constexpr std::size_t scanned_at_once = 16;
+/// How long reading what is left may take at the end.
+constexpr std::uint64_t drain_timeout_ns = 1'000'000'000;
+
+/// Processes that one turn of a scan asks about.
+constexpr std::size_t scanned_at_once = 256;
 constexpr std::uint64_t scan_interval_ns = 10'000'000'000;
 
 constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
@@ -33,9 +38,17 @@ constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
 constexpr std::array<std::string_view, RTEV_STAT_COUNT> drop_names = {"switch", "wakeup", "exec",      "fork", "exit",
                                                                       "ring",   "probe",  "untracked", "save"};
 
+/// Gives memory of bursts back to the kernel, of which the C library keeps more and more. Not each time that something
+/// is freed: the next burst would have to fault it in again.
+void free_unused_memory() {
+  constexpr std::size_t kept_bytes = std::size_t{16} << 20;
+  if (::mallinfo2().fordblks > 2 * kept_bytes) ::malloc_trim(kept_bytes);
+}
+
 DiscoveryOptions discovery_options(const LiveOptions& options, std::uint64_t start_ns) {
   DiscoveryOptions discovery = options.discovery;
   discovery.since_ns = start_ns;
+  discovery.rings_memory = MemoryShares(options.memory_limit).rings;
   discovery.even_gone = options.ringless.has_value();
   return discovery;
 }
@@ -66,12 +79,15 @@ Result<AttachedPrograms> AttachedPrograms::load(const LiveOptions& options) {
   return AttachedPrograms{.programs = std::move(*programs), .ringless = std::move(ringless)};
 }
 
-LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, AttachedPrograms attached)
+LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, AttachedPrograms attached,
+                         const helper::HelperProcess& helper)
     : stream_(stream),
       programs_(std::move(attached.programs)),
       ringless_programs_(std::move(attached.ringless)),
       probes_(programs_, kernel::AttachPolicy::at_once),
-      processes_(Procfs(), stream_.registry),
+      queries_(helper, helper::Priority::raised),
+      lifecycle_queries_(helper, helper::Priority::real_time),
+      processes_(is_running, stream_.registry),
       ringless_(ringless_programs_
                     ? std::make_unique<Ringless>(*ringless_programs_, *ringless_programs_,
                                                  Ringless::Context{.registry = stream_.registry,
@@ -85,17 +101,24 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
                                                                    .start_ns = stream_.start_ns},
                                                  options.discovery.filter)
                     : nullptr),
-      inspector_(cache_, [this](int fd, const std::shared_ptr<const Binary>& binary) { probe(fd, *binary); }),
+      inspector_(cache_, [this](int fd, const std::shared_ptr<const Binary>& binary,
+                                std::uint32_t user) { probe(fd, binary, user); }),
       ring_stager_(stream_.registry, stream_.timeline,
                    [this](std::uint64_t time_ns, ProcessIndex process) {
                      on_process(time_ns, ProcessAction::stop, {.process = process, .peer = 0, .detail = 0});
                    }),
-      rings_([this](const Batch& batch) { ring_stager_.stage(batch); }, [this] { return !stream_.timeline.is_full(); }),
-      kernel_(programs_, programs_,
-              [this](std::uint32_t binary_id) {
-                if (ringless_) ringless_->consider(binary_id);
-              }),
-      discovery_({.procfs = Procfs(),
+      rings_([this](const Batch& batch) { ring_stager_.stage(batch); },
+             [this](uid_t user) {
+               if (!stream_.timeline.has_room(user)) return RingPoller::Room::none;
+               return stream_.output.has_backlog() ? RingPoller::Room::a_turn : RingPoller::Room::any;
+             }),
+      kernel_(
+          programs_, programs_,
+          [this](std::uint32_t binary_id) {
+            if (ringless_) ringless_->consider(binary_id);
+          },
+          MemoryShares(options.memory_limit).saved_rings),
+      discovery_({.queries = queries_,
                   .registry = stream_.registry,
                   .processes = processes_,
                   .cache = cache_,
@@ -104,7 +127,7 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
                   .kernel = kernel_},
                  discovery_options(options, stream_.start_ns)),
       sched_(programs_, stream_.timeline, traced_only(options, processes_)),
-      lifecycle_(Procfs(),
+      lifecycle_(lifecycle_queries_,
                  {.fd = programs_.lifecycle_fd(),
                   .read = [this](const LifecycleReader::Consumer& consumer) { programs_.read_lifecycle(consumer); },
                   .ring_opened = [this](std::int32_t pid,
@@ -113,25 +136,26 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
 LiveSources::~LiveSources() = default;
 
 /// On the inspector's thread.
-void LiveSources::probe(int fd, const Binary& binary) {
+void LiveSources::probe(int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user) {
   kernel::ProbePlan plan;
-  for (const ProbePoint& point : binary.runtime.probes)
+  for (const ProbePoint& point : binary->runtime.probes)
     plan.sites.push_back({.function = static_cast<std::uint8_t>(point.function), .file_offset = point.file_offset});
-  probes_.add(fd, binary.id, std::move(plan));
-  if (ringless_) ringless_->prepare(fd, binary);
+  const kernel::ProbedBinary probed{
+      .id = binary->id, .user = user, .in_use = [known = std::weak_ptr(binary)] { return BinaryCache::in_use(known); }};
+  probes_.add(fd, probed, std::move(plan));
+  if (ringless_) ringless_->prepare(fd, binary->runtime, probed);
 }
 
-void LiveSources::scan_all(std::uint64_t now_ns) {
-  discovery_.begin_scan();
+void LiveSources::begin_scan(std::uint64_t now_ns) {
   last_scan_ns_ = now_ns;
-  discovery_.scan_some(std::numeric_limits<std::size_t>::max());
+  discovery_.begin_scan();
 }
 
 void LiveSources::scan(std::uint64_t now_ns) {
   discovery_.scan_some(scanned_at_once);
   if (discovery_.is_scanning() || now_ns - last_scan_ns_ < scan_interval_ns) return;
-  last_scan_ns_ = now_ns;
-  discovery_.begin_scan();
+  begin_scan(now_ns);
+  free_unused_memory();
   // Detaching waits for the kernel's grace period.
   inspector_.run_later(
       [this, now_ns, in_use = processes_.binaries_in_use()] { probes_.detach_unused(in_use, now_ns); });
@@ -141,13 +165,15 @@ void LiveSources::scan(std::uint64_t now_ns) {
 LiveSources::Collected LiveSources::collect() {
   // After a long stop, let the lifecycle reader catch up first: it may not have run either. Else the ring of a program
   // that ended long ago looks like one in use, and its file may belong to the next program by now.
-  const std::uint64_t last_ns = std::exchange(last_collect_ns_, monotonic_ns());
-  if (last_collect_ns_ - last_ns > long_pause_ns) lifecycle_.catch_up();
+  if (monotonic_ns() - last_collect_ns_ > long_pause_ns) lifecycle_.catch_up();
   const std::uint64_t now = monotonic_ns();
+  last_collect_ns_ = now;
   // Records that the lifecycle reader is looking up are not taken yet.
-  const std::uint64_t taken_until = std::min(now, lifecycle_.busy_since().value_or(forever));
+  const std::uint64_t taken_until =
+      std::max(std::min(now, lifecycle_.busy_since().value_or(forever)), now - max_hold_ns);
   const std::uint64_t records_complete_until = lifecycle_.has_caught_up() ? now : 0;
   const bool any_probed = take_lifecycle_events();
+  queries_.process(now);
   discovery_.tick(now, records_complete_until);
   kernel_.collect_saved_rings();
   if (ringless_) ringless_->tick({.now_ns = now, .records_taken_until_ns = taken_until});
@@ -176,23 +202,28 @@ Watermark::Holds LiveSources::holds(std::uint64_t read_until_ns) {
   return {.interrupted_since = sched_.interrupted_since(Watermark::oldest_interruption(read_until_ns)),
           .unopened_since = discovery_.unopened_since(),
           .behind_since = earliest(sched_.behind_since(), rings_.behind_since_ns()),
-          .unattributed_since =
-              earliest(discovery_.unnamed_since(read_until_ns), ringless_ ? ringless_->waiting_since() : std::nullopt)};
+          .unattributed_since = earliest(naming_hold_.since(discovery_.unnamed(read_until_ns), read_until_ns),
+                                         ringless_ ? ringless_->waiting_since() : std::nullopt)};
 }
 
-void LiveSources::drain() {
+void LiveSources::drain(Rest rest) {
   lifecycle_.stop();
   const std::uint64_t end = monotonic_ns();
   take_lifecycle_events();
   discovery_.tick(end, end);
-  while (discovery_.unnamed_since(monotonic_ns()) ||
+  while (!discovery_.unnamed(monotonic_ns()).empty() ||
          (discovery_.exits().inspects_aborted() && monotonic_ns() < end + inspection_timeout_ns)) {
     await_inspected(10);
     discovery_.tick(monotonic_ns(), end);
   }
-  processes_.add_peak_memory();
+  processes_.ask_peak_memory(queries_);
+  const std::uint64_t peak_memory_deadline = monotonic_ns() + peak_memory_timeout_ns;
+  for (std::uint64_t now = 0; !queries_.is_idle() && now < peak_memory_deadline; now = monotonic_ns()) {
+    await_inspected(10);
+    queries_.process(monotonic_ns());
+  }
   sched_.stage(monotonic_ns());
-  rings_.finish_all(end, end + drain_timeout_ns);
+  rings_.finish_all(end, rest == Rest::is_read ? end + drain_timeout_ns : end);
   rings_.update(stream_.registry);
   if (ringless_) ringless_->finish(end);
 }
@@ -207,24 +238,28 @@ void LiveSources::add_figures(RunSummary& summary) const {
     summary.drops.push_back({.kind = std::string(RunSummary::limited), .count = figures.gaps});
     summary.drops.push_back({.kind = std::string(RunSummary::unprobed), .count = ringless_->unprobed().processes()});
   }
-  summary.rings_missed = discovery_.rings_missed() + rings_.taken_over();
+  summary.rings_missed = discovery_.rings_missed() + discovery_.unreadable() + rings_.taken_over();
 }
 
 std::vector<int> LiveSources::event_fds() const {
-  std::vector<int> fds{lifecycle_.event_fd(), programs_.sched_fd(), inspector_.event_fd()};
+  std::vector<int> fds{lifecycle_.event_fd(), queries_.event_fd(), programs_.sched_fd(), inspector_.event_fd()};
   if (ringless_programs_) fds.push_back(ringless_programs_->fd());
   return fds;
 }
 
 void LiveSources::await_inspected(int timeout_ms) const {
-  pollfd inspected{.fd = inspector_.event_fd(), .events = POLLIN, .revents = 0};
-  ::poll(&inspected, 1, timeout_ms);
+  std::array<pollfd, 2> wait{{{.fd = inspector_.event_fd(), .events = POLLIN, .revents = 0},
+                              {.fd = queries_.event_fd(), .events = POLLIN, .revents = 0}}};
+  ::poll(wait.data(), wait.size(), timeout_ms);
 }
 
 std::optional<std::uint64_t> LiveSources::next_collect_ns() const {
-  const auto discovery = discovery_.next_tick_ns();
-  const auto ringless = ringless_ ? ringless_->next_tick_ns() : std::nullopt;
-  return discovery && ringless ? std::min(discovery, ringless) : (discovery ? discovery : ringless);
+  std::optional<std::uint64_t> next;
+  for (const auto time :
+       {discovery_.next_tick_ns(), queries_.next_deadline_ns(), ringless_ ? ringless_->next_tick_ns() : std::nullopt}) {
+    if (time) next = std::min(next.value_or(*time), *time);
+  }
+  return next;
 }
 
 void LiveSources::arm_wakeup() {
@@ -238,6 +273,7 @@ void LiveSources::on_process(std::uint64_t time_ns, ProcessAction action, const 
 }
 
 void LiveSources::on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) {
+  stream_.timeline.set_owner(slot, RingReaderAccess::user(*ring));
   rings_.add(slot, process, std::move(ring), monotonic_ns());
   if (ringless_) ringless_->on_ring(process, monotonic_ns());
   ring_stager_.add(slot);

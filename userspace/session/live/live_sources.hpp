@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "helper/helper_process.hpp"
+#include "helper/process_queries.hpp"
 #include "inspect/inspector.hpp"
 #include "kernel/programs.hpp"
 #include "kernel/ringless_programs.hpp"
@@ -29,6 +31,13 @@
 
 namespace rtev {
 
+/// How the memory that is spent on behalf of others is shared out; the rest is for reports. Bytes.
+struct MemoryShares {
+  explicit MemoryShares(std::size_t limit) : staged_events(limit / 8 * 3), rings(limit / 4), saved_rings(limit / 8) {}
+
+  std::size_t staged_events, rings, saved_rings;
+};
+
 /// What a live session traces, and for how long.
 struct LiveOptions {
   DiscoveryOptions discovery;
@@ -36,7 +45,8 @@ struct LiveOptions {
   /// Trace programs without a ring, too. Which processes is taken from the options above.
   std::optional<kernel::RinglessOptions> ringless{};
   std::optional<std::chrono::nanoseconds> duration;
-  std::vector<std::string> command_line;  ///< for the header
+  std::size_t memory_limit = std::size_t{256} << 20;  ///< bytes, see MemoryShares
+  std::vector<std::string> command_line;              ///< for the header
 };
 
 /// The BPF programs of a session, attached.
@@ -57,11 +67,12 @@ class LiveSources : private ProcessEvents {
     StreamOutput& output;
     std::uint64_t start_ns;  ///< of the session
   };
-  LiveSources(const LiveOptions& options, const Stream& stream, AttachedPrograms attached);
+  LiveSources(const LiveOptions& options, const Stream& stream, AttachedPrograms attached,
+              const helper::HelperProcess& helper);
   ~LiveSources() override;
 
-  /// Looks at all running processes, at the beginning.
-  void scan_all(std::uint64_t now_ns);
+  /// Begins to look at all running processes.
+  void begin_scan(std::uint64_t now_ns);
   /// Looks for processes that were missed, from time to time and a few at a time.
   void scan(std::uint64_t now_ns);
 
@@ -74,8 +85,12 @@ class LiveSources : private ProcessEvents {
   Collected collect();
   /// Why events are held back after a collect().
   Watermark::Holds holds(std::uint64_t read_until_ns);
-  /// Reads what is left when the session ends, and gives the registry its last figures.
-  void drain();
+  /// What is done with events that are still in rings at the end: unread words are counted.
+  enum class Rest : std::uint8_t { is_read, stays };
+  /// Ends all sources when the session ends, and gives the registry its last figures.
+  void drain(Rest rest);
+  /// Gives the registry the words of all rings up to now.
+  void update_registry() { rings_.update(stream_.registry); }
   /// Adds the numbers of dropped records and missed rings.
   void add_figures(RunSummary& summary) const;
 
@@ -105,13 +120,15 @@ class LiveSources : private ProcessEvents {
   void on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) override;
   void on_image_end(const ImageEnd& end) override;
   bool take_lifecycle_events();
-  void probe(int fd, const Binary& binary);
+  void probe(int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user);
 
   Stream stream_;
   // A thread ends before what it uses is destroyed: the inspector's uses probes_ and ringless_, the reader's programs_.
   kernel::Programs programs_;
   std::optional<kernel::RinglessPrograms> ringless_programs_;  ///< with LiveOptions::ringless
   kernel::UprobeManager probes_;
+  helper::HelperQueries queries_;            ///< of this thread
+  helper::HelperQueries lifecycle_queries_;  ///< of the LifecycleReader's
   BinaryCache cache_;
   ProcessTable processes_;
   std::unique_ptr<Ringless> ringless_;  ///< with LiveOptions::ringless, else null
@@ -120,6 +137,7 @@ class LiveSources : private ProcessEvents {
   RingPoller rings_;
   KernelLink kernel_;
   Discovery discovery_;
+  NamingHold naming_hold_;
   SchedStager sched_;
   LifecycleReader lifecycle_;
   bool any_ran_ = true;

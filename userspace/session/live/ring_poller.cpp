@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/clock.hpp"
 #include "ring/reader_access.hpp"
 
 namespace rtev {
@@ -27,11 +26,24 @@ constexpr std::uint64_t full_poll_interval_ns = 1'000'000'000;
 /// the latest, on any cpu.
 constexpr std::uint64_t unwatched_ns = 2'000'000'000;
 
-/// Words of a turn, and of one poll() of all rings, unless there are so many rings that one turn of each takes more.
-constexpr std::uint64_t turn_words = 1 << 17, poll_words = 1 << 23;
+/// Words and time of a turn. Words of many domains with few each take much longer than those of one.
+constexpr std::uint64_t min_turn_words = 1 << 10, max_turn_words = 1 << 17, turn_ns = 1'000'000;
+
+/// Words and time of one poll() of all rings; it ends with the turn of the last user. The time gets shorter with each
+/// backlog: what takes a moment to read can take ten times as long to sort and to write.
+constexpr std::uint64_t poll_words = 1 << 23, min_poll_ns = 1'000'000, max_poll_ns = 10'000'000;
+
+/// Words of a turn while the stream has a backlog.
+constexpr std::uint64_t backlog_turn_words = 1 << 14;
 
 /// Words that are read of a program after its end: those of 128 rings of OCaml's default size.
 constexpr std::uint64_t last_words = 1 << 23;
+
+/// How long the ends of a user's programs may be read: a share of all time, and so much at once. To sort and to write
+/// what was read takes ten times as long. Beyond that, few words of each end are read.
+constexpr CpuShare last_reads(50, 40'000'000);
+constexpr std::uint64_t last_words_at_least = 1 << 12, last_turn_words = 1 << 16;
+constexpr std::uint32_t usual_domains = 128;  // of OCaml's runtime, without the option d of OCAMLRUNPARAM
 
 /// A ring with fewer words does not shorten the interval between polls below this one: it would set the pace for the
 /// rings of the whole host.
@@ -46,6 +58,7 @@ void RingPoller::add(std::uint32_t slot, ProcessIndex process, std::shared_ptr<R
   rings_.insert_or_assign(slot, Ring{.process = process,
                                      .reader = std::move(ring),
                                      .unwatched_until_ns = now_ns + unwatched_ns,
+                                     .turn_words = max_turn_words,
                                      .read_ns = now_ns});
 }
 
@@ -73,25 +86,42 @@ bool RingPoller::poll(std::uint64_t now_ns, const std::function<bool(std::uint32
 void RingPoller::read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now_ns, bool all_domains) {
   for (auto& [user, rings] : waiting)
     std::ranges::stable_sort(rings, {}, [](const Ring* ring) { return ring->read_ns; });
-  for (std::uint64_t words = 0; !waiting.empty() && words < poll_words && has_room_();) {
+  Queue left;
+  const bool once =
+      std::ranges::any_of(waiting, [this](const auto& entry) { return room_(entry.first) == Room::a_turn; });
+  poll_ns_ = once ? std::max(poll_ns_ / 2, min_poll_ns) : std::min(poll_ns_ + poll_ns_ / 64, max_poll_ns);
+  const std::uint64_t deadline_ns = clock_() + poll_ns_;
+  for (std::uint64_t words = 0; !waiting.empty() && words < poll_words && clock_() < deadline_ns;) {
     for (auto user = waiting.begin(); user != waiting.end();) {
       Queue& rings = user->second;
+      if (room_(user->first) == Room::none) {
+        left.insert(left.end(), rings.begin(), rings.end());
+        user = waiting.erase(user);
+        continue;
+      }
       Ring& ring = *rings.front();
       rings.pop_front();
-      words += read(ring, now_ns, all_domains);
-      if (ring.unfinished && now_ns >= ring.paused_until_ns) rings.push_back(&ring);
+      words += read(ring, now_ns, all_domains, once ? std::min(ring.turn_words, backlog_turn_words) : ring.turn_words);
+      if (ring.unfinished && now_ns >= ring.paused_until_ns) (once ? left : rings).push_back(&ring);
       user = rings.empty() ? waiting.erase(user) : std::next(user);
     }
   }
-  for (const auto& [user, rings] : waiting)
-    for (const Ring* ring : rings) note_behind(*ring);
+  for (const auto& [user, rings] : waiting) left.insert(left.end(), rings.begin(), rings.end());
+  for (const Ring* ring : left) note_behind(*ring);
+  if (!left.empty()) interval_ns_ = min_interval_ns;
 }
 
 /// One turn of a ring. Returns how many words it took.
-std::uint64_t RingPoller::read(Ring& ring, std::uint64_t now_ns, bool all_domains) {
+std::uint64_t RingPoller::read(Ring& ring, std::uint64_t now_ns, bool all_domains, std::uint64_t max_words) {
   RingReader& reader = *ring.reader;
+  const std::uint64_t begin_ns = clock_();
   const Polled polled =
-      all_domains ? reader.poll(consumer_, turn_words) : RingReaderAccess::poll_used(reader, consumer_, turn_words);
+      all_domains ? reader.poll(consumer_, max_words) : RingReaderAccess::poll_used(reader, consumer_, max_words);
+  const std::uint64_t words = polled.delivered_words + polled.lost_words;
+  if (clock_() - begin_ns > turn_ns)
+    ring.turn_words = std::max(ring.turn_words / 2, min_turn_words);
+  else if (words >= ring.turn_words)
+    ring.turn_words = std::min(ring.turn_words * 2, max_turn_words);
   if (now_ns > ring.read_ns) set_pace(ring, polled.fullest, now_ns - ring.read_ns);
   ring.read_ns = now_ns;
   ring.unfinished = !polled.complete;
@@ -101,7 +131,7 @@ std::uint64_t RingPoller::read(Ring& ring, std::uint64_t now_ns, bool all_domain
   } else if (polled.events > 0) {
     ring.pause_ns = 0;
   }
-  return polled.delivered_words + polled.lost_words;
+  return words;
 }
 
 void RingPoller::set_pace(const Ring& ring, double fullest, std::uint64_t elapsed_ns) {
@@ -121,11 +151,17 @@ void RingPoller::note_behind(const Ring& ring) {
 }
 
 void RingPoller::finish_all(std::uint64_t now_ns, std::uint64_t deadline_ns) {
-  for (auto& [slot, ring] : rings_) {
-    for (ring.unfinished = true; ring.unfinished && monotonic_ns() < deadline_ns && has_room_();)
-      read(ring, now_ns, true);
-    ring.reader->finish(consumer_, now_ns);
+  Queue unfinished;
+  for (auto& [slot, ring] : rings_) unfinished.push_back(&ring);
+  // One that is written as fast as it is read must not take the time of the others.
+  while (!unfinished.empty() && clock_() < deadline_ns) {
+    Ring& ring = *unfinished.front();
+    unfinished.pop_front();
+    if (room_(RingReaderAccess::user(*ring.reader)) == Room::none) continue;
+    read(ring, now_ns, true, max_turn_words);
+    if (ring.unfinished) unfinished.push_back(&ring);
   }
+  for (auto& [slot, ring] : rings_) ring.reader->finish(consumer_, now_ns);
 }
 
 void RingPoller::finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessInfo& info,
@@ -134,26 +170,41 @@ void RingPoller::finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_
   if (found == rings_.end()) return;
   RingReader& reader = *found->second.reader;
   RingReaderAccess::seal(reader, ended_ns);
-  read_out(reader);
+  read_out(reader, now_ns);
   const bool taken_over = RingReaderAccess::taken_over(reader);
-  const bool whole = !reader.truncated() || read_saved(reader, saved);
+  const bool whole = !reader.truncated() || read_saved(reader, now_ns, saved);
   reader.finish(consumer_, now_ns);
   add_figures(reader, info);
   taken_over_ += taken_over && !whole;
   rings_.erase(found);
 }
 
-/// Reads what a ring holds that is not written any more.
-void RingPoller::read_out(RingReader& reader) const {
-  if (!reader.poll(consumer_, last_words).complete) RingReaderAccess::give_up(reader);
+/// Reads what a ring holds that is not written any more, as far as there is room.
+void RingPoller::read_out(RingReader& reader, std::uint64_t now_ns) {
+  const uid_t user = RingReaderAccess::user(reader);
+  CpuShare& share = last_reads_.try_emplace(user, last_reads).first->second;
+  std::erase_if(last_reads_,
+                [&](const auto& entry) { return &entry.second != &share && entry.second.is_unused(now_ns); });
+  std::uint64_t words = 0;
+  while (words < last_words && room_(user) != Room::none) {
+    const bool has_left = share.has_left(now_ns);
+    // Words of thousands of domains take as long as those of a large ring.
+    if (!has_left && (words >= last_words_at_least || reader.layout().rings > usual_domains)) break;
+    const std::uint64_t begin_ns = clock_();
+    const Polled polled = reader.poll(consumer_, has_left ? last_turn_words : last_words_at_least);
+    share.use(clock_() - begin_ns, now_ns);
+    if (polled.complete) return;
+    words += std::max(polled.delivered_words + polled.lost_words, min_turn_words);
+  }
+  RingReaderAccess::give_up(reader);
 }
 
 /// True if the saved copy is known to be complete.
-bool RingPoller::read_saved(RingReader& reader, const Saved& saved) const {
+bool RingPoller::read_saved(RingReader& reader, std::uint64_t now_ns, const Saved& saved) {
   auto rest = saved();
   if (!rest || !RingReaderAccess::continue_in_copy(reader, rest->fd.release())) return false;
   for (const CutDomain& cut : rest->cut) RingReaderAccess::expect_words(reader, cut.domain, cut.written);
-  read_out(reader);
+  read_out(reader, now_ns);
   return rest->last;
 }
 

@@ -12,6 +12,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/clock.hpp"
+#include "base/cpu_share.hpp"
 #include "processes/rings/saved_rings.hpp"
 #include "rtev/ring_reader.hpp"
 #include "stream/registry.hpp"
@@ -24,9 +26,16 @@ class RingPoller {
  public:
   using Consumer = std::function<void(const Batch&)>;
 
-  /// Nothing more is read while `has_room()` is false: too many events wait to be released.
-  RingPoller(Consumer consumer, std::function<bool()> has_room)
-      : consumer_(std::move(consumer)), has_room_(std::move(has_room)) {}
+  /// How much may be read of a user's rings, so that what was read is also released in time.
+  enum class Room : std::uint8_t {
+    any,     ///< all that there is
+    a_turn,  ///< a short turn of each ring: there is a backlog of events that could have been released
+    none,    ///< nothing: too many events of the user, or of all, are staged
+  };
+  /// `clock` is CLOCK_MONOTONIC, in ns, by which turns and deadlines are measured.
+  RingPoller(Consumer consumer, std::function<Room(uid_t user)> room,
+             std::function<std::uint64_t()> clock = monotonic_ns)
+      : consumer_(std::move(consumer)), room_(std::move(room)), clock_(std::move(clock)) {}
 
   void add(std::uint32_t slot, ProcessIndex process, std::shared_ptr<RingReader> ring, std::uint64_t now_ns);
 
@@ -42,7 +51,7 @@ class RingPoller {
   using Saved = std::function<std::optional<SavedRingFile>()>;
   /// The last read of a ring whose program ended at `ended_ns`; adds its final figures to `info` and forgets it. What
   /// the file does not hold any more is read from its saved copy. Of more words than the rings of a program hold, the
-  /// rest is lost.
+  /// rest is lost; and so is what exceeds a small ring if programs of the user took too much time with their ends.
   void finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessInfo& info, const Saved& saved);
   /// Rings that the next program with the same pid took over before their last read, and that were not saved before:
   /// the number of missing words is unknown.
@@ -62,6 +71,7 @@ class RingPoller {
     std::shared_ptr<RingReader> reader;
     /// Read in any case until then: a thread may have been running when BPF began to watch its process.
     std::uint64_t unwatched_until_ns = 0;
+    std::uint64_t turn_words;   ///< that a turn may take
     bool unfinished = false;    ///< the last poll left words, or there was none although the program ran
     std::uint64_t read_ns = 0;  ///< when the last poll began
     // A ring with invalid words is left alone for a while.
@@ -69,20 +79,23 @@ class RingPoller {
     std::uint64_t paused_until_ns = 0;
   };
   using Queue = std::deque<Ring*>;
-  std::uint64_t read(Ring& ring, std::uint64_t now_ns, bool all_domains);
+  std::uint64_t read(Ring& ring, std::uint64_t now_ns, bool all_domains, std::uint64_t max_words);
   void set_pace(const Ring& ring, double fullest, std::uint64_t elapsed_ns);
   void read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now_ns, bool all_domains);
   void note_behind(const Ring& ring);
-  void read_out(RingReader& reader) const;
-  bool read_saved(RingReader& reader, const Saved& saved) const;
+  void read_out(RingReader& reader, std::uint64_t now_ns);
+  bool read_saved(RingReader& reader, std::uint64_t now_ns, const Saved& saved);
   static void add_figures(const RingReader& reader, ProcessInfo& info);
 
   Consumer consumer_;
-  std::function<bool()> has_room_;
+  std::function<Room(uid_t)> room_;
+  std::function<std::uint64_t()> clock_;
   std::map<std::uint32_t, Ring> rings_;
   std::uint64_t last_full_poll_ns_ = 0;
   std::uint64_t interval_ns_ = 0;
+  std::uint64_t poll_ns_ = 10'000'000;  ///< how long poll() may read
   std::optional<std::uint64_t> behind_since_ns_;
+  std::map<uid_t, CpuShare> last_reads_;  ///< for what ended programs left, by user
   std::uint64_t taken_over_ = 0;
 };
 

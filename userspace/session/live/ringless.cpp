@@ -65,6 +65,7 @@ bool Ringless::place(const rtev_probed& record) {
   const bool missed_some = !is_all && image->began_ns > context_.start_ns;
   Probed* const probed = find_or_add(image->index, record.time_ns,
                                      {.binary = record.binary,
+                                      .user = image->user,
                                       .since_ns = missed_some ? image->began_ns : record.time_ns,
                                       .missed_some = missed_some});
   if (probed == nullptr) {
@@ -73,7 +74,11 @@ bool Ringless::place(const rtev_probed& record) {
   }
   if (record.lost_words > 0) lose(*probed, record.domain, record.time_ns, LossReason::overflow, record.lost_words);
   if (record.type == RTEV_PROBED_END) return true;
-  if (record.type == RTEV_PROBED_LIMITED) probes_.exceeded_limit(record.binary);
+  if (record.type == RTEV_PROBED_RESUMED && probed->paused_ns < record.time_ns) {
+    // If probes were detached, too, it is reported when they are attached again.
+    if (is_all && probed->paused_ns != 0) lose_unprobed(*probed, record.time_ns);
+    probed->paused_ns = 0;
+  }
   const EventKind kind = kind_of(record.emitter);
   const std::uint64_t words = kind == EventKind::begin || kind == EventKind::end ? short_words : long_words;
   context_.timeline.push({.time = record.time_ns,
@@ -85,13 +90,20 @@ bool Ringless::place(const rtev_probed& record) {
                          {});
   probed->words += {.written = words, .delivered = words, .events = 1};
   std::uint64_t& last = probed->last_ns.try_emplace(record.domain, probed->since_ns).first->second;
-  if (is_all) last = std::max<std::uint64_t>(last, record.time_ns);
+  // Another thread may have written an event as the pause began.
+  if (is_all && probed->paused_ns == 0) last = std::max<std::uint64_t>(last, record.time_ns);
+  if (record.type == RTEV_PROBED_LIMITED) {
+    if (probed->paused_ns == 0) probes_.exceeded_limit(record.binary, probed->user);
+    probed->paused_ns = record.time_ns;
+  }
   return true;
 }
 
-/// True if events may have been missed, because not all probes were attached, that no loss reports so far.
+/// True if events may have been missed, because of a pause or since not all probes were attached, that no loss reports
+/// so far.
 bool Ringless::misses_some(const Probed& probed) const {
-  return probes_.is_in_gap(probed.binary) || (probed.missed_some && !probes_.is_attached(probed.binary));
+  return probed.paused_ns != 0 || probes_.is_in_gap(probed.binary) ||
+         (probed.missed_some && !probes_.is_attached(probed.binary));
 }
 
 /// 0 if all slots are taken.
@@ -132,6 +144,7 @@ void Ringless::lose_unprobed(Probed& probed, std::uint64_t time_ns) {
     last_ns = std::max(last_ns, time_ns);
   }
   probed.since_ns = time_ns;
+  if (probed.paused_ns < time_ns) probed.paused_ns = 0;
 }
 
 /// False for a process that is older than the session: what it did before is not part of the stream.
@@ -172,9 +185,11 @@ void Ringless::take_attached() {
       // The records of the lifecycle may be ahead: nothing was missed of a process that began after the attachment.
       const bool missed_some = process.since_ns < time_ns && (after_gap || has_past(process));
       const std::uint64_t probed_ns = std::max(time_ns, process.since_ns);
-      Probed* const probed = find_or_add(
-          process.index, probed_ns,
-          {.binary = binary, .since_ns = missed_some ? process.since_ns : probed_ns, .missed_some = missed_some});
+      Probed* const probed = find_or_add(process.index, probed_ns,
+                                         {.binary = binary,
+                                          .user = process.user,
+                                          .since_ns = missed_some ? process.since_ns : probed_ns,
+                                          .missed_some = missed_some});
       if (probed != nullptr && missed_some) lose_unprobed(*probed, time_ns);
     }
   }
@@ -193,7 +208,7 @@ void Ringless::end_unprobed(const ProcessTable::Ringless& process, const End& en
   if (probed_since && (*probed_since <= process.since_ns || !has_past(process))) return;
   const ProcessInfo& info = context_.registry.process(process.index);
   if (const auto failure = probes_.failure(process.binary)) unprobed_.add(info.pid, info.exe, *failure);
-  probes_.attach_for_next(process.binary);
+  probes_.attach_for_next(process.binary, process.user);
   Probed missed{.slot = add_slot(process.index), .since_ns = std::max(process.since_ns, context_.start_ns)};
   if (missed.slot == 0) return;
   lose_unprobed(missed, end.time_ns);
@@ -205,11 +220,14 @@ void Ringless::end_image(ProcessIndex process, const End& end, std::vector<std::
   const auto found = probed_.find(process);
   if (found == probed_.end()) {
     const auto ringless = context_.processes.ringless_process(info.pid);
-    if (ringless && ringless->index == process && info.ring == RingState::none) end_unprobed(*ringless, end, slots);
+    if (!ringless || ringless->index != process || info.ring != RingState::none) return;
+    end_unprobed(*ringless, end, slots);
+    probes_.on_end(ringless->binary, ringless->user, end.time_ns);
     return;
   }
   Probed& probed = found->second;
   if (misses_some(probed) && info.ring == RingState::probed) lose_unprobed(probed, end.time_ns);
+  if (info.ring == RingState::probed) probes_.on_end(probed.binary, probed.user, end.time_ns);
   info.words += probed.words;
   info.domains = std::max(info.domains, static_cast<std::uint32_t>(probed.last_ns.size()));
   slots.push_back(probed.slot);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "kernel/kernel_source.hpp"
@@ -35,7 +36,9 @@ class Ringless {
   ~Ringless();
 
   /// A binary was inspected. Called on the inspector's thread.
-  void prepare(int fd, const Binary& binary) { probes_.prepare(fd, binary); }
+  void prepare(int fd, const RuntimeBinary& runtime, kernel::ProbedBinary binary) {
+    probes_.prepare(fd, runtime, std::move(binary));
+  }
   /// A process of this binary is tracked that has no ring so far.
   void consider(std::uint32_t binary) { probes_.consider(binary); }
 
@@ -70,7 +73,7 @@ class Ringless {
   std::optional<std::uint64_t> next_tick_ns() const;
 
   struct Figures {
-    std::uint64_t gaps = 0;      ///< times that the probes of a binary were detached because its programs were too fast
+    std::uint64_t gaps = 0;      ///< times that programs were not traced for a while because they were too fast
     std::uint64_t dropped = 0;   ///< events that found no room in the kernel's buffer
     std::uint64_t unplaced = 0;  ///< events whose domain or process is unknown
   };
@@ -83,8 +86,10 @@ class Ringless {
   struct Probed {
     std::uint32_t slot = 0;
     std::uint32_t binary = 0;
-    std::uint64_t since_ns = 0;  ///< it is accounted for from then on
-    bool missed_some = false;    ///< events between since_ns and the first record
+    std::uint32_t user = 0;
+    std::uint64_t since_ns = 0;   ///< it is accounted for from then on
+    bool missed_some = false;     ///< events between since_ns and the first record
+    std::uint64_t paused_ns = 0;  ///< since when it pauses because it was too fast; 0: it does not
     Accounting words{};
     std::map<std::uint16_t, std::uint64_t> last_ns{};  ///< by domain with events: until when no event was missed
   };

@@ -7,9 +7,6 @@
 namespace rtev {
 namespace {
 
-/// After this many times its last pause without being too fast, a program begins with the shortest pause again.
-constexpr std::uint64_t backoff_reset = 4;
-
 /// Why a binary cannot be probed; empty if it can be.
 std::string why_not(const RuntimeBinary& runtime) {
   if (runtime.version.empty()) return "its symbols are stripped, so the functions that write events cannot be found";
@@ -36,8 +33,8 @@ kernel::ProbePlan plan_of(const RuntimeBinary& runtime) {
 
 }  // namespace
 
-void RinglessProbes::prepare(int fd, const Binary& binary) {
-  probes_.add(fd, binary.id, plan_of(binary.runtime));
+void RinglessProbes::prepare(int fd, const RuntimeBinary& runtime, kernel::ProbedBinary binary) {
+  probes_.add(fd, std::move(binary), plan_of(runtime));
 }
 
 void RinglessProbes::attach(std::uint32_t binary) {
@@ -46,7 +43,12 @@ void RinglessProbes::attach(std::uint32_t binary) {
 
 void RinglessProbes::tick(std::uint64_t now_ns) {
   attach_candidates(now_ns);
-  for (const std::uint32_t binary : std::exchange(too_fast_, {})) detach_for_a_while(binary, now_ns);
+  for (const auto& [binary, too_fast] : std::exchange(too_fast_, {})) {
+    if (!is_in_gap(binary) && others_run(binary, too_fast.user, now_ns))
+      gap_count_ += too_fast.processes;
+    else
+      detach_for_a_while(binary, too_fast.user, now_ns);
+  }
   for (auto& [binary, gap] : gaps_) {
     if (now_ns < gap.attach_again_ns || std::exchange(gap.requested, true)) continue;
     // Requested in the background, too: detaching may not be done yet.
@@ -56,34 +58,62 @@ void RinglessProbes::tick(std::uint64_t now_ns) {
   }
 }
 
+/// A gap ends early for a process of another user.
+void RinglessProbes::attach_for_next(std::uint32_t binary, std::uint32_t user) {
+  const auto gap = gaps_.find(binary);
+  if (gap == gaps_.end())
+    wanted_.insert(binary);
+  else if (gap->second.user != user)
+    gap->second.attach_again_ns = 0;
+}
+
 void RinglessProbes::attach_candidates(std::uint64_t now_ns) {
   considered_ns_ = now_ns;
-  for (const std::uint32_t binary : std::exchange(wanted_, {})) {
-    if (!is_in_gap(binary)) attach(binary);
-  }
+  for (const std::uint32_t binary : std::exchange(wanted_, {})) attach(binary);
   std::erase_if(candidates_, [&](std::uint32_t binary) {
-    if (is_in_gap(binary)) return true;
-    const auto processes = processes_.ringless(binary);
+    auto processes = processes_.ringless(binary);
+    const auto gap = gaps_.find(binary);
+    if (gap != gaps_.end())
+      std::erase_if(processes, [&](const auto& process) { return process.user == gap->second.user; });
     const auto may_get_ring = [&](const ProcessTable::Ringless& process) {
       return process.began_then && now_ns < process.since_ns + ring_timeout_ns;
     };
     if (std::ranges::all_of(processes, may_get_ring)) return processes.empty();
-    attach(binary);
+    if (gap != gaps_.end())
+      gap->second.attach_again_ns = 0;
+    else
+      attach(binary);
     return true;
   });
 }
 
-/// A probe that is over the limit reports nothing, and costs the program as much as one that does.
-void RinglessProbes::detach_for_a_while(std::uint32_t binary, std::uint64_t now_ns) {
+void RinglessProbes::on_end(std::uint32_t binary, std::uint32_t user, std::uint64_t time_ns) {
+  auto& [last, other] = ended_[binary];
+  if (last.user != user) other = last;
+  last = {.user = user, .time_ns = time_ns};
+}
+
+/// True if users other than this one run the binary, or did so lately.
+bool RinglessProbes::others_run(std::uint32_t binary, std::uint32_t user, std::uint64_t now_ns) const {
+  if (std::ranges::any_of(processes_.ringless(binary), [&](const auto& process) { return process.user != user; }))
+    return true;
+  const auto ended = ended_.find(binary);
+  return ended != ended_.end() && std::ranges::any_of(ended->second, [&](const Ended& last) {
+           return last.user != user && now_ns < last.time_ns + user_timeout_ns;
+         });
+}
+
+void RinglessProbes::detach_for_a_while(std::uint32_t binary, std::uint32_t user, std::uint64_t now_ns) {
   if (const auto gap = gaps_.find(binary); gap != gaps_.end()) {
     gap->second.again |= gap->second.requested;
     return;
   }
   Backoff& backoff = backoffs_[binary];
-  const bool is_reset =
-      now_ns < backoff.attached_since_ns || now_ns - backoff.attached_since_ns > backoff_reset * backoff.pause_ns;
-  backoff.pause_ns = is_reset ? min_pause_ns : std::min(2 * backoff.pause_ns, max_pause_ns);
-  gaps_[binary] = {.attach_again_ns = now_ns + backoff.pause_ns};
+  const bool is_reset = now_ns < backoff.attached_since_ns ||
+                        now_ns - backoff.attached_since_ns > RTEV_RINGLESS_PAUSE_RESET * backoff.pause_ns;
+  backoff.pause_ns =
+      is_reset ? RTEV_RINGLESS_MIN_PAUSE_NS : std::min<std::uint64_t>(2 * backoff.pause_ns, RTEV_RINGLESS_MAX_PAUSE_NS);
+  gaps_[binary] = {.user = user, .attach_again_ns = now_ns + backoff.pause_ns};
   ++gap_count_;
   run_later_([this, binary] { probes_.detach(binary); });
 }
@@ -91,14 +121,13 @@ void RinglessProbes::detach_for_a_while(std::uint32_t binary, std::uint64_t now_
 std::vector<RinglessProbes::Attached> RinglessProbes::take_attached() {
   std::vector<Attached> attached;
   for (const auto& [binary, is_attached, time_ns] : probes_.take_changes()) {
-    backoffs_[binary].attached_since_ns = is_attached ? time_ns : never;
+    const bool after_gap = std::exchange(backoffs_[binary].attached_since_ns, is_attached ? time_ns : never) == never;
     if (!is_attached) continue;
     // Probes that were still being attached when a gap began are detached again, as was requested then.
     const auto gap = gaps_.find(binary);
-    const bool after_gap = gap != gaps_.end() && gap->second.requested;
-    if (after_gap) {
+    if (gap != gaps_.end() && gap->second.requested) {
       // BPF reports it only once.
-      if (gap->second.again) too_fast_.insert(binary);
+      if (gap->second.again) exceeded_limit(binary, gap->second.user);
       gaps_.erase(gap);
     }
     attached.push_back({.binary = binary, .time_ns = time_ns, .after_gap = after_gap});
@@ -117,6 +146,7 @@ bool RinglessProbes::is_attached(std::uint32_t binary) const {
 }
 
 void RinglessProbes::detach_unused(std::uint64_t now_ns) {
+  std::erase_if(ended_, [&](const auto& ended) { return ended.second[0].time_ns + user_timeout_ns < now_ns; });
   run_later_([this, now_ns, in_use = processes_.ringless_binaries()] { probes_.detach_unused(in_use, now_ns); });
 }
 

@@ -2,6 +2,7 @@
 // When the probes of --ringless are attached to a binary and detached from it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -16,15 +17,16 @@
 
 namespace rtev {
 
-/// A binary is probed once one of its processes is old enough to have a ring, and has none. If a program makes more
-/// events than the limit allows, the probes of its binary are detached for a while. One thread, except for prepare().
+/// A binary is probed once one of its processes is old enough to have a ring, and has none. A process that makes more
+/// events than the limit allows pauses: BPF ignores it for a while. Its probes would cost it as much as before, so
+/// those of its binary are detached meanwhile, unless other users run the binary. One thread, except for prepare().
 class RinglessProbes {
  public:
   /// A program that has a ring from its start on creates it within this time. It is not probed: the probes would see
   /// that it has a ring and report nothing, but would cost as much.
   static constexpr std::uint64_t ring_timeout_ns = 20'000'000;
-  /// Probes stay detached for so long after a program was too fast, then twice as long each time it is again.
-  static constexpr std::uint64_t min_pause_ns = 1'000'000'000, max_pause_ns = 32'000'000'000;
+  /// A user still runs a binary for so long after the last process: programs that are short may be run again.
+  static constexpr std::uint64_t user_timeout_ns = 60'000'000'000;
 
   /// Runs a task on a background thread, which must end before this object: attaching and detaching of probes waits for
   /// the kernel.
@@ -33,13 +35,17 @@ class RinglessProbes {
       : probes_(programs, kernel::AttachPolicy::on_request), processes_(processes), run_later_(std::move(run_later)) {}
 
   /// A binary was inspected. Called on the inspector's thread.
-  void prepare(int fd, const Binary& binary);
+  void prepare(int fd, const RuntimeBinary& runtime, kernel::ProbedBinary binary);
   /// A process of the binary is tracked that has no ring so far.
   void consider(std::uint32_t binary) { candidates_.insert(binary); }
   /// A process of the binary ended before it was probed: the next one is to be.
-  void attach_for_next(std::uint32_t binary) { wanted_.insert(binary); }
-  /// A program of the binary made more events than the limit allows.
-  void exceeded_limit(std::uint32_t binary) { too_fast_.insert(binary); }
+  void attach_for_next(std::uint32_t binary, std::uint32_t user);
+  /// A process of the user began a pause.
+  void exceeded_limit(std::uint32_t binary, std::uint32_t user) {
+    ++too_fast_.try_emplace(binary, TooFast{.user = user}).first->second.processes;
+  }
+  /// A process of the binary ended without a ring.
+  void on_end(std::uint32_t binary, std::uint32_t user, std::uint64_t time_ns);
 
   /// Requests attaching and detaching. `now_ns` is CLOCK_MONOTONIC.
   void tick(std::uint64_t now_ns);
@@ -52,7 +58,7 @@ class RinglessProbes {
   struct Attached {
     std::uint32_t binary;
     std::uint64_t time_ns;
-    bool after_gap;  ///< they had been detached because a program was too fast
+    bool after_gap;  ///< they had been attached before
   };
   /// Those since the last call, in order.
   std::vector<Attached> take_attached();
@@ -60,9 +66,9 @@ class RinglessProbes {
   /// False if some events at this time were not reported, because probes were being attached or detached.
   bool reports_all(std::uint32_t binary, std::uint64_t time_ns) const;
   bool is_attached(std::uint32_t binary) const;
-  /// From the request to detach the probes of a binary whose program was too fast until they are attached again.
+  /// From the request to detach the probes of a binary for a pause until they are attached again.
   bool is_in_gap(std::uint32_t binary) const { return gaps_.contains(binary); }
-  /// How often there was a gap.
+  /// How often probes were detached for a pause, plus pauses of single processes.
   std::uint64_t gaps() const { return gap_count_; }
 
   /// See UprobeManager.
@@ -72,28 +78,42 @@ class RinglessProbes {
  private:
   static constexpr auto never = std::numeric_limits<std::uint64_t>::max();
   struct Gap {
+    std::uint32_t user;  ///< of the program that was too fast
     std::uint64_t attach_again_ns;
     bool requested = false;  ///< that they are attached again
     bool again = false;      ///< the program was too fast again before it was known that they are attached
+  };
+  struct TooFast {
+    std::uint32_t user;
+    std::uint64_t processes = 0;
   };
   struct Backoff {
     std::uint64_t pause_ns = 0;
     std::uint64_t attached_since_ns = 0;  ///< `never` while they are detached
   };
 
+  /// The last process of a user that ended.
+  struct Ended {
+    std::uint32_t user = 0;
+    std::uint64_t time_ns = 0;
+  };
+
   void attach(std::uint32_t binary);
   void attach_candidates(std::uint64_t now_ns);
-  void detach_for_a_while(std::uint32_t binary, std::uint64_t now_ns);
+  bool others_run(std::uint32_t binary, std::uint32_t user, std::uint64_t now_ns) const;
+  void detach_for_a_while(std::uint32_t binary, std::uint32_t user, std::uint64_t now_ns);
 
   kernel::UprobeManager probes_;
   const ProcessTable& processes_;
   RunLater run_later_;
-  std::set<std::uint32_t> candidates_;  ///< binaries that may have to be probed
-  std::set<std::uint32_t> wanted_;      ///< binaries to probe at the next tick
-  std::set<std::uint32_t> too_fast_;    ///< binaries to detach at the next tick
-  std::uint64_t considered_ns_ = 0;     ///< when the candidates were considered last
+  std::set<std::uint32_t> candidates_;         ///< binaries that may have to be probed
+  std::set<std::uint32_t> wanted_;             ///< binaries to probe at the next tick
+  std::map<std::uint32_t, TooFast> too_fast_;  ///< since the last tick, by binary
+  std::uint64_t considered_ns_ = 0;            ///< when the candidates were considered last
   std::map<std::uint32_t, Gap> gaps_;
   std::map<std::uint32_t, Backoff> backoffs_;
+  /// By binary. Two suffice to know whether any user but a given one ran it lately. They differ; the newer is first.
+  std::map<std::uint32_t, std::array<Ended, 2>> ended_;
   std::uint64_t gap_count_ = 0;
 };
 

@@ -1,33 +1,46 @@
 // SPDX-License-Identifier: MIT
 #include "session/live/stream_output.hpp"
 
+#include <algorithm>
 #include <limits>
+#include <string>
+
+#include "base/clock.hpp"
 
 namespace rtev {
 namespace {
 
 constexpr std::uint64_t flush_interval_ns = 20'000'000;
 
+/// How long release() may take. Events of many domains take ten times as long to sort as to read.
+constexpr std::uint64_t release_ns = 10'000'000;
+
 constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
 void StreamOutput::release(std::uint64_t watermark) {
-  consume(watermark);
-  sink_.advance(watermark, registry_);
-  forget_ended(watermark);
+  // More than was wanted is released if too much is staged; later events may still come then.
+  const std::uint64_t released_until = std::min(watermark, consume(watermark, monotonic_ns() + release_ns));
+  has_backlog_ = released_until < watermark;
+  sink_.advance(released_until, registry_);
+  forget_ended(released_until);
 }
 
-void StreamOutput::release_all() {
-  consume(forever);
+void StreamOutput::release_all(std::uint64_t deadline_ns) {
+  consume(forever, deadline_ns);
+  unwritten_ = timeline_.staged_events();
   forget_ended(forever);
 }
 
-void StreamOutput::consume(std::uint64_t watermark) {
-  timeline_.release(watermark, [this](const Batch& batch) {
-    for (const Event& event : batch.events()) ++events_[static_cast<std::size_t>(event.kind)];
-    sink_.consume(batch, registry_);
-  });
+std::uint64_t StreamOutput::consume(std::uint64_t watermark, std::uint64_t deadline_ns) {
+  return timeline_.release(
+      watermark,
+      [this](const Batch& batch) {
+        for (const Event& event : batch.events()) ++events_[static_cast<std::size_t>(event.kind)];
+        sink_.consume(batch, registry_);
+      },
+      deadline_ns);
 }
 
 void StreamOutput::forget_ended(std::uint64_t watermark) {
@@ -53,6 +66,7 @@ void StreamOutput::add_figures(RunSummary& summary) const {
   summary.events = events_;
   summary.late = timeline_.late();
   summary.forced = timeline_.forced();
+  summary.drops.push_back({.kind = std::string(RunSummary::unwritten), .count = unwritten_});
 }
 
 }  // namespace rtev

@@ -25,10 +25,14 @@ class StreamOutput {
   };
   void add_ended(EndedImage image) { ended_.push_back(std::move(image)); }
 
-  /// Releases events up to the watermark, then forgets images that ended before it.
+  /// Releases events up to the watermark, but not for long at a time: rings have to be read. Forgets images that ended
+  /// before the last of them.
   void release(std::uint64_t watermark);
+  /// True if the last release() did not come to its end.
+  bool has_backlog() const { return has_backlog_; }
   /// The same with all that is left.
-  void release_all();
+  /// Stops soon after the deadline (CLOCK_MONOTONIC); what is left then is counted.
+  void release_all(std::uint64_t deadline_ns);
   /// Flushes the sink, if that has not been done for a while or nothing is held back.
   void flush(std::uint64_t now_ns);
 
@@ -38,7 +42,7 @@ class StreamOutput {
   void add_figures(RunSummary& summary) const;
 
  private:
-  void consume(std::uint64_t watermark);
+  std::uint64_t consume(std::uint64_t watermark, std::uint64_t deadline_ns);
   void forget_ended(std::uint64_t watermark);
 
   Timeline& timeline_;
@@ -46,7 +50,9 @@ class StreamOutput {
   Sink& sink_;
   std::vector<EndedImage> ended_;
   decltype(RunSummary::events) events_{};  ///< released, by kind
+  std::uint64_t unwritten_ = 0;            ///< staged at the end
   std::uint64_t last_flush_ns_ = 0;
+  bool has_backlog_ = false;
 };
 
 }  // namespace rtev

@@ -206,6 +206,31 @@ TEST_F(LatencyTest, DomainsBeyondTheLimitCountWhileNoProcessHasEnded) {
       "others":{"domains":3,"count":3}})"_json));
 }
 
+/// A hostile program has as many domains as there can be, whose pauses fill the histograms as much as they can.
+TEST_F(LatencyTest, MemoryIsBoundedAndWhatIsMergedIsCounted) {
+  constexpr std::size_t max_bytes = 1 << 20;
+  make({.max_bytes = max_bytes});
+  std::uint64_t pauses = 0, total = 0, at = 0;
+  for (std::uint64_t ns = 100; ns < (1 << 17); ns += ns / 20 + 1) {
+    for (std::uint16_t domain = 0; domain < 128; ++domain, ++pauses) {
+      pause(at += 1'000'000, ns + domain, domain);
+      total += ns + domain;
+    }
+  }
+  const auto report = latency->report(world.registry);
+  std::size_t bytes = 0, domains = 0;
+  for (const auto& process : report.processes) {
+    for (const auto& domain : process.domains) bytes += domain.figures.memory_bytes();
+    domains += process.domains.size();
+  }
+  EXPECT_LE(bytes, max_bytes);
+  EXPECT_GT(domains, 10u);
+  EXPECT_EQ(domains + report.other_domains, 128u);
+  EXPECT_EQ(report.all.wall.count(), pauses);
+  EXPECT_EQ(report.all.wall.total(), total);
+  EXPECT_GT(report.others.wall.count(), 0u);
+}
+
 TEST_F(LatencyTest, PartsAddUpForAnyStream) {
   std::mt19937 random{5};
   const auto pick = [&](std::uint64_t below) {

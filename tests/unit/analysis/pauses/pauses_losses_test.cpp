@@ -53,14 +53,15 @@ TEST_F(PausesLosses, APauseThatWasNotProbedToItsEndHasNoLength) {
   EXPECT_EQ(report.counts.unprobed, 1U);
   EXPECT_EQ(nlohmann::json::parse(pauses->report_json())["counts"]["unprobed"], 1);
   EXPECT_THAT(pauses->report_text(),
-              HasSubstr("warning: probes were off 1 time; 1 pause is incomplete, others may be missing"));
+              HasSubstr("warning: tracing by probes paused 1 time; 1 pause is incomplete, others may be missing"));
 }
 
 TEST_F(PausesLosses, BothKindsOfLossesAreSaid) {
   loses(2'000, 7'000, 0, 100);
   loses(8'000, 9'000, 0, 0);
   play();
-  EXPECT_THAT(pauses->report_text(), HasSubstr("warning: 100 ring words were lost and probes were off 1 time; "));
+  EXPECT_THAT(pauses->report_text(),
+              HasSubstr("warning: 100 ring words were lost and tracing by probes paused 1 time; "));
 }
 
 TEST_F(PausesLosses, LossesOfAnotherDomainDuringASectionAreSaid) {

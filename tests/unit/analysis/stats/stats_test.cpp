@@ -244,30 +244,6 @@ TEST_F(StatsTest, AllocationBucketsAddUpButForTheFirst) {
   EXPECT_EQ(process.alloc_buckets->back(), 40);
 }
 
-TEST_F(StatsTest, MemoryIsAskedForWhileAProcessDoesSomething) {
-  std::vector<std::int32_t> asked;
-  std::uint64_t bytes = 100;
-  Stats watching({.max_rss_bytes = [&](std::int32_t of) -> std::optional<std::uint64_t> {
-    asked.push_back(of);
-    return bytes == 0 ? std::nullopt : std::optional{bytes};
-  }});
-  const auto feed_to = [&](const Events& events) { watching.consume(events.batch(), world.registry); };
-  feed_to(Events(0).add_record(10, EventKind::process, ProcessRecord{world.process, 0, 0},
-                               static_cast<std::uint16_t>(ProcessAction::found)));
-  watching.flush();
-  watching.flush();
-  EXPECT_EQ(asked, std::vector{pid});
-  bytes = 50;  // never less than before
-  feed_to(Events(world.slot).add(20, EventKind::user_unit));
-  watching.flush();
-  bytes = 0;  // gone
-  watching.consume(Events(world.slot).add(30, EventKind::user_unit).batch(), world.registry);
-  watching.flush();
-  watching.summary({}, world.registry);
-  EXPECT_EQ(asked.size(), 3);
-  EXPECT_EQ(watching.report(world.registry).processes.front().max_rss_bytes, 100);
-}
-
 TEST_F(StatsTest, MemoryIsAFactOfTheStream) {
   const auto add = [&](std::uint64_t time, ProcessAction action) {
     feed(Events(0).add_record(time, EventKind::process, ProcessRecord{world.process, 0, 0},
@@ -281,7 +257,7 @@ TEST_F(StatsTest, MemoryIsAFactOfTheStream) {
 }
 
 TEST_F(StatsTest, WhatEndedLongAgoIsFoldedTogether) {
-  Stats bounded({.max_rss_bytes = {}, .ended_processes = 2, .ended_domains = 3});
+  Stats bounded({.ended_processes = 2, .ended_domains = 3});
   for (std::uint64_t i = 0; i < 5; ++i) {
     ProcessInfo info = World::default_info();
     info.pid = static_cast<std::int32_t>(100 + i);

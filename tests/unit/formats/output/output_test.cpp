@@ -157,13 +157,13 @@ TEST(FdOutputFile, KeepsAnExistingFileUntilBegin) {
   }
   {
     FdOutput output(open(), path);
-    output.wait_for_begin(false);
+    output.wait_for_begin();
     EXPECT_TRUE(output.write("dropped"));
   }
   EXPECT_EQ(std::filesystem::file_size(path), 14u);
   {
     FdOutput output(open(), path);
-    output.wait_for_begin(false);
+    output.wait_for_begin();
     output.begin();
     EXPECT_TRUE(output.write("new"));
     EXPECT_EQ(output.written(), 3u);
@@ -171,7 +171,7 @@ TEST(FdOutputFile, KeepsAnExistingFileUntilBegin) {
   EXPECT_EQ(std::filesystem::file_size(path), 3u);
   {
     FdOutput output(open(), path);
-    output.wait_for_begin(true);
+    output.wait_for_begin([&] { std::filesystem::remove(path); });
   }
   EXPECT_FALSE(std::filesystem::exists(path)) << "it was created for a run that did not begin";
 }

@@ -57,6 +57,17 @@ TEST_F(TrackBuilderTest, Domain0RunsOnTheMainThread) {
   EXPECT_THAT(take(), ElementsAre("10 begin minor @domain 0", "20 end minor @domain 0"));
 }
 
+TEST_F(TrackBuilderTest, TracksOfDomainsThatEndedAreForgotten) {
+  constexpr std::size_t domains = 1000;
+  for (std::uint64_t time = 10; time < 10 + 10 * domains; time += 10) {
+    draw(ring()
+             .add(time, Lifecycle::domain_spawn, 0, 5)
+             .add(time + 1, EventKind::begin, phase_minor, 0, 5)
+             .add(time + 2, EventKind::end, phase_minor, 0, 5));
+  }
+  EXPECT_GE(log.forgotten.size(), domains - 2);
+}
+
 TEST_F(TrackBuilderTest, ARingWhoseThreadIsNotKnownHasATrackOfItsOwn) {
   draw(ring().add("10 >minor@3 20 <minor@3"));
   EXPECT_THAT(log.names, Contains("4242/ring domain 3"));

@@ -67,7 +67,7 @@ TEST(PendingRings, OneAProcess) {
 TEST(PendingRings, ARingThatIsAnnouncedTwiceIsOne) {
   PendingRings rings;
   for (const std::uint64_t inode : {5, 5, 6, 6, 6})
-    rings.add(7, {.announced_ns = 1, .place = FilePlace{.device = 1, .inode = inode, .path = "/7.events"}});
+    rings.add(7, {.announced_ns = 1, .announced = AnnouncedRing{.place = {.device = 1, .inode = inode}}});
   EXPECT_EQ(rings.missed(), 1U);
 }
 

@@ -16,12 +16,13 @@ class SavedRingsTest : public testing::Test {
  protected:
   SavedRingsTest() { file_.append(0, make::begin(5, 3)); }
 
-  void add(std::uint32_t type, std::uint32_t tgid, std::uint64_t announced_ns, std::uint64_t end,
+  void add(std::uint16_t type, std::uint32_t tgid, std::uint64_t announced_ns, std::uint64_t end,
            std::span<const std::byte> payload) {
     rings_.add({.announced_ns = announced_ns,
                 .begin = 0,
                 .end = end,
                 .tgid = tgid,
+                .uid = tgid / 100,
                 .type = type,
                 .domain = 0,
                 .bytes = static_cast<std::uint32_t>(payload.size())},
@@ -43,7 +44,8 @@ class SavedRingsTest : public testing::Test {
   }
 
   RingFileBuilder file_{{.domains = 1, .words_log2 = 6}};
-  SavedRings rings_;
+  static constexpr std::size_t max_bytes = std::size_t{1} << 20;
+  SavedRings rings_{max_bytes};
 };
 
 TEST_F(SavedRingsTest, AreTakenOnceByProcessAndTime) {
@@ -107,6 +109,7 @@ TEST_F(SavedRingsTest, TellWhetherThatWasAll) {
 
 /// Nobody may ever ask for some of them.
 TEST_F(SavedRingsTest, TheOldestMakeRoom) {
+  rings_ = SavedRings(std::size_t{1} << 30);
   for (std::uint32_t tgid = 1; tgid <= 5000; ++tgid) add_header(tgid, 10'000 - tgid);
   EXPECT_EQ(rings_.size(), 4096u);
   add_header(9000, 10'000);
@@ -115,6 +118,22 @@ TEST_F(SavedRingsTest, TheOldestMakeRoom) {
   auto ring = rings_.take(9000, 10'000, 10'000);
   ASSERT_TRUE(ring);
   EXPECT_EQ(delivered(std::move(*ring)), 2u);
+}
+
+TEST_F(SavedRingsTest, TheOldestRingOfAUserWithTooMuchMakesRoom) {
+  add_header(200, 1);
+  add_words(200, 1);
+  const std::size_t one = rings_.bytes();
+  EXPECT_LT(one, file_.bytes().size()) << "only pages with words";
+  for (std::uint32_t time = 2; time < 1000; ++time) {
+    add_header(100, time);
+    add_words(100, time);
+  }
+  EXPECT_LE(rings_.bytes(), max_bytes / 4 * 3 + one);
+  EXPECT_GE(rings_.bytes(), max_bytes / 2);
+  EXPECT_FALSE(rings_.take(100, 2, 2));
+  EXPECT_TRUE(rings_.take(100, 999, 999));
+  EXPECT_TRUE(rings_.take(200, 1, 1)) << "another user's";
 }
 
 }  // namespace

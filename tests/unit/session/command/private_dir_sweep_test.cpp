@@ -35,10 +35,14 @@ class StaleDirs : public ::testing::Test {
     EXPECT_EQ(::chmod(path.c_str(), mode), 0);
     return path;
   }
-  void sweep(std::optional<uid_t> owner = {}) const {
+  void sweep(std::optional<uid_t> owner = {}) const { sweep(owner, look()); }
+  void sweep(std::optional<uid_t> owner, const Look& look) const {
     for (const fs::directory_entry& entry : fs::directory_iterator(base()))
       if (!entry.is_symlink()) fs::last_write_time(entry, fs::file_time_type::clock::now() - age);
-    sweep_stale_dirs(base(), owner, Procfs(processes.path()));
+    sweep_stale_dirs(base(), owner, look);
+  }
+  Look look() const {
+    return [procfs = Procfs(processes.path())](const ProcessQuery& query) { return look_at(procfs, query); };
   }
   static void put_file(const fs::path& path) { std::ofstream(path) << "content"; }
 
@@ -56,8 +60,8 @@ TEST_F(StaleDirs, AreRemovedWithTheRingsInThem) {
 
 TEST_F(StaleDirs, OfARunningTracerStay) {
   ASSERT_EQ(::setenv("TMPDIR", base().c_str(), 1), 0);
-  auto directory = PrivateDir::create({});
-  const auto second = PrivateDir::create({});  // sweeps, too
+  auto directory = PrivateDir::create({}, look());
+  const auto second = PrivateDir::create({}, look());  // sweeps, too
   ::unsetenv("TMPDIR");
   ASSERT_TRUE(directory && second);
   EXPECT_NE(directory->path(), second->path());
@@ -138,9 +142,18 @@ TEST_F(StaleDirs, StayIfOtherUsersCouldReplaceThem) {
   EXPECT_FALSE(fs::exists(path));
 }
 
+TEST_F(StaleDirs, StayIfItIsUnknownWhoUsesThem) {
+  const fs::path path = left_behind();
+  sweep();
+  EXPECT_FALSE(fs::exists(path));
+  left_behind();
+  sweep({}, [](const ProcessQuery&) { return std::nullopt; });
+  EXPECT_TRUE(fs::exists(path));
+}
+
 TEST_F(StaleDirs, AMissingBaseIsIgnored) {
   const fs::path path = left_behind();
-  sweep_stale_dirs(place / "no/such", {}, Procfs(processes.path()));
+  sweep_stale_dirs(place / "no/such", {}, look());
   EXPECT_TRUE(fs::exists(path)) << "of another base";
 }
 

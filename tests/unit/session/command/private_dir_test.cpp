@@ -30,8 +30,9 @@ class PrivateDirTest : public ::testing::Test {
     }
   }
 
+  static std::optional<ProcessView> no_processes(const ProcessQuery&) { return ProcessView(); }
   static PrivateDir create(const std::optional<SudoUser>& owner = {}) {
-    auto directory = PrivateDir::create(owner);
+    auto directory = PrivateDir::create(owner, no_processes);
     if (!directory) throw std::runtime_error(directory.error().message());
     return std::move(*directory);
   }
@@ -142,7 +143,7 @@ TEST_F(PrivateDirTest, MovedObjectRemovesOnce) {
 
 TEST_F(PrivateDirTest, AMissingBaseIsAnErrorWithItsName) {
   ::setenv("TMPDIR", (base / "no/such").c_str(), 1);
-  const auto directory = PrivateDir::create({});
+  const auto directory = PrivateDir::create({}, no_processes);
   ASSERT_FALSE(directory);
   EXPECT_NE(directory.error().message().find("no/such"), std::string::npos);
   EXPECT_FALSE(directory.error().hint.empty());

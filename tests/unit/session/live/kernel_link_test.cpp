@@ -36,6 +36,7 @@ class FakeKernel : public kernel::TrackedProcesses, public kernel::SavedRingSour
               .begin = 0,
               .end = file.bytes().size(),
               .tgid = unread.front(),
+              .uid = 0,
               .type = RTEV_SAVED_RING,
               .domain = 0,
               .bytes = static_cast<std::uint32_t>(header.size())},
@@ -54,7 +55,7 @@ class KernelLinkTest : public testing::Test {
  protected:
   FakeKernel kernel_;
   std::vector<std::uint32_t> ringless_;
-  KernelLink link_{kernel_, kernel_, [this](std::uint32_t binary) { ringless_.push_back(binary); }};
+  KernelLink link_{kernel_, kernel_, [this](std::uint32_t binary) { ringless_.push_back(binary); }, 1 << 20};
 };
 
 TEST_F(KernelLinkTest, ReportsBinariesOfProcessesWithoutARing) {

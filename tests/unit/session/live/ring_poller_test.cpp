@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "session/live/ring_poller.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
-#include "base/clock.hpp"
 #include "ring/reader_access.hpp"
 #include "support/ring_file_builder.hpp"
 #include "support/temp_dir.hpp"
@@ -20,6 +22,8 @@ namespace {
 
 using test::milli;
 using test::second;
+using testing::ElementsAre;
+using testing::Pair;
 
 /// Words that one turn of a ring takes, and that are read after the end of a program.
 constexpr std::uint64_t turn_words = 1 << 17, last_words = 1 << 23;
@@ -51,12 +55,18 @@ class RingPollerTest : public testing::Test {
   std::uint64_t now_ns_ = second;
   std::map<std::uint32_t, std::uint64_t> delivered_;
   std::size_t staged_ = 0, room_ = SIZE_MAX;
+  RingPoller::Room wanted_ = RingPoller::Room::any;
+  std::optional<uid_t> without_room_{};
+  std::uint64_t reading_ns_ = 0;  ///< what a batch takes
   std::map<std::uint32_t, test::RingFileBuilder> files_;
-  RingPoller poller_{[this](const Batch& batch) {
-                       staged_ += batch.events().size();
-                       delivered_[Source::unpack(batch.events().front().source).slot] += 2 * batch.events().size();
-                     },
-                     [this] { return staged_ < room_; }};
+  RingPoller poller_{
+      [this](const Batch& batch) {
+        staged_ += batch.events().size();
+        now_ns_ += reading_ns_;
+        delivered_[Source::unpack(batch.events().front().source).slot] += 2 * batch.events().size();
+      },
+      [this](uid_t user) { return staged_ < room_ && user != without_room_ ? wanted_ : RingPoller::Room::none; },
+      [this] { return now_ns_; }};
 };
 
 TEST_F(RingPollerTest, RingsAreReadToTheirEnd) {
@@ -95,6 +105,29 @@ TEST_F(RingPollerTest, NothingMoreIsReadWithoutRoom) {
   room_ = SIZE_MAX;
   poll();
   EXPECT_EQ(2 * staged_, files_.at(1).tail(0));
+}
+
+TEST_F(RingPollerTest, AUserWithoutRoomDoesNotTakeThatOfOthers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to create files of other users";
+  fill(add(1));
+  fill(add(2));
+  ASSERT_EQ(::chown((dir_ / "2.events").c_str(), 1, 1), 0);
+  poller_.add(2, 2, std::make_shared<RingReader>(*RingReader::open(dir_ / "2.events", {.slot = 2})), now_ns_);
+  without_room_ = 1;
+  EXPECT_THAT(poll(), ElementsAre(Pair(1, files_.at(1).tail(0))));
+  EXPECT_TRUE(poller_.behind_since_ns());
+}
+
+TEST_F(RingPollerTest, EachRingHasAShortTurnWhileTheStreamHasABacklog) {
+  for (const std::uint32_t slot : {1u, 2u}) fill(add(slot));
+  wanted_ = RingPoller::Room::a_turn;
+  const auto read = poll();
+  constexpr std::uint64_t short_turn = 1 << 14;
+  for (const std::uint32_t slot : {1u, 2u}) {
+    EXPECT_GT(read.at(slot), 0u);
+    EXPECT_LE(read.at(slot), short_turn + 2048);
+  }
+  EXPECT_TRUE(poller_.behind_since_ns());
 }
 
 TEST_F(RingPollerTest, RingsWithInvalidWordsAreLeftAloneLongerAndLonger) {
@@ -139,11 +172,33 @@ TEST_F(RingPollerTest, TheLastReadIsBounded) {
   EXPECT_EQ(info.words.lost, info.words.written - info.words.delivered);
 }
 
+TEST_F(RingPollerTest, EndsOfAUsersProgramsTakeOnlySoMuchTime) {
+  constexpr std::uint32_t programs = 20;
+  constexpr std::uint64_t small_ring = 1 << 12;
+  reading_ns_ = milli / 20;  // a ring of 2^20 words takes 26 ms
+  std::vector<std::uint64_t> delivered;
+  for (std::uint32_t slot = 1; slot <= programs; ++slot) {
+    fill(add(slot, 20));
+    ProcessInfo info;
+    poller_.finish(slot, now_ns_, now_ns_, info, [] { return std::nullopt; });
+    EXPECT_TRUE(info.words.balanced());
+    delivered.push_back(info.words.delivered);
+  }
+  EXPECT_EQ(delivered.front(), files_.at(1).tail(0));
+  EXPECT_GE(delivered.back(), small_ring) << "the end of a short program is read in any case";
+  EXPECT_LE(delivered.back(), small_ring + 2048);
+  now_ns_ += 10 * second;
+  fill(add(programs + 1, 20));
+  ProcessInfo info;
+  poller_.finish(programs + 1, now_ns_, now_ns_, info, [] { return std::nullopt; });
+  EXPECT_EQ(info.words.lost, 0u) << "later there is time again";
+}
+
 TEST_F(RingPollerTest, TheEndOfASessionHasADeadline) {
   fill(add(1));
-  poller_.finish_all(monotonic_ns(), 0);
+  poller_.finish_all(now_ns_, 0);
   EXPECT_EQ(staged_, 0u);
-  poller_.finish_all(monotonic_ns(), monotonic_ns() + second);
+  poller_.finish_all(now_ns_, now_ns_ + second);
   EXPECT_EQ(2 * staged_, files_.at(1).tail(0));
 }
 

@@ -61,7 +61,7 @@ class RinglessTest : public testing::Test, private ProcessEvents {
                    .run_later = [this](std::function<void()> task) { world_.tasks.add(std::move(task)); },
                    .start_ns = start_},
                   filter) {
-    ringless_.prepare(STDIN_FILENO, test::probed_binary(probed_id));
+    ringless_.prepare(STDIN_FILENO, test::probed_binary(probed_id).runtime, {.id = probed_id});
   }
 
   /// A process that ran before the session, probed from now on.
@@ -236,7 +236,7 @@ TEST_F(RinglessTest, AChildThatOnlyExecsIsNoLoss) {
 TEST_F(RinglessTest, AProgramThatCannotBeProbedIsListed) {
   Binary stripped = test::probed_binary(8);
   stripped.runtime.version.clear();
-  ringless_.prepare(STDIN_FILENO, stripped);
+  ringless_.prepare(STDIN_FILENO, stripped.runtime, {.id = stripped.id});
   world_.add(probed_pid, 8, start_ + milli);
   ringless_.consider(8);
   turn(100 * milli);
@@ -265,6 +265,70 @@ TEST_F(RinglessTest, AGapThatLastsUntilTheEndIsALoss) {
   events();
   ringless_.finish(probed_ns_ + milli);
   EXPECT_THAT(events(), ElementsAre("1: unprobed 0"));
+}
+
+/// A process that is too fast while another user runs its binary.
+class SharedRinglessTest : public RinglessTest {
+ protected:
+  SharedRinglessTest() {
+    fast_ = add_probed();
+    other_ = world_.add(71, probed_id, start_, ProcessAction::found, 1001);
+    record(5, RTEV_EMIT_BEGIN, 4, {.pid = 71});
+    record(10, RTEV_EMIT_BEGIN, 3, {.domain = 1});
+    record(20, RTEV_EMIT_END, 3, {.domain = 1, .type = RTEV_PROBED_LIMITED});
+    turn(30);
+    EXPECT_THAT(events(), ElementsAre("0: begin 4 0", "1: begin 3 0", "1: end 3 0"));
+  }
+
+  ProcessIndex fast_ = 0, other_ = 0;
+};
+
+TEST_F(SharedRinglessTest, OnlyTheFastProcessHasAGap) {
+  EXPECT_EQ(ringless_.figures().gaps, 1u);
+  record(second, RTEV_EMIT_END, 4, {.pid = 71});
+  record(second + 30, RTEV_EMIT_BEGIN, 5, {.domain = 2, .lost_words = 3, .type = RTEV_PROBED_RESUMED});
+  record(second + 40, RTEV_EMIT_BEGIN, 6, {.domain = 1});
+  turn(second + 50);
+  EXPECT_THAT(events(), ElementsAre("0: end 4 0", "1: unprobed 0", "2: overflow 3", "2: begin 5 0", "1: begin 6 0"));
+  EXPECT_THAT(world_.programs.probed, ElementsAre(probed_id)) << "the probes stayed";
+  record(second + 60, RTEV_EMIT_END, 6, {.domain = 1, .type = RTEV_PROBED_LIMITED});
+  turn(second + 70);
+  EXPECT_EQ(ringless_.figures().gaps, 2u);
+  EXPECT_THAT(events(), ElementsAre("1: end 6 0"));
+  end_image(other_, second + 80);
+  EXPECT_THAT(events(), IsEmpty());
+  end_image(fast_, second + 80);
+  EXPECT_THAT(events(), ElementsAre("1: unprobed 0", "2: unprobed 0")) << "it ended in a pause";
+  EXPECT_TRUE(world_.registry.process(fast_).words.balanced());
+}
+
+TEST_F(SharedRinglessTest, TheGapBeginsWithThePauseEvenIfOtherThreadsWriteOneMoreEvent) {
+  record(25, RTEV_EMIT_BEGIN, 5, {.domain = 1});
+  record(second + 30, RTEV_EMIT_BEGIN, 6, {.domain = 1, .type = RTEV_PROBED_RESUMED});
+  turn(second + 50);
+  std::vector<Loss> losses;
+  timeline_.release(std::numeric_limits<std::uint64_t>::max(), [&](const Batch& batch) {
+    for (const Event& event : batch.events())
+      if (event.kind == EventKind::lost) losses.push_back(*batch.payload_as<Loss>(event));
+  });
+  ASSERT_EQ(losses.size(), 1u);
+  EXPECT_EQ(losses[0].from_ns, probed_ns_ + 20);
+  EXPECT_EQ(losses[0].to_ns, probed_ns_ + second + 30);
+}
+
+TEST_F(SharedRinglessTest, APauseThatLastsUntilProbesAreAttachedAgainIsOneLoss) {
+  world_.table.erase(71);
+  world_.add(72, probed_id, start_, ProcessAction::found);
+  record(40, RTEV_EMIT_BEGIN, 7, {.pid = 72, .type = RTEV_PROBED_LIMITED});
+  turn(50);  // now all processes are of one user
+  events();
+  turn(60 + second);
+  turn(70 + second);
+  EXPECT_THAT(events(), ElementsAre("1: unprobed 0", "0: unprobed 0"));
+  const std::uint64_t since_probed = monotonic_ns() - probed_ns_ + second;
+  record(since_probed, RTEV_EMIT_BEGIN, 6, {.domain = 1, .type = RTEV_PROBED_RESUMED});
+  turn(since_probed + 10);
+  EXPECT_THAT(events(), ElementsAre("1: begin 6 0"));
 }
 
 TEST_F(RinglessTest, ARingThatIsOpenedEndsTheGap) {

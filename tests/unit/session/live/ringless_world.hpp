@@ -62,17 +62,17 @@ class RinglessWorld {
  public:
   /// One that came into view at this time: by an exec, unless `origin` says otherwise.
   ProcessIndex add(std::int32_t pid, std::uint32_t binary, std::uint64_t since_ns,
-                   ProcessAction origin = ProcessAction::exec) {
+                   ProcessAction origin = ProcessAction::exec, std::uint32_t user = 0) {
     ProcessInfo info;
     info.pid = pid;
-    TracedProcess process{.pid = pid, .origin = origin, .since_ns = since_ns};
+    TracedProcess process{.pid = pid, .user = user, .origin = origin, .since_ns = since_ns};
     process.index = registry.add_process(std::move(info));
     process.program.binary = std::make_shared<const Binary>(probed_binary(binary));
     return *table.insert(std::move(process)).index;
   }
 
   Registry registry;
-  ProcessTable table{Procfs("/nowhere"), registry};
+  ProcessTable table{[](std::int32_t) { return true; }, registry};
   FakeUprobePrograms programs;
   TaskQueue tasks;
 };

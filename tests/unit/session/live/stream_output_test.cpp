@@ -49,9 +49,21 @@ TEST_F(StreamOutputTest, ReleasesEventsUpToTheWatermark) {
   output_.release(15);
   EXPECT_EQ(calls(), (Calls{"event 10", "advance 15"}));
   EXPECT_FALSE(output_.is_empty());
-  output_.release_all();
+  output_.release_all(Timeline::no_deadline);
   EXPECT_EQ(calls(), (Calls{"event 20"}));
   EXPECT_TRUE(output_.is_empty());
+}
+
+TEST_F(StreamOutputTest, TheEndHasADeadline) {
+  for (std::uint64_t time = 0; time < 100'000; ++time) stage(10 + time);
+  output_.release_all(0);
+  const std::size_t written = calls().size();
+  EXPECT_LT(written, 100'000u);
+  RunSummary summary;
+  output_.add_figures(summary);
+  ASSERT_EQ(summary.drops.size(), 1u);
+  EXPECT_EQ(summary.drops[0].kind, RunSummary::unwritten);
+  EXPECT_EQ(summary.drops[0].count + written, 100'000u);
 }
 
 TEST_F(StreamOutputTest, ForgetsAnImageAfterItsLastEvent) {
@@ -74,7 +86,7 @@ TEST_F(StreamOutputTest, FlushesFromTimeToTimeOrWhenNothingIsHeldBack) {
   EXPECT_EQ(calls(), (Calls{"flush"})) << "an event is held back, and the last flush was not long ago";
   output_.flush(2 * flush_interval_ns);
   EXPECT_EQ(calls(), (Calls{"flush"}));
-  output_.release_all();
+  output_.release_all(Timeline::no_deadline);
   output_.flush(2 * flush_interval_ns + 1);
   EXPECT_EQ(calls(), (Calls{"event 10", "flush"}));
 }

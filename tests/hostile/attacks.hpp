@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// Programs that attack the tracer. Each prints "ready" when it is at work, and goes on until stdin has a line or is
+// closed. All take a directory of their own, which exists.
+#pragma once
+
+#include <filesystem>
+
+namespace rtev::hostile {
+
+using Directory = std::filesystem::path;
+
+// Rings whose content is hostile (rings.cpp).
+
+/// Rewrites words, indices, names and the header of a ring at random, between events that are valid.
+int mutating_writer(const Directory& dir);
+/// Changes the names of all 8192 user events again and again, and writes these events.
+int name_flood(const Directory& dir);
+/// Writes a few words to each of 4096 domains, again and again.
+int many_domains(const Directory& dir);
+/// Fills rings of 64 words as fast as it can.
+int small_rings(const Directory& dir);
+
+// Too much of what is harmless in small numbers (floods.cpp).
+
+/// Announces rings of 64 words.
+int ring_flood(const Directory& dir);
+/// Forks children that end at once.
+int fork_storm(const Directory& dir);
+/// Runs the same program in the same process again and again, each time with a ring.
+int exec_flood(const Directory& dir);
+int exec_flood_step(const Directory& dir);
+/// Programs that leave a full page in each of 4096 domains' rings when they exec: BPF saves them.
+int save_flood(const Directory& dir);
+
+// Processes and programs that are expensive to look at (programs.cpp).
+
+/// Two processes of 64,000 mappings announce rings in turn.
+int many_mappings(const Directory& dir);
+/// Runs a program of 65,000 sections, which is a new file each time.
+int many_sections(const Directory& dir);
+/// Runs the program `dir`/program, which is touched or replaced before each run.
+int touched_program(const Directory& dir);
+
+// Files and memory that never answer (hung.cpp). They lie on a file system of the program's own, in a mount namespace
+// of its own. By an unprivileged user: whoever hangs the tracer's workers harms programs of the same user.
+
+/// Announces rings there.
+int hung_ring(const Directory& dir);
+/// The same, unmounted while its files are in use: no table of mounts has it.
+int hung_detached_ring(const Directory& dir);
+/// Runs a program that lies there, and has an honest ring.
+int hung_program(const Directory& dir);
+int hung_detached_program(const Directory& dir);
+int hung_program_step(const Directory& dir);
+int hung_detached_program_step(const Directory& dir);
+/// Its working directory is there; has an honest ring.
+int hung_directory(const Directory& dir);
+/// Has a process hold its own memory map locked: its ring, its environment and all else in its memory never answer.
+int hung_memory(const Directory& dir);
+
+/// Ends at once.
+int nothing(const Directory& dir);
+
+}  // namespace rtev::hostile

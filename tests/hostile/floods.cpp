@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "attacker.hpp"
+#include "forged_ring.hpp"
+
+namespace rtev::hostile {
+
+int ring_flood(const Directory& dir) {
+  constexpr std::size_t bytes = 4096;
+  std::uint64_t number = 0;
+  return repeat([&] {
+    const std::string path = dir / (std::to_string(number++ % 100) + ".events");
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (::ftruncate(fd, bytes) == 0) {
+      void* const mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+      if (mapping != MAP_FAILED) ::munmap(mapping, bytes);
+    }
+    ::close(fd);
+  });
+}
+
+int fork_storm(const Directory& /*dir*/) {
+  return repeat([] {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    if (child > 0) ::waitpid(child, nullptr, 0);
+  });
+}
+
+int exec_flood_step(const Directory& dir) {
+  ForgedRing ring(dir, {.domains = 1, .words = 64});
+  ring.write(0, 0);
+  become("exec-flood-step", dir);
+}
+
+int exec_flood(const Directory& dir) {
+  const pid_t child = fork_dependent();
+  if (child == 0) become("exec-flood-step", dir);
+  constexpr int pause_ms = 10;
+  const int status = repeat([] {}, pause_ms);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  return status;
+}
+
+int save_flood(const Directory& dir) {
+  constexpr std::uint64_t domains = 4096, words_of_page = 512;
+  return repeat([&] {
+    const pid_t child = fork_dependent();
+    if (child > 0) {
+      ::waitpid(child, nullptr, 0);
+      return;
+    }
+    ForgedRing ring(dir, {.domains = domains, .words = words_of_page});
+    for (std::uint64_t domain = 0; domain < domains; ++domain) ring.write(domain, 0);
+    // BPF saves the ring before this process runs the next program, since it still maps it.
+    std::filesystem::remove(dir / (std::to_string(::getpid()) + ".events"));
+    become("nothing", dir);
+  });
+}
+
+}  // namespace rtev::hostile

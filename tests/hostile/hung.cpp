@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attacker.hpp"
+#include "forged_ring.hpp"
+#include "silent_mount.hpp"
+
+namespace rtev::hostile {
+namespace {
+
+constexpr std::size_t ring_bytes = 1u << 20;
+
+/// Not faster than the tracer would take what is announced, or it would take a part only.
+constexpr int announcement_ms = 3;
+
+enum class Hang {
+  mounted,   ///< the file system is mounted where its processes see it
+  detached,  ///< it is not in the table of mounts any more
+};
+
+void detach(const Directory& mount) {
+  if (::umount2(mount.c_str(), MNT_DETACH) != 0) fail("umount");
+}
+
+/// Ends this process and its server at once: what it has open on the mount cannot be closed before.
+int end_all(int status) {
+  if (status == 0) ::kill(0, SIGKILL);
+  return status;
+}
+
+int* map_ring(int file) {
+  void* const mapping = ::mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (mapping == MAP_FAILED) fail("mmap");
+  return static_cast<int*>(mapping);
+}
+
+int announce_hung_rings(const Directory& dir, Hang hang) {
+  const SilentMount mount(dir / "mount");
+  mount.serve(::getpid());
+  std::vector<int> rings;
+  for (int number = 1; number <= 8; ++number) {
+    rings.push_back(::open((mount / (std::to_string(number) + ".events")).c_str(), O_RDWR | O_CLOEXEC));
+    if (rings.back() < 0) fail("cannot open a ring");
+  }
+  if (hang == Hang::detached) detach(dir / "mount");
+  become_stranger(dir);
+  map_ring(rings.front());  // stays mapped, for scans to find
+  return end_all(repeat(
+      [&] {
+        for (const int ring : rings) ::munmap(map_ring(ring), ring_bytes);
+      },
+      announcement_ms));
+}
+
+int write_honest_ring(const Directory& dir) {
+  become_stranger(dir);
+  ForgedRing ring(dir, {});
+  return repeat([&] { ring.write(0, 0); }, 1);
+}
+
+int run_hung_program(const Directory& dir, std::string_view step) {
+  std::ifstream own("/proc/self/exe", std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(own), {}};
+  const SilentMount mount(dir / "mount");
+  mount.serve(::getpid(), bytes);
+  become(mount / "program", step, dir);
+}
+
+/// State of a process: 'D' if it waits uninterruptibly. Neither needs the process's memory.
+char state_of(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(stat, text);
+  const std::size_t name_end = text.rfind(") ");
+  return name_end == std::string::npos ? '?' : text[name_end + 2];
+}
+
+/// Replaces a mapping whose dirty page nobody takes: the kernel locks the map of this process until that is done.
+void lock_own_memory(const SilentMount& mount) {
+  const int file = ::open((mount / "file").c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) fail("cannot open a file");
+  int* const mapping = map_ring(file);
+  *mapping = 1;
+  ::mmap(mapping, ring_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  fail("the file system answered");
+}
+
+}  // namespace
+
+int hung_ring(const Directory& dir) {
+  return announce_hung_rings(dir, Hang::mounted);
+}
+
+int hung_detached_ring(const Directory& dir) {
+  return announce_hung_rings(dir, Hang::detached);
+}
+
+int hung_program(const Directory& dir) {
+  return run_hung_program(dir, "hung-program-step");
+}
+
+int hung_detached_program(const Directory& dir) {
+  return run_hung_program(dir, "hung-detached-program-step");
+}
+
+int hung_program_step(const Directory& dir) {
+  return end_all(write_honest_ring(dir));
+}
+
+int hung_detached_program_step(const Directory& dir) {
+  detach(dir / "mount");
+  return end_all(write_honest_ring(dir));
+}
+
+int hung_directory(const Directory& dir) {
+  const SilentMount mount(dir / "mount");
+  mount.serve(::getpid());
+  if (::chdir((dir / "mount").c_str()) != 0) fail("chdir");
+  return end_all(write_honest_ring(dir));
+}
+
+int hung_memory(const Directory& dir) {
+  const SilentMount mount(dir / "mount");
+  std::array<int, 2> gate{};
+  if (::pipe2(gate.data(), O_CLOEXEC) != 0) fail("pipe");
+  const pid_t child = fork_dependent();
+  if (child == 0) {
+    mount.leave();
+    char go = 0;
+    [[maybe_unused]] const ssize_t got = ::read(gate[0], &go, 1);
+    become_stranger(dir);
+    ForgedRing ring(dir, {});
+    ring.write(0, 0);
+    lock_own_memory(mount);
+  }
+  mount.serve(child);
+  become_stranger(dir);
+  if (::write(gate[1], "g", 1) != 1) fail("write");
+  while (state_of(child) != 'D')
+    if (state_of(child) == 'Z' || ::poll(nullptr, 0, 1) < 0) fail("its memory is not locked");
+  return end_all(repeat([] {}, announcement_ms));
+}
+
+}  // namespace rtev::hostile

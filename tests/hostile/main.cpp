@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// usage: rtev-attack NAME DIRECTORY
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <string_view>
+
+#include "attacks.hpp"
+
+namespace rtev::hostile {
+namespace {
+
+struct Attack {
+  std::string_view name;
+  int (*run)(const Directory& dir);
+};
+
+constexpr auto attacks = std::to_array<Attack>({
+    {"mutating-writer", mutating_writer},
+    {"name-flood", name_flood},
+    {"many-domains", many_domains},
+    {"small-rings", small_rings},
+    {"ring-flood", ring_flood},
+    {"fork-storm", fork_storm},
+    {"exec-flood", exec_flood},
+    {"save-flood", save_flood},
+    {"many-mappings", many_mappings},
+    {"many-sections", many_sections},
+    {"touched-program", touched_program},
+    {"hung-ring", hung_ring},
+    {"hung-detached-ring", hung_detached_ring},
+    {"hung-program", hung_program},
+    {"hung-detached-program", hung_detached_program},
+    {"hung-directory", hung_directory},
+    {"hung-memory", hung_memory},
+    // What these programs run in turn.
+    {"exec-flood-step", exec_flood_step},
+    {"hung-program-step", hung_program_step},
+    {"hung-detached-program-step", hung_detached_program_step},
+    {"nothing", nothing},
+});
+
+}  // namespace
+}  // namespace rtev::hostile
+
+int main(int argc, char** argv) {
+  using rtev::hostile::attacks;
+  // Attackers compete for the cpu with an honest program that the test watches.
+  [[maybe_unused]] const int priority = ::nice(argc == 3 ? 1 : 0);
+  for (const auto& attack : attacks) {
+    if (argc != 3 || attack.name != argv[1]) continue;
+    try {
+      return attack.run(argv[2]);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "rtev-attack: %s\n", error.what());
+      return 1;
+    }
+  }
+  std::fprintf(stderr, "usage: rtev-attack NAME DIRECTORY\n");
+  return 2;
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+#include <elf.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "attacker.hpp"
+#include "forged_ring.hpp"
+
+namespace rtev::hostile {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int announcement_ms = 2;
+
+/// Nearly as many as a process may have.
+void add_mappings() {
+  constexpr std::size_t count = 64'000, page = 4096;
+  void* const memory =
+      ::mmap(nullptr, count * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) fail("mmap");
+  // Neighbours with the same rights would be one mapping.
+  for (std::size_t i = 0; i < count; i += 2)
+    if (::mprotect(static_cast<char*>(memory) + i * page, page, PROT_READ) != 0) fail("mprotect");
+}
+
+void announce_ring(const Directory& dir) {
+  ForgedRing ring(dir, {.domains = 1, .words = 64});
+  ring.write(0, 0);
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write_program(const fs::path& path, const std::string& bytes) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (!file.flush()) fail(path);
+  fs::permissions(path, fs::perms(0700));
+}
+
+/// This program with as many sections as a header can count. Each is all of the file and might hold constants, so that
+/// a search for a text reads the file once for each of them.
+std::string program_of_many_sections() {
+  constexpr std::size_t count = SHN_LORESERVE - 1;
+  std::string bytes = read_file("/proc/self/exe");
+  const Elf64_Shdr all{.sh_name = 0,
+                       .sh_type = SHT_PROGBITS,
+                       .sh_flags = SHF_ALLOC,
+                       .sh_addr = 0,
+                       .sh_offset = 0,
+                       .sh_size = bytes.size(),
+                       .sh_link = 0,
+                       .sh_info = 0,
+                       .sh_addralign = 1,
+                       .sh_entsize = 0};
+  Elf64_Ehdr header{};
+  std::memcpy(&header, bytes.data(), sizeof header);
+  header.e_shoff = bytes.size();
+  header.e_shnum = count;
+  header.e_shentsize = sizeof all;
+  header.e_shstrndx = 0;
+  std::memcpy(bytes.data(), &header, sizeof header);
+  for (std::size_t i = 0; i < count; ++i) bytes.append(reinterpret_cast<const char*>(&all), sizeof all);
+  return bytes;
+}
+
+void touch(const fs::path& path) {
+  if (::utimensat(AT_FDCWD, path.c_str(), nullptr, 0) != 0) fail(path);
+}
+
+}  // namespace
+
+int many_mappings(const Directory& dir) {
+  add_mappings();
+  const pid_t other = fork_dependent();
+  if (other == 0) {
+    while (true) {
+      announce_ring(dir);
+      ::poll(nullptr, 0, announcement_ms);
+    }
+  }
+  const int status = repeat([&] { announce_ring(dir); }, announcement_ms);
+  ::kill(other, SIGKILL);
+  ::waitpid(other, nullptr, 0);
+  return status;
+}
+
+int many_sections(const Directory& dir) {
+  const fs::path program = dir / "sections";
+  write_program(program, program_of_many_sections());
+  return repeat([&] {
+    touch(program);
+    const pid_t child = fork_dependent();
+    if (child == 0) become(program, "nothing", dir);
+    ::waitpid(child, nullptr, 0);
+  });
+}
+
+int touched_program(const Directory& dir) {
+  const fs::path program = dir / "program";
+  const std::string bytes = read_file(program);
+  ::setenv("OCAML_RUNTIME_EVENTS_START", "1", 1);
+  ::setenv("OCAML_RUNTIME_EVENTS_DIR", dir.c_str(), 1);
+  std::uint64_t round = 0;
+  return repeat([&] {
+    if (++round % 2 == 0) {
+      touch(program);
+    } else {
+      write_program(dir / "next", bytes);
+      fs::rename(dir / "next", program);
+    }
+    const pid_t child = fork_dependent();
+    if (child == 0) {
+      const int null = ::open("/dev/null", O_RDWR);
+      ::dup2(null, STDIN_FILENO);
+      ::dup2(null, STDOUT_FILENO);
+      ::execl(program.c_str(), "program", nullptr);
+      ::_exit(127);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (status != 0) fail("the program failed");
+  });
+}
+
+}  // namespace rtev::hostile

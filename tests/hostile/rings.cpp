@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <random>
+#include <string>
+
+#include "attacker.hpp"
+#include "forged_ring.hpp"
+
+namespace rtev::hostile {
+namespace {
+
+/// Makes things up.
+class Inventor {
+ public:
+  explicit Inventor(std::uint64_t seed) : random_(seed) {}
+
+  std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
+  /// Around zero, around a small number, around a time, or anything.
+  std::uint64_t number() {
+    switch (below(5)) {
+      case 0:
+        return below(4) - 2;
+      case 1:
+        return below(1 << 16);
+      case 2:
+        return now_ns() + below(2'000'000'000) - 1'000'000'000;
+      case 3:
+        return std::uint64_t{1} << below(64);
+      default:
+        return random_();
+    }
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+/// What a reader may take for a program that goes on writing.
+void mutate(ForgedRing& ring, Inventor& inventor) {
+  const std::uint64_t domain = inventor.below(ring.shape().domains), words = ring.shape().words;
+  switch (inventor.below(16)) {
+    case 0:
+      return ring.claim(domain, inventor.below(2 * words));
+    case 1:
+      return publish(ring.head(domain), ring.tail(domain) - inventor.below(words));
+    case 2:
+      return ring.set_name(inventor.below(ForgedRing::names), std::string(inventor.below(128), '\x1b'));
+    default:
+      return publish(ring.word(domain, ring.tail(domain) - inventor.below(words)), inventor.number());
+  }
+}
+
+/// What a reader may take for the end of the ring.
+void destroy(ForgedRing& ring, Inventor& inventor) {
+  const std::uint64_t domain = inventor.below(ring.shape().domains);
+  switch (inventor.below(3)) {
+    case 0:
+      return publish(ring.head(domain), inventor.number());
+    case 1:
+      return publish(ring.tail(domain), inventor.number());
+    default:
+      return publish(ring.header(inventor.below(ForgedRing::header_words)), inventor.number());
+  }
+}
+
+/// A ring's life. Most of it passes before the first change after which a reader may give it up.
+[[noreturn]] void write_and_mutate(const Directory& dir, std::uint64_t seed) {
+  constexpr std::uint64_t domains = 8, events_of_turn = 64, life_ns = 100'000'000, good_ns = 80'000'000;
+  ForgedRing ring(dir, {.domains = domains, .words = 4096});
+  Inventor inventor(seed);
+  const std::uint64_t begin = now_ns();
+  for (std::uint64_t now = begin; now < begin + life_ns; now = now_ns()) {
+    const std::uint64_t domain = inventor.below(domains);
+    for (std::uint64_t event = 0; event < events_of_turn; ++event) ring.write(domain, inventor.below(16));
+    if (now < begin + good_ns)
+      mutate(ring, inventor);
+    else
+      destroy(ring, inventor);
+  }
+  ::_exit(0);
+}
+
+}  // namespace
+
+int mutating_writer(const Directory& dir) {
+  std::uint64_t seed = 0;
+  return repeat([&] {
+    const pid_t child = fork_dependent();
+    if (child == 0) write_and_mutate(dir, seed);
+    ++seed;
+    ::waitpid(child, nullptr, 0);
+    std::filesystem::remove(dir / (std::to_string(child) + ".events"));
+  });
+}
+
+int name_flood(const Directory& dir) {
+  ForgedRing ring(dir, {});
+  std::uint64_t round = 0;
+  const auto rename = [&](std::uint64_t id) {
+    std::string name = "round " + std::to_string(round) + " of " + std::to_string(id) + ' ';
+    name.resize(ForgedRing::name_bytes - 1, 'x');
+    ring.set_name(id, name);
+  };
+  for (std::uint64_t id = 0; id < ForgedRing::names; ++id) rename(id);
+  return repeat([&] {
+    ++round;
+    for (std::uint64_t id = 0; id < ForgedRing::names; ++id) {
+      rename(id);
+      ring.write(0, id);
+    }
+  });
+}
+
+int many_domains(const Directory& dir) {
+  constexpr std::uint64_t domains = 4096, words_of_page = 512;
+  ForgedRing ring(dir, {.domains = domains, .words = words_of_page});
+  return repeat([&] {
+    for (std::uint64_t domain = 0; domain < domains; ++domain) ring.write(domain, 0);
+  });
+}
+
+int small_rings(const Directory& dir) {
+  constexpr std::uint64_t domains = 4, events_of_turn = 1024;
+  ForgedRing ring(dir, {.domains = domains, .words = 64});
+  return repeat([&] {
+    for (std::uint64_t event = 0; event < events_of_turn; ++event) ring.write(event % domains, 0);
+  });
+}
+
+}  // namespace rtev::hostile

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// A file system that answers one process, and nobody else.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+
+namespace rtev::hostile {
+
+/// One folder in which every name is a file of 64 MiB that begins with `content`. Mounted at `at`, in a new mount
+/// namespace of this process. Goes with the namespace's last process and its server; requests that wait fail then.
+class SilentMount {
+ public:
+  explicit SilentMount(std::filesystem::path at);
+
+  /// Starts the server, in a process of its own: its end frees all who wait, but a process that has files open here,
+  /// too, would wait for itself when it ends. Writes are never answered.
+  void serve(pid_t user, const std::string& content = {}) const;
+  /// In a child that was forked before: the file system must not live as long as this process, which may wait for it.
+  void leave() const;
+  std::filesystem::path operator/(const std::string& name) const { return at_ / name; }
+
+ private:
+  std::filesystem::path at_;
+  int device_ = -1;
+};
+
+}  // namespace rtev::hostile

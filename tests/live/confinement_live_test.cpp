@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// Which rights a tracer keeps, and that it can do all of its work with them.
+
+#include <fmt/format.h>
+#include <linux/capability.h>
+#include <sys/stat.h>
+
+#include "kernel/features.hpp"
+#include "live/harness.hpp"
+#include "live/oracle.hpp"
+
+namespace rtev::test {
+namespace {
+
+using Status = std::map<std::string, std::string>;
+
+/// The first value of each line of /proc/PID/status.
+Status status_of(const fs::path& process) {
+  Status status;
+  std::istringstream lines(read_file(process / "status"));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name, value;
+    words >> name >> value;
+    status[name] = value;
+  }
+  return status;
+}
+
+std::vector<Status> threads_of(pid_t pid) {
+  std::vector<Status> threads;
+  for (const fs::directory_entry& thread : fs::directory_iterator("/proc/" + std::to_string(pid) + "/task"))
+    threads.push_back(status_of(thread.path()));
+  return threads;
+}
+
+/// The helper process of a tracer and its workers.
+std::vector<Status> helpers_of(pid_t pid) {
+  std::vector<Status> helpers;
+  std::set<std::string> parents{std::to_string(pid)};
+  for (std::size_t known = 0; known != parents.size();) {
+    known = parents.size();
+    helpers.clear();
+    for (const fs::directory_entry& process : fs::directory_iterator("/proc")) {
+      if (!fs::exists(process.path() / "status")) continue;
+      Status status = status_of(process.path());
+      if (!parents.contains(status["PPid:"])) continue;
+      parents.insert(status["Pid:"]);
+      helpers.push_back(std::move(status));
+    }
+  }
+  return helpers;
+}
+
+/// BPF, PERFMON, SYS_NICE; for root DAC_OVERRIDE, and before Linux 6.6 SYS_ADMIN.
+std::string tracing(bool is_root) {
+  const std::uint64_t admin = kernel::inspect_host().uprobe_multi ? 0 : 1u << CAP_SYS_ADMIN;
+  return fmt::format("{:016x}", 0xc000800000 | (is_root ? 1u << CAP_DAC_OVERRIDE : 0) | admin);
+}
+
+constexpr const char* looking = "0000010000080004";           // SYS_PTRACE, DAC_READ_SEARCH, CHECKPOINT_RESTORE
+constexpr const char* starting_lookers = "0000010000881004";  // and NET_ADMIN, SYS_NICE
+
+const std::map<std::string, std::string> sudo{{"SUDO_UID", "65534"}, {"SUDO_GID", "65534"}, {"SUDO_USER", "nobody"}};
+
+class ConfinementLive : public LiveTest {
+ protected:
+  static void expect_confined(pid_t tracer, const std::string& user, const std::string& capabilities) {
+    const std::vector<Status> threads = threads_of(tracer);
+    EXPECT_GE(threads.size(), 3u);
+    for (Status thread : threads) {
+      EXPECT_EQ(thread["Uid:"], user);
+      EXPECT_EQ(thread["CapPrm:"], capabilities);
+      EXPECT_EQ(thread["CapEff:"], capabilities);
+      EXPECT_EQ(thread["NoNewPrivs:"], "1");
+      EXPECT_EQ(thread["Seccomp:"], "2") << "a filter";
+    }
+    struct stat memory{};
+    ASSERT_EQ(::stat(("/proc/" + std::to_string(tracer) + "/mem").c_str(), &memory), 0);
+    EXPECT_EQ(memory.st_uid, 0u) << "not dumpable";
+  }
+};
+
+TEST_F(ConfinementLive, UnderSudoItIsTheCaller) {
+  covers("place", "under sudo: the tracer becomes its caller");
+  // Its binary was never inspected: that, and its probes, come after the tracer has given up its rights.
+  Process process(copied(program("api_start"), "new"), "ready");
+  const pid_t pid = process.pid();
+  Tracer tracer({}, {.env = sudo});
+  expect_confined(tracer.process().pid(), "65534", tracing(false));
+  const std::vector<Status> helpers = helpers_of(tracer.process().pid());
+  EXPECT_GE(helpers.size(), 2u);
+  for (Status helper : helpers) {
+    EXPECT_EQ(helper["Uid:"], "0");
+    EXPECT_THAT(helper["CapEff:"], AnyOf(looking, starting_lookers));
+  }
+  run_through(process);
+  const Outcome outcome = tracer.interrupt();
+  const Trace trace = Trace::parse(outcome.out);
+  EXPECT_THAT(trace.actions(pid), ElementsAre("found", "ring", "pause", "resume", "stop", "exit")) << outcome.err;
+  expect_all_delivered(trace, pid);
+  EXPECT_THAT(trace.of("switch"), Not(IsEmpty()));
+}
+
+TEST_F(ConfinementLive, UnderSudoLaterFilesAreTheCallers) {
+  ASSERT_EQ(::chown(dir.path().c_str(), nobody, nobody), 0);
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0700), 0);
+  const std::string output = dir / "trace.jsonl";
+  const Outcome outcome = run_tool({"-q", "-f", "jsonl", "-o", output, "--max-size", "256K", "--max-files", "3", "--",
+                                    ocaml_program("busy_alloc"), "3000"},
+                                   {.argv = {}, .env = sudo});
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  std::size_t files = 0;
+  for (const fs::directory_entry& file : fs::directory_iterator(dir.path())) {
+    struct stat status{};
+    ASSERT_EQ(::stat(file.path().c_str(), &status), 0);
+    EXPECT_EQ(status.st_uid, nobody) << file.path();
+    ++files;
+  }
+  EXPECT_GE(files, 2u);
+}
+
+TEST_F(ConfinementLive, RootKeepsWhatItNeeds) {
+  Process process(copied(program("api_start"), "new"), "ready");
+  Tracer tracer({"--ringless"});
+  expect_confined(tracer.process().pid(), "0", tracing(true));
+  run_through(process);
+  EXPECT_THAT(tracer.stop().actions(process.pid()),
+              ElementsAre("found", "probe", "ring", "pause", "resume", "stop", "exit"));
+}
+
+}  // namespace
+}  // namespace rtev::test

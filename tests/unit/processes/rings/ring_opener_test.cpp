@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+#include "processes/rings/ring_opener.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include "rtev/ring_reader.hpp"
+#include "support/immediate_queries.hpp"
+#include "support/ring_file_builder.hpp"
+#include "support/temp_dir.hpp"
+
+namespace rtev {
+namespace {
+
+struct NoEvents final : ProcessEvents {
+  void on_process(std::uint64_t, ProcessAction, const ProcessRecord&) override {}
+  void on_ring(ProcessIndex, std::uint32_t, std::shared_ptr<RingReader>) override {}
+  void on_image_end(const ImageEnd&) override {}
+};
+
+class RingOpenerTest : public testing::Test {
+ protected:
+  /// Opens a new ring for a user.
+  std::vector<RingOpener::Ring> open(std::uint32_t user, std::uint32_t domains) {
+    const ProcessIndex process = registry_.add_process({});
+    const std::filesystem::path path = dir_ / (std::to_string(process) + ".events");
+    const test::RingFileBuilder file(path, {.domains = domains, .words_log2 = 6});
+    std::vector<OpenedRing> rings;
+    rings.push_back({.fd = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), .path = path});
+    auto opened = opener_.open(process, user, rings, {});
+    for (RingOpener::Ring& ring : opened) ring.opened = nullptr;
+    return opened;
+  }
+
+  const test::TempDir dir_;
+  Registry registry_;
+  NoEvents events_;
+  NoKernelControl kernel_;
+  test::ImmediateQueries queries_{dir_.path()};
+  ProcessTable processes_{[](std::int32_t) { return true; }, registry_};
+  BinaryCache cache_;
+  Inspector inspector_{cache_, [](int, const std::shared_ptr<const Binary>&, std::uint32_t) {}};
+  const DiscoveryContext context_{.queries = queries_,
+                                  .registry = registry_,
+                                  .processes = processes_,
+                                  .cache = cache_,
+                                  .inspector = inspector_,
+                                  .events = events_,
+                                  .kernel = kernel_};
+  const DiscoveryOptions options_{.rings_memory = std::size_t{1} << 20};
+  RingOpener opener_{context_, options_};
+};
+
+TEST_F(RingOpenerTest, OneUsersRingsLeaveMemoryForThoseOfOthers) {
+  constexpr std::uint32_t most_domains = 2560;  // of 256 bytes: more than half of the budget
+  auto first = open(1000, most_domains);
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_TRUE(open(1000, most_domains).empty());
+  EXPECT_TRUE(opener_.exceeded_memory());
+  EXPECT_EQ(open(1001, 128).size(), 1u);
+  EXPECT_FALSE(opener_.exceeded_memory());
+  registry_.remove_ring(first.front().slot);
+  first.clear();
+  EXPECT_EQ(open(1000, most_domains).size(), 1u) << "the other one is forgotten";
+}
+
+}  // namespace
+}  // namespace rtev

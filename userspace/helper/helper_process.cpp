@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+#include "helper/helper_process.hpp"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/capabilities.hpp"
+#include "base/clock.hpp"
+#include "helper/channel.hpp"
+
+namespace rtev::helper {
+namespace {
+
+/// CPU time after which a real-time worker is lowered. The kernel counts it in ticks of up
+/// to 10 ms.
+constexpr rlim_t max_real_time_us = 20'000;
+
+/// Whoever made the query long could stop every ordinary process otherwise.
+void lower(int) {
+  const sched_param none{};
+  ::sched_setscheduler(0, SCHED_OTHER, &none);
+}
+
+void set_priority(Priority priority) {
+  constexpr int nice = -10;
+  ::setpriority(PRIO_PROCESS, 0, nice);
+  if (priority != Priority::real_time) return;
+  ::signal(SIGXCPU, lower);
+  const rlimit limit{.rlim_cur = max_real_time_us, .rlim_max = RLIM_INFINITY};
+  ::setrlimit(RLIMIT_RTTIME, &limit);
+  const sched_param lowest{.sched_priority = 1};
+  ::sched_setscheduler(0, SCHED_FIFO, &lowest);
+}
+
+/// Answers queries until the channel is closed, or it was lowered: it has no right to become real-time again.
+[[noreturn]] void work(int channel) {
+  Procfs procfs;
+  const int policy = ::sched_getscheduler(0);
+  bool ends = false;
+  while (!ends) {
+    auto message = receive(channel, false);
+    if (!message) break;
+    ProcessQuery query;
+    Priority priority{};
+    Reader reader(*message);
+    reader(query, priority);
+    if (!reader.is_complete()) break;
+    if (priority != Priority::real_time) lower(0);
+    const std::uint64_t before_ns = thread_cpu_ns();
+    procfs.set_careful(query.careful);
+    ProcessView view = look_at(procfs, query);
+    std::uint64_t cpu_ns = thread_cpu_ns() - before_ns;
+    ends = ::sched_getscheduler(0) != policy;
+    Message answer;
+    Writer{answer}(view, cpu_ns, ends);
+    if (!send(channel, answer)) break;
+  }
+  ::_exit(0);
+}
+
+/// Forks a worker for each channel that arrives, until the tracer is gone.
+[[noreturn]] void serve(int control) {
+  while (auto request = receive(control, false)) {
+    Priority priority{};
+    Reader reader(*request);
+    UniqueFd channel;
+    reader(priority, channel);
+    if (!reader.is_complete()) break;
+    allow_long_messages(channel.get());
+    if (::fork() != 0) continue;
+    ::close(control);
+    set_priority(priority);
+    // What is needed to look into other users' processes.
+    keep_capabilities({CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE});
+    work(channel.get());
+  }
+  ::_exit(0);
+}
+
+/// Leaves everything that belongs to the tracer: its descriptors, its terminal, its signals. Whoever waits for the end
+/// of the tracer's output must not wait for a helper that hangs.
+void detach(int control) {
+  ::setsid();
+  const int null = ::open("/dev/null", O_RDWR);
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (null >= 0) ::dup2(null, standard);
+  if (control > STDERR_FILENO + 1) ::close_range(STDERR_FILENO + 1, static_cast<unsigned>(control) - 1, 0);
+  ::close_range(static_cast<unsigned>(control) + 1, ~0u, 0);
+  [[maybe_unused]] const int moved = ::chdir("/");
+  // It ends when its channel does. SIGCHLD: nobody waits for workers.
+  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGCHLD, SIGTSTP}) ::signal(signal, SIG_IGN);
+  ::prctl(PR_SET_NAME, "rtev-helper");
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  ::prctl(PR_SET_DUMPABLE, 0);
+  // Those of its workers, and what they have to set up.
+  keep_capabilities({CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE, CAP_SYS_NICE, CAP_NET_ADMIN});
+}
+
+}  // namespace
+
+Result<HelperProcess> HelperProcess::start() {
+  auto channel = make_channel();
+  if (!channel) return std::unexpected(std::move(channel.error()));
+  const pid_t pid = ::fork();
+  if (pid < 0) return errno_error(errno, "cannot start the helper process");
+  if (pid == 0) {
+    detach(channel->second.get());
+    serve(channel->second.get());
+  }
+  return HelperProcess(std::move(channel->first), pid);
+}
+
+HelperProcess::~HelperProcess() {
+  control_.reset();
+  if (pid_ <= 0) return;
+  // It only forks, so it ends at once, unless somebody has stopped it.
+  constexpr int timeout_ms = 100;
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};
+  ::poll(&ended, 1, timeout_ms);
+  ::waitpid(pid_, nullptr, WNOHANG);
+}
+
+Result<UniqueFd> HelperProcess::start_worker(Priority priority) const {
+  auto channel = make_channel();
+  if (!channel) return std::unexpected(std::move(channel.error()));
+  Message request;
+  Writer{request}(priority, channel->second);
+  if (!send(control_.get(), request)) return errno_error(errno, "cannot start a worker of the helper process");
+  return std::move(channel->first);
+}
+
+}  // namespace rtev::helper

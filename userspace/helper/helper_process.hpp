@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// The helper process looks at other processes for the tracer. What it asks the kernel may take long or never be
+// answered (a page or a file of a file system that hangs), and a process that waits for that cannot even be killed. So
+// the tracer itself never asks, and a helper that does not return is left behind.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "base/unique_fd.hpp"
+#include "rtev/error.hpp"
+
+namespace rtev::helper {
+
+/// How soon a worker runs once it has something to do.
+enum class Priority : std::uint8_t {
+  raised,     ///< before most other processes
+  real_time,  ///< before every ordinary process: for queries that take a few microseconds. Longer ones are lowered
+};
+
+/// A process that forks workers, each of which answers the queries of one channel until that is closed. It has no
+/// descriptor of the tracer. Start it before there are BPF programs and threads. Thread-safe.
+class HelperProcess {
+ public:
+  static Result<HelperProcess> start();
+  HelperProcess(HelperProcess&& other) noexcept
+      : control_(std::move(other.control_)), pid_(std::exchange(other.pid_, -1)) {}
+  HelperProcess& operator=(HelperProcess&&) = delete;
+  /// Ends the process. Workers that hang are left behind.
+  ~HelperProcess();
+
+  /// A new worker: send it queries (ProcessQuery, and its Priority) and receive answers, one after the other:
+  /// ProcessView, the CPU time that it took (std::uint64_t, ns), and whether the worker ends (bool): a real-time worker
+  /// does so after a query that was not answered in real time.
+  Result<UniqueFd> start_worker(Priority priority) const;
+
+ private:
+  HelperProcess(UniqueFd control, pid_t pid) : control_(std::move(control)), pid_(pid) {}
+
+  UniqueFd control_;
+  pid_t pid_;
+};
+
+}  // namespace rtev::helper

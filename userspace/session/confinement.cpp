@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+#include "session/confinement.hpp"
+
+#include <fmt/format.h>
+#include <linux/bpf.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/capabilities.hpp"
+#include "base/escape.hpp"
+#include "session/command/sudo_user.hpp"
+
+namespace rtev {
+namespace {
+
+struct Capability {
+  unsigned number;
+  std::string_view name;
+};
+
+std::vector<Capability> kept_capabilities(bool uprobe_multi) {
+  // For probes of new programs, and for threads that start later.
+  std::vector<Capability> kept{{CAP_BPF, "CAP_BPF"}, {CAP_PERFMON, "CAP_PERFMON"}, {CAP_SYS_NICE, "CAP_SYS_NICE"}};
+  // Some kernels, Debian's among them, want it for perf_event_open(2).
+  if (!uprobe_multi) kept.push_back({CAP_SYS_ADMIN, "CAP_SYS_ADMIN"});
+  // Root's output may have to be made in directories of other users.
+  if (!SudoUser::of_environment()) kept.push_back({CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE"});
+  return kept;
+}
+
+/// What a process may do without any capability, and a tracer never does.
+constexpr std::array refused{
+    SCMP_SYS(execve),      SCMP_SYS(execveat),         SCMP_SYS(fork),
+    SCMP_SYS(vfork),       SCMP_SYS(ptrace),           SCMP_SYS(kcmp),
+    SCMP_SYS(pidfd_getfd), SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev),
+    SCMP_SYS(socket),      SCMP_SYS(unshare),          SCMP_SYS(setns),
+    SCMP_SYS(userfaultfd), SCMP_SYS(io_uring_setup),   SCMP_SYS(add_key),
+    SCMP_SYS(request_key), SCMP_SYS(keyctl),
+};
+
+/// The commands of bpf(2) that a tracer needs once its programs are loaded: maps, and probes of new programs.
+constexpr std::array bpf_commands{
+    BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM, BPF_MAP_DELETE_ELEM, BPF_MAP_GET_NEXT_KEY, BPF_MAP_LOOKUP_AND_DELETE_ELEM,
+    BPF_LINK_CREATE};
+constexpr unsigned last_bpf_command = 63;  ///< beyond those that exist
+
+struct ReleaseFilter {
+  void operator()(void* filter) const { ::seccomp_release(filter); }
+};
+
+bool add_rules(scmp_filter_ctx filter) {
+  constexpr std::uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
+  int failed = 0;
+  for (const int call : refused) failed |= ::seccomp_rule_add(filter, refuse, call, 0);
+  // New threads, but no processes. The flags of clone3() are in memory; the C library uses clone() where it is missing.
+  failed |= ::seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+  failed |= ::seccomp_rule_add(filter, refuse, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
+  for (unsigned command = 0; command <= last_bpf_command; ++command) {
+    if (std::ranges::find(bpf_commands, command) != bpf_commands.end()) continue;
+    // The kernel looks at 32 bits.
+    failed |= ::seccomp_rule_add(filter, refuse, SCMP_SYS(bpf), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, command));
+  }
+  return failed == 0;
+}
+
+/// For this thread and those that it starts.
+Result<void> filter_system_calls() {
+  const std::unique_ptr<void, ReleaseFilter> filter(::seccomp_init(SCMP_ACT_ALLOW));
+  // For all threads of this process.
+  const bool is_made =
+      filter && ::seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_TSYNC, 1) == 0 && add_rules(filter.get());
+  if (!is_made) return errno_error(ENOMEM, "cannot make a filter of system calls");
+  const int loaded = ::seccomp_load(filter.get());
+  // Kernels without CONFIG_SECCOMP_FILTER have nothing to load it into.
+  if (loaded != 0 && loaded != -EINVAL) return errno_error(-loaded, "cannot filter system calls");
+  return {};
+}
+
+}  // namespace
+
+Result<void> confine(bool uprobe_multi) {
+  std::vector<unsigned> kept;
+  for (const Capability& capability : kept_capabilities(uprobe_multi)) kept.push_back(capability.number);
+  // Without this they are lost with root's user id.
+  ::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
+  if (auto become = become_calling_user(); !become) return become;
+  if (!keep_capabilities(kept)) return errno_error(errno, "cannot give up capabilities");
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  return filter_system_calls();
+}
+
+std::string describe_confinement(bool uprobe_multi) {
+  std::string names;
+  for (const Capability& capability : kept_capabilities(uprobe_multi))
+    names.append(names.empty() ? "" : ", ").append(capability.name);
+  return fmt::format(
+      "While it traces:\n"
+      "  rtev-bpf     runs as {}, with {};\n"
+      "               it cannot run programs, open sockets or look into processes\n"
+      "  rtev-helper  runs as {}, with CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE\n",
+      escaped(name_of_user(calling_user())), names, escaped(name_of_user(::geteuid())));
+}
+
+}  // namespace rtev

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#include "stream/period_figures.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace rtev {
+namespace {
+
+std::uint64_t since(std::uint64_t now, std::uint64_t before) {
+  return now - std::min(now, before);
+}
+
+/// Without unread words. What was written is the sum of the others, so that the figures stay balanced.
+Accounting settled_since(const Accounting& now, const Accounting& before) {
+  Accounting part{.delivered = since(now.delivered, before.delivered),
+                  .lost = since(now.lost, before.lost),
+                  .before_attach = since(now.before_attach, before.before_attach),
+                  .corrupt = since(now.corrupt, before.corrupt),
+                  .events = since(now.events, before.events)};
+  part.written = part.delivered + part.lost + part.before_attach + part.corrupt;
+  return part;
+}
+
+Accounting part_of(const Accounting& now, const Accounting& before, bool is_last) {
+  Accounting part = settled_since(now, before);
+  if (is_last) part += {.written = now.unread, .unread = now.unread};
+  return part;
+}
+
+}  // namespace
+
+void PeriodFigures::begin(std::uint64_t time_ns, const RunSummary& so_far, const Registry& registry) {
+  first_ = false;
+  start_ns_ = time_ns;
+  summary_ = so_far;
+  std::map<ProcessIndex, Base> next;
+  for (const auto& [index, info] : registry.indexed_processes()) {
+    const auto known = processes_.find(index);
+    next.emplace(index, Base{.words = info.words,
+                             .ended = info.ended,
+                             .ended_before = known != processes_.end() && known->second.ended});
+  }
+  processes_ = std::move(next);
+  others_ = registry.others();
+}
+
+RunSummary PeriodFigures::summary(const RunSummary& so_far) const {
+  RunSummary part = so_far;
+  if (first_) return part;
+  part.start_ns = start_ns_;
+  for (std::size_t kind = 0; kind < part.events.size(); ++kind)
+    part.events[kind] = since(so_far.events[kind], summary_.events[kind]);
+  part.late = since(so_far.late, summary_.late);
+  part.forced = since(so_far.forced, summary_.forced);
+  for (std::size_t i = 0; i < std::min(part.drops.size(), summary_.drops.size()); ++i)
+    part.drops[i].count = since(part.drops[i].count, summary_.drops[i].count);
+  part.rings_missed = since(so_far.rings_missed, summary_.rings_missed);
+  part.own_cpu_ns = since(so_far.own_cpu_ns, summary_.own_cpu_ns);
+  return part;
+}
+
+Registry PeriodFigures::registry(const Registry& run, bool is_last) const {
+  std::map<ProcessIndex, ProcessInfo> list;
+  Registry::Others others = run.others();
+  // A process that was added to the others meanwhile brought the words with it that it had when this part began.
+  Accounting others_before = others_.words;
+  auto gone = processes_.begin();
+  const auto skip_to = [&](ProcessIndex index) {
+    for (; gone != processes_.end() && gone->first < index; ++gone) others_before += gone->second.words;
+    return gone != processes_.end() && gone->first == index ? &(gone++)->second : nullptr;
+  };
+  for (const auto& [index, info] : run.indexed_processes()) {
+    const Base* const base = skip_to(index);
+    if (base != nullptr && base->ended_before) continue;
+    const auto added = list.emplace(index, info).first;
+    added->second.words = part_of(info.words, base != nullptr ? base->words : Accounting{}, is_last);
+  }
+  skip_to(UINT32_MAX);
+  others = {.count = since(others.count, others_.count), .words = part_of(others.words, others_before, is_last)};
+  Registry part;
+  part.restore_list(std::move(list), others);
+  for (std::uint32_t slot = 1; slot < ring_slots; ++slot)
+    if (const RingInfo* const ring = run.ring(slot)) part.restore_ring(slot, *ring);
+  return part;
+}
+
+}  // namespace rtev
