@@ -13,7 +13,7 @@ Result<RingReader> adopt(int fd, unsigned way) {
                                         way & skip_history ? RingReader::History::skip : RingReader::History::deliver};
   if ((way & (created | ended)) == 0) return RingReader::adopt(fd, "fuzz", options);
   return RingReaderAccess::adopt(
-      fd, "fuzz", options,
+      UniqueFd(fd), "fuzz", options,
       {.deliver_since_ns = 3, .created_ns = way & created ? 2u : 0, .ended_ns = way & ended ? 5 : UINT64_MAX});
 }
 

@@ -31,6 +31,8 @@ int exec_flood(const Directory& dir);
 int exec_flood_step(const Directory& dir);
 /// Programs that leave a full page in each of 4096 domains' rings when they exec: BPF saves them.
 int save_flood(const Directory& dir);
+/// Programs that end with a ring of a gigabyte, which is removed: whoever closes it last frees its memory.
+int large_rings(const Directory& dir);
 
 // Processes and programs that are expensive to look at (programs.cpp).
 

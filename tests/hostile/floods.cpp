@@ -66,4 +66,24 @@ int save_flood(const Directory& dir) {
   });
 }
 
+int large_rings(const Directory& dir) {
+  constexpr std::uint64_t domains = 128, words = std::uint64_t{1} << 20;
+  constexpr int until_it_is_read_ms = 50;
+  return repeat([&] {
+    const pid_t child = fork_dependent();
+    if (child > 0) {
+      ::waitpid(child, nullptr, 0);
+      return;
+    }
+    ForgedRing ring(dir, {.domains = domains, .words = words});
+    const std::filesystem::path file = dir / (std::to_string(::getpid()) + ".events");
+    if (const int fd = ::open(file.c_str(), O_RDWR | O_CLOEXEC); ::posix_fallocate(fd, 0, domains * words * 8) != 0)
+      fail(file);
+    ring.write(0, 0);
+    ::poll(nullptr, 0, until_it_is_read_ms);
+    std::filesystem::remove(file);
+    ::_exit(0);
+  });
+}
+
 }  // namespace rtev::hostile

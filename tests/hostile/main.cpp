@@ -26,6 +26,7 @@ constexpr auto attacks = std::to_array<Attack>({
     {"fork-storm", fork_storm},
     {"exec-flood", exec_flood},
     {"save-flood", save_flood},
+    {"large-rings", large_rings},
     {"many-mappings", many_mappings},
     {"many-sections", many_sections},
     {"touched-program", touched_program},

@@ -240,6 +240,11 @@ void wrote_in_many_programs(const Trace& trace, pid_t /*attacker*/) {
   EXPECT_GT(words_of(trace, "rtev-attack")["delivered"], 0u);
 }
 
+void created_too_many_rings(const Trace& trace, pid_t attacker) {
+  EXPECT_GT(trace.words(attacker)["delivered"], 0u);
+  EXPECT_GT(trace.summary["rings_missed"], 0);
+}
+
 void ran_many_copies(const Trace& trace, pid_t /*attacker*/) {
   EXPECT_GT(words_of(trace, "program")["delivered"], 0u);
 }
@@ -272,7 +277,8 @@ INSTANTIATE_TEST_SUITE_P(Programs, AttackLive,
                                            Attack{"ForkStorm", "fork-storm", is_harmless},
                                            Attack{"ExecFlood", "exec-flood", wrote_in_many_programs},
                                            Attack{"SaveFlood", "save-flood", wrote_in_many_programs},
-                                           Attack{"ManyMappings", "many-mappings", wrote_in_many_programs},
+                                           Attack{"LargeRings", "large-rings", wrote_in_many_programs},
+                                           Attack{"ManyMappings", "many-mappings", created_too_many_rings},
                                            Attack{"ManySections", "many-sections", is_harmless},
                                            Attack{"TouchedProgram", "touched-program", ran_many_copies, "hello"},
                                            Attack{"PauseFlood", "", paused_all_the_time, "restless"},

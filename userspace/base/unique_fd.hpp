@@ -15,11 +15,17 @@ namespace rtev {
 /// Owns a file descriptor.
 class UniqueFd {
  public:
+  using Close = void (*)(int fd);
+  static void close_now(int fd) { ::close(fd); }
+
   UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
-  UniqueFd(UniqueFd&& other) noexcept : fd_(other.release()) {}
+  /// `close` is called with the descriptor in the end.
+  explicit UniqueFd(int fd, Close close = close_now) : fd_(fd), close_(close) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(other.release()), close_(other.close_) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
-    if (this != &other) reset(other.release());
+    if (this == &other) return *this;
+    reset(other.release());
+    close_ = other.close_;
     return *this;
   }
   ~UniqueFd() { reset(); }
@@ -28,12 +34,13 @@ class UniqueFd {
   explicit operator bool() const { return fd_ >= 0; }
   int release() { return std::exchange(fd_, -1); }
   void reset(int fd = -1) {
-    if (fd_ >= 0) ::close(fd_);
+    if (fd_ >= 0) close_(fd_);
     fd_ = fd;
   }
 
  private:
   int fd_ = -1;
+  Close close_ = close_now;
 };
 
 /// A flag that epoll can wait for. Thread-safe.

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <iterator>
 
+#include "base/background_close.hpp"
 #include "base/clock.hpp"
 #include "helper/channel.hpp"
 
@@ -162,6 +163,7 @@ HelperQueries::Job HelperQueries::next_job(User& user) {
 bool HelperQueries::receive(Worker& worker) {
   auto message = helper::receive(worker.channel.get(), true);
   if (!message) return errno == EAGAIN;
+  for (UniqueFd& fd : message->fds) fd = UniqueFd(fd.release(), close_in_background);
   ProcessView view;
   std::uint64_t cpu_ns = 0;
   bool ends = false;

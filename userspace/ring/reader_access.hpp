@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "base/unique_fd.hpp"
 #include "rtev/ring_reader.hpp"
 
 namespace rtev {
@@ -37,7 +38,7 @@ struct RingOwner {
 
 struct RingReaderAccess {
   /// RingReader::adopt() for the ring of a known image.
-  static Result<RingReader> adopt(int fd, std::string name, const RingReader::Options& options, RingOwner owner);
+  static Result<RingReader> adopt(UniqueFd fd, std::string name, const RingReader::Options& options, RingOwner owner);
 
   /// RingReader::poll(), but only of domains up to the highest that has written so far, and the next 8: OCaml's runtime
   /// numbers domains from 0. Much cheaper for a file of 128 rings and two domains; poll() finds the domains beyond.
@@ -55,9 +56,9 @@ struct RingReaderAccess {
   /// lost by finish().
   static void expect_words(RingReader& reader, std::uint16_t domain, std::uint64_t written);
   /// Continues in a copy that was saved of the ring before its file was truncated or reused, with the words that were
-  /// not read yet. Takes over the descriptor, also on failure. Call it before finish(). Fails if it is no ring file, or
+  /// not read yet. Call it before finish(). Fails if it is no ring file, or
   /// one of another size.
-  static Result<void> continue_in_copy(RingReader& reader, int fd);
+  static Result<void> continue_in_copy(RingReader& reader, UniqueFd fd);
   /// True after another image reused the file. The words that the owner wrote after the last poll are lost; their
   /// number is unknown.
   static bool taken_over(const RingReader& reader);

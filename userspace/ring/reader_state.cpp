@@ -112,7 +112,9 @@ void RingReader::State::begin() {
     }
     const std::uint64_t head = std::min(now.head, now.tail);
     std::uint64_t start = head;
-    if (head == 0) cursor.first_time = event_time(ring, 0).value_or(0);
+    // In other rings the first chunk shows it.
+    if (head == 0 && (ring < telling_rings || options.history == History::skip))
+      cursor.first_time = event_time(ring, 0).value_or(0);
     if (options.history == History::skip) {
       const bool is_new = owner && cursor.first_time != 0 && cursor.first_time >= owner->deliver_since_ns;
       if (!is_new) start = now.tail;

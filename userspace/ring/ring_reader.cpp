@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "ring/reader_state.hpp"
 
@@ -128,9 +129,9 @@ std::uint32_t RingReader::incarnation() const {
   return state_->incarnation;
 }
 
-Result<RingReader> RingReaderAccess::adopt(int fd, std::string name, const RingReader::Options& options,
+Result<RingReader> RingReaderAccess::adopt(UniqueFd fd, std::string name, const RingReader::Options& options,
                                            RingOwner owner) {
-  auto map = RingMap::open(UniqueFd(fd), std::move(name));
+  auto map = RingMap::open(std::move(fd), std::move(name));
   if (!map) return std::unexpected(std::move(map.error()));
   RingReader reader(std::make_unique<RingReader::State>(std::move(*map), options, std::move(owner)));
   RingReader::State& state = *reader.state_;
@@ -164,9 +165,9 @@ void RingReaderAccess::expect_words(RingReader& reader, std::uint16_t domain, st
   cursor.expected = std::max(cursor.expected, written);
 }
 
-Result<void> RingReaderAccess::continue_in_copy(RingReader& reader, int fd) {
+Result<void> RingReaderAccess::continue_in_copy(RingReader& reader, UniqueFd fd) {
   RingReader::State& state = *reader.state_;
-  auto copy = RingMap::open(UniqueFd(fd), state.map.name());
+  auto copy = RingMap::open(std::move(fd), state.map.name());
   if (!copy) return std::unexpected(std::move(copy.error()));
   if (copy->layout().rings != state.layout.rings || copy->layout().ring_words != state.layout.ring_words) {
     return std::unexpected(Error{.what = "cannot continue in the copy of a ring",

@@ -108,5 +108,13 @@ TEST(OrderOfAScan, WhatItFindsIsReportedAsOfTheTickThatTakesIt) {
   EXPECT_EQ(host.images().begin()->second.times.front(), host.now_ns());
 }
 
+TEST(RingsOfAProgram, ThoseBeyondTheLimitAreMissed) {
+  FakeHost host;
+  host.play("A lt");
+  for (int ring = 0; ring < 20; ++ring) host.play("r lt");
+  EXPECT_EQ(host.rings_opened(), 16u);
+  EXPECT_EQ(host.rings_missed(), 4u);
+}
+
 }  // namespace
 }  // namespace rtev::test

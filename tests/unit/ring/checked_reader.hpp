@@ -43,7 +43,7 @@ struct Seen {
 /// Opens the ring file of a known program image.
 inline Result<RingReader> open_owned(const std::filesystem::path& path, RingOwner owner,
                                      const RingReader::Options& options = {}) {
-  return RingReaderAccess::adopt(::open(path.c_str(), O_RDONLY | O_CLOEXEC), path, options, std::move(owner));
+  return RingReaderAccess::adopt(UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), path, options, std::move(owner));
 }
 
 class CheckedReader {

@@ -28,7 +28,8 @@ class RingCopyTest : public RingTest, public testing::WithParamInterface<unsigne
     EXPECT_TRUE(reader.taken_over());
   }
   bool continue_in_copy(CheckedReader& reader) const {
-    return RingReaderAccess::continue_in_copy(reader.reader(), ::open(copy_path_.c_str(), O_RDONLY | O_CLOEXEC))
+    return RingReaderAccess::continue_in_copy(reader.reader(),
+                                              UniqueFd(::open(copy_path_.c_str(), O_RDONLY | O_CLOEXEC)))
         .has_value();
   }
   /// Reads the rest.
@@ -178,7 +179,7 @@ TEST_P(RingCopyTest, CopyOfAnotherRingIsRefused) {
   EXPECT_FALSE(continue_in_copy(reader));
   EXPECT_TRUE(reader.taken_over());
   EXPECT_EQ(rest_of(reader), Times{});
-  EXPECT_FALSE(RingReaderAccess::continue_in_copy(reader.reader(), -1));
+  EXPECT_FALSE(RingReaderAccess::continue_in_copy(reader.reader(), UniqueFd()));
 }
 
 INSTANTIATE_TEST_SUITE_P(SuccessorsSize, RingCopyTest, testing::Values(6u, 8u));

@@ -11,6 +11,10 @@ namespace {
 /// Rings of one image; a process with more is not an OCaml program.
 constexpr std::size_t max_image_rings = 16;
 
+bool has_too_many(const TracedProcess& process) {
+  return process.rings.slots.size() >= max_image_rings;
+}
+
 }  // namespace
 
 bool RingAcquisition::open_found(TracedProcess& process, const std::vector<OpenedRing>& rings, std::uint64_t time_ns,
@@ -21,7 +25,7 @@ bool RingAcquisition::open_found(TracedProcess& process, const std::vector<Opene
 /// Begins to read rings of the process, or says that it does not. False if none is new and ready.
 bool RingAcquisition::open(TracedProcess& process, const std::vector<OpenedRing>& rings, std::uint64_t time_ns,
                            const RingOpener::Origin& origin) {
-  if (!process.index || process.rings.slots.size() >= max_image_rings) return false;
+  if (!process.index || has_too_many(process)) return false;
   const auto opened = opener_.open(*process.index, process.user, rings, origin);
   if (opened.empty() && opener_.exceeded_memory()) {
     mark_unreadable(process, rings.front().path, time_ns, Unreadable::memory);
@@ -86,17 +90,17 @@ bool RingAcquisition::mark_shared(TracedProcess& process, const std::vector<Open
 
 /// True if the process has the announced ring open: the scan may have been faster than the announcement. Without this
 /// the saved copy of that ring would be read as well, or the ring counted as missed.
-bool RingAcquisition::has_open(const TracedProcess& process, const PendingRing& ring) {
-  const bool same_file = std::ranges::any_of(ring.opened, [&](const OpenedRing& opened) {
-    const auto file = identify_ring(opened.fd.get());
-    return file && std::ranges::find(process.rings.files, *file) != process.rings.files.end();
-  });
-  // The process may have been gone when its files were looked up. What was opened before the announcement is another
-  // ring, also if the file system used its inode again.
-  return same_file ||
-         (ring.announced && std::ranges::any_of(process.rings.mapped, [&](const ImageRings::Mapped& mapped) {
-            return mapped.inode == ring.announced->place.inode && mapped.opened_ns >= ring.announced_ns;
-          }));
+bool RingAcquisition::has_open(const TracedProcess& process, const PendingRing& ring) const {
+  // What was opened before the announcement is another ring, also in the same file.
+  const auto is_open = [&](const OpenedRing& opened) {
+    return process.index && opener_.opened_since(opened, *process.index, ring.announced_ns);
+  };
+  // The process may have been gone when its files were looked up.
+  const auto is_mapped = [&](const ImageRings::Mapped& mapped) {
+    return mapped.inode == ring.announced->place.inode && mapped.opened_ns >= ring.announced_ns;
+  };
+  return std::ranges::any_of(ring.opened, is_open) ||
+         (ring.announced && std::ranges::any_of(process.rings.mapped, is_mapped));
 }
 
 bool RingAcquisition::announce(TracedProcess& process, PendingRing ring) {
@@ -134,6 +138,10 @@ bool RingAcquisition::try_open(TracedProcess& process, PendingRing& ring) {
     return true;
   };
   if (is_open()) return true;
+  if (has_too_many(process)) {
+    pending_.add_missed();
+    return true;
+  }
   if (mark_shared(process, ring.opened)) return true;
   if (ring.opened.empty()) look_again(process, ring);
   return false;

@@ -59,7 +59,7 @@ class RingAcquisition {
  private:
   bool open(TracedProcess& process, const std::vector<OpenedRing>& rings, std::uint64_t time_ns,
             const RingOpener::Origin& origin);
-  static bool has_open(const TracedProcess& process, const PendingRing& ring);
+  bool has_open(const TracedProcess& process, const PendingRing& ring) const;
   void note_mapped(TracedProcess& process, const RingOpener::Ring& ring, std::uint64_t time_ns, bool announced);
   bool try_open(TracedProcess& process, PendingRing& ring);
   void look_again(const TracedProcess& process, PendingRing& ring);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include "base/background_close.hpp"
 #include "inspect/procfs.hpp"
 #include "ring/reader_access.hpp"
 
@@ -38,7 +39,7 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, std::uint32
     const bool deliver = (origin.is_new && !read_before) || options_.history;
     const auto account = budget_.open_account(user), mapped = address_space_.open_account(user);
     auto reader = RingReaderAccess::adopt(
-        ::fcntl(candidate.fd.get(), F_DUPFD_CLOEXEC, 0), candidate.path,
+        UniqueFd(::fcntl(candidate.fd.get(), F_DUPFD_CLOEXEC, 0), close_in_background), candidate.path,
         {.history = deliver ? RingReader::History::deliver : RingReader::History::skip,
          .clock_offset_ns = origin.clock_offset_ns.value_or(candidate.clock_offset_ns)},
         {.deliver_since_ns = read_before ? UINT64_MAX : options_.since_ns,
@@ -72,6 +73,12 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, std::uint32
         {.slot = slot, .file = file, .opened = &candidate, .opened_ns = opening_ns, .reader = std::move(ring)});
   }
   return opened;
+}
+
+bool RingOpener::opened_since(const OpenedRing& ring, ProcessIndex process, std::uint64_t since_ns) const {
+  const auto file = identify_ring(ring.fd.get());
+  const auto found = file ? open_.find(*file) : open_.end();
+  return found != open_.end() && found->second.process == process && found->second.at_ns >= since_ns;
 }
 
 std::optional<ProcessIndex> RingOpener::owner(const OpenedRing& ring) const {

@@ -49,6 +49,8 @@ class RingOpener {
                          const Origin& origin);
   /// True if the last call of open() left out a ring because the user's rings would take too much memory.
   bool exceeded_memory() const { return exceeded_memory_; }
+  /// True if the file was opened for this process at that time or later.
+  bool opened_since(const OpenedRing& ring, ProcessIndex process, std::uint64_t since_ns) const;
   /// The process that has the file open already.
   std::optional<ProcessIndex> owner(const OpenedRing& ring) const;
   /// The process does not read the file any more: it may be opened again, for another one.

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/background_close.hpp"
+
 namespace rtev {
 namespace {
 
@@ -56,7 +58,7 @@ Result<SavedRing> SavedRing::create(const FileHeader& header, std::uint64_t file
   if (!layout) return std::unexpected(layout.error());
   if (exceeds_file_limit(file_bytes))  // the attempt would kill the tracer
     return errno_error(EFBIG, "cannot restore saved ring", {}, "raise the limit of file sizes (ulimit -f)");
-  SavedRing ring({UniqueFd{::memfd_create("saved.events", MFD_CLOEXEC)}, *layout});
+  SavedRing ring({UniqueFd(::memfd_create("saved.events", MFD_CLOEXEC), close_in_background), *layout});
   if (!ring.fd_ || ::ftruncate(ring.fd_.get(), static_cast<off_t>(file_bytes)) != 0 ||
       !ring.write(0, std::as_bytes(std::span(&header, 1))))
     return errno_error(errno, "cannot restore saved ring");

@@ -202,7 +202,7 @@ void RingPoller::read_out(RingReader& reader, std::uint64_t now_ns) {
 /// True if the saved copy is known to be complete.
 bool RingPoller::read_saved(RingReader& reader, std::uint64_t now_ns, const Saved& saved) {
   auto rest = saved();
-  if (!rest || !RingReaderAccess::continue_in_copy(reader, rest->fd.release())) return false;
+  if (!rest || !RingReaderAccess::continue_in_copy(reader, std::move(rest->fd))) return false;
   for (const CutDomain& cut : rest->cut) RingReaderAccess::expect_words(reader, cut.domain, cut.written);
   read_out(reader, now_ns);
   return rest->last;
