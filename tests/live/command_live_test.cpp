@@ -253,6 +253,24 @@ TEST_F(CommandLive, IgnoredSignalsStayIgnored) {
   stream();
 }
 
+TEST_F(CommandLive, ThirdRequestOfAProcessLeavesACommandThatIgnoresThem) {
+  // It closes its output, whose end the test waits for.
+  Process process(under({"sh", "-c",
+                         "n=0; trap 'n=$((n + 1)); echo term; [ $n -lt 2 ] || exec >/dev/null 2>&1' TERM; echo $$; "
+                         "while :; do sleep 0.01; done"}));
+  const pid_t command = std::stoi(process.line_with(""));
+  for (int i = 0; i < 2; ++i) {
+    process.signal(SIGTERM);
+    process.lines_until("term");
+  }
+  process.signal(SIGTERM);
+  const Outcome outcome = process.wait();
+  EXPECT_EQ(outcome.status.code(), 128 + SIGTERM);
+  EXPECT_THAT(outcome.err, HasSubstr("(process " + std::to_string(command) + ") is still running"));
+  EXPECT_EQ(::kill(command, SIGKILL), 0);
+  stream();
+}
+
 TEST_F(CommandLive, ExitStatusIsKnownIfSigchldIsIgnored) {
   const Outcome outcome = run_ignoring("CHLD", {"sh", "-c", "exit 3"});
   EXPECT_EQ(outcome.status.code(), 3) << outcome.err;

@@ -74,6 +74,13 @@ std::string aborted_message(std::uint64_t programs, std::string_view command, st
       Counted{programs, "OCaml program", "OCaml programs"}, ring_directory, Escaped{command});
 }
 
+std::string left_message(std::int32_t pid, std::string_view command) {
+  return fmt::format(
+      "rtev-bpf: {} (process {}) is still running and no longer traced: it did not end after two signals\n"
+      "hint: kill -KILL {} ends it\n",
+      Escaped{command}, pid, pid);
+}
+
 std::string survivors_message(const std::vector<NamedProcess>& survivors, std::string_view command,
                               std::string_view ring_directory) {
   if (survivors.empty()) return {};

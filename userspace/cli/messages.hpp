@@ -44,6 +44,9 @@ std::string no_events_message(std::string_view command, const Registry& registry
 /// That many programs aborted as OCaml does where it cannot create a ring in the directory.
 std::string aborted_message(std::uint64_t programs, std::string_view command, std::string_view ring_directory);
 
+/// The command goes on after the tracer was asked to end three times.
+std::string left_message(std::int32_t pid, std::string_view command);
+
 /// Processes that still run after the command has ended.
 std::string survivors_message(const std::vector<NamedProcess>& survivors, std::string_view command,
                               std::string_view ring_directory);

@@ -103,9 +103,10 @@ void forward(const Command& command, int signal_number, bool from_terminal) {
   }
 }
 
-/// Waits for a command after the end of the trace, and forwards signals to it.
-int wait_for(Command& command, StopSignal& stop, const std::function<void(int)>& pass_on) {
+/// Waits for a command after the end of the trace, and forwards signals to it. Nothing if it is to be left.
+std::optional<int> wait_for(Command& command, StopSignal& stop, const std::function<void(int)>& pass_on) {
   while (true) {
+    if (stop.leaves_command()) return std::nullopt;
     pollfd wait[] = {{.fd = command.ended_fd(), .events = POLLIN, .revents = 0},
                      {.fd = stop.event_fd(), .events = POLLIN, .revents = 0}};
     ::poll(wait, std::size(wait), -1);
@@ -177,7 +178,13 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
     no_events = no_events_message(command->arguments().front(), session->registry());
   session.reset();
   if (!command) return exit_ok;
-  const int status = wait_for(*command, stop, until.on_signal);
+  const std::optional<int> ended = wait_for(*command, stop, until.on_signal);
+  if (!ended) {
+    say(left_message(command->pid(), command->arguments().front()));
+    command->leave();
+    return exit_of_signal + stop.received();
+  }
+  const int status = *ended;
   if (options.quiet) return status;
   say(survivors_message(command->survivors(), command->arguments().front(), command->ring_directory()));
   if (command->survivors().empty()) say(no_events);

@@ -100,27 +100,44 @@ void Discovery::look_at(std::int32_t pid, const ProcessView& view) {
     --looking_at_;
     return;
   }
-  context_.queries.ask({.pid = pid, .image = true, .mapped_rings = true}, view.image.user,
-                       [this, pid, asked_ns = context_.clock(), start_ticks = stat->start_ticks](ProcessView answer) {
-                         add_looked_at(pid, asked_ns, start_ticks, std::move(answer));
-                       });
+  context_.queries.ask(
+      {.pid = pid, .image = true, .mapped_rings = true}, view.image.user,
+      [this, pid, asked_ns = context_.clock(), user = view.image.user, known = *stat](ProcessView answer) {
+        --looking_at_;
+        if (answer.no_answer) return add_silent(pid, user, known);
+        add_looked_at(pid, asked_ns, std::move(answer));
+      });
 }
 
-void Discovery::add_looked_at(std::int32_t pid, std::uint64_t asked_ns, std::uint64_t start_ticks, ProcessView view) {
-  --looking_at_;
-  if (view.no_answer) {
-    ++unreadable_;
-    if (silent_.size() < max_silent) silent_.emplace(pid, start_ticks);
-    if (TracedProcess* const process = context_.processes.find(pid, start_ticks); process != nullptr)
-      rings_.mark_unreadable(*process, {}, context_.clock(), Unreadable::no_answer);
-    return;
-  }
+void Discovery::add_looked_at(std::int32_t pid, std::uint64_t asked_ns, ProcessView view) {
   if (!view.stat) return;
   found_.push_back({.pid = pid,
                     .asked_ns = asked_ns,
                     .answered_ns = context_.clock(),
                     .image = std::move(view.image),
                     .rings = std::move(view.rings)});
+}
+
+/// A process whose memory or file systems do not answer. It may be an OCaml program, and is shown as such, so that it
+/// is known who hangs.
+void Discovery::add_silent(std::int32_t pid, std::uint32_t user, const ProcessStat& stat) {
+  if (silent_.size() >= max_silent || !silent_.emplace(pid, stat.start_ticks).second) {
+    ++unreadable_;
+    return;
+  }
+  const std::uint64_t now = context_.clock();
+  TracedProcess* process = context_.processes.find(pid);
+  if (process == nullptr) {
+    Image image;
+    image.start_ticks = stat.start_ticks;
+    image.user = user;
+    image.comm = stat.comm;
+    process = &context_.processes.insert(
+        new_process(pid, std::move(image), {.action = ProcessAction::found, .time_ns = now}));
+    add_to_stream(*process);
+    track(*process);
+  }
+  rings_.mark_unreadable(*process, {}, now, Unreadable::no_answer);
 }
 
 /// Adds what was seen so long ago that all records which explain it have been taken.
@@ -375,14 +392,20 @@ TracedProcess* Discovery::ensure(std::int32_t pid, Image image, const Origin& or
   }
   if (!options_.filter.wants(pid, image.comm, origin.followed)) return nullptr;
 
-  TracedProcess& process =
-      context_.processes.insert({.pid = pid,
-                                 .start_ticks = image.start_ticks,
-                                 .user = image.user,
-                                 .origin = origin.action,
-                                 .since_ns = origin.time_ns,
-                                 .has_ring = origin.has_ring,
-                                 .program = {.by_loader = is_loader_path(image.exe), .start_code = image.start_code}});
+  UniqueFd file = std::move(image.file);
+  TracedProcess& process = context_.processes.insert(new_process(pid, std::move(image), origin));
+  if (process.has_ring) add_to_stream(process);
+  return settle(process, identifier_.identify(process, std::move(file))) ? &process : nullptr;
+}
+
+TracedProcess Discovery::new_process(std::int32_t pid, Image image, const Origin& origin) const {
+  TracedProcess process{.pid = pid,
+                        .start_ticks = image.start_ticks,
+                        .user = image.user,
+                        .origin = origin.action,
+                        .since_ns = origin.time_ns,
+                        .has_ring = origin.has_ring,
+                        .program = {.by_loader = is_loader_path(image.exe), .start_code = image.start_code}};
   process.info.pid = pid;
   process.info.ns_pid = image.ns_pid != 0 ? image.ns_pid : pid;
   process.info.start_ticks = image.start_ticks;
@@ -390,8 +413,7 @@ TracedProcess* Discovery::ensure(std::int32_t pid, Image image, const Origin& or
   process.info.comm = std::move(image.comm);
   process.info.exe = std::move(image.exe);
   force_version(process.info);
-  if (process.has_ring) add_to_stream(process);
-  return settle(process, identifier_.identify(process, std::move(image.file))) ? &process : nullptr;
+  return process;
 }
 
 /// Acts on what was found out about the program of a process. False if the process is not traced and forgotten.

@@ -72,7 +72,8 @@ class Discovery {
   };
   void add_listed(std::vector<std::int32_t> pids, std::uint64_t asked_ns);
   void look_at(std::int32_t pid, const ProcessView& view);
-  void add_looked_at(std::int32_t pid, std::uint64_t asked_ns, std::uint64_t start_ticks, ProcessView view);
+  void add_looked_at(std::int32_t pid, std::uint64_t asked_ns, ProcessView view);
+  void add_silent(std::int32_t pid, std::uint32_t user, const ProcessStat& stat);
   void look_for_renamed_ring(const TracedProcess& process);
   TracedProcess* find(std::int32_t pid, std::uint64_t since_ns);
   void take_found(std::uint64_t now_ns, std::uint64_t records_complete_until_ns);
@@ -88,6 +89,7 @@ class Discovery {
   void take_inspected();
 
   TracedProcess* ensure(std::int32_t pid, Image image, const Origin& origin);
+  TracedProcess new_process(std::int32_t pid, Image image, const Origin& origin) const;
   bool settle(TracedProcess& process, ProgramIdentifier::Outcome outcome);
   void add_to_stream(TracedProcess& process);
   void add_program_info(TracedProcess& process);

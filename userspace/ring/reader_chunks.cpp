@@ -22,7 +22,8 @@ void RingReader::State::take_indices(std::uint32_t ring) {
   // A head beyond the tail was loaded while the file was created anew: read_chunk() loads it again.
   if (now.head <= now.tail) cursor.head = now.head;
   if (cursor.position == now.tail) return;
-  if (new_words > possible_words) return skip_invented(cursor, new_words - possible_words);
+  if (const std::uint64_t possible = believe(new_words); possible < new_words)
+    return skip_invented(cursor, new_words - possible);
   const double fill = static_cast<double>(now.tail - cursor.position) / static_cast<double>(map.layout().ring_words);
   polled.fullest = std::clamp(fill, polled.fullest, 1.0);
   if (cursor.head > cursor.position) skip(cursor, LossReason::overwritten, cursor.head);

@@ -2,6 +2,8 @@
 // The state of a RingReader: indices of its rings, owner of its file, changes of the file.
 #include "ring/reader_state.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -35,12 +37,16 @@ constexpr std::uint32_t telling_rings = 128;
 /// Attempts to read the oldest event of a ring that is being written.
 constexpr std::uint32_t max_attempts = 16;
 
-/// Limits of what a program can write into one ring: the rate is twenty times what OCaml's runtime reaches; so many
-/// words more may come at once.
+/// Limits of what a program can write into all its rings. The rate of a CPU is twenty times what OCaml's runtime
+/// reaches; so many words more may come at once.
 constexpr std::uint64_t max_words_per_ns = 1, max_words_at_once = 1 << 20;
 
-/// Words of a ring whose age is unknown, and which may have been written on another host: what the fastest program
-/// writes in 77 days.
+std::uint64_t max_words_in(std::uint64_t ns) {
+  static const auto cpus = static_cast<std::uint64_t>(std::max(::sysconf(_SC_NPROCESSORS_CONF), 1L));
+  return ns * max_words_per_ns * cpus + max_words_at_once;
+}
+
+/// Words of one domain, at whatever age: what the fastest program writes in 77 days.
 constexpr std::uint64_t max_words_of_any = std::uint64_t{1} << 48;
 
 }  // namespace
@@ -99,13 +105,14 @@ bool RingReader::State::may_be_emptied() const {
 
 /// Decides which words from before the ring was opened are delivered.
 void RingReader::State::begin() {
+  polled_ns = monotonic_ns();
   // The first poll handles a file that is truncated already.
   if (!load()) return;
-  const std::uint64_t max_words = max_words_of_life();
+  possible_words = max_words_of_life();
   for (std::uint32_t ring = 0; ring < map.layout().rings; ++ring) {
     Cursor& cursor = cursors[ring];
     const RingIndices& now = indices[ring];
-    if (now.tail > max_words) {
+    if (now.tail > max_words_of_any || believe(now.tail) < now.tail) {
       cursor.position = cursor.head = cursor.tail = cursor.invented = now.tail;
       distrusted = true;
       continue;
@@ -133,11 +140,18 @@ void RingReader::State::begin() {
 bool RingReader::State::begin_poll(bool all) {
   faulted = false;
   polled = {};
-  const std::uint64_t now = monotonic_ns();
-  possible_words = (now - polled_ns) * max_words_per_ns + max_words_at_once + layout.ring_words;
-  polled_ns = now;
+  const std::uint64_t last_polled_ns = std::exchange(polled_ns, monotonic_ns());
   if (++polls % polls_between_checks == 0 || truncated || !map.same_header()) recheck();
-  return !truncated && load(all || sealed);
+  if (truncated || !load(all || sealed)) return false;
+  possible_words = max_words_in(monotonic_ns() - last_polled_ns);
+  return true;
+}
+
+/// How many of these words can have been written, besides those that were believed of other domains.
+std::uint64_t RingReader::State::believe(std::uint64_t words) {
+  const std::uint64_t possible = std::min(words, possible_words);
+  possible_words -= possible;
+  return possible;
 }
 
 Polled RingReader::State::end_poll() {
@@ -245,11 +259,11 @@ void RingReader::State::skip_invented(Cursor& cursor, std::uint64_t words) {
   skip(cursor, LossReason::corrupt, cursor.tail);
 }
 
-/// Words that a domain can have written since the ring was created.
+/// Words that a program can have written: since its ring was created, or since this host started.
 std::uint64_t RingReader::State::max_words_of_life() const {
-  if (!owner || owner->created_ns == 0) return max_words_of_any;
+  if (!owner) return UINT64_MAX;
   const std::uint64_t now = monotonic_ns();
-  return (now - std::min(now, owner->created_ns)) * max_words_per_ns + max_words_at_once;
+  return max_words_in(now - std::min(now, owner->created_ns));
 }
 
 /// Counts the words as lost that should be in the file and will not be written any more.

@@ -33,7 +33,7 @@ struct RingReader::State {
   bool distrusted = false;            ///< a ring of the file was corrupt: its words may lie in holes
   std::uint32_t unchecked_rings = 0;  ///< see is_still_owners()
   std::uint64_t polled_ns = 0;        ///< when the last poll began
-  std::uint64_t possible_words = 0;   ///< that a domain can have written between the last two polls
+  std::uint64_t possible_words = 0;   ///< that can have been written since the last poll; see believe()
   Polled polled;                      ///< by this poll
   std::uint32_t incarnation = 0;
   bool truncated = false;
@@ -87,6 +87,7 @@ struct RingReader::State {
 
   // Losses, and changes of the file.
   void skip(Cursor& cursor, LossReason reason, std::uint64_t to);
+  std::uint64_t believe(std::uint64_t words);
   void skip_invented(Cursor& cursor, std::uint64_t words);
   std::uint64_t max_words_of_life() const;
   void lose_expected(Cursor& cursor);

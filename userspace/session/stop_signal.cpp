@@ -15,6 +15,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/exit_status.hpp"
 #include "base/reader_wait.hpp"
 #include "session/command/command.hpp"
 
@@ -25,7 +26,9 @@ namespace {
 /// terminal does not reach.
 constexpr std::array caught_signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
 constexpr std::size_t stop_signals = 3, command_signals = 6;
-constexpr int exit_of_signal = 128;
+
+/// So many requests of processes to end (SIGINT, SIGTERM) are only the command's, which may ignore them.
+constexpr int requests_to_command = 2;
 
 /// After the request to end, how often it is checked that readers of our output take something, and how often in a row
 /// they may not: 0.8 s.
@@ -44,6 +47,7 @@ std::atomic<const Command*> accompanied = nullptr;
 std::atomic<int> first_stop = 0;
 std::atomic<timer_t> reader_timer = nullptr;
 std::atomic<bool> end_requested = false;
+std::atomic<int> requests_of_processes = 0;
 std::array<struct sigaction, caught_signals.size()> previous_actions;
 struct sigaction previous_pipe_action, previous_file_size_action, previous_timer_action;
 
@@ -67,7 +71,8 @@ void on_signal(int signal_number, siginfo_t* info, void* /*context*/) {
   if (requests_end(signal_number)) {
     int none = 0;
     first_stop.compare_exchange_strong(none, signal_number);
-    const bool is_ours = command == nullptr || arrival.from_terminal;
+    const bool is_ours = command == nullptr || arrival.from_terminal ||
+                         (signal_number != SIGHUP && ++requests_of_processes > requests_to_command);
     if (is_ours && end_requested.exchange(true))
       exit_at_once(signal_number, "\nrtev-bpf: exiting at once; output not yet written is lost\n");
     if (is_ours) {
@@ -100,6 +105,7 @@ StopSignal::StopSignal(const Command* command) {
   accompanied = command;
   first_stop = 0;
   end_requested = false;
+  requests_of_processes = 0;
   struct sigaction action{};
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
@@ -109,7 +115,7 @@ StopSignal::StopSignal(const Command* command) {
     const bool is_wanted =
         i < stop_signals || (command != nullptr && (i < command_signals || command->has_own_session()));
     // Shells ignore SIGINT for what scripts start in the background; perf and bpftrace end by it all the same.
-    const bool is_overruled = command == nullptr && caught_signals[i] == SIGINT;
+    const bool is_overruled = caught_signals[i] == SIGINT || caught_signals[i] == SIGTERM;
     const bool stays_ignored = previous_actions[i].sa_handler == SIG_IGN && !is_overruled;
     if (is_wanted && !stays_ignored) ::sigaction(caught_signals[i], &action, nullptr);
   }
@@ -145,6 +151,10 @@ int StopSignal::take() {
   if (::read(read_end_.get(), &arrival, sizeof arrival) != sizeof arrival) return 0;
   from_terminal_ = arrival.from_terminal;
   return arrival.number;
+}
+
+bool StopSignal::leaves_command() const {
+  return requests_of_processes > requests_to_command;
 }
 
 int StopSignal::received() const {

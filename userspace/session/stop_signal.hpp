@@ -9,13 +9,14 @@ namespace rtev {
 class Command;
 
 /// Catches SIGINT, SIGTERM and SIGHUP for its lifetime, and ignores SIGPIPE and SIGXFSZ: writers see the error. SIGHUP
-/// and SIGTERM stay ignored if they were at the start (nohup). The second signal ends the process at once. So does the
+/// stays ignored if it was at the start (nohup). The second signal ends the process at once. So does the
 /// first one if the reader of our output (ReaderWait) then takes nothing for 0.8 s.
 ///
-/// With a command, signals are the command's. SIGQUIT, SIGUSR1 and SIGUSR2 are caught, too. All signals that were
-/// ignored at the start stay ignored. If it has a session of its own, SIGTSTP, SIGCONT and SIGWINCH are caught as well.
+/// With a command, signals are the command's. SIGQUIT, SIGUSR1 and SIGUSR2 are caught, too, unless they were ignored at
+/// the start. If it has a session of its own, SIGTSTP, SIGCONT and SIGWINCH are caught as well.
 /// take() returns each signal that other processes send, as often as they send it.
-/// Only a second signal from the terminal ends the process.
+/// A second signal from the terminal ends the process at once. The third SIGINT or SIGTERM of processes is the
+/// tracer's: see leaves_command(). The fourth ends the process at once.
 ///
 /// One object at a time, destroyed when no other threads are left to run its handlers.
 class StopSignal {
@@ -33,6 +34,8 @@ class StopSignal {
   /// True if the signal taken last came from the terminal, which sends it to the whole foreground process group: the
   /// command has it already.
   bool from_terminal() const { return from_terminal_; }
+  /// True if the trace is to end although the command does not: it got two SIGINT or SIGTERM of processes.
+  bool leaves_command() const;
   /// The first of SIGINT, SIGTERM and SIGHUP that came, taken or not; 0 if none did.
   int received() const;
 

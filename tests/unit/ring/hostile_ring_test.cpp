@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 
+#include "base/clock.hpp"
 #include "rtev/ring_reader.hpp"
 #include "support/ring_file_builder.hpp"
 #include "support/temp_dir.hpp"
@@ -203,6 +204,25 @@ TEST(HostileRing, InventedWordsAreNotCounted) {
   Accounting sum;
   for (int i = 0; i < 4; ++i) sum += Accounting{.written = invented};
   EXPECT_EQ(sum.written, UINT64_MAX);
+}
+
+/// Nor do all domains together count more than all CPUs can have written.
+TEST(HostileRing, DomainsShareWhatCanHaveBeenWritten) {
+  const TempDir dir;
+  constexpr std::uint32_t domains = 1024, rounds = 10;
+  constexpr std::uint64_t words = 1'000'000;
+  RingFileBuilder file(dir / "1.events", {.domains = domains, .words_log2 = 10});
+  const std::uint64_t start_ns = monotonic_ns();
+  CheckedReader reader(dir / "1.events", RingOwner{});
+  for (std::uint64_t round = 1; round <= rounds; ++round) {
+    for (std::uint32_t domain = 0; domain < domains; ++domain) {
+      file.set_head(domain, round * words - 512);
+      file.set_tail(domain, round * words);
+    }
+    reader.poll();
+  }
+  const auto cpus = static_cast<std::uint64_t>(::sysconf(_SC_NPROCESSORS_CONF));
+  EXPECT_LE(reader.words().written, (monotonic_ns() - start_ns) * cpus + rounds * (1 << 20));
 }
 
 /// Reading a hole of a file on tmpfs through a mapping fills it with memory.

@@ -128,7 +128,7 @@ TEST_F(StopSignalDeathTest, SecondOneEndsAtOnce) {
 TEST_F(StopSignalTest, CommandGetsAllSignalsOfProcesses) {
   const Command command = prepare("true");
   StopSignal stop(&command);
-  const int numbers[] = {SIGHUP, SIGUSR1, SIGHUP, SIGQUIT, SIGTERM, SIGUSR2, SIGTERM, SIGINT};
+  const int numbers[] = {SIGHUP, SIGUSR1, SIGHUP, SIGQUIT, SIGTERM, SIGUSR2, SIGTERM};
   for (const int number : numbers) ::raise(number);
   EXPECT_EQ(stop.received(), SIGHUP);
   for (const int number : numbers) {
@@ -136,6 +136,18 @@ TEST_F(StopSignalTest, CommandGetsAllSignalsOfProcesses) {
     EXPECT_FALSE(stop.from_terminal());
   }
   EXPECT_EQ(stop.take(), 0);
+}
+
+TEST_F(StopSignalTest, ThirdRequestOfAProcessLeavesTheCommand) {
+  const Command command = prepare("true");
+  StopSignal stop(&command);
+  for (const int number : {SIGTERM, SIGHUP, SIGINT}) {
+    EXPECT_FALSE(stop.leaves_command());
+    ::raise(number);
+  }
+  EXPECT_FALSE(stop.leaves_command());
+  ::raise(SIGTERM);
+  EXPECT_TRUE(stop.leaves_command());
 }
 
 TEST_F(StopSignalTest, DistinguishesTheTerminalFromProcesses) {

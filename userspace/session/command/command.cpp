@@ -17,13 +17,14 @@
 #include <string_view>
 #include <utility>
 
+#include "base/exit_status.hpp"
 #include "base/file_io.hpp"
 #include "session/command/sudo_user.hpp"
 
 namespace rtev {
 namespace {
 
-constexpr int cannot_run = 126, exit_of_signal = 128;
+constexpr int cannot_run = 126;
 
 bool has_terminal() {
   return static_cast<bool>(UniqueFd(::open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)));
@@ -165,6 +166,11 @@ void Command::abandon() const noexcept {
   pollfd ended{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
   const bool uses_rings = !gate_ && ::poll(&ended, 1, 0) == 0;
   if (directory_ && !uses_rings) directory_->remove();
+}
+
+void Command::leave() {
+  if (directory_) directory_->leave();
+  status_ = 0;
 }
 
 int Command::wait() {

@@ -55,6 +55,8 @@ class Command {
   /// For a tracer that ends without the destructor: removes the private directory, unless the command still runs and
   /// may need it. Async-signal-safe.
   void abandon() const noexcept;
+  /// Instead of wait(): the command goes on without the tracer, and its directory stays.
+  void leave();
   /// Waits for the end. Its exit status, or 128 + n if signal n killed it.
   int wait();
   /// After wait(): descendants that still run and may have rings in the private directory, which stays for them.

@@ -144,6 +144,7 @@ bool LiveSession::should_end(const Until& until) {
   if (const auto end = end_ns(); end && monotonic_ns() >= *end) return true;
   if (!until.on_signal && stop_.received() != 0) return true;
   while (const int signal_number = stop_.take()) until.on_signal(signal_number);
+  if (stop_.leaves_command()) return true;
   if (have_pids_ended(monotonic_ns())) return true;
   pollfd ended{.fd = until.readable_fd, .events = POLLIN, .revents = 0};
   return until.readable_fd >= 0 && ::poll(&ended, 1, 0) > 0;
