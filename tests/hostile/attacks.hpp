@@ -19,6 +19,8 @@ int name_flood(const Directory& dir);
 int many_domains(const Directory& dir);
 /// Fills rings of 64 words as fast as it can.
 int small_rings(const Directory& dir);
+/// Sparse rings of nearly 4 TiB each, more together than an address space has.
+int huge_rings(const Directory& dir);
 
 // Too much of what is harmless in small numbers (floods.cpp).
 
@@ -31,6 +33,8 @@ int exec_flood(const Directory& dir);
 int exec_flood_step(const Directory& dir);
 /// Programs that leave a full page in each of 4096 domains' rings when they exec: BPF saves them.
 int save_flood(const Directory& dir);
+/// Programs that end one after the other, each with a full ring.
+int ending_rings(const Directory& dir);
 
 // Processes and programs that are expensive to look at (programs.cpp).
 

@@ -129,4 +129,19 @@ int small_rings(const Directory& dir) {
   });
 }
 
+int huge_rings(const Directory& dir) {
+  constexpr std::uint64_t domains = 15, words = std::uint64_t{1} << 35;
+  constexpr int processes = 40, event_ms = 10;
+  become_stranger(dir);
+  for (int process = 0; process < processes; ++process) {
+    if (fork_dependent() > 0) continue;
+    ForgedRing ring(dir, {.domains = domains, .words = words});
+    for (std::uint64_t domain = 0;; domain = (domain + 1) % domains) {
+      ring.write(domain, 0);
+      ::poll(nullptr, 0, event_ms);
+    }
+  }
+  return end_all(repeat([] {}, event_ms));
+}
+
 }  // namespace rtev::hostile
