@@ -44,6 +44,8 @@ int many_mappings(const Directory& dir);
 int many_sections(const Directory& dir);
 /// Runs the program `dir`/program, which is touched or replaced before each run.
 int touched_program(const Directory& dir);
+/// Runs ever new copies of the program `dir`/program, all of them different, many at a time.
+int many_programs(const Directory& dir);
 
 // Files and memory that never answer (hung.cpp). They lie on a file system of the program's own, in a mount namespace
 // of its own. By an unprivileged user: whoever hangs the tracer's workers harms programs of the same user.

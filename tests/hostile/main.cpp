@@ -31,6 +31,7 @@ constexpr auto attacks = std::to_array<Attack>({
     {"many-mappings", many_mappings},
     {"many-sections", many_sections},
     {"touched-program", touched_program},
+    {"many-programs", many_programs},
     {"hung-ring", hung_ring},
     {"hung-detached-ring", hung_detached_ring},
     {"hung-program", hung_program},

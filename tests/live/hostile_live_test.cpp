@@ -100,7 +100,7 @@ struct Attack {
   const char* name;  ///< of rtev-attack; empty: a program of tests/ocaml does it
   void (*check)(const Trace& trace, pid_t attacker);
   const char* ocaml = "";  ///< that program, or one that is copied to the directory of the attack
-  /// How late events of others may be.
+  /// How late events of others may be. More where they wait for inspections.
   std::chrono::milliseconds delay = 100ms;
 };
 
@@ -293,6 +293,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, AttackLive,
                                            Attack{"ManyMappings", "many-mappings", wrote_in_many_programs},
                                            Attack{"ManySections", "many-sections", is_harmless},
                                            Attack{"TouchedProgram", "touched-program", ran_many_copies, "hello"},
+                                           Attack{"ManyPrograms", "many-programs", ran_many_copies, "steady", 350ms},
                                            Attack{"PauseFlood", "", paused_all_the_time, "restless"},
                                            Attack{"HungRing", "hung-ring", is_on_a_file_system_that_is_not_read},
                                            Attack{"HungDetachedRing", "hung-detached-ring", did_not_answer},
