@@ -46,6 +46,8 @@ int many_sections(const Directory& dir);
 int touched_program(const Directory& dir);
 /// Runs ever new copies of the program `dir`/program, all of them different, many at a time.
 int many_programs(const Directory& dir);
+/// Announces rings in a namespace of 65,000 mounts, which change all the time.
+int many_mounts(const Directory& dir);
 
 // Files and memory that never answer (hung.cpp). They lie on a file system of the program's own, in a mount namespace
 // of its own. By an unprivileged user: whoever hangs the tracer's workers harms programs of the same user.

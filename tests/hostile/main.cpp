@@ -32,6 +32,7 @@ constexpr auto attacks = std::to_array<Attack>({
     {"many-sections", many_sections},
     {"touched-program", touched_program},
     {"many-programs", many_programs},
+    {"many-mounts", many_mounts},
     {"hung-ring", hung_ring},
     {"hung-detached-ring", hung_detached_ring},
     {"hung-program", hung_program},

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <elf.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -174,6 +176,37 @@ int many_programs(const Directory& dir) {
         running.pop_front();
       },
       announcement_ms));
+}
+
+int many_mounts(const Directory& dir) {
+  constexpr int doublings = 16;
+  const fs::path tree = dir / "tree", changing = dir / "changing";
+  fs::create_directory(tree);
+  fs::create_directory(changing);
+  if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    fail("cannot leave the mount namespace");
+  for (int doubling = 0; doubling < doublings; ++doubling) {
+    const fs::path place = tree / std::to_string(doubling);
+    fs::create_directory(place);
+    if (::mount(tree.c_str(), place.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) fail("mount");
+  }
+  const pid_t stranger = fork_dependent();
+  if (stranger == 0) {
+    become_stranger(dir);
+    while (true) {
+      announce_ring(dir);
+      ::poll(nullptr, 0, announcement_ms);
+    }
+  }
+  const int status = repeat(
+      [&] {
+        if (::mount(dir.c_str(), changing.c_str(), nullptr, MS_BIND, nullptr) != 0) fail("mount");
+        if (::umount2(changing.c_str(), MNT_DETACH) != 0) fail("umount");
+      },
+      announcement_ms);
+  ::kill(stranger, SIGKILL);
+  ::waitpid(stranger, nullptr, 0);
+  return status;
 }
 
 }  // namespace rtev::hostile
