@@ -19,6 +19,8 @@ int name_flood(const Directory& dir);
 int many_domains(const Directory& dir);
 /// Fills rings of 64 words as fast as it can.
 int small_rings(const Directory& dir);
+/// Writes a ring that lies in no folder (memfd_create(2)), as no program of OCaml has it.
+int memfd_ring(const Directory& dir);
 /// Sparse rings of nearly 4 TiB each, more together than an address space has.
 int huge_rings(const Directory& dir);
 

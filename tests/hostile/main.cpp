@@ -22,6 +22,7 @@ constexpr auto attacks = std::to_array<Attack>({
     {"name-flood", name_flood},
     {"many-domains", many_domains},
     {"small-rings", small_rings},
+    {"memfd-ring", memfd_ring},
     {"huge-rings", huge_rings},
     {"ring-flood", ring_flood},
     {"fork-storm", fork_storm},

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -127,6 +128,15 @@ int small_rings(const Directory& dir) {
   return repeat([&] {
     for (std::uint64_t event = 0; event < events_of_turn; ++event) ring.write(event % domains, 0);
   });
+}
+
+int memfd_ring(const Directory& dir) {
+  const std::string name = std::to_string(::getpid()) + ".events";
+  const int file = ::memfd_create(name.c_str(), MFD_CLOEXEC);
+  if (file < 0) fail("memfd_create");
+  std::filesystem::create_symlink("/proc/self/fd/" + std::to_string(file), dir / name);
+  ForgedRing ring(dir, {});
+  return repeat([&] { ring.write(0, 0); });
 }
 
 int huge_rings(const Directory& dir) {

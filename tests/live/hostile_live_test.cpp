@@ -225,6 +225,10 @@ std::map<std::string, std::uint64_t> words_of(const Trace& trace, const std::str
 
 void is_harmless(const Trace& /*trace*/, pid_t /*attacker*/) {}
 
+void has_no_ring(const Trace& trace, pid_t attacker) {
+  EXPECT_TRUE(trace.process(attacker).empty());
+}
+
 void wrote_what_is_invalid(const Trace& trace, pid_t /*attacker*/) {
   EXPECT_GT(words_of(trace, "rtev-attack")["corrupt"], 0u);
 }
@@ -289,6 +293,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, AttackLive,
                                            Attack{"ExecFlood", "exec-flood", wrote_in_many_programs},
                                            Attack{"SaveFlood", "save-flood", wrote_in_many_programs},
                                            Attack{"EndingRings", "ending-rings", ended_with_full_rings},
+                                           Attack{"MemfdRing", "memfd-ring", has_no_ring},
                                            Attack{"HugeRings", "huge-rings", had_too_much_mapped},
                                            Attack{"ManyMappings", "many-mappings", wrote_in_many_programs},
                                            Attack{"ManySections", "many-sections", is_harmless},
