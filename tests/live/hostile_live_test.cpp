@@ -309,6 +309,26 @@ INSTANTIATE_TEST_SUITE_P(Programs, AttackLive,
                                            Attack{"HungMemory", "hung-memory", did_not_answer}),
                          by_label);
 
+class EndBesideAttackLive : public AttackLive {};
+
+/// The end of a trace waits for inspections, while programs go on writing.
+TEST_P(EndBesideAttackLive, ABusyProgramLosesNothing) {
+  constexpr int rate = 500'000, milliseconds = 30'000, beacons = 100;
+  Process attacker(attack(), "ready");
+  Tracer tracer({"--events", "process,beacon"});
+  Process honest(with_events("steady", {std::to_string(rate), std::to_string(milliseconds)}), "ready");
+  honest.go();
+  delays_of_beacons(tracer.process(), beacons);
+  const Trace trace = tracer.stop();
+  attacker.go_until("done");
+  const auto words = trace.words(honest.pid());
+  EXPECT_GT(words.at("delivered"), 0u);
+  EXPECT_EQ(words.at("lost"), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, EndBesideAttackLive,
+                         ::testing::Values(Attack{"ManyPrograms", "many-programs", is_harmless, "steady"}), by_label);
+
 class CommandBesideAttackLive : public AttackLive {};
 
 /// A command's end looks for processes that have the command's environment.
