@@ -49,4 +49,7 @@ void become_stranger(const Directory& dir);
 /// A child that does not outlive this process; 0 in the child.
 pid_t fork_dependent();
 
+/// Ends this process and its children at once. Where they wait for each other, none would end otherwise.
+int end_all(int status);
+
 }  // namespace rtev::hostile

@@ -19,6 +19,10 @@ int name_flood(const Directory& dir);
 int many_domains(const Directory& dir);
 /// Fills rings of 64 words as fast as it can.
 int small_rings(const Directory& dir);
+/// Writes a ring that lies in no folder (memfd_create(2)), as no program of OCaml has it.
+int memfd_ring(const Directory& dir);
+/// Sparse rings of nearly 4 TiB each, more together than an address space has.
+int huge_rings(const Directory& dir);
 
 // Too much of what is harmless in small numbers (floods.cpp).
 
@@ -33,6 +37,8 @@ int exec_flood_step(const Directory& dir);
 int save_flood(const Directory& dir);
 /// Programs that end with a ring of a gigabyte, which is removed: whoever closes it last frees its memory.
 int large_rings(const Directory& dir);
+/// Programs that end one after the other, each with a full ring.
+int ending_rings(const Directory& dir);
 
 // Processes and programs that are expensive to look at (programs.cpp).
 
@@ -42,6 +48,10 @@ int many_mappings(const Directory& dir);
 int many_sections(const Directory& dir);
 /// Runs the program `dir`/program, which is touched or replaced before each run.
 int touched_program(const Directory& dir);
+/// Runs ever new copies of the program `dir`/program, all of them different, many at a time.
+int many_programs(const Directory& dir);
+/// Announces rings in a namespace of 65,000 mounts, which change all the time.
+int many_mounts(const Directory& dir);
 
 // Files and memory that never answer (hung.cpp). They lie on a file system of the program's own, in a mount namespace
 // of its own. By an unprivileged user: whoever hangs the tracer's workers harms programs of the same user.

@@ -86,4 +86,18 @@ int large_rings(const Directory& dir) {
   });
 }
 
+int ending_rings(const Directory& dir) {
+  become_stranger(dir);
+  return repeat([&] {
+    const pid_t child = fork_dependent();
+    if (child == 0) {
+      ForgedRing ring(dir, {});
+      for (std::uint64_t words = 0; words < ring.shape().words; words += ForgedRing::message_words) ring.write(0, 0);
+      std::filesystem::remove(dir / (std::to_string(::getpid()) + ".events"));
+      ::_exit(0);
+    }
+    ::waitpid(child, nullptr, 0);
+  });
+}
+
 }  // namespace rtev::hostile

@@ -56,7 +56,7 @@ std::uint64_t& ForgedRing::word(std::uint64_t domain, std::uint64_t position) {
 }
 
 void ForgedRing::write(std::uint64_t domain, std::uint64_t id) {
-  constexpr std::uint64_t message_words = 2, user_event = std::uint64_t{1} << 53;
+  constexpr std::uint64_t user_event = std::uint64_t{1} << 53;
   const std::uint64_t position = tails_[domain], end = position + message_words;
   publish(head(domain), end > shape_.words ? end - shape_.words : 0);
   publish(word(domain, position), message_words << 54 | user_event | id << 36);

@@ -13,7 +13,7 @@ namespace rtev::hostile {
 /// Mapped and announced as OCaml's runtime does it. All messages have two words. One writer.
 class ForgedRing {
  public:
-  static constexpr std::uint64_t header_words = 8, names = 8192, name_bytes = 128;
+  static constexpr std::uint64_t header_words = 8, names = 8192, name_bytes = 128, message_words = 2;
 
   struct Shape {
     std::uint64_t domains = 1;

@@ -34,12 +34,6 @@ void detach(const Directory& mount) {
   if (::umount2(mount.c_str(), MNT_DETACH) != 0) fail("umount");
 }
 
-/// Ends this process and its server at once: what it has open on the mount cannot be closed before.
-int end_all(int status) {
-  if (status == 0) ::kill(0, SIGKILL);
-  return status;
-}
-
 int* map_ring(int file) {
   void* const mapping = ::mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (mapping == MAP_FAILED) fail("mmap");

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include <elf.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -52,6 +56,12 @@ void write_program(const fs::path& path, const std::string& bytes) {
   fs::permissions(path, fs::perms(0700));
 }
 
+void replace_program(const fs::path& path, const std::string& bytes) {
+  const fs::path next = path.parent_path() / "next";
+  write_program(next, bytes);
+  fs::rename(next, path);
+}
+
 /// This program with as many sections as a header can count. Each is all of the file and might hold constants, so that
 /// a search for a text reads the file once for each of them.
 std::string program_of_many_sections() {
@@ -80,6 +90,22 @@ std::string program_of_many_sections() {
 
 void touch(const fs::path& path) {
   if (::utimensat(AT_FDCWD, path.c_str(), nullptr, 0) != 0) fail(path);
+}
+
+/// Lets programs of OCaml write their rings to a directory.
+void trace_programs(const Directory& dir) {
+  ::setenv("OCAML_RUNTIME_EVENTS_START", "1", 1);
+  ::setenv("OCAML_RUNTIME_EVENTS_DIR", dir.c_str(), 1);
+}
+
+/// Runs a program whose output nobody reads.
+pid_t run(const fs::path& program, int input) {
+  const pid_t child = fork_dependent();
+  if (child > 0) return child;
+  ::dup2(input, STDIN_FILENO);
+  ::dup2(::open("/dev/null", O_WRONLY), STDOUT_FILENO);
+  ::execl(program.c_str(), "program", nullptr);
+  ::_exit(127);
 }
 
 }  // namespace
@@ -113,28 +139,74 @@ int many_sections(const Directory& dir) {
 int touched_program(const Directory& dir) {
   const fs::path program = dir / "program";
   const std::string bytes = read_file(program);
-  ::setenv("OCAML_RUNTIME_EVENTS_START", "1", 1);
-  ::setenv("OCAML_RUNTIME_EVENTS_DIR", dir.c_str(), 1);
+  const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  trace_programs(dir);
   std::uint64_t round = 0;
   return repeat([&] {
-    if (++round % 2 == 0) {
+    if (++round % 2 == 0)
       touch(program);
-    } else {
-      write_program(dir / "next", bytes);
-      fs::rename(dir / "next", program);
-    }
-    const pid_t child = fork_dependent();
-    if (child == 0) {
-      const int null = ::open("/dev/null", O_RDWR);
-      ::dup2(null, STDIN_FILENO);
-      ::dup2(null, STDOUT_FILENO);
-      ::execl(program.c_str(), "program", nullptr);
-      ::_exit(127);
-    }
+    else
+      replace_program(program, bytes);
     int status = 0;
-    ::waitpid(child, &status, 0);
+    ::waitpid(run(program, null), &status, 0);
     if (status != 0) fail("the program failed");
   });
+}
+
+int many_programs(const Directory& dir) {
+  constexpr std::size_t at_once = 200;
+  const fs::path program = dir / "program";
+  const std::string bytes = read_file(program);
+  std::array<int, 2> silence{};
+  if (::pipe2(silence.data(), O_CLOEXEC) != 0) fail("pipe");
+  become_stranger(dir);
+  trace_programs(dir);
+  std::deque<pid_t> running;
+  const auto start = [&] {
+    replace_program(program, bytes + std::to_string(now_ns()));
+    running.push_back(run(program, silence[0]));
+  };
+  while (running.size() < at_once) start();
+  return end_all(repeat(
+      [&] {
+        start();
+        ::kill(running.front(), SIGKILL);
+        ::waitpid(running.front(), nullptr, 0);
+        fs::remove(dir / (std::to_string(running.front()) + ".events"));
+        running.pop_front();
+      },
+      announcement_ms));
+}
+
+int many_mounts(const Directory& dir) {
+  constexpr int doublings = 16;
+  const fs::path tree = dir / "tree", changing = dir / "changing";
+  fs::create_directory(tree);
+  fs::create_directory(changing);
+  if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    fail("cannot leave the mount namespace");
+  for (int doubling = 0; doubling < doublings; ++doubling) {
+    const fs::path place = tree / std::to_string(doubling);
+    fs::create_directory(place);
+    if (::mount(tree.c_str(), place.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) fail("mount");
+  }
+  const pid_t stranger = fork_dependent();
+  if (stranger == 0) {
+    become_stranger(dir);
+    while (true) {
+      announce_ring(dir);
+      ::poll(nullptr, 0, announcement_ms);
+    }
+  }
+  const int status = repeat(
+      [&] {
+        if (::mount(dir.c_str(), changing.c_str(), nullptr, MS_BIND, nullptr) != 0) fail("mount");
+        if (::umount2(changing.c_str(), MNT_DETACH) != 0) fail("umount");
+      },
+      announcement_ms);
+  ::kill(stranger, SIGKILL);
+  ::waitpid(stranger, nullptr, 0);
+  return status;
 }
 
 }  // namespace rtev::hostile

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -127,6 +128,30 @@ int small_rings(const Directory& dir) {
   return repeat([&] {
     for (std::uint64_t event = 0; event < events_of_turn; ++event) ring.write(event % domains, 0);
   });
+}
+
+int memfd_ring(const Directory& dir) {
+  const std::string name = std::to_string(::getpid()) + ".events";
+  const int file = ::memfd_create(name.c_str(), MFD_CLOEXEC);
+  if (file < 0) fail("memfd_create");
+  std::filesystem::create_symlink("/proc/self/fd/" + std::to_string(file), dir / name);
+  ForgedRing ring(dir, {});
+  return repeat([&] { ring.write(0, 0); });
+}
+
+int huge_rings(const Directory& dir) {
+  constexpr std::uint64_t domains = 15, words = std::uint64_t{1} << 35;
+  constexpr int processes = 40, event_ms = 10;
+  become_stranger(dir);
+  for (int process = 0; process < processes; ++process) {
+    if (fork_dependent() > 0) continue;
+    ForgedRing ring(dir, {.domains = domains, .words = words});
+    for (std::uint64_t domain = 0;; domain = (domain + 1) % domains) {
+      ring.write(domain, 0);
+      ::poll(nullptr, 0, event_ms);
+    }
+  }
+  return end_all(repeat([] {}, event_ms));
 }
 
 }  // namespace rtev::hostile

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Programs whose file is deleted or replaced while they run.
+// Programs whose file is deleted or replaced while they run, or lies in no folder.
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <fstream>
 
 #include "live/harness.hpp"
+#include "live/oracle.hpp"
 #include "live/variety.hpp"
 
 namespace rtev::test {
@@ -52,6 +57,30 @@ TEST_P(ReplacedLive, DeliversAllEvents) {
   EXPECT_THAT(found["exe"].get<std::string>(), StartsWith(early_program.string()));
   EXPECT_EQ(started["exe"], late_program.string());
   covers("binary", change.what, variety.ocaml);
+}
+
+class MemfdLive : public LiveTest {};
+
+TEST_F(MemfdLive, DeliversAllEvents) {
+  UniqueFd written(::memfd_create("program", MFD_CLOEXEC));
+  const auto path = [](const UniqueFd& file) { return "/proc/self/fd/" + std::to_string(file.get()); };
+  std::ofstream(path(written), std::ios::binary) << std::ifstream(ocaml_program("ends"), std::ios::binary).rdbuf();
+  const UniqueFd program(::open(path(written).c_str(), O_RDONLY | O_CLOEXEC));
+  written.reset();  // or it could not be run
+  Command command = preserved("ends", {"wait"});
+  command.argv[0] = path(program);
+  command.keep_fd = program.get();
+
+  Process early(command, "ready");
+  Tracer tracer({"--history"});
+  Process late(command, "ready");
+  for (Process* const process : {&early, &late}) run_through(*process);
+  const Trace trace = tracer.stop();
+  for (const pid_t pid : {early.pid(), late.pid()}) {
+    expect_exact(trace, dir.path(), pid);
+    EXPECT_EQ(trace.process(pid)["version"], "5.3");
+  }
+  covers("binary", "in no folder (memfd_create)");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ReplacedLive,

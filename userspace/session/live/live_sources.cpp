@@ -179,8 +179,12 @@ LiveSources::Collected LiveSources::collect() {
   if (ringless_) ringless_->tick({.now_ns = now, .records_taken_until_ns = taken_until});
   sched_.stage(monotonic_ns());
   programs_.look_at_cpus();
-  any_ran_ = rings_.poll(now, [this](std::uint32_t slot) { return programs_.ran(slot); }) || any_probed;
+  any_ran_ = poll_rings(now) || any_probed;
   return {.now_ns = now, .read_until_ns = taken_until};
+}
+
+bool LiveSources::poll_rings(std::uint64_t now_ns) {
+  return rings_.poll(now_ns, [this](std::uint32_t slot) { return programs_.ran(slot); });
 }
 
 /// True if there were records of ring-less probes.
@@ -213,14 +217,16 @@ void LiveSources::drain(Rest rest) {
   discovery_.tick(end, end);
   while (!discovery_.unnamed(monotonic_ns()).empty() ||
          (discovery_.exits().inspects_aborted() && monotonic_ns() < end + inspection_timeout_ns)) {
-    await_inspected(10);
+    await_inspected(1);
     discovery_.tick(monotonic_ns(), end);
+    poll_rings(monotonic_ns());
   }
   processes_.ask_peak_memory(queries_);
   const std::uint64_t peak_memory_deadline = monotonic_ns() + peak_memory_timeout_ns;
   for (std::uint64_t now = 0; !queries_.is_idle() && now < peak_memory_deadline; now = monotonic_ns()) {
-    await_inspected(10);
+    await_inspected(1);
     queries_.process(monotonic_ns());
+    poll_rings(monotonic_ns());
   }
   sched_.stage(monotonic_ns());
   rings_.finish_all(end, rest == Rest::is_read ? end + drain_timeout_ns : end);

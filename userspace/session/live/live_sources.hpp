@@ -120,6 +120,7 @@ class LiveSources : private ProcessEvents {
   void on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) override;
   void on_image_end(const ImageEnd& end) override;
   bool take_lifecycle_events();
+  bool poll_rings(std::uint64_t now_ns);
   void probe(int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user);
 
   Stream stream_;
