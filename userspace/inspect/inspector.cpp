@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "inspect/inspector.hpp"
 
+#include <sys/resource.h>
+
+#include <chrono>
 #include <utility>
+
+#include "base/clock.hpp"
 
 namespace rtev {
 namespace {
@@ -9,6 +14,17 @@ namespace {
 /// Files of one user that wait for an inspection, and users with such files. Each file is an open descriptor. What is
 /// refused is met again: at its next exec, or by the next scan.
 constexpr std::size_t max_files = 256, max_users = 64;
+
+/// CPU time for the inspections of a user: a quarter of a CPU, and at once as much as the programs of a large host take
+/// when the tracer starts.
+constexpr CpuShare usual_share(4, 4'000'000'000);
+constexpr std::chrono::milliseconds share_check_interval{10};
+
+/// Events wait for inspections: on a busy host, too, they should be done soon. Where that is not allowed nothing
+/// changes.
+void raise_thread_priority() {
+  ::setpriority(PRIO_PROCESS, 0, -10);
+}
 
 }  // namespace
 
@@ -85,24 +101,43 @@ Inspector::Task Inspector::next_task() {
   return task;
 }
 
+/// Nothing if no user with waiting files has CPU time left.
 Inspector::Task Inspector::next_inspection() {
+  const std::uint64_t now = monotonic_ns();
+  std::erase_if(shares_, [now](const auto& share) { return share.second.is_unused(now); });
   auto turn = files_.upper_bound(last_user_);
-  if (turn == files_.end()) turn = files_.begin();
+  const auto has_time = [&](std::uint32_t user) {
+    const auto share = shares_.find(user);
+    return share == shares_.end() || share->second.has_left(now);
+  };
+  for (std::size_t users = files_.size();; ++turn, --users) {
+    if (users == 0) return {};
+    if (turn == files_.end()) turn = files_.begin();
+    if (has_time(turn->first)) break;
+  }
   last_user_ = turn->first;
   auto file = std::make_shared<const File>(std::move(turn->second.front()));
   turn->second.pop_front();
   if (turn->second.empty()) files_.erase(turn);
-  if (file->known) return [this, file] { prepare(*file); };
-  return [this, file] { inspect(*file); };
+  return [this, file] {
+    const std::uint64_t begin_ns = thread_cpu_ns();
+    file->known ? prepare(*file) : inspect(*file);
+    shares_.try_emplace(file->user, usual_share).first->second.use(thread_cpu_ns() - begin_ns, monotonic_ns());
+  };
 }
 
 void Inspector::run() {
+  raise_thread_priority();
   std::unique_lock lock(mutex_);
   while (true) {
     working_ = false;
     wake_.wait(lock, [this] { return stop_ || !tasks_.empty() || !files_.empty(); });
     if (stop_) return;
     const Task task = next_task();
+    if (!task) {
+      wake_.wait_for(lock, share_check_interval);
+      continue;
+    }
     working_ = true;
     lock.unlock();
     task();

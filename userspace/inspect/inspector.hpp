@@ -15,12 +15,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/cpu_share.hpp"
 #include "base/unique_fd.hpp"
 #include "inspect/binary_cache.hpp"
 
 namespace rtev {
 
-/// A worker that inspects binaries into a BinaryCache and then has their runtime functions probed.
+/// A worker that inspects binaries into a BinaryCache and then has their runtime functions probed. It takes at most a
+/// quarter of a CPU for the binaries of one user, in the long run.
 class Inspector {
  public:
   /// Called on the worker's thread for every OCaml binary it meets, with the binary's open file and the user whose
@@ -73,6 +75,7 @@ class Inspector {
   std::set<std::pair<std::uint32_t, std::uint32_t>> preparing_;  ///< users and binaries among the files
   std::map<std::uint32_t, std::deque<File>> files_;              ///< by user; no empty ones
   std::uint32_t last_user_ = 0;                                  ///< whose turn it was
+  std::map<std::uint32_t, CpuShare> shares_;                     ///< by user; only the worker uses it
   std::vector<FileIdentity> inspected_;
   bool working_ = false;
   bool stop_ = false;

@@ -358,11 +358,8 @@ std::optional<std::uint64_t> Discovery::next_tick_ns() const {
   return next;
 }
 
-UnnamedSince Discovery::unnamed(std::uint64_t now_ns) const {
-  UnnamedSince unnamed;
-  context_.processes.add_unnamed_to(unnamed, now_ns);
-  exits_.add_unnamed_to(unnamed, now_ns);
-  return unnamed;
+std::optional<std::uint64_t> Discovery::unnamed_since(std::uint64_t now_ns) const {
+  return earliest(context_.processes.unnamed_since(now_ns), exits_.unnamed_since(now_ns));
 }
 
 void Discovery::take_inspected() {

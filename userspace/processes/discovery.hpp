@@ -18,7 +18,6 @@
 #include "processes/discovery_context.hpp"
 #include "processes/exit_tracker.hpp"
 #include "processes/lifecycle_lookup.hpp"
-#include "processes/naming_hold.hpp"
 #include "processes/program_identifier.hpp"
 #include "processes/rings/ring_acquisition.hpp"
 
@@ -44,8 +43,8 @@ class Discovery {
   /// When tick() has something to do again, as far as only time decides.
   std::optional<std::uint64_t> next_tick_ns() const;
 
-  /// Whose events may still lack what names them.
-  UnnamedSince unnamed(std::uint64_t now_ns) const;
+  /// Since when events may lack what names them.
+  std::optional<std::uint64_t> unnamed_since(std::uint64_t now_ns) const;
   /// Since when rings may be written that are not open yet.
   std::optional<std::uint64_t> unopened_since() const { return rings_.unopened_since(); }
   /// Rings that processes announced and that were never readable.

@@ -41,9 +41,11 @@ void ExitTracker::expire_unresolved(std::uint64_t now_ns) {
                 [&](const TracedProcess& process) { return now_ns > process.since_ns + naming_timeout_ns; });
 }
 
-void ExitTracker::add_unnamed_to(UnnamedSince& unnamed, std::uint64_t now_ns) const {
+std::optional<std::uint64_t> ExitTracker::unnamed_since(std::uint64_t now_ns) const {
+  std::optional<std::uint64_t> since;
   for (const TracedProcess& process : exited_unresolved_)
-    if (waits_for_names(process, now_ns)) add_unnamed(unnamed, process.user, process.since_ns);
+    if (waits_for_names(process, now_ns)) since = earliest(since, process.since_ns);
+  return since;
 }
 
 void ExitTracker::note_end(const TracedProcess& process, std::int64_t wait_status) {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "inspect/binary_cache.hpp"
-#include "processes/naming_hold.hpp"
 #include "processes/traced_process.hpp"
 
 namespace rtev {
@@ -46,7 +45,7 @@ class ExitTracker {
   /// Forgets those that have waited for too long.
   void expire_unresolved(std::uint64_t now_ns);
   /// See ProcessTable.
-  void add_unnamed_to(UnnamedSince& unnamed, std::uint64_t now_ns) const;
+  std::optional<std::uint64_t> unnamed_since(std::uint64_t now_ns) const;
 
   /// Counts an image that SIGABRT ended before it had a ring: OCaml's runtime does that when it cannot create one. If
   /// it is not known yet whether it was an OCaml program, take_resolved() decides.

@@ -113,9 +113,11 @@ bool ProcessTable::is_inspecting() const {
                              [](const TracedProcess& process) { return process.program.inspecting.has_value(); });
 }
 
-void ProcessTable::add_unnamed_to(UnnamedSince& unnamed, std::uint64_t now_ns) const {
+std::optional<std::uint64_t> ProcessTable::unnamed_since(std::uint64_t now_ns) const {
+  std::optional<std::uint64_t> since;
   for (const TracedProcess& process : processes())
-    if (waits_for_names(process, now_ns)) add_unnamed(unnamed, process.user, process.since_ns);
+    if (waits_for_names(process, now_ns)) since = earliest(since, process.since_ns);
+  return since;
 }
 
 void ProcessTable::ask_peak_memory(ProcessQueries& queries) {

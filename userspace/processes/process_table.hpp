@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "helper/process_queries.hpp"
-#include "processes/naming_hold.hpp"
 #include "processes/traced_process.hpp"
 #include "stream/registry.hpp"
 
@@ -85,8 +84,8 @@ class ProcessTable {
   std::set<std::uint32_t> binaries_in_use() const;
 
   bool is_inspecting() const;
-  /// Adds images of the stream whose programs are being inspected, see naming_timeout_ns.
-  void add_unnamed_to(UnnamedSince& unnamed, std::uint64_t now_ns) const;
+  /// Since when images of the stream have their programs inspected, see naming_timeout_ns.
+  std::optional<std::uint64_t> unnamed_since(std::uint64_t now_ns) const;
   /// At the end of a run: adds the peak memory of running images to their info, for as many as are ever listed, when
   /// the queries are answered.
   void ask_peak_memory(ProcessQueries& queries);

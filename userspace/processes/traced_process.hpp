@@ -2,6 +2,7 @@
 // One process image as discovery knows it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -69,6 +70,10 @@ struct TracedProcess {
 };
 
 /// True if its events wait for the inspection of its program.
+inline std::optional<std::uint64_t> earliest(std::optional<std::uint64_t> one, std::optional<std::uint64_t> other) {
+  return one && other ? std::min(one, other) : (one ? one : other);
+}
+
 inline bool waits_for_names(const TracedProcess& process, std::uint64_t now_ns) {
   return process.program.inspecting && process.index && now_ns < process.since_ns + naming_timeout_ns;
 }

@@ -67,18 +67,13 @@ TEST(ExitTracker, EndedImageWaitsForItsNames) {
   ExitTracker exits;
   exits.keep_unresolved(inspected(file, now));
   exits.keep_unresolved(inspected(other_file, now + 5));
-  const auto unnamed = [&](std::uint64_t now_ns) {
-    UnnamedSince found;
-    exits.add_unnamed_to(found, now_ns);
-    return found;
-  };
-  EXPECT_THAT(unnamed(now + 10), ElementsAre(Pair(0, now)));
+  EXPECT_EQ(exits.unnamed_since(now + 10), now);
   const auto binary = std::make_shared<const Binary>(Binary{.id = 3, .runtime = {}});
   const auto resolved = exits.take_resolved(file, binary);
   ASSERT_EQ(resolved.size(), 1u);
   EXPECT_EQ(resolved[0].program.binary, binary);
-  EXPECT_THAT(unnamed(now + 10), ElementsAre(Pair(0, now + 5)));
-  EXPECT_THAT(unnamed(now + second), IsEmpty()) << "not for ever";
+  EXPECT_EQ(exits.unnamed_since(now + 10), now + 5);
+  EXPECT_EQ(exits.unnamed_since(now + second), std::nullopt) << "not for ever";
   exits.expire_unresolved(now + second);
   EXPECT_THAT(exits.take_resolved(other_file, binary), IsEmpty());
 }

@@ -87,11 +87,8 @@ TEST_F(ProcessTableTest, EventsWaitForTheInspectionOfTheirProgram) {
   EXPECT_FALSE(table_.is_inspecting());
   add(7, 1).program.inspecting = FileIdentity{.inode = 5};
   EXPECT_TRUE(table_.is_inspecting());
-  UnnamedSince unnamed;
-  table_.add_unnamed_to(unnamed, 100 + naming_timeout_ns);
-  EXPECT_THAT(unnamed, IsEmpty());
-  table_.add_unnamed_to(unnamed, 101);
-  EXPECT_THAT(unnamed, ElementsAre(Pair(0, 100)));
+  EXPECT_EQ(table_.unnamed_since(100 + naming_timeout_ns), std::nullopt);
+  EXPECT_EQ(table_.unnamed_since(101), 100u);
 }
 
 }  // namespace

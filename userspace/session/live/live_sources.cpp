@@ -29,6 +29,10 @@ constexpr std::uint64_t peak_memory_timeout_ns = 200'000'000;
 /// How long reading what is left may take at the end.
 constexpr std::uint64_t drain_timeout_ns = 1'000'000'000;
 
+/// How long the stream waits for the inspection of new programs. Events that are released before their program is named
+/// get the names of the newest OCaml; but whoever starts new programs all the time must not delay the events of others.
+constexpr std::uint64_t max_naming_ns = 60'000'000;
+
 /// Processes that one turn of a scan asks about.
 constexpr std::size_t scanned_at_once = 256;
 constexpr std::uint64_t scan_interval_ns = 10'000'000'000;
@@ -200,14 +204,12 @@ bool LiveSources::take_lifecycle_events() {
 }
 
 Watermark::Holds LiveSources::holds(std::uint64_t read_until_ns) {
-  const auto earliest = [](std::optional<std::uint64_t> one, std::optional<std::uint64_t> other) {
-    return one && other ? std::min(one, other) : (one ? one : other);
-  };
+  auto unnamed_since = discovery_.unnamed_since(read_until_ns);
+  if (unnamed_since) unnamed_since = std::max(*unnamed_since, read_until_ns - max_naming_ns);
   return {.interrupted_since = sched_.interrupted_since(Watermark::oldest_interruption(read_until_ns)),
           .unopened_since = discovery_.unopened_since(),
           .behind_since = earliest(sched_.behind_since(), rings_.behind_since_ns()),
-          .unattributed_since = earliest(naming_hold_.since(discovery_.unnamed(read_until_ns), read_until_ns),
-                                         ringless_ ? ringless_->waiting_since() : std::nullopt)};
+          .unattributed_since = earliest(unnamed_since, ringless_ ? ringless_->waiting_since() : std::nullopt)};
 }
 
 void LiveSources::drain(Rest rest) {
@@ -215,7 +217,7 @@ void LiveSources::drain(Rest rest) {
   const std::uint64_t end = monotonic_ns();
   take_lifecycle_events();
   discovery_.tick(end, end);
-  while (!discovery_.unnamed(monotonic_ns()).empty() ||
+  while (discovery_.unnamed_since(monotonic_ns()) ||
          (discovery_.exits().inspects_aborted() && monotonic_ns() < end + inspection_timeout_ns)) {
     await_inspected(1);
     discovery_.tick(monotonic_ns(), end);

@@ -138,7 +138,6 @@ class LiveSources : private ProcessEvents {
   RingPoller rings_;
   KernelLink kernel_;
   Discovery discovery_;
-  NamingHold naming_hold_;
   SchedStager sched_;
   LifecycleReader lifecycle_;
   bool any_ran_ = true;
