@@ -15,6 +15,10 @@ using Directory = std::filesystem::path;
 int mutating_writer(const Directory& dir);
 /// Changes the names of all 8192 user events again and again, and writes these events.
 int name_flood(const Directory& dir);
+/// Eight processes claim words in each of 4096 domains, and write none.
+int sparse_rings(const Directory& dir);
+/// The same, with indices around 2^63.
+int huge_indices(const Directory& dir);
 /// Writes a few words to each of 4096 domains, again and again.
 int many_domains(const Directory& dir);
 /// Fills rings of 64 words as fast as it can.

@@ -20,6 +20,8 @@ struct Attack {
 constexpr auto attacks = std::to_array<Attack>({
     {"mutating-writer", mutating_writer},
     {"name-flood", name_flood},
+    {"sparse-rings", sparse_rings},
+    {"huge-indices", huge_indices},
     {"many-domains", many_domains},
     {"small-rings", small_rings},
     {"memfd-ring", memfd_ring},

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 
@@ -83,6 +84,23 @@ void destroy(ForgedRing& ring, Inventor& inventor) {
   ::_exit(0);
 }
 
+/// Claims this many words in each domain of each process, and then more and more.
+int claim_words(const Directory& dir, std::uint64_t words) {
+  constexpr int processes = 8, pause_ms = 10;
+  constexpr std::uint64_t domains = 4096, more_words = 1000;
+  become_stranger(dir);
+  for (int process = 0; process < processes; ++process) {
+    if (fork_dependent() > 0) continue;
+    ForgedRing ring(dir, {.domains = domains});
+    for (;; words = more_words, ::poll(nullptr, 0, pause_ms))
+      for (std::uint64_t domain = 0; domain < domains; ++domain) {
+        ring.claim(domain, words);
+        publish(ring.head(domain), ring.tail(domain) - std::min(ring.tail(domain), more_words));
+      }
+  }
+  return end_all(repeat([] {}, pause_ms));
+}
+
 }  // namespace
 
 int mutating_writer(const Directory& dir) {
@@ -112,6 +130,14 @@ int name_flood(const Directory& dir) {
       ring.write(0, id);
     }
   });
+}
+
+int sparse_rings(const Directory& dir) {
+  return claim_words(dir, 0);
+}
+
+int huge_indices(const Directory& dir) {
+  return claim_words(dir, std::uint64_t{1} << 63);
 }
 
 int many_domains(const Directory& dir) {

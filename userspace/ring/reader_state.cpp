@@ -113,7 +113,8 @@ void RingReader::State::begin() {
     Cursor& cursor = cursors[ring];
     const RingIndices& now = indices[ring];
     if (now.tail > max_words_of_any || believe(now.tail) < now.tail) {
-      cursor.position = cursor.head = cursor.tail = cursor.invented = now.tail;
+      cursor.position = cursor.tail = cursor.invented = now.tail;
+      cursor.head = std::min(now.head, now.tail);
       distrusted = true;
       continue;
     }

@@ -206,6 +206,20 @@ TEST(HostileRing, InventedWordsAreNotCounted) {
   EXPECT_EQ(sum.written, UINT64_MAX);
 }
 
+/// Its indices do not look as if the ring had been created anew.
+TEST(HostileRing, ARingWithInventedWordsIsReadOn) {
+  const TempDir dir;
+  RingFileBuilder file(dir / "1.events", {.words_log2 = 10});
+  constexpr std::uint64_t invented = std::uint64_t{1} << 63;
+  file.set_head(0, invented - 500);
+  file.set_tail(0, invented);
+  CheckedReader reader(dir / "1.events", RingOwner{});
+  reader.poll();
+  file.append(0, make::begin(1, 1));
+  reader.poll();
+  EXPECT_EQ(reader.words().delivered, 2u);
+}
+
 /// Nor do all domains together count more than all CPUs can have written.
 TEST(HostileRing, DomainsShareWhatCanHaveBeenWritten) {
   const TempDir dir;
