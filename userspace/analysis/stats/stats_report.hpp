@@ -44,7 +44,7 @@ struct ProcessStats {
   std::optional<std::uint64_t> cpu_since_ns;
   StatsFigures figures;
   std::vector<DomainStats> domains;      ///< by number and incarnation
-  std::uint64_t other_domain_count = 0;  ///< that ended and are not remembered one by one
+  std::uint64_t other_domain_count = 0;  ///< that are not remembered one by one
   StatsFigures other_domains;
   /// Blocks by size as in EventKind::alloc; nothing from programs without the instrumented runtime.
   std::optional<std::array<std::uint64_t, alloc_bucket_count>> alloc_buckets;

@@ -190,6 +190,7 @@ void add_why_bound(TextBuffer& out, const StatsFigures& figures) {
   if (figures.missing.paused) because("the program paused its events");
   if (figures.missing.unfinished) because("the end of a pause was not seen");
   if (figures.missing.before) because("the ring was partly overwritten before it was read");
+  if (figures.missing.merged) because("too many domains for --memory-limit: collections were not counted to the end");
   if (figures.major_words_lower_bound()) because("MAJOR WORDS lacks allocations after the last slice of a domain");
   out.add('\n');
 }
@@ -247,8 +248,7 @@ std::string stats_text(const StatsReport& report) {
     add_process(out, report.processes[i]);
   }
   if (report.process_count > shown) {
-    print(out, "\nand {} more, with less time in the garbage collector or ended long ago\n",
-          Grouped{report.process_count - shown});
+    print(out, "\nand {} more, with less time in the garbage collector\n", Grouped{report.process_count - shown});
   }
   if (report.process_count > 1) {
     out.add('\n');

@@ -26,7 +26,7 @@ constexpr const char* footer =
 int run_stats(const AnalysisOptions& options, const Invocation& invocation) {
   auto output = open_output(options.output);
   if (!output) return report(output.error());
-  Stats stats;
+  Stats stats({.max_bytes = options.memory_limit / 16});
   return analyse(options, invocation, stats, **output, [&](const Registry& registry) {
     return options.json ? stats.report_json(registry) : stats.report_text(registry);
   });

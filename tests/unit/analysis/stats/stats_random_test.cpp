@@ -125,7 +125,7 @@ class StatsRandomTest : public testing::TestWithParam<unsigned> {
   }
 
   World world_;
-  Stats stats_{{.ended_processes = 4, .ended_domains = 5, .ended_domains_in_all = 12}};
+  Stats stats_{{.ended_processes = 4, .ended_domains = 5, .max_bytes = 24 << 10}};
   std::vector<ProcessIndex> processes_{world_.process};
   std::vector<std::uint32_t> slots_{world_.slot};
   std::uint64_t ring_events_ = 0;
