@@ -24,6 +24,7 @@ struct StatsOptions {
   /// Of processes and domains. Beyond that those with the least time in the garbage collector are merged: ended
   /// processes, and domains of running ones. A report takes about twice as much again.
   std::size_t max_bytes = std::size_t{16} << 20;
+  bool full = false;  ///< text with a section for each process
 };
 
 /// Takes the stream as any sink does and writes nothing: ask for report() when it is wanted. Only what was seen is
@@ -45,7 +46,7 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   std::size_t memory_bytes() const { return bytes_; }
   /// Of what was consumed until now. What still goes on counts as far as it got.
   StatsReport report(const Registry& registry);
-  std::string report_text(const Registry& registry) { return stats_text(report(registry)); }
+  std::string report_text(const Registry& registry) { return stats_text(report(registry), options_.full); }
   std::string report_json(const Registry& registry) { return stats_json(report(registry)); }
 
  private:
