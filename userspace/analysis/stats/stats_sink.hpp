@@ -23,7 +23,7 @@ struct StatsOptions {
   std::size_t ended_domains = 128;
   /// Of processes and domains. Beyond that those with the least time in the garbage collector are merged: ended
   /// processes, and domains of running ones. A report takes about twice as much again.
-  std::size_t max_bytes = std::size_t{16} << 20;
+  std::size_t max_bytes = std::size_t{8} << 20;
   bool full = false;  ///< text with a section for each process
 };
 

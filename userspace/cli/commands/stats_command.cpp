@@ -33,7 +33,7 @@ struct StatsCommandOptions : AnalysisOptions {
 int run_stats(const StatsCommandOptions& options, const Invocation& invocation) {
   auto output = open_output(options.output);
   if (!output) return report(output.error());
-  Stats stats({.max_bytes = options.memory_limit / 16, .full = options.full});
+  Stats stats({.max_bytes = options.memory_limit / 32, .full = options.full});
   return analyse(options, invocation, stats, **output, [&](const Registry& registry) {
     return options.json ? stats.report_json(registry) : stats.report_text(registry);
   });
