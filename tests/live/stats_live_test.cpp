@@ -251,7 +251,7 @@ TEST_F(StatsLive, ProcessesCanBeSelected) {
 TEST_F(StatsLive, TextHasTheFigures) {
   const auto [path, out] = record("run.fxt", {ocaml_program("collections"), "20", "2", "1"});
   const Json process = report({"stats", "-i", path})["processes"][0];
-  const Outcome outcome = run_tool({"stats", "-i", path});
+  const Outcome outcome = run_tool({"stats", "--full", "-i", path});
   EXPECT_EQ(outcome.status.code(), 0);
   EXPECT_THAT(outcome.out, HasSubstr("collections"));
   EXPECT_THAT(outcome.out, HasSubstr(std::to_string(process["pid"].get<int>())));

@@ -136,7 +136,12 @@ void FileSeries::complete_previous() {
   previous_->wait();
   if (!error_) error_ = previous_->error();
   completed_bytes_ += previous_->file().written();
+  kept_bytes_.push_back(previous_->file().written());
   previous_.reset();
+  if (kept_bytes_.size() < options_.disk.max_files) return;
+  ++removed_files_;
+  removed_bytes_ += kept_bytes_.front();
+  kept_bytes_.pop_front();
 }
 
 bool FileSeries::has_to_end() {

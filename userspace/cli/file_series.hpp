@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,6 +49,9 @@ class FileSeries final : public Sink {
   std::uint64_t written() const;
   /// Number of files that were begun.
   std::size_t files() const { return files_; }
+  /// Those of them that were removed, and their bytes.
+  std::size_t removed_files() const { return removed_files_; }
+  std::uint64_t removed_bytes() const { return removed_bytes_; }
 
  private:
   class Errors final : public Output {
@@ -72,7 +76,9 @@ class FileSeries final : public Sink {
   PeriodFigures figures_;
   std::uint64_t time_ns_ = 0;  ///< all events before it are consumed
   std::uint64_t completed_bytes_ = 0;
-  std::size_t files_ = 1;
+  std::deque<std::uint64_t> kept_bytes_;  ///< of each completed file that was not removed, oldest first
+  std::size_t files_ = 1, removed_files_ = 0;
+  std::uint64_t removed_bytes_ = 0;
   bool is_complete_ = false;  ///< the file in use has its summary, because the next one could not be begun
   Full ended_by_ = Full::no;
   std::optional<Error> error_;  ///< of a file other than the one in use

@@ -44,6 +44,9 @@ struct RunSummary {
   static constexpr std::string_view unprobed{"unprobed"};
   /// A kind that counts events that were read and not written, because the end may not take longer.
   static constexpr std::string_view unwritten{"unwritten"};
+  /// Kinds that count rings that are not read, by Unreadable. They are in rings_missed, too.
+  static constexpr std::string_view ring_file_system{"ring_file_system"}, ring_no_answer{"ring_no_answer"},
+      ring_memory{"ring_memory"};
   std::vector<Drop> drops{};       ///< all kinds, also with count 0
   std::uint64_t rings_missed = 0;  ///< rings that processes created and that were not read to their end
   std::uint64_t own_cpu_ns = 0;

@@ -205,6 +205,8 @@ class SpanTracker {
     const Event begin = lane.open.back();
     lane.open.pop_back();
     --open_;
+    // Else memory is that of the deepest nesting each lane ever had.
+    if (lane.open.empty() && lane.open.capacity() > 64) lane.open.shrink_to_fit();
     return begin;
   }
 

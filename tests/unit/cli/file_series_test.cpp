@@ -100,6 +100,7 @@ TEST_F(FileSeriesTest, FilesTogetherHaveAllEventsAndEachIsComplete) {
   ASSERT_FALSE(series_->output().error());
   const std::size_t files = series_->files();
   ASSERT_GT(files, 3u);
+  EXPECT_EQ(series_->removed_files(), 0u);
   EXPECT_EQ(names().size(), files);
   std::uint64_t next = 0, next_start = 1000;
   for (std::size_t number = files; number-- > 0;) {
@@ -122,6 +123,10 @@ TEST_F(FileSeriesTest, OldestFilesGo) {
   open("trace.fxt.gz", {.max_bytes = 256 << 10, .max_files = 3});
   while (series_->files() < 6) write(10'000);
   end();
+  EXPECT_EQ(series_->removed_files(), 3u);
+  std::uint64_t kept_bytes = 0;
+  for (const std::string& name : names()) kept_bytes += std::filesystem::file_size(dir_ / name);
+  EXPECT_EQ(series_->written() - series_->removed_bytes(), kept_bytes);
   EXPECT_EQ(names(), (std::set<std::string>{"trace.fxt.gz", "trace.1.fxt.gz", "trace.2.fxt.gz"}));
   EXPECT_TRUE(read_back(dir_ / "trace.2.fxt.gz").end.complete);
   EXPECT_EQ(read_back(dir_ / "trace.fxt.gz").end.end_ns, so_far_.end_ns);

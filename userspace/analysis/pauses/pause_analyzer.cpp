@@ -73,8 +73,11 @@ void PauseAnalyzer::on_pause_begin(const DomainLife& life, const PhaseBegin& roo
   Domain& domain = followed(life);
   forget_pause(domain);
   domain.tid = tid_of(life);
-  domain.pause.emplace(PauseDetails{.domain = life, .root = root.phase, .begin_ns = root.time_ns, .tid = domain.tid},
-                       threads_.at(domain.tid, root.time_ns));
+  const std::size_t nodes = open_pauses_++ < max_detailed_ ? PhaseTree::max_nodes : few_nodes;
+  domain.pause.emplace(
+      PauseDetails{
+          .domain = life, .root = root.phase, .begin_ns = root.time_ns, .tid = domain.tid, .phases = PhaseTree(nodes)},
+      threads_.at(domain.tid, root.time_ns));
   if (domain.tid != 0) by_tid_.emplace(domain.tid, &*domain.pause);
 }
 
@@ -108,6 +111,7 @@ void PauseAnalyzer::forget_pause(Domain& domain) {
   const auto [first, last] = by_tid_.equal_range(domain.pause->details.tid);
   for (auto at = first; at != last;) at = at->second == &*domain.pause ? by_tid_.erase(at) : std::next(at);
   domain.pause.reset();
+  --open_pauses_;
 }
 
 void PauseAnalyzer::on_loss(const DomainLife& life, const Loss& loss) {

@@ -31,7 +31,12 @@ class PauseConsumer {
 /// A fold over the stream. Memory is bounded: by what is open, and the last section of each process. One thread.
 class PauseAnalyzer final : private PauseListener, private ThreadObserver {
  public:
-  explicit PauseAnalyzer(PauseConsumer& consumer) : consumer_(consumer) {}
+  /// `max_bytes`: of the phases of open pauses, and again of stop-the-world sections. Beyond that a pause has few
+  /// phases, and sections do not name their domains.
+  PauseAnalyzer(PauseConsumer& consumer, std::size_t max_bytes)
+      : consumer_(consumer),
+        world_(max_bytes / (2 * sizeof(StwDomain))),
+        max_detailed_(max_bytes / (2 * PhaseTree::max_nodes * sizeof(PhaseTree::Node))) {}
   PauseAnalyzer(const PauseAnalyzer&) = delete;
   PauseAnalyzer& operator=(const PauseAnalyzer&) = delete;
 
@@ -93,6 +98,8 @@ class PauseAnalyzer final : private PauseListener, private ThreadObserver {
   CpuHistory cpus_{threads_};
   ThreadHistory history_{threads_, cpus_};
   StopTheWorld world_;
+  static constexpr std::size_t few_nodes = 4;
+  std::size_t max_detailed_, open_pauses_ = 0;
   std::map<std::uint64_t, Domain> domains_;                   ///< by process and ring
   std::unordered_multimap<std::int32_t, OpenPause*> by_tid_;  ///< open pauses of threads that are known
   bool scheduler_seen_ = false;

@@ -9,7 +9,9 @@
 namespace rtev {
 
 Pauses::Pauses(PausesOptions options)
-    : options_{.top = std::min(options.top, PausesOptions::max_top), .min_ns = options.min_ns}, worst_(options_.top) {}
+    : options_{.top = std::min(options.top, PausesOptions::max_top), .min_ns = options.min_ns},
+      analyzer_(*this, options.max_bytes),
+      worst_(options_.top) {}
 
 void Pauses::header(const RunHeader& header) {
   header_ = header;

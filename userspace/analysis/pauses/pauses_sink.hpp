@@ -21,6 +21,8 @@ struct PausesOptions {
 
   std::size_t top = 10;      ///< how many pauses are reported; at most max_top
   std::uint64_t min_ns = 0;  ///< shorter ones are only counted
+  /// Of the phases of open pauses, and again of stop-the-world sections: beyond that there are fewer details.
+  std::size_t max_bytes = std::size_t{16} << 20;
 };
 
 /// A fold over the stream. A pause is the outermost runtime span of a domain (PauseRule::outermost). Its report can be
@@ -45,7 +47,7 @@ class Pauses final : public Sink, private PauseConsumer {
   void on_words_lost(const DomainLife& domain, const Loss& loss) override;
 
   PausesOptions options_;
-  PauseAnalyzer analyzer_{*this};
+  PauseAnalyzer analyzer_;
   WorstPauses worst_;
   std::vector<UnfinishedPause> unfinished_;  ///< longest first
   PausesReport::Counts counts_{};

@@ -38,7 +38,7 @@ std::uint32_t PhaseTree::node_for(std::uint16_t phase) {
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
     if (nodes_[i].parent == parent && nodes_[i].phase == phase) return i;
   }
-  if (nodes_.size() >= max_nodes) return no_node;
+  if (nodes_.size() >= max_) return no_node;
   nodes_.push_back({.phase = phase,
                     .depth = static_cast<std::uint16_t>(open_.size()),
                     .parent = parent,

@@ -27,6 +27,8 @@ class PhaseTree {
     std::uint64_t own_ns;  ///< without the phases inside
   };
 
+  explicit PhaseTree(std::size_t max = max_nodes) : max_(max) {}
+
   void begin(std::uint16_t phase, std::uint64_t time_ns);
   /// Ends the innermost phase.
   void end(std::uint64_t time_ns);
@@ -51,6 +53,7 @@ class PhaseTree {
   std::uint32_t node_for(std::uint16_t phase);
   void add_subtree(std::uint32_t parent, std::vector<const Node*>& out) const;
 
+  std::size_t max_;
   std::vector<Node> nodes_;
   std::vector<Open> open_;  ///< innermost last
   std::uint64_t folded_ = 0;

@@ -67,7 +67,10 @@ std::shared_ptr<StwSection>& StopTheWorld::begin(ProcessIndex process, std::uint
   // Only the parts of the present sections are not matched then.
   if (current_.size() >= max_processes) current_.clear();
   auto& section = current_[process];
-  section = std::make_shared<StwSection>();
+  section = std::shared_ptr<StwSection>(new StwSection, [parts = parts_](const StwSection* ended) {
+    *parts -= ended->domains.size();
+    delete ended;
+  });
   section->id = ++last_id_;
   section->process = process;
   section->begin_ns = time_ns;
@@ -76,10 +79,11 @@ std::shared_ptr<StwSection>& StopTheWorld::begin(ProcessIndex process, std::uint
 
 std::optional<StopTheWorld::Part> StopTheWorld::take_part(const std::shared_ptr<StwSection>& section,
                                                           const StwDomain& domain) {
-  if (section->domains.size() >= StwSection::max_domains) {
+  if (section->domains.size() >= StwSection::max_domains || *parts_ >= max_parts_) {
     ++section->unnamed;
     return std::nullopt;
   }
+  ++*parts_;
   section->domains.push_back(domain);
   return Part{section, section->domains.size() - 1};
 }

@@ -63,6 +63,9 @@ struct StwSection {
 /// so a handler belongs to the last section that began. Of each process one section is remembered. One thread.
 class StopTheWorld {
  public:
+  /// Of all sections that are remembered, here or by pauses, at most `max_parts` domains are named.
+  explicit StopTheWorld(std::size_t max_parts) : max_parts_(max_parts) {}
+
   /// The part of one domain in a section.
   struct Part {
     std::shared_ptr<StwSection> section;
@@ -82,8 +85,10 @@ class StopTheWorld {
   static constexpr std::size_t max_processes = 65536;
 
   std::shared_ptr<StwSection>& begin(ProcessIndex process, std::uint64_t time_ns);
-  static std::optional<Part> take_part(const std::shared_ptr<StwSection>& section, const StwDomain& domain);
+  std::optional<Part> take_part(const std::shared_ptr<StwSection>& section, const StwDomain& domain);
 
+  std::size_t max_parts_;
+  std::shared_ptr<std::size_t> parts_ = std::make_shared<std::size_t>();  ///< sections may outlive this
   std::unordered_map<ProcessIndex, std::shared_ptr<StwSection>> current_;
   std::uint64_t last_id_ = 0;
 };

@@ -93,6 +93,7 @@ Missing& Missing::operator|=(const Missing& other) {
   paused |= other.paused;
   unfinished |= other.unfinished;
   before |= other.before;
+  merged |= other.merged;
   return *this;
 }
 

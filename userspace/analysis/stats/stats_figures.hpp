@@ -49,8 +49,9 @@ struct Missing {
   bool paused = false;      ///< the program paused its events for a while
   bool unfinished = false;  ///< pauses whose end was not seen
   bool before = false;      ///< a ring overwrote its past before it was read
+  bool merged = false;      ///< domains that run were merged, and collections are no longer counted by domain
 
-  bool any() const { return lost || paused || unfinished || before; }
+  bool any() const { return lost || paused || unfinished || before || merged; }
   Missing& operator|=(const Missing& other);
 };
 

@@ -26,6 +26,7 @@ void add_missing(JsonWriter& json, const Missing& missing) {
     if (missing.paused) json.value("paused");
     if (missing.unfinished) json.value("unfinished");
     if (missing.before) json.value("before");
+    if (missing.merged) json.value("merged");
   });
 }
 

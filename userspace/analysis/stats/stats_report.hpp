@@ -44,13 +44,14 @@ struct ProcessStats {
   std::optional<std::uint64_t> cpu_since_ns;
   StatsFigures figures;
   std::vector<DomainStats> domains;      ///< by number and incarnation
-  std::uint64_t other_domain_count = 0;  ///< that ended and are not remembered one by one
+  std::uint64_t other_domain_count = 0;  ///< that are not remembered one by one
   StatsFigures other_domains;
   /// Blocks by size as in EventKind::alloc; nothing from programs without the instrumented runtime.
   std::optional<std::array<std::uint64_t, alloc_bucket_count>> alloc_buckets;
   std::vector<UserEventStats> user_events;  ///< most frequent first
   std::uint64_t other_user_events = 0;      ///< of ids that are not remembered one by one
 
+  std::uint64_t domain_count() const { return domains.size() + other_domain_count; }
   /// A notable part of its cpu time may be missing.
   bool lacks_cpu_time() const {
     const std::uint64_t unseen = cpu_since_ns.value_or(begin_ns) - std::min(cpu_since_ns.value_or(begin_ns), begin_ns);
@@ -74,8 +75,9 @@ struct StatsReport {
   std::uint64_t ignored_events = 0;  ///< begins of phases of domains beyond what can be followed at once
 };
 
-/// For people: a section for each process (the first of them), its domains, and a total. Ends with a newline.
-std::string stats_text(const StatsReport& report);
+/// For people: a row for each process (of one process for each domain), for those with most GC time. `full`: a section
+/// for each process instead. Its length is bounded.
+std::string stats_text(const StatsReport& report, bool full);
 
 /// One JSON object, schema 1, in one line. docs/json.md documents the schema.
 std::string stats_json(const StatsReport& report);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <ranges>
+#include <tuple>
 #include <utility>
 
 #include "analysis/missing_events.hpp"
@@ -17,7 +18,7 @@ bool is_action(const Event& event, ProcessAction action) {
 
 }  // namespace
 
-Stats::Stats(const StatsOptions& options) : options_(options) {}
+Stats::Stats(const StatsOptions& options) : options_(options), merge_at_bytes_(options.max_bytes) {}
 
 Stats::~Stats() = default;
 
@@ -28,7 +29,10 @@ void Stats::header(const RunHeader& header) {
 }
 
 void Stats::consume(const Batch& batch, const Registry& registry) {
-  for (const Event& event : batch.events()) add(event, batch, registry);
+  for (const Event& event : batch.events()) {
+    add(event, batch, registry);
+    if (bytes_ > merge_at_bytes_ || ended_ > options_.ended_processes) merge_least();
+  }
 }
 
 void Stats::summary(const RunSummary& summary, const Registry& registry) {
@@ -112,28 +116,67 @@ void Stats::end_process(Process& process, std::int64_t status, const Event& even
   pauses_.add(event, batch, registry);
   for (Process::Domain& domain : process.domains) {
     if (domain.current) process.retire(std::move(domain.current), event.time, options_.ended_domains);
+    if (domain.merged) process.end_merged(domain, now_ns_);
   }
   process.ended = true;
   process.end_ns = event.time;
   for (const auto& domain : process.retired) process.end_ns = std::max(process.end_ns, domain->end_ns);
   if (const auto image = images_.find(process.stats.pid); image != images_.end() && image->second == process.index)
     images_.erase(image);
-  ended_.push_back(process.index);
-  ended_domains_ += process.retired.size();
-  forget_oldest();
+  ++ended_;
 }
 
-void Stats::forget_oldest() {
-  while (!ended_.empty() &&
-         (ended_.size() > options_.ended_processes || ended_domains_ > options_.ended_domains_in_all)) {
-    const auto oldest = processes_.find(ended_.front());
-    ended_.pop_front();
-    other_processes_ += stats_of(oldest->second, {}).figures;
-    ++other_process_count_;
-    ended_domains_ -= oldest->second.retired.size();
-    if (last_process_ == &oldest->second) last_process_ = nullptr;
-    processes_.erase(oldest);
+/// Merges ended processes, and domains of running ones, with the least time in the garbage collector, until a part of
+/// the memory is free again: each time costs as much as sorting all. Domain 0 of a running process comes last: it
+/// takes part in all collections, and so counts those of its process.
+void Stats::merge_least() {
+  struct Place {
+    bool counts_collections;
+    std::uint64_t gc_ns, events;
+    Process* process;
+    Process::Domain* running = nullptr;    ///< a domain of a running process
+    const Incarnation* retired = nullptr;  ///< likewise, one that ended; neither: an ended process
+  };
+  std::vector<Place> places;
+  for (Process& process : processes_ | std::views::values) {
+    Tally all{.gc_ns = process.others.gc_ns, .events = process.others.events};
+    for (const auto& domain : process.retired) {
+      const Tally& tally = domain->tally;
+      all.gc_ns = saturating_sum(all.gc_ns, tally.gc_ns);
+      all.events += tally.events;
+      if (!process.ended) places.push_back({false, tally.gc_ns, tally.events, &process, nullptr, domain.get()});
+    }
+    // By domain, or a process would outdo others with many domains that do little.
+    const std::uint64_t domains = std::max<std::uint64_t>(process.retired.size() + process.other_count, 1);
+    if (process.ended) places.push_back({false, all.gc_ns / domains, all.events / domains, &process});
+    for (Process::Domain& domain : process.domains) {
+      if (!domain.current || process.ended) continue;
+      const Tally& tally = domain.current->tally;
+      places.push_back({domain.current->domain == 0, tally.gc_ns, tally.events, &process, &domain});
+    }
   }
+  std::ranges::sort(places, {},
+                    [](const Place& place) { return std::tuple{place.counts_collections, place.gc_ns, place.events}; });
+  for (const Place& place : places) {
+    const bool has_room = bytes_ <= options_.max_bytes / 4 * 3;
+    if (has_room && ended_ <= options_.ended_processes * 3 / 4) break;
+    if (!place.running && !place.retired) {
+      merge(*place.process);
+    } else if (!has_room) {
+      place.running ? place.process->merge(*place.running) : place.process->merge(*place.retired);
+    }
+  }
+  // What remains of processes that run cannot be merged.
+  merge_at_bytes_ = std::max(options_.max_bytes, bytes_ + options_.max_bytes / 4);
+}
+
+/// Puts an ended process to the others.
+void Stats::merge(const Process& ended) {
+  other_processes_ += stats_of(ended, {}).figures;
+  ++other_process_count_;
+  --ended_;
+  if (last_process_ == &ended) last_process_ = nullptr;
+  processes_.erase(ended.index);
 }
 
 Stats::Process* Stats::known_process(ProcessIndex index) {
@@ -152,10 +195,11 @@ Stats::Process* Stats::process_of(std::int32_t pid) {
 Stats::Process& Stats::process_at(ProcessIndex index, const Registry& registry, std::uint64_t time_ns) {
   Process* process = known_process(index);
   if (!process) {
-    process = last_process_ = &processes_[index];
+    process = last_process_ = &processes_.try_emplace(index, bytes_).first->second;
     process->index = index;
     process->stats.begin_ns = time_ns;
     process->learn(registry.process(index));
+    process->charge(process->stats.exe.size());
   }
   process->stats.begin_ns = std::min(process->stats.begin_ns, time_ns);
   return *process;
@@ -190,7 +234,11 @@ void Stats::on_thread_interval(const ThreadInterval& interval) {
   if (!process || !process->stats.cpu_since_ns) return;
   process->cpu_ns += overlap(interval, *process->stats.cpu_since_ns, UINT64_MAX);
   Incarnation* const domain = process->domain_during(domain_of(interval), interval.begin_ns);
-  if (domain) domain->tally.cpu_ns += overlap(interval, domain->begin_ns, domain->end_or(UINT64_MAX));
+  if (domain) {
+    domain->tally.cpu_ns += overlap(interval, domain->begin_ns, domain->end_or(UINT64_MAX));
+  } else if (process->is_merged(domain_of(interval))) {
+    process->others.cpu_ns += overlap(interval, *process->stats.cpu_since_ns, UINT64_MAX);
+  }
 }
 
 /// The present intervals of the threads on cpus.
@@ -208,9 +256,20 @@ Stats::Incarnation* Stats::domain_at(const DomainLife& life) {
   return process && life.domain < process->domains.size() ? process->domains[life.domain].current.get() : nullptr;
 }
 
+/// The process of a domain that is merged and runs; else null.
+Stats::Process* Stats::merged_process(const DomainLife& life) {
+  Process* const process = known_process(life.process);
+  return process && process->is_merged(life.domain) ? process : nullptr;
+}
+
 void Stats::on_domain_begin(const DomainLife& life, std::uint64_t time_ns, bool certain) {
   Process* const process = known_process(life.process);
   if (!process) return;
+  if (process->is_merged(life.domain)) {
+    Process::Domain& merged = process->domains[life.domain];
+    if (!std::exchange(merged.merged_adopted, true)) return;
+    process->end_merged(merged, now_ns_);
+  }
   if (Incarnation* const now = domain_at(life); now && now->adopted)
     process->retire(std::move(process->domains[life.domain].current), now->last_ns, options_.ended_domains);
   Incarnation& domain = process->domain_at(life.domain, time_ns);
@@ -221,24 +280,29 @@ void Stats::on_domain_begin(const DomainLife& life, std::uint64_t time_ns, bool 
 }
 
 void Stats::on_domain_end(const DomainLife& life, std::uint64_t time_ns) {
+  if (Process* const merged = merged_process(life)) merged->end_merged(merged->domains[life.domain], now_ns_);
   if (!domain_at(life)) return;
   Process& process = *known_process(life.process);
   process.retire(std::move(process.domains[life.domain].current), time_ns, options_.ended_domains);
 }
 
 void Stats::on_phase_begin(const DomainLife& life, const PhaseBegin& phase) {
+  if (phase.phase >= Tally::phase_ids) return;
+  if (Process* const merged = merged_process(life)) ++merged->others.phases[phase.phase];
   Incarnation* const domain = domain_at(life);
-  if (!domain || phase.phase >= domain->tally.phases.size()) return;
+  if (!domain) return;
   const std::uint64_t count = ++domain->tally.phases[phase.phase];
   std::uint64_t& greatest = known_process(life.process)->greatest[phase.phase];
   greatest = std::max(greatest, count);
 }
 
 void Stats::on_pause_begin(const DomainLife& life, const PhaseBegin& root) {
+  if (Process* const merged = merged_process(life)) merged->other_pauses.begin(root.time_ns);
   if (Incarnation* const domain = domain_at(life)) domain->pause_since_ns = root.time_ns;
 }
 
 void Stats::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
+  if (Process* const merged = merged_process(life)) merged->other_pauses.end(root.end_ns);
   Incarnation* const domain = domain_at(life);
   if (!domain) return;
   domain->pause_since_ns.reset();
@@ -246,6 +310,11 @@ void Stats::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
 }
 
 void Stats::on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) {
+  if (Process* const merged = merged_process(life)) {
+    const bool ended = reason == Unfinished::ended;
+    merged->other_pauses.end(ended ? root.end_ns : root.begin_ns);
+    merged->others.unfinished += ended ? 0 : 1;
+  }
   Incarnation* const domain = domain_at(life);
   if (!domain) return;
   domain->pause_since_ns.reset();

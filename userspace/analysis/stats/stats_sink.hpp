@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,12 +21,15 @@ struct StatsOptions {
   /// The most ended processes, and ended domains of a process, that are remembered one by one.
   std::size_t ended_processes = 1024;
   std::size_t ended_domains = 128;
-  std::size_t ended_domains_in_all = 16384;  ///< of all ended processes: beyond, the oldest processes are forgotten
+  /// Of processes and domains. Beyond that those with the least time in the garbage collector are merged: ended
+  /// processes, and domains of running ones. A report takes about twice as much again.
+  std::size_t max_bytes = std::size_t{8} << 20;
+  bool full = false;  ///< text with a section for each process
 };
 
 /// Takes the stream as any sink does and writes nothing: ask for report() when it is wanted. Only what was seen is
-/// counted: collections and calls when they begin, words when a collection reports them. Memory is bounded by what
-/// runs at a time and the options. One thread.
+/// counted: collections and calls when they begin, words when a collection reports them. Memory is bounded by the
+/// options, but for some KiB for each process that runs. One thread.
 class Stats final : public Sink, private PauseListener, private ThreadObserver {
  public:
   explicit Stats(const StatsOptions& options = {});
@@ -40,9 +42,11 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   void flush() override {}
   void summary(const RunSummary& summary, const Registry& registry) override;
 
+  /// Of what is remembered of processes and domains, in bytes.
+  std::size_t memory_bytes() const { return bytes_; }
   /// Of what was consumed until now. What still goes on counts as far as it got.
   StatsReport report(const Registry& registry);
-  std::string report_text(const Registry& registry) { return stats_text(report(registry)); }
+  std::string report_text(const Registry& registry) { return stats_text(report(registry), options_.full); }
   std::string report_json(const Registry& registry) { return stats_json(report(registry)); }
 
  private:
@@ -53,7 +57,8 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   void add_process(const Event& event, const Batch& batch, const Registry& registry);
   void end_process(Process& process, std::int64_t status, const Event& event, const Batch& batch,
                    const Registry& registry);
-  void forget_oldest();
+  void merge_least();
+  void merge(const Process& ended);
   Process& process_at(ProcessIndex index, const Registry& registry, std::uint64_t time_ns);
   Process* known_process(ProcessIndex index);
   Process* process_of(std::int32_t pid);
@@ -63,6 +68,7 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   std::vector<ThreadInterval> running() const;
 
   Incarnation* domain_at(const DomainLife& life);
+  Process* merged_process(const DomainLife& life);
 
   void on_domain_begin(const DomainLife& life, std::uint64_t time_ns, bool certain) override;
   void on_domain_end(const DomainLife& life, std::uint64_t time_ns) override;
@@ -78,11 +84,11 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   StatsOptions options_;
   PauseFinder pauses_{*this};
   ThreadTracker threads_{this};
+  std::size_t bytes_ = 0, merge_at_bytes_;  ///< of processes_
   std::unordered_map<ProcessIndex, Process> processes_;
   Process* last_process_ = nullptr;                        ///< the one asked for last: events come in runs
   std::unordered_map<std::int32_t, ProcessIndex> images_;  ///< by pid, of those that run
-  std::deque<ProcessIndex> ended_;                         ///< oldest first
-  std::size_t ended_domains_ = 0;                          ///< remembered, of processes that ended
+  std::size_t ended_ = 0;                                  ///< processes that ended and are not merged
   std::uint64_t other_process_count_ = 0;
   StatsFigures other_processes_;
   std::string version_;

@@ -21,12 +21,17 @@ void Stats::Process::learn(const ProcessInfo& from) {
 }
 
 Stats::Incarnation& Stats::Process::domain_at(std::uint16_t domain, std::uint64_t time_ns) {
-  if (domain >= domains.size()) domains.resize(domain + std::size_t{1});
-  auto& [current, incarnations] = domains[domain];
+  if (domain >= domains.size()) {
+    const std::size_t before = domains.capacity();
+    domains.resize(domain + std::size_t{1});
+    charge((domains.capacity() - before) * sizeof(Domain));
+  }
+  auto& current = domains[domain].current;
   if (!current) {
     current = std::make_unique<Incarnation>();
+    charge(sizeof(Incarnation));
     current->domain = domain;
-    current->number = ++incarnations;
+    current->number = ++domains[domain].incarnations;
     current->begin_ns = current->first_ns = current->last_ns = time_ns;
   }
   return *current;
@@ -41,10 +46,13 @@ Stats::Incarnation* Stats::Process::domain_during(std::int32_t domain, std::uint
 }
 
 void Stats::Process::count(const Event& event, const Batch& batch, const RingInfo& ring) {
-  Incarnation& domain = domain_at(Source::unpack(event.source).domain, event.time);
-  domain.begin_ns = std::min(domain.begin_ns, event.time);
-  domain.last_ns = event.time;
-  Tally& tally = domain.tally;
+  const std::uint16_t number = Source::unpack(event.source).domain;
+  Incarnation* const domain = is_merged(number) ? nullptr : &domain_at(number, event.time);
+  if (domain) {
+    domain->begin_ns = std::min(domain->begin_ns, event.time);
+    domain->last_ns = event.time;
+  }
+  Tally& tally = domain ? domain->tally : others;
   switch (event.kind) {
     case EventKind::lost:
       ++tally.losses;
@@ -53,7 +61,7 @@ void Stats::Process::count(const Event& event, const Batch& batch, const RingInf
       return;
     case EventKind::counter:
       if (event.id < tally.counters.size()) {
-        set_gauge(event.id, tally.counters[event.id].last, event.value);
+        if (domain) set_gauge(event.id, tally.counters[event.id].last, event.value);
         tally.counters[event.id].add(event.value);
       }
       break;
@@ -74,7 +82,8 @@ void Stats::Process::count(const Event& event, const Batch& batch, const RingInf
       count_user_event(event, ring);
       break;
     case EventKind::lifecycle:
-      if (is_lifecycle(event, Lifecycle::domain_spawn)) domain.begin_ns = std::min(domain.first_ns, event.time);
+      if (domain && is_lifecycle(event, Lifecycle::domain_spawn))
+        domain->begin_ns = std::min(domain->first_ns, event.time);
       if (is_lifecycle(event, Lifecycle::ring_resume)) paused = true;
       break;
     default:
@@ -93,11 +102,14 @@ void Stats::Process::count_user_event(const Event& event, const RingInfo& ring) 
     }
     named.push_back({.id = event.id, .name = {}, .count = 0});
     found = std::prev(named.end());
+    charge(sizeof(UserEventStats));
   }
   ++found->count;
   // A name may come after the first events that need it.
-  if (found->name.empty() && std::has_single_bit(found->count) && ring.user_event_name)
+  if (found->name.empty() && std::has_single_bit(found->count) && ring.user_event_name) {
     found->name = ring.user_event_name(event.id);
+    charge(found->name.size());
+  }
 }
 
 void Stats::Process::retire(std::unique_ptr<Incarnation> domain, std::uint64_t time_ns, std::size_t max_retired) {
@@ -110,12 +122,38 @@ void Stats::Process::retire(std::unique_ptr<Incarnation> domain, std::uint64_t t
   }
   retired.push_back(std::move(domain));
   if (retired.size() <= max_retired) return;
-  Incarnation& oldest = *retired.front();
-  oldest.tally.wall_ns = distance(oldest.begin_ns, oldest.end_ns);
-  oldest.tally.gc_ns = std::min(oldest.tally.gc_ns, oldest.tally.wall_ns);
-  others += oldest.tally;
+  merge(*retired.front());
+}
+
+void Stats::Process::merge(const Incarnation& old) {
+  Tally tally = old.tally;
+  tally.wall_ns = distance(old.begin_ns, old.end_ns);
+  tally.gc_ns = std::min(tally.gc_ns, tally.wall_ns);
+  others += tally;
   ++other_count;
-  retired.pop_front();
+  std::erase_if(retired, [&](const auto& domain) { return domain.get() == &old; });
+  release(sizeof(Incarnation));
+}
+
+void Stats::Process::merge(Domain& domain) {
+  const Incarnation& from = *domain.current;
+  others += from.tally;
+  ++other_count;
+  other_domains.begin(from.begin_ns);
+  if (from.pause_since_ns) other_pauses.begin(*from.pause_since_ns);
+  lacks_collections |= from.domain == 0;
+  lacks_heap = true;
+  domain.merged = true;
+  domain.merged_adopted = from.adopted;
+  domain.current.reset();
+  release(sizeof(Incarnation));
+}
+
+Tally Stats::Process::others_until(std::uint64_t time_ns) const {
+  Tally tally = others;
+  tally.wall_ns = saturating_sum(tally.wall_ns, other_domains.until(time_ns));
+  tally.gc_ns = saturating_sum(tally.gc_ns, other_pauses.until(time_ns));
+  return tally;
 }
 
 }  // namespace rtev

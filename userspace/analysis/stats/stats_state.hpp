@@ -41,7 +41,31 @@ struct Stats::Incarnation {
   std::uint64_t end_or(std::uint64_t now_ns) const { return ended ? end_ns : std::max(now_ns, last_ns); }
 };
 
+/// Spans whose lengths are summed up without remembering when each began. Modulo 2^64: right once all are counted.
+struct SpanSum {
+  std::uint64_t open = 0;
+  std::uint64_t ns = 0;
+
+  void begin(std::uint64_t time_ns) {
+    ++open;
+    ns -= time_ns;
+  }
+  void end(std::uint64_t time_ns) {
+    --open;
+    ns += time_ns;
+  }
+  /// The open spans until now included.
+  std::uint64_t until(std::uint64_t now_ns) const { return ns + open * now_ns; }
+};
+
 struct Stats::Process {
+  explicit Process(std::size_t& total) : total_bytes(total) { charge(sizeof(Process)); }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  ~Process() { total_bytes -= bytes; }
+
+  std::size_t& total_bytes;  ///< of all processes
+  std::size_t bytes = 0;     ///< of this one
   ProcessIndex index = 0;
   ProcessStats stats;  ///< what does not come from domains
   bool ended = false;
@@ -53,13 +77,18 @@ struct Stats::Process {
   std::uint64_t cpu_ns = 0;
 
   struct Domain {
-    std::unique_ptr<Incarnation> current;  ///< null: none
+    std::unique_ptr<Incarnation> current;  ///< null: none, or merged
     std::uint32_t incarnations = 0;
+    bool merged = false;          ///< the present incarnation is among the others
+    bool merged_adopted = false;  ///< as Incarnation::adopted
   };
   std::vector<Domain> domains;                       ///< by number
   std::deque<std::unique_ptr<Incarnation>> retired;  ///< oldest first
   Tally others;                                      ///< domains that are not remembered one by one
   std::uint64_t other_count = 0;
+  SpanSum other_domains, other_pauses;                     ///< of merged domains that run: these are not in `others`
+  bool lacks_collections = false;                          ///< the domain that counts the collections of all is merged
+  bool lacks_heap = false;                                 ///< so is one that had words in the heap
   std::array<std::uint64_t, Tally::phase_ids> greatest{};  ///< of its domains' counts, by phase
   std::array<Gauge, Tally::counter_ids> gauges{};          ///< sums over the domains that live, by counter
 
@@ -76,6 +105,28 @@ struct Stats::Process {
   /// The incarnation that the time of a thread counts for: a thread may outlive its domain a little.
   Incarnation* domain_during(std::int32_t domain, std::uint64_t begin_ns);
   void count(const Event& event, const Batch& batch, const RingInfo& ring);
+  void charge(std::size_t more) {
+    bytes += more;
+    total_bytes += more;
+  }
+  void release(std::size_t less) {
+    bytes -= less;
+    total_bytes -= less;
+  }
+  bool is_merged(std::int32_t domain) const {
+    const auto number = static_cast<std::size_t>(domain);
+    return domain >= 0 && number < domains.size() && domains[number].merged;
+  }
+  /// Counts a domain that ended with the others.
+  void merge(const Incarnation& old);
+  /// Likewise one that runs, from now on.
+  void merge(Domain& domain);
+  void end_merged(Domain& domain, std::uint64_t time_ns) {
+    domain.merged = false;
+    other_domains.end(time_ns);
+  }
+  /// The others as of now.
+  Tally others_until(std::uint64_t time_ns) const;
   /// A domain ended; at most `max_retired` are remembered one by one.
   void retire(std::unique_ptr<Incarnation> domain, std::uint64_t time_ns, std::size_t max_retired);
   void set_gauge(std::size_t id, std::uint64_t before, std::uint64_t after) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "analysis/report_text.hpp"
 #include "analysis/stats/stats_report.hpp"
@@ -9,8 +12,12 @@
 namespace rtev {
 namespace {
 
-constexpr std::size_t max_processes = 20, max_user_events = 10;
-constexpr std::size_t label_width = 11, counter_width = 24, narrow = 10, wide = 17;
+/// Rows of the default report, which fits a terminal of 24 lines and 100 columns.
+constexpr std::size_t max_rows = 12;
+/// Of the full report.
+constexpr std::size_t max_processes = 20, max_domains = 64, max_user_events = 10;
+constexpr std::string_view more = "and ";  ///< begins the label of rows of others
+constexpr std::size_t label_width = 11, comm_width = 15, counter_width = 24, narrow = 10, wide = 17;
 
 /// A number, or "-" if there is none.
 void add_number(TextTable& table, const std::optional<std::uint64_t>& number, bool bound) {
@@ -38,14 +45,28 @@ void add_count(TextBuffer& out, std::uint64_t count, std::string_view what, bool
   print(out, "{}{} {}", Grouped{count}, bound ? "+" : "", what);
 }
 
-/// Calls row(label, figures) for each domain, for the sum of the others, and for the sum of all.
+/// Calls row(label, figures) for the domains with most time in the garbage collector, by number; then for the sum of
+/// the others, and for the sum of all.
 template <typename Row>
-void for_rows(const ProcessStats& process, Row&& row) {
-  for (const DomainStats& domain : process.domains)
-    row(fmt::format("{}", DomainName{domain.domain, domain.incarnation}), domain.figures);
-  if (process.other_domain_count > 0)
-    row(fmt::format("and {} more", process.other_domain_count), process.other_domains);
-  if (process.domains.size() + process.other_domain_count > 1) row("all", process.figures);
+void for_domains(const ProcessStats& process, std::size_t max, Row&& row) {
+  std::vector<const DomainStats*> domains;
+  for (const DomainStats& domain : process.domains) domains.push_back(&domain);
+  const auto shown = domains.begin() + static_cast<std::ptrdiff_t>(std::min(domains.size(), max));
+  if (shown != domains.end()) {
+    std::ranges::nth_element(domains, shown, std::ranges::greater{}, [](const DomainStats* domain) {
+      return std::pair{domain->figures.gc_ns, domain->figures.events};
+    });
+    std::sort(domains.begin(), shown, [](const DomainStats* a, const DomainStats* b) {
+      return std::pair{a->domain, a->incarnation} < std::pair{b->domain, b->incarnation};
+    });
+  }
+  for (auto domain = domains.begin(); domain != shown; ++domain)
+    row(fmt::format("{}", DomainName{(*domain)->domain, (*domain)->incarnation}), (*domain)->figures);
+  StatsFigures rest = process.other_domains;
+  for (auto domain = shown; domain != domains.end(); ++domain) rest += (*domain)->figures;
+  const std::uint64_t count = process.other_domain_count + static_cast<std::uint64_t>(domains.end() - shown);
+  if (count > 0) row(fmt::format("{}{} more", more, Grouped{count}), rest);
+  if (process.domain_count() > 1) row("all", process.figures);
 }
 
 TextTable time_table(std::string_view first) {
@@ -178,8 +199,10 @@ void add_user_events(TextBuffer& out, const ProcessStats& process) {
   out.add('\n');
 }
 
-void add_why_bound(TextBuffer& out, const StatsFigures& figures) {
-  if (!figures.missing.any() && !figures.major_words_lower_bound()) return;
+/// `major`: MAJOR WORDS are shown.
+void add_why_bound(TextBuffer& out, const StatsFigures& figures, bool major = true) {
+  major &= figures.major_words_lower_bound();
+  if (!figures.missing.any() && !major) return;
   std::string_view separator = "  + lower bound: ";
   const auto because = [&](std::string_view why) {
     print(out, "{}{}", separator, why);
@@ -190,14 +213,15 @@ void add_why_bound(TextBuffer& out, const StatsFigures& figures) {
   if (figures.missing.paused) because("the program paused its events");
   if (figures.missing.unfinished) because("the end of a pause was not seen");
   if (figures.missing.before) because("the ring was partly overwritten before it was read");
-  if (figures.major_words_lower_bound()) because("MAJOR WORDS lacks allocations after the last slice of a domain");
+  if (figures.missing.merged) because("too many domains for --memory-limit: collections were not counted to the end");
+  if (major) because("MAJOR WORDS lacks allocations after the last slice of a domain");
   out.add('\n');
 }
 
 void add_process(TextBuffer& out, const ProcessStats& process) {
   add_headline(out, process);
   const StatsFigures& figures = process.figures;
-  if (process.domains.empty() && process.other_domain_count == 0) {
+  if (process.domain_count() == 0) {
     out.add("  no events\n");
     return;
   }
@@ -212,7 +236,7 @@ void add_process(TextBuffer& out, const ProcessStats& process) {
   add_user_events(out, process);
   add_buckets(out, process);
   TextTable times = time_table("DOMAIN"), words = word_table("DOMAIN");
-  for_rows(process, [&](std::string_view label, const StatsFigures& row) {
+  for_domains(process, max_domains, [&](std::string_view label, const StatsFigures& row) {
     add_time_row(times, label, row);
     add_word_row(words, label, row);
   });
@@ -235,34 +259,100 @@ void add_total(TextBuffer& out, const StatsReport& report) {
   add_why_bound(out, report.total);
 }
 
-}  // namespace
-
-std::string stats_text(const StatsReport& report) {
-  TextBuffer out;
-  print(out, "{} in {}\n", Counted{report.process_count, "OCaml process", "OCaml processes"},
-        Duration{report.total.wall_ns});
+void add_sections(TextBuffer& out, const StatsReport& report) {
   const std::size_t shown = std::min(report.processes.size(), max_processes);
   for (std::size_t i = 0; i < shown; ++i) {
     out.add('\n');
     add_process(out, report.processes[i]);
   }
   if (report.process_count > shown) {
-    print(out, "\nand {} more, with less time in the garbage collector or ended long ago\n",
-          Grouped{report.process_count - shown});
+    print(out, "\nand {} more, with less time in the garbage collector\n", Grouped{report.process_count - shown});
   }
   if (report.process_count > 1) {
     out.add('\n');
     add_total(out, report);
   }
+}
+
+/// Rows of others have no pid, and no WALL: they were there at different times.
+void add_short_row(TextTable& table, std::string_view pid, std::string_view comm, std::string_view domain,
+                   const StatsFigures& figures) {
+  const bool bound = figures.missing.any(), is_rest = pid.empty() && comm.starts_with(more);
+  table.row();
+  table.cell(pid);
+  table.cell(comm);
+  table.cell(domain);
+  add_time(table, is_rest ? std::nullopt : std::optional{figures.wall_ns}, false);
+  add_time(table, figures.cpu_ns, false);
+  add_time(table, figures.gc_ns, bound);
+  add_share(table, figures.gc_share(), bound);
+  table.cell(figures.minor_collections, bound);
+  table.cell(figures.major_cycles, bound);
+  for (const std::uint64_t words : {figures.minor_words, figures.promoted_words})
+    table.cell(fmt::format("{}", Size{words > UINT64_MAX / 8 ? UINT64_MAX : words * 8}), bound);
+}
+
+/// A row for each process; for each domain if there is only one process.
+void add_short_table(TextBuffer& out, const StatsReport& report) {
+  if (report.process_count == 0) return;
+  TextTable table;
+  table.column("PID", 7).column("COMM", comm_width, TextTable::Align::left).column("DOM", 5);
+  for (const std::string_view title : {"WALL", "CPU", "GC", "GC%"}) table.column(title, 8);
+  for (const std::string_view title : {"MINOR", "CYCLES", "ALLOC", "PROMOTED"}) table.column(title, 8);
+  const auto add = [&](const ProcessStats& process, std::string_view domain, const StatsFigures& figures) {
+    TextBuffer comm;
+    add_column(comm, process.comm, comm_width);
+    add_short_row(table, std::to_string(process.pid), comm.text(), domain, figures);
+  };
+  if (report.process_count == 1 && report.processes.size() == 1) {
+    const ProcessStats& process = report.processes.front();
+    if (process.domain_count() == 0) add(process, "0", process.figures);
+    for_domains(process, max_rows, [&](std::string_view label, const StatsFigures& figures) {
+      const bool others = label.starts_with(more);
+      others ? add_short_row(table, "", label, "", figures) : add(process, label, figures);
+    });
+  } else {
+    const std::size_t shown = std::min(report.processes.size(), max_rows);
+    StatsFigures rest = report.other_processes;
+    for (std::size_t i = 0; i < report.processes.size(); ++i) {
+      const ProcessStats& process = report.processes[i];
+      if (i < shown) {
+        add(process, fmt::format("{}", Grouped{process.domain_count()}), process.figures);
+      } else {
+        rest += process.figures;
+      }
+    }
+    if (report.process_count > shown)
+      add_short_row(table, "", fmt::format("{}{} more", more, Grouped{report.process_count - shown}), "", rest);
+    add_short_row(table, "", "all", "", report.total);
+  }
+  out.add('\n');
+  table.write(out);
+  add_why_bound(
+      out, report.process_count == 1 && !report.processes.empty() ? report.processes.front().figures : report.total,
+      false);
+}
+
+}  // namespace
+
+std::string stats_text(const StatsReport& report, bool full) {
+  TextBuffer out;
+  print(out, "{} in {}\n", Counted{report.process_count, "OCaml process", "OCaml processes"},
+        Duration{report.total.wall_ns});
+  if (full) {
+    add_sections(out, report);
+  } else {
+    add_short_table(out, report);
+  }
   if (report.switches_dropped > 0) {
-    print(out, "\nwarning: CPU times are lower bounds: the kernel dropped {}\n",
+    print(out, "warning: CPU times are lower bounds: the kernel dropped {}\n",
           Counted{report.switches_dropped, "context switch", "context switches"});
   }
   if (report.rings_missed > 0) {
-    print(out, "\nwarning: {} could not be read; events are missing\n", Counted{report.rings_missed, "ring", "rings"});
+    print(out, "warning: {} could not be read; events are missing\n", Counted{report.rings_missed, "ring", "rings"});
   }
   if (report.ignored_events > 0) {
-    print(out, "\nwarning: too many domains: {} ignored; figures of collections are lower bounds\n",
+    print(out, "warning: too many domains: {} ignored; figures of collections are lower bounds\n",
           Counted{report.ignored_events, "phase was", "phases were"});
   }
   return std::string{out.text()};

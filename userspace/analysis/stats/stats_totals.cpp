@@ -38,7 +38,12 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadInt
   std::ranges::sort(stats.domains, {},
                     [](const DomainStats& domain) { return std::pair{domain.domain, domain.incarnation}; });
   stats.other_domain_count = process.other_count;
-  stats.other_domains = figures_of(process.others, family, process.others.cpu_ns > 0);
+  Tally others = process.others_until(process.end_or(now_ns_));
+  for (const ThreadInterval& interval : running) {
+    if (interval.pid == stats.pid && stats.cpu_since_ns && process.is_merged(domain_of(interval)))
+      others.cpu_ns += overlap(interval, *stats.cpu_since_ns, now_ns_);
+  }
+  stats.other_domains = figures_of(others, family, others.cpu_ns > 0);
   stats.other_domains.missing.paused = process.paused && process.other_count > 0;
   stats.other_domains.missing.before = process.lacks_past && process.other_count > 0;
   stats.other_domains.heap = {};
@@ -49,6 +54,7 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadInt
   figures.wall_ns = distance(stats.begin_ns, process.end_or(now_ns_));
   figures.missing.paused = process.paused;
   figures.missing.before = process.lacks_past;
+  figures.missing.merged = process.lacks_collections;
   set_collections(figures, process.greatest, family);
   figures.cpu_ns.reset();
   if (scheduler_seen_) {
@@ -58,7 +64,7 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadInt
         *figures.cpu_ns += overlap(interval, *stats.cpu_since_ns, now_ns_);
     }
   }
-  for (std::size_t i = 0; i < figures.heap.size(); ++i) {
+  for (std::size_t i = 0; i < figures.heap.size() && !process.lacks_heap; ++i) {
     const auto id = heap_counter_id(family, i);
     const auto has_it = [&](const DomainStats& domain) { return domain.figures.heap[i].has_value(); };
     if (id && (std::ranges::any_of(stats.domains, has_it) || process.others.counters[*id].count > 0))

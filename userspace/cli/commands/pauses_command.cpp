@@ -31,7 +31,9 @@ struct PausesCommandOptions : AnalysisOptions {
 int run_pauses(const PausesCommandOptions& options, const Invocation& invocation) {
   auto output = open_output(options.output);
   if (!output) return report(output.error());
-  Pauses pauses({.top = options.top, .min_ns = static_cast<std::uint64_t>(options.min.count())});
+  Pauses pauses({.top = options.top,
+                 .min_ns = static_cast<std::uint64_t>(options.min.count()),
+                 .max_bytes = options.memory_limit / 16});
   return analyse(options, invocation, pauses, **output,
                  [&](const Registry&) { return options.json ? pauses.report_json() : pauses.report_text(); });
 }

@@ -81,6 +81,18 @@ class Progress final : public ForwardingSink {
   std::uint64_t lost_words_ = 0, dropped_records_ = 0;
 };
 
+/// " and 2 files before it, 3 MB; 27 older files were removed (--max-files), 8 MB".
+std::string describe_files(const FileSeries& series) {
+  const std::size_t removed = series.removed_files(), before = series.files() - removed - 1;
+  std::string text;
+  if (before > 0) text = fmt::format(" and {} before it", Counted{before, "file", "files"});
+  text += fmt::format(", {}", Size{series.written() - series.removed_bytes()});
+  if (removed > 0)
+    text += fmt::format("; {} removed (--max-files), {}", Counted{removed, "older file was", "older files were"},
+                        Size{series.removed_bytes()});
+  return text;
+}
+
 constexpr const char* footer =
     "FILE.fxt is a recording: dump shows it, convert exports it in another format, and latency, pauses and stats "
     "analyse it (-i). Files in the other formats are exports: rtev-bpf cannot read them. fxt, chrome and pftrace files "
@@ -104,10 +116,8 @@ int run_record(const StreamOptions& options, const Invocation& invocation) {
     const auto& error = stream->output().error();
     failed = error ? report(*error) : report_full(*stream);
     if (options.quiet) return;
-    const std::size_t files = stream->files().files();
-    fmt::print(stderr, "{} {}{}, {}: {}\n", error ? "wrote only a part of" : "wrote", Escaped{stream->name()},
-               files == 1 ? "" : fmt::format(" and {} before it", Counted{files - 1, "file", "files"}),
-               Size{stream->files().written()}, info_of(stream->format()).hint);
+    fmt::print(stderr, "{} {}{}: {}\n", error ? "wrote only a part of" : "wrote", Escaped{stream->name()},
+               describe_files(stream->files()), info_of(stream->format()).hint);
   }));
   const int status =
       trace(options, invocation,

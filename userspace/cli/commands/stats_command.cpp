@@ -14,7 +14,10 @@ namespace {
 
 constexpr const char* footer =
     "GC is the time that domains spent in pauses; GC% is GC as a share of WALL. For a process both are sums over its "
-    "domains. STW LED and FOLLOWED count the stop-the-world sections that a domain led, and those led by other domains "
+    "domains. ALLOC is what was allocated in minor heaps, PROMOTED what of it was moved to the major heap. With "
+    "one "
+    "process the domains are listed, with several their number. STW LED and FOLLOWED count the stop-the-world sections "
+    "that a domain led, and those led by other domains "
     "that it took part in. Words (8 bytes) are counted at collections. '+' marks a lower bound; "
     "the "
     "report says why.\n"
@@ -23,10 +26,14 @@ constexpr const char* footer =
     "  rtev-bpf stats -d 10s                        all OCaml processes for ten seconds\n"
     "  rtev-bpf stats -- ./server                   a program that it starts, until it ends";
 
-int run_stats(const AnalysisOptions& options, const Invocation& invocation) {
+struct StatsCommandOptions : AnalysisOptions {
+  bool full = false;
+};
+
+int run_stats(const StatsCommandOptions& options, const Invocation& invocation) {
   auto output = open_output(options.output);
   if (!output) return report(output.error());
-  Stats stats;
+  Stats stats({.max_bytes = options.memory_limit / 32, .full = options.full});
   return analyse(options, invocation, stats, **output, [&](const Registry& registry) {
     return options.json ? stats.report_json(registry) : stats.report_text(registry);
   });
@@ -35,9 +42,10 @@ int run_stats(const AnalysisOptions& options, const Invocation& invocation) {
 }  // namespace
 
 Subcommand add_stats_command(CLI::App& root) {
-  auto options = std::make_shared<AnalysisOptions>();
+  auto options = std::make_shared<StatsCommandOptions>();
   CLI::App* const app = root.add_subcommand("stats", "show what the garbage collector did, by process and domain");
   app->footer(footer);
+  app->add_flag("--full", options->full, "show a section with all figures and the domains of each process");
   add_analysis_options(*app, *options);
   return {.app = app,
           .run = [options](const Invocation& invocation) { return run_stats(*options, invocation); },

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
-#include <ranges>
+#include <utility>
 #include <vector>
 
 #include "base/text_format.hpp"
+#include "formats/text/run_warnings.hpp"
 
 namespace rtev {
 namespace {
@@ -46,39 +47,69 @@ std::string_view version_of(const ProcessInfo& info) {
 /// Execs seen: distinguishes the images of one pid.
 constexpr std::size_t exec_width = 6;
 
-void add_row(TextBuffer& out, const ProcessInfo& info, bool with_execs) {
+/// Columns that most runs do not need.
+struct Columns {
+  bool execs, unread;
+};
+
+void add_row(TextBuffer& out, const ProcessInfo& info, const Columns& columns) {
   print(out, "{:>7}", info.pid);
-  if (with_execs) print(out, "{:>{}}", Grouped{info.exec_generation}, exec_width);
+  if (columns.execs) print(out, "{:>{}}", Grouped{info.exec_generation}, exec_width);
   out.add(' ');
   add_column(out, info.comm, 15);
   out.add(' ');
   add_column(out, version_of(info), 7);
-  print(out, "{:>4} {:>14} {:>14} {:>12} {:>12} {:>12}\n", Grouped{info.domains}, Grouped{info.words.events},
-        Grouped{info.words.delivered}, Grouped{info.words.lost}, Grouped{info.words.before_attach},
-        Grouped{info.words.corrupt});
+  const Accounting& words = info.words;
+  print(out, "{:>4} {:>14} {:>14} {:>12} {:>12} {:>12}", Grouped{info.domains}, Grouped{words.events},
+        Grouped{words.delivered}, Grouped{words.lost}, Grouped{words.before_attach}, Grouped{words.corrupt});
+  if (columns.unread) print(out, " {:>12}", Grouped{words.unread});
+  if (info.ring == RingState::unreadable) out.add("  ring not read");
+  out.add('\n');
+}
+
+bool lacks_words(const ProcessInfo& info) {
+  return info.words.lost > 0 || info.words.corrupt > 0 || info.words.unread > 0 || info.ring == RingState::unreadable;
+}
+
+/// The rows that are shown: those with most events. If there is no room for all, those that lack words come first.
+std::vector<const ProcessInfo*> rows_of(const Registry& registry) {
+  std::vector<const ProcessInfo*> rows;
+  for (const ProcessInfo& info : registry.processes()) rows.push_back(&info);
+  const bool is_full = rows.size() > max_rows;
+  const auto shown = std::min(rows.size(), max_rows);
+  std::ranges::partial_sort(
+      rows, rows.begin() + static_cast<std::ptrdiff_t>(shown), std::ranges::greater{},
+      [&](const ProcessInfo* info) { return std::pair{is_full && lacks_words(*info), info->words.events}; });
+  rows.resize(shown);
+  return rows;
+}
+
+/// The processes without a row.
+void add_rest(TextBuffer& out, const Total& total, const std::vector<const ProcessInfo*>& rows) {
+  if (total.processes == rows.size()) return;
+  Accounting shown;
+  for (const ProcessInfo* const info : rows) shown += info->words;
+  print(out, "        and {} more, with {}", Grouped{total.processes - rows.size()},
+        Counted{total.words.events - shown.events, "event", "events"});
+  for (const auto& [figure, what] : {std::pair{&Accounting::lost, "lost"}, std::pair{&Accounting::corrupt, "corrupt"},
+                                     std::pair{&Accounting::unread, "unread"}}) {
+    if (const std::uint64_t rest = total.words.*figure - shown.*figure; rest > 0)
+      print(out, ", {} {}", Counted{rest, "word", "words"}, what);
+  }
+  out.add('\n');
 }
 
 void add_table(TextBuffer& out, const Registry& registry, const Total& total) {
   if (total.processes == 0) return;
-  std::vector<const ProcessInfo*> rows;
-  for (const ProcessInfo& info : registry.processes()) rows.push_back(&info);
-  const auto shown = std::min(rows.size(), max_rows);
-  std::ranges::partial_sort(rows, rows.begin() + static_cast<std::ptrdiff_t>(shown), std::ranges::greater{},
-                            [](const ProcessInfo* info) { return info->words.events; });
-  out.add('\n');
-  const bool with_execs = std::ranges::any_of(std::views::take(rows, static_cast<std::ptrdiff_t>(shown)),
-                                              [](const ProcessInfo* info) { return info->exec_generation > 0; });
-  print(out, "{:>7}{:>{}} COMM            RUNTIME{:>4}{:>15}{:>15}{:>13}{:>13}{:>13}\n", "PID",
-        with_execs ? "EXECS" : "", with_execs ? exec_width : 0, "DOM", "EVENTS", "WORDS", "LOST", "BEFORE", "CORRUPT");
-  for (std::size_t i = 0; i < shown; ++i) add_row(out, *rows[i], with_execs);
-  if (total.processes > shown) {
-    Accounting rest = registry.others().words;
-    for (std::size_t i = shown; i < rows.size(); ++i) rest += rows[i]->words;
-    print(out, "        and {} more, with {}", Grouped{total.processes - shown},
-          Counted{rest.events, "event", "events"});
-    if (rest.lost > 0) print(out, " and {}", Counted{rest.lost, "word lost", "words lost"});
-    out.add('\n');
-  }
+  const std::vector<const ProcessInfo*> rows = rows_of(registry);
+  const Columns columns{
+      .execs = std::ranges::any_of(rows, [](const ProcessInfo* info) { return info->exec_generation > 0; }),
+      .unread = total.words.unread > 0};
+  print(out, "\n{:>7}{:>{}} COMM            RUNTIME{:>4}{:>15}{:>15}{:>13}{:>13}{:>13}{:>{}}\n", "PID",
+        columns.execs ? "EXECS" : "", columns.execs ? exec_width : 0, "DOM", "EVENTS", "WORDS", "LOST", "BEFORE",
+        "CORRUPT", columns.unread ? "UNREAD" : "", columns.unread ? 13 : 0);
+  for (const ProcessInfo* const info : rows) add_row(out, *info, columns);
+  add_rest(out, total, rows);
   out.add('\n');
 }
 
@@ -92,79 +123,7 @@ void add_events(TextBuffer& out, const RunSummary& summary) {
   if (separator == ", ") out.add('\n');
 }
 
-void warn(TextBuffer& out, std::string_view what, std::string_view hint) {
-  print(out, "warning: {}\n   hint: {}\n", what, hint);
-}
-
-void add_losses(TextBuffer& out, const RunSummary& summary, const Registry& registry, const Accounting& words) {
-  std::uint64_t limited = 0, unprobed = 0, unwritten = 0;
-  std::string dropped;
-  for (const RunSummary::Drop& drop : summary.drops) {
-    if (drop.kind == RunSummary::limited)
-      limited += drop.count;
-    else if (drop.kind == RunSummary::unprobed)
-      unprobed += drop.count;
-    else if (drop.kind == RunSummary::unwritten)
-      unwritten += drop.count;
-    else if (drop.count > 0)
-      dropped += fmt::format("{}{} {}", dropped.empty() ? "" : ", ", Escaped{drop.kind}, Grouped{drop.count});
-  }
-  const auto sharing = std::ranges::count(registry.processes(), RingState::shared, &ProcessInfo::ring);
-  const auto unreadable = std::ranges::count(registry.processes(), RingState::unreadable, &ProcessInfo::ring);
-  const struct {
-    Counted number;
-    std::string_view what, hint;
-  } warnings[] = {
-      {{words.lost, "ring word was", "ring words were"},
-       "{} lost: overwritten before they were read",
-       "give the programs larger rings (OCAMLRUNPARAM=e=18), write to a file (-o), or trace less (-p, --sched off)"},
-      {{words.corrupt, "word was", "words were"},
-       "{} corrupt and skipped",
-       "check whether other programs write the same ring file"},
-      {{static_cast<std::uint64_t>(sharing), "process shares a ring file", "processes share ring files"},
-       "{} with processes of other containers: their events are mixed",
-       "give each container a ring directory of its own (OCAML_RUNTIME_EVENTS_DIR)"},
-      {{static_cast<std::uint64_t>(unreadable), "ring was", "rings were"},
-       "{} not read: their file system may never answer (FUSE, NFS), or they exceed --memory-limit",
-       "put rings on a local file system (OCAML_RUNTIME_EVENTS_DIR), or raise --memory-limit"},
-      {{summary.rings_missed - std::min(summary.rings_missed, static_cast<std::uint64_t>(unreadable)), "ring was",
-        "rings were"},
-       "{} gone or unusable before all events were read",
-       "keep the files (OCAML_RUNTIME_EVENTS_PRESERVE=1) and dump them"},
-      {{limited, "time", "times"},
-       "tracing by probes paused {}: a program without a ring made more events than --ringless-limit allows",
-       "start it with a ring (OCAML_RUNTIME_EVENTS_START=1): an event then costs 0.03 µs, not 1.3 to 1.6 µs"},
-      {{unprobed, "process", "processes"},
-       "{} without a ring could not be probed: their events are missing",
-       "start such programs with a ring (OCAML_RUNTIME_EVENTS_START=1)"},
-      {{unwritten, "event was", "events were"},
-       "{} read but not written: the output took too long at the end",
-       "trace less (-p, -n, --events), or write to a file (-o)"},
-  };
-  bool is_clean = dropped.empty();
-  for (const auto& [number, what, hint] : warnings) {
-    if (number.count == 0) continue;
-    warn(out, fmt::format(fmt::runtime(what), number), hint);
-    is_clean = false;
-  }
-  if (!dropped.empty())
-    warn(out, "the kernel's buffers dropped records: " + dropped,
-         "use larger buffers (--buffer SIZE), or trace without the scheduler (--sched off)");
-  if (summary.forced > 0)
-    warn(out,
-         fmt::format("too many events waited to be sorted, so they were released early {}: some may be out of order",
-                     Counted{summary.forced, "time", "times"}),
-         "trace less (-p, -n, --events), or write to a file (-o)");
-  if (!summary.complete) {
-    warn(out, "the recording is truncated: losses and drops are unknown",
-         "the tracer was killed, or the file was cut; all events up to there are shown");
-  } else if (is_clean) {
-    // A loss without lost words is the time before the probes of a program without a ring.
-    const std::uint64_t gaps = summary.events[static_cast<std::size_t>(EventKind::lost)];
-    out.add(gaps == 0 ? "nothing lost, nothing dropped\n"
-                      : "warning: events of programs without a ring are missing from the time before their probes were "
-                        "attached\n");
-  }
+void add_late(TextBuffer& out, const RunSummary& summary) {
   if (summary.late > 0)
     print(out, "late:    {} arrived after events with a later time\n", Counted{summary.late, "event", "events"});
 }
@@ -189,7 +148,8 @@ std::string summary_text(const RunSummary& summary, const Registry& registry) {
   add_headline(out, summary, total);
   add_table(out, registry, total);
   add_events(out, summary);
-  add_losses(out, summary, registry, total.words);
+  add_warnings(out, summary, registry, total.words);
+  add_late(out, summary);
   if (summary.complete) add_own_cost(out, summary);
   return std::string{out.text()};
 }

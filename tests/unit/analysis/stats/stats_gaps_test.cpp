@@ -135,7 +135,7 @@ TEST_F(StatsTest, ARingThatOverwroteItsPastGivesLowerBounds) {
   stats.summary(summary, world.registry);
   EXPECT_TRUE(figures().figures.missing.before);
   EXPECT_TRUE(figures().domains.at(0).figures.missing.before);
-  EXPECT_NE(stats_text(stats.report(world.registry)).find("lower bound: the ring was partly overwritten"),
+  EXPECT_NE(stats_text(stats.report(world.registry), false).find("lower bound: the ring was partly overwritten"),
             std::string::npos);
   EXPECT_NE(stats_json(stats.report(world.registry)).find("\"because\":[\"before\"]"), std::string::npos);
   summary.drops.push_back({.kind = "switch", .count = 0});

@@ -16,7 +16,7 @@ using testing::Not;
 
 class StatsReportTest : public StatsTest {
  protected:
-  std::string text() { return stats.report_text(world.registry); }
+  std::string text(bool full = true) { return stats_text(stats.report(world.registry), full); }
   nlohmann::json json() { return nlohmann::json::parse(stats.report_json(world.registry)); }
 
   void run_two_domains() {
@@ -130,6 +130,37 @@ TEST_F(StatsReportTest, TextOfManyProcessesSaysHowManyAreLeftOut) {
   EXPECT_THAT(text(), HasSubstr("\n  no events\n"));
 }
 
+TEST_F(StatsReportTest, ShortTextListsTheDomainsOfOneProcess) {
+  run_two_domains();
+  EXPECT_EQ(text(false), test::golden("analysis/golden/stats_short.txt"));
+}
+
+TEST_F(StatsReportTest, ShortTextFitsATerminal) {
+  lose(300, 400, UINT64_MAX / 4);
+  for (std::uint16_t domain = 0; domain < 500; ++domain) {
+    life(500, Lifecycle::domain_spawn, domain);
+    begin(500, "major", domain);
+  }
+  const auto expect_fits = [&] {
+    const std::string report = text(false);
+    EXPECT_LE(std::ranges::count(report, '\n'), 24) << report;
+    for (std::size_t begin = 0; begin < report.size(); begin = report.find('\n', begin) + 1)
+      EXPECT_LE(report.find('\n', begin) - begin, 100u) << report;
+  };
+  expect_fits();
+  EXPECT_THAT(text(false), HasSubstr("and 489 more"));
+  for (int i = 0; i < 100; ++i) {
+    ProcessInfo info = World::default_info();
+    info.comm = "and 15 more cha";
+    process(600, ProcessAction::found, world.registry.add_process(info), 0);
+  }
+  process(3'600'000'000'000, ProcessAction::resume);
+  expect_fits();
+  EXPECT_THAT(text(false), testing::ContainsRegex("   4242  and 15 more cha +0 +3,600s "));
+  EXPECT_THAT(text(false), testing::ContainsRegex("\n +and 89 more +- "));
+  EXPECT_LT(text(true).size(), 100'000u) << "also in full it is bounded";
+}
+
 TEST_F(StatsReportTest, BlocksAreShownBySize) {
   std::array<std::uint64_t, alloc_bucket_count> flushed{};
   flushed[2] = 25'924;
@@ -176,7 +207,7 @@ TEST_F(StatsReportTest, WhatProgramsCallThemselvesIsEscaped) {
     world.user_names[1] = hostile;
     feed(Events(ring).add(++at, EventKind::user_unit, 1));
   }
-  for (const char c : text()) EXPECT_TRUE(c == '\n' || (c >= ' ' && c != 0x7f)) << static_cast<int>(c);
+  for (const char c : text() + text(false)) EXPECT_TRUE(c == '\n' || (c >= ' ' && c != 0x7f)) << static_cast<int>(c);
   EXPECT_EQ(json()["processes"].size(), hostile_strings().size());
 }
 

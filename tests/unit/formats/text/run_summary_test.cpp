@@ -42,11 +42,24 @@ TEST(Summary, OfACleanRun) {
 TEST(Summary, OfARunWithAllWarnings) {
   World world;
   ProcessInfo& info = world.registry.process(world.process);
-  info.words = {.written = 1'100, .delivered = 0, .lost = 1'000, .corrupt = 100};
+  info.words = {.written = 1'110, .delivered = 0, .lost = 1'000, .corrupt = 100, .unread = 10};
   info.ring = RingState::shared;
   RunSummary summary = quiet_summary();
-  summary.drops = {{"switch", 12'345}, {"wakeup", 0}, {"exit", 1}, {"limited", 1}, {"unprobed", 2}};
-  summary.rings_missed = 3;
+  summary.drops = {{"switch", 12'345},
+                   {"wakeup", 0},
+                   {"exit", 1},
+                   {"limited", 1},
+                   {"unprobed", 2},
+                   {"ring", 7},
+                   {"untracked", 1},
+                   {"save", 4},
+                   {"probed", 5},
+                   {"unwritten", 6},
+                   {"ring_file_system", 1},
+                   {"ring_no_answer", 1},
+                   {"ring_memory", 1},
+                   {"new\n", 2}};
+  summary.rings_missed = 6;
   summary.forced = 2;
   summary.late = 1;
   EXPECT_EQ(summary_text(summary, world.registry), test::golden("formats/text/golden/summary_warnings.txt"));
@@ -65,9 +78,11 @@ TEST(Summary, IsCleanOnlyWithoutAnyLoss) {
   const std::function<void(ProcessInfo&, RunSummary&)> losses[] = {
       [](ProcessInfo& info, RunSummary&) { info.words.lost = 1; },
       [](ProcessInfo& info, RunSummary&) { info.words.corrupt = 1; },
+      [](ProcessInfo& info, RunSummary&) { info.words.unread = 1; },
       [](ProcessInfo& info, RunSummary&) { info.ring = RingState::shared; },
       [](ProcessInfo&, RunSummary& summary) { summary.rings_missed = 1; },
       [](ProcessInfo&, RunSummary& summary) { summary.drops = {{"exec", 1}}; },
+      [](ProcessInfo&, RunSummary& summary) { summary.drops = {{"of another version", 1}}; },
       [](ProcessInfo&, RunSummary& summary) { summary.drops = {{std::string(RunSummary::limited), 1}}; },
       [](ProcessInfo&, RunSummary& summary) { summary.drops = {{std::string(RunSummary::unprobed), 1}}; },
       [](ProcessInfo&, RunSummary& summary) { summary.events[static_cast<std::size_t>(EventKind::lost)] = 1; },
@@ -105,21 +120,88 @@ TEST(Summary, OfNothing) {
   EXPECT_THAT(text, Not(HasSubstr("per million")));
 }
 
-TEST(Summary, ShowsTheMostActiveAndCountsTheRest) {
-  Registry registry;
+/// Processes 1000 to 1024, with as many events as their pid says.
+void add_25(Registry& registry, const std::function<void(ProcessInfo&)>& change) {
   for (int i = 0; i < 25; ++i) {
     ProcessInfo info;
     info.pid = 1000 + i;
     info.words.events = static_cast<std::uint64_t>(i);
-    if (i == 0) info.words.lost = 7;
+    change(info);
     registry.add_process(info);
   }
+}
+
+TEST(Summary, ShowsTheMostActiveAndCountsTheRest) {
+  Registry registry;
+  add_25(registry, [](ProcessInfo&) {});
   const std::string text = summary_text({}, registry);
   EXPECT_LT(text.find("   1024 "), text.find("   1023 "));
   EXPECT_THAT(text, HasSubstr("   1005 "));
   EXPECT_THAT(text, Not(HasSubstr("   1004 ")));
-  EXPECT_THAT(text, HasSubstr("and 5 more, with 10 events and 7 words lost\n"));
-  EXPECT_THAT(text, HasSubstr("warning: 7 ring words"));
+  EXPECT_THAT(text, HasSubstr("and 5 more, with 10 events\n"));
+}
+
+TEST(Summary, ShowsProgramsThatLackWordsFirst) {
+  Registry registry;
+  add_25(registry, [](ProcessInfo& info) {
+    if (info.pid == 1000) info.words.lost = 7;
+    if (info.pid == 1001) info.words.corrupt = 1;
+    if (info.pid == 1002) info.words.unread = 1;
+    if (info.pid == 1003) info.ring = RingState::unreadable;
+  });
+  const std::string text = summary_text({}, registry);
+  for (const char* const earlier : {"   1000 ", "   1001 ", "   1002 ", "   1003 "})
+    EXPECT_LT(text.find(earlier), text.find("   1024 ")) << earlier;
+  EXPECT_THAT(text, HasSubstr("and 5 more, with 30 events\n"));
+}
+
+TEST(Summary, CountsWordsOfProgramsThatAreNotShown) {
+  Registry registry;
+  add_25(registry, [](ProcessInfo& info) { info.words.lost = info.words.corrupt = info.words.unread = 1; });
+  EXPECT_THAT(summary_text({}, registry),
+              HasSubstr("and 5 more, with 10 events, 5 words lost, 5 words corrupt, 5 words unread\n"));
+}
+
+TEST(Summary, WarningsNameTheProgramWithMostOfTheWords) {
+  Registry registry;
+  add_25(registry, [](ProcessInfo& info) {
+    info.comm = "\x1b[31m";
+    if (info.pid <= 1001) info.words.lost = info.pid == 1000 ? 7 : 3;
+    if (info.pid == 1002) info.words.corrupt = 5;
+    if (info.pid == 1003) info.words.unread = 6;
+  });
+  const std::string text = summary_text({}, registry);
+  EXPECT_THAT(text, HasSubstr(R"(warning: 10 ring words were lost, 7 of them of pid 1000 (\x1B[31m))"));
+  EXPECT_THAT(text, HasSubstr("warning: 5 words were corrupt and skipped, all of pid 1002 ("));
+  EXPECT_THAT(text, HasSubstr("warning: 6 ring words were left unread, all of pid 1003 ("));
+}
+
+TEST(Summary, WordsOfARowAddUp) {
+  World world;
+  world.registry.process(world.process).words = {.written = 1'111'110,
+                                                 .delivered = 10,
+                                                 .lost = 100,
+                                                 .before_attach = 1'000,
+                                                 .corrupt = 10'000,
+                                                 .unread = 1'100'000};
+  const std::string text = summary_text(quiet_summary(), world.registry);
+  EXPECT_THAT(text, testing::ContainsRegex("  CORRUPT       UNREAD\n .* 10 +100 +1,000 +10,000 +1,100,000\n"));
+}
+
+TEST(Summary, HintsFitTheCause) {
+  World world;
+  const auto text_with = [&](std::string_view kind) {
+    RunSummary summary = quiet_summary();
+    summary.drops = {{std::string(kind), 1}};
+    summary.rings_missed = kind.starts_with("ring_") ? 1 : 0;
+    return summary_text(summary, world.registry);
+  };
+  for (const char* const kind : {"switch", "wakeup"}) EXPECT_THAT(text_with(kind), HasSubstr("--buffer")) << kind;
+  for (const char* const kind : {"exec", "fork", "exit", "ring", "probe", "untracked", "ring_no_answer"})
+    EXPECT_THAT(text_with(kind), Not(HasSubstr("hint:"))) << kind;
+  EXPECT_THAT(text_with("ring_memory"), HasSubstr("hint: raise --memory-limit"));
+  for (const char* const kind : {"ring_file_system", "ring_no_answer", "ring_memory"})
+    EXPECT_THAT(text_with(kind), Not(HasSubstr("PRESERVE"))) << kind;
 }
 
 TEST(Summary, CountsProcessesThatAreNoLongerListed) {
@@ -132,7 +214,7 @@ TEST(Summary, CountsProcessesThatAreNoLongerListed) {
   const std::string text = summary_text({}, registry);
   EXPECT_THAT(text, HasSubstr("4,106 OCaml processes"));
   EXPECT_THAT(text, HasSubstr("and 4,086 more"));
-  EXPECT_THAT(text, HasSubstr("warning: 4,106 ring words"));
+  EXPECT_THAT(text, HasSubstr("warning: 4,106 ring words were lost, 1 of them of pid 0 ("));
 }
 
 TEST(Summary, EscapesNamesOfPrograms) {

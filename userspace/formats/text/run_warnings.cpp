@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+#include "formats/text/run_warnings.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/text_format.hpp"
+
+namespace rtev {
+namespace {
+
+/// ", all of pid 4242 (server)": which process has the most of these words.
+std::string most_of(const Registry& registry, std::uint64_t Accounting::* figure, std::uint64_t total) {
+  const ProcessInfo* most = nullptr;
+  for (const ProcessInfo& info : registry.processes()) {
+    if (most == nullptr || info.words.*figure > most->words.*figure) most = &info;
+  }
+  const std::uint64_t count = most != nullptr ? most->words.*figure : 0;
+  if (count == 0) return {};
+  const std::string share = count == total ? "all" : fmt::format("{} of them", Grouped{count});
+  return fmt::format(", {} of pid {} ({})", share, most->pid, Escaped{most->comm});
+}
+
+class Warnings {
+ public:
+  Warnings(TextBuffer& out, const RunSummary& summary, const Registry& registry, const Accounting& words)
+      : out_(out), summary_(summary), registry_(registry), words_(words) {}
+
+  void add() {
+    add_words();
+    add_rings();
+    add_probes();
+    add_drops();
+    if (summary_.forced > 0)
+      warn(fmt::format("too many events waited to be sorted, so they were released early {}: some may be out of order",
+                       Counted{summary_.forced, "time", "times"}),
+           "trace less (-p, -n, --events), or write to a file (-o)");
+    if (!summary_.complete) {
+      warn("the recording is truncated: losses and drops are unknown",
+           "the tracer was killed, or the file was cut; all events up to there are shown");
+    } else if (is_clean_) {
+      // A loss without lost words is the time before the probes of a program without a ring.
+      const std::uint64_t gaps = summary_.events[static_cast<std::size_t>(EventKind::lost)];
+      out_.add(gaps == 0 ? "nothing lost, nothing dropped\n"
+                         : "warning: events of programs without a ring are missing from the time before their probes "
+                           "were attached\n");
+    }
+  }
+
+ private:
+  /// Without a hint there is nothing that the user can do.
+  void warn(std::string_view what, std::string_view hint) {
+    print(out_, "warning: {}\n", what);
+    if (!hint.empty()) print(out_, "   hint: {}\n", hint);
+    is_clean_ = false;
+  }
+
+  /// "3 `plural` `what`", if there are any.
+  void warn(Counted number, std::string_view what, std::string_view hint) {
+    if (number.count > 0) warn(fmt::format("{}{}", number, what), hint);
+  }
+
+  std::uint64_t drops(std::string_view kind) {
+    known_.push_back(kind);
+    const auto drop = std::ranges::find(summary_.drops, kind, &RunSummary::Drop::kind);
+    return drop != summary_.drops.end() ? drop->count : 0;
+  }
+
+  void add_words() {
+    warn({words_.lost, "ring word was lost", "ring words were lost"},
+         most_of(registry_, &Accounting::lost, words_.lost) + ": overwritten before they were read",
+         "give the programs larger rings (OCAMLRUNPARAM=e=18), write to a file (-o), or trace less (-p, --sched off)");
+    warn({words_.corrupt, "word was corrupt and skipped", "words were corrupt and skipped"},
+         most_of(registry_, &Accounting::corrupt, words_.corrupt),
+         "check whether other programs write the same ring file");
+    warn({words_.unread, "ring word was left unread", "ring words were left unread"},
+         most_of(registry_, &Accounting::unread, words_.unread) + ": the trace ended first",
+         "trace less (-p, --sched off), or write to a file (-o); --max-size and --min-free leave what no longer fits");
+  }
+
+  void add_rings() {
+    const auto shared = std::ranges::count(registry_.processes(), RingState::shared, &ProcessInfo::ring);
+    warn({static_cast<std::uint64_t>(shared), "process shares a ring file", "processes share ring files"},
+         " with processes of other containers: their events are mixed",
+         "give each container a ring directory of its own (OCAML_RUNTIME_EVENTS_DIR)");
+    const std::uint64_t remote = drops(RunSummary::ring_file_system), silent = drops(RunSummary::ring_no_answer),
+                        large = drops(RunSummary::ring_memory), known = remote + silent + large;
+    warn(rings(remote), " not read: the file system may never answer (FUSE, NFS)",
+         "put rings on a local file system (OCAML_RUNTIME_EVENTS_DIR)");
+    warn(rings(silent), " not read: the kernel did not answer questions about the process in time", "");
+    warn(rings(large), " not read: not enough memory is left of --memory-limit", "raise --memory-limit");
+    warn(rings(summary_.rings_missed - std::min(summary_.rings_missed, known)),
+         " gone or unusable before all events were read",
+         "for programs that end early, keep the files (OCAML_RUNTIME_EVENTS_PRESERVE=1) and dump them");
+  }
+
+  static Counted rings(std::uint64_t count) { return {count, "ring was", "rings were"}; }
+
+  void add_probes() {
+    if (const std::uint64_t limited = drops(RunSummary::limited); limited > 0)
+      warn(fmt::format("tracing by probes paused {}: a program without a ring made more events than --ringless-limit "
+                       "allows",
+                       Counted{limited, "time", "times"}),
+           "start it with a ring (OCAML_RUNTIME_EVENTS_START=1): an event then costs 0.03 µs, not 1.3 to 1.6 µs");
+    warn({drops(RunSummary::unprobed), "process", "processes"},
+         " without a ring could not be probed: their events are missing",
+         "start such programs with a ring (OCAML_RUNTIME_EVENTS_START=1)");
+    warn({drops(RunSummary::unwritten), "event was", "events were"},
+         " read but not written: the output took too long at the end",
+         "trace less (-p, -n, --events), or write to a file (-o)");
+  }
+
+  void add_drops() {
+    /// Kinds with one cause.
+    static constexpr struct {
+      std::string_view kinds[3], what, hint;
+    } groups[] = {
+        {{"switch", "wakeup"},
+         "scheduler events were dropped, because their buffer in the kernel was full",
+         "use a larger buffer (--buffer SIZE), or trace without the scheduler (--sched off)"},
+        {{"exec", "fork", "exit"},
+         "starts and ends of processes were dropped, because too many came at a time: short programs may be missing",
+         ""},
+        {{"ring", "probe"},
+         "announcements of rings and pauses were dropped, because too many came at a time, or from one process: "
+         "its events may be missing",
+         ""},
+        {{"untracked"},
+         "processes or threads were not traced, because there are more than the kernel's tables hold",
+         ""},
+        {{"save"},
+         "parts of rings of ending programs could not be copied: their last events may be missing",
+         "keep the files (OCAML_RUNTIME_EVENTS_PRESERVE=1) and dump them"},
+        {{"probed"},
+         "events of programs without a ring were dropped",
+         "start them with a ring (OCAML_RUNTIME_EVENTS_START=1)"},
+    };
+    for (const auto& [kinds, what, hint] : groups) {
+      std::string counts;
+      for (const std::string_view kind : kinds) {
+        if (const std::uint64_t count = drops(kind); count > 0)
+          counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", kind, Grouped{count});
+      }
+      if (!counts.empty()) warn(fmt::format("{} ({})", what, counts), hint);
+    }
+    // Of a recording that another version made.
+    for (const RunSummary::Drop& drop : summary_.drops) {
+      if (drop.count > 0 && std::ranges::find(known_, drop.kind) == known_.end())
+        warn(fmt::format("records were dropped ({} {})", Escaped{drop.kind}, Grouped{drop.count}), "");
+    }
+  }
+
+  TextBuffer& out_;
+  const RunSummary& summary_;
+  const Registry& registry_;
+  const Accounting& words_;
+  std::vector<std::string_view> known_;  ///< kinds of drops that were looked at
+  bool is_clean_ = true;
+};
+
+}  // namespace
+
+void add_warnings(TextBuffer& out, const RunSummary& summary, const Registry& registry, const Accounting& words) {
+  Warnings{out, summary, registry, words}.add();
+}
+
+}  // namespace rtev

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// What a run lacks, why, and what the user can do about it.
+#pragma once
+
+#include "base/text_buffer.hpp"
+#include "stream/sink.hpp"
+
+namespace rtev {
+
+/// Lines for people; "nothing lost, nothing dropped" if there is nothing to say. `words`: of all processes.
+void add_warnings(TextBuffer& out, const RunSummary& summary, const Registry& registry, const Accounting& words);
+
+}  // namespace rtev
