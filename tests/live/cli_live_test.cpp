@@ -126,6 +126,8 @@ TEST_F(CliLive, SudoGivesNoRightsToFiles) {
   const Outcome outcome = run_tool({"dump", secret}, sudo);
   EXPECT_EQ(outcome.status.code(), 1);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("Permission denied"), HasSubstr("rights of nobody")));
+  for (const Strings& read : {Strings{"dump", planted}, {"convert", planted, "-o", "-"}, {"stats", "-i", planted}})
+    EXPECT_THAT(run_tool(read, sudo).err, HasSubstr("is a symbolic link of user 12345"));
   Process program(with_events("busy_alloc"), "ready");
   EXPECT_EQ(run_tool({"dump", "-q", std::to_string(program.pid())}, sudo).status.code(), 0) << "only root may find it";
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.hpp"
 #include "cli/options.hpp"
 #include "formats/output/output.hpp"
 #include "recording/recording_file.hpp"
@@ -17,6 +18,11 @@
 #include "stream/sink.hpp"
 
 namespace rtev::cli {
+
+/// Opens a file for reading, with the rights of the calling thread; "-" is stdin. Waits for the writer of a fifo of the
+/// user. Refused, because another user may have put them there as a trap: links of others in the path, fifos and
+/// devices of others, files with several names.
+Result<UniqueFd> open_input(const std::string& path);
 
 /// A ring and its process.
 struct OpenRing {
@@ -44,7 +50,7 @@ class Input {
   std::string name_;
   ReadOptions options_;
   std::vector<std::string> command_line_;
-  struct stat file_{};  ///< zero if it is a process
+  struct stat file_{};
   std::optional<RecordingFile> recording_;
   std::optional<OpenRing> ring_;
 };
