@@ -22,6 +22,7 @@
 #include "inspect/binary.hpp"
 #include "inspect/procfs.hpp"
 #include "session/command/sudo_user.hpp"
+#include "session/confinement.hpp"
 #include "session/snapshot.hpp"
 #include "stream/filter.hpp"
 
@@ -99,10 +100,7 @@ Result<OpenFiles> open_process(std::int32_t pid) {
     return false;
   });
   if (error) return std::unexpected(std::move(*error));
-  if (files.input) {
-    if (auto dropped = become_calling_user(); !dropped) return std::unexpected(std::move(dropped.error()));
-    return files;
-  }
+  if (files.input) return files;
   return std::unexpected(Error{.what = "cannot read the ring of",
                                .subject = subject,
                                .why = "it has no ring, or its memory mappings are not readable by this user",
@@ -193,6 +191,7 @@ Result<Input> Input::open(const std::string& name, const ReadOptions& options, c
   auto files = is_process ? open_process(*pid_of(name)) : open_file(name);
   if (!files) return std::unexpected(std::move(files.error()));
   ::fstat(files->input.get(), &input.file_);
+  if (auto confined = confine_reader(); !confined) return std::unexpected(std::move(confined.error()));
   const std::string path = files->process.ring_path;
   if (!is_process) {
     auto recording = RecordingFile::open(UniqueFd(::fcntl(files->input.get(), F_DUPFD_CLOEXEC, 0)), path);

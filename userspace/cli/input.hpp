@@ -33,7 +33,8 @@ struct OpenRing {
 class Input {
  public:
   /// Opens a file, a process id, or "-" for stdin. The options select what is read of it. Under sudo this process
-  /// becomes one of the user who called it, for good, before it opens a file or reads what a process wrote.
+  /// becomes one of the user who called it, for good, before it opens a file. It is confined before it decodes
+  /// anything.
   static Result<Input> open(const std::string& name, const ReadOptions& options, const Invocation& invocation);
 
   /// Fails if the output would overwrite the file that is read.
