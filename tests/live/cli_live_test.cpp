@@ -132,6 +132,19 @@ TEST_F(CliLive, SudoGivesNoRightsToFiles) {
   EXPECT_EQ(run_tool({"dump", "-q", std::to_string(program.pid())}, sudo).status.code(), 0) << "only root may find it";
 }
 
+TEST_F(CliLive, InvalidNumbersOfSudoAreErrors) {
+  using Environment = std::map<std::string, std::string>;
+  for (const Environment& env : {Environment{{"SUDO_UID", "1001x"}, {"SUDO_GID", "1001"}},
+                                 {{"SUDO_UID", ""}, {"SUDO_GID", "1001"}},
+                                 {{"SUDO_UID", "1001"}}}) {
+    for (const Strings& arguments : {Strings{"-d", "100ms"}, {"dump", "/dev/null"}, {"ps"}, {"--", "true"}}) {
+      const Outcome outcome = run_tool(arguments, {.argv = {}, .env = env});
+      EXPECT_EQ(outcome.status.code(), 1);
+      EXPECT_THAT(outcome.err, AllOf(HasSubstr("who called sudo"), HasSubstr("hint:")));
+    }
+  }
+}
+
 TEST_F(CliLive, FileThatAnotherProgramWritesIsRefused) {
   const std::string file = dir / "trace.fxt";
   std::ofstream(file) << "data of the other one";

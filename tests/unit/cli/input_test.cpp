@@ -45,6 +45,7 @@ class InputFile : public ::testing::Test {
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "only root makes files of others";
     ::unsetenv("SUDO_UID");
+    ::unsetenv("SUDO_GID");
     fs::permissions(dir_.path(), fs::perms(01777));
   }
 
