@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf record with default options: events per CPU second from ring to file, bytes per event, and losses.
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -54,7 +55,7 @@ Recorded record(const std::string& ending, Mix mix, double events_per_second, do
   const double cpu_ns = static_cast<double>(tool.cpu_ns() - start);
   tool.interrupt();
   Figures figures;
-  auto recording = RecordingFile::open(file);
+  auto recording = RecordingFile::open(UniqueFd(::open(file.c_str(), O_RDONLY | O_CLOEXEC)), file);
   if (!recording || !*recording || !(*recording)->replay(figures)) throw std::runtime_error("cannot read " + file);
   return {
       .events_per_cpu_second = static_cast<double>(figures.events) * 1e3 / cpu_ns,

@@ -126,8 +126,23 @@ TEST_F(CliLive, SudoGivesNoRightsToFiles) {
   const Outcome outcome = run_tool({"dump", secret}, sudo);
   EXPECT_EQ(outcome.status.code(), 1);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("Permission denied"), HasSubstr("rights of nobody")));
+  for (const Strings& read : {Strings{"dump", planted}, {"convert", planted, "-o", "-"}, {"stats", "-i", planted}})
+    EXPECT_THAT(run_tool(read, sudo).err, HasSubstr("is a symbolic link of user 12345"));
   Process program(with_events("busy_alloc"), "ready");
   EXPECT_EQ(run_tool({"dump", "-q", std::to_string(program.pid())}, sudo).status.code(), 0) << "only root may find it";
+}
+
+TEST_F(CliLive, InvalidNumbersOfSudoAreErrors) {
+  using Environment = std::map<std::string, std::string>;
+  for (const Environment& env : {Environment{{"SUDO_UID", "1001x"}, {"SUDO_GID", "1001"}},
+                                 {{"SUDO_UID", ""}, {"SUDO_GID", "1001"}},
+                                 {{"SUDO_UID", "1001"}}}) {
+    for (const Strings& arguments : {Strings{"-d", "100ms"}, {"dump", "/dev/null"}, {"ps"}, {"--", "true"}}) {
+      const Outcome outcome = run_tool(arguments, {.argv = {}, .env = env});
+      EXPECT_EQ(outcome.status.code(), 1);
+      EXPECT_THAT(outcome.err, AllOf(HasSubstr("who called sudo"), HasSubstr("hint:")));
+    }
+  }
 }
 
 TEST_F(CliLive, FileThatAnotherProgramWritesIsRefused) {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Which rights a tracer keeps, and that it can do all of its work with them.
+// Which rights a tracer and a reader keep, and that they can do all of their work with them.
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/capability.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <thread>
 
 #include "kernel/features.hpp"
 #include "live/harness.hpp"
@@ -65,9 +69,10 @@ const std::map<std::string, std::string> sudo{{"SUDO_UID", "65534"}, {"SUDO_GID"
 
 class ConfinementLive : public LiveTest {
  protected:
-  static void expect_confined(pid_t tracer, const std::string& user, const std::string& capabilities) {
+  static void expect_confined(pid_t tracer, const std::string& user, const std::string& capabilities,
+                              std::size_t min_threads = 3) {
     const std::vector<Status> threads = threads_of(tracer);
-    EXPECT_GE(threads.size(), 3u);
+    EXPECT_GE(threads.size(), min_threads);
     for (Status thread : threads) {
       EXPECT_EQ(thread["Uid:"], user);
       EXPECT_EQ(thread["CapPrm:"], capabilities);
@@ -78,6 +83,40 @@ class ConfinementLive : public LiveTest {
     struct stat memory{};
     ASSERT_EQ(::stat(("/proc/" + std::to_string(tracer) + "/mem").c_str(), &memory), 0);
     EXPECT_EQ(memory.st_uid, 0u) << "not dumpable";
+  }
+
+  /// Runs dump, convert and stats on a ring file, a recording and a process, and looks at them while their output takes
+  /// nothing.
+  void expect_readers_confined(const std::map<std::string, std::string>& env, uid_t user,
+                               const std::string& capabilities) {
+    Process program(with_events("busy_alloc"), "ready");
+    const std::string ring = ring_of(run_to_end(preserved("busy_alloc"))), recording = dir / "a.fxt";
+    convert(ring, recording);
+    const std::string fifo = dir / "fifo";
+    ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+    for (const std::string& file : {ring, recording, fifo}) ASSERT_EQ(::chown(file.c_str(), user, user), 0);
+    const UniqueFd reader(::open(fifo.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    const std::vector<char> bytes(4096);
+    while (::write(reader.get(), bytes.data(), bytes.size()) > 0) {
+    }
+    const std::string pid = std::to_string(program.pid());
+    for (const Strings& arguments : std::vector<Strings>{{"dump", pid},
+                                                         {"stats", "-i", pid},
+                                                         {"dump", ring},
+                                                         {"convert", "-f", "fxt", recording},
+                                                         {"stats", "-i", recording}}) {
+      Strings argv{tool()};
+      argv.insert(argv.end(), arguments.begin(), arguments.end());
+      argv.insert(argv.end(), {"-o", fifo});
+      Process tool({.argv = argv, .env = env});
+      const fs::path process = fs::path("/proc") / std::to_string(tool.pid());
+      const auto deadline = std::chrono::steady_clock::now() + wait_timeout;
+      while (status_of(process)["Seccomp:"] != "2" && tool.running() && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      SCOPED_TRACE(testing::PrintToString(arguments));
+      ASSERT_TRUE(tool.running()) << tool.wait().err;
+      expect_confined(tool.pid(), std::to_string(user), capabilities, 1);
+    }
   }
 };
 
@@ -127,6 +166,18 @@ TEST_F(ConfinementLive, RootKeepsWhatItNeeds) {
   run_through(process);
   EXPECT_THAT(tracer.stop().actions(process.pid()),
               ElementsAre("found", "probe", "ring", "pause", "resume", "stop", "exit"));
+}
+
+TEST_F(ConfinementLive, ReadersUnderSudoAreTheCaller) {
+  expect_readers_confined(sudo, nobody, "0000000000000000");
+}
+
+TEST_F(ConfinementLive, ReadersOfRootKeepWhatWritesFiles) {
+  expect_readers_confined({}, 0, "0000000000000002");  // DAC_OVERRIDE
+  // Into a directory of another user.
+  ASSERT_EQ(::chown(dir.path().c_str(), nobody, nobody), 0);
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0700), 0);
+  convert(dir / "a.fxt", dir / "b.jsonl");
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ class InProcess {
 std::string replayed(const std::string& path) {
   StringOutput lines;
   JsonlSink jsonl(lines);
-  auto file = RecordingFile::open(path);
+  auto file = RecordingFile::open(open_file(path), path);
   if (!file || !*file) throw std::runtime_error("no recording: " + path);
   const auto end = (*file)->replay(jsonl);
   EXPECT_TRUE(end) << end.error().message();

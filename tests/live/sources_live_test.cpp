@@ -38,6 +38,13 @@ TEST_F(SourcesLive, ForeignFilesAreErrors) {
               HasSubstr("cannot read stdin: "));
 }
 
+TEST_F(SourcesLive, RingFileAsStdin) {
+  const std::string ring = left_ring();
+  const Outcome outcome = run({.argv = {"sh", "-c", "\"$0\" dump -f jsonl - <\"$1\"", tool(), ring}});
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  EXPECT_THAT(Trace::parse(outcome.out).events, SizeIs(dumped(ring).events.size()));
+}
+
 TEST_F(SourcesLive, SelectionThatTheRingCannotMatchIsAnError) {
   const std::string ring = left_ring();
   for (const char* command : {"dump", "latency"}) {

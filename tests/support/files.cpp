@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "support/files.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -12,6 +13,12 @@ std::string read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   EXPECT_TRUE(file) << path;
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+UniqueFd open_file(const std::filesystem::path& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_TRUE(fd) << path;
+  return fd;
 }
 
 std::string golden(const std::string& path) {

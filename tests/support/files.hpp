@@ -8,10 +8,14 @@
 #include <filesystem>
 #include <string>
 
+#include "base/unique_fd.hpp"
+
 namespace rtev::test {
 
 /// The content of a file. Fails the test if it cannot be read.
 std::string read_file(const std::filesystem::path& path);
+/// The file, open for reading. Fails the test if it cannot be opened.
+UniqueFd open_file(const std::filesystem::path& path);
 /// The content of a file with an expected text, by its path below tests/unit.
 std::string golden(const std::string& path);
 

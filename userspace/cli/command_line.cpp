@@ -13,6 +13,7 @@
 #include "base/help_formatter.hpp"
 #include "cli/messages.hpp"
 #include "rtev/version.hpp"
+#include "session/command/sudo_user.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -108,7 +109,10 @@ std::expected<std::function<int()>, int> CommandLine::parse(std::vector<std::str
   invocation.command = take_command(arguments);
   try {
     const Subcommand& subcommand = parse_or_throw(invocation, std::move(arguments), has_separator);
-    return [run = subcommand.run, invocation = std::move(invocation)] { return run(invocation); };
+    return [run = subcommand.run, invocation = std::move(invocation)] {
+      if (auto good = check_sudo_environment(); !good) return report(good.error());
+      return run(invocation);
+    };
   } catch (const CLI::ParseError& error) {
     return std::unexpected(usage_error(app_, error, invocation));
   }

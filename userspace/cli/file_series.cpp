@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/text_format.hpp"
-#include "cli/output_path.hpp"
+#include "cli/user_file.hpp"
 #include "session/command/sudo_user.hpp"
 
 namespace rtev::cli {
@@ -21,7 +21,7 @@ namespace {
 Result<void> shift_files(const std::string& path, std::size_t max_files) {
   const auto rights = FileRights::of_caller();
   if (!rights) return std::unexpected(rights.error());
-  const auto place = find_place(path, calling_user());
+  const auto place = find_place(path, calling_user(), writing);
   if (!place) return std::unexpected(place.error());
   const int directory = place->directory.get();
   for (std::size_t number = max_files - 1; number > 0; --number) {

@@ -4,25 +4,25 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <fnmatch.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
 #include "base/parse.hpp"
-#include "base/unique_fd.hpp"
 #include "cli/messages.hpp"
+#include "cli/user_file.hpp"
 #include "inspect/binary.hpp"
 #include "inspect/procfs.hpp"
 #include "session/command/sudo_user.hpp"
+#include "session/confinement.hpp"
 #include "session/snapshot.hpp"
 #include "stream/filter.hpp"
 
@@ -34,28 +34,42 @@ std::optional<std::int32_t> pid_of(std::string_view text) {
   return number && *number > 0 ? number : std::nullopt;
 }
 
-/// The hint where the input cannot be read.
-constexpr const char* readable_inputs_hint =
-    "give a recording, a ring file PID.events of an OCaml 5 program, or the id of a process";
-
-/// A ring to read, and its process. The ring is read twice where its family has to be guessed from its events.
-struct RingInput {
-  ProcessInfo process;
+/// What is read, as it was opened. Of a ring also what is known of its process.
+struct OpenFiles {
+  UniqueFd input;
   UniqueFd exe;  ///< the program; none if it is not known
-  std::function<Result<RingReader>()> open;
+  ProcessInfo process;
+  std::int64_t clock_offset_ns = 0;
+
+  /// A ring is read twice where its family has to be guessed from its events.
+  Result<RingReader> open_ring() const {
+    return RingReader::adopt(::fcntl(input.get(), F_DUPFD_CLOEXEC, 0), process.ring_path,
+                             {.clock_offset_ns = clock_offset_ns});
+  }
 };
 
-RingInput ring_file(const std::string& path) {
-  RingInput input;
-  const std::filesystem::path file(path);
-  input.process.pid = pid_of(file.stem().string()).value_or(0);
-  input.process.comm = file.filename().string();
-  input.process.ring_path = path;
-  input.open = [path] { return RingReader::open(path); };
-  return input;
+Result<OpenFiles> open_file(const std::string& path) {
+  const auto caller = SudoUser::of_environment();
+  if (auto dropped = become_calling_user(); !dropped) return std::unexpected(std::move(dropped.error()));
+  auto input = open_input(path);
+  if (!input) {
+    if (input.error().code == EACCES && caller) {
+      input.error().hint = fmt::format("under sudo files are read with the rights of {}, who called it: let {} read it",
+                                       escaped(caller->name), escaped(caller->name));
+    }
+    return std::unexpected(std::move(input.error()));
+  }
+  OpenFiles files;
+  files.input = std::move(*input);
+  const std::filesystem::path file(path == "-" ? "stdin" : path);
+  files.process.pid = pid_of(file.stem().string()).value_or(0);
+  files.process.comm = file.filename().string();
+  files.process.ring_path = file;
+  return files;
 }
 
-Result<RingInput> process_ring(std::int32_t pid) {
+/// Only finding the files of a process needs root. Nothing of their content is read as root.
+Result<OpenFiles> open_process(std::int32_t pid) {
   const Procfs procfs;
   const std::string subject = "process " + std::to_string(pid);
   const auto stat = procfs.stat(pid);
@@ -65,13 +79,13 @@ Result<RingInput> process_ring(std::int32_t pid) {
                                  .why = "there is no such process, and no file of that name",
                                  .hint = "rtev-bpf ps lists OCaml processes"});
   }
-  RingInput input;
-  input.process.pid = pid;
-  input.process.ns_pid = procfs.ns_pid(pid);
-  input.process.start_ticks = stat->start_ticks;
-  input.process.comm = stat->comm;
-  input.process.exe = procfs.exe_path(pid);
-  if (auto exe = procfs.open_exe(pid)) input.exe = std::move(*exe);
+  OpenFiles files;
+  files.process.pid = pid;
+  files.process.ns_pid = procfs.ns_pid(pid);
+  files.process.start_ticks = stat->start_ticks;
+  files.process.comm = stat->comm;
+  files.process.exe = procfs.exe_path(pid);
+  if (auto exe = procfs.open_exe(pid)) files.exe = std::move(*exe);
   std::optional<Error> error;
   procfs.visit_mappings(pid, [&](const Mapping& mapping) {
     if (!is_ring_mapping(mapping)) return true;
@@ -80,15 +94,13 @@ Result<RingInput> process_ring(std::int32_t pid) {
       error = std::move(opened.error());
       return false;
     }
-    input.process.ring_path = mapping.path;
-    const auto ring = std::make_shared<UniqueFd>(std::move(*opened));
-    input.open = [ring, path = mapping.path, offset = procfs.clock_offset_ns(pid)] {
-      return RingReader::adopt(::fcntl(ring->get(), F_DUPFD_CLOEXEC, 0), path, {.clock_offset_ns = offset});
-    };
+    files.process.ring_path = mapping.path;
+    files.clock_offset_ns = procfs.clock_offset_ns(pid);
+    files.input = std::move(*opened);
     return false;
   });
   if (error) return std::unexpected(std::move(*error));
-  if (input.open) return input;
+  if (files.input) return files;
   return std::unexpected(Error{.what = "cannot read the ring of",
                                .subject = subject,
                                .why = "it has no ring, or its memory mappings are not readable by this user",
@@ -101,26 +113,19 @@ bool names_a_process(const std::string& name) {
   return pid_of(name) && !std::filesystem::exists(name, ignored);
 }
 
-/// Opens the ring of a file or a process, and finds out how to name its events: as `ocaml_version` does, if not empty.
-/// Only finding the files of a process needs root. Nothing of their content is read as root.
-Result<OpenRing> open_ring(const std::string& name, bool is_process, const std::string& ocaml_version) {
-  auto input = is_process ? process_ring(*pid_of(name)) : Result<RingInput>(ring_file(name));
-  if (!input) return std::unexpected(std::move(input.error()));
-  if (auto dropped = become_calling_user(); !dropped) return std::unexpected(std::move(dropped.error()));
-  if (input->exe) {
-    if (const auto binary = inspect_binary(input->exe.get()); binary && *binary && (*binary)->family) {
-      input->process.version = (*binary)->version;
-      input->process.family = *(*binary)->family;
-      input->process.family_source = FamilySource::symbols;
+/// Finds out how to name the events of a ring: as `ocaml_version` does, if not empty.
+Result<OpenRing> open_ring(OpenFiles files, const std::string& ocaml_version) {
+  ProcessInfo& process = files.process;
+  if (files.exe) {
+    if (const auto binary = inspect_binary(files.exe.get()); binary && *binary && (*binary)->family) {
+      process.version = (*binary)->version;
+      process.family = *(*binary)->family;
+      process.family_source = FamilySource::symbols;
     }
   }
-  auto ring = input->open();
-  if (!ring) {
-    if (ring.error().hint.empty()) ring.error().hint = readable_inputs_hint;
-    return std::unexpected(std::move(ring.error()));
-  }
+  auto ring = files.open_ring();
+  if (!ring) return std::unexpected(std::move(ring.error()));
 
-  ProcessInfo& process = input->process;
   process.ring = RingState::active;
   if (const auto family = family_of_version(ocaml_version)) {
     process.version = ocaml_version;
@@ -128,7 +133,7 @@ Result<OpenRing> open_ring(const std::string& name, bool is_process, const std::
     process.family_source = FamilySource::forced;
   }
   if (process.family_source == FamilySource::assumed && !ring->producer()) {
-    if (auto second = input->open()) {
+    if (auto second = files.open_ring()) {
       if (const auto family = guess_family(*second)) {
         process.family = *family;
         process.family_source = FamilySource::ring;
@@ -161,41 +166,51 @@ Result<void> check_selected(const ProcessInfo& process, const std::string& name,
 
 }  // namespace
 
+Result<UniqueFd> open_input(const std::string& path) {
+  if (path == "-") return open_inherited(STDIN_FILENO, "stdin", reading);
+  if (const auto number = descriptor_in(path)) return open_inherited(*number, path, reading);
+  const uid_t user = calling_user();
+  const auto place = find_place(path, user, reading);
+  if (!place) return std::unexpected(place.error());
+  if (!place->file) return errno_error(ENOENT, reading.what, path, reading.hint);
+  auto file = open_found(place->file, path, user, reading);
+  if (!file) return file;
+  // Until it is written to, a fifo looks as if its writer had left already. What is no fifo is ready at once.
+  pollfd written{.fd = file->get(), .events = POLLIN, .revents = 0};
+  while (::poll(&written, 1, -1) < 0 && errno == EINTR) {
+  }
+  return file;
+}
+
 Result<Input> Input::open(const std::string& name, const ReadOptions& options, const Invocation& invocation) {
   Input input;
   input.name_ = name;
   input.options_ = options;
   input.command_line_ = invocation.arguments;
-  const bool is_stdin = name == "-", is_process = names_a_process(name);
-  const auto caller = SudoUser::of_environment();
+  const bool is_process = names_a_process(name);
+  auto files = is_process ? open_process(*pid_of(name)) : open_file(name);
+  if (!files) return std::unexpected(std::move(files.error()));
+  ::fstat(files->input.get(), &input.file_);
+  if (auto confined = confine_reader(); !confined) return std::unexpected(std::move(confined.error()));
+  const std::string path = files->process.ring_path;
   if (!is_process) {
-    if (auto dropped = become_calling_user(); !dropped) return std::unexpected(std::move(dropped.error()));
-  }
-  if (is_stdin)
-    ::fstat(STDIN_FILENO, &input.file_);
-  else
-    ::stat(name.c_str(), &input.file_);
-  if (!is_process) {
-    auto recording = RecordingFile::open(name);
+    auto recording = RecordingFile::open(UniqueFd(::fcntl(files->input.get(), F_DUPFD_CLOEXEC, 0)), path);
     if (!recording) {
-      if (recording.error().code == EACCES && caller)
-        recording.error().hint =
-            fmt::format("under sudo files are read with the rights of {}, who called it: let {} read it",
-                        escaped(caller->name), escaped(caller->name));
-      if (recording.error().hint.empty()) recording.error().hint = readable_inputs_hint;
+      if (recording.error().hint.empty()) recording.error().hint = reading.hint;
       return std::unexpected(std::move(recording.error()));
     }
     input.recording_ = std::move(*recording);
     if (input.recording_) return input;
   }
-  auto ring = open_ring(name, is_process, options.ocaml_version);
+  auto ring = open_ring(std::move(*files), options.ocaml_version);
   if (!ring) {
-    if (is_process) return std::unexpected(std::move(ring.error()));
-    return std::unexpected(Error{.what = "cannot read",
-                                 .subject = is_stdin ? "stdin" : name,
-                                 .why = "it is not a recording of rtev-bpf" +
-                                        (is_stdin ? std::string() : ", and not a ring file: " + ring.error().why),
-                                 .hint = readable_inputs_hint});
+    if (!is_process) {
+      ring.error() = {.what = reading.what,
+                      .subject = path,
+                      .why = "it is not a recording of rtev-bpf, and not a ring file: " + ring.error().why};
+    }
+    if (ring.error().hint.empty()) ring.error().hint = reading.hint;
+    return std::unexpected(std::move(ring.error()));
   }
   if (auto selected = check_selected(ring->process, name, options); !selected)
     return std::unexpected(std::move(selected.error()));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.hpp"
 #include "cli/options.hpp"
 #include "formats/output/output.hpp"
 #include "recording/recording_file.hpp"
@@ -18,6 +19,11 @@
 
 namespace rtev::cli {
 
+/// Opens a file for reading, with the rights of the calling thread; "-" is stdin. Waits for the writer of a fifo of the
+/// user. Refused, because another user may have put them there as a trap: links of others in the path, fifos and
+/// devices of others, files with several names.
+Result<UniqueFd> open_input(const std::string& path);
+
 /// A ring and its process.
 struct OpenRing {
   ProcessInfo process;
@@ -27,7 +33,8 @@ struct OpenRing {
 class Input {
  public:
   /// Opens a file, a process id, or "-" for stdin. The options select what is read of it. Under sudo this process
-  /// becomes one of the user who called it, for good, before it opens a file or reads what a process wrote.
+  /// becomes one of the user who called it, for good, before it opens a file. It is confined before it decodes
+  /// anything.
   static Result<Input> open(const std::string& name, const ReadOptions& options, const Invocation& invocation);
 
   /// Fails if the output would overwrite the file that is read.
@@ -44,7 +51,7 @@ class Input {
   std::string name_;
   ReadOptions options_;
   std::vector<std::string> command_line_;
-  struct stat file_{};  ///< zero if it is a process
+  struct stat file_{};
   std::optional<RecordingFile> recording_;
   std::optional<OpenRing> ring_;
 };

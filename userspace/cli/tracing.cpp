@@ -153,7 +153,8 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
   const LiveOptions live = live_options(options, invocation);
   auto attached = AttachedPrograms::load(live);
   if (!attached) return report(attached.error());
-  if (auto confined = confine(attached->programs.uses_uprobe_multi()); !confined) return report(confined.error());
+  if (auto confined = confine_tracer(attached->programs.uses_uprobe_multi()); !confined)
+    return report(confined.error());
   auto session = LiveSession::start(live, std::move(*attached), *helper, tracing.sink, tracing.output, stop);
   if (!command && !options.quiet)
     say(start_message(session->registry(), options.duration.has_value(), options.ringless));

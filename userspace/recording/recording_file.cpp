@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "recording/recording_file.hpp"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <linux/magic.h>
-#include <poll.h>
-#include <sys/stat.h>
-#include <sys/statfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 #include <vector>
-
-#include "base/unique_fd.hpp"
 
 namespace rtev {
 namespace {
@@ -49,33 +41,6 @@ std::unexpected<Error> is_export(const std::string& name, std::string_view forma
             .hint = "give the .fxt it was made from, or record to a .fxt file (rtev-bpf record -o FILE.fxt)"});
 }
 
-/// Pipes of a shell have no name, so that opening them waits for nobody.
-bool is_named_fifo(int fd, const struct stat& status) {
-  struct statfs system{};
-  return S_ISFIFO(status.st_mode) && (::fstatfs(fd, &system) != 0 || system.f_type != PIPEFS_MAGIC);
-}
-
-/// Waits for the writer of a fifo of the user, not for another user's.
-Result<UniqueFd> open_file(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
-  struct stat status{};
-  if (!fd || ::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot open", path);
-  if (S_ISDIR(status.st_mode)) return errno_error(EISDIR, "cannot read", path);
-  if (is_named_fifo(fd.get(), status)) {
-    if (status.st_uid != ::geteuid()) {
-      return std::unexpected(Error{.what = "cannot read",
-                                   .subject = path,
-                                   .why = "it is a fifo of another user, who could make its reader wait for ever",
-                                   .hint = "give a file, or - to read from stdin"});
-    }
-    pollfd written{.fd = fd.get(), .events = POLLIN, .revents = 0};
-    while (::poll(&written, 1, -1) < 0 && errno == EINTR) {
-    }
-  }
-  ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
-  return fd;
-}
-
 }  // namespace
 
 FileKind file_kind(std::string_view first_bytes) {
@@ -86,13 +51,10 @@ FileKind file_kind(std::string_view first_bytes) {
   return FileKind::unknown;
 }
 
-Result<std::optional<RecordingFile>> RecordingFile::open(const std::string& path) {
-  const std::string name = path == "-" ? "stdin" : path;
-  auto fd = path == "-" ? Result<UniqueFd>(UniqueFd(::dup(STDIN_FILENO))) : open_file(path);
-  if (!fd) return std::unexpected(std::move(fd.error()));
-  Handle file(::gzdopen(fd->get(), "rb"));
-  if (!file) return errno_error(fd->get() < 0 ? EBADF : ENOMEM, "cannot read", name);
-  static_cast<void>(fd->release());
+Result<std::optional<RecordingFile>> RecordingFile::open(UniqueFd fd, const std::string& name) {
+  Handle file(::gzdopen(fd.get(), "rb"));
+  if (!file) return errno_error(fd ? ENOMEM : EBADF, "cannot read", name);
+  static_cast<void>(fd.release());
   ::gzbuffer(file.get(), read_bytes);
 
   RecordingFile recording(name, std::move(file));

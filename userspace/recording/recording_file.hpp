@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/unique_fd.hpp"
 #include "recording/replay.hpp"
 #include "rtev/error.hpp"
 #include "stream/sink.hpp"
@@ -26,8 +27,9 @@ FileKind file_kind(std::string_view first_bytes);
 /// A recording that is read once, from its beginning to its end. Its content is not trusted. One thread.
 class RecordingFile {
  public:
-  /// "-" is stdin. An export of rtev-bpf is an error that says which; any other file that can be read yields nothing.
-  static Result<std::optional<RecordingFile>> open(const std::string& path);
+  /// `name` is for messages. An export of rtev-bpf is an error that says which; any other file that can be read yields
+  /// nothing.
+  static Result<std::optional<RecordingFile>> open(UniqueFd fd, const std::string& name);
 
   /// Gives a sink the stream. For a file that is damaged from some place on the sink gets what is before it, and a
   /// summary of that; then the error is returned. A file that was cut short is no error: see Replay::End.

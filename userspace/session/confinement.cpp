@@ -28,17 +28,33 @@ struct Capability {
   std::string_view name;
 };
 
-std::vector<Capability> kept_capabilities(bool uprobe_multi) {
+using Capabilities = std::vector<Capability>;
+
+Capabilities reader_capabilities() {
+  // Root's output may have to be made in directories of other users.
+  if (!SudoUser::of_environment()) return {{CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE"}};
+  return {};
+}
+
+Capabilities tracer_capabilities(bool uprobe_multi) {
+  Capabilities kept = reader_capabilities();
   // For probes of new programs, and for threads that start later.
-  std::vector<Capability> kept{{CAP_BPF, "CAP_BPF"}, {CAP_PERFMON, "CAP_PERFMON"}, {CAP_SYS_NICE, "CAP_SYS_NICE"}};
+  kept.insert(kept.end(), {{CAP_BPF, "CAP_BPF"}, {CAP_PERFMON, "CAP_PERFMON"}, {CAP_SYS_NICE, "CAP_SYS_NICE"}});
   // Some kernels, Debian's among them, want it for perf_event_open(2).
   if (!uprobe_multi) kept.push_back({CAP_SYS_ADMIN, "CAP_SYS_ADMIN"});
-  // Root's output may have to be made in directories of other users.
-  if (!SudoUser::of_environment()) kept.push_back({CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE"});
   return kept;
 }
 
-/// What a process may do without any capability, and a tracer never does.
+std::string describe(const Capabilities& capabilities) {
+  std::string names;
+  for (const Capability& capability : capabilities) names.append(names.empty() ? "" : ", ").append(capability.name);
+  return fmt::format(
+      "  rtev-bpf     runs as {}, with {};\n"
+      "               it cannot run programs, open sockets or look into processes\n",
+      escaped(name_of_user(calling_user())), names.empty() ? "no capability" : names);
+}
+
+/// What a process may do without any capability, and neither a tracer nor a reader does.
 constexpr std::array refused{
     SCMP_SYS(execve),      SCMP_SYS(execveat),         SCMP_SYS(fork),
     SCMP_SYS(vfork),       SCMP_SYS(ptrace),           SCMP_SYS(kcmp),
@@ -86,11 +102,9 @@ Result<void> filter_system_calls() {
   return {};
 }
 
-}  // namespace
-
-Result<void> confine(bool uprobe_multi) {
+Result<void> confine(const Capabilities& capabilities) {
   std::vector<unsigned> kept;
-  for (const Capability& capability : kept_capabilities(uprobe_multi)) kept.push_back(capability.number);
+  for (const Capability& capability : capabilities) kept.push_back(capability.number);
   // Without this they are lost with root's user id.
   ::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
   if (auto become = become_calling_user(); !become) return become;
@@ -100,16 +114,24 @@ Result<void> confine(bool uprobe_multi) {
   return filter_system_calls();
 }
 
+}  // namespace
+
+Result<void> confine_tracer(bool uprobe_multi) {
+  return confine(tracer_capabilities(uprobe_multi));
+}
+
+Result<void> confine_reader() {
+  return confine(reader_capabilities());
+}
+
 std::string describe_confinement(bool uprobe_multi) {
-  std::string names;
-  for (const Capability& capability : kept_capabilities(uprobe_multi))
-    names.append(names.empty() ? "" : ", ").append(capability.name);
   return fmt::format(
       "While it traces:\n"
-      "  rtev-bpf     runs as {}, with {};\n"
-      "               it cannot run programs, open sockets or look into processes\n"
-      "  rtev-helper  runs as {}, with CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE\n",
-      escaped(name_of_user(calling_user())), names, escaped(name_of_user(::geteuid())));
+      "{}"
+      "  rtev-helper  runs as {}, with CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE\n"
+      "While it reads a recording or a ring (dump, convert, -i):\n"
+      "{}",
+      describe(tracer_capabilities(uprobe_multi)), escaped(name_of_user(::geteuid())), describe(reader_capabilities()));
 }
 
 }  // namespace rtev

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a process that traces gives up once its BPF programs are loaded: it decodes what anyone may write.
+// What a process gives up before it decodes what anyone may write: a tracer once its BPF programs are loaded, and dump,
+// convert and -i once their input is open.
 #pragma once
 
 #include <string>
@@ -11,15 +12,19 @@ namespace rtev {
 /// Gives up, for good, all rights that a run does not need after its start:
 /// - under sudo the process becomes the user who called sudo, and writes new files with the rights of that user;
 /// - of the capabilities those stay that attach probes and schedule threads, and without sudo the one that writes
-/// files;
+///   files;
 /// - it gains no rights by exec, and other processes of its user may not look into it;
 /// - a seccomp filter refuses to run programs, to look into other processes, to open sockets, to enter or make
 ///   namespaces, and to load BPF programs.
 /// Holds for the calling thread and those that it starts afterwards: call it before there are others.
 /// `uprobe_multi`: whether probes are attached by that, or by perf_event, which takes another capability.
-Result<void> confine(bool uprobe_multi);
+Result<void> confine_tracer(bool uprobe_multi);
 
-/// The rights that the processes of a run hold after its start, in several lines.
+/// The same for a process that only reads files which are open already: of the capabilities only the one that writes
+/// files stays, and without sudo only.
+Result<void> confine_reader();
+
+/// The rights that the processes of a run hold when they are confined, in several lines.
 std::string describe_confinement(bool uprobe_multi);
 
 }  // namespace rtev

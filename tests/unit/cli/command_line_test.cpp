@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "support/temp_dir.hpp"
+#include "unit/cli/child.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -39,7 +40,7 @@ Outcome command_line(Strings arguments, Run run = Run::no) {
   if (!parsed)
     outcome.status = parsed.error();
   else if (run == Run::yes)
-    outcome.status = (*parsed)();
+    outcome.status = test::run_in_child(*parsed);
   outcome.out = ::testing::internal::GetCapturedStdout();
   outcome.err = ::testing::internal::GetCapturedStderr();
   return outcome;

@@ -18,6 +18,7 @@
 #include "support/ring_file_builder.hpp"
 #include "support/temp_dir.hpp"
 #include "support/terminal_check.hpp"
+#include "unit/cli/child.hpp"
 #include "unit/stream/world.hpp"
 
 namespace rtev::cli {
@@ -91,7 +92,8 @@ class ControlCharacters : public testing::TestWithParam<std::string> {
     arguments.insert(arguments.begin(), "rtev-bpf");
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    if (const auto parsed = CommandLine().parse(std::move(arguments)); parsed && run == Run::yes) (*parsed)();
+    if (const auto parsed = CommandLine().parse(std::move(arguments)); parsed && run == Run::yes)
+      test::run_in_child(*parsed);
     Printed printed{testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
     EXPECT_EQ(test::terminal_danger(printed.err), "") << shown;
     return printed;

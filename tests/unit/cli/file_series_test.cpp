@@ -11,6 +11,7 @@
 #include <set>
 
 #include "recording/recording_file.hpp"
+#include "support/files.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/stream/world.hpp"
 
@@ -41,7 +42,7 @@ class Reader final : public Sink {
 
 Reader read_back(const std::string& path) {
   Reader reader;
-  auto file = RecordingFile::open(path);
+  auto file = RecordingFile::open(test::open_file(path), path);
   EXPECT_TRUE(file && *file) << path;
   if (!file || !*file) return reader;
   EXPECT_TRUE((*file)->replay(reader));

@@ -3,15 +3,13 @@
 #include "recording/recording_file.hpp"
 
 #include <gmock/gmock.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <fstream>
-#include <thread>
 
 #include "formats/chrome/chrome_sink.hpp"
 #include "formats/output/gzip_output.hpp"
 #include "formats/perfetto/perfetto_sink.hpp"
+#include "support/files.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/recording/recording.hpp"
 
@@ -109,7 +107,7 @@ class RecordingFileTest : public ::testing::Test {
   Read read(const std::string& bytes) {
     const std::string path = dir / "recording";
     std::ofstream(path, std::ios::binary) << bytes;
-    auto file = RecordingFile::open(path);
+    auto file = RecordingFile::open(open_file(path), path);
     if (!file) return {.end = std::unexpected(file.error())};
     if (!*file) return {.end = std::unexpected(Error{.what = "no recording"})};
     StringOutput output;
@@ -181,31 +179,9 @@ TEST_F(RecordingFileTest, OtherFilesAreNotRecordings) {
   }
 }
 
-TEST_F(RecordingFileTest, AFileThatCannotBeOpenedIsAnError) {
-  EXPECT_FALSE(RecordingFile::open(dir / "missing"));
-  EXPECT_FALSE(RecordingFile::open(dir.path()));
-}
-
-TEST(RecordingFileFifo, OfAnotherUserIsNotWaitedFor) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root makes files of others";
-  const TempDir dir;
-  const std::string path = dir / "fifo";
-  ASSERT_EQ(::mkfifo(path.c_str(), 0666), 0);
-  ASSERT_EQ(::chown(path.c_str(), 12345, 12345), 0);
-  const auto opened = RecordingFile::open(path);
-  ASSERT_FALSE(opened);
-  EXPECT_THAT(opened.error().why, HasSubstr("fifo of another user"));
-}
-
-TEST(RecordingFileFifo, OwnOneIsReadWhenItsWriterComes) {
-  const TempDir dir;
-  const std::string path = dir / "fifo";
-  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  std::thread writer([&] { std::ofstream(path) << R"({"type":"header")"; });
-  const auto opened = RecordingFile::open(path);
-  writer.join();
-  ASSERT_FALSE(opened);
-  EXPECT_THAT(opened.error().why, HasSubstr("JSON lines"));
+TEST_F(RecordingFileTest, AFileThatCannotBeReadIsAnError) {
+  EXPECT_FALSE(RecordingFile::open(UniqueFd(), "closed"));
+  EXPECT_FALSE(RecordingFile::open(open_file(dir.path()), "folder"));
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ long bpf(unsigned long command) {
 }
 
 /// What is wrong with a process that confined itself; 0 if nothing.
-int wrong_after_confine() {
-  if (!confine(true)) return 1;
+int wrong_after(const Result<void>& confined) {
+  if (!confined) return 1;
   if (::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 || ::prctl(PR_GET_DUMPABLE) != 0) return 2;
   char* const arguments[] = {nullptr};
   if (!is_refused(::execve("/bin/true", arguments, arguments))) return 3;
@@ -49,14 +49,18 @@ class ConfinementDeathTest : public testing::Test {
 };
 
 TEST_F(ConfinementDeathTest, RefusesWhatATracerNeverDoes) {
-  EXPECT_EXIT(::_exit(wrong_after_confine()), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(::_exit(wrong_after(confine_tracer(true))), testing::ExitedWithCode(0), "");
+}
+
+TEST_F(ConfinementDeathTest, RefusesTheSameToAReader) {
+  EXPECT_EXIT(::_exit(wrong_after(confine_reader())), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(ConfinementDeathTest, BecomesTheCallerOfSudo) {
   const auto user = [] {
     ::setenv("SUDO_UID", "65534", 1);
     ::setenv("SUDO_GID", "65534", 1);
-    if (const int wrong = wrong_after_confine()) return wrong;
+    if (const int wrong = wrong_after(confine_tracer(true))) return wrong;
     return ::getuid() == 65534 && ::setuid(0) != 0 ? 0 : 9;
   };
   EXPECT_EXIT(::_exit(user()), testing::ExitedWithCode(0), "");
@@ -66,6 +70,7 @@ TEST(Confinement, IsDescribed) {
   EXPECT_NE(describe_confinement(true).find("CAP_BPF, CAP_PERFMON, CAP_SYS_NICE"), std::string::npos);
   EXPECT_EQ(describe_confinement(true).find("CAP_SYS_ADMIN"), std::string::npos);
   EXPECT_NE(describe_confinement(false).find("CAP_SYS_ADMIN"), std::string::npos);
+  EXPECT_NE(describe_confinement(true).find("dump, convert"), std::string::npos);
 }
 
 }  // namespace

@@ -7,13 +7,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string_view>
 #include <utility>
 
+#include "base/escape.hpp"
 #include "base/parse.hpp"
 
 namespace rtev {
@@ -22,6 +25,12 @@ namespace {
 std::string_view variable(const char* name) {
   const char* text = std::getenv(name);
   return text != nullptr ? text : std::string_view{};
+}
+
+/// The number of a user or a group in a variable.
+std::optional<std::uint32_t> id_in(const char* name) {
+  const auto id = parse_number<std::uint32_t>(variable(name));
+  return id && *id != UINT32_MAX ? id : std::nullopt;  // which is no id for the kernel
 }
 
 struct CloseFile {
@@ -47,8 +56,7 @@ bool set_file_group(gid_t gid) {
 }  // namespace
 
 std::optional<SudoUser> SudoUser::of_environment() {
-  const auto uid = parse_number<uid_t>(variable("SUDO_UID"));
-  const auto gid = parse_number<gid_t>(variable("SUDO_GID"));
+  const auto uid = id_in("SUDO_UID"), gid = id_in("SUDO_GID");
   if (::geteuid() != 0 || !uid || !gid || *uid == 0) return std::nullopt;
   SudoUser user{.uid = *uid, .gid = *gid, .name = std::string(variable("SUDO_USER")), .home = {}, .groups = {*gid}};
   // The files and not getpwuid(): a static binary cannot load the libraries of the name service. Users who are only
@@ -84,6 +92,19 @@ bool SudoUser::become() const {
     ::setenv("HOME", home.c_str(), 1);
   }
   return true;
+}
+
+Result<void> check_sudo_environment() {
+  constexpr std::array names{"SUDO_UID", "SUDO_GID"};
+  const auto is_set = [](const char* name) { return std::getenv(name) != nullptr; };
+  if (::geteuid() != 0 || std::ranges::none_of(names, is_set)) return {};
+  const auto wrong = std::ranges::find_if(names, [](const char* name) { return !id_in(name); });
+  if (wrong == names.end()) return {};
+  return std::unexpected(
+      Error{.what = "cannot find out who called sudo from",
+            .subject = *wrong,
+            .why = is_set(*wrong) ? "its value '" + escaped(variable(*wrong)) + "' is no id" : "it is not set",
+            .hint = "start rtev-bpf with sudo, which sets SUDO_UID and SUDO_GID; unset both to run as root"});
 }
 
 uid_t calling_user() {

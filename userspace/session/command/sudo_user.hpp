@@ -20,13 +20,18 @@ struct SudoUser {
   std::string home;             ///< empty if /etc/passwd does not have the user
   std::vector<gid_t> groups{};  ///< the primary one and those of /etc/group
 
-  /// From SUDO_UID and SUDO_GID, when this process is root; nothing without them.
+  /// From SUDO_UID and SUDO_GID, when this process is root; nothing without them. Call check_sudo_environment() first:
+  /// values that are no numbers are ignored here.
   static std::optional<SudoUser> of_environment();
 
   /// Turns this process into one of the user's, for good, with USER, LOGNAME and HOME to match. False (errno) if that
   /// fails.
   bool become() const;
 };
+
+/// Fails if this process is root and SUDO_UID or SUDO_GID is missing or is no number, but not both are missing: to take
+/// root for the caller would give the caller of sudo the rights of root.
+Result<void> check_sudo_environment();
 
 /// The user whose files this process may write: the one who called sudo, else its own.
 uid_t calling_user();

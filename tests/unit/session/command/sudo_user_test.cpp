@@ -14,6 +14,8 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* unknown_uid = "3999999999";  // in nobody's /etc/passwd
 
@@ -49,19 +51,35 @@ class SudoUserTest : public ::testing::Test {
 
 TEST_F(SudoUserTest, IsEmptyWithoutSudoOrForRoot) {
   EXPECT_FALSE(SudoUser::of_environment());
+  EXPECT_TRUE(check_sudo_environment());
   set_caller("0", "0", "root");
   EXPECT_FALSE(SudoUser::of_environment());
+  EXPECT_TRUE(check_sudo_environment());
+}
+
+TEST_F(SudoUserTest, RefusesHalfOfTheNumbers) {
   set_caller("65534", nullptr, "nobody");
-  EXPECT_FALSE(SudoUser::of_environment());
+  ASSERT_FALSE(check_sudo_environment());
+  EXPECT_EQ(check_sudo_environment().error().subject, "SUDO_GID");
+  set_caller(nullptr, "65534", "nobody");
+  ASSERT_FALSE(check_sudo_environment());
+  EXPECT_EQ(check_sudo_environment().error().subject, "SUDO_UID");
 }
 
 TEST_F(SudoUserTest, RefusesInvalidNumbers) {
-  for (const char* uid : {"", "abc", "12x", "-1", " 12", "4294967296", "+5"}) {
-    set_caller(uid, "65534", "nobody");
-    EXPECT_FALSE(SudoUser::of_environment()) << uid;
-    set_caller("65534", uid, "nobody");
-    EXPECT_FALSE(SudoUser::of_environment()) << uid;
+  for (const char* id : {"", "abc", "12x", "-1", " 12", "4294967295", "4294967296", "+5", "\x1b[31m"}) {
+    for (const bool is_uid : {true, false}) {
+      set_caller(is_uid ? id : "65534", is_uid ? "65534" : id, "nobody");
+      EXPECT_FALSE(SudoUser::of_environment()) << id;
+      const auto checked = check_sudo_environment();
+      ASSERT_FALSE(checked) << id;
+      EXPECT_EQ(checked.error().subject, is_uid ? "SUDO_UID" : "SUDO_GID");
+      EXPECT_NE(checked.error().hint, "");
+      EXPECT_THAT(checked.error().why, Not(HasSubstr("\x1b")));
+    }
   }
+  set_caller("65534", "65534", "nobody");
+  EXPECT_TRUE(check_sudo_environment());
 }
 
 TEST_F(SudoUserTest, TakesNameAndHomeFromPasswd) {
