@@ -215,7 +215,8 @@ TEST(HostileRing, ARingWithInventedWordsIsReadOn) {
   file.set_tail(0, invented);
   CheckedReader reader(dir / "1.events", RingOwner{});
   reader.poll();
-  file.append(0, make::begin(1, 1));
+  for (std::uint64_t index = 0; const std::uint64_t word : make::begin(1, 1)) file.set_word(0, index++, word);
+  file.set_tail(0, invented + 2);
   reader.poll();
   EXPECT_EQ(reader.words().delivered, 2u);
 }
