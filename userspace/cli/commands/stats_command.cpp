@@ -14,13 +14,10 @@ namespace {
 
 constexpr const char* footer =
     "GC is the time that domains spent in pauses; GC% is GC as a share of WALL. For a process both are sums over its "
-    "domains. ALLOC is what was allocated in minor heaps, PROMOTED what of it was moved to the major heap. With "
-    "one "
-    "process the domains are listed, with several their number. STW LED and FOLLOWED count the stop-the-world sections "
-    "that a domain led, and those led by other domains "
-    "that it took part in. Words (8 bytes) are counted at collections. '+' marks a lower bound; "
-    "the "
-    "report says why.\n"
+    "domains. ALLOC is what was allocated in minor heaps, PROMOTED what of it was moved to the major heap. With one "
+    "process the domains are listed, with several their number. STW LED and FOLLOWED count the stop-the-world "
+    "sections that a domain led, and those led by other domains that it took part in. Words (8 bytes) are counted at "
+    "collections. '+' marks a lower bound; the report says why.\n"
     "\n"
     "Examples:\n"
     "  rtev-bpf stats -d 10s                        all OCaml processes for ten seconds\n"
