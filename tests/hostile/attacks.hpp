@@ -19,6 +19,8 @@ int name_flood(const Directory& dir);
 int sparse_rings(const Directory& dir);
 /// The same, with indices around 2^63.
 int huge_indices(const Directory& dir);
+/// Sixteen processes write events with names of control characters, which take long to print.
+int long_names(const Directory& dir);
 /// Writes a few words to each of 4096 domains, again and again.
 int many_domains(const Directory& dir);
 /// Fills rings of 64 words as fast as it can.

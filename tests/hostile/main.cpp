@@ -22,6 +22,7 @@ constexpr auto attacks = std::to_array<Attack>({
     {"name-flood", name_flood},
     {"sparse-rings", sparse_rings},
     {"huge-indices", huge_indices},
+    {"long-names", long_names},
     {"many-domains", many_domains},
     {"small-rings", small_rings},
     {"memfd-ring", memfd_ring},

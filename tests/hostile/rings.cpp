@@ -140,6 +140,25 @@ int huge_indices(const Directory& dir) {
   return claim_words(dir, std::uint64_t{1} << 63);
 }
 
+int long_names(const Directory& dir) {
+  constexpr std::uint64_t events_of_turn = 1024;
+  constexpr int processes = 16, pause_ms = 1;
+  const ForgedRing other(dir, {});  // of a user whose events are to be delayed
+  become_stranger(dir);
+  std::string name = "beacon";  // which the tracer is to print
+  name.resize(ForgedRing::name_bytes - 1, '\x01');
+  for (int process = 0; process < processes; ++process) {
+    if (fork_dependent() > 0) continue;
+    ForgedRing ring(dir, {});
+    ring.set_name(0, name);
+    while (true) {
+      for (std::uint64_t event = 0; event < events_of_turn; ++event) ring.write(0, 0);
+      ::poll(nullptr, 0, pause_ms);
+    }
+  }
+  return end_all(repeat([] {}, pause_ms));
+}
+
 int many_domains(const Directory& dir) {
   constexpr std::uint64_t domains = 4096, words_of_page = 512;
   ForgedRing ring(dir, {.domains = domains, .words = words_of_page});

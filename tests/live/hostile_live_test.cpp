@@ -205,6 +205,8 @@ TEST_P(AttackLive, AnHonestProgramLosesNothing) {
   GetParam().check(trace, attacker.pid());
 }
 
+using LongNamesLive = LiveTest;
+
 /// Sums of the words of all programs with this name.
 std::map<std::string, std::uint64_t> words_of(const Trace& trace, const std::string& comm) {
   std::map<std::string, std::uint64_t> sums;
@@ -324,6 +326,33 @@ INSTANTIATE_TEST_SUITE_P(Programs, AttackLive,
                                            Attack{"HungDirectory", "hung-directory", wrote_an_honest_ring},
                                            Attack{"HungMemory", "hung-memory", is_named_as_silent}),
                          by_label);
+
+/// Names of control characters make an event six times as long to print: more than the output takes.
+TEST_F(LongNamesLive, AnHonestProgramLosesNothing) {
+  constexpr int beacons = 125;
+  Process attacker({.argv = {RTEV_ATTACK, "long-names", dir.path()}}, "ready");
+  // Only what is of interest is read by the test: the rest is gigabytes.
+  constexpr const char* pipeline = R"("$0" -q -f jsonl --events 'process,beacon*' -d 7s |)"
+                                   R"( grep --line-buffered -F -e '"name":"beacon"' -e '"type":"summary"')";
+  std::optional<Process> tracer;
+  start_ready(tracer, {.argv = {"sh", "-c", pipeline, tool()}});
+  Process honest(with_events("steady", {"300000", "2500"}), "ready");
+  honest.go();
+  std::vector<std::uint64_t> delays = delays_of_beacons(*tracer, beacons);
+  honest.line_with("done ");
+  EXPECT_EQ(run_through(honest).status.code(), 0);
+  const Json summary = Json::parse(tracer->line_with(R"("type":"summary")"));
+  tracer->wait();
+  attacker.go_until("done");
+  const auto is_honest = [&](const Json& process) { return process["pid"] == honest.pid(); };
+  const Json& processes = summary["processes"];
+  const auto found = std::ranges::find_if(processes, is_honest);
+  ASSERT_NE(found, processes.end());
+  EXPECT_EQ((*found)["words"]["lost"], 0);
+  EXPECT_EQ((*found)["words"]["unread"], 0);
+  std::ranges::sort(delays);
+  EXPECT_LT(std::chrono::nanoseconds(delays[delays.size() * 95 / 100]), 100ms);
+}
 
 class EndBesideAttackLive : public AttackLive {};
 

@@ -20,6 +20,9 @@ constexpr UprobeManager::Bound after_making_room(const UprobeManager::Bound& bou
   return {.binaries = bound.binaries / 4 * 3, .descriptors = bound.descriptors / 4 * 3};
 }
 
+/// Links that wait to be destroyed: each is a descriptor.
+constexpr std::size_t max_unused = 64;
+
 /// Refused binaries that are remembered.
 constexpr std::size_t max_refused = 4096;
 
@@ -207,15 +210,33 @@ bool UprobeManager::make_room(const ProbedBinary& binary, std::vector<UprobeLink
 }
 
 /// The caller goes on to attach: programs wait for that, and it does not need the grace period to be over. Waits only
-/// for earlier links, so that there are not ever more.
+/// if too many links wait for theirs.
 void UprobeManager::destroy_later(std::vector<UprobeLink> links) {
   if (links.empty()) return;
-  const std::lock_guard lock(destroying_mutex_);
-  destroying_ = {};
+  {
+    const std::lock_guard lock(unused_mutex_);
+    std::ranges::move(links, std::back_inserter(unused_));
+    if (std::exchange(destroys_, true) && unused_.size() < max_unused) return;
+  }
+  const std::lock_guard lock(destroyer_mutex_);
+  destroyer_ = {};
   try {
-    destroying_ = std::jthread([links = std::move(links)]() mutable { destroy_in_parallel(std::move(links)); });
-  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch)
-    // No more threads available: the links are destroyed by now.
+    destroyer_ = std::jthread([this] { destroy_unused(); });
+  } catch (const std::system_error&) {
+    destroy_unused();  // no more threads available
+  }
+}
+
+void UprobeManager::destroy_unused() {
+  while (true) {
+    std::vector<UprobeLink> links;
+    {
+      const std::lock_guard lock(unused_mutex_);
+      links = std::exchange(unused_, {});
+      destroys_ = !links.empty();
+      if (!destroys_) return;
+    }
+    destroy_in_parallel(std::move(links));
   }
 }
 

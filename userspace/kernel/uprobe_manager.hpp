@@ -130,6 +130,7 @@ class UprobeManager {
                      std::vector<UprobeLink>& links);
   bool make_room(const ProbedBinary& binary, std::vector<UprobeLink>& links);
   void destroy_later(std::vector<UprobeLink> links);
+  void destroy_unused();
 
   UprobePrograms& programs_;
   AttachPolicy policy_;
@@ -140,8 +141,11 @@ class UprobeManager {
   std::uint64_t last_use_ = 0;
   std::vector<Change> changes_;
   Figures figures_;  ///< except for slow_to_detach
-  std::mutex destroying_mutex_;
-  std::jthread destroying_;  ///< links of binaries that made room for others
+  std::mutex unused_mutex_;
+  std::vector<UprobeLink> unused_;  ///< links of binaries that made room for others
+  bool destroys_ = false;           ///< destroyer_ does, and takes those that are added
+  std::mutex destroyer_mutex_;
+  std::jthread destroyer_;
 };
 
 }  // namespace rtev::kernel

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <string>
-#include <unordered_set>
 #include <utility>
 
 #include "inspect/proc_lines.hpp"
@@ -23,15 +22,6 @@ constexpr std::uint64_t max_record_delay_ns = 50'000'000;
 
 /// How often to look whether the records are complete that something waits for.
 constexpr std::uint64_t check_interval_ns = 20'000'000;
-
-/// Processes that were found and not taken yet: each holds descriptors.
-constexpr std::size_t max_found = 1024;
-
-/// The user of queries about processes whose user is not known yet.
-constexpr std::uint32_t unknown_user = UINT32_MAX;
-
-/// Processes that are remembered because they did not answer.
-constexpr std::size_t max_silent = 65536;
 
 /// What a record says about its image.
 void complete(Image& image, const rtev_lifecycle& record) {
@@ -59,72 +49,22 @@ Discovery::Discovery(DiscoveryContext context, DiscoveryOptions options)
       options_(std::move(options)),
       identifier_(context_.queries, context_.processes, context_.cache, context_.inspector, options_.even_gone,
                   context_.clock),
-      rings_(context_, options_) {}
+      rings_(context_, options_),
+      scan_(context_, options_,
+            {.on_listed = [this](const auto& alive, std::uint64_t asked_ns) { end_gone(alive, asked_ns); },
+             .on_silent = [this](std::int32_t pid, std::uint32_t user,
+                                 const ProcessStat& stat) { add_silent(pid, user, stat); }}) {}
 
-void Discovery::begin_scan() {
-  is_listing_ = true;
-  context_.queries.ask({.all_pids = true}, unknown_user, [this, asked_ns = context_.clock()](ProcessView view) {
-    is_listing_ = false;
-    if (!view.no_answer) add_listed(std::move(view.pids), asked_ns);
-  });
-}
-
-void Discovery::add_listed(std::vector<std::int32_t> pids, std::uint64_t asked_ns) {
-  to_scan_ = std::move(pids);
-  const std::unordered_set<std::int32_t> alive(to_scan_.begin(), to_scan_.end());
+void Discovery::end_gone(const std::unordered_set<std::int32_t>& alive, std::uint64_t listed_ns) {
   for (const TracedProcess& process : context_.processes.processes()) {
-    if (process.since_ns < asked_ns && !alive.contains(process.pid))
+    if (process.since_ns < listed_ns && !alive.contains(process.pid))
       exits_.suspect({process.pid, process.start_ticks}, context_.clock());
   }
   exits_.forget_gone(alive);
-  std::erase_if(silent_, [&](const auto& process) { return !alive.contains(process.first); });
-  if (options_.filter.only_followed) to_scan_.clear();
 }
 
-void Discovery::scan_some(std::size_t max_processes) {
-  for (; max_processes > 0 && !to_scan_.empty() && found_.size() + looking_at_ < max_found; --max_processes) {
-    const std::int32_t pid = to_scan_.back();
-    to_scan_.pop_back();
-    if (!options_.filter.wants_pid(pid)) continue;
-    ++looking_at_;
-    // First only what every process answers, to know whose it is and whether it is wanted.
-    context_.queries.ask({.pid = pid, .user = true}, unknown_user,
-                         [this, pid](const ProcessView& view) { look_at(pid, view); });
-  }
-}
-
-void Discovery::look_at(std::int32_t pid, const ProcessView& view) {
-  const auto& stat = view.stat;
-  if (!stat || stat->kernel_thread || !options_.filter.wants(pid, stat->comm, false) ||
-      silent_.contains({pid, stat->start_ticks})) {
-    --looking_at_;
-    return;
-  }
-  context_.queries.ask(
-      {.pid = pid, .image = true, .mapped_rings = true}, view.image.user,
-      [this, pid, asked_ns = context_.clock(), user = view.image.user, known = *stat](ProcessView answer) {
-        --looking_at_;
-        if (answer.no_answer) return add_silent(pid, user, known);
-        add_looked_at(pid, asked_ns, std::move(answer));
-      });
-}
-
-void Discovery::add_looked_at(std::int32_t pid, std::uint64_t asked_ns, ProcessView view) {
-  if (!view.stat) return;
-  found_.push_back({.pid = pid,
-                    .asked_ns = asked_ns,
-                    .answered_ns = context_.clock(),
-                    .image = std::move(view.image),
-                    .rings = std::move(view.rings)});
-}
-
-/// A process whose memory or file systems do not answer. It may be an OCaml program, and is shown as such, so that it
-/// is known who hangs.
+/// It may be an OCaml program, and is shown as such, so that it is known who hangs.
 void Discovery::add_silent(std::int32_t pid, std::uint32_t user, const ProcessStat& stat) {
-  if (silent_.size() >= max_silent || !silent_.emplace(pid, stat.start_ticks).second) {
-    ++unreadable_;
-    return;
-  }
   const std::uint64_t now = context_.clock();
   TracedProcess* process = context_.processes.find(pid);
   if (process == nullptr) {
@@ -142,16 +82,14 @@ void Discovery::add_silent(std::int32_t pid, std::uint32_t user, const ProcessSt
 
 /// Adds what was seen so long ago that all records which explain it have been taken.
 void Discovery::take_found(std::uint64_t now_ns, std::uint64_t records_complete_until_ns) {
-  while (!found_.empty() && found_.front().answered_ns + max_record_delay_ns < records_complete_until_ns) {
-    Found found = std::move(found_.front());
-    found_.pop_front();
-    // No later than records that are still to come, and no earlier, since the stream may have been released until then.
-    add_found(std::move(found), std::min(now_ns, records_complete_until_ns));
-  }
+  const std::uint64_t until_ns = records_complete_until_ns - std::min(records_complete_until_ns, max_record_delay_ns);
+  // No later than records that are still to come, and no earlier, since the stream may have been released until then.
+  while (auto found = scan_.take_found(until_ns))
+    add_found(std::move(*found), std::min(now_ns, records_complete_until_ns));
   if (!is_scanning()) first_scan_end_ns_ = std::min(first_scan_end_ns_, now_ns);
 }
 
-void Discovery::add_found(Found found, std::uint64_t time_ns) {
+void Discovery::add_found(HostScan::Found found, std::uint64_t time_ns) {
   auto& [pid, asked_ns, answered_ns, image, rings] = found;
   if (exits_.has_exited({pid, image.start_ticks})) return;
   if (const TracedProcess* const known = context_.processes.find(pid)) {
@@ -176,11 +114,8 @@ void Discovery::add_found(Found found, std::uint64_t time_ns) {
 void Discovery::take(LifecycleEvent event) {
   const rtev_lifecycle& record = event.record;
   last_record_ns_ = std::max<std::uint64_t>(last_record_ns_, record.time_ns);
-  if (record.type == RTEV_EXEC || record.type == RTEV_EXIT) {
-    std::erase_if(found_, [&](const Found& found) {
-      return found.pid == static_cast<std::int32_t>(record.tgid) && found.asked_ns < record.time_ns;
-    });
-  }
+  if (record.type == RTEV_EXEC || record.type == RTEV_EXIT)
+    scan_.forget_found(static_cast<std::int32_t>(record.tgid), record.time_ns);
   switch (record.type) {
     case RTEV_EXEC:
       return on_exec(event);
@@ -208,7 +143,7 @@ void Discovery::on_exec(LifecycleEvent& event) {
     generation = context_.processes.info(*process).exec_generation + 1;
     end(pid, record.time_ns, exit_by_exec, record.max_rss_pages);
   }
-  std::erase_if(silent_, [&](const auto& process) { return process.first == pid; });
+  scan_.forget_silent(pid);
   const auto add = [this, record, generation](Image image) {
     complete(image, record);
     TracedProcess* const process = ensure(static_cast<std::int32_t>(record.tgid), std::move(image),
@@ -351,7 +286,7 @@ void Discovery::tick(std::uint64_t now_ns, std::uint64_t records_complete_until_
 
 std::optional<std::uint64_t> Discovery::next_tick_ns() const {
   std::optional<std::uint64_t> next;
-  if (!found_.empty() || exits_.has_suspects()) next = next_check_ns_;
+  if (scan_.has_found() || exits_.has_suspects()) next = next_check_ns_;
   for (const auto time : {rings_.next_try_ns(), identifier_.next_retry_ns()}) {
     if (time) next = std::min(next.value_or(*time), *time);
   }

@@ -8,15 +8,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
-#include <set>
-#include <utility>
-#include <vector>
+#include <unordered_set>
 
 #include "bpf/records.h"
 #include "processes/discovery_context.hpp"
 #include "processes/exit_tracker.hpp"
+#include "processes/host_scan.hpp"
 #include "processes/lifecycle_lookup.hpp"
 #include "processes/program_identifier.hpp"
 #include "processes/rings/ring_acquisition.hpp"
@@ -30,11 +28,11 @@ class Discovery {
   Discovery(DiscoveryContext context, DiscoveryOptions options);
 
   /// Begins to look at all processes, to find those whose records were dropped.
-  void begin_scan();
+  void begin_scan() { scan_.begin(); }
   /// Asks about some of them. What is found is taken by tick().
-  void scan_some(std::size_t max_processes);
+  void scan_some(std::size_t max_processes) { scan_.ask_some(max_processes); }
   /// True until all processes have been looked at, and tick() has taken all that was found.
-  bool is_scanning() const { return is_listing_ || !to_scan_.empty() || looking_at_ > 0 || !found_.empty(); }
+  bool is_scanning() const { return scan_.is_active(); }
   /// Takes one lifecycle record, in the order of the records.
   void take(LifecycleEvent event);
   /// Continues with what scans found, with processes whose binaries have been inspected, and with pending rings. All
@@ -51,7 +49,7 @@ class Discovery {
   std::uint64_t rings_missed() const { return rings_.missed(); }
   const ExitTracker& exits() const { return exits_; }
   /// Processes that did not answer, and rings that were not opened because their file system may not answer.
-  std::uint64_t unreadable() const { return unreadable_ + rings_.unreadable(); }
+  std::uint64_t unreadable() const { return scan_.unreported() + rings_.unreadable(); }
 
  private:
   /// How a process came into view.
@@ -62,21 +60,12 @@ class Discovery {
     bool has_ring = false;
     bool followed = false;
   };
-  /// What a scan saw of a process, between two times.
-  struct Found {
-    std::int32_t pid;
-    std::uint64_t asked_ns, answered_ns;
-    Image image;
-    std::vector<OpenedRing> rings;
-  };
-  void add_listed(std::vector<std::int32_t> pids, std::uint64_t asked_ns);
-  void look_at(std::int32_t pid, const ProcessView& view);
-  void add_looked_at(std::int32_t pid, std::uint64_t asked_ns, ProcessView view);
+  void end_gone(const std::unordered_set<std::int32_t>& alive, std::uint64_t listed_ns);
   void add_silent(std::int32_t pid, std::uint32_t user, const ProcessStat& stat);
   void look_for_renamed_ring(const TracedProcess& process);
   TracedProcess* find(std::int32_t pid, std::uint64_t since_ns);
   void take_found(std::uint64_t now_ns, std::uint64_t records_complete_until_ns);
-  void add_found(Found found, std::uint64_t time_ns);
+  void add_found(HostScan::Found found, std::uint64_t time_ns);
   /// False for what the first scan found: it is older than the session.
   bool is_new(std::uint64_t found_ns) const { return found_ns > first_scan_end_ns_; }
   void on_exec(LifecycleEvent& event);
@@ -103,12 +92,7 @@ class Discovery {
   ProgramIdentifier identifier_;
   RingAcquisition rings_;
   ExitTracker exits_;
-  bool is_listing_ = false;  ///< the scan asks which processes there are
-  std::vector<std::int32_t> to_scan_;
-  std::size_t looking_at_ = 0;                               ///< processes that the scan asks about
-  std::deque<Found> found_;                                  ///< in order of answers
-  std::set<std::pair<std::int32_t, std::uint64_t>> silent_;  ///< processes that did not answer: pid and start time
-  std::uint64_t unreadable_ = 0;
+  HostScan scan_;
   std::uint64_t first_scan_end_ns_ = UINT64_MAX;
   std::uint64_t last_record_ns_ = 0;
   std::uint64_t next_check_ns_ = 0;  ///< while something waits for records

@@ -85,8 +85,7 @@ class MergeHeap {
 Timeline::Staged& Timeline::staged(std::uint32_t source) {
   auto found = queues_.find(source);
   if (found == queues_.end()) {
-    const auto owner = owners_.find(Source::unpack(source).slot);
-    std::size_t& owned_bytes = owned_bytes_[owner == owners_.end() ? 0 : owner->second];
+    std::size_t& owned_bytes = owned_bytes_[owner(source)];
     found = queues_.try_emplace(source, Staged{.queue = SourceQueue(source), .owned_bytes = &owned_bytes}).first;
   }
   if (found->second.queue.empty()) active_.push_back(&found->second);

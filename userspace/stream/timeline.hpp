@@ -54,10 +54,20 @@ class Timeline {
   bool is_full() const { return 2 * staged_bytes() > max_bytes_; }
   /// Events of a ring file are charged to this owner from now on. Without one: 0.
   void set_owner(std::uint32_t slot, std::uint32_t owner) { owners_[slot] = owner; }
+  /// Of a source.
+  std::uint32_t owner(std::uint32_t source) const {
+    const auto owner = owners_.find(Source::unpack(source).slot);
+    return owner == owners_.end() ? 0 : owner->second;
+  }
   /// True if there is room for more events of an owner, who may take three quarters of what is allowed.
   bool has_room(std::uint32_t owner) const {
     const auto theirs = owned_bytes_.find(owner);
     return !is_full() && (theirs == owned_bytes_.end() || 2 * theirs->second <= max_bytes_ / 4 * 3);
+  }
+  /// About how many events of an owner are staged.
+  std::size_t staged_events(std::uint32_t owner) const {
+    const auto theirs = owned_bytes_.find(owner);
+    return theirs == owned_bytes_.end() ? 0 : theirs->second / sizeof(Event);
   }
   /// Allocated bytes, used or not.
   std::size_t allocated_bytes() const;

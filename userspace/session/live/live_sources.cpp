@@ -33,6 +33,10 @@ constexpr std::uint64_t drain_timeout_ns = 1'000'000'000;
 /// get the names of the newest OCaml; but whoever starts new programs all the time must not delay the events of others.
 constexpr std::uint64_t max_naming_ns = 60'000'000;
 
+/// How long it may take to release what a user has staged: it delays what comes after. Where there are rings of several
+/// users, and where there are not: bursts should find room then.
+constexpr std::uint64_t max_shared_staged_ns = 25'000'000, max_staged_ns = 1'000'000'000;
+
 /// Processes that one turn of a scan asks about.
 constexpr std::size_t scanned_at_once = 256;
 constexpr std::uint64_t scan_interval_ns = 10'000'000'000;
@@ -111,11 +115,7 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
                    [this](std::uint64_t time_ns, ProcessIndex process) {
                      on_process(time_ns, ProcessAction::stop, {.process = process, .peer = 0, .detail = 0});
                    }),
-      rings_([this](const Batch& batch) { ring_stager_.stage(batch); },
-             [this](uid_t user) {
-               if (!stream_.timeline.has_room(user)) return RingPoller::Room::none;
-               return stream_.output.has_backlog() ? RingPoller::Room::a_turn : RingPoller::Room::any;
-             }),
+      rings_([this](const Batch& batch) { ring_stager_.stage(batch); }, [this](uid_t user) { return room_for(user); }),
       kernel_(
           programs_, programs_,
           [this](std::uint32_t binary_id) {
@@ -148,6 +148,14 @@ void LiveSources::probe(int fd, const std::shared_ptr<const Binary>& binary, std
       .id = binary->id, .user = user, .in_use = [known = std::weak_ptr(binary)] { return BinaryCache::in_use(known); }};
   probes_.add(fd, probed, std::move(plan));
   if (ringless_) ringless_->prepare(fd, binary->runtime, probed);
+}
+
+/// The stream is in order of time: what one user has staged delays what others write after it.
+RingPoller::Room LiveSources::room_for(uid_t user) const {
+  const bool is_shared = rings_.has_several_users();
+  const std::uint64_t max_ns = is_shared ? max_shared_staged_ns : max_staged_ns;
+  if (!stream_.timeline.has_room(user) || stream_.output.staged_ns(user) > max_ns) return RingPoller::Room::none;
+  return is_shared || stream_.output.has_backlog() ? RingPoller::Room::a_turn : RingPoller::Room::any;
 }
 
 void LiveSources::begin_scan(std::uint64_t now_ns) {

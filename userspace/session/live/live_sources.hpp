@@ -122,6 +122,7 @@ class LiveSources : private ProcessEvents {
   bool take_lifecycle_events();
   bool poll_rings(std::uint64_t now_ns);
   void probe(int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user);
+  RingPoller::Room room_for(uid_t user) const;
 
   Stream stream_;
   // A thread ends before what it uses is destroyed: the inspector's uses probes_ and ringless_, the reader's programs_.

@@ -69,13 +69,17 @@ bool RingPoller::poll(std::uint64_t now_ns, const std::function<bool(std::uint32
   behind_since_ns_.reset();
   bool any_ran = false;
   std::map<uid_t, Queue> waiting;
+  std::optional<uid_t> previous_user;
+  has_several_users_ = false;
   for (auto& [slot, ring] : rings_) {
+    const uid_t user = RingReaderAccess::user(*ring.reader);
+    has_several_users_ |= previous_user.value_or(user) != user;
+    previous_user = user;
     const bool seen = ran(slot);
     const bool active = seen || ring.unfinished || now_ns < ring.unwatched_until_ns;
     any_ran |= active;
     ring.unfinished = active;
-    if ((active || all) && now_ns >= ring.paused_until_ns)
-      waiting[RingReaderAccess::user(*ring.reader)].push_back(&ring);
+    if ((active || all) && now_ns >= ring.paused_until_ns) waiting[user].push_back(&ring);
   }
   read_in_turns(std::move(waiting), now_ns, all);
   return any_ran;

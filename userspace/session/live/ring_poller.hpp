@@ -57,6 +57,8 @@ class RingPoller {
   /// the number of missing words is unknown.
   std::uint64_t taken_over() const { return taken_over_; }
 
+  /// True if the rings are of several users.
+  bool has_several_users() const { return has_several_users_; }
   /// How long the next poll may wait without a ring overflowing, at the rate of the last poll.
   std::uint64_t interval_ns() const { return interval_ns_; }
   /// From where on rings could not be read to their end: later events may still arrive in order.
@@ -93,6 +95,7 @@ class RingPoller {
   std::map<std::uint32_t, Ring> rings_;
   std::uint64_t last_full_poll_ns_ = 0;
   std::uint64_t interval_ns_ = 0;
+  bool has_several_users_ = false;
   std::uint64_t poll_ns_ = 10'000'000;  ///< how long poll() may read
   std::optional<std::uint64_t> behind_since_ns_;
   std::map<uid_t, CpuShare> last_reads_;  ///< for what ended programs left, by user

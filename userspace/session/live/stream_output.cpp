@@ -15,6 +15,10 @@ constexpr std::uint64_t flush_interval_ns = 20'000'000;
 /// How long release() may take. Events of many domains take ten times as long to sort as to read.
 constexpr std::uint64_t release_ns = 10'000'000;
 
+/// One batch in so many is measured. A measurement of an owner's events needs so many of them, and counts so much.
+constexpr std::uint64_t measured_batches = 16, min_measured_events = 256;
+constexpr double measurement_weight = 0.25;
+
 constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
@@ -38,9 +42,38 @@ std::uint64_t StreamOutput::consume(std::uint64_t watermark, std::uint64_t deadl
       watermark,
       [this](const Batch& batch) {
         for (const Event& event : batch.events()) ++events_[static_cast<std::size_t>(event.kind)];
-        sink_.consume(batch, registry_);
+        if (++batches_ % measured_batches == 0)
+          measure(batch);
+        else
+          sink_.consume(batch, registry_);
       },
       deadline_ns);
+}
+
+/// Hands on the events of one owner after the other.
+void StreamOutput::measure(const Batch& batch) {
+  for (auto rest = batch.events(); !rest.empty();) {
+    const std::uint32_t source = rest.front().source, owner = timeline_.owner(source);
+    const auto end = std::ranges::find_if(
+        rest, [&](const Event& event) { return event.source != source && timeline_.owner(event.source) != owner; });
+    const auto count = static_cast<std::size_t>(end - rest.begin());
+    const std::uint64_t begin_ns = monotonic_ns();
+    sink_.consume(Batch(rest.first(count), batch.payloads()), registry_);
+    Cost& cost = costs_[owner];
+    cost.ns += monotonic_ns() - begin_ns;
+    cost.events += count;
+    if (cost.events >= min_measured_events) {
+      const double event_ns = static_cast<double>(cost.ns) / static_cast<double>(cost.events);
+      cost = {.event_ns = cost.event_ns + measurement_weight * (event_ns - cost.event_ns)};
+    }
+    rest = rest.subspan(count);
+  }
+}
+
+std::uint64_t StreamOutput::staged_ns(std::uint32_t owner) const {
+  const auto known = costs_.find(owner);
+  const Cost cost = known == costs_.end() ? Cost{} : known->second;
+  return static_cast<std::uint64_t>(static_cast<double>(timeline_.staged_events(owner)) * cost.event_ns);
 }
 
 void StreamOutput::forget_ended(std::uint64_t watermark) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "stream/registry.hpp"
@@ -30,6 +31,9 @@ class StreamOutput {
   void release(std::uint64_t watermark);
   /// True if the last release() did not come to its end.
   bool has_backlog() const { return has_backlog_; }
+  /// How long the release of what an owner has staged takes, as things were of late. It depends on the sink, on who
+  /// reads its output, and on the events: their names may be long.
+  std::uint64_t staged_ns(std::uint32_t owner) const;
   /// The same with all that is left.
   /// Stops soon after the deadline (CLOCK_MONOTONIC); what is left then is counted.
   void release_all(std::uint64_t deadline_ns);
@@ -42,6 +46,12 @@ class StreamOutput {
   void add_figures(RunSummary& summary) const;
 
  private:
+  /// What events take: measured of some of them.
+  struct Cost {
+    double event_ns = 1000;            ///< before it is known: long
+    std::uint64_t ns = 0, events = 0;  ///< of the measurement that has begun
+  };
+  void measure(const Batch& batch);
   std::uint64_t consume(std::uint64_t watermark, std::uint64_t deadline_ns);
   void forget_ended(std::uint64_t watermark);
 
@@ -53,6 +63,8 @@ class StreamOutput {
   std::uint64_t unwritten_ = 0;            ///< staged at the end
   std::uint64_t last_flush_ns_ = 0;
   bool has_backlog_ = false;
+  std::uint64_t batches_ = 0;
+  std::unordered_map<std::uint32_t, Cost> costs_;  ///< of events, by owner
 };
 
 }  // namespace rtev

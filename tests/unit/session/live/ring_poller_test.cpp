@@ -96,6 +96,18 @@ TEST_F(RingPollerTest, UsersTakeTurns) {
   EXPECT_FALSE(poller_.behind_since_ns());
 }
 
+TEST_F(RingPollerTest, KnowsWhetherThereAreSeveralUsers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to create files of other users";
+  for (const std::uint32_t slot : {1u, 2u}) add(slot);
+  poll();
+  EXPECT_FALSE(poller_.has_several_users());
+  const auto path = dir_ / "2.events";
+  ASSERT_EQ(::chown(path.c_str(), 1, 1), 0);
+  poller_.add(2, 2, std::make_shared<RingReader>(*RingReader::open(path, {.slot = 2})), now_ns_);
+  poll();
+  EXPECT_TRUE(poller_.has_several_users());
+}
+
 TEST_F(RingPollerTest, NothingMoreIsReadWithoutRoom) {
   fill(add(1));
   room_ = 1;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "unit/stream/world.hpp"
 
 namespace rtev {
@@ -20,6 +21,8 @@ class StreamOutputTest : public testing::Test, protected Sink {
   void header(const RunHeader&) override {}
   void consume(const Batch& batch, const Registry& registry) override {
     for (const Event& event : batch.events()) {
+      for (const std::uint64_t end_ns = monotonic_ns() + event_ns_; event_ns_ != 0 && monotonic_ns() < end_ns;) {
+      }
       calls_.push_back("event " + std::to_string(event.time));
       EXPECT_EQ(registry.process_of(event)->pid, 4242) << "the process is known as long as it has events";
     }
@@ -34,6 +37,7 @@ class StreamOutputTest : public testing::Test, protected Sink {
   std::vector<std::string> calls() { return std::exchange(calls_, {}); }
   void stage(std::uint64_t time) { timeline_.push(Events(world_.slot).add(time, EventKind::begin, 1).batch()); }
 
+  std::uint64_t event_ns_ = 0;  ///< that the sink takes for an event, at least
   test::World world_;
   Timeline timeline_{[] { return 100 * flush_interval_ns; }};
   StreamOutput output_{timeline_, world_.registry, *this};
@@ -52,6 +56,24 @@ TEST_F(StreamOutputTest, ReleasesEventsUpToTheWatermark) {
   output_.release_all(Timeline::no_deadline);
   EXPECT_EQ(calls(), (Calls{"event 20"}));
   EXPECT_TRUE(output_.is_empty());
+}
+
+TEST_F(StreamOutputTest, KnowsHowLongTheEventsOfAnOwnerTake) {
+  constexpr std::uint32_t owner = 7, events = 100'000;
+  timeline_.set_owner(world_.slot, owner);
+  std::uint64_t time = 10;
+  const auto stage_many = [&] {
+    for (const std::uint64_t end = time + events; time < end; ++time) stage(time);
+  };
+  stage_many();
+  const std::uint64_t before = output_.staged_ns(owner);
+  EXPECT_EQ(before, std::uint64_t{events} * 1000) << "assumed";
+  event_ns_ = 5000;
+  output_.release_all(Timeline::no_deadline);
+  EXPECT_EQ(output_.staged_ns(owner), 0u) << "nothing is staged";
+  stage_many();
+  EXPECT_GT(output_.staged_ns(owner), before);
+  EXPECT_EQ(output_.staged_ns(owner + 1), 0u);
 }
 
 TEST_F(StreamOutputTest, TheEndHasADeadline) {
