@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <latch>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -23,10 +24,11 @@ class InspectorTest : public testing::Test {
   /// Files in the order in which they are inspected. Nothing is, while `requests` runs.
   template <typename Requests>
   std::vector<std::uint64_t> order(std::size_t count, Requests requests) {
-    std::latch requested(1);
-    inspector_.run_later([&] { requested.wait(); });
+    // It may wait for longer than this call takes.
+    const auto requested = std::make_shared<std::latch>(1);
+    inspector_.run_later([requested] { requested->wait(); });
     requests();
-    requested.count_down();
+    requested->count_down();
     std::vector<std::uint64_t> inodes;
     while (inodes.size() < count) {
       pollfd event{.fd = inspector_.event_fd(), .events = POLLIN, .revents = 0};

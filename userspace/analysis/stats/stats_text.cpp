@@ -50,6 +50,7 @@ void add_count(TextBuffer& out, std::uint64_t count, std::string_view what, bool
 template <typename Row>
 void for_domains(const ProcessStats& process, std::size_t max, Row&& row) {
   std::vector<const DomainStats*> domains;
+  domains.reserve(process.domains.size());
   for (const DomainStats& domain : process.domains) domains.push_back(&domain);
   const auto shown = domains.begin() + static_cast<std::ptrdiff_t>(std::min(domains.size(), max));
   if (shown != domains.end()) {
