@@ -11,6 +11,19 @@
 #include "forged_ring.hpp"
 
 namespace rtev::hostile {
+namespace {
+
+/// Has one child after the other do `work`, which ends the child.
+template <typename Work>
+int repeat_in_children(Work work) {
+  return repeat([&] {
+    const pid_t child = fork_dependent();
+    if (child == 0) work();
+    ::waitpid(child, nullptr, 0);
+  });
+}
+
+}  // namespace
 
 int ring_flood(const Directory& dir) {
   constexpr std::size_t bytes = 4096;
@@ -52,12 +65,7 @@ int exec_flood(const Directory& dir) {
 
 int save_flood(const Directory& dir) {
   constexpr std::uint64_t domains = 4096, words_of_page = 512;
-  return repeat([&] {
-    const pid_t child = fork_dependent();
-    if (child > 0) {
-      ::waitpid(child, nullptr, 0);
-      return;
-    }
+  return repeat_in_children([&] {
     ForgedRing ring(dir, {.domains = domains, .words = words_of_page});
     for (std::uint64_t domain = 0; domain < domains; ++domain) ring.write(domain, 0);
     // BPF saves the ring before this process runs the next program, since it still maps it.
@@ -69,12 +77,7 @@ int save_flood(const Directory& dir) {
 int large_rings(const Directory& dir) {
   constexpr std::uint64_t domains = 128, words = std::uint64_t{1} << 20;
   constexpr int until_it_is_read_ms = 50;
-  return repeat([&] {
-    const pid_t child = fork_dependent();
-    if (child > 0) {
-      ::waitpid(child, nullptr, 0);
-      return;
-    }
+  return repeat_in_children([&] {
     ForgedRing ring(dir, {.domains = domains, .words = words});
     const std::filesystem::path file = dir / (std::to_string(::getpid()) + ".events");
     if (const int fd = ::open(file.c_str(), O_RDWR | O_CLOEXEC); ::posix_fallocate(fd, 0, domains * words * 8) != 0)
@@ -88,15 +91,11 @@ int large_rings(const Directory& dir) {
 
 int ending_rings(const Directory& dir) {
   become_stranger(dir);
-  return repeat([&] {
-    const pid_t child = fork_dependent();
-    if (child == 0) {
-      ForgedRing ring(dir, {});
-      for (std::uint64_t words = 0; words < ring.shape().words; words += ForgedRing::message_words) ring.write(0, 0);
-      std::filesystem::remove(dir / (std::to_string(::getpid()) + ".events"));
-      ::_exit(0);
-    }
-    ::waitpid(child, nullptr, 0);
+  return repeat_in_children([&] {
+    ForgedRing ring(dir, {});
+    for (std::uint64_t words = 0; words < ring.shape().words; words += ForgedRing::message_words) ring.write(0, 0);
+    std::filesystem::remove(dir / (std::to_string(::getpid()) + ".events"));
+    ::_exit(0);
   });
 }
 

@@ -69,11 +69,12 @@ struct TracedProcess {
   ImageRings rings{};
 };
 
-/// True if its events wait for the inspection of its program.
+/// The earlier of two times, as far as they are known.
 inline std::optional<std::uint64_t> earliest(std::optional<std::uint64_t> one, std::optional<std::uint64_t> other) {
   return one && other ? std::min(one, other) : (one ? one : other);
 }
 
+/// True if its events wait for the inspection of its program.
 inline bool waits_for_names(const TracedProcess& process, std::uint64_t now_ns) {
   return process.program.inspecting && process.index && now_ns < process.since_ns + naming_timeout_ns;
 }

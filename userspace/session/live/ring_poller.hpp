@@ -29,7 +29,7 @@ class RingPoller {
   /// How much may be read of a user's rings, so that what was read is also released in time.
   enum class Room : std::uint8_t {
     any,     ///< all that there is
-    a_turn,  ///< a short turn of each ring: there is a backlog of events that could have been released
+    a_turn,  ///< a short turn of each ring: there are other users, or events that could have been released
     none,    ///< nothing: too many events of the user, or of all, are staged
   };
   /// `clock` is CLOCK_MONOTONIC, in ns, by which turns and deadlines are measured.

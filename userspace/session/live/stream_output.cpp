@@ -15,7 +15,8 @@ constexpr std::uint64_t flush_interval_ns = 20'000'000;
 /// How long release() may take. Events of many domains take ten times as long to sort as to read.
 constexpr std::uint64_t release_ns = 10'000'000;
 
-/// One batch in so many is measured. A measurement of an owner's events needs so many of them, and counts so much.
+/// One batch in `measured_batches` is measured. A measurement of an owner ends after `min_measured_events`, and changes
+/// the average by its weight.
 constexpr std::uint64_t measured_batches = 16, min_measured_events = 256;
 constexpr double measurement_weight = 0.25;
 
@@ -50,7 +51,7 @@ std::uint64_t StreamOutput::consume(std::uint64_t watermark, std::uint64_t deadl
       deadline_ns);
 }
 
-/// Hands on the events of one owner after the other.
+/// Hands on the batch in parts that have one owner each, and measures how long each part takes.
 void StreamOutput::measure(const Batch& batch) {
   for (auto rest = batch.events(); !rest.empty();) {
     const std::uint32_t source = rest.front().source, owner = timeline_.owner(source);

@@ -31,12 +31,11 @@ class StreamOutput {
   void release(std::uint64_t watermark);
   /// True if the last release() did not come to its end.
   bool has_backlog() const { return has_backlog_; }
-  /// How long the release of what an owner has staged takes, as things were of late. It depends on the sink, on who
-  /// reads its output, and on the events: their names may be long.
-  std::uint64_t staged_ns(std::uint32_t owner) const;
-  /// The same with all that is left.
-  /// Stops soon after the deadline (CLOCK_MONOTONIC); what is left then is counted.
+  /// Releases all events. Stops soon after the deadline (CLOCK_MONOTONIC); what is left then is counted.
   void release_all(std::uint64_t deadline_ns);
+  /// How long it takes to release what an owner has staged, in ns, by recent measurements. It depends on the sink, on
+  /// the reader of its output, and on the length of the events' names.
+  std::uint64_t staged_ns(std::uint32_t owner) const;
   /// Flushes the sink, if that has not been done for a while or nothing is held back.
   void flush(std::uint64_t now_ns);
 

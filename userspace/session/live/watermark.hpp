@@ -28,7 +28,7 @@ class Watermark {
   explicit Watermark(bool has_sched) : slack_ns_(has_sched ? sched_slack_ns : blind_slack_ns) {}
 
   /// Sources have been read up to `read_until_ns`. Holds are not respected for ever: threads hold events
-  /// back for 65 ms, sources that are behind for 20 ms, events without a name for 1 s.
+  /// back for 65 ms, sources that are behind for 20 ms, events without a process for 1 s.
   std::uint64_t at(std::uint64_t read_until_ns, const Holds& holds) const;
   /// Threads that were interrupted before this do not hold back events.
   static std::uint64_t oldest_interruption(std::uint64_t read_until_ns) { return read_until_ns - max_slack_ns; }
