@@ -73,7 +73,7 @@ class Warnings {
          "give the programs larger rings (OCAMLRUNPARAM=e=18), write to a file (-o), or trace less (-p, --sched off)");
     warn({words_.corrupt, "word was corrupt and skipped", "words were corrupt and skipped"},
          most_of(registry_, &Accounting::corrupt, words_.corrupt),
-         "check whether other programs write the same ring file");
+         "check whether other programs write the same ring file; live, such a ring is left alone for up to a second");
     warn({words_.unread, "ring word was left unread", "ring words were left unread"},
          most_of(registry_, &Accounting::unread, words_.unread) + ": the trace ended first",
          "trace less (-p, --sched off), or write to a file (-o); --max-size and --min-free leave what no longer fits");

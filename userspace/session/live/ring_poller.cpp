@@ -163,7 +163,8 @@ void RingPoller::finish_all(std::uint64_t now_ns, std::uint64_t deadline_ns) {
     unfinished.pop_front();
     if (room_(RingReaderAccess::user(*ring.reader)) == Room::none) continue;
     read(ring, now_ns, true, max_turn_words);
-    if (ring.unfinished) unfinished.push_back(&ring);
+    // Who writes only what is invalid may do so forever.
+    if (ring.unfinished && ring.pause_ns < max_pause_ns) unfinished.push_back(&ring);
   }
   for (auto& [slot, ring] : rings_) ring.reader->finish(consumer_, now_ns);
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,7 +58,8 @@ class RingPollerTest : public testing::Test {
   std::size_t staged_ = 0, room_ = SIZE_MAX;
   RingPoller::Room wanted_ = RingPoller::Room::any;
   std::optional<uid_t> without_room_{};
-  std::uint64_t reading_ns_ = 0;  ///< what a batch takes
+  std::uint64_t reading_ns_ = 0;             ///< what a batch takes
+  std::function<void()> meanwhile_ = [] {};  ///< at each look at the clock
   std::map<std::uint32_t, test::RingFileBuilder> files_;
   RingPoller poller_{
       [this](const Batch& batch) {
@@ -66,7 +68,10 @@ class RingPollerTest : public testing::Test {
         delivered_[Source::unpack(batch.events().front().source).slot] += 2 * batch.events().size();
       },
       [this](uid_t user) { return staged_ < room_ && user != without_room_ ? wanted_ : RingPoller::Room::none; },
-      [this] { return now_ns_; }};
+      [this] {
+        meanwhile_();
+        return now_ns_;
+      }};
 };
 
 TEST_F(RingPollerTest, RingsAreReadToTheirEnd) {
@@ -212,6 +217,20 @@ TEST_F(RingPollerTest, TheEndOfASessionHasADeadline) {
   EXPECT_EQ(staged_, 0u);
   poller_.finish_all(now_ns_, now_ns_ + second);
   EXPECT_EQ(2 * staged_, files_.at(1).tail(0));
+}
+
+TEST_F(RingPollerTest, TheEndOfASessionDoesNotWaitForRingsWithInvalidWords) {
+  constexpr std::uint32_t domains = 8;
+  test::RingFileBuilder& file = add(1, 16, domains);
+  std::uint64_t tail = 0;
+  meanwhile_ = [&] {
+    tail += file.ring_words();
+    for (std::uint32_t domain = 0; domain < domains; ++domain) file.set_tail(domain, tail);
+    now_ns_ += milli;
+  };
+  const std::uint64_t start_ns = now_ns_;
+  poller_.finish_all(now_ns_, now_ns_ + second);
+  EXPECT_LT(now_ns_, start_ns + 100 * milli);
 }
 
 }  // namespace
