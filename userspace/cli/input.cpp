@@ -19,8 +19,9 @@
 #include "base/parse.hpp"
 #include "cli/messages.hpp"
 #include "cli/user_file.hpp"
+#include "helper/helper_process.hpp"
+#include "helper/process_queries.hpp"
 #include "inspect/binary.hpp"
-#include "inspect/procfs.hpp"
 #include "session/command/sudo_user.hpp"
 #include "session/confinement.hpp"
 #include "session/snapshot.hpp"
@@ -70,41 +71,38 @@ Result<OpenFiles> open_file(const std::string& path) {
 
 /// Only finding the files of a process needs root. Nothing of their content is read as root.
 Result<OpenFiles> open_process(std::int32_t pid) {
-  const Procfs procfs;
-  const std::string subject = "process " + std::to_string(pid);
-  const auto stat = procfs.stat(pid);
-  if (!stat) {
+  const auto cannot_read = [pid](std::string why, std::string hint) {
     return std::unexpected(Error{.what = "cannot read the ring of",
-                                 .subject = subject,
-                                 .why = "there is no such process, and no file of that name",
-                                 .hint = "rtev-bpf ps lists OCaml processes"});
-  }
+                                 .subject = "process " + std::to_string(pid),
+                                 .why = std::move(why),
+                                 .hint = std::move(hint)});
+  };
+  const auto helper = helper::HelperProcess::start();
+  if (!helper) return std::unexpected(helper.error());
+  auto view = helper::ask_once(*helper, {.pid = pid, .image = true, .mapped_rings = true});
+  if (!view || view->no_answer)
+    return cannot_read("the kernel does not answer questions about it: it may wait for a file system",
+                       "dump its ring file instead, if you know it");
+  if (!view->stat)
+    return cannot_read("there is no such process, and no file of that name", "rtev-bpf ps lists OCaml processes");
+  if (view->rings.empty())
+    return cannot_read("it has no ring, or its memory mappings are not readable by this user",
+                       "run as root; start the program with OCAML_RUNTIME_EVENTS_START=1");
+  OpenedRing& ring = view->rings.front();
+  if (!ring.fd)
+    return cannot_read("its file system may never answer (FUSE, NFS): " + escaped(ring.path),
+                       "put rings on a local file system (OCAML_RUNTIME_EVENTS_DIR)");
   OpenFiles files;
   files.process.pid = pid;
-  files.process.ns_pid = procfs.ns_pid(pid);
-  files.process.start_ticks = stat->start_ticks;
-  files.process.comm = stat->comm;
-  files.process.exe = procfs.exe_path(pid);
-  if (auto exe = procfs.open_exe(pid)) files.exe = std::move(*exe);
-  std::optional<Error> error;
-  procfs.visit_mappings(pid, [&](const Mapping& mapping) {
-    if (!is_ring_mapping(mapping)) return true;
-    auto opened = procfs.open_mapping(pid, mapping);
-    if (!opened) {
-      error = std::move(opened.error());
-      return false;
-    }
-    files.process.ring_path = mapping.path;
-    files.clock_offset_ns = procfs.clock_offset_ns(pid);
-    files.input = std::move(*opened);
-    return false;
-  });
-  if (error) return std::unexpected(std::move(*error));
-  if (files.input) return files;
-  return std::unexpected(Error{.what = "cannot read the ring of",
-                               .subject = subject,
-                               .why = "it has no ring, or its memory mappings are not readable by this user",
-                               .hint = "run as root; start the program with OCAML_RUNTIME_EVENTS_START=1"});
+  files.process.ns_pid = view->image.ns_pid;
+  files.process.start_ticks = view->stat->start_ticks;
+  files.process.comm = view->stat->comm;
+  files.process.exe = view->image.exe;
+  files.process.ring_path = ring.path;
+  files.exe = std::move(view->image.file);
+  files.clock_offset_ns = ring.clock_offset_ns;
+  files.input = std::move(ring.fd);
+  return files;
 }
 
 /// True for an input that is a process id and not the name of a file.
