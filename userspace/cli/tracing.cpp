@@ -115,6 +115,16 @@ std::optional<int> wait_for(Command& command, StopSignal& stop, const std::funct
   }
 }
 
+/// A signal that waits keeps the kernel from loading programs (EAGAIN): it is handled afterwards.
+Result<AttachedPrograms> load_undisturbed(const LiveOptions& options) {
+  sigset_t all, previous;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &previous);
+  auto attached = AttachedPrograms::load(options);
+  ::pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+  return attached;
+}
+
 Result<void> check_pids(const TraceOptions& options) {
   for (const std::int32_t pid : options.pids) {
     if (::kill(pid, 0) == 0 || errno != ESRCH) continue;
@@ -151,7 +161,7 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
 
   StopSignal stop(command ? &*command : nullptr);
   const LiveOptions live = live_options(options, invocation);
-  auto attached = AttachedPrograms::load(live);
+  auto attached = load_undisturbed(live);
   if (!attached) return report(attached.error());
   if (auto confined = confine_tracer(attached->programs.uses_uprobe_multi()); !confined)
     return report(confined.error());
