@@ -24,7 +24,7 @@ const std::vector<std::string> checks{
     "Ways/StartLive.*/ApiAfter",                        // started after the tracer; start, pause, resume, stop, exit
     "Programs/ExactLive.NewProgramMatchesItsRing/Domains",
     "Short/ExactLive.NewProgramMatchesItsRing/Hello",
-    "Programs/SaveKnownRingsLive.SavesWhatTheRingHolds/Domains",  // uprobe.s, bpf_loop, bpf_find_vma
+    "Programs/SaveKnownRingsLive.SavesWhatTheRingHolds/Domains",  // bpf_loop, bpf_find_vma
     "SaveRingsLive.AllSavesRingsOfUnknownPrograms",
     "Ways/SavedAtExecLive.DeliversEveryStepOfEveryProgram/StoppedAll",  // the lock that exec takes
     "RinglessLive.EventsHaveTheirDomain",

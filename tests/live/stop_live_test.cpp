@@ -131,8 +131,8 @@ TEST_F(StopLive, TracerWhoseReaderTakesNothingEnds) {
   const std::string fifo = dir / "fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   const UniqueFd reader(::open(fifo.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
-  const Strings by_stdout{"sh", "-c", R"(exec "$@" > "$0")", fifo, tool(), "-f", "jsonl"};
-  for (const Strings& argv : {by_stdout, Strings{tool(), "-f", "jsonl", "-o", fifo}}) {
+  const Strings by_stdout{"sh", "-c", R"(exec "$@" > "$0")", fifo, tool(), "-f", "jsonl", "-n", "nothing"};
+  for (const Strings& argv : {by_stdout, Strings{tool(), "-f", "jsonl", "-n", "nothing", "-o", fifo}}) {
     std::optional<Process> tracer;
     start_ready(tracer, {.argv = argv});
     std::array<char, 4096> bytes{};
