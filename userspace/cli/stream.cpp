@@ -45,9 +45,9 @@ int report_full(const Stream& stream) {
     case FileSeries::Full::disk_low:
       break;
   }
-  return report({.what = "ended early, with a complete file,",
+  return report({.what = "cannot go on writing",
                  .subject = stream.name(),
-                 .why = "because less than --min-free is free on its disk",
+                 .why = "less than --min-free is free on its disk; what is written is complete",
                  .hint = "free some space, write elsewhere with -o, or limit the size (--max-size, --max-files)"});
 }
 

@@ -81,14 +81,14 @@ class Progress final : public ForwardingSink {
   std::uint64_t lost_words_ = 0, dropped_records_ = 0;
 };
 
-/// " and 2 files before it, 3 MB; 27 older files were removed (--max-files), 8 MB".
+/// " and 2 files before it, 3 MB (--max-files removed 27 older files, 8 MB)".
 std::string describe_files(const FileSeries& series) {
   const std::size_t removed = series.removed_files(), before = series.files() - removed - 1;
   std::string text;
   if (before > 0) text = fmt::format(" and {} before it", Counted{before, "file", "files"});
   text += fmt::format(", {}", Size{series.written() - series.removed_bytes()});
   if (removed > 0)
-    text += fmt::format("; {} removed (--max-files), {}", Counted{removed, "older file was", "older files were"},
+    text += fmt::format(" (--max-files removed {}, {})", Counted{removed, "older file", "older files"},
                         Size{series.removed_bytes()});
   return text;
 }

@@ -76,7 +76,7 @@ class Warnings {
          "check whether other programs write the same ring file; live, such a ring is left alone for up to a second");
     warn({words_.unread, "ring word was left unread", "ring words were left unread"},
          most_of(registry_, &Accounting::unread, words_.unread) + ": the trace ended first",
-         "trace less (-p, --sched off), or write to a file (-o); --max-size and --min-free leave what no longer fits");
+         "trace less (-p, --sched off), write to a file (-o), or raise --max-size if the trace ended by it");
   }
 
   void add_rings() {
@@ -123,8 +123,8 @@ class Warnings {
          "starts and ends of processes were dropped, because too many came at a time: short programs may be missing",
          ""},
         {{"ring", "probe"},
-         "announcements of rings and pauses were dropped, because too many came at a time, or from one process: "
-         "its events may be missing",
+         "announcements of rings and pauses were dropped, because one process or all together made too many: events of "
+         "such processes may be missing",
          ""},
         {{"untracked"},
          "processes or threads were not traced, because there are more than the kernel's tables hold",
