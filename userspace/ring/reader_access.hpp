@@ -3,8 +3,6 @@
 // ended, and has saved copies of rings whose file was removed.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -64,8 +62,6 @@ struct RingReaderAccess {
   static bool taken_over(const RingReader& reader);
   /// Counts the words as lost that were not read, because they would cost too much. Call it before finish().
   static void give_up(RingReader& reader);
-  /// The user who owns the file.
-  static uid_t user(const RingReader& reader);
   /// Address space that the reader takes.
   static std::uint64_t mapped_bytes(const RingReader& reader);
   /// Time of the last event delivered of the domain that is furthest behind; nothing if no domain has unread words.

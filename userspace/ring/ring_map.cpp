@@ -64,7 +64,6 @@ Result<void> RingMap::map() {
 
   install_sigbus_guard();
   mapping_ = MemoryMap(static_cast<std::byte*>(base), Unmap{end});
-  user_ = status.st_uid;
   header_ = header;
   layout_ = *layout;
   return {};

@@ -2,8 +2,6 @@
 // The mapping of a ring file: bounds-checked access to its parts. RingReader interprets them.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -29,8 +27,6 @@ class RingMap {
 
   const Layout& layout() const { return layout_; }
   const std::string& name() const { return name_; }
-  /// The user who owns the file.
-  uid_t user() const { return user_; }
 
   /// Head and tail of every ring; `indices` has layout().rings elements.
   bool load_indices(std::span<RingIndices> indices) const;
@@ -63,7 +59,6 @@ class RingMap {
 
   UniqueFd fd_;
   std::string name_;
-  uid_t user_ = 0;
   FileHeader header_{};
   Layout layout_{};
   MemoryMap mapping_;

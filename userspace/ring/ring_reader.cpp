@@ -190,10 +190,6 @@ std::uint64_t RingReaderAccess::mapped_bytes(const RingReader& reader) {
   return reader.state_->map.layout().mapped_bytes();
 }
 
-uid_t RingReaderAccess::user(const RingReader& reader) {
-  return reader.state_->map.user();
-}
-
 std::optional<std::uint64_t> RingReaderAccess::behind_since_ns(const RingReader& reader) {
   std::optional<std::uint64_t> earliest;
   for (const Cursor& cursor : reader.state_->cursors) {

@@ -105,6 +105,13 @@ std::uint64_t Timeline::present(std::uint64_t at_least) {
   return present_;
 }
 
+void Timeline::correct_time(Event& event) {
+  const std::uint64_t now = present(event.time);
+  if (event.time <= now) return;
+  event.time = now;
+  event.flags |= flag_late;
+}
+
 void Timeline::push(const Batch& batch) {
   const auto events = batch.events();
   if (events.empty()) return;
@@ -117,17 +124,14 @@ void Timeline::push(const Batch& batch) {
     return;
   }
   std::vector<Event> corrected(events.begin(), events.end());
-  for (Event& event : corrected) {
-    if (event.time <= present_) continue;
-    event.time = present_;
-    event.flags |= flag_late;
-  }
+  for (Event& event : corrected) correct_time(event);
   Staged& of_source = staged(events.front().source);
   of_source.queue.append(corrected, batch);
   charge(of_source);
 }
 
-void Timeline::push(const Event& event, std::span<const std::byte> payload) {
+void Timeline::push(Event event, std::span<const std::byte> payload) {
+  correct_time(event);
   Staged& of_source = staged(event.source);
   of_source.queue.insert(event, payload);
   charge(of_source);

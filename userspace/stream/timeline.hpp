@@ -32,7 +32,7 @@ class Timeline {
   /// Stages events of one source, in its order.
   void push(const Batch& batch);
   /// Stages one event of a source whose events are only nearly in order of time.
-  void push(const Event& event, std::span<const std::byte> payload);
+  void push(Event event, std::span<const std::byte> payload);
   /// Stages an event that carries a record.
   template <typename Record>
   void push(std::uint64_t time_ns, Source source, EventKind kind, std::uint16_t id, const Record& record) {
@@ -90,6 +90,7 @@ class Timeline {
   Staged& staged(std::uint32_t source);
   void charge(Staged& staged);
   std::uint64_t present(std::uint64_t at_least);
+  void correct_time(Event& event);
   std::uint64_t release_until(std::uint64_t watermark, const std::function<void(const Batch&)>& consumer,
                               std::uint64_t deadline_ns);
   void free_unused();

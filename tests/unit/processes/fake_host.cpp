@@ -331,7 +331,7 @@ void FakeHost::on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr
   rings_opened_ += std::ranges::any_of(rings_, [&](const Ring& created) {
     return pid_of(created.process) == info.pid && info.ring_path.ends_with(created.path.filename().native());
   });
-  poller_.add(slot, process, std::move(ring), now_ns_);
+  poller_.add(slot, process, 0, std::move(ring), now_ns_);
 }
 
 void FakeHost::on_image_end(const ImageEnd& end) {

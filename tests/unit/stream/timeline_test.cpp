@@ -180,6 +180,17 @@ TEST(Timeline, TimesInTheFutureBecomeThePresent) {
       << "two that were to come, 50 after 100, 98 after 99";
 }
 
+TEST(Timeline, TimesOfSingleEventsInTheFutureBecomeThePresent) {
+  Timeline timeline([] { return 100; });
+  timeline.push(make_event(forever, 1), {});
+  timeline.push(make_event(99, 1), {});
+  const auto out = release(timeline, 100);
+  EXPECT_EQ(times(out), (Times{99, 100}));
+  EXPECT_EQ(out.back().event.flags, flag_late);
+  push(timeline, {make_event(100, 2)});
+  EXPECT_EQ(release(timeline, 100).back().event.flags, 0) << "it does not make others late";
+}
+
 /// Sources take turns, each with so many events in a row. Half of them have payloads.
 void expect_payloads(std::uint32_t sources, int events_in_a_row, int rounds) {
   Timeline timeline(no_limit);

@@ -124,7 +124,7 @@ class ProcessLister : private ProcessEvents, private NoKernelControl {
 
   void on_process(std::uint64_t, ProcessAction, const ProcessRecord&) override {}
   void on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) override {
-    rings_.add(slot, process, std::move(ring), monotonic_ns());
+    rings_.add(slot, process, 0, std::move(ring), monotonic_ns());
   }
   void on_image_end(const ImageEnd&) override {}
 

@@ -299,8 +299,10 @@ void LiveSources::on_process(std::uint64_t time_ns, ProcessAction action, const 
 }
 
 void LiveSources::on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) {
-  stream_.timeline.set_owner(slot, RingReaderAccess::user(*ring));
-  rings_.add(slot, process, std::move(ring), monotonic_ns());
+  const TracedProcess* const owner = processes_.find(stream_.registry.process(process).pid);
+  const uid_t user = owner != nullptr ? owner->user : 0;
+  stream_.timeline.set_owner(slot, user);
+  rings_.add(slot, process, user, std::move(ring), monotonic_ns());
   if (ringless_) ringless_->on_ring(process, monotonic_ns());
   ring_stager_.add(slot);
 }

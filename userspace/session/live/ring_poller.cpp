@@ -54,8 +54,10 @@ constexpr std::uint64_t min_pause_ns = 1'000'000, max_pause_ns = 1'000'000'000;
 
 }  // namespace
 
-void RingPoller::add(std::uint32_t slot, ProcessIndex process, std::shared_ptr<RingReader> ring, std::uint64_t now_ns) {
+void RingPoller::add(std::uint32_t slot, ProcessIndex process, uid_t user, std::shared_ptr<RingReader> ring,
+                     std::uint64_t now_ns) {
   rings_.insert_or_assign(slot, Ring{.process = process,
+                                     .user = user,
                                      .reader = std::move(ring),
                                      .unwatched_until_ns = now_ns + unwatched_ns,
                                      .turn_words = max_turn_words,
@@ -72,7 +74,7 @@ bool RingPoller::poll(std::uint64_t now_ns, const std::function<bool(std::uint32
   std::optional<uid_t> previous_user;
   has_several_users_ = false;
   for (auto& [slot, ring] : rings_) {
-    const uid_t user = RingReaderAccess::user(*ring.reader);
+    const uid_t user = ring.user;
     has_several_users_ |= previous_user.value_or(user) != user;
     previous_user = user;
     const bool seen = ran(slot);
@@ -161,7 +163,7 @@ void RingPoller::finish_all(std::uint64_t now_ns, std::uint64_t deadline_ns) {
   while (!unfinished.empty() && clock_() < deadline_ns) {
     Ring& ring = *unfinished.front();
     unfinished.pop_front();
-    if (room_(RingReaderAccess::user(*ring.reader)) == Room::none) continue;
+    if (room_(ring.user) == Room::none) continue;
     read(ring, now_ns, true, max_turn_words);
     // Who writes only what is invalid may do so forever.
     if (ring.unfinished && ring.pause_ns < max_pause_ns) unfinished.push_back(&ring);
@@ -175,9 +177,10 @@ void RingPoller::finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_
   if (found == rings_.end()) return;
   RingReader& reader = *found->second.reader;
   RingReaderAccess::seal(reader, ended_ns);
-  read_out(reader, now_ns);
+  const uid_t user = found->second.user;
+  read_out(reader, user, now_ns);
   const bool taken_over = RingReaderAccess::taken_over(reader);
-  const bool whole = !reader.truncated() || read_saved(reader, now_ns, saved);
+  const bool whole = !reader.truncated() || read_saved(reader, user, now_ns, saved);
   reader.finish(consumer_, now_ns);
   add_figures(reader, info);
   taken_over_ += taken_over && !whole;
@@ -185,8 +188,7 @@ void RingPoller::finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_
 }
 
 /// Reads what a ring holds that is not written any more, as far as there is room.
-void RingPoller::read_out(RingReader& reader, std::uint64_t now_ns) {
-  const uid_t user = RingReaderAccess::user(reader);
+void RingPoller::read_out(RingReader& reader, uid_t user, std::uint64_t now_ns) {
   CpuShare& share = last_reads_.try_emplace(user, last_reads).first->second;
   std::erase_if(last_reads_,
                 [&](const auto& entry) { return &entry.second != &share && entry.second.is_unused(now_ns); });
@@ -205,11 +207,11 @@ void RingPoller::read_out(RingReader& reader, std::uint64_t now_ns) {
 }
 
 /// True if the saved copy is known to be complete.
-bool RingPoller::read_saved(RingReader& reader, std::uint64_t now_ns, const Saved& saved) {
+bool RingPoller::read_saved(RingReader& reader, uid_t user, std::uint64_t now_ns, const Saved& saved) {
   auto rest = saved();
   if (!rest || !RingReaderAccess::continue_in_copy(reader, std::move(rest->fd))) return false;
   for (const CutDomain& cut : rest->cut) RingReaderAccess::expect_words(reader, cut.domain, cut.written);
-  read_out(reader, now_ns);
+  read_out(reader, user, now_ns);
   return rest->last;
 }
 

@@ -37,7 +37,9 @@ class RingPoller {
              std::function<std::uint64_t()> clock = monotonic_ns)
       : consumer_(std::move(consumer)), room_(std::move(room)), clock_(std::move(clock)) {}
 
-  void add(std::uint32_t slot, ProcessIndex process, std::shared_ptr<RingReader> ring, std::uint64_t now_ns);
+  /// A ring of a process of `user`. The owner of the file may be another one: hard links.
+  void add(std::uint32_t slot, ProcessIndex process, uid_t user, std::shared_ptr<RingReader> ring,
+           std::uint64_t now_ns);
 
   /// Reads the rings whose process may have written, as ran(slot) says, and from time to time all of them.
   /// True if any process ran.
@@ -70,6 +72,7 @@ class RingPoller {
  private:
   struct Ring {
     ProcessIndex process;
+    uid_t user;
     std::shared_ptr<RingReader> reader;
     /// Read in any case until then: a thread may have been running when BPF began to watch its process.
     std::uint64_t unwatched_until_ns = 0;
@@ -85,8 +88,8 @@ class RingPoller {
   void set_pace(const Ring& ring, double fullest, std::uint64_t elapsed_ns);
   void read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now_ns, bool all_domains);
   void note_behind(const Ring& ring);
-  void read_out(RingReader& reader, std::uint64_t now_ns);
-  bool read_saved(RingReader& reader, std::uint64_t now_ns, const Saved& saved);
+  void read_out(RingReader& reader, uid_t user, std::uint64_t now_ns);
+  bool read_saved(RingReader& reader, uid_t user, std::uint64_t now_ns, const Saved& saved);
   static void add_figures(const RingReader& reader, ProcessInfo& info);
 
   Consumer consumer_;

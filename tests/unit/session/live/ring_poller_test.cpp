@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
+#include <sys/types.h>
 
 #include <cstdint>
 #include <functional>
@@ -32,12 +32,12 @@ constexpr std::uint64_t turn_words = 1 << 17, last_words = 1 << 23;
 class RingPollerTest : public testing::Test {
  protected:
   /// A ring with words that are valid, as many as it has room for.
-  test::RingFileBuilder& add(std::uint32_t slot, unsigned words_log2 = 18, std::uint32_t domains = 1) {
+  test::RingFileBuilder& add(std::uint32_t slot, unsigned words_log2 = 18, std::uint32_t domains = 1, uid_t user = 0) {
     const auto path = dir_ / (std::to_string(slot) + ".events");
     auto& file =
         files_.emplace(slot, test::RingFileBuilder(path, {.domains = domains, .words_log2 = words_log2})).first->second;
     auto reader = RingReader::open(path, {.slot = slot});
-    poller_.add(slot, slot, std::make_shared<RingReader>(std::move(*reader)), now_ns_);
+    poller_.add(slot, slot, user, std::make_shared<RingReader>(std::move(*reader)), now_ns_);
     return file;
   }
   static void fill(test::RingFileBuilder& file, std::uint32_t domain = 0) {
@@ -84,12 +84,9 @@ TEST_F(RingPollerTest, RingsAreReadToTheirEnd) {
 }
 
 TEST_F(RingPollerTest, UsersTakeTurns) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to create files of other users";
   for (std::uint32_t slot = 1; slot <= 80; ++slot) fill(add(slot));
-  // Opened again as another user's, the newest of all.
-  fill(add(81));
-  ASSERT_EQ(::chown((dir_ / "81.events").c_str(), 1, 1), 0);
-  poller_.add(81, 81, std::make_shared<RingReader>(*RingReader::open(dir_ / "81.events", {.slot = 81})), now_ns_);
+  // Of another user, the newest of all.
+  fill(add(81, 18, 1, 1));
   const auto delivered = poll();
   EXPECT_EQ(delivered.at(81), files_.at(81).tail(0)) << "whatever the other user has";
   EXPECT_LT(delivered.size(), 81u) << "the budget is used up";
@@ -102,13 +99,10 @@ TEST_F(RingPollerTest, UsersTakeTurns) {
 }
 
 TEST_F(RingPollerTest, KnowsWhetherThereAreSeveralUsers) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to create files of other users";
   for (const std::uint32_t slot : {1u, 2u}) add(slot);
   poll();
   EXPECT_FALSE(poller_.has_several_users());
-  const auto path = dir_ / "2.events";
-  ASSERT_EQ(::chown(path.c_str(), 1, 1), 0);
-  poller_.add(2, 2, std::make_shared<RingReader>(*RingReader::open(path, {.slot = 2})), now_ns_);
+  add(3, 18, 1, 1);
   poll();
   EXPECT_TRUE(poller_.has_several_users());
 }
@@ -125,11 +119,8 @@ TEST_F(RingPollerTest, NothingMoreIsReadWithoutRoom) {
 }
 
 TEST_F(RingPollerTest, AUserWithoutRoomDoesNotTakeThatOfOthers) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to create files of other users";
   fill(add(1));
-  fill(add(2));
-  ASSERT_EQ(::chown((dir_ / "2.events").c_str(), 1, 1), 0);
-  poller_.add(2, 2, std::make_shared<RingReader>(*RingReader::open(dir_ / "2.events", {.slot = 2})), now_ns_);
+  fill(add(2, 18, 1, 1));
   without_room_ = 1;
   EXPECT_THAT(poll(), ElementsAre(Pair(1, files_.at(1).tail(0))));
   EXPECT_TRUE(poller_.behind_since_ns());
