@@ -318,6 +318,7 @@ TracedProcess* Discovery::ensure(std::int32_t pid, Image image, const Origin& or
     if (image.start_ticks == known->start_ticks) {
       known->has_ring |= origin.has_ring;
       if (known->has_ring && !known->index) add_to_stream(*known);
+      if (known->has_ring) identifier_.note_ring(*known);
       return known;
     }
     end(pid, origin.time_ns, exit_unseen);  // the pid has a new owner

@@ -7,8 +7,9 @@
 namespace rtev {
 namespace {
 
-/// A program's libraries are mapped within a millisecond, unless something delays it.
-constexpr std::uint64_t min_loading_wait_ns = 500'000, max_loading_wait_ns = 1'000'000'000;
+/// A program's libraries are mapped within a millisecond, unless something delays it. A program that is only named like
+/// a loader never maps any.
+constexpr std::uint64_t min_loading_wait_ns = 500'000, max_loading_wait_ns = 60'000'000'000;
 
 }  // namespace
 
@@ -46,8 +47,8 @@ ProgramIdentifier::Outcome ProgramIdentifier::resume(TracedProcess& process,
 
 /// Looks for the shared runtime; before that, for the program that a loader runs.
 void ProgramIdentifier::look(TracedProcess& process) {
+  forget({process.program.loading->due_ns, process.pid, process.user});
   process.program.loading->asked = true;
-  loading_.insert(process.pid);
   queries_.ask(
       {.pid = process.pid,
        .runtime = process.program.by_loader ? ProcessQuery::Runtime::loaded_program : ProcessQuery::Runtime::library},
@@ -73,6 +74,7 @@ ProgramIdentifier::Outcome ProgramIdentifier::found_runtime(TracedProcess& proce
     loading.due_ns = clock_() + loading.wait_ns;
     loading.asked = false;
     state.loading = std::move(loading);
+    schedule(process);
     return Outcome::waiting;
   }
   state.library_tried = true;
@@ -82,30 +84,38 @@ ProgramIdentifier::Outcome ProgramIdentifier::found_runtime(TracedProcess& proce
 void ProgramIdentifier::await_library(TracedProcess& process) {
   if (!process.program.loading) return;
   process.program.loading->asked = false;
-  loading_.insert(process.pid);
+  schedule(process);
+}
+
+void ProgramIdentifier::schedule(const TracedProcess& process) {
+  std::size_t& of_user = waiting_of_user_[process.user];
+  if (of_user >= max_waiting_of_user) return;
+  of_user += waiting_.insert({process.program.loading->due_ns, process.pid, process.user}).second;
+}
+
+void ProgramIdentifier::forget(const Waiting& waiting) {
+  if (waiting_.erase(waiting) == 0) return;
+  const auto of_user = waiting_of_user_.find(waiting.user);
+  if (--of_user->second == 0) waiting_of_user_.erase(of_user);
+}
+
+void ProgramIdentifier::note_ring(TracedProcess& process) {
+  if (process.program.loading && !process.program.loading->asked) look(process);
 }
 
 void ProgramIdentifier::retry(std::uint64_t now_ns) {
-  std::vector<TracedProcess*> due;
-  std::erase_if(loading_, [&](std::int32_t pid) {
-    TracedProcess* const process = processes_.find(pid);
-    if (process == nullptr || !process->program.loading) return true;
+  while (!waiting_.empty() && waiting_.begin()->due_ns <= now_ns) {
+    const Waiting due = *waiting_.begin();
+    forget(due);
+    TracedProcess* const process = processes_.find(due.pid);
+    if (process == nullptr || !process->program.loading) continue;
     const ProgramState::Loading& loading = *process->program.loading;
-    if (!loading.asked && (now_ns >= loading.due_ns || process->has_ring)) due.push_back(process);
-    return false;
-  });
-  for (TracedProcess* const process : due) look(*process);
+    if (!loading.asked && loading.due_ns == due.due_ns) look(*process);  // else it is of an image before
+  }
 }
 
 std::optional<std::uint64_t> ProgramIdentifier::next_retry_ns() const {
-  std::optional<std::uint64_t> next;
-  for (const std::int32_t pid : loading_) {
-    const TracedProcess* const process = processes_.find(pid);
-    if (process == nullptr || !process->program.loading || process->program.loading->asked) continue;
-    const std::uint64_t due = process->program.loading->due_ns;
-    next = std::min(next.value_or(due), due);
-  }
-  return next;
+  return waiting_.empty() ? std::nullopt : std::optional(waiting_.begin()->due_ns);
 }
 
 }  // namespace rtev

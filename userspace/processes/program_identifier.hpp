@@ -2,7 +2,11 @@
 // Finds out whether a process image runs OCaml, and which file contains its runtime.
 #pragma once
 
+#include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -29,6 +33,9 @@ class ProgramIdentifier {
     not_ocaml,  ///< nothing to trace
   };
 
+  /// Images of one user that wait for a library. Further ones are looked at once, and again when they have a ring.
+  static constexpr std::size_t max_waiting_of_user = 512;
+
   /// With `even_gone`, programs are identified also after their process has ended without a ring.
   ProgramIdentifier(ProcessQueries& queries, ProcessTable& processes, BinaryCache& cache, Inspector& inspector,
                     bool even_gone, std::function<std::uint64_t()> clock)
@@ -46,7 +53,9 @@ class ProgramIdentifier {
 
   /// A forked image waits for the same library as its parent.
   void await_library(TracedProcess& process);
-  /// Looks again at images that wait for a library, where it is their turn.
+  /// Looks again at an image that waits for a library: its ring shows that the runtime is there.
+  void note_ring(TracedProcess& process);
+  /// Looks again at images that wait for a library, where it is their turn. Costs nothing for the others.
   void retry(std::uint64_t now_ns);
   /// The runtime of an image, if it is mapped by now.
   struct Looked {
@@ -61,7 +70,15 @@ class ProgramIdentifier {
   std::optional<std::uint64_t> next_retry_ns() const;
 
  private:
+  struct Waiting {
+    std::uint64_t due_ns;
+    std::int32_t pid;
+    std::uint32_t user;
+    auto operator<=>(const Waiting&) const = default;
+  };
   void look(TracedProcess& process);
+  void schedule(const TracedProcess& process);
+  void forget(const Waiting& waiting);
 
   ProcessQueries& queries_;
   ProcessTable& processes_;
@@ -69,7 +86,8 @@ class ProgramIdentifier {
   Inspector& inspector_;
   bool even_gone_;
   std::function<std::uint64_t()> clock_;
-  std::set<std::int32_t> loading_;  ///< pids of images that wait for a library
+  std::set<Waiting> waiting_;                               ///< for a library; some images have ended
+  std::map<std::uint32_t, std::size_t> waiting_of_user_{};  ///< how many of them
   std::vector<Looked> looked_;
 };
 

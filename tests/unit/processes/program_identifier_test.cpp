@@ -158,8 +158,55 @@ TEST_F(ProgramIdentifierTest, LibraryIsLookedForLessAndLessOftenUntilItIsMapped)
   }
   process.has_ring = true;
   set_maps(library);
-  EXPECT_EQ(retry(), found) << "a ring shows that the runtime is there";
+  identifier_.note_ring(process);
+  EXPECT_EQ(looked(waiting, process), found) << "a ring shows that the runtime is there";
   EXPECT_EQ(process.program.runtime_begin, 0x10000u);
+  EXPECT_FALSE(identifier_.next_retry_ns());
+}
+
+TEST_F(ProgramIdentifierTest, LibraryThatIsNeverMappedIsLookedForOnceAMinute) {
+  constexpr std::uint64_t minute = 60'000 * ms;
+  EXPECT_EQ(identify(make("server", Kind::needs_library)), waiting);
+  put_into_table();
+  int tries = 0;
+  for (; identifier_.next_retry_ns().value() < now_ns_ + minute; ++tries) {
+    now_ns_ = *identifier_.next_retry_ns();
+    EXPECT_EQ(retry(), waiting);
+  }
+  EXPECT_LT(tries, 20);
+  now_ns_ += minute;
+  EXPECT_EQ(retry(), waiting);
+  EXPECT_EQ(identifier_.next_retry_ns(), now_ns_ + minute);
+}
+
+TEST_F(ProgramIdentifierTest, OnlySoManyImagesOfAUserWait) {
+  constexpr std::int32_t most = ProgramIdentifier::max_waiting_of_user;
+  const auto add = [&](std::int32_t new_pid, std::uint32_t user, std::uint64_t due_ns) -> TracedProcess& {
+    TracedProcess& process = table_.insert({.pid = new_pid, .start_ticks = 70, .user = user});
+    process.program.loading = {.program = nullptr, .due_ns = due_ns, .wait_ns = ms};
+    identifier_.await_library(process);
+    return process;
+  };
+  for (std::int32_t i = 1; i <= most; ++i) add(i, 1000, now_ns_ + 2 * ms);
+  TracedProcess& further = add(most + 1, 1000, now_ns_ + ms);
+  EXPECT_EQ(identifier_.next_retry_ns(), now_ns_ + 2 * ms);
+  add(most + 2, 1001, now_ns_ + ms);
+  EXPECT_EQ(identifier_.next_retry_ns(), now_ns_ + ms) << "of another user";
+  identifier_.note_ring(further);
+  EXPECT_TRUE(is_asked());
+  identifier_.retry(now_ns_ + 2 * ms);
+  EXPECT_FALSE(identifier_.next_retry_ns());
+  add(most + 3, 1000, now_ns_ + 3 * ms);
+  EXPECT_EQ(identifier_.next_retry_ns(), now_ns_ + 3 * ms) << "the others do not wait any more";
+}
+
+TEST_F(ProgramIdentifierTest, ImageThatEndedIsNotLookedAt) {
+  EXPECT_EQ(identify(make("server", Kind::needs_library)), waiting);
+  put_into_table();
+  process_.program.loading->due_ns += ms;
+  put_into_table();
+  identifier_.retry(now_ns_ + ms);
+  EXPECT_FALSE(is_asked()) << "that was the turn of the image before";
   EXPECT_FALSE(identifier_.next_retry_ns());
 }
 
