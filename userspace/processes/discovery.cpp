@@ -300,11 +300,7 @@ std::optional<std::uint64_t> Discovery::unnamed_since(std::uint64_t now_ns) cons
 void Discovery::take_inspected() {
   for (const FileIdentity& file : context_.inspector.take_inspected()) {
     const auto binary = context_.cache.find(file).value_or(nullptr);
-    std::vector<std::int32_t> waiting;
-    for (const TracedProcess& process : context_.processes.processes()) {
-      if (process.program.inspecting == file) waiting.push_back(process.pid);
-    }
-    for (const std::int32_t pid : waiting) {
+    for (const std::int32_t pid : context_.processes.waiting_for(file)) {
       TracedProcess& process = *context_.processes.find(pid);
       settle(process, identifier_.resume(process, binary));
     }

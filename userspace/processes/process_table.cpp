@@ -44,7 +44,17 @@ TracedProcess* ProcessTable::find(std::int32_t pid, std::uint64_t start_ticks) {
 
 TracedProcess& ProcessTable::insert(TracedProcess process) {
   const std::int32_t pid = process.pid;
-  return processes_.insert_or_assign(pid, std::move(process)).first->second;
+  TracedProcess& inserted = processes_.insert_or_assign(pid, std::move(process)).first->second;
+  set_inspecting(inserted, inserted.program.inspecting);
+  return inserted;
+}
+
+void ProcessTable::set_inspecting(TracedProcess& process, std::optional<FileIdentity> file) {
+  process.program.inspecting = file;
+  if (file)
+    inspecting_.insert(process.pid);
+  else
+    inspecting_.erase(process.pid);
 }
 
 ProcessInfo& ProcessTable::info(TracedProcess& process) {
@@ -108,15 +118,21 @@ std::set<std::uint32_t> ProcessTable::binaries_in_use() const {
   return ids;
 }
 
-bool ProcessTable::is_inspecting() const {
-  return std::ranges::any_of(processes(),
-                             [](const TracedProcess& process) { return process.program.inspecting.has_value(); });
+std::vector<std::int32_t> ProcessTable::waiting_for(const FileIdentity& file) const {
+  std::vector<std::int32_t> waiting;
+  for (const std::int32_t pid : inspecting_) {
+    const TracedProcess* const process = find(pid);
+    if (process != nullptr && process->program.inspecting == file) waiting.push_back(pid);
+  }
+  return waiting;
 }
 
 std::optional<std::uint64_t> ProcessTable::unnamed_since(std::uint64_t now_ns) const {
   std::optional<std::uint64_t> since;
-  for (const TracedProcess& process : processes())
-    if (waits_for_names(process, now_ns)) since = earliest(since, process.since_ns);
+  for (const std::int32_t pid : inspecting_) {
+    const TracedProcess* const process = find(pid);
+    if (process != nullptr && waits_for_names(*process, now_ns)) since = earliest(since, process->since_ns);
+  }
   return since;
 }
 

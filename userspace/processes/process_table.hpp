@@ -45,7 +45,12 @@ class ProcessTable {
   TracedProcess* find(std::int32_t pid, std::uint64_t start_ticks);
   /// Replaces what the table has under this pid. References stay valid until erase().
   TracedProcess& insert(TracedProcess process);
-  void erase(std::int32_t pid) { processes_.erase(pid); }
+  void erase(std::int32_t pid) {
+    inspecting_.erase(pid);
+    processes_.erase(pid);
+  }
+  /// Sets ProgramState::inspecting.
+  void set_inspecting(TracedProcess& process, std::optional<FileIdentity> file);
   auto processes() const { return processes_ | std::views::values; }
 
   /// What is known of an image: in the registry once it is part of the stream.
@@ -83,7 +88,9 @@ class ProcessTable {
   /// Binaries with living processes.
   std::set<std::uint32_t> binaries_in_use() const;
 
-  bool is_inspecting() const;
+  bool is_inspecting() const { return !inspecting_.empty(); }
+  /// Processes that wait for the inspection of a file.
+  std::vector<std::int32_t> waiting_for(const FileIdentity& file) const;
   /// Since when images of the stream have their programs inspected, see naming_timeout_ns.
   std::optional<std::uint64_t> unnamed_since(std::uint64_t now_ns) const;
   /// At the end of a run: adds the peak memory of running images to their info, for as many as are ever listed, when
@@ -96,6 +103,7 @@ class ProcessTable {
   IsRunning is_running_;
   Registry& registry_;
   std::unordered_map<std::int32_t, TracedProcess> processes_;
+  std::set<std::int32_t> inspecting_;  ///< pids: few, while there may be very many processes
 };
 
 }  // namespace rtev

@@ -23,13 +23,13 @@ ProgramIdentifier::Outcome ProgramIdentifier::identify(TracedProcess& process, R
     return resume(process, *known);
   }
   if (!inspector_.inspect(std::move(*file), *identity, process.user, process.has_ring)) return resume(process, nullptr);
-  process.program.inspecting = *identity;
+  processes_.set_inspecting(process, *identity);
   return Outcome::waiting;
 }
 
 ProgramIdentifier::Outcome ProgramIdentifier::resume(TracedProcess& process,
                                                      const std::shared_ptr<const Binary>& binary) {
-  process.program.inspecting.reset();
+  processes_.set_inspecting(process, std::nullopt);
   // Without a ring it wrote nothing that could be read now.
   if (!process.index && !even_gone_ && !processes_.is_alive(process)) return Outcome::not_ocaml;
   if (binary && !binary->runtime.needs_library) {

@@ -85,10 +85,18 @@ TEST_F(ProcessTableTest, ProcessesWithoutARing) {
 
 TEST_F(ProcessTableTest, EventsWaitForTheInspectionOfTheirProgram) {
   EXPECT_FALSE(table_.is_inspecting());
-  add(7, 1).program.inspecting = FileIdentity{.inode = 5};
+  table_.set_inspecting(add(7, 1), FileIdentity{.inode = 5});
   EXPECT_TRUE(table_.is_inspecting());
   EXPECT_EQ(table_.unnamed_since(100 + naming_timeout_ns), std::nullopt);
   EXPECT_EQ(table_.unnamed_since(101), 100u);
+  EXPECT_THAT(table_.waiting_for({.inode = 6}), IsEmpty());
+  TracedProcess child = *table_.find(7);
+  child.pid = 8;
+  table_.insert(child);
+  EXPECT_THAT(table_.waiting_for({.inode = 5}), ElementsAre(7, 8)) << "a fork waits, too";
+  table_.erase(7);
+  table_.set_inspecting(*table_.find(8), std::nullopt);
+  EXPECT_FALSE(table_.is_inspecting());
 }
 
 }  // namespace
