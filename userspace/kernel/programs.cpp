@@ -5,7 +5,6 @@
 #include <bpf/libbpf.h>
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include <string>
 #include <utility>
 
+#include "base/file_limit.hpp"
 #include "kernel/bpf_ring.hpp"
 #include "kernel/features.hpp"
 #include "kernel/libbpf.hpp"
@@ -43,14 +43,6 @@ constexpr std::size_t max_lifecycle_records = 8192;
 constexpr std::size_t max_saved_records = RTEV_SAVED_BUFFER_BYTES / sizeof(rtev_saved);
 
 using Skeleton = std::unique_ptr<rtev_bpf, SkeletonDestroy<rtev_bpf__destroy>>;
-
-/// Each traced process and each probed binary needs file descriptors.
-void raise_file_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 /// Linux 6.10 and newer.
 bool announces_execs() {
@@ -91,7 +83,7 @@ Programs::~Programs() = default;
 
 Result<Programs> Programs::load(const ProgramOptions& options) {
   capture_libbpf_log();
-  raise_file_limit();
+  raise_file_limit();  // each ring and each probed binary needs descriptors
   const HostFeatures host = inspect_host();
   if (const Feature* feature = host.blocking())
     return std::unexpected(

@@ -13,6 +13,7 @@
 #include "base/clock.hpp"
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
+#include "base/file_limit.hpp"
 #include "cli/commands/subcommands.hpp"
 #include "cli/messages.hpp"
 #include "helper/process_queries.hpp"
@@ -150,7 +151,9 @@ int run_ps(const ProcessOptions& options) {
   }
   auto helper = helper::HelperProcess::start();
   if (!helper) return report(helper.error());
-  ProcessLister processes({.filter = {.pids = options.pids, .name_globs = options.names}, .since_ns = UINT64_MAX},
+  ProcessLister processes({.filter = {.pids = options.pids, .name_globs = options.names},
+                           .since_ns = UINT64_MAX,
+                           .ring_descriptors = raise_file_limit() / 2},
                           std::move(*helper));
   processes.run(options.duration.value_or(default_sample));
   processes.print();

@@ -89,7 +89,8 @@ class Warnings {
     warn(rings(remote), " not read: the file system may never answer (FUSE, NFS)",
          "put rings on a local file system (OCAML_RUNTIME_EVENTS_DIR)");
     warn(rings(silent), " not read: the kernel did not answer questions about the process in time", "");
-    warn(rings(large), " not read: not enough memory is left of --memory-limit", "raise --memory-limit");
+    warn(rings(large), " not read: not enough is left of --memory-limit, or of the limit of file descriptors",
+         "raise --memory-limit, or the hard limit of open files (ulimit -Hn)");
     warn(rings(summary_.rings_missed - std::min(summary_.rings_missed, known)),
          " gone or unusable before all events were read",
          "for programs that end early, keep the files (OCAML_RUNTIME_EVENTS_PRESERVE=1) and dump them");

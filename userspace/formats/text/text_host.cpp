@@ -17,7 +17,7 @@ std::string_view explain(Unreadable why) {
     case Unreadable::no_answer:
       return "its file system does not answer";
     case Unreadable::memory:
-      return "rings take too much memory (--memory-limit)";
+      return "rings take too much memory (--memory-limit) or too many file descriptors";
   }
   return "unknown";
 }

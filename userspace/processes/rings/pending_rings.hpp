@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,7 @@ struct PendingRing {
   std::optional<AnnouncedRing> announced{};  ///< what the kernel reported of it
   std::optional<OpenedRing> placed{};        ///< see ProcessView
   std::string path{};                        ///< of the ring, where it was not found
+  std::shared_ptr<const void> charge{};      ///< to its user, for descriptors
   bool asked = false;                        ///< its process is being looked at
   /// The end of its image was read already: what is in `opened` may belong to the next image.
   bool image_ended = false;

@@ -105,6 +105,13 @@ bool RingAcquisition::has_open(const TracedProcess& process, const PendingRing& 
 
 bool RingAcquisition::announce(TracedProcess& process, PendingRing ring) {
   if (try_open(process, ring)) return true;
+  // While it waits it holds what was found, and what it is tried with later.
+  ring.charge = opener_.charge_descriptors(process.user, ring.opened.size() + 1);
+  if (!ring.charge) {
+    if (context_.processes.info(process).ring != RingState::none) pending_.add_missed();
+    mark_unreadable(process, ring.path, ring.announced_ns, Unreadable::memory);
+    return true;
+  }
   pending_.add(process.pid, std::move(ring));
   return false;
 }

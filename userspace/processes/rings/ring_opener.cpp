@@ -38,6 +38,11 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, std::uint32
     const bool read_before = origin.created_ns == 0 && !own && read_.contains(file);
     const bool deliver = (origin.is_new && !read_before) || options_.history;
     const auto account = budget_.open_account(user), mapped = address_space_.open_account(user);
+    const auto descriptor = charge_descriptors(user, 1);
+    if (!descriptor) {
+      exceeded_memory_ = true;
+      continue;
+    }
     auto reader = RingReaderAccess::adopt(
         UniqueFd(::fcntl(candidate.fd.get(), F_DUPFD_CLOEXEC, 0), close_in_background), candidate.path,
         {.history = deliver ? RingReader::History::deliver : RingReader::History::skip,
@@ -50,7 +55,7 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, std::uint32
                             since_ns = origin.created_ns != 0
                                            ? origin.created_ns
                                            : opening_ns] { return context_.kernel.is_latest_ring(pid, since_ns); },
-         .may_use_memory = [account, mapped](std::size_t bytes) { return account->grow(bytes); }});
+         .may_use_memory = [account, mapped, descriptor](std::size_t bytes) { return account->grow(bytes); }});
     if (!reader) continue;
     if (!mapped->grow(RingReaderAccess::mapped_bytes(*reader)) ||
         !account->grow(ring_bytes + reader->layout().rings * domain_bytes + origin.memory_bytes)) {

@@ -47,8 +47,14 @@ class RingOpener {
   /// reported.
   std::vector<Ring> open(ProcessIndex process, std::uint32_t user, const std::vector<OpenedRing>& rings,
                          const Origin& origin);
-  /// True if the last call of open() left out a ring because the user's rings would take too much memory.
+  /// True if the last call of open() left out a ring because the user's rings would take too much memory, or too many
+  /// descriptors.
   bool exceeded_memory() const { return exceeded_memory_; }
+  /// Charges descriptors to a user while the object lives. Null if the user's rings, or all, would hold too many.
+  std::shared_ptr<const void> charge_descriptors(std::uint32_t user, std::size_t count) const {
+    const auto account = descriptors_.open_account(user);
+    return account->grow(count) ? account : nullptr;
+  }
   /// True if the file was opened for this process at that time or later.
   bool opened_since(const OpenedRing& ring, ProcessIndex process, std::uint64_t since_ns) const;
   /// The process that has the file open already.
@@ -68,6 +74,7 @@ class RingOpener {
   };
   MemoryBudget budget_{options_.rings_memory};
   MemoryBudget address_space_{max_mapped_bytes * 8};
+  MemoryBudget descriptors_{options_.ring_descriptors};
   bool exceeded_memory_ = false;
   std::map<RingFileId, Opened> open_;
   std::set<RingFileId> read_;  ///< at some time

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/file_limit.hpp"
 #include "ring/reader_access.hpp"
 
 namespace rtev {
@@ -57,6 +58,7 @@ DiscoveryOptions discovery_options(const LiveOptions& options, std::uint64_t sta
   DiscoveryOptions discovery = options.discovery;
   discovery.since_ns = start_ns;
   discovery.rings_memory = MemoryShares(options.memory_limit).rings;
+  discovery.ring_descriptors = raise_file_limit() / 2;
   discovery.even_gone = options.ringless.has_value();
   return discovery;
 }

@@ -47,9 +47,34 @@ class RingOpenerTest : public testing::Test {
                                   .inspector = inspector_,
                                   .events = events_,
                                   .kernel = kernel_};
-  const DiscoveryOptions options_{.rings_memory = std::size_t{1} << 20};
+  const DiscoveryOptions options_{.rings_memory = std::size_t{1} << 20, .ring_descriptors = 4};
   RingOpener opener_{context_, options_};
 };
+
+TEST_F(RingOpenerTest, OneUsersRingsLeaveDescriptorsForThoseOfOthers) {
+  auto first = open(1000, 1), second = open(1000, 1), third = open(1000, 1);
+  ASSERT_EQ(third.size(), 1u);
+  EXPECT_TRUE(open(1000, 1).empty()) << "three quarters of four";
+  EXPECT_TRUE(opener_.exceeded_memory());
+  const auto other = open(1001, 1);
+  EXPECT_EQ(other.size(), 1u);
+  EXPECT_FALSE(opener_.exceeded_memory());
+  EXPECT_TRUE(open(1002, 1).empty()) << "nothing is left";
+  registry_.remove_ring(first.front().slot);
+  first.clear();
+  EXPECT_EQ(open(1000, 1).size(), 1u) << "the other one is closed";
+}
+
+TEST_F(RingOpenerTest, RingsThatWaitHoldDescriptors) {
+  auto waiting = opener_.charge_descriptors(1000, 2);
+  EXPECT_TRUE(waiting);
+  EXPECT_FALSE(opener_.charge_descriptors(1000, 2));
+  const auto opened = open(1000, 1);
+  EXPECT_EQ(opened.size(), 1u);
+  EXPECT_TRUE(open(1000, 1).empty());
+  waiting.reset();
+  EXPECT_EQ(open(1000, 1).size(), 1u);
+}
 
 TEST_F(RingOpenerTest, OneUsersRingsLeaveMemoryForThoseOfOthers) {
   constexpr std::uint32_t most_domains = 2560;  // of 256 bytes: more than half of the budget
