@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "processes/host_scan.hpp"
 
+#include <algorithm>
+
 namespace rtev {
 namespace {
 
-/// Processes that were found and not taken yet: each holds descriptors.
+/// Processes that were found and not taken yet: each holds descriptors, mostly two. Where there is none left an answer
+/// is lost, as if the process were silent.
 constexpr std::size_t max_found = 1024;
 
 /// The user of queries about processes whose user is not known yet.
@@ -32,7 +35,8 @@ void HostScan::add_listed(std::vector<std::int32_t> pids, std::uint64_t asked_ns
 }
 
 void HostScan::ask_some(std::size_t max_processes) {
-  for (; max_processes > 0 && !left_.empty() && found_.size() + asked_ < max_found; --max_processes) {
+  const std::size_t most = std::clamp<std::size_t>(options_.ring_descriptors / 8, 1, max_found);
+  for (; max_processes > 0 && !left_.empty() && found_.size() + asked_ < most; --max_processes) {
     const std::int32_t pid = left_.back();
     left_.pop_back();
     if (!options_.filter.wants_pid(pid)) continue;
