@@ -381,7 +381,8 @@ void RingReader::State::abandon() {
 
 /// Takes back the loss of the words that were abandoned with the file.
 void RingReader::State::continue_in_copy(RingMap copy) {
-  map = std::move(copy);
+  // An assignment would close the old file before it is unmapped.
+  std::swap(map, copy);
   for (Cursor& cursor : cursors) {
     const std::uint64_t words = std::exchange(cursor.abandoned, 0);
     cursor.totals.lost -= words;
