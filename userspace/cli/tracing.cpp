@@ -21,6 +21,7 @@
 #include "base/exit_status.hpp"
 #include "base/parse.hpp"
 #include "cli/messages.hpp"
+#include "helper/closers.hpp"
 #include "helper/process_queries.hpp"
 #include "kernel/libbpf.hpp"
 #include "session/command/command.hpp"
@@ -165,6 +166,8 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
   if (!attached) return report(attached.error());
   if (auto confined = confine_tracer(attached->programs.uses_uprobe_multi()); !confined)
     return report(confined.error());
+  // After that, since it starts a thread.
+  const helper::Closers closers(*helper);
   auto session = LiveSession::start(live, std::move(*attached), *helper, tracing.sink, tracing.output, stop);
   if (!command && !options.quiet)
     say(start_message(session->registry(), options.duration.has_value(), options.ringless));

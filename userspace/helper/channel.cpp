@@ -35,7 +35,7 @@ void allow_long_messages(int socket) {
   ::setsockopt(socket, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes);
 }
 
-bool send(int socket, const Message& message) {
+bool send(int socket, const Message& message, bool dont_wait) {
   if (message.fds.size() > max_fds) return false;
   std::array<int, max_fds> fds{};
   for (std::size_t i = 0; i < message.fds.size(); ++i) fds.at(i) = message.fds[i].get();
@@ -54,7 +54,7 @@ bool send(int socket, const Message& message) {
     std::memcpy(CMSG_DATA(rights), fds.data(), bytes);
   }
   ssize_t sent = 0;
-  while ((sent = ::sendmsg(socket, &header, MSG_NOSIGNAL)) < 0 && errno == EINTR) {
+  while ((sent = ::sendmsg(socket, &header, MSG_NOSIGNAL | (dont_wait ? MSG_DONTWAIT : 0))) < 0 && errno == EINTR) {
   }
   return sent == static_cast<ssize_t>(message.bytes.size());
 }

@@ -69,17 +69,36 @@ void set_priority(Priority priority) {
   ::_exit(0);
 }
 
+/// Closes the files of a message after the next one, until the channel is closed.
+[[noreturn]] void close_files(int channel) {
+  const Message done{.bytes = {std::byte{}}, .fds = {}};
+  bool closed = true;
+  for (std::optional<Message> held = Message(); held;) {
+    // Nobody reads it after the end of the tracer.
+    if (closed) send(channel, done, true);
+    auto next = receive(channel, false);
+    closed = !held->fds.empty();
+    held = std::move(next);
+  }
+  ::_exit(0);
+}
+
 /// Forks a worker for each channel that arrives, until the tracer is gone.
 [[noreturn]] void serve(int control) {
   while (auto request = receive(control, false)) {
+    bool closes = false;
     Priority priority{};
-    Reader reader(*request);
     UniqueFd channel;
-    reader(priority, channel);
+    Reader reader(*request);
+    reader(closes, priority, channel);
     if (!reader.is_complete()) break;
     allow_long_messages(channel.get());
     if (::fork() != 0) continue;
     ::close(control);
+    if (closes) {
+      keep_capabilities({});
+      close_files(channel.get());
+    }
     set_priority(priority);
     // What is needed to look into other users' processes.
     keep_capabilities({CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE});
@@ -133,10 +152,18 @@ HelperProcess::~HelperProcess() {
 }
 
 Result<UniqueFd> HelperProcess::start_worker(Priority priority) const {
+  return start(false, priority);
+}
+
+Result<UniqueFd> HelperProcess::start_closer() const {
+  return start(true, Priority::raised);
+}
+
+Result<UniqueFd> HelperProcess::start(bool closes, Priority priority) const {
   auto channel = make_channel();
   if (!channel) return std::unexpected(std::move(channel.error()));
   Message request;
-  Writer{request}(priority, channel->second);
+  Writer{request}(closes, priority, channel->second);
   if (!send(control_.get(), request)) return errno_error(errno, "cannot start a worker of the helper process");
   return std::move(channel->first);
 }

@@ -36,7 +36,14 @@ class HelperProcess {
   /// does so after a query that was not answered in real time.
   Result<UniqueFd> start_worker(Priority priority) const;
 
+  /// A process that closes files, also after the end of the tracer. It answers once when it is ready. From then on it
+  /// answers each message with descriptors, once they are closed: that is after the next message, or at the end of the
+  /// channel, so that the tracer can close its own ones before.
+  Result<UniqueFd> start_closer() const;
+
  private:
+  Result<UniqueFd> start(bool closes, Priority priority) const;
+
   HelperProcess(UniqueFd control, pid_t pid) : control_(std::move(control)), pid_(pid) {}
 
   UniqueFd control_;

@@ -16,6 +16,7 @@
 #include "base/file_limit.hpp"
 #include "cli/commands/subcommands.hpp"
 #include "cli/messages.hpp"
+#include "helper/closers.hpp"
 #include "helper/process_queries.hpp"
 #include "inspect/procfs.hpp"
 #include "kernel/features.hpp"
@@ -129,8 +130,9 @@ class ProcessLister : private ProcessEvents, private NoKernelControl {
   }
   void on_image_end(const ImageEnd&) override {}
 
-  Registry registry_;
   helper::HelperProcess helper_;
+  helper::Closers closers_{helper_};
+  Registry registry_;
   helper::HelperQueries queries_;
   ProcessTable processes_;
   BinaryCache cache_;
