@@ -143,7 +143,10 @@ int huge_indices(const Directory& dir) {
 int long_names(const Directory& dir) {
   constexpr std::uint64_t events_of_turn = 1024;
   constexpr int processes = 16, pause_ms = 1;
-  const ForgedRing other(dir, {});  // of a user whose events are to be delayed
+  if (fork_dependent() == 0) {
+    const ForgedRing other(dir, {});  // of a user whose events are to be delayed
+    while (true) ::pause();
+  }
   become_stranger(dir);
   std::string name = "beacon";  // which the tracer is to print
   name.resize(ForgedRing::name_bytes - 1, '\x01');

@@ -175,7 +175,7 @@ void Discovery::on_fork(const rtev_lifecycle& record) {
 
   TracedProcess child{.pid = pid,
                       .start_ticks = record.start_time / ns_per_tick,
-                      .user = parent->user,
+                      .user = record.uid,
                       .origin = ProcessAction::fork,
                       .peer = parent->pid,
                       .since_ns = record.time_ns,
@@ -312,6 +312,7 @@ void Discovery::take_inspected() {
 TracedProcess* Discovery::ensure(std::int32_t pid, Image image, const Origin& origin) {
   if (TracedProcess* const known = context_.processes.find(pid)) {
     if (image.start_ticks == known->start_ticks) {
+      known->user = image.user;  // it may have changed it since
       known->has_ring |= origin.has_ring;
       if (known->has_ring && !known->index) add_to_stream(*known);
       if (known->has_ring) identifier_.note_ring(*known);
