@@ -105,7 +105,7 @@ bool RingReader::State::may_be_emptied() const {
 
 /// Decides which words from before the ring was opened are delivered.
 void RingReader::State::begin() {
-  polled_ns = monotonic_ns();
+  loaded_ns = monotonic_ns();
   // The first poll handles a file that is truncated already.
   if (!load()) return;
   possible_words = max_words_of_life();
@@ -141,10 +141,10 @@ void RingReader::State::begin() {
 bool RingReader::State::begin_poll(bool all) {
   faulted = false;
   polled = {};
-  const std::uint64_t last_polled_ns = std::exchange(polled_ns, monotonic_ns());
   if (++polls % polls_between_checks == 0 || truncated || !map.same_header()) recheck();
   if (truncated || !load(all || sealed)) return false;
-  possible_words = max_words_in(monotonic_ns() - last_polled_ns);
+  const std::uint64_t last_loaded_ns = std::exchange(loaded_ns, monotonic_ns());
+  possible_words = max_words_in(loaded_ns - last_loaded_ns);
   return true;
 }
 

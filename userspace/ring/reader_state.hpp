@@ -32,7 +32,7 @@ struct RingReader::State {
   bool faulted = false;               ///< in this poll
   bool distrusted = false;            ///< a ring of the file was corrupt: its words may lie in holes
   std::uint32_t unchecked_rings = 0;  ///< see is_still_owners()
-  std::uint64_t polled_ns = 0;        ///< when the last poll began
+  std::uint64_t loaded_ns = 0;        ///< when indices were loaded last
   std::uint64_t possible_words = 0;   ///< that can have been written since the last poll; see believe()
   Polled polled;                      ///< by this poll
   std::uint32_t incarnation = 0;
