@@ -141,6 +141,7 @@ void RingReader::State::begin() {
 bool RingReader::State::begin_poll(bool all) {
   faulted = false;
   polled = {};
+  unnamed.clear();
   if (++polls % polls_between_checks == 0 || truncated || !map.same_header()) recheck();
   if (truncated || !load(all || sealed)) return false;
   const std::uint64_t last_loaded_ns = std::exchange(loaded_ns, monotonic_ns());

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -42,6 +43,7 @@ struct RingReader::State {
   bool is_copy = false;  ///< of a file that is gone
   std::unordered_map<std::uint16_t, std::string> names;
   bool names_full = false;              ///< there is no memory for more of them
+  std::set<std::uint16_t> unnamed;      ///< ids whose names were asked for since the last poll, and were empty
   std::uint16_t settled_names = 0;      ///< number of names, from id 0, that are not read again
   std::deque<std::uint32_t> new_names;  ///< number of the poll that found each of the names after those
 

@@ -116,8 +116,8 @@ Accounting RingReader::accounting() const {
 std::string_view RingReader::user_event_name(std::uint16_t id) const {
   if (!state_->names.contains(id) && !state_->has_room_for_name()) return {};
   std::string& name = state_->names[id];
-  // The program may fill the slot later, so an empty one is read again.
-  if (name.empty() && !state_->truncated) state_->map.copy_name(id, name);
+  // The program may fill the slot later, so an empty one is read again, but not for each event.
+  if (name.empty() && !state_->truncated && state_->unnamed.insert(id).second) state_->map.copy_name(id, name);
   return name;
 }
 

@@ -226,6 +226,8 @@ TEST_F(RingAccessTest, ReadsNamesOfUserEvents) {
   EXPECT_EQ(reader.reader().user_event_name(UINT16_MAX), "");
   EXPECT_EQ(reader.reader().user_event_name(7), "");
   file.set_name(7, "late");
+  EXPECT_EQ(reader.reader().user_event_name(7), "") << "not read for each event";
+  reader.poll();
   EXPECT_EQ(reader.reader().user_event_name(7), "late") << "an empty slot is read again";
 }
 
