@@ -11,6 +11,9 @@
 
 /* True for <digits>.events. Only the last digit and the suffix are checked, since user space checks the rest. Compared
  * by hand: clang would turn memcmp into a call of a function that does not exist in BPF. */
+/* So far, of all processes. User space looks the process up in `announced` only if this has changed. */
+__u64 announcements;
+
 static __always_inline bool is_ring_name(struct dentry* dentry) {
   char tail[8];
   __u32 length = BPF_CORE_READ(dentry, d_name.len);
@@ -19,14 +22,6 @@ static __always_inline bool is_ring_name(struct dentry* dentry) {
   if (bpf_probe_read_kernel(tail, sizeof(tail), name + length - sizeof(tail))) return false;
   return tail[0] >= '0' && tail[0] <= '9' && tail[1] == '.' && tail[2] == 'e' && tail[3] == 'v' && tail[4] == 'e' &&
          tail[5] == 'n' && tail[6] == 't' && tail[7] == 's';
-}
-
-static __always_inline struct file* open_file(struct task_struct* task, __u32 fd) {
-  struct fdtable* table = BPF_CORE_READ(task, files, fdt);
-  if (fd >= BPF_CORE_READ(table, max_fds)) return NULL;
-  struct file** files = BPF_CORE_READ(table, fd);
-  struct file* file = NULL;
-  return bpf_probe_read_kernel(&file, sizeof(file), files + fd) ? NULL : file;
 }
 
 /* Host CLOCK_MONOTONIC minus the process's time-namespace clock, in ns. Times in the process's ring are of the latter.
@@ -105,6 +100,7 @@ static __always_inline void remember_ring(__u32 tgid, const struct rtev_ring_rec
   __u32 zero = 0;
   __u64 announced_ns = record->lifecycle.time_ns;
   bpf_map_update_elem(&announced, &tgid, &announced_ns, BPF_ANY);
+  __sync_fetch_and_add(&announcements, 1);
   if (save_mode == RTEV_SAVE_OFF) return;
   struct rtev_ring* ring = bpf_map_lookup_elem(&rings_scratch, &zero);
   if (!ring) return;
@@ -134,7 +130,7 @@ static __always_inline void announce_ring(struct task_struct* task, struct file*
   if (bytes > sizeof(record->paths)) return; /* likewise */
   if (!spend(record->lifecycle.tgid, RING_PRICE) || !has_lifecycle_room(RTEV_RING) ||
       bpf_ringbuf_output(&lifecycle, record, offsetof(struct rtev_ring_record, paths) + bytes, BPF_RB_FORCE_WAKEUP))
-    count_drop(RTEV_STAT_RING_DROPPED);
+    count_dropped_announcement(RTEV_STAT_RING_DROPPED);
 }
 
 /* The kernel looks for address space for a mapping: every mmap of every program passes here, also in stripped and

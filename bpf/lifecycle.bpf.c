@@ -10,6 +10,7 @@ struct followed_map followed SEC(".maps");
 struct lifecycle_map lifecycle SEC(".maps");
 struct stats_map stats SEC(".maps");
 struct record_budgets_map record_budgets SEC(".maps");
+struct record_budgets_map user_record_budgets SEC(".maps");
 struct rings_map rings SEC(".maps");
 struct rings_scratch_map rings_scratch SEC(".maps");
 struct opened_map opened SEC(".maps");
@@ -28,6 +29,8 @@ struct {
   __type(value, __u8);
 } ended SEC(".maps");
 
+__u32 threads_of_users[THREAD_COUNTS];
+
 const volatile bool follow_only = false;
 const volatile enum rtev_save_mode save_mode = RTEV_SAVE_KNOWN;
 
@@ -44,10 +47,14 @@ int BPF_PROG(process_exec, struct task_struct* task, pid_t old_tid, struct linux
   /* These describe the old program: the new one's memory must not be read by them. */
   bpf_map_delete_elem(&tracked, &tgid);
   bpf_map_delete_elem(&rings, &tgid);
-  bpf_map_delete_elem(&threads, &tgid);
+  forget_thread(tgid);
   /* The thread that called exec becomes the leader; no exit is seen for the tid it gives up. */
-  if (caller != tgid) bpf_map_delete_elem(&threads, &caller);
+  if (caller != tgid) forget_thread(caller);
   if (follow_only && !is_followed(tgid)) return 0;
+  if (!spend_as_user(START_PRICE)) {
+    count_drop(RTEV_STAT_EXEC_DROPPED);
+    return 0;
+  }
   struct rtev_lifecycle* record = begin_lifecycle(task, RTEV_EXEC, RTEV_STAT_EXEC_DROPPED);
   if (!record) return 0;
   record->detail = caller == tgid ? 0 : caller;
@@ -64,6 +71,11 @@ int BPF_PROG(process_fork, struct task_struct* parent, struct task_struct* child
   bpf_map_delete_elem(&tracked, &child_tgid);
   bool follows = is_followed(parent_tgid);
   struct rtev_tracked* parent_tracked = bpf_map_lookup_elem(&tracked, &parent_tgid);
+  if ((follows || (parent_tracked && !follow_only)) && !spend_as_user(START_PRICE)) {
+    /* The child is not tracked either: its exit would be another record. */
+    count_drop(RTEV_STAT_FORK_DROPPED);
+    return 0;
+  }
   if (parent_tracked && (follows || !follow_only)) {
     /* The same program at the same addresses, but without a ring of its own so far. */
     struct rtev_tracked child_tracked = *parent_tracked;

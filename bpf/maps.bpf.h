@@ -48,6 +48,7 @@ struct thread_state {
   __u8 flags;   /* when it last left its cpu */
   __u8 tries;   /* attempts to find the role */
   __u8 pad;
+  __u32 user; /* its user id, as counted in threads_of_users */
 };
 
 /* Threads, by tid. Preallocated, and not task storage: elements are added with a run queue locked. Before Linux 6.4
@@ -59,6 +60,11 @@ struct threads_map {
   __type(value, struct thread_state);
 };
 extern struct threads_map threads SEC(".maps");
+
+/* Threads in the map, by user: the rest of the map is for others. Users with the same index share. */
+#define MAX_THREADS_OF_USER (RTEV_MAX_THREADS / 4 * 3)
+#define THREAD_COUNTS 4096
+extern __u32 threads_of_users[THREAD_COUNTS];
 
 /* Separate from scheduler records and small: a burst of those cannot push out an exec. */
 struct lifecycle_map {
@@ -76,6 +82,25 @@ struct stats_map {
 };
 extern struct stats_map stats SEC(".maps");
 
+/* Records that one process, and all processes of a user, may cause in a window of time, as a price: the buffer and its
+ * reader are for all users. A user may start hundreds of programs at once. */
+#define RECORD_WINDOW_NS 10000000
+#define RECORD_BUDGET 512
+#define USER_RECORD_WINDOW_NS 100000000
+#define USER_RECORD_BUDGET 8192
+#define RING_PRICE 16 /* a ring is opened, a probe's record is only read */
+#define PROBE_PRICE 1
+#define START_PRICE 8 /* of exec, and of fork together with the exit */
+
+struct record_budgets_map {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, 4096);
+  __type(key, __u32);
+  __type(value, struct rtev_record_budget);
+};
+extern struct record_budgets_map record_budgets SEC(".maps");
+extern struct record_budgets_map user_record_budgets SEC(".maps"); /* by user */
+
 extern const volatile bool follow_only; /* report only followed processes */
 
 /* Atomic although each cpu has its own counters: a uprobe's program can be preempted by another one. */
@@ -84,13 +109,43 @@ static __always_inline void count_drop(__u32 stat) {
   if (drops) __sync_fetch_and_add(drops, 1);
 }
 
+/* The same for an announcement of the current process, which user space names if it has the most of them. */
+static __always_inline void count_dropped_announcement(__u32 stat) {
+  count_drop(stat);
+  __u32 tgid = bpf_get_current_pid_tgid() >> 32;
+  struct rtev_record_budget* budget = bpf_map_lookup_elem(&record_budgets, &tgid);
+  if (!budget) return;
+  __sync_fetch_and_add(&budget->dropped, 1);
+  bpf_get_current_comm(budget->comm, sizeof(budget->comm));
+}
+
 /* Takes the result of adding a process or thread to a map. */
 static __always_inline void count_untracked(long error) {
   if (error && error != -EEXIST) count_drop(RTEV_STAT_UNTRACKED);
 }
 
+static __always_inline __u32* threads_of(__u32 user) {
+  return &threads_of_users[user % THREAD_COUNTS];
+}
+
+static __always_inline void forget_thread(__u32 tid) {
+  struct thread_state* state = bpf_map_lookup_elem(&threads, &tid);
+  if (!state) return;
+  __u32 user = state->user;
+  if (!bpf_map_delete_elem(&threads, &tid)) __sync_fetch_and_add(threads_of(user), -1);
+}
+
 static __always_inline bool is_followed(__u32 tgid) {
   return bpf_map_lookup_elem(&followed, &tgid) != NULL;
+}
+
+/* NULL if the descriptor is not open. */
+static __always_inline struct file* open_file(struct task_struct* task, __u32 fd) {
+  struct fdtable* table = BPF_CORE_READ(task, files, fdt);
+  if (fd >= BPF_CORE_READ(table, max_fds)) return NULL;
+  struct file** files = BPF_CORE_READ(table, fd);
+  struct file* file = NULL;
+  return bpf_probe_read_kernel(&file, sizeof(file), files + fd) ? NULL : file;
 }
 
 /* The pid in the innermost pid namespace of the process. */
@@ -121,35 +176,31 @@ static __always_inline void fill_lifecycle(struct rtev_lifecycle* record, struct
   bpf_core_read(record->comm, sizeof(record->comm), &leader->comm);
 }
 
-/* Records that one process may cause in a window of time, as a price: the buffer is for all processes. */
-#define RECORD_WINDOW_NS 10000000
-#define RECORD_BUDGET 512
-#define RING_PRICE 16 /* a ring is opened, a probe's record is only read */
-#define PROBE_PRICE 1
-
-struct record_budget {
-  __u64 window_ns;
-  __u32 spent;
-  __u32 pad;
-};
-struct record_budgets_map {
-  __uint(type, BPF_MAP_TYPE_LRU_HASH);
-  __uint(max_entries, 4096);
-  __type(key, __u32);
-  __type(value, struct record_budget);
-};
-extern struct record_budgets_map record_budgets SEC(".maps");
-
-/* False if the process has used up its budget. */
-static __always_inline bool spend(__u32 tgid, __u32 price) {
+static __always_inline bool spend_of(void* budgets, __u32 key, __u32 price, __u32 limit, __u64 window_ns) {
   __u64 now = bpf_ktime_get_ns();
-  struct record_budget* budget = bpf_map_lookup_elem(&record_budgets, &tgid);
-  if (!budget || now - budget->window_ns > RECORD_WINDOW_NS) {
-    struct record_budget fresh = {.window_ns = now, .spent = price};
-    bpf_map_update_elem(&record_budgets, &tgid, &fresh, BPF_ANY);
+  struct rtev_record_budget* budget = bpf_map_lookup_elem(budgets, &key);
+  if (!budget) {
+    struct rtev_record_budget fresh = {.window_ns = now, .spent = price};
+    bpf_map_update_elem(budgets, &key, &fresh, BPF_ANY);
     return true;
   }
-  return __sync_fetch_and_add(&budget->spent, price) + price <= RECORD_BUDGET;
+  if (now - budget->window_ns > window_ns) {
+    budget->window_ns = now;
+    budget->spent = price;
+    return true;
+  }
+  return __sync_fetch_and_add(&budget->spent, price) + price <= limit;
+}
+
+/* False if the user of the current process has used up its budget. */
+static __always_inline bool spend_as_user(__u32 price) {
+  return spend_of(&user_record_budgets, (__u32)bpf_get_current_uid_gid(), price, USER_RECORD_BUDGET,
+                  USER_RECORD_WINDOW_NS);
+}
+
+/* The same, or if the current process itself has. */
+static __always_inline bool spend(__u32 tgid, __u32 price) {
+  return spend_of(&record_budgets, tgid, price, RECORD_BUDGET, RECORD_WINDOW_NS) && spend_as_user(price);
 }
 
 /* How full the buffer may be for a type of record: processes can write those of rings and probes as fast as they like,
@@ -172,7 +223,10 @@ static __always_inline struct rtev_lifecycle* begin_lifecycle(struct task_struct
   struct rtev_lifecycle* record = NULL;
   if (has_lifecycle_room(type)) record = bpf_ringbuf_reserve(&lifecycle, sizeof(*record), 0);
   if (!record) {
-    count_drop(stat);
+    if (type == RTEV_PROBE)
+      count_dropped_announcement(stat);
+    else
+      count_drop(stat);
     return NULL;
   }
   fill_lifecycle(record, task, type);

@@ -26,7 +26,7 @@ int runtime_function(void* context) {
 
   if ((cookie & 0xff) == RTEV_PROBE_STW_TEARDOWN) save_unopened(tgid);
   if (!spend(tgid, PROBE_PRICE)) {
-    count_drop(RTEV_STAT_PROBE_DROPPED);
+    count_dropped_announcement(RTEV_STAT_PROBE_DROPPED);
     return 0;
   }
   struct rtev_lifecycle* record = begin_lifecycle(bpf_get_current_task_btf(), RTEV_PROBE, RTEV_STAT_PROBE_DROPPED);

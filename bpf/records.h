@@ -80,6 +80,16 @@ struct rtev_ring_record {
   char paths[2 * RTEV_MAX_PATH_BYTES];
 };
 
+/* What a process may still announce (RTEV_RING, RTEV_PROBE), and what it announced in vain; the value of the map
+ * "record_budgets", by tgid. Of "user_record_budgets", too, without the drops. */
+struct rtev_record_budget {
+  __u64 window_ns; /* begin of the window of time that the budget is for */
+  __u64 dropped;   /* records, since the start */
+  __u32 spent;     /* in this window */
+  __u32 pad;
+  char comm[RTEV_COMM]; /* of the thread that announced the last dropped one */
+};
+
 /* ---- Saved rings ---- */
 
 /* Which rings are saved before they are gone. */
@@ -90,6 +100,47 @@ enum rtev_save_mode {
 };
 
 #define RTEV_REMEMBERED_DOMAINS 128 /* of further domains nothing is saved */
+
+/* What the programs file_is_changing and file_mappings are asked about. */
+struct rtev_open_file {
+  __u32 fd;              /* of the process that asks */
+  __u32 is_to_be_mapped; /* or unmapped: nonzero if it is not only to be read */
+  __u32 zero;            /* always: see file_mappings */
+  __u32 pad;
+  __u64 address; /* for file_mappings: where this process has mapped the file; 0 = it need not be known */
+};
+
+/* What touching a page of a mapped file takes. A later state takes more. */
+enum rtev_page_state {
+  RTEV_PAGES_READY = 0,
+  RTEV_PAGES_HOLE = 1,   /* of a file that is in memory only (tmpfs): memory for it */
+  RTEV_PAGES_ABSENT = 2, /* a read of the disk */
+  RTEV_PAGES_BUSY = 3,   /* waiting for a system call of someone else */
+};
+
+#define RTEV_MAX_PAGE_RANGES 256
+#define RTEV_MAX_PAGES_OF_RANGE 17
+
+/* Mapped memory of the process that asks. */
+struct rtev_page_range {
+  __u64 address;
+  __u32 bytes; /* on at most RTEV_MAX_PAGES_OF_RANGE pages */
+  __u32 state; /* the answer: the latest enum rtev_page_state of its pages */
+};
+
+/* What the program look_at_pages is asked about. */
+struct rtev_page_count {
+  __u32 ranges; /* of the array page_ranges */
+};
+
+#define RTEV_MAX_MAPPINGS 8192 /* of a file that is probed */
+
+/* Whether the kernel can visit all mappings of a file soon; the result of the program file_mappings. */
+enum rtev_mappings {
+  RTEV_MAPPINGS_FREE = 0,
+  RTEV_MAPPINGS_LOCKED = 1, /* a process that maps it keeps its memory map locked: try again later */
+  RTEV_MAPPINGS_MANY = 2,   /* there are more than RTEV_MAX_MAPPINGS */
+};
 
 /* A ring that may have to be saved; the value of the map "rings", by tgid. */
 struct rtev_ring {

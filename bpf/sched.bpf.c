@@ -149,8 +149,7 @@ int BPF_PROG(thread_switch, bool preempted, struct task_struct* prev, struct tas
   }
   if (state & TASK_DEAD) {
     /* Of any process: a later thread with the same tid must not inherit the state. */
-    __u32 tid = prev->pid;
-    bpf_map_delete_elem(&threads, &tid);
+    forget_thread(prev->pid);
   }
   if (sched_mode == RTEV_SCHED_OCAML && !leaves && !enters) return 0;
 

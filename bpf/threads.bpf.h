@@ -23,7 +23,9 @@ struct {
 } stack_scratch SEC(".maps");
 
 static __always_inline struct thread_state new_thread_state(struct task_struct* task) {
-  return (struct thread_state){.domain = -1, .role = task->pid == task->tgid ? RTEV_ROLE_MUTATOR : RTEV_ROLE_UNKNOWN};
+  return (struct thread_state){.domain = -1,
+                               .role = task->pid == task->tgid ? RTEV_ROLE_MUTATOR : RTEV_ROLE_UNKNOWN,
+                               .user = BPF_CORE_READ(task, real_cred, uid.val)};
 }
 
 /* The runtime's own threads sleep inside their loops, whose return address is then near the top of the stack. The first
@@ -71,6 +73,14 @@ static __always_inline void observe(struct rtev_tracked* process, struct task_st
   state->flags = caml_state && !own ? RTEV_HOLDS_LOCK : 0;
 }
 
+static __always_inline void add_thread(__u32 tid, const struct thread_state* state) {
+  __u32* count = threads_of(state->user);
+  if (*count >= MAX_THREADS_OF_USER) return count_drop(RTEV_STAT_UNTRACKED);
+  long error = bpf_map_update_elem(&threads, &tid, state, BPF_NOEXIST);
+  if (!error) __sync_fetch_and_add(count, 1);
+  count_untracked(error);
+}
+
 /* The state of a thread that leaves its cpu. The result points into the map, or to `fallback` if the map is full. */
 static __always_inline struct thread_state* thread_leaves(struct rtev_tracked* process, struct task_struct* task,
                                                           bool sleeps, struct thread_state* fallback) {
@@ -79,7 +89,7 @@ static __always_inline struct thread_state* thread_leaves(struct rtev_tracked* p
   /* An exiting thread has no memory left to read, and must not be added again. */
   if (task->flags & PF_EXITING) return state ? state : fallback;
   if (!state) {
-    count_untracked(bpf_map_update_elem(&threads, &tid, fallback, BPF_NOEXIST));
+    add_thread(tid, fallback);
     state = bpf_map_lookup_elem(&threads, &tid);
     if (!state) state = fallback;
   }

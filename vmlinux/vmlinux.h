@@ -31,6 +31,9 @@ typedef __u32 __wsum;
 
 enum { false = 0, true = 1 };
 
+/* CO-RE finds the values by name. */
+enum pageflags { PG_locked = 0, PG_uptodate = 3 };
+
 enum {
   BPF_MAP_TYPE_HASH = 1,
   BPF_MAP_TYPE_PERCPU_ARRAY = 6,
@@ -50,6 +53,11 @@ enum {
 typedef struct {
   int counter;
 } atomic_t;
+
+typedef struct {
+  __s64 counter;
+} atomic64_t;
+typedef atomic64_t atomic_long_t;
 
 /* Registers and the thread pointer are the only types that differ by architecture. */
 #if defined(__TARGET_ARCH_x86)
@@ -106,14 +114,36 @@ struct qstr {
 
 struct super_block {
   dev_t s_dev;
+  long unsigned int s_magic;
 };
 
 struct vm_unmapped_area_info {
   long unsigned int length;
 };
 
+struct rw_semaphore {
+  atomic_long_t count;
+};
+
+struct rb_node {
+  long unsigned int __rb_parent_color;
+  struct rb_node *rb_right;
+  struct rb_node *rb_left;
+};
+
+struct rb_root {
+  struct rb_node *rb_node;
+};
+
+struct rb_root_cached {
+  struct rb_root rb_root;
+};
+
 struct inode {
+  struct super_block *i_sb;
   long unsigned int i_ino;
+  struct rw_semaphore i_rwsem;
+  void *i_private;
 };
 
 struct dentry {
@@ -126,18 +156,38 @@ struct path {
   struct dentry *dentry;
 };
 
+struct xarray {
+  void *xa_head;
+};
+
+struct xa_node {
+  unsigned char shift;
+  void *slots[64];
+};
+
+struct address_space {
+  struct inode *host;
+  struct xarray i_pages;
+  struct rb_root_cached i_mmap;
+  struct rw_semaphore i_mmap_rwsem;
+};
+
 struct file {
   fmode_t f_mode;
+  struct address_space *f_mapping;
   struct inode *f_inode;
   const struct path f_path;
 };
 
 struct vm_area_struct {
   long unsigned int vm_start;
+  struct mm_struct *vm_mm;
+  long unsigned int vm_pgoff;
   struct file *vm_file;
 };
 
 struct mm_struct {
+  struct rw_semaphore mmap_lock;
   long unsigned int start_code;
   struct file *exe_file;
 };
@@ -199,6 +249,13 @@ struct task_struct {
   struct signal_struct *signal;
   u64 self_exec_id;
   struct thread_struct thread;
+};
+
+/* More of struct vm_area_struct: a member whose type has no name. CO-RE ignores what follows three underscores. */
+struct vm_area_struct___shared {
+  struct {
+    struct rb_node rb;
+  } shared;
 };
 
 /* Opaque: bpf/ only passes pointers to it. */

@@ -27,6 +27,10 @@ int many_domains(const Directory& dir);
 int small_rings(const Directory& dir);
 /// Writes a ring that lies in no folder (memfd_create(2)), as no program of OCaml has it.
 int memfd_ring(const Directory& dir);
+/// Cuts a hole of a gigabyte into its ring again and again, while it writes to it. Whoever reads there waits.
+int punched_ring(const Directory& dir);
+/// Makes a huge page of its ring again and again, while it writes to it. Whoever touches a page meanwhile waits.
+int collapsed_ring(const Directory& dir);
 /// Sparse rings of nearly 4 TiB each, more together than an address space has.
 int huge_rings(const Directory& dir);
 
@@ -56,6 +60,8 @@ int many_sections(const Directory& dir);
 int touched_program(const Directory& dir);
 /// Runs ever new copies of the program `dir`/program, all of them different, many at a time.
 int many_programs(const Directory& dir);
+/// Runs the program `dir`/program, and maps it 360,000 times once it has probes: to detach them takes the kernel long.
+int mapped_program(const Directory& dir);
 /// Announces rings in a namespace of 65,000 mounts, which change all the time.
 int many_mounts(const Directory& dir);
 
@@ -75,6 +81,8 @@ int hung_detached_program_step(const Directory& dir);
 int hung_directory(const Directory& dir);
 /// Has a process hold its own memory map locked: its ring, its environment and all else in its memory never answer.
 int hung_memory(const Directory& dir);
+/// The same in a process that has mapped the program `dir`/program, once that has probes.
+int hung_mapping(const Directory& dir);
 
 /// Ends at once.
 int nothing(const Directory& dir);

@@ -40,6 +40,8 @@ class ForgedRing {
   std::uint64_t& word(std::uint64_t domain, std::uint64_t position);
 
   const Shape& shape() const { return shape_; }
+  /// Where the words begin in the file, in bytes.
+  std::uint64_t words_offset() const { return data_offset_ * 8; }
 
  private:
   static constexpr std::uint64_t index_words = 10;  ///< head, tail and padding of a domain

@@ -15,6 +15,7 @@
 
 #include "attacker.hpp"
 #include "forged_ring.hpp"
+#include "probed_program.hpp"
 #include "silent_mount.hpp"
 
 namespace rtev::hostile {
@@ -39,6 +40,26 @@ int* map_ring(int file) {
   if (mapping == MAP_FAILED) fail("mmap");
   return static_cast<int*>(mapping);
 }
+
+/// Where a child waits for its parent.
+class Gate {
+ public:
+  Gate() {
+    if (::pipe2(ends_.data(), O_CLOEXEC) != 0) fail("pipe");
+  }
+  void open() const {
+    if (::write(ends_[1], "g", 1) != 1) fail("write");
+  }
+  /// In the child: it ends if the parent ends first.
+  void pass() const {
+    ::close(ends_[1]);
+    char go = 0;
+    if (::read(ends_[0], &go, 1) != 1) ::_exit(1);
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+};
 
 int announce_hung_rings(const Directory& dir, Hang hang) {
   const SilentMount mount(dir / "mount");
@@ -125,15 +146,33 @@ int hung_directory(const Directory& dir) {
   return end_all(write_honest_ring(dir));
 }
 
-int hung_memory(const Directory& dir) {
+int hung_mapping(const Directory& dir) {
   const SilentMount mount(dir / "mount");
-  std::array<int, 2> gate{};
-  if (::pipe2(gate.data(), O_CLOEXEC) != 0) fail("pipe");
+  const Gate gate;
   const pid_t child = fork_dependent();
   if (child == 0) {
     mount.leave();
-    char go = 0;
-    [[maybe_unused]] const ssize_t got = ::read(gate[0], &go, 1);
+    gate.pass();
+    become_stranger(dir);
+    const ProbedProgram program(dir / "program");
+    while (!program.is_probed()) ::poll(nullptr, 0, 1);
+    lock_own_memory(mount);
+  }
+  mount.serve(child);
+  become_stranger(dir);
+  const ProbedProgram program(dir / "program");
+  program.run(dir);
+  gate.open();
+  return end_all(repeat([] {}, announcement_ms));
+}
+
+int hung_memory(const Directory& dir) {
+  const SilentMount mount(dir / "mount");
+  const Gate gate;
+  const pid_t child = fork_dependent();
+  if (child == 0) {
+    mount.leave();
+    gate.pass();
     become_stranger(dir);
     ForgedRing ring(dir, {});
     ring.write(0, 0);
@@ -141,7 +180,7 @@ int hung_memory(const Directory& dir) {
   }
   mount.serve(child);
   become_stranger(dir);
-  if (::write(gate[1], "g", 1) != 1) fail("write");
+  gate.open();
   while (state_of(child) != 'D')
     if (state_of(child) == 'Z' || ::poll(nullptr, 0, 1) < 0) fail("its memory is not locked");
   return end_all(repeat([] {}, announcement_ms));

@@ -20,6 +20,7 @@
 
 #include "attacker.hpp"
 #include "forged_ring.hpp"
+#include "probed_program.hpp"
 
 namespace rtev::hostile {
 namespace {
@@ -174,6 +175,25 @@ int many_programs(const Directory& dir) {
         ::waitpid(running.front(), nullptr, 0);
         fs::remove(dir / (std::to_string(running.front()) + ".events"));
         running.pop_front();
+      },
+      announcement_ms));
+}
+
+int mapped_program(const Directory& dir) {
+  constexpr int processes = 6, mappings_of_each = 60'000;
+  become_stranger(dir);
+  const ProbedProgram program(dir / "program");
+  program.run(dir);
+  bool is_mapped = false;
+  return end_all(repeat(
+      [&] {
+        if (is_mapped || !program.is_probed()) return;
+        is_mapped = true;
+        for (int process = 0; process < processes; ++process) {
+          if (fork_dependent() != 0) continue;
+          for (int i = 0; i < mappings_of_each; ++i) program.map();
+          ::pause();
+        }
       },
       announcement_ms));
 }

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: MIT
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <random>
+#include <span>
 #include <string>
+#include <thread>
 
 #include "attacker.hpp"
 #include "forged_ring.hpp"
@@ -143,9 +149,12 @@ int huge_indices(const Directory& dir) {
 int long_names(const Directory& dir) {
   constexpr std::uint64_t events_of_turn = 1024;
   constexpr int processes = 16, pause_ms = 1;
-  if (fork_dependent() == 0) {
+  if (const pid_t parent = ::getpid(); fork_dependent() == 0) {
     const ForgedRing other(dir, {});  // of a user whose events are to be delayed
-    while (true) ::pause();
+    // The end of a parent that has become another user sends no signal.
+    constexpr int look_ms = 100;
+    while (::getppid() == parent) ::poll(nullptr, 0, look_ms);
+    ::_exit(0);
   }
   become_stranger(dir);
   std::string name = "beacon";  // which the tracer is to print
@@ -185,6 +194,64 @@ int memfd_ring(const Directory& dir) {
   std::filesystem::create_symlink("/proc/self/fd/" + std::to_string(file), dir / name);
   ForgedRing ring(dir, {});
   return repeat([&] { ring.write(0, 0); });
+}
+
+int punched_ring(const Directory& dir) {
+  constexpr std::size_t gigabyte = 1 << 30, page = 4096;
+  constexpr std::uint64_t events_of_turn = 1024;
+  become_stranger(dir);
+  ForgedRing ring(dir, {});
+  std::jthread puncher([&](const std::stop_token& stop) {
+    const std::string path = dir / (std::to_string(::getpid()) + ".events");
+    const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    const auto words = static_cast<off_t>(ring.words_offset() / page * page);
+    if (::ftruncate(file, words + static_cast<off_t>(gigabyte)) != 0) fail("ftruncate");
+    void* const memory = ::mmap(nullptr, gigabyte, PROT_READ | PROT_WRITE, MAP_SHARED, file, words);
+    if (memory == MAP_FAILED) fail("mmap");
+    const std::span bytes(static_cast<char*>(memory), gigabyte);
+    while (!stop.stop_requested()) {
+      // fallocate(2) would show that the file is being changed.
+      for (std::size_t at = page * 512; at < bytes.size(); at += page) bytes[at] = 1;
+      if (::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, words, gigabyte) != 0) fail("fallocate");
+    }
+  });
+  return repeat([&] {
+    for (std::uint64_t event = 0; event < events_of_turn; ++event) ring.write(0, 0);
+  });
+}
+
+int collapsed_ring(const Directory& dir) {
+  constexpr std::size_t huge_page = 2 << 20, page = 4096;
+  constexpr int mappings = 30'000;
+  constexpr int madv_collapse = 25;  // MADV_COLLAPSE of Linux 6.1, which C libraries may not have
+  constexpr std::uint64_t events_of_turn = 1024;
+  become_stranger(dir);
+  ForgedRing ring(dir, {});
+  std::jthread collapser([&](const std::stop_token& stop) {
+    const std::string path = dir / (std::to_string(::getpid()) + ".events");
+    const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (::ftruncate(file, huge_page) != 0) fail("ftruncate");
+    const auto map = [&](void* at, int flags) {
+      void* const memory = ::mmap(at, huge_page, PROT_READ | PROT_WRITE, MAP_SHARED | flags, file, 0);
+      if (memory == MAP_FAILED) fail("mmap");
+      return memory;
+    };
+    // Each page is looked for in all of them.
+    for (int mapping = 0; mapping < mappings; ++mapping) map(nullptr, 0);
+    void* const space = ::mmap(nullptr, 2 * huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const auto aligned = (reinterpret_cast<std::uintptr_t>(space) + huge_page - 1) / huge_page * huge_page;
+    auto* const memory = static_cast<volatile char*>(map(reinterpret_cast<void*>(aligned), MAP_FIXED));
+    while (!stop.stop_requested()) {
+      for (std::size_t at = 0; at < huge_page; at += page) memory[at] = memory[at];
+      if (::madvise(reinterpret_cast<void*>(aligned), huge_page, madv_collapse) != 0 && errno != EAGAIN)
+        fail("madvise");
+      // Splits the huge page.
+      if (::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, huge_page - page, page) != 0) fail("fallocate");
+    }
+  });
+  return repeat([&] {
+    for (std::uint64_t event = 0; event < events_of_turn; ++event) ring.write(0, 0);
+  });
 }
 
 int huge_rings(const Directory& dir) {

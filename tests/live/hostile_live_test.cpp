@@ -249,6 +249,14 @@ std::map<std::string, std::uint64_t> words_of(const Trace& trace, const std::str
   return sums;
 }
 
+/// Missed rings that programs of attacks are charged with.
+int missed_by_attackers(const Trace& trace) {
+  int sum = 0;
+  for (const Json& process : trace.summary["processes"])
+    if (process["comm"] == "rtev-attack") sum += process.value("rings_missed", 0);
+  return sum;
+}
+
 // What the summary says of the attacker.
 
 void is_harmless(const Trace& /*trace*/, pid_t /*attacker*/) {}
@@ -259,6 +267,10 @@ void has_no_ring(const Trace& trace, pid_t attacker) {
 
 void wrote_what_is_invalid(const Trace& trace, pid_t /*attacker*/) {
   EXPECT_GT(words_of(trace, "rtev-attack")["corrupt"], 0u);
+  const auto was_left_alone = [](const Json& process) {
+    return process["comm"] == "rtev-attack" && process.contains("left_alone");
+  };
+  EXPECT_TRUE(std::ranges::any_of(trace.summary["processes"], was_left_alone));
 }
 
 /// What it claimed is not in the totals, but for what the CPUs can have written.
@@ -271,9 +283,21 @@ void wrote_too_much(const Trace& trace, pid_t attacker) {
   EXPECT_GT(trace.words(attacker)["lost"], 0u);
 }
 
+void was_left_alone(const Trace& trace, pid_t attacker) {
+  wrote_too_much(trace, attacker);
+  EXPECT_GT(trace.process(attacker)["left_alone"]["times"], 0);
+}
+
 void announced_too_much(const Trace& trace, pid_t attacker) {
   EXPECT_EQ(trace.process(attacker)["comm"], "rtev-attack");
   EXPECT_GT(trace.summary["drops"]["ring"].get<int>() + trace.summary["rings_missed"].get<int>(), 0);
+  EXPECT_EQ(missed_by_attackers(trace), trace.summary["rings_missed"]);
+  ASSERT_TRUE(trace.summary.contains("announcers"));
+  const Json& announcers = trace.summary["announcers"];
+  const auto most = std::ranges::max_element(announcers, {}, [](const Json& one) { return one["dropped"].get<int>(); });
+  EXPECT_EQ((*most)["pid"], attacker);
+  EXPECT_EQ((*most)["comm"], "rtev-attack");
+  EXPECT_LE((*most)["dropped"], trace.summary["drops"]["ring"]);
 }
 
 void wrote_in_many_programs(const Trace& trace, pid_t /*attacker*/) {
@@ -283,6 +307,7 @@ void wrote_in_many_programs(const Trace& trace, pid_t /*attacker*/) {
 void created_too_many_rings(const Trace& trace, pid_t attacker) {
   EXPECT_GT(trace.words(attacker)["delivered"], 0u);
   EXPECT_GT(trace.summary["rings_missed"], 0);
+  EXPECT_GT(missed_by_attackers(trace), 0);
 }
 
 /// Some of its programs were read, others not.
@@ -313,6 +338,7 @@ void wrote_an_honest_ring(const Trace& trace, pid_t attacker) {
 }
 
 void is_on_a_file_system_that_is_not_read(const Trace& trace, pid_t attacker) {
+  EXPECT_GE(trace.process(attacker)["rings_missed"], 1);
   EXPECT_EQ(trace.action(attacker, "unreadable")["reason"], "file system");
   EXPECT_EQ(trace.process(attacker)["ring"], "unreadable");
 }
@@ -320,7 +346,7 @@ void is_on_a_file_system_that_is_not_read(const Trace& trace, pid_t attacker) {
 /// It is named, although it may not be an OCaml program.
 void is_named_as_silent(const Trace& trace, pid_t /*attacker*/) {
   const auto is_silent = [](const Json& process) {
-    return process["comm"] == "rtev-attack" && process["ring"] == "unreadable";
+    return process["comm"] == "rtev-attack" && process["ring"] == "unreadable" && process["rings_missed"] >= 1;
   };
   EXPECT_TRUE(std::ranges::any_of(trace.summary["processes"], is_silent));
 }
@@ -346,9 +372,12 @@ INSTANTIATE_TEST_SUITE_P(Programs, AttackLive,
                                            Attack{"ManySections", "many-sections", is_harmless},
                                            Attack{"EndingRings", "ending-rings", ended_with_full_rings},
                                            Attack{"MemfdRing", "memfd-ring", has_no_ring},
+                                           Attack{"PunchedRing", "punched-ring", was_left_alone},
+                                           Attack{"CollapsedRing", "collapsed-ring", is_harmless},
                                            Attack{"HugeRings", "huge-rings", had_too_much_mapped},
                                            Attack{"TouchedProgram", "touched-program", ran_many_copies, "hello"},
                                            Attack{"ManyPrograms", "many-programs", ran_many_copies, "steady"},
+                                           Attack{"MappedProgram", "mapped-program", is_harmless, "steady"},
                                            Attack{"ManyMounts", "many-mounts", wrote_in_many_programs},
                                            Attack{"PauseFlood", "", paused_all_the_time, "restless"},
                                            Attack{"HungRing", "hung-ring", is_on_a_file_system_that_is_not_read},
@@ -356,7 +385,8 @@ INSTANTIATE_TEST_SUITE_P(Programs, AttackLive,
                                            Attack{"HungProgram", "hung-program", wrote_an_honest_ring},
                                            Attack{"HungDetachedProgram", "hung-detached-program", did_not_answer},
                                            Attack{"HungDirectory", "hung-directory", wrote_an_honest_ring},
-                                           Attack{"HungMemory", "hung-memory", is_named_as_silent}),
+                                           Attack{"HungMemory", "hung-memory", is_named_as_silent},
+                                           Attack{"HungMapping", "hung-mapping", is_harmless, "steady"}),
                          by_label);
 
 /// Names of control characters make an event six times as long to print: more than the output takes.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The BPF programs on the running kernel: processes and rings. Without OCaml: the tests act as the traced processes.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+
+#include <thread>
 
 #include "inspect/file_place.hpp"
 #include "live/kernel_fixture.hpp"

@@ -18,10 +18,14 @@ const std::vector<std::string> checks{
     "KernelLive.ThreadsHaveTheirDomainRoleAndLock",  // the scheduler's program, thread-local variables
     "KernelLive.AKilledProcessExitsOnceWithItsSignal",
     "KernelLive.ExitHasTheMaximumResidentSetSize",
-    "KernelLive.AnAnnouncedRingHasThePathsOfItsFiles",  // system call registers, paths
-    "*/KernelLiveProbes.FireUntilDetached/*",           // both kinds of uprobe, where available
-    "Ways/StartLive.*/EnvBefore",                       // found by the first scan
-    "Ways/StartLive.*/ApiAfter",                        // started after the tracer; start, pause, resume, stop, exit
+    "KernelLive.PagesOfFilesInMemoryAreReadyUnlessTheyAreHoles",  // the page cache
+    "KernelLive.AnAnnouncedRingHasThePathsOfItsFiles",            // system call registers, paths
+    "KernelLive.TheMappingsOfAFileAreFreeUntilThereAreTooMany",   // the walk through them
+    "KernelLive.TheMappingsOfAFileAreLockedWhileAMemoryMapIs",
+    "KernelLive.TheMappingsOfAFileKeepItsLinksOpen",
+    "*/KernelLiveProbes.FireUntilDetached/*",  // both kinds of uprobe, where available
+    "Ways/StartLive.*/EnvBefore",              // found by the first scan
+    "Ways/StartLive.*/ApiAfter",               // started after the tracer; start, pause, resume, stop, exit
     "Programs/ExactLive.NewProgramMatchesItsRing/Domains",
     "Short/ExactLive.NewProgramMatchesItsRing/Hello",
     "Programs/SaveKnownRingsLive.SavesWhatTheRingHolds/Domains",  // bpf_loop, bpf_find_vma

@@ -206,7 +206,7 @@ void PauseFinder::on_other(PauseRing& ring, const EventContext& context) {
 
 /// The process writes events again after a pause, in which open spans may have ended.
 void PauseFinder::resume(ProcessIndex process) {
-  spans_.each_ring(process, [&](PauseRing& ring) {
+  spans_.each_used_ring(process, SpanVisit::resume, [&](PauseRing& ring) {
     spans_.close_all(ring, now_ns_, SpanMark::interrupted);
     ring.nesting = NestingConfidence::lost;
   });

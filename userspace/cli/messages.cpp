@@ -48,11 +48,12 @@ std::string missing_probes_message(const MissingProbes& missing) {
                      missing.last_error ? ": " + missing.last_error->why : "");
 }
 
-std::string slow_exit_message(std::size_t binaries) {
+std::string slow_detach_message(std::size_t binaries) {
   constexpr std::size_t min_binaries = 3;
   if (binaries < min_binaries) return {};
-  return fmt::format("rtev-bpf: removing the probes of {} binaries; before Linux 6.6 this takes up to {} s\n", binaries,
-                     binaries);
+  return fmt::format(
+      "rtev-bpf: removing the probes of {} binaries goes on after the end, before Linux 6.6 for up to {} s\n", binaries,
+      binaries);
 }
 
 std::string no_events_message(std::string_view command, const Registry& registry) {

@@ -35,8 +35,8 @@ struct MissingProbes {
 };
 std::string missing_probes_message(const MissingProbes& missing);
 
-/// Why rtev-bpf does not exit at once: the kernel detaches the probes of that many binaries one by one.
-std::string slow_exit_message(std::size_t binaries);
+/// Another process is still at work after the end: the kernel detaches the probes of so many binaries one by one.
+std::string slow_detach_message(std::size_t binaries);
 
 /// The command has ended and had no events. The reason, if it is certain.
 std::string no_events_message(std::string_view command, const Registry& registry);

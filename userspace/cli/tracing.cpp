@@ -76,7 +76,7 @@ void explain_end(const LiveSession& session, const Command* command) {
   const kernel::UprobeManager::Figures probes = sources.probes().figures();
   say(missing_probes_message(
       {.binaries = probes.failed, .functions = probes.skipped, .last_error = probes.last_error}));
-  say(slow_exit_message(probes.slow_to_detach));
+  say(slow_detach_message(probes.slow_to_detach));
   if (sources.ringless() != nullptr) say(sources.ringless()->unprobed().text());
   if (command != nullptr)
     say(aborted_message(sources.discovery().exits().aborted_without_ring(), command->arguments().front(),

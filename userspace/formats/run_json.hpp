@@ -29,6 +29,15 @@ inline void add_counts(JsonWriter& json, const RunSummary& summary) {
   json.key("drops").object([&] {
     for (const RunSummary::Drop& drop : summary.drops) json.text_key(drop.kind).value(drop.count);
   });
+  if (!summary.announcers.empty())
+    json.key("announcers").array([&] {
+      for (const RunSummary::Announcer& announcer : summary.announcers)
+        json.object([&] {
+          json.member("pid", announcer.pid);
+          json.member("comm", announcer.comm);
+          json.member("dropped", announcer.dropped);
+        });
+    });
   json.key("self").object([&] {
     json.member("cpu_ns", summary.own_cpu_ns);
     json.member("max_rss_bytes", summary.own_max_rss_bytes);

@@ -24,6 +24,18 @@ struct Message {
   void add(const void* data, std::size_t size);
 };
 
+/// The links of the uprobes of a file, or some of them.
+struct LinksOfFile {
+  UniqueFd file{};
+  std::vector<UniqueFd> links{};
+};
+
+/// Links to be closed when check_mappings() allows it.
+struct LinksMessage {
+  UniqueFd mappings{};  ///< the program that it takes
+  std::vector<LinksOfFile> files{};
+};
+
 /// Appends values to a message. Descriptors are moved into it.
 class Writer {
  public:
@@ -185,6 +197,14 @@ template <typename Archive>
 void fields(Archive& archive, ProcessView& view) {
   archive(view.stat, view.image, view.rings, view.placed_ring, view.announced_path, view.runtime,
           view.peak_memory_bytes, view.word, view.pids, view.started, view.no_answer);
+}
+template <typename Archive>
+void fields(Archive& archive, LinksOfFile& links) {
+  archive(links.file, links.links);
+}
+template <typename Archive>
+void fields(Archive& archive, LinksMessage& message) {
+  archive(message.mappings, message.files);
 }
 
 }  // namespace rtev::helper

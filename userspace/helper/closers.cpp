@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "helper/closers.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <iterator>
+#include <utility>
 
 #include "base/background_close.hpp"
 #include "helper/channel.hpp"
@@ -20,22 +23,60 @@ constexpr int patience_ms = 20;
 /// A file that takes long delays those of its message.
 constexpr std::size_t max_files_of_message = 64;
 
+/// Files that wait here for an idle process. Further ones wait in the channels of those at work, where they are none of
+/// the tracer's descriptors.
+constexpr std::size_t max_waiting = 256;
+
+/// Descriptors in a message of links, about.
+constexpr std::size_t links_of_message = 64;
+
+/// Lets a process end that has little to do. False if it has more.
+bool await_end(const UniqueFd& channel) {
+  ::shutdown(channel.get(), SHUT_WR);
+  pollfd ended{.fd = channel.get(), .events = 0, .revents = 0};
+  return ::poll(&ended, 1, patience_ms) != 0;
+}
+
+UniqueFd copy_of(int fd) {
+  return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+}
+
+/// Moves links into a message, and removes files that have no more of them.
+LinksMessage take_links(int mappings, std::vector<FileLinks>& files) {
+  LinksMessage message{.mappings = copy_of(mappings)};
+  for (std::size_t fds = 0; fds < links_of_message && !files.empty();) {
+    auto& [file, links] = files.back();
+    LinksOfFile& taken = message.files.emplace_back(LinksOfFile{.file = copy_of(file->get())});
+    for (; fds < links_of_message && !links.empty(); ++fds) {
+      taken.links.push_back(std::move(links.back()));
+      links.pop_back();
+    }
+    ++fds;
+    if (links.empty()) files.pop_back();
+  }
+  return message;
+}
+
 }  // namespace
 
 Closers::Closers(const HelperProcess& helper) : helper_(helper) {
   start_closer();
   thread_ = std::thread([this] { run(); });
   set_background_close([this](int fd) { add(fd); });
+  set_background_links(
+      [this](int mappings, std::vector<FileLinks> files) { return add_links(mappings, std::move(files)); });
 }
 
 Closers::~Closers() {
   set_background_close(nullptr);
+  set_background_links(nullptr);
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
   wake_.signal();
   thread_.join();
+  if (link_closer_) await_end(link_closer_);
 }
 
 void Closers::add(int fd) {
@@ -48,7 +89,7 @@ void Closers::add(int fd) {
 void Closers::run() {
   while (wait()) {
     for (Closer& closer : closers_)
-      if (closer.is_idle) hand_over(closer);
+      if (closer.is_idle || is_crowded()) hand_over(closer);
   }
   // Each process gets more than it can close now: the kernel would close at our end what is still open here.
   std::ranges::partition(closers_, &Closer::is_idle);
@@ -58,10 +99,31 @@ void Closers::run() {
   }
   // Those that have little to do end while their parent still takes note of it.
   for (const Closer& closer : closers_) ::shutdown(closer.channel.get(), SHUT_WR);
-  for (const Closer& closer : closers_) {
-    pollfd ended{.fd = closer.channel.get(), .events = 0, .revents = 0};
-    if (::poll(&ended, 1, patience_ms) == 0) break;
+  for (const Closer& closer : closers_)
+    if (!await_end(closer.channel)) break;
+}
+
+/// Returns the links that it could not send, under no file in particular.
+std::vector<FileLinks> Closers::add_links(int mappings, std::vector<FileLinks> files) {
+  const std::lock_guard lock(links_mutex_);
+  if (!link_closer_) {
+    auto channel = helper_.start_link_closer();
+    if (!channel) return files;
+    link_closer_ = std::move(*channel);
   }
+  while (!files.empty()) {
+    LinksMessage links = take_links(mappings, files);
+    Message message;
+    Writer{message}(links);
+    if (!send(link_closer_.get(), message, true)) {
+      files.push_back({.links = std::move(message.fds)});
+      return files;
+    }
+    // The last one to close a link waits.
+    message.fds.clear();
+    send(link_closer_.get(), {.bytes = {std::byte{}}}, true);
+  }
+  return files;
 }
 
 /// Waits until there is something to hand over, or a process is idle. Starts another process if none is in time. False
@@ -115,6 +177,11 @@ std::vector<UniqueFd> Closers::take(std::size_t limit) {
 bool Closers::has_files() {
   const std::lock_guard lock(mutex_);
   return !files_.empty();
+}
+
+bool Closers::is_crowded() {
+  const std::lock_guard lock(mutex_);
+  return files_.size() > max_waiting;
 }
 
 bool Closers::is_any_idle() const {

@@ -12,11 +12,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "base/capabilities.hpp"
 #include "base/clock.hpp"
+#include "base/file_limit.hpp"
+#include "base/file_links.hpp"
+#include "base/mappings_check.hpp"
 #include "helper/channel.hpp"
 
 namespace rtev::helper {
@@ -83,26 +89,53 @@ void set_priority(Priority priority) {
   ::_exit(0);
 }
 
-/// Forks a worker for each channel that arrives, until the tracer is gone.
-[[noreturn]] void serve(int control) {
-  while (auto request = receive(control, false)) {
-    bool closes = false;
-    Priority priority{};
-    UniqueFd channel;
-    Reader reader(*request);
-    reader(closes, priority, channel);
-    if (!reader.is_complete()) break;
-    allow_long_messages(channel.get());
-    if (::fork() != 0) continue;
-    ::close(control);
-    if (closes) {
-      keep_capabilities({});
-      close_files(channel.get());
+/// Closes the links of those files whose mappings allow it, and removes these files.
+void close_free_links(int mappings, std::vector<LinksOfFile>& files) {
+  const auto free = std::ranges::partition(files, [mappings](const LinksOfFile& file) {
+    return check_mappings(mappings, file.file.get()) != RTEV_MAPPINGS_FREE;
+  });
+  std::vector<UniqueFd> links;
+  for (LinksOfFile& file : free) std::ranges::move(file.links, std::back_inserter(links));
+  close_in_parallel(std::move(links));
+  files.erase(free.begin(), free.end());
+}
+
+/// Waits for the next message, or for the time of the next try. False at the end of the channel.
+bool receive_links(int channel, int timeout_ms, LinksMessage& links) {
+  pollfd message{.fd = channel, .events = POLLIN, .revents = 0};
+  if (::poll(&message, 1, timeout_ms) == 0) return true;
+  auto received = receive(channel, true);
+  if (!received) return errno == EAGAIN;
+  if (received->bytes.size() <= 1) return true;
+  Reader reader(*received);
+  reader(links);
+  return reader.is_complete();
+}
+
+/// It waits as long as it has to: if a link is closed while a process keeps its memory map locked, no process of the
+/// host can fork for as long as that process likes.
+[[noreturn]] void close_links(int channel) {
+  constexpr int first_retry_ms = 10, longest_retry_ms = 1000;
+  raise_file_limit();
+  UniqueFd mappings;
+  std::vector<LinksOfFile> files;
+  bool is_open = true;
+  for (int retry_ms = first_retry_ms; is_open || !files.empty();) {
+    LinksMessage message;
+    if (!is_open)
+      ::poll(nullptr, 0, retry_ms);
+    else
+      is_open = receive_links(channel, files.empty() ? -1 : retry_ms, message);
+    if (!message.files.empty()) {
+      // The tracer may still have these links open: whoever closes a link last waits. It says so when it has not.
+      mappings = std::move(message.mappings);
+      std::ranges::move(message.files, std::back_inserter(files));
+      retry_ms = first_retry_ms;
+      LinksMessage none;
+      is_open = receive_links(channel, -1, none);
     }
-    set_priority(priority);
-    // What is needed to look into other users' processes.
-    keep_capabilities({CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE});
-    work(channel.get());
+    close_free_links(mappings.get(), files);
+    retry_ms = std::min(2 * retry_ms, longest_retry_ms);
   }
   ::_exit(0);
 }
@@ -128,6 +161,30 @@ void detach(int control) {
 
 }  // namespace
 
+/// Forks a worker for each channel that arrives, until the tracer is gone.
+void HelperProcess::serve(int control) {
+  while (auto request = receive(control, false)) {
+    Task task{};
+    Priority priority{};
+    UniqueFd channel;
+    Reader reader(*request);
+    reader(task, priority, channel);
+    if (!reader.is_complete()) break;
+    allow_long_messages(channel.get());
+    if (::fork() != 0) continue;
+    ::close(control);
+    if (task != Task::queries) {
+      keep_capabilities({});
+      task == Task::files ? close_files(channel.get()) : close_links(channel.get());
+    }
+    set_priority(priority);
+    // What is needed to look into other users' processes.
+    keep_capabilities({CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE});
+    work(channel.get());
+  }
+  ::_exit(0);
+}
+
 Result<HelperProcess> HelperProcess::start() {
   auto channel = make_channel();
   if (!channel) return std::unexpected(std::move(channel.error()));
@@ -152,18 +209,22 @@ HelperProcess::~HelperProcess() {
 }
 
 Result<UniqueFd> HelperProcess::start_worker(Priority priority) const {
-  return start(false, priority);
+  return start(Task::queries, priority);
 }
 
 Result<UniqueFd> HelperProcess::start_closer() const {
-  return start(true, Priority::raised);
+  return start(Task::files, Priority::raised);
 }
 
-Result<UniqueFd> HelperProcess::start(bool closes, Priority priority) const {
+Result<UniqueFd> HelperProcess::start_link_closer() const {
+  return start(Task::links, Priority::raised);
+}
+
+Result<UniqueFd> HelperProcess::start(Task task, Priority priority) const {
   auto channel = make_channel();
   if (!channel) return std::unexpected(std::move(channel.error()));
   Message request;
-  Writer{request}(closes, priority, channel->second);
+  Writer{request}(task, priority, channel->second);
   if (!send(control_.get(), request)) return errno_error(errno, "cannot start a worker of the helper process");
   return std::move(channel->first);
 }

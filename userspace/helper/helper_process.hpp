@@ -41,8 +41,15 @@ class HelperProcess {
   /// channel, so that the tracer can close its own ones before.
   Result<UniqueFd> start_closer() const;
 
+  /// A process that closes the links of uprobes, also after the end of the tracer. Send it messages (LinksMessage), and
+  /// after each one, once the tracer has closed its own descriptors, an empty one. It does not answer. It waits until
+  /// the mappings of a file allow it, for as long as it takes.
+  Result<UniqueFd> start_link_closer() const;
+
  private:
-  Result<UniqueFd> start(bool closes, Priority priority) const;
+  enum class Task : std::uint8_t { queries, files, links };
+  static void serve(int control);
+  Result<UniqueFd> start(Task task, Priority priority) const;
 
   HelperProcess(UniqueFd control, pid_t pid) : control_(std::move(control)), pid_(pid) {}
 

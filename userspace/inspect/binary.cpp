@@ -294,8 +294,8 @@ bool is_runtime_library_path(std::string_view path) {
   return begins_so && name.ends_with(".so");
 }
 
-Result<std::optional<RuntimeBinary>> inspect_binary(int fd) {
-  auto opened = ElfFile::open(fd);
+Result<std::optional<RuntimeBinary>> inspect_binary(int fd, const ChangeCheck& check) {
+  auto opened = ElfFile::open(fd, check);
   if (!opened) return std::unexpected(std::move(opened.error()));
   if (!*opened) return std::nullopt;
   ElfFile& file = **opened;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/change_check.hpp"
 #include "bpf/records.h"
 #include "inspect/emitter_sites.hpp"
 #include "rtev/error.hpp"
@@ -54,7 +55,7 @@ struct RuntimeBinary {
 bool is_runtime_library_path(std::string_view path);
 
 /// Looks into an open ELF file. Nothing if it is no OCaml 5 program (not ELF, another language, OCaml 4); an error
-/// if it could not be read. Does not move the descriptor's offset. Thread-safe.
-Result<std::optional<RuntimeBinary>> inspect_binary(int fd);
+/// if it could not be read: EAGAIN while it is being changed. Does not move the descriptor's offset. Thread-safe.
+Result<std::optional<RuntimeBinary>> inspect_binary(int fd, const ChangeCheck& check = {});
 
 }  // namespace rtev

@@ -39,12 +39,12 @@ std::string_view StringTable::at(std::uint32_t offset) const {
   return length == room ? std::string_view{} : std::string_view{name, length};
 }
 
-Result<std::optional<ElfFile>> ElfFile::open(int fd) {
+Result<std::optional<ElfFile>> ElfFile::open(int fd, const ChangeCheck& check) {
   struct stat status{};
   if (::fstat(fd, &status) != 0) return errno_error(errno, "cannot read program");
   if (!S_ISREG(status.st_mode)) return std::unexpected(Error{"cannot read program", {}, "not a regular file"});
 
-  ElfFile file{fd, static_cast<std::uint64_t>(status.st_size)};
+  ElfFile file{fd, static_cast<std::uint64_t>(status.st_size), check};
   const auto got = file.read(0, std::as_writable_bytes(std::span{&file.header_, 1}));
   const bool usable = got == sizeof(Elf64_Ehdr) && is_elf(file.header_) && file.load_tables();
   if (file.error_) return errno_error(file.error_, "cannot read program");
@@ -80,6 +80,10 @@ std::size_t ElfFile::read(std::uint64_t offset, std::span<std::byte> into) {
   const std::size_t wanted = std::min<std::uint64_t>(into.size(), budget_);
   while (done < wanted && !error_) {
     if (offset > static_cast<std::uint64_t>(INT64_MAX) - done) break;
+    if (is_being_changed_ && is_being_changed_(fd_, FileUse::read)) {
+      error_ = EAGAIN;
+      break;
+    }
     const ssize_t got = ::pread(fd_, into.data() + done, wanted - done, static_cast<off_t>(offset + done));
     if (got == 0) break;
     if (got > 0)

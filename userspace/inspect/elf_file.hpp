@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/change_check.hpp"
 #include "rtev/error.hpp"
 
 namespace rtev {
@@ -52,8 +53,9 @@ class ElfFile {
     return std::min(max_read_bytes, 4 * std::min(file_bytes, max_read_bytes) + (1u << 20));
   }
 
-  /// Nothing if it is not such a file. The descriptor stays the caller's; its offset is not moved.
-  static Result<std::optional<ElfFile>> open(int fd);
+  /// Nothing if it is not such a file. The descriptor stays the caller's; its offset is not moved. While the file is
+  /// being changed reading fails with EAGAIN.
+  static Result<std::optional<ElfFile>> open(int fd, const ChangeCheck& check = {});
 
   std::uint16_t machine() const { return header_.e_machine; }
   /// True for what can be executed, also static position-independent programs; false for shared libraries.
@@ -103,7 +105,8 @@ class ElfFile {
  private:
   static constexpr std::uint64_t max_symbols = 8u << 20;
 
-  ElfFile(int fd, std::uint64_t size) : fd_(fd), size_(size), budget_(read_budget(size)) {}
+  ElfFile(int fd, std::uint64_t size, ChangeCheck check)
+      : fd_(fd), is_being_changed_(std::move(check)), size_(size), budget_(read_budget(size)) {}
   bool load_tables();
   bool has_pie_flag(Extent dynamic);
   /// Reads what there is of an extent, up to the size of `into`; the number of bytes read.
@@ -113,6 +116,7 @@ class ElfFile {
   std::span<const Elf64_Sym> read_symbols(Extent rest);
 
   int fd_;
+  ChangeCheck is_being_changed_;
   std::uint64_t size_;
   int error_ = 0;
   std::uint64_t budget_;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/change_check.hpp"
 #include "base/cpu_share.hpp"
 #include "base/unique_fd.hpp"
 #include "inspect/binary_cache.hpp"
@@ -26,10 +28,11 @@ namespace rtev {
 class Inspector {
  public:
   /// Called on the worker's thread for every OCaml binary it meets, with the binary's open file and the user whose
-  /// process runs it.
-  using Prepare = std::function<void(int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user)>;
+  /// process runs it. False: to be called again later.
+  using Prepare = std::function<bool(int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user)>;
 
-  Inspector(BinaryCache& cache, Prepare prepare);
+  /// Files that are being changed, as `check` says, are inspected later. It is called on the worker's thread.
+  Inspector(BinaryCache& cache, Prepare prepare, ChangeCheck check = {});
   Inspector(const Inspector&) = delete;
   Inspector& operator=(const Inspector&) = delete;
   /// Finishes the job at hand, drops the others.
@@ -41,8 +44,12 @@ class Inspector {
   /// Requests that a binary which is known already is prepared (again), unless that is requested for the user already.
   /// Users take turns, as with inspections. Dropped if too many files of the user wait.
   void prepare(UniqueFd fd, std::shared_ptr<const Binary> binary, std::uint32_t user);
+  /// Requests that a part of a file is read into memory. Dropped if too many files of the user wait.
+  void load(UniqueFd fd, std::uint64_t offset, std::size_t bytes, std::uint32_t user);
   /// Runs a task that would delay the reading of rings. Tasks go before everything else, in their order.
   void run_later(std::function<void()> task);
+  /// The same for a task that returns false if it is to be run again: 16 ms later, for a second in all.
+  void run_until_done(std::function<bool()> task);
 
   /// Readable (epoll) while inspected files wait to be taken.
   int event_fd() const { return event_.get(); }
@@ -56,22 +63,37 @@ class Inspector {
     UniqueFd fd;
     FileIdentity identity{};
     std::uint32_t user = 0;
-    std::shared_ptr<const Binary> known{};  ///< to be prepared; else it is to be inspected
+    std::shared_ptr<const Binary> known{};  ///< to be prepared; else it is to be inspected, or loaded
+    std::uint64_t load_offset = 0;
+    std::size_t load_bytes = 0;  ///< 0: it is not to be loaded
+    unsigned tries = 0;          ///< so far
+    std::uint64_t not_before_ns = 0;
   };
   using Task = std::function<void()>;
+  struct Retry {
+    std::function<bool()> task;
+    unsigned tries = 0;  ///< so far
+    std::uint64_t not_before_ns = 0;
+  };
+  void run(Retry retry);
   Task next_task();
   Task next_inspection();
   void run();
   bool add(File file, bool urgent);
-  void inspect(const File& file);
-  void prepare(const File& file);
+  void inspect(File& file);
+  void prepare(File& file);
+  void load(File& file);
+  void prepare_later(File& file);
+  bool postpone(File& file);
 
   BinaryCache& cache_;
   Prepare prepare_;
+  ChangeCheck check_;
   EventFd event_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Task> tasks_;
+  std::deque<Retry> retries_;                                    ///< the next one first
   std::set<std::pair<std::uint32_t, std::uint32_t>> preparing_;  ///< users and binaries among the files
   std::map<std::uint32_t, std::deque<File>> files_;              ///< by user; no empty ones
   std::uint32_t last_user_ = 0;                                  ///< whose turn it was

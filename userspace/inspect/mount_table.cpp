@@ -29,10 +29,11 @@ constexpr std::size_t max_tables = 32;
 /// Roots from which a table is read until it changes.
 constexpr std::size_t max_roots = 8;
 
-constexpr std::array<std::string_view, 28> local_types{
-    "rootfs",  "tmpfs",   "devtmpfs", "ramfs",    "hugetlbfs", "ext2",  "ext3",   "ext4",  "xfs",   "btrfs",
-    "f2fs",    "zfs",     "bcachefs", "jfs",      "nilfs2",    "ubifs", "vfat",   "msdos", "exfat", "ntfs3",
-    "hfsplus", "iso9660", "udf",      "squashfs", "erofs",     "romfs", "cramfs", "minix"};
+/// Without ramfs and hugetlbfs: to read holes there takes memory that is not given back.
+constexpr std::array<std::string_view, 26> local_types{
+    "rootfs",  "tmpfs",    "devtmpfs", "ext2",     "ext3",  "ext4",  "xfs",    "btrfs", "f2fs",
+    "zfs",     "bcachefs", "jfs",      "nilfs2",   "ubifs", "vfat",  "msdos",  "exfat", "ntfs3",
+    "hfsplus", "iso9660",  "udf",      "squashfs", "erofs", "romfs", "cramfs", "minix"};
 
 /// Lies on directories of other file systems: as safe as the one who mounted it.
 constexpr std::string_view overlay_type = "overlay";
@@ -41,9 +42,8 @@ constexpr std::string_view overlay_type = "overlay";
 /// unmounted while files of it are in use.
 bool is_local_magic(std::uint64_t magic) {
   constexpr std::uint64_t zfs = 0x2fc12fc1, bcachefs = 0xca451a4e;
-  constexpr std::array<std::uint64_t, 9> local{TMPFS_MAGIC,     RAMFS_MAGIC,       HUGETLBFS_MAGIC,  EXT4_SUPER_MAGIC,
-                                               XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC, zfs,
-                                               bcachefs};
+  constexpr std::array<std::uint64_t, 7> local{
+      TMPFS_MAGIC, EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC, zfs, bcachefs};
   return std::ranges::find(local, magic) != local.end();
 }
 

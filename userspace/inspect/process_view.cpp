@@ -3,8 +3,11 @@
 
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <expected>
 #include <set>
 #include <utility>
@@ -23,6 +26,9 @@ constexpr std::size_t max_shared_files = 64;
 constexpr timespec mapping_retry{.tv_sec = 0, .tv_nsec = 50'000};
 constexpr int mapping_tries = 10;
 
+/// The header of a ring file, and the indices of the 128 domains that OCaml has by default.
+constexpr std::size_t ring_header_bytes = 16 << 10;
+
 constexpr std::uint64_t page_bytes = 4096, large_page_bytes = 2u << 20;
 
 bool is_shared_file(const Mapping& mapping) {
@@ -32,6 +38,13 @@ bool is_shared_file(const Mapping& mapping) {
 
 bool covers(const Mapping& mapping, std::uint64_t address) {
   return mapping.begin <= address && address < mapping.end;
+}
+
+/// Reads the beginning of a ring into memory. Whoever reads the ring does not wait for the disk, and what is not in
+/// memory it reads late: see PageCheck.
+void load_header(const UniqueFd& ring) {
+  std::array<std::byte, ring_header_bytes> read;
+  [[maybe_unused]] const ssize_t got = ::pread(ring.get(), read.data(), read.size(), 0);
 }
 
 bool is_unsafe(const Error& error) {
@@ -83,6 +96,7 @@ std::expected<OpenedRing, NotMapped> open_announced_mapping(const Procfs& procfs
         continue;
       }
       opened.inode = open->inode;
+      load_header(opened.fd);
     }
     return opened;
   }
@@ -110,9 +124,11 @@ void look_for_announced(const Procfs& procfs, const ProcessQuery& query, Process
   }
   view.announced_path = path_of(procfs, ring.place);
   if (!is_ring_path(ring.place.path)) return;
-  if (auto file = open_by_place(procfs, ring.place))
+  if (auto file = open_by_place(procfs, ring.place)) {
+    load_header(file->fd);
     view.placed_ring.emplace(
         OpenedRing{.fd = std::move(file->fd), .path = std::move(file->path), .clock_offset_ns = ring.clock_offset_ns});
+  }
 }
 
 /// Opens files that a process maps, each once, if it is one of those that are wanted.
@@ -140,6 +156,7 @@ class MappedFiles {
     auto fd = procfs_.open_mapping(query_.pid, mapping);
     if (!fd && !is_unsafe(fd.error())) return;
     const auto mapped = fd ? procfs_.open_file(fd->get()) : std::nullopt;
+    if (fd && is_ring_mapping(mapping)) load_header(*fd);
     view_.rings.push_back({.fd = fd ? std::move(*fd) : UniqueFd(),
                            .path = mapping.path,
                            .clock_offset_ns = procfs_.clock_offset_ns(query_.pid),

@@ -16,6 +16,7 @@
 #include "base/clock.hpp"
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
+#include "base/subordinate_users.hpp"
 
 namespace rtev {
 namespace {
@@ -168,7 +169,7 @@ std::int32_t Procfs::ns_pid(std::int32_t pid) const {
 uid_t Procfs::user(std::int32_t pid) const {
   const std::string ids = status_line(root_, pid, "Uid:");
   std::string_view rest{ids};
-  return parse_number<uid_t>(take_word(rest)).value_or(0);
+  return charged_user(parse_number<uid_t>(take_word(rest)).value_or(0));
 }
 
 std::optional<std::uint64_t> Procfs::max_rss_bytes(std::int32_t pid) const {

@@ -45,7 +45,7 @@ class Procfs {
   std::vector<std::int32_t> living_threads(std::int32_t pid) const;
   /// The pid in the innermost namespace the process lives in: last number of NSpid. The pid itself if unknown.
   std::int32_t ns_pid(std::int32_t pid) const;
-  /// The real user id; that of root if unknown.
+  /// The charged_user() of the real user id; root if unknown.
   uid_t user(std::int32_t pid) const;
   /// The most memory the process has had in RAM so far, in bytes.
   std::optional<std::uint64_t> max_rss_bytes(std::int32_t pid) const;

@@ -11,6 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "base/change_check.hpp"
+#include "base/page_check.hpp"
 #include "bpf/records.h"
 #include "rtev/error.hpp"
 
@@ -50,6 +52,13 @@ class TrackedProcesses {
   virtual void ring_found(pid_t tgid, const rtev_ring& ring) = 0;
   /// False if the process announced another ring after this time.
   virtual bool is_latest_ring(pid_t tgid, std::uint64_t announced_ns) const = 0;
+  /// Rings announced so far, by all processes: while this is the same, so are the answers of is_latest_ring().
+  virtual std::uint64_t announcements() const = 0;
+
+  /// See ChangeCheck. False, too, if the descriptor is not open. Takes about a microsecond. Thread-safe.
+  virtual bool is_being_changed(int fd, FileUse use) const = 0;
+  /// See PageCheck. Takes about a microsecond for pages that are ready. One thread at a time.
+  virtual void look_at_pages(std::span<PageRange> ranges) = 0;
 };
 
 /// Scheduler records of one cpu that were dropped: no room in its buffer.

@@ -10,14 +10,18 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <iterator>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "base/file_limit.hpp"
+#include "base/mappings_check.hpp"
 #include "kernel/bpf_ring.hpp"
 #include "kernel/features.hpp"
 #include "kernel/libbpf.hpp"
@@ -61,6 +65,17 @@ Result<UniqueFd> make_wait_fd(const SchedBuffers& buffers) {
   return wait;
 }
 
+/// Runs a program that answers a question. Nothing if that fails.
+template <typename Asked>
+std::optional<std::uint32_t> run(const bpf_program* program, Asked& asked) {
+  bpf_test_run_opts options{};
+  options.sz = sizeof options;
+  options.ctx_in = &asked;
+  options.ctx_size_in = sizeof asked;
+  if (bpf_prog_test_run_opts(bpf_program__fd(program), &options) != 0) return std::nullopt;
+  return options.retval;
+}
+
 }  // namespace
 
 struct Programs::State {
@@ -101,6 +116,8 @@ Result<Programs> Programs::load(const ProgramOptions& options) {
   skeleton->rodata->follow_only = options.follow;
   skeleton->rodata->sched_mode = options.sched;
   skeleton->rodata->save_mode = options.save_rings;
+  skeleton->rodata->page_shift =
+      static_cast<std::uint32_t>(std::countr_zero(static_cast<unsigned long>(::sysconf(_SC_PAGESIZE))));
   skeleton->rodata->sched_buffer_count = plan.count;
   skeleton->rodata->sched_wakeup_shift = plan.wakeup_shift;
   bpf_map__set_max_entries(skeleton->maps.sched_buffers, plan.count);
@@ -235,6 +252,53 @@ bool Programs::is_latest_ring(pid_t tgid, std::uint64_t announced_ns) const {
          latest_ns <= announced_ns;
 }
 
+std::uint64_t Programs::announcements() const {
+  // After all words of rings that were read before: what a program writes follows its announcement.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return __atomic_load_n(&state_->skeleton->bss->announcements, __ATOMIC_ACQUIRE);
+}
+
+bool Programs::is_being_changed(int fd, FileUse use) const {
+  rtev_open_file asked{
+      .fd = static_cast<std::uint32_t>(fd), .is_to_be_mapped = use == FileUse::map, .zero = 0, .pad = 0, .address = 0};
+  return run(state_->skeleton->progs.file_is_changing, asked).value_or(0) != 0;
+}
+
+void Programs::look_at_pages(std::span<PageRange> ranges) {
+  static const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::span table = state_->skeleton->bss->page_ranges;
+  // A range may take several entries.
+  std::array<PageRange*, RTEV_MAX_PAGE_RANGES> parts;
+  std::uint32_t count = 0;
+  const auto look = [&] {
+    rtev_page_count asked{.ranges = count};
+    const bool ran = count == 0 || run(state_->skeleton->progs.look_at_pages, asked).has_value();
+    for (std::uint32_t i = 0; i < count && ran; ++i)
+      parts[i]->state = std::max(parts[i]->state, static_cast<PageState>(table[i].state));
+    count = 0;
+  };
+  for (PageRange& range : ranges) {
+    range.state = PageState::ready;
+    auto address = reinterpret_cast<std::uintptr_t>(range.address);
+    for (const std::uintptr_t end = address + range.bytes; address < end;) {
+      const std::uintptr_t until = std::min(end, (address / page_bytes + RTEV_MAX_PAGES_OF_RANGE) * page_bytes);
+      parts[count] = &range;
+      table[count++] = {.address = address, .bytes = static_cast<std::uint32_t>(until - address), .state = 0};
+      address = until;
+      if (count == table.size()) look();
+    }
+  }
+  look();
+}
+
+rtev_mappings Programs::mappings(int fd) const {
+  return check_mappings(mappings_program(), fd);
+}
+
+int Programs::mappings_program() const {
+  return bpf_program__fd(state_->skeleton->progs.file_mappings);
+}
+
 Result<void> Programs::follow(pid_t tgid) {
   const std::uint8_t one = 1;
   if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.followed), &tgid, &one, BPF_ANY) != 0)
@@ -281,6 +345,21 @@ Drops Programs::drops() const {
   drops[RTEV_STAT_WAKEUP_DROPPED] = state_->dropped.wakeups();
   drops[RTEV_STAT_UNTRACKED] += state_->untracked;
   return drops;
+}
+
+std::map<pid_t, rtev_record_budget> Programs::budgets() const {
+  const bpf_map* const map = state_->skeleton->maps.record_budgets;
+  std::map<pid_t, rtev_record_budget> budgets;
+  // The kernel begins again if the process was removed meanwhile.
+  std::uint32_t tgid = 0, next = 0, left = bpf_map__max_entries(map);
+  for (const std::uint32_t* key = nullptr; left > 0 && bpf_map_get_next_key(bpf_map__fd(map), key, &next) == 0;
+       --left) {
+    tgid = next;
+    key = &tgid;
+    rtev_record_budget budget;
+    if (bpf_map_lookup_elem(bpf_map__fd(map), key, &budget) == 0) budgets[static_cast<pid_t>(tgid)] = budget;
+  }
+  return budgets;
 }
 
 bool Programs::uses_uprobe_multi() const {

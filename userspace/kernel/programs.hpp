@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -28,8 +29,8 @@ struct ProgramOptions {
 /// What was lost, over all cpus, by enum rtev_stat: dropped records, and processes that could not be tracked.
 using Drops = std::array<std::uint64_t, RTEV_STAT_COUNT>;
 
-/// The loaded BPF programs. Belongs to one thread, except for probe(), forget() and ring_opened(), which any thread may
-/// call, and read_lifecycle(), which may have a thread of its own.
+/// The loaded BPF programs. Belongs to one thread, except for probe(), forget(), ring_opened(), is_being_changed()
+/// and mappings(), which any thread may call, and read_lifecycle(), which may have a thread of its own.
 class Programs final : public SavedRingSource, public TrackedProcesses, public SchedSource, public UprobePrograms {
  public:
   /// Opens and loads; errors name what the host lacks (kernel 6.1, BTF, capabilities) with a hint.
@@ -57,6 +58,13 @@ class Programs final : public SavedRingSource, public TrackedProcesses, public S
   void ring_opened(pid_t tgid, std::uint64_t announced_ns) override;
   void ring_found(pid_t tgid, const rtev_ring& ring) override;
   bool is_latest_ring(pid_t tgid, std::uint64_t announced_ns) const override;
+  std::uint64_t announcements() const override;
+  bool is_being_changed(int fd, FileUse use) const override;
+  void look_at_pages(std::span<PageRange> ranges) override;
+  /// See MappingsCheck. RTEV_MAPPINGS_FREE, too, if the descriptor is not open.
+  rtev_mappings mappings(int fd) const;
+  /// The descriptor of the program that check_mappings() takes.
+  int mappings_program() const;
   /// With ProgramOptions::follow: reports this process and its descendants from now on.
   Result<void> follow(pid_t tgid);
   /// The map of followed processes, for other BPF programs to share.
@@ -79,6 +87,8 @@ class Programs final : public SavedRingSource, public TrackedProcesses, public S
 
   /// Scheduler records count once take_sched_drops() has returned them.
   Drops drops() const;
+  /// By process: what it announced and had dropped. Of processes that announced something lately, a few thousand.
+  std::map<pid_t, rtev_record_budget> budgets() const;
 
   /// Probes functions of OCaml's runtime, for RTEV_PROBE records. Sites that cannot be probed are skipped; an error if
   /// that leaves none.

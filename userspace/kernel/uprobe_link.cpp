@@ -10,25 +10,20 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <optional>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "base/file_io.hpp"
+#include "base/file_links.hpp"
 #include "base/parse.hpp"
 #include "kernel/features.hpp"
 
 namespace rtev::kernel {
 namespace {
 
-/// As many as UprobeManager has binaries. They only wait: 512 links take 0.1 s, and 0.5 s in 64 threads (Linux 6.18).
-constexpr std::size_t max_detach_threads = 512;
 constexpr int kernel_enotsupp = 524;  // has no name outside of the kernel, but reaches user space
 
 /// BPF_TRACE_UPROBE_MULTI, newer than the headers of libbpf 1.1.
@@ -167,17 +162,10 @@ bool can_probe_one_process(const UprobeProgram& program) {
 }
 
 void destroy_in_parallel(std::vector<UprobeLink> links) {
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < links.size(); i = next++) links[i].fd.reset();
-  };
-  std::vector<std::jthread> helpers;
-  try {
-    for (std::size_t i = 1; i < std::min(links.size(), max_detach_threads); ++i) helpers.emplace_back(work);
-  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch)
-    // No more threads available: those that run do the rest.
-  }
-  work();
+  std::vector<UniqueFd> fds;
+  fds.reserve(links.size());
+  for (UprobeLink& link : links) fds.push_back(std::move(link.fd));
+  close_in_parallel(std::move(fds));
 }
 
 BpfAbilities probe_bpf() {

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/background_close.hpp"
 #include "base/clock.hpp"
 
 namespace rtev::kernel {
@@ -20,7 +21,7 @@ constexpr UprobeManager::Bound after_making_room(const UprobeManager::Bound& bou
   return {.binaries = bound.binaries / 4 * 3, .descriptors = bound.descriptors / 4 * 3};
 }
 
-/// Links that wait to be destroyed: each is a descriptor.
+/// Links that wait to be destroyed, except for those that are kept: each is a descriptor.
 constexpr std::size_t max_unused = 64;
 
 /// Refused binaries that are remembered.
@@ -29,34 +30,41 @@ constexpr std::size_t max_refused = 4096;
 }  // namespace
 
 UprobeManager::~UprobeManager() {
-  std::vector<UprobeLink> links;
-  for (auto& [id, binary] : binaries_) std::ranges::move(binary.links, std::back_inserter(links));
-  destroy_in_parallel(std::move(links));
+  destroyer_ = {};
+  for (auto& [id, binary] : binaries_) take_links(id, binary);
+  std::vector<FileLinks> files;
+  for (Detached& detached : detached_) {
+    FileLinks& links = files.emplace_back(FileLinks{.file = std::move(detached.file)});
+    for (UprobeLink& link : detached.links) links.links.push_back(std::move(link.fd));
+  }
+  if (files.empty()) return;
+  if (leave_) {
+    leave_(std::move(files));
+  } else {
+    constexpr int no_check = -1;
+    close_links_in_background(no_check, std::move(files));
+  }
 }
 
-void UprobeManager::add(int file, ProbedBinary added, ProbePlan plan) {
-  if (plan.sites.empty() && plan.why_not.empty()) return;
+bool UprobeManager::add(int file, ProbedBinary added, ProbePlan plan) {
+  if (plan.sites.empty() && plan.why_not.empty()) return true;
   const std::uint32_t id = added.id;
-  std::vector<UprobeLink> links;
-  bool attaches = false;
   {
     const std::lock_guard lock(mutex_);
     if (const auto known = binaries_.find(id); known != binaries_.end()) {
       known->second.last_use = ++last_use_;
-      return;
-    }
-    if (make_room(added, links)) {
+    } else if (make_room(added)) {
       Binary& binary = binaries_[id];
       binary.of = std::move(added);
       binary.last_use = ++last_use_;
-      if (!plan.sites.empty()) binary.file = UniqueFd(::fcntl(file, F_DUPFD_CLOEXEC, 0));
+      if (!plan.sites.empty())
+        binary.file = std::make_shared<UniqueFd>(::fcntl(file, F_DUPFD_CLOEXEC, 0), close_in_background);
       binary.plan = std::move(plan);
       binary.requested = requested_.erase(id) > 0 || policy_ == AttachPolicy::at_once;
-      attaches = binary.requested;
     }
   }
-  destroy_later(std::move(links));
-  if (attaches) attach(id);
+  destroy_later();
+  return attach(id);
 }
 
 bool UprobeManager::request(std::uint32_t binary_id) {
@@ -72,63 +80,80 @@ bool UprobeManager::request(std::uint32_t binary_id) {
   return !binary.failure;
 }
 
-void UprobeManager::attach(std::uint32_t binary_id) {
-  int file = -1;
+bool UprobeManager::attach(std::uint32_t binary_id) {
+  std::shared_ptr<UniqueFd> file;
   ProbePlan plan;
   std::uint32_t round = 0;
-  std::vector<UprobeLink> links;
+  bool is_detaching_it = false;
   {
     const std::lock_guard lock(mutex_);
     const auto found = binaries_.find(binary_id);
-    if (found == binaries_.end()) return;
+    if (found == binaries_.end()) return true;
     Binary& binary = found->second;
-    if (!binary.requested || binary.failure || binary.attaching || !binary.links.empty()) return;
-    if (make_room(binary.of, links)) {
+    if (!binary.requested || binary.failure || binary.attaching || !binary.links.empty()) return true;
+    is_detaching_it = is_detaching(binary_id);
+    if (is_detaching_it) {
+      binary.postponed = true;
+    } else if (make_room(binary.of)) {
       binary.attaching = true;
-      file = binary.file.get();
+      file = binary.file;
       plan = binary.plan;
-      round = ++binary.round;
+      round = binary.round + 1;
     } else {
-      forget(found, monotonic_ns(), links);
+      forget(found, monotonic_ns());
     }
   }
-  destroy_later(std::move(links));
-  if (round == 0) return;
+  if (is_detaching_it) {
+    // Functions that are probed twice would report everything twice.
+    destroy(Which::all);
+    return false;
+  }
+  destroy_later();
+  if (round == 0) return true;
   // Not under the lock: the kernel visits every process that maps the file. An entry is not erased while attaching.
-  auto attached = plan.sites.empty() ? std::unexpected(Error{.what = "cannot probe", .why = plan.why_not})
-                                     : programs_.probe(file, binary_id, plan, round);
+  const rtev_mappings mapped = mappings(file.get());
+  Result<AttachedUprobes> attached;
+  if (plan.sites.empty())
+    attached = std::unexpected(Error{.what = "cannot probe", .why = plan.why_not});
+  else if (mapped == RTEV_MAPPINGS_MANY)
+    attached = std::unexpected(Error{.what = "cannot probe", .why = "its file is mapped too often"});
+  else if (mapped == RTEV_MAPPINGS_FREE)
+    attached = programs_.probe(file->get(), binary_id, plan, round);
   const std::uint64_t now = monotonic_ns();
   const std::lock_guard lock(mutex_);
   Binary& binary = binaries_.at(binary_id);
   binary.attaching = false;
-  if (policy_ == AttachPolicy::at_once || !attached) binary.file.reset();  // not needed again
+  binary.postponed = attached && mapped == RTEV_MAPPINGS_LOCKED;
+  if (binary.postponed) return false;
+  binary.round = round;
   if (!attached) {
-    ++figures_.failed;
-    binary.failure = attached.error().why;
-    figures_.last_error = std::move(attached.error());
-    return;
+    fail(binary, std::move(attached.error()));
+    return true;
   }
   figures_.skipped += attached->skipped;
   binary.links = std::move(attached->links);
   binary.attached_since_ns = now;
   note_change({.binary = binary_id, .attached = true, .time_ns = now});
+  return true;
 }
 
 void UprobeManager::detach(std::uint32_t binary_id) {
-  std::vector<UprobeLink> links;
   {
     const std::lock_guard lock(mutex_);
     const auto found = binaries_.find(binary_id);
-    if (found == binaries_.end() || found->second.links.empty()) return;
-    found->second.requested = false;
+    if (found == binaries_.end()) return;
+    Binary& binary = found->second;
+    if (binary.links.empty() && !binary.postponed) return;
+    binary.requested = binary.postponed = false;
+    if (binary.links.empty()) return;
     note_change({.binary = binary_id, .attached = false, .time_ns = monotonic_ns()});
-    links = std::exchange(found->second.links, {});
+    take_links(binary_id, binary);
   }
-  destroy_in_parallel(std::move(links));
+  destroy(Which::fresh);
 }
 
 void UprobeManager::detach_unused(const std::set<std::uint32_t>& in_use, std::uint64_t now_ns) {
-  std::vector<UprobeLink> links;
+  std::vector<std::uint32_t> postponed;
   {
     const std::lock_guard lock(mutex_);
     for (auto entry = binaries_.begin(); entry != binaries_.end();) {
@@ -139,19 +164,38 @@ void UprobeManager::detach_unused(const std::set<std::uint32_t>& in_use, std::ui
         binary.unused_since_ns = now_ns;
       const bool expired =
           !binary.attaching && binary.unused_since_ns != 0 && now_ns - binary.unused_since_ns > unused_timeout_ns;
-      entry = expired ? forget(entry, now_ns, links) : std::next(entry);
+      if (!expired && binary.postponed) postponed.push_back(entry->first);
+      entry = expired ? forget(entry, now_ns) : std::next(entry);
     }
     std::erase_if(refused_, [&](const auto& refused) { return !in_use.contains(refused.first); });
   }
-  destroy_in_parallel(std::move(links));
+  destroy(Which::all);
+  for (const std::uint32_t binary_id : postponed) attach(binary_id);
 }
 
-/// Under the lock, as are the following. Moves its links to `links`, to be destroyed without the lock.
-UprobeManager::Entries::iterator UprobeManager::forget(Entries::iterator entry, std::uint64_t now_ns,
-                                                       std::vector<UprobeLink>& links) {
+/// Under the lock, as are the following. The links are to be destroyed without the lock.
+void UprobeManager::take_links(std::uint32_t binary_id, Binary& binary) {
+  if (binary.links.empty()) return;
+  detached_.push_back(
+      {.binary = binary_id, .user = binary.of.user, .file = binary.file, .links = std::exchange(binary.links, {})});
+}
+
+bool UprobeManager::is_detaching(std::uint32_t binary_id) const {
+  return std::ranges::find(detached_, binary_id, &Detached::binary) != detached_.end();
+}
+
+void UprobeManager::fail(Binary& binary, Error error) {
+  ++figures_.failed;
+  binary.file.reset();  // not needed again
+  binary.failure = error.why;
+  figures_.last_error = std::move(error);
+}
+
+/// To destroy its links is up to the caller.
+UprobeManager::Entries::iterator UprobeManager::forget(Entries::iterator entry, std::uint64_t now_ns) {
   auto& [id, binary] = *entry;
   if (!binary.links.empty()) note_change({.binary = id, .attached = false, .time_ns = now_ns});
-  std::ranges::move(binary.links, std::back_inserter(links));
+  take_links(id, binary);
   programs_.forget(id);
   return binaries_.erase(entry);
 }
@@ -164,12 +208,16 @@ bool UprobeManager::is_full(std::optional<std::uint32_t> user, const Bound& boun
     ++sum.binaries;
     sum.descriptors += (binary.file ? 1 : 0) + binary.links.size();
   }
+  for (const Detached& detached : detached_) {
+    if (!detached.kept || (user && detached.user != *user)) continue;
+    ++sum.binaries;
+    sum.descriptors += 1 + detached.links.size();
+  }
   return sum.binaries >= bound.binaries || sum.descriptors >= bound.descriptors;
 }
 
 /// Forgets binaries that are not in use, until there is ample room. Of all users, of the one with the most first.
-void UprobeManager::forget_unused(std::optional<std::uint32_t> user, const Bound& bound, std::uint32_t except,
-                                  std::vector<UprobeLink>& links) {
+void UprobeManager::forget_unused(std::optional<std::uint32_t> user, const Bound& bound, std::uint32_t except) {
   if (!is_full(user, bound, except)) return;
   std::map<std::uint32_t, std::size_t> by_user;
   for (const auto& [id, binary] : binaries_) ++by_user[binary.of.user];
@@ -187,14 +235,14 @@ void UprobeManager::forget_unused(std::optional<std::uint32_t> user, const Bound
   const Bound ample = after_making_room(bound);
   for (const Entries::iterator& entry : unused) {
     if (!is_full(user, ample, except)) return;
-    forget(entry, now_ns, links);
+    forget(entry, now_ns);
   }
 }
 
 /// Makes room for a binary. False, and it is counted, if too many are in use.
-bool UprobeManager::make_room(const ProbedBinary& binary, std::vector<UprobeLink>& links) {
-  forget_unused(binary.user, user_bound, binary.id, links);
-  forget_unused(std::nullopt, total_bound, binary.id, links);
+bool UprobeManager::make_room(const ProbedBinary& binary) {
+  forget_unused(binary.user, user_bound, binary.id);
+  forget_unused(std::nullopt, total_bound, binary.id);
   const bool user_is_full = is_full(binary.user, user_bound, binary.id);
   if (!user_is_full && !is_full(std::nullopt, total_bound, binary.id)) {
     refused_.erase(binary.id);
@@ -209,14 +257,49 @@ bool UprobeManager::make_room(const ProbedBinary& binary, std::vector<UprobeLink
   return false;
 }
 
+/// Without the lock, as are the following.
+rtev_mappings UprobeManager::mappings(const UniqueFd* file) const {
+  return check_ && file != nullptr ? check_(file->get()) : RTEV_MAPPINGS_FREE;
+}
+
+/// Destroys links that wait for it, where the mappings of their file allow it.
+void UprobeManager::destroy(Which which) {
+  std::vector<std::list<Detached>::iterator> taken;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto detached = detached_.begin(); detached != detached_.end(); ++detached) {
+      if (detached->busy || (detached->kept && which == Which::fresh)) continue;
+      detached->busy = true;
+      taken.push_back(detached);
+    }
+    if (taken.empty()) return;
+  }
+  const auto kept = std::ranges::partition(
+      taken, [this](const auto& detached) { return mappings(detached->file.get()) == RTEV_MAPPINGS_FREE; });
+  std::vector<UprobeLink> links;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& detached : kept) {
+      detached->kept = true;
+      detached->busy = false;
+    }
+    taken.erase(kept.begin(), kept.end());
+    for (const auto& detached : taken) std::ranges::move(std::exchange(detached->links, {}), std::back_inserter(links));
+  }
+  destroy_in_parallel(std::move(links));
+  const std::lock_guard lock(mutex_);
+  for (const auto& detached : taken) detached_.erase(detached);
+}
+
 /// The caller goes on to attach: programs wait for that, and it does not need the grace period to be over. Waits only
 /// if too many links wait for theirs.
-void UprobeManager::destroy_later(std::vector<UprobeLink> links) {
-  if (links.empty()) return;
+void UprobeManager::destroy_later() {
   {
-    const std::lock_guard lock(unused_mutex_);
-    std::ranges::move(links, std::back_inserter(unused_));
-    if (std::exchange(destroys_, true) && unused_.size() < max_unused) return;
+    const std::lock_guard lock(mutex_);
+    std::size_t waiting = 0;
+    for (const Detached& detached : detached_) waiting += detached.kept || detached.busy ? 0 : detached.links.size();
+    if (waiting == 0) return;
+    if (std::exchange(destroys_, true) && waiting < max_unused) return;
   }
   const std::lock_guard lock(destroyer_mutex_);
   destroyer_ = {};
@@ -228,16 +311,15 @@ void UprobeManager::destroy_later(std::vector<UprobeLink> links) {
 }
 
 void UprobeManager::destroy_unused() {
-  while (true) {
-    std::vector<UprobeLink> links;
-    {
-      const std::lock_guard lock(unused_mutex_);
-      links = std::exchange(unused_, {});
-      destroys_ = !links.empty();
-      if (!destroys_) return;
-    }
-    destroy_in_parallel(std::move(links));
-  }
+  const auto is_done = [this] {
+    const std::lock_guard lock(mutex_);
+    const auto waits = [](const Detached& detached) { return !detached.kept && !detached.busy; };
+    destroys_ = std::ranges::any_of(detached_, waits);
+    return !destroys_;
+  };
+  do {
+    destroy(Which::fresh);
+  } while (!is_done());
 }
 
 void UprobeManager::note_change(const Change& change) {
@@ -266,6 +348,12 @@ std::optional<std::string> UprobeManager::failure(std::uint32_t binary_id) const
 UprobeManager::Figures UprobeManager::figures() const {
   const std::lock_guard lock(mutex_);
   Figures figures = figures_;
+  const auto postponed = std::ranges::count_if(binaries_, [](const auto& entry) { return entry.second.postponed; });
+  if (postponed > 0) {
+    figures.failed += static_cast<std::size_t>(postponed);
+    figures.last_error =
+        Error{.what = "cannot probe", .why = "a process that has mapped it keeps its memory map locked"};
+  }
   figures.slow_to_detach = static_cast<std::size_t>(std::ranges::count_if(binaries_, [](const auto& entry) {
     return std::ranges::any_of(entry.second.links, &UprobeLink::slow_to_detach);
   }));

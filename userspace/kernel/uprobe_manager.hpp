@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -13,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/file_links.hpp"
+#include "base/mappings_check.hpp"
 #include "base/unique_fd.hpp"
 #include "bpf/records.h"
 #include "kernel/uprobe_link.hpp"
@@ -59,6 +63,9 @@ enum class AttachPolicy : std::uint8_t {
 /// by user and in all: for a new one the oldest that are not in use are detached and forgotten. add(), attach(),
 /// detach(), detach_unused() and the destructor wait for the kernel, up to a second for each binary: do not call them
 /// on the thread that reads rings. Thread-safe.
+///
+/// A file is left alone while the check of its mappings says that the kernel would wait: it is attached to later, and
+/// its links are kept until they can be destroyed. They count like those of binaries.
 class UprobeManager {
  public:
   /// How much there may be before room is made for another binary. What is in use is kept: the new one is refused then.
@@ -69,20 +76,28 @@ class UprobeManager {
   static constexpr Bound user_bound{.binaries = 128, .descriptors = 512};
   static constexpr Bound total_bound{.binaries = 512, .descriptors = 2048};
 
-  UprobeManager(UprobePrograms& programs, AttachPolicy policy) : programs_(programs), policy_(policy) {}
+  /// Takes what is left at the end.
+  using LeaveLinks = std::function<void(std::vector<FileLinks> files)>;
+
+  /// Without a check every file can be attached to at once. Without `leave` the destructor destroys all links.
+  UprobeManager(UprobePrograms& programs, AttachPolicy policy, MappingsCheck check = {}, LeaveLinks leave = {})
+      : programs_(programs), policy_(policy), check_(std::move(check)), leave_(std::move(leave)) {}
   UprobeManager(const UprobeManager&) = delete;
   UprobeManager& operator=(const UprobeManager&) = delete;
   ~UprobeManager();
 
   /// Adds a binary, given by its open file, unless it is known. Attaches if the policy says so or it was requested.
-  void add(int file, ProbedBinary added, ProbePlan plan);
+  /// False as attach().
+  bool add(int file, ProbedBinary added, ProbePlan plan);
   /// Requests probes, for a binary that may be added later. True if attach() has something to do.
   bool request(std::uint32_t binary_id);
-  /// Attaches if the binary is known, requested, not attached, and attaching has not failed.
-  void attach(std::uint32_t binary_id);
+  /// Attaches if the binary is known, requested, not attached, and attaching has not failed. False if the file's
+  /// mappings do not allow it now, or its former links are still there: to be called again.
+  bool attach(std::uint32_t binary_id);
   /// Detaches until the next request().
   void detach(std::uint32_t binary_id);
-  /// Detaches and forgets binaries that have not been in use for a minute. `now_ns` is CLOCK_MONOTONIC.
+  /// Detaches and forgets binaries that have not been in use for a minute, and tries again what the mappings of files
+  /// did not allow. `now_ns` is CLOCK_MONOTONIC.
   void detach_unused(const std::set<std::uint32_t>& in_use, std::uint64_t now_ns);
 
   /// Since when a binary is attached (CLOCK_MONOTONIC); nothing while it is not.
@@ -100,7 +115,7 @@ class UprobeManager {
   std::vector<Change> take_changes();
 
   struct Figures {
-    std::size_t failed = 0;             ///< attempts so far, also for lack of room
+    std::size_t failed = 0;             ///< attempts so far, also for lack of room, and those that go on
     std::optional<Error> last_error{};  ///< of the last of them
     std::size_t skipped = 0;            ///< sites so far that cannot be probed, in binaries with others that can
     /// Binaries that the kernel takes up to a second each to detach, one after the other: it has no uprobe_multi.
@@ -112,38 +127,54 @@ class UprobeManager {
   struct Binary {
     ProbedBinary of{};
     std::uint64_t last_use = 0;  ///< number of the last add()
-    UniqueFd file{};
+    std::shared_ptr<UniqueFd> file{};
     ProbePlan plan{};
     std::vector<UprobeLink> links{};
     bool requested = false;
     bool attaching = false;
+    bool postponed = false;  ///< it could not be attached to when this was tried last
     std::optional<std::string> failure{};
     std::uint32_t round = 0;
     std::uint64_t attached_since_ns = 0;
     std::uint64_t unused_since_ns = 0;  ///< 0: in use
   };
   using Entries = std::map<std::uint32_t, Binary>;
+  /// Links that are to be destroyed.
+  struct Detached {
+    std::uint32_t binary;
+    std::uint32_t user;
+    std::shared_ptr<UniqueFd> file;
+    std::vector<UprobeLink> links;
+    bool kept = false;  ///< the mappings of the file did not allow it so far
+    bool busy = false;  ///< a thread destroys them
+  };
+  enum class Which : std::uint8_t { fresh, all };
   void note_change(const Change& change);
-  Entries::iterator forget(Entries::iterator entry, std::uint64_t now_ns, std::vector<UprobeLink>& links);
+  void take_links(std::uint32_t binary_id, Binary& binary);
+  Entries::iterator forget(Entries::iterator entry, std::uint64_t now_ns);
   bool is_full(std::optional<std::uint32_t> user, const Bound& bound, std::uint32_t except) const;
-  void forget_unused(std::optional<std::uint32_t> user, const Bound& bound, std::uint32_t except,
-                     std::vector<UprobeLink>& links);
-  bool make_room(const ProbedBinary& binary, std::vector<UprobeLink>& links);
-  void destroy_later(std::vector<UprobeLink> links);
+  void forget_unused(std::optional<std::uint32_t> user, const Bound& bound, std::uint32_t except);
+  bool make_room(const ProbedBinary& binary);
+  bool is_detaching(std::uint32_t binary_id) const;
+  rtev_mappings mappings(const UniqueFd* file) const;
+  void fail(Binary& binary, Error error);
+  void destroy(Which which);
+  void destroy_later();
   void destroy_unused();
 
   UprobePrograms& programs_;
   AttachPolicy policy_;
+  MappingsCheck check_;
+  LeaveLinks leave_;
   mutable std::mutex mutex_;
   Entries binaries_;
   std::set<std::uint32_t> requested_;             ///< before they are added
   std::map<std::uint32_t, std::string> refused_;  ///< binaries for which there was no room, and why
   std::uint64_t last_use_ = 0;
   std::vector<Change> changes_;
-  Figures figures_;  ///< except for slow_to_detach
-  std::mutex unused_mutex_;
-  std::vector<UprobeLink> unused_;  ///< links of binaries that made room for others
-  bool destroys_ = false;           ///< destroyer_ does, and takes those that are added
+  Figures figures_;  ///< except for slow_to_detach, and for what is postponed
+  std::list<Detached> detached_;
+  bool destroys_ = false;  ///< destroyer_ does, and takes those that are added
   std::mutex destroyer_mutex_;
   std::jthread destroyer_;
 };

@@ -90,7 +90,7 @@ void Discovery::take_found(std::uint64_t now_ns, std::uint64_t records_complete_
 }
 
 void Discovery::add_found(HostScan::Found found, std::uint64_t time_ns) {
-  auto& [pid, asked_ns, answered_ns, image, rings] = found;
+  auto& [pid, asked_ns, answered_ns, image, rings, tries] = found;
   if (exits_.has_exited({pid, image.start_ticks})) return;
   if (const TracedProcess* const known = context_.processes.find(pid)) {
     if (known->since_ns > asked_ns) return;
@@ -100,10 +100,17 @@ void Discovery::add_found(HostScan::Found found, std::uint64_t time_ns) {
       if (exe && !exe->same_file(*known->program.exe)) end(pid, time_ns, exit_by_exec);
     }
   }
+  Image identity;
+  identity.start_ticks = image.start_ticks;
+  identity.user = image.user;
+  identity.comm = image.comm;
   TracedProcess* const process =
       ensure(pid, std::move(image), {.action = ProcessAction::found, .time_ns = time_ns, .has_ring = !rings.empty()});
   if (process == nullptr || !process->rings.slots.empty() || rings.empty()) return;
   if (!rings_.open_found(*process, rings, time_ns, is_new(time_ns))) {
+    image = std::move(identity);
+    asked_ns = time_ns;  // the process is known since then: an earlier answer would be ignored
+    if (rings_.is_not_ready() && scan_.take_again(found)) return;
     if (!rings_.mark_shared(*process, rings)) rings_.mark_unreadable(*process, rings, time_ns);
     return;
   }
@@ -191,6 +198,8 @@ void Discovery::on_fork(const rtev_lifecycle& record) {
   child.info.ring_path.clear();
   child.info.words = {};
   child.info.domains = 0;
+  child.info.missed = {};
+  child.info.left_alone = {};
   if (const TracedProcess* const known = context_.processes.find(pid)) {
     if (known->start_ticks == child.start_ticks) return;
     end(pid, record.time_ns, exit_unseen);
@@ -286,7 +295,7 @@ void Discovery::tick(std::uint64_t now_ns, std::uint64_t records_complete_until_
 
 std::optional<std::uint64_t> Discovery::next_tick_ns() const {
   std::optional<std::uint64_t> next;
-  if (scan_.has_found() || exits_.has_suspects()) next = next_check_ns_;
+  if (scan_.has_found() || exits_.has_suspects() || rings_.has_unused()) next = next_check_ns_;
   for (const auto time : {rings_.next_try_ns(), identifier_.next_retry_ns()}) {
     if (time) next = std::min(next.value_or(*time), *time);
   }
@@ -394,6 +403,7 @@ void Discovery::force_version(ProcessInfo& info) const {
 }
 
 void Discovery::add_to_stream(TracedProcess& process) {
+  process.info.user = process.user;
   process.index = context_.registry.add_process(std::move(process.info));
   report(process, process.since_ns, process.origin, process.peer);
 }

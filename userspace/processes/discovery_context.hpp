@@ -6,10 +6,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/change_check.hpp"
 #include "base/clock.hpp"
+#include "base/page_check.hpp"
 #include "bpf/records.h"
 #include "helper/process_queries.hpp"
 #include "inspect/inspector.hpp"
@@ -57,6 +60,12 @@ class KernelControl {
   virtual void ring_found(std::int32_t pid, const rtev_ring& ring) = 0;
   /// False if the process is known to have announced another ring after this time.
   virtual bool is_latest_ring(std::int32_t pid, std::uint64_t announced_ns) = 0;
+  /// Rings announced so far: while this is the same, so are the answers of is_latest_ring().
+  virtual std::uint64_t announcements() = 0;
+  /// See ChangeCheck.
+  virtual bool is_being_changed(int fd, FileUse use) = 0;
+  /// See PageCheck.
+  virtual void look_at_pages(std::span<PageRange> ranges) = 0;
   /// The saved copy of a ring that the process announced in [from_ns, to_ns], if there is one. Each copy is returned
   /// once.
   virtual std::optional<SavedRingFile> take_saved_ring(std::int32_t pid, std::uint64_t from_ns,
@@ -71,6 +80,9 @@ class NoKernelControl : public KernelControl {
   void ring_opened(std::int32_t, std::uint64_t) override {}
   void ring_found(std::int32_t, const rtev_ring&) override {}
   bool is_latest_ring(std::int32_t, std::uint64_t) override { return true; }
+  std::uint64_t announcements() override { return 0; }
+  bool is_being_changed(int, FileUse) override { return false; }
+  void look_at_pages(std::span<PageRange>) override {}
   std::optional<SavedRingFile> take_saved_ring(std::int32_t, std::uint64_t, std::uint64_t) override { return {}; }
 };
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <unordered_set>
@@ -26,6 +27,7 @@ class HostScan {
     std::uint64_t asked_ns, answered_ns;
     Image image;
     std::vector<OpenedRing> rings;
+    unsigned tries = 0;  ///< to open the rings, so far
   };
   struct Listener {
     /// Which processes there are, some time after `asked_ns`.
@@ -41,12 +43,15 @@ class HostScan {
   void begin();
   /// Asks about some of the processes that are left.
   void ask_some(std::size_t max_processes);
-  /// True until all processes have answered, and all answers are taken.
-  bool is_active() const { return is_listing_ || !left_.empty() || asked_ > 0 || has_found(); }
+  /// True until all processes have answered, but for those of users with more than may be asked at once, and all
+  /// answers are taken.
+  bool is_active() const;
 
   bool has_found() const { return !found_.empty(); }
   /// The first answer, if it came before that time.
   std::optional<Found> take_found(std::uint64_t before_ns);
+  /// Has an answer taken again in some milliseconds, since no ring of it is ready. False if that was done often enough.
+  bool take_again(Found& found);
   /// A process began or ended an image at that time: what was asked before is not of interest.
   void forget_found(std::int32_t pid, std::uint64_t until_ns);
   /// A process runs another program: it may answer now.
@@ -56,7 +61,11 @@ class HostScan {
 
  private:
   void add_listed(std::vector<std::int32_t> pids, std::uint64_t asked_ns);
+  std::size_t max_asked() const;
+  std::size_t max_asked_of_user() const;
+  void ask_waiting(std::size_t max_processes);
   void look_at(std::int32_t pid, const ProcessView& view);
+  void ask_about(std::int32_t pid, std::uint32_t user, const ProcessStat& known);
   void add_answer(std::int32_t pid, std::uint64_t asked_ns, ProcessView view);
   void add_silent(std::int32_t pid, std::uint32_t user, const ProcessStat& stat);
 
@@ -65,7 +74,12 @@ class HostScan {
   Listener listener_;
   bool is_listing_ = false;  ///< asks which processes there are
   std::vector<std::int32_t> left_;
-  std::size_t asked_ = 0;                                    ///< processes that have not answered yet
+  std::size_t asked_ = 0;  ///< processes that have not answered yet
+  struct User {
+    std::size_t asked = 0;
+    std::vector<std::pair<std::int32_t, ProcessStat>> waiting{};  ///< processes to be asked, by pid
+  };
+  std::map<std::uint32_t, User> users_;
   std::deque<Found> found_;                                  ///< in order of answers
   std::set<std::pair<std::int32_t, std::uint64_t>> silent_;  ///< pid and start time
   std::uint64_t unreported_ = 0;

@@ -9,10 +9,11 @@
 namespace rtev {
 namespace {
 
-/// Waiting events that hold open files. The rings of later ones can still be read if they stay on disk.
-constexpr std::size_t max_opened = 256;
+/// Waiting events that hold open files, of a user and of all. The rings of later ones can still be read if they stay on
+/// disk.
+constexpr std::size_t max_opened_of_user = 256, max_opened = 1024;
 
-/// Waiting events that hold paths of files, which may be long.
+/// Waiting events of a user that hold paths of files, which may be long.
 constexpr std::size_t max_placed = 8192;
 
 /// A process maps its ring once. One that announces another so soon is left to the main thread, which has more time.
@@ -43,10 +44,10 @@ std::optional<AnnouncedRing> announced_ring(const rtev_lifecycle& record, const 
 }
 
 std::optional<ProcessQuery> LifecycleLookup::query_for(LifecycleEvent& event, std::span<const std::byte> tail,
-                                                       std::size_t waiting) {
+                                                       const Waiting& waiting) {
   const rtev_lifecycle& record = event.record;
   if (record.type == RTEV_RING) {
-    if (waiting < max_placed) event.files = parse_ring_record(tail);
+    if (waiting.of_user < max_placed) event.files = parse_ring_record(tail);
     const bool again = record.tgid == last_ring_tgid_ && record.time_ns - last_ring_ns_ < ring_interval_ns;
     last_ring_tgid_ = record.tgid;
     last_ring_ns_ = record.time_ns;
@@ -54,7 +55,7 @@ std::optional<ProcessQuery> LifecycleLookup::query_for(LifecycleEvent& event, st
   } else if (record.type != RTEV_EXEC) {
     return std::nullopt;
   }
-  if (waiting >= max_opened) return std::nullopt;
+  if (waiting.of_user >= max_opened_of_user || waiting.all >= max_opened) return std::nullopt;
   return ProcessQuery{.pid = static_cast<std::int32_t>(record.tgid),
                       .image = true,
                       .program = event.files.program,

@@ -42,9 +42,14 @@ std::optional<AnnouncedRing> announced_ring(const rtev_lifecycle& record, const 
 /// Decides what to look up for records. One thread.
 class LifecycleLookup {
  public:
-  /// What to look up for an event; nothing if its record says all. `waiting`: events that are not processed yet; if
-  /// there are many, less is opened and kept, so that a stuck main thread does not use up descriptors and memory.
-  std::optional<ProcessQuery> query_for(LifecycleEvent& event, std::span<const std::byte> tail, std::size_t waiting);
+  /// Events that are not processed yet.
+  struct Waiting {
+    std::size_t all = 0;
+    std::size_t of_user = 0;
+  };
+  /// What to look up for an event; nothing if its record says all. If many wait, less is opened and kept, so that a
+  /// stuck main thread does not use up descriptors and memory.
+  std::optional<ProcessQuery> query_for(LifecycleEvent& event, std::span<const std::byte> tail, const Waiting& waiting);
   /// Adds the answer.
   static void add(LifecycleEvent& event, ProcessView view);
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/subordinate_users.hpp"
 
 namespace rtev {
 namespace {
@@ -81,6 +82,8 @@ std::vector<LifecycleEvent> LifecycleReader::take() {
   {
     const std::lock_guard lock(mutex_);
     taken.swap(events_);
+    for (const LifecycleEvent& event : taken)
+      if (const auto user = waiting_.find(event.record.uid); --user->second == 0) waiting_.erase(user);
   }
   mark_ended_images(taken);
   return taken;
@@ -136,19 +139,21 @@ bool LifecycleReader::has_room() {
 
 void LifecycleReader::add(const rtev_lifecycle& record, std::span<const std::byte> tail) {
   read_any_ = true;
-  std::size_t waiting = pending_.size();
+  LifecycleEvent event{.record = record};
+  event.record.uid = charged_user(record.uid);
+  const std::uint32_t user = event.record.uid;
+  LifecycleLookup::Waiting waiting{.all = pending_.size()};
   {
     const std::lock_guard lock(mutex_);
-    waiting += events_.size();
+    waiting.all += events_.size();
+    waiting.of_user = waiting_[user]++;
   }
   const std::uint64_t number = ++events_read_;
-  LifecycleEvent event{.record = record};
   auto query = lookup_.query_for(event, tail, waiting);
   pending_.push_back(
       {.number = number, .event = std::move(event), .read_ns = monotonic_ns(), .waits = query.has_value()});
   if (!query) return;
-  queries_.ask(std::move(*query), record.uid,
-               [this, number](ProcessView view) { take_answer(number, std::move(view)); });
+  queries_.ask(std::move(*query), user, [this, number](ProcessView view) { take_answer(number, std::move(view)); });
 }
 
 /// An answer that comes too late is dropped: the main thread has asked again.

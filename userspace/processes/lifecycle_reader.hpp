@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -80,6 +81,7 @@ class LifecycleReader {
   std::atomic<std::uint64_t> busy_since_ = 0;  ///< 0: idle
   std::mutex mutex_;
   std::vector<LifecycleEvent> events_;
+  std::map<std::uint32_t, std::size_t> waiting_;  ///< events that were not taken, by user
   // Used by the thread only:
   ProcessQueries& queries_;
   LifecycleLookup lookup_;

@@ -12,7 +12,7 @@ namespace {
 
 /// Of a whole command line; the default limit of the kernel.
 constexpr std::size_t max_argument_bytes = std::size_t{6} << 20, max_arguments = std::size_t{1} << 17;
-constexpr std::size_t max_drops = 256;
+constexpr std::size_t max_drops = 256, max_announcers = 4096;
 
 std::unexpected<Error> incomplete(std::string_view what) {
   return bad_recording(std::string(what) + " lacks an argument");
@@ -22,15 +22,18 @@ std::unexpected<Error> incomplete(std::string_view what) {
 
 Result<bool> MetadataReader::take(std::string_view what, const Object& object) {
   using Take = Result<void> (MetadataReader::*)(const Object&);
-  static constexpr std::array<std::pair<std::string_view, Take>, 9> takes{
+  static constexpr std::array<std::pair<std::string_view, Take>, 12> takes{
       {{metadata_process, &MetadataReader::process},
        {metadata_accounting, &MetadataReader::accounting},
+       {metadata_missed, &MetadataReader::missed},
+       {metadata_left_alone, &MetadataReader::left_alone},
        {metadata_ring, &MetadataReader::ring},
        {metadata_header, &MetadataReader::header},
        {metadata_argument, &MetadataReader::argument},
        {metadata_others, &MetadataReader::others},
        {metadata_events, &MetadataReader::events},
        {metadata_drop, &MetadataReader::drop},
+       {metadata_announcer, &MetadataReader::announcer},
        {metadata_summary, &MetadataReader::summary}}};
   for (const auto& [name, take] : takes) {
     if (name != what) continue;
@@ -110,12 +113,41 @@ Result<void> MetadataReader::accounting(const Object& object) {
   const auto domains = values.number<std::uint32_t>("domains");
   Accounting words;
   word_fields(words, values);
-  if (!values.complete() || object.address >= UINT32_MAX) return incomplete(metadata_accounting);
-  const auto listed = list_.processes.find(static_cast<ProcessIndex>(object.address));
-  if (listed == list_.processes.end()) return bad_recording("figures of a process that is not listed");
-  listed->second.domains = domains;
-  listed->second.words = words;
+  if (!values.complete()) return incomplete(metadata_accounting);
+  ProcessInfo* const info = listed(object);
+  if (info == nullptr) return bad_recording("figures of a process that is not listed");
+  info->domains = domains;
+  info->words = words;
   return {};
+}
+
+Result<void> MetadataReader::missed(const Object& object) {
+  Values values(object.arguments);
+  MissedRings missed;
+  missed_fields(missed, values);
+  if (!values.complete()) return incomplete(metadata_missed);
+  ProcessInfo* const info = listed(object);
+  if (info == nullptr) return bad_recording("missed rings of a process that is not listed");
+  info->missed = missed;
+  return {};
+}
+
+Result<void> MetadataReader::left_alone(const Object& object) {
+  Values values(object.arguments);
+  LeftAlone left_alone;
+  left_alone_fields(left_alone, values);
+  if (!values.complete()) return incomplete(metadata_left_alone);
+  ProcessInfo* const info = listed(object);
+  if (info == nullptr) return bad_recording("pauses of a process that is not listed");
+  info->left_alone = left_alone;
+  return {};
+}
+
+/// The process of the summary that an object is about; null if there is none.
+ProcessInfo* MetadataReader::listed(const Object& object) {
+  if (!std::in_range<ProcessIndex>(object.address)) return nullptr;
+  const auto found = list_.processes.find(static_cast<ProcessIndex>(object.address));
+  return found != list_.processes.end() ? &found->second : nullptr;
 }
 
 Result<void> MetadataReader::ring(const Object& object) {
@@ -156,6 +188,17 @@ Result<void> MetadataReader::drop(const Object& object) {
   if (!values.complete()) return incomplete(metadata_drop);
   if (summary_.drops.size() >= max_drops) return bad_recording("too many kinds of drops");
   summary_.drops.push_back(std::move(drop));
+  return {};
+}
+
+Result<void> MetadataReader::announcer(const Object& object) {
+  Values values(object.arguments);
+  RunSummary::Announcer announcer{.pid = values.number<std::int32_t>("pid"),
+                                  .comm = values.text("comm"),
+                                  .dropped = values.number<std::uint64_t>(metadata_announcer)};
+  if (!values.complete()) return incomplete(metadata_announcer);
+  if (summary_.announcers.size() >= max_announcers) return bad_recording("too many announcers");
+  summary_.announcers.push_back(std::move(announcer));
   return {};
 }
 

@@ -34,10 +34,14 @@ class MetadataReader {
   Result<void> argument(const Object& object);
   Result<void> process(const Object& object);
   Result<void> accounting(const Object& object);
+  Result<void> missed(const Object& object);
+  Result<void> left_alone(const Object& object);
+  ProcessInfo* listed(const Object& object);
   Result<void> ring(const Object& object);
   Result<void> others(const Object& object);
   Result<void> events(const Object& object);
   Result<void> drop(const Object& object);
+  Result<void> announcer(const Object& object);
   Result<void> summary(const Object& object);
 
   StreamBuilder& stream_;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -30,12 +31,14 @@ struct Cursor {
   std::uint64_t position = 0;  ///< next word to read
   std::uint64_t head = 0;      ///< newest head seen
   std::uint64_t tail = 0;      ///< newest tail seen, never before the position
+  std::uint64_t ready = 0;     ///< words before it can be read by this poll; see PageCheck
   /// Time of the ring's first message, 0 if unknown: another time means that the file was created anew.
   std::uint64_t first_time = 0;
-  std::uint64_t last_time = 0;  ///< of the last event delivered
-  std::uint64_t expected = 0;   ///< tail that the file should reach in the end, 0 if unknown
-  std::uint64_t abandoned = 0;  ///< words right before the position that were counted as lost with the file
-  std::uint64_t invented = 0;   ///< words before the tail that cannot have been written, and are not counted
+  std::uint64_t last_time = 0;      ///< of the last event delivered
+  std::uint64_t expected = 0;       ///< tail that the file should reach in the end, 0 if unknown
+  std::uint64_t abandoned = 0;      ///< words right before the position that were counted as lost with the file
+  std::uint64_t invented = 0;       ///< words before the tail that cannot have been written, and are not counted
+  std::optional<bool> is_mapped{};  ///< read through the mapping: else by pread(2), which takes no page tables
   std::array<std::uint64_t, loss_reasons> pending{};  ///< lost words by LossReason, not delivered as an event yet
   Accounting totals;  ///< `written` and `unread` are completed by RingReader::accounting()
 };

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/page_check.hpp"
 #include "base/unique_fd.hpp"
 #include "rtev/ring_reader.hpp"
 
@@ -30,6 +31,9 @@ struct RingOwner {
   /// Called after the first words of a domain were read; false if another image may have reused the file before. Then
   /// nothing of the domain is delivered.
   std::function<bool()> is_latest_ring{};
+  /// While the file is being changed, opening fails with EAGAIN. Of words, indices and names, what is not ready is read
+  /// by a later poll: polls are not complete then, and opening fails with EAGAIN. Absent pages are requested.
+  FileChecks file{};
   /// Asked before names of user events take more memory. False: the name is not kept, and the event has its number.
   std::function<bool(std::size_t bytes)> may_use_memory{};
 };
@@ -62,6 +66,8 @@ struct RingReaderAccess {
   static bool taken_over(const RingReader& reader);
   /// Counts the words as lost that were not read, because they would cost too much. Call it before finish().
   static void give_up(RingReader& reader);
+  /// True if destroying the reader may wait. See FileChecks.
+  static bool is_being_changed(const RingReader& reader);
   /// Address space that the reader takes.
   static std::uint64_t mapped_bytes(const RingReader& reader);
   /// Time of the last event delivered of the domain that is furthest behind; nothing if no domain has unread words.

@@ -18,6 +18,7 @@ void RingReader::State::take_indices(std::uint32_t ring) {
   Cursor& cursor = cursors[ring];
   const RingIndices& now = indices[ring];
   const std::uint64_t new_words = now.tail - cursor.tail;
+  cursor.ready = 0;
   cursor.tail = now.tail;
   // A head beyond the tail was loaded while the file was created anew: read_chunk() loads it again.
   if (now.head <= now.tail) cursor.head = now.head;
@@ -29,14 +30,26 @@ void RingReader::State::take_indices(std::uint32_t ring) {
   if (cursor.head > cursor.position) skip(cursor, LossReason::overwritten, cursor.head);
 }
 
-bool RingReader::State::copy_words(std::uint32_t ring, std::uint64_t position, std::span<std::uint64_t> copy) const {
-  return distrusted ? map.read_words(ring, position, copy) : map.copy_words(ring, position, copy);
+/// True if the words of a domain are read through the mapping. Its page tables, also those of pages that the program
+/// frees again, are this process's memory: a 512th of what is mapped, and for small rings a little more. Small files
+/// are charged at once: asking for each of thousands of domains takes time.
+bool RingReader::State::may_map(Cursor& cursor) {
+  if (distrusted) return false;
+  constexpr std::uint64_t table_share = 512, least_bytes = 1024, small_file = 32 << 20;
+  if (layout.mapped_bytes() <= small_file) {
+    if (!is_mapped) is_mapped = may_use_memory(layout.mapped_bytes() / table_share + least_bytes);
+    return *is_mapped;
+  }
+  if (!cursor.is_mapped)
+    cursor.is_mapped = may_use_memory(map.layout().ring_words * sizeof(std::uint64_t) / table_share + least_bytes);
+  return *cursor.is_mapped;
 }
 
 void RingReader::State::read(std::uint32_t ring, Call call, std::uint64_t& budget) {
   const Cursor& cursor = cursors[ring];
   while (cursor.position < cursor.tail && budget > 0) {
     const std::uint64_t position = cursor.position;
+    if (!is_next_chunk_ready(cursor) && !look_ahead(ring)) return;
     if (!read_chunk(ring, call)) {
       faulted = true;
       return;
@@ -76,13 +89,14 @@ bool RingReader::State::read_chunk(std::uint32_t ring, Call call) {
   // void, but the rest of a copy is valid. So the words are copied first if the program is close behind.
   const std::uint64_t lead =
       cursor.head == 0 ? ring_words - std::min(wanted, ring_words) : cursor.position - cursor.head;
-  const bool in_place = lead >= safe_lead_words && !distrusted;
+  const bool uses_mapping = may_map(cursor), in_place = uses_mapping && lead >= safe_lead_words;
+  const auto copy = std::span(chunk.words).first(size);
   DecodeResult decoded;
+  const bool is_read = in_place       ? decode_in_place(ring, size, chunk, decoded)
+                       : uses_mapping ? map.copy_words(ring, cursor.position, copy)
+                                      : map.read_words(ring, cursor.position, copy);
   std::uint64_t head = 0;
-  if (!(in_place ? decode_in_place(ring, size, chunk, decoded)
-                 : copy_words(ring, cursor.position, std::span(chunk.words).first(size))) ||
-      !map.load_head_after_copy(ring, head))
-    return false;
+  if (!is_read || !map.load_head_after_copy(ring, head)) return false;
   faults = 0;
   if (!is_still_owners(cursor)) return false;
 

@@ -22,6 +22,9 @@ constexpr std::uint32_t polls_between_checks = 256;
 /// Polls after which a name is complete: a second, or more.
 constexpr std::uint32_t polls_until_settled = 1024;
 
+/// Names that are read beyond the known ones: a poll finds so many new names at the most.
+constexpr std::uint32_t names_ahead = 16;
+
 /// What a name takes in memory, at most: its text, and its place in the table.
 constexpr std::size_t kept_name_bytes = user_event_name_bytes + 64;
 
@@ -30,9 +33,6 @@ constexpr std::uint32_t spare_rings = 8;
 
 /// Faults in a row, with the file's size unchanged, after which the ring is abandoned: the disk fails.
 constexpr std::uint32_t max_faults = 8;
-
-/// Rings that show whether a file belongs to an image: OCaml's runtime numbers domains from 0, and 128 is its default.
-constexpr std::uint32_t telling_rings = 128;
 
 /// Attempts to read the oldest event of a ring that is being written.
 constexpr std::uint32_t max_attempts = 16;
@@ -142,6 +142,10 @@ bool RingReader::State::begin_poll(bool all) {
   faulted = false;
   polled = {};
   unnamed.clear();
+  if (!are_indices_ready() || (sealed && load_indices(true) && !are_messages_ready())) {
+    polled.complete = false;
+    return false;
+  }
   if (++polls % polls_between_checks == 0 || truncated || !map.same_header()) recheck();
   if (truncated || !load(all || sealed)) return false;
   const std::uint64_t last_loaded_ns = std::exchange(loaded_ns, monotonic_ns());
@@ -298,7 +302,9 @@ void RingReader::State::keep_names() {
   std::vector<std::string> found;
   std::string name;
   const auto next = [&] { return static_cast<std::uint16_t>(settled_names + found.size()); };
-  while (next() < user_event_slots && map.copy_name(next(), name) && !name.empty()) found.push_back(name);
+  const std::uint32_t until =
+      settled_names + ready_names(settled_names, static_cast<std::uint32_t>(new_names.size()) + names_ahead);
+  while (next() < until && map.copy_name(next(), name) && !name.empty()) found.push_back(name);
   const std::uint32_t incarnation_before = incarnation;
   if (found.empty() || truncated || !load() || truncated || incarnation != incarnation_before) return;
   if (found.size() > new_names.size()) new_names.resize(found.size(), polls);
@@ -315,7 +321,11 @@ void RingReader::State::keep_names() {
 }
 
 bool RingReader::State::has_room_for_name() const {
-  return !owner || !owner->may_use_memory || owner->may_use_memory(kept_name_bytes);
+  return may_use_memory(kept_name_bytes);
+}
+
+bool RingReader::State::may_use_memory(std::size_t bytes) const {
+  return !owner || !owner->may_use_memory || owner->may_use_memory(bytes);
 }
 
 /// Checks whether the file is still the one that was mapped.

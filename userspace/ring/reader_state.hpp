@@ -19,6 +19,9 @@
 
 namespace rtev {
 
+/// Rings that show whether a file belongs to an image: OCaml's runtime numbers domains from 0, and 128 is its default.
+inline constexpr std::uint32_t telling_rings = 128;
+
 struct RingReader::State {
   RingMap map;
   Options options;
@@ -40,12 +43,14 @@ struct RingReader::State {
   bool truncated = false;
   bool sealed = false;
   bool taken_over = false;
-  bool is_copy = false;  ///< of a file that is gone
+  bool is_copy = false;             ///< of a file that is gone
+  std::optional<bool> is_mapped{};  ///< of a small file: all cursors'
   std::unordered_map<std::uint16_t, std::string> names;
   bool names_full = false;              ///< there is no memory for more of them
   std::set<std::uint16_t> unnamed;      ///< ids whose names were asked for since the last poll, and were empty
   std::uint16_t settled_names = 0;      ///< number of names, from id 0, that are not read again
   std::deque<std::uint32_t> new_names;  ///< number of the poll that found each of the names after those
+  std::vector<PageRange> ranges;        ///< to look at; kept for its memory
 
   State(RingMap opened, const Options& given, std::optional<RingOwner> known_owner)
       : map(std::move(opened)), options(given), owner(std::move(known_owner)) {
@@ -79,13 +84,22 @@ struct RingReader::State {
   bool load(bool all = true);
   bool load_indices(bool all);
   void take_indices(std::uint32_t ring);
-  bool copy_words(std::uint32_t ring, std::uint64_t position, std::span<std::uint64_t> copy) const;
+  bool may_map(Cursor& cursor);
   void read(std::uint32_t ring, Call call, std::uint64_t& budget);
   bool decode_in_place(std::uint32_t ring, std::uint64_t size, Chunk& chunk, DecodeResult& decoded);
   bool read_chunk(std::uint32_t ring, Call call);
   std::optional<std::uint64_t> event_time(std::uint32_t ring, std::uint64_t position);
   void keep_names();
+  bool may_use_memory(std::size_t bytes) const;
   bool has_room_for_name() const;
+
+  // Pages of the file.
+  bool are_ready();
+  bool are_indices_ready();
+  bool are_messages_ready();
+  bool look_ahead(std::uint32_t ring);
+  bool is_next_chunk_ready(const Cursor& cursor) const;
+  std::uint32_t ready_names(std::uint32_t first, std::uint32_t count);
 
   // Losses, and changes of the file.
   void skip(Cursor& cursor, LossReason reason, std::uint64_t to);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -25,15 +26,19 @@ std::uint64_t load_acquire(const std::byte* address) {
 
 }  // namespace
 
-Result<RingMap> RingMap::open(UniqueFd fd, std::string name) {
+Result<RingMap> RingMap::open(UniqueFd fd, std::string name, FileChecks checks) {
   RingMap map;
   map.fd_ = std::move(fd);
   map.name_ = std::move(name);
+  map.checks_ = std::move(checks);
   if (auto mapped = map.map(); !mapped) return std::unexpected(std::move(mapped.error()));
   return map;
 }
 
 Result<void> RingMap::map() {
+  if (is_being_changed())
+    return std::unexpected(
+        Error{.what = "cannot open ring", .subject = name_, .why = "its file is being changed", .code = EAGAIN});
   struct stat status{};
   if (::fstat(fd_.get(), &status) != 0) return errno_error(errno, "cannot open ring", name_);
   if (!S_ISREG(status.st_mode))
@@ -107,6 +112,37 @@ bool RingMap::load_head_after_copy(std::uint32_t ring, std::uint64_t& head) cons
       &task);
   head = task.value;
   return ok;
+}
+
+PageRange RingMap::indices_range(std::uint32_t rings) const {
+  return {at(layout_.headers_offset), rings * layout_.ring_header_stride};
+}
+
+PageRange RingMap::words_range(std::uint32_t ring, std::uint64_t position, std::uint64_t size) const {
+  const std::uint64_t until_wrap = layout_.ring_words - (position & (layout_.ring_words - 1));
+  return {at(offset_of(ring, position)), std::min(size, until_wrap) * sizeof(std::uint64_t)};
+}
+
+PageRange RingMap::names_range(std::uint32_t first, std::uint32_t count) const {
+  if (layout_.names_offset == 0 || first >= user_event_slots) return {at(0), 0};
+  const std::uint64_t slots = std::min<std::uint64_t>(count, user_event_slots - first);
+  return {at(layout_.names_offset + first * user_event_name_bytes), slots * user_event_name_bytes};
+}
+
+void RingMap::look_at(std::span<PageRange> ranges) const {
+  if (!checks_.look_at_pages) return;
+  checks_.look_at_pages(ranges);
+  if (!checks_.load_pages) return;
+  const auto is_absent = [](const PageRange& range) { return range.state == PageState::absent; };
+  for (auto range = std::ranges::find_if(ranges, is_absent); range != ranges.end();) {
+    const std::byte* const begin = range->address;
+    const std::byte* end = begin;
+    // Adjacent ranges are one request.
+    for (; range != ranges.end() && is_absent(*range) && (range->address == end || end == begin); ++range)
+      end = range->address + range->bytes;
+    checks_.load_pages(fd_.get(), static_cast<std::uint64_t>(begin - at(0)), static_cast<std::size_t>(end - begin));
+    range = std::find_if(range, ranges.end(), is_absent);
+  }
 }
 
 std::uint64_t RingMap::offset_of(std::uint32_t ring, std::uint64_t position) const {

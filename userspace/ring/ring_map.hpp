@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "base/page_check.hpp"
 #include "base/unique_fd.hpp"
 #include "ring/layout.hpp"
 #include "rtev/error.hpp"
@@ -23,7 +24,7 @@ struct RingIndices {
 /// A ring file mapped read-only. Every access to the mapping returns false if the file was truncated.
 class RingMap {
  public:
-  static Result<RingMap> open(UniqueFd fd, std::string name);
+  static Result<RingMap> open(UniqueFd fd, std::string name, FileChecks checks = {});
 
   const Layout& layout() const { return layout_; }
   const std::string& name() const { return name_; }
@@ -44,6 +45,21 @@ class RingMap {
   /// The mark after the names; nothing if the file ends before it.
   std::optional<ProducerMark> read_mark() const;
 
+  /// True if the file must not be mapped or unmapped now.
+  bool is_being_changed() const {
+    return checks_.is_being_changed && checks_.is_being_changed(fd_.get(), FileUse::map);
+  }
+
+  /// Parts of the mapping, for look_at().
+  PageRange header_range() const { return {at(0), sizeof(FileHeader)}; }
+  PageRange indices_range(std::uint32_t rings) const;
+  /// Up to the ring's physical end.
+  PageRange words_range(std::uint32_t ring, std::uint64_t position, std::uint64_t size) const;
+  PageRange names_range(std::uint32_t first, std::uint32_t count) const;
+  /// Sets the state of each range, and requests absent pages. Without FileChecks::look_at_pages nothing is done.
+  void look_at(std::span<PageRange> ranges) const;
+  bool looks_at_pages() const { return static_cast<bool>(checks_.look_at_pages); }
+
   /// False if the header changed since the file was mapped, or cannot be read any more.
   bool same_header() const;
 
@@ -59,6 +75,7 @@ class RingMap {
 
   UniqueFd fd_;
   std::string name_;
+  FileChecks checks_;
   FileHeader header_{};
   Layout layout_{};
   MemoryMap mapping_;

@@ -117,7 +117,8 @@ std::string_view RingReader::user_event_name(std::uint16_t id) const {
   if (!state_->names.contains(id) && !state_->has_room_for_name()) return {};
   std::string& name = state_->names[id];
   // The program may fill the slot later, so an empty one is read again, but not for each event.
-  if (name.empty() && !state_->truncated && state_->unnamed.insert(id).second) state_->map.copy_name(id, name);
+  if (name.empty() && !state_->truncated && state_->unnamed.insert(id).second && state_->ready_names(id, 1) == 1)
+    state_->map.copy_name(id, name);
   return name;
 }
 
@@ -131,10 +132,16 @@ std::uint32_t RingReader::incarnation() const {
 
 Result<RingReader> RingReaderAccess::adopt(UniqueFd fd, std::string name, const RingReader::Options& options,
                                            RingOwner owner) {
-  auto map = RingMap::open(std::move(fd), std::move(name));
+  auto map = RingMap::open(std::move(fd), std::move(name), owner.file);
   if (!map) return std::unexpected(std::move(map.error()));
   RingReader reader(std::make_unique<RingReader::State>(std::move(*map), options, std::move(owner)));
   RingReader::State& state = *reader.state_;
+  if (!state.are_indices_ready() || (state.load_indices(true) && !state.are_messages_ready())) {
+    return std::unexpected(Error{.what = "cannot read ring",
+                                 .subject = state.map.name(),
+                                 .why = "pages of its file are not in memory, or are being changed",
+                                 .code = EAGAIN});
+  }
   // RingWriter creates a new file each time, and its times may be any clock's.
   const bool has_times = state.owner->created_ns != 0 || state.owner->ended_ns != UINT64_MAX;
   if (has_times && !state.producer() && !state.belongs_to_owner()) {
@@ -184,6 +191,10 @@ bool RingReaderAccess::taken_over(const RingReader& reader) {
 
 void RingReaderAccess::give_up(RingReader& reader) {
   for (Cursor& cursor : reader.state_->cursors) reader.state_->skip(cursor, LossReason::overwritten, cursor.tail);
+}
+
+bool RingReaderAccess::is_being_changed(const RingReader& reader) {
+  return reader.state_->map.is_being_changed();
 }
 
 std::uint64_t RingReaderAccess::mapped_bytes(const RingReader& reader) {

@@ -64,10 +64,11 @@ constexpr std::array refused{
     SCMP_SYS(request_key), SCMP_SYS(keyctl),
 };
 
-/// The commands of bpf(2) that a tracer needs once its programs are loaded: maps, and probes of new programs.
+/// The commands of bpf(2) that a tracer needs once its programs are loaded: maps, probes of new programs, and to run
+/// a program.
 constexpr std::array bpf_commands{
     BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM, BPF_MAP_DELETE_ELEM, BPF_MAP_GET_NEXT_KEY, BPF_MAP_LOOKUP_AND_DELETE_ELEM,
-    BPF_LINK_CREATE};
+    BPF_LINK_CREATE,     BPF_PROG_RUN};
 constexpr unsigned last_bpf_command = 63;  ///< beyond those that exist
 
 struct ReleaseFilter {

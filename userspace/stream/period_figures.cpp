@@ -22,6 +22,13 @@ Accounting settled_since(const Accounting& now, const Accounting& before) {
   return part;
 }
 
+MissedRings missed_since(const MissedRings& now, const MissedRings& before) {
+  return {.file_system = since(now.file_system, before.file_system),
+          .no_answer = since(now.no_answer, before.no_answer),
+          .memory = since(now.memory, before.memory),
+          .gone = since(now.gone, before.gone)};
+}
+
 Accounting part_of(const Accounting& now, const Accounting& before, bool is_last) {
   Accounting part = settled_since(now, before);
   if (is_last) part += {.written = now.unread, .unread = now.unread};
@@ -38,6 +45,8 @@ void PeriodFigures::begin(std::uint64_t time_ns, const RunSummary& so_far, const
   for (const auto& [index, info] : registry.indexed_processes()) {
     const auto known = processes_.find(index);
     next.emplace(index, Base{.words = info.words,
+                             .missed = info.missed,
+                             .left_alone = info.left_alone,
                              .ended = info.ended,
                              .ended_before = known != processes_.end() && known->second.ended});
   }
@@ -55,6 +64,11 @@ RunSummary PeriodFigures::summary(const RunSummary& so_far) const {
   part.forced = since(so_far.forced, summary_.forced);
   for (std::size_t i = 0; i < std::min(part.drops.size(), summary_.drops.size()); ++i)
     part.drops[i].count = since(part.drops[i].count, summary_.drops[i].count);
+  for (RunSummary::Announcer& announcer : part.announcers) {
+    const auto before = std::ranges::find(summary_.announcers, announcer.pid, &RunSummary::Announcer::pid);
+    if (before != summary_.announcers.end()) announcer.dropped = since(announcer.dropped, before->dropped);
+  }
+  std::erase_if(part.announcers, [](const RunSummary::Announcer& announcer) { return announcer.dropped == 0; });
   part.rings_missed = since(so_far.rings_missed, summary_.rings_missed);
   part.own_cpu_ns = since(so_far.own_cpu_ns, summary_.own_cpu_ns);
   return part;
@@ -73,8 +87,12 @@ Registry PeriodFigures::registry(const Registry& run, bool is_last) const {
   for (const auto& [index, info] : run.indexed_processes()) {
     const Base* const base = skip_to(index);
     if (base != nullptr && base->ended_before) continue;
-    const auto added = list.emplace(index, info).first;
-    added->second.words = part_of(info.words, base != nullptr ? base->words : Accounting{}, is_last);
+    ProcessInfo& part = list.emplace(index, info).first->second;
+    part.words = part_of(info.words, base != nullptr ? base->words : Accounting{}, is_last);
+    if (base == nullptr) continue;
+    part.missed = missed_since(info.missed, base->missed);
+    part.left_alone = {.times = since(info.left_alone.times, base->left_alone.times),
+                       .ns = since(info.left_alone.ns, base->left_alone.ns)};
   }
   skip_to(UINT32_MAX);
   others = {.count = since(others.count, others_.count), .words = part_of(others.words, others_before, is_last)};

@@ -29,6 +29,8 @@ class PeriodFigures {
  private:
   struct Base {
     Accounting words;
+    MissedRings missed;
+    LeftAlone left_alone;
     bool ended = false, ended_before = false;  ///< when this part began, and when the one before it began
   };
 

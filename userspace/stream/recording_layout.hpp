@@ -26,6 +26,8 @@
 //   rtev:source     the thread slot of the object's process means this Source::pack()
 //   rtev:process    address = index: ProcessInfo without what rtev:accounting has
 //   rtev:accounting address = index: figures of the process
+//   rtev:missed     address = index: its MissedRings, if there are any
+//   rtev:left_alone address = index: its LeftAlone, if it was
 //   rtev:ring       address = slot: its process, and the rest of RingInfo
 //   rtev:ring_gone, rtev:process_gone  address = slot, index: no later event refers to it
 //   rtev:thread     address = tid: the fields of a thread in switches and wakeups that rarely change
@@ -37,6 +39,7 @@
 //   rtev:others     Registry::Others
 //   rtev:events     RunSummary::events; arguments are named after kinds
 //   rtev:drop       one of RunSummary::drops
+//   rtev:announcer  one of RunSummary::announcers
 //   rtev:summary    the rest of RunSummary; the stream ends with it
 //
 // Metadata precedes the first event that needs it, and is repeated after changes. Slots of the string and thread tables
@@ -62,13 +65,14 @@ inline constexpr std::string_view runtime_category = "gc", user_category = "user
 
 inline constexpr std::string_view metadata_string = "rtev:string", metadata_source = "rtev:source",
                                   metadata_process = "rtev:process", metadata_accounting = "rtev:accounting",
+                                  metadata_missed = "rtev:missed", metadata_left_alone = "rtev:left_alone",
                                   metadata_ring = "rtev:ring", metadata_ring_gone = "rtev:ring_gone",
                                   metadata_process_gone = "rtev:process_gone", metadata_thread = "rtev:thread",
                                   metadata_idle = "rtev:idle", metadata_threads_gone = "rtev:threads_gone",
                                   metadata_header = "rtev:header", metadata_argument = "rtev:argument",
                                   metadata_list = "rtev:list", metadata_others = "rtev:others",
                                   metadata_events = "rtev:events", metadata_drop = "rtev:drop",
-                                  metadata_summary = "rtev:summary";
+                                  metadata_announcer = "rtev:announcer", metadata_summary = "rtev:summary";
 
 /// Version of this layout: the value of "rtev:header".
 inline constexpr std::uint32_t format_version = 2;
@@ -196,6 +200,22 @@ void word_fields(Words& words, Field&& field) {
   field("corrupt", words.corrupt);
   field("unread", words.unread);
   field("events", words.events);
+}
+
+/// Of a MissedRings.
+template <typename Missed, typename Field>
+void missed_fields(Missed& missed, Field&& field) {
+  field("file_system", missed.file_system);
+  field("no_answer", missed.no_answer);
+  field("memory", missed.memory);
+  field("gone", missed.gone);
+}
+
+/// Of a LeftAlone.
+template <typename Pauses, typename Field>
+void left_alone_fields(Pauses& pauses, Field&& field) {
+  field("times", pauses.times);
+  field("ns", pauses.ns);
 }
 
 /// Of a ProcessInfo, except for its figures and `max_rss_bytes`, which is optional.

@@ -68,10 +68,14 @@ void Registry::retire_process(ProcessIndex index) {
 }
 
 void Registry::remember_retired(ProcessIndex index) {
-  retired_.push_back(index);
-  if (retired_.size() <= remembered) return;
-  const auto oldest = processes_.find(retired_.front());
-  retired_.pop_front();
+  retired_[process(index).user].push_back(index);
+  if (++retired_count_ <= remembered) return;
+  --retired_count_;
+  // Else a user who starts many processes would push out those of others.
+  const auto most = std::ranges::max_element(retired_, {}, [](const auto& user) { return user.second.size(); });
+  const auto oldest = processes_.find(most->second.front());
+  most->second.pop_front();
+  if (most->second.empty()) retired_.erase(most);
   ++others_.count;
   others_.words += oldest->second.info.words;
   processes_.erase(oldest);
@@ -138,7 +142,10 @@ void Registry::restore_ring(std::uint32_t slot, RingInfo info) {
 void Registry::revive(ProcessIndex index) {
   const auto found = processes_.find(index);
   if (found == processes_.end() || !std::exchange(found->second.retired, false)) return;
-  std::erase(retired_, index);
+  const auto of_user = retired_.find(found->second.info.user);
+  if (of_user == retired_.end()) return;
+  retired_count_ -= std::erase(of_user->second, index);
+  if (of_user->second.empty()) retired_.erase(of_user);
 }
 
 void Registry::restore_list(std::map<ProcessIndex, ProcessInfo> list, const Others& others) {
@@ -147,6 +154,7 @@ void Registry::restore_list(std::map<ProcessIndex, ProcessInfo> list, const Othe
   }
   std::erase_if(processes_, [&](const auto& process) { return !list.contains(process.first); });
   retired_.clear();
+  retired_count_ = 0;
   for (auto& [index, info] : list) restore_process(index, std::move(info));
   others_ = others;
 }

@@ -48,6 +48,20 @@ std::string_view to_string(FamilySource source);
 /// ProcessInfo::runtime of an OCaml program.
 inline constexpr std::string_view ocaml_runtime = "ocaml";
 
+/// Rings that an image announced and that were not read to their end, by reason: see RunSummary::rings_missed.
+struct MissedRings {
+  std::uint64_t file_system = 0, no_answer = 0, memory = 0;  ///< by Unreadable
+  std::uint64_t gone = 0;                                    ///< or unusable
+
+  std::uint64_t sum() const { return file_system + no_answer + memory + gone; }
+};
+
+/// How often and how long rings of an image were not read, because they had corrupt words or their file was being
+/// changed.
+struct LeftAlone {
+  std::uint64_t times = 0, ns = 0;
+};
+
 /// A process image: a pid between two execs. The process chooses the strings: escape them.
 struct ProcessInfo {
   std::int32_t pid = 0;               ///< tgid in the tracer's pid namespace
@@ -67,6 +81,9 @@ struct ProcessInfo {
   std::uint64_t max_rss_bytes = 0;
   Accounting words;           ///< of all rings of this image, as of the last poll
   std::uint32_t domains = 0;  ///< rings that held events
+  MissedRings missed;
+  LeftAlone left_alone;
+  std::uint32_t user = 0;  ///< see charged_user(); not in recordings
 };
 
 /// One ring file.
@@ -80,7 +97,7 @@ struct RingInfo {
 };
 
 /// Filled by discovery, read by sinks and analyses. Not thread-safe. Keeps processes for the final summary; of more
-/// than `remembered` retired processes the oldest are added up in others().
+/// than `remembered` retired processes the oldest of the user with most of them are added up in others().
 class Registry {
  public:
   static constexpr std::size_t remembered = 4096;
@@ -156,7 +173,8 @@ class Registry {
   void revive(ProcessIndex index);
 
   std::map<ProcessIndex, Entry> processes_;
-  std::deque<ProcessIndex> retired_;  ///< oldest first, without rings
+  std::map<std::uint32_t, std::deque<ProcessIndex>> retired_;  ///< by user; oldest first, without rings
+  std::size_t retired_count_ = 0;
   ProcessIndex next_index_ = 1;
   std::vector<std::optional<Ring>> rings_{1};
   std::deque<std::uint32_t> free_slots_;  ///< freed longest ago first

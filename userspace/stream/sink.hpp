@@ -47,7 +47,14 @@ struct RunSummary {
   /// Kinds that count rings that are not read, by Unreadable. They are in rings_missed, too.
   static constexpr std::string_view ring_file_system{"ring_file_system"}, ring_no_answer{"ring_no_answer"},
       ring_memory{"ring_memory"};
-  std::vector<Drop> drops{};       ///< all kinds, also with count 0
+  std::vector<Drop> drops{};  ///< all kinds, also with count 0
+  /// A process whose announcements of rings and pauses were dropped. It may be in no registry.
+  struct Announcer {
+    std::int32_t pid = 0;
+    std::string comm{};
+    std::uint64_t dropped = 0;
+  };
+  std::vector<Announcer> announcers{};
   std::uint64_t rings_missed = 0;  ///< rings that processes created and that were not read to their end
   std::uint64_t own_cpu_ns = 0;
   std::uint64_t own_max_rss_bytes = 0;

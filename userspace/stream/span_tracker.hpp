@@ -11,6 +11,7 @@
 #include <ranges>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/enum_names.hpp"
@@ -61,6 +62,10 @@ struct DomainLife {
   std::uint64_t key() const { return std::uint64_t{process} << 32 | source; }
 };
 
+/// Why all rings of a process are looked at. Programs may cause this with each event, and have thousands of rings: so
+/// those without an event since the last visit of the same kind are left out.
+enum class SpanVisit : std::uint8_t { restart, resume };
+
 /// Spans that nest with each other.
 template <typename Key>
 struct SpanLane {
@@ -79,6 +84,7 @@ struct SpanRing {
   bool gaps = false;            ///< words were lost in it
   bool from_producer = false;   ///< not written by OCaml's runtime
   std::uint64_t newest_ns = 0;  ///< of the events before the present one
+  std::array<bool, 2> used{};   ///< since the last visit of each kind: see SpanVisit
   std::vector<std::unique_ptr<Lane>> lanes{};
 
   /// The lane with this key, which is added if there is none.
@@ -152,8 +158,8 @@ class SpanTracker {
   void forget_process(ProcessIndex process, std::uint64_t time_ns);
   /// At the end of the stream: ends all incarnations.
   void finish(std::uint64_t time_ns) {
-    for (const auto& [process, rings] : processes_) {
-      for (Ring* const ring : rings) end_domain(*ring, time_ns, SpanMark::cut);
+    for (const auto& [index, process] : processes_) {
+      for (Ring* const ring : process.rings) end_domain(*ring, time_ns, SpanMark::cut);
     }
   }
 
@@ -169,14 +175,29 @@ class SpanTracker {
   template <typename GoesOn, typename Between>
   void interrupt(Ring& ring, Lane& lane, std::size_t from, std::uint64_t time_ns, const GoesOn& goes_on,
                  const Between& between);
-  /// Rings by process, in the order they were first seen.
-  const std::map<ProcessIndex, std::vector<Ring*>>& processes() const { return processes_; }
+  struct Process {
+    std::vector<Ring*> rings{};                ///< in the order they were first seen
+    std::array<std::vector<Ring*>, 2> used{};  ///< by SpanVisit
+  };
+  const std::map<ProcessIndex, Process>& processes() const { return processes_; }
   /// Calls visit(Ring&) for each ring of a process, or for `max` of them.
   template <typename Visitor>
   void each_ring(ProcessIndex process, const Visitor& visit, std::size_t max = SIZE_MAX) const {
     const auto found = processes_.find(process);
     if (found == processes_.end()) return;
-    for (Ring* const ring : found->second | std::views::take(std::min(max, found->second.size()))) visit(*ring);
+    const std::vector<Ring*>& rings = found->second.rings;
+    for (Ring* const ring : rings | std::views::take(std::min(max, rings.size()))) visit(*ring);
+  }
+  /// Calls visit(Ring&) for each ring of a process that had an event since the last call with this `kind`.
+  template <typename Visitor>
+  void each_used_ring(ProcessIndex process, SpanVisit kind, const Visitor& visit) {
+    const auto found = processes_.find(process);
+    if (found == processes_.end()) return;
+    const auto index = static_cast<std::size_t>(kind);
+    for (Ring* const ring : std::exchange(found->second.used[index], {})) {
+      ring->used[index] = false;
+      visit(*ring);
+    }
   }
 
  private:
@@ -187,6 +208,7 @@ class SpanTracker {
   Ring* add_ring(const EventContext& context, ProcessIndex process);
   void forget_ring(Ring& ring, std::uint64_t time_ns);
   void sweep(const EventContext& context);
+  void note_used(Ring& ring);
   void begin(Ring& ring, const EventContext& context);
   void end(Ring& ring, const EventContext& context);
   bool end_in(Ring& ring, Lane& lane, const EventContext& context);
@@ -213,7 +235,7 @@ class SpanTracker {
   SpanObserver<Ring>& observer_;
   Options options_;
   std::unordered_map<std::uint32_t, Ring> rings_;  ///< by source
-  std::map<ProcessIndex, std::vector<Ring*>> processes_;
+  std::map<ProcessIndex, Process> processes_;
   std::array<Ring*, std::size_t{1} << recent_bits> recent_{};  ///< by a hash of the source
   std::size_t open_ = 0;                                       ///< spans in all lanes
   std::size_t until_sweep_ = min_sweep;
@@ -230,6 +252,8 @@ bool SpanTracker<Ring>::add(const EventContext& context) {
   }
   Ring* const ring = ring_of(context);
   if (ring == nullptr) return false;
+  if (!(ring->used[0] && ring->used[1])) [[unlikely]]
+    note_used(*ring);
   switch (event.kind) {
     case EventKind::end:
     case EventKind::user_end:
@@ -289,8 +313,15 @@ Ring* SpanTracker<Ring>::add_ring(const EventContext& context, ProcessIndex proc
                .domain = Source::unpack(source).domain,
                .source = source};
   ring.from_producer = info != nullptr && info->producer;
-  processes_[process].push_back(&ring);
+  processes_[process].rings.push_back(&ring);
   return &ring;
+}
+
+template <typename Ring>
+void SpanTracker<Ring>::note_used(Ring& ring) {
+  Process& process = processes_[ring.life.process];
+  for (std::size_t kind = 0; kind < ring.used.size(); ++kind)
+    if (!std::exchange(ring.used[kind], true)) process.used[kind].push_back(&ring);
 }
 
 template <typename Ring>
@@ -298,8 +329,9 @@ void SpanTracker<Ring>::forget_ring(Ring& ring, std::uint64_t time_ns) {
   end_domain(ring, time_ns, SpanMark::exited);
   observer_.on_forget(ring);
   if (const auto process = processes_.find(ring.life.process); process != processes_.end()) {
-    std::erase(process->second, &ring);
-    if (process->second.empty()) processes_.erase(process);
+    std::erase(process->second.rings, &ring);
+    for (auto& used : process->second.used) std::erase(used, &ring);
+    if (process->second.rings.empty()) processes_.erase(process);
   }
   rings_.erase(ring.life.source);
   recent_ = {};
@@ -309,7 +341,7 @@ template <typename Ring>
 void SpanTracker<Ring>::forget_process(ProcessIndex process, std::uint64_t time_ns) {
   const auto rings = processes_.extract(process);
   if (rings.empty()) return;
-  for (Ring* const ring : rings.mapped()) forget_ring(*ring, time_ns);
+  for (Ring* const ring : rings.mapped().rings) forget_ring(*ring, time_ns);
 }
 
 /// Forgets rings that are gone: processes may end without an event in the stream, or have late events afterwards.
@@ -401,7 +433,8 @@ void SpanTracker<Ring>::lifecycle(Ring& ring, const EventContext& context) {
       return end_domain(ring, time_ns, SpanMark::domain_ended);
     case Lifecycle::ring_start:
       // The file is used again in place, for all domains.
-      each_ring(ring.life.process, [&](Ring& other) { close_all(other, time_ns, SpanMark::domain_ended); });
+      each_used_ring(ring.life.process, SpanVisit::restart,
+                     [&](Ring& other) { close_all(other, time_ns, SpanMark::domain_ended); });
       if (!ring.alive) begin_domain(ring, time_ns, true);
       break;
     default:

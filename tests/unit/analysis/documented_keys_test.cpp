@@ -165,6 +165,9 @@ TEST(DocumentedStream, EveryKeyOfTheSummary) {
   JsonlSink sink{output};
   RunSummary summary;
   summary.complete = false;
+  summary.announcers.emplace_back();
+  world.registry.process(world.process).missed.gone = 1;
+  world.registry.process(world.process).left_alone.times = 1;
   sink.summary(summary, world.registry);
   const auto line = nlohmann::json::parse(output.text());
 

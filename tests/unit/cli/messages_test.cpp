@@ -27,7 +27,7 @@ TEST(Messages, AreAsInTheGoldenFile) {
       start_message(none, false, false) + start_message(without_ring, true, true) +
       start_message(several, false, true) +
       missing_probes_message({.binaries = 2, .last_error = Error{.what = "cannot probe", .why = "no memory"}}) +
-      missing_probes_message({.functions = 1}) + slow_exit_message(40) + no_events_message(hostile, none) +
+      missing_probes_message({.functions = 1}) + slow_detach_message(40) + no_events_message(hostile, none) +
       no_events_message("server", without_ring) + aborted_message(1, hostile, directory) +
       aborted_message(2, "server", directory) + survivors_message({{.pid = 7, .comm = ""}}, hostile, directory) +
       survivors_message({{1, "one"}, {2, "two\n"}, {3, "three"}, {4, "four"}, {5, "five"}, {6, "six"}}, "server",
@@ -37,7 +37,7 @@ TEST(Messages, AreAsInTheGoldenFile) {
 
 TEST(Messages, AreEmptyIfThereIsNothingToSay) {
   EXPECT_EQ(missing_probes_message({}), "");
-  EXPECT_EQ(slow_exit_message(2), "");
+  EXPECT_EQ(slow_detach_message(2), "");
   EXPECT_EQ(no_events_message("server", registry_with({RingState::none, RingState::ended})), "");
   EXPECT_EQ(aborted_message(0, "server", "/tmp/rtev-bpf.a1b2c3"), "");
   EXPECT_EQ(aborted_message(1, "server", ""), "") << "the user chose the directory";

@@ -9,14 +9,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/background_close.hpp"
 #include "base/clock.hpp"
+#include "base/file_links.hpp"
 
 namespace rtev::helper {
 namespace {
@@ -124,10 +127,61 @@ TEST_F(ClosersTest, FilesWaitIfAllProcessesClose) {
   EXPECT_TRUE(file.is_closed_within(20'000));
 }
 
+TEST_F(ClosersTest, FilesThatWaitAreNoDescriptorsOfTheTracer) {
+  constexpr std::size_t most_open = 500;
+  const auto open_files = [] {
+    return static_cast<std::size_t>(std::ranges::distance(std::filesystem::directory_iterator("/proc/self/fd")));
+  };
+  std::vector<Slow> slow(Closers::max_processes);
+  for (Slow& file : slow) {
+    close(file.writer);
+    ::usleep(50'000);
+  }
+  const std::size_t before = open_files();
+  for (int file = 0; file < 5000; ++file) {
+    close_in_background(::dup(slow.front().reader.get()));
+    if (file % 100 == 0) ::usleep(1'000);
+  }
+  while (open_files() >= before + most_open && monotonic_ns() < begin_ns_ + Slow::ns) ::usleep(10'000);
+  EXPECT_LT(monotonic_ns(), begin_ns_ + Slow::ns) << "they still wait, as the slow ones do";
+}
+
 TEST(BackgroundClose, ClosesAtOnceWithoutProcesses) {
   Watched file;
   close_in_background(file.writer.release());
   EXPECT_TRUE(file.is_closed_within(0));
+}
+
+/// Links of more files than a message holds. Without a BPF program the mappings of all files allow to close them.
+TEST(LinksTest, AreClosedByAnotherProcess) {
+  constexpr std::size_t count = 200;
+  constexpr int no_program = -1, timeout_ms = 10'000;
+  const auto helper = HelperProcess::start();
+  ASSERT_TRUE(helper);
+  std::vector<Watched> watched(count);
+  std::vector<FileLinks> files(count / 2);
+  for (std::size_t i = 0; i < count; ++i) {
+    FileLinks& file = files[i / 2];
+    if (!file.file) file.file = std::make_shared<UniqueFd>(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    file.links.push_back(std::move(watched[i].writer));
+  }
+  // Of one file more than a message holds.
+  std::vector<Watched> more(count);
+  for (Watched& one : more) files.front().links.push_back(std::move(one.writer));
+  {
+    const Closers closers(*helper);
+    close_links_in_background(no_program, std::move(files));
+    for (const auto* links : {&watched, &more})
+      for (const Watched& one : *links) EXPECT_TRUE(one.is_closed_within(timeout_ms));
+  }
+}
+
+TEST(LinksTest, AreClosedHereWithoutClosers) {
+  Watched watched;
+  std::vector<FileLinks> files(1);
+  files[0].links.push_back(std::move(watched.writer));
+  close_links_in_background(-1, std::move(files));
+  EXPECT_TRUE(watched.is_closed_within(0));
 }
 
 }  // namespace

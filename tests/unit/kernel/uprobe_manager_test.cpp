@@ -78,6 +78,18 @@ class UprobeManagerTest : public testing::Test {
   FakePrograms programs_;
 };
 
+/// All files have such mappings.
+class UprobeManagerMappingsTest : public UprobeManagerTest {
+ protected:
+  MappingsCheck check() {
+    return [this](int file) {
+      EXPECT_NE(::fcntl(file, F_GETFD), -1) << "an open file";
+      return mappings_;
+    };
+  }
+  rtev_mappings mappings_ = RTEV_MAPPINGS_FREE;
+};
+
 std::vector<std::pair<std::uint32_t, bool>> kinds(const std::vector<UprobeManager::Change>& changes) {
   std::vector<std::pair<std::uint32_t, bool>> kinds;
   for (const auto& change : changes) kinds.emplace_back(change.binary, change.attached);
@@ -300,6 +312,117 @@ TEST_F(UprobeManagerTest, InAllTheUserWithTheMostBinariesMakesRoom) {
   EXPECT_GT(id, 2 * total_most);
   EXPECT_LE(id - programs_.forgotten.size(), total_most);
   EXPECT_THAT(programs_.forgotten, Not(testing::Contains(1U)));
+}
+
+TEST_F(UprobeManagerMappingsTest, AFileIsAttachedToWhenNoMapIsLocked) {
+  UprobeManager manager(programs_, AttachPolicy::at_once, check());
+  mappings_ = RTEV_MAPPINGS_LOCKED;
+  EXPECT_FALSE(manager.add(file_.get(), {.id = binary}, plan));
+  EXPECT_FALSE(manager.attach(binary));
+  EXPECT_THAT(programs_.probed, IsEmpty());
+  EXPECT_EQ(manager.failure(binary), std::nullopt) << "it is tried again";
+  EXPECT_EQ(manager.figures().failed, 1U) << "so far";
+  EXPECT_TRUE(manager.figures().last_error);
+  mappings_ = RTEV_MAPPINGS_FREE;
+  EXPECT_TRUE(manager.add(file_.get(), {.id = binary}, plan));
+  EXPECT_THAT(programs_.probed, ElementsAre(std::pair(binary, 1U)));
+  EXPECT_EQ(manager.figures().failed, 0U);
+  EXPECT_FALSE(manager.figures().last_error);
+}
+
+TEST_F(UprobeManagerMappingsTest, AScanTriesAgain) {
+  UprobeManager manager(programs_, AttachPolicy::on_request, check());
+  mappings_ = RTEV_MAPPINGS_LOCKED;
+  manager.request(binary);
+  EXPECT_FALSE(manager.add(file_.get(), {.id = binary}, plan));
+  manager.detach_unused({binary}, 1);
+  EXPECT_EQ(manager.attached_since(binary), std::nullopt);
+  mappings_ = RTEV_MAPPINGS_FREE;
+  manager.detach_unused({binary}, 2);
+  EXPECT_TRUE(manager.attached_since(binary));
+}
+
+TEST_F(UprobeManagerMappingsTest, AFileThatIsMappedTooOftenIsAFailure) {
+  UprobeManager manager(programs_, AttachPolicy::at_once, check());
+  mappings_ = RTEV_MAPPINGS_MANY;
+  EXPECT_TRUE(manager.add(file_.get(), {.id = binary}, plan)) << "not to be tried again";
+  EXPECT_THAT(programs_.probed, IsEmpty());
+  EXPECT_TRUE(manager.failure(binary));
+  EXPECT_EQ(manager.figures().failed, 1U);
+}
+
+TEST_F(UprobeManagerMappingsTest, LinksAreKeptUntilTheyCanBeDestroyed) {
+  UprobeManager manager(programs_, AttachPolicy::on_request, check());
+  manager.request(binary);
+  manager.add(file_.get(), {.id = binary}, plan);
+  for (const rtev_mappings reason : {RTEV_MAPPINGS_LOCKED, RTEV_MAPPINGS_MANY}) {
+    const auto rounds = programs_.probed.size();
+    mappings_ = reason;
+    manager.detach(binary);
+    EXPECT_EQ(manager.attached_since(binary), std::nullopt);
+    EXPECT_EQ(programs_.attached(), 1U);
+    manager.detach_unused({binary}, 1);
+    EXPECT_EQ(programs_.attached(), 1U);
+    EXPECT_TRUE(manager.request(binary));
+    EXPECT_FALSE(manager.attach(binary)) << "it would have its probes twice";
+    EXPECT_EQ(programs_.probed.size(), rounds);
+    mappings_ = RTEV_MAPPINGS_FREE;
+    EXPECT_FALSE(manager.attach(binary));
+    EXPECT_EQ(programs_.attached(), 0U);
+    EXPECT_TRUE(manager.attach(binary));
+    EXPECT_EQ(programs_.probed.size(), rounds + 1);
+    EXPECT_EQ(programs_.attached(), 1U);
+  }
+}
+
+TEST_F(UprobeManagerMappingsTest, AScanDestroysKeptLinks) {
+  UprobeManager manager(programs_, AttachPolicy::at_once, check());
+  manager.add(file_.get(), {.id = binary}, plan);
+  manager.detach_unused({}, 1);
+  mappings_ = RTEV_MAPPINGS_LOCKED;
+  manager.detach_unused({}, 2 + minute_ns);
+  EXPECT_THAT(programs_.forgotten, ElementsAre(binary));
+  EXPECT_EQ(programs_.attached(), 1U);
+  mappings_ = RTEV_MAPPINGS_FREE;
+  manager.detach_unused({}, 3 + minute_ns);
+  EXPECT_EQ(programs_.attached(), 0U);
+}
+
+TEST_F(UprobeManagerMappingsTest, KeptLinksCount) {
+  UprobeManager manager(programs_, AttachPolicy::at_once, check());
+  for (std::uint32_t id = 1; id <= user_most; ++id) manager.add(file_.get(), {.id = id, .user = 1}, plan);
+  mappings_ = RTEV_MAPPINGS_MANY;
+  manager.detach_unused({}, 1);
+  manager.detach_unused({}, 2 + minute_ns);
+  EXPECT_EQ(programs_.attached(), user_most);
+  mappings_ = RTEV_MAPPINGS_LOCKED;
+  manager.add(file_.get(), {.id = 1000, .user = 1}, plan);
+  EXPECT_TRUE(manager.failure(1000));
+  mappings_ = RTEV_MAPPINGS_FREE;
+  manager.add(file_.get(), {.id = 1001, .user = 2}, plan);
+  EXPECT_TRUE(manager.attached_since(1001)) << "another user's";
+}
+
+TEST_F(UprobeManagerMappingsTest, TheEndLeavesAllLinksToOthers) {
+  std::vector<FileLinks> left;
+  {
+    UprobeManager manager(programs_, AttachPolicy::on_request, check(),
+                          [&](std::vector<FileLinks> files) { left = std::move(files); });
+    for (const std::uint32_t id : {binary, other_binary}) {
+      manager.request(id);
+      manager.add(file_.get(), {.id = id}, plan);
+    }
+    mappings_ = RTEV_MAPPINGS_LOCKED;
+    manager.detach(binary);
+  }
+  EXPECT_EQ(programs_.attached(), 2U);
+  ASSERT_EQ(left.size(), 2U);
+  for (const FileLinks& file : left) {
+    EXPECT_NE(::fcntl(file.file->get(), F_GETFD), -1) << "to see whether its mappings allow it";
+    EXPECT_EQ(file.links.size(), 1U);
+  }
+  left.clear();
+  EXPECT_EQ(programs_.attached(), 0U);
 }
 
 TEST_F(UprobeManagerTest, ABinaryIsNotForgottenWhileAttaching) {

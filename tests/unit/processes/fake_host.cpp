@@ -293,7 +293,7 @@ bool FakeHost::look_up() {
   if (records_.empty()) return false;
   const Record& record = records_.front();
   LifecycleEvent event{.record = record.lifecycle};
-  if (const auto query = lookup_.query_for(event, record.tail, events_.size()))
+  if (const auto query = lookup_.query_for(event, record.tail, {.all = events_.size(), .of_user = events_.size()}))
     LifecycleLookup::add(event, look_at(procfs_, *query));
   if (!event.rings.empty() && event.rings.front().fd)
     ring_opened(static_cast<std::int32_t>(event.record.tgid), event.record.time_ns);
@@ -389,6 +389,12 @@ std::string FakeHost::story() const {
   return text;
 }
 
+std::size_t FakeHost::rings_charged() const {
+  std::size_t rings = 0;
+  for (const ProcessInfo& info : registry_.processes()) rings += info.missed.gone;
+  return rings;
+}
+
 std::size_t FakeHost::events_delivered() const {
   std::size_t events = 0;
   for (const auto& [index, image] : images_) events += image.ids.size();
@@ -433,6 +439,7 @@ void check_invariants(const FakeHost& host, const std::string& name, Attribution
     EXPECT_LE(host.rings_opened() + host.rings_missed() - host.rings_unfinished(), host.rings_created())
         << "a ring is opened or missed, and not both";
   }
+  EXPECT_LE(host.rings_charged(), host.rings_missed());
   EXPECT_FALSE(host.has_unopened()) << "no ring is pending when all processes have ended";
 }
 

@@ -95,6 +95,8 @@ class FakeHost : private ProcessEvents, private KernelControl {
   std::size_t rings_opened() const { return rings_opened_; }
   /// As in the summary: could not be read, or not to the end.
   std::size_t rings_missed() const { return discovery_->rings_missed() + poller_.taken_over(); }
+  /// Of these, how many a process is charged with.
+  std::size_t rings_charged() const;
   /// Opened, and not known to be read to the end.
   std::size_t rings_unfinished() const { return incomplete_copies_ + poller_.taken_over(); }
   std::size_t events_delivered() const;
@@ -148,6 +150,9 @@ class FakeHost : private ProcessEvents, private KernelControl {
   void ring_opened(std::int32_t pid, std::uint64_t announced_ns) override;
   void ring_found(std::int32_t, const rtev_ring&) override {}
   bool is_latest_ring(std::int32_t pid, std::uint64_t announced_ns) override;
+  std::uint64_t announcements() override { return rings_.size(); }
+  bool is_being_changed(int, FileUse) override { return false; }
+  void look_at_pages(std::span<PageRange>) override {}
   std::optional<SavedRingFile> take_saved_ring(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns) override;
   std::optional<SavedRingFile> take_saved(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns);
 
@@ -165,7 +170,7 @@ class FakeHost : private ProcessEvents, private KernelControl {
   ImmediateQueries queries_{proc_.path()};
   ProcessTable processes_{[this](std::int32_t pid) { return procfs_.stat(pid).has_value(); }, registry_};
   BinaryCache cache_;
-  Inspector inspector_{cache_, [](int, const std::shared_ptr<const Binary>&, std::uint32_t) {}};
+  Inspector inspector_{cache_, [](int, const std::shared_ptr<const Binary>&, std::uint32_t) { return true; }};
   RingPoller poller_;
   std::unique_ptr<Discovery> discovery_;
   LifecycleLookup lookup_;

@@ -32,6 +32,7 @@ TEST_P(OrderTable, GivesTheStream) {
   host.settle();
   EXPECT_EQ(host.story(), order.story);
   EXPECT_EQ(host.rings_missed(), order.missed);
+  EXPECT_EQ(host.rings_charged(), order.missed);
   check_invariants(host, order.name, order.attribution);
 }
 
@@ -114,6 +115,7 @@ TEST(RingsOfAProgram, ThoseBeyondTheLimitAreMissed) {
   for (int ring = 0; ring < 20; ++ring) host.play("r lt");
   EXPECT_EQ(host.rings_opened(), 16u);
   EXPECT_EQ(host.rings_missed(), 4u);
+  EXPECT_EQ(host.rings_charged(), 4u);
 }
 
 }  // namespace

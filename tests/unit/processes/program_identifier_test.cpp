@@ -89,7 +89,7 @@ class ProgramIdentifierTest : public testing::Test {
   bool is_running_ = true;
   ProcessTable table_{[this](std::int32_t) { return is_running_; }, registry_};
   BinaryCache cache_;
-  Inspector inspector_{cache_, [](int, const std::shared_ptr<const Binary>&, std::uint32_t) {}};
+  Inspector inspector_{cache_, [](int, const std::shared_ptr<const Binary>&, std::uint32_t) { return true; }};
   ProgramIdentifier identifier_{queries_, table_, cache_, inspector_, false, [this] { return now_ns_; }};
   TracedProcess process_{.pid = pid, .start_ticks = 70};
 };

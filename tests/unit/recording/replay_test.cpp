@@ -7,12 +7,15 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "formats/text/run_summary.hpp"
 #include "rtev/fxt_writer.hpp"
 #include "stream/recording_layout.hpp"
 #include "unit/recording/recording.hpp"
 
 namespace rtev::test {
 namespace {
+
+using testing::HasSubstr;
 
 /// A stream with a bit of everything, made from a seed: processes come, exec, change and go.
 class RandomStream {
@@ -152,6 +155,40 @@ TEST(Replay, RandomStreamsComeBack) {
     expect_same(stream.run(40, 60));
     if (HasFatalFailure()) return;
   }
+}
+
+/// Shows the summary as text.
+class TextOfSummary final : public Sink {
+ public:
+  void header(const RunHeader& /*header*/) override {}
+  void consume(const Batch& /*batch*/, const Registry& /*registry*/) override {}
+  void flush() override {}
+  void summary(const RunSummary& summary, const Registry& registry) override { text = summary_text(summary, registry); }
+
+  std::string text;
+};
+
+TEST(Replay, TheSummaryNamesTheSameCulprits) {
+  World world;
+  world.registry.process(world.process).missed = {.file_system = 1, .no_answer = 2, .memory = 3, .gone = 4};
+  world.registry.process(world.process).words = {.written = 1, .corrupt = 1};
+  world.registry.process(world.process).left_alone = {.times = 2, .ns = 3'000'000};
+  RunSummary summary;
+  summary.drops = {{"ring_file_system", 5}, {"ring_no_answer", 6}, {"ring_memory", 7}, {"ring", 8}};
+  summary.announcers = {{.pid = 7, .comm = "flood", .dropped = 6}, {.pid = 8, .comm = "other", .dropped = 2}};
+  summary.rings_missed = 26;
+  StringOutput file;
+  FxtSink fxt(file);
+  fxt.header(make_header());
+  fxt.summary(summary, world.registry);
+  TextOfSummary back;
+  Replay replay(back);
+  ASSERT_TRUE(replay.feed(bytes_of(file.text())));
+  ASSERT_TRUE(replay.finish());
+  EXPECT_THAT(back.text, HasSubstr("4 of them of pid 4242 (server)"));
+  EXPECT_THAT(back.text, HasSubstr("left alone 2 times"));
+  EXPECT_THAT(back.text, HasSubstr("6 of them of pid 7 (flood)"));
+  EXPECT_EQ(back.text, summary_text(summary, world.registry));
 }
 
 TEST(Replay, TakesPiecesOfAnySize) {

@@ -5,6 +5,10 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <functional>
+#include <iterator>
+#include <set>
+#include <span>
 
 #include "rtev/names.hpp"
 #include "rtev/ring_reader.hpp"
@@ -231,11 +235,128 @@ TEST_F(RingAccessTest, ReadsNamesOfUserEvents) {
   EXPECT_EQ(reader.reader().user_event_name(7), "late") << "an empty slot is read again";
 }
 
+/// Says which pages of a file are ready, and what was asked for.
+struct FakePages {
+  std::function<PageState(const PageRange&)> state = [](const PageRange&) { return PageState::ready; };
+  std::uint64_t loaded_bytes = 0;
+
+  RingOwner owner() {
+    return {.file = {.look_at_pages =
+                         [this](std::span<PageRange> ranges) {
+                           for (PageRange& range : ranges) range.state = state(range);
+                         },
+                     .load_pages = [this](int, std::uint64_t, std::size_t bytes) { loaded_bytes += bytes; }}};
+  }
+};
+
+TEST_F(RingAccessTest, AFileIsNotMappedWhileItIsBeingChanged) {
+  RingFileBuilder file(path_, {.domains = 1, .words_log2 = 6});
+  bool is_changing = true;
+  const RingOwner owner{
+      .file = {.is_being_changed = [&](int, FileUse use) { return is_changing && use == FileUse::map; }}};
+  EXPECT_EQ(open_owned(path_, owner).error().code, EAGAIN);
+  is_changing = false;
+  EXPECT_TRUE(open_owned(path_, owner));
+}
+
+TEST_F(RingAccessTest, PagesThatAreNotReadyAreReadLater) {
+  constexpr std::uint64_t events = 1 << 14;
+  RingFileBuilder file(path_, {.domains = 1, .words_log2 = 16});
+  file.set_name(0, "name");
+  FakePages pages;
+  pages.state = [](const PageRange&) { return PageState::busy; };
+  EXPECT_EQ(open_owned(path_, pages.owner()).error().code, EAGAIN);
+  pages.state = [](const PageRange&) { return PageState::absent; };
+  EXPECT_EQ(open_owned(path_, pages.owner()).error().code, EAGAIN);
+  EXPECT_GE(pages.loaded_bytes, 80u) << "the header and the indices";
+
+  pages.state = [](const PageRange&) { return PageState::ready; };
+  CheckedReader reader(path_, pages.owner());
+  for (std::uint64_t event = 0; event < events; ++event) file.append(0, make::begin(event + 1, 1));
+  for (const PageState state : {PageState::busy, PageState::absent}) {
+    pages.state = [state](const PageRange&) { return state; };
+    const Polled polled = reader.poll();
+    EXPECT_FALSE(polled.complete);
+    EXPECT_EQ(polled.events, 0u);
+    EXPECT_EQ(reader.reader().user_event_name(0), "");
+  }
+
+  // Only large ranges: they are words.
+  int large = 0;
+  pages.state = [&](const PageRange& range) {
+    return range.bytes > 4096 && large++ > 0 ? PageState::busy : PageState::ready;
+  };
+  const Polled polled = reader.poll();
+  EXPECT_FALSE(polled.complete);
+  EXPECT_GT(polled.events, 0u);
+  EXPECT_LT(polled.events, events) << "the next pages are not ready";
+
+  pages.state = [](const PageRange&) { return PageState::ready; };
+  EXPECT_TRUE(reader.poll().complete);
+  EXPECT_EQ(reader.take_times().size(), events);
+  EXPECT_EQ(reader.words().delivered, file.tail(0));
+  EXPECT_EQ(reader.reader().user_event_name(0), "name");
+}
+
+TEST_F(RingAccessTest, ARingDoesNotWaitForThePagesOfAnother) {
+  RingFileBuilder file(path_, {.domains = 3, .words_log2 = 10});
+  FakePages pages;
+  CheckedReader reader(path_, pages.owner());
+  for (std::uint64_t event = 1; event <= 100; ++event)
+    for (const std::uint32_t domain : {0u, 1u, 2u}) file.append(domain, make::begin(event, 1));
+  // The words of each ring are one range.
+  std::set<const std::byte*> words;
+  pages.state = [&](const PageRange& range) {
+    if (range.bytes != 200 * sizeof(std::uint64_t)) return PageState::ready;
+    words.insert(range.address);
+    const bool is_second = words.size() > 1 && range.address == *std::next(words.begin());
+    return is_second ? PageState::busy : PageState::ready;
+  };
+  EXPECT_FALSE(reader.poll().complete);
+  EXPECT_EQ(reader.reader().accounting(0).delivered, 200u);
+  EXPECT_EQ(reader.reader().accounting(1).delivered, 0u);
+  EXPECT_EQ(reader.reader().accounting(2).delivered, 200u);
+  pages.state = [](const PageRange&) { return PageState::ready; };
+  EXPECT_TRUE(reader.poll().complete);
+  EXPECT_EQ(reader.reader().accounting(1).delivered, 200u);
+}
+
+TEST_F(RingAccessTest, HolesAreReadWithoutTheMapping) {
+  RingFileBuilder file(path_, {.domains = 1, .words_log2 = 12});
+  FakePages pages;
+  CheckedReader reader(path_, pages.owner());
+  for (std::uint64_t event = 1; event <= 100; ++event) file.append(0, make::begin(event, 1));
+  file.set_name(0, "name");
+  pages.state = [](const PageRange&) { return PageState::hole; };
+  EXPECT_TRUE(reader.poll().complete);
+  EXPECT_EQ(reader.take_times().size(), 100u);
+  EXPECT_EQ(reader.reader().user_event_name(0), "") << "a name in a hole is empty";
+  EXPECT_EQ(pages.loaded_bytes, 0u);
+}
+
+TEST_F(RingAccessTest, WithoutMemoryForPageTablesWordsAreReadByPread) {
+  RingFileBuilder file(path_, {.domains = 2, .words_log2 = 21});
+  std::vector<std::size_t> asked;
+  CheckedReader reader(path_, RingOwner{.may_use_memory = [&](std::size_t bytes) {
+                         asked.push_back(bytes);
+                         return asked.size() == 1;
+                       }});
+  for (std::uint64_t event = 1; event < 100; ++event)
+    for (const std::uint32_t domain : {0u, 1u}) file.append(domain, make::begin(event, 1));
+  reader.poll();
+  EXPECT_EQ(reader.words().delivered, file.tail(0) + file.tail(1));
+  EXPECT_EQ(reader.take_times().size(), 198u);
+  file.append(1, make::begin(200, 1));
+  reader.poll();
+  EXPECT_EQ(reader.take_times(), Times{200});
+  EXPECT_EQ(asked, (std::vector<std::size_t>{33792, 33792})) << "a 512th of 16 MiB, and a little; once for each domain";
+}
+
 TEST_F(RingAccessTest, NamesAreKeptWhileThereIsMemory) {
   RingFileBuilder file(path_, {.domains = 1, .words_log2 = 6});
   for (std::uint16_t id = 0; id < 10; ++id) file.set_name(id, "name");
   int names = 0;
-  CheckedReader reader(path_, RingOwner{.may_use_memory = [&](std::size_t) { return ++names <= 4; }}, {});
+  CheckedReader reader(path_, RingOwner{.may_use_memory = [&](std::size_t) { return ++names <= 5; }}, {});
   file.append(0, make::begin(1, 1));
   reader.poll();
   EXPECT_EQ(reader.reader().user_event_name(3), "name");

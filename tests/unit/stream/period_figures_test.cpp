@@ -40,7 +40,13 @@ TEST(PeriodFigures, PartsAddUpToTheRun) {
   PeriodFigures figures;
   info.words = {.written = 100, .delivered = 50, .lost = 10, .unread = 40, .events = 20};
   const Accounting first = words_of(figures.registry(world.registry, false));
-  figures.begin(500, summary_with(20, 3), world.registry);
+  info.missed = {.file_system = 1, .gone = 2};
+  info.left_alone = {.times = 1, .ns = 1000};
+  RunSummary so_far = summary_with(20, 3);
+  so_far.announcers = {{.pid = 1, .dropped = 3}, {.pid = 2, .dropped = 2}};
+  figures.begin(500, so_far, world.registry);
+  info.missed = {.file_system = 1, .no_answer = 1, .memory = 1, .gone = 5};
+  info.left_alone = {.times = 3, .ns = 7000};
   info.words = {.written = 130, .delivered = 105, .lost = 10, .corrupt = 5, .unread = 10, .events = 44};
   const Registry last = figures.registry(world.registry, true);
   const Accounting words = words_of(last);
@@ -49,9 +55,20 @@ TEST(PeriodFigures, PartsAddUpToTheRun) {
   EXPECT_EQ(words.delivered, 55u);
   EXPECT_EQ(words.unread, 10u);
   EXPECT_EQ(words.events, 24u);
+  const MissedRings missed = last.processes().front().missed;
+  EXPECT_EQ(missed.file_system, 0u);
+  EXPECT_EQ(missed.gone, 3u);
+  EXPECT_EQ(missed.sum(), 5u);
+  EXPECT_EQ(last.processes().front().left_alone.times, 2u);
+  EXPECT_EQ(last.processes().front().left_alone.ns, 6000u);
   EXPECT_NE(last.ring(world.slot), nullptr) << "names of events are those of the run";
 
-  const RunSummary part = figures.summary(summary_with(44, 5));
+  RunSummary run = summary_with(44, 5);
+  run.announcers = {{.pid = 1, .dropped = 3}, {.pid = 2, .dropped = 9}, {.pid = 3, .dropped = 4}};
+  const RunSummary part = figures.summary(run);
+  ASSERT_EQ(part.announcers.size(), 2u) << "not the one without more drops";
+  EXPECT_EQ(part.announcers.at(0).dropped, 7u);
+  EXPECT_EQ(part.announcers.at(1).dropped, 4u);
   EXPECT_EQ(part.start_ns, 500u);
   EXPECT_EQ(part.events[static_cast<std::size_t>(EventKind::begin)], 24u);
   EXPECT_EQ(part.drops.at(0).count, 2u);

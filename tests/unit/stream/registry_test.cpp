@@ -65,6 +65,16 @@ TEST(Registry, FoldsTheOldestEndedProcessesAndNoRunningOnes) {
   EXPECT_EQ(registry.process(running).pid, 1);
 }
 
+TEST(Registry, FoldsProcessesOfTheUserWithMostOfThem) {
+  Registry registry;
+  ProcessInfo honest = info_of(1);
+  honest.user = 1000;
+  registry.retire_process(registry.add_process(honest));
+  for (std::size_t i = 0; i < 2 * Registry::remembered; ++i) registry.retire_process(registry.add_process(info_of(2)));
+  EXPECT_EQ(pids_of(registry).size(), Registry::remembered);
+  EXPECT_EQ(pids_of(registry).front(), 1);
+}
+
 TEST(Registry, DoesNotFoldAProcessWhoseRingIsStillOpen) {
   Registry registry;
   const ProcessIndex owner = registry.add_process(info_of(7));

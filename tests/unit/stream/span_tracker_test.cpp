@@ -176,6 +176,23 @@ TEST_F(SpanTrackerTest, ARingThatBeginsAnewClosesTheSpansOfItsProcess) {
               ElementsAre("!minor 3 domain ended", "1: !major 3 domain ended", "ring_start"));
 }
 
+TEST_F(SpanTrackerTest, RingsAreVisitedAgainAfterAnEvent) {
+  const auto visited = [&](SpanVisit kind) {
+    std::vector<int> domains;
+    tracker->each_used_ring(world.process, kind, [&](Ring& ring) { domains.push_back(ring.life.domain); });
+    return domains;
+  };
+  add(events().add("1 >minor 2 >major@1"));
+  EXPECT_THAT(visited(SpanVisit::resume), ElementsAre(0, 1));
+  EXPECT_THAT(visited(SpanVisit::resume), IsEmpty());
+  add(events().add("3 <major@1"));
+  EXPECT_THAT(visited(SpanVisit::resume), ElementsAre(1));
+  EXPECT_THAT(visited(SpanVisit::restart), ElementsAre(0, 1)) << "each kind for itself";
+  add(events().add("4 <minor"));
+  exit(9, world.process);
+  EXPECT_THAT(visited(SpanVisit::restart), IsEmpty());
+}
+
 TEST_F(SpanTrackerTest, ASlotThatIsUsedAgainIsOfAnotherRing) {
   add(events().add(1, EventKind::begin, phase_minor));
   world.registry.restore_ring(world.slot, {.process = world.registry.add_process({}), .domains = 1});

@@ -2,6 +2,7 @@
 #include "analysis/latency/domain_time.hpp"
 
 #include <algorithm>
+#include <ranges>
 
 namespace rtev {
 
@@ -26,24 +27,23 @@ void DomainTime::add(const Event& event, const Batch& batch, const Registry& reg
 }
 
 DomainTime::Meter DomainTime::start(std::int32_t pid, std::uint16_t domain, std::uint64_t time_ns) {
+  auto& meters = running_[pid];
+  if (meters.size() >= max_running) return {.pid = pid, .start_ns = time_ns};
   const auto tid = threads_.writer_of(pid, domain);
-  running_[pid].push_back({.number = ++last_number_,
-                           .domain = domain,
-                           .start_ns = time_ns,
-                           .tid = tid,
-                           .since = snapshot(tid, time_ns),
-                           .before = {}});
-  return {pid, last_number_};
+  meters.emplace(++last_number_, Running{.domain = domain, .tid = tid, .since = snapshot(tid, time_ns), .before = {}});
+  return {.pid = pid, .number = last_number_, .start_ns = time_ns};
 }
 
 TimeSplit DomainTime::stop(Meter meter, std::uint64_t time_ns) {
+  const std::uint64_t duration_ns = time_ns - std::min(time_ns, meter.start_ns);
+  if (meter.number == 0) return {.unknown = duration_ns};
   const auto process = running_.find(meter.pid);
   if (process == running_.end()) return {};
-  const auto found = std::ranges::find(process->second, meter.number, &Running::number);
+  const auto found = process->second.find(meter.number);
   if (found == process->second.end()) return {};
-  TimeSplit split = found->before;
-  split += ThreadTracker::between(found->since, snapshot(found->tid, time_ns));
-  const std::uint64_t duration_ns = time_ns > found->start_ns ? time_ns - found->start_ns : 0;
+  const Running& running = found->second;
+  TimeSplit split = running.before;
+  split += ThreadTracker::between(running.since, snapshot(running.tid, time_ns));
   if (split.total() != duration_ns) split = {.unknown = duration_ns};
   process->second.erase(found);
   if (process->second.empty()) running_.erase(process);
@@ -65,7 +65,7 @@ ThreadTracker::Snapshot DomainTime::snapshot(std::optional<std::int32_t> tid, st
 void DomainTime::change_threads(std::int32_t pid, std::uint64_t time_ns) {
   const auto process = running_.find(pid);
   if (process == running_.end()) return;
-  for (Running& meter : process->second) {
+  for (Running& meter : process->second | std::views::values) {
     const auto tid = threads_.writer_of(pid, meter.domain);
     if (tid == meter.tid) continue;
     const std::uint64_t now = std::max(time_ns, meter.since.time_ns);  // the switch may be late

@@ -4,9 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <unordered_map>
-#include <vector>
 
 #include "rtev/event.hpp"
 #include "stream/registry.hpp"
@@ -21,8 +21,12 @@ class DomainTime {
   /// A running measurement.
   struct Meter {
     std::int32_t pid = 0;
-    std::uint64_t number = 0;
+    std::uint64_t number = 0;  ///< 0: all of the time is unknown
+    std::uint64_t start_ns = 0;
   };
+  /// The limit of measurements of one process that run at the same time: when a thread of the process enters or leaves
+  /// a cpu, all of them are visited. OCaml's default maximum of domains.
+  static constexpr std::size_t max_running = 128;
 
   /// Uses scheduler events, their losses and ends of images; ignores all other events.
   void add(const Event& event, const Batch& batch, const Registry& registry);
@@ -39,9 +43,7 @@ class DomainTime {
 
  private:
   struct Running {
-    std::uint64_t number;
     std::uint16_t domain;
-    std::uint64_t start_ns;
     std::optional<std::int32_t> tid;
     ThreadTracker::Snapshot since;  ///< of that thread
     TimeSplit before;               ///< of the threads that ran the domain before it
@@ -51,7 +53,7 @@ class DomainTime {
   void change_threads(std::int32_t pid, std::uint64_t time_ns);
 
   ThreadTracker threads_;
-  std::unordered_map<std::int32_t, std::vector<Running>> running_;  ///< by pid
+  std::unordered_map<std::int32_t, std::map<std::uint64_t, Running>> running_;  ///< by pid and number
   std::uint64_t last_number_ = 0;
   bool switches_seen_ = false;
 };

@@ -78,7 +78,7 @@ void PauseAnalyzer::on_pause_begin(const DomainLife& life, const PhaseBegin& roo
       PauseDetails{
           .domain = life, .root = root.phase, .begin_ns = root.time_ns, .tid = domain.tid, .phases = PhaseTree(nodes)},
       threads_.at(domain.tid, root.time_ns));
-  if (domain.tid != 0) by_tid_.emplace(domain.tid, &*domain.pause);
+  if (domain.tid != 0 && by_tid_.count(domain.tid) < max_pauses_of_thread) by_tid_.emplace(domain.tid, &*domain.pause);
 }
 
 void PauseAnalyzer::on_pause_end(const DomainLife& life, const PhaseEnd& root) {

@@ -66,6 +66,8 @@ class PauseAnalyzer final : private PauseListener, private ThreadObserver {
   };
 
   static constexpr std::size_t max_domains = std::size_t{1} << 17;  ///< without anything open
+  /// A thread runs one domain. Of further pauses that it seems to be in, nothing is known but their times.
+  static constexpr std::size_t max_pauses_of_thread = 4;
 
   void on_domain_end(const DomainLife& domain, std::uint64_t time_ns) override;
   void on_phase_begin(const DomainLife& life, const PhaseBegin& phase) override;

@@ -54,7 +54,7 @@ class ProcessLister : private ProcessEvents, private NoKernelControl {
       : helper_(std::move(helper)),
         queries_(helper_, helper::Priority::raised),
         processes_(is_running, registry_),
-        inspector_(cache_, [](int, const std::shared_ptr<const Binary>&, std::uint32_t) {}),
+        inspector_(cache_, [](int, const std::shared_ptr<const Binary>&, std::uint32_t) { return true; }),
         rings_([](const Batch&) {}, [](uid_t) { return RingPoller::Room::any; }),
         discovery_({.queries = queries_,
                     .registry = registry_,

@@ -92,6 +92,16 @@ void MetadataWriter::write_accounting(ProcessIndex index, const ProcessInfo& inf
   metadata.add("domains", info.domains);
   word_fields(info.words, metadata);
   metadata.write(index);
+  if (info.missed.sum() != 0) {
+    Metadata missed(writer_, metadata_missed);
+    missed_fields(info.missed, missed);
+    missed.write(index);
+  }
+  if (info.left_alone.times != 0) {
+    Metadata left_alone(writer_, metadata_left_alone);
+    left_alone_fields(info.left_alone, left_alone);
+    left_alone.write(index);
+  }
 }
 
 void MetadataWriter::write_ring_gone(std::uint32_t slot) {
@@ -128,6 +138,8 @@ void MetadataWriter::summary(const RunSummary& summary, const Registry& registry
   events.write();
   for (const RunSummary::Drop& drop : summary.drops)
     Metadata(writer_, metadata_drop, drop.count).add("kind", drop.kind).write();
+  for (const auto& [pid, comm, dropped] : summary.announcers)
+    Metadata(writer_, metadata_announcer, dropped).add("pid", pid).add("comm", comm).write();
   Metadata end(writer_, metadata_summary);
   summary_fields(summary, end);
   end.write();

@@ -66,6 +66,12 @@ void add_figures(JsonWriter& json, const ProcessInfo& info) {
   info.max_rss_bytes != 0 ? json.value(info.max_rss_bytes) : json.value(nullptr);
   add_words(json, info.words);
   json.member("events", info.words.events);
+  if (info.missed.sum() != 0) json.member("rings_missed", info.missed.sum());
+  if (info.left_alone.times == 0) return;
+  json.key("left_alone").object([&] {
+    json.member("times", info.left_alone.times);
+    json.member("ns", info.left_alone.ns);
+  });
 }
 
 }  // namespace

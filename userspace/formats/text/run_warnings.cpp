@@ -2,6 +2,7 @@
 #include "formats/text/run_warnings.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,16 +11,25 @@
 namespace rtev {
 namespace {
 
-/// ", all of pid 4242 (server)": which process has the most of these words.
-std::string most_of(const Registry& registry, std::uint64_t Accounting::* figure, std::uint64_t total) {
-  const ProcessInfo* most = nullptr;
-  for (const ProcessInfo& info : registry.processes()) {
-    if (most == nullptr || info.words.*figure > most->words.*figure) most = &info;
-  }
-  const std::uint64_t count = most != nullptr ? most->words.*figure : 0;
-  if (count == 0) return {};
-  const std::string share = count == total ? "all" : fmt::format("{} of them", Grouped{count});
+/// The process with the most of what `count` counts; null if no process has any.
+template <typename Processes, typename Count>
+auto with_most(const Processes& processes, Count count) {
+  const auto most = std::ranges::max_element(processes, {}, count);
+  return most != processes.end() && std::invoke(count, *most) > 0 ? &*most : nullptr;
+}
+
+/// ", all of pid 4242 (server)": which process has the most.
+template <typename Processes, typename Count>
+std::string most_of(const Processes& processes, Count count, std::uint64_t total) {
+  const auto* const most = with_most(processes, count);
+  if (most == nullptr) return {};
+  const std::uint64_t part = std::invoke(count, *most);
+  const std::string share = part == total ? "all" : fmt::format("{} of them", Grouped{part});
   return fmt::format(", {} of pid {} ({})", share, most->pid, Escaped{most->comm});
+}
+
+auto words_of(std::uint64_t Accounting::* figure) {
+  return [figure](const ProcessInfo& info) { return info.words.*figure; };
 }
 
 class Warnings {
@@ -67,15 +77,40 @@ class Warnings {
     return drop != summary_.drops.end() ? drop->count : 0;
   }
 
+  std::string most_of(std::uint64_t Accounting::* figure, std::uint64_t total) const {
+    return rtev::most_of(registry_.processes(), words_of(figure), total);
+  }
+  std::string most_of(std::uint64_t MissedRings::* figure, std::uint64_t total) const {
+    return rtev::most_of(registry_.processes(), [=](const ProcessInfo& info) { return info.missed.*figure; }, total);
+  }
+
+  std::string most_announced(std::uint64_t total) const {
+    return rtev::most_of(summary_.announcers, &RunSummary::Announcer::dropped, total);
+  }
+
+  /// "; its ring was left alone 17 times, 12.3s in all", if that is so for the process with most of these words.
+  std::string left_alone(std::uint64_t Accounting::* figure) const {
+    const ProcessInfo* const most = with_most(registry_.processes(), words_of(figure));
+    if (most == nullptr || most->left_alone.times == 0) return {};
+    return fmt::format("; its ring was left alone {}, {} in all", Counted{most->left_alone.times, "time", "times"},
+                       Duration{most->left_alone.ns});
+  }
+
   void add_words() {
-    warn({words_.lost, "ring word was lost", "ring words were lost"},
-         most_of(registry_, &Accounting::lost, words_.lost) + ": overwritten before they were read",
-         "give the programs larger rings (OCAMLRUNPARAM=e=18), write to a file (-o), or trace less (-p, --sched off)");
+    const std::string pauses = left_alone(&Accounting::lost);
+    warn(
+        {words_.lost, "ring word was lost", "ring words were lost"},
+        most_of(&Accounting::lost, words_.lost) + ": overwritten before they were read" + pauses,
+        !pauses.empty()
+            ? "check whether other programs write or cut its file: then, and after corrupt words, it is not read for a "
+              "while"
+            : "give the programs larger rings (OCAMLRUNPARAM=e=18), write to a file (-o), or trace less (-p, --sched "
+              "off)");
     warn({words_.corrupt, "word was corrupt and skipped", "words were corrupt and skipped"},
-         most_of(registry_, &Accounting::corrupt, words_.corrupt),
-         "check whether other programs write the same ring file; live, such a ring is left alone for up to a second");
+         most_of(&Accounting::corrupt, words_.corrupt) + left_alone(&Accounting::corrupt),
+         "check whether other programs write the same ring file");
     warn({words_.unread, "ring word was left unread", "ring words were left unread"},
-         most_of(registry_, &Accounting::unread, words_.unread) + ": the trace ended first",
+         most_of(&Accounting::unread, words_.unread) + ": the trace ended first",
          "trace less (-p, --sched off), write to a file (-o), or raise --max-size if the trace ended by it");
   }
 
@@ -85,18 +120,26 @@ class Warnings {
          " with processes of other containers: their events are mixed",
          "give each container a ring directory of its own (OCAML_RUNTIME_EVENTS_DIR)");
     const std::uint64_t remote = drops(RunSummary::ring_file_system), silent = drops(RunSummary::ring_no_answer),
-                        large = drops(RunSummary::ring_memory), known = remote + silent + large;
-    warn(rings(remote), " not read: the file system may never answer (FUSE, NFS)",
+                        large = drops(RunSummary::ring_memory), known = remote + silent + large,
+                        gone = summary_.rings_missed - std::min(summary_.rings_missed, known);
+    warn(rings(remote), not_read(&MissedRings::file_system, remote) + ": the file system may never answer (FUSE, NFS)",
          "put rings on a local file system (OCAML_RUNTIME_EVENTS_DIR)");
-    warn(rings(silent), " not read: the kernel did not answer questions about the process in time", "");
-    warn(rings(large), " not read: not enough is left of --memory-limit, or of the limit of file descriptors",
+    warn(rings(silent),
+         not_read(&MissedRings::no_answer, silent) + ": the kernel did not answer questions about the process in time",
+         "");
+    warn(rings(large),
+         not_read(&MissedRings::memory, large) +
+             ": not enough is left of --memory-limit, or of the limit of file descriptors",
          "raise --memory-limit, or the hard limit of open files (ulimit -Hn)");
-    warn(rings(summary_.rings_missed - std::min(summary_.rings_missed, known)),
-         " gone or unusable before all events were read",
+    warn(rings(gone), " gone or unusable before all events were read" + most_of(&MissedRings::gone, gone),
          "for programs that end early, keep the files (OCAML_RUNTIME_EVENTS_PRESERVE=1) and dump them");
   }
 
   static Counted rings(std::uint64_t count) { return {count, "ring was", "rings were"}; }
+
+  std::string not_read(std::uint64_t MissedRings::* figure, std::uint64_t total) const {
+    return " not read" + most_of(figure, total);
+  }
 
   void add_probes() {
     if (const std::uint64_t limited = drops(RunSummary::limited); limited > 0)
@@ -139,11 +182,14 @@ class Warnings {
     };
     for (const auto& [kinds, what, hint] : groups) {
       std::string counts;
+      std::uint64_t total = 0;
       for (const std::string_view kind : kinds) {
-        if (const std::uint64_t count = drops(kind); count > 0)
-          counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", kind, Grouped{count});
+        const std::uint64_t count = drops(kind);
+        if (count > 0) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", kind, Grouped{count});
+        total += count;
       }
-      if (!counts.empty()) warn(fmt::format("{} ({})", what, counts), hint);
+      const bool names_announcer = kinds[0] == "ring";
+      if (total > 0) warn(fmt::format("{} ({}){}", what, counts, names_announcer ? most_announced(total) : ""), hint);
     }
     // Of a recording that another version made.
     for (const RunSummary::Drop& drop : summary_.drops) {

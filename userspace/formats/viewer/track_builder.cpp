@@ -295,7 +295,7 @@ void TrackBuilder::forget_ended(std::uint64_t now) {
     spans_.forget_process(ended.process, now);
     sections_.erase(ended.process);
     const bool lives_again = std::ranges::any_of(
-        spans_.processes(), [&](const auto& process) { return process.second.front()->life.pid == ended.pid; });
+        spans_.processes(), [&](const auto& process) { return process.second.rings.front()->life.pid == ended.pid; });
     if (!lives_again) tracks_.forget_process(ended.pid);
   }
 }

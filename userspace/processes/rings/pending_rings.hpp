@@ -39,16 +39,17 @@ struct PendingRing {
 /// At most one ring a process; each is tried again and again, less and less often, for two seconds.
 class PendingRings {
  public:
-  /// The process's previous pending ring is missed, since the process has created another one. The same ring may be
-  /// announced twice: for files in huge pages the kernel searches for address space twice.
-  void add(std::int32_t pid, PendingRing ring) {
+  /// False if the process's previous pending ring is missed, since the process has created another one. The same ring
+  /// may be announced twice: for files in huge pages the kernel searches for address space twice.
+  bool add(std::int32_t pid, PendingRing ring) {
     const auto found = rings_.find(pid);
-    if (found != rings_.end() && !is_same_file(found->second, ring)) ++missed_;
+    const bool misses = found != rings_.end() && !is_same_file(found->second, ring);
     rings_.insert_or_assign(pid, std::move(ring));
+    return !misses;
   }
 
   /// Calls try_open(pid, ring, is_last) for each ring whose turn it is; true from it removes the ring. Rings whose time
-  /// is up get a last try; then they are removed and counted as missed.
+  /// is up get a last try; then they are removed.
   template <typename TryOpen>
   void retry(std::uint64_t now_ns, TryOpen&& try_open) {
     for (auto entry = rings_.begin(); entry != rings_.end();) {
@@ -62,7 +63,6 @@ class PendingRings {
         if (ring.first_try_ns == 0) ring.first_try_ns = now_ns;
         const bool expired = now_ns > ring.first_try_ns + timeout_ns;
         done = try_open(pid, ring, expired);
-        missed_ += !done && expired;
         done |= expired;
       }
       entry = done ? rings_.erase(entry) : std::next(entry);
@@ -88,8 +88,6 @@ class PendingRings {
     if (node.empty()) return std::nullopt;
     return std::move(node.mapped());
   }
-  /// Counts a ring that was taken and could not be read.
-  void add_missed() { ++missed_; }
 
   /// When retry() has something to do again.
   std::optional<std::uint64_t> next_try_ns() const {
@@ -103,8 +101,6 @@ class PendingRings {
     for (const auto& [pid, ring] : rings_) oldest = std::min(oldest.value_or(ring.announced_ns), ring.announced_ns);
     return oldest;
   }
-  /// Rings that were announced and never readable.
-  std::uint64_t missed() const { return missed_; }
 
  private:
   // Most rings are ready within a millisecond; others never will be.
@@ -117,7 +113,6 @@ class PendingRings {
   }
 
   std::map<std::int32_t, PendingRing> rings_;
-  std::uint64_t missed_ = 0;
 };
 
 }  // namespace rtev

@@ -106,13 +106,13 @@ bool RingAcquisition::has_open(const TracedProcess& process, const PendingRing& 
 bool RingAcquisition::announce(TracedProcess& process, PendingRing ring) {
   if (try_open(process, ring)) return true;
   // While it waits it holds what was found, and what it is tried with later.
-  ring.charge = opener_.charge_descriptors(process.user, ring.opened.size() + 1);
+  ring.charge = opener_.charge_descriptors(process.user, process.pid, ring.opened.size() + 1);
   if (!ring.charge) {
-    if (context_.processes.info(process).ring != RingState::none) pending_.add_missed();
+    if (context_.processes.info(process).ring != RingState::none) miss(process);
     mark_unreadable(process, ring.path, ring.announced_ns, Unreadable::memory);
     return true;
   }
-  pending_.add(process.pid, std::move(ring));
+  if (!pending_.add(process.pid, std::move(ring))) miss(process);
   return false;
 }
 
@@ -123,13 +123,17 @@ bool RingAcquisition::open_pending(TracedProcess& process) {
 }
 
 void RingAcquisition::retry(std::uint64_t now_ns, const std::function<void(const TracedProcess&)>& opened) {
+  opener_.unmap_unused();
   pending_.retry(now_ns, [&](std::int32_t pid, PendingRing& ring, bool is_last) {
     TracedProcess* const process = context_.processes.find(pid);
     if (process == nullptr) return true;
     // A program that took its ring down may live on.
-    if (!try_open(*process, ring) && !(is_last && open_saved(*process, ring, now_ns, false))) return false;
-    opened(*process);
-    return true;
+    if (try_open(*process, ring) || (is_last && open_saved(*process, ring, now_ns, false))) {
+      opened(*process);
+      return true;
+    }
+    if (is_last) miss(*process);
+    return false;
   });
 }
 
@@ -146,7 +150,7 @@ bool RingAcquisition::try_open(TracedProcess& process, PendingRing& ring) {
   };
   if (is_open()) return true;
   if (has_too_many(process)) {
-    pending_.add_missed();
+    miss(process);
     return true;
   }
   if (mark_shared(process, ring.opened)) return true;
@@ -192,8 +196,16 @@ void RingAcquisition::mark_unreadable(TracedProcess& process, const std::string&
   info.ring = RingState::unreadable;
   info.ring_path = path;
   ++unreadable_;
+  ++(why == Unreadable::file_system ? info.missed.file_system
+     : why == Unreadable::no_answer ? info.missed.no_answer
+                                    : info.missed.memory);
   context_.events.on_process(time_ns, ProcessAction::unreadable,
                              {.process = *process.index, .peer = 0, .detail = static_cast<std::int64_t>(why)});
+}
+
+void RingAcquisition::miss(TracedProcess& process) {
+  ++missed_;
+  ++context_.processes.info(process).missed.gone;
 }
 
 /// Opens what BPF saved of a ring when its runtime unmapped it, or before the next program could take its file over.
@@ -212,7 +224,7 @@ bool RingAcquisition::open_saved(TracedProcess& process, const PendingRing& ring
              .memory_bytes = saved->memory_bytes}))
     return false;
   // Words that other threads wrote after the copy are in no account. A ring without memory is counted already.
-  if (!is_whole && !opener_.exceeded_memory()) pending_.add_missed();
+  if (!is_whole && !opener_.exceeded_memory()) miss(process);
   return true;
 }
 
@@ -234,8 +246,7 @@ bool RingAcquisition::open_last(TracedProcess& process, PendingRing& ring, std::
 }
 
 void RingAcquisition::end_image(TracedProcess& process, std::uint64_t time_ns, bool by_exec) {
-  if (auto ring = pending_.take(process.pid); ring && !open_last(process, *ring, time_ns, by_exec))
-    pending_.add_missed();
+  if (auto ring = pending_.take(process.pid); ring && !open_last(process, *ring, time_ns, by_exec)) miss(process);
 }
 
 void RingAcquisition::release(const TracedProcess& process) {

@@ -49,12 +49,16 @@ class RingAcquisition {
   /// The files of an image that ended may be opened again, by another one.
   void release(const TracedProcess& process);
 
+  /// True if the last call of open_found() left out a ring that may be ready soon.
+  bool is_not_ready() const { return opener_.not_ready(); }
   /// Since when rings may be written that are not open yet.
   std::optional<std::uint64_t> unopened_since() const { return pending_.oldest_ns(); }
+  /// True while retry() has rings to unmap.
+  bool has_unused() const { return opener_.has_unused(); }
   /// When retry() has something to do again.
   std::optional<std::uint64_t> next_try_ns() const { return pending_.next_try_ns(); }
   /// Rings that were announced and never readable, or not to their end.
-  std::uint64_t missed() const { return pending_.missed(); }
+  std::uint64_t missed() const { return missed_; }
 
  private:
   bool open(TracedProcess& process, const std::vector<OpenedRing>& rings, std::uint64_t time_ns,
@@ -62,6 +66,7 @@ class RingAcquisition {
   bool has_open(const TracedProcess& process, const PendingRing& ring) const;
   void note_mapped(TracedProcess& process, const RingOpener::Ring& ring, std::uint64_t time_ns, bool announced);
   bool try_open(TracedProcess& process, PendingRing& ring);
+  void miss(TracedProcess& process);
   void look_again(const TracedProcess& process, PendingRing& ring);
   bool open_saved(TracedProcess& process, const PendingRing& ring, std::uint64_t ended_ns, bool by_exec);
   bool open_last(TracedProcess& process, PendingRing& ring, std::uint64_t ended_ns, bool by_exec);
@@ -69,7 +74,7 @@ class RingAcquisition {
   const DiscoveryContext& context_;
   RingOpener opener_;
   PendingRings pending_;
-  std::uint64_t unreadable_ = 0;
+  std::uint64_t missed_ = 0, unreadable_ = 0;
 };
 
 }  // namespace rtev

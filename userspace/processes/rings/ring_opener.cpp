@@ -3,6 +3,9 @@
 
 #include <fcntl.h>
 
+#include <cerrno>
+#include <optional>
+
 #include "base/background_close.hpp"
 #include "inspect/procfs.hpp"
 #include "ring/reader_access.hpp"
@@ -16,11 +19,14 @@ constexpr std::size_t max_remembered = 16384;
 /// has events.
 constexpr std::size_t ring_bytes = 4096, domain_bytes = 256;
 
+/// Rings that are unmapped at a time: a large one takes up to a millisecond.
+constexpr std::size_t max_unmapped = 4;
+
 }  // namespace
 
 std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, std::uint32_t user,
                                                const std::vector<OpenedRing>& rings, const Origin& origin) {
-  exceeded_memory_ = false;
+  exceeded_memory_ = not_ready_ = false;
   std::vector<Ring> opened;
   for (const OpenedRing& candidate : rings) {
     const auto identified = identify_ring(candidate.fd.get());
@@ -37,8 +43,9 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, std::uint32
     const bool own = ring_number(candidate.path) == context_.registry.process(process).ns_pid;
     const bool read_before = origin.created_ns == 0 && !own && read_.contains(file);
     const bool deliver = (origin.is_new && !read_before) || options_.history;
-    const auto account = budget_.open_account(user), mapped = address_space_.open_account(user);
-    const auto descriptor = charge_descriptors(user, 1);
+    const std::int32_t pid = context_.registry.process(process).pid;
+    const auto account = budget_.open_account(user, pid), mapped = address_space_.open_account(user, pid);
+    const auto descriptor = charge_descriptors(user, pid, 1);
     if (!descriptor) {
       exceeded_memory_ = true;
       continue;
@@ -51,18 +58,28 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, std::uint32
          .began_traced = origin.is_new && !read_before,
          .created_ns = origin.created_ns,
          .ended_ns = origin.ended_ns,
-         .is_latest_ring = [this, pid = context_.registry.process(process).pid,
-                            since_ns = origin.created_ns != 0
-                                           ? origin.created_ns
-                                           : opening_ns] { return context_.kernel.is_latest_ring(pid, since_ns); },
+         .is_latest_ring =
+             [this, pid, since_ns = origin.created_ns != 0 ? origin.created_ns : opening_ns,
+              asked = std::optional<std::uint64_t>()]() mutable {
+               const std::uint64_t announcements = context_.kernel.announcements();
+               if (announcements == asked) return true;
+               if (!context_.kernel.is_latest_ring(pid, since_ns)) return false;
+               asked = announcements;
+               return true;
+             },
+         .file = checks(user),
          .may_use_memory = [account, mapped, descriptor](std::size_t bytes) { return account->grow(bytes); }});
-    if (!reader) continue;
+    if (!reader) {
+      not_ready_ |= reader.error().code == EAGAIN;
+      continue;
+    }
     if (!mapped->grow(RingReaderAccess::mapped_bytes(*reader)) ||
         !account->grow(ring_bytes + reader->layout().rings * domain_bytes + origin.memory_bytes)) {
       exceeded_memory_ = true;
       continue;
     }
-    auto ring = std::make_shared<RingReader>(std::move(*reader));
+    const std::shared_ptr<RingReader> ring(new RingReader(std::move(*reader)),
+                                           [unused = unused_](RingReader* last) { unused->emplace_back(last); });
     const std::uint32_t slot =
         context_.registry.add_ring({.process = process,
                                     .domains = ring->layout().rings,
@@ -74,10 +91,27 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, std::uint32
     for (const CutDomain& cut : origin.cut) RingReaderAccess::expect_words(*ring, cut.domain, cut.written);
     if (read_.size() >= max_remembered) read_.clear();
     read_.insert(file);
-    opened.push_back(
-        {.slot = slot, .file = file, .opened = &candidate, .opened_ns = opening_ns, .reader = std::move(ring)});
+    opened.push_back({.slot = slot, .file = file, .opened = &candidate, .opened_ns = opening_ns, .reader = ring});
   }
   return opened;
+}
+
+FileChecks RingOpener::checks(std::uint32_t user) const {
+  return {.is_being_changed = [this](int fd, FileUse use) { return context_.kernel.is_being_changed(fd, use); },
+          .look_at_pages = [this](std::span<PageRange> ranges) { context_.kernel.look_at_pages(ranges); },
+          .load_pages =
+              [this, user](int fd, std::uint64_t offset, std::size_t bytes) {
+                context_.inspector.load(UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)), offset, bytes, user);
+              }};
+}
+
+void RingOpener::unmap_unused() {
+  std::size_t left = max_unmapped;
+  std::erase_if(*unused_, [&](const auto& ring) {
+    if (left == 0 || RingReaderAccess::is_being_changed(*ring)) return false;
+    --left;
+    return true;
+  });
 }
 
 bool RingOpener::opened_since(const OpenedRing& ring, ProcessIndex process, std::uint64_t since_ns) const {

@@ -47,14 +47,19 @@ class RingOpener {
   /// reported.
   std::vector<Ring> open(ProcessIndex process, std::uint32_t user, const std::vector<OpenedRing>& rings,
                          const Origin& origin);
-  /// True if the last call of open() left out a ring because the user's rings would take too much memory, or too many
-  /// descriptors.
+  /// True if the last call of open() left out a ring because too much memory would be taken, or too many descriptors.
   bool exceeded_memory() const { return exceeded_memory_; }
-  /// Charges descriptors to a user while the object lives. Null if the user's rings, or all, would hold too many.
-  std::shared_ptr<const void> charge_descriptors(std::uint32_t user, std::size_t count) const {
-    const auto account = descriptors_.open_account(user);
+  /// True if it left out a ring that may be ready soon.
+  bool not_ready() const { return not_ready_; }
+  /// Charges descriptors while the object lives. Null if the rings of the process, of the user, or all, would hold too
+  /// many.
+  std::shared_ptr<const void> charge_descriptors(std::uint32_t user, std::int32_t pid, std::size_t count) const {
+    const auto account = descriptors_.open_account(user, pid);
     return account->grow(count) ? account : nullptr;
   }
+  /// Unmaps some rings that are not read any more, unless that would wait now. Call it while there are any.
+  void unmap_unused();
+  bool has_unused() const { return !unused_->empty(); }
   /// True if the file was opened for this process at that time or later.
   bool opened_since(const OpenedRing& ring, ProcessIndex process, std::uint64_t since_ns) const;
   /// The process that has the file open already.
@@ -66,6 +71,7 @@ class RingOpener {
   }
 
  private:
+  FileChecks checks(std::uint32_t user) const;
   const DiscoveryContext& context_;
   const DiscoveryOptions& options_;
   struct Opened {
@@ -75,7 +81,10 @@ class RingOpener {
   MemoryBudget budget_{options_.rings_memory};
   MemoryBudget address_space_{max_mapped_bytes * 8};
   MemoryBudget descriptors_{options_.ring_descriptors};
-  bool exceeded_memory_ = false;
+  bool exceeded_memory_ = false, not_ready_ = false;
+  /// Whoever uses a ring last adds it here.
+  std::shared_ptr<std::vector<std::unique_ptr<RingReader>>> unused_ =
+      std::make_shared<std::vector<std::unique_ptr<RingReader>>>();
   std::map<RingFileId, Opened> open_;
   std::set<RingFileId> read_;  ///< at some time
 };

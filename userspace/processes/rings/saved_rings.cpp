@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/background_close.hpp"
+#include "base/subordinate_users.hpp"
 
 namespace rtev {
 namespace {
@@ -167,8 +168,9 @@ void SavedRings::add(const rtev_saved& record, std::span<const std::byte> payloa
     std::memcpy(&header, payload.data(), sizeof header);
     auto created = SavedRing::create(header, record.end);
     if (!created) return;
-    rings_.emplace(key, Saved{.ring = std::move(*created), .user = record.uid});
-    by_user_.try_emplace(record.uid);
+    const std::uint32_t user = charged_user(record.uid);
+    rings_.emplace(key, Saved{.ring = std::move(*created), .user = user});
+    by_user_.try_emplace(user);
   }
   const auto found = rings_.find(key);
   if (found == rings_.end()) return;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 
 #include "base/cpu_share.hpp"
 #include "kernel/kernel_source.hpp"
@@ -31,6 +32,9 @@ class KernelLink final : public KernelControl {
   bool is_latest_ring(std::int32_t pid, std::uint64_t announced_ns) override {
     return control_.is_latest_ring(pid, announced_ns);
   }
+  std::uint64_t announcements() override { return control_.announcements(); }
+  bool is_being_changed(int fd, FileUse use) override { return control_.is_being_changed(fd, use); }
+  void look_at_pages(std::span<PageRange> ranges) override { control_.look_at_pages(ranges); }
   std::optional<SavedRingFile> take_saved_ring(std::int32_t pid, std::uint64_t from_ns, std::uint64_t to_ns) override;
 
   /// Reads what BPF has saved so far.

@@ -2,11 +2,8 @@
 #include "session/live/live_session.hpp"
 
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -36,25 +33,6 @@ constexpr std::uint64_t pid_check_interval_ns = 100'000'000;
 
 std::uint64_t from_now_until(std::uint64_t time_ns) {
   return time_ns - std::min(time_ns, monotonic_ns());
-}
-
-/// Has the calling thread scheduled soon after it wakes up. On a busy host it must not wait for longer than rings last:
-/// one of 2^16 words may fill up in three milliseconds. Where that is not allowed nothing changes. Not inherited.
-void raise_thread_priority() {
-  // The first version of struct sched_attr of linux/sched/types.h, which cannot be included beside C++ headers.
-  struct {
-    std::uint32_t size = 48;
-    std::uint32_t policy = SCHED_OTHER;
-    std::uint64_t flags = 1;  // SCHED_FLAG_RESET_ON_FORK
-    std::int32_t nice = -10;
-    std::uint32_t priority = 0;
-    // A thread with short time slices gets the first one sooner; before Linux 6.12 only the nice value counts.
-    std::uint64_t runtime = 100'000;
-    std::uint64_t deadline = 0;
-    std::uint64_t period = 0;
-  } attributes;
-  static_assert(sizeof attributes == 48);
-  ::syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
 }  // namespace
@@ -100,7 +78,6 @@ void LiveSession::settle() {
 
 RunSummary LiveSession::run(const Until& until) {
   if (until.readable_fd >= 0) wake_on(until.readable_fd);
-  raise_thread_priority();
   while (!should_end(until)) {
     tick();
     sleep();

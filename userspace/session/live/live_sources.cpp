@@ -3,6 +3,10 @@
 
 #include <malloc.h>
 #include <poll.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -70,9 +74,30 @@ SchedStager::Traces traced_only(const LiveOptions& options, const ProcessTable& 
   return [&processes](std::int32_t pid) { return processes.traces(pid); };
 }
 
+/// Has the calling thread scheduled soon after it wakes up. On a busy host it must not wait for longer than rings last:
+/// one of 2^16 words may fill up in three milliseconds. Where that is not allowed nothing changes. Not inherited.
+void raise_thread_priority() {
+  // The first version of struct sched_attr of linux/sched/types.h, which cannot be included beside C++ headers.
+  struct {
+    std::uint32_t size = 48;
+    std::uint32_t policy = SCHED_OTHER;
+    std::uint64_t flags = 1;  // SCHED_FLAG_RESET_ON_FORK
+    std::int32_t nice = -10;
+    std::uint32_t priority = 0;
+    // A thread with short time slices gets the first one sooner; before Linux 6.12 only the nice value counts.
+    std::uint64_t runtime = 100'000;
+    std::uint64_t deadline = 0;
+    std::uint64_t period = 0;
+  } attributes;
+  static_assert(sizeof attributes == 48);
+  ::syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
 }  // namespace
 
 Result<AttachedPrograms> AttachedPrograms::load(const LiveOptions& options) {
+  // Before programs are loaded: on a busy host that takes seconds otherwise.
+  raise_thread_priority();
   auto programs = kernel::Programs::load(options.programs);
   if (!programs) return std::unexpected(std::move(programs.error()));
   std::optional<kernel::RinglessPrograms> ringless;
@@ -94,25 +119,33 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
     : stream_(stream),
       programs_(std::move(attached.programs)),
       ringless_programs_(std::move(attached.ringless)),
-      probes_(programs_, kernel::AttachPolicy::at_once),
+      probes_(
+          programs_, kernel::AttachPolicy::at_once, [this](int fd) { return programs_.mappings(fd); },
+          [this](std::vector<FileLinks> files) { leave_links(std::move(files)); }),
       queries_(helper, helper::Priority::raised),
       lifecycle_queries_(helper, helper::Priority::real_time),
       processes_(is_running, stream_.registry),
-      ringless_(ringless_programs_
-                    ? std::make_unique<Ringless>(*ringless_programs_, *ringless_programs_,
-                                                 Ringless::Context{.registry = stream_.registry,
-                                                                   .timeline = stream_.timeline,
-                                                                   .events = *this,
-                                                                   .processes = processes_,
-                                                                   .run_later =
-                                                                       [this](std::function<void()> task) {
-                                                                         inspector_.run_later(std::move(task));
-                                                                       },
-                                                                   .start_ns = stream_.start_ns},
-                                                 options.discovery.filter)
-                    : nullptr),
-      inspector_(cache_, [this](int fd, const std::shared_ptr<const Binary>& binary,
-                                std::uint32_t user) { probe(fd, binary, user); }),
+      ringless_(
+          ringless_programs_
+              ? std::make_unique<Ringless>(
+                    *ringless_programs_, *ringless_programs_,
+                    Ringless::Context{
+                        .registry = stream_.registry,
+                        .timeline = stream_.timeline,
+                        .events = *this,
+                        .processes = processes_,
+                        .run_later = [this](std::function<bool()> task) { inspector_.run_until_done(std::move(task)); },
+                        .start_ns = stream_.start_ns,
+                        .care = {.check = [this](int fd) { return programs_.mappings(fd); },
+                                 .leave = [this](std::vector<FileLinks> files) { leave_links(std::move(files)); }}},
+                    options.discovery.filter)
+              : nullptr),
+      inspector_(
+          cache_,
+          [this](int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user) {
+            return probe(fd, binary, user);
+          },
+          [this](int fd, FileUse use) { return programs_.is_being_changed(fd, use); }),
       ring_stager_(stream_.registry, stream_.timeline,
                    [this](std::uint64_t time_ns, ProcessIndex process) {
                      on_process(time_ns, ProcessAction::stop, {.process = process, .peer = 0, .detail = 0});
@@ -141,15 +174,19 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
 
 LiveSources::~LiveSources() = default;
 
-/// On the inspector's thread.
-void LiveSources::probe(int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user) {
+void LiveSources::leave_links(std::vector<FileLinks> files) const {
+  close_links_in_background(programs_.mappings_program(), std::move(files));
+}
+
+/// On the inspector's thread. False if a file's mappings do not allow it now.
+bool LiveSources::probe(int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user) {
   kernel::ProbePlan plan;
   for (const ProbePoint& point : binary->runtime.probes)
     plan.sites.push_back({.function = static_cast<std::uint8_t>(point.function), .file_offset = point.file_offset});
   const kernel::ProbedBinary probed{
       .id = binary->id, .user = user, .in_use = [known = std::weak_ptr(binary)] { return BinaryCache::in_use(known); }};
-  probes_.add(fd, probed, std::move(plan));
-  if (ringless_) ringless_->prepare(fd, binary->runtime, probed);
+  const bool is_done = probes_.add(fd, probed, std::move(plan));
+  return (!ringless_ || ringless_->prepare(fd, binary->runtime, probed)) && is_done;
 }
 
 /// The stream is in order of time: what one user has staged delays what others write after it.
@@ -247,6 +284,7 @@ void LiveSources::drain(Rest rest) {
 }
 
 void LiveSources::add_figures(RunSummary& summary) const {
+  add_announcers(summary);  // before the sum of their drops, which go on
   const kernel::Drops drops = programs_.drops();
   for (std::size_t kind = 0; kind < drops.size(); ++kind)
     summary.drops.push_back({.kind = std::string(drop_names[kind]), .count = drops[kind]});
@@ -263,6 +301,14 @@ void LiveSources::add_figures(RunSummary& summary) const {
   summary.drops.push_back({.kind = std::string(RunSummary::ring_no_answer), .count = no_answer});
   summary.drops.push_back({.kind = std::string(RunSummary::ring_memory), .count = no_memory_});
   summary.rings_missed = discovery_.rings_missed() + discovery_.unreadable() + rings_.taken_over();
+}
+
+void LiveSources::add_announcers(RunSummary& summary) const {
+  for (const auto& [pid, budget] : programs_.budgets()) {
+    if (budget.dropped == 0) continue;
+    summary.announcers.push_back(
+        {.pid = pid, .comm = {budget.comm, ::strnlen(budget.comm, RTEV_COMM)}, .dropped = budget.dropped});
+  }
 }
 
 std::vector<int> LiveSources::event_fds() const {

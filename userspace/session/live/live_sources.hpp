@@ -54,6 +54,7 @@ struct AttachedPrograms {
   kernel::Programs programs;
   std::optional<kernel::RinglessPrograms> ringless;  ///< with LiveOptions::ringless
 
+  /// Raises the priority of the calling thread, which is to run the session.
   static Result<AttachedPrograms> load(const LiveOptions& options);
 };
 
@@ -119,9 +120,11 @@ class LiveSources : private ProcessEvents {
   void on_process(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) override;
   void on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) override;
   void on_image_end(const ImageEnd& end) override;
+  void add_announcers(RunSummary& summary) const;
   bool take_lifecycle_events();
   bool poll_rings(std::uint64_t now_ns);
-  void probe(int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user);
+  bool probe(int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user);
+  void leave_links(std::vector<FileLinks> files) const;
   RingPoller::Room room_for(uid_t user) const;
 
   Stream stream_;

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "session/live/ring_poller.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <chrono>
 #include <iterator>
+#include <thread>
+#include <utility>
 
 #include "ring/reader_access.hpp"
 
@@ -45,12 +50,30 @@ constexpr CpuShare last_reads(50, 40'000'000);
 constexpr std::uint64_t last_words_at_least = 1 << 12, last_turn_words = 1 << 16;
 constexpr std::uint32_t usual_domains = 128;  // of OCaml's runtime, without the option d of OCAMLRUNPARAM
 
+/// A file that must not be read at the end of its program is tried again, for two milliseconds in all.
+constexpr unsigned max_last_tries = 40;
+constexpr std::chrono::microseconds last_try_interval{50};
+
 /// A ring with fewer words does not shorten the interval between polls below this one: it would set the pace for the
 /// rings of the whole host.
 constexpr std::uint64_t small_ring_words = 4096, small_ring_interval_ns = 2'000'000;
 
-/// How long a ring with invalid words is left alone: twice as long each time.
+/// How long a ring is left alone that has invalid words, or whose pages are not ready: twice as long each time.
 constexpr std::uint64_t min_pause_ns = 1'000'000, max_pause_ns = 1'000'000'000;
+
+/// A turn that waited so long for the kernel, although the pages were looked at. For a while, the rings of the user are
+/// read for a small share of all time (not only CPU time). If the reader waits again, the share is used up for a
+/// hundred times as long, and the while is four times as long. That is remembered for a minute.
+constexpr std::uint64_t long_wait_ns = 20'000'000;
+constexpr std::uint64_t min_wary_ns = 1'000'000'000, max_wary_ns = 60'000'000'000;
+constexpr CpuShare wary_share(100, 1'000'000);
+
+/// How often this thread has waited for the kernel so far. It does not count when others run instead.
+std::uint64_t waits_so_far() {
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  return static_cast<std::uint64_t>(usage.ru_nvcsw);
+}
 
 }  // namespace
 
@@ -69,6 +92,7 @@ bool RingPoller::poll(std::uint64_t now_ns, const std::function<bool(std::uint32
   if (all) last_full_poll_ns_ = now_ns;
   interval_ns_ = max_interval_ns;
   behind_since_ns_.reset();
+  waits_ = waits_so_far();
   bool any_ran = false;
   std::map<uid_t, Queue> waiting;
   std::optional<uid_t> previous_user;
@@ -81,8 +105,9 @@ bool RingPoller::poll(std::uint64_t now_ns, const std::function<bool(std::uint32
     const bool active = seen || ring.unfinished || now_ns < ring.unwatched_until_ns;
     any_ran |= active;
     ring.unfinished = active;
-    if ((active || all) && now_ns >= ring.paused_until_ns) waiting[user].push_back(&ring);
+    if ((active || all) && now_ns >= ring.paused_until_ns && may_read(user, now_ns)) waiting[user].push_back(&ring);
   }
+  std::erase_if(wary_, [now_ns](const auto& user) { return user.second.until_ns + max_wary_ns <= now_ns; });
   read_in_turns(std::move(waiting), now_ns, all);
   return any_ran;
 }
@@ -108,13 +133,27 @@ void RingPoller::read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now
       Ring& ring = *rings.front();
       rings.pop_front();
       words += read(ring, now_ns, all_domains, once ? std::min(ring.turn_words, backlog_turn_words) : ring.turn_words);
-      if (ring.unfinished && now_ns >= ring.paused_until_ns) (once ? left : rings).push_back(&ring);
+      if (!may_read(user->first, now_ns))
+        rings.clear();
+      else if (ring.unfinished && now_ns >= ring.paused_until_ns)
+        (once ? left : rings).push_back(&ring);
       user = rings.empty() ? waiting.erase(user) : std::next(user);
     }
   }
   for (const auto& [user, rings] : waiting) left.insert(left.end(), rings.begin(), rings.end());
   for (const Ring* ring : left) note_behind(*ring);
   if (!left.empty()) interval_ns_ = min_interval_ns;
+}
+
+void RingPoller::be_wary(uid_t user, std::uint64_t now_ns) {
+  Wary& wary = wary_.try_emplace(user, wary_share).first->second;
+  wary.duration_ns = std::clamp(4 * wary.duration_ns, min_wary_ns, max_wary_ns);
+  wary.until_ns = now_ns + wary.duration_ns;
+}
+
+bool RingPoller::may_read(uid_t user, std::uint64_t now_ns) const {
+  const auto wary = wary_.find(user);
+  return wary == wary_.end() || wary->second.until_ns <= now_ns || wary->second.share.has_left(now_ns);
 }
 
 /// One turn of a ring. Returns how many words it took.
@@ -124,20 +163,33 @@ std::uint64_t RingPoller::read(Ring& ring, std::uint64_t now_ns, bool all_domain
   const Polled polled =
       all_domains ? reader.poll(consumer_, max_words) : RingReaderAccess::poll_used(reader, consumer_, max_words);
   const std::uint64_t words = polled.delivered_words + polled.lost_words;
-  if (clock_() - begin_ns > turn_ns)
+  const std::uint64_t taken_ns = clock_() - begin_ns;
+  if (taken_ns > turn_ns)
     ring.turn_words = std::max(ring.turn_words / 2, min_turn_words);
   else if (words >= ring.turn_words)
     ring.turn_words = std::min(ring.turn_words * 2, max_turn_words);
+  end_pause(ring, now_ns);
   if (now_ns > ring.read_ns) set_pace(ring, polled.fullest, now_ns - ring.read_ns);
   ring.read_ns = now_ns;
   ring.unfinished = !polled.complete;
-  if (polled.corrupt_words > 0) {
+  const bool is_not_ready = !polled.complete && words + polled.corrupt_words == 0;
+  if (is_not_ready || polled.corrupt_words > 0) {
     ring.pause_ns = std::clamp(2 * ring.pause_ns, min_pause_ns, max_pause_ns);
     ring.paused_until_ns = now_ns + ring.pause_ns;
   } else if (polled.events > 0) {
     ring.pause_ns = 0;
   }
+  if (taken_ns >= long_wait_ns && waits_so_far() != std::exchange(waits_, waits_so_far())) be_wary(ring.user, now_ns);
+  if (const auto wary = wary_.find(ring.user); wary != wary_.end()) wary->second.share.use(taken_ns, now_ns);
   return words;
+}
+
+/// Counts the pause that began with the last read of the ring, if there was one.
+void RingPoller::end_pause(Ring& ring, std::uint64_t now_ns) {
+  const std::uint64_t end_ns = std::min(ring.paused_until_ns, now_ns);
+  if (end_ns <= ring.read_ns) return;
+  ++ring.left_alone.times;
+  ring.left_alone.ns += end_ns - ring.read_ns;
 }
 
 void RingPoller::set_pace(const Ring& ring, double fullest, std::uint64_t elapsed_ns) {
@@ -182,8 +234,12 @@ void RingPoller::finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_
   const bool taken_over = RingReaderAccess::taken_over(reader);
   const bool whole = !reader.truncated() || read_saved(reader, user, now_ns, saved);
   reader.finish(consumer_, now_ns);
-  add_figures(reader, info);
-  taken_over_ += taken_over && !whole;
+  end_pause(found->second, now_ns);
+  add_figures(found->second, info);
+  if (taken_over && !whole) {
+    ++taken_over_;
+    ++info.missed.gone;
+  }
   rings_.erase(found);
 }
 
@@ -193,15 +249,19 @@ void RingPoller::read_out(RingReader& reader, uid_t user, std::uint64_t now_ns) 
   std::erase_if(last_reads_,
                 [&](const auto& entry) { return &entry.second != &share && entry.second.is_unused(now_ns); });
   std::uint64_t words = 0;
-  while (words < last_words && room_(user) != Room::none) {
+  for (unsigned tries = 0; words < last_words && room_(user) != Room::none;) {
     const bool has_left = share.has_left(now_ns);
     // Words of thousands of domains take as long as those of a large ring.
     if (!has_left && (words >= last_words_at_least || reader.layout().rings > usual_domains)) break;
     const std::uint64_t begin_ns = clock_();
     const Polled polled = reader.poll(consumer_, has_left ? last_turn_words : last_words_at_least);
+    const std::uint64_t taken = polled.delivered_words + polled.lost_words;
+    const bool tries_again =
+        !polled.complete && taken + polled.corrupt_words == 0 && has_left && tries++ < max_last_tries;
+    if (tries_again) std::this_thread::sleep_for(last_try_interval);
     share.use(clock_() - begin_ns, now_ns);
     if (polled.complete) return;
-    words += std::max(polled.delivered_words + polled.lost_words, min_turn_words);
+    if (!tries_again) words += std::max(taken, min_turn_words);
   }
   RingReaderAccess::give_up(reader);
 }
@@ -215,15 +275,19 @@ bool RingPoller::read_saved(RingReader& reader, uid_t user, std::uint64_t now_ns
   return rest->last;
 }
 
-void RingPoller::update(Registry& registry) const {
+void RingPoller::update(Registry& registry) {
   for (const auto& [slot, ring] : rings_) {
     registry.process(ring.process).words = {};
     registry.process(ring.process).domains = 0;
   }
-  for (const auto& [slot, ring] : rings_) add_figures(*ring.reader, registry.process(ring.process));
+  for (auto& [slot, ring] : rings_) add_figures(ring, registry.process(ring.process));
 }
 
-void RingPoller::add_figures(const RingReader& reader, ProcessInfo& info) {
+void RingPoller::add_figures(Ring& ring, ProcessInfo& info) {
+  const RingReader& reader = *ring.reader;
+  const LeftAlone left_alone = std::exchange(ring.left_alone, {});
+  info.left_alone.times += left_alone.times;
+  info.left_alone.ns += left_alone.ns;
   info.words += reader.accounting();
   info.domains += reader.active_domains();
   if (reader.truncated() && !RingReaderAccess::taken_over(reader)) info.ring = RingState::truncated;

@@ -67,7 +67,7 @@ class RingPoller {
   std::optional<std::uint64_t> behind_since_ns() const { return behind_since_ns_; }
 
   /// Brings the figures of the registry up to date.
-  void update(Registry& registry) const;
+  void update(Registry& registry);
 
  private:
   struct Ring {
@@ -79,18 +79,28 @@ class RingPoller {
     std::uint64_t turn_words;   ///< that a turn may take
     bool unfinished = false;    ///< the last poll left words, or there was none although the program ran
     std::uint64_t read_ns = 0;  ///< when the last poll began
-    // A ring with invalid words is left alone for a while.
+    // A ring with invalid words, or whose pages are not ready, is left alone for a while.
     std::uint64_t pause_ns = 0;
     std::uint64_t paused_until_ns = 0;
+    LeftAlone left_alone{};  ///< since the figures were brought up to date; without a pause that goes on
   };
   using Queue = std::deque<Ring*>;
+  /// A user for whose rings the reader waited. It may do so again.
+  struct Wary {
+    CpuShare share;
+    std::uint64_t duration_ns = 0;  ///< longer each time
+    std::uint64_t until_ns = 0;
+  };
+  void be_wary(uid_t user, std::uint64_t now_ns);
+  bool may_read(uid_t user, std::uint64_t now_ns) const;
   std::uint64_t read(Ring& ring, std::uint64_t now_ns, bool all_domains, std::uint64_t max_words);
   void set_pace(const Ring& ring, double fullest, std::uint64_t elapsed_ns);
   void read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now_ns, bool all_domains);
   void note_behind(const Ring& ring);
   void read_out(RingReader& reader, uid_t user, std::uint64_t now_ns);
   bool read_saved(RingReader& reader, uid_t user, std::uint64_t now_ns, const Saved& saved);
-  static void add_figures(const RingReader& reader, ProcessInfo& info);
+  static void end_pause(Ring& ring, std::uint64_t now_ns);
+  static void add_figures(Ring& ring, ProcessInfo& info);
 
   Consumer consumer_;
   std::function<Room(uid_t)> room_;
@@ -101,6 +111,8 @@ class RingPoller {
   bool has_several_users_ = false;
   std::uint64_t poll_ns_ = 10'000'000;  ///< how long poll() may read
   std::optional<std::uint64_t> behind_since_ns_;
+  std::uint64_t waits_ = 0;  ///< of this thread, as of the last look
+  std::map<uid_t, Wary> wary_;
   std::map<uid_t, CpuShare> last_reads_;  ///< for what ended programs left, by user
   std::uint64_t taken_over_ = 0;
 };

@@ -34,7 +34,7 @@ EventKind kind_of(std::uint8_t emitter) {
 Ringless::Ringless(kernel::RinglessSource& source, kernel::UprobePrograms& programs, Context context,
                    const ProcessFilter& filter)
     : source_(source),
-      probes_(programs, context.processes, context.run_later),
+      probes_(programs, context.processes, context.run_later, std::move(context.care)),
       context_(std::move(context)),
       pids_(filter.pids),
       is_filtered_(!filter.pids.empty() || !filter.name_globs.empty()) {}

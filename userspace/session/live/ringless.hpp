@@ -29,15 +29,16 @@ class Ringless {
     const ProcessTable& processes;
     RinglessProbes::RunLater run_later;
     std::uint64_t start_ns;  ///< of the session
+    RinglessProbes::Care care{};
   };
   /// `source` and `programs` are those of --ringless, and must outlive the object.
   Ringless(kernel::RinglessSource& source, kernel::UprobePrograms& programs, Context context,
            const ProcessFilter& filter);
   ~Ringless();
 
-  /// A binary was inspected. Called on the inspector's thread.
-  void prepare(int fd, const RuntimeBinary& runtime, kernel::ProbedBinary binary) {
-    probes_.prepare(fd, runtime, std::move(binary));
+  /// A binary was inspected. Called on the inspector's thread. False: to be called again.
+  bool prepare(int fd, const RuntimeBinary& runtime, kernel::ProbedBinary binary) {
+    return probes_.prepare(fd, runtime, std::move(binary));
   }
   /// A process of this binary is tracked that has no ring so far.
   void consider(std::uint32_t binary) { probes_.consider(binary); }

@@ -33,12 +33,12 @@ kernel::ProbePlan plan_of(const RuntimeBinary& runtime) {
 
 }  // namespace
 
-void RinglessProbes::prepare(int fd, const RuntimeBinary& runtime, kernel::ProbedBinary binary) {
-  probes_.add(fd, std::move(binary), plan_of(runtime));
+bool RinglessProbes::prepare(int fd, const RuntimeBinary& runtime, kernel::ProbedBinary binary) {
+  return probes_.add(fd, std::move(binary), plan_of(runtime));
 }
 
 void RinglessProbes::attach(std::uint32_t binary) {
-  if (probes_.request(binary)) run_later_([this, binary] { probes_.attach(binary); });
+  if (probes_.request(binary)) run_later_([this, binary] { return probes_.attach(binary); });
 }
 
 void RinglessProbes::tick(std::uint64_t now_ns) {
@@ -53,7 +53,8 @@ void RinglessProbes::tick(std::uint64_t now_ns) {
     if (now_ns < gap.attach_again_ns || std::exchange(gap.requested, true)) continue;
     // Requested in the background, too: detaching may not be done yet.
     run_later_([this, id = binary] {
-      if (probes_.request(id)) probes_.attach(id);
+      probes_.request(id);
+      return probes_.attach(id);
     });
   }
 }
@@ -115,7 +116,10 @@ void RinglessProbes::detach_for_a_while(std::uint32_t binary, std::uint32_t user
       is_reset ? RTEV_RINGLESS_MIN_PAUSE_NS : std::min<std::uint64_t>(2 * backoff.pause_ns, RTEV_RINGLESS_MAX_PAUSE_NS);
   gaps_[binary] = {.user = user, .attach_again_ns = now_ns + backoff.pause_ns};
   ++gap_count_;
-  run_later_([this, binary] { probes_.detach(binary); });
+  run_later_([this, binary] {
+    probes_.detach(binary);
+    return true;
+  });
 }
 
 std::vector<RinglessProbes::Attached> RinglessProbes::take_attached() {
@@ -147,7 +151,10 @@ bool RinglessProbes::is_attached(std::uint32_t binary) const {
 
 void RinglessProbes::detach_unused(std::uint64_t now_ns) {
   std::erase_if(ended_, [&](const auto& ended) { return ended.second[0].time_ns + user_timeout_ns < now_ns; });
-  run_later_([this, now_ns, in_use = processes_.ringless_binaries()] { probes_.detach_unused(in_use, now_ns); });
+  run_later_([this, now_ns, in_use = processes_.ringless_binaries()] {
+    probes_.detach_unused(in_use, now_ns);
+    return true;
+  });
 }
 
 std::optional<std::uint64_t> RinglessProbes::next_tick_ns() const {

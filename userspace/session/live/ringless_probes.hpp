@@ -29,13 +29,20 @@ class RinglessProbes {
   static constexpr std::uint64_t user_timeout_ns = 60'000'000'000;
 
   /// Runs a task on a background thread, which must end before this object: attaching and detaching of probes waits for
-  /// the kernel.
-  using RunLater = std::function<void(std::function<void()>)>;
-  RinglessProbes(kernel::UprobePrograms& programs, const ProcessTable& processes, RunLater run_later)
-      : probes_(programs, kernel::AttachPolicy::on_request), processes_(processes), run_later_(std::move(run_later)) {}
+  /// the kernel. A task that returns false is to be run again.
+  using RunLater = std::function<void(std::function<bool()>)>;
+  /// What UprobeManager needs to leave files alone.
+  struct Care {
+    MappingsCheck check;
+    kernel::UprobeManager::LeaveLinks leave;
+  };
+  RinglessProbes(kernel::UprobePrograms& programs, const ProcessTable& processes, RunLater run_later, Care care = {})
+      : probes_(programs, kernel::AttachPolicy::on_request, std::move(care.check), std::move(care.leave)),
+        processes_(processes),
+        run_later_(std::move(run_later)) {}
 
-  /// A binary was inspected. Called on the inspector's thread.
-  void prepare(int fd, const RuntimeBinary& runtime, kernel::ProbedBinary binary);
+  /// A binary was inspected. Called on the inspector's thread. False: to be called again.
+  bool prepare(int fd, const RuntimeBinary& runtime, kernel::ProbedBinary binary);
   /// A process of the binary is tracked that has no ring so far.
   void consider(std::uint32_t binary) { candidates_.insert(binary); }
   /// A process of the binary ended before it was probed: the next one is to be.

@@ -54,6 +54,17 @@ TEST_F(DomainTimes, AreThoseOfTheThreadThatRunsTheDomain) {
   EXPECT_EQ(time.stop(first, 100), TimeSplit{}) << "it was stopped before";
 }
 
+TEST_F(DomainTimes, AreUnknownBeyondALimit) {
+  add(10, enters(a_thread(pid, pid, 0), 0));
+  const auto first = time.start(pid, 0, 20);
+  for (std::size_t running = 1; running < DomainTime::max_running; ++running) time.start(pid, 0, 20);
+  const auto beyond = time.start(pid, 0, 20), of_another = time.start(pid + 1, 0, 20);
+  EXPECT_EQ(time.stop(beyond, 50), (TimeSplit{.unknown = 30}));
+  EXPECT_EQ(time.stop(first, 50), (TimeSplit{.on_cpu = 30}));
+  EXPECT_EQ(time.running(), DomainTime::max_running);
+  EXPECT_NE(of_another.number, 0U);
+}
+
 TEST_F(DomainTimes, ArePutTogetherWhereThreadsTakeTurns) {
   Thread backup = a_thread(pid, pid + 2, 0);
   backup.role = ThreadRole::backup;

@@ -266,12 +266,15 @@ TEST_F(Jsonl, Summary) {
   info.words = {
       .written = 100, .delivered = 60, .lost = 20, .before_attach = 10, .corrupt = 7, .unread = 3, .events = 25};
   info.domains = 2;
+  info.missed = {.file_system = 1, .gone = 2};
+  info.left_alone = {.times = 4, .ns = 500};
   StringOutput output;
   JsonlSink sink{output};
   sink.header({.version = "1", .host = "h", .kernel = "k", .command_line = {}, .start_ns = 1000});
   RunSummary summary{.end_ns = 6000, .late = 3, .forced = 1, .own_cpu_ns = 55, .own_max_rss_bytes = 4096};
   summary.events[static_cast<std::size_t>(EventKind::begin)] = 25;
   summary.drops = {{"switch", 0}, {"exec", 2}};
+  summary.announcers = {{.pid = 7, .comm = "flood", .dropped = 6}};
   sink.summary(summary, world_.registry);
   const auto lines = parse(output.text());  // flushed by itself
   ASSERT_EQ(lines.size(), 2U);
@@ -279,10 +282,11 @@ TEST_F(Jsonl, Summary) {
       "events":{"begin":25,"end":0,"counter":0,"alloc":0,"lifecycle":0,"user_unit":0,"user_int":0,"user_begin":0,
                 "user_end":0,"user_custom":0,"lost":0,"process":0,"switch":0,"wakeup":0},
       "late":3,"forced":1,"rings_missed":0,"drops":{"switch":0,"exec":2},
+      "announcers":[{"pid":7,"comm":"flood","dropped":6}],
       "processes":[{"pid":4242,"comm":"server","exe":"/usr/bin/server","runtime":"ocaml","version":"5.3","family_source":"symbols",
                     "exec_generation":1,"ring":"active","domains":2,"max_rss_bytes":null,
                     "words":{"written":100,"delivered":60,"lost":20,"before_attach":10,"corrupt":7,"unread":3},
-                    "events":25}],
+                    "events":25,"rings_missed":3,"left_alone":{"times":4,"ns":500}}],
       "others":{"processes":0,
                 "words":{"written":0,"delivered":0,"lost":0,"before_attach":0,"corrupt":0,"unread":0},"events":0},
       "self":{"cpu_ns":55,"max_rss_bytes":4096}})"));

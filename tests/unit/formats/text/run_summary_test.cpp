@@ -176,6 +176,49 @@ TEST(Summary, WarningsNameTheProgramWithMostOfTheWords) {
   EXPECT_THAT(text, HasSubstr("warning: 6 ring words were left unread, all of pid 1003 ("));
 }
 
+TEST(Summary, WarningsNameTheProgramWithMostOfTheMissedRings) {
+  Registry registry;
+  add_25(registry, [](ProcessInfo& info) {
+    info.comm = "\x1b[31m";
+    if (info.pid <= 1001) info.missed.gone = info.pid == 1000 ? 7 : 3;
+    if (info.pid == 1002) info.missed.file_system = 1;
+    if (info.pid == 1003) info.missed.no_answer = 1;
+    if (info.pid == 1004) info.missed.memory = 1;
+  });
+  RunSummary summary;
+  summary.drops = {{"ring_file_system", 1}, {"ring_no_answer", 2}, {"ring_memory", 1}};
+  summary.rings_missed = 14;
+  const std::string text = summary_text(summary, registry);
+  EXPECT_THAT(text, HasSubstr("warning: 1 ring was not read, all of pid 1002 ("));
+  EXPECT_THAT(text, HasSubstr("warning: 2 rings were not read, 1 of them of pid 1003 ("));
+  EXPECT_THAT(text, HasSubstr("warning: 1 ring was not read, all of pid 1004 ("));
+  EXPECT_THAT(text,
+              HasSubstr(R"(warning: 10 rings were gone or unusable before all events were read, 7 of them of pid )"
+                        R"(1000 (\x1B[31m))"));
+}
+
+TEST(Summary, TellsHowLongARingWithCorruptWordsWasLeftAlone) {
+  Registry registry;
+  add_25(registry, [](ProcessInfo& info) {
+    if (info.pid <= 1001) info.words = {.lost = info.pid == 1000 ? 7u : 3u, .corrupt = info.pid == 1000 ? 4u : 1u};
+    if (info.pid == 1000) info.left_alone = {.times = 17, .ns = 12'300'000'000};
+  });
+  EXPECT_THAT(summary_text({}, registry), HasSubstr("; its ring was left alone 17 times, 12.3s in all\n"));
+  EXPECT_THAT(summary_text({}, registry), Not(HasSubstr("larger rings"))) << "its words were not lost for lack of room";
+  registry.process(2).words.lost = 8;
+  EXPECT_THAT(summary_text({}, registry), HasSubstr("larger rings")) << "another one lost most";
+}
+
+TEST(Summary, NamesTheProcessWithMostDroppedAnnouncements) {
+  RunSummary summary;
+  summary.drops = {{"exec", 1}, {"ring", 7}, {"probe", 3}};
+  EXPECT_THAT(summary_text(summary, Registry{}), HasSubstr("(ring 7, probe 3)\n")) << "it is unknown";
+  summary.announcers = {{.pid = 8, .comm = "other", .dropped = 1}, {.pid = 9, .comm = "\x1b[31m", .dropped = 8}};
+  const std::string text = summary_text(summary, Registry{});
+  EXPECT_THAT(text, HasSubstr(R"((ring 7, probe 3), 8 of them of pid 9 (\x1B[31m))"));
+  EXPECT_THAT(text, HasSubstr("(exec 1)\n"));
+}
+
 TEST(Summary, WordsOfARowAddUp) {
   World world;
   world.registry.process(world.process).words = {.written = 1'111'110,

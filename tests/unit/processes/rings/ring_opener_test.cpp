@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "rtev/ring_reader.hpp"
+#include "support/files.hpp"
 #include "support/immediate_queries.hpp"
 #include "support/ring_file_builder.hpp"
 #include "support/temp_dir.hpp"
@@ -18,11 +19,18 @@ struct NoEvents final : ProcessEvents {
   void on_image_end(const ImageEnd&) override {}
 };
 
+struct Kernel final : NoKernelControl {
+  bool is_being_changed(int, FileUse) override { return changing; }
+  bool changing = false;
+};
+
 class RingOpenerTest : public testing::Test {
  protected:
   /// Opens a new ring for a user.
   std::vector<RingOpener::Ring> open(std::uint32_t user, std::uint32_t domains) {
-    const ProcessIndex process = registry_.add_process({});
+    ProcessInfo info;
+    info.pid = ++last_pid_;
+    const ProcessIndex process = registry_.add_process(std::move(info));
     const std::filesystem::path path = dir_ / (std::to_string(process) + ".events");
     const test::RingFileBuilder file(path, {.domains = domains, .words_log2 = 6});
     std::vector<OpenedRing> rings;
@@ -32,14 +40,15 @@ class RingOpenerTest : public testing::Test {
     return opened;
   }
 
+  std::int32_t last_pid_ = 1000;
   const test::TempDir dir_;
   Registry registry_;
   NoEvents events_;
-  NoKernelControl kernel_;
+  Kernel kernel_;
   test::ImmediateQueries queries_{dir_.path()};
   ProcessTable processes_{[](std::int32_t) { return true; }, registry_};
   BinaryCache cache_;
-  Inspector inspector_{cache_, [](int, const std::shared_ptr<const Binary>&, std::uint32_t) {}};
+  Inspector inspector_{cache_, [](int, const std::shared_ptr<const Binary>&, std::uint32_t) { return true; }};
   const DiscoveryContext context_{.queries = queries_,
                                   .registry = registry_,
                                   .processes = processes_,
@@ -62,30 +71,46 @@ TEST_F(RingOpenerTest, OneUsersRingsLeaveDescriptorsForThoseOfOthers) {
   EXPECT_TRUE(open(1002, 1).empty()) << "nothing is left";
   registry_.remove_ring(first.front().slot);
   first.clear();
+  opener_.unmap_unused();
   EXPECT_EQ(open(1000, 1).size(), 1u) << "the other one is closed";
 }
 
 TEST_F(RingOpenerTest, RingsThatWaitHoldDescriptors) {
-  auto waiting = opener_.charge_descriptors(1000, 2);
+  auto waiting = opener_.charge_descriptors(1000, 1, 1);
   EXPECT_TRUE(waiting);
-  EXPECT_FALSE(opener_.charge_descriptors(1000, 2));
-  const auto opened = open(1000, 1);
-  EXPECT_EQ(opened.size(), 1u);
+  EXPECT_FALSE(opener_.charge_descriptors(1000, 1, 1)) << "of the same process";
+  const auto first = open(1000, 1), second = open(1000, 1);
+  EXPECT_EQ(second.size(), 1u);
   EXPECT_TRUE(open(1000, 1).empty());
   waiting.reset();
   EXPECT_EQ(open(1000, 1).size(), 1u);
 }
 
+TEST_F(RingOpenerTest, ARingIsUnmappedWhenThatDoesNotWait) {
+  auto opened = open(1000, 1);
+  registry_.remove_ring(opened.front().slot);
+  kernel_.changing = true;
+  opened.clear();
+  opener_.unmap_unused();
+  const auto is_mapped = [] { return test::read_file("/proc/self/maps").contains(".events"); };
+  EXPECT_TRUE(is_mapped());
+  kernel_.changing = false;
+  opener_.unmap_unused();
+  EXPECT_FALSE(is_mapped());
+}
+
 TEST_F(RingOpenerTest, OneUsersRingsLeaveMemoryForThoseOfOthers) {
-  constexpr std::uint32_t most_domains = 2560;  // of 256 bytes: more than half of the budget
-  auto first = open(1000, most_domains);
-  ASSERT_EQ(first.size(), 1u);
+  constexpr std::uint32_t most_domains = 960;  // of 256 bytes: nearly a quarter of the budget
+  EXPECT_TRUE(open(1000, 1024).empty()) << "more than one process gets";
+  auto first = open(1000, most_domains), second = open(1000, most_domains), third = open(1000, most_domains);
+  ASSERT_EQ(third.size(), 1u);
   EXPECT_TRUE(open(1000, most_domains).empty());
   EXPECT_TRUE(opener_.exceeded_memory());
   EXPECT_EQ(open(1001, 128).size(), 1u);
   EXPECT_FALSE(opener_.exceeded_memory());
   registry_.remove_ring(first.front().slot);
   first.clear();
+  opener_.unmap_unused();
   EXPECT_EQ(open(1000, most_domains).size(), 1u) << "the other one is forgotten";
 }
 

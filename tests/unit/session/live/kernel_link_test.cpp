@@ -28,6 +28,9 @@ class FakeKernel : public kernel::TrackedProcesses, public kernel::SavedRingSour
   void ring_opened(pid_t, std::uint64_t) override {}
   void ring_found(pid_t, const rtev_ring&) override {}
   bool is_latest_ring(pid_t, std::uint64_t) const override { return true; }
+  std::uint64_t announcements() const override { return 0; }
+  bool is_being_changed(int, FileUse) const override { return false; }
+  void look_at_pages(std::span<PageRange>) override {}
 
   void read_saved(const SavedConsumer& consumer) override {
     if (unread.empty()) return;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "session/live/ring_poller.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -36,7 +38,10 @@ class RingPollerTest : public testing::Test {
     const auto path = dir_ / (std::to_string(slot) + ".events");
     auto& file =
         files_.emplace(slot, test::RingFileBuilder(path, {.domains = domains, .words_log2 = words_log2})).first->second;
-    auto reader = RingReader::open(path, {.slot = slot});
+    auto reader = RingReaderAccess::adopt(UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), path, {.slot = slot},
+                                          {.file = {.look_at_pages = [this](std::span<PageRange> ranges) {
+                                             for (PageRange& range : ranges) range.state = pages_;
+                                           }}});
     poller_.add(slot, slot, user, std::make_shared<RingReader>(std::move(*reader)), now_ns_);
     return file;
   }
@@ -58,6 +63,8 @@ class RingPollerTest : public testing::Test {
   std::size_t staged_ = 0, room_ = SIZE_MAX;
   RingPoller::Room wanted_ = RingPoller::Room::any;
   std::optional<uid_t> without_room_{};
+  PageState pages_ = PageState::ready;       ///< of each file
+  std::optional<std::uint32_t> waits_of_{};  ///< slot of a ring for which the thread waits
   std::uint64_t reading_ns_ = 0;             ///< what a batch takes
   std::function<void()> meanwhile_ = [] {};  ///< at each look at the clock
   std::map<std::uint32_t, test::RingFileBuilder> files_;
@@ -65,6 +72,7 @@ class RingPollerTest : public testing::Test {
       [this](const Batch& batch) {
         staged_ += batch.events().size();
         now_ns_ += reading_ns_;
+        if (waits_of_ == Source::unpack(batch.events().front().source).slot) ::poll(nullptr, 0, 1);
         delivered_[Source::unpack(batch.events().front().source).slot] += 2 * batch.events().size();
       },
       [this](uid_t user) { return staged_ < room_ && user != without_room_ ? wanted_ : RingPoller::Room::none; },
@@ -149,6 +157,13 @@ TEST_F(RingPollerTest, RingsWithInvalidWordsAreLeftAloneLongerAndLonger) {
   }
   EXPECT_GT(polled, 3u);
   EXPECT_LT(polled, 15u) << "1, 2, 4 ms and so on";
+  Registry registry;
+  registry.add_process({});
+  poller_.update(registry);
+  EXPECT_GE(registry.process(1).left_alone.times, polled - 1) << "the last pause goes on";
+  EXPECT_LT(registry.process(1).left_alone.times, 15u);
+  EXPECT_GT(registry.process(1).left_alone.ns, 400 * milli);
+  EXPECT_LT(registry.process(1).left_alone.ns, second);
   // Once it is valid again, it is read as before.
   poll(2 * second);
   poll(2 * second);
@@ -156,6 +171,49 @@ TEST_F(RingPollerTest, RingsWithInvalidWordsAreLeftAloneLongerAndLonger) {
     file.append(0, test::make::begin(++time, 1));
     EXPECT_EQ(poll(milli).size(), 1u);
   }
+  ProcessInfo info;
+  poller_.finish(1, now_ns_, now_ns_, info, [] { return std::nullopt; });
+  EXPECT_EQ(info.left_alone.times, 2u) << "since the update";
+  EXPECT_GE(info.left_alone.ns, second);
+}
+
+TEST_F(RingPollerTest, RingsAreReadAgainSoonAfterTheirPagesAreReady) {
+  fill(add(1, 10));
+  pages_ = PageState::busy;
+  EXPECT_TRUE(poll().empty());
+  pages_ = PageState::ready;
+  EXPECT_TRUE(poll(milli / 2).empty()) << "left alone for a while";
+  EXPECT_FALSE(poll().empty());
+  // However often.
+  for (int i = 0; i < 100; ++i) {
+    pages_ = PageState::busy;
+    poll();
+    pages_ = PageState::ready;
+    files_.at(1).append(0, test::make::begin(++time, 1));
+    EXPECT_EQ(poll(4 * milli).size(), 1u) << i;
+  }
+}
+
+TEST_F(RingPollerTest, RingsOfWhoMadeTheReaderWaitAreReadForASmallShareOfTheTime) {
+  add(1, 10);
+  add(2, 10, 1, 1);  // of another user
+  reading_ns_ = 30 * milli;
+  const auto read = [&](int polls) {
+    std::map<std::uint32_t, int> read;
+    for (int i = 0; i < polls; ++i) {
+      for (const std::uint32_t slot : {1u, 2u}) files_.at(slot).append(0, test::make::begin(++time, 1));
+      for (const auto& [slot, words] : poll(10 * milli)) ++read[slot];
+      reading_ns_ = 0;
+    }
+    return read;
+  };
+  EXPECT_THAT(read(10), ElementsAre(Pair(1, 10), Pair(2, 10))) << "other threads took the time";
+  waits_of_ = 1;
+  reading_ns_ = 30 * milli;
+  EXPECT_THAT(read(90), ElementsAre(Pair(1, 1), Pair(2, 90)));
+  EXPECT_GE(read(20)[1], 9) << "a second after it waited";
+  reading_ns_ = 30 * milli;
+  EXPECT_THAT(read(280), ElementsAre(Pair(1, 1), Pair(2, 280))) << "longer than the first time";
 }
 
 TEST_F(RingPollerTest, TinyRingsDoNotSetThePace) {
@@ -166,6 +224,23 @@ TEST_F(RingPollerTest, TinyRingsDoNotSetThePace) {
   fill(add(2, 13));
   poll();
   EXPECT_LT(poller_.interval_ns(), milli);
+}
+
+TEST_F(RingPollerTest, TheLastReadWaitsForTheEndOfAShortChange) {
+  for (const bool is_short : {true, false}) {
+    SCOPED_TRACE(is_short);
+    fill(add(1, 10));
+    pages_ = PageState::busy;
+    int looks = 0;
+    meanwhile_ = [&] { pages_ = !is_short || ++looks < 10 ? PageState::busy : PageState::ready; };
+    ProcessInfo info;
+    poller_.finish(1, now_ns_, now_ns_, info, [] { return std::nullopt; });
+    EXPECT_EQ(info.words.delivered, is_short ? info.words.written : 0);
+    EXPECT_EQ(info.words.lost, is_short ? 0 : info.words.written);
+    files_.clear();
+    pages_ = PageState::ready;
+    meanwhile_ = [] {};
+  }
 }
 
 TEST_F(RingPollerTest, TheLastReadIsBounded) {

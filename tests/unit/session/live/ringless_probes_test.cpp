@@ -42,7 +42,7 @@ class RinglessProbesTest : public testing::Test {
   const std::uint64_t start_ = monotonic_ns();  // the clock of UprobeManager
   test::RinglessWorld world_;
   RinglessProbes probes_{world_.programs, world_.table,
-                         [this](std::function<void()> task) { world_.tasks.add(std::move(task)); }};
+                         [this](std::function<bool()> task) { world_.tasks.add(std::move(task)); }};
 };
 
 TEST_F(RinglessProbesTest, WaitUntilAProcessWouldHaveItsRing) {

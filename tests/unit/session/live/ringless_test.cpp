@@ -58,7 +58,7 @@ class RinglessTest : public testing::Test, private ProcessEvents {
                    .timeline = timeline_,
                    .events = *this,
                    .processes = world_.table,
-                   .run_later = [this](std::function<void()> task) { world_.tasks.add(std::move(task)); },
+                   .run_later = [this](std::function<bool()> task) { world_.tasks.add(std::move(task)); },
                    .start_ns = start_},
                   filter) {
     ringless_.prepare(STDIN_FILENO, test::probed_binary(probed_id).runtime, {.id = probed_id});

@@ -39,13 +39,13 @@ class FakeUprobePrograms : public kernel::UprobePrograms {
 /// The background thread: tasks wait until run_all().
 class TaskQueue {
  public:
-  void add(std::function<void()> task) { tasks_.push_back(std::move(task)); }
+  void add(std::function<bool()> task) { tasks_.push_back(std::move(task)); }
   void run_all() {
     for (; !tasks_.empty(); tasks_.pop_front()) tasks_.front()();
   }
 
  private:
-  std::deque<std::function<void()>> tasks_;
+  std::deque<std::function<bool()>> tasks_;
 };
 
 /// A binary with all that probes need.

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// What a RingReader is going to touch of the mapped file is looked at before: see PageCheck. Pages that are holes are
+// read by pread(2), or not at all: to touch them would fill the file with memory.
+#include <algorithm>
+#include <utility>
+
+#include "ring/reader_state.hpp"
+
+namespace rtev {
+namespace {
+
+/// Words that are looked at before they are read: of the ring whose turn it is, and of the ones after it.
+constexpr std::uint64_t words_ahead = 1 << 13, others_words_ahead = chunk_words;
+
+/// Ranges that are looked at together: a look at one costs little more than one at many.
+constexpr std::size_t ranges_ahead = 256;
+
+/// Words of a message that has a time.
+constexpr std::uint64_t timed_message_words = 2;
+
+bool is_ready(const PageRange& range) {
+  return range.state <= PageState::hole;
+}
+
+}  // namespace
+
+/// True if all ranges can be read.
+bool RingReader::State::are_ready() {
+  map.look_at(ranges);
+  return std::ranges::all_of(ranges, is_ready);
+}
+
+/// The header, all indices, and the first messages that show whether rings were created anew. Of a file with many rings
+/// these are not looked at: that would take longer than to read them.
+bool RingReader::State::are_indices_ready() {
+  if (!map.looks_at_pages()) return true;
+  ranges = {map.header_range(), map.indices_range(map.layout().rings)};
+  for (std::uint32_t ring = 0; ring < used && used <= telling_rings; ++ring) {
+    const Cursor& cursor = cursors[ring];
+    if (cursor.head == 0 && cursor.first_time != 0) ranges.push_back(map.words_range(ring, 0, timed_message_words));
+  }
+  return are_ready();
+}
+
+/// True if event_time() can read the oldest message of each ring that shows to whom the file belongs.
+bool RingReader::State::are_messages_ready() {
+  if (!map.looks_at_pages()) return true;
+  ranges.clear();
+  for (std::uint32_t ring = 0; ring < std::min(used, telling_rings); ++ring) {
+    const auto [head, tail] = indices[ring];
+    if (head < tail) ranges.push_back(map.words_range(ring, head, std::min(tail - head, timed_message_words)));
+  }
+  return are_ready();
+}
+
+/// Looks at the next words of a ring, and of the rings whose turns are next. False if those of this ring cannot be
+/// read.
+bool RingReader::State::look_ahead(std::uint32_t ring) {
+  if (!map.looks_at_pages()) {
+    cursors[ring].ready = cursors[ring].tail;
+    return true;
+  }
+  const std::uint64_t ring_words = map.layout().ring_words;
+  std::vector<std::pair<Cursor*, std::uint64_t>> pieces;  // with their words, in the order of the ranges
+  const auto add = [&](std::uint32_t next, std::uint64_t max_words) {
+    Cursor& cursor = cursors[next];
+    std::uint64_t position = std::max(cursor.position, cursor.ready);
+    for (std::uint64_t left = std::min({cursor.tail - cursor.position, max_words, ring_words}); left > 0;) {
+      const std::uint64_t words = std::min(left, ring_words - (position & (ring_words - 1)));
+      ranges.push_back(map.words_range(next, position, words));
+      pieces.emplace_back(&cursor, words);
+      position += words;
+      left -= words;
+    }
+  };
+  ranges.clear();
+  cursors[ring].ready = cursors[ring].position;
+  add(ring, words_ahead);
+  for (std::uint32_t turn = 1; turn < used && ranges.size() + 2 <= ranges_ahead; ++turn) {
+    const std::uint32_t next = (ring + turn) % used;
+    if (cursors[next].ready <= cursors[next].position) add(next, others_words_ahead);
+  }
+  map.look_at(ranges);
+  const Cursor* not_ready = nullptr;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    auto& [cursor, words] = pieces[i];
+    if (!is_ready(ranges[i])) not_ready = cursor;
+    if (cursor == not_ready) continue;
+    cursor->ready = std::max(cursor->ready, cursor->position) + words;
+    distrusted |= ranges[i].state == PageState::hole;
+  }
+  return is_next_chunk_ready(cursors[ring]);
+}
+
+/// True if look_ahead() has seen what read_chunk() is to read.
+bool RingReader::State::is_next_chunk_ready(const Cursor& cursor) const {
+  const std::uint64_t words = std::min<std::uint64_t>(chunk_words, map.layout().ring_words);
+  return cursor.ready >= std::min(cursor.tail, cursor.position + words);
+}
+
+/// How many of these names of user events can be read: none that are in holes.
+std::uint32_t RingReader::State::ready_names(std::uint32_t first, std::uint32_t count) {
+  const std::uint32_t slots =
+      std::min<std::uint32_t>(count, user_event_slots - std::min<std::uint32_t>(first, user_event_slots));
+  if (!map.looks_at_pages()) return slots;
+  ranges.clear();
+  for (std::uint32_t slot = 0; slot < slots; ++slot) ranges.push_back(map.names_range(first + slot, 1));
+  map.look_at(ranges);
+  const auto end = std::ranges::find_if(ranges, [](const PageRange& range) { return range.state != PageState::ready; });
+  return static_cast<std::uint32_t>(end - ranges.begin());
+}
+
+}  // namespace rtev
