@@ -151,12 +151,13 @@ void Discovery::on_exec(LifecycleEvent& event) {
     end(pid, record.time_ns, exit_by_exec, record.max_rss_pages);
   }
   scan_.forget_silent(pid);
-  const auto add = [this, record, generation](Image image) {
+  const auto add = [this, record, generation, has_ring = event.has_ring](Image image) {
     complete(image, record);
     TracedProcess* const process = ensure(static_cast<std::int32_t>(record.tgid), std::move(image),
                                           {.action = ProcessAction::exec,
                                            .time_ns = record.time_ns,
                                            .generation = generation,
+                                           .has_ring = has_ring,
                                            .followed = is_followed(record)});
     if (process != nullptr) process->max_rss_before = record.max_rss_pages;
   };
@@ -254,7 +255,8 @@ void Discovery::on_probe(const rtev_lifecycle& record) {
   RingState& state = context_.registry.process(*process->index).ring;
   const auto change = [&](RingState to, ProcessAction action) {
     // A program that was found asleep may have been paused, which BPF sees when it runs again.
-    const bool was_known = std::exchange(process->rings.state_known, true) || process->origin != ProcessAction::found;
+    const bool was_known = std::exchange(process->rings.state_known, true) || process->origin != ProcessAction::found ||
+                           state == RingState::stopped;
     if (state == RingState::none || state == RingState::shared || state == RingState::probed ||
         state == RingState::unreadable || (state == to && was_known))
       return;
@@ -274,10 +276,12 @@ void Discovery::on_probe(const rtev_lifecycle& record) {
   }
 }
 
-void Discovery::tick(std::uint64_t now_ns, std::uint64_t records_complete_until_ns) {
+void Discovery::tick(std::uint64_t now_ns, std::uint64_t records_complete_until_ns,
+                     std::optional<std::uint64_t> records_wait_since_ns) {
   take_inspected();
-  const std::uint64_t late = std::min(last_record_ns_, max_record_delay_ns);
-  const std::uint64_t complete_until_ns = std::max(records_complete_until_ns, last_record_ns_ - late);
+  const std::uint64_t last_ns = std::min(last_record_ns_, records_wait_since_ns.value_or(last_record_ns_));
+  const std::uint64_t late = std::min(last_ns, max_record_delay_ns);
+  const std::uint64_t complete_until_ns = std::max(records_complete_until_ns, last_ns - late);
   take_found(now_ns, complete_until_ns);
   identifier_.retry(now_ns);
   for (auto& [pid, since_ns, runtime] : identifier_.take_looked()) {

@@ -36,8 +36,10 @@ class Discovery {
   /// Takes one lifecycle record, in the order of the records.
   void take(LifecycleEvent event);
   /// Continues with what scans found, with processes whose binaries have been inspected, and with pending rings. All
-  /// records from before `records_complete_until_ns` have been taken; 0: not known.
-  void tick(std::uint64_t now_ns, std::uint64_t records_complete_until_ns);
+  /// records from before `records_complete_until_ns` have been taken; 0: not known. If some wait for their look-up, the
+  /// first of them was read at `records_wait_since_ns`.
+  void tick(std::uint64_t now_ns, std::uint64_t records_complete_until_ns,
+            std::optional<std::uint64_t> records_wait_since_ns = std::nullopt);
   /// When tick() has something to do again, as far as only time decides.
   std::optional<std::uint64_t> next_tick_ns() const;
 

@@ -31,6 +31,7 @@ struct PendingRing {
     return announced ? std::optional(announced->clock_offset_ns) : std::nullopt;
   }
   // Of PendingRings:
+  std::uint64_t not_ready_ns = 0;  ///< when its file was looked at last: what is written in it is later
   std::uint64_t first_try_ns = 0;
   std::uint64_t next_try_ns = 0;
   std::uint64_t pause_ns = 0;
@@ -64,6 +65,7 @@ class PendingRings {
         const bool expired = now_ns > ring.first_try_ns + timeout_ns;
         done = try_open(pid, ring, expired);
         done |= expired;
+        if (!ring.opened.empty()) ring.not_ready_ns = now_ns;
       }
       entry = done ? rings_.erase(entry) : std::next(entry);
     }
@@ -95,16 +97,19 @@ class PendingRings {
     for (const auto& [pid, ring] : rings_) next = std::min(next.value_or(ring.next_try_ns), ring.next_try_ns);
     return next;
   }
-  /// When the first of them was announced.
+  /// Since when any of them may be written.
   std::optional<std::uint64_t> oldest_ns() const {
     std::optional<std::uint64_t> oldest;
-    for (const auto& [pid, ring] : rings_) oldest = std::min(oldest.value_or(ring.announced_ns), ring.announced_ns);
+    for (const auto& [pid, ring] : rings_) {
+      const std::uint64_t since_ns = std::max(ring.announced_ns, ring.not_ready_ns);
+      oldest = std::min(oldest.value_or(since_ns), since_ns);
+    }
     return oldest;
   }
 
  private:
-  // Most rings are ready within a millisecond; others never will be.
-  static constexpr std::uint64_t min_pause_ns = 100'000, max_pause_ns = 50'000'000;
+  // Most rings are ready within a millisecond; others never will be. All events wait from one try to the next.
+  static constexpr std::uint64_t min_pause_ns = 100'000, max_pause_ns = 20'000'000;
   static constexpr std::uint64_t timeout_ns = 2'000'000'000;
 
   static bool is_same_file(const PendingRing& one, const PendingRing& other) {

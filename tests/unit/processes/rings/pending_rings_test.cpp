@@ -53,6 +53,20 @@ TEST(PendingRings, OpenedRingIsForgotten) {
   EXPECT_EQ(rings.next_try_ns(), std::nullopt);
 }
 
+TEST(PendingRings, ARingThatWasNotReadyWasNotWritten) {
+  PendingRings rings;
+  const auto look = [&](std::uint64_t now) {
+    rings.retry(now, [](std::int32_t, PendingRing&, bool) { return false; });
+    return rings.oldest_ns();
+  };
+  rings.add(7, {.announced_ns = second});
+  EXPECT_EQ(look(second + 1), second) << "its file is not known";
+  rings.add(7, {.announced_ns = second, .opened = std::vector<OpenedRing>(1)});
+  EXPECT_EQ(look(second + 2), second + 2);
+  rings.add(8, {.announced_ns = second + 1});
+  EXPECT_EQ(rings.oldest_ns(), second + 1);
+}
+
 TEST(PendingRings, OneAProcess) {
   PendingRings rings;
   EXPECT_TRUE(rings.add(7, {.announced_ns = 1}));
