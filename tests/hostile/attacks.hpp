@@ -62,6 +62,9 @@ int touched_program(const Directory& dir);
 int many_programs(const Directory& dir);
 /// Runs the program `dir`/program, and maps it 360,000 times once it has probes: to detach them takes the kernel long.
 int mapped_program(const Directory& dir);
+/// Forks a process with many pages and little CPU time again and again, beside ever new copies of the program
+/// `dir`/program: to probe one the kernel waits for the fork.
+int long_forks(const Directory& dir);
 /// Announces rings in a namespace of 65,000 mounts, which change all the time.
 int many_mounts(const Directory& dir);
 

@@ -40,6 +40,7 @@ constexpr auto attacks = std::to_array<Attack>({
     {"touched-program", touched_program},
     {"many-programs", many_programs},
     {"mapped-program", mapped_program},
+    {"long-forks", long_forks},
     {"many-mounts", many_mounts},
     {"hung-ring", hung_ring},
     {"hung-detached-ring", hung_detached_ring},

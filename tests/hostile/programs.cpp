@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -109,6 +110,30 @@ pid_t run(const fs::path& program, int input) {
   ::_exit(127);
 }
 
+/// Runs ever new copies of `dir`/program, so many at a time.
+int run_copies(const Directory& dir, std::size_t at_once) {
+  const fs::path program = dir / "program";
+  const std::string bytes = read_file(program);
+  std::array<int, 2> silence{};
+  if (::pipe2(silence.data(), O_CLOEXEC) != 0) fail("pipe");
+  trace_programs(dir);
+  std::deque<pid_t> running;
+  const auto start = [&] {
+    replace_program(program, bytes + std::to_string(now_ns()));
+    running.push_back(run(program, silence[0]));
+  };
+  while (running.size() < at_once) start();
+  return end_all(repeat(
+      [&] {
+        start();
+        ::kill(running.front(), SIGKILL);
+        ::waitpid(running.front(), nullptr, 0);
+        fs::remove(dir / (std::to_string(running.front()) + ".events"));
+        running.pop_front();
+      },
+      announcement_ms));
+}
+
 }  // namespace
 
 int many_mappings(const Directory& dir) {
@@ -155,28 +180,39 @@ int touched_program(const Directory& dir) {
 }
 
 int many_programs(const Directory& dir) {
-  constexpr std::size_t at_once = 200;
-  const fs::path program = dir / "program";
-  const std::string bytes = read_file(program);
-  std::array<int, 2> silence{};
-  if (::pipe2(silence.data(), O_CLOEXEC) != 0) fail("pipe");
   become_stranger(dir);
-  trace_programs(dir);
-  std::deque<pid_t> running;
-  const auto start = [&] {
-    replace_program(program, bytes + std::to_string(now_ns()));
-    running.push_back(run(program, silence[0]));
-  };
-  while (running.size() < at_once) start();
-  return end_all(repeat(
-      [&] {
-        start();
-        ::kill(running.front(), SIGKILL);
-        ::waitpid(running.front(), nullptr, 0);
-        fs::remove(dir / (std::to_string(running.front()) + ".events"));
-        running.pop_front();
-      },
-      announcement_ms));
+  return run_copies(dir, 200);
+}
+
+int long_forks(const Directory& dir) {
+  constexpr std::size_t bytes = std::size_t{4} << 30;
+  become_stranger(dir);
+  void* const memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) fail("mmap");
+  ::madvise(memory, bytes, MADV_NOHUGEPAGE);
+  // Only page tables, of a mapping that fork(2) copies.
+  *static_cast<volatile char*>(memory) = 1;
+  if (::madvise(memory, bytes, MADV_POPULATE_READ) != 0) fail("madvise");
+  for (int forker = 0; forker < 4; ++forker) {
+    if (fork_dependent() != 0) continue;
+    const sched_param none{};
+    ::sched_setscheduler(0, SCHED_IDLE, &none);
+    while (true) {
+      const pid_t child = fork_dependent();
+      if (child == 0) ::_exit(0);
+      ::waitpid(child, nullptr, 0);
+    }
+  }
+  ::munmap(memory, bytes);
+  for (long cpu = ::sysconf(_SC_NPROCESSORS_ONLN); cpu > 0; --cpu) {
+    if (fork_dependent() != 0) continue;
+    constexpr int nice = 10;
+    ::setpriority(PRIO_PROCESS, 0, nice);
+    while (true) {
+    }
+  }
+  return run_copies(dir, 4);
 }
 
 int mapped_program(const Directory& dir) {

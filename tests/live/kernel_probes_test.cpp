@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file_links.hpp"
 #include "kernel/uprobe_manager.hpp"
 #include "live/kernel_fixture.hpp"
 
@@ -86,7 +87,9 @@ TEST_P(KernelLiveProbes, FireUntilDetached) {
   EXPECT_EQ(hits()[0].detail, binary + 1);
 
   const auto before = Clock::now();
-  destroy_in_parallel(std::move(links));
+  std::vector<UniqueFd> fds;
+  for (UprobeLink& link : links) fds.push_back(std::move(link.fd));
+  close_in_parallel(std::move(fds));
   RecordProperty("detach_ms",
                  static_cast<int>(std::chrono::duration<double, std::milli>(Clock::now() - before).count()));
   programs.untrack(::getpid());

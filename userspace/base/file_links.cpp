@@ -22,8 +22,13 @@ constexpr std::size_t max_close_threads = 512;
 
 }  // namespace
 
-void close_links_in_background(int mappings, std::vector<FileLinks> files) {
-  if (background_links()) files = background_links()(mappings, std::move(files));
+std::vector<FileLinks> close_links_in_background(int mappings, std::vector<FileLinks> files) {
+  if (background_links()) return background_links()(mappings, std::move(files));
+  close_links_now(std::move(files));
+  return {};
+}
+
+void close_links_now(std::vector<FileLinks> files) {
   std::vector<UniqueFd> links;
   for (FileLinks& file : files) std::ranges::move(file.links, std::back_inserter(links));
   close_in_parallel(std::move(links));

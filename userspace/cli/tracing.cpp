@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/exit_status.hpp"
@@ -24,6 +25,7 @@
 #include "helper/closers.hpp"
 #include "helper/process_queries.hpp"
 #include "kernel/libbpf.hpp"
+#include "kernel/uprobe_attacher.hpp"
 #include "session/command/command.hpp"
 #include "session/confinement.hpp"
 #include "session/live/live_session.hpp"
@@ -146,6 +148,8 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
   // Before there are BPF programs and threads: the helper must have nothing of them.
   const auto helper = helper::HelperProcess::start();
   if (!helper) return report(helper.error());
+  auto attacher = kernel::UprobeAttacher::start(confine_tracer);
+  if (!attacher) return report(attacher.error());
   // Forked before any thread exists. It waits until released.
   std::optional<Command> command;
   if (!invocation.command.empty()) {
@@ -161,9 +165,11 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
   }
 
   StopSignal stop(command ? &*command : nullptr);
-  const LiveOptions live = live_options(options, invocation);
+  LiveOptions live = live_options(options, invocation);
+  live.programs.attach = [&attacher](kernel::UprobeRequest request) { return attacher->attach(std::move(request)); };
   auto attached = load_undisturbed(live);
   if (!attached) return report(attached.error());
+  attacher->confine(attached->programs.uses_uprobe_multi());
   if (auto confined = confine_tracer(attached->programs.uses_uprobe_multi()); !confined)
     return report(confined.error());
   // After that, since it starts a thread.
@@ -191,6 +197,7 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
   if (command && !tracing.output.error() && !is_full && !options.duration && options.names.empty())
     no_events = no_events_message(command->arguments().front(), session->registry());
   session.reset();
+  attacher->abandon();
   if (!command) return exit_ok;
   const std::optional<int> ended = wait_for(*command, stop, until.on_signal);
   if (!ended) {

@@ -24,16 +24,12 @@ struct Message {
   void add(const void* data, std::size_t size);
 };
 
-/// The links of the uprobes of a file, or some of them.
-struct LinksOfFile {
-  UniqueFd file{};
-  std::vector<UniqueFd> links{};
-};
-
-/// Links to be closed when check_mappings() allows it.
+/// Links of a file, to be closed when check_mappings() allows it.
 struct LinksMessage {
   UniqueFd mappings{};  ///< the program that it takes
-  std::vector<LinksOfFile> files{};
+  UniqueFd file{};
+  std::vector<UniqueFd> links{};
+  UniqueFd closed{};  ///< see FileLinks
 };
 
 /// Appends values to a message. Descriptors are moved into it.
@@ -199,12 +195,8 @@ void fields(Archive& archive, ProcessView& view) {
           view.peak_memory_bytes, view.word, view.pids, view.started, view.no_answer);
 }
 template <typename Archive>
-void fields(Archive& archive, LinksOfFile& links) {
-  archive(links.file, links.links);
-}
-template <typename Archive>
 void fields(Archive& archive, LinksMessage& message) {
-  archive(message.mappings, message.files);
+  archive(message.mappings, message.file, message.links, message.closed);
 }
 
 }  // namespace rtev::helper

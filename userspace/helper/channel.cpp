@@ -11,8 +11,8 @@
 namespace rtev::helper {
 namespace {
 
-/// A view has at most 66 descriptors, and as many paths of up to 8 KiB in escaped form.
-constexpr std::size_t max_fds = 80, max_message_bytes = 1u << 20;
+/// The kernel takes 253. A view has at most 66 descriptors, and as many paths of up to 8 KiB in escaped form.
+constexpr std::size_t max_fds = 250, max_message_bytes = 1u << 20;
 
 }  // namespace
 

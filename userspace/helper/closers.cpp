@@ -27,8 +27,8 @@ constexpr std::size_t max_files_of_message = 64;
 /// the tracer's descriptors.
 constexpr std::size_t max_waiting = 256;
 
-/// Descriptors in a message of links, about.
-constexpr std::size_t links_of_message = 64;
+/// Of a file. A message has three other descriptors.
+constexpr std::size_t links_of_message = 240;
 
 /// Lets a process end that has little to do. False if it has more.
 bool await_end(const UniqueFd& channel) {
@@ -41,20 +41,28 @@ UniqueFd copy_of(int fd) {
   return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
-/// Moves links into a message, and removes files that have no more of them.
-LinksMessage take_links(int mappings, std::vector<FileLinks>& files) {
-  LinksMessage message{.mappings = copy_of(mappings)};
-  for (std::size_t fds = 0; fds < links_of_message && !files.empty();) {
-    auto& [file, links] = files.back();
-    LinksOfFile& taken = message.files.emplace_back(LinksOfFile{.file = copy_of(file->get())});
-    for (; fds < links_of_message && !links.empty(); ++fds) {
-      taken.links.push_back(std::move(links.back()));
-      links.pop_back();
-    }
-    ++fds;
-    if (links.empty()) files.pop_back();
-  }
+/// Moves links into a message. What says that all are closed goes with the last of them.
+LinksMessage take_links(int mappings, FileLinks& file) {
+  LinksMessage message{.mappings = copy_of(mappings), .file = copy_of(file.file ? file.file->get() : -1)};
+  for (; !file.links.empty() && message.links.size() < links_of_message; file.links.pop_back())
+    message.links.push_back(std::move(file.links.back()));
+  if (file.links.empty()) message.closed = std::move(file.closed);
   return message;
+}
+
+/// Takes the links out of a message that was not sent.
+void take_back(Message& message, FileLinks& file) {
+  LinksMessage links;
+  Reader{message}(links);
+  std::ranges::move(links.links, std::back_inserter(file.links));
+  if (links.closed) file.closed = std::move(links.closed);
+}
+
+/// Waits for room, but not for long.
+bool send_soon(const UniqueFd& channel, const Message& message) {
+  if (send(channel.get(), message, true)) return true;
+  pollfd room{.fd = channel.get(), .events = POLLOUT, .revents = 0};
+  return errno == EAGAIN && ::poll(&room, 1, patience_ms) == 1 && send(channel.get(), message, true);
 }
 
 }  // namespace
@@ -103,7 +111,6 @@ void Closers::run() {
     if (!await_end(closer.channel)) break;
 }
 
-/// Returns the links that it could not send, under no file in particular.
 std::vector<FileLinks> Closers::add_links(int mappings, std::vector<FileLinks> files) {
   const std::lock_guard lock(links_mutex_);
   if (!link_closer_) {
@@ -111,17 +118,20 @@ std::vector<FileLinks> Closers::add_links(int mappings, std::vector<FileLinks> f
     if (!channel) return files;
     link_closer_ = std::move(*channel);
   }
-  while (!files.empty()) {
-    LinksMessage links = take_links(mappings, files);
-    Message message;
-    Writer{message}(links);
-    if (!send(link_closer_.get(), message, true)) {
-      files.push_back({.links = std::move(message.fds)});
-      return files;
+  for (; !files.empty(); files.pop_back()) {
+    FileLinks& file = files.back();
+    while (!file.links.empty()) {
+      LinksMessage links = take_links(mappings, file);
+      Message message;
+      Writer{message}(links);
+      if (!send_soon(link_closer_, message)) {
+        take_back(message, file);
+        return files;
+      }
+      // The last one to close a link waits.
+      message.fds.clear();
+      send(link_closer_.get(), {.bytes = {std::byte{}}}, true);
     }
-    // The last one to close a link waits.
-    message.fds.clear();
-    send(link_closer_.get(), {.bytes = {std::byte{}}}, true);
   }
   return files;
 }

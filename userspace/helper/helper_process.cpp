@@ -90,12 +90,12 @@ void set_priority(Priority priority) {
 }
 
 /// Closes the links of those files whose mappings allow it, and removes these files.
-void close_free_links(int mappings, std::vector<LinksOfFile>& files) {
-  const auto free = std::ranges::partition(files, [mappings](const LinksOfFile& file) {
-    return check_mappings(mappings, file.file.get()) != RTEV_MAPPINGS_FREE;
+void close_free_links(std::vector<LinksMessage>& files) {
+  const auto free = std::ranges::partition(files, [](const LinksMessage& file) {
+    return check_mappings(file.mappings.get(), file.file.get()) != RTEV_MAPPINGS_FREE;
   });
   std::vector<UniqueFd> links;
-  for (LinksOfFile& file : free) std::ranges::move(file.links, std::back_inserter(links));
+  for (LinksMessage& file : free) std::ranges::move(file.links, std::back_inserter(links));
   close_in_parallel(std::move(links));
   files.erase(free.begin(), free.end());
 }
@@ -117,49 +117,42 @@ bool receive_links(int channel, int timeout_ms, LinksMessage& links) {
 [[noreturn]] void close_links(int channel) {
   constexpr int first_retry_ms = 10, longest_retry_ms = 1000;
   raise_file_limit();
-  UniqueFd mappings;
-  std::vector<LinksOfFile> files;
+  std::vector<LinksMessage> files;
   bool is_open = true;
-  for (int retry_ms = first_retry_ms; is_open || !files.empty();) {
-    LinksMessage message;
-    if (!is_open)
-      ::poll(nullptr, 0, retry_ms);
-    else
-      is_open = receive_links(channel, files.empty() ? -1 : retry_ms, message);
-    if (!message.files.empty()) {
+  for (int retry_ms = first_retry_ms; is_open || !files.empty(); retry_ms = std::min(2 * retry_ms, longest_retry_ms)) {
+    if (!is_open) ::poll(nullptr, 0, retry_ms);
+    // All messages that are there at a time, since the waits of the kernel overlap.
+    for (int wait_ms = files.empty() ? -1 : retry_ms; is_open; wait_ms = 0) {
+      LinksMessage message;
+      is_open = receive_links(channel, wait_ms, message);
+      if (message.links.empty()) break;
       // The tracer may still have these links open: whoever closes a link last waits. It says so when it has not.
-      mappings = std::move(message.mappings);
-      std::ranges::move(message.files, std::back_inserter(files));
-      retry_ms = first_retry_ms;
       LinksMessage none;
       is_open = receive_links(channel, -1, none);
+      files.push_back(std::move(message));
+      retry_ms = first_retry_ms;
     }
-    close_free_links(mappings.get(), files);
-    retry_ms = std::min(2 * retry_ms, longest_retry_ms);
+    close_free_links(files);
   }
   ::_exit(0);
 }
 
-/// Leaves everything that belongs to the tracer: its descriptors, its terminal, its signals. Whoever waits for the end
-/// of the tracer's output must not wait for a helper that hangs.
-void detach(int control) {
+}  // namespace
+
+void leave_tracer(int channel) {
   ::setsid();
   const int null = ::open("/dev/null", O_RDWR);
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (null >= 0) ::dup2(null, standard);
-  if (control > STDERR_FILENO + 1) ::close_range(STDERR_FILENO + 1, static_cast<unsigned>(control) - 1, 0);
-  ::close_range(static_cast<unsigned>(control) + 1, ~0u, 0);
+  if (channel > STDERR_FILENO + 1) ::close_range(STDERR_FILENO + 1, static_cast<unsigned>(channel) - 1, 0);
+  ::close_range(static_cast<unsigned>(channel) + 1, ~0u, 0);
   [[maybe_unused]] const int moved = ::chdir("/");
   // It ends when its channel does. SIGCHLD: nobody waits for workers.
   for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGCHLD, SIGTSTP}) ::signal(signal, SIG_IGN);
   ::prctl(PR_SET_NAME, "rtev-helper");
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   ::prctl(PR_SET_DUMPABLE, 0);
-  // Those of its workers, and what they have to set up.
-  keep_capabilities({CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE, CAP_SYS_NICE, CAP_NET_ADMIN});
 }
-
-}  // namespace
 
 /// Forks a worker for each channel that arrives, until the tracer is gone.
 void HelperProcess::serve(int control) {
@@ -174,6 +167,8 @@ void HelperProcess::serve(int control) {
     if (::fork() != 0) continue;
     ::close(control);
     if (task != Task::queries) {
+      // Probes are attached again only when their links are closed.
+      if (task == Task::links) set_priority(priority);
       keep_capabilities({});
       task == Task::files ? close_files(channel.get()) : close_links(channel.get());
     }
@@ -191,7 +186,9 @@ Result<HelperProcess> HelperProcess::start() {
   const pid_t pid = ::fork();
   if (pid < 0) return errno_error(errno, "cannot start the helper process");
   if (pid == 0) {
-    detach(channel->second.get());
+    leave_tracer(channel->second.get());
+    // Those of its workers, and what they have to set up.
+    keep_capabilities({CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE, CAP_SYS_NICE, CAP_NET_ADMIN});
     serve(channel->second.get());
   }
   return HelperProcess(std::move(channel->first), pid);

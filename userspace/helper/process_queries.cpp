@@ -27,8 +27,9 @@ constexpr std::uint64_t ask_once_timeout_ns = 500'000'000;
 HelperQueries::HelperQueries(const HelperProcess& helper, Priority priority, const Limits& limits)
     : helper_(helper), priority_(priority), limits_(limits), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   add_to_epoll(asked_.get());
-  // Before they are needed: the shortest programs end while a worker starts.
-  while (workers_.size() < std::min(limits_.workers, limits_.workers_of_user) && start_worker() != nullptr) {
+  // Before they are needed: the shortest programs end while a worker starts, and no process of the host can fork while
+  // the kernel waits to attach a uprobe.
+  while (workers_.size() < limits_.workers && start_worker() != nullptr) {
   }
 }
 

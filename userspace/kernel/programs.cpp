@@ -86,6 +86,7 @@ struct Programs::State {
   UniqueFd wait;
   std::uint32_t cpus;  ///< possible ones
   bool uprobe_multi;
+  AttachUprobes attach;
   SchedDropCounters dropped{};
   std::vector<std::uint32_t> on_cpu{};  ///< slots, sorted; as of look_at_cpus()
   std::uint64_t untracked = 0;          ///< by track()
@@ -152,7 +153,8 @@ Result<Programs> Programs::load(const ProgramOptions& options) {
                                                 .sched = std::move(buffers),
                                                 .wait = std::move(*wait),
                                                 .cpus = static_cast<std::uint32_t>(cpus),
-                                                .uprobe_multi = uprobe_multi})};
+                                                .uprobe_multi = uprobe_multi,
+                                                .attach = options.attach})};
 }
 
 Result<void> Programs::attach() {
@@ -367,8 +369,8 @@ bool Programs::uses_uprobe_multi() const {
 }
 
 Result<AttachedUprobes> Programs::probe(int file, std::uint32_t binary_id, const ProbePlan& plan, std::uint32_t) {
-  return attach_uprobes({.program = state_->skeleton->progs.runtime_function, .multi = state_->uprobe_multi}, file,
-                        binary_id, plan.sites);
+  const UprobeProgram program{.program = state_->skeleton->progs.runtime_function, .multi = state_->uprobe_multi};
+  return state_->attach(request_for(program, file, binary_id, plan.sites));
 }
 
 }  // namespace rtev::kernel

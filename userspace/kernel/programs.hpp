@@ -24,6 +24,7 @@ struct ProgramOptions {
   bool follow = false;                          ///< report only processes given to follow() and their descendants
   rtev_save_mode save_rings = RTEV_SAVE_KNOWN;  ///< which rings are saved before they are gone
   bool uprobe_multi = true;                     ///< use it where the kernel has it; false: as on older kernels
+  AttachUprobes attach = attach_uprobes;
 };
 
 /// What was lost, over all cpus, by enum rtev_stat: dropped records, and processes that could not be tracked.

@@ -8,7 +8,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <iterator>
 #include <span>
 #include <utility>
 
@@ -25,6 +24,9 @@ static_assert(sizeof(rtev_ringless_binary) == 88 && sizeof(rtev_probed) == 40 &&
 /// Records of one read(): more than the buffer holds, so that programs cannot keep it from returning.
 constexpr std::size_t max_records = 1 << 18;
 
+/// Each takes a link of its own.
+constexpr std::size_t max_single_processes = 128;
+
 using Skeleton = std::unique_ptr<ringless_bpf, SkeletonDestroy<ringless_bpf__destroy>>;
 
 std::unexpected<Error> load_error(Error error) {
@@ -39,6 +41,7 @@ struct RinglessPrograms::State {
   BpfRing probed;
   std::vector<pid_t> pids;
   bool uprobe_multi;
+  AttachUprobes attach;
 };
 
 RinglessPrograms::RinglessPrograms(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -71,7 +74,8 @@ Result<RinglessPrograms> RinglessPrograms::load(const RinglessOptions& options) 
   return RinglessPrograms{std::make_unique<State>(State{.skeleton = std::move(skeleton),
                                                         .probed = std::move(*probed),
                                                         .pids = options.pids,
-                                                        .uprobe_multi = uprobe_multi})};
+                                                        .uprobe_multi = uprobe_multi,
+                                                        .attach = options.attach})};
 }
 
 Result<void> RinglessPrograms::describe(std::uint32_t binary_id, const rtev_ringless_binary& binary) {
@@ -85,20 +89,12 @@ Result<AttachedUprobes> RinglessPrograms::probe(int file, std::uint32_t binary_i
   binary.round = round;
   if (auto described = describe(binary_id, binary); !described) return std::unexpected(std::move(described.error()));
 
-  // Probes in single processes spare the other processes of the binary.
   const UprobeProgram program{.program = state_->skeleton->progs.runtime_event, .multi = state_->uprobe_multi};
-  const std::array everyone{every_process};
-  const bool filters = !state_->pids.empty() && can_probe_one_process(program);
-  AttachedUprobes all;
-  for (const pid_t pid : filters ? std::span<const pid_t>(state_->pids) : std::span<const pid_t>(everyone)) {
-    auto attached = attach_uprobes(program, file, binary_id, plan.sites, pid);
-    if (!attached && attached.error().code == ESRCH) continue;  // the process has ended
-    if (!attached) return attached;
-    if (attached->skipped > 0)
-      return std::unexpected(Error{.what = "cannot probe", .why = "some functions that write events cannot be probed"});
-    std::ranges::move(attached->links, std::back_inserter(all.links));
-  }
-  return all;
+  UprobeRequest request = request_for(program, file, binary_id, plan.sites);
+  request.all_sites = true;
+  // Probes in single processes spare the other processes of the binary.
+  if (state_->pids.size() <= max_single_processes && can_probe_one_process(program)) request.pids = state_->pids;
+  return state_->attach(std::move(request));
 }
 
 void RinglessPrograms::forget(std::uint32_t binary_id) {

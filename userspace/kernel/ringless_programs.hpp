@@ -22,6 +22,7 @@ struct RinglessOptions {
   int followed_map_fd = -1;       ///< Programs::followed_map_fd(), to probe only those processes; -1: all
   std::vector<pid_t> pids{};      ///< only these, if any
   bool uprobe_multi = true;       ///< use it where the kernel has it; false: as on older kernels
+  AttachUprobes attach = attach_uprobes;
 };
 
 /// The programs. Belongs to one thread, except for describe(), probe() and forget(), which any thread may call.

@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
@@ -12,17 +13,20 @@
 
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "base/file_io.hpp"
-#include "base/file_links.hpp"
 #include "base/parse.hpp"
 #include "kernel/features.hpp"
 
 namespace rtev::kernel {
 namespace {
+
+constexpr pid_t every_process = 0;
 
 constexpr int kernel_enotsupp = 524;  // has no name outside of the kernel, but reaches user space
 
@@ -101,44 +105,47 @@ bool is_about_instruction(int code) {
   return code == kernel_enotsupp || code == EOPNOTSUPP || code == ENOEXEC || code == EINVAL;
 }
 
+struct EachSite {
+  bool all;  ///< it is an error if a site cannot be probed
+  bool slow_to_detach;
+};
+
 /// Attaches to each target that can be probed. attach_one(index) returns a link, or an empty one and errno.
 template <typename AttachOne>
-Result<AttachedUprobes> attach_each(const std::string& path, std::size_t targets, bool slow_to_detach,
+Result<AttachedUprobes> attach_each(const std::string& path, std::size_t targets, const EachSite& how,
                                     AttachOne attach_one) {
   AttachedUprobes attached;
   int error = 0;
   for (std::size_t i = 0; i < targets; ++i) {
     if (UniqueFd link = attach_one(i)) {
-      attached.links.push_back({.fd = std::move(link), .slow_to_detach = slow_to_detach});
+      attached.links.push_back({.fd = std::move(link), .slow_to_detach = how.slow_to_detach});
       continue;
     }
     error = errno;
     if (!is_about_instruction(error)) return attach_error(error, path);
     ++attached.skipped;
   }
-  if (attached.links.empty() && attached.skipped > 0) return attach_error(error, path);
+  if (attached.skipped == 0) return attached;
+  if (attached.links.empty()) return attach_error(error, path);
+  if (how.all)
+    return std::unexpected(Error{.what = "cannot probe", .why = "some functions that write events cannot be probed"});
   return attached;
 }
 
-}  // namespace
-
-void prepare_uprobe_multi(bpf_program* program) {
-  bpf_program__set_expected_attach_type(program, trace_uprobe_multi);
-}
-
-Result<AttachedUprobes> attach_uprobes(const UprobeProgram& program, int file, std::uint32_t binary_id,
-                                       std::span<const ProbeSite> sites, pid_t pid) {
-  if (sites.empty()) return AttachedUprobes{};
+/// In every process, or in one: ESRCH if there is no such process.
+Result<AttachedUprobes> attach_in(pid_t pid, const UprobeRequest& request) {
+  if (request.sites.empty()) return AttachedUprobes{};
   // By descriptor: the very file that was inspected, whatever its path means in this mount namespace or by now.
-  const std::string path = fmt::format("/proc/self/fd/{}", file);
+  const std::string path = fmt::format("/proc/self/fd/{}", request.file.get());
   std::vector<std::uint64_t> offsets, cookies;
-  for (const ProbeSite& site : sites) {
+  for (const ProbeSite& site : request.sites) {
     offsets.push_back(site.file_offset);
-    cookies.push_back(std::uint64_t{binary_id} << 8 | site.function);
+    cookies.push_back(std::uint64_t{request.binary_id} << 8 | site.function);
   }
-  const int program_fd = bpf_program__fd(program.program);
-  if (!program.multi) {
-    return attach_each(path, sites.size(), true, [&](std::size_t i) {
+  const int program_fd = request.program.get();
+  const bool all_sites = request.all_sites;
+  if (!request.multi) {
+    return attach_each(path, offsets.size(), {.all = all_sites, .slow_to_detach = true}, [&](std::size_t i) {
       return create_perf_link(program_fd, path.c_str(), offsets[i], cookies[i]);
     });
   }
@@ -149,9 +156,38 @@ Result<AttachedUprobes> attach_uprobes(const UprobeProgram& program, int file, s
   }
   if (!is_about_instruction(errno)) return attach_error(errno, path);
   // The kernel attaches to all or to none, and does not say which instruction it refuses.
-  return attach_each(path, sites.size(), false, [&](std::size_t i) {
+  return attach_each(path, offsets.size(), {.all = all_sites, .slow_to_detach = false}, [&](std::size_t i) {
     return create_multi_link(program_fd, path.c_str(), std::span{&offsets[i], 1}, std::span{&cookies[i], 1}, pid);
   });
+}
+
+}  // namespace
+
+void prepare_uprobe_multi(bpf_program* program) {
+  bpf_program__set_expected_attach_type(program, trace_uprobe_multi);
+}
+
+UprobeRequest request_for(const UprobeProgram& program, int file, std::uint32_t binary_id,
+                          std::vector<ProbeSite> sites) {
+  const auto copy_of = [](int fd) { return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); };
+  return {.program = copy_of(bpf_program__fd(program.program)),
+          .file = copy_of(file),
+          .binary_id = binary_id,
+          .sites = std::move(sites),
+          .multi = program.multi};
+}
+
+Result<AttachedUprobes> attach_uprobes(const UprobeRequest& request) {
+  if (request.pids.empty()) return attach_in(every_process, request);
+  AttachedUprobes all;
+  for (const pid_t pid : request.pids) {
+    auto attached = attach_in(pid, request);
+    if (!attached && attached.error().code == ESRCH) continue;  // the process has ended
+    if (!attached) return attached;
+    std::ranges::move(attached->links, std::back_inserter(all.links));
+    all.skipped = attached->skipped;
+  }
+  return all;
 }
 
 bool can_probe_one_process(const UprobeProgram& program) {
@@ -159,13 +195,6 @@ bool can_probe_one_process(const UprobeProgram& program) {
   if (!program.multi || ::uname(&system) != 0) return false;
   const auto version = parse_kernel_version(system.release);
   return version && *version >= KernelVersion{6, 10};
-}
-
-void destroy_in_parallel(std::vector<UprobeLink> links) {
-  std::vector<UniqueFd> fds;
-  fds.reserve(links.size());
-  for (UprobeLink& link : links) fds.push_back(std::move(link.fd));
-  close_in_parallel(std::move(fds));
 }
 
 BpfAbilities probe_bpf() {

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <functional>
 #include <vector>
 
 #include "base/unique_fd.hpp"
@@ -41,25 +41,38 @@ struct UprobeProgram {
 /// Before the program is loaded: it will be attached by uprobe_multi.
 void prepare_uprobe_multi(bpf_program* program);
 
+/// Which BPF program to attach, and to what.
+struct UprobeRequest {
+  UniqueFd program{};
+  UniqueFd file{};
+  std::uint32_t binary_id = 0;
+  std::vector<ProbeSite> sites{};
+  std::vector<pid_t> pids{};  ///< processes of the file to probe; empty: all, now and later
+  bool multi = false;         ///< the program was prepared by prepare_uprobe_multi()
+  bool all_sites = false;     ///< it is an error if a site cannot be probed
+};
+
+/// A request to attach a program to an open file. Both descriptors are copied.
+UprobeRequest request_for(const UprobeProgram& program, int file, std::uint32_t binary_id,
+                          std::vector<ProbeSite> sites);
+
 /// The sites of one file that could be attached to.
 struct AttachedUprobes {
   std::vector<UprobeLink> links;
   std::size_t skipped = 0;  ///< sites that begin with an instruction that cannot be probed
 };
 
-/// Attaches to sites of an open file, with the cookie binary_id << 8 | function, in every process that maps the file,
-/// now or later. Or in one process, `pid`: ESRCH if there is no such process. An error if no site can be probed.
-/// Thread-safe.
-inline constexpr pid_t every_process = 0;
-Result<AttachedUprobes> attach_uprobes(const UprobeProgram& program, int file, std::uint32_t binary_id,
-                                       std::span<const ProbeSite> sites, pid_t pid = every_process);
+/// Attaches with the cookie binary_id << 8 | function. Processes that have ended are left out. An error if no site can
+/// be probed. Waits for the kernel, as long as MappingsCheck says and for every fork of the host. Thread-safe.
+Result<AttachedUprobes> attach_uprobes(const UprobeRequest& request);
+
+/// How programs are attached: attach_uprobes(), or by another process. Error::code EINPROGRESS: the kernel takes its
+/// time; to be called again with the same request.
+using AttachUprobes = std::function<Result<AttachedUprobes>(UprobeRequest request)>;
 
 /// Whether attaching in one process includes all of its threads: only with uprobe_multi, and before Linux 6.10 even
 /// then only the main thread.
 bool can_probe_one_process(const UprobeProgram& program);
-
-/// Destroys links in many threads at once: the kernel waits for a grace period for each, and the waits overlap.
-void destroy_in_parallel(std::vector<UprobeLink> links);
 
 /// The result of a first, harmless use of BPF.
 struct BpfAbilities {

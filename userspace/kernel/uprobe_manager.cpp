@@ -2,10 +2,13 @@
 #include "kernel/uprobe_manager.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <iterator>
-#include <system_error>
 #include <utility>
 
 #include "base/background_close.hpp"
@@ -21,29 +24,17 @@ constexpr UprobeManager::Bound after_making_room(const UprobeManager::Bound& bou
   return {.binaries = bound.binaries / 4 * 3, .descriptors = bound.descriptors / 4 * 3};
 }
 
-/// Links that wait to be destroyed, except for those that are kept: each is a descriptor.
-constexpr std::size_t max_unused = 64;
-
 /// Refused binaries that are remembered.
 constexpr std::size_t max_refused = 4096;
 
 }  // namespace
 
 UprobeManager::~UprobeManager() {
-  destroyer_ = {};
   for (auto& [id, binary] : binaries_) take_links(id, binary);
+  give_links();
   std::vector<FileLinks> files;
-  for (Detached& detached : detached_) {
-    FileLinks& links = files.emplace_back(FileLinks{.file = std::move(detached.file)});
-    for (UprobeLink& link : detached.links) links.links.push_back(std::move(link.fd));
-  }
-  if (files.empty()) return;
-  if (leave_) {
-    leave_(std::move(files));
-  } else {
-    constexpr int no_check = -1;
-    close_links_in_background(no_check, std::move(files));
-  }
+  for (Given& given : to_give_) files.push_back(std::move(given.links));
+  close_links_now(std::move(files));
 }
 
 bool UprobeManager::add(int file, ProbedBinary added, ProbePlan plan) {
@@ -63,7 +54,7 @@ bool UprobeManager::add(int file, ProbedBinary added, ProbePlan plan) {
       binary.requested = requested_.erase(id) > 0 || policy_ == AttachPolicy::at_once;
     }
   }
-  destroy_later();
+  give_links();
   return attach(id);
 }
 
@@ -84,17 +75,16 @@ bool UprobeManager::attach(std::uint32_t binary_id) {
   std::shared_ptr<UniqueFd> file;
   ProbePlan plan;
   std::uint32_t round = 0;
-  bool is_detaching_it = false;
   {
     const std::lock_guard lock(mutex_);
     const auto found = binaries_.find(binary_id);
     if (found == binaries_.end()) return true;
     Binary& binary = found->second;
     if (!binary.requested || binary.failure || binary.attaching || !binary.links.empty()) return true;
-    is_detaching_it = is_detaching(binary_id);
-    if (is_detaching_it) {
-      binary.postponed = true;
-    } else if (make_room(binary.of)) {
+    // Functions that are probed twice would report everything twice.
+    binary.postponed = is_detaching(binary_id);
+    if (binary.postponed) return false;
+    if (make_room(binary.of)) {
       binary.attaching = true;
       file = binary.file;
       plan = binary.plan;
@@ -103,12 +93,7 @@ bool UprobeManager::attach(std::uint32_t binary_id) {
       forget(found, monotonic_ns());
     }
   }
-  if (is_detaching_it) {
-    // Functions that are probed twice would report everything twice.
-    destroy(Which::all);
-    return false;
-  }
-  destroy_later();
+  give_links();
   if (round == 0) return true;
   // Not under the lock: the kernel visits every process that maps the file. An entry is not erased while attaching.
   const rtev_mappings mapped = mappings(file.get());
@@ -123,7 +108,7 @@ bool UprobeManager::attach(std::uint32_t binary_id) {
   const std::lock_guard lock(mutex_);
   Binary& binary = binaries_.at(binary_id);
   binary.attaching = false;
-  binary.postponed = attached && mapped == RTEV_MAPPINGS_LOCKED;
+  binary.postponed = attached ? mapped == RTEV_MAPPINGS_LOCKED : attached.error().code == EINPROGRESS;
   if (binary.postponed) return false;
   binary.round = round;
   if (!attached) {
@@ -149,7 +134,7 @@ void UprobeManager::detach(std::uint32_t binary_id) {
     note_change({.binary = binary_id, .attached = false, .time_ns = monotonic_ns()});
     take_links(binary_id, binary);
   }
-  destroy(Which::fresh);
+  give_links();
 }
 
 void UprobeManager::detach_unused(const std::set<std::uint32_t>& in_use, std::uint64_t now_ns) {
@@ -169,19 +154,33 @@ void UprobeManager::detach_unused(const std::set<std::uint32_t>& in_use, std::ui
     }
     std::erase_if(refused_, [&](const auto& refused) { return !in_use.contains(refused.first); });
   }
-  destroy(Which::all);
+  give_links();
   for (const std::uint32_t binary_id : postponed) attach(binary_id);
 }
 
-/// Under the lock, as are the following. The links are to be destroyed without the lock.
+/// Under the lock, as are the following. The links are to be given away without the lock.
 void UprobeManager::take_links(std::uint32_t binary_id, Binary& binary) {
   if (binary.links.empty()) return;
+  Given& given = to_give_.emplace_back(Given{.binary = binary_id, .links = {.file = binary.file}});
+  for (UprobeLink& link : std::exchange(binary.links, {})) given.links.links.push_back(std::move(link.fd));
+  std::array<int, 2> ends{};
+  // Without descriptors left they count as closed.
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
+  given.links.closed = UniqueFd(ends[1]);
   detached_.push_back(
-      {.binary = binary_id, .user = binary.of.user, .file = binary.file, .links = std::exchange(binary.links, {})});
+      {.binary = binary_id, .user = binary.of.user, .links = given.links.links.size(), .closing = UniqueFd(ends[0])});
 }
 
-bool UprobeManager::is_detaching(std::uint32_t binary_id) const {
+bool UprobeManager::is_detaching(std::uint32_t binary_id) {
+  forget_closed();
   return std::ranges::find(detached_, binary_id, &Detached::binary) != detached_.end();
+}
+
+void UprobeManager::forget_closed() {
+  std::erase_if(detached_, [](const Detached& detached) {
+    pollfd closing{.fd = detached.closing.get(), .events = 0, .revents = 0};
+    return ::poll(&closing, 1, 0) != 0;
+  });
 }
 
 void UprobeManager::fail(Binary& binary, Error error) {
@@ -191,7 +190,7 @@ void UprobeManager::fail(Binary& binary, Error error) {
   figures_.last_error = std::move(error);
 }
 
-/// To destroy its links is up to the caller.
+/// To give its links away is up to the caller.
 UprobeManager::Entries::iterator UprobeManager::forget(Entries::iterator entry, std::uint64_t now_ns) {
   auto& [id, binary] = *entry;
   if (!binary.links.empty()) note_change({.binary = id, .attached = false, .time_ns = now_ns});
@@ -209,9 +208,9 @@ bool UprobeManager::is_full(std::optional<std::uint32_t> user, const Bound& boun
     sum.descriptors += (binary.file ? 1 : 0) + binary.links.size();
   }
   for (const Detached& detached : detached_) {
-    if (!detached.kept || (user && detached.user != *user)) continue;
+    if (!detached.late || (user && detached.user != *user)) continue;
     ++sum.binaries;
-    sum.descriptors += 1 + detached.links.size();
+    sum.descriptors += 1 + detached.links;
   }
   return sum.binaries >= bound.binaries || sum.descriptors >= bound.descriptors;
 }
@@ -241,6 +240,7 @@ void UprobeManager::forget_unused(std::optional<std::uint32_t> user, const Bound
 
 /// Makes room for a binary. False, and it is counted, if too many are in use.
 bool UprobeManager::make_room(const ProbedBinary& binary) {
+  forget_closed();
   forget_unused(binary.user, user_bound, binary.id);
   forget_unused(std::nullopt, total_bound, binary.id);
   const bool user_is_full = is_full(binary.user, user_bound, binary.id);
@@ -262,64 +262,27 @@ rtev_mappings UprobeManager::mappings(const UniqueFd* file) const {
   return check_ && file != nullptr ? check_(file->get()) : RTEV_MAPPINGS_FREE;
 }
 
-/// Destroys links that wait for it, where the mappings of their file allow it.
-void UprobeManager::destroy(Which which) {
-  std::vector<std::list<Detached>::iterator> taken;
+/// Gives away the links that were taken, to be closed.
+void UprobeManager::give_links() {
+  std::vector<Given> taken;
   {
     const std::lock_guard lock(mutex_);
-    for (auto detached = detached_.begin(); detached != detached_.end(); ++detached) {
-      if (detached->busy || (detached->kept && which == Which::fresh)) continue;
-      detached->busy = true;
-      taken.push_back(detached);
-    }
-    if (taken.empty()) return;
+    taken = std::exchange(to_give_, {});
   }
-  const auto kept = std::ranges::partition(
-      taken, [this](const auto& detached) { return mappings(detached->file.get()) == RTEV_MAPPINGS_FREE; });
-  std::vector<UprobeLink> links;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& detached : kept) {
-      detached->kept = true;
-      detached->busy = false;
-    }
-    taken.erase(kept.begin(), kept.end());
-    for (const auto& detached : taken) std::ranges::move(std::exchange(detached->links, {}), std::back_inserter(links));
+  if (taken.empty()) return;
+  std::set<std::uint32_t> late;
+  std::vector<FileLinks> files;
+  for (auto& [binary, links] : taken) {
+    if (mappings(links.file.get()) != RTEV_MAPPINGS_FREE) late.insert(binary);
+    files.push_back(std::move(links));
   }
-  destroy_in_parallel(std::move(links));
+  if (give_)
+    files = give_(std::move(files));
+  else
+    close_links_now(std::exchange(files, {}));
   const std::lock_guard lock(mutex_);
-  for (const auto& detached : taken) detached_.erase(detached);
-}
-
-/// The caller goes on to attach: programs wait for that, and it does not need the grace period to be over. Waits only
-/// if too many links wait for theirs.
-void UprobeManager::destroy_later() {
-  {
-    const std::lock_guard lock(mutex_);
-    std::size_t waiting = 0;
-    for (const Detached& detached : detached_) waiting += detached.kept || detached.busy ? 0 : detached.links.size();
-    if (waiting == 0) return;
-    if (std::exchange(destroys_, true) && waiting < max_unused) return;
-  }
-  const std::lock_guard lock(destroyer_mutex_);
-  destroyer_ = {};
-  try {
-    destroyer_ = std::jthread([this] { destroy_unused(); });
-  } catch (const std::system_error&) {
-    destroy_unused();  // no more threads available
-  }
-}
-
-void UprobeManager::destroy_unused() {
-  const auto is_done = [this] {
-    const std::lock_guard lock(mutex_);
-    const auto waits = [](const Detached& detached) { return !detached.kept && !detached.busy; };
-    destroys_ = std::ranges::any_of(detached_, waits);
-    return !destroys_;
-  };
-  do {
-    destroy(Which::fresh);
-  } while (!is_done());
+  for (Detached& detached : detached_) detached.late |= late.contains(detached.binary);
+  for (FileLinks& file : files) to_give_.push_back({.binary = 0, .links = std::move(file)});
 }
 
 void UprobeManager::note_change(const Change& change) {
@@ -352,7 +315,7 @@ UprobeManager::Figures UprobeManager::figures() const {
   if (postponed > 0) {
     figures.failed += static_cast<std::size_t>(postponed);
     figures.last_error =
-        Error{.what = "cannot probe", .why = "a process that has mapped it keeps its memory map locked"};
+        Error{.what = "cannot probe", .why = "a process keeps its memory map locked, or takes long to fork"};
   }
   figures.slow_to_detach = static_cast<std::size_t>(std::ranges::count_if(binaries_, [](const auto& entry) {
     return std::ranges::any_of(entry.second.links, &UprobeLink::slow_to_detach);

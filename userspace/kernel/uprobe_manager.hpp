@@ -5,14 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/file_links.hpp"
@@ -36,7 +34,8 @@ class UprobePrograms {
  public:
   virtual ~UprobePrograms() = default;
   /// Probes a binary, given by its open file, in all processes that run it, now and later. `round` counts the
-  /// attachments of the binary from 1 on. An error if no site could be probed, or fewer than the programs need.
+  /// attachments of the binary from 1 on. An error if no site could be probed, or fewer than the programs need; with
+  /// the code EINPROGRESS it is to be called again.
   virtual Result<AttachedUprobes> probe(int file, std::uint32_t binary_id, const ProbePlan& plan,
                                         std::uint32_t round) = 0;
   /// The binary is not probed any more.
@@ -61,11 +60,11 @@ enum class AttachPolicy : std::uint8_t {
 /// ended, since the next one may be short-lived; not for ever, since a probe keeps a deleted file on its disk. A
 /// failure is remembered as long. Users can make as many binaries as they like, so the number of binaries is bounded,
 /// by user and in all: for a new one the oldest that are not in use are detached and forgotten. add(), attach(),
-/// detach(), detach_unused() and the destructor wait for the kernel, up to a second for each binary: do not call them
-/// on the thread that reads rings. Thread-safe.
+/// detach(), detach_unused() and the destructor may wait for the kernel: do not call them on the thread that reads
+/// rings. Thread-safe.
 ///
-/// A file is left alone while the check of its mappings says that the kernel would wait: it is attached to later, and
-/// its links are kept until they can be destroyed. They count like those of binaries.
+/// A file is left alone while the check of its mappings says that the kernel would wait: it is attached to later. Links
+/// are given away to be closed; those of files whose mappings do not allow it then count like those of binaries.
 class UprobeManager {
  public:
   /// How much there may be before room is made for another binary. What is in use is kept: the new one is refused then.
@@ -76,12 +75,12 @@ class UprobeManager {
   static constexpr Bound user_bound{.binaries = 128, .descriptors = 512};
   static constexpr Bound total_bound{.binaries = 512, .descriptors = 2048};
 
-  /// Takes what is left at the end.
-  using LeaveLinks = std::function<void(std::vector<FileLinks> files)>;
+  /// Closes links, sooner or later. Returns those that it does not take now.
+  using GiveLinks = std::function<std::vector<FileLinks>(std::vector<FileLinks> files)>;
 
-  /// Without a check every file can be attached to at once. Without `leave` the destructor destroys all links.
-  UprobeManager(UprobePrograms& programs, AttachPolicy policy, MappingsCheck check = {}, LeaveLinks leave = {})
-      : programs_(programs), policy_(policy), check_(std::move(check)), leave_(std::move(leave)) {}
+  /// Without a check every file can be attached to at once. Without `give` links are closed at once.
+  UprobeManager(UprobePrograms& programs, AttachPolicy policy, MappingsCheck check = {}, GiveLinks give = {})
+      : programs_(programs), policy_(policy), check_(std::move(check)), give_(std::move(give)) {}
   UprobeManager(const UprobeManager&) = delete;
   UprobeManager& operator=(const UprobeManager&) = delete;
   ~UprobeManager();
@@ -91,13 +90,13 @@ class UprobeManager {
   bool add(int file, ProbedBinary added, ProbePlan plan);
   /// Requests probes, for a binary that may be added later. True if attach() has something to do.
   bool request(std::uint32_t binary_id);
-  /// Attaches if the binary is known, requested, not attached, and attaching has not failed. False if the file's
-  /// mappings do not allow it now, or its former links are still there: to be called again.
+  /// Attaches if the binary is known, requested, not attached, and attaching has not failed. False if it
+  /// cannot be done now: because of the file's mappings, or since its former links are still open. To be called again.
   bool attach(std::uint32_t binary_id);
   /// Detaches until the next request().
   void detach(std::uint32_t binary_id);
-  /// Detaches and forgets binaries that have not been in use for a minute, and tries again what the mappings of files
-  /// did not allow. `now_ns` is CLOCK_MONOTONIC.
+  /// Detaches and forgets binaries that have not been in use for a minute, and tries again to attach what could not be
+  /// attached. `now_ns` is CLOCK_MONOTONIC.
   void detach_unused(const std::set<std::uint32_t>& in_use, std::uint64_t now_ns);
 
   /// Since when a binary is attached (CLOCK_MONOTONIC); nothing while it is not.
@@ -139,33 +138,34 @@ class UprobeManager {
     std::uint64_t unused_since_ns = 0;  ///< 0: in use
   };
   using Entries = std::map<std::uint32_t, Binary>;
-  /// Links that are to be destroyed.
+  /// Links that are being closed.
   struct Detached {
     std::uint32_t binary;
     std::uint32_t user;
-    std::shared_ptr<UniqueFd> file;
-    std::vector<UprobeLink> links;
-    bool kept = false;  ///< the mappings of the file did not allow it so far
-    bool busy = false;  ///< a thread destroys them
+    std::size_t links;
+    UniqueFd closing;   ///< a pipe that ends when they are closed
+    bool late = false;  ///< the mappings of the file did not allow it at first
   };
-  enum class Which : std::uint8_t { fresh, all };
+  struct Given {
+    std::uint32_t binary;
+    FileLinks links;
+  };
   void note_change(const Change& change);
   void take_links(std::uint32_t binary_id, Binary& binary);
   Entries::iterator forget(Entries::iterator entry, std::uint64_t now_ns);
   bool is_full(std::optional<std::uint32_t> user, const Bound& bound, std::uint32_t except) const;
   void forget_unused(std::optional<std::uint32_t> user, const Bound& bound, std::uint32_t except);
   bool make_room(const ProbedBinary& binary);
-  bool is_detaching(std::uint32_t binary_id) const;
+  bool is_detaching(std::uint32_t binary_id);
+  void forget_closed();
   rtev_mappings mappings(const UniqueFd* file) const;
   void fail(Binary& binary, Error error);
-  void destroy(Which which);
-  void destroy_later();
-  void destroy_unused();
+  void give_links();
 
   UprobePrograms& programs_;
   AttachPolicy policy_;
   MappingsCheck check_;
-  LeaveLinks leave_;
+  GiveLinks give_;
   mutable std::mutex mutex_;
   Entries binaries_;
   std::set<std::uint32_t> requested_;             ///< before they are added
@@ -173,10 +173,8 @@ class UprobeManager {
   std::uint64_t last_use_ = 0;
   std::vector<Change> changes_;
   Figures figures_;  ///< except for slow_to_detach, and for what is postponed
-  std::list<Detached> detached_;
-  bool destroys_ = false;  ///< destroyer_ does, and takes those that are added
-  std::mutex destroyer_mutex_;
-  std::jthread destroyer_;
+  std::vector<Detached> detached_;
+  std::vector<Given> to_give_;
 };
 
 }  // namespace rtev::kernel

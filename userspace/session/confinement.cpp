@@ -130,7 +130,8 @@ std::string describe_confinement(bool uprobe_multi) {
       "While it traces:\n"
       "{}"
       "  rtev-helper  runs as {}, with CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE\n"
-      "               (the process that starts its workers also holds CAP_SYS_NICE and CAP_NET_ADMIN)\n"
+      "               (the process that starts its workers also holds CAP_SYS_NICE and CAP_NET_ADMIN;\n"
+      "               the one that attaches probes has the rights of rtev-bpf)\n"
       "While it reads a recording or a ring (dump, convert, -i):\n"
       "{}",
       describe(tracer_capabilities(uprobe_multi)), escaped(name_of_user(::geteuid())), describe(reader_capabilities()));

@@ -168,11 +168,14 @@ TEST(LinksTest, AreClosedByAnotherProcess) {
   // Of one file more than a message holds.
   std::vector<Watched> more(count);
   for (Watched& one : more) files.front().links.push_back(std::move(one.writer));
+  Watched all;
+  files.front().closed = std::move(all.writer);
   {
     const Closers closers(*helper);
-    close_links_in_background(no_program, std::move(files));
+    EXPECT_TRUE(close_links_in_background(no_program, std::move(files)).empty());
     for (const auto* links : {&watched, &more})
       for (const Watched& one : *links) EXPECT_TRUE(one.is_closed_within(timeout_ms));
+    EXPECT_TRUE(all.is_closed_within(timeout_ms));
   }
 }
 
@@ -180,7 +183,7 @@ TEST(LinksTest, AreClosedHereWithoutClosers) {
   Watched watched;
   std::vector<FileLinks> files(1);
   files[0].links.push_back(std::move(watched.writer));
-  close_links_in_background(-1, std::move(files));
+  EXPECT_TRUE(close_links_in_background(-1, std::move(files)).empty());
   EXPECT_TRUE(watched.is_closed_within(0));
 }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,7 +40,7 @@ class FakePrograms : public UprobePrograms {
       manager->detach_unused({}, 1);
       manager->detach_unused({}, 2 * minute_ns);
     }
-    if (fails) return errno_error(EOPNOTSUPP, "cannot probe");
+    if (error != 0) return errno_error(error, "cannot probe");
     std::array<int, 2> ends{};
     EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
     write_ends_.emplace_back(ends[1]);
@@ -61,7 +62,7 @@ class FakePrograms : public UprobePrograms {
     return open;
   }
 
-  bool fails = false;
+  int error = 0;
   std::size_t skipped = 0;
   std::size_t links = 1;                                        ///< of each binary
   std::vector<std::pair<std::uint32_t, std::uint32_t>> probed;  ///< binary and round
@@ -88,6 +89,20 @@ class UprobeManagerMappingsTest : public UprobeManagerTest {
     };
   }
   rtev_mappings mappings_ = RTEV_MAPPINGS_FREE;
+};
+
+/// Links are given to the test.
+class UprobeManagerGivesTest : public UprobeManagerTest {
+ protected:
+  UprobeManager::GiveLinks give() {
+    return [this](std::vector<FileLinks> files) {
+      if (!takes_) return files;
+      std::ranges::move(files, std::back_inserter(given_));
+      return std::vector<FileLinks>();
+    };
+  }
+  bool takes_ = true;
+  std::vector<FileLinks> given_;
 };
 
 std::vector<std::pair<std::uint32_t, bool>> kinds(const std::vector<UprobeManager::Change>& changes) {
@@ -149,13 +164,13 @@ TEST_F(UprobeManagerTest, DetachesAMinuteAfterTheLastUse) {
 
 TEST_F(UprobeManagerTest, AFailureIsRememberedUntilTheBinaryIsForgotten) {
   UprobeManager manager(programs_, AttachPolicy::at_once);
-  programs_.fails = true;
+  programs_.error = EOPNOTSUPP;
   manager.add(file_.get(), {.id = binary}, plan);
   EXPECT_EQ(manager.figures().failed, 1U);
   ASSERT_TRUE(manager.figures().last_error);
   EXPECT_EQ(manager.figures().last_error->code, EOPNOTSUPP);
   EXPECT_THAT(manager.failure(binary), Optional(manager.figures().last_error->why));
-  programs_.fails = false;
+  programs_.error = 0;
   manager.add(file_.get(), {.id = binary}, plan);
   EXPECT_EQ(programs_.attached(), 0U);
   manager.detach_unused({}, 1);
@@ -303,7 +318,7 @@ TEST_F(UprobeManagerTest, ManyLinksOfOneBinaryCount) {
 
 TEST_F(UprobeManagerTest, InAllTheUserWithTheMostBinariesMakesRoom) {
   UprobeManager manager(programs_, AttachPolicy::at_once);
-  programs_.fails = true;  // a failure is remembered, too
+  programs_.error = EOPNOTSUPP;  // a failure is remembered, too
   constexpr std::uint32_t honest = 1000, users = 10;
   std::uint32_t id = 1;
   manager.add(file_.get(), {.id = id, .user = honest}, plan);
@@ -351,77 +366,85 @@ TEST_F(UprobeManagerMappingsTest, AFileThatIsMappedTooOftenIsAFailure) {
   EXPECT_EQ(manager.figures().failed, 1U);
 }
 
-TEST_F(UprobeManagerMappingsTest, LinksAreKeptUntilTheyCanBeDestroyed) {
-  UprobeManager manager(programs_, AttachPolicy::on_request, check());
+TEST_F(UprobeManagerTest, WhatTakesLongIsTriedAgain) {
+  UprobeManager manager(programs_, AttachPolicy::on_request);
+  manager.request(binary);
+  programs_.error = EINPROGRESS;
+  EXPECT_FALSE(manager.add(file_.get(), {.id = binary}, plan));
+  EXPECT_EQ(manager.failure(binary), std::nullopt);
+  EXPECT_EQ(manager.figures().failed, 1U) << "so far";
+  programs_.error = 0;
+  manager.detach_unused({binary}, 1);
+  EXPECT_TRUE(manager.attached_since(binary));
+  EXPECT_EQ(manager.figures().failed, 0U);
+  EXPECT_THAT(programs_.probed, ElementsAre(std::pair(binary, 1U), std::pair(binary, 1U))) << "the same round";
+}
+
+TEST_F(UprobeManagerGivesTest, ABinaryIsAttachedAgainWhenItsLinksAreClosed) {
+  UprobeManager manager(programs_, AttachPolicy::on_request, {}, give());
   manager.request(binary);
   manager.add(file_.get(), {.id = binary}, plan);
-  for (const rtev_mappings reason : {RTEV_MAPPINGS_LOCKED, RTEV_MAPPINGS_MANY}) {
-    const auto rounds = programs_.probed.size();
-    mappings_ = reason;
-    manager.detach(binary);
-    EXPECT_EQ(manager.attached_since(binary), std::nullopt);
-    EXPECT_EQ(programs_.attached(), 1U);
-    manager.detach_unused({binary}, 1);
-    EXPECT_EQ(programs_.attached(), 1U);
-    EXPECT_TRUE(manager.request(binary));
-    EXPECT_FALSE(manager.attach(binary)) << "it would have its probes twice";
-    EXPECT_EQ(programs_.probed.size(), rounds);
-    mappings_ = RTEV_MAPPINGS_FREE;
-    EXPECT_FALSE(manager.attach(binary));
-    EXPECT_EQ(programs_.attached(), 0U);
-    EXPECT_TRUE(manager.attach(binary));
-    EXPECT_EQ(programs_.probed.size(), rounds + 1);
-    EXPECT_EQ(programs_.attached(), 1U);
-  }
+  manager.detach(binary);
+  EXPECT_EQ(manager.attached_since(binary), std::nullopt);
+  ASSERT_EQ(given_.size(), 1U);
+  EXPECT_NE(::fcntl(given_[0].file->get(), F_GETFD), -1) << "to see whether its mappings allow it";
+  EXPECT_EQ(given_[0].links.size(), 1U);
+  EXPECT_TRUE(manager.request(binary));
+  EXPECT_FALSE(manager.attach(binary)) << "it would have its probes twice";
+  EXPECT_EQ(programs_.probed.size(), 1U);
+  given_.clear();
+  EXPECT_TRUE(manager.attach(binary));
+  EXPECT_EQ(programs_.probed.size(), 2U);
+  EXPECT_EQ(programs_.attached(), 1U);
 }
 
-TEST_F(UprobeManagerMappingsTest, AScanDestroysKeptLinks) {
-  UprobeManager manager(programs_, AttachPolicy::at_once, check());
+TEST_F(UprobeManagerGivesTest, LinksThatAreNotTakenAreGivenAgain) {
+  UprobeManager manager(programs_, AttachPolicy::at_once, {}, give());
   manager.add(file_.get(), {.id = binary}, plan);
+  takes_ = false;
   manager.detach_unused({}, 1);
-  mappings_ = RTEV_MAPPINGS_LOCKED;
   manager.detach_unused({}, 2 + minute_ns);
   EXPECT_THAT(programs_.forgotten, ElementsAre(binary));
+  EXPECT_THAT(given_, IsEmpty());
   EXPECT_EQ(programs_.attached(), 1U);
-  mappings_ = RTEV_MAPPINGS_FREE;
+  takes_ = true;
   manager.detach_unused({}, 3 + minute_ns);
-  EXPECT_EQ(programs_.attached(), 0U);
+  EXPECT_EQ(given_.size(), 1U);
 }
 
-TEST_F(UprobeManagerMappingsTest, KeptLinksCount) {
-  UprobeManager manager(programs_, AttachPolicy::at_once, check());
+TEST_F(UprobeManagerGivesTest, LinksThatCannotBeClosedNowCount) {
+  rtev_mappings mappings = RTEV_MAPPINGS_FREE;
+  UprobeManager manager(programs_, AttachPolicy::at_once, [&](int) { return mappings; }, give());
   for (std::uint32_t id = 1; id <= user_most; ++id) manager.add(file_.get(), {.id = id, .user = 1}, plan);
-  mappings_ = RTEV_MAPPINGS_MANY;
+  mappings = RTEV_MAPPINGS_MANY;
   manager.detach_unused({}, 1);
   manager.detach_unused({}, 2 + minute_ns);
   EXPECT_EQ(programs_.attached(), user_most);
-  mappings_ = RTEV_MAPPINGS_LOCKED;
+  mappings = RTEV_MAPPINGS_FREE;
   manager.add(file_.get(), {.id = 1000, .user = 1}, plan);
   EXPECT_TRUE(manager.failure(1000));
-  mappings_ = RTEV_MAPPINGS_FREE;
   manager.add(file_.get(), {.id = 1001, .user = 2}, plan);
   EXPECT_TRUE(manager.attached_since(1001)) << "another user's";
+  given_.clear();
+  manager.add(file_.get(), {.id = 1002, .user = 1}, plan);
+  EXPECT_TRUE(manager.attached_since(1002));
 }
 
-TEST_F(UprobeManagerMappingsTest, TheEndLeavesAllLinksToOthers) {
-  std::vector<FileLinks> left;
+TEST_F(UprobeManagerGivesTest, TheEndGivesAllLinksAway) {
   {
-    UprobeManager manager(programs_, AttachPolicy::on_request, check(),
-                          [&](std::vector<FileLinks> files) { left = std::move(files); });
-    for (const std::uint32_t id : {binary, other_binary}) {
-      manager.request(id);
-      manager.add(file_.get(), {.id = id}, plan);
-    }
-    mappings_ = RTEV_MAPPINGS_LOCKED;
-    manager.detach(binary);
+    UprobeManager manager(programs_, AttachPolicy::at_once, {}, give());
+    for (const std::uint32_t id : {binary, other_binary}) manager.add(file_.get(), {.id = id}, plan);
   }
+  EXPECT_EQ(given_.size(), 2U);
   EXPECT_EQ(programs_.attached(), 2U);
-  ASSERT_EQ(left.size(), 2U);
-  for (const FileLinks& file : left) {
-    EXPECT_NE(::fcntl(file.file->get(), F_GETFD), -1) << "to see whether its mappings allow it";
-    EXPECT_EQ(file.links.size(), 1U);
+}
+
+TEST_F(UprobeManagerGivesTest, TheEndClosesLinksThatAreNotTaken) {
+  {
+    UprobeManager manager(programs_, AttachPolicy::at_once, {}, give());
+    manager.add(file_.get(), {.id = binary}, plan);
+    takes_ = false;
   }
-  left.clear();
   EXPECT_EQ(programs_.attached(), 0U);
 }
 

@@ -104,6 +104,7 @@ Result<AttachedPrograms> AttachedPrograms::load(const LiveOptions& options) {
   if (options.ringless) {
     kernel::RinglessOptions wanted = *options.ringless;
     wanted.pids = options.discovery.filter.pids;
+    wanted.attach = options.programs.attach;
     if (options.programs.follow) wanted.followed_map_fd = programs->followed_map_fd();
     auto loaded = kernel::RinglessPrograms::load(wanted);
     if (!loaded) return std::unexpected(std::move(loaded.error()));
@@ -121,7 +122,7 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
       ringless_programs_(std::move(attached.ringless)),
       probes_(
           programs_, kernel::AttachPolicy::at_once, [this](int fd) { return programs_.mappings(fd); },
-          [this](std::vector<FileLinks> files) { leave_links(std::move(files)); }),
+          [this](std::vector<FileLinks> files) { return give_links(std::move(files)); }),
       queries_(helper, helper::Priority::raised),
       lifecycle_queries_(helper, helper::Priority::real_time),
       processes_(is_running, stream_.registry),
@@ -136,8 +137,9 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
                         .processes = processes_,
                         .run_later = [this](std::function<bool()> task) { inspector_.run_until_done(std::move(task)); },
                         .start_ns = stream_.start_ns,
-                        .care = {.check = [this](int fd) { return programs_.mappings(fd); },
-                                 .leave = [this](std::vector<FileLinks> files) { leave_links(std::move(files)); }}},
+                        .care = {
+                            .check = [this](int fd) { return programs_.mappings(fd); },
+                            .give = [this](std::vector<FileLinks> files) { return give_links(std::move(files)); }}},
                     options.discovery.filter)
               : nullptr),
       inspector_(
@@ -174,8 +176,8 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
 
 LiveSources::~LiveSources() = default;
 
-void LiveSources::leave_links(std::vector<FileLinks> files) const {
-  close_links_in_background(programs_.mappings_program(), std::move(files));
+std::vector<FileLinks> LiveSources::give_links(std::vector<FileLinks> files) const {
+  return close_links_in_background(programs_.mappings_program(), std::move(files));
 }
 
 /// On the inspector's thread. False if a file's mappings do not allow it now.
@@ -207,7 +209,7 @@ void LiveSources::scan(std::uint64_t now_ns) {
   if (discovery_.is_scanning() || now_ns - last_scan_ns_ < scan_interval_ns) return;
   begin_scan(now_ns);
   free_unused_memory();
-  // Detaching waits for the kernel's grace period.
+  // Attaching waits for the kernel's grace period.
   inspector_.run_later(
       [this, now_ns, in_use = processes_.binaries_in_use()] { probes_.detach_unused(in_use, now_ns); });
   if (ringless_) ringless_->detach_unused(now_ns);
@@ -220,12 +222,12 @@ LiveSources::Collected LiveSources::collect() {
   const std::uint64_t now = monotonic_ns();
   last_collect_ns_ = now;
   // Records that the lifecycle reader is looking up are not taken yet.
-  const std::uint64_t taken_until =
-      std::max(std::min(now, lifecycle_.busy_since().value_or(forever)), now - max_hold_ns);
+  const auto records_wait_since = lifecycle_.busy_since();
+  const std::uint64_t taken_until = std::max(std::min(now, records_wait_since.value_or(forever)), now - max_hold_ns);
   const std::uint64_t records_complete_until = lifecycle_.has_caught_up() ? now : 0;
   const bool any_probed = take_lifecycle_events();
   queries_.process(now);
-  discovery_.tick(now, records_complete_until);
+  discovery_.tick(now, records_complete_until, records_wait_since);
   kernel_.collect_saved_rings();
   if (ringless_) ringless_->tick({.now_ns = now, .records_taken_until_ns = taken_until});
   sched_.stage(monotonic_ns());

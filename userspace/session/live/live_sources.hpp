@@ -42,7 +42,8 @@ struct MemoryShares {
 struct LiveOptions {
   DiscoveryOptions discovery;
   kernel::ProgramOptions programs;
-  /// Trace programs without a ring, too. Which processes is taken from the options above.
+  /// Trace programs without a ring, too. Which processes, and how uprobes are attached, is taken from the options
+  /// above.
   std::optional<kernel::RinglessOptions> ringless{};
   std::optional<std::chrono::nanoseconds> duration;
   std::size_t memory_limit = std::size_t{256} << 20;  ///< bytes, see MemoryShares
@@ -124,7 +125,7 @@ class LiveSources : private ProcessEvents {
   bool take_lifecycle_events();
   bool poll_rings(std::uint64_t now_ns);
   bool probe(int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user);
-  void leave_links(std::vector<FileLinks> files) const;
+  std::vector<FileLinks> give_links(std::vector<FileLinks> files) const;
   RingPoller::Room room_for(uid_t user) const;
 
   Stream stream_;

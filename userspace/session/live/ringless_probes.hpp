@@ -34,10 +34,10 @@ class RinglessProbes {
   /// What UprobeManager needs to leave files alone.
   struct Care {
     MappingsCheck check;
-    kernel::UprobeManager::LeaveLinks leave;
+    kernel::UprobeManager::GiveLinks give;
   };
   RinglessProbes(kernel::UprobePrograms& programs, const ProcessTable& processes, RunLater run_later, Care care = {})
-      : probes_(programs, kernel::AttachPolicy::on_request, std::move(care.check), std::move(care.leave)),
+      : probes_(programs, kernel::AttachPolicy::on_request, std::move(care.check), std::move(care.give)),
         processes_(processes),
         run_later_(std::move(run_later)) {}
 
