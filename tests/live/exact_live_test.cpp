@@ -101,7 +101,7 @@ TEST_F(StoppedTracerLive, RemovedRingIsCountedAsMissed) {
   tracer.process().resume();
   const Trace trace = tracer.stop();
   EXPECT_EQ(trace.summary["rings_missed"], 1);
-  EXPECT_THAT(trace.actions(hello), ElementsAre("found", "exit"));
+  EXPECT_THAT(trace.actions(hello), ElementsAre("exec", "exit"));
   EXPECT_THAT(trace.from_rings(hello), IsEmpty());
 }
 

@@ -61,8 +61,10 @@ void take_back(Message& message, FileLinks& file) {
 /// Waits for room, but not for long.
 bool send_soon(const UniqueFd& channel, const Message& message) {
   if (send(channel.get(), message, true)) return true;
+  if (errno != EAGAIN) return false;
   pollfd room{.fd = channel.get(), .events = POLLOUT, .revents = 0};
-  return errno == EAGAIN && ::poll(&room, 1, patience_ms) == 1 && send(channel.get(), message, true);
+  ::poll(&room, 1, patience_ms);
+  return send(channel.get(), message, true);
 }
 
 }  // namespace
@@ -124,13 +126,15 @@ std::vector<FileLinks> Closers::add_links(int mappings, std::vector<FileLinks> f
       LinksMessage links = take_links(mappings, file);
       Message message;
       Writer{message}(links);
-      if (!send_soon(link_closer_, message)) {
-        take_back(message, file);
-        return files;
-      }
+      bool is_sent = send_soon(link_closer_, message);
+      if (!is_sent) take_back(message, file);
       // The last one to close a link waits.
       message.fds.clear();
-      send(link_closer_.get(), {.bytes = {std::byte{}}}, true);
+      is_sent = is_sent && send_soon(link_closer_, {.bytes = {std::byte{}}});
+      if (is_sent) continue;
+      // Another one takes the rest: this one is gone, or hangs.
+      link_closer_.reset();
+      return files;
     }
   }
   return files;

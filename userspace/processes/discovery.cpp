@@ -151,18 +151,21 @@ void Discovery::on_exec(LifecycleEvent& event) {
     end(pid, record.time_ns, exit_by_exec, record.max_rss_pages);
   }
   scan_.forget_silent(pid);
-  const auto add = [this, record, generation, has_ring = event.has_ring](Image image) {
+  const Forgotten forgotten{.origin = {.action = ProcessAction::exec,
+                                       .time_ns = record.time_ns,
+                                       .generation = generation,
+                                       .followed = is_followed(record),
+                                       .max_rss_before = record.max_rss_pages},
+                            .start_ticks = record.start_time / ns_per_tick,
+                            .time_ns = context_.clock()};
+  const auto add = [this, record, forgotten](Image image) {
     complete(image, record);
-    TracedProcess* const process = ensure(static_cast<std::int32_t>(record.tgid), std::move(image),
-                                          {.action = ProcessAction::exec,
-                                           .time_ns = record.time_ns,
-                                           .generation = generation,
-                                           .has_ring = has_ring,
-                                           .followed = is_followed(record)});
-    if (process != nullptr) process->max_rss_before = record.max_rss_pages;
+    const auto exec_pid = static_cast<std::int32_t>(record.tgid);
+    if (ensure(exec_pid, std::move(image), forgotten.origin) == nullptr) forgotten_[exec_pid] = forgotten;
   };
   if (event.answered) return add(std::move(event.image));
   if (!options_.filter.wants(pid, std::string(comm_of(record)), is_followed(record))) return;
+  forgotten_[pid] = forgotten;
   context_.queries.ask({.pid = pid, .image = true}, record.uid, [this, pid, record, add](ProcessView view) {
     // By now it may have ended, or be known by its ring, or run another program.
     const bool is_current = view.stat && std::string_view(view.stat->comm) == comm_of(record) &&
@@ -224,9 +227,15 @@ void Discovery::on_exit(const rtev_lifecycle& record) {
 void Discovery::on_ring(LifecycleEvent& event) {
   const rtev_lifecycle& record = event.record;
   const auto pid = static_cast<std::int32_t>(record.tgid);
-  TracedProcess* const process = ensure(
-      pid, image_of(event),
-      {.action = ProcessAction::found, .time_ns = record.time_ns, .has_ring = true, .followed = is_followed(record)});
+  Origin origin{
+      .action = ProcessAction::found, .time_ns = record.time_ns, .has_ring = true, .followed = is_followed(record)};
+  Image image = image_of(event);
+  if (const auto forgotten = forgotten_.find(pid);
+      forgotten != forgotten_.end() && forgotten->second.start_ticks == image.start_ticks) {
+    origin = forgotten->second.origin;
+    origin.has_ring = true;
+  }
+  TracedProcess* const process = ensure(pid, std::move(image), origin);
   if (process == nullptr) return context_.kernel.untrack(pid);
   PendingRing ring{.announced_ns = record.time_ns,
                    .opened = std::move(event.rings),
@@ -284,6 +293,7 @@ void Discovery::tick(std::uint64_t now_ns, std::uint64_t records_complete_until_
   const std::uint64_t complete_until_ns = std::max(records_complete_until_ns, last_ns - late);
   take_found(now_ns, complete_until_ns);
   identifier_.retry(now_ns);
+  std::erase_if(forgotten_, [&](const auto& entry) { return entry.second.time_ns < complete_until_ns; });
   for (auto& [pid, since_ns, runtime] : identifier_.take_looked()) {
     if (TracedProcess* const process = find(pid, since_ns))
       settle(*process, identifier_.found_runtime(*process, std::move(runtime)));
@@ -347,6 +357,7 @@ TracedProcess Discovery::new_process(std::int32_t pid, Image image, const Origin
                         .user = image.user,
                         .origin = origin.action,
                         .since_ns = origin.time_ns,
+                        .max_rss_before = origin.max_rss_before,
                         .has_ring = origin.has_ring,
                         .program = {.by_loader = is_loader_path(image.exe), .start_code = image.start_code}};
   process.info.pid = pid;

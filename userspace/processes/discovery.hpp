@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <unordered_set>
 
@@ -61,6 +62,14 @@ class Discovery {
     std::uint32_t generation = 0;
     bool has_ring = false;
     bool followed = false;
+    std::optional<std::uint32_t> max_rss_before{};  ///< see TracedProcess
+  };
+  /// A process that was no OCaml program, or gone, or not looked at when its exec was taken. The record of its ring may
+  /// follow.
+  struct Forgotten {
+    Origin origin;
+    std::uint64_t start_ticks;
+    std::uint64_t time_ns;
   };
   void end_gone(const std::unordered_set<std::int32_t>& alive, std::uint64_t listed_ns);
   void add_silent(std::int32_t pid, std::uint32_t user, const ProcessStat& stat);
@@ -95,6 +104,7 @@ class Discovery {
   RingAcquisition rings_;
   ExitTracker exits_;
   HostScan scan_;
+  std::map<std::int32_t, Forgotten> forgotten_;  ///< until all records from before that are taken
   std::uint64_t first_scan_end_ns_ = UINT64_MAX;
   std::uint64_t last_record_ns_ = 0;
   std::uint64_t next_check_ns_ = 0;  ///< while something waits for records

@@ -26,19 +26,12 @@ std::string_view comm_of(const rtev_lifecycle& record) {
   return bytes.substr(0, bytes.find('\0'));
 }
 
-void mark_images(std::span<LifecycleEvent> events) {
-  // Processes whose image ends, or announces a ring, further on.
-  std::set<std::uint32_t> ended, announced;
+void mark_ended_images(std::span<LifecycleEvent> events) {
+  std::set<std::uint32_t> ended;
   for (LifecycleEvent& event : std::views::reverse(events)) {
     const rtev_lifecycle& record = event.record;
-    if (record.type == RTEV_EXEC || record.type == RTEV_EXIT) {
-      ended.insert(record.tgid);
-      event.has_ring = announced.erase(record.tgid) > 0 && record.type == RTEV_EXEC;
-    }
-    if (record.type == RTEV_RING) {
-      event.image_ended = ended.contains(record.tgid);
-      announced.insert(record.tgid);
-    }
+    if (record.type == RTEV_EXEC || record.type == RTEV_EXIT) ended.insert(record.tgid);
+    if (record.type == RTEV_RING) event.image_ended = ended.contains(record.tgid);
   }
 }
 

@@ -26,17 +26,15 @@ struct LifecycleEvent {
   bool answered = false;
   /// Of ring records: the image had ended when `rings` was looked up, or soon after.
   bool image_ended = false;
-  /// Of exec records: the new image has announced a ring by now.
-  bool has_ring = false;
 };
 
 /// The name of the record's process: any bytes.
 std::string_view comm_of(const rtev_lifecycle& record);
 
-/// Sets image_ended and has_ring of events that are in the order of their records. Looking up continues after a record
-/// was read, so if the image had ended by then, the record of that follows in the same batch: what was opened for the
+/// Sets LifecycleEvent::image_ended, for events in the order of their records. Looking up continues after a record was
+/// read, so if the image had ended by then, the record of that follows in the same batch: what was opened for the
 /// ring record may belong to the next image.
-void mark_images(std::span<LifecycleEvent> events);
+void mark_ended_images(std::span<LifecycleEvent> events);
 
 /// The announced ring of a ring record; nothing if its files are not known.
 std::optional<AnnouncedRing> announced_ring(const rtev_lifecycle& record, const RingRecordFiles& files);

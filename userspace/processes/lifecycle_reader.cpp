@@ -85,7 +85,7 @@ std::vector<LifecycleEvent> LifecycleReader::take() {
     for (const LifecycleEvent& event : taken)
       if (const auto user = waiting_.find(event.record.uid); --user->second == 0) waiting_.erase(user);
   }
-  mark_images(taken);
+  mark_ended_images(taken);
   return taken;
 }
 
@@ -168,7 +168,7 @@ void LifecycleReader::take_answer(std::uint64_t number, ProcessView view) {
     records_.ring_opened(static_cast<std::int32_t>(event.record.tgid), event.record.time_ns);
 }
 
-/// Publishes what does not wait any more, all at once as mark_images() needs it. Events of one process stay in
+/// Publishes what does not wait any more, all at once as mark_ended_images() needs it. Events of one process stay in
 /// order, and so do those of a child behind its fork.
 void LifecycleReader::publish(std::uint64_t now_ns, bool stopped) {
   const std::uint64_t max_wait = max_wait_ns(stopped);

@@ -307,7 +307,7 @@ void FakeHost::tick() {
   now_ns_ += 60 * ms;
   std::vector<LifecycleEvent> events(std::make_move_iterator(events_.begin()), std::make_move_iterator(events_.end()));
   events_.clear();
-  mark_images(events);
+  mark_ended_images(events);
   for (LifecycleEvent& event : events) discovery_->take(std::move(event));
   queries_.process(now_ns_);
   discovery_->tick(now_ns_, records_.empty() ? now_ns_ : 0);
