@@ -19,13 +19,13 @@
 
 namespace rtev::kernel {
 
-// Where the archive looks for them.
+// Where the archive looks for them: not in an unnamed namespace.
 template <typename Archive>
-void fields(Archive& archive, ProbeSite& site) {
+static void fields(Archive& archive, ProbeSite& site) {
   archive(site.function, site.file_offset);
 }
 template <typename Archive>
-void fields(Archive& archive, UprobeRequest& request) {
+static void fields(Archive& archive, UprobeRequest& request) {
   archive(request.program, request.file, request.binary_id, request.sites, request.pids, request.multi,
           request.all_sites);
 }

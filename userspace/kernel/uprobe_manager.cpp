@@ -33,6 +33,7 @@ UprobeManager::~UprobeManager() {
   for (auto& [id, binary] : binaries_) take_links(id, binary);
   give_links();
   std::vector<FileLinks> files;
+  files.reserve(to_give_.size());
   for (Given& given : to_give_) files.push_back(std::move(given.links));
   close_links_now(std::move(files));
 }
