@@ -1,7 +1,8 @@
 (* SPDX-License-Identifier: MIT *)
 (* Synchronises test programs with tests: a gate prints a line "ready" and waits for a line on stdin or its end. *)
 
-let say format = Printf.ksprintf (fun line -> print_string line; print_char '\n'; flush stdout) format
+(* In one piece: several threads may print. *)
+let say format = Printf.ksprintf (fun line -> print_string (line ^ "\n"); flush stdout) format
 let wait () = match input_line stdin with _ -> () | exception End_of_file -> ()
 
 (* Prints "ready" and waits for the test. *)
