@@ -123,7 +123,7 @@ int run_copies(const Directory& dir, std::size_t at_once) {
     running.push_back(run(program, silence[0]));
   };
   while (running.size() < at_once) start();
-  return end_all(repeat(
+  return repeat(
       [&] {
         start();
         ::kill(running.front(), SIGKILL);
@@ -131,7 +131,7 @@ int run_copies(const Directory& dir, std::size_t at_once) {
         fs::remove(dir / (std::to_string(running.front()) + ".events"));
         running.pop_front();
       },
-      announcement_ms));
+      announcement_ms);
 }
 
 }  // namespace
@@ -181,7 +181,7 @@ int touched_program(const Directory& dir) {
 
 int many_programs(const Directory& dir) {
   become_stranger(dir);
-  return run_copies(dir, 200);
+  return end_all(run_copies(dir, 200));
 }
 
 int long_forks(const Directory& dir) {
@@ -194,8 +194,10 @@ int long_forks(const Directory& dir) {
   // Only page tables, of a mapping that fork(2) copies.
   *static_cast<volatile char*>(memory) = 1;
   if (::madvise(memory, bytes, MADV_POPULATE_READ) != 0) fail("madvise");
+  std::vector<pid_t> children;
   for (int forker = 0; forker < 4; ++forker) {
-    if (fork_dependent() != 0) continue;
+    children.push_back(fork_dependent());
+    if (children.back() != 0) continue;
     const sched_param none{};
     ::sched_setscheduler(0, SCHED_IDLE, &none);
     while (true) {
@@ -206,13 +208,18 @@ int long_forks(const Directory& dir) {
   }
   ::munmap(memory, bytes);
   for (long cpu = ::sysconf(_SC_NPROCESSORS_ONLN); cpu > 0; --cpu) {
-    if (fork_dependent() != 0) continue;
+    children.push_back(fork_dependent());
+    if (children.back() != 0) continue;
     constexpr int nice = 10;
     ::setpriority(PRIO_PROCESS, 0, nice);
     while (true) {
     }
   }
-  return run_copies(dir, 4);
+  const int status = run_copies(dir, 4);
+  // At idle priority they would go on dying beside whatever runs next.
+  for (const pid_t child : children) ::kill(child, SIGKILL);
+  for (const pid_t child : children) ::waitpid(child, nullptr, 0);
+  return end_all(status);
 }
 
 int mapped_program(const Directory& dir) {
