@@ -99,8 +99,6 @@ static __always_inline __u64 address_within(__u64 found, __u64 room, __u64 lengt
 static __always_inline void remember_ring(__u32 tgid, const struct rtev_ring_record* record, __u64 address) {
   __u32 zero = 0;
   __u64 announced_ns = record->lifecycle.time_ns;
-  bpf_map_update_elem(&announced, &tgid, &announced_ns, BPF_ANY);
-  __sync_fetch_and_add(&announcements, 1);
   if (save_mode == RTEV_SAVE_OFF) return;
   struct rtev_ring* ring = bpf_map_lookup_elem(&rings_scratch, &zero);
   if (!ring) return;
@@ -112,25 +110,35 @@ static __always_inline void remember_ring(__u32 tgid, const struct rtev_ring_rec
   count_untracked(bpf_map_update_elem(&rings, &tgid, ring, BPF_ANY));
 }
 
-static __always_inline void announce_ring(struct task_struct* task, struct file* ring, __u64 length, __u64 address) {
-  __u32 zero = 0;
+/* False if user space is not told. */
+static __always_inline bool announce_ring(struct task_struct* task, struct file* ring, __u64 length, __u64 address,
+                                          __u32 price_of_user) {
+  __u32 zero = 0, tgid = task->tgid;
   struct record_scratch* scratch = bpf_map_lookup_elem(&record_scratch, &zero);
-  if (!scratch) return;
+  if (!scratch) return false;
   struct rtev_ring_record* record = &scratch->record;
   fill_lifecycle(&record->lifecycle, task, RTEV_RING);
+  bpf_map_update_elem(&announced, &tgid, &record->lifecycle.time_ns, BPF_ANY);
+  __sync_fetch_and_add(&announcements, 1);
+  if (!spend(tgid, RING_PRICE, price_of_user)) {
+    count_dropped_announcement(RTEV_STAT_RING_DROPPED);
+    return false;
+  }
   record->lifecycle.detail = length;
   record->clock_offset = clock_offset(task);
   record->address = address;
   describe_file(ring, &record->ring, record->paths);
-  remember_ring(record->lifecycle.tgid, record, address);
+  remember_ring(tgid, record, address);
   __u32 bytes = record->ring.path_bytes;
-  if (bytes > RTEV_MAX_PATH_BYTES) return; /* cannot happen; for the verifier */
+  if (bytes > RTEV_MAX_PATH_BYTES) return false; /* cannot happen; for the verifier */
   describe_file(BPF_CORE_READ(task, mm, exe_file), &record->program, record->paths + bytes);
   bytes += record->program.path_bytes;
-  if (bytes > sizeof(record->paths)) return; /* likewise */
-  if (!spend(record->lifecycle.tgid, RING_PRICE) || !has_lifecycle_room(RTEV_RING) ||
-      bpf_ringbuf_output(&lifecycle, record, offsetof(struct rtev_ring_record, paths) + bytes, BPF_RB_FORCE_WAKEUP))
-    count_dropped_announcement(RTEV_STAT_RING_DROPPED);
+  if (bytes > sizeof(record->paths)) return false; /* likewise */
+  if (has_lifecycle_room(RTEV_RING) &&
+      !bpf_ringbuf_output(&lifecycle, record, offsetof(struct rtev_ring_record, paths) + bytes, BPF_RB_FORCE_WAKEUP))
+    return true;
+  count_dropped_announcement(RTEV_STAT_RING_DROPPED);
+  return false;
 }
 
 /* The kernel looks for address space for a mapping: every mmap of every program passes here, also in stripped and
@@ -154,9 +162,15 @@ int BPF_PROG(ring_announced, unsigned long address, struct vm_unmapped_area_info
   if (follow_only && !is_followed(tgid)) return 0;
   /* An OCaml process. Tracked from here on, so that its exit is reported even if user space reads this record late. */
   struct rtev_tracked fresh = {};
-  count_untracked(bpf_map_update_elem(&tracked, &tgid, &fresh, BPF_NOEXIST));
+  long tracked_before = bpf_map_update_elem(&tracked, &tgid, &fresh, BPF_NOEXIST);
+  count_untracked(tracked_before);
   __u64 length = PT_REGS_PARM2_CORE_SYSCALL(regs);
-  announce_ring(task, file, length, address_within(address, info->length, length));
+  __u32 price = tracked_before ? RING_PRICE : RING_PRICE + START_PRICE; /* with its exit, which is reported then */
+  if (announce_ring(task, file, length, address_within(address, info->length, length), price) || tracked_before)
+    return 0;
+  /* Nobody would ask for its ring, and a user whose budget is used up would cause a record of its exit. */
+  bpf_map_delete_elem(&tracked, &tgid);
+  bpf_map_delete_elem(&rings, &tgid);
   return 0;
 }
 

@@ -90,7 +90,8 @@ extern struct stats_map stats SEC(".maps");
 #define USER_RECORD_BUDGET 8192
 #define RING_PRICE 16 /* a ring is opened, a probe's record is only read */
 #define PROBE_PRICE 1
-#define START_PRICE 8 /* of exec, and of fork together with the exit */
+#define PROBE_PRICE_OF_USER 4 /* a program of many domains passes its probes with all of them at once */
+#define START_PRICE 8         /* of exec, and of fork together with the exit */
 
 struct record_budgets_map {
   __uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -198,9 +199,9 @@ static __always_inline bool spend_as_user(__u32 price) {
                   USER_RECORD_WINDOW_NS);
 }
 
-/* The same, or if the current process itself has. */
-static __always_inline bool spend(__u32 tgid, __u32 price) {
-  return spend_of(&record_budgets, tgid, price, RECORD_BUDGET, RECORD_WINDOW_NS) && spend_as_user(price);
+/* False if the current process has used up its budget, or its user has. */
+static __always_inline bool spend(__u32 tgid, __u32 price, __u32 price_of_user) {
+  return spend_of(&record_budgets, tgid, price, RECORD_BUDGET, RECORD_WINDOW_NS) && spend_as_user(price_of_user);
 }
 
 /* How full the buffer may be for a type of record: processes can write those of rings and probes as fast as they like,

@@ -5,6 +5,7 @@
 #include "save_ring.bpf.h"
 
 struct saved_map saved SEC(".maps");
+struct save_budgets_map save_budgets SEC(".maps");
 
 /* Also saves rings that user space has open: the next program may reuse the ring file before user space has read it. */
 static __always_inline void save_before_exec(struct task_struct* task, struct rtev_ring* ring) {

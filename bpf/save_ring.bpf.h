@@ -20,6 +20,24 @@ struct saved_map {
 };
 extern struct saved_map saved SEC(".maps");
 
+/* What all processes of a user may save in a window of time, in bytes of the buffer and of work for its reader: others
+ * find room then. What one save takes beyond that, up to all of the buffer, is paid for in the next windows. */
+#define SAVE_WINDOW_NS 100000000
+#define SAVE_BUDGET (RTEV_SAVED_BUFFER_BYTES / 2)
+#define SAVED_RECORD_PRICE 256 /* besides its payload */
+
+struct save_budget {
+  __u64 window_ns; /* begin of the window */
+  __u64 spent;
+};
+struct save_budgets_map {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, 4096);
+  __type(key, __u32); /* user */
+  __type(value, struct save_budget);
+};
+extern struct save_budgets_map save_budgets SEC(".maps");
+
 struct saved_header {
   struct rtev_saved record;
   char payload[RTEV_SAVED_HEADER_BYTES];
@@ -51,6 +69,7 @@ struct save {
   __u32 domain;
   __u64 position, end; /* the next words of the domain: [position, end) */
   __u64 zero;
+  __u64 price;     /* of what was emitted */
   bool incomplete; /* for some domain not even the record of its extent was written */
 };
 
@@ -73,7 +92,7 @@ static __always_inline struct rtev_saved make_record(const struct save* save, __
 }
 
 /* Emits a record without words: with the file's header for RTEV_SAVED_RING, else without payload. */
-static __always_inline bool emit_header(const struct save* save, __u32 type, __u64 begin, __u64 end) {
+static __always_inline bool emit_header(struct save* save, __u32 type, __u64 begin, __u64 end) {
   struct saved_header* header = bpf_ringbuf_reserve(&saved, sizeof(*header), 0);
   if (!header) {
     count_drop(RTEV_STAT_SAVE_DROPPED);
@@ -81,6 +100,7 @@ static __always_inline bool emit_header(const struct save* save, __u32 type, __u
   }
   header->record = make_record(save, type, begin, end, type == RTEV_SAVED_RING ? sizeof(save->header) : 0);
   __builtin_memcpy(header->payload, &save->header, sizeof(header->payload));
+  save->price += SAVED_RECORD_PRICE;
   bpf_ringbuf_submit(header, BPF_RB_NO_WAKEUP);
   return true;
 }
@@ -130,6 +150,7 @@ static long save_words(__u32 step, struct save* save) {
   __u64 from = save->base + save->header.data_offset + save->domain * save->header.ring_bytes + 8 * index;
   if (!emit_copy(make_record(save, RTEV_SAVED_WORDS, position, position + words, 8 * words), from)) return 1;
   save->position = position + words;
+  save->price += SAVED_RECORD_PRICE + 8 * words;
   return 0;
 }
 
@@ -186,14 +207,38 @@ static long save_name(__u32 id, struct save* save) {
     return 1;
   }
   name->record = make_record(save, RTEV_SAVED_NAME, id, id + 1, sizeof(name->payload));
+  save->price += SAVED_RECORD_PRICE;
   bpf_ringbuf_submit(name, BPF_RB_NO_WAKEUP);
   return 0;
+}
+
+/* The budget of the current process's user. NULL if there is none, or it is used up. */
+static __always_inline struct save_budget* open_save_budget(void) {
+  __u32 user = (__u32)bpf_get_current_uid_gid();
+  __u64 now = bpf_ktime_get_ns();
+  struct save_budget* budget = bpf_map_lookup_elem(&save_budgets, &user);
+  if (!budget) {
+    struct save_budget fresh = {.window_ns = now};
+    bpf_map_update_elem(&save_budgets, &user, &fresh, BPF_NOEXIST);
+    return bpf_map_lookup_elem(&save_budgets, &user);
+  }
+  __u64 windows = (now - budget->window_ns) / SAVE_WINDOW_NS, paid = windows * SAVE_BUDGET;
+  if (windows > 0) {
+    budget->window_ns = now;
+    budget->spent = budget->spent > paid ? budget->spent - paid : 0;
+  }
+  return budget->spent < SAVE_BUDGET ? budget : NULL;
 }
 
 /* `is_last`: the program writes nothing after this. */
 static __always_inline void save_ring(struct rtev_ring* ring, __u32 tgid, __u64 base, bool is_last) {
   struct save save = {.ring = ring, .base = base, .tgid = tgid};
   struct ring_header* header = &save.header;
+  struct save_budget* budget = open_save_budget();
+  if (!budget) {
+    count_drop(RTEV_STAT_SAVE_DROPPED);
+    return;
+  }
   if (read_user(header, sizeof(*header), base)) {
     count_drop(RTEV_STAT_SAVE_DROPPED);
     return;
@@ -205,9 +250,11 @@ static __always_inline void save_ring(struct rtev_ring* ring, __u32 tgid, __u64 
   bpf_loop(header->rings, save_domain, &save, 0);
   if (is_last && !save.incomplete) emit_header(&save, RTEV_SAVED_LAST, 0, 0);
   /* OCaml 5.0 has no names and leaves their offset uninitialised. */
-  if (ring->names_saved || !header->names_offset || header->names_offset >= ring->length) return;
-  ring->names_saved = true;
-  bpf_loop(MAX_NAMES, save_name, &save, 0);
+  if (!ring->names_saved && header->names_offset && header->names_offset < ring->length) {
+    ring->names_saved = true;
+    bpf_loop(MAX_NAMES, save_name, &save, 0);
+  }
+  __sync_fetch_and_add(&budget->spent, save.price);
 }
 
 struct found_mapping {

@@ -52,12 +52,14 @@ class Timeline {
   bool empty() const { return active_.empty(); }
   /// True if what is staged may take more memory than allowed: the next release() releases everything.
   bool is_full() const { return 2 * staged_bytes() > max_bytes_; }
-  /// Events of a ring file are charged to this owner from now on. Without one: 0.
+  /// The owner of what belongs to no ring: records of the kernel. It is the id of no user.
+  static constexpr std::uint32_t no_user = UINT32_MAX;
+  /// Events of a ring file are charged to this owner from now on; before that, to no user.
   void set_owner(std::uint32_t slot, std::uint32_t owner) { owners_[slot] = owner; }
   /// Of a source.
   std::uint32_t owner(std::uint32_t source) const {
     const auto owner = owners_.find(Source::unpack(source).slot);
-    return owner == owners_.end() ? 0 : owner->second;
+    return owner == owners_.end() ? no_user : owner->second;
   }
   /// True if there is room for more events of an owner, who may take three quarters of what is allowed.
   bool has_room(std::uint32_t owner) const {
