@@ -147,7 +147,7 @@ void LiveSession::wake_on(int fd) const {
 
 void LiveSession::sleep() {
   std::uint64_t timeout = idle_sleep_ns;
-  if (stream_.has_backlog()) {
+  if (stream_.has_backlog() || sources_.is_behind()) {
     timeout = 0;
   } else if (sources_.any_ran()) {
     timeout = sources_.poll_interval_ns();

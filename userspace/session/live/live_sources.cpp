@@ -191,12 +191,15 @@ bool LiveSources::probe(int fd, const std::shared_ptr<const Binary>& binary, std
   return (!ringless_ || ringless_->prepare(fd, binary->runtime, probed)) && is_done;
 }
 
+std::uint64_t LiveSources::longest_staged_ns() const {
+  return rings_.has_several_users() ? max_shared_staged_ns : max_staged_ns;
+}
+
 /// The stream is in order of time: what one user has staged delays what others write after it.
 RingPoller::Room LiveSources::room_for(uid_t user) const {
-  const bool is_shared = rings_.has_several_users();
-  const std::uint64_t max_ns = is_shared ? max_shared_staged_ns : max_staged_ns;
-  if (!stream_.timeline.has_room(user) || stream_.output.staged_ns(user) > max_ns) return RingPoller::Room::none;
-  return is_shared || stream_.output.has_backlog() ? RingPoller::Room::a_turn : RingPoller::Room::any;
+  if (!stream_.timeline.has_room(user) || stream_.output.staged_ns(user) > longest_staged_ns())
+    return RingPoller::Room::none;
+  return rings_.has_several_users() || stream_.output.has_backlog() ? RingPoller::Room::a_turn : RingPoller::Room::any;
 }
 
 void LiveSources::begin_scan(std::uint64_t now_ns) {
@@ -230,7 +233,7 @@ LiveSources::Collected LiveSources::collect() {
   discovery_.tick(now, records_complete_until, records_wait_since);
   kernel_.collect_saved_rings();
   if (ringless_) ringless_->tick({.now_ns = now, .records_taken_until_ns = taken_until});
-  sched_.stage(monotonic_ns());
+  sched_.stage(monotonic_ns(), stream_.output.room(Timeline::no_user, longest_staged_ns()));
   programs_.look_at_cpus();
   any_ran_ = poll_rings(now) || any_probed;
   return {.now_ns = now, .read_until_ns = taken_until};
@@ -279,7 +282,7 @@ void LiveSources::drain(Rest rest) {
     queries_.process(monotonic_ns());
     poll_rings(monotonic_ns());
   }
-  sched_.stage(monotonic_ns());
+  sched_.stage(monotonic_ns(), forever);
   rings_.finish_all(end, rest == Rest::is_read ? end + drain_timeout_ns : end);
   rings_.update(stream_.registry);
   if (ringless_) ringless_->finish(end);

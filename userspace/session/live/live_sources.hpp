@@ -104,6 +104,8 @@ class LiveSources : private ProcessEvents {
   void await_inspected(int timeout_ms) const;
   /// True if the last collect() found that traced processes ran.
   bool any_ran() const { return any_ran_; }
+  /// True if the last collect() left records of the scheduler.
+  bool is_behind() const { return sched_.behind_since().has_value(); }
   /// How long collect() may wait without a ring overflowing, if any process ran.
   std::uint64_t poll_interval_ns() const { return rings_.interval_ns(); }
   /// When collect() has something to do again, as far as only time decides.
@@ -126,6 +128,7 @@ class LiveSources : private ProcessEvents {
   bool poll_rings(std::uint64_t now_ns);
   bool probe(int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user);
   std::vector<FileLinks> give_links(std::vector<FileLinks> files) const;
+  std::uint64_t longest_staged_ns() const;
   RingPoller::Room room_for(uid_t user) const;
 
   Stream stream_;

@@ -14,7 +14,8 @@ namespace {
 /// Reads of the scheduler buffers in a row, where one did not empty them.
 constexpr int max_rounds = 4;
 
-constexpr std::size_t records_in_a_round = 1 << 16;
+/// Records of a buffer.
+constexpr std::size_t max_records_in_a_round = 1 << 16;
 
 Source source_of(std::uint16_t buffer) {
   return {0, static_cast<std::uint16_t>(first_sched_stream + buffer)};
@@ -22,13 +23,19 @@ Source source_of(std::uint16_t buffer) {
 
 }  // namespace
 
-void SchedStager::stage(std::uint64_t now_ns) {
-  stage_records();
+void SchedStager::stage(std::uint64_t now_ns, std::uint64_t max_records) {
+  stage_records(max_records);
   // After the records: what was dropped before them then gets its place in the stream in front of them.
   stage_drops(now_ns);
 }
 
-void SchedStager::stage_records() {
+void SchedStager::stage_records(std::uint64_t max_records) {
+  const std::uint64_t buffers = std::max<std::uint16_t>(source_.sched_buffers(), 1);
+  const std::size_t records_in_a_round = std::min<std::uint64_t>(max_records / buffers, max_records_in_a_round);
+  if (records_in_a_round == 0) {
+    behind_since_ns_ = behind_since_ns_.value_or(newest_ns_);
+    return;
+  }
   struct Read {
     std::size_t records = 0;
     std::uint64_t newest_ns = 0;
@@ -37,6 +44,7 @@ void SchedStager::stage_records() {
   const auto stage = [&](std::uint16_t buffer, const rtev_sched& record) {
     ++read[buffer].records;
     read[buffer].newest_ns = record.time_ns;
+    newest_ns_ = std::max<std::uint64_t>(newest_ns_, record.time_ns);
     // BPF tracks a process that maps a ring before it is known whether it is to be traced.
     const bool wanted = !traces_ || traces_(static_cast<std::int32_t>(record.prev.tgid)) ||
                         traces_(static_cast<std::int32_t>(record.next.tgid));
@@ -49,7 +57,8 @@ void SchedStager::stage_records() {
     }
   };
   bool complete = false;
-  for (int round = 0; !complete && round < max_rounds; ++round) {
+  const int rounds = records_in_a_round < max_records_in_a_round ? 1 : max_rounds;
+  for (int round = 0; !complete && round < rounds; ++round) {
     read.assign(source_.sched_buffers(), {});
     complete = source_.read_sched(stage, records_in_a_round);
   }

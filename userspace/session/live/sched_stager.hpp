@@ -58,8 +58,8 @@ class SchedStager {
   SchedStager(kernel::SchedSource& source, Timeline& timeline, Traces traces)
       : source_(source), timeline_(timeline), traces_(std::move(traces)) {}
 
-  /// Stages the records that wait, a bounded number of them, and what was dropped before `now_ns`.
-  void stage(std::uint64_t now_ns);
+  /// Stages the records that wait, but not many more than `max_records`, and what was dropped before `now_ns`.
+  void stage(std::uint64_t now_ns, std::uint64_t max_records);
 
   /// Where buffers could not be emptied: later records may still come in order.
   std::optional<std::uint64_t> behind_since() const { return behind_since_ns_; }
@@ -67,13 +67,14 @@ class SchedStager {
   std::optional<std::uint64_t> interrupted_since(std::uint64_t oldest_ns) { return interrupted_.since(oldest_ns); }
 
  private:
-  void stage_records();
+  void stage_records(std::uint64_t max_records);
   void stage_drops(std::uint64_t now_ns);
 
   kernel::SchedSource& source_;
   Timeline& timeline_;
   Traces traces_;
   InterruptedThreads interrupted_;
+  std::uint64_t newest_ns_ = 0;  ///< of all records so far
   std::optional<std::uint64_t> behind_since_ns_;
 };
 

@@ -71,10 +71,18 @@ void StreamOutput::measure(const Batch& batch) {
   }
 }
 
-std::uint64_t StreamOutput::staged_ns(std::uint32_t owner) const {
+double StreamOutput::event_ns(std::uint32_t owner) const {
   const auto known = costs_.find(owner);
-  const Cost cost = known == costs_.end() ? Cost{} : known->second;
-  return static_cast<std::uint64_t>(static_cast<double>(timeline_.staged_events(owner)) * cost.event_ns);
+  return (known == costs_.end() ? Cost{} : known->second).event_ns;
+}
+
+std::uint64_t StreamOutput::staged_ns(std::uint32_t owner) const {
+  return static_cast<std::uint64_t>(static_cast<double>(timeline_.staged_events(owner)) * event_ns(owner));
+}
+
+std::uint64_t StreamOutput::room(std::uint32_t owner, std::uint64_t max_ns) const {
+  const auto events = static_cast<std::uint64_t>(static_cast<double>(max_ns) / std::max(event_ns(owner), 1.0));
+  return events - std::min<std::uint64_t>(events, timeline_.staged_events(owner));
 }
 
 void StreamOutput::forget_ended(std::uint64_t watermark) {

@@ -36,6 +36,8 @@ class StreamOutput {
   /// How long it takes to release what an owner has staged, in ns, by recent measurements. It depends on the sink, on
   /// the reader of its output, and on the length of the events' names.
   std::uint64_t staged_ns(std::uint32_t owner) const;
+  /// How many more events an owner may stage until that takes so long.
+  std::uint64_t room(std::uint32_t owner, std::uint64_t max_ns) const;
   /// Flushes the sink, if that has not been done for a while or nothing is held back.
   void flush(std::uint64_t now_ns);
 
@@ -51,6 +53,7 @@ class StreamOutput {
     std::uint64_t ns = 0, events = 0;  ///< of the measurement that has begun
   };
   void measure(const Batch& batch);
+  double event_ns(std::uint32_t owner) const;
   std::uint64_t consume(std::uint64_t watermark, std::uint64_t deadline_ns);
   void forget_ended(std::uint64_t watermark);
 
