@@ -56,10 +56,13 @@ std::vector<Status> helpers_of(pid_t pid) {
   return helpers;
 }
 
-/// BPF, PERFMON, SYS_NICE; for root DAC_OVERRIDE, and before Linux 6.6 SYS_ADMIN.
-std::string tracing(bool is_root) {
+constexpr const char* tracing = "0000000000800000";          // SYS_NICE
+constexpr const char* tracing_as_root = "0000000000800002";  // and DAC_OVERRIDE
+
+/// BPF, PERFMON; before Linux 6.6 SYS_ADMIN.
+std::string attaching() {
   const std::uint64_t admin = kernel::inspect_host().uprobe_multi ? 0 : 1u << CAP_SYS_ADMIN;
-  return fmt::format("{:016x}", 0xc000800000 | (is_root ? 1u << CAP_DAC_OVERRIDE : 0) | admin);
+  return fmt::format("{:016x}", 0xc000000000 | admin);
 }
 
 constexpr const char* looking = "0000010000080004";           // SYS_PTRACE, DAC_READ_SEARCH, CHECKPOINT_RESTORE
@@ -127,7 +130,7 @@ TEST_F(ConfinementLive, UnderSudoItIsTheCaller) {
   Process process(copied(program("api_start"), "new"), "ready");
   const pid_t pid = process.pid();
   Tracer tracer({}, {.env = sudo});
-  expect_confined(tracer.process().pid(), "65534", tracing(false));
+  expect_confined(tracer.process().pid(), "65534", tracing);
   const std::vector<Status> helpers = helpers_of(tracer.process().pid());
   EXPECT_GE(helpers.size(), 3u);
   int attachers = 0;
@@ -136,7 +139,7 @@ TEST_F(ConfinementLive, UnderSudoItIsTheCaller) {
       // The one that attaches probes.
       ++attachers;
       EXPECT_EQ(helper["Uid:"], "65534");
-      EXPECT_EQ(helper["CapEff:"], tracing(false));
+      EXPECT_EQ(helper["CapEff:"], attaching());
       EXPECT_EQ(helper["Seccomp:"], "2");
       continue;
     }
@@ -172,7 +175,7 @@ TEST_F(ConfinementLive, UnderSudoLaterFilesAreTheCallers) {
 TEST_F(ConfinementLive, RootKeepsWhatItNeeds) {
   Process process(copied(program("api_start"), "new"), "ready");
   Tracer tracer({"--ringless"});
-  expect_confined(tracer.process().pid(), "0", tracing(true));
+  expect_confined(tracer.process().pid(), "0", tracing_as_root);
   run_through(process);
   EXPECT_THAT(tracer.stop().actions(process.pid()),
               ElementsAre("found", "probe", "ring", "pause", "resume", "stop", "exit"));

@@ -148,7 +148,7 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
   // Before there are BPF programs and threads: the helper must have nothing of them.
   const auto helper = helper::HelperProcess::start();
   if (!helper) return report(helper.error());
-  auto attacher = kernel::UprobeAttacher::start(confine_tracer);
+  auto attacher = kernel::UprobeAttacher::start(confine_attacher);
   if (!attacher) return report(attacher.error());
   // Forked before any thread exists. It waits until released.
   std::optional<Command> command;
@@ -170,8 +170,7 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
   auto attached = load_undisturbed(live);
   if (!attached) return report(attached.error());
   attacher->confine(attached->programs.uses_uprobe_multi());
-  if (auto confined = confine_tracer(attached->programs.uses_uprobe_multi()); !confined)
-    return report(confined.error());
+  if (auto confined = confine_tracer(); !confined) return report(confined.error());
   // After that, since it starts a thread.
   const helper::Closers closers(*helper);
   auto session = LiveSession::start(live, std::move(*attached), *helper, tracing.sink, tracing.output, stop);

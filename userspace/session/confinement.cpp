@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -36,25 +37,33 @@ Capabilities reader_capabilities() {
   return {};
 }
 
-Capabilities tracer_capabilities(bool uprobe_multi) {
+Capabilities tracer_capabilities() {
   Capabilities kept = reader_capabilities();
-  // For probes of new programs, and for threads that start later.
-  kept.insert(kept.end(), {{CAP_BPF, "CAP_BPF"}, {CAP_PERFMON, "CAP_PERFMON"}, {CAP_SYS_NICE, "CAP_SYS_NICE"}});
+  kept.push_back({CAP_SYS_NICE, "CAP_SYS_NICE"});  // for threads that start later
+  return kept;
+}
+
+Capabilities attacher_capabilities(bool uprobe_multi) {
+  Capabilities kept{{CAP_BPF, "CAP_BPF"}, {CAP_PERFMON, "CAP_PERFMON"}};
   // Some kernels, Debian's among them, want it for perf_event_open(2).
   if (!uprobe_multi) kept.push_back({CAP_SYS_ADMIN, "CAP_SYS_ADMIN"});
   return kept;
 }
 
-std::string describe(const Capabilities& capabilities) {
+std::string names_of(const Capabilities& capabilities) {
   std::string names;
   for (const Capability& capability : capabilities) names.append(names.empty() ? "" : ", ").append(capability.name);
+  return names.empty() ? "no capability" : names;
+}
+
+std::string describe(const Capabilities& capabilities) {
   return fmt::format(
       "  rtev-bpf     runs as {}, with {};\n"
       "               it cannot run programs, open sockets or look into processes\n",
-      escaped(name_of_user(calling_user())), names.empty() ? "no capability" : names);
+      escaped(name_of_user(calling_user())), names_of(capabilities));
 }
 
-/// What a process may do without any capability, and neither a tracer nor a reader does.
+/// What a process may do without any capability, and none of ours does.
 constexpr std::array refused{
     SCMP_SYS(execve),      SCMP_SYS(execveat),         SCMP_SYS(fork),
     SCMP_SYS(vfork),       SCMP_SYS(ptrace),           SCMP_SYS(kcmp),
@@ -64,18 +73,20 @@ constexpr std::array refused{
     SCMP_SYS(request_key), SCMP_SYS(keyctl),
 };
 
-/// The commands of bpf(2) that a tracer needs once its programs are loaded: maps, probes of new programs, and to run
-/// a program.
-constexpr std::array bpf_commands{
+/// The commands of bpf(2) that a process needs. A tracer, once its programs are loaded: maps, and to run a program.
+constexpr std::array<unsigned, 6> tracer_commands{
     BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM, BPF_MAP_DELETE_ELEM, BPF_MAP_GET_NEXT_KEY, BPF_MAP_LOOKUP_AND_DELETE_ELEM,
-    BPF_LINK_CREATE,     BPF_PROG_RUN};
+    BPF_PROG_RUN};
+constexpr std::array<unsigned, 1> attacher_commands{BPF_LINK_CREATE};
 constexpr unsigned last_bpf_command = 63;  ///< beyond those that exist
 
 struct ReleaseFilter {
   void operator()(void* filter) const { ::seccomp_release(filter); }
 };
 
-bool add_rules(scmp_filter_ctx filter) {
+using Commands = std::span<const unsigned>;
+
+bool add_rules(scmp_filter_ctx filter, Commands commands) {
   constexpr std::uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
   int failed = 0;
   for (const int call : refused) failed |= ::seccomp_rule_add(filter, refuse, call, 0);
@@ -83,19 +94,21 @@ bool add_rules(scmp_filter_ctx filter) {
   failed |= ::seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
   failed |= ::seccomp_rule_add(filter, refuse, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
   for (unsigned command = 0; command <= last_bpf_command; ++command) {
-    if (std::ranges::find(bpf_commands, command) != bpf_commands.end()) continue;
+    if (std::ranges::find(commands, command) != commands.end()) continue;
     // The kernel looks at 32 bits.
     failed |= ::seccomp_rule_add(filter, refuse, SCMP_SYS(bpf), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, command));
   }
+  const bool attaches = std::ranges::find(commands, unsigned{BPF_LINK_CREATE}) != commands.end();
+  if (!attaches) failed |= ::seccomp_rule_add(filter, refuse, SCMP_SYS(perf_event_open), 0);
   return failed == 0;
 }
 
 /// For this thread and those that it starts.
-Result<void> filter_system_calls() {
+Result<void> filter_system_calls(Commands commands) {
   const std::unique_ptr<void, ReleaseFilter> filter(::seccomp_init(SCMP_ACT_ALLOW));
   // For all threads of this process.
   const bool is_made =
-      filter && ::seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_TSYNC, 1) == 0 && add_rules(filter.get());
+      filter && ::seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_TSYNC, 1) == 0 && add_rules(filter.get(), commands);
   if (!is_made) return errno_error(ENOMEM, "cannot make a filter of system calls");
   const int loaded = ::seccomp_load(filter.get());
   // Kernels without CONFIG_SECCOMP_FILTER have nothing to load it into.
@@ -103,7 +116,7 @@ Result<void> filter_system_calls() {
   return {};
 }
 
-Result<void> confine(const Capabilities& capabilities) {
+Result<void> confine(const Capabilities& capabilities, Commands commands) {
   std::vector<unsigned> kept;
   for (const Capability& capability : capabilities) kept.push_back(capability.number);
   // Without this they are lost with root's user id.
@@ -112,17 +125,21 @@ Result<void> confine(const Capabilities& capabilities) {
   if (!keep_capabilities(kept)) return errno_error(errno, "cannot give up capabilities");
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  return filter_system_calls();
+  return filter_system_calls(commands);
 }
 
 }  // namespace
 
-Result<void> confine_tracer(bool uprobe_multi) {
-  return confine(tracer_capabilities(uprobe_multi));
+Result<void> confine_tracer() {
+  return confine(tracer_capabilities(), tracer_commands);
+}
+
+Result<void> confine_attacher(bool uprobe_multi) {
+  return confine(attacher_capabilities(uprobe_multi), attacher_commands);
 }
 
 Result<void> confine_reader() {
-  return confine(reader_capabilities());
+  return confine(reader_capabilities(), {});
 }
 
 std::string describe_confinement(bool uprobe_multi) {
@@ -131,10 +148,11 @@ std::string describe_confinement(bool uprobe_multi) {
       "{}"
       "  rtev-helper  runs as {}, with CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE\n"
       "               (the process that starts its workers also holds CAP_SYS_NICE and CAP_NET_ADMIN;\n"
-      "               the one that attaches probes has the rights of rtev-bpf)\n"
+      "               the one that attaches probes runs as {}, with {})\n"
       "While it reads a recording or a ring (dump, convert, -i):\n"
       "{}",
-      describe(tracer_capabilities(uprobe_multi)), escaped(name_of_user(::geteuid())), describe(reader_capabilities()));
+      describe(tracer_capabilities()), escaped(name_of_user(::geteuid())), escaped(name_of_user(calling_user())),
+      names_of(attacher_capabilities(uprobe_multi)), describe(reader_capabilities()));
 }
 
 }  // namespace rtev

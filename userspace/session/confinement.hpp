@@ -11,14 +11,16 @@ namespace rtev {
 
 /// Gives up, for good, all rights that a run does not need after its start:
 /// - under sudo the process becomes the user who called sudo, and writes new files with the rights of that user;
-/// - of the capabilities those stay that attach probes and schedule threads, and without sudo the one that writes
-///   files;
+/// - of the capabilities the one stays that schedules threads, and without sudo the one that writes files;
 /// - it gains no rights by exec, and other processes of its user may not look into it;
 /// - a seccomp filter refuses to run programs, to look into other processes, to open sockets, to enter or make
-///   namespaces, and to load BPF programs.
+///   namespaces, and to load or attach BPF programs.
 /// Holds for the calling thread and those that it starts afterwards: call it before there are others.
+Result<void> confine_tracer();
+
+/// The same for the process that attaches uprobes: it may do only that, and keeps the capabilities for it.
 /// `uprobe_multi`: whether probes are attached by that, or by perf_event, which takes another capability.
-Result<void> confine_tracer(bool uprobe_multi);
+Result<void> confine_attacher(bool uprobe_multi);
 
 /// The same for a process that only reads files which are open already: of the capabilities only the one that writes
 /// files stays, and without sudo only.
