@@ -41,12 +41,20 @@ void lower(int) {
 void set_priority(Priority priority) {
   constexpr int nice = -10;
   ::setpriority(PRIO_PROCESS, 0, nice);
-  if (priority != Priority::real_time) return;
+  if (priority != Priority::real_time) return lower(0);
   ::signal(SIGXCPU, lower);
   const rlimit limit{.rlim_cur = max_real_time_us, .rlim_max = RLIM_INFINITY};
   ::setrlimit(RLIMIT_RTTIME, &limit);
   const sched_param lowest{.sched_priority = 1};
   ::sched_setscheduler(0, SCHED_FIFO, &lowest);
+}
+
+/// Where the scheduler groups processes by session, nice values count within a group only.
+void raise_autogroup() {
+  constexpr std::string_view nice = "-10";
+  const UniqueFd group(::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC));
+  if (group) [[maybe_unused]]
+    const ssize_t put = ::write(group.get(), nice.data(), nice.size());
 }
 
 /// Answers queries until the channel is closed, or it was lowered: it has no right to become real-time again.
@@ -141,6 +149,7 @@ bool receive_links(int channel, int timeout_ms, LinksMessage& links) {
 
 void leave_tracer(int channel) {
   ::setsid();
+  raise_autogroup();
   const int null = ::open("/dev/null", O_RDWR);
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (null >= 0) ::dup2(null, standard);
@@ -154,8 +163,10 @@ void leave_tracer(int channel) {
   ::prctl(PR_SET_DUMPABLE, 0);
 }
 
-/// Forks a worker for each channel that arrives, until the tracer is gone.
+/// Forks a worker for each channel that arrives, until the tracer is gone. Real-time, as workers are while they start:
+/// who keeps all cpus busy must not keep queries from being answered.
 void HelperProcess::serve(int control) {
+  set_priority(Priority::real_time);
   while (auto request = receive(control, false)) {
     Task task{};
     Priority priority{};
@@ -167,8 +178,7 @@ void HelperProcess::serve(int control) {
     if (::fork() != 0) continue;
     ::close(control);
     if (task != Task::queries) {
-      // Probes are attached again only when their links are closed.
-      if (task == Task::links) set_priority(priority);
+      set_priority(priority);
       keep_capabilities({});
       task == Task::files ? close_files(channel.get()) : close_links(channel.get());
     }
