@@ -45,6 +45,10 @@ int exec_flood(const Directory& dir);
 int exec_flood_step(const Directory& dir);
 /// Programs that leave a full page in each of 4096 domains' rings when they exec: BPF saves them.
 int save_flood(const Directory& dir);
+/// Calls a probed function of the runtime that has BPF save its ring, which no reader opens: 128 domains each time.
+int teardown_flood(const Directory& dir);
+/// Two threads that wake each other on one CPU.
+int switch_flood(const Directory& dir);
 /// Programs that end with a ring of a gigabyte, which is removed: whoever closes it last frees its memory.
 int large_rings(const Directory& dir);
 /// Programs that end one after the other, each with a full ring.

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 
 #include "attacker.hpp"
 #include "forged_ring.hpp"
+
+/// Only the program that the tracer probes has it.
+extern "C" [[gnu::weak]] void stw_teardown_runtime_events();
 
 namespace rtev::hostile {
 namespace {
@@ -72,6 +78,41 @@ int save_flood(const Directory& dir) {
     std::filesystem::remove(dir / (std::to_string(::getpid()) + ".events"));
     become("nothing", dir);
   });
+}
+
+int teardown_flood(const Directory& dir) {
+  constexpr std::uint64_t domains = 128, words = 64;
+  constexpr int saves = 60;
+  if (stw_teardown_runtime_events == nullptr) become(own_program() + "-probed", "teardown-flood", dir);
+  become_stranger(dir);
+  return repeat([&] {
+    ForgedRing ring(dir, {.domains = domains, .words = words});
+    ring.header(0) = 0;  // no version that a reader knows
+    for (int save = 0; save < saves; ++save) {
+      for (std::uint64_t domain = 0; domain < domains; ++domain) ring.claim(domain, ForgedRing::message_words);
+      stw_teardown_runtime_events();
+    }
+  });
+}
+
+int switch_flood(const Directory& dir) {
+  become_stranger(dir);
+  ForgedRing ring(dir, {});
+  cpu_set_t first;
+  CPU_ZERO(&first);
+  CPU_SET(0, &first);
+  if (::sched_setaffinity(0, sizeof first, &first) != 0) fail("sched_setaffinity");
+  std::atomic<int> turn = 0;
+  const auto take_turns = [&turn](int own) {
+    while (true) {
+      turn.wait(own);
+      turn = own;
+      turn.notify_one();
+    }
+  };
+  std::thread(take_turns, 0).detach();
+  std::thread(take_turns, 1).detach();
+  return end_all(repeat([&] { ring.write(0, 0); }, 10));
 }
 
 int large_rings(const Directory& dir) {

@@ -33,6 +33,8 @@ constexpr auto attacks = std::to_array<Attack>({
     {"fork-storm", fork_storm},
     {"exec-flood", exec_flood},
     {"save-flood", save_flood},
+    {"teardown-flood", teardown_flood},
+    {"switch-flood", switch_flood},
     {"large-rings", large_rings},
     {"ending-rings", ending_rings},
     {"many-mappings", many_mappings},

@@ -237,8 +237,6 @@ TEST_P(AttackLive, AnHonestProgramLosesNothing) {
   GetParam().check(trace, attacker.pid());
 }
 
-using LongNamesLive = LiveTest;
-
 /// Sums of the words of all programs with this name.
 std::map<std::string, std::uint64_t> words_of(const Trace& trace, const std::string& comm) {
   std::map<std::string, std::uint64_t> sums;
@@ -298,6 +296,14 @@ void announced_too_much(const Trace& trace, pid_t attacker) {
   EXPECT_EQ((*most)["pid"], attacker);
   EXPECT_EQ((*most)["comm"], "rtev-attack");
   EXPECT_LE((*most)["dropped"], trace.summary["drops"]["ring"]);
+}
+
+/// Most of what it had saved was not.
+void had_too_much_saved(const Trace& trace, pid_t attacker) {
+  EXPECT_GT(trace.summary["drops"]["save"], 0);
+  const Json& announcers = trace.summary["announcers"];
+  const auto is_attacker = [&](const Json& one) { return one["pid"] == attacker && one["dropped"] > 0; };
+  EXPECT_TRUE(std::ranges::any_of(announcers, is_attacker));
 }
 
 void wrote_in_many_programs(const Trace& trace, pid_t /*attacker*/) {
@@ -367,6 +373,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, AttackLive,
                                            Attack{"ForkStorm", "fork-storm", is_harmless},
                                            Attack{"ExecFlood", "exec-flood", wrote_in_many_programs},
                                            Attack{"SaveFlood", "save-flood", wrote_in_many_programs},
+                                           Attack{"TeardownFlood", "teardown-flood", had_too_much_saved},
                                            Attack{"LargeRings", "large-rings", wrote_in_many_programs},
                                            Attack{"ManyMappings", "many-mappings", created_too_many_rings},
                                            Attack{"ManySections", "many-sections", is_harmless},
@@ -390,15 +397,27 @@ INSTANTIATE_TEST_SUITE_P(Programs, AttackLive,
                                            Attack{"HungMapping", "hung-mapping", is_harmless, "steady"}),
                          by_label);
 
-/// Names of control characters make an event six times as long to print: more than the output takes.
-TEST_F(LongNamesLive, AnHonestProgramLosesNothing) {
+struct OutputAttack {
+  const char* label;
+  const char* name;    ///< of rtev-attack
+  const char* events;  ///< of the trace
+};
+
+std::ostream& operator<<(std::ostream& out, const OutputAttack& attack) {
+  return out << attack.label;
+}
+
+/// More than the output takes.
+class OutputAttackLive : public LiveTest, public ::testing::WithParamInterface<OutputAttack> {};
+
+TEST_P(OutputAttackLive, AnHonestProgramLosesNothing) {
   constexpr int beacons = 125;
-  Process attacker({.argv = {RTEV_ATTACK, "long-names", dir.path()}}, "ready");
+  Process attacker({.argv = {RTEV_ATTACK, GetParam().name, dir.path()}}, "ready");
   // Only what is of interest is read by the test: the rest is gigabytes.
-  constexpr const char* pipeline = R"("$0" -q -f jsonl --events 'process,beacon*' -d 7s |)"
+  constexpr const char* pipeline = R"("$0" -q -f jsonl --events "$1" -d 7s |)"
                                    R"( grep --line-buffered -F -e '"name":"beacon"' -e '"type":"summary"')";
   std::optional<Process> tracer;
-  start_ready(tracer, {.argv = {"sh", "-c", pipeline, tool()}});
+  start_ready(tracer, {.argv = {"sh", "-c", pipeline, tool(), GetParam().events}});
   Process honest(with_events("steady", {"300000", "2500"}), "ready");
   honest.go();
   std::vector<std::uint64_t> delays = delays_of_beacons(*tracer, beacons);
@@ -416,6 +435,12 @@ TEST_F(LongNamesLive, AnHonestProgramLosesNothing) {
   std::ranges::sort(delays);
   EXPECT_LT(std::chrono::nanoseconds(delays[delays.size() * 95 / 100]), 100ms);
 }
+
+/// Names of control characters make an event six times as long to print.
+INSTANTIATE_TEST_SUITE_P(Programs, OutputAttackLive,
+                         ::testing::Values(OutputAttack{"LongNames", "long-names", "process,beacon*"},
+                                           OutputAttack{"SwitchFlood", "switch-flood", "process,switch,wakeup,beacon"}),
+                         by_label);
 
 class EndBesideAttackLive : public AttackLive {};
 
