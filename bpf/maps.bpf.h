@@ -15,6 +15,7 @@
 
 #include "records.h"
 
+#define EBUSY 16
 #define EEXIST 17
 
 #define RTEV_MAX_FOLLOWED 32768            /* processes followed at the same time */

@@ -71,8 +71,8 @@ static __always_inline bool is_in_page_tables(__u64 address) {
 
 static __always_inline enum rtev_page_state state_of(__u64 address) {
   struct page_at page = {.address = address, .state = RTEV_PAGES_BUSY};
-  bpf_find_vma(bpf_get_current_task_btf(), address, look_in_file, &page, 0);
-  return page.state;
+  long error = bpf_find_vma(bpf_get_current_task_btf(), address, look_in_file, &page, 0);
+  return error == -EBUSY ? RTEV_PAGES_RETRY : page.state;
 }
 
 static long look_at_range(__u32 index, void* unused) {
@@ -86,7 +86,7 @@ static long look_at_range(__u32 index, void* unused) {
     bool ready = !attempts_fail && is_in_page_tables(address);
     if (!ready) {
       enum rtev_page_state state = state_of(address);
-      ready = state == RTEV_PAGES_READY || (state == RTEV_PAGES_BUSY && attempts_fail && is_in_page_tables(address));
+      ready = state == RTEV_PAGES_READY || (state >= RTEV_PAGES_BUSY && attempts_fail && is_in_page_tables(address));
       attempts_fail = true;
       if (!ready && state > range->state) range->state = state;
     }

@@ -116,6 +116,7 @@ enum rtev_page_state {
   RTEV_PAGES_HOLE = 1,   /* of a file that is in memory only (tmpfs): memory for it */
   RTEV_PAGES_ABSENT = 2, /* a read of the disk */
   RTEV_PAGES_BUSY = 3,   /* waiting for a system call of someone else */
+  RTEV_PAGES_RETRY = 4,  /* not known: another thread of the process that asks is changing its mappings */
 };
 
 #define RTEV_MAX_PAGE_RANGES 256

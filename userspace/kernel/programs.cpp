@@ -12,12 +12,14 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "base/file_limit.hpp"
@@ -45,6 +47,10 @@ constexpr std::size_t max_lifecycle_records = 8192;
 
 /// Records of one read_saved(): as many as the buffer can hold.
 constexpr std::size_t max_saved_records = RTEV_SAVED_BUFFER_BYTES / sizeof(rtev_saved);
+
+/// How long to wait for another thread that is mapping or unmapping a file: one millisecond in all.
+constexpr int max_look_retries = 20;
+constexpr std::chrono::microseconds look_retry_interval{50};
 
 using Skeleton = std::unique_ptr<rtev_bpf, SkeletonDestroy<rtev_bpf__destroy>>;
 
@@ -274,9 +280,15 @@ void Programs::look_at_pages(std::span<PageRange> ranges) {
   std::uint32_t count = 0;
   const auto look = [&] {
     rtev_page_count asked{.ranges = count};
-    const bool ran = count == 0 || run(state_->skeleton->progs.look_at_pages, asked).has_value();
+    const auto is_unknown = [](const rtev_page_range& range) { return range.state == RTEV_PAGES_RETRY; };
+    bool ran = true;
+    for (int tries = 0; ran && count > 0; ++tries) {
+      ran = run(state_->skeleton->progs.look_at_pages, asked).has_value();
+      if (tries == max_look_retries || std::ranges::none_of(table.first(count), is_unknown)) break;
+      std::this_thread::sleep_for(look_retry_interval);
+    }
     for (std::uint32_t i = 0; i < count && ran; ++i)
-      parts[i]->state = std::max(parts[i]->state, static_cast<PageState>(table[i].state));
+      parts[i]->state = std::max(parts[i]->state, std::min(static_cast<PageState>(table[i].state), PageState::busy));
     count = 0;
   };
   for (PageRange& range : ranges) {
