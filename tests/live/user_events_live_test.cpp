@@ -79,13 +79,24 @@ TEST_F(UserEventsLive, EveryTypeHasItsValue) {
   EXPECT_EQ(of_kind(events, "begin")[0]["id"], of_kind(events, "end")[1]["id"]);
 }
 
+void expect_no_control_character(const std::string& text) {
+  for (const char c : text)
+    ASSERT_TRUE(static_cast<unsigned char>(c) >= 0x20 || c == '\n') << int(c) << " in:\n" << text;
+}
+
 TEST_F(UserEventsLive, NoControlCharacterReachesAPipe) {
   const Outcome outcome = trace_text({.format = {"-f", "text"}}, hostile());
-  for (const char c : outcome.out + outcome.err)
-    ASSERT_TRUE(static_cast<unsigned char>(c) >= 0x20 || c == '\n') << int(c) << " in:\n" << outcome.out;
+  expect_no_control_character(outcome.out + outcome.err);
   EXPECT_THAT(outcome.out, HasSubstr("esc\\x1B[31mred"));
   EXPECT_THAT(outcome.out, HasSubstr("αβγ"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("\xff")));
+}
+
+TEST_F(UserEventsLive, PsShowsNoControlCharacter) {
+  Process process(copied(with_events("busy_alloc"), "\x1b[31mred\x07\nx"), "ready");
+  const Outcome outcome = run_tool({"ps"});
+  expect_no_control_character(outcome.out + outcome.err);
+  EXPECT_THAT(outcome.out, HasSubstr("\\x1B[31mred"));
 }
 
 TEST_F(UserEventsLive, ATerminalGetsNoControlCharactersButColours) {

@@ -38,15 +38,18 @@ void lower(int) {
   ::sched_setscheduler(0, SCHED_OTHER, &none);
 }
 
-void set_priority(Priority priority) {
-  constexpr int nice = -10;
-  ::setpriority(PRIO_PROCESS, 0, nice);
-  if (priority != Priority::real_time) return lower(0);
+void become_real_time() {
   ::signal(SIGXCPU, lower);
   const rlimit limit{.rlim_cur = max_real_time_us, .rlim_max = RLIM_INFINITY};
   ::setrlimit(RLIMIT_RTTIME, &limit);
   const sched_param lowest{.sched_priority = 1};
   ::sched_setscheduler(0, SCHED_FIFO, &lowest);
+}
+
+void set_priority(Priority priority) {
+  constexpr int nice = -10;
+  ::setpriority(PRIO_PROCESS, 0, nice);
+  priority == Priority::real_time ? become_real_time() : lower(0);
 }
 
 /// Where the scheduler groups processes by session, nice values count within a group only.
@@ -166,7 +169,7 @@ void leave_tracer(int channel) {
 /// Forks a worker for each channel that arrives, until the tracer is gone. Real-time, as workers are while they start:
 /// who keeps all cpus busy must not keep queries from being answered.
 void HelperProcess::serve(int control) {
-  set_priority(Priority::real_time);
+  become_real_time();
   while (auto request = receive(control, false)) {
     Task task{};
     Priority priority{};
@@ -178,7 +181,8 @@ void HelperProcess::serve(int control) {
     if (::fork() != 0) continue;
     ::close(control);
     if (task != Task::queries) {
-      set_priority(priority);
+      // Probes are attached again only when their links are closed. To free blocks of files has time.
+      task == Task::links ? set_priority(priority) : lower(0);
       keep_capabilities({});
       task == Task::files ? close_files(channel.get()) : close_links(channel.get());
     }
