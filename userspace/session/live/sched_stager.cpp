@@ -30,7 +30,8 @@ void SchedStager::stage(std::uint64_t now_ns, std::uint64_t max_records) {
 }
 
 void SchedStager::stage_records(std::uint64_t max_records) {
-  const std::uint64_t buffers = std::max<std::uint16_t>(source_.sched_buffers(), 1);
+  const std::uint64_t buffers = source_.sched_buffers();
+  if (buffers == 0) return;
   const std::size_t records_in_a_round = std::min<std::uint64_t>(max_records / buffers, max_records_in_a_round);
   if (records_in_a_round == 0) {
     behind_since_ns_ = behind_since_ns_.value_or(newest_ns_);
