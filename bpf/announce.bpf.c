@@ -110,7 +110,7 @@ static __always_inline void remember_ring(__u32 tgid, const struct rtev_ring_rec
   count_untracked(bpf_map_update_elem(&rings, &tgid, ring, BPF_ANY));
 }
 
-/* False if user space is not told. */
+/* False if user space gets no record of the ring. */
 static __always_inline bool announce_ring(struct task_struct* task, struct file* ring, __u64 length, __u64 address,
                                           __u32 price_of_user) {
   __u32 zero = 0, tgid = task->tgid;

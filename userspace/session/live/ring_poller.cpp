@@ -177,7 +177,7 @@ std::uint64_t RingPoller::read(Ring& ring, std::uint64_t now_ns, bool all_domain
     ring.pause_ns = std::clamp(2 * ring.pause_ns, min_pause_ns, max_pause_ns);
     ring.paused_until_ns = now_ns + ring.pause_ns;
   } else if (polled.events > 0) {
-    ring.pause_ns /= 2;  // not 0: it may have been lucky between two changes of the file
+    ring.pause_ns /= 2;  // not 0: the read may have come between two changes of the file
   }
   if (taken_ns >= long_wait_ns && waits_so_far() != std::exchange(waits_, waits_so_far())) be_wary(ring.user, now_ns);
   if (const auto wary = wary_.find(ring.user); wary != wary_.end()) wary->second.share.use(taken_ns, now_ns);
