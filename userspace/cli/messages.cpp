@@ -24,16 +24,18 @@ int report(const Error& error) {
   return exit_failure;
 }
 
-std::string start_message(const Registry& registry, bool has_end, bool probes_all) {
+std::string start_message(const Registry& registry, const StartFacts& facts) {
   const auto all = std::ranges::distance(registry.processes());
   const auto probed = std::ranges::count(registry.processes(), RingState::probed, &ProcessInfo::ring);
   const auto without_ring = std::ranges::count(registry.processes(), RingState::none, &ProcessInfo::ring);
   const auto with_ring = all - probed - without_ring;
-  std::string text =
-      fmt::format("Tracing {}, {} with runtime events on{}.{}\n",
-                  Counted{static_cast<std::uint64_t>(all), "OCaml 5 process", "OCaml 5 processes"}, with_ring,
-                  probed == 0 ? "" : fmt::format(", {} by uprobes", probed), has_end ? "" : " Press Ctrl-C to stop.");
-  if (with_ring == 0 && !probes_all)
+  std::string text = fmt::format("Tracing {}, {} with runtime events on{}.{}\n",
+                                 Counted{static_cast<std::uint64_t>(all), "OCaml 5 process", "OCaml 5 processes"},
+                                 with_ring, probed == 0 ? "" : fmt::format(", {} by uprobes", probed),
+                                 facts.has_end ? "" : " Press Ctrl-C to stop.");
+  if (!facts.found_everything)
+    text += "Some processes are still being inspected. Their events follow as they are found.\n";
+  if (with_ring == 0 && !facts.probes_all)
     text +=
         "hint: start programs with OCAML_RUNTIME_EVENTS_START=1, or use --ringless to trace programs that run with "
         "events off\n";

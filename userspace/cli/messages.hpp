@@ -24,8 +24,13 @@ int report(const Error& error);
 
 // The messages of a trace. Each is some whole lines, or empty if there is nothing to say.
 
-/// When tracing begins. `has_end`: a duration is set; `probes_all`: programs with events off are traced, too.
-std::string start_message(const Registry& registry, bool has_end, bool probes_all);
+struct StartFacts {
+  bool has_end = false;          ///< a duration is set
+  bool probes_all = false;       ///< programs with events off are traced, too
+  bool found_everything = true;  ///< false: some processes that ran before are still being inspected
+};
+/// When tracing begins.
+std::string start_message(const Registry& registry, const StartFacts& facts);
 
 /// Functions of the runtime that could not be probed.
 struct MissingProbes {

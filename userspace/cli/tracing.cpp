@@ -175,7 +175,9 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
   const helper::Closers closers(*helper);
   auto session = LiveSession::start(live, std::move(*attached), *helper, tracing.sink, tracing.output, stop);
   if (!command && !options.quiet)
-    say(start_message(session->registry(), options.duration.has_value(), options.ringless));
+    say(start_message(session->registry(), {.has_end = options.duration.has_value(),
+                                            .probes_all = options.ringless,
+                                            .found_everything = session->found_everything()}));
   announce_ready(ready_fd);
 
   LiveSession::Until until{.is_full = tracing.is_full};

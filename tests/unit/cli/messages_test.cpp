@@ -24,8 +24,9 @@ TEST(Messages, AreAsInTheGoldenFile) {
                        several = registry_with({RingState::active, RingState::paused, RingState::probed});
   const std::string hostile = "./\x1b[2Jserver", directory = "/tmp/rtev-bpf.a1b2c3";
   const std::string text =
-      start_message(none, false, false) + start_message(without_ring, true, true) +
-      start_message(several, false, true) +
+      start_message(none, {}) +
+      start_message(without_ring, {.has_end = true, .probes_all = true, .found_everything = false}) +
+      start_message(several, {.probes_all = true}) +
       missing_probes_message({.binaries = 2, .last_error = Error{.what = "cannot probe", .why = "no memory"}}) +
       missing_probes_message({.functions = 1}) + slow_detach_message(40) + no_events_message(hostile, none) +
       no_events_message("server", without_ring) + aborted_message(1, hostile, directory) +

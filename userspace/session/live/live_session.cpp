@@ -71,7 +71,8 @@ void LiveSession::settle() {
     const bool was_idle = !sources_.is_inspecting();
     tick();
     // What was inspected may have led to more.
-    if (was_idle && !sources_.is_inspecting()) break;
+    found_everything_ = was_idle && !sources_.is_inspecting();
+    if (found_everything_) break;
     sources_.await_inspected(1);
   }
 }

@@ -40,6 +40,8 @@ class LiveSession {
   /// Runs, then drains the sources, flushes and gives the sink its summary.
   RunSummary run(const Until& until);
 
+  /// False if the start did not wait any longer for all processes of the host to be inspected.
+  bool found_everything() const { return found_everything_; }
   const Registry& registry() const { return registry_; }
   const LiveSources& sources() const { return sources_; }
 
@@ -68,6 +70,7 @@ class LiveSession {
   LiveSources sources_;
   Watermark watermark_;
   UniqueFd epoll_;
+  bool found_everything_ = false;
   bool wakeup_armed_ = false;
   std::uint64_t last_pid_check_ns_ = 0;
 };
