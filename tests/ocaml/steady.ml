@@ -1,6 +1,7 @@
 (* SPDX-License-Identifier: MIT *)
 (* steady RATE MILLISECONDS: writes RATE user events a second, evenly, for that time. Every ten milliseconds one of them
-   is a "beacon", which has a number, from 1 on. The last is written at the end. Prints "done BEACONS EVENTS". *)
+   is a "beacon", which has a number, from 1 on. The last is written at the end, and its number is negated. Prints
+   "done BEACONS EVENTS". *)
 
 open Runtime_events
 
@@ -25,7 +26,7 @@ let () =
     let is_last = passed >= duration in
     let beacons =
       if is_last || passed -. time >= 0.01 then begin
-        User.write beacon (beacons + 1);
+        User.write beacon (if is_last then -beacons - 1 else beacons + 1);
         beacons + 1
       end
       else beacons
