@@ -68,7 +68,7 @@ void ring_header(Bytes bytes) {
   if (!map) return;
   read_parts(*map);
   put(second, size / 2 + size % 64);
-  if (map->refresh() != RingMap::Change::truncated) read_parts(*map);
+  if (map->refresh(RingMap::Recreated::is_mapped) != RingMap::Change::truncated) read_parts(*map);
 }
 
 }  // namespace rtev::fuzz

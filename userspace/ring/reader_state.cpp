@@ -142,6 +142,7 @@ bool RingReader::State::begin_poll(bool all) {
   faulted = false;
   polled = {};
   unnamed.clear();
+  if (taken_over) return false;
   if (!are_indices_ready() || (sealed && load_indices(true) && !are_messages_ready())) {
     polled.complete = false;
     return false;
@@ -330,7 +331,7 @@ bool RingReader::State::may_use_memory(std::size_t bytes) const {
 
 /// Checks whether the file is still the one that was mapped.
 void RingReader::State::recheck() {
-  switch (map.refresh()) {
+  switch (map.refresh(owner ? RingMap::Recreated::stays_unmapped : RingMap::Recreated::is_mapped)) {
     case RingMap::Change::none:
       return;
     case RingMap::Change::recreated:

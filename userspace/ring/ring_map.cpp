@@ -35,7 +35,8 @@ Result<RingMap> RingMap::open(UniqueFd fd, std::string name, FileChecks checks) 
   return map;
 }
 
-Result<void> RingMap::map() {
+/// Of a file that may have changed since it was mapped.
+Result<RingMap::Header> RingMap::read_header() const {
   if (is_being_changed())
     return std::unexpected(
         Error{.what = "cannot open ring", .subject = name_, .why = "its file is being changed", .code = EAGAIN});
@@ -61,16 +62,21 @@ Result<void> RingMap::map() {
     return std::unexpected(
         Error{.what = "cannot read ring", .subject = name_, .why = layout.error().why, .code = EAGAIN});
   }
+  return Header{.header = header, .layout = *layout};
+}
 
-  const std::uint64_t end = layout->mapped_bytes();
+Result<void> RingMap::map() {
+  auto read = read_header();
+  if (!read) return std::unexpected(std::move(read.error()));
+  const std::uint64_t end = read->layout.mapped_bytes();
   void* const base = ::mmap(nullptr, end, PROT_READ, MAP_SHARED, fd_.get(), 0);
   if (base == MAP_FAILED) return errno_error(errno, "cannot map ring", name_);
   ::madvise(base, end, MADV_RANDOM);
 
   install_sigbus_guard();
   mapping_ = MemoryMap(static_cast<std::byte*>(base), Unmap{end});
-  header_ = header;
-  layout_ = *layout;
+  header_ = read->header;
+  layout_ = read->layout;
   return {};
 }
 
@@ -185,12 +191,12 @@ bool RingMap::same_header() const {
   return guarded_copy(&header, mapping_.get(), sizeof header) && std::memcmp(&header, &header_, sizeof header) == 0;
 }
 
-RingMap::Change RingMap::refresh() {
+RingMap::Change RingMap::refresh(Recreated recreated) {
   struct stat status{};
   const bool whole = ::fstat(fd_.get(), &status) == 0 &&
                      static_cast<std::uint64_t>(status.st_size) >= mapping_.get_deleter().bytes && same_header();
   if (whole) return Change::none;
-  if (map()) return Change::recreated;
+  if (recreated == Recreated::is_mapped ? map().has_value() : read_header().has_value()) return Change::recreated;
   // same_header() is false from now on, even if the file gets the old header again.
   header_ = {};
   return Change::truncated;

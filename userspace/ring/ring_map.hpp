@@ -64,11 +64,19 @@ class RingMap {
   bool same_header() const;
 
   enum class Change { none, recreated, truncated };
-  /// Checks size and header of the file. If they changed, checks the new header and maps the file again.
-  Change refresh();
+  /// What to do with a file that was created anew. Its owner decides how large it is by now.
+  enum class Recreated { is_mapped, stays_unmapped };
+  /// Checks size and header of the file. If they changed, checks the new header, and maps the file again or leaves the
+  /// layout as it was.
+  Change refresh(Recreated recreated);
 
  private:
   RingMap() = default;
+  struct Header {
+    FileHeader header;
+    Layout layout;
+  };
+  Result<Header> read_header() const;
   Result<void> map();
   const std::byte* at(std::uint64_t offset) const { return mapping_.get() + offset; }
   std::uint64_t offset_of(std::uint32_t ring, std::uint64_t position) const;
