@@ -57,7 +57,7 @@ FakeHost::FakeHost(const FakeHostOptions& options)
               images_[registry_.ring(Source::unpack(event.source).slot)->process].ids.push_back(event.id);
             }
           },
-          [](uid_t) { return RingPoller::Room::any; }) {
+          [](uid_t) { return RingPoller::any_room; }) {
   fs::create_symlink("/proc/self", proc_ / "self");
   for (const char* program : {"A", "B", "C", "sh"}) {
     write(dir_ / program, program);

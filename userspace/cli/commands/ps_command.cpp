@@ -55,7 +55,7 @@ class ProcessLister : private ProcessEvents, private NoKernelControl {
         queries_(helper_, helper::Priority::raised),
         processes_(is_running, registry_),
         inspector_(cache_, [](int, const std::shared_ptr<const Binary>&, std::uint32_t) { return true; }),
-        rings_([](const Batch&) {}, [](uid_t) { return RingPoller::Room::any; }),
+        rings_([](const Batch&) {}, [](uid_t) { return RingPoller::any_room; }),
         discovery_({.queries = queries_,
                     .registry = registry_,
                     .processes = processes_,

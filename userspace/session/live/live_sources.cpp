@@ -40,7 +40,10 @@ constexpr std::uint64_t max_naming_ns = 60'000'000;
 
 /// How long it may take to release what a user has staged: it delays what comes after. Where there are rings of several
 /// users, and where there are not: bursts should find room then.
-constexpr std::uint64_t max_shared_staged_ns = 25'000'000, max_staged_ns = 1'000'000'000;
+constexpr std::uint64_t max_shared_staged_ns = 25'000'000, max_staged_ns = 100'000'000;
+
+/// Words of the shortest event, and of a turn of a ring while there are others that wait: one of OCaml's default size.
+constexpr std::uint64_t words_of_event = 2, shared_turn_words = 1 << 16;
 
 /// Processes that one turn of a scan asks about.
 constexpr std::size_t scanned_at_once = 256;
@@ -197,9 +200,10 @@ std::uint64_t LiveSources::longest_staged_ns() const {
 
 /// The stream is in order of time: what one user has staged delays what others write after it.
 RingPoller::Room LiveSources::room_for(uid_t user) const {
-  if (!stream_.timeline.has_room(user) || stream_.output.staged_ns(user) > longest_staged_ns())
-    return RingPoller::Room::none;
-  return rings_.has_several_users() || stream_.output.has_backlog() ? RingPoller::Room::a_turn : RingPoller::Room::any;
+  if (!stream_.timeline.has_room(user)) return RingPoller::no_room;
+  const std::uint64_t words = stream_.output.room(user, longest_staged_ns()) * words_of_event;
+  const bool one_turn = rings_.has_several_users() || stream_.output.has_backlog();
+  return {.words = one_turn ? std::min(words, shared_turn_words) : words, .one_turn = one_turn};
 }
 
 void LiveSources::begin_scan(std::uint64_t now_ns) {

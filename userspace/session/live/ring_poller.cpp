@@ -38,9 +38,6 @@ constexpr std::uint64_t min_turn_words = 1 << 10, max_turn_words = 1 << 17, turn
 /// backlog: what takes a moment to read can take ten times as long to sort and to write.
 constexpr std::uint64_t poll_words = 1 << 23, min_poll_ns = 1'000'000, max_poll_ns = 10'000'000;
 
-/// Words of a turn while the stream has a backlog.
-constexpr std::uint64_t backlog_turn_words = 1 << 14;
-
 /// Words that are read of a program after its end: those of 128 rings of OCaml's default size.
 constexpr std::uint64_t last_words = 1 << 23;
 
@@ -118,21 +115,21 @@ void RingPoller::read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now
   for (auto& [user, rings] : waiting)
     std::ranges::stable_sort(rings, {}, [](const Ring* ring) { return ring->read_ns; });
   Queue left;
-  const bool once =
-      std::ranges::any_of(waiting, [this](const auto& entry) { return room_(entry.first) == Room::a_turn; });
+  const bool once = std::ranges::any_of(waiting, [this](const auto& entry) { return room_(entry.first).one_turn; });
   poll_ns_ = once ? std::max(poll_ns_ / 2, min_poll_ns) : std::min(poll_ns_ + poll_ns_ / 64, max_poll_ns);
   const std::uint64_t deadline_ns = clock_() + poll_ns_;
   for (std::uint64_t words = 0; !waiting.empty() && words < poll_words && clock_() < deadline_ns;) {
     for (auto user = waiting.begin(); user != waiting.end();) {
       Queue& rings = user->second;
-      if (room_(user->first) == Room::none) {
+      const Room room = room_(user->first);
+      if (room.words == 0) {
         left.insert(left.end(), rings.begin(), rings.end());
         user = waiting.erase(user);
         continue;
       }
       Ring& ring = *rings.front();
       rings.pop_front();
-      words += read(ring, now_ns, all_domains, once ? std::min(ring.turn_words, backlog_turn_words) : ring.turn_words);
+      words += read(ring, now_ns, all_domains, std::min(ring.turn_words, room.words));
       if (!may_read(user->first, now_ns))
         rings.clear();
       else if (ring.unfinished && now_ns >= ring.paused_until_ns)
@@ -215,7 +212,7 @@ void RingPoller::finish_all(std::uint64_t now_ns, std::uint64_t deadline_ns) {
   while (!unfinished.empty() && clock_() < deadline_ns) {
     Ring& ring = *unfinished.front();
     unfinished.pop_front();
-    if (room_(ring.user) == Room::none) continue;
+    if (room_(ring.user).words == 0) continue;
     read(ring, now_ns, true, max_turn_words);
     // Who writes only what is invalid may do so forever.
     if (ring.unfinished && ring.pause_ns < max_pause_ns) unfinished.push_back(&ring);
@@ -249,12 +246,14 @@ void RingPoller::read_out(RingReader& reader, uid_t user, std::uint64_t now_ns) 
   std::erase_if(last_reads_,
                 [&](const auto& entry) { return &entry.second != &share && entry.second.is_unused(now_ns); });
   std::uint64_t words = 0;
-  for (unsigned tries = 0; words < last_words && room_(user) != Room::none;) {
+  for (unsigned tries = 0; words < last_words;) {
+    const std::uint64_t room = room_(user).words;
+    if (room == 0) break;
     const bool has_left = share.has_left(now_ns);
     // Words of thousands of domains take as long as those of a large ring.
     if (!has_left && (words >= last_words_at_least || reader.layout().rings > usual_domains)) break;
     const std::uint64_t begin_ns = clock_();
-    const Polled polled = reader.poll(consumer_, has_left ? last_turn_words : last_words_at_least);
+    const Polled polled = reader.poll(consumer_, std::min(room, has_left ? last_turn_words : last_words_at_least));
     const std::uint64_t taken = polled.delivered_words + polled.lost_words;
     const bool tries_again =
         !polled.complete && taken + polled.corrupt_words == 0 && has_left && tries++ < max_last_tries;

@@ -27,11 +27,11 @@ class RingPoller {
   using Consumer = std::function<void(const Batch&)>;
 
   /// How much may be read of a user's rings, so that what was read is also released in time.
-  enum class Room : std::uint8_t {
-    any,     ///< all that there is
-    a_turn,  ///< a short turn of each ring: there are other users, or events that could have been released
-    none,    ///< nothing: too many events of the user, or of all, are staged
+  struct Room {
+    std::uint64_t words;  ///< in one turn of a ring; 0: too many events of the user, or of all, are staged
+    bool one_turn;        ///< of each ring: there are other users, or events that could have been released
   };
+  static constexpr Room any_room{.words = UINT64_MAX, .one_turn = false}, no_room{.words = 0, .one_turn = false};
   /// `clock` is CLOCK_MONOTONIC, in ns, by which turns and deadlines are measured.
   RingPoller(Consumer consumer, std::function<Room(uid_t user)> room,
              std::function<std::uint64_t()> clock = monotonic_ns)

@@ -61,7 +61,7 @@ class RingPollerTest : public testing::Test {
   std::uint64_t now_ns_ = second;
   std::map<std::uint32_t, std::uint64_t> delivered_;
   std::size_t staged_ = 0, room_ = SIZE_MAX;
-  RingPoller::Room wanted_ = RingPoller::Room::any;
+  RingPoller::Room wanted_ = RingPoller::any_room;
   std::optional<uid_t> without_room_{};
   PageState pages_ = PageState::ready;       ///< of each file
   std::optional<std::uint32_t> waits_of_{};  ///< slot of a ring for which the thread waits
@@ -75,7 +75,7 @@ class RingPollerTest : public testing::Test {
         if (waits_of_ == Source::unpack(batch.events().front().source).slot) ::poll(nullptr, 0, 1);
         delivered_[Source::unpack(batch.events().front().source).slot] += 2 * batch.events().size();
       },
-      [this](uid_t user) { return staged_ < room_ && user != without_room_ ? wanted_ : RingPoller::Room::none; },
+      [this](uid_t user) { return staged_ < room_ && user != without_room_ ? wanted_ : RingPoller::no_room; },
       [this] {
         meanwhile_();
         return now_ns_;
@@ -136,9 +136,9 @@ TEST_F(RingPollerTest, AUserWithoutRoomDoesNotTakeThatOfOthers) {
 
 TEST_F(RingPollerTest, EachRingHasAShortTurnWhileTheStreamHasABacklog) {
   for (const std::uint32_t slot : {1u, 2u}) fill(add(slot));
-  wanted_ = RingPoller::Room::a_turn;
-  const auto read = poll();
   constexpr std::uint64_t short_turn = 1 << 14;
+  wanted_ = {.words = short_turn, .one_turn = true};
+  const auto read = poll();
   for (const std::uint32_t slot : {1u, 2u}) {
     EXPECT_GT(read.at(slot), 0u);
     EXPECT_LE(read.at(slot), short_turn + 2048);
