@@ -39,10 +39,10 @@ constexpr std::uint64_t drain_timeout_ns = 1'000'000'000;
 constexpr std::uint64_t max_naming_ns = 60'000'000;
 
 /// How long it may take to release what a user has staged: it delays what comes after. Where there are rings of several
-/// users, and where there are not: bursts should find room then.
-constexpr std::uint64_t max_shared_staged_ns = 25'000'000, max_staged_ns = 100'000'000;
+/// users, and where there are not: bursts should find room then. At the end nothing comes after it.
+constexpr std::uint64_t max_shared_staged_ns = 25'000'000, max_staged_ns = 100'000'000, max_drained_ns = 1'000'000'000;
 
-/// Words of the shortest event, and of a turn of a ring while there are others that wait: one of OCaml's default size.
+/// Words of the shortest event. Words of a turn of a ring while others wait: those of a ring of OCaml's default size.
 constexpr std::uint64_t words_of_event = 2, shared_turn_words = 1 << 16;
 
 /// Processes that one turn of a scan asks about.
@@ -195,7 +195,8 @@ bool LiveSources::probe(int fd, const std::shared_ptr<const Binary>& binary, std
 }
 
 std::uint64_t LiveSources::longest_staged_ns() const {
-  return rings_.has_several_users() ? max_shared_staged_ns : max_staged_ns;
+  if (rings_.has_several_users()) return max_shared_staged_ns;
+  return drains_ ? max_drained_ns : max_staged_ns;
 }
 
 /// The stream is in order of time: what one user has staged delays what others write after it.
@@ -269,6 +270,7 @@ Watermark::Holds LiveSources::holds(std::uint64_t read_until_ns) {
 }
 
 void LiveSources::drain(Rest rest) {
+  drains_ = true;
   lifecycle_.stop();
   const std::uint64_t end = monotonic_ns();
   take_lifecycle_events();

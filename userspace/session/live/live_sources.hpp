@@ -150,6 +150,7 @@ class LiveSources : private ProcessEvents {
   LifecycleReader lifecycle_;
   std::uint64_t on_file_system_ = 0, no_memory_ = 0;  ///< rings that are not read, by Unreadable
   bool any_ran_ = true;
+  bool drains_ = false;
   std::uint64_t last_collect_ns_ = 0;
   std::uint64_t last_scan_ns_ = 0;
 };
