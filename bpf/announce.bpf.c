@@ -9,11 +9,11 @@
 #define MAP_SHARED 0x01
 #define MAP_SHARED_VALIDATE 0x03
 
-/* True for <digits>.events. Only the last digit and the suffix are checked, since user space checks the rest. Compared
- * by hand: clang would turn memcmp into a call of a function that does not exist in BPF. */
 /* So far, of all processes. User space looks the process up in `announced` only if this has changed. */
 __u64 announcements;
 
+/* True for <digits>.events. Only the last digit and the suffix are checked, since user space checks the rest. Compared
+ * by hand: clang would turn memcmp into a call of a function that does not exist in BPF. */
 static __always_inline bool is_ring_name(struct dentry* dentry) {
   char tail[8];
   __u32 length = BPF_CORE_READ(dentry, d_name.len);
@@ -120,7 +120,7 @@ static __always_inline bool announce_ring(struct task_struct* task, struct file*
   fill_lifecycle(&record->lifecycle, task, RTEV_RING);
   bpf_map_update_elem(&announced, &tgid, &record->lifecycle.time_ns, BPF_ANY);
   __sync_fetch_and_add(&announcements, 1);
-  if (!spend(tgid, RING_PRICE, price_of_user)) {
+  if (!spend_as_process(RING_PRICE) || !spend_as_user(price_of_user, USER_RECORD_BUDGET)) {
     count_dropped_announcement(RTEV_STAT_RING_DROPPED);
     return false;
   }

@@ -51,7 +51,7 @@ int BPF_PROG(process_exec, struct task_struct* task, pid_t old_tid, struct linux
   /* The thread that called exec becomes the leader; no exit is seen for the tid it gives up. */
   if (caller != tgid) forget_thread(caller);
   if (follow_only && !is_followed(tgid)) return 0;
-  if (!spend_as_user(START_PRICE)) {
+  if (!spend_as_user(START_PRICE, USER_RECORD_BUDGET)) {
     count_drop(RTEV_STAT_EXEC_DROPPED);
     return 0;
   }
@@ -71,7 +71,7 @@ int BPF_PROG(process_fork, struct task_struct* parent, struct task_struct* child
   bpf_map_delete_elem(&tracked, &child_tgid);
   bool follows = is_followed(parent_tgid);
   struct rtev_tracked* parent_tracked = bpf_map_lookup_elem(&tracked, &parent_tgid);
-  if ((follows || (parent_tracked && !follow_only)) && !spend_as_user(START_PRICE)) {
+  if ((follows || (parent_tracked && !follow_only)) && !spend_as_user(START_PRICE, USER_RECORD_BUDGET)) {
     /* The child is not tracked either: its exit would be another record. */
     count_drop(RTEV_STAT_FORK_DROPPED);
     return 0;

@@ -92,7 +92,9 @@ extern struct stats_map stats SEC(".maps");
 #define RING_PRICE 16 /* a ring is opened, a probe's record is only read */
 #define PROBE_PRICE 1
 #define PROBE_PRICE_OF_USER 4 /* a program of many domains passes its probes with all of them at once */
-#define START_PRICE 8         /* of exec, and of fork together with the exit */
+/* Probes leave the rest of the budget to rings and starts: one program that pauses all the time would use it up. */
+#define USER_PROBE_BUDGET (USER_RECORD_BUDGET / 2)
+#define START_PRICE 8 /* of exec, and of fork together with the exit */
 
 struct record_budgets_map {
   __uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -178,6 +180,7 @@ static __always_inline void fill_lifecycle(struct rtev_lifecycle* record, struct
   bpf_core_read(record->comm, sizeof(record->comm), &leader->comm);
 }
 
+/* What is refused is not spent. The limit is exceeded at most by what the cpus spend at once. */
 static __always_inline bool spend_of(void* budgets, __u32 key, __u32 price, __u32 limit, __u64 window_ns) {
   __u64 now = bpf_ktime_get_ns();
   struct rtev_record_budget* budget = bpf_map_lookup_elem(budgets, &key);
@@ -191,18 +194,19 @@ static __always_inline bool spend_of(void* budgets, __u32 key, __u32 price, __u3
     budget->spent = price;
     return true;
   }
-  return __sync_fetch_and_add(&budget->spent, price) + price <= limit;
+  if (budget->spent + price > limit) return false;
+  __sync_fetch_and_add(&budget->spent, price);
+  return true;
 }
 
 /* False if the user of the current process has used up its budget. */
-static __always_inline bool spend_as_user(__u32 price) {
-  return spend_of(&user_record_budgets, (__u32)bpf_get_current_uid_gid(), price, USER_RECORD_BUDGET,
-                  USER_RECORD_WINDOW_NS);
+static __always_inline bool spend_as_user(__u32 price, __u32 limit) {
+  return spend_of(&user_record_budgets, (__u32)bpf_get_current_uid_gid(), price, limit, USER_RECORD_WINDOW_NS);
 }
 
-/* False if the current process has used up its budget, or its user has. */
-static __always_inline bool spend(__u32 tgid, __u32 price, __u32 price_of_user) {
-  return spend_of(&record_budgets, tgid, price, RECORD_BUDGET, RECORD_WINDOW_NS) && spend_as_user(price_of_user);
+/* False if the current process has used up its budget. */
+static __always_inline bool spend_as_process(__u32 price) {
+  return spend_of(&record_budgets, bpf_get_current_pid_tgid() >> 32, price, RECORD_BUDGET, RECORD_WINDOW_NS);
 }
 
 /* How full the buffer may be for a type of record: processes can write those of rings and probes as fast as they like,

@@ -25,7 +25,7 @@ int runtime_function(void* context) {
   if (process && process->binary && process->binary != binary) return 0;
 
   if ((cookie & 0xff) == RTEV_PROBE_STW_TEARDOWN) save_unopened(tgid);
-  if (!spend(tgid, PROBE_PRICE, PROBE_PRICE_OF_USER)) {
+  if (!spend_as_process(PROBE_PRICE) || !spend_as_user(PROBE_PRICE_OF_USER, USER_PROBE_BUDGET)) {
     count_dropped_announcement(RTEV_STAT_PROBE_DROPPED);
     return 0;
   }
