@@ -98,16 +98,22 @@ bool RingReader::State::is_next_chunk_ready(const Cursor& cursor) const {
   return cursor.ready >= std::min(cursor.tail, cursor.position + words);
 }
 
-/// How many of these names of user events can be read: none that are in holes.
-std::uint32_t RingReader::State::ready_names(std::uint32_t first, std::uint32_t count) {
-  const std::uint32_t slots =
-      std::min<std::uint32_t>(count, user_event_slots - std::min<std::uint32_t>(first, user_event_slots));
-  if (!map.looks_at_pages()) return slots;
-  ranges.clear();
-  for (std::uint32_t slot = 0; slot < slots; ++slot) ranges.push_back(map.names_range(first + slot, 1));
-  map.look_at(ranges);
-  const auto end = std::ranges::find_if(ranges, [](const PageRange& range) { return range.state != PageState::ready; });
-  return static_cast<std::uint32_t>(end - ranges.begin());
+/// True if the name of a user event can be read: it is in no hole. The names of a page are looked at together.
+bool RingReader::State::is_name_ready(std::uint16_t id) {
+  const std::uint64_t names_offset = map.layout().names_offset;
+  if (!map.looks_at_pages() || names_offset == 0) return true;
+  const std::uint64_t begin = names_offset + id * user_event_name_bytes, end = begin + user_event_name_bytes;
+  for (std::uint64_t page = begin / page_bytes; page * page_bytes < end; ++page) {
+    const std::size_t number = page - names_offset / page_bytes;
+    if (!search.looked[number]) {
+      search.looked.set(number);
+      ranges = {map.names_range(page * page_bytes, page_bytes)};
+      map.look_at(ranges);
+      search.ready[number] = ranges.front().state == PageState::ready;
+    }
+    if (!search.ready[number]) return false;
+  }
+  return true;
 }
 
 }  // namespace rtev

@@ -25,9 +25,6 @@ constexpr std::uint32_t polls_until_settled = 1024;
 /// Names that are read beyond the known ones: a poll finds so many new names at the most.
 constexpr std::uint32_t names_ahead = 16;
 
-/// What a name takes in memory, at most: its text, and its place in the table.
-constexpr std::size_t kept_name_bytes = user_event_name_bytes + 64;
-
 /// Rings that poll_used() checks beyond the last one with words.
 constexpr std::uint32_t spare_rings = 8;
 
@@ -141,7 +138,7 @@ void RingReader::State::begin() {
 bool RingReader::State::begin_poll(bool all) {
   faulted = false;
   polled = {};
-  unnamed.clear();
+  if (search.began) search = {};
   if (taken_over) return false;
   if (!are_indices_ready() || (sealed && load_indices(true) && !are_messages_ready())) {
     polled.complete = false;
@@ -303,17 +300,17 @@ void RingReader::State::keep_names() {
   std::vector<std::string> found;
   std::string name;
   const auto next = [&] { return static_cast<std::uint16_t>(settled_names + found.size()); };
-  const std::uint32_t until =
-      settled_names + ready_names(settled_names, static_cast<std::uint32_t>(new_names.size()) + names_ahead);
-  while (next() < until && map.copy_name(next(), name) && !name.empty()) found.push_back(name);
+  const auto until = std::min<std::size_t>(settled_names + new_names.size() + names_ahead, user_event_slots);
+  search.began = true;
+  while (next() < until && is_name_ready(next()) && map.copy_name(next(), name) && !name.empty()) found.push_back(name);
   const std::uint32_t incarnation_before = incarnation;
   if (found.empty() || truncated || !load() || truncated || incarnation != incarnation_before) return;
   if (found.size() > new_names.size()) new_names.resize(found.size(), polls);
   for (std::size_t i = 0; i < found.size(); ++i) {
     const auto id = static_cast<std::uint16_t>(settled_names + i);
-    names_full = !names.contains(id) && !has_room_for_name();
+    names_full = !has_room_for_name(id);
     if (names_full) return;
-    names[id] = std::move(found[i]);
+    names.put(id, found[i]);
   }
   while (!new_names.empty() && polls - new_names.front() > polls_until_settled) {
     new_names.pop_front();
@@ -321,8 +318,21 @@ void RingReader::State::keep_names() {
   }
 }
 
-bool RingReader::State::has_room_for_name() const {
-  return may_use_memory(kept_name_bytes);
+/// Empty if it is not known. The program may fill the slot later, so an empty one is read again, but not for each
+/// event.
+std::string_view RingReader::State::find_name(std::uint16_t id) {
+  const std::string_view known = names.find(id);
+  if (!known.empty() || truncated || id >= user_event_slots || search.unnamed[id]) return known;
+  search.began = search.unnamed[id] = true;
+  std::string name;
+  if (!is_name_ready(id) || !map.copy_name(id, name) || name.empty() || !has_room_for_name(id)) return {};
+  names.put(id, name);
+  return names.find(id);
+}
+
+bool RingReader::State::has_room_for_name(std::uint16_t id) const {
+  const std::size_t bytes = names.bytes_of_next(id);
+  return bytes == 0 || may_use_memory(bytes);
 }
 
 bool RingReader::State::may_use_memory(std::size_t bytes) const {
@@ -405,9 +415,9 @@ void RingReader::State::continue_in_copy(RingMap copy) {
     cursor.tail = cursor.position;
   }
   // Names that were read of the file may be the next program's.
-  for (auto& [id, name] : names) {
-    if (std::string saved; map.copy_name(id, saved) && !saved.empty()) name = std::move(saved);
-  }
+  names.for_each([&](std::uint16_t id) {
+    if (std::string saved; map.copy_name(id, saved) && !saved.empty()) names.put(id, saved);
+  });
   is_copy = true;
   truncated = taken_over = false;
   faults = 0;

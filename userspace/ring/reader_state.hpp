@@ -3,21 +3,31 @@
 #pragma once
 
 #include <algorithm>
+#include <bitset>
 #include <cstdint>
 #include <deque>
 #include <optional>
-#include <set>
-#include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "ring/chunk.hpp"
+#include "ring/name_table.hpp"
 #include "ring/reader_access.hpp"
 #include "ring/ring_map.hpp"
 #include "rtev/ring_reader.hpp"
 
 namespace rtev {
+
+/// Unit in which names are looked at: the smallest pages that there are.
+inline constexpr std::uint64_t page_bytes = 4096;
+
+/// What the search for names has found out since the last poll.
+struct NameSearch {
+  bool began = false;
+  std::bitset<user_event_slots> unnamed;  ///< ids whose names were asked for, and were empty
+  /// Pages of the names that were looked at, and that can be read.
+  std::bitset<user_event_names_bytes / page_bytes + 1> looked, ready;
+};
 
 /// Rings that show whether a file belongs to an image: OCaml's runtime numbers domains from 0, and 128 is its default.
 inline constexpr std::uint32_t telling_rings = 128;
@@ -45,9 +55,9 @@ struct RingReader::State {
   bool taken_over = false;
   bool is_copy = false;             ///< of a file that is gone
   std::optional<bool> is_mapped{};  ///< of a small file: all cursors'
-  std::unordered_map<std::uint16_t, std::string> names;
-  bool names_full = false;              ///< there is no memory for more of them
-  std::set<std::uint16_t> unnamed;      ///< ids whose names were asked for since the last poll, and were empty
+  NameTable names;
+  bool names_full = false;  ///< there is no memory for more of them
+  NameSearch search;
   std::uint16_t settled_names = 0;      ///< number of names, from id 0, that are not read again
   std::deque<std::uint32_t> new_names;  ///< number of the poll that found each of the names after those
   std::vector<PageRange> ranges;        ///< to look at; kept for its memory
@@ -62,6 +72,7 @@ struct RingReader::State {
     cursors.resize(std::max<std::size_t>(cursors.size(), map.layout().rings));
     indices.assign(map.layout().rings, {});
     used = std::min(used, map.layout().rings);
+    search = {};
   }
 
   std::uint32_t source(std::uint32_t ring) const {
@@ -91,7 +102,8 @@ struct RingReader::State {
   std::optional<std::uint64_t> event_time(std::uint32_t ring, std::uint64_t position);
   void keep_names();
   bool may_use_memory(std::size_t bytes) const;
-  bool has_room_for_name() const;
+  bool has_room_for_name(std::uint16_t id) const;
+  std::string_view find_name(std::uint16_t id);
 
   // Pages of the file.
   bool are_ready();
@@ -99,7 +111,7 @@ struct RingReader::State {
   bool are_messages_ready();
   bool look_ahead(std::uint32_t ring);
   bool is_next_chunk_ready(const Cursor& cursor) const;
-  std::uint32_t ready_names(std::uint32_t first, std::uint32_t count);
+  bool is_name_ready(std::uint16_t id);
 
   // Losses, and changes of the file.
   void skip(Cursor& cursor, LossReason reason, std::uint64_t to);

@@ -129,10 +129,9 @@ PageRange RingMap::words_range(std::uint32_t ring, std::uint64_t position, std::
   return {at(offset_of(ring, position)), std::min(size, until_wrap) * sizeof(std::uint64_t)};
 }
 
-PageRange RingMap::names_range(std::uint32_t first, std::uint32_t count) const {
-  if (layout_.names_offset == 0 || first >= user_event_slots) return {at(0), 0};
-  const std::uint64_t slots = std::min<std::uint64_t>(count, user_event_slots - first);
-  return {at(layout_.names_offset + first * user_event_name_bytes), slots * user_event_name_bytes};
+PageRange RingMap::names_range(std::uint64_t offset, std::uint64_t bytes) const {
+  const std::uint64_t begin = std::max(offset, layout_.names_offset);
+  return {at(begin), std::min(offset + bytes, layout_.names_offset + user_event_names_bytes) - begin};
 }
 
 void RingMap::look_at(std::span<PageRange> ranges) const {

@@ -55,7 +55,8 @@ class RingMap {
   PageRange indices_range(std::uint32_t rings) const;
   /// Up to the ring's physical end.
   PageRange words_range(std::uint32_t ring, std::uint64_t position, std::uint64_t size) const;
-  PageRange names_range(std::uint32_t first, std::uint32_t count) const;
+  /// What these bytes of the file have of the names of user events.
+  PageRange names_range(std::uint64_t offset, std::uint64_t bytes) const;
   /// Sets the state of each range, and requests absent pages. Without FileChecks::look_at_pages nothing is done.
   void look_at(std::span<PageRange> ranges) const;
   bool looks_at_pages() const { return static_cast<bool>(checks_.look_at_pages); }

@@ -114,12 +114,7 @@ Accounting RingReader::accounting() const {
 }
 
 std::string_view RingReader::user_event_name(std::uint16_t id) const {
-  if (!state_->names.contains(id) && !state_->has_room_for_name()) return {};
-  std::string& name = state_->names[id];
-  // The program may fill the slot later, so an empty one is read again, but not for each event.
-  if (name.empty() && !state_->truncated && state_->unnamed.insert(id).second && state_->ready_names(id, 1) == 1)
-    state_->map.copy_name(id, name);
-  return name;
+  return state_->find_name(id);
 }
 
 bool RingReader::truncated() const {

@@ -45,7 +45,8 @@ Result<EventFilter> EventFilter::parse(std::string_view list) {
     if (kind != kind_words().end()) {
       for (const EventKind one : kind->kinds) filter.kinds_[static_cast<std::size_t>(one)] = true;
     } else if (!word.empty()) {
-      filter.patterns_.emplace_back(word);
+      filter.names_.emplace_back(word);
+      if (word.find_first_of("*?[\\") != std::string_view::npos) filter.patterns_.emplace_back(word);
     } else {
       return std::unexpected(Error{
           .what = "an empty word in a list of events",
@@ -59,17 +60,18 @@ Result<EventFilter> EventFilter::parse(std::string_view list) {
 
 bool EventFilter::accepts(const Event& event, const Registry& registry) {
   if (kinds_[static_cast<std::size_t>(event.kind)]) return true;
-  if (patterns_.empty() || event.kind >= EventKind::lost) return false;
+  if (names_.empty() || event.kind >= EventKind::lost) return false;
   return accepts_name(known_name_of(event, registry));
 }
 
 bool EventFilter::accepts_name(std::string_view name) {
+  if (std::ranges::find(names_, name) != names_.end()) return true;
+  if (patterns_.empty()) return false;
   if (const auto known = verdicts_.find(name); known != verdicts_.end()) return known->second;
   if (verdicts_.size() >= max_verdicts) verdicts_.clear();
   const std::string text(name);
-  const bool verdict = std::ranges::any_of(patterns_, [&](const std::string& pattern) {
-    return text == pattern || ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
-  });
+  const bool verdict = std::ranges::any_of(
+      patterns_, [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0; });
   return verdicts_.emplace(text, verdict).first->second;
 }
 

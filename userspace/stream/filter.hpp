@@ -37,8 +37,8 @@ class EventFilter {
     using is_transparent = void;
   };
   std::array<bool, event_kind_count> kinds_{};
-  std::vector<std::string> patterns_;
-  std::unordered_map<std::string, bool, Hash, std::equal_to<>> verdicts_;  ///< by name
+  std::vector<std::string> names_, patterns_;
+  std::unordered_map<std::string, bool, Hash, std::equal_to<>> verdicts_;  ///< of the patterns, by name
 };
 
 /// Hands on the accepted events. Its summary counts these only.
