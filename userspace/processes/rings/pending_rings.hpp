@@ -24,6 +24,8 @@ struct PendingRing {
   std::string path{};                        ///< of the ring, where it was not found
   std::shared_ptr<const void> charge{};      ///< to its user, for descriptors
   bool asked = false;                        ///< its process is being looked at
+  /// Its user has announced rings that were never found: it holds back no events, and is tried less often.
+  bool distrusted = false;
   /// The end of its image was read already: what is in `opened` may belong to the next image.
   bool image_ended = false;
   /// Of the ring's times, where the kernel reported it.
@@ -57,7 +59,7 @@ class PendingRings {
       auto& [pid, ring] = *entry;
       bool done = false;
       if (now_ns >= ring.next_try_ns) {
-        ring.pause_ns = std::clamp(2 * ring.pause_ns, min_pause_ns, max_pause_ns);
+        ring.pause_ns = ring.distrusted ? max_pause_ns : std::clamp(2 * ring.pause_ns, min_pause_ns, max_pause_ns);
         ring.next_try_ns = now_ns + ring.pause_ns;
         // Not since the announcement: on a busy host its record may be read later than that, and so may the record of
         // the process's end.
@@ -97,10 +99,11 @@ class PendingRings {
     for (const auto& [pid, ring] : rings_) next = std::min(next.value_or(ring.next_try_ns), ring.next_try_ns);
     return next;
   }
-  /// Since when any of them may be written.
+  /// Since when any of them may be written, of those that are trusted.
   std::optional<std::uint64_t> oldest_ns() const {
     std::optional<std::uint64_t> oldest;
     for (const auto& [pid, ring] : rings_) {
+      if (ring.distrusted) continue;
       const std::uint64_t since_ns = std::max(ring.announced_ns, ring.not_ready_ns);
       oldest = std::min(oldest.value_or(since_ns), since_ns);
     }

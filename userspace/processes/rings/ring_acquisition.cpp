@@ -11,6 +11,9 @@ namespace {
 /// Rings of one image; a process with more is not an OCaml program.
 constexpr std::size_t max_image_rings = 16;
 
+/// How long the rings of a user are distrusted after one was missed.
+constexpr std::uint64_t distrust_ns = 1'000'000'000;
+
 bool has_too_many(const TracedProcess& process) {
   return process.rings.slots.size() >= max_image_rings;
 }
@@ -112,6 +115,8 @@ bool RingAcquisition::announce(TracedProcess& process, PendingRing ring) {
     mark_unreadable(process, ring.path, ring.announced_ns, Unreadable::memory);
     return true;
   }
+  const auto missed = missed_of_users_.find(process.user);
+  ring.distrusted = missed != missed_of_users_.end() && context_.clock() - missed->second < distrust_ns;
   if (!pending_.add(process.pid, std::move(ring))) miss(process);
   return false;
 }
@@ -206,6 +211,9 @@ void RingAcquisition::mark_unreadable(TracedProcess& process, const std::string&
 void RingAcquisition::miss(TracedProcess& process) {
   ++missed_;
   ++context_.processes.info(process).missed.gone;
+  const std::uint64_t now = context_.clock();
+  std::erase_if(missed_of_users_, [&](const auto& entry) { return now - entry.second >= distrust_ns; });
+  missed_of_users_[process.user] = now;
 }
 
 /// Opens what BPF saved of a ring when its runtime unmapped it, or before the next program could take its file over.

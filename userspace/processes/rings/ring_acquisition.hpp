@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -75,6 +76,7 @@ class RingAcquisition {
   RingOpener opener_;
   PendingRings pending_;
   std::uint64_t missed_ = 0, unreadable_ = 0;
+  std::map<std::uint32_t, std::uint64_t> missed_of_users_;  ///< when the last one was missed, if that was not long ago
 };
 
 }  // namespace rtev

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 namespace rtev {
 namespace {
 
@@ -65,6 +67,19 @@ TEST(PendingRings, ARingThatWasNotReadyWasNotWritten) {
   EXPECT_EQ(look(second + 2), second + 2);
   rings.add(8, {.announced_ns = second + 1});
   EXPECT_EQ(rings.oldest_ns(), second + 1);
+}
+
+TEST(PendingRings, DistrustedOnesHoldNothingBackAndAreTriedSeldom) {
+  PendingRings rings;
+  rings.add(7, {.announced_ns = second, .distrusted = true});
+  EXPECT_EQ(rings.oldest_ns(), std::nullopt);
+  rings.add(8, {.announced_ns = second + 1});
+  EXPECT_EQ(rings.oldest_ns(), second + 1);
+  std::map<std::int32_t, int> tries;
+  for (std::uint64_t now = second; now < second + 20'000'000; now += 100'000)
+    rings.retry(now, [&](std::int32_t pid, PendingRing&, bool) { return ++tries[pid] > 100; });
+  EXPECT_EQ(tries[7], 1);
+  EXPECT_GT(tries[8], 4);
 }
 
 TEST(PendingRings, OneAProcess) {
