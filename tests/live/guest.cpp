@@ -55,7 +55,7 @@ GuestRun boot(const fs::path& kernel, const fs::path& initramfs) {
                             "-initrd",
                             initramfs,
                             "-append",
-                            "console=ttyS0 quiet oops=panic panic=-1"}});
+                            "console=ttyS0 quiet oops=panic panic=-1 preempt=full"}});
   machine.close_stdin();
   GuestRun guest{.output = machine.wait(std::chrono::minutes(5)).out, .status = {}, .left_behind = {}};
   guest.status = number_after(guest.output, "guest: status ");
