@@ -78,14 +78,16 @@ SchedStager::Traces traced_only(const LiveOptions& options, const ProcessTable& 
 }
 
 /// Has the calling thread scheduled soon after it wakes up. On a busy host it must not wait for longer than rings last:
-/// one of 2^16 words may fill up in three milliseconds. Where that is not allowed nothing changes. Not inherited.
+/// one of 2^16 words may fill up in three milliseconds. With less than the highest of ordinary priorities, its share of
+/// a CPU that thousands of threads want to use would be too small. Where that is not allowed nothing changes. Not
+/// inherited.
 void raise_thread_priority() {
   // The first version of struct sched_attr of linux/sched/types.h, which cannot be included beside C++ headers.
   struct {
     std::uint32_t size = 48;
     std::uint32_t policy = SCHED_OTHER;
     std::uint64_t flags = 1;  // SCHED_FLAG_RESET_ON_FORK
-    std::int32_t nice = -10;
+    std::int32_t nice = -20;
     std::uint32_t priority = 0;
     // A thread with short time slices gets the first one sooner; before Linux 6.12 only the nice value counts.
     std::uint64_t runtime = 100'000;
