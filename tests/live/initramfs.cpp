@@ -11,6 +11,9 @@
 #include "live/child_process.hpp"
 
 namespace rtev::test {
+
+namespace fs = std::filesystem;
+
 namespace {
 
 constexpr std::size_t alignment = 4;
