@@ -3,6 +3,7 @@
 #pragma once
 
 #include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -51,5 +52,27 @@ pid_t fork_dependent();
 
 /// Ends this process and its children at once. Where they wait for each other, none would end otherwise.
 int end_all(int status);
+
+/// Has one child after the other do `work`, which ends the child.
+template <typename Work>
+int repeat_in_children(Work work) {
+  return repeat([&] {
+    const pid_t child = fork_dependent();
+    if (child == 0) work();
+    ::waitpid(child, nullptr, 0);
+  });
+}
+
+/// Has this many children do `work` again and again. After become_stranger(): at the end they are killed with all
+/// processes of the group that may be.
+template <typename Work>
+int repeat_beside(int children, Work work) {
+  for (int child = 0; child < children; ++child) {
+    if (fork_dependent() > 0) continue;
+    while (true) work();
+  }
+  constexpr int pause_ms = 10;
+  return end_all(repeat([] {}, pause_ms));
+}
 
 }  // namespace rtev::hostile

@@ -15,6 +15,13 @@ using Directory = std::filesystem::path;
 int mutating_writer(const Directory& dir);
 /// Changes the names of all 8192 user events again and again, and writes these events.
 int name_flood(const Directory& dir);
+/// Programs of milliseconds, four at a time, that write 8192 user events, each with a name of its own that controls
+/// terminals, as the program's name does.
+int short_lived_names(const Directory& dir);
+/// Programs that change the header of their ring to one of 64 domains while it is read, and end.
+int growing_header(const Directory& dir);
+/// Eight processes announce rings under write leases: whoever opens one waits, or fails.
+int leased_ring(const Directory& dir);
 /// Eight processes claim words in each of 4096 domains, and write none.
 int sparse_rings(const Directory& dir);
 /// The same, with indices around 2^63.
@@ -69,6 +76,10 @@ int mapped_program(const Directory& dir);
 /// Forks a process with many pages and little CPU time again and again, beside ever new copies of the program
 /// `dir`/program: to probe one the kernel waits for the fork.
 int long_forks(const Directory& dir);
+/// Programs, four at a time, in which a thread runs the next program while the main thread writes. Their events have no
+/// names.
+int threads_that_exec(const Directory& dir);
+int threads_that_exec_step(const Directory& dir);
 /// Announces rings in a namespace of 65,000 mounts, which change all the time.
 int many_mounts(const Directory& dir);
 

@@ -17,19 +17,6 @@
 extern "C" [[gnu::weak]] void stw_teardown_runtime_events();
 
 namespace rtev::hostile {
-namespace {
-
-/// Has one child after the other do `work`, which ends the child.
-template <typename Work>
-int repeat_in_children(Work work) {
-  return repeat([&] {
-    const pid_t child = fork_dependent();
-    if (child == 0) work();
-    ::waitpid(child, nullptr, 0);
-  });
-}
-
-}  // namespace
 
 int ring_flood(const Directory& dir) {
   constexpr std::size_t bytes = 4096;

@@ -33,6 +33,8 @@ ForgedRing::ForgedRing(const std::filesystem::path& dir, const Shape& shape) : s
   const std::string path = dir / (std::to_string(::getpid()) + ".events");
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0 || ::ftruncate(fd, static_cast<off_t>(bytes_)) != 0) fail(path);
+  // The mapping keeps it.
+  if (shape.leased && ::fcntl(fd, F_SETLEASE, F_WRLCK) != 0) fail("lease of " + path);
   void* const memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) fail("mmap " + path);
   ::close(fd);
@@ -67,6 +69,13 @@ void ForgedRing::write(std::uint64_t domain, std::uint64_t id) {
 
 void ForgedRing::claim(std::uint64_t domain, std::uint64_t words) {
   publish(tail(domain), tails_[domain] += words & ~std::uint64_t{1});
+}
+
+void ForgedRing::publish_domains(std::uint64_t domains) {
+  const std::uint64_t data_offset = header_words + domains * index_words;
+  publish(header(6), data_offset * 8);
+  publish(header(7), (data_offset + domains * shape_.words) * 8);
+  publish(header(1), domains);
 }
 
 void ForgedRing::set_name(std::uint64_t id, std::string_view name) {

@@ -18,6 +18,7 @@ class ForgedRing {
   struct Shape {
     std::uint64_t domains = 1;
     std::uint64_t words = 1 << 16;  ///< of each domain, a power of two
+    bool leased = false;            ///< whoever opens the file waits, or fails
   };
 
   /// Creates `dir`/PID.events, or takes that file over.
@@ -31,6 +32,8 @@ class ForgedRing {
   /// Publishes words that were not written.
   void claim(std::uint64_t domain, std::uint64_t words);
   void set_name(std::uint64_t id, std::string_view name);
+  /// Changes the header to one of so many domains with as many words each. The file must have room for them.
+  void publish_domains(std::uint64_t domains);
 
   /// A word of the header.
   std::uint64_t& header(std::uint64_t index) { return memory_[index]; }

@@ -20,6 +20,9 @@ struct Attack {
 constexpr auto attacks = std::to_array<Attack>({
     {"mutating-writer", mutating_writer},
     {"name-flood", name_flood},
+    {"short-lived-names", short_lived_names},
+    {"growing-header", growing_header},
+    {"leased-ring", leased_ring},
     {"sparse-rings", sparse_rings},
     {"huge-indices", huge_indices},
     {"long-names", long_names},
@@ -43,6 +46,7 @@ constexpr auto attacks = std::to_array<Attack>({
     {"many-programs", many_programs},
     {"mapped-program", mapped_program},
     {"long-forks", long_forks},
+    {"threads-that-exec", threads_that_exec},
     {"many-mounts", many_mounts},
     {"hung-ring", hung_ring},
     {"hung-detached-ring", hung_detached_ring},
@@ -53,6 +57,7 @@ constexpr auto attacks = std::to_array<Attack>({
     {"hung-mapping", hung_mapping},
     // What these programs run in turn.
     {"exec-flood-step", exec_flood_step},
+    {"threads-that-exec-step", threads_that_exec_step},
     {"hung-program-step", hung_program_step},
     {"hung-detached-program-step", hung_detached_program_step},
     {"nothing", nothing},

@@ -17,6 +17,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "attacker.hpp"
@@ -44,6 +45,13 @@ void add_mappings() {
 void announce_ring(const Directory& dir) {
   ForgedRing ring(dir, {.domains = 1, .words = 64});
   ring.write(0, 0);
+}
+
+constexpr ForgedRing::Shape two_domains{.domains = 2, .words = 4096};
+
+void write_unnamed_events(ForgedRing& ring) {
+  constexpr std::uint64_t events = 1000;
+  for (std::uint64_t id = 0; id < events; ++id) ring.write(id % two_domains.domains, id);
 }
 
 std::string read_file(const fs::path& path) {
@@ -239,6 +247,31 @@ int mapped_program(const Directory& dir) {
         }
       },
       announcement_ms));
+}
+
+int threads_that_exec_step(const Directory& dir) {
+  ForgedRing ring(dir, two_domains);
+  write_unnamed_events(ring);
+  return 0;
+}
+
+int threads_that_exec(const Directory& dir) {
+  constexpr int processes = 4;
+  const fs::path program = dir / "rtev-attack";
+  become_stranger(dir);
+  // Strangers may not reach the folder of the original.
+  write_program(program, read_file("/proc/self/exe"));
+  return repeat_beside(processes, [&] {
+    const pid_t child = fork_dependent();
+    if (child == 0) {
+      ForgedRing ring(dir, two_domains);
+      write_unnamed_events(ring);
+      std::thread([&] { become(program, "threads-that-exec-step", dir); }).detach();
+      while (true) ring.write(0, 1);
+    }
+    ::waitpid(child, nullptr, 0);
+    fs::remove(dir / (std::to_string(child) + ".events"));
+  });
 }
 
 int many_mounts(const Directory& dir) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -135,6 +137,61 @@ int name_flood(const Directory& dir) {
       rename(id);
       ring.write(0, id);
     }
+  });
+}
+
+int short_lived_names(const Directory& dir) {
+  constexpr int processes = 4, life_ms = 3;
+  constexpr std::uint64_t words = 1 << 15;
+  become_stranger(dir);
+  return repeat_beside(processes, [&] {
+    const pid_t child = fork_dependent();
+    if (child == 0) {
+      const std::string pid = std::to_string(::getpid());
+      ::prctl(PR_SET_NAME, ("\x1b[2J" + pid + "\n\t").c_str());
+      ForgedRing ring(dir, {.domains = 1, .words = words});
+      for (std::uint64_t id = 0; id < ForgedRing::names; ++id) {
+        std::string name = "\x1b]0;" + pid + '_' + std::to_string(id);
+        name.resize(ForgedRing::name_bytes - 1, 'x');
+        ring.set_name(id, name);
+        ring.write(0, id);
+      }
+      ::poll(nullptr, 0, life_ms);
+      std::filesystem::remove(dir / (pid + ".events"));
+      ::_exit(0);
+    }
+    ::waitpid(child, nullptr, 0);
+  });
+}
+
+int growing_header(const Directory& dir) {
+  constexpr std::uint64_t words = 64, more_domains = 64;
+  constexpr std::size_t bytes = 4 << 20;  // room for all domains
+  constexpr int until_it_is_open = 20, event_ms = 2, until_it_is_checked_ms = 40;
+  return repeat_in_children([&] {
+    ForgedRing ring(dir, {.domains = 1, .words = words});
+    const std::filesystem::path file = dir / (std::to_string(::getpid()) + ".events");
+    std::filesystem::resize_file(file, bytes);
+    for (int event = 0; event < until_it_is_open; ++event) {
+      ring.write(0, 0);
+      ::poll(nullptr, 0, event_ms);
+    }
+    ring.publish_domains(more_domains);
+    ::poll(nullptr, 0, until_it_is_checked_ms);
+    std::filesystem::remove(file);
+    ::_exit(0);
+  });
+}
+
+int leased_ring(const Directory& dir) {
+  constexpr int processes = 8, life_ms = 3;
+  become_stranger(dir);
+  ::signal(SIGIO, SIG_IGN);  // sent when another process opens the file
+  return repeat_beside(processes, [&] {
+    std::filesystem::remove(dir / (std::to_string(::getpid()) + ".events"));
+    ForgedRing ring(dir, {.leased = true});
+    ring.write(0, 0);
+    ::poll(nullptr, 0, life_ms);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <functional>
 #include <limits>
+#include <map>
 #include <set>
 #include <sstream>
 #include <string>
@@ -220,6 +221,52 @@ void had_too_much_mapped(const Trace& trace, pid_t /*attacker*/) {
   EXPECT_THAT(states, IsSupersetOf({"active", "unreadable"}));
 }
 
+/// Each of its programs has the words that it wrote, or what was seen of them.
+void wrote_under_names_that_control_terminals(const Trace& trace, pid_t /*attacker*/) {
+  constexpr std::uint64_t words_of_a_program = 2 * 8192;
+  std::uint64_t delivered = 0;
+  for (const Json& process : trace.summary["processes"]) {
+    if (!process["comm"].get<std::string>().starts_with("\x1b[2J")) continue;
+    EXPECT_LE(process["words"]["written"], words_of_a_program);
+    delivered += process["words"]["delivered"].get<std::uint64_t>();
+  }
+  EXPECT_GT(delivered, 0u);
+}
+
+/// What came before the new header was read, and nothing after it.
+void changed_the_headers_of_its_rings(const Trace& trace, pid_t /*attacker*/) {
+  auto words = words_of(trace, "rtev-attack");
+  EXPECT_GT(words["delivered"], 0u);
+  EXPECT_EQ(words["corrupt"], 0u);
+  EXPECT_GT(missed_by_attackers(trace), 0);
+  EXPECT_EQ(missed_by_attackers(trace), trace.summary["rings_missed"]);
+}
+
+/// A ring whose lease ended while it was opened may have been read, with its only event.
+void let_nobody_open_its_rings(const Trace& trace, pid_t /*attacker*/) {
+  constexpr std::uint64_t words_of_a_ring = 2;
+  const auto read = words_of(trace, "rtev-attack")["written"] / words_of_a_ring;
+  EXPECT_GT(missed_by_attackers(trace), 10 * read);
+  EXPECT_EQ(missed_by_attackers(trace), trace.summary["rings_missed"]);
+}
+
+/// The second program of a process has none of the words that the first one wrote into the same file. Its file is no
+/// mark: that of the first one may be looked up too late.
+void ran_programs_one_after_the_other(const Trace& trace, pid_t /*attacker*/) {
+  constexpr std::uint64_t words_of_the_second = 2 * 1000;
+  std::map<pid_t, std::vector<std::uint64_t>> written;
+  for (const Json& process : trace.summary["processes"])
+    if (process["comm"] == "rtev-attack") written[process["pid"]].push_back(process["words"]["written"]);
+  int read = 0;
+  for (const auto& [pid, programs] : written) {
+    if (programs.size() < 2) continue;
+    const std::uint64_t second = std::ranges::min(programs);
+    EXPECT_LE(second, words_of_the_second) << pid;
+    read += second > 0;
+  }
+  EXPECT_GT(read, 0);
+}
+
 void ended_with_full_rings(const Trace& trace, pid_t /*attacker*/) {
   auto words = words_of(trace, "rtev-attack");
   EXPECT_GT(words["delivered"], 0u);
@@ -270,7 +317,12 @@ INSTANTIATE_TEST_SUITE_P(
     Programs, AttackLive,
     ::testing::Values(
         Attack{"MutatingWriter", "mutating-writer", wrote_what_is_invalid},
-        Attack{"NameFlood", "name-flood", wrote_too_much}, Attack{"SparseRings", "sparse-rings", wrote_what_is_invalid},
+        Attack{"NameFlood", "name-flood", wrote_too_much},
+        Attack{"ShortLivedNames", "short-lived-names", wrote_under_names_that_control_terminals},
+        Attack{"GrowingHeader", "growing-header", changed_the_headers_of_its_rings},
+        Attack{"LeasedRing", "leased-ring", let_nobody_open_its_rings},
+        Attack{"ThreadsThatExec", "threads-that-exec", ran_programs_one_after_the_other},
+        Attack{"SparseRings", "sparse-rings", wrote_what_is_invalid},
         Attack{"HugeIndices", "huge-indices", wrote_what_is_impossible},
         Attack{"ManyDomains", "many-domains", wrote_an_honest_ring},
         Attack{"SmallRings", "small-rings", wrote_too_much}, Attack{"RingFlood", "ring-flood", announced_too_much},
