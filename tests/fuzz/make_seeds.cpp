@@ -141,7 +141,8 @@ void rings(const fs::path& corpus) {
     words.text(ring_file(words_log2, false)).save(corpus / "ring_race", fmt::format("words-{}", words_log2));
   }
 
-  for (const unsigned shape : {0U, 5U, 15U}) {
+  // The last one has an owner, and a header that grows before the end.
+  for (const unsigned shape : {0U, 5U, 15U, 48U}) {
     Seed()
         .number(std::uint64_t{shape + 1})
         .byte(shape)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A ring that changes thousands of times between polls, mostly as a runtime writes and sometimes as nothing should.
-// The input seeds the changes and gives some of their words. Many contents of a ring for each input: opening a file
-// takes longer than reading it.
+// A ring that changes thousands of times between polls, mostly as a runtime writes and sometimes as nothing should. At
+// the end its header may grow. The input seeds the changes and gives some of their words. Many contents of a ring for
+// each input: opening a file takes longer than reading it.
 #include "fuzz/watched_reader.hpp"
 #include "ring/layout.hpp"
 #include "ring/ring_file.hpp"
@@ -13,7 +13,10 @@ constexpr unsigned changes = 4096;
 constexpr std::uint64_t max_domains = 4, max_words = 512,
                         data_offset = sizeof(FileHeader) + max_domains * ring_header_bytes;
 constexpr std::uint64_t names_offset = data_offset + max_domains * max_words * sizeof(std::uint64_t);
-constexpr std::uint64_t file_bytes = names_offset + user_event_names_bytes;
+/// Of the header that replaces the first one.
+constexpr std::uint64_t more_domains = 64, more_data_offset = sizeof(FileHeader) + more_domains * ring_header_bytes;
+constexpr std::uint64_t more_names_offset = more_data_offset + more_domains * max_words * sizeof(std::uint64_t);
+constexpr std::uint64_t file_bytes = more_names_offset + user_event_names_bytes;
 
 /// xorshift64*
 class Random {
@@ -62,6 +65,14 @@ class ChangingRing {
                             .custom_events_offset = names_offset};
     std::memcpy(words_, &header, sizeof header);
     time_ = 1;
+  }
+
+  /// Publishes a header of more domains, as another program would, over what is there.
+  void grow() {
+    auto* const header = reinterpret_cast<FileHeader*>(words_);
+    header->max_domains = more_domains;
+    header->data_offset = more_data_offset;
+    header->custom_events_offset = more_names_offset;
   }
 
   void change(Random& random) {
@@ -131,16 +142,28 @@ void ring_changes(Bytes input) {
   Input rest(input);
   Random random(rest.take<std::uint64_t>());
   const unsigned shape = rest.take<std::uint8_t>();
+  const bool has_owner = shape >> 4 & 1;
+  enum class Growth : std::uint8_t { none, before_the_end, at_the_end, after_the_end };
+  const auto growth = static_cast<Growth>(shape >> 5 & 3);
   static ChangingRing ring;
   ring.begin(1 + shape % max_domains, std::uint64_t{64} << (shape >> 2) % 4, rest.rest());
-  auto opened = RingReader::adopt(::dup(ring.file()), "fuzz", {});
+  auto opened = has_owner ? RingReaderAccess::adopt(UniqueFd(::dup(ring.file())), "fuzz", {}, RingOwner{})
+                          : RingReader::adopt(::dup(ring.file()), "fuzz", {});
   check(opened.has_value(), "a valid header");
   WatchedReader reader(std::move(*opened));
   for (unsigned i = 0; i < changes; ++i) {
     ring.change(random);
     reader.poll(i % 16 == 0 ? 10 : RingReader::default_budget_words);
   }
+  const auto grow_if = [&](Growth now) {
+    if (growth == now) ring.grow();
+  };
+  grow_if(Growth::before_the_end);
+  reader.poll(RingReader::default_budget_words);
+  grow_if(Growth::at_the_end);
   RingReaderAccess::seal(*reader);
+  reader.poll(RingReader::default_budget_words);
+  grow_if(Growth::after_the_end);
   reader.poll(RingReader::default_budget_words);
   reader.finish();
 }
