@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -51,11 +52,19 @@ class LifecycleLookup {
   /// stuck main thread does not use up descriptors and memory.
   std::optional<ProcessQuery> query_for(LifecycleEvent& event, std::span<const std::byte> tail, const Waiting& waiting);
   /// Adds the answer.
-  static void add(LifecycleEvent& event, ProcessView view);
+  void add(LifecycleEvent& event, ProcessView view);
 
  private:
+  /// Rings that were not found, in a window of time.
+  struct NotFound {
+    std::uint64_t since_ns = 0;
+    unsigned rings = 0;
+  };
+  bool may_look_for_ring(const rtev_lifecycle& record);
+
   std::uint32_t last_ring_tgid_ = 0;
   std::uint64_t last_ring_ns_ = 0;
+  std::map<std::uint32_t, NotFound> not_found_;  ///< by user
 };
 
 }  // namespace rtev

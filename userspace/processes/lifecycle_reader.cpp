@@ -163,7 +163,7 @@ void LifecycleReader::take_answer(std::uint64_t number, ProcessView view) {
   pending->waits = false;
   if (view.no_answer) return;
   LifecycleEvent& event = pending->event;
-  LifecycleLookup::add(event, std::move(view));
+  lookup_.add(event, std::move(view));
   if (!event.rings.empty() && event.rings.front().fd)
     records_.ring_opened(static_cast<std::int32_t>(event.record.tgid), event.record.time_ns);
 }

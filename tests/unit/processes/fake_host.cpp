@@ -294,7 +294,7 @@ bool FakeHost::look_up() {
   const Record& record = records_.front();
   LifecycleEvent event{.record = record.lifecycle};
   if (const auto query = lookup_.query_for(event, record.tail, {.all = events_.size(), .of_user = events_.size()}))
-    LifecycleLookup::add(event, look_at(procfs_, *query));
+    lookup_.add(event, look_at(procfs_, *query));
   if (!event.rings.empty() && event.rings.front().fd)
     ring_opened(static_cast<std::int32_t>(event.record.tgid), event.record.time_ns);
   events_.push_back(std::move(event));

@@ -47,6 +47,7 @@ class PendingRings {
   bool add(std::int32_t pid, PendingRing ring) {
     const auto found = rings_.find(pid);
     const bool misses = found != rings_.end() && !is_same_file(found->second, ring);
+    if (ring.distrusted) ring.next_try_ns = ring.announced_ns + max_pause_ns;
     rings_.insert_or_assign(pid, std::move(ring));
     return !misses;
   }

@@ -107,6 +107,8 @@ bool RingAcquisition::has_open(const TracedProcess& process, const PendingRing& 
 }
 
 bool RingAcquisition::announce(TracedProcess& process, PendingRing ring) {
+  const auto missed = missed_of_users_.find(process.user);
+  ring.distrusted = missed != missed_of_users_.end() && context_.clock() - missed->second < distrust_ns;
   if (try_open(process, ring)) return true;
   // While it waits it holds what was found, and what it is tried with later.
   ring.charge = opener_.charge_descriptors(process.user, process.pid, ring.opened.size() + 1);
@@ -115,8 +117,6 @@ bool RingAcquisition::announce(TracedProcess& process, PendingRing ring) {
     mark_unreadable(process, ring.path, ring.announced_ns, Unreadable::memory);
     return true;
   }
-  const auto missed = missed_of_users_.find(process.user);
-  ring.distrusted = missed != missed_of_users_.end() && context_.clock() - missed->second < distrust_ns;
   if (!pending_.add(process.pid, std::move(ring))) miss(process);
   return false;
 }
@@ -159,7 +159,7 @@ bool RingAcquisition::try_open(TracedProcess& process, PendingRing& ring) {
     return true;
   }
   if (mark_shared(process, ring.opened)) return true;
-  if (ring.opened.empty()) look_again(process, ring);
+  if (ring.opened.empty() && (!ring.distrusted || ring.first_try_ns != 0)) look_again(process, ring);
   return false;
 }
 

@@ -76,7 +76,7 @@ TEST(PendingRings, DistrustedOnesHoldNothingBackAndAreTriedSeldom) {
   rings.add(8, {.announced_ns = second + 1});
   EXPECT_EQ(rings.oldest_ns(), second + 1);
   std::map<std::int32_t, int> tries;
-  for (std::uint64_t now = second; now < second + 20'000'000; now += 100'000)
+  for (std::uint64_t now = second; now < second + 39'000'000; now += 100'000)
     rings.retry(now, [&](std::int32_t pid, PendingRing&, bool) { return ++tries[pid] > 100; });
   EXPECT_EQ(tries[7], 1);
   EXPECT_GT(tries[8], 4);
