@@ -89,6 +89,9 @@ Result<OpenFiles> open_process(std::int32_t pid) {
     return cannot_read("it has no ring, or its memory mappings are not readable by this user",
                        "run as root; start the program with OCAML_RUNTIME_EVENTS_START=1");
   OpenedRing& ring = view->rings.front();
+  if (ring.of_other_user)
+    return cannot_read("its ring file belongs to another user: " + escaped(ring.path),
+                       "dump the file by its name if you trust that user");
   if (!ring.fd)
     return cannot_read("its file system may never answer (FUSE, NFS): " + escaped(ring.path),
                        "put rings on a local file system (OCAML_RUNTIME_EVENTS_DIR)");

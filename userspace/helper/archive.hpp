@@ -158,7 +158,7 @@ void fields(Archive& archive, FilePlace& place) {
 }
 template <typename Archive>
 void fields(Archive& archive, AnnouncedRing& ring) {
-  archive(ring.place, ring.clock_offset_ns, ring.address, ring.length);
+  archive(ring.place, ring.clock_offset_ns, ring.address, ring.length, ring.user);
 }
 template <typename Archive>
 void fields(Archive& archive, StartedWith& started) {
@@ -183,7 +183,7 @@ void fields(Archive& archive, Image& image) {
 }
 template <typename Archive>
 void fields(Archive& archive, OpenedRing& ring) {
-  archive(ring.fd, ring.path, ring.clock_offset_ns, ring.begin, ring.length, ring.inode);
+  archive(ring.fd, ring.path, ring.clock_offset_ns, ring.begin, ring.length, ring.inode, ring.of_other_user);
 }
 template <typename Archive>
 void fields(Archive& archive, MappedRuntime& runtime) {

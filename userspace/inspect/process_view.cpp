@@ -12,6 +12,8 @@
 #include <set>
 #include <utility>
 
+#include "base/subordinate_users.hpp"
+
 namespace rtev {
 namespace {
 
@@ -45,6 +47,16 @@ bool covers(const Mapping& mapping, std::uint64_t address) {
 void load_header(const UniqueFd& ring) {
   std::array<std::byte, ring_header_bytes> read;
   [[maybe_unused]] const ssize_t got = ::pread(ring.get(), read.data(), read.size(), 0);
+}
+
+/// Closes a ring file that somebody else may write to: what it holds need not be what the process did. `user`: the
+/// charged_user() of the process.
+void refuse_if_of_other_user(const Procfs& procfs, std::int32_t pid, std::uint32_t user, OpenedRing& ring) {
+  struct stat status{};
+  if (!ring.fd || ::fstat(ring.fd.get(), &status) != 0) return;
+  if (status.st_uid == 0 || charged_user(status.st_uid) == user || procfs.may_be_user(pid, status.st_uid)) return;
+  ring.of_other_user = true;
+  ring.fd.reset();
 }
 
 bool is_unsafe(const Error& error) {
@@ -96,7 +108,8 @@ std::expected<OpenedRing, NotMapped> open_announced_mapping(const Procfs& procfs
         continue;
       }
       opened.inode = open->inode;
-      load_header(opened.fd);
+      refuse_if_of_other_user(procfs, pid, ring.user, opened);
+      if (opened.fd) load_header(opened.fd);
     }
     return opened;
   }
@@ -128,6 +141,7 @@ void look_for_announced(const Procfs& procfs, const ProcessQuery& query, Process
     load_header(file->fd);
     view.placed_ring.emplace(
         OpenedRing{.fd = std::move(file->fd), .path = std::move(file->path), .clock_offset_ns = ring.clock_offset_ns});
+    refuse_if_of_other_user(procfs, query.pid, ring.user, *view.placed_ring);
   }
 }
 
@@ -156,18 +170,24 @@ class MappedFiles {
     auto fd = procfs_.open_mapping(query_.pid, mapping);
     if (!fd && !is_unsafe(fd.error())) return;
     const auto mapped = fd ? procfs_.open_file(fd->get()) : std::nullopt;
-    if (fd && is_ring_mapping(mapping)) load_header(*fd);
-    view_.rings.push_back({.fd = fd ? std::move(*fd) : UniqueFd(),
-                           .path = mapping.path,
-                           .clock_offset_ns = procfs_.clock_offset_ns(query_.pid),
-                           .begin = mapping.begin,
-                           .length = mapping.end - mapping.begin,
-                           .inode = mapped ? mapped->inode : 0});
+    const bool is_ring = is_ring_mapping(mapping);
+    OpenedRing ring{.fd = fd ? std::move(*fd) : UniqueFd(),
+                    .path = mapping.path,
+                    .clock_offset_ns = procfs_.clock_offset_ns(query_.pid),
+                    .begin = mapping.begin,
+                    .length = mapping.end - mapping.begin,
+                    .inode = mapped ? mapped->inode : 0};
+    refuse_if_of_other_user(procfs_, query_.pid, user_, ring);
+    // Of other names, a file of another user is no ring.
+    if (ring.of_other_user && !is_ring) return;
+    if (ring.fd && is_ring) load_header(ring.fd);
+    view_.rings.push_back(std::move(ring));
   }
 
   const Procfs& procfs_;
   const ProcessQuery& query_;
   ProcessView& view_;
+  const std::uint32_t user_ = procfs_.user(query_.pid);
   Mapping first_page_{};
   std::set<std::pair<std::uint64_t, std::uint64_t>> files_;  ///< device and inode
 };

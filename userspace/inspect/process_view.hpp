@@ -28,11 +28,12 @@ struct Image {
 
 /// A ring file that a process maps, or mapped. Readable whatever becomes of the process and of the file's name.
 struct OpenedRing {
-  UniqueFd fd;       ///< none if its file system may not answer
+  UniqueFd fd;       ///< none if its file system may not answer, or of_other_user
   std::string path;  ///< as the mapping names it
   std::int64_t clock_offset_ns = 0;
   std::uint64_t begin = 0, length = 0;  ///< of the mapping, where that is known
   std::uint64_t inode = 0;              ///< of the file as the kernel maps it, where that is known: see OpenFile
+  bool of_other_user = false;           ///< neither root nor a user of the process owns the file
 };
 
 using RingFileId = std::pair<std::uint64_t, std::uint64_t>;  ///< device and inode
@@ -51,6 +52,7 @@ struct AnnouncedRing {
   FilePlace place;
   std::int64_t clock_offset_ns = 0;
   std::uint64_t address = 0, length = 0;  ///< of its mapping
+  std::uint32_t user = 0;                 ///< charged_user() of the process
 };
 
 /// Processes of this user that were started with this in their environment: "NAME=value".

@@ -27,6 +27,10 @@ constexpr std::uint64_t max_mappings_cpu_ns = 200'000'000;
 constexpr std::size_t max_mapping_bytes = 8192;  // of one line; a path has up to 4 KiB, and escapes
 // "Groups:" of status lists up to 65536 numbers, before the line that is wanted.
 constexpr std::size_t max_status_bytes = 1u << 20;
+
+/// Of uid_map: 340 lines at most. The user namespace of the host has one, of all users.
+constexpr std::size_t max_uid_map_bytes = 1u << 16;
+constexpr std::uint64_t all_users = UINT32_MAX;
 // The kernel takes 6 MiB of arguments and environment at the most.
 constexpr std::size_t max_environment_bytes = 6u << 20;
 constexpr std::size_t max_small_bytes = 4096;
@@ -170,6 +174,23 @@ uid_t Procfs::user(std::int32_t pid) const {
   const std::string ids = status_line(root_, pid, "Uid:");
   std::string_view rest{ids};
   return charged_user(parse_number<uid_t>(take_word(rest)).value_or(0));
+}
+
+bool Procfs::may_be_user(std::int32_t pid, uid_t user) const {
+  const std::string ids = status_line(root_, pid, "Uid:");
+  for (std::string_view rest{ids}; !rest.empty();)
+    if (parse_number<uid_t>(take_word(rest)) == user) return true;
+  const auto map = read_small_file(process_path(root_, pid, "uid_map"), max_uid_map_bytes);
+  if (!map) return false;
+  for (std::string_view lines{*map}; !lines.empty();) {
+    std::string_view line = take_until(lines, '\n');
+    const auto inside = parse_number<std::uint64_t>(take_word(line)),
+               outside = parse_number<std::uint64_t>(take_word(line)),
+               count = parse_number<std::uint64_t>(take_word(line));
+    if (!inside || !outside || !count || *count == all_users) continue;
+    if (user >= *outside && user - *outside < *count) return true;
+  }
+  return false;
 }
 
 std::optional<std::uint64_t> Procfs::max_rss_bytes(std::int32_t pid) const {

@@ -47,6 +47,9 @@ class Procfs {
   std::int32_t ns_pid(std::int32_t pid) const;
   /// The charged_user() of the real user id; root if unknown.
   uid_t user(std::int32_t pid) const;
+  /// True if the process has, or can take, this user id: effective, saved, or of its user namespace if it has one of
+  /// its own.
+  bool may_be_user(std::int32_t pid, uid_t user) const;
   /// The most memory the process has had in RAM so far, in bytes.
   std::optional<std::uint64_t> max_rss_bytes(std::int32_t pid) const;
   /// Processes of this user that were started with this in their environment ("NAME=value"). Others are not looked

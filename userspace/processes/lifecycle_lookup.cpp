@@ -45,7 +45,8 @@ std::optional<AnnouncedRing> announced_ring(const rtev_lifecycle& record, const 
   return AnnouncedRing{.place = *files.ring,
                        .clock_offset_ns = files.clock_offset_ns.value_or(0),
                        .address = files.address,
-                       .length = record.detail};
+                       .length = record.detail,
+                       .user = record.uid};
 }
 
 std::optional<ProcessQuery> LifecycleLookup::query_for(LifecycleEvent& event, std::span<const std::byte> tail,

@@ -26,6 +26,7 @@ MissedRings missed_since(const MissedRings& now, const MissedRings& before) {
   return {.file_system = since(now.file_system, before.file_system),
           .no_answer = since(now.no_answer, before.no_answer),
           .memory = since(now.memory, before.memory),
+          .other_user = since(now.other_user, before.other_user),
           .gone = since(now.gone, before.gone)};
 }
 

@@ -208,6 +208,7 @@ void missed_fields(Missed& missed, Field&& field) {
   field("file_system", missed.file_system);
   field("no_answer", missed.no_answer);
   field("memory", missed.memory);
+  field("other_user", missed.other_user);
   field("gone", missed.gone);
 }
 

@@ -14,7 +14,7 @@ std::string_view to_string(ProcessAction action) {
 }
 
 std::string_view to_string(Unreadable why) {
-  static constexpr std::string_view names[]{"unknown", "file system", "no answer", "memory"};
+  static constexpr std::string_view names[]{"unknown", "file system", "no answer", "memory", "other user"};
   return name_at(names, why);
 }
 

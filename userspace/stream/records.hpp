@@ -36,6 +36,7 @@ enum class Unreadable : std::int64_t {
   file_system = 1,  ///< the file system of the ring may never answer: it is served by a program, or by the network
   no_answer = 2,    ///< the kernel did not answer questions about the process in time
   memory = 3,       ///< the rings of its user, or all rings, would take more memory or descriptors than they may
+  other_user = 4,   ///< the file belongs to another user, who may write there what the process has not written
 };
 std::string_view to_string(Unreadable why);
 

@@ -35,7 +35,7 @@ enum class RingState : std::uint8_t {
   shared,      ///< written by two processes with the same pid and directory, in different pid namespaces; final state
   probed,      ///< there is no ring: events come from probes
   ended,       ///< its process ended before the runtime removed it
-  unreadable,  ///< it is not read, because its file system or its process may never answer
+  unreadable,  ///< it is not read, see Unreadable
 };
 std::string_view to_string(RingState state);
 /// The state of a ring after its process ended.
@@ -50,10 +50,10 @@ inline constexpr std::string_view ocaml_runtime = "ocaml";
 
 /// Rings that an image announced and that were not read to their end, by reason: see RunSummary::rings_missed.
 struct MissedRings {
-  std::uint64_t file_system = 0, no_answer = 0, memory = 0;  ///< by Unreadable
-  std::uint64_t gone = 0;                                    ///< or unusable
+  std::uint64_t file_system = 0, no_answer = 0, memory = 0, other_user = 0;  ///< by Unreadable
+  std::uint64_t gone = 0;                                                    ///< or unusable
 
-  std::uint64_t sum() const { return file_system + no_answer + memory + gone; }
+  std::uint64_t sum() const { return file_system + no_answer + memory + other_user + gone; }
 };
 
 /// How often and how long rings of an image were not read, because they had corrupt words or their file was being

@@ -205,6 +205,19 @@ TEST_F(ProcfsTest, WithoutItsMainThreadAProcessIsReadThroughAnother) {
   EXPECT_TRUE(mappings(procfs_, 42).empty()) << "what lives tells itself";
 }
 
+TEST_F(ProcfsTest, UsersThatAProcessMayBe) {
+  EXPECT_FALSE(procfs_.may_be_user(42, 0)) << "no such process";
+  write("42/status", "Name:\tUid: 7\nUid:\t1000\t1001\t1002\t1001\nGid:\t5\t5\t5\t5\n");
+  write("42/uid_map", "         0          0 4294967295\n");
+  for (const uid_t user : {1000, 1001, 1002}) EXPECT_TRUE(procfs_.may_be_user(42, user)) << user;
+  for (const uid_t user : {0, 5, 7, 999, 1003}) EXPECT_FALSE(procfs_.may_be_user(42, user)) << user;
+  write("42/uid_map", "         0       1000          1\n         1     100000      65536\n");
+  for (const uid_t user : {1000, 100000, 165535}) EXPECT_TRUE(procfs_.may_be_user(42, user)) << user;
+  for (const uid_t user : {0, 99999, 165536}) EXPECT_FALSE(procfs_.may_be_user(42, user)) << user;
+  write("42/uid_map", "0 1\nx y z\n\n");
+  EXPECT_FALSE(procfs_.may_be_user(42, 1)) << "no map";
+}
+
 TEST_F(ProcfsTest, NamespacePid) {
   EXPECT_EQ(procfs_.ns_pid(42), 42) << "no such process";
   const auto ns_pid = [&](const std::string& status) {

@@ -39,7 +39,8 @@ constexpr const char* footer =
     "  stopped    its runtime removed the ring\n"
     "  ended      the process ended while ps counted\n"
     "  truncated  its ring file was cut: events cannot be read\n"
-    "  unreadable its file system may never answer (FUSE, NFS), or did not: set OCAML_RUNTIME_EVENTS_DIR\n"
+    "  unreadable its file system may never answer (FUSE, NFS), or did not, or its file belongs to\n"
+    "             another user: set OCAML_RUNTIME_EVENTS_DIR\n"
     "  shared     processes with the same pid in two containers write into one file: events are mixed up";
 
 std::string_view runtime_of(const ProcessInfo& info) {

@@ -120,7 +120,8 @@ class Warnings {
          " with processes of other containers: their events are mixed",
          "give each container a ring directory of its own (OCAML_RUNTIME_EVENTS_DIR)");
     const std::uint64_t remote = drops(RunSummary::ring_file_system), silent = drops(RunSummary::ring_no_answer),
-                        large = drops(RunSummary::ring_memory), known = remote + silent + large,
+                        large = drops(RunSummary::ring_memory), foreign = drops(RunSummary::ring_other_user),
+                        known = remote + silent + large + foreign,
                         gone = summary_.rings_missed - std::min(summary_.rings_missed, known);
     warn(rings(remote), not_read(&MissedRings::file_system, remote) + ": the file system may never answer (FUSE, NFS)",
          "put rings on a local file system (OCAML_RUNTIME_EVENTS_DIR)");
@@ -131,6 +132,8 @@ class Warnings {
          not_read(&MissedRings::memory, large) +
              ": not enough is left of --memory-limit, or of the limit of file descriptors",
          "raise --memory-limit, or the hard limit of open files (ulimit -Hn)");
+    warn(rings(foreign), not_read(&MissedRings::other_user, foreign) + ": the file belongs to another user",
+         "put rings into a directory that only the program's user may write to (OCAML_RUNTIME_EVENTS_DIR)");
     warn(rings(gone), " gone or unusable before all events were read" + most_of(&MissedRings::gone, gone),
          "for programs that end early, keep the files (OCAML_RUNTIME_EVENTS_PRESERVE=1) and dump them");
   }

@@ -18,6 +18,8 @@ std::string_view explain(Unreadable why) {
       return "its file system does not answer";
     case Unreadable::memory:
       return "rings take too much memory (--memory-limit) or too many file descriptors";
+    case Unreadable::other_user:
+      return "its ring file belongs to another user";
   }
   return "unknown";
 }

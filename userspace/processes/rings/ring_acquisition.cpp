@@ -189,7 +189,7 @@ bool RingAcquisition::mark_unreadable(TracedProcess& process, const std::vector<
                                       std::uint64_t time_ns) {
   const auto ring = std::ranges::find_if(rings, [](const OpenedRing& candidate) { return !candidate.fd; });
   if (!process.index || ring == rings.end()) return false;
-  mark_unreadable(process, ring->path, time_ns, Unreadable::file_system);
+  mark_unreadable(process, ring->path, time_ns, ring->of_other_user ? Unreadable::other_user : Unreadable::file_system);
   return true;
 }
 
@@ -201,9 +201,10 @@ void RingAcquisition::mark_unreadable(TracedProcess& process, const std::string&
   info.ring = RingState::unreadable;
   info.ring_path = path;
   ++unreadable_;
-  ++(why == Unreadable::file_system ? info.missed.file_system
-     : why == Unreadable::no_answer ? info.missed.no_answer
-                                    : info.missed.memory);
+  ++(why == Unreadable::file_system  ? info.missed.file_system
+     : why == Unreadable::no_answer  ? info.missed.no_answer
+     : why == Unreadable::other_user ? info.missed.other_user
+                                     : info.missed.memory);
   context_.events.on_process(time_ns, ProcessAction::unreadable,
                              {.process = *process.index, .peer = 0, .detail = static_cast<std::int64_t>(why)});
 }
@@ -245,12 +246,12 @@ bool RingAcquisition::open_last(TracedProcess& process, PendingRing& ring, std::
       .is_new = true, .created_ns = ring.announced_ns, .ended_ns = ended_ns, .clock_offset_ns = ring.clock_offset_ns()};
   if (mark_unreadable(process, ring.opened, ring.announced_ns) ||
       open(process, ring.opened, ring.announced_ns, origin) || has_open(process, ring) ||
-      mark_shared(process, ring.opened) || open_saved(process, ring, ended_ns, by_exec))
+      mark_shared(process, ring.opened))
     return true;
-  if (!ring.placed) return false;
-  std::vector<OpenedRing> rings;
-  rings.push_back(*std::exchange(ring.placed, {}));
-  return open(process, rings, ring.announced_ns, origin);
+  std::vector<OpenedRing> placed;
+  if (ring.placed) placed.push_back(*std::exchange(ring.placed, {}));
+  return mark_unreadable(process, placed, ring.announced_ns) || open_saved(process, ring, ended_ns, by_exec) ||
+         open(process, placed, ring.announced_ns, origin);
 }
 
 void RingAcquisition::end_image(TracedProcess& process, std::uint64_t time_ns, bool by_exec) {

@@ -308,11 +308,12 @@ void LiveSources::add_figures(RunSummary& summary) const {
     summary.drops.push_back({.kind = std::string(RunSummary::unprobed), .count = ringless_->unprobed().processes()});
   }
   // Some processes that do not answer are not known, and have no event.
-  const std::uint64_t no_answer =
-      discovery_.unreadable() - std::min(discovery_.unreadable(), on_file_system_ + no_memory_);
+  const std::uint64_t with_reason = on_file_system_ + no_memory_ + of_other_user_;
+  const std::uint64_t no_answer = discovery_.unreadable() - std::min(discovery_.unreadable(), with_reason);
   summary.drops.push_back({.kind = std::string(RunSummary::ring_file_system), .count = on_file_system_});
   summary.drops.push_back({.kind = std::string(RunSummary::ring_no_answer), .count = no_answer});
   summary.drops.push_back({.kind = std::string(RunSummary::ring_memory), .count = no_memory_});
+  summary.drops.push_back({.kind = std::string(RunSummary::ring_other_user), .count = of_other_user_});
   summary.rings_missed = discovery_.rings_missed() + discovery_.unreadable() + rings_.taken_over();
 }
 
@@ -354,6 +355,7 @@ void LiveSources::on_process(std::uint64_t time_ns, ProcessAction action, const 
   if (action == ProcessAction::unreadable) {
     on_file_system_ += static_cast<Unreadable>(record.detail) == Unreadable::file_system;
     no_memory_ += static_cast<Unreadable>(record.detail) == Unreadable::memory;
+    of_other_user_ += static_cast<Unreadable>(record.detail) == Unreadable::other_user;
   }
   stream_.timeline.push(time_ns, Source{0, lifecycle_stream}, EventKind::process, static_cast<std::uint16_t>(action),
                         record);

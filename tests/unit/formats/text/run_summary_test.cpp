@@ -243,7 +243,8 @@ TEST(Summary, HintsFitTheCause) {
   for (const char* const kind : {"exec", "fork", "exit", "ring", "probe", "untracked", "ring_no_answer"})
     EXPECT_THAT(text_with(kind), Not(HasSubstr("hint:"))) << kind;
   EXPECT_THAT(text_with("ring_memory"), HasSubstr("hint: raise --memory-limit"));
-  for (const char* const kind : {"ring_file_system", "ring_no_answer", "ring_memory"})
+  EXPECT_THAT(text_with("ring_other_user"), HasSubstr("hint: put rings into a directory"));
+  for (const char* const kind : {"ring_file_system", "ring_no_answer", "ring_memory", "ring_other_user"})
     EXPECT_THAT(text_with(kind), Not(HasSubstr("PRESERVE"))) << kind;
 }
 
