@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "session/live/ring_poller.hpp"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -65,13 +63,6 @@ constexpr std::uint64_t long_wait_ns = 20'000'000;
 constexpr std::uint64_t min_wary_ns = 1'000'000'000, max_wary_ns = 60'000'000'000;
 constexpr CpuShare wary_share(100, 1'000'000);
 
-/// How often this thread has waited for the kernel so far. It does not count when others run instead.
-std::uint64_t waits_so_far() {
-  rusage usage{};
-  ::getrusage(RUSAGE_THREAD, &usage);
-  return static_cast<std::uint64_t>(usage.ru_nvcsw);
-}
-
 }  // namespace
 
 void RingPoller::add(std::uint32_t slot, ProcessIndex process, uid_t user, std::shared_ptr<RingReader> ring,
@@ -89,7 +80,7 @@ bool RingPoller::poll(std::uint64_t now_ns, const std::function<bool(std::uint32
   if (all) last_full_poll_ns_ = now_ns;
   interval_ns_ = max_interval_ns;
   behind_since_ns_.reset();
-  waits_ = waits_so_far();
+  blocked_.take();
   bool any_ran = false;
   std::map<uid_t, Queue> waiting;
   std::optional<uid_t> previous_user;
@@ -176,7 +167,7 @@ std::uint64_t RingPoller::read(Ring& ring, std::uint64_t now_ns, bool all_domain
   } else if (polled.events > 0) {
     ring.pause_ns /= 2;  // not 0: the read may have come between two changes of the file
   }
-  if (taken_ns >= long_wait_ns && waits_so_far() != std::exchange(waits_, waits_so_far())) be_wary(ring.user, now_ns);
+  if (taken_ns >= long_wait_ns && blocked_.take() >= long_wait_ns) be_wary(ring.user, now_ns);
   if (const auto wary = wary_.find(ring.user); wary != wary_.end()) wary->second.share.use(taken_ns, now_ns);
   return words;
 }

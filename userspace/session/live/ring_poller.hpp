@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/blocked_time.hpp"
 #include "base/clock.hpp"
 #include "base/cpu_share.hpp"
 #include "processes/rings/saved_rings.hpp"
@@ -111,7 +112,7 @@ class RingPoller {
   bool has_several_users_ = false;
   std::uint64_t poll_ns_ = 10'000'000;  ///< how long poll() may read
   std::optional<std::uint64_t> behind_since_ns_;
-  std::uint64_t waits_ = 0;  ///< of this thread, as of the last look
+  BlockedTime blocked_;
   std::map<uid_t, Wary> wary_;
   std::map<uid_t, CpuShare> last_reads_;  ///< for what ended programs left, by user
   std::uint64_t taken_over_ = 0;

@@ -72,7 +72,7 @@ class RingPollerTest : public testing::Test {
       [this](const Batch& batch) {
         staged_ += batch.events().size();
         now_ns_ += reading_ns_;
-        if (waits_of_ == Source::unpack(batch.events().front().source).slot) ::poll(nullptr, 0, 1);
+        if (waits_of_ == Source::unpack(batch.events().front().source).slot) ::poll(nullptr, 0, 21);
         delivered_[Source::unpack(batch.events().front().source).slot] += 2 * batch.events().size();
       },
       [this](uid_t user) { return staged_ < room_ && user != without_room_ ? wanted_ : RingPoller::no_room; },

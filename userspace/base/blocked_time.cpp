@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+#include "base/blocked_time.hpp"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include "base/clock.hpp"
+
+namespace rtev {
+
+BlockedTime::BlockedTime() : schedstat_(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)), last_(read()) {}
+
+std::uint64_t BlockedTime::take() {
+  const Times now = read(), before = std::exchange(last_, now);
+  if (now.waits == before.waits) return 0;
+  const std::uint64_t elapsed = now.now_ns - before.now_ns;
+  return elapsed - std::min(elapsed, now.ran_ns - before.ran_ns + now.delayed_ns - before.delayed_ns);
+}
+
+BlockedTime::Times BlockedTime::read() const {
+  Times times;
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  times.waits = static_cast<std::uint64_t>(usage.ru_nvcsw);
+  // Time on a CPU, time waited for one, and number of turns. The first is not up to date.
+  std::array<char, 64> text{};
+  if (::pread(schedstat_.get(), text.data(), text.size() - 1, 0) > 0)
+    std::sscanf(text.data(), "%*u %lu", &times.delayed_ns);
+  timespec ran{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ran);
+  times.ran_ns = static_cast<std::uint64_t>(ran.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(ran.tv_nsec);
+  times.now_ns = monotonic_ns();
+  return times;
+}
+
+}  // namespace rtev
