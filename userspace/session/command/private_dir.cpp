@@ -24,6 +24,8 @@ constexpr int max_passes = 8, max_reads = 4096;
 
 constexpr int max_attempts = 16;
 
+constexpr mode_t all_modes = 07777, private_mode = 0700;
+
 /// Bounds on the work of a sweep: names that are read, and directories that are removed.
 constexpr int max_names = 1 << 16;
 constexpr std::size_t max_removed = 64;
@@ -69,6 +71,9 @@ std::vector<std::string> candidates(int base_fd) {
 Result<PrivateDir> PrivateDir::create(const std::optional<SudoUser>& owner, const Look& look) {
   const char* variable = ::getenv("TMPDIR");
   const std::string base = variable != nullptr && *variable != '\0' ? variable : "/tmp";
+  // The caller of sudo may choose $TMPDIR, and replace what is in it at any time.
+  const auto rights = FileRights::of(owner);
+  if (!rights) return std::unexpected(rights.error());
   sweep_stale_dirs(base, owner ? std::optional(owner->uid) : std::nullopt, look);
   for (int attempt = 1;; ++attempt) {
     std::string path = base + '/' + private_dir_prefix + "XXXXXX";
@@ -77,15 +82,13 @@ Result<PrivateDir> PrivateDir::create(const std::optional<SudoUser>& owner, cons
     UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     struct stat status{};
     // Before it was locked, another tracer that started at the same time may have taken it for stale.
-    const bool is_there =
-        fd && ::flock(fd.get(), LOCK_EX) == 0 && ::fstat(fd.get(), &status) == 0 && status.st_nlink > 0;
-    if (!is_there && attempt < max_attempts) continue;
-    if (!is_there || (owner && ::fchown(fd.get(), owner->uid, owner->gid) != 0)) {
-      const int code = errno;
-      ::rmdir(path.c_str());
-      return errno_error(code, "cannot give the directory for rings to the command's user", path);
-    }
-    return PrivateDir(std::move(path), std::move(fd));
+    const bool is_there = fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 && ::fstat(fd.get(), &status) == 0 &&
+                          status.st_nlink > 0 && status.st_uid == (owner ? owner->uid : ::geteuid()) &&
+                          (status.st_mode & all_modes) == private_mode;
+    if (is_there) return PrivateDir(std::move(path), std::move(fd));
+    if (attempt < max_attempts) continue;
+    return errno_error(fd ? EBUSY : errno, "cannot use the new directory for rings", path,
+                       "set TMPDIR to a directory where nobody else replaces files");
   }
 }
 
@@ -132,7 +135,6 @@ void sweep_stale_dirs(const std::string& base, std::optional<uid_t> owner, const
   if (!base_fd || ::fstat(base_fd.get(), &status) != 0 || !keeps_entries(status)) return;
   for (const std::string& name : candidates(base_fd.get())) {
     UniqueFd fd(::openat(base_fd.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    constexpr mode_t all_modes = 07777, private_mode = 0700;
     if (!fd || ::fstat(fd.get(), &status) != 0 || (status.st_mode & all_modes) != private_mode) continue;
     if ((status.st_uid != ::geteuid() && status.st_uid != owner) || is_young(status)) continue;
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) continue;

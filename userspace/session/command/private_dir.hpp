@@ -34,7 +34,7 @@ using Look = std::function<std::optional<ProcessView>(ProcessQuery)>;
 /// is, its tracer was killed.
 class PrivateDir {
  public:
-  /// Under $TMPDIR or /tmp; given to `owner`, if any. Removes stale directories there.
+  /// Under $TMPDIR or /tmp, with the rights of `owner`, if any. Removes stale directories there.
   static Result<PrivateDir> create(const std::optional<SudoUser>& owner, const Look& look);
   /// A stale directory: its path and an open descriptor.
   static PrivateDir take_over(std::string path, UniqueFd fd) { return {std::move(path), std::move(fd)}; }

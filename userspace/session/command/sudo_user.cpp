@@ -126,9 +126,8 @@ std::string name_of_user(uid_t uid) {
   return "user " + std::to_string(uid);
 }
 
-Result<FileRights> FileRights::of_caller() {
+Result<FileRights> FileRights::of(const std::optional<SudoUser>& user) {
   FileRights rights;
-  const auto user = SudoUser::of_environment();
   if (!user) return rights;
   rights.uid_ = ::geteuid();
   rights.gid_ = ::getegid();

@@ -48,7 +48,9 @@ std::string name_of_user(uid_t uid);
 class FileRights {
  public:
   /// Fails if the rights cannot be changed.
-  static Result<FileRights> of_caller();
+  static Result<FileRights> of_caller() { return of(SudoUser::of_environment()); }
+  /// The same for this user; without one nothing changes.
+  static Result<FileRights> of(const std::optional<SudoUser>& user);
 
   FileRights(FileRights&& other) noexcept;
   FileRights& operator=(FileRights&&) = delete;

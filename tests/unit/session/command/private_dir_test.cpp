@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -36,6 +37,8 @@ class PrivateDirTest : public ::testing::Test {
     if (!directory) throw std::runtime_error(directory.error().message());
     return std::move(*directory);
   }
+  const SudoUser nobody{.uid = 65534, .gid = 65533, .name = "nobody", .home = "/", .groups = {}};
+
   static void put_file(const fs::path& path) { std::ofstream(path) << "content"; }
 
   TempDir base;
@@ -59,13 +62,22 @@ TEST_F(PrivateDirTest, IsPrivateAndRemovedWithItsFiles) {
 }
 
 TEST_F(PrivateDirTest, BelongsToTheUser) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
-  const PrivateDir directory =
-      create(SudoUser{.uid = 65534, .gid = 65533, .name = "nobody", .home = "/", .groups = {}});
+  if (::geteuid() != 0) GTEST_SKIP() << "only root acts for other users";
+  ASSERT_EQ(::chmod(base.path().c_str(), 01777), 0);
+  const PrivateDir directory = create(nobody);
   struct stat status{};
   ASSERT_EQ(::stat(directory.path().c_str(), &status), 0);
   EXPECT_EQ(status.st_uid, 65534u);
   EXPECT_EQ(status.st_gid, 65533u);
+}
+
+TEST_F(PrivateDirTest, IsNotCreatedWhereTheUserMayNotWrite) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root acts for other users";
+  ASSERT_EQ(::chmod(base.path().c_str(), 0755), 0);
+  const auto directory = PrivateDir::create(nobody, no_processes);
+  ASSERT_FALSE(directory);
+  EXPECT_EQ(directory.error().code, EACCES);
+  EXPECT_TRUE(fs::is_empty(base.path()));
 }
 
 TEST_F(PrivateDirTest, LinksAreRemovedNotFollowed) {
