@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -29,7 +30,26 @@ Result<void> shift_files(const std::string& path, std::size_t max_files) {
     const std::string to = numbered_name(place->name, number);
     // Replaces a link instead of following it.
     if (::renameat(directory, from.c_str(), directory, to.c_str()) != 0 && errno != ENOENT)
-      return errno_error(errno, "cannot rename", path, "remove " + escaped(to) + ", or give another file with -o");
+      return errno_error(errno, "cannot rename", from + " to " + to, "write to a folder where only you may write (-o)");
+  }
+  return {};
+}
+
+/// Fails if another user has a file by the name of one of the series: in folders like /tmp it could not be replaced.
+Result<void> check_names(const std::string& path, std::size_t max_files) {
+  const auto rights = FileRights::of_caller();
+  if (!rights) return std::unexpected(rights.error());
+  const auto place = find_place(path, calling_user(), writing);
+  if (!place) return std::unexpected(place.error());
+  for (std::size_t number = 1; number < max_files; ++number) {
+    const std::string name = numbered_name(place->name, number);
+    struct stat status{};
+    if (::fstatat(place->directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (status.st_uid != calling_user())
+      return std::unexpected(Error{.what = "cannot write several files in place of",
+                                   .subject = path,
+                                   .why = escaped(name) + " belongs to " + name_of_user(status.st_uid),
+                                   .hint = "write to a folder where only you may write (-o)"});
   }
   return {};
 }
@@ -69,6 +89,10 @@ Result<std::unique_ptr<FileSeries>> FileSeries::open(const OutputOptions& option
   auto file = StreamFile::open(options, format);
   if (!file) return std::unexpected(std::move(file.error()));
   if (auto good = check_disk((*file)->file(), options); !good) return std::unexpected(std::move(good.error()));
+  if (options.disk.max_files > 1) {
+    if (auto good = check_names(options.path, options.disk.max_files); !good)
+      return std::unexpected(std::move(good.error()));
+  }
   return std::unique_ptr<FileSeries>(new FileSeries(options, format, std::move(*file)));
 }
 

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -161,6 +162,16 @@ TEST_F(FileSeriesTest, NextFileThatCannotBeOpenedEndsWithAnErrorAndACompleteFile
   EXPECT_THAT(series_->output().error()->message(), HasSubstr("cannot rename"));
   end();
   EXPECT_TRUE(read_back(dir_ / "trace.fxt").end.complete);
+}
+
+TEST_F(FileSeriesTest, FilesOfOtherUsersAreRefusedAtTheBeginning) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  std::ofstream(dir_ / "trace.2.fxt") << "other";
+  ASSERT_EQ(::chown((dir_ / "trace.2.fxt").c_str(), 12345, 12345), 0);
+  const auto refused = open_series(dir_ / "trace.fxt", {.max_bytes = 256 << 10, .max_files = 3});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().why, HasSubstr("trace.2.fxt belongs to user 12345"));
+  EXPECT_TRUE(open_series(dir_ / "trace.fxt", {.max_bytes = 256 << 10, .max_files = 2})) << "it is none of these";
 }
 
 TEST_F(FileSeriesTest, LowDiskIsRefusedAtTheBeginning) {
