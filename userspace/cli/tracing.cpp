@@ -142,6 +142,8 @@ Result<void> check_pids(const TraceOptions& options) {
 }  // namespace
 
 int trace(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing) {
+  // Ignored by jobs in the background of scripts: it ends the tracer nevertheless. CMD inherits what it was.
+  if (invocation.command.empty()) ::signal(SIGINT, SIG_DFL);
   kernel::set_libbpf_verbose(options.verbose);
   if (auto exist = check_pids(options); !exist) return report(exist.error());
   const auto ready_fd = take_ready_fd();
