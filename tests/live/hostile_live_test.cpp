@@ -277,7 +277,7 @@ void ran_many_copies(const Trace& trace, pid_t /*attacker*/) {
   EXPECT_GT(words_of(trace, "program")["delivered"], 0u);
 }
 
-/// The attack harms nobody: its own programs lose nothing either.
+/// The attacker's own programs lose nothing either.
 void ran_programs_that_lose_nothing(const Trace& trace, pid_t /*attacker*/) {
   auto words = words_of(trace, "program");
   EXPECT_GT(words["written"], 0u);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Ring files that somebody else has put where a program makes its own: who owns the file can write there what the
-// program did not do.
+// Ring files that another user has put where a program creates its own. The owner of such a file can write events there
+// that are not the program's.
 #include <string>
+#include <vector>
 
 #include "live/harness.hpp"
 
