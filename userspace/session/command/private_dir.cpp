@@ -24,7 +24,8 @@ constexpr int max_passes = 8, max_reads = 4096;
 
 constexpr int max_attempts = 16;
 
-constexpr mode_t all_modes = 07777, private_mode = 0700;
+/// Without the bits that a directory may inherit.
+constexpr mode_t access_modes = 0777, private_mode = 0700;
 
 /// Bounds on the work of a sweep: names that are read, and directories that are removed.
 constexpr int max_names = 1 << 16;
@@ -84,11 +85,13 @@ Result<PrivateDir> PrivateDir::create(const std::optional<SudoUser>& owner, cons
     // Before it was locked, another tracer that started at the same time may have taken it for stale.
     const bool is_there = fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 && ::fstat(fd.get(), &status) == 0 &&
                           status.st_nlink > 0 && status.st_uid == (owner ? owner->uid : ::geteuid()) &&
-                          (status.st_mode & all_modes) == private_mode;
+                          (status.st_mode & access_modes) == private_mode;
     if (is_there) return PrivateDir(std::move(path), std::move(fd));
-    if (attempt < max_attempts) continue;
-    return errno_error(fd ? EBUSY : errno, "cannot use the new directory for rings", path,
-                       "set TMPDIR to a directory where nobody else replaces files");
+    const int code = fd ? EBUSY : errno;
+    ::rmdir(path.c_str());
+    if (attempt == max_attempts)
+      return errno_error(code, "cannot use the new directory for rings", path,
+                         "set TMPDIR to a directory that only you may write to");
   }
 }
 
@@ -135,7 +138,7 @@ void sweep_stale_dirs(const std::string& base, std::optional<uid_t> owner, const
   if (!base_fd || ::fstat(base_fd.get(), &status) != 0 || !keeps_entries(status)) return;
   for (const std::string& name : candidates(base_fd.get())) {
     UniqueFd fd(::openat(base_fd.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (!fd || ::fstat(fd.get(), &status) != 0 || (status.st_mode & all_modes) != private_mode) continue;
+    if (!fd || ::fstat(fd.get(), &status) != 0 || (status.st_mode & access_modes) != private_mode) continue;
     if ((status.st_uid != ::geteuid() && status.st_uid != owner) || is_young(status)) continue;
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) continue;
     PrivateDir directory = PrivateDir::take_over(fmt::format("{}/{}", base, name), std::move(fd));

@@ -71,6 +71,14 @@ TEST_F(PrivateDirTest, BelongsToTheUser) {
   EXPECT_EQ(status.st_gid, 65533u);
 }
 
+TEST_F(PrivateDirTest, MayInheritTheGroupOfItsParent) {
+  ASSERT_EQ(::chmod(base.path().c_str(), 02777), 0);
+  const PrivateDir directory = create();
+  struct stat status{};
+  ASSERT_EQ(::stat(directory.path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+}
+
 TEST_F(PrivateDirTest, IsNotCreatedWhereTheUserMayNotWrite) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root acts for other users";
   ASSERT_EQ(::chmod(base.path().c_str(), 0755), 0);
