@@ -49,14 +49,20 @@ void load_header(const UniqueFd& ring) {
   [[maybe_unused]] const ssize_t got = ::pread(ring.get(), read.data(), read.size(), 0);
 }
 
-/// Closes a ring file that somebody else may write to: what it holds need not be what the process did. `user`: the
-/// charged_user() of the process.
-void refuse_if_of_other_user(const Procfs& procfs, std::int32_t pid, std::uint32_t user, OpenedRing& ring) {
+/// Closes a ring file whose owner may write there what the process did not. `user`: the charged_user() of the process.
+/// `may_be`: tells whether the process may be this user, too.
+template <typename MayBe>
+void refuse_if_of_other_user(OpenedRing& ring, std::uint32_t user, MayBe may_be) {
   struct stat status{};
   if (!ring.fd || ::fstat(ring.fd.get(), &status) != 0) return;
-  if (status.st_uid == 0 || charged_user(status.st_uid) == user || procfs.may_be_user(pid, status.st_uid)) return;
+  if (status.st_uid == 0 || charged_user(status.st_uid) == user || may_be(status.st_uid)) return;
   ring.of_other_user = true;
   ring.fd.reset();
+}
+
+/// For a process that maps the ring now.
+void refuse_if_of_other_user(OpenedRing& ring, std::uint32_t user, const Procfs& procfs, std::int32_t pid) {
+  refuse_if_of_other_user(ring, user, [&](uid_t owner) { return procfs.may_be_user(pid, owner); });
 }
 
 bool is_unsafe(const Error& error) {
@@ -108,7 +114,7 @@ std::expected<OpenedRing, NotMapped> open_announced_mapping(const Procfs& procfs
         continue;
       }
       opened.inode = open->inode;
-      refuse_if_of_other_user(procfs, pid, ring.user, opened);
+      refuse_if_of_other_user(opened, ring.user, procfs, pid);
       if (opened.fd) load_header(opened.fd);
     }
     return opened;
@@ -138,10 +144,11 @@ void look_for_announced(const Procfs& procfs, const ProcessQuery& query, Process
   view.announced_path = path_of(procfs, ring.place);
   if (!is_ring_path(ring.place.path)) return;
   if (auto file = open_by_place(procfs, ring.place)) {
-    load_header(file->fd);
     view.placed_ring.emplace(
         OpenedRing{.fd = std::move(file->fd), .path = std::move(file->path), .clock_offset_ns = ring.clock_offset_ns});
-    refuse_if_of_other_user(procfs, query.pid, ring.user, *view.placed_ring);
+    // The process does not map it, so its pid may be another one's by now.
+    refuse_if_of_other_user(*view.placed_ring, ring.user, [](uid_t) { return false; });
+    if (view.placed_ring->fd) load_header(view.placed_ring->fd);
   }
 }
 
@@ -177,8 +184,8 @@ class MappedFiles {
                     .begin = mapping.begin,
                     .length = mapping.end - mapping.begin,
                     .inode = mapped ? mapped->inode : 0};
-    refuse_if_of_other_user(procfs_, query_.pid, user_, ring);
-    // Of other names, a file of another user is no ring.
+    refuse_if_of_other_user(ring, procfs_.user(query_.pid), procfs_, query_.pid);
+    // Files of other names need not be rings: programs share those of other users, too.
     if (ring.of_other_user && !is_ring) return;
     if (ring.fd && is_ring) load_header(ring.fd);
     view_.rings.push_back(std::move(ring));
@@ -187,7 +194,6 @@ class MappedFiles {
   const Procfs& procfs_;
   const ProcessQuery& query_;
   ProcessView& view_;
-  const std::uint32_t user_ = procfs_.user(query_.pid);
   Mapping first_page_{};
   std::set<std::pair<std::uint64_t, std::uint64_t>> files_;  ///< device and inode
 };

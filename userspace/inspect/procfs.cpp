@@ -27,7 +27,6 @@ constexpr std::uint64_t max_mappings_cpu_ns = 200'000'000;
 constexpr std::size_t max_mapping_bytes = 8192;  // of one line; a path has up to 4 KiB, and escapes
 // "Groups:" of status lists up to 65536 numbers, before the line that is wanted.
 constexpr std::size_t max_status_bytes = 1u << 20;
-
 /// Of uid_map: 340 lines at most. The user namespace of the host has one, of all users.
 constexpr std::size_t max_uid_map_bytes = 1u << 16;
 constexpr std::uint64_t all_users = UINT32_MAX;

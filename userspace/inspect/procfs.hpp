@@ -47,8 +47,8 @@ class Procfs {
   std::int32_t ns_pid(std::int32_t pid) const;
   /// The charged_user() of the real user id; root if unknown.
   uid_t user(std::int32_t pid) const;
-  /// True if the process has, or can take, this user id: effective, saved, or of its user namespace if it has one of
-  /// its own.
+  /// True if this is one of the process's user ids (real, effective, saved, file system), or an id of its user
+  /// namespace if that is not the host's.
   bool may_be_user(std::int32_t pid, uid_t user) const;
   /// The most memory the process has had in RAM so far, in bytes.
   std::optional<std::uint64_t> max_rss_bytes(std::int32_t pid) const;
