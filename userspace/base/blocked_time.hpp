@@ -7,13 +7,13 @@
 
 namespace rtev {
 
-/// How long a thread was blocked: it neither ran nor waited for a CPU, which it may do for long on a busy host. For the
-/// thread that constructs it.
+/// Measures how long the thread that constructs it is blocked: it neither runs nor waits for a CPU. On a busy host it
+/// may wait for a CPU for long.
 class BlockedTime {
  public:
   BlockedTime();
-  /// Since the last call, or the construction; ns. Where the kernel does not count the wait for a CPU, that is part of
-  /// it if the thread was blocked at all. So is time that a hypervisor takes.
+  /// Time blocked since the last call, or since the construction, in ns. 0 if the thread was not blocked at all. Else
+  /// time that a hypervisor takes is included; so is the wait for a CPU on kernels without /proc/PID/schedstat.
   std::uint64_t take();
 
  private:

@@ -18,6 +18,8 @@
 namespace rtev::cli {
 namespace {
 
+constexpr const char* own_folder_hint = "write to a folder where only you may write (-o)";
+
 /// Gives each file of a series the next number, with the rights of the user. The last one is replaced.
 Result<void> shift_files(const std::string& path, std::size_t max_files) {
   const auto rights = FileRights::of_caller();
@@ -30,7 +32,7 @@ Result<void> shift_files(const std::string& path, std::size_t max_files) {
     const std::string to = numbered_name(place->name, number);
     // Replaces a link instead of following it.
     if (::renameat(directory, from.c_str(), directory, to.c_str()) != 0 && errno != ENOENT)
-      return errno_error(errno, "cannot rename", from + " to " + to, "write to a folder where only you may write (-o)");
+      return errno_error(errno, "cannot rename", fmt::format("{} to {}", from, to), own_folder_hint);
   }
   return {};
 }
@@ -49,7 +51,7 @@ Result<void> check_names(const std::string& path, std::size_t max_files) {
       return std::unexpected(Error{.what = "cannot write several files in place of",
                                    .subject = path,
                                    .why = escaped(name) + " belongs to " + name_of_user(status.st_uid),
-                                   .hint = "write to a folder where only you may write (-o)"});
+                                   .hint = own_folder_hint});
   }
   return {};
 }

@@ -142,7 +142,8 @@ Result<void> check_pids(const TraceOptions& options) {
 }  // namespace
 
 int trace(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing) {
-  // Ignored by jobs in the background of scripts: it ends the tracer nevertheless. CMD inherits what it was.
+  // Shells start background jobs with SIGINT ignored. It ends the tracer nevertheless; with CMD only from StopSignal
+  // on, since CMD inherits what the shell has set.
   if (invocation.command.empty()) ::signal(SIGINT, SIG_DFL);
   kernel::set_libbpf_verbose(options.verbose);
   if (auto exist = check_pids(options); !exist) return report(exist.error());

@@ -14,13 +14,13 @@
 
 namespace rtev {
 
-/// By id. A program may have thousands of names and end at once, so there is no allocation for each of them.
+/// Finds names by id. A program may have thousands of names and end at once, so they are allocated in blocks.
 class NameTable {
  public:
   bool contains(std::uint16_t id) const { return id < index_.size() && index_[id] != 0; }
   /// Empty if there is none. Valid until the name changes.
   std::string_view find(std::uint16_t id) const { return contains(id) ? at(index_[id]).text() : std::string_view{}; }
-  /// Memory that put() would take.
+  /// Bytes of memory that put() would allocate.
   std::size_t bytes_of_next(std::uint16_t id) const {
     if (contains(id)) return 0;
     const std::size_t index = (std::max(index_.size(), std::size_t{id} + 1) - index_.size()) * sizeof index_[0];
@@ -36,11 +36,11 @@ class NameTable {
     at(index_[id]).set(text);
   }
   void clear() { *this = {}; }
-  /// `change(id, text)` for each name.
-  template <typename Change>
-  void for_each(Change change) const {
+  /// Calls `visit(id)` for each name, which may put() another one in its place.
+  template <typename Visit>
+  void for_each(Visit visit) const {
     for (std::size_t id = 0; id < index_.size(); ++id)
-      if (index_[id] != 0) change(static_cast<std::uint16_t>(id));
+      if (index_[id] != 0) visit(static_cast<std::uint16_t>(id));
   }
 
  private:

@@ -37,7 +37,8 @@ class EventFilter {
     using is_transparent = void;
   };
   std::array<bool, event_kind_count> kinds_{};
-  std::vector<std::string> names_, patterns_;
+  std::vector<std::string> names_;                                         ///< all words that are no kinds, as they are
+  std::vector<std::string> patterns_;                                      ///< those with wildcards
   std::unordered_map<std::string, bool, Hash, std::equal_to<>> verdicts_;  ///< of the patterns, by name
 };
 

@@ -100,7 +100,7 @@ class FakeHost : private ProcessEvents, private KernelControl {
   /// Opened, and not known to be read to the end.
   std::size_t rings_unfinished() const { return incomplete_copies_ + poller_.taken_over(); }
   std::size_t events_delivered() const;
-  bool has_unopened() const { return discovery_->unopened_since().has_value(); }
+  bool has_unopened() const { return discovery_->next_tick_ns().has_value(); }
 
  private:
   static constexpr std::int32_t first_pid = 4242;

@@ -14,6 +14,20 @@ constexpr std::size_t max_image_rings = 16;
 /// How long the rings of a user are distrusted after one was missed.
 constexpr std::uint64_t distrust_ns = 1'000'000'000;
 
+std::uint64_t& count_of(Unreadable why, MissedRings& missed) {
+  switch (why) {
+    case Unreadable::file_system:
+      return missed.file_system;
+    case Unreadable::no_answer:
+      return missed.no_answer;
+    case Unreadable::memory:
+      return missed.memory;
+    case Unreadable::other_user:
+      return missed.other_user;
+  }
+  std::unreachable();
+}
+
 bool has_too_many(const TracedProcess& process) {
   return process.rings.slots.size() >= max_image_rings;
 }
@@ -159,7 +173,9 @@ bool RingAcquisition::try_open(TracedProcess& process, PendingRing& ring) {
     return true;
   }
   if (mark_shared(process, ring.opened)) return true;
-  if (ring.opened.empty() && (!ring.distrusted || ring.first_try_ns != 0)) look_again(process, ring);
+  // A distrusted one is looked for only when PendingRings says that it is its turn.
+  const bool waits_for_its_turn = ring.distrusted && ring.first_try_ns == 0;
+  if (ring.opened.empty() && !waits_for_its_turn) look_again(process, ring);
   return false;
 }
 
@@ -201,10 +217,7 @@ void RingAcquisition::mark_unreadable(TracedProcess& process, const std::string&
   info.ring = RingState::unreadable;
   info.ring_path = path;
   ++unreadable_;
-  ++(why == Unreadable::file_system  ? info.missed.file_system
-     : why == Unreadable::no_answer  ? info.missed.no_answer
-     : why == Unreadable::other_user ? info.missed.other_user
-                                     : info.missed.memory);
+  ++count_of(why, info.missed);
   context_.events.on_process(time_ns, ProcessAction::unreadable,
                              {.process = *process.index, .peer = 0, .detail = static_cast<std::int64_t>(why)});
 }

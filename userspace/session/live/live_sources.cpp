@@ -307,13 +307,17 @@ void LiveSources::add_figures(RunSummary& summary) const {
     summary.drops.push_back({.kind = std::string(RunSummary::limited), .count = figures.gaps});
     summary.drops.push_back({.kind = std::string(RunSummary::unprobed), .count = ringless_->unprobed().processes()});
   }
-  // Some processes that do not answer are not known, and have no event.
-  const std::uint64_t with_reason = on_file_system_ + no_memory_ + of_other_user_;
-  const std::uint64_t no_answer = discovery_.unreadable() - std::min(discovery_.unreadable(), with_reason);
-  summary.drops.push_back({.kind = std::string(RunSummary::ring_file_system), .count = on_file_system_});
+  // Some processes that do not answer are not known, and have no event: they are what is left.
+  std::uint64_t no_answer = discovery_.unreadable();
+  for (const auto& [why, kind] : {std::pair(Unreadable::file_system, RunSummary::ring_file_system),
+                                  std::pair(Unreadable::memory, RunSummary::ring_memory),
+                                  std::pair(Unreadable::other_user, RunSummary::ring_other_user)}) {
+    const auto found = unreadable_.find(why);
+    const std::uint64_t count = found != unreadable_.end() ? found->second : 0;
+    summary.drops.push_back({.kind = std::string(kind), .count = count});
+    no_answer -= std::min(no_answer, count);
+  }
   summary.drops.push_back({.kind = std::string(RunSummary::ring_no_answer), .count = no_answer});
-  summary.drops.push_back({.kind = std::string(RunSummary::ring_memory), .count = no_memory_});
-  summary.drops.push_back({.kind = std::string(RunSummary::ring_other_user), .count = of_other_user_});
   summary.rings_missed = discovery_.rings_missed() + discovery_.unreadable() + rings_.taken_over();
 }
 
@@ -352,11 +356,7 @@ void LiveSources::arm_wakeup() {
 }
 
 void LiveSources::on_process(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) {
-  if (action == ProcessAction::unreadable) {
-    on_file_system_ += static_cast<Unreadable>(record.detail) == Unreadable::file_system;
-    no_memory_ += static_cast<Unreadable>(record.detail) == Unreadable::memory;
-    of_other_user_ += static_cast<Unreadable>(record.detail) == Unreadable::other_user;
-  }
+  if (action == ProcessAction::unreadable) ++unreadable_[static_cast<Unreadable>(record.detail)];
   stream_.timeline.push(time_ns, Source{0, lifecycle_stream}, EventKind::process, static_cast<std::uint16_t>(action),
                         record);
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -148,7 +149,7 @@ class LiveSources : private ProcessEvents {
   Discovery discovery_;
   SchedStager sched_;
   LifecycleReader lifecycle_;
-  std::uint64_t on_file_system_ = 0, no_memory_ = 0, of_other_user_ = 0;  ///< rings that are not read, by Unreadable
+  std::map<Unreadable, std::uint64_t> unreadable_;  ///< rings that are not read
   bool any_ran_ = true;
   bool drains_ = false;
   std::uint64_t last_collect_ns_ = 0;
