@@ -10,6 +10,7 @@
 
 #include "base/page_check.hpp"
 #include "base/unique_fd.hpp"
+#include "ring/layout.hpp"
 #include "rtev/ring_reader.hpp"
 
 namespace rtev {
@@ -68,8 +69,10 @@ struct RingReaderAccess {
   static void give_up(RingReader& reader);
   /// True if destroying the reader may wait. See FileChecks.
   static bool is_being_changed(const RingReader& reader);
-  /// Address space that the reader takes.
-  static std::uint64_t mapped_bytes(const RingReader& reader);
+  /// Number of the last domain that is known to have written, plus one.
+  static std::uint32_t used_domains(const RingReader& reader);
+  /// Where the parts of the file are.
+  static const Layout& layout(const RingReader& reader);
   /// Time of the last event delivered of the domain that is furthest behind; nothing if no domain has unread words.
   static std::optional<std::uint64_t> behind_since_ns(const RingReader& reader);
 };

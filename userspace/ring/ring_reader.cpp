@@ -192,8 +192,12 @@ bool RingReaderAccess::is_being_changed(const RingReader& reader) {
   return reader.state_->map.is_being_changed();
 }
 
-std::uint64_t RingReaderAccess::mapped_bytes(const RingReader& reader) {
-  return reader.state_->map.layout().mapped_bytes();
+std::uint32_t RingReaderAccess::used_domains(const RingReader& reader) {
+  return reader.state_->used;
+}
+
+const Layout& RingReaderAccess::layout(const RingReader& reader) {
+  return reader.state_->map.layout();
 }
 
 std::optional<std::uint64_t> RingReaderAccess::behind_since_ns(const RingReader& reader) {

@@ -176,13 +176,13 @@ TEST_F(RingLifeTest, ReaderWithAnOwnerIgnoresTheNextProgram) {
     RingFileBuilder first(path_, {.domains = 1, .words_log2 = 6});
     for (std::uint64_t time = 1; time <= 5; ++time) first.append(0, make::begin(time, 1));
     CheckedReader reader(path_, RingOwner{});
-    const std::uint64_t mapped = RingReaderAccess::mapped_bytes(reader.reader());
+    const std::uint64_t mapped = RingReaderAccess::layout(reader.reader()).mapped_bytes();
     reader.poll();
     EXPECT_EQ(reader.take_times(), (Times{1, 2, 3, 4, 5}));
     RingFileBuilder second(path_, next);
     second.append(0, make::begin(100, 1));
     for (int i = 0; i < 3; ++i) reader.poll();
-    EXPECT_EQ(RingReaderAccess::mapped_bytes(reader.reader()), mapped);
+    EXPECT_EQ(RingReaderAccess::layout(reader.reader()).mapped_bytes(), mapped);
     RingReaderAccess::seal(reader.reader(), 200);
     reader.poll();
     EXPECT_TRUE(reader.take_seen().empty());

@@ -73,7 +73,7 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, std::uint32
       not_ready_ |= reader.error().code == EAGAIN;
       continue;
     }
-    if (!mapped->grow(RingReaderAccess::mapped_bytes(*reader)) ||
+    if (!mapped->grow(RingReaderAccess::layout(*reader).mapped_bytes()) ||
         !account->grow(ring_bytes + reader->layout().rings * domain_bytes + origin.memory_bytes)) {
       exceeded_memory_ = true;
       continue;
