@@ -49,7 +49,8 @@ struct thread_state {
   __u8 flags;   /* when it last left its cpu */
   __u8 tries;   /* attempts to find the role */
   __u8 pad;
-  __u32 user; /* its user id, as counted in threads_of_users */
+  __u32 user;      /* its user id, as counted in threads_of_users */
+  __u32 ring_part; /* of its domain's ring that was being filled when the ring was checked last */
 };
 
 /* Threads, by tid. Preallocated, and not task storage: elements are added with a run queue locked. Before Linux 6.4

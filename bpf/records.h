@@ -22,7 +22,6 @@ enum rtev_lifecycle_type {
   RTEV_EXIT = 3, /* the last thread of a process ended; detail = exit status as wait(2) returns it */
   RTEV_RING = 4, /* a process is about to map a file "*.events"; detail = requested length; a struct rtev_ring_record */
   RTEV_PROBE = 5,  /* a runtime function was entered; peer = enum rtev_probe, detail = binary id */
-  RTEV_WAKE = 6,   /* only wakes the reader: a tracked process runs again while the reader sleeps */
   RTEV_PAUSED = 7, /* the runtime of a process that user space tracks has its events paused */
 };
 
@@ -239,6 +238,30 @@ struct rtev_tracked {
   /* Absolute addresses of words to be read when a thread of the process leaves its cpu; 0 = nothing to read. */
   __u64 tls_module_word; /* holds tls_module */
   __u64 paused_flag;     /* runtime_events_paused: read once, reported with RTEV_PAUSED if it is set */
+  /* Its ring file: address of the first domain's indices, head and tail; 0 = unknown. Bytes from the indices of one
+   * domain to those of the next. log2 of the words of a part of a ring: the reader is woken for each that is full. */
+  __u64 ring_indices;
+  __u32 ring_stride;
+  __u32 ring_part_shift;
+};
+
+/* What is known of the ring in a slot since user space looked last. */
+enum rtev_activity {
+  RTEV_RAN = 1, /* a thread of its process entered or left a cpu, or was interrupted */
+  /* BPF could read indices of the ring, as it does when a thread leaves its cpu or is interrupted: those of the
+   * thread's domain, or of the first RTEV_FIRST_DOMAINS, if it does not know the domain. */
+  RTEV_CHECKED = 2,
+  RTEV_CHECKED_FIRST = 4,
+  RTEV_FILLS_UP = 8, /* another part of a domain's ring is full */
+};
+
+#define RTEV_FIRST_DOMAINS 12
+
+/* What wakes the reader, each besides those with lower values. */
+enum rtev_wakeup {
+  RTEV_WAKE_NEVER = 0,
+  RTEV_WAKE_IF_FULL = 1,   /* part of a ring */
+  RTEV_WAKE_IF_ACTIVE = 2, /* any process with a ring */
 };
 
 /* The process that runs on a cpu. A cache line for each cpu, against false sharing. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Threads are switched and woken: scheduler records, and which processes are active.
+#include "activity.bpf.h"
 #include "maps.bpf.h"
 #include "threads.bpf.h"
 
@@ -18,42 +19,11 @@ struct {
   __array(values, struct sched_buffer);
 } sched_buffers SEC(".maps");
 
-const volatile __u32 sched_mode = RTEV_SCHED_OFF; /* enum rtev_sched_mode */
 const volatile __u32 sched_buffer_count = 1;
 const volatile __u32 sched_wakeup_shift = 14; /* the reader is woken each time 1 << this bytes more wait */
 
-/* Which processes run, by the slots of their ring files. Shared with user space, which clears `ran` and sets
- * `reader_asleep`. */
-struct rtev_cpu_activity on_cpu[RTEV_MAX_CPUS];
-__u8 ran[RTEV_RING_SLOTS];
-__u32 reader_asleep __attribute__((aligned(64)));
-
 /* Shared with user space, which sets `taken`. */
 struct rtev_sched_drops sched_drops[RTEV_MAX_CPUS];
-
-static __always_inline struct rtev_tracked* tracked_process(__u32 tgid) {
-  return tgid ? bpf_map_lookup_elem(&tracked, &tgid) : NULL;
-}
-
-static __always_inline void mark_ran(__u32 slot) {
-  if (!slot) return;
-  /* Without this the compiler merges both tests into one on slot - 1, from which verifiers before Linux 6.13 derive no
-   * bounds for slot. */
-  barrier_var(slot);
-  /* Tested first: a cache line that is only read can stay in the caches of all cpus. */
-  if (slot < RTEV_RING_SLOTS && !ran[slot]) ran[slot] = 1;
-}
-
-static __always_inline void wake_reader(struct task_struct* task) {
-  struct rtev_lifecycle* record = bpf_ringbuf_reserve(&lifecycle, sizeof(*record), 0);
-  if (!record) return; /* the records that fill the buffer have woken the reader already */
-  __builtin_memset(record, 0, sizeof(*record));
-  record->time_ns = bpf_ktime_get_ns();
-  record->type = RTEV_WAKE;
-  record->tgid = task->tgid;
-  record->tid = task->pid;
-  submit_lifecycle(record);
-}
 
 /* Reads what user space wants to know of a process's memory, now that a thread of it leaves its cpu. */
 static __always_inline void read_flags(struct rtev_tracked* process, struct task_struct* task) {
@@ -63,20 +33,6 @@ static __always_inline void read_flags(struct rtev_tracked* process, struct task
   if (!paused) return;
   struct rtev_lifecycle* record = begin_lifecycle(task, RTEV_PAUSED, RTEV_STAT_PROBE_DROPPED);
   if (record) submit_lifecycle(record);
-}
-
-static __always_inline void note_activity(const struct rtev_tracked* leaves, const struct rtev_tracked* enters,
-                                          struct task_struct* next) {
-  __u32 slot = enters ? enters->slot : 0;
-  __u32 cpu = bpf_get_smp_processor_id();
-  if (leaves) mark_ran(leaves->slot);
-  mark_ran(slot);
-  if (cpu < RTEV_MAX_CPUS && on_cpu[cpu].slot != slot) {
-    /* The exchange is a barrier: either the reader sees the activity before it sleeps, or reader_asleep is seen here.
-     */
-    __sync_lock_test_and_set(&on_cpu[cpu].slot, slot);
-  }
-  if (slot && reader_asleep && __sync_lock_test_and_set(&reader_asleep, 0)) wake_reader(next);
 }
 
 static __always_inline void* sched_buffer(void) {
@@ -138,19 +94,20 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(thread_switch, bool preempted, struct task_struct* prev, struct task_struct* next, unsigned int state) {
   struct rtev_tracked* leaves = tracked_process(prev->tgid);
   struct rtev_tracked* enters = next->tgid == prev->tgid ? leaves : tracked_process(next->tgid);
-  note_activity(leaves, enters, next);
-  if (leaves) read_flags(leaves, prev);
-  if (sched_mode == RTEV_SCHED_OFF) return 0;
-
+  note_activity(leaves, enters);
   struct thread_state prev_state = {.domain = -1};
   if (leaves) {
-    prev_state = new_thread_state(prev);
-    prev_state = *thread_leaves(leaves, prev, state && !preempted, &prev_state);
+    read_flags(leaves, prev);
+    struct thread_state* known = find_thread(prev, &prev_state);
+    observe(leaves, prev, state && !preempted, known);
+    check_ring(leaves, known);
+    prev_state = *known;
   }
   if (state & TASK_DEAD) {
     /* Of any process: a later thread with the same tid must not inherit the state. */
     forget_thread(prev->pid);
   }
+  if (sched_mode == RTEV_SCHED_OFF) return 0;
   if (sched_mode == RTEV_SCHED_OCAML && !leaves && !enters) return 0;
 
   void* buffer = sched_buffer();
@@ -164,6 +121,21 @@ int BPF_PROG(thread_switch, bool preempted, struct task_struct* prev, struct tas
   describe(&record->prev, prev, leaves, &prev_state);
   describe(&record->next, next, enters, &next_state);
   submit_sched(buffer, record);
+  return 0;
+}
+
+/* A timer interrupts the thread that runs. The kernel's own timer does so on each cpu that is busy, with its frequency
+ * (CONFIG_HZ): so a thread that never leaves its cpu is seen, too. */
+SEC("tp_btf/hrtimer_expire_entry")
+int BPF_PROG(thread_interrupted) {
+  struct task_struct* task = bpf_get_current_task_btf();
+  struct rtev_tracked* process = tracked_process(task->tgid);
+  if (!process || task->flags & PF_EXITING) return 0;
+  note_activity(NULL, process);
+  struct thread_state new_state;
+  struct thread_state* state = find_thread(task, &new_state);
+  find_domain(process, task, state);
+  check_ring(process, state);
   return 0;
 }
 

@@ -12,6 +12,8 @@
 #define MAX_LIBRARIES 65536
 #define STACK_WORDS 128 /* searched for a return address */
 
+const volatile __u32 sched_mode = RTEV_SCHED_OFF; /* enum rtev_sched_mode */
+
 struct stack_words {
   __u64 word[STACK_WORDS];
 };
@@ -50,23 +52,33 @@ static __always_inline void find_role(const struct rtev_tracked* process, struct
   if (state->role == RTEV_ROLE_UNKNOWN && ++state->tries == MAX_ROLE_TRIES) state->role = RTEV_ROLE_MUTATOR;
 }
 
-/* Updates the state of the current thread as it leaves its cpu. */
-static __always_inline void observe(struct rtev_tracked* process, struct task_struct* task, bool sleeps,
-                                    struct thread_state* state) {
-  __u64 thread_pointer = THREAD_POINTER(task), caml_state = 0, module = 0;
+/* Where the current thread's variables of the runtime are; 0 if unknown. */
+static __always_inline __u64 runtime_tls(struct rtev_tracked* process, struct task_struct* task) {
+  __u64 thread_pointer = THREAD_POINTER(task), module = 0;
   if (!process->tls_module && process->tls_module_word &&
       !bpf_probe_read_user(&module, sizeof(module), (void*)process->tls_module_word) && module <= MAX_LIBRARIES)
     process->tls_module = module;
   /* Of a library whose number is not known the offsets mean nothing. */
-  if (process->tls_module_word && !process->tls_module) return;
-  __u64 tls = process->tls_module ? library_tls(thread_pointer, process->tls_module) : thread_pointer;
-  if (tls && process->caml_state_tls)
-    bpf_probe_read_user(&caml_state, sizeof(caml_state), (void*)(tls + process->caml_state_tls));
-  /* Once: a thread belongs to one domain for life, and each read of its memory costs as much as a map look-up. */
-  if (state->domain < 0) {
-    struct domain_variables variables = {process->domain_self_tls, process->caml_state_tls, process->id_offset};
-    state->domain = read_domain(&variables, tls);
-  }
+  if (process->tls_module_word && !process->tls_module) return 0;
+  return process->tls_module ? library_tls(thread_pointer, process->tls_module) : thread_pointer;
+}
+
+/* Once: a thread belongs to one domain for life, and each read of its memory costs as much as a map look-up. */
+static __always_inline void find_domain(struct rtev_tracked* process, struct task_struct* task,
+                                        struct thread_state* state) {
+  if (state->domain >= 0) return;
+  struct domain_variables variables = {process->domain_self_tls, process->caml_state_tls, process->id_offset};
+  state->domain = read_domain(&variables, runtime_tls(process, task));
+}
+
+/* Updates the state of the current thread as it leaves its cpu. */
+static __always_inline void observe(struct rtev_tracked* process, struct task_struct* task, bool sleeps,
+                                    struct thread_state* state) {
+  if (task->flags & PF_EXITING) return; /* its memory is gone */
+  find_domain(process, task, state);
+  if (sched_mode == RTEV_SCHED_OFF) return;
+  __u64 tls = process->caml_state_tls ? runtime_tls(process, task) : 0, caml_state = 0;
+  if (tls) bpf_probe_read_user(&caml_state, sizeof(caml_state), (void*)(tls + process->caml_state_tls));
   if (state->role == RTEV_ROLE_UNKNOWN && sleeps) find_role(process, task, state);
   /* The runtime's own threads always have a caml_state but hold the lock only briefly. */
   bool own = state->role == RTEV_ROLE_BACKUP || state->role == RTEV_ROLE_TICK;
@@ -81,20 +93,18 @@ static __always_inline void add_thread(__u32 tid, const struct thread_state* sta
   count_untracked(error);
 }
 
-/* The state of a thread that leaves its cpu. The result points into the map, or to `fallback` if the map is full. */
-static __always_inline struct thread_state* thread_leaves(struct rtev_tracked* process, struct task_struct* task,
-                                                          bool sleeps, struct thread_state* fallback) {
+/* The state of the current thread, also of one that was not known. The result points into the map, or to `fallback` if
+ * the thread is not in it. */
+static __always_inline struct thread_state* find_thread(struct task_struct* task, struct thread_state* fallback) {
   __u32 tid = task->pid;
   struct thread_state* state = bpf_map_lookup_elem(&threads, &tid);
-  /* An exiting thread has no memory left to read, and must not be added again. */
-  if (task->flags & PF_EXITING) return state ? state : fallback;
-  if (!state) {
-    add_thread(tid, fallback);
-    state = bpf_map_lookup_elem(&threads, &tid);
-    if (!state) state = fallback;
-  }
-  observe(process, task, sleeps, state);
-  return state;
+  if (state) return state;
+  *fallback = new_thread_state(task);
+  /* An exiting thread must not be added again. */
+  if (task->flags & PF_EXITING) return fallback;
+  add_thread(tid, fallback);
+  state = bpf_map_lookup_elem(&threads, &tid);
+  return state ? state : fallback;
 }
 
 #endif

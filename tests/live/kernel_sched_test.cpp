@@ -2,6 +2,7 @@
 // The BPF programs on the running kernel: scheduler records. Without OCaml: the tests act as the traced processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -83,9 +84,14 @@ TEST_F(KernelLive, SwitchesAndWakeupsOfATrackedProcess) {
   EXPECT_THAT(programs.drops(), testing::Each(0U));
 }
 
+bool becomes_readable(int fd, Clock::duration timeout) {
+  pollfd wait{.fd = fd, .events = POLLIN, .revents = 0};
+  return ::poll(&wait, 1, static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count())) > 0;
+}
+
 bool looked_and_ran(Programs& programs, std::uint32_t slot) {
   programs.look_at_cpus();
-  return programs.ran(slot);
+  return programs.take_activity(slot).ran;
 }
 
 /// Waits until a process that went to sleep shows no activity. The switch itself may be seen half-way once.
@@ -104,7 +110,7 @@ TEST_F(KernelLive, RunsWithoutSwitchesWhileOnACpu) {
   ASSERT_TRUE(programs.track(::getpid(), tracked));
   // This thread is of the process that it asks about, so the process is on a cpu from its first switch on.
   const auto deadline = Clock::now() + test_timeout;
-  while (!programs.ran(slot)) {
+  while (!programs.take_activity(slot).ran) {
     ASSERT_LT(Clock::now(), deadline);
     std::this_thread::yield();
   }
@@ -125,28 +131,31 @@ TEST_F(KernelLive, ActivityIsSeenAndWakesTheReader) {
   rtev_tracked tracked{};
   tracked.slot = slot;
   ASSERT_TRUE(programs.track(child.pid(), tracked));
-  EXPECT_TRUE(programs.ran(0)) << "not watched";
-  EXPECT_TRUE(programs.ran(RTEV_RING_SLOTS));
-  EXPECT_FALSE(programs.ran(slot + 1));
+  EXPECT_TRUE(programs.take_activity(0).ran) << "not watched";
+  EXPECT_TRUE(programs.take_activity(RTEV_RING_SLOTS).ran);
+  EXPECT_FALSE(programs.take_activity(slot + 1).ran);
   child.release();
   questions.put();
   answers.get();
-  EXPECT_TRUE(programs.ran(slot));
+  EXPECT_TRUE(programs.take_activity(slot).ran);
 
   ASSERT_TRUE(wait_until_asleep(child.pid()));
   ASSERT_TRUE(wait_until_quiet(programs, slot));
-  Records records;
-  read(programs, records);
-  EXPECT_TRUE(records.of(RTEV_WAKE, child.pid()).empty()) << "not armed";
-  programs.arm_wakeup();
+  programs.wake_if_full();
+  questions.put();
+  answers.get();
+  EXPECT_FALSE(becomes_readable(programs.wakeup_fd(), Clock::duration::zero())) << "nothing is full";
+  ASSERT_TRUE(wait_until_asleep(child.pid()));
+  ASSERT_TRUE(wait_until_quiet(programs, slot));
+  programs.wake_if_active();
   EXPECT_FALSE(looked_and_ran(programs, slot));
-  for (int i = 0; i < 3; ++i) {
-    questions.put();
-    answers.get();
-  }
-  ASSERT_TRUE(read_until(programs, records, [&] { return !records.of(RTEV_WAKE, child.pid()).empty(); }));
-  EXPECT_EQ(records.of(RTEV_WAKE, child.pid()).size(), 1U) << "armed once, woken once";
-  EXPECT_TRUE(programs.ran(slot));
+  questions.put();
+  answers.get();
+  EXPECT_TRUE(becomes_readable(programs.wakeup_fd(), test_timeout));
+  EXPECT_TRUE(looked_and_ran(programs, slot));
+  questions.put();
+  answers.get();
+  EXPECT_FALSE(becomes_readable(programs.wakeup_fd(), Clock::duration::zero())) << "asked for once, woken once";
 }
 
 TEST_F(KernelLive, FullBuffersCountWhatTheyDrop) {
@@ -252,6 +261,41 @@ TEST_F(KernelLive, AForkedChildInheritsTrackingButNoRing) {
       return record.type == RTEV_SWITCH && record.prev.tgid == forks[0].peer && record.prev.domain == id;
     });
   }));
+}
+
+TEST_F(KernelLive, RingsThatFillUpWakeTheReader) {
+  Programs programs = start({.sched = RTEV_SCHED_OFF});
+  struct Indices {
+    std::atomic<std::uint64_t> head, tail;
+  };
+  constexpr int domain_id = 3;
+  static Indices indices[domain_id + 1]{};
+  Pipe answers;
+  Child child{[&] {
+    FakeDomain domain{.id = domain_id, .padding = 0};
+    domain_self = &domain;
+    // Never leaves its cpu by itself.
+    const auto end = Clock::now() + std::chrono::milliseconds(100);
+    while (Clock::now() < end) ++indices[domain_id].tail;
+    answers.put();
+  }};
+  constexpr std::uint32_t slot = 5, part_shift = 10;
+  rtev_tracked tracked{};
+  tracked.domain_self_tls = offset_from_thread_pointer(domain_self);
+  tracked.slot = slot;
+  tracked.ring_indices = reinterpret_cast<std::uintptr_t>(indices);
+  tracked.ring_stride = sizeof(Indices);
+  tracked.ring_part_shift = part_shift;
+  ASSERT_TRUE(programs.track(child.pid(), tracked));
+  programs.wake_if_full();
+  child.release();
+  EXPECT_TRUE(becomes_readable(programs.wakeup_fd(), test_timeout));
+  EXPECT_FALSE(becomes_readable(answers.in.get(), Clock::duration::zero())) << "before the thread leaves its cpu";
+  const RingActivity activity = programs.take_activity(slot);
+  EXPECT_TRUE(activity.ran);
+  EXPECT_TRUE(activity.checked);
+  EXPECT_TRUE(activity.fills_up);
+  answers.get();
 }
 
 TEST_F(KernelLive, ExecByAThreadFreesItsTid) {

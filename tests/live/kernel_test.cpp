@@ -117,10 +117,10 @@ TEST_F(KernelLive, AReusedPidInheritsNothing) {
     return records.of(RTEV_EXIT, pid).size();
   };
   EXPECT_EQ(exits_of_next(), 0U) << "the parent is not tracked, so the child is not";
-  EXPECT_FALSE(programs.ran(stale.slot));
+  EXPECT_FALSE(programs.take_activity(stale.slot).ran);
   ASSERT_TRUE(programs.track(::getpid(), {}));
   EXPECT_EQ(exits_of_next(), 1U);
-  EXPECT_FALSE(programs.ran(stale.slot)) << "only the parent's entry is inherited";
+  EXPECT_FALSE(programs.take_activity(stale.slot).ran) << "only the parent's entry is inherited";
 }
 
 TEST_F(KernelLive, FullMapsAreCounted) {

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <utility>
@@ -10,6 +12,7 @@
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
 #include "cli/messages.hpp"
+#include "cli/tracing.hpp"
 #include "formats/text/run_summary.hpp"
 #include "stream/filter.hpp"
 
@@ -29,6 +32,14 @@ Result<Stream> Stream::open(const OutputOptions& options, Format otherwise) {
     stream.add(std::make_unique<FilterSink>(stream.sink(), std::move(*filter)));
   }
   return stream;
+}
+
+std::chrono::nanoseconds Stream::max_delay() const {
+  if (::isatty(file().fd()) == 1) return terminal_delay;
+  struct stat status{};
+  const bool is_read_at_once =
+      ::fstat(file().fd(), &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
+  return is_read_at_once ? pipe_delay : file_delay;
 }
 
 void print_summary(const RunSummary& summary, const Registry& registry) {

@@ -2,6 +2,7 @@
 // Where a stream is written and in which format, as the options say.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,6 +30,8 @@ class Stream {
   const Output& output() const { return files_->output(); }
   /// If so, the stdout of CMD must go elsewhere.
   bool is_stdout() const { return file().fd() == STDOUT_FILENO; }
+  /// See Tracing.
+  std::chrono::nanoseconds max_delay() const;
   Format format() const { return format_; }
   /// Of the file, for messages.
   const std::string& name() const { return file().name(); }

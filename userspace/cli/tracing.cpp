@@ -39,7 +39,7 @@ std::size_t default_buffer_bytes() {
   return std::clamp<std::size_t>(per_cpu * std::thread::hardware_concurrency(), min, max);
 }
 
-LiveOptions live_options(const TraceOptions& options, const Invocation& invocation) {
+LiveOptions live_options(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing) {
   const bool has_command = !invocation.command.empty();
   LiveOptions live;
   live.discovery = {.filter = {.pids = options.pids, .name_globs = options.names, .only_followed = has_command},
@@ -52,6 +52,7 @@ LiveOptions live_options(const TraceOptions& options, const Invocation& invocati
   if (options.ringless) live.ringless = kernel::RinglessOptions{.limit = options.ringless_limit};
   live.duration = options.duration;
   live.memory_limit = options.memory_limit;
+  live.max_delay = tracing.max_delay;
   live.command_line = invocation.arguments;
   return live;
 }
@@ -168,7 +169,7 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
   }
 
   StopSignal stop(command ? &*command : nullptr);
-  LiveOptions live = live_options(options, invocation);
+  LiveOptions live = live_options(options, invocation, tracing);
   live.programs.attach = [&attacher](kernel::UprobeRequest request) { return attacher->attach(std::move(request)); };
   auto attached = load_undisturbed(live);
   if (!attached) return report(attached.error());

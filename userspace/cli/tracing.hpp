@@ -2,6 +2,7 @@
 // One run of the tracer: what all subcommands do that trace.
 #pragma once
 
+#include <chrono>
 #include <functional>
 
 #include "cli/options.hpp"
@@ -9,11 +10,15 @@
 
 namespace rtev::cli {
 
+inline constexpr std::chrono::milliseconds terminal_delay{20}, pipe_delay{50}, file_delay{250};
+
 /// Where the stream goes.
 struct Tracing {
   Sink& sink;
   const Output& output;      ///< its failure ends the run
   bool owns_stdout = false;  ///< the stdout of CMD goes to stderr
+  /// How old events may be when they are written. Reports and files are not read while they are written.
+  std::chrono::nanoseconds max_delay = file_delay;
   /// True when the output has no room for more, which ends the run. Empty: never.
   std::function<bool()> is_full{};
 };

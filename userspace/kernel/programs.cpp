@@ -36,7 +36,7 @@ namespace rtev::kernel {
 namespace {
 
 static_assert(sizeof(rtev_lifecycle) == 80 && offsetof(rtev_ring_record, paths) == 128 && sizeof(rtev_sched) == 88 &&
-                  sizeof(rtev_tracked) == 80 && sizeof(rtev_saved) == 40 &&
+                  sizeof(rtev_tracked) == 96 && sizeof(rtev_saved) == 40 &&
                   sizeof(rtev_ring) == 40 + 8 * RTEV_REMEMBERED_DOMAINS,
               "the BPF programs are compiled with the same layout");
 static_assert(RTEV_RING_SLOTS == ring_slots && RTEV_MAX_DOMAINS == max_domains);
@@ -47,6 +47,9 @@ constexpr std::size_t max_lifecycle_records = 8192;
 
 /// Records of one read_saved(): as many as the buffer can hold.
 constexpr std::size_t max_saved_records = RTEV_SAVED_BUFFER_BYTES / sizeof(rtev_saved);
+
+/// Records of one look_at_cpus(), which asks for one at a time.
+constexpr std::size_t max_wakeups = 16;
 
 /// How long to wait for another thread that is mapping or unmapping a file: one millisecond in all.
 constexpr int max_look_retries = 20;
@@ -88,6 +91,7 @@ struct Programs::State {
   Skeleton skeleton;
   BpfRing lifecycle;
   BpfRing saved;
+  BpfRing wakeups;
   SchedBuffers sched;
   UniqueFd wait;
   std::uint32_t cpus;  ///< possible ones
@@ -151,11 +155,14 @@ Result<Programs> Programs::load(const ProgramOptions& options) {
   if (!lifecycle) return std::unexpected(std::move(lifecycle.error()));
   auto saved = BpfRing::open(bpf_map__fd(skeleton->maps.saved));
   if (!saved) return std::unexpected(std::move(saved.error()));
+  auto wakeups = BpfRing::open(bpf_map__fd(skeleton->maps.wakeups));
+  if (!wakeups) return std::unexpected(std::move(wakeups.error()));
   auto wait = make_wait_fd(buffers);
   if (!wait) return std::unexpected(std::move(wait.error()));
   return Programs{std::make_unique<State>(State{.skeleton = std::move(skeleton),
                                                 .lifecycle = std::move(*lifecycle),
                                                 .saved = std::move(*saved),
+                                                .wakeups = std::move(*wakeups),
                                                 .sched = std::move(buffers),
                                                 .wait = std::move(*wait),
                                                 .cpus = static_cast<std::uint32_t>(cpus),
@@ -177,6 +184,7 @@ Result<void> Programs::attach() {
       Attachment{programs.ring_announced, &links.ring_announced},
       Attachment{programs.thread_wakeup_new, &links.thread_wakeup_new},
       Attachment{programs.thread_waking, &links.thread_waking},
+      Attachment{programs.thread_interrupted, &links.thread_interrupted},
       Attachment{programs.thread_switch, &links.thread_switch},
   };
   return attach_programs(attachments);
@@ -325,6 +333,7 @@ int Programs::followed_map_fd() const {
 }
 
 void Programs::look_at_cpus() {
+  state_->wakeups.read<std::uint64_t>(max_wakeups, [](std::uint64_t, std::span<const std::byte>) {});
   const std::span cpus{state_->skeleton->bss->on_cpu, std::min<std::size_t>(state_->cpus, RTEV_MAX_CPUS)};
   auto& on_cpu = state_->on_cpu;
   on_cpu.clear();
@@ -334,18 +343,27 @@ void Programs::look_at_cpus() {
   std::ranges::sort(on_cpu);
 }
 
-bool Programs::ran(std::uint32_t slot) {
-  if (slot == 0 || slot >= RTEV_RING_SLOTS) return true;  // not watched: better read for nothing than miss events
-  const std::atomic_ref ran{state_->skeleton->bss->ran[slot]};
-  if (ran.load() != 0) {
-    ran.store(0);
-    return true;
-  }
-  return std::ranges::binary_search(state_->on_cpu, slot);
+RingActivity Programs::take_activity(std::uint32_t slot) {
+  if (slot == 0 || slot >= RTEV_RING_SLOTS) return {.ran = true};  // better read for nothing than miss events
+  const std::atomic_ref shared{state_->skeleton->bss->activity[slot]};
+  const std::uint32_t seen = shared.load() != 0 ? shared.exchange(0) : 0;
+  return {.ran = seen != 0 || std::ranges::binary_search(state_->on_cpu, slot),
+          .checked = (seen & RTEV_CHECKED) != 0,
+          .checked_first = (seen & RTEV_CHECKED_FIRST) != 0,
+          .fills_up = (seen & RTEV_FILLS_UP) != 0};
 }
 
-void Programs::arm_wakeup() {
-  std::atomic_ref{state_->skeleton->bss->reader_asleep}.store(1);
+void Programs::wake_if_full() {
+  std::uint32_t never = RTEV_WAKE_NEVER;
+  std::atomic_ref{state_->skeleton->bss->reader_sleeps_until}.compare_exchange_strong(never, RTEV_WAKE_IF_FULL);
+}
+
+void Programs::wake_if_active() {
+  std::atomic_ref{state_->skeleton->bss->reader_sleeps_until}.store(RTEV_WAKE_IF_ACTIVE);
+}
+
+int Programs::wakeup_fd() const {
+  return bpf_map__fd(state_->skeleton->maps.wakeups);
 }
 
 Drops Programs::drops() const {

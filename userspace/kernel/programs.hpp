@@ -77,14 +77,20 @@ class Programs final : public SavedRingSource, public TrackedProcesses, public S
   std::uint16_t sched_buffer_of(std::uint32_t cpu) const override;
   std::vector<SchedDrop> take_sched_drops(std::uint64_t now_ns) override;
 
-  /// Notes which processes are on a cpu now. Call it once before each round of ran().
+  /// Has the next part of a ring that is full make wakeup_fd() readable, if nothing else has been asked for. Call it
+  /// before each round of take_activity().
+  void wake_if_full();
+  /// Has the next activity of any process with a ring make wakeup_fd() readable, too. Before a long sleep: call this,
+  /// then take_activity() once more.
+  void wake_if_active();
+  /// A descriptor to poll for POLLIN.
+  int wakeup_fd() const;
+  /// Notes which processes are on a cpu now, and makes wakeup_fd() unreadable. Call it once before each round of
+  /// take_activity().
   void look_at_cpus();
-  /// True if a thread of the process that owns the slot entered or left a cpu since the last call for that slot, or was
-  /// on a cpu at the last look_at_cpus(): else its ring has no new events. True for slots that are not watched.
-  bool ran(std::uint32_t slot);
-  /// Requests one RTEV_WAKE record for the next time that a tracked process with a ring runs. Before a long sleep: call
-  /// this, then look_at_cpus() and ran() once more.
-  void arm_wakeup();
+  /// What is known of a ring's process and its ring since the last call for that slot. Slots that are not watched:
+  /// active.
+  RingActivity take_activity(std::uint32_t slot);
 
   /// Scheduler records count once take_sched_drops() has returned them.
   Drops drops() const;

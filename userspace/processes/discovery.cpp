@@ -442,7 +442,12 @@ void Discovery::track(const TracedProcess& process) {
     tracked = tracking_of(*binary, program.runtime_begin != 0 ? bias_of_mapping(binary->runtime, program.runtime_begin)
                                                               : bias_of_program(binary->runtime, program.start_code));
   }
-  if (!process.rings.slots.empty()) tracked.slot = process.rings.slots.back();
+  if (!process.rings.slots.empty()) {
+    tracked.slot = process.rings.slots.back();
+    tracked.ring_indices = process.rings.indices.address;
+    tracked.ring_stride = process.rings.indices.stride;
+    tracked.ring_part_shift = process.rings.indices.part_shift;
+  }
   context_.kernel.track(process.pid, tracked);
   if (context_.processes.is_alive(process)) return;
   // BPF reports the exits of tracked processes and then forgets them, but this one ended before it was tracked.

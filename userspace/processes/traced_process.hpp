@@ -44,7 +44,13 @@ struct ImageRings {
     std::uint64_t inode;  ///< the kernel's own number
     std::uint64_t opened_ns;
   };
+  /// Where BPF checks how full a ring gets: see rtev_tracked.
+  struct Indices {
+    std::uint64_t address = 0;
+    std::uint32_t stride = 0, part_shift = 0;
+  };
   std::vector<std::uint32_t> slots{};
+  Indices indices{};  ///< of the last one
   std::vector<RingFileId> files{};
   std::vector<Mapped> mapped{};
   std::uint64_t announced_ns = 0;  ///< when the last of them was announced or found

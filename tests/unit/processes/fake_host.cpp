@@ -57,7 +57,7 @@ FakeHost::FakeHost(const FakeHostOptions& options)
               images_[registry_.ring(Source::unpack(event.source).slot)->process].ids.push_back(event.id);
             }
           },
-          [](uid_t) { return RingPoller::any_room; }) {
+          [](uid_t) { return RingPoller::any_room; }, 0) {
   fs::create_symlink("/proc/self", proc_ / "self");
   for (const char* program : {"A", "B", "C", "sh"}) {
     write(dir_ / program, program);
@@ -311,7 +311,7 @@ void FakeHost::tick() {
   for (LifecycleEvent& event : events) discovery_->take(std::move(event));
   queries_.process(now_ns_);
   discovery_->tick(now_ns_, records_.empty() ? now_ns_ : 0);
-  poller_.poll(now_ns_, [](std::uint32_t) { return true; });
+  poller_.poll(now_ns_, RingPoller::Which::active, [](std::uint32_t) { return kernel::RingActivity{.ran = true}; });
 }
 
 void FakeHost::on_process(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) {

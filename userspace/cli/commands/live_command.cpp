@@ -39,7 +39,8 @@ int run_live(const StreamOptions& options, const Invocation& invocation) {
   if (!options.quiet) stream->add(std::make_unique<AtEnd>(stream->sink(), print_summary));
   const auto is_full = [&] { return stream->files().has_to_end(); };
   const int status =
-      trace(options, invocation, {.sink = stream->sink(), .output = stream->output(), .is_full = is_full});
+      trace(options, invocation,
+            {.sink = stream->sink(), .output = stream->output(), .max_delay = stream->max_delay(), .is_full = is_full});
   const int failed = report_full(*stream);
   return finish_output(stream->output(), failed != exit_ok ? failed : status);
 }

@@ -28,6 +28,7 @@ namespace {
 
 constexpr std::chrono::milliseconds default_sample{500};
 constexpr std::uint64_t last_read_timeout_ns = 100'000'000;
+constexpr std::uint64_t max_poll_interval_ns = 10'000'000;  // of a ring
 
 constexpr const char* footer =
     "RUNTIME is the version of OCaml, or the name of another program that writes rings. EVENTS/S is the rate at which "
@@ -56,7 +57,7 @@ class ProcessLister : private ProcessEvents, private NoKernelControl {
         queries_(helper_, helper::Priority::raised),
         processes_(is_running, registry_),
         inspector_(cache_, [](int, const std::shared_ptr<const Binary>&, std::uint32_t) { return true; }),
-        rings_([](const Batch&) {}, [](uid_t) { return RingPoller::any_room; }),
+        rings_([](const Batch&) {}, [](uid_t) { return RingPoller::any_room; }, max_poll_interval_ns),
         discovery_({.queries = queries_,
                     .registry = registry_,
                     .processes = processes_,
@@ -79,9 +80,10 @@ class ProcessLister : private ProcessEvents, private NoKernelControl {
     const std::uint64_t begin = monotonic_ns();
     const auto end = begin + static_cast<std::uint64_t>(sample.count());
     while (monotonic_ns() < end) {
-      rings_.poll(monotonic_ns(), [](std::uint32_t) { return true; });
-      const auto pause = std::min(rings_.interval_ns(), end - std::min(end, monotonic_ns()));
-      std::this_thread::sleep_for(std::chrono::nanoseconds(pause));
+      rings_.poll(monotonic_ns(), RingPoller::Which::due,
+                  [](std::uint32_t) { return kernel::RingActivity{.ran = true}; });
+      const std::uint64_t next = std::min(end, rings_.next_poll_ns().value_or(end));
+      std::this_thread::sleep_for(std::chrono::nanoseconds(next - std::min(next, monotonic_ns())));
     }
     rings_.finish_all(monotonic_ns(), monotonic_ns() + last_read_timeout_ns);
     seconds_ = static_cast<double>(monotonic_ns() - begin) / 1e9;

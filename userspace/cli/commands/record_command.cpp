@@ -119,11 +119,12 @@ int run_record(const StreamOptions& options, const Invocation& invocation) {
     fmt::print(stderr, "{} {}{}: {}\n", error ? "wrote only a part of" : "wrote", Escaped{stream->name()},
                describe_files(stream->files()), info_of(stream->format()).hint);
   }));
-  const int status =
-      trace(options, invocation,
-            {.sink = stream->sink(), .output = stream->output(), .owns_stdout = stream->is_stdout(), .is_full = [&] {
-               return stream->files().has_to_end();
-             }});
+  const int status = trace(options, invocation,
+                           {.sink = stream->sink(),
+                            .output = stream->output(),
+                            .owns_stdout = stream->is_stdout(),
+                            .max_delay = stream->max_delay(),
+                            .is_full = [&] { return stream->files().has_to_end(); }});
   // An incomplete recording is a failure, even if only the reader of a pipe went away.
   return failed != exit_ok ? failed : status;
 }

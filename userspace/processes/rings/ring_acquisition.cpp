@@ -2,14 +2,21 @@
 #include "processes/rings/ring_acquisition.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
+
+#include "ring/reader_access.hpp"
 
 namespace rtev {
 namespace {
 
 /// Rings of one image; a process with more is not an OCaml program.
 constexpr std::size_t max_image_rings = 16;
+
+/// BPF wakes the reader each time that such a part of a ring has been filled. It looks when a thread leaves its cpu,
+/// and at each tick of the kernel: with fewer parts the rest of the ring could be full at the next one.
+constexpr std::uint64_t parts_of_ring = 8;
 
 /// How long the rings of a user are distrusted after one was missed.
 constexpr std::uint64_t distrust_ns = 1'000'000'000;
@@ -26,6 +33,16 @@ std::uint64_t& count_of(Unreadable why, MissedRings& missed) {
       return missed.other_user;
   }
   std::unreachable();
+}
+
+/// In the memory of the process, as far as it is known where it maps the ring.
+ImageRings::Indices indices_of(const RingOpener::Ring& ring) {
+  if (ring.opened->begin == 0) return {};
+  const Layout& layout = RingReaderAccess::layout(*ring.reader);
+  return {.address = ring.opened->begin + layout.headers_offset,
+          .stride = static_cast<std::uint32_t>(layout.ring_header_stride),
+          .part_shift = static_cast<std::uint32_t>(
+              std::bit_width(std::max<std::uint64_t>(layout.ring_words / parts_of_ring, 1)) - 1)};
 }
 
 bool has_too_many(const TracedProcess& process) {
@@ -51,6 +68,7 @@ bool RingAcquisition::open(TracedProcess& process, const std::vector<OpenedRing>
   for (const RingOpener::Ring& ring : opened) {
     process.rings.files.push_back(ring.file);
     process.rings.slots.push_back(ring.slot);
+    process.rings.indices = indices_of(ring);
     ProcessInfo& info = context_.registry.process(*process.index);
     if (info.ring != RingState::shared) info.ring = RingState::active;
     info.ring_path = ring.opened->path;

@@ -45,6 +45,12 @@ constexpr std::uint64_t max_shared_staged_ns = 25'000'000, max_staged_ns = 100'0
 /// Words of the shortest event. Words of a turn of a ring while others wait: those of a ring of OCaml's default size.
 constexpr std::uint64_t words_of_event = 2, shared_turn_words = 1 << 16;
 
+/// BPF wakes the thread not more often than this because rings fill up.
+constexpr std::uint64_t min_wakeup_interval_ns = 500'000;
+
+/// Events that are read and wait for rings that are not due: more of them would not stay in the CPU's cache.
+constexpr std::size_t max_waiting_events = 1 << 15;
+
 /// Processes that one turn of a scan asks about.
 constexpr std::size_t scanned_at_once = 256;
 constexpr std::uint64_t scan_interval_ns = 10'000'000'000;
@@ -157,7 +163,8 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
                    [this](std::uint64_t time_ns, ProcessIndex process) {
                      on_process(time_ns, ProcessAction::stop, {.process = process, .peer = 0, .detail = 0});
                    }),
-      rings_([this](const Batch& batch) { ring_stager_.stage(batch); }, [this](uid_t user) { return room_for(user); }),
+      rings_([this](const Batch& batch) { ring_stager_.stage(batch); }, [this](uid_t user) { return room_for(user); },
+             static_cast<std::uint64_t>(options.max_delay.count())),
       kernel_(
           programs_, programs_,
           [this](std::uint32_t binary_id) {
@@ -177,7 +184,8 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
                  {.fd = programs_.lifecycle_fd(),
                   .read = [this](const LifecycleReader::Consumer& consumer) { programs_.read_lifecycle(consumer); },
                   .ring_opened = [this](std::int32_t pid,
-                                        std::uint64_t announced_ns) { programs_.ring_opened(pid, announced_ns); }}) {}
+                                        std::uint64_t announced_ns) { programs_.ring_opened(pid, announced_ns); }}),
+      max_delay_ns_(static_cast<std::uint64_t>(options.max_delay.count())) {}
 
 LiveSources::~LiveSources() = default;
 
@@ -241,18 +249,29 @@ LiveSources::Collected LiveSources::collect() {
   kernel_.collect_saved_rings();
   if (ringless_) ringless_->tick({.now_ns = now, .records_taken_until_ns = taken_until});
   sched_.stage(monotonic_ns(), stream_.output.room(Timeline::no_user, longest_staged_ns()));
-  programs_.look_at_cpus();
-  any_ran_ = poll_rings(now) || any_probed;
-  return {.now_ns = now, .read_until_ns = taken_until};
+  poll_rings(now);
+  next_probed_ns_ = any_probed ? std::optional(now + max_delay_ns_) : std::nullopt;
+  any_runs_ = rings_.next_poll_ns() || any_probed;
+  return {.now_ns = now, .read_until_ns = std::min(taken_until, rings_.read_until_ns())};
 }
 
-bool LiveSources::poll_rings(std::uint64_t now_ns) {
-  return rings_.poll(now_ns, [this](std::uint32_t slot) { return programs_.ran(slot); });
+void LiveSources::poll_rings(std::uint64_t now_ns) {
+  // Not for each part of a ring that is filled: whoever writes what looks like one could keep this thread busy.
+  if (now_ns - armed_ns_ >= min_wakeup_interval_ns) {
+    programs_.wake_if_full();
+    armed_ns_ = now_ns;
+  }
+  programs_.look_at_cpus();
+  rings_.poll(
+      now_ns,
+      stream_.timeline.staged_events() < max_waiting_events ? RingPoller::Which::due : RingPoller::Which::active,
+      [this](std::uint32_t slot) { return programs_.take_activity(slot); });
 }
 
 /// True if there were records of ring-less probes.
 bool LiveSources::take_lifecycle_events() {
   std::vector<LifecycleEvent> events = lifecycle_.take();
+  has_news_ = !events.empty();
   // After take(): then all records of the probes of a process whose end is among these events are read.
   const bool any_probed = ringless_ && ringless_->read();
   for (LifecycleEvent& event : events) {
@@ -330,7 +349,8 @@ void LiveSources::add_announcers(RunSummary& summary) const {
 }
 
 std::vector<int> LiveSources::event_fds() const {
-  std::vector<int> fds{lifecycle_.event_fd(), queries_.event_fd(), programs_.sched_fd(), inspector_.event_fd()};
+  std::vector<int> fds{lifecycle_.event_fd(), queries_.event_fd(), programs_.sched_fd(), inspector_.event_fd(),
+                       programs_.wakeup_fd()};
   if (ringless_programs_) fds.push_back(ringless_programs_->fd());
   return fds;
 }
@@ -343,15 +363,19 @@ void LiveSources::await_inspected(int timeout_ms) const {
 
 std::optional<std::uint64_t> LiveSources::next_collect_ns() const {
   std::optional<std::uint64_t> next;
+  // Rings that fill up before BPF is asked again are found by looking.
+  const auto unarmed_until =
+      last_collect_ns_ != armed_ns_ ? std::optional(armed_ns_ + min_wakeup_interval_ns) : std::nullopt;
   for (const auto time :
-       {discovery_.next_tick_ns(), queries_.next_deadline_ns(), ringless_ ? ringless_->next_tick_ns() : std::nullopt}) {
+       {discovery_.next_tick_ns(), queries_.next_deadline_ns(), ringless_ ? ringless_->next_tick_ns() : std::nullopt,
+        rings_.next_poll_ns(), next_probed_ns_, unarmed_until}) {
     if (time) next = std::min(next.value_or(*time), *time);
   }
   return next;
 }
 
-void LiveSources::arm_wakeup() {
-  programs_.arm_wakeup();
+void LiveSources::wake_if_active() {
+  programs_.wake_if_active();
   if (ringless_programs_) ringless_programs_->arm_wakeup();
 }
 

@@ -48,7 +48,9 @@ struct LiveOptions {
   std::optional<kernel::RinglessOptions> ringless{};
   std::optional<std::chrono::nanoseconds> duration;
   std::size_t memory_limit = std::size_t{256} << 20;  ///< bytes, see MemoryShares
-  std::vector<std::string> command_line;              ///< for the header
+  /// How old events may be when they are released: what the output needs.
+  std::chrono::nanoseconds max_delay{std::chrono::milliseconds(20)};
+  std::vector<std::string> command_line;  ///< for the header
 };
 
 /// The BPF programs of a session, attached.
@@ -103,16 +105,17 @@ class LiveSources : private ProcessEvents {
   std::vector<int> event_fds() const;
   /// Waits for so many milliseconds, or until a binary is inspected.
   void await_inspected(int timeout_ms) const;
-  /// True if the last collect() found that traced processes ran.
-  bool any_ran() const { return any_ran_; }
+  /// True if traced processes run, as far as the last collect() found.
+  bool any_runs() const { return any_runs_; }
+  /// True if the last collect() took records of processes: their events are to be released soon.
+  bool has_news() const { return has_news_; }
   /// True if the last collect() left records of the scheduler.
   bool is_behind() const { return sched_.behind_since().has_value(); }
-  /// How long collect() may wait without a ring overflowing, if any process ran.
-  std::uint64_t poll_interval_ns() const { return rings_.interval_ns(); }
   /// When collect() has something to do again, as far as only time decides.
   std::optional<std::uint64_t> next_collect_ns() const;
-  /// Has the next activity of a traced process make one of event_fds() readable.
-  void arm_wakeup();
+  /// Has the next activity of a traced process make one of event_fds() readable. While processes run, only rings that
+  /// fill up do.
+  void wake_if_active();
 
   /// With ProcessFilter::only_followed: follows this process and its descendants.
   Result<void> follow(std::int32_t pid) { return programs_.follow(pid); }
@@ -126,7 +129,7 @@ class LiveSources : private ProcessEvents {
   void on_image_end(const ImageEnd& end) override;
   void add_announcers(RunSummary& summary) const;
   bool take_lifecycle_events();
-  bool poll_rings(std::uint64_t now_ns);
+  void poll_rings(std::uint64_t now_ns);
   bool probe(int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user);
   std::vector<FileLinks> give_links(std::vector<FileLinks> files) const;
   std::uint64_t longest_staged_ns() const;
@@ -150,8 +153,12 @@ class LiveSources : private ProcessEvents {
   SchedStager sched_;
   LifecycleReader lifecycle_;
   std::map<Unreadable, std::uint64_t> unreadable_;  ///< rings that are not read
-  bool any_ran_ = true;
+  std::uint64_t max_delay_ns_;
+  bool any_runs_ = true;
+  bool has_news_ = false;
   bool drains_ = false;
+  std::uint64_t armed_ns_ = 0;                   ///< when BPF was last asked to report rings that fill up
+  std::optional<std::uint64_t> next_probed_ns_;  ///< when to read records of ring-less probes again
   std::uint64_t last_collect_ns_ = 0;
   std::uint64_t last_scan_ns_ = 0;
 };

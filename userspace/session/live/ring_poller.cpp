@@ -12,18 +12,9 @@
 namespace rtev {
 namespace {
 
-/// No OCaml program writes faster into one ring: measured at 18 M events/s of 2.3 words.
-constexpr std::uint64_t max_words_per_second = 42'000'000;
-
-/// Share of a ring that may fill up between two polls.
-constexpr double fill_goal = 0.25;
-
-constexpr std::uint64_t min_interval_ns = 200'000;
-constexpr std::uint64_t max_interval_ns = 10'000'000;
-
-/// A process that writes without ever being seen running is read this late, and so is a domain whose
-/// number is far beyond the others'.
-constexpr std::uint64_t full_poll_interval_ns = 1'000'000'000;
+/// A domain whose number is far beyond the others' is read this late, and so is a process that writes without ever
+/// being seen running.
+constexpr std::uint64_t all_domains_interval_ns = 1'000'000'000, all_rings_interval_ns = 10'000'000'000;
 
 /// A thread that has been running since before its ring was watched is noticed with its next switch: after this time at
 /// the latest, on any cpu.
@@ -49,9 +40,9 @@ constexpr std::uint32_t usual_domains = 128;  // of OCaml's runtime, without the
 constexpr unsigned max_last_tries = 40;
 constexpr std::chrono::microseconds last_try_interval{50};
 
-/// A ring with fewer words does not shorten the interval between polls below this one: it would set the pace for the
-/// rings of the whole host.
-constexpr std::uint64_t small_ring_words = 4096, small_ring_interval_ns = 2'000'000;
+/// A ring with unread words, for which there was no time or no room, is read again so soon; the rings of a user for
+/// whom the reader waited are tried so often.
+constexpr std::uint64_t retry_interval_ns = 200'000, wary_interval_ns = 10'000'000;
 
 /// How long a ring is left alone that has invalid words, or whose pages are not ready: twice as long each time.
 constexpr std::uint64_t min_pause_ns = 1'000'000, max_pause_ns = 1'000'000'000;
@@ -67,42 +58,67 @@ constexpr CpuShare wary_share(100, 1'000'000);
 
 void RingPoller::add(std::uint32_t slot, ProcessIndex process, uid_t user, std::shared_ptr<RingReader> ring,
                      std::uint64_t now_ns) {
+  RingPace pace(ring->layout().ring_words, max_delay_ns_);
+  pace.postpone(0);  // at once: until now the stream waited for its events
   rings_.insert_or_assign(slot, Ring{.process = process,
                                      .user = user,
                                      .reader = std::move(ring),
+                                     .pace = pace,
                                      .unwatched_until_ns = now_ns + unwatched_ns,
                                      .turn_words = max_turn_words,
-                                     .read_ns = now_ns});
+                                     .read_ns = now_ns,
+                                     .known_until_ns = now_ns,
+                                     .read_whole_ns = now_ns});
 }
 
-bool RingPoller::poll(std::uint64_t now_ns, const std::function<bool(std::uint32_t)>& ran) {
-  const bool all = now_ns - last_full_poll_ns_ >= full_poll_interval_ns;
-  if (all) last_full_poll_ns_ = now_ns;
-  interval_ns_ = max_interval_ns;
+void RingPoller::poll(std::uint64_t now_ns, Which which, const TakeActivity& take_activity) {
   behind_since_ns_.reset();
   blocked_.take();
-  bool any_ran = false;
   std::map<uid_t, Queue> waiting;
   std::optional<uid_t> previous_user;
   has_several_users_ = false;
+  read_until_ns_ = now_ns;
+  next_poll_ns_.reset();
   for (auto& [slot, ring] : rings_) {
-    const uid_t user = ring.user;
-    has_several_users_ |= previous_user.value_or(user) != user;
-    previous_user = user;
-    const bool seen = ran(slot);
-    const bool active = seen || ring.unfinished || now_ns < ring.unwatched_until_ns;
-    any_ran |= active;
-    ring.unfinished = active;
-    if ((active || all) && now_ns >= ring.paused_until_ns && may_read(user, now_ns)) waiting[user].push_back(&ring);
+    has_several_users_ |= previous_user.value_or(ring.user) != ring.user;
+    previous_user = ring.user;
+    kernel::RingActivity activity = take_activity(slot);
+    activity.ran |= now_ns < ring.unwatched_until_ns;
+    if (activity.checked_first) activity.checked |= RingReaderAccess::used_domains(*ring.reader) <= RTEV_FIRST_DOMAINS;
+    ring.unfinished |= activity.ran;
+    if (!ring.unfinished) ring.known_until_ns = now_ns;
+    ring.pace.note(now_ns, activity);
+    if (is_to_be_read(ring, which, now_ns))
+      waiting[ring.user].push_back(&ring);
+    else if (ring.unfinished && !is_left_alone(ring, now_ns))
+      read_until_ns_ = std::min(read_until_ns_, ring.known_until_ns);
   }
   std::erase_if(wary_, [now_ns](const auto& user) { return user.second.until_ns + max_wary_ns <= now_ns; });
-  read_in_turns(std::move(waiting), now_ns, all);
-  return any_ran;
+  read_in_turns(std::move(waiting), now_ns);
+  for (const auto& [slot, ring] : rings_)
+    if (const auto due = ring.pace.due_ns()) next_poll_ns_ = std::min(next_poll_ns_.value_or(*due), *due);
+}
+
+bool RingPoller::is_left_alone(const Ring& ring, std::uint64_t now_ns) const {
+  return now_ns < ring.paused_until_ns || !may_read(ring.user, now_ns);
+}
+
+/// If not, decides when to look at the ring again.
+bool RingPoller::is_to_be_read(Ring& ring, Which which, std::uint64_t now_ns) {
+  const bool is_due = ring.pace.is_due(now_ns);
+  const bool is_wanted = is_due || (which == Which::active && ring.unfinished);
+  if (!is_wanted && now_ns - ring.read_whole_ns < all_rings_interval_ns) return false;
+  if (is_left_alone(ring, now_ns)) {
+    ring.pace.postpone(std::max(ring.paused_until_ns, now_ns + wary_interval_ns));
+    return false;
+  }
+  if (is_due && !ring.unfinished) ring.pace.rest();
+  return ring.unfinished || !is_due;
 }
 
 /// Gives each user a turn, and within a user the ring that has waited longest. What the budget does not reach is left
 /// for the next poll().
-void RingPoller::read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now_ns, bool all_domains) {
+void RingPoller::read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now_ns) {
   for (auto& [user, rings] : waiting)
     std::ranges::stable_sort(rings, {}, [](const Ring* ring) { return ring->read_ns; });
   Queue left;
@@ -120,6 +136,7 @@ void RingPoller::read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now
       }
       Ring& ring = *rings.front();
       rings.pop_front();
+      const bool all_domains = now_ns - ring.read_whole_ns >= all_domains_interval_ns;
       words += read(ring, now_ns, all_domains, std::min(ring.turn_words, room.words));
       if (!may_read(user->first, now_ns))
         rings.clear();
@@ -129,8 +146,10 @@ void RingPoller::read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now
     }
   }
   for (const auto& [user, rings] : waiting) left.insert(left.end(), rings.begin(), rings.end());
-  for (const Ring* ring : left) note_behind(*ring);
-  if (!left.empty()) interval_ns_ = min_interval_ns;
+  for (Ring* const ring : left) {
+    note_behind(*ring);
+    ring->pace.postpone(now_ns + retry_interval_ns);
+  }
 }
 
 void RingPoller::be_wary(uid_t user, std::uint64_t now_ns) {
@@ -157,13 +176,16 @@ std::uint64_t RingPoller::read(Ring& ring, std::uint64_t now_ns, bool all_domain
   else if (words >= ring.turn_words)
     ring.turn_words = std::min(ring.turn_words * 2, max_turn_words);
   end_pause(ring, now_ns);
-  if (now_ns > ring.read_ns) set_pace(ring, polled.fullest, now_ns - ring.read_ns);
+  if (now_ns > ring.read_ns) ring.pace.was_read(now_ns, now_ns - ring.read_ns, polled.fullest);
   ring.read_ns = now_ns;
+  if (all_domains) ring.read_whole_ns = now_ns;
   ring.unfinished = !polled.complete;
+  ring.known_until_ns = now_ns;
   const bool is_not_ready = !polled.complete && words + polled.corrupt_words == 0;
   if (is_not_ready || polled.corrupt_words > 0) {
     ring.pause_ns = std::clamp(2 * ring.pause_ns, min_pause_ns, max_pause_ns);
     ring.paused_until_ns = now_ns + ring.pause_ns;
+    ring.pace.postpone(ring.paused_until_ns);
   } else if (polled.events > 0) {
     ring.pause_ns /= 2;  // not 0: the read may have come between two changes of the file
   }
@@ -178,16 +200,6 @@ void RingPoller::end_pause(Ring& ring, std::uint64_t now_ns) {
   if (end_ns <= ring.read_ns) return;
   ++ring.left_alone.times;
   ring.left_alone.ns += end_ns - ring.read_ns;
-}
-
-void RingPoller::set_pace(const Ring& ring, double fullest, std::uint64_t elapsed_ns) {
-  const std::uint64_t ring_words = ring.reader->layout().ring_words;
-  // What the fastest writer needs to fill the ring, and what this one needs to fill a part if it goes on as it did.
-  const double fastest_ns = static_cast<double>(ring_words) * 1e9 / max_words_per_second;
-  const double observed_ns = static_cast<double>(elapsed_ns) * fill_goal / std::max(fullest, 1e-9);
-  const auto interval = static_cast<std::uint64_t>(std::clamp(std::min(fastest_ns, observed_ns), 1.0, 1e9));
-  const std::uint64_t least = ring_words < small_ring_words ? small_ring_interval_ns : min_interval_ns;
-  interval_ns_ = std::min(interval_ns_, std::clamp(interval, least, max_interval_ns));
 }
 
 /// The ring has unread words, or may have some since its last poll.

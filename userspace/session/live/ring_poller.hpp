@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// All rings that are being read: which to read now, and how soon again.
+// All rings that are being read: which to read now, and in which order.
 #pragma once
 
 #include <sys/types.h>
@@ -17,12 +17,13 @@
 #include "base/cpu_share.hpp"
 #include "processes/rings/saved_rings.hpp"
 #include "rtev/ring_reader.hpp"
+#include "session/live/ring_pace.hpp"
 #include "stream/registry.hpp"
 
 namespace rtev {
 
-/// Polls rings whose programs ran, and keeps the pace: the next poll of a ring must come before its writer can fill
-/// it. Words are read in turns: by user, then by ring, so that no user's rings delay those of others. One thread.
+/// Reads rings that are due, see RingPace. Words are read in turns: by user, then by ring, so that no user's rings
+/// delay those of others. One thread.
 class RingPoller {
  public:
   using Consumer = std::function<void(const Batch&)>;
@@ -33,18 +34,23 @@ class RingPoller {
     bool one_turn;        ///< of each ring: there are other users, or events that could have been released
   };
   static constexpr Room any_room{.words = UINT64_MAX, .one_turn = false}, no_room{.words = 0, .one_turn = false};
-  /// `clock` is CLOCK_MONOTONIC, in ns, by which turns and deadlines are measured.
-  RingPoller(Consumer consumer, std::function<Room(uid_t user)> room,
+  /// `max_delay_ns`: how old events may be when they are read. `clock` is CLOCK_MONOTONIC, in ns, by which turns and
+  /// deadlines are measured.
+  RingPoller(Consumer consumer, std::function<Room(uid_t user)> room, std::uint64_t max_delay_ns,
              std::function<std::uint64_t()> clock = monotonic_ns)
-      : consumer_(std::move(consumer)), room_(std::move(room)), clock_(std::move(clock)) {}
+      : consumer_(std::move(consumer)), room_(std::move(room)), max_delay_ns_(max_delay_ns), clock_(std::move(clock)) {}
 
   /// A ring of a process of `user`. The owner of the file may be another one: hard links.
   void add(std::uint32_t slot, ProcessIndex process, uid_t user, std::shared_ptr<RingReader> ring,
            std::uint64_t now_ns);
 
-  /// Reads the rings whose process may have written, as ran(slot) says, and from time to time all of them.
-  /// True if any process ran.
-  bool poll(std::uint64_t now_ns, const std::function<bool(std::uint32_t)>& ran);
+  using TakeActivity = std::function<kernel::RingActivity(std::uint32_t slot)>;
+  /// Which rings poll() reads: those that are due, or also the others whose processes ran, so that what was read can be
+  /// released. From time to time it reads all of them.
+  enum class Which : std::uint8_t { due, active };
+  void poll(std::uint64_t now_ns, Which which, const TakeActivity& take_activity);
+  /// Up to when the last poll() and those before have read all rings, apart from those that are behind or left alone.
+  std::uint64_t read_until_ns() const { return read_until_ns_; }
 
   /// Reads all rings up to now, and delivers losses that are not finished. For the end of a session, while programs
   /// continue to write. Words that are not read by the deadline stay unread.
@@ -62,8 +68,8 @@ class RingPoller {
 
   /// True if the rings are of several users.
   bool has_several_users() const { return has_several_users_; }
-  /// How long the next poll may wait without a ring overflowing, at the rate of the last poll.
-  std::uint64_t interval_ns() const { return interval_ns_; }
+  /// When the next poll has a ring to read; nothing if no process runs.
+  std::optional<std::uint64_t> next_poll_ns() const { return next_poll_ns_; }
   /// From where on rings could not be read to their end: later events may still arrive in order.
   std::optional<std::uint64_t> behind_since_ns() const { return behind_since_ns_; }
 
@@ -75,11 +81,14 @@ class RingPoller {
     ProcessIndex process;
     uid_t user;
     std::shared_ptr<RingReader> reader;
+    RingPace pace;
     /// Read in any case until then: a thread may have been running when BPF began to watch its process.
     std::uint64_t unwatched_until_ns = 0;
-    std::uint64_t turn_words;   ///< that a turn may take
-    bool unfinished = false;    ///< the last poll left words, or there was none although the program ran
-    std::uint64_t read_ns = 0;  ///< when the last poll began
+    std::uint64_t turn_words;          ///< that a turn may take
+    bool unfinished = false;           ///< the last read left words, or there was none although the program ran
+    std::uint64_t read_ns = 0;         ///< when the last read began
+    std::uint64_t known_until_ns = 0;  ///< later events may be unread
+    std::uint64_t read_whole_ns = 0;   ///< when that of all domains did
     // A ring with invalid words, or whose pages are not ready, is left alone for a while.
     std::uint64_t pause_ns = 0;
     std::uint64_t paused_until_ns = 0;
@@ -94,9 +103,10 @@ class RingPoller {
   };
   void be_wary(uid_t user, std::uint64_t now_ns);
   bool may_read(uid_t user, std::uint64_t now_ns) const;
+  bool is_left_alone(const Ring& ring, std::uint64_t now_ns) const;
+  bool is_to_be_read(Ring& ring, Which which, std::uint64_t now_ns);
   std::uint64_t read(Ring& ring, std::uint64_t now_ns, bool all_domains, std::uint64_t max_words);
-  void set_pace(const Ring& ring, double fullest, std::uint64_t elapsed_ns);
-  void read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now_ns, bool all_domains);
+  void read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now_ns);
   void note_behind(const Ring& ring);
   void read_out(RingReader& reader, uid_t user, std::uint64_t now_ns);
   bool read_saved(RingReader& reader, uid_t user, std::uint64_t now_ns, const Saved& saved);
@@ -105,10 +115,11 @@ class RingPoller {
 
   Consumer consumer_;
   std::function<Room(uid_t)> room_;
+  std::uint64_t max_delay_ns_;
   std::function<std::uint64_t()> clock_;
   std::map<std::uint32_t, Ring> rings_;
-  std::uint64_t last_full_poll_ns_ = 0;
-  std::uint64_t interval_ns_ = 0;
+  std::optional<std::uint64_t> next_poll_ns_;
+  std::uint64_t read_until_ns_ = 0;
   bool has_several_users_ = false;
   std::uint64_t poll_ns_ = 10'000'000;  ///< how long poll() may read
   std::optional<std::uint64_t> behind_since_ns_;

@@ -31,6 +31,8 @@ using testing::Pair;
 /// Words that one turn of a ring takes, and that are read after the end of a program.
 constexpr std::uint64_t turn_words = 1 << 17, last_words = 1 << 23;
 
+constexpr std::uint64_t max_delay_ns = 250 * milli;
+
 class RingPollerTest : public testing::Test {
  protected:
   /// A ring with words that are valid, as many as it has room for.
@@ -52,7 +54,7 @@ class RingPollerTest : public testing::Test {
   std::map<std::uint32_t, std::uint64_t> poll(std::uint64_t after_ns = milli) {
     now_ns_ += after_ns;
     delivered_.clear();
-    poller_.poll(now_ns_, [](std::uint32_t) { return true; });
+    poller_.poll(now_ns_, RingPoller::Which::active, [this](std::uint32_t) { return activity_; });
     return delivered_;
   }
 
@@ -68,6 +70,7 @@ class RingPollerTest : public testing::Test {
   std::uint64_t reading_ns_ = 0;             ///< what a batch takes
   std::function<void()> meanwhile_ = [] {};  ///< at each look at the clock
   std::map<std::uint32_t, test::RingFileBuilder> files_;
+  kernel::RingActivity activity_{.ran = true};
   RingPoller poller_{
       [this](const Batch& batch) {
         staged_ += batch.events().size();
@@ -76,6 +79,7 @@ class RingPollerTest : public testing::Test {
         delivered_[Source::unpack(batch.events().front().source).slot] += 2 * batch.events().size();
       },
       [this](uid_t user) { return staged_ < room_ && user != without_room_ ? wanted_ : RingPoller::no_room; },
+      max_delay_ns,
       [this] {
         meanwhile_();
         return now_ns_;
@@ -216,14 +220,42 @@ TEST_F(RingPollerTest, RingsOfWhoMadeTheReaderWaitAreReadForASmallShareOfTheTime
   EXPECT_THAT(read(280), ElementsAre(Pair(1, 1), Pair(2, 280))) << "longer than the first time";
 }
 
-TEST_F(RingPollerTest, TinyRingsDoNotSetThePace) {
-  test::RingFileBuilder& tiny = add(1, 6);
-  fill(tiny);
+TEST_F(RingPollerTest, OnlyDueRingsAreReadUntilEventsHaveToBeReleased) {
+  fill(add(1));
+  ASSERT_FALSE(poll().empty());
+  const std::uint64_t read_ns = now_ns_;
+  files_.at(1).append(0, test::make::begin(++time, 1));
+  const auto poll_due = [&] {
+    delivered_.clear();
+    poller_.poll(++now_ns_, RingPoller::Which::due, [this](std::uint32_t) { return activity_; });
+    return delivered_;
+  };
+  EXPECT_TRUE(poll_due().empty());
+  EXPECT_EQ(poller_.read_until_ns(), read_ns) << "there may be events since then";
+  EXPECT_THAT(poll(0), ElementsAre(Pair(1, 2)));
+  EXPECT_EQ(poller_.read_until_ns(), now_ns_);
+
+  files_.at(1).append(0, test::make::begin(++time, 1));
+  now_ns_ = *poller_.next_poll_ns();
+  EXPECT_THAT(poll_due(), ElementsAre(Pair(1, 2)));
+}
+
+TEST_F(RingPollerTest, RingsOfProcessesThatDoNotRunAreNotAwaited) {
+  add(1);
+  now_ns_ += 3 * second;  // since the ring was opened: until then the process may run unseen
+  activity_ = {};
   poll();
-  EXPECT_GE(poller_.interval_ns(), 2 * milli);
-  fill(add(2, 13));
-  poll();
-  EXPECT_LT(poller_.interval_ns(), milli);
+  EXPECT_FALSE(poller_.next_poll_ns());
+  EXPECT_EQ(poller_.read_until_ns(), now_ns_);
+  activity_ = {.ran = true};
+  poller_.poll(++now_ns_, RingPoller::Which::due, [this](std::uint32_t) { return activity_; });
+  EXPECT_TRUE(poller_.next_poll_ns());
+  activity_ = {};
+  for (int looks = 0; looks < 2; ++looks) {
+    now_ns_ = poller_.next_poll_ns().value_or(now_ns_);
+    poller_.poll(now_ns_, RingPoller::Which::due, [this](std::uint32_t) { return activity_; });
+  }
+  EXPECT_FALSE(poller_.next_poll_ns()) << "after one look at a process that did not run";
 }
 
 TEST_F(RingPollerTest, TheLastReadWaitsForTheEndOfAShortChange) {

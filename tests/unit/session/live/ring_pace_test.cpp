@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+#include "session/live/ring_pace.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "unit/session/live/ringless_world.hpp"
+
+namespace rtev {
+namespace {
+
+using test::milli;
+
+constexpr std::uint64_t start = test::second, max_delay = 250 * milli;
+constexpr std::uint64_t large_ring = 1 << 20, small_ring = 1 << 14, tiny_ring = 1 << 6;
+constexpr kernel::RingActivity only_ran{.ran = true}, checked{.ran = true, .checked = true},
+    fills_up{.ran = true, .checked = true, .fills_up = true};
+
+/// From the read of a ring, whose process runs, to the next look.
+std::uint64_t interval_after(std::uint64_t words, const kernel::RingActivity& activity, double fullest,
+                             std::uint64_t elapsed_ns = max_delay, double fullest_before = 0) {
+  RingPace pace(words, max_delay);
+  pace.note(start, activity);
+  pace.was_read(start, max_delay, fullest_before);
+  pace.note(start + elapsed_ns, activity);
+  pace.was_read(start + elapsed_ns, elapsed_ns, fullest);
+  return *pace.due_ns() - start - elapsed_ns;
+}
+
+TEST(RingPace, ARingOfWhichNothingIsKnownIsNotAwaited) {
+  RingPace pace(large_ring, max_delay);
+  EXPECT_FALSE(pace.due_ns());
+  pace.note(start, {});
+  EXPECT_FALSE(pace.due_ns());
+}
+
+TEST(RingPace, RingsThatBpfChecksAreLookedAtWhenTheOutputWantsTheirEvents) {
+  EXPECT_GE(interval_after(large_ring, checked, 0.01), max_delay / 2);
+  EXPECT_LE(interval_after(large_ring, checked, 0.01), max_delay);
+}
+
+TEST(RingPace, OthersAreLookedAtBeforeTheFastestWriterCanFillThem) {
+  EXPECT_LE(interval_after(large_ring, only_ran, 0), large_ring * 1000 / 42);
+  EXPECT_LE(interval_after(small_ring, checked, 0), small_ring * 1000 / 42) << "the kernel's tick is too slow for it";
+}
+
+TEST(RingPace, ARingIsNotLookedAtMoreOftenBecauseItIsSmall) {
+  RingPace pace(tiny_ring, max_delay);
+  pace.note(start, only_ran);
+  pace.was_read(start, milli, 1);
+  EXPECT_GE(*pace.due_ns() - start, milli);
+}
+
+TEST(RingPace, AFullRingIsDueAtOnce) {
+  RingPace pace(large_ring, max_delay);
+  pace.note(start, checked);
+  pace.was_read(start, max_delay, 0);
+  EXPECT_FALSE(pace.is_due(start + milli));
+  pace.note(start + milli, fills_up);
+  EXPECT_TRUE(pace.is_due(start + milli));
+}
+
+TEST(RingPace, AQuarterOfARingMayFillUpAtItsRate) {
+  const std::uint64_t next = interval_after(large_ring, checked, 0.5, 20 * milli, 0.5 * max_delay / (20 * milli));
+  EXPECT_LE(next, 10 * milli);
+  EXPECT_GE(next, 5 * milli);
+}
+
+TEST(RingPace, ABurstIsLookedAtSoonAgain) {
+  EXPECT_LE(interval_after(small_ring * 4, checked, 0.2, max_delay, 0.001), small_ring * 4 * 1000 / 42);
+}
+
+TEST(RingPace, AProcessThatRunsWithoutBeingCheckedIsWatchedClosely) {
+  RingPace pace(large_ring, max_delay);
+  pace.note(start, checked);
+  pace.was_read(start, max_delay, 0);
+  for (int ms = 1; ms < 100; ++ms) pace.note(start + ms * milli, only_ran);
+  pace.was_read(start + 100 * milli, 100 * milli, 0);
+  EXPECT_LE(*pace.due_ns() - start - 100 * milli, large_ring * 1000 / 42);
+}
+
+TEST(RingPace, WithoutADelayRingsAreAlwaysDue) {
+  RingPace pace(large_ring, 0);
+  pace.note(start, only_ran);
+  EXPECT_TRUE(pace.is_due(start));
+  pace.was_read(start, milli, 0);
+  EXPECT_TRUE(pace.is_due(start));
+}
+
+}  // namespace
+}  // namespace rtev
