@@ -6,81 +6,45 @@
 #include <utility>
 
 namespace rtev {
-
-/// The remaining events of one source in a release.
-struct Head {
-  std::uint64_t time;  ///< of the next event
-  std::uint32_t source;
-  Event* next;
-  const Event* end;
-  SourceQueue* queue;
-
-  bool before(const Head& other) const { return time < other.time || (time == other.time && source < other.source); }
-};
-
 namespace {
 
 /// Limit of a batch: its events are still in the cache when the sink reads them.
 constexpr std::size_t batch_events = 4096;
 
+/// So many events are merged between two looks for runs.
+constexpr std::size_t merged_events = 64;
+
 /// That many successive events of one source are a batch in place; fewer are copied to a batch of several sources.
-constexpr std::size_t run_events = 256;
+constexpr std::ptrdiff_t run_events = 256;
 
 /// What a queue keeps allocated without need at most, and how many queues there may be before empty ones go.
 constexpr std::size_t max_kept_bytes = std::size_t{256} << 10, min_kept_by_active = 4096,
                       max_queues = std::size_t{1} << 16;
 
-/// A heap with the earliest head on top. The top can change in place, which it does for each event if sources
-/// alternate. The heap moves pointers: a head would be copied with wide loads right after a narrow store to one of its
-/// fields, and such loads wait until the store has reached the cache.
-class MergeHeap {
- public:
-  /// `max_heads`: limit of add() calls.
-  explicit MergeHeap(std::size_t max_heads) { heads_.reserve(max_heads); }
-
-  /// Call make() after the last add(), before anything else.
-  void add(const Head& head) {
-    heads_.push_back(head);
-    heap_.push_back(&heads_.back());
-  }
-  void make() {
-    for (std::size_t at = heap_.size() / 2; at-- > 0;) place(at, heap_[at]);
-  }
-
-  bool empty() const { return heap_.empty(); }
-  Head& top() { return *heap_.front(); }
-  /// The next after the top; null if there is none.
-  const Head* second() const {
-    if (heap_.size() < 2) return nullptr;
-    return heap_.size() > 2 && heap_[2]->before(*heap_[1]) ? heap_[2] : heap_[1];
-  }
-  /// Restores the order after the time of the top changed.
-  void settle() { place(0, heap_.front()); }
-  void drop_top() {
-    Head* const last = heap_.back();
-    heap_.pop_back();
-    if (!heap_.empty()) place(0, last);
-  }
-  const std::vector<Head*>& all() const { return heap_; }
-
- private:
-  /// Puts a head at a position, or below it in order.
-  void place(std::size_t at, Head* head) {
-    const std::size_t size = heap_.size();
-    for (std::size_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
-      if (child + 1 < size && heap_[child + 1]->before(*heap_[child])) ++child;
-      if (!heap_[child]->before(*head)) break;
-      heap_[at] = heap_[child];
-      at = child;
-    }
-    heap_[at] = head;
-  }
-
-  std::vector<Head> heads_;
-  std::vector<Head*> heap_;
-};
-
 }  // namespace
+
+/// Lets the source play with its next event, unless that is later than the watermark.
+inline void Timeline::Head::advance(MergeTree::Player& player, std::uint64_t watermark) {
+  if (next == end && !rest.empty()) [[unlikely]] {
+    before += static_cast<std::size_t>(end - begin);
+    begin = next = rest.data();
+    end = begin + rest.size();
+    rest = {};
+  }
+  if (next != end && next->time <= watermark) [[likely]]
+    player.go_to(next);
+  else
+    player.leave();
+}
+
+/// Removes what was taken from the queue.
+void Timeline::Head::pop() {
+  queue->pop(std::exchange(before, 0) + static_cast<std::size_t>(next - begin));
+  begin = next;
+}
+
+Timeline::Timeline(std::function<std::uint64_t()> clock, std::size_t max_bytes)
+    : clock_(std::move(clock)), max_bytes_(max_bytes), out_(std::make_unique_for_overwrite<Event[]>(batch_events)) {}
 
 Timeline::Staged& Timeline::staged(std::uint32_t source) {
   auto found = queues_.find(source);
@@ -101,7 +65,8 @@ void Timeline::charge(Staged& staged) {
 
 /// The last reading of the clock if it is at least `at_least`, else a new one.
 std::uint64_t Timeline::present(std::uint64_t at_least) {
-  if (present_ < at_least) present_ = clock_();
+  // MergeTree needs a later time than that of any event.
+  if (present_ < at_least) present_ = std::min(clock_(), std::numeric_limits<std::uint64_t>::max() - 1);
   return present_;
 }
 
@@ -146,55 +111,44 @@ std::uint64_t Timeline::release_until(std::uint64_t watermark, const std::functi
   }
   free_unused();
 
-  MergeHeap heap(active_.size());
+  heads_.clear();
+  tree_.clear();
   for (Staged* of_source : active_) {
     const std::span<Event> events = of_source->queue.events();
     if (events.front().time > watermark) continue;
-    heap.add({.time = events.front().time,
-              .source = of_source->queue.source(),
-              .next = events.data(),
-              .end = events.data() + events.size(),
-              .queue = &of_source->queue});
+    tree_.add(of_source->queue.source(), events.data());
+    heads_.push_back({.queue = &of_source->queue,
+                      .begin = events.data(),
+                      .next = events.data(),
+                      .end = events.data() + events.size(),
+                      .rest = of_source->queue.wrapped_events()});
   }
-  heap.make();
+  tree_.start();
 
-  const auto take_away = [](const Head& head) {
-    head.queue->pop(static_cast<std::size_t>(head.next - head.queue->events().data()));
-  };
   const auto hand_out = [&] {
-    for (const Head* head : heap.all()) take_away(*head);
-    if (!out_.empty()) consumer(Batch(out_, out_payloads_));
-    out_.clear();
+    for (Head& head : heads_) head.pop();
+    if (out_count_ > 0) consumer(Batch({out_.get(), out_count_}, out_payloads_));
+    out_count_ = 0;
     out_payloads_.clear();
   };
   bool is_late = false;
   const auto check_time = [&] { is_late = deadline_ns != no_deadline && clock_() >= deadline_ns; };
-  while (!heap.empty() && !is_late) {
-    Head& head = heap.top();
-    // All events of this source before the first of the next source are handed out together.
-    std::uint64_t latest = watermark;
-    if (const Head* second = heap.second()) latest = head.source < second->source ? second->time : second->time - 1;
-    if (is_run(head, latest)) {
+  while (!tree_.winner().is_out() && !is_late) {
+    const std::uint64_t latest = std::min(watermark, latest_of_winner());
+    if (has_run(latest)) {
       hand_out();
-      consumer(take_run(head, latest));
+      consumer(take_run(latest, watermark));
       check_time();
     } else {
-      emit(head, latest);
-    }
-    if (head.next == head.end || head.next->time > watermark) {
-      take_away(head);
-      heap.drop_top();
-    } else {
-      head.time = head.next->time;
-      heap.settle();
-    }
-    if (out_.size() >= batch_events) {
+      merge(watermark);
+      if (out_count_ < batch_events) continue;
       hand_out();
       check_time();
     }
   }
   // Other events of the same time may be left.
-  const std::uint64_t released_until = heap.empty() ? watermark : std::max<std::uint64_t>(heap.top().time, 1) - 1;
+  const std::uint64_t released_until =
+      tree_.winner().is_out() ? watermark : std::max<std::uint64_t>(tree_.winner().time, 1) - 1;
   hand_out();
 
   std::erase_if(active_, [&](Staged* of_source) {
@@ -225,14 +179,23 @@ void Timeline::free_unused() {
   idle_.clear();
 }
 
-bool Timeline::is_run(const Head& head, std::uint64_t latest) {
-  return static_cast<std::size_t>(head.end - head.next) >= run_events && head.next[run_events - 1].time <= latest;
+/// Until when events of the earliest source come before those of all others.
+std::uint64_t Timeline::latest_of_winner() const {
+  const MergeTree::Player &first = tree_.winner(), second = tree_.second();
+  return first.order < second.order ? second.time : second.time - 1;
 }
 
-/// A source's next events up to a time, in place.
-Batch Timeline::take_run(Head& head, std::uint64_t latest) {
+/// True if many events of the earliest source come before this time.
+bool Timeline::has_run(std::uint64_t latest) const {
+  const Head& head = heads_[tree_.winner().index()];
+  return head.end - head.next >= run_events && head.next[run_events - 1].time <= latest;
+}
+
+/// The next events of the earliest source up to a time, in place.
+Batch Timeline::take_run(std::uint64_t latest, std::uint64_t watermark) {
+  Head& head = heads_[tree_.winner().index()];
   Event* const first = head.next;
-  Event* const most = first + std::min(static_cast<std::size_t>(head.end - first), batch_events);
+  Event* const most = first + std::min<std::ptrdiff_t>(head.end - first, batch_events);
   std::uint64_t last_time = last_time_, late = 0;
   for (; head.next != most && head.next->time <= latest; ++head.next) {
     Event& event = *head.next;
@@ -245,32 +208,44 @@ Batch Timeline::take_run(Head& head, std::uint64_t latest) {
   }
   last_time_ = last_time;
   late_ += late;
-  return {std::span(first, head.next), head.queue->payloads()};
+  const std::span run(first, head.next);
+  tree_.run(1, [&](MergeTree::Player& player) { head.advance(player, watermark); });
+  return {run, head.queue->payloads()};
 }
 
-/// Copies a source's next event to the outgoing batch, and further ones up to a time.
-void Timeline::emit(Head& head, std::uint64_t latest) {
+/// Copies the next events of all sources to the outgoing batch.
+void Timeline::merge(std::uint64_t watermark) {
+  Event* out = out_.get() + out_count_;
   std::uint64_t last_time = last_time_, late = 0;
-  do {
-    Event event = *head.next++;
-    if (event.time < last_time) [[unlikely]]
-      event.flags |= flag_late;
-    last_time = std::max(last_time, event.time);
-    late += event.flags & flag_late;
-    if (has_payload(event.kind)) [[unlikely]] {
-      const auto payload = head.queue->payload(event);
-      event.value = Batch::payload_ref(out_payloads_.size(), payload.size());
-      out_payloads_.insert(out_payloads_.end(), payload.begin(), payload.end());
-    }
-    out_.push_back(event);
-  } while (head.next != head.end && head.next->time <= latest && out_.size() < batch_events);
+  Head* const heads = heads_.data();
+  tree_.run(std::min(merged_events, batch_events - out_count_), [&](MergeTree::Player& player) {
+    Head& head = heads[player.index()];
+    *out = *player.next;
+    if (player.time < last_time) [[unlikely]]
+      out->flags |= flag_late;
+    last_time = std::max(last_time, player.time);
+    late += out->flags & flag_late;
+    if (has_payload(out->kind)) [[unlikely]]
+      out->value = copy_payload(head.queue->payload(*out));
+    ++out;
+    head.next = player.next + 1;
+    head.advance(player, watermark);
+  });
+  out_count_ = static_cast<std::size_t>(out - out_.get());
   last_time_ = last_time;
   late_ += late;
 }
 
+/// To the outgoing batch; returns its place there.
+std::uint64_t Timeline::copy_payload(std::span<const std::byte> payload) {
+  const std::size_t offset = out_payloads_.size();
+  out_payloads_.insert(out_payloads_.end(), payload.begin(), payload.end());
+  return Batch::payload_ref(offset, payload.size());
+}
+
 std::size_t Timeline::staged_events() const {
   std::size_t events = 0;
-  for (const Staged* of_source : active_) events += of_source->queue.events().size();
+  for (const Staged* of_source : active_) events += of_source->queue.size();
   return events;
 }
 

@@ -10,11 +10,10 @@
 #include <vector>
 
 #include "rtev/event.hpp"
+#include "stream/merge_tree.hpp"
 #include "stream/source_queue.hpp"
 
 namespace rtev {
-
-struct Head;
 
 /// Stages events by source, and releases them in order of (time, source, arrival) when a watermark has passed them.
 /// Sources without events delay nothing. Events that arrive after the watermark has passed their time are released
@@ -26,8 +25,7 @@ class Timeline {
   /// `clock` gives the present in ns. Events with a later time (a program can write any) get the present as their time,
   /// because they would delay their source, and are flagged late.
   /// `max_bytes`: how much memory staged events may take.
-  explicit Timeline(std::function<std::uint64_t()> clock, std::size_t max_bytes = default_bytes)
-      : clock_(std::move(clock)), max_bytes_(max_bytes) {}
+  explicit Timeline(std::function<std::uint64_t()> clock, std::size_t max_bytes = default_bytes);
 
   /// Stages events of one source, in its order.
   void push(const Batch& batch);
@@ -89,6 +87,18 @@ class Timeline {
     std::size_t* owned_bytes;
     std::size_t charged_bytes = 0;
   };
+  /// The remaining events of one source in a release: from `next` to `end`, then the rest.
+  struct Head {
+    SourceQueue* queue;
+    Event* begin;  ///< those before it were removed from the queue
+    Event* next;
+    Event* end;
+    std::span<Event> rest;
+    std::size_t before = 0;  ///< number of events taken before those from `begin` on
+
+    void advance(MergeTree::Player& player, std::uint64_t watermark);
+    void pop();
+  };
   Staged& staged(std::uint32_t source);
   void charge(Staged& staged);
   std::uint64_t present(std::uint64_t at_least);
@@ -96,9 +106,11 @@ class Timeline {
   std::uint64_t release_until(std::uint64_t watermark, const std::function<void(const Batch&)>& consumer,
                               std::uint64_t deadline_ns);
   void free_unused();
-  static bool is_run(const Head& head, std::uint64_t latest);
-  Batch take_run(Head& head, std::uint64_t latest);
-  void emit(Head& head, std::uint64_t latest);
+  std::uint64_t latest_of_winner() const;
+  bool has_run(std::uint64_t latest) const;
+  Batch take_run(std::uint64_t latest, std::uint64_t watermark);
+  void merge(std::uint64_t watermark);
+  std::uint64_t copy_payload(std::span<const std::byte> payload);
 
   std::function<std::uint64_t()> clock_;
   std::size_t max_bytes_;
@@ -109,7 +121,10 @@ class Timeline {
   std::size_t staged_bytes_ = 0;
   std::unordered_map<std::uint32_t, std::size_t> owned_bytes_;  ///< by owner
   std::unordered_map<std::uint32_t, std::uint32_t> owners_;     ///< by slot of the ring
-  std::vector<Event> out_;
+  MergeTree tree_;
+  std::vector<Head> heads_;       ///< by index in the tree
+  std::unique_ptr<Event[]> out_;  ///< the outgoing batch
+  std::size_t out_count_ = 0;
   std::vector<std::byte> out_payloads_;
   std::uint64_t last_time_ = 0;  ///< newest time handed out
   std::uint64_t late_ = 0;

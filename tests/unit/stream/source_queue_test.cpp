@@ -73,13 +73,34 @@ TEST(SourceQueue, PayloadsStayWhenTheFrontIsTaken) {
       queue.pop(1);
       model.pop_front();
     }
-    ASSERT_EQ(queue.events().size(), model.size());
+    ASSERT_EQ(queue.size(), model.size());
     ASSERT_LE(queue.bytes(), model.size() * 200 + 20'000) << "what is taken is not kept";
   }
   for (; !queue.empty(); queue.pop(1), model.pop_front()) {
     ASSERT_EQ(text_of(queue, queue.events().front()), model.front());
   }
   EXPECT_EQ(queue.bytes(), 0u);
+}
+
+TEST(SourceQueue, ReusesItsMemoryInACircle) {
+  SourceQueue queue(1);
+  std::uint64_t pushed = 0, popped = 0;
+  bool wrapped = false;
+  for (int round = 0; round < 1000; ++round) {
+    std::vector<Event> events;
+    for (int i = 0; i < 7; ++i) events.push_back(plain(++pushed));
+    queue.append(events, Batch(events, {}));
+    queue.insert(plain(++pushed), {});
+    wrapped |= !queue.wrapped_events().empty();
+    ASSERT_EQ(queue.events().size() + queue.wrapped_events().size(), queue.size());
+    std::uint64_t expected = popped;
+    for (const auto& part : {queue.events(), queue.wrapped_events()}) {
+      for (const Event& event : part) ASSERT_EQ(event.time, ++expected);
+    }
+    for (; queue.size() > 13; ++popped) queue.pop(1);
+  }
+  EXPECT_TRUE(wrapped);
+  EXPECT_LE(queue.allocated_bytes(), 32 * sizeof(Event));
 }
 
 TEST(SourceQueue, MemoryOfABurstIsReleased) {
@@ -93,7 +114,7 @@ TEST(SourceQueue, MemoryOfABurstIsReleased) {
   EXPECT_LT(queue.allocated_bytes(), 100'000u) << "while something is still waiting";
   EXPECT_EQ(text_of(queue, queue.events().front()), large);
   for (std::uint64_t time = 3000; time < 100'000; ++time) queue.insert(plain(time), {});
-  queue.pop(queue.events().size());
+  queue.pop(queue.size());
   queue.free_memory(256 << 10);
   EXPECT_EQ(queue.allocated_bytes(), 0u);
   const std::string again = "again";

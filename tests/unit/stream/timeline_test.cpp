@@ -88,6 +88,33 @@ TEST(Timeline, SortsEventsOfManySources) {
   }
 }
 
+TEST(Timeline, SortsSourcesThatWriteInTurnsAndInRuns) {
+  std::mt19937_64 random(5);
+  Timeline timeline(no_limit);
+  std::uint64_t time = 0, expected = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::vector<Event>> events(3);
+    for (int turn = 0; turn < 20; ++turn) {
+      const auto source = static_cast<std::uint32_t>(random() % events.size());
+      const std::uint64_t count = random() % 4 == 0 ? random() % 1500 : 1 + random() % 3;
+      for (std::uint64_t i = 0; i < count; ++i) events[source].push_back(make_event(++time, source));
+    }
+    for (const auto& of_source : events) push(timeline, of_source);
+    // What stays moves through the memory of the queues.
+    for (const Out& each : release(timeline, time - random() % 3000)) ASSERT_EQ(each.event.time, ++expected);
+  }
+  for (const Out& each : release(timeline, forever)) ASSERT_EQ(each.event.time, ++expected);
+  EXPECT_EQ(expected, time);
+}
+
+TEST(Timeline, TheGreatestTimeIsATimeToo) {
+  Timeline timeline(no_limit);
+  push(timeline, {make_event(forever, 1), make_event(forever, 1)});
+  push(timeline, {make_event(forever - 1, 2)});
+  EXPECT_EQ(release(timeline, forever).size(), 3u);
+  EXPECT_TRUE(timeline.empty());
+}
+
 TEST(Timeline, HoldsEventsBeyondTheWatermark) {
   Timeline timeline(no_limit);
   push(timeline, {make_event(1, 5), make_event(5, 5), make_event(9, 5)});
