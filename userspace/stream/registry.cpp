@@ -105,17 +105,6 @@ void Registry::place_ring(std::uint32_t slot, RingInfo info) {
   rings_[slot] = Ring{std::move(info), index, owner != processes_.end() ? &owner->second : nullptr};
 }
 
-std::optional<Family> Registry::family_of(const Event& event) const {
-  const ProcessInfo* const process = process_of(event);
-  if (process == nullptr) return std::nullopt;
-  const auto& producer = ring(Source::unpack(event.source).slot)->producer;
-  return producer && process->family_source != FamilySource::forced ? producer->family : process->family;
-}
-
-const RingInfo* Registry::ring(std::uint32_t slot) const {
-  return slot < rings_.size() && rings_[slot] ? &rings_[slot]->info : nullptr;
-}
-
 void Registry::remove_ring(std::uint32_t slot) {
   if (!ring(slot)) return;
   const Ring removed = *std::exchange(rings_[slot], std::nullopt);

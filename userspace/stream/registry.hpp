@@ -120,17 +120,26 @@ class Registry {
   /// Stores the ring's writer in the info of its process.
   std::uint32_t add_ring(RingInfo info);
   /// Null for a free slot. Valid until the next add_ring() or remove_ring().
-  const RingInfo* ring(std::uint32_t slot) const;
+  const RingInfo* ring(std::uint32_t slot) const {
+    const Ring* const known = find_ring(slot);
+    return known != nullptr ? &known->info : nullptr;
+  }
   void remove_ring(std::uint32_t slot);
 
   /// The process of an event from a ring; null for events of slot 0.
   const ProcessInfo* process_of(const Event& event) const {
-    const std::uint32_t slot = Source::unpack(event.source).slot;
-    return slot < rings_.size() && rings_[slot] && rings_[slot]->owner ? &rings_[slot]->owner->info : nullptr;
+    const Ring* const ring = find_ring(Source::unpack(event.source).slot);
+    return ring != nullptr && ring->owner != nullptr ? &ring->owner->info : nullptr;
   }
 
   /// The table for the ids of an event from a ring; nothing for events of slot 0.
-  std::optional<Family> family_of(const Event& event) const;
+  std::optional<Family> family_of(const Event& event) const {
+    const Ring* const ring = find_ring(Source::unpack(event.source).slot);
+    if (ring == nullptr || ring->owner == nullptr) return std::nullopt;
+    const ProcessInfo& process = ring->owner->info;
+    const auto& producer = ring->info.producer;
+    return producer && process.family_source != FamilySource::forced ? producer->family : process.family;
+  }
 
   /// The processes that are kept, in the order of their indices. A range of const ProcessInfo&.
   auto processes() const { return processes_ | std::views::values | std::views::transform(&Entry::info); }
@@ -168,6 +177,12 @@ class Registry {
     Entry* owner;  ///< nodes of a map do not move
   };
 
+  /// Inline, like what uses it: called for each event.
+  const Ring* find_ring(std::uint32_t slot) const {
+    if (slot >= rings_.size()) return nullptr;
+    const std::optional<Ring>& ring = rings_.data()[slot];
+    return ring ? &*ring : nullptr;
+  }
   void remember_retired(ProcessIndex index);
   void place_ring(std::uint32_t slot, RingInfo info);
   void revive(ProcessIndex index);

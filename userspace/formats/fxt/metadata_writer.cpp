@@ -41,6 +41,7 @@ void MetadataWriter::header(const RunHeader& header) {
 unsigned MetadataWriter::check_ring(const Event& event, const Registry& registry) {
   const std::uint32_t slot = Source::unpack(event.source).slot;
   if (slot >= rings_.size()) rings_.resize(slot + 1);
+  if (rings_[slot].checked_in == batch_) return rings_[slot].family;
   rings_[slot].checked_in = batch_;
   const RingInfo* const info = registry.ring(slot);
   if (info == nullptr) {

@@ -73,9 +73,12 @@ class MetadataWriter {
   /// else 1 + Family.
   unsigned ring_of(const Event& event, const Registry& registry) {
     const std::uint32_t slot = Source::unpack(event.source).slot;
-    if (slot < rings_.size() && rings_[slot].checked_in == batch_) [[likely]]
-      return rings_[slot].family;
-    return check_ring(event, registry);
+    if (slot != last_slot_ || last_batch_ != batch_) [[unlikely]] {
+      last_family_ = check_ring(event, registry);
+      last_slot_ = slot;
+      last_batch_ = batch_;
+    }
+    return last_family_;
   }
   /// Writes a process that an event refers to, if needed.
   void process(ProcessIndex index, const Registry& registry);
@@ -107,6 +110,10 @@ class MetadataWriter {
 
   FxtWriter& writer_;
   std::uint64_t batch_ = 1;
+  // What check_ring() said last: most batches are of few rings.
+  std::uint32_t last_slot_ = 0;
+  std::uint64_t last_batch_ = 0;
+  unsigned last_family_ = 0;
   std::vector<Ring> rings_;  ///< by slot
   std::unordered_map<ProcessIndex, Process> processes_;
   std::size_t sweep_at_ = min_sweep;

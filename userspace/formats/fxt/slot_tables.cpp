@@ -15,10 +15,10 @@ fxt::StringRef StringTable::define(StringId id, std::string_view text, std::uint
   const auto [found, is_new] = by_key_.try_emplace(key, std::uint16_t{0});
   if (is_new) found->second = take_slot();
   const std::uint16_t slot = found->second;
-  cache_[place(key)] = slot;
+  cache_[place(key)] = {
+      .key = key, .checked_in = may_change ? batch : std::numeric_limits<std::uint64_t>::max(), .slot = slot};
   Entry& entry = entries_[slot];
   entry.key = key;
-  entry.checked_in = may_change ? batch : std::numeric_limits<std::uint64_t>::max();
   text = clipped(text);
   if (!is_new) {
     if (!may_change) return {slot};
@@ -40,21 +40,23 @@ std::uint16_t StringTable::take_slot() {
   if (slot == entries_.size()) {
     entries_.emplace_back();
   } else {
-    by_key_.erase(entries_[slot].key);
+    const std::uint64_t before = entries_[slot].key;
+    by_key_.erase(before);
+    if (Cached& cached = cache_[place(before)]; cached.key == before) cached = {};
     entries_[slot] = {};
   }
   return slot;
 }
 
-fxt::ThreadRef SourceThreads::define(Key key, const Track& track) {
-  const auto [found, is_new] = by_key_.try_emplace(bits(key), std::uint8_t{0});
+fxt::ThreadRef SourceThreads::define(std::uint64_t key, const Track& track) {
+  const auto [found, is_new] = by_key_.try_emplace(key, std::uint8_t{0});
   if (is_new) {
     const std::uint8_t slot = take_slot();
     found->second = slot;
     entries_[slot] = {.key = key, .taken = true};
     const fxt::ThreadRef ref =
         writer_.set_thread(slot, static_cast<std::uint32_t>(track.pid), static_cast<std::uint32_t>(track.tid));
-    Metadata(writer_, metadata_source, key.source).write(0, ref, {});
+    Metadata(writer_, metadata_source, static_cast<std::uint32_t>(key >> 32)).write(0, ref, {});
   }
   const std::uint8_t slot = found->second;
   entries_[slot].used = true;
@@ -70,7 +72,7 @@ std::uint8_t SourceThreads::take_slot() {
     Entry& entry = entries_[slot];
     if (!entry.taken) return slot;
     if (std::exchange(entry.used, false)) continue;
-    by_key_.erase(bits(entry.key));
+    by_key_.erase(entry.key);
     return slot;
   }
 }

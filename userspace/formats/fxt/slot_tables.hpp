@@ -25,9 +25,8 @@ class StringTable {
 
   /// The slot of an id whose text was compared in this batch, or cannot change; empty if there is none.
   fxt::StringRef find(std::uint64_t key, std::uint64_t batch) const {
-    const std::uint16_t slot = cache_[place(key)];
-    const Entry& entry = entries_[slot];
-    return entry.key == key && entry.checked_in >= batch ? fxt::StringRef{slot} : fxt::StringRef{};
+    const Cached& cached = cache_[place(key)];
+    return cached.key == key && cached.checked_in >= batch ? fxt::StringRef{cached.slot} : fxt::StringRef{};
   }
 
   /// Writes the text of an id unless its slot has it already. A text that may change is compared once in each batch.
@@ -37,16 +36,20 @@ class StringTable {
   static constexpr std::uint64_t no_key = UINT64_MAX;
   struct Entry {
     std::uint64_t key = no_key;
+    std::string text{};  ///< if it may change; the first character says whether it is `known`
+  };
+  struct Cached {
+    std::uint64_t key = no_key;
     std::uint64_t checked_in = 0;  ///< batch
-    std::string text{};            ///< if it may change; the first character says whether it is `known`
+    std::uint16_t slot = 0;
   };
 
-  static std::size_t place(std::uint64_t key) { return key * 0x9E3779B97F4A7C15 >> 52; }
+  static std::size_t place(std::uint64_t key) { return key * 0x9E3779B97F4A7C15 >> 54; }
 
   std::uint16_t take_slot();
 
   FxtWriter& writer_;
-  std::array<std::uint16_t, 4096> cache_{};
+  std::array<Cached, 1024> cache_{};
   std::vector<Entry> entries_;  ///< by slot
   std::unordered_map<std::uint64_t, std::uint16_t> by_key_;
   std::uint16_t next_ = 1;
@@ -60,7 +63,7 @@ class SourceThreads {
 
   /// The slot; it is written before its first use.
   fxt::ThreadRef of(std::uint32_t source, const Track& track) {
-    const Key key{.source = source, .track = track.id};
+    const std::uint64_t key = std::uint64_t{source} << 32 | track.id;
     const std::uint8_t slot = cache_[place(key)];
     Entry& entry = entries_[slot];
     if (entry.key != key) [[unlikely]]
@@ -70,19 +73,14 @@ class SourceThreads {
   }
 
  private:
-  struct Key {
-    std::uint32_t source = 0, track = 0;
-    bool operator==(const Key&) const = default;
-  };
   struct Entry {
-    Key key{};
+    std::uint64_t key = 0;  ///< source and track
     bool taken = false, used = false;
   };
 
-  static std::uint64_t bits(Key key) { return std::uint64_t{key.source} << 32 | key.track; }
-  static std::size_t place(Key key) { return bits(key) * 0x9E3779B97F4A7C15 >> 54; }
+  static std::size_t place(std::uint64_t key) { return key * 0x9E3779B97F4A7C15 >> 54; }
 
-  fxt::ThreadRef define(Key key, const Track& track);
+  fxt::ThreadRef define(std::uint64_t key, const Track& track);
   std::uint8_t take_slot();
 
   FxtWriter& writer_;
