@@ -84,6 +84,20 @@ std::ptrdiff_t custom_size(const std::uint64_t* payload, std::size_t words) {
   return unused < sizeof(std::uint64_t) ? static_cast<std::ptrdiff_t>(words * sizeof(std::uint64_t)) - 1 - unused : -1;
 }
 
+/// Copies a payload of whole words, the last of which may be used in part.
+void copy_payload(const std::uint64_t* from, std::size_t words, std::byte* to) {
+  // A call of memcpy() takes as long as the rest of a short event.
+  constexpr std::size_t max_short = 8;
+  if (words > max_short) {
+    std::memcpy(to, from, words * sizeof *from);
+    return;
+  }
+  for (std::size_t i = 0; i < words; ++i) {
+    const std::uint64_t word = load(from + i);
+    std::memcpy(to + i * sizeof word, &word, sizeof word);
+  }
+}
+
 /// Writes an event with three word stores. The compiler would store the small fields one by one, or assemble the words
 /// on the stack and stall on reading them back. `kind` is shifted to its place already.
 void store(Event* event, std::uint64_t time, std::uint64_t value, std::uint64_t source, std::uint64_t header,
@@ -160,7 +174,8 @@ DecodeResult decode_messages(std::span<const std::uint64_t> words, std::uint32_t
         break;
       }
       const auto bytes = static_cast<std::size_t>(size);
-      std::memcpy(payloads + payload_end, at + 2, bytes);
+      // There is room for the bytes of the last word that are not used: the message has two more words.
+      copy_payload(at + 2, length - 2, payloads + payload_end);
       store(event++, load(at + 1) + clock_offset, Batch::payload_ref(payload_end, bytes), source, header, kind);
       payload_end += bytes;
     }
