@@ -6,6 +6,8 @@
 
 namespace rtev::bench {
 
+void ordinary(Report& report, const Effort& effort);   ///< cpu of the tracer at ordinary rates, beside a plain reader
+void burst(Report& report, const Effort& effort);      ///< losses in bursts after silence
 void decode(Report& report, const Effort& effort);     ///< full rings without a writer: events per second
 void live(Report& report, const Effort& effort);       ///< share delivered at full speed, highest rate without loss
 void slowdown(Report& report, const Effort& effort);   ///< cost of reading for the producer

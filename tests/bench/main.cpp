@@ -28,12 +28,11 @@ struct Benchmark {
 };
 
 const std::vector<Benchmark>& benchmarks() {
-  static const std::vector<Benchmark> all{{"decode", decode},       {"live", live},
-                                          {"slowdown", slowdown},   {"pipeline", pipeline},
-                                          {"idle", idle},           {"overhead", overhead},
-                                          {"bystander", bystander}, {"growth", growth},
-                                          {"latency", latency},     {"trace_writing", trace_writing},
-                                          {"recording", recording}, {"ringless", ringless}};
+  static const std::vector<Benchmark> all{
+      {"ordinary", ordinary},   {"burst", burst},       {"decode", decode},   {"live", live},
+      {"slowdown", slowdown},   {"pipeline", pipeline}, {"idle", idle},       {"overhead", overhead},
+      {"bystander", bystander}, {"growth", growth},     {"latency", latency}, {"trace_writing", trace_writing},
+      {"recording", recording}, {"ringless", ringless}};
   return all;
 }
 
@@ -58,7 +57,7 @@ bool run(const Benchmark& benchmark, Report& report, const Effort& effort) {
 int main(int argc, char** argv) {
   CLI::App app("Benchmarks of rtev-bpf and librtev, in turns with OCaml's own readers.", "rtev-bench");
   bool quick = false;
-  int rounds = 0;
+  int rounds = 0, bursts = 0;
   std::string json;
   std::vector<std::string> only;
   std::vector<std::string> names;
@@ -67,6 +66,8 @@ int main(int argc, char** argv) {
   app.add_option("--json", json, "write the figures of every run to this file")->type_name("FILE");
   app.add_option("--only", only, "only these benchmarks")->type_name("NAME")->check(CLI::IsMember(names));
   app.add_option("--rounds", rounds, "runs of each thing measured (default 7, quick 3)")->check(CLI::Range(1, 1000));
+  app.add_option("--bursts", bursts, "bursts of each case of `burst` (default 25, quick 3)")
+      ->check(CLI::Range(1, 100'000));
   CLI11_PARSE(app, argc, argv);
   if (::geteuid() != 0) {
     fmt::print(stderr, "rtev-bench: only root may load eBPF programs\nhint: sudo rtev-bench\n");
@@ -74,8 +75,9 @@ int main(int argc, char** argv) {
   }
   ::signal(SIGPIPE, SIG_IGN);
 
-  Effort effort = quick ? Effort{.rounds = 3, .seconds = 0.3} : Effort{};
+  Effort effort = quick ? Effort{.rounds = 3, .seconds = 0.3, .bursts = 3} : Effort{};
   if (rounds > 0) effort.rounds = rounds;
+  if (bursts > 0) effort.bursts = bursts;
   const Machine machine = this_machine();
   Report report;
   bool good = true;

@@ -7,6 +7,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "bench/tool.hpp"
+
 namespace rtev::bench {
 namespace {
 
@@ -54,6 +56,26 @@ Followed FollowingPeer::stop() {
   if (!(words >> followed.events >> followed.lost_words >> followed.polls >> followed.failed_polls >> followed.cpu_ns))
     throw std::runtime_error("invalid output of a peer: " + outcome.out + outcome.err);
   return followed;
+}
+
+WritingPeer::WritingPeer(const std::filesystem::path& directory, pid_t pid, int interval_us,
+                         const std::filesystem::path& file)
+    : process_({.argv = {RTEV_PEER, "write", directory.string(), std::to_string(pid), std::to_string(interval_us),
+                         file.string()}},
+               "ready") {}
+
+std::uint64_t WritingPeer::cpu_ns() const {
+  return total_cpu_ns(process_.pid());
+}
+
+std::uint64_t WritingPeer::stop() {
+  process_.signal(SIGTERM);
+  const test::Outcome outcome = process_.wait();
+  std::istringstream words(outcome.out.substr(outcome.out.find('\n') + 1));
+  std::uint64_t events = 0, lost_words = 0;
+  if (!(words >> events >> lost_words) || events == 0)
+    throw std::runtime_error("a peer read nothing: " + outcome.out + outcome.err);
+  return lost_words;
 }
 
 }  // namespace rtev::bench

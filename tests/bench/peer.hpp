@@ -53,4 +53,16 @@ class FollowingPeer {
   test::Process process_;
 };
 
+/// The plainest tracer that OCaml's API allows: polls a ring at an interval and writes each event to a file.
+class WritingPeer {
+ public:
+  WritingPeer(const std::filesystem::path& directory, pid_t pid, int interval_us, const std::filesystem::path& file);
+  std::uint64_t cpu_ns() const;
+  /// Returns the number of lost words.
+  std::uint64_t stop();
+
+ private:
+  test::Process process_;
+};
+
 }  // namespace rtev::bench

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf record with default options: events per CPU second from ring to file, bytes per event, and losses.
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -11,9 +10,8 @@
 
 #include "bench/benchmarks.hpp"
 #include "bench/producer.hpp"
+#include "bench/recorded.hpp"
 #include "bench/tool.hpp"
-#include "recording/recording_file.hpp"
-#include "stream/sink.hpp"
 #include "support/temp_dir.hpp"
 
 namespace rtev::bench {
@@ -22,24 +20,11 @@ namespace {
 constexpr int producer_cpu = 0, our_cpu = 1;
 constexpr unsigned default_log2_words = 16;  // OCAMLRUNPARAM e=16
 
-/// Figures of a recording's summary.
-class Figures final : public Sink {
- public:
-  void header(const RunHeader&) override {}
-  void consume(const Batch& batch, const Registry&) override { events += batch.events().size(); }
-  void flush() override {}
-  void summary(const RunSummary&, const Registry& registry) override {
-    for (const ProcessInfo& process : registry.processes()) lost_words += process.words.lost;
-  }
-
-  std::uint64_t events = 0, lost_words = 0;
-};
-
-struct Recorded {
+struct Cost {
   double events_per_cpu_second, bytes_per_event, lost_percent;
 };
 
-Recorded record(const std::string& ending, Mix mix, double events_per_second, double seconds) {
+Cost record(const std::string& ending, Mix mix, double events_per_second, double seconds) {
   const test::TempDir directory;
   const std::string file = directory / ("trace" + ending);
   Ring ring(default_log2_words);
@@ -54,13 +39,11 @@ Recorded record(const std::string& ending, Mix mix, double events_per_second, do
   ::usleep(200'000);
   const double cpu_ns = static_cast<double>(tool.cpu_ns() - start);
   tool.interrupt();
-  Figures figures;
-  auto recording = RecordingFile::open(UniqueFd(::open(file.c_str(), O_RDONLY | O_CLOEXEC)), file);
-  if (!recording || !*recording || !(*recording)->replay(figures)) throw std::runtime_error("cannot read " + file);
-  return {
-      .events_per_cpu_second = static_cast<double>(figures.events) * 1e3 / cpu_ns,
-      .bytes_per_event = static_cast<double>(std::filesystem::file_size(file)) / static_cast<double>(figures.events),
-      .lost_percent = static_cast<double>(figures.lost_words) * 100 / static_cast<double>(produced.words)};
+  const Recorded recorded = recorded_in(file);
+  const double events = static_cast<double>(recorded.events + recorded.others);
+  return {.events_per_cpu_second = events * 1e3 / cpu_ns,
+          .bytes_per_event = static_cast<double>(std::filesystem::file_size(file)) / events,
+          .lost_percent = static_cast<double>(recorded.lost_words) * 100 / static_cast<double>(produced.words)};
 }
 
 }  // namespace
@@ -70,7 +53,7 @@ void recording(Report& report, const Effort& effort) {
     std::string ending;
     Mix mix;
     double events_per_second;
-    std::vector<Recorded> runs{};
+    std::vector<Cost> runs{};
   };
   std::vector<Target> settings{{".fxt", Mix::user, 5e6},     {".fxt", Mix::runtime, 5e6}, {".fxt.gz", Mix::user, 1e6},
                                {".pftrace", Mix::user, 1e6}, {".json", Mix::user, 1e6},   {".jsonl", Mix::user, 1e6}};
@@ -81,20 +64,20 @@ void recording(Report& report, const Effort& effort) {
   for (const Target& setting : settings) {
     const std::string what =
         fmt::format("{} at {:g} M/s to {}", name_of(setting.mix), setting.events_per_second / 1e6, setting.ending);
-    const auto series = [&](double Recorded::* figure) {
+    const auto series = [&](double Cost::* figure) {
       Series values{.name = "rtev-bpf record", .runs = {}};
-      for (const Recorded& run : setting.runs) values.runs.push_back(run.*figure);
+      for (const Cost& run : setting.runs) values.runs.push_back(run.*figure);
       return values;
     };
     const bool is_the_goal = setting.ending == ".fxt" && setting.mix == Mix::user;
     Row rate{.section = "recording",
              .what = what,
              .unit = "M events/CPU s",
-             .subject = series(&Recorded::events_per_cpu_second),
+             .subject = series(&Cost::events_per_cpu_second),
              .note = fmt::format("all its threads, scheduler events, polling, sleeping and write(2) included; {:.1f} "
                                  "bytes an event",
-                                 series(&Recorded::bytes_per_event).median())};
-    Row lost{.section = "recording", .what = what + ": lost", .unit = "%", .subject = series(&Recorded::lost_percent)};
+                                 series(&Cost::bytes_per_event).median())};
+    Row lost{.section = "recording", .what = what + ": lost", .unit = "%", .subject = series(&Cost::lost_percent)};
     if (is_the_goal) {
       rate.goal = Goal::at_least(20, "M");
       lost.goal = Goal::at_most(0, "%");

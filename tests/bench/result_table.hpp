@@ -71,6 +71,7 @@ class Report {
 struct Effort {
   int rounds = 7;        ///< runs of each series, interleaved
   double seconds = 1.0;  ///< length of one run, if it can be chosen
+  int bursts = 25;       ///< of each case of `burst`, a second each
 };
 
 }  // namespace rtev::bench

@@ -5,8 +5,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <stdexcept>
 #include <system_error>
 
@@ -29,6 +31,30 @@ std::uint64_t total_cpu_ns(pid_t pid) {
   clockid_t clock{};
   if (::clock_getcpuclockid(pid, &clock) != 0) throw std::runtime_error("the program ended too early");
   return clock_ns(clock);
+}
+
+std::uint64_t tree_cpu_ns(pid_t pid) {
+  // Kernels without CONFIG_PROC_CHILDREN do not list children.
+  std::multimap<pid_t, pid_t> children;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (!std::isdigit(static_cast<unsigned char>(name[0]))) continue;
+    std::ifstream file(entry.path() / "stat");
+    std::string stat;
+    std::getline(file, stat);
+    // "PID (COMM) STATE PPID ...": a COMM may contain anything.
+    const std::size_t after = stat.rfind(')');
+    if (after != std::string::npos) children.emplace(std::stoi(stat.substr(after + 4)), std::stoi(name));
+  }
+  std::uint64_t sum = 0;
+  std::vector<pid_t> tree{pid};
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    clockid_t clock{};
+    if (::clock_getcpuclockid(tree[i], &clock) == 0) sum += clock_ns(clock);
+    const auto [begin, end] = children.equal_range(tree[i]);
+    for (auto child = begin; child != end; ++child) tree.push_back(child->second);
+  }
+  return sum;
 }
 
 Tool::Tool(const std::vector<std::string>& arguments, std::optional<int> cpu) {

@@ -18,6 +18,8 @@ namespace rtev::bench {
 std::uint64_t cpu_ns(pid_t pid);
 /// The same, with ended threads. Throws if the process has ended.
 std::uint64_t total_cpu_ns(pid_t pid);
+/// The same of a process and all its descendants that run.
+std::uint64_t tree_cpu_ns(pid_t pid);
 
 /// A running rtev-bpf.
 class Tool {
@@ -27,6 +29,8 @@ class Tool {
 
   test::Process& process() { return *process_; }
   std::uint64_t cpu_ns() const { return bench::cpu_ns(process_->pid()); }
+  /// With its helper processes.
+  std::uint64_t tree_cpu_ns() const { return bench::tree_cpu_ns(process_->pid()); }
 
   /// Sends SIGINT and returns the output. Throws unless the exit status is 0.
   test::Outcome interrupt();

@@ -4,7 +4,9 @@
      peer decode c|ocaml DIR PID              at each line "TIMES fresh|touched" on stdin: reads the ring so many
                                               times with a new cursor, and says "NS EVENTS SUM"
      peer follow c|ocaml DIR PID INTERVAL_US  says "ready", polls until SIGTERM, then says
-                                              "EVENTS LOST-WORDS POLLS FAILED-POLLS CPU-NS" *)
+                                              "EVENTS LOST-WORDS POLLS FAILED-POLLS CPU-NS"
+     peer write DIR PID INTERVAL_US FILE      says "ready", writes each event to FILE until SIGTERM, then says
+                                              "EVENTS LOST-WORDS" *)
 
 external c_open : string -> int -> unit = "bench_c_open"
 external c_close : unit -> unit = "bench_c_close"
@@ -17,6 +19,7 @@ external sleep_us : int -> unit = "bench_sleep_us" [@@noalloc]
 external stop_at_sigterm : unit -> unit = "bench_stop_at_sigterm"
 external stopped : unit -> bool = "bench_stopped" [@@noalloc]
 external touch_rings : unit -> unit = "bench_touch_rings"
+external plain_reader : string -> int -> int -> string -> bool = "bench_plain_reader"
 
 type reader = {
   open_ring : string -> int -> unit;
@@ -140,6 +143,9 @@ let () =
   | [ _; "decode"; reader; directory; pid ] -> decode (reader_of reader) directory (int_of_string pid)
   | [ _; "follow"; reader; directory; pid; interval ] ->
       follow (reader_of reader) directory (int_of_string pid) (int_of_string interval)
+  | [ _; "write"; directory; pid; interval; file ] ->
+      if not (plain_reader directory (int_of_string pid) (int_of_string interval) file) then
+        failwith "cannot open the ring or the file"
   | _ ->
-      prerr_endline "usage: peer decode READER DIR PID | peer follow READER DIR PID INTERVAL_US";
+      prerr_endline "usage: peer decode READER DIR PID | follow READER DIR PID INTERVAL_US | write DIR PID INTERVAL_US FILE";
       exit 2
