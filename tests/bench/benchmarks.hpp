@@ -13,7 +13,7 @@ void live(Report& report, const Effort& effort);       ///< share delivered at f
 void slowdown(Report& report, const Effort& effort);   ///< cost of reading for the producer
 void pipeline(Report& report, const Effort& effort);   ///< tracer's CPU time per event: reading, merging, each output
 void idle(Report& report, const Effort& effort);       ///< 500 idle processes
-void overhead(Report& report, const Effort& effort);   ///< a busy OCaml program, traced and untraced
+void traced(Report& report, const Effort& effort);     ///< what tracing costs the traced program
 void ringless(Report& report, const Effort& effort);   ///< an OCaml program without a ring, traced by probes
 void bystander(Report& report, const Effort& effort);  ///< a pipe ping-pong on a host without OCaml
 void growth(Report& report, const Effort& effort);     ///< cost per event by number of processes, domains and by rate

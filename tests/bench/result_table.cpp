@@ -19,13 +19,13 @@ namespace {
 
 constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
 
-/// Three significant digits, without an exponent.
+/// Three significant digits, without an exponent; four between 1 and 2, where ratios are.
 std::string number(double value) {
   if (std::isnan(value)) return "-";
   const double size = std::fabs(value);
   if (size >= 100 || size == 0) return fmt::format("{:.0f}", value);
   if (size >= 10) return fmt::format("{:.1f}", value);
-  if (size >= 1) return fmt::format("{:.2f}", value);
+  if (size >= 2) return fmt::format("{:.2f}", value);
   return fmt::format("{:.3f}", value);
 }
 
@@ -97,6 +97,18 @@ double Series::least() const {
 
 double Series::greatest() const {
   return runs.empty() ? not_measured : std::ranges::max(runs);
+}
+
+std::pair<double, double> Series::interval() const {
+  // Of n runs, the number above the median is binomial: n/2 with a deviation of sqrt(n)/2.
+  const auto count = static_cast<double>(runs.size());
+  const double outside = std::floor((count - 1.96 * std::sqrt(count)) / 2);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (outside < 0) return {-infinity, infinity};
+  std::vector<double> sorted = runs;
+  std::ranges::sort(sorted);
+  const auto place = static_cast<std::size_t>(outside);
+  return {sorted[place], sorted[sorted.size() - 1 - place]};
 }
 
 Goal Goal::at_least(double bound, std::string_view unit) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bench/machine.hpp"
@@ -22,6 +23,9 @@ struct Series {
   double median() const;
   double least() const;
   double greatest() const;
+  /// That holds the median of all possible runs with a probability of 95 %, whatever their distribution; without limits
+  /// if there are fewer than six runs.
+  std::pair<double, double> interval() const;
 };
 
 /// The goal of a figure; `text` is printed in the table, e.g. "at least 8 x".
@@ -69,9 +73,10 @@ class Report {
 
 /// Number and length of runs; --quick makes both small.
 struct Effort {
-  int rounds = 7;        ///< runs of each series, interleaved
-  double seconds = 1.0;  ///< length of one run, if it can be chosen
-  int bursts = 25;       ///< of each case of `burst`, a second each
+  int rounds = 7;              ///< runs of each series, interleaved
+  double seconds = 1.0;        ///< length of one run, if it can be chosen
+  int bursts = 25;             ///< of each case of `burst`, a second each
+  double traced_seconds = 75;  ///< most time for each program of `traced`
 };
 
 }  // namespace rtev::bench
