@@ -58,12 +58,12 @@ void sleep_until(std::uint64_t time_ns) {
 
 }  // namespace
 
-/// In memory shared by all processes. Only `events` is written after the gate opens.
+/// In memory shared by all processes. Only the counts are written after the gate opens.
 struct Fleet::Shared {
   std::uint64_t start_ns;
   std::uint64_t end_ns;
   std::uint64_t burst_gap_ns;  ///< of each domain
-  std::atomic<std::uint64_t> events;
+  std::atomic<std::uint64_t> events, wakes;
 };
 
 Fleet::Fleet(Size size) : size_(size) {
@@ -98,7 +98,7 @@ void Fleet::end_all() {
   ::munmap(shared_, sizeof(Shared));
 }
 
-std::uint64_t Fleet::write(double events_per_second, double seconds) {
+Fleet::Done Fleet::write(double events_per_second, double seconds) {
   // All threads exist by then.
   constexpr std::uint64_t notice_ns = 200'000'000;
   const double domains = static_cast<double>(size_.processes) * size_.domains;
@@ -107,7 +107,7 @@ std::uint64_t Fleet::write(double events_per_second, double seconds) {
   shared_->end_ns = shared_->start_ns + static_cast<std::uint64_t>(seconds * 1e9);
   gate_out_.reset();
   await(status_in_.get(), pids_.size(), test::wait_timeout + std::chrono::milliseconds(std::lround(seconds * 1000)));
-  return shared_->events;
+  return {.events = shared_->events, .wakes = shared_->wakes};
 }
 
 /// Runs in a forked process: must not clean up resources of the parent.
@@ -123,6 +123,8 @@ void Fleet::run(std::uint32_t process) {
     std::vector<std::jthread> others;
     for (std::uint32_t domain = 1; domain < size_.domains; ++domain)
       others.emplace_back([this, &writer, process, domain] { write_domain(*writer, process, domain); });
+    for (std::uint32_t sleeper = 0; sleeper < size_.sleepers; ++sleeper)
+      others.emplace_back([this, sleeper] { sleep_often(sleeper); });
     write_domain(*writer, process, 0);
   }
   if (::write(status_out_.get(), &word, 1) != 1) ::_exit(1);
@@ -140,6 +142,17 @@ void Fleet::write_domain(RingWriter& writer, std::uint32_t process, std::uint32_
     for (unsigned event = 0; event < burst_events; ++event) composer.step();
   }
   shared_->events += composer.events();
+}
+
+void Fleet::sleep_often(std::uint32_t sleeper) {
+  const std::uint64_t step_ns = 1'000'000'000 / size_.wakes_per_second;
+  std::uint64_t wakes = 0;
+  for (std::uint64_t due = shared_->start_ns + step_ns * sleeper; due < shared_->end_ns;
+       due += step_ns * size_.sleepers) {
+    sleep_until(due);
+    ++wakes;
+  }
+  shared_->wakes += wakes;
 }
 
 }  // namespace rtev::bench

@@ -24,6 +24,9 @@ class Fleet {
   struct Size {
     std::uint32_t processes = 1;
     std::uint32_t domains = 1;  ///< per process; each has a thread while it writes
+    /// Further threads of each process, which sleep and together wake this often a second while it writes.
+    std::uint32_t sleepers = 0;
+    std::uint32_t wakes_per_second = 5000;
   };
   /// Returns when all rings exist.
   explicit Fleet(Size size);
@@ -32,14 +35,18 @@ class Fleet {
   /// Ends all processes.
   ~Fleet();
 
-  /// Lets all processes write, at this total rate, and returns the number of events when all are done. Call once; the
-  /// processes stay, idle.
-  std::uint64_t write(double events_per_second, double seconds);
+  struct Done {
+    std::uint64_t events;
+    std::uint64_t wakes;  ///< of sleepers
+  };
+  /// Lets all processes write, at this total rate, and returns when all are done. Call once; the processes stay, idle.
+  Done write(double events_per_second, double seconds);
 
  private:
   struct Shared;
   [[noreturn]] void run(std::uint32_t process);
   void write_domain(RingWriter& writer, std::uint32_t process, std::uint32_t domain);
+  void sleep_often(std::uint32_t sleeper);
   void end_all();
 
   Size size_;

@@ -70,12 +70,13 @@ int main(int argc, char** argv) {
   bool quick = false;
   int rounds = 0, bursts = 0;
   double traced_seconds = 0;
-  std::string json;
+  std::string json, svg;
   std::vector<std::string> only;
   std::vector<std::string> names;
   for (const Benchmark& benchmark : benchmarks()) names.push_back(benchmark.name);
   app.add_flag("--quick", quick, "few and short runs: to see that it works, not to quote");
   app.add_option("--json", json, "write the figures of every run to this file")->type_name("FILE");
+  app.add_option("--svg", svg, "draw the curves of `growth` into this file")->type_name("FILE");
   app.add_option("--only", only, "only these benchmarks")->type_name("NAME")->check(CLI::IsMember(names));
   app.add_option("--rounds", rounds, "runs of each thing measured (default 7, quick 3)")->check(CLI::Range(1, 1000));
   app.add_option("--bursts", bursts, "bursts of each case of `burst` (default 25, quick 3)")
@@ -103,5 +104,7 @@ int main(int argc, char** argv) {
   report.print_table(std::cout, machine);
   std::cout.flush();
   good = write_file(json, [&](std::ostream& out) { report.print_json(out, machine); }) && good;
+  if (!report.curves().empty())
+    good = write_file(svg, [&](std::ostream& out) { write_svg(out, report.curves()); }) && good;
   return good ? 0 : 1;
 }

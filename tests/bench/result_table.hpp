@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/chart.hpp"
 #include "bench/machine.hpp"
 
 namespace rtev::bench {
@@ -62,13 +63,16 @@ class Report {
  public:
   /// Also prints the row to stderr at once, to show the progress of a long run.
   void add(Row row);
+  void add(Curve curve) { curves_.push_back(std::move(curve)); }
   void print_table(std::ostream& out, const Machine& machine) const;
   /// {"schema":1,"machine":{…},"rows":[…]}
   void print_json(std::ostream& out, const Machine& machine) const;
   const std::vector<Row>& rows() const { return rows_; }
+  const std::vector<Curve>& curves() const { return curves_; }
 
  private:
   std::vector<Row> rows_;
+  std::vector<Curve> curves_;
 };
 
 /// Number and length of runs; --quick makes both small.
