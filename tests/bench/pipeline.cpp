@@ -167,11 +167,11 @@ void in_process(Report& report, std::uint32_t domains, Mix mix, const Effort& ef
             .unit = "ns/event",
             .subject = std::move(series[i])};
     if (stages[i] == Stage::merge) {
-      row.goal = Goal::at_most(15, "ns");
+      row.goal = Goal::at_most(10, "ns");
       row.note = "each domain writes 1 M events/s, polled each 10 ms and held back for 100 ms, as a session does";
       if (domains > 1) row.note += "; domains take turns after each event, so that nothing comes in runs";
     }
-    if (stages[i] == Stage::fxt) row.goal = Goal::at_most(50, "ns");  // 20 M events per CPU second
+    if (stages[i] == Stage::fxt) row.goal = Goal::at_most(33, "ns");  // 30 M events per CPU second
     report.add(std::move(row));
   }
 }

@@ -57,8 +57,8 @@ std::uint64_t tree_cpu_ns(pid_t pid) {
   return sum;
 }
 
-Tool::Tool(const std::vector<std::string>& arguments, std::optional<int> cpu) {
-  test::Command command{.argv = {RTEV_TOOL}, .cpu = cpu};
+Tool::Tool(const std::vector<std::string>& arguments, std::optional<int> cpu, bool terminal) {
+  test::Command command{.argv = {RTEV_TOOL}, .cpu = cpu, .terminal = terminal};
   command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
   test::start_ready(process_, std::move(command));
 }

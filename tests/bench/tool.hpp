@@ -24,8 +24,10 @@ std::uint64_t tree_cpu_ns(pid_t pid);
 /// A running rtev-bpf.
 class Tool {
  public:
-  /// Returns when all probes are attached and the first scan is done. Bound to one cpu if one is given.
-  explicit Tool(const std::vector<std::string>& arguments, std::optional<int> cpu = std::nullopt);
+  /// Returns when all probes are attached and the first scan is done. Bound to one cpu if one is given. Its
+  /// stdout is a pipe or a terminal.
+  explicit Tool(const std::vector<std::string>& arguments, std::optional<int> cpu = std::nullopt,
+                bool terminal = false);
 
   test::Process& process() { return *process_; }
   std::uint64_t cpu_ns() const { return bench::cpu_ns(process_->pid()); }
