@@ -16,7 +16,9 @@ namespace {
 constexpr std::size_t panels_in_a_row = 3;
 constexpr double panel_width = 300, panel_height = 220;
 // Of the plot in its panel.
-constexpr double left = 46, right = 20, top = 44, bottom = 30;
+constexpr double left = 46, right = 20, top = 40, bottom = 30;
+/// Room for the values that are written beside the first and the highest point.
+constexpr double beside = 18;
 
 /// Whole powers of ten around values, at least one decade.
 struct Axis {
@@ -48,8 +50,8 @@ std::string brief(double value) {
 void write_panel(std::ostream& out, const Curve& curve) {
   const auto [least_x, most_x] = std::ranges::minmax(curve.points, {}, &std::pair<double, double>::first);
   const auto [least_y, most_y] = std::ranges::minmax(curve.points, {}, &std::pair<double, double>::second);
-  const Axis x(least_x.first, most_x.first, left, panel_width - right);
-  const Axis y(least_y.second, most_y.second, panel_height - bottom, top);
+  const Axis x(least_x.first, most_x.first, left + beside, panel_width - right);
+  const Axis y(least_y.second, most_y.second, panel_height - bottom, top + beside);
   fmt::print(out, "<text class=\"title\" x=\"{}\" y=\"14\">{}</text>\n<text x=\"{}\" y=\"29\">{}</text>\n", 4,
              escaped(curve.title), 4, escaped(curve.unit));
   for (int exponent = x.first; exponent <= x.last; ++exponent) {

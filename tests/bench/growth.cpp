@@ -191,8 +191,8 @@ void by_length(Report& report, const Effort& effort) {
   load.interrupt();
   tool.interrupt();
   add(report, "seconds of a recording, 1M events/s", "ns/event", cost,
-      "since the point before, scheduler events included");
-  add(report, "seconds of a recording, 1M events/s: memory", "MB", memory, "its own (RssAnon)");
+      "since the row before; scheduler events included");
+  add(report, "memory after seconds of a recording", "MB", memory, "its own (RssAnon)");
 }
 
 }  // namespace
