@@ -12,12 +12,14 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <ratio>
 #include <string>
 #include <vector>
 
 #include "bench/benchmarks.hpp"
 #include "bench/machine.hpp"
 #include "bench/result_table.hpp"
+#include "bench/results_document.hpp"
 
 namespace {
 
@@ -53,6 +55,11 @@ bool run(const Benchmark& benchmark, Report& report, const Effort& effort) {
   return good;
 }
 
+std::string minutes_since(std::chrono::steady_clock::time_point start) {
+  const std::chrono::duration<double, std::ratio<60>> took = std::chrono::steady_clock::now() - start;
+  return fmt::format("{:.0f} minutes", took.count());
+}
+
 /// Does nothing without a path.
 bool write_file(const std::string& path, const std::function<void(std::ostream&)>& write) {
   if (path.empty()) return true;
@@ -70,18 +77,21 @@ int main(int argc, char** argv) {
   bool quick = false;
   int rounds = 0, bursts = 0;
   double traced_seconds = 0;
-  std::string json, svg;
+  std::string json, markdown, svg, commit = "unknown";
   std::vector<std::string> only;
   std::vector<std::string> names;
   for (const Benchmark& benchmark : benchmarks()) names.push_back(benchmark.name);
   app.add_flag("--quick", quick, "few and short runs: to see that it works, not to quote");
   app.add_option("--json", json, "write the figures of every run to this file")->type_name("FILE");
+  app.add_option("--markdown", markdown, "write the run as a document to this file, e.g. RESULTS.md")
+      ->type_name("FILE");
+  app.add_option("--commit", commit, "what was measured, for --markdown")->type_name("COMMIT");
   app.add_option("--svg", svg, "draw the curves of `growth` into this file")->type_name("FILE");
   app.add_option("--only", only, "only these benchmarks")->type_name("NAME")->check(CLI::IsMember(names));
   app.add_option("--rounds", rounds, "runs of each thing measured (default 7, quick 3)")->check(CLI::Range(1, 1000));
-  app.add_option("--bursts", bursts, "bursts of each case of `burst` (default 25, quick 3)")
+  app.add_option("--bursts", bursts, "bursts of each case of `burst` (default 25, quick 2)")
       ->check(CLI::Range(1, 100'000));
-  app.add_option("--traced-seconds", traced_seconds, "most time for each program of `traced` (default 75, quick 12)")
+  app.add_option("--traced-seconds", traced_seconds, "most time for each program of `traced` (default 75, quick 8)")
       ->check(CLI::Range(1.0, 100'000.0));
   CLI11_PARSE(app, argc, argv);
   if (::geteuid() != 0) {
@@ -90,11 +100,12 @@ int main(int argc, char** argv) {
   }
   ::signal(SIGPIPE, SIG_IGN);
 
-  Effort effort = quick ? Effort{.rounds = 3, .seconds = 0.3, .bursts = 3, .traced_seconds = 12} : Effort{};
+  Effort effort = quick ? Effort{.rounds = 3, .seconds = 0.3, .bursts = 2, .traced_seconds = 8} : Effort{};
   if (rounds > 0) effort.rounds = rounds;
   if (bursts > 0) effort.bursts = bursts;
   if (traced_seconds > 0) effort.traced_seconds = traced_seconds;
   const Machine machine = this_machine();
+  const auto start = std::chrono::steady_clock::now();
   Report report;
   bool good = true;
   for (const Benchmark& benchmark : benchmarks()) {
@@ -104,6 +115,8 @@ int main(int argc, char** argv) {
   report.print_table(std::cout, machine);
   std::cout.flush();
   good = write_file(json, [&](std::ostream& out) { report.print_json(out, machine); }) && good;
+  const std::string took = minutes_since(start);
+  good = write_file(markdown, [&](std::ostream& out) { write_markdown(out, report, machine, commit, took); }) && good;
   if (!report.curves().empty())
     good = write_file(svg, [&](std::ostream& out) { write_svg(out, report.curves()); }) && good;
   return good ? 0 : 1;

@@ -163,8 +163,9 @@ void add_rows(Report& report, const Rate& rate, AtRate& measured) {
 }  // namespace
 
 void ordinary(Report& report, const Effort& effort) {
-  const int rounds = std::min(effort.rounds, 3);
-  const double seconds = effort.seconds < 1 ? 1 : 2.5 * effort.seconds;
+  const bool is_quick = effort.seconds < 1;
+  const int rounds = is_quick ? 1 : std::min(effort.rounds, 3);
+  const double seconds = is_quick ? 0.5 : 2.5 * effort.seconds;
   std::array<AtRate, rates.size()> measured;
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < rates.size(); ++i)
