@@ -10,7 +10,6 @@ void ordinary(Report& report, const Effort& effort);   ///< cpu of the tracer at
 void burst(Report& report, const Effort& effort);      ///< losses in bursts after silence
 void decode(Report& report, const Effort& effort);     ///< full rings without a writer: events per second
 void live(Report& report, const Effort& effort);       ///< share delivered at full speed, highest rate without loss
-void slowdown(Report& report, const Effort& effort);   ///< cost of reading for the producer
 void pipeline(Report& report, const Effort& effort);   ///< tracer's CPU time per event: reading, merging, each output
 void idle(Report& report, const Effort& effort);       ///< 500 idle processes
 void traced(Report& report, const Effort& effort);     ///< what tracing costs the traced program

@@ -30,8 +30,7 @@ struct Use {
 /// Cpu time over a window in which `cpu_ns` reads it, in percent of one core.
 double percent_of_a_core(double seconds, const std::function<std::uint64_t()>& cpu_ns) {
   // What a tracer does once when it starts is not part of what it costs all day.
-  constexpr std::chrono::seconds settling{1};
-  std::this_thread::sleep_for(settling);
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds / 2));
   const std::uint64_t cpu = cpu_ns(), start = monotonic_ns();
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   return 100 * static_cast<double>(cpu_ns() - cpu) / static_cast<double>(monotonic_ns() - start);
@@ -165,7 +164,7 @@ void add_rows(Report& report, const Rate& rate, AtRate& measured) {
 void ordinary(Report& report, const Effort& effort) {
   const bool is_quick = effort.seconds < 1;
   const int rounds = is_quick ? 1 : std::min(effort.rounds, 3);
-  const double seconds = is_quick ? 0.5 : 2.5 * effort.seconds;
+  const double seconds = is_quick ? 0.5 : 2 * effort.seconds;
   std::array<AtRate, rates.size()> measured;
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < rates.size(); ++i)

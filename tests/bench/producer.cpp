@@ -134,13 +134,6 @@ std::uint64_t Ring::fill(Mix mix) {
   return events;
 }
 
-Produced produce(Ring& ring, Mix mix, std::uint64_t count) {
-  Composer composer(ring.writer(), 0, mix);
-  const std::uint64_t words = ring.writer().words_written(0), start = monotonic_ns();
-  for (std::uint64_t i = 0; i < count; ++i) composer.step();
-  return {.events = count, .words = ring.writer().words_written(0) - words, .ns = monotonic_ns() - start};
-}
-
 Produced produce_for(Ring& ring, Mix mix, double events_per_second, double seconds) {
   constexpr std::uint64_t flat_out_step = 1024;
   constexpr double longest_lag_ns = 100'000;

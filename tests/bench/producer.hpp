@@ -84,9 +84,6 @@ struct Produced {
   double events_per_second() const { return ns == 0 ? 0 : static_cast<double>(events) * 1e9 / static_cast<double>(ns); }
 };
 
-/// Writes `count` events at full speed, on the calling thread.
-Produced produce(Ring& ring, Mix mix, std::uint64_t count);
-
 /// Writes for this long, on the calling thread, at a rate; at full speed if the rate is 0. The pace is kept in steps of
 /// microseconds. Time lost while the thread was off its cpu for long is not caught up in a burst.
 Produced produce_for(Ring& ring, Mix mix, double events_per_second, double seconds);

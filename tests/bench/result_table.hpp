@@ -80,7 +80,7 @@ struct Effort {
   int rounds = 7;              ///< runs of each series, interleaved
   double seconds = 1.0;        ///< length of one run, if it can be chosen
   int bursts = 25;             ///< of each case of `burst`, a second each
-  double traced_seconds = 75;  ///< most time for each program of `traced`
+  double traced_seconds = 60;  ///< time limit for each program of `traced`
 };
 
 }  // namespace rtev::bench
