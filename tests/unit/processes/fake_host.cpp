@@ -339,7 +339,9 @@ void FakeHost::on_image_end(const ImageEnd& end) {
   EXPECT_EQ(end.by_exec, images_[end.process].status == exit_by_exec);
   ProcessInfo& info = registry_.process(end.process);
   for (const std::uint32_t slot : end.slots) {
-    poller_.finish(slot, end.time_ns, now_ns_, info, [&] {
+    poller_.seal(slot, end.time_ns);
+    poller_.read_last(slot, now_ns_);
+    poller_.finish(slot, now_ns_, info, [&] {
       return slot == end.slots.back() ? take_saved(info.pid, end.announced_ns, end.announced_ns) : std::nullopt;
     });
   }

@@ -45,6 +45,10 @@ constexpr std::uint64_t max_shared_staged_ns = 25'000'000, max_staged_ns = 100'0
 /// Words of the shortest event. Words of a turn of a ring while others wait: those of a ring of OCaml's default size.
 constexpr std::uint64_t words_of_event = 2, shared_turn_words = 1 << 16;
 
+/// How long images that ended wait for room for their events, and how many of them.
+constexpr std::uint64_t max_end_wait_ns = 500'000'000;
+constexpr std::size_t max_waiting_ends = 256;
+
 /// BPF wakes the thread not more often than this because rings fill up.
 constexpr std::uint64_t min_wakeup_interval_ns = 500'000;
 
@@ -246,6 +250,7 @@ LiveSources::Collected LiveSources::collect() {
   const bool any_probed = take_lifecycle_events();
   queries_.process(now);
   discovery_.tick(now, records_complete_until, records_wait_since);
+  finish_ended(now);
   kernel_.collect_saved_rings();
   if (ringless_) ringless_->tick({.now_ns = now, .records_taken_until_ns = taken_until});
   sched_.stage(monotonic_ns(), stream_.output.room(Timeline::no_user, longest_staged_ns()));
@@ -296,6 +301,7 @@ void LiveSources::drain(Rest rest) {
   const std::uint64_t end = monotonic_ns();
   take_lifecycle_events();
   discovery_.tick(end, end);
+  finish_ended(end);
   while (discovery_.unnamed_since(monotonic_ns()) ||
          (discovery_.exits().inspects_aborted() && monotonic_ns() < end + inspection_timeout_ns)) {
     await_inspected(1);
@@ -396,11 +402,30 @@ void LiveSources::on_ring(ProcessIndex process, std::uint32_t slot, std::shared_
 
 void LiveSources::on_image_end(const ImageEnd& end) {
   const std::uint64_t now = monotonic_ns();
+  for (const std::uint32_t slot : end.slots) rings_.seal(slot, end.time_ns);
+  ended_.push_back({.end = end, .deadline_ns = now + max_end_wait_ns});
+  finish_ended(now);
+}
+
+/// Many programs may end at once, with more events than there is room for.
+void LiveSources::finish_ended(std::uint64_t now_ns) {
+  std::erase_if(ended_, [&, waiting = ended_.size()](const Ended& image) mutable {
+    bool is_read = true;
+    for (const std::uint32_t slot : image.end.slots) is_read &= rings_.read_last(slot, now_ns);
+    const bool has_time = !drains_ && now_ns < image.deadline_ns && waiting <= max_waiting_ends;
+    if (!is_read && has_time) return false;
+    finish(image.end, now_ns);
+    --waiting;
+    return true;
+  });
+}
+
+void LiveSources::finish(const ImageEnd& end, std::uint64_t now) {
   ProcessInfo& info = stream_.registry.process(end.process);
   info.words = {};
   info.domains = 0;
   for (const std::uint32_t slot : end.slots) {
-    rings_.finish(slot, end.time_ns, now, info, [&] {
+    rings_.finish(slot, now, info, [&] {
       return slot == end.slots.back() ? kernel_.take_saved_ring(info.pid, end.announced_ns, end.announced_ns)
                                       : std::nullopt;
     });

@@ -18,6 +18,7 @@
 #include "kernel/ringless_programs.hpp"
 #include "kernel/uprobe_manager.hpp"
 #include "processes/discovery.hpp"
+#include "processes/discovery_context.hpp"
 #include "processes/lifecycle_reader.hpp"
 #include "session/live/kernel_link.hpp"
 #include "session/live/ring_poller.hpp"
@@ -127,6 +128,8 @@ class LiveSources : private ProcessEvents {
   void on_process(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) override;
   void on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) override;
   void on_image_end(const ImageEnd& end) override;
+  void finish_ended(std::uint64_t now_ns);
+  void finish(const ImageEnd& end, std::uint64_t now_ns);
   void add_announcers(RunSummary& summary) const;
   bool take_lifecycle_events();
   void poll_rings(std::uint64_t now_ns);
@@ -153,6 +156,12 @@ class LiveSources : private ProcessEvents {
   SchedStager sched_;
   LifecycleReader lifecycle_;
   std::map<Unreadable, std::uint64_t> unreadable_;  ///< rings that are not read
+  /// An image that ended, and whose rings are read when there is room for their events.
+  struct Ended {
+    ImageEnd end;
+    std::uint64_t deadline_ns;
+  };
+  std::vector<Ended> ended_;
   std::uint64_t max_delay_ns_;
   bool any_runs_ = true;
   bool has_news_ = false;

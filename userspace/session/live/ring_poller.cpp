@@ -223,14 +223,25 @@ void RingPoller::finish_all(std::uint64_t now_ns, std::uint64_t deadline_ns) {
   for (auto& [slot, ring] : rings_) ring.reader->finish(consumer_, now_ns);
 }
 
-void RingPoller::finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessInfo& info,
-                        const Saved& saved) {
+void RingPoller::seal(std::uint32_t slot, std::uint64_t ended_ns) {
+  const auto found = rings_.find(slot);
+  if (found == rings_.end()) return;
+  RingReaderAccess::seal(*found->second.reader, ended_ns);
+  found->second.unfinished = true;
+  found->second.pace.postpone(0);
+}
+
+bool RingPoller::read_last(std::uint32_t slot, std::uint64_t now_ns) {
+  const auto found = rings_.find(slot);
+  return found == rings_.end() || read_out(*found->second.reader, found->second.user, now_ns);
+}
+
+void RingPoller::finish(std::uint32_t slot, std::uint64_t now_ns, ProcessInfo& info, const Saved& saved) {
   const auto found = rings_.find(slot);
   if (found == rings_.end()) return;
   RingReader& reader = *found->second.reader;
-  RingReaderAccess::seal(reader, ended_ns);
   const uid_t user = found->second.user;
-  read_out(reader, user, now_ns);
+  RingReaderAccess::give_up(reader);
   const bool taken_over = RingReaderAccess::taken_over(reader);
   const bool whole = !reader.truncated() || read_saved(reader, user, now_ns, saved);
   reader.finish(consumer_, now_ns);
@@ -243,15 +254,15 @@ void RingPoller::finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_
   rings_.erase(found);
 }
 
-/// Reads what a ring holds that is not written any more, as far as there is room.
-void RingPoller::read_out(RingReader& reader, uid_t user, std::uint64_t now_ns) {
+/// Reads what a ring holds that is not written any more. False if there is no room for more of it now.
+bool RingPoller::read_out(RingReader& reader, uid_t user, std::uint64_t now_ns) {
   CpuShare& share = last_reads_.try_emplace(user, last_reads).first->second;
   std::erase_if(last_reads_,
                 [&](const auto& entry) { return &entry.second != &share && entry.second.is_unused(now_ns); });
   std::uint64_t words = 0;
   for (unsigned tries = 0; words < last_words;) {
     const std::uint64_t room = room_(user).words;
-    if (room == 0) break;
+    if (room == 0) return false;
     const bool has_left = share.has_left(now_ns);
     // Words of thousands of domains take as long as those of a large ring.
     if (!has_left && (words >= last_words_at_least || reader.layout().rings > usual_domains)) break;
@@ -262,10 +273,10 @@ void RingPoller::read_out(RingReader& reader, uid_t user, std::uint64_t now_ns) 
         !polled.complete && taken + polled.corrupt_words == 0 && has_left && tries++ < max_last_tries;
     if (tries_again) std::this_thread::sleep_for(last_try_interval);
     share.use(clock_() - begin_ns, now_ns);
-    if (polled.complete) return;
+    if (polled.complete) break;
     if (!tries_again) words += std::max(taken, min_turn_words);
   }
-  RingReaderAccess::give_up(reader);
+  return true;
 }
 
 /// True if the saved copy is known to be complete.
@@ -274,6 +285,7 @@ bool RingPoller::read_saved(RingReader& reader, uid_t user, std::uint64_t now_ns
   if (!rest || !RingReaderAccess::continue_in_copy(reader, std::move(rest->fd))) return false;
   for (const CutDomain& cut : rest->cut) RingReaderAccess::expect_words(reader, cut.domain, cut.written);
   read_out(reader, user, now_ns);
+  RingReaderAccess::give_up(reader);
   return rest->last;
 }
 

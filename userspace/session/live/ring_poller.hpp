@@ -58,10 +58,15 @@ class RingPoller {
 
   /// The saved copy of a ring, if there is one.
   using Saved = std::function<std::optional<SavedRingFile>()>;
-  /// The last read of a ring whose program ended at `ended_ns`; adds its final figures to `info` and forgets it. What
-  /// the file does not hold any more is read from its saved copy. Of more words than the rings of a program hold, the
-  /// rest is lost; and so is what exceeds a small ring if programs of the user took too much time with their ends.
-  void finish(std::uint32_t slot, std::uint64_t ended_ns, std::uint64_t now_ns, ProcessInfo& info, const Saved& saved);
+  /// The program of a ring ended at `ended_ns`: the next one may reuse the file.
+  void seal(std::uint32_t slot, std::uint64_t ended_ns);
+  /// Reads what the program of a sealed ring left. False if there is no room for all of it now. Of more words than the
+  /// rings of a program hold, the rest stays, and so does what exceeds a small ring if programs of the user took too
+  /// much time with their ends.
+  bool read_last(std::uint32_t slot, std::uint64_t now_ns);
+  /// Adds the final figures of a sealed ring to `info` and forgets it. What was not read is lost, but what the file
+  /// does not hold any more is read from its saved copy.
+  void finish(std::uint32_t slot, std::uint64_t now_ns, ProcessInfo& info, const Saved& saved);
   /// Rings that the next program with the same pid took over before their last read, and that were not saved before:
   /// the number of missing words is unknown.
   std::uint64_t taken_over() const { return taken_over_; }
@@ -108,7 +113,7 @@ class RingPoller {
   std::uint64_t read(Ring& ring, std::uint64_t now_ns, bool all_domains, std::uint64_t max_words);
   void read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now_ns);
   void note_behind(const Ring& ring);
-  void read_out(RingReader& reader, uid_t user, std::uint64_t now_ns);
+  bool read_out(RingReader& reader, uid_t user, std::uint64_t now_ns);
   bool read_saved(RingReader& reader, uid_t user, std::uint64_t now_ns, const Saved& saved);
   static void end_pause(Ring& ring, std::uint64_t now_ns);
   static void add_figures(Ring& ring, ProcessInfo& info);

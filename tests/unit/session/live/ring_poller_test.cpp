@@ -176,7 +176,9 @@ TEST_F(RingPollerTest, RingsWithInvalidWordsAreLeftAloneLongerAndLonger) {
     EXPECT_EQ(poll(milli).size(), 1u);
   }
   ProcessInfo info;
-  poller_.finish(1, now_ns_, now_ns_, info, [] { return std::nullopt; });
+  poller_.seal(1, now_ns_);
+  EXPECT_TRUE(poller_.read_last(1, now_ns_));
+  poller_.finish(1, now_ns_, info, [] { return std::nullopt; });
   EXPECT_EQ(info.left_alone.times, 2u) << "since the update";
   EXPECT_GE(info.left_alone.ns, second);
 }
@@ -266,7 +268,9 @@ TEST_F(RingPollerTest, TheLastReadWaitsForTheEndOfAShortChange) {
     int looks = 0;
     meanwhile_ = [&] { pages_ = !is_short || ++looks < 10 ? PageState::busy : PageState::ready; };
     ProcessInfo info;
-    poller_.finish(1, now_ns_, now_ns_, info, [] { return std::nullopt; });
+    poller_.seal(1, now_ns_);
+    EXPECT_TRUE(poller_.read_last(1, now_ns_));
+    poller_.finish(1, now_ns_, info, [] { return std::nullopt; });
     EXPECT_EQ(info.words.delivered, is_short ? info.words.written : 0);
     EXPECT_EQ(info.words.lost, is_short ? 0 : info.words.written);
     files_.clear();
@@ -280,11 +284,40 @@ TEST_F(RingPollerTest, TheLastReadIsBounded) {
   test::RingFileBuilder& file = add(1, words_log2, 3);
   for (std::uint32_t domain = 0; domain < 3; ++domain) fill(file, domain);
   ProcessInfo info;
-  poller_.finish(1, now_ns_, now_ns_, info, [] { return std::nullopt; });
+  poller_.seal(1, now_ns_);
+  EXPECT_TRUE(poller_.read_last(1, now_ns_));
+  poller_.finish(1, now_ns_, info, [] { return std::nullopt; });
   EXPECT_TRUE(info.words.balanced());
   EXPECT_EQ(info.words.unread, 0u);
   EXPECT_LE(info.words.delivered, last_words + 2048);
   EXPECT_EQ(info.words.lost, info.words.written - info.words.delivered);
+}
+
+TEST_F(RingPollerTest, TheLastReadWaitsForRoom) {
+  fill(add(1));
+  const std::uint64_t written = files_.at(1).tail(0);
+  room_ = 1;
+  poller_.seal(1, now_ns_);
+  EXPECT_FALSE(poller_.read_last(1, now_ns_));
+  EXPECT_LT(2 * staged_, written);
+  room_ = SIZE_MAX;
+  EXPECT_TRUE(poller_.read_last(1, now_ns_));
+  ProcessInfo info;
+  poller_.finish(1, now_ns_, info, [] { return std::nullopt; });
+  EXPECT_EQ(info.words.delivered, written);
+}
+
+TEST_F(RingPollerTest, WordsThatNobodySawAreCountedAsLost) {
+  test::RingFileBuilder& file = add(1);
+  poll();
+  fill(file);
+  room_ = 0;
+  poller_.seal(1, now_ns_);
+  EXPECT_FALSE(poller_.read_last(1, now_ns_));
+  ProcessInfo info;
+  poller_.finish(1, now_ns_, info, [] { return std::nullopt; });
+  EXPECT_EQ(info.words.written, file.tail(0));
+  EXPECT_EQ(info.words.lost, info.words.written);
 }
 
 TEST_F(RingPollerTest, EndsOfAUsersProgramsTakeOnlySoMuchTime) {
@@ -295,7 +328,9 @@ TEST_F(RingPollerTest, EndsOfAUsersProgramsTakeOnlySoMuchTime) {
   for (std::uint32_t slot = 1; slot <= programs; ++slot) {
     fill(add(slot, 20));
     ProcessInfo info;
-    poller_.finish(slot, now_ns_, now_ns_, info, [] { return std::nullopt; });
+    poller_.seal(slot, now_ns_);
+    EXPECT_TRUE(poller_.read_last(slot, now_ns_));
+    poller_.finish(slot, now_ns_, info, [] { return std::nullopt; });
     EXPECT_TRUE(info.words.balanced());
     delivered.push_back(info.words.delivered);
   }
@@ -305,7 +340,9 @@ TEST_F(RingPollerTest, EndsOfAUsersProgramsTakeOnlySoMuchTime) {
   now_ns_ += 10 * second;
   fill(add(programs + 1, 20));
   ProcessInfo info;
-  poller_.finish(programs + 1, now_ns_, now_ns_, info, [] { return std::nullopt; });
+  poller_.seal(programs + 1, now_ns_);
+  EXPECT_TRUE(poller_.read_last(programs + 1, now_ns_));
+  poller_.finish(programs + 1, now_ns_, info, [] { return std::nullopt; });
   EXPECT_EQ(info.words.lost, 0u) << "later there is time again";
 }
 
