@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 
 namespace rtev {
 namespace {
@@ -47,6 +48,17 @@ constexpr bool is_deceptive(std::uint32_t code) {
          (code >= 0xE0000 && code <= 0xE0FFF);
 }
 
+/// True if one of 8 ASCII characters is escaped by a notation here, or is not ASCII.
+bool any_special(const char* text) {
+  static constexpr std::uint64_t each = 0x0101'0101'0101'0101, high = each * 0x80;
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, text, sizeof bytes);
+  // The highest bit of a byte is set where it is below `limit`; wrong only above a byte that is.
+  const auto below = [](std::uint64_t of, std::uint64_t limit) { return (of - each * limit) & ~of; };
+  const auto equal = [&](char c) { return below(bytes ^ each * static_cast<unsigned char>(c), 1); };
+  return ((below(bytes, 0x20) | equal('"') | equal('\\') | equal('\x7F') | bytes) & high) != 0;
+}
+
 /// Length of the prefix of ASCII characters that no notation here escapes.
 std::size_t plain_prefix(std::string_view text) {
   static constexpr auto plain = [] {
@@ -55,6 +67,9 @@ std::size_t plain_prefix(std::string_view text) {
     return table;
   }();
   std::size_t length = 0;
+  while (text.size() - length >= 8 && !any_special(text.data() + length)) length += 8;
+  // The last 8 characters overlap with those that were looked at.
+  if (text.size() - length < 8 && text.size() >= 8 && !any_special(text.data() + text.size() - 8)) return text.size();
   while (length < text.size() && plain[static_cast<unsigned char>(text[length])]) ++length;
   return length;
 }
@@ -93,14 +108,13 @@ Shown show_first(std::string_view text) {
 
 }  // namespace
 
-void add_json_string(TextBuffer& out, std::string_view text) {
+void add_json_text(TextBuffer& out, std::string_view text) {
   static constexpr std::string_view digits = "0123456789abcdef";
-  out.add('"');
   while (true) {
     const std::size_t plain = plain_prefix(text);
     out.add(text.substr(0, plain));
     text.remove_prefix(plain);
-    if (text.empty()) break;
+    if (text.empty()) return;
     const Character character = first_character(text);
     if (character.code == not_utf8) {
       out.add("\xEF\xBF\xBD");
@@ -112,6 +126,20 @@ void add_json_string(TextBuffer& out, std::string_view text) {
     }
     text.remove_prefix(character.length);
   }
+}
+
+void add_json_string(TextBuffer& out, std::string_view text) {
+  if (plain_prefix(text) == text.size()) {
+    out.add_with(text.size() + 2, [&](char* at) {
+      *at++ = '"';
+      at += text.copy(at, text.size());
+      *at++ = '"';
+      return at;
+    });
+    return;
+  }
+  out.add('"');
+  add_json_text(out, text);
   out.add('"');
 }
 

@@ -13,6 +13,8 @@ namespace rtev {
 /// A JSON string with its quotes, always valid UTF-8: bytes that are not UTF-8 become U+FFFD, control characters
 /// (U+0000-U+001F, U+007F-U+009F) \uXXXX.
 void add_json_string(TextBuffer& out, std::string_view text);
+/// The same without the quotes: a part of a string.
+void add_json_text(TextBuffer& out, std::string_view text);
 
 /// For terminals: control characters, characters that reorder or hide text, and bytes that are not UTF-8 become \xNN
 /// for each byte, and a backslash becomes two.

@@ -46,15 +46,7 @@ class JsonWriter {
 
   /// The next value is that of this member.
   JsonWriter& key(std::string_view name) {
-    const std::size_t comma = first_ ? 0 : 1;
-    char* at = out_.extend(comma + name.size() + 3);
-    *at = ',';
-    at += comma;
-    *at++ = '"';
-    std::memcpy(at, name.data(), name.size());
-    at += name.size();
-    *at++ = '"';
-    *at = ':';
+    out_.add_with(name.size() + around_name, [&](char* at) { return put_key(at, name); });
     first_ = true;
     return *this;
   }
@@ -96,10 +88,26 @@ class JsonWriter {
   void member(std::string_view name, const T& of) {
     key(name).value(of);
   }
+  template <std::integral Number>
+    requires(!std::same_as<Number, bool>)
+  void member(std::string_view name, const Number& number) {
+    constexpr std::size_t longest = 20;  // digits of UINT64_MAX, or sign and digits of INT64_MIN
+    out_.add_with(name.size() + around_name + longest, [&](char* at) {
+      at = put_key(at, name);
+      return std::to_chars(at, at + longest, number).ptr;
+    });
+    first_ = false;
+  }
   /// Text of plain ASCII without quotes and backslashes: a constant of the program.
   void plain_member(std::string_view name, std::string_view text) {
-    key(name);
-    out_.add('"', text, '"');
+    out_.add_with(name.size() + around_name + text.size() + 2, [&](char* at) {
+      at = put_key(at, name);
+      *at++ = '"';
+      std::memcpy(at, text.data(), text.size());
+      at += text.size();
+      *at++ = '"';
+      return at;
+    });
     first_ = false;
   }
   /// null if the text is empty.
@@ -129,9 +137,23 @@ class JsonWriter {
 
   /// The next value is a document of its own.
   void restart() { first_ = true; }
+  /// The next member follows others, which the caller wrote.
+  void resume() { first_ = false; }
   std::string_view text() const { return out_.text(); }
 
  private:
+  static constexpr std::size_t around_name = 4;  ///< comma, quotes, colon
+
+  char* put_key(char* at, std::string_view name) const {
+    *at = ',';
+    if (!first_) ++at;
+    *at++ = '"';
+    std::memcpy(at, name.data(), name.size());
+    at += name.size();
+    *at++ = '"';
+    *at++ = ':';
+    return at;
+  }
   void begin(char open) {
     separate();
     out_.add(open);

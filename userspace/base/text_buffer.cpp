@@ -19,14 +19,15 @@ void TextBuffer::add_right(std::int64_t number, std::size_t width) {
   add(std::string_view{digits.data(), length});
 }
 
-void TextBuffer::add_hex(std::string_view bytes) {
-  static constexpr std::string_view digits = "0123456789abcdef";
-  char* at = extend(bytes.size() * 2);
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    *at++ = digits[byte >> 4];
-    *at++ = digits[byte & 15];
-  }
+char* TextBuffer::put_hex(char* at, std::string_view bytes) {
+  static constexpr auto pairs = [] {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::array<std::array<char, 2>, 256> table{};
+    for (std::size_t byte = 0; byte < table.size(); ++byte) table[byte] = {digits[byte / 16], digits[byte % 16]};
+    return table;
+  }();
+  for (const char c : bytes) at = std::ranges::copy(pairs[static_cast<unsigned char>(c)], at).out;
+  return at;
 }
 
 void TextBuffer::add_grouped(std::uint64_t number) {

@@ -36,6 +36,18 @@ TEST(JsonString, KeepsValidText) {
   EXPECT_EQ(json_of("a\"\\"), R"("a\"\\")");
 }
 
+TEST(JsonString, EscapesACharacterAtAnyPlace) {
+  for (int code = 0; code < 0x80; ++code) {
+    const std::string alone = json_of(std::string(1, static_cast<char>(code)));
+    for (std::size_t place = 0; place < 20; ++place) {
+      std::string text(20, 'x'), expected = text;
+      text[place] = static_cast<char>(code);
+      expected.replace(place, 1, alone, 1, alone.size() - 2);
+      EXPECT_EQ(json_of(text), '"' + expected + '"');
+    }
+  }
+}
+
 TEST(JsonString, EscapesControlCharacters) {
   EXPECT_EQ(json_of(std::string_view{"\0\n\x1f", 3}), "\"\\u0000\\u000a\\u001f\"");
   EXPECT_EQ(json_of("\x7f"), "\"\\u007f\"");
