@@ -16,6 +16,9 @@ class LineSink : public Sink {
 
   void end_line() {
     out_.add('\n');
+    hand_out_if_full();
+  }
+  void hand_out_if_full() {
     if (out_.size() >= piece) hand_out();
   }
   void hand_out() {

@@ -73,7 +73,7 @@ void ChromeSink::thread_interval(const Track& track, const ThreadInterval& inter
   const std::string_view name = state_name(interval);
   if (name.empty()) return;
   start('T', interval.begin_ns, track);
-  event_.name(name, "sched");
+  event_.name("sched", name);
   event_.complete(interval.end_ns - interval.begin_ns);
   if (name == "Running") {
     event_.args();
@@ -104,7 +104,7 @@ void ChromeSink::enter_cpu(std::uint32_t cpu, std::uint64_t time, const Thread& 
   scratch_ = thread.comm();
   if (track.domain >= 0) scratch_.append(scratch_.empty() ? "" : " ").append(track.name);
   event_.start('B', row->newest, cpus_pid, row_tid(cpu));
-  event_.name(scratch_.empty() ? no_name : scratch_, "sched");
+  event_.name("sched", scratch_.empty() ? no_name : scratch_);
   event_.args();
   event_.json().member("pid", track.pid);
   event_.json().member("tid", track.tid);

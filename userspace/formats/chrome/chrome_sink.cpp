@@ -77,14 +77,14 @@ void ChromeSink::summary(const RunSummary& summary, const Registry& registry) {
   json.member("processes", processes);
   add_words(json, words);
   event_.finish();
-  out_.add("\n]");
-  end_line();
+  out_.cut(out_.size() - ChromeEvent::separator.size());
+  out_.add("\n]\n");
   hand_out();
 }
 
 void ChromeSink::begin_span(const Track& track, const ViewerEvent& event, const Flows& flows) {
   start('B', event.time, track);
-  event_.name(event.name, to_string(event.category));
+  event_.name(to_string(event.category), event.name);
   finish(event.details);
   // Arrows are bound to the span that is open at their place in the file.
   for (const std::uint64_t id : flows.out) flow('s', event.time, track, id);
@@ -99,7 +99,7 @@ void ChromeSink::end_span(const Track& track, std::uint64_t time, Details detail
 
 void ChromeSink::instant(const Track* track, const ViewerEvent& event) {
   event_.start('i', event.time, track != nullptr ? track->pid : cpus_pid, track != nullptr ? track->tid : cpus_pid);
-  event_.name(event.name, to_string(event.category));
+  event_.name(to_string(event.category), event.name);
   const bool of_process = event.category == Category::loss || event.category == Category::process;
   event_.json().plain_member("s", track == nullptr ? "g" : of_process ? "p" : "t");       // scope: all, process, thread
   if (event.category == Category::loss) event_.json().plain_member("cname", "terrible");  // red in chrome://tracing
@@ -115,12 +115,12 @@ void ChromeSink::counter(const Track& track, const EventContext& context) {
 /// A point of a graph. Viewers make one for each name and argument of a process.
 void ChromeSink::graph(const Track& track, const EventContext& context, std::string_view unit,
                        std::integral auto value) {
-  scratch_ = name_of(context.event, context.registry, unnamed_);
-  scratch_ += " domain ";
-  scratch_ += std::to_string(Source::unpack(context.event.source).domain);
-  if (track.incarnation > 1) scratch_ += " #" + std::to_string(track.incarnation);
+  const std::string_view name = name_of(context.event, context.registry, unnamed_);
+  const std::uint32_t domain = Source::unpack(context.event.source).domain;
+  const std::string_view category = to_string(category_of(context.event));
   start('C', context.event.time, track);
-  event_.name(scratch_, to_string(category_of(context.event)));
+  track.incarnation > 1 ? event_.name(category, name, " domain ", domain, " #", track.incarnation)
+                        : event_.name(category, name, " domain ", domain);
   event_.args();
   event_.json().member(unit, value);  // numbers only: viewers make a graph of each argument
   finish();
@@ -167,13 +167,12 @@ void ChromeSink::finish(Details details) {
   if (!details.empty()) event_.args();
   for (const Detail& detail : details) add_detail(event_, detail);
   event_.finish();
-  out_.add(',');
-  end_line();
+  hand_out_if_full();
 }
 
 void ChromeSink::flow(char phase, std::uint64_t time, const Track& track, std::uint64_t id) {
   start(phase, time, track);
-  event_.name("stop the world", to_string(Category::gc));
+  event_.name(to_string(Category::gc), "stop the world");
   event_.json().member("id", id);
   if (phase == 'f') event_.json().plain_member("bp", "e");  // bound to the enclosing span, not to the next one
   finish();
