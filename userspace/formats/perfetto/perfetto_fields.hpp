@@ -3,16 +3,11 @@
 // Source: protos/perfetto/trace/ of github.com/google/perfetto. There numbers never change their meaning.
 #pragma once
 
-#include <protozero/pbf_builder.hpp>
-#include <string>
+#include <cstdint>
 
 namespace rtev::perfetto {
 
-/// A message being built. It is added to its parent when it goes out of scope.
-template <typename Field>
-using Message = protozero::basic_pbf_builder<std::string, Field>;
-
-using Tag = protozero::pbf_tag_type;
+using Tag = std::uint32_t;
 
 enum class Trace : Tag { packet = 1 };
 

@@ -2,13 +2,15 @@
 // Perfetto traces: a sequence of packets, and the names that packets refer to by number.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
-#include "formats/perfetto/perfetto_fields.hpp"
+#include "formats/perfetto/perfetto_message.hpp"
 #include "formats/viewer/viewer_writer.hpp"
 #include "stream/sink.hpp"
 
@@ -24,7 +26,7 @@ template <typename Field>
 void add_text(Message<Field>& message, Field field, std::string_view text) {
   std::string scratch;
   const std::string_view valid = shown(text, scratch);
-  message.add_string(field, valid.data(), valid.size());
+  message.add_bytes(field, valid);
 }
 
 /// Collects packets and writes them in large pieces of whole packets.
@@ -47,7 +49,7 @@ class PacketStream {
   template <typename Fill>
   void add(std::uint64_t time, Fill&& fill) {
     add([&](Packet& packet) {
-      packet.add_uint64(TracePacket::timestamp, time);
+      packet.add_number(TracePacket::timestamp, time);
       fill(packet);
     });
   }
@@ -64,7 +66,7 @@ class PacketStream {
   Output& output_;
   std::uint64_t flush_interval_ns_;
   std::uint64_t flushed_ns_ = 0;
-  std::string packets_;
+  TextBuffer packets_;
 };
 
 /// The numbers of names within one sequence of packets. Memory is bounded: with too many names all are forgotten and
@@ -80,17 +82,17 @@ class Names {
   void end_packet(Packet& packet);
 
  private:
-  struct Hash : std::hash<std::string_view> {
-    using is_transparent = void;
-  };
   void start_over();
 
   static constexpr std::size_t max_names = 8192;
   static constexpr std::size_t max_bytes = std::size_t{1} << 20;
+  static constexpr unsigned recent_bits = 6;
 
-  std::unordered_map<std::string, std::uint64_t, Hash, std::equal_to<>> ids_;
+  std::unordered_map<std::string, std::uint64_t> ids_;
+  /// Some of ids_, by the address of the text that was looked up.
+  std::array<std::pair<std::string_view, std::uint64_t>, std::size_t{1} << recent_bits> recent_{};
   std::size_t bytes_ = 0;  ///< of all names
-  std::string fresh_;      ///< names not written yet: content of an interned_data field
+  TextBuffer fresh_;       ///< names not written yet: content of an interned_data field
   bool first_ = true;      ///< no packet was written
   bool clear_ = true;      ///< the next packet makes the reader forget all names
 };

@@ -26,13 +26,13 @@ constexpr std::int64_t unknown_state = interruptible;
 
 template <typename Fill>
 void Sched::add_event(std::uint32_t index, std::uint64_t time, std::int32_t tid, Fill&& fill) {
-  std::string& content = bundles_[index];
+  TextBuffer& content = bundles_[index];
   {
     Message<FtraceEventBundle> bundle{content};
-    if (content.empty()) bundle.add_uint32(FtraceEventBundle::cpu, index);
+    if (content.size() == 0) bundle.add_number(FtraceEventBundle::cpu, index);
     Message<FtraceEvent> event{bundle, FtraceEventBundle::event};
-    event.add_uint64(FtraceEvent::timestamp, time);
-    event.add_int32(FtraceEvent::pid, tid);
+    event.add_number(FtraceEvent::timestamp, time);
+    event.add_number(FtraceEvent::pid, tid);
     fill(event);
   }
   if (content.size() >= max_in_bundle) write_bundle(index);
@@ -58,10 +58,10 @@ void Sched::waking(std::uint64_t time, const Wakeup& wakeup, std::optional<std::
   add_event(index, time, wakeup.by.tid, [&](Message<FtraceEvent>& event) {
     Message<SchedWaking> waking{event, FtraceEvent::sched_waking};
     add_text(waking, SchedWaking::comm, wakeup.woken.comm());
-    waking.add_int32(SchedWaking::pid, wakeup.woken.tid);
-    waking.add_int32(SchedWaking::prio, wakeup.woken.priority);
-    waking.add_int32(SchedWaking::success, 1);
-    waking.add_int32(SchedWaking::target_cpu, static_cast<std::int32_t>(wakeup.cpu));
+    waking.add_number(SchedWaking::pid, wakeup.woken.tid);
+    waking.add_number(SchedWaking::prio, wakeup.woken.priority);
+    waking.add_number(SchedWaking::success, 1);
+    waking.add_number(SchedWaking::target_cpu, static_cast<std::int32_t>(wakeup.cpu));
   });
 }
 
@@ -71,8 +71,8 @@ void Sched::gone(std::uint64_t time, const Track& track) {
   add_event(index, time, 0, [&](Message<FtraceEvent>& event) {
     Message<SchedProcessFree> freed{event, FtraceEvent::sched_process_free};
     add_text(freed, SchedProcessFree::comm, track.name);
-    freed.add_int32(SchedProcessFree::pid, track.tid);
-    freed.add_int32(SchedProcessFree::prio, usual_priority);
+    freed.add_number(SchedProcessFree::pid, track.tid);
+    freed.add_number(SchedProcessFree::prio, usual_priority);
   });
 }
 
@@ -97,12 +97,12 @@ void Sched::write_switch(std::uint32_t index, std::uint64_t time, const Side& pr
   add_event(index, time, prev.tid, [&](Message<FtraceEvent>& event) {
     Message<SchedSwitchEvent> change{event, FtraceEvent::sched_switch};
     add_text(change, SchedSwitchEvent::prev_comm, prev.comm);
-    change.add_int32(SchedSwitchEvent::prev_pid, prev.tid);
-    change.add_int32(SchedSwitchEvent::prev_prio, prev.priority);
-    change.add_int64(SchedSwitchEvent::prev_state, prev_state);
+    change.add_number(SchedSwitchEvent::prev_pid, prev.tid);
+    change.add_number(SchedSwitchEvent::prev_prio, prev.priority);
+    change.add_number(SchedSwitchEvent::prev_state, prev_state);
     add_text(change, SchedSwitchEvent::next_comm, next.comm);
-    change.add_int32(SchedSwitchEvent::next_pid, next.tid);
-    change.add_int32(SchedSwitchEvent::next_prio, next.priority);
+    change.add_number(SchedSwitchEvent::next_pid, next.tid);
+    change.add_number(SchedSwitchEvent::next_prio, next.priority);
   });
 }
 
@@ -111,9 +111,9 @@ void Sched::flush() {
 }
 
 void Sched::write_bundle(std::uint32_t index) {
-  std::string& bundle = bundles_[index];
-  if (bundle.empty()) return;
-  packets_.add([&](Packet& packet) { packet.add_message(TracePacket::ftrace_events, bundle); });
+  TextBuffer& bundle = bundles_[index];
+  if (bundle.size() == 0) return;
+  packets_.add([&](Packet& packet) { packet.add_bytes(TracePacket::ftrace_events, bundle.text()); });
   bundle.clear();
 }
 

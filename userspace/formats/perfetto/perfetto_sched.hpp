@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -50,7 +49,7 @@ class Sched {
   void write_bundle(std::uint32_t index);
 
   PacketStream& packets_;
-  std::vector<std::string> bundles_;  ///< by cpu
+  std::vector<TextBuffer> bundles_;  ///< by cpu
 };
 
 }  // namespace rtev::perfetto

@@ -22,25 +22,25 @@ constexpr Detail late[] = {{.name = "late", .value = true}};
 constexpr std::size_t max_shown = 4096;
 
 void set_value(Message<DebugAnnotation>& detail, bool value) {
-  detail.add_bool(DebugAnnotation::bool_value, value);
+  detail.add_number(DebugAnnotation::bool_value, value);
 }
 void set_value(Message<DebugAnnotation>& detail, std::uint64_t value) {
-  detail.add_uint64(DebugAnnotation::uint_value, value);
+  detail.add_number(DebugAnnotation::uint_value, value);
 }
 void set_value(Message<DebugAnnotation>& detail, std::int64_t value) {
-  detail.add_int64(DebugAnnotation::int_value, value);
+  detail.add_number(DebugAnnotation::int_value, value);
 }
 void set_value(Message<DebugAnnotation>& detail, std::string_view value) {
   add_text(detail, DebugAnnotation::string_value, value);
 }
 void set_value(Message<DebugAnnotation>& detail, Timestamp value) {
-  detail.add_uint64(DebugAnnotation::uint_value, value.ns);
+  detail.add_number(DebugAnnotation::uint_value, value.ns);
 }
 void set_value(Message<DebugAnnotation>& detail, std::span<const std::byte> bytes) {
-  TextBuffer hex;
-  hex.add_hex({reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), max_shown)});
-  if (bytes.size() > max_shown) hex.add("...");
-  set_value(detail, hex.text());
+  const std::string_view shown{reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), max_shown)};
+  const std::string_view more = bytes.size() > max_shown ? "..." : "";
+  detail.add_bytes(DebugAnnotation::string_value, 2 * shown.size() + more.size(),
+                   [&](char* at) { std::ranges::copy(more, TextBuffer::put_hex(at, shown)); });
 }
 void set_value(Message<DebugAnnotation>& detail, std::span<const std::uint64_t> values) {
   for (const std::uint64_t value : values) {
@@ -53,7 +53,7 @@ void set_value(Message<DebugAnnotation>& detail, std::span<const std::uint64_t> 
 void add_details(Message<TrackEvent>& event, Details details) {
   for (const Detail& each : details) {
     Message<DebugAnnotation> detail{event, TrackEvent::debug_annotations};
-    detail.add_uint64(DebugAnnotation::name_iid, Names::id_of(each.name));
+    detail.add_number(DebugAnnotation::name_iid, Names::id_of(each.name));
     std::visit([&](const auto& value) { set_value(detail, value); }, each.value);
   }
 }
@@ -67,7 +67,7 @@ void add_named_detail(Message<TrackEvent>& event, std::string_view name, const V
 }
 
 void add_category(Message<TrackEvent>& event, Category category) {
-  event.add_uint64(TrackEvent::category_iids, Names::id_of(category));
+  event.add_number(TrackEvent::category_iids, Names::id_of(category));
 }
 
 std::uint64_t words_lost(const Registry& registry) {
@@ -87,23 +87,23 @@ void PerfettoSink::header(const RunHeader& header) {
     Message<ClockSnapshot> snapshot{packet, TracePacket::clock_snapshot};
     const auto add_clock = [&](ClockId id, std::uint64_t time) {
       Message<Clock> clock{snapshot, ClockSnapshot::clocks};
-      clock.add_uint32(Clock::id, id);
-      clock.add_uint64(Clock::timestamp, time);
+      clock.add_number(Clock::id, id);
+      clock.add_number(Clock::timestamp, time);
     };
     add_clock(boottime, header.start_ns);
     add_clock(monotonic, header.start_ns);
     add_clock(realtime, header.start_realtime_ns);
-    snapshot.add_enum(ClockSnapshot::primary_trace_clock, boottime);
+    snapshot.add_number(ClockSnapshot::primary_trace_clock, boottime);
   });
   packets_.add([&](Packet& packet) {
     Message<SystemInfo> system{packet, TracePacket::system_info};
     Message<Utsname> kernel{system, SystemInfo::utsname};
-    kernel.add_string(Utsname::sysname, "Linux");
+    kernel.add_bytes(Utsname::sysname, "Linux");
     add_text(kernel, Utsname::release, header.kernel);
     add_text(kernel, Utsname::machine, header.machine);  // importers complain without it
   });
   add(header.start_ns, EventType::instant, tracks_.recording(header.start_ns), [&](EventMessage& message) {
-    message.add_uint64(TrackEvent::name_iid, names_.id_of_event("recording starts"));
+    message.add_number(TrackEvent::name_iid, names_.id_of_event("recording starts"));
     add_category(message, Category::recording);
     add_named_detail(message, "rtev-bpf", std::string_view{header.version});
     add_named_detail(message, "host", std::string_view{header.host});
@@ -132,7 +132,7 @@ void PerfettoSink::summary(const RunSummary& summary, const Registry& registry) 
   sched_.flush();
   const std::uint64_t end = std::max(now_, summary.end_ns);
   add(end, EventType::instant, tracks_.recording(end), [&](EventMessage& message) {
-    message.add_uint64(TrackEvent::name_iid, names_.id_of_event("recording ends"));
+    message.add_number(TrackEvent::name_iid, names_.id_of_event("recording ends"));
     add_category(message, Category::recording);
     for (std::size_t kind = 0; kind < event_kind_count; ++kind) {
       const std::string name = "events: " + std::string{to_string(static_cast<EventKind>(kind))};
@@ -151,11 +151,11 @@ template <typename Fill>
 void PerfettoSink::add(std::uint64_t time, EventType type, std::uint64_t track, Fill&& fill) {
   names_.begin_packet();
   packets_.add(time, [&](Packet& packet) {
-    packet.add_uint32(TracePacket::sequence_id, events_sequence);
+    packet.add_number(TracePacket::sequence_id, events_sequence);
     {
       EventMessage message{packet, TracePacket::track_event};
-      message.add_enum(TrackEvent::type, static_cast<std::int32_t>(type));
-      message.add_uint64(TrackEvent::track_uuid, track);
+      message.add_number(TrackEvent::type, type);
+      message.add_number(TrackEvent::track_uuid, track);
       fill(message);
     }
     names_.end_packet(packet);
@@ -165,10 +165,10 @@ void PerfettoSink::add(std::uint64_t time, EventType type, std::uint64_t track, 
 void PerfettoSink::begin_span(const Track& track, const ViewerEvent& event, const Flows& flows) {
   now_ = std::max(now_, event.time);
   add(event.time, EventType::slice_begin, tracks_.id_of(now_, track), [&](EventMessage& message) {
-    message.add_uint64(TrackEvent::name_iid, names_.id_of_event(event.name));
+    message.add_number(TrackEvent::name_iid, names_.id_of_event(event.name));
     add_category(message, event.category);
-    for (const std::uint64_t flow : flows.out) message.add_fixed64(TrackEvent::flow_ids, flow);
-    if (flows.in != 0) message.add_fixed64(TrackEvent::terminating_flow_ids, flows.in);
+    for (const std::uint64_t flow : flows.out) message.add_fixed(TrackEvent::flow_ids, flow);
+    if (flows.in != 0) message.add_fixed(TrackEvent::terminating_flow_ids, flows.in);
     add_details(message, event.details);
   });
 }
@@ -184,7 +184,7 @@ void PerfettoSink::instant(const Track* track, const ViewerEvent& event) {
   const std::uint64_t id = track != nullptr ? tracks_.id_of(now_, *track) : tracks_.recording(now_);
   if (event.category == Category::loss && track != nullptr) return loss(id, event);
   add(event.time, EventType::instant, id, [&](EventMessage& message) {
-    message.add_uint64(TrackEvent::name_iid, names_.id_of_event(event.name));
+    message.add_number(TrackEvent::name_iid, names_.id_of_event(event.name));
     add_category(message, event.category);
     add_details(message, event.details);
   });
@@ -193,12 +193,12 @@ void PerfettoSink::instant(const Track* track, const ViewerEvent& event) {
 /// In the sequence for losses.
 void PerfettoSink::loss(std::uint64_t track, const ViewerEvent& event) {
   packets_.add(event.time, [&](Packet& packet) {
-    packet.add_uint32(TracePacket::sequence_id, losses_sequence);
-    packet.add_uint32(TracePacket::sequence_flags, state_cleared);
-    packet.add_bool(TracePacket::previous_packet_dropped, true);
+    packet.add_number(TracePacket::sequence_id, losses_sequence);
+    packet.add_number(TracePacket::sequence_flags, state_cleared);
+    packet.add_number(TracePacket::previous_packet_dropped, true);
     EventMessage message{packet, TracePacket::track_event};
-    message.add_enum(TrackEvent::type, static_cast<std::int32_t>(EventType::instant));
-    message.add_uint64(TrackEvent::track_uuid, track);
+    message.add_number(TrackEvent::type, EventType::instant);
+    message.add_number(TrackEvent::track_uuid, track);
     add_text(message, TrackEvent::name, event.name);
     add_text(message, TrackEvent::categories, to_string(event.category));
     for (const Detail& detail : event.details)
@@ -209,7 +209,7 @@ void PerfettoSink::loss(std::uint64_t track, const ViewerEvent& event) {
 void PerfettoSink::counter(const Track& track, const EventContext& context) {
   now_ = context.event.time;
   add(now_, EventType::counter, tracks_.counter_of(track, context), [&](EventMessage& message) {
-    message.add_int64(TrackEvent::counter_value, context.event.signed_value());
+    message.add_number(TrackEvent::counter_value, context.event.signed_value());
     if (context.event.flags & flag_late) add_details(message, late);
   });
 }

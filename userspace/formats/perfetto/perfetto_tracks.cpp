@@ -19,7 +19,7 @@ template <typename Fill>
 void Tracks::describe(std::uint64_t time, std::uint64_t id, Fill&& fill) {
   packets_.add(time, [&](Packet& packet) {
     Message<TrackDescriptor> descriptor{packet, TracePacket::track_descriptor};
-    descriptor.add_uint64(TrackDescriptor::uuid, id);
+    descriptor.add_number(TrackDescriptor::uuid, id);
     fill(descriptor);
   });
 }
@@ -30,7 +30,7 @@ void Tracks::name_process(std::uint64_t time, std::int32_t pid, std::string_view
   packets_.add(time, [&](Packet& packet) {
     Message<ProcessTree> tree{packet, TracePacket::process_tree};
     Message<TreeProcess> entry{tree, ProcessTree::processes};
-    entry.add_int32(TreeProcess::pid, pid);
+    entry.add_number(TreeProcess::pid, pid);
     add_text(entry, TreeProcess::cmdline, name);
   });
   if (process.id != 0) describe_process(time, pid, process);
@@ -44,9 +44,9 @@ void Tracks::name_track(std::uint64_t time, const Track& track) {
     packets_.add(time, [&](Packet& packet) {
       Message<ProcessTree> tree{packet, TracePacket::process_tree};
       Message<TreeThread> entry{tree, ProcessTree::threads};
-      entry.add_int32(TreeThread::tid, track.tid);
+      entry.add_number(TreeThread::tid, track.tid);
       add_text(entry, TreeThread::name, track.name);
-      entry.add_int32(TreeThread::tgid, track.pid);
+      entry.add_number(TreeThread::tgid, track.pid);
     });
   }
   if (known->second != 0) describe(time, track, known->second);
@@ -54,7 +54,6 @@ void Tracks::name_track(std::uint64_t time, const Track& track) {
 
 void Tracks::forget(const Track& track) {
   if (tracks_.erase(track.id) == 0) return;
-  if (last_track_ == track.id) last_track_ = 0;
   const auto process = processes_.find(track.pid);
   if (process == processes_.end() || --process->second.tracks > 0) return;
   for (const CounterKey& key : process->second.counters) counters_.erase(key);
@@ -69,8 +68,7 @@ std::uint64_t Tracks::find(std::uint64_t time, const Track& track) {
     id = next_id_++;
     describe(time, track, id);
   }
-  last_track_ = track.id;
-  last_id_ = id;
+  recent_[track.id % recent_.size()] = {.track = track.id, .id = id};
   return id;
 }
 
@@ -85,25 +83,25 @@ std::uint64_t Tracks::process_id(std::uint64_t time, std::int32_t pid) {
 
 void Tracks::describe(std::uint64_t time, const Track& track, std::uint64_t id) {
   describe(time, id, [&](Message<TrackDescriptor>& descriptor) {
-    descriptor.add_uint64(TrackDescriptor::parent_uuid, processes_[track.pid].id);
+    descriptor.add_number(TrackDescriptor::parent_uuid, processes_[track.pid].id);
     if (track.is_thread) {
       Message<ThreadDescriptor> thread{descriptor, TrackDescriptor::thread};
-      thread.add_int32(ThreadDescriptor::pid, track.pid);
-      thread.add_int32(ThreadDescriptor::tid, track.tid);
+      thread.add_number(ThreadDescriptor::pid, track.pid);
+      thread.add_number(ThreadDescriptor::tid, track.tid);
       add_text(thread, ThreadDescriptor::thread_name, track.name);
     } else {
       add_text(descriptor, TrackDescriptor::name, track.name);
-      descriptor.add_int32(TrackDescriptor::sibling_order_rank, track.domain);
-      descriptor.add_enum(TrackDescriptor::sibling_merge_behavior, merge_none);
+      descriptor.add_number(TrackDescriptor::sibling_order_rank, track.domain);
+      descriptor.add_number(TrackDescriptor::sibling_merge_behavior, merge_none);
     }
   });
 }
 
 void Tracks::describe_process(std::uint64_t time, std::int32_t pid, const Process& process) {
   describe(time, process.id, [&](Message<TrackDescriptor>& descriptor) {
-    descriptor.add_enum(TrackDescriptor::child_ordering, ordering_explicit);
+    descriptor.add_number(TrackDescriptor::child_ordering, ordering_explicit);
     Message<ProcessDescriptor> body{descriptor, TrackDescriptor::process};
-    body.add_int32(ProcessDescriptor::pid, pid);
+    body.add_number(ProcessDescriptor::pid, pid);
     add_text(body, ProcessDescriptor::process_name, process.name);
   });
 }
@@ -132,22 +130,22 @@ std::uint64_t Tracks::counter_of(const Track& track, const EventContext& context
   remember(processes_[track.pid].counters, key);
   id = next_id_++;
   describe(event.time, id, [&](Message<TrackDescriptor>& descriptor) {
-    descriptor.add_uint64(TrackDescriptor::parent_uuid, parent);
+    descriptor.add_number(TrackDescriptor::parent_uuid, parent);
     std::string title = "domain " + std::to_string(domain);
     if (track.incarnation > 1) title += " #" + std::to_string(track.incarnation);
     title += ": ";
     title += name.empty() ? "unknown counters" : name;
-    descriptor.add_string(TrackDescriptor::name, title);
-    descriptor.add_int32(
+    descriptor.add_bytes(TrackDescriptor::name, title);
+    descriptor.add_number(
         TrackDescriptor::sibling_order_rank,
         first_counter_rank + ranks_of_a_domain * domain + static_cast<std::int32_t>(counter % ranks_of_a_domain));
     Message<CounterDescriptor> body{descriptor, TrackDescriptor::counter};
     const auto family = context.registry.family_of(event);
     const std::string_view unit = family ? counter_unit(*family, event.id) : std::string_view{};
     if (unit.empty()) {
-      body.add_enum(CounterDescriptor::unit, unit_count);
+      body.add_number(CounterDescriptor::unit, unit_count);
     } else {
-      body.add_string(CounterDescriptor::unit_name, unit.data(), unit.size());
+      body.add_bytes(CounterDescriptor::unit_name, unit);
     }
   });
   return id;
@@ -157,7 +155,7 @@ std::uint64_t Tracks::recording(std::uint64_t time) {
   if (recording_ != 0) return recording_;
   recording_ = next_id_++;
   describe(time, recording_,
-           [&](Message<TrackDescriptor>& descriptor) { descriptor.add_string(TrackDescriptor::name, "rtev-bpf"); });
+           [&](Message<TrackDescriptor>& descriptor) { descriptor.add_bytes(TrackDescriptor::name, "rtev-bpf"); });
   return recording_;
 }
 

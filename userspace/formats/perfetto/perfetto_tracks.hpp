@@ -2,6 +2,7 @@
 // Descriptions of tracks for Perfetto: processes, threads, rings, counters.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -27,7 +28,8 @@ class Tracks {
 
   /// The track of a thread or ring.
   std::uint64_t id_of(std::uint64_t time, const Track& track) {
-    return track.id == last_track_ ? last_id_ : find(time, track);
+    const Recent& recent = recent_[track.id % recent_.size()];
+    return recent.track == track.id ? recent.id : find(time, track);
   }
   /// The counter of an event, which is a track of the process. `track` is that of the event.
   std::uint64_t counter_of(const Track& track, const EventContext& context);
@@ -69,8 +71,11 @@ class Tracks {
   std::unordered_map<std::uint32_t, std::uint64_t> tracks_;  ///< by Track::id; 0 while not described
   std::unordered_map<CounterKey, std::uint64_t, CounterHash> counters_;
   std::uint64_t next_id_ = 1, recording_ = 0;
-  std::uint32_t last_track_ = 0;  ///< the same track is used many times in a row
-  std::uint64_t last_id_ = 0;
+  struct Recent {
+    std::uint32_t track = 0;
+    std::uint64_t id = 0;
+  };
+  std::array<Recent, 64> recent_{};  ///< some of tracks_, by Track::id: few tracks have most events
 };
 
 }  // namespace rtev::perfetto
