@@ -28,7 +28,6 @@ void ViewerWriter::stray_end(const Track& track, const EventContext& context) {
 void ViewerWriter::point(const Track& track, const EventContext& context) {
   const Event& event = context.event;
   details_.clear();
-  std::array<std::uint64_t, alloc_bucket_count> buckets;
   switch (event.kind) {
     case EventKind::user_int:
     case EventKind::lifecycle:
@@ -38,9 +37,9 @@ void ViewerWriter::point(const Track& track, const EventContext& context) {
       add("bytes", context.batch.payload(event));
       break;
     case EventKind::alloc:
-      if (const auto payload = context.batch.payload_as<decltype(buckets)>(event)) {
-        buckets = *payload;
-        add("buckets", std::span<const std::uint64_t>(buckets));
+      if (const auto buckets = context.batch.payload_as<decltype(buckets_)>(event)) {
+        buckets_ = *buckets;
+        add("buckets", std::span<const std::uint64_t>(buckets_));
       }
       break;
     default:

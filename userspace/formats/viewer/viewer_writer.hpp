@@ -96,8 +96,10 @@ class ViewerWriter : public TraceWriter {
   Details details_of(const Event& event);
   ViewerEvent named(const EventContext& context, Details details);
 
-  std::vector<Detail> details_;  ///< of the event in hand; here to keep its memory
-  std::string name_;             ///< of it, if it had to be made
+  // Of the event in hand; here to keep their memory, and because the compiler clears local arrays.
+  std::vector<Detail> details_;
+  std::array<std::uint64_t, alloc_bucket_count> buckets_{};
+  std::string name_;  ///< if it had to be made
 };
 
 }  // namespace rtev
