@@ -173,18 +173,22 @@ TEST_P(RecordFaultFormatLive, FullDiskIsAnErrorAndLeavesAReadableFile) {
   EXPECT_THAT(content_of(full, program.pid(), false).begins, Not(IsEmpty()));
 }
 
-/// The floor of free space ends the recording before the disk is full.
+/// The floor of free space ends the recording before the disk is full: also where what is on its way to the file takes
+/// more than the floor.
 TEST_P(RecordFaultFormatLive, LowDiskEndsWithACompleteFile) {
-  const SmallDisk disk("128m");
-  const std::string path = disk.path() / (std::string("trace.") + GetParam().label);
-  Process program(with_events("killed"), "ready");
-  Tracer tracer({"-p", std::to_string(program.pid()), "-o", path, "--min-free", "127m"}, {.format = {"record"}});
-  keep_busy(program);
-  const Outcome outcome = tracer.process().wait();
-  EXPECT_EQ(outcome.status.code(), 1);
-  EXPECT_THAT(outcome.err, AllOf(HasSubstr("less than --min-free is free"), HasSubstr("wrote " + path)));
-  EXPECT_TRUE(program.running());
-  EXPECT_THAT(content_of(path, program.pid(), true).begins, Not(IsEmpty()));
+  for (const auto& [size, floor] : {std::pair("128m", "127m"), std::pair("24m", "1%")}) {
+    SCOPED_TRACE(size);
+    const SmallDisk disk(size);
+    const std::string path = disk.path() / (std::string("trace.") + GetParam().label);
+    Process program(with_events("killed"), "ready");
+    Tracer tracer({"-p", std::to_string(program.pid()), "-o", path, "--min-free", floor}, {.format = {"record"}});
+    keep_busy(program);
+    const Outcome outcome = tracer.process().wait();
+    EXPECT_EQ(outcome.status.code(), 1);
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("less than --min-free is free"), HasSubstr("wrote " + path)));
+    EXPECT_TRUE(program.running());
+    EXPECT_THAT(content_of(path, program.pid(), true).begins, Not(IsEmpty()));
+  }
 }
 
 /// The file never lags far behind, and is valid wherever it ends.

@@ -55,8 +55,9 @@ Result<OpenFiles> open_file(const std::string& path) {
   auto input = open_input(path);
   if (!input) {
     if (input.error().code == EACCES && caller) {
+      const std::string name = name_of_user(caller->uid);
       input.error().hint = fmt::format("under sudo files are read with the rights of {}, who called it: let {} read it",
-                                       escaped(caller->name), escaped(caller->name));
+                                       escaped(name), escaped(name));
     }
     return std::unexpected(std::move(input.error()));
   }

@@ -30,7 +30,8 @@ class FreeSpaceWatch {
   /// `fd` has to stay open.
   FreeSpaceWatch(int fd, const FreeSpaceFloor& floor) : fd_(fd), floor_(floor) {}
 
-  /// Call it when `bytes` were written. Looks every 50 ms, or every 8 MiB.
+  /// Call it when `bytes` were written. Looks every 50 ms, or every 8 MiB, or when a small disk may be nearly full. It is
+  /// low, too, if what was written last would not fit for half a second more.
   void note_written(std::uint64_t bytes);
   /// Once true, stays true.
   bool is_low() const { return low_; }
@@ -39,7 +40,7 @@ class FreeSpaceWatch {
   int fd_;
   FreeSpaceFloor floor_;
   std::atomic<bool> low_ = false;
-  std::uint64_t looked_ns_ = 0, unseen_bytes_ = 0;
+  std::uint64_t looked_ns_ = 0, unseen_bytes_ = 0, next_look_bytes_ = 0;
 };
 
 }  // namespace rtev

@@ -103,7 +103,7 @@ bool FdOutput::write_pieces(std::string_view bytes, std::span<const std::size_t>
 }
 
 void FdOutput::keep_free(const FreeSpaceFloor& floor) {
-  if (is_regular_file_) free_space_.emplace(fd_, floor);
+  if (is_regular_file_ && (floor.share > 0 || floor.bytes > 0)) free_space_.emplace(fd_, floor);
 }
 
 void FdOutput::spare_page_cache() {
