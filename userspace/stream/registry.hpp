@@ -180,7 +180,7 @@ class Registry {
   /// Inline, like what uses it: called for each event.
   const Ring* find_ring(std::uint32_t slot) const {
     if (slot >= rings_.size()) return nullptr;
-    const std::optional<Ring>& ring = rings_.data()[slot];
+    const std::optional<Ring>& ring = rings_[slot];
     return ring ? &*ring : nullptr;
   }
   void remember_retired(ProcessIndex index);
