@@ -176,7 +176,7 @@ TEST_P(RecordFaultFormatLive, FullDiskIsAnErrorAndLeavesAReadableFile) {
 /// The floor of free space ends the recording before the disk is full: also where what is on its way to the file takes
 /// more than the floor.
 TEST_P(RecordFaultFormatLive, LowDiskEndsWithACompleteFile) {
-  for (const auto& [size, floor] : {std::pair("128m", "127m"), std::pair("24m", "1%")}) {
+  for (const auto& [size, floor] : {std::pair("128m", "123m"), std::pair("6m", "1%")}) {
     SCOPED_TRACE(size);
     const SmallDisk disk(size);
     const std::string path = disk.path() / (std::string("trace.") + GetParam().label);

@@ -13,8 +13,8 @@ namespace {
 constexpr std::uint64_t look_interval_ns = 50'000'000, look_interval_bytes = std::uint64_t{8} << 20;
 
 /// What is on its way to the file when the disk is found to be low has to find room, too: what is written in such a
-/// time.
-constexpr double reserved_s = 0.5;
+/// time, and the blocks that pieces are joined to.
+constexpr double reserved_s = 0.5, reserved_bytes = 4 << 20;
 
 /// What is available above the floor, in bytes; less than 0 if it is low.
 double room_of(const DiskSpace& space, const FreeSpaceFloor& floor) {
@@ -46,7 +46,7 @@ void FreeSpaceWatch::note_written(std::uint64_t bytes) {
   unseen_bytes_ = 0;
   const DiskSpace space = space_of(fd_);
   if (space.size == 0) return;
-  const double room = room_of(space, floor_) - bytes_per_s * reserved_s;
+  const double room = room_of(space, floor_) - bytes_per_s * reserved_s - reserved_bytes;
   if (room < 0) low_ = true;
   // A small disk may be full before much is written.
   next_look_bytes_ = std::min(look_interval_bytes, static_cast<std::uint64_t>(std::max(room, 0.0) / 4));

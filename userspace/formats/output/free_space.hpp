@@ -31,7 +31,7 @@ class FreeSpaceWatch {
   FreeSpaceWatch(int fd, const FreeSpaceFloor& floor) : fd_(fd), floor_(floor) {}
 
   /// Call it when `bytes` were written. Looks every 50 ms, or every 8 MiB, or when a small disk may be nearly full. It
-  /// is low, too, if what was written last would not fit for half a second more.
+  /// is low, too, if not much more would fit than what is written in half a second.
   void note_written(std::uint64_t bytes);
   /// Once true, stays true.
   bool is_low() const { return low_; }
