@@ -370,8 +370,8 @@ void LiveSources::await_inspected(int timeout_ms) const {
 std::optional<std::uint64_t> LiveSources::next_collect_ns() const {
   std::optional<std::uint64_t> next;
   // Rings that fill up before BPF is asked again are found by looking.
-  const auto unarmed_until =
-      last_collect_ns_ != armed_ns_ ? std::optional(armed_ns_ + min_wakeup_interval_ns) : std::nullopt;
+  const bool is_unarmed = any_runs_ && last_collect_ns_ != armed_ns_;
+  const auto unarmed_until = is_unarmed ? std::optional(armed_ns_ + min_wakeup_interval_ns) : std::nullopt;
   for (const auto time :
        {discovery_.next_tick_ns(), queries_.next_deadline_ns(), ringless_ ? ringless_->next_tick_ns() : std::nullopt,
         rings_.next_poll_ns(), next_probed_ns_, unarmed_until}) {
