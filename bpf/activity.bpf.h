@@ -10,7 +10,7 @@ struct rtev_cpu_activity on_cpu[RTEV_MAX_CPUS];
 __u32 activity[RTEV_RING_SLOTS]; /* enum rtev_activity */
 
 /* What the reader wants to be woken for, enum rtev_wakeup. Shared with user space, which sets it; cleared here. */
-__u32 reader_sleeps_until __attribute__((aligned(64)));
+__u32 reader_waits_for __attribute__((aligned(64)));
 
 /* Wakes the reader. Its records hold nothing. */
 struct {
@@ -49,8 +49,8 @@ static __always_inline void note(__u32 slot, __u32 what) {
 
 /* The exchange lets one of several cpus wake the reader. */
 static __always_inline void wake_reader(__u32 event) {
-  __u32 wanted = reader_sleeps_until;
-  if (!wanted || wanted < event || !__sync_lock_test_and_set(&reader_sleeps_until, 0)) return;
+  __u32 wanted = reader_waits_for;
+  if (!wanted || wanted < event || !__sync_lock_test_and_set(&reader_waits_for, 0)) return;
   __u64 nothing = 0;
   bpf_ringbuf_output(&wakeups, &nothing, sizeof(nothing), BPF_RB_FORCE_WAKEUP);
 }

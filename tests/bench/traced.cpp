@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What tracing costs the traced program, measured until 1 % can be told.
+// What tracing costs the traced program, measured until a cost of 1 % is visible.
 #include <fmt/core.h>
 
 #include <algorithm>

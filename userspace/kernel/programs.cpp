@@ -355,11 +355,11 @@ RingActivity Programs::take_activity(std::uint32_t slot) {
 
 void Programs::wake_if_full() {
   std::uint32_t never = RTEV_WAKE_NEVER;
-  std::atomic_ref{state_->skeleton->bss->reader_sleeps_until}.compare_exchange_strong(never, RTEV_WAKE_IF_FULL);
+  std::atomic_ref{state_->skeleton->bss->reader_waits_for}.compare_exchange_strong(never, RTEV_WAKE_IF_FULL);
 }
 
 void Programs::wake_if_active() {
-  std::atomic_ref{state_->skeleton->bss->reader_sleeps_until}.store(RTEV_WAKE_IF_ACTIVE);
+  std::atomic_ref{state_->skeleton->bss->reader_waits_for}.store(RTEV_WAKE_IF_ACTIVE);
 }
 
 int Programs::wakeup_fd() const {

@@ -48,8 +48,8 @@ class MergeTree {
   /// After the last add(), before anything else.
   void start() {
     leaves_ = std::bit_ceil(std::max<std::size_t>(players_.size(), 1));
-    players_.resize(leaves_, nobody);
-    losers_.assign(leaves_, nobody);
+    players_.resize(leaves_, no_player);
+    losers_.assign(leaves_, no_player);
     // The winners of each round move to the front.
     for (std::size_t matches = leaves_ / 2; matches > 0; matches /= 2) {
       for (std::size_t match = 0; match < matches; ++match) {
@@ -66,7 +66,7 @@ class MergeTree {
   const Player& winner() const { return winner_; }
   /// The earliest of the others.
   Player second() const {
-    Player best = nobody;
+    Player best = no_player;
     for (std::size_t match = first_match(leaves_, winner_); match > 0; match /= 2) {
       if (losers_[match].before(best)) best = losers_[match];
     }
@@ -99,14 +99,14 @@ class MergeTree {
   }
 
  private:
-  static constexpr Player nobody{.time = std::numeric_limits<std::uint64_t>::max(),
-                                 .order = std::numeric_limits<std::uint64_t>::max(),
-                                 .next = nullptr};
+  static constexpr Player no_player{.time = std::numeric_limits<std::uint64_t>::max(),
+                                    .order = std::numeric_limits<std::uint64_t>::max(),
+                                    .next = nullptr};
 
   static std::size_t first_match(std::size_t leaves, const Player& player) { return (leaves + player.index()) / 2; }
 
   std::size_t leaves_ = 1;  ///< a power of two
-  Player winner_ = nobody;
+  Player winner_ = no_player;
   std::vector<Player> losers_;   ///< of match 1, the final, of matches 2 and 3 before it, and so on
   std::vector<Player> players_;  ///< used until start()
 };

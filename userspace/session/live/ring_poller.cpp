@@ -40,8 +40,8 @@ constexpr std::uint32_t usual_domains = 128;  // of OCaml's runtime, without the
 constexpr unsigned max_last_tries = 40;
 constexpr std::chrono::microseconds last_try_interval{50};
 
-/// A ring with unread words, for which there was no time or no room, is read again so soon; the rings of a user for
-/// whom the reader waited are tried so often.
+/// When a ring is read again that has unread words, because time or room ran out; and when the rings of a user are
+/// tried again for whom the reader had to wait.
 constexpr std::uint64_t retry_interval_ns = 200'000, wary_interval_ns = 10'000'000;
 
 /// How long a ring is left alone that has invalid words, or whose pages are not ready: twice as long each time.
@@ -233,7 +233,10 @@ void RingPoller::seal(std::uint32_t slot, std::uint64_t ended_ns) {
 
 bool RingPoller::read_last(std::uint32_t slot, std::uint64_t now_ns) {
   const auto found = rings_.find(slot);
-  return found == rings_.end() || read_out(*found->second.reader, found->second.user, now_ns);
+  if (found == rings_.end()) return true;
+  const LastRead last = read_out(*found->second.reader, found->second.user, now_ns);
+  found->second.unfinished = last != LastRead::complete;
+  return last != LastRead::no_room;
 }
 
 void RingPoller::finish(std::uint32_t slot, std::uint64_t now_ns, ProcessInfo& info, const Saved& saved) {
@@ -241,7 +244,8 @@ void RingPoller::finish(std::uint32_t slot, std::uint64_t now_ns, ProcessInfo& i
   if (found == rings_.end()) return;
   RingReader& reader = *found->second.reader;
   const uid_t user = found->second.user;
-  RingReaderAccess::give_up(reader);
+  // Not after a complete read: the next program may have taken the file over since.
+  if (found->second.unfinished) RingReaderAccess::give_up(reader);
   const bool taken_over = RingReaderAccess::taken_over(reader);
   const bool whole = !reader.truncated() || read_saved(reader, user, now_ns, saved);
   reader.finish(consumer_, now_ns);
@@ -254,15 +258,15 @@ void RingPoller::finish(std::uint32_t slot, std::uint64_t now_ns, ProcessInfo& i
   rings_.erase(found);
 }
 
-/// Reads what a ring holds that is not written any more. False if there is no room for more of it now.
-bool RingPoller::read_out(RingReader& reader, uid_t user, std::uint64_t now_ns) {
+/// Reads what a ring holds that is not written any more.
+RingPoller::LastRead RingPoller::read_out(RingReader& reader, uid_t user, std::uint64_t now_ns) {
   CpuShare& share = last_reads_.try_emplace(user, last_reads).first->second;
   std::erase_if(last_reads_,
                 [&](const auto& entry) { return &entry.second != &share && entry.second.is_unused(now_ns); });
   std::uint64_t words = 0;
   for (unsigned tries = 0; words < last_words;) {
     const std::uint64_t room = room_(user).words;
-    if (room == 0) return false;
+    if (room == 0) return LastRead::no_room;
     const bool has_left = share.has_left(now_ns);
     // Words of thousands of domains take as long as those of a large ring.
     if (!has_left && (words >= last_words_at_least || reader.layout().rings > usual_domains)) break;
@@ -273,10 +277,10 @@ bool RingPoller::read_out(RingReader& reader, uid_t user, std::uint64_t now_ns) 
         !polled.complete && taken + polled.corrupt_words == 0 && has_left && tries++ < max_last_tries;
     if (tries_again) std::this_thread::sleep_for(last_try_interval);
     share.use(clock_() - begin_ns, now_ns);
-    if (polled.complete) break;
+    if (polled.complete) return LastRead::complete;
     if (!tries_again) words += std::max(taken, min_turn_words);
   }
-  return true;
+  return LastRead::stopped;
 }
 
 /// True if the saved copy is known to be complete.
@@ -284,8 +288,7 @@ bool RingPoller::read_saved(RingReader& reader, uid_t user, std::uint64_t now_ns
   auto rest = saved();
   if (!rest || !RingReaderAccess::continue_in_copy(reader, std::move(rest->fd))) return false;
   for (const CutDomain& cut : rest->cut) RingReaderAccess::expect_words(reader, cut.domain, cut.written);
-  read_out(reader, user, now_ns);
-  RingReaderAccess::give_up(reader);
+  if (read_out(reader, user, now_ns) != LastRead::complete) RingReaderAccess::give_up(reader);
   return rest->last;
 }
 

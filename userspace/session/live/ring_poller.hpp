@@ -113,7 +113,8 @@ class RingPoller {
   std::uint64_t read(Ring& ring, std::uint64_t now_ns, bool all_domains, std::uint64_t max_words);
   void read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now_ns);
   void note_behind(const Ring& ring);
-  bool read_out(RingReader& reader, uid_t user, std::uint64_t now_ns);
+  enum class LastRead : std::uint8_t { complete, no_room, stopped };
+  LastRead read_out(RingReader& reader, uid_t user, std::uint64_t now_ns);
   bool read_saved(RingReader& reader, uid_t user, std::uint64_t now_ns, const Saved& saved);
   static void end_pause(Ring& ring, std::uint64_t now_ns);
   static void add_figures(Ring& ring, ProcessInfo& info);
