@@ -112,6 +112,7 @@ void Discovery::add_found(HostScan::Found found, std::uint64_t time_ns) {
     asked_ns = time_ns;  // the process is known since then: an earlier answer would be ignored
     if (rings_.is_not_ready() && scan_.take_again(found)) return;
     if (!rings_.mark_shared(*process, rings)) rings_.mark_unreadable(*process, rings, time_ns);
+    scan_.forget_known(pid);
     return;
   }
   add_program_info(*process);

@@ -28,8 +28,8 @@ class Discovery {
  public:
   Discovery(DiscoveryContext context, DiscoveryOptions options);
 
-  /// Begins to look at all processes, to find those whose records were dropped.
-  void begin_scan() { scan_.begin(); }
+  /// Begins to look at processes, to find those whose records were dropped.
+  void begin_scan(ScanScope scope) { scan_.begin(scope); }
   /// Asks about some of them. What is found is taken by tick().
   void scan_some(std::size_t max_processes) { scan_.ask_some(max_processes); }
   /// True until all processes have been looked at, and tick() has taken all that was found.

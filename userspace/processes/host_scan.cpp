@@ -27,20 +27,23 @@ constexpr std::size_t max_silent = 65536;
 
 }  // namespace
 
-void HostScan::begin() {
+void HostScan::begin(ScanScope scope) {
   is_listing_ = true;
-  context_.queries.ask({.all_pids = true}, unknown_user, [this, asked_ns = context_.clock()](ProcessView view) {
+  context_.queries.ask({.all_pids = true}, unknown_user, [this, scope, asked_ns = context_.clock()](ProcessView view) {
     is_listing_ = false;
-    if (!view.no_answer) add_listed(std::move(view.pids), asked_ns);
+    if (!view.no_answer) add_listed(std::move(view.pids), asked_ns, scope);
   });
 }
 
-void HostScan::add_listed(std::vector<std::int32_t> pids, std::uint64_t asked_ns) {
+void HostScan::add_listed(std::vector<std::int32_t> pids, std::uint64_t asked_ns, ScanScope scope) {
   left_ = std::move(pids);
   for (auto& [id, user] : users_) user.waiting.clear();
   const std::unordered_set<std::int32_t> alive(left_.begin(), left_.end());
   listener_.on_listed(alive, asked_ns);
   std::erase_if(silent_, [&](const auto& process) { return !alive.contains(process.first); });
+  if (scope == ScanScope::all) known_.clear();
+  std::erase_if(known_, [&](std::int32_t pid) { return !alive.contains(pid); });
+  std::erase_if(left_, [this](std::int32_t pid) { return known_.contains(pid); });
   if (options_.filter.only_followed) left_.clear();
 }
 
@@ -94,6 +97,7 @@ void HostScan::look_at(std::int32_t pid, const ProcessView& view) {
   if (!stat || stat->kernel_thread || !options_.filter.wants(pid, stat->comm, false) ||
       silent_.contains({pid, stat->start_ticks})) {
     --asked_;
+    if (stat) known_.insert(pid);
     return;
   }
   const std::uint32_t user = view.image.user;
@@ -115,6 +119,7 @@ void HostScan::ask_about(std::int32_t pid, std::uint32_t user, const ProcessStat
 
 void HostScan::add_answer(std::int32_t pid, std::uint64_t asked_ns, ProcessView view) {
   if (!view.stat) return;
+  known_.insert(pid);
   found_.push_back({.pid = pid,
                     .asked_ns = asked_ns,
                     .answered_ns = context_.clock(),
@@ -144,6 +149,7 @@ bool HostScan::take_again(Found& found) {
 }
 
 void HostScan::forget_found(std::int32_t pid, std::uint64_t until_ns) {
+  known_.erase(pid);
   std::erase_if(found_, [&](const Found& found) { return found.pid == pid && found.asked_ns < until_ns; });
 }
 

@@ -18,6 +18,14 @@
 
 namespace rtev {
 
+/// Which processes a scan asks.
+enum class ScanScope : std::uint8_t {
+  all,
+  /// Those that did not answer an earlier scan, and those that began or ended an image since: there is a record of
+  /// whatever else happens to a process.
+  unknown,
+};
+
 /// Answers are kept, up to a bound, until they are taken. One thread; times are ns of CLOCK_MONOTONIC.
 class HostScan {
  public:
@@ -40,7 +48,8 @@ class HostScan {
   HostScan(const DiscoveryContext& context, const DiscoveryOptions& options, Listener listener)
       : context_(context), options_(options), listener_(std::move(listener)) {}
 
-  void begin();
+  /// Begins again, with all processes or those that are not known.
+  void begin(ScanScope scope);
   /// Asks about some of the processes that are left.
   void ask_some(std::size_t max_processes);
   /// True until all processes have answered, but for those of users with more than may be asked at once, and all
@@ -56,11 +65,13 @@ class HostScan {
   void forget_found(std::int32_t pid, std::uint64_t until_ns);
   /// A process runs another program: it may answer now.
   void forget_silent(std::int32_t pid);
+  /// What was found of a process could not be used: it is asked again by the next scan.
+  void forget_known(std::int32_t pid) { known_.erase(pid); }
   /// Silent processes beyond those that are remembered.
   std::uint64_t unreported() const { return unreported_; }
 
  private:
-  void add_listed(std::vector<std::int32_t> pids, std::uint64_t asked_ns);
+  void add_listed(std::vector<std::int32_t> pids, std::uint64_t asked_ns, ScanScope scope);
   std::size_t max_asked() const;
   std::size_t max_asked_of_user() const;
   void ask_waiting(std::size_t max_processes);
@@ -82,6 +93,7 @@ class HostScan {
   std::map<std::uint32_t, User> users_;
   std::deque<Found> found_;                                  ///< in order of answers
   std::set<std::pair<std::int32_t, std::uint64_t>> silent_;  ///< pid and start time
+  std::unordered_set<std::int32_t> known_;                   ///< processes that answered
   std::uint64_t unreported_ = 0;
 };
 

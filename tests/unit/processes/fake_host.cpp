@@ -132,7 +132,7 @@ void FakeHost::play(char step, int process) {
     case 't':
       return tick();
     case 'n':
-      discovery_->begin_scan();
+      discovery_->begin_scan(ScanScope::all);
       queries_.process(now_ns_);
       discovery_->scan_some(SIZE_MAX);
       return queries_.process(now_ns_);

@@ -13,6 +13,8 @@ namespace rtev {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
 using testing::Key;
 using testing::Not;
 using testing::SizeIs;
@@ -72,7 +74,7 @@ class HostScanTest : public testing::Test {
 };
 
 TEST_F(HostScanTest, ManyProcessesOfOneUserDoNotKeepItFromThoseOfOthers) {
-  scan_.begin();
+  scan_.begin(ScanScope::all);
   ProcessView list;
   for (std::int32_t pid = 1; pid <= 21; ++pid) list.pids.push_back(pid);
   queries_.list(std::move(list));
@@ -97,8 +99,41 @@ TEST_F(HostScanTest, ManyProcessesOfOneUserDoNotKeepItFromThoseOfOthers) {
   EXPECT_THAT(queries_.images, Not(Contains(Key(first))));
 }
 
+TEST_F(HostScanTest, LaterScansAskOnlyWhatIsNotKnown) {
+  const auto ask = [&](ScanScope scope) {
+    scan_.begin(scope);
+    ProcessView list;
+    list.pids = {1, 2, 3};
+    queries_.list(std::move(list));
+    scan_.ask_some(100);
+    std::vector<std::int32_t> asked;
+    for (const auto& [pid, answer] : queries_.users) asked.push_back(pid);
+    answer_users(1000);
+    scan_.ask_some(100);
+    return asked;
+  };
+  const auto answer_all = [&] {
+    while (!queries_.images.empty()) {
+      queries_.images.extract(queries_.images.begin()).mapped()(view_of(1000));
+      scan_.ask_some(100);
+    }
+    while (scan_.take_found(UINT64_MAX)) {
+    }
+  };
+  EXPECT_THAT(ask(ScanScope::unknown), ElementsAre(1, 2, 3)) << "nothing is known at first";
+  answer_all();
+  EXPECT_THAT(ask(ScanScope::unknown), IsEmpty());
+  scan_.forget_found(2, 1);
+  EXPECT_THAT(ask(ScanScope::unknown), ElementsAre(2)) << "it began or ended an image";
+  answer_all();
+  scan_.forget_known(3);
+  EXPECT_THAT(ask(ScanScope::unknown), ElementsAre(3));
+  answer_all();
+  EXPECT_THAT(ask(ScanScope::all), ElementsAre(1, 2, 3));
+}
+
 TEST_F(HostScanTest, AnAnswerIsTakenAgainSomeTimes) {
-  scan_.begin();
+  scan_.begin(ScanScope::all);
   ProcessView list;
   list.pids = {1};
   queries_.list(std::move(list));

@@ -69,7 +69,7 @@ class ProcessLister : private ProcessEvents, private NoKernelControl {
 
   void run(std::chrono::nanoseconds sample) {
     constexpr auto all = std::numeric_limits<std::uint64_t>::max();
-    discovery_.begin_scan();
+    discovery_.begin_scan(ScanScope::all);
     while (discovery_.is_scanning() || processes_.is_inspecting() || !queries_.is_idle()) {
       discovery_.scan_some(all);
       queries_.process(monotonic_ns());

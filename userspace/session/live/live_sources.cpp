@@ -57,7 +57,7 @@ constexpr std::size_t max_waiting_events = 1 << 15;
 
 /// Processes that one turn of a scan asks about.
 constexpr std::size_t scanned_at_once = 256;
-constexpr std::uint64_t scan_interval_ns = 10'000'000'000;
+constexpr std::uint64_t scan_interval_ns = 10'000'000'000, whole_scan_interval_ns = 300'000'000'000;
 
 constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
 
@@ -221,9 +221,16 @@ RingPoller::Room LiveSources::room_for(uid_t user) const {
   return {.words = one_turn ? std::min(words, shared_turn_words) : words, .one_turn = one_turn};
 }
 
+/// To ask all processes of a host with many takes a moment: done seldom, and where records were dropped.
 void LiveSources::begin_scan(std::uint64_t now_ns) {
   last_scan_ns_ = now_ns;
-  discovery_.begin_scan();
+  const kernel::Drops drops = programs_.drops();
+  const std::uint64_t dropped = drops[RTEV_STAT_EXEC_DROPPED] + drops[RTEV_STAT_FORK_DROPPED] +
+                                drops[RTEV_STAT_EXIT_DROPPED] + drops[RTEV_STAT_RING_DROPPED];
+  const bool is_due = !last_whole_scan_ns_ || now_ns - *last_whole_scan_ns_ >= whole_scan_interval_ns;
+  const bool is_whole = std::exchange(dropped_records_, dropped) != dropped || is_due;
+  if (is_whole) last_whole_scan_ns_ = now_ns;
+  discovery_.begin_scan(is_whole ? ScanScope::all : ScanScope::unknown);
 }
 
 void LiveSources::scan(std::uint64_t now_ns) {

@@ -170,6 +170,8 @@ class LiveSources : private ProcessEvents {
   std::optional<std::uint64_t> next_probed_ns_;  ///< when to read records of ring-less probes again
   std::uint64_t last_collect_ns_ = 0;
   std::uint64_t last_scan_ns_ = 0;
+  std::optional<std::uint64_t> last_whole_scan_ns_{};
+  std::uint64_t dropped_records_ = 0;  ///< as of the last scan
 };
 
 }  // namespace rtev
