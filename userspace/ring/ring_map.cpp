@@ -190,6 +190,10 @@ bool RingMap::same_header() const {
   return guarded_copy(&header, mapping_.get(), sizeof header) && std::memcmp(&header, &header_, sizeof header) == 0;
 }
 
+void RingMap::release_pages() const {
+  ::madvise(mapping_.get(), mapping_.get_deleter().bytes, MADV_DONTNEED);
+}
+
 RingMap::Change RingMap::refresh(Recreated recreated) {
   struct stat status{};
   const bool whole = ::fstat(fd_.get(), &status) == 0 &&

@@ -64,6 +64,9 @@ class RingMap {
   /// False if the header changed since the file was mapped, or cannot be read any more.
   bool same_header() const;
 
+  /// Removes the file's pages from this process's memory, until they are touched again.
+  void release_pages() const;
+
   enum class Change { none, recreated, truncated };
   /// What to do with a file that was created anew. Its owner decides how large it is by now.
   enum class Recreated { is_mapped, stays_unmapped };

@@ -179,6 +179,8 @@ std::uint64_t RingPoller::read(Ring& ring, std::uint64_t now_ns, bool all_domain
   if (now_ns > ring.read_ns) ring.pace.was_read(now_ns, now_ns - ring.read_ns, polled.fullest);
   ring.read_ns = now_ns;
   if (all_domains) ring.read_whole_ns = now_ns;
+  // The kernel maps the pages around those that are read, too. Of many idle programs they would be much memory.
+  if (all_domains && polled.complete && polled.events == 0) RingReaderAccess::release_pages(reader);
   ring.unfinished = !polled.complete;
   ring.known_until_ns = now_ns;
   const bool is_not_ready = !polled.complete && words + polled.corrupt_words == 0;
