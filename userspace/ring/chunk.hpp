@@ -32,6 +32,7 @@ struct Cursor {
   std::uint64_t head = 0;      ///< newest head seen
   std::uint64_t tail = 0;      ///< newest tail seen, never before the position
   std::uint64_t ready = 0;     ///< words before it can be read by this poll; see PageCheck
+  std::uint64_t added = 0;     ///< words between the last two polls
   /// Time of the ring's first message, 0 if unknown: another time means that the file was created anew.
   std::uint64_t first_time = 0;
   std::uint64_t last_time = 0;      ///< of the last event delivered

@@ -13,6 +13,9 @@
 
 namespace rtev {
 
+/// The smallest pages that there are.
+inline constexpr std::uint64_t page_bytes = 4096;
+
 /// The first 64 bytes of the file. A hostile program can write any values: see check_layout().
 struct FileHeader {
   std::uint64_t version;

@@ -18,7 +18,7 @@ void RingReader::State::take_indices(std::uint32_t ring) {
   Cursor& cursor = cursors[ring];
   const RingIndices& now = indices[ring];
   const std::uint64_t new_words = now.tail - cursor.tail;
-  cursor.ready = 0;
+  cursor.added = new_words;
   cursor.tail = now.tail;
   // A head beyond the tail was loaded while the file was created anew: read_chunk() loads it again.
   if (now.head <= now.tail) cursor.head = now.head;

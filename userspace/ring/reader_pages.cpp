@@ -15,6 +15,9 @@ constexpr std::uint64_t words_ahead = 1 << 13, others_words_ahead = chunk_words;
 /// Ranges that are looked at together: a look at one costs little more than one at many.
 constexpr std::size_t ranges_ahead = 256;
 
+/// Words of a ring, and rings with words, that are looked at before it is known that there are new ones.
+constexpr std::uint64_t likely_words = 1 << 10, likely_rings = 8;
+
 /// Words of a message that has a time.
 constexpr std::uint64_t timed_message_words = 2;
 
@@ -30,16 +33,61 @@ bool RingReader::State::are_ready() {
   return std::ranges::all_of(ranges, is_ready);
 }
 
-/// The header, all indices, and the first messages that show whether rings were created anew. Of a file with many rings
-/// these are not looked at: that would take longer than to read them.
-bool RingReader::State::are_indices_ready() {
+/// The header, all indices or those of the rings in use, and the first messages that show whether rings were created
+/// anew. Of a file with many rings these are not looked at: that would take longer than to read them. What this poll is
+/// likely to read then is looked at, too: each look is a system call.
+bool RingReader::State::are_indices_ready(bool all) {
+  const std::uint32_t rings = map.layout().rings;
+  for (std::uint32_t ring = 0; ring < used; ++ring) cursors[ring].ready = 0;
+  first_messages_ready = false;
+  looked = rings;
   if (!map.looks_at_pages()) return true;
-  ranges = {map.header_range(), map.indices_range(map.layout().rings)};
+  if (!all) looked = map.rings_beside(std::min(rings, used + spare_rings));
+  ranges = {map.indices_range(looked)};
+  if (!map.has_indices_at_header()) ranges.push_back(map.header_range());
   for (std::uint32_t ring = 0; ring < used && used <= telling_rings; ++ring) {
     const Cursor& cursor = cursors[ring];
     if (cursor.head == 0 && cursor.first_time != 0) ranges.push_back(map.words_range(ring, 0, timed_message_words));
   }
-  return are_ready();
+  const std::size_t needed = ranges.size();
+  const auto names_page = add_likely_names();
+  const std::size_t wanted = ranges.size();
+  if (used <= likely_rings && !distrusted) add_likely_words();
+  map.look_at(ranges, wanted);
+  const std::span looked_at(ranges);
+  if (names_page) search.ready[*names_page] = looked_at[needed].state == PageState::ready;
+  for (std::uint32_t ring = 0; ring < looked_at.size() - wanted; ++ring) {
+    const PageRange& words = looked_at[wanted + ring];
+    if (words.state == PageState::ready)
+      cursors[ring].ready = cursors[ring].position + words.bytes / sizeof(std::uint64_t);
+  }
+  const auto is_in_memory = [](const PageRange& range) { return range.state == PageState::ready; };
+  first_messages_ready = used <= telling_rings && std::ranges::all_of(looked_at.first(needed), is_in_memory);
+  return std::ranges::all_of(looked_at.first(needed), is_ready);
+}
+
+/// The page of the name that the next user event may have. Nothing if it has none.
+std::optional<std::size_t> RingReader::State::add_likely_names() {
+  const std::uint64_t names_offset = map.layout().names_offset;
+  if (names_offset == 0 || names_full || settled_names >= user_event_slots) return std::nullopt;
+  const std::uint64_t page = (names_offset + settled_names * user_event_name_bytes) / page_bytes;
+  ranges.push_back(map.names_range(page * page_bytes, page_bytes));
+  const std::size_t number = page - names_offset / page_bytes;
+  search.began = true;
+  search.looked.set(number);
+  return number;
+}
+
+/// The next words of each ring: as many as last time, and the rest of their last page.
+void RingReader::State::add_likely_words() {
+  for (std::uint32_t ring = 0; ring < used; ++ring) {
+    const Cursor& cursor = cursors[ring];
+    const std::uint64_t words = std::clamp<std::uint64_t>(cursor.added, 1, likely_words);
+    const PageRange least = map.words_range(ring, cursor.position, words);
+    const std::uint64_t beyond =
+        page_bytes - reinterpret_cast<std::uintptr_t>(least.address + least.bytes) % page_bytes;
+    ranges.push_back(map.words_range(ring, cursor.position, words + beyond / sizeof(std::uint64_t)));
+  }
 }
 
 /// True if event_time() can read the oldest message of each ring that shows to whom the file belongs.

@@ -25,9 +25,6 @@ constexpr std::uint32_t polls_until_settled = 1024;
 /// Names that are read beyond the known ones: a poll finds so many new names at the most.
 constexpr std::uint32_t names_ahead = 16;
 
-/// Rings that poll_used() checks beyond the last one with words.
-constexpr std::uint32_t spare_rings = 8;
-
 /// Faults in a row, with the file's size unchanged, after which the ring is abandoned: the disk fails.
 constexpr std::uint32_t max_faults = 8;
 
@@ -140,12 +137,14 @@ bool RingReader::State::begin_poll(bool all) {
   polled = {};
   if (search.began) search = {};
   if (taken_over) return false;
-  if (!are_indices_ready() || (sealed && load_indices(true) && !are_messages_ready())) {
+  if (!are_indices_ready(all || sealed) || (sealed && load_indices(true) && !are_messages_ready())) {
     polled.complete = false;
     return false;
   }
   if (++polls % polls_between_checks == 0 || truncated || !map.same_header()) recheck();
   if (truncated || !load(all || sealed)) return false;
+  // More domains were in use than it seemed.
+  polled.complete &= std::min(map.layout().rings, used + spare_rings) <= looked;
   const std::uint64_t last_loaded_ns = std::exchange(loaded_ns, monotonic_ns());
   possible_words = max_words_in(loaded_ns - last_loaded_ns);
   return true;
@@ -173,7 +172,7 @@ Polled RingReader::State::end_poll() {
 /// Loads the indices of all rings, or of those in use and some more. If one of these is in use, too, the next ones are
 /// loaded, and so on.
 bool RingReader::State::load_indices(bool all) {
-  const std::uint32_t rings = map.layout().rings;
+  const std::uint32_t rings = std::min(map.layout().rings, looked);
   for (std::uint32_t loaded = 0;;) {
     const std::uint32_t wanted = all ? rings : std::min(rings, used + spare_rings);
     if (loaded >= wanted) return true;
@@ -227,9 +226,11 @@ std::optional<std::uint64_t> RingReader::State::event_time(std::uint32_t ring, s
     std::array<std::uint64_t, 2> message{};
     const std::uint64_t until_wrap = ring_words - (position & (ring_words - 1));
     const std::uint64_t size = std::min({std::uint64_t{message.size()}, until_wrap, tail - position});
+    const auto copy = std::span(message).first(size);
+    const bool in_memory = position == 0 && first_messages_ready && may_map(cursors[ring]);
     std::uint64_t head = 0;
-    if (!map.read_words(ring, position, std::span(message).first(size)) || !map.load_head_after_copy(ring, head) ||
-        head > position)
+    if (!(in_memory ? map.copy_words(ring, position, copy) : map.read_words(ring, position, copy)) ||
+        !map.load_head_after_copy(ring, head) || head > position)
       return std::nullopt;
     const bool user = (message[0] & message::user_bit) != 0;
     if (user || (message[0] >> message::type_shift & 15) != message::padding) {

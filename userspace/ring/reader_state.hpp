@@ -18,9 +18,6 @@
 
 namespace rtev {
 
-/// Unit in which names are looked at: the smallest pages that there are.
-inline constexpr std::uint64_t page_bytes = 4096;
-
 /// What the search for names has found out since the last poll.
 struct NameSearch {
   bool began = false;
@@ -28,6 +25,9 @@ struct NameSearch {
   /// Pages of the names that were looked at, and that can be read.
   std::bitset<user_event_names_bytes / page_bytes + 1> looked, ready;
 };
+
+/// Rings that poll_used() checks beyond the last one with words.
+inline constexpr std::uint32_t spare_rings = 8;
 
 /// Rings that show whether a file belongs to an image: OCaml's runtime numbers domains from 0, and 128 is its default.
 inline constexpr std::uint32_t telling_rings = 128;
@@ -39,7 +39,10 @@ struct RingReader::State {
   rtev::Layout layout;             ///< of the file that the cursors are in; the map may have another image's already
   std::vector<Cursor> cursors;
   std::vector<RingIndices> indices;
-  std::uint32_t used = 0;       ///< one past the last ring with words
+  std::uint32_t used = 0;             ///< one past the last ring with words
+  std::uint32_t looked = UINT32_MAX;  ///< rings whose indices can be loaded by this poll; see PageCheck
+  /// The first messages that show whether rings were created anew are in memory, in this poll.
+  bool first_messages_ready = false;
   std::uint32_t next_ring = 0;  ///< where the next poll begins
   std::uint32_t polls = 0;
   std::uint32_t faults = 0;           ///< in a row
@@ -107,7 +110,9 @@ struct RingReader::State {
 
   // Pages of the file.
   bool are_ready();
-  bool are_indices_ready();
+  bool are_indices_ready(bool all);
+  void add_likely_words();
+  std::optional<std::size_t> add_likely_names();
   bool are_messages_ready();
   bool look_ahead(std::uint32_t ring);
   bool is_next_chunk_ready(const Cursor& cursor) const;

@@ -124,6 +124,13 @@ PageRange RingMap::indices_range(std::uint32_t rings) const {
   return {at(layout_.headers_offset), rings * layout_.ring_header_stride};
 }
 
+std::uint32_t RingMap::rings_beside(std::uint32_t rings) const {
+  const std::uint64_t end = layout_.headers_offset + rings * layout_.ring_header_stride;
+  const std::uint64_t page_end = (end + page_bytes - 1) / page_bytes * page_bytes;
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>((page_end - layout_.headers_offset) / layout_.ring_header_stride, layout_.rings));
+}
+
 PageRange RingMap::words_range(std::uint32_t ring, std::uint64_t position, std::uint64_t size) const {
   const std::uint64_t until_wrap = layout_.ring_words - (position & (layout_.ring_words - 1));
   return {at(offset_of(ring, position)), std::min(size, until_wrap) * sizeof(std::uint64_t)};
@@ -134,10 +141,11 @@ PageRange RingMap::names_range(std::uint64_t offset, std::uint64_t bytes) const 
   return {at(begin), std::min(offset + bytes, layout_.names_offset + user_event_names_bytes) - begin};
 }
 
-void RingMap::look_at(std::span<PageRange> ranges) const {
+void RingMap::look_at(std::span<PageRange> ranges, std::size_t wanted) const {
   if (!checks_.look_at_pages) return;
   checks_.look_at_pages(ranges);
   if (!checks_.load_pages) return;
+  ranges = ranges.first(std::min(ranges.size(), wanted));
   const auto is_absent = [](const PageRange& range) { return range.state == PageState::absent; };
   for (auto range = std::ranges::find_if(ranges, is_absent); range != ranges.end();) {
     const std::byte* const begin = range->address;

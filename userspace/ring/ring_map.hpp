@@ -53,12 +53,17 @@ class RingMap {
   /// Parts of the mapping, for look_at().
   PageRange header_range() const { return {at(0), sizeof(FileHeader)}; }
   PageRange indices_range(std::uint32_t rings) const;
+  /// True if the indices of the first ring are right behind the header, as OCaml's runtime has them.
+  bool has_indices_at_header() const { return layout_.headers_offset == sizeof(FileHeader); }
+  /// The number of rings whose indices are on the pages of so many rings' indices, of the smallest size.
+  std::uint32_t rings_beside(std::uint32_t rings) const;
   /// Up to the ring's physical end.
   PageRange words_range(std::uint32_t ring, std::uint64_t position, std::uint64_t size) const;
   /// What these bytes of the file have of the names of user events.
   PageRange names_range(std::uint64_t offset, std::uint64_t bytes) const;
-  /// Sets the state of each range, and requests absent pages. Without FileChecks::look_at_pages nothing is done.
-  void look_at(std::span<PageRange> ranges) const;
+  /// Sets the state of each range, and requests absent pages of the first `wanted` ones. Without
+  /// FileChecks::look_at_pages nothing is done.
+  void look_at(std::span<PageRange> ranges, std::size_t wanted = SIZE_MAX) const;
   bool looks_at_pages() const { return static_cast<bool>(checks_.look_at_pages); }
 
   /// False if the header changed since the file was mapped, or cannot be read any more.

@@ -131,7 +131,7 @@ Result<RingReader> RingReaderAccess::adopt(UniqueFd fd, std::string name, const 
   if (!map) return std::unexpected(std::move(map.error()));
   RingReader reader(std::make_unique<RingReader::State>(std::move(*map), options, std::move(owner)));
   RingReader::State& state = *reader.state_;
-  if (!state.are_indices_ready() || (state.load_indices(true) && !state.are_messages_ready())) {
+  if (!state.are_indices_ready(true) || (state.load_indices(true) && !state.are_messages_ready())) {
     return std::unexpected(Error{.what = "cannot read ring",
                                  .subject = state.map.name(),
                                  .why = "pages of its file are not in memory, or are being changed",
