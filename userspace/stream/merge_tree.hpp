@@ -65,13 +65,7 @@ class MergeTree {
   /// The earliest source.
   const Player& winner() const { return winner_; }
   /// The earliest of the others.
-  Player second() const {
-    Player best = no_player;
-    for (std::size_t match = first_match(leaves_, winner_); match > 0; match /= 2) {
-      if (losers_[match].before(best)) best = losers_[match];
-    }
-    return best;
-  }
+  Player second() const { return best_of(losers_.data(), leaves_, winner_); }
   /// Up to so many times, and while there is a winner: calls take(Player& winner), which takes events of the winner and
   /// lets it go to the next.
   template <typename Take>
@@ -80,8 +74,13 @@ class MergeTree {
     Player winner = winner_;
     Player* const losers = losers_.data();
     const std::size_t leaves = leaves_;
+    // Events often come in runs of one source. While that goes on, it need not meet all losers again and again.
+    unsigned wins = 0;
+    Player rest = no_player;
     for (; times > 0 && !winner.is_out(); --times) {
       take(winner);
+      if (wins > wins_of_run && winner.before(rest)) continue;
+      const std::size_t index = winner.index();
       for (std::size_t match = first_match(leaves, winner); match > 0; match /= 2) {
         Player& loser = losers[match];
         const Player other = loser;
@@ -94,6 +93,8 @@ class MergeTree {
         winner.order = other.order;
         winner.next = other.next;
       }
+      wins = winner.index() == index && wins <= wins_of_run ? wins + 1 : 0;
+      if (wins > wins_of_run) rest = best_of(losers, leaves, winner);
     }
     winner_ = winner;
   }
@@ -103,6 +104,17 @@ class MergeTree {
                                     .order = std::numeric_limits<std::uint64_t>::max(),
                                     .next = nullptr};
 
+  /// After so many wins of a source in a row, more of them are expected.
+  static constexpr unsigned wins_of_run = 2;
+
+  /// The best of those that lost to the winner.
+  static Player best_of(const Player* losers, std::size_t leaves, const Player& winner) {
+    Player best = no_player;
+    for (std::size_t match = first_match(leaves, winner); match > 0; match /= 2) {
+      if (losers[match].before(best)) best = losers[match];
+    }
+    return best;
+  }
   static std::size_t first_match(std::size_t leaves, const Player& player) { return (leaves + player.index()) / 2; }
 
   std::size_t leaves_ = 1;  ///< a power of two

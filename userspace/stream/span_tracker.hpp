@@ -202,7 +202,7 @@ class SpanTracker {
 
  private:
   static constexpr std::size_t min_sweep = 1024;
-  static constexpr unsigned recent_bits = 6;
+  static constexpr unsigned recent_bits = 10;
 
   Ring* ring_of(const EventContext& context);
   Ring* add_ring(const EventContext& context, ProcessIndex process);
