@@ -80,8 +80,13 @@ static __always_inline bool sum_tails(const struct rtev_tracked* process, __u64*
   return true;
 }
 
-/* Wakes the reader each time that another part of a ring of the current process is full, as far as the current thread
- * may have written to it. */
+static __always_inline bool is_noted(__u32 slot, __u32 what) {
+  barrier_var(slot); /* see note() */
+  return slot < RTEV_RING_SLOTS && activity[slot] & what;
+}
+
+/* Wakes the reader when a ring of the current process fills up, as far as the current thread may have written to it:
+ * when more than a part was filled since the ring was read. */
 static __always_inline void check_ring(const struct rtev_tracked* process, struct thread_state* state) {
   if (!process->slot || !process->ring_indices) return;
   __u64 written = 0;
@@ -95,8 +100,12 @@ static __always_inline void check_ring(const struct rtev_tracked* process, struc
     what = RTEV_CHECKED_FIRST;
   }
   __u32 part = (__u32)(written >> (process->ring_part_shift & 63));
-  if (part != state->ring_part) what |= RTEV_FILLS_UP;
+  __u32 parts = part - state->ring_part;
   state->ring_part = part;
+  if (parts) {
+    if (parts > 1 || is_noted(process->slot, RTEV_PART_FULL)) what |= RTEV_FILLS_UP;
+    what |= RTEV_PART_FULL;
+  }
   note(process->slot, what);
   if (what & RTEV_FILLS_UP) wake_reader(RTEV_WAKE_IF_FULL);
 }

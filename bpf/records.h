@@ -239,7 +239,7 @@ struct rtev_tracked {
   __u64 tls_module_word; /* holds tls_module */
   __u64 paused_flag;     /* runtime_events_paused: read once, reported with RTEV_PAUSED if it is set */
   /* Its ring file: address of the first domain's indices, head and tail; 0 = unknown. Bytes from the indices of one
-   * domain to those of the next. log2 of the words of a part of a ring: the reader is woken for each that is full. */
+   * domain to those of the next. log2 of the words of a part of a ring: the reader is woken when more than one was filled. */
   __u64 ring_indices;
   __u32 ring_stride;
   __u32 ring_part_shift;
@@ -252,7 +252,8 @@ enum rtev_activity {
    * thread's domain, or of the first RTEV_FIRST_DOMAINS, if it does not know the domain. */
   RTEV_CHECKED = 2,
   RTEV_CHECKED_FIRST = 4,
-  RTEV_FILLS_UP = 8, /* another part of a domain's ring is full */
+  RTEV_FILLS_UP = 8,   /* another part of a domain's ring is full, and so was one before it */
+  RTEV_PART_FULL = 16, /* a part became full since the ring was read */
 };
 
 #define RTEV_FIRST_DOMAINS 12

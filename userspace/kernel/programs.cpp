@@ -346,11 +346,18 @@ void Programs::look_at_cpus() {
 RingActivity Programs::take_activity(std::uint32_t slot) {
   if (slot == 0 || slot >= RTEV_RING_SLOTS) return {.ran = true};  // better read for nothing than miss events
   const std::atomic_ref shared{state_->skeleton->bss->activity[slot]};
-  const std::uint32_t seen = shared.load() != 0 ? shared.exchange(0) : 0;
-  return {.ran = seen != 0 || std::ranges::binary_search(state_->on_cpu, slot),
+  const std::uint32_t news = shared.load() & ~std::uint32_t{RTEV_PART_FULL};
+  const std::uint32_t seen = news != 0 ? shared.fetch_and(RTEV_PART_FULL) : 0;
+  return {.ran = news != 0 || std::ranges::binary_search(state_->on_cpu, slot),
           .checked = (seen & RTEV_CHECKED) != 0,
           .checked_first = (seen & RTEV_CHECKED_FIRST) != 0,
           .fills_up = (seen & RTEV_FILLS_UP) != 0};
+}
+
+void Programs::begin_read(std::uint32_t slot) {
+  if (slot == 0 || slot >= RTEV_RING_SLOTS) return;
+  const std::atomic_ref shared{state_->skeleton->bss->activity[slot]};
+  if ((shared.load() & RTEV_PART_FULL) != 0) shared.fetch_and(~std::uint32_t{RTEV_PART_FULL});
 }
 
 void Programs::wake_if_full() {

@@ -77,7 +77,7 @@ class Programs final : public SavedRingSource, public TrackedProcesses, public S
   std::uint16_t sched_buffer_of(std::uint32_t cpu) const override;
   std::vector<SchedDrop> take_sched_drops(std::uint64_t now_ns) override;
 
-  /// Has the next part of a ring that is full make wakeup_fd() readable, if nothing else has been asked for. Call it
+  /// Has the next ring that fills up make wakeup_fd() readable, if nothing else has been asked for. Call it
   /// before each round of take_activity().
   void wake_if_full();
   /// Has the next activity of any process with a ring make wakeup_fd() readable, too. Before a long sleep: call this,
@@ -91,6 +91,8 @@ class Programs final : public SavedRingSource, public TrackedProcesses, public S
   /// What is known of a ring's process and its ring since the last call for that slot. Slots that are not watched:
   /// active.
   RingActivity take_activity(std::uint32_t slot);
+  /// The ring is read now: only what is written to it from now on fills it up.
+  void begin_read(std::uint32_t slot);
 
   /// Scheduler records count once take_sched_drops() has returned them.
   Drops drops() const;

@@ -311,7 +311,8 @@ void FakeHost::tick() {
   for (LifecycleEvent& event : events) discovery_->take(std::move(event));
   queries_.process(now_ns_);
   discovery_->tick(now_ns_, records_.empty() ? now_ns_ : 0);
-  poller_.poll(now_ns_, RingPoller::Which::active, [](std::uint32_t) { return kernel::RingActivity{.ran = true}; });
+  poller_.poll(now_ns_, RingPoller::Which::active,
+               {.take = [](std::uint32_t) { return kernel::RingActivity{.ran = true}; }});
 }
 
 void FakeHost::on_process(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) {

@@ -81,7 +81,7 @@ class ProcessLister : private ProcessEvents, private NoKernelControl {
     const auto end = begin + static_cast<std::uint64_t>(sample.count());
     while (monotonic_ns() < end) {
       rings_.poll(monotonic_ns(), RingPoller::Which::due,
-                  [](std::uint32_t) { return kernel::RingActivity{.ran = true}; });
+                  {.take = [](std::uint32_t) { return kernel::RingActivity{.ran = true}; }});
       const std::uint64_t next = std::min(end, rings_.next_poll_ns().value_or(end));
       std::this_thread::sleep_for(std::chrono::nanoseconds(next - std::min(next, monotonic_ns())));
     }

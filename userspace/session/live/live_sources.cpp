@@ -274,10 +274,10 @@ void LiveSources::poll_rings(std::uint64_t now_ns) {
     armed_ns_ = now_ns;
   }
   programs_.look_at_cpus();
-  rings_.poll(
-      now_ns,
-      stream_.timeline.staged_events() < max_waiting_events ? RingPoller::Which::due : RingPoller::Which::active,
-      [this](std::uint32_t slot) { return programs_.take_activity(slot); });
+  const std::size_t may_wait = std::max(max_waiting_events, rings_.running() * events_worth_a_look);
+  rings_.poll(now_ns, stream_.timeline.staged_events() < may_wait ? RingPoller::Which::due : RingPoller::Which::active,
+              {.take = [this](std::uint32_t slot) { return programs_.take_activity(slot); },
+               .begin_read = [this](std::uint32_t slot) { programs_.begin_read(slot); }});
 }
 
 /// True if there were records of ring-less probes.

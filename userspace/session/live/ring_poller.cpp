@@ -71,7 +71,7 @@ void RingPoller::add(std::uint32_t slot, ProcessIndex process, uid_t user, std::
                                      .read_whole_ns = now_ns});
 }
 
-void RingPoller::poll(std::uint64_t now_ns, Which which, const TakeActivity& take_activity) {
+void RingPoller::poll(std::uint64_t now_ns, Which which, const Activity& activity_of) {
   behind_since_ns_.reset();
   blocked_.take();
   std::map<uid_t, Queue> waiting;
@@ -82,21 +82,28 @@ void RingPoller::poll(std::uint64_t now_ns, Which which, const TakeActivity& tak
   for (auto& [slot, ring] : rings_) {
     has_several_users_ |= previous_user.value_or(ring.user) != ring.user;
     previous_user = ring.user;
-    kernel::RingActivity activity = take_activity(slot);
+    kernel::RingActivity activity = activity_of.take(slot);
     activity.ran |= now_ns < ring.unwatched_until_ns;
     if (activity.checked_first) activity.checked |= RingReaderAccess::used_domains(*ring.reader) <= RTEV_FIRST_DOMAINS;
     ring.unfinished |= activity.ran;
     if (!ring.unfinished) ring.known_until_ns = now_ns;
     ring.pace.note(now_ns, activity);
-    if (is_to_be_read(ring, which, now_ns))
+    if (is_to_be_read(ring, which, now_ns)) {
+      activity_of.begin_read(slot);
       waiting[ring.user].push_back(&ring);
-    else if (ring.unfinished && !is_left_alone(ring, now_ns))
+    } else if (ring.unfinished && !is_left_alone(ring, now_ns)) {
       read_until_ns_ = std::min(read_until_ns_, ring.known_until_ns);
+    }
   }
   std::erase_if(wary_, [now_ns](const auto& user) { return user.second.until_ns + max_wary_ns <= now_ns; });
   read_in_turns(std::move(waiting), now_ns);
-  for (const auto& [slot, ring] : rings_)
-    if (const auto due = ring.pace.due_ns()) next_poll_ns_ = std::min(next_poll_ns_.value_or(*due), *due);
+  running_ = 0;
+  for (const auto& [slot, ring] : rings_) {
+    const auto due = ring.pace.due_ns();
+    if (!due) continue;
+    ++running_;
+    next_poll_ns_ = std::min(next_poll_ns_.value_or(*due), *due);
+  }
 }
 
 bool RingPoller::is_left_alone(const Ring& ring, std::uint64_t now_ns) const {

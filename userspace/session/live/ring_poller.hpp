@@ -44,11 +44,15 @@ class RingPoller {
   void add(std::uint32_t slot, ProcessIndex process, uid_t user, std::shared_ptr<RingReader> ring,
            std::uint64_t now_ns);
 
-  using TakeActivity = std::function<kernel::RingActivity(std::uint32_t slot)>;
+  /// What BPF knows of rings, and is told: see kernel::Programs.
+  struct Activity {
+    std::function<kernel::RingActivity(std::uint32_t slot)> take;
+    std::function<void(std::uint32_t slot)> begin_read = [](std::uint32_t) {};
+  };
   /// Which rings poll() reads: those that are due, or also the others whose processes ran, so that what was read can be
   /// released. From time to time it reads all of them.
   enum class Which : std::uint8_t { due, active };
-  void poll(std::uint64_t now_ns, Which which, const TakeActivity& take_activity);
+  void poll(std::uint64_t now_ns, Which which, const Activity& activity_of);
   /// Up to when the last poll() and those before have read all rings, apart from those that are behind or left alone.
   std::uint64_t read_until_ns() const { return read_until_ns_; }
 
@@ -73,6 +77,8 @@ class RingPoller {
 
   /// True if the rings are of several users.
   bool has_several_users() const { return has_several_users_; }
+  /// Rings whose processes run, as of the last poll.
+  std::size_t running() const { return running_; }
   /// When the next poll has a ring to read; nothing if no process runs.
   std::optional<std::uint64_t> next_poll_ns() const { return next_poll_ns_; }
   /// From where on rings could not be read to their end: later events may still arrive in order.
@@ -124,6 +130,7 @@ class RingPoller {
   std::uint64_t max_delay_ns_;
   std::function<std::uint64_t()> clock_;
   std::map<std::uint32_t, Ring> rings_;
+  std::size_t running_ = 0;
   std::optional<std::uint64_t> next_poll_ns_;
   std::uint64_t read_until_ns_ = 0;
   bool has_several_users_ = false;

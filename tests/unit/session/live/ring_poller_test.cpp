@@ -54,7 +54,7 @@ class RingPollerTest : public testing::Test {
   std::map<std::uint32_t, std::uint64_t> poll(std::uint64_t after_ns = milli) {
     now_ns_ += after_ns;
     delivered_.clear();
-    poller_.poll(now_ns_, RingPoller::Which::active, [this](std::uint32_t) { return activity_; });
+    poller_.poll(now_ns_, RingPoller::Which::active, {.take = [this](std::uint32_t) { return activity_; }});
     return delivered_;
   }
 
@@ -229,7 +229,7 @@ TEST_F(RingPollerTest, OnlyDueRingsAreReadUntilEventsHaveToBeReleased) {
   files_.at(1).append(0, test::make::begin(++time, 1));
   const auto poll_due = [&] {
     delivered_.clear();
-    poller_.poll(++now_ns_, RingPoller::Which::due, [this](std::uint32_t) { return activity_; });
+    poller_.poll(++now_ns_, RingPoller::Which::due, {.take = [this](std::uint32_t) { return activity_; }});
     return delivered_;
   };
   EXPECT_TRUE(poll_due().empty());
@@ -250,12 +250,12 @@ TEST_F(RingPollerTest, RingsOfProcessesThatDoNotRunAreNotAwaited) {
   EXPECT_FALSE(poller_.next_poll_ns());
   EXPECT_EQ(poller_.read_until_ns(), now_ns_);
   activity_ = {.ran = true};
-  poller_.poll(++now_ns_, RingPoller::Which::due, [this](std::uint32_t) { return activity_; });
+  poller_.poll(++now_ns_, RingPoller::Which::due, {.take = [this](std::uint32_t) { return activity_; }});
   EXPECT_TRUE(poller_.next_poll_ns());
   activity_ = {};
   for (int looks = 0; looks < 2; ++looks) {
     now_ns_ = poller_.next_poll_ns().value_or(now_ns_);
-    poller_.poll(now_ns_, RingPoller::Which::due, [this](std::uint32_t) { return activity_; });
+    poller_.poll(now_ns_, RingPoller::Which::due, {.take = [this](std::uint32_t) { return activity_; }});
   }
   EXPECT_FALSE(poller_.next_poll_ns()) << "after one look at a process that did not run";
 }
