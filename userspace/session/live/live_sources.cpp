@@ -52,8 +52,9 @@ constexpr std::size_t max_waiting_ends = 256;
 /// BPF wakes the thread not more often than this because rings fill up.
 constexpr std::uint64_t min_wakeup_interval_ns = 500'000;
 
-/// Events that are read and wait for rings that are not due: more of them would not stay in the CPU's cache.
-constexpr std::size_t max_waiting_events = 1 << 15;
+/// Events that are read and wait for rings that are not due: more of them would not stay in the CPU's cache. But it is
+/// worse to look at rings for few events each.
+constexpr std::size_t max_waiting_events = 1 << 15, events_worth_a_look = 1 << 9;
 
 /// Processes that one turn of a scan asks about.
 constexpr std::size_t scanned_at_once = 256;
