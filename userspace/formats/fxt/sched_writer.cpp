@@ -2,6 +2,7 @@
 #include "formats/fxt/sched_writer.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "formats/fxt/metadata_writer.hpp"
 #include "stream/recording_layout.hpp"
@@ -22,10 +23,11 @@ std::int32_t weight(const Thread& thread) {
 }  // namespace
 
 SchedWriter::ThreadFields SchedWriter::fields_of(const Thread& thread) {
-  ThreadFields fields{
-      .pid = thread.pid, .domain = thread.domain, .role = thread.role, .tracked = thread.tracked, .comm = {}};
-  std::ranges::copy(thread.comm(), fields.comm.begin());
-  return fields;
+  return {.pid = thread.pid,
+          .domain = thread.domain,
+          .role = thread.role,
+          .tracked = thread.tracked,
+          .comm = std::bit_cast<std::array<std::uint64_t, 2>>(thread.comm_bytes)};
 }
 
 /// Writes the fields of a thread if they are new. True if all other threads were forgotten for it. Not for idle

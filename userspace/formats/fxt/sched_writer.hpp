@@ -31,9 +31,12 @@ class SchedWriter {
     std::int32_t domain;
     ThreadRole role;
     bool tracked;
-    std::array<char, 16> comm;
+    std::array<std::uint64_t, 2> comm;  ///< the bytes, compared as two numbers
 
-    bool operator==(const ThreadFields&) const = default;
+    bool operator==(const ThreadFields& other) const {
+      return pid == other.pid && domain == other.domain && role == other.role && tracked == other.tracked &&
+             comm[0] == other.comm[0] && comm[1] == other.comm[1];
+    }
   };
   struct Idle {
     ThreadFields fields;

@@ -18,7 +18,7 @@ const Track* TrackTable::thread(const Thread& thread) {
   if (thread.tid == 0) return nullptr;
   bool is_new = false;
   Track& track = find_or_add(thread.pid, thread.tid, is_new);
-  name_after_thread(thread);
+  if (track.process == 0) name_after_thread(thread);
   const bool learned = (thread.domain >= 0 && thread.domain != track.domain) ||
                        (thread.role != ThreadRole::unknown && thread.role != track.role);
   if (thread.domain >= 0) track.domain = thread.domain;
@@ -41,8 +41,7 @@ const Track& TrackTable::writer(ProcessIndex process, std::int32_t pid, std::int
 }
 
 const Track* TrackTable::find(std::int32_t pid, std::int32_t tid) const {
-  const auto found = tracks_.find(key_of(pid, tid));
-  return found == tracks_.end() ? nullptr : &found->second;
+  return find_track(pid, tid);
 }
 
 const Track& TrackTable::main_thread(ProcessIndex process, std::int32_t pid) {
@@ -89,6 +88,8 @@ void TrackTable::remove(const Track& track) {
       process->second.domain_threads.erase(own);
   }
   if (track.process == 0) --strangers_;
+  if (Track*& recent = recent_[static_cast<std::uint32_t>(track.tid) % recent_places]; recent == &track)
+    recent = nullptr;
   tracks_.erase(key_of(track.pid, track.tid));
 }
 
@@ -103,10 +104,17 @@ void TrackTable::forget_domain(std::int32_t pid, std::int32_t domain) {
     process->second.domain_threads.erase(domain);
 }
 
-Track& TrackTable::find_or_add(std::int32_t pid, std::int32_t tid, bool& is_new) {
+Track* TrackTable::find_track(std::int32_t pid, std::int32_t tid) const {
+  Track*& recent = recent_[static_cast<std::uint32_t>(tid) % recent_places];
+  if (recent != nullptr && recent->tid == tid && recent->pid == pid) return recent;
   const auto found = tracks_.find(key_of(pid, tid));
-  is_new = found == tracks_.end();
-  if (!is_new) return found->second;
+  return found == tracks_.end() ? nullptr : recent = const_cast<Track*>(&found->second);
+}
+
+Track& TrackTable::find_or_add(std::int32_t pid, std::int32_t tid, bool& is_new) {
+  Track* const known = find_track(pid, tid);
+  is_new = known == nullptr;
+  if (!is_new) return *known;
   ++strangers_;
   return tracks_.emplace(key_of(pid, tid), Track{.id = next_id_++, .pid = pid, .tid = tid}).first->second;
 }

@@ -2,6 +2,8 @@
 // The tracks of a trace: of threads by pid and tid, and of rings whose thread is unknown.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -55,6 +57,7 @@ class TrackTable {
   };
   using Key = std::uint64_t;  ///< ordered by pid
 
+  Track* find_track(std::int32_t pid, std::int32_t tid) const;
   Track& find_or_add(std::int32_t pid, std::int32_t tid, bool& is_new);
   void adopt(Track& track, ProcessIndex process);
   void describe(Track& track, std::string_view own_name, bool is_new);
@@ -68,6 +71,8 @@ class TrackTable {
   TraceWriter& writer_;
   std::function<void(const Track&)> forgetting_;
   std::map<Key, Track> tracks_;
+  static constexpr std::size_t recent_places = 1024;
+  mutable std::array<Track*, recent_places> recent_{};  ///< by the low bits of the tid; null: none
   std::unordered_map<std::int32_t, Process> processes_;
   std::size_t strangers_ = 0;  ///< tracks not known to belong to an OCaml program
   std::uint32_t next_id_ = 1;
