@@ -47,13 +47,16 @@ Timeline::Timeline(std::function<std::uint64_t()> clock, std::size_t max_bytes)
     : clock_(std::move(clock)), max_bytes_(max_bytes), out_(std::make_unique_for_overwrite<Event[]>(batch_events)) {}
 
 Timeline::Staged& Timeline::staged(std::uint32_t source) {
-  auto found = queues_.find(source);
-  if (found == queues_.end()) {
-    std::size_t& owned_bytes = owned_bytes_[owner(source)];
-    found = queues_.try_emplace(source, Staged{.queue = SourceQueue(source), .owned_bytes = &owned_bytes}).first;
+  if (recent_ == nullptr || recent_->queue.source() != source) {
+    auto found = queues_.find(source);
+    if (found == queues_.end()) {
+      std::size_t& owned_bytes = owned_bytes_[owner(source)];
+      found = queues_.try_emplace(source, Staged{.queue = SourceQueue(source), .owned_bytes = &owned_bytes}).first;
+    }
+    recent_ = &found->second;
   }
-  if (found->second.queue.empty()) active_.push_back(&found->second);
-  return found->second;
+  if (recent_->queue.empty()) active_.push_back(recent_);
+  return *recent_;
 }
 
 /// After each change of a queue.
@@ -174,9 +177,14 @@ void Timeline::free_unused() {
   for (Staged* of_source : idle_) {
     if (!of_source->queue.empty()) continue;
     of_source->queue.free_memory(kept_bytes);
-    if (queues_.size() > max_queues) queues_.erase(of_source->queue.source());
+    if (queues_.size() > max_queues) erase(of_source->queue.source());
   }
   idle_.clear();
+}
+
+void Timeline::erase(std::uint32_t source) {
+  recent_ = nullptr;
+  queues_.erase(source);
 }
 
 /// Until when events of the earliest source come before those of all others.
@@ -262,7 +270,7 @@ void Timeline::forget(std::uint32_t slot, std::uint32_t domains) {
   for (std::uint32_t domain = 0; domain < domains; ++domain) {
     const auto found = queues_.find(Source{slot, static_cast<std::uint16_t>(domain)}.pack());
     if (found == queues_.end() || !found->second.queue.empty()) continue;
-    queues_.erase(found);
+    erase(found->first);
   }
 }
 

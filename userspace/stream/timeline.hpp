@@ -106,6 +106,7 @@ class Timeline {
   std::uint64_t release_until(std::uint64_t watermark, const std::function<void(const Batch&)>& consumer,
                               std::uint64_t deadline_ns);
   void free_unused();
+  void erase(std::uint32_t source);
   std::uint64_t latest_of_winner() const;
   bool has_run(std::uint64_t latest) const;
   Batch take_run(std::uint64_t latest, std::uint64_t watermark);
@@ -116,6 +117,7 @@ class Timeline {
   std::size_t max_bytes_;
   std::uint64_t present_ = 0;  ///< newest reading of the clock
   std::unordered_map<std::uint32_t, Staged> queues_;
+  Staged* recent_ = nullptr;     ///< what the last event was staged in
   std::vector<Staged*> active_;  ///< those with events
   std::vector<Staged*> idle_;    ///< those that the last release emptied
   std::size_t staged_bytes_ = 0;
