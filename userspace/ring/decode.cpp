@@ -112,13 +112,14 @@ void store(Event* event, std::uint64_t time, std::uint64_t value, std::uint64_t 
 
 /// Decodes messages of two and three words up to the first of another length. The place of the next message depends on
 /// the length of this one. A branch decides it instead of an addition: message lengths repeat, so the processor
-/// predicts the branch and runs several messages ahead instead of waiting for each length.
+/// predicts the branch and runs several messages ahead instead of waiting for each length. `headers` gets their bits.
 void decode_short(const std::uint64_t*& position, const std::uint64_t* end, std::uint32_t source,
-                  std::uint64_t clock_offset, Event*& next_event) {
+                  std::uint64_t clock_offset, Event*& next_event, std::uint64_t& headers) {
   if (end - position < 3) return;
   const std::uint64_t* const last = end - 3;
   const std::uint64_t* at = position;
   Event* event = next_event;
+  std::uint64_t seen = 0;
   while (at <= last) {
     const std::uint64_t header = load(at);
     if ((header & short_zeros) != 0) [[unlikely]]
@@ -128,6 +129,7 @@ void decode_short(const std::uint64_t*& position, const std::uint64_t* end, std:
     if (kind == no_kind) [[unlikely]]
       break;
     const std::uint64_t time = load(at + 1) + clock_offset;
+    seen |= header;
     if (key >= 3 << 5) {
       store(event++, time, load(at + 2), source, header, kind);
       at += 3;
@@ -138,6 +140,7 @@ void decode_short(const std::uint64_t*& position, const std::uint64_t* end, std:
   }
   position = at;
   next_event = event;
+  headers |= seen;
 }
 
 }  // namespace
@@ -149,12 +152,14 @@ DecodeResult decode_messages(std::span<const std::uint64_t> words, std::uint32_t
   const auto clock_offset = static_cast<std::uint64_t>(clock_offset_ns);
   Event* event = events;
   std::size_t payload_end = payload_begin;
+  std::uint64_t headers = 0;
   bool corrupt = false;
 
   while (true) {
-    decode_short(at, end, source, clock_offset, event);
+    decode_short(at, end, source, clock_offset, event, headers);
     if (at == end) break;
     const std::uint64_t header = load(at);
+    headers |= header;
     const std::uint64_t length = header >> message::length_shift;
     const Shape& shape = shapes[header >> message::type_shift & 31];
     const std::uint64_t kind = static_cast<std::uint64_t>(shape.kind) << kind_place;
@@ -184,7 +189,8 @@ DecodeResult decode_messages(std::span<const std::uint64_t> words, std::uint32_t
   return {.consumed = static_cast<std::size_t>(at - words.data()),
           .events = static_cast<std::size_t>(event - events),
           .payload_bytes = payload_end - payload_begin,
-          .corrupt = corrupt};
+          .corrupt = corrupt,
+          .has_user_events = (headers & message::user_bit) != 0};
 }
 
 }  // namespace rtev

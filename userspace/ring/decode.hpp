@@ -15,6 +15,7 @@ struct DecodeResult {
   std::size_t events = 0;         ///< written to `events`
   std::size_t payload_bytes = 0;  ///< written to `payloads`
   bool corrupt = false;           ///< the words after the consumed ones are no valid message
+  bool has_user_events = false;   ///< perhaps, if the words changed meanwhile
 };
 
 /// Decodes complete messages from the front of `words`; stops before one that continues after them. `events` must have

@@ -122,6 +122,7 @@ bool RingReader::State::read_chunk(std::uint32_t ring, Call call) {
   cursor.totals.events += decoded.events;
   polled.delivered_words += decoded.consumed;
   polled.events += decoded.events;
+  names_needed |= decoded.has_user_events;
   if (decoded.events > 0) {
     const std::size_t losses = chunk.put_losses(cursor, source(ring), chunk.first_event()->time);
     cursor.last_time = chunk.first_event()[decoded.events - 1].time;

@@ -50,32 +50,17 @@ bool RingReader::State::are_indices_ready(bool all) {
     if (cursor.head == 0 && cursor.first_time != 0) ranges.push_back(map.words_range(ring, 0, timed_message_words));
   }
   const std::size_t needed = ranges.size();
-  const auto names_page = add_likely_names();
-  const std::size_t wanted = ranges.size();
   if (used <= likely_rings && !distrusted) add_likely_words();
-  map.look_at(ranges, wanted);
+  map.look_at(ranges, needed);
   const std::span looked_at(ranges);
-  if (names_page) search.ready[*names_page] = looked_at[needed].state == PageState::ready;
-  for (std::uint32_t ring = 0; ring < looked_at.size() - wanted; ++ring) {
-    const PageRange& words = looked_at[wanted + ring];
+  for (std::uint32_t ring = 0; ring < looked_at.size() - needed; ++ring) {
+    const PageRange& words = looked_at[needed + ring];
     if (words.state == PageState::ready)
       cursors[ring].ready = cursors[ring].position + words.bytes / sizeof(std::uint64_t);
   }
   const auto is_in_memory = [](const PageRange& range) { return range.state == PageState::ready; };
   first_messages_ready = used <= telling_rings && std::ranges::all_of(looked_at.first(needed), is_in_memory);
   return std::ranges::all_of(looked_at.first(needed), is_ready);
-}
-
-/// The page of the name that the next user event may have. Nothing if it has none.
-std::optional<std::size_t> RingReader::State::add_likely_names() {
-  const std::uint64_t names_offset = map.layout().names_offset;
-  if (names_offset == 0 || names_full || settled_names >= user_event_slots) return std::nullopt;
-  const std::uint64_t page = (names_offset + settled_names * user_event_name_bytes) / page_bytes;
-  ranges.push_back(map.names_range(page * page_bytes, page_bytes));
-  const std::size_t number = page - names_offset / page_bytes;
-  search.began = true;
-  search.looked.set(number);
-  return number;
 }
 
 /// The next words of each ring: as many as last time, and the rest of their last page.

@@ -135,6 +135,7 @@ void RingReader::State::begin() {
 bool RingReader::State::begin_poll(bool all) {
   faulted = false;
   polled = {};
+  names_needed = all || sealed;
   if (search.began) search = {};
   if (taken_over) return false;
   if (!are_indices_ready(all || sealed) || (sealed && load_indices(true) && !are_messages_ready())) {
@@ -158,7 +159,7 @@ std::uint64_t RingReader::State::believe(std::uint64_t words) {
 }
 
 Polled RingReader::State::end_poll() {
-  if (polled.delivered_words > 0) keep_names();
+  if (polled.delivered_words > 0 && names_needed) keep_names();
   if (faulted) {
     // Either the file was truncated, or its disk fails.
     ++faults;
@@ -295,7 +296,7 @@ void RingReader::State::begin_incarnation() {
 
 /// Reads new names of user events while they certainly belong to the program: its events may be shown after the next
 /// program has reused the file. Programs fill the slots from 0 on. A name is complete before the first event that
-/// refers to it, but is not written at once: until it has settled it is read again with each delivery.
+/// refers to it, but is not written at once: until it has settled it is read again with user events.
 void RingReader::State::keep_names() {
   if (names_full) return;
   std::vector<std::string> found;

@@ -52,6 +52,7 @@ struct RingReader::State {
   std::uint64_t loaded_ns = 0;        ///< when indices were loaded last
   std::uint64_t possible_words = 0;   ///< that can have been written since the last poll; see believe()
   Polled polled;                      ///< by this poll
+  bool names_needed = false;          ///< by events of this poll, or it is one of those that look for more of them
   std::uint32_t incarnation = 0;
   bool truncated = false;
   bool sealed = false;
@@ -112,7 +113,6 @@ struct RingReader::State {
   bool are_ready();
   bool are_indices_ready(bool all);
   void add_likely_words();
-  std::optional<std::size_t> add_likely_names();
   bool are_messages_ready();
   bool look_ahead(std::uint32_t ring);
   bool is_next_chunk_ready(const Cursor& cursor) const;
