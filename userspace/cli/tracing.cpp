@@ -24,8 +24,8 @@
 #include "cli/messages.hpp"
 #include "helper/closers.hpp"
 #include "helper/process_queries.hpp"
+#include "kernel/attacher.hpp"
 #include "kernel/libbpf.hpp"
-#include "kernel/uprobe_attacher.hpp"
 #include "session/command/command.hpp"
 #include "session/confinement.hpp"
 #include "session/live/live_session.hpp"
@@ -152,7 +152,7 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
   // Before there are BPF programs and threads: the helper must have nothing of them.
   const auto helper = helper::HelperProcess::start();
   if (!helper) return report(helper.error());
-  auto attacher = kernel::UprobeAttacher::start(confine_attacher);
+  auto attacher = kernel::Attacher::start(confine_attacher);
   if (!attacher) return report(attacher.error());
   // Forked before any thread exists. It waits until released.
   std::optional<Command> command;
@@ -171,6 +171,9 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
   StopSignal stop(command ? &*command : nullptr);
   LiveOptions live = live_options(options, invocation, tracing);
   live.programs.attach = [&attacher](kernel::UprobeRequest request) { return attacher->attach(std::move(request)); };
+  live.programs.attach_again = [&attacher](std::vector<UniqueFd> programs) {
+    return attacher->attach_tracepoints(std::move(programs));
+  };
   auto attached = load_undisturbed(live);
   if (!attached) return report(attached.error());
   attacher->confine(attached->programs.uses_uprobe_multi());

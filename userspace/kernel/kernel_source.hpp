@@ -100,6 +100,18 @@ class SchedSource {
   virtual std::vector<SchedDrop> take_sched_drops(std::uint64_t now_ns) = 0;
 };
 
+/// The BPF programs on events of the scheduler: switches, wakeups, and timers. They cost each switch of the host some
+/// time. One thread at a time.
+class SchedPrograms {
+ public:
+  virtual ~SchedPrograms() = default;
+
+  /// Error::code EINPROGRESS: to be called again, also if they need not be attached any more.
+  virtual Result<void> attach_sched() = 0;
+  /// Waits for the kernel. After that none of them runs any more.
+  virtual void detach_sched() = 0;
+};
+
 /// Records of the probes of --ringless. Belongs to one thread.
 class RinglessSource {
  public:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "kernel/libbpf.hpp"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
 
@@ -88,6 +89,17 @@ Result<void> attach_programs(std::span<const Attachment> attachments) {
       return std::unexpected(libbpf_error(errno, "cannot attach to tracepoint", bpf_program__section_name(program)));
   }
   return {};
+}
+
+Result<std::vector<UniqueFd>> attach_tracepoints(std::span<const UniqueFd> programs) {
+  std::vector<UniqueFd> links;
+  for (const UniqueFd& program : programs) {
+    constexpr int no_target = 0;
+    UniqueFd link{bpf_link_create(program.get(), no_target, BPF_TRACE_RAW_TP, nullptr)};
+    if (!link) return std::unexpected(libbpf_error(errno, "cannot attach to tracepoint"));
+    links.push_back(std::move(link));
+  }
+  return links;
 }
 
 Error libbpf_error(int code, std::string what, std::string subject) {

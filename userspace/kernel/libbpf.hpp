@@ -3,9 +3,12 @@
 // warnings are kept to explain errors.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "base/unique_fd.hpp"
 #include "rtev/error.hpp"
 
 struct bpf_link;
@@ -35,6 +38,12 @@ struct Attachment {
 };
 /// Attaches programs in this order; those that were not loaded are skipped.
 Result<void> attach_programs(std::span<const Attachment> attachments);
+
+/// Attaches programs of tracepoints (tp_btf) in this order. Returns their links.
+Result<std::vector<UniqueFd>> attach_tracepoints(std::span<const UniqueFd> programs);
+/// How they are attached: attach_tracepoints(), or by another process. Error::code EINPROGRESS: the kernel takes its
+/// time; to be called again with the same programs, also if they need not be attached any more.
+using AttachTracepoints = std::function<Result<std::vector<UniqueFd>>(std::vector<UniqueFd> programs)>;
 
 /// An error of libbpf: errno, the warnings that libbpf printed meanwhile, and a hint.
 Error libbpf_error(int code, std::string what, std::string subject = {});

@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 #include <utility>
 
 #include "base/file_limit.hpp"
+#include "base/file_links.hpp"
 #include "base/mappings_check.hpp"
 #include "kernel/bpf_ring.hpp"
 #include "kernel/features.hpp"
@@ -97,10 +99,28 @@ struct Programs::State {
   std::uint32_t cpus;  ///< possible ones
   bool uprobe_multi;
   AttachUprobes attach;
+  AttachTracepoints attach_again;
+  std::vector<UniqueFd> sched_links{};
   SchedDropCounters dropped{};
   std::vector<std::uint32_t> on_cpu{};  ///< slots, sorted; as of look_at_cpus()
   std::uint64_t untracked = 0;          ///< by track()
+
+  Result<void> attach_sched(const AttachTracepoints& how);
 };
+
+Result<void> Programs::State::attach_sched(const AttachTracepoints& how) {
+  const auto& programs = skeleton->progs;
+  std::vector<UniqueFd> loaded;
+  // The busiest last: attaching interrupts all cpus for a moment, which should not be traced.
+  for (const bpf_program* program :
+       {programs.thread_wakeup_new, programs.thread_waking, programs.thread_interrupted, programs.thread_switch}) {
+    if (bpf_program__autoload(program)) loaded.emplace_back(::fcntl(bpf_program__fd(program), F_DUPFD_CLOEXEC, 0));
+  }
+  auto links = how(std::move(loaded));
+  if (!links) return std::unexpected(std::move(links.error()));
+  sched_links = std::move(*links);
+  return {};
+}
 
 Programs::Programs(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Programs::Programs(Programs&&) noexcept = default;
@@ -167,13 +187,13 @@ Result<Programs> Programs::load(const ProgramOptions& options) {
                                                 .wait = std::move(*wait),
                                                 .cpus = static_cast<std::uint32_t>(cpus),
                                                 .uprobe_multi = uprobe_multi,
-                                                .attach = options.attach})};
+                                                .attach = options.attach,
+                                                .attach_again = options.attach_again})};
 }
 
 Result<void> Programs::attach() {
   auto& programs = state_->skeleton->progs;
   auto& links = state_->skeleton->links;
-  // The busiest last: attaching interrupts all cpus for a moment, which should not be traced.
   const std::array attachments{
       Attachment{programs.process_exec, &links.process_exec},
       Attachment{programs.process_fork, &links.process_fork},
@@ -182,12 +202,17 @@ Result<void> Programs::attach() {
       Attachment{programs.ring_before_thread_end, &links.ring_before_thread_end},
       Attachment{programs.ring_unmapped, &links.ring_unmapped},
       Attachment{programs.ring_announced, &links.ring_announced},
-      Attachment{programs.thread_wakeup_new, &links.thread_wakeup_new},
-      Attachment{programs.thread_waking, &links.thread_waking},
-      Attachment{programs.thread_interrupted, &links.thread_interrupted},
-      Attachment{programs.thread_switch, &links.thread_switch},
   };
-  return attach_programs(attachments);
+  if (auto attached = attach_programs(attachments); !attached) return attached;
+  return state_->attach_sched(attach_tracepoints);
+}
+
+Result<void> Programs::attach_sched() {
+  return state_->attach_sched(state_->attach_again);
+}
+
+void Programs::detach_sched() {
+  close_in_parallel(std::exchange(state_->sched_links, {}));
 }
 
 int Programs::lifecycle_fd() const {

@@ -13,6 +13,7 @@
 
 #include "bpf/records.h"
 #include "kernel/kernel_source.hpp"
+#include "kernel/libbpf.hpp"
 #include "kernel/uprobe_manager.hpp"
 #include "rtev/error.hpp"
 
@@ -25,14 +26,20 @@ struct ProgramOptions {
   rtev_save_mode save_rings = RTEV_SAVE_KNOWN;  ///< which rings are saved before they are gone
   bool uprobe_multi = true;                     ///< use it where the kernel has it; false: as on older kernels
   AttachUprobes attach = attach_uprobes;
+  AttachTracepoints attach_again = attach_tracepoints;  ///< for programs that were detached
 };
 
 /// What was lost, over all cpus, by enum rtev_stat: dropped records, and processes that could not be tracked.
 using Drops = std::array<std::uint64_t, RTEV_STAT_COUNT>;
 
 /// The loaded BPF programs. Belongs to one thread, except for probe(), forget(), ring_opened(), is_being_changed()
-/// and mappings(), which any thread may call, and read_lifecycle(), which may have a thread of its own.
-class Programs final : public SavedRingSource, public TrackedProcesses, public SchedSource, public UprobePrograms {
+/// and mappings(), which any thread may call, and read_lifecycle(), attach_sched() and detach_sched(), which may have
+/// threads of their own.
+class Programs final : public SavedRingSource,
+                       public TrackedProcesses,
+                       public SchedSource,
+                       public SchedPrograms,
+                       public UprobePrograms {
  public:
   /// Opens and loads; errors name what the host lacks (kernel 6.1, BTF, capabilities) with a hint.
   static Result<Programs> load(const ProgramOptions& options);
@@ -76,6 +83,9 @@ class Programs final : public SavedRingSource, public TrackedProcesses, public S
   std::uint16_t sched_buffers() const override;
   std::uint16_t sched_buffer_of(std::uint32_t cpu) const override;
   std::vector<SchedDrop> take_sched_drops(std::uint64_t now_ns) override;
+
+  Result<void> attach_sched() override;
+  void detach_sched() override;
 
   /// Has the next ring that fills up make wakeup_fd() readable, if nothing else has been asked for. Call it
   /// before each round of take_activity().

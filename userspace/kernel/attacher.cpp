@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "kernel/uprobe_attacher.hpp"
+#include "kernel/attacher.hpp"
 
 #include <poll.h>
 #include <sys/resource.h>
@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "base/file_links.hpp"
 #include "helper/channel.hpp"
 #include "helper/helper_process.hpp"
+#include "kernel/libbpf.hpp"
 
 namespace rtev::kernel {
 
@@ -57,10 +59,18 @@ void fields(Archive& archive, Answer& answer) {
           answer.slow_to_detach, answer.links);
 }
 
-Answer answer_to(const UprobeRequest& request) {
+Result<AttachedUprobes> links_of(Result<std::vector<UniqueFd>> links) {
+  if (!links) return std::unexpected(std::move(links.error()));
+  AttachedUprobes attached;
+  for (UniqueFd& link : *links) attached.links.push_back({.fd = std::move(link)});
+  return attached;
+}
+
+Answer answer_to(const UprobeRequest& request, std::span<const UniqueFd> tracepoint_programs) {
   Answer answer;
   const std::uint64_t begin_ns = monotonic_ns();
-  auto attached = attach_uprobes(request);
+  auto attached =
+      tracepoint_programs.empty() ? attach_uprobes(request) : links_of(kernel::attach_tracepoints(tracepoint_programs));
   answer.took_ns = monotonic_ns() - begin_ns;
   if (!attached) {
     answer.error = std::move(attached.error());
@@ -82,8 +92,9 @@ Result<AttachedUprobes> result_of(Answer answer) {
   return attached;
 }
 
-/// The first message says how the kernel attaches; each further one is a request.
-[[noreturn]] void serve(int channel, UprobeAttacher::Confine confine) {
+/// The first message says how the kernel attaches; each further one is a request: for uprobes, unless it has programs
+/// for tracepoints.
+[[noreturn]] void serve(int channel, Attacher::Confine confine) {
   constexpr int nice = -10;  // of the thread that inspects programs, too
   ::setpriority(PRIO_PROCESS, 0, nice);
   bool uprobe_multi = false;
@@ -93,10 +104,11 @@ Result<AttachedUprobes> result_of(Answer answer) {
   }
   while (auto message = helper::receive(channel, false)) {
     UprobeRequest request;
+    std::vector<UniqueFd> tracepoint_programs;
     Reader reader(*message);
-    reader(request);
+    reader(request, tracepoint_programs);
     if (!reader.is_complete()) break;
-    Answer answer = answer_to(request);
+    Answer answer = answer_to(request, tracepoint_programs);
     Message reply;
     Writer{reply}(answer);
     if (!helper::send(channel, reply)) break;
@@ -105,46 +117,63 @@ Result<AttachedUprobes> result_of(Answer answer) {
 }
 
 std::unexpected<Error> is_gone() {
-  return std::unexpected(Error{.what = "cannot probe", .why = "the process that attaches probes is gone"});
+  return std::unexpected(Error{.what = "cannot attach", .why = "the process that attaches programs is gone"});
 }
 
 std::unexpected<Error> in_progress() {
-  return errno_error(EINPROGRESS, "cannot probe");
+  return errno_error(EINPROGRESS, "cannot attach");
 }
 
 }  // namespace
 
-Result<UprobeAttacher> UprobeAttacher::start(Confine confine) {
+Result<Attacher> Attacher::start(Confine confine) {
   auto channel = helper::make_channel();
   if (!channel) return std::unexpected(std::move(channel.error()));
   const pid_t pid = ::fork();
-  if (pid < 0) return errno_error(errno, "cannot start the process that attaches probes");
+  if (pid < 0) return errno_error(errno, "cannot start the process that attaches programs");
   if (pid == 0) {
     helper::leave_tracer(channel->second.get());
     serve(channel->second.get(), confine);
   }
-  return UprobeAttacher(std::move(channel->first));
+  return Attacher(std::move(channel->first));
 }
 
-UprobeAttacher::~UprobeAttacher() {
+Attacher::~Attacher() {
   abandon();
 }
 
-void UprobeAttacher::confine(bool uprobe_multi) const {
+void Attacher::confine(bool uprobe_multi) const {
   Message message;
   Writer{message}(uprobe_multi);
   helper::send(channel_.get(), message);
 }
 
-Result<AttachedUprobes> UprobeAttacher::attach(UprobeRequest request) {
+Result<AttachedUprobes> Attacher::attach(UprobeRequest request) {
+  const Asked asked{.tracepoints = false, .binary_id = request.binary_id, .all_sites = request.all_sites};
+  std::vector<UniqueFd> no_programs;
+  Message message;
+  Writer{message}(request, no_programs);
+  return ask(asked, message);
+}
+
+Result<std::vector<UniqueFd>> Attacher::attach_tracepoints(std::vector<UniqueFd> programs) {
+  UprobeRequest no_uprobes;
+  Message message;
+  Writer{message}(no_uprobes, programs);
+  auto attached = ask({.tracepoints = true}, message);
+  if (!attached) return std::unexpected(std::move(attached.error()));
+  std::vector<UniqueFd> links;
+  for (UprobeLink& link : attached->links) links.push_back(std::move(link.fd));
+  return links;
+}
+
+Result<AttachedUprobes> Attacher::ask(const Asked& asked, const helper::Message& message) {
   const std::lock_guard lock(mutex_);
-  const Asked asked{.binary_id = request.binary_id, .all_sites = request.all_sites};
   if (asked_ && *asked_ != asked && !discard_answer()) return in_progress();
   const bool is_new = !asked_;
   if (is_new) {
-    if (monotonic_ns() < rests_until_ns_) return in_progress();
-    Message message;
-    Writer{message}(request);
+    // Forks do not wait for tracepoints.
+    if (!asked.tracepoints && monotonic_ns() < rests_until_ns_) return in_progress();
     if (!helper::send(channel_.get(), message, true)) return is_gone();
     asked_ = asked;
   }
@@ -152,7 +181,7 @@ Result<AttachedUprobes> UprobeAttacher::attach(UprobeRequest request) {
   return answer ? std::move(*answer) : in_progress();
 }
 
-void UprobeAttacher::abandon() {
+void Attacher::abandon() {
   const std::lock_guard lock(mutex_);
   if (!asked_) return;
   // The process cannot send its answer any more then.
@@ -161,7 +190,7 @@ void UprobeAttacher::abandon() {
 }
 
 /// Nothing if there is none yet.
-std::optional<Result<AttachedUprobes>> UprobeAttacher::take_answer(int timeout_ms) {
+std::optional<Result<AttachedUprobes>> Attacher::take_answer(int timeout_ms) {
   pollfd answered{.fd = channel_.get(), .events = POLLIN, .revents = 0};
   ::poll(&answered, 1, timeout_ms);
   auto message = helper::receive(channel_.get(), true);
@@ -177,14 +206,16 @@ std::optional<Result<AttachedUprobes>> UprobeAttacher::take_answer(int timeout_m
 }
 
 /// Of a request that nobody repeats. False if there is no answer yet.
-bool UprobeAttacher::discard_answer() {
+bool Attacher::discard_answer() {
+  const bool tracepoints = asked_->tracepoints;
   auto answer = take_answer(0);
   if (!answer) return false;
   if (!*answer) return true;
   constexpr int no_check = -1;  // the kernel has just visited all mappings
   std::vector<FileLinks> files(1);
   for (UprobeLink& link : (*answer)->links) files.front().links.push_back(std::move(link.fd));
-  close_links_now(close_links_in_background(no_check, std::move(files)));
+  // Tracepoints soon get other links: with two of them each event would be reported twice.
+  close_links_now(tracepoints ? std::move(files) : close_links_in_background(no_check, std::move(files)));
   return true;
 }
 

@@ -1,31 +1,34 @@
 // SPDX-License-Identifier: MIT
-// Attaches uprobes in a process of its own. To attach one, the kernel waits for every fork of the host, and for each
-// process that maps the file. Whoever forks for long, or keeps its memory map locked, makes it wait for as long, and a
-// process that waits cannot be killed. So the tracer does not ask the kernel itself.
+// Attaches BPF programs in a process of its own, which keeps the rights that this takes. To attach a uprobe, the kernel
+// waits for every fork of the host, and for each process that maps the file. Whoever forks for long, or keeps its
+// memory map locked, makes it wait for as long, and a process that waits cannot be killed. So the tracer does not ask
+// the kernel itself.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/unique_fd.hpp"
+#include "helper/archive.hpp"
 #include "kernel/uprobe_link.hpp"
 #include "rtev/error.hpp"
 
 namespace rtev::kernel {
 
 /// The process, which ends with the tracer. Thread-safe.
-class UprobeAttacher {
+class Attacher {
  public:
-  /// Gives up the rights that are not needed to attach uprobes, in the process.
+  /// Gives up the rights that are not needed to attach programs, in the process.
   using Confine = Result<void> (*)(bool uprobe_multi);
   /// Forks the process: call it before there are BPF programs and threads.
-  static Result<UprobeAttacher> start(Confine confine);
-  UprobeAttacher(UprobeAttacher&& other) noexcept : channel_(std::move(other.channel_)) {}
-  UprobeAttacher& operator=(UprobeAttacher&&) = delete;
+  static Result<Attacher> start(Confine confine);
+  Attacher(Attacher&& other) noexcept : channel_(std::move(other.channel_)) {}
+  Attacher& operator=(Attacher&&) = delete;
   /// Does not wait for the process.
-  ~UprobeAttacher();
+  ~Attacher();
 
   /// To be called once, when it is known how the kernel attaches uprobes.
   void confine(bool uprobe_multi) const;
@@ -34,17 +37,21 @@ class UprobeAttacher {
   /// repeated until it is done. After more than half a second nothing is attached for a while, since all forks of the
   /// host wait while the kernel does.
   Result<AttachedUprobes> attach(UprobeRequest request);
+  /// See AttachTracepoints. Waits as attach() does.
+  Result<std::vector<UniqueFd>> attach_tracepoints(std::vector<UniqueFd> programs);
   /// Gives up on what is being attached, before the end.
   void abandon();
 
  private:
   /// The request that the process works on.
   struct Asked {
-    std::uint32_t binary_id;
-    bool all_sites;
+    bool tracepoints;
+    std::uint32_t binary_id = 0;
+    bool all_sites = false;
     bool operator==(const Asked&) const = default;
   };
-  explicit UprobeAttacher(UniqueFd channel) : channel_(std::move(channel)) {}
+  explicit Attacher(UniqueFd channel) : channel_(std::move(channel)) {}
+  Result<AttachedUprobes> ask(const Asked& asked, const helper::Message& message);
   std::optional<Result<AttachedUprobes>> take_answer(int timeout_ms);
   bool discard_answer();
 
