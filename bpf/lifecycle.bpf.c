@@ -107,9 +107,12 @@ static __always_inline __u32 exit_status(struct task_struct* leader) {
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(process_exit, struct task_struct* task) {
   __u32 tgid = task->tgid;
+  bool is_tracked = bpf_map_lookup_elem(&tracked, &tgid) != NULL;
+  /* Of a process that is not tracked any more: thread_switch may not be attached when the thread leaves its cpu. */
+  if (!is_tracked) forget_thread(task->pid);
   if (task->signal->live.counter != 0) return 0;
   bool follows = is_followed(tgid);
-  if (!follows && (follow_only || !bpf_map_lookup_elem(&tracked, &tgid))) return 0;
+  if (!follows && (follow_only || !is_tracked)) return 0;
 
   struct process_key process = {.start_time = task->group_leader->start_boottime, .tgid = tgid};
   __u8 one = 1;

@@ -298,6 +298,58 @@ TEST_F(KernelLive, RingsThatFillUpWakeTheReader) {
   answers.get();
 }
 
+TEST_F(KernelLive, ThreadThatEndsWhileDetachedFreesItsTid) {
+  Programs programs = start({.sched = RTEV_SCHED_OCAML});
+  constexpr int id = 42, rounds = 10;
+  Records records;
+  const auto domains_of = [&](pid_t tid) {
+    std::vector<int> found;
+    for (const auto& record : std::exchange(records.sched, {})) {
+      for (const auto& side : {record.prev, record.next})
+        if (record.type == RTEV_SWITCH && side.tid == static_cast<unsigned>(tid)) found.push_back(side.domain);
+    }
+    return found;
+  };
+  pid_t pid = 0;
+  {
+    Pipe questions, answers;
+    Child child{[&] {
+      FakeDomain domain{.id = id, .padding = 0};
+      domain_self = &domain;
+      questions.out.reset();
+      answer(questions, answers);
+    }};
+    pid = child.pid();
+    questions.in.reset();
+    rtev_tracked tracked{};
+    tracked.domain_self_tls = offset_from_thread_pointer(domain_self);
+    ASSERT_TRUE(programs.track(pid, tracked));
+    child.release();
+    for (int i = 0; i < rounds; ++i) {
+      questions.put();
+      answers.get();
+    }
+    read(programs, records);
+    EXPECT_THAT(domains_of(pid), testing::Contains(id));
+
+    programs.untrack(pid);
+    programs.detach_sched();
+    questions.out.reset();
+    child.wait();
+  }
+  Child next{[] {}, [&] { return fork_as(pid); }};
+  ASSERT_EQ(next.pid(), pid);
+  ASSERT_TRUE(wait_until_asleep(pid));
+  ASSERT_TRUE(programs.track(pid, {}));
+  read(programs, records);
+  EXPECT_THAT(domains_of(pid), testing::IsEmpty()) << "detached";
+  ASSERT_TRUE(programs.attach_sched());
+  next.release();
+  next.wait();
+  read(programs, records);
+  EXPECT_THAT(domains_of(pid), testing::AllOf(testing::Not(testing::IsEmpty()), testing::Each(-1)));
+}
+
 TEST_F(KernelLive, ExecByAThreadFreesItsTid) {
   Programs programs = start({.sched = RTEV_SCHED_OCAML});
   constexpr int id = 41, rounds = 10;
