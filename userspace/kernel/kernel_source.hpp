@@ -63,6 +63,7 @@ class TrackedProcesses {
 
 /// Whether a ring has to be read.
 struct RingActivity {
+  bool watched = true;         ///< BPF sees when the process runs: else it may have run
   bool ran = false;            ///< a thread of the process was on a cpu: else the ring has no new events
   bool checked = false;        ///< BPF looked at the indices of the domains that ran
   bool checked_first = false;  ///< at those of the first RTEV_FIRST_DOMAINS, of which it may be that others ran

@@ -20,10 +20,16 @@ class KernelLink final : public KernelControl {
  public:
   /// Called when a process is tracked that has no ring so far, with its binary.
   using OnRingless = std::function<void(std::uint32_t binary_id)>;
+  /// Called when any process is tracked.
+  using OnTracked = std::function<void()>;
   /// `saved_bytes`: what saved rings may take in memory.
-  KernelLink(kernel::TrackedProcesses& control, kernel::SavedRingSource& source, OnRingless on_ringless,
-             std::size_t saved_bytes)
-      : control_(control), source_(source), on_ringless_(std::move(on_ringless)), saved_(saved_bytes) {}
+  KernelLink(kernel::TrackedProcesses& control, kernel::SavedRingSource& source, OnTracked on_tracked,
+             OnRingless on_ringless, std::size_t saved_bytes)
+      : control_(control),
+        source_(source),
+        on_tracked_(std::move(on_tracked)),
+        on_ringless_(std::move(on_ringless)),
+        saved_(saved_bytes) {}
 
   void track(std::int32_t pid, const rtev_tracked& tracked) override;
   void untrack(std::int32_t pid) override { control_.untrack(pid); }
@@ -45,6 +51,7 @@ class KernelLink final : public KernelControl {
  private:
   kernel::TrackedProcesses& control_;
   kernel::SavedRingSource& source_;
+  OnTracked on_tracked_;
   OnRingless on_ringless_;
   SavedRings saved_;
   CpuShare waits_{20, 20'000'000};  ///< for records that are not finished: rings fill up meanwhile

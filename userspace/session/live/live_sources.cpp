@@ -81,6 +81,15 @@ DiscoveryOptions discovery_options(const LiveOptions& options, std::uint64_t sta
   return discovery;
 }
 
+/// Whether the programs of the scheduler are needed.
+SchedAttachment::AnyLives any_lives(const LiveOptions& options, const ProcessTable& processes) {
+  if (options.programs.sched == RTEV_SCHED_ALL) return [] { return true; };
+  return [&processes] {
+    return std::ranges::any_of(processes.processes(),
+                               [](const TracedProcess& process) { return process.index || process.has_ring; });
+  };
+}
+
 /// Which scheduler records to stage; empty for all.
 SchedStager::Traces traced_only(const LiveOptions& options, const ProcessTable& processes) {
   const ProcessFilter& filter = options.discovery.filter;
@@ -158,6 +167,9 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
                             .give = [this](std::vector<FileLinks> files) { return give_links(std::move(files)); }}},
                     options.discovery.filter)
               : nullptr),
+      sched_attachment_(
+          programs_, [this](std::function<void()> task) { inspector_.run_later(std::move(task)); },
+          any_lives(options, processes_), monotonic_ns()),
       inspector_(
           cache_,
           [this](int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user) {
@@ -171,7 +183,7 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
       rings_([this](const Batch& batch) { ring_stager_.stage(batch); }, [this](uid_t user) { return room_for(user); },
              static_cast<std::uint64_t>(options.max_delay.count())),
       kernel_(
-          programs_, programs_,
+          programs_, programs_, [this] { sched_attachment_.begin(); },
           [this](std::uint32_t binary_id) {
             if (ringless_) ringless_->consider(binary_id);
           },
@@ -262,6 +274,7 @@ LiveSources::Collected LiveSources::collect() {
   kernel_.collect_saved_rings();
   if (ringless_) ringless_->tick({.now_ns = now, .records_taken_until_ns = taken_until});
   sched_.stage(monotonic_ns(), stream_.output.room(Timeline::no_user, longest_staged_ns()));
+  sched_attachment_.tick(now);
   poll_rings(now);
   next_probed_ns_ = any_probed ? std::optional(now + max_delay_ns_) : std::nullopt;
   any_runs_ = rings_.next_poll_ns() || any_probed;
@@ -277,7 +290,12 @@ void LiveSources::poll_rings(std::uint64_t now_ns) {
   programs_.look_at_cpus();
   const std::size_t may_wait = std::max(max_waiting_events, rings_.running() * events_worth_a_look);
   rings_.poll(now_ns, stream_.timeline.staged_events() < may_wait ? RingPoller::Which::due : RingPoller::Which::active,
-              {.take = [this](std::uint32_t slot) { return programs_.take_activity(slot); },
+              {.take =
+                   [this, watched = sched_attachment_.is_attached()](std::uint32_t slot) {
+                     kernel::RingActivity activity = programs_.take_activity(slot);
+                     activity.watched = watched;
+                     return activity;
+                   },
                .begin_read = [this](std::uint32_t slot) { programs_.begin_read(slot); }});
 }
 
@@ -297,7 +315,8 @@ bool LiveSources::take_lifecycle_events() {
 Watermark::Holds LiveSources::holds(std::uint64_t read_until_ns) {
   auto unnamed_since = discovery_.unnamed_since(read_until_ns);
   if (unnamed_since) unnamed_since = std::max(*unnamed_since, read_until_ns - max_naming_ns);
-  return {.interrupted_since = sched_.interrupted_since(Watermark::oldest_interruption(read_until_ns)),
+  const std::uint64_t oldest = Watermark::oldest_interruption(read_until_ns);
+  return {.interrupted_since = sched_attachment_.is_attached() ? sched_.interrupted_since(oldest) : oldest,
           .unopened_since = discovery_.unopened_since(),
           .behind_since = earliest(sched_.behind_since(), rings_.behind_since_ns()),
           .unattributed_since = earliest(unnamed_since, ringless_ ? ringless_->waiting_since() : std::nullopt)};
@@ -382,7 +401,7 @@ std::optional<std::uint64_t> LiveSources::next_collect_ns() const {
   const auto unarmed_until = is_unarmed ? std::optional(armed_ns_ + min_wakeup_interval_ns) : std::nullopt;
   for (const auto time :
        {discovery_.next_tick_ns(), queries_.next_deadline_ns(), ringless_ ? ringless_->next_tick_ns() : std::nullopt,
-        rings_.next_poll_ns(), next_probed_ns_, unarmed_until}) {
+        rings_.next_poll_ns(), sched_attachment_.next_tick_ns(), next_probed_ns_, unarmed_until}) {
     if (time) next = std::min(next.value_or(*time), *time);
   }
   return next;
@@ -410,6 +429,7 @@ void LiveSources::on_ring(ProcessIndex process, std::uint32_t slot, std::shared_
 
 void LiveSources::on_image_end(const ImageEnd& end) {
   const std::uint64_t now = monotonic_ns();
+  sched_attachment_.end(now);
   for (const std::uint32_t slot : end.slots) rings_.seal(slot, end.time_ns);
   ended_.push_back({.end = end, .deadline_ns = now + max_end_wait_ns});
   finish_ended(now);

@@ -24,6 +24,7 @@
 #include "session/live/ring_poller.hpp"
 #include "session/live/ring_stager.hpp"
 #include "session/live/ringless.hpp"
+#include "session/live/sched_attachment.hpp"
 #include "session/live/sched_stager.hpp"
 #include "session/live/stream_output.hpp"
 #include "session/live/watermark.hpp"
@@ -139,7 +140,8 @@ class LiveSources : private ProcessEvents {
   RingPoller::Room room_for(uid_t user) const;
 
   Stream stream_;
-  // A thread ends before what it uses is destroyed: the inspector's uses probes_ and ringless_, the reader's programs_.
+  // A thread ends before what it uses is destroyed: the inspector's uses probes_, ringless_ and
+  // sched_attachment_, the reader's programs_.
   kernel::Programs programs_;
   std::optional<kernel::RinglessPrograms> ringless_programs_;  ///< with LiveOptions::ringless
   kernel::UprobeManager probes_;
@@ -148,6 +150,7 @@ class LiveSources : private ProcessEvents {
   BinaryCache cache_;
   ProcessTable processes_;
   std::unique_ptr<Ringless> ringless_;  ///< with LiveOptions::ringless, else null
+  SchedAttachment sched_attachment_;
   Inspector inspector_;
   RingStager ring_stager_;
   RingPoller rings_;

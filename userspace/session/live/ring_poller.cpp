@@ -83,6 +83,7 @@ void RingPoller::poll(std::uint64_t now_ns, Which which, const Activity& activit
     has_several_users_ |= previous_user.value_or(ring.user) != ring.user;
     previous_user = ring.user;
     kernel::RingActivity activity = activity_of.take(slot);
+    if (!activity.watched) ring.unwatched_until_ns = now_ns + unwatched_ns;
     activity.ran |= now_ns < ring.unwatched_until_ns;
     if (activity.checked_first) activity.checked |= RingReaderAccess::used_domains(*ring.reader) <= RTEV_FIRST_DOMAINS;
     ring.unfinished |= activity.ran;

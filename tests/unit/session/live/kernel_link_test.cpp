@@ -58,7 +58,9 @@ class KernelLinkTest : public testing::Test {
  protected:
   FakeKernel kernel_;
   std::vector<std::uint32_t> ringless_;
-  KernelLink link_{kernel_, kernel_, [this](std::uint32_t binary) { ringless_.push_back(binary); }, 1 << 20};
+  int tracked_ = 0;
+  KernelLink link_{kernel_, kernel_, [this] { ++tracked_; },
+                   [this](std::uint32_t binary) { ringless_.push_back(binary); }, 1 << 20};
 };
 
 TEST_F(KernelLinkTest, ReportsBinariesOfProcessesWithoutARing) {
@@ -69,6 +71,7 @@ TEST_F(KernelLinkTest, ReportsBinariesOfProcessesWithoutARing) {
     link_.track(static_cast<std::int32_t>(10 + binary), tracked);
   }
   EXPECT_THAT(kernel_.tracked, ElementsAre(17, 18, 10));
+  EXPECT_EQ(tracked_, 3);
   EXPECT_THAT(ringless_, ElementsAre(7)) << "the others have a ring or no known binary";
 }
 

@@ -260,6 +260,20 @@ TEST_F(RingPollerTest, RingsOfProcessesThatDoNotRunAreNotAwaited) {
   EXPECT_FALSE(poller_.next_poll_ns()) << "after one look at a process that did not run";
 }
 
+TEST_F(RingPollerTest, RingsAreReadWhileBpfDoesNotWatchTheirProcesses) {
+  fill(add(1));
+  now_ns_ += 3 * second;
+  activity_ = {.watched = false};
+  EXPECT_EQ(poll().at(1), files_.at(1).tail(0));
+  activity_ = {};
+  now_ns_ += second;
+  poll();
+  EXPECT_TRUE(poller_.next_poll_ns()) << "a thread may have been running when BPF began to watch";
+  now_ns_ += 2 * second;
+  poll();
+  EXPECT_FALSE(poller_.next_poll_ns());
+}
+
 TEST_F(RingPollerTest, TheLastReadWaitsForTheEndOfAShortChange) {
   for (const bool is_short : {true, false}) {
     SCOPED_TRACE(is_short);
