@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <optional>
 #include <stdexcept>
@@ -22,6 +23,7 @@
 #include "bench/benchmarks.hpp"
 #include "bench/producer.hpp"
 #include "bench/tool.hpp"
+#include "support/tracepoints.hpp"
 
 namespace rtev::bench {
 namespace {
@@ -67,16 +69,28 @@ double ping_pong(int this_cpu, int that_cpu, double seconds) {
   return static_cast<double>(trips) * 1e6 / static_cast<double>(now - start);
 }
 
+/// Time for what the kernel does after programs were detached.
+constexpr std::chrono::seconds settling{1};
+
 const std::array<Setting, 3> settings{{{"untraced", std::nullopt},
                                        {"--sched off", std::vector<std::string>{"-o", "/dev/null", "--sched", "off"}},
                                        {"default options", std::vector<std::string>{"-o", "/dev/null"}}}};
 
 void measure(Report& report, const std::string& what, int that_cpu, const Effort& effort) {
+  // The thread that reads a tool's output makes reads and writes of this process slower: without a tool there is one,
+  // too.
+  const test::Process idle({.argv = {"cat"}});
   std::array<Series, 3> measured;
   for (std::size_t i = 0; i < measured.size(); ++i) measured[i].name = settings[i].name;
   in_turns(effort.rounds, measured.size(), [&](std::size_t i) {
     std::optional<Tool> tool;
-    if (settings[i].tool) tool.emplace(*settings[i].tool);
+    if (settings[i].tool) {
+      tool.emplace(*settings[i].tool);
+      // Unless OCaml programs run on this host.
+      if (!test::await_sched_programs(tool->process().pid(), false))
+        fmt::print(stderr, "bystander: OCaml programs run, so what is measured is their tracing\n");
+      std::this_thread::sleep_for(settling);
+    }
     measured[i].runs.push_back(ping_pong(0, that_cpu, effort.seconds));
     if (tool) tool->interrupt();
   });
