@@ -31,7 +31,7 @@ std::set<int> ocaml_pids(const Trace& trace) {
 class SchedLive : public LiveTest {};
 
 TEST_F(SchedLive, TwoProcessesAndTheirSwitchesAreInTimeOrder) {
-  Process first(with_events("domains", {"2", "6"}), "ready"), second(with_events("busy_alloc", {"20"}), "ready");
+  Process first(with_events("domains", {"2", "20"}), "ready"), second(with_events("busy_alloc", {"60"}), "ready");
   Tracer tracer;
   for (Process* process : {&first, &second}) process->close_stdin();
   for (Process* process : {&first, &second}) process->wait();
