@@ -86,6 +86,7 @@ bool ThreadTracker::switch_cpu(std::uint64_t time_ns, const SchedSwitch& change)
   auto known = cpus_.find(change.cpu);
   if (known != cpus_.end() && time_ns < known->second.begin_ns) return false;
   const auto clear_elsewhere = [&](std::int32_t tid) {
+    if (tid == 0) return;  // there is an idle thread on each cpu
     const auto cpu = cpu_by_tid_.find(tid);
     if (cpu == cpu_by_tid_.end() || cpu->second == change.cpu) return;
     if (RunningThread& running = cpus_.at(cpu->second); running.begin_ns <= time_ns)
@@ -100,7 +101,7 @@ bool ThreadTracker::switch_cpu(std::uint64_t time_ns, const SchedSwitch& change)
     RunningThread& running = known->second;
     if (running.thread.tid != change.prev.tid) {
       clear_cpu(change.cpu, running, time_ns);  // the switch in which it left is missing
-    } else if (!running.left_unseen) {
+    } else if (running.thread.tid != 0 && !running.left_unseen) {
       cpu_by_tid_.erase(running.thread.tid);
     }
     clear_elsewhere(change.prev.tid);
@@ -274,17 +275,25 @@ std::optional<std::uint32_t> ThreadTracker::cpu_of(std::int32_t tid) const {
   return found == cpu_by_tid_.end() ? std::nullopt : std::optional{found->second};
 }
 
+ThreadTracker::ThreadEntry* ThreadTracker::find(std::int32_t tid) {
+  if (tid <= 0) return nullptr;  // idle threads are not tracked
+  ThreadEntry*& recent = recent_.at(tid);
+  if (recent != nullptr && recent->interval.tid == tid) return recent;
+  const auto found = threads_.find(tid);
+  return found == threads_.end() ? nullptr : recent = &found->second;
+}
+
 /// The thread, if it is tracked. A tid that comes back in another process is another thread.
 ThreadTracker::ThreadEntry* ThreadTracker::find(const Thread& thread, std::uint64_t time_ns) {
-  const auto found = threads_.find(thread.tid);
-  if (found == threads_.end()) return nullptr;
-  if (found->second.interval.pid != thread.pid) {
-    contradict(found->second);
+  ThreadEntry* const found = find(thread.tid);
+  if (found == nullptr) return nullptr;
+  if (found->interval.pid != thread.pid) {
+    contradict(*found);
     untrack(thread.tid, time_ns);
     return nullptr;
   }
-  if (thread.domain >= 0) found->second.interval.domain = thread.domain;
-  return &found->second;
+  if (thread.domain >= 0) found->interval.domain = thread.domain;
+  return found;
 }
 
 ThreadTracker::ThreadEntry* ThreadTracker::find_or_track(const Thread& thread, std::uint64_t time_ns) {
@@ -300,8 +309,8 @@ ThreadTracker::ThreadEntry* ThreadTracker::find_or_track(const Thread& thread, s
 
 /// A switch of a thread whose process is not traced any more: not all of its switches are in the stream from now on.
 void ThreadTracker::see_untracked(std::int32_t tid, std::uint64_t time_ns) {
-  const auto found = threads_.find(tid);
-  if (found != threads_.end() && time_ns >= found->second.interval.begin_ns) untrack(tid, time_ns);
+  const ThreadEntry* const found = find(tid);
+  if (found != nullptr && time_ns >= found->interval.begin_ns) untrack(tid, time_ns);
 }
 
 void ThreadTracker::untrack(std::int32_t tid, std::uint64_t time_ns) {
@@ -347,6 +356,7 @@ void ThreadTracker::remove(std::int32_t tid) {
   const auto process = by_pid_.find(found->second.interval.pid);
   process->second.erase(tid);
   if (process->second.empty()) by_pid_.erase(process);
+  recent_.forget(tid);
   threads_.erase(found);
 }
 

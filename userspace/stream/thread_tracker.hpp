@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/recent_entries.hpp"
 #include "rtev/event.hpp"
 #include "stream/domain_threads.hpp"
 #include "stream/records.hpp"
@@ -129,6 +130,7 @@ class ThreadTracker {
   void clear_cpu(std::uint32_t cpu, RunningThread& running, std::uint64_t time_ns);
   void leave(std::uint64_t time_ns, const SchedSwitch& change);
   void enter(std::uint64_t time_ns, const SchedSwitch& change, bool has_left_since);
+  ThreadEntry* find(std::int32_t tid);
   ThreadEntry* find(const Thread& thread, std::uint64_t time_ns);
   ThreadEntry* find_or_track(const Thread& thread, std::uint64_t time_ns);
   void see_untracked(std::int32_t tid, std::uint64_t time_ns);
@@ -140,6 +142,7 @@ class ThreadTracker {
   Limits limits_;
   ThreadObserver* observer_;
   std::unordered_map<std::int32_t, ThreadEntry> threads_;                      ///< by tid; of traced processes
+  RecentEntries<ThreadEntry> recent_;                                          ///< by tid
   std::unordered_map<std::int32_t, std::unordered_set<std::int32_t>> by_pid_;  ///< tids
   std::unordered_map<std::uint32_t, RunningThread> cpus_;
   std::unordered_map<std::int32_t, std::uint32_t> cpu_by_tid_;  ///< of the threads in cpus_ that have not left unseen

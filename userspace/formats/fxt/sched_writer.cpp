@@ -23,7 +23,8 @@ std::int32_t weight(const Thread& thread) {
 }  // namespace
 
 SchedWriter::ThreadFields SchedWriter::fields_of(const Thread& thread) {
-  return {.pid = thread.pid,
+  return {.tid = thread.tid,
+          .pid = thread.pid,
           .domain = thread.domain,
           .role = thread.role,
           .tracked = thread.tracked,
@@ -35,12 +36,18 @@ SchedWriter::ThreadFields SchedWriter::fields_of(const Thread& thread) {
 bool SchedWriter::define(const Thread& thread) {
   if (thread.tid == 0) return false;
   const ThreadFields fields = fields_of(thread);
+  ThreadFields*& recent = recent_.at(thread.tid);
+  if (recent != nullptr && *recent == fields) return false;
   auto found = threads_.find(thread.tid);
-  if (found != threads_.end() && found->second == fields) return false;
+  if (found != threads_.end() && found->second == fields) {
+    recent = &found->second;
+    return false;
+  }
   bool others_gone = false;
   if (found == threads_.end()) {
     if (threads_.size() >= max_threads) {
       threads_.clear();
+      recent_.clear();
       Metadata(writer_, metadata_threads_gone).write();
       others_gone = true;
     }

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/recent_entries.hpp"
 #include "rtev/fxt_writer.hpp"
 #include "stream/recording_layout.hpp"
 
@@ -27,6 +28,7 @@ class SchedWriter {
  private:
   /// The fields of a thread that rarely change.
   struct ThreadFields {
+    std::int32_t tid;
     std::int32_t pid;
     std::int32_t domain;
     ThreadRole role;
@@ -34,8 +36,8 @@ class SchedWriter {
     std::array<std::uint64_t, 2> comm;  ///< the bytes, compared as two numbers
 
     bool operator==(const ThreadFields& other) const {
-      return pid == other.pid && domain == other.domain && role == other.role && tracked == other.tracked &&
-             comm[0] == other.comm[0] && comm[1] == other.comm[1];
+      return tid == other.tid && pid == other.pid && domain == other.domain && role == other.role &&
+             tracked == other.tracked && comm[0] == other.comm[0] && comm[1] == other.comm[1];
     }
   };
   struct Idle {
@@ -55,6 +57,7 @@ class SchedWriter {
   FxtWriter& writer_;
   fxt::StringRef extra_, flags_, drawn_;                    ///< names of arguments
   std::unordered_map<std::int32_t, ThreadFields> threads_;  ///< by tid
+  RecentEntries<ThreadFields> recent_;                      ///< by tid
   std::vector<Idle> idle_;                                  ///< by number
   std::uint32_t next_idle_ = 0;
   std::vector<std::uint32_t> idle_of_cpu_;  ///< 1 + number, as of the last switch

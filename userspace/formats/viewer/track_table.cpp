@@ -88,8 +88,7 @@ void TrackTable::remove(const Track& track) {
       process->second.domain_threads.erase(own);
   }
   if (track.process == 0) --strangers_;
-  if (Track*& recent = recent_[static_cast<std::uint32_t>(track.tid) % recent_places]; recent == &track)
-    recent = nullptr;
+  recent_.forget(track.tid);
   tracks_.erase(key_of(track.pid, track.tid));
 }
 
@@ -105,7 +104,7 @@ void TrackTable::forget_domain(std::int32_t pid, std::int32_t domain) {
 }
 
 Track* TrackTable::find_track(std::int32_t pid, std::int32_t tid) const {
-  Track*& recent = recent_[static_cast<std::uint32_t>(tid) % recent_places];
+  Track*& recent = recent_.at(tid);
   if (recent != nullptr && recent->tid == tid && recent->pid == pid) return recent;
   const auto found = tracks_.find(key_of(pid, tid));
   return found == tracks_.end() ? nullptr : recent = const_cast<Track*>(&found->second);

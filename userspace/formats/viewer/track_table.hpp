@@ -2,8 +2,6 @@
 // The tracks of a trace: of threads by pid and tid, and of rings whose thread is unknown.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -12,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/recent_entries.hpp"
 #include "formats/viewer/trace_writer.hpp"
 
 namespace rtev {
@@ -71,8 +70,7 @@ class TrackTable {
   TraceWriter& writer_;
   std::function<void(const Track&)> forgetting_;
   std::map<Key, Track> tracks_;
-  static constexpr std::size_t recent_places = 1024;
-  mutable std::array<Track*, recent_places> recent_{};  ///< by the low bits of the tid; null: none
+  mutable RecentEntries<Track> recent_;  ///< by tid
   std::unordered_map<std::int32_t, Process> processes_;
   std::size_t strangers_ = 0;  ///< tracks not known to belong to an OCaml program
   std::uint32_t next_id_ = 1;
