@@ -95,9 +95,29 @@ struct Case {
   bool is_ocaml;
   unsigned processes;
   unsigned events;  ///< of each process
-  bool is_live;     ///< the live stream to a pipe; else `record`
 };
 
+void add(Report& report, const Case& what, const char* tracer, const Recorded& recorded,
+         const std::vector<std::uint64_t>& starts) {
+  std::set<std::ptrdiff_t> with_loss;
+  for (const std::uint64_t gap : recorded.gaps)
+    with_loss.insert(std::ranges::upper_bound(starts, gap) - starts.begin());
+  const std::uint64_t written = std::uint64_t{what.events} * what.processes * starts.size();
+  // An event has at least two words.
+  const bool is_wrong = recorded.events + recorded.lost_words / 2 < written;
+  report.add({.section = "burst",
+              .what = fmt::format("{}, {} process{}, {} events each", what.is_ocaml ? "OCaml" : "rtev-load",
+                                  what.processes, what.processes == 1 ? "" : "es", what.events),
+              .unit = "words lost",
+              .subject = {.name = tracer, .runs = {static_cast<double>(recorded.lost_words)}},
+              .goal = what.events == burst_events ? std::optional(Goal::at_most(0, "words")) : std::nullopt,
+              .note = fmt::format("{}{} bursts, each after a second of silence, {} of them with a loss; {} events "
+                                  "delivered of {} and those of the runtime",
+                                  is_wrong ? "WRONG, more events are missing than were counted as lost: " : "",
+                                  starts.size(), with_loss.size(), recorded.events, written)});
+}
+
+/// Two tracers follow the same bursts: `record`, and the live stream to a pipe.
 void measure(Report& report, const Case& what, int bursts) {
   const std::vector<std::string> which{"-n", what.is_ocaml ? "bursts" : Load::name};
   std::unique_ptr<Writers> writers;
@@ -105,37 +125,14 @@ void measure(Report& report, const Case& what, int bursts) {
     writers = std::make_unique<OcamlWriters>(what.processes, what.events);
   else
     writers = std::make_unique<LoadWriters>(what.processes);
-  std::vector<std::uint64_t> starts;
-  Recorded recorded;
-  if (what.is_live) {
-    LiveStream stream(which);
-    starts = write_bursts(*writers, bursts);
-    recorded = stream.stop();
-  } else {
-    const test::TempDir directory;
-    const std::string file = directory / "trace.fxt";
-    Tool tool({"record", "-q", which[0], which[1], "-o", file});
-    starts = write_bursts(*writers, bursts);
-    tool.interrupt();
-    recorded = recorded_in(file);
-  }
-  std::set<std::ptrdiff_t> with_loss;
-  for (const std::uint64_t gap : recorded.gaps)
-    with_loss.insert(std::ranges::upper_bound(starts, gap) - starts.begin());
-  const std::uint64_t written = std::uint64_t{what.events} * what.processes * static_cast<unsigned>(bursts);
-  // An event has at least two words.
-  const bool is_wrong = recorded.events + recorded.lost_words / 2 < written;
-  report.add({.section = "burst",
-              .what = fmt::format("{}, {} process{}, {} events each", what.is_ocaml ? "OCaml" : "rtev-load",
-                                  what.processes, what.processes == 1 ? "" : "es", what.events),
-              .unit = "words lost",
-              .subject = {.name = what.is_live ? "live to a pipe" : "record",
-                          .runs = {static_cast<double>(recorded.lost_words)}},
-              .goal = what.events == burst_events ? std::optional(Goal::at_most(0, "words")) : std::nullopt,
-              .note = fmt::format("{}{} bursts, each after a second of silence, {} of them with a loss; {} events "
-                                  "delivered of {} and those of the runtime",
-                                  is_wrong ? "WRONG, more events are missing than were counted as lost: " : "", bursts,
-                                  with_loss.size(), recorded.events, written)});
+  const test::TempDir directory;
+  const std::string file = directory / "trace.fxt";
+  Tool tool({"record", "-q", which[0], which[1], "-o", file});
+  LiveStream stream(which);
+  const std::vector<std::uint64_t> starts = write_bursts(*writers, bursts);
+  tool.interrupt();
+  add(report, what, "record", recorded_in(file), starts);
+  add(report, what, "live to a pipe", stream.stop(), starts);
 }
 
 }  // namespace
@@ -143,12 +140,9 @@ void measure(Report& report, const Case& what, int bursts) {
 void burst(Report& report, const Effort& effort) {
   for (const bool is_ocaml : {true, false}) {
     if (is_ocaml && !has_ocaml()) continue;
-    for (const unsigned processes : {1u, 8u}) {
-      for (const bool is_live : {false, true})
-        measure(report, {is_ocaml, processes, burst_events, is_live}, effort.bursts);
-    }
+    for (const unsigned processes : {1u, 8u}) measure(report, {is_ocaml, processes, burst_events}, effort.bursts);
   }
-  if (has_ocaml()) measure(report, {true, 1, long_burst_events, false}, std::min(effort.bursts, max_long_bursts));
+  if (has_ocaml()) measure(report, {true, 1, long_burst_events}, std::min(effort.bursts, max_long_bursts));
 }
 
 }  // namespace rtev::bench
