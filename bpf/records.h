@@ -239,7 +239,8 @@ struct rtev_tracked {
   __u64 tls_module_word; /* holds tls_module */
   __u64 paused_flag;     /* runtime_events_paused: read once, reported with RTEV_PAUSED if it is set */
   /* Its ring file: address of the first domain's indices, head and tail; 0 = unknown. Bytes from the indices of one
-   * domain to those of the next. log2 of the words of a part of a ring: the reader is woken when more than one was filled. */
+   * domain to those of the next. log2 of the words of a part of a ring: the reader is woken when more than one was
+   * filled. */
   __u64 ring_indices;
   __u32 ring_stride;
   __u32 ring_part_shift;
