@@ -49,7 +49,9 @@ class StreamOutput {
  private:
   /// What events take: measured of some of them.
   struct Cost {
-    double event_ns = 1000;            ///< before it is known: long
+    /// Before it is known: as text takes. The events of a fast program have to fit that are held back until the first
+    /// of them are output.
+    double event_ns = 100;
     std::uint64_t ns = 0, events = 0;  ///< of the measurement that has begun
   };
   void measure(const Batch& batch);

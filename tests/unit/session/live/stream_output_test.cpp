@@ -67,7 +67,7 @@ TEST_F(StreamOutputTest, KnowsHowLongTheEventsOfAnOwnerTake) {
   };
   stage_many();
   const std::uint64_t before = output_.staged_ns(owner);
-  EXPECT_EQ(before, std::uint64_t{events} * 1000) << "assumed";
+  EXPECT_EQ(before, std::uint64_t{events} * 100) << "assumed";
   event_ns_ = 5000;
   output_.release_all(Timeline::no_deadline);
   EXPECT_EQ(output_.staged_ns(owner), 0u) << "nothing is staged";
