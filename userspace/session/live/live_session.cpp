@@ -150,11 +150,11 @@ void LiveSession::sleep() {
   std::uint64_t timeout = idle_sleep_ns;
   if (stream_.has_backlog() || sources_.is_behind()) {
     timeout = 0;
-  } else if (sources_.has_news() || (!sources_.any_runs() && !stream_.is_empty())) {
-    timeout = std::min(2 * watermark_.slack_ns(), max_sleep_ns);
   } else if (!sources_.any_runs() && !std::exchange(wakeup_armed_, true)) {
     // One more look first: what ran before the wake-up was armed is visible there.
     return sources_.wake_if_active();
+  } else if (sources_.has_news() || (!sources_.any_runs() && !stream_.is_empty())) {
+    timeout = std::min(2 * watermark_.slack_ns(), max_sleep_ns);
   }
   if (const auto next = sources_.next_collect_ns()) timeout = std::min(timeout, from_now_until(*next));
   if (const auto end = end_ns()) timeout = std::min(timeout, from_now_until(*end));
