@@ -154,6 +154,9 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
   if (!helper) return report(helper.error());
   auto attacher = kernel::Attacher::start(confine_attacher);
   if (!attacher) return report(attacher.error());
+  // Another one, since who delays uprobes must not delay the scheduler events of others.
+  auto sched_attacher = kernel::Attacher::start(confine_attacher);
+  if (!sched_attacher) return report(sched_attacher.error());
   // Forked before any thread exists. It waits until released.
   std::optional<Command> command;
   if (!invocation.command.empty()) {
@@ -171,12 +174,13 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
   StopSignal stop(command ? &*command : nullptr);
   LiveOptions live = live_options(options, invocation, tracing);
   live.programs.attach = [&attacher](kernel::UprobeRequest request) { return attacher->attach(std::move(request)); };
-  live.programs.attach_again = [&attacher](std::vector<UniqueFd> programs) {
-    return attacher->attach_tracepoints(std::move(programs));
+  live.programs.attach_again = [&sched_attacher](std::vector<UniqueFd> programs) {
+    return sched_attacher->attach_tracepoints(std::move(programs));
   };
   auto attached = load_undisturbed(live);
   if (!attached) return report(attached.error());
   attacher->confine(attached->programs.uses_uprobe_multi());
+  sched_attacher->confine(true);  // without what only perf_event takes
   if (auto confined = confine_tracer(); !confined) return report(confined.error());
   // After that, since it starts a thread.
   const helper::Closers closers(*helper);
@@ -206,6 +210,7 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
     no_events = no_events_message(command->arguments().front(), session->registry());
   session.reset();
   attacher->abandon();
+  sched_attacher->abandon();
   if (!command) return exit_ok;
   const std::optional<int> ended = wait_for(*command, stop, until.on_signal);
   if (!ended) {

@@ -148,7 +148,7 @@ std::string describe_confinement(bool uprobe_multi) {
       "{}"
       "  rtev-helper  runs as {}, with CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE\n"
       "               (the process that starts its workers also holds CAP_SYS_NICE and CAP_NET_ADMIN;\n"
-      "               the one that attaches BPF programs runs as {}, with {})\n"
+      "               those that attach BPF programs run as {}, with {})\n"
       "While it reads a recording or a ring (dump, convert, -i):\n"
       "{}",
       describe(tracer_capabilities()), escaped(name_of_user(::geteuid())), escaped(name_of_user(calling_user())),
