@@ -44,7 +44,7 @@ class RingPoller {
   void add(std::uint32_t slot, ProcessIndex process, uid_t user, std::shared_ptr<RingReader> ring,
            std::uint64_t now_ns);
 
-  /// What BPF knows of rings, and is told: see kernel::Programs.
+  /// Asks BPF what it knows of a ring, and reports which ring is read next: see kernel::Programs.
   struct Activity {
     std::function<kernel::RingActivity(std::uint32_t slot)> take;
     std::function<void(std::uint32_t slot)> begin_read = [](std::uint32_t) {};
