@@ -74,12 +74,12 @@ class MergeTree {
     Player winner = winner_;
     Player* const losers = losers_.data();
     const std::size_t leaves = leaves_;
-    // Events often come in runs of one source. While that goes on, it need not meet all losers again and again.
+    // Events often come in runs of one source. In a run it meets only the best of the others.
     unsigned wins = 0;
-    Player rest = no_player;
+    Player best_other = no_player;
     for (; times > 0 && !winner.is_out(); --times) {
       take(winner);
-      if (wins > wins_of_run && winner.before(rest)) continue;
+      if (wins > wins_of_run && winner.before(best_other)) continue;
       const std::size_t index = winner.index();
       for (std::size_t match = first_match(leaves, winner); match > 0; match /= 2) {
         Player& loser = losers[match];
@@ -93,8 +93,8 @@ class MergeTree {
         winner.order = other.order;
         winner.next = other.next;
       }
-      wins = winner.index() == index && wins <= wins_of_run ? wins + 1 : 0;
-      if (wins > wins_of_run) rest = best_of(losers, leaves, winner);
+      wins = winner.index() == index ? wins + 1 : 0;
+      if (wins > wins_of_run) best_other = best_of(losers, leaves, winner);
     }
     winner_ = winner;
   }
@@ -104,7 +104,7 @@ class MergeTree {
                                     .order = std::numeric_limits<std::uint64_t>::max(),
                                     .next = nullptr};
 
-  /// After so many wins of a source in a row, more of them are expected.
+  /// After more wins of a source in a row than this, it is taken to have a run.
   static constexpr unsigned wins_of_run = 2;
 
   /// The best of those that lost to the winner.

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/enum_names.hpp"
+#include "base/recent_entries.hpp"
 #include "rtev/event.hpp"
 #include "rtev/names.hpp"
 #include "stream/registry.hpp"
@@ -202,7 +203,6 @@ class SpanTracker {
 
  private:
   static constexpr std::size_t min_sweep = 1024;
-  static constexpr unsigned recent_bits = 10;
 
   Ring* ring_of(const EventContext& context);
   Ring* add_ring(const EventContext& context, ProcessIndex process);
@@ -236,8 +236,8 @@ class SpanTracker {
   Options options_;
   std::unordered_map<std::uint32_t, Ring> rings_;  ///< by source
   std::map<ProcessIndex, Process> processes_;
-  std::array<Ring*, std::size_t{1} << recent_bits> recent_{};  ///< by a hash of the source
-  std::size_t open_ = 0;                                       ///< spans in all lanes
+  RecentEntries<Ring> recent_;
+  std::size_t open_ = 0;  ///< spans in all lanes
   std::size_t until_sweep_ = min_sweep;
 };
 
@@ -288,17 +288,15 @@ Ring* SpanTracker<Ring>::ring_of(const EventContext& context) {
   const std::uint32_t source = context.event.source;
   const RingInfo* const info = context.registry.ring(Source::unpack(source).slot);
   const ProcessIndex process = info != nullptr ? info->process : 0;
-  Ring*& recent = recent_[source * 0x9E37'79B1u >> (32 - recent_bits)];
-  if (recent == nullptr || recent->life.source != source) [[unlikely]] {
-    const auto found = rings_.find(source);
-    recent = found != rings_.end() ? &found->second : add_ring(context, process);
+  Ring* ring = recent_.find(rings_, source);
+  if (ring == nullptr) [[unlikely]]
+    ring = add_ring(context, process);
+  if (ring != nullptr && ring->life.process != process) [[unlikely]] {  // the slot is used again
+    forget_ring(*ring, context.event.time);
+    ring = add_ring(context, process);
   }
-  if (recent != nullptr && recent->life.process != process) [[unlikely]] {  // the slot is used again
-    forget_ring(*recent, context.event.time);
-    recent = add_ring(context, process);
-  }
-  if (recent != nullptr) recent->life.family = context.registry.family_of(context.event).value_or(Family::since_5_3);
-  return recent;
+  if (ring != nullptr) ring->life.family = context.registry.family_of(context.event).value_or(Family::since_5_3);
+  return ring;
 }
 
 template <typename Ring>
@@ -333,8 +331,9 @@ void SpanTracker<Ring>::forget_ring(Ring& ring, std::uint64_t time_ns) {
     for (auto& used : process->second.used) std::erase(used, &ring);
     if (process->second.rings.empty()) processes_.erase(process);
   }
-  rings_.erase(ring.life.source);
-  recent_ = {};
+  const std::uint32_t source = ring.life.source;
+  recent_.forget(source);
+  rings_.erase(source);
 }
 
 template <typename Ring>

@@ -276,11 +276,7 @@ std::optional<std::uint32_t> ThreadTracker::cpu_of(std::int32_t tid) const {
 }
 
 ThreadTracker::ThreadEntry* ThreadTracker::find(std::int32_t tid) {
-  if (tid <= 0) return nullptr;  // idle threads are not tracked
-  ThreadEntry*& recent = recent_.at(tid);
-  if (recent != nullptr && recent->interval.tid == tid) return recent;
-  const auto found = threads_.find(tid);
-  return found == threads_.end() ? nullptr : recent = &found->second;
+  return tid > 0 ? recent_.find(threads_, tid) : nullptr;  // idle threads are not tracked
 }
 
 /// The thread, if it is tracked. A tid that comes back in another process is another thread.

@@ -141,8 +141,8 @@ class ThreadTracker {
 
   Limits limits_;
   ThreadObserver* observer_;
-  std::unordered_map<std::int32_t, ThreadEntry> threads_;                      ///< by tid; of traced processes
-  RecentEntries<ThreadEntry> recent_;                                          ///< by tid
+  std::unordered_map<std::int32_t, ThreadEntry> threads_;  ///< by tid; of traced processes
+  RecentEntries<ThreadEntry> recent_;
   std::unordered_map<std::int32_t, std::unordered_set<std::int32_t>> by_pid_;  ///< tids
   std::unordered_map<std::uint32_t, RunningThread> cpus_;
   std::unordered_map<std::int32_t, std::uint32_t> cpu_by_tid_;  ///< of the threads in cpus_ that have not left unseen

@@ -47,16 +47,14 @@ Timeline::Timeline(std::function<std::uint64_t()> clock, std::size_t max_bytes)
     : clock_(std::move(clock)), max_bytes_(max_bytes), out_(std::make_unique_for_overwrite<Event[]>(batch_events)) {}
 
 Timeline::Staged& Timeline::staged(std::uint32_t source) {
-  if (recent_ == nullptr || recent_->queue.source() != source) {
-    auto found = queues_.find(source);
-    if (found == queues_.end()) {
-      std::size_t& owned_bytes = owned_bytes_[owner(source)];
-      found = queues_.try_emplace(source, Staged{.queue = SourceQueue(source), .owned_bytes = &owned_bytes}).first;
-    }
-    recent_ = &found->second;
+  Staged* known = recent_.find(queues_, source);
+  if (known == nullptr) {
+    std::size_t& owned_bytes = owned_bytes_[owner(source)];
+    known =
+        &queues_.try_emplace(source, Staged{.queue = SourceQueue(source), .owned_bytes = &owned_bytes}).first->second;
   }
-  if (recent_->queue.empty()) active_.push_back(recent_);
-  return *recent_;
+  if (known->queue.empty()) active_.push_back(known);
+  return *known;
 }
 
 /// After each change of a queue.
@@ -183,7 +181,7 @@ void Timeline::free_unused() {
 }
 
 void Timeline::erase(std::uint32_t source) {
-  recent_ = nullptr;
+  recent_.forget(source);
   queues_.erase(source);
 }
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/recent_entries.hpp"
 #include "rtev/event.hpp"
 #include "stream/merge_tree.hpp"
 #include "stream/source_queue.hpp"
@@ -117,7 +118,7 @@ class Timeline {
   std::size_t max_bytes_;
   std::uint64_t present_ = 0;  ///< newest reading of the clock
   std::unordered_map<std::uint32_t, Staged> queues_;
-  Staged* recent_ = nullptr;     ///< what the last event was staged in
+  RecentEntries<Staged> recent_;
   std::vector<Staged*> active_;  ///< those with events
   std::vector<Staged*> idle_;    ///< those that the last release emptied
   std::size_t staged_bytes_ = 0;

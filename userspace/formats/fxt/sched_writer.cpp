@@ -23,8 +23,7 @@ std::int32_t weight(const Thread& thread) {
 }  // namespace
 
 SchedWriter::ThreadFields SchedWriter::fields_of(const Thread& thread) {
-  return {.tid = thread.tid,
-          .pid = thread.pid,
+  return {.pid = thread.pid,
           .domain = thread.domain,
           .role = thread.role,
           .tracked = thread.tracked,
@@ -36,24 +35,19 @@ SchedWriter::ThreadFields SchedWriter::fields_of(const Thread& thread) {
 bool SchedWriter::define(const Thread& thread) {
   if (thread.tid == 0) return false;
   const ThreadFields fields = fields_of(thread);
-  ThreadFields*& recent = recent_.at(thread.tid);
-  if (recent != nullptr && *recent == fields) return false;
-  auto found = threads_.find(thread.tid);
-  if (found != threads_.end() && found->second == fields) {
-    recent = &found->second;
-    return false;
-  }
+  ThreadFields* known = recent_.find(threads_, thread.tid);
+  if (known != nullptr && *known == fields) return false;
   bool others_gone = false;
-  if (found == threads_.end()) {
+  if (known == nullptr) {
     if (threads_.size() >= max_threads) {
       threads_.clear();
       recent_.clear();
       Metadata(writer_, metadata_threads_gone).write();
       others_gone = true;
     }
-    found = threads_.emplace(thread.tid, fields).first;
+    known = &threads_.emplace(thread.tid, fields).first->second;
   }
-  found->second = fields;
+  *known = fields;
   Metadata metadata(writer_, metadata_thread);
   thread_fields(fields, metadata);
   metadata.add("comm", thread.comm()).write(koid(thread.tid));

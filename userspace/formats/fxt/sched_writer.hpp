@@ -28,7 +28,6 @@ class SchedWriter {
  private:
   /// The fields of a thread that rarely change.
   struct ThreadFields {
-    std::int32_t tid;
     std::int32_t pid;
     std::int32_t domain;
     ThreadRole role;
@@ -36,8 +35,8 @@ class SchedWriter {
     std::array<std::uint64_t, 2> comm;  ///< the bytes, compared as two numbers
 
     bool operator==(const ThreadFields& other) const {
-      return tid == other.tid && pid == other.pid && domain == other.domain && role == other.role &&
-             tracked == other.tracked && comm[0] == other.comm[0] && comm[1] == other.comm[1];
+      return pid == other.pid && domain == other.domain && role == other.role && tracked == other.tracked &&
+             comm[0] == other.comm[0] && comm[1] == other.comm[1];
     }
   };
   struct Idle {
@@ -57,8 +56,8 @@ class SchedWriter {
   FxtWriter& writer_;
   fxt::StringRef extra_, flags_, drawn_;                    ///< names of arguments
   std::unordered_map<std::int32_t, ThreadFields> threads_;  ///< by tid
-  RecentEntries<ThreadFields> recent_;                      ///< by tid
-  std::vector<Idle> idle_;                                  ///< by number
+  RecentEntries<ThreadFields> recent_;
+  std::vector<Idle> idle_;  ///< by number
   std::uint32_t next_idle_ = 0;
   std::vector<std::uint32_t> idle_of_cpu_;  ///< 1 + number, as of the last switch
 };

@@ -264,8 +264,7 @@ void TrackBuilder::on_cpu_interval(const CpuInterval& interval) {
   const bool is_whole = first.tid == interval.last.tid && !interval.left_unseen;
   if (interval.last.tid != 0 && !is_whole) writer_.entered_unseen(interval.end_ns, interval.cpu, interval.last);
   // The tracker has no intervals of threads that are not traced.
-  const Track* const track =
-      is_whole && !first.tracked && first.tid != 0 ? tracks_.find(first.pid, first.tid) : nullptr;
+  const Track* const track = is_whole && !first.tracked ? tracks_.find(first.pid, first.tid) : nullptr;
   if (track == nullptr || interval.begin_ns == interval.end_ns) return;
   writer_.thread_interval(*track, {.pid = first.pid,
                                    .tid = first.tid,

@@ -18,7 +18,7 @@ const Track* TrackTable::thread(const Thread& thread) {
   if (thread.tid == 0) return nullptr;
   bool is_new = false;
   Track& track = find_or_add(thread.pid, thread.tid, is_new);
-  if (track.process == 0) name_after_thread(thread);
+  if (track.process == 0) name_after_thread(thread);  // OCaml programs are named by name_process()
   const bool learned = (thread.domain >= 0 && thread.domain != track.domain) ||
                        (thread.role != ThreadRole::unknown && thread.role != track.role);
   if (thread.domain >= 0) track.domain = thread.domain;
@@ -40,8 +40,8 @@ const Track& TrackTable::writer(ProcessIndex process, std::int32_t pid, std::int
   return track;
 }
 
-const Track* TrackTable::find(std::int32_t pid, std::int32_t tid) const {
-  return find_track(pid, tid);
+const Track* TrackTable::find(std::int32_t pid, std::int32_t tid) {
+  return tid != 0 ? recent_.find(tracks_, key_of(pid, tid)) : nullptr;
 }
 
 const Track& TrackTable::main_thread(ProcessIndex process, std::int32_t pid) {
@@ -88,8 +88,9 @@ void TrackTable::remove(const Track& track) {
       process->second.domain_threads.erase(own);
   }
   if (track.process == 0) --strangers_;
-  recent_.forget(track.tid);
-  tracks_.erase(key_of(track.pid, track.tid));
+  const Key key = key_of(track.pid, track.tid);
+  recent_.forget(key);
+  tracks_.erase(key);
 }
 
 void TrackTable::forget_process(std::int32_t pid) {
@@ -103,15 +104,8 @@ void TrackTable::forget_domain(std::int32_t pid, std::int32_t domain) {
     process->second.domain_threads.erase(domain);
 }
 
-Track* TrackTable::find_track(std::int32_t pid, std::int32_t tid) const {
-  Track*& recent = recent_.at(tid);
-  if (recent != nullptr && recent->tid == tid && recent->pid == pid) return recent;
-  const auto found = tracks_.find(key_of(pid, tid));
-  return found == tracks_.end() ? nullptr : recent = const_cast<Track*>(&found->second);
-}
-
 Track& TrackTable::find_or_add(std::int32_t pid, std::int32_t tid, bool& is_new) {
-  Track* const known = find_track(pid, tid);
+  Track* const known = recent_.find(tracks_, key_of(pid, tid));
   is_new = known == nullptr;
   if (!is_new) return *known;
   ++strangers_;

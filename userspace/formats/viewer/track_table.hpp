@@ -28,8 +28,8 @@ class TrackTable {
   /// A thread of an OCaml process that writes the ring of a domain, in one incarnation.
   const Track& writer(ProcessIndex process, std::int32_t pid, std::int32_t tid, std::uint16_t domain,
                       std::uint32_t incarnation);
-  /// Null if there is none.
-  const Track* find(std::int32_t pid, std::int32_t tid) const;
+  /// Null if there is none, as for idle threads.
+  const Track* find(std::int32_t pid, std::int32_t tid);
   /// The process's main thread.
   const Track& main_thread(ProcessIndex process, std::int32_t pid);
   /// A track for the ring itself, for one incarnation of its domain.
@@ -56,7 +56,6 @@ class TrackTable {
   };
   using Key = std::uint64_t;  ///< ordered by pid
 
-  Track* find_track(std::int32_t pid, std::int32_t tid) const;
   Track& find_or_add(std::int32_t pid, std::int32_t tid, bool& is_new);
   void adopt(Track& track, ProcessIndex process);
   void describe(Track& track, std::string_view own_name, bool is_new);
@@ -70,7 +69,7 @@ class TrackTable {
   TraceWriter& writer_;
   std::function<void(const Track&)> forgetting_;
   std::map<Key, Track> tracks_;
-  mutable RecentEntries<Track> recent_;  ///< by tid
+  RecentEntries<Track> recent_;
   std::unordered_map<std::int32_t, Process> processes_;
   std::size_t strangers_ = 0;  ///< tracks not known to belong to an OCaml program
   std::uint32_t next_id_ = 1;
