@@ -207,15 +207,13 @@ std::optional<Result<AttachedUprobes>> Attacher::take_answer(int timeout_ms) {
 
 /// Of a request that nobody repeats. False if there is no answer yet.
 bool Attacher::discard_answer() {
-  const bool tracepoints = asked_->tracepoints;
   auto answer = take_answer(0);
   if (!answer) return false;
   if (!*answer) return true;
   constexpr int no_check = -1;  // the kernel has just visited all mappings
   std::vector<FileLinks> files(1);
   for (UprobeLink& link : (*answer)->links) files.front().links.push_back(std::move(link.fd));
-  // Tracepoints soon get other links: with two of them each event would be reported twice.
-  close_links_now(tracepoints ? std::move(files) : close_links_in_background(no_check, std::move(files)));
+  close_links_now(close_links_in_background(no_check, std::move(files)));
   return true;
 }
 
