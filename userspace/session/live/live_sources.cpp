@@ -3,10 +3,7 @@
 
 #include <malloc.h>
 #include <poll.h>
-#include <sched.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -18,6 +15,7 @@
 #include "base/clock.hpp"
 #include "base/file_limit.hpp"
 #include "ring/reader_access.hpp"
+#include "session/live/thread_priority.hpp"
 
 namespace rtev {
 namespace {
@@ -52,8 +50,8 @@ constexpr std::size_t max_waiting_ends = 256;
 /// BPF wakes the thread not more often than this because rings fill up.
 constexpr std::uint64_t min_wakeup_interval_ns = 500'000;
 
-/// Events that are read and wait for rings that are not due: more of them would not stay in the CPU's cache. But it is
-/// worse to look at rings for few events each.
+/// Events that are read and wait for rings that are not due: more of them would not stay in the CPU's cache. But so
+/// many events a running ring may wait in any case: to look at rings for fewer costs more.
 constexpr std::size_t max_waiting_events = 1 << 15, events_worth_a_look = 1 << 9;
 
 /// Processes that one turn of a scan asks about.
@@ -81,7 +79,7 @@ DiscoveryOptions discovery_options(const LiveOptions& options, std::uint64_t sta
   return discovery;
 }
 
-/// Whether the programs of the scheduler are needed.
+/// Tells whether the programs of the scheduler are needed.
 SchedAttachment::AnyLives any_lives(const LiveOptions& options, const ProcessTable& processes) {
   if (options.programs.sched == RTEV_SCHED_ALL) return [] { return true; };
   return [&processes] {
@@ -95,27 +93,6 @@ SchedStager::Traces traced_only(const LiveOptions& options, const ProcessTable& 
   const ProcessFilter& filter = options.discovery.filter;
   if (options.programs.sched == RTEV_SCHED_ALL || (filter.pids.empty() && filter.name_globs.empty())) return {};
   return [&processes](std::int32_t pid) { return processes.traces(pid); };
-}
-
-/// Has the calling thread scheduled soon after it wakes up. On a busy host it must not wait for longer than rings last:
-/// one of 2^16 words may fill up in three milliseconds. With less than the highest of ordinary priorities, its share of
-/// a CPU that thousands of threads want to use would be too small. Where that is not allowed nothing changes. Not
-/// inherited.
-void raise_thread_priority() {
-  // The first version of struct sched_attr of linux/sched/types.h, which cannot be included beside C++ headers.
-  struct {
-    std::uint32_t size = 48;
-    std::uint32_t policy = SCHED_OTHER;
-    std::uint64_t flags = 1;  // SCHED_FLAG_RESET_ON_FORK
-    std::int32_t nice = -20;
-    std::uint32_t priority = 0;
-    // A thread with short time slices gets the first one sooner; before Linux 6.12 only the nice value counts.
-    std::uint64_t runtime = 100'000;
-    std::uint64_t deadline = 0;
-    std::uint64_t period = 0;
-  } attributes;
-  static_assert(sizeof attributes == 48);
-  ::syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
 }  // namespace
@@ -315,6 +292,7 @@ bool LiveSources::take_lifecycle_events() {
 Watermark::Holds LiveSources::holds(std::uint64_t read_until_ns) {
   auto unnamed_since = discovery_.unnamed_since(read_until_ns);
   if (unnamed_since) unnamed_since = std::max(*unnamed_since, read_until_ns - max_naming_ns);
+  // While switches are not reported, any thread may have been interrupted.
   const std::uint64_t oldest = Watermark::oldest_interruption(read_until_ns);
   return {.interrupted_since = sched_attachment_.is_attached() ? sched_.interrupted_since(oldest) : oldest,
           .unopened_since = discovery_.unopened_since(),
