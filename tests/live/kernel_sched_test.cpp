@@ -298,6 +298,44 @@ TEST_F(KernelLive, RingsThatFillUpWakeTheReader) {
   answers.get();
 }
 
+TEST_F(KernelLive, RingsFillUpWithTheSecondPartSinceTheyWereRead) {
+  Programs programs = start({.sched = RTEV_SCHED_OFF});
+  struct Indices {
+    std::atomic<std::uint64_t> head, tail;
+  };
+  constexpr std::uint32_t slot = 6, part_shift = 10;
+  static Indices indices{};
+  Pipe questions, answers;
+  Child child{[&] {
+    FakeDomain domain{.id = 0, .padding = 0};
+    domain_self = &domain;
+    while (questions.get()) {
+      indices.tail += 1 << part_shift;
+      answers.put();
+    }
+  }};
+  rtev_tracked tracked{};
+  tracked.domain_self_tls = offset_from_thread_pointer(domain_self);
+  tracked.slot = slot;
+  tracked.ring_indices = reinterpret_cast<std::uintptr_t>(&indices);
+  tracked.ring_stride = sizeof(Indices);
+  tracked.ring_part_shift = part_shift;
+  ASSERT_TRUE(programs.track(child.pid(), tracked));
+  child.release();
+  const auto fills_up = [&] {
+    questions.put();
+    answers.get();
+    EXPECT_TRUE(wait_until_asleep(child.pid()));
+    return programs.take_activity(slot).fills_up;
+  };
+  EXPECT_FALSE(fills_up());
+  EXPECT_TRUE(fills_up());
+  EXPECT_TRUE(fills_up()) << "it was not read";
+  programs.begin_read(slot);
+  EXPECT_FALSE(fills_up());
+  EXPECT_TRUE(fills_up());
+}
+
 TEST_F(KernelLive, ThreadThatEndsWhileDetachedFreesItsTid) {
   Programs programs = start({.sched = RTEV_SCHED_OCAML});
   constexpr int id = 42, rounds = 10;

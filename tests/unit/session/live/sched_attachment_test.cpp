@@ -46,6 +46,14 @@ class SchedAttachmentTest : public testing::Test {
     run_tasks();
   }
 
+  /// A process begins after they were detached. Returns when that is seen.
+  std::uint64_t begin_while_detached() {
+    turn(start + timeout);
+    lives_ = true;
+    attachment_.begin();
+    return start + 2 * timeout;
+  }
+
   bool lives_ = false;
   FakeSchedPrograms programs_;
   std::deque<std::function<void()>> tasks_;
@@ -79,10 +87,7 @@ TEST_F(SchedAttachmentTest, StaysAttachedWhileAProcessLives) {
 }
 
 TEST_F(SchedAttachmentTest, AttachesForAProcessAndDetachesAfterItsEnd) {
-  turn(start + timeout);
-  lives_ = true;
-  attachment_.begin();
-  const std::uint64_t begin = start + 2 * timeout;
+  const std::uint64_t begin = begin_while_detached();
   attachment_.tick(begin);
   EXPECT_FALSE(attachment_.is_attached()) << "in the background";
   EXPECT_THAT(attachment_.next_tick_ns(), Optional(begin + retry));
@@ -108,10 +113,7 @@ TEST_F(SchedAttachmentTest, AttachesAgainForAProcessThatBeganMeanwhile) {
 }
 
 TEST_F(SchedAttachmentTest, DetachesIfTheProcessEndedWhileTheyWereBeingAttached) {
-  turn(start + timeout);
-  lives_ = true;
-  attachment_.begin();
-  const std::uint64_t begin = start + 2 * timeout;
+  const std::uint64_t begin = begin_while_detached();
   attachment_.tick(begin);
   lives_ = false;
   attachment_.end(begin + ms);
@@ -123,11 +125,8 @@ TEST_F(SchedAttachmentTest, DetachesIfTheProcessEndedWhileTheyWereBeingAttached)
 }
 
 TEST_F(SchedAttachmentTest, TakesLateLinksEvenIfNoProcessLivesAnyMore) {
-  turn(start + timeout);
-  lives_ = true;
-  attachment_.begin();
+  const std::uint64_t begin = begin_while_detached();
   programs_.error = EINPROGRESS;
-  const std::uint64_t begin = start + 2 * timeout;
   turn(begin);
   EXPECT_THAT(attachment_.next_tick_ns(), Optional(begin + retry));
   turn(begin + retry - 1);
@@ -144,11 +143,8 @@ TEST_F(SchedAttachmentTest, TakesLateLinksEvenIfNoProcessLivesAnyMore) {
 }
 
 TEST_F(SchedAttachmentTest, TriesAgainWhileAProcessLives) {
-  turn(start + timeout);
-  lives_ = true;
-  attachment_.begin();
+  const std::uint64_t begin = begin_while_detached();
   programs_.error = EMFILE;
-  const std::uint64_t begin = start + 2 * timeout;
   turn(begin);
   EXPECT_THAT(attachment_.next_tick_ns(), Optional(begin + timeout));
   turn(begin + timeout);
