@@ -85,8 +85,8 @@ static __always_inline bool is_noted(__u32 slot, __u32 what) {
   return slot < RTEV_RING_SLOTS && activity[slot] & what;
 }
 
-/* Wakes the reader when a ring of the current process fills up, as far as the current thread may have written to it:
- * when more than a part was filled since the ring was read. */
+/* Wakes the reader when more than one part of a ring of the current process was filled since the ring was read. Looks
+ * at the domain of the current thread only, if it is known. */
 static __always_inline void check_ring(const struct rtev_tracked* process, struct thread_state* state) {
   if (!process->slot || !process->ring_indices) return;
   __u64 written = 0;

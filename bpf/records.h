@@ -253,8 +253,8 @@ enum rtev_activity {
    * thread's domain, or of the first RTEV_FIRST_DOMAINS, if it does not know the domain. */
   RTEV_CHECKED = 2,
   RTEV_CHECKED_FIRST = 4,
-  RTEV_FILLS_UP = 8,   /* another part of a domain's ring is full, and so was one before it */
-  RTEV_PART_FULL = 16, /* a part became full since the ring was read */
+  RTEV_FILLS_UP = 8,   /* more than one part of a domain's ring was filled since the ring was read */
+  RTEV_PART_FULL = 16, /* at least one part was */
 };
 
 #define RTEV_FIRST_DOMAINS 12

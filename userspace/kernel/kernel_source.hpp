@@ -67,7 +67,7 @@ struct RingActivity {
   bool ran = false;            ///< a thread of the process was on a cpu: else the ring has no new events
   bool checked = false;        ///< BPF looked at the indices of the domains that ran
   bool checked_first = false;  ///< at those of the first RTEV_FIRST_DOMAINS, of which it may be that others ran
-  bool fills_up = false;       ///< and found that more than a part of a domain's ring was filled since it was read
+  bool fills_up = false;       ///< more than one part of a domain's ring was filled since the ring was read
 };
 
 /// Scheduler records of one cpu that were dropped: no room in its buffer.

@@ -101,7 +101,7 @@ class Programs final : public SavedRingSource,
   /// What is known of a ring's process and its ring since the last call for that slot. Slots that are not watched:
   /// active.
   RingActivity take_activity(std::uint32_t slot);
-  /// The ring is read now: only what is written to it from now on fills it up.
+  /// To be called when a ring is read: from now on only later words count as filling it up.
   void begin_read(std::uint32_t slot);
 
   /// Scheduler records count once take_sched_drops() has returned them.

@@ -15,7 +15,7 @@ constexpr std::uint64_t words_ahead = 1 << 13, others_words_ahead = chunk_words;
 /// Ranges that are looked at together: a look at one costs little more than one at many.
 constexpr std::size_t ranges_ahead = 256;
 
-/// Words of a ring, and rings with words, that are looked at before it is known that there are new ones.
+/// Words of a ring that are looked at before it is known how many there are, and for how many rings at the most.
 constexpr std::uint64_t likely_words = 1 << 10, likely_rings = 8;
 
 /// Words of a message that has a time.
@@ -33,16 +33,16 @@ bool RingReader::State::are_ready() {
   return std::ranges::all_of(ranges, is_ready);
 }
 
-/// The header, all indices or those of the rings in use, and the first messages that show whether rings were created
-/// anew. Of a file with many rings these are not looked at: that would take longer than to read them. What this poll is
-/// likely to read then is looked at, too: each look is a system call.
+/// True if this poll can load the header, the indices of all rings or of those in use, and the first messages that show
+/// whether rings were created anew. Of a file with many rings these messages are not looked at: that would take longer
+/// than to read them. The same look, which is a system call, includes the words that the poll is likely to read.
 bool RingReader::State::are_indices_ready(bool all) {
   const std::uint32_t rings = map.layout().rings;
   for (std::uint32_t ring = 0; ring < used; ++ring) cursors[ring].ready = 0;
   first_messages_ready = false;
   looked = rings;
   if (!map.looks_at_pages()) return true;
-  if (!all) looked = map.rings_beside(std::min(rings, used + spare_rings));
+  if (!all) looked = map.rings_on_pages_of(std::min(rings, used + spare_rings));
   ranges = {map.indices_range(looked)};
   if (!map.has_indices_at_header()) ranges.push_back(map.header_range());
   for (std::uint32_t ring = 0; ring < used && used <= telling_rings; ++ring) {
@@ -63,7 +63,7 @@ bool RingReader::State::are_indices_ready(bool all) {
   return std::ranges::all_of(looked_at.first(needed), is_ready);
 }
 
-/// The next words of each ring: as many as last time, and the rest of their last page.
+/// Adds the next words of each ring to the ranges: as many as last time, and the rest of their last page.
 void RingReader::State::add_likely_words() {
   for (std::uint32_t ring = 0; ring < used; ++ring) {
     const Cursor& cursor = cursors[ring];

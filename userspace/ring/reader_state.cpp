@@ -144,7 +144,7 @@ bool RingReader::State::begin_poll(bool all) {
   }
   if (++polls % polls_between_checks == 0 || truncated || !map.same_header()) recheck();
   if (truncated || !load(all || sealed)) return false;
-  // More domains were in use than it seemed.
+  // Domains may be in use whose indices were not looked at.
   polled.complete &= std::min(map.layout().rings, used + spare_rings) <= looked;
   const std::uint64_t last_loaded_ns = std::exchange(loaded_ns, monotonic_ns());
   possible_words = max_words_in(loaded_ns - last_loaded_ns);

@@ -40,8 +40,8 @@ struct RingReader::State {
   std::vector<Cursor> cursors;
   std::vector<RingIndices> indices;
   std::uint32_t used = 0;             ///< one past the last ring with words
-  std::uint32_t looked = UINT32_MAX;  ///< rings whose indices can be loaded by this poll; see PageCheck
-  /// The first messages that show whether rings were created anew are in memory, in this poll.
+  std::uint32_t looked = UINT32_MAX;  ///< rings whose indices this poll has looked at, and may load; see PageCheck
+  /// This poll found in memory the first messages that show whether rings were created anew.
   bool first_messages_ready = false;
   std::uint32_t next_ring = 0;  ///< where the next poll begins
   std::uint32_t polls = 0;
@@ -52,7 +52,7 @@ struct RingReader::State {
   std::uint64_t loaded_ns = 0;        ///< when indices were loaded last
   std::uint64_t possible_words = 0;   ///< that can have been written since the last poll; see believe()
   Polled polled;                      ///< by this poll
-  bool names_needed = false;          ///< by events of this poll, or it is one of those that look for more of them
+  bool names_needed = false;          ///< this poll reads names: it is one of all domains, or read user events
   std::uint32_t incarnation = 0;
   bool truncated = false;
   bool sealed = false;

@@ -124,7 +124,7 @@ PageRange RingMap::indices_range(std::uint32_t rings) const {
   return {at(layout_.headers_offset), rings * layout_.ring_header_stride};
 }
 
-std::uint32_t RingMap::rings_beside(std::uint32_t rings) const {
+std::uint32_t RingMap::rings_on_pages_of(std::uint32_t rings) const {
   const std::uint64_t end = layout_.headers_offset + rings * layout_.ring_header_stride;
   const std::uint64_t page_end = (end + page_bytes - 1) / page_bytes * page_bytes;
   return static_cast<std::uint32_t>(

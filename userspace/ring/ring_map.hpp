@@ -55,8 +55,8 @@ class RingMap {
   PageRange indices_range(std::uint32_t rings) const;
   /// True if the indices of the first ring are right behind the header, as OCaml's runtime has them.
   bool has_indices_at_header() const { return layout_.headers_offset == sizeof(FileHeader); }
-  /// The number of rings whose indices are on the pages of so many rings' indices, of the smallest size.
-  std::uint32_t rings_beside(std::uint32_t rings) const;
+  /// How many rings have their indices on the pages that hold the indices of the first `rings`.
+  std::uint32_t rings_on_pages_of(std::uint32_t rings) const;
   /// Up to the ring's physical end.
   PageRange words_range(std::uint32_t ring, std::uint64_t position, std::uint64_t size) const;
   /// What these bytes of the file have of the names of user events.

@@ -43,7 +43,7 @@ class SchedAttachment {
   bool is_attached() const { return state_ == State::attached; }
 
  private:
-  /// Tasks change `attaching` and `detaching`, tick() the others.
+  /// Tasks on the background thread end `attaching` and `detaching`, tick() ends the others.
   enum class State : std::uint8_t { attached, detaching, detached, attaching, late };
   void attach(std::uint64_t now_ns);
 

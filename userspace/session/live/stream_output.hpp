@@ -49,8 +49,8 @@ class StreamOutput {
  private:
   /// What events take: measured of some of them.
   struct Cost {
-    /// Before it is known: as text takes. The events of a fast program have to fit that are held back until the first
-    /// of them are output.
+    /// Until it is measured: that of the text format. A longer time would leave no room for a fast program, whose
+    /// events of the first 40 ms are staged before any of them is measured.
     double event_ns = 100;
     std::uint64_t ns = 0, events = 0;  ///< of the measurement that has begun
   };
