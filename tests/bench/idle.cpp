@@ -61,8 +61,8 @@ struct Idle {
 
 /// The tracer, host-wide, beside the running processes.
 Idle watch(const Effort& effort) {
-  // Long enough for one rescan of all processes, which happens every ten seconds.
-  const std::chrono::duration<double> window(effort.seconds < 1 ? 3 : 12);
+  // Long enough for one look at every ring, every 30 seconds, and for three scans for new processes.
+  const std::chrono::duration<double> window(effort.seconds < 1 ? 3 : 30);
   const int rounds = effort.rounds < 7 ? 1 : 3;
   Idle idle;
   for (int round = 0; round < rounds; ++round) {

@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t max_sleep_ns = 10'000'000;
 
 /// Longest sleep while nothing runs; BPF wakes the session when that changes.
-constexpr std::uint64_t idle_sleep_ns = 500'000'000;
+constexpr std::uint64_t idle_sleep_ns = 1'000'000'000;
 
 /// How long the first scan may delay the stream.
 constexpr std::uint64_t settling_timeout_ns = 5'000'000'000;

@@ -14,7 +14,7 @@ namespace {
 
 /// A domain whose number is far beyond the others' is read this late, and so is a process that writes without ever
 /// being seen running.
-constexpr std::uint64_t all_domains_interval_ns = 1'000'000'000, all_rings_interval_ns = 10'000'000'000;
+constexpr std::uint64_t all_domains_interval_ns = 1'000'000'000, all_rings_interval_ns = 30'000'000'000;
 
 /// A thread that has been running since before its ring was watched is noticed with its next switch: after this time at
 /// the latest, on any cpu.
