@@ -75,23 +75,37 @@ static __always_inline enum rtev_page_state state_of(__u64 address) {
   return error == -EBUSY ? RTEV_PAGES_RETRY : page.state;
 }
 
+/* A page of a range. */
+struct page_of_range {
+  __u32 range;
+  __u64 address;
+};
+
+/* Not a loop in look_at_range(): the verifier would follow each of its turns on each way to it, for half a second. */
+static long look_at_page(__u32 turn, struct page_of_range* page) {
+  if (page->range >= RTEV_MAX_PAGE_RANGES) return 1;
+  struct rtev_page_range* range = &page_ranges[page->range];
+  const __u64 page_bytes = 1ull << page_shift;
+  if (page->address >= range->address + range->bytes) return 1;
+  /* An attempt in vain takes a microsecond. Where one was, others follow: then the file is asked first. */
+  bool ready = !attempts_fail && is_in_page_tables(page->address);
+  if (!ready) {
+    enum rtev_page_state state = state_of(page->address);
+    ready =
+        state == RTEV_PAGES_READY || (state >= RTEV_PAGES_BUSY && attempts_fail && is_in_page_tables(page->address));
+    attempts_fail = true;
+    if (!ready && state > range->state) range->state = state;
+  }
+  page->address = (page->address & ~(page_bytes - 1)) + page_bytes;
+  return 0;
+}
+
 static long look_at_range(__u32 index, void* unused) {
   if (index >= RTEV_MAX_PAGE_RANGES) return 1;
   struct rtev_page_range* range = &page_ranges[index];
-  const __u64 page_bytes = 1ull << page_shift, end = range->address + range->bytes;
-  __u64 address = range->address;
   range->state = RTEV_PAGES_READY;
-  for (int i = 0; i < RTEV_MAX_PAGES_OF_RANGE && address < end; ++i) {
-    /* An attempt in vain takes a microsecond. Where one was, others follow: then the file is asked first. */
-    bool ready = !attempts_fail && is_in_page_tables(address);
-    if (!ready) {
-      enum rtev_page_state state = state_of(address);
-      ready = state == RTEV_PAGES_READY || (state >= RTEV_PAGES_BUSY && attempts_fail && is_in_page_tables(address));
-      attempts_fail = true;
-      if (!ready && state > range->state) range->state = state;
-    }
-    address = (address & ~(page_bytes - 1)) + page_bytes;
-  }
+  struct page_of_range page = {.range = index, .address = range->address};
+  bpf_loop(RTEV_MAX_PAGES_OF_RANGE, look_at_page, &page, 0);
   return 0;
 }
 

@@ -30,6 +30,22 @@ static __always_inline struct thread_state new_thread_state(struct task_struct* 
                                .user = BPF_CORE_READ(task, real_cred, uid.val)};
 }
 
+struct stack_search {
+  const struct rtev_tracked* process;
+  const struct stack_words* stack;
+  __u8 role;
+};
+
+/* Not a loop in the program: the verifier would follow each of its turns on each way to it, for half a second. */
+static long look_at_word(__u32 index, struct stack_search* search) {
+  if (index >= STACK_WORDS) return 1;
+  const struct rtev_tracked* process = search->process;
+  __u64 word = search->stack->word[index];
+  if (word > process->backup_begin && word < process->backup_end) search->role = RTEV_ROLE_BACKUP;
+  if (word > process->tick_begin && word < process->tick_end) search->role = RTEV_ROLE_TICK;
+  return search->role != RTEV_ROLE_UNKNOWN;
+}
+
 /* The runtime's own threads sleep inside their loops, whose return address is then near the top of the stack. The first
  * address of a range is excluded: it is not a return address, but an argument of pthread_create(). */
 static __always_inline __u8 role_by_stack(const struct rtev_tracked* process, struct task_struct* task) {
@@ -37,12 +53,9 @@ static __always_inline __u8 role_by_stack(const struct rtev_tracked* process, st
   struct stack_words* stack = bpf_map_lookup_elem(&stack_scratch, &zero);
   struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(task);
   if (!stack || bpf_probe_read_user(stack, sizeof(*stack), (void*)PT_REGS_SP_CORE(regs))) return RTEV_ROLE_UNKNOWN;
-  for (int i = 0; i < STACK_WORDS; i++) {
-    __u64 word = stack->word[i];
-    if (word > process->backup_begin && word < process->backup_end) return RTEV_ROLE_BACKUP;
-    if (word > process->tick_begin && word < process->tick_end) return RTEV_ROLE_TICK;
-  }
-  return RTEV_ROLE_UNKNOWN;
+  struct stack_search search = {.process = process, .stack = stack, .role = RTEV_ROLE_UNKNOWN};
+  bpf_loop(STACK_WORDS, look_at_word, &search, 0);
+  return search.role;
 }
 
 static __always_inline void find_role(const struct rtev_tracked* process, struct task_struct* task,
