@@ -16,14 +16,17 @@ namespace {
 
 struct WantedSymbol {
   std::string_view name;
-  std::uint8_t type;  ///< STT_FUNC, STT_TLS or STT_OBJECT
+  std::uint8_t type;  ///< STT_FUNC, STT_TLS, STT_OBJECT, or STT_NOTYPE for a constant of assembly code
 };
 
 // What of OCaml's runtime is looked for by name, in order.
 constexpr std::array wanted_symbols = std::to_array<WantedSymbol>({
     {"backup_thread_func", STT_FUNC},
     {"caml_domain_count", STT_FUNC},
+    {"caml_domain_external_interrupt_hook", STT_OBJECT},
+    {"caml_domain_external_interrupt_hook_default", STT_FUNC},
     {"caml_domain_terminate", STT_FUNC},
+    {"caml_enter_blocking_section_hook", STT_OBJECT},
     {"caml_ev_begin", STT_FUNC},
     {"caml_ev_counter", STT_FUNC},
     {"caml_ev_end", STT_FUNC},
@@ -40,9 +43,19 @@ constexpr std::array wanted_symbols = std::to_array<WantedSymbol>({
     {"caml_runtime_events_start", STT_FUNC},
     {"caml_runtime_events_user_register", STT_FUNC},
     {"caml_state", STT_TLS},
+    {"caml_thread_interrupt_hook", STT_FUNC},
     {"caml_thread_tick", STT_FUNC},
+    {"domain_field_caml_action_pending", STT_NOTYPE},
+    {"domain_field_caml_id", STT_NOTYPE},
+    {"domain_field_caml_requested_external_interrupt", STT_NOTYPE},
+    {"domain_field_caml_young_end", STT_NOTYPE},
+    {"domain_field_caml_young_limit", STT_NOTYPE},
+    {"domain_field_caml_young_ptr", STT_NOTYPE},
+    {"domain_field_caml_young_start", STT_NOTYPE},
     {"domain_self", STT_TLS},
+    {"ring_size_words", STT_OBJECT},
     {"runtime_events_enabled", STT_OBJECT},
+    {"runtime_events_path", STT_OBJECT},
     {"runtime_events_paused", STT_OBJECT},
     {"stw_create_runtime_events", STT_FUNC},
     {"stw_teardown_runtime_events", STT_FUNC},
@@ -109,7 +122,7 @@ class Symbols {
 
   void add(const Elf64_Sym& symbol, std::string_view text) {
     const std::uint8_t type = ELF64_ST_TYPE(symbol.st_info);
-    if (type != STT_FUNC && type != STT_TLS && type != STT_OBJECT) return;
+    if (type > STT_FUNC && type != STT_TLS) return;
     const std::string_view base = text.substr(0, text.find('.'));
     const auto wanted = std::ranges::lower_bound(wanted_symbols, base, {}, &WantedSymbol::name);
     if (wanted == wanted_symbols.end() || wanted->name != base || wanted->type != type) return;
@@ -255,6 +268,39 @@ std::uint64_t code_begin(const ElfFile& file) {
   return begin == UINT64_MAX ? 0 : begin;
 }
 
+std::optional<DomainLayout> domain_layout(const Symbols& symbols) {
+  bool is_whole = true;
+  const auto field = [&](Name name) {
+    const Elf64_Sym* const symbol = symbols.find(name);
+    is_whole = is_whole && symbol != nullptr && symbol->st_shndx == SHN_ABS;
+    return is_whole ? static_cast<std::uint32_t>(symbol->st_value) : 0;
+  };
+  const DomainLayout layout{.young_limit = field("domain_field_caml_young_limit"),
+                            .young_ptr = field("domain_field_caml_young_ptr"),
+                            .young_start = field("domain_field_caml_young_start"),
+                            .young_end = field("domain_field_caml_young_end"),
+                            .action_pending = field("domain_field_caml_action_pending"),
+                            .requested_external_interrupt = field("domain_field_caml_requested_external_interrupt"),
+                            .id = field("domain_field_caml_id")};
+  return is_whole ? std::optional(layout) : std::nullopt;
+}
+
+StartSites start_sites(const ElfFile& file, const Symbols& symbols) {
+  const auto address = [&](Name name) {
+    const Elf64_Sym* const symbol = symbols.find(name);
+    return symbol != nullptr ? symbol->st_value : 0;
+  };
+  return {.hook = address("caml_domain_external_interrupt_hook"),
+          .default_hook = address("caml_domain_external_interrupt_hook_default"),
+          .thread_hook = address("caml_thread_interrupt_hook"),
+          .blocking_hook = address("caml_enter_blocking_section_hook"),
+          .start = code_range(file, symbols.find("caml_runtime_events_start")),
+          .enabled_flag = address("runtime_events_enabled"),
+          .directory = address("runtime_events_path"),
+          .ring_words = address("ring_size_words"),
+          .layout = domain_layout(symbols)};
+}
+
 /// Where constants may lie: read-only data, or all that is read-only where the file has no sections.
 std::vector<Extent> constants_of(const ElfFile& file) {
   std::vector<Extent> extents;
@@ -330,6 +376,7 @@ Result<std::optional<RuntimeBinary>> inspect_binary(int fd, const ChangeCheck& c
   runtime.backup_thread = code_range(file, symbols.find("backup_thread_func"));
   if (const Elf64_Sym* paused = symbols.find("runtime_events_paused")) runtime.paused_flag = paused->st_value;
   runtime.tick_thread = code_range(file, symbols.find("caml_thread_tick"));
+  runtime.start_sites = start_sites(file, symbols);
   return runtime;
 }
 

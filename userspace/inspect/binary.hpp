@@ -29,6 +29,27 @@ struct CodeRange {
   std::uint64_t begin = 0, end = 0;
 };
 
+/// Where a domain's state (caml_domain_state) has some of its fields: in words from its beginning.
+struct DomainLayout {
+  std::uint32_t young_limit = 0, young_ptr = 0, young_start = 0, young_end = 0;
+  std::uint32_t action_pending = 0, requested_external_interrupt = 0, id = 0;
+  bool operator==(const DomainLayout&) const = default;
+};
+
+/// What it takes to have a runtime switch its events on (see enable/). Link-time addresses; 0 = not known.
+struct StartSites {
+  std::uint64_t hook = 0;           ///< caml_domain_external_interrupt_hook, a pointer to a function
+  std::uint64_t default_hook = 0;   ///< caml_domain_external_interrupt_hook_default: what it points to at first
+  std::uint64_t thread_hook = 0;    ///< caml_thread_interrupt_hook: what the threads library has it point to
+  std::uint64_t blocking_hook = 0;  ///< caml_enter_blocking_section_hook: the threads library replaces it as well
+  CodeRange start;                  ///< caml_runtime_events_start
+  std::uint64_t enabled_flag = 0;   ///< runtime_events_enabled, a word
+  std::uint64_t directory = 0;      ///< runtime_events_path, a pointer to a text
+  std::uint64_t ring_words = 0;     ///< ring_size_words, an int
+  /// As the assembly code of a native runtime has it, which leaves a symbol for each field.
+  std::optional<DomainLayout> layout{};
+};
+
 /// An ELF file that contains an OCaml 5 runtime, or needs one.
 struct RuntimeBinary {
   std::string version;             ///< "5.0" to "5.4", "5.5" for 5.5 and later; empty without symbols
@@ -37,10 +58,11 @@ struct RuntimeBinary {
   /// Thread pointer + this = address of domain_self; 0 = not known. In a shared library, whose place each thread looks
   /// up by a number, from one byte before the library's block: so 0 is free there, too.
   std::int64_t domain_self_tls = 0;
-  std::int64_t caml_state_tls = 0;     ///< likewise caml_state
-  std::uint64_t tls_module_word = 0;   ///< of a shared library: link-time address of the word that holds that number
-  std::uint32_t id_offset = 0;         ///< of the domain id in caml_state's block, by version; 0 = not known
-  std::uint64_t paused_flag = 0;       ///< link-time address of runtime_events_paused, a word; 0 = not known
+  std::int64_t caml_state_tls = 0;    ///< likewise caml_state
+  std::uint64_t tls_module_word = 0;  ///< of a shared library: link-time address of the word that holds that number
+  std::uint32_t id_offset = 0;        ///< of the domain id in caml_state's block, by version; 0 = not known
+  std::uint64_t paused_flag = 0;      ///< link-time address of runtime_events_paused, a word; 0 = not known
+  StartSites start_sites;
   std::vector<EmitterPoint> emitters;  ///< each function that writes events, or none
   CodeRange backup_thread;             ///< backup_thread_func
   CodeRange tick_thread;               ///< caml_thread_tick
