@@ -294,6 +294,26 @@ enum rtev_stat {
   RTEV_STAT_COUNT = 9,
 };
 
+/* ---- Switching events on ---- */
+
+#define RTEV_MAX_WANTED 4096             /* processes whose events are to be switched on */
+#define RTEV_RUNNING_INTERVAL_NS 1000000 /* between two records of a process */
+
+/* The value of the map "wanted", by tgid. */
+struct rtev_wanted {
+  __u64 not_before_ns; /* CLOCK_MONOTONIC: until then nothing is reported */
+};
+
+/* A thread of a wanted process enters a cpu, was interrupted on it, or dies by a signal. */
+struct rtev_running {
+  __u64 time_ns; /* CLOCK_MONOTONIC */
+  __u64 thread_pointer;
+  __u32 tgid;
+  __u32 tid;
+  __u32 signal; /* that it dies by, or 0 */
+  __u32 pad;
+};
+
 /* ---- Ring-less tracing: events of programs whose events are off ---- */
 
 #define RTEV_MAX_RINGLESS_PROCESSES 16384 /* probed at the same time */

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// Tells when a thread runs of a process whose events are to be switched on: see userspace/enable/. An object of its
+// own, loaded only for that. It neither reads nor writes the memory of the process.
+#include "arch.bpf.h"
+#include "maps.bpf.h"
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, RTEV_MAX_WANTED);
+  __type(key, __u32);
+  __type(value, struct rtev_wanted);
+} wanted SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 65536);
+} running SEC(".maps");
+
+static __always_inline void write(struct task_struct* task, __u64 now, __u32 signal) {
+  struct rtev_running* record = bpf_ringbuf_reserve(&running, sizeof(*record), 0);
+  if (!record) return; /* the next one will do */
+  record->time_ns = now;
+  record->thread_pointer = THREAD_POINTER(task);
+  record->tgid = task->tgid;
+  record->tid = task->pid;
+  record->signal = signal;
+  record->pad = 0;
+  bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+}
+
+static __always_inline void report(struct task_struct* task) {
+  __u32 tgid = task->tgid;
+  struct rtev_wanted* process = tgid ? bpf_map_lookup_elem(&wanted, &tgid) : NULL;
+  if (!process) return;
+  __u64 now = bpf_ktime_get_ns(), not_before_ns = process->not_before_ns;
+  /* The exchange lets one of several cpus report. */
+  if (now < not_before_ns || __sync_val_compare_and_swap(&process->not_before_ns, not_before_ns,
+                                                         now + RTEV_RUNNING_INTERVAL_NS) != not_before_ns)
+    return;
+  write(task, now, 0);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(enable_switch, bool preempted, struct task_struct* prev, struct task_struct* next) {
+  report(next);
+  return 0;
+}
+
+/* A thread that never leaves its cpu is seen at the kernel's tick. */
+SEC("tp_btf/hrtimer_expire_entry")
+int BPF_PROG(enable_tick) {
+  report(bpf_get_current_task_btf());
+  return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(enable_exit, struct task_struct* task) {
+  __u32 tgid = task->tgid, signal = task->exit_code & 0x7f;
+  if (signal && bpf_map_lookup_elem(&wanted, &tgid)) write(task, bpf_ktime_get_ns(), signal);
+  return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

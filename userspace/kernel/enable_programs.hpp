@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// The BPF programs that tell when a process runs whose events are to be switched on.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "bpf/records.h"
+#include "rtev/error.hpp"
+
+namespace rtev::kernel {
+
+/// Reports threads that enter a cpu, that the kernel's tick interrupts, or that die by a signal, of the processes that
+/// are wanted. The
+/// programs are attached only while there are any, since each switch of the host passes them. One thread.
+class EnablePrograms {
+ public:
+  static Result<EnablePrograms> load();
+  EnablePrograms(EnablePrograms&&) noexcept;
+  EnablePrograms& operator=(EnablePrograms&&) noexcept;
+  ~EnablePrograms();
+
+  /// From `not_before_ns` (CLOCK_MONOTONIC) on. May be called again, with another time.
+  Result<void> want(pid_t tgid, std::uint64_t not_before_ns);
+  void forget(pid_t tgid);
+
+  /// Readable (epoll) when there are records.
+  int fd() const;
+  void read(const std::function<void(const rtev_running&)>& consumer);
+
+ private:
+  struct State;
+  explicit EnablePrograms(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rtev::kernel
