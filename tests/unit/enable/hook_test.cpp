@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// Replaced hooks are put back: by hand, by the guardian, and from the journal. The program is this process.
+#include "enable/hook.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "enable/guardian.hpp"
+#include "enable/journal.hpp"
+#include "support/temp_dir.hpp"
+
+namespace rtev::enable {
+namespace {
+
+constexpr std::uint64_t original = 0x1000, replacement = 0x2000, thread_hook = 0x3000, other_hook = 0x4000;
+
+class Hook : public ::testing::Test {
+ protected:
+  ReplacedHook replaced() {
+    hook_ = replacement;
+    return {.address = reinterpret_cast<std::uint64_t>(&hook_),
+            .original = original,
+            .replacement = replacement,
+            .thread_hook = thread_hook,
+            .witness = reinterpret_cast<std::uint64_t>(&witness_),
+            .witness_before = witness_};
+  }
+  ProcessMemory memory() const {
+    auto memory = ProcessMemory::open(::getpid());
+    EXPECT_TRUE(memory) << memory.error().message();
+    return std::move(*memory);
+  }
+  bool is_put_back_soon() const {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (hook_ != original && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    return hook_ == original;
+  }
+
+  alignas(8) std::atomic<std::uint64_t> hook_ = original, witness_ = 7;
+  test::TempDir dir_;
+};
+
+TEST_F(Hook, IsPutBack) {
+  EXPECT_TRUE(put_back(memory(), replaced()));
+  EXPECT_EQ(hook_, original);
+}
+
+TEST_F(Hook, ThatTheProgramHasSetIsKept) {
+  const ReplacedHook hook = replaced();
+  hook_ = other_hook;
+  EXPECT_TRUE(put_back(memory(), hook));
+  EXPECT_EQ(hook_, other_hook);
+}
+
+TEST_F(Hook, BelongsToTheThreadsLibraryOnceThatIsInitialised) {
+  const ReplacedHook hook = replaced();
+  witness_ = 8;
+  EXPECT_TRUE(put_back(memory(), hook));
+  EXPECT_EQ(hook_, thread_hook);
+}
+
+TEST_F(Hook, OfAProgramThatIsGoneIsNotPutBack) {
+  ReplacedHook hook = replaced();
+  hook.address = 8;
+  EXPECT_FALSE(put_back(memory(), hook));
+}
+
+TEST_F(Hook, IsPutBackByTheGuardianWhenThisProcessEnds) {
+  auto journal = Journal::open(dir_ / "hooks");
+  ASSERT_TRUE(journal) << journal.error().message();
+  const JournalEntry entry{.pid = ::getpid(), .start_ticks = 1, .hook = replaced()};
+  ASSERT_TRUE(journal->add(entry));
+  {
+    auto guarded = Journal::open(dir_ / "hooks");
+    auto guardian = Guardian::start(std::move(*guarded));
+    ASSERT_TRUE(guardian) << guardian.error().message();
+    ASSERT_TRUE(guardian->hold(memory(), entry));
+  }
+  EXPECT_TRUE(is_put_back_soon());
+}
+
+TEST_F(Hook, IsPutBackByTheGuardianWhenThisProcessTakesTooLong) {
+  auto guarded = Journal::open(dir_ / "hooks");
+  ASSERT_TRUE(guarded) << guarded.error().message();
+  auto guardian = Guardian::start(std::move(*guarded));
+  ASSERT_TRUE(guardian) << guardian.error().message();
+  ASSERT_TRUE(guardian->hold(memory(), {.pid = ::getpid(), .start_ticks = 1, .hook = replaced()}));
+  EXPECT_TRUE(is_put_back_soon());
+  EXPECT_FALSE(guardian->release());
+}
+
+TEST_F(Hook, IsLeftToThisProcessThatReleasesIt) {
+  auto guarded = Journal::open(dir_ / "hooks");
+  ASSERT_TRUE(guarded) << guarded.error().message();
+  {
+    auto guardian = Guardian::start(std::move(*guarded));
+    ASSERT_TRUE(guardian) << guardian.error().message();
+    ASSERT_TRUE(guardian->hold(memory(), {.pid = ::getpid(), .start_ticks = 1, .hook = replaced()}));
+    EXPECT_TRUE(guardian->release());
+  }
+  EXPECT_EQ(hook_, replacement);
+}
+
+TEST_F(Hook, IsFoundInTheJournal) {
+  const auto journal = Journal::open(dir_ / "hooks");
+  ASSERT_TRUE(journal) << journal.error().message();
+  const JournalEntry entry{.pid = 4711, .start_ticks = 12345, .hook = replaced()};
+  ASSERT_TRUE(journal->add(entry));
+  const auto left = journal->entries();
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].pid, entry.pid);
+  EXPECT_EQ(left[0].start_ticks, entry.start_ticks);
+  EXPECT_EQ(left[0].hook, entry.hook);
+  journal->remove(entry);
+  EXPECT_TRUE(journal->entries().empty());
+}
+
+TEST_F(Hook, OfADirectoryOfOthersIsRefused) {
+  std::filesystem::create_directory(dir_ / "hooks");
+  std::filesystem::permissions(dir_ / "hooks", std::filesystem::perms::all);
+  const auto journal = Journal::open(dir_ / "hooks");
+  ASSERT_FALSE(journal);
+  EXPECT_THAT(journal.error().why, ::testing::HasSubstr("only its owner"));
+}
+
+}  // namespace
+}  // namespace rtev::enable

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+#include "enable/attempt.hpp"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "base/clock.hpp"
+
+namespace rtev::enable {
+namespace {
+
+constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
+
+/// How often the flag is looked at, and the request made again: the runtime resets the limit of the minor heap at any
+/// time.
+constexpr std::chrono::microseconds look_interval{50};
+constexpr int looks_between_requests = 10;
+
+std::uint64_t boot_ticks() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  return static_cast<std::uint64_t>(now.tv_sec) * ticks +
+         static_cast<std::uint64_t>(now.tv_nsec) * ticks / 1'000'000'000;
+}
+
+/// Asks the domain to look at its pending actions, the external interrupt among them. Each of these writes may come at
+/// any time, from any thread. In this order: the runtime looks when the limit says so.
+bool request_interrupt(const Target& target, std::uint64_t state) {
+  const DomainLayout& layout = target.layout;
+  return target.memory.write_word(state + layout.requested_external_interrupt * word_bytes, 1) &&
+         target.memory.write_word(state + layout.action_pending * word_bytes, 1) &&
+         target.memory.write_word(state + layout.young_limit * word_bytes, UINT64_MAX);
+}
+
+/// True when the events are on.
+bool wait_for_events(const Target& target, std::uint64_t state, std::uint64_t deadline_ns) {
+  for (int looks = 0; monotonic_ns() < deadline_ns; ++looks) {
+    if (looks % looks_between_requests == 0 && !request_interrupt(target, state)) return false;
+    if (const auto enabled = target.memory.word(target.enabled_flag()); enabled.value_or(0) != 0) return enabled == 1;
+    std::this_thread::sleep_for(look_interval);
+  }
+  return false;
+}
+
+/// OCaml's own hook clears the request; its default does nothing.
+void withdraw_request(const Target& target, std::uint64_t state, const ReplacedHook& hook) {
+  const std::uint64_t request = state + target.layout.requested_external_interrupt * word_bytes;
+  if (hook.original != hook.thread_hook && target.memory.word(request) == 1) target.memory.write_word(request, 0);
+}
+
+/// A child that was forked while the hook was replaced has a copy of it.
+void mend_children(const Procfs& procfs, const Target& target, const ReplacedHook& hook, std::uint64_t since_ticks) {
+  for (const std::int32_t pid : procfs.pids()) {
+    if (pid == target.pid) continue;
+    const auto stat = procfs.stat(pid);
+    if (!stat || stat->kernel_thread || stat->start_ticks + 1 < since_ticks || stat->comm != target.comm) continue;
+    const auto child = find_target(procfs, pid, stat->start_ticks);
+    if (child && child->file == target.file && child->bias == target.bias) put_back(child->memory, hook);
+  }
+}
+
+std::unexpected<Refused> refuse(EnableResult result, std::string why) {
+  return std::unexpected(Refused{.result = result, .why = std::move(why)});
+}
+
+/// Holds the lock of the journal.
+class Locked {
+ public:
+  explicit Locked(const Journal& journal) : journal_(journal), is_locked_(journal.lock()) {}
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+  ~Locked() {
+    if (is_locked_) journal_.unlock();
+  }
+  explicit operator bool() const { return is_locked_; }
+
+ private:
+  const Journal& journal_;
+  bool is_locked_;
+};
+
+}  // namespace
+
+Checked<bool> start_events(const Procfs& procfs, const Target& target, std::uint64_t thread_pointer,
+                           const Journal& journal, Guardian& guardian) {
+  const auto state = domain_state_of(target, thread_pointer);
+  if (!state) return false;
+  const Locked locked(journal);
+  if (!locked) return false;
+  const auto events = target.events_state();
+  if (!events) return std::unexpected(events.error());
+  if (*events != EventsState::off) return true;
+  const auto hook = plan_hook(target);
+  if (!hook) return std::unexpected(hook.error());
+
+  const JournalEntry entry{.pid = target.pid, .start_ticks = target.start_ticks, .hook = *hook};
+  if (auto added = journal.add(entry); !added) return refuse(EnableResult::denied, added.error().message());
+  if (auto held = guardian.hold(target.memory, entry); !held) {
+    journal.remove(entry);
+    return refuse(EnableResult::denied, held.error().message());
+  }
+  const std::uint64_t since_ticks = boot_ticks();
+  const bool is_on = target.memory.write_word(hook->address, hook->replacement) &&
+                     wait_for_events(target, *state, monotonic_ns() + max_replaced_ns);
+  put_back(target.memory, *hook);
+  withdraw_request(target, *state, *hook);
+  mend_children(procfs, target, *hook, since_ticks);
+  guardian.release();
+  journal.remove(entry);
+  return is_on;
+}
+
+Checked<void> set_paused(const Target& target, bool paused) {
+  const auto events = target.events_state();
+  if (!events) return std::unexpected(events.error());
+  if (*events == EventsState::off) return {};
+  if (target.memory.write_word(target.paused_flag(), paused ? 1 : 0)) return {};
+  return refuse(EnableResult::gone, "it ended");
+}
+
+void mend_left_hooks(const Procfs& procfs, const Journal& journal) {
+  const Locked locked(journal);
+  if (!locked) return;
+  for (const JournalEntry& entry : journal.entries()) {
+    auto memory = ProcessMemory::open(entry.pid);
+    // After the memory: what is looked at is the process whose memory it is.
+    const auto stat = procfs.stat(entry.pid);
+    if (memory && stat && stat->start_ticks == entry.start_ticks) put_back(*memory, entry.hook);
+    journal.remove(entry);
+  }
+}
+
+}  // namespace rtev::enable

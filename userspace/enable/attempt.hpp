@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// Has the runtime of a running program switch its events on or off.
+#pragma once
+
+#include <cstdint>
+
+#include "enable/guardian.hpp"
+#include "enable/journal.hpp"
+#include "enable/target.hpp"
+
+namespace rtev::enable {
+
+/// How long a hook stays replaced at the most.
+inline constexpr std::uint64_t max_replaced_ns = 10'000'000;
+
+/// Has the domain whose thread has this thread pointer call caml_runtime_events_start() where it may. The program must
+/// run now. False if it did not come to such a place in time, or the thread has no domain: try again when it runs the
+/// next time.
+Checked<bool> start_events(const Procfs& procfs, const Target& target, std::uint64_t thread_pointer,
+                           const Journal& journal, Guardian& guardian);
+
+/// Pauses or resumes the events of a program that has a ring, by the runtime's own flag: what
+/// caml_runtime_events_pause() does besides is to write an event, and that after the flag is set, when nothing is
+/// written any more. The program need not run.
+Checked<void> set_paused(const Target& target, bool paused);
+
+/// Puts hooks back that a killed run left replaced. The journal is locked meanwhile.
+void mend_left_hooks(const Procfs& procfs, const Journal& journal);
+
+}  // namespace rtev::enable

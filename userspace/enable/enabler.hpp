@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// Switches events on in running programs, from a process of its own.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "enable/enable_result.hpp"
+#include "enable/requirements.hpp"
+#include "rtev/error.hpp"
+
+namespace rtev::enable {
+
+struct EnablerOptions {
+  bool leave_on = false;        ///< else what was switched on is paused when the Enabler goes
+  bool allow_confined = false;  ///< see check_requirements()
+};
+
+/// What is to be done with the events of a process.
+enum class Task : std::uint8_t {
+  enable,
+  disable,  ///< pause them
+  check,    ///< only look at what enabling takes
+};
+
+struct EnableRequest {
+  Task task = Task::enable;
+  std::int32_t pid = 0;
+  std::uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat; 0: any process with this pid
+  /// How long to wait for a program that sleeps; nothing: as long as it lives.
+  std::optional<std::chrono::nanoseconds> patience{};
+};
+
+struct EnableAnswer {
+  Task task{};
+  std::int32_t pid = 0;
+  std::uint64_t start_ticks = 0;
+  std::string comm{};
+  EnableResult result{};
+  bool is_correction = false;               ///< there was another answer before: the program came to harm after that
+  std::string why{}, hint{};                ///< for people; may hold any bytes
+  std::uint64_t took_ns = 0;                ///< from the first attempt on
+  std::vector<Requirement> requirements{};  ///< of Task::check, and where one is not met
+};
+
+/// The enabler process: it has the rights to look into processes and to write their memory, and nobody else has. It
+/// handles one program at a time; the first of a binary alone, the others after it went well. One thread.
+class Enabler {
+ public:
+  /// Forks it, and the guardian: call it before there are threads.
+  static Result<Enabler> start(const EnablerOptions& options);
+  Enabler(Enabler&&) noexcept = default;
+  Enabler& operator=(Enabler&&) noexcept = default;
+  ~Enabler() = default;
+
+  /// If the process is gone, take() says so.
+  void ask(const EnableRequest& request);
+  /// Readable (epoll) when there are answers.
+  int event_fd() const { return channel_.get(); }
+  /// The answers so far. Each request has one, in any order. An error at the end of the process.
+  Result<std::vector<EnableAnswer>> take();
+
+ private:
+  explicit Enabler(UniqueFd channel) : channel_(std::move(channel)) {}
+  UniqueFd channel_;
+};
+
+}  // namespace rtev::enable

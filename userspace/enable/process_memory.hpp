@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// Reads and writes words of another process's memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/unique_fd.hpp"
+#include "rtev/error.hpp"
+
+namespace rtev::enable {
+
+/// The memory of one program: when the process ends or runs another program, reads and writes fail. Any of them may
+/// wait for as long as the owner of the process likes (a page of a file that a program serves). Addresses are of the
+/// process.
+class ProcessMemory {
+ public:
+  /// Needs CAP_SYS_PTRACE in the user namespace of the process, or its user.
+  static Result<ProcessMemory> open(std::int32_t pid);
+  explicit ProcessMemory(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  /// Nothing if it cannot be read.
+  std::optional<std::uint64_t> word(std::uint64_t address) const;
+  /// A text that ends within `max_bytes`.
+  std::optional<std::string> text(std::uint64_t address, std::size_t max_bytes) const;
+  /// Writes an aligned word, as a whole. False if it cannot be written.
+  bool write_word(std::uint64_t address, std::uint64_t value) const;
+
+  const UniqueFd& fd() const { return fd_; }
+
+ private:
+  UniqueFd fd_;
+};
+
+}  // namespace rtev::enable

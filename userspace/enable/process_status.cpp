@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+#include "enable/process_status.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+
+#include "base/file_io.hpp"
+#include "base/parse.hpp"
+#include "inspect/proc_lines.hpp"
+
+namespace rtev::enable {
+namespace {
+
+constexpr std::size_t max_file_bytes = 64 << 10, max_environment_bytes = 1 << 20;
+
+std::optional<std::string> read_file(std::int32_t pid, const char* name, std::size_t limit = max_file_bytes) {
+  return read_small_file("/proc/" + std::to_string(pid) + "/" + name, limit);
+}
+
+/// The next word as a number, 0 if it is none. Words end with blanks or tabs.
+template <typename Number>
+Number take_number(std::string_view& line, int base = 10) {
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  const std::string_view word = line.substr(0, line.find_first_of(" \t"));
+  line.remove_prefix(word.size());
+  return parse_number<Number>(word, base).value_or(Number{});
+}
+
+std::uint64_t limit_of(std::string_view line, std::string_view name) {
+  line.remove_prefix(name.size());
+  const std::string_view rest = line.substr(std::min(line.find_first_not_of(' '), line.size()));
+  return parse_leading_number<std::uint64_t>(rest).value_or(UINT64_MAX);
+}
+
+/// A number in a file of a control group; UINT64_MAX for "max", and where there is no such file.
+std::uint64_t group_value(const std::filesystem::path& group, const char* file) {
+  const auto text = read_small_file(group / file, max_file_bytes);
+  return text ? parse_leading_number<std::uint64_t>(*text).value_or(UINT64_MAX) : UINT64_MAX;
+}
+
+/// The least that a group and those above it have left.
+std::uint64_t memory_left(const std::filesystem::path& root, std::string_view path, const char* limit,
+                          const char* usage) {
+  std::uint64_t left = UINT64_MAX;
+  for (std::filesystem::path group = std::string(path);; group = group.parent_path()) {
+    const std::filesystem::path directory = root / group.relative_path();
+    const std::uint64_t most = group_value(directory, limit), used = group_value(directory, usage);
+    if (most != UINT64_MAX && used != UINT64_MAX) left = std::min(left, most - std::min(most, used));
+    if (!group.has_relative_path()) return left;
+  }
+}
+
+}  // namespace
+
+std::optional<ProcessStatus> read_status(std::int32_t pid) {
+  const auto text = read_file(pid, "status");
+  if (!text) return std::nullopt;
+  ProcessStatus status;
+  for (std::string_view rest{*text}; !rest.empty();) {
+    std::string_view line = take_until(rest, '\n');
+    const std::string_view key = line.substr(0, line.find(':'));
+    line.remove_prefix(std::min(line.size(), key.size() + 1));
+    if (key == "State") {
+      const std::size_t begin = line.find_first_not_of(" \t");
+      if (begin < line.size()) status.state = line[begin];
+    } else if (key == "NSpid") {
+      while (const auto number = take_number<std::int32_t>(line)) status.ns_pid = number;
+    } else if (key == "Uid") {
+      for (int i = 0; i < 4; ++i) status.user = take_number<uid_t>(line);  // the last is that of the file system
+    } else if (key == "Gid") {
+      for (int i = 0; i < 4; ++i) status.group = take_number<gid_t>(line);
+    } else if (key == "Groups") {
+      while (line.find_first_not_of(" \t") != std::string_view::npos) status.groups.push_back(take_number<gid_t>(line));
+    } else if (key == "CapEff") {
+      status.capabilities = take_number<std::uint64_t>(line, 16);
+    } else if (key == "TracerPid") {
+      status.tracer_pid = take_number<std::int32_t>(line);
+    } else if (key == "Seccomp") {
+      status.seccomp = take_number<int>(line);
+    } else if (key == "VmSize") {
+      status.memory_bytes = take_number<std::uint64_t>(line) << 10;
+    }
+  }
+  return status;
+}
+
+std::optional<ProcessLimits> read_limits(std::int32_t pid) {
+  const auto text = read_file(pid, "limits");
+  if (!text) return std::nullopt;
+  ProcessLimits limits;
+  const auto take = [](std::string_view line, std::string_view name, std::uint64_t& limit) {
+    if (line.starts_with(name)) limit = limit_of(line, name);
+  };
+  for (std::string_view rest{*text}; !rest.empty();) {
+    const std::string_view line = take_until(rest, '\n');
+    take(line, "Max file size", limits.file_bytes);
+    take(line, "Max address space", limits.address_space);
+    take(line, "Max open files", limits.open_files);
+  }
+  return limits;
+}
+
+std::optional<std::string> started_with(std::int32_t pid, std::string_view name) {
+  const auto text = read_file(pid, "environ", max_environment_bytes);
+  if (!text) return std::nullopt;
+  for (std::string_view rest{*text}; !rest.empty();) {
+    const std::string_view entry = take_until(rest, '\0');
+    if (entry.starts_with(name) && entry.substr(name.size()).starts_with('='))
+      return std::string(entry.substr(name.size() + 1));
+  }
+  return std::nullopt;
+}
+
+std::uint64_t memory_left(std::int32_t pid) {
+  const auto text = read_file(pid, "cgroup");
+  std::uint64_t left = UINT64_MAX;
+  for (std::string_view rest{text ? *text : ""}; !rest.empty();) {
+    std::string_view line = take_until(rest, '\n');
+    take_until(line, ':');
+    const std::string_view controllers = take_until(line, ':');
+    if (controllers.empty())
+      left = std::min(left, memory_left("/sys/fs/cgroup", line, "memory.max", "memory.current"));
+    else if (controllers.contains("memory"))
+      left =
+          std::min(left, memory_left("/sys/fs/cgroup/memory", line, "memory.limit_in_bytes", "memory.usage_in_bytes"));
+  }
+  return left;
+}
+
+}  // namespace rtev::enable

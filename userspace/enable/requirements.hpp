@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// What a program needs to make its ring: the runtime aborts it if it cannot.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "enable/target.hpp"
+
+namespace rtev::enable {
+
+/// Something that was looked at before anything is written.
+struct Requirement {
+  EnableResult result{};  ///< of the attempt if it is not met
+  std::string what{};     ///< "directory of the ring"
+  bool is_met = false;
+  std::string found{};  ///< may hold any bytes that the process chose
+  std::string hint{};   ///< what the user can do; empty if it is met
+};
+
+/// Looks at everything that the program needs, as the program: with its user, groups, root directory, limits and
+/// control group. `allow_confined`: also under a filter of system calls or a security profile, which nobody can look
+/// into. May wait for as long as a file system does; the part that may wait for ever is done by a process of its own,
+/// which is left behind then.
+std::vector<Requirement> check_requirements(const Target& target, bool allow_confined);
+
+}  // namespace rtev::enable

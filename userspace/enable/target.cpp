@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: MIT
+#include "enable/target.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <vector>
+
+#include "inspect/process_view.hpp"
+#include "inspect/tracking.hpp"
+
+namespace rtev::enable {
+namespace {
+
+struct VersionLayout {
+  std::string_view version;
+  DomainLayout layout;
+};
+
+/// From runtime/caml/domain_state.tbl of each version, whose fields take a word each. Each was tried on that version:
+/// tests/live/enable_live_test.cpp.
+constexpr std::array layouts = std::to_array<VersionLayout>({
+    {"5.1",
+     {.young_limit = 0,
+      .young_ptr = 1,
+      .young_start = 2,
+      .young_end = 3,
+      .action_pending = 7,
+      .requested_external_interrupt = 31,
+      .id = 35}},
+    {"5.3",
+     {.young_limit = 0,
+      .young_ptr = 1,
+      .young_start = 2,
+      .young_end = 3,
+      .action_pending = 7,
+      .requested_external_interrupt = 32,
+      .id = 36}},
+    {"5.4",
+     {.young_limit = 0,
+      .young_ptr = 1,
+      .young_start = 2,
+      .young_end = 3,
+      .action_pending = 7,
+      .requested_external_interrupt = 36,
+      .id = 40}},
+});
+
+constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
+
+/// A domain's internal record begins with its number; the next word is its state (runtime/domain.c, 5.0 to 5.4).
+constexpr std::uint64_t state_in_domain = word_bytes;
+
+/// No minor heap is larger.
+constexpr std::uint64_t max_minor_heap_bytes = std::uint64_t{1} << 40;
+
+/// The thread pointer's word with the address of the thread's dynamic thread vector (glibc).
+#if defined(__x86_64__)
+constexpr std::uint64_t dtv_offset = 8;
+#else
+constexpr std::uint64_t dtv_offset = 0;
+#endif
+constexpr std::uint64_t max_libraries = 65536, dtv_entry_bytes = 2 * word_bytes;
+
+std::unexpected<Refused> refuse(EnableResult result, std::string why, std::string hint = {}) {
+  return std::unexpected(Refused{.result = result, .why = std::move(why), .hint = std::move(hint)});
+}
+
+std::unexpected<Refused> is_gone() {
+  return refuse(EnableResult::gone, "it ended");
+}
+
+/// The file with the runtime of a process.
+struct RuntimeFile {
+  RuntimeBinary binary;
+  std::pair<std::uint64_t, std::uint64_t> file;
+  std::uint64_t bias;
+};
+
+Checked<std::optional<RuntimeBinary>> inspect(const UniqueFd& file) {
+  if (!file) return refuse(EnableResult::not_ocaml, "its program cannot be read");
+  auto binary = inspect_binary(file.get());
+  if (!binary) return refuse(EnableResult::not_ocaml, binary.error().message());
+  return std::move(*binary);
+}
+
+Checked<RuntimeFile> place(RuntimeBinary binary, const UniqueFd& file, std::optional<std::uint64_t> bias) {
+  struct stat status{};
+  if (!bias || ::fstat(file.get(), &status) != 0)
+    return refuse(EnableResult::not_ocaml, "it is not known where its runtime is");
+  return RuntimeFile{.binary = std::move(binary), .file = {status.st_dev, status.st_ino}, .bias = *bias};
+}
+
+Checked<RuntimeFile> runtime_of(const Procfs& procfs, const ProcessView& view, std::int32_t pid) {
+  auto program = inspect(view.image.file);
+  if (!program) return std::unexpected(std::move(program.error()));
+  const bool is_loader = is_loader_path(view.image.exe);
+  if (!*program && !is_loader) return refuse(EnableResult::not_ocaml, "it is no OCaml 5 program");
+  if (*program && !(*program)->needs_library)
+    return place(std::move(**program), view.image.file, bias_of_program(**program, view.image.start_code));
+  using enum ProcessQuery::Runtime;
+  const ProcessView mapped = look_at(procfs, {.pid = pid, .runtime = is_loader ? loaded_program : library});
+  if (!mapped.runtime) return refuse(EnableResult::not_ocaml, "it maps no OCaml 5 runtime");
+  auto found = inspect(mapped.runtime->fd);
+  if (!found) return std::unexpected(std::move(found.error()));
+  if (!*found || (*found)->needs_library) return refuse(EnableResult::not_ocaml, "it maps no OCaml 5 runtime");
+  return place(std::move(**found), mapped.runtime->fd, bias_of_mapping(**found, mapped.runtime->begin));
+}
+
+Checked<DomainLayout> layout_of(const RuntimeBinary& runtime) {
+  if (runtime.version.empty())
+    return refuse(EnableResult::no_symbols, "its program has no symbols",
+                  "start it with OCAML_RUNTIME_EVENTS_START=1, or use a program that is not stripped");
+  const DomainLayout* const layout = layout_of_version(runtime.version);
+  if (layout == nullptr)
+    return refuse(EnableResult::unknown_version, "nobody has tried it with OCaml " + runtime.version,
+                  "start it with OCAML_RUNTIME_EVENTS_START=1");
+  const auto& own = runtime.start_sites.layout;
+  if (own && *own != *layout)
+    return refuse(EnableResult::unknown_version, "its runtime is not laid out like that of OCaml " + runtime.version);
+  return *layout;
+}
+
+/// False if a symbol is missing.
+bool has_symbols(const RuntimeBinary& runtime) {
+  const StartSites& sites = runtime.start_sites;
+  const bool has_thread_variables = runtime.caml_state_tls != 0 || runtime.domain_self_tls != 0;
+  return sites.hook != 0 && sites.default_hook != 0 && sites.start.begin != 0 && sites.enabled_flag != 0 &&
+         sites.blocking_hook != 0 && runtime.paused_flag != 0 && has_thread_variables;
+}
+
+/// The mappings of a process, to look addresses up.
+class Mappings {
+ public:
+  Mappings(const Procfs& procfs, std::int32_t pid) {
+    procfs.visit_mappings(pid, [this](Mapping mapping) {
+      mappings_.push_back(std::move(mapping));
+      return true;
+    });
+  }
+
+  const Mapping* find(std::uint64_t address) const {
+    const auto found = std::ranges::find_if(
+        mappings_, [&](const Mapping& mapping) { return mapping.begin <= address && address < mapping.end; });
+    return found == mappings_.end() ? nullptr : &*found;
+  }
+  /// A variable: private, and it may be written.
+  bool is_variable(std::uint64_t address) const {
+    const Mapping* const mapping = find(address);
+    return address % word_bytes == 0 && mapping != nullptr && mapping->permissions == "rw-p";
+  }
+  /// Code at this offset of a file.
+  const Mapping* code(std::uint64_t address, std::uint64_t file_offset) const {
+    const Mapping* const mapping = find(address);
+    const bool is_code = mapping != nullptr && mapping->permissions == "r-xp" && mapping->inode != 0 &&
+                         mapping->offset + (address - mapping->begin) == file_offset;
+    return is_code ? mapping : nullptr;
+  }
+
+ private:
+  std::vector<Mapping> mappings_;
+};
+
+std::optional<std::uint64_t> start_file_offset(const RuntimeBinary& runtime) {
+  const auto found = std::ranges::find(runtime.probes, RTEV_PROBE_C_START, &ProbePoint::function);
+  return found == runtime.probes.end() ? std::nullopt : std::optional(found->file_offset);
+}
+
+/// Whether everything lies where it must: the function in the code of the runtime's file, the variables in its data.
+Checked<void> check_places(const Target& target, const Mappings& mappings) {
+  const auto offset = start_file_offset(target.runtime);
+  const Mapping* const code = offset ? mappings.code(target.start_function(), *offset) : nullptr;
+  const Mapping* const hook = mappings.find(target.hook());
+  const bool same_file = code != nullptr && hook != nullptr && hook->inode == code->inode && hook->path == code->path;
+  const bool variables = mappings.is_variable(target.hook()) && mappings.is_variable(target.enabled_flag()) &&
+                         mappings.is_variable(target.paused_flag());
+  if (same_file && variables) return {};
+  return refuse(EnableResult::unexpected_value, "its runtime is not mapped as its file says");
+}
+
+/// Where the offsets of the runtime's thread-local variables count from; nothing if the thread has none.
+std::optional<std::uint64_t> thread_variables(const Target& target, std::uint64_t thread_pointer) {
+  if (!target.runtime.shared_library) return thread_pointer;
+  const auto module = target.memory.word(target.place(target.runtime.tls_module_word));
+  if (!module || *module == 0 || *module > max_libraries) return std::nullopt;
+  const auto vector = target.memory.word(thread_pointer + dtv_offset);
+  const auto block = vector ? target.memory.word(*vector + *module * dtv_entry_bytes) : std::nullopt;
+  if (!block || *block == 0 || *block == UINT64_MAX) return std::nullopt;
+  return *block - 1;  // see RuntimeBinary::domain_self_tls
+}
+
+/// An int at the beginning of a word.
+std::uint32_t as_int(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word);
+}
+
+/// Whether there is the state of a domain with this number.
+bool is_domain_state(const Target& target, std::uint64_t state, std::optional<std::uint32_t> id) {
+  if (state == 0 || state % word_bytes != 0) return false;
+  bool readable = true;
+  const auto field = [&](std::uint32_t index) {
+    const auto word = target.memory.word(state + index * word_bytes);
+    readable &= word.has_value();
+    return word.value_or(0);
+  };
+  const DomainLayout& layout = target.layout;
+  const std::uint64_t limit = field(layout.young_limit), next = field(layout.young_ptr),
+                      begin = field(layout.young_start), end = field(layout.young_end);
+  const std::uint32_t own_id = as_int(field(layout.id));
+  const bool is_heap = begin != 0 && begin <= next && next <= end && end - begin <= max_minor_heap_bytes &&
+                       (begin | end) % word_bytes == 0;
+  const bool is_limit = limit == UINT64_MAX || (begin <= limit && limit <= end);
+  const bool are_flags = as_int(field(layout.action_pending)) <= 1 && field(layout.requested_external_interrupt) <= 1;
+  return readable && is_heap && is_limit && are_flags && own_id < RTEV_MAX_DOMAINS && id.value_or(own_id) == own_id;
+}
+
+}  // namespace
+
+const DomainLayout* layout_of_version(std::string_view version) {
+  const auto found = std::ranges::find(layouts, version, &VersionLayout::version);
+  return found == layouts.end() ? nullptr : &found->layout;
+}
+
+Checked<EventsState> Target::events_state() const {
+  const auto enabled = memory.word(enabled_flag()), paused = memory.word(paused_flag());
+  if (!enabled || !paused) return is_gone();
+  if (*enabled > 1 || *paused > 1)
+    return refuse(EnableResult::unexpected_value, "its flag of events is neither on nor off");
+  if (*enabled == 0) return EventsState::off;
+  return *paused == 0 ? EventsState::active : EventsState::paused;
+}
+
+Checked<Target> find_target(const Procfs& procfs, std::int32_t pid, std::uint64_t start_ticks) {
+  // The memory first: what is looked at after that may be of the next program, but it does not fit this memory then.
+  auto memory = ProcessMemory::open(pid);
+  if (!memory) {
+    if (memory.error().code == ENOENT || memory.error().code == ESRCH) return is_gone();
+    return refuse(EnableResult::denied, memory.error().message(), "run as root, outside of a container");
+  }
+  const ProcessView view = look_at(procfs, {.pid = pid, .image = true});
+  if (!view.stat || view.stat->ending || (start_ticks != 0 && view.stat->start_ticks != start_ticks)) return is_gone();
+  auto runtime = runtime_of(procfs, view, pid);
+  if (!runtime) return std::unexpected(std::move(runtime.error()));
+  auto layout = layout_of(runtime->binary);
+  if (!layout) return std::unexpected(std::move(layout.error()));
+  if (!has_symbols(runtime->binary))
+    return refuse(EnableResult::no_symbols, "its program lacks symbols of the runtime",
+                  "start it with OCAML_RUNTIME_EVENTS_START=1, or use a program that is not stripped");
+  Target target{.pid = pid,
+                .start_ticks = view.stat->start_ticks,
+                .comm = view.image.comm,
+                .file = runtime->file,
+                .memory = std::move(*memory),
+                .runtime = std::move(runtime->binary),
+                .bias = runtime->bias,
+                .layout = *layout};
+  if (auto places = check_places(target, Mappings(procfs, pid)); !places) {
+    // Of a program that ends, or becomes another one, all that was looked at may be missing.
+    const auto stat = procfs.stat(pid);
+    if (!stat || stat->ending || !target.memory.word(target.hook())) return is_gone();
+    return std::unexpected(std::move(places.error()));
+  }
+  return target;
+}
+
+Checked<ReplacedHook> plan_hook(const Target& target) {
+  const StartSites& sites = target.runtime.start_sites;
+  const std::uint64_t witness = target.place(sites.blocking_hook);
+  const auto present = target.memory.word(target.hook()), witness_before = target.memory.word(witness);
+  if (!present || !witness_before) return is_gone();
+  const std::uint64_t thread_hook = target.place(sites.thread_hook);
+  if (*present != target.place(sites.default_hook) && (thread_hook == 0 || *present != thread_hook))
+    return refuse(EnableResult::unexpected_value, *present == target.start_function()
+                                                      ? "its interrupt hook is replaced already"
+                                                      : "its interrupt hook is not one of OCaml's");
+  return ReplacedHook{.address = target.hook(),
+                      .original = *present,
+                      .replacement = target.start_function(),
+                      .thread_hook = thread_hook,
+                      .witness = witness,
+                      .witness_before = *witness_before};
+}
+
+std::optional<std::uint64_t> domain_state_of(const Target& target, std::uint64_t thread_pointer) {
+  const auto variables = thread_variables(target, thread_pointer);
+  if (!variables) return std::nullopt;
+  const auto variable = [&](std::int64_t offset) -> std::uint64_t {
+    if (offset == 0) return 0;
+    return target.memory.word(*variables + static_cast<std::uint64_t>(offset)).value_or(0);
+  };
+  const std::uint64_t domain = variable(target.runtime.domain_self_tls);
+  std::optional<std::uint32_t> id;
+  if (domain != 0) {
+    const auto number = target.memory.word(domain);
+    if (!number) return std::nullopt;
+    id = as_int(*number);
+  }
+  // While the thread is in a system call it does not hold its domain: its own state is in the domain's record.
+  std::uint64_t state = variable(target.runtime.caml_state_tls);
+  if (state == 0 && domain != 0) state = target.memory.word(domain + state_in_domain).value_or(0);
+  return is_domain_state(target, state, id) ? std::optional(state) : std::nullopt;
+}
+
+}  // namespace rtev::enable

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+#include "enable/worker.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/clock.hpp"
+
+namespace rtev::enable {
+namespace {
+
+/// Between two attempts on one program: twice as long each time.
+constexpr std::uint64_t first_retry_ns = 10'000'000, last_retry_ns = 500'000'000;
+
+/// How long a program is watched after its events came on, and for how long the other programs of its binary wait.
+constexpr std::uint64_t watch_ns = 1'000'000'000, proof_ns = 100'000'000;
+
+constexpr std::uint64_t no_reports = UINT64_MAX;
+
+/// Programs that are waited for. The map of the BPF programs has no more.
+constexpr std::size_t max_waiting = RTEV_MAX_WANTED;
+
+/// What a program dies by if its memory was broken, its ring could not be made, or a limit or filter stopped it.
+bool is_harm(std::uint32_t signal) {
+  static constexpr std::array signals{SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGXFSZ, SIGSYS};
+  return std::ranges::find(signals, static_cast<int>(signal)) != signals.end();
+}
+
+}  // namespace
+
+Worker::Worker(const EnablerOptions& options, kernel::EnablePrograms programs, Journal journal, Guardian guardian,
+               Answer answer)
+    : options_(options),
+      programs_(std::move(programs)),
+      journal_(std::move(journal)),
+      guardian_(std::move(guardian)),
+      answer_(std::move(answer)) {}
+
+void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
+  auto found = find_target(procfs_, request.pid, request.start_ticks);
+  if (!found) return refuse(request, found.error());
+  const auto target = std::make_shared<const Target>(std::move(*found));
+  const auto events = target->events_state();
+  if (!events) return refuse(request, events.error(), &*target);
+  if (request.task == Task::disable) {
+    const EnableResult result = *events == EventsState::active ? EnableResult::done : EnableResult::nothing_to_do;
+    if (auto paused = set_paused(*target, true); !paused) return refuse(request, paused.error(), &*target);
+    return refuse(request, {.result = result}, &*target);
+  }
+  if (*events == EventsState::active) return refuse(request, {.result = EnableResult::nothing_to_do}, &*target);
+  if (*events == EventsState::paused) {
+    if (request.task == Task::check) return refuse(request, {.result = EnableResult::resumed}, &*target);
+    if (auto resumed = set_paused(*target, false); !resumed) return refuse(request, resumed.error(), &*target);
+    refuse(request, {.result = EnableResult::resumed}, &*target);
+    enabled_.insert_or_assign(request.pid, target);
+    return;
+  }
+  const auto hook = plan_hook(*target);
+  if (!hook) return refuse(request, hook.error(), &*target);
+  std::vector<Requirement> requirements = check_requirements(*target, options_.allow_confined);
+  const auto missing = std::ranges::find(requirements, false, &Requirement::is_met);
+  if (missing != requirements.end() || request.task == Task::check) {
+    const bool is_missing = missing != requirements.end();
+    EnableAnswer answer{.task = request.task,
+                        .pid = request.pid,
+                        .start_ticks = target->start_ticks,
+                        .comm = target->comm,
+                        .result = is_missing ? missing->result : EnableResult::done,
+                        .why = is_missing ? missing->what + ": " + missing->found : std::string(),
+                        .hint = is_missing ? missing->hint : std::string()};
+    answer.requirements = std::move(requirements);
+    return answer_(std::move(answer));
+  }
+  enable(request, target, now_ns);
+}
+
+void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> target, std::uint64_t now_ns) {
+  if (waiting_.contains(request.pid)) forget(request.pid);
+  if (suspects_.contains(target->file) || waiting_.size() >= max_waiting)
+    return refuse(request, {.result = EnableResult::suspect, .why = "another process of its program came to harm"},
+                  target.get());
+  if (auto wanted = programs_.want(request.pid, 0); !wanted)
+    return refuse(request, {.result = EnableResult::no_answer, .why = wanted.error().message()}, target.get());
+  if (!proved_.contains(target->file)) first_of_.try_emplace(target->file, request.pid);
+  std::optional<std::uint64_t> deadline_ns;
+  if (request.patience) deadline_ns = now_ns + static_cast<std::uint64_t>(request.patience->count());
+  waiting_.insert_or_assign(request.pid, Program{.request = request,
+                                                 .target = std::move(target),
+                                                 .begin_ns = now_ns,
+                                                 .deadline_ns = deadline_ns,
+                                                 .retry_ns = first_retry_ns});
+}
+
+bool Worker::may_try(const Program& program) const {
+  if (program.watched_until_ns) return false;
+  const auto first = first_of_.find(program.target->file);
+  return first == first_of_.end() || first->second == program.request.pid;
+}
+
+void Worker::step(std::uint64_t now_ns) {
+  std::vector<rtev_running> records;
+  programs_.read([&](const rtev_running& record) { records.push_back(record); });
+  for (const rtev_running& record : records) {
+    const auto found = waiting_.find(static_cast<std::int32_t>(record.tgid));
+    if (found == waiting_.end()) continue;
+    Program& program = found->second;
+    if (record.signal != 0) {
+      if (is_harm(record.signal)) harmed(program, record.signal);
+    } else if (may_try(program) && record.time_ns + max_replaced_ns > monotonic_ns()) {
+      attempt(program, record.thread_pointer, monotonic_ns());
+    }
+  }
+  std::vector<std::int32_t> over;
+  for (auto& [pid, program] : waiting_) {
+    const bool is_first = first_of_.contains(program.target->file) && first_of_.at(program.target->file) == pid;
+    if (program.watched_until_ns && is_first && *program.watched_until_ns <= now_ns + watch_ns - proof_ns) {
+      proved_.insert(program.target->file);
+      first_of_.erase(program.target->file);
+    }
+    const auto end_ns = program.watched_until_ns ? program.watched_until_ns : program.deadline_ns;
+    const bool is_gone = !program.target->memory.word(program.target->hook());
+    if (!is_gone && (!end_ns || now_ns < *end_ns)) continue;
+    over.push_back(pid);
+    if (!program.watched_until_ns) answer(program, is_gone ? EnableResult::gone : EnableResult::not_running, now_ns);
+  }
+  for (const std::int32_t pid : over) forget(pid);
+}
+
+std::optional<std::uint64_t> Worker::next_step_ns() const {
+  // Whether a program is gone is looked at ten times a second.
+  return waiting_.empty() ? std::nullopt : std::optional(monotonic_ns() + proof_ns);
+}
+
+void Worker::attempt(Program& program, std::uint64_t thread_pointer, std::uint64_t now_ns) {
+  if (!program.was_tried) program.begin_ns = now_ns;
+  program.was_tried = true;
+  const std::int32_t pid = program.request.pid;
+  const auto is_on = start_events(procfs_, *program.target, thread_pointer, journal_, guardian_);
+  now_ns = monotonic_ns();
+  if (!is_on) {
+    refuse(program.request, is_on.error(), program.target.get());
+    return forget(pid);
+  }
+  if (!*is_on) {
+    [[maybe_unused]] const auto wanted = programs_.want(pid, now_ns + program.retry_ns);
+    program.retry_ns = std::min(2 * program.retry_ns, last_retry_ns);
+    return;
+  }
+  answer(program, EnableResult::done, now_ns);
+  program.watched_until_ns = now_ns + watch_ns;
+  [[maybe_unused]] const auto wanted = programs_.want(pid, no_reports);
+  if (!options_.leave_on) enabled_.insert_or_assign(pid, program.target);
+}
+
+void Worker::harmed(const Program& program, std::uint32_t signal) {
+  const std::int32_t pid = program.request.pid;
+  if (program.was_tried) {
+    suspects_.insert(program.target->file);
+    answer_({.task = program.request.task,
+             .pid = pid,
+             .start_ticks = program.target->start_ticks,
+             .comm = program.target->comm,
+             .result = EnableResult::suspect,
+             .is_correction = program.watched_until_ns.has_value(),
+             .why = fmt::format("it died by signal {} when its events were switched on", signal),
+             .hint = "its program is left alone from now on"});
+  }
+  forget(pid);
+}
+
+void Worker::refuse(const EnableRequest& request, const Refused& refused, const Target* target) {
+  answer_({.task = request.task,
+           .pid = request.pid,
+           .start_ticks = target != nullptr ? target->start_ticks : request.start_ticks,
+           .comm = target != nullptr ? target->comm : std::string(),
+           .result = refused.result,
+           .why = refused.why,
+           .hint = refused.hint});
+}
+
+void Worker::answer(const Program& program, EnableResult result, std::uint64_t now_ns) {
+  EnableAnswer answer{.task = program.request.task,
+                      .pid = program.request.pid,
+                      .start_ticks = program.target->start_ticks,
+                      .comm = program.target->comm,
+                      .result = result};
+  answer.took_ns = now_ns - program.begin_ns;
+  if (result == EnableResult::gone) answer.why = "it ended";
+  if (result == EnableResult::not_running) {
+    answer.why =
+        program.was_tried ? "it ran, but did not come to a place where its runtime may start events" : "it did not run";
+    answer.hint = "wait longer (-d)";
+  }
+  answer_(std::move(answer));
+}
+
+void Worker::forget(std::int32_t pid) {
+  programs_.forget(pid);
+  const auto found = waiting_.find(pid);
+  if (found == waiting_.end()) return;
+  const Binary file = found->second.target->file;
+  waiting_.erase(found);
+  const auto first = first_of_.find(file);
+  if (first == first_of_.end() || first->second != pid) return;
+  // The next one of the binary goes first.
+  const auto next =
+      std::ranges::find_if(waiting_, [&](const auto& entry) { return entry.second.target->file == file; });
+  if (next == waiting_.end())
+    first_of_.erase(first);
+  else
+    first->second = next->first;
+}
+
+void Worker::finish() {
+  if (options_.leave_on) return;
+  for (const auto& [pid, target] : enabled_) [[maybe_unused]]
+    const auto paused = set_paused(*target, true);
+}
+
+}  // namespace rtev::enable

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// What the enabler process does with requests.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "enable/attempt.hpp"
+#include "enable/enabler.hpp"
+#include "kernel/enable_programs.hpp"
+
+namespace rtev::enable {
+
+/// Takes requests and gives answers. A program waits until it runs; the first of a binary goes alone. One thread; times
+/// are ns of CLOCK_MONOTONIC.
+class Worker {
+ public:
+  using Answer = std::function<void(EnableAnswer)>;
+  Worker(const EnablerOptions& options, kernel::EnablePrograms programs, Journal journal, Guardian guardian,
+         Answer answer);
+
+  void take(const EnableRequest& request, std::uint64_t now_ns);
+  /// Readable when step() has something to do, besides what time decides.
+  int event_fd() const { return programs_.fd(); }
+  /// Continues with programs that run now, and gives up those that did not run in time.
+  void step(std::uint64_t now_ns);
+  std::optional<std::uint64_t> next_step_ns() const;
+  /// Pauses what was switched on, unless it is to be left on.
+  void finish();
+
+ private:
+  using Binary = std::pair<std::uint64_t, std::uint64_t>;  ///< Target::file
+  struct Program {
+    EnableRequest request;
+    std::shared_ptr<const Target> target;
+    std::uint64_t begin_ns = 0;                ///< of the request, later of the first attempt
+    std::optional<std::uint64_t> deadline_ns;  ///< to run
+    std::uint64_t retry_ns = 0;                ///< time between attempts, grows
+    bool was_tried = false;
+    std::optional<std::uint64_t> watched_until_ns{};  ///< its events are on: whether it comes to harm
+  };
+
+  void enable(const EnableRequest& request, std::shared_ptr<const Target> target, std::uint64_t now_ns);
+  void attempt(Program& program, std::uint64_t thread_pointer, std::uint64_t now_ns);
+  void refuse(const EnableRequest& request, const Refused& refused, const Target* target = nullptr);
+  void answer(const Program& program, EnableResult result, std::uint64_t now_ns);
+  void harmed(const Program& program, std::uint32_t signal);
+  void forget(std::int32_t pid);
+  bool may_try(const Program& program) const;
+
+  EnablerOptions options_;
+  Procfs procfs_;
+  kernel::EnablePrograms programs_;
+  Journal journal_;
+  Guardian guardian_;
+  Answer answer_;
+  std::map<std::int32_t, Program> waiting_;                        ///< by pid; also those that are watched
+  std::map<std::int32_t, std::shared_ptr<const Target>> enabled_;  ///< by pid
+  std::map<Binary, std::int32_t> first_of_;  ///< of each binary that is not proved: who goes first
+  std::set<Binary> proved_, suspects_;
+};
+
+}  // namespace rtev::enable
