@@ -1,6 +1,7 @@
 (* SPDX-License-Identifier: MIT *)
 (* A program of three domains that is built in many ways. Each domain writes its thread id to its ring, writes user
-   events of every type and collects garbage. *)
+   events of every type and collects garbage. With the argument "await" it first works until its ring is there: somebody
+   else has to switch its events on. *)
 
 open Runtime_events
 
@@ -21,8 +22,13 @@ let work () =
   Gate.churn 3;
   Unix.sleepf 0.001
 
+let await_ring () =
+  let ring = Printf.sprintf "%s/%d.events" (Sys.getenv "OCAML_RUNTIME_EVENTS_DIR") (Unix.getpid ()) in
+  while not (Sys.file_exists ring) do Gate.churn 1 done
+
 let () =
   Gate.stop_at "ready";
+  if Array.length Sys.argv > 1 && Sys.argv.(1) = "await" then await_ring ();
   let others = List.init 2 (fun _ -> Domain.spawn work) in
   work ();
   List.iter Domain.join others;

@@ -24,6 +24,8 @@ Subcommand add_latency_command(CLI::App& root);
 Subcommand add_stats_command(CLI::App& root);
 Subcommand add_dump_command(CLI::App& root);
 Subcommand add_convert_command(CLI::App& root);
+Subcommand add_enable_command(CLI::App& root);
+Subcommand add_disable_command(CLI::App& root);
 Subcommand add_doctor_command(CLI::App& root);
 
 }  // namespace rtev::cli

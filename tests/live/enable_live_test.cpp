@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+// rtev-bpf enable and disable: events of running programs are switched on, and programs that cannot are left alone.
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+#include "live/harness.hpp"
+#include "live/oracle.hpp"
+#include "live/variety.hpp"
+
+namespace rtev::test {
+namespace {
+
+Command enable_command(pid_t pid, Strings arguments = {}) {
+  Command command{.argv = {tool(), "enable", "-p", std::to_string(pid)}};
+  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
+class EnableLive : public LiveTest {
+ protected:
+  /// A program that works until its events are on, then ends.
+  Command awaiting() const {
+    const Variety native{.ocaml = "5.3", .build = {.kind = "native", .what = "native"}};
+    return {.argv = {native.program(), "await"}, .env = {{"OCAML_RUNTIME_EVENTS_DIR", dir.path()}}};
+  }
+  /// Switches the events of a program on that waits at a gate, and lets it go on meanwhile.
+  static Outcome enable(Process& process, const Strings& arguments = {}) {
+    Process enabling(enable_command(process.pid(), arguments));
+    process.go();
+    return enabling.wait();
+  }
+};
+
+class EnableBuildLive : public EnableLive, public ::testing::WithParamInterface<Variety> {
+ protected:
+  void SetUp() override {
+    EnableLive::SetUp();
+    if (IsSkipped() || HasFatalFailure() || fs::exists(GetParam().program())) return;
+    const std::string obstacle = "no OCaml " + std::string(GetParam().ocaml) + " was found when the tests were built";
+    if (std::getenv("CI") != nullptr) FAIL() << obstacle;
+    GTEST_SKIP() << obstacle;
+  }
+
+  /// Stripped programs keep what they export at the most. Debian's OCaml 5.4 has stripped shared runtimes.
+  static bool lacks_symbols() {
+    const std::string_view kind = GetParam().build.kind;
+    return kind.contains("stripped") || (kind.contains("shared") && std::string_view(GetParam().ocaml) == "5.4");
+  }
+
+  /// The program, with events off.
+  Command built(const Strings& arguments = {}) const {
+    Command command{.argv = {GetParam().program()}, .env = {{"OCAML_RUNTIME_EVENTS_DIR", dir.path()}}};
+    command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+    return command;
+  }
+};
+
+TEST_P(EnableBuildLive, IsSwitchedOnOrLeftAlone) {
+  covers("enable", GetParam().build.what, GetParam().ocaml);
+  Command command = built({"await"});
+  command.env["OCAML_RUNTIME_EVENTS_PRESERVE"] = "1";
+  const Outcome dry_run = [&] {
+    Process asleep(command, "ready");
+    return run(enable_command(asleep.pid(), {"--dry-run"}));
+  }();
+  const bool is_possible = dry_run.status.code() == 0;
+  if (!is_possible) {
+    EXPECT_THAT(dry_run.err, HasSubstr("symbols"));
+    EXPECT_TRUE(lacks_symbols()) << dry_run.err;
+    Process untouched(built(), "ready");
+    EXPECT_EQ(run(enable_command(untouched.pid())).status.code(), 1);
+    EXPECT_THAT(run_through(untouched).out, HasSubstr("wrote "));
+    EXPECT_FALSE(fs::exists(ring_of(untouched.pid())));
+    return;
+  }
+  Tracer tracer({"--history"});
+  Process process(command, "ready");
+  const Outcome enabled = enable(process);
+  EXPECT_EQ(enabled.status.code(), 0) << enabled.err;
+  EXPECT_THAT(enabled.out, HasSubstr("events on after"));
+  const Outcome outcome = run_through(process);
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("wrote 303"));
+  const Trace trace = tracer.stop();
+  expect_exact(trace, oracle(dir.path(), process.pid(), GetParam().reader()), process.pid());
+  EXPECT_EQ(trace.of(process.pid(), "user").size(), 303u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Builds, EnableBuildLive, ::testing::ValuesIn(all_varieties()), [](const auto& test) {
+  std::string name = std::string(test.param.ocaml) + "_" + test.param.build.kind;
+  std::erase(name, '.');
+  return name;
+});
+
+TEST_F(EnableLive, PausedAndResumed) {
+  covers("enable", "paused by disable, resumed by enable");
+  Process process(awaiting(), "ready");
+  ASSERT_EQ(enable(process).status.code(), 0);
+  process.lines_until("done");
+  const auto disable = [&] { return run({.argv = {tool(), "disable", "-p", std::to_string(process.pid())}}); };
+  EXPECT_THAT(disable().out, HasSubstr("events paused"));
+  EXPECT_THAT(ps_line(process.pid()), HasSubstr(" paused "));
+  EXPECT_THAT(disable().out, HasSubstr("off already"));
+  EXPECT_THAT(run(enable_command(process.pid())).out, HasSubstr("events resumed"));
+  EXPECT_THAT(ps_line(process.pid()), HasSubstr(" active "));
+  EXPECT_THAT(run(enable_command(process.pid())).out, HasSubstr("on already"));
+  EXPECT_EQ(run_through(process).status.code(), 0);
+}
+
+TEST_F(EnableLive, ASleepingProgramIsNotTouched) {
+  covers("enable", "asleep");
+  Process process(program("busy_alloc"), "ready");
+  const Outcome outcome = run(enable_command(process.pid(), {"-d", "200ms"}));
+  EXPECT_EQ(outcome.status.code(), 1);
+  EXPECT_THAT(outcome.err, HasSubstr("did not run"));
+  EXPECT_FALSE(fs::exists(ring_of(process.pid())));
+  EXPECT_EQ(run_through(process).status.code(), 0);
+}
+
+TEST_F(EnableLive, AnUnwritableDirectoryIsRefused) {
+  covers("enable", "directory that the program may not write to");
+  const fs::path closed = dir / "closed";
+  fs::create_directory(closed);
+  Command command = program("busy_alloc");
+  command.env["OCAML_RUNTIME_EVENTS_DIR"] = closed;
+  command.user = nobody;
+  fs::permissions(dir.path(), fs::perms::all);
+  Process process(command, "ready");
+  const Outcome outcome = run(enable_command(process.pid()));
+  EXPECT_EQ(outcome.status.code(), 1);
+  EXPECT_THAT(outcome.err,
+              AllOf(HasSubstr("directory of the ring"), HasSubstr("Permission denied"), HasSubstr("hint:")));
+  EXPECT_EQ(run_through(process).status.code(), 0);
+}
+
+TEST_F(EnableLive, AnotherUsersProgramIsSwitchedOn) {
+  covers("enable", "program of another user");
+  fs::permissions(dir.path(), fs::perms::all);
+  Command command = awaiting();
+  command.user = nobody;
+  Process process(command, "ready");
+  EXPECT_EQ(enable(process).status.code(), 0);
+  struct stat status{};
+  ASSERT_EQ(::stat(ring_of(process.pid()).c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, nobody);
+}
+
+TEST_F(EnableLive, ASmallLimitOfFilesIsRefused) {
+  covers("enable", "RLIMIT_FSIZE");
+  Process process(program("busy_alloc"), "ready");
+  const rlimit small{.rlim_cur = 1 << 20, .rlim_max = RLIM_INFINITY};
+  ASSERT_EQ(::prlimit(process.pid(), RLIMIT_FSIZE, &small, nullptr), 0);
+  const Outcome outcome = run(enable_command(process.pid()));
+  EXPECT_EQ(outcome.status.code(), 1);
+  EXPECT_THAT(outcome.err, HasSubstr("RLIMIT_FSIZE"));
+  EXPECT_EQ(run_through(process).status.code(), 0);
+}
+
+TEST_F(EnableLive, SystemThreadsGoOnTakingTurns) {
+  covers("enable", "systhreads");
+  Process process(program("systhreads", {"8"}), "ready");
+  Process enabling(enable_command(process.pid(), {"-d", "2s"}));
+  const Outcome outcome = run_through(process);
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  enabling.wait();  // the program may have been quicker
+}
+
+TEST_F(EnableLive, ManyShortProgramsKeepTheirResults) {
+  covers("enable", "programs that end meanwhile");
+  for (int round = 0; round < 30; ++round) {
+    Process process(program("domains"), "ready");
+    Process enabling(enable_command(process.pid(), {"-d", "1s"}));
+    const Outcome outcome = run_through(process);
+    EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+    const Outcome enabled = enabling.wait();
+    EXPECT_FALSE(enabled.status.signal()) << enabled.err;
+  }
+  EXPECT_TRUE(!fs::exists("/run/rtev-bpf/hooks") || fs::is_empty("/run/rtev-bpf/hooks"));
+}
+
+/// Child processes, by their pids.
+std::vector<pid_t> children_of(pid_t pid) {
+  std::ifstream list("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
+  std::vector<pid_t> children;
+  for (pid_t child = 0; list >> child;) children.push_back(child);
+  return children;
+}
+
+/// Which processes of `enable` are killed.
+enum class Killed : std::uint8_t { command, enabler, guardian, all };
+
+class KilledEnableLive : public EnableLive, public ::testing::WithParamInterface<std::pair<const char*, Killed>> {};
+
+TEST_P(KilledEnableLive, TheHookIsPutBack) {
+  covers("enable", std::string("SIGKILL of ") + GetParam().first + " at any moment");
+  constexpr int rounds = 20;
+  for (int round = 0; round < rounds; ++round) {
+    // Its threads take turns by the hook: without it they would not end.
+    Process process(program("systhreads", {"8"}), "ready");
+    Process enabling(enable_command(process.pid(), {"-d", "1s"}));
+    process.go();
+    // The kill comes later each time. How long the processes take to get there differs, too.
+    std::this_thread::sleep_for(std::chrono::milliseconds(round));
+    std::vector<pid_t> enablers = children_of(enabling.pid()), guardians;
+    for (const pid_t enabler : enablers) std::ranges::copy(children_of(enabler), std::back_inserter(guardians));
+    const Killed killed = GetParam().second;
+    if (killed == Killed::command || killed == Killed::all) enabling.signal(SIGKILL);
+    if (killed == Killed::enabler || killed == Killed::all)
+      for (const pid_t pid : enablers) ::kill(pid, SIGKILL);
+    if (killed == Killed::guardian || killed == Killed::all)
+      for (const pid_t pid : guardians) ::kill(pid, SIGKILL);
+    // What all of them have left is put back by the next one.
+    if (killed == Killed::all) run(enable_command(process.pid(), {"--dry-run"}));
+    const Outcome outcome = run_through(process);
+    EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+    enabling.wait();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Processes, KilledEnableLive,
+                         ::testing::Values(std::pair("the command", Killed::command),
+                                           std::pair("the enabler", Killed::enabler),
+                                           std::pair("the guardian", Killed::guardian),
+                                           std::pair("all of them", Killed::all)),
+                         [](const auto& test) {
+                           std::string name;
+                           for (const char* letter = test.param.first; *letter != 0; ++letter)
+                             if (*letter != ' ') name += *letter;
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace rtev::test

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+// rtev-bpf enable and disable: switch the events of running programs on, and off again.
+#include <fmt/core.h>
+#include <fnmatch.h>
+#include <poll.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/escape.hpp"
+#include "base/exit_status.hpp"
+#include "cli/commands/subcommands.hpp"
+#include "cli/messages.hpp"
+#include "enable/enabler.hpp"
+
+namespace rtev::cli {
+namespace {
+
+using enable::EnableAnswer;
+using enable::Enabler;
+using enable::EnableRequest;
+using enable::EnableResult;
+using enable::Task;
+
+constexpr std::chrono::seconds default_patience{10};
+
+/// What the enabler takes after the last program ran out of patience: it may have to wait for a file system.
+constexpr std::chrono::seconds spare_patience{5};
+
+struct EnableOptions : ProcessOptions {
+  bool all = false;
+  bool dry_run = false;
+  bool allow_confined = false;
+};
+
+constexpr const char* enable_footer =
+    "A program that was started without OCAML_RUNTIME_EVENTS_START writes no events. enable has its runtime start "
+    "them, "
+    "as the program itself could, without a restart: see the section of that name in the manual for what is written to "
+    "its memory, and for what is looked at before. Its ring stays until it ends; disable pauses its events.\n"
+    "\n"
+    "Exit status: 0 if the events of all these programs are on, else 1.";
+
+constexpr const char* disable_footer =
+    "The program keeps its ring, but writes nothing to it: it costs what it did without. enable resumes the events.\n"
+    "\n"
+    "Exit status: 0 if the events of all these programs are off, else 1.";
+
+/// The processes that are asked about; of the host where no pid is given.
+std::vector<std::int32_t> selected(const EnableOptions& options) {
+  if (!options.pids.empty()) return options.pids;
+  const Procfs procfs;
+  std::vector<std::int32_t> pids;
+  for (const std::int32_t pid : procfs.pids()) {
+    const auto stat = procfs.stat(pid);
+    if (!stat || stat->kernel_thread || stat->ending) continue;
+    const auto matches = [&](const std::string& glob) { return ::fnmatch(glob.c_str(), stat->comm.c_str(), 0) == 0; };
+    if (options.names.empty() || std::ranges::any_of(options.names, matches)) pids.push_back(pid);
+  }
+  std::ranges::sort(pids);
+  return pids;
+}
+
+std::string subject_of(const EnableAnswer& answer) {
+  const std::string pid = std::to_string(answer.pid);
+  return answer.comm.empty() ? pid : pid + " (" + escaped(answer.comm) + ")";
+}
+
+void print_requirements(const EnableAnswer& answer) {
+  for (const enable::Requirement& requirement : answer.requirements) {
+    fmt::print("  {:<7}  {:<30}  {}\n", requirement.is_met ? "ok" : "MISSING", requirement.what,
+               escaped(requirement.found));
+    if (!requirement.hint.empty()) fmt::print("  {:<7}  {:<30}  hint: {}\n", "", "", requirement.hint);
+  }
+}
+
+void print_success(const EnableAnswer& answer, std::string_view done) {
+  if (answer.took_ns == 0)
+    fmt::print("{}: {}\n", subject_of(answer), done);
+  else
+    fmt::print("{}: {} after {:.1f} ms\n", subject_of(answer), done, static_cast<double>(answer.took_ns) / 1e6);
+}
+
+std::string_view done_text(const EnableAnswer& answer) {
+  if (answer.task == Task::disable)
+    return answer.result == EnableResult::done ? "events paused" : "events are off already";
+  if (answer.task == Task::check)
+    return answer.result == EnableResult::nothing_to_do ? "events are on already" : "events can be switched on";
+  if (answer.result == EnableResult::nothing_to_do) return "events are on already";
+  return answer.result == EnableResult::resumed ? "events resumed" : "events on";
+}
+
+/// Prints an answer. False if it is not what was asked for.
+bool print(const EnableAnswer& answer) {
+  const bool is_good = enable::is_good(answer.result);
+  if (is_good)
+    print_success(answer, done_text(answer));
+  else
+    report({.what = answer.task == Task::disable ? "events not paused" : "events not on",
+            .subject = subject_of(answer),
+            .why = escaped(answer.why),
+            .hint = answer.hint});
+  if (answer.task == Task::check) print_requirements(answer);
+  std::fflush(stdout);
+  return is_good;
+}
+
+int run(const EnableOptions& options, Task task) {
+  auto enabler = Enabler::start({.leave_on = true, .allow_confined = options.allow_confined});
+  if (!enabler) return report(enabler.error());
+  const auto patience = options.duration.value_or(default_patience);
+  const std::vector<std::int32_t> pids = selected(options);
+  std::size_t waiting = 0, programs = 0;
+  bool all_good = true;
+  const auto take = [&](const Result<std::vector<EnableAnswer>>& answers) {
+    for (const EnableAnswer& answer : *answers) {
+      if (!answer.is_correction) --waiting;
+      // Most processes of a host are no OCaml programs, and some end meanwhile.
+      const bool is_asked_for = !options.pids.empty();
+      if (!is_asked_for && (answer.result == EnableResult::not_ocaml || answer.result == EnableResult::gone)) continue;
+      ++programs;
+      all_good &= print(answer);
+    }
+  };
+  for (const std::int32_t pid : pids) {
+    ++waiting;
+    enabler->ask({.task = task, .pid = pid, .patience = patience});
+    auto answers = enabler->take();
+    if (!answers) return report(answers.error());
+    take(answers);
+  }
+  const std::uint64_t end_ns = monotonic_ns() + static_cast<std::uint64_t>((patience + spare_patience).count());
+  while (waiting > 0) {
+    const std::uint64_t now = monotonic_ns();
+    pollfd answered{.fd = enabler->event_fd(), .events = POLLIN, .revents = 0};
+    if (now >= end_ns || ::poll(&answered, 1, static_cast<int>((end_ns - now) / 1'000'000 + 1)) == 0)
+      return report({.what = "no answer about " + std::to_string(waiting) + " processes",
+                     .why = "the kernel did not answer in time",
+                     .hint = "name single processes with -p"});
+    auto answers = enabler->take();
+    if (!answers) return report(answers.error());
+    take(answers);
+  }
+  if (programs == 0)
+    return report({.what = "no program found",
+                   .why = "no OCaml 5 program runs that was selected",
+                   .hint = "rtev-bpf ps lists OCaml processes"});
+  return all_good ? exit_ok : exit_failure;
+}
+
+int run_checked(const EnableOptions& options, Task task) {
+  if (options.pids.empty() && options.names.empty() && !options.all) {
+    say("rtev-bpf: which programs?\nhint: name them with -p PID or -n GLOB, or all of them with --all\n");
+    return exit_usage;
+  }
+  return run(options, task);
+}
+
+CLI::App* add(CLI::App& root, const char* name, const char* description, EnableOptions& options) {
+  CLI::App* const app = root.add_subcommand(name, description);
+  add_process_options(*app, options);
+  app->add_flag("--all", options.all, "all OCaml 5 programs of the host");
+  return app;
+}
+
+}  // namespace
+
+Subcommand add_enable_command(CLI::App& root) {
+  auto options = std::make_shared<EnableOptions>();
+  CLI::App* const app = add(root, "enable", "switch events on in running programs, without a restart", *options);
+  app->footer(enable_footer);
+  app->get_option("--duration")->description("how long to wait for programs that sleep (default: 10s)");
+  app->add_flag("--dry-run", options->dry_run, "write nothing; print what it takes, and what of it is missing");
+  app->add_flag("--allow-confined", options->allow_confined,
+                "also programs with a filter of system calls or a security profile: if its rules do not allow a "
+                "program to make its ring, the program ends");
+  return {.app = app, .run = [options](const Invocation&) {
+            return run_checked(*options, options->dry_run ? Task::check : Task::enable);
+          }};
+}
+
+Subcommand add_disable_command(CLI::App& root) {
+  auto options = std::make_shared<EnableOptions>();
+  CLI::App* const app = add(root, "disable", "pause the events of running programs", *options);
+  app->footer(disable_footer);
+  app->remove_option(app->get_option("--duration"));
+  return {.app = app, .run = [options](const Invocation&) { return run_checked(*options, Task::disable); }};
+}
+
+}  // namespace rtev::cli
