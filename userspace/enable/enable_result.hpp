@@ -28,7 +28,7 @@ enum class EnableResult : std::uint8_t {
   no_answer,         ///< the kernel did not answer questions about it in time
 };
 
-inline constexpr bool is_good(EnableResult result) {
+constexpr bool is_good(EnableResult result) {
   return result <= EnableResult::nothing_to_do;
 }
 

@@ -33,7 +33,7 @@ namespace {
 constexpr int file_timeout_ms = 1000;
 
 /// The runtime's own (runtime/caml/runtime_events.h): names of user events, and what a domain has besides its ring.
-constexpr std::uint64_t names_bytes = 8192 * 128, domain_bytes = 80;
+constexpr std::uint64_t names_bytes = std::uint64_t{8192} * 128, domain_bytes = 80;
 constexpr std::uint64_t default_ring_words = 1 << 16, default_domains = 128, max_ring_bits = 30, max_domains = 4096;
 
 /// What the ring takes besides: the runtime allocates a little, and maps the file.

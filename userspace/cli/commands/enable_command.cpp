@@ -23,7 +23,6 @@ namespace {
 
 using enable::EnableAnswer;
 using enable::Enabler;
-using enable::EnableRequest;
 using enable::EnableResult;
 using enable::Task;
 
