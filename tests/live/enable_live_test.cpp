@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -23,6 +25,15 @@ Command enable_command(pid_t pid, Strings arguments = {}) {
   Command command{.argv = {tool(), "enable", "-p", std::to_string(pid)}};
   command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
   return command;
+}
+
+/// Whether a hook of the process is replaced, or was when everything was killed.
+bool has_journal_entry(pid_t pid) {
+  const std::string begin = std::to_string(pid) + "-";
+  std::error_code none;
+  return std::ranges::any_of(fs::directory_iterator("/run/rtev-bpf/hooks", none), [&](const fs::directory_entry& file) {
+    return file.path().filename().string().starts_with(begin);
+  });
 }
 
 class EnableLive : public LiveTest {
@@ -183,8 +194,8 @@ TEST_F(EnableLive, ManyShortProgramsKeepTheirResults) {
     EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
     const Outcome enabled = enabling.wait();
     EXPECT_FALSE(enabled.status.signal()) << enabled.err;
+    EXPECT_FALSE(has_journal_entry(process.pid()));
   }
-  EXPECT_TRUE(!fs::exists("/run/rtev-bpf/hooks") || fs::is_empty("/run/rtev-bpf/hooks"));
 }
 
 /// Child processes, by their pids.
@@ -223,6 +234,9 @@ TEST_P(KilledEnableLive, TheHookIsPutBack) {
     const Outcome outcome = run_through(process);
     EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
     enabling.wait();
+    if (killed == Killed::all) {
+      EXPECT_FALSE(has_journal_entry(process.pid()));
+    }
   }
 }
 

@@ -102,7 +102,11 @@ std::vector<JournalEntry> Journal::entries() const {
   for (const auto& file : std::filesystem::directory_iterator(directory_, error)) {
     const auto text = read_small_file(file.path(), max_entry_bytes);
     const auto numbers = text ? parse_numbers<8>(*text) : std::nullopt;
-    if (!numbers) continue;
+    if (!numbers) {
+      // Killed before it was written, and so before the hook was replaced.
+      ::unlink(file.path().c_str());
+      continue;
+    }
     const auto& [pid, ticks, address, original, replacement, thread_hook, witness, witness_before] = *numbers;
     entries.push_back({.pid = static_cast<std::int32_t>(pid),
                        .start_ticks = ticks,

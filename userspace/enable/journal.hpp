@@ -35,7 +35,7 @@ class Journal {
   Result<void> add(const JournalEntry& entry) const;
   /// The hook is put back.
   void remove(const JournalEntry& entry) const;
-  /// What others left behind.
+  /// What others left behind. To be called with the lock; removes files that are no entries.
   std::vector<JournalEntry> entries() const;
 
  private:

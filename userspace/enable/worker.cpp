@@ -31,6 +31,10 @@ bool is_harm(std::uint32_t signal) {
   return std::ranges::find(signals, static_cast<int>(signal)) != signals.end();
 }
 
+Refused suspected() {
+  return {.result = EnableResult::suspect, .why = "another process of its program came to harm"};
+}
+
 }  // namespace
 
 Worker::Worker(const EnablerOptions& options, kernel::EnablePrograms programs, Journal journal, Guardian guardian,
@@ -81,12 +85,12 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
 
 void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> target, std::uint64_t now_ns) {
   if (waiting_.contains(request.pid)) forget(request.pid);
-  if (suspects_.contains(target->file) || waiting_.size() >= max_waiting)
-    return refuse(request, {.result = EnableResult::suspect, .why = "another process of its program came to harm"},
+  if (suspects_.contains(target->file)) return refuse(request, suspected(), target.get());
+  if (waiting_.size() >= max_waiting)
+    return refuse(request, {.result = EnableResult::not_running, .why = "too many programs are waited for"},
                   target.get());
   if (auto wanted = programs_.want(request.pid, 0); !wanted)
     return refuse(request, {.result = EnableResult::no_answer, .why = wanted.error().message()}, target.get());
-  if (!proved_.contains(target->file)) first_of_.try_emplace(target->file, request.pid);
   std::optional<std::uint64_t> deadline_ns;
   if (request.patience) deadline_ns = now_ns + static_cast<std::uint64_t>(request.patience->count());
   waiting_.insert_or_assign(request.pid, Program{.request = request,
@@ -97,9 +101,7 @@ void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> 
 }
 
 bool Worker::may_try(const Program& program) const {
-  if (program.watched_until_ns) return false;
-  const auto first = first_of_.find(program.target->file);
-  return first == first_of_.end() || first->second == program.request.pid;
+  return !program.watched_until_ns && !first_of_.contains(program.target->file);
 }
 
 void Worker::step(std::uint64_t now_ns) {
@@ -115,12 +117,20 @@ void Worker::step(std::uint64_t now_ns) {
       attempt(program, record.thread_pointer, monotonic_ns());
     }
   }
+  if (now_ns >= next_check_ns_) end_waits(now_ns);
+}
+
+/// Ends the wait for programs that are gone or did not run in time, and the watch over those whose events are on.
+void Worker::end_waits(std::uint64_t now_ns) {
+  next_check_ns_ = now_ns + proof_ns / 2;
   std::vector<std::int32_t> over;
-  for (auto& [pid, program] : waiting_) {
-    const bool is_first = first_of_.contains(program.target->file) && first_of_.at(program.target->file) == pid;
-    if (program.watched_until_ns && is_first && *program.watched_until_ns <= now_ns + watch_ns - proof_ns) {
-      proved_.insert(program.target->file);
-      first_of_.erase(program.target->file);
+  for (const auto& [pid, program] : waiting_) {
+    const Binary& file = program.target->file;
+    const auto first = first_of_.find(file);
+    const bool is_first = first != first_of_.end() && first->second == pid;
+    if (is_first && now_ns + watch_ns >= *program.watched_until_ns + proof_ns) {
+      proved_.insert(file);
+      first_of_.erase(first);
     }
     const auto end_ns = program.watched_until_ns ? program.watched_until_ns : program.deadline_ns;
     const bool is_gone = !program.target->memory.word(program.target->hook());
@@ -153,24 +163,31 @@ void Worker::attempt(Program& program, std::uint64_t thread_pointer, std::uint64
   }
   answer(program, EnableResult::done, now_ns);
   program.watched_until_ns = now_ns + watch_ns;
+  if (!proved_.contains(program.target->file)) first_of_.emplace(program.target->file, pid);
   [[maybe_unused]] const auto wanted = programs_.want(pid, no_reports);
   if (!options_.leave_on) enabled_.insert_or_assign(pid, program.target);
 }
 
 void Worker::harmed(const Program& program, std::uint32_t signal) {
-  const std::int32_t pid = program.request.pid;
-  if (program.was_tried) {
-    suspects_.insert(program.target->file);
-    answer_({.task = program.request.task,
-             .pid = pid,
-             .start_ticks = program.target->start_ticks,
-             .comm = program.target->comm,
-             .result = EnableResult::suspect,
-             .is_correction = program.watched_until_ns.has_value(),
-             .why = fmt::format("it died by signal {} when its events were switched on", signal),
-             .hint = "its program is left alone from now on"});
+  if (!program.was_tried) return forget(program.request.pid);
+  const Binary file = program.target->file;
+  suspects_.insert(file);
+  answer_({.task = program.request.task,
+           .pid = program.request.pid,
+           .start_ticks = program.target->start_ticks,
+           .comm = program.target->comm,
+           .result = EnableResult::suspect,
+           .is_correction = program.watched_until_ns.has_value(),
+           .why = fmt::format("it died by signal {} when its events were switched on", signal),
+           .hint = "its program is left alone from now on"});
+  forget(program.request.pid);
+  std::vector<std::int32_t> others;
+  for (const auto& [pid, other] : waiting_) {
+    if (other.target->file != file || other.watched_until_ns) continue;
+    refuse(other.request, suspected(), other.target.get());
+    others.push_back(pid);
   }
-  forget(pid);
+  for (const std::int32_t pid : others) forget(pid);
 }
 
 void Worker::refuse(const EnableRequest& request, const Refused& refused, const Target* target) {
@@ -201,19 +218,8 @@ void Worker::answer(const Program& program, EnableResult result, std::uint64_t n
 
 void Worker::forget(std::int32_t pid) {
   programs_.forget(pid);
-  const auto found = waiting_.find(pid);
-  if (found == waiting_.end()) return;
-  const Binary file = found->second.target->file;
-  waiting_.erase(found);
-  const auto first = first_of_.find(file);
-  if (first == first_of_.end() || first->second != pid) return;
-  // The next one of the binary goes first.
-  const auto next =
-      std::ranges::find_if(waiting_, [&](const auto& entry) { return entry.second.target->file == file; });
-  if (next == waiting_.end())
-    first_of_.erase(first);
-  else
-    first->second = next->first;
+  waiting_.erase(pid);
+  std::erase_if(first_of_, [pid](const auto& entry) { return entry.second == pid; });
 }
 
 void Worker::finish() {

@@ -52,6 +52,7 @@ class Worker {
   void harmed(const Program& program, std::uint32_t signal);
   void forget(std::int32_t pid);
   bool may_try(const Program& program) const;
+  void end_waits(std::uint64_t now_ns);
 
   EnablerOptions options_;
   Procfs procfs_;
@@ -61,8 +62,10 @@ class Worker {
   Answer answer_;
   std::map<std::int32_t, Program> waiting_;                        ///< by pid; also those that are watched
   std::map<std::int32_t, std::shared_ptr<const Target>> enabled_;  ///< by pid
-  std::map<Binary, std::int32_t> first_of_;  ///< of each binary that is not proved: who goes first
+  /// Of a binary that is not proved: whose events came on a moment ago. The others wait.
+  std::map<Binary, std::int32_t> first_of_;
   std::set<Binary> proved_, suspects_;
+  std::uint64_t next_check_ns_ = 0;  ///< of what waits
 };
 
 }  // namespace rtev::enable

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "enable/guardian.hpp"
@@ -119,6 +120,14 @@ TEST_F(Hook, IsFoundInTheJournal) {
   EXPECT_EQ(left[0].hook, entry.hook);
   journal->remove(entry);
   EXPECT_TRUE(journal->entries().empty());
+}
+
+TEST_F(Hook, ThatWasNotReplacedYetLeavesNoEntry) {
+  const auto journal = Journal::open(dir_ / "hooks");
+  ASSERT_TRUE(journal) << journal.error().message();
+  std::ofstream(dir_ / "hooks" / "4711-12345");
+  EXPECT_TRUE(journal->entries().empty());
+  EXPECT_TRUE(std::filesystem::is_empty(dir_ / "hooks"));
 }
 
 TEST_F(Hook, OfADirectoryOfOthersIsRefused) {
