@@ -145,7 +145,7 @@ void add_rows(Report& report, const Rate& rate, AtRate& measured) {
         .note = fmt::format("{} words lost", measured[i].lost_words)};
     if (has_ocaml()) {
       row.peer = plain.percent;
-      row.note += fmt::format("; by the plain reader: {}", plain.lost_words);
+      row.note += fmt::format("; by the plain reader, or overwritten before it attached: {}", plain.lost_words);
     }
     dearest = std::max(dearest, measured[i].percent.median());
     report.add(std::move(row));
