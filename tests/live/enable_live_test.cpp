@@ -76,7 +76,6 @@ class EnableBuildLive : public EnableLive, public ::testing::WithParamInterface<
 };
 
 TEST_P(EnableBuildLive, IsSwitchedOnOrLeftAlone) {
-  covers("enable", GetParam().build.what, GetParam().ocaml);
   Command command = built({"await"});
   command.env["OCAML_RUNTIME_EVENTS_PRESERVE"] = "1";
   const Outcome dry_run = [&] {
@@ -84,6 +83,7 @@ TEST_P(EnableBuildLive, IsSwitchedOnOrLeftAlone) {
     return run(enable_command(asleep.pid(), {"--dry-run"}));
   }();
   const bool is_possible = dry_run.status.code() == 0;
+  covers("enable", std::string(GetParam().build.what) + (is_possible ? "" : ": left alone"), GetParam().ocaml);
   if (!is_possible) {
     EXPECT_THAT(dry_run.err, HasSubstr("symbols"));
     EXPECT_TRUE(lacks_symbols()) << dry_run.err;
