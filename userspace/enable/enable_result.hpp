@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// The results of switching the events of a program on or off.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ enum class EnableResult : std::uint8_t {
   nothing_to_do,     ///< its events are on already, or off
   gone,              ///< it ended meanwhile, or runs another program
   not_ocaml,         ///< it runs no OCaml 5 program
-  unknown_version,   ///< nobody has tried it with its version of OCaml
+  unknown_version,   ///< its version of OCaml is not one that was tested
   no_symbols,        ///< its program was stripped of symbols that it takes
   denied,            ///< its memory may not be written, or what guards it failed
   unexpected_value,  ///< its memory does not hold what it should

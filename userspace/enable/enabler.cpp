@@ -49,7 +49,7 @@ bool send_answer(int channel, EnableAnswer answer) {
   return helper::send(channel, message);
 }
 
-/// Requests until the tracer is gone; then the programs are paused.
+/// Requests until the tracer is gone.
 void handle_requests(int channel, Worker& worker) {
   while (true) {
     std::array<pollfd, 2> events{pollfd{.fd = channel, .events = POLLIN, .revents = 0},
@@ -98,7 +98,6 @@ void handle_requests(int channel, Worker& worker) {
                 [channel](EnableAnswer answer) { send_answer(channel, std::move(answer)); });
   send_answer(channel, {});
   handle_requests(channel, worker);
-  worker.finish();
   ::_exit(0);
 }
 

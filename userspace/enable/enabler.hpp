@@ -16,7 +16,6 @@
 namespace rtev::enable {
 
 struct EnablerOptions {
-  bool leave_on = false;        ///< else what was switched on is paused when the Enabler goes
   bool allow_confined = false;  ///< see check_requirements()
 };
 
@@ -47,7 +46,7 @@ struct EnableAnswer {
   std::vector<Requirement> requirements{};  ///< of Task::check, and where one is not met
 };
 
-/// The enabler process: it has the rights to look into processes and to write their memory, and nobody else has. It
+/// The enabler process: it has the rights to look into processes and to write their memory. It
 /// handles one program at a time; the first of a binary alone, the others after it went well. One thread.
 class Enabler {
  public:

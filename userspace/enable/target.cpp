@@ -20,34 +20,21 @@ struct VersionLayout {
   DomainLayout layout;
 };
 
-/// From runtime/caml/domain_state.tbl of each version, whose fields take a word each. Each was tried on that version:
+/// The fields whose places differ by version.
+constexpr DomainLayout layout(std::uint32_t requested_external_interrupt, std::uint32_t id) {
+  return {.young_limit = 0,
+          .young_ptr = 1,
+          .young_start = 2,
+          .young_end = 3,
+          .action_pending = 7,
+          .requested_external_interrupt = requested_external_interrupt,
+          .id = id};
+}
+
+/// From runtime/caml/domain_state.tbl of each version, whose fields take a word each. Each was tested on that version:
 /// tests/live/enable_live_test.cpp.
-constexpr std::array layouts = std::to_array<VersionLayout>({
-    {"5.1",
-     {.young_limit = 0,
-      .young_ptr = 1,
-      .young_start = 2,
-      .young_end = 3,
-      .action_pending = 7,
-      .requested_external_interrupt = 31,
-      .id = 35}},
-    {"5.3",
-     {.young_limit = 0,
-      .young_ptr = 1,
-      .young_start = 2,
-      .young_end = 3,
-      .action_pending = 7,
-      .requested_external_interrupt = 32,
-      .id = 36}},
-    {"5.4",
-     {.young_limit = 0,
-      .young_ptr = 1,
-      .young_start = 2,
-      .young_end = 3,
-      .action_pending = 7,
-      .requested_external_interrupt = 36,
-      .id = 40}},
-});
+constexpr std::array layouts =
+    std::to_array<VersionLayout>({{"5.1", layout(31, 35)}, {"5.3", layout(32, 36)}, {"5.4", layout(36, 40)}});
 
 constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
 
@@ -116,7 +103,7 @@ Checked<DomainLayout> layout_of(const RuntimeBinary& runtime) {
                   "start it with OCAML_RUNTIME_EVENTS_START=1, or use a program that is not stripped");
   const DomainLayout* const layout = layout_of_version(runtime.version);
   if (layout == nullptr)
-    return refuse(EnableResult::unknown_version, "nobody has tried it with OCaml " + runtime.version,
+    return refuse(EnableResult::unknown_version, "it has not been tested with OCaml " + runtime.version,
                   "start it with OCAML_RUNTIME_EVENTS_START=1");
   const auto& own = runtime.start_sites.layout;
   if (own && *own != *layout)

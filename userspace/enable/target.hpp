@@ -26,7 +26,7 @@ struct Refused {
 template <typename Value>
 using Checked = std::expected<Value, Refused>;
 
-/// The layout of caml_domain_state in a version of OCaml; null if nobody has tried it with this version.
+/// The layout of caml_domain_state in a version of OCaml; null if it was not tested.
 const DomainLayout* layout_of_version(std::string_view version);
 
 /// What a runtime does with its events. Of the flags that it keeps.

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -60,9 +59,7 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   if (*events == EventsState::paused) {
     if (request.task == Task::check) return refuse(request, {.result = EnableResult::resumed}, &*target);
     if (auto resumed = set_paused(*target, false); !resumed) return refuse(request, resumed.error(), &*target);
-    refuse(request, {.result = EnableResult::resumed}, &*target);
-    enabled_.insert_or_assign(request.pid, target);
-    return;
+    return refuse(request, {.result = EnableResult::resumed}, &*target);
   }
   const auto hook = plan_hook(*target);
   if (!hook) return refuse(request, hook.error(), &*target);
@@ -165,7 +162,6 @@ void Worker::attempt(Program& program, std::uint64_t thread_pointer, std::uint64
   program.watched_until_ns = now_ns + watch_ns;
   if (!proved_.contains(program.target->file)) first_of_.emplace(program.target->file, pid);
   [[maybe_unused]] const auto wanted = programs_.want(pid, no_reports);
-  if (!options_.leave_on) enabled_.insert_or_assign(pid, program.target);
 }
 
 void Worker::harmed(const Program& program, std::uint32_t signal) {
@@ -220,12 +216,6 @@ void Worker::forget(std::int32_t pid) {
   programs_.forget(pid);
   waiting_.erase(pid);
   std::erase_if(first_of_, [pid](const auto& entry) { return entry.second == pid; });
-}
-
-void Worker::finish() {
-  if (options_.leave_on) return;
-  for (const auto& [pid, target] : enabled_) [[maybe_unused]]
-    const auto paused = set_paused(*target, true);
 }
 
 }  // namespace rtev::enable

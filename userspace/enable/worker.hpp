@@ -30,8 +30,6 @@ class Worker {
   /// Continues with programs that run now, and gives up those that did not run in time.
   void step(std::uint64_t now_ns);
   std::optional<std::uint64_t> next_step_ns() const;
-  /// Pauses what was switched on, unless it is to be left on.
-  void finish();
 
  private:
   using Binary = std::pair<std::uint64_t, std::uint64_t>;  ///< Target::file
@@ -60,8 +58,7 @@ class Worker {
   Journal journal_;
   Guardian guardian_;
   Answer answer_;
-  std::map<std::int32_t, Program> waiting_;                        ///< by pid; also those that are watched
-  std::map<std::int32_t, std::shared_ptr<const Target>> enabled_;  ///< by pid
+  std::map<std::int32_t, Program> waiting_;  ///< by pid; also those that are watched
   /// Of a binary that is not proved: whose events came on a moment ago. The others wait.
   std::map<Binary, std::int32_t> first_of_;
   std::set<Binary> proved_, suspects_;

@@ -110,7 +110,7 @@ bool print(const EnableAnswer& answer) {
 }
 
 int run(const EnableOptions& options, Task task) {
-  auto enabler = Enabler::start({.leave_on = true, .allow_confined = options.allow_confined});
+  auto enabler = Enabler::start({.allow_confined = options.allow_confined});
   if (!enabler) return report(enabler.error());
   const auto patience = options.duration.value_or(default_patience);
   const std::vector<std::int32_t> pids = selected(options);
