@@ -71,7 +71,7 @@ constexpr std::array<std::uint64_t, short_keys> short_kinds = [] {
 /// Bits that are zero in the header of a short message: those of zero_mask, and the upper bits of the length.
 constexpr std::uint64_t short_zeros = message::zero_mask | ~std::uint64_t{3} << message::length_shift;
 
-/// The words can be in the ring itself, which the program writes: each is loaded only once.
+/// The words can be in the ring itself, which the program writes: each that is looked at is loaded only once.
 std::uint64_t load(const std::uint64_t* word) {
   return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
@@ -98,16 +98,17 @@ void copy_payload(const std::uint64_t* from, std::size_t words, std::byte* to) {
   }
 }
 
-/// Writes an event with three word stores. The compiler would store the small fields one by one, or assemble the words
-/// on the stack and stall on reading them back. `kind` is shifted to its place already.
-void store(Event* event, std::uint64_t time, std::uint64_t value, std::uint64_t source, std::uint64_t header,
-           std::uint64_t kind) {
+/// Time and value of an event, which one instruction loads, adds or stores.
+using TimeAndValue [[gnu::vector_size(16)]] = std::uint64_t;
+
+/// Writes an event with two stores. The compiler would store the small fields one by one, or assemble the words on the
+/// stack and stall on reading them back. `kind` is shifted to its place already.
+void store(Event* event, TimeAndValue time_and_value, std::uint64_t source, std::uint64_t header, std::uint64_t kind) {
   const std::uint64_t id = (header >> message::id_shift & id_mask) << id_place;
   const std::uint64_t rest = source << source_place | id | kind;
   auto* const raw = reinterpret_cast<std::byte*>(event);
-  std::memcpy(raw, &time, sizeof time);
-  std::memcpy(raw + 8, &value, sizeof value);
-  std::memcpy(raw + 16, &rest, sizeof rest);
+  std::memcpy(raw, &time_and_value, sizeof time_and_value);
+  std::memcpy(raw + sizeof time_and_value, &rest, sizeof rest);
 }
 
 /// Decodes messages of two and three words up to the first of another length. The place of the next message depends on
@@ -117,6 +118,7 @@ void decode_short(const std::uint64_t*& position, const std::uint64_t* end, std:
                   std::uint64_t clock_offset, Event*& next_event, std::uint64_t& headers) {
   if (end - position < 3) return;
   const std::uint64_t* const last = end - 3;
+  const TimeAndValue offset{clock_offset, 0};
   const std::uint64_t* at = position;
   Event* event = next_event;
   std::uint64_t seen = 0;
@@ -128,13 +130,14 @@ void decode_short(const std::uint64_t*& position, const std::uint64_t* end, std:
     const std::uint64_t kind = short_kinds[key];
     if (kind == no_kind) [[unlikely]]
       break;
-    const std::uint64_t time = load(at + 1) + clock_offset;
     seen |= header;
     if (key >= 3 << 5) {
-      store(event++, time, load(at + 2), source, header, kind);
+      TimeAndValue words;
+      std::memcpy(&words, at + 1, sizeof words);
+      store(event++, words + offset, source, header, kind);
       at += 3;
     } else {
-      store(event++, time, 0, source, header, kind);
+      store(event++, TimeAndValue{load(at + 1)} + offset, source, header, kind);
       at += 2;
     }
   }
@@ -170,7 +173,8 @@ DecodeResult decode_messages(std::span<const std::uint64_t> words, std::uint32_t
     if (length > static_cast<std::uint64_t>(end - at)) break;
 
     if (shape.form == Form::plain) {
-      store(event++, load(at + 1) + clock_offset, length > 2 ? load(at + 2) : 0, source, header, kind);
+      const std::uint64_t value = length > 2 ? load(at + 2) : 0;
+      store(event++, TimeAndValue{load(at + 1) + clock_offset, value}, source, header, kind);
     } else if (shape.form != Form::padding) {
       std::ptrdiff_t size = alloc_bucket_count * sizeof(std::uint64_t);
       if (shape.form == Form::custom) size = custom_size(at + 2, length - 2);
@@ -181,7 +185,8 @@ DecodeResult decode_messages(std::span<const std::uint64_t> words, std::uint32_t
       const auto bytes = static_cast<std::size_t>(size);
       // There is room for the bytes of the last word that are not used: the message has two more words.
       copy_payload(at + 2, length - 2, payloads + payload_end);
-      store(event++, load(at + 1) + clock_offset, Batch::payload_ref(payload_end, bytes), source, header, kind);
+      const TimeAndValue of_payload{load(at + 1) + clock_offset, Batch::payload_ref(payload_end, bytes)};
+      store(event++, of_payload, source, header, kind);
       payload_end += bytes;
     }
     at += length;
