@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <bit>
 
 namespace rtev {
 namespace {
@@ -75,9 +74,12 @@ void RingPace::was_read(std::uint64_t now_ns, std::uint64_t elapsed_ns, double f
   std::uint64_t interval = longest;
   if (until_goal_ns < static_cast<double>(longest)) interval = static_cast<std::uint64_t>(until_goal_ns);
   interval = std::min(std::max(interval, shortest_ns_), max_delay_ns_);
-  // Rings of one pace are looked at together: up to half of the interval earlier than needed.
-  const std::uint64_t grid = std::max<std::uint64_t>(std::bit_floor(interval) / 2, 1);
-  due_ns_ = (now_ns + interval) / grid * grid;
+  // Rings are looked at together: at multiples of the longest interval, of a half or a third of it, a quarter, a sixth
+  // and so on.
+  std::uint64_t grid = max_delay_ns_;
+  while (grid > interval) grid /= 2;
+  if (grid + grid / 3 <= interval) grid += grid / 3;
+  due_ns_ = grid == 0 ? now_ns : (now_ns / grid + 1) * grid;
 }
 
 }  // namespace rtev

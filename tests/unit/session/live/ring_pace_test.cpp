@@ -62,9 +62,31 @@ TEST(RingPace, AFullRingIsDueAtOnce) {
 }
 
 TEST(RingPace, AQuarterOfARingMayFillUpAtItsRate) {
-  const std::uint64_t next = interval_after(large_ring, checked, 0.5, 20 * milli, 0.5 * max_delay / (20 * milli));
-  EXPECT_LE(next, 10 * milli);
-  EXPECT_GE(next, 5 * milli);
+  RingPace pace(large_ring, max_delay);
+  pace.note(start, checked);
+  // Half of the ring in 20 ms: the first look of this pace may come early.
+  pace.was_read(start, 20 * milli, 0.5);
+  pace.was_read(start, 20 * milli, 0.5);
+  const std::uint64_t first = *pace.due_ns();
+  EXPECT_LE(first - start, 10 * milli);
+  pace.was_read(first, 10 * milli, 0.25);
+  EXPECT_LE(*pace.due_ns() - first, 10 * milli);
+  EXPECT_GE(*pace.due_ns() - first, 5 * milli);
+}
+
+TEST(RingPace, RingsOfDifferentPacesAreLookedAtTogether) {
+  RingPace slow(large_ring, max_delay), fast(large_ring, max_delay);
+  slow.note(start, checked);
+  fast.note(start, checked);
+  slow.was_read(start + milli, max_delay, 0);
+  fast.was_read(start + milli, max_delay, 0);
+  constexpr std::uint64_t rounding = 1000;
+  const std::uint64_t together = *slow.due_ns();
+  int looks = 0;
+  for (; *fast.due_ns() + rounding < together + max_delay; ++looks) fast.was_read(*fast.due_ns(), 100 * milli, 0.5);
+  slow.was_read(together, max_delay, 0);
+  EXPECT_GE(looks, 4);
+  EXPECT_NEAR(*fast.due_ns(), *slow.due_ns(), rounding);
 }
 
 TEST(RingPace, ABurstIsLookedAtSoonAgain) {
