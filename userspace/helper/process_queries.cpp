@@ -55,12 +55,15 @@ void HelperQueries::ask(ProcessQuery query, std::uint32_t user, Answer answer) {
 }
 
 void HelperQueries::process(std::uint64_t now_ns) {
-  asked_.clear();
+  // Asked once, not for each worker: this is called with each look at the rings.
+  pollfd ready{.fd = epoll_.get(), .events = POLLIN, .revents = 0};
+  const bool any_ready = ::poll(&ready, 1, 0) != 0;
+  if (any_ready) asked_.clear();
   const std::uint64_t step = std::min(now_ns - std::min(now_ns, processed_ns_), max_step_ns);
   processed_ns_ = now_ns;
   for (auto worker = workers_.begin(); worker != workers_.end();) {
     const auto current = worker++;
-    if (!receive(*current)) {
+    if (any_ready && !receive(*current)) {
       // It ends, it crashed, or it cannot be understood.
       if (current->answer) answers_.emplace_back(std::move(*current->answer), ProcessView{.no_answer = true});
       end_work(*current);
@@ -72,7 +75,7 @@ void HelperQueries::process(std::uint64_t now_ns) {
     }
   }
   std::erase_if(left_behind_, [&](Worker& worker) {
-    if (!helper::receive(worker.channel.get(), true) && errno == EAGAIN) return false;
+    if (!any_ready || (!helper::receive(worker.channel.get(), true) && errno == EAGAIN)) return false;
     --users_.at(worker.user).left_behind;
     forget_if_unused(worker.user);
     return true;

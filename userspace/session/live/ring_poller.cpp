@@ -73,7 +73,6 @@ void RingPoller::add(std::uint32_t slot, ProcessIndex process, uid_t user, std::
 
 void RingPoller::poll(std::uint64_t now_ns, Which which, const Activity& activity_of) {
   behind_since_ns_.reset();
-  blocked_.take();
   std::map<uid_t, Queue> waiting;
   std::optional<uid_t> previous_user;
   has_several_users_ = false;
@@ -127,6 +126,8 @@ bool RingPoller::is_to_be_read(Ring& ring, Which which, std::uint64_t now_ns) {
 /// Gives each user a turn, and within a user the ring that has waited longest. What the budget does not reach is left
 /// for the next poll().
 void RingPoller::read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now_ns) {
+  if (waiting.empty()) return;
+  blocked_.take();
   for (auto& [user, rings] : waiting)
     std::ranges::stable_sort(rings, {}, [](const Ring* ring) { return ring->read_ns; });
   Queue left;
