@@ -19,8 +19,10 @@ namespace rtev {
 namespace {
 
 /// Bytes of one write(2). A kernel that does not preempt itself occupies the CPU meanwhile, and the reader of rings
-/// must not wait long. Bytes that bypass the page cache are not copied.
-constexpr std::size_t max_at_once = std::size_t{64} << 10, max_at_once_direct = std::size_t{1} << 20;
+/// must not wait long. Bytes that bypass the page cache are not copied; to wait for the disk costs more than to copy
+/// few.
+constexpr std::size_t max_at_once = std::size_t{64} << 10, min_at_once_direct = std::size_t{64} << 10,
+                      max_at_once_direct = std::size_t{1} << 20;
 
 /// A disk that is slower than this is written through the page cache, which holds more than our buffers.
 constexpr std::uint64_t slow_write_ns = 100'000'000;
@@ -117,9 +119,10 @@ FdOutput::Stretch FdOutput::next_stretch(std::string_view bytes, std::uint64_t f
   constexpr std::size_t page = AlignedBuffer::page_bytes;
   const std::size_t place = file_offset % page;
   const Stretch cached{.bytes = std::min(bytes.size(), max_at_once), .direct = false};
-  if (!may_be_direct_ || reinterpret_cast<std::uintptr_t>(bytes.data()) % page != place) return cached;
+  if (!may_be_direct_ || bytes.size() < min_at_once_direct ||
+      reinterpret_cast<std::uintptr_t>(bytes.data()) % page != place)
+    return cached;
   if (place != 0) return {.bytes = std::min(bytes.size(), page - place), .direct = false};
-  if (bytes.size() < page) return cached;
   return {.bytes = std::min(bytes.size() / page * page, max_at_once_direct), .direct = true};
 }
 
