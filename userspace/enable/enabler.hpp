@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
-#include "enable/enable_result.hpp"
 #include "enable/requirements.hpp"
 #include "rtev/error.hpp"
+#include "stream/records.hpp"
 
 namespace rtev::enable {
 

@@ -9,11 +9,11 @@
 #include <string>
 #include <utility>
 
-#include "enable/enable_result.hpp"
 #include "enable/hook.hpp"
 #include "enable/process_memory.hpp"
 #include "inspect/binary.hpp"
 #include "inspect/procfs.hpp"
+#include "stream/records.hpp"
 
 namespace rtev::enable {
 

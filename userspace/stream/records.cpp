@@ -8,14 +8,22 @@
 namespace rtev {
 
 std::string_view to_string(ProcessAction action) {
-  static constexpr std::string_view names[]{"found",  "exec", "fork", "ring",  "pause",
-                                            "resume", "stop", "exit", "probe", "unreadable"};
+  static constexpr std::string_view names[]{"found", "exec", "fork",  "ring",       "pause", "resume",
+                                            "stop",  "exit", "probe", "unreadable", "enable"};
   return name_at(names, action);
 }
 
 std::string_view to_string(Unreadable why) {
   static constexpr std::string_view names[]{"unknown", "file system", "no answer", "memory", "other user"};
   return name_at(names, why);
+}
+
+std::string_view to_string(EnableResult result) {
+  static constexpr std::string_view names[]{
+      "done",    "resumed",          "nothing to do", "gone",        "no OCaml",  "unknown version", "no symbols",
+      "denied",  "unexpected value", "directory",     "space",       "limit",     "memory",          "seccomp",
+      "profile", "stopped",          "suspect",       "not running", "no answer", "own pause"};
+  return name_at(names, result);
 }
 
 std::string_view to_string(ThreadRole role) {

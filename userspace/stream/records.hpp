@@ -28,6 +28,7 @@ enum class ProcessAction : std::uint16_t {
   exit,        ///< the image ended; detail = wait status, exit_unseen or exit_by_exec
   probe,       ///< it has no ring: its events come from probes until its ring is opened
   unreadable,  ///< its ring is not read; detail = an Unreadable
+  enable,      ///< --enable tried to switch its events on; detail = an EnableResult
 };
 std::string_view to_string(ProcessAction action);
 
@@ -39,6 +40,35 @@ enum class Unreadable : std::int64_t {
   other_user = 4,   ///< the file belongs to another user, who may write there what the process has not written
 };
 std::string_view to_string(Unreadable why);
+
+/// What became of the attempt to switch the events of a running program on, or off. Also ProcessRecord::detail of
+/// ProcessAction::enable: recordings have these numbers.
+enum class EnableResult : std::int64_t {
+  done,              ///< its events are on; after disable: paused
+  resumed,           ///< its events were paused, and go on
+  nothing_to_do,     ///< its events are on already, or off
+  gone,              ///< it ended meanwhile, or runs another program
+  not_ocaml,         ///< it runs no OCaml 5 program
+  unknown_version,   ///< its version of OCaml is not one that was tested
+  no_symbols,        ///< its program was stripped of symbols that it takes
+  denied,            ///< its memory may not be written, or what guards it failed
+  unexpected_value,  ///< its memory does not hold what it should
+  directory,         ///< it could not make its ring there
+  space,             ///< there is too little space for the ring
+  limit,             ///< it has a limit that is too small for the ring
+  memory,            ///< its control group has too little memory left for the ring
+  seccomp,           ///< a filter of system calls might stop it
+  profile,           ///< a security profile might stop it
+  stopped,           ///< it is stopped, or a debugger is attached
+  suspect,           ///< it came to harm, or another process of the same program did
+  not_running,       ///< it did not run in time
+  no_answer,         ///< the kernel did not answer questions about it in time
+  own_pause,         ///< it paused its events itself
+};
+constexpr bool is_good(EnableResult result) {
+  return result <= EnableResult::nothing_to_do;
+}
+std::string_view to_string(EnableResult result);
 
 /// ProcessRecord::detail of ProcessAction::exit if it is not a wait status.
 inline constexpr std::int64_t exit_unseen = -1;   ///< the end was not observed

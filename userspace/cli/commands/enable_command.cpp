@@ -23,7 +23,6 @@ namespace {
 
 using enable::EnableAnswer;
 using enable::Enabler;
-using enable::EnableResult;
 using enable::Task;
 
 constexpr std::chrono::seconds default_patience{10};
@@ -96,8 +95,8 @@ std::string_view done_text(const EnableAnswer& answer) {
 
 /// Prints an answer. False if it is not what was asked for.
 bool print(const EnableAnswer& answer) {
-  const bool is_good = enable::is_good(answer.result);
-  if (is_good)
+  const bool is_as_asked = is_good(answer.result);
+  if (is_as_asked)
     print_success(answer, done_text(answer));
   else
     report({.what = answer.task == Task::disable ? "events not paused" : "events not on",
@@ -106,7 +105,7 @@ bool print(const EnableAnswer& answer) {
             .hint = answer.hint});
   if (answer.task == Task::check) print_requirements(answer);
   std::fflush(stdout);
-  return is_good;
+  return is_as_asked;
 }
 
 int run(const EnableOptions& options, Task task) {

@@ -212,6 +212,9 @@ void JsonlSink::process(const Event& event, const ProcessRecord& record, const R
       json_.member("path", info.ring_path);
       json_.plain_member("reason", to_string(static_cast<Unreadable>(record.detail)));
       break;
+    case ProcessAction::enable:
+      json_.plain_member("result", to_string(static_cast<EnableResult>(record.detail)));
+      break;
     case ProcessAction::pause:
     case ProcessAction::resume:
     case ProcessAction::stop:

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/enum_names.hpp"
 #include "base/escape.hpp"
 #include "formats/text/text_sink.hpp"
 
@@ -22,6 +23,30 @@ std::string_view explain(Unreadable why) {
       return "its ring file belongs to another user";
   }
   return "unknown";
+}
+
+std::string_view explain(EnableResult result) {
+  static constexpr std::string_view texts[]{"events on",
+                                            "events resumed",
+                                            "nothing to do",
+                                            "not done: it ended",
+                                            "not done: it runs no OCaml 5 program",
+                                            "not done: its version of OCaml is not one that was tested",
+                                            "not done: its program lacks symbols of the runtime",
+                                            "not done: its memory may not be written",
+                                            "not done: its memory does not hold what it should",
+                                            "not done: it cannot make its ring in its directory",
+                                            "not done: there is too little space for its ring",
+                                            "not done: its limits are too small for its ring",
+                                            "not done: its control group has too little memory left for its ring",
+                                            "not done: a filter of system calls might stop it (--allow-confined)",
+                                            "not done: a security profile might stop it (--allow-confined)",
+                                            "not done: it is stopped, or a debugger is attached",
+                                            "not done: it or another process of its program came to harm",
+                                            "not done: it did not run in time",
+                                            "not done: the kernel did not answer in time",
+                                            "not done: it paused its events itself"};
+  return name_at(texts, result);
 }
 
 }  // namespace
@@ -68,6 +93,9 @@ void TextSink::process_event(const Event& event, const Batch& batch, const Regis
     case ProcessAction::unreadable:
       out_.add("unreadable: ", explain(static_cast<Unreadable>(record->detail)), "  ");
       add_escaped(out_, info.ring_path);
+      break;
+    case ProcessAction::enable:
+      out_.add("enable: ", explain(static_cast<EnableResult>(record->detail)));
       break;
     case ProcessAction::exit:
       exit_status(record->detail);

@@ -141,6 +141,9 @@ void ViewerWriter::add_process(ProcessAction action, const ProcessRecord& record
       add("path", std::string_view{info.ring_path});
       add("reason", to_string(static_cast<Unreadable>(record.detail)));
       break;
+    case ProcessAction::enable:
+      add("result", to_string(static_cast<EnableResult>(record.detail)));
+      break;
     case ProcessAction::exit:
       add_exit(record.detail);
       break;

@@ -180,6 +180,9 @@ TEST_F(Jsonl, ProcessRingAndItsStates) {
   for (const auto action : {ProcessAction::pause, ProcessAction::resume, ProcessAction::stop}) {
     EXPECT_EQ(line(action, 0)["action"], to_string(action));
   }
+  const auto enable = line(ProcessAction::enable, static_cast<std::int64_t>(EnableResult::no_symbols));
+  EXPECT_EQ(enable["action"], "enable");
+  EXPECT_EQ(enable["result"], "no symbols");
 }
 
 TEST_F(Jsonl, ProcessExitHasAStatus) {

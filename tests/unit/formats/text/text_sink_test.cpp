@@ -225,6 +225,13 @@ TEST_F(Text, Processes) {
   EXPECT_EQ(process_line(ProcessAction::pause), "process events paused");
   EXPECT_EQ(process_line(ProcessAction::resume), "process events resumed");
   EXPECT_EQ(process_line(ProcessAction::stop), "process ring removed");
+  const auto enable = [&](EnableResult result) {
+    return process_line(ProcessAction::enable, static_cast<std::int64_t>(result));
+  };
+  EXPECT_EQ(enable(EnableResult::done), "process enable: events on");
+  EXPECT_EQ(enable(EnableResult::not_ocaml), "process enable: not done: it runs no OCaml 5 program");
+  EXPECT_EQ(enable(EnableResult::own_pause), "process enable: not done: it paused its events itself");
+  EXPECT_EQ(process_line(ProcessAction::enable, -1), "process enable: unknown");
   EXPECT_EQ(process_line(ProcessAction::exit, 0), "process exited with code 0");
   EXPECT_EQ(process_line(ProcessAction::exit, 2 << 8), "process exited with code 2");
   EXPECT_EQ(process_line(ProcessAction::exit, 9), "process killed by signal 9 (KILL)");
