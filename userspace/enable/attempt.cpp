@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -19,6 +20,9 @@ constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
 /// time.
 constexpr std::chrono::microseconds look_interval{50};
 constexpr int looks_between_requests = 10;
+
+/// How long a process may take to let its hook be put back at the start.
+constexpr std::chrono::milliseconds mend_timeout{500};
 
 std::uint64_t boot_ticks() {
   timespec now{};
@@ -41,7 +45,7 @@ bool request_interrupt(const Target& target, std::uint64_t state) {
 bool wait_for_events(const Target& target, std::uint64_t state, std::uint64_t deadline_ns) {
   for (int looks = 0; monotonic_ns() < deadline_ns; ++looks) {
     if (looks % looks_between_requests == 0 && !request_interrupt(target, state)) return false;
-    if (const auto enabled = target.memory.word(target.enabled_flag()); enabled.value_or(0) != 0) return enabled == 1;
+    if (const auto enabled = target.memory.word(target.flags().enabled); enabled.value_or(0) != 0) return enabled == 1;
     std::this_thread::sleep_for(look_interval);
   }
   return false;
@@ -119,19 +123,23 @@ Checked<void> set_paused(const Target& target, bool paused) {
   const auto events = target.events_state();
   if (!events) return std::unexpected(events.error());
   if (*events == EventsState::off) return {};
-  if (target.memory.write_word(target.paused_flag(), paused ? 1 : 0)) return {};
+  if (target.memory.write_word(target.flags().paused, paused ? 1 : 0)) return {};
   return refuse(EnableResult::gone, "it ended");
 }
 
-void mend_left_hooks(const Procfs& procfs, const Journal& journal) {
+void mend_left_hooks(const Journal& journal) {
   const Locked locked(journal);
   if (!locked) return;
   for (const JournalEntry& entry : journal.entries()) {
-    auto memory = ProcessMemory::open(entry.pid);
-    // After the memory: what is looked at is the process whose memory it is.
-    const auto stat = procfs.stat(entry.pid);
-    if (memory && stat && stat->start_ticks == entry.start_ticks) put_back(*memory, entry.hook);
-    journal.remove(entry);
+    const bool is_done = run_bounded(std::packaged_task<void()>([entry] {
+                                       auto memory = ProcessMemory::open(entry.pid);
+                                       // After the memory: what is looked at is the process whose memory it is.
+                                       const auto stat = Procfs().stat(entry.pid);
+                                       if (memory && stat && stat->start_ticks == entry.start_ticks)
+                                         put_back(*memory, entry.hook);
+                                     }),
+                                     mend_timeout);
+    if (is_done) journal.remove(entry);
   }
 }
 

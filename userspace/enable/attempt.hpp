@@ -25,6 +25,6 @@ Checked<bool> start_events(const Procfs& procfs, const Target& target, std::uint
 Checked<void> set_paused(const Target& target, bool paused);
 
 /// Puts hooks back that a killed run left replaced. The journal is locked meanwhile.
-void mend_left_hooks(const Procfs& procfs, const Journal& journal);
+void mend_left_hooks(const Journal& journal);
 
 }  // namespace rtev::enable

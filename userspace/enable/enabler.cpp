@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,6 +14,8 @@
 
 #include "base/capabilities.hpp"
 #include "base/clock.hpp"
+#include "base/file_limit.hpp"
+#include "enable/enabled_list.hpp"
 #include "enable/worker.hpp"
 #include "helper/channel.hpp"
 #include "helper/helper_process.hpp"
@@ -24,7 +27,7 @@ template <typename Archive>
 static void fields(Archive& archive, EnableRequest& request) {
   std::optional<std::int64_t> patience;
   if (request.patience) patience = request.patience->count();
-  archive(request.task, request.pid, request.start_ticks, patience);
+  archive(request.task, request.pid, request.start_ticks, request.id, patience);
   if (patience) request.patience = std::chrono::nanoseconds(*patience);
 }
 template <typename Archive>
@@ -33,8 +36,8 @@ static void fields(Archive& archive, Requirement& requirement) {
 }
 template <typename Archive>
 static void fields(Archive& archive, EnableAnswer& answer) {
-  archive(answer.task, answer.pid, answer.start_ticks, answer.comm, answer.result, answer.is_correction, answer.why,
-          answer.hint, answer.took_ns, answer.requirements);
+  archive(answer.task, answer.pid, answer.start_ticks, answer.id, answer.comm, answer.result, answer.is_correction,
+          answer.why, answer.hint, answer.took_ns, answer.requirements);
 }
 
 namespace {
@@ -42,6 +45,10 @@ namespace {
 using helper::Message;
 using helper::Reader;
 using helper::Writer;
+
+/// How long the process may take to start, and to pause events at the end.
+constexpr int start_timeout_ms = 10'000;
+constexpr std::uint64_t end_timeout_ns = 1'500'000'000;
 
 bool send_answer(int channel, EnableAnswer answer) {
   Message message;
@@ -86,6 +93,10 @@ void handle_requests(int channel, Worker& worker) {
   if (!guarded) fail(guarded.error());
   auto guardian = Guardian::start(std::move(*guarded));
   if (!guardian) fail(guardian.error());
+  if (options.pauses_at_end) {
+    if (auto watching = guardian->watch(channel); !watching) fail(watching.error());
+  }
+  raise_file_limit();
   auto journal = Journal::open();
   if (!journal) fail(journal.error());
   auto programs = kernel::EnablePrograms::load();
@@ -93,7 +104,8 @@ void handle_requests(int channel, Worker& worker) {
   // To look into processes, to attach BPF programs, and to be their user where it is checked what they may do.
   keep_capabilities(
       {CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE, CAP_BPF, CAP_PERFMON, CAP_SETUID, CAP_SETGID});
-  mend_left_hooks(Procfs(), *journal);
+  mend_left_hooks(*journal);
+  forget_ended(Procfs());
   Worker worker(options, std::move(*programs), std::move(*journal), std::move(*guardian),
                 [channel](EnableAnswer answer) { send_answer(channel, std::move(answer)); });
   send_answer(channel, {});
@@ -118,7 +130,10 @@ Result<Enabler> Enabler::start(const EnablerOptions& options) {
     serve(channel->second.get(), options);
   }
   channel->second.reset();
-  auto first = helper::receive(channel->first.get(), false);
+  // Hooks that a killed run left are put back first, in processes that may let it wait.
+  pollfd started{.fd = channel->first.get(), .events = POLLIN, .revents = 0};
+  ::poll(&started, 1, start_timeout_ms);
+  auto first = helper::receive(channel->first.get(), true);
   if (!first) return is_gone();
   EnableAnswer answer;
   Reader reader(*first);
@@ -129,25 +144,44 @@ Result<Enabler> Enabler::start(const EnablerOptions& options) {
   return Enabler(std::move(channel->first));
 }
 
-void Enabler::ask(const EnableRequest& request) {
+Enabler::~Enabler() {
+  if (!channel_) return;
+  ::shutdown(channel_.get(), SHUT_WR);
+  // The other end is closed when both processes are done.
+  for (const std::uint64_t end_ns = monotonic_ns() + end_timeout_ns;;) {
+    const std::uint64_t now = monotonic_ns();
+    pollfd ended{.fd = channel_.get(), .events = POLLIN, .revents = 0};
+    if (now >= end_ns || ::poll(&ended, 1, static_cast<int>((end_ns - now) / 1'000'000 + 1)) == 0) return;
+    if (!helper::receive(channel_.get(), true) && errno != EAGAIN) return;
+  }
+}
+
+bool Enabler::ask(const EnableRequest& request, Wait wait) {
   Message message;
   EnableRequest copy = request;
   Writer{message}(copy);
-  helper::send(channel_.get(), message);
+  return helper::send(channel_.get(), message, wait == Wait::no) || errno != EAGAIN;
 }
 
 Result<std::vector<EnableAnswer>> Enabler::take() {
+  if (!channel_) return is_gone();
   std::vector<EnableAnswer> answers;
   while (true) {
     auto message = helper::receive(channel_.get(), true);
     if (!message && errno == EAGAIN) return answers;
+    EnableAnswer answer;
+    if (message) {
+      Reader reader(*message);
+      reader(answer);
+      if (!reader.is_complete()) message.reset();
+    }
     if (!message) {
+      // Closed, so that nobody is woken for it again.
+      channel_.reset();
       if (answers.empty()) return is_gone();
       return answers;
     }
-    Reader reader(*message);
-    reader(answers.emplace_back());
-    if (!reader.is_complete()) return is_gone();
+    answers.push_back(std::move(answer));
   }
 }
 

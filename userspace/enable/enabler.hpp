@@ -17,6 +17,11 @@ namespace rtev::enable {
 
 struct EnablerOptions {
   bool allow_confined = false;  ///< see check_requirements()
+  /// What is switched on is paused when the Enabler is destroyed, or its process killed.
+  bool pauses_at_end = false;
+  /// Also resume programs that paused their events themselves, not only those that had them switched on.
+  bool resumes_all = false;
+  std::uint32_t max_per_second = 50;  ///< programs that are switched on
 };
 
 /// What is to be done with the events of a process.
@@ -30,6 +35,7 @@ struct EnableRequest {
   Task task = Task::enable;
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat; 0: any process with this pid
+  std::uint32_t id = 0;           ///< for the caller: the answer has it, too
   /// How long to wait for a program that sleeps; nothing: as long as it lives.
   std::optional<std::chrono::nanoseconds> patience{};
 };
@@ -38,6 +44,7 @@ struct EnableAnswer {
   Task task{};
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;
+  std::uint32_t id = 0;
   std::string comm{};
   EnableResult result{};
   bool is_correction = false;               ///< there was another answer before: the program came to harm after that
@@ -53,11 +60,13 @@ class Enabler {
   /// Forks it, and the guardian: call it before there are threads.
   static Result<Enabler> start(const EnablerOptions& options);
   Enabler(Enabler&&) noexcept = default;
-  Enabler& operator=(Enabler&&) noexcept = default;
-  ~Enabler() = default;
+  Enabler& operator=(Enabler&&) = delete;
+  /// Waits until events are paused that have to be, but not for long.
+  ~Enabler();
 
-  /// If the process is gone, take() says so.
-  void ask(const EnableRequest& request);
+  enum class Wait : std::uint8_t { yes, no };
+  /// False if the process is busy, and it is not waited for. If it is gone, take() says so.
+  bool ask(const EnableRequest& request, Wait wait);
   /// Readable (epoll) when there are answers.
   int event_fd() const { return channel_.get(); }
   /// The answers so far. Each request has one, in any order. An error at the end of the process.

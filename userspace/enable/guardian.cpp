@@ -5,16 +5,28 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
-#include <optional>
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <vector>
 
 #include "base/capabilities.hpp"
+#include "base/file_limit.hpp"
 #include "helper/channel.hpp"
 #include "helper/helper_process.hpp"
+#include "inspect/procfs.hpp"
 
 namespace rtev::enable {
 
-// Where the archive looks for it: not in an unnamed namespace.
+// Where the archive looks for them: not in an unnamed namespace.
+template <typename Archive>
+static void fields(Archive& archive, EventFlags& flags) {
+  archive(flags.enabled, flags.paused);
+}
 template <typename Archive>
 static void fields(Archive& archive, JournalEntry& entry) {
   ReplacedHook& hook = entry.hook;
@@ -31,64 +43,146 @@ using helper::Writer;
 /// How long the guardian may take to answer. It only takes a descriptor.
 constexpr int answer_timeout_ms = 1000;
 
-struct Held {
-  ProcessMemory memory;
-  JournalEntry entry;
-};
+/// How long the memory of a process may take to answer.
+constexpr std::chrono::milliseconds put_back_timeout{500};
 
-/// A message with a descriptor is a hook to be guarded, one without releases it. Each is answered: true if the hook was
-/// guarded until then.
-[[noreturn]] void guard(int channel, const Journal& journal) {
-  constexpr int nice = -10;
-  ::setpriority(PRIO_PROCESS, 0, nice);
-  keep_capabilities({});
-  std::optional<Held> held;
-  const auto end_guard = [&] {
-    put_back(held->memory, held->entry.hook);
-    journal.remove(held->entry);
-    held.reset();
-  };
-  while (true) {
-    pollfd message{.fd = channel, .events = POLLIN, .revents = 0};
-    if (::poll(&message, 1, held ? Guardian::guard_timeout_ms : -1) == 0) {
-      end_guard();
-      continue;
-    }
-    auto received = helper::receive(channel, true);
-    if (!received && errno == EAGAIN) continue;
-    if (!received) break;
-    UniqueFd memory;
-    JournalEntry entry;
-    Reader reader(*received);
-    reader(memory, entry);
-    if (!reader.is_complete()) break;
-    bool was_held = held.has_value();
-    held.reset();
-    if (memory) {
-      held.emplace(ProcessMemory(std::move(memory)), entry);
-      was_held = true;
-    }
-    Message answer;
-    Writer{answer}(was_held);
-    if (!helper::send(channel, answer)) break;
-  }
-  if (held) end_guard();
-  ::_exit(0);
+/// Programs whose events are paused at the end. When there are so many, those that have ended are looked for.
+constexpr std::size_t max_kept = 1 << 14, kept_check = 256;
+
+enum class Order : std::uint8_t { hold, release, keep, watch };
+
+/// What the guardian is sent. Each message is answered: true if it is done, and of release if a hook was held.
+struct Instruction {
+  Order order{};
+  UniqueFd descriptor{};  ///< the memory of the process, or the socket to watch
+  JournalEntry entry{};   ///< of keep: only which process it is
+  EventFlags flags{};     ///< of keep
+};
+template <typename Archive>
+void pass(Archive&& archive, Instruction& instruction) {
+  archive(instruction.order, instruction.descriptor, instruction.entry, instruction.flags);
 }
 
+class Guard {
+ public:
+  Guard(int channel, const Journal& journal) : channel_(channel), journal_(journal) {}
+
+  /// Until the process that it guards ends.
+  void run() {
+    while (true) {
+      // Without a descriptor poll() skips the entry.
+      std::array<pollfd, 2> events{pollfd{.fd = channel_, .events = POLLIN, .revents = 0},
+                                   pollfd{.fd = tracer_ ? tracer_.get() : -1, .events = POLLRDHUP, .revents = 0}};
+      if (::poll(events.data(), events.size(), held_ ? Guardian::guard_timeout_ms : -1) == 0) {
+        end_hold();
+        continue;
+      }
+      if (events[1].revents != 0) {
+        pause_kept();
+        tracer_.reset();
+      }
+      if (events[0].revents != 0 && !take()) break;
+    }
+    if (held_) end_hold();
+    pause_kept();
+  }
+
+ private:
+  struct Held {
+    ProcessMemory memory;
+    JournalEntry entry;
+  };
+
+  /// False if the other side is gone.
+  bool take() {
+    auto received = helper::receive(channel_, true);
+    if (!received) return errno == EAGAIN;
+    Instruction instruction;
+    Reader reader(*received);
+    pass(reader, instruction);
+    if (!reader.is_complete()) return false;
+    bool is_done = carry_out(instruction);
+    Message answer;
+    Writer{answer}(is_done);
+    return helper::send(channel_, answer);
+  }
+
+  bool carry_out(Instruction& instruction) {
+    switch (instruction.order) {
+      case Order::hold:
+        held_.emplace(ProcessMemory(std::move(instruction.descriptor)), instruction.entry);
+        return true;
+      case Order::release: {
+        const bool was_held = held_.has_value();
+        held_.reset();
+        return was_held;
+      }
+      case Order::keep:
+        return keep({.pid = instruction.entry.pid,
+                     .start_ticks = instruction.entry.start_ticks,
+                     .memory = ProcessMemory(std::move(instruction.descriptor)),
+                     .flags = instruction.flags});
+      case Order::watch:
+        tracer_ = std::move(instruction.descriptor);
+        is_watching_ = true;
+        return true;
+    }
+    return false;
+  }
+
+  void end_hold() {
+    const auto held = std::make_shared<Held>(std::move(*held_));
+    held_.reset();
+    const bool is_done =
+        run_bounded(std::packaged_task<void()>([held] { put_back(held->memory, held->entry.hook); }), put_back_timeout);
+    // Otherwise a later run tries it again.
+    if (is_done) journal_.remove(held->entry);
+  }
+
+  bool keep(PausedAtEnd program) {
+    if (kept_.size() >= next_check_) {
+      std::erase_if(kept_, [this](const PausedAtEnd& kept) {
+        const auto stat = procfs_.stat(kept.pid);
+        return !stat || stat->start_ticks != kept.start_ticks;
+      });
+      next_check_ = 2 * kept_.size() + kept_check;
+    }
+    if (kept_.size() >= max_kept) return false;
+    kept_.push_back(std::move(program));
+    // The tracer has ended while the events came on.
+    if (is_watching_ && !tracer_) pause_kept();
+    return true;
+  }
+
+  void pause_kept() { pause_all(std::exchange(kept_, {})); }
+
+  int channel_;
+  const Journal& journal_;
+  Procfs procfs_;
+  std::optional<Held> held_;
+  UniqueFd tracer_;
+  bool is_watching_ = false;
+  std::vector<PausedAtEnd> kept_;
+  std::size_t next_check_ = kept_check;
+};
+
 /// Nothing if the guardian is gone, or does not answer.
-std::optional<bool> ask(int channel, UniqueFd memory, JournalEntry entry) {
+std::optional<bool> send(int channel, Instruction instruction) {
   Message message;
-  Writer{message}(memory, entry);
+  pass(Writer(message), instruction);
   if (!helper::send(channel, message, true)) return std::nullopt;
   pollfd answered{.fd = channel, .events = POLLIN, .revents = 0};
   if (::poll(&answered, 1, answer_timeout_ms) <= 0) return std::nullopt;
   auto answer = helper::receive(channel, true);
   if (!answer) return std::nullopt;
-  bool was_held = false;
+  bool is_done = false;
   Reader reader(*answer);
-  reader(was_held);
-  return reader.is_complete() ? std::optional(was_held) : std::nullopt;
+  reader(is_done);
+  return reader.is_complete() ? std::optional(is_done) : std::nullopt;
+}
+
+std::unexpected<Error> is_gone() {
+  return std::unexpected(Error{.what = "cannot replace a hook", .why = "the process that guards it is gone"});
 }
 
 }  // namespace
@@ -100,20 +194,40 @@ Result<Guardian> Guardian::start(Journal journal) {
   if (pid < 0) return errno_error(errno, "cannot start the process that guards hooks");
   if (pid == 0) {
     helper::leave_tracer(channel->second.get());
-    guard(channel->second.get(), journal);
+    constexpr int nice = -10;
+    ::setpriority(PRIO_PROCESS, 0, nice);
+    raise_file_limit();
+    keep_capabilities({});
+    Guard(channel->second.get(), journal).run();
+    ::_exit(0);
   }
   return Guardian(std::move(channel->first));
+}
+
+Result<void> Guardian::watch(int tracer) {
+  UniqueFd own(::dup(tracer));
+  if (!own) return errno_error(errno, "cannot share the socket of the tracer");
+  if (send(channel_.get(), {.order = Order::watch, .descriptor = std::move(own)}).value_or(false)) return {};
+  return is_gone();
 }
 
 Result<void> Guardian::hold(const ProcessMemory& memory, const JournalEntry& entry) {
   UniqueFd own(::dup(memory.fd().get()));
   if (!own) return errno_error(errno, "cannot share the memory of a process");
-  if (ask(channel_.get(), std::move(own), entry).value_or(false)) return {};
-  return std::unexpected(Error{.what = "cannot replace a hook", .why = "the process that guards it is gone"});
+  if (send(channel_.get(), {.order = Order::hold, .descriptor = std::move(own), .entry = entry}).value_or(false))
+    return {};
+  return is_gone();
 }
 
 bool Guardian::release() {
-  return ask(channel_.get(), {}, {}).value_or(false);
+  return send(channel_.get(), {.order = Order::release}).value_or(false);
+}
+
+bool Guardian::keep(const ProcessMemory& memory, const JournalEntry& process, const EventFlags& flags) {
+  UniqueFd own(::dup(memory.fd().get()));
+  return own &&
+         send(channel_.get(), {.order = Order::keep, .descriptor = std::move(own), .entry = process, .flags = flags})
+             .value_or(false);
 }
 
 }  // namespace rtev::enable

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A process that puts a replaced hook back if the process that replaced it does not.
+// A process that puts a replaced hook back, and pauses events again, if the process that did it cannot.
 #pragma once
 
 #include <utility>
 
 #include "base/unique_fd.hpp"
 #include "enable/journal.hpp"
+#include "enable/pausing.hpp"
 #include "rtev/error.hpp"
 
 namespace rtev::enable {
@@ -19,10 +20,17 @@ class Guardian {
   /// Forks it: call it before there are threads. It has no rights, only the descriptors that it is sent.
   static Result<Guardian> start(Journal journal);
 
+  /// Has the guardian pause the events of programs that are given to keep(), when the other end of this socket is
+  /// closed or shut down, or this process ends. Its copy of the socket is closed after that.
+  Result<void> watch(int tracer);
+
   /// To be called before the hook is replaced. Returns when the guardian knows it.
   Result<void> hold(const ProcessMemory& memory, const JournalEntry& entry);
   /// The hook is put back. False if the guardian was quicker, or is gone.
   bool release();
+  /// The events of a program are about to come on, and to be paused at the end: see watch(). False if the guardian is
+  /// gone, or has too many programs already.
+  bool keep(const ProcessMemory& memory, const JournalEntry& process, const EventFlags& flags);
 
  private:
   explicit Guardian(UniqueFd channel) : channel_(std::move(channel)) {}

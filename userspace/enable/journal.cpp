@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +19,7 @@
 
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
+#include "enable/state_directory.hpp"
 
 namespace rtev::enable {
 namespace {
@@ -47,18 +47,9 @@ std::optional<std::array<std::uint64_t, Count>> parse_numbers(std::string_view l
 }  // namespace
 
 Result<Journal> Journal::open(std::filesystem::path directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) return errno_error(error.value(), "cannot make directory", directory);
-  UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat status{};
-  if (!fd || ::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot open directory", directory);
-  constexpr mode_t of_others = S_IWGRP | S_IWOTH;
-  if (status.st_uid != ::geteuid() || (status.st_mode & of_others) != 0)
-    return std::unexpected(Error{.what = "cannot keep a record of replaced hooks",
-                                 .subject = directory,
-                                 .why = "it is not a directory that only its owner may write to"});
-  return Journal(std::move(directory), std::move(fd));
+  auto fd = open_state_directory(directory);
+  if (!fd) return std::unexpected(std::move(fd.error()));
+  return Journal(std::move(directory), std::move(*fd));
 }
 
 bool Journal::lock() const {
@@ -74,7 +65,7 @@ void Journal::unlock() const {
 }
 
 std::filesystem::path Journal::path_of(const JournalEntry& entry) const {
-  return directory_ / fmt::format("{}-{}", entry.pid, entry.start_ticks);
+  return directory_ / state_file_name(entry.pid, entry.start_ticks);
 }
 
 Result<void> Journal::add(const JournalEntry& entry) const {

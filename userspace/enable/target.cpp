@@ -162,8 +162,8 @@ Checked<void> check_places(const Target& target, const Mappings& mappings) {
   const Mapping* const code = offset ? mappings.code(target.start_function(), *offset) : nullptr;
   const Mapping* const hook = mappings.find(target.hook());
   const bool same_file = code != nullptr && hook != nullptr && hook->inode == code->inode && hook->path == code->path;
-  const bool variables = mappings.is_variable(target.hook()) && mappings.is_variable(target.enabled_flag()) &&
-                         mappings.is_variable(target.paused_flag());
+  const bool variables = mappings.is_variable(target.hook()) && mappings.is_variable(target.flags().enabled) &&
+                         mappings.is_variable(target.flags().paused);
   if (same_file && variables) return {};
   return refuse(EnableResult::unexpected_value, "its runtime is not mapped as its file says");
 }
@@ -212,7 +212,7 @@ const DomainLayout* layout_of_version(std::string_view version) {
 }
 
 Checked<EventsState> Target::events_state() const {
-  const auto enabled = memory.word(enabled_flag()), paused = memory.word(paused_flag());
+  const auto enabled = memory.word(flags().enabled), paused = memory.word(flags().paused);
   if (!enabled || !paused) return is_gone();
   if (*enabled > 1 || *paused > 1)
     return refuse(EnableResult::unexpected_value, "its flag of events is neither on nor off");

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "enable/hook.hpp"
+#include "enable/pausing.hpp"
 #include "enable/process_memory.hpp"
 #include "inspect/binary.hpp"
 #include "inspect/procfs.hpp"
@@ -45,8 +46,9 @@ struct Target {
 
   std::uint64_t hook() const { return runtime.start_sites.hook + bias; }
   std::uint64_t start_function() const { return runtime.start_sites.start.begin + bias; }
-  std::uint64_t enabled_flag() const { return runtime.start_sites.enabled_flag + bias; }
-  std::uint64_t paused_flag() const { return runtime.paused_flag + bias; }
+  EventFlags flags() const {
+    return {.enabled = runtime.start_sites.enabled_flag + bias, .paused = runtime.paused_flag + bias};
+  }
   /// Of a function of the runtime or of its variables; 0 for 0.
   std::uint64_t place(std::uint64_t link_address) const { return link_address == 0 ? 0 : link_address + bias; }
 

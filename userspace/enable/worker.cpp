@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "enable/enabled_list.hpp"
 
 namespace rtev::enable {
 namespace {
@@ -18,6 +19,8 @@ constexpr std::uint64_t first_retry_ns = 10'000'000, last_retry_ns = 500'000'000
 
 /// How long a program is watched after its events came on, and for how long the other programs of its binary wait.
 constexpr std::uint64_t watch_ns = 1'000'000'000, proof_ns = 100'000'000;
+
+constexpr std::uint64_t second_ns = 1'000'000'000;
 
 constexpr std::uint64_t no_reports = UINT64_MAX;
 
@@ -58,8 +61,7 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   if (*events == EventsState::active) return refuse(request, {.result = EnableResult::nothing_to_do}, &*target);
   if (*events == EventsState::paused) {
     if (request.task == Task::check) return refuse(request, {.result = EnableResult::resumed}, &*target);
-    if (auto resumed = set_paused(*target, false); !resumed) return refuse(request, resumed.error(), &*target);
-    return refuse(request, {.result = EnableResult::resumed}, &*target);
+    return resume(request, *target);
   }
   const auto hook = plan_hook(*target);
   if (!hook) return refuse(request, hook.error(), &*target);
@@ -70,6 +72,7 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
     EnableAnswer answer{.task = request.task,
                         .pid = request.pid,
                         .start_ticks = target->start_ticks,
+                        .id = request.id,
                         .comm = target->comm,
                         .result = is_missing ? missing->result : EnableResult::done,
                         .why = is_missing ? missing->what + ": " + missing->found : std::string(),
@@ -78,6 +81,24 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
     return answer_(std::move(answer));
   }
   enable(request, target, now_ns);
+}
+
+void Worker::resume(const EnableRequest& request, const Target& target) {
+  if (!options_.resumes_all && !was_enabled(target.pid, target.start_ticks))
+    return refuse(request,
+                  {.result = EnableResult::own_pause,
+                   .why = "it paused its events itself",
+                   .hint = "rtev-bpf enable resumes them"},
+                  &target);
+  // Before they are on: this process may be killed at any time.
+  if (options_.pauses_at_end) keep(target);
+  if (auto resumed = set_paused(target, false); !resumed) return refuse(request, resumed.error(), &target);
+  refuse(request, {.result = EnableResult::resumed}, &target);
+}
+
+/// Has the guardian pause the events at the end.
+void Worker::keep(const Target& target) {
+  guardian_.keep(target.memory, {.pid = target.pid, .start_ticks = target.start_ticks}, target.flags());
 }
 
 void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> target, std::uint64_t now_ns) {
@@ -97,8 +118,8 @@ void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> 
                                                  .retry_ns = first_retry_ns});
 }
 
-bool Worker::may_try(const Program& program) const {
-  return !program.watched_until_ns && !first_of_.contains(program.target->file);
+bool Worker::may_try(const Program& program, std::uint64_t now_ns) const {
+  return now_ns >= next_attempt_ns_ && !program.watched_until_ns && !first_of_.contains(program.target->file);
 }
 
 void Worker::step(std::uint64_t now_ns) {
@@ -110,8 +131,9 @@ void Worker::step(std::uint64_t now_ns) {
     Program& program = found->second;
     if (record.signal != 0) {
       if (is_harm(record.signal)) harmed(program, record.signal);
-    } else if (may_try(program) && record.time_ns + max_replaced_ns > monotonic_ns()) {
-      attempt(program, record.thread_pointer, monotonic_ns());
+    } else if (const std::uint64_t now = monotonic_ns();
+               may_try(program, now) && record.time_ns + max_replaced_ns > now) {
+      attempt(program, record.thread_pointer, now);
     }
   }
   if (now_ns >= next_check_ns_) end_waits(now_ns);
@@ -121,7 +143,12 @@ void Worker::step(std::uint64_t now_ns) {
 void Worker::end_waits(std::uint64_t now_ns) {
   next_check_ns_ = now_ns + proof_ns / 2;
   std::vector<std::int32_t> over;
-  for (const auto& [pid, program] : waiting_) {
+  for (auto& [pid, program] : waiting_) {
+    // The runtime may have been about to start them when the last attempt ended.
+    if (program.was_tried && !program.watched_until_ns) {
+      const auto events = program.target->events_state();
+      if (events && *events != EventsState::off) came_on(program, now_ns);
+    }
     const Binary& file = program.target->file;
     const auto first = first_of_.find(file);
     const bool is_first = first != first_of_.end() && first->second == pid;
@@ -144,7 +171,11 @@ std::optional<std::uint64_t> Worker::next_step_ns() const {
 }
 
 void Worker::attempt(Program& program, std::uint64_t thread_pointer, std::uint64_t now_ns) {
-  if (!program.was_tried) program.begin_ns = now_ns;
+  if (!program.was_tried) {
+    program.begin_ns = now_ns;
+    // Now, because this process may be killed at any time, and because the events may come on after the attempt.
+    if (options_.pauses_at_end) keep(*program.target);
+  }
   program.was_tried = true;
   const std::int32_t pid = program.request.pid;
   const auto is_on = start_events(procfs_, *program.target, thread_pointer, journal_, guardian_);
@@ -158,7 +189,15 @@ void Worker::attempt(Program& program, std::uint64_t thread_pointer, std::uint64
     program.retry_ns = std::min(2 * program.retry_ns, last_retry_ns);
     return;
   }
+  came_on(program, now_ns);
+}
+
+void Worker::came_on(Program& program, std::uint64_t now_ns) {
+  const std::int32_t pid = program.request.pid;
+  // Without the note it is not resumed by a later run: no reason to fail.
+  [[maybe_unused]] const auto noted = note_enabled(pid, program.target->start_ticks);
   answer(program, EnableResult::done, now_ns);
+  next_attempt_ns_ = now_ns + second_ns / options_.max_per_second;
   program.watched_until_ns = now_ns + watch_ns;
   if (!proved_.contains(program.target->file)) first_of_.emplace(program.target->file, pid);
   [[maybe_unused]] const auto wanted = programs_.want(pid, no_reports);
@@ -171,6 +210,7 @@ void Worker::harmed(const Program& program, std::uint32_t signal) {
   answer_({.task = program.request.task,
            .pid = program.request.pid,
            .start_ticks = program.target->start_ticks,
+           .id = program.request.id,
            .comm = program.target->comm,
            .result = EnableResult::suspect,
            .is_correction = program.watched_until_ns.has_value(),
@@ -190,6 +230,7 @@ void Worker::refuse(const EnableRequest& request, const Refused& refused, const 
   answer_({.task = request.task,
            .pid = request.pid,
            .start_ticks = target != nullptr ? target->start_ticks : request.start_ticks,
+           .id = request.id,
            .comm = target != nullptr ? target->comm : std::string(),
            .result = refused.result,
            .why = refused.why,
@@ -200,6 +241,7 @@ void Worker::answer(const Program& program, EnableResult result, std::uint64_t n
   EnableAnswer answer{.task = program.request.task,
                       .pid = program.request.pid,
                       .start_ticks = program.target->start_ticks,
+                      .id = program.request.id,
                       .comm = program.target->comm,
                       .result = result};
   answer.took_ns = now_ns - program.begin_ns;

@@ -45,11 +45,14 @@ class Worker {
 
   void enable(const EnableRequest& request, std::shared_ptr<const Target> target, std::uint64_t now_ns);
   void attempt(Program& program, std::uint64_t thread_pointer, std::uint64_t now_ns);
+  void came_on(Program& program, std::uint64_t now_ns);
   void refuse(const EnableRequest& request, const Refused& refused, const Target* target = nullptr);
   void answer(const Program& program, EnableResult result, std::uint64_t now_ns);
   void harmed(const Program& program, std::uint32_t signal);
   void forget(std::int32_t pid);
-  bool may_try(const Program& program) const;
+  void resume(const EnableRequest& request, const Target& target);
+  void keep(const Target& target);
+  bool may_try(const Program& program, std::uint64_t now_ns) const;
   void end_waits(std::uint64_t now_ns);
 
   EnablerOptions options_;
@@ -62,7 +65,8 @@ class Worker {
   /// Of a binary that is not proved: whose events came on a moment ago. The others wait.
   std::map<Binary, std::int32_t> first_of_;
   std::set<Binary> proved_, suspects_;
-  std::uint64_t next_check_ns_ = 0;  ///< of what waits
+  std::uint64_t next_check_ns_ = 0;    ///< of what waits
+  std::uint64_t next_attempt_ns_ = 0;  ///< see EnablerOptions::max_per_second
 };
 
 }  // namespace rtev::enable

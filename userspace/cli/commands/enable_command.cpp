@@ -109,7 +109,7 @@ bool print(const EnableAnswer& answer) {
 }
 
 int run(const EnableOptions& options, Task task) {
-  auto enabler = Enabler::start({.allow_confined = options.allow_confined});
+  auto enabler = Enabler::start({.allow_confined = options.allow_confined, .resumes_all = true});
   if (!enabler) return report(enabler.error());
   const auto patience = options.duration.value_or(default_patience);
   const std::vector<std::int32_t> pids = selected(options);
@@ -127,7 +127,7 @@ int run(const EnableOptions& options, Task task) {
   };
   for (const std::int32_t pid : pids) {
     ++waiting;
-    enabler->ask({.task = task, .pid = pid, .patience = patience});
+    enabler->ask({.task = task, .pid = pid, .patience = patience}, Enabler::Wait::yes);
     auto answers = enabler->take();
     if (!answers) return report(answers.error());
     take(answers);

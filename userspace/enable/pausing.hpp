@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// Pauses the events of many programs at the end of a run.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <vector>
+
+#include "enable/process_memory.hpp"
+
+namespace rtev::enable {
+
+/// Where a runtime keeps whether its events are on: two words. Addresses are of the process.
+struct EventFlags {
+  std::uint64_t enabled = 0, paused = 0;
+};
+
+/// A program whose events were switched on for the time of a run.
+struct PausedAtEnd {
+  std::int32_t pid = 0;
+  std::uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat
+  ProcessMemory memory;
+  EventFlags flags{};
+};
+
+/// Runs a task on a thread of its own, for the memory of a process may not answer. False if it is not done in time: it
+/// is left behind, and goes on until this process ends.
+bool run_bounded(std::packaged_task<void()> task, std::chrono::nanoseconds limit);
+
+/// Pauses those whose events are on. Skips programs that do not answer. Takes a second at the most.
+void pause_all(std::vector<PausedAtEnd> programs);
+
+}  // namespace rtev::enable

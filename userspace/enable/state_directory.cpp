@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#include "enable/state_directory.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace rtev::enable {
+
+Result<UniqueFd> open_state_directory(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return errno_error(error.value(), "cannot make directory", directory);
+  UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status{};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot open directory", directory);
+  constexpr mode_t of_others = S_IWGRP | S_IWOTH;
+  if (status.st_uid != ::geteuid() || (status.st_mode & of_others) != 0)
+    return std::unexpected(Error{.what = "cannot keep a record of what was changed",
+                                 .subject = directory,
+                                 .why = "it is not a directory that only its owner may write to"});
+  return fd;
+}
+
+std::string state_file_name(std::int32_t pid, std::uint64_t start_ticks) {
+  return fmt::format("{}-{}", pid, start_ticks);
+}
+
+}  // namespace rtev::enable
