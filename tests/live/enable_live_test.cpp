@@ -137,6 +137,23 @@ TEST_F(EnableLive, ASleepingProgramIsNotTouched) {
   EXPECT_EQ(run_through(process).status.code(), 0);
 }
 
+TEST_F(EnableLive, DoctorPrintsWhatItTakes) {
+  covers("enable", "`doctor -p`, and `ps` shows who was switched on");
+  Process process(awaiting(), "ready");
+  const auto doctor = [&] { return run_tool({"doctor", "-p", std::to_string(process.pid())}); };
+  EXPECT_EQ(doctor().status.code(), 0);
+  EXPECT_THAT(doctor().out, AllOf(HasSubstr("events can be switched on"), HasSubstr("directory of the ring")));
+  EXPECT_THAT(ps_line(process.pid()), HasSubstr(" none      - "));
+  ASSERT_EQ(enable(process).status.code(), 0);
+  EXPECT_THAT(ps_line(process.pid()), HasSubstr(" active    yes "));
+  const rlimit small{.rlim_cur = 1 << 20, .rlim_max = RLIM_INFINITY};
+  Process limited(awaiting(), "ready");
+  ASSERT_EQ(::prlimit(limited.pid(), RLIMIT_FSIZE, &small, nullptr), 0);
+  const Outcome outcome = run_tool({"doctor", "-p", std::to_string(limited.pid())});
+  EXPECT_EQ(outcome.status.code(), 1);
+  EXPECT_THAT(outcome.out, HasSubstr("MISSING"));
+}
+
 TEST_F(EnableLive, AnUnwritableDirectoryIsRefused) {
   covers("enable", "directory that the program may not write to");
   const fs::path closed = dir / "closed";

@@ -71,12 +71,16 @@ void add_format(CLI::App& app, std::optional<Format>& format, Format otherwise) 
 
 }  // namespace
 
-void add_process_options(CLI::App& app, ProcessOptions& options) {
+void add_pid_option(CLI::App& app, std::vector<std::int32_t>& pids) {
   app.option_defaults()->group("Selection");
-  app.add_option("-p,--pid", options.pids, "only the process with this id; repeatable")
+  app.add_option("-p,--pid", pids, "only the process with this id; repeatable")
       ->type_name("PID")
       ->check(expects("a process id",
                       [](const std::string& text) { return parse_number<std::int32_t>(text).value_or(0) > 0; }));
+}
+
+void add_process_options(CLI::App& app, ProcessOptions& options) {
+  add_pid_option(app, options.pids);
   app.add_option("-n,--name", options.names,
                  "only processes with this name (wildcards allowed), e.g. 'web*'; repeatable")
       ->type_name("GLOB");

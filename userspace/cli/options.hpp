@@ -33,6 +33,8 @@ struct ProcessOptions {
   std::vector<std::string> names;  ///< globs
   std::optional<std::chrono::nanoseconds> duration;
 };
+/// -p
+void add_pid_option(CLI::App& app, std::vector<std::int32_t>& pids);
 void add_process_options(CLI::App& app, ProcessOptions& options);
 
 /// What all subcommands take that read a stream, live or recorded.

@@ -4,6 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "base/exit_status.hpp"
 #include "cli/commands/subcommands.hpp"
@@ -44,10 +47,17 @@ int run_doctor() {
 }  // namespace
 
 Subcommand add_doctor_command(CLI::App& root) {
+  auto pids = std::make_shared<std::vector<std::int32_t>>();
   CLI::App* const app =
       root.add_subcommand("doctor", "check what this host supports, and say how to get what is missing");
-  app->footer("Exit status: 0 if rtev-bpf can trace here, else 1.");
-  return {.app = app, .run = [](const Invocation&) { return run_doctor(); }};
+  app->footer(
+      "Exit status: 0 if rtev-bpf can trace here, else 1; with -p 0 if the events of all these processes can be "
+      "switched on.");
+  add_pid_option(*app, *pids);
+  app->get_option("--pid")->description(
+      "only what it takes to switch the events of this process on, and what of it is missing; repeatable");
+  return {.app = app,
+          .run = [pids](const Invocation&) { return pids->empty() ? run_doctor() : check_enabling(*pids); }};
 }
 
 }  // namespace rtev::cli

@@ -168,6 +168,12 @@ CLI::App* add(CLI::App& root, const char* name, const char* description, EnableO
 
 }  // namespace
 
+int check_enabling(const std::vector<std::int32_t>& pids) {
+  EnableOptions options;
+  options.pids = pids;
+  return run(options, Task::check);
+}
+
 Subcommand add_enable_command(CLI::App& root) {
   auto options = std::make_shared<EnableOptions>();
   CLI::App* const app = add(root, "enable", "switch events on in running programs, without a restart", *options);

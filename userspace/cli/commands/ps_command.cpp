@@ -16,6 +16,7 @@
 #include "base/file_limit.hpp"
 #include "cli/commands/subcommands.hpp"
 #include "cli/messages.hpp"
+#include "enable/enabled_list.hpp"
 #include "helper/closers.hpp"
 #include "helper/process_queries.hpp"
 #include "inspect/procfs.hpp"
@@ -35,14 +36,16 @@ constexpr const char* footer =
     "the process wrote events while ps counted. RING says whether the process writes events:\n"
     "\n"
     "  active     it does\n"
-    "  paused     it has paused its events (Runtime_events.pause)\n"
-    "  none       its events are off: set OCAML_RUNTIME_EVENTS_START=1 for it, or use --ringless\n"
+    "  paused     it has paused its events (Runtime_events.pause), or rtev-bpf disable has\n"
+    "  none       its events are off: use --enable or --ringless\n"
     "  stopped    its runtime removed the ring\n"
     "  ended      the process ended while ps counted\n"
     "  truncated  its ring file was cut: events cannot be read\n"
     "  unreadable its file system may never answer (FUSE, NFS), or did not, or its file belongs to\n"
     "             another user: set OCAML_RUNTIME_EVENTS_DIR\n"
-    "  shared     processes with the same pid in two containers write into one file: events are mixed up";
+    "  shared     processes with the same pid in two containers write into one file: events are mixed up\n"
+    "\n"
+    "ENABLED is yes if rtev-bpf switched the events on (enable, --enable).";
 
 std::string_view runtime_of(const ProcessInfo& info) {
   if (info.runtime != ocaml_runtime) return info.runtime;
@@ -92,8 +95,8 @@ class ProcessLister : private ProcessEvents, private NoKernelControl {
   }
 
   void print() const {
-    fmt::print("{:>8} {:<15} {:<7} {:<9} {:>7} {:>10}  {}\n", "PID", "COMM", "RUNTIME", "RING", "DOMAINS", "EVENTS/S",
-               "BINARY");
+    fmt::print("{:>8} {:<15} {:<7} {:<9} {:<7} {:>7} {:>10}  {}\n", "PID", "COMM", "RUNTIME", "RING", "ENABLED",
+               "DOMAINS", "EVENTS/S", "BINARY");
     std::vector<const ProcessInfo*> processes;
     for (const ProcessInfo& info : registry_.processes()) processes.push_back(&info);
     std::ranges::sort(processes, {}, &ProcessInfo::pid);
@@ -101,8 +104,9 @@ class ProcessLister : private ProcessEvents, private NoKernelControl {
       const bool has_ring = info->ring != RingState::none;
       TextBuffer comm;
       add_column(comm, info->comm, 15);
-      fmt::print("{:>8} {} {:<7} {:<9} {:>7} {:>10}  {}\n", info->pid, comm.text(), runtime_of(*info),
-                 to_string(info->ring), has_ring ? std::to_string(info->domains) : "-",
+      const bool is_enabled = has_ring && enable::was_enabled(info->pid, info->start_ticks);
+      fmt::print("{:>8} {} {:<7} {:<9} {:<7} {:>7} {:>10}  {}\n", info->pid, comm.text(), runtime_of(*info),
+                 to_string(info->ring), is_enabled ? "yes" : "-", has_ring ? std::to_string(info->domains) : "-",
                  has_ring ? fmt::format("{:.0f}", static_cast<double>(info->words.events) / seconds_) : "-",
                  escaped(info->exe));
     }

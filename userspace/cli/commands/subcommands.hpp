@@ -2,7 +2,9 @@
 // The subcommands, a file each (X_command.cpp): their options and what they do.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "cli/options.hpp"
 
@@ -27,5 +29,8 @@ Subcommand add_convert_command(CLI::App& root);
 Subcommand add_enable_command(CLI::App& root);
 Subcommand add_disable_command(CLI::App& root);
 Subcommand add_doctor_command(CLI::App& root);
+
+/// Of enable --dry-run: prints what it takes to switch the events of processes on. Returns the exit status.
+int check_enabling(const std::vector<std::int32_t>& pids);
 
 }  // namespace rtev::cli
