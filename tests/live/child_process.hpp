@@ -110,6 +110,9 @@ Outcome run(const Command& command);
 /// Lets a program pass all its gates and run to its end.
 Outcome run_through(Process& process);
 
+/// Child processes of all threads of a process.
+std::vector<pid_t> children_of(pid_t pid);
+
 /// Starts rtev-bpf; returns when all probes are attached and the first scan is done.
 void start_ready(std::optional<Process>& process, Command command);
 

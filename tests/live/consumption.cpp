@@ -12,23 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "live/child_process.hpp"
+
 namespace rtev::test {
 
 namespace fs = std::filesystem;
-
-namespace {
-
-std::vector<pid_t> children_of(pid_t pid) {
-  std::vector<pid_t> children;
-  std::error_code gone;
-  for (const fs::directory_entry& thread : fs::directory_iterator("/proc/" + std::to_string(pid) + "/task", gone)) {
-    std::ifstream list(thread.path() / "children");
-    for (pid_t child = 0; list >> child;) children.push_back(child);
-  }
-  return children;
-}
-
-}  // namespace
 
 std::uint64_t memory_of(pid_t pid) {
   const fs::path process = "/proc/" + std::to_string(pid);

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <system_error>
 #include <thread>
@@ -213,14 +212,6 @@ TEST_F(EnableLive, ManyShortProgramsKeepTheirResults) {
     EXPECT_FALSE(enabled.status.signal()) << enabled.err;
     EXPECT_FALSE(has_journal_entry(process.pid()));
   }
-}
-
-/// Child processes, by their pids.
-std::vector<pid_t> children_of(pid_t pid) {
-  std::ifstream list("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
-  std::vector<pid_t> children;
-  for (pid_t child = 0; list >> child;) children.push_back(child);
-  return children;
 }
 
 /// Which processes of `enable` are killed.

@@ -1,7 +1,7 @@
 (* SPDX-License-Identifier: MIT *)
 (* A program of three domains that is built in many ways. Each domain writes its thread id to its ring, writes user
    events of every type and collects garbage. With the argument "await" it first works until its ring is there: somebody
-   else has to switch its events on. *)
+   else has to switch its events on. With "again" behind it, it works again after the gate "done". *)
 
 open Runtime_events
 
@@ -26,12 +26,18 @@ let await_ring () =
   let ring = Printf.sprintf "%s/%d.events" (Sys.getenv "OCAML_RUNTIME_EVENTS_DIR") (Unix.getpid ()) in
   while not (Sys.file_exists ring) do Gate.churn 1 done
 
-let () =
-  Gate.stop_at "ready";
-  if Array.length Sys.argv > 1 && Sys.argv.(1) = "await" then await_ring ();
+let has_argument position name = Array.length Sys.argv > position && Sys.argv.(position) = name
+
+let work_in_domains () =
   let others = List.init 2 (fun _ -> Domain.spawn work) in
   work ();
   List.iter Domain.join others;
   Gc.full_major ();
-  Gate.say "wrote %d" (3 * (1 + (5 * rounds)));
-  Gate.stop_at "done"
+  Gate.say "wrote %d" (3 * (1 + (5 * rounds)))
+
+let () =
+  Gate.stop_at "ready";
+  if has_argument 1 "await" then await_ring ();
+  work_in_domains ();
+  Gate.stop_at "done";
+  if has_argument 2 "again" then work_in_domains ()

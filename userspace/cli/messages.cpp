@@ -35,10 +35,10 @@ std::string start_message(const Registry& registry, const StartFacts& facts) {
                                  facts.has_end ? "" : " Press Ctrl-C to stop.");
   if (!facts.found_everything)
     text += "Some processes are still being inspected. Their events follow as they are found.\n";
-  if (with_ring == 0 && !facts.probes_all)
+  if (facts.enables) text += "Programs with events off have them switched on, one after the other.\n";
+  if (with_ring == 0 && !facts.probes_all && !facts.enables)
     text +=
-        "hint: start programs with OCAML_RUNTIME_EVENTS_START=1, or use --ringless to trace programs that run with "
-        "events off\n";
+        "hint: --enable switches events on in running programs; --ringless traces those with events off by uprobes\n";
   return text;
 }
 

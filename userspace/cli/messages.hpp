@@ -27,6 +27,7 @@ int report(const Error& error);
 struct StartFacts {
   bool has_end = false;          ///< a duration is set
   bool probes_all = false;       ///< programs with events off are traced, too
+  bool enables = false;          ///< their events are switched on
   bool found_everything = true;  ///< false: some processes that ran before are still being inspected
 };
 /// When tracing begins.

@@ -106,10 +106,22 @@ void add_trace_options(CLI::App& app, TraceOptions& options) {
                               "off: none\n"
                               "ocaml (default): those of the threads of OCaml processes\n"
                               "all: those of all threads");
+  CLI::Option* const enable =
+      app.add_flag("--enable", options.enable,
+                   "switch the events of running programs on, as rtev-bpf enable does, also of those that start later; "
+                   "at the end they are paused");
+  app.add_flag("--leave-on", options.leave_on, "with --enable: do not pause them at the end")->needs(enable);
+  app.add_flag("--allow-confined", options.allow_confined,
+               "with --enable: also programs with a filter of system calls or a security profile: if its rules do not "
+               "allow a program to make its ring, the program ends")
+      ->needs(enable);
+  add_number_option<std::uint32_t>(app, "--enable-rate", options.enable_rate, 1, 1000,
+                                   "with --enable: switch on at most N programs per second (default: 50)")
+      ->needs(enable);
   CLI::Option* const ringless =
       app.add_flag("--ringless", options.ringless,
                    "also trace programs that run with events off, by uprobes: an event costs them 1.3 to 1.6 µs, not "
-                   "0.03 µs");
+                   "0.03 µs. With --enable: only those whose events cannot be switched on");
   add_number_option<std::uint64_t>(app, "--ringless-limit", options.ringless_limit, 10, 1'000'000'000,
                                    "remove the probes of a program if it emits more than N events per second, measured "
                                    "over 100 ms, and try again after a pause (default: 100000)")

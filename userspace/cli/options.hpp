@@ -51,6 +51,10 @@ struct TraceOptions : ReadOptions {
   rtev_save_mode save_rings = RTEV_SAVE_KNOWN;
   bool ringless = false;
   std::uint64_t ringless_limit = 100'000;  ///< events per second
+  bool enable = false;
+  bool leave_on = false;
+  bool allow_confined = false;
+  std::uint32_t enable_rate = 50;  ///< programs per second
   bool history = false;
   std::optional<std::size_t> buffer_bytes;
   std::size_t memory_limit = std::size_t{256} << 20;

@@ -22,6 +22,7 @@
 #include "base/exit_status.hpp"
 #include "base/parse.hpp"
 #include "cli/messages.hpp"
+#include "enable/enabler.hpp"
 #include "helper/closers.hpp"
 #include "helper/process_queries.hpp"
 #include "kernel/attacher.hpp"
@@ -81,6 +82,7 @@ void explain_end(const LiveSession& session, const Command* command) {
       {.binaries = probes.failed, .functions = probes.skipped, .last_error = probes.last_error}));
   say(slow_detach_message(probes.slow_to_detach));
   if (sources.ringless() != nullptr) say(sources.ringless()->unprobed().text());
+  if (sources.enabling() != nullptr) say(sources.enabling()->failure_text());
   if (command != nullptr)
     say(aborted_message(sources.discovery().exits().aborted_without_ring(), command->arguments().front(),
                         command->ring_directory()));
@@ -157,6 +159,14 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
   // Another one, since who delays uprobes must not delay the scheduler events of others.
   auto sched_attacher = kernel::Attacher::start(confine_attacher);
   if (!sched_attacher) return report(sched_attacher.error());
+  std::optional<enable::Enabler> enabler;
+  if (options.enable) {
+    auto started = enable::Enabler::start({.allow_confined = options.allow_confined,
+                                           .pauses_at_end = !options.leave_on,
+                                           .max_per_second = options.enable_rate});
+    if (!started) return report(started.error());
+    enabler.emplace(std::move(*started));
+  }
   // Forked before any thread exists. It waits until released.
   std::optional<Command> command;
   if (!invocation.command.empty()) {
@@ -173,6 +183,7 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
 
   StopSignal stop(command ? &*command : nullptr);
   LiveOptions live = live_options(options, invocation, tracing);
+  live.enabler = enabler ? &*enabler : nullptr;
   live.programs.attach = [&attacher](kernel::UprobeRequest request) { return attacher->attach(std::move(request)); };
   live.programs.attach_again = [&sched_attacher](std::vector<UniqueFd> programs) {
     return sched_attacher->attach_tracepoints(std::move(programs));
@@ -188,6 +199,7 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
   if (!command && !options.quiet)
     say(start_message(session->registry(), {.has_end = options.duration.has_value(),
                                             .probes_all = options.ringless,
+                                            .enables = options.enable,
                                             .found_everything = session->found_everything()}));
   announce_ready(ready_fd);
 
@@ -209,6 +221,7 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
   if (command && !tracing.output.error() && !is_full && !options.duration && options.names.empty())
     no_events = no_events_message(command->arguments().front(), session->registry());
   session.reset();
+  enabler.reset();
   attacher->abandon();
   sched_attacher->abandon();
   if (!command) return exit_ok;

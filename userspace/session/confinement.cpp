@@ -149,10 +149,13 @@ std::string describe_confinement(bool uprobe_multi) {
       "  rtev-helper  runs as {}, with CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE\n"
       "               (the process that starts its workers also holds CAP_SYS_NICE and CAP_NET_ADMIN;\n"
       "               those that attach BPF programs run as {}, with {})\n"
+      "  rtev-enabler (only with --enable) runs as {}, with what rtev-helper has and CAP_BPF, CAP_PERFMON,\n"
+      "               CAP_SETUID, CAP_SETGID\n"
       "While it reads a recording or a ring (dump, convert, -i):\n"
       "{}",
       describe(tracer_capabilities()), escaped(name_of_user(::geteuid())), escaped(name_of_user(calling_user())),
-      names_of(attacher_capabilities(uprobe_multi)), describe(reader_capabilities()));
+      names_of(attacher_capabilities(uprobe_multi)), escaped(name_of_user(::geteuid())),
+      describe(reader_capabilities()));
 }
 
 }  // namespace rtev

@@ -26,7 +26,7 @@ TEST(Messages, AreAsInTheGoldenFile) {
   const std::string text =
       start_message(none, {}) +
       start_message(without_ring, {.has_end = true, .probes_all = true, .found_everything = false}) +
-      start_message(several, {.probes_all = true}) +
+      start_message(several, {.probes_all = true}) + start_message(without_ring, {.enables = true}) +
       missing_probes_message({.binaries = 2, .last_error = Error{.what = "cannot probe", .why = "no memory"}}) +
       missing_probes_message({.functions = 1}) + slow_detach_message(40) + no_events_message(hostile, none) +
       no_events_message("server", without_ring) + aborted_message(1, hostile, directory) +

@@ -162,7 +162,8 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
       kernel_(
           programs_, programs_, [this] { sched_attachment_.begin(); },
           [this](std::uint32_t binary_id) {
-            if (ringless_) ringless_->consider(binary_id);
+            // Probes are for programs whose events cannot be switched on.
+            if (ringless_ && (!enabling_ || enabling_->has_failed())) ringless_->consider(binary_id);
           },
           MemoryShares(options.memory_limit).saved_rings),
       discovery_({.queries = queries_,
@@ -179,7 +180,11 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
                   .read = [this](const LifecycleReader::Consumer& consumer) { programs_.read_lifecycle(consumer); },
                   .ring_opened = [this](std::int32_t pid,
                                         std::uint64_t announced_ns) { programs_.ring_opened(pid, announced_ns); }}),
-      max_delay_ns_(static_cast<std::uint64_t>(options.max_delay.count())) {}
+      max_delay_ns_(static_cast<std::uint64_t>(options.max_delay.count())) {
+  if (options.enabler != nullptr)
+    enabling_.emplace(*options.enabler, stream_.registry,
+                      [this](ProcessIndex process, EnableResult result) { on_enabled(process, result); });
+}
 
 LiveSources::~LiveSources() = default;
 
@@ -249,6 +254,7 @@ LiveSources::Collected LiveSources::collect() {
   discovery_.tick(now, records_complete_until, records_wait_since);
   finish_ended(now);
   kernel_.collect_saved_rings();
+  if (enabling_) enabling_->tick(now);
   if (ringless_) ringless_->tick({.now_ns = now, .records_taken_until_ns = taken_until});
   sched_.stage(monotonic_ns(), stream_.output.room(Timeline::no_user, longest_staged_ns()));
   sched_attachment_.tick(now);
@@ -363,6 +369,7 @@ std::vector<int> LiveSources::event_fds() const {
   std::vector<int> fds{lifecycle_.event_fd(), queries_.event_fd(), programs_.sched_fd(), inspector_.event_fd(),
                        programs_.wakeup_fd()};
   if (ringless_programs_) fds.push_back(ringless_programs_->fd());
+  if (enabling_) fds.push_back(enabling_->event_fd());
   return fds;
 }
 
@@ -379,7 +386,8 @@ std::optional<std::uint64_t> LiveSources::next_collect_ns() const {
   const auto unarmed_until = is_unarmed ? std::optional(armed_ns_ + min_wakeup_interval_ns) : std::nullopt;
   for (const auto time :
        {discovery_.next_tick_ns(), queries_.next_deadline_ns(), ringless_ ? ringless_->next_tick_ns() : std::nullopt,
-        rings_.next_poll_ns(), sched_attachment_.next_tick_ns(), next_probed_ns_, unarmed_until}) {
+        enabling_ ? enabling_->next_tick_ns() : std::nullopt, rings_.next_poll_ns(), sched_attachment_.next_tick_ns(),
+        next_probed_ns_, unarmed_until}) {
     if (time) next = std::min(next.value_or(*time), *time);
   }
   return next;
@@ -394,6 +402,23 @@ void LiveSources::on_process(std::uint64_t time_ns, ProcessAction action, const 
   if (action == ProcessAction::unreadable) ++unreadable_[static_cast<Unreadable>(record.detail)];
   stream_.timeline.push(time_ns, Source{0, lifecycle_stream}, EventKind::process, static_cast<std::uint16_t>(action),
                         record);
+  if (!enabling_) return;
+  if (action == ProcessAction::found)
+    enabling_->consider(record.process, monotonic_ns());
+  else if (action == ProcessAction::exec || action == ProcessAction::fork)
+    enabling_->consider(record.process, time_ns + Enabling::start_delay_ns);
+}
+
+void LiveSources::on_enabled(ProcessIndex process, EnableResult result) {
+  ProcessInfo& info = stream_.registry.process(process);
+  const std::uint64_t now = monotonic_ns();
+  on_process(now, ProcessAction::enable, {.process = process, .peer = 0, .detail = static_cast<std::int64_t>(result)});
+  if (result == EnableResult::resumed) {
+    info.ring = RingState::active;
+    on_process(now, ProcessAction::resume, {.process = process, .peer = 0, .detail = 0});
+  }
+  if (is_good(result) || !ringless_) return;
+  if (const auto ringless = processes_.ringless_process(info.pid)) ringless_->consider(ringless->binary);
 }
 
 void LiveSources::on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) {
@@ -407,6 +432,7 @@ void LiveSources::on_ring(ProcessIndex process, std::uint32_t slot, std::shared_
 
 void LiveSources::on_image_end(const ImageEnd& end) {
   const std::uint64_t now = monotonic_ns();
+  if (enabling_) enabling_->forget(end.process);
   sched_attachment_.end(now);
   for (const std::uint32_t slot : end.slots) rings_.seal(slot, end.time_ns);
   ended_.push_back({.end = end, .deadline_ns = now + max_end_wait_ns});

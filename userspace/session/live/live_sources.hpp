@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "enable/enabler.hpp"
 #include "helper/helper_process.hpp"
 #include "helper/process_queries.hpp"
 #include "inspect/inspector.hpp"
@@ -20,6 +21,7 @@
 #include "processes/discovery.hpp"
 #include "processes/discovery_context.hpp"
 #include "processes/lifecycle_reader.hpp"
+#include "session/live/enabling.hpp"
 #include "session/live/kernel_link.hpp"
 #include "session/live/ring_poller.hpp"
 #include "session/live/ring_stager.hpp"
@@ -48,6 +50,8 @@ struct LiveOptions {
   /// Trace programs without a ring, too. Which processes, and how uprobes are attached, is taken from the options
   /// above.
   std::optional<kernel::RinglessOptions> ringless{};
+  /// Switches the events of programs on; must outlive the session. Null: they are left as they are.
+  enable::Enabler* enabler = nullptr;
   std::optional<std::chrono::nanoseconds> duration;
   std::size_t memory_limit = std::size_t{256} << 20;  ///< bytes, see MemoryShares
   /// How old events may be when they are released: what the output needs.
@@ -124,11 +128,13 @@ class LiveSources : private ProcessEvents {
   const kernel::UprobeManager& probes() const { return probes_; }
   const Discovery& discovery() const { return discovery_; }
   const Ringless* ringless() const { return ringless_.get(); }
+  const Enabling* enabling() const { return enabling_ ? &*enabling_ : nullptr; }
 
  private:
   void on_process(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) override;
   void on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) override;
   void on_image_end(const ImageEnd& end) override;
+  void on_enabled(ProcessIndex process, EnableResult result);
   void finish_ended(std::uint64_t now_ns);
   void finish(const ImageEnd& end, std::uint64_t now_ns);
   void add_announcers(RunSummary& summary) const;
@@ -150,6 +156,7 @@ class LiveSources : private ProcessEvents {
   BinaryCache cache_;
   ProcessTable processes_;
   std::unique_ptr<Ringless> ringless_;  ///< with LiveOptions::ringless, else null
+  std::optional<Enabling> enabling_;    ///< with LiveOptions::enabler
   SchedAttachment sched_attachment_;
   Inspector inspector_;
   RingStager ring_stager_;

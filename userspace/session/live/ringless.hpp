@@ -12,8 +12,8 @@
 #include "kernel/kernel_source.hpp"
 #include "processes/discovery_context.hpp"
 #include "processes/process_table.hpp"
+#include "session/live/left_out_programs.hpp"
 #include "session/live/ringless_probes.hpp"
-#include "session/live/unprobed_programs.hpp"
 #include "stream/timeline.hpp"
 
 namespace rtev {
@@ -80,7 +80,7 @@ class Ringless {
   };
   Figures figures() const;
   /// Of processes that have ended.
-  const UnprobedPrograms& unprobed() const { return unprobed_; }
+  const LeftOutPrograms& unprobed() const { return unprobed_; }
 
  private:
   /// A process with a slot.
@@ -115,7 +115,7 @@ class Ringless {
   std::vector<rtev_probed> waiting_;  ///< for their process to come into view
   std::map<ProcessIndex, Probed> probed_;
   Figures figures_;
-  UnprobedPrograms unprobed_;
+  LeftOutPrograms unprobed_{unprobed_wording};
 };
 
 }  // namespace rtev

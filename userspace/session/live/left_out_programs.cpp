@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "session/live/unprobed_programs.hpp"
+#include "session/live/left_out_programs.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 
 namespace rtev {
 
-void UnprobedPrograms::add(std::int32_t pid, std::string_view exe, std::string_view why) {
+void LeftOutPrograms::add(std::int32_t pid, std::string_view exe, std::string_view why) {
   ++processes_;
   Name name(exe, why);
   auto program = programs_.find(name);
@@ -25,15 +25,13 @@ void UnprobedPrograms::add(std::int32_t pid, std::string_view exe, std::string_v
   ++program->second.processes;
 }
 
-std::string UnprobedPrograms::text() const {
+std::string LeftOutPrograms::text() const {
   if (processes_ == 0) return {};
   std::vector<decltype(programs_)::const_iterator> rows;
   for (auto program = programs_.begin(); program != programs_.end(); ++program) rows.push_back(program);
   std::ranges::sort(rows, {}, [](const auto& program) { return program->second.order; });
   std::string text =
-      processes_ == 1
-          ? "1 process without a ring could not be probed, so its events are missing:\n"
-          : fmt::format("{} processes without a ring could not be probed, so their events are missing:\n", processes_);
+      processes_ == 1 ? fmt::format("{}:\n", wording_.one) : fmt::format("{} {}:\n", processes_, wording_.many);
   const auto named = std::min(rows.size(), max_named);
   const auto line = std::back_inserter(text);
   for (std::size_t i = 0; i < named; ++i) {
@@ -44,7 +42,7 @@ std::string UnprobedPrograms::text() const {
   }
   if (const std::uint64_t others = rows.size() - named + nameless_; others > 0)
     fmt::format_to(line, "  and {} more\n", others);
-  text += "hint: start such programs with a ring (OCAML_RUNTIME_EVENTS_START=1), or link them with symbols\n";
+  fmt::format_to(std::back_inserter(text), "hint: {}\n", wording_.hint);
   return text;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "session/live/unprobed_programs.hpp"
+#include "session/live/left_out_programs.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,12 +12,12 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(UnprobedPrograms, TextIsEmptyIfThereAreNone) {
-  EXPECT_EQ(UnprobedPrograms().text(), "");
+TEST(LeftOutPrograms, TextIsEmptyIfThereAreNone) {
+  EXPECT_EQ(LeftOutPrograms(unprobed_wording).text(), "");
 }
 
-TEST(UnprobedPrograms, AreListedWithAProcessAndTheReason) {
-  UnprobedPrograms programs;
+TEST(LeftOutPrograms, AreListedWithAProcessAndTheReason) {
+  LeftOutPrograms programs(unprobed_wording);
   programs.add(12, "/usr/bin/server", "it has no symbols");
   EXPECT_EQ(programs.text(),
             "1 process without a ring could not be probed, so its events are missing:\n"
@@ -25,8 +25,8 @@ TEST(UnprobedPrograms, AreListedWithAProcessAndTheReason) {
             "hint: start such programs with a ring (OCAML_RUNTIME_EVENTS_START=1), or link them with symbols\n");
 }
 
-TEST(UnprobedPrograms, AProgramIsListedOnceInOrderOfItsFirstProcess) {
-  UnprobedPrograms programs;
+TEST(LeftOutPrograms, AProgramIsListedOnceInOrderOfItsFirstProcess) {
+  LeftOutPrograms programs(unprobed_wording);
   programs.add(30, "/z", "too many");
   programs.add(12, "/a", "it has no symbols");
   programs.add(31, "/z", "too many");
@@ -36,16 +36,16 @@ TEST(UnprobedPrograms, AProgramIsListedOnceInOrderOfItsFirstProcess) {
   EXPECT_THAT(programs.text(), HasSubstr(":\n  /z (pid 30 and 2 more): too many\n  /a (pid 12): it has no symbols\n"));
 }
 
-TEST(UnprobedPrograms, HostileNamesAreEscaped) {
-  UnprobedPrograms programs;
+TEST(LeftOutPrograms, HostileNamesAreEscaped) {
+  LeftOutPrograms programs(unprobed_wording);
   programs.add(12, "/tmp/\x1b[2J\nrtev-bpf: all is well", "it has no symbols");
   programs.add(13, "", "it has no symbols");
   EXPECT_THAT(programs.text(), HasSubstr("  /tmp/\\x1B[2J\\x0Artev-bpf: all is well (pid 12)"));
   EXPECT_THAT(programs.text(), HasSubstr("  ? (pid 13)"));
 }
 
-TEST(UnprobedPrograms, ListAndMemoryAreBounded) {
-  UnprobedPrograms programs;
+TEST(LeftOutPrograms, ListAndMemoryAreBounded) {
+  LeftOutPrograms programs(unprobed_wording);
   for (std::int32_t pid = 1; pid <= 1000; ++pid) programs.add(pid, "/bin/" + std::to_string(pid), "it has no symbols");
   const std::string text = programs.text();
   EXPECT_EQ(programs.processes(), 1000U);

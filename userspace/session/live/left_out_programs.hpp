@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Programs without a ring that could not be probed, with the reasons: for the end of a run.
+// Programs that could not be traced, with the reasons: for the end of a run.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,26 @@
 
 namespace rtev {
 
+/// What the text for people says besides names and reasons.
+struct LeftOutWording {
+  std::string_view one, many;  ///< "1 process ...", "processes ..." after their number
+  std::string_view hint;
+};
+inline constexpr LeftOutWording unprobed_wording{
+    .one = "1 process without a ring could not be probed, so its events are missing",
+    .many = "processes without a ring could not be probed, so their events are missing",
+    .hint = "start such programs with a ring (OCAML_RUNTIME_EVENTS_START=1), or link them with symbols"};
+inline constexpr LeftOutWording not_enabled_wording{
+    .one = "the events of 1 process could not be switched on",
+    .many = "processes could not have their events switched on",
+    .hint = "rtev-bpf doctor -p PID lists what a program lacks; --ringless traces some of them by uprobes"};
+
 /// Memory is bounded: beyond max_remembered programs processes are only counted.
-class UnprobedPrograms {
+class LeftOutPrograms {
  public:
   static constexpr std::size_t max_named = 8, max_remembered = 256;
+
+  explicit LeftOutPrograms(const LeftOutWording& wording) : wording_(wording) {}
 
   /// One more process. `exe` is its program as the process sees it: any bytes.
   void add(std::int32_t pid, std::string_view exe, std::string_view why);
@@ -32,6 +48,7 @@ class UnprobedPrograms {
   };
   using Name = std::pair<std::string, std::string>;  ///< path and reason
 
+  LeftOutWording wording_;
   std::map<Name, Program> programs_;
   std::uint64_t processes_ = 0;
   std::uint64_t nameless_ = 0;  ///< of the processes, those whose program is not remembered

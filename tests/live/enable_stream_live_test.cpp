@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+// --enable of the tracer: programs that run with events off are switched on, and paused at the end.
+
+#include <signal.h>
+
+#include <array>
+#include <chrono>
+#include <deque>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "live/harness.hpp"
+#include "live/variety.hpp"
+
+namespace rtev::test {
+namespace {
+
+class EnableStreamLive : public LiveTest {
+ protected:
+  /// A program that works until its events are on, writes user events, and works again after a gate.
+  Command awaiting(const char* ocaml = "5.3", const char* kind = "native") const {
+    const Variety variety{.ocaml = ocaml, .build = {.kind = kind, .what = kind}};
+    return {.argv = {variety.program(), "await", "again"}, .env = {{"OCAML_RUNTIME_EVENTS_DIR", dir.path()}}};
+  }
+  /// Waits until the events of a program are on and it has written its user events.
+  static void await_work(Process& process) {
+    EXPECT_EQ(process.line_with("wrote "), "wrote 303");
+    process.lines_until("done");
+  }
+  /// Lets it work again, after the end of the trace.
+  static void expect_unharmed(Process& process) {
+    const Outcome outcome = run_through(process);
+    EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("done\nwrote 303\n"));
+  }
+  static Json enabled(const Trace& trace, pid_t pid) { return trace.action(pid, "enable"); }
+};
+
+TEST_F(EnableStreamLive, TenProgramsOfThreeVersions) {
+  constexpr std::array programs = std::to_array<std::pair<const char*, const char*>>({
+      {"5.1", "native"},
+      {"5.1", "native"},
+      {"5.1", "no_pie"},
+      {"5.3", "native"},
+      {"5.3", "native"},
+      {"5.3", "static"},
+      {"5.3", "bytecode"},
+      {"5.4", "native"},
+      {"5.4", "native"},
+      {"5.4", "custom"},
+  });
+  for (const auto& [ocaml, kind] : programs) {
+    if (!fs::exists(awaiting(ocaml, kind).argv.front())) GTEST_SKIP() << "no OCaml " << ocaml;
+  }
+  covers("enable", "`--enable`: ten programs of three versions within a second");
+  std::deque<Process> processes;
+  for (const auto& [ocaml, kind] : programs) processes.emplace_back(awaiting(ocaml, kind), "ready");
+  for (Process& process : processes) process.go();
+  Tracer tracer({"--enable"});
+  for (Process& process : processes) await_work(process);
+  const Trace trace = tracer.stop();
+  const std::uint64_t start_ns = trace.header["start"];
+  for (Process& process : processes) {
+    const Json event = enabled(trace, process.pid());
+    EXPECT_EQ(event.value("result", ""), "done") << event;
+    EXPECT_LT(event.value("ts", std::uint64_t{0}), start_ns + 1'000'000'000);
+    EXPECT_EQ(trace.of(process.pid(), "user").size(), 303u);
+    EXPECT_THAT(ps_line(process.pid()), AllOf(HasSubstr(" paused "), HasSubstr(" yes ")));
+    expect_unharmed(process);
+    EXPECT_FALSE(fs::exists(ring_of(process.pid()))) << "the program removes it at its exit";
+  }
+}
+
+TEST_F(EnableStreamLive, ProgramsThatStartLater) {
+  covers("enable", "`--enable`: programs that start during the trace");
+  Tracer tracer({"--enable"});
+  Process process(awaiting(), "ready");
+  process.go();
+  await_work(process);
+  const Trace trace = tracer.stop();
+  EXPECT_THAT(trace.actions(process.pid()), IsSupersetOf({"exec", "enable", "ring"}));
+  expect_unharmed(process);
+}
+
+TEST_F(EnableStreamLive, ResumedByTheNextRun) {
+  covers("enable", "`--enable`: paused at the end, resumed by the next run");
+  Process process(awaiting(), "ready");
+  process.go();
+  {
+    Tracer tracer({"--enable"});
+    await_work(process);
+    tracer.stop();
+  }
+  Tracer tracer({"--enable", "-p", std::to_string(process.pid())});
+  expect_unharmed(process);
+  const Trace trace = tracer.stop();
+  EXPECT_EQ(enabled(trace, process.pid()).value("result", ""), "resumed");
+  EXPECT_EQ(trace.of(process.pid(), "user").size(), 303u);
+}
+
+TEST_F(EnableStreamLive, LeftOn) {
+  covers("enable", "`--enable --leave-on`");
+  Process process(awaiting(), "ready");
+  process.go();
+  Tracer tracer({"--enable", "--leave-on"});
+  await_work(process);
+  tracer.stop();
+  EXPECT_THAT(ps_line(process.pid()), AllOf(HasSubstr(" active "), HasSubstr(" yes ")));
+  expect_unharmed(process);
+}
+
+TEST_F(EnableStreamLive, OwnPausesAreKept) {
+  covers("enable", "`--enable`: a program that paused its events itself");
+  Command command = awaiting();
+  command.env["OCAML_RUNTIME_EVENTS_START"] = "1";
+  Process process(command, "ready");
+  process.go();
+  await_work(process);
+  ASSERT_EQ(run_tool({"disable", "-p", std::to_string(process.pid())}).status.code(), 0);
+  Tracer tracer({"--enable"});
+  expect_unharmed(process);
+  const Trace trace = tracer.stop();
+  EXPECT_EQ(enabled(trace, process.pid()).value("result", ""), "own pause");
+  EXPECT_THAT(trace.of(process.pid(), "user"), IsEmpty());
+}
+
+TEST_F(EnableStreamLive, OnlySelectedPrograms) {
+  covers("enable", "`--enable -p`");
+  Process selected(awaiting(), "ready"), other(awaiting(), "ready");
+  selected.go();
+  other.go();
+  Tracer tracer({"--enable", "-p", std::to_string(selected.pid())});
+  await_work(selected);
+  const Trace trace = tracer.stop();
+  EXPECT_THAT(trace.of(other.pid(), "process"), IsEmpty());
+  EXPECT_THAT(ps_line(other.pid()), HasSubstr(" none "));
+  expect_unharmed(selected);
+}
+
+TEST_F(EnableStreamLive, ProbedIfItCannotBeEnabled) {
+  covers("enable", "`--enable --ringless`: probes for those that cannot be switched on");
+  Command command = program("busy_alloc", {"2000"});
+  command.env["OCAML_RUNTIME_EVENTS_DIR"] = "/proc";  // no files can be made there
+  Process process(command, "ready"), enabled_process(awaiting(), "ready");
+  enabled_process.go();
+  Tracer tracer({"--enable", "--ringless"});
+  process.go();
+  process.lines_until("done");
+  await_work(enabled_process);
+  const Outcome outcome = tracer.interrupt();
+  const Trace trace = Trace::parse(outcome.out);
+  EXPECT_EQ(enabled(trace, process.pid()).value("result", ""), "directory");
+  EXPECT_THAT(outcome.err, HasSubstr("could not be switched on"));
+  EXPECT_THAT(trace.actions(process.pid()), Contains("probe"));
+  EXPECT_THAT(trace.actions(enabled_process.pid()), Not(Contains("probe")));
+  EXPECT_FALSE(trace.of(process.pid(), "begin").empty());
+  EXPECT_EQ(run_through(process).status.code(), 0);
+  expect_unharmed(enabled_process);
+}
+
+TEST_F(EnableStreamLive, RecordedAndReplayed) {
+  covers("enable", "`record --enable`, replayed and exported");
+  const fs::path recording = dir / "trace.fxt";
+  Process process(awaiting(), "ready");
+  process.go();
+  Tracer tracer({"--enable", "-o", recording}, {.format = {"record"}});
+  await_work(process);
+  tracer.interrupt();
+  EXPECT_EQ(enabled(dumped(recording), process.pid()).value("result", ""), "done");
+  EXPECT_THAT(run_tool({"dump", recording}).out, HasSubstr("process enable: events on"));
+  const fs::path chrome = dir / "trace.json";
+  convert(recording, chrome);
+  EXPECT_THAT(read_file(chrome), HasSubstr("\"enable\""));
+  expect_unharmed(process);
+}
+
+/// The children of a process that have this name.
+std::vector<pid_t> children_named(pid_t parent, const std::string& name) {
+  std::vector<pid_t> children;
+  for (const pid_t pid : children_of(parent)) {
+    if (read_file("/proc/" + std::to_string(pid) + "/comm") == name + "\n") children.push_back(pid);
+  }
+  return children;
+}
+
+/// Waits until `ps` says this of a process.
+void await_ps(pid_t pid, const std::string& text) {
+  const auto deadline = std::chrono::steady_clock::now() + wait_timeout;
+  while (!ps_line(pid).contains(text)) ASSERT_LT(std::chrono::steady_clock::now(), deadline) << ps_line(pid);
+}
+
+/// Which processes of a tracer are killed.
+enum class KilledOfTracer : std::uint8_t { tracer, enabler, both };
+
+class KilledEnableStreamLive : public EnableStreamLive,
+                               public ::testing::WithParamInterface<std::pair<const char*, KilledOfTracer>> {};
+
+TEST_P(KilledEnableStreamLive, EventsArePaused) {
+  covers("enable", std::string("`--enable`: SIGKILL of ") + GetParam().first);
+  Process process(awaiting(), "ready");
+  process.go();
+  Tracer tracer({"--enable"});
+  await_work(process);
+  const auto enablers = children_named(tracer.process().pid(), "rtev-enabler");
+  ASSERT_THAT(enablers, SizeIs(1));
+  const KilledOfTracer killed = GetParam().second;
+  if (killed != KilledOfTracer::tracer) ::kill(enablers.front(), SIGKILL);
+  if (killed != KilledOfTracer::enabler) tracer.process().signal(SIGKILL);
+  await_ps(process.pid(), " paused ");
+  if (killed == KilledOfTracer::enabler) {
+    EXPECT_THAT(tracer.interrupt().err, HasSubstr("the process that does it is gone"));
+  }
+  expect_unharmed(process);
+}
+
+INSTANTIATE_TEST_SUITE_P(Processes, KilledEnableStreamLive,
+                         ::testing::Values(std::pair("the tracer", KilledOfTracer::tracer),
+                                           std::pair("the enabler", KilledOfTracer::enabler),
+                                           std::pair("both", KilledOfTracer::both)),
+                         [](const auto& test) {
+                           std::string name = test.param.first;
+                           std::erase(name, ' ');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace rtev::test

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+#include "session/live/enabling.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace rtev {
+namespace {
+
+/// The enabler takes requests again after that, if it was busy.
+constexpr std::uint64_t busy_retry_ns = 10'000'000;
+
+/// Also those whose ring is open: whether they have paused their events is known only to the enabler.
+bool may_be_enabled(const ProcessInfo& info) {
+  return !info.ended && info.runtime == ocaml_runtime &&
+         (info.ring == RingState::none || info.ring == RingState::active || info.ring == RingState::paused ||
+          info.ring == RingState::probed);
+}
+
+/// Of a program whose events are on, no matter by whom, it is of no interest that they could not be switched on.
+bool is_news(EnableResult result, RingState ring) {
+  if (result == EnableResult::nothing_to_do || result == EnableResult::gone) return false;
+  return is_good(result) || ring != RingState::active || result == EnableResult::own_pause ||
+         result == EnableResult::suspect;
+}
+
+}  // namespace
+
+void Enabling::consider(ProcessIndex process, std::uint64_t due_ns) {
+  if (failure_) return;
+  due_.insert_or_assign(process, due_ns);
+  next_tick_ns_ = std::min(next_tick_ns_.value_or(due_ns), due_ns);
+}
+
+void Enabling::tick(std::uint64_t now_ns) {
+  if (failure_) return;
+  take_answers();
+  if (!failure_ && !due_.empty() && now_ns >= next_tick_ns_.value_or(0)) ask(now_ns);
+}
+
+void Enabling::take_answers() {
+  auto answers = enabler_->take();
+  if (!answers) {
+    failure_ = std::move(answers.error());
+    due_.clear();
+    next_tick_ns_.reset();
+    return;
+  }
+  for (const enable::EnableAnswer& answer : *answers) {
+    const ProcessInfo& info = registry_.process(answer.id);
+    if (!is_news(answer.result, info.ring)) continue;
+    if (!is_good(answer.result)) left_out_.add(answer.pid, info.exe, answer.why);
+    report_(answer.id, answer.result);
+  }
+}
+
+void Enabling::ask(std::uint64_t now_ns) {
+  next_tick_ns_.reset();
+  for (auto candidate = due_.begin(); candidate != due_.end();) {
+    const auto [process, due_ns] = *candidate;
+    if (due_ns > now_ns) {
+      next_tick_ns_ = std::min(next_tick_ns_.value_or(due_ns), due_ns);
+      ++candidate;
+      continue;
+    }
+    const ProcessInfo& info = registry_.process(process);
+    const enable::EnableRequest request{.pid = info.pid, .start_ticks = info.start_ticks, .id = process};
+    if (may_be_enabled(info) && !enabler_->ask(request, enable::Enabler::Wait::no)) {
+      next_tick_ns_ = now_ns + busy_retry_ns;
+      return;
+    }
+    candidate = due_.erase(candidate);
+  }
+}
+
+std::string Enabling::failure_text() const {
+  std::string text = left_out_.text();
+  if (failure_) text += "rtev-bpf: " + failure_->message() + "\nhint: " + failure_->hint + "\n";
+  return text;
+}
+
+}  // namespace rtev

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// Has the events of programs switched on as they come into view.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "enable/enabler.hpp"
+#include "session/live/left_out_programs.hpp"
+#include "stream/registry.hpp"
+
+namespace rtev {
+
+/// Asks the enabler process, and never waits for it. One thread; times are ns of CLOCK_MONOTONIC.
+class Enabling {
+ public:
+  /// A program that has just begun has its runtime start events itself within this time, if it does.
+  static constexpr std::uint64_t start_delay_ns = 100'000'000;
+
+  /// An image, and what became of it. Not called for programs that have their events on, or have ended.
+  using Report = std::function<void(ProcessIndex, EnableResult)>;
+  /// Both must outlive the object.
+  Enabling(enable::Enabler& enabler, const Registry& registry, Report report)
+      : enabler_(&enabler), registry_(registry), report_(std::move(report)) {}
+
+  /// An image of the stream is to be asked for at this time.
+  void consider(ProcessIndex process, std::uint64_t due_ns);
+  /// The image ended.
+  void forget(ProcessIndex process) { due_.erase(process); }
+
+  /// Asks for programs that are due, and takes answers.
+  void tick(std::uint64_t now_ns);
+  /// When tick() has something to do again, as far as only time decides.
+  std::optional<std::uint64_t> next_tick_ns() const { return next_tick_ns_; }
+  /// Readable (epoll) when there are answers.
+  int event_fd() const { return enabler_->event_fd(); }
+
+  /// True once the enabler process is gone.
+  bool has_failed() const { return failure_.has_value(); }
+  /// What went wrong, for people; empty if nothing did.
+  std::string failure_text() const;
+
+ private:
+  void take_answers();
+  void ask(std::uint64_t now_ns);
+
+  enable::Enabler* enabler_;
+  const Registry& registry_;
+  Report report_;
+  std::map<ProcessIndex, std::uint64_t> due_;
+  std::optional<std::uint64_t> next_tick_ns_;
+  std::optional<Error> failure_;
+  LeftOutPrograms left_out_{not_enabled_wording};
+};
+
+}  // namespace rtev
