@@ -51,12 +51,6 @@ bool wait_for_events(const Target& target, std::uint64_t state, std::uint64_t de
   return false;
 }
 
-/// OCaml's own hook clears the request; its default does nothing.
-void withdraw_request(const Target& target, std::uint64_t state, const ReplacedHook& hook) {
-  const std::uint64_t request = state + target.layout.requested_external_interrupt * word_bytes;
-  if (hook.original != hook.thread_hook && target.memory.word(request) == 1) target.memory.write_word(request, 0);
-}
-
 /// A child that was forked while the hook was replaced has a copy of it.
 void mend_children(const Procfs& procfs, const Target& target, const ReplacedHook& hook, std::uint64_t since_ticks) {
   for (const std::int32_t pid : procfs.pids()) {
@@ -99,8 +93,9 @@ Checked<bool> start_events(const Procfs& procfs, const Target& target, std::uint
   const auto events = target.events_state();
   if (!events) return std::unexpected(events.error());
   if (*events != EventsState::off) return true;
-  const auto hook = plan_hook(target);
+  auto hook = plan_hook(target);
   if (!hook) return std::unexpected(hook.error());
+  hook->request = *state + target.layout.requested_external_interrupt * word_bytes;
 
   const JournalEntry entry{.pid = target.pid, .start_ticks = target.start_ticks, .hook = *hook};
   if (auto added = journal.add(entry); !added) return refuse(EnableResult::denied, added.error().message());
@@ -112,7 +107,6 @@ Checked<bool> start_events(const Procfs& procfs, const Target& target, std::uint
   const bool is_on = target.memory.write_word(hook->address, hook->replacement) &&
                      wait_for_events(target, *state, monotonic_ns() + max_replaced_ns);
   put_back(target.memory, *hook);
-  withdraw_request(target, *state, *hook);
   mend_children(procfs, target, *hook, since_ticks);
   guardian.release();
   journal.remove(entry);

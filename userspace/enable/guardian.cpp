@@ -31,7 +31,7 @@ template <typename Archive>
 static void fields(Archive& archive, JournalEntry& entry) {
   ReplacedHook& hook = entry.hook;
   archive(entry.pid, entry.start_ticks, hook.address, hook.original, hook.replacement, hook.thread_hook, hook.witness,
-          hook.witness_before);
+          hook.witness_before, hook.request);
 }
 
 namespace {

@@ -16,11 +16,14 @@ bool belongs_to_threads(const ProcessMemory& memory, const ReplacedHook& hook) {
 bool put_back(const ProcessMemory& memory, const ReplacedHook& hook) {
   const auto present = memory.word(hook.address);
   if (!present) return false;
-  if (*present != hook.replacement) return true;
-  if (!memory.write_word(hook.address, hook.original)) return false;
-  // The library may have set its hook between the read and the write. It changes the witness before that.
-  if (belongs_to_threads(memory, hook)) return memory.write_word(hook.address, hook.thread_hook);
-  return true;
+  if (*present == hook.replacement) {
+    if (!memory.write_word(hook.address, hook.original)) return false;
+    // The library may have set its hook between the read and the write. It changes the witness before that.
+    if (belongs_to_threads(memory, hook)) return memory.write_word(hook.address, hook.thread_hook);
+  }
+  // Runtimes never free the state of a domain: the word is still what it was.
+  const bool is_left = hook.request != 0 && hook.original != hook.thread_hook && memory.word(hook.request) == 1;
+  return !is_left || memory.write_word(hook.request, 0);
 }
 
 }  // namespace rtev::enable

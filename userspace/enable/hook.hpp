@@ -15,12 +15,15 @@ struct ReplacedHook {
   /// Until the threads library is initialised, `witness` holds `witness_before`; the hook belongs to the library then,
   /// and has to be `thread_hook`. 0 where the program has no such library.
   std::uint64_t thread_hook = 0, witness = 0, witness_before = 0;
+  /// The word that asks the domain to call the hook. The library's hook clears it, OCaml's default does not: it has to
+  /// be 0 then, or the domain calls it for ever where it is about to block. 0: there is no such word.
+  std::uint64_t request = 0;
 
   bool operator==(const ReplacedHook&) const = default;
 };
 
 /// Puts the hook back, unless it is not the replacement any more: the program has set it, or it is put back already.
-/// False if the memory cannot be read or written: the program ended.
+/// Withdraws the request in any case. False if the memory cannot be read or written: the program ended.
 bool put_back(const ProcessMemory& memory, const ReplacedHook& hook);
 
 }  // namespace rtev::enable

@@ -72,8 +72,8 @@ Result<void> Journal::add(const JournalEntry& entry) const {
   const std::filesystem::path path = path_of(entry);
   const ReplacedHook& hook = entry.hook;
   const std::string line =
-      fmt::format("{} {} {} {} {} {} {} {}\n", entry.pid, entry.start_ticks, hook.address, hook.original,
-                  hook.replacement, hook.thread_hook, hook.witness, hook.witness_before);
+      fmt::format("{} {} {} {} {} {} {} {} {}\n", entry.pid, entry.start_ticks, hook.address, hook.original,
+                  hook.replacement, hook.thread_hook, hook.witness, hook.witness_before, hook.request);
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return errno_error(errno, "cannot write", path);
   // One write: an entry is there as a whole or, after a kill, not at all.
@@ -92,13 +92,13 @@ std::vector<JournalEntry> Journal::entries() const {
   std::error_code error;
   for (const auto& file : std::filesystem::directory_iterator(directory_, error)) {
     const auto text = read_small_file(file.path(), max_entry_bytes);
-    const auto numbers = text ? parse_numbers<8>(*text) : std::nullopt;
+    const auto numbers = text ? parse_numbers<9>(*text) : std::nullopt;
     if (!numbers) {
       // Killed before it was written, and so before the hook was replaced.
       ::unlink(file.path().c_str());
       continue;
     }
-    const auto& [pid, ticks, address, original, replacement, thread_hook, witness, witness_before] = *numbers;
+    const auto& [pid, ticks, address, original, replacement, thread_hook, witness, witness_before, request] = *numbers;
     entries.push_back({.pid = static_cast<std::int32_t>(pid),
                        .start_ticks = ticks,
                        .hook = {.address = address,
@@ -106,7 +106,8 @@ std::vector<JournalEntry> Journal::entries() const {
                                 .replacement = replacement,
                                 .thread_hook = thread_hook,
                                 .witness = witness,
-                                .witness_before = witness_before}});
+                                .witness_before = witness_before,
+                                .request = request}});
   }
   return entries;
 }

@@ -30,7 +30,8 @@ class Hook : public ::testing::Test {
             .replacement = replacement,
             .thread_hook = thread_hook,
             .witness = reinterpret_cast<std::uint64_t>(&witness_),
-            .witness_before = witness_};
+            .witness_before = witness_,
+            .request = reinterpret_cast<std::uint64_t>(&request_)};
   }
   ProcessMemory memory() const {
     auto memory = ProcessMemory::open(::getpid());
@@ -43,13 +44,29 @@ class Hook : public ::testing::Test {
     return hook_ == original;
   }
 
-  alignas(8) std::atomic<std::uint64_t> hook_ = original, witness_ = 7;
+  alignas(8) std::atomic<std::uint64_t> hook_ = original, witness_ = 7, request_ = 1;
   test::TempDir dir_;
 };
 
 TEST_F(Hook, IsPutBack) {
   EXPECT_TRUE(put_back(memory(), replaced()));
   EXPECT_EQ(hook_, original);
+  EXPECT_EQ(request_, 0u) << "OCaml's default hook does not clear it";
+}
+
+TEST_F(Hook, OfTheThreadsLibraryClearsTheRequestItself) {
+  ReplacedHook hook = replaced();
+  hook.original = thread_hook;
+  EXPECT_TRUE(put_back(memory(), hook));
+  EXPECT_EQ(hook_, thread_hook);
+  EXPECT_EQ(request_, 1u);
+}
+
+TEST_F(Hook, ThatIsPutBackAlreadyHasItsRequestWithdrawn) {
+  const ReplacedHook hook = replaced();
+  hook_ = original;
+  EXPECT_TRUE(put_back(memory(), hook));
+  EXPECT_EQ(request_, 0u);
 }
 
 TEST_F(Hook, ThatTheProgramHasSetIsKept) {
