@@ -218,7 +218,7 @@ TEST_P(KilledEnableStreamLive, EventsArePaused) {
 INSTANTIATE_TEST_SUITE_P(Processes, KilledEnableStreamLive,
                          ::testing::Values(std::pair("the tracer", KilledOfTracer::tracer),
                                            std::pair("the enabler", KilledOfTracer::enabler),
-                                           std::pair("both", KilledOfTracer::both)),
+                                           std::pair("the tracer and the enabler", KilledOfTracer::both)),
                          [](const auto& test) {
                            std::string name = test.param.first;
                            std::erase(name, ' ');
