@@ -35,7 +35,7 @@ std::uint64_t boot_ticks() {
 /// Asks the domain to look at its pending actions, the external interrupt among them. Each of these writes may come at
 /// any time, from any thread. In this order: the runtime looks when the limit says so.
 bool request_interrupt(const Target& target, std::uint64_t state) {
-  const DomainLayout& layout = target.layout;
+  const DomainLayout& layout = target.layout->state;
   return target.memory.write_word(state + layout.requested_external_interrupt * word_bytes, 1) &&
          target.memory.write_word(state + layout.action_pending * word_bytes, 1) &&
          target.memory.write_word(state + layout.young_limit * word_bytes, UINT64_MAX);
@@ -95,7 +95,7 @@ Checked<bool> start_events(const Procfs& procfs, const Target& target, std::uint
   if (*events != EventsState::off) return true;
   auto hook = plan_hook(target);
   if (!hook) return std::unexpected(hook.error());
-  hook->request = *state + target.layout.requested_external_interrupt * word_bytes;
+  hook->request = *state + target.layout->state.requested_external_interrupt * word_bytes;
 
   const JournalEntry entry{.pid = target.pid, .start_ticks = target.start_ticks, .hook = *hook};
   if (auto added = journal.add(entry); !added) return refuse(EnableResult::denied, added.error().message());

@@ -15,11 +15,6 @@
 namespace rtev::enable {
 namespace {
 
-struct VersionLayout {
-  std::string_view version;
-  DomainLayout layout;
-};
-
 /// The fields whose places differ by version.
 constexpr DomainLayout layout(std::uint32_t requested_external_interrupt, std::uint32_t id) {
   return {.young_limit = 0,
@@ -31,15 +26,13 @@ constexpr DomainLayout layout(std::uint32_t requested_external_interrupt, std::u
           .id = id};
 }
 
-/// From runtime/caml/domain_state.tbl of each version, whose fields take a word each. Each was tested on that version:
-/// tests/live/enable_live_test.cpp.
+/// From runtime/caml/domain_state.tbl of each version, whose fields take a word each, and from struct dom_internal in
+/// its runtime/domain.c: 5.4 has the domain's thread before the state. Each was tested on that version:
+/// tests/live/enable_live_test.cpp, enable_workloads_live_test.cpp.
 constexpr std::array layouts =
-    std::to_array<VersionLayout>({{"5.1", layout(31, 35)}, {"5.3", layout(32, 36)}, {"5.4", layout(36, 40)}});
+    std::to_array<VersionLayout>({{"5.1", layout(31, 35), 1}, {"5.3", layout(32, 36), 1}, {"5.4", layout(36, 40), 2}});
 
 constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
-
-/// A domain's internal record begins with its number; the next word is its state (runtime/domain.c, 5.0 to 5.4).
-constexpr std::uint64_t state_in_domain = word_bytes;
 
 /// No minor heap is larger.
 constexpr std::uint64_t max_minor_heap_bytes = std::uint64_t{1} << 40;
@@ -97,18 +90,18 @@ Checked<RuntimeFile> runtime_of(const Procfs& procfs, const ProcessView& view, s
   return place(std::move(**found), mapped.runtime->fd, bias_of_mapping(**found, mapped.runtime->begin));
 }
 
-Checked<DomainLayout> layout_of(const RuntimeBinary& runtime) {
+Checked<const VersionLayout*> layout_of(const RuntimeBinary& runtime) {
   if (runtime.version.empty())
     return refuse(EnableResult::no_symbols, "its program has no symbols",
                   "start it with OCAML_RUNTIME_EVENTS_START=1, or use a program that is not stripped");
-  const DomainLayout* const layout = layout_of_version(runtime.version);
-  if (layout == nullptr)
+  const auto layout = std::ranges::find(layouts, runtime.version, &VersionLayout::version);
+  if (layout == layouts.end())
     return refuse(EnableResult::unknown_version, "it has not been tested with OCaml " + runtime.version,
                   "start it with OCAML_RUNTIME_EVENTS_START=1");
   const auto& own = runtime.start_sites.layout;
-  if (own && *own != *layout)
+  if (own && *own != layout->state)
     return refuse(EnableResult::unknown_version, "its runtime is not laid out like that of OCaml " + runtime.version);
-  return *layout;
+  return &*layout;
 }
 
 /// False if a symbol is missing.
@@ -193,7 +186,7 @@ bool is_domain_state(const Target& target, std::uint64_t state, std::optional<st
     readable &= word.has_value();
     return word.value_or(0);
   };
-  const DomainLayout& layout = target.layout;
+  const DomainLayout& layout = target.layout->state;
   const std::uint64_t limit = field(layout.young_limit), next = field(layout.young_ptr),
                       begin = field(layout.young_start), end = field(layout.young_end);
   const std::uint32_t own_id = as_int(field(layout.id));
@@ -205,11 +198,6 @@ bool is_domain_state(const Target& target, std::uint64_t state, std::optional<st
 }
 
 }  // namespace
-
-const DomainLayout* layout_of_version(std::string_view version) {
-  const auto found = std::ranges::find(layouts, version, &VersionLayout::version);
-  return found == layouts.end() ? nullptr : &found->layout;
-}
 
 Checked<EventsState> Target::events_state() const {
   const auto enabled = memory.word(flags().enabled), paused = memory.word(flags().paused);
@@ -287,7 +275,8 @@ std::optional<std::uint64_t> domain_state_of(const Target& target, std::uint64_t
   }
   // While the thread is in a system call it does not hold its domain: its own state is in the domain's record.
   std::uint64_t state = variable(target.runtime.caml_state_tls);
-  if (state == 0 && domain != 0) state = target.memory.word(domain + state_in_domain).value_or(0);
+  if (state == 0 && domain != 0)
+    state = target.memory.word(domain + target.layout->state_in_domain * word_bytes).value_or(0);
   return is_domain_state(target, state, id) ? std::optional(state) : std::nullopt;
 }
 

@@ -7,6 +7,7 @@
 #include <expected>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "enable/hook.hpp"
@@ -27,8 +28,13 @@ struct Refused {
 template <typename Value>
 using Checked = std::expected<Value, Refused>;
 
-/// The layout of caml_domain_state in a version of OCaml; null if it was not tested.
-const DomainLayout* layout_of_version(std::string_view version);
+/// Where the runtime of a version of OCaml has what is needed, in words.
+struct VersionLayout {
+  std::string_view version;
+  DomainLayout state;  ///< caml_domain_state
+  std::uint32_t
+      state_in_domain;  ///< the pointer to the state in a domain's internal record, which begins with its number
+};
 
 /// What a runtime does with its events. Of the flags that it keeps.
 enum class EventsState : std::uint8_t { off, active, paused };
@@ -41,8 +47,8 @@ struct Target {
   std::pair<std::uint64_t, std::uint64_t> file{};  ///< of the runtime: device and inode
   ProcessMemory memory;
   RuntimeBinary runtime{};
-  std::uint64_t bias = 0;  ///< of the runtime: address in the process less the one in the file
-  DomainLayout layout{};
+  std::uint64_t bias = 0;                 ///< of the runtime: address in the process less the one in the file
+  const VersionLayout* layout = nullptr;  ///< never null
 
   std::uint64_t hook() const { return runtime.start_sites.hook + bias; }
   std::uint64_t start_function() const { return runtime.start_sites.start.begin + bias; }

@@ -48,7 +48,7 @@ void Enabling::take_answers() {
   }
   for (const enable::EnableAnswer& answer : *answers) {
     const ProcessInfo& info = registry_.process(answer.id);
-    if (!is_news(answer.result, info.ring)) continue;
+    if (info.ended || !is_news(answer.result, info.ring)) continue;
     if (!is_good(answer.result)) left_out_.add(answer.pid, info.exe, answer.why);
     report_(answer.id, answer.result);
   }
