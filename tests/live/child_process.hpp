@@ -36,6 +36,7 @@ struct Command {
   std::optional<int> cpu{};     ///< run on this cpu only
   bool terminal = false;        ///< stdout is a terminal
   bool error_terminal = false;  ///< stderr is a terminal
+  bool filters_calls = false;   ///< has a filter of system calls (seccomp), which allows all
   int keep_fd = -1;             ///< kept open in the program, under the same number
 };
 

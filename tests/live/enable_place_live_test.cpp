@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+// rtev-bpf enable where programs run: containers, full and read-only file systems, filters of system calls, stopped.
+
+#include <signal.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "live/harness.hpp"
+#include "live/place.hpp"
+#include "live/variety.hpp"
+
+namespace rtev::test {
+namespace {
+
+constexpr uid_t unprivileged = 12345;
+
+class EnablePlaceLive : public LiveTest {
+ protected:
+  /// Linked statically, since a container has no libraries.
+  static fs::path workloads() {
+    return Variety{.ocaml = "5.3", .build = {.kind = "workloads_static", .what = "static"}}.program();
+  }
+  Command working(const std::string& kind) const {
+    return {.argv = {workloads(), kind}, .env = {{"OCAML_RUNTIME_EVENTS_DIR", dir.path()}}};
+  }
+  static Command enabling(pid_t pid, const Strings& arguments = {}) {
+    Command command{.argv = {tool(), "enable", "-p", std::to_string(pid)}};
+    command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+    return command;
+  }
+  /// Expects that the program is left alone, and says why; and that it ends as it would have.
+  static void expect_refused(Process& process, pid_t pid, const std::string& why) {
+    const Outcome refused = run(enabling(pid));
+    EXPECT_EQ(refused.status.code(), 1);
+    EXPECT_THAT(refused.err, AllOf(HasSubstr(why), HasSubstr("hint:")));
+    const Outcome outcome = run_through(process);
+    EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("sum 1000250000000"));
+  }
+};
+
+/// A program in a place. unshare(1) and sh(1) are its parents.
+class Placed {
+ public:
+  Placed(const Place& place, const fs::path& root, const fs::path& program, const std::string& kind)
+      : process_(command(place, root, program, kind), "ready"), pid_(process_.pid()) {
+    for (auto children = children_of(pid_); !children.empty(); children = children_of(pid_)) pid_ = children.front();
+  }
+  Process& process() { return process_; }
+  pid_t pid() const { return pid_; }
+
+ private:
+  static Command command(const Place& place, const fs::path& root, const fs::path& program, const std::string& kind) {
+    create_root(root);
+    for (const char* bin : {"bin", "image/bin"}) fs::copy_file(program, root / bin / "workloads");
+    return in_place(place, root, {place.path(root, "bin/workloads"), kind});
+  }
+
+  Process process_;
+  pid_t pid_;
+};
+
+class EnableContainerLive : public EnablePlaceLive, public ::testing::WithParamInterface<Place> {};
+
+TEST_P(EnableContainerLive, IsSwitchedOn) {
+  covers("enable", GetParam().what);
+  Placed placed(GetParam(), dir.path(), workloads(), "await");
+  Process command(enabling(placed.pid()));
+  placed.process().go();
+  const Outcome enabled = command.wait();
+  EXPECT_EQ(enabled.status.code(), 0) << enabled.err;
+  // It looks for its ring where it expects it.
+  const Outcome outcome = run_through(placed.process());
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("ring is there"));
+}
+
+const char* const rings_script = R"(
+mount -t tmpfs -o mode=1777 tmpfs "$ROOT/rings"
+exec "$@")";
+
+INSTANTIATE_TEST_SUITE_P(
+    Places, EnableContainerLive,
+    ::testing::Values(
+        Place{.label = "Pid", .what = "in a pid namespace", .unshare = {"--pid"}},
+        Place{.label = "Mount", .what = "in a mount namespace", .unshare = {"--mount"}, .script = rings_script},
+        Place{.label = "Chroot", .what = "in a chroot", .script = R"(exec chroot "$ROOT" "$@")", .own_root = true},
+        Place{.label = "User",
+              .what = "in a user namespace of an unprivileged user",
+              .unshare = {"--user", "--map-root-user"},
+              .user = unprivileged},
+        Place{.label = "Engine",
+              .what = "in all namespaces, of an unprivileged user",
+              .unshare = {"--user", "--map-root-user", "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup"},
+              .script = rings_script,
+              .user = unprivileged}),
+    by_label);
+
+TEST_F(EnablePlaceLive, AFullFileSystemIsRefused) {
+  covers("enable", "full file system");
+  const Place place{.label = "Full",
+                    .what = "",
+                    .unshare = {"--mount"},
+                    .script = R"(mount -t tmpfs -o mode=1777,size=1m tmpfs "$ROOT/rings"; exec "$@")"};
+  Placed placed(place, dir.path(), workloads(), "alloc");
+  expect_refused(placed.process(), placed.pid(), "space");
+}
+
+TEST_F(EnablePlaceLive, AReadOnlyFileSystemIsRefused) {
+  covers("enable", "read-only file system");
+  const Place place{.label = "ReadOnly",
+                    .what = "",
+                    .unshare = {"--mount"},
+                    .script = R"(mount -t tmpfs -o ro tmpfs "$ROOT/rings"; exec "$@")"};
+  Placed placed(place, dir.path(), workloads(), "alloc");
+  expect_refused(placed.process(), placed.pid(), "Read-only");
+}
+
+TEST_F(EnablePlaceLive, AFilterOfSystemCallsIsRefusedUnlessAllowed) {
+  covers("enable", "seccomp");
+  Command command = working("alloc");
+  command.filters_calls = true;
+  Process refused(command, "ready");
+  expect_refused(refused, refused.pid(), "seccomp");
+  command.argv.back() = "await";
+  Process allowed(command, "ready");
+  Process enable(enabling(allowed.pid(), {"--allow-confined"}));
+  allowed.go();
+  EXPECT_EQ(enable.wait().status.code(), 0);
+  EXPECT_THAT(run_through(allowed).out, HasSubstr("ring is there"));
+}
+
+TEST_F(EnablePlaceLive, AStoppedProgramIsLeftAlone) {
+  covers("enable", "stopped");
+  Process process(working("await"), "ready");
+  process.go();
+  process.lines_until("waits");
+  process.signal(SIGSTOP);
+  const Outcome refused = run(enabling(process.pid()));
+  EXPECT_EQ(refused.status.code(), 1);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("it is stopped"), HasSubstr("hint:")));
+  EXPECT_FALSE(fs::exists(ring_of(process.pid())));
+  process.signal(SIGCONT);
+  EXPECT_EQ(run(enabling(process.pid())).status.code(), 0);
+  EXPECT_THAT(run_through(process).out, HasSubstr("ring is there"));
+}
+
+}  // namespace
+}  // namespace rtev::test
