@@ -13,6 +13,7 @@ void live(Report& report, const Effort& effort);       ///< share delivered at f
 void pipeline(Report& report, const Effort& effort);   ///< tracer's CPU time per event: reading, merging, each output
 void idle(Report& report, const Effort& effort);       ///< 500 idle processes
 void traced(Report& report, const Effort& effort);     ///< what tracing costs the traced program
+void enabling(Report& report, const Effort& effort);   ///< what events cost that were switched on in a running program
 void ringless(Report& report, const Effort& effort);   ///< an OCaml program without a ring, traced by probes
 void bystander(Report& report, const Effort& effort);  ///< a pipe ping-pong on a host without OCaml
 void growth(Report& report, const Effort& effort);     ///< cost per event by number of processes, domains and by rate

@@ -31,19 +31,11 @@ struct Benchmark {
 };
 
 const std::vector<Benchmark>& benchmarks() {
-  static const std::vector<Benchmark> all{{"ordinary", ordinary},
-                                          {"burst", burst},
-                                          {"decode", decode},
-                                          {"live", live},
-                                          {"pipeline", pipeline},
-                                          {"idle", idle},
-                                          {"traced", traced},
-                                          {"bystander", bystander},
-                                          {"growth", growth},
-                                          {"latency", latency},
-                                          {"trace_writing", trace_writing},
-                                          {"recording", recording},
-                                          {"ringless", ringless}};
+  static const std::vector<Benchmark> all{
+      {"ordinary", ordinary},   {"burst", burst},      {"decode", decode},   {"live", live},
+      {"pipeline", pipeline},   {"idle", idle},        {"traced", traced},   {"enabling", enabling},
+      {"bystander", bystander}, {"growth", growth},    {"latency", latency}, {"trace_writing", trace_writing},
+      {"recording", recording}, {"ringless", ringless}};
   return all;
 }
 
@@ -99,7 +91,8 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", rounds, "runs of each thing measured (default 7, quick 3)")->check(CLI::Range(1, 1000));
   app.add_option("--bursts", bursts, "bursts of each case of `burst` (default 25, quick 2)")
       ->check(CLI::Range(1, 100'000));
-  app.add_option("--traced-seconds", traced_seconds, "time limit for each program of `traced` (default 60, quick 4)")
+  app.add_option("--traced-seconds", traced_seconds,
+                 "time limit for each program of `traced`, and for `enabling` (default 60, quick 4)")
       ->check(CLI::Range(1.0, 100'000.0));
   CLI11_PARSE(app, argc, argv);
   if (::geteuid() != 0) {

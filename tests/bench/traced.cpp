@@ -7,8 +7,6 @@
 #include <cmath>
 #include <optional>
 #include <random>
-#include <sstream>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +14,7 @@
 #include "base/clock.hpp"
 #include "bench/benchmarks.hpp"
 #include "bench/ocaml_program.hpp"
+#include "bench/toil.hpp"
 #include "bench/tool.hpp"
 #include "support/temp_dir.hpp"
 
@@ -32,59 +31,6 @@ const std::array<Work, 4> works{{{"one domain that allocates", "alloc", 0, 1.01,
                                  {"two domains that allocate, one on each cpu", "domains", std::nullopt, 1.01, 1.02},
                                  {"system calls", "calls", 0, 1.05, 1.05},
                                  {"sleeping and waking 10,000 times a second", "wakes", 0, 1.05, 1.05}}};
-
-struct Cost {
-  double cpu, run_time;  ///< seconds
-};
-
-/// A running program that does pieces of one kind of work.
-class Toil {
- public:
-  Toil(const Work& work, const std::filesystem::path& directory, bool events)
-      : process_(command(work, directory, events), "ready") {}
-
-  Cost piece(int amount) {
-    process_.write(fmt::format("{}\n", amount));
-    std::istringstream words(process_.line_with("."));
-    Cost cost{};
-    if (!(words >> cost.cpu >> cost.run_time)) throw std::runtime_error("invalid output of toil");
-    return cost;
-  }
-
-  /// The medians of a few pieces. The one before them, after a tracer came or went, does not count.
-  Cost block(int amount) {
-    constexpr int pieces = 5;
-    piece(amount);
-    Series cpu, run_time;
-    for (int i = 0; i < pieces; ++i) {
-      const Cost cost = piece(amount);
-      cpu.runs.push_back(cost.cpu);
-      run_time.runs.push_back(cost.run_time);
-    }
-    return {cpu.median(), run_time.median()};
-  }
-
- private:
-  static test::Command command(const Work& work, const std::filesystem::path& directory, bool events) {
-    test::Command command = ocaml_program("toil", directory, {work.kind});
-    if (!events) command.env.clear();
-    command.cpu = work.cpu;
-    return command;
-  }
-
-  test::Process process_;
-};
-
-/// Short, so that slow changes of the machine's speed hit what is compared alike.
-constexpr double piece_seconds = 0.06;
-
-int amount_for(Toil& toil) {
-  int amount = 16;
-  double seconds = toil.piece(amount).run_time;
-  // The first pieces are slower: memory is new.
-  while (seconds < piece_seconds / 4) seconds = toil.piece(amount *= 2).run_time;
-  return std::max(1, static_cast<int>(std::lround(amount * piece_seconds / toil.piece(amount).run_time)));
-}
 
 enum Variant : std::size_t { events_off, without_scheduler, with_scheduler, variants };
 constexpr std::array<const char*, variants> names{"events off, untraced", "record --sched off", "record"};
@@ -157,8 +103,8 @@ void measure(Report& report, const Work& work, const Effort& effort) {
   const std::uint64_t end = monotonic_ns() + static_cast<std::uint64_t>(effort.traced_seconds * 1e9);
   const test::TempDir directory;
   do {
-    Toil off(work, directory.path(), false), on(work, directory.path(), true);
-    const int amount = amount_for(on);
+    Toil off(work.kind, work.cpu, directory.path(), false), on(work.kind, work.cpu, directory.path(), true);
+    const int amount = on.usual_amount();
     off.piece(amount);
     for (int round = 0; round < rounds_of_a_program && monotonic_ns() < end; ++round)
       run_round(off, on, amount, chance, ratios);
