@@ -56,7 +56,7 @@ Cost record(const std::string& ending, Mix mix, double events_per_second, double
   const std::string file = directory / ("trace" + ending);
   Ring ring(default_log2_words);
   Tool tool({"record", "-p", std::to_string(::getpid()), "-o", file}, our_cpu);
-  const std::uint64_t start = tool.cpu_ns();
+  const std::uint64_t start = tool.tree_cpu_ns();
   Produced produced;
   {
     const CpuBinding binding(producer_cpu);
@@ -64,7 +64,7 @@ Cost record(const std::string& ending, Mix mix, double events_per_second, double
   }
   // Events held back for ordering are output within moments.
   ::usleep(200'000);
-  const double cpu_ns = static_cast<double>(tool.cpu_ns() - start);
+  const double cpu_ns = static_cast<double>(tool.tree_cpu_ns() - start);
   const Summary summary = summary_in(tool.interrupt().err, ::getpid());
   return {.events_per_cpu_second = summary.events * 1e3 / cpu_ns,
           .bytes_per_event = static_cast<double>(std::filesystem::file_size(file)) / summary.events,
@@ -100,9 +100,10 @@ void recording(Report& report, const Effort& effort) {
              .what = what,
              .unit = "M events/CPU s",
              .subject = series(&Cost::events_per_cpu_second),
-             .note = fmt::format("all its threads, scheduler events, polling, sleeping and write(2) included; {:.1f} "
-                                 "bytes an event",
-                                 series(&Cost::bytes_per_event).median())};
+             .note = fmt::format(
+                 "all its threads and helpers, scheduler events, polling, sleeping and write(2) included; {:.1f} "
+                 "bytes an event",
+                 series(&Cost::bytes_per_event).median())};
     Row lost{.section = "recording", .what = what + ": lost", .unit = "%", .subject = series(&Cost::lost_percent)};
     if (setting.min_millions > 0) rate.goal = Goal::at_least(setting.min_millions, "M");
     if (setting.events_per_second == 5e6) {
