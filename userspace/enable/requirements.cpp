@@ -186,7 +186,10 @@ std::uint64_t open_files(std::int32_t pid) {
 }
 
 std::string megabytes(std::uint64_t bytes) {
-  return bytes == UINT64_MAX ? "no limit" : fmt::format("{} MB", bytes >> 20);
+  // Control groups of version 1 have the largest number of whole pages instead of no limit.
+  constexpr std::uint64_t no_limit = std::uint64_t{1} << 62, megabyte = 1 << 20;
+  if (bytes >= no_limit) return "no limit";
+  return bytes < megabyte ? fmt::format("{} kB", bytes >> 10) : fmt::format("{} MB", bytes / megabyte);
 }
 
 /// Collects what was looked at.
@@ -235,15 +238,14 @@ std::vector<Requirement> check_requirements(const Target& target, bool allow_con
     list.add(EnableResult::gone, "process", false, "it ended", {});
     return list.take();
   }
-  const bool is_free = status->tracer_pid == 0 && status->state != 'T' && status->state != 't';
-  list.add(EnableResult::stopped, "not stopped", is_free,
-           is_free ? "it is not" : "it is stopped, or a debugger is attached", "let it run without the debugger");
+  const bool is_free = status->tracer_pid == 0;
+  list.add(EnableResult::debugged, "debugger", is_free, is_free ? "none" : "one is attached", "detach the debugger");
 
   const std::string confined_hint = "if its rules allow it to make files there, use --allow-confined";
-  list.add(EnableResult::seccomp, "no filter of system calls", status->seccomp == 0 || allow_confined,
+  list.add(EnableResult::seccomp, "filter of system calls", status->seccomp == 0 || allow_confined,
            status->seccomp == 0 ? "none" : "it has one (seccomp)", confined_hint);
   const std::string profile = security_profile(target.pid);
-  list.add(EnableResult::profile, "no security profile", profile.empty() || allow_confined,
+  list.add(EnableResult::profile, "security profile", profile.empty() || allow_confined,
            profile.empty() ? "none" : profile, confined_hint);
 
   std::string path;
@@ -277,7 +279,8 @@ std::vector<Requirement> check_requirements(const Target& target, bool allow_con
   // What lies on a disk can leave memory again.
   const std::uint64_t memory = memory_left(target.pid);
   list.add(EnableResult::memory, "memory of its control group",
-           memory >= (place && place->is_memory != 0 ? bytes + spare_bytes : spare_bytes), megabytes(memory) + " left",
+           memory >= (place && place->is_memory != 0 ? bytes + spare_bytes : spare_bytes),
+           memory >= std::uint64_t{1} << 62 ? "no limit" : megabytes(memory) + " left",
            "raise the limit of the group (memory.max)");
   return list.take();
 }

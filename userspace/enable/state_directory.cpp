@@ -14,7 +14,8 @@ namespace rtev::enable {
 Result<UniqueFd> open_state_directory(const std::filesystem::path& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
-  if (error) return errno_error(error.value(), "cannot make directory", directory);
+  const std::string hint = ::geteuid() != 0 ? "run it as root" : "";
+  if (error) return errno_error(error.value(), "cannot make directory", directory, hint);
   UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status{};
   if (!fd || ::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot open directory", directory);
@@ -22,7 +23,8 @@ Result<UniqueFd> open_state_directory(const std::filesystem::path& directory) {
   if (status.st_uid != ::geteuid() || (status.st_mode & of_others) != 0)
     return std::unexpected(Error{.what = "cannot keep a record of what was changed",
                                  .subject = directory,
-                                 .why = "it is not a directory that only its owner may write to"});
+                                 .why = "only root may write there, and it must belong to the user who runs this",
+                                 .hint = hint});
   return fd;
 }
 

@@ -59,7 +59,7 @@ enum class EnableResult : std::int64_t {
   memory,            ///< its control group has too little memory left for the ring
   seccomp,           ///< a filter of system calls might stop it
   profile,           ///< a security profile might stop it
-  stopped,           ///< it is stopped, or a debugger is attached
+  debugged,          ///< a debugger is attached
   suspect,           ///< it came to harm, or another process of the same program did
   not_running,       ///< it did not run in time
   no_answer,         ///< the kernel did not answer questions about it in time

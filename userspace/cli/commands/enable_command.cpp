@@ -49,18 +49,19 @@ constexpr const char* disable_footer =
     "\n"
     "Exit status: 0 if the events of all these programs are off, else 1.";
 
-/// The processes that are asked about; of the host where no pid is given.
+/// The processes that are asked about, once each; of the host where no pid is given.
 std::vector<std::int32_t> selected(const EnableOptions& options) {
-  if (!options.pids.empty()) return options.pids;
+  std::vector<std::int32_t> pids = options.pids;
+  std::ranges::sort(pids);
+  pids.erase(std::ranges::unique(pids).begin(), pids.end());
+  if (!pids.empty()) return pids;
   const Procfs procfs;
-  std::vector<std::int32_t> pids;
   for (const std::int32_t pid : procfs.pids()) {
     const auto stat = procfs.stat(pid);
     if (!stat || stat->kernel_thread || stat->ending) continue;
     const auto matches = [&](const std::string& glob) { return ::fnmatch(glob.c_str(), stat->comm.c_str(), 0) == 0; };
     if (options.names.empty() || std::ranges::any_of(options.names, matches)) pids.push_back(pid);
   }
-  std::ranges::sort(pids);
   return pids;
 }
 
@@ -162,7 +163,9 @@ int run_checked(const EnableOptions& options, Task task) {
 CLI::App* add(CLI::App& root, const char* name, const char* description, EnableOptions& options) {
   CLI::App* const app = root.add_subcommand(name, description);
   add_process_options(*app, options);
-  app->add_flag("--all", options.all, "all OCaml 5 programs of the host");
+  app->add_flag("--all", options.all, "all OCaml 5 programs of the host")
+      ->excludes(app->get_option("--pid"))
+      ->excludes(app->get_option("--name"));
   return app;
 }
 

@@ -41,7 +41,7 @@ std::string_view explain(EnableResult result) {
                                             "not done: its control group has too little memory left for its ring",
                                             "not done: a filter of system calls might stop it (--allow-confined)",
                                             "not done: a security profile might stop it (--allow-confined)",
-                                            "not done: it is stopped, or a debugger is attached",
+                                            "not done: a debugger is attached",
                                             "not done: it or another process of its program came to harm",
                                             "not done: it did not run in time",
                                             "not done: the kernel did not answer in time",
