@@ -191,6 +191,28 @@ void await_ps(pid_t pid, const std::string& text) {
   while (!ps_line(pid).contains(text)) ASSERT_LT(std::chrono::steady_clock::now(), deadline) << ps_line(pid);
 }
 
+TEST_F(EnableStreamLive, AKilledWorkerIsReplaced) {
+  covers("enable", "`--enable`: SIGKILL of the worker of the enabler");
+  Process process(awaiting(), "ready"), sleeping(awaiting(), "ready");
+  process.go();
+  Tracer tracer({"--enable", "-p", std::to_string(process.pid()), "-p", std::to_string(sleeping.pid())});
+  await_work(process);
+  const auto enablers = children_named(tracer.process().pid(), "rtev-enabler");
+  ASSERT_THAT(enablers, SizeIs(1));
+  const auto workers = children_named(enablers.front(), "rtev-enabler");
+  ASSERT_THAT(workers, SizeIs(1));
+  ::kill(workers.front(), SIGKILL);
+  sleeping.go();
+  await_work(sleeping);
+  EXPECT_THAT(ps_line(process.pid()), HasSubstr(" active "));
+  const Trace trace = tracer.stop();
+  for (Process* each : {&process, &sleeping}) {
+    EXPECT_EQ(enabled(trace, each->pid()).value("result", ""), "done");
+    EXPECT_THAT(ps_line(each->pid()), HasSubstr(" paused "));
+    expect_unharmed(*each);
+  }
+}
+
 /// Which processes of a tracer are killed.
 enum class KilledOfTracer : std::uint8_t { tracer, enabler, both };
 

@@ -52,11 +52,14 @@ bool wait_for_events(const Target& target, std::uint64_t state, std::uint64_t de
 }
 
 /// A child that was forked while the hook was replaced has a copy of it.
-void mend_children(const Procfs& procfs, const Target& target, const ReplacedHook& hook, std::uint64_t since_ticks) {
+void mend_children(const Procfs& procfs, const Target& target, const ReplacedHook& hook, std::uint64_t since_ticks,
+                   const Supervision& supervision) {
   for (const std::int32_t pid : procfs.pids()) {
     if (pid == target.pid) continue;
     const auto stat = procfs.stat(pid);
     if (!stat || stat->kernel_thread || stat->start_ticks + 1 < since_ticks || stat->comm != target.comm) continue;
+    if (supervision.silent.reason(pid, stat->start_ticks)) continue;
+    const Progress::Scope at_work = supervision.progress.work_on(pid);
     const auto child = find_target(procfs, pid, stat->start_ticks);
     if (child && child->file == target.file && child->bias == target.bias) put_back(child->memory, hook);
   }
@@ -85,7 +88,7 @@ class Locked {
 }  // namespace
 
 Checked<bool> start_events(const Procfs& procfs, const Target& target, std::uint64_t thread_pointer,
-                           const Journal& journal, Guardian& guardian) {
+                           const Journal& journal, Guardian& guardian, const Supervision& supervision) {
   const auto state = domain_state_of(target, thread_pointer);
   if (!state) return false;
   const Locked locked(journal);
@@ -107,7 +110,7 @@ Checked<bool> start_events(const Procfs& procfs, const Target& target, std::uint
   const bool is_on = target.memory.write_word(hook->address, hook->replacement) &&
                      wait_for_events(target, *state, monotonic_ns() + max_replaced_ns);
   put_back(target.memory, *hook);
-  mend_children(procfs, target, *hook, since_ticks);
+  mend_children(procfs, target, *hook, since_ticks, supervision);
   guardian.release();
   journal.remove(entry);
   return is_on;

@@ -3,9 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <utility>
 
 #include "enable/guardian.hpp"
 #include "enable/journal.hpp"
+#include "enable/progress.hpp"
+#include "enable/silent_processes.hpp"
 #include "enable/target.hpp"
 
 namespace rtev::enable {
@@ -13,11 +17,21 @@ namespace rtev::enable {
 /// How long a hook stays replaced at the most.
 inline constexpr std::uint64_t max_replaced_ns = 10'000'000;
 
+/// Programs of which a process came to harm: device and inode.
+using SuspectFiles = std::set<std::pair<std::uint64_t, std::uint64_t>>;
+
+/// What the supervisor knows of a worker, and the worker of those before it. All of it outlives the worker.
+struct Supervision {
+  const Progress& progress;
+  const SilentProcesses& silent;
+  const SuspectFiles& suspects;
+};
+
 /// Has the domain whose thread has this thread pointer call caml_runtime_events_start() where it may. The program must
 /// run now. False if it did not come to such a place in time, or the thread has no domain: try again when it runs the
 /// next time.
 Checked<bool> start_events(const Procfs& procfs, const Target& target, std::uint64_t thread_pointer,
-                           const Journal& journal, Guardian& guardian);
+                           const Journal& journal, Guardian& guardian, const Supervision& supervision);
 
 /// Pauses or resumes the events of a program that has a ring, by the runtime's own flag: what
 /// caml_runtime_events_pause() does besides is to write an event, and that after the flag is set, when nothing is

@@ -40,6 +40,10 @@ struct EnableRequest {
   std::optional<std::chrono::nanoseconds> patience{};
 };
 
+struct HarmedFile {
+  std::uint64_t device = 0, inode = 0;
+};
+
 struct EnableAnswer {
   Task task{};
   std::int32_t pid = 0;
@@ -51,6 +55,7 @@ struct EnableAnswer {
   std::string why{}, hint{};                ///< for people; may hold any bytes
   std::uint64_t took_ns = 0;                ///< from the first attempt on
   std::vector<Requirement> requirements{};  ///< of Task::check, and where one is not met
+  std::optional<HarmedFile> harmed{};       ///< the program that is suspect from now on
 };
 
 /// The enabler process: it has the rights to look into processes and to write their memory. It

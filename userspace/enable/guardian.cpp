@@ -49,12 +49,12 @@ constexpr std::chrono::milliseconds put_back_timeout{500};
 /// Programs whose events are paused at the end. When there are so many, those that have ended are looked for.
 constexpr std::size_t max_kept = 1 << 14, kept_check = 256;
 
-enum class Order : std::uint8_t { hold, release, keep, watch };
+enum class Order : std::uint8_t { hold, release, keep, watch, move };
 
 /// What the guardian is sent. Each message is answered: true if it is done, and of release if a hook was held.
 struct Instruction {
   Order order{};
-  UniqueFd descriptor{};  ///< the memory of the process, or the socket to watch
+  UniqueFd descriptor{};  ///< the memory of the process, the socket to watch, or the next channel
   JournalEntry entry{};   ///< of keep: only which process it is
   EventFlags flags{};     ///< of keep
 };
@@ -65,13 +65,13 @@ void pass(Archive&& archive, Instruction& instruction) {
 
 class Guard {
  public:
-  Guard(int channel, const Journal& journal) : channel_(channel), journal_(journal) {}
+  Guard(UniqueFd channel, const Journal& journal) : channel_(std::move(channel)), journal_(journal) {}
 
   /// Until the process that it guards ends.
   void run() {
     while (true) {
       // Without a descriptor poll() skips the entry.
-      std::array<pollfd, 2> events{pollfd{.fd = channel_, .events = POLLIN, .revents = 0},
+      std::array<pollfd, 2> events{pollfd{.fd = channel_.get(), .events = POLLIN, .revents = 0},
                                    pollfd{.fd = tracer_ ? tracer_.get() : -1, .events = POLLRDHUP, .revents = 0}};
       if (::poll(events.data(), events.size(), held_ ? Guardian::guard_timeout_ms : -1) == 0) {
         end_hold();
@@ -95,7 +95,7 @@ class Guard {
 
   /// False if the other side is gone.
   bool take() {
-    auto received = helper::receive(channel_, true);
+    auto received = helper::receive(channel_.get(), true);
     if (!received) return errno == EAGAIN;
     Instruction instruction;
     Reader reader(*received);
@@ -104,7 +104,7 @@ class Guard {
     bool is_done = carry_out(instruction);
     Message answer;
     Writer{answer}(is_done);
-    return helper::send(channel_, answer);
+    return helper::send(channel_.get(), answer);
   }
 
   bool carry_out(Instruction& instruction) {
@@ -125,6 +125,10 @@ class Guard {
       case Order::watch:
         tracer_ = std::move(instruction.descriptor);
         is_watching_ = true;
+        return true;
+      case Order::move:
+        if (held_) end_hold();
+        channel_ = std::move(instruction.descriptor);
         return true;
     }
     return false;
@@ -156,7 +160,7 @@ class Guard {
 
   void pause_kept() { pause_all(std::exchange(kept_, {})); }
 
-  int channel_;
+  UniqueFd channel_;
   const Journal& journal_;
   Procfs procfs_;
   std::optional<Held> held_;
@@ -166,11 +170,14 @@ class Guard {
   std::size_t next_check_ = kept_check;
 };
 
-/// Nothing if the guardian is gone, or does not answer.
-std::optional<bool> send(int channel, Instruction instruction) {
+bool send_only(int channel, Instruction instruction) {
   Message message;
   pass(Writer(message), instruction);
-  if (!helper::send(channel, message, true)) return std::nullopt;
+  return helper::send(channel, message, true);
+}
+
+/// Nothing if the guardian is gone, or does not answer.
+std::optional<bool> receive_answer(int channel) {
   pollfd answered{.fd = channel, .events = POLLIN, .revents = 0};
   if (::poll(&answered, 1, answer_timeout_ms) <= 0) return std::nullopt;
   auto answer = helper::receive(channel, true);
@@ -179,6 +186,10 @@ std::optional<bool> send(int channel, Instruction instruction) {
   Reader reader(*answer);
   reader(is_done);
   return reader.is_complete() ? std::optional(is_done) : std::nullopt;
+}
+
+std::optional<bool> send(int channel, Instruction instruction) {
+  return send_only(channel, std::move(instruction)) ? receive_answer(channel) : std::nullopt;
 }
 
 std::unexpected<Error> is_gone() {
@@ -198,7 +209,7 @@ Result<Guardian> Guardian::start(Journal journal) {
     ::setpriority(PRIO_PROCESS, 0, nice);
     raise_file_limit();
     keep_capabilities({});
-    Guard(channel->second.get(), journal).run();
+    Guard(std::move(channel->second), journal).run();
     ::_exit(0);
   }
   return Guardian(std::move(channel->first));
@@ -209,6 +220,15 @@ Result<void> Guardian::watch(int tracer) {
   if (!own) return errno_error(errno, "cannot share the socket of the tracer");
   if (send(channel_.get(), {.order = Order::watch, .descriptor = std::move(own)}).value_or(false)) return {};
   return is_gone();
+}
+
+bool Guardian::renew() {
+  auto channel = helper::make_channel();
+  // The answer comes by the new channel: the old one may have one for the other process.
+  if (!channel || !send_only(channel_.get(), {.order = Order::move, .descriptor = std::move(channel->second)}))
+    return false;
+  channel_ = std::move(channel->first);
+  return receive_answer(channel_.get()).value_or(false);
 }
 
 Result<void> Guardian::hold(const ProcessMemory& memory, const JournalEntry& entry) {

@@ -24,6 +24,10 @@ class Guardian {
   /// closed or shut down, or this process ends. Its copy of the socket is closed after that.
   Result<void> watch(int tracer);
 
+  /// Takes the guardian away from a process that has a copy of this object: it puts the hook back if that process had
+  /// replaced it. The programs of keep() stay. False if the guardian is gone.
+  bool renew();
+
   /// To be called before the hook is replaced. Returns when the guardian knows it.
   Result<void> hold(const ProcessMemory& memory, const JournalEntry& entry);
   /// The hook is put back. False if the guardian was quicker, or is gone.

@@ -40,14 +40,17 @@ Refused suspected() {
 }  // namespace
 
 Worker::Worker(const EnablerOptions& options, kernel::EnablePrograms programs, Journal journal, Guardian guardian,
-               Answer answer)
+               const Supervision& supervision, Answer answer)
     : options_(options),
       programs_(std::move(programs)),
       journal_(std::move(journal)),
       guardian_(std::move(guardian)),
-      answer_(std::move(answer)) {}
+      supervision_(supervision),
+      answer_(std::move(answer)),
+      suspects_(supervision.suspects) {}
 
 void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
+  const Progress::Scope at_work = supervision_.progress.work_on(request.pid);
   auto found = find_target(procfs_, request.pid, request.start_ticks);
   if (!found) return refuse(request, found.error());
   const auto target = std::make_shared<const Target>(std::move(*found));
@@ -144,6 +147,7 @@ void Worker::end_waits(std::uint64_t now_ns) {
   next_check_ns_ = now_ns + proof_ns / 2;
   std::vector<std::int32_t> over;
   for (auto& [pid, program] : waiting_) {
+    const Progress::Scope at_work = supervision_.progress.work_on(pid);
     // The runtime may have been about to start them when the last attempt ended.
     if (program.was_tried && !program.watched_until_ns) {
       const auto events = program.target->events_state();
@@ -178,7 +182,8 @@ void Worker::attempt(Program& program, std::uint64_t thread_pointer, std::uint64
   }
   program.was_tried = true;
   const std::int32_t pid = program.request.pid;
-  const auto is_on = start_events(procfs_, *program.target, thread_pointer, journal_, guardian_);
+  const Progress::Scope at_work = supervision_.progress.work_on(pid);
+  const auto is_on = start_events(procfs_, *program.target, thread_pointer, journal_, guardian_, supervision_);
   now_ns = monotonic_ns();
   if (!is_on) {
     refuse(program.request, is_on.error(), program.target.get());
@@ -204,7 +209,10 @@ void Worker::came_on(Program& program, std::uint64_t now_ns) {
 }
 
 void Worker::harmed(const Program& program, std::uint32_t signal) {
-  if (!program.was_tried) return forget(program.request.pid);
+  if (!program.was_tried) {
+    answer(program, EnableResult::gone, monotonic_ns());
+    return forget(program.request.pid);
+  }
   const Binary file = program.target->file;
   suspects_.insert(file);
   answer_({.task = program.request.task,
@@ -215,7 +223,8 @@ void Worker::harmed(const Program& program, std::uint32_t signal) {
            .result = EnableResult::suspect,
            .is_correction = program.watched_until_ns.has_value(),
            .why = fmt::format("it died by signal {} when its events were switched on", signal),
-           .hint = "its program is left alone from now on"});
+           .hint = "its program is left alone from now on",
+           .harmed = HarmedFile{.device = file.first, .inode = file.second}});
   forget(program.request.pid);
   std::vector<std::int32_t> others;
   for (const auto& [pid, other] : waiting_) {

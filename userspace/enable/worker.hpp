@@ -22,7 +22,7 @@ class Worker {
  public:
   using Answer = std::function<void(EnableAnswer)>;
   Worker(const EnablerOptions& options, kernel::EnablePrograms programs, Journal journal, Guardian guardian,
-         Answer answer);
+         const Supervision& supervision, Answer answer);
 
   void take(const EnableRequest& request, std::uint64_t now_ns);
   /// Readable when step() has something to do, besides what time decides.
@@ -60,11 +60,13 @@ class Worker {
   kernel::EnablePrograms programs_;
   Journal journal_;
   Guardian guardian_;
+  Supervision supervision_;
   Answer answer_;
   std::map<std::int32_t, Program> waiting_;  ///< by pid; also those that are watched
   /// Of a binary that is not proved: whose events came on a moment ago. The others wait.
   std::map<Binary, std::int32_t> first_of_;
-  std::set<Binary> proved_, suspects_;
+  std::set<Binary> proved_;
+  SuspectFiles suspects_;
   std::uint64_t next_check_ns_ = 0;    ///< of what waits
   std::uint64_t next_attempt_ns_ = 0;  ///< see EnablerOptions::max_per_second
 };

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+#include "enable/supervisor.hpp"
+
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/capabilities.hpp"
+#include "base/clock.hpp"
+#include "base/file_limit.hpp"
+#include "enable/enable_messages.hpp"
+#include "enable/enabled_list.hpp"
+#include "enable/worker.hpp"
+
+namespace rtev::enable {
+namespace {
+
+/// How long a worker may work on one process. More than a check of its ring's directory takes where that hangs, and
+/// than its program takes to be read from a slow disk.
+constexpr std::uint64_t work_timeout_ns = 3'000'000'000;
+constexpr int check_interval_ms = 1000;
+
+/// After its last answer a worker still watches the program, for a second.
+constexpr std::uint64_t watch_timeout_ns = 2'000'000'000 + work_timeout_ns;
+
+/// How long a worker may take to start.
+constexpr int start_timeout_ms = 10'000;
+
+/// How long a worker may take to end when it is told to: more than one attempt on a program.
+constexpr int end_timeout_ms = 500;
+
+/// Each of them may be a process that hangs for as long as a program likes.
+constexpr int max_replaced = 32;
+
+EnableAnswer failure(const Error& error) {
+  return {.result = EnableResult::denied, .why = error.message(), .hint = error.hint};
+}
+
+/// Requests until the supervisor is gone.
+void handle_requests(int channel, Worker& worker) {
+  while (true) {
+    std::array<pollfd, 2> events{pollfd{.fd = channel, .events = POLLIN, .revents = 0},
+                                 pollfd{.fd = worker.event_fd(), .events = POLLIN, .revents = 0}};
+    int timeout_ms = -1;
+    if (const auto next = worker.next_step_ns()) {
+      const std::uint64_t now = monotonic_ns();
+      timeout_ms = static_cast<int>((*next - std::min(*next, now)) / 1'000'000 + 1);
+    }
+    ::poll(events.data(), events.size(), timeout_ms);
+    worker.step(monotonic_ns());
+    if (events[0].revents == 0) continue;
+    auto message = helper::receive(channel, true);
+    if (!message && errno == EAGAIN) continue;
+    const auto request = message ? decoded<EnableRequest>(*message) : std::nullopt;
+    if (!request) return;
+    worker.take(*request, monotonic_ns());
+  }
+}
+
+}  // namespace
+
+Result<Guardian> Supervisor::start_guardian(int tracer, const EnablerOptions& options) {
+  auto journal = Journal::open();
+  if (!journal) return std::unexpected(std::move(journal.error()));
+  auto guardian = Guardian::start(std::move(*journal));
+  if (!guardian || !options.pauses_at_end) return guardian;
+  if (auto watching = guardian->watch(tracer); !watching) return std::unexpected(std::move(watching.error()));
+  return guardian;
+}
+
+Result<Supervisor> Supervisor::create(int tracer, const EnablerOptions& options) {
+  auto guardian = start_guardian(tracer, options);
+  if (!guardian) return std::unexpected(std::move(guardian.error()));
+  auto journal = Journal::open();
+  if (!journal) return std::unexpected(std::move(journal.error()));
+  auto progress = Progress::create();
+  if (!progress) return std::unexpected(std::move(progress.error()));
+  return Supervisor(tracer, options, std::move(*journal), std::move(*guardian), std::move(*progress));
+}
+
+void Supervisor::run() {
+  const auto started = start_worker();
+  helper::send(tracer_, encoded(started.value_or(failure({.what = "no answer of the worker process"}))));
+  if (!started || started->result != EnableResult::done) return;
+  while (true) {
+    // Requests that do not fit into the worker's socket keep the tracer waiting.
+    const short takes = queue_.empty() ? POLLIN : 0, passes = queue_.empty() ? 0 : POLLOUT;
+    std::array<pollfd, 2> events{
+        pollfd{.fd = tracer_, .events = takes, .revents = 0},
+        pollfd{.fd = worker_.get(), .events = static_cast<short>(POLLIN | passes), .revents = 0}};
+    ::poll(events.data(), events.size(), timeout_ms());
+    if ((events[0].revents & POLLHUP) != 0) return;
+    if ((events[0].revents & POLLIN) != 0 && !take_request()) return;
+    const bool is_gone = events[1].revents != 0 && !pass_answers();
+    const Progress::Work work = progress_.current();
+    const bool is_late = work.pid != 0 && monotonic_ns() - work.since_ns > work_timeout_ns;
+    if ((is_gone || is_late) && !replace_worker()) return;
+    pass_requests();
+  }
+}
+
+Supervisor::~Supervisor() {
+  worker_.reset();
+  pollfd ended{.fd = worker_process_.get(), .events = POLLIN, .revents = 0};
+  if (worker_process_ && ::poll(&ended, 1, end_timeout_ms) == 0) abandon_worker();
+}
+
+/// What it says when it starts; nothing if it does not.
+std::optional<EnableAnswer> Supervisor::start_worker() {
+  auto channel = helper::make_channel();
+  if (!channel) return failure(channel.error());
+  const pid_t pid = ::fork();
+  if (pid < 0) return std::nullopt;
+  if (pid == 0) {
+    // Who waits for the end of these must not wait for a worker that hangs.
+    ::close(tracer_);
+    channel->first.reset();
+    worker_process_.reset();
+    work(channel->second.get());
+  }
+  worker_process_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  worker_ = std::move(channel->first);
+  channel->second.reset();
+  // Hooks that a killed run left are put back first, in processes that may let it wait.
+  pollfd started{.fd = worker_.get(), .events = POLLIN, .revents = 0};
+  ::poll(&started, 1, start_timeout_ms);
+  auto first = helper::receive(worker_.get(), true);
+  return first ? decoded<EnableAnswer>(*first) : std::nullopt;
+}
+
+/// The worker process. Its first message says whether it could start.
+void Supervisor::work(int channel) {
+  const auto send = [&](EnableAnswer answer) {
+    // It may have to wait until the tracer takes the answer.
+    const Progress::Scope idle = progress_.work_on(0);
+    helper::send(channel, encoded(std::move(answer)));
+  };
+  auto programs = kernel::EnablePrograms::load();
+  if (!programs) {
+    send(failure(programs.error()));
+    ::_exit(1);
+  }
+  mend_left_hooks(journal_);
+  forget_ended(Procfs());
+  send({});
+  Worker worker(options_, std::move(*programs), std::move(journal_), std::move(guardian_),
+                {.progress = progress_, .silent = silent_, .suspects = suspects_}, send);
+  handle_requests(channel, worker);
+  ::_exit(0);
+}
+
+/// A worker that hangs does not end now, but runs no more code.
+void Supervisor::abandon_worker() {
+  ::syscall(SYS_pidfd_send_signal, worker_process_.get(), SIGKILL, nullptr, 0);
+  worker_.reset();
+  // Its lock is this one's, too: they share the open file.
+  journal_.unlock();
+}
+
+/// False if that was done too often, or fails.
+bool Supervisor::replace_worker() {
+  abandon_worker();
+  if (const std::int32_t pid = progress_.current().pid; pid != 0) silent_.add(pid);
+  progress_.reset();
+  if (++replaced_ > max_replaced) return false;
+  if (!guardian_.renew()) {
+    auto guardian = start_guardian(tracer_, options_);
+    if (!guardian) return false;
+    guardian_ = std::move(*guardian);
+  }
+  const auto started = start_worker();
+  if (!started || started->result != EnableResult::done) return false;
+  queue_.clear();
+  for (const auto& [pid, asked] : asked_) queue_.push_back(pid);
+  return true;
+}
+
+/// False if the tracer is gone.
+bool Supervisor::take_request() {
+  auto message = helper::receive(tracer_, true);
+  if (!message) return errno == EAGAIN;
+  const auto request = decoded<EnableRequest>(*message);
+  if (!request) return false;
+  asked_.insert_or_assign(request->pid, Asked{.request = *request, .time_ns = monotonic_ns()});
+  queue_.push_back(request->pid);
+  return true;
+}
+
+/// Sends the worker what fits into its socket.
+void Supervisor::pass_requests() {
+  for (; !queue_.empty(); queue_.pop_front()) {
+    const auto asked = asked_.find(queue_.front());
+    if (asked == asked_.end()) continue;
+    EnableRequest request = asked->second.request;
+    if (auto reason = silent_.reason(request.pid, request.start_ticks)) {
+      helper::send(tracer_, encoded(EnableAnswer{.task = request.task,
+                                                 .pid = request.pid,
+                                                 .start_ticks = request.start_ticks,
+                                                 .id = request.id,
+                                                 .result = EnableResult::no_answer,
+                                                 .why = std::move(*reason),
+                                                 .hint = "its memory is a file of FUSE, or of a disk that hangs"}));
+      asked_.erase(asked);
+      continue;
+    }
+    const std::chrono::nanoseconds waited(monotonic_ns() - asked->second.time_ns);
+    if (request.patience) request.patience = std::max(*request.patience - waited, std::chrono::nanoseconds(0));
+    if (!helper::send(worker_.get(), encoded(request), true)) return;
+  }
+}
+
+/// False if the worker is gone.
+bool Supervisor::pass_answers() {
+  while (auto message = helper::receive(worker_.get(), true)) {
+    const auto answer = decoded<EnableAnswer>(*message);
+    if (!answer) return false;
+    helper::send(tracer_, *message);
+    last_answer_ns_ = monotonic_ns();
+    if (answer->harmed) suspects_.insert({answer->harmed->device, answer->harmed->inode});
+    const auto asked = asked_.find(answer->pid);
+    if (!answer->is_correction && asked != asked_.end() && asked->second.request.id == answer->id) asked_.erase(asked);
+  }
+  return errno == EAGAIN;
+}
+
+/// An idle worker need not be checked.
+int Supervisor::timeout_ms() const {
+  const bool is_idle = asked_.empty() && monotonic_ns() - last_answer_ns_ > watch_timeout_ns;
+  return is_idle ? -1 : check_interval_ms;
+}
+
+}  // namespace rtev::enable

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// Replaces the process that switches events on when a program keeps it waiting.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+
+#include "base/unique_fd.hpp"
+#include "enable/attempt.hpp"
+#include "enable/enabler.hpp"
+#include "enable/guardian.hpp"
+#include "enable/journal.hpp"
+#include "enable/progress.hpp"
+#include "enable/silent_processes.hpp"
+
+namespace rtev::enable {
+
+/// Passes requests of the tracer to a worker process, and its answers back. It never looks into the memory of programs
+/// itself. A worker that waits for one program for too long is killed and left behind: SIGKILL does not end a process
+/// that waits for a page of a FUSE file. The next worker takes its place, without that program. One thread.
+class Supervisor {
+ public:
+  /// `tracer`: the socket; must outlive the object.
+  static Result<Supervisor> create(int tracer, const EnablerOptions& options);
+  Supervisor(Supervisor&&) noexcept = default;
+  Supervisor& operator=(Supervisor&&) = delete;
+  /// Ends the worker.
+  ~Supervisor();
+  /// Until the tracer is gone, or workers end too often. The first message to the tracer says whether it could start.
+  void run();
+
+ private:
+  struct Asked {
+    EnableRequest request;
+    std::uint64_t time_ns;
+  };
+
+  Supervisor(int tracer, const EnablerOptions& options, Journal journal, Guardian guardian, Progress progress)
+      : tracer_(tracer),
+        options_(options),
+        journal_(std::move(journal)),
+        guardian_(std::move(guardian)),
+        progress_(std::move(progress)) {}
+
+  static Result<Guardian> start_guardian(int tracer, const EnablerOptions& options);
+  std::optional<EnableAnswer> start_worker();
+  [[noreturn]] void work(int channel);
+  void abandon_worker();
+  bool replace_worker();
+  bool take_request();
+  void pass_requests();
+  bool pass_answers();
+  int timeout_ms() const;
+
+  int tracer_;
+  EnablerOptions options_;
+  Journal journal_;
+  Guardian guardian_;
+  Progress progress_;
+  SilentProcesses silent_{};
+  SuspectFiles suspects_{};
+  UniqueFd worker_{}, worker_process_{};   ///< its socket, and its pidfd
+  std::map<std::int32_t, Asked> asked_{};  ///< requests without an answer, by pid
+  std::deque<std::int32_t> queue_{};       ///< those that the worker has still to be sent
+  std::uint64_t last_answer_ns_ = 0;
+  int replaced_ = 0;
+};
+
+}  // namespace rtev::enable
