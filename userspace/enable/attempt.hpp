@@ -15,7 +15,7 @@
 namespace rtev::enable {
 
 /// How long a hook stays replaced at the most.
-inline constexpr std::uint64_t max_replaced_ns = 10'000'000;
+inline constexpr std::uint64_t max_replaced_ns = 50'000'000;
 
 /// Programs of which a process came to harm: device and inode.
 using SuspectFiles = std::set<std::pair<std::uint64_t, std::uint64_t>>;

@@ -73,8 +73,10 @@ class Guard {
       // Without a descriptor poll() skips the entry.
       std::array<pollfd, 2> events{pollfd{.fd = channel_.get(), .events = POLLIN, .revents = 0},
                                    pollfd{.fd = tracer_ ? tracer_.get() : -1, .events = POLLRDHUP, .revents = 0}};
-      if (::poll(events.data(), events.size(), held_ ? Guardian::guard_timeout_ms : -1) == 0) {
-        end_hold();
+      if (::poll(events.data(), events.size(), held_ && !is_put_back_ ? Guardian::guard_timeout_ms : -1) == 0) {
+        // Still held: the other side is slow, and may write the hook yet.
+        put_back_held();
+        is_put_back_ = true;
         continue;
       }
       if (events[1].revents != 0) {
@@ -110,10 +112,11 @@ class Guard {
   bool carry_out(Instruction& instruction) {
     switch (instruction.order) {
       case Order::hold:
-        held_.emplace(ProcessMemory(std::move(instruction.descriptor)), instruction.entry);
+        held_ = std::make_shared<Held>(ProcessMemory(std::move(instruction.descriptor)), instruction.entry);
+        is_put_back_ = false;
         return true;
       case Order::release: {
-        const bool was_held = held_.has_value();
+        const bool was_held = held_ != nullptr;
         held_.reset();
         return was_held;
       }
@@ -134,13 +137,16 @@ class Guard {
     return false;
   }
 
+  /// False if the memory does not answer.
+  bool put_back_held() const {
+    return run_bounded(std::packaged_task<void()>([held = held_] { put_back(held->memory, held->entry.hook); }),
+                       put_back_timeout);
+  }
+
   void end_hold() {
-    const auto held = std::make_shared<Held>(std::move(*held_));
-    held_.reset();
-    const bool is_done =
-        run_bounded(std::packaged_task<void()>([held] { put_back(held->memory, held->entry.hook); }), put_back_timeout);
     // Otherwise a later run tries it again.
-    if (is_done) journal_.remove(held->entry);
+    if (put_back_held()) journal_.remove(held_->entry);
+    held_.reset();
   }
 
   bool keep(PausedAtEnd program) {
@@ -163,7 +169,8 @@ class Guard {
   UniqueFd channel_;
   const Journal& journal_;
   Procfs procfs_;
-  std::optional<Held> held_;
+  std::shared_ptr<const Held> held_;
+  bool is_put_back_ = false;  ///< because it took too long
   UniqueFd tracer_;
   bool is_watching_ = false;
   std::vector<PausedAtEnd> kept_;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -22,18 +23,35 @@ Result<ProcessMemory> ProcessMemory::open(std::int32_t pid) {
   ::setfsuid(own_user);
   errno = code;
   if (!fd) return errno_error(errno, "cannot open the memory of process", std::to_string(pid));
-  return ProcessMemory(std::move(fd));
+  ProcessMemory memory(std::move(fd));
+  memory.pid_ = pid;
+  return memory;
+}
+
+/// A read of /proc/PID/mem that waits for a page holds the lock of the process's mappings meanwhile: uprobes wait for
+/// it then, and with them all forks of the host. So the page is waited for by process_vm_readv(2), which does not hold
+/// it. The file is read all the same: the pid may be another process's by now. Returns how many bytes can be read.
+std::size_t ProcessMemory::touch(std::uint64_t address, void* bytes, std::size_t size) const {
+  if (pid_ == 0) return size;
+  const iovec local{.iov_base = bytes, .iov_len = size},
+      remote{.iov_base = reinterpret_cast<void*>(address), .iov_len = size};  // NOLINT(performance-no-int-to-ptr)
+  const ssize_t got = ::process_vm_readv(pid_, &local, 1, &remote, 1, 0);
+  return got < 0 ? 0 : static_cast<std::size_t>(got);
 }
 
 std::optional<std::uint64_t> ProcessMemory::word(std::uint64_t address) const {
   std::uint64_t word = 0;
-  if (::pread(fd_.get(), &word, sizeof word, static_cast<off_t>(address)) != sizeof word) return std::nullopt;
+  if (touch(address, &word, sizeof word) != sizeof word ||
+      ::pread(fd_.get(), &word, sizeof word, static_cast<off_t>(address)) != sizeof word)
+    return std::nullopt;
   return word;
 }
 
 std::optional<std::string> ProcessMemory::text(std::uint64_t address, std::size_t max_bytes) const {
   std::string text(max_bytes, '\0');
-  const ssize_t got = ::pread(fd_.get(), text.data(), text.size(), static_cast<off_t>(address));
+  // It may lie at the end of a mapping.
+  const ssize_t got =
+      ::pread(fd_.get(), text.data(), touch(address, text.data(), text.size()), static_cast<off_t>(address));
   if (got <= 0) return std::nullopt;
   text.resize(static_cast<std::size_t>(got));
   const std::size_t end = text.find('\0');

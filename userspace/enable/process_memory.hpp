@@ -20,6 +20,7 @@ class ProcessMemory {
  public:
   /// Needs CAP_SYS_PTRACE in the user namespace of the process, or its user.
   static Result<ProcessMemory> open(std::int32_t pid);
+  /// The same file, opened by another process.
   explicit ProcessMemory(UniqueFd fd) : fd_(std::move(fd)) {}
 
   /// Nothing if it cannot be read.
@@ -32,7 +33,10 @@ class ProcessMemory {
   const UniqueFd& fd() const { return fd_; }
 
  private:
+  std::size_t touch(std::uint64_t address, void* bytes, std::size_t size) const;
+
   UniqueFd fd_;
+  std::int32_t pid_ = 0;  ///< 0: not known
 };
 
 }  // namespace rtev::enable

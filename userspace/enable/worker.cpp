@@ -15,10 +15,13 @@ namespace rtev::enable {
 namespace {
 
 /// Between two attempts on one program: twice as long each time.
-constexpr std::uint64_t first_retry_ns = 10'000'000, last_retry_ns = 500'000'000;
+constexpr std::uint64_t first_retry_ns = 10'000'000, last_retry_ns = 100'000'000;
 
 /// How long a program is watched after its events came on, and for how long the other programs of its binary wait.
 constexpr std::uint64_t watch_ns = 1'000'000'000, proof_ns = 100'000'000;
+
+/// How long the requirements of a program are taken to be met.
+constexpr std::uint64_t checked_for_ns = 500'000'000;
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
 
@@ -118,7 +121,21 @@ void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> 
                                                  .target = std::move(target),
                                                  .begin_ns = now_ns,
                                                  .deadline_ns = deadline_ns,
-                                                 .retry_ns = first_retry_ns});
+                                                 .retry_ns = first_retry_ns,
+                                                 .checked_ns = now_ns});
+}
+
+/// Looks again at what it takes: the program may have slept for hours since.
+bool Worker::has_all(Program& program, std::uint64_t now_ns) {
+  if (now_ns - program.checked_ns < checked_for_ns) return true;
+  const auto requirements = check_requirements(*program.target, options_.allow_confined);
+  const auto missing = std::ranges::find(requirements, false, &Requirement::is_met);
+  program.checked_ns = monotonic_ns();
+  if (missing == requirements.end()) return true;
+  refuse(program.request,
+         {.result = missing->result, .why = missing->what + ": " + missing->found, .hint = missing->hint},
+         program.target.get());
+  return false;
 }
 
 bool Worker::may_try(const Program& program, std::uint64_t now_ns) const {
@@ -175,14 +192,15 @@ std::optional<std::uint64_t> Worker::next_step_ns() const {
 }
 
 void Worker::attempt(Program& program, std::uint64_t thread_pointer, std::uint64_t now_ns) {
+  const std::int32_t pid = program.request.pid;
+  const Progress::Scope at_work = supervision_.progress.work_on(pid);
+  if (!has_all(program, now_ns)) return forget(pid);
   if (!program.was_tried) {
     program.begin_ns = now_ns;
     // Now, because this process may be killed at any time, and because the events may come on after the attempt.
     if (options_.pauses_at_end) keep(*program.target);
   }
   program.was_tried = true;
-  const std::int32_t pid = program.request.pid;
-  const Progress::Scope at_work = supervision_.progress.work_on(pid);
   const auto is_on = start_events(procfs_, *program.target, thread_pointer, journal_, guardian_, supervision_);
   now_ns = monotonic_ns();
   if (!is_on) {

@@ -39,11 +39,13 @@ class Worker {
     std::uint64_t begin_ns = 0;                ///< of the request, later of the first attempt
     std::optional<std::uint64_t> deadline_ns;  ///< to run
     std::uint64_t retry_ns = 0;                ///< time between attempts, grows
+    std::uint64_t checked_ns = 0;              ///< when its requirements were
     bool was_tried = false;
     std::optional<std::uint64_t> watched_until_ns{};  ///< its events are on: whether it comes to harm
   };
 
   void enable(const EnableRequest& request, std::shared_ptr<const Target> target, std::uint64_t now_ns);
+  bool has_all(Program& program, std::uint64_t now_ns);
   void attempt(Program& program, std::uint64_t thread_pointer, std::uint64_t now_ns);
   void came_on(Program& program, std::uint64_t now_ns);
   void refuse(const EnableRequest& request, const Refused& refused, const Target* target = nullptr);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "session/live/enabling.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -47,10 +49,12 @@ void Enabling::take_answers() {
     return;
   }
   for (const enable::EnableAnswer& answer : *answers) {
+    asked_.erase(answer.id);
     const ProcessInfo& info = registry_.process(answer.id);
-    if (info.ended || !is_news(answer.result, info.ring)) continue;
-    if (!is_good(answer.result)) left_out_.add(answer.pid, info.exe, answer.why);
-    report_(answer.id, answer.result);
+    if (!is_news(answer.result, info.ring)) continue;
+    // Whoever came to harm has ended, and the stream may have forgotten it.
+    if (!is_good(answer.result)) left_out_.add(answer.pid, info.ended ? answer.comm : info.exe, answer.why);
+    if (!info.ended) report_(answer.id, answer.result);
   }
 }
 
@@ -69,12 +73,19 @@ void Enabling::ask(std::uint64_t now_ns) {
       next_tick_ns_ = now_ns + busy_retry_ns;
       return;
     }
+    if (may_be_enabled(info)) asked_.insert_or_assign(process, info.pid);
     candidate = due_.erase(candidate);
   }
 }
 
 std::string Enabling::failure_text() const {
   std::string text = left_out_.text();
+  if (!asked_.empty()) {
+    text += fmt::format("rtev-bpf: {} not switched on: {} not run meanwhile, e.g. process {}\n",
+                        asked_.size() == 1 ? "the events of 1 program were"
+                                           : fmt::format("the events of {} programs were", asked_.size()),
+                        asked_.size() == 1 ? "it did" : "they did", asked_.begin()->second);
+  }
   if (failure_) text += "rtev-bpf: " + failure_->message() + "\nhint: " + failure_->hint + "\n";
   return text;
 }

@@ -29,7 +29,10 @@ class Enabling {
   /// An image of the stream is to be asked for at this time.
   void consider(ProcessIndex process, std::uint64_t due_ns);
   /// The image ended.
-  void forget(ProcessIndex process) { due_.erase(process); }
+  void forget(ProcessIndex process) {
+    due_.erase(process);
+    asked_.erase(process);
+  }
 
   /// Asks for programs that are due, and takes answers.
   void tick(std::uint64_t now_ns);
@@ -51,6 +54,7 @@ class Enabling {
   const Registry& registry_;
   Report report_;
   std::map<ProcessIndex, std::uint64_t> due_;
+  std::map<ProcessIndex, std::int32_t> asked_;  ///< pids of those without an answer
   std::optional<std::uint64_t> next_tick_ns_;
   std::optional<Error> failure_;
   LeftOutPrograms left_out_{not_enabled_wording};
