@@ -116,7 +116,7 @@ class Guard {
         is_put_back_ = false;
         return true;
       case Order::release: {
-        const bool was_held = held_ != nullptr;
+        const bool was_held = held_ != nullptr && !is_put_back_;
         held_.reset();
         return was_held;
       }

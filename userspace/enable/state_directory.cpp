@@ -23,7 +23,7 @@ Result<UniqueFd> open_state_directory(const std::filesystem::path& directory) {
   if (status.st_uid != ::geteuid() || (status.st_mode & of_others) != 0)
     return std::unexpected(Error{.what = "cannot keep a record of what was changed",
                                  .subject = directory,
-                                 .why = "only root may write there, and it must belong to the user who runs this",
+                                 .why = "it is not a directory that only its owner may write to",
                                  .hint = hint});
   return fd;
 }

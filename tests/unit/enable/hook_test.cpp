@@ -113,6 +113,18 @@ TEST_F(Hook, IsPutBackByTheGuardianWhenThisProcessTakesTooLong) {
   EXPECT_FALSE(guardian->release());
 }
 
+TEST_F(Hook, IsPutBackAgainIfThisProcessWritesItLateAndEnds) {
+  {
+    auto guarded = Journal::open(dir_ / "hooks");
+    auto guardian = Guardian::start(std::move(*guarded));
+    ASSERT_TRUE(guardian) << guardian.error().message();
+    ASSERT_TRUE(guardian->hold(memory(), {.pid = ::getpid(), .start_ticks = 1, .hook = replaced()}));
+    EXPECT_TRUE(is_put_back_soon());
+    hook_ = replacement;
+  }
+  EXPECT_TRUE(is_put_back_soon());
+}
+
 TEST_F(Hook, IsLeftToThisProcessThatReleasesIt) {
   auto guarded = Journal::open(dir_ / "hooks");
   ASSERT_TRUE(guarded) << guarded.error().message();
