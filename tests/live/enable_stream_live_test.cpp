@@ -126,6 +126,15 @@ TEST_F(EnableStreamLive, OwnPausesAreKept) {
   EXPECT_THAT(trace.of(process.pid(), "user"), IsEmpty());
 }
 
+TEST_F(EnableStreamLive, ASleepingProgramIsNamedAtTheEnd) {
+  covers("enable", "`--enable`: asleep");
+  Process process(awaiting(), "ready");
+  Tracer tracer({"--enable", "-p", std::to_string(process.pid())});
+  EXPECT_THAT(tracer.interrupt().err,
+              HasSubstr("the events of process " + std::to_string(process.pid()) + " were not switched on"));
+  EXPECT_FALSE(fs::exists(ring_of(process.pid())));
+}
+
 TEST_F(EnableStreamLive, OnlySelectedPrograms) {
   covers("enable", "`--enable -p`");
   Process selected(awaiting(), "ready"), other(awaiting(), "ready");

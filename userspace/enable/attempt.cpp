@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "enable/bounded_task.hpp"
 
 namespace rtev::enable {
 namespace {

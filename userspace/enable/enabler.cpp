@@ -100,7 +100,7 @@ Result<std::vector<EnableAnswer>> Enabler::take() {
     if (!message && errno == EAGAIN) return answers;
     auto answer = message ? decoded<EnableAnswer>(*message) : std::nullopt;
     if (!answer) {
-      // Closed, so that nobody is woken for it again.
+      // A socket whose other end is closed stays readable: epoll would wake the caller for ever.
       channel_.reset();
       if (answers.empty()) return is_gone();
       return answers;

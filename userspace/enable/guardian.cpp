@@ -16,6 +16,7 @@
 
 #include "base/capabilities.hpp"
 #include "base/file_limit.hpp"
+#include "enable/bounded_task.hpp"
 #include "helper/channel.hpp"
 #include "helper/helper_process.hpp"
 #include "inspect/procfs.hpp"

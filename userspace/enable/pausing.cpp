@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "enable/pausing.hpp"
 
-#include <system_error>
-#include <thread>
+#include <chrono>
+#include <future>
 #include <utility>
 
 #include "base/clock.hpp"
+#include "enable/bounded_task.hpp"
 
 namespace rtev::enable {
 namespace {
@@ -14,16 +15,6 @@ namespace {
 constexpr std::chrono::nanoseconds program_timeout{20'000'000}, timeout{1'000'000'000};
 
 }  // namespace
-
-bool run_bounded(std::packaged_task<void()> task, std::chrono::nanoseconds limit) {
-  const auto finished = task.get_future();
-  try {
-    std::thread(std::move(task)).detach();
-  } catch (const std::system_error&) {
-    return false;
-  }
-  return finished.wait_for(limit) == std::future_status::ready;
-}
 
 void pause_all(std::vector<PausedAtEnd> programs) {
   const std::uint64_t deadline_ns = monotonic_ns() + static_cast<std::uint64_t>(timeout.count());

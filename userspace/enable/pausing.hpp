@@ -2,9 +2,7 @@
 // Pauses the events of many programs at the end of a run.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <future>
 #include <vector>
 
 #include "enable/process_memory.hpp"
@@ -23,10 +21,6 @@ struct PausedAtEnd {
   ProcessMemory memory;
   EventFlags flags{};
 };
-
-/// Runs a task on a thread of its own, for the memory of a process may not answer. False if it is not done in time: it
-/// is left behind, and goes on until this process ends.
-bool run_bounded(std::packaged_task<void()> task, std::chrono::nanoseconds limit);
 
 /// Pauses those whose events are on. Skips programs that do not answer. Takes a second at the most.
 void pause_all(std::vector<PausedAtEnd> programs);

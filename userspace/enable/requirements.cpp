@@ -185,9 +185,11 @@ std::uint64_t open_files(std::int32_t pid) {
   return count;
 }
 
+/// Control groups of version 1 have the largest number of whole pages instead of no limit.
+constexpr std::uint64_t no_limit = std::uint64_t{1} << 62;
+
 std::string megabytes(std::uint64_t bytes) {
-  // Control groups of version 1 have the largest number of whole pages instead of no limit.
-  constexpr std::uint64_t no_limit = std::uint64_t{1} << 62, megabyte = 1 << 20;
+  constexpr std::uint64_t megabyte = 1 << 20;
   if (bytes >= no_limit) return "no limit";
   return bytes < megabyte ? fmt::format("{} kB", bytes >> 10) : fmt::format("{} MB", bytes / megabyte);
 }
@@ -280,8 +282,7 @@ std::vector<Requirement> check_requirements(const Target& target, bool allow_con
   const std::uint64_t memory = memory_left(target.pid);
   list.add(EnableResult::memory, "memory of its control group",
            memory >= (place && place->is_memory != 0 ? bytes + spare_bytes : spare_bytes),
-           memory >= std::uint64_t{1} << 62 ? "no limit" : megabytes(memory) + " left",
-           "raise the limit of the group (memory.max)");
+           memory >= no_limit ? "no limit" : megabytes(memory) + " left", "raise the limit of the group (memory.max)");
   return list.take();
 }
 

@@ -36,7 +36,7 @@ constexpr std::uint64_t watch_timeout_ns = 2'000'000'000 + work_timeout_ns;
 /// How long a worker may take to start.
 constexpr int start_timeout_ms = 10'000;
 
-/// How long a worker may take to end when it is told to: more than one attempt on a program.
+/// How long a worker may take to end once its socket is closed: longer than an attempt on a program takes.
 constexpr int end_timeout_ms = 500;
 
 /// Each of them may be a process that hangs for as long as a program likes.

@@ -62,7 +62,7 @@ enum class EnableResult : std::int64_t {
   debugged,          ///< a debugger is attached
   suspect,           ///< it came to harm, or another process of the same program did
   not_running,       ///< it did not run in time
-  no_answer,         ///< the kernel did not answer questions about it in time
+  no_answer,         ///< its memory, or the kernel, did not answer in time
   own_pause,         ///< it paused its events itself
 };
 constexpr bool is_good(EnableResult result) {

@@ -44,7 +44,7 @@ std::string_view explain(EnableResult result) {
                                             "not done: a debugger is attached",
                                             "not done: it or another process of its program came to harm",
                                             "not done: it did not run in time",
-                                            "not done: the kernel did not answer in time",
+                                            "not done: its memory, or the kernel, did not answer in time",
                                             "not done: it paused its events itself"};
   return name_at(texts, result);
 }

@@ -19,7 +19,7 @@ bool may_be_enabled(const ProcessInfo& info) {
           info.ring == RingState::probed);
 }
 
-/// Of a program whose events are on, no matter by whom, it is of no interest that they could not be switched on.
+/// A program whose events are on needs no report that switching them on failed.
 bool is_news(EnableResult result, RingState ring) {
   if (result == EnableResult::nothing_to_do || result == EnableResult::gone) return false;
   return is_good(result) || ring != RingState::active || result == EnableResult::own_pause ||
@@ -80,12 +80,13 @@ void Enabling::ask(std::uint64_t now_ns) {
 
 std::string Enabling::failure_text() const {
   std::string text = left_out_.text();
-  if (!asked_.empty()) {
-    text += fmt::format("rtev-bpf: {} not switched on: {} not run meanwhile, e.g. process {}\n",
-                        asked_.size() == 1 ? "the events of 1 program were"
-                                           : fmt::format("the events of {} programs were", asked_.size()),
-                        asked_.size() == 1 ? "it did" : "they did", asked_.begin()->second);
-  }
+  if (asked_.size() == 1)
+    text += fmt::format("rtev-bpf: the events of process {} were not switched on: it did not run\n",
+                        asked_.begin()->second);
+  else if (asked_.size() > 1)
+    text +=
+        fmt::format("rtev-bpf: the events of {} programs were not switched on: they did not run (one is process {})\n",
+                    asked_.size(), asked_.begin()->second);
   if (failure_) text += "rtev-bpf: " + failure_->message() + "\nhint: " + failure_->hint + "\n";
   return text;
 }
