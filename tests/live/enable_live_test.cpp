@@ -37,10 +37,13 @@ bool has_journal_entry(pid_t pid) {
 
 class EnableLive : public LiveTest {
  protected:
-  /// A program that works until its events are on, then ends.
-  Command awaiting() const {
+  /// A program that works until its events are on, then ends; with `again` it does that twice.
+  Command awaiting(const std::string& again = {}) const {
     const Variety native{.ocaml = "5.3", .build = {.kind = "native", .what = "native"}};
-    return {.argv = {native.program(), "await"}, .env = {{"OCAML_RUNTIME_EVENTS_DIR", dir.path()}}};
+    return {.argv = {native.program(), "await", again}, .env = {{"OCAML_RUNTIME_EVENTS_DIR", dir.path()}}};
+  }
+  static Outcome disable(const Process& process) {
+    return run({.argv = {tool(), "disable", "-p", std::to_string(process.pid())}});
   }
   /// Switches the events of a program on that waits at a gate, and lets it go on meanwhile.
   static Outcome enable(Process& process, const Strings& arguments = {}) {
@@ -111,19 +114,59 @@ INSTANTIATE_TEST_SUITE_P(Builds, EnableBuildLive, ::testing::ValuesIn(all_variet
   return name;
 });
 
-TEST_F(EnableLive, PausedAndResumed) {
-  covers("enable", "paused by disable, resumed by enable");
-  Process process(awaiting(), "ready");
-  ASSERT_EQ(enable(process).status.code(), 0);
+TEST_F(EnableLive, DisabledAndEnabledAgain) {
+  covers("enable", "`disable` of what was switched on, and `enable` again");
+  Process process(awaiting("await"), "ready");
+  EXPECT_THAT(enable(process).out, HasSubstr(", ring " + ring_of(process.pid()).native()));
   process.lines_until("done");
-  const auto disable = [&] { return run({.argv = {tool(), "disable", "-p", std::to_string(process.pid())}}); };
-  EXPECT_THAT(disable().out, HasSubstr("events paused"));
+  EXPECT_THAT(disable(process).out, HasSubstr("events paused"));
   EXPECT_THAT(ps_line(process.pid()), HasSubstr(" paused "));
-  EXPECT_THAT(disable().out, HasSubstr("off already"));
+  EXPECT_FALSE(fs::exists(ring_of(process.pid())));
+  EXPECT_THAT(disable(process).out, HasSubstr("off already"));
+  EXPECT_THAT(enable(process).out, HasSubstr("events on after"));
+  EXPECT_EQ(process.line_with("wrote "), "wrote 303");
+  EXPECT_EQ(run_through(process).status.code(), 0);
+  EXPECT_FALSE(fs::exists(ring_of(process.pid())));
+}
+
+TEST_F(EnableLive, ARingOfItsOwnIsPausedAndResumed) {
+  covers("enable", "`disable` of a program that was started with events on");
+  Command command = awaiting();
+  command.env["OCAML_RUNTIME_EVENTS_START"] = "1";
+  Process process(command, "ready");
+  EXPECT_THAT(disable(process).out, HasSubstr("events paused"));
+  EXPECT_THAT(ps_line(process.pid()), HasSubstr(" paused "));
+  EXPECT_TRUE(fs::exists(ring_of(process.pid())));
+  EXPECT_THAT(disable(process).out, HasSubstr("off already"));
   EXPECT_THAT(run(enable_command(process.pid())).out, HasSubstr("events resumed"));
   EXPECT_THAT(ps_line(process.pid()), HasSubstr(" active "));
   EXPECT_THAT(run(enable_command(process.pid())).out, HasSubstr("on already"));
   EXPECT_EQ(run_through(process).status.code(), 0);
+}
+
+TEST_F(EnableLive, NoOtherOfAProgramThatCameToHarm) {
+  covers("enable", "a program that dies when it was switched on: no other of its binary, also by later runs");
+  Command command = awaiting("await");
+  const fs::path copy = dir / "copy";
+  fs::copy_file(command.argv.front(), copy);
+  command.argv.front() = copy;
+  Process process(command, "ready"), other(command, "ready");
+  Tracer tracer({"--enable", "-p", std::to_string(process.pid())});
+  process.go();
+  process.lines_until("done");
+  process.signal(SIGSEGV);
+  process.wait();
+  const std::string err = tracer.interrupt().err;
+  EXPECT_THAT(err, HasSubstr("died by signal 11"));
+  const Outcome refused = enable(other);
+  EXPECT_EQ(refused.status.code(), 1);
+  EXPECT_THAT(refused.err, HasSubstr("came to harm"));
+  const std::string_view remove = "remove ";
+  const std::size_t entry = refused.err.find(remove);
+  ASSERT_NE(entry, std::string::npos) << refused.err;
+  EXPECT_TRUE(
+      fs::remove(refused.err.substr(entry + remove.size(), refused.err.find('\n', entry) - entry - remove.size())));
+  EXPECT_THAT(run(enable_command(other.pid())).out, HasSubstr("events on after"));
 }
 
 TEST_F(EnableLive, ASleepingProgramIsNotTouched) {

@@ -17,12 +17,19 @@
 namespace rtev::test {
 namespace {
 
+/// Waits until `ps` says this of a process.
+void await_ps(pid_t pid, const std::string& text) {
+  const auto deadline = std::chrono::steady_clock::now() + wait_timeout;
+  while (!ps_line(pid).contains(text)) ASSERT_LT(std::chrono::steady_clock::now(), deadline) << ps_line(pid);
+}
+
 class EnableStreamLive : public LiveTest {
  protected:
-  /// A program that works until its events are on, writes user events, and works again after a gate.
-  Command awaiting(const char* ocaml = "5.3", const char* kind = "native") const {
+  /// A program that works until its events are on, writes user events, and works again after a gate; with "await" not
+  /// before its events are on again.
+  Command awaiting(const char* ocaml = "5.3", const char* kind = "native", const char* again = "again") const {
     const Variety variety{.ocaml = ocaml, .build = {.kind = kind, .what = kind}};
-    return {.argv = {variety.program(), "await", "again"}, .env = {{"OCAML_RUNTIME_EVENTS_DIR", dir.path()}}};
+    return {.argv = {variety.program(), "await", again}, .env = {{"OCAML_RUNTIME_EVENTS_DIR", dir.path()}}};
   }
   /// Waits until the events of a program are on and it has written its user events.
   static void await_work(Process& process) {
@@ -68,8 +75,9 @@ TEST_F(EnableStreamLive, TenProgramsOfThreeVersions) {
     EXPECT_LT(event.value("ts", std::uint64_t{0}), start_ns + 1'000'000'000);
     EXPECT_EQ(trace.of(process.pid(), "user").size(), 303u);
     EXPECT_THAT(ps_line(process.pid()), AllOf(HasSubstr(" paused "), HasSubstr(" yes ")));
+    EXPECT_FALSE(fs::exists(ring_of(process.pid())));
     expect_unharmed(process);
-    EXPECT_FALSE(fs::exists(ring_of(process.pid()))) << "the program removes it at its exit";
+    EXPECT_FALSE(fs::exists(ring_of(process.pid())));
   }
 }
 
@@ -84,9 +92,9 @@ TEST_F(EnableStreamLive, ProgramsThatStartLater) {
   expect_unharmed(process);
 }
 
-TEST_F(EnableStreamLive, ResumedByTheNextRun) {
-  covers("enable", "`--enable`: paused at the end, resumed by the next run");
-  Process process(awaiting(), "ready");
+TEST_F(EnableStreamLive, SwitchedOnByTheNextRun) {
+  covers("enable", "`--enable`: off at the end, on again with the next run");
+  Process process(awaiting("5.3", "native", "await"), "ready");
   process.go();
   {
     Tracer tracer({"--enable"});
@@ -96,8 +104,48 @@ TEST_F(EnableStreamLive, ResumedByTheNextRun) {
   Tracer tracer({"--enable", "-p", std::to_string(process.pid())});
   expect_unharmed(process);
   const Trace trace = tracer.stop();
+  EXPECT_EQ(enabled(trace, process.pid()).value("result", ""), "done");
+  EXPECT_EQ(trace.of(process.pid(), "user").size(), 303u);
+}
+
+TEST_F(EnableStreamLive, WhoseRingStaysIsResumed) {
+  covers("enable", "`--enable` of a program whose ring is to be preserved: paused at the end, resumed by the next run");
+  Command command = awaiting();
+  command.env["OCAML_RUNTIME_EVENTS_PRESERVE"] = "1";
+  Process process(command, "ready");
+  process.go();
+  {
+    Tracer tracer({"--enable"});
+    await_work(process);
+    tracer.stop();
+  }
+  EXPECT_TRUE(fs::exists(ring_of(process.pid())));
+  Tracer tracer({"--enable", "-p", std::to_string(process.pid())});
+  expect_unharmed(process);
+  const Trace trace = tracer.stop();
   EXPECT_EQ(enabled(trace, process.pid()).value("result", ""), "resumed");
   EXPECT_EQ(trace.of(process.pid(), "user").size(), 303u);
+  EXPECT_TRUE(fs::exists(ring_of(process.pid())));
+}
+
+TEST_F(EnableStreamLive, ForkedChildren) {
+  covers("enable", "`--enable`: children that are forked during the trace, and after it");
+  Process process(program("family"), "ready");
+  process.go();
+  Tracer tracer({"--enable"});
+  const auto next_child = [&] { return std::stoi(process.line_with("child ").substr(sizeof "child " - 1)); };
+  const pid_t child = next_child();
+  await_ps(child, " active    yes ");
+  const Trace trace = tracer.stop();
+  for (const pid_t pid : {process.pid(), child}) {
+    EXPECT_THAT(ps_line(pid), HasSubstr(" paused ")) << "pid " << pid;
+    EXPECT_FALSE(fs::exists(ring_of(pid))) << "pid " << pid;
+  }
+  process.go();
+  const pid_t later = next_child();
+  EXPECT_FALSE(fs::exists(ring_of(later)));
+  EXPECT_THAT(ps_line(later), HasSubstr(" none "));
+  EXPECT_EQ(run_through(process).status.code(), 0);
 }
 
 TEST_F(EnableStreamLive, LeftOn) {
@@ -192,12 +240,6 @@ std::vector<pid_t> children_named(pid_t parent, const std::string& name) {
     if (read_file("/proc/" + std::to_string(pid) + "/comm") == name + "\n") children.push_back(pid);
   }
   return children;
-}
-
-/// Waits until `ps` says this of a process.
-void await_ps(pid_t pid, const std::string& text) {
-  const auto deadline = std::chrono::steady_clock::now() + wait_timeout;
-  while (!ps_line(pid).contains(text)) ASSERT_LT(std::chrono::steady_clock::now(), deadline) << ps_line(pid);
 }
 
 TEST_F(EnableStreamLive, AKilledWorkerIsReplaced) {

@@ -1,7 +1,8 @@
 (* SPDX-License-Identifier: MIT *)
 (* A program of three domains that is built in many ways. Each domain writes its thread id to its ring, writes user
    events of every type and collects garbage. With the argument "await" it first works until its ring is there: somebody
-   else has to switch its events on. With "again" behind it, it works again after the gate "done". *)
+   else has to switch its events on. With "again" behind it, it works again after the gate "done"; with "await" there, too, but not
+   before its ring is there again. *)
 
 open Runtime_events
 
@@ -40,4 +41,5 @@ let () =
   if has_argument 1 "await" then await_ring ();
   work_in_domains ();
   Gate.stop_at "done";
-  if has_argument 2 "again" then work_in_domains ()
+  if has_argument 2 "await" then await_ring ();
+  if has_argument 2 "again" || has_argument 2 "await" then work_in_domains ()

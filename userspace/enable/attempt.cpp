@@ -11,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "enable/bounded_task.hpp"
+#include "enable/ring_file.hpp"
 
 namespace rtev::enable {
 namespace {
@@ -123,6 +124,10 @@ Checked<void> set_paused(const Target& target, bool paused) {
   if (*events == EventsState::off) return {};
   if (target.memory.write_word(target.flags().paused, paused ? 1 : 0)) return {};
   return refuse(EnableResult::gone, "it ended");
+}
+
+void forget_ring(const Procfs& procfs, const Target& target) {
+  if (remove_ring_file(procfs, target)) target.memory.write_word(target.flags().enabled, 0);
 }
 
 void mend_left_hooks(const Journal& journal) {

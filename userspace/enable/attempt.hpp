@@ -3,22 +3,18 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
-#include <utility>
 
 #include "enable/guardian.hpp"
 #include "enable/journal.hpp"
 #include "enable/progress.hpp"
 #include "enable/silent_processes.hpp"
+#include "enable/suspect_files.hpp"
 #include "enable/target.hpp"
 
 namespace rtev::enable {
 
 /// How long a hook stays replaced at the most.
 inline constexpr std::uint64_t max_replaced_ns = 50'000'000;
-
-/// Programs of which a process came to harm: device and inode.
-using SuspectFiles = std::set<std::pair<std::uint64_t, std::uint64_t>>;
 
 /// What the supervisor knows of a worker, and the worker of those before it. All of it outlives the worker.
 struct Supervision {
@@ -37,6 +33,11 @@ Checked<bool> start_events(const Procfs& procfs, const Target& target, std::uint
 /// caml_runtime_events_pause() does besides is to write an event, and that after the flag is set, when nothing is
 /// written any more. The program need not run.
 Checked<void> set_paused(const Target& target, bool paused);
+
+/// Takes back what start_events() has done to a program whose events are paused: removes the ring's file, and has the
+/// runtime believe that it has no ring. Otherwise children that the program forks would begin to write rings of their
+/// own. The runtime does not remove the file then: if it cannot be removed now, nothing is changed.
+void forget_ring(const Procfs& procfs, const Target& target);
 
 /// Puts hooks back that a killed run left replaced. The journal is locked meanwhile.
 void mend_left_hooks(const Journal& journal);

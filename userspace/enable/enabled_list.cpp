@@ -2,6 +2,8 @@
 #include "enable/enabled_list.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,24 +11,43 @@
 #include <string>
 #include <system_error>
 
+#include "base/file_io.hpp"
 #include "base/parse.hpp"
 #include "base/unique_fd.hpp"
 #include "enable/state_directory.hpp"
 
 namespace rtev::enable {
 
+namespace {
+
+/// The program that a process runs: device and inode, as text. An entry of another program is none.
+std::string program_of(std::int32_t pid) {
+  struct statx status{};
+  const std::string path = fmt::format("/proc/{}/exe", pid);
+  if (::statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC, STATX_INO, &status) != 0) return {};
+  return fmt::format("{}:{} {}\n", status.stx_dev_major, status.stx_dev_minor, status.stx_ino);
+}
+
+constexpr std::size_t max_entry_bytes = 128;
+
+}  // namespace
+
 Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks) {
   const auto directory = open_state_directory(enabled_directory);
   if (!directory) return std::unexpected(directory.error());
   const std::string name = state_file_name(pid, start_ticks);
-  const UniqueFd file(::openat(directory->get(), name.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
-  if (!file) return errno_error(errno, "cannot write", std::filesystem::path(enabled_directory) / name);
+  const UniqueFd file(
+      ::openat(directory->get(), name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
+  const std::string program = program_of(pid);
+  if (!file || ::write(file.get(), program.data(), program.size()) != static_cast<ssize_t>(program.size()))
+    return errno_error(errno, "cannot write", std::filesystem::path(enabled_directory) / name);
   return {};
 }
 
 bool was_enabled(std::int32_t pid, std::uint64_t start_ticks) {
-  std::error_code error;
-  return std::filesystem::exists(std::filesystem::path(enabled_directory) / state_file_name(pid, start_ticks), error);
+  const auto entry =
+      read_small_file(std::filesystem::path(enabled_directory) / state_file_name(pid, start_ticks), max_entry_bytes);
+  return entry && *entry == program_of(pid);
 }
 
 void forget_ended(const Procfs& procfs) {

@@ -13,6 +13,7 @@ inline constexpr const char* enabled_directory = "/run/rtev-bpf/enabled";
 
 /// Needs root. `start_ticks` is field 22 of /proc/PID/stat.
 Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks);
+/// False once the process runs another program.
 bool was_enabled(std::int32_t pid, std::uint64_t start_ticks);
 /// Removes the entries of processes that have ended.
 void forget_ended(const Procfs& procfs);

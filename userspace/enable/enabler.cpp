@@ -25,7 +25,7 @@ namespace {
 
 /// How long the process may take to start, and to pause events at the end.
 constexpr int start_timeout_ms = 10'000;
-constexpr std::uint64_t end_timeout_ns = 1'500'000'000;
+constexpr std::uint64_t end_timeout_ns = 4'000'000'000;
 
 /// The first message says whether it could start.
 [[noreturn]] void serve(int channel, const EnablerOptions& options) {

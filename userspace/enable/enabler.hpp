@@ -27,15 +27,17 @@ struct EnablerOptions {
 /// What is to be done with the events of a process.
 enum class Task : std::uint8_t {
   enable,
-  disable,  ///< pause them
+  disable,  ///< pause them; if they were switched on by rtev-bpf, also remove the ring's file
   check,    ///< only look at what enabling takes
+  finish,   ///< of no process: nothing is switched on from now on
 };
 
 struct EnableRequest {
   Task task = Task::enable;
   std::int32_t pid = 0;
-  std::uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat; 0: any process with this pid
-  std::uint32_t id = 0;           ///< for the caller: the answer has it, too
+  std::uint64_t start_ticks = 0;     ///< field 22 of /proc/PID/stat; 0: any process with this pid
+  std::uint32_t id = 0;              ///< for the caller: the answer has it, too
+  bool is_child_of_enabled = false;  ///< its parent's events were on because of this run when it was forked
   /// How long to wait for a program that sleeps; nothing: as long as it lives.
   std::optional<std::chrono::nanoseconds> patience{};
 };
@@ -55,6 +57,8 @@ struct EnableAnswer {
   std::string why{}, hint{};                ///< for people; may hold any bytes
   std::uint64_t took_ns = 0;                ///< from the first attempt on
   std::vector<Requirement> requirements{};  ///< of Task::check, and where one is not met
+  std::string ring_path{};                  ///< if its events came on; may hold any bytes
+  bool is_ours = false;                     ///< its events are on because of this run
   std::optional<HarmedFile> harmed{};       ///< the program that is suspect from now on
 };
 

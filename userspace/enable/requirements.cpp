@@ -3,34 +3,26 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <grp.h>
-#include <linux/capability.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
-#include <poll.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "base/escape.hpp"
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
+#include "enable/as_program.hpp"
 #include "enable/process_status.hpp"
 #include "inspect/mount_table.hpp"
 
 namespace rtev::enable {
 namespace {
-
-constexpr int file_timeout_ms = 1000;
 
 /// The runtime's own (runtime/caml/runtime_events.h): names of user events, and what a domain has besides its ring.
 constexpr std::uint64_t names_bytes = std::uint64_t{8192} * 128, domain_bytes = 80;
@@ -78,28 +70,6 @@ struct Place {
   std::uint64_t free_bytes = 0, free_files = 0;
 };
 
-UniqueFd open_in(const UniqueFd& directory, const std::string& path, std::uint64_t resolve) {
-  open_how how{.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .mode = 0, .resolve = resolve};
-  return UniqueFd(static_cast<int>(::syscall(SYS_openat2, directory.get(), path.c_str(), &how, sizeof how)));
-}
-
-/// The directory that the process would make its ring in.
-UniqueFd open_directory(std::int32_t pid, const std::string& path) {
-  const std::string process = "/proc/" + std::to_string(pid);
-  const bool is_absolute = path.starts_with('/');
-  UniqueFd start(::open((process + (is_absolute ? "/root" : "/cwd")).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!start || path.empty()) return start;
-  // Links in a relative path could lead to this process's root instead.
-  return open_in(start, path, is_absolute ? RESOLVE_IN_ROOT : RESOLVE_NO_SYMLINKS);
-}
-
-/// Gives this process the user and the groups of another one.
-bool become(const ProcessStatus& status) {
-  return ::setgroups(status.groups.size(), status.groups.data()) == 0 &&
-         ::setresgid(status.group, status.group, status.group) == 0 &&
-         ::setresuid(status.user, status.user, status.user) == 0;
-}
-
 /// A file of the ring's name is opened and truncated by the runtime.
 bool is_stale(const UniqueFd& directory, const ProcessStatus& status) {
   const std::string name = std::to_string(status.ns_pid) + ".events";
@@ -109,7 +79,7 @@ bool is_stale(const UniqueFd& directory, const ProcessStatus& status) {
 }
 
 /// Runs in a child process, which this changes.
-Place look_at_place(const Target& target, const std::string& path, const ProcessStatus& status, bool may_anything) {
+Place look_at_place(const Target& target, const std::string& path, const ProcessStatus& status) {
   Place place;
   const UniqueFd directory = open_directory(target.pid, path);
   if (!directory) {
@@ -126,7 +96,7 @@ Place look_at_place(const Target& target, const std::string& path, const Process
   place.free_files = system.f_files == 0 ? UINT64_MAX : system.f_ffree;
   place.stale = is_stale(directory, status);
   if ((system.f_flags & ST_RDONLY) != 0) place.access_error = EROFS;
-  if (place.access_error != 0 || may_anything) return place;
+  if (place.access_error != 0 || may_anything(status, target.pid)) return place;
   if (!become(status)) {
     place.access_error = errno;
     return place;
@@ -141,32 +111,11 @@ Place look_at_place(const Target& target, const std::string& path, const Process
 }
 
 /// Nothing if it does not answer in time.
-std::optional<Place> ask_about_place(const Target& target, const std::string& path, const ProcessStatus& status,
-                                     bool may_anything) {
-  std::array<int, 2> pipe{-1, -1};
-  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return std::nullopt;
-  UniqueFd from(pipe[0]), to(pipe[1]);
-  const pid_t child = ::fork();
-  if (child < 0) return std::nullopt;
-  if (child == 0) {
-    const Place place = look_at_place(target, path, status, may_anything);
-    [[maybe_unused]] const ssize_t put = ::write(to.get(), &place, sizeof place);
-    ::_exit(0);
-  }
-  to.reset();
-  pollfd answered{.fd = from.get(), .events = POLLIN, .revents = 0};
+std::optional<Place> ask_about_place(const Target& target, const std::string& path, const ProcessStatus& status) {
   Place place;
-  const bool is_answered =
-      ::poll(&answered, 1, file_timeout_ms) == 1 && ::read(from.get(), &place, sizeof place) == sizeof place;
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, WNOHANG);  // SIGCHLD is ignored: the kernel forgets it
-  return is_answered ? std::optional(place) : std::nullopt;
-}
-
-bool is_own_user_namespace(std::int32_t pid) {
-  struct stat own{}, others{};
-  return ::stat("/proc/self/ns/user", &own) == 0 &&
-         ::stat(("/proc/" + std::to_string(pid) + "/ns/user").c_str(), &others) == 0 && own.st_ino == others.st_ino;
+  if (!run_in_child(std::as_writable_bytes(std::span(&place, 1)), [&] { place = look_at_place(target, path, status); }))
+    return std::nullopt;
+  return place;
 }
 
 /// Of AppArmor or SELinux; empty if there is none.
@@ -265,8 +214,7 @@ std::vector<Requirement> check_requirements(const Target& target, bool allow_con
     list.add(EnableResult::unexpected_value, "directory of the ring", false, "it cannot be read", {});
     return list.take();
   }
-  const bool may_anything = (status->capabilities >> CAP_DAC_OVERRIDE & 1) != 0 && is_own_user_namespace(target.pid);
-  const auto place = ask_about_place(target, path, *status, may_anything);
+  const auto place = ask_about_place(target, path, *status);
   add_place(list, place, path, bytes);
 
   list.add(EnableResult::limit, "largest file (RLIMIT_FSIZE)", limits->file_bytes >= bytes,

@@ -39,11 +39,19 @@ constexpr int start_timeout_ms = 10'000;
 /// How long a worker may take to end once its socket is closed: longer than an attempt on a program takes.
 constexpr int end_timeout_ms = 500;
 
+/// How long programs may take to be as they were.
+constexpr std::uint64_t finish_timeout_ns = 2'000'000'000;
+
 /// Each of them may be a process that hangs for as long as a program likes.
 constexpr int max_replaced = 32;
 
 EnableAnswer failure(const Error& error) {
   return {.result = EnableResult::denied, .why = error.message(), .hint = error.hint};
+}
+
+/// `id`: the tracer has asked for the same process.
+EnableRequest take_back(std::int32_t pid, std::uint64_t start_ticks) {
+  return {.task = Task::disable, .pid = pid, .start_ticks = start_ticks, .id = UINT32_MAX};
 }
 
 /// Requests until the supervisor is gone.
@@ -94,19 +102,48 @@ void Supervisor::run() {
   if (!started || started->result != EnableResult::done) return;
   while (true) {
     // Requests that do not fit into the worker's socket keep the tracer waiting.
-    const short takes = queue_.empty() ? POLLIN : 0, passes = queue_.empty() ? 0 : POLLOUT;
-    std::array<pollfd, 2> events{
-        pollfd{.fd = tracer_, .events = takes, .revents = 0},
-        pollfd{.fd = worker_.get(), .events = static_cast<short>(POLLIN | passes), .revents = 0}};
-    ::poll(events.data(), events.size(), timeout_ms());
-    if ((events[0].revents & POLLHUP) != 0) return;
-    if ((events[0].revents & POLLIN) != 0 && !take_request()) return;
-    const bool is_gone = events[1].revents != 0 && !pass_answers();
-    const Progress::Work work = progress_.current();
-    const bool is_late = work.pid != 0 && monotonic_ns() - work.since_ns > work_timeout_ns;
-    if ((is_gone || is_late) && !replace_worker()) return;
-    pass_requests();
+    const short takes = queue_.empty() ? POLLIN : 0;
+    pollfd tracer{.fd = tracer_, .events = takes, .revents = 0};
+    if (!attend(&tracer)) return;
+    if ((tracer.revents & POLLHUP) != 0 || ((tracer.revents & POLLIN) != 0 && !take_request())) break;
   }
+  finish();
+}
+
+/// Waits for the worker, and for another descriptor, passes messages, and replaces the worker if it is gone or late.
+/// False if there is none any more.
+bool Supervisor::attend(pollfd* other) {
+  const short passes = queue_.empty() ? 0 : POLLOUT;
+  pollfd worker{.fd = worker_.get(), .events = static_cast<short>(POLLIN | passes), .revents = 0};
+  std::array<pollfd, 2> events{worker, other != nullptr ? *other : pollfd{.fd = -1, .events = 0, .revents = 0}};
+  ::poll(events.data(), events.size(), timeout_ms());
+  if (other != nullptr) other->revents = events[1].revents;
+  const bool is_gone = events[0].revents != 0 && !pass_answers();
+  const Progress::Work work = progress_.current();
+  const bool is_late = work.pid != 0 && monotonic_ns() - work.since_ns > work_timeout_ns;
+  if ((is_gone || is_late) && !replace_worker()) return false;
+  pass_requests();
+  return true;
+}
+
+/// Events are off again, and files of rings removed, when this ends. What takes too long is left to the guardian, which
+/// only pauses.
+void Supervisor::finish() {
+  if (!options_.pauses_at_end) return;
+  const std::uint64_t end_ns = monotonic_ns() + finish_timeout_ns;
+  asked_.clear();
+  queue_.clear();
+  is_finishing_ = true;
+  ask({.task = Task::finish});
+  for (const auto& [pid, start_ticks] : ours_) ask(take_back(pid, start_ticks));
+  pass_requests();
+  while (!asked_.empty() && monotonic_ns() < end_ns && attend(nullptr)) {
+  }
+}
+
+void Supervisor::ask(const EnableRequest& request) {
+  asked_.insert_or_assign(request.pid, Asked{.request = request, .time_ns = monotonic_ns()});
+  queue_.push_back(request.pid);
 }
 
 Supervisor::~Supervisor() {
@@ -191,8 +228,7 @@ bool Supervisor::take_request() {
   if (!message) return errno == EAGAIN;
   const auto request = decoded<EnableRequest>(*message);
   if (!request) return false;
-  asked_.insert_or_assign(request->pid, Asked{.request = *request, .time_ns = monotonic_ns()});
-  queue_.push_back(request->pid);
+  ask(*request);
   return true;
 }
 
@@ -226,16 +262,27 @@ bool Supervisor::pass_answers() {
     if (!answer) return false;
     helper::send(tracer_, *message);
     last_answer_ns_ = monotonic_ns();
-    if (answer->harmed) suspects_.insert({answer->harmed->device, answer->harmed->inode});
+    if (answer->harmed) add_suspect({answer->harmed->device, answer->harmed->inode});
+    if (answer->is_ours) {
+      ours_.insert_or_assign(answer->pid, answer->start_ticks);
+      // It came on during the last attempt.
+      if (is_finishing_) ask(take_back(answer->pid, answer->start_ticks));
+    }
     const auto asked = asked_.find(answer->pid);
     if (!answer->is_correction && asked != asked_.end() && asked->second.request.id == answer->id) asked_.erase(asked);
   }
   return errno == EAGAIN;
 }
 
+void Supervisor::add_suspect(const ProgramFile& file) {
+  suspects_.insert(file);
+  // Without the entry a later run tries the program again: this one need not fail for that.
+  [[maybe_unused]] const auto noted = note_suspect(file);
+}
+
 /// An idle worker need not be checked.
 int Supervisor::timeout_ms() const {
-  const bool is_idle = asked_.empty() && monotonic_ns() - last_answer_ns_ > watch_timeout_ns;
+  const bool is_idle = !is_finishing_ && asked_.empty() && monotonic_ns() - last_answer_ns_ > watch_timeout_ns;
   return is_idle ? -1 : check_interval_ms;
 }
 

@@ -2,6 +2,7 @@
 // Replaces the process that switches events on when a program keeps it waiting.
 #pragma once
 
+#include <poll.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -53,6 +54,10 @@ class Supervisor {
   bool take_request();
   void pass_requests();
   bool pass_answers();
+  void add_suspect(const ProgramFile& file);
+  void finish();
+  bool attend(pollfd* other);
+  void ask(const EnableRequest& request);
   int timeout_ms() const;
 
   int tracer_;
@@ -61,10 +66,12 @@ class Supervisor {
   Guardian guardian_;
   Progress progress_;
   SilentProcesses silent_{};
-  SuspectFiles suspects_{};
-  UniqueFd worker_{}, worker_process_{};   ///< its socket, and its pidfd
-  std::map<std::int32_t, Asked> asked_{};  ///< requests without an answer, by pid
-  std::deque<std::int32_t> queue_{};       ///< those that the worker has still to be sent
+  SuspectFiles suspects_ = read_suspects();
+  UniqueFd worker_{}, worker_process_{};          ///< its socket, and its pidfd
+  std::map<std::int32_t, Asked> asked_{};         ///< requests without an answer, by pid
+  std::deque<std::int32_t> queue_{};              ///< those that the worker has still to be sent
+  std::map<std::int32_t, std::uint64_t> ours_{};  ///< start times of those whose events are on because of this run
+  bool is_finishing_ = false;
   std::uint64_t last_answer_ns_ = 0;
   int replaced_ = 0;
 };

@@ -13,6 +13,7 @@
 #include "enable/hook.hpp"
 #include "enable/pausing.hpp"
 #include "enable/process_memory.hpp"
+#include "enable/suspect_files.hpp"
 #include "inspect/binary.hpp"
 #include "inspect/procfs.hpp"
 #include "stream/records.hpp"
@@ -44,7 +45,7 @@ struct Target {
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;
   std::string comm{};
-  std::pair<std::uint64_t, std::uint64_t> file{};  ///< of the runtime: device and inode
+  ProgramFile file{};  ///< of the runtime
   ProcessMemory memory;
   RuntimeBinary runtime{};
   std::uint64_t bias = 0;                 ///< of the runtime: address in the process less the one in the file

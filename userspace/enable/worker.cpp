@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "enable/enabled_list.hpp"
+#include "enable/ring_file.hpp"
 
 namespace rtev::enable {
 namespace {
@@ -36,8 +37,10 @@ bool is_harm(std::uint32_t signal) {
   return std::ranges::find(signals, static_cast<int>(signal)) != signals.end();
 }
 
-Refused suspected() {
-  return {.result = EnableResult::suspect, .why = "another process of its program came to harm"};
+Refused suspected(const ProgramFile& file) {
+  return {.result = EnableResult::suspect,
+          .why = "another process of its program came to harm",
+          .hint = "to have it tried again remove " + suspect_path(file)};
 }
 
 }  // namespace
@@ -53,18 +56,18 @@ Worker::Worker(const EnablerOptions& options, kernel::EnablePrograms programs, J
       suspects_(supervision.suspects) {}
 
 void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
+  if (request.task == Task::finish) return finish(request, now_ns);
   const Progress::Scope at_work = supervision_.progress.work_on(request.pid);
   auto found = find_target(procfs_, request.pid, request.start_ticks);
   if (!found) return refuse(request, found.error());
   const auto target = std::make_shared<const Target>(std::move(*found));
   const auto events = target->events_state();
   if (!events) return refuse(request, events.error(), &*target);
-  if (request.task == Task::disable) {
-    const EnableResult result = *events == EventsState::active ? EnableResult::done : EnableResult::nothing_to_do;
-    if (auto paused = set_paused(*target, true); !paused) return refuse(request, paused.error(), &*target);
-    return refuse(request, {.result = result}, &*target);
+  if (request.task == Task::disable) return disable(request, *target, *events);
+  if (*events == EventsState::active) {
+    if (request.is_child_of_enabled) return take_child(request, *target);
+    return refuse(request, {.result = EnableResult::nothing_to_do}, &*target);
   }
-  if (*events == EventsState::active) return refuse(request, {.result = EnableResult::nothing_to_do}, &*target);
   if (*events == EventsState::paused) {
     if (request.task == Task::check) return refuse(request, {.result = EnableResult::resumed}, &*target);
     return resume(request, *target);
@@ -89,6 +92,34 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   enable(request, target, now_ns);
 }
 
+/// From now on nothing is switched on. A program whose events may come on after its last attempt is left to the
+/// guardian.
+void Worker::finish(const EnableRequest& request, std::uint64_t now_ns) {
+  end_waits(now_ns);
+  while (!waiting_.empty()) forget(waiting_.begin()->first);
+  answer_({.task = request.task, .pid = request.pid, .id = request.id});
+}
+
+void Worker::disable(const EnableRequest& request, const Target& target, EventsState events) {
+  if (auto paused = set_paused(target, true); !paused) return refuse(request, paused.error(), &target);
+  if (events != EventsState::off && was_enabled(target.pid, target.start_ticks)) forget_ring(procfs_, target);
+  const bool was_on = events == EventsState::active;
+  refuse(request, {.result = was_on ? EnableResult::done : EnableResult::nothing_to_do}, &target);
+}
+
+/// A child that was forked while the events of its parent were on: its runtime has made a ring of its own.
+void Worker::take_child(const EnableRequest& request, const Target& target) {
+  if (options_.pauses_at_end) keep(target);
+  note(target);
+  answer_({.task = request.task,
+           .pid = request.pid,
+           .start_ticks = target.start_ticks,
+           .id = request.id,
+           .comm = target.comm,
+           .result = EnableResult::nothing_to_do,
+           .is_ours = true});
+}
+
 void Worker::resume(const EnableRequest& request, const Target& target) {
   if (!options_.resumes_all && !was_enabled(target.pid, target.start_ticks))
     return refuse(request,
@@ -99,7 +130,19 @@ void Worker::resume(const EnableRequest& request, const Target& target) {
   // Before they are on: this process may be killed at any time.
   if (options_.pauses_at_end) keep(target);
   if (auto resumed = set_paused(target, false); !resumed) return refuse(request, resumed.error(), &target);
-  refuse(request, {.result = EnableResult::resumed}, &target);
+  answer_({.task = request.task,
+           .pid = request.pid,
+           .start_ticks = target.start_ticks,
+           .id = request.id,
+           .comm = target.comm,
+           .result = EnableResult::resumed,
+           .ring_path = ring_path(procfs_, target),
+           .is_ours = true});
+}
+
+/// Without the note it is not resumed by a later run, and its ring stays: no reason to fail.
+void Worker::note(const Target& target) {
+  [[maybe_unused]] const auto noted = note_enabled(target.pid, target.start_ticks);
 }
 
 /// Has the guardian pause the events at the end.
@@ -109,7 +152,7 @@ void Worker::keep(const Target& target) {
 
 void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> target, std::uint64_t now_ns) {
   if (waiting_.contains(request.pid)) forget(request.pid);
-  if (suspects_.contains(target->file)) return refuse(request, suspected(), target.get());
+  if (suspects_.contains(target->file)) return refuse(request, suspected(target->file), target.get());
   if (waiting_.size() >= max_waiting)
     return refuse(request, {.result = EnableResult::not_running, .why = "too many programs are waited for"},
                   target.get());
@@ -170,7 +213,7 @@ void Worker::end_waits(std::uint64_t now_ns) {
       const auto events = program.target->events_state();
       if (events && *events != EventsState::off) came_on(program, now_ns);
     }
-    const Binary& file = program.target->file;
+    const ProgramFile& file = program.target->file;
     const auto first = first_of_.find(file);
     const bool is_first = first != first_of_.end() && first->second == pid;
     if (is_first && now_ns + watch_ns >= *program.watched_until_ns + proof_ns) {
@@ -217,8 +260,8 @@ void Worker::attempt(Program& program, std::uint64_t thread_pointer, std::uint64
 
 void Worker::came_on(Program& program, std::uint64_t now_ns) {
   const std::int32_t pid = program.request.pid;
-  // Without the note it is not resumed by a later run: no reason to fail.
-  [[maybe_unused]] const auto noted = note_enabled(pid, program.target->start_ticks);
+  note(*program.target);
+  free_removed_rings(procfs_, *program.target);
   answer(program, EnableResult::done, now_ns);
   next_attempt_ns_ = now_ns + second_ns / options_.max_per_second;
   program.watched_until_ns = now_ns + watch_ns;
@@ -231,7 +274,7 @@ void Worker::harmed(const Program& program, std::uint32_t signal) {
     answer(program, EnableResult::gone, monotonic_ns());
     return forget(program.request.pid);
   }
-  const Binary file = program.target->file;
+  const ProgramFile file = program.target->file;
   suspects_.insert(file);
   answer_({.task = program.request.task,
            .pid = program.request.pid,
@@ -241,13 +284,13 @@ void Worker::harmed(const Program& program, std::uint32_t signal) {
            .result = EnableResult::suspect,
            .is_correction = program.watched_until_ns.has_value(),
            .why = fmt::format("it died by signal {} when its events were switched on", signal),
-           .hint = "its program is left alone from now on",
+           .hint = "its program is left alone from now on; to have it tried again remove " + suspect_path(file),
            .harmed = HarmedFile{.device = file.first, .inode = file.second}});
   forget(program.request.pid);
   std::vector<std::int32_t> others;
   for (const auto& [pid, other] : waiting_) {
     if (other.target->file != file || other.watched_until_ns) continue;
-    refuse(other.request, suspected(), other.target.get());
+    refuse(other.request, suspected(file), other.target.get());
     others.push_back(pid);
   }
   for (const std::int32_t pid : others) forget(pid);
@@ -272,6 +315,10 @@ void Worker::answer(const Program& program, EnableResult result, std::uint64_t n
                       .comm = program.target->comm,
                       .result = result};
   answer.took_ns = now_ns - program.begin_ns;
+  if (result == EnableResult::done) {
+    answer.ring_path = ring_path(procfs_, *program.target);
+    answer.is_ours = true;
+  }
   if (result == EnableResult::gone) answer.why = "it ended";
   if (result == EnableResult::not_running) {
     answer.why =

@@ -32,7 +32,6 @@ class Worker {
   std::optional<std::uint64_t> next_step_ns() const;
 
  private:
-  using Binary = std::pair<std::uint64_t, std::uint64_t>;  ///< Target::file
   struct Program {
     EnableRequest request;
     std::shared_ptr<const Target> target;
@@ -53,6 +52,10 @@ class Worker {
   void harmed(const Program& program, std::uint32_t signal);
   void forget(std::int32_t pid);
   void resume(const EnableRequest& request, const Target& target);
+  void disable(const EnableRequest& request, const Target& target, EventsState events);
+  void take_child(const EnableRequest& request, const Target& target);
+  void finish(const EnableRequest& request, std::uint64_t now_ns);
+  static void note(const Target& target);
   void keep(const Target& target);
   bool may_try(const Program& program, std::uint64_t now_ns) const;
   void end_waits(std::uint64_t now_ns);
@@ -66,8 +69,8 @@ class Worker {
   Answer answer_;
   std::map<std::int32_t, Program> waiting_;  ///< by pid; also those that are watched
   /// Of a binary that is not proved: whose events came on a moment ago. The others wait.
-  std::map<Binary, std::int32_t> first_of_;
-  std::set<Binary> proved_;
+  std::map<ProgramFile, std::int32_t> first_of_;
+  std::set<ProgramFile> proved_;
   SuspectFiles suspects_;
   std::uint64_t next_check_ns_ = 0;    ///< of what waits
   std::uint64_t next_attempt_ns_ = 0;  ///< see EnablerOptions::max_per_second

@@ -160,7 +160,7 @@ class MappedFiles {
 
   void visit(const Mapping& mapping) {
     const bool is_ring = query_.mapped_rings && is_ring_mapping(mapping);
-    if (is_ring || (query_.shared_files && is_shared_file(mapping)))
+    if ((is_ring || (query_.shared_files && is_shared_file(mapping))) && !is_left_by_parent(mapping))
       open(mapping, is_ring ? max_mapped_rings : max_shared_files);
     using enum ProcessQuery::Runtime;
     if (view_.runtime || query_.runtime == none) return;
@@ -172,6 +172,11 @@ class MappedFiles {
   }
 
  private:
+  /// If rtev-bpf has switched the events of a program off, its ring stays mapped, also in children that it forks then.
+  bool is_left_by_parent(const Mapping& mapping) const {
+    return mapping.deleted && is_ring_mapping(mapping) && ring_number(mapping.path) != procfs_.ns_pid(query_.pid);
+  }
+
   void open(const Mapping& mapping, std::size_t max_files) {
     if (files_.size() >= max_files || !files_.emplace(mapping.device, mapping.inode).second) return;
     auto fd = procfs_.open_mapping(query_.pid, mapping);

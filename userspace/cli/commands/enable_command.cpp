@@ -79,10 +79,10 @@ void print_requirements(const EnableAnswer& answer) {
 }
 
 void print_success(const EnableAnswer& answer, std::string_view done) {
-  if (answer.took_ns == 0)
-    fmt::print("{}: {}\n", subject_of(answer), done);
-  else
-    fmt::print("{}: {} after {:.1f} ms\n", subject_of(answer), done, static_cast<double>(answer.took_ns) / 1e6);
+  fmt::print("{}: {}", subject_of(answer), done);
+  if (answer.took_ns != 0) fmt::print(" after {:.1f} ms", static_cast<double>(answer.took_ns) / 1e6);
+  if (!answer.ring_path.empty()) fmt::print(", ring {}", escaped(answer.ring_path));
+  fmt::print("\n");
 }
 
 std::string_view done_text(const EnableAnswer& answer) {

@@ -28,10 +28,19 @@ bool is_news(EnableResult result, RingState ring) {
 
 }  // namespace
 
-void Enabling::consider(ProcessIndex process, std::uint64_t due_ns) {
+void Enabling::add(ProcessIndex process, const Due& due) {
   if (failure_) return;
-  due_.insert_or_assign(process, due_ns);
-  next_tick_ns_ = std::min(next_tick_ns_.value_or(due_ns), due_ns);
+  due_.insert_or_assign(process, due);
+  next_tick_ns_ = std::min(next_tick_ns_.value_or(due.time_ns), due.time_ns);
+}
+
+void Enabling::forget(ProcessIndex process) {
+  due_.erase(process);
+  asked_.erase(process);
+  if (ours_.erase(process) == 0) return;
+  for (const auto& [child, due] : due_) {
+    if (due.parent == process) ours_.insert(child);
+  }
 }
 
 void Enabling::tick(std::uint64_t now_ns) {
@@ -51,6 +60,7 @@ void Enabling::take_answers() {
   for (const enable::EnableAnswer& answer : *answers) {
     asked_.erase(answer.id);
     const ProcessInfo& info = registry_.process(answer.id);
+    if (answer.is_ours && !info.ended) ours_.insert(answer.id);
     if (!is_news(answer.result, info.ring)) continue;
     // Whoever came to harm has ended, and the stream may have forgotten it.
     if (!is_good(answer.result)) left_out_.add(answer.pid, info.ended ? answer.comm : info.exe, answer.why);
@@ -61,14 +71,19 @@ void Enabling::take_answers() {
 void Enabling::ask(std::uint64_t now_ns) {
   next_tick_ns_.reset();
   for (auto candidate = due_.begin(); candidate != due_.end();) {
-    const auto [process, due_ns] = *candidate;
-    if (due_ns > now_ns) {
-      next_tick_ns_ = std::min(next_tick_ns_.value_or(due_ns), due_ns);
+    const auto [process, due] = *candidate;
+    if (due.time_ns > now_ns) {
+      next_tick_ns_ = std::min(next_tick_ns_.value_or(due.time_ns), due.time_ns);
       ++candidate;
       continue;
     }
+    // By now it is known whether the parent's events came on.
+    if (due.parent && ours_.contains(*due.parent)) ours_.insert(process);
     const ProcessInfo& info = registry_.process(process);
-    const enable::EnableRequest request{.pid = info.pid, .start_ticks = info.start_ticks, .id = process};
+    const enable::EnableRequest request{.pid = info.pid,
+                                        .start_ticks = info.start_ticks,
+                                        .id = process,
+                                        .is_child_of_enabled = ours_.contains(process)};
     if (may_be_enabled(info) && !enabler_->ask(request, enable::Enabler::Wait::no)) {
       next_tick_ns_ = now_ns + busy_retry_ns;
       return;

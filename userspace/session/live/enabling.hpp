@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "enable/enabler.hpp"
@@ -27,12 +28,13 @@ class Enabling {
       : enabler_(&enabler), registry_(registry), report_(std::move(report)) {}
 
   /// An image of the stream is to be asked for at this time.
-  void consider(ProcessIndex process, std::uint64_t due_ns);
-  /// The image ended.
-  void forget(ProcessIndex process) {
-    due_.erase(process);
-    asked_.erase(process);
+  void consider(ProcessIndex process, std::uint64_t due_ns) { add(process, {.time_ns = due_ns, .parent = {}}); }
+  /// The same for a child that was forked. The runtime makes a ring in it if its parent has one.
+  void consider_child(ProcessIndex child, ProcessIndex parent, std::uint64_t due_ns) {
+    add(child, {.time_ns = due_ns, .parent = parent});
   }
+  /// The image ended.
+  void forget(ProcessIndex process);
 
   /// Asks for programs that are due, and takes answers.
   void tick(std::uint64_t now_ns);
@@ -47,14 +49,21 @@ class Enabling {
   std::string failure_text() const;
 
  private:
+  struct Due {
+    std::uint64_t time_ns;
+    std::optional<ProcessIndex> parent;  ///< of a forked child
+  };
+
+  void add(ProcessIndex process, const Due& due);
   void take_answers();
   void ask(std::uint64_t now_ns);
 
   enable::Enabler* enabler_;
   const Registry& registry_;
   Report report_;
-  std::map<ProcessIndex, std::uint64_t> due_;
+  std::map<ProcessIndex, Due> due_;
   std::map<ProcessIndex, std::int32_t> asked_;  ///< pids of those without an answer
+  std::set<ProcessIndex> ours_;                 ///< whose events are on because of this run, and their children
   std::optional<std::uint64_t> next_tick_ns_;
   std::optional<Error> failure_;
   LeftOutPrograms left_out_{not_enabled_wording};

@@ -405,8 +405,18 @@ void LiveSources::on_process(std::uint64_t time_ns, ProcessAction action, const 
   if (!enabling_) return;
   if (action == ProcessAction::found)
     enabling_->consider(record.process, monotonic_ns());
-  else if (action == ProcessAction::exec || action == ProcessAction::fork)
+  else if (action == ProcessAction::exec)
     enabling_->consider(record.process, time_ns + Enabling::start_delay_ns);
+  else if (action == ProcessAction::fork)
+    on_fork(record, time_ns + Enabling::start_delay_ns);
+}
+
+void LiveSources::on_fork(const ProcessRecord& record, std::uint64_t due_ns) {
+  const TracedProcess* const parent = processes_.find(record.peer);
+  if (parent != nullptr && parent->index)
+    enabling_->consider_child(record.process, *parent->index, due_ns);
+  else
+    enabling_->consider(record.process, due_ns);
 }
 
 void LiveSources::on_enabled(ProcessIndex process, EnableResult result) {

@@ -134,6 +134,7 @@ class LiveSources : private ProcessEvents {
   void on_process(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) override;
   void on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) override;
   void on_image_end(const ImageEnd& end) override;
+  void on_fork(const ProcessRecord& record, std::uint64_t due_ns);
   void on_enabled(ProcessIndex process, EnableResult result);
   void finish_ended(std::uint64_t now_ns);
   void finish(const ImageEnd& end, std::uint64_t now_ns);

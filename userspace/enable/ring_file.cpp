@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+#include "enable/ring_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <ranges>
+#include <span>
+#include <vector>
+
+#include "enable/as_program.hpp"
+#include "enable/process_status.hpp"
+#include "inspect/mount_table.hpp"
+
+namespace rtev::enable {
+namespace {
+
+/// Mappings of rings that the program itself made. A forked child maps its parent's ring, too, and readers map others'.
+std::vector<Mapping> own_rings(const Procfs& procfs, std::int32_t pid) {
+  std::vector<Mapping> found;
+  const std::int32_t own_number = procfs.ns_pid(pid);
+  procfs.visit_mappings(pid, [&](Mapping mapping) {
+    if (is_ring_mapping(mapping) && ring_number(mapping.path) == own_number) found.push_back(std::move(mapping));
+    return true;
+  });
+  return found;
+}
+
+/// The one whose file has a name.
+std::optional<Mapping> present_ring(const Procfs& procfs, std::int32_t pid) {
+  const auto rings = own_rings(procfs, pid);
+  const auto present = std::ranges::find(rings, false, &Mapping::deleted);
+  return present == rings.end() ? std::nullopt : std::optional(*present);
+}
+
+/// Runs in a child process, which this changes.
+bool remove_as_program(const Procfs& procfs, const Mapping& ring, std::int32_t pid, const ProcessStatus& status) {
+  const std::filesystem::path path(ring.path);
+  const UniqueFd directory = open_directory(pid, path.parent_path());
+  MountTables mounts;
+  if (!directory || !mounts.check(directory.get(), pid, true)) return false;
+  const UniqueFd file(::openat(directory.get(), path.filename().c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  const auto is_ring = file ? procfs.open_file(file.get()) : std::nullopt;
+  if (!is_ring || is_ring->inode != ring.inode) return false;
+  if (!may_anything(status, pid) && !become(status)) return false;
+  return ::unlinkat(directory.get(), path.filename().c_str(), 0) == 0;
+}
+
+}  // namespace
+
+std::string ring_path(const Procfs& procfs, const Target& target) {
+  return present_ring(procfs, target.pid).value_or(Mapping{}).path;
+}
+
+bool remove_ring_file(const Procfs& procfs, const Target& target) {
+  if (started_with(target.pid, "OCAML_RUNTIME_EVENTS_PRESERVE")) return false;
+  const auto status = read_status(target.pid);
+  const auto ring = present_ring(procfs, target.pid);
+  if (!status || !ring) return false;
+  bool is_removed = false;
+  const auto remove = [&] { is_removed = remove_as_program(procfs, *ring, target.pid, *status); };
+  return run_in_child(std::as_writable_bytes(std::span(&is_removed, 1)), remove) && is_removed;
+}
+
+void free_removed_rings(const Procfs& procfs, const Target& target) {
+  MountTables mounts;
+  for (const Mapping& ring : own_rings(procfs, target.pid) | std::views::filter(&Mapping::deleted)) {
+    const std::string path = fmt::format("/proc/{}/map_files/{:x}-{:x}", target.pid, ring.begin, ring.end);
+    const UniqueFd place(::open(path.c_str(), O_PATH | O_CLOEXEC));
+    struct stat status{};
+    if (!place || !mounts.check(place.get(), target.pid, true) || ::fstat(place.get(), &status) != 0) continue;
+    // The program may write to it, since it maps it so. This process may not, but its owner may.
+    const auto own_user = static_cast<uid_t>(::setfsuid(status.st_uid));
+    const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    ::setfsuid(own_user);
+    if (file) ::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, status.st_size);
+  }
+}
+
+}  // namespace rtev::enable
