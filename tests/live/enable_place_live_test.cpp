@@ -64,7 +64,7 @@ class Placed {
 
 class EnableContainerLive : public EnablePlaceLive, public ::testing::WithParamInterface<Place> {};
 
-TEST_P(EnableContainerLive, IsSwitchedOn) {
+TEST_P(EnableContainerLive, IsSwitchedOnAndOff) {
   covers("enable", GetParam().what);
   Placed placed(GetParam(), dir.path(), workloads(), "await");
   Process command(enabling(placed.pid()));
@@ -72,9 +72,11 @@ TEST_P(EnableContainerLive, IsSwitchedOn) {
   const Outcome enabled = command.wait();
   EXPECT_EQ(enabled.status.code(), 0) << enabled.err;
   // It looks for its ring where it expects it.
+  placed.process().line_with("ring is there");
+  EXPECT_EQ(run_tool({"disable", "-p", std::to_string(placed.pid())}).status.code(), 0);
   const Outcome outcome = run_through(placed.process());
   EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("ring is there"));
+  EXPECT_THAT(outcome.out, HasSubstr("then it is gone"));
 }
 
 const char* const rings_script = R"(

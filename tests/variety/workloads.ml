@@ -1,7 +1,7 @@
 (* SPDX-License-Identifier: MIT *)
 (* workloads KIND: one kind of work, for some tenths of a second, that events which are switched on meanwhile must not
    disturb. Prints a result that is the same each time. Without KIND: prints all kinds. The kind "await" works until its
-   ring is there. *)
+   ring is there, and looks for it again after a gate. *)
 
 open Effect
 open Effect.Deep
@@ -194,7 +194,8 @@ let await () =
   let ring = Printf.sprintf "%s/%d.events" (Sys.getenv "OCAML_RUNTIME_EVENTS_DIR") (Unix.getpid ()) in
   say "waits";
   while not (Sys.file_exists ring) do Gate.churn 1 done;
-  say "ring is there"
+  Gate.stop_at "ring is there";
+  say "then it is %s" (if Sys.file_exists ring then "there" else "gone")
 
 let kinds =
   [ ("alloc", alloc); ("domains", domains); ("spawn", spawn); ("threads", threads); ("late_threads", late_threads);

@@ -40,17 +40,26 @@ std::optional<Mapping> present_ring(const Procfs& procfs, std::int32_t pid) {
   return present == rings.end() ? std::nullopt : std::optional(*present);
 }
 
+bool has_ring(const Procfs& procfs, const UniqueFd& directory, const Mapping& ring, const std::string& name,
+              std::int32_t pid) {
+  MountTables mounts;
+  if (!directory || !mounts.check(directory.get(), pid, true)) return false;
+  const UniqueFd file(::openat(directory.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  const auto found = file ? procfs.open_file(file.get()) : std::nullopt;
+  return found && found->inode == ring.inode;
+}
+
 /// Runs in a child process, which this changes.
 bool remove_as_program(const Procfs& procfs, const Mapping& ring, std::int32_t pid, const ProcessStatus& status) {
   const std::filesystem::path path(ring.path);
-  const UniqueFd directory = open_directory(pid, path.parent_path());
-  MountTables mounts;
-  if (!directory || !mounts.check(directory.get(), pid, true)) return false;
-  const UniqueFd file(::openat(directory.get(), path.filename().c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  const auto is_ring = file ? procfs.open_file(file.get()) : std::nullopt;
-  if (!is_ring || is_ring->inode != ring.inode) return false;
+  const std::string name = path.filename();
+  UniqueFd directory = open_directory(pid, path.parent_path());
+  // The kernel names it as this process sees it if both are in one mount namespace: also below a root of the program.
+  if (!has_ring(procfs, directory, ring, name, pid))
+    directory.reset(::open(path.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!has_ring(procfs, directory, ring, name, pid)) return false;
   if (!may_anything(status, pid) && !become(status)) return false;
-  return ::unlinkat(directory.get(), path.filename().c_str(), 0) == 0;
+  return ::unlinkat(directory.get(), name.c_str(), 0) == 0;
 }
 
 }  // namespace

@@ -40,12 +40,13 @@ constexpr const char* enable_footer =
     "A program that was started without OCAML_RUNTIME_EVENTS_START writes no events. enable has its runtime start "
     "them, "
     "as the program itself could, without a restart: see the section of that name in the manual for what is written to "
-    "its memory, and for what is looked at before. Its ring stays until it ends; disable pauses its events.\n"
+    "its memory, and for what is looked at before. disable switches them off again.\n"
     "\n"
     "Exit status: 0 if the events of all these programs are on, else 1.";
 
 constexpr const char* disable_footer =
-    "The program keeps its ring, but writes nothing to it: it costs what it did without. enable resumes the events.\n"
+    "Events that rtev-bpf switched on go off, and the ring's file is removed: the program is as it was. Events that a "
+    "program started itself are paused, and its ring stays. enable switches both on again.\n"
     "\n"
     "Exit status: 0 if the events of all these programs are off, else 1.";
 
@@ -87,7 +88,7 @@ void print_success(const EnableAnswer& answer, std::string_view done) {
 
 std::string_view done_text(const EnableAnswer& answer) {
   if (answer.task == Task::disable)
-    return answer.result == EnableResult::done ? "events paused" : "events are off already";
+    return answer.result == EnableResult::done ? "events off" : "events are off already";
   if (answer.task == Task::check)
     return answer.result == EnableResult::nothing_to_do ? "events are on already" : "events can be switched on";
   if (answer.result == EnableResult::nothing_to_do) return "events are on already";
@@ -100,7 +101,7 @@ bool print(const EnableAnswer& answer) {
   if (is_as_asked)
     print_success(answer, done_text(answer));
   else
-    report({.what = answer.task == Task::disable ? "events not paused" : "events not on",
+    report({.what = answer.task == Task::disable ? "events not switched off" : "events not switched on",
             .subject = subject_of(answer),
             .why = escaped(answer.why),
             .hint = answer.hint});
@@ -193,7 +194,7 @@ Subcommand add_enable_command(CLI::App& root) {
 
 Subcommand add_disable_command(CLI::App& root) {
   auto options = std::make_shared<EnableOptions>();
-  CLI::App* const app = add(root, "disable", "pause the events of running programs", *options);
+  CLI::App* const app = add(root, "disable", "switch the events of running programs off", *options);
   app->footer(disable_footer);
   app->remove_option(app->get_option("--duration"));
   return {.app = app, .run = [options](const Invocation&) { return run_checked(*options, Task::disable); }};
