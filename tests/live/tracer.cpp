@@ -200,7 +200,10 @@ Outcome run_tool(std::vector<std::string> arguments, Command command) {
 std::string ps_line(pid_t pid) {
   const Outcome ps = run_tool({"ps", "-d", "1ms", "-p", std::to_string(pid)});
   EXPECT_EQ(ps.status.code(), 0) << ps.err;
-  return ps.out.substr(ps.out.find('\n') + 1);
+  // With a blank between columns.
+  std::string line = ps.out.substr(ps.out.find('\n') + 1);
+  line.erase(std::ranges::unique(line, [](char a, char b) { return a == ' ' && b == ' '; }).begin(), line.end());
+  return line;
 }
 
 Outcome dump(const std::string& source, std::vector<std::string> options) {

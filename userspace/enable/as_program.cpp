@@ -14,6 +14,8 @@
 
 #include <array>
 
+#include "base/capabilities.hpp"
+
 namespace rtev::enable {
 namespace {
 
@@ -63,14 +65,13 @@ UniqueFd open_directory(std::int32_t pid, const std::string& path) {
   return UniqueFd(static_cast<int>(::syscall(SYS_openat2, start.get(), path.c_str(), &how, sizeof how)));
 }
 
-bool may_anything(const ProcessStatus& status, std::int32_t pid) {
-  return (status.capabilities >> CAP_DAC_OVERRIDE & 1) != 0 && is_own_user_namespace(pid);
-}
-
-bool become(const ProcessStatus& status) {
-  return ::setgroups(status.groups.size(), status.groups.data()) == 0 &&
-         ::setresgid(status.group, status.group, status.group) == 0 &&
-         ::setresuid(status.user, status.user, status.user) == 0;
+bool become(const ProcessStatus& status, std::int32_t pid) {
+  // The rights of files do not count for it.
+  if ((status.capabilities >> CAP_DAC_OVERRIDE & 1) != 0 && is_own_user_namespace(pid)) return true;
+  const bool has_ids = ::setgroups(status.groups.size(), status.groups.data()) == 0 &&
+                       ::setresgid(status.group, status.group, status.group) == 0 &&
+                       ::setresuid(status.user, status.user, status.user) == 0;
+  return has_ids && keep_capabilities({});
 }
 
 }  // namespace rtev::enable

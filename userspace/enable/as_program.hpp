@@ -20,10 +20,8 @@ bool run_in_child(std::span<std::byte> result, const std::function<void()>& work
 /// A directory as a program names it; "" is the one that it works in. Opened with O_PATH.
 UniqueFd open_directory(std::int32_t pid, const std::string& path);
 
-/// Whether the rights of files do not count for a program: it has CAP_DAC_OVERRIDE in this user namespace.
-bool may_anything(const ProcessStatus& status, std::int32_t pid);
-
-/// Gives this process the user and the groups of a program. False if it cannot (errno).
-bool become(const ProcessStatus& status);
+/// Gives this process the rights of a program: its user and groups, and CAP_DAC_OVERRIDE only if the program has it in
+/// this user namespace. False if it cannot (errno).
+bool become(const ProcessStatus& status, std::int32_t pid);
 
 }  // namespace rtev::enable

@@ -59,7 +59,8 @@ void mend_children(const Procfs& procfs, const Target& target, const ReplacedHoo
   for (const std::int32_t pid : procfs.pids()) {
     if (pid == target.pid) continue;
     const auto stat = procfs.stat(pid);
-    if (!stat || stat->kernel_thread || stat->start_ticks + 1 < since_ticks || stat->comm != target.comm) continue;
+    if (!stat || stat->kernel_thread || stat->start_ticks + 1 < since_ticks) continue;
+    if (stat->parent != target.pid && stat->comm != target.comm) continue;
     if (supervision.silent.reason(pid, stat->start_ticks)) continue;
     const Progress::Scope at_work = supervision.progress.work_on(pid);
     const auto child = find_target(procfs, pid, stat->start_ticks);
@@ -90,7 +91,8 @@ class Locked {
 }  // namespace
 
 Checked<bool> start_events(const Procfs& procfs, const Target& target, std::uint64_t thread_pointer,
-                           const Journal& journal, Guardian& guardian, const Supervision& supervision) {
+                           std::uint64_t window_ns, const Journal& journal, Guardian& guardian,
+                           const Supervision& supervision) {
   const auto state = domain_state_of(target, thread_pointer);
   if (!state) return false;
   const Locked locked(journal);
@@ -104,13 +106,13 @@ Checked<bool> start_events(const Procfs& procfs, const Target& target, std::uint
 
   const JournalEntry entry{.pid = target.pid, .start_ticks = target.start_ticks, .hook = *hook};
   if (auto added = journal.add(entry); !added) return refuse(EnableResult::denied, added.error().message());
-  if (auto held = guardian.hold(target.memory, entry); !held) {
+  if (auto held = guardian.hold(target.memory, entry, window_ns); !held) {
     journal.remove(entry);
     return refuse(EnableResult::denied, held.error().message());
   }
   const std::uint64_t since_ticks = boot_ticks();
   const bool is_on = target.memory.write_word(hook->address, hook->replacement) &&
-                     wait_for_events(target, *state, monotonic_ns() + max_replaced_ns);
+                     wait_for_events(target, *state, monotonic_ns() + window_ns);
   put_back(target.memory, *hook);
   mend_children(procfs, target, *hook, since_ticks, supervision);
   guardian.release();
@@ -126,8 +128,8 @@ Checked<void> set_paused(const Target& target, bool paused) {
   return refuse(EnableResult::gone, "it ended");
 }
 
-void forget_ring(const Procfs& procfs, const Target& target) {
-  if (remove_ring_file(procfs, target)) target.memory.write_word(target.flags().enabled, 0);
+bool forget_ring(const Procfs& procfs, const Target& target) {
+  return remove_ring_file(procfs, target) && target.memory.write_word(target.flags().enabled, 0);
 }
 
 void mend_left_hooks(const Journal& journal) {

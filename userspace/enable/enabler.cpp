@@ -41,8 +41,8 @@ constexpr std::uint64_t end_timeout_ns = 4'000'000'000;
   }
   raise_file_limit();
   // To look into processes, to attach BPF programs, and to be their user where it is checked what they may do.
-  keep_capabilities(
-      {CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE, CAP_BPF, CAP_PERFMON, CAP_SETUID, CAP_SETGID});
+  keep_capabilities({CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, CAP_CHECKPOINT_RESTORE, CAP_BPF,
+                     CAP_PERFMON, CAP_SETUID, CAP_SETGID});
   supervisor->run();
   ::_exit(0);
 }

@@ -55,13 +55,14 @@ enum class Order : std::uint8_t { hold, release, keep, watch, move };
 /// What the guardian is sent. Each message is answered: true if it is done, and of release if a hook was held.
 struct Instruction {
   Order order{};
-  UniqueFd descriptor{};  ///< the memory of the process, the socket to watch, or the next channel
-  JournalEntry entry{};   ///< of keep: only which process it is
-  EventFlags flags{};     ///< of keep
+  UniqueFd descriptor{};        ///< the memory of the process, the socket to watch, or the next channel
+  JournalEntry entry{};         ///< of keep: only which process it is
+  std::uint64_t window_ns = 0;  ///< of hold
+  EventFlags flags{};           ///< of keep
 };
 template <typename Archive>
 void pass(Archive&& archive, Instruction& instruction) {
-  archive(instruction.order, instruction.descriptor, instruction.entry, instruction.flags);
+  archive(instruction.order, instruction.descriptor, instruction.entry, instruction.window_ns, instruction.flags);
 }
 
 class Guard {
@@ -74,7 +75,7 @@ class Guard {
       // Without a descriptor poll() skips the entry.
       std::array<pollfd, 2> events{pollfd{.fd = channel_.get(), .events = POLLIN, .revents = 0},
                                    pollfd{.fd = tracer_ ? tracer_.get() : -1, .events = POLLRDHUP, .revents = 0}};
-      if (::poll(events.data(), events.size(), held_ && !is_put_back_ ? Guardian::guard_timeout_ms : -1) == 0) {
+      if (::poll(events.data(), events.size(), held_ && !is_put_back_ ? hold_ms_ : -1) == 0) {
         // Still held: the other side is slow, and may write the hook yet.
         put_back_held();
         is_put_back_ = true;
@@ -115,6 +116,7 @@ class Guard {
       case Order::hold:
         held_ = std::make_shared<Held>(ProcessMemory(std::move(instruction.descriptor)), instruction.entry);
         is_put_back_ = false;
+        hold_ms_ = static_cast<int>(instruction.window_ns / 1'000'000) + Guardian::guard_timeout_ms;
         return true;
       case Order::release: {
         const bool was_held = held_ != nullptr && !is_put_back_;
@@ -172,6 +174,7 @@ class Guard {
   Procfs procfs_;
   std::shared_ptr<const Held> held_;
   bool is_put_back_ = false;  ///< because it took too long
+  int hold_ms_ = 0;           ///< how long that is
   UniqueFd tracer_;
   bool is_watching_ = false;
   std::vector<PausedAtEnd> kept_;
@@ -239,10 +242,11 @@ bool Guardian::renew() {
   return receive_answer(channel_.get()).value_or(false);
 }
 
-Result<void> Guardian::hold(const ProcessMemory& memory, const JournalEntry& entry) {
+Result<void> Guardian::hold(const ProcessMemory& memory, const JournalEntry& entry, std::uint64_t window_ns) {
   UniqueFd own(::dup(memory.fd().get()));
   if (!own) return errno_error(errno, "cannot share the memory of a process");
-  if (send(channel_.get(), {.order = Order::hold, .descriptor = std::move(own), .entry = entry}).value_or(false))
+  if (send(channel_.get(), {.order = Order::hold, .descriptor = std::move(own), .entry = entry, .window_ns = window_ns})
+          .value_or(false))
     return {};
   return is_gone();
 }

@@ -12,10 +12,10 @@
 namespace rtev::enable {
 
 /// The other side of the guardian process. It puts the hook back when this process ends or is killed, and when it takes
-/// too long (guard_timeout_ms): it is stopped, or waits for the memory of the process. One thread.
+/// longer than it said (guard_timeout_ms more): it is stopped, or waits for the memory of the process. One thread.
 class Guardian {
  public:
-  static constexpr int guard_timeout_ms = 100;
+  static constexpr int guard_timeout_ms = 50;
 
   /// Forks it: call it before there are threads. It has no rights, only the descriptors that it is sent.
   static Result<Guardian> start(Journal journal);
@@ -28,8 +28,8 @@ class Guardian {
   /// replaced it. The programs of keep() stay. False if the guardian is gone.
   bool renew();
 
-  /// To be called before the hook is replaced. Returns when the guardian knows it.
-  Result<void> hold(const ProcessMemory& memory, const JournalEntry& entry);
+  /// To be called before the hook is replaced, for this time at the most. Returns when the guardian knows it.
+  Result<void> hold(const ProcessMemory& memory, const JournalEntry& entry, std::uint64_t window_ns);
   /// The hook is put back. False if the guardian was quicker, or is gone.
   bool release();
   /// The events of a program are about to come on, and to be paused at the end: see watch(). False if the guardian is

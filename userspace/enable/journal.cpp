@@ -19,7 +19,7 @@
 
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
-#include "enable/state_directory.hpp"
+#include "base/state_directory.hpp"
 
 namespace rtev::enable {
 namespace {

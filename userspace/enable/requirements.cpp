@@ -65,17 +65,25 @@ struct Place {
   int open_error = 0;    ///< errno
   int unsafe = 0;        ///< its file system may not answer
   int access_error = 0;  ///< errno, of making a file there
-  int stale = 0;         ///< a file of the ring's name is there, and it is not the process's own
+  int is_taken = 0;      ///< a file of the ring's name is there
   int is_memory = 0;     ///< its file system is memory
   std::uint64_t free_bytes = 0, free_files = 0;
 };
 
-/// A file of the ring's name is opened and truncated by the runtime.
-bool is_stale(const UniqueFd& directory, const ProcessStatus& status) {
+/// The runtime would write to a file of the ring's name. It may be the ring of a process of another pid namespace: two
+/// programs that write one ring never end.
+bool is_name_taken(const UniqueFd& directory, const ProcessStatus& status) {
   const std::string name = std::to_string(status.ns_pid) + ".events";
   struct stat file{};
-  if (::fstatat(directory.get(), name.c_str(), &file, AT_SYMLINK_NOFOLLOW) != 0) return errno != ENOENT;
-  return !S_ISREG(file.st_mode) || file.st_uid != status.user;
+  return ::fstatat(directory.get(), name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+/// Why no file can be made there whatever the rights: errno, or 0.
+int obstacle_in(const UniqueFd& directory) {
+  struct statx status{};
+  if (::statx(directory.get(), "", AT_EMPTY_PATH, STATX_NLINK, &status) != 0) return errno;
+  if (status.stx_nlink == 0) return ENOENT;  // it was removed
+  return (status.stx_attributes & STATX_ATTR_IMMUTABLE) != 0 ? EPERM : 0;
 }
 
 /// Runs in a child process, which this changes.
@@ -94,10 +102,10 @@ Place look_at_place(const Target& target, const std::string& path, const Process
   place.free_bytes =
       system.f_type == RAMFS_MAGIC ? UINT64_MAX : system.f_bavail * static_cast<std::uint64_t>(system.f_bsize);
   place.free_files = system.f_files == 0 ? UINT64_MAX : system.f_ffree;
-  place.stale = is_stale(directory, status);
-  if ((system.f_flags & ST_RDONLY) != 0) place.access_error = EROFS;
-  if (place.access_error != 0 || may_anything(status, target.pid)) return place;
-  if (!become(status)) {
+  place.is_taken = is_name_taken(directory, status);
+  place.access_error = (system.f_flags & ST_RDONLY) != 0 ? EROFS : obstacle_in(directory);
+  if (place.access_error != 0) return place;
+  if (!become(status, target.pid)) {
     place.access_error = errno;
     return place;
   }
@@ -170,9 +178,9 @@ void add_place(List& list, const std::optional<Place>& place, const std::string&
   list.add(EnableResult::directory, "directory of the ring", error == 0,
            error == 0 ? name : name + ": " + std::generic_category().message(error), hint);
   if (error != 0) return;
-  list.add(EnableResult::directory, "name of the ring", place->stale == 0,
-           place->stale == 0 ? "free" : "taken by a file of another user, or that is no file",
-           "remove the file <pid>.events there");
+  list.add(EnableResult::directory, "name of the ring", place->is_taken == 0,
+           place->is_taken == 0 ? "free" : "there is a file of that name",
+           "if no process of another container writes to it, remove it");
   const bool has_space = place->free_bytes >= bytes && place->free_files > 0;
   list.add(EnableResult::space, "space for the ring", has_space,
            fmt::format("{} free, {} for {} at most", megabytes(place->free_bytes), megabytes(bytes), "the ring"),

@@ -19,8 +19,8 @@
 #include "base/clock.hpp"
 #include "base/file_limit.hpp"
 #include "enable/enable_messages.hpp"
-#include "enable/enabled_list.hpp"
 #include "enable/worker.hpp"
+#include "inspect/enabled_list.hpp"
 
 namespace rtev::enable {
 namespace {

@@ -9,8 +9,8 @@
 #include <system_error>
 
 #include "base/parse.hpp"
+#include "base/state_directory.hpp"
 #include "base/unique_fd.hpp"
-#include "enable/state_directory.hpp"
 
 namespace rtev::enable {
 namespace {

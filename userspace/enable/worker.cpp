@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "enable/enabled_list.hpp"
+#include "enable/process_status.hpp"
 #include "enable/ring_file.hpp"
+#include "inspect/enabled_list.hpp"
 
 namespace rtev::enable {
 namespace {
@@ -18,13 +19,24 @@ namespace {
 /// Between two attempts on one program: twice as long each time.
 constexpr std::uint64_t first_retry_ns = 10'000'000, last_retry_ns = 100'000'000;
 
+/// For how long the first attempt waits for the program; further ones four times as long each time. A program that runs
+/// for microseconds at a time is asleep again before its hook is replaced, and comes by it when it wakes.
+constexpr std::uint64_t first_window_ns = 50'000'000;
+constexpr std::uint64_t window_growth = 4;
+
 /// How long a program is watched after its events came on, and for how long the other programs of its binary wait.
 constexpr std::uint64_t watch_ns = 1'000'000'000, proof_ns = 100'000'000;
 
 /// How long the requirements of a program are taken to be met.
 constexpr std::uint64_t checked_for_ns = 500'000'000;
 
+/// A program of which was reported that it runs may have gone to sleep since.
+constexpr std::uint64_t max_report_age_ns = 50'000'000;
+
 constexpr std::uint64_t second_ns = 1'000'000'000;
+
+/// Who was started with it has a ring of its own.
+constexpr std::string_view start_variable = "OCAML_RUNTIME_EVENTS_START";
 
 constexpr std::uint64_t no_reports = UINT64_MAX;
 
@@ -102,15 +114,30 @@ void Worker::finish(const EnableRequest& request, std::uint64_t now_ns) {
 
 void Worker::disable(const EnableRequest& request, const Target& target, EventsState events) {
   if (auto paused = set_paused(target, true); !paused) return refuse(request, paused.error(), &target);
-  if (events != EventsState::off && was_enabled(target.pid, target.start_ticks)) forget_ring(procfs_, target);
+  const bool is_ours = events != EventsState::off && enabled_by_us(target.pid, target.start_ticks) == Enabled::on;
+  if (is_ours) take_back(target);
   const bool was_on = events == EventsState::active;
   refuse(request, {.result = was_on ? EnableResult::done : EnableResult::nothing_to_do}, &target);
+}
+
+/// Leaves the program as it was. Of its children those are taken, too, that have rings only because it has one.
+void Worker::take_back(const Target& target) {
+  if (forget_ring(procfs_, target)) note(target, Enabled::off);
+  for (const std::int32_t pid : procfs_.pids()) {
+    const auto stat = procfs_.stat(pid);
+    if (!stat || stat->parent != target.pid || stat->kernel_thread || started_with(pid, start_variable)) continue;
+    const auto child = find_target(procfs_, pid, stat->start_ticks);
+    if (!child || child->file != target.file || child->bias != target.bias) continue;
+    const bool is_inherited = enabled_by_us(pid, stat->start_ticks) == Enabled::never;
+    if (!is_inherited || child->events_state() != EventsState::active || !set_paused(*child, true)) continue;
+    take_back(*child);
+  }
 }
 
 /// A child that was forked while the events of its parent were on: its runtime has made a ring of its own.
 void Worker::take_child(const EnableRequest& request, const Target& target) {
   if (options_.pauses_at_end) keep(target);
-  note(target);
+  note(target, Enabled::on);
   answer_({.task = request.task,
            .pid = request.pid,
            .start_ticks = target.start_ticks,
@@ -121,7 +148,7 @@ void Worker::take_child(const EnableRequest& request, const Target& target) {
 }
 
 void Worker::resume(const EnableRequest& request, const Target& target) {
-  if (!options_.resumes_all && !was_enabled(target.pid, target.start_ticks))
+  if (!options_.resumes_all && enabled_by_us(target.pid, target.start_ticks) == Enabled::never)
     return refuse(request,
                   {.result = EnableResult::own_pause,
                    .why = "it paused its events itself",
@@ -141,8 +168,8 @@ void Worker::resume(const EnableRequest& request, const Target& target) {
 }
 
 /// Without the note it is not resumed by a later run, and its ring stays: no reason to fail.
-void Worker::note(const Target& target) {
-  [[maybe_unused]] const auto noted = note_enabled(target.pid, target.start_ticks);
+void Worker::note(const Target& target, Enabled enabled) {
+  [[maybe_unused]] const auto noted = note_enabled(target.pid, target.start_ticks, enabled);
 }
 
 /// Has the guardian pause the events at the end.
@@ -165,6 +192,7 @@ void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> 
                                                  .begin_ns = now_ns,
                                                  .deadline_ns = deadline_ns,
                                                  .retry_ns = first_retry_ns,
+                                                 .window_ns = first_window_ns,
                                                  .checked_ns = now_ns});
 }
 
@@ -195,11 +223,21 @@ void Worker::step(std::uint64_t now_ns) {
     if (record.signal != 0) {
       if (is_harm(record.signal)) harmed(program, record.signal);
     } else if (const std::uint64_t now = monotonic_ns();
-               may_try(program, now) && record.time_ns + max_replaced_ns > now) {
-      attempt(program, record.thread_pointer, now);
+               may_try(program, now) && record.time_ns + max_report_age_ns > now) {
+      program.thread_pointer = record.thread_pointer;
+      attempt(program, now);
     }
   }
+  // After those that are known to run.
+  if (const auto asleep = find_asleep(monotonic_ns()); asleep != waiting_.end())
+    attempt(asleep->second, monotonic_ns());
   if (now_ns >= next_check_ns_) end_waits(now_ns);
+}
+
+/// A program that went to sleep during its last attempt, and may be tried again without a report that it runs.
+Worker::Programs::iterator Worker::find_asleep(std::uint64_t now_ns) {
+  return std::ranges::find_if(
+      waiting_, [&](const auto& entry) { return entry.second.thread_pointer != 0 && may_try(entry.second, now_ns); });
 }
 
 /// Ends the wait for programs that are gone or did not run in time, and the watch over those whose events are on.
@@ -229,12 +267,13 @@ void Worker::end_waits(std::uint64_t now_ns) {
   for (const std::int32_t pid : over) forget(pid);
 }
 
-std::optional<std::uint64_t> Worker::next_step_ns() const {
+std::optional<std::uint64_t> Worker::next_step_ns() {
+  if (find_asleep(monotonic_ns()) != waiting_.end()) return 0;
   // Whether a program is gone is looked at ten times a second.
   return waiting_.empty() ? std::nullopt : std::optional(monotonic_ns() + proof_ns);
 }
 
-void Worker::attempt(Program& program, std::uint64_t thread_pointer, std::uint64_t now_ns) {
+void Worker::attempt(Program& program, std::uint64_t now_ns) {
   const std::int32_t pid = program.request.pid;
   const Progress::Scope at_work = supervision_.progress.work_on(pid);
   if (!has_all(program, now_ns)) return forget(pid);
@@ -244,13 +283,18 @@ void Worker::attempt(Program& program, std::uint64_t thread_pointer, std::uint64
     if (options_.pauses_at_end) keep(*program.target);
   }
   program.was_tried = true;
-  const auto is_on = start_events(procfs_, *program.target, thread_pointer, journal_, guardian_, supervision_);
-  now_ns = monotonic_ns();
+  const auto is_on = start_events(procfs_, *program.target, program.thread_pointer, program.window_ns, journal_,
+                                  guardian_, supervision_);
+  const std::uint64_t begin_ns = std::exchange(now_ns, monotonic_ns());
   if (!is_on) {
     refuse(program.request, is_on.error(), program.target.get());
     return forget(pid);
   }
   if (!*is_on) {
+    // Not if its thread has no domain, or the longest attempt was in vain: then when it runs the next time.
+    const bool goes_on = now_ns - begin_ns >= program.window_ns && program.window_ns < max_replaced_ns;
+    program.window_ns = goes_on ? window_growth * program.window_ns : first_window_ns;
+    if (!goes_on) program.thread_pointer = 0;
     [[maybe_unused]] const auto wanted = programs_.want(pid, now_ns + program.retry_ns);
     program.retry_ns = std::min(2 * program.retry_ns, last_retry_ns);
     return;
@@ -260,7 +304,7 @@ void Worker::attempt(Program& program, std::uint64_t thread_pointer, std::uint64
 
 void Worker::came_on(Program& program, std::uint64_t now_ns) {
   const std::int32_t pid = program.request.pid;
-  note(*program.target);
+  note(*program.target, Enabled::on);
   free_removed_rings(procfs_, *program.target);
   answer(program, EnableResult::done, now_ns);
   next_attempt_ns_ = now_ns + second_ns / options_.max_per_second;
@@ -321,8 +365,8 @@ void Worker::answer(const Program& program, EnableResult result, std::uint64_t n
   }
   if (result == EnableResult::gone) answer.why = "it ended";
   if (result == EnableResult::not_running) {
-    answer.why =
-        program.was_tried ? "it ran, but did not come to a place where its runtime may start events" : "it did not run";
+    answer.why = program.was_tried ? "it did not come to a place where its runtime may start events in time"
+                                   : "it did not run, or only when others were switched on";
     answer.hint = "wait longer (-d)";
   }
   answer_(std::move(answer));

@@ -12,6 +12,7 @@
 
 #include "enable/attempt.hpp"
 #include "enable/enabler.hpp"
+#include "inspect/enabled_list.hpp"
 #include "kernel/enable_programs.hpp"
 
 namespace rtev::enable {
@@ -29,7 +30,7 @@ class Worker {
   int event_fd() const { return programs_.fd(); }
   /// Continues with programs that run now, and gives up those that did not run in time.
   void step(std::uint64_t now_ns);
-  std::optional<std::uint64_t> next_step_ns() const;
+  std::optional<std::uint64_t> next_step_ns();
 
  private:
   struct Program {
@@ -38,14 +39,19 @@ class Worker {
     std::uint64_t begin_ns = 0;                ///< of the request, later of the first attempt
     std::optional<std::uint64_t> deadline_ns;  ///< to run
     std::uint64_t retry_ns = 0;                ///< time between attempts, grows
+    std::uint64_t window_ns = 0;               ///< of the next attempt, grows
+    std::uint64_t thread_pointer = 0;          ///< of the thread that ran; 0: none, a report is waited for
     std::uint64_t checked_ns = 0;              ///< when its requirements were
     bool was_tried = false;
     std::optional<std::uint64_t> watched_until_ns{};  ///< its events are on: whether it comes to harm
   };
 
+  using Programs = std::map<std::int32_t, Program>;
+
+  Programs::iterator find_asleep(std::uint64_t now_ns);
   void enable(const EnableRequest& request, std::shared_ptr<const Target> target, std::uint64_t now_ns);
   bool has_all(Program& program, std::uint64_t now_ns);
-  void attempt(Program& program, std::uint64_t thread_pointer, std::uint64_t now_ns);
+  void attempt(Program& program, std::uint64_t now_ns);
   void came_on(Program& program, std::uint64_t now_ns);
   void refuse(const EnableRequest& request, const Refused& refused, const Target* target = nullptr);
   void answer(const Program& program, EnableResult result, std::uint64_t now_ns);
@@ -55,7 +61,8 @@ class Worker {
   void disable(const EnableRequest& request, const Target& target, EventsState events);
   void take_child(const EnableRequest& request, const Target& target);
   void finish(const EnableRequest& request, std::uint64_t now_ns);
-  static void note(const Target& target);
+  void take_back(const Target& target);
+  static void note(const Target& target, Enabled enabled);
   void keep(const Target& target);
   bool may_try(const Program& program, std::uint64_t now_ns) const;
   void end_waits(std::uint64_t now_ns);
@@ -67,7 +74,7 @@ class Worker {
   Guardian guardian_;
   Supervision supervision_;
   Answer answer_;
-  std::map<std::int32_t, Program> waiting_;  ///< by pid; also those that are watched
+  Programs waiting_;  ///< by pid; also those that are watched
   /// Of a binary that is not proved: whose events came on a moment ago. The others wait.
   std::map<ProgramFile, std::int32_t> first_of_;
   std::set<ProgramFile> proved_;

@@ -171,11 +171,13 @@ void fields(Archive& archive, NamedProcess& process) {
 template <typename Archive>
 void fields(Archive& archive, ProcessQuery& query) {
   archive(query.pid, query.careful, query.user, query.image, query.program, query.announced_ring, query.mapped_rings,
-          query.shared_files, query.runtime, query.peak_memory, query.word_address, query.all_pids, query.started_with);
+          query.shared_files, query.runtime, query.peak_memory, query.arguments, query.word_address, query.all_pids,
+          query.started_with);
 }
 template <typename Archive>
 void fields(Archive& archive, ProcessStat& stat) {
-  archive(stat.comm, stat.state, stat.kernel_thread, stat.ending, stat.threads, stat.start_code, stat.start_ticks);
+  archive(stat.comm, stat.state, stat.parent, stat.kernel_thread, stat.ending, stat.threads, stat.start_code, stat.start_ticks,
+          stat.cpu_ticks, stat.memory_pages);
 }
 template <typename Archive>
 void fields(Archive& archive, Image& image) {
@@ -192,7 +194,7 @@ void fields(Archive& archive, MappedRuntime& runtime) {
 template <typename Archive>
 void fields(Archive& archive, ProcessView& view) {
   archive(view.stat, view.image, view.rings, view.placed_ring, view.announced_path, view.runtime,
-          view.peak_memory_bytes, view.word, view.pids, view.started, view.no_answer);
+          view.peak_memory_bytes, view.arguments, view.word, view.pids, view.started, view.no_answer);
 }
 template <typename Archive>
 void fields(Archive& archive, LinksMessage& message) {

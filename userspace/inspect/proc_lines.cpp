@@ -65,7 +65,8 @@ std::optional<ProcessStat> parse_stat(std::string_view text) {
   text.remove_prefix(close + 2);
   const std::string_view state = take_word(text);
   // By the number of the field; the state is the third.
-  constexpr std::size_t flags_field = 9, threads_field = 20, start_field = 22, code_field = 26;
+  constexpr std::size_t parent_field = 4, flags_field = 9, user_field = 14, system_field = 15, threads_field = 20,
+                        start_field = 22, memory_field = 24, code_field = 26;
   std::array<std::int64_t, start_field + 1> fields{};
   for (std::size_t field = 4; field <= start_field; ++field) {
     const auto number = parse_number<std::int64_t>(take_word(text));
@@ -74,17 +75,24 @@ std::optional<ProcessStat> parse_stat(std::string_view text) {
   }
   // A number that the text ends in may have been cut off.
   if (state.size() != 1 || text.empty()) return std::nullopt;
-  for (std::size_t field = start_field + 1; field < code_field; ++field) take_word(text);
+  std::uint64_t memory_pages = 0;
+  for (std::size_t field = start_field + 1; field < code_field; ++field) {
+    const auto number = parse_number<std::uint64_t>(take_word(text));
+    if (field == memory_field) memory_pages = number.value_or(0);
+  }
   const auto start_code = parse_number<std::uint64_t>(take_word(text)).value_or(0);
   constexpr std::uint64_t not_permitted = 1;                       // what the kernel says to those who may not know
   constexpr std::int64_t pf_exiting = 0x4, pf_kthread = 0x200000;  // the kernel's names for them
   return ProcessStat{.comm = std::string(comm),
                      .state = state.front(),
+                     .parent = static_cast<std::int32_t>(fields[parent_field]),
                      .kernel_thread = (fields[flags_field] & pf_kthread) != 0,
                      .ending = (fields[flags_field] & pf_exiting) != 0,
                      .threads = static_cast<std::uint64_t>(fields[threads_field]),
                      .start_code = text.empty() || start_code == not_permitted ? 0 : start_code,
-                     .start_ticks = static_cast<std::uint64_t>(fields[start_field])};
+                     .start_ticks = static_cast<std::uint64_t>(fields[start_field]),
+                     .cpu_ticks = static_cast<std::uint64_t>(fields[user_field] + fields[system_field]),
+                     .memory_pages = memory_pages};
 }
 
 std::optional<Mapping> parse_mapping(std::string_view line) {

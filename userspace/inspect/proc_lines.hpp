@@ -18,11 +18,14 @@ std::string_view take_word(std::string_view& text);
 struct ProcessStat {
   std::string comm;  ///< may hold any byte, also ") ("
   char state = '?';
-  bool kernel_thread = false;     ///< has neither a program nor memory of its own
-  bool ending = false;            ///< its main thread has ended, or is about to; it may have others
-  std::uint64_t threads = 0;      ///< those that are not yet gone, the main thread among them until all are
-  std::uint64_t start_code = 0;   ///< lowest address of the program's code; 0 = unknown
-  std::uint64_t start_ticks = 0;  ///< field 22, ticks of CLOCK_BOOTTIME: with the pid, the identity of a process
+  std::int32_t parent = 0;         ///< its pid
+  bool kernel_thread = false;      ///< has neither a program nor memory of its own
+  bool ending = false;             ///< its main thread has ended, or is about to; it may have others
+  std::uint64_t threads = 0;       ///< those that are not yet gone, the main thread among them until all are
+  std::uint64_t start_code = 0;    ///< lowest address of the program's code; 0 = unknown
+  std::uint64_t start_ticks = 0;   ///< field 22, ticks of CLOCK_BOOTTIME: with the pid, the identity of a process
+  std::uint64_t cpu_ticks = 0;     ///< fields 14 and 15: what all its threads used, in user mode and in the kernel
+  std::uint64_t memory_pages = 0;  ///< field 24: in RAM
 };
 
 /// Parses a stat file; nothing if it is not one, or cut off.

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/subordinate_users.hpp"
+#include "inspect/enabled_list.hpp"
 
 namespace rtev {
 namespace {
@@ -160,7 +161,7 @@ class MappedFiles {
 
   void visit(const Mapping& mapping) {
     const bool is_ring = query_.mapped_rings && is_ring_mapping(mapping);
-    if ((is_ring || (query_.shared_files && is_shared_file(mapping))) && !is_left_by_parent(mapping))
+    if ((is_ring || (query_.shared_files && is_shared_file(mapping))) && !is_left(mapping))
       open(mapping, is_ring ? max_mapped_rings : max_shared_files);
     using enum ProcessQuery::Runtime;
     if (view_.runtime || query_.runtime == none) return;
@@ -173,8 +174,11 @@ class MappedFiles {
 
  private:
   /// If rtev-bpf has switched the events of a program off, its ring stays mapped, also in children that it forks then.
-  bool is_left_by_parent(const Mapping& mapping) const {
-    return mapping.deleted && is_ring_mapping(mapping) && ring_number(mapping.path) != procfs_.ns_pid(query_.pid);
+  bool is_left(const Mapping& mapping) const {
+    if (!mapping.deleted || !is_ring_mapping(mapping)) return false;
+    const auto stat = procfs_.stat(query_.pid);
+    return ring_number(mapping.path) != procfs_.ns_pid(query_.pid) ||
+           (stat && enabled_by_us(query_.pid, stat->start_ticks) == Enabled::off);
   }
 
   void open(const Mapping& mapping, std::size_t max_files) {
@@ -243,6 +247,7 @@ ProcessView look_at(const Procfs& procfs, const ProcessQuery& query) {
     });
   }
   if (query.peak_memory) view.peak_memory_bytes = procfs.max_rss_bytes(query.pid);
+  if (query.arguments) view.arguments = procfs.arguments(query.pid);
   if (query.word_address != 0) view.word = procfs.read_word(query.pid, query.word_address);
   return view;
 }

@@ -80,6 +80,7 @@ struct ProcessQuery {
   bool shared_files = false;        ///< files of any name that it may write to and shares: a ring may have been renamed
   Runtime runtime = Runtime::none;  ///< a shared runtime that it maps, or the program that a loader runs
   bool peak_memory = false;
+  bool arguments = false;
   std::uint64_t word_address = 0;  ///< of a word of its memory, see Procfs::read_word(); 0 = none
   // Not about this process, but all of the host:
   bool all_pids = false;
@@ -96,6 +97,7 @@ struct ProcessView {
   std::string announced_path{};  ///< of an announced ring that is not mapped
   std::optional<MappedRuntime> runtime{};
   std::optional<std::uint64_t> peak_memory_bytes{};
+  std::string arguments{};  ///< with blanks between them, cut after a few kilobytes; any bytes
   std::optional<std::uint64_t> word{};
   std::vector<std::int32_t> pids{};  ///< of all processes
   std::vector<NamedProcess> started{};

@@ -52,6 +52,8 @@ class Procfs {
   bool may_be_user(std::int32_t pid, uid_t user) const;
   /// The most memory the process has had in RAM so far, in bytes.
   std::optional<std::uint64_t> max_rss_bytes(std::int32_t pid) const;
+  /// What the program was started with, its own name first, with blanks between; cut after max_small_bytes.
+  std::string arguments(std::int32_t pid) const;
   /// Processes of this user that were started with this in their environment ("NAME=value"). Others are not looked
   /// into: a process can make its reader wait.
   std::vector<std::int32_t> started_with(std::string_view variable, uid_t user) const;

@@ -21,6 +21,9 @@ namespace {
 
 constexpr std::uint64_t original = 0x1000, replacement = 0x2000, thread_hook = 0x3000, other_hook = 0x4000;
 
+/// How long a hook is held at the most.
+constexpr std::uint64_t window_ns = 50'000'000;
+
 class Hook : public ::testing::Test {
  protected:
   ReplacedHook replaced() {
@@ -98,7 +101,7 @@ TEST_F(Hook, IsPutBackByTheGuardianWhenThisProcessEnds) {
     auto guarded = Journal::open(dir_ / "hooks");
     auto guardian = Guardian::start(std::move(*guarded));
     ASSERT_TRUE(guardian) << guardian.error().message();
-    ASSERT_TRUE(guardian->hold(memory(), entry));
+    ASSERT_TRUE(guardian->hold(memory(), entry, window_ns));
   }
   EXPECT_TRUE(is_put_back_soon());
 }
@@ -108,7 +111,7 @@ TEST_F(Hook, IsPutBackByTheGuardianWhenThisProcessTakesTooLong) {
   ASSERT_TRUE(guarded) << guarded.error().message();
   auto guardian = Guardian::start(std::move(*guarded));
   ASSERT_TRUE(guardian) << guardian.error().message();
-  ASSERT_TRUE(guardian->hold(memory(), {.pid = ::getpid(), .start_ticks = 1, .hook = replaced()}));
+  ASSERT_TRUE(guardian->hold(memory(), {.pid = ::getpid(), .start_ticks = 1, .hook = replaced()}, window_ns));
   EXPECT_TRUE(is_put_back_soon());
   EXPECT_FALSE(guardian->release());
 }
@@ -118,7 +121,7 @@ TEST_F(Hook, IsPutBackAgainIfThisProcessWritesItLateAndEnds) {
     auto guarded = Journal::open(dir_ / "hooks");
     auto guardian = Guardian::start(std::move(*guarded));
     ASSERT_TRUE(guardian) << guardian.error().message();
-    ASSERT_TRUE(guardian->hold(memory(), {.pid = ::getpid(), .start_ticks = 1, .hook = replaced()}));
+    ASSERT_TRUE(guardian->hold(memory(), {.pid = ::getpid(), .start_ticks = 1, .hook = replaced()}, window_ns));
     EXPECT_TRUE(is_put_back_soon());
     hook_ = replacement;
   }
@@ -131,7 +134,7 @@ TEST_F(Hook, IsLeftToThisProcessThatReleasesIt) {
   {
     auto guardian = Guardian::start(std::move(*guarded));
     ASSERT_TRUE(guardian) << guardian.error().message();
-    ASSERT_TRUE(guardian->hold(memory(), {.pid = ::getpid(), .start_ticks = 1, .hook = replaced()}));
+    ASSERT_TRUE(guardian->hold(memory(), {.pid = ::getpid(), .start_ticks = 1, .hook = replaced()}, window_ns));
     EXPECT_TRUE(guardian->release());
   }
   EXPECT_EQ(hook_, replacement);
@@ -164,7 +167,7 @@ TEST_F(Hook, OfADirectoryOfOthersIsRefused) {
   std::filesystem::permissions(dir_ / "hooks", std::filesystem::perms::all);
   const auto journal = Journal::open(dir_ / "hooks");
   ASSERT_FALSE(journal);
-  EXPECT_THAT(journal.error().why, ::testing::HasSubstr("only its owner"));
+  EXPECT_THAT(journal.error().why, ::testing::HasSubstr("others than root"));
 }
 
 }  // namespace

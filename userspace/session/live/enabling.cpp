@@ -96,11 +96,11 @@ void Enabling::ask(std::uint64_t now_ns) {
 std::string Enabling::failure_text() const {
   std::string text = left_out_.text();
   if (asked_.size() == 1)
-    text += fmt::format("rtev-bpf: the events of process {} were not switched on: it did not run\n",
+    text += fmt::format("rtev-bpf: the events of process {} could not be switched on in time: it may have slept\n",
                         asked_.begin()->second);
   else if (asked_.size() > 1)
     text +=
-        fmt::format("rtev-bpf: the events of {} programs were not switched on: they did not run (one is process {})\n",
+        fmt::format("rtev-bpf: the events of {} programs could not be switched on in time: they may have slept (one is process {})\n",
                     asked_.size(), asked_.begin()->second);
   if (failure_) text += "rtev-bpf: " + failure_->message() + "\nhint: " + failure_->hint + "\n";
   return text;

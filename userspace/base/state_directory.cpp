@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "enable/state_directory.hpp"
+#include "base/state_directory.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <system_error>
 
-namespace rtev::enable {
+namespace rtev {
 
 Result<UniqueFd> open_state_directory(const std::filesystem::path& directory) {
   std::error_code error;
@@ -23,7 +23,7 @@ Result<UniqueFd> open_state_directory(const std::filesystem::path& directory) {
   if (status.st_uid != ::geteuid() || (status.st_mode & of_others) != 0)
     return std::unexpected(Error{.what = "cannot keep a record of what was changed",
                                  .subject = directory,
-                                 .why = "it is not a directory that only its owner may write to",
+                                 .why = ::geteuid() != 0 ? "it belongs to root" : "others than root may write there",
                                  .hint = hint});
   return fd;
 }
@@ -32,4 +32,4 @@ std::string state_file_name(std::int32_t pid, std::uint64_t start_ticks) {
   return fmt::format("{}-{}", pid, start_ticks);
 }
 
-}  // namespace rtev::enable
+}  // namespace rtev

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "enable/enabled_list.hpp"
+#include "inspect/enabled_list.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,10 +13,10 @@
 
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
+#include "base/state_directory.hpp"
 #include "base/unique_fd.hpp"
-#include "enable/state_directory.hpp"
 
-namespace rtev::enable {
+namespace rtev {
 
 namespace {
 
@@ -29,25 +29,28 @@ std::string program_of(std::int32_t pid) {
 }
 
 constexpr std::size_t max_entry_bytes = 128;
+constexpr const char *on_text = "on\n", *off_text = "off\n";
 
 }  // namespace
 
-Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks) {
+Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, Enabled enabled) {
   const auto directory = open_state_directory(enabled_directory);
   if (!directory) return std::unexpected(directory.error());
   const std::string name = state_file_name(pid, start_ticks);
   const UniqueFd file(
       ::openat(directory->get(), name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
-  const std::string program = program_of(pid);
-  if (!file || ::write(file.get(), program.data(), program.size()) != static_cast<ssize_t>(program.size()))
+  const std::string entry = program_of(pid) + (enabled == Enabled::on ? on_text : off_text);
+  if (!file || ::write(file.get(), entry.data(), entry.size()) != static_cast<ssize_t>(entry.size()))
     return errno_error(errno, "cannot write", std::filesystem::path(enabled_directory) / name);
   return {};
 }
 
-bool was_enabled(std::int32_t pid, std::uint64_t start_ticks) {
+Enabled enabled_by_us(std::int32_t pid, std::uint64_t start_ticks) {
   const auto entry =
       read_small_file(std::filesystem::path(enabled_directory) / state_file_name(pid, start_ticks), max_entry_bytes);
-  return entry && *entry == program_of(pid);
+  const std::string program = entry ? program_of(pid) : std::string();
+  if (program.empty() || !entry->starts_with(program)) return Enabled::never;
+  return entry->ends_with(off_text) ? Enabled::off : Enabled::on;
 }
 
 void forget_ended(const Procfs& procfs) {
@@ -60,4 +63,4 @@ void forget_ended(const Procfs& procfs) {
   }
 }
 
-}  // namespace rtev::enable
+}  // namespace rtev

@@ -9,7 +9,7 @@
 #include "base/unique_fd.hpp"
 #include "rtev/error.hpp"
 
-namespace rtev::enable {
+namespace rtev {
 
 /// Makes it, if it is not there. An error if anybody but root could write to it.
 Result<UniqueFd> open_state_directory(const std::filesystem::path& directory);
@@ -17,4 +17,4 @@ Result<UniqueFd> open_state_directory(const std::filesystem::path& directory);
 /// The name of a file about a process: its pid and start time (field 22 of /proc/PID/stat).
 std::string state_file_name(std::int32_t pid, std::uint64_t start_ticks);
 
-}  // namespace rtev::enable
+}  // namespace rtev

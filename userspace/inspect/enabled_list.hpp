@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// Which programs had their events switched on by rtev-bpf: on disk, for later runs and for `ps`.
+#pragma once
+
+#include <cstdint>
+
+#include "inspect/procfs.hpp"
+#include "rtev/error.hpp"
+
+namespace rtev {
+
+inline constexpr const char* enabled_directory = "/run/rtev-bpf/enabled";
+
+/// What rtev-bpf did to the events of a program.
+enum class Enabled : std::uint8_t {
+  never,  ///< nothing, or the process runs another program by now
+  on,     ///< it switched them on
+  off,    ///< and off again: the runtime takes itself for one without a ring, but still maps it
+};
+
+/// Needs root. `start_ticks` is field 22 of /proc/PID/stat.
+Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, Enabled enabled);
+Enabled enabled_by_us(std::int32_t pid, std::uint64_t start_ticks);
+/// Removes the entries of processes that have ended.
+void forget_ended(const Procfs& procfs);
+
+}  // namespace rtev
