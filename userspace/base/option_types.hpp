@@ -21,12 +21,14 @@ CLI::Option* add_parsed_option(CLI::App& app, const std::string& name, const std
                                const std::string& expected, std::function<bool(const std::string& text)> accept,
                                const std::string& help);
 
-/// One of a few words, listed in this order in the help.
+/// One of a few words, listed in this order in the help. `aliases` are accepted, too, but not listed.
 template <typename Choice, typename Value>
 CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
-                        std::vector<std::pair<std::string, Choice>> choices, const std::string& help) {
+                        std::vector<std::pair<std::string, Choice>> choices, const std::string& help,
+                        const std::vector<std::pair<std::string, Choice>>& aliases = {}) {
   std::string words;
   for (const auto& [word, choice] : choices) words += (words.empty() ? "" : "|") + word;
+  choices.insert(choices.end(), aliases.begin(), aliases.end());
   const auto accept = [&value, choices = std::move(choices)](const std::string& text) {
     const auto found = std::ranges::find(choices, text, &std::pair<std::string, Choice>::first);
     if (found == choices.end()) return false;

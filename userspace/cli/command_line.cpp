@@ -12,6 +12,7 @@
 #include "base/exit_status.hpp"
 #include "base/help_formatter.hpp"
 #include "cli/messages.hpp"
+#include "cli/suggestion.hpp"
 #include "rtev/version.hpp"
 #include "session/command/sudo_user.hpp"
 
@@ -32,17 +33,42 @@ std::vector<std::string> take_command(std::vector<std::string>& arguments) {
   return command;
 }
 
+/// "help CMD" is "CMD --help", as in git and perf.
+void expand_help(std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments.front() != "help") return;
+  arguments.erase(arguments.begin());
+  arguments.emplace_back("--help");
+}
+
+/// Subcommands, and options of the subcommand that was given.
+std::vector<std::string> known_words(const CLI::App& app) {
+  std::vector<std::string> words;
+  for (const CLI::App* const subcommand : app.get_subcommands({})) words.push_back(subcommand->get_name());
+  const auto parsed = app.get_subcommands();
+  for (const CLI::Option* const option : (parsed.empty() ? app : *parsed.front()).get_options())
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  return words;
+}
+
+std::string unexpected_argument(const CLI::App& app, const std::string& argument) {
+  const std::string text = "unexpected argument '" + escaped(argument) + "'\nhint: ";
+  if (const auto word = similar_word(argument.substr(0, argument.find('=')), known_words(app)))
+    return text + "did you mean " + *word + "?";
+  const auto parsed = app.get_subcommands();
+  if (!parsed.empty()) return text + "rtev-bpf " + parsed.front()->get_name() + " --help lists options";
+  return text + "rtev-bpf --help lists subcommands and options; to start a program, write -- before it";
+}
+
 /// CLI11 lists unexpected arguments from the last to the first; people look for the first.
 std::string explain(const CLI::App& app, const CLI::ParseError& error, const Invocation& invocation) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return error.what();
   const auto unexpected = app.remaining(true);
   const auto first = std::ranges::find_first_of(invocation.arguments, unexpected);
-  return "unexpected argument '" + escaped(first != invocation.arguments.end() ? *first : unexpected.front()) +
-         "'\nhint: rtev-bpf --help lists subcommands and options; to start a program, write -- before it";
+  return unexpected_argument(app, first != invocation.arguments.end() ? *first : unexpected.front());
 }
 
 int usage_error(const CLI::App& app, const CLI::ParseError& error, const Invocation& invocation) {
-  if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+  if (error.get_exit_code() == 0) return finish_stdout(app.exit(error));  // --help and --version
   const std::string text = explain(app, error, invocation);
   const auto parsed = app.get_subcommands();
   const std::string subcommand = parsed.empty() ? "" : parsed.front()->get_name() + " ";
@@ -105,6 +131,7 @@ const Subcommand& CommandLine::parse_or_throw(const Invocation& invocation, std:
 std::expected<std::function<int()>, int> CommandLine::parse(std::vector<std::string> arguments) {
   Invocation invocation{.arguments = arguments, .command = {}};
   arguments.erase(arguments.begin());
+  expand_help(arguments);
   const bool has_separator = std::ranges::find(arguments, "--") != arguments.end();
   invocation.command = take_command(arguments);
   try {

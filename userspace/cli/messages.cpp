@@ -2,8 +2,10 @@
 #include "cli/messages.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <ranges>
+#include <system_error>
 
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
@@ -22,6 +24,11 @@ int report(const Error& error) {
   say(fmt::format("rtev-bpf: {}\n", error.message()));
   if (!error.hint.empty()) say(fmt::format("hint: {}\n", error.hint));
   return exit_failure;
+}
+
+int finish_stdout(int status) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  return report({.what = "cannot write to stdout", .why = std::generic_category().message(errno)});
 }
 
 std::string start_message(const Registry& registry, const StartFacts& facts) {

@@ -22,6 +22,9 @@ void say(std::string_view message);
 /// Prints "rtev-bpf: what subject: why" and, if there is one, "hint: ..." to stderr. Returns exit_failure.
 int report(const Error& error);
 
+/// Flushes stdout. Returns exit_failure, and says why, if what was printed there did not get through; else `status`.
+int finish_stdout(int status);
+
 // The messages of a trace. Each is some whole lines, or empty if there is nothing to say.
 
 struct StartFacts {

@@ -16,6 +16,9 @@
 namespace rtev::cli {
 namespace {
 
+/// Values of --format. People who know that it is one object per line look for the second.
+constexpr const char *json_word = "json", *jsonl_word = "jsonl";
+
 // Titles of groups in --help. A function sets that of the options it adds.
 constexpr const char *output_group = "Output", *tracing_group = "Tracing";
 
@@ -59,14 +62,17 @@ void add_format(CLI::App& app, std::optional<Format>& format, Format otherwise) 
   std::string help =
       fmt::format("format of the output (default: by the suffix of -o FILE, else {})", info_of(otherwise).name);
   for (const FormatInfo& info : all_formats()) {
-    choices.emplace_back(info.name, info.format);
-    fmt::format_to(std::back_inserter(help), "\n{} ({}): {}", info.name, fmt::join(info.suffixes, ", "), info.purpose);
+    // Everywhere else it is json.
+    const std::string_view word = info.format == Format::jsonl ? json_word : info.name;
+    choices.emplace_back(word, info.format);
+    fmt::format_to(std::back_inserter(help), "\n{} ({}): {}", word, fmt::join(info.suffixes, ", "), info.purpose);
   }
   const auto refuse_compression = [](const std::string& text) {
     constexpr const char* refusal = "compression is not a format\nhint: to compress, add the suffix .gz: -o FILE.gz";
     return std::string(text.ends_with(".gz") ? refusal : "");
   };
-  add_choice(app, "-f,--format", format, std::move(choices), help)->check(refuse_compression);
+  add_choice<Format>(app, "-f,--format", format, std::move(choices), help, {{jsonl_word, Format::jsonl}})
+      ->check(refuse_compression);
 }
 
 }  // namespace
@@ -109,8 +115,8 @@ void add_trace_options(CLI::App& app, TraceOptions& options) {
   CLI::Option* const enable =
       app.add_flag("--enable", options.enable,
                    "switch the events of running programs on, as rtev-bpf enable does, also of those that start later; "
-                   "at the end they are paused");
-  app.add_flag("--leave-on", options.leave_on, "with --enable: do not pause them at the end")->needs(enable);
+                   "at the end they are switched off");
+  app.add_flag("--leave-on", options.leave_on, "with --enable: do not switch them off at the end")->needs(enable);
   app.add_flag("--allow-confined", options.allow_confined,
                "with --enable: also programs with a filter of system calls or a security profile: if its rules do not "
                "allow a program to make its ring, the program ends")
@@ -166,12 +172,14 @@ void add_output_options(CLI::App& app, OutputOptions& options) {
 
 void add_recording_options(CLI::App& app, OutputOptions& options) {
   app.option_defaults()->group(output_group);
-  add_file(app, "-o,--output", options.path, "the file to write, or - for stdout; FILE.gz is compressed")->required();
+  add_file(app, "-o,--output", options.path,
+           "the file to write (default: rtev-HOST-TIME with the suffix of the format), or - for stdout; FILE.gz is "
+           "compressed");
   add_format(app, options.format, Format::fxt);
   add_events_option(app, options.events);
 }
 
-void add_disk_options(CLI::App& app, DiskOptions& options) {
+void add_disk_options(CLI::App& app, DiskOptions& options, bool always_file) {
   constexpr double default_share = 0.05;
   options.min_free = {.share = default_share};
   app.option_defaults()->group(output_group);
@@ -185,7 +193,7 @@ void add_disk_options(CLI::App& app, DiskOptions& options) {
       app, "--max-size", "SIZE", "a size of at least 256k, e.g. 512k, 64M, 20G", accept_max,
       "end when FILE has this size, or with --max-files begin the next file. A file may become larger by what is in "
       "memory at that time");
-  max_size->needs(file);
+  if (!always_file) max_size->needs(file);
   add_number_option<std::size_t>(app, "--max-files", options.max_files, 2, 1000,
                                  "with --max-size: rename FILE.fxt to FILE.1.fxt, that one to FILE.2.fxt and so on, "
                                  "and begin FILE.fxt anew; keep N files. Each is complete in itself")
@@ -197,9 +205,10 @@ void add_disk_options(CLI::App& app, DiskOptions& options) {
     options.min_free = {.share = share.value_or(0), .bytes = *bytes};
     return true;
   };
-  add_parsed_option(app, "--min-free", "SPACE", "a size or a percentage, e.g. 500M, 10%, 0", accept_floor,
-                    "end when less than this is free on the disk of FILE (default: 5%); 0: never")
-      ->needs(file);
+  CLI::Option* const min_free =
+      add_parsed_option(app, "--min-free", "SPACE", "a size or a percentage, e.g. 500M, 10%, 0", accept_floor,
+                        "end when less than this is free on the disk of FILE (default: 5%); 0: never");
+  if (!always_file) min_free->needs(file);
 }
 
 void add_analysis_options(CLI::App& app, AnalysisOptions& options) {
@@ -211,13 +220,17 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options) {
           "stop after this time, e.g. 500ms, 5s, 2m (default: at Ctrl-C); with -i, analyse only the first TIME");
   app.option_defaults()->group(output_group);
   add_file(app, "-o,--output", options.output, "write the report to FILE instead of stdout");
-  add_choice<bool>(app, "-f,--format", options.json, {{"text", false}, {"json", true}},
-                   "format of the report: text (default) for people, json for programs");
+  add_json_option(app, options.json);
   add_trace_options(app, options);
   add_common_options(app, options);
   // They say how to trace, so they have no effect on a recording.
   for (const CLI::Option* const option : app.get_options())
     if (option->get_group() == tracing_group) input->excludes(app.get_option("--" + option->get_lnames().front()));
+}
+
+void add_json_option(CLI::App& app, bool& json) {
+  add_choice<bool>(app, "-f,--format", json, {{"text", false}, {json_word, true}},
+                   "text (default) for people, json for programs", {{jsonl_word, true}});
 }
 
 void add_min_option(CLI::App& app, std::chrono::nanoseconds& min) {

@@ -69,8 +69,8 @@ struct DiskOptions {
   std::size_t max_files = 0;    ///< then the oldest one goes; 0: the stream ends with the first
   FreeSpaceFloor min_free{};    ///< the stream ends below
 };
-/// Those of OutputOptions::disk.
-void add_disk_options(CLI::App& app, DiskOptions& options);
+/// Those of OutputOptions::disk. Without `always_file` they need -o.
+void add_disk_options(CLI::App& app, DiskOptions& options, bool always_file);
 
 /// Where a stream is written, and how.
 struct OutputOptions {
@@ -82,7 +82,7 @@ struct OutputOptions {
 };
 /// For people or line-oriented programs, stdout by default.
 void add_output_options(CLI::App& app, OutputOptions& options);
-/// For a file, which has to be named.
+/// For a file, stdout only if it is named.
 void add_recording_options(CLI::App& app, OutputOptions& options);
 
 /// A live stream or a recording.
@@ -105,6 +105,8 @@ struct AnalysisOptions : TraceOptions {
   bool json = false;
 };
 void add_analysis_options(CLI::App& app, AnalysisOptions& options);
+/// -f text|json
+void add_json_option(CLI::App& app, bool& json);
 /// --min
 void add_min_option(CLI::App& app, std::chrono::nanoseconds& min);
 

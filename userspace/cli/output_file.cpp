@@ -31,8 +31,6 @@ Opened open_existing(const UniqueFd& found, const std::string& path, uid_t user)
   auto fd = open_found(found, path, user, writing);
   if (!fd) return std::unexpected(std::move(fd.error()));
   auto output = std::make_unique<FdOutput>(std::move(*fd), path);
-  if (output->is_regular_file() && ::fchmod(output->fd(), private_mode) != 0)
-    return errno_error(errno, "cannot restrict the permissions of", path, writing.hint);
   output->wait_for_begin();
   return output;
 }

@@ -55,7 +55,12 @@ TEST(CommandLine, AcceptsOptionsOfEachSubcommand) {
       {"--ringless", "--ringless-limit", "1000"},
       {"--", "sh", "-c", "--no-such-option"},
       {"ps", "-p", "1", "-n", "web*", "-d", "1ms"},
+      {"record"},
+      {"record", "--max-size", "1G"},
       {"record", "-o", "x.fxt", "--sched", "all", "--", "true"},
+      {"-f", "json"},
+      {"stats", "-f", "jsonl"},
+      {"ps", "-f", "json"},
       {"record", "-o", "x.fxt", "--max-size", "1G", "--max-files", "2", "--min-free", "10%"},
       {"-o", "x.jsonl", "--max-size", "256k", "--min-free", "0"},
       {"convert", "x.fxt", "-o", "y", "-f", "pftrace", "-p", "1", "--events", "user"},
@@ -82,7 +87,7 @@ TEST(CommandLine, RefusesWrongUsage) {
       {{"stray", "--other"}, "unexpected argument 'stray'"},
       {{"-o"}, "--output"},
       {{"-o", ""}, "--output"},
-      {{"-f", "xml"}, "--format: 'xml' .*text\\|jsonl"},
+      {{"-f", "xml"}, "--format: 'xml' .*text\\|json\\|fxt"},
       {{"-d", "banana"}, "--duration: 'banana'"},
       {{"-d", "-1s"}, "--duration"},
       {{"-d", "0"}, "--duration: '0'"},
@@ -110,7 +115,6 @@ TEST(CommandLine, RefusesWrongUsage) {
       {{"dump", "1", "--sched", "all"}, "--sched"},
       {{"convert", "x.fxt"}, "--output"},
       {{"convert", "", "-o", "x"}, "INPUT"},
-      {{"record"}, "--output"},
       {{"record", "-o", "x", "--max-size", "1k"}, "--max-size"},
       {{"record", "-o", "x", "--max-files", "3"}, "--max-size"},
       {{"record", "-o", "x", "--max-size", "1M", "--max-files", "1"}, "--max-files"},
@@ -125,7 +129,8 @@ TEST(CommandLine, RefusesWrongUsage) {
       {{"pauses", "--top", "0"}, "--top: '0' .* 1 to 1000"},
       {{"pauses", "--top", "ten"}, "--top: 'ten'"},
       {{"pauses", "--top", "1000001"}, "--top: '1000001'"},
-      {{"stats", "-f", "jsonl"}, "--format: 'jsonl' .*text\\|json"},
+      {{"stats", "-f", "fxt"}, "--format: 'fxt' .*text\\|json"},
+      {{"latncy"}, "latncy"},
       {{"stats", "-i", ""}, "--input"},
       {{"stats", "-i", "1.events", "--sched", "all"}, "--input .*--sched"},
       {{"pauses", "-i", "1.events", "--ringless"}, "--input .*--ringless"},
@@ -143,6 +148,29 @@ TEST(CommandLine, RefusesWrongUsage) {
     EXPECT_THAT(outcome.err.substr(0, outcome.err.find('\n')), ContainsRegex(expected.error))
         << PrintToString(expected.arguments);
   }
+}
+
+TEST(CommandLine, SuggestsWhatMayHaveBeenMeant) {
+  const struct {
+    Strings arguments;
+    const char* word;
+  } cases[] = {
+      {{"latncy"}, "latency"},
+      {{"pasues", "-d", "1s"}, "pauses"},
+      {{"stats", "--duratoin", "1s"}, "--duration"},
+      {{"--pdi=1"}, "--pid"},
+  };
+  for (const auto& expected : cases)
+    EXPECT_THAT(command_line(expected.arguments).err,
+                HasSubstr("hint: did you mean " + std::string(expected.word) + "?"))
+        << PrintToString(expected.arguments);
+  EXPECT_THAT(command_line({"xyz"}).err, Not(HasSubstr("did you mean")));
+}
+
+TEST(CommandLine, HelpOfASubcommandIsHelpOrAnOption) {
+  EXPECT_EQ(command_line({"help", "stats"}).out, command_line({"stats", "--help"}).out);
+  EXPECT_EQ(command_line({"help"}).out, command_line({"--help"}).out);
+  EXPECT_EQ(command_line({"help", "stats"}).status, 0);
 }
 
 TEST(CommandLine, HintsAtTheHelpOfTheSubcommand) {

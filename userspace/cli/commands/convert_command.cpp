@@ -13,7 +13,7 @@ constexpr const char* footer =
     "Examples:\n"
     "  rtev-bpf convert trace.fxt -o trace.pftrace           for ui.perfetto.dev and trace_processor\n"
     "  rtev-bpf convert trace.fxt -p 1234 -o one.fxt         one process of a recording\n"
-    "  rtev-bpf convert trace.fxt -f jsonl -o - | jq .type   for scripts";
+    "  rtev-bpf convert trace.fxt -f json -o - | jq .type    for scripts";
 
 }  // namespace
 
@@ -23,6 +23,7 @@ Subcommand add_convert_command(CLI::App& root) {
   app->footer(footer);
   add_input_options(*app, *options);
   add_recording_options(*app, options->output);
+  app->get_option("--output")->description("the file to write, or - for stdout; FILE.gz is compressed")->required();
   add_common_options(*app, *options);
   return {.app = app,
           .run = [options](const Invocation& invocation) { return copy(*options, invocation, Format::fxt); }};

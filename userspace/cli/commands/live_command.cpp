@@ -28,7 +28,7 @@ constexpr const char* footer =
     "  rtev-bpf                            trace every OCaml process until Ctrl-C\n"
     "  rtev-bpf -p 1234 -d 5s              trace one process for five seconds\n"
     "  rtev-bpf -n 'web*' --sched off      trace processes by name, without scheduler events\n"
-    "  rtev-bpf -f jsonl -o trace.jsonl    write one JSON object per line to a file\n"
+    "  rtev-bpf -f json -o trace.jsonl     write one JSON object per line to a file\n"
     "  rtev-bpf -- ./server --port 80      start a program with events on and trace it\n"
     "  rtev-bpf record -d 5s -o trace.fxt  record, to view in ui.perfetto.dev or analyse later\n"
     "  rtev-bpf pauses -d 10s              find the longest pauses and their causes";
@@ -52,7 +52,7 @@ Subcommand add_live_command(CLI::App& root) {
   root.footer(footer);
   add_process_options(root, *options);
   add_output_options(root, options->output);
-  add_disk_options(root, options->output.disk);
+  add_disk_options(root, options->output.disk, false);
   add_trace_options(root, *options);
   add_common_options(root, *options);
   return {.app = &root,

@@ -1,39 +1,43 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf ps: the OCaml processes of the host. Needs no BPF.
 #include <fmt/core.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <memory>
 #include <optional>
-#include <thread>
+#include <string>
+#include <vector>
 
+#include "analysis/stats/stats_sink.hpp"
 #include "base/clock.hpp"
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
 #include "base/file_limit.hpp"
+#include "base/json_writer.hpp"
+#include "base/text_format.hpp"
+#include "base/text_table.hpp"
 #include "cli/commands/subcommands.hpp"
 #include "cli/messages.hpp"
-#include "enable/enabled_list.hpp"
 #include "helper/closers.hpp"
-#include "helper/process_queries.hpp"
-#include "inspect/procfs.hpp"
+#include "inspect/enabled_list.hpp"
 #include "kernel/features.hpp"
-#include "processes/discovery.hpp"
-#include "session/live/ring_poller.hpp"
+#include "session/command/sudo_user.hpp"
+#include "session/process_lister.hpp"
 
 namespace rtev::cli {
 namespace {
 
 constexpr std::chrono::milliseconds default_sample{500};
-constexpr std::uint64_t last_read_timeout_ns = 100'000'000;
-constexpr std::uint64_t max_poll_interval_ns = 10'000'000;  // of a ring
 
 constexpr const char* footer =
     "RUNTIME is the version of OCaml, or the name of another program that writes rings. EVENTS/S is the rate at which "
-    "the process wrote events while ps counted. RING says whether the process writes events:\n"
+    "the process wrote events while ps counted, CPU% what it used of one CPU, GC% the share of pauses in the time of "
+    "its domains. HEAP is the major heap; it is not known before a counter of it was written. RING says whether the "
+    "process writes events:\n"
     "\n"
     "  active     it does\n"
     "  paused     it has paused its events (Runtime_events.pause), or rtev-bpf disable has\n"
@@ -52,104 +56,142 @@ std::string_view runtime_of(const ProcessInfo& info) {
   return info.version.empty() ? "5.?" : std::string_view(info.version);
 }
 
-/// Finds processes once and reads their rings for a moment, to measure how busy they are.
-class ProcessLister : private ProcessEvents, private NoKernelControl {
- public:
-  ProcessLister(DiscoveryOptions options, helper::HelperProcess helper)
-      : helper_(std::move(helper)),
-        queries_(helper_, helper::Priority::raised),
-        processes_(is_running, registry_),
-        inspector_(cache_, [](int, const std::shared_ptr<const Binary>&, std::uint32_t) { return true; }),
-        rings_([](const Batch&) {}, [](uid_t) { return RingPoller::any_room; }, max_poll_interval_ns),
-        discovery_({.queries = queries_,
-                    .registry = registry_,
-                    .processes = processes_,
-                    .cache = cache_,
-                    .inspector = inspector_,
-                    .events = *this,
-                    .kernel = *this},
-                   std::move(options)) {}
-
-  void run(std::chrono::nanoseconds sample) {
-    constexpr auto all = std::numeric_limits<std::uint64_t>::max();
-    discovery_.begin_scan(ScanScope::all);
-    while (discovery_.is_scanning() || processes_.is_inspecting() || !queries_.is_idle()) {
-      discovery_.scan_some(all);
-      queries_.process(monotonic_ns());
-      discovery_.tick(monotonic_ns(), all);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-
-    const std::uint64_t begin = monotonic_ns();
-    const auto end = begin + static_cast<std::uint64_t>(sample.count());
-    while (monotonic_ns() < end) {
-      rings_.poll(monotonic_ns(), RingPoller::Which::due,
-                  {.take = [](std::uint32_t) { return kernel::RingActivity{.ran = true}; }});
-      const std::uint64_t next = std::min(end, rings_.next_poll_ns().value_or(end));
-      std::this_thread::sleep_for(std::chrono::nanoseconds(next - std::min(next, monotonic_ns())));
-    }
-    rings_.finish_all(monotonic_ns(), monotonic_ns() + last_read_timeout_ns);
-    seconds_ = static_cast<double>(monotonic_ns() - begin) / 1e9;
-    rings_.update(registry_);
-    note_ends();
-  }
-
-  void print() const {
-    fmt::print("{:>8} {:<15} {:<7} {:<9} {:<7} {:>7} {:>10}  {}\n", "PID", "COMM", "RUNTIME", "RING", "ENABLED",
-               "DOMAINS", "EVENTS/S", "BINARY");
-    std::vector<const ProcessInfo*> processes;
-    for (const ProcessInfo& info : registry_.processes()) processes.push_back(&info);
-    std::ranges::sort(processes, {}, &ProcessInfo::pid);
-    for (const ProcessInfo* info : processes) {
-      const bool has_ring = info->ring != RingState::none;
-      TextBuffer comm;
-      add_column(comm, info->comm, 15);
-      const bool is_enabled = has_ring && enable::was_enabled(info->pid, info->start_ticks);
-      fmt::print("{:>8} {} {:<7} {:<9} {:<7} {:>7} {:>10}  {}\n", info->pid, comm.text(), runtime_of(*info),
-                 to_string(info->ring), is_enabled ? "yes" : "-", has_ring ? std::to_string(info->domains) : "-",
-                 has_ring ? fmt::format("{:.0f}", static_cast<double>(info->words.events) / seconds_) : "-",
-                 escaped(info->exe));
-    }
-  }
-
- private:
-  /// Processes may have ended since they were found: without BPF nothing reports that.
-  void note_ends() {
-    for (const auto& [index, info] : registry_.indexed_processes()) {
-      if (!is_running(info.pid)) registry_.process(index).ring = after_end(info.ring);
-    }
-  }
-
-  /// Where BPF would read whether the events of the process are paused.
-  void track(std::int32_t pid, const rtev_tracked& tracked) override {
-    const TracedProcess* const process = processes_.find(pid);
-    if (tracked.paused_flag == 0 || process == nullptr || !process->index) return;
-    queries_.ask({.pid = pid, .word_address = tracked.paused_flag}, process->user,
-                 [this, index = *process->index](const ProcessView& view) {
-                   RingState& ring = registry_.process(index).ring;
-                   if (view.word.value_or(0) != 0 && ring == RingState::active) ring = RingState::paused;
-                 });
-  }
-
-  void on_process(std::uint64_t, ProcessAction, const ProcessRecord&) override {}
-  void on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) override {
-    rings_.add(slot, process, 0, std::move(ring), monotonic_ns());
-  }
-  void on_image_end(const ImageEnd&) override {}
-
-  helper::HelperProcess helper_;
-  helper::Closers closers_{helper_};
-  Registry registry_;
-  helper::HelperQueries queries_;
-  ProcessTable processes_;
-  BinaryCache cache_;
-  Inspector inspector_;
-  RingPoller rings_;
-  Discovery discovery_;
-  double seconds_ = 1;
+/// What is known of a process.
+struct Row {
+  const ProcessInfo* info;
+  ProcessUse use;
+  bool is_enabled = false;  ///< by rtev-bpf
+  double events_per_second = 0;
+  std::optional<double> gc_share{};           ///< of the time of its domains
+  std::optional<std::uint64_t> heap_bytes{};  ///< major heap, as its last counter says
+  double uptime_s = 0;
 };
 
-int run_ps(const ProcessOptions& options) {
+double uptime_of(const ProcessInfo& info) {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  const double ticks_per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const double since_boot = static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+  return std::max(0.0, since_boot - static_cast<double>(info.start_ticks) / ticks_per_second);
+}
+
+std::optional<std::uint64_t> heap_of(const StatsFigures& figures) {
+  constexpr std::uint64_t bytes_in_word = 8;
+  const auto names = heap_counters();
+  std::optional<std::uint64_t> words;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool is_part = names[i] == "major_heap_pool_words" || names[i] == "major_heap_large_words";
+    if (is_part && figures.heap[i]) words = saturating_sum(words.value_or(0), figures.heap[i]->last);
+  }
+  return words ? std::optional(*words * bytes_in_word) : std::nullopt;
+}
+
+/// Sorted by pid.
+std::vector<Row> rows_of(const ProcessLister& lister, const StatsReport& report) {
+  std::vector<Row> rows;
+  for (const auto& [index, info] : lister.registry().indexed_processes()) {
+    Row row{.info = &info,
+            .use = lister.use_of(index),
+            .is_enabled = enabled_by_us(info.pid, info.start_ticks) == Enabled::on,
+            .events_per_second = static_cast<double>(info.words.events) / lister.seconds(),
+            .uptime_s = uptime_of(info)};
+    const auto stats = std::ranges::find(report.processes, info.pid, &ProcessStats::pid);
+    if (stats != report.processes.end()) {
+      row.gc_share = stats->figures.gc_share();
+      row.heap_bytes = heap_of(stats->figures);
+    }
+    rows.push_back(std::move(row));
+  }
+  std::ranges::sort(rows, {}, [](const Row& row) { return row.info->pid; });
+  return rows;
+}
+
+/// "3s", "12m", "5h", "40d".
+std::string short_time(double seconds) {
+  constexpr double minute = 60, hour = 60 * minute, day = 24 * hour;
+  if (seconds < 2 * minute) return fmt::format("{:.0f}s", seconds);
+  if (seconds < 2 * hour) return fmt::format("{:.0f}m", seconds / minute);
+  if (seconds < 2 * day) return fmt::format("{:.0f}h", seconds / hour);
+  return fmt::format("{:.0f}d", seconds / day);
+}
+
+std::string percentage(const std::optional<double>& share) {
+  return share ? fmt::format("{:.0f}", *share * 100) : "-";
+}
+
+std::string size_or_none(const std::optional<std::uint64_t>& bytes) {
+  return bytes.value_or(0) > 0 ? fmt::format("{}", Size{*bytes}) : "-";
+}
+
+std::string table_of(const std::vector<Row>& rows) {
+  using enum TextTable::Align;
+  TextTable table;
+  table.column("PID", 7);
+  for (const char* title : {"USER", "COMM", "RUNTIME", "RING", "ENABLED"}) table.column(title, 0, left);
+  for (const char* title : {"DOM", "EVENTS/S", "CPU%", "GC%", "HEAP", "MEMORY", "UP"}) table.column(title, 0);
+  table.column("ARGUMENTS", 0, left);
+  for (const auto& [info, use, is_enabled, events_per_second, gc_share, heap_bytes, uptime_s] : rows) {
+    const bool has_ring = info->ring != RingState::none;
+    table.row();
+    table.cell(std::to_string(info->pid));
+    table.cell(escaped(name_of_user(info->user)));
+    table.cell(escaped(info->comm));
+    table.cell(escaped(runtime_of(*info)));
+    table.cell(to_string(info->ring));
+    table.cell(is_enabled ? "yes" : "-");
+    table.cell(has_ring ? std::to_string(info->domains) : "-");
+    table.cell(has_ring ? fmt::format("{:.0f}", events_per_second) : "-");
+    table.cell(percentage(use.cpu_share));
+    table.cell(percentage(gc_share));
+    table.cell(size_or_none(heap_bytes));
+    table.cell(size_or_none(use.memory_bytes));
+    table.cell(short_time(uptime_s));
+    table.cell(escaped(use.arguments.empty() ? info->exe : use.arguments));
+  }
+  TextBuffer text;
+  table.write(text);
+  return std::string(text.text());
+}
+
+std::string json_of(const std::vector<Row>& rows, double seconds) {
+  JsonWriter json;
+  json.object([&] {
+    json.member("type", "ps");
+    json.member("schema", 1);
+    json.member("sample_s", seconds);
+    json.key("processes").array([&] {
+      for (const Row& row : rows) {
+        const ProcessInfo& info = *row.info;
+        json.object([&] {
+          json.member("pid", info.pid);
+          json.member("user", name_of_user(info.user));
+          json.member("comm", info.comm);
+          json.member("exe", info.exe);
+          json.member("arguments", row.use.arguments);
+          json.member("runtime", info.runtime);
+          json.member("version", info.version);
+          json.member("ring", to_string(info.ring));
+          json.member("ring_path", info.ring_path);
+          json.member("enabled", row.is_enabled);
+          json.member("domains", info.domains);
+          json.member("events_per_second", row.events_per_second);
+          json.member("cpu_share", row.use.cpu_share);
+          json.member("gc_share", row.gc_share);
+          json.member("heap_bytes", row.heap_bytes);
+          json.member("memory_bytes", row.use.memory_bytes);
+          json.member("uptime_s", row.uptime_s);
+        });
+      }
+    });
+  });
+  return std::string(json.text()) + "\n";
+}
+
+struct PsOptions : ProcessOptions {
+  bool json = false;
+};
+
+int run_ps(const PsOptions& options) {
   const kernel::HostFeatures host = kernel::inspect_view();
   if (const kernel::Feature* feature = host.blocking())
     return report(
@@ -158,26 +200,30 @@ int run_ps(const ProcessOptions& options) {
     if (feature.status == kernel::FeatureStatus::ok) continue;
     say(fmt::format("rtev-bpf: {}: {}\nhint: {}\n", feature.name, feature.found, feature.hint));
   }
-  auto helper = helper::HelperProcess::start();
+  const auto helper = helper::HelperProcess::start();
   if (!helper) return report(helper.error());
-  ProcessLister processes({.filter = {.pids = options.pids, .name_globs = options.names},
-                           .since_ns = UINT64_MAX,
-                           .ring_descriptors = raise_file_limit() / 2},
-                          std::move(*helper));
-  processes.run(options.duration.value_or(default_sample));
-  processes.print();
-  return exit_ok;
+  const helper::Closers closers(*helper);
+  Stats stats;
+  stats.header({.start_ns = monotonic_ns()});
+  std::optional<ProcessLister> lister;
+  lister.emplace(*helper, ProcessFilter{.pids = options.pids, .name_globs = options.names}, raise_file_limit() / 2,
+                 [&](const Batch& batch) { stats.consume(batch, lister->registry()); });
+  lister->run(options.duration.value_or(default_sample));
+  const auto rows = rows_of(*lister, stats.report(lister->registry()));
+  fmt::print("{}", options.json ? json_of(rows, lister->seconds()) : table_of(rows));
+  return finish_stdout(exit_ok);
 }
 
 }  // namespace
 
 Subcommand add_ps_command(CLI::App& root) {
-  auto options = std::make_shared<ProcessOptions>();
-  CLI::App* const app =
-      root.add_subcommand("ps", "list OCaml 5 processes: version, state of the ring, domains, events per second");
+  auto options = std::make_shared<PsOptions>();
+  CLI::App* const app = root.add_subcommand("ps", "list OCaml 5 processes: ring, domains, events, CPU, GC, memory");
   app->footer(footer);
   add_process_options(*app, *options);
   app->get_option("--duration")->description("count events for this time, e.g. 2s (default: 500ms)");
+  app->option_defaults()->group("Output");
+  add_json_option(*app, options->json);
   return {.app = app, .run = [options](const Invocation&) { return run_ps(*options); }};
 }
 

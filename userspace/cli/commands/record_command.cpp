@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf record: writes the stream to a file, to analyse it later or to open it in a viewer.
 #include <fmt/core.h>
+#include <limits.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 #include <string>
 
@@ -100,12 +103,25 @@ constexpr const char* footer =
     "did to it. FILE can be read at any time, also if rtev-bpf is killed: at most the last second is missing.\n"
     "\n"
     "Examples:\n"
-    "  rtev-bpf record -d 5s -o trace.fxt           all OCaml processes for five seconds\n"
+    "  rtev-bpf record -d 5s                        all OCaml processes for five seconds\n"
     "  rtev-bpf record -o trace.fxt -- ./server     a program that it starts\n"
     "  rtev-bpf record -d 5s -o trace.pftrace       an export for ui.perfetto.dev\n"
     "  rtev-bpf pauses -i trace.fxt                 analyse a recording";
 
-int run_record(const StreamOptions& options, const Invocation& invocation) {
+/// "rtev-web1-20261126-101502.fxt", by the local time.
+std::string default_name(Format format) {
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  std::array<char, sizeof "20261126-101502"> time{};
+  std::strftime(time.data(), time.size(), "%Y%m%d-%H%M%S", &local);
+  return fmt::format("rtev-{}-{}{}", host.data(), time.data(), info_of(format).suffixes.front());
+}
+
+int run_record(StreamOptions options, const Invocation& invocation) {
+  if (options.output.path.empty()) options.output.path = default_name(options.output.format.value_or(Format::fxt));
   auto stream = Stream::open(options.output, Format::fxt);
   if (!stream) return report(stream.error());
   if (!options.quiet && ::isatty(STDERR_FILENO) == 1) stream->add(std::make_unique<Progress>(*stream));
@@ -137,7 +153,7 @@ Subcommand add_record_command(CLI::App& root) {
   app->footer(footer);
   add_process_options(*app, *options);
   add_recording_options(*app, options->output);
-  add_disk_options(*app, options->output.disk);
+  add_disk_options(*app, options->output.disk, true);
   add_trace_options(*app, *options);
   add_common_options(*app, *options);
   return {.app = app,
