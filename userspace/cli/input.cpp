@@ -18,6 +18,7 @@
 #include "base/exit_status.hpp"
 #include "base/parse.hpp"
 #include "cli/messages.hpp"
+#include "cli/no_match.hpp"
 #include "cli/user_file.hpp"
 #include "helper/helper_process.hpp"
 #include "helper/process_queries.hpp"
@@ -243,6 +244,7 @@ int Input::read(Sink& sink, bool all_scheduling) {
   }
   const auto end = recording_->replay(selection);
   if (!end) return report(end.error());
+  if (selection.is_empty()) return report(no_match_error(options_, selection.other_names(), name_));
   if (!end->note.empty() && !options_.quiet)
     say(fmt::format("rtev-bpf: {} is truncated: {}\n", escaped(name_), end->note));
   return exit_ok;

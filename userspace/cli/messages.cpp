@@ -43,7 +43,9 @@ std::string start_message(const Registry& registry, const StartFacts& facts) {
   if (!facts.found_everything)
     text += "Some processes are still being inspected. Their events follow as they are found.\n";
   if (facts.enables) text += "Programs with events off have them switched on, one after the other.\n";
-  if (with_ring == 0 && !facts.probes_all && !facts.enables)
+  if (all == 0 && !facts.selects)
+    text += "hint: programs that start later are traced, too; rtev-bpf -- CMD starts one with events on\n";
+  if (all > 0 && with_ring == 0 && !facts.probes_all && !facts.enables)
     text +=
         "hint: --enable switches events on in running programs; --ringless traces those with events off by uprobes\n";
   return text;

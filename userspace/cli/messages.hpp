@@ -31,6 +31,7 @@ struct StartFacts {
   bool has_end = false;          ///< a duration is set
   bool probes_all = false;       ///< programs with events off are traced, too
   bool enables = false;          ///< their events are switched on
+  bool selects = false;          ///< -p or -n is given
   bool found_everything = true;  ///< false: some processes that ran before are still being inspected
 };
 /// When tracing begins.

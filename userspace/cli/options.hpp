@@ -29,9 +29,9 @@ struct Invocation {
 
 /// Which processes, and for how long.
 struct ProcessOptions {
-  std::vector<std::int32_t> pids;
-  std::vector<std::string> names;  ///< globs
-  std::optional<std::chrono::nanoseconds> duration;
+  std::vector<std::int32_t> pids{};
+  std::vector<std::string> names{};  ///< globs
+  std::optional<std::chrono::nanoseconds> duration{};
 };
 /// -p
 void add_pid_option(CLI::App& app, std::vector<std::int32_t>& pids);

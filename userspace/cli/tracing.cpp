@@ -22,6 +22,7 @@
 #include "base/exit_status.hpp"
 #include "base/parse.hpp"
 #include "cli/messages.hpp"
+#include "cli/no_match.hpp"
 #include "enable/enabler.hpp"
 #include "helper/closers.hpp"
 #include "helper/process_queries.hpp"
@@ -200,8 +201,10 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
     say(start_message(session->registry(), {.has_end = options.duration.has_value(),
                                             .probes_all = options.ringless,
                                             .enables = options.enable,
+                                            .selects = !options.pids.empty() || !options.names.empty(),
                                             .found_everything = session->found_everything()}));
   announce_ready(ready_fd);
+  if (!command && !options.quiet) say(no_match_message(options, session->registry(), *helper));
 
   LiveSession::Until until{.is_full = tracing.is_full};
   if (command) {

@@ -165,6 +165,8 @@ bool Selection::accepts(const ProcessInfo& info) {
     selected_.insert(info.pid);
   else
     selected_.erase(info.pid);
+  has_selected_ |= selected;
+  if (!selected && other_names_.size() < max_other_names) other_names_.insert(info.comm);
   return selected;
 }
 

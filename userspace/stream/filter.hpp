@@ -89,7 +89,14 @@ class Selection final : public PartialSink {
   void consume(const Batch& batch, const Registry& registry) override;
   void summary(const RunSummary& summary, const Registry& registry) override;
 
+  /// True if processes were to be selected, and none was.
+  bool is_empty() const { return !all_processes() && !has_selected_; }
+  /// Names of some processes that were not selected: whatever they made them.
+  const std::set<std::string>& other_names() const { return other_names_; }
+
  private:
+  static constexpr std::size_t max_other_names = 100;
+
   bool all_processes() const { return options_.pids.empty() && options_.name_globs.empty(); }
   bool accepts(const Event& event, const Batch& batch, const Registry& registry);
   bool accepts(const ProcessInfo& info);
@@ -99,6 +106,8 @@ class Selection final : public PartialSink {
   SelectionOptions options_;
   std::uint64_t end_ns_ = UINT64_MAX;
   std::set<std::int32_t> selected_;  ///< pids
+  bool has_selected_ = false;
+  std::set<std::string> other_names_;
   bool sees_all_ = false;            ///< a switch of two untracked threads was seen: the stream has all switches
   std::vector<std::byte> payloads_;  ///< of the batch, if some had to be changed
 };

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/no_match.hpp"
 #include "support/files.hpp"
 
 namespace rtev::cli {
@@ -24,7 +25,7 @@ TEST(Messages, AreAsInTheGoldenFile) {
                        several = registry_with({RingState::active, RingState::paused, RingState::probed});
   const std::string hostile = "./\x1b[2Jserver", directory = "/tmp/rtev-bpf.a1b2c3";
   const std::string text =
-      start_message(none, {}) +
+      start_message(none, {}) + start_message(without_ring, {}) + start_message(none, {.selects = true}) +
       start_message(without_ring, {.has_end = true, .probes_all = true, .found_everything = false}) +
       start_message(several, {.probes_all = true}) + start_message(without_ring, {.enables = true}) +
       missing_probes_message({.binaries = 2, .last_error = Error{.what = "cannot probe", .why = "no memory"}}) +
@@ -43,6 +44,17 @@ TEST(Messages, AreEmptyIfThereIsNothingToSay) {
   EXPECT_EQ(aborted_message(0, "server", "/tmp/rtev-bpf.a1b2c3"), "");
   EXPECT_EQ(aborted_message(1, "server", ""), "") << "the user chose the directory";
   EXPECT_EQ(survivors_message({}, "server", ""), "");
+}
+
+TEST(Messages, NameWhatASelectionCouldHaveMeant) {
+  const ProcessOptions typo{.names = {"srever"}}, part{.names = {"serv"}}, pid{.pids = {1}};
+  const std::set<std::string> names{"server", "leaky\n"};
+  const Error error = no_match_error(typo, names, "t.fxt");
+  EXPECT_EQ(error.message(), "no process of t.fxt: -n 'srever' matches none");
+  EXPECT_EQ(error.hint, "did you mean -n 'server'? it has leaky\\x0A, server");
+  EXPECT_EQ(no_match_error(part, names, "t.fxt").hint, "did you mean -n 'serv*'? it has leaky\\x0A, server");
+  EXPECT_EQ(no_match_error(pid, names, "t.fxt").hint, "it has leaky\\x0A, server");
+  EXPECT_EQ(no_match_error(pid, {}, "t.fxt").hint, "rtev-bpf ps lists OCaml 5 processes");
 }
 
 }  // namespace

@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "base/exit_status.hpp"
+#include "base/json_writer.hpp"
 #include "cli/commands/subcommands.hpp"
+#include "cli/messages.hpp"
 #include "kernel/features.hpp"
 #include "session/confinement.hpp"
 
@@ -28,8 +31,36 @@ const char* name_of(kernel::FeatureStatus status) {
   return "";
 }
 
-int run_doctor() {
+std::string_view json_name_of(kernel::FeatureStatus status) {
+  return status == kernel::FeatureStatus::missing ? "missing" : name_of(status);
+}
+
+void print_json(const kernel::HostFeatures& host) {
+  JsonWriter json;
+  json.object([&] {
+    json.member("type", "doctor");
+    json.member("schema", 1);
+    json.member("can_trace", host.blocking() == nullptr);
+    json.key("features").array([&] {
+      for (const kernel::Feature& feature : host.features) {
+        json.object([&] {
+          json.member("name", feature.name);
+          json.member("status", json_name_of(feature.status));
+          json.member("found", feature.found);
+          json.text_or_null("hint", feature.hint);
+        });
+      }
+    });
+  });
+  fmt::print("{}\n", json.text());
+}
+
+int run_doctor(bool as_json) {
   const kernel::HostFeatures host = kernel::inspect_host();
+  if (as_json) {
+    print_json(host);
+    return finish_stdout(host.blocking() != nullptr ? exit_failure : exit_ok);
+  }
   std::size_t width = 0;
   for (const kernel::Feature& feature : host.features) width = std::max(width, feature.name.size());
   for (const kernel::Feature& feature : host.features) {
@@ -41,23 +72,32 @@ int run_doctor() {
     return exit_failure;
   }
   fmt::print("\n{}\nrtev-bpf can trace here.\n", describe_confinement(host.uprobe_multi));
-  return exit_ok;
+  return finish_stdout(exit_ok);
 }
+
+struct DoctorOptions {
+  std::vector<std::int32_t> pids;
+  bool json = false;
+};
 
 }  // namespace
 
 Subcommand add_doctor_command(CLI::App& root) {
-  auto pids = std::make_shared<std::vector<std::int32_t>>();
+  auto options = std::make_shared<DoctorOptions>();
   CLI::App* const app =
       root.add_subcommand("doctor", "check what this host supports, and say how to get what is missing");
   app->footer(
       "Exit status: 0 if rtev-bpf can trace here, else 1; with -p 0 if the events of all these processes can be "
       "switched on.");
-  add_pid_option(*app, *pids);
+  add_pid_option(*app, options->pids);
   app->get_option("--pid")->description(
       "only what it takes to switch the events of this process on, and what of it is missing; repeatable");
-  return {.app = app,
-          .run = [pids](const Invocation&) { return pids->empty() ? run_doctor() : check_enabling(*pids); }};
+  app->option_defaults()->group("Output");
+  add_json_option(*app, options->json);
+  app->get_option("--format")->excludes("--pid");
+  return {.app = app, .run = [options](const Invocation&) {
+            return options->pids.empty() ? run_doctor(options->json) : check_enabling(options->pids);
+          }};
 }
 
 }  // namespace rtev::cli
