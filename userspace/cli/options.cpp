@@ -221,6 +221,17 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options) {
   app.option_defaults()->group(output_group);
   add_file(app, "-o,--output", options.output, "write the report to FILE instead of stdout");
   add_json_option(app, options.json);
+  const auto accept_limit = [&options](const std::string& text) {
+    const auto limit = parse_limit(text);
+    if (limit) options.limits.push_back(*limit);
+    return limit.has_value();
+  };
+  app.add_option_function<std::vector<std::string>>(
+         "--fail-if", [](const std::vector<std::string>&) {},
+         "exit with status 3 if a program exceeds this: pN (percentile of its pauses), max, mean, or gc-share, e.g. "
+         "'p99>5ms', 'max>50ms', 'gc-share>20%'; repeatable")
+      ->type_name("LIMIT")
+      ->check(expects("a limit, e.g. 'p99>5ms', 'max>50ms', 'gc-share>20%'", accept_limit));
   add_trace_options(app, options);
   add_common_options(app, options);
   // They say how to trace, so they have no effect on a recording.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/limits.hpp"
 #include "bpf/records.h"
 #include "formats/format_table.hpp"
 #include "formats/output/free_space.hpp"
@@ -103,6 +104,7 @@ struct AnalysisOptions : TraceOptions {
   std::string input;   ///< analyse this instead of tracing; empty: trace
   std::string output;  ///< of the report; "-" or empty for stdout
   bool json = false;
+  std::vector<Limit> limits{};  ///< --fail-if
 };
 void add_analysis_options(CLI::App& app, AnalysisOptions& options);
 /// -f text|json

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "cli/reading.hpp"
 
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "base/exit_status.hpp"
@@ -51,16 +53,19 @@ int copy(const CopyOptions& options, const Invocation& invocation, Format otherw
 int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& sink, FdOutput& output,
             const std::function<std::string(const Registry& registry)>& report_of) {
   ReportAtEnd with_report(sink, output, report_of);
+  LimitCheck checked(with_report, options.limits);
   int status = exit_ok;
   if (options.input.empty()) {
-    status = trace(options, invocation, {.sink = with_report, .output = output});
+    status = trace(options, invocation, {.sink = checked, .output = output});
   } else {
     survive_output_failures();
     auto input = Input::open(options.input, options, invocation);
     if (!input) return report(input.error());
     if (auto apart = input->check_apart(output); !apart) return report(apart.error());
-    status = input->read(with_report, true);
+    status = input->read(checked, true);
   }
+  for (const std::string& text : checked.exceeded()) say(fmt::format("rtev-bpf: failed: {} (--fail-if)\n", text));
+  if (!checked.exceeded().empty() && status == exit_ok) status = exit_limit;
   return finish_output(output, status);
 }
 

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/limits.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "unit/stream/world.hpp"
+
+namespace rtev {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::uint64_t start = 1'000'000, ms = 1'000'000;
+
+class Nothing final : public Sink {
+ public:
+  void header(const RunHeader&) override {}
+  void consume(const Batch&, const Registry&) override {}
+  void flush() override {}
+  void summary(const RunSummary&, const Registry&) override {}
+};
+
+class LimitsTest : public testing::Test {
+ protected:
+  LimitsTest() { world.registry.process(world.process).comm = "serv\n"; }
+
+  /// What is exceeded by these pauses of one domain, each after 10 ms.
+  std::vector<std::string> exceeded(const std::vector<std::string_view>& texts,
+                                    const std::vector<std::uint64_t>& pauses_ms) {
+    std::vector<Limit> limits;
+    for (const std::string_view text : texts) limits.push_back(parse_limit(text).value());
+    Nothing nothing;
+    LimitCheck check(nothing, limits);
+    check.header({.start_ns = start});
+    std::uint64_t now = start;
+    const auto add = [&](EventKind kind) {
+      check.consume(test::Events{world.slot}.add(now, kind, test::phase_major).batch(), world.registry);
+    };
+    for (const std::uint64_t pause : pauses_ms) {
+      now += 10 * ms;
+      add(EventKind::begin);
+      now += pause * ms;
+      add(EventKind::end);
+    }
+    check.summary({.start_ns = start, .end_ns = now}, world.registry);
+    return check.exceeded();
+  }
+
+  test::World world;
+};
+
+TEST(Limits, AreAFigureAndWhatItMustNotExceed) {
+  const auto limit = parse_limit("p99.9>1.5ms");
+  ASSERT_TRUE(limit);
+  EXPECT_EQ(limit->figure, Limit::Figure::percentile);
+  EXPECT_DOUBLE_EQ(limit->percentile, 99.9);
+  EXPECT_DOUBLE_EQ(limit->most, 1.5e6);
+  EXPECT_DOUBLE_EQ(parse_limit("gc-share>20%").value().most, 0.2);
+  for (const char* const text : {"max>1us", "mean>3s", "p0>1ns", "p100>1h"}) EXPECT_TRUE(parse_limit(text)) << text;
+  for (const char* const text : {"", ">", "p99", "p99<5ms", "p99>", "p101>5ms", "p>5ms", "max>5%", "gc-share>5ms",
+                                 "count>5", "max>0", " max>1s", "p99>=5ms"})
+    EXPECT_FALSE(parse_limit(text)) << text;
+}
+
+TEST_F(LimitsTest, NameWhatExceedsThem) {
+  EXPECT_THAT(exceeded({"max>20ms", "p50>1.1ms", "mean>10ms", "gc-share>99%"}, {1, 1, 30}),
+              ElementsAre("max of serv\\x0A/4242 is 30.0ms, more than 20.0ms",
+                          "mean of serv\\x0A/4242 is 10.7ms, more than 10.0ms"));
+}
+
+TEST_F(LimitsTest, MayBeReached) {
+  EXPECT_THAT(exceeded({"max>30ms", "gc-share>50%"}, {30}), ElementsAre(HasSubstr("gc-share of ")));
+}
+
+TEST_F(LimitsTest, AreMetWithoutPauses) {
+  EXPECT_THAT(exceeded({"max>1ns", "p99>1ns", "mean>1ns", "gc-share>0%"}, {}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace rtev

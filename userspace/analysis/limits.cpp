@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/limits.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/escape.hpp"
+#include "base/parse.hpp"
+#include "base/text_format.hpp"
+
+namespace rtev {
+namespace {
+
+/// What a limit is compared with.
+double figure_of(const Histogram& pauses, const Limit& limit) {
+  switch (limit.figure) {
+    case Limit::Figure::percentile:
+      return static_cast<double>(pauses.percentile(limit.percentile));
+    case Limit::Figure::max:
+      return static_cast<double>(pauses.max());
+    case Limit::Figure::mean:
+      return pauses.mean();
+    case Limit::Figure::gc_share:
+      break;
+  }
+  return 0;
+}
+
+std::string text_of(double figure, const Limit& limit) {
+  if (limit.figure == Limit::Figure::gc_share) return fmt::format("{:.1f}%", figure * 100);
+  return fmt::format("{}", Duration{static_cast<std::uint64_t>(figure)});
+}
+
+}  // namespace
+
+std::optional<Limit> parse_limit(std::string_view text) {
+  Limit limit{.text = std::string(text)};
+  const std::size_t sign = text.find('>');
+  if (sign == std::string_view::npos) return std::nullopt;
+  const std::string_view figure = text.substr(0, sign), most = text.substr(sign + 1);
+  if (figure == "gc-share") {
+    const auto share = parse_percentage(most);
+    if (!share) return std::nullopt;
+    limit.figure = Limit::Figure::gc_share;
+    limit.most = *share;
+    return limit;
+  }
+  const auto time = parse_duration(most);
+  if (!time) return std::nullopt;
+  limit.most = static_cast<double>(time->count());
+  if (figure == "max") {
+    limit.figure = Limit::Figure::max;
+  } else if (figure == "mean") {
+    limit.figure = Limit::Figure::mean;
+  } else {
+    const auto percentile =
+        figure.starts_with('p') ? parse_percentage(std::string(figure.substr(1)) + "%") : std::nullopt;
+    if (!percentile) return std::nullopt;
+    limit.figure = Limit::Figure::percentile;
+    limit.percentile = *percentile * 100;
+  }
+  return limit;
+}
+
+LimitCheck::LimitCheck(Sink& sink, std::vector<Limit> limits)
+    : ForwardingSink(sink), limits_(std::move(limits)), finder_(*this) {
+  if (std::ranges::find(limits_, Limit::Figure::gc_share, &Limit::figure) != limits_.end()) stats_.emplace();
+}
+
+void LimitCheck::header(const RunHeader& header) {
+  if (stats_) stats_->header(header);
+  sink_.header(header);
+}
+
+void LimitCheck::consume(const Batch& batch, const Registry& registry) {
+  registry_ = &registry;
+  if (!limits_.empty())
+    for (const Event& event : batch.events()) finder_.add(event, batch, registry);
+  if (stats_) stats_->consume(batch, registry);
+  sink_.consume(batch, registry);
+}
+
+void LimitCheck::on_pause_end(const DomainLife& domain, const PhaseEnd& root) {
+  const auto known = programs_.find(domain.process);
+  if (known == programs_.end() && programs_.size() >= max_processes) return;
+  Program& program = known != programs_.end() ? known->second : programs_[domain.process];
+  if (program.pid == 0) {
+    program.pid = domain.pid;
+    program.comm = registry_->process(domain.process).comm;
+  }
+  program.pauses.record(root.end_ns - root.begin_ns);
+}
+
+void LimitCheck::summary(const RunSummary& summary, const Registry& registry) {
+  if (stats_) stats_->summary(summary, registry);
+  const StatsReport report = stats_ ? stats_->report(registry) : StatsReport();
+  for (const Limit& limit : limits_)
+    if (auto text = check(limit, report)) exceeded_.push_back(std::move(*text));
+  sink_.summary(summary, registry);
+}
+
+/// Says of the greatest figure that it exceeds the limit, if it does.
+std::optional<std::string> LimitCheck::check(const Limit& limit, const StatsReport& report) const {
+  double worst = limit.most;
+  std::string who;
+  std::size_t others = 0;
+  const auto compare = [&](double figure, std::string_view comm, std::int32_t pid) {
+    if (figure <= limit.most) return;
+    ++others;
+    if (figure <= worst) return;
+    worst = figure;
+    who = fmt::format("{}/{}", Escaped{comm}, pid);
+  };
+  if (limit.figure == Limit::Figure::gc_share) {
+    for (const ProcessStats& process : report.processes)
+      compare(process.figures.gc_share().value_or(0), process.comm, process.pid);
+  } else {
+    for (const auto& [index, program] : programs_) compare(figure_of(program.pauses, limit), program.comm, program.pid);
+  }
+  if (who.empty()) return std::nullopt;
+  const std::string_view name = std::string_view(limit.text).substr(0, limit.text.find('>'));
+  std::string text =
+      fmt::format("{} of {} is {}, more than {}", name, who, text_of(worst, limit), text_of(limit.most, limit));
+  if (others > 1) text += fmt::format(", and of {}", Counted{others - 1, "other process", "other processes"});
+  return text;
+}
+
+}  // namespace rtev
