@@ -129,6 +129,22 @@ TEST_F(EnableLive, DisabledAndEnabledAgain) {
   EXPECT_FALSE(fs::exists(ring_of(process.pid())));
 }
 
+TEST_F(EnableLive, OtherRunsSaySo) {
+  covers("enable", "`enable` and `disable` during another trace");
+  Process process(awaiting(), "ready");
+  Tracer tracer({"-p", std::to_string(process.pid())});
+  ASSERT_EQ(enable(process).status.code(), 0);
+  process.lines_until("done");
+  ASSERT_EQ(disable(process).status.code(), 0);
+  EXPECT_EQ(run_through(process).status.code(), 0);
+  const Trace trace = tracer.stop();
+  std::vector<std::string> results;
+  for (const Json& event : trace.of(process.pid(), "process"))
+    if (event["action"] == "enable") results.push_back(event["result"]);
+  EXPECT_THAT(results, IsSupersetOf({"done", "switched off"}));
+  EXPECT_THAT(trace.actions(process.pid()), Contains("pause"));
+}
+
 TEST_F(EnableLive, ProbedAfterDisable) {
   covers("enable", "`--ringless` of a program that was switched off again");
   Process process(awaiting("again"), "ready");

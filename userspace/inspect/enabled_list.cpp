@@ -31,6 +31,10 @@ std::string program_of(std::int32_t pid) {
 constexpr std::size_t max_entry_bytes = 128;
 constexpr const char *on_text = "on\n", *off_text = "off\n";
 
+std::optional<std::string> read_entry(std::int32_t pid, std::uint64_t start_ticks) {
+  return read_small_file(std::filesystem::path(enabled_directory) / state_file_name(pid, start_ticks), max_entry_bytes);
+}
+
 }  // namespace
 
 Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, Enabled enabled) {
@@ -45,9 +49,14 @@ Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, Enabled e
   return {};
 }
 
+std::optional<Enabled> enabled_entry(std::int32_t pid, std::uint64_t start_ticks) {
+  const auto entry = read_entry(pid, start_ticks);
+  if (!entry || !entry->ends_with('\n')) return std::nullopt;
+  return entry->ends_with(off_text) ? Enabled::off : Enabled::on;
+}
+
 Enabled enabled_by_us(std::int32_t pid, std::uint64_t start_ticks) {
-  const auto entry =
-      read_small_file(std::filesystem::path(enabled_directory) / state_file_name(pid, start_ticks), max_entry_bytes);
+  const auto entry = read_entry(pid, start_ticks);
   const std::string program = entry ? program_of(pid) : std::string();
   if (program.empty() || !entry->starts_with(program)) return Enabled::never;
   return entry->ends_with(off_text) ? Enabled::off : Enabled::on;

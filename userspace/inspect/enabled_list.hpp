@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "inspect/procfs.hpp"
 #include "rtev/error.hpp"
@@ -21,6 +22,8 @@ enum class Enabled : std::uint8_t {
 /// Needs root. `start_ticks` is field 22 of /proc/PID/stat.
 Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, Enabled enabled);
 Enabled enabled_by_us(std::int32_t pid, std::uint64_t start_ticks);
+/// The same for a process whose program may not be looked at: what was noted last of any of its programs.
+std::optional<Enabled> enabled_entry(std::int32_t pid, std::uint64_t start_ticks);
 /// Removes the entries of processes that have ended.
 void forget_ended(const Procfs& procfs);
 

@@ -22,7 +22,7 @@ std::string_view to_string(EnableResult result) {
   static constexpr std::string_view names[]{
       "done",    "resumed",          "nothing to do", "gone",        "no OCaml",  "unknown version", "no symbols",
       "denied",  "unexpected value", "directory",     "space",       "limit",     "memory",          "seccomp",
-      "profile", "debugged",         "suspect",       "not running", "no answer", "own pause"};
+      "profile", "debugged",         "suspect",       "not running", "no answer", "own pause",       "switched off"};
   return name_at(names, result);
 }
 

@@ -45,7 +45,8 @@ std::string_view explain(EnableResult result) {
                                             "not done: it or another process of its program came to harm",
                                             "not done: it did not run in time",
                                             "not done: its memory, or the kernel, did not answer in time",
-                                            "not done: it paused its events itself"};
+                                            "not done: it paused its events itself",
+                                            "switched off again by another run of rtev-bpf"};
   return name_at(texts, result);
 }
 

@@ -255,6 +255,7 @@ LiveSources::Collected LiveSources::collect() {
   finish_ended(now);
   kernel_.collect_saved_rings();
   if (enabling_) enabling_->tick(now);
+  take_enabled_by_others();
   if (ringless_) ringless_->tick({.now_ns = now, .records_taken_until_ns = taken_until});
   sched_.stage(monotonic_ns(), stream_.output.room(Timeline::no_user, longest_staged_ns()));
   sched_attachment_.tick(now);
@@ -370,6 +371,7 @@ std::vector<int> LiveSources::event_fds() const {
                        programs_.wakeup_fd()};
   if (ringless_programs_) fds.push_back(ringless_programs_->fd());
   if (enabling_) fds.push_back(enabling_->event_fd());
+  if (enabled_watch_.event_fd() >= 0) fds.push_back(enabled_watch_.event_fd());
   return fds;
 }
 
@@ -429,6 +431,21 @@ void LiveSources::on_enabled(ProcessIndex process, EnableResult result) {
   }
   if (is_good(result) || !ringless_) return;
   if (const auto ringless = processes_.ringless_process(info.pid)) ringless_->consider(ringless->binary);
+}
+
+/// Says why a program begins to write events, or writes none any more.
+void LiveSources::take_enabled_by_others() {
+  for (const auto& [pid, start_ticks, enabled] : enabled_watch_.take()) {
+    const TracedProcess* const process = processes_.find(pid, start_ticks);
+    if (process == nullptr || !process->index) continue;
+    if (enabled == Enabled::on) {
+      if (!enabling_) on_enabled(*process->index, EnableResult::done);
+      continue;
+    }
+    stream_.registry.process(*process->index).ring = RingState::paused;
+    on_enabled(*process->index, EnableResult::switched_off);
+    on_process(monotonic_ns(), ProcessAction::pause, {.process = *process->index, .peer = 0, .detail = 0});
+  }
 }
 
 void LiveSources::on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) {

@@ -14,6 +14,7 @@
 #include "enable/enabler.hpp"
 #include "helper/helper_process.hpp"
 #include "helper/process_queries.hpp"
+#include "inspect/enabled_watch.hpp"
 #include "inspect/inspector.hpp"
 #include "kernel/programs.hpp"
 #include "kernel/ringless_programs.hpp"
@@ -136,6 +137,7 @@ class LiveSources : private ProcessEvents {
   void on_image_end(const ImageEnd& end) override;
   void on_fork(const ProcessRecord& record, std::uint64_t due_ns);
   void on_enabled(ProcessIndex process, EnableResult result);
+  void take_enabled_by_others();
   void finish_ended(std::uint64_t now_ns);
   void finish(const ImageEnd& end, std::uint64_t now_ns);
   void add_announcers(RunSummary& summary) const;
@@ -158,6 +160,7 @@ class LiveSources : private ProcessEvents {
   ProcessTable processes_;
   std::unique_ptr<Ringless> ringless_;  ///< with LiveOptions::ringless, else null
   std::optional<Enabling> enabling_;    ///< with LiveOptions::enabler
+  EnabledWatch enabled_watch_;
   SchedAttachment sched_attachment_;
   Inspector inspector_;
   RingStager ring_stager_;
