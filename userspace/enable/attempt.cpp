@@ -11,7 +11,7 @@
 
 #include "base/clock.hpp"
 #include "enable/bounded_task.hpp"
-#include "enable/ring_file.hpp"
+#include "enable/ring_removal.hpp"
 
 namespace rtev::enable {
 namespace {

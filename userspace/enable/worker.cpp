@@ -10,7 +10,7 @@
 
 #include "base/clock.hpp"
 #include "enable/process_status.hpp"
-#include "enable/ring_file.hpp"
+#include "enable/ring_removal.hpp"
 #include "inspect/enabled_list.hpp"
 
 namespace rtev::enable {

@@ -176,8 +176,8 @@ void fields(Archive& archive, ProcessQuery& query) {
 }
 template <typename Archive>
 void fields(Archive& archive, ProcessStat& stat) {
-  archive(stat.comm, stat.state, stat.parent, stat.kernel_thread, stat.ending, stat.threads, stat.start_code, stat.start_ticks,
-          stat.cpu_ticks, stat.memory_pages);
+  archive(stat.comm, stat.state, stat.parent, stat.kernel_thread, stat.ending, stat.threads, stat.start_code,
+          stat.start_ticks, stat.cpu_ticks, stat.memory_pages);
 }
 template <typename Archive>
 void fields(Archive& archive, Image& image) {

@@ -99,9 +99,10 @@ std::string Enabling::failure_text() const {
     text += fmt::format("rtev-bpf: the events of process {} could not be switched on in time: it may have slept\n",
                         asked_.begin()->second);
   else if (asked_.size() > 1)
-    text +=
-        fmt::format("rtev-bpf: the events of {} programs could not be switched on in time: they may have slept (one is process {})\n",
-                    asked_.size(), asked_.begin()->second);
+    text += fmt::format(
+        "rtev-bpf: the events of {} programs could not be switched on in time: they may have slept (one is process "
+        "{})\n",
+        asked_.size(), asked_.begin()->second);
   if (failure_) text += "rtev-bpf: " + failure_->message() + "\nhint: " + failure_->hint + "\n";
   return text;
 }

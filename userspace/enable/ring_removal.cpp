@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "enable/ring_file.hpp"
+#include "enable/ring_removal.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
