@@ -203,6 +203,20 @@ TEST_F(EnableLive, WhoRunsForMicrosecondsIsSwitchedOn) {
   EXPECT_THAT(run(enable_command(process.pid())).out, HasSubstr("events on after"));
 }
 
+TEST_F(EnableLive, ARingOfItsOwnIsLeftAloneByARun) {
+  covers("enable", "`--enable`: a program that was started with events on");
+  Command command = awaiting();
+  command.env["OCAML_RUNTIME_EVENTS_START"] = "1";
+  Process process(command, "ready");
+  Tracer tracer({"--enable", "-p", std::to_string(process.pid())});
+  process.go();
+  process.lines_until("done");
+  tracer.stop();
+  EXPECT_THAT(ps_line(process.pid()), HasSubstr(" active - "));
+  EXPECT_TRUE(fs::exists(ring_of(process.pid())));
+  EXPECT_EQ(run_through(process).status.code(), 0);
+}
+
 TEST_F(EnableLive, ARingOfItsOwnIsPausedAndResumed) {
   covers("enable", "`disable` of a program that was started with events on");
   Command command = awaiting();

@@ -27,9 +27,10 @@ struct EnablerOptions {
 /// What is to be done with the events of a process.
 enum class Task : std::uint8_t {
   enable,
-  disable,  ///< pause them; if they were switched on by rtev-bpf, also remove the ring's file
-  check,    ///< only look at what enabling takes
-  finish,   ///< of no process: nothing is switched on from now on
+  disable,    ///< pause them; if they were switched on by rtev-bpf, also remove the ring's file
+  take_back,  ///< the same, but only if rtev-bpf has switched them on: nothing is done to other programs
+  check,      ///< only look at what enabling takes
+  finish,     ///< of no process: nothing is switched on from now on
 };
 
 struct EnableRequest {

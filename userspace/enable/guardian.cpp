@@ -11,10 +11,13 @@
 #include <chrono>
 #include <cstdint>
 #include <future>
+#include <iterator>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "base/capabilities.hpp"
+#include "base/clock.hpp"
 #include "base/file_limit.hpp"
 #include "enable/bounded_task.hpp"
 #include "helper/channel.hpp"
@@ -46,6 +49,10 @@ constexpr int answer_timeout_ms = 1000;
 
 /// How long the memory of a process may take to answer.
 constexpr std::chrono::milliseconds put_back_timeout{500};
+
+/// For how long after the end events may still come on, and how often that is looked at.
+constexpr std::uint64_t late_timeout_ns = 10'000'000'000;
+constexpr std::chrono::milliseconds late_interval{50};
 
 /// Programs whose events are paused at the end. When there are so many, those that have ended are looked for.
 constexpr std::size_t max_kept = 1 << 14, kept_check = 256;
@@ -89,6 +96,11 @@ class Guard {
     }
     if (held_) end_hold();
     pause_kept();
+    const std::uint64_t end_ns = monotonic_ns() + late_timeout_ns;
+    while (!late_.empty() && monotonic_ns() < end_ns) {
+      std::this_thread::sleep_for(late_interval);
+      late_ = pause_all(std::move(late_));
+    }
   }
 
  private:
@@ -167,7 +179,7 @@ class Guard {
     return true;
   }
 
-  void pause_kept() { pause_all(std::exchange(kept_, {})); }
+  void pause_kept() { std::ranges::move(pause_all(std::exchange(kept_, {})), std::back_inserter(late_)); }
 
   UniqueFd channel_;
   const Journal& journal_;
@@ -178,6 +190,7 @@ class Guard {
   UniqueFd tracer_;
   bool is_watching_ = false;
   std::vector<PausedAtEnd> kept_;
+  std::vector<PausedAtEnd> late_;  ///< their events were off when the others were paused
   std::size_t next_check_ = kept_check;
 };
 

@@ -83,7 +83,8 @@ int obstacle_in(const UniqueFd& directory) {
   struct statx status{};
   if (::statx(directory.get(), "", AT_EMPTY_PATH, STATX_NLINK, &status) != 0) return errno;
   if (status.stx_nlink == 0) return ENOENT;  // it was removed
-  return (status.stx_attributes & STATX_ATTR_IMMUTABLE) != 0 ? EPERM : 0;
+  // From a directory that can only grow the runtime could not remove its file.
+  return (status.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0 ? EPERM : 0;
 }
 
 /// Runs in a child process, which this changes.

@@ -51,7 +51,7 @@ EnableAnswer failure(const Error& error) {
 
 /// `id`: the tracer has asked for the same process.
 EnableRequest take_back(std::int32_t pid, std::uint64_t start_ticks) {
-  return {.task = Task::disable, .pid = pid, .start_ticks = start_ticks, .id = UINT32_MAX};
+  return {.task = Task::take_back, .pid = pid, .start_ticks = start_ticks, .id = UINT32_MAX};
 }
 
 /// Requests until the supervisor is gone.

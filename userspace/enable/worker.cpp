@@ -75,7 +75,7 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   const auto target = std::make_shared<const Target>(std::move(*found));
   const auto events = target->events_state();
   if (!events) return refuse(request, events.error(), &*target);
-  if (request.task == Task::disable) return disable(request, *target, *events);
+  if (request.task == Task::disable || request.task == Task::take_back) return disable(request, *target, *events);
   if (*events == EventsState::active) {
     if (request.is_child_of_enabled) return take_child(request, *target);
     return refuse(request, {.result = EnableResult::nothing_to_do}, &*target);
@@ -84,6 +84,7 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
     if (request.task == Task::check) return refuse(request, {.result = EnableResult::resumed}, &*target);
     return resume(request, *target);
   }
+  if (suspects_.contains(target->file)) return refuse(request, suspected(target->file), &*target);
   const auto hook = plan_hook(*target);
   if (!hook) return refuse(request, hook.error(), &*target);
   std::vector<Requirement> requirements = check_requirements(*target, options_.allow_confined);
@@ -113,25 +114,38 @@ void Worker::finish(const EnableRequest& request, std::uint64_t now_ns) {
 }
 
 void Worker::disable(const EnableRequest& request, const Target& target, EventsState events) {
+  const auto note = enabled_note(target.pid, target.start_ticks);
+  const bool is_ours = note && note->enabled == Enabled::on && note->place == target.hook();
+  if (!is_ours && request.task == Task::take_back)
+    return refuse(request, {.result = EnableResult::nothing_to_do}, &target);
   if (auto paused = set_paused(target, true); !paused) return refuse(request, paused.error(), &target);
-  const bool is_ours = events != EventsState::off && enabled_by_us(target.pid, target.start_ticks) == Enabled::on;
-  if (is_ours) take_back(target);
-  const bool was_on = events == EventsState::active;
-  refuse(request, {.result = was_on ? EnableResult::done : EnableResult::nothing_to_do}, &target);
+  const bool is_as_before = events == EventsState::off || (is_ours && take_back(target, note->since_ticks));
+  answer_({.task = request.task,
+           .pid = request.pid,
+           .start_ticks = target.start_ticks,
+           .id = request.id,
+           .comm = target.comm,
+           .result = events == EventsState::active ? EnableResult::done : EnableResult::nothing_to_do,
+           .ring_path = is_as_before ? std::string() : ring_path(procfs_, target)});
 }
 
-/// Leaves the program as it was. Of its children those are taken, too, that have rings only because it has one.
-void Worker::take_back(const Target& target) {
-  if (forget_ring(procfs_, target)) note(target, Enabled::off);
+/// Leaves the program as it was, as far as that is possible. Of its children those are taken, too, that were forked
+/// since then: their runtimes have made rings because it has one. False if its ring's file stays.
+bool Worker::take_back(const Target& target, std::uint64_t since_ticks) {
+  const bool is_forgotten = forget_ring(procfs_, target);
+  if (is_forgotten) note(target, Enabled::off);
   for (const std::int32_t pid : procfs_.pids()) {
     const auto stat = procfs_.stat(pid);
-    if (!stat || stat->parent != target.pid || stat->kernel_thread || started_with(pid, start_variable)) continue;
+    if (!stat || stat->parent != target.pid || stat->start_ticks < since_ticks || stat->kernel_thread ||
+        started_with(pid, start_variable))
+      continue;
     const auto child = find_target(procfs_, pid, stat->start_ticks);
     if (!child || child->file != target.file || child->bias != target.bias) continue;
     const bool is_inherited = enabled_by_us(pid, stat->start_ticks) == Enabled::never;
     if (!is_inherited || child->events_state() != EventsState::active || !set_paused(*child, true)) continue;
-    take_back(*child);
+    take_back(*child, since_ticks);
   }
+  return is_forgotten;
 }
 
 /// A child that was forked while the events of its parent were on: its runtime has made a ring of its own.
@@ -169,7 +183,8 @@ void Worker::resume(const EnableRequest& request, const Target& target) {
 
 /// Without the note it is not resumed by a later run, and its ring stays: no reason to fail.
 void Worker::note(const Target& target, Enabled enabled) {
-  [[maybe_unused]] const auto noted = note_enabled(target.pid, target.start_ticks, enabled);
+  [[maybe_unused]] const auto noted =
+      note_enabled(target.pid, target.start_ticks, {.enabled = enabled, .place = target.hook()});
 }
 
 /// Has the guardian pause the events at the end.
@@ -179,7 +194,6 @@ void Worker::keep(const Target& target) {
 
 void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> target, std::uint64_t now_ns) {
   if (waiting_.contains(request.pid)) forget(request.pid);
-  if (suspects_.contains(target->file)) return refuse(request, suspected(target->file), target.get());
   if (waiting_.size() >= max_waiting)
     return refuse(request, {.result = EnableResult::not_running, .why = "too many programs are waited for"},
                   target.get());
@@ -198,7 +212,8 @@ void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> 
 
 /// Looks again at what it takes: the program may have slept for hours since.
 bool Worker::has_all(Program& program, std::uint64_t now_ns) {
-  if (now_ns - program.checked_ns < checked_for_ns) return true;
+  const bool may_sleep_on = program.window_ns > first_window_ns;
+  if (!may_sleep_on && now_ns - program.checked_ns < checked_for_ns) return true;
   const auto requirements = check_requirements(*program.target, options_.allow_confined);
   const auto missing = std::ranges::find(requirements, false, &Requirement::is_met);
   program.checked_ns = monotonic_ns();

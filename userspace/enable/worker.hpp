@@ -61,7 +61,7 @@ class Worker {
   void disable(const EnableRequest& request, const Target& target, EventsState events);
   void take_child(const EnableRequest& request, const Target& target);
   void finish(const EnableRequest& request, std::uint64_t now_ns);
-  void take_back(const Target& target);
+  bool take_back(const Target& target, std::uint64_t since_ticks);
   static void note(const Target& target, Enabled enabled);
   void keep(const Target& target);
   bool may_try(const Program& program, std::uint64_t now_ns) const;

@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "base/file_io.hpp"
@@ -28,8 +30,16 @@ std::string program_of(std::int32_t pid) {
   return fmt::format("{}:{} {}\n", status.stx_dev_major, status.stx_dev_minor, status.stx_ino);
 }
 
-constexpr std::size_t max_entry_bytes = 128;
+constexpr std::size_t max_entry_bytes = 256;
 constexpr const char *on_text = "on\n", *off_text = "off\n";
+
+std::uint64_t boot_ticks() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  return static_cast<std::uint64_t>(now.tv_sec) * ticks +
+         static_cast<std::uint64_t>(now.tv_nsec) * ticks / 1'000'000'000;
+}
 
 std::optional<std::string> read_entry(std::int32_t pid, std::uint64_t start_ticks) {
   return read_small_file(std::filesystem::path(enabled_directory) / state_file_name(pid, start_ticks), max_entry_bytes);
@@ -37,13 +47,14 @@ std::optional<std::string> read_entry(std::int32_t pid, std::uint64_t start_tick
 
 }  // namespace
 
-Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, Enabled enabled) {
+Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, EnabledNote note) {
   const auto directory = open_state_directory(enabled_directory);
   if (!directory) return std::unexpected(directory.error());
   const std::string name = state_file_name(pid, start_ticks);
   const UniqueFd file(
       ::openat(directory->get(), name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
-  const std::string entry = program_of(pid) + (enabled == Enabled::on ? on_text : off_text);
+  const std::string entry = fmt::format("{}{} {} {}", program_of(pid), boot_ticks(), note.place,
+                                        note.enabled == Enabled::on ? on_text : off_text);
   if (!file || ::write(file.get(), entry.data(), entry.size()) != static_cast<ssize_t>(entry.size()))
     return errno_error(errno, "cannot write", std::filesystem::path(enabled_directory) / name);
   return {};
@@ -55,11 +66,21 @@ std::optional<Enabled> enabled_entry(std::int32_t pid, std::uint64_t start_ticks
   return entry->ends_with(off_text) ? Enabled::off : Enabled::on;
 }
 
-Enabled enabled_by_us(std::int32_t pid, std::uint64_t start_ticks) {
+std::optional<EnabledNote> enabled_note(std::int32_t pid, std::uint64_t start_ticks) {
   const auto entry = read_entry(pid, start_ticks);
   const std::string program = entry ? program_of(pid) : std::string();
-  if (program.empty() || !entry->starts_with(program)) return Enabled::never;
-  return entry->ends_with(off_text) ? Enabled::off : Enabled::on;
+  if (program.empty() || !entry->starts_with(program)) return std::nullopt;
+  std::string_view rest = std::string_view(*entry).substr(program.size());
+  const auto since_ticks = parse_number<std::uint64_t>(take_until(rest, ' '));
+  const auto place = parse_number<std::uint64_t>(take_until(rest, ' '));
+  if (!since_ticks || !place) return std::nullopt;
+  return EnabledNote{
+      .enabled = rest == off_text ? Enabled::off : Enabled::on, .since_ticks = *since_ticks, .place = *place};
+}
+
+Enabled enabled_by_us(std::int32_t pid, std::uint64_t start_ticks) {
+  const auto note = enabled_note(pid, start_ticks);
+  return note ? note->enabled : Enabled::never;
 }
 
 void forget_ended(const Procfs& procfs) {

@@ -19,8 +19,16 @@ enum class Enabled : std::uint8_t {
   off,    ///< and off again: the runtime takes itself for one without a ring, but still maps it
 };
 
-/// Needs root. `start_ticks` is field 22 of /proc/PID/stat.
-Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, Enabled enabled);
+struct EnabledNote {
+  Enabled enabled{};
+  std::uint64_t since_ticks = 0;  ///< of CLOCK_BOOTTIME, like start times
+  std::uint64_t place = 0;        ///< where the program was in memory: tells it from itself after an exec
+};
+
+/// Needs root. `start_ticks` is field 22 of /proc/PID/stat. Sets `since_ticks`.
+Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, EnabledNote note);
+/// Nothing if there is none, or the process runs another program by now.
+std::optional<EnabledNote> enabled_note(std::int32_t pid, std::uint64_t start_ticks);
 Enabled enabled_by_us(std::int32_t pid, std::uint64_t start_ticks);
 /// The same for a process whose program may not be looked at: what was noted last of any of its programs.
 std::optional<Enabled> enabled_entry(std::int32_t pid, std::uint64_t start_ticks);

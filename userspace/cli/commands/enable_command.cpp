@@ -82,7 +82,8 @@ void print_requirements(const EnableAnswer& answer) {
 void print_success(const EnableAnswer& answer, std::string_view done) {
   fmt::print("{}: {}", subject_of(answer), done);
   if (answer.took_ns != 0) fmt::print(" after {:.1f} ms", static_cast<double>(answer.took_ns) / 1e6);
-  if (!answer.ring_path.empty()) fmt::print(", ring {}", escaped(answer.ring_path));
+  if (!answer.ring_path.empty())
+    fmt::print(", ring {}{}", escaped(answer.ring_path), answer.task == Task::disable ? " stays until it ends" : "");
   fmt::print("\n");
 }
 
