@@ -186,7 +186,7 @@ TEST_F(PlacesLive, RingFileSharedByTwoProgramsIsReported) {
   Tracer tracer({"--history"});
   Contained second(place("Pid"), root);
   const Outcome listed = run_tool({"ps"});
-  EXPECT_THAT(listed.out, ContainsRegex(std::to_string(second.pid()) + " contained +5\\.3 +shared"));
+  EXPECT_THAT(listed.out, ContainsRegex(std::to_string(second.pid()) + " +root +contained +5\\.3 +shared"));
   second.end();
   first.end();
   const Trace trace = tracer.stop();

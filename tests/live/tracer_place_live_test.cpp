@@ -191,7 +191,7 @@ TEST_F(TracerPlaceLive, PsInAContainerListsItsOwn) {
   const Outcome outcome =
       run({.argv = {"nsenter", "--target", std::to_string(inside.pid()), "--pid", "--mount", tool(), "ps"}});
   EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
-  EXPECT_THAT(outcome.out, ContainsRegex(R"( 1 contained +5\.3 +active )"));
+  EXPECT_THAT(outcome.out, ContainsRegex(R"( 1 +root +contained +5\.3 +active )"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("busy_alloc")));
   EXPECT_THAT(outcome.err, HasSubstr("processes outside of it are not found"));
 }

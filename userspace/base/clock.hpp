@@ -2,6 +2,7 @@
 #pragma once
 
 #include <time.h>
+#include <unistd.h>
 
 #include <cstdint>
 
@@ -21,6 +22,11 @@ inline std::uint64_t monotonic_ns() {
 /// CPU time that this thread has used.
 inline std::uint64_t thread_cpu_ns() {
   return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/// CLOCK_BOOTTIME in the unit of start times of processes (field 22 of /proc/PID/stat).
+inline std::uint64_t boot_ticks() {
+  return clock_ns(CLOCK_BOOTTIME) / (1'000'000'000 / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK)));
 }
 
 }  // namespace rtev

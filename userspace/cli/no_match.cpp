@@ -56,10 +56,11 @@ Error no_match_error(const ProcessOptions& options, const std::set<std::string>&
           .hint = hint_of(options, names, "it has")};
 }
 
-std::string no_match_message(const ProcessOptions& options, const Registry& registry,
-                             const helper::HelperProcess& helper) {
-  if (options.pids.empty() && options.names.empty()) return {};
-  if (!std::ranges::empty(registry.processes())) return {};
+bool selects_none(const ProcessOptions& options, const Registry& registry) {
+  return !(options.pids.empty() && options.names.empty()) && std::ranges::empty(registry.processes());
+}
+
+std::string no_match_message(const ProcessOptions& options, const helper::HelperProcess& helper) {
   ProcessLister lister(helper, {}, raise_file_limit() / 2, [](const Batch&) {});
   lister.run(moment);
   std::set<std::string> names;

@@ -15,8 +15,10 @@ namespace rtev::cli {
 /// No process matched; `names` are those of others.
 Error no_match_error(const ProcessOptions& options, const std::set<std::string>& names, const std::string& subject);
 
-/// When a trace begins: no process is selected that runs now. Empty if there is one. Looks for others to name.
-std::string no_match_message(const ProcessOptions& options, const Registry& registry,
-                             const helper::HelperProcess& helper);
+/// True if processes are to be selected, and none of those that run now is.
+bool selects_none(const ProcessOptions& options, const Registry& registry);
+
+/// When a trace begins that selects none. Looks for others to name, which takes a tenth of a second. Any thread.
+std::string no_match_message(const ProcessOptions& options, const helper::HelperProcess& helper);
 
 }  // namespace rtev::cli

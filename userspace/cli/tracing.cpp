@@ -204,7 +204,10 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
                                             .selects = !options.pids.empty() || !options.names.empty(),
                                             .found_everything = session->found_everything()}));
   announce_ready(ready_fd);
-  if (!command && !options.quiet) say(no_match_message(options, session->registry(), *helper));
+  // A program that starts now must not wait for it.
+  std::jthread names_others;
+  if (!command && !options.quiet && selects_none(options, session->registry()))
+    names_others = std::jthread([&options, &helper] { say(no_match_message(options, *helper)); });
 
   LiveSession::Until until{.is_full = tracing.is_full};
   if (command) {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "enable/attempt.hpp"
 
-#include <time.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <future>
 #include <thread>
@@ -25,14 +22,6 @@ constexpr int looks_between_requests = 10;
 
 /// How long a process may take to let its hook be put back at the start.
 constexpr std::chrono::milliseconds mend_timeout{500};
-
-std::uint64_t boot_ticks() {
-  timespec now{};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);
-  const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  return static_cast<std::uint64_t>(now.tv_sec) * ticks +
-         static_cast<std::uint64_t>(now.tv_nsec) * ticks / 1'000'000'000;
-}
 
 /// Asks the domain to look at its pending actions, the external interrupt among them. Each of these writes may come at
 /// any time, from any thread. In this order: the runtime looks when the limit says so.

@@ -55,6 +55,15 @@ Refused suspected(const ProgramFile& file) {
           .hint = "to have it tried again remove " + suspect_path(file)};
 }
 
+EnableAnswer answer_to(const EnableRequest& request, const Target& target, EnableResult result) {
+  return {.task = request.task,
+          .pid = request.pid,
+          .start_ticks = target.start_ticks,
+          .id = request.id,
+          .comm = target.comm,
+          .result = result};
+}
+
 }  // namespace
 
 Worker::Worker(const EnablerOptions& options, kernel::EnablePrograms programs, Journal journal, Guardian guardian,
@@ -91,14 +100,11 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   const auto missing = std::ranges::find(requirements, false, &Requirement::is_met);
   if (missing != requirements.end() || request.task == Task::check) {
     const bool is_missing = missing != requirements.end();
-    EnableAnswer answer{.task = request.task,
-                        .pid = request.pid,
-                        .start_ticks = target->start_ticks,
-                        .id = request.id,
-                        .comm = target->comm,
-                        .result = is_missing ? missing->result : EnableResult::done,
-                        .why = is_missing ? missing->what + ": " + missing->found : std::string(),
-                        .hint = is_missing ? missing->hint : std::string()};
+    EnableAnswer answer = answer_to(request, *target, is_missing ? missing->result : EnableResult::done);
+    if (is_missing) {
+      answer.why = missing->what + ": " + missing->found;
+      answer.hint = missing->hint;
+    }
     answer.requirements = std::move(requirements);
     return answer_(std::move(answer));
   }
@@ -120,13 +126,10 @@ void Worker::disable(const EnableRequest& request, const Target& target, EventsS
     return refuse(request, {.result = EnableResult::nothing_to_do}, &target);
   if (auto paused = set_paused(target, true); !paused) return refuse(request, paused.error(), &target);
   const bool is_as_before = events == EventsState::off || (is_ours && take_back(target, note->since_ticks));
-  answer_({.task = request.task,
-           .pid = request.pid,
-           .start_ticks = target.start_ticks,
-           .id = request.id,
-           .comm = target.comm,
-           .result = events == EventsState::active ? EnableResult::done : EnableResult::nothing_to_do,
-           .ring_path = is_as_before ? std::string() : ring_path(procfs_, target)});
+  EnableAnswer answer =
+      answer_to(request, target, events == EventsState::active ? EnableResult::done : EnableResult::nothing_to_do);
+  if (!is_as_before) answer.ring_path = ring_path(procfs_, target);
+  answer_(std::move(answer));
 }
 
 /// Leaves the program as it was, as far as that is possible. Of its children those are taken, too, that were forked
@@ -152,13 +155,9 @@ bool Worker::take_back(const Target& target, std::uint64_t since_ticks) {
 void Worker::take_child(const EnableRequest& request, const Target& target) {
   if (options_.pauses_at_end) keep(target);
   note(target, Enabled::on);
-  answer_({.task = request.task,
-           .pid = request.pid,
-           .start_ticks = target.start_ticks,
-           .id = request.id,
-           .comm = target.comm,
-           .result = EnableResult::nothing_to_do,
-           .is_ours = true});
+  EnableAnswer answer = answer_to(request, target, EnableResult::nothing_to_do);
+  answer.is_ours = true;
+  answer_(std::move(answer));
 }
 
 void Worker::resume(const EnableRequest& request, const Target& target) {
@@ -171,14 +170,10 @@ void Worker::resume(const EnableRequest& request, const Target& target) {
   // Before they are on: this process may be killed at any time.
   if (options_.pauses_at_end) keep(target);
   if (auto resumed = set_paused(target, false); !resumed) return refuse(request, resumed.error(), &target);
-  answer_({.task = request.task,
-           .pid = request.pid,
-           .start_ticks = target.start_ticks,
-           .id = request.id,
-           .comm = target.comm,
-           .result = EnableResult::resumed,
-           .ring_path = ring_path(procfs_, target),
-           .is_ours = true});
+  EnableAnswer answer = answer_to(request, target, EnableResult::resumed);
+  answer.ring_path = ring_path(procfs_, target);
+  answer.is_ours = true;
+  answer_(std::move(answer));
 }
 
 /// Without the note it is not resumed by a later run, and its ring stays: no reason to fail.
@@ -335,16 +330,12 @@ void Worker::harmed(const Program& program, std::uint32_t signal) {
   }
   const ProgramFile file = program.target->file;
   suspects_.insert(file);
-  answer_({.task = program.request.task,
-           .pid = program.request.pid,
-           .start_ticks = program.target->start_ticks,
-           .id = program.request.id,
-           .comm = program.target->comm,
-           .result = EnableResult::suspect,
-           .is_correction = program.watched_until_ns.has_value(),
-           .why = fmt::format("it died by signal {} when its events were switched on", signal),
-           .hint = "its program is left alone from now on; to have it tried again remove " + suspect_path(file),
-           .harmed = HarmedFile{.device = file.first, .inode = file.second}});
+  EnableAnswer answer = answer_to(program.request, *program.target, EnableResult::suspect);
+  answer.is_correction = program.watched_until_ns.has_value();
+  answer.why = fmt::format("it died by signal {} when its events were switched on", signal);
+  answer.hint = "its program is left alone from now on; to have it tried again remove " + suspect_path(file);
+  answer.harmed = HarmedFile{.device = file.first, .inode = file.second};
+  answer_(std::move(answer));
   forget(program.request.pid);
   std::vector<std::int32_t> others;
   for (const auto& [pid, other] : waiting_) {
@@ -367,12 +358,7 @@ void Worker::refuse(const EnableRequest& request, const Refused& refused, const 
 }
 
 void Worker::answer(const Program& program, EnableResult result, std::uint64_t now_ns) {
-  EnableAnswer answer{.task = program.request.task,
-                      .pid = program.request.pid,
-                      .start_ticks = program.target->start_ticks,
-                      .id = program.request.id,
-                      .comm = program.target->comm,
-                      .result = result};
+  EnableAnswer answer = answer_to(program.request, *program.target, result);
   answer.took_ns = now_ns - program.begin_ns;
   if (result == EnableResult::done) {
     answer.ring_path = ring_path(procfs_, *program.target);

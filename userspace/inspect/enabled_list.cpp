@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +12,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/clock.hpp"
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
 #include "base/state_directory.hpp"
@@ -32,14 +32,6 @@ std::string program_of(std::int32_t pid) {
 
 constexpr std::size_t max_entry_bytes = 256;
 constexpr const char *on_text = "on\n", *off_text = "off\n";
-
-std::uint64_t boot_ticks() {
-  timespec now{};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);
-  const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  return static_cast<std::uint64_t>(now.tv_sec) * ticks +
-         static_cast<std::uint64_t>(now.tv_nsec) * ticks / 1'000'000'000;
-}
 
 std::optional<std::string> read_entry(std::int32_t pid, std::uint64_t start_ticks) {
   return read_small_file(std::filesystem::path(enabled_directory) / state_file_name(pid, start_ticks), max_entry_bytes);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf ps: the OCaml processes of the host. Needs no BPF.
 #include <fmt/core.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -68,11 +67,8 @@ struct Row {
 };
 
 double uptime_of(const ProcessInfo& info) {
-  timespec now{};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);
-  const double ticks_per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  const double since_boot = static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-  return std::max(0.0, since_boot - static_cast<double>(info.start_ticks) / ticks_per_second);
+  const std::uint64_t now = boot_ticks();
+  return static_cast<double>(now - std::min(now, info.start_ticks)) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 std::optional<std::uint64_t> heap_of(const StatsFigures& figures) {
