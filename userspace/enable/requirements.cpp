@@ -179,7 +179,7 @@ void add_place(List& list, const std::optional<Place>& place, const std::string&
   list.add(EnableResult::directory, "directory of the ring", error == 0,
            error == 0 ? name : name + ": " + std::generic_category().message(error), hint);
   if (error != 0) return;
-  list.add(EnableResult::directory, "name of the ring", place->is_taken == 0,
+  list.add(EnableResult::directory, free_name, place->is_taken == 0,
            place->is_taken == 0 ? "free" : "there is a file of that name",
            "if no process of another container writes to it, remove it");
   const bool has_space = place->free_bytes >= bytes && place->free_files > 0;

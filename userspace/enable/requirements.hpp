@@ -19,6 +19,9 @@ struct Requirement {
   std::string hint{};   ///< what the user can do; empty if it is met
 };
 
+/// Requirement::what of the one that no file has the ring's name.
+inline constexpr const char* free_name = "name of the ring";
+
 /// Looks at everything that the program needs, as the program: with its user, groups, root directory, limits and
 /// control group. `allow_confined`: also under a filter of system calls or a security profile, which nobody can look
 /// into. May wait for as long as a file system does; the part that may wait for ever is done by a process of its own,

@@ -120,12 +120,12 @@ void Worker::finish(const EnableRequest& request, std::uint64_t now_ns) {
 }
 
 void Worker::disable(const EnableRequest& request, const Target& target, EventsState events) {
-  const auto note = enabled_note(target.pid, target.start_ticks);
-  const bool is_ours = note && note->enabled == Enabled::on && note->place == target.hook();
+  const auto noted = enabled_note(target.pid, target.start_ticks);
+  const bool is_ours = noted && noted->enabled == Enabled::on && noted->place == target.hook();
   if (!is_ours && request.task == Task::take_back)
     return refuse(request, {.result = EnableResult::nothing_to_do}, &target);
   if (auto paused = set_paused(target, true); !paused) return refuse(request, paused.error(), &target);
-  const bool is_as_before = events == EventsState::off || (is_ours && take_back(target, note->since_ticks));
+  const bool is_as_before = events == EventsState::off || (is_ours && take_back(target, noted->since_ticks));
   EnableAnswer answer =
       answer_to(request, target, events == EventsState::active ? EnableResult::done : EnableResult::nothing_to_do);
   if (!is_as_before) answer.ring_path = ring_path(procfs_, target);
@@ -136,7 +136,7 @@ void Worker::disable(const EnableRequest& request, const Target& target, EventsS
 /// since then: their runtimes have made rings because it has one. False if its ring's file stays.
 bool Worker::take_back(const Target& target, std::uint64_t since_ticks) {
   const bool is_forgotten = forget_ring(procfs_, target);
-  if (is_forgotten) note(target, Enabled::off);
+  if (is_forgotten) note(target, Enabled::off, since_ticks);
   for (const std::int32_t pid : procfs_.pids()) {
     const auto stat = procfs_.stat(pid);
     if (!stat || stat->parent != target.pid || stat->start_ticks < since_ticks || stat->kernel_thread ||
@@ -154,7 +154,7 @@ bool Worker::take_back(const Target& target, std::uint64_t since_ticks) {
 /// A child that was forked while the events of its parent were on: its runtime has made a ring of its own.
 void Worker::take_child(const EnableRequest& request, const Target& target) {
   if (options_.pauses_at_end) keep(target);
-  note(target, Enabled::on);
+  note(target, Enabled::on, boot_ticks());
   EnableAnswer answer = answer_to(request, target, EnableResult::nothing_to_do);
   answer.is_ours = true;
   answer_(std::move(answer));
@@ -177,9 +177,9 @@ void Worker::resume(const EnableRequest& request, const Target& target) {
 }
 
 /// Without the note it is not resumed by a later run, and its ring stays: no reason to fail.
-void Worker::note(const Target& target, Enabled enabled) {
-  [[maybe_unused]] const auto noted =
-      note_enabled(target.pid, target.start_ticks, {.enabled = enabled, .place = target.hook()});
+void Worker::note(const Target& target, Enabled enabled, std::uint64_t since_ticks) {
+  [[maybe_unused]] const auto noted = note_enabled(
+      target.pid, target.start_ticks, {.enabled = enabled, .since_ticks = since_ticks, .place = target.hook()});
 }
 
 /// Has the guardian pause the events at the end.
@@ -210,7 +210,10 @@ bool Worker::has_all(Program& program, std::uint64_t now_ns) {
   const bool may_sleep_on = program.window_ns > first_window_ns;
   if (!may_sleep_on && now_ns - program.checked_ns < checked_for_ns) return true;
   const auto requirements = check_requirements(*program.target, options_.allow_confined);
-  const auto missing = std::ranges::find(requirements, false, &Requirement::is_met);
+  // Once it was tried the file may be its own: its runtime may be about to start the events.
+  const auto missing = std::ranges::find_if(requirements, [&](const Requirement& requirement) {
+    return !requirement.is_met && !(program.was_tried && requirement.what == free_name);
+  });
   program.checked_ns = monotonic_ns();
   if (missing == requirements.end()) return true;
   refuse(program.request,
@@ -286,9 +289,12 @@ std::optional<std::uint64_t> Worker::next_step_ns() {
 void Worker::attempt(Program& program, std::uint64_t now_ns) {
   const std::int32_t pid = program.request.pid;
   const Progress::Scope at_work = supervision_.progress.work_on(pid);
+  const auto events = program.target->events_state();
+  if (program.was_tried && events && *events != EventsState::off) return came_on(program, now_ns);
   if (!has_all(program, now_ns)) return forget(pid);
   if (!program.was_tried) {
     program.begin_ns = now_ns;
+    program.tried_ticks = boot_ticks();
     // Now, because this process may be killed at any time, and because the events may come on after the attempt.
     if (options_.pauses_at_end) keep(*program.target);
   }
@@ -314,7 +320,7 @@ void Worker::attempt(Program& program, std::uint64_t now_ns) {
 
 void Worker::came_on(Program& program, std::uint64_t now_ns) {
   const std::int32_t pid = program.request.pid;
-  note(*program.target, Enabled::on);
+  note(*program.target, Enabled::on, program.tried_ticks);
   free_removed_rings(procfs_, *program.target);
   answer(program, EnableResult::done, now_ns);
   next_attempt_ns_ = now_ns + second_ns / options_.max_per_second;

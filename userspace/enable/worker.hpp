@@ -43,6 +43,7 @@ class Worker {
     std::uint64_t thread_pointer = 0;          ///< of the thread that ran; 0: none, a report is waited for
     std::uint64_t checked_ns = 0;              ///< when its requirements were
     bool was_tried = false;
+    std::uint64_t tried_ticks = 0;  ///< when it was first: children that were forked later have its ring
     std::optional<std::uint64_t> watched_until_ns{};  ///< its events are on: whether it comes to harm
   };
 
@@ -62,7 +63,7 @@ class Worker {
   void take_child(const EnableRequest& request, const Target& target);
   void finish(const EnableRequest& request, std::uint64_t now_ns);
   bool take_back(const Target& target, std::uint64_t since_ticks);
-  static void note(const Target& target, Enabled enabled);
+  static void note(const Target& target, Enabled enabled, std::uint64_t since_ticks);
   void keep(const Target& target);
   bool may_try(const Program& program, std::uint64_t now_ns) const;
   void end_waits(std::uint64_t now_ns);

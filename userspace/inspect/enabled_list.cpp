@@ -12,7 +12,6 @@
 #include <string_view>
 #include <system_error>
 
-#include "base/clock.hpp"
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
 #include "base/state_directory.hpp"
@@ -45,7 +44,7 @@ Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, EnabledNo
   const std::string name = state_file_name(pid, start_ticks);
   const UniqueFd file(
       ::openat(directory->get(), name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
-  const std::string entry = fmt::format("{}{} {} {}", program_of(pid), boot_ticks(), note.place,
+  const std::string entry = fmt::format("{}{} {} {}", program_of(pid), note.since_ticks, note.place,
                                         note.enabled == Enabled::on ? on_text : off_text);
   if (!file || ::write(file.get(), entry.data(), entry.size()) != static_cast<ssize_t>(entry.size()))
     return errno_error(errno, "cannot write", std::filesystem::path(enabled_directory) / name);

@@ -25,7 +25,7 @@ struct EnabledNote {
   std::uint64_t place = 0;        ///< where the program was in memory: tells it from itself after an exec
 };
 
-/// Needs root. `start_ticks` is field 22 of /proc/PID/stat. Sets `since_ticks`.
+/// Needs root. `start_ticks` is field 22 of /proc/PID/stat.
 Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, EnabledNote note);
 /// Nothing if there is none, or the process runs another program by now.
 std::optional<EnabledNote> enabled_note(std::int32_t pid, std::uint64_t start_ticks);
