@@ -23,6 +23,7 @@ constexpr std::chrono::milliseconds moment{1};
 /// "-n 'srever'", "-p 1, -p 2".
 std::string selection_of(const ProcessOptions& options) {
   std::vector<std::string> parts;
+  parts.reserve(options.pids.size() + options.names.size());
   for (const std::int32_t pid : options.pids) parts.push_back("-p " + std::to_string(pid));
   for (const std::string& name : options.names) parts.push_back("-n '" + escaped(name) + "'");
   return fmt::format("{}", fmt::join(parts, ", "));

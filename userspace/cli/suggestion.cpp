@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <vector>
 
 namespace rtev::cli {
@@ -13,7 +12,7 @@ std::size_t typing_distance(std::string_view one, std::string_view other) {
   std::array<std::vector<std::size_t>, 3> rows;
   rows.fill(std::vector<std::size_t>(other.size() + 1));
   auto& [before, above, row] = rows;
-  std::iota(above.begin(), above.end(), 0);
+  for (std::size_t j = 0; j < above.size(); ++j) above[j] = j;
   for (std::size_t i = 1; i <= one.size(); ++i) {
     row[0] = i;
     for (std::size_t j = 1; j <= other.size(); ++j) {

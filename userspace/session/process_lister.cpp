@@ -92,7 +92,7 @@ ProcessUse ProcessLister::use_of(ProcessIndex process) const {
   const std::optional<ProcessStat>& last = after ? after : before;
   if (last) use.memory_bytes = last->memory_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   if (before && after) {
-    const double used = static_cast<double>(after->cpu_ticks - std::min(before->cpu_ticks, after->cpu_ticks));
+    const auto used = static_cast<double>(after->cpu_ticks - std::min(before->cpu_ticks, after->cpu_ticks));
     use.cpu_share = used / static_cast<double>(::sysconf(_SC_CLK_TCK)) / seconds_;
   }
   return use;
