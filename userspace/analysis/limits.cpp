@@ -105,10 +105,10 @@ void LimitCheck::summary(const RunSummary& summary, const Registry& registry) {
 std::optional<std::string> LimitCheck::check(const Limit& limit, const StatsReport& report) const {
   double worst = limit.most;
   std::string who;
-  std::size_t others = 0;
+  std::size_t exceeding = 0;
   const auto compare = [&](double figure, std::string_view comm, std::int32_t pid) {
     if (figure <= limit.most) return;
-    ++others;
+    ++exceeding;
     if (figure <= worst) return;
     worst = figure;
     who = fmt::format("{}/{}", Escaped{comm}, pid);
@@ -123,7 +123,8 @@ std::optional<std::string> LimitCheck::check(const Limit& limit, const StatsRepo
   const std::string_view name = std::string_view(limit.text).substr(0, limit.text.find('>'));
   std::string text =
       fmt::format("{} of {} is {}, more than {}", name, who, text_of(worst, limit), text_of(limit.most, limit));
-  if (others > 1) text += fmt::format(", and of {}", Counted{others - 1, "other process", "other processes"});
+  if (exceeding == 2) text += "; another process exceeds it, too";
+  if (exceeding > 2) text += fmt::format("; {} other processes exceed it, too", exceeding - 1);
   return text;
 }
 

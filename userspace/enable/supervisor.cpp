@@ -50,7 +50,7 @@ EnableAnswer failure(const Error& error) {
 }
 
 /// `id`: the tracer has asked for the same process.
-EnableRequest take_back(std::int32_t pid, std::uint64_t start_ticks) {
+EnableRequest take_back_request(std::int32_t pid, std::uint64_t start_ticks) {
   return {.task = Task::take_back, .pid = pid, .start_ticks = start_ticks, .id = UINT32_MAX};
 }
 
@@ -135,7 +135,7 @@ void Supervisor::finish() {
   queue_.clear();
   is_finishing_ = true;
   ask({.task = Task::finish});
-  for (const auto& [pid, start_ticks] : ours_) ask(take_back(pid, start_ticks));
+  for (const auto& [pid, start_ticks] : ours_) ask(take_back_request(pid, start_ticks));
   pass_requests();
   while (!asked_.empty() && monotonic_ns() < end_ns && attend(nullptr)) {
   }
@@ -266,7 +266,7 @@ bool Supervisor::pass_answers() {
     if (answer->is_ours) {
       ours_.insert_or_assign(answer->pid, answer->start_ticks);
       // It came on during the last attempt.
-      if (is_finishing_) ask(take_back(answer->pid, answer->start_ticks));
+      if (is_finishing_) ask(take_back_request(answer->pid, answer->start_ticks));
     }
     const auto asked = asked_.find(answer->pid);
     if (!answer->is_correction && asked != asked_.end() && asked->second.request.id == answer->id) asked_.erase(asked);

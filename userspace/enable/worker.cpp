@@ -35,7 +35,7 @@ constexpr std::uint64_t max_report_age_ns = 50'000'000;
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
 
-/// Who was started with it has a ring of its own.
+/// A program that was started with this variable has a ring of its own.
 constexpr std::string_view start_variable = "OCAML_RUNTIME_EVENTS_START";
 
 constexpr std::uint64_t no_reports = UINT64_MAX;
@@ -53,6 +53,10 @@ Refused suspected(const ProgramFile& file) {
   return {.result = EnableResult::suspect,
           .why = "another process of its program came to harm",
           .hint = "to have it tried again remove " + suspect_path(file)};
+}
+
+Refused refusal_of(const Requirement& missing) {
+  return {.result = missing.result, .why = missing.what + ": " + missing.found, .hint = missing.hint};
 }
 
 EnableAnswer answer_to(const EnableRequest& request, const Target& target, EnableResult result) {
@@ -99,12 +103,11 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   std::vector<Requirement> requirements = check_requirements(*target, options_.allow_confined);
   const auto missing = std::ranges::find(requirements, false, &Requirement::is_met);
   if (missing != requirements.end() || request.task == Task::check) {
-    const bool is_missing = missing != requirements.end();
-    EnableAnswer answer = answer_to(request, *target, is_missing ? missing->result : EnableResult::done);
-    if (is_missing) {
-      answer.why = missing->what + ": " + missing->found;
-      answer.hint = missing->hint;
-    }
+    const Refused refused =
+        missing != requirements.end() ? refusal_of(*missing) : Refused{.result = EnableResult::done};
+    EnableAnswer answer = answer_to(request, *target, refused.result);
+    answer.why = refused.why;
+    answer.hint = refused.hint;
     answer.requirements = std::move(requirements);
     return answer_(std::move(answer));
   }
@@ -137,11 +140,9 @@ void Worker::disable(const EnableRequest& request, const Target& target, EventsS
 bool Worker::take_back(const Target& target, std::uint64_t since_ticks) {
   const bool is_forgotten = forget_ring(procfs_, target);
   if (is_forgotten) note(target, Enabled::off, since_ticks);
-  for (const std::int32_t pid : procfs_.pids()) {
+  for (const std::int32_t pid : procfs_.children(target.pid)) {
     const auto stat = procfs_.stat(pid);
-    if (!stat || stat->parent != target.pid || stat->start_ticks < since_ticks || stat->kernel_thread ||
-        started_with(pid, start_variable))
-      continue;
+    if (!stat || stat->start_ticks < since_ticks || started_with(pid, start_variable)) continue;
     const auto child = find_target(procfs_, pid, stat->start_ticks);
     if (!child || child->file != target.file || child->bias != target.bias) continue;
     const bool is_inherited = enabled_by_us(pid, stat->start_ticks) == Enabled::never;
@@ -207,8 +208,8 @@ void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> 
 
 /// Looks again at what it takes: the program may have slept for hours since.
 bool Worker::has_all(Program& program, std::uint64_t now_ns) {
-  const bool may_sleep_on = program.window_ns > first_window_ns;
-  if (!may_sleep_on && now_ns - program.checked_ns < checked_for_ns) return true;
+  const bool is_first_attempt = program.window_ns == first_window_ns;
+  if (is_first_attempt && now_ns - program.checked_ns < checked_for_ns) return true;
   const auto requirements = check_requirements(*program.target, options_.allow_confined);
   // Once it was tried the file may be its own: its runtime may be about to start the events.
   const auto missing = std::ranges::find_if(requirements, [&](const Requirement& requirement) {
@@ -216,9 +217,7 @@ bool Worker::has_all(Program& program, std::uint64_t now_ns) {
   });
   program.checked_ns = monotonic_ns();
   if (missing == requirements.end()) return true;
-  refuse(program.request,
-         {.result = missing->result, .why = missing->what + ": " + missing->found, .hint = missing->hint},
-         program.target.get());
+  refuse(program.request, refusal_of(*missing), program.target.get());
   return false;
 }
 
@@ -307,7 +306,7 @@ void Worker::attempt(Program& program, std::uint64_t now_ns) {
     return forget(pid);
   }
   if (!*is_on) {
-    // Not if its thread has no domain, or the longest attempt was in vain: then when it runs the next time.
+    // If its thread has no domain, and after the longest attempt, it is tried again when it runs the next time.
     const bool goes_on = now_ns - begin_ns >= program.window_ns && program.window_ns < max_replaced_ns;
     program.window_ns = goes_on ? window_growth * program.window_ns : first_window_ns;
     if (!goes_on) program.thread_pointer = 0;

@@ -33,6 +33,7 @@ constexpr std::uint64_t all_users = UINT32_MAX;
 // The kernel takes 6 MiB of arguments and environment at the most.
 constexpr std::size_t max_environment_bytes = 6u << 20;
 constexpr std::size_t max_small_bytes = 4096;
+constexpr std::size_t max_children_bytes = 1u << 20;
 constexpr std::size_t max_mountinfo_bytes = 8u << 20;
 
 /// Any thread may end before it is used, so a few are returned. Threads that have ended are looked at, too.
@@ -205,6 +206,17 @@ std::string Procfs::environment(std::int32_t pid) const {
   return from_any_thread(pid, [&](std::int32_t thread) {
     return read_small_file(process_path(root_, thread, "environ"), max_environment_bytes).value_or(std::string{});
   });
+}
+
+std::vector<std::int32_t> Procfs::children(std::int32_t pid) const {
+  std::vector<std::int32_t> found;
+  std::error_code error;
+  for (const auto& thread : std::filesystem::directory_iterator(process_path(root_, pid, "task"), error)) {
+    const auto text = read_small_file(thread.path() / "children", max_children_bytes).value_or(std::string{});
+    for (std::string_view rest{text}; !rest.empty();)
+      if (const auto child = parse_number<std::int32_t>(take_word(rest))) found.push_back(*child);
+  }
+  return found;
 }
 
 std::string Procfs::arguments(std::int32_t pid) const {

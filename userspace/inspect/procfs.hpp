@@ -43,6 +43,8 @@ class Procfs {
   std::optional<ProcessStat> stat(std::int32_t pid) const;
   /// Threads that live on although the main thread has ended: a few of them, none while it has not.
   std::vector<std::int32_t> living_threads(std::int32_t pid) const;
+  /// Processes that this one's threads have forked and that live on; none if the kernel does not list them.
+  std::vector<std::int32_t> children(std::int32_t pid) const;
   /// The pid in the innermost namespace the process lives in: last number of NSpid. The pid itself if unknown.
   std::int32_t ns_pid(std::int32_t pid) const;
   /// The charged_user() of the real user id; root if unknown.
