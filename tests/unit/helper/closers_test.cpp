@@ -7,7 +7,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -77,12 +78,16 @@ class ClosersTest : public testing::Test {
 
   /// Waits until a process has the file, so that the next one is in another message.
   static void close_and_hand_over(UniqueFd& file) {
-    const int fd = file.release();
-    struct stat before{}, now{};
-    ASSERT_EQ(::fstat(fd, &before), 0);
-    close_in_background(fd);
+    // By name: this thread must not use a descriptor that another one closes.
+    const std::string link = "/proc/self/fd/" + std::to_string(file.get());
+    const auto target = [&] {
+      std::error_code closed;
+      return std::filesystem::read_symlink(link, closed);
+    };
+    const auto open = target();
+    close(file);
     const std::uint64_t deadline_ns = monotonic_ns() + Slow::ns;
-    while (::fstat(fd, &now) == 0 && now.st_ino == before.st_ino && monotonic_ns() < deadline_ns) ::usleep(1'000);
+    while (target() == open && monotonic_ns() < deadline_ns) ::usleep(1'000);
     EXPECT_LT(monotonic_ns(), deadline_ns);
   }
 
