@@ -25,4 +25,11 @@ bool keep_capabilities(std::span<const unsigned> kept) {
   return ::syscall(SYS_capset, &header, held.data()) == 0;
 }
 
+bool has_capability(unsigned capability) {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  std::array<__user_cap_data_struct, 2> held{};
+  if (::syscall(SYS_capget, &header, held.data()) != 0) return false;
+  return (held.at(capability / 32).effective >> capability % 32 & 1) != 0;
+}
+
 }  // namespace rtev

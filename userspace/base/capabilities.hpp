@@ -13,4 +13,7 @@ inline bool keep_capabilities(std::initializer_list<unsigned> kept) {
   return keep_capabilities(std::span(kept.begin(), kept.size()));
 }
 
+/// Whether the calling thread may use it (CAP_BPF, ...) now.
+bool has_capability(unsigned capability);
+
 }  // namespace rtev

@@ -55,6 +55,10 @@ std::unexpected<Error> is_gone() {
 }  // namespace
 
 Result<Enabler> Enabler::start(const EnablerOptions& options) {
+  if (!has_capability(CAP_SYS_PTRACE))
+    return std::unexpected(Error{.what = "cannot switch events on",
+                                 .why = "CAP_SYS_PTRACE is missing",
+                                 .hint = "run as root; in a container add the capability SYS_PTRACE"});
   auto channel = helper::make_channel();
   if (!channel) return std::unexpected(std::move(channel.error()));
   const pid_t pid = ::fork();

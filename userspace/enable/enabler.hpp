@@ -15,6 +15,9 @@
 
 namespace rtev::enable {
 
+/// How long a program is watched after its events came on: whether it comes to harm.
+inline constexpr std::chrono::nanoseconds watch_time = std::chrono::seconds(1);
+
 struct EnablerOptions {
   bool allow_confined = false;  ///< see check_requirements()
   /// What is switched on is paused when the Enabler is destroyed, or its process killed.

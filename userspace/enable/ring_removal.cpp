@@ -33,13 +33,6 @@ std::vector<Mapping> own_rings(const Procfs& procfs, std::int32_t pid) {
   return found;
 }
 
-/// The one whose file has a name.
-std::optional<Mapping> present_ring(const Procfs& procfs, std::int32_t pid) {
-  const auto rings = own_rings(procfs, pid);
-  const auto present = std::ranges::find(rings, false, &Mapping::deleted);
-  return present == rings.end() ? std::nullopt : std::optional(*present);
-}
-
 bool has_ring(const Procfs& procfs, const UniqueFd& directory, const Mapping& ring, const std::string& name,
               std::int32_t pid) {
   MountTables mounts;
@@ -62,20 +55,32 @@ bool remove_as_program(const Procfs& procfs, const Mapping& ring, std::int32_t p
   return ::unlinkat(directory.get(), name.c_str(), 0) == 0;
 }
 
+bool remove_file(const Procfs& procfs, const Mapping& ring, std::int32_t pid) {
+  const auto status = read_status(pid);
+  bool is_removed = false;
+  const auto remove = [&] { is_removed = remove_as_program(procfs, ring, pid, *status); };
+  return status && run_in_child(std::as_writable_bytes(std::span(&is_removed, 1)), remove) && is_removed;
+}
+
 }  // namespace
 
-std::string ring_path(const Procfs& procfs, const Target& target) {
-  return present_ring(procfs, target.pid).value_or(Mapping{}).path;
+std::optional<Mapping> present_ring(const Procfs& procfs, std::int32_t pid) {
+  const auto rings = own_rings(procfs, pid);
+  const auto present = std::ranges::find(rings, false, &Mapping::deleted);
+  return present == rings.end() ? std::nullopt : std::optional(*present);
 }
 
 bool remove_ring_file(const Procfs& procfs, const Target& target) {
   if (started_with(target.pid, "OCAML_RUNTIME_EVENTS_PRESERVE")) return false;
-  const auto status = read_status(target.pid);
   const auto ring = present_ring(procfs, target.pid);
-  if (!status || !ring) return false;
-  bool is_removed = false;
-  const auto remove = [&] { is_removed = remove_as_program(procfs, *ring, target.pid, *status); };
-  return run_in_child(std::as_writable_bytes(std::span(&is_removed, 1)), remove) && is_removed;
+  return ring && remove_file(procfs, *ring, target.pid);
+}
+
+void remove_left_ring(const Procfs& procfs, const Target& target, const EnabledNote& before) {
+  if (before.ring_path.empty() || present_ring(procfs, target.pid)) return;
+  // If it is gone, or another one has its name, nothing happens.
+  [[maybe_unused]] const bool is_removed =
+      remove_file(procfs, {.inode = before.ring_inode, .path = before.ring_path}, target.pid);
 }
 
 void free_removed_rings(const Procfs& procfs, const Target& target) {

@@ -2,20 +2,24 @@
 // The files of a program's rings: the one that it writes to, and those of earlier traces that are removed already.
 #pragma once
 
-#include <string>
+#include <cstdint>
+#include <optional>
 
 #include "enable/target.hpp"
+#include "inspect/enabled_list.hpp"
 
 namespace rtev::enable {
 
-/// The path of the ring's file as the kernel names it; empty if the program maps none that has a name. May hold any
-/// bytes.
-std::string ring_path(const Procfs& procfs, const Target& target);
+/// The ring that the program writes to; nothing if it maps none whose file has a name.
+std::optional<Mapping> present_ring(const Procfs& procfs, std::int32_t pid);
 
 /// Removes the file of the ring, with the rights of the program. The program goes on with the ring: the kernel keeps it
 /// as long as it is mapped. False if the file stays: it could not be found, or not be removed, or the program was
 /// started with OCAML_RUNTIME_EVENTS_PRESERVE. May wait for a second.
 bool remove_ring_file(const Procfs& procfs, const Target& target);
+
+/// Removes, in the same way, the ring's file of the program that a process ran before it executed this one.
+void remove_left_ring(const Procfs& procfs, const Target& target, const EnabledNote& before);
 
 /// Gives the memory of rings back whose files were removed: the runtime never unmaps them. For a program whose events
 /// are off, or that has a new ring.

@@ -213,7 +213,8 @@ Checked<Target> find_target(const Procfs& procfs, std::int32_t pid, std::uint64_
   auto memory = ProcessMemory::open(pid);
   if (!memory) {
     if (memory.error().code == ENOENT || memory.error().code == ESRCH) return is_gone();
-    return refuse(EnableResult::denied, memory.error().message(), "run as root, outside of a container");
+    return refuse(EnableResult::denied, memory.error().message(),
+                  "the kernel, or a security module, protects it; inside a container run as root of the host");
   }
   const ProcessView view = look_at(procfs, {.pid = pid, .image = true});
   if (!view.stat || view.stat->ending || (start_ticks != 0 && view.stat->start_ticks != start_ticks)) return is_gone();
@@ -247,10 +248,15 @@ Checked<ReplacedHook> plan_hook(const Target& target) {
   const auto present = target.memory.word(target.hook()), witness_before = target.memory.word(witness);
   if (!present || !witness_before) return is_gone();
   const std::uint64_t thread_hook = target.place(sites.thread_hook);
+  if (*present == target.start_function())
+    return std::unexpected(Refused{.result = EnableResult::unexpected_value,
+                                   .why = "its interrupt hook is replaced already",
+                                   .hint = "another run may switch it on just now: try again",
+                                   .is_passing = true});
   if (*present != target.place(sites.default_hook) && (thread_hook == 0 || *present != thread_hook))
-    return refuse(EnableResult::unexpected_value, *present == target.start_function()
-                                                      ? "its interrupt hook is replaced already"
-                                                      : "its interrupt hook is not one of OCaml's");
+    return refuse(EnableResult::unexpected_value,
+                  "its interrupt hook is neither that of the runtime nor of its threads",
+                  "start it with OCAML_RUNTIME_EVENTS_START=1, or trace it with --ringless");
   return ReplacedHook{.address = target.hook(),
                       .original = *present,
                       .replacement = target.start_function(),

@@ -23,8 +23,9 @@ namespace rtev::enable {
 /// Why the events of a process are not switched on.
 struct Refused {
   EnableResult result{};
-  std::string why{};   ///< for people; may hold any bytes that the process chose
-  std::string hint{};  ///< what the user can do
+  std::string why{};        ///< for people; may hold any bytes that the process chose
+  std::string hint{};       ///< what the user can do
+  bool is_passing = false;  ///< a moment later it may be otherwise
 };
 template <typename Value>
 using Checked = std::expected<Value, Refused>;

@@ -25,7 +25,8 @@ constexpr std::uint64_t first_window_ns = 50'000'000;
 constexpr std::uint64_t window_growth = 4;
 
 /// How long a program is watched after its events came on, and for how long the other programs of its binary wait.
-constexpr std::uint64_t watch_ns = 1'000'000'000, proof_ns = 100'000'000;
+constexpr auto watch_ns = static_cast<std::uint64_t>(watch_time.count());
+constexpr std::uint64_t proof_ns = 100'000'000;
 
 /// How long the requirements of a program are taken to be met.
 constexpr std::uint64_t checked_for_ns = 500'000'000;
@@ -39,6 +40,11 @@ constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr std::string_view start_variable = "OCAML_RUNTIME_EVENTS_START";
 
 constexpr std::uint64_t no_reports = UINT64_MAX;
+
+/// What is taken later.
+constexpr std::uint64_t later_ns = 100'000'000;
+constexpr unsigned max_later = 20;
+constexpr std::uint64_t taken = UINT64_MAX;
 
 /// Programs that are waited for. The map of the BPF programs has no more.
 constexpr std::size_t max_waiting = RTEV_MAX_WANTED;
@@ -98,10 +104,17 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
     return resume(request, *target);
   }
   if (suspects_.contains(target->file)) return refuse(request, suspected(target->file), &*target);
-  const auto hook = plan_hook(*target);
-  if (!hook) return refuse(request, hook.error(), &*target);
+  if (const auto hook = plan_hook(*target); !hook) {
+    if (hook.error().is_passing && take_later(request)) return;
+    return refuse(request, hook.error(), &*target);
+  }
+  // The program may have executed itself: then the file of its ring has stayed.
+  if (const auto before = last_enabled_note(request.pid, target->start_ticks); before && request.task != Task::check)
+    remove_left_ring(procfs_, *target, *before);
   std::vector<Requirement> requirements = check_requirements(*target, options_.allow_confined);
   const auto missing = std::ranges::find(requirements, false, &Requirement::is_met);
+  // A child of a program whose events are on may be making its ring.
+  if (missing != requirements.end() && missing->what == free_name && take_later(request)) return;
   if (missing != requirements.end() || request.task == Task::check) {
     const Refused refused =
         missing != requirements.end() ? refusal_of(*missing) : Refused{.result = EnableResult::done};
@@ -114,11 +127,37 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   enable(request, target, now_ns);
 }
 
+/// Something stands in the way that may pass: takes the request again in a moment, for two seconds. False if it was, or
+/// is only to be checked.
+bool Worker::take_later(const EnableRequest& request) {
+  if (request.task == Task::check) return false;
+  const auto [late, is_new] = later_.try_emplace(request.pid, Later{.request = request});
+  if (late->second.request.id != request.id) late->second = {.request = request};
+  if (++late->second.times > max_later) {
+    later_.erase(late);
+    return false;
+  }
+  late->second.due_ns = monotonic_ns() + later_ns;
+  return true;
+}
+
+void Worker::take_due(std::uint64_t now_ns) {
+  std::vector<EnableRequest> due;
+  for (const auto& [pid, late] : later_)
+    if (late.due_ns <= now_ns && late.due_ns != taken) due.push_back(late.request);
+  for (const EnableRequest& request : due) {
+    later_.at(request.pid).due_ns = taken;
+    take(request, now_ns);
+    std::erase_if(later_, [](const auto& late) { return late.second.due_ns == taken; });
+  }
+}
+
 /// From now on nothing is switched on. A program whose events may come on after its last attempt is left to the
 /// guardian.
 void Worker::finish(const EnableRequest& request, std::uint64_t now_ns) {
   end_waits(now_ns);
   while (!waiting_.empty()) forget(waiting_.begin()->first);
+  later_.clear();
   answer_({.task = request.task, .pid = request.pid, .id = request.id});
 }
 
@@ -131,7 +170,7 @@ void Worker::disable(const EnableRequest& request, const Target& target, EventsS
   const bool is_as_before = events == EventsState::off || (is_ours && take_back(target, noted->since_ticks));
   EnableAnswer answer =
       answer_to(request, target, events == EventsState::active ? EnableResult::done : EnableResult::nothing_to_do);
-  if (!is_as_before) answer.ring_path = ring_path(procfs_, target);
+  if (!is_as_before) answer.ring_path = ring_path(target);
   answer_(std::move(answer));
 }
 
@@ -172,15 +211,25 @@ void Worker::resume(const EnableRequest& request, const Target& target) {
   if (options_.pauses_at_end) keep(target);
   if (auto resumed = set_paused(target, false); !resumed) return refuse(request, resumed.error(), &target);
   EnableAnswer answer = answer_to(request, target, EnableResult::resumed);
-  answer.ring_path = ring_path(procfs_, target);
+  answer.ring_path = ring_path(target);
   answer.is_ours = true;
   answer_(std::move(answer));
 }
 
 /// Without the note it is not resumed by a later run, and its ring stays: no reason to fail.
-void Worker::note(const Target& target, Enabled enabled, std::uint64_t since_ticks) {
-  [[maybe_unused]] const auto noted = note_enabled(
-      target.pid, target.start_ticks, {.enabled = enabled, .since_ticks = since_ticks, .place = target.hook()});
+void Worker::note(const Target& target, Enabled enabled, std::uint64_t since_ticks) const {
+  const auto ring = enabled == Enabled::on ? present_ring(procfs_, target.pid) : std::nullopt;
+  [[maybe_unused]] const auto noted = note_enabled(target.pid, target.start_ticks,
+                                                   {.enabled = enabled,
+                                                    .since_ticks = since_ticks,
+                                                    .place = target.hook(),
+                                                    .ring_inode = ring ? ring->inode : 0,
+                                                    .ring_path = ring ? ring->path : std::string()});
+}
+
+/// As the kernel names it; empty if the program maps none that has a name.
+std::string Worker::ring_path(const Target& target) const {
+  return present_ring(procfs_, target.pid).value_or(Mapping{}).path;
 }
 
 /// Has the guardian pause the events at the end.
@@ -243,6 +292,7 @@ void Worker::step(std::uint64_t now_ns) {
   // After those that are known to run.
   if (const auto asleep = find_asleep(monotonic_ns()); asleep != waiting_.end())
     attempt(asleep->second, monotonic_ns());
+  take_due(now_ns);
   if (now_ns >= next_check_ns_) end_waits(now_ns);
 }
 
@@ -282,7 +332,7 @@ void Worker::end_waits(std::uint64_t now_ns) {
 std::optional<std::uint64_t> Worker::next_step_ns() {
   if (find_asleep(monotonic_ns()) != waiting_.end()) return 0;
   // Whether a program is gone is looked at ten times a second.
-  return waiting_.empty() ? std::nullopt : std::optional(monotonic_ns() + proof_ns);
+  return waiting_.empty() && later_.empty() ? std::nullopt : std::optional(monotonic_ns() + proof_ns);
 }
 
 void Worker::attempt(Program& program, std::uint64_t now_ns) {
@@ -352,11 +402,14 @@ void Worker::harmed(const Program& program, std::uint32_t signal) {
 }
 
 void Worker::refuse(const EnableRequest& request, const Refused& refused, const Target* target) {
+  const auto stat = target == nullptr ? procfs_.stat(request.pid) : std::nullopt;
   answer_({.task = request.task,
            .pid = request.pid,
            .start_ticks = target != nullptr ? target->start_ticks : request.start_ticks,
            .id = request.id,
-           .comm = target != nullptr ? target->comm : std::string(),
+           .comm = target != nullptr ? target->comm
+                   : stat            ? stat->comm
+                                     : std::string(),
            .result = refused.result,
            .why = refused.why,
            .hint = refused.hint});
@@ -366,7 +419,7 @@ void Worker::answer(const Program& program, EnableResult result, std::uint64_t n
   EnableAnswer answer = answer_to(program.request, *program.target, result);
   answer.took_ns = now_ns - program.begin_ns;
   if (result == EnableResult::done) {
-    answer.ring_path = ring_path(procfs_, *program.target);
+    answer.ring_path = ring_path(*program.target);
     answer.is_ours = true;
   }
   if (result == EnableResult::gone) answer.why = "it ended";

@@ -47,6 +47,13 @@ class Worker {
     std::optional<std::uint64_t> watched_until_ns{};  ///< its events are on: whether it comes to harm
   };
 
+  /// A request that is taken again.
+  struct Later {
+    EnableRequest request;
+    std::uint64_t due_ns = 0;
+    unsigned times = 0;
+  };
+
   using Programs = std::map<std::int32_t, Program>;
 
   Programs::iterator find_asleep(std::uint64_t now_ns);
@@ -63,7 +70,10 @@ class Worker {
   void take_child(const EnableRequest& request, const Target& target);
   void finish(const EnableRequest& request, std::uint64_t now_ns);
   bool take_back(const Target& target, std::uint64_t since_ticks);
-  static void note(const Target& target, Enabled enabled, std::uint64_t since_ticks);
+  void note(const Target& target, Enabled enabled, std::uint64_t since_ticks) const;
+  std::string ring_path(const Target& target) const;
+  bool take_later(const EnableRequest& request);
+  void take_due(std::uint64_t now_ns);
   void keep(const Target& target);
   bool may_try(const Program& program, std::uint64_t now_ns) const;
   void end_waits(std::uint64_t now_ns);
@@ -75,7 +85,8 @@ class Worker {
   Guardian guardian_;
   Supervision supervision_;
   Answer answer_;
-  Programs waiting_;  ///< by pid; also those that are watched
+  Programs waiting_;                     ///< by pid; also those that are watched
+  std::map<std::int32_t, Later> later_;  ///< by pid
   /// Of a binary that is not proved: whose events came on a moment ago. The others wait.
   std::map<ProgramFile, std::int32_t> first_of_;
   std::set<ProgramFile> proved_;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -29,11 +30,25 @@ std::string program_of(std::int32_t pid) {
   return fmt::format("{}:{} {}\n", status.stx_dev_major, status.stx_dev_minor, status.stx_ino);
 }
 
-constexpr std::size_t max_entry_bytes = 256;
-constexpr const char *on_text = "on\n", *off_text = "off\n";
+constexpr std::size_t max_entry_bytes = PATH_MAX + 256;
+constexpr std::string_view on_text = "on", off_text = "off";
 
 std::optional<std::string> read_entry(std::int32_t pid, std::uint64_t start_ticks) {
   return read_small_file(std::filesystem::path(enabled_directory) / state_file_name(pid, start_ticks), max_entry_bytes);
+}
+
+/// What follows the program: times and places, a word, the inode and the path of the ring.
+std::optional<EnabledNote> parse_note(std::string_view text) {
+  const auto since_ticks = parse_number<std::uint64_t>(take_until(text, ' '));
+  const auto place = parse_number<std::uint64_t>(take_until(text, ' '));
+  const std::string_view word = take_until(text, ' ');
+  const auto inode = parse_number<std::uint64_t>(take_until(text, ' '));
+  if (!since_ticks || !place || !inode || (word != on_text && word != off_text)) return std::nullopt;
+  return EnabledNote{.enabled = word == on_text ? Enabled::on : Enabled::off,
+                     .since_ticks = *since_ticks,
+                     .place = *place,
+                     .ring_inode = *inode,
+                     .ring_path = std::string(text)};
 }
 
 }  // namespace
@@ -44,29 +59,27 @@ Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, EnabledNo
   const std::string name = state_file_name(pid, start_ticks);
   const UniqueFd file(
       ::openat(directory->get(), name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
-  const std::string entry = fmt::format("{}{} {} {}", program_of(pid), note.since_ticks, note.place,
-                                        note.enabled == Enabled::on ? on_text : off_text);
+  const std::string entry =
+      fmt::format("{}{} {} {} {} {}", program_of(pid), note.since_ticks, note.place,
+                  note.enabled == Enabled::on ? on_text : off_text, note.ring_inode, note.ring_path);
   if (!file || ::write(file.get(), entry.data(), entry.size()) != static_cast<ssize_t>(entry.size()))
     return errno_error(errno, "cannot write", std::filesystem::path(enabled_directory) / name);
   return {};
 }
 
-std::optional<Enabled> enabled_entry(std::int32_t pid, std::uint64_t start_ticks) {
+std::optional<EnabledNote> last_enabled_note(std::int32_t pid, std::uint64_t start_ticks) {
   const auto entry = read_entry(pid, start_ticks);
-  if (!entry || !entry->ends_with('\n')) return std::nullopt;
-  return entry->ends_with(off_text) ? Enabled::off : Enabled::on;
+  if (!entry) return std::nullopt;
+  std::string_view rest = *entry;
+  take_until(rest, '\n');
+  return parse_note(rest);
 }
 
 std::optional<EnabledNote> enabled_note(std::int32_t pid, std::uint64_t start_ticks) {
   const auto entry = read_entry(pid, start_ticks);
   const std::string program = entry ? program_of(pid) : std::string();
   if (program.empty() || !entry->starts_with(program)) return std::nullopt;
-  std::string_view rest = std::string_view(*entry).substr(program.size());
-  const auto since_ticks = parse_number<std::uint64_t>(take_until(rest, ' '));
-  const auto place = parse_number<std::uint64_t>(take_until(rest, ' '));
-  if (!since_ticks || !place) return std::nullopt;
-  return EnabledNote{
-      .enabled = rest == off_text ? Enabled::off : Enabled::on, .since_ticks = *since_ticks, .place = *place};
+  return parse_note(std::string_view(*entry).substr(program.size()));
 }
 
 Enabled enabled_by_us(std::int32_t pid, std::uint64_t start_ticks) {

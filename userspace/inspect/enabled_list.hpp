@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "inspect/procfs.hpp"
 #include "rtev/error.hpp"
@@ -23,6 +24,8 @@ struct EnabledNote {
   Enabled enabled{};
   std::uint64_t since_ticks = 0;  ///< of CLOCK_BOOTTIME, like start times
   std::uint64_t place = 0;        ///< where the program was in memory: tells it from itself after an exec
+  std::uint64_t ring_inode = 0;   ///< of its ring's file; 0: unknown
+  std::string ring_path{};        ///< as the kernel named it; may hold any bytes
 };
 
 /// Needs root. `start_ticks` is field 22 of /proc/PID/stat.
@@ -30,8 +33,8 @@ Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, EnabledNo
 /// Nothing if there is none, or the process runs another program by now.
 std::optional<EnabledNote> enabled_note(std::int32_t pid, std::uint64_t start_ticks);
 Enabled enabled_by_us(std::int32_t pid, std::uint64_t start_ticks);
-/// The same for a process whose program may not be looked at: what was noted last of any of its programs.
-std::optional<Enabled> enabled_entry(std::int32_t pid, std::uint64_t start_ticks);
+/// What was noted last of any of the programs that the process ran.
+std::optional<EnabledNote> last_enabled_note(std::int32_t pid, std::uint64_t start_ticks);
 /// Removes the entries of processes that have ended.
 void forget_ended(const Procfs& procfs);
 

@@ -117,10 +117,13 @@ int run(const EnableOptions& options, Task task) {
   const auto patience = options.duration.value_or(default_patience);
   const std::vector<std::int32_t> pids = selected(options);
   std::size_t waiting = 0, programs = 0;
+  std::uint64_t watched_until_ns = 0;
   bool all_good = true;
   const auto take = [&](const Result<std::vector<EnableAnswer>>& answers) {
     for (const EnableAnswer& answer : *answers) {
       if (!answer.is_correction) --waiting;
+      if (task == Task::enable && answer.result == EnableResult::done)
+        watched_until_ns = monotonic_ns() + static_cast<std::uint64_t>(enable::watch_time.count());
       // Most processes of a host are no OCaml programs, and some end meanwhile.
       const bool is_asked_for = !options.pids.empty();
       if (!is_asked_for && (answer.result == EnableResult::not_ocaml || answer.result == EnableResult::gone)) continue;
@@ -143,6 +146,14 @@ int run(const EnableOptions& options, Task task) {
       return report({.what = "no answer about " + std::to_string(waiting) + " processes",
                      .why = "the kernel did not answer in time",
                      .hint = "name single processes with -p"});
+    auto answers = enabler->take();
+    if (!answers) return report(answers.error());
+    take(answers);
+  }
+  // Whether those that were switched on come to harm.
+  for (std::uint64_t now = monotonic_ns(); now < watched_until_ns; now = monotonic_ns()) {
+    pollfd answered{.fd = enabler->event_fd(), .events = POLLIN, .revents = 0};
+    if (::poll(&answered, 1, static_cast<int>((watched_until_ns - now) / 1'000'000 + 1)) <= 0) continue;
     auto answers = enabler->take();
     if (!answers) return report(answers.error());
     take(answers);
