@@ -28,15 +28,23 @@ std::optional<double> parse_quantity(std::string_view text, std::span<const Unit
   return quantity >= min && quantity <= max ? std::optional(quantity) : std::nullopt;
 }
 
-}  // namespace
-
-std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
+std::optional<std::chrono::nanoseconds> parse_time(std::string_view text, double least_ns) {
   static constexpr std::array<Unit, 8> units{
       {{"", 1e9}, {"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}}};
   constexpr double century_ns = 100 * 365.25 * 24 * 3600e9;
-  const auto ns = parse_quantity(text, units, 1, century_ns);
+  const auto ns = parse_quantity(text, units, least_ns, century_ns);
   if (!ns) return std::nullopt;
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(*ns));
+  return std::chrono::nanoseconds(std::llround(*ns));
+}
+
+}  // namespace
+
+std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
+  return parse_time(text, 1);
+}
+
+std::optional<std::chrono::nanoseconds> parse_moment(std::string_view text) {
+  return parse_time(text, 0);
 }
 
 std::optional<std::size_t> parse_size(std::string_view text) {

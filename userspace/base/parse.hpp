@@ -35,6 +35,9 @@ std::optional<Number> parse_leading_number(std::string_view text, int base = 10)
 /// text and outside of 1 ns to 100 years.
 std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
 
+/// The same from 0 on: so long after a beginning.
+std::optional<std::chrono::nanoseconds> parse_moment(std::string_view text);
+
 /// A number of bytes such as "16M": a decimal number with k, M or G in either case (powers of 1024). Nothing for other
 /// text and outside of 1 byte to 64 GiB.
 std::optional<std::size_t> parse_size(std::string_view text);

@@ -231,11 +231,11 @@ Result<void> Input::check_apart(const FdOutput& output) const {
                                .hint = "give another file with -o"});
 }
 
-int Input::read(Sink& sink, bool all_scheduling) {
-  Selection selection(sink, {.pids = options_.pids,
-                             .name_globs = options_.names,
-                             .duration = options_.duration,
-                             .all_scheduling = all_scheduling});
+int Input::read(Sink& sink, bool for_analysis) {
+  Window window = options_.window;
+  window.duration = options_.duration;
+  Selection selection(
+      sink, {.pids = options_.pids, .name_globs = options_.names, .window = window, .for_analysis = for_analysis});
   if (ring_) {
     Registry registry;
     dump_snapshot(std::move(ring_->ring), {.process = std::move(ring_->process), .command_line = command_line_},

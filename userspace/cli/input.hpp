@@ -40,10 +40,9 @@ class Input {
   /// Fails if the output would overwrite the file that is read.
   Result<void> check_apart(const FdOutput& output) const;
 
-  /// Gives a sink what the options select of the stream; with `all_scheduling`, which analyses need, also the scheduler
-  /// events of other threads. To be called once. Returns the exit status; errors and what is missing in the file are
-  /// printed to stderr.
-  int read(Sink& sink, bool all_scheduling);
+  /// Gives a sink what the options select of the stream; `for_analysis`: see SelectionOptions. To be called once.
+  /// Returns the exit status; errors and what is missing in the file are printed to stderr.
+  int read(Sink& sink, bool for_analysis);
 
  private:
   Input() = default;

@@ -2,6 +2,7 @@
 // rtev-bpf: traces every OCaml 5 process of this host, together with what the kernel does to its threads.
 #include <fmt/core.h>
 
+#include <ctime>
 #include <exception>
 
 #include "base/exit_status.hpp"
@@ -9,6 +10,7 @@
 #include "cli/messages.hpp"
 
 int main(int argc, char** argv) {
+  ::tzset();  // the file of the time zone cannot be read any more when this process is confined
   try {
     const auto run = rtev::cli::CommandLine().parse({argv, argv + argc});
     return run ? (*run)() : run.error();

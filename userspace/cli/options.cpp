@@ -75,6 +75,26 @@ void add_format(CLI::App& app, std::optional<Format>& format, Format otherwise) 
       ->check(refuse_compression);
 }
 
+/// --from, --to, --around
+std::vector<CLI::Option*> add_window_options(CLI::App& app, Window& window) {
+  const auto add = [&app](const char* name, std::optional<TimePoint>& point, const std::string& help) {
+    const auto accept = [&point](const std::string& text) {
+      point = TimePoint::parse(text);
+      return point.has_value();
+    };
+    return add_parsed_option(app, name, "TIME", "a time, e.g. 1.5 (seconds since the beginning), 200ms, 14:03:22.125",
+                             accept, help);
+  };
+  app.option_defaults()->group("Selection");
+  CLI::Option* const from = add("--from", window.from,
+                                "of a recording only what is not before this: seconds since its beginning, or a time "
+                                "of day such as 14:03:22.125");
+  CLI::Option* const to = add("--to", window.to, "of a recording only what is not after this");
+  CLI::Option* const around = add("--around", window.around, "of a recording only the 100 ms before and after this");
+  around->excludes(from)->excludes(to);
+  return {from, to, around};
+}
+
 }  // namespace
 
 void add_pid_option(CLI::App& app, std::vector<std::int32_t>& pids) {
@@ -218,6 +238,7 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options) {
   app.get_option("--duration")
       ->description(
           "stop after this time, e.g. 500ms, 5s, 2m (default: at Ctrl-C); with -i, analyse only the first TIME");
+  for (CLI::Option* const option : add_window_options(app, options.window)) option->needs(input);
   app.option_defaults()->group(output_group);
   add_file(app, "-o,--output", options.output, "write the report to FILE instead of stdout");
   add_json_option(app, options.json);
@@ -252,6 +273,7 @@ void add_input_options(CLI::App& app, CopyOptions& options) {
   app.add_option("INPUT", options.input, inputs)->check(not_empty())->required();
   add_process_options(app, options);
   app.get_option("--duration")->description("only the first TIME of INPUT, e.g. 500ms, 5s, 2m (default: all)");
+  add_window_options(app, options.window);
 }
 
 }  // namespace rtev::cli

@@ -13,6 +13,7 @@
 #include "bpf/records.h"
 #include "formats/format_table.hpp"
 #include "formats/output/free_space.hpp"
+#include "stream/window.hpp"
 
 namespace CLI {
 class App;
@@ -40,6 +41,7 @@ void add_process_options(CLI::App& app, ProcessOptions& options);
 
 /// What all subcommands take that read a stream, live or recorded.
 struct ReadOptions : ProcessOptions {
+  Window window{};            ///< of a recording; its duration is in ProcessOptions
   std::string ocaml_version;  ///< empty: detected
   bool quiet = false;
 };

@@ -102,24 +102,31 @@ void FilterSink::summary(const RunSummary& summary, const Registry& registry) {
 }
 
 void Selection::header(const RunHeader& header) {
-  if (options_.duration) end_ns_ = header.start_ns + static_cast<std::uint64_t>(options_.duration->count());
-  sink_.header(header);
+  bounds_ = options_.window.in(header);
+  RunHeader selected = header;
+  selected.shown_from_ns = std::max(header.start_ns, bounds_.begin_ns);
+  sink_.header(selected);
 }
 
 void Selection::consume(const Batch& batch, const Registry& registry) {
   accepted_.clear();
   payloads_.clear();
   for (const Event& event : batch.events()) {
-    if (event.time > end_ns_ || !accepts(event, batch, registry)) continue;
+    if (!is_in_window(event) || !accepts(event, batch, registry)) continue;
     accepted_.push_back(event);
     if (event.kind == EventKind::sched_switch) untrack_others(event, batch);
   }
   hand_on(payloads_.empty() ? batch.payloads() : std::span<const std::byte>(payloads_), registry);
 }
 
+bool Selection::is_in_window(const Event& event) const {
+  if (event.time > bounds_.end_ns) return false;
+  return event.time >= bounds_.begin_ns || (options_.for_analysis && event.kind == EventKind::process);
+}
+
 /// Not all switches of an unselected thread are handed on, so it must not count as tracked.
 void Selection::untrack_others(const Event& event, const Batch& batch) {
-  if (all_processes() || options_.all_scheduling || sees_all_) return;
+  if (all_processes() || options_.for_analysis || sees_all_) return;
   auto change = batch.payload_as<SchedSwitch>(event);
   bool changed = false;
   for (Thread* const thread : {&change->prev, &change->next}) {
@@ -145,7 +152,7 @@ bool Selection::accepts(const Event& event, const Batch& batch, const Registry& 
     }
     case EventKind::wakeup: {
       const auto wakeup = batch.payload_as<Wakeup>(event);
-      return wakeup && (options_.all_scheduling || sees_all_ || selected_.contains(wakeup->woken.pid));
+      return wakeup && (options_.for_analysis || sees_all_ || selected_.contains(wakeup->woken.pid));
     }
     default: {
       // The events that the kernel dropped can be of any thread.
@@ -172,13 +179,14 @@ bool Selection::accepts(const ProcessInfo& info) {
 
 bool Selection::accepts(const SchedSwitch& change) {
   sees_all_ = sees_all_ || (!change.prev.tracked && !change.next.tracked);
-  return options_.all_scheduling || sees_all_ || selected_.contains(change.prev.pid) ||
+  return options_.for_analysis || sees_all_ || selected_.contains(change.prev.pid) ||
          selected_.contains(change.next.pid);
 }
 
 void Selection::summary(const RunSummary& summary, const Registry& registry) {
-  RunSummary selected = all_processes() && !options_.duration ? summary : counted(summary);
-  selected.end_ns = std::min(selected.end_ns, end_ns_);
+  RunSummary selected = all_processes() && options_.window.is_whole() ? summary : counted(summary);
+  selected.start_ns = std::max(selected.start_ns, bounds_.begin_ns);
+  selected.end_ns = std::min(selected.end_ns, bounds_.end_ns);
   sink_.summary(selected, registry);
 }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Sinks that hand only some events to another sink: --events, and -p, -n and -d for streams that were recorded.
+// Sinks that hand only some events to another sink: --events, and for streams that were recorded -p, -n, and the
+// options of a window.
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -17,6 +16,7 @@
 
 #include "rtev/error.hpp"
 #include "stream/sink.hpp"
+#include "stream/window.hpp"
 
 namespace rtev {
 
@@ -72,11 +72,12 @@ class FilterSink final : public PartialSink {
 };
 
 struct SelectionOptions {
-  std::vector<std::int32_t> pids{};                    ///< only these; empty: all
-  std::vector<std::string> name_globs{};               ///< only processes whose comm matches one; empty: all
-  std::optional<std::chrono::nanoseconds> duration{};  ///< from the beginning of the recording
-  /// Also scheduler events of all other threads: analyses need to know which threads had the CPUs.
-  bool all_scheduling = false;
+  std::vector<std::int32_t> pids{};       ///< only these; empty: all
+  std::vector<std::string> name_globs{};  ///< only processes whose comm matches one; empty: all
+  Window window{};
+  /// For an analysis: also scheduler events of all other threads, which had the CPUs, and which processes there were
+  /// before the window.
+  bool for_analysis = false;
 };
 
 /// Hands on the events of selected processes, and the scheduler events of their threads. If the scheduler events of all
@@ -98,13 +99,14 @@ class Selection final : public PartialSink {
   static constexpr std::size_t max_other_names = 100;
 
   bool all_processes() const { return options_.pids.empty() && options_.name_globs.empty(); }
+  bool is_in_window(const Event& event) const;
   bool accepts(const Event& event, const Batch& batch, const Registry& registry);
   bool accepts(const ProcessInfo& info);
   bool accepts(const SchedSwitch& change);
   void untrack_others(const Event& event, const Batch& batch);
 
   SelectionOptions options_;
-  std::uint64_t end_ns_ = UINT64_MAX;
+  Window::Bounds bounds_{};
   std::set<std::int32_t> selected_;  ///< pids
   bool has_selected_ = false;
   std::set<std::string> other_names_;

@@ -13,6 +13,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+using namespace std::chrono_literals;
+
 using Times = std::vector<std::uint64_t>;
 
 /// Keeps what it is given.
@@ -191,7 +193,7 @@ class SelectionTest : public ::testing::Test {
   }
 
   Times select(SelectionOptions options) {
-    const bool unlimited = !options.duration;
+    const bool unlimited = options.window.is_whole();
     Selection selection(collector, std::move(options));
     selection.header({.start_ns = 100});
     const auto feed = [&](const Events& events) { selection.consume(events.batch(), world.registry); };
@@ -232,7 +234,7 @@ TEST_F(SelectionTest, SelectsByPid) {
 }
 
 TEST_F(SelectionTest, AnalysesSeeSwitchesOfOtherProcesses) {
-  EXPECT_THAT(select({.pids = {4242}, .all_scheduling = true}), ElementsAre(110, 120, 130, 131, 132, 133));
+  EXPECT_THAT(select({.pids = {4242}, .for_analysis = true}), ElementsAre(110, 120, 130, 131, 132, 133));
   EXPECT_EQ(collector.last.events[static_cast<std::size_t>(EventKind::sched_switch)], 2U);
   EXPECT_EQ(collector.last.events[static_cast<std::size_t>(EventKind::begin)], 1U);
 }
@@ -270,7 +272,7 @@ TEST_F(SelectionTest, ThreadsOfOtherProcessesAreNotSelected) {
   };
   EXPECT_EQ(tracked({.pids = {4242}}), std::pair(true, false));
   EXPECT_EQ(collector.change.next.pid, 77);
-  EXPECT_EQ(tracked({.pids = {4242}, .all_scheduling = true}), std::pair(true, true));
+  EXPECT_EQ(tracked({.pids = {4242}, .for_analysis = true}), std::pair(true, true));
   EXPECT_EQ(tracked({}), std::pair(true, true));
 }
 
@@ -288,8 +290,21 @@ TEST_F(SelectionTest, SelectsByName) {
 }
 
 TEST_F(SelectionTest, DurationIsCountedFromTheStart) {
-  EXPECT_THAT(select({.duration = std::chrono::nanoseconds(20)}), ElementsAre(110, 111, 120));
+  EXPECT_THAT(select({.window = {.duration = 20ns}}), ElementsAre(110, 111, 120));
   EXPECT_EQ(collector.last.end_ns, 120u);
+}
+
+TEST_F(SelectionTest, SelectsAPart) {
+  const auto at = [](std::chrono::nanoseconds time) { return TimePoint{.time = time}; };
+  EXPECT_THAT(select({.window = {.from = at(20ns), .to = at(31ns)}}), ElementsAre(120, 121, 130, 131));
+  EXPECT_EQ(collector.last.start_ns, 120u);
+  EXPECT_EQ(collector.last.end_ns, 131u);
+  EXPECT_THAT(select({.window = {.from = at(20ns), .duration = 10ns}}), ElementsAre(120, 121, 130));
+}
+
+TEST_F(SelectionTest, AnalysesLearnWhichProcessesThereWereBeforeThePart) {
+  const Window window{.from = TimePoint{.time = 20ns}, .to = TimePoint{.time = 21ns}};
+  EXPECT_THAT(select({.window = window, .for_analysis = true}), ElementsAre(110, 111, 120, 121));
 }
 
 }  // namespace
