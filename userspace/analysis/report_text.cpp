@@ -50,6 +50,17 @@ void append(TextBuffer& out, const Moment& moment) {
   out.add(" s");
 }
 
+void append(TextBuffer& out, const WhenOf& when) {
+  const Moment moment{when.time_ns, when.start_ns};
+  if (when.start_realtime_ns == 0) return append(out, moment);
+  add_time_of_day(out, when.start_realtime_ns + (when.time_ns - when.start_ns));
+  print(out, " ({})", moment);
+}
+
+void append(TextBuffer& out, const ProcessName& process) {
+  print(out, "{}/{}", Escaped{process.comm}, process.pid);
+}
+
 void append(TextBuffer& out, const Percent& percent) {
   const auto& [part, of] = percent;
   if (of == 0 || part == 0) {

@@ -43,6 +43,20 @@ struct Moment {
   std::uint64_t start_ns;
 };
 
+/// The same after the time of day, if that is known: "14:03:22.123456 (1.234567890 s)". `start_realtime_ns` is
+/// CLOCK_REALTIME when the run began, or 0.
+struct WhenOf {
+  std::uint64_t time_ns;
+  std::uint64_t start_ns;
+  std::uint64_t start_realtime_ns;
+};
+
+/// "server/4242", escaped.
+struct ProcessName {
+  std::string_view comm;
+  std::int32_t pid;
+};
+
 /// "93%", "<1%", "0%".
 struct Percent {
   std::uint64_t part;
@@ -54,6 +68,8 @@ void append(TextBuffer& out, const DomainName& domain);
 void append(TextBuffer& out, const ThreadName& name);
 void append(TextBuffer& out, const Behind& behind);
 void append(TextBuffer& out, const Moment& moment);
+void append(TextBuffer& out, const WhenOf& when);
+void append(TextBuffer& out, const ProcessName& process);
 void append(TextBuffer& out, const Percent& percent);
 
 inline Counted times(std::uint64_t count) {

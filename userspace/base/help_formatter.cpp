@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/folding.hpp"
 #include "base/text_buffer.hpp"
 
 namespace rtev {
@@ -20,25 +21,6 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-/// Adds the words of a line, folded. `column`: the current column; further lines are indented by `indent`.
-void add_folded(std::string& out, std::string_view line, std::size_t column, std::size_t indent) {
-  bool is_first = true;
-  while (!line.empty()) {
-    const std::string_view word = line.substr(0, line.find(' '));
-    line.remove_prefix(std::min(word.size() + 1, line.size()));
-    if (!is_first && column + 1 + columns_of(word) > HelpFormatter::max_columns) {
-      out += '\n' + std::string(indent, ' ');
-      column = indent;
-    } else if (!is_first) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += columns_of(word);
-    is_first = false;
-  }
-}
-
 std::string paragraphs(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -46,7 +28,7 @@ std::string paragraphs(std::string_view text) {
     if (line.starts_with(' '))
       out += line;
     else
-      add_folded(out, line, 0, 0);
+      out += folded(line, 0, 0);
     out += '\n';
   }
   return out;
@@ -62,7 +44,7 @@ std::string entry(const std::string& heading, const std::string& text) {
   out += std::string(text_column - column, ' ');
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view line = take_line(rest);
-    add_folded(out, line, text_column, text_column);
+    out += folded(line, text_column, text_column);
     out += '\n';
     if (!rest.empty()) out += std::string(text_column, ' ');
   }

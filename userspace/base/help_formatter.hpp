@@ -11,12 +11,10 @@ namespace rtev {
 /// "-p, --pid PID" or, for a positional argument, its name.
 std::string option_heading(const CLI::Option& option);
 
-/// Help with subcommands before options and lines of at most 100 columns. Texts are paragraphs of any length; a line
+/// Help with subcommands before options and lines of at most max_columns. Texts are paragraphs of any length; a line
 /// that begins with a blank (an example) is kept as it is.
 class HelpFormatter final : public CLI::Formatter {
  public:
-  static constexpr std::size_t max_columns = 100;
-
   /// The usage of this app ends with "[-- CMD ARG...]", which CLI11 does not parse.
   void allow_command(const CLI::App& app) { with_command_.insert(&app); }
 

@@ -2,6 +2,8 @@
 #include "base/units.hpp"
 
 #include <array>
+#include <cstdio>
+#include <ctime>
 #include <span>
 
 namespace rtev {
@@ -72,6 +74,16 @@ void add_seconds(TextBuffer& out, std::uint64_t time_ns, std::uint64_t origin_ns
   const auto length = static_cast<std::size_t>(end - at);
   if (length < width) out.add_repeated(' ', width - length);
   out.add(std::string_view{at, length});
+}
+
+void add_time_of_day(TextBuffer& out, std::uint64_t realtime_ns) {
+  const auto seconds = static_cast<std::time_t>(realtime_ns / 1'000'000'000);
+  std::tm fields{};
+  ::localtime_r(&seconds, &fields);
+  std::array<char, 32> text;
+  const int length = std::snprintf(text.data(), text.size(), "%02d:%02d:%02d.%06u", fields.tm_hour, fields.tm_min,
+                                   fields.tm_sec, static_cast<unsigned>(realtime_ns % 1'000'000'000 / 1'000));
+  out.add(std::string_view{text.data(), static_cast<std::size_t>(length)});
 }
 
 void add_size(TextBuffer& out, std::uint64_t bytes) {

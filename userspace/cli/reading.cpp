@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "base/exit_status.hpp"
@@ -48,6 +52,17 @@ int copy(const CopyOptions& options, const Invocation& invocation, Format otherw
   if (!options.quiet) stream->add(std::make_unique<AtEnd>(stream->sink(), print_summary));
   const int status = input->read(stream->sink(), false);
   return finish_output(stream->output(), status);
+}
+
+std::string input_argument(const std::string& input) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(input, ignored)) return {};
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("/._-+=,@%", c);
+  };
+  if (std::ranges::all_of(input, is_plain)) return input;
+  const auto is_odd = [](char c) { return c == '\'' || c < ' ' || c > '~'; };
+  return std::ranges::any_of(input, is_odd) ? std::string() : "'" + input + "'";
 }
 
 int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& sink, FdOutput& output,

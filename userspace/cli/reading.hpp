@@ -15,6 +15,9 @@ namespace rtev::cli {
 /// the exit status.
 int copy(const CopyOptions& options, const Invocation& invocation, Format otherwise);
 
+/// The name of a file as an argument in a shell, for hints; empty if the input is none that can be read again.
+std::string input_argument(const std::string& input);
+
 /// Feeds the sink from options.input, or by tracing if that is empty. At the end, while processes can still be named,
 /// `report` is called once and what it returns is written. Returns the exit status.
 int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& sink, FdOutput& output,

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "analysis/pauses/blame.hpp"
+#include "analysis/spans/spans_sink.hpp"
 #include "formats/jsonl/jsonl_sink.hpp"
 #include "unit/analysis/latency/latency_fixture.hpp"
 #include "unit/analysis/pauses/pauses_fixture.hpp"
@@ -188,6 +189,15 @@ TEST_F(DocumentedLatency, EveryKey) {
   pause(100, 10);
   latency->summary({.end_ns = start + 1000}, world.registry);
   expect_documented("latency", report());
+}
+
+TEST(DocumentedSpans, EveryKey) {
+  test::World world;
+  world.user_names = {{1, "request"}, {2, "other"}};
+  Spans spans({.pattern = "request"});
+  spans.header({.version = "1.2", .start_ns = 1});
+  spans.consume(test::Events(world.slot).add("100 [1 150 ]1 160 [2 170 ]2").batch(), world.registry);
+  expect_documented("spans", nlohmann::json::parse(spans.report_json()));
 }
 
 using DocumentedPauses = PausesTest;

@@ -7,7 +7,8 @@
 
 namespace rtev {
 
-void LatencyFigures::record(std::uint64_t wall_ns, const TimeSplit& time) {
+void LatencyFigures::record(std::uint64_t begin_ns, std::uint64_t wall_ns, const TimeSplit& time) {
+  if (wall.count() == 0 || wall_ns > wall.max()) longest_begin_ns = begin_ns;
   wall.record(wall_ns);
   split += time;
   if (time.unknown > 0) return;
@@ -17,6 +18,7 @@ void LatencyFigures::record(std::uint64_t wall_ns, const TimeSplit& time) {
 }
 
 void LatencyFigures::merge(const LatencyFigures& other) {
+  if (wall.count() == 0 || other.wall.max() > wall.max()) longest_begin_ns = other.longest_begin_ns;
   wall.merge(other.wall);
   on_cpu.merge(other.on_cpu);
   runnable.merge(other.runnable);

@@ -24,13 +24,14 @@ struct LatencyFigures {
   Histogram wall;
   /// Of those whose time could be split without remainder.
   Histogram on_cpu, runnable, blocked;
-  TimeSplit split;  ///< sums over all; split.total() == wall.total()
+  TimeSplit split;                     ///< sums over all; split.total() == wall.total()
+  std::uint64_t longest_begin_ns = 0;  ///< of the first one that lasted wall.max(), CLOCK_MONOTONIC
   std::uint64_t below_min = 0;
   std::array<std::uint64_t, unfinished_count> unfinished{};  ///< by Unfinished: in no other figure
   std::uint64_t lost_words = 0;
   std::uint64_t unprobed = 0;  ///< gaps in which a program without a ring was not probed, of unknown size
 
-  void record(std::uint64_t wall_ns, const TimeSplit& time);
+  void record(std::uint64_t begin_ns, std::uint64_t wall_ns, const TimeSplit& time);
   void merge(const LatencyFigures& other);
   std::uint64_t unfinished_total() const;
   /// Of the histograms, in bytes.
@@ -70,6 +71,7 @@ struct LatencyReport {
   std::uint64_t min_ns = 0;
   std::string version{};                   ///< of rtev-bpf
   std::uint64_t run_ns = 0;                ///< when tracing began, CLOCK_MONOTONIC
+  std::uint64_t run_realtime_ns = 0;       ///< CLOCK_REALTIME then; 0: unknown
   std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported
   bool scheduler_seen = false;             ///< else all time is unknown
   std::uint64_t scheduler_dropped = 0;     ///< switches and wakeups
@@ -85,9 +87,12 @@ struct LatencyReport {
   bool lower_bound() const { return all.lower_bound() || rings_missed > 0 || words_before > 0 || ignored_events > 0; }
 };
 
-/// For people. `full`: every process and domain, with all percentiles; else those of all together, and a table of the
-/// processes with most time. Of what is so far only the former.
+/// For people: the figures in a sentence, and a table of the processes with most time, or of the domains of the only
+/// one. `full`: all percentiles of each process and domain.
 std::string latency_text(const LatencyReport& report, bool full);
+
+/// An interval in lines, one for each process. `with_titles`: after a line with the titles of the columns.
+std::string latency_interval_text(const LatencyReport& report, bool with_titles);
 
 /// One JSON object, schema 1, in one line, with its end. docs/json.md documents the schema.
 std::string latency_json(const LatencyReport& report);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <array>
-#include <charconv>
 #include <optional>
 
+#include "analysis/latency/distribution_json.hpp"
 #include "analysis/latency/latency_figures.hpp"
 #include "analysis/report_json.hpp"
 #include "base/enum_names.hpp"
@@ -10,32 +10,9 @@
 namespace rtev {
 namespace {
 
-/// "99.99", "100": the shortest form.
-std::string shortest(double number) {
-  std::array<char, 32> text;
-  const auto written = std::to_chars(text.data(), text.data() + text.size(), number);
-  return {text.data(), written.ptr};
-}
-
 std::string_view name_of(LatencyReport::Span span) {
   static constexpr std::string_view names[]{"interval", "so_far", "run"};
   return name_at(names, span);
-}
-
-/// The members of a distribution. Without values there is only the count.
-void add_distribution(JsonWriter& out, const Histogram& values) {
-  out.member("count", values.count());
-  out.member("total_ns", values.total());
-  if (values.count() == 0) return;
-  out.member("mean_ns", values.mean());
-  out.member("stddev_ns", values.standard_deviation());
-  out.member("min_ns", values.min());
-  out.member("max_ns", values.max());
-  out.key("percentiles_ns").object([&] {
-    for (const double percentile : latency_percentiles) {
-      out.member(shortest(percentile), values.percentile(percentile));
-    }
-  });
 }
 
 void add_figures(JsonWriter& out, const LatencyFigures& figures) {

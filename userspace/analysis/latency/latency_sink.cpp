@@ -21,7 +21,9 @@ Latency::Latency(LatencyOptions options, Output& output)
 
 void Latency::header(const RunHeader& header) {
   version_ = header.version;
-  start_ns_ = interval_begin_ns_ = last_ns_ = header.start_ns;
+  run_ns_ = header.start_ns;
+  run_realtime_ns_ = header.start_realtime_ns;
+  start_ns_ = interval_begin_ns_ = last_ns_ = header.begin_ns();
 }
 
 void Latency::consume(const Batch& batch, const Registry& registry) {
@@ -74,8 +76,17 @@ void Latency::end_interval(std::uint64_t end_ns, const Registry& registry) {
 }
 
 void Latency::write(const LatencyReport& report) {
-  output_.write(options_.format == LatencyOptions::Format::json ? latency_json(report)
-                                                                : latency_text(report, options_.full));
+  if (options_.format == LatencyOptions::Format::json) {
+    output_.write(latency_json(report));
+  } else if (report.span == LatencyReport::Span::interval) {
+    constexpr std::size_t lines_per_titles = 20;
+    const std::string text = latency_interval_text(report, interval_lines_ == 0);
+    interval_lines_ += static_cast<std::size_t>(std::ranges::count(text, '\n'));
+    if (interval_lines_ > lines_per_titles) interval_lines_ = 0;
+    output_.write(text);
+  } else if (report.span == LatencyReport::Span::run) {
+    output_.write((options_.interval_ns != 0 ? "\n" : "") + latency_text(report, options_.full));
+  }
 }
 
 void Latency::on_domain_begin(const DomainLife& domain, std::uint64_t /*time_ns*/, bool /*certain*/) {
@@ -230,7 +241,7 @@ void Latency::record(const DomainLife& domain, const PhaseEnd& span) {
     if (wall_ns < options_.min_ns) {
       ++figures.below_min;
     } else {
-      figures.record(wall_ns, *split);
+      figures.record(span.begin_ns, wall_ns, *split);
     }
   });
 }
@@ -279,7 +290,8 @@ LatencyReport Latency::report_of(LatencyReport::Span span, std::uint64_t from_ns
                        .phase = options_.phase,
                        .min_ns = options_.min_ns,
                        .version = version_,
-                       .run_ns = start_ns_,
+                       .run_ns = run_ns_ != 0 ? run_ns_ : start_ns_,
+                       .run_realtime_ns = run_realtime_ns_,
                        .start_ns = std::max(from_ns, start_ns_),
                        .end_ns = std::max(to_ns, start_ns_),
                        .scheduler_seen = time_.switches_seen(),

@@ -37,10 +37,10 @@ struct LatencyOptions {
 /// True for names that LatencyOptions::phase understands.
 bool is_phase_name(std::string_view name);
 
-/// A fold over the stream. With each interval of the stream's time it writes a report of the interval and one of all so
-/// far to the output, and with summary() the one of the whole run. Intervals that pass at once, without an event
-/// between, are reported as one. Pauses are reported by domain number: the domains that have one after the other are
-/// together. Those that last still at the end are counted as unfinished.
+/// A fold over the stream. With each interval of the stream's time it writes a report of the interval to the output, as
+/// JSON also one of all so far, and with summary() the one of the whole run. Intervals that pass at once, without an
+/// event between, are reported as one. Pauses are reported by domain number: the domains that have one after the other
+/// are together. Those that last still at the end are counted as unfinished.
 class Latency final : public Sink, private PauseListener {
  public:
   Latency(LatencyOptions options, Output& output);
@@ -121,7 +121,9 @@ class Latency final : public Sink, private PauseListener {
   DomainEntry others_;                                         ///< incarnations: how many domains they are
   std::unordered_map<std::uint64_t, std::vector<Open>> open_;  ///< by process and source, innermost last
   std::string version_;                                        ///< of rtev-bpf
-  std::uint64_t start_ns_ = 0;
+  std::uint64_t run_ns_ = 0, run_realtime_ns_ = 0;             ///< of the header
+  std::uint64_t start_ns_ = 0;                                 ///< of what is reported
+  std::size_t interval_lines_ = 0;                             ///< of text, since its titles
   std::uint64_t interval_begin_ns_ = 0;
   std::uint64_t last_ns_ = 0;  ///< newest time of an event
   DroppedEvents dropped_;

@@ -1,28 +1,24 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "analysis/latency/latency_figures.hpp"
-#include "base/text_format.hpp"
+#include "analysis/report_text.hpp"
+#include "base/folding.hpp"
 #include "base/text_table.hpp"
 
 namespace rtev {
 namespace {
 
-constexpr std::size_t pid_width = 7, comm_width = 15, domain_width = 4, count_width = 12, duration_width = 9,
-                      share_width = 6, percentile_width = 12;
-constexpr std::size_t max_processes = 20, max_domains = 16;
+constexpr std::size_t pid_width = 7, comm_width = 15, percentile_width = 12;
+/// Rows of the default report, which fits a terminal.
+constexpr std::size_t max_rows = 10;
 
 std::uint64_t whole(double ns) {
   return static_cast<std::uint64_t>(std::llround(ns));
-}
-
-/// "12.3%" of the whole.
-std::string share(std::uint64_t part, std::uint64_t of) {
-  if (of == 0) return "-";
-  const auto per_mille = whole(static_cast<double>(part) / static_cast<double>(of) * 1000);
-  return fmt::format("{}.{}%", per_mille / 10, per_mille % 10);
 }
 
 class Report {
@@ -31,40 +27,64 @@ class Report {
 
   std::string text() {
     headline();
-    warnings();
-    block("all processes", report_.all);
-    if (report_.span != LatencyReport::Span::so_far) {
-      if (full_) {
-        blocks();
-      } else {
-        table();
-      }
+    if (full_) {
+      warnings();
+      blocks();
+    } else {
+      table();
+      warnings();
     }
     return std::string{out_.text()};
   }
 
  private:
   void headline() {
+    const LatencyFigures& all = report_.all;
+    TextBuffer line;
+    print(line, "{} ", Grouped{all.wall.count()});
     if (report_.phase.empty()) {
-      out_.add("GC pauses");
+      line.add(all.wall.count() == 1 ? "GC pause" : "GC pauses");
     } else {
-      print(out_, "spans of {}", Escaped{report_.phase});
+      print(line, "{} of {}", all.wall.count() == 1 ? "span" : "spans", Escaped{report_.phase});
     }
-    if (report_.min_ns > 0) print(out_, " of {} and longer", Duration{report_.min_ns});
-    print(out_, ": {} of {}", Grouped{report_.all.wall.count()},
-          Counted{report_.processes.size(), "process", "processes"});
+    if (report_.min_ns > 0) print(line, " of {} and longer", Duration{report_.min_ns});
+    line.add(" of ");
+    if (is_single()) {
+      append(line, ProcessName{report_.processes.front().comm, report_.processes.front().pid});
+    } else {
+      append(line, Counted{report_.processes.size(), "process", "processes"});
+    }
     if (report_.other_domains > 0)
-      print(out_, " and {}", Counted{report_.other_domains, "more domain", "more domains"});
-    if (report_.span == LatencyReport::Span::interval) {
-      out_.add(", from ");
-      add_seconds(out_, report_.start_ns, report_.run_ns, 0);
-      out_.add(" to ");
-      add_seconds(out_, report_.end_ns, report_.run_ns, 0);
-      out_.add(" s\n");
-    } else {
-      print(out_, "{} in {}\n", report_.span == LatencyReport::Span::so_far ? " so far," : "",
-            Duration{report_.end_ns - report_.start_ns});
+      print(line, " and {}", Counted{report_.other_domains, "more domain", "more domains"});
+    print(line, " in {}", Duration{report_.end_ns - report_.start_ns});
+    if (all.wall.count() > 0) {
+      if (is_single()) {
+        print(line, ": half up to {}, 1 in 100 over {}, the longest {}", Duration{all.wall.percentile(50)},
+              Duration{all.wall.percentile(99)}, Duration{all.wall.max()});
+      } else {
+        print(line, "; the longest {}", Duration{all.wall.max()});
+        const auto worst = std::ranges::max_element(
+            report_.processes, {}, [](const LatencyReport::Process& process) { return process.figures.wall.max(); });
+        if (worst != report_.processes.end() && worst->figures.wall.max() == all.wall.max())
+          print(line, " of {}", ProcessName{worst->comm, worst->pid});
+      }
+      print(line, ", at {}", WhenOf{all.longest_begin_ns, report_.run_ns, report_.run_realtime_ns});
     }
+    out_.add(folded(line.text(), 0, 0), '\n');
+    if (is_single() && !full_) where_time_went(all);
+  }
+
+  bool is_single() const { return report_.processes.size() == 1 && report_.others.empty(); }
+
+  void where_time_went(const LatencyFigures& figures) {
+    if (!report_.scheduler_seen || figures.wall.total() == 0) return;
+    const TimeSplit& time = figures.split;
+    const std::uint64_t whole = figures.wall.total(), waited = time.runnable + time.blocked();
+    print(out_, "on a CPU {} of that time, runnable {}, blocked {}", Percent{time.on_cpu, whole},
+          Percent{time.runnable, whole}, Percent{time.blocked(), whole});
+    if (report_.phase.empty() && waited > whole / 2) out_.add(": mostly waiting (rtev-bpf pauses says for what)");
+    if (report_.phase.empty() && time.on_cpu > whole / 2) out_.add(": mostly work");
+    out_.add('\n');
   }
 
   void warnings() {
@@ -76,11 +96,15 @@ class Report {
             open == 1 ? "is" : "are");
     }
     if (report_.scheduler_dropped > 0) {
-      print(out_, "warning: the kernel dropped {}; affected time is shown as unknown\n",
+      print(out_, "the kernel dropped {}; affected time is shown as unknown\n",
             Counted{report_.scheduler_dropped, "scheduler event", "scheduler events"});
     }
-    if (!report_.scheduler_seen && report_.all.wall.count() > 0)
+    if (!report_.scheduler_seen && report_.all.wall.count() > 0) {
       out_.add("no scheduler events: it is unknown whether threads ran or waited\n");
+    } else if (report_.all.split.unknown > 0) {
+      print(out_, "what threads did is unknown for {} of {} in {} ({})\n", Duration{report_.all.split.unknown},
+            Duration{report_.all.wall.total()}, many(), Percent{report_.all.split.unknown, report_.all.wall.total()});
+    }
   }
 
   void lower_bounds() {
@@ -99,7 +123,7 @@ class Report {
     add(unfinished(Unfinished::lost), one(), many(), " cut by losses");
     add(unfinished(Unfinished::no_end), one(), many(), " with no end seen");
     add(unfinished(Unfinished::clock), one(), many(), " with a clock that went backwards");
-    print(out_, "\n   counts and totals are at least this high; {} of unknown length are not counted\n", many());
+    print(out_, "\n  counts and totals are at least this high; {} of unknown length are not counted\n", many());
   }
 
   std::uint64_t unfinished(Unfinished reason) const { return report_.all.unfinished[static_cast<std::size_t>(reason)]; }
@@ -160,10 +184,12 @@ class Report {
   }
 
   void blocks() {
+    if (!is_single()) block("all processes", report_.all);
     for (const LatencyReport::Process& process : report_.processes) {
       TextBuffer title;
-      print(title, "process {} {}", process.pid, Escaped{process.comm});
+      append(title, ProcessName{process.comm, process.pid});
       block(title.text(), process.figures);
+      if (process.domains.size() == 1) continue;
       for (const LatencyReport::Domain& domain : process.domains) {
         TextBuffer part;
         print(part, "{}, domain {}", title.text(), domain.domain);
@@ -174,73 +200,89 @@ class Report {
     if (!report_.others.empty()) block("others", report_.others);
   }
 
+  /// A row for each process; for each domain if there is only one process.
   void table() {
-    if (report_.processes.empty()) return;
+    if (report_.all.empty()) return;
     TextTable table;
-    table.column("PID", pid_width).column("COMM", 0, TextTable::Align::left).column("DOM", domain_width);
-    table.column("COUNT", count_width);
-    for (const std::string_view title : {"TOTAL", "MEAN", "STDDEV", "MIN", "P50", "P99", "P99.9", "MAX"})
-      table.column(title, duration_width);
+    table.column("PID", pid_width).column("COMM", 0, TextTable::Align::left).column("DOM", 5).column("COUNT", 7);
+    for (const std::string_view title : {"TOTAL", "P50", "P99", "P99.9", "MAX"}) table.column(title, 8);
     if (report_.scheduler_seen) {
-      for (const std::string_view title : {"ONCPU", "RUNBL", "BLOCK"}) table.column(title, share_width + 1);
+      for (const std::string_view title : {"ONCPU", "RUNBL", "BLOCK"}) table.column(title, 0);
     }
-    const std::size_t shown = std::min(report_.processes.size(), max_processes);
-    for (std::size_t i = 0; i < shown; ++i) rows(table, report_.processes[i]);
-    LatencyFigures rest = report_.others;
-    for (std::size_t i = shown; i < report_.processes.size(); ++i) rest.merge(report_.processes[i].figures);
-    if (!rest.empty()) {
-      table.row();
-      table.cell();
-      table.cell("others");
-      table.cell();
-      row(table, rest);
+    if (is_single()) {
+      domain_rows(table, report_.processes.front());
+    } else {
+      process_rows(table);
     }
     out_.add('\n');
     table.write(out_);
   }
 
-  void rows(TextTable& table, const LatencyReport::Process& process) {
-    TextBuffer pid, comm;
-    pid.add(process.pid);
-    add_column(comm, process.comm, comm_width);
-    table.row();
-    table.cell(pid.text());
-    table.cell(comm.text());
-    if (process.domains.size() == 1) {
-      table.cell(std::to_string(process.domains.front().domain));
-      row(table, process.figures);
-      return;
-    }
-    table.cell("all");
-    row(table, process.figures);
-    const std::size_t shown = std::min(process.domains.size(), max_domains);
+  void process_rows(TextTable& table) const {
+    const std::size_t shown = std::min(report_.processes.size(), max_rows);
     for (std::size_t i = 0; i < shown; ++i) {
-      table.row();
-      table.cell();
-      table.cell();
-      table.cell(std::to_string(process.domains[i].domain));
-      row(table, process.domains[i].figures);
+      const LatencyReport::Process& process = report_.processes[i];
+      row(table, process, fmt::format("{}", Grouped{process.domains.size()}), process.figures);
     }
-    if (process.domains.size() == shown) return;
-    TextBuffer more;
-    more.add_repeated(' ', pid_width + 2);
-    print(more, "and {}", Counted{process.domains.size() - shown, "more domain", "more domains"});
-    table.line(more.text());
+    LatencyFigures rest = report_.others;
+    for (std::size_t i = shown; i < report_.processes.size(); ++i) rest.merge(report_.processes[i].figures);
+    if (rest.empty()) return;
+    table.row();
+    table.cell();
+    table.cell("others");
+    table.cell();
+    figures(table, rest);
   }
 
-  void row(TextTable& table, const LatencyFigures& figures) const {
-    const Histogram& wall = figures.wall;
+  /// Those with most time in pauses, by number; then all.
+  void domain_rows(TextTable& table, const LatencyReport::Process& process) const {
+    std::vector<const LatencyReport::Domain*> domains;
+    for (const LatencyReport::Domain& domain : process.domains) domains.push_back(&domain);
+    const std::size_t shown = std::min(domains.size(), max_rows);
+    std::ranges::stable_sort(domains, std::ranges::greater{},
+                             [](const LatencyReport::Domain* domain) { return domain->figures.wall.total(); });
+    LatencyFigures rest;
+    for (std::size_t i = shown; i < domains.size(); ++i) rest.merge(domains[i]->figures);
+    const std::size_t others = domains.size() - shown;
+    domains.resize(shown);
+    std::ranges::sort(domains, {}, &LatencyReport::Domain::domain);
+    for (const LatencyReport::Domain* const domain : domains)
+      row(table, process, std::to_string(domain->domain), domain->figures);
+    if (others > 0) {
+      table.row();
+      table.cell();
+      table.cell(fmt::format("and {} more", Grouped{others}));
+      table.cell();
+      figures(table, rest);
+    }
+    if (process.domains.size() > 1) row(table, process, "all", process.figures);
+  }
+
+  void row(TextTable& table, const LatencyReport::Process& process, std::string_view domain,
+           const LatencyFigures& of) const {
+    TextBuffer comm;
+    add_column(comm, process.comm, comm_width);
+    table.row();
+    table.cell(std::to_string(process.pid));
+    table.cell(comm.text());
+    table.cell(domain);
+    figures(table, of);
+  }
+
+  void figures(TextTable& table, const LatencyFigures& of) const {
+    const Histogram& wall = of.wall;
     table.cell(wall.count());
     if (wall.count() > 0) {
-      for (const std::uint64_t ns : {wall.total(), whole(wall.mean()), whole(wall.standard_deviation()), wall.min(),
-                                     wall.percentile(50), wall.percentile(99), wall.percentile(99.9), wall.max()})
+      for (const std::uint64_t ns :
+           {wall.total(), wall.percentile(50), wall.percentile(99), wall.percentile(99.9), wall.max()})
         table.duration(ns);
       if (report_.scheduler_seen) {
-        const TimeSplit& time = figures.split;
-        for (const std::uint64_t ns : {time.on_cpu, time.runnable, time.blocked()}) table.cell(share(ns, wall.total()));
+        const TimeSplit& time = of.split;
+        for (const std::uint64_t ns : {time.on_cpu, time.runnable, time.blocked()})
+          table.cell(fmt::format("{}", Percent{ns, wall.total()}));
       }
     }
-    if (figures.lower_bound()) table.remark("!");
+    if (of.lower_bound()) table.remark("!");
   }
 
   const LatencyReport& report_;

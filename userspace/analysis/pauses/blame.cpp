@@ -34,7 +34,7 @@ class Sentence {
   std::string text() {
     switch (blame_.cause) {
       case Cause::work:
-        print(out_, "worked on a CPU for {}{}", share(), busiest_phase());
+        print(out_, "worked on a CPU for {}{}", share(), in_busiest_phase());
         break;
       case Cause::no_cpu:
         no_cpu();
@@ -53,7 +53,7 @@ class Sentence {
         break;
       case Cause::unknown:
         print(out_, "unknown for {}: {}{}", share(),
-              seen_ != SwitchesSeen::none ? "scheduler events are missing" : "no scheduler events", busiest_phase());
+              seen_ != SwitchesSeen::none ? "scheduler events are missing" : "no scheduler events", in_busiest_phase());
         break;
     }
     return std::string{out_.text()};
@@ -74,13 +74,8 @@ class Sentence {
 
   std::string own_thread() const { return pause_.tid != 0 ? fmt::format("its thread {}", pause_.tid) : "its thread"; }
 
-  std::string busiest_phase() const {
-    const StwPhases& phases = StwPhases::of(pause_.domain.family);
-    const PhaseTree::Node* busiest = nullptr;
-    for (const PhaseTree::Node& node : pause_.phases.nodes()) {
-      if (node.phase == phases.start_barrier || node.phase == phases.minor_barrier) continue;
-      if (!busiest || node.own_ns > busiest->own_ns) busiest = &node;
-    }
+  std::string in_busiest_phase() const {
+    const PhaseTree::Node* const busiest = busiest_phase(pause_);
     if (!busiest) return {};
     return fmt::format(", most of the pause in {} ({} without the phases inside)",
                        PhaseName{pause_.domain.family, busiest->phase}, Duration{busiest->own_ns});
@@ -235,6 +230,16 @@ std::string_view to_string(Cause cause) {
 std::string_view to_string(Why why) {
   static constexpr std::string_view names[]{"none", "no_cpu", "backup_thread", "blocked", "leader", "ran", "unknown"};
   return name_at(names, why);
+}
+
+const PhaseTree::Node* busiest_phase(const PauseDetails& pause) {
+  const StwPhases& phases = StwPhases::of(pause.domain.family);
+  const PhaseTree::Node* busiest = nullptr;
+  for (const PhaseTree::Node& node : pause.phases.nodes()) {
+    if (node.phase == phases.start_barrier || node.phase == phases.minor_barrier) continue;
+    if (!busiest || node.own_ns > busiest->own_ns) busiest = &node;
+  }
+  return busiest;
 }
 
 Blame blame_of(const PauseDetails& pause) {

@@ -106,6 +106,15 @@ void PauseDetails::lose(std::uint16_t lost_domain) {
   if (std::ranges::find(lost_domains, lost_domain) == lost_domains.end()) lost_domains.push_back(lost_domain);
 }
 
+void PauseDetails::lose(const DomainLife& in, const Loss& loss) {
+  const bool meanwhile = loss.to_ns >= begin_ns && loss.from_ns <= end_ns;
+  if (in.process != domain.process || in.domain == domain.domain || !meanwhile) return;
+  lose(in.domain);
+  for (const PauseSection& part : sections) {
+    if (loss.from_ns <= part.section->end_ns()) part.section->lose(in.domain, loss);
+  }
+}
+
 void OpenPause::took_part(PauseSection section) {
   auto& sections = details.sections;
   sections.push_back(std::move(section));

@@ -113,6 +113,8 @@ struct PauseDetails {
   std::uint64_t duration_ns() const { return end_ns - begin_ns; }
   /// Words were lost in another ring of the process.
   void lose(std::uint16_t lost_domain);
+  /// The same once the pause is over; words of other processes and of other times do not matter.
+  void lose(const DomainLife& in, const Loss& loss);
 };
 
 /// An open pause: collects its details.

@@ -19,6 +19,7 @@ class Report {
       json_.member("min_ns", report_.min_ns);
       json_.member("top", report_.top);
       counts();
+      groups();
       json_.key("pauses").array([&] {
         for (const PauseDetails* const of : report_.worst) json_.object([&] { pause(*of); });
       });
@@ -48,6 +49,35 @@ class Report {
       json_.member("scheduler_dropped", counts.scheduler_dropped);
       json_.member("scheduler_contradictions", counts.scheduler_contradictions);
     });
+  }
+
+  void groups() {
+    const LongPauses& found = report_.long_pauses;
+    json_.member("long_ns", found.least_ns);
+    json_.member("long_pauses", found.count);
+    json_.member("ungrouped", found.ungrouped);
+    json_.key("groups").array([&] {
+      for (const CauseGroup& group : found.groups) json_.object([&] { add(group); });
+    });
+  }
+
+  void add(const CauseGroup& group) {
+    const CauseKey& key = group.key;
+    json_.member("pid", group.worst->domain.pid);
+    json_.member("comm", group.worst->comm);
+    json_.member("cause", to_string(key.cause));
+    json_.member("why", to_string(key.why));
+    json_.member("domain", key.domain < 0 ? std::nullopt : std::optional{key.domain});
+    if (key.phase) {
+      phase("phase", group.worst->domain.family, *key.phase);
+    } else {
+      json_.member("phase", std::optional<int>{});
+    }
+    json_.member("pauses", group.count);
+    json_.member("total_ns", group.total_ns);
+    json_.member("least_ns", group.least_ns);
+    json_.member("greatest_ns", group.greatest_ns);
+    json_.member("worst_begin_ns", group.worst->begin_ns);
   }
 
   void domain(const DomainLife& life, std::string_view comm) {

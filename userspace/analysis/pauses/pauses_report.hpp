@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "analysis/pauses/blame.hpp"
+#include "analysis/pauses/cause_groups.hpp"
 #include "analysis/pauses/pause_details.hpp"
+#include "base/text_buffer.hpp"
 
 namespace rtev {
 
@@ -26,7 +28,8 @@ struct PausesReport {
   struct Counts {
     std::uint64_t pauses = 0;  ///< all that ended
     std::uint64_t long_enough = 0;
-    std::uint64_t represented = 0;  ///< of these: shown in the sections of `worst`, and not there
+    std::uint64_t total_ns = 0, unknown_ns = 0;  ///< of these: all their time, and of it what is not known
+    std::uint64_t represented = 0;               ///< of these: shown in the sections of `worst`, and not there
     std::array<std::uint64_t, unfinished_count> unfinished{};
     std::uint64_t ends_without_begin = 0;
     std::uint64_t ignored_events = 0;  ///< begins of phases of domains beyond what can be followed at once
@@ -45,18 +48,28 @@ struct PausesReport {
     }
   };
 
-  std::string version;  ///< of rtev-bpf
-  std::uint64_t start_ns = 0;
-  std::uint64_t end_ns = 0;
+  std::string version;                     ///< of rtev-bpf
+  std::uint64_t run_ns = 0;                ///< when tracing began, CLOCK_MONOTONIC
+  std::uint64_t run_realtime_ns = 0;       ///< CLOCK_REALTIME then; 0: unknown
+  std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported
   std::uint64_t min_ns = 0;
   std::size_t top = 0;
+  bool full = false;          ///< text with all details
+  bool longest_only = false;  ///< else short text with the worst of each group
+  std::string input{};        ///< a recording as an argument of a shell; empty: none
   Counts counts{};
+  bool several_processes = false;             ///< had pauses
+  LongPauses long_pauses{};                   ///< by cause
   std::vector<const PauseDetails*> worst{};   ///< longest first
   std::vector<UnfinishedPause> unfinished{};  ///< those that may be longest first
 };
 
-/// For people; times are seconds since the run began. Ends with a newline.
+/// For people: what long pauses have in common, and the worst of each kind, on one screen; the longest with all details
+/// if report.full. Ends with a newline.
 std::string report_text(const PausesReport& report);
+
+/// Of `pauses --full`: what the thread of a pause did, its phases and its stop-the-world sections.
+void add_details(TextBuffer& out, const PauseDetails& pause, std::uint64_t start_ns);
 
 /// One JSON object, schema 1, in one line, with its end. docs/json.md documents the schema.
 std::string report_json(const PausesReport& report);

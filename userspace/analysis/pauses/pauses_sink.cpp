@@ -9,13 +9,13 @@
 namespace rtev {
 
 Pauses::Pauses(PausesOptions options)
-    : options_{.top = std::min(options.top, PausesOptions::max_top), .min_ns = options.min_ns},
-      analyzer_(*this, options.max_bytes),
-      worst_(options_.top) {}
+    : options_(std::move(options)),
+      analyzer_(*this, options_.max_bytes),
+      worst_(std::min(options_.top, PausesOptions::max_top)) {}
 
 void Pauses::header(const RunHeader& header) {
   header_ = header;
-  last_ns_ = header.start_ns;
+  last_ns_ = header.begin_ns();
 }
 
 void Pauses::consume(const Batch& batch, const Registry& registry) {
@@ -40,11 +40,18 @@ void Pauses::summary(const RunSummary& summary, const Registry& registry) {
 
 PausesReport Pauses::report() const {
   PausesReport report{.version = header_.version,
-                      .start_ns = header_.start_ns,
+                      .run_ns = header_.start_ns,
+                      .run_realtime_ns = header_.start_realtime_ns,
+                      .start_ns = header_.begin_ns(),
                       .end_ns = last_ns_,
                       .min_ns = options_.min_ns,
                       .top = options_.top,
+                      .full = options_.full,
+                      .longest_only = options_.longest_only,
+                      .input = options_.input,
                       .counts = counts_,
+                      .several_processes = processes_.size() == several,
+                      .long_pauses = groups_.longest(options_.min_ns),
                       .worst = worst_.worst(),
                       .unfinished = unfinished_};
   report.counts.represented = worst_.represented(options_.min_ns);
@@ -61,9 +68,12 @@ void Pauses::on_pause_details(PauseDetails&& pause) {
   ++counts_.pauses;
   if (pause.duration_ns() < options_.min_ns || options_.top == 0) return;
   ++counts_.long_enough;
-  if (!worst_.wants(pause.duration_ns())) return;
+  counts_.total_ns += pause.duration_ns();
+  counts_.unknown_ns += pause.time.unknown;
+  if (processes_.size() < several) processes_.insert(pause.domain.process);
   pause.comm = registry_->process(pause.domain.process).comm;
-  worst_.add(std::move(pause));
+  groups_.add(pause);
+  if (worst_.wants(pause.duration_ns())) worst_.add(std::move(pause));
 }
 
 void Pauses::on_unfinished(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) {
@@ -84,6 +94,7 @@ void Pauses::on_words_lost(const DomainLife& domain, const Loss& loss) {
   counts_.lost_words += loss.words;
   counts_.unprobed += loss.words == 0;
   worst_.lose(domain, loss);
+  groups_.lose(domain, loss);
 }
 
 }  // namespace rtev

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,11 @@ namespace rtev {
 struct PausesOptions {
   static constexpr std::size_t max_top = 1000;  ///< each takes some tens of KiB
 
-  std::size_t top = 10;      ///< how many pauses are reported; at most max_top
-  std::uint64_t min_ns = 0;  ///< shorter ones are only counted
+  std::size_t top = 10;       ///< how many pauses are reported; at most max_top
+  std::uint64_t min_ns = 0;   ///< shorter ones are only counted
+  bool full = false;          ///< text with all details
+  bool longest_only = false;  ///< short text with the longest pauses, not with the worst by cause
+  std::string input{};        ///< PausesReport::input
   /// Of the phases of open pauses, and again of stop-the-world sections: beyond that there are fewer details.
   std::size_t max_bytes = std::size_t{16} << 20;
 };
@@ -49,6 +53,9 @@ class Pauses final : public Sink, private PauseConsumer {
   PausesOptions options_;
   PauseAnalyzer analyzer_;
   WorstPauses worst_;
+  CauseGroups groups_;
+  static constexpr std::size_t several = 2;
+  std::set<ProcessIndex> processes_;         ///< that had pauses: one, or several of them
   std::vector<UnfinishedPause> unfinished_;  ///< longest first
   PausesReport::Counts counts_{};
   DroppedEvents dropped_;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
-#include <array>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,14 +8,33 @@
 #include "analysis/pauses/blame.hpp"
 #include "analysis/pauses/pauses_report.hpp"
 #include "analysis/report_text.hpp"
-#include "base/text_table.hpp"
+#include "base/folding.hpp"
 
 namespace rtev {
 namespace {
 
-constexpr std::size_t phase_width = 40, count_width = 8, thread_width = 17;
-constexpr std::uint64_t least_share_of_phase = 1000;  // a thousandth of the pause
-constexpr std::size_t max_phases = 24, max_competitors = 4, max_domains = 16;
+/// Of the default report, which fits a terminal: of its lines some are the shell's.
+constexpr std::size_t max_lines = 22, max_groups = 5;
+constexpr std::size_t indent = 2;
+
+/// "20ms", of a whole number of a unit.
+struct RoundDuration {
+  std::uint64_t ns;
+};
+
+void append(TextBuffer& out, const RoundDuration& duration) {
+  for (const auto& [unit_ns, unit] : {std::pair{1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "µs"}}) {
+    const auto length = static_cast<std::uint64_t>(unit_ns);
+    if (duration.ns < length || duration.ns % length != 0) continue;
+    out.add(duration.ns / length, std::string_view{unit});
+    return;
+  }
+  append(out, Duration{duration.ns});
+}
+
+std::size_t lines_of(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+}
 
 class Report {
  public:
@@ -25,306 +42,216 @@ class Report {
 
   std::string text() {
     headline();
-    warnings();
-    for (std::size_t i = 0; i < report_.worst.size(); ++i) pause(i + 1, *report_.worst[i]);
-    unfinished();
+    const std::size_t shown = groups();
+    TextBuffer remarks;
+    warnings(remarks);
+    unfinished(remarks);
+    if (report_.full) {
+      out_.add(remarks.text());
+      for (std::size_t i = 0; i < report_.worst.size(); ++i) full_pause(i + 1, *report_.worst[i]);
+      if (!report_.unfinished.empty()) list_unfinished();
+    } else if (report_.longest_only) {
+      for (std::size_t i = 0; i < report_.worst.size(); ++i) add(short_pause("", *report_.worst[i]));
+      add(remarks.text());
+    } else {
+      worst_of_groups(shown, lines_of(remarks.text()));
+      add(remarks.text());
+    }
     return std::string{out_.text()};
   }
 
  private:
+  void add(std::string_view paragraph) {
+    if (!paragraph.empty()) out_.add('\n', paragraph);
+  }
+
   void headline() {
     const PausesReport::Counts& counts = report_.counts;
+    std::string pauses =
+        fmt::format("{}{}", counts.words_before > 0 ? "at least " : "", Counted{counts.pauses, "pause", "pauses"});
+    if (!report_.several_processes && !report_.worst.empty()) {
+      const PauseDetails& worst = *report_.worst.front();
+      pauses += fmt::format(" of {}", ProcessName{worst.comm, worst.domain.pid});
+    }
     if (counts.pauses == 0) {
       out_.add("no pauses");
+    } else if (counts.long_enough == 0) {
+      print(out_, "none of {} lasted {} or longer", pauses, Duration{report_.min_ns});
+    } else if (report_.long_pauses.count == counts.pauses) {
+      out_.add(pauses);
     } else {
-      if (report_.worst.empty()) {
-        out_.add("none of ");
-      } else if (report_.worst.size() == 1) {
-        out_.add("the worst of ");
-      } else {
-        print(out_, "the {} worst of ", report_.worst.size());
-      }
-      print(out_, "{}{}", counts.words_before > 0 ? "at least " : "", Counted{counts.pauses, "pause", "pauses"});
-      if (report_.min_ns > 0) {
-        if (!report_.worst.empty()) print(out_, ", of which {}", Grouped{counts.long_enough});
-        print(out_, " lasted {} or longer", Duration{report_.min_ns});
-      }
+      print(out_, "{} of {} lasted {} or longer", Grouped{report_.long_pauses.count}, pauses,
+            RoundDuration{report_.long_pauses.least_ns});
     }
     if (report_.end_ns > report_.start_ns) print(out_, ", in {}", Duration{report_.end_ns - report_.start_ns});
+    if (!report_.worst.empty()) print(out_, "; the longest {}", Duration{report_.worst.front()->duration_ns()});
     out_.add('\n');
-    if (counts.words_before > 0) {
-      print(out_, "warning: {} overwritten before the ring was read; earlier pauses are missing\n",
-            Counted{counts.words_before, "word was", "words were"});
+  }
+
+  /// How many of the long pauses have which cause. Returns how many groups are listed.
+  std::size_t groups() {
+    const LongPauses& found = report_.long_pauses;
+    const std::size_t shown = report_.full ? found.groups.size() : std::min(found.groups.size(), max_groups);
+    std::size_t count_width = 0, range_width = 0;
+    std::vector<std::string> ranges;
+    for (std::size_t i = 0; i < shown; ++i) {
+      const CauseGroup& group = found.groups[i];
+      ranges.push_back(range(group));
+      count_width = std::max(count_width, fmt::format("{}", Grouped{group.count}).size());
+      range_width = std::max(range_width, columns_of(ranges.back()));
     }
-    if (counts.represented > 0) {
-      print(out_, "{} only in the stop-the-world tables below\n",
-            Counted{counts.represented, "more pause appears", "more pauses appear"});
+    for (std::size_t i = 0; i < shown; ++i) {
+      const CauseGroup& group = found.groups[i];
+      TextBuffer line;
+      print(line, "{:>{}} × {}", Grouped{group.count}, count_width + 2, ranges[i]);
+      line.add_repeated(' ', range_width - columns_of(ranges[i]) + 2);
+      if (report_.several_processes) print(line, "{}: ", ProcessName{group.worst->comm, group.worst->domain.pid});
+      append(line, CauseName{group.key, group.worst->domain.family});
+      out_.add(line.text(), '\n');
+    }
+    if (shown < found.groups.size() || found.ungrouped > 0) {
+      std::uint64_t pauses = found.ungrouped;
+      for (std::size_t i = shown; i < found.groups.size(); ++i) pauses += found.groups[i].count;
+      print(out_, "  and {} by other causes\n", Counted{pauses, "pause", "pauses"});
+    }
+    return shown;
+  }
+
+  /// "12.1ms to 31.2ms", of the time that the cause explains.
+  static std::string range(const CauseGroup& group) {
+    const std::string least = fmt::format("{}", Duration{group.least_ns});
+    const std::string greatest = fmt::format("{}", Duration{group.greatest_ns});
+    return least == greatest ? least : least + " to " + greatest;
+  }
+
+  /// As many as there is room for.
+  void worst_of_groups(std::size_t shown, std::size_t lines_after) {
+    for (std::size_t i = 0; i < shown; ++i) {
+      const CauseGroup& group = report_.long_pauses.groups[i];
+      const std::string pause = short_pause(
+          group.count == 1 ? "" : fmt::format(", the longest of the {}", Grouped{group.count}), *group.worst);
+      const bool fits = lines_of(out_.text()) + 1 + lines_of(pause) + 1 + lines_after <= max_lines;
+      if (i > 0 && !fits) return;
+      add(pause);
     }
   }
 
-  void warnings() {
+  void where(TextBuffer& out, const PauseDetails& of) const {
+    print(out, "{} domain {}", ProcessName{of.comm, of.domain.pid},
+          DomainName{of.domain.domain, of.domain.incarnation});
+    if (report_.full && of.tid != 0) {
+      print(out, ", thread {}", of.tid);
+      if (of.role != ThreadRole::unknown) print(out, " ({})", to_string(of.role));
+    }
+    print(out, ", at {}\n", WhenOf{of.begin_ns, report_.run_ns, report_.run_realtime_ns});
+  }
+
+  std::string blame(const PauseDetails& of) const {
+    return blame_text(of, blame_of(of), report_.counts.switches_seen()) + ".";
+  }
+
+  void full_pause(std::size_t rank, const PauseDetails& of) {
+    out_.add('\n');
+    print(out_, "#{}  {}  ", rank, Duration{of.duration_ns()});
+    where(out_, of);
+    print(out_, "    blame: {}\n", folded(blame(of), 11, 4));
+    add_details(out_, of, report_.run_ns);
+  }
+
+  std::string short_pause(std::string_view rank, const PauseDetails& of) const {
+    TextBuffer out;
+    print(out, "{}{}: ", Duration{of.duration_ns()}, rank);
+    where(out, of);
+    out.add_repeated(' ', indent);
+    out.add(folded(blame(of), indent, indent), '\n');
+    parts(out, of);
+    if (!report_.input.empty()) {
+      out.add_repeated(' ', indent);
+      print(out, "rtev-bpf dump {} --from ", report_.input);
+      add_seconds(out, of.begin_ns, report_.run_ns, 0);
+      out.add(" --to ");
+      add_seconds(out, of.end_ns, report_.run_ns, 0);
+      out.add('\n');
+    }
+    return std::string{out.text()};
+  }
+
+  /// What its thread did, if the blame does not say it all.
+  static void parts(TextBuffer& out, const PauseDetails& of) {
+    const std::uint64_t whole = of.duration_ns();
+    TextBuffer line;
+    std::string_view separator;
+    const auto add = [&](std::string_view name, std::uint64_t ns) {
+      if (ns < whole / 100 || ns == 0) return;
+      print(line, "{}{} {} ({})", separator, name, Duration{ns}, Percent{ns, whole});
+      separator = ", ";
+    };
+    add("on CPU", of.time.on_cpu);
+    add("runnable", of.time.runnable);
+    add("blocked", of.time.blocked());
+    if (of.time.total() != of.time.unknown) add("unknown", of.time.unknown);
+    if (line.text().empty() || line.text().find(',') == std::string_view::npos) return;
+    out.add_repeated(' ', indent);
+    out.add(line.text(), '\n');
+  }
+
+  void warnings(TextBuffer& out) const {
     const PausesReport::Counts& counts = report_.counts;
+    if (counts.words_before > 0) {
+      print(out, "warning: {} overwritten before the ring was read; earlier pauses are missing\n",
+            Counted{counts.words_before, "word was", "words were"});
+    }
+    if (report_.full && counts.represented > 0) {
+      print(out, "{} only in the stop-the-world tables below\n",
+            Counted{counts.represented, "more pause appears", "more pauses appear"});
+    }
     if (counts.lost_words > 0 || counts.unprobed > 0) {
-      out_.add("warning: ");
-      if (counts.lost_words > 0) print(out_, "{} lost", Counted{counts.lost_words, "ring word was", "ring words were"});
-      if (counts.lost_words > 0 && counts.unprobed > 0) out_.add(" and ");
-      if (counts.unprobed > 0) print(out_, "tracing by probes paused {}", times(counts.unprobed));
-      print(out_, "; {} incomplete, others may be missing\n",
+      out.add("warning: ");
+      if (counts.lost_words > 0) print(out, "{} lost", Counted{counts.lost_words, "ring word was", "ring words were"});
+      if (counts.lost_words > 0 && counts.unprobed > 0) out.add(" and ");
+      if (counts.unprobed > 0) print(out, "tracing by probes paused {}", times(counts.unprobed));
+      print(out, "; {} incomplete, others may be missing\n",
             Counted{counts.unfinished[static_cast<std::size_t>(Unfinished::lost)], "pause is", "pauses are"});
     }
     if (counts.rings_missed > 0)
-      print(out_, "warning: {} could not be read\n", Counted{counts.rings_missed, "ring", "rings"});
+      print(out, "warning: {} could not be read\n", Counted{counts.rings_missed, "ring", "rings"});
     if (counts.ignored_events > 0) {
-      print(out_, "warning: too many domains: {} ignored, with their pauses\n",
+      print(out, "warning: too many domains: {} ignored, with their pauses\n",
             Counted{counts.ignored_events, "phase was", "phases were"});
     }
-    if (counts.scheduler_dropped > 0) {
-      print(out_, "warning: the kernel dropped {}; affected time is shown as unknown\n",
-            Counted{counts.scheduler_dropped, "scheduler event", "scheduler events"});
-    }
-    if (counts.scheduler_contradictions > 0) {
-      print(out_, "warning: {} (some were lost); affected time is shown as unknown\n",
-            Counted{counts.scheduler_contradictions, "inconsistent context switch", "inconsistent context switches"});
-    }
-    if (!counts.scheduler_seen) out_.add("no scheduler events: it is unknown whether threads ran or waited\n");
-  }
-
-  void pause(std::size_t rank, const PauseDetails& of) {
-    print(out_, "\n#{}  {}  {} (pid {}) domain {}", rank, Duration{of.duration_ns()}, Quoted{of.comm}, of.domain.pid,
-          DomainName{of.domain.domain, of.domain.incarnation});
-    if (of.tid != 0) {
-      print(out_, ", thread {}", of.tid);
-      if (of.role != ThreadRole::unknown) print(out_, " ({})", to_string(of.role));
-    }
-    print(out_, ", at {}\n    blame: {}.\n", Moment{of.begin_ns, report_.start_ns},
-          blame_text(of, blame_of(of), report_.counts.switches_seen()));
-    durations(of);
-    scheduling(of);
-    uncertainties(of);
-    phases(of);
-    sections(of);
-  }
-
-  void part(std::string_view name, std::uint64_t ns, std::uint64_t of_ns) {
-    print(out_, "  {} {} ({})", name, Duration{ns}, Percent{ns, of_ns});
-  }
-
-  void durations(const PauseDetails& of) {
-    const std::uint64_t whole = of.duration_ns();
-    out_.add("\n    time    ");
-    part("on CPU", of.time.on_cpu, whole);
-    part("runnable", of.time.runnable, whole);
-    part("blocked", of.time.blocked(), whole);
-    part("unknown", of.time.unknown, whole);
-    out_.add('\n');
-    if (of.time.blocked() > 0) {
-      out_.add("    blocked ");
-      part("at barriers", of.blocked.barrier, whole);
-      part("elsewhere in stop-the-world", of.blocked.section, whole);
-      part("otherwise", of.blocked.other, whole);
-      out_.add('\n');
-    }
-    if (of.start_wait_ns > 0 || of.finish_wait_ns > 0) {
-      out_.add("    waited  ");
-      part("for domains to stop", of.start_wait_ns, whole);
-      part("for domains to end their minor collection", of.finish_wait_ns, whole);
-      out_.add('\n');
-    }
-  }
-
-  void scheduling(const PauseDetails& of) {
-    const SchedulingDetail& detail = of.scheduling;
-    if (detail.preempted() + detail.blocked() + detail.woken() + detail.migrations() > 0) {
-      print(out_, "    switches  preempted {}, blocked {}", times(detail.preempted()), times(detail.blocked()));
-      if (detail.blocked() > 0) print(out_, " (longest {})", Duration{detail.longest_block_ns()});
-      print(out_, ", woken {}", times(detail.woken()));
-      wakers(of);
-      print(out_, ", moved to another CPU {}\n", times(detail.migrations()));
-    }
-    const auto competitors = detail.competitors();
-    std::uint64_t rest = detail.other_competitors_ns();
-    for (std::size_t i = 0; i < competitors.size(); ++i) {
-      if (i >= max_competitors) {
-        rest += competitors[i].wait.ns;
-      } else {
-        competitor(competitors[i], of.domain.pid);
-      }
-    }
-    if (rest > 0) print(out_, "    no CPU    for {} behind other threads\n", Duration{rest});
-    if (detail.unknown_competitors_ns() > 0)
-      print(out_, "    no CPU    for {} behind unknown threads\n", Duration{detail.unknown_competitors_ns()});
-  }
-
-  void wakers(const PauseDetails& of) {
-    const auto wakers = of.scheduling.wakers();
-    if (wakers.empty()) return;
-    print(out_, " (by {}", ThreadName{wakers.front().thread, of.domain.pid});
-    if (wakers.size() > 1) print(out_, " and {} more", wakers.size() - 1);
-    out_.add(')');
-  }
-
-  void competitor(const SchedulingDetail::CpuCompetitor& competitor, std::int32_t own_pid) {
-    print(out_, "    no CPU    for {}, {}", Duration{competitor.wait.ns}, times(competitor.times));
-    if (competitor.wait.cpu >= 0) print(out_, ", CPU {}", competitor.wait.cpu);
-    print(out_, " {}\n", Behind{competitor.wait, own_pid});
-  }
-
-  void uncertainties(const PauseDetails& of) {
-    if (of.late) out_.add("    warning: its events arrived late; its scheduling is uncertain\n");
-    if (!of.lost_domains.empty())
-      print(out_, "    warning: words were lost in the rings of other domains: {}\n", fmt::join(of.lost_domains, " "));
-  }
-
-  void phases(const PauseDetails& of) {
-    const auto nodes = of.phases.in_depth();
-    // If there are very many, only the longest are shown, each in its place.
-    std::vector<std::uint64_t> longest;
-    longest.reserve(nodes.size());
-    for (const PhaseTree::Node* const node : nodes) longest.push_back(node->total_ns);
-    std::ranges::sort(longest, std::ranges::greater{});
-    const std::uint64_t least =
-        std::max(longest.size() > max_phases ? longest[max_phases - 1] : 0, of.duration_ns() / least_share_of_phase);
-    TextTable table{4};
-    table.column("PHASE", phase_width, TextTable::Align::left).column("TIMES", count_width);
-    table.column("TOTAL", duration_width).column("OWN", duration_width);
-    std::size_t shown = 0;
-    for (const PhaseTree::Node* const node : nodes) {
-      if (node->total_ns < least || shown == max_phases) continue;
-      ++shown;
-      TextBuffer name;
-      if (node->depth > 0) name.add_repeated(' ', std::min<std::size_t>(node->depth, 10) * 2);
-      append(name, PhaseName{of.domain.family, node->phase});
-      table.row();
-      table.cell(name.text());
-      table.cell(node->count);
-      table.duration(node->total_ns);
-      table.duration(node->own_ns);
-    }
-    out_.add('\n');
-    table.write(out_);
-    const std::uint64_t others = nodes.size() - shown + of.phases.folded();
-    if (others > 0) print(out_, "    and {} more that took less\n", Grouped{others});
-  }
-
-  void sections(const PauseDetails& of) {
-    std::vector<const PauseSection*> parts;
-    for (const PauseSection& part : of.sections) {
-      if (part.section->domains.size() + part.section->unnamed > 1) parts.push_back(&part);
-    }
-    // The longest waits first.
-    std::ranges::sort(parts, std::ranges::greater{}, [](const PauseSection* part) {
-      return std::pair(part->start_wait_ns + part->finish_wait_ns, part->section->id);
-    });
-    for (const PauseSection* const part : parts) section(of, *part);
-    if (of.section_count > of.sections.size()) {
-      print(out_, "\n    and {} in this pause\n",
-            Counted{of.section_count - of.sections.size(), "more stop-the-world section",
-                    "more stop-the-world sections"});
-    }
-  }
-
-  /// A stop-the-world section that a pause took part in, its domains in order of arrival; of very many domains those
-  /// that arrived last.
-  void section(const PauseDetails& of, const PauseSection& part) {
-    const StwSection& section = *part.section;
-    const StwDomain* const last = section.last_to_arrive();
-    print(out_, "\n    stop-the-world of {}, {} {}",
-          Counted{section.domains.size() + section.unnamed, "domain", "domains"},
-          section.leader_seen ? "requested at" : "leader unknown, from", Moment{section.begin_ns, report_.start_ns});
-    if (last)
-      print(out_, ", all arrived after {}", Duration{last->arrived_ns - std::min(last->arrived_ns, section.begin_ns)});
-    if (!section.has_barrier) out_.add(", without waiting for each other");
-    out_.add('\n');
-    TextTable table{4};
-    table.column("DOMAIN", 0).column("THREAD", thread_width + 2, TextTable::Align::left);
-    table.column("ARRIVED", duration_width + 1).column("WAITED", duration_width);
-    table.column("MINOR-END", duration_width + 1).column("WAITED", duration_width).column("PAUSE", duration_width);
-    table.column("BEFORE IT ARRIVED", 0, TextTable::Align::left);
-    std::vector<const StwDomain*> order;
-    order.reserve(section.domains.size());
-    for (const StwDomain& domain : section.domains) order.push_back(&domain);
-    std::ranges::sort(order, {}, [](const StwDomain* domain) { return std::pair(domain->arrived_ns, domain->domain); });
-    const std::size_t skipped = order.size() > max_domains ? order.size() - max_domains : 0;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      // The first to arrive matter least.
-      const bool own = order[i] == &part.own();
-      if (i >= skipped || own || order[i]->leads) participant(table, of, section, *order[i], last);
-    }
-    table.write(out_);
-    if (skipped + section.unnamed > 0)
-      print(out_, "    and about {} more that arrived earlier\n", Grouped{skipped + section.unnamed});
-    if (!section.lost_domains.empty())
-      print(out_, "    warning: words were lost in the rings of domains: {}\n", fmt::join(section.lost_domains, " "));
-  }
-
-  static void participant(TextTable& table, const PauseDetails& of, const StwSection& section, const StwDomain& domain,
-                          const StwDomain* last) {
-    TextBuffer thread;
-    if (domain.tid == 0) {
-      thread.add('?');
+    if (!counts.scheduler_seen) {
+      out.add("no scheduler events: it is unknown whether threads ran or waited\n");
     } else {
-      thread.add(domain.tid);
-      if (domain.role == ThreadRole::backup) thread.add(" backup");
+      unknown_time(out);
     }
-    if (domain.leads) thread.add(" leads");
-    const StwDomain* const slowest = section.last_to_end_minor();
-    const std::uint64_t all_done = slowest ? std::min(slowest->minor_end_ns, domain.minor_passed_ns) : 0;
-    table.row();
-    table.cell(std::to_string(domain.domain));
-    table.cell(thread.text());
-    offset(table, domain.arrived_ns, section.begin_ns);
-    table.duration(last ? last->arrived_ns - std::min(last->arrived_ns, domain.arrived_ns) : 0);
-    offset(table, domain.minor_end_ns, section.begin_ns);
-    table.duration(domain.minor_end_ns != 0 && all_done > domain.minor_end_ns ? all_done - domain.minor_end_ns : 0);
-    if (domain.pause_begin_ns == 0) {
-      table.cell("?");
-    } else {
-      table.duration(domain.pause_ns);
-    }
-    table.cell(before(of, section, domain));
-    if (&domain == last) table.remark("<- last");
   }
 
-  static std::string before(const PauseDetails& of, const StwSection& section, const StwDomain& domain) {
-    if (!section.leader_seen || domain.before.time.total() == 0) return "-";
+  void unknown_time(TextBuffer& out) const {
+    const PausesReport::Counts& counts = report_.counts;
+    if (counts.unknown_ns == 0 && counts.scheduler_dropped == 0) return;
     TextBuffer text;
-    std::string_view separator;
-    const TimeSplit& split = domain.before.time;
-    const auto state = [&](std::string_view name, std::uint64_t ns) {
-      if (ns == 0) return;
-      print(text, "{}{} {}", separator, name, Duration{ns});
-      separator = ", ";
-    };
-    state("ran", split.on_cpu);
-    state("blocked", split.blocked());
-    state("unknown", split.unknown);
-    state("no CPU", split.runnable);
-    const CpuWait& wait = domain.before.longest_wait;
-    if (wait.ns > 0) print(text, " {}", Behind{wait, of.domain.pid});
-    return std::string{text.text()};
+    print(text, "what threads did is unknown for {} of {} in pauses ({})", Duration{counts.unknown_ns},
+          Duration{counts.total_ns}, Percent{counts.unknown_ns, counts.total_ns});
+    if (counts.scheduler_dropped > 0)
+      print(text, ": the kernel dropped {}", Counted{counts.scheduler_dropped, "scheduler event", "scheduler events"});
+    out.add(folded(text.text(), 0, 2), '\n');
   }
 
-  /// "+1.23ms" after the begin, or "-" if there is no such time.
-  static void offset(TextTable& table, std::uint64_t time_ns, std::uint64_t begin_ns) {
-    TextBuffer text;
-    if (time_ns == 0) {
-      text.add('-');
-    } else {
-      text.add(time_ns < begin_ns ? '-' : '+');
-      add_duration(text, time_ns < begin_ns ? begin_ns - time_ns : time_ns - begin_ns);
-    }
-    table.cell(text.text());
+  void unfinished(TextBuffer& out) const {
+    if (report_.full || report_.unfinished.empty()) return;
+    std::uint64_t count = 0;
+    for (const std::uint64_t of_reason : report_.counts.unfinished) count += of_reason;
+    print(out, "{} of unknown length, in no figure\n", Counted{count, "pause was", "pauses were"});
   }
 
-  void unfinished() {
-    if (report_.unfinished.empty()) return;
+  void list_unfinished() {
     out_.add("\npauses of unknown length\n");
     for (const UnfinishedPause& pause : report_.unfinished) {
       const std::string_view bound = pause.reason == Unfinished::ended ? "at least" : "at most";
-      print(out_, "    {:8} {:>{}}  {} (pid {}) domain {}, {}, at {}: {}\n", bound,
-            Duration{pause.until_ns - pause.begin_ns}, duration_width, Quoted{pause.comm}, pause.domain.pid,
+      print(out_, "    {:8} {:>{}}  {} domain {}, {}, at {}: {}\n", bound, Duration{pause.until_ns - pause.begin_ns},
+            duration_width, ProcessName{pause.comm, pause.domain.pid},
             DomainName{pause.domain.domain, pause.domain.incarnation}, PhaseName{pause.domain.family, pause.root},
-            Moment{pause.begin_ns, report_.start_ns}, reason_text(pause.reason));
+            WhenOf{pause.begin_ns, report_.run_ns, report_.run_realtime_ns}, reason_text(pause.reason));
     }
   }
 

@@ -54,14 +54,7 @@ void WorstPauses::forget_one() {
 }
 
 void WorstPauses::lose(const DomainLife& domain, const Loss& loss) {
-  for (auto& [pause, shown_by, stays] : kept_) {
-    const bool meanwhile = loss.to_ns >= pause.begin_ns && loss.from_ns <= pause.end_ns;
-    if (pause.domain.process != domain.process || pause.domain.domain == domain.domain || !meanwhile) continue;
-    pause.lose(domain.domain);
-    for (const PauseSection& part : pause.sections) {
-      if (loss.from_ns <= part.section->end_ns()) part.section->lose(domain.domain, loss);
-    }
-  }
+  for (Kept& kept : kept_) kept.pause.lose(domain, loss);
 }
 
 std::vector<const PauseDetails*> WorstPauses::worst() const {

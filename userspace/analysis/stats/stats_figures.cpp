@@ -68,6 +68,18 @@ std::optional<std::size_t> heap_counter_id(Family family, std::size_t entry) {
   return static_cast<std::size_t>(*counter);
 }
 
+const HeapCounters& HeapCounters::of(Family family) {
+  static constexpr std::size_t words = 0, pool = 1, pool_live = 2, large = 3;  // places in heap_counters()
+  const auto counters_of = [](Family of) {
+    return HeapCounters{.words = heap_counter_id(of, words),
+                        .pool = heap_counter_id(of, pool),
+                        .pool_live = heap_counter_id(of, pool_live),
+                        .large = heap_counter_id(of, large)};
+  };
+  static const HeapCounters before = counters_of(Family::before_5_3), since = counters_of(Family::since_5_3);
+  return family == Family::since_5_3 ? since : before;
+}
+
 void CounterTally::add(std::uint64_t value) {
   ++count;
   increase(sum, value);
@@ -76,8 +88,9 @@ void CounterTally::add(std::uint64_t value) {
 }
 
 Tally& Tally::operator+=(const Tally& other) {
-  for (std::uint64_t Tally::* const figure : {&Tally::wall_ns, &Tally::gc_ns, &Tally::cpu_ns, &Tally::user_events,
-                                              &Tally::events, &Tally::losses, &Tally::lost_words, &Tally::unfinished})
+  for (std::uint64_t Tally::* const figure :
+       {&Tally::wall_ns, &Tally::gc_ns, &Tally::gc_cpu_ns, &Tally::cpu_ns, &Tally::user_events, &Tally::events,
+        &Tally::losses, &Tally::lost_words, &Tally::unfinished})
     increase(this->*figure, other.*figure);
   for (std::size_t id = 0; id < phases.size(); ++id) increase(phases[id], other.phases[id]);
   for (std::size_t id = 0; id < counters.size(); ++id) {
@@ -105,9 +118,9 @@ std::optional<double> StatsFigures::gc_share() const {
 StatsFigures& StatsFigures::operator+=(const StatsFigures& other) {
   using F = StatsFigures;
   for (std::uint64_t F::* const figure :
-       {&F::wall_ns, &F::domain_ns, &F::gc_ns, &F::stw_led, &F::stw_followed, &F::minor_collections, &F::major_slices,
-        &F::major_cycles, &F::compactions, &F::minor_words, &F::promoted_words, &F::user_events, &F::events, &F::losses,
-        &F::lost_words})
+       {&F::wall_ns, &F::domain_ns, &F::gc_ns, &F::gc_cpu_ns, &F::stw_led, &F::stw_followed, &F::minor_collections,
+        &F::major_slices, &F::major_cycles, &F::compactions, &F::minor_words, &F::promoted_words, &F::user_events,
+        &F::events, &F::losses, &F::lost_words})
     increase(this->*figure, other.*figure);
   for (std::size_t i = 0; i < explicit_calls.size(); ++i) increase(explicit_calls[i], other.explicit_calls[i]);
   for (std::size_t i = 0; i < triggers.size(); ++i) increase(triggers[i], other.triggers[i]);
@@ -124,6 +137,7 @@ StatsFigures figures_of(const Tally& tally, Family family, bool cpu_known) {
       .domain_ns = tally.wall_ns,
       .gc_ns = std::min(tally.gc_ns, tally.wall_ns),
       .cpu_ns = cpu_known ? std::optional{tally.cpu_ns} : std::nullopt,
+      .gc_cpu_ns = tally.gc_cpu_ns,
       .stw_led = begins(tally.phases, family, "stw_leader"),
       .stw_followed = begins(tally.phases, family, "stw_handler"),
       .major_slices = begins(tally.phases, family, "major_slice"),

@@ -31,6 +31,7 @@ struct Tally {
   std::uint64_t wall_ns = 0;
   std::uint64_t gc_ns = 0;
   std::uint64_t cpu_ns = 0;
+  std::uint64_t gc_cpu_ns = 0;                    ///< of gc_ns, on a cpu
   std::array<std::uint64_t, phase_ids> phases{};  ///< begins, by phase
   std::array<CounterTally, counter_ids> counters{};
   std::uint64_t user_events = 0;
@@ -64,6 +65,14 @@ inline constexpr std::size_t heap_counter_count = 7, trigger_counter_count = 9, 
 /// The counter behind an entry of heap_counters(); nothing if the family has no such one.
 std::optional<std::size_t> heap_counter_id(Family family, std::size_t entry);
 
+/// The counters that tell how large the heap is, by id. Slices report `words` (since OCaml 5.3); ends of cycles report
+/// the others, `large` as the last one.
+struct HeapCounters {
+  std::optional<std::size_t> words{}, pool{}, pool_live{}, large{};
+
+  static const HeapCounters& of(Family family);
+};
+
 struct Gauge {
   std::uint64_t last = 0;
   std::uint64_t max = 0;
@@ -75,6 +84,7 @@ struct StatsFigures {
   std::uint64_t domain_ns = 0;            ///< of a domain wall_ns; else the sum over the domains
   std::uint64_t gc_ns = 0;                ///< in pauses, all domains
   std::optional<std::uint64_t> cpu_ns{};  ///< of all its threads; nothing if unknown
+  std::uint64_t gc_cpu_ns = 0;            ///< of gc_ns, on a cpu: as far as that is known
   std::uint64_t stw_led = 0;              ///< stop-the-world sections of which a domain was the leader
   std::uint64_t stw_followed = 0;         ///< in which it took part for another domain
   std::uint64_t minor_collections = 0;

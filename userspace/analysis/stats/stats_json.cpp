@@ -42,6 +42,17 @@ void add_heap(JsonWriter& json, const StatsFigures& figures) {
   });
 }
 
+/// Null where the runtime does not report it.
+void add_trend(JsonWriter& json, std::string_view name, const Trend& trend) {
+  if (trend.count() == 0) return json.member(name, std::optional<int>{});
+  json.key(name).object([&] {
+    json.member("first", trend.first());
+    json.member("last", trend.last());
+    json.member("span_ns", trend.span_ns());
+    json.member("rises_all_the_time", trend.rises_all_the_time());
+  });
+}
+
 /// The members that domains, processes and sums have in common.
 void add_figures(JsonWriter& json, const StatsFigures& figures) {
   json.member("wall_ns", figures.wall_ns);
@@ -49,6 +60,7 @@ void add_figures(JsonWriter& json, const StatsFigures& figures) {
   json.member("cpu_ns", figures.cpu_ns);
   json.member("gc_ns", figures.gc_ns);
   json.member("gc_share", figures.gc_share());
+  json.member("gc_cpu_ns", figures.cpu_ns ? std::optional{figures.gc_cpu_ns} : std::nullopt);
   json.member("stw_led", figures.stw_led);
   json.member("stw_followed", figures.stw_followed);
   json.key("collections").object([&] {
@@ -128,6 +140,8 @@ void add_process(JsonWriter& json, const ProcessStats& process) {
     json.member("cpu_since_ns", process.cpu_since_ns);
     json.member("max_rss_bytes", process.max_rss_bytes);
     add_figures(json, process.figures);
+    add_trend(json, "heap_words", process.heap_words);
+    add_trend(json, "live_words", process.live_words);
     add_user_events(json, process);
     add_buckets(json, process);
     json.key("domains").array([&] {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/stats/stats_figures.hpp"
+#include "analysis/stats/trend.hpp"
 #include "rtev/event.hpp"
 
 namespace rtev {
@@ -43,6 +44,8 @@ struct ProcessStats {
   /// that it used before is in no figure.
   std::optional<std::uint64_t> cpu_since_ns;
   StatsFigures figures;
+  Trend heap_words{};                    ///< of the major heap; empty where the runtime does not report it
+  Trend live_words{};                    ///< of it after each major cycle
   std::vector<DomainStats> domains;      ///< by number and incarnation
   std::uint64_t other_domain_count = 0;  ///< that are not remembered one by one
   StatsFigures other_domains;
@@ -75,8 +78,8 @@ struct StatsReport {
   std::uint64_t ignored_events = 0;  ///< begins of phases of domains beyond what can be followed at once
 };
 
-/// For people: a row for each process (of one process for each domain), for those with most GC time. `full`: a section
-/// for each process instead. Its length is bounded.
+/// For people: sentences, and a table with a row for each process, or for each domain of the only one, of those with
+/// most GC time. It fits a terminal. `full`: a section for each process instead. Its length is bounded.
 std::string stats_text(const StatsReport& report, bool full);
 
 /// One JSON object, schema 1, in one line. docs/json.md documents the schema.

@@ -24,8 +24,9 @@ Stats::~Stats() = default;
 
 void Stats::header(const RunHeader& header) {
   version_ = header.version;
-  start_ns_ = header.start_ns;
-  now_ns_ = std::max(now_ns_, header.start_ns);
+  start_ns_ = header.begin_ns();
+  now_ns_ = std::max(now_ns_, start_ns_);
+  shown_from_ns_ = switches_since_ns_ = header.shown_from_ns;
 }
 
 void Stats::consume(const Batch& batch, const Registry& registry) {
@@ -83,7 +84,8 @@ void Stats::add(const Event& event, const Batch& batch, const Registry& registry
 void Stats::add_process(const Event& event, const Batch& batch, const Registry& registry) {
   const auto record = batch.payload_as<ProcessRecord>(event);
   if (!record) return;
-  Process& process = process_at(record->process, registry, event.time);
+  const std::uint64_t time_ns = std::max(event.time, shown_from_ns_);
+  Process& process = process_at(record->process, registry, time_ns);
   if (is_action(event, ProcessAction::exit)) {
     if (!process.ended) end_process(process, record->detail, event, batch, registry);
     return;
@@ -92,10 +94,10 @@ void Stats::add_process(const Event& event, const Batch& batch, const Registry& 
       is_action(event, ProcessAction::fork)) {
     images_[process.stats.pid] = process.index;
     // The kernel side does not track a program that has just begun: it does not know yet what it is.
-    if (!is_action(event, ProcessAction::exec)) process.is_tracked(event.time);
+    if (!is_action(event, ProcessAction::exec)) process.is_tracked(time_ns);
   } else if ((is_action(event, ProcessAction::ring) || is_action(event, ProcessAction::probe)) && !process.ring_ns) {
-    process.ring_ns = event.time;
-    process.is_tracked(event.time);
+    process.ring_ns = time_ns;
+    process.is_tracked(time_ns);
   } else if (is_action(event, ProcessAction::pause)) {
     process.paused = true;
   }
@@ -298,7 +300,11 @@ void Stats::on_phase_begin(const DomainLife& life, const PhaseBegin& phase) {
 
 void Stats::on_pause_begin(const DomainLife& life, const PhaseBegin& root) {
   if (Process* const merged = merged_process(life)) merged->other_pauses.begin(root.time_ns);
-  if (Incarnation* const domain = domain_at(life)) domain->pause_since_ns = root.time_ns;
+  Incarnation* const domain = domain_at(life);
+  if (!domain) return;
+  domain->pause_since_ns = root.time_ns;
+  domain->pause_tid = scheduler_seen_ ? threads_.writer_of(life.pid, life.domain).value_or(0) : 0;
+  if (domain->pause_tid != 0) domain->pause_begin = threads_.at(domain->pause_tid, root.time_ns);
 }
 
 void Stats::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
@@ -307,6 +313,9 @@ void Stats::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
   if (!domain) return;
   domain->pause_since_ns.reset();
   domain->tally.gc_ns = saturating_sum(domain->tally.gc_ns, distance(root.begin_ns, root.end_ns));
+  if (domain->pause_tid == 0) return;
+  const auto time = ThreadTracker::between(domain->pause_begin, threads_.at(domain->pause_tid, root.end_ns));
+  domain->tally.gc_cpu_ns = saturating_sum(domain->tally.gc_cpu_ns, time.on_cpu);
 }
 
 void Stats::on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) {

@@ -93,6 +93,7 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   StatsFigures other_processes_;
   std::string version_;
   std::uint64_t start_ns_ = 0;
+  std::uint64_t shown_from_ns_ = 0;      ///< of the header
   std::uint64_t now_ns_ = 0;             ///< newest time seen
   std::uint64_t switches_since_ns_ = 0;  ///< none are missing from then on
   std::uint64_t switches_dropped_ = 0;

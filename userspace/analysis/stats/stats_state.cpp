@@ -61,7 +61,10 @@ void Stats::Process::count(const Event& event, const Batch& batch, const RingInf
       return;
     case EventKind::counter:
       if (event.id < tally.counters.size()) {
-        if (domain) set_gauge(event.id, tally.counters[event.id].last, event.value);
+        if (domain) {
+          set_gauge(event.id, tally.counters[event.id].last, event.value);
+          note_heap(event.id, event.time);
+        }
         tally.counters[event.id].add(event.value);
       }
       break;
@@ -90,6 +93,14 @@ void Stats::Process::count(const Event& event, const Batch& batch, const RingInf
       break;
   }
   ++tally.events;
+}
+
+void Stats::Process::note_heap(std::size_t id, std::uint64_t time_ns) {
+  const HeapCounters& ids = HeapCounters::of(stats.family);
+  if (id == ids.words) stats.heap_words.add(time_ns, gauges[id].last);
+  if (id != ids.large || !ids.pool || !ids.pool_live) return;
+  stats.live_words.add(time_ns, saturating_sum(gauges[*ids.pool_live].last, gauges[id].last));
+  if (!ids.words) stats.heap_words.add(time_ns, saturating_sum(gauges[*ids.pool].last, gauges[id].last));
 }
 
 void Stats::Process::count_user_event(const Event& event, const RingInfo& ring) {

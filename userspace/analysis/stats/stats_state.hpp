@@ -36,6 +36,8 @@ struct Stats::Incarnation {
   std::uint64_t end_ns = 0;    ///< if ended
   std::uint64_t last_ns = 0;   ///< of its newest event
   std::optional<std::uint64_t> pause_since_ns;
+  std::int32_t pause_tid = 0;  ///< the thread that the pause began in; 0: unknown
+  ThreadTracker::Snapshot pause_begin{};
   Tally tally;
 
   std::uint64_t end_or(std::uint64_t now_ns) const { return ended ? end_ns : std::max(now_ns, last_ns); }
@@ -129,6 +131,8 @@ struct Stats::Process {
   Tally others_until(std::uint64_t time_ns) const;
   /// A domain ended; at most `max_retired` are remembered one by one.
   void retire(std::unique_ptr<Incarnation> domain, std::uint64_t time_ns, std::size_t max_retired);
+  /// Of a heap counter.
+  void note_heap(std::size_t id, std::uint64_t time_ns);
   void set_gauge(std::size_t id, std::uint64_t before, std::uint64_t after) {
     Gauge& gauge = gauges[id];
     gauge.last += after - before;  // modulo 2^64: right again when impossible values have gone

@@ -1,349 +1,238 @@
 // SPDX-License-Identifier: MIT
+// The screen of `stats`: what the garbage collector did, in sentences and a table.
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "analysis/report_text.hpp"
-#include "analysis/stats/stats_report.hpp"
-#include "base/text_table.hpp"
+#include "analysis/stats/stats_cells.hpp"
+#include "base/folding.hpp"
 
 namespace rtev {
 namespace {
 
-/// Rows of the default report, which fits a terminal of 24 lines and 100 columns.
-constexpr std::size_t max_rows = 12;
-/// Of the full report.
-constexpr std::size_t max_processes = 20, max_domains = 64, max_user_events = 10;
+/// It fits a terminal of 24 lines.
+constexpr std::size_t max_rows = 10, max_user_events = 5, max_growing = 3, comm_width = 15;
 constexpr std::string_view more = "and ";  ///< begins the label of rows of others
-constexpr std::size_t label_width = 11, comm_width = 15, counter_width = 24, narrow = 10, wide = 17;
 
-/// A number, or "-" if there is none.
-void add_number(TextTable& table, const std::optional<std::uint64_t>& number, bool bound) {
-  if (number) {
-    table.cell(*number, bound);
-  } else {
-    table.cell("-");
-  }
+Size bytes_of(std::uint64_t words) {
+  return {words > UINT64_MAX / 8 ? UINT64_MAX : words * 8};
 }
 
-void add_time(TextTable& table, const std::optional<std::uint64_t>& ns, bool bound) {
-  table.cell(ns ? fmt::format("{}", Duration{*ns}) : "-", bound && ns);
-}
-
-void add_share(TextTable& table, const std::optional<double>& share, bool bound) {
-  if (share) {
-    const auto hundredths = std::llround(*share * 1e4);
-    table.cell(fmt::format("{}.{:02}%", hundredths / 100, hundredths % 100), bound);
-  } else {
-    table.cell("-");
-  }
-}
-
-void add_count(TextBuffer& out, std::uint64_t count, std::string_view what, bool bound) {
-  print(out, "{}{} {}", Grouped{count}, bound ? "+" : "", what);
-}
-
-/// Calls row(label, figures) for the domains with most time in the garbage collector, by number; then for the sum of
-/// the others, and for the sum of all.
-template <typename Row>
-void for_domains(const ProcessStats& process, std::size_t max, Row&& row) {
-  std::vector<const DomainStats*> domains;
-  domains.reserve(process.domains.size());
-  for (const DomainStats& domain : process.domains) domains.push_back(&domain);
-  const auto shown = domains.begin() + static_cast<std::ptrdiff_t>(std::min(domains.size(), max));
-  if (shown != domains.end()) {
-    std::ranges::nth_element(domains, shown, std::ranges::greater{}, [](const DomainStats* domain) {
-      return std::pair{domain->figures.gc_ns, domain->figures.events};
-    });
-    std::sort(domains.begin(), shown, [](const DomainStats* a, const DomainStats* b) {
-      return std::pair{a->domain, a->incarnation} < std::pair{b->domain, b->incarnation};
-    });
-  }
-  for (auto domain = domains.begin(); domain != shown; ++domain)
-    row(fmt::format("{}", DomainName{(*domain)->domain, (*domain)->incarnation}), (*domain)->figures);
-  StatsFigures rest = process.other_domains;
-  for (auto domain = shown; domain != domains.end(); ++domain) rest += (*domain)->figures;
-  const std::uint64_t count = process.other_domain_count + static_cast<std::uint64_t>(domains.end() - shown);
-  if (count > 0) row(fmt::format("{}{} more", more, Grouped{count}), rest);
-  if (process.domain_count() > 1) row("all", process.figures);
-}
-
-TextTable time_table(std::string_view first) {
-  TextTable table{2};
-  table.column(first, label_width, TextTable::Align::left);
-  for (const std::string_view title : {"WALL", "CPU", "GC", "GC%", "STW LED", "FOLLOWED", "MINOR", "SLICES", "CYCLES"})
-    table.column(title, narrow);
-  return table;
-}
-
-void add_time_row(TextTable& table, std::string_view label, const StatsFigures& figures) {
-  const bool bound = figures.missing.any();
-  table.row();
-  table.cell(label);
-  add_time(table, figures.wall_ns, false);
-  add_time(table, figures.cpu_ns, false);
-  add_time(table, figures.gc_ns, bound);
-  add_share(table, figures.gc_share(), bound);
-  for (const std::uint64_t count :
-       {figures.stw_led, figures.stw_followed, figures.minor_collections, figures.major_slices, figures.major_cycles})
-    table.cell(count, bound);
-}
-
-TextTable word_table(std::string_view first) {
-  TextTable table{2};
-  table.column(first, label_width, TextTable::Align::left);
-  for (const std::string_view title : {"MINOR WORDS", "PROMOTED", "MAJOR WORDS"}) table.column(title, wide);
-  for (const std::string_view title : {"USER EVENTS", "EVENTS", "WORDS LOST"}) table.column(title, narrow + 4);
-  return table;
-}
-
-void add_word_row(TextTable& table, std::string_view label, const StatsFigures& figures) {
-  const bool bound = figures.missing.any();
-  table.row();
-  table.cell(label);
-  table.cell(figures.minor_words, bound);
-  table.cell(figures.promoted_words, bound);
-  add_number(table, figures.major_words, figures.major_words_lower_bound());
-  table.cell(figures.user_events, bound);
-  table.cell(figures.events, bound);
-  table.cell(figures.lost_words);
-}
-
-/// "  title: 3 first, 2 second", without zeros.
-template <std::size_t count>
-void add_list(TextBuffer& out, std::string_view title, const std::array<std::uint64_t, count>& figures,
-              std::span<const std::string_view> names, std::string_view prefix, bool bound) {
-  std::string_view separator;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (figures[i] == 0) continue;
-    if (separator.empty()) print(out, "  {}: ", title);
-    std::string_view name = names[i];
-    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
-    out.add(separator);
-    add_count(out, figures[i], name, bound);
-    separator = ", ";
-  }
-  if (!separator.empty()) out.add('\n');
-}
-
-void add_headline(TextBuffer& out, const ProcessStats& process) {
-  print(out, "{} {}", process.pid, Escaped{process.comm});
-  if (!process.version.empty()) print(out, ", OCaml {}", Escaped{process.version});
-  print(out, ", {}{}", Duration{process.figures.wall_ns}, process.ended ? ", ended" : "");
-  if (process.figures.cpu_ns)
-    print(out, ", {}{} of CPU time", Duration{*process.figures.cpu_ns}, process.lacks_cpu_time() ? "+" : "");
-  if (process.max_rss_bytes) print(out, ", {} of memory at most", Size{*process.max_rss_bytes});
-  out.add('\n');
-}
-
-/// The total is reported by slices, its parts at the end of cycles: they need not add up.
-void add_heap(TextBuffer& out, const ProcessStats& process) {
-  TextTable table{2};
-  table.column("HEAP", counter_width, TextTable::Align::left).column("UPDATED", 0, TextTable::Align::left);
-  for (const std::string_view title : {"LAST", "MAX"}) table.column(title, wide);
-  bool any = false;
-  for (std::size_t i = 0; i < heap_counter_count; ++i) {
-    const auto& gauge = process.figures.heap[i];
-    if (!gauge) continue;
-    any = true;
-    std::string_view name = heap_counters()[i];
-    const bool total = name == "major_heap_words";
-    name.remove_prefix(std::string_view{"major_heap_"}.size());
-    table.row();
-    table.cell(name);
-    table.cell(total ? "slices" : "cycles");
-    table.cell(gauge->last);
-    table.cell(gauge->max, process.figures.missing.any());
-  }
-  if (!any) return;
-  out.add('\n');
-  table.write(out);
-}
-
-void add_buckets(TextBuffer& out, const ProcessStats& process) {
-  if (!process.alloc_buckets) return;
-  out.add("  blocks allocated by size in words:");
-  for (std::size_t i = 0; i < alloc_bucket_count; ++i) {
-    const std::uint64_t count = (*process.alloc_buckets)[i];
-    if (count == 0) continue;
-    const std::size_t least = i < 10 ? i : (i - 9) * 10;
-    print(out, "  {}", least);
-    if (i >= 10 && i + 1 < alloc_bucket_count) print(out, "-{}", least + 9);
-    if (i + 1 == alloc_bucket_count) out.add('+');
-    print(out, ": {}", Grouped{count});
-  }
-  out.add('\n');
-}
-
-void add_user_events(TextBuffer& out, const ProcessStats& process) {
-  if (process.user_events.empty()) return;
-  out.add("  user events: ");
-  std::uint64_t rest = process.other_user_events;
-  std::string_view separator;
-  for (std::size_t i = 0; i < process.user_events.size(); ++i) {
-    const UserEventStats& user = process.user_events[i];
-    if (i >= max_user_events) {
-      rest = saturating_sum(rest, user.count);
-      continue;
-    }
-    print(out, "{}{}{} ", separator, Grouped{user.count}, process.figures.missing.any() ? "+" : "");
-    if (user.name.empty()) {
-      print(out, "#{}", user.id);
-    } else {
-      add_quoted(out, user.name);
-    }
-    separator = ", ";
-  }
-  if (rest > 0) print(out, ", {} others", Grouped{rest});
-  out.add('\n');
-}
-
-/// `major`: MAJOR WORDS are shown.
-void add_why_bound(TextBuffer& out, const StatsFigures& figures, bool major = true) {
-  major &= figures.major_words_lower_bound();
-  if (!figures.missing.any() && !major) return;
-  std::string_view separator = "  + lower bound: ";
-  const auto because = [&](std::string_view why) {
-    print(out, "{}{}", separator, why);
-    separator = "; ";
-  };
-  if (figures.missing.lost)
-    because(fmt::format("{} lost", Counted{figures.lost_words, "ring word was", "ring words were"}));
-  if (figures.missing.paused) because("the program paused its events");
-  if (figures.missing.unfinished) because("the end of a pause was not seen");
-  if (figures.missing.before) because("the ring was partly overwritten before it was read");
-  if (figures.missing.merged) because("too many domains for --memory-limit: collections were not counted to the end");
-  if (major) because("MAJOR WORDS lacks allocations after the last slice of a domain");
-  out.add('\n');
-}
-
-void add_process(TextBuffer& out, const ProcessStats& process) {
-  add_headline(out, process);
-  const StatsFigures& figures = process.figures;
-  if (process.domain_count() == 0) {
-    out.add("  no events\n");
+/// "heap 0.53 MB to 185 MB, 23.1 MB/s, rising all the time".
+void add_heap(TextBuffer& out, const Trend& heap) {
+  const std::string first = fmt::format("{}", bytes_of(heap.first())), last = fmt::format("{}", bytes_of(heap.last()));
+  if (first == last) {
+    print(out, "heap {}", last);
     return;
   }
-  const bool bound = figures.missing.any();
-  out.add("  collections: ");
-  add_count(out, figures.minor_collections, "minor, ", bound);
-  add_count(out, figures.major_slices, figures.major_slices == 1 ? "major slice, " : "major slices, ", bound);
-  add_count(out, figures.major_cycles, figures.major_cycles == 1 ? "major cycle, " : "major cycles, ", bound);
-  add_count(out, figures.compactions, figures.compactions == 1 ? "compaction\n" : "compactions\n", bound);
-  add_list(out, "explicit calls", figures.explicit_calls, explicit_phases(), "explicit_gc_", bound);
-  add_list(out, "triggers", figures.triggers, trigger_counters(), "", bound);
-  add_user_events(out, process);
-  add_buckets(out, process);
-  TextTable times = time_table("DOMAIN"), words = word_table("DOMAIN");
-  for_domains(process, max_domains, [&](std::string_view label, const StatsFigures& row) {
-    add_time_row(times, label, row);
-    add_word_row(words, label, row);
-  });
-  out.add('\n');
-  times.write(out);
-  out.add('\n');
-  words.write(out);
-  add_heap(out, process);
-  add_why_bound(out, figures);
+  print(out, "heap {} to {}", first, last);
+  if (const auto rise = heap.rise_per_second()) print(out, ", {}/s", bytes_of(*rise));
+  if (heap.rises_all_the_time()) out.add(", rising all the time");
 }
 
-void add_total(TextBuffer& out, const StatsReport& report) {
-  out.add("all processes\n");
-  TextTable times = time_table(""), words = word_table("");
-  add_time_row(times, "", report.total);
-  add_word_row(words, "", report.total);
-  times.write(out);
-  out.add('\n');
-  words.write(out);
-  add_why_bound(out, report.total);
-}
+class Screen {
+ public:
+  Screen(TextBuffer& out, const StatsReport& report) : out_(out), report_(report) {}
 
-void add_sections(TextBuffer& out, const StatsReport& report) {
-  const std::size_t shown = std::min(report.processes.size(), max_processes);
-  for (std::size_t i = 0; i < shown; ++i) {
-    out.add('\n');
-    add_process(out, report.processes[i]);
+  void add() {
+    const bool is_single = report_.process_count == 1 && report_.processes.size() == 1;
+    if (is_single) {
+      sentences(report_.processes.front());
+    } else {
+      print(out_, "{} in {}\n", Counted{report_.process_count, "OCaml process", "OCaml processes"},
+            Duration{report_.total.wall_ns});
+      growing();
+    }
+    if (report_.process_count == 0) return;
+    TextTable table;
+    table.column("PID", 7).column("COMM", comm_width, TextTable::Align::left).column("DOM", 5);
+    for (const std::string_view title : {"WALL", "CPU", "GC", "GC%"}) table.column(title, 8);
+    for (const std::string_view title : {"MINOR", "CYCLES", "ALLOC", "PROMOTED"}) table.column(title, 8);
+    if (is_single) {
+      domains(table, report_.processes.front());
+    } else {
+      processes(table);
+    }
+    out_.add('\n');
+    table.write(out_);
+    add_why_bound(out_, is_single ? report_.processes.front().figures : report_.total, false);
   }
-  if (report.process_count > shown) {
-    print(out, "\nand {} more, with less time in the garbage collector\n", Grouped{report.process_count - shown});
-  }
-  if (report.process_count > 1) {
-    out.add('\n');
-    add_total(out, report);
-  }
-}
 
-/// Rows of others have no pid, and no WALL: they were there at different times.
-void add_short_row(TextTable& table, std::string_view pid, std::string_view comm, std::string_view domain,
-                   const StatsFigures& figures) {
-  const bool bound = figures.missing.any(), is_rest = pid.empty() && comm.starts_with(more);
-  table.row();
-  table.cell(pid);
-  table.cell(comm);
-  table.cell(domain);
-  add_time(table, is_rest ? std::nullopt : std::optional{figures.wall_ns}, false);
-  add_time(table, figures.cpu_ns, false);
-  add_time(table, figures.gc_ns, bound);
-  add_share(table, figures.gc_share(), bound);
-  table.cell(figures.minor_collections, bound);
-  table.cell(figures.major_cycles, bound);
-  for (const std::uint64_t words : {figures.minor_words, figures.promoted_words})
-    table.cell(fmt::format("{}", Size{words > UINT64_MAX / 8 ? UINT64_MAX : words * 8}), bound);
-}
+ private:
+  void line(std::string_view text) { out_.add(folded(text, 0, 2), '\n'); }
 
-/// A row for each process; for each domain if there is only one process.
-void add_short_table(TextBuffer& out, const StatsReport& report) {
-  if (report.process_count == 0) return;
-  TextTable table;
-  table.column("PID", 7).column("COMM", comm_width, TextTable::Align::left).column("DOM", 5);
-  for (const std::string_view title : {"WALL", "CPU", "GC", "GC%"}) table.column(title, 8);
-  for (const std::string_view title : {"MINOR", "CYCLES", "ALLOC", "PROMOTED"}) table.column(title, 8);
-  const auto add = [&](const ProcessStats& process, std::string_view domain, const StatsFigures& figures) {
+  void sentences(const ProcessStats& process) {
+    const StatsFigures& figures = process.figures;
+    TextBuffer head;
+    append(head, ProcessName{process.comm, process.pid});
+    if (!process.version.empty()) print(head, ", OCaml {}", Escaped{process.version});
+    print(head, ", {}{}", Duration{figures.wall_ns}, process.ended ? ", ended" : "");
+    if (process.domain_count() == 0) {
+      head.add(": no events");
+      return line(head.text());
+    }
+    print(head, ": GC took {}", Duration{figures.gc_ns});
+    if (const auto share = figures.gc_share()) print(head, ", {} of the time of its domains", percent(*share));
+    if (figures.cpu_ns && figures.gc_cpu_ns > 0) {
+      print(head, ", {} of its CPU time ({} of {})", Percent{figures.gc_cpu_ns, *figures.cpu_ns},
+            Duration{figures.gc_cpu_ns}, Duration{*figures.cpu_ns});
+    }
+    line(head.text());
+    heap(process);
+    allocation(figures);
+    add_list(out_, "explicit calls", figures.explicit_calls, explicit_phases(), "explicit_gc_", figures.missing.any());
+    TextBuffer user;
+    add_user_events(user, process, "", max_user_events);
+    if (!user.text().empty()) line(user.text().substr(0, user.text().size() - 1));
+  }
+
+  static std::string percent(double share) {
+    const auto tenths = std::llround(share * 1000);
+    return fmt::format("{}.{}%", tenths / 10, tenths % 10);
+  }
+
+  void heap(const ProcessStats& process) {
+    TextBuffer text;
+    if (process.heap_words.count() > 0) add_heap(text, process.heap_words);
+    if (process.live_words.count() > 1) {
+      print(text, "{}live after a major cycle {} to {}", text.text().empty() ? "" : "; ",
+            bytes_of(process.live_words.first()), bytes_of(process.live_words.last()));
+    } else if (process.figures.major_cycles == 0 && process.heap_words.count() > 0) {
+      text.add("; no major cycle ended");
+    }
+    if (process.max_rss_bytes) {
+      print(text, "{}{} of memory at most", text.text().empty() ? "" : "; ", Size{*process.max_rss_bytes});
+    }
+    if (!text.text().empty()) line(text.text());
+  }
+
+  void allocation(const StatsFigures& figures) {
+    TextBuffer text;
+    const std::string_view bound = figures.missing.any() ? "at least " : "";
+    print(text, "allocated {}{} in minor heaps ({})", bound, bytes_of(figures.minor_words),
+          Counted{figures.minor_collections, "minor collection", "minor collections"});
+    if (figures.minor_words > 0)
+      print(text, ", {} of it survived", Percent{figures.promoted_words, figures.minor_words});
+    const std::uint64_t major = figures.major_words.value_or(0);
+    if (major > figures.promoted_words)
+      print(text, "; {} directly in the major heap", bytes_of(major - figures.promoted_words));
+    print(text, "; {}", Counted{figures.major_cycles, "major cycle", "major cycles"});
+    line(text.text());
+  }
+
+  /// Processes whose heap rises all the time.
+  void growing() {
+    std::size_t shown = 0;
+    for (const ProcessStats& process : report_.processes) {
+      if (!process.heap_words.rises_all_the_time()) continue;
+      if (++shown > max_growing) continue;
+      TextBuffer text;
+      print(text, "{}: ", ProcessName{process.comm, process.pid});
+      add_heap(text, process.heap_words);
+      if (process.figures.major_cycles == 0) text.add("; no major cycle ended");
+      line(text.text());
+    }
+    if (shown > max_growing) print(out_, "and {} more with a rising heap\n", Grouped{shown - max_growing});
+  }
+
+  /// Rows of others have no pid, and no WALL: they were there at different times.
+  static void row(TextTable& table, std::string_view pid, std::string_view comm, std::string_view domain,
+                  const StatsFigures& figures) {
+    const bool bound = figures.missing.any(), is_rest = pid.empty();
+    table.row();
+    table.cell(pid);
+    table.cell(comm);
+    table.cell(domain);
+    add_time(table, is_rest ? std::nullopt : std::optional{figures.wall_ns}, false);
+    add_time(table, figures.cpu_ns, false);
+    add_time(table, figures.gc_ns, bound);
+    add_share(table, figures.gc_share(), bound);
+    table.cell(figures.minor_collections, bound);
+    table.cell(figures.major_cycles, bound);
+    for (const std::uint64_t words : {figures.minor_words, figures.promoted_words})
+      table.cell(fmt::format("{}", bytes_of(words)), bound);
+  }
+
+  static void row(TextTable& table, const ProcessStats& process, std::string_view domain, const StatsFigures& figures) {
     TextBuffer comm;
     add_column(comm, process.comm, comm_width);
-    add_short_row(table, std::to_string(process.pid), comm.text(), domain, figures);
-  };
-  if (report.process_count == 1 && report.processes.size() == 1) {
-    const ProcessStats& process = report.processes.front();
-    if (process.domain_count() == 0) add(process, "0", process.figures);
-    for_domains(process, max_rows, [&](std::string_view label, const StatsFigures& figures) {
-      const bool others = label.starts_with(more);
-      others ? add_short_row(table, "", label, "", figures) : add(process, label, figures);
-    });
-  } else {
-    const std::size_t shown = std::min(report.processes.size(), max_rows);
-    StatsFigures rest = report.other_processes;
-    for (std::size_t i = 0; i < report.processes.size(); ++i) {
-      const ProcessStats& process = report.processes[i];
+    row(table, std::to_string(process.pid), comm.text(), domain, figures);
+  }
+
+  /// Domains that had one number after another are one row: "3 x12".
+  static void domains(TextTable& table, const ProcessStats& process) {
+    struct Number {
+      std::uint64_t count = 0;
+      StatsFigures figures{};
+    };
+    std::map<std::uint16_t, Number> numbers;
+    for (const DomainStats& domain : process.domains) {
+      Number& number = numbers[domain.domain];
+      // Their times follow each other.
+      const std::uint64_t wall_ns = number.figures.wall_ns + domain.figures.wall_ns;
+      if (number.count++ == 0) {
+        number.figures = domain.figures;
+      } else {
+        number.figures += domain.figures;
+      }
+      number.figures.wall_ns = wall_ns;
+    }
+    std::vector<const std::pair<const std::uint16_t, Number>*> order;
+    for (const auto& number : numbers) order.push_back(&number);
+    const std::size_t shown = std::min(order.size(), max_rows);
+    std::ranges::stable_sort(order, std::ranges::greater{},
+                             [](const auto* number) { return number->second.figures.gc_ns; });
+    StatsFigures rest = process.other_domains;
+    std::uint64_t others = process.other_domain_count;
+    for (std::size_t i = shown; i < order.size(); ++i) {
+      rest += order[i]->second.figures;
+      others += order[i]->second.count;
+    }
+    order.resize(shown);
+    std::ranges::sort(order, {}, [](const auto* number) { return number->first; });
+    for (const auto* const number : order) {
+      const auto& [count, figures] = number->second;
+      row(table, process, count == 1 ? fmt::format("{}", number->first) : fmt::format("{} x{}", number->first, count),
+          figures);
+    }
+    if (others > 0) row(table, "", fmt::format("{}{} more", more, Grouped{others}), "", rest);
+    if (process.domain_count() != 1) row(table, process, "all", process.figures);
+  }
+
+  void processes(TextTable& table) {
+    const std::size_t shown = std::min(report_.processes.size(), max_rows);
+    StatsFigures rest = report_.other_processes;
+    for (std::size_t i = 0; i < report_.processes.size(); ++i) {
+      const ProcessStats& process = report_.processes[i];
       if (i < shown) {
-        add(process, fmt::format("{}", Grouped{process.domain_count()}), process.figures);
+        row(table, process, fmt::format("{}", Grouped{process.domain_count()}), process.figures);
       } else {
         rest += process.figures;
       }
     }
-    if (report.process_count > shown)
-      add_short_row(table, "", fmt::format("{}{} more", more, Grouped{report.process_count - shown}), "", rest);
-    add_short_row(table, "", "all", "", report.total);
+    if (report_.process_count > shown)
+      row(table, "", fmt::format("{}{} more", more, Grouped{report_.process_count - shown}), "", rest);
   }
-  out.add('\n');
-  table.write(out);
-  add_why_bound(
-      out, report.process_count == 1 && !report.processes.empty() ? report.processes.front().figures : report.total,
-      false);
-}
+
+  TextBuffer& out_;
+  const StatsReport& report_;
+};
 
 }  // namespace
 
 std::string stats_text(const StatsReport& report, bool full) {
   TextBuffer out;
-  print(out, "{} in {}\n", Counted{report.process_count, "OCaml process", "OCaml processes"},
-        Duration{report.total.wall_ns});
   if (full) {
+    print(out, "{} in {}\n", Counted{report.process_count, "OCaml process", "OCaml processes"},
+          Duration{report.total.wall_ns});
     add_sections(out, report);
   } else {
-    add_short_table(out, report);
+    Screen(out, report).add();
   }
   if (report.switches_dropped > 0) {
     print(out, "warning: CPU times are lower bounds: the kernel dropped {}\n",

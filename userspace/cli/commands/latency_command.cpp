@@ -5,6 +5,7 @@
 #include <string>
 
 #include "analysis/latency/latency_sink.hpp"
+#include "analysis/spans/spans_sink.hpp"
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
 #include "base/option_types.hpp"
@@ -17,23 +18,49 @@ namespace rtev::cli {
 namespace {
 
 constexpr const char* footer =
-    "A pause is the outermost runtime span of a domain. Percentiles are those of olly latency: percentile P is the "
-    "duration that P % of the pauses do not exceed, to three significant digits. ON-CPU, RUNNABLE and BLOCKED "
-    "have percentiles of their own: the values in one line may belong to different pauses. In the last table ONCPU, "
-    "RUNBL and BLOCK are shares of TOTAL. '!' at the end of a line: data is missing, so counts and totals are lower "
-    "bounds.\n"
+    "A pause is the outermost runtime span of a domain. P50 is the duration that 50 % of the pauses do not exceed, to "
+    "three significant digits; percentiles are those of olly latency. ONCPU, RUNBL and BLOCK are shares of TOTAL. With "
+    "--full, ON-CPU, RUNNABLE and BLOCKED have percentiles of their own: the values in one line may belong to "
+    "different "
+    "pauses. '!' at the end of a line: data is missing, so counts and totals are lower bounds.\n"
+    "With --span, CODE is time on a CPU outside of the GC, GC time on a CPU in it, DOMAINS time blocked in the GC, "
+    "mostly "
+    "waiting for other domains, and BLOCKED time blocked elsewhere: locks, input and output, sleeping.\n"
     "\n"
     "Examples:\n"
     "  rtev-bpf latency -- ./server                 of a program that it starts\n"
     "  rtev-bpf latency --interval 5s               every five seconds, until Ctrl-C\n"
+    "  rtev-bpf latency --span request              of the spans that programs mark themselves\n"
     "  rtev-bpf latency -i trace.fxt --phase minor  of a recording, for minor collections";
 
 struct LatencyCommandOptions : AnalysisOptions {
   std::string phase;
+  std::string span;  ///< the pattern; empty: no spans
   std::chrono::nanoseconds min{0}, interval{0};
   bool full = false;
   bool olly = false;
 };
+
+/// "NAME" or "NAME>TIME".
+bool parse_span(const std::string& text, LatencyCommandOptions& options) {
+  const std::size_t limit = text.rfind('>');
+  options.span = text.substr(0, limit);
+  if (options.span.empty()) return false;
+  if (limit == std::string::npos) return true;
+  const auto time = parse_duration(text.substr(limit + 1));
+  if (time) options.min = *time;
+  return time.has_value();
+}
+
+int run_spans(const LatencyCommandOptions& options, const Invocation& invocation) {
+  auto output = open_output(options.output);
+  if (!output) return report(output.error());
+  Spans spans({.pattern = options.span,
+               .min_ns = static_cast<std::uint64_t>(options.min.count()),
+               .input = input_argument(options.input)});
+  return analyse(options, invocation, spans, **output,
+                 [&](const Registry&) { return options.json ? spans.report_json() : spans.report_text(); });
+}
 
 int run_latency(const LatencyCommandOptions& options, const Invocation& invocation) {
   auto output = open_output(options.output);
@@ -54,12 +81,17 @@ int run_latency(const LatencyCommandOptions& options, const Invocation& invocati
 
 Subcommand add_latency_command(CLI::App& root) {
   auto options = std::make_shared<LatencyCommandOptions>();
-  CLI::App* const app = root.add_subcommand("latency", "show how long GC pauses are, as percentiles");
+  CLI::App* const app = root.add_subcommand("latency", "show how long GC pauses are, or spans of your own");
   app->footer(footer);
   app->add_option("--phase", options->phase, "measure the spans of this phase instead of pauses, e.g. minor")
       ->type_name("NAME")
       ->check(expects("a phase\nhint: phases are named as in the stream, e.g. minor, major_slice, stw_leader",
                       [](const std::string& name) { return is_phase_name(name); }));
+  CLI::Option* const span = add_parsed_option(
+      *app, "--span", "NAME[>TIME]", "a name, with a time if there is a >, e.g. 'request>20ms'",
+      [options](const std::string& text) { return parse_span(text, *options); },
+      "measure the user spans of this name (wildcards allowed) instead of pauses, and what their time was spent on; "
+      "with >TIME only those that are longer, e.g. 'request>20ms'");
   add_min_option(*app, options->min);
   add_time_option(*app, "--interval", options->interval,
                   "also report every TIME, on that interval and on the run so far");
@@ -67,8 +99,13 @@ Subcommand add_latency_command(CLI::App& root) {
   app->add_flag("--olly", options->olly,
                 "count only the pauses that olly latency counts: major, stw_leader and interrupt_remote");
   add_analysis_options(*app, *options);
+  for (const char* const other : {"--phase", "--interval", "--full", "--olly", "--min", "--fail-if"})
+    span->excludes(app->get_option(other));
   return {.app = app,
-          .run = [options](const Invocation& invocation) { return run_latency(*options, invocation); },
+          .run =
+              [options](const Invocation& invocation) {
+                return options->span.empty() ? run_latency(*options, invocation) : run_spans(*options, invocation);
+              },
           .takes_command = true};
 }
 

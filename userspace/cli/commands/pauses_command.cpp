@@ -19,13 +19,15 @@ constexpr const char* footer =
     "costs less: then only the first and the last of these threads are known.\n"
     "\n"
     "Examples:\n"
-    "  rtev-bpf pauses -d 10s                       the ten longest pauses of ten seconds\n"
+    "  rtev-bpf pauses -d 10s                       the long pauses of ten seconds, by cause\n"
     "  rtev-bpf pauses -p 1234 --top 3 --min 1ms    the three longest of a process, from 1 ms on\n"
     "  rtev-bpf pauses -i trace.fxt -f json         of a recording, for programs";
 
 struct PausesCommandOptions : AnalysisOptions {
   std::size_t top = 10;
   std::chrono::nanoseconds min{0};
+  bool full = false;
+  bool longest_only = false;
 };
 
 int run_pauses(const PausesCommandOptions& options, const Invocation& invocation) {
@@ -33,6 +35,9 @@ int run_pauses(const PausesCommandOptions& options, const Invocation& invocation
   if (!output) return report(output.error());
   Pauses pauses({.top = options.top,
                  .min_ns = static_cast<std::uint64_t>(options.min.count()),
+                 .full = options.full,
+                 .longest_only = options.longest_only,
+                 .input = input_argument(options.input),
                  .max_bytes = options.memory_limit / 16});
   return analyse(options, invocation, pauses, **output,
                  [&](const Registry&) { return options.json ? pauses.report_json() : pauses.report_text(); });
@@ -44,12 +49,19 @@ Subcommand add_pauses_command(CLI::App& root) {
   auto options = std::make_shared<PausesCommandOptions>();
   CLI::App* const app = root.add_subcommand("pauses", "find the longest GC pauses and their causes");
   app->footer(footer);
-  add_number_option<std::size_t>(*app, "--top", options->top, 1, PausesOptions::max_top,
-                                 "report the N longest pauses (default: 10)");
+  const CLI::Option* const top =
+      add_number_option<std::size_t>(*app, "--top", options->top, 1, PausesOptions::max_top,
+                                     "report the N longest pauses (default: the longest by each cause; with --full, or "
+                                     "as JSON, the 10 longest)");
   add_min_option(*app, options->min);
+  app->add_flag("--full", options->full, "show what each pause consists of, and who arrived when at its barriers");
   add_analysis_options(*app, *options);
   return {.app = app,
-          .run = [options](const Invocation& invocation) { return run_pauses(*options, invocation); },
+          .run =
+              [options, top](const Invocation& invocation) {
+                options->longest_only = top->count() > 0;
+                return run_pauses(*options, invocation);
+              },
           .takes_command = true};
 }
 

@@ -2,6 +2,7 @@
 // What latency writes, and when.
 #include <gmock/gmock.h>
 
+#include "base/text_buffer.hpp"
 #include "support/files.hpp"
 #include "unit/analysis/latency/latency_fixture.hpp"
 
@@ -90,12 +91,57 @@ TEST_F(LatencyTest, TextIsAligned) {
   EXPECT_EQ(text(), test::golden("analysis/golden/latency.txt"));
 }
 
+TEST_F(LatencyTest, FullTextHasAllPercentiles) {
+  make({.full = true});
+  const Thread thread = a_thread(4242, 4242, 0);
+  add(10, enters(thread));
+  for (std::uint64_t i = 1; i <= 1000; ++i) pause(i * 1'000'000, i * 999);
+  pause(1'001'000'000, 1'250'000, 1);
+  EXPECT_EQ(text(), test::golden("analysis/golden/latency_full.txt"));
+}
+
+TEST_F(LatencyTest, TextFitsATerminal) {
+  const Thread thread = a_thread(4242, 4242, 0);
+  add(10, enters(thread));
+  for (std::uint16_t domain = 0; domain < 60; ++domain)
+    for (std::uint64_t i = 1; i <= 20; ++i)
+      pause(std::uint64_t{domain} * 1'000'000'000 + i * 12'345'678, i * 345'678, domain);
+  const auto expect_fits = [&] {
+    const std::string report = text();
+    EXPECT_LE(std::ranges::count(report, '\n'), 22) << report;
+    for (std::size_t begin = 0; begin < report.size(); begin = report.find('\n', begin) + 1)
+      EXPECT_LE(columns_of(report.substr(begin, report.find('\n', begin) - begin)), 100u) << report;
+  };
+  expect_fits();
+  EXPECT_THAT(text(), HasSubstr("  and 50 more"));
+  for (int i = 0; i < 50; ++i) {
+    const std::uint32_t slot = world.add_ring(add_process(4'000'000 + i, "a-name-of-15-ch"));
+    pause(70'000'000'000, 1'000'000, 0, phase_major, slot);
+  }
+  expect_fits();
+  EXPECT_THAT(text(), HasSubstr("  others  "));
+}
+
+TEST_F(LatencyTest, IntervalsAreLines) {
+  make({.interval_ns = 1'000'000'000});
+  pause(100'000'000, 10'000'000);
+  pause(1'500'000'000, 20'000'000);
+  pause(3'500'000'000, 1);
+  latency->summary({}, world.registry);
+  const std::string text = output.text();
+  EXPECT_THAT(text, testing::StartsWith("TIME          PID COMM                COUNT "));
+  EXPECT_THAT(text, HasSubstr("\n1.0          4242 server                  1   10.0ms   10.0ms   10.0ms   10.0ms "));
+  EXPECT_THAT(text, HasSubstr("\n2.0          4242 server                  1   20.0ms "));
+  EXPECT_THAT(text, HasSubstr("\n3.0             - no pauses\n"));
+  EXPECT_THAT(text, HasSubstr("\n\n3 GC pauses of server/4242 in ")) << "at the end the whole run";
+}
+
 TEST_F(LatencyTest, FullTextHasEveryDomain) {
   make({.full = true});
   pause(100, 10, 0);
   pause(200, 20, 1);
-  EXPECT_THAT(text(), HasSubstr("\nprocess 4242 server\n  count 2 "));
-  EXPECT_THAT(text(), HasSubstr("\nprocess 4242 server, domain 1\n  count 1  total 20ns "));
+  EXPECT_THAT(text(), HasSubstr("\nserver/4242\n  count 2 "));
+  EXPECT_THAT(text(), HasSubstr("\nserver/4242, domain 1\n  count 1  total 20ns "));
   EXPECT_THAT(text(), HasSubstr("no scheduler events"));
   EXPECT_THAT(text(), Not(HasSubstr("RUNNABLE")));
 }

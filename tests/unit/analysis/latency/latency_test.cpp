@@ -46,7 +46,7 @@ TEST_F(LatencyTest, WithoutPausesThereAreNoFiguresAndNoNonsense) {
   EXPECT_FALSE(found["all"].contains("mean_ns"));
   EXPECT_FALSE(found["all"].contains("percentiles_ns"));
   EXPECT_TRUE(found["processes"].empty());
-  EXPECT_THAT(text(), HasSubstr("GC pauses: 0 of 0 processes"));
+  EXPECT_THAT(text(), HasSubstr("0 GC pauses of 0 processes"));
   EXPECT_THAT(text(), Not(HasSubstr("nan")));
 }
 
@@ -78,7 +78,7 @@ TEST_F(LatencyTest, WhatIsNotKnownIsInNoDistributionOfParts) {
            .add(start + 310, EventKind::end, phase_major));
   EXPECT_THAT(report()["all"], HasMembers(R"({"count":3,"on_cpu":{"count":1,"total_ns":7},
       "time_ns":{"unknown":40,"on_cpu":27}})"_json));
-  EXPECT_THAT(text(), HasSubstr("unknown: 40ns in 2 of the pauses"));
+  EXPECT_THAT(text(), HasSubstr("what threads did is unknown for 40ns of 67ns in pauses (60%)"));
 }
 
 TEST_F(LatencyTest, ShortOnesAreOnlyCounted) {
@@ -87,7 +87,7 @@ TEST_F(LatencyTest, ShortOnesAreOnlyCounted) {
   pause(2000, 100);
   pause(3000, 500);
   EXPECT_THAT(report()["all"], HasMembers(R"({"count":2,"below_min":1,"min_ns":100})"_json));
-  EXPECT_THAT(text(), HasSubstr("GC pauses of 100ns and longer: 2 of 1 process"));
+  EXPECT_THAT(text(), HasSubstr("2 GC pauses of 100ns and longer of server/4242"));
 }
 
 TEST_F(LatencyTest, APhaseCanBeAskedForInstead) {
@@ -102,7 +102,7 @@ TEST_F(LatencyTest, APhaseCanBeAskedForInstead) {
   begin(300, phase_minor);
   end(310, phase_minor);
   EXPECT_THAT(report(), HasMembers(R"({"phase":"minor","all":{"count":2,"max_ns":40}})"_json));
-  EXPECT_THAT(text(), HasSubstr("spans of minor: 2 of 1 process"));
+  EXPECT_THAT(text(), HasSubstr("2 spans of minor of server/4242"));
 }
 
 TEST_F(LatencyTest, WaitsOfSeveralThreadsOfADomainAreMatchedUp) {
@@ -196,7 +196,7 @@ TEST_F(LatencyTest, ManyProcessesArePutTogether) {
   EXPECT_EQ(found["processes"][0]["pid"], 1099);
   EXPECT_EQ(found["others"]["domains"], 92);
   EXPECT_EQ(found["others"]["count"], 92);
-  EXPECT_THAT(text(), HasSubstr("GC pauses: 100 of 8 processes and 92 more domains"));
+  EXPECT_THAT(text(), HasSubstr("100 GC pauses of 8 processes and 92 more domains"));
 }
 
 TEST_F(LatencyTest, DomainsBeyondTheLimitCountWhileNoProcessHasEnded) {

@@ -217,7 +217,7 @@ TEST_F(PausesTest, AContradictionMakesTimeUnknownAndIsCounted) {
   EXPECT_EQ(report.worst[0]->time.total(), 9'000U);
   EXPECT_GT(report.counts.scheduler_contradictions, 0U);
   EXPECT_EQ(report.counts.scheduler_dropped, 4U);
-  EXPECT_THAT(pauses->report_text(), HasSubstr("warning: the kernel dropped 4 scheduler events"));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("9.00µs in pauses (78%): the kernel dropped 4 scheduler"));
 }
 
 }  // namespace

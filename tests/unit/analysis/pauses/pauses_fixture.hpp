@@ -66,7 +66,7 @@ class PausesTest : public testing::Test {
 
   void clear() { items_.clear(); }
 
-  /// Plays all that was noted, in order of time.
+  /// Plays all that was noted, in order of time. The text of the report has all details.
   PausesReport play(PausesOptions options = {}, const RunSummary& summary = {}) {
     std::ranges::stable_sort(items_, {}, &Item::time);
     Events events(world.slot);
@@ -81,6 +81,7 @@ class PausesTest : public testing::Test {
           },
           item.record);
     }
+    options.full = true;
     pauses = std::make_unique<Pauses>(options);
     pauses->header({.version = "1.2", .start_ns = 1});
     std::vector<Event> all(events.batch().events().begin(), events.batch().events().end());

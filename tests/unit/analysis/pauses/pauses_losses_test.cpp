@@ -37,9 +37,8 @@ TEST_F(PausesLosses, APauseThatWordsWereLostInHasNoLength) {
   EXPECT_EQ(pauses->report().unfinished[0].comm, "server");
   const std::string text = pauses->report_text();
   EXPECT_THAT(text, HasSubstr("warning: 100 ring words were lost; 1 pause is incomplete, others may be missing"));
-  EXPECT_THAT(text,
-              HasSubstr("at most     6.00µs  \"server\" (pid 4242) domain 0, major, at 0.000000999 s: words of its "
-                        "ring were lost during it"));
+  EXPECT_THAT(text, HasSubstr("at most     6.00µs  server/4242 domain 0, major, at 0.000000999 s: words of its "
+                              "ring were lost during it"));
 }
 
 TEST_F(PausesLosses, APauseThatWasNotProbedToItsEndHasNoLength) {
@@ -196,7 +195,7 @@ TEST_F(PausesTest, WaitsSumUpToTheRunnableTimeAfterAContradiction) {
   EXPECT_EQ(pause.scheduling.competitors()[0].wait.ns, 1'000U);
   EXPECT_EQ(pause.scheduling.unknown_competitors_ns(), 2'000U);
   EXPECT_THAT(pauses->report_text(), HasSubstr("    no CPU    for 2.00µs behind unknown threads\n"));
-  EXPECT_THAT(pauses->report_text(), HasSubstr("warning: 1 inconsistent context switch (some were lost);"));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("what threads did is unknown for 2.00µs of 9.00µs in pauses (22%)\n"));
 }
 
 TEST_F(PausesTest, WaitsDoNotExceedWhatWasToldBefore) {
@@ -232,7 +231,7 @@ TEST_F(PausesTest, ARingThatOverwroteItsPastIsSaidToHave) {
   span(1'000, 2'000, phase_major);
   const PausesReport report = play();
   EXPECT_EQ(report.counts.words_before, 1'234U);
-  EXPECT_THAT(pauses->report_text(), testing::HasSubstr("the worst of at least 1 pause, in "));
+  EXPECT_THAT(pauses->report_text(), testing::StartsWith("at least 1 pause of server/4242, in "));
   EXPECT_THAT(pauses->report_text(), testing::HasSubstr("warning: 1,234 words were overwritten before the ring"));
 }
 

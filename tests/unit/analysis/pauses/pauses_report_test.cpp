@@ -45,7 +45,7 @@ TEST_F(PausesReporting, ShorterOnesThanTheLeastAreOnlyCounted) {
   EXPECT_THAT(lengths(report), ElementsAre(900, 500));
   EXPECT_EQ(report.counts.pauses, 4U);
   EXPECT_EQ(report.counts.long_enough, 2U);
-  EXPECT_THAT(pauses->report_text(), HasSubstr("the 2 worst of 4 pauses, of which 2 lasted 500ns or longer, in "));
+  EXPECT_THAT(pauses->report_text(), testing::StartsWith("2 of 4 pauses of server/4242 lasted 500ns or longer, in "));
 }
 
 TEST_F(PausesReporting, NoneIsLongEnough) {
@@ -73,7 +73,7 @@ TEST_F(PausesReporting, CanBeAskedForWhileTheStreamGoesOn) {
   live.header({.start_ns = 500});
   live.consume(events.batch(), world.registry);
   EXPECT_THAT(live.report().worst, SizeIs(1));
-  EXPECT_THAT(live.report_text(), HasSubstr("the worst of 1 pause, in 2.50µs\n"));
+  EXPECT_THAT(live.report_text(), HasSubstr("1 pause of server/4242, in 2.50µs; the longest 2.00µs\n"));
 }
 
 TEST_F(PausesReporting, Text) {

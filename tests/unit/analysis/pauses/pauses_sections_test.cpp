@@ -225,7 +225,7 @@ TEST_F(PausesSections, WhatALongerOneDoesNotShowIsListedByItself) {
   EXPECT_EQ(listed, (std::vector<std::uint64_t>{28'000, 27'800}));
   EXPECT_EQ(report.counts.pauses, 5U);
   EXPECT_EQ(report.counts.represented, 3U);
-  EXPECT_THAT(pauses->report_text(), HasSubstr("the 2 worst of 5 pauses, in "));
+  EXPECT_THAT(pauses->report_text(), testing::StartsWith("5 pauses of server/4242, in "));
   EXPECT_THAT(pauses->report_text(), HasSubstr("\n3 more pauses appear only in the stop-the-world tables below\n"));
 }
 

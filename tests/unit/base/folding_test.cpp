@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+#include "base/folding.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/text_buffer.hpp"
+
+namespace rtev::test {
+namespace {
+
+TEST(Folding, ShortLinesStay) {
+  EXPECT_EQ(folded("", 0, 0), "");
+  EXPECT_EQ(folded("some words", 0, 4), "some words");
+}
+
+TEST(Folding, LinesFitAndAreIndented) {
+  std::string text;
+  for (int word = 0; word < 60; ++word) text += "µs" + std::to_string(word) + " ";
+  text.pop_back();
+  const std::string lines = folded(text, 10, 3);
+  std::size_t first_column = 10;
+  std::string words;
+  for (std::size_t begin = 0; begin < lines.size();) {
+    const std::size_t end = std::min(lines.find('\n', begin), lines.size());
+    const std::string line = lines.substr(begin, end - begin);
+    EXPECT_LE(columns_of(line) + first_column, max_columns) << line;
+    EXPECT_EQ(line.starts_with("   "), begin > 0) << line;
+    words += (begin > 0 ? " " : "") + line.substr(begin > 0 ? 3 : 0);
+    first_column = 0;
+    begin = end + 1;
+  }
+  EXPECT_EQ(words, text);
+}
+
+TEST(Folding, WordsThatAreTooLongHaveALine) {
+  const std::string word(150, 'x');
+  EXPECT_EQ(folded("a " + word + " b", 0, 2), "a\n  " + word + "\n  b");
+}
+
+}  // namespace
+}  // namespace rtev::test

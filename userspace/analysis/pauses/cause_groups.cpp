@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/pauses/cause_groups.hpp"
+
+#include <algorithm>
+
+#include "analysis/report_text.hpp"
+
+namespace rtev {
+namespace {
+
+/// 0 for what is shorter than a microsecond, then 1 µs, 2 µs, 5 µs, 10 µs, ...
+constexpr std::uint64_t step_ns(std::size_t step) {
+  if (step == 0) return 0;
+  constexpr std::array<std::uint64_t, 3> digits{1, 2, 5};
+  std::uint64_t ns = 1'000 * digits[(step - 1) % 3];
+  for (std::size_t decade = (step - 1) / 3; decade > 0; --decade) ns *= 10;
+  return ns;
+}
+
+CauseKey key_of(const PauseDetails& pause, const Blame& blame) {
+  CauseKey key{.process = pause.domain.process, .cause = blame.cause, .why = blame.why};
+  if (blame.domain) key.domain = blame.domain->domain;
+  if (const auto* const busiest = blame.cause == Cause::work ? busiest_phase(pause) : nullptr)
+    key.phase = busiest->phase;
+  return key;
+}
+
+/// What the other domain did instead.
+std::string_view why_late(Why why, bool slow) {
+  switch (why) {
+    case Why::no_cpu:
+      return ": it had no CPU";
+    case Why::backup_thread:
+      return ": it was in a blocking section";
+    case Why::blocked:
+      return ": it was blocked";
+    case Why::leader:
+      return ": it leads, and took long to ask the others";
+    case Why::ran:
+      return slow ? ": it had most to do" : ": it ran on to its next safepoint";
+    case Why::none:
+    case Why::unknown:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+void append(TextBuffer& out, const CauseName& name) {
+  const CauseKey& key = name.key;
+  const bool slow = key.cause == Cause::slow_domain;
+  switch (key.cause) {
+    case Cause::work:
+      out.add("own work");
+      if (key.phase) print(out, ", most of it in {}", PhaseName{name.family, *key.phase});
+      break;
+    case Cause::no_cpu:
+      out.add("no CPU: other threads had it");
+      break;
+    case Cause::late_domain:
+    case Cause::slow_domain:
+      out.add(key.domain < 0 ? "another domain" : fmt::format("domain {}", key.domain));
+      print(out, " late to {}{}", slow ? "end its minor collection" : "stop", why_late(key.why, slow));
+      break;
+    case Cause::blocked_in_section:
+      out.add("blocked at a later barrier or by a lock in a stop-the-world section");
+      break;
+    case Cause::blocked:
+      out.add("blocked, not for other domains");
+      break;
+    case Cause::unknown:
+      out.add("unknown");
+      break;
+  }
+}
+
+void CauseGroups::Tally::add(const Tally& other) {
+  count += other.count;
+  total_ns += other.total_ns;
+  least_ns = std::min(least_ns, other.least_ns);
+  greatest_ns = std::max(greatest_ns, other.greatest_ns);
+}
+
+std::uint64_t CauseGroups::Group::total_ns() const {
+  std::uint64_t ns = 0;
+  for (const Tally& tally : steps) ns += tally.total_ns;
+  return ns;
+}
+
+std::size_t CauseGroups::step_of(std::uint64_t ns) {
+  std::size_t step = 0;
+  while (step + 1 < step_count && step_ns(step + 1) <= ns) ++step;
+  return step;
+}
+
+void CauseGroups::add(const PauseDetails& pause) {
+  const Blame blame = blame_of(pause);
+  const std::uint64_t ns = pause.duration_ns();
+  const Tally one{.count = 1, .total_ns = ns, .least_ns = blame.ns, .greatest_ns = blame.ns};
+  const std::size_t step = step_of(ns);
+  all_[step].add(one);
+  const auto [group, is_new] = groups_.try_emplace(key_of(pause, blame));
+  group->second.steps[step].add(one);
+  if (is_new || ns > group->second.worst.duration_ns()) group->second.worst = pause;
+  if (groups_.size() > max_groups) drop_least();
+}
+
+/// Forgets the group whose longest pause is shortest.
+void CauseGroups::drop_least() {
+  groups_.erase(std::ranges::min_element(groups_, {}, [](const auto& group) {
+    return std::pair{group.second.worst.duration_ns(), group.second.total_ns()};
+  }));
+}
+
+void CauseGroups::lose(const DomainLife& domain, const Loss& loss) {
+  for (auto& [key, group] : groups_) group.worst.lose(domain, loss);
+}
+
+LongPauses CauseGroups::longest(std::uint64_t min_ns) const {
+  std::size_t first = 0;
+  LongPauses found{.least_ns = min_ns};
+  if (min_ns == 0) {
+    std::uint64_t count = 0;
+    first = step_count;
+    while (first > 0 && count < enough) count += all_[--first].count;
+    found.least_ns = count < enough ? 0 : step_ns(first);
+  }
+  const auto sum_of = [first](const Steps& steps) {
+    Tally sum;
+    for (std::size_t step = first; step < step_count; ++step) sum.add(steps[step]);
+    return sum;
+  };
+  found.count = found.ungrouped = sum_of(all_).count;
+  for (const auto& [key, group] : groups_) {
+    const Tally sum = sum_of(group.steps);
+    if (sum.count == 0) continue;
+    found.ungrouped -= sum.count;
+    found.groups.push_back({.key = key,
+                            .count = sum.count,
+                            .total_ns = sum.total_ns,
+                            .least_ns = sum.least_ns,
+                            .greatest_ns = sum.greatest_ns,
+                            .worst = &group.worst});
+  }
+  std::ranges::stable_sort(found.groups, std::ranges::greater{}, &CauseGroup::total_ns);
+  return found;
+}
+
+}  // namespace rtev

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// Long pauses by their cause: how many had which, and how long it lasted.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "analysis/pauses/blame.hpp"
+#include "analysis/pauses/pause_details.hpp"
+#include "base/text_buffer.hpp"
+
+namespace rtev {
+
+/// What pauses of a group have in common.
+struct CauseKey {
+  ProcessIndex process = 0;
+  Cause cause = Cause::unknown;
+  Why why = Why::none;
+  std::int32_t domain = -1;              ///< that was waited for; -1: none, or unknown
+  std::optional<std::uint16_t> phase{};  ///< of Cause::work: the one in which most of the pause was spent
+
+  auto operator<=>(const CauseKey&) const = default;
+};
+
+/// What the pauses of a group waited for, in words.
+struct CauseName {
+  const CauseKey& key;
+  Family family;  ///< of the process
+};
+void append(TextBuffer& out, const CauseName& name);
+
+/// Pauses of a length and longer that have the same cause.
+struct CauseGroup {
+  CauseKey key{};
+  std::uint64_t count = 0;
+  std::uint64_t total_ns = 0;                   ///< of the pauses
+  std::uint64_t least_ns = 0, greatest_ns = 0;  ///< of the part of a pause that the cause explains
+  const PauseDetails* worst = nullptr;          ///< the longest one
+};
+
+struct LongPauses {
+  std::uint64_t least_ns = 0;  ///< the length
+  std::uint64_t count = 0;
+  std::vector<CauseGroup> groups{};  ///< the one with most time first
+  std::uint64_t ungrouped = 0;       ///< of the count: there was no room for their groups
+};
+
+/// Counts pauses by cause, and by length in steps of 1, 2, 5, 10, ... from 1 µs on: so what is long can be decided at
+/// the end. Memory is bounded. One thread.
+class CauseGroups {
+ public:
+  void add(const PauseDetails& pause);
+  /// Words of a ring were lost, perhaps in the time of pauses that were added.
+  void lose(const DomainLife& domain, const Loss& loss);
+  /// The pauses of `min_ns` and longer: all that were added are. Without `min_ns` those of the greatest step that at
+  /// least `enough` pauses reach; all if there are fewer. Refers to this object.
+  LongPauses longest(std::uint64_t min_ns) const;
+
+ private:
+  static constexpr std::size_t step_count = 27;  ///< the last one is 100 s
+  static constexpr std::uint64_t enough = 10;
+  /// The worst pause of a group takes some KiB.
+  static constexpr std::size_t max_groups = 256;
+
+  struct Tally {
+    std::uint64_t count = 0, total_ns = 0, least_ns = UINT64_MAX, greatest_ns = 0;
+
+    void add(const Tally& other);
+  };
+  using Steps = std::array<Tally, step_count>;
+  struct Group {
+    Steps steps{};
+    PauseDetails worst{};
+
+    std::uint64_t total_ns() const;
+  };
+
+  static std::size_t step_of(std::uint64_t ns);
+  void drop_least();
+
+  std::map<CauseKey, Group> groups_;
+  Steps all_{};
+};
+
+}  // namespace rtev

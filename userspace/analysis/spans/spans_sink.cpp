@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/spans/spans_sink.hpp"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <functional>
+
+namespace rtev {
+namespace {
+
+/// What is left of a time without a part of it.
+std::uint64_t rest(std::uint64_t whole_ns, std::uint64_t part_ns) {
+  return whole_ns - std::min(whole_ns, part_ns);
+}
+
+}  // namespace
+
+SpanTime& SpanTime::operator+=(const SpanTime& other) {
+  for (std::uint64_t SpanTime::* const part :
+       {&SpanTime::code, &SpanTime::gc, &SpanTime::domains, &SpanTime::no_cpu, &SpanTime::blocked, &SpanTime::unknown})
+    this->*part += other.*part;
+  return *this;
+}
+
+SpanTime SpanTime::of(const TimeSplit& span, const TimeSplit& pauses) {
+  return {.code = rest(span.on_cpu, pauses.on_cpu),
+          .gc = std::min(span.on_cpu, pauses.on_cpu),
+          .domains = std::min(span.blocked(), pauses.blocked()),
+          .no_cpu = span.runnable,
+          .blocked = rest(span.blocked(), pauses.blocked()),
+          .unknown = span.unknown};
+}
+
+void Spans::header(const RunHeader& header) {
+  header_ = header;
+  last_ns_ = header.begin_ns();
+}
+
+void Spans::consume(const Batch& batch, const Registry& registry) {
+  registry_ = &registry;
+  for (const Event& event : batch.events()) {
+    last_ns_ = std::max(last_ns_, event.time);
+    finder_.add(event, batch, registry);
+    time_.add(event, batch, registry);
+    if (event.kind != EventKind::user_begin && event.kind != EventKind::user_end) continue;
+    const RingInfo* const ring = registry.ring(Source::unpack(event.source).slot);
+    if (!ring) continue;
+    event.kind == EventKind::user_begin ? begin(event, *ring) : end(event, *ring);
+  }
+  registry_ = nullptr;
+}
+
+void Spans::summary(const RunSummary& summary, const Registry& registry) {
+  last_ns_ = std::max(last_ns_, summary.end_ns);
+  registry_ = &registry;
+  finder_.finish(last_ns_);
+  for (const auto& [key, domain] : domains_) count_unfinished(domain);
+  domains_.clear();
+  registry_ = nullptr;
+  for (auto& [key, group] : groups_) group.comm = registry.process(key.first).comm;
+}
+
+bool Spans::matches(const std::string& name) const {
+  return ::fnmatch(options_.pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+/// Null if its name does not match, or there is no room.
+SpanGroup* Spans::group_of(std::uint32_t slot, std::uint16_t event) {
+  const RingInfo* const ring = registry_ ? registry_->ring(slot) : nullptr;
+  if (!ring) return nullptr;
+  const std::string name(ring->user_event_name ? ring->user_event_name(event) : std::string_view());
+  if (!matches(name)) {
+    if (other_names_.size() < max_other_names) other_names_.insert(name);
+    return nullptr;
+  }
+  const auto found = groups_.find({ring->process, name});
+  if (found != groups_.end()) return &found->second;
+  if (groups_.size() >= max_groups) {
+    ++ungrouped_;
+    return nullptr;
+  }
+  const ProcessInfo& process = registry_->process(ring->process);
+  return &groups_
+              .emplace(GroupKey{ring->process, name}, SpanGroup{.pid = process.pid, .comm = process.comm, .name = name})
+              .first->second;
+}
+
+void Spans::begin(const Event& event, const RingInfo& ring) {
+  const Source source = Source::unpack(event.source);
+  Domain& domain = domains_[{ring.process, source.domain}];
+  // One whose end is missing.
+  if (domain.open.size() >= max_open) {
+    time_.stop(domain.open.front().meter, event.time);
+    domain.open.erase(domain.open.begin());
+  }
+  domain.open.push_back({.slot = source.slot,
+                         .event = event.id,
+                         .late = (event.flags & flag_late) != 0,
+                         .begin_ns = event.time,
+                         .meter = time_.start(registry_->process(ring.process).pid, source.domain, event.time)});
+}
+
+void Spans::end(const Event& event, const RingInfo& ring) {
+  const Source source = Source::unpack(event.source);
+  const auto domain = domains_.find({ring.process, source.domain});
+  if (domain == domains_.end()) return;
+  auto& open = domain->second.open;
+  const auto found = std::ranges::find(open.rbegin(), open.rend(), event.id, &Open::event);
+  if (found == open.rend()) return;
+  const Open span = *found;
+  open.erase(std::prev(found.base()));
+  TimeSplit time = time_.stop(span.meter, event.time);
+  SpanGroup* const group = group_of(source.slot, event.id);
+  if (!group) return;
+  if (event.time < span.begin_ns) {
+    ++group->unfinished;
+    return;
+  }
+  const std::uint64_t length_ns = event.time - span.begin_ns;
+  if (length_ns < options_.min_ns) {
+    ++group->below_min;
+    return;
+  }
+  // What the scheduler did then has been folded into what it did since.
+  if (span.late || (event.flags & flag_late) != 0) time = {.unknown = length_ns};
+  const Span ended{.domain = source.domain,
+                   .begin_ns = span.begin_ns,
+                   .end_ns = event.time,
+                   .time = SpanTime::of(time, span.in_pauses),
+                   .pauses = span.pauses,
+                   .longest_pause_ns = span.longest_pause_ns};
+  group->wall.record(length_ns);
+  group->time += ended.time;
+  auto& slowest = group->slowest;
+  if (slowest.size() >= max_slowest && slowest.back().length_ns() >= length_ns) return;
+  slowest.insert(std::ranges::upper_bound(slowest, length_ns, std::ranges::greater{}, &Span::length_ns), ended);
+  if (slowest.size() > max_slowest) slowest.pop_back();
+}
+
+void Spans::on_pause_begin(const DomainLife& life, const PhaseBegin& root) {
+  const auto domain = domains_.find({life.process, life.domain});
+  if (domain == domains_.end() || domain->second.open.empty()) return;
+  domain->second.pause = time_.start(life.pid, life.domain, root.time_ns);
+}
+
+void Spans::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
+  const auto domain = domains_.find({life.process, life.domain});
+  if (domain == domains_.end() || !domain->second.pause) return;
+  const TimeSplit time = time_.stop(*std::exchange(domain->second.pause, std::nullopt), root.end_ns);
+  for (Open& span : domain->second.open) {
+    if (span.begin_ns > root.begin_ns) continue;
+    span.in_pauses += time;
+    ++span.pauses;
+    span.longest_pause_ns = std::max(span.longest_pause_ns, root.end_ns - root.begin_ns);
+  }
+}
+
+void Spans::on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished /*reason*/) {
+  const auto domain = domains_.find({life.process, life.domain});
+  if (domain == domains_.end() || !domain->second.pause) return;
+  time_.stop(*std::exchange(domain->second.pause, std::nullopt), root.end_ns);
+}
+
+void Spans::on_loss(const DomainLife& life, const Loss& loss) {
+  lost_words_ += loss.words;
+  drop(life, loss.to_ns);
+}
+
+void Spans::drop(const DomainLife& life, std::uint64_t time_ns) {
+  const auto domain = domains_.find({life.process, life.domain});
+  if (domain == domains_.end()) return;
+  for (const Open& span : domain->second.open) time_.stop(span.meter, time_ns);
+  count_unfinished(domain->second);
+  if (domain->second.pause) time_.stop(*domain->second.pause, time_ns);
+  domains_.erase(domain);
+}
+
+void Spans::count_unfinished(const Domain& domain) {
+  for (const Open& span : domain.open) {
+    if (SpanGroup* const group = group_of(span.slot, span.event)) ++group->unfinished;
+  }
+}
+
+SpansReport Spans::report() const {
+  SpansReport report{.version = header_.version,
+                     .run_ns = header_.start_ns,
+                     .run_realtime_ns = header_.start_realtime_ns,
+                     .start_ns = header_.begin_ns(),
+                     .end_ns = last_ns_,
+                     .pattern = options_.pattern,
+                     .min_ns = options_.min_ns,
+                     .input = options_.input,
+                     .scheduler_seen = time_.switches_seen(),
+                     .lost_words = lost_words_,
+                     .ungrouped = ungrouped_,
+                     .other_names = {other_names_.begin(), other_names_.end()}};
+  for (const auto& [key, group] : groups_) report.groups.push_back(group);
+  std::ranges::stable_sort(report.groups, std::ranges::greater{},
+                           [](const SpanGroup& group) { return group.wall.total(); });
+  return report;
+}
+
+}  // namespace rtev

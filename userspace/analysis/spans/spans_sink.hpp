@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// `rtev-bpf latency --span`: measures user spans.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/latency/domain_time.hpp"
+#include "analysis/pause_finder.hpp"
+#include "analysis/spans/spans_report.hpp"
+#include "stream/sink.hpp"
+
+namespace rtev {
+
+struct SpansOptions {
+  std::string pattern{};     ///< of names, with wildcards
+  std::uint64_t min_ns = 0;  ///< shorter spans are only counted
+  std::string input{};       ///< SpansReport::input
+};
+
+/// A fold over the stream. A span begins and ends in one domain; an end belongs to the innermost span of its name that
+/// is open there. Memory is bounded. One thread.
+class Spans final : public Sink, private PauseListener {
+ public:
+  explicit Spans(SpansOptions options) : options_(std::move(options)) {}
+
+  void header(const RunHeader& header) override;
+  void consume(const Batch& batch, const Registry& registry) override;
+  void flush() override {}
+  void summary(const RunSummary& summary, const Registry& registry) override;
+
+  SpansReport report() const;
+  std::string report_text() const { return spans_text(report()); }
+  std::string report_json() const { return spans_json(report()); }
+
+  static constexpr std::size_t max_groups = 512, max_open = 64, max_slowest = 100, max_other_names = 20;
+
+ private:
+  using GroupKey = std::pair<ProcessIndex, std::string>;
+  using DomainKey = std::pair<ProcessIndex, std::uint16_t>;
+
+  struct Open {
+    std::uint32_t slot;   ///< of its ring
+    std::uint16_t event;  ///< its id
+    bool late;
+    std::uint64_t begin_ns;
+    DomainTime::Meter meter;
+    TimeSplit in_pauses{};
+    std::uint64_t pauses = 0, longest_pause_ns = 0;
+  };
+  struct Domain {
+    std::vector<Open> open{};  ///< innermost last
+    std::optional<DomainTime::Meter> pause{};
+  };
+
+  void on_pause_begin(const DomainLife& domain, const PhaseBegin& root) override;
+  void on_pause_end(const DomainLife& domain, const PhaseEnd& root) override;
+  void on_pause_dropped(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) override;
+  void on_domain_end(const DomainLife& domain, std::uint64_t time_ns) override { drop(domain, time_ns); }
+  void on_loss(const DomainLife& domain, const Loss& loss) override;
+
+  void begin(const Event& event, const RingInfo& ring);
+  void end(const Event& event, const RingInfo& ring);
+  /// Spans whose ends are not seen.
+  void drop(const DomainLife& domain, std::uint64_t time_ns);
+  void count_unfinished(const Domain& domain);
+  SpanGroup* group_of(std::uint32_t slot, std::uint16_t event);
+  bool matches(const std::string& name) const;
+
+  SpansOptions options_;
+  PauseFinder finder_{*this};
+  DomainTime time_;
+  std::map<DomainKey, Domain> domains_;  ///< with open spans, or a pause
+  std::map<GroupKey, SpanGroup> groups_;
+  std::set<std::string> other_names_;
+  std::uint64_t ungrouped_ = 0, lost_words_ = 0;
+  const Registry* registry_ = nullptr;  ///< while events come
+  RunHeader header_{};
+  std::uint64_t last_ns_ = 0;
+};
+
+}  // namespace rtev

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "analysis/report_text.hpp"
+#include "analysis/spans/spans_report.hpp"
+#include "base/folding.hpp"
+#include "base/text_table.hpp"
+
+namespace rtev {
+namespace {
+
+/// It fits a terminal.
+constexpr std::size_t max_rows = 8, max_slowest = 3, name_width = 20;
+
+struct Part {
+  std::uint64_t SpanTime::* ns;
+  std::string_view title, words;
+};
+constexpr std::array parts{
+    Part{&SpanTime::code, "CODE", "own code"},
+    Part{&SpanTime::gc, "GC", "GC work"},
+    Part{&SpanTime::domains, "DOMAINS", "waiting in the GC for other domains"},
+    Part{&SpanTime::no_cpu, "NO CPU", "waiting for a CPU"},
+    Part{&SpanTime::blocked, "BLOCKED", "blocked outside of the GC"},
+};
+
+class Report {
+ public:
+  explicit Report(const SpansReport& report) : report_(report) {}
+
+  std::string text() {
+    if (report_.groups.empty()) {
+      none();
+    } else {
+      const SpanGroup& first = report_.groups.front();
+      sentences(first);
+      table();
+      slowest(first);
+    }
+    warnings();
+    return std::string{out_.text()};
+  }
+
+ private:
+  void line(std::string_view text, std::size_t indent = 0) { out_.add(folded(text, 0, indent), '\n'); }
+
+  void none() {
+    TextBuffer text;
+    print(text, "no span is named {}", Quoted{report_.pattern});
+    std::string_view separator = "; there are ";
+    for (const std::string& name : report_.other_names) {
+      print(text, "{}{}", separator, Quoted{name});
+      separator = ", ";
+    }
+    if (report_.other_names.empty()) text.add("; no program wrote spans (Runtime_events.User, type span)");
+    line(text.text());
+  }
+
+  void sentences(const SpanGroup& group) {
+    const Histogram& wall = group.wall;
+    TextBuffer text;
+    print(text, "{} {} of {}", Counted{wall.count(), "span", "spans"}, Quoted{group.name},
+          ProcessName{group.comm, group.pid});
+    if (report_.min_ns > 0) print(text, " of {} and longer", Duration{report_.min_ns});
+    print(text, " in {}", Duration{report_.end_ns - report_.start_ns});
+    if (wall.count() > 0) {
+      print(text, ": half up to {}, 1 in 100 over {}, the longest {}", Duration{wall.percentile(50)},
+            Duration{wall.percentile(99)}, Duration{wall.max()});
+    }
+    line(text.text());
+    if (report_.scheduler_seen && wall.count() > 0) what_makes_them_slow(group);
+  }
+
+  /// The hundredth of the spans that took longest: one at least.
+  static std::pair<std::size_t, SpanTime> slow(const SpanGroup& group) {
+    const std::size_t count =
+        std::min<std::size_t>(group.slowest.size(), std::max<std::uint64_t>(group.wall.count() / 100, 1));
+    SpanTime time;
+    for (std::size_t i = 0; i < count; ++i) time += group.slowest[i].time;
+    return {count, time};
+  }
+
+  void what_makes_them_slow(const SpanGroup& group) {
+    const auto [count, time] = slow(group);
+    const auto share = [](std::uint64_t part_ns, std::uint64_t whole_ns) {
+      return whole_ns == 0 ? 0.0 : static_cast<double>(part_ns) / static_cast<double>(whole_ns);
+    };
+    const Part* most = nullptr;
+    double greatest = 0;
+    for (const Part& part : parts) {
+      // What they have of it beyond what spans of their length would have as a rule.
+      const double excess = share(time.*part.ns, time.total()) - share(group.time.*part.ns, group.time.total());
+      if (!most || excess > greatest) {
+        most = &part;
+        greatest = excess;
+      }
+    }
+    constexpr double notable = 0.1;
+    if (greatest < notable) return;
+    TextBuffer text;
+    print(text, "what makes the slowest {} slow: {}, {} of their time and {} of that of all", Grouped{count},
+          most->words, Percent{time.*most->ns, time.total()}, Percent{group.time.*most->ns, group.time.total()});
+    if (most->ns == &SpanTime::domains || most->ns == &SpanTime::gc) text.add("; rtev-bpf pauses says why");
+    line(text.text());
+  }
+
+  /// All of the first group, and its slowest ones; a row for each further group.
+  void table() {
+    TextTable table;
+    const bool is_single = std::ranges::all_of(
+        report_.groups, [&](const SpanGroup& group) { return group.pid == report_.groups.front().pid; });
+    table.column("SPAN", 0, TextTable::Align::left);
+    if (!is_single) table.column("PROCESS", 0, TextTable::Align::left);
+    for (const std::string_view title : {"COUNT", "TOTAL", "P50", "P99", "MAX"}) table.column(title, 0);
+    if (report_.scheduler_seen) {
+      for (const Part& part : parts) table.column(part.title, 0);
+    }
+    for (std::size_t i = 0; i < std::min(report_.groups.size(), max_rows); ++i) {
+      const SpanGroup& group = report_.groups[i];
+      TextBuffer name;
+      add_column(name, group.name, name_width);
+      table.row();
+      table.cell(trimmed(name.text()));
+      if (!is_single) table.cell(fmt::format("{}", ProcessName{group.comm, group.pid}));
+      table.cell(group.wall.count());
+      for (const std::uint64_t ns :
+           {group.wall.total(), group.wall.percentile(50), group.wall.percentile(99), group.wall.max()})
+        table.duration(ns);
+      shares(table, group.time);
+      if (i > 0) continue;
+      const auto [count, time] = slow(group);
+      if (count == 0) continue;
+      table.row();
+      table.cell(" the slowest");
+      if (!is_single) table.cell();
+      table.cell(count);
+      table.duration(time.total());
+      table.cell();
+      table.cell();
+      table.duration(group.wall.max());
+      shares(table, time);
+    }
+    if (report_.groups.size() > max_rows)
+      table.line(fmt::format("and {} more names with less time", report_.groups.size() - max_rows));
+    out_.add('\n');
+    table.write(out_);
+  }
+
+  static std::string_view trimmed(std::string_view text) { return text.substr(0, text.find_last_not_of(' ') + 1); }
+
+  void shares(TextTable& table, const SpanTime& time) const {
+    if (!report_.scheduler_seen) return;
+    for (const Part& part : parts) table.cell(fmt::format("{}", Percent{time.*part.ns, time.total()}));
+  }
+
+  void slowest(const SpanGroup& group) {
+    for (std::size_t i = 0; i < std::min(group.slowest.size(), max_slowest); ++i) {
+      const Span& span = group.slowest[i];
+      print(out_, "\n{}: {} domain {}, at {}\n", Duration{span.length_ns()}, ProcessName{group.comm, group.pid},
+            span.domain, WhenOf{span.begin_ns, report_.run_ns, report_.run_realtime_ns});
+      TextBuffer text;
+      std::string_view separator = "  ";
+      for (const Part& part : parts) {
+        if (span.time.*part.ns <= span.length_ns() / 100) continue;
+        print(text, "{}{} {}", separator, part.words, Duration{span.time.*part.ns});
+        separator = ", ";
+      }
+      if (span.time.unknown > span.length_ns() / 100)
+        print(text, "{}unknown {}", separator, Duration{span.time.unknown});
+      if (span.pauses > 0) {
+        print(text, "; {}, the longest {}", Counted{span.pauses, "GC pause", "GC pauses"},
+              Duration{span.longest_pause_ns});
+      }
+      line(text.text(), 2);
+      if (report_.input.empty()) continue;
+      print(out_, "  rtev-bpf dump {} --from ", report_.input);
+      add_seconds(out_, span.begin_ns, report_.run_ns, 0);
+      out_.add(" --to ");
+      add_seconds(out_, span.end_ns, report_.run_ns, 0);
+      out_.add('\n');
+    }
+  }
+
+  void warnings() {
+    TextBuffer text;
+    std::uint64_t unfinished = 0, below_min = 0;
+    SpanTime time;
+    for (const SpanGroup& group : report_.groups) {
+      unfinished += group.unfinished;
+      below_min += group.below_min;
+      time += group.time;
+    }
+    if (report_.lost_words > 0)
+      print(text, "warning: {} lost; spans may be missing\n",
+            Counted{report_.lost_words, "ring word was", "ring words were"});
+    if (unfinished > 0)
+      print(text, "{} of unknown length, in no figure\n", Counted{unfinished, "span was", "spans were"});
+    if (below_min > 0) print(text, "{} shorter\n", Counted{below_min, "span was", "spans were"});
+    if (report_.ungrouped > 0)
+      print(text, "{} not counted: too many names\n", Counted{report_.ungrouped, "span was", "spans were"});
+    if (!report_.groups.empty() && !report_.scheduler_seen) {
+      text.add("no scheduler events: it is unknown whether threads ran or waited\n");
+    } else if (time.unknown > 0) {
+      print(text, "what threads did is unknown for {} of {} in spans ({})\n", Duration{time.unknown},
+            Duration{time.total()}, Percent{time.unknown, time.total()});
+    }
+    if (!text.text().empty()) out_.add('\n', text.text());
+  }
+
+  const SpansReport& report_;
+  TextBuffer out_;
+};
+
+}  // namespace
+
+std::string spans_text(const SpansReport& report) {
+  return Report{report}.text();
+}
+
+}  // namespace rtev

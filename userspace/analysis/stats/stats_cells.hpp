@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// What the texts of `stats` have in common: the screen, and the sections of --full.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "analysis/stats/stats_report.hpp"
+#include "base/text_format.hpp"
+#include "base/text_table.hpp"
+
+namespace rtev {
+
+/// Cells with "-" for what is not known; `bound`: a lower bound, marked by a +.
+void add_number(TextTable& table, const std::optional<std::uint64_t>& number, bool bound);
+void add_time(TextTable& table, const std::optional<std::uint64_t>& ns, bool bound);
+void add_share(TextTable& table, const std::optional<double>& share, bool bound);
+
+/// "1,234+ minor"
+void add_count(TextBuffer& out, std::uint64_t count, std::string_view what, bool bound);
+
+/// "title: 3 first, 2 second" in a line, without zeros; nothing if all are zero.
+void add_list(TextBuffer& out, std::string_view title, std::span<const std::uint64_t> figures,
+              std::span<const std::string_view> names, std::string_view prefix, bool bound);
+
+/// "user events: 12 "request", 3 others" in a line; nothing if there are none.
+void add_user_events(TextBuffer& out, const ProcessStats& process, std::string_view indent, std::size_t most);
+
+/// Why figures are lower bounds. `major`: MAJOR WORDS are shown.
+void add_why_bound(TextBuffer& out, const StatsFigures& figures, bool major = true);
+
+/// A section with all figures of each process.
+void add_sections(TextBuffer& out, const StatsReport& report);
+
+}  // namespace rtev

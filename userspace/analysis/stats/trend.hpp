@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// How a figure of a run went on: from where to where, how fast, and whether it rose all the time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace rtev {
+
+/// Remembers values of even times, in bounded memory: the longer it runs the further apart they are.
+class Trend {
+ public:
+  /// Values in order of time, in ns; earlier ones are ignored.
+  void add(std::uint64_t time_ns, std::uint64_t value);
+
+  std::size_t count() const { return count_; }
+  std::uint64_t first() const { return count_ == 0 ? 0 : samples_.front().value; }
+  std::uint64_t last() const { return count_ == 0 ? 0 : samples_[count_ - 1].value; }
+  /// From the first value to the last one.
+  std::uint64_t span_ns() const { return count_ == 0 ? 0 : samples_[count_ - 1].time_ns - samples_.front().time_ns; }
+  /// By how much it rises in a second; nothing if it does not, or if that took too short a time to tell.
+  std::optional<std::uint64_t> rise_per_second() const;
+  /// It rose after the beginning, too, by a fifth at least, and never fell by much: so does the heap of a program that
+  /// keeps what it allocates.
+  bool rises_all_the_time() const;
+
+ private:
+  struct Sample {
+    std::uint64_t time_ns = 0;
+    std::uint64_t value = 0;
+  };
+  static constexpr std::size_t max_samples = 32;
+
+  std::array<Sample, max_samples> samples_{};
+  std::size_t count_ = 0;
+  std::uint64_t period_ns_ = 1'000'000;  ///< between samples, at least
+};
+
+}  // namespace rtev

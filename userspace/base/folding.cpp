@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+#include "base/folding.hpp"
+
+#include <algorithm>
+
+#include "base/text_buffer.hpp"
+
+namespace rtev {
+
+std::string folded(std::string_view line, std::size_t column, std::size_t indent) {
+  std::string out;
+  bool is_first = true;
+  while (!line.empty()) {
+    const std::string_view word = line.substr(0, line.find(' '));
+    line.remove_prefix(std::min(word.size() + 1, line.size()));
+    if (!is_first && column + 1 + columns_of(word) > max_columns) {
+      out += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (!is_first) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += columns_of(word);
+    is_first = false;
+  }
+  return out;
+}
+
+}  // namespace rtev

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Text in lines that fit a terminal.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace rtev {
+
+/// Columns of a line of help and of reports.
+inline constexpr std::size_t max_columns = 100;
+
+/// The words of a line in lines of at most max_columns, where no word is longer. `column`: of the first word; further
+/// lines are indented by `indent`.
+std::string folded(std::string_view line, std::size_t column, std::size_t indent);
+
+}  // namespace rtev
