@@ -108,6 +108,23 @@ TEST_F(EnableStreamLive, SwitchedOnByTheNextRun) {
   EXPECT_EQ(trace.of(process.pid(), "user").size(), 303u);
 }
 
+TEST_F(EnableStreamLive, AProgramThatExecutesItself) {
+  covers("enable", "`--enable`: a program that executes itself is switched on again, and leaves no file");
+  Process process(awaiting("5.3", "native", "exec"), "ready");
+  Tracer tracer({"--enable", "-p", std::to_string(process.pid())});
+  process.go();
+  await_work(process);
+  process.go();
+  process.line_with("ready");
+  process.go();
+  await_work(process);
+  const Trace trace = tracer.stop();
+  EXPECT_THAT(trace.actions(process.pid()), IsSupersetOf({"enable", "exec", "enable"}));
+  EXPECT_EQ(trace.of(process.pid(), "user").size(), 2 * 303u);
+  EXPECT_FALSE(fs::exists(ring_of(process.pid())));
+  expect_unharmed(process);
+}
+
 TEST_F(EnableStreamLive, WhoseRingStaysIsResumed) {
   covers("enable", "`--enable` of a program whose ring is to be preserved: paused at the end, resumed by the next run");
   Command command = awaiting();

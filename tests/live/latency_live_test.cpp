@@ -235,12 +235,64 @@ TEST_F(LatencyLive, TextHasTheFigures) {
   for (const Outcome& outcome : {brief, full}) {
     EXPECT_EQ(outcome.status.code(), 0);
     EXPECT_THAT(outcome.err, IsEmpty());
-    EXPECT_THAT(outcome.out, AllOf(HasSubstr("collections"), HasSubstr("99.99"), HasSubstr("99.9999"),
-                                   HasSubstr(std::to_string(result["processes"][0]["pid"].get<int>())),
-                                   HasSubstr(std::to_string(result["all"]["count"].get<int>()))));
+    EXPECT_THAT(outcome.out,
+                AllOf(HasSubstr("collections"), HasSubstr(std::to_string(result["processes"][0]["pid"].get<int>())),
+                      HasSubstr(std::to_string(result["all"]["count"].get<int>()))));
     EXPECT_THAT(outcome.out, Not(HasSubstr("nan")));
   }
-  EXPECT_GT(full.out.size(), brief.out.size());
+  EXPECT_LE(std::ranges::count(brief.out, '\n'), 22) << "it fits a terminal";
+  EXPECT_THAT(full.out, AllOf(HasSubstr("99.99"), HasSubstr("99.9999")));
+}
+
+/// A part of a recording is what was recorded then.
+TEST_F(LatencyLive, APartOfARecording) {
+  const std::string path = recording({"collections", "30", "5", "2", "2"});
+  const Trace whole = dumped(path);
+  const Json all = report({"latency", "-i", path})["all"];
+  const std::uint64_t start_ns = whole.header["start"], end_ns = report({"latency", "-i", path})["end_ns"];
+  const std::uint64_t middle_ns = (end_ns - start_ns) / 2;
+  const auto part = [&](const char* option, std::uint64_t ns) {
+    return report({"latency", "-i", path, option, std::to_string(ns) + "ns"});
+  };
+  const Json first = part("--to", middle_ns), second = part("--from", middle_ns);
+  EXPECT_EQ(first["start_ns"], start_ns);
+  EXPECT_EQ(first["end_ns"], start_ns + middle_ns);
+  EXPECT_EQ(second["start_ns"], start_ns + middle_ns);
+  EXPECT_EQ(second["end_ns"], end_ns);
+  const std::uint64_t counted =
+      first["all"]["count"].get<std::uint64_t>() + second["all"]["count"].get<std::uint64_t>();
+  EXPECT_GE(counted + 2, all["count"]) << "at most one pause of each domain is cut";
+  EXPECT_LE(counted, all["count"]);
+  const Outcome dump = run_tool({"dump", "-q", path, "--around", std::to_string(middle_ns) + "ns"});
+  EXPECT_EQ(dump.status.code(), 0);
+  EXPECT_THAT(dump.out, HasSubstr("collections"));
+}
+
+/// Spans that compute, sleep and collect: the program prints how long they were.
+TEST_F(LatencyLive, UserSpansAreSplit) {
+  const auto [path, out] = record("run.fxt", {ocaml_program("requests"), "5"});
+  std::istringstream printed(out);
+  for (std::string name; printed >> name;) {
+    std::uint64_t ns = 0;
+    printed >> ns;
+    const Json spans = report({"latency", "--span", name, "-i", path})["spans"];
+    ASSERT_EQ(spans.size(), 1u) << name;
+    const Json& span = spans[0];
+    EXPECT_EQ(span["name"], name);
+    EXPECT_EQ(span["count"], 5);
+    EXPECT_NEAR(span["total_ns"].get<double>(), static_cast<double>(ns), static_cast<double>(ns) / 20 + 1e6) << name;
+    std::uint64_t sum = 0;
+    for (const auto& [part, part_ns] : span["time_ns"].items()) sum += part_ns.get<std::uint64_t>();
+    EXPECT_EQ(sum, span["total_ns"]);
+    const Json& time = span["time_ns"];
+    const auto all_but = [&](const char* part) { return span["total_ns"].get<double>() - time[part].get<double>(); };
+    const double waits = time["no_cpu"].get<double>() + time["unknown"].get<double>();
+    const std::string main_part = name == "compute" ? "code" : name == "sleep" ? "blocked" : "gc";
+    EXPECT_LE(all_but(main_part.c_str()), waits + span["total_ns"].get<double>() / 5) << span;
+  }
+  EXPECT_EQ(report({"latency", "--span", "sleep>1h", "-i", path})["spans"][0]["below_min"], 5);
+  EXPECT_THAT(run_tool({"latency", "--span", "slep", "-i", path}).out,
+              HasSubstr("no span is named \"slep\"; there are \"collect\", \"compute\", \"sleep\""));
 }
 
 }  // namespace

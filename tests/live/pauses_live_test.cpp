@@ -345,14 +345,27 @@ TEST_F(PausesLive, WithoutSchedulerEventsTimesAreUnknown) {
 
 TEST_F(PausesLive, TextMatchesJson) {
   const std::string path = record("run.fxt", {ocaml_program("domains"), "2", "4"}).path;
-  const Json worst = report({"pauses", "-i", path})["pauses"][0];
-  const Outcome outcome = run_tool({"pauses", "-i", path});
-  EXPECT_EQ(outcome.status.code(), 0);
-  EXPECT_THAT(outcome.err, IsEmpty());
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("\"domains\" (pid " + std::to_string(worst["pid"].get<int>()) + ")"),
-                                 HasSubstr("domain " + std::to_string(worst["domain"].get<int>())),
-                                 HasSubstr(worst["phase"].get<std::string>()),
-                                 HasSubstr("blame: " + worst["blame"]["text"].get<std::string>())));
+  const Json result = report({"pauses", "-i", path}), worst = result["pauses"][0];
+  const auto one_line = [](std::string text) {
+    std::string words;
+    for (std::istringstream in(text); in >> text;) words += text + " ";
+    return words;
+  };
+  for (const bool full : {false, true}) {
+    const Outcome outcome = run_tool({"pauses", full ? "--full" : "--top=1", "-i", path});
+    EXPECT_EQ(outcome.status.code(), 0);
+    EXPECT_THAT(outcome.err, IsEmpty());
+    EXPECT_THAT(one_line(outcome.out), AllOf(HasSubstr("domains/" + std::to_string(worst["pid"].get<int>()) +
+                                                       " domain " + std::to_string(worst["domain"].get<int>())),
+                                             HasSubstr(one_line(worst["blame"]["text"].get<std::string>() + "."))));
+    EXPECT_EQ(outcome.out.contains(worst["phase"].get<std::string>() + "   "), full);
+  }
+  const Outcome screen = run_tool({"pauses", "-i", path});
+  EXPECT_LE(std::ranges::count(screen.out, '\n'), 23) << screen.out;
+  EXPECT_THAT(screen.out, HasSubstr(std::to_string(result["groups"][0]["pauses"].get<int>()) + " × "));
+  std::uint64_t grouped = result["ungrouped"];
+  for (const Json& group : result["groups"]) grouped += group["pauses"].get<std::uint64_t>();
+  EXPECT_EQ(grouped, result["long_pauses"]);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 (* A program of three domains that is built in many ways. Each domain writes its thread id to its ring, writes user
    events of every type and collects garbage. With the argument "await" it first works until its ring is there: somebody
    else has to switch its events on. With "again" behind it, it works again after the gate "done"; with "await" there, too, but not
-   before its ring is there again. *)
+   before its ring is there again; with "exec" it executes itself there, with "await". *)
 
 open Runtime_events
 
@@ -23,9 +23,12 @@ let work () =
   Gate.churn 3;
   Unix.sleepf 0.001
 
-let await_ring () =
-  let ring = Printf.sprintf "%s/%d.events" (Sys.getenv "OCAML_RUNTIME_EVENTS_DIR") (Unix.getpid ()) in
-  while not (Sys.file_exists ring) do Gate.churn 1 done
+(* The file of a ring may be that of the program which this one was before an exec. *)
+let has_ring () =
+  let maps = In_channel.with_open_bin "/proc/self/maps" In_channel.input_all in
+  List.exists (String.ends_with ~suffix:".events") (String.split_on_char '\n' maps)
+
+let await_ring () = while not (has_ring ()) do Gate.churn 1 done
 
 let has_argument position name = Array.length Sys.argv > position && Sys.argv.(position) = name
 
@@ -41,5 +44,6 @@ let () =
   if has_argument 1 "await" then await_ring ();
   work_in_domains ();
   Gate.stop_at "done";
+  if has_argument 2 "exec" then Unix.execv Sys.executable_name [| Sys.executable_name; "await"; "again" |];
   if has_argument 2 "await" then await_ring ();
   if has_argument 2 "again" || has_argument 2 "await" then work_in_domains ()
