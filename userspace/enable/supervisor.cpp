@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "enable/supervisor.hpp"
 
+#include <fmt/format.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,11 +14,14 @@
 #include <cerrno>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/capabilities.hpp"
 #include "base/clock.hpp"
+#include "base/escape.hpp"
 #include "base/file_limit.hpp"
+#include "base/system_log.hpp"
 #include "enable/enable_messages.hpp"
 #include "enable/worker.hpp"
 #include "inspect/enabled_list.hpp"
@@ -255,12 +259,26 @@ void Supervisor::pass_requests() {
   }
 }
 
+/// What was done to a program, or could not be, for who looks after the host.
+void Supervisor::note_in_log(const EnableAnswer& answer) {
+  const bool is_of_interest = answer.task != Task::check && answer.task != Task::finish && answer.pid != 0 &&
+                              answer.result != EnableResult::nothing_to_do && answer.result != EnableResult::gone &&
+                              answer.result != EnableResult::not_ocaml;
+  if (!is_of_interest) return;
+  const std::string_view off_or_on = answer.task == Task::enable ? "on" : "off";
+  std::string text = fmt::format("events of {}/{} {}switched {}", escaped(answer.comm), answer.pid,
+                                 is_good(answer.result) ? "" : "not ", off_or_on);
+  if (!answer.why.empty()) text += ": " + escaped(answer.why);
+  log_notice(text);
+}
+
 /// False if the worker is gone.
 bool Supervisor::pass_answers() {
   while (auto message = helper::receive(worker_.get(), true)) {
     const auto answer = decoded<EnableAnswer>(*message);
     if (!answer) return false;
     helper::send(tracer_, *message);
+    note_in_log(*answer);
     last_answer_ns_ = monotonic_ns();
     if (answer->harmed) add_suspect({answer->harmed->device, answer->harmed->inode});
     if (answer->is_ours) {

@@ -54,6 +54,7 @@ class Supervisor {
   bool take_request();
   void pass_requests();
   bool pass_answers();
+  static void note_in_log(const EnableAnswer& answer);
   void add_suspect(const ProgramFile& file);
   void finish();
   bool attend(pollfd* other);
