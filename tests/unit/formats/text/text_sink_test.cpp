@@ -194,13 +194,18 @@ TEST_F(Text, LongCustomPayloadsAreCutBetweenCharacters) {
   const std::string ascii(1000, 'x');
   std::string accents = "x";
   for (int i = 0; i < 100; ++i) accents += "\xC3\xA9";
-  const auto lines = events_of(events()
-                                   .add_bytes(start, EventKind::user_custom, ascii)
-                                   .add_bytes(start, EventKind::user_custom, accents)
-                                   .add_bytes(start, EventKind::user_custom, std::string(1024, '\0')));
+  const auto lines =
+      events_of(events()
+                    .add_bytes(start, EventKind::user_custom, ascii)
+                    .add_bytes(start, EventKind::user_custom, accents)
+                    .add_bytes(start, EventKind::user_custom, std::string(1024, '\0'))
+                    .add_bytes(start, EventKind::user_custom, std::string("\x05\0\0\0\0\0\0\0", 8))
+                    .add_bytes(start, EventKind::user_custom, "\x01" + std::string(7, '\0') + std::string(8, '\xff')));
   EXPECT_EQ(lines.at(0), "#0 custom \"" + std::string(64, 'x') + "\"... (1,000 bytes)");
   EXPECT_EQ(lines.at(1), "#0 custom \"" + accents.substr(0, 63) + "\"... (201 bytes)");
   EXPECT_EQ(lines.at(2), "#0 custom 0x" + std::string(64, '0') + "... (1,024 bytes)");
+  EXPECT_EQ(lines.at(3), "#0 custom 5");
+  EXPECT_EQ(lines.at(4), "#0 custom 1 -1");
 }
 
 TEST_F(Text, AllocShowsTheBucketsInUse) {
