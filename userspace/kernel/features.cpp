@@ -224,13 +224,24 @@ HostFeatures inspect_host(const HostRoots& roots, const BpfAbilities& abilities)
   host.features = {check_proc(roots),          check_kernel(roots),         check_btf(roots),
                    check_lockdown(roots),      check_user_namespace(roots), check_pid_namespace(roots),
                    check_time_namespace(roots)};
-  for (const auto& capability : bpf_capabilities) host.features.push_back(check_capability(capability, effective));
-  for (const auto& capability : process_capabilities) host.features.push_back(check_capability(capability, effective));
+  const auto check = [&](const Capability& capability) {
+    host.features.push_back(check_capability(capability, effective));
+    host.lacks_capabilities |= host.features.back().status != ok;
+  };
+  std::ranges::for_each(bpf_capabilities, check);
+  std::ranges::for_each(process_capabilities, check);
   host.features.push_back(check_bpf(abilities));
   host.features.push_back(check_uprobes(roots, abilities, effective));
   host.features.push_back(check_map_files(roots));
   host.features.push_back(check_file_limit(roots));
   return host;
+}
+
+std::vector<std::string_view> tracer_capabilities() {
+  std::vector<std::string_view> names;
+  for (const Capability& capability : bpf_capabilities) names.push_back(capability.name);
+  for (const Capability& capability : process_capabilities) names.push_back(capability.name);
+  return names;
 }
 
 HostFeatures inspect_view(const HostRoots& roots) {

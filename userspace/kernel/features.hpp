@@ -36,6 +36,7 @@ struct HostRoots {
 struct HostFeatures {
   std::vector<Feature> features{};  ///< causes before their effects
   bool uprobe_multi = false;
+  bool lacks_capabilities = false;  ///< of tracer_capabilities()
 
   /// The first missing feature, or nullptr.
   const Feature* blocking() const;
@@ -46,6 +47,9 @@ HostFeatures inspect_host(const HostRoots& roots, const BpfAbilities& abilities)
 inline HostFeatures inspect_host() {
   return inspect_host({}, probe_bpf());
 }
+
+/// What a tracer that is not root has to hold: "CAP_BPF", ...
+std::vector<std::string_view> tracer_capabilities();
 
 /// Only what is needed to find processes and read their rings without BPF.
 HostFeatures inspect_view(const HostRoots& roots = {});

@@ -123,6 +123,13 @@ TEST_F(Features, NoCapabilitiesBlock) {
   EXPECT_THAT(feature("CAP_BPF").hint, HasSubstr("root"));
 }
 
+TEST_F(Features, TheCapabilitiesOfATracerAreNamed) {
+  EXPECT_THAT(tracer_capabilities(), testing::IsSupersetOf({"CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE"}));
+  EXPECT_FALSE(inspect().lacks_capabilities);
+  set_capabilities("0000000000000000");
+  EXPECT_TRUE(inspect().lacks_capabilities);
+}
+
 TEST_F(Features, SysAdminIncludesOnlyTheNewerCapabilities) {
   set_capabilities("0000000000200000");  // CAP_SYS_ADMIN
   EXPECT_EQ(blocking(), "");

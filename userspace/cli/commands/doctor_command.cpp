@@ -4,11 +4,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
+#include "base/escape.hpp"
 #include "base/exit_status.hpp"
 #include "base/json_writer.hpp"
 #include "cli/commands/subcommands.hpp"
@@ -55,6 +60,22 @@ void print_json(const kernel::HostFeatures& host) {
   fmt::print("{}\n", json.text());
 }
 
+/// The commands that let others than root trace.
+std::string rights_text() {
+  std::string file, container;
+  for (const std::string_view name : kernel::tracer_capabilities()) {
+    std::string word(name);
+    container += " --cap-add=" + word.substr(4);
+    std::ranges::transform(word, word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    file += (file.empty() ? "" : ",") + word;
+  }
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return fmt::format(
+      "\nTo trace this host without root, once:\n  sudo setcap {}=ep {}\nIn a container:\n  --pid=host{}\n", file,
+      error ? "rtev-bpf" : escaped(self.string()), container);
+}
+
 int run_doctor(bool as_json) {
   const kernel::HostFeatures host = kernel::inspect_host();
   if (as_json) {
@@ -67,6 +88,7 @@ int run_doctor(bool as_json) {
     fmt::print("{:<8}  {:<{}}  {}\n", name_of(feature.status), feature.name, width, feature.found);
     if (!feature.hint.empty()) fmt::print("{:<8}  {:<{}}  hint: {}\n", "", "", width, feature.hint);
   }
+  if (host.lacks_capabilities) fmt::print("{}", rights_text());
   if (const kernel::Feature* blocking = host.blocking()) {
     fmt::print("\nrtev-bpf cannot trace here: {}\n", blocking->name);
     return exit_failure;
