@@ -5,6 +5,7 @@
 
 #include "analysis/latency/latency_sink.hpp"
 #include "analysis/pauses/pauses_sink.hpp"
+#include "analysis/spans/spans_sink.hpp"
 #include "analysis/stats/stats_sink.hpp"
 #include "formats/format_table.hpp"
 #include "formats/output/output.hpp"
@@ -187,7 +188,7 @@ void check_format(Format format, HostileWorld& world) {
   switch (format) {
     case Format::text:
       check_text(output.text());
-      return check_text(summary_text(world.summary(), world.registry()));
+      return check_text(summary_text(world.summary(), world.registry(), true));
     case Format::jsonl:
       return check_lines(output.text());
     case Format::fxt:
@@ -242,7 +243,11 @@ void sinks(Bytes bytes) {
       return json ? check_lines(output.text()) : check_text(output.text());
     }
     case 7: {
-      Pauses pauses({});
+      if (way >= 128) {
+        Spans spans({.pattern = "*"});
+        return check_reports(spans, world);
+      }
+      Pauses pauses({.full = way >= 64});
       return check_reports(pauses, world);
     }
     default:

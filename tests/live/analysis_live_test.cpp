@@ -105,5 +105,18 @@ TEST_P(EachAnalysis, ReadsRingFilesWithoutTracing) {
     EXPECT_THAT(result->dump(), HasSubstr("\"pid\":" + std::to_string(process.pid())));
 }
 
+TEST_F(AnalysisLive, SummaryIsTheThreeReports) {
+  const std::string path = record("run.fxt", {ocaml_program("collections"), "30", "5", "2", "2"}).path;
+  const Strings kinds{"stats", "latency", "pauses"};
+  const std::vector<Json> together = reports({"summary", "-i", path});
+  ASSERT_EQ(together.size(), kinds.size());
+  for (std::size_t i = 0; i < kinds.size(); ++i) EXPECT_EQ(together[i], report({kinds[i], "-i", path}));
+  const Outcome outcome = run_tool({"summary", "-i", path});
+  EXPECT_EQ(outcome.status.code(), 0);
+  EXPECT_LE(std::ranges::count(outcome.out, '\n'), 23) << outcome.out;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr(": GC took "), HasSubstr("GC pauses of collections/"), HasSubstr(" × "),
+                                 HasSubstr("rtev-bpf dump " + path + " --from ")));
+}
+
 }  // namespace
 }  // namespace rtev::test

@@ -49,7 +49,11 @@ int copy(const CopyOptions& options, const Invocation& invocation, Format otherw
   auto stream = Stream::open(options.output, otherwise);
   if (!stream) return report(stream.error());
   if (auto apart = input->check_apart(stream->file()); !apart) return report(apart.error());
-  if (!options.quiet) stream->add(std::make_unique<AtEnd>(stream->sink(), print_summary));
+  if (!options.quiet) {
+    stream->add(std::make_unique<AtEnd>(stream->sink(), [](const RunSummary& summary, const Registry& registry) {
+      print_summary(summary, registry, false);
+    }));
+  }
   const int status = input->read(stream->sink(), false);
   return finish_output(stream->output(), status);
 }

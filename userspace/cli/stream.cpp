@@ -42,8 +42,8 @@ std::chrono::nanoseconds Stream::max_delay() const {
   return is_read_at_once ? pipe_delay : file_delay;
 }
 
-void print_summary(const RunSummary& summary, const Registry& registry) {
-  say(summary_text(summary, registry));
+void print_summary(const RunSummary& summary, const Registry& registry, bool full) {
+  say(summary_text(summary, registry, full));
 }
 
 int report_full(const Stream& stream) {

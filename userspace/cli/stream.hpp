@@ -61,7 +61,7 @@ class AtEnd final : public ForwardingSink {
 };
 
 /// To stderr.
-void print_summary(const RunSummary& summary, const Registry& registry);
+void print_summary(const RunSummary& summary, const Registry& registry, bool full);
 
 /// Why a stream has ended although nothing failed, if so, to stderr. Returns the exit status: a disk that got low is a
 /// failure, a file of the wanted size is not.

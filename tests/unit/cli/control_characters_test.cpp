@@ -123,6 +123,11 @@ TEST_P(ControlCharacters, OfARecordingReachNoTerminal) {
     run_json({report, "-i", file, "-f", "json"});
   }
   run_text({"latency", "-i", file, "--full", "--interval", "1ms"});
+  run_text({"latency", "-i", file, "--span", "*"});
+  run_json({"latency", "-i", file, "--span", "*", "-f", "json"});
+  run_text({"latency", "-i", file, "--span", name_});
+  run_text({"pauses", "-i", file, "--full", "--from", "0", "--to", "1s"});
+  run_text({"summary", "-i", file});
   run_json({"dump", file, "-f", "chrome"});
   const std::string lines = run({"dump", file, "-f", "jsonl"}).out;
   for (std::string_view rest = lines; !rest.empty(); rest.remove_prefix(rest.find('\n') + 1)) {

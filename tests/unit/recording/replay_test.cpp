@@ -163,7 +163,9 @@ class TextOfSummary final : public Sink {
   void header(const RunHeader& /*header*/) override {}
   void consume(const Batch& /*batch*/, const Registry& /*registry*/) override {}
   void flush() override {}
-  void summary(const RunSummary& summary, const Registry& registry) override { text = summary_text(summary, registry); }
+  void summary(const RunSummary& summary, const Registry& registry) override {
+    text = summary_text(summary, registry, true);
+  }
 
   std::string text;
 };
@@ -188,7 +190,7 @@ TEST(Replay, TheSummaryNamesTheSameCulprits) {
   EXPECT_THAT(back.text, HasSubstr("4 of them of pid 4242 (server)"));
   EXPECT_THAT(back.text, HasSubstr("left alone 2 times"));
   EXPECT_THAT(back.text, HasSubstr("6 of them of pid 7 (flood)"));
-  EXPECT_EQ(back.text, summary_text(summary, world.registry));
+  EXPECT_EQ(back.text, summary_text(summary, world.registry, true));
 }
 
 TEST(Replay, TakesPiecesOfAnySize) {

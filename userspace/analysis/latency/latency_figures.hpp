@@ -91,6 +91,9 @@ struct LatencyReport {
 /// one. `full`: all percentiles of each process and domain.
 std::string latency_text(const LatencyReport& report, bool full);
 
+/// The sentences alone.
+std::string latency_sentences(const LatencyReport& report);
+
 /// An interval in lines, one for each process. `with_titles`: after a line with the titles of the columns.
 std::string latency_interval_text(const LatencyReport& report, bool with_titles);
 

@@ -37,6 +37,11 @@ class Report {
     return std::string{out_.text()};
   }
 
+  std::string sentences() {
+    headline();
+    return std::string{out_.text()};
+  }
+
  private:
   void headline() {
     const LatencyFigures& all = report_.all;
@@ -294,6 +299,10 @@ class Report {
 
 std::string latency_text(const LatencyReport& report, bool full) {
   return Report{report, full}.text();
+}
+
+std::string latency_sentences(const LatencyReport& report) {
+  return Report{report, false}.sentences();
 }
 
 }  // namespace rtev

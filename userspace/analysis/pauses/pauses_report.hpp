@@ -54,9 +54,10 @@ struct PausesReport {
   std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported
   std::uint64_t min_ns = 0;
   std::size_t top = 0;
-  bool full = false;          ///< text with all details
-  bool longest_only = false;  ///< else short text with the worst of each group
-  std::string input{};        ///< a recording as an argument of a shell; empty: none
+  bool full = false;                 ///< text with all details
+  bool longest_only = false;         ///< else short text with the worst of each group
+  std::size_t max_worst = SIZE_MAX;  ///< of these, also if there is room for more
+  std::string input{};               ///< a recording as an argument of a shell; empty: none
   Counts counts{};
   bool several_processes = false;             ///< had pauses
   LongPauses long_pauses{};                   ///< by cause

@@ -54,7 +54,7 @@ class Report {
       for (std::size_t i = 0; i < report_.worst.size(); ++i) add(short_pause("", *report_.worst[i]));
       add(remarks.text());
     } else {
-      worst_of_groups(shown, lines_of(remarks.text()));
+      worst_of_groups(std::min(shown, report_.max_worst), lines_of(remarks.text()));
       add(remarks.text());
     }
     return std::string{out_.text()};

@@ -82,6 +82,9 @@ struct StatsReport {
 /// most GC time. It fits a terminal. `full`: a section for each process instead. Its length is bounded.
 std::string stats_text(const StatsReport& report, bool full);
 
+/// The sentences alone.
+std::string stats_sentences(const StatsReport& report);
+
 /// One JSON object, schema 1, in one line. docs/json.md documents the schema.
 std::string stats_json(const StatsReport& report);
 

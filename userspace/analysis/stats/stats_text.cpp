@@ -39,31 +39,34 @@ class Screen {
  public:
   Screen(TextBuffer& out, const StatsReport& report) : out_(out), report_(report) {}
 
-  void add() {
-    const bool is_single = report_.process_count == 1 && report_.processes.size() == 1;
-    if (is_single) {
+  void add_sentences() {
+    if (is_single()) {
       sentences(report_.processes.front());
     } else {
       print(out_, "{} in {}\n", Counted{report_.process_count, "OCaml process", "OCaml processes"},
             Duration{report_.total.wall_ns});
       growing();
     }
+  }
+
+  void add_table() {
     if (report_.process_count == 0) return;
     TextTable table;
     table.column("PID", 7).column("COMM", comm_width, TextTable::Align::left).column("DOM", 5);
     for (const std::string_view title : {"WALL", "CPU", "GC", "GC%"}) table.column(title, 8);
     for (const std::string_view title : {"MINOR", "CYCLES", "ALLOC", "PROMOTED"}) table.column(title, 8);
-    if (is_single) {
+    if (is_single()) {
       domains(table, report_.processes.front());
     } else {
       processes(table);
     }
     out_.add('\n');
     table.write(out_);
-    add_why_bound(out_, is_single ? report_.processes.front().figures : report_.total, false);
+    add_why_bound(out_, is_single() ? report_.processes.front().figures : report_.total, false);
   }
 
  private:
+  bool is_single() const { return report_.process_count == 1 && report_.processes.size() == 1; }
   void line(std::string_view text) { out_.add(folded(text, 0, 2), '\n'); }
 
   void sentences(const ProcessStats& process) {
@@ -225,6 +228,12 @@ class Screen {
 
 }  // namespace
 
+std::string stats_sentences(const StatsReport& report) {
+  TextBuffer out;
+  Screen(out, report).add_sentences();
+  return std::string{out.text()};
+}
+
 std::string stats_text(const StatsReport& report, bool full) {
   TextBuffer out;
   if (full) {
@@ -232,7 +241,9 @@ std::string stats_text(const StatsReport& report, bool full) {
           Duration{report.total.wall_ns});
     add_sections(out, report);
   } else {
-    Screen(out, report).add();
+    Screen screen(out, report);
+    screen.add_sentences();
+    screen.add_table();
   }
   if (report.switches_dropped > 0) {
     print(out, "warning: CPU times are lower bounds: the kernel dropped {}\n",

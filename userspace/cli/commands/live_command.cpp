@@ -37,7 +37,11 @@ constexpr const char* footer =
 int run_live(const StreamOptions& options, const Invocation& invocation) {
   auto stream = Stream::open(options.output, Format::text);
   if (!stream) return report(stream.error());
-  if (!options.quiet) stream->add(std::make_unique<AtEnd>(stream->sink(), print_summary));
+  if (!options.quiet) {
+    stream->add(std::make_unique<AtEnd>(stream->sink(), [&](const RunSummary& summary, const Registry& registry) {
+      print_summary(summary, registry, options.verbose);
+    }));
+  }
   const auto is_full = [&] { return stream->files().has_to_end(); };
   const int status =
       trace(options, invocation,

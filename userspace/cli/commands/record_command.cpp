@@ -128,7 +128,7 @@ int run_record(StreamOptions options, const Invocation& invocation) {
   // Reported before the wait for CMD, which may run for days.
   int failed = exit_ok;
   stream->add(std::make_unique<AtEnd>(stream->sink(), [&](const RunSummary& summary, const Registry& registry) {
-    if (!options.quiet) print_summary(summary, registry);
+    if (!options.quiet) print_summary(summary, registry, options.verbose);
     const auto& error = stream->output().error();
     failed = error ? report(*error) : report_full(*stream);
     if (options.quiet) return;

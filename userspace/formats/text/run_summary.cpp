@@ -35,7 +35,6 @@ void add_headline(TextBuffer& out, const RunSummary& summary, const Total& total
         Counted{total.processes, "OCaml process", "OCaml processes"});
   if (summary.start_ns != 0 && summary.end_ns > summary.start_ns)
     print(out, " in {}", Duration{summary.end_ns - summary.start_ns});
-  out.add('\n');
 }
 
 std::string_view version_of(const ProcessInfo& info) {
@@ -142,13 +141,16 @@ void add_own_cost(TextBuffer& out, const RunSummary& summary) {
 
 }  // namespace
 
-std::string summary_text(const RunSummary& summary, const Registry& registry) {
-  TextBuffer out;
+std::string summary_text(const RunSummary& summary, const Registry& registry, bool full) {
+  TextBuffer out, warnings;
   const Total total = total_of(registry);
+  const bool is_lacking = add_warnings(warnings, summary, registry, total.words);
   add_headline(out, summary, total);
+  out.add(is_lacking ? "\n" : ", nothing lost, nothing dropped\n");
+  if (!is_lacking && !full) return std::string{out.text()};
   add_table(out, registry, total);
   add_events(out, summary);
-  add_warnings(out, summary, registry, total.words);
+  out.add(warnings.text());
   add_late(out, summary);
   if (summary.complete) add_own_cost(out, summary);
   return std::string{out.text()};

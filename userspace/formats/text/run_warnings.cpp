@@ -49,12 +49,10 @@ class Warnings {
     if (!summary_.complete) {
       warn("the recording is truncated: losses and drops are unknown",
            "the tracer was killed, or the file was cut; all events up to there are shown");
-    } else if (is_clean_) {
-      // A loss without lost words is the time before the probes of a program without a ring.
-      const std::uint64_t gaps = summary_.events[static_cast<std::size_t>(EventKind::lost)];
-      out_.add(gaps == 0 ? "nothing lost, nothing dropped\n"
-                         : "warning: events of programs without a ring are missing from the time before their probes "
-                           "were attached\n");
+    } else if (is_clean_ && summary_.events[static_cast<std::size_t>(EventKind::lost)] > 0) {
+      // A loss without lost words.
+      out_.add(
+          "warning: events of programs without a ring are missing from the time before their probes were attached\n");
     }
   }
 
@@ -211,8 +209,10 @@ class Warnings {
 
 }  // namespace
 
-void add_warnings(TextBuffer& out, const RunSummary& summary, const Registry& registry, const Accounting& words) {
+bool add_warnings(TextBuffer& out, const RunSummary& summary, const Registry& registry, const Accounting& words) {
+  const std::size_t before = out.size();
   Warnings{out, summary, registry, words}.add();
+  return out.size() > before;
 }
 
 }  // namespace rtev

@@ -7,7 +7,7 @@
 
 namespace rtev {
 
-/// Lines for people; "nothing lost, nothing dropped" if there is nothing to say. `words`: of all processes.
-void add_warnings(TextBuffer& out, const RunSummary& summary, const Registry& registry, const Accounting& words);
+/// Lines for people. `words`: of all processes. False, and nothing added, if nothing is lacking.
+bool add_warnings(TextBuffer& out, const RunSummary& summary, const Registry& registry, const Accounting& words);
 
 }  // namespace rtev

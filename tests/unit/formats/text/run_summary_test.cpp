@@ -36,7 +36,16 @@ TEST(Summary, OfACleanRun) {
   ProcessInfo& info = world.registry.process(world.process);
   info.words = {.written = 5'000, .delivered = 4'990, .before_attach = 10, .events = 2'000};
   info.domains = 3;
-  EXPECT_EQ(summary_text(quiet_summary(), world.registry), test::golden("formats/text/golden/summary_clean.txt"));
+  EXPECT_EQ(summary_text(quiet_summary(), world.registry, true), test::golden("formats/text/golden/summary_clean.txt"));
+}
+
+TEST(Summary, ACleanRunIsALine) {
+  const World world;
+  EXPECT_EQ(summary_text(quiet_summary(), world.registry, false),
+            "2,000,000 events of 1 OCaml process in 5.00s, nothing lost, nothing dropped\n");
+  RunSummary summary = quiet_summary();
+  summary.rings_missed = 1;
+  EXPECT_EQ(summary_text(summary, world.registry, false), summary_text(summary, world.registry, true));
 }
 
 TEST(Summary, OfARunWithAllWarnings) {
@@ -62,9 +71,9 @@ TEST(Summary, OfARunWithAllWarnings) {
   summary.rings_missed = 6;
   summary.forced = 2;
   summary.late = 1;
-  EXPECT_EQ(summary_text(summary, world.registry), test::golden("formats/text/golden/summary_warnings.txt"));
+  EXPECT_EQ(summary_text(summary, world.registry, true), test::golden("formats/text/golden/summary_warnings.txt"));
   summary.complete = false;
-  EXPECT_THAT(summary_text(summary, world.registry), HasSubstr("warning: the recording is truncated"));
+  EXPECT_THAT(summary_text(summary, world.registry, true), HasSubstr("warning: the recording is truncated"));
 }
 
 TEST(Summary, IsCleanOnlyWithoutAnyLoss) {
@@ -72,9 +81,9 @@ TEST(Summary, IsCleanOnlyWithoutAnyLoss) {
     World world;
     RunSummary summary = quiet_summary();
     change(world.registry.process(world.process), summary);
-    return summary_text(summary, world.registry);
+    return summary_text(summary, world.registry, true);
   };
-  EXPECT_THAT(text_after([](ProcessInfo&, RunSummary&) {}), HasSubstr("\nnothing lost, nothing dropped\n"));
+  EXPECT_THAT(text_after([](ProcessInfo&, RunSummary&) {}), HasSubstr(", nothing lost, nothing dropped\n"));
   const std::function<void(ProcessInfo&, RunSummary&)> losses[] = {
       [](ProcessInfo& info, RunSummary&) { info.words.lost = 1; },
       [](ProcessInfo& info, RunSummary&) { info.words.corrupt = 1; },
@@ -100,7 +109,7 @@ TEST(Summary, ListsEachImageOfAPid) {
   ProcessInfo second = world.registry.process(world.process);
   second.exec_generation = 1;
   world.registry.add_process(second);
-  const std::string text = summary_text(quiet_summary(), world.registry);
+  const std::string text = summary_text(quiet_summary(), world.registry, true);
   EXPECT_THAT(text, HasSubstr("\n    PID EXECS COMM            RUNTIME DOM "));
   EXPECT_THAT(text, HasSubstr("\n   4242     0 server          5.3 "));
   EXPECT_THAT(text, HasSubstr("\n   4242     1 server          5.3 "));
@@ -109,12 +118,12 @@ TEST(Summary, ListsEachImageOfAPid) {
 TEST(Summary, NamesOtherProducers) {
   World world;
   world.registry.process(world.process).runtime = "librtev";
-  EXPECT_THAT(summary_text(quiet_summary(), world.registry), HasSubstr("\n   4242 server          librtev   0 "));
+  EXPECT_THAT(summary_text(quiet_summary(), world.registry, true), HasSubstr("\n   4242 server          librtev   0 "));
 }
 
 TEST(Summary, OfNothing) {
-  const std::string text = summary_text({}, Registry{});
-  EXPECT_THAT(text, testing::StartsWith("0 events of 0 OCaml processes\n"));
+  const std::string text = summary_text({}, Registry{}, true);
+  EXPECT_THAT(text, testing::StartsWith("0 events of 0 OCaml processes, nothing lost, nothing dropped\n"));
   EXPECT_THAT(text, HasSubstr("nothing lost, nothing dropped\n"));
   EXPECT_THAT(text, Not(HasSubstr("PID")));
   EXPECT_THAT(text, Not(HasSubstr("per million")));
@@ -134,7 +143,7 @@ void add_25(Registry& registry, const std::function<void(ProcessInfo&)>& change)
 TEST(Summary, ShowsTheMostActiveAndCountsTheRest) {
   Registry registry;
   add_25(registry, [](ProcessInfo&) {});
-  const std::string text = summary_text({}, registry);
+  const std::string text = summary_text({}, registry, true);
   EXPECT_LT(text.find("   1024 "), text.find("   1023 "));
   EXPECT_THAT(text, HasSubstr("   1005 "));
   EXPECT_THAT(text, Not(HasSubstr("   1004 ")));
@@ -149,7 +158,7 @@ TEST(Summary, ShowsProgramsThatLackWordsFirst) {
     if (info.pid == 1002) info.words.unread = 1;
     if (info.pid == 1003) info.ring = RingState::unreadable;
   });
-  const std::string text = summary_text({}, registry);
+  const std::string text = summary_text({}, registry, true);
   for (const char* const earlier : {"   1000 ", "   1001 ", "   1002 ", "   1003 "})
     EXPECT_LT(text.find(earlier), text.find("   1024 ")) << earlier;
   EXPECT_THAT(text, HasSubstr("and 5 more, with 30 events\n"));
@@ -158,7 +167,7 @@ TEST(Summary, ShowsProgramsThatLackWordsFirst) {
 TEST(Summary, CountsWordsOfProgramsThatAreNotShown) {
   Registry registry;
   add_25(registry, [](ProcessInfo& info) { info.words.lost = info.words.corrupt = info.words.unread = 1; });
-  EXPECT_THAT(summary_text({}, registry),
+  EXPECT_THAT(summary_text({}, registry, true),
               HasSubstr("and 5 more, with 10 events, 5 words lost, 5 words corrupt, 5 words unread\n"));
 }
 
@@ -170,7 +179,7 @@ TEST(Summary, WarningsNameTheProgramWithMostOfTheWords) {
     if (info.pid == 1002) info.words.corrupt = 5;
     if (info.pid == 1003) info.words.unread = 6;
   });
-  const std::string text = summary_text({}, registry);
+  const std::string text = summary_text({}, registry, true);
   EXPECT_THAT(text, HasSubstr(R"(warning: 10 ring words were lost, 7 of them of pid 1000 (\x1B[31m))"));
   EXPECT_THAT(text, HasSubstr("warning: 5 words were corrupt and skipped, all of pid 1002 ("));
   EXPECT_THAT(text, HasSubstr("warning: 6 ring words were left unread, all of pid 1003 ("));
@@ -188,7 +197,7 @@ TEST(Summary, WarningsNameTheProgramWithMostOfTheMissedRings) {
   RunSummary summary;
   summary.drops = {{"ring_file_system", 1}, {"ring_no_answer", 2}, {"ring_memory", 1}};
   summary.rings_missed = 14;
-  const std::string text = summary_text(summary, registry);
+  const std::string text = summary_text(summary, registry, true);
   EXPECT_THAT(text, HasSubstr("warning: 1 ring was not read, all of pid 1002 ("));
   EXPECT_THAT(text, HasSubstr("warning: 2 rings were not read, 1 of them of pid 1003 ("));
   EXPECT_THAT(text, HasSubstr("warning: 1 ring was not read, all of pid 1004 ("));
@@ -203,18 +212,19 @@ TEST(Summary, TellsHowLongARingWithCorruptWordsWasLeftAlone) {
     if (info.pid <= 1001) info.words = {.lost = info.pid == 1000 ? 7u : 3u, .corrupt = info.pid == 1000 ? 4u : 1u};
     if (info.pid == 1000) info.left_alone = {.times = 17, .ns = 12'300'000'000};
   });
-  EXPECT_THAT(summary_text({}, registry), HasSubstr("; its ring was left alone 17 times, 12.3s in all\n"));
-  EXPECT_THAT(summary_text({}, registry), Not(HasSubstr("larger rings"))) << "its words were not lost for lack of room";
+  EXPECT_THAT(summary_text({}, registry, true), HasSubstr("; its ring was left alone 17 times, 12.3s in all\n"));
+  EXPECT_THAT(summary_text({}, registry, true), Not(HasSubstr("larger rings")))
+      << "its words were not lost for lack of room";
   registry.process(2).words.lost = 8;
-  EXPECT_THAT(summary_text({}, registry), HasSubstr("larger rings")) << "another one lost most";
+  EXPECT_THAT(summary_text({}, registry, true), HasSubstr("larger rings")) << "another one lost most";
 }
 
 TEST(Summary, NamesTheProcessWithMostDroppedAnnouncements) {
   RunSummary summary;
   summary.drops = {{"exec", 1}, {"ring", 7}, {"probe", 3}};
-  EXPECT_THAT(summary_text(summary, Registry{}), HasSubstr("(ring 7, probe 3)\n")) << "it is unknown";
+  EXPECT_THAT(summary_text(summary, Registry{}, true), HasSubstr("(ring 7, probe 3)\n")) << "it is unknown";
   summary.announcers = {{.pid = 8, .comm = "other", .dropped = 1}, {.pid = 9, .comm = "\x1b[31m", .dropped = 8}};
-  const std::string text = summary_text(summary, Registry{});
+  const std::string text = summary_text(summary, Registry{}, true);
   EXPECT_THAT(text, HasSubstr(R"((ring 7, probe 3), 8 of them of pid 9 (\x1B[31m))"));
   EXPECT_THAT(text, HasSubstr("(exec 1)\n"));
 }
@@ -227,7 +237,7 @@ TEST(Summary, WordsOfARowAddUp) {
                                                  .before_attach = 1'000,
                                                  .corrupt = 10'000,
                                                  .unread = 1'100'000};
-  const std::string text = summary_text(quiet_summary(), world.registry);
+  const std::string text = summary_text(quiet_summary(), world.registry, true);
   EXPECT_THAT(text, testing::ContainsRegex("  CORRUPT       UNREAD\n .* 10 +100 +1,000 +10,000 +1,100,000\n"));
 }
 
@@ -237,7 +247,7 @@ TEST(Summary, HintsFitTheCause) {
     RunSummary summary = quiet_summary();
     summary.drops = {{std::string(kind), 1}};
     summary.rings_missed = kind.starts_with("ring_") ? 1 : 0;
-    return summary_text(summary, world.registry);
+    return summary_text(summary, world.registry, true);
   };
   for (const char* const kind : {"switch", "wakeup"}) EXPECT_THAT(text_with(kind), HasSubstr("--buffer")) << kind;
   for (const char* const kind : {"exec", "fork", "exit", "ring", "probe", "untracked", "ring_no_answer"})
@@ -255,7 +265,7 @@ TEST(Summary, CountsProcessesThatAreNoLongerListed) {
     info.words.lost = 1;
     registry.retire_process(registry.add_process(info));
   }
-  const std::string text = summary_text({}, registry);
+  const std::string text = summary_text({}, registry, true);
   EXPECT_THAT(text, HasSubstr("4,106 OCaml processes"));
   EXPECT_THAT(text, HasSubstr("and 4,086 more"));
   EXPECT_THAT(text, HasSubstr("warning: 4,106 ring words were lost, 1 of them of pid 0 ("));
@@ -267,7 +277,7 @@ TEST(Summary, EscapesNamesOfPrograms) {
     info.comm = info.version = hostile;
     Registry registry;
     registry.add_process(info);
-    for (const char c : summary_text({}, registry)) {
+    for (const char c : summary_text({}, registry, true)) {
       ASSERT_TRUE(c == '\n' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7F));
     }
   }

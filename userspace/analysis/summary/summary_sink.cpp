@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/summary/summary_sink.hpp"
+
+#include <array>
+
+namespace rtev {
+
+Summary::Summary(const SummaryOptions& options)
+    : stats_({.max_bytes = options.max_bytes / 8}),
+      latency_({.max_bytes = options.max_bytes / 2}, nowhere_),
+      pauses_({.input = options.input, .max_bytes = options.max_bytes / 8}) {}
+
+void Summary::header(const RunHeader& header) {
+  for (Sink* const part : std::array<Sink*, 3>{&stats_, &latency_, &pauses_}) part->header(header);
+}
+
+void Summary::consume(const Batch& batch, const Registry& registry) {
+  for (Sink* const part : std::array<Sink*, 3>{&stats_, &latency_, &pauses_}) part->consume(batch, registry);
+}
+
+void Summary::summary(const RunSummary& summary, const Registry& registry) {
+  for (Sink* const part : std::array<Sink*, 3>{&stats_, &latency_, &pauses_}) part->summary(summary, registry);
+}
+
+std::string Summary::report_text(const Registry& registry) {
+  PausesReport pauses = pauses_.report();
+  pauses.max_worst = 1;
+  return stats_sentences(stats_.report(registry)) + "\n" + latency_sentences(latency_.report(registry)) + "\n" +
+         rtev::report_text(pauses);
+}
+
+std::string Summary::report_json(const Registry& registry) {
+  return stats_.report_json(registry) + latency_.report_json(registry) + pauses_.report_json();
+}
+
+}  // namespace rtev

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// `rtev-bpf summary`: the answers of stats, latency and pauses on one screen.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "analysis/latency/latency_sink.hpp"
+#include "analysis/pauses/pauses_sink.hpp"
+#include "analysis/stats/stats_sink.hpp"
+#include "stream/sink.hpp"
+
+namespace rtev {
+
+struct SummaryOptions {
+  std::string input{};                            ///< PausesReport::input
+  std::size_t max_bytes = std::size_t{64} << 20;  ///< of all three
+};
+
+/// A fold over the stream, by the three of them. Memory is bounded. One thread.
+class Summary final : public Sink {
+ public:
+  explicit Summary(const SummaryOptions& options);
+
+  void header(const RunHeader& header) override;
+  void consume(const Batch& batch, const Registry& registry) override;
+  void flush() override {}
+  void summary(const RunSummary& summary, const Registry& registry) override;
+
+  std::string report_text(const Registry& registry);
+  /// The three reports, a line each.
+  std::string report_json(const Registry& registry);
+
+ private:
+  /// Latency would write its reports itself.
+  class Nowhere final : public Output {
+   public:
+    bool write(std::string_view) override { return true; }
+    const std::optional<Error>& error() const override { return none_; }
+
+   private:
+    std::optional<Error> none_{};
+  };
+
+  Nowhere nowhere_;
+  Stats stats_;
+  Latency latency_;
+  Pauses pauses_;
+};
+
+}  // namespace rtev
