@@ -2,6 +2,7 @@
 // rtev-bpf pauses: the longest pauses, each with what it consists of and its cause.
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 
 #include "analysis/pauses/pauses_sink.hpp"
 #include "base/option_types.hpp"
@@ -24,19 +25,18 @@ constexpr const char* footer =
     "  rtev-bpf pauses -i trace.fxt -f json         of a recording, for programs";
 
 struct PausesCommandOptions : AnalysisOptions {
-  std::size_t top = 10;
+  std::optional<std::size_t> top{};
   std::chrono::nanoseconds min{0};
   bool full = false;
-  bool longest_only = false;
 };
 
 int run_pauses(const PausesCommandOptions& options, const Invocation& invocation) {
   auto output = open_output(options.output);
   if (!output) return report(output.error());
-  Pauses pauses({.top = options.top,
+  Pauses pauses({.top = options.top.value_or(PausesOptions{}.top),
                  .min_ns = static_cast<std::uint64_t>(options.min.count()),
                  .full = options.full,
-                 .longest_only = options.longest_only,
+                 .longest_only = options.top.has_value(),
                  .input = input_argument(options.input),
                  .max_bytes = options.memory_limit / 16});
   return analyse(options, invocation, pauses, **output,
@@ -49,19 +49,14 @@ Subcommand add_pauses_command(CLI::App& root) {
   auto options = std::make_shared<PausesCommandOptions>();
   CLI::App* const app = root.add_subcommand("pauses", "find the longest GC pauses and their causes");
   app->footer(footer);
-  const CLI::Option* const top =
-      add_number_option<std::size_t>(*app, "--top", options->top, 1, PausesOptions::max_top,
-                                     "report the N longest pauses (default: the longest by each cause; with --full, or "
-                                     "as JSON, the 10 longest)");
+  add_number_option<std::size_t>(*app, "--top", options->top, 1, PausesOptions::max_top,
+                                 "report the N longest pauses (default: the longest by each cause; with --full, or "
+                                 "as JSON, the 10 longest)");
   add_min_option(*app, options->min);
   app->add_flag("--full", options->full, "show what each pause consists of, and who arrived when at its barriers");
   add_analysis_options(*app, *options);
   return {.app = app,
-          .run =
-              [options, top](const Invocation& invocation) {
-                options->longest_only = top->count() > 0;
-                return run_pauses(*options, invocation);
-              },
+          .run = [options](const Invocation& invocation) { return run_pauses(*options, invocation); },
           .takes_command = true};
 }
 
