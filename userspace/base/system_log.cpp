@@ -30,8 +30,8 @@ void log_notice(std::string_view message, const std::string& path) {
   // As syslog(3) writes it, which would wait.
   const std::string line =
       fmt::format("<{}>{} rtev-bpf[{}]: {}", LOG_DAEMON | LOG_NOTICE, time.data(), ::getpid(), message);
-  ::sendto(log.get(), line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
-           sizeof address);
+  ::sendto(log.get(), line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
+           reinterpret_cast<const sockaddr*>(&address), sizeof address);
 }
 
 }  // namespace rtev

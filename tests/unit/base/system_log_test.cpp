@@ -39,8 +39,7 @@ class SystemLog : public testing::Test {
 TEST_F(SystemLog, TakesMessages) {
   log_notice("events of server/4242 switched on", path_);
   EXPECT_THAT(received(), testing::MatchesRegex("<29>[A-Z][a-z][a-z] [ 1-3][0-9] [0-9:]+ rtev-bpf\\[" +
-                                                std::to_string(::getpid()) +
-                                                "\\]: events of server/4242 switched on"));
+                                                std::to_string(::getpid()) + "\\]: events of server/4242 switched on"));
 }
 
 TEST_F(SystemLog, NeverWaitsForADaemonThatTakesNothing) {
