@@ -31,8 +31,8 @@ std::uint64_t time_of_day_ns(std::uint64_t realtime_ns) {
   const auto seconds = static_cast<std::time_t>(realtime_ns / second_ns);
   std::tm fields{};
   ::localtime_r(&seconds, &fields);
-  const auto of_day = static_cast<std::uint64_t>(fields.tm_hour * 3600 + fields.tm_min * 60 + fields.tm_sec);
-  return of_day * second_ns + realtime_ns % second_ns;
+  const int of_day = (fields.tm_hour * 60 + fields.tm_min) * 60 + fields.tm_sec;
+  return static_cast<std::uint64_t>(of_day) * second_ns + realtime_ns % second_ns;
 }
 
 }  // namespace

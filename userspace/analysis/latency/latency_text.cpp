@@ -242,10 +242,11 @@ class Report {
   /// Those with most time in pauses, by number; then all.
   void domain_rows(TextTable& table, const LatencyReport::Process& process) const {
     std::vector<const LatencyReport::Domain*> domains;
+    domains.reserve(process.domains.size());
     for (const LatencyReport::Domain& domain : process.domains) domains.push_back(&domain);
     const std::size_t shown = std::min(domains.size(), max_rows);
-    std::ranges::stable_sort(domains, std::ranges::greater{},
-                             [](const LatencyReport::Domain* domain) { return domain->figures.wall.total(); });
+    std::ranges::sort(domains, std::ranges::greater{},
+                      [](const LatencyReport::Domain* domain) { return domain->figures.wall.total(); });
     LatencyFigures rest;
     for (std::size_t i = shown; i < domains.size(); ++i) rest.merge(domains[i]->figures);
     const std::size_t others = domains.size() - shown;

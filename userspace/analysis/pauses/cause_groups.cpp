@@ -2,6 +2,7 @@
 #include "analysis/pauses/cause_groups.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "analysis/report_text.hpp"
 
@@ -143,7 +144,9 @@ LongPauses CauseGroups::longest(std::uint64_t min_ns) const {
                             .greatest_ns = sum.greatest_ns,
                             .worst = &group.worst});
   }
-  std::ranges::stable_sort(found.groups, std::ranges::greater{}, &CauseGroup::total_ns);
+  std::ranges::sort(found.groups, [](const CauseGroup& a, const CauseGroup& b) {
+    return std::pair{b.total_ns, a.key} < std::pair{a.total_ns, b.key};
+  });
   return found;
 }
 

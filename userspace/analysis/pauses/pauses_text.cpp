@@ -51,7 +51,7 @@ class Report {
       for (std::size_t i = 0; i < report_.worst.size(); ++i) full_pause(i + 1, *report_.worst[i]);
       if (!report_.unfinished.empty()) list_unfinished();
     } else if (report_.longest_only) {
-      for (std::size_t i = 0; i < report_.worst.size(); ++i) add(short_pause("", *report_.worst[i]));
+      for (const PauseDetails* const pause : report_.worst) add(short_pause("", *pause));
       add(remarks.text());
     } else {
       worst_of_groups(std::min(shown, report_.max_worst), lines_of(remarks.text()));

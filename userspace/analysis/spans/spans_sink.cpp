@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 
 namespace rtev {
 namespace {
@@ -196,8 +197,9 @@ SpansReport Spans::report() const {
                      .ungrouped = ungrouped_,
                      .other_names = {other_names_.begin(), other_names_.end()}};
   for (const auto& [key, group] : groups_) report.groups.push_back(group);
-  std::ranges::stable_sort(report.groups, std::ranges::greater{},
-                           [](const SpanGroup& group) { return group.wall.total(); });
+  std::ranges::sort(report.groups, [](const SpanGroup& a, const SpanGroup& b) {
+    return std::tuple(b.wall.total(), a.pid, a.name) < std::tuple(a.wall.total(), b.pid, b.name);
+  });
   return report;
 }
 

@@ -59,16 +59,16 @@ class Spans final : public Sink, private PauseListener {
     std::optional<DomainTime::Meter> pause{};
   };
 
-  void on_pause_begin(const DomainLife& domain, const PhaseBegin& root) override;
-  void on_pause_end(const DomainLife& domain, const PhaseEnd& root) override;
-  void on_pause_dropped(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) override;
-  void on_domain_end(const DomainLife& domain, std::uint64_t time_ns) override { drop(domain, time_ns); }
-  void on_loss(const DomainLife& domain, const Loss& loss) override;
+  void on_pause_begin(const DomainLife& life, const PhaseBegin& root) override;
+  void on_pause_end(const DomainLife& life, const PhaseEnd& root) override;
+  void on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) override;
+  void on_domain_end(const DomainLife& life, std::uint64_t time_ns) override { drop(life, time_ns); }
+  void on_loss(const DomainLife& life, const Loss& loss) override;
 
   void begin(const Event& event, const RingInfo& ring);
   void end(const Event& event, const RingInfo& ring);
   /// Spans whose ends are not seen.
-  void drop(const DomainLife& domain, std::uint64_t time_ns);
+  void drop(const DomainLife& life, std::uint64_t time_ns);
   void count_unfinished(const Domain& domain);
   SpanGroup* group_of(std::uint32_t slot, std::uint16_t event);
   bool matches(const std::string& name) const;

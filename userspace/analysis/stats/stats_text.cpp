@@ -186,10 +186,10 @@ class Screen {
       number.figures.wall_ns = wall_ns;
     }
     std::vector<const std::pair<const std::uint16_t, Number>*> order;
+    order.reserve(numbers.size());
     for (const auto& number : numbers) order.push_back(&number);
     const std::size_t shown = std::min(order.size(), max_rows);
-    std::ranges::stable_sort(order, std::ranges::greater{},
-                             [](const auto* number) { return number->second.figures.gc_ns; });
+    std::ranges::sort(order, std::ranges::greater{}, [](const auto* number) { return number->second.figures.gc_ns; });
     StatsFigures rest = process.other_domains;
     std::uint64_t others = process.other_domain_count;
     for (std::size_t i = shown; i < order.size(); ++i) {
