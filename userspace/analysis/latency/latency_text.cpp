@@ -245,8 +245,9 @@ class Report {
     domains.reserve(process.domains.size());
     for (const LatencyReport::Domain& domain : process.domains) domains.push_back(&domain);
     const std::size_t shown = std::min(domains.size(), max_rows);
-    std::ranges::sort(domains, std::ranges::greater{},
-                      [](const LatencyReport::Domain* domain) { return domain->figures.wall.total(); });
+    std::ranges::sort(domains, [](const LatencyReport::Domain* a, const LatencyReport::Domain* b) {
+      return std::pair{b->figures.wall.total(), a->domain} < std::pair{a->figures.wall.total(), b->domain};
+    });
     LatencyFigures rest;
     for (std::size_t i = shown; i < domains.size(); ++i) rest.merge(domains[i]->figures);
     const std::size_t others = domains.size() - shown;

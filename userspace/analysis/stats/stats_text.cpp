@@ -189,7 +189,9 @@ class Screen {
     order.reserve(numbers.size());
     for (const auto& number : numbers) order.push_back(&number);
     const std::size_t shown = std::min(order.size(), max_rows);
-    std::ranges::sort(order, std::ranges::greater{}, [](const auto* number) { return number->second.figures.gc_ns; });
+    std::ranges::sort(order, [](const auto* a, const auto* b) {
+      return std::pair{b->second.figures.gc_ns, a->first} < std::pair{a->second.figures.gc_ns, b->first};
+    });
     StatsFigures rest = process.other_domains;
     std::uint64_t others = process.other_domain_count;
     for (std::size_t i = shown; i < order.size(); ++i) {
