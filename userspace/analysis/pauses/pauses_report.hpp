@@ -56,6 +56,7 @@ struct PausesReport {
   std::size_t top = 0;
   bool full = false;                 ///< text with all details
   bool longest_only = false;         ///< else short text with the worst of each group
+  std::size_t max_groups = 5;        ///< of short text
   std::size_t max_worst = SIZE_MAX;  ///< of these, also if there is room for more
   std::string input{};               ///< a recording as an argument of a shell; empty: none
   Counts counts{};

@@ -14,7 +14,7 @@ namespace rtev {
 namespace {
 
 /// Of the default report, which fits a terminal: of its lines some are the shell's.
-constexpr std::size_t max_lines = 22, max_groups = 5;
+constexpr std::size_t max_lines = 22;
 constexpr std::size_t indent = 2;
 
 /// "20ms", of a whole number of a unit.
@@ -91,7 +91,7 @@ class Report {
   /// How many of the long pauses have which cause. Returns how many groups are listed.
   std::size_t groups() {
     const LongPauses& found = report_.long_pauses;
-    const std::size_t shown = report_.full ? found.groups.size() : std::min(found.groups.size(), max_groups);
+    const std::size_t shown = report_.full ? found.groups.size() : std::min(found.groups.size(), report_.max_groups);
     std::size_t count_width = 0, range_width = 0;
     std::vector<std::string> ranges;
     for (std::size_t i = 0; i < shown; ++i) {
