@@ -125,6 +125,24 @@ TEST_F(EnableStreamLive, AProgramThatExecutesItself) {
   expect_unharmed(process);
 }
 
+TEST_F(EnableStreamLive, TheRingOfAProgramThatExecutesItselfMayHaveToStay) {
+  Command command = awaiting("5.3", "native", "exec");
+  command.env["OCAML_RUNTIME_EVENTS_PRESERVE"] = "1";
+  Process process(command, "ready");
+  const std::string pid = std::to_string(process.pid());
+  process.go();
+  EXPECT_EQ(run_tool({"enable", "-p", pid}).status.code(), 0);
+  await_work(process);
+  const std::string ring = ring_of(process.pid());
+  process.go();
+  process.line_with("ready");
+  process.go();
+  const Outcome refused = run_tool({"enable", "-p", pid});
+  EXPECT_EQ(refused.status.code(), 1);
+  EXPECT_THAT(refused.err, HasSubstr("there is a file of that name"));
+  EXPECT_TRUE(fs::exists(ring));
+}
+
 TEST_F(EnableStreamLive, WhoseRingStaysIsResumed) {
   covers("enable", "`--enable` of a program whose ring is to be preserved: paused at the end, resumed by the next run");
   Command command = awaiting();

@@ -55,7 +55,9 @@ bool remove_as_program(const Procfs& procfs, const Mapping& ring, std::int32_t p
   return ::unlinkat(directory.get(), name.c_str(), 0) == 0;
 }
 
+/// Not if the program wants its rings to stay.
 bool remove_file(const Procfs& procfs, const Mapping& ring, std::int32_t pid) {
+  if (started_with(pid, "OCAML_RUNTIME_EVENTS_PRESERVE")) return false;
   const auto status = read_status(pid);
   bool is_removed = false;
   const auto remove = [&] { is_removed = remove_as_program(procfs, ring, pid, *status); };
@@ -71,7 +73,6 @@ std::optional<Mapping> present_ring(const Procfs& procfs, std::int32_t pid) {
 }
 
 bool remove_ring_file(const Procfs& procfs, const Target& target) {
-  if (started_with(target.pid, "OCAML_RUNTIME_EVENTS_PRESERVE")) return false;
   const auto ring = present_ring(procfs, target.pid);
   return ring && remove_file(procfs, *ring, target.pid);
 }

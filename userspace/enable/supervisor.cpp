@@ -243,13 +243,15 @@ void Supervisor::pass_requests() {
     if (asked == asked_.end()) continue;
     EnableRequest request = asked->second.request;
     if (auto reason = silent_.reason(request.pid, request.start_ticks)) {
-      helper::send(tracer_, encoded(EnableAnswer{.task = request.task,
-                                                 .pid = request.pid,
-                                                 .start_ticks = request.start_ticks,
-                                                 .id = request.id,
-                                                 .result = EnableResult::no_answer,
-                                                 .why = std::move(*reason),
-                                                 .hint = "its memory is a file of FUSE, or of a disk that hangs"}));
+      EnableAnswer answer{.task = request.task,
+                          .pid = request.pid,
+                          .start_ticks = request.start_ticks,
+                          .id = request.id,
+                          .result = EnableResult::no_answer,
+                          .why = std::move(*reason),
+                          .hint = "its memory is a file of FUSE, or of a disk that hangs"};
+      note_in_log(answer);
+      helper::send(tracer_, encoded(std::move(answer)));
       asked_.erase(asked);
       continue;
     }
@@ -259,12 +261,12 @@ void Supervisor::pass_requests() {
   }
 }
 
-/// What was done to a program, or could not be, for who looks after the host.
+/// What was done to a program, or could not be, for those who look after the host.
 void Supervisor::note_in_log(const EnableAnswer& answer) {
-  const bool is_of_interest = answer.task != Task::check && answer.task != Task::finish && answer.pid != 0 &&
-                              answer.result != EnableResult::nothing_to_do && answer.result != EnableResult::gone &&
-                              answer.result != EnableResult::not_ocaml;
-  if (!is_of_interest) return;
+  constexpr std::array only_looked{Task::check, Task::finish};
+  constexpr std::array nothing_done{EnableResult::nothing_to_do, EnableResult::gone, EnableResult::not_ocaml};
+  if (std::ranges::find(only_looked, answer.task) != only_looked.end()) return;
+  if (std::ranges::find(nothing_done, answer.result) != nothing_done.end()) return;
   const std::string_view off_or_on = answer.task == Task::enable ? "on" : "off";
   std::string text = fmt::format("events of {}/{} {}switched {}", escaped(answer.comm), answer.pid,
                                  is_good(answer.result) ? "" : "not ", off_or_on);

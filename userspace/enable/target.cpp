@@ -214,7 +214,7 @@ Checked<Target> find_target(const Procfs& procfs, std::int32_t pid, std::uint64_
   if (!memory) {
     if (memory.error().code == ENOENT || memory.error().code == ESRCH) return is_gone();
     return refuse(EnableResult::denied, memory.error().message(),
-                  "the kernel, or a security module, protects it; inside a container run as root of the host");
+                  "run as root of the host, not of a container; a protected process cannot be changed");
   }
   const ProcessView view = look_at(procfs, {.pid = pid, .image = true});
   if (!view.stat || view.stat->ending || (start_ticks != 0 && view.stat->start_ticks != start_ticks)) return is_gone();

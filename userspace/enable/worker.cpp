@@ -41,10 +41,10 @@ constexpr std::string_view start_variable = "OCAML_RUNTIME_EVENTS_START";
 
 constexpr std::uint64_t no_reports = UINT64_MAX;
 
-/// What is taken later.
+/// A request that is taken again: when, and how often.
 constexpr std::uint64_t later_ns = 100'000'000;
 constexpr unsigned max_later = 20;
-constexpr std::uint64_t taken = UINT64_MAX;
+constexpr std::uint64_t not_due = UINT64_MAX;
 
 /// Programs that are waited for. The map of the BPF programs has no more.
 constexpr std::size_t max_waiting = RTEV_MAX_WANTED;
@@ -88,6 +88,9 @@ Worker::Worker(const EnablerOptions& options, kernel::EnablePrograms programs, J
 
 void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   if (request.task == Task::finish) return finish(request, now_ns);
+  // The tracer has asked anew.
+  if (const auto late = later_.find(request.pid); late != later_.end() && late->second.request.id != request.id)
+    later_.erase(late);
   const Progress::Scope at_work = supervision_.progress.work_on(request.pid);
   auto found = find_target(procfs_, request.pid, request.start_ticks);
   if (!found) return refuse(request, found.error());
@@ -132,7 +135,6 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
 bool Worker::take_later(const EnableRequest& request) {
   if (request.task == Task::check) return false;
   const auto [late, is_new] = later_.try_emplace(request.pid, Later{.request = request});
-  if (late->second.request.id != request.id) late->second = {.request = request};
   if (++late->second.times > max_later) {
     later_.erase(late);
     return false;
@@ -143,13 +145,14 @@ bool Worker::take_later(const EnableRequest& request) {
 
 void Worker::take_due(std::uint64_t now_ns) {
   std::vector<EnableRequest> due;
-  for (const auto& [pid, late] : later_)
-    if (late.due_ns <= now_ns && late.due_ns != taken) due.push_back(late.request);
-  for (const EnableRequest& request : due) {
-    later_.at(request.pid).due_ns = taken;
-    take(request, now_ns);
-    std::erase_if(later_, [](const auto& late) { return late.second.due_ns == taken; });
+  for (auto& [pid, late] : later_) {
+    if (late.due_ns > now_ns) continue;
+    late.due_ns = not_due;
+    due.push_back(late.request);
   }
+  for (const EnableRequest& request : due) take(request, now_ns);
+  // Those that were not put off again are answered, or wait for their programs to run.
+  std::erase_if(later_, [](const auto& late) { return late.second.due_ns == not_due; });
 }
 
 /// From now on nothing is switched on. A program whose events may come on after its last attempt is left to the

@@ -139,21 +139,16 @@ int run(const EnableOptions& options, Task task) {
     take(answers);
   }
   const std::uint64_t end_ns = monotonic_ns() + static_cast<std::uint64_t>((patience + spare_patience).count());
-  while (waiting > 0) {
-    const std::uint64_t now = monotonic_ns();
+  // At the end whether those that were switched on come to harm.
+  for (std::uint64_t now = monotonic_ns(); waiting > 0 || now < watched_until_ns; now = monotonic_ns()) {
+    const std::uint64_t until_ns = waiting > 0 ? end_ns : watched_until_ns;
     pollfd answered{.fd = enabler->event_fd(), .events = POLLIN, .revents = 0};
-    if (now >= end_ns || ::poll(&answered, 1, static_cast<int>((end_ns - now) / 1'000'000 + 1)) == 0)
+    const bool is_late =
+        now >= until_ns || ::poll(&answered, 1, static_cast<int>((until_ns - now) / 1'000'000 + 1)) == 0;
+    if (is_late && waiting > 0)
       return report({.what = "no answer about " + std::to_string(waiting) + " processes",
                      .why = "the kernel did not answer in time",
                      .hint = "name single processes with -p"});
-    auto answers = enabler->take();
-    if (!answers) return report(answers.error());
-    take(answers);
-  }
-  // Whether those that were switched on come to harm.
-  for (std::uint64_t now = monotonic_ns(); now < watched_until_ns; now = monotonic_ns()) {
-    pollfd answered{.fd = enabler->event_fd(), .events = POLLIN, .revents = 0};
-    if (::poll(&answered, 1, static_cast<int>((watched_until_ns - now) / 1'000'000 + 1)) <= 0) continue;
     auto answers = enabler->take();
     if (!answers) return report(answers.error());
     take(answers);
