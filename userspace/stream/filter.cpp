@@ -104,7 +104,7 @@ void FilterSink::summary(const RunSummary& summary, const Registry& registry) {
 void Selection::header(const RunHeader& header) {
   bounds_ = options_.window.in(header);
   RunHeader selected = header;
-  selected.shown_from_ns = std::max(header.start_ns, bounds_.begin_ns);
+  if (bounds_.begin_ns > header.start_ns) selected.shown_from_ns = bounds_.begin_ns;
   sink_.header(selected);
 }
 

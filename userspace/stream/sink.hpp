@@ -25,10 +25,10 @@ struct RunHeader {
   std::vector<std::string> command_line{};
   std::uint64_t start_ns = 0;           ///< CLOCK_MONOTONIC when tracing began
   std::uint64_t start_realtime_ns = 0;  ///< CLOCK_REALTIME of the same moment; 0: unknown
-  std::uint64_t shown_from_ns = 0;      ///< of a part of a recording: where it begins, not before start_ns
+  std::uint64_t shown_from_ns = 0;      ///< of a part of a recording that begins after start_ns; 0: none
 
   /// Where what is shown begins.
-  std::uint64_t begin_ns() const { return shown_from_ns > start_ns ? shown_from_ns : start_ns; }
+  std::uint64_t begin_ns() const { return shown_from_ns != 0 ? shown_from_ns : start_ns; }
 };
 
 /// Figures of a run that are known after its last event. Figures of processes are in the Registry.
