@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "base/folding.hpp"
+
 namespace rtev {
 
 void append(TextBuffer& out, const PhaseName& phase) {
@@ -59,6 +61,17 @@ void append(TextBuffer& out, const WhenOf& when) {
 
 void append(TextBuffer& out, const ProcessName& process) {
   print(out, "{}/{}", Escaped{process.comm}, process.pid);
+}
+
+void add_unknown_time(TextBuffer& out, std::uint64_t unknown_ns, std::uint64_t whole_ns, std::string_view what,
+                      std::uint64_t scheduler_dropped) {
+  if (unknown_ns == 0 && scheduler_dropped == 0) return;
+  TextBuffer text;
+  print(text, "{}what threads did is unknown for {} of {} in {} ({})", scheduler_dropped > 0 ? "warning: " : "",
+        Duration{unknown_ns}, Duration{whole_ns}, what, Percent{unknown_ns, whole_ns});
+  if (scheduler_dropped > 0)
+    print(text, ": the kernel dropped {}", Counted{scheduler_dropped, "scheduler event", "scheduler events"});
+  out.add(folded(text.text(), 0, 2), '\n');
 }
 
 void append(TextBuffer& out, const Percent& percent) {

@@ -72,6 +72,11 @@ void append(TextBuffer& out, const WhenOf& when);
 void append(TextBuffer& out, const ProcessName& process);
 void append(TextBuffer& out, const Percent& percent);
 
+/// Of a report: how much of the time of its pauses or spans (`what`) is not known, and why as far as that is known. A
+/// line, or nothing.
+void add_unknown_time(TextBuffer& out, std::uint64_t unknown_ns, std::uint64_t whole_ns, std::string_view what,
+                      std::uint64_t scheduler_dropped = 0);
+
 inline Counted times(std::uint64_t count) {
   return {count, "time", "times"};
 }

@@ -100,15 +100,10 @@ class Report {
                     report_.phase.empty() ? "pauses were" : "spans were"},
             open == 1 ? "is" : "are");
     }
-    if (report_.scheduler_dropped > 0) {
-      print(out_, "the kernel dropped {}; affected time is shown as unknown\n",
-            Counted{report_.scheduler_dropped, "scheduler event", "scheduler events"});
-    }
     if (!report_.scheduler_seen && report_.all.wall.count() > 0) {
       out_.add("no scheduler events: it is unknown whether threads ran or waited\n");
-    } else if (report_.all.split.unknown > 0) {
-      print(out_, "what threads did is unknown for {} of {} in {} ({})\n", Duration{report_.all.split.unknown},
-            Duration{report_.all.wall.total()}, many(), Percent{report_.all.split.unknown, report_.all.wall.total()});
+    } else {
+      add_unknown_time(out_, report_.all.split.unknown, report_.all.wall.total(), many(), report_.scheduler_dropped);
     }
   }
 

@@ -65,13 +65,13 @@ void append(TextBuffer& out, const CauseName& name) {
       print(out, " late to {}{}", slow ? "end its minor collection" : "stop", why_late(key.why, slow));
       break;
     case Cause::blocked_in_section:
-      out.add("blocked at a later barrier or by a lock in a stop-the-world section");
+      out.add("blocked in a stop-the-world section: at a later barrier, or by a lock");
       break;
     case Cause::blocked:
       out.add("blocked, not for other domains");
       break;
     case Cause::unknown:
-      out.add("unknown");
+      out.add("unknown: scheduler events are missing");
       break;
   }
 }
@@ -81,12 +81,6 @@ void CauseGroups::Tally::add(const Tally& other) {
   total_ns += other.total_ns;
   least_ns = std::min(least_ns, other.least_ns);
   greatest_ns = std::max(greatest_ns, other.greatest_ns);
-}
-
-std::uint64_t CauseGroups::Group::total_ns() const {
-  std::uint64_t ns = 0;
-  for (const Tally& tally : steps) ns += tally.total_ns;
-  return ns;
 }
 
 std::size_t CauseGroups::step_of(std::uint64_t ns) {
@@ -109,9 +103,8 @@ void CauseGroups::add(const PauseDetails& pause) {
 
 /// Forgets the group whose longest pause is shortest.
 void CauseGroups::drop_least() {
-  groups_.erase(std::ranges::min_element(groups_, {}, [](const auto& group) {
-    return std::pair{group.second.worst.duration_ns(), group.second.total_ns()};
-  }));
+  groups_.erase(
+      std::ranges::min_element(groups_, {}, [](const auto& group) { return group.second.worst.duration_ns(); }));
 }
 
 void CauseGroups::lose(const DomainLife& domain, const Loss& loss) {

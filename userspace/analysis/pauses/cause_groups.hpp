@@ -76,8 +76,6 @@ class CauseGroups {
   struct Group {
     Steps steps{};
     PauseDetails worst{};
-
-    std::uint64_t total_ns() const;
   };
 
   static std::size_t step_of(std::uint64_t ns);

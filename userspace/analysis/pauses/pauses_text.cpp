@@ -73,19 +73,20 @@ class Report {
       const PauseDetails& worst = *report_.worst.front();
       pauses += fmt::format(" of {}", ProcessName{worst.comm, worst.domain.pid});
     }
+    TextBuffer line;
     if (counts.pauses == 0) {
-      out_.add("no pauses");
+      line.add("no pauses");
     } else if (counts.long_enough == 0) {
-      print(out_, "none of {} lasted {} or longer", pauses, Duration{report_.min_ns});
+      print(line, "none of {} lasted {} or longer", pauses, Duration{report_.min_ns});
     } else if (report_.long_pauses.count == counts.pauses) {
-      out_.add(pauses);
+      line.add(pauses);
     } else {
-      print(out_, "{} of {} lasted {} or longer", Grouped{report_.long_pauses.count}, pauses,
+      print(line, "{} of {} lasted {} or longer", Grouped{report_.long_pauses.count}, pauses,
             RoundDuration{report_.long_pauses.least_ns});
     }
-    if (report_.end_ns > report_.start_ns) print(out_, ", in {}", Duration{report_.end_ns - report_.start_ns});
-    if (!report_.worst.empty()) print(out_, "; the longest {}", Duration{report_.worst.front()->duration_ns()});
-    out_.add('\n');
+    if (report_.end_ns > report_.start_ns) print(line, ", in {}", Duration{report_.end_ns - report_.start_ns});
+    if (!report_.worst.empty()) print(line, "; the longest {}", Duration{report_.worst.front()->duration_ns()});
+    out_.add(folded(line.text(), 0, indent), '\n');
   }
 
   /// How many of the long pauses have which cause. Returns how many groups are listed.
@@ -107,7 +108,7 @@ class Report {
       line.add_repeated(' ', range_width - columns_of(ranges[i]) + 2);
       if (report_.several_processes) print(line, "{}: ", ProcessName{group.worst->comm, group.worst->domain.pid});
       append(line, CauseName{group.key, group.worst->domain.family});
-      out_.add(line.text(), '\n');
+      out_.add(folded(line.text(), 0, count_width + 5), '\n');
     }
     if (shown < found.groups.size() || found.ungrouped > 0) {
       std::uint64_t pauses = found.ungrouped;
@@ -222,19 +223,8 @@ class Report {
     if (!counts.scheduler_seen) {
       out.add("no scheduler events: it is unknown whether threads ran or waited\n");
     } else {
-      unknown_time(out);
+      add_unknown_time(out, counts.unknown_ns, counts.total_ns, "pauses", counts.scheduler_dropped);
     }
-  }
-
-  void unknown_time(TextBuffer& out) const {
-    const PausesReport::Counts& counts = report_.counts;
-    if (counts.unknown_ns == 0 && counts.scheduler_dropped == 0) return;
-    TextBuffer text;
-    print(text, "what threads did is unknown for {} of {} in pauses ({})", Duration{counts.unknown_ns},
-          Duration{counts.total_ns}, Percent{counts.unknown_ns, counts.total_ns});
-    if (counts.scheduler_dropped > 0)
-      print(text, ": the kernel dropped {}", Counted{counts.scheduler_dropped, "scheduler event", "scheduler events"});
-    out.add(folded(text.text(), 0, 2), '\n');
   }
 
   void unfinished(TextBuffer& out) const {

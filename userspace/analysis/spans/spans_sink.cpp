@@ -62,19 +62,24 @@ void Spans::summary(const RunSummary& summary, const Registry& registry) {
   for (auto& [key, group] : groups_) group.comm = registry.process(key.first).comm;
 }
 
-bool Spans::matches(const std::string& name) const {
-  return ::fnmatch(options_.pattern.c_str(), name.c_str(), 0) == 0;
+/// Empty if it is not known yet: a name may come after the first events that need it.
+std::string Spans::name_of(const RingInfo& ring, std::uint16_t event) {
+  return std::string(ring.user_event_name ? ring.user_event_name(event) : std::string_view());
+}
+
+/// Of what does not match some names are remembered.
+bool Spans::matches(const std::string& name) {
+  if (::fnmatch(options_.pattern.c_str(), name.c_str(), 0) == 0) return true;
+  if (other_names_.size() < max_other_names) other_names_.insert(name);
+  return false;
 }
 
 /// Null if its name does not match, or there is no room.
 SpanGroup* Spans::group_of(std::uint32_t slot, std::uint16_t event) {
   const RingInfo* const ring = registry_ ? registry_->ring(slot) : nullptr;
   if (!ring) return nullptr;
-  const std::string name(ring->user_event_name ? ring->user_event_name(event) : std::string_view());
-  if (!matches(name)) {
-    if (other_names_.size() < max_other_names) other_names_.insert(name);
-    return nullptr;
-  }
+  const std::string name = name_of(*ring, event);
+  if (!matches(name)) return nullptr;
   const auto found = groups_.find({ring->process, name});
   if (found != groups_.end()) return &found->second;
   if (groups_.size() >= max_groups) {
@@ -88,6 +93,7 @@ SpanGroup* Spans::group_of(std::uint32_t slot, std::uint16_t event) {
 }
 
 void Spans::begin(const Event& event, const RingInfo& ring) {
+  if (const std::string name = name_of(ring, event.id); !name.empty() && !matches(name)) return;
   const Source source = Source::unpack(event.source);
   Domain& domain = domains_[{ring.process, source.domain}];
   // One whose end is missing.

@@ -71,7 +71,8 @@ class Spans final : public Sink, private PauseListener {
   void drop(const DomainLife& life, std::uint64_t time_ns);
   void count_unfinished(const Domain& domain);
   SpanGroup* group_of(std::uint32_t slot, std::uint16_t event);
-  bool matches(const std::string& name) const;
+  static std::string name_of(const RingInfo& ring, std::uint16_t event);
+  bool matches(const std::string& name);
 
   SpansOptions options_;
   PauseFinder finder_{*this};

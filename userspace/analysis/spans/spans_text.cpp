@@ -102,8 +102,9 @@ class Report {
     constexpr double notable = 0.1;
     if (greatest < notable) return;
     TextBuffer text;
-    print(text, "what makes the slowest {} slow: {}, {} of their time and {} of that of all", Grouped{count},
-          most->words, Percent{time.*most->ns, time.total()}, Percent{group.time.*most->ns, group.time.total()});
+    print(text, "what makes the slowest {} slow: {} ({} of their time, {} of that of all spans)",
+          count == 1 ? "one" : fmt::format("{}", Grouped{count}), most->words, Percent{time.*most->ns, time.total()},
+          Percent{group.time.*most->ns, group.time.total()});
     if (most->ns == &SpanTime::domains || most->ns == &SpanTime::gc) text.add("; rtev-bpf pauses says why");
     line(text.text());
   }
@@ -204,9 +205,8 @@ class Report {
       print(text, "{} not counted: too many names\n", Counted{report_.ungrouped, "span was", "spans were"});
     if (!report_.groups.empty() && !report_.scheduler_seen) {
       text.add("no scheduler events: it is unknown whether threads ran or waited\n");
-    } else if (time.unknown > 0) {
-      print(text, "what threads did is unknown for {} of {} in spans ({})\n", Duration{time.unknown},
-            Duration{time.total()}, Percent{time.unknown, time.total()});
+    } else {
+      add_unknown_time(text, time.unknown, time.total(), "spans");
     }
     if (!text.text().empty()) out_.add('\n', text.text());
   }

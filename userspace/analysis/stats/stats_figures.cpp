@@ -34,10 +34,16 @@ std::uint64_t begins(const std::array<std::uint64_t, Tally::phase_ids>& phases, 
   return id < phases.size() ? phases[id] : 0;
 }
 
-CounterTally counter(const Tally& tally, Family family, std::string_view name) {
+/// Nothing if the family has no such one.
+std::optional<std::size_t> counter_id(Family family, std::string_view name) {
   const auto counter = find_counter(family, name);
-  const auto id = counter ? static_cast<std::size_t>(*counter) : tally.counters.size();
-  return id < tally.counters.size() ? tally.counters[id] : CounterTally{};
+  if (!counter || static_cast<std::size_t>(*counter) >= Tally::counter_ids) return std::nullopt;
+  return static_cast<std::size_t>(*counter);
+}
+
+CounterTally counter(const Tally& tally, Family family, std::string_view name) {
+  const auto id = counter_id(family, name);
+  return id ? tally.counters[*id] : CounterTally{};
 }
 
 void increase(std::uint64_t& sum, std::uint64_t by) {
@@ -63,18 +69,15 @@ std::span<const std::string_view> explicit_phases() {
 }
 
 std::optional<std::size_t> heap_counter_id(Family family, std::size_t entry) {
-  const auto counter = find_counter(family, heap[entry]);
-  if (!counter || static_cast<std::size_t>(*counter) >= Tally::counter_ids) return std::nullopt;
-  return static_cast<std::size_t>(*counter);
+  return counter_id(family, heap[entry]);
 }
 
 const HeapCounters& HeapCounters::of(Family family) {
-  static constexpr std::size_t words = 0, pool = 1, pool_live = 2, large = 3;  // places in heap_counters()
   const auto counters_of = [](Family of) {
-    return HeapCounters{.words = heap_counter_id(of, words),
-                        .pool = heap_counter_id(of, pool),
-                        .pool_live = heap_counter_id(of, pool_live),
-                        .large = heap_counter_id(of, large)};
+    return HeapCounters{.words = counter_id(of, "major_heap_words"),
+                        .pool = counter_id(of, "major_heap_pool_words"),
+                        .pool_live = counter_id(of, "major_heap_pool_live_words"),
+                        .large = counter_id(of, "major_heap_large_words")};
   };
   static const HeapCounters before = counters_of(Family::before_5_3), since = counters_of(Family::since_5_3);
   return family == Family::since_5_3 ? since : before;

@@ -21,11 +21,9 @@ constexpr const char* footer =
     "A pause is the outermost runtime span of a domain. P50 is the duration that 50 % of the pauses do not exceed, to "
     "three significant digits; percentiles are those of olly latency. ONCPU, RUNBL and BLOCK are shares of TOTAL. With "
     "--full, ON-CPU, RUNNABLE and BLOCKED have percentiles of their own: the values in one line may belong to "
-    "different "
-    "pauses. '!' at the end of a line: data is missing, so counts and totals are lower bounds.\n"
+    "different pauses. '!' at the end of a line: data is missing, so counts and totals are lower bounds.\n"
     "With --span, CODE is time on a CPU outside of the GC, GC time on a CPU in it, DOMAINS time blocked in the GC, "
-    "mostly "
-    "waiting for other domains, and BLOCKED time blocked elsewhere: locks, input and output, sleeping.\n"
+    "mostly waiting for other domains, and BLOCKED time blocked elsewhere: locks, input and output, sleeping.\n"
     "\n"
     "Examples:\n"
     "  rtev-bpf latency -- ./server                 of a program that it starts\n"
@@ -93,8 +91,9 @@ Subcommand add_latency_command(CLI::App& root) {
       "measure the user spans of this name (wildcards allowed) instead of pauses, and what their time was spent on; "
       "with >TIME only those that are longer, e.g. 'request>20ms'");
   add_min_option(*app, options->min);
-  add_time_option(*app, "--interval", options->interval,
-                  "also report every TIME, on that interval and on the run so far");
+  add_time_option(
+      *app, "--interval", options->interval,
+      "also print a line for each process every TIME; as JSON reports of that interval and of the run so far");
   app->add_flag("--full", options->full, "show all percentiles of each process and domain");
   app->add_flag("--olly", options->olly,
                 "count only the pauses that olly latency counts: major, stw_leader and interrupt_remote");

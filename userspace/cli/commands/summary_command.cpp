@@ -14,8 +14,7 @@ namespace {
 
 constexpr const char* footer =
     "What stats, latency and pauses say, without their tables: time and CPU time of the GC, how the heap goes on, how "
-    "long "
-    "pauses are, and by which causes the long ones. As JSON their three reports, a line each.\n"
+    "long pauses are, and by which causes the long ones. As JSON their three reports, a line each.\n"
     "\n"
     "Examples:\n"
     "  rtev-bpf summary -- ./server                 of a program that it starts, until it ends\n"

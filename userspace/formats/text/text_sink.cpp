@@ -247,7 +247,7 @@ void TextSink::custom(std::span<const std::byte> payload) {
   const bool printable = is_printable(bytes);
   constexpr std::size_t integer_bytes = sizeof(std::int64_t);
   if (!printable && (bytes.size() == integer_bytes || bytes.size() == 2 * integer_bytes)) {
-    // Most libraries write one or two integers, in the byte order of the host.
+    // Identifiers and counts, in the byte order of the host.
     for (std::size_t at = 0; at < bytes.size(); at += integer_bytes) {
       std::int64_t number = 0;
       std::memcpy(&number, bytes.data() + at, integer_bytes);
