@@ -28,8 +28,6 @@ struct Attack {
   const char* name;  ///< of rtev-attack; empty: a program of tests/ocaml does it
   void (*check)(const Trace& trace, pid_t attacker);
   const char* ocaml = "";  ///< that program, or one that is copied to the directory of the attack
-  /// How late events of others may be. More where they wait for inspections.
-  std::chrono::milliseconds delay = 100ms;
 };
 
 std::ostream& operator<<(std::ostream& out, const Attack& attack) {
@@ -71,6 +69,10 @@ void read_beacons(Process& tracer, int last, const std::function<void(int number
     on_beacon(number, now - std::min(now, beacon.value("ts", std::uint64_t{0})));
   }
 }
+
+/// Events of others that come later than this were held up by the attack. docs/limitations.md has what was measured: the
+/// test adds what other virtual machines may take from this one.
+constexpr std::chrono::milliseconds longest_delay = 250ms;
 
 /// The machine may keep the test itself from reading in time, now and then.
 std::chrono::nanoseconds usual_delay(std::vector<std::uint64_t> delays) {
@@ -130,7 +132,7 @@ TEST_P(AttackLive, AnHonestProgramLosesNothing) {
       << "found by a scan where the record of its exec waits for an inspection";
   for (const char* kind : {"exec", "fork", "exit"}) EXPECT_EQ(trace.summary["drops"][kind], 0) << kind;
   RecordProperty("delay_ms", static_cast<int>(usual_delay(delays) / 1ms));
-  EXPECT_LT(usual_delay(delays), GetParam().delay);
+  EXPECT_LT(usual_delay(delays), longest_delay);
   GetParam().check(trace, attacker.pid());
 }
 
@@ -383,7 +385,7 @@ TEST_P(OutputAttackLive, AnHonestProgramLosesNothing) {
   ASSERT_NE(found, processes.end());
   EXPECT_EQ((*found)["words"]["lost"], 0);
   EXPECT_EQ((*found)["words"]["unread"], 0);
-  EXPECT_LT(usual_delay(delays), 100ms);
+  EXPECT_LT(usual_delay(delays), longest_delay);
 }
 
 /// Names of control characters make an event six times as long to print.
