@@ -219,6 +219,18 @@ TEST_F(CliLive, TerminalsGetColours) {
   }
 }
 
+TEST_F(CliLive, ATerminalShowsWhatMatters) {
+  // Without CMD, and with it: then a summary follows.
+  const Outcome all = run({.argv = {tool(), "--all", "--", program("busy_alloc").argv[0], "1"}, .terminal = true});
+  EXPECT_THAT(all.out, HasSubstr("> minor"));
+  const Outcome brief = run({.argv = {tool(), "--", program("busy_alloc").argv[0], "1"}, .terminal = true});
+  EXPECT_EQ(brief.status.code(), 0);
+  EXPECT_THAT(brief.out,
+              AllOf(HasSubstr("exec  OCaml"), HasSubstr(" in all, longest "), HasSubstr("exited with code 0")));
+  EXPECT_THAT(brief.out, Not(HasSubstr("> minor")));
+  EXPECT_THAT(brief.err, AllOf(HasSubstr("GC took"), HasSubstr("half up to"), HasSubstr("nothing lost")));
+}
+
 TEST_F(CliLive, PsListsRunningProcesses) {
   Process active(with_events("busy_alloc"), "ready"), idle(program("api_start"), "ready");
   const Outcome outcome = run_tool({"ps"});

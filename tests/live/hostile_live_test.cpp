@@ -70,8 +70,8 @@ void read_beacons(Process& tracer, int last, const std::function<void(int number
   }
 }
 
-/// Events of others that come later than this were held up by the attack. docs/limitations.md has what was measured: the
-/// test adds what other virtual machines may take from this one.
+/// Events of others that come later than this were held up by the attack. docs/limitations.md has what was measured:
+/// the test adds what other virtual machines may take from this one.
 constexpr std::chrono::milliseconds longest_delay = 250ms;
 
 /// The machine may keep the test itself from reading in time, now and then.

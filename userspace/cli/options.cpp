@@ -95,6 +95,16 @@ std::vector<CLI::Option*> add_window_options(CLI::App& app, Window& window) {
   return {from, to, around};
 }
 
+/// Takes numbers from `least` on.
+void add_id_option(CLI::App& app, const char* name, std::vector<std::int32_t>& ids, const char* type,
+                   const std::string& help, std::int32_t least) {
+  app.add_option(name, ids, help)
+      ->type_name(type)
+      ->check(expects(fmt::format("a number from {} on", least), [least](const std::string& text) {
+        return parse_number<std::int32_t>(text).value_or(-1) >= least;
+      }));
+}
+
 }  // namespace
 
 void add_pid_option(CLI::App& app, std::vector<std::int32_t>& pids) {
@@ -188,7 +198,15 @@ void add_output_options(CLI::App& app, OutputOptions& options) {
   add_choice<ColorMode>(app, "--color", options.color,
                         {{"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}},
                         "colours in text (default: auto, that is on a terminal unless NO_COLOR is set)");
+  app.add_flag("--all", options.all, "every event has a line, also on a terminal: the same as -f text")
+      ->excludes(app.get_option("--format"));
+  app.option_defaults()->group("Selection");
   add_events_option(app, options.events);
+  add_time_option(app, "--min", options.min,
+                  "only pauses and spans of at least this length have lines, e.g. 5ms; not in formats for programs");
+  add_id_option(app, "--domain", options.threads.domains, "N", "only events of this domain; repeatable", 0);
+  add_id_option(app, "--tid", options.threads.tids, "TID",
+                "only events of this thread; repeatable. Which domain it runs is known from scheduler events", 1);
 }
 
 void add_recording_options(CLI::App& app, OutputOptions& options) {

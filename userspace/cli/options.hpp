@@ -13,6 +13,7 @@
 #include "bpf/records.h"
 #include "formats/format_table.hpp"
 #include "formats/output/free_space.hpp"
+#include "stream/thread_selection.hpp"
 #include "stream/window.hpp"
 
 namespace CLI {
@@ -80,7 +81,10 @@ struct OutputOptions {
   std::string path;              ///< "-" or empty for stdout
   std::optional<Format> format;  ///< without it the suffix of the path decides, then the subcommand
   ColorMode color = ColorMode::automatic;
-  std::string events;  ///< see EventFilter; empty: all
+  std::string events;              ///< see EventFilter; empty: all
+  bool all = false;                ///< also on a terminal every event has a line
+  std::chrono::nanoseconds min{};  ///< see SinkOptions::min_ns
+  ThreadSelection threads{};
   DiskOptions disk{};
 };
 /// For people or line-oriented programs, stdout by default.

@@ -15,6 +15,7 @@
 #include "cli/tracing.hpp"
 #include "formats/text/run_summary.hpp"
 #include "stream/filter.hpp"
+#include "stream/thread_filter.hpp"
 
 namespace rtev::cli {
 Result<Stream> Stream::open(const OutputOptions& options, Format otherwise) {
@@ -22,6 +23,13 @@ Result<Stream> Stream::open(const OutputOptions& options, Format otherwise) {
   const Result<Format> format = options.format ? *options.format : format_of_file(options.path, otherwise);
   if (!format) return std::unexpected(format.error());
   stream.format_ = *format;
+  const bool is_for_people = *format == Format::brief || *format == Format::text;
+  if (options.min.count() > 0 && !is_for_people) {
+    return std::unexpected(Error{.what = "cannot leave out short spans in",
+                                 .subject = fmt::format("the format {}", info_of(*format).name),
+                                 .why = "programs expect the begin and the end of each",
+                                 .hint = "omit --min, or use -f text"});
+  }
   auto files = FileSeries::open(options, *format);
   if (!files) return std::unexpected(std::move(files.error()));
   stream.files_ = files->get();
@@ -31,6 +39,9 @@ Result<Stream> Stream::open(const OutputOptions& options, Format otherwise) {
     if (!filter) return std::unexpected(std::move(filter.error()));
     stream.add(std::make_unique<FilterSink>(stream.sink(), std::move(*filter)));
   }
+  // That one selects what it shows itself: causes of pauses are in other threads.
+  if (!options.threads.is_all() && *format != Format::brief)
+    stream.add(std::make_unique<ThreadFilter>(stream.sink(), options.threads));
   return stream;
 }
 

@@ -2,6 +2,7 @@
 #include "cli/stream_file.hpp"
 
 #include <fmt/core.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -23,6 +24,12 @@ bool wants_color(ColorMode color, int fd) {
   const char* terminal = std::getenv("TERM");
   return ::isatty(fd) == 1 && (no_color == nullptr || *no_color == '\0') &&
          (terminal == nullptr || std::string_view(terminal) != "dumb");
+}
+
+/// 0 for what is no terminal.
+std::size_t columns_of_terminal(int fd) {
+  winsize size{};
+  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 }  // namespace
@@ -52,8 +59,11 @@ Result<std::unique_ptr<StreamFile>> StreamFile::open(const OutputOptions& option
     made->background_ = std::make_unique<BackgroundOutput>(*output, together);
     output = made->background_.get();
   }
-  made->sink_ = info_of(format).make(
-      *output, {.max_held_ns = is_file ? held_interval_ns : 0, .color = wants_color(options.color, file.fd())});
+  made->sink_ = info_of(format).make(*output, {.max_held_ns = is_file ? held_interval_ns : 0,
+                                               .color = wants_color(options.color, file.fd()),
+                                               .columns = columns_of_terminal(file.fd()),
+                                               .min_ns = static_cast<std::uint64_t>(options.min.count()),
+                                               .threads = options.threads});
   return made;
 }
 

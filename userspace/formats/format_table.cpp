@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/escape.hpp"
+#include "formats/brief/brief_sink.hpp"
 #include "formats/chrome/chrome_sink.hpp"
 #include "formats/fxt/fxt_sink.hpp"
 #include "formats/jsonl/jsonl_sink.hpp"
@@ -19,6 +20,7 @@
 namespace rtev {
 namespace {
 
+constexpr std::string_view brief_suffixes[] = {".brief"};
 constexpr std::string_view text_suffixes[] = {".txt", ".log"};
 constexpr std::string_view jsonl_suffixes[] = {".jsonl"};
 constexpr std::string_view fxt_suffixes[] = {".fxt"};
@@ -26,6 +28,18 @@ constexpr std::string_view chrome_suffixes[] = {".json"};
 constexpr std::string_view pftrace_suffixes[] = {".pftrace", ".perfetto-trace"};
 
 constexpr FormatInfo table[] = {
+    {.format = Format::brief,
+     .name = "brief",
+     .suffixes = brief_suffixes,
+     .purpose = "long pauses, long spans and processes, the rest summed up each second",
+     .hint = "a line for what matters",
+     .is_binary = false,
+     .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
+       return std::make_unique<BriefSink>(output, BriefOptions{.min_ns = options.min_ns,
+                                                               .threads = options.threads,
+                                                               .color = options.color,
+                                                               .columns = options.columns});
+     }},
     {.format = Format::text,
      .name = "text",
      .suffixes = text_suffixes,
@@ -33,7 +47,7 @@ constexpr FormatInfo table[] = {
      .hint = "one line per event",
      .is_binary = false,
      .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
-       return std::make_unique<TextSink>(output, TextOptions{.color = options.color});
+       return std::make_unique<TextSink>(output, TextOptions{.color = options.color, .min_ns = options.min_ns});
      }},
     {.format = Format::jsonl,
      .name = "jsonl",

@@ -2,6 +2,7 @@
 // The formats that a stream can be written in: their names, suffixes of files and makers, in one table.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -11,15 +12,20 @@
 #include "formats/output/output.hpp"
 #include "rtev/error.hpp"
 #include "stream/sink.hpp"
+#include "stream/thread_selection.hpp"
 
 namespace rtev {
 
-enum class Format : std::uint8_t { text, jsonl, fxt, chrome, pftrace };
+enum class Format : std::uint8_t { brief, text, jsonl, fxt, chrome, pftrace };
 
 struct SinkOptions {
   /// How long a sink may hold events back to write larger pieces, in ns; 0: flush() writes at once.
   std::uint64_t max_held_ns = 0;
-  bool color = false;  ///< text: with the colours of a terminal
+  bool color = false;       ///< brief and text: with the colours of a terminal
+  std::size_t columns = 0;  ///< brief: of the terminal; 0: lines are not cut
+  /// brief and text: shorter pauses and spans have no lines. 0: brief has its own limits, text has lines for all.
+  std::uint64_t min_ns = 0;
+  ThreadSelection threads{};  ///< brief
 };
 
 struct FormatInfo {

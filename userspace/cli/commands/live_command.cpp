@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf without a subcommand: the live stream of the host, or of a program that it starts.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "analysis/summary/summary_sink.hpp"
 #include "base/exit_status.hpp"
 #include "cli/commands/subcommands.hpp"
 #include "cli/messages.hpp"
@@ -34,9 +37,43 @@ constexpr const char* footer =
     "  rtev-bpf record -d 5s -o trace.fxt  record, to view in ui.perfetto.dev or analyse later\n"
     "  rtev-bpf pauses -d 10s              find the longest pauses and their causes";
 
+/// Passes a stream on, and prints what `rtev-bpf summary` says of it at its end.
+class WithSummary final : public ForwardingSink {
+ public:
+  WithSummary(Sink& sink, std::size_t max_bytes) : ForwardingSink(sink), summary_({.max_bytes = max_bytes}) {}
+
+  void header(const RunHeader& header) override {
+    sink_.header(header);
+    summary_.header(header);
+  }
+  void consume(const Batch& batch, const Registry& registry) override {
+    sink_.consume(batch, registry);
+    summary_.consume(batch, registry);
+  }
+  void advance(std::uint64_t time_ns, const Registry& registry) override {
+    sink_.advance(time_ns, registry);
+    summary_.advance(time_ns, registry);
+  }
+  void summary(const RunSummary& summary, const Registry& registry) override {
+    sink_.summary(summary, registry);
+    sink_.flush();
+    summary_.summary(summary, registry);
+    say("\n" + summary_.report_text(registry));
+  }
+
+ private:
+  Summary summary_;
+};
+
 int run_live(const StreamOptions& options, const Invocation& invocation) {
-  auto stream = Stream::open(options.output, Format::text);
+  // Who names events wants to see each of them.
+  const bool shows_all = options.output.all || !options.output.events.empty() || ::isatty(STDOUT_FILENO) != 1;
+  auto stream = Stream::open(options.output, shows_all ? Format::text : Format::brief);
   if (!stream) return report(stream.error());
+  // Of a program that was started for it the reader wants to know at the end how it did.
+  const bool is_brief = stream->format() == Format::brief;
+  if (!options.quiet && is_brief && !invocation.command.empty())
+    stream->add(std::make_unique<WithSummary>(stream->sink(), options.memory_limit / 4));
   if (!options.quiet) {
     stream->add(std::make_unique<AtEnd>(stream->sink(), [&](const RunSummary& summary, const Registry& registry) {
       print_summary(summary, registry, options.verbose);

@@ -138,6 +138,10 @@ void TextSink::ring_event(const Event& event, const Batch& batch, const Registry
   duration_ns_.reset();
   if (registry.ring(source.slot)) spans_.add({event, batch, registry});
   line.depth = depth_;
+  if (options_.min_ns != 0) {
+    if (opens_span(event.kind)) return;
+    if (closes_span(event.kind) && duration_ns_.value_or(0) < options_.min_ns) return;
+  }
 
   begin_line(line, style);
   describe(event, batch, registry);

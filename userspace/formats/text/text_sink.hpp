@@ -11,7 +11,8 @@
 namespace rtev {
 
 struct TextOptions {
-  bool color = false;  ///< ANSI colours; nothing else is ever sent that controls a terminal
+  bool color = false;        ///< ANSI colours; nothing else is ever sent that controls a terminal
+  std::uint64_t min_ns = 0;  ///< if not 0, spans have a line at their end only, and only if they are as long
 };
 
 /// All spans of a ring nest in the text format.
@@ -62,8 +63,6 @@ class TextSink final : public LineSink, private SpanObserver<TextRing> {
   void lost(const Event& event, const Batch& batch);
 
   void process_event(const Event& event, const Batch& batch, const Registry& registry);
-  void image(const ProcessInfo& info);
-  void exit_status(std::int64_t status);
 
   void switch_event(const Event& event, const Batch& batch);
   void wakeup_event(const Event& event, const Batch& batch);

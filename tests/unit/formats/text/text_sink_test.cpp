@@ -359,5 +359,18 @@ TEST(TextSummary, GoesElsewhere) {
   EXPECT_THAT(output.text(), testing::EndsWith("> explicit_gc_stat\n"));
 }
 
+TEST(TextMin, ShortSpansHaveNoLines) {
+  test::World world;
+  StringOutput output;
+  TextSink sink(output, {.min_ns = 20});
+  sink.consume(Events{world.slot}.add("10 >major 12 >minor 31 <minor 35 <major 40 <minor 50 !ring_stop").batch(),
+               world.registry);
+  sink.flush();
+  std::istringstream stream{output.text()};
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line.substr(event_column));
+  EXPECT_THAT(lines, ElementsAre("< major  25ns", "ring_stop"));
+}
+
 }  // namespace
 }  // namespace rtev

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+#include "formats/brief/brief_sink.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "analysis/report_text.hpp"
+#include "base/folding.hpp"
+#include "formats/brief/brief_text.hpp"
+#include "formats/text/process_text.hpp"
+
+namespace rtev {
+namespace {
+
+constexpr std::uint64_t second_ns = 1'000'000'000;
+constexpr std::size_t time_width = 12, name_width = 18;
+constexpr std::string_view second_only = "14:03:22";
+constexpr std::string_view alarm = "\x1b[1;31m", cyan = "\x1b[36m", green = "\x1b[32m", dim = "\x1b[2m",
+                           normal = "\x1b[0m";
+
+/// "server/42           "
+std::string column(std::string_view program) {
+  TextBuffer out;
+  out.add(program);
+  out.add_repeated(' ', name_width - std::min(name_width, columns_of(program)));
+  out.add("  ");
+  return std::string{out.text()};
+}
+
+/// "server/42           d0   "
+std::string columns(std::string_view program, std::uint32_t domain) {
+  return fmt::format("{}d{:<4}", column(program), domain);
+}
+
+std::string name_of(const ProcessInfo& info) {
+  return fmt::format("{}", ProcessName{info.comm, info.pid});
+}
+
+/// The beginning of a text that takes at most so many columns, with a mark where the rest is missing.
+std::string cut(std::string_view text, std::size_t columns) {
+  if (columns == 0 || columns_of(text) <= columns) return std::string(text);
+  constexpr std::string_view mark = "…";
+  std::size_t size = 0, used = 0;
+  const auto begins_character = [&](std::size_t at) { return (text[at] & 0xC0) != 0x80; };
+  while (size < text.size() && (used + 1 < columns || !begins_character(size))) used += begins_character(size++);
+  return std::string(text.substr(0, size)).append(mark);
+}
+
+/// Events of programs that are worth a line. The others are steps of the tracer.
+bool matters(ProcessAction action) {
+  return action != ProcessAction::ring && action != ProcessAction::stop;
+}
+
+bool is_value(EventKind kind) {
+  return kind == EventKind::user_unit || kind == EventKind::user_int || kind == EventKind::user_custom;
+}
+
+}  // namespace
+
+void BriefSink::header(const RunHeader& header) {
+  header_ = header;
+  second_end_ns_ = end_of_second(header.begin_ns());
+  out_.add("# pauses from ");
+  add_duration(out_, options_.min_ns != 0 ? options_.min_ns : BriefOptions::min_pause_ns);
+  out_.add(" and spans from ");
+  add_duration(out_, options_.min_ns != 0 ? options_.min_ns : BriefOptions::min_span_ns);
+  out_.add(" on, the rest summed up each second (--min TIME; --all: every event)");
+  end_line();
+}
+
+/// Seconds begin with those of the clock on the wall.
+std::uint64_t BriefSink::end_of_second(std::uint64_t time_ns) const {
+  const std::uint64_t of_day = header_.start_realtime_ns + (time_ns - header_.start_ns);
+  return time_ns + second_ns - of_day % second_ns;
+}
+
+void BriefSink::consume(const Batch& batch, const Registry& registry) {
+  registry_ = &registry;
+  for (const Event& event : batch.events()) {
+    if (event.time >= second_end_ns_) end_second(event.time);
+    add(event, batch);
+  }
+  registry_ = nullptr;
+}
+
+void BriefSink::advance(std::uint64_t time_ns, const Registry& registry) {
+  registry_ = &registry;
+  if (time_ns >= second_end_ns_) end_second(time_ns);
+  registry_ = nullptr;
+}
+
+void BriefSink::summary(const RunSummary& summary, const Registry& registry) {
+  registry_ = &registry;
+  analyzer_.finish(summary.end_ns);
+  end_second(std::max(summary.end_ns, second_end_ns_));
+  registry_ = nullptr;
+  flush();
+}
+
+void BriefSink::add(const Event& event, const Batch& batch) {
+  analyzer_.add(event, batch, *registry_);
+  if (event.kind == EventKind::sched_switch || event.kind == EventKind::wakeup) return;
+  spans_.add({event, batch, *registry_});
+  if (event.kind == EventKind::process) add_process(event, batch);
+  if (event.kind == EventKind::lost) add_loss(event, batch);
+  if (!is_value(event.kind)) return;
+  const Source source = Source::unpack(event.source);
+  const RingInfo* const ring = registry_->ring(source.slot);
+  if (ring && is_selected(registry_->process(ring->process).pid, source.domain)) sums_.add_value(ring->process);
+}
+
+bool BriefSink::is_selected(std::int32_t pid, std::uint16_t domain) const {
+  if (options_.threads.is_all()) return true;
+  return options_.threads.accepts(domain, analyzer_.threads().writer_of(pid, domain).value_or(0));
+}
+
+void BriefSink::add_process(const Event& event, const Batch& batch) {
+  const auto record = batch.payload_as<ProcessRecord>(event);
+  const auto action = static_cast<ProcessAction>(event.id);
+  if (!record || !matters(action)) return;
+  if (process_lines_.size() >= max_process_lines) {
+    ++other_process_events_[action];
+    return;
+  }
+  const ProcessInfo& info = registry_->process(record->process);
+  TextBuffer text;
+  text.add(std::string_view(column(name_of(info))));
+  add_process_event(text, action, *record, info);
+  process_lines_.push_back({.time_ns = event.time, .text = std::string(text.text()), .color = cyan});
+}
+
+void BriefSink::add_loss(const Event& event, const Batch& batch) {
+  const auto loss = batch.payload_as<Loss>(event);
+  if (!loss) return;
+  const RingInfo* const ring = registry_->ring(Source::unpack(event.source).slot);
+  if (ring)
+    sums_.add_lost_words(ring->process, loss->words);
+  else
+    lost_sched_events_ += loss->words;
+}
+
+void BriefSink::on_pause_details(PauseDetails&& pause) {
+  const DomainLife& life = pause.domain;
+  Domain& domain = domains_[life.key()];
+  domain.pauses.push_back({pause.begin_ns, pause.end_ns});
+  if (domain.pauses.size() > remembered_pauses) {
+    domain.known_from_ns = domain.pauses.front().end_ns;
+    domain.pauses.pop_front();
+  }
+  if (!options_.threads.accepts(life.domain, pause.tid)) return;
+  Line line{.time_ns = pause.begin_ns, .length_ns = pause.duration_ns(), .process = life.process, .is_pause = true};
+  if (line.length_ns < (options_.min_ns != 0 ? options_.min_ns : BriefOptions::min_pause_ns)) {
+    sum_up(line);
+    return;
+  }
+  line.text = columns(name_of(registry_->process(life.process)), life.domain) + pause_line(pause);
+  add_line(std::move(line));
+}
+
+BriefSink::Lane* BriefSink::lane_for(BriefRing& ring, const EventContext& context) {
+  return is_phase(context.event) ? nullptr : &ring.lane({});
+}
+
+void BriefSink::on_domain_end(BriefRing& ring, std::uint64_t /*time_ns*/) {
+  domains_.erase(ring.life.key());
+}
+
+void BriefSink::on_end(BriefRing& ring, Lane& /*lane*/, const Event& begin, const EventContext& context) {
+  const DomainLife& life = ring.life;
+  if (context.event.time < begin.time || !is_selected(life.pid, life.domain)) return;
+  Line line{
+      .time_ns = begin.time, .length_ns = context.event.time - begin.time, .color = green, .process = life.process};
+  std::string scratch;
+  line.span = rtev::name_of(context.event, *registry_, scratch);
+  if (line.length_ns < (options_.min_ns != 0 ? options_.min_ns : BriefOptions::min_span_ns)) {
+    sum_up(line);
+    return;
+  }
+  TextBuffer text;
+  print(text, "{}{:>6} span {}", columns(name_of(registry_->process(life.process)), life.domain),
+        Duration{line.length_ns}, Quoted{line.span});
+  std::uint64_t count = 0, paused_ns = 0;
+  const auto domain = domains_.find(life.key());
+  if (domain != domains_.end() && domain->second.known_from_ns <= begin.time) {
+    for (const PauseTime& pause : domain->second.pauses) {
+      if (pause.end_ns <= begin.time || pause.begin_ns >= context.event.time) continue;
+      ++count;
+      paused_ns += std::min(pause.end_ns, context.event.time) - std::max(pause.begin_ns, begin.time);
+    }
+  }
+  if (count > 0) print(text, "  {} of it in {}", Duration{paused_ns}, Counted{count, "pause", "pauses"});
+  line.text = text.text();
+  add_line(std::move(line));
+}
+
+/// If there is no room, the shortest is summed up.
+void BriefSink::add_line(Line line) {
+  long_lines_.push_back(std::move(line));
+  if (long_lines_.size() <= max_long_lines) return;
+  const auto shortest = std::ranges::min_element(long_lines_, {}, &Line::length_ns);
+  sum_up(*shortest);
+  long_lines_.erase(shortest);
+}
+
+void BriefSink::sum_up(const Line& line) {
+  if (line.is_pause)
+    sums_.add_pause(line.process, line.length_ns);
+  else
+    sums_.add_span(line.process, line.span, line.length_ns);
+}
+
+void BriefSink::end_second(std::uint64_t now_ns) {
+  std::vector<Line> lines = std::exchange(process_lines_, {});
+  std::ranges::move(std::exchange(long_lines_, {}), std::back_inserter(lines));
+  std::ranges::sort(lines, {}, &Line::time_ns);
+  for (const Line& line : lines) write_line(line.time_ns, line.text, line.color);
+  write_rest();
+  second_end_ns_ = end_of_second(now_ns);
+}
+
+/// What has no line of its own.
+void BriefSink::write_rest() {
+  if (!other_process_events_.empty()) {
+    TextBuffer text;
+    text.add(std::string_view(column("other programs")));
+    std::string_view separator;
+    for (const auto& [action, count] : std::exchange(other_process_events_, {})) {
+      print(text, "{}{} × {}", separator, Grouped{count}, to_string(action));
+      separator = ", ";
+    }
+    write_line({}, text.text(), cyan);
+  }
+  for (const BriefSums::Line& line : sums_.take(max_sums, *registry_))
+    write_line({}, column(line.program) + line.text, line.has_loss ? alarm : dim);
+  if (const std::uint64_t lost = std::exchange(lost_sched_events_, 0); lost > 0) {
+    write_line({}, fmt::format("LOST {}", Counted{lost, "scheduler event", "scheduler events"}), alarm);
+  }
+}
+
+/// Without a time: of the second that ends.
+void BriefSink::write_line(std::optional<std::uint64_t> of, std::string_view text, std::string_view color) {
+  TextBuffer line;
+  if (header_.start_realtime_ns != 0) {
+    const std::uint64_t time_ns = of.value_or(second_end_ns_ - 1);
+    add_time_of_day(line, header_.start_realtime_ns + (time_ns - header_.start_ns));
+    line.cut(std::min(line.size(), of ? time_width : second_only.size()));
+    line.add_repeated(' ', time_width - line.size());
+  } else {
+    add_seconds(line, of.value_or(second_end_ns_), header_.start_ns, time_width);
+  }
+  line.add("  ", text);
+  const bool colored = options_.color && !color.empty();
+  if (colored) out_.add(color);
+  out_.add(std::string_view(cut(line.text(), options_.columns)));
+  if (colored) out_.add(normal);
+  end_line();
+}
+
+}  // namespace rtev
