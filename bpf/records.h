@@ -211,12 +211,16 @@ enum rtev_sched_mode { RTEV_SCHED_OFF = 0, RTEV_SCHED_OCAML = 1, RTEV_SCHED_ALL 
 
 enum rtev_sched_type { RTEV_SWITCH = 1, RTEV_WAKEUP = 2 };
 
+#define RTEV_SYSCALL_NONE (-1)    /* it blocks in none: it touched memory that has to be read first */
+#define RTEV_SYSCALL_UNKNOWN (-2) /* also of threads that are still runnable, or dead */
+
 struct rtev_sched {
   __u64 time_ns;           /* CLOCK_MONOTONIC */
   __u32 type;              /* enum rtev_sched_type */
   __u32 cpu;               /* switch: where it happens; wakeup: where the woken thread ran last */
   __u32 state;             /* switch: task state of the thread that leaves, as in the kernel; 0 = still runnable */
-  __u32 preempted;         /* switch: the kernel preempted the thread */
+  __u16 preempted;         /* switch: the kernel preempted the thread */
+  __s16 syscall;           /* switch: number of the system call in which a tracked thread blocks; or RTEV_SYSCALL_... */
   struct rtev_thread prev; /* switch: leaves the cpu; wakeup: the waker, or the thread that the interrupt interrupted */
   struct rtev_thread next; /* switch: enters the cpu; wakeup: the woken thread */
 };

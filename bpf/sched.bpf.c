@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Threads are switched and woken: scheduler records, and which processes are active.
 #include "activity.bpf.h"
+#include "arch.bpf.h"
 #include "maps.bpf.h"
 #include "threads.bpf.h"
 
@@ -90,6 +91,14 @@ static __always_inline struct thread_state last_state(struct task_struct* task, 
   return known ? *known : new_thread_state(task);
 }
 
+/* In which a thread blocks that leaves its cpu. */
+static __always_inline __s16 current_syscall(struct task_struct* task) {
+  struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(task);
+  __s64 number = SYSCALL_NUMBER(regs);
+  if (number < 0) return RTEV_SYSCALL_NONE;
+  return number <= 0x7fff ? (__s16)number : RTEV_SYSCALL_UNKNOWN;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(thread_switch, bool preempted, struct task_struct* prev, struct task_struct* next, unsigned int state) {
   struct rtev_tracked* leaves = tracked_process(prev->tgid);
@@ -118,6 +127,8 @@ int BPF_PROG(thread_switch, bool preempted, struct task_struct* prev, struct tas
   record->cpu = bpf_get_smp_processor_id();
   record->state = state;
   record->preempted = preempted;
+  bool blocks = leaves && state && !preempted && !(state & TASK_DEAD);
+  record->syscall = blocks ? current_syscall(prev) : RTEV_SYSCALL_UNKNOWN;
   describe(&record->prev, prev, leaves, &prev_state);
   describe(&record->next, next, enters, &next_state);
   submit_sched(buffer, record);
@@ -158,6 +169,7 @@ static __always_inline int woken(struct task_struct* task) {
   record->cpu = last_cpu(task);
   record->state = 0;
   record->preempted = 0;
+  record->syscall = RTEV_SYSCALL_UNKNOWN;
   describe(&record->prev, waker, waker_process, &waker_state);
   describe(&record->next, task, process, &task_state);
   submit_sched(buffer, record);

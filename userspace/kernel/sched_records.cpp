@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "kernel/syscall.hpp"
+
 namespace rtev::kernel {
 namespace {
 
@@ -117,6 +119,7 @@ LeftState left_state(std::uint32_t task_state, bool preempted) {
 SchedSwitch to_switch(const rtev_sched& record) {
   return {.cpu = record.cpu,
           .state = left_state(record.state, record.preempted != 0),
+          .syscall = syscall_of(record.syscall),
           .prev = to_thread(record.prev),
           .next = to_thread(record.next)};
 }

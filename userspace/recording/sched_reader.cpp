@@ -74,11 +74,14 @@ std::optional<SchedSwitch> SchedReader::read(const fxt::parsed::ContextSwitch& r
   };
   const auto prev = thread(record.outgoing_tid, "outgoing_weight", extra.first_holds_lock);
   const auto next = thread(record.incoming_tid, "incoming_weight", extra.second_holds_lock);
-  if (!prev || !next || extra.state > 1 + static_cast<std::uint32_t>(LeftState::other)) return std::nullopt;
+  if (!prev || !next || extra.state > 1 + static_cast<std::uint32_t>(LeftState::other) ||
+      extra.syscall > static_cast<std::uint8_t>(last_syscall))
+    return std::nullopt;
   // All bytes are set, padding included: the record is a payload.
   SchedSwitch change{};
   change.cpu = record.cpu;
   change.state = extra.state != 0 ? static_cast<LeftState>(extra.state - 1) : meant_state(record.outgoing_state);
+  change.syscall = static_cast<Syscall>(extra.syscall);
   change.prev = *prev;
   change.next = *next;
   return change;

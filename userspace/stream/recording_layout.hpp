@@ -122,13 +122,15 @@ struct SchedExtra {
 
   std::uint32_t state = 0;  ///< 1 + LeftState if the state of the record means another one
   bool first_holds_lock = false, second_holds_lock = false;
-  std::uint32_t idle = 0;       ///< 1 + number of the idle thread, unless it is that of the last switch on this CPU
+  std::uint32_t idle = 0;  ///< 1 + number of the idle thread, unless it is that of the last switch on this CPU
+  // Both have the same bits.
   std::int8_t second_nice = 0;  ///< wakeup: priority of a waker that is not idle, minus that of nice 0
+  std::uint8_t syscall = 0;     ///< switch: a Syscall
 
   constexpr std::int32_t pack() const {
-    return static_cast<std::int32_t>(state | std::uint32_t{first_holds_lock} << 4 |
-                                     std::uint32_t{second_holds_lock} << 5 | idle << 8 |
-                                     std::uint32_t{static_cast<std::uint8_t>(second_nice)} << 20);
+    return static_cast<std::int32_t>(
+        state | std::uint32_t{first_holds_lock} << 4 | std::uint32_t{second_holds_lock} << 5 | idle << 8 |
+        std::uint32_t{static_cast<std::uint8_t>(second_nice)} << 20 | std::uint32_t{syscall} << 20);
   }
   static constexpr SchedExtra unpack(std::int32_t packed) {
     const auto bits = static_cast<std::uint32_t>(packed);
@@ -136,7 +138,8 @@ struct SchedExtra {
             .first_holds_lock = (bits >> 4 & 1) != 0,
             .second_holds_lock = (bits >> 5 & 1) != 0,
             .idle = bits >> 8 & 4095,
-            .second_nice = static_cast<std::int8_t>(bits >> 20 & 255)};
+            .second_nice = static_cast<std::int8_t>(bits >> 20 & 255),
+            .syscall = static_cast<std::uint8_t>(bits >> 20 & 255)};
   }
 };
 

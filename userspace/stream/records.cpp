@@ -37,6 +37,14 @@ std::string_view to_string(LeftState state) {
   return name_at(names, state);
 }
 
+std::string_view to_string(Syscall syscall) {
+  static constexpr std::string_view names[]{"unknown",        "page_fault", "other",  "select",   "poll", "epoll_wait",
+                                            "io_uring_enter", "futex",      "sleep",  "wait",     "read", "write",
+                                            "fsync",          "open",       "accept", "connect",  "recv", "send",
+                                            "file_lock",      "file_name",  "mmap",   "sendfile", "ioctl"};
+  return name_at(names, syscall);
+}
+
 std::string_view Thread::comm() const {
   return {comm_bytes.data(), static_cast<std::size_t>(std::ranges::find(comm_bytes, '\0') - comm_bytes.begin())};
 }

@@ -112,12 +112,43 @@ enum class LeftState : std::uint8_t {
 };
 std::string_view to_string(LeftState state);
 
+/// The system call in which a thread blocks. One value stands for all variants of a call, on any architecture.
+/// Recordings have these numbers.
+enum class Syscall : std::uint8_t {
+  unknown,
+  none,   ///< it touched memory that has to be read first
+  other,  ///< one that is not in this list
+  select,
+  poll,
+  epoll_wait,
+  io_uring_enter,
+  futex,  ///< a mutex, a condition or a semaphore
+  sleep,
+  wait,  ///< for a child, or for a signal
+  read,
+  write,
+  fsync,
+  open,
+  accept,
+  connect,
+  recv,
+  send,
+  lock,      ///< of a file
+  files,     ///< finds, lists, renames or removes files
+  memory,    ///< maps or unmaps memory
+  transfer,  ///< from one file to another
+  ioctl,
+};
+inline constexpr Syscall last_syscall = Syscall::ioctl;
+std::string_view to_string(Syscall syscall);
+
 /// Payload of EventKind::sched_switch.
 struct SchedSwitch {
   std::uint32_t cpu;
-  LeftState state;  ///< of prev
-  Thread prev;      ///< leaves the cpu
-  Thread next;      ///< enters the cpu
+  LeftState state;                     ///< of prev
+  Syscall syscall = Syscall::unknown;  ///< of prev, if it blocks
+  Thread prev;                         ///< leaves the cpu
+  Thread next;                         ///< enters the cpu
 };
 
 /// Payload of EventKind::wakeup.

@@ -64,7 +64,8 @@ struct ThreadInterval {
   /// What the scheduler events said when it began. Differs from `state` where a later event contradicts it: the thread
   /// was in this state at first, and it is unknown until when.
   ThreadState first_state = ThreadState::unknown;
-  LeftState left = LeftState::other;  ///< blocked: how it left its cpu
+  LeftState left = LeftState::other;   ///< blocked: how it left its cpu
+  Syscall syscall = Syscall::unknown;  ///< blocked: in which system call
   std::uint64_t begin_ns = 0;
   std::uint64_t end_ns = 0;  ///< of the present interval: the time of the question
   /// The part of the interval from here on is in ThreadTracker::at() under `state`. What at() has reported of the time

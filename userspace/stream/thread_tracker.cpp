@@ -151,7 +151,10 @@ void ThreadTracker::leave(std::uint64_t time_ns, const SchedSwitch& change) {
   domains_.leave_cpu(thread->domain_thread);
   domains_.set_certainty(thread->domain_thread, change.prev.holds_lock && is_known, is_known);
   if (!is_on(ends, change.cpu) && ends.state != ThreadState::unknown) contradict(*thread);
-  ThreadInterval off_cpu{.state = state_after(change.state), .left = change.state, .cpu = cpu_number(change.cpu)};
+  ThreadInterval off_cpu{.state = state_after(change.state),
+                         .left = change.state,
+                         .syscall = change.syscall,
+                         .cpu = cpu_number(change.cpu)};
   if (off_cpu.state == ThreadState::runnable) off_cpu.preempted_by = change.next;
   begin_interval(*thread, time_ns, off_cpu);
   if (dies) remove(change.prev.tid);

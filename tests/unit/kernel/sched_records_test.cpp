@@ -3,11 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <limits>
+
+#include "kernel/syscall.hpp"
 
 namespace rtev::kernel {
 namespace {
@@ -119,10 +122,24 @@ TEST(LeftState, FollowsFromTheTaskState) {
   }
 }
 
+TEST(SchedRecord, SystemCalls) {
+  EXPECT_EQ(syscall_of(RTEV_SYSCALL_UNKNOWN), Syscall::unknown);
+  EXPECT_EQ(syscall_of(RTEV_SYSCALL_NONE), Syscall::none);
+  EXPECT_EQ(syscall_of(SYS_pselect6), Syscall::select);
+  EXPECT_EQ(syscall_of(SYS_ppoll), Syscall::poll);
+  EXPECT_EQ(syscall_of(SYS_epoll_pwait), Syscall::epoll_wait);
+  EXPECT_EQ(syscall_of(SYS_io_uring_enter), Syscall::io_uring_enter);
+  EXPECT_EQ(syscall_of(SYS_read), Syscall::read);
+  EXPECT_EQ(syscall_of(SYS_fdatasync), Syscall::fsync);
+  EXPECT_EQ(syscall_of(SYS_getpid), Syscall::other);
+  EXPECT_EQ(syscall_of(INT16_MAX), Syscall::other);
+}
+
 TEST(SchedRecord, ThreadsOfASwitch) {
   rtev_sched record{};
   record.cpu = 3;
   record.state = 0x1;
+  record.syscall = SYS_fsync;
   record.prev = {.tgid = 7,
                  .tid = 8,
                  .domain = 2,
@@ -134,6 +151,7 @@ TEST(SchedRecord, ThreadsOfASwitch) {
   const SchedSwitch converted = to_switch(record);
   EXPECT_EQ(converted.cpu, 3u);
   EXPECT_EQ(converted.state, LeftState::sleeping);
+  EXPECT_EQ(converted.syscall, Syscall::fsync);
   EXPECT_EQ(converted.prev.pid, 7);
   EXPECT_EQ(converted.prev.tid, 8);
   EXPECT_EQ(converted.prev.domain, 2);

@@ -123,6 +123,7 @@ class RandomStream {
           event.id = 0;
           record(event, SchedSwitch{.cpu = static_cast<std::uint32_t>(below(4)),
                                     .state = static_cast<LeftState>(below(8)),
+                                    .syscall = static_cast<Syscall>(below(static_cast<int>(last_syscall) + 1)),
                                     .prev = thread(),
                                     .next = thread()});
           break;

@@ -21,9 +21,11 @@ Thread idle() {
 
 class DomainThreadsTest : public ::testing::Test {
  protected:
-  void enter(std::uint32_t cpu, const Thread& next) { threads.add(++now, {cpu, LeftState::idle, idle(), next}); }
+  void enter(std::uint32_t cpu, const Thread& next) {
+    threads.add(++now, {.cpu = cpu, .state = LeftState::idle, .prev = idle(), .next = next});
+  }
   void leave(std::uint32_t cpu, const Thread& prev, LeftState state = LeftState::sleeping) {
-    threads.add(++now, {cpu, state, prev, idle()});
+    threads.add(++now, {.cpu = cpu, .state = state, .prev = prev, .next = idle()});
   }
   std::uint64_t now = 0;
   ThreadTracker threads;

@@ -205,8 +205,10 @@ class SelectionTest : public ::testing::Test {
     const Thread ours = make_thread(4242, 4242, "server", true), theirs = make_thread(77, 78, "batch-1", true),
                  idle = make_thread(0, 0, "swapper", false);
     feed(Events(0)
-             .add_record(130, EventKind::sched_switch, SchedSwitch{0, LeftState::sleeping, ours, idle})
-             .add_record(131, EventKind::sched_switch, SchedSwitch{0, LeftState::sleeping, idle, theirs})
+             .add_record(130, EventKind::sched_switch,
+                         SchedSwitch{.cpu = 0, .state = LeftState::sleeping, .prev = ours, .next = idle})
+             .add_record(131, EventKind::sched_switch,
+                         SchedSwitch{.cpu = 0, .state = LeftState::sleeping, .prev = idle, .next = theirs})
              .add_record(132, EventKind::wakeup, Wakeup{0, ours, theirs})
              .add_record(133, EventKind::wakeup, Wakeup{0, theirs, ours})
              .add_record(150, EventKind::lost, Loss{1, 150, 160}, static_cast<std::uint16_t>(LossReason::dropped),
@@ -245,9 +247,11 @@ TEST_F(SelectionTest, AllThreadsAreSelectedIfAllWereRecorded) {
   Selection selection(collector, {.pids = {4242}});
   selection.header({.start_ns = 100});
   const auto switches = [&](std::uint64_t time, const Thread& prev, const Thread& next) {
-    selection.consume(
-        Events(0).add_record(time, EventKind::sched_switch, SchedSwitch{0, LeftState::preempted, prev, next}).batch(),
-        world.registry);
+    selection.consume(Events(0)
+                          .add_record(time, EventKind::sched_switch,
+                                      SchedSwitch{.cpu = 0, .state = LeftState::preempted, .prev = prev, .next = next})
+                          .batch(),
+                      world.registry);
   };
   selection.consume(Events(0).add_record(110, EventKind::process, ProcessRecord{world.process, 0, 0}).batch(),
                     world.registry);
@@ -263,11 +267,13 @@ TEST_F(SelectionTest, ThreadsOfOtherProcessesAreNotSelected) {
   const auto tracked = [&](SelectionOptions options) {
     Selection selection(collector, std::move(options));
     selection.header({.start_ns = 100});
-    selection.consume(Events(0)
-                          .add_record(110, EventKind::process, ProcessRecord{world.process, 0, 0})
-                          .add_record(120, EventKind::sched_switch, SchedSwitch{0, LeftState::preempted, ours, theirs})
-                          .batch(),
-                      world.registry);
+    selection.consume(
+        Events(0)
+            .add_record(110, EventKind::process, ProcessRecord{world.process, 0, 0})
+            .add_record(120, EventKind::sched_switch,
+                        SchedSwitch{.cpu = 0, .state = LeftState::preempted, .prev = ours, .next = theirs})
+            .batch(),
+        world.registry);
     return std::pair(collector.change.prev.tracked, collector.change.next.tracked);
   };
   EXPECT_EQ(tracked({.pids = {4242}}), std::pair(true, false));

@@ -95,9 +95,11 @@ void SchedWriter::finish(fxt::Arguments& arguments, const SchedExtra& extra, con
 bool SchedWriter::write(const Event& event, const SchedSwitch& change) {
   const Thread &prev = change.prev, &next = change.next;
   if (change.cpu > max_cpu || event.id != 0 || prev.tid < 0 || next.tid < 0 || (prev.tid == 0 && next.tid == 0) ||
-      change.state > LeftState::other || !define(prev, next))
+      change.state > LeftState::other || change.syscall > last_syscall || !define(prev, next))
     return false;
-  SchedExtra extra{.first_holds_lock = prev.holds_lock, .second_holds_lock = next.holds_lock};
+  SchedExtra extra{.first_holds_lock = prev.holds_lock,
+                   .second_holds_lock = next.holds_lock,
+                   .syscall = static_cast<std::uint8_t>(change.syscall)};
   if (prev.tid == 0) extra.idle = idle_on(change.cpu, prev);
   if (next.tid == 0) extra.idle = idle_on(change.cpu, next);
   const fxt::ThreadState state = shown_state(change.state);

@@ -229,6 +229,7 @@ void JsonlSink::sched_switch(const SchedSwitch& change) {
     add_thread(json_, change.prev);
     json_.member("prio", change.prev.priority);
     json_.plain_member("state", to_string(change.state));
+    if (change.syscall != Syscall::unknown) json_.plain_member("syscall", to_string(change.syscall));
     add_thread_details(json_, change.prev);
   });
   json_.key("next").object([&] {

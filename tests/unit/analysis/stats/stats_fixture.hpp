@@ -54,7 +54,8 @@ class StatsTest : public testing::Test {
   }
   void change(std::uint64_t time, const Thread& prev, const Thread& next, std::uint32_t cpu = 0,
               LeftState state = LeftState::preempted) {
-    feed(Events(0).add_record(time, EventKind::sched_switch, SchedSwitch{cpu, state, prev, next}, 0,
+    feed(Events(0).add_record(time, EventKind::sched_switch,
+                              SchedSwitch{.cpu = cpu, .state = state, .prev = prev, .next = next}, 0,
                               first_sched_stream));
   }
   static Thread thread(std::int32_t tid, std::int32_t domain, std::int32_t of = pid) {

@@ -79,9 +79,11 @@ class StatsRandomTest : public testing::TestWithParam<unsigned> {
     } else if (dice < 99) {
       const auto state = static_cast<LeftState>(below(8));
       Events kernel(0);
-      kernel.add_record(next_time(), EventKind::sched_switch,
-                        SchedSwitch{static_cast<std::uint32_t>(below(4)), state, any_thread(), any_thread()}, 0,
-                        first_sched_stream);
+      kernel.add_record(
+          next_time(), EventKind::sched_switch,
+          SchedSwitch{
+              .cpu = static_cast<std::uint32_t>(below(4)), .state = state, .prev = any_thread(), .next = any_thread()},
+          0, first_sched_stream);
       feed(kernel);
       return;
     } else {

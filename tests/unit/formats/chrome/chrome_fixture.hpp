@@ -53,7 +53,8 @@ class Chrome : public testing::Test {
   void add(const Events& events) { sink_.consume(events.batch(), world_.registry); }
   void change(std::uint64_t time, std::uint32_t cpu, const Thread& prev, const Thread& next,
               LeftState state = LeftState::sleeping) {
-    add(Events{0}.add_record(time, EventKind::sched_switch, SchedSwitch{cpu, state, prev, next}, 0, 1));
+    add(Events{0}.add_record(time, EventKind::sched_switch,
+                             SchedSwitch{.cpu = cpu, .state = state, .prev = prev, .next = next}, 0, 1));
   }
   void wake(std::uint64_t time, std::uint32_t cpu, const Thread& woken, const Thread& by) {
     add(Events{0}.add_record(time, EventKind::wakeup, Wakeup{cpu, woken, by}, 0, 1));

@@ -57,7 +57,8 @@ class PerfettoTest : public testing::Test {
 
   void change(std::uint64_t time, std::uint32_t cpu, const Thread& prev, const Thread& next,
               LeftState state = LeftState::sleeping) {
-    draw(sched().add_record(time, EventKind::sched_switch, rtev::SchedSwitch{cpu, state, prev, next}, 0, 1));
+    draw(sched().add_record(time, EventKind::sched_switch,
+                            rtev::SchedSwitch{.cpu = cpu, .state = state, .prev = prev, .next = next}, 0, 1));
   }
   static Thread idle() { return make_thread(0, 0, "swapper/0", false); }
   static Thread ours(std::int32_t tid, std::int32_t domain = -1) {

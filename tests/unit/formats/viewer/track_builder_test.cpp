@@ -42,7 +42,8 @@ class TrackBuilderTest : public ::testing::Test {
   /// A switch on a cpu; draws it.
   void change(std::uint64_t time, std::uint32_t cpu, const Thread& prev, const Thread& next,
               LeftState state = LeftState::sleeping) {
-    draw(Events(0).add_record(time, EventKind::sched_switch, SchedSwitch{cpu, state, prev, next}, 0, 1));
+    draw(Events(0).add_record(time, EventKind::sched_switch,
+                              SchedSwitch{.cpu = cpu, .state = state, .prev = prev, .next = next}, 0, 1));
   }
   Events ring() const { return Events(world.slot); }
 
