@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The lines of TextSink that do not come from rings: processes and the scheduler.
 #include "base/escape.hpp"
+#include "base/units.hpp"
 #include "formats/text/process_text.hpp"
 #include "formats/text/text_sink.hpp"
 
@@ -25,7 +26,11 @@ void TextSink::switch_event(const Event& event, const Batch& batch) {
   // Without a tracked thread (--sched all) there is a line for both threads, except the idle thread.
   if (prev.tracked || (!any_tracked && prev.pid != 0)) {
     begin_thread_line(event, prev);
-    out_.add("off CPU ", change->cpu, "  ", to_string(change->state));
+    out_.add("off CPU ", change->cpu);
+    after(event, prev, true);
+    out_.add("  ", to_string(change->state));
+    if (change->syscall == Syscall::none || change->syscall > Syscall::other)
+      out_.add(" in ", to_string(change->syscall));
     if (change->state == LeftState::preempted) {
       out_.add(" by ");
       other_thread(next);
@@ -36,6 +41,7 @@ void TextSink::switch_event(const Event& event, const Batch& batch) {
   if (next.tracked || (!any_tracked && next.pid != 0)) {
     begin_thread_line(event, next);
     out_.add("on CPU ", change->cpu);
+    after(event, next, false);
     finish_thread_line(event, next);
   }
 }
@@ -47,7 +53,19 @@ void TextSink::wakeup_event(const Event& event, const Batch& batch) {
   out_.add("woken by ");
   other_thread(wakeup->by);
   out_.add(" (CPU ", wakeup->cpu, ')');
+  after(event, wakeup->woken, false);
   finish_thread_line(event, wakeup->woken);
+}
+
+/// How long the thread has been in the state that the event ends, if that is known.
+void TextSink::after(const Event& event, const Thread& thread, bool was_on_cpu) {
+  const auto ended = threads_.current(thread.tid, event.time);
+  if (!ended || ended->pid != thread.pid || ended->state == ThreadState::unknown || ended->end_ns == ended->begin_ns ||
+      (ended->state == ThreadState::on_cpu) != was_on_cpu)
+    return;
+  out_.add("  after ");
+  add_duration(out_, ended->end_ns - ended->begin_ns);
+  if (!was_on_cpu) out_.add(' ', to_string(ended->state));
 }
 
 void TextSink::begin_thread_line(const Event& event, const Thread& thread) {

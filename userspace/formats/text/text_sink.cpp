@@ -70,13 +70,19 @@ void TextSink::write(const Event& event, const Batch& batch, const Registry& reg
   switch (event.kind) {
     case EventKind::process:
       process_event(event, batch, registry);
+      threads_.add(event, batch, registry);
       return;
     case EventKind::sched_switch:
       switch_event(event, batch);
+      threads_.add(event, batch, registry);
       return;
     case EventKind::wakeup:
       wakeup_event(event, batch);
+      threads_.add(event, batch, registry);
       return;
+    case EventKind::lost:
+      threads_.add(event, batch, registry);
+      [[fallthrough]];
     default:
       ring_event(event, batch, registry);
       return;

@@ -7,6 +7,7 @@
 
 #include "formats/line_sink.hpp"
 #include "stream/span_tracker.hpp"
+#include "stream/thread_tracker.hpp"
 
 namespace rtev {
 
@@ -65,6 +66,7 @@ class TextSink final : public LineSink, private SpanObserver<TextRing> {
   void process_event(const Event& event, const Batch& batch, const Registry& registry);
 
   void switch_event(const Event& event, const Batch& batch);
+  void after(const Event& event, const Thread& thread, bool was_on_cpu);
   void wakeup_event(const Event& event, const Batch& batch);
   void begin_thread_line(const Event& event, const Thread& thread);
   void finish_thread_line(const Event& event, const Thread& thread);
@@ -73,6 +75,7 @@ class TextSink final : public LineSink, private SpanObserver<TextRing> {
   TextOptions options_;
   std::uint64_t start_ns_ = 0;
   SpanTracker<TextRing> spans_{*this, {}};
+  ThreadTracker threads_;
   std::size_t depth_ = 0;                     ///< of the event in hand
   std::optional<std::uint64_t> duration_ns_;  ///< of the span that it ends
 };

@@ -278,6 +278,27 @@ TEST_F(Text, SwitchesOfOtherThreadsLeaveOutTheIdleTask) {
               ElementsAre("off CPU 0  sleeping"));
 }
 
+TEST_F(Text, ThreadsSayInWhichCallTheySleepAndForHowLong) {
+  const Thread thread = test::make_thread(4242, 4242, "server", true);
+  const Thread idle = test::make_thread(0, 0, "swapper/0", false);
+  SchedSwitch leaves{.cpu = 1, .state = LeftState::sleeping, .syscall = Syscall::select, .prev = thread, .next = idle};
+  const SchedSwitch enters{.cpu = 1, .state = LeftState::preempted, .prev = idle, .next = thread};
+  Events events{0};
+  events.add_record(start, EventKind::sched_switch, leaves)
+      .add_record(start + 10'000'000, EventKind::wakeup, Wakeup{.cpu = 1, .woken = thread, .by = idle})
+      .add_record(start + 10'005'000, EventKind::sched_switch, enters);
+  leaves.syscall = Syscall::other;
+  events.add_record(start + 213'005'000, EventKind::sched_switch, leaves)
+      .add_record(start + 213'006'000, EventKind::lost,
+                  Loss{.words = 1, .from_ns = start, .to_ns = start + 213'006'000},
+                  static_cast<std::uint16_t>(LossReason::dropped), first_sched_stream)
+      .add_record(start + 300'000'000, EventKind::sched_switch, enters);
+  EXPECT_THAT(events_of(events),
+              ElementsAre("off CPU 1  sleeping in select", "woken by swapper/0/0 (CPU 1)  after 10.0ms sleeping",
+                          "on CPU 1  after 5.00µs runnable", "off CPU 1  after 203ms  sleeping",
+                          testing::HasSubstr("LOST"), "on CPU 1"));
+}
+
 TEST_F(Text, Wakeups) {
   Wakeup wakeup{.cpu = 1, .woken = test::make_thread(4242, 4242, "server", true), .by = {}};
   wakeup.by = test::make_thread(120, 123, "bash", false);
