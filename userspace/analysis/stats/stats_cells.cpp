@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/stats/stats_cells.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/report_text.hpp"
 
 namespace rtev {
 
@@ -46,14 +51,16 @@ void add_list(TextBuffer& out, std::string_view title, std::span<const std::uint
   if (!separator.empty()) out.add('\n');
 }
 
-void add_user_events(TextBuffer& out, const ProcessStats& process, std::string_view indent, std::size_t most) {
-  if (process.user_events.empty()) return;
-  out.add(indent, "user events: ");
+void add_user_events(TextBuffer& out, const ProcessStats& process, std::string_view indent, std::size_t most,
+                     bool with_spans) {
   std::uint64_t rest = process.other_user_events;
+  if (process.user_events.size() == (with_spans ? 0 : span_count(process)) && rest == 0) return;
+  out.add(indent, "user events: ");
   std::string_view separator;
-  for (std::size_t i = 0; i < process.user_events.size(); ++i) {
-    const UserEventStats& user = process.user_events[i];
-    if (i >= most) {
+  std::size_t listed = 0;
+  for (const UserEventStats& user : process.user_events) {
+    if (!with_spans && user.durations.count() > 0) continue;
+    if (listed++ >= most) {
       rest = saturating_sum(rest, user.count);
       continue;
     }
@@ -65,8 +72,46 @@ void add_user_events(TextBuffer& out, const ProcessStats& process, std::string_v
     }
     separator = ", ";
   }
-  if (rest > 0) print(out, ", {} others", Grouped{rest});
+  if (rest > 0) print(out, "{}{} others", separator, Grouped{rest});
   out.add('\n');
+}
+
+std::size_t span_count(const ProcessStats& process) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      process.user_events, [](const UserEventStats& user) { return user.durations.count() > 0; }));
+}
+
+void add_user_spans(TextBuffer& out, const ProcessStats& process, std::size_t indent, std::size_t most) {
+  std::vector<const UserEventStats*> spans;
+  for (const UserEventStats& user : process.user_events)
+    if (user.durations.count() > 0) spans.push_back(&user);
+  if (spans.empty()) return;
+  std::ranges::sort(spans, [](const UserEventStats* a, const UserEventStats* b) {
+    return std::pair{b->durations.total(), a->id} < std::pair{a->durations.total(), b->id};
+  });
+  constexpr std::size_t name_width = 24;
+  TextTable table{indent};
+  table.column("SPAN", name_width, TextTable::Align::left);
+  for (const std::string_view title : {"COUNT", "MEAN", "P99", "MAX", "TOTAL", "OF WALL"}) table.column(title, 10);
+  for (std::size_t i = 0; i < std::min(spans.size(), most); ++i) {
+    const UserEventStats& span = *spans[i];
+    TextBuffer name;
+    if (span.name.empty()) {
+      print(name, "#{}", span.id);
+    } else {
+      add_column(name, span.name, name_width);
+    }
+    table.row();
+    table.cell(name.text());
+    table.cell(span.durations.count(), process.figures.missing.any());
+    for (const std::uint64_t ns : {static_cast<std::uint64_t>(span.durations.mean()), span.durations.percentile(99),
+                                   span.durations.max(), span.durations.total()})
+      table.duration(ns);
+    table.cell(fmt::format("{}", Percent{span.durations.total(), process.figures.wall_ns}));
+  }
+  if (spans.size() > most) table.line(fmt::format("and {} more names with less time", spans.size() - most));
+  out.add('\n');
+  table.write(out);
 }
 
 void add_why_bound(TextBuffer& out, const StatsFigures& figures, bool major) {

@@ -156,6 +156,7 @@ void add_process(TextBuffer& out, const ProcessStats& process) {
   out.add('\n');
   words.write(out);
   add_heap(out, process);
+  add_user_spans(out, process, 2, SIZE_MAX);
   add_why_bound(out, figures);
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "analysis/latency/distribution_json.hpp"
 #include "analysis/report_json.hpp"
 #include "analysis/stats/stats_report.hpp"
 #include "stream/registry.hpp"
@@ -111,6 +112,7 @@ void add_user_events(JsonWriter& json, const ProcessStats& process) {
         json.text_or_null("name", user.name);
         json.member("id", user.id);
         json.member("count", user.count);
+        if (user.durations.count() > 0) json.key("spans").object([&] { add_distribution(json, user.durations); });
       });
     }
   });

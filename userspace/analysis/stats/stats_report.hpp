@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/latency/histogram.hpp"
 #include "analysis/stats/stats_figures.hpp"
 #include "analysis/stats/trend.hpp"
 #include "rtev/event.hpp"
@@ -27,6 +28,7 @@ struct UserEventStats {
   std::uint16_t id = 0;
   std::string name;  ///< as the program made it; may be empty
   std::uint64_t count = 0;
+  Histogram durations{};  ///< of its spans, if it is one: of those whose begin and end were seen
 };
 
 /// A process image. Strings are whatever the process made them.

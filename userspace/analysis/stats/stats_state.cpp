@@ -56,6 +56,7 @@ void Stats::Process::count(const Event& event, const Batch& batch, const RingInf
   switch (event.kind) {
     case EventKind::lost:
       ++tally.losses;
+      if (domain) domain->open_spans.clear();
       if (const auto loss = batch.payload_as<Loss>(event))
         tally.lost_words = saturating_sum(tally.lost_words, loss->words);
       return;
@@ -83,6 +84,11 @@ void Stats::Process::count(const Event& event, const Batch& batch, const RingInf
     case EventKind::user_custom:
       ++tally.user_events;
       count_user_event(event, ring);
+      if (domain && event.kind == EventKind::user_begin) domain->open_spans.begin(event.id, event.time);
+      break;
+    case EventKind::user_end:
+      if (const auto duration = domain ? domain->open_spans.end(event.id, event.time) : std::nullopt)
+        measure_user_span(event.id, *duration);
       break;
     case EventKind::lifecycle:
       if (domain && is_lifecycle(event, Lifecycle::domain_spawn))
@@ -121,6 +127,14 @@ void Stats::Process::count_user_event(const Event& event, const RingInfo& ring) 
     found->name = ring.user_event_name(event.id);
     charge(found->name.size());
   }
+}
+
+void Stats::Process::measure_user_span(std::uint16_t event, std::uint64_t duration_ns) {
+  const auto found = std::ranges::find(stats.user_events, event, &UserEventStats::id);
+  if (found == stats.user_events.end()) return;
+  const std::size_t before = found->durations.memory_bytes();
+  found->durations.record(duration_ns);
+  charge(found->durations.memory_bytes() - before);
 }
 
 void Stats::Process::retire(std::unique_ptr<Incarnation> domain, std::uint64_t time_ns, std::size_t max_retired) {

@@ -16,7 +16,7 @@ namespace rtev {
 namespace {
 
 /// It fits a terminal of 24 lines.
-constexpr std::size_t max_rows = 10, max_user_events = 5, max_growing = 3, comm_width = 15;
+constexpr std::size_t max_rows = 10, max_user_events = 5, max_spans = 5, max_growing = 3, comm_width = 15;
 constexpr std::string_view more = "and ";  ///< begins the label of rows of others
 
 Size bytes_of(std::uint64_t words) {
@@ -37,7 +37,9 @@ void add_heap(TextBuffer& out, const Trend& heap) {
 
 class Screen {
  public:
-  Screen(TextBuffer& out, const StatsReport& report) : out_(out), report_(report) {}
+  /// `has_table`: add_table() follows the sentences.
+  Screen(TextBuffer& out, const StatsReport& report, bool has_table)
+      : out_(out), report_(report), has_table_(has_table) {}
 
   void add_sentences() {
     if (is_single()) {
@@ -62,6 +64,7 @@ class Screen {
     }
     out_.add('\n');
     table.write(out_);
+    if (is_single()) add_user_spans(out_, report_.processes.front(), 0, max_spans);
     add_why_bound(out_, is_single() ? report_.processes.front().figures : report_.total, false);
   }
 
@@ -90,7 +93,7 @@ class Screen {
     allocation(figures);
     add_list(out_, "explicit calls", figures.explicit_calls, explicit_phases(), "explicit_gc_", figures.missing.any());
     TextBuffer user;
-    add_user_events(user, process, "", max_user_events);
+    add_user_events(user, process, "", max_user_events, !has_table_);
     if (!user.text().empty()) line(user.text().substr(0, user.text().size() - 1));
   }
 
@@ -188,7 +191,8 @@ class Screen {
     std::vector<const std::pair<const std::uint16_t, Number>*> order;
     order.reserve(numbers.size());
     for (const auto& number : numbers) order.push_back(&number);
-    const std::size_t shown = std::min(order.size(), max_rows);
+    const std::size_t spans = span_count(process);
+    const std::size_t shown = std::min(order.size(), spans == 0 ? max_rows : max_rows - std::min(spans, max_spans) - 2);
     std::ranges::sort(order, [](const auto* a, const auto* b) {
       return std::pair{b->second.figures.gc_ns, a->first} < std::pair{a->second.figures.gc_ns, b->first};
     });
@@ -226,13 +230,14 @@ class Screen {
 
   TextBuffer& out_;
   const StatsReport& report_;
+  bool has_table_;
 };
 
 }  // namespace
 
 std::string stats_sentences(const StatsReport& report) {
   TextBuffer out;
-  Screen(out, report).add_sentences();
+  Screen(out, report, false).add_sentences();
   return std::string{out.text()};
 }
 
@@ -243,7 +248,7 @@ std::string stats_text(const StatsReport& report, bool full) {
           Duration{report.total.wall_ns});
     add_sections(out, report);
   } else {
-    Screen screen(out, report);
+    Screen screen(out, report, true);
     screen.add_sentences();
     screen.add_table();
   }

@@ -161,6 +161,30 @@ TEST_F(StatsReportTest, ShortTextFitsATerminal) {
   EXPECT_LT(text(true).size(), 100'000u) << "also in full it is bounded";
 }
 
+TEST_F(StatsReportTest, SpansHaveDurationsByName) {
+  world.user_names = {{1, "request"}, {2, "query"}, {3, "tick"}, {4, "never\x1b ends"}};
+  stats.header({.version = "1", .start_ns = 1'000'000'000});
+  process(1'000'000'000, ProcessAction::found);
+  feed(Events(world.slot).add("1000 [1 2000 [2 3000 ]2 4000 ]1 5000 [1 5500 [1 6000 ]1 9000 ]1", 1'000'000'000));
+  feed(Events(world.slot).add("1000 [1 2000 ? 3000 ]1 4000 [4", 2'000'000'000));
+  feed(Events(world.slot).add(2'500'000'000, EventKind::user_unit, 3));
+  process(3'000'000'000, ProcessAction::exit, 0);
+  const std::string screen = text(false);
+  EXPECT_THAT(screen, HasSubstr("\nuser events: 1+ \"tick\", 1+ \"never\\x1B ends\"\n"));
+  EXPECT_THAT(screen,
+              HasSubstr("\n\n"
+                        "SPAN                         COUNT      MEAN       P99       MAX     TOTAL   OF WALL\n"
+                        "request                          3+   2.50µs    4.00µs    4.00µs    7.50µs       <1%\n"
+                        "query                            1+   1.00µs    1.00µs    1.00µs    1.00µs       <1%\n"));
+  EXPECT_THAT(text(), HasSubstr("\n  request       "));
+  const auto request = json()["processes"][0]["user_event_counts"][0];
+  EXPECT_EQ(request["name"], "request");
+  EXPECT_EQ(request["count"], 4) << "of one the end was lost";
+  EXPECT_EQ(request["spans"]["count"], 3);
+  EXPECT_EQ(request["spans"]["max_ns"], 4000);
+  EXPECT_THAT(stats_sentences(stats.report(world.registry)), HasSubstr("\"request\""));
+}
+
 TEST_F(StatsReportTest, BlocksAreShownBySize) {
   std::array<std::uint64_t, alloc_bucket_count> flushed{};
   flushed[2] = 25'924;
