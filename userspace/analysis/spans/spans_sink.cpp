@@ -44,10 +44,16 @@ void Spans::consume(const Batch& batch, const Registry& registry) {
     last_ns_ = std::max(last_ns_, event.time);
     finder_.add(event, batch, registry);
     time_.add(event, batch, registry);
-    if (event.kind != EventKind::user_begin && event.kind != EventKind::user_end) continue;
+    if (event.kind < EventKind::user_unit || event.kind > EventKind::user_custom) continue;
     const RingInfo* const ring = registry.ring(Source::unpack(event.source).slot);
     if (!ring) continue;
-    event.kind == EventKind::user_begin ? begin(event, *ring) : end(event, *ring);
+    if (event.kind == EventKind::user_begin) {
+      begin(event, *ring);
+    } else if (event.kind == EventKind::user_end) {
+      end(event, *ring);
+    } else if (const auto what = eio_.add(event, batch, *ring)) {
+      fiber_event(event, *ring, *what);
+    }
   }
   registry_ = nullptr;
 }
@@ -75,10 +81,10 @@ bool Spans::matches(const std::string& name) {
 }
 
 /// Null if its name does not match, or there is no room.
-SpanGroup* Spans::group_of(std::uint32_t slot, std::uint16_t event) {
-  const RingInfo* const ring = registry_ ? registry_->ring(slot) : nullptr;
+SpanGroup* Spans::group_of(const Open& span) {
+  const RingInfo* const ring = registry_ ? registry_->ring(span.slot) : nullptr;
   if (!ring) return nullptr;
-  const std::string name = name_of(*ring, event);
+  const std::string name = span.fiber ? span.name : name_of(*ring, span.event);
   if (!matches(name)) return nullptr;
   const auto found = groups_.find({ring->process, name});
   if (found != groups_.end()) return &found->second;
@@ -94,31 +100,57 @@ SpanGroup* Spans::group_of(std::uint32_t slot, std::uint16_t event) {
 
 void Spans::begin(const Event& event, const RingInfo& ring) {
   if (const std::string name = name_of(ring, event.id); !name.empty() && !matches(name)) return;
+  open(event, ring, {.event = event.id});
+}
+
+void Spans::open(const Event& event, const RingInfo& ring, Open span) {
   const Source source = Source::unpack(event.source);
   Domain& domain = domains_[{ring.process, source.domain}];
   // One whose end is missing.
-  if (domain.open.size() >= max_open) {
+  if (domain.open.size() >= (span.fiber ? max_fiber_spans : max_open)) {
     time_.stop(domain.open.front().meter, event.time);
     domain.open.erase(domain.open.begin());
   }
-  domain.open.push_back({.slot = source.slot,
-                         .event = event.id,
-                         .late = (event.flags & flag_late) != 0,
-                         .begin_ns = event.time,
-                         .meter = time_.start(registry_->process(ring.process).pid, source.domain, event.time)});
+  span.slot = source.slot;
+  span.late = (event.flags & flag_late) != 0;
+  span.begin_ns = event.time;
+  if (!span.fiber || matches(span.name))
+    span.meter = time_.start(registry_->process(ring.process).pid, source.domain, event.time);
+  domain.open.push_back(std::move(span));
 }
 
 void Spans::end(const Event& event, const RingInfo& ring) {
-  const Source source = Source::unpack(event.source);
-  const auto domain = domains_.find({ring.process, source.domain});
+  const auto domain = domains_.find({ring.process, Source::unpack(event.source).domain});
   if (domain == domains_.end()) return;
   auto& open = domain->second.open;
-  const auto found = std::ranges::find(open.rbegin(), open.rend(), event.id, &Open::event);
+  const auto found = std::ranges::find_if(open.rbegin(), open.rend(),
+                                          [&](const Open& span) { return !span.fiber && span.event == event.id; });
   if (found == open.rend()) return;
   const Open span = *found;
   open.erase(std::prev(found.base()));
+  finish(event, span);
+}
+
+void Spans::fiber_event(const Event& event, const RingInfo& ring, const FiberEvent& what) {
+  // Those that do not match are opened, too: an end has no name.
+  if (what.what == FiberEvent::What::begin) return open(event, ring, {.fiber = what.fiber, .name = what.name});
+  const auto domain = domains_.find({ring.process, Source::unpack(event.source).domain});
+  if (domain == domains_.end()) return;
+  auto& open = domain->second.open;
+  for (std::size_t i = open.size(); i-- > 0;) {
+    if (open[i].fiber != what.fiber) continue;
+    const Open span = std::move(open[i]);
+    open.erase(open.begin() + static_cast<std::ptrdiff_t>(i));
+    if (what.what == FiberEvent::What::end) return finish(event, span);
+    // The fiber ended in it.
+    time_.stop(span.meter, event.time);
+    if (SpanGroup* const group = group_of(span)) ++group->unfinished;
+  }
+}
+
+void Spans::finish(const Event& event, const Open& span) {
   TimeSplit time = time_.stop(span.meter, event.time);
-  SpanGroup* const group = group_of(source.slot, event.id);
+  SpanGroup* const group = group_of(span);
   if (!group) return;
   if (event.time < span.begin_ns) {
     ++group->unfinished;
@@ -131,7 +163,7 @@ void Spans::end(const Event& event, const RingInfo& ring) {
   }
   // What the scheduler did then has been folded into what it did since.
   if (span.late || (event.flags & flag_late) != 0) time = {.unknown = length_ns};
-  const Span ended{.domain = source.domain,
+  const Span ended{.domain = Source::unpack(event.source).domain,
                    .begin_ns = span.begin_ns,
                    .end_ns = event.time,
                    .time = SpanTime::of(time, span.in_pauses),
@@ -175,6 +207,7 @@ void Spans::on_loss(const DomainLife& life, const Loss& loss) {
 }
 
 void Spans::drop(const DomainLife& life, std::uint64_t time_ns) {
+  eio_.forget(life.process, life.domain);
   const auto domain = domains_.find({life.process, life.domain});
   if (domain == domains_.end()) return;
   for (const Open& span : domain->second.open) time_.stop(span.meter, time_ns);
@@ -185,7 +218,7 @@ void Spans::drop(const DomainLife& life, std::uint64_t time_ns) {
 
 void Spans::count_unfinished(const Domain& domain) {
   for (const Open& span : domain.open) {
-    if (SpanGroup* const group = group_of(span.slot, span.event)) ++group->unfinished;
+    if (SpanGroup* const group = group_of(span)) ++group->unfinished;
   }
 }
 

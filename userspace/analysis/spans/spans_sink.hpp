@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,6 +14,7 @@
 
 #include "analysis/latency/domain_time.hpp"
 #include "analysis/pause_finder.hpp"
+#include "analysis/spans/eio_spans.hpp"
 #include "analysis/spans/spans_report.hpp"
 #include "stream/sink.hpp"
 
@@ -25,7 +27,7 @@ struct SpansOptions {
 };
 
 /// A fold over the stream. A span begins and ends in one domain; an end belongs to the innermost span of its name that
-/// is open there. Memory is bounded. One thread.
+/// is open there, of Eio's spans to the innermost one of its fiber. Memory is bounded. One thread.
 class Spans final : public Sink, private PauseListener {
  public:
   explicit Spans(SpansOptions options) : options_(std::move(options)) {}
@@ -39,23 +41,26 @@ class Spans final : public Sink, private PauseListener {
   std::string report_text() const { return spans_text(report()); }
   std::string report_json() const { return spans_json(report()); }
 
-  static constexpr std::size_t max_groups = 512, max_open = 64, max_slowest = 100, max_other_names = 20;
+  static constexpr std::size_t max_groups = 512, max_open = 64, max_fiber_spans = 1024, max_slowest = 100,
+                               max_other_names = 20;
 
  private:
   using GroupKey = std::pair<ProcessIndex, std::string>;
   using DomainKey = std::pair<ProcessIndex, std::uint16_t>;
 
   struct Open {
-    std::uint32_t slot;   ///< of its ring
-    std::uint16_t event;  ///< its id
-    bool late;
-    std::uint64_t begin_ns;
-    DomainTime::Meter meter;
+    std::uint32_t slot = 0;               ///< of its ring
+    std::uint16_t event = 0;              ///< its id
+    std::optional<std::int64_t> fiber{};  ///< of Eio's spans: these have a name instead of an event
+    std::string name{};
+    bool late = false;
+    std::uint64_t begin_ns = 0;
+    DomainTime::Meter meter{};
     TimeSplit in_pauses{};
     std::uint64_t pauses = 0, longest_pause_ns = 0;
   };
   struct Domain {
-    std::vector<Open> open{};  ///< innermost last
+    std::deque<Open> open{};  ///< innermost last
     std::optional<DomainTime::Meter> pause{};
   };
 
@@ -67,15 +72,19 @@ class Spans final : public Sink, private PauseListener {
 
   void begin(const Event& event, const RingInfo& ring);
   void end(const Event& event, const RingInfo& ring);
+  void fiber_event(const Event& event, const RingInfo& ring, const FiberEvent& what);
+  void open(const Event& event, const RingInfo& ring, Open span);
+  void finish(const Event& event, const Open& span);
   /// Spans whose ends are not seen.
   void drop(const DomainLife& life, std::uint64_t time_ns);
   void count_unfinished(const Domain& domain);
-  SpanGroup* group_of(std::uint32_t slot, std::uint16_t event);
+  SpanGroup* group_of(const Open& span);
   static std::string name_of(const RingInfo& ring, std::uint16_t event);
   bool matches(const std::string& name);
 
   SpansOptions options_;
   PauseFinder finder_{*this};
+  EioSpans eio_;
   DomainTime time_;
   std::map<DomainKey, Domain> domains_;  ///< with open spans, or a pause
   std::map<GroupKey, SpanGroup> groups_;

@@ -158,6 +158,76 @@ TEST_F(SpansTest, NoneMatches) {
   EXPECT_THAT(spans->report_text(), StartsWith("no span is named \"reqest\"; no program wrote spans"));
 }
 
+/// Eio's events, of domain 0.
+class EioSpansTest : public SpansTest {
+ protected:
+  EioSpansTest() {
+    world.user_names = {{5, "eio.fiber"}, {6, "eio.enter_span"}, {7, "eio.exit_span"}, {8, "eio.exit_fiber"}};
+  }
+  void fiber(std::uint64_t time, std::uint64_t id) { feed(Events(world.slot).add(time, EventKind::user_int, 5, id)); }
+  void enter(std::uint64_t time, std::string_view name = "request") {
+    feed(Events(world.slot).add_bytes(time, EventKind::user_custom, name, 6));
+  }
+  void exit(std::uint64_t time) { feed(Events(world.slot).add(time, EventKind::user_unit, 7)); }
+  void end_fiber(std::uint64_t time, std::uint64_t id) {
+    feed(Events(world.slot).add(time, EventKind::user_int, 8, id));
+  }
+};
+
+TEST_F(EioSpansTest, AreThoseOfTheCurrentFiber) {
+  fiber(90, 1);
+  enter(100);
+  enter(105, "query");
+  fiber(110, 2);
+  enter(110);
+  fiber(120, 1);
+  exit(125);
+  exit(130);
+  fiber(140, 2);
+  exit(150);
+  exit(160);
+  EXPECT_EQ(group().wall.count(), 2u);
+  EXPECT_EQ(group().wall.min(), 30u);
+  EXPECT_EQ(group().wall.max(), 40u);
+  EXPECT_THAT(spans->report().other_names, ElementsAre("query"));
+}
+
+TEST_F(EioSpansTest, AfterALossTheFiberIsUnknown) {
+  enter(80);
+  fiber(90, 1);
+  enter(100);
+  play("150 ?");
+  exit(160);
+  enter(170);
+  fiber(180, 1);
+  exit(190);
+  enter(200);
+  exit(210);
+  EXPECT_EQ(group().wall.count(), 1u);
+  EXPECT_EQ(group().wall.max(), 10u);
+  EXPECT_EQ(group().unfinished, 1u);
+}
+
+TEST_F(EioSpansTest, EndUnseenWithTheirFiber) {
+  fiber(90, 1);
+  enter(100);
+  fiber(110, 2);
+  end_fiber(115, 1);
+  fiber(120, 1);
+  exit(130);
+  EXPECT_EQ(group().unfinished, 1u);
+  EXPECT_EQ(group().wall.count(), 0u);
+}
+
+TEST_F(EioSpansTest, MemoryIsBounded) {
+  for (std::uint64_t i = 0; i < 2 * Spans::max_fiber_spans; ++i) {
+    fiber(i, i);
+    enter(i, std::string(2 * EioSpans::max_name_bytes, 'x'));
+  }
+  spans->summary({.end_ns = 100'000}, world.registry);
+  EXPECT_EQ(spans->report().other_names.at(0).size(), EioSpans::max_name_bytes);
+}
+
 TEST_F(SpansTest, Text) {
   make({.pattern = "*", .input = "shop.fxt"});
   switches(10, enters(main_thread()));
