@@ -6,6 +6,7 @@
 #include "analysis/latency/latency_sink.hpp"
 #include "analysis/pauses/pauses_sink.hpp"
 #include "analysis/spans/spans_sink.hpp"
+#include "analysis/stalls/stalls_sink.hpp"
 #include "analysis/stats/stats_sink.hpp"
 #include "formats/format_table.hpp"
 #include "formats/output/output.hpp"
@@ -124,6 +125,7 @@ class HostileWorld {
         return timeline.push(time, source, kind, 0,
                              SchedSwitch{.cpu = step.id % 3u,
                                          .state = static_cast<LeftState>(step.id / 4 % 8),
+                                         .syscall = static_cast<Syscall>(step.id / 32 % 32),
                                          .prev = thread(step.value),
                                          .next = thread(step.size)});
       case EventKind::wakeup:
@@ -245,6 +247,10 @@ void sinks(Bytes bytes) {
       return json ? check_lines(output.text()) : check_text(output.text());
     }
     case 8: {
+      if (way >= 192) {
+        Stalls stalls({.min_ns = 100, .full = (way & 32) != 0});
+        return check_reports(stalls, world);
+      }
       if (way >= 128) {
         Spans spans({.pattern = "*"});
         return check_reports(spans, world);

@@ -14,14 +14,14 @@ namespace rtev {
 namespace {
 
 /// What a limit is compared with.
-double figure_of(const Histogram& pauses, const Limit& limit) {
+double figure_of(const Histogram& durations, const Limit& limit) {
   switch (limit.figure) {
     case Limit::Figure::percentile:
-      return static_cast<double>(pauses.percentile(limit.percentile));
+      return static_cast<double>(durations.percentile(limit.percentile));
     case Limit::Figure::max:
-      return static_cast<double>(pauses.max());
+      return static_cast<double>(durations.max());
     case Limit::Figure::mean:
-      return pauses.mean();
+      return durations.mean();
     case Limit::Figure::gc_share:
       break;
   }
@@ -64,8 +64,8 @@ std::optional<Limit> parse_limit(std::string_view text) {
   return limit;
 }
 
-LimitCheck::LimitCheck(Sink& sink, std::vector<Limit> limits)
-    : ForwardingSink(sink), limits_(std::move(limits)), finder_(*this) {
+LimitCheck::LimitCheck(Sink& sink, std::vector<Limit> limits, std::function<std::vector<Limited>()> limited)
+    : ForwardingSink(sink), limits_(std::move(limits)), limited_(std::move(limited)), finder_(*this) {
   if (std::ranges::find(limits_, Limit::Figure::gc_share, &Limit::figure) != limits_.end()) stats_.emplace();
 }
 
@@ -76,7 +76,7 @@ void LimitCheck::header(const RunHeader& header) {
 
 void LimitCheck::consume(const Batch& batch, const Registry& registry) {
   registry_ = &registry;
-  if (!limits_.empty())
+  if (!limits_.empty() && !limited_)
     for (const Event& event : batch.events()) finder_.add(event, batch, registry);
   if (stats_) stats_->consume(batch, registry);
   sink_.consume(batch, registry);
@@ -94,37 +94,49 @@ void LimitCheck::on_pause_end(const DomainLife& domain, const PhaseEnd& root) {
 }
 
 void LimitCheck::summary(const RunSummary& summary, const Registry& registry) {
+  sink_.summary(summary, registry);
+  if (limits_.empty()) return;
   if (stats_) stats_->summary(summary, registry);
   const StatsReport report = stats_ ? stats_->report(registry) : StatsReport();
+  const std::vector<Limited> durations = limited_ ? limited_() : this->durations();
   for (const Limit& limit : limits_)
-    if (auto text = check(limit, report)) exceeded_.push_back(std::move(*text));
-  sink_.summary(summary, registry);
+    if (auto text = check(limit, durations, report)) exceeded_.push_back(std::move(*text));
+}
+
+std::vector<Limited> LimitCheck::durations() const {
+  std::vector<Limited> pauses;
+  pauses.reserve(programs_.size());
+  for (const auto& [index, program] : programs_)
+    pauses.push_back({.what = "pauses", .comm = program.comm, .pid = program.pid, .durations = &program.pauses});
+  return pauses;
 }
 
 /// Says of the greatest figure that it exceeds the limit, if it does.
-std::optional<std::string> LimitCheck::check(const Limit& limit, const StatsReport& report) const {
+std::optional<std::string> LimitCheck::check(const Limit& limit, const std::vector<Limited>& durations,
+                                             const StatsReport& report) {
   double worst = limit.most;
   std::string who;
   std::size_t exceeding = 0;
-  const auto compare = [&](double figure, std::string_view comm, std::int32_t pid) {
+  const auto compare = [&](double figure, std::string_view what, std::string_view comm, std::int32_t pid) {
     if (figure <= limit.most) return;
     ++exceeding;
     if (figure <= worst) return;
     worst = figure;
-    who = fmt::format("{}/{}", Escaped{comm}, pid);
+    who = fmt::format("{}{}/{}", what, Escaped{comm}, pid);
   };
   if (limit.figure == Limit::Figure::gc_share) {
     for (const ProcessStats& process : report.processes)
-      compare(process.figures.gc_share().value_or(0), process.comm, process.pid);
+      compare(process.figures.gc_share().value_or(0), "", process.comm, process.pid);
   } else {
-    for (const auto& [index, program] : programs_) compare(figure_of(program.pauses, limit), program.comm, program.pid);
+    for (const Limited& of : durations)
+      compare(figure_of(*of.durations, limit), "the " + of.what + " of ", of.comm, of.pid);
   }
   if (who.empty()) return std::nullopt;
   const std::string_view name = std::string_view(limit.text).substr(0, limit.text.find('>'));
   std::string text =
       fmt::format("{} of {} is {}, more than {}", name, who, text_of(worst, limit), text_of(limit.most, limit));
-  if (exceeding == 2) text += "; another process exceeds it, too";
-  if (exceeding > 2) text += fmt::format("; {} other processes exceed it, too", exceeding - 1);
+  if (exceeding == 2) text += "; another one exceeds it, too";
+  if (exceeding > 2) text += fmt::format("; {} others exceed it, too", exceeding - 1);
   return text;
 }
 

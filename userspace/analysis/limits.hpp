@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,13 +32,22 @@ struct Limit {
   double most = 0;        ///< ns, or a share
 };
 
+/// Durations of a program that limits apply to instead of its pauses.
+struct Limited {
+  std::string what{};  ///< "stalls", "spans \"request\"": escaped
+  std::string comm{};  ///< as the process made it
+  std::int32_t pid = 0;
+  const Histogram* durations = nullptr;
+};
+
 /// Parses "p99>5ms", "p99.9>10ms", "max>50ms", "mean>1ms", "gc-share>20%".
 std::optional<Limit> parse_limit(std::string_view text);
 
 /// A fold over the stream. Pauses are the outermost runtime spans of a domain; each process counts alone.
 class LimitCheck final : public ForwardingSink, private PauseListener {
  public:
-  LimitCheck(Sink& sink, std::vector<Limit> limits);
+  /// `limited`: called after the summary of `sink`. Without it limits apply to pauses.
+  LimitCheck(Sink& sink, std::vector<Limit> limits, std::function<std::vector<Limited>()> limited = {});
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;
@@ -54,12 +64,16 @@ class LimitCheck final : public ForwardingSink, private PauseListener {
   };
 
   void on_pause_end(const DomainLife& domain, const PhaseEnd& root) override;
-  std::optional<std::string> check(const Limit& limit, const StatsReport& report) const;
+  /// Of all programs.
+  std::vector<Limited> durations() const;
+  static std::optional<std::string> check(const Limit& limit, const std::vector<Limited>& durations,
+                                          const StatsReport& report);
 
   /// Pauses of processes beyond that are not counted.
   static constexpr std::size_t max_processes = 1024;
 
   std::vector<Limit> limits_;
+  std::function<std::vector<Limited>()> limited_;
   PauseFinder finder_;
   std::map<ProcessIndex, Program> programs_;
   const Registry* registry_ = nullptr;  ///< while events come

@@ -268,7 +268,8 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options) {
   };
   app.add_option_function<std::vector<std::string>>(
          "--fail-if", [](const std::vector<std::string>&) {},
-         "exit with status 3 if a program exceeds this: pN (percentile of its pauses), max, mean, or gc-share, e.g. "
+         "exit with status 3 if a program exceeds this: pN (percentile of its pauses, spans or stalls), max, mean, or "
+         "gc-share, e.g. "
          "'p99>5ms', 'max>50ms', 'gc-share>20%'; repeatable")
       ->type_name("LIMIT")
       ->check(expects("a limit, e.g. 'p99>5ms', 'max>50ms', 'gc-share>20%'", accept_limit));

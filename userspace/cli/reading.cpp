@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "base/exit_status.hpp"
 #include "cli/input.hpp"
@@ -70,9 +71,10 @@ std::string input_argument(const std::string& input) {
 }
 
 int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& sink, FdOutput& output,
-            const std::function<std::string(const Registry& registry)>& report_of) {
+            const std::function<std::string(const Registry& registry)>& report_of,
+            std::function<std::vector<Limited>()> limited) {
   ReportAtEnd with_report(sink, output, report_of);
-  LimitCheck checked(with_report, options.limits);
+  LimitCheck checked(with_report, options.limits, std::move(limited));
   int status = exit_ok;
   if (options.input.empty()) {
     status = trace(options, invocation, {.sink = checked, .output = output});

@@ -4,7 +4,9 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "analysis/limits.hpp"
 #include "cli/options.hpp"
 #include "formats/output/output.hpp"
 #include "stream/sink.hpp"
@@ -19,8 +21,10 @@ int copy(const CopyOptions& options, const Invocation& invocation, Format otherw
 std::string input_argument(const std::string& input);
 
 /// Feeds the sink from options.input, or by tracing if that is empty. At the end, while processes can still be named,
-/// `report` is called once and what it returns is written. Returns the exit status.
+/// `report` is called once and what it returns is written. Limits apply to what `limited` returns after that, without
+/// it to pauses. Returns the exit status.
 int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& sink, FdOutput& output,
-            const std::function<std::string(const Registry& registry)>& report);
+            const std::function<std::string(const Registry& registry)>& report,
+            std::function<std::vector<Limited>()> limited = {});
 
 }  // namespace rtev::cli

@@ -15,6 +15,7 @@
 
 #include "analysis/pauses/blame.hpp"
 #include "analysis/spans/spans_sink.hpp"
+#include "analysis/stalls/stalls_sink.hpp"
 #include "formats/jsonl/jsonl_sink.hpp"
 #include "unit/analysis/latency/latency_fixture.hpp"
 #include "unit/analysis/pauses/pauses_fixture.hpp"
@@ -115,8 +116,9 @@ Events every_kind_of_event(World& world) {
   for (int action = 0; action <= static_cast<int>(ProcessAction::probe); ++action)
     events.add_record(6, EventKind::process, ProcessRecord{world.process, 0, 0}, static_cast<std::uint16_t>(action));
   events
-      .add_record(7, EventKind::sched_switch,
-                  SchedSwitch{.cpu = 0, .state = LeftState::preempted, .prev = thread, .next = thread})
+      .add_record(
+          7, EventKind::sched_switch,
+          SchedSwitch{.cpu = 0, .state = LeftState::sleeping, .syscall = Syscall::read, .prev = thread, .next = thread})
       .add_record(8, EventKind::wakeup, Wakeup{.cpu = 0, .woken = thread, .by = thread});
   return events.late();
 }
@@ -153,6 +155,7 @@ TEST(DocumentedStream, EveryValueOfAnEnumeration) {
   expect_values<LossReason>(stream, static_cast<int>(LossReason::unprobed) + 1);
   expect_values<ProcessAction>(stream, static_cast<int>(ProcessAction::probe) + 1);
   expect_values<LeftState>(stream, static_cast<int>(LeftState::other) + 1);
+  expect_values<Syscall>(stream, static_cast<int>(last_syscall) + 1);
   expect_values<RingState>(stream, static_cast<int>(RingState::ended) + 1);
   expect_values<FamilySource>(stream, static_cast<int>(FamilySource::forced) + 1);
   expect_values<Cause>(words_of("## Report: pauses"), static_cast<int>(Cause::unknown) + 1);
@@ -198,6 +201,34 @@ TEST(DocumentedSpans, EveryKey) {
   spans.header({.version = "1.2", .start_ns = 1});
   spans.consume(test::Events(world.slot).add("100 [1 150 ]1 160 [2 170 ]2").batch(), world.registry);
   expect_documented("spans", nlohmann::json::parse(spans.report_json()));
+}
+
+TEST(DocumentedStalls, EveryKey) {
+  constexpr std::uint64_t ms = 1'000'000;
+  const Thread main = a_thread(4242, 4242, 0);
+  test::World world;
+  world.user_names = {{1, "request"}};
+  Stalls stalls({});
+  stalls.header({.version = "1.2", .start_ns = 1});
+  test::Events events(0);
+  events.add_record(1, EventKind::process, ProcessRecord{world.process, 0, 0},
+                    static_cast<std::uint16_t>(ProcessAction::found));
+  for (std::uint64_t now = 1; now < 20 * ms; now += ms) {
+    events.add_record(now, EventKind::sched_switch, blocks(main, Syscall::poll))
+        .add_record(now + 1, EventKind::sched_switch, enters(main));
+  }
+  stalls.consume(events.batch(), world.registry);
+  stalls.consume(test::Events(world.slot).add("20000000 [1").batch(), world.registry);
+  stalls.consume(test::Events(0)
+                     .add_record(30 * ms, EventKind::sched_switch, leaves(main, LeftState::preempted, 0, competitor()))
+                     .add_record(90 * ms, EventKind::sched_switch, enters(main, 0, competitor()))
+                     .batch(),
+                 world.registry);
+  stalls.summary({.end_ns = 100 * ms}, world.registry);
+  const auto report = nlohmann::json::parse(stalls.report_json());
+  const auto& stall = report["programs"][0]["stalls"][0];
+  EXPECT_TRUE(stall.contains("span") && stall.contains("behind"));
+  expect_documented("stalls", report);
 }
 
 using DocumentedPauses = PausesTest;

@@ -71,8 +71,23 @@ TEST(Limits, AreAFigureAndWhatItMustNotExceed) {
 
 TEST_F(LimitsTest, NameWhatExceedsThem) {
   EXPECT_THAT(exceeded({"max>20ms", "p50>1.1ms", "mean>10ms", "gc-share>99%"}, {1, 1, 30}),
-              ElementsAre("max of serv\\x0A/4242 is 30.0ms, more than 20.0ms",
-                          "mean of serv\\x0A/4242 is 10.7ms, more than 10.0ms"));
+              ElementsAre("max of the pauses of serv\\x0A/4242 is 30.0ms, more than 20.0ms",
+                          "mean of the pauses of serv\\x0A/4242 is 10.7ms, more than 10.0ms"));
+}
+
+TEST_F(LimitsTest, MayBeAboutOtherDurations) {
+  Nothing nothing;
+  Histogram stalls;
+  stalls.record(300 * ms);
+  LimitCheck check(nothing, {parse_limit("max>200ms").value(), parse_limit("max>300ms").value()}, [&] {
+    return std::vector<Limited>{{.what = "stalls", .comm = "a\n", .pid = 1, .durations = &stalls},
+                                {.what = "stalls", .comm = "b", .pid = 2, .durations = &stalls}};
+  });
+  check.header({.start_ns = start});
+  check.consume(test::Events{world.slot}.add("2000000 >major 999000000 <major").batch(), world.registry);
+  check.summary({.start_ns = start, .end_ns = 1'000'000'000}, world.registry);
+  EXPECT_THAT(check.exceeded(),
+              ElementsAre("max of the stalls of a\\x0A/1 is 300ms, more than 200ms; another one exceeds it, too"));
 }
 
 TEST_F(LimitsTest, MayBeReached) {

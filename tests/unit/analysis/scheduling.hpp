@@ -35,6 +35,12 @@ inline SchedSwitch leaves(const Thread& thread, LeftState state, std::uint32_t c
   return {.cpu = cpu, .state = state, .prev = thread, .next = next};
 }
 
+/// The thread blocks in a system call.
+inline SchedSwitch blocks(const Thread& thread, Syscall syscall, LeftState state = LeftState::sleeping,
+                          std::uint32_t cpu = 0) {
+  return {.cpu = cpu, .state = state, .syscall = syscall, .prev = thread, .next = nobody()};
+}
+
 inline SchedSwitch enters(const Thread& thread, std::uint32_t cpu = 0, const Thread& prev = nobody()) {
   return {.cpu = cpu, .state = LeftState::preempted, .prev = prev, .next = thread};
 }

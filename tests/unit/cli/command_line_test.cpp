@@ -68,6 +68,8 @@ TEST(CommandLine, AcceptsOptionsOfEachSubcommand) {
       {"dump", "-"},
       {"latency", "--phase", "minor", "--min", "1ms", "--interval", "1s", "--full", "--olly", "--", "true"},
       {"pauses", "--top", "1000", "--min", "1us", "-i", "x.fxt", "-p", "1"},
+      {"stalls", "--top", "100", "--min", "10ms", "-i", "x.fxt", "--full", "--fail-if", "max>1s"},
+      {"latency", "--span", "request>20ms", "--fail-if", "p99>1s"},
       {"stats", "-f", "json", "-o", "-", "--sched", "off"},
       {"doctor"},
   };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
+#include "analysis/spans/spans_json.hpp"
+
 #include "analysis/latency/distribution_json.hpp"
 #include "analysis/report_json.hpp"
 #include "analysis/spans/spans_report.hpp"
 
 namespace rtev {
-namespace {
 
 void add_time(JsonWriter& json, const SpanTime& time) {
   json.key("time_ns").object([&] {
@@ -16,6 +17,8 @@ void add_time(JsonWriter& json, const SpanTime& time) {
     json.member("unknown", time.unknown);
   });
 }
+
+namespace {
 
 void add_group(JsonWriter& json, const SpanGroup& group) {
   json.member("pid", group.pid);

@@ -7,6 +7,8 @@
 #include <functional>
 #include <tuple>
 
+#include "base/text_format.hpp"
+
 namespace rtev {
 namespace {
 
@@ -126,7 +128,7 @@ void Spans::end(const Event& event, const RingInfo& ring) {
   const auto found = std::ranges::find_if(open.rbegin(), open.rend(),
                                           [&](const Open& span) { return !span.fiber && span.event == event.id; });
   if (found == open.rend()) return;
-  const Open span = *found;
+  const Open span = std::move(*found);
   open.erase(std::prev(found.base()));
   finish(event, span);
 }
@@ -220,6 +222,18 @@ void Spans::count_unfinished(const Domain& domain) {
   for (const Open& span : domain.open) {
     if (SpanGroup* const group = group_of(span)) ++group->unfinished;
   }
+}
+
+std::vector<Limited> Spans::limited() const {
+  std::vector<Limited> durations;
+  durations.reserve(groups_.size());
+  for (const auto& [key, group] : groups_) {
+    durations.push_back({.what = fmt::format("spans {}", Quoted{group.name}),
+                         .comm = group.comm,
+                         .pid = group.pid,
+                         .durations = &group.wall});
+  }
+  return durations;
 }
 
 SpansReport Spans::report() const {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "analysis/latency/domain_time.hpp"
+#include "analysis/limits.hpp"
 #include "analysis/pause_finder.hpp"
 #include "analysis/spans/eio_spans.hpp"
 #include "analysis/spans/spans_report.hpp"
@@ -37,6 +38,8 @@ class Spans final : public Sink, private PauseListener {
   void flush() override {}
   void summary(const RunSummary& summary, const Registry& registry) override;
 
+  /// After summary(): the durations of spans, for limits.
+  std::vector<Limited> limited() const;
   SpansReport report() const;
   std::string report_text() const { return spans_text(report()); }
   std::string report_json() const { return spans_json(report()); }

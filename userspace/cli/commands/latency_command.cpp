@@ -56,8 +56,10 @@ int run_spans(const LatencyCommandOptions& options, const Invocation& invocation
   Spans spans({.pattern = options.span,
                .min_ns = static_cast<std::uint64_t>(options.min.count()),
                .input = input_argument(options.input)});
-  return analyse(options, invocation, spans, **output,
-                 [&](const Registry&) { return options.json ? spans.report_json() : spans.report_text(); });
+  return analyse(
+      options, invocation, spans, **output,
+      [&](const Registry&) { return options.json ? spans.report_json() : spans.report_text(); },
+      [&] { return spans.limited(); });
 }
 
 int run_latency(const LatencyCommandOptions& options, const Invocation& invocation) {
@@ -98,7 +100,7 @@ Subcommand add_latency_command(CLI::App& root) {
   app->add_flag("--olly", options->olly,
                 "count only the pauses that olly latency counts: major, stw_leader and interrupt_remote");
   add_analysis_options(*app, *options);
-  for (const char* const other : {"--phase", "--interval", "--full", "--olly", "--min", "--fail-if"})
+  for (const char* const other : {"--phase", "--interval", "--full", "--olly", "--min"})
     span->excludes(app->get_option(other));
   return {.app = app,
           .run =

@@ -24,6 +24,7 @@ Subcommand add_record_command(CLI::App& root);
 Subcommand add_summary_command(CLI::App& root);
 Subcommand add_pauses_command(CLI::App& root);
 Subcommand add_latency_command(CLI::App& root);
+Subcommand add_stalls_command(CLI::App& root);
 Subcommand add_stats_command(CLI::App& root);
 Subcommand add_dump_command(CLI::App& root);
 Subcommand add_convert_command(CLI::App& root);

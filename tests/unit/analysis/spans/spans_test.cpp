@@ -228,6 +228,14 @@ TEST_F(EioSpansTest, MemoryIsBounded) {
   EXPECT_EQ(spans->report().other_names.at(0).size(), EioSpans::max_name_bytes);
 }
 
+TEST_F(SpansTest, LimitsApplyToThem) {
+  play("100 [1 150 ]1 200 [2 290 ]2");
+  const auto limited = spans->limited();
+  ASSERT_THAT(limited, SizeIs(1));
+  EXPECT_EQ(limited[0].what, "spans \"request\"");
+  EXPECT_EQ(limited[0].durations->max(), 50u);
+}
+
 TEST_F(SpansTest, Text) {
   make({.pattern = "*", .input = "shop.fxt"});
   switches(10, enters(main_thread()));

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// Members that the JSON of spans and of stalls has.
+#pragma once
+
+#include "analysis/spans/spans_report.hpp"
+#include "base/json_writer.hpp"
+
+namespace rtev {
+
+/// A member "time_ns".
+void add_time(JsonWriter& json, const SpanTime& time);
+
+}  // namespace rtev

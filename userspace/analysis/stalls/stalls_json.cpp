@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/latency/distribution_json.hpp"
+#include "analysis/report_json.hpp"
+#include "analysis/spans/spans_json.hpp"
+#include "analysis/stalls/stalls_report.hpp"
+
+namespace rtev {
+namespace {
+
+void add_stall(JsonWriter& json, const Stall& stall) {
+  json.member("tid", stall.tid);
+  json.member("domain", stall.domain);
+  json.member("begin_ns", stall.begin_ns);
+  json.member("duration_ns", stall.length_ns());
+  json.member("has_returned", stall.has_returned);
+  add_time(json, stall.time);
+  json.member("blocked_in", to_string(stall.blocked_in));
+  json.member("blocked_in_ns", stall.blocked_in_ns);
+  if (stall.behind) {
+    json.key("behind").object([&] {
+      json.member("pid", stall.behind->thread.pid);
+      json.member("tid", stall.behind->thread.tid);
+      json.member("comm", stall.behind->thread.comm());
+      json.member("ns", stall.behind->ns);
+    });
+  }
+  if (!stall.span.empty()) json.member("span", stall.span);
+}
+
+void add_program(JsonWriter& json, const LoopProgram& program) {
+  json.member("pid", program.pid);
+  json.member("comm", program.comm);
+  json.member("call", to_string(program.call));
+  json.member("threads", program.threads);
+  json.key("turns").object([&] { add_distribution(json, program.turns); });
+  json.member("unknown_turns", program.unknown_turns);
+  json.member("stall_count", program.lengths.count());
+  json.key("stalls").array([&] {
+    for (const Stall& stall : program.stalls) json.object([&] { add_stall(json, stall); });
+  });
+}
+
+}  // namespace
+
+std::string stalls_json(const StallsReport& report) {
+  JsonWriter json;
+  json.object([&] {
+    add_head(json, "stalls", report);
+    json.member("min_ns", report.min_ns);
+    json.member("scheduler_seen", report.scheduler_seen);
+    json.member("syscalls_seen", report.syscalls_seen);
+    json.member("scheduler_dropped", report.scheduler_dropped);
+    json.member("turns_ns", report.turns_ns);
+    json.member("unknown_ns", report.unknown_ns);
+    json.member("not_followed", report.not_followed);
+    json.key("programs").array([&] {
+      for (const LoopProgram& program : report.programs) json.object([&] { add_program(json, program); });
+    });
+  });
+  return std::string{json.text()} + '\n';
+}
+
+}  // namespace rtev
