@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "formats/run_json.hpp"
+#include "formats/user_fields.hpp"
 #include "stream/recording_layout.hpp"
 
 namespace rtev {
@@ -174,11 +175,25 @@ void JsonlSink::lost(const Event& event, const Loss& loss) {
 void JsonlSink::user(const Event& event, const Batch& batch, const Registry& registry) {
   start(event, "user");
   origin(event, registry);
-  json_.text_or_null("name", known_name_of(event, registry));
+  const std::string_view name = known_name_of(event, registry);
+  json_.text_or_null("name", name);
   json_.member("id", event.id);
   json_.plain_member("kind", user_kind(event.kind));
   if (event.kind == EventKind::user_int) json_.member("value", event.signed_value());
-  if (event.kind == EventKind::user_custom) json_.hex("bytes", batch.payload(event));
+  if (event.kind == EventKind::user_custom) custom(name, batch.payload(event));
+}
+
+void JsonlSink::custom(std::string_view event, std::span<const std::byte> payload) {
+  json_.hex("bytes", payload);
+  const std::string_view text{reinterpret_cast<const char*>(payload.data()), payload.size()};
+  if (const UserFields fields = user_fields(event, payload); !fields.empty()) {
+    json_.key("fields").object([&] {
+      for (const UserField& field : fields)
+        std::visit([&](auto value) { json_.member(field.name, value); }, field.value);
+    });
+  } else if (is_printable(text)) {
+    json_.member("text", text);
+  }
 }
 
 void JsonlSink::process(const Event& event, const ProcessRecord& record, const Registry& registry) {

@@ -23,6 +23,7 @@ class JsonlSink final : public LineSink {
   void ring_event(const Event& event, const Batch& batch, const Registry& registry);
   void lost(const Event& event, const Loss& loss);
   void user(const Event& event, const Batch& batch, const Registry& registry);
+  void custom(std::string_view event, std::span<const std::byte> payload);
   void process(const Event& event, const ProcessRecord& record, const Registry& registry);
   void sched_switch(const SchedSwitch& change);
   void wakeup(const Wakeup& wakeup);

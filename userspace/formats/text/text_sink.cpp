@@ -8,6 +8,7 @@
 
 #include "base/escape.hpp"
 #include "base/units.hpp"
+#include "formats/user_fields.hpp"
 
 namespace rtev {
 namespace {
@@ -197,7 +198,7 @@ void TextSink::describe(const Event& event, const Batch& batch, const Registry& 
   name(event, registry);
   if (event.kind == EventKind::user_unit) out_.add(" unit");
   if (event.kind == EventKind::user_int) out_.add(" int = ", event.signed_value());
-  if (event.kind == EventKind::user_custom) custom(batch.payload(event));
+  if (event.kind == EventKind::user_custom) custom(known_name_of(event, registry), batch.payload(event));
 }
 
 void TextSink::name(const Event& event, const Registry& registry) {
@@ -250,8 +251,13 @@ void TextSink::lifecycle(const Event& event, const Registry& registry) {
   out_.add(' ', event.signed_value());
 }
 
-void TextSink::custom(std::span<const std::byte> payload) {
+void TextSink::custom(std::string_view event, std::span<const std::byte> payload) {
   constexpr std::size_t longest_text = 64, longest_hex = 32;
+  if (const UserFields fields = user_fields(event, payload); !fields.empty()) {
+    out_.add(' ');
+    add_user_fields(out_, fields, longest_text);
+    return;
+  }
   const std::string_view bytes{reinterpret_cast<const char*>(payload.data()), payload.size()};
   out_.add(" custom ");
   const bool printable = is_printable(bytes);

@@ -60,7 +60,7 @@ class TextSink final : public LineSink, private SpanObserver<TextRing> {
   void counter(const Event& event, const Registry& registry);
   void alloc(const Event& event, const Batch& batch);
   void lifecycle(const Event& event, const Registry& registry);
-  void custom(std::span<const std::byte> payload);
+  void custom(std::string_view event, std::span<const std::byte> payload);
   void lost(const Event& event, const Batch& batch);
 
   void process_event(const Event& event, const Batch& batch, const Registry& registry);

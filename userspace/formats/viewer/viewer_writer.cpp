@@ -5,6 +5,9 @@
 
 #include <concepts>
 
+#include "base/escape.hpp"
+#include "formats/user_fields.hpp"
+
 namespace rtev {
 
 void ViewerWriter::begin(const Track& track, const EventContext& context, const Flows& flows) {
@@ -34,7 +37,7 @@ void ViewerWriter::point(const Track& track, const EventContext& context) {
       add("value", event.signed_value());
       break;
     case EventKind::user_custom:
-      add("bytes", context.batch.payload(event));
+      add_custom(known_name_of(event, context.registry), context.batch.payload(event));
       break;
     case EventKind::alloc:
       if (const auto buckets = context.batch.payload_as<decltype(buckets_)>(event)) {
@@ -152,6 +155,18 @@ void ViewerWriter::add_process(ProcessAction action, const ProcessRecord& record
     case ProcessAction::stop:
     case ProcessAction::probe:
       break;
+  }
+}
+
+void ViewerWriter::add_custom(std::string_view event, std::span<const std::byte> payload) {
+  add("bytes", payload);
+  const std::string_view text{reinterpret_cast<const char*>(payload.data()), payload.size()};
+  if (const UserFields fields = user_fields(event, payload); !fields.empty()) {
+    fields_.clear();
+    add_user_fields(fields_, fields, text.size());
+    add("fields", fields_.text());
+  } else if (is_printable(text)) {
+    add("text", text);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/text_buffer.hpp"
 #include "formats/viewer/trace_writer.hpp"
 
 namespace rtev {
@@ -23,10 +24,10 @@ inline constexpr std::array<std::string_view, 7> category_names{"gc",      "user
 
 /// Names of what viewers show of an event when it is selected. "begin" and "end": why a span begins or ends although no
 /// event says so.
-inline constexpr std::array<std::string_view, 25> detail_names{
+inline constexpr std::array<std::string_view, 27> detail_names{
     "value", "bytes",       "buckets", "late",   "begin", "end",     "domain",  "words",  "records",
     "from",  "to",          "reason",  "parent", "exe",   "runtime", "version", "family", "ns_pid",
-    "path",  "max_domains", "exec",    "signal", "code",  "kind",    "result"};
+    "path",  "max_domains", "exec",    "signal", "code",  "kind",    "result",  "text",   "fields"};
 
 /// One of them. Any other name does not compile.
 struct DetailName {
@@ -92,6 +93,7 @@ class ViewerWriter : public TraceWriter {
  private:
   void add(DetailName name, const Detail::Value& value) { details_.push_back({.name = name, .value = value}); }
   void add_process(ProcessAction action, const ProcessRecord& record, const ProcessInfo& info);
+  void add_custom(std::string_view event, std::span<const std::byte> payload);
   void add_exit(std::int64_t detail);
   Details details_of(const Event& event);
   ViewerEvent named(const EventContext& context, Details details);
@@ -99,7 +101,8 @@ class ViewerWriter : public TraceWriter {
   // Of the event in hand; here to keep their memory, and because the compiler clears local arrays.
   std::vector<Detail> details_;
   std::array<std::uint64_t, alloc_bucket_count> buckets_{};
-  std::string name_;  ///< if it had to be made
+  std::string name_;   ///< if it had to be made
+  TextBuffer fields_;  ///< of a payload, as text
 };
 
 }  // namespace rtev

@@ -131,6 +131,24 @@ TEST_F(Jsonl, UserEventsOfEveryKind) {
   EXPECT_EQ(lines[5]["id"], 8191);
 }
 
+TEST_F(Jsonl, PayloadsOfKnownLibrariesAreFields) {
+  world_.user_names = {{3, "eio.name"}, {4, "message"}};
+  const auto lines =
+      lines_of(events()
+                   .add_bytes(1, EventKind::user_custom, std::string("\x05\0\0\0\0\0\0\0a\x1b\xff", 11), 3)
+                   .add_bytes(2, EventKind::user_custom, "short", 3)
+                   .add_bytes(3, EventKind::user_custom, "hello", 4)
+                   .add_bytes(4, EventKind::user_custom, "\x01", 4));
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines[0]["fields"], json::parse(R"({"id":5,"name":"a\u001b\ufffd"})"));
+  EXPECT_EQ(lines[0]["bytes"], "0500000000000000611bff");
+  EXPECT_FALSE(lines[0].contains("text"));
+  EXPECT_FALSE(lines[1].contains("fields"));
+  EXPECT_EQ(lines[1]["text"], "short");
+  EXPECT_EQ(lines[2]["text"], "hello");
+  EXPECT_FALSE(lines[3].contains("text"));
+}
+
 TEST_F(Jsonl, Lost) {
   EXPECT_EQ(line_of(events().add_record(9, EventKind::lost, Loss{.words = 12, .from_ns = 4, .to_ns = 9}, 0, 2)),
             json::parse(R"({"ts":9,"type":"lost","pid":4242,"comm":"server","domain":2,"words":12,"from":4,"to":9,

@@ -208,6 +208,14 @@ TEST_F(Text, LongCustomPayloadsAreCutBetweenCharacters) {
   EXPECT_EQ(lines.at(4), "#0 custom 1 -1");
 }
 
+TEST_F(Text, PayloadsOfKnownLibrariesAreFields) {
+  world_.user_names = {{3, "eio.name"}};
+  EXPECT_THAT(events_of(events()
+                            .add_bytes(start, EventKind::user_custom, std::string("\x05\0\0\0\0\0\0\0main", 12), 3)
+                            .add_bytes(start, EventKind::user_custom, "short", 3)),
+              ElementsAre(R"("eio.name" id=5 name="main")", R"("eio.name" custom "short")"));
+}
+
 TEST_F(Text, AllocShowsTheBucketsInUse) {
   std::array<std::uint64_t, alloc_bucket_count> buckets{};
   buckets[2] = 1'234;
