@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <array>
 
 #include "formats/run_json.hpp"
 #include "formats/user_fields.hpp"
@@ -79,6 +80,8 @@ void add_figures(JsonWriter& json, const ProcessInfo& info) {
 
 void JsonlSink::header(const RunHeader& header) {
   start_ns_ = header.start_ns;
+  has_utc_ = header.start_realtime_ns != 0;
+  utc_.set_origin(header.start_ns, header.start_realtime_ns);
   json_.object([&] {
     json_.plain_member("type", "header");
     json_.member("schema", schema);
@@ -120,6 +123,10 @@ void JsonlSink::write(const Event& event, const Batch& batch, const Registry& re
 
 void JsonlSink::start(const Event& event, std::string_view type) {
   json_.member("ts", event.time);
+  if (has_utc_) {
+    std::array<char, UtcTime::length> text;
+    json_.plain_member("time", {text.data(), utc_.put(text.data(), event.time)});
+  }
   json_.plain_member("type", type);
 }
 

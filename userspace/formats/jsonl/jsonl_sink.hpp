@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/json_writer.hpp"
+#include "formats/jsonl/utc_time.hpp"
 #include "formats/line_sink.hpp"
 
 namespace rtev {
@@ -31,6 +32,8 @@ class JsonlSink final : public LineSink {
 
   JsonWriter json_{out_};
   std::uint64_t start_ns_ = 0;
+  UtcTime utc_;
+  bool has_utc_ = false;  ///< the time of day of the start is known
 };
 
 }  // namespace rtev

@@ -60,6 +60,29 @@ TEST_F(Jsonl, Header) {
       "start_realtime":1700000000000000000})"));
 }
 
+TEST_F(Jsonl, TimesOfDayAreUtc) {
+  StringOutput output;
+  JsonlSink sink{output};
+  constexpr std::uint64_t start = 5'000'000'000, second = 1'000'000'000;
+  sink.header({.start_ns = start, .start_realtime_ns = 1'764'165'802'411'123'456});
+  sink.consume(events()
+                   .add(start, EventKind::begin, test::phase_minor)
+                   .add(start + second - 411'123'457, EventKind::end, test::phase_minor)
+                   .add(start + second - 411'123'456, EventKind::end, test::phase_minor)
+                   .add(start - 1, EventKind::end, test::phase_minor)
+                   .add(UINT64_MAX, EventKind::end, test::phase_minor)
+                   .batch(),
+               world_.registry);
+  sink.flush();
+  const auto lines = parse(output.text());
+  ASSERT_EQ(lines.size(), 6U);
+  EXPECT_EQ(lines[1]["time"], "2025-11-26T14:03:22.411123456Z");
+  EXPECT_EQ(lines[2]["time"], "2025-11-26T14:03:22.999999999Z");
+  EXPECT_EQ(lines[3]["time"], "2025-11-26T14:03:23.000000000Z");
+  EXPECT_EQ(lines[4]["time"], "2025-11-26T14:03:22.411123455Z");
+  EXPECT_EQ(lines[5]["time"].get<std::string>().size(), UtcTime::length);
+}
+
 TEST_F(Jsonl, BeginAndEnd) {
   const auto lines = lines_of(events()
                                   .add(UINT64_MAX, EventKind::begin, test::phase_minor, 0, 3)
