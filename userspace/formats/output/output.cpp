@@ -87,8 +87,12 @@ bool FdOutput::write_pieces(std::string_view bytes, std::span<const std::size_t>
   std::optional<ReaderWait> wait;
   if (!is_regular_file_) wait.emplace(ReaderWait::Of::output);
   Written written = write_all(fd_, bytes.size(), [&](std::size_t offset) {
+    const std::uint64_t begin = wait ? monotonic_ns() : 0;
     const ssize_t size = write_some(bytes.substr(offset), written_ + offset);
-    if (wait && size > 0) wait->note_progress();
+    if (wait && size > 0) {
+      wait->note_progress();
+      note_blocked(monotonic_ns() - begin);
+    }
     return size;
   });
   if (written.code != 0) {
@@ -102,6 +106,11 @@ bool FdOutput::write_pieces(std::string_view bytes, std::span<const std::size_t>
   if (trimmer_) trimmer_->advance_to(written_);
   if (free_space_) free_space_->note_written(written.bytes);
   return !error_;
+}
+
+void FdOutput::note_blocked(std::uint64_t ns) {
+  constexpr std::uint64_t shortest = 10'000'000;  // less is the time of a busy reader, or of the kernel
+  if (ns >= shortest) blocked_ns_ += ns;
 }
 
 void FdOutput::keep_free(const FreeSpaceFloor& floor) {

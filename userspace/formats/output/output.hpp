@@ -70,6 +70,8 @@ class FdOutput final : public Output {
   const std::optional<Error>& error() const override { return error_; }
   /// Bytes written so far. Any thread may call it.
   std::uint64_t written() const { return written_; }
+  /// How long readers of a pipe or terminal took nothing. Any thread may call it.
+  std::uint64_t blocked_ns() const { return blocked_ns_; }
   int fd() const { return fd_; }
   const std::string& name() const { return name_; }
   bool is_regular_file() const { return is_regular_file_; }
@@ -84,11 +86,12 @@ class FdOutput final : public Output {
 
   Stretch next_stretch(std::string_view bytes, std::uint64_t file_offset) const;
   bool set_direct(bool direct);
+  void note_blocked(std::uint64_t ns);
   ssize_t write_some(std::string_view bytes, std::uint64_t file_offset);
 
   bool has_begun_ = true;
   std::function<void()> discard_;
-  std::atomic<std::uint64_t> written_ = 0;
+  std::atomic<std::uint64_t> written_ = 0, blocked_ns_ = 0;
   std::optional<PageCacheTrimmer> trimmer_;
   std::optional<FreeSpaceWatch> free_space_;
   bool may_be_direct_ = false, is_direct_ = false;

@@ -141,10 +141,10 @@ void add_own_cost(TextBuffer& out, const RunSummary& summary) {
 
 }  // namespace
 
-std::string summary_text(const RunSummary& summary, const Registry& registry, bool full) {
+std::string summary_text(const RunSummary& summary, const Registry& registry, bool full, const OutputFacts& output) {
   TextBuffer out, warnings;
   const Total total = total_of(registry);
-  const bool is_lacking = add_warnings(warnings, summary, registry, total.words);
+  const bool is_lacking = add_warnings(warnings, summary, registry, total.words, output);
   add_headline(out, summary, total);
   out.add(is_lacking ? "\n" : ", nothing lost, nothing dropped\n");
   if (!is_lacking && !full) return std::string{out.text()};
@@ -152,7 +152,7 @@ std::string summary_text(const RunSummary& summary, const Registry& registry, bo
   add_events(out, summary);
   out.add(warnings.text());
   add_late(out, summary);
-  if (summary.complete) add_own_cost(out, summary);
+  if (summary.complete && summary.own_cpu_ns != 0) add_own_cost(out, summary);
   return std::string{out.text()};
 }
 

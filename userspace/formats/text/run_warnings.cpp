@@ -34,8 +34,9 @@ auto words_of(std::uint64_t Accounting::* figure) {
 
 class Warnings {
  public:
-  Warnings(TextBuffer& out, const RunSummary& summary, const Registry& registry, const Accounting& words)
-      : out_(out), summary_(summary), registry_(registry), words_(words) {}
+  Warnings(TextBuffer& out, const RunSummary& summary, const Registry& registry, const Accounting& words,
+           const OutputFacts& output)
+      : out_(out), summary_(summary), registry_(registry), words_(words), output_(output) {}
 
   void add() {
     add_words();
@@ -45,7 +46,7 @@ class Warnings {
     if (summary_.forced > 0)
       warn(fmt::format("too many events waited to be sorted, so they were released early {}: some may be out of order",
                        Counted{summary_.forced, "time", "times"}),
-           "trace less (-p, -n, --events), or write to a file (-o)");
+           less_or_file("-p, -n, --events"));
     if (!summary_.complete) {
       warn("the recording is truncated: losses and drops are unknown",
            "the tracer was killed, or the file was cut; all events up to there are shown");
@@ -67,6 +68,20 @@ class Warnings {
   /// "3 `plural` `what`", if there are any.
   void warn(Counted number, std::string_view what, std::string_view hint) {
     if (number.count > 0) warn(fmt::format("{}{}", number, what), hint);
+  }
+
+  std::string less_or_file(std::string_view options) const {
+    return fmt::format("trace less ({}){}", options, output_.is_file ? "" : ", or write to a file (-o)");
+  }
+
+  /// Larger buffers do not help against a reader that stands still.
+  std::string slow_reader_or(std::string otherwise) const {
+    constexpr std::uint64_t notable_ns = 100'000'000;
+    if (output_.blocked_ns < notable_ns) return otherwise;
+    return fmt::format(
+        "whatever reads the output took nothing for {}: write to a file (-o), or trace less (-p, -n, "
+        "--events)",
+        Duration{output_.blocked_ns});
   }
 
   std::uint64_t drops(std::string_view kind) {
@@ -102,14 +117,16 @@ class Warnings {
         !pauses.empty()
             ? "check whether other programs write or cut its file: then, and after corrupt words, it is not read for a "
               "while"
-            : "give the programs larger rings (OCAMLRUNPARAM=e=18), write to a file (-o), or trace less (-p, --sched "
-              "off)");
+            : slow_reader_or(std::string("give the programs larger rings (OCAMLRUNPARAM=e=18), ") +
+                             (output_.is_file ? "" : "write to a file (-o), ") + "or trace less (-p, --sched off)"));
     warn({words_.corrupt, "word was corrupt and skipped", "words were corrupt and skipped"},
          most_of(&Accounting::corrupt, words_.corrupt) + left_alone(&Accounting::corrupt),
          "check whether other programs write the same ring file");
     warn({words_.unread, "ring word was left unread", "ring words were left unread"},
          most_of(&Accounting::unread, words_.unread) + ": the trace ended first",
-         "trace less (-p, --sched off), write to a file (-o), or raise --max-size if the trace ended by it");
+         slow_reader_or(std::string("trace less (-p, --sched off), ") +
+                        (output_.is_file ? "" : "write to a file (-o), ") +
+                        "or raise --max-size if the trace ended by it"));
   }
 
   void add_rings() {
@@ -153,17 +170,19 @@ class Warnings {
          "start such programs with a ring (OCAML_RUNTIME_EVENTS_START=1)");
     warn({drops(RunSummary::unwritten), "event was", "events were"},
          " read but not written: the output took too long at the end",
-         "trace less (-p, -n, --events), or write to a file (-o)");
+         slow_reader_or(less_or_file("-p, -n, --events")));
   }
 
   void add_drops() {
     /// Kinds with one cause.
     static constexpr struct {
       std::string_view kinds[3], what, hint;
+      bool by_reader = false;  ///< a slow reader may be the cause
     } groups[] = {
         {{"switch", "wakeup"},
          "scheduler events were dropped, because their buffer in the kernel was full",
-         "use a larger buffer (--buffer SIZE), or trace without the scheduler (--sched off)"},
+         "use a larger buffer (--buffer SIZE), or trace without the scheduler (--sched off)",
+         true},
         {{"exec", "fork", "exit"},
          "starts and ends of processes were dropped, because too many came at a time: short programs may be missing",
          ""},
@@ -181,7 +200,7 @@ class Warnings {
          "events of programs without a ring were dropped",
          "start them with a ring (OCAML_RUNTIME_EVENTS_START=1)"},
     };
-    for (const auto& [kinds, what, hint] : groups) {
+    for (const auto& [kinds, what, hint, by_reader] : groups) {
       std::string counts;
       std::uint64_t total = 0;
       for (const std::string_view kind : kinds) {
@@ -190,7 +209,9 @@ class Warnings {
         total += count;
       }
       const bool names_announcer = kinds[0] == "ring";
-      if (total > 0) warn(fmt::format("{} ({}){}", what, counts, names_announcer ? most_announced(total) : ""), hint);
+      if (total > 0)
+        warn(fmt::format("{} ({}){}", what, counts, names_announcer ? most_announced(total) : ""),
+             by_reader ? slow_reader_or(std::string(hint)) : std::string(hint));
     }
     // Of a recording that another version made.
     for (const RunSummary::Drop& drop : summary_.drops) {
@@ -203,15 +224,17 @@ class Warnings {
   const RunSummary& summary_;
   const Registry& registry_;
   const Accounting& words_;
+  const OutputFacts& output_;
   std::vector<std::string_view> known_;  ///< kinds of drops that were looked at
   bool is_clean_ = true;
 };
 
 }  // namespace
 
-bool add_warnings(TextBuffer& out, const RunSummary& summary, const Registry& registry, const Accounting& words) {
+bool add_warnings(TextBuffer& out, const RunSummary& summary, const Registry& registry, const Accounting& words,
+                  const OutputFacts& output) {
   const std::size_t before = out.size();
-  Warnings{out, summary, registry, words}.add();
+  Warnings{out, summary, registry, words, output}.add();
   return out.size() > before;
 }
 

@@ -76,6 +76,22 @@ TEST(Summary, OfARunWithAllWarnings) {
   EXPECT_THAT(summary_text(summary, world.registry, true), HasSubstr("warning: the recording is truncated"));
 }
 
+TEST(Summary, HintsAtNothingThatIsDoneAlready) {
+  World world;
+  world.registry.process(world.process).words.lost = 5;
+  RunSummary summary = quiet_summary();
+  summary.drops = {{"switch", 3}};
+  summary.forced = 1;
+  const std::string to_pipe = summary_text(summary, world.registry, false);
+  EXPECT_THAT(to_pipe, HasSubstr("larger rings (OCAMLRUNPARAM=e=18), write to a file (-o), or trace less"));
+  const std::string to_file = summary_text(summary, world.registry, false, {.is_file = true});
+  EXPECT_THAT(to_file, HasSubstr("larger rings (OCAMLRUNPARAM=e=18), or trace less"));
+  EXPECT_THAT(to_file, Not(HasSubstr("write to a file")));
+  const std::string to_slow = summary_text(summary, world.registry, false, {.blocked_ns = 5'200'000'000});
+  EXPECT_THAT(to_slow, HasSubstr("hint: whatever reads the output took nothing for 5.20s: write to a file (-o)"));
+  EXPECT_THAT(to_slow, Not(HasSubstr("larger")));
+}
+
 TEST(Summary, IsCleanOnlyWithoutAnyLoss) {
   const auto text_after = [](const std::function<void(ProcessInfo&, RunSummary&)>& change) {
     World world;
