@@ -11,6 +11,7 @@
 
 #include "base/escape.hpp"
 #include "base/file_limit.hpp"
+#include "base/text_format.hpp"
 #include "cli/suggestion.hpp"
 #include "session/process_lister.hpp"
 
@@ -48,6 +49,19 @@ std::string hint_of(const ProcessOptions& options, const std::set<std::string>& 
   return fmt::format("{} {}", others, list_of(names));
 }
 
+/// user "request", "render"; phase minor, ...
+std::string seen_names(const EventFilter::Names& seen) {
+  std::vector<std::string> kinds;
+  for (const auto& [kind, names] : seen) {
+    std::vector<std::string> listed;
+    for (const std::string& name : names)
+      listed.push_back(kind == "user" ? fmt::format("{}", Quoted{name}) : escaped(name));
+    const bool is_cut = names.size() == EventFilter::max_others;
+    kinds.push_back(fmt::format("{} {}{}", kind, fmt::join(listed, ", "), is_cut ? ", ..." : ""));
+  }
+  return fmt::format("{}", fmt::join(kinds, "; "));
+}
+
 }  // namespace
 
 Error no_match_error(const ProcessOptions& options, const std::set<std::string>& names, const std::string& subject) {
@@ -68,6 +82,31 @@ std::string no_match_message(const ProcessOptions& options, const helper::Helper
   for (const ProcessInfo& info : lister.registry().processes()) names.insert(info.comm);
   return fmt::format("rtev-bpf: no OCaml 5 program that runs now matches {}\nhint: {}\n", selection_of(options),
                      hint_of(options, names, "now run"));
+}
+
+std::string no_event_message(const EventFilter& filter) {
+  const std::vector<std::string> words = filter.unmatched();
+  if (words.empty()) return {};
+  std::vector<std::string> quoted;
+  std::string hint;
+  for (const std::string& word : words) {
+    quoted.push_back("'" + escaped(word) + "'");
+    const auto kind = similar_word(word, EventFilter::all_kinds());
+    if (kind && *kind != word && hint.empty()) hint = "did you mean " + *kind + "? ";
+  }
+  if (const std::string seen = seen_names(filter.others()); !seen.empty()) hint += "seen: " + seen + "; ";
+  return fmt::format("rtev-bpf: no event matches {}\nhint: {}kinds are {}\n", fmt::join(quoted, ", "), hint,
+                     fmt::join(EventFilter::all_kinds(), ", "));
+}
+
+std::string mistyped_kind_note(std::string_view list) {
+  const auto filter = list.empty() ? EventFilter() : EventFilter::parse(list).value_or(EventFilter());
+  for (const std::string& name : filter.names()) {
+    if (const auto kind = similar_word(name, EventFilter::all_kinds()))
+      return fmt::format("rtev-bpf: '{}' of --events is taken for a name\nhint: did you mean the kind {}?\n",
+                         escaped(name), *kind);
+  }
+  return {};
 }
 
 }  // namespace rtev::cli

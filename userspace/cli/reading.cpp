@@ -13,6 +13,7 @@
 #include "base/exit_status.hpp"
 #include "cli/input.hpp"
 #include "cli/messages.hpp"
+#include "cli/no_match.hpp"
 #include "cli/stream.hpp"
 #include "cli/tracing.hpp"
 
@@ -51,8 +52,10 @@ int copy(const CopyOptions& options, const Invocation& invocation, Format otherw
   if (!stream) return report(stream.error());
   if (auto apart = input->check_apart(stream->file()); !apart) return report(apart.error());
   if (!options.quiet) {
-    stream->add(std::make_unique<AtEnd>(stream->sink(), [](const RunSummary& summary, const Registry& registry) {
-      print_summary(summary, registry, false);
+    say(mistyped_kind_note(options.output.events));
+    stream->add(std::make_unique<AtEnd>(stream->sink(), [&](const RunSummary& summary, const Registry& registry) {
+      // What was lost when it was recorded, to a file.
+      stream->print_summary(summary, registry, false, {.is_file = true});
     }));
   }
   const int status = input->read(stream->sink(), false);

@@ -12,9 +12,8 @@
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
 #include "cli/messages.hpp"
+#include "cli/no_match.hpp"
 #include "cli/tracing.hpp"
-#include "formats/text/run_summary.hpp"
-#include "stream/filter.hpp"
 #include "stream/thread_filter.hpp"
 
 namespace rtev::cli {
@@ -37,7 +36,9 @@ Result<Stream> Stream::open(const OutputOptions& options, Format otherwise) {
   if (!options.events.empty()) {
     auto filter = EventFilter::parse(options.events);
     if (!filter) return std::unexpected(std::move(filter.error()));
-    stream.add(std::make_unique<FilterSink>(stream.sink(), std::move(*filter)));
+    auto sink = std::make_unique<FilterSink>(stream.sink(), std::move(*filter));
+    stream.filter_ = sink.get();
+    stream.add(std::move(sink));
   }
   // That one selects what it shows itself: causes of pauses are in other threads.
   if (!options.threads.is_all() && *format != Format::brief)
@@ -53,8 +54,14 @@ std::chrono::nanoseconds Stream::max_delay() const {
   return is_read_at_once ? pipe_delay : file_delay;
 }
 
-void print_summary(const RunSummary& summary, const Registry& registry, bool full) {
-  say(summary_text(summary, registry, full));
+OutputFacts Stream::facts() const {
+  return {.is_file = file().is_regular_file(), .blocked_ns = file().blocked_ns()};
+}
+
+void Stream::print_summary(const RunSummary& summary, const Registry& registry, bool full,
+                           const OutputFacts& facts) const {
+  say(summary_text(summary, registry, full, facts));
+  if (filter_ != nullptr) say(no_event_message(filter_->filter()));
 }
 
 int report_full(const Stream& stream) {

@@ -12,6 +12,8 @@
 #include "cli/file_series.hpp"
 #include "cli/options.hpp"
 #include "formats/output/output.hpp"
+#include "formats/text/run_summary.hpp"
+#include "stream/filter.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev::cli {
@@ -22,6 +24,12 @@ class Stream {
   /// Opens options.path. The format is options.format, else that of the path's suffix, or `otherwise` if it has none.
   /// Refuses to write binary formats to a terminal.
   static Result<Stream> open(const OutputOptions& options, Format otherwise);
+
+  /// To stderr: what was written, what is lacking, and which words of --events matched nothing. `facts`: of the output
+  /// of the run that is summed up.
+  void print_summary(const RunSummary& summary, const Registry& registry, bool full, const OutputFacts& facts) const;
+  /// Of a live run, when it has ended.
+  OutputFacts facts() const;
 
   Sink& sink() { return *sinks_.back(); }
   FileSeries& files() { return *files_; }
@@ -42,6 +50,7 @@ class Stream {
  private:
   FileSeries* files_ = nullptr;               ///< the first sink
   std::vector<std::unique_ptr<Sink>> sinks_;  ///< each passes the stream on to the one before it; the first writes
+  const FilterSink* filter_ = nullptr;        ///< of --events; one of them
   Format format_ = Format::text;
 };
 
@@ -59,9 +68,6 @@ class AtEnd final : public ForwardingSink {
  private:
   Conclude conclude_;
 };
-
-/// To stderr.
-void print_summary(const RunSummary& summary, const Registry& registry, bool full);
 
 /// Why a stream has ended although nothing failed, if so, to stderr. Returns the exit status: a disk that got low is a
 /// failure, a file of the wanted size is not.

@@ -44,35 +44,82 @@ Result<EventFilter> EventFilter::parse(std::string_view list) {
     const auto kind = std::ranges::find(kind_words(), word, &KindWord::word);
     if (kind != kind_words().end()) {
       for (const EventKind one : kind->kinds) filter.kinds_[static_cast<std::size_t>(one)] = true;
+      filter.kind_words_.emplace_back(word);
     } else if (!word.empty()) {
       filter.names_.emplace_back(word);
-      if (word.find_first_of("*?[\\") != std::string_view::npos) filter.patterns_.emplace_back(word);
+      if (word.find_first_of("*?[\\") != std::string_view::npos) filter.patterns_.push_back(filter.names_.size() - 1);
     } else {
       return std::unexpected(Error{
           .what = "an empty word in a list of events",
           .hint = "kinds are phase, counter, alloc, lifecycle, user, process, switch, wakeup; other words are names "
                   "and may have wildcards, e.g. --events 'user,minor*'"});
     }
-    if (comma == std::string_view::npos) return filter;
+    if (comma == std::string_view::npos) break;
     list.remove_prefix(comma + 1);
   }
+  filter.unmatched_ = filter.names_.size();
+  filter.matched_.resize(filter.unmatched_);
+  return filter;
+}
+
+const std::vector<std::string>& EventFilter::all_kinds() {
+  static const auto kinds = [] {
+    std::vector<std::string> words;
+    for (const KindWord& kind : kind_words()) words.emplace_back(kind.word);
+    return words;
+  }();
+  return kinds;
+}
+
+std::vector<std::string> EventFilter::unmatched() const {
+  std::vector<std::string> words = has_accepted_ ? std::vector<std::string>() : kind_words_;
+  for (std::size_t i = 0; i < names_.size(); ++i)
+    if (!matched_[i]) words.push_back(names_[i]);
+  return words;
 }
 
 bool EventFilter::accepts(const Event& event, const Registry& registry) {
-  if (kinds_[static_cast<std::size_t>(event.kind)]) return true;
-  if (names_.empty() || event.kind >= EventKind::lost) return false;
-  return accepts_name(known_name_of(event, registry));
+  const bool is_kind = kinds_[static_cast<std::size_t>(event.kind)];
+  bool accepted = is_kind;
+  // A name is matched also where events of its kind are accepted anyway.
+  const bool needs_name = is_kind ? unmatched_ != 0 : !names_.empty() || !has_accepted_;
+  if (event.kind < EventKind::lost && needs_name) {
+    const std::string_view name = known_name_of(event, registry);
+    if (!names_.empty() && accepts_name(name)) accepted = true;
+    if (!accepted && (unmatched_ != 0 || !has_accepted_)) remember(event.kind, name);
+  }
+  has_accepted_ |= accepted && event.kind != EventKind::lost;
+  return accepted;
 }
 
 bool EventFilter::accepts_name(std::string_view name) {
-  if (std::ranges::find(names_, name) != names_.end()) return true;
+  const auto mark = [this](std::size_t index) {
+    if (!matched_[index]) --unmatched_;
+    matched_[index] = true;
+  };
+  if (const auto exact = std::ranges::find(names_, name); exact != names_.end()) {
+    mark(static_cast<std::size_t>(exact - names_.begin()));
+    return true;
+  }
   if (patterns_.empty()) return false;
   if (const auto known = verdicts_.find(name); known != verdicts_.end()) return known->second;
   if (verdicts_.size() >= max_verdicts) verdicts_.clear();
   const std::string text(name);
-  const bool verdict = std::ranges::any_of(
-      patterns_, [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0; });
+  bool verdict = false;
+  for (const std::size_t index : patterns_) {
+    if (::fnmatch(names_[index].c_str(), text.c_str(), 0) != 0) continue;
+    mark(index);
+    verdict = true;
+  }
   return verdicts_.emplace(text, verdict).first->second;
+}
+
+void EventFilter::remember(EventKind kind, std::string_view name) {
+  const auto word = std::ranges::find_if(
+      kind_words(), [kind](const KindWord& each) { return std::ranges::find(each.kinds, kind) != each.kinds.end(); });
+  if (name.empty() || word == kind_words().end()) return;
+  auto& names = others_[word->word];
+  if (names.size() < max_others && !names.contains(name)) names.emplace(name);
 }
 
 void PartialSink::hand_on(std::span<const std::byte> payloads, const Registry& registry) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -30,15 +31,34 @@ class EventFilter {
 
   bool accepts(const Event& event, const Registry& registry);
 
+  /// The words for kinds.
+  static const std::vector<std::string>& all_kinds();
+  /// The words of the list that are names.
+  const std::vector<std::string>& names() const { return names_; }
+  /// Words that matched no event so far: those that are names, and if no event at all was accepted those that are
+  /// kinds, too.
+  std::vector<std::string> unmatched() const;
+  using Names = std::map<std::string_view, std::set<std::string, std::less<>>>;  ///< by the word for their kind
+  static constexpr std::size_t max_others = 4;                                   ///< names of a kind
+  /// Some names of events that were not accepted while a word was unmatched: of user events whatever programs made
+  /// them.
+  const Names& others() const { return others_; }
+
  private:
   bool accepts_name(std::string_view name);
+  void remember(EventKind kind, std::string_view name);
 
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;
   };
   std::array<bool, event_kind_count> kinds_{};
-  std::vector<std::string> names_;                                         ///< all words that are no kinds, as they are
-  std::vector<std::string> patterns_;                                      ///< those with wildcards
+  std::vector<std::string> kind_words_;
+  std::vector<std::string> names_;  ///< all words that are no kinds, as they are
+  std::vector<bool> matched_;       ///< by name of names_
+  std::size_t unmatched_ = 0;       ///< names that are not matched_
+  bool has_accepted_ = false;       ///< an event that is no loss
+  Names others_;
+  std::vector<std::size_t> patterns_;                                      ///< those with wildcards, by index
   std::unordered_map<std::string, bool, Hash, std::equal_to<>> verdicts_;  ///< of the patterns, by name
 };
 
@@ -66,6 +86,8 @@ class FilterSink final : public PartialSink {
 
   void consume(const Batch& batch, const Registry& registry) override;
   void summary(const RunSummary& summary, const Registry& registry) override;
+
+  const EventFilter& filter() const { return filter_; }
 
  private:
   EventFilter filter_;

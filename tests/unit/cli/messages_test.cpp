@@ -6,6 +6,7 @@
 
 #include "cli/no_match.hpp"
 #include "support/files.hpp"
+#include "unit/stream/world.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -44,6 +45,27 @@ TEST(Messages, AreEmptyIfThereIsNothingToSay) {
   EXPECT_EQ(aborted_message(0, "server", "/tmp/rtev-bpf.a1b2c3"), "");
   EXPECT_EQ(aborted_message(1, "server", ""), "") << "the user chose the directory";
   EXPECT_EQ(survivors_message({}, "server", ""), "");
+}
+
+TEST(Messages, NameWhatAListOfEventsCouldHaveMeant) {
+  EXPECT_EQ(mistyped_kind_note(""), "");
+  EXPECT_EQ(mistyped_kind_note("user,request,minor*"), "");
+  EXPECT_EQ(mistyped_kind_note("request,usr"),
+            "rtev-bpf: 'usr' of --events is taken for a name\nhint: did you mean the kind user?\n");
+  test::World world;
+  world.user_names = {{1, "re\x1bquest"}};
+  test::Events events{world.slot};
+  events.add(1, EventKind::begin, test::phase_minor).add(2, EventKind::user_unit, 1);
+  auto filter = EventFilter::parse("usr,none*");
+  ASSERT_TRUE(filter);
+  const std::string kinds = "kinds are phase, counter, alloc, lifecycle, user, process, switch, wakeup\n";
+  EXPECT_EQ(no_event_message(*filter), "rtev-bpf: no event matches 'usr', 'none*'\nhint: did you mean user? " + kinds);
+  for (const Event& event : events.batch().events()) filter->accepts(event, world.registry);
+  EXPECT_EQ(no_event_message(*filter),
+            "rtev-bpf: no event matches 'usr', 'none*'\nhint: did you mean user? seen: phase minor; user "
+            "\"re\\x1Bquest\"; " +
+                kinds);
+  EXPECT_EQ(no_event_message(EventFilter::parse("user").value()), "rtev-bpf: no event matches 'user'\nhint: " + kinds);
 }
 
 TEST(Messages, NameWhatASelectionCouldHaveMeant) {

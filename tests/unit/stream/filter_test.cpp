@@ -141,6 +141,34 @@ TEST_F(Filter, ManyNamesAreMatchedBeyondTheCache) {
   }
 }
 
+TEST_F(Filter, TellsWhichWordsMatchedNothingAndWhatThereWas) {
+  const auto filtered = [this](std::string_view list) {
+    auto filter = EventFilter::parse(list);
+    for (const Event& event : events.batch().events()) filter->accepts(event, world.registry);
+    return *filter;
+  };
+  EXPECT_THAT(filtered("user,request,minor*").unmatched(), IsEmpty());
+  EXPECT_THAT(filtered("user,process").unmatched(), IsEmpty()) << "of kinds one match is enough";
+  EXPECT_THAT(filtered("process").unmatched(), ElementsAre("process"));
+  EXPECT_THAT(filtered("user,re*st,srever,no*").unmatched(), ElementsAre("srever", "no*"));
+  const EventFilter none = filtered("usr");
+  EXPECT_THAT(none.unmatched(), ElementsAre("usr"));
+  EXPECT_THAT(none.others().at("user"), ElementsAre("[odd", "queue depth", "request"));
+  EXPECT_THAT(none.others().at("counter"), ElementsAre("minor_allocated"));
+  EXPECT_EQ(none.others().count("wakeup"), 0U);
+}
+
+TEST_F(Filter, RemembersFewNames) {
+  auto filter = EventFilter::parse("usr");
+  ASSERT_TRUE(filter);
+  const Batch batch = events.batch();
+  for (int i = 0; i < 1'000; ++i) {
+    world.user_names[1] = "name " + std::to_string(i);
+    filter->accepts(batch.events()[4], world.registry);
+  }
+  EXPECT_EQ(filter->others().at("user").size(), EventFilter::max_others);
+}
+
 TEST_F(Filter, PayloadsAndCallsPassThrough) {
   auto filter = EventFilter::parse("request");
   ASSERT_TRUE(filter);

@@ -9,6 +9,7 @@
 #include "base/exit_status.hpp"
 #include "cli/commands/subcommands.hpp"
 #include "cli/messages.hpp"
+#include "cli/no_match.hpp"
 #include "cli/stream.hpp"
 #include "cli/tracing.hpp"
 
@@ -75,8 +76,9 @@ int run_live(const StreamOptions& options, const Invocation& invocation) {
   if (!options.quiet && is_brief && !invocation.command.empty())
     stream->add(std::make_unique<WithSummary>(stream->sink(), options.memory_limit / 4));
   if (!options.quiet) {
+    say(mistyped_kind_note(options.output.events));
     stream->add(std::make_unique<AtEnd>(stream->sink(), [&](const RunSummary& summary, const Registry& registry) {
-      print_summary(summary, registry, options.verbose);
+      stream->print_summary(summary, registry, options.verbose, stream->facts());
     }));
   }
   const auto is_full = [&] { return stream->files().has_to_end(); };

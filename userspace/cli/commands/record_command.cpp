@@ -17,6 +17,7 @@
 #include "base/text_format.hpp"
 #include "cli/commands/subcommands.hpp"
 #include "cli/messages.hpp"
+#include "cli/no_match.hpp"
 #include "cli/stream.hpp"
 #include "cli/tracing.hpp"
 
@@ -124,11 +125,12 @@ int run_record(StreamOptions options, const Invocation& invocation) {
   if (options.output.path.empty()) options.output.path = default_name(options.output.format.value_or(Format::fxt));
   auto stream = Stream::open(options.output, Format::fxt);
   if (!stream) return report(stream.error());
+  if (!options.quiet) say(mistyped_kind_note(options.output.events));
   if (!options.quiet && ::isatty(STDERR_FILENO) == 1) stream->add(std::make_unique<Progress>(*stream));
   // Reported before the wait for CMD, which may run for days.
   int failed = exit_ok;
   stream->add(std::make_unique<AtEnd>(stream->sink(), [&](const RunSummary& summary, const Registry& registry) {
-    if (!options.quiet) print_summary(summary, registry, options.verbose);
+    if (!options.quiet) stream->print_summary(summary, registry, options.verbose, stream->facts());
     const auto& error = stream->output().error();
     failed = error ? report(*error) : report_full(*stream);
     if (options.quiet) return;
