@@ -266,7 +266,7 @@ TEST_F(DocumentedStats, EveryKey) {
   for (const std::string_view counter : trigger_counters()) count(20, counter, 1);
   feed(Events(world.slot).add(30, EventKind::user_unit, 1));
   lose(40, 50, 3);
-  const auto report = nlohmann::json::parse(stats_json(stats.report(world.registry)));
+  const auto report = nlohmann::json::parse(stats_json(stats.report(world.registry), true));
   const auto& figures = report["processes"].at(0);
   ASSERT_EQ(figures["domains"].size(), 1U);
   ASSERT_EQ(figures["heap"].size(), heap_counters().size());

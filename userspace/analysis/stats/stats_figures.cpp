@@ -92,8 +92,8 @@ void CounterTally::add(std::uint64_t value) {
 
 Tally& Tally::operator+=(const Tally& other) {
   for (std::uint64_t Tally::* const figure :
-       {&Tally::wall_ns, &Tally::gc_ns, &Tally::gc_cpu_ns, &Tally::cpu_ns, &Tally::user_events, &Tally::events,
-        &Tally::losses, &Tally::lost_words, &Tally::unfinished})
+       {&Tally::wall_ns, &Tally::gc_ns, &Tally::gc_cpu_ns, &Tally::major_cpu_ns, &Tally::cpu_ns, &Tally::user_events,
+        &Tally::events, &Tally::losses, &Tally::lost_words, &Tally::unfinished})
     increase(this->*figure, other.*figure);
   for (std::size_t id = 0; id < phases.size(); ++id) increase(phases[id], other.phases[id]);
   for (std::size_t id = 0; id < counters.size(); ++id) {
@@ -121,31 +121,35 @@ std::optional<double> StatsFigures::gc_share() const {
 StatsFigures& StatsFigures::operator+=(const StatsFigures& other) {
   using F = StatsFigures;
   for (std::uint64_t F::* const figure :
-       {&F::wall_ns, &F::domain_ns, &F::gc_ns, &F::gc_cpu_ns, &F::stw_led, &F::stw_followed, &F::minor_collections,
-        &F::major_slices, &F::major_cycles, &F::compactions, &F::minor_words, &F::promoted_words, &F::user_events,
-        &F::events, &F::losses, &F::lost_words})
+       {&F::wall_ns, &F::domain_ns, &F::gc_ns, &F::gc_cpu_ns, &F::major_cpu_ns, &F::stw_led, &F::stw_followed,
+        &F::minor_collections, &F::major_slices, &F::major_cycles, &F::compactions, &F::minor_words, &F::promoted_words,
+        &F::user_events, &F::events, &F::losses, &F::lost_words})
     increase(this->*figure, other.*figure);
   for (std::size_t i = 0; i < explicit_calls.size(); ++i) increase(explicit_calls[i], other.explicit_calls[i]);
   for (std::size_t i = 0; i < triggers.size(); ++i) increase(triggers[i], other.triggers[i]);
   increase(cpu_ns, other.cpu_ns);
   increase(major_words, other.major_words);
+  fullest_minor_words = std::max(fullest_minor_words, other.fullest_minor_words);
   heap = {};  // greatest values of different times and places do not add up
   missing |= other.missing;
   return *this;
 }
 
 StatsFigures figures_of(const Tally& tally, Family family, bool cpu_known) {
+  const CounterTally minor_bytes = counter(tally, family, "minor_allocated");
   StatsFigures figures{
       .wall_ns = tally.wall_ns,
       .domain_ns = tally.wall_ns,
       .gc_ns = std::min(tally.gc_ns, tally.wall_ns),
       .cpu_ns = cpu_known ? std::optional{tally.cpu_ns} : std::nullopt,
       .gc_cpu_ns = tally.gc_cpu_ns,
+      .major_cpu_ns = tally.major_cpu_ns,
       .stw_led = begins(tally.phases, family, "stw_leader"),
       .stw_followed = begins(tally.phases, family, "stw_handler"),
       .major_slices = begins(tally.phases, family, "major_slice"),
-      .minor_words = counter(tally, family, "minor_allocated").sum / bytes_in_word,
+      .minor_words = minor_bytes.sum / bytes_in_word,
       .promoted_words = counter(tally, family, "minor_promoted").sum / bytes_in_word,
+      .fullest_minor_words = minor_bytes.max / bytes_in_word,
       .user_events = tally.user_events,
       .events = tally.events,
       .losses = tally.losses,

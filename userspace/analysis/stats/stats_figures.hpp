@@ -32,6 +32,7 @@ struct Tally {
   std::uint64_t gc_ns = 0;
   std::uint64_t cpu_ns = 0;
   std::uint64_t gc_cpu_ns = 0;                    ///< of gc_ns, on a cpu
+  std::uint64_t major_cpu_ns = 0;                 ///< of gc_cpu_ns, in pauses for the major collector
   std::array<std::uint64_t, phase_ids> phases{};  ///< begins, by phase
   std::array<CounterTally, counter_ids> counters{};
   std::uint64_t user_events = 0;
@@ -85,6 +86,7 @@ struct StatsFigures {
   std::uint64_t gc_ns = 0;                ///< in pauses, all domains
   std::optional<std::uint64_t> cpu_ns{};  ///< of all its threads; nothing if unknown
   std::uint64_t gc_cpu_ns = 0;            ///< of gc_ns, on a cpu: as far as that is known
+  std::uint64_t major_cpu_ns = 0;         ///< of gc_cpu_ns, in pauses for slices of the major collector
   std::uint64_t stw_led = 0;              ///< stop-the-world sections of which a domain was the leader
   std::uint64_t stw_followed = 0;         ///< in which it took part for another domain
   std::uint64_t minor_collections = 0;
@@ -95,9 +97,10 @@ struct StatsFigures {
   std::array<std::uint64_t, trigger_counter_count> triggers{};       ///< as trigger_counters()
   std::uint64_t minor_words = 0;                                     ///< allocated in minor heaps
   std::uint64_t promoted_words = 0;                                  ///< of them moved to the major heap
-  std::optional<std::uint64_t> major_words{};                        ///< that slices found new; since OCaml 5.3
-  std::array<std::optional<Gauge>, heap_counter_count> heap{};       ///< as heap_counters()
-  std::uint64_t user_events = 0;                                     ///< a span counts once
+  std::uint64_t fullest_minor_words = 0;  ///< the most that one minor collection found in the minor heap of a domain
+  std::optional<std::uint64_t> major_words{};                   ///< that slices found new; since OCaml 5.3
+  std::array<std::optional<Gauge>, heap_counter_count> heap{};  ///< as heap_counters()
+  std::uint64_t user_events = 0;                                ///< a span counts once
   std::uint64_t events = 0;
   std::uint64_t losses = 0;
   std::uint64_t lost_words = 0;

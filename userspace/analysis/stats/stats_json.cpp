@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/latency/distribution_json.hpp"
 #include "analysis/report_json.hpp"
+#include "analysis/stats/gc_tuning.hpp"
 #include "analysis/stats/stats_report.hpp"
 #include "stream/registry.hpp"
 
@@ -129,7 +130,7 @@ void add_buckets(JsonWriter& json, const ProcessStats& process) {
   });
 }
 
-void add_process(JsonWriter& json, const ProcessStats& process) {
+void add_process(JsonWriter& json, const ProcessStats& process, bool gc_tuning) {
   json.object([&] {
     json.member("pid", process.pid);
     json.member("comm", process.comm);
@@ -144,6 +145,7 @@ void add_process(JsonWriter& json, const ProcessStats& process) {
     add_figures(json, process.figures);
     add_trend(json, "heap_words", process.heap_words);
     add_trend(json, "live_words", process.live_words);
+    if (gc_tuning) add_gc_tuning(json, process);
     add_user_events(json, process);
     add_buckets(json, process);
     json.key("domains").array([&] {
@@ -155,7 +157,7 @@ void add_process(JsonWriter& json, const ProcessStats& process) {
 
 }  // namespace
 
-std::string stats_json(const StatsReport& report) {
+std::string stats_json(const StatsReport& report, bool gc_tuning) {
   JsonWriter json;
   json.object([&] {
     add_head(json, "stats", report);
@@ -164,7 +166,7 @@ std::string stats_json(const StatsReport& report) {
     json.member("rings_missed", report.rings_missed);
     json.member("ignored_events", report.ignored_events);
     json.key("processes").array([&] {
-      for (const ProcessStats& process : report.processes) add_process(json, process);
+      for (const ProcessStats& process : report.processes) add_process(json, process, gc_tuning);
     });
     add_sum(json, "other_processes", "processes", report.other_process_count, report.other_processes);
     add_sum(json, "total", "processes", report.process_count, report.total);

@@ -81,13 +81,14 @@ struct StatsReport {
 };
 
 /// For people: sentences, and a table with a row for each process, or for each domain of the only one, of those with
-/// most GC time. It fits a terminal. `full`: a section for each process instead. Its length is bounded.
-std::string stats_text(const StatsReport& report, bool full);
+/// most GC time. It fits a terminal. `full`: a section for each process instead. Its length is bounded. `gc_tuning`:
+/// what the figures say about OCAMLRUNPARAM, in place of the table.
+std::string stats_text(const StatsReport& report, bool full, bool gc_tuning = false);
 
 /// The sentences alone.
 std::string stats_sentences(const StatsReport& report);
 
 /// One JSON object, schema 1, in one line. docs/json.md documents the schema.
-std::string stats_json(const StatsReport& report);
+std::string stats_json(const StatsReport& report, bool gc_tuning = false);
 
 }  // namespace rtev

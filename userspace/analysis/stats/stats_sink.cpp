@@ -316,6 +316,9 @@ void Stats::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
   if (domain->pause_tid == 0) return;
   const auto time = ThreadTracker::between(domain->pause_begin, threads_.at(domain->pause_tid, root.end_ns));
   domain->tally.gc_cpu_ns = saturating_sum(domain->tally.gc_cpu_ns, time.on_cpu);
+  const auto major = find_phase(life.family, "major");
+  if (major && static_cast<std::uint16_t>(*major) == root.phase)
+    domain->tally.major_cpu_ns = saturating_sum(domain->tally.major_cpu_ns, time.on_cpu);
 }
 
 void Stats::on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) {

@@ -24,7 +24,8 @@ struct StatsOptions {
   /// Of processes and domains. Beyond that those with the least time in the garbage collector are merged: ended
   /// processes, and domains of running ones. A report takes about twice as much again.
   std::size_t max_bytes = std::size_t{8} << 20;
-  bool full = false;  ///< text with a section for each process
+  bool full = false;       ///< text with a section for each process
+  bool gc_tuning = false;  ///< what the figures say about parameters of the garbage collector
 };
 
 /// Takes the stream as any sink does and writes nothing: ask for report() when it is wanted. Only what was seen is
@@ -46,8 +47,10 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   std::size_t memory_bytes() const { return bytes_; }
   /// Of what was consumed until now. What still goes on counts as far as it got.
   StatsReport report(const Registry& registry);
-  std::string report_text(const Registry& registry) { return stats_text(report(registry), options_.full); }
-  std::string report_json(const Registry& registry) { return stats_json(report(registry)); }
+  std::string report_text(const Registry& registry) {
+    return stats_text(report(registry), options_.full, options_.gc_tuning);
+  }
+  std::string report_json(const Registry& registry) { return stats_json(report(registry), options_.gc_tuning); }
 
  private:
   struct Incarnation;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/report_text.hpp"
+#include "analysis/stats/gc_tuning.hpp"
 #include "analysis/stats/stats_cells.hpp"
 #include "base/folding.hpp"
 
@@ -241,7 +242,7 @@ std::string stats_sentences(const StatsReport& report) {
   return std::string{out.text()};
 }
 
-std::string stats_text(const StatsReport& report, bool full) {
+std::string stats_text(const StatsReport& report, bool full, bool gc_tuning) {
   TextBuffer out;
   if (full) {
     print(out, "{} in {}\n", Counted{report.process_count, "OCaml process", "OCaml processes"},
@@ -250,10 +251,11 @@ std::string stats_text(const StatsReport& report, bool full) {
   } else {
     Screen screen(out, report, true);
     screen.add_sentences();
-    screen.add_table();
+    if (!gc_tuning) screen.add_table();
   }
   if (report.switches_dropped > 0) {
     print(out, "warning: CPU times are lower bounds: the kernel dropped {}\n",
+  if (gc_tuning) add_gc_tuning(out, report);
           Counted{report.switches_dropped, "context switch", "context switches"});
   }
   if (report.rings_missed > 0) {

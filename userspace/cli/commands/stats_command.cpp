@@ -21,16 +21,18 @@ constexpr const char* footer =
     "\n"
     "Examples:\n"
     "  rtev-bpf stats -d 10s                        all OCaml processes for ten seconds\n"
-    "  rtev-bpf stats -- ./server                   a program that it starts, until it ends";
+    "  rtev-bpf stats -- ./server                   a program that it starts, until it ends\n"
+    "  rtev-bpf stats --gc-tuning -p 1234 -d 60s    do its minor heap and space_overhead fit?";
 
 struct StatsCommandOptions : AnalysisOptions {
   bool full = false;
+  bool gc_tuning = false;
 };
 
 int run_stats(const StatsCommandOptions& options, const Invocation& invocation) {
   auto output = open_output(options.output);
   if (!output) return report(output.error());
-  Stats stats({.max_bytes = options.memory_limit / 32, .full = options.full});
+  Stats stats({.max_bytes = options.memory_limit / 32, .full = options.full, .gc_tuning = options.gc_tuning});
   return analyse(options, invocation, stats, **output, [&](const Registry& registry) {
     return options.json ? stats.report_json(registry) : stats.report_text(registry);
   });
@@ -43,6 +45,9 @@ Subcommand add_stats_command(CLI::App& root) {
   CLI::App* const app = root.add_subcommand("stats", "show what the garbage collector did, by process and domain");
   app->footer(footer);
   app->add_flag("--full", options->full, "show a section with all figures and the domains of each process");
+  app->add_flag("--gc-tuning", options->gc_tuning,
+                "show what the figures say about OCAMLRUNPARAM s= (minor heap) and o= (space_overhead), with the "
+                "arithmetic");
   add_analysis_options(*app, *options);
   return {.app = app,
           .run = [options](const Invocation& invocation) { return run_stats(*options, invocation); },
