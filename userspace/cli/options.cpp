@@ -187,6 +187,10 @@ void add_trace_options(CLI::App& app, TraceOptions& options) {
   add_parsed_option(app, "--memory-limit", "SIZE", "a size of at least 16M, e.g. 64M, 1G", accept_limit,
                     "memory for events, rings and reports, without the buffers of the kernel (default: 256M). "
                     "Events and rings that do not fit are lost, and counted");
+  add_number_option<int>(
+      app, "--priority", options.priority, -20, 19,
+      "nice value of the thread that reads events (default: -20, the highest priority: on a busy host "
+      "events are lost with less)");
   app.add_flag("-v,--verbose", options.verbose,
                "also print messages of libbpf, and at the end what was read of each process");
 }

@@ -13,6 +13,7 @@
 #include "bpf/records.h"
 #include "formats/format_table.hpp"
 #include "formats/output/free_space.hpp"
+#include "session/live/thread_priority.hpp"
 #include "stream/thread_selection.hpp"
 #include "stream/window.hpp"
 
@@ -62,6 +63,7 @@ struct TraceOptions : ReadOptions {
   bool history = false;
   std::optional<std::size_t> buffer_bytes;
   std::size_t memory_limit = std::size_t{256} << 20;
+  int priority = default_priority;
   bool verbose = false;
 };
 /// Only those of tracing itself.

@@ -54,6 +54,7 @@ LiveOptions live_options(const TraceOptions& options, const Invocation& invocati
   if (options.ringless) live.ringless = kernel::RinglessOptions{.limit = options.ringless_limit};
   live.duration = options.duration;
   live.memory_limit = options.memory_limit;
+  live.priority = options.priority;
   live.max_delay = tracing.max_delay;
   live.command_line = invocation.arguments;
   return live;

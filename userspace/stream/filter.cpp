@@ -232,6 +232,7 @@ bool Selection::accepts(const SchedSwitch& change) {
 
 void Selection::summary(const RunSummary& summary, const Registry& registry) {
   RunSummary selected = all_processes() && options_.window.is_whole() ? summary : counted(summary);
+  if (!options_.window.is_whole()) selected.own_cpu_ns = 0;  // of the whole run: unknown
   selected.start_ns = std::max(selected.start_ns, bounds_.begin_ns);
   selected.end_ns = std::min(selected.end_ns, bounds_.end_ns);
   sink_.summary(selected, registry);

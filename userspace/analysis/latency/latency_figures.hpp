@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/latency/histogram.hpp"
+#include "analysis/own_share.hpp"
 #include "analysis/pause_finder.hpp"
 #include "stream/thread_interval.hpp"
 
@@ -77,6 +78,7 @@ struct LatencyReport {
   std::uint64_t scheduler_dropped = 0;     ///< switches and wakeups
   std::uint64_t rings_missed = 0;          ///< known at the end of a run
   std::uint64_t words_before = 0;          ///< a ring overwrote them before it was read; known at the end
+  OwnFigures own{};                        ///< of the whole run
   std::uint64_t ignored_events = 0;        ///< begins of phases of domains beyond what can be followed at once
 
   LatencyFigures all{};

@@ -51,6 +51,7 @@ std::string latency_json(const LatencyReport& report) {
   JsonWriter out;
   out.object([&] {
     add_head(out, "latency", report);
+    if (report.span == LatencyReport::Span::run) add_own_share(out, report.own);
     out.member("report", name_of(report.span));
     out.text_or_null("phase", report.phase);
     out.member("rule", std::string_view{report.rule == PauseRule::olly ? "olly" : "outermost"});

@@ -21,6 +21,7 @@ Latency::Latency(LatencyOptions options, Output& output)
 
 void Latency::header(const RunHeader& header) {
   version_ = header.version;
+  own_.header(header);
   run_ns_ = header.start_ns;
   run_realtime_ns_ = header.start_realtime_ns;
   start_ns_ = interval_begin_ns_ = last_ns_ = header.begin_ns();
@@ -33,6 +34,7 @@ void Latency::consume(const Batch& batch, const Registry& registry) {
     finder_.add(event, batch, registry);
     time_.add(event, batch, registry);
     dropped_.add(event, batch);
+    own_.add(event, batch);
     if (event.kind == EventKind::process) note_process(event, batch, registry);
   }
   registry_ = nullptr;
@@ -42,6 +44,7 @@ void Latency::summary(const RunSummary& summary, const Registry& registry) {
   last_ns_ = std::max(last_ns_, summary.end_ns);
   finder_.finish(last_ns_);
   dropped_.add(summary);
+  own_.summary(summary);
   rings_missed_ = summary.rings_missed;
   words_before_ = words_overwritten_before(summary, registry);
   write(report(registry));
@@ -298,6 +301,7 @@ LatencyReport Latency::report_of(LatencyReport::Span span, std::uint64_t from_ns
                        .scheduler_dropped = dropped_.count(),
                        .rings_missed = rings_missed_,
                        .words_before = words_before_,
+                       .own = own_.figures(),
                        .ignored_events = finder_.ignored(),
                        .other_domains = others_.incarnations,
                        .others = others_.*part};

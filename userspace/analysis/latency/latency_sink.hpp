@@ -127,6 +127,7 @@ class Latency final : public Sink, private PauseListener {
   std::uint64_t interval_begin_ns_ = 0;
   std::uint64_t last_ns_ = 0;  ///< newest time of an event
   DroppedEvents dropped_;
+  OwnShare own_;
   std::uint64_t rings_missed_ = 0;
   std::uint64_t words_before_ = 0;
 };

@@ -105,6 +105,7 @@ class Report {
     } else {
       add_unknown_time(out_, report_.all.split.unknown, report_.all.wall.total(), many(), report_.scheduler_dropped);
     }
+    add_own_share(out_, report_.own, report_.end_ns - report_.start_ns);
   }
 
   void lower_bounds() {

@@ -16,6 +16,7 @@ class Report {
   std::string text() {
     json_.object([&] {
       add_head(json_, "pauses", report_);
+      add_own_share(json_, report_.own);
       json_.member("min_ns", report_.min_ns);
       json_.member("top", report_.top);
       counts();

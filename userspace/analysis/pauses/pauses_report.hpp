@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/own_share.hpp"
 #include "analysis/pauses/blame.hpp"
 #include "analysis/pauses/cause_groups.hpp"
 #include "analysis/pauses/pause_details.hpp"
@@ -60,6 +61,7 @@ struct PausesReport {
   std::size_t max_worst = SIZE_MAX;  ///< of these, also if there is room for more
   std::string input{};               ///< a recording as an argument of a shell; empty: none
   Counts counts{};
+  OwnFigures own{};
   bool several_processes = false;             ///< had pauses
   LongPauses long_pauses{};                   ///< by cause
   std::vector<const PauseDetails*> worst{};   ///< longest first

@@ -15,6 +15,7 @@ Pauses::Pauses(PausesOptions options)
 
 void Pauses::header(const RunHeader& header) {
   header_ = header;
+  own_.header(header);
   last_ns_ = header.begin_ns();
 }
 
@@ -23,6 +24,7 @@ void Pauses::consume(const Batch& batch, const Registry& registry) {
   for (const Event& event : batch.events()) {
     analyzer_.add(event, batch, registry);
     dropped_.add(event, batch);
+    own_.add(event, batch);
     last_ns_ = std::max(last_ns_, event.time);
   }
   registry_ = nullptr;
@@ -34,6 +36,7 @@ void Pauses::summary(const RunSummary& summary, const Registry& registry) {
   analyzer_.finish(last_ns_);
   registry_ = nullptr;
   dropped_.add(summary);
+  own_.summary(summary);
   counts_.rings_missed = summary.rings_missed;
   counts_.words_before = words_overwritten_before(summary, registry);
 }
@@ -50,6 +53,7 @@ PausesReport Pauses::report() const {
                       .longest_only = options_.longest_only,
                       .input = options_.input,
                       .counts = counts_,
+                      .own = own_.figures(),
                       .several_processes = processes_.size() == several,
                       .long_pauses = groups_.longest(options_.min_ns),
                       .worst = worst_.worst(),

@@ -59,6 +59,7 @@ class Pauses final : public Sink, private PauseConsumer {
   std::vector<UnfinishedPause> unfinished_;  ///< longest first
   PausesReport::Counts counts_{};
   DroppedEvents dropped_;
+  OwnShare own_;
   const Registry* registry_ = nullptr;  ///< while events come
   RunHeader header_{};
   std::uint64_t last_ns_ = 0;  ///< newest time of an event, then the end of the run

@@ -225,6 +225,7 @@ class Report {
     } else {
       add_unknown_time(out, counts.unknown_ns, counts.total_ns, "pauses", counts.scheduler_dropped);
     }
+    add_own_share(out, report_.own, report_.end_ns - report_.start_ns);
   }
 
   void unfinished(TextBuffer& out) const {

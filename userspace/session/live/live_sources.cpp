@@ -15,7 +15,6 @@
 #include "base/clock.hpp"
 #include "base/file_limit.hpp"
 #include "ring/reader_access.hpp"
-#include "session/live/thread_priority.hpp"
 
 namespace rtev {
 namespace {
@@ -99,7 +98,7 @@ SchedStager::Traces traced_only(const LiveOptions& options, const ProcessTable& 
 
 Result<AttachedPrograms> AttachedPrograms::load(const LiveOptions& options) {
   // Before programs are loaded: on a busy host that takes seconds otherwise.
-  raise_thread_priority();
+  raise_thread_priority(options.priority);
   auto programs = kernel::Programs::load(options.programs);
   if (!programs) return std::unexpected(std::move(programs.error()));
   std::optional<kernel::RinglessPrograms> ringless;

@@ -30,6 +30,7 @@
 #include "session/live/sched_attachment.hpp"
 #include "session/live/sched_stager.hpp"
 #include "session/live/stream_output.hpp"
+#include "session/live/thread_priority.hpp"
 #include "session/live/watermark.hpp"
 #include "stream/registry.hpp"
 #include "stream/sink.hpp"
@@ -55,6 +56,7 @@ struct LiveOptions {
   enable::Enabler* enabler = nullptr;
   std::optional<std::chrono::nanoseconds> duration;
   std::size_t memory_limit = std::size_t{256} << 20;  ///< bytes, see MemoryShares
+  int priority = default_priority;                    ///< nice value of the thread that runs the session
   /// How old events may be when they are released: what the output needs.
   std::chrono::nanoseconds max_delay{std::chrono::milliseconds(20)};
   std::vector<std::string> command_line;  ///< for the header

@@ -9,13 +9,13 @@
 
 namespace rtev {
 
-void raise_thread_priority() {
+void raise_thread_priority(int nice) {
   // The first version of struct sched_attr of linux/sched/types.h, which cannot be included beside C++ headers.
   struct {
     std::uint32_t size = 48;
     std::uint32_t policy = SCHED_OTHER;
     std::uint64_t flags = 1;  // SCHED_FLAG_RESET_ON_FORK
-    std::int32_t nice = -20;
+    std::int32_t nice = 0;
     std::uint32_t priority = 0;
     // A thread with short time slices gets the first one sooner; before Linux 6.12 only the nice value counts.
     std::uint64_t runtime = 100'000;
@@ -23,6 +23,7 @@ void raise_thread_priority() {
     std::uint64_t period = 0;
   } attributes;
   static_assert(sizeof attributes == 48);
+  attributes.nice = nice;
   ::syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
