@@ -12,6 +12,7 @@
 namespace rtev {
 namespace {
 
+constexpr std::ptrdiff_t few = 3;        ///< options are shown even if they are rare
 constexpr std::size_t text_column = 34;  ///< where descriptions of options and subcommands begin
 
 /// Removes the first line from the text and returns it.
@@ -51,18 +52,20 @@ std::string entry(const std::string& heading, const std::string& text) {
   return out;
 }
 
-std::string option_entry(const CLI::Option& option) {
+/// `is_short`: without the lines that explain each value.
+std::string option_entry(const CLI::Option& option, bool is_short) {
   std::string heading = option_heading(option);
   if (heading.starts_with("--")) heading.insert(0, "    ");  // below the long names of options that have a short one
   const bool is_required = option.get_required() && !option.get_positional();
-  return entry(heading, option.get_description() + (is_required ? " (required)" : ""));
+  std::string text = option.get_description();
+  if (is_short) text = text.substr(0, text.find('\n'));
+  return entry(heading, text + (is_required ? " (required)" : ""));
 }
 
-std::string options_of(const CLI::App& app, const std::string& group, bool positional) {
-  std::string out;
-  for (const CLI::Option* option : app.get_options())
-    if (option->get_positional() == positional && option->get_group() == group) out += option_entry(*option);
-  return out;
+/// From "Examples:" on, if there are any.
+std::string_view examples_of(std::string_view footer) {
+  const std::size_t begin = footer.find("Examples:\n");
+  return begin != std::string_view::npos ? footer.substr(begin) : footer;
 }
 
 }  // namespace
@@ -89,7 +92,24 @@ std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) con
   return usage + "\n";
 }
 
-std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode /*mode*/) const {
+bool HelpFormatter::is_rare(const CLI::Option& option) const {
+  return std::ranges::any_of(option.get_lnames(), [this](const std::string& name) { return rare_.contains(name); });
+}
+
+std::string HelpFormatter::options_of(const CLI::App& app, const std::string& group, bool positional,
+                                      bool with_rare) const {
+  std::string out;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional() != positional || option->get_group() != group) continue;
+    if (with_rare || !is_rare(*option)) out += option_entry(*option, !with_rare);
+  }
+  return out;
+}
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
+  const auto options = app->get_options();
+  const auto rare = std::ranges::count_if(options, [this](const CLI::Option* option) { return is_rare(*option); });
+  const bool is_short = mode != CLI::AppFormatMode::All && rare > few;
   std::string description = app->get_description();
   if (app->get_parent() != nullptr) {  // written for the list of subcommands
     description.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(description.front())));
@@ -104,9 +124,11 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI:
     subcommands += entry(subcommand->get_name(), subcommand->get_description());
   add_section("Subcommands", subcommands);
   const std::vector<std::string> groups = app->get_groups();
-  for (const std::string& group : groups) add_section("Arguments", options_of(*app, group, true));
-  for (const std::string& group : groups) add_section(group, options_of(*app, group, false));
-  if (!app->get_footer().empty()) out += "\n" + paragraphs(app->get_footer());
+  for (const std::string& group : groups) add_section("Arguments", options_of(*app, group, true, true));
+  for (const std::string& group : groups) add_section(group, options_of(*app, group, false, !is_short));
+  if (is_short) out += "\n" + std::to_string(rare) + " more options: " + name + " --help-all\n";
+  const std::string footer = app->get_footer();
+  if (!footer.empty()) out += "\n" + paragraphs(is_short ? examples_of(footer) : footer);
   return out;
 }
 

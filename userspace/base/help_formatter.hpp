@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace rtev {
 
@@ -12,17 +13,25 @@ namespace rtev {
 std::string option_heading(const CLI::Option& option);
 
 /// Help with subcommands before options and lines of at most max_columns. Texts are paragraphs of any length; a line
-/// that begins with a blank (an example) is kept as it is.
+/// that begins with a blank (an example) is kept as it is. Where there are more than a few rare options, they and what
+/// the footer says before its examples are shown by --help-all only.
 class HelpFormatter final : public CLI::Formatter {
  public:
   /// The usage of this app ends with "[-- CMD ARG...]", which CLI11 does not parse.
   void allow_command(const CLI::App& app) { with_command_.insert(&app); }
 
+  /// The long names of options, without "--", that --help does not show.
+  void set_rare(std::set<std::string> names) { rare_ = std::move(names); }
+
   std::string make_usage(const CLI::App* app, std::string name) const override;
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
 
  private:
+  bool is_rare(const CLI::Option& option) const;
+  std::string options_of(const CLI::App& app, const std::string& group, bool positional, bool with_rare) const;
+
   std::set<const CLI::App*> with_command_;
+  std::set<std::string> rare_;
 };
 
 }  // namespace rtev

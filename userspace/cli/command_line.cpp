@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "base/escape.hpp"
@@ -101,8 +102,13 @@ void check_command(const Subcommand& subcommand) {
 
 CommandLine::CommandLine() : app_(description, "rtev-bpf") {
   const auto formatter = std::make_shared<HelpFormatter>();
+  // Of the others no subcommand has many.
+  formatter->set_rare({"allow-confined", "buffer", "color", "enable-rate", "history", "leave-on", "max-files",
+                       "max-size", "memory-limit", "min-free", "ocaml-version", "priority", "ringless",
+                       "ringless-limit", "save-rings", "verbose"});
   app_.formatter(formatter);
   app_.set_help_flag("-h,--help", "print this help");
+  app_.set_help_all_flag("--help-all", "print help with all options");
   app_.set_version_flag("--version", std::string("rtev-bpf ") + RTEV_VERSION, "print the version");
   app_.require_subcommand(0, 1);
   // In the order of the help. Last app_ itself, because subcommands would inherit its footer.

@@ -220,8 +220,11 @@ TEST(CommandLine, PrintsItsVersion) {
 /// The help of rtev-bpf itself and of each subcommand.
 std::vector<Strings> all_helps() {
   const CommandLine rtev_bpf;
-  std::vector<Strings> helps{{"--help"}};
-  for (const CLI::App* app : rtev_bpf.app().get_subcommands({})) helps.push_back({app->get_name(), "-h"});
+  std::vector<Strings> helps{{"--help"}, {"--help-all"}};
+  for (const CLI::App* app : rtev_bpf.app().get_subcommands({})) {
+    helps.push_back({app->get_name(), "-h"});
+    helps.push_back({app->get_name(), "--help-all"});
+  }
   return helps;
 }
 
@@ -241,16 +244,32 @@ TEST(CommandLine, HelpFitsIn100Columns) {
 TEST(CommandLine, HelpHasEachOptionAndCmd) {
   const CommandLine rtev_bpf;
   for (const CLI::App* app : rtev_bpf.app().get_subcommands({})) {
-    const std::string help = command_line({app->get_name(), "--help"}).out;
+    const std::string help = command_line({app->get_name(), "--help-all"}).out;
     EXPECT_THAT(help, HasSubstr("Usage: rtev-bpf " + app->get_name()));
     for (const CLI::Option* option : app->get_options())
       EXPECT_THAT(help, HasSubstr(option->get_positional() ? option->get_name(true) : option->get_name()));
     const bool traces = app->get_option_no_throw("--sched") != nullptr;
     EXPECT_EQ(help.contains("[-- CMD ARG...]"), traces) << app->get_name();
   }
-  const std::string help = command_line({"--help"}).out;
+  const std::string help = command_line({"--help-all"}).out;
+  for (const CLI::Option* option : rtev_bpf.app().get_options()) EXPECT_THAT(help, HasSubstr(option->get_name()));
   EXPECT_LT(help.find("Subcommands:"), help.find("Options:"));
   EXPECT_THAT(command_line({"ps", "--help"}).out, Not(HasSubstr("Examples:"))) << "the footer of rtev-bpf itself";
+}
+
+TEST(CommandLine, HelpHasTheOptionsThatMostPeopleNeed) {
+  const std::string help = command_line({"--help"}).out;
+  for (const char* option :
+       {"--pid", "--name", "--duration", "--output", "--format", "--events", "--enable", "--sched"})
+    EXPECT_THAT(help, HasSubstr(option));
+  for (const char* option : {"--save-rings", "--memory-limit", "--priority", "--min-free"})
+    EXPECT_THAT(help, Not(HasSubstr(option)));
+  EXPECT_THAT(help, ContainsRegex("\n[0-9]+ more options: rtev-bpf --help-all\n"));
+  EXPECT_THAT(help, HasSubstr("\nExamples:\n"));
+  EXPECT_LT(std::ranges::count(help, '\n'), 60);
+  const std::string record = command_line({"record", "--help"}).out;
+  EXPECT_THAT(record, HasSubstr("more options: rtev-bpf record --help-all\n\nExamples:\n"));
+  EXPECT_THAT(command_line({"doctor", "--help"}).out, Not(HasSubstr("more options")));
 }
 
 }  // namespace
