@@ -54,7 +54,8 @@ bool is_in_proc(const UniqueFd& file) {
 }
 
 std::unexpected<Error> failed(int code, const std::string& path, const FileUse& use) {
-  return errno_error(code, use.what, path, use.hint);
+  const bool is_forbidden = code == EACCES && use.access == O_RDONLY;
+  return errno_error(code, use.what, path, is_forbidden ? "let this user read it, or run as a user who may" : use.hint);
 }
 
 std::unexpected<Error> refused(std::string why, const char* hint, const std::string& path, const FileUse& use) {

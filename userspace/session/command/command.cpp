@@ -59,10 +59,6 @@ bool has_terminal() {
   ::_exit(cannot_run);
 }
 
-std::unexpected<Error> cannot_run_error(int code, const std::string& name) {
-  return errno_error(code, "cannot run", name, "check the name, and whether this user may execute it");
-}
-
 /// False only if there is no such file. Whether it can be executed is left to exec.
 bool is_found(const std::string& name) {
   if (name.contains('/')) return ::access(name.c_str(), F_OK) == 0;
@@ -72,6 +68,21 @@ bool is_found(const std::string& name) {
     const std::string_view folder(directory.begin(), directory.end());
     return ::access((std::string(folder.empty() ? "." : folder) + '/' + name).c_str(), F_OK) == 0;
   });
+}
+
+std::unexpected<Error> cannot_run_error(int code, const std::string& name) {
+  const bool is_path = name.contains('/');
+  std::string hint = "check whether it is a program for this host";
+  if (code == EACCES) {
+    hint = "let this user execute it (chmod +x) and enter its directory";
+  } else if (code == ENOENT && is_found(name)) {
+    hint = "its interpreter is missing: see its first line (#!), or what file " + name + " says";
+  } else if (code == ENOENT) {
+    hint = is_path
+               ? "check the name and the directory"
+               : "it is not in PATH, which sudo may have changed; write ./" + name + " for a program in this directory";
+  }
+  return errno_error(code, "cannot run", name, std::move(hint));
 }
 
 }  // namespace
