@@ -54,7 +54,9 @@ void add_image(TextBuffer& out, const ProcessInfo& info) {
   if (info.runtime != ocaml_runtime) {
     out.add("  ");
     add_escaped(out, info.runtime);
-  } else if (out.add("  OCaml "); info.version.empty()) {
+  } else if (out.add("  OCaml "); info.version.empty() && info.family_source == FamilySource::assumed) {
+    out.add("5.?");  // as in ps
+  } else if (info.version.empty()) {
     out.add(to_string(info.family), " (", to_string(info.family_source), ')');
   } else {
     add_escaped(out, info.version);
@@ -97,6 +99,12 @@ void add_process_event(TextBuffer& out, ProcessAction action, const ProcessRecor
       break;
     case ProcessAction::ring:
       out.add("ring opened  ");
+      // Known only now.
+      if (info.family_source == FamilySource::ring && !info.version.empty()) {
+        out.add("OCaml ");
+        add_escaped(out, info.version);
+        out.add("  ");
+      }
       add_escaped(out, info.ring_path);
       if (info.runtime == ocaml_runtime) break;
       out.add("  of ");

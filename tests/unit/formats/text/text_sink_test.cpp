@@ -233,8 +233,11 @@ TEST_F(Text, Processes) {
   EXPECT_EQ(process_line(ProcessAction::exec), "process exec  OCaml 5.3  /usr/bin/server");
   info.version.clear();
   info.family_source = FamilySource::assumed;
-  EXPECT_EQ(process_line(ProcessAction::fork, 0, 12), "process forked by 12  OCaml 5.3+ (assumed)  /usr/bin/server");
+  EXPECT_EQ(process_line(ProcessAction::fork, 0, 12), "process forked by 12  OCaml 5.?  /usr/bin/server");
   EXPECT_EQ(process_line(ProcessAction::ring), "process ring opened  /run/4242.events");
+  info.family_source = FamilySource::ring;
+  info.version = "5.3";
+  EXPECT_EQ(process_line(ProcessAction::ring), "process ring opened  OCaml 5.3  /run/4242.events");
   EXPECT_EQ(process_line(ProcessAction::pause), "process events paused");
   EXPECT_EQ(process_line(ProcessAction::resume), "process events resumed");
   EXPECT_EQ(process_line(ProcessAction::stop), "process ring removed");
