@@ -71,15 +71,10 @@ double uptime_of(const ProcessInfo& info) {
   return static_cast<double>(now - std::min(now, info.start_ticks)) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-std::optional<std::uint64_t> heap_of(const StatsFigures& figures) {
+std::optional<std::uint64_t> heap_of(const ProcessStats& stats) {
   constexpr std::uint64_t bytes_in_word = 8;
-  const auto names = heap_counters();
-  std::optional<std::uint64_t> words;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const bool is_part = names[i] == "major_heap_pool_words" || names[i] == "major_heap_large_words";
-    if (is_part && figures.heap[i]) words = saturating_sum(words.value_or(0), figures.heap[i]->last);
-  }
-  return words ? std::optional(*words * bytes_in_word) : std::nullopt;
+  if (stats.heap_words.count() == 0) return std::nullopt;
+  return std::min(stats.heap_words.last(), UINT64_MAX / bytes_in_word) * bytes_in_word;
 }
 
 /// Sorted by pid.
@@ -94,7 +89,7 @@ std::vector<Row> rows_of(const ProcessLister& lister, const StatsReport& report)
     const auto stats = std::ranges::find(report.processes, info.pid, &ProcessStats::pid);
     if (stats != report.processes.end()) {
       row.gc_share = stats->figures.gc_share();
-      row.heap_bytes = heap_of(stats->figures);
+      row.heap_bytes = heap_of(*stats);
     }
     rows.push_back(std::move(row));
   }
