@@ -80,7 +80,9 @@ class Screen {
     if (!process.version.empty()) print(head, ", OCaml {}", Escaped{process.version});
     print(head, ", {}{}", Duration{figures.wall_ns}, process.ended ? ", ended" : "");
     if (process.domain_count() == 0) {
-      head.add(": no events");
+      head.add(process.has_ring ? ": no events"
+                                : ": no events, since they are off; --enable switches them on, --ringless traces "
+                                  "without");
       return line(head.text());
     }
     print(head, ": GC took {}", Duration{figures.gc_ns});
@@ -253,9 +255,9 @@ std::string stats_text(const StatsReport& report, bool full, bool gc_tuning) {
     screen.add_sentences();
     if (!gc_tuning) screen.add_table();
   }
+  if (gc_tuning) add_gc_tuning(out, report);
   if (report.switches_dropped > 0) {
     print(out, "warning: CPU times are lower bounds: the kernel dropped {}\n",
-  if (gc_tuning) add_gc_tuning(out, report);
           Counted{report.switches_dropped, "context switch", "context switches"});
   }
   if (report.rings_missed > 0) {

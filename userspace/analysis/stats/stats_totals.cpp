@@ -31,6 +31,7 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadInt
   ProcessStats stats = process.stats;
   const Family family = stats.family;
   stats.ended = process.ended;
+  stats.has_ring = process.ring_ns.has_value();
   for (const auto& domain : process.retired) stats.domains.push_back(stats_of(process, *domain, running));
   for (const Process::Domain& domain : process.domains) {
     if (domain.current) stats.domains.push_back(stats_of(process, *domain.current, running));
