@@ -16,7 +16,7 @@
 
 #include "base/escape.hpp"
 #include "base/file_io.hpp"
-#include "base/parse.hpp"
+#include "base/run_parameters.hpp"
 #include "enable/as_program.hpp"
 #include "enable/process_status.hpp"
 #include "inspect/mount_table.hpp"
@@ -32,16 +32,6 @@ constexpr std::uint64_t default_ring_words = 1 << 16, default_domains = 128, max
 constexpr std::uint64_t spare_bytes = 4 << 20;
 constexpr std::uint64_t spare_files = 1;
 constexpr std::size_t max_path_bytes = 4096;
-
-/// A parameter such as "e=20" of OCAMLRUNPARAM.
-std::optional<std::uint64_t> run_parameter(std::string_view parameters, char letter) {
-  while (!parameters.empty()) {
-    std::string_view parameter = take_until(parameters, ',');
-    if (parameter.size() < 3 || parameter[0] != letter || parameter[1] != '=') continue;
-    return parse_leading_number<std::uint64_t>(parameter.substr(2));
-  }
-  return std::nullopt;
-}
 
 /// Of the file with all rings full.
 std::uint64_t ring_file_bytes(const Target& target) {

@@ -19,6 +19,7 @@
 
 #include "base/exit_status.hpp"
 #include "base/file_io.hpp"
+#include "session/command/ring_size.hpp"
 #include "session/command/sudo_user.hpp"
 
 namespace rtev {
@@ -26,12 +27,30 @@ namespace {
 
 constexpr int cannot_run = 126;
 
+constexpr const char* preserve_rings_variable = "OCAML_RUNTIME_EVENTS_PRESERVE";
+
 bool has_terminal() {
   return static_cast<bool>(UniqueFd(::open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)));
 }
 
+using Environment = std::vector<std::pair<const char*, std::string>>;
+
+/// What OCaml's runtime is to know. The caller's OCAMLRUNPARAM counts, or else CAMLRUNPARAM.
+Environment environment_of(const std::optional<PrivateDir>& directory, bool keeps_rings) {
+  Environment variables{{"OCAML_RUNTIME_EVENTS_START", "1"}};
+  const char* const chosen = std::getenv(ring_directory_variable);
+  const std::string path = directory ? directory->path() : chosen;
+  if (directory) variables.emplace_back(ring_directory_variable, path);
+  if (keeps_rings) variables.emplace_back(preserve_rings_variable, "1");
+  const char* parameters = std::getenv("OCAMLRUNPARAM");
+  if (parameters == nullptr) parameters = std::getenv("CAMLRUNPARAM");
+  if (auto larger = with_larger_rings(parameters != nullptr ? parameters : "", ring_limits(path)))
+    variables.emplace_back("OCAMLRUNPARAM", std::move(*larger));
+  return variables;
+}
+
 /// In the child, between fork and exec.
-[[noreturn]] void become(const std::vector<std::string>& arguments, const std::optional<PrivateDir>& directory,
+[[noreturn]] void become(const std::vector<std::string>& arguments, const Environment& variables,
                          const std::optional<SudoUser>& user, Command::Stdout out, Command::Session session,
                          sighandler_t child_handler, int gate, int failed) {
   const auto give_up = [&] {
@@ -46,8 +65,7 @@ bool has_terminal() {
 
   ::signal(SIGCHLD, child_handler);
   if (out == Command::Stdout::to_stderr) ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  if (directory) ::setenv(ring_directory_variable, directory->path().c_str(), 1);
-  ::setenv("OCAML_RUNTIME_EVENTS_START", "1", 1);
+  for (const auto& [name, value] : variables) ::setenv(name, value.c_str(), 1);
   if (user && !user->become()) give_up();
 
   std::vector<char*> argv;
@@ -99,7 +117,7 @@ Command::Session Command::session_for(bool is_other_user, bool has_terminal,
 }
 
 Result<Command> Command::prepare(std::vector<std::string> arguments, Look look, Stdout out,
-                                 std::optional<Session> session) {
+                                 std::optional<Session> session, RingFiles files) {
   Command command;
   command.arguments_ = std::move(arguments);
   command.look_ = std::move(look);
@@ -108,7 +126,9 @@ Result<Command> Command::prepare(std::vector<std::string> arguments, Look look, 
     auto directory = PrivateDir::create(user, command.look_);
     if (!directory) return std::unexpected(std::move(directory.error()));
     command.directory_.emplace(std::move(*directory));
+    command.keeps_rings_ = files == RingFiles::kept && std::getenv(preserve_rings_variable) == nullptr;
   }
+  const Environment variables = environment_of(command.directory_, command.keeps_rings_);
 
   std::array<int, 2> gate{}, failed{};
   if (::pipe2(gate.data(), O_CLOEXEC) != 0 || ::pipe2(failed.data(), O_CLOEXEC) != 0)
@@ -126,8 +146,7 @@ Result<Command> Command::prepare(std::vector<std::string> arguments, Look look, 
   if (command.pid_ < 0) return errno_error(errno, "cannot start", command.arguments_.front());
   if (command.pid_ == 0) {
     command.gate_.reset();
-    become(command.arguments_, command.directory_, user, out, *session, child_handler, gate_end.get(),
-           failed_end.get());
+    become(command.arguments_, variables, user, out, *session, child_handler, gate_end.get(), failed_end.get());
   }
   command.pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, command.pid_, 0)));
   if (!command.pidfd_) return errno_error(errno, "cannot watch", command.arguments_.front());
@@ -142,6 +161,7 @@ Command::Command(Command&& other) noexcept
       pid_(std::exchange(other.pid_, -1)),
       status_(other.status_),
       has_own_session_(other.has_own_session_),
+      keeps_rings_(other.keeps_rings_),
       pidfd_(std::move(other.pidfd_)),
       gate_(std::move(other.gate_)),
       failed_(std::move(other.failed_)) {}
@@ -162,6 +182,12 @@ Result<void> Command::release() {
   }
   if (got != sizeof code) return {};
   return cannot_run_error(code, arguments_.front());
+}
+
+std::string Command::program_name() const {
+  constexpr std::size_t max_comm = 15;
+  const std::string& path = arguments_.front();
+  return path.substr(path.rfind('/') + 1).substr(0, max_comm);
 }
 
 void Command::send(int signal_number) const {

@@ -34,16 +34,21 @@ class Command {
   /// Its own, if the command runs as another user, who could otherwise type commands into a terminal of root: before
   /// Linux 6.2, or where the kernel's `legacy_tiocsti` (the text of that setting; nothing if there is none) allows it.
   static Session session_for(bool is_other_user, bool has_terminal, const std::optional<std::string>& legacy_tiocsti);
+  /// What becomes of the files of rings in the private directory when their programs end. `kept`: the caller removes
+  /// them, after it has read them.
+  enum class RingFiles : std::uint8_t { removed, kept };
   /// Forks. The child runs nothing of the command yet. Without `session` this host and the caller decide. `look` finds
-  /// processes that use rings of the command.
+  /// processes that use rings of the command. Its rings are larger than OCaml's own, see with_larger_rings().
   static Result<Command> prepare(std::vector<std::string> arguments, Look look, Stdout out = Stdout::own,
-                                 std::optional<Session> session = std::nullopt);
+                                 std::optional<Session> session = std::nullopt, RingFiles files = RingFiles::removed);
   Command(Command&& other) noexcept;
   Command& operator=(Command&&) = delete;
   ~Command();
 
   pid_t pid() const { return pid_; }
   const std::vector<std::string>& arguments() const { return arguments_; }
+  /// As the kernel names a process of it: the end of its path, cut off.
+  std::string program_name() const;
   /// Lets the child run the command. An error if it cannot be run; then wait() returns 126 or 127, as shells do.
   Result<void> release();
   /// Readable once the command has ended.
@@ -63,6 +68,8 @@ class Command {
   const std::vector<NamedProcess>& survivors() const { return survivors_; }
   /// Where rings go, if the user chose no directory.
   std::string ring_directory() const { return directory_ ? directory_->path() : std::string{}; }
+  /// True if the files of rings stay until they are removed.
+  bool keeps_rings() const { return keeps_rings_; }
 
  private:
   Command() = default;
@@ -74,6 +81,7 @@ class Command {
   pid_t pid_ = -1;
   int status_ = -1;
   bool has_own_session_ = false;
+  bool keeps_rings_ = false;
   UniqueFd pidfd_;
   UniqueFd gate_;    ///< a byte written here releases the child
   UniqueFd failed_;  ///< the child writes errno here if exec fails

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "session/command/command.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <sstream>
@@ -49,6 +51,34 @@ TEST(CommandSession, IsWhatWasAskedFor) {
   EXPECT_FALSE(is_leader);
   EXPECT_NE(session_of_command(Session::own, is_leader), ::getsid(0));
   EXPECT_TRUE(is_leader);
+}
+
+/// What a command finds in its environment.
+std::string variable_of_command(const std::string& name, Command::RingFiles files) {
+  const TempDir dir;
+  const std::string file = dir / "value";
+  auto command = Command::prepare({"sh", "-c", "echo \"$" + name + "\" > \"$0\"", file}, look, Command::Stdout::own,
+                                  Session::shared, files);
+  EXPECT_TRUE(command && command->release());
+  if (!command) return {};
+  EXPECT_EQ(command->wait(), 0);
+  return read_file(file);
+}
+
+TEST(CommandEnvironment, FilesOfRingsAreKeptOnlyForWhoeverRemovesThem) {
+  constexpr const char* preserve = "OCAML_RUNTIME_EVENTS_PRESERVE";
+  EXPECT_EQ(variable_of_command(preserve, Command::RingFiles::removed), "\n");
+  EXPECT_EQ(variable_of_command(preserve, Command::RingFiles::kept), "1\n");
+}
+
+TEST(CommandEnvironment, TheCallersParametersOfTheRuntimeAreKept) {
+  ::setenv("CAMLRUNPARAM", "v=0", 1);
+  EXPECT_THAT(variable_of_command("OCAMLRUNPARAM", Command::RingFiles::removed),
+              testing::AnyOf("v=0,e=20\n", "v=0,e=19\n", "v=0,e=18\n", "v=0,e=17\n", "\n"));
+  ::setenv("OCAMLRUNPARAM", "e=10", 1);
+  EXPECT_EQ(variable_of_command("OCAMLRUNPARAM", Command::RingFiles::removed), "e=10\n");
+  ::unsetenv("OCAMLRUNPARAM");
+  ::unsetenv("CAMLRUNPARAM");
 }
 
 TEST(CommandSession, GroupGetsTheSignalsOfTheTerminal) {

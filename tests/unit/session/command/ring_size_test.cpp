@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+#include "session/command/ring_size.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/run_parameters.hpp"
+
+namespace rtev::test {
+namespace {
+
+constexpr std::uint64_t gigabyte = std::uint64_t{1} << 30;
+constexpr RingLimits ample{.free = 100 * gigabyte};
+
+TEST(RingSize, ParametersAreFoundByTheirLetter) {
+  EXPECT_EQ(run_parameter("v=0x400,e=20,d=4", 'e'), 20u);
+  EXPECT_EQ(run_parameter("v=0x400,e=20,d=4", 'd'), 4u);
+  EXPECT_EQ(run_parameter("v=0x400,,b", 'b'), std::nullopt);
+  EXPECT_EQ(run_parameter("e", 'e'), std::nullopt);
+  EXPECT_EQ(run_parameter("", 'e'), std::nullopt);
+}
+
+TEST(RingSize, RingsAreLargerWhereTheUserSetNothing) {
+  EXPECT_EQ(with_larger_rings("", ample), "e=20");
+  EXPECT_EQ(with_larger_rings("v=0,s=256k", ample), "v=0,s=256k,e=20");
+  EXPECT_EQ(with_larger_rings("e=16", ample), std::nullopt);
+  EXPECT_EQ(with_larger_rings("v=0,e=10", ample), std::nullopt);
+}
+
+/// The runtime aborts a program whose file has 2 GiB.
+TEST(RingSize, ManyDomainsHaveSmallerRings) {
+  EXPECT_EQ(with_larger_rings("d=129", ample), "d=129,e=19");
+  EXPECT_EQ(with_larger_rings("d=512", ample), "d=512,e=18");
+  EXPECT_EQ(with_larger_rings("d=4096", ample), std::nullopt);
+  EXPECT_EQ(with_larger_rings("d=1", ample), "d=1,e=20");
+  EXPECT_EQ(with_larger_rings("d=0", ample), "d=0,e=20");
+  EXPECT_EQ(with_larger_rings("d=99999999999999999999", ample), "d=99999999999999999999,e=20") << "no number";
+}
+
+TEST(RingSize, WhatDoesNotFitIsNotAskedFor) {
+  EXPECT_EQ(with_larger_rings("", {.free = 2 * gigabyte}), "e=19");
+  EXPECT_EQ(with_larger_rings("", {.free = gigabyte / 2}), "e=17");
+  EXPECT_EQ(with_larger_rings("", {.free = gigabyte / 4}), std::nullopt);
+  EXPECT_EQ(with_larger_rings("d=2", {.free = gigabyte / 4}), "d=2,e=20");
+  EXPECT_EQ(with_larger_rings("", {.free = ample.free, .file = gigabyte / 2}), "e=18");
+  EXPECT_EQ(with_larger_rings("", {.free = ample.free, .addresses = 3 * gigabyte}), "e=19");
+  EXPECT_EQ(with_larger_rings("", {}), std::nullopt);
+}
+
+}  // namespace
+}  // namespace rtev::test

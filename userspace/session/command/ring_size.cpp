@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include "session/command/ring_size.hpp"
+
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/resource.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/run_parameters.hpp"
+#include "enable/process_status.hpp"
+
+namespace rtev {
+namespace {
+
+/// Powers of two: words of a domain's ring.
+constexpr unsigned default_bits = 16, wanted_bits = 20;
+
+/// The runtime counts the bytes of a file in an int, and aborts the program if it gets larger.
+constexpr std::uint64_t max_rings_bytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t default_domains = 128, max_domains = 4096;
+/// Headers, and names of user events.
+constexpr std::uint64_t other_bytes = std::uint64_t{2} << 20;
+
+/// A file that fills up its file system kills its program (SIGBUS): all of it must fit, and as much again must be left.
+/// Of the address space a program needs most for itself.
+constexpr std::uint64_t share_of_free = 2, share_of_addresses = 4;
+
+std::uint64_t limit_of(int resource) {
+  rlimit limit{};
+  if (::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return UINT64_MAX;
+  return limit.rlim_cur;
+}
+
+}  // namespace
+
+RingLimits ring_limits(const std::string& directory) {
+  RingLimits limits{.file = limit_of(RLIMIT_FSIZE), .addresses = limit_of(RLIMIT_AS)};
+  struct statfs system{};
+  if (::statfs(directory.c_str(), &system) != 0) return limits;
+  limits.free = system.f_bavail * static_cast<std::uint64_t>(system.f_bsize);
+  // What lies there counts as memory of whoever writes it.
+  if (system.f_type == TMPFS_MAGIC) limits.free = std::min(limits.free, enable::memory_left(::getpid()));
+  return limits;
+}
+
+std::optional<std::string> with_larger_rings(std::string_view parameters, const RingLimits& limits) {
+  if (run_parameter(parameters, 'e')) return std::nullopt;
+  const std::uint64_t domains =
+      std::clamp<std::uint64_t>(run_parameter(parameters, 'd').value_or(default_domains), 1, max_domains);
+  for (unsigned bits = wanted_bits; bits > default_bits; --bits) {
+    const std::uint64_t rings = domains * sizeof(std::uint64_t) << bits, file = rings + other_bytes;
+    if (rings > max_rings_bytes || file > limits.file || file > limits.addresses / share_of_addresses ||
+        file > limits.free / share_of_free)
+      continue;
+    return fmt::format("{}{}e={}", parameters, parameters.empty() ? "" : ",", bits);
+  }
+  return std::nullopt;
+}
+
+}  // namespace rtev
