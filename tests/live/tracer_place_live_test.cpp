@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(
                               {"unshare", "--user", "--map-root-user"},
                               "user namespace",
                               "--userns=host",
-                              false},
+                              true},
                       Refusal{"TimeNamespace",
                               "in a time namespace",
                               {"unshare", "--time", "--monotonic", "100", "--fork", "--kill-child"},
@@ -177,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(
                               {"setpriv", "--inh-caps=-all", "--bounding-set=-checkpoint_restore,-sys_admin"},
                               "CAP_CHECKPOINT_RESTORE",
                               "--cap-add=CHECKPOINT_RESTORE",
-                              false}),
+                              true}),
     by_label);
 
 TEST_F(TracerPlaceLive, PsInAContainerListsItsOwn) {

@@ -168,7 +168,7 @@ void leave_tracer(int channel) {
 
 /// Forks a worker for each channel that arrives, until the tracer is gone. Real-time, as workers are while they start:
 /// who keeps all cpus busy must not keep queries from being answered.
-void HelperProcess::serve(int control) {
+void HelperProcess::serve(int control, Rights rights) {
   become_real_time();
   while (auto request = receive(control, false)) {
     Task task{};
@@ -188,13 +188,13 @@ void HelperProcess::serve(int control) {
     }
     set_priority(priority);
     // What is needed to look into other users' processes.
-    keep_capabilities({CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE});
+    if (rights == Rights::needed) keep_capabilities({CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE});
     work(channel.get());
   }
   ::_exit(0);
 }
 
-Result<HelperProcess> HelperProcess::start() {
+Result<HelperProcess> HelperProcess::start(Rights rights) {
   auto channel = make_channel();
   if (!channel) return std::unexpected(std::move(channel.error()));
   const pid_t pid = ::fork();
@@ -202,8 +202,9 @@ Result<HelperProcess> HelperProcess::start() {
   if (pid == 0) {
     leave_tracer(channel->second.get());
     // Those of its workers, and what they have to set up.
-    keep_capabilities({CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE, CAP_SYS_NICE, CAP_NET_ADMIN});
-    serve(channel->second.get());
+    if (rights == Rights::needed)
+      keep_capabilities({CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE, CAP_SYS_NICE, CAP_NET_ADMIN});
+    serve(channel->second.get(), rights);
   }
   return HelperProcess(std::move(channel->first), pid);
 }

@@ -29,7 +29,10 @@ void leave_tracer(int channel);
 /// descriptor of the tracer. Start it before there are BPF programs and threads. Thread-safe.
 class HelperProcess {
  public:
-  static Result<HelperProcess> start();
+  /// Which rights of the tracer its workers keep. To look into a process of the same user they must have all that it
+  /// has, unless they have CAP_SYS_PTRACE.
+  enum class Rights : std::uint8_t { needed, all };
+  static Result<HelperProcess> start(Rights rights = Rights::needed);
   HelperProcess(HelperProcess&& other) noexcept
       : control_(std::move(other.control_)), pid_(std::exchange(other.pid_, -1)) {}
   HelperProcess& operator=(HelperProcess&&) = delete;
@@ -53,7 +56,7 @@ class HelperProcess {
 
  private:
   enum class Task : std::uint8_t { queries, files, links };
-  static void serve(int control);
+  static void serve(int control, Rights rights);
   Result<UniqueFd> start(Task task, Priority priority) const;
 
   HelperProcess(UniqueFd control, pid_t pid) : control_(std::move(control)), pid_(pid) {}

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -64,6 +65,22 @@ std::filesystem::path mapping_link(const Mapping& mapping) {
 
 std::filesystem::path process_path(const std::filesystem::path& root, std::int32_t pid, std::string_view name) {
   return root / std::to_string(pid) / name;
+}
+
+/// True if this is the file of the mapping. What fstat(2) says of a file is not what the kernel prints of its mappings
+/// on every file system, so it is mapped here, too.
+bool is_mapped_file(int fd, const Mapping& mapping) {
+  const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const mapped = ::mmap(nullptr, size, PROT_NONE, MAP_SHARED, fd, 0);
+  if (mapped == MAP_FAILED) return false;
+  bool is_same = false;
+  Procfs().visit_mappings(::getpid(), [&](const Mapping& own) {
+    if (own.begin != reinterpret_cast<std::uint64_t>(mapped)) return true;
+    is_same = own.device == mapping.device && own.inode == mapping.inode;
+    return false;
+  });
+  ::munmap(mapped, size);
+  return is_same;
 }
 
 std::optional<ProcessStat> read_stat(const std::filesystem::path& path) {
@@ -335,8 +352,13 @@ std::string Procfs::mapping_path(std::int32_t pid, const Mapping& mapping) const
 
 Result<UniqueFd> Procfs::open_mapping(std::int32_t pid, const Mapping& mapping) const {
   return from_any_thread(pid, [&](std::int32_t thread) {
-    return open_regular(process_path(root_, thread, mapping_link(mapping).native()), thread, "cannot open mapping",
-                        "map_files needs root with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE");
+    auto file = open_regular(process_path(root_, thread, mapping_link(mapping).native()), thread, "cannot open mapping",
+                             "map_files needs root with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE");
+    if (file || (file.error().code != EPERM && file.error().code != EACCES) || mapping.deleted || mapping.path.empty())
+      return file;
+    // By its name, as the process knows it. Another file may have the name by now.
+    auto named = open_regular(process_path(root_, thread, "root" + mapping.path), thread, "cannot open mapping", "");
+    return named && is_mapped_file(named->get(), mapping) ? std::move(named) : std::move(file);
   });
 }
 

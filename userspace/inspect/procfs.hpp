@@ -69,7 +69,8 @@ class Procfs {
   /// The path of the file behind a mapping, without " (deleted)"; empty if there is no such mapping. Of the mapping
   /// only its addresses count.
   std::string mapping_path(std::int32_t pid, const Mapping& mapping) const;
-  /// Opens the very file behind a mapping through map_files, whatever its name means today.
+  /// Opens the very file behind a mapping through map_files, whatever its name means today. Without the right to do
+  /// that it is opened by its name, if the mapping has one that is still the file's.
   Result<UniqueFd> open_mapping(std::int32_t pid, const Mapping& mapping) const;
   /// A word of the process's memory; nothing if it cannot be read.
   std::optional<std::uint64_t> read_word(std::int32_t pid, std::uint64_t address) const;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <system_error>
 #include <utility>
@@ -188,6 +189,15 @@ Feature check_pid_namespace(const HostRoots& roots) {
           "run on the host, or in a container with the host's pid namespace (--pid=host)"};
 }
 
+/// For what shows processes only.
+void add_pid_namespace(HostFeatures& host, const HostRoots& roots) {
+  Feature space = check_pid_namespace(roots);
+  if (space.status == ok) return;
+  space.status = degraded;
+  space.found = "not the host's: processes outside of it are not found";
+  host.features.push_back(std::move(space));
+}
+
 Feature check_file_limit(const HostRoots& roots) {
   // "Max open files            1024                 1048576              files"
   const std::string limits = read_text(roots.proc / "self/limits");
@@ -219,7 +229,9 @@ const Feature* HostFeatures::blocking() const {
 
 HostFeatures inspect_host(const HostRoots& roots, const BpfAbilities& abilities) {
   const std::uint64_t effective = effective_capabilities(roots);
-  HostFeatures host{.uprobe_multi = abilities.uprobe_multi};
+  // Filters of system calls answer with one of these, sandboxes without bpf(2) with the last.
+  const bool is_refused = abilities.error == EPERM || abilities.error == EACCES || abilities.error == ENOSYS;
+  HostFeatures host{.uprobe_multi = abilities.uprobe_multi, .denies_bpf = is_refused};
   // Causes before their effects.
   host.features = {check_proc(roots),          check_kernel(roots),         check_btf(roots),
                    check_lockdown(roots),      check_user_namespace(roots), check_pid_namespace(roots),
@@ -227,6 +239,7 @@ HostFeatures inspect_host(const HostRoots& roots, const BpfAbilities& abilities)
   const auto check = [&](const Capability& capability) {
     host.features.push_back(check_capability(capability, effective));
     host.lacks_capabilities |= host.features.back().status != ok;
+    host.denies_bpf |= host.features.back().status == missing;
   };
   std::ranges::for_each(bpf_capabilities, check);
   std::ranges::for_each(process_capabilities, check);
@@ -244,17 +257,31 @@ std::vector<std::string_view> tracer_capabilities() {
   return names;
 }
 
+std::string setcap_command() {
+  std::string capabilities;
+  for (const std::string_view name : tracer_capabilities()) {
+    if (!capabilities.empty()) capabilities += ',';
+    for (const char letter : name) capabilities += letter == '_' ? letter : static_cast<char>(letter - 'A' + 'a');
+  }
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  return fmt::format("sudo setcap {}=ep {}", capabilities, error ? "rtev-bpf" : self.string());
+}
+
 HostFeatures inspect_view(const HostRoots& roots) {
   HostFeatures host;
   host.features = {check_proc(roots), check_user_namespace(roots)};
   for (const auto& capability : process_capabilities)
     host.features.push_back(check_capability(capability, effective_capabilities(roots)));
   host.features.push_back(check_map_files(roots));
-  if (Feature space = check_pid_namespace(roots); space.status != ok) {
-    space.status = degraded;
-    space.found = "not the host's: processes outside of it are not found";
-    host.features.push_back(std::move(space));
-  }
+  add_pid_namespace(host, roots);
+  return host;
+}
+
+HostFeatures inspect_own_view(const HostRoots& roots) {
+  HostFeatures host;
+  host.features = {check_proc(roots)};
+  add_pid_namespace(host, roots);
   return host;
 }
 

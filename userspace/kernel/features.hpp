@@ -37,6 +37,7 @@ struct HostFeatures {
   std::vector<Feature> features{};  ///< causes before their effects
   bool uprobe_multi = false;
   bool lacks_capabilities = false;  ///< of tracer_capabilities()
+  bool denies_bpf = false;          ///< this process may not trace with BPF; others of this host may
 
   /// The first missing feature, or nullptr.
   const Feature* blocking() const;
@@ -50,9 +51,13 @@ inline HostFeatures inspect_host() {
 
 /// What a tracer that is not root has to hold: "CAP_BPF", ...
 std::vector<std::string_view> tracer_capabilities();
+/// The command that gives them to this program, for root to run. Can hold any bytes of its path.
+std::string setcap_command();
 
 /// Only what is needed to find processes and read their rings without BPF.
 HostFeatures inspect_view(const HostRoots& roots = {});
+/// Of that, what is needed for processes of this user.
+HostFeatures inspect_own_view(const HostRoots& roots = {});
 
 /// A kernel's release, e.g. "6.1.0-18-amd64".
 struct KernelVersion {

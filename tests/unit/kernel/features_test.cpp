@@ -55,8 +55,9 @@ class Features : public testing::Test {
            hard + "              files     \n";
   }
 
+  HostRoots root_dirs() const { return {.proc = root_ / "proc", .sys = root_ / "sys"}; }
   HostFeatures inspect(const BpfAbilities& abilities = all_abilities) const {
-    return inspect_host({.proc = root_ / "proc", .sys = root_ / "sys"}, abilities);
+    return inspect_host(root_dirs(), abilities);
   }
   Feature feature(const std::string& name, const BpfAbilities& abilities = all_abilities) const {
     for (const auto& candidate : inspect(abilities).features)
@@ -64,7 +65,7 @@ class Features : public testing::Test {
     ADD_FAILURE() << "no feature " << name;
     return {};
   }
-  HostFeatures view() const { return inspect_view({.proc = root_ / "proc", .sys = root_ / "sys"}); }
+  HostFeatures view() const { return inspect_view(root_dirs()); }
   std::string blocking(const BpfAbilities& abilities = all_abilities) const {
     const HostFeatures host = inspect(abilities);
     return host.blocking() != nullptr ? host.blocking()->name : "";
@@ -128,6 +129,20 @@ TEST_F(Features, TheCapabilitiesOfATracerAreNamed) {
   EXPECT_FALSE(inspect().lacks_capabilities);
   set_capabilities("0000000000000000");
   EXPECT_TRUE(inspect().lacks_capabilities);
+}
+
+TEST_F(Features, MissingRightsDenyBpfAndOtherObstaclesDoNot) {
+  EXPECT_FALSE(inspect().denies_bpf);
+  for (const int error : {EPERM, EACCES, ENOSYS}) EXPECT_TRUE(inspect({.error = error}).denies_bpf) << error;
+  EXPECT_FALSE(inspect({.error = ENOMEM}).denies_bpf);
+  remove("sys/kernel/btf");
+  EXPECT_FALSE(inspect().denies_bpf) << "nobody can use BPF here";
+  set_capabilities("0000010000080004");  // without CAP_BPF and CAP_PERFMON
+  EXPECT_TRUE(inspect().denies_bpf);
+}
+
+TEST_F(Features, TheCommandThatGivesRightsNamesThisProgram) {
+  EXPECT_THAT(setcap_command(), testing::MatchesRegex("sudo setcap cap_bpf,cap_perfmon,.*=ep /.*rtev-unit-tests"));
 }
 
 TEST_F(Features, SysAdminIncludesOnlyTheNewerCapabilities) {
@@ -204,6 +219,15 @@ TEST_F(Features, ViewNeedsNoBpf) {
   set_capabilities("0");
   ASSERT_NE(view().blocking(), nullptr);
   EXPECT_EQ(view().blocking()->name, "CAP_CHECKPOINT_RESTORE");
+}
+
+TEST_F(Features, OwnProcessesNeedOnlyProc) {
+  set_capabilities("0");
+  remove("proc/self/map_files");
+  EXPECT_EQ(inspect_own_view(root_dirs()).blocking(), nullptr);
+  remove("proc/self");
+  ASSERT_NE(inspect_own_view(root_dirs()).blocking(), nullptr);
+  EXPECT_EQ(inspect_own_view(root_dirs()).blocking()->name, "/proc");
 }
 
 TEST_F(Features, ViewFromAnotherPidNamespaceIsDegraded) {

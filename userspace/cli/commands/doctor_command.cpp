@@ -4,13 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "base/escape.hpp"
@@ -62,18 +59,13 @@ void print_json(const kernel::HostFeatures& host) {
 
 /// The commands that let others than root trace.
 std::string rights_text() {
-  std::string file, container;
-  for (const std::string_view name : kernel::tracer_capabilities()) {
-    std::string word(name);
-    container += " --cap-add=" + word.substr(4);
-    std::ranges::transform(word, word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    file += (file.empty() ? "" : ",") + word;
-  }
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  std::string container;
+  for (const std::string_view name : kernel::tracer_capabilities())
+    container.append(" --cap-add=").append(name.substr(4));
   return fmt::format(
-      "\nTo trace this host without root, once:\n  sudo setcap {}=ep {}\nIn a container:\n  --pid=host{}\n", file,
-      error ? "rtev-bpf" : escaped(self.string()), container);
+      "\nTo trace this host without root, once:\n  {}\nIn a container:\n  --pid=host{}\n"
+      "Programs of your own need none of this: rtev-bpf -- CMD, or rtev-bpf -p PID.\n",
+      escaped(kernel::setcap_command()), container);
 }
 
 int run_doctor(bool as_json) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// rtev-bpf ps: the OCaml processes of the host. Needs no BPF.
+// rtev-bpf ps: the OCaml processes of the host, or of this user. Needs no BPF.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -183,15 +183,20 @@ struct PsOptions : ProcessOptions {
 };
 
 int run_ps(const PsOptions& options) {
-  const kernel::HostFeatures host = kernel::inspect_view();
+  kernel::HostFeatures host = kernel::inspect_view();
+  const bool only_own = host.blocking() != nullptr;
+  if (only_own) host = kernel::inspect_own_view();
   if (const kernel::Feature* feature = host.blocking())
     return report(
         {.what = "cannot inspect processes", .why = feature->name + ": " + feature->found, .hint = feature->hint});
+  if (only_own)
+    say(fmt::format("rtev-bpf: only processes of {} are shown: to see others needs root\n", name_of_user(::geteuid())));
   for (const kernel::Feature& feature : host.features) {
     if (feature.status == kernel::FeatureStatus::ok) continue;
     say(fmt::format("rtev-bpf: {}: {}\nhint: {}\n", feature.name, feature.found, feature.hint));
   }
-  const auto helper = helper::HelperProcess::start();
+  const auto helper = helper::HelperProcess::start(only_own ? helper::HelperProcess::Rights::all
+                                                            : helper::HelperProcess::Rights::needed);
   if (!helper) return report(helper.error());
   const helper::Closers closers(*helper);
   Stats stats;
