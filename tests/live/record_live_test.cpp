@@ -21,6 +21,7 @@
 #include "live/harness.hpp"
 #include "recording/recording_file.hpp"
 #include "session/live/live_session.hpp"
+#include "session/live/live_sources.hpp"
 #include "support/chrome_check.hpp"
 #include "support/perfetto_check.hpp"
 
@@ -86,7 +87,12 @@ class InProcess {
   InProcess(const LiveOptions& options, AllFormats& sink) : end_(::eventfd(0, EFD_CLOEXEC)) {
     auto attached = AttachedPrograms::load(options);
     if (!attached) throw std::runtime_error(attached.error().message());
-    session_ = LiveSession::start(options, std::move(*attached), helper_, sink, sink.lines(), stop_);
+    session_ = LiveSession::start(
+        options, options.programs.sched != RTEV_SCHED_OFF,
+        [&](const Sources::Stream& stream) {
+          return std::make_unique<LiveSources>(options, stream, std::move(*attached), helper_);
+        },
+        sink, sink.lines(), stop_);
     thread_ = std::jthread([this] { session_->run({.readable_fd = end_.get()}); });
   }
   InProcess(const InProcess&) = delete;

@@ -1,36 +1,26 @@
 // SPDX-License-Identifier: MIT
 #include "cli/tracing.hpp"
 
-#include <fcntl.h>
-#include <fmt/core.h>
-#include <poll.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <iterator>
+#include <cstdint>
+#include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "base/exit_status.hpp"
-#include "base/parse.hpp"
 #include "cli/messages.hpp"
-#include "cli/no_match.hpp"
+#include "cli/rootless_tracing.hpp"
+#include "cli/trace_run.hpp"
 #include "enable/enabler.hpp"
 #include "helper/closers.hpp"
-#include "helper/process_queries.hpp"
 #include "kernel/attacher.hpp"
+#include "kernel/features.hpp"
 #include "kernel/libbpf.hpp"
-#include "session/command/command.hpp"
 #include "session/confinement.hpp"
-#include "session/live/live_session.hpp"
+#include "session/live/live_sources.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -42,43 +32,19 @@ std::size_t default_buffer_bytes() {
 }
 
 LiveOptions live_options(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing) {
-  const bool has_command = !invocation.command.empty();
   LiveOptions live;
-  live.discovery = {.filter = {.pids = options.pids, .name_globs = options.names, .only_followed = has_command},
-                    .history = options.history,
-                    .forced_version = options.ocaml_version};
+  static_cast<SessionOptions&>(live) = session_options(options, invocation, tracing);
   live.programs.sched = options.sched;
   live.programs.save_rings = options.save_rings;
   live.programs.sched_buffer_bytes = options.buffer_bytes.value_or(default_buffer_bytes());
-  live.programs.follow = has_command;
+  live.programs.follow = !invocation.command.empty();
   if (options.ringless) live.ringless = kernel::RinglessOptions{.limit = options.ringless_limit};
-  live.duration = options.duration;
-  live.memory_limit = options.memory_limit;
   live.priority = options.priority;
-  live.max_delay = tracing.max_delay;
-  live.command_line = invocation.arguments;
   return live;
 }
 
-/// The file descriptor that RTEV_READY_FD names, which CMD does not inherit.
-std::optional<int> take_ready_fd() {
-  const char* text = std::getenv("RTEV_READY_FD");
-  const auto fd = parse_number<int>(text != nullptr ? text : "");
-  ::unsetenv("RTEV_READY_FD");
-  if (fd && *fd > STDERR_FILENO) ::fcntl(*fd, F_SETFD, FD_CLOEXEC);
-  return fd;
-}
-
-/// For scripts and tests that start programs to trace: writes a line when everything is attached.
-void announce_ready(std::optional<int> fd) {
-  if (!fd) return;
-  constexpr std::string_view line = "ready\n";
-  [[maybe_unused]] const ssize_t put = ::write(*fd, line.data(), line.size());
-}
-
 /// What went wrong or needs an explanation, apart from losses.
-void explain_end(const LiveSession& session, const Command* command) {
-  const LiveSources& sources = session.sources();
+void explain_end(const LiveSources& sources, const Command* command) {
   const kernel::UprobeManager::Figures probes = sources.probes().figures();
   say(missing_probes_message(
       {.binaries = probes.failed, .functions = probes.skipped, .last_error = probes.last_error}));
@@ -88,39 +54,6 @@ void explain_end(const LiveSession& session, const Command* command) {
   if (command != nullptr)
     say(aborted_message(sources.discovery().exits().aborted_without_ring(), command->arguments().front(),
                         command->ring_directory()));
-}
-
-/// Passes a signal of the tracer on to the command. In a terminal the command has it already, unless it has a session
-/// of its own.
-void forward(const Command& command, int signal_number, bool from_terminal) {
-  if (!command.has_own_session()) {
-    if (!from_terminal) command.send(signal_number);
-    return;
-  }
-  switch (signal_number) {
-    case SIGTSTP:  // which the kernel does not deliver to a session without a terminal
-      command.send_to_group(SIGSTOP);
-      ::raise(SIGSTOP);
-      break;
-    case SIGCONT:
-    case SIGWINCH:
-      command.send_to_group(signal_number);
-      break;
-    default:
-      from_terminal ? command.send_to_group(signal_number) : command.send(signal_number);
-  }
-}
-
-/// Waits for a command after the end of the trace, and forwards signals to it. Nothing if it is to be left.
-std::optional<int> wait_for(Command& command, StopSignal& stop, const std::function<void(int)>& pass_on) {
-  while (true) {
-    if (stop.leaves_command()) return std::nullopt;
-    pollfd wait[] = {{.fd = command.ended_fd(), .events = POLLIN, .revents = 0},
-                     {.fd = stop.event_fd(), .events = POLLIN, .revents = 0}};
-    ::poll(wait, std::size(wait), -1);
-    if (wait[0].revents != 0) return command.wait();
-    while (const int signal_number = stop.take()) pass_on(signal_number);
-  }
 }
 
 /// A signal that waits keeps the kernel from loading programs (EAGAIN): it is handled afterwards.
@@ -133,25 +66,7 @@ Result<AttachedPrograms> load_undisturbed(const LiveOptions& options) {
   return attached;
 }
 
-Result<void> check_pids(const TraceOptions& options) {
-  for (const std::int32_t pid : options.pids) {
-    if (::kill(pid, 0) == 0 || errno != ESRCH) continue;
-    return std::unexpected(Error{.what = "cannot trace process",
-                                 .subject = std::to_string(pid),
-                                 .why = "no such process",
-                                 .hint = "rtev-bpf ps lists OCaml processes"});
-  }
-  return {};
-}
-
-}  // namespace
-
-int trace(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing) {
-  // Shells start background jobs with SIGINT ignored. It ends the tracer nevertheless; with CMD only from StopSignal
-  // on, since CMD inherits what the shell has set.
-  if (invocation.command.empty()) ::signal(SIGINT, SIG_DFL);
-  kernel::set_libbpf_verbose(options.verbose);
-  if (auto exist = check_pids(options); !exist) return report(exist.error());
+int trace_with_bpf(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing) {
   const auto ready_fd = take_ready_fd();
   // Before there are BPF programs and threads: the helper must have nothing of them.
   const auto helper = helper::HelperProcess::start();
@@ -169,21 +84,10 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
     if (!started) return report(started.error());
     enabler.emplace(std::move(*started));
   }
-  // Forked before any thread exists. It waits until released.
-  std::optional<Command> command;
-  if (!invocation.command.empty()) {
-    if (auto exists = Command::check(invocation.command.front()); !exists) {
-      report(exists.error());
-      return Command::not_found;
-    }
-    auto prepared = Command::prepare(
-        invocation.command, [&helper](ProcessQuery query) { return helper::ask_once(*helper, std::move(query)); },
-        tracing.owns_stdout ? Command::Stdout::to_stderr : Command::Stdout::own);
-    if (!prepared) return report(prepared.error());
-    command.emplace(std::move(*prepared));
-  }
+  auto command = prepare_command(invocation, tracing, *helper, Command::RingFiles::removed);
+  if (!command) return command.error();
 
-  StopSignal stop(command ? &*command : nullptr);
+  StopSignal stop(*command ? &**command : nullptr);
   LiveOptions live = live_options(options, invocation, tracing);
   live.enabler = enabler ? &*enabler : nullptr;
   live.programs.attach = [&attacher](kernel::UprobeRequest request) { return attacher->attach(std::move(request)); };
@@ -197,52 +101,43 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
   if (auto confined = confine_tracer(); !confined) return report(confined.error());
   // After that, since it starts a thread.
   const helper::Closers closers(*helper);
-  auto session = LiveSession::start(live, std::move(*attached), *helper, tracing.sink, tracing.output, stop);
-  if (!command && !options.quiet)
-    say(start_message(session->registry(), {.has_end = options.duration.has_value(),
-                                            .probes_all = options.ringless,
-                                            .enables = options.enable,
-                                            .selects = !options.pids.empty() || !options.names.empty(),
-                                            .found_everything = session->found_everything()}));
-  announce_ready(ready_fd);
-  // A program that starts now must not wait for it.
-  std::jthread names_others;
-  if (!command && !options.quiet && selects_none(options, session->registry()))
-    names_others = std::jthread([&options, &helper] { say(no_match_message(options, *helper)); });
+  LiveSources* sources = nullptr;
+  return run_session({.options = options,
+                      .tracing = tracing,
+                      .helper = *helper,
+                      .command = *command ? &**command : nullptr,
+                      .stop = stop,
+                      .ready_fd = ready_fd,
+                      .session = LiveSession::start(
+                          live, live.programs.sched != RTEV_SCHED_OFF,
+                          [&](const Sources::Stream& stream) {
+                            auto made = std::make_unique<LiveSources>(live, stream, std::move(*attached), *helper);
+                            sources = made.get();
+                            return made;
+                          },
+                          tracing.sink, tracing.output, stop),
+                      .follow = [&sources](std::int32_t pid) { return sources->follow(pid); },
+                      .explain_end = [&sources](const Command* ended) { explain_end(*sources, ended); },
+                      .end =
+                          [&] {
+                            enabler.reset();
+                            attacher->abandon();
+                            sched_attacher->abandon();
+                          }});
+}
 
-  LiveSession::Until until{.is_full = tracing.is_full};
-  if (command) {
-    if (auto followed = session->follow(command->pid()); !followed) return report(followed.error());
-    if (auto released = command->release(); !released) {
-      report(released.error());
-      return command->wait();
-    }
-    until.readable_fd = command->ended_fd();
-    until.on_signal = [&](int signal_number) { forward(*command, signal_number, stop.from_terminal()); };
-  }
-  session->run(until);
-  if (!options.quiet) explain_end(*session, command ? &*command : nullptr);
-  std::string no_events;
-  // Otherwise a command may have events that were not traced.
-  const bool is_full = tracing.is_full && tracing.is_full();
-  if (command && !tracing.output.error() && !is_full && !options.duration && options.names.empty())
-    no_events = no_events_message(command->arguments().front(), session->registry());
-  session.reset();
-  enabler.reset();
-  attacher->abandon();
-  sched_attacher->abandon();
-  if (!command) return exit_ok;
-  const std::optional<int> ended = wait_for(*command, stop, until.on_signal);
-  if (!ended) {
-    say(left_message(command->pid(), command->arguments().front()));
-    command->leave();
-    return exit_of_signal + stop.received();
-  }
-  const int status = *ended;
-  if (options.quiet) return status;
-  say(survivors_message(command->survivors(), command->arguments().front(), command->ring_directory()));
-  if (command->survivors().empty()) say(no_events);
-  return status;
+}  // namespace
+
+int trace(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing) {
+  // Shells start background jobs with SIGINT ignored. It ends the tracer nevertheless; with CMD only from StopSignal
+  // on, since CMD inherits what the shell has set.
+  if (invocation.command.empty()) ::signal(SIGINT, SIG_DFL);
+  kernel::set_libbpf_verbose(options.verbose);
+  if (auto exist = check_pids(options); !exist) return report(exist.error());
+  const kernel::HostFeatures host = kernel::inspect_host();
+  // These options mean nothing without BPF: its errors say what they need.
+  if (!host.denies_bpf || options.enable || options.ringless) return trace_with_bpf(options, invocation, tracing);
+  return trace_without_bpf(options, invocation, tracing, host);
 }
 
 }  // namespace rtev::cli

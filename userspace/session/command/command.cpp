@@ -39,7 +39,7 @@ using Environment = std::vector<std::pair<const char*, std::string>>;
 Environment environment_of(const std::optional<PrivateDir>& directory, bool keeps_rings) {
   Environment variables{{"OCAML_RUNTIME_EVENTS_START", "1"}};
   const char* const chosen = std::getenv(ring_directory_variable);
-  const std::string path = directory ? directory->path() : chosen;
+  const std::string path = directory ? directory->path() : chosen != nullptr ? chosen : "";
   if (directory) variables.emplace_back(ring_directory_variable, path);
   if (keeps_rings) variables.emplace_back(preserve_rings_variable, "1");
   const char* parameters = std::getenv("OCAMLRUNPARAM");

@@ -37,17 +37,16 @@ std::uint64_t from_now_until(std::uint64_t time_ns) {
 
 }  // namespace
 
-std::unique_ptr<LiveSession> LiveSession::start(const LiveOptions& options, AttachedPrograms attached,
-                                                const helper::HelperProcess& helper, Sink& sink, const Output& output,
-                                                StopSignal& stop) {
-  std::unique_ptr<LiveSession> session(new LiveSession(options, std::move(attached), helper, sink, output, stop));
+std::unique_ptr<LiveSession> LiveSession::start(const SessionOptions& options, bool has_sched, const MakeSources& make,
+                                                Sink& sink, const Output& output, StopSignal& stop) {
+  std::unique_ptr<LiveSession> session(new LiveSession(options, has_sched, make, sink, output, stop));
   sink.header(make_run_header(options.command_line, session->start_ns_));
   session->settle();
   return session;
 }
 
-LiveSession::LiveSession(const LiveOptions& options, AttachedPrograms attached, const helper::HelperProcess& helper,
-                         Sink& sink, const Output& output, StopSignal& stop)
+LiveSession::LiveSession(const SessionOptions& options, bool has_sched, const MakeSources& make, Sink& sink,
+                         const Output& output, StopSignal& stop)
     : options_(options),
       sink_(sink),
       output_(output),
@@ -55,25 +54,24 @@ LiveSession::LiveSession(const LiveOptions& options, AttachedPrograms attached, 
       start_ns_(monotonic_ns()),
       timeline_(monotonic_ns, MemoryShares(options.memory_limit).staged_events),
       stream_(timeline_, registry_, sink),
-      sources_(options_, {.registry = registry_, .timeline = timeline_, .output = stream_, .start_ns = start_ns_},
-               std::move(attached), helper),
-      watermark_(options.programs.sched != RTEV_SCHED_OFF),
+      sources_(make({.registry = registry_, .timeline = timeline_, .output = stream_, .start_ns = start_ns_})),
+      watermark_(has_sched),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-  for (const int fd : sources_.event_fds()) wake_on(fd);
+  for (const int fd : sources_->event_fds()) wake_on(fd);
   wake_on(stop_.event_fd());
 }
 
 /// Finds the processes that run already, and names and probes them before the session is reported as ready.
 void LiveSession::settle() {
-  sources_.begin_scan(start_ns_);
+  sources_->begin_scan(start_ns_);
   const std::uint64_t deadline = monotonic_ns() + settling_timeout_ns;
   while (stop_.received() == 0 && !output_.error() && monotonic_ns() < deadline) {
-    const bool was_idle = !sources_.is_inspecting();
+    const bool was_idle = !sources_->is_inspecting();
     tick();
     // What was inspected may have led to more.
-    found_everything_ = was_idle && !sources_.is_inspecting();
+    found_everything_ = was_idle && !sources_->is_inspecting();
     if (found_everything_) break;
-    sources_.await_inspected(1);
+    sources_->await_inspected(1);
   }
 }
 
@@ -83,24 +81,24 @@ RunSummary LiveSession::run(const Until& until) {
     tick();
     sleep();
   }
-  return finish(until.is_full && until.is_full() ? LiveSources::Rest::stays : LiveSources::Rest::is_read);
+  return finish(until.is_full && until.is_full() ? Sources::Rest::stays : Sources::Rest::is_read);
 }
 
 /// Of the run so far.
 RunSummary LiveSession::figures() {
-  sources_.update_registry();
+  sources_->update_registry();
   RunSummary summary;
   summary.start_ns = start_ns_;
   summary.end_ns = monotonic_ns();
   stream_.add_figures(summary);
-  sources_.add_figures(summary);
+  sources_->add_figures(summary);
   fill_own_cost(summary);
   return summary;
 }
 
 /// Reads what is left in all sources, releases all events, and gives the sink the summary.
-RunSummary LiveSession::finish(LiveSources::Rest rest) {
-  sources_.drain(rest);
+RunSummary LiveSession::finish(Sources::Rest rest) {
+  sources_->drain(rest);
   stream_.release_all(monotonic_ns() + last_release_timeout_ns);
   const RunSummary summary = figures();
   sink_.summary(summary, registry_);
@@ -110,11 +108,11 @@ RunSummary LiveSession::finish(LiveSources::Rest rest) {
 
 /// Reads all sources, then releases what is certain to be complete.
 void LiveSession::tick() {
-  const auto [now, read_until] = sources_.collect();
-  stream_.release(watermark_.at(read_until, sources_.holds(read_until)));
+  const auto [now, read_until] = sources_->collect();
+  stream_.release(watermark_.at(read_until, sources_->holds(read_until)));
   if (sink_.wants_checkpoint()) sink_.checkpoint(figures(), registry_);
   stream_.flush(now);
-  sources_.scan(now);
+  sources_->scan(now);
 }
 
 bool LiveSession::should_end(const Until& until) {
@@ -148,15 +146,15 @@ void LiveSession::wake_on(int fd) const {
 
 void LiveSession::sleep() {
   std::uint64_t timeout = idle_sleep_ns;
-  if (stream_.has_backlog() || sources_.is_behind()) {
+  if (stream_.has_backlog() || sources_->is_behind()) {
     timeout = 0;
-  } else if (!sources_.any_runs() && !std::exchange(wakeup_armed_, true)) {
+  } else if (!sources_->any_runs() && !std::exchange(wakeup_armed_, true)) {
     // One more look first: what ran before the wake-up was armed is visible there.
-    return sources_.wake_if_active();
-  } else if (sources_.has_news() || (!sources_.any_runs() && !stream_.is_empty())) {
+    return sources_->wake_if_active();
+  } else if (sources_->has_news() || (!sources_->any_runs() && !stream_.is_empty())) {
     timeout = std::min(2 * watermark_.slack_ns(), max_sleep_ns);
   }
-  if (const auto next = sources_.next_collect_ns()) timeout = std::min(timeout, from_now_until(*next));
+  if (const auto next = sources_->next_collect_ns()) timeout = std::min(timeout, from_now_until(*next));
   if (const auto end = end_ns()) timeout = std::min(timeout, from_now_until(*end));
   const timespec wait{.tv_sec = static_cast<time_t>(timeout / 1'000'000'000),
                       .tv_nsec = static_cast<long>(timeout % 1'000'000'000)};

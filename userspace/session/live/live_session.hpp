@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One run of the tracer: kernel records and rings in, one ordered stream to a sink out.
+// One run of the tracer: sources in, one ordered stream to a sink out.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,7 @@
 #include <memory>
 
 #include "base/unique_fd.hpp"
-#include "rtev/error.hpp"
-#include "session/live/live_sources.hpp"
+#include "session/live/sources.hpp"
 #include "session/live/stream_output.hpp"
 #include "session/live/watermark.hpp"
 #include "session/stop_signal.hpp"
@@ -21,13 +20,11 @@ namespace rtev {
 /// Reads, merges and releases events on the thread that calls run().
 class LiveSession {
  public:
-  /// Gives the sink its header and looks at what runs already. `helper` was started before the programs were loaded.
-  static std::unique_ptr<LiveSession> start(const LiveOptions& options, AttachedPrograms attached,
-                                            const helper::HelperProcess& helper, Sink& sink, const Output& output,
-                                            StopSignal& stop);
-
-  /// With ProcessFilter::only_followed: follows this process and its descendants.
-  Result<void> follow(std::int32_t pid) { return sources_.follow(pid); }
+  using MakeSources = std::function<std::unique_ptr<Sources>(const Sources::Stream&)>;
+  /// Makes the sources, gives the sink its header and looks at what runs already. `has_sched`: the sources report
+  /// switches of threads.
+  static std::unique_ptr<LiveSession> start(const SessionOptions& options, bool has_sched, const MakeSources& make,
+                                            Sink& sink, const Output& output, StopSignal& stop);
 
   /// Ways to end besides the duration and an output that fails.
   struct Until {
@@ -43,15 +40,14 @@ class LiveSession {
   /// False if the start did not wait any longer for all processes of the host to be inspected.
   bool found_everything() const { return found_everything_; }
   const Registry& registry() const { return registry_; }
-  const LiveSources& sources() const { return sources_; }
 
  private:
-  LiveSession(const LiveOptions& options, AttachedPrograms attached, const helper::HelperProcess& helper, Sink& sink,
-              const Output& output, StopSignal& stop);
+  LiveSession(const SessionOptions& options, bool has_sched, const MakeSources& make, Sink& sink, const Output& output,
+              StopSignal& stop);
 
   void settle();
   RunSummary figures();
-  RunSummary finish(LiveSources::Rest rest);
+  RunSummary finish(Sources::Rest rest);
   void tick();
   void sleep();
   void wake_on(int fd) const;
@@ -59,7 +55,7 @@ class LiveSession {
   bool have_pids_ended(std::uint64_t now_ns);
   std::optional<std::uint64_t> end_ns() const;
 
-  LiveOptions options_;
+  SessionOptions options_;
   Sink& sink_;
   const Output& output_;
   StopSignal& stop_;
@@ -67,7 +63,7 @@ class LiveSession {
   Registry registry_;
   Timeline timeline_;
   StreamOutput stream_;
-  LiveSources sources_;
+  std::unique_ptr<Sources> sources_;
   Watermark watermark_;
   UniqueFd epoll_;
   bool found_everything_ = false;

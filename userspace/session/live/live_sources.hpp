@@ -2,13 +2,10 @@
 // All that a live session reads: lifecycle records, rings, ring-less probes, scheduler records and /proc.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "enable/enabler.hpp"
@@ -29,37 +26,20 @@
 #include "session/live/ringless.hpp"
 #include "session/live/sched_attachment.hpp"
 #include "session/live/sched_stager.hpp"
-#include "session/live/stream_output.hpp"
+#include "session/live/sources.hpp"
 #include "session/live/thread_priority.hpp"
-#include "session/live/watermark.hpp"
-#include "stream/registry.hpp"
-#include "stream/sink.hpp"
-#include "stream/timeline.hpp"
 
 namespace rtev {
 
-/// How the memory that is spent on behalf of others is shared out; the rest is for reports. Bytes.
-struct MemoryShares {
-  explicit MemoryShares(std::size_t limit) : staged_events(limit / 8 * 3), rings(limit / 4), saved_rings(limit / 8) {}
-
-  std::size_t staged_events, rings, saved_rings;
-};
-
-/// What a live session traces, and for how long.
-struct LiveOptions {
-  DiscoveryOptions discovery;
+/// What a live session traces with BPF.
+struct LiveOptions : SessionOptions {
   kernel::ProgramOptions programs;
   /// Trace programs without a ring, too. Which processes, and how uprobes are attached, is taken from the options
   /// above.
   std::optional<kernel::RinglessOptions> ringless{};
   /// Switches the events of programs on; must outlive the session. Null: they are left as they are.
   enable::Enabler* enabler = nullptr;
-  std::optional<std::chrono::nanoseconds> duration;
-  std::size_t memory_limit = std::size_t{256} << 20;  ///< bytes, see MemoryShares
-  int priority = default_priority;                    ///< nice value of the thread that runs the session
-  /// How old events may be when they are released: what the output needs.
-  std::chrono::nanoseconds max_delay{std::chrono::milliseconds(20)};
-  std::vector<std::string> command_line;  ///< for the header
+  int priority = default_priority;  ///< nice value of the thread that runs the session
 };
 
 /// The BPF programs of a session, attached.
@@ -71,60 +51,30 @@ struct AttachedPrograms {
   static Result<AttachedPrograms> load(const LiveOptions& options);
 };
 
-/// Stages what it reads in the timeline. Used from one thread; LifecycleReader and Inspector have threads of their own.
-class LiveSources : private ProcessEvents {
+/// LifecycleReader and Inspector have threads of their own.
+class LiveSources final : public Sources, private ProcessEvents {
  public:
-  /// Where events go. Must outlive the sources.
-  struct Stream {
-    Registry& registry;
-    Timeline& timeline;
-    StreamOutput& output;
-    std::uint64_t start_ns;  ///< of the session
-  };
   LiveSources(const LiveOptions& options, const Stream& stream, AttachedPrograms attached,
               const helper::HelperProcess& helper);
   ~LiveSources() override;
 
-  /// Begins to look at all running processes.
-  void begin_scan(std::uint64_t now_ns);
-  /// Looks for processes that were missed, from time to time and a few at a time.
-  void scan(std::uint64_t now_ns);
-
-  /// How far a collect() came.
-  struct Collected {
-    std::uint64_t now_ns;
-    std::uint64_t read_until_ns;  ///< all sources have been read up to this time, as far as holds() allows
-  };
-  /// Reads what there is from all sources.
-  Collected collect();
-  /// Why events are held back after a collect().
-  Watermark::Holds holds(std::uint64_t read_until_ns);
-  /// What is done with events that are still in rings at the end: unread words are counted.
-  enum class Rest : std::uint8_t { is_read, stays };
-  /// Ends all sources when the session ends, and gives the registry its last figures.
-  void drain(Rest rest);
-  /// Gives the registry the words of all rings up to now.
-  void update_registry() { rings_.update(stream_.registry); }
-  /// Adds the numbers of dropped records and missed rings.
-  void add_figures(RunSummary& summary) const;
-
-  /// True while a scan goes on, and while binaries are being inspected or probed.
-  bool is_inspecting() const { return discovery_.is_scanning() || !inspector_.idle() || processes_.is_inspecting(); }
-  /// Descriptors that become readable (epoll) when collect() should be called.
-  std::vector<int> event_fds() const;
-  /// Waits for so many milliseconds, or until a binary is inspected.
-  void await_inspected(int timeout_ms) const;
-  /// True if traced processes run, as far as the last collect() found.
-  bool any_runs() const { return any_runs_; }
-  /// True if the last collect() took records of processes: their events are to be released soon.
-  bool has_news() const { return has_news_; }
-  /// True if the last collect() left records of the scheduler.
-  bool is_behind() const { return sched_.behind_since().has_value(); }
-  /// When collect() has something to do again, as far as only time decides.
-  std::optional<std::uint64_t> next_collect_ns() const;
-  /// Has the next activity of a traced process make one of event_fds() readable. While processes run, only rings that
-  /// fill up do.
-  void wake_if_active();
+  void begin_scan(std::uint64_t now_ns) override;
+  void scan(std::uint64_t now_ns) override;
+  Collected collect() override;
+  Watermark::Holds holds(std::uint64_t read_until_ns) override;
+  void drain(Rest rest) override;
+  void update_registry() override { rings_.update(stream_.registry); }
+  void add_figures(RunSummary& summary) const override;
+  bool is_inspecting() const override {
+    return discovery_.is_scanning() || !inspector_.idle() || processes_.is_inspecting();
+  }
+  std::vector<int> event_fds() const override;
+  void await_inspected(int timeout_ms) const override;
+  bool any_runs() const override { return any_runs_; }
+  bool has_news() const override { return has_news_; }
+  bool is_behind() const override { return sched_.behind_since().has_value(); }
+  std::optional<std::uint64_t> next_collect_ns() const override;
+  void wake_if_active() override;
 
   /// With ProcessFilter::only_followed: follows this process and its descendants.
   Result<void> follow(std::int32_t pid) { return programs_.follow(pid); }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+#include "cli/rootless_tracing.hpp"
+
+#include <fmt/format.h>
+#include <linux/capability.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/capabilities.hpp"
+#include "cli/messages.hpp"
+#include "cli/trace_run.hpp"
+#include "helper/closers.hpp"
+#include "session/command/private_dir.hpp"
+#include "session/command/sudo_user.hpp"
+#include "session/confinement.hpp"
+#include "session/rootless/rootless_sources.hpp"
+
+namespace rtev::cli {
+namespace {
+
+/// An error if nothing is selected that can be traced.
+Result<void> check_selection(const TraceOptions& options, const Invocation& invocation,
+                             const kernel::HostFeatures& host) {
+  if (!invocation.command.empty()) return {};
+  if (options.pids.empty()) {
+    const kernel::Feature* const feature = host.blocking();
+    return std::unexpected(Error{
+        .what = "cannot trace this host",
+        .why = feature->name + ": " + feature->found,
+        .hint = fmt::format("{}\nhint: programs of your own need no root: rtev-bpf -- CMD starts one, rtev-bpf -p PID "
+                            "traces one that runs\nhint: to trace this host without root, once: {}",
+                            feature->hint, kernel::setcap_command())});
+  }
+  for (const std::int32_t pid : options.pids) {
+    // /proc shows a process as root's if its user may not look into it.
+    struct stat status{};
+    if (::stat(fmt::format("/proc/{}", pid).c_str(), &status) != 0 || status.st_uid == ::geteuid() ||
+        has_capability(CAP_SYS_PTRACE))
+      continue;
+    return std::unexpected(Error{.what = "cannot trace process",
+                                 .subject = std::to_string(pid),
+                                 .why = "it belongs to " + name_of_user(status.st_uid),
+                                 .hint = "without root, only processes of your own can be traced"});
+  }
+  return {};
+}
+
+/// Where a command's rings are.
+std::optional<FollowedCommand> followed(const std::optional<Command>& command) {
+  if (!command) return std::nullopt;
+  FollowedCommand followed{.pid = command->pid(),
+                           .name = command->program_name(),
+                           .directory = command->ring_directory(),
+                           .is_private = !command->ring_directory().empty(),
+                           .keeps_rings = command->keeps_rings()};
+  if (!followed.is_private) followed.directory = std::getenv(ring_directory_variable);
+  return followed;
+}
+
+}  // namespace
+
+int trace_without_bpf(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing,
+                      const kernel::HostFeatures& host) {
+  if (auto selects = check_selection(options, invocation, host); !selects) return report(selects.error());
+  const auto ready_fd = take_ready_fd();
+  // Before there are threads.
+  const auto helper = helper::HelperProcess::start(helper::HelperProcess::Rights::all);
+  if (!helper) return report(helper.error());
+  auto command = prepare_command(invocation, tracing, *helper, Command::RingFiles::kept);
+  if (!command) return command.error();
+  if (!options.quiet && options.sched != RTEV_SCHED_OFF)
+    say("rtev-bpf: scheduler events and threads' states are unknown without root\n"
+        "hint: rtev-bpf doctor says how to allow them; --sched off does without them\n");
+  StopSignal stop(*command ? &**command : nullptr);
+  const SessionOptions session = session_options(options, invocation, tracing);
+  if (auto confined = confine_reader(); !confined) return report(confined.error());
+  const helper::Closers closers(*helper);
+  return run_session({.options = options,
+                      .tracing = tracing,
+                      .helper = *helper,
+                      .command = *command ? &**command : nullptr,
+                      .stop = stop,
+                      .ready_fd = ready_fd,
+                      .session = LiveSession::start(
+                          session, false,
+                          [&](const Sources::Stream& stream) {
+                            return std::make_unique<RootlessSources>(session, stream, *helper, followed(*command));
+                          },
+                          tracing.sink, tracing.output, stop),
+                      .follow = [](std::int32_t) { return Result<void>(); },
+                      .explain_end = [](const Command*) {},
+                      .end = [] {}});
+}
+
+}  // namespace rtev::cli

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+#include "cli/trace_run.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "base/exit_status.hpp"
+#include "base/parse.hpp"
+#include "cli/messages.hpp"
+#include "cli/no_match.hpp"
+#include "helper/process_queries.hpp"
+
+namespace rtev::cli {
+namespace {
+
+/// For scripts and tests that start programs to trace: writes a line when everything is attached.
+void announce_ready(std::optional<int> fd) {
+  if (!fd) return;
+  constexpr std::string_view line = "ready\n";
+  [[maybe_unused]] const ssize_t put = ::write(*fd, line.data(), line.size());
+}
+
+/// Passes a signal of the tracer on to the command. In a terminal the command has it already, unless it has a session
+/// of its own.
+void forward(const Command& command, int signal_number, bool from_terminal) {
+  if (!command.has_own_session()) {
+    if (!from_terminal) command.send(signal_number);
+    return;
+  }
+  switch (signal_number) {
+    case SIGTSTP:  // which the kernel does not deliver to a session without a terminal
+      command.send_to_group(SIGSTOP);
+      ::raise(SIGSTOP);
+      break;
+    case SIGCONT:
+    case SIGWINCH:
+      command.send_to_group(signal_number);
+      break;
+    default:
+      from_terminal ? command.send_to_group(signal_number) : command.send(signal_number);
+  }
+}
+
+/// Waits for a command after the end of the trace, and forwards signals to it. Nothing if it is to be left.
+std::optional<int> wait_for(Command& command, StopSignal& stop, const std::function<void(int)>& pass_on) {
+  while (true) {
+    if (stop.leaves_command()) return std::nullopt;
+    pollfd wait[] = {{.fd = command.ended_fd(), .events = POLLIN, .revents = 0},
+                     {.fd = stop.event_fd(), .events = POLLIN, .revents = 0}};
+    ::poll(wait, std::size(wait), -1);
+    if (wait[0].revents != 0) return command.wait();
+    while (const int signal_number = stop.take()) pass_on(signal_number);
+  }
+}
+
+}  // namespace
+
+SessionOptions session_options(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing) {
+  SessionOptions session;
+  session.discovery = {
+      .filter = {.pids = options.pids, .name_globs = options.names, .only_followed = !invocation.command.empty()},
+      .history = options.history,
+      .forced_version = options.ocaml_version};
+  session.duration = options.duration;
+  session.memory_limit = options.memory_limit;
+  session.max_delay = tracing.max_delay;
+  session.command_line = invocation.arguments;
+  return session;
+}
+
+std::optional<int> take_ready_fd() {
+  const char* text = std::getenv("RTEV_READY_FD");
+  const auto fd = parse_number<int>(text != nullptr ? text : "");
+  ::unsetenv("RTEV_READY_FD");
+  if (fd && *fd > STDERR_FILENO) ::fcntl(*fd, F_SETFD, FD_CLOEXEC);
+  return fd;
+}
+
+Result<void> check_pids(const TraceOptions& options) {
+  for (const std::int32_t pid : options.pids) {
+    if (::kill(pid, 0) == 0 || errno != ESRCH) continue;
+    return std::unexpected(Error{.what = "cannot trace process",
+                                 .subject = std::to_string(pid),
+                                 .why = "no such process",
+                                 .hint = "rtev-bpf ps lists OCaml processes"});
+  }
+  return {};
+}
+
+std::expected<std::optional<Command>, int> prepare_command(const Invocation& invocation, const Tracing& tracing,
+                                                           const helper::HelperProcess& helper,
+                                                           Command::RingFiles files) {
+  if (invocation.command.empty()) return std::nullopt;
+  if (auto exists = Command::check(invocation.command.front()); !exists) {
+    report(exists.error());
+    return std::unexpected(Command::not_found);
+  }
+  auto prepared = Command::prepare(
+      invocation.command, [&helper](ProcessQuery query) { return helper::ask_once(helper, std::move(query)); },
+      tracing.owns_stdout ? Command::Stdout::to_stderr : Command::Stdout::own, std::nullopt, files);
+  if (!prepared) return std::unexpected(report(prepared.error()));
+  return std::optional<Command>(std::move(*prepared));
+}
+
+int run_session(TraceRun run) {
+  const TraceOptions& options = run.options;
+  Command* const command = run.command;
+  LiveSession& session = *run.session;
+  if (command == nullptr && !options.quiet)
+    say(start_message(session.registry(), {.has_end = options.duration.has_value(),
+                                           .probes_all = options.ringless,
+                                           .enables = options.enable,
+                                           .selects = !options.pids.empty() || !options.names.empty(),
+                                           .found_everything = session.found_everything()}));
+  announce_ready(run.ready_fd);
+  // A program that starts now must not wait for it.
+  std::jthread names_others;
+  if (command == nullptr && !options.quiet && selects_none(options, session.registry()))
+    names_others = std::jthread([&options, &run] { say(no_match_message(options, run.helper)); });
+
+  LiveSession::Until until{.is_full = run.tracing.is_full};
+  if (command != nullptr) {
+    if (auto followed = run.follow(command->pid()); !followed) return report(followed.error());
+    if (auto released = command->release(); !released) {
+      report(released.error());
+      return command->wait();
+    }
+    until.readable_fd = command->ended_fd();
+    until.on_signal = [&](int signal_number) { forward(*command, signal_number, run.stop.from_terminal()); };
+  }
+  session.run(until);
+  if (!options.quiet) run.explain_end(command);
+  std::string no_events;
+  // Otherwise a command may have events that were not traced.
+  const bool is_full = run.tracing.is_full && run.tracing.is_full();
+  if (command != nullptr && !run.tracing.output.error() && !is_full && !options.duration && options.names.empty())
+    no_events = no_events_message(command->arguments().front(), session.registry());
+  run.session.reset();
+  run.end();
+  if (command == nullptr) return exit_ok;
+  const std::optional<int> ended = wait_for(*command, run.stop, until.on_signal);
+  if (!ended) {
+    say(left_message(command->pid(), command->arguments().front()));
+    command->leave();
+    return exit_of_signal + run.stop.received();
+  }
+  const int status = *ended;
+  if (options.quiet) return status;
+  say(survivors_message(command->survivors(), command->arguments().front(), command->ring_directory()));
+  if (command->survivors().empty()) say(no_events);
+  return status;
+}
+
+}  // namespace rtev::cli

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// What a trace with BPF and one without have in common.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "cli/options.hpp"
+#include "cli/tracing.hpp"
+#include "helper/helper_process.hpp"
+#include "rtev/error.hpp"
+#include "session/command/command.hpp"
+#include "session/live/live_session.hpp"
+#include "session/stop_signal.hpp"
+
+namespace rtev::cli {
+
+SessionOptions session_options(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing);
+
+/// The file descriptor that RTEV_READY_FD names, which CMD does not inherit. A line is written there when everything
+/// that runs is traced.
+std::optional<int> take_ready_fd();
+
+/// An error if a process of -p does not exist.
+Result<void> check_pids(const TraceOptions& options);
+
+/// CMD, if there is one, before there are threads: it is forked, and waits until it is released. The error is an exit
+/// status, after it was explained.
+std::expected<std::optional<Command>, int> prepare_command(const Invocation& invocation, const Tracing& tracing,
+                                                           const helper::HelperProcess& helper,
+                                                           Command::RingFiles files);
+
+/// A session that is ready, and what belongs to it.
+struct TraceRun {
+  const TraceOptions& options;
+  const Tracing& tracing;
+  const helper::HelperProcess& helper;
+  Command* command;  ///< null: there is none
+  StopSignal& stop;
+  std::optional<int> ready_fd;
+  std::unique_ptr<LiveSession> session;
+  std::function<Result<void>(std::int32_t pid)> follow;     ///< traces CMD and its descendants
+  std::function<void(const Command* command)> explain_end;  ///< says what went wrong, apart from losses
+  std::function<void()> end;                                ///< called without the session, before CMD is waited for
+};
+
+/// Runs it to its end, and CMD too. Returns the exit status.
+int run_session(TraceRun run);
+
+}  // namespace rtev::cli

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// What a live session reads, with BPF or without.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "processes/discovery_context.hpp"
+#include "session/live/stream_output.hpp"
+#include "session/live/watermark.hpp"
+#include "stream/registry.hpp"
+#include "stream/sink.hpp"
+#include "stream/timeline.hpp"
+
+namespace rtev {
+
+/// How the memory that is spent on behalf of others is shared out; the rest is for reports. Bytes.
+struct MemoryShares {
+  explicit MemoryShares(std::size_t limit) : staged_events(limit / 8 * 3), rings(limit / 4), saved_rings(limit / 8) {}
+
+  std::size_t staged_events, rings, saved_rings;
+};
+
+/// What a live session traces, and for how long.
+struct SessionOptions {
+  DiscoveryOptions discovery;
+  std::optional<std::chrono::nanoseconds> duration;
+  std::size_t memory_limit = std::size_t{256} << 20;  ///< bytes, see MemoryShares
+  /// How old events may be when they are released: what the output needs.
+  std::chrono::nanoseconds max_delay{std::chrono::milliseconds(20)};
+  std::vector<std::string> command_line;  ///< for the header
+};
+
+/// Stages what it reads in the timeline. Used from one thread.
+class Sources {
+ public:
+  /// Where events go. Must outlive the sources.
+  struct Stream {
+    Registry& registry;
+    Timeline& timeline;
+    StreamOutput& output;
+    std::uint64_t start_ns;  ///< of the session
+  };
+
+  virtual ~Sources() = default;
+
+  /// Begins to look at all running processes that may be traced.
+  virtual void begin_scan(std::uint64_t now_ns) = 0;
+  /// Looks for processes that were missed, from time to time and a few at a time.
+  virtual void scan(std::uint64_t now_ns) = 0;
+
+  /// How far a collect() came.
+  struct Collected {
+    std::uint64_t now_ns;
+    std::uint64_t read_until_ns;  ///< all sources have been read up to this time, as far as holds() allows
+  };
+  /// Reads what there is from all sources.
+  virtual Collected collect() = 0;
+  /// Why events are held back after a collect().
+  virtual Watermark::Holds holds(std::uint64_t read_until_ns) = 0;
+  /// What is done with events that are still in rings at the end: unread words are counted.
+  enum class Rest : std::uint8_t { is_read, stays };
+  /// Ends all sources when the session ends, and gives the registry its last figures.
+  virtual void drain(Rest rest) = 0;
+  /// Gives the registry the words of all rings up to now.
+  virtual void update_registry() = 0;
+  /// Adds the numbers of dropped records and missed rings.
+  virtual void add_figures(RunSummary& summary) const = 0;
+
+  /// True while a scan goes on, and while binaries are being inspected or probed.
+  virtual bool is_inspecting() const = 0;
+  /// Descriptors that become readable (epoll) when collect() should be called.
+  virtual std::vector<int> event_fds() const = 0;
+  /// Waits for so many milliseconds, or until a binary is inspected.
+  virtual void await_inspected(int timeout_ms) const = 0;
+  /// True if traced processes run, as far as the last collect() found.
+  virtual bool any_runs() const = 0;
+  /// True if the last collect() took records of processes: their events are to be released soon.
+  virtual bool has_news() const = 0;
+  /// True if the last collect() left records of the scheduler.
+  virtual bool is_behind() const = 0;
+  /// When collect() has something to do again, as far as only time decides.
+  virtual std::optional<std::uint64_t> next_collect_ns() const = 0;
+  /// Has the next activity of a traced process make one of event_fds() readable. While processes run, only rings that
+  /// fill up do.
+  virtual void wake_if_active() = 0;
+};
+
+}  // namespace rtev

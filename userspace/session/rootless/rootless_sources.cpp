@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: MIT
+#include "session/rootless/rootless_sources.hpp"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/file_limit.hpp"
+#include "inspect/proc_lines.hpp"
+#include "inspect/procfs.hpp"
+#include "ring/reader_access.hpp"
+
+namespace rtev {
+namespace {
+
+/// How old events may be when they are read. Where a program runs another one under its pid, that one overwrites what
+/// was not read.
+constexpr std::chrono::nanoseconds max_delay = std::chrono::milliseconds(10);
+
+/// How soon to try again what could not be done at once.
+constexpr std::uint64_t retry_interval_ns = 500'000;
+
+/// How long released events are held back at least: what a process event may be older.
+constexpr std::uint64_t max_age_ns = 30'000'000;
+
+/// How long it may take to release what is staged.
+constexpr std::uint64_t max_staged_ns = 100'000'000, max_drained_ns = 1'000'000'000;
+constexpr std::uint64_t words_of_event = 2;
+
+/// How long images that ended wait for room for their events, and how many of them.
+constexpr std::uint64_t max_end_wait_ns = 500'000'000;
+constexpr std::size_t max_waiting_ends = 256;
+
+/// At the end: how long rings may take that were just found, what is left in rings, and answers about memory.
+constexpr std::uint64_t last_rings_timeout_ns = 500'000'000, drain_timeout_ns = 1'000'000'000,
+                        peak_memory_timeout_ns = 200'000'000;
+
+/// Rings of one image; a process with more is not an OCaml program.
+constexpr std::size_t max_image_rings = 16;
+
+/// Of parents, up to the command.
+constexpr int max_ancestors = 64;
+
+constexpr std::uint64_t ns_per_tick = 10'000'000;  // of start times
+
+constexpr auto no_drops =
+    std::to_array<std::pair<Unreadable, std::string_view>>({{Unreadable::file_system, RunSummary::ring_file_system},
+                                                            {Unreadable::no_answer, RunSummary::ring_no_answer},
+                                                            {Unreadable::memory, RunSummary::ring_memory},
+                                                            {Unreadable::other_user, RunSummary::ring_other_user}});
+
+DiscoveryOptions discovery_options(const SessionOptions& options, std::uint64_t start_ns) {
+  DiscoveryOptions discovery = options.discovery;
+  discovery.since_ns = start_ns;
+  discovery.rings_memory = MemoryShares(options.memory_limit).rings;
+  discovery.ring_descriptors = raise_file_limit() / 2;
+  return discovery;
+}
+
+/// When a process began, by CLOCK_MONOTONIC and not later than it did.
+std::uint64_t began_ns(const Image& image) {
+  const std::uint64_t suspended_ns = clock_ns(CLOCK_BOOTTIME) - monotonic_ns();
+  const std::uint64_t began = image.start_ticks * ns_per_tick;
+  return began - std::min(began, suspended_ns);
+}
+
+/// The wait status of a child that ended and that nobody has waited for yet; exit_unseen of others.
+std::int64_t status_of(int pidfd) {
+  siginfo_t info{};
+  if (::waitid(P_PIDFD, static_cast<id_t>(pidfd), &info, WEXITED | WNOWAIT | WNOHANG) != 0 || info.si_pid == 0)
+    return exit_unseen;
+  switch (info.si_code) {
+    case CLD_EXITED:
+      return W_EXITCODE(info.si_status, 0);
+    case CLD_DUMPED:
+      return W_EXITCODE(0, info.si_status) | WCOREFLAG;
+    default:
+      return W_EXITCODE(0, info.si_status);
+  }
+}
+
+}  // namespace
+
+RootlessSources::RootlessSources(const SessionOptions& options, const Stream& stream,
+                                 const helper::HelperProcess& helper, std::optional<FollowedCommand> followed)
+    : stream_(stream),
+      options_(discovery_options(options, stream.start_ns)),
+      followed_(std::move(followed)),
+      queries_(helper, helper::Priority::raised),
+      processes_(is_running, stream_.registry),
+      names_(queries_, processes_, stream_.registry,
+             {.on_ocaml =
+                  [this](TracedProcess& process) {
+                    if (!process.index) add_to_stream(process);
+                  },
+              .on_other =
+                  [this](std::int32_t pid) {
+                    watched_.erase(pid);
+                    processes_.erase(pid);
+                  }}),
+      ring_stager_(stream_.registry, stream_.timeline,
+                   [this](std::uint64_t time_ns, ProcessIndex process) {
+                     report(time_ns, ProcessAction::stop, {.process = process, .peer = 0, .detail = 0});
+                   }),
+      rings_([this](const Batch& batch) { ring_stager_.stage(batch); }, [this](uid_t user) { return room_for(user); },
+             static_cast<std::uint64_t>(std::min(options.max_delay, max_delay).count())),
+      context_{.queries = queries_,
+               .registry = stream_.registry,
+               .processes = processes_,
+               .cache = names_.cache(),
+               .inspector = names_.inspector(),
+               .events = no_events_,
+               .kernel = *this},
+      opener_(context_, options_),
+      finder_(queries_, followed_, options_.filter.pids,
+              [this](const OpenedRing& ring, std::int32_t pid) {
+                const auto owner = opener_.owner(ring);
+                return owner && stream_.registry.process(*owner).pid == pid;
+              }),
+      ends_(::epoll_create1(EPOLL_CLOEXEC)) {}
+
+Sources::Collected RootlessSources::collect() {
+  const std::uint64_t now = monotonic_ns();
+  has_news_ = false;
+  queries_.process(now);
+  names_.tick(now);
+  find_ends();  // before rings: one that a process made before its end is found
+  finder_.look(now, drains_);
+  open_found(now);
+  end_processes();
+  finish_ended(now);
+  poll_rings(now);
+  find_successors(now);
+  opener_.unmap_unused();
+  return {.now_ns = now, .read_until_ns = std::min(now, rings_.read_until_ns())};
+}
+
+void RootlessSources::open_found(std::uint64_t now_ns) {
+  // What is not erased waits: the process is not known yet, or the header not valid.
+  std::erase_if(finder_.found(), [&](FoundRings& found) { return found.view && open(found, now_ns); });
+}
+
+/// True if it is done with.
+bool RootlessSources::open(FoundRings& found, std::uint64_t now_ns) {
+  const auto watched = watched_.find(found.pid);
+  const bool has_ended = !found.view->stat || drains_ || (watched != watched_.end() && watched->second.ended_ns != 0);
+  TracedProcess* const process = process_of(found, now_ns);
+  if (process == nullptr) return true;
+  if (!process->index) return found.rings.empty();
+  if (const auto unsafe = std::ranges::find_if(found.rings, [](const OpenedRing& ring) { return !ring.fd; });
+      unsafe != found.rings.end()) {
+    refuse(*process, *unsafe, unsafe->of_other_user ? Unreadable::other_user : Unreadable::file_system, now_ns);
+    return true;
+  }
+  if (process->rings.slots.size() >= max_image_rings) return true;
+  const auto opened = opener_.open(*process->index, process->user, found.rings, {.is_new = found.is_new});
+  for (const RingOpener::Ring& ring : opened) add_ring(*process, ring, now_ns);
+  if (opener_.exceeded_memory()) {
+    refuse(*process, found.rings.front(), Unreadable::memory, now_ns);
+    return true;
+  }
+  ++found.tries;
+  return has_ended || !opener_.not_ready();
+}
+
+bool RootlessSources::belongs_to_command(const FoundRings& found) const {
+  if (!followed_ || followed_->is_private || !found.view->stat) return true;
+  const Procfs procfs;
+  std::int32_t pid = found.pid;
+  for (int i = 0; i < max_ancestors && pid > 1; ++i) {
+    if (pid == followed_->pid || processes_.find(pid) != nullptr) return true;
+    const auto stat = procfs.stat(pid);
+    if (!stat) break;
+    pid = stat->parent;
+  }
+  return false;
+}
+
+/// The process of a ring; null if it is not to be traced.
+TracedProcess* RootlessSources::process_of(FoundRings& found, std::uint64_t now_ns) {
+  Image image = std::move(found.view->image);
+  found.view->image = {};
+  if (TracedProcess* const known = processes_.find(found.pid)) {
+    const auto exe = image.file ? BinaryCache::identify(image.file.get()) : std::unexpected(Error{});
+    const bool is_same_process = image.start_ticks == 0 || image.start_ticks == known->start_ticks;
+    const bool is_other_program = exe && known->program.exe && !exe->same_file(*known->program.exe);
+    if (is_same_process && !is_other_program) {
+      known->has_ring |= !found.rings.empty();
+      if (known->has_ring && !known->index) add_to_stream(*known);
+      if (known->has_ring) names_.note_ring(*known);
+      return known;
+    }
+    end(found.pid, now_ns, is_same_process ? exit_by_exec : exit_unseen);
+  }
+  if (followed_ && image.comm.empty() && found.pid == followed_->pid) image.comm = followed_->name;
+  if (!options_.filter.wants(found.pid, image.comm, true) || !belongs_to_command(found)) return nullptr;
+  UniqueFd file = std::move(image.file);
+  TracedProcess& process = add(found, std::move(image), now_ns);
+  names_.identify(process, std::move(file));
+  return processes_.find(found.pid);
+}
+
+TracedProcess& RootlessSources::add(const FoundRings& found, Image image, std::uint64_t now_ns) {
+  const std::int32_t pid = found.pid;
+  TracedProcess process{
+      .pid = pid,
+      .start_ticks = image.start_ticks,
+      .user = ::getuid(),
+      .origin = found.is_new ? ProcessAction::exec : ProcessAction::found,
+      .since_ns =
+          found.is_new ? std::clamp(began_ns(image), std::max(stream_.start_ns, now_ns - max_age_ns), now_ns) : now_ns,
+      .has_ring = !found.rings.empty(),
+      .program = {.by_loader = is_loader_path(image.exe), .start_code = image.start_code}};
+  const std::int32_t parent_pid = found.view->stat ? found.view->stat->parent : 0;
+  // The addresses of a program are random, apart from those of a forked child.
+  if (const TracedProcess* const parent = processes_.find(parent_pid);
+      parent != nullptr && parent->index && image.start_code > 1 && image.start_code == parent->program.start_code &&
+      processes_.info(*parent).exe == image.exe) {
+    process.origin = ProcessAction::fork;
+    process.peer = parent_pid;
+  }
+  process.info.pid = pid;
+  process.info.ns_pid = image.ns_pid != 0 ? image.ns_pid : pid;
+  process.info.start_ticks = image.start_ticks;
+  process.info.comm = std::move(image.comm);
+  process.info.exe = std::move(image.exe);
+  if (const auto family = family_of_version(options_.forced_version)) {
+    process.info.version = options_.forced_version;
+    process.info.family = *family;
+    process.info.family_source = FamilySource::forced;
+  }
+  Watched watched{.end = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)))};
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = static_cast<std::uint64_t>(pid)}};
+  if (!found.view->stat || !watched.end || ::epoll_ctl(ends_.get(), EPOLL_CTL_ADD, watched.end.get(), &event) != 0)
+    watched.ended_ns = monotonic_ns();
+  watched_.insert_or_assign(pid, std::move(watched));
+  TracedProcess& added = processes_.insert(std::move(process));
+  if (added.has_ring) add_to_stream(added);
+  return added;
+}
+
+void RootlessSources::add_to_stream(TracedProcess& process) {
+  process.info.user = process.user;
+  process.index = stream_.registry.add_process(std::move(process.info));
+  report(process.since_ns, process.origin, {.process = *process.index, .peer = process.peer, .detail = 0});
+}
+
+void RootlessSources::add_ring(TracedProcess& process, const RingOpener::Ring& ring, std::uint64_t now_ns) {
+  process.rings.files.push_back(ring.file);
+  process.rings.slots.push_back(ring.slot);
+  watched_[process.pid].rings.push_back(ring.reader);
+  ProcessInfo& info = stream_.registry.process(*process.index);
+  info.ring = RingState::active;
+  info.ring_path = ring.opened->path;
+  if (info.family_source == FamilySource::assumed && !ring.reader->layout().has_names) {
+    // Only OCaml 5.0 leaves no room for the names of user events.
+    info.version = "5.0";
+    info.family = Family::before_5_3;
+    info.family_source = FamilySource::ring;
+  }
+  // The first one began with its program, about.
+  const bool is_first = process.rings.slots.size() == 1;
+  const std::uint64_t began = is_first ? std::max(process.since_ns, now_ns - max_age_ns) : now_ns;
+  watched_[process.pid].last_ring_ns = began;
+  report(began, ProcessAction::ring, {.process = *process.index, .peer = 0, .detail = ring.reader->layout().rings});
+  stream_.timeline.set_owner(ring.slot, process.user);
+  rings_.add(ring.slot, *process.index, process.user, ring.reader, now_ns);
+  ring_stager_.add(ring.slot);
+}
+
+void RootlessSources::refuse(TracedProcess& process, const OpenedRing& ring, Unreadable why, std::uint64_t now_ns) {
+  ProcessInfo& info = stream_.registry.process(*process.index);
+  if (info.ring != RingState::none) return;
+  info.ring = RingState::unreadable;
+  info.ring_path = ring.path;
+  ++unreadable_[why];
+  report(now_ns, ProcessAction::unreadable,
+         {.process = *process.index, .peer = 0, .detail = static_cast<std::int64_t>(why)});
+}
+
+void RootlessSources::poll_rings(std::uint64_t now_ns) {
+  rings_.poll(now_ns, RingPoller::Which::due,
+              {.take = [](std::uint32_t) { return kernel::RingActivity{.ran = true}; }});
+}
+
+/// True if another program has begun a ring in the file.
+bool RootlessSources::is_replaced(const Watched& watched) {
+  return std::ranges::any_of(watched.rings, [](const auto& ring) { return RingReaderAccess::taken_over(*ring); });
+}
+
+/// Programs that run in place of another one.
+void RootlessSources::find_successors(std::uint64_t now_ns) {
+  std::vector<std::int32_t> replaced;
+  for (const auto& [pid, watched] : watched_)
+    if (is_replaced(watched)) replaced.push_back(pid);
+  for (const std::int32_t pid : replaced) {
+    end(pid, now_ns, exit_by_exec);
+    finder_.look_again(pid, now_ns);
+  }
+}
+
+void RootlessSources::find_ends() {
+  std::array<epoll_event, 64> events;
+  for (int count = static_cast<int>(events.size()); count == static_cast<int>(events.size());) {
+    count = ::epoll_wait(ends_.get(), events.data(), events.size(), 0);
+    for (int i = 0; i < count; ++i) {
+      const auto found = watched_.find(static_cast<std::int32_t>(events.at(static_cast<std::size_t>(i)).data.u64));
+      if (found == watched_.end()) continue;
+      ::epoll_ctl(ends_.get(), EPOLL_CTL_DEL, found->second.end.get(), nullptr);
+      found->second.ended_ns = monotonic_ns();  // not earlier than its last event
+    }
+  }
+}
+
+/// Not before the last of its rings is open, or known to be none.
+void RootlessSources::end_processes() {
+  std::vector<std::int32_t> gone;
+  for (const auto& [pid, watched] : watched_)
+    if (watched.ended_ns != 0 && !finder_.has_found(pid)) gone.push_back(pid);
+  for (const std::int32_t pid : gone) {
+    // Its last program may have begun a ring in the file of the one before.
+    const TracedProcess* const process = processes_.find(pid);
+    if (process == nullptr) continue;
+    for (const std::uint32_t slot : process->rings.slots) rings_.read_last(slot, monotonic_ns());
+    const Watched& watched = watched_[pid];
+    if (is_replaced(watched)) {
+      end(pid, watched.ended_ns, exit_by_exec);
+      finder_.look_again(pid, monotonic_ns());
+    } else {
+      end(pid, watched.ended_ns, watched.end ? status_of(watched.end.get()) : exit_unseen);
+    }
+  }
+}
+
+/// The image is gone, by exit or exec; its rings are read to their end.
+void RootlessSources::end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status) {
+  const std::uint64_t last_ring_ns = watched_[pid].last_ring_ns;
+  watched_.erase(pid);
+  TracedProcess* const process = processes_.find(pid);
+  if (process == nullptr) return;
+  if (process->index) {
+    has_news_ = true;
+    // On a busy host it is found when it has ended.
+    report(std::max({time_ns, process->since_ns, last_ring_ns}), ProcessAction::exit,
+           {.process = *process->index, .peer = 0, .detail = status});
+    for (const RingFileId& file : process->rings.files) opener_.release(*process->index, file);
+    ProcessInfo& info = stream_.registry.process(*process->index);
+    info.ended = true;
+    for (const std::uint32_t slot : process->rings.slots) rings_.seal(slot, time_ns);
+    ended_.push_back({.process = *process->index,
+                      .slots = process->rings.slots,
+                      .files = process->rings.files,
+                      .time_ns = time_ns,
+                      .deadline_ns = time_ns + max_end_wait_ns,
+                      .by_exec = status == exit_by_exec});
+    info.ring = after_end(info.ring);
+    names_.keep_if_unnamed(std::move(*process));
+  }
+  processes_.erase(pid);
+}
+
+/// Many programs may end at once, with more events than there is room for.
+void RootlessSources::finish_ended(std::uint64_t now_ns) {
+  std::erase_if(ended_, [&, waiting = ended_.size()](const Ended& image) mutable {
+    bool is_read = true;
+    for (const std::uint32_t slot : image.slots) is_read &= rings_.read_last(slot, now_ns);
+    const bool has_time = !drains_ && now_ns < image.deadline_ns && waiting <= max_waiting_ends;
+    if (!is_read && has_time) return false;
+    finish(image, now_ns);
+    --waiting;
+    return true;
+  });
+}
+
+void RootlessSources::finish(const Ended& image, std::uint64_t now_ns) {
+  ProcessInfo& info = stream_.registry.process(image.process);
+  info.words = {};
+  info.domains = 0;
+  for (const std::uint32_t slot : image.slots) {
+    rings_.finish(slot, now_ns, info, [] { return std::nullopt; });
+    ring_stager_.forget(slot);
+  }
+  stream_.output.add_ended(
+      {.time_ns = std::max(image.time_ns, now_ns), .process = image.process, .slots = image.slots});
+  if (!followed_ || !followed_->keeps_rings || image.by_exec) return;
+  for (const RingFileId& file : image.files) finder_.remove(info.pid, file);
+}
+
+Watermark::Holds RootlessSources::holds(std::uint64_t read_until_ns) {
+  return {.unopened_since = finder_.unopened_since(),
+          .behind_since = rings_.behind_since_ns(),
+          .unattributed_since = processes_.unnamed_since(read_until_ns)};
+}
+
+RingPoller::Room RootlessSources::room_for(uid_t user) const {
+  if (!stream_.timeline.has_room(user)) return RingPoller::no_room;
+  return {.words = stream_.output.room(user, drains_ ? max_drained_ns : max_staged_ns) * words_of_event,
+          .one_turn = stream_.output.has_backlog()};
+}
+
+void RootlessSources::report(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) {
+  stream_.timeline.push(time_ns, Source{0, lifecycle_stream}, EventKind::process, static_cast<std::uint16_t>(action),
+                        record);
+}
+
+void RootlessSources::drain(Rest rest) {
+  drains_ = true;
+  const std::uint64_t last_ns = monotonic_ns() + last_rings_timeout_ns;
+  // Twice: what was opened last may be of a process that has ended.
+  for (int idle_turns = 0; idle_turns < 2 && monotonic_ns() < last_ns;) {
+    collect();
+    idle_turns = finder_.found().empty() && !names_.has_unnamed() ? idle_turns + 1 : 0;
+    if (idle_turns == 0) await_inspected(1);
+  }
+  processes_.ask_peak_memory(queries_);
+  const std::uint64_t deadline = monotonic_ns() + peak_memory_timeout_ns;
+  while (!queries_.is_idle() && monotonic_ns() < deadline) {
+    await_inspected(1);
+    queries_.process(monotonic_ns());
+    poll_rings(monotonic_ns());
+  }
+  const std::uint64_t now = monotonic_ns();
+  rings_.finish_all(now, rest == Rest::is_read ? now + drain_timeout_ns : now);
+  rings_.update(stream_.registry);
+}
+
+void RootlessSources::add_figures(RunSummary& summary) const {
+  std::uint64_t missed = rings_.taken_over();
+  for (const auto& [why, kind] : no_drops) {
+    const auto found = unreadable_.find(why);
+    const std::uint64_t count = found != unreadable_.end() ? found->second : 0;
+    summary.drops.push_back({.kind = std::string(kind), .count = count});
+    missed += count;
+  }
+  summary.rings_missed = missed;
+}
+
+bool RootlessSources::is_inspecting() const {
+  return !finder_.has_looked_at_all() || !finder_.found().empty() || !names_.inspector().idle() || names_.has_unnamed();
+}
+
+std::vector<int> RootlessSources::event_fds() const {
+  std::vector<int> fds{queries_.event_fd(), names_.inspector().event_fd(), ends_.get()};
+  if (finder_.event_fd() >= 0) fds.push_back(finder_.event_fd());
+  return fds;
+}
+
+void RootlessSources::await_inspected(int timeout_ms) const {
+  std::array<pollfd, 2> wait{{{.fd = names_.inspector().event_fd(), .events = POLLIN, .revents = 0},
+                              {.fd = queries_.event_fd(), .events = POLLIN, .revents = 0}}};
+  ::poll(wait.data(), wait.size(), timeout_ms);
+}
+
+std::optional<std::uint64_t> RootlessSources::next_collect_ns() const {
+  std::optional<std::uint64_t> next = rings_.next_poll_ns();
+  for (const auto time : {queries_.next_deadline_ns(), names_.next_tick_ns()}) next = earliest(next, time);
+  const std::uint64_t now = monotonic_ns();
+  next = earliest(next, finder_.next_look_ns(now));
+  if (!ended_.empty() || opener_.has_unused()) next = earliest(next, now + retry_interval_ns);
+  return next;
+}
+
+}  // namespace rtev
