@@ -83,9 +83,12 @@ void add_own_share(TextBuffer& out, const OwnFigures& figures, std::uint64_t dur
   constexpr std::uint64_t notable_wait_ns = 1'000'000, notable_cpu_ns = 500'000'000;  // starting takes some 200 ms
   const auto is_notable = [&](std::uint64_t ns) { return ns > duration_ns / 100; };
   const bool is_cpu_notable = is_notable(figures.cpu_ns) && figures.cpu_ns >= notable_cpu_ns;
-  if (!is_cpu_notable && !is_notable(figures.waited_ns) && figures.longest_wait_ns < notable_wait_ns) return;
+  const bool is_wait_notable = figures.longest_wait_ns >= notable_wait_ns ||
+                               (is_notable(figures.waited_ns) && figures.waited_ns >= notable_wait_ns);
+  if (!is_cpu_notable && !is_wait_notable) return;
   std::string_view separator = "rtev-bpf itself: ";
-  if (figures.cpu_ns > 0 && duration_ns > 0) {
+  // The CPU time of the start is no share of a short run.
+  if (figures.cpu_ns > 0 && (is_cpu_notable || !is_notable(figures.cpu_ns))) {
     print(out, "{}{:.1f}% of a CPU", separator,
           100 * static_cast<double>(figures.cpu_ns) / static_cast<double>(duration_ns));
     separator = "; ";

@@ -103,9 +103,9 @@ void check_command(const Subcommand& subcommand) {
 CommandLine::CommandLine() : app_(description, "rtev-bpf") {
   const auto formatter = std::make_shared<HelpFormatter>();
   // Of the others no subcommand has many.
-  formatter->set_rare({"allow-confined", "buffer", "color", "enable-rate", "history", "leave-on", "max-files",
+  formatter->set_rare({"allow-confined", "buffer", "color", "domain", "enable-rate", "history", "leave-on", "max-files",
                        "max-size", "memory-limit", "min-free", "ocaml-version", "priority", "ringless",
-                       "ringless-limit", "save-rings", "verbose"});
+                       "ringless-limit", "save-rings", "tid", "verbose"});
   app_.formatter(formatter);
   app_.set_help_flag("-h,--help", "print this help");
   app_.set_help_all_flag("--help-all", "print help with all options");

@@ -59,8 +59,8 @@ void add_events_option(CLI::App& app, std::string& events) {
 /// Without the option the suffix of -o decides, and `otherwise` if it has none.
 void add_format(CLI::App& app, std::optional<Format>& format, Format otherwise) {
   std::vector<std::pair<std::string, Format>> choices;
-  std::string help =
-      fmt::format("format of the output (default: by the suffix of -o FILE, else {})", info_of(otherwise).name);
+  std::string help = fmt::format("format of the output (default: by the suffix of -o FILE, else {}{})",
+                                 otherwise == Format::text ? "brief on a terminal and " : "", info_of(otherwise).name);
   for (const FormatInfo& info : all_formats()) {
     // Everywhere else it is json.
     const std::string_view word = info.format == Format::jsonl ? json_word : info.name;
@@ -206,8 +206,7 @@ void add_output_options(CLI::App& app, OutputOptions& options) {
       ->excludes(app.get_option("--format"));
   app.option_defaults()->group("Selection");
   add_events_option(app, options.events);
-  add_time_option(app, "--min", options.min,
-                  "only pauses and spans of at least this length have lines, e.g. 5ms; not in formats for programs");
+  add_time_option(app, "--min", options.min, "lines only for pauses and spans of this length and longer, e.g. 5ms");
   add_id_option(app, "--domain", options.threads.domains, "N", "only events of this domain; repeatable", 0);
   add_id_option(app, "--tid", options.threads.tids, "TID",
                 "only events of this thread; repeatable. Which domain it runs is known from scheduler events", 1);

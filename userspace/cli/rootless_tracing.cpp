@@ -19,6 +19,7 @@
 #include "session/command/private_dir.hpp"
 #include "session/command/sudo_user.hpp"
 #include "session/confinement.hpp"
+#include "session/live/thread_priority.hpp"
 #include "session/rootless/rootless_sources.hpp"
 
 namespace rtev::cli {
@@ -79,6 +80,7 @@ int trace_without_bpf(const TraceOptions& options, const Invocation& invocation,
         "hint: rtev-bpf doctor says how to allow them; --sched off does without them\n");
   StopSignal stop(*command ? &**command : nullptr);
   const SessionOptions session = session_options(options, invocation, tracing);
+  raise_thread_priority(options.priority);
   if (auto confined = confine_reader(); !confined) return report(confined.error());
   const helper::Closers closers(*helper);
   return run_session({.options = options,

@@ -46,6 +46,12 @@ Result<Stream> Stream::open(const OutputOptions& options, Format otherwise) {
   return stream;
 }
 
+Format format_for_people(const OutputOptions& options) {
+  // Who names events wants to see each of them.
+  const bool shows_all = options.all || !options.events.empty();
+  return !shows_all && ::isatty(STDOUT_FILENO) == 1 ? Format::brief : Format::text;
+}
+
 std::chrono::nanoseconds Stream::max_delay() const {
   if (::isatty(file().fd()) == 1) return terminal_delay;
   struct stat status{};

@@ -54,6 +54,9 @@ class Stream {
   Format format_ = Format::text;
 };
 
+/// What a stream looks like for which no format is given: on a terminal brief, unless each event is asked for.
+Format format_for_people(const OutputOptions& options);
+
 /// Passes a stream on. After its summary, while the registry still has the processes' names, calls a function.
 class AtEnd final : public ForwardingSink {
  public:

@@ -66,6 +66,10 @@ struct StallsReport {
   std::vector<LoopProgram> programs{};     ///< the one with the longest stall first
 };
 
+/// "190ms on CPU (none of it GC), 12.0ms waiting for a CPU, in \"rebuild\"": what the thread did, most of it first.
+/// Names are escaped, and long ones left out unless `full`.
+std::string stall_activity(const Stall& stall, bool full);
+
 /// For people, on one screen unless report.full.
 std::string stalls_text(const StallsReport& report);
 /// One JSON object, schema 1, in one line, with its end. docs/json.md documents the schema.

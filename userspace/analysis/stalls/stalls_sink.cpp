@@ -132,8 +132,12 @@ void Stalls::wait_for_events(const ThreadInterval& interval) {
   thread.call = interval.syscall;
   if (interval.domain >= 0) thread.domain = interval.domain;
   const bool slept = is_blocked(interval.state);
-  thread.loop.end_turn(interval.begin_ns, slept ? interval.end_ns : interval.begin_ns,
-                       long_turn(interval.tid, thread, interval.begin_ns));
+  const auto turn = long_turn(interval.tid, thread, interval.begin_ns);
+  if (turn && options_.on_stall && thread.loop.is_loop() && thread.loop.is_stall(turn->stall.length_ns())) {
+    if (const auto image = images_.find(thread.pid); image != images_.end())
+      options_.on_stall(image->second, turn->stall);
+  }
+  thread.loop.end_turn(interval.begin_ns, slept ? interval.end_ns : interval.begin_ns, turn);
   // Events came before it slept, or it is unknown when it woke.
   if (!slept) thread.loop.add(interval);
 }

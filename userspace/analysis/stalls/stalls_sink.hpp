@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -22,6 +23,8 @@
 namespace rtev {
 
 struct StallsOptions {
+  /// Called at the end of each stall of a thread that is known to have a loop by then, with its process. May be empty.
+  std::function<void(ProcessIndex, const Stall&)> on_stall{};
   std::uint64_t min_ns = 50'000'000;
   std::size_t top = 0;  ///< StallsReport::top
   bool full = false;    ///< StallsReport::full

@@ -210,7 +210,7 @@ class Report {
       table.duration(row.stall->length_ns());
       table.cell(fmt::format("{}", When{report_, row.stall->begin_ns}));
       table.cell(thread_name(row));
-      table.remark(activity(*row.stall));
+      table.remark(stall_activity(*row.stall, false));
     }
     if (listed > rows.size()) table.line(fmt::format("and {} shorter ones", Grouped{listed - rows.size()}));
     out_.add('\n');
@@ -224,7 +224,7 @@ class Report {
     const Stall& stall = *row.stall;
     print(out_, "\n{}: {}, at {}\n", Duration{stall.length_ns()}, thread_name(row),
           WhenOf{stall.begin_ns, report_.run_ns, report_.run_realtime_ns});
-    line("  " + activity(stall), 2);
+    line("  " + stall_activity(stall, true), 2);
     if (report_.input.empty()) return;
     out_.add("  ");
     command(stall);
@@ -244,31 +244,6 @@ class Report {
     return name;
   }
 
-  /// What the thread did, most of it first.
-  std::string activity(const Stall& stall) const {
-    TextBuffer text;
-    const std::vector<Part> parts = parts_of(stall.time);
-    const std::uint64_t least = stall.length_ns() / 100;
-    for (const Part& part : parts) {
-      if (part.ns <= least) continue;
-      if (!text.text().empty()) text.add(", ");
-      if (part.ns < stall.length_ns() - least) print(text, "{} ", Duration{part.ns});
-      add_what(text, stall, part.what);
-      if (part.what == Part::What::code && stall.time.gc <= least) text.add(" (none of it GC)");
-      if (part.what == Part::What::no_cpu && stall.behind && stall.behind->ns > part.ns / 2)
-        print(text, " behind {}", Quoted{stall.behind->thread.comm()});
-    }
-    if (!stall.span.empty()) {
-      TextBuffer name;
-      add_quoted(name, stall.span);
-      print(text, ", in {}",
-            columns_of(name.text()) <= span_width || report_.full ? name.text()
-                                                                  : std::string_view("a span with a long name"));
-    }
-    if (!stall.has_returned) text.add("; it went on at the end");
-    return std::string{text.text()};
-  }
-
   void remarks() {
     TextBuffer text;
     if (report_.scheduler_seen && !report_.syscalls_seen && !report_.programs.empty())
@@ -285,6 +260,29 @@ class Report {
 };
 
 }  // namespace
+
+std::string stall_activity(const Stall& stall, bool full) {
+  TextBuffer text;
+  const std::vector<Part> parts = parts_of(stall.time);
+  const std::uint64_t least = stall.length_ns() / 100;
+  for (const Part& part : parts) {
+    if (part.ns <= least) continue;
+    if (!text.text().empty()) text.add(", ");
+    if (part.ns < stall.length_ns() - least) print(text, "{} ", Duration{part.ns});
+    add_what(text, stall, part.what);
+    if (part.what == Part::What::code && stall.time.gc <= least) text.add(" (none of it GC)");
+    if (part.what == Part::What::no_cpu && stall.behind && stall.behind->ns > part.ns / 2)
+      print(text, " behind {}", Quoted{stall.behind->thread.comm()});
+  }
+  if (!stall.span.empty()) {
+    TextBuffer name;
+    add_quoted(name, stall.span);
+    print(text, ", in {}",
+          columns_of(name.text()) <= span_width || full ? name.text() : std::string_view("a span with a long name"));
+  }
+  if (!stall.has_returned) text.add("; it went on at the end");
+  return std::string{text.text()};
+}
 
 std::string stalls_text(const StallsReport& report) {
   return Report{report}.text();

@@ -5,13 +5,20 @@
 
 #include "cli/commands/subcommands.hpp"
 #include "cli/reading.hpp"
+#include "cli/stream.hpp"
 
 namespace rtev::cli {
 namespace {
 
+/// Who names a part of a recording wants to see each event in it.
+int run_dump(const CopyOptions& options, const Invocation& invocation) {
+  const Format otherwise = options.window.is_whole() ? format_for_people(options.output) : Format::text;
+  return copy(options, invocation, otherwise);
+}
+
 constexpr const char* footer =
     "Examples:\n"
-    "  rtev-bpf dump trace.fxt                      show a recording\n"
+    "  rtev-bpf dump trace.fxt --all                show every event of a recording\n"
     "  rtev-bpf dump trace.fxt --events user        only its user events and losses\n"
     "  rtev-bpf dump 1234                           what the ring of process 1234 holds now";
 
@@ -19,14 +26,12 @@ constexpr const char* footer =
 
 Subcommand add_dump_command(CLI::App& root) {
   auto options = std::make_shared<CopyOptions>();
-  CLI::App* const app =
-      root.add_subcommand("dump", "show a recording, a ring file, or what the ring of a process holds now");
+  CLI::App* const app = root.add_subcommand("dump", "show a recording, a ring file, or the ring of a process");
   app->footer(footer);
   add_input_options(*app, *options);
   add_output_options(*app, options->output);
   add_common_options(*app, *options);
-  return {.app = app,
-          .run = [options](const Invocation& invocation) { return copy(*options, invocation, Format::text); }};
+  return {.app = app, .run = [options](const Invocation& invocation) { return run_dump(*options, invocation); }};
 }
 
 }  // namespace rtev::cli

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf without a subcommand: the live stream of the host, or of a program that it starts.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -67,9 +65,7 @@ class WithSummary final : public ForwardingSink {
 };
 
 int run_live(const StreamOptions& options, const Invocation& invocation) {
-  // Who names events wants to see each of them.
-  const bool shows_all = options.output.all || !options.output.events.empty() || ::isatty(STDOUT_FILENO) != 1;
-  auto stream = Stream::open(options.output, shows_all ? Format::text : Format::brief);
+  auto stream = Stream::open(options.output, format_for_people(options.output));
   if (!stream) return report(stream.error());
   // Of a program that was started for it the reader wants to know at the end how it did.
   const bool is_brief = stream->format() == Format::brief;

@@ -16,8 +16,8 @@ namespace {
 constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr std::size_t time_width = 12, name_width = 18;
 constexpr std::string_view second_only = "14:03:22";
-constexpr std::string_view alarm = "\x1b[1;31m", cyan = "\x1b[36m", green = "\x1b[32m", dim = "\x1b[2m",
-                           normal = "\x1b[0m";
+constexpr std::string_view alarm = "\x1b[1;31m", yellow = "\x1b[33m", cyan = "\x1b[36m", green = "\x1b[32m",
+                           dim = "\x1b[2m", normal = "\x1b[0m";
 
 /// "server/42           "
 std::string column(std::string_view program) {
@@ -58,13 +58,19 @@ bool is_value(EventKind kind) {
 
 }  // namespace
 
+BriefSink::BriefSink(Output& output, BriefOptions options)
+    : LineSink(output),
+      options_(std::move(options)),
+      stalls_({.on_stall = [this](ProcessIndex process, const Stall& stall) { add_stall(process, stall); },
+               .min_ns = least(BriefOptions::min_stall_ns)}) {}
+
 void BriefSink::header(const RunHeader& header) {
   header_ = header;
   second_end_ns_ = end_of_second(header.begin_ns());
   out_.add("# pauses from ");
-  add_duration(out_, options_.min_ns != 0 ? options_.min_ns : BriefOptions::min_pause_ns);
+  add_duration(out_, least(BriefOptions::min_pause_ns));
   out_.add(" and spans from ");
-  add_duration(out_, options_.min_ns != 0 ? options_.min_ns : BriefOptions::min_span_ns);
+  add_duration(out_, least(BriefOptions::min_span_ns));
   out_.add(" on, the rest summed up each second (--min TIME; --all: every event)");
   end_line();
 }
@@ -81,6 +87,7 @@ void BriefSink::consume(const Batch& batch, const Registry& registry) {
     if (event.time >= second_end_ns_) end_second(event.time);
     add(event, batch);
   }
+  stalls_.consume(batch, registry);
   registry_ = nullptr;
 }
 
@@ -150,7 +157,7 @@ void BriefSink::on_pause_details(PauseDetails&& pause) {
   }
   if (!options_.threads.accepts(life.domain, pause.tid)) return;
   Line line{.time_ns = pause.begin_ns, .length_ns = pause.duration_ns(), .process = life.process, .is_pause = true};
-  if (line.length_ns < (options_.min_ns != 0 ? options_.min_ns : BriefOptions::min_pause_ns)) {
+  if (line.length_ns < least(BriefOptions::min_pause_ns)) {
     sum_up(line);
     return;
   }
@@ -173,7 +180,7 @@ void BriefSink::on_end(BriefRing& ring, Lane& /*lane*/, const Event& begin, cons
       .time_ns = begin.time, .length_ns = context.event.time - begin.time, .color = green, .process = life.process};
   std::string scratch;
   line.span = rtev::name_of(context.event, *registry_, scratch);
-  if (line.length_ns < (options_.min_ns != 0 ? options_.min_ns : BriefOptions::min_span_ns)) {
+  if (line.length_ns < least(BriefOptions::min_span_ns)) {
     sum_up(line);
     return;
   }
@@ -194,6 +201,20 @@ void BriefSink::on_end(BriefRing& ring, Lane& /*lane*/, const Event& begin, cons
   add_line(std::move(line));
 }
 
+void BriefSink::add_stall(ProcessIndex process, const Stall& stall) {
+  if (!options_.threads.accepts(stall.domain, stall.tid)) return;
+  const ProcessInfo& info = registry_->process(process);
+  const std::string program = name_of(info);
+  add_line({.time_ns = stall.begin_ns,
+            .length_ns = stall.length_ns(),
+            .text = fmt::format(
+                "{}{:>6} stall  {}",
+                stall.domain < 0 ? column(program) : columns(program, static_cast<std::uint32_t>(stall.domain)),
+                Duration{stall.length_ns()}, stall_activity(stall, false)),
+            .color = yellow,
+            .process = process});
+}
+
 /// If there is no room, the shortest is summed up.
 void BriefSink::add_line(Line line) {
   long_lines_.push_back(std::move(line));
@@ -206,6 +227,8 @@ void BriefSink::add_line(Line line) {
 void BriefSink::sum_up(const Line& line) {
   if (line.is_pause)
     sums_.add_pause(line.process, line.length_ns);
+  else if (line.span.empty())
+    sums_.add_stall(line.process, line.length_ns);
   else
     sums_.add_span(line.process, line.span, line.length_ns);
 }

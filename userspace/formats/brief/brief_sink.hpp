@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The stream as a person can follow it: a line for each long pause, long user span and process event, and once a second
-// a line for each program that sums up the rest.
+// The stream as a person can follow it: a line for each long pause, long user span, stall and process event, and once a
+// second a line for each program that sums up the rest.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "analysis/pauses/pause_analyzer.hpp"
+#include "analysis/stalls/stalls_sink.hpp"
 #include "formats/brief/brief_sums.hpp"
 #include "formats/line_sink.hpp"
 #include "stream/span_tracker.hpp"
@@ -24,9 +25,9 @@
 namespace rtev {
 
 struct BriefOptions {
-  static constexpr std::uint64_t min_pause_ns = 1'000'000, min_span_ns = 10'000'000;
+  static constexpr std::uint64_t min_pause_ns = 1'000'000, min_span_ns = 10'000'000, min_stall_ns = 50'000'000;
 
-  /// Shorter pauses and spans are only summed up. 0: the two values above.
+  /// Shorter pauses and spans are only summed up, shorter stalls not shown. 0: the three values above.
   std::uint64_t min_ns = 0;
   ThreadSelection threads{};
   bool color = false;
@@ -43,7 +44,7 @@ class BriefSink final : public LineSink, private PauseConsumer, private SpanObse
  public:
   static constexpr std::size_t max_lines = 20;
 
-  explicit BriefSink(Output& output, BriefOptions options = {}) : LineSink(output), options_(std::move(options)) {}
+  explicit BriefSink(Output& output, BriefOptions options = {});
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;
@@ -63,7 +64,7 @@ class BriefSink final : public LineSink, private PauseConsumer, private SpanObse
     std::string_view color{};
     ProcessIndex process = 0;  ///< for the sums, if there is no room for the line
     bool is_pause = false;
-    std::string span{};
+    std::string span{};  ///< the name of a user span
   };
   struct PauseTime {
     std::uint64_t begin_ns, end_ns;
@@ -84,6 +85,7 @@ class BriefSink final : public LineSink, private PauseConsumer, private SpanObse
   void add(const Event& event, const Batch& batch);
   void add_process(const Event& event, const Batch& batch);
   void add_loss(const Event& event, const Batch& batch);
+  void add_stall(ProcessIndex process, const Stall& stall);
   void add_line(Line line);
   void sum_up(const Line& line);
   bool is_selected(std::int32_t pid, std::uint16_t domain) const;
@@ -92,12 +94,16 @@ class BriefSink final : public LineSink, private PauseConsumer, private SpanObse
   void write_rest();
   void write_line(std::optional<std::uint64_t> of, std::string_view text, std::string_view color);
   std::uint64_t end_of_second(std::uint64_t time_ns) const;
+  std::uint64_t least(std::uint64_t otherwise_ns) const {
+    return options_.min_ns != 0 ? options_.min_ns : otherwise_ns;
+  }
 
   BriefOptions options_;
   RunHeader header_{};
   const Registry* registry_ = nullptr;  ///< while events come
   PauseAnalyzer analyzer_{*this, std::size_t{8} << 20};
   SpanTracker<BriefRing> spans_{*this, {.open = std::size_t{1} << 16, .user_spans_overlap = true}};
+  Stalls stalls_;
   std::unordered_map<std::uint64_t, Domain> domains_;  ///< by DomainLife::key()
 
   // Of the present second.

@@ -24,6 +24,7 @@ BriefSums::Tally& BriefSums::Sums::span(std::string_view name) {
 
 BriefSums::Sums& BriefSums::Sums::operator+=(const Sums& other) {
   pauses += other.pauses;
+  stalls += other.stalls;
   for (const auto& [name, tally] : other.spans) span(name) += tally;
   other_spans += other.other_spans;
   values += other.values;
@@ -52,6 +53,10 @@ std::string BriefSums::text_of(const Sums& sums) {
     begin();
     print(out, "{}, {} in all, longest {}", Counted{sums.pauses.count, "pause", "pauses"},
           Duration{sums.pauses.total_ns}, Duration{sums.pauses.longest_ns});
+  }
+  if (sums.stalls.count > 0) {
+    begin();
+    print(out, "{}, longest {}", Counted{sums.stalls.count, "stall", "stalls"}, Duration{sums.stalls.longest_ns});
   }
   std::vector<std::pair<std::string_view, Tally>> spans(sums.spans.begin(), sums.spans.end());
   std::ranges::sort(spans, [](const auto& a, const auto& b) { return a.second.total_ns > b.second.total_ns; });

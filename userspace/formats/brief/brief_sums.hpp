@@ -18,6 +18,7 @@ class BriefSums {
  public:
   void add_pause(ProcessIndex process, std::uint64_t ns) { of(process).pauses.add(ns); }
   void add_span(ProcessIndex process, std::string_view name, std::uint64_t ns);
+  void add_stall(ProcessIndex process, std::uint64_t ns) { of(process).stalls.add(ns); }
   /// A user event that is no span.
   void add_value(ProcessIndex process) { ++of(process).values; }
   void add_lost_words(ProcessIndex process, std::uint64_t words) { of(process).lost_words += words; }
@@ -41,7 +42,7 @@ class BriefSums {
     Tally& operator+=(const Tally& other);
   };
   struct Sums {
-    Tally pauses{};
+    Tally pauses{}, stalls{};
     std::map<std::string, Tally, std::less<>> spans{};  ///< by name
     Tally other_spans{};                                ///< there was no room for their names
     std::uint64_t values = 0, lost_words = 0;

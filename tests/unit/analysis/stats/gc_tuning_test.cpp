@@ -29,7 +29,7 @@ class GcTuningTest : public StatsTest {
   void collect(int times, std::uint64_t bytes) {
     for (int i = 0; i < times; ++i) {
       const std::uint64_t time = second + static_cast<std::uint64_t>(i) * second / 100;
-      for (const std::uint16_t domain : {0, 1}) {
+      for (const std::uint16_t domain : {std::uint16_t{0}, std::uint16_t{1}}) {
         count(time, "minor_allocated", domain == 0 ? bytes : bytes / 2, domain);
         count(time, "minor_promoted", bytes / 8, domain);
         span(time, time + 1000, "minor", domain);

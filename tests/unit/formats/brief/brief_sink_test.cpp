@@ -143,6 +143,21 @@ TEST_F(Brief, ManyProgramsShareALine) {
   EXPECT_THAT(shown, Contains(AllOf(HasSubstr("other programs"), HasSubstr("LOST 72 words; 36 pauses"))));
 }
 
+TEST_F(Brief, StallsHaveALine) {
+  const Thread main = a_thread(4242, 4242, 0);
+  process(1, ProcessAction::exec);
+  std::uint64_t time = 2;
+  for (int turn = 0; turn < 12; ++turn) {
+    const std::uint64_t length = turn == 10 ? 80 : 1;
+    switches(time, enters(main));
+    SchedSwitch waits = leaves(main, LeftState::sleeping);
+    waits.syscall = Syscall::epoll_wait;
+    switches(time += length, waits);
+    feed(Events(0).add_record((time += 10) * ms, EventKind::wakeup, wakes(main), 0, first_sched_stream));
+  }
+  EXPECT_THAT(first_second(), ElementsAre(HasSubstr("exec"), HasSubstr("d0   80.0ms stall  on CPU (none of it GC)")));
+}
+
 TEST_F(Brief, ASelectionKeepsTheCausesInOtherThreads) {
   make({.threads = {.domains = {1}}});
   switches(1, enters(a_thread(4242, 4242, 0), 0));
