@@ -99,6 +99,21 @@ TEST_F(CommandLive, ArgumentsAndStandardStreamsAreUntouched) {
   EXPECT_THAT(outcome.err, HasSubstr("error\n"));
 }
 
+TEST_F(CommandLive, ItsOutputIsNotMixedIntoData) {
+  for (const Strings& data : {Strings{"-f", "json"}, {"latency", "-f", "json"}, {"record", "-f", "json", "-o", "-"}}) {
+    Strings all = data;
+    for (const std::string& word : {std::string("--"), std::string("sh"), std::string("-c"),
+                                    std::string("echo noise; exec \"$0\""), ocaml_program("hello")})
+      all.push_back(word);
+    const Outcome outcome = run_tool(all);
+    std::istringstream lines(outcome.out);
+    std::size_t count = 0;
+    for (std::string line; std::getline(lines, line); ++count) EXPECT_TRUE(Json::accept(line)) << line;
+    EXPECT_GT(count, 0U);
+    EXPECT_THAT(outcome.err, HasSubstr("noise\n"));
+  }
+}
+
 TEST_F(CommandLive, EnvironmentIsInheritedWithEventsOn) {
   const Outcome outcome = run_under({"sh", "-c", "echo \"$KEPT\"; echo ${OCAML_RUNTIME_EVENTS_START+on}; pwd"},
                                     {.argv = {}, .env = {{"KEPT", "kept  value"}}, .directory = dir.path()});

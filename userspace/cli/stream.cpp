@@ -46,6 +46,10 @@ Result<Stream> Stream::open(const OutputOptions& options, Format otherwise) {
   return stream;
 }
 
+bool is_data_on_stdout(const FdOutput& file) {
+  return file.fd() == STDOUT_FILENO && !file.is_terminal();
+}
+
 Format format_for_people(const OutputOptions& options) {
   // Who names events wants to see each of them.
   const bool shows_all = options.all || !options.events.empty();

@@ -36,8 +36,6 @@ class Stream {
   const FileSeries& files() const { return *files_; }
   const FdOutput& file() const { return files_->file(); }
   const Output& output() const { return files_->output(); }
-  /// If so, the stdout of CMD must go elsewhere.
-  bool is_stdout() const { return file().fd() == STDOUT_FILENO; }
   /// See Tracing.
   std::chrono::nanoseconds max_delay() const;
   Format format() const { return format_; }
@@ -53,6 +51,9 @@ class Stream {
   const FilterSink* filter_ = nullptr;        ///< of --events; one of them
   Format format_ = Format::text;
 };
+
+/// If so, the stdout of CMD must go elsewhere. On a terminal people read both.
+bool is_data_on_stdout(const FdOutput& file);
 
 /// What a stream looks like for which no format is given: on a terminal brief, unless each event is asked for.
 Format format_for_people(const OutputOptions& options);

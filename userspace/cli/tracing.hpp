@@ -16,7 +16,7 @@ inline constexpr std::chrono::milliseconds terminal_delay{20}, pipe_delay{50}, f
 struct Tracing {
   Sink& sink;
   const Output& output;      ///< its failure ends the run
-  bool owns_stdout = false;  ///< the stdout of CMD goes to stderr
+  bool owns_stdout = false;  ///< the stdout of CMD goes to stderr: see is_data_on_stdout()
   /// How old events may be when they are written. Reports and files are not read while they are written.
   std::chrono::nanoseconds max_delay = file_delay;
   /// True when the output has no room for more, which ends the run. Empty: never.

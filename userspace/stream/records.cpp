@@ -38,10 +38,10 @@ std::string_view to_string(LeftState state) {
 }
 
 std::string_view to_string(Syscall syscall) {
-  static constexpr std::string_view names[]{"unknown",        "page_fault", "other",  "select",   "poll", "epoll_wait",
-                                            "io_uring_enter", "futex",      "sleep",  "wait",     "read", "write",
-                                            "fsync",          "open",       "accept", "connect",  "recv", "send",
-                                            "file_lock",      "file_name",  "mmap",   "sendfile", "ioctl"};
+  static constexpr std::string_view names[]{
+      "unknown",   "page_fault", "other",     "select",    "poll",  "epoll_wait", "io_uring_enter", "futex",
+      "nanosleep", "wait",       "read",      "write",     "fsync", "open",       "accept",         "connect",
+      "recv",      "send",       "file_lock", "file_name", "mmap",  "sendfile",   "ioctl"};
   return name_at(names, syscall);
 }
 

@@ -20,7 +20,8 @@ constexpr const char* footer =
     "\n"
     "Tracing needs root: rtev-bpf doctor checks this host. Reading recordings does not.\n"
     "\n"
-    "Events go to stdout, messages and the summary to stderr. At the first Ctrl-C rtev-bpf reads the events that are "
+    "Events go to stdout, messages and the summary to stderr; the stdout of CMD, too, if stdout is no terminal. At the "
+    "first Ctrl-C rtev-bpf reads the events that are "
     "left and prints the summary; at the second it exits at once. It forwards the signals INT, TERM, HUP, QUIT, USR1 "
     "and USR2 to CMD. -d ends the trace, but not CMD: rtev-bpf waits for it.\n"
     "\n"
@@ -78,9 +79,12 @@ int run_live(const StreamOptions& options, const Invocation& invocation) {
     }));
   }
   const auto is_full = [&] { return stream->files().has_to_end(); };
-  const int status =
-      trace(options, invocation,
-            {.sink = stream->sink(), .output = stream->output(), .max_delay = stream->max_delay(), .is_full = is_full});
+  const int status = trace(options, invocation,
+                           {.sink = stream->sink(),
+                            .output = stream->output(),
+                            .owns_stdout = is_data_on_stdout(stream->file()),
+                            .max_delay = stream->max_delay(),
+                            .is_full = is_full});
   const int failed = report_full(*stream);
   return finish_output(stream->output(), failed != exit_ok ? failed : status);
 }

@@ -140,7 +140,7 @@ int run_record(StreamOptions options, const Invocation& invocation) {
   const int status = trace(options, invocation,
                            {.sink = stream->sink(),
                             .output = stream->output(),
-                            .owns_stdout = stream->is_stdout(),
+                            .owns_stdout = is_data_on_stdout(stream->file()),
                             .max_delay = stream->max_delay(),
                             .is_full = [&] { return stream->files().has_to_end(); }});
   // An incomplete recording is a failure, even if only the reader of a pipe went away.
