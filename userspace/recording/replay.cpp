@@ -201,7 +201,8 @@ bool Replay::instant(Event event, const StringId& id, const parsed::EventRecord&
   };
   const auto* const bytes = values.get<fxt::Blob>("bytes");
   if (id.raw) {
-    if (has_payload(event.kind)) return bytes != nullptr && add(bytes->bytes);
+    if (has_payload(event.kind))
+      return bytes != nullptr && SchedReader::is_valid(event.kind, bytes->bytes) && add(bytes->bytes);
     event.value = values.number<std::uint64_t>("value");
     return add();
   }

@@ -2,6 +2,7 @@
 #include "recording/sched_reader.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <string>
 
@@ -31,6 +32,30 @@ SchedExtra extra_of(const Values& values) {
 }
 
 }  // namespace
+
+namespace {
+
+/// `thread`: the bytes of a Thread.
+bool is_valid_thread(std::span<const std::byte> thread) {
+  const auto at = [&](std::size_t offset) { return std::to_integer<std::uint8_t>(thread[offset]); };
+  return at(offsetof(Thread, tracked)) <= 1 && at(offsetof(Thread, holds_lock)) <= 1 &&
+         at(offsetof(Thread, role)) <= static_cast<std::uint8_t>(ThreadRole::tick);
+}
+
+}  // namespace
+
+bool SchedReader::is_valid(EventKind kind, std::span<const std::byte> payload) {
+  const auto has_threads = [&](std::size_t first, std::size_t second) {
+    return is_valid_thread(payload.subspan(first, sizeof(Thread))) &&
+           is_valid_thread(payload.subspan(second, sizeof(Thread)));
+  };
+  // Of other sizes they are ignored.
+  if (kind == EventKind::sched_switch && payload.size() == sizeof(SchedSwitch))
+    return has_threads(offsetof(SchedSwitch, prev), offsetof(SchedSwitch, next));
+  if (kind == EventKind::wakeup && payload.size() == sizeof(Wakeup))
+    return has_threads(offsetof(Wakeup, woken), offsetof(Wakeup, by));
+  return true;
+}
 
 Result<bool> SchedReader::take(std::string_view what, const fxt::parsed::UserspaceObject& object) {
   const auto bad = [&] { return bad_recording(std::string(what) + " has no valid thread"); };

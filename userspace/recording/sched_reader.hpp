@@ -2,8 +2,10 @@
 // Reads switches and wakeups of a recording.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -20,6 +22,8 @@ class SchedReader {
   /// False if the kind of metadata is not about threads.
   Result<bool> take(std::string_view what, const fxt::parsed::UserspaceObject& object);
 
+  /// Whether the bytes of an event that has no record of its own can be its payload.
+  static bool is_valid(EventKind kind, std::span<const std::byte> payload);
   /// Nothing if the record is incomplete or its threads are undefined.
   std::optional<SchedSwitch> read(const fxt::parsed::ContextSwitch& record);
   std::optional<Wakeup> read(const fxt::parsed::Wakeup& record);

@@ -58,7 +58,8 @@ std::string share(double of) {
 }
 
 Size size(double bytes) {
-  return {static_cast<std::uint64_t>(std::max(bytes, 0.0))};
+  constexpr double most = 1e18;  // counters of a program may have any value
+  return {static_cast<std::uint64_t>(std::clamp(bytes, 0.0, most))};
 }
 
 class Section {
