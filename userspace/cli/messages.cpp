@@ -17,7 +17,8 @@ namespace rtev::cli {
 void say(std::string_view message) {
   const std::string text = printable_message(message);
   const ReaderWait wait(ReaderWait::Of::messages);
-  fmt::print(stderr, "{}", text);
+  // Nothing can be said of messages that cannot be written.
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
 }
 
 int report(const Error& error) {

@@ -79,7 +79,7 @@ int report_full(const Stream& stream) {
     case FileSeries::Full::no:
       return exit_ok;
     case FileSeries::Full::max_size:
-      fmt::print(stderr, "rtev-bpf: ended because {} has the size of --max-size\n", escaped(stream.name()));
+      say(fmt::format("rtev-bpf: ended because {} has the size of --max-size\n", escaped(stream.name())));
       return exit_ok;
     case FileSeries::Full::disk_low:
       break;

@@ -14,24 +14,10 @@ namespace rtev {
 namespace {
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
-constexpr std::size_t time_width = 12, name_width = 18;
+constexpr std::size_t time_width = 12;
 constexpr std::string_view second_only = "14:03:22";
 constexpr std::string_view alarm = "\x1b[1;31m", yellow = "\x1b[33m", cyan = "\x1b[36m", green = "\x1b[32m",
                            dim = "\x1b[2m", normal = "\x1b[0m";
-
-/// "server/42           "
-std::string column(std::string_view program) {
-  TextBuffer out;
-  out.add(program);
-  out.add_repeated(' ', name_width - std::min(name_width, columns_of(program)));
-  out.add("  ");
-  return std::string{out.text()};
-}
-
-/// "server/42           d0   "
-std::string columns(std::string_view program, std::uint32_t domain) {
-  return fmt::format("{}d{:<4}", column(program), domain);
-}
 
 std::string name_of(const ProcessInfo& info) {
   return fmt::format("{}", ProcessName{info.comm, info.pid});
@@ -67,11 +53,10 @@ BriefSink::BriefSink(Output& output, BriefOptions options)
 void BriefSink::header(const RunHeader& header) {
   header_ = header;
   second_end_ns_ = end_of_second(header.begin_ns());
-  out_.add("# pauses from ");
-  add_duration(out_, least(BriefOptions::min_pause_ns));
-  out_.add(" and spans from ");
-  add_duration(out_, least(BriefOptions::min_span_ns));
-  out_.add(" on, the rest summed up each second (--min TIME; --all: every event)");
+  const std::string title =
+      fmt::format("# pauses of {}, spans of {} and longer; the rest is summed up (--min TIME, --all)",
+                  Duration{least(BriefOptions::min_pause_ns)}, Duration{least(BriefOptions::min_span_ns)});
+  out_.add(std::string_view(cut(title, options_.columns)));
   end_line();
 }
 
@@ -130,11 +115,10 @@ void BriefSink::add_process(const Event& event, const Batch& batch) {
     ++other_process_events_[action];
     return;
   }
-  const ProcessInfo& info = registry_->process(record->process);
   TextBuffer text;
-  text.add(std::string_view(column(name_of(info))));
-  add_process_event(text, action, *record, info);
-  process_lines_.push_back({.time_ns = event.time, .text = std::string(text.text()), .color = cyan});
+  add_process_event(text, action, *record, registry_->process(record->process));
+  process_lines_.push_back(
+      {.time_ns = event.time, .text = std::string(text.text()), .color = cyan, .process = record->process});
 }
 
 void BriefSink::add_loss(const Event& event, const Batch& batch) {
@@ -156,12 +140,16 @@ void BriefSink::on_pause_details(PauseDetails&& pause) {
     domain.pauses.pop_front();
   }
   if (!options_.threads.accepts(life.domain, pause.tid)) return;
-  Line line{.time_ns = pause.begin_ns, .length_ns = pause.duration_ns(), .process = life.process, .is_pause = true};
+  Line line{.time_ns = pause.begin_ns,
+            .length_ns = pause.duration_ns(),
+            .process = life.process,
+            .domain = life.domain,
+            .is_pause = true};
   if (line.length_ns < least(BriefOptions::min_pause_ns)) {
     sum_up(line);
     return;
   }
-  line.text = columns(name_of(registry_->process(life.process)), life.domain) + pause_line(pause);
+  line.text = pause_cause(pause);
   add_line(std::move(line));
 }
 
@@ -175,44 +163,58 @@ void BriefSink::on_domain_end(BriefRing& ring, std::uint64_t /*time_ns*/) {
 
 void BriefSink::on_end(BriefRing& ring, Lane& /*lane*/, const Event& begin, const EventContext& context) {
   const DomainLife& life = ring.life;
-  if (context.event.time < begin.time || !is_selected(life.pid, life.domain)) return;
-  Line line{
-      .time_ns = begin.time, .length_ns = context.event.time - begin.time, .color = green, .process = life.process};
+  const std::uint64_t end_ns = context.event.time;
+  if (end_ns < begin.time || !is_selected(life.pid, life.domain)) return;
+  Line line{.time_ns = begin.time,
+            .length_ns = end_ns - begin.time,
+            .color = green,
+            .process = life.process,
+            .domain = life.domain};
   std::string scratch;
   line.span = rtev::name_of(context.event, *registry_, scratch);
   if (line.length_ns < least(BriefOptions::min_span_ns)) {
     sum_up(line);
     return;
   }
-  TextBuffer text;
-  print(text, "{}{:>6} span {}", columns(name_of(registry_->process(life.process)), life.domain),
-        Duration{line.length_ns}, Quoted{line.span});
   std::uint64_t count = 0, paused_ns = 0;
   const auto domain = domains_.find(life.key());
   if (domain != domains_.end() && domain->second.known_from_ns <= begin.time) {
     for (const PauseTime& pause : domain->second.pauses) {
-      if (pause.end_ns <= begin.time || pause.begin_ns >= context.event.time) continue;
+      if (pause.end_ns <= begin.time || pause.begin_ns >= end_ns) continue;
       ++count;
-      paused_ns += std::min(pause.end_ns, context.event.time) - std::max(pause.begin_ns, begin.time);
+      paused_ns += std::min(pause.end_ns, end_ns) - std::max(pause.begin_ns, begin.time);
     }
   }
-  if (count > 0) print(text, "  {} of it in {}", Duration{paused_ns}, Counted{count, "pause", "pauses"});
+  TextBuffer text;
+  add_quoted(text, line.span);
+  if (count > 0) print(text, "  paused {}", Duration{paused_ns});
+  if (count > 1) print(text, " ({})", times(count));
+  if (const auto cause = take_pause(line, end_ns)) text.add(": ", std::string_view(*cause));
   line.text = text.text();
   add_line(std::move(line));
 }
 
+/// The cause of a slow span is in its line.
+std::optional<std::string> BriefSink::take_pause(const Line& span, std::uint64_t end_ns) {
+  const auto pause = std::ranges::find_if(long_lines_, [&](const Line& line) {
+    return line.is_pause && line.process == span.process && line.domain == span.domain &&
+           line.time_ns >= span.time_ns && line.time_ns + line.length_ns <= end_ns &&
+           line.length_ns >= span.length_ns / 2;
+  });
+  if (pause == long_lines_.end()) return std::nullopt;
+  std::string text = std::move(pause->text);
+  long_lines_.erase(pause);
+  return text;
+}
+
 void BriefSink::add_stall(ProcessIndex process, const Stall& stall) {
   if (!options_.threads.accepts(stall.domain, stall.tid)) return;
-  const ProcessInfo& info = registry_->process(process);
-  const std::string program = name_of(info);
   add_line({.time_ns = stall.begin_ns,
             .length_ns = stall.length_ns(),
-            .text = fmt::format(
-                "{}{:>6} stall  {}",
-                stall.domain < 0 ? column(program) : columns(program, static_cast<std::uint32_t>(stall.domain)),
-                Duration{stall.length_ns()}, stall_activity(stall, false)),
+            .text = "stall: " + stall_activity(stall, false),
             .color = yellow,
-            .process = process});
+            .process = process,
+            .domain = stall.domain});
 }
 
 /// If there is no room, the shortest is summed up.
@@ -237,7 +239,14 @@ void BriefSink::end_second(std::uint64_t now_ns) {
   std::vector<Line> lines = std::exchange(process_lines_, {});
   std::ranges::move(std::exchange(long_lines_, {}), std::back_inserter(lines));
   std::ranges::sort(lines, {}, &Line::time_ns);
-  for (const Line& line : lines) write_line(line.time_ns, line.text, line.color);
+  for (const Line& line : lines) {
+    TextBuffer text;
+    if (line.domain >= 0) print(text, "{:<4}", fmt::format("d{}", line.domain));
+    if (line.length_ns > 0) print(text, "{:>6} ", Duration{line.length_ns});
+    if (line.is_pause) text.add("pause: ");
+    text.add(std::string_view(line.text));
+    write_line(line.time_ns, name_of(registry_->process(line.process)), text.text(), line.color);
+  }
   write_rest();
   second_end_ns_ = end_of_second(now_ns);
 }
@@ -246,23 +255,21 @@ void BriefSink::end_second(std::uint64_t now_ns) {
 void BriefSink::write_rest() {
   if (!other_process_events_.empty()) {
     TextBuffer text;
-    text.add(std::string_view(column("other programs")));
     std::string_view separator;
     for (const auto& [action, count] : std::exchange(other_process_events_, {})) {
       print(text, "{}{} × {}", separator, Grouped{count}, to_string(action));
       separator = ", ";
     }
-    write_line({}, text.text(), cyan);
+    write_line({}, "other programs", text.text(), cyan);
   }
   for (const BriefSums::Line& line : sums_.take(max_sums, *registry_))
-    write_line({}, column(line.program) + line.text, line.has_loss ? alarm : dim);
-  if (const std::uint64_t lost = std::exchange(lost_sched_events_, 0); lost > 0) {
-    write_line({}, fmt::format("LOST {}", Counted{lost, "scheduler event", "scheduler events"}), alarm);
-  }
+    write_line({}, line.program, line.text, line.has_loss ? alarm : dim);
+  if (const std::uint64_t lost = std::exchange(lost_sched_events_, 0); lost > 0)
+    write_line({}, "", fmt::format("LOST {}", Counted{lost, "scheduler event", "scheduler events"}), alarm);
 }
 
-/// Without a time: of the second that ends.
-void BriefSink::write_line(std::optional<std::uint64_t> of, std::string_view text, std::string_view color) {
+void BriefSink::write_line(std::optional<std::uint64_t> of, std::string_view program, std::string_view text,
+                           std::string_view color) {
   TextBuffer line;
   if (header_.start_realtime_ns != 0) {
     const std::uint64_t time_ns = of.value_or(second_end_ns_ - 1);
@@ -272,7 +279,11 @@ void BriefSink::write_line(std::optional<std::uint64_t> of, std::string_view tex
   } else {
     add_seconds(line, of.value_or(second_end_ns_), header_.start_ns, time_width);
   }
-  line.add("  ", text);
+  const std::size_t columns = columns_of(program);
+  name_width_ = std::clamp(columns, name_width_, max_name_width);
+  line.add("  ", program);
+  line.add_repeated(' ', name_width_ - std::min(name_width_, columns) + 2);
+  line.add(text);
   const bool colored = options_.color && !color.empty();
   if (colored) out_.add(color);
   out_.add(std::string_view(cut(line.text(), options_.columns)));

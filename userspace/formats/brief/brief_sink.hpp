@@ -53,16 +53,17 @@ class BriefSink final : public LineSink, private PauseConsumer, private SpanObse
 
  private:
   // Besides these there are a line of the other processes, and one of lost scheduler events.
-  static constexpr std::size_t max_process_lines = 5, max_long_lines = 8, max_sums = 5;
-  static constexpr std::size_t remembered_pauses = 64;
+  static constexpr std::size_t max_process_lines = 4, max_long_lines = 10, max_sums = 4;
+  static constexpr std::size_t remembered_pauses = 64, max_name_width = 24;
 
   /// Something that has a line of its own.
   struct Line {
     std::uint64_t time_ns = 0;
     std::uint64_t length_ns = 0;
-    std::string text{};  ///< without the time
+    std::string text{};  ///< without time, program and domain
     std::string_view color{};
     ProcessIndex process = 0;  ///< for the sums, if there is no room for the line
+    std::int32_t domain = -1;  ///< -1: of none
     bool is_pause = false;
     std::string span{};  ///< the name of a user span
   };
@@ -90,9 +91,13 @@ class BriefSink final : public LineSink, private PauseConsumer, private SpanObse
   void sum_up(const Line& line);
   bool is_selected(std::int32_t pid, std::uint16_t domain) const;
 
+  /// Removes the line of a pause that is at least half of a span, and returns its text.
+  std::optional<std::string> take_pause(const Line& span, std::uint64_t end_ns);
   void end_second(std::uint64_t now_ns);
   void write_rest();
-  void write_line(std::optional<std::uint64_t> of, std::string_view text, std::string_view color);
+  /// Without a time: of the second that ends.
+  void write_line(std::optional<std::uint64_t> of, std::string_view program, std::string_view text,
+                  std::string_view color);
   std::uint64_t end_of_second(std::uint64_t time_ns) const;
   std::uint64_t least(std::uint64_t otherwise_ns) const {
     return options_.min_ns != 0 ? options_.min_ns : otherwise_ns;
@@ -105,6 +110,8 @@ class BriefSink final : public LineSink, private PauseConsumer, private SpanObse
   SpanTracker<BriefRing> spans_{*this, {.open = std::size_t{1} << 16, .user_spans_overlap = true}};
   Stalls stalls_;
   std::unordered_map<std::uint64_t, Domain> domains_;  ///< by DomainLife::key()
+
+  std::size_t name_width_ = 12;  ///< of the column of programs: the widest so far, up to max_name_width
 
   // Of the present second.
   std::uint64_t second_end_ns_ = 0;

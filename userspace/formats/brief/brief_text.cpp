@@ -2,6 +2,7 @@
 #include "formats/brief/brief_text.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -26,65 +27,70 @@ void add_phases(TextBuffer& out, const PauseDetails& pause) {
   std::ranges::sort(phases, std::ranges::greater{}, &PhaseTree::Node::own_ns);
   constexpr std::size_t most = 2;
   if (phases.size() > most) phases.resize(most);
-  std::string_view separator = " (";
+  print(out, "({}", PhaseName{pause.domain.family, pause.root});
+  std::string_view separator = ": ";
   for (const PhaseTree::Node* const phase : phases) {
     print(out, "{}{} {}", separator, PhaseName{pause.domain.family, phase->phase}, Duration{phase->own_ns});
     separator = ", ";
   }
-  if (!phases.empty()) out.add(')');
+  out.add(')');
 }
 
+/// What the thread did in the pause, most of it first.
 class Parts {
  public:
-  Parts(TextBuffer& out, const PauseDetails& pause) : out_(out), pause_(pause) {}
+  explicit Parts(const PauseDetails& pause) : pause_(pause), blame_(blame_of(pause)) {}
 
-  void add() {
-    const Blame blame = blame_of(pause_);
+  std::string text() {
     const TimeSplit& besides = pause_.besides;
-    part("on CPU ", besides.on_cpu);
-    if (part("no CPU ", besides.runnable)) competitor();
-    part("blocked ", besides.blocked());
-    if (part("waited ", pause_.start_wait_ns)) others(blame, Cause::late_domain, "to stop");
-    if (part("waited ", pause_.finish_wait_ns)) others(blame, Cause::slow_domain, "to end its minor collection");
-    if (besides.unknown < pause_.duration_ns()) part("unknown ", besides.unknown);
+    add(besides.on_cpu, "on CPU");
+    add(besides.runnable, "no CPU", competitor());
+    add(besides.blocked(), "blocked");
+    add(pause_.start_wait_ns, "waited", others(Cause::late_domain, "to stop"));
+    add(pause_.finish_wait_ns, "waited", others(Cause::slow_domain, "to end its minor collection"));
+    if (besides.unknown < pause_.duration_ns()) add(besides.unknown, "unknown");
+    std::ranges::sort(parts_, std::ranges::greater{}, &Part::ns);
+    std::string text;
+    for (const Part& part : parts_) text += (text.empty() ? "" : ", ") + part.text;
+    return text;
   }
 
  private:
-  bool part(std::string_view name, std::uint64_t ns) {
-    if (ns == 0 || ns < pause_.duration_ns() / notable) return false;
-    print(out_, "{}{}{}", separator_, name, Percent{ns, pause_.duration_ns()});
-    separator_ = ", ";
-    return true;
+  struct Part {
+    std::uint64_t ns;
+    std::string text;
+  };
+
+  void add(std::uint64_t ns, std::string_view what, const std::string& details = {}) {
+    if (ns == 0 || ns < pause_.duration_ns() / notable) return;
+    const bool is_nearly_all = ns >= pause_.duration_ns() / 20 * 19;
+    const std::string share = is_nearly_all ? "" : fmt::format(" {}", Percent{ns, pause_.duration_ns()});
+    parts_.push_back({ns, fmt::format("{}{}{}", what, share, details)});
   }
-  void competitor() {
+  std::string competitor() const {
     const auto competitors = pause_.scheduling.competitors();
-    if (competitors.empty()) return;
+    if (competitors.empty()) return {};
     const std::optional<Thread>& by = competitors.front().wait.by;
-    if (!by || by->tid == 0) return;
-    if (by->pid == pause_.domain.pid)
-      print(out_, " behind its thread {}", by->tid);
-    else
-      print(out_, " behind {}", ProcessName{by->comm(), by->pid});
+    if (!by || by->tid == 0) return {};
+    if (by->pid == pause_.domain.pid) return fmt::format(" behind own thread {}", by->tid);
+    return fmt::format(" behind {}", ProcessName{by->comm(), by->pid});
   }
-  void others(const Blame& blame, Cause cause, std::string_view what) {
-    if (blame.cause == cause && blame.domain)
-      print(out_, " for domain {} {}", blame.domain->domain, what);
-    else
-      print(out_, " for other domains");
+  std::string others(Cause cause, std::string_view what) const {
+    if (blame_.cause != cause || !blame_.domain) return " for other domains";
+    return fmt::format(" for domain {} {}", blame_.domain->domain, what);
   }
 
-  TextBuffer& out_;
   const PauseDetails& pause_;
-  std::string_view separator_ = "  ";
+  Blame blame_;
+  std::vector<Part> parts_;
 };
 
 }  // namespace
 
-std::string pause_line(const PauseDetails& pause) {
+std::string pause_cause(const PauseDetails& pause) {
   TextBuffer out;
-  print(out, "{:>6} {}", Duration{pause.duration_ns()}, PhaseName{pause.domain.family, pause.root});
+  if (const std::string parts = Parts(pause).text(); !parts.empty()) out.add(std::string_view(parts), "  ");
   add_phases(out, pause);
-  Parts(out, pause).add();
   return std::string{out.text()};
 }
 

@@ -8,8 +8,8 @@
 
 namespace rtev {
 
-/// "12.1ms major (mark 8.20ms, sweep 3.10ms)  on CPU 40%, waited 55% for domain 1 to stop". Parts below a tenth of the
-/// pause are left out. Names of programs are escaped.
-std::string pause_line(const PauseDetails& pause);
+/// "on CPU 40%, waited 55% for domain 1 to stop  (major: mark 8.20ms, sweep 3.10ms)". Parts below a tenth of the pause
+/// are left out; one that is nearly all of it has no share. Names of programs are escaped.
+std::string pause_cause(const PauseDetails& pause);
 
 }  // namespace rtev

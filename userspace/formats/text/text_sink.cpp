@@ -74,11 +74,11 @@ void TextSink::write(const Event& event, const Batch& batch, const Registry& reg
       threads_.add(event, batch, registry);
       return;
     case EventKind::sched_switch:
-      switch_event(event, batch);
+      if (options_.min_ns == 0) switch_event(event, batch);
       threads_.add(event, batch, registry);
       return;
     case EventKind::wakeup:
-      wakeup_event(event, batch);
+      if (options_.min_ns == 0) wakeup_event(event, batch);
       threads_.add(event, batch, registry);
       return;
     case EventKind::lost:
@@ -145,10 +145,7 @@ void TextSink::ring_event(const Event& event, const Batch& batch, const Registry
   duration_ns_.reset();
   if (registry.ring(source.slot)) spans_.add({event, batch, registry});
   line.depth = depth_;
-  if (options_.min_ns != 0) {
-    if (opens_span(event.kind)) return;
-    if (closes_span(event.kind) && duration_ns_.value_or(0) < options_.min_ns) return;
-  }
+  if (duration_ns_.value_or(0) < options_.min_ns && event.kind != EventKind::lost) return;
 
   begin_line(line, style);
   describe(event, batch, registry);

@@ -13,7 +13,7 @@ namespace rtev {
 
 struct TextOptions {
   bool color = false;        ///< ANSI colours; nothing else is ever sent that controls a terminal
-  std::uint64_t min_ns = 0;  ///< if not 0, spans have a line at their end only, and only if they are as long
+  std::uint64_t min_ns = 0;  ///< if not 0, only ends of spans that are as long, losses and processes have lines
 };
 
 /// All spans of a ring nest in the text format.

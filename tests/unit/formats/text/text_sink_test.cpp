@@ -401,7 +401,7 @@ TEST(TextMin, ShortSpansHaveNoLines) {
   std::istringstream stream{output.text()};
   std::vector<std::string> lines;
   for (std::string line; std::getline(stream, line);) lines.push_back(line.substr(event_column));
-  EXPECT_THAT(lines, ElementsAre("< major  25ns", "ring_stop"));
+  EXPECT_THAT(lines, ElementsAre("< major  25ns"));
 }
 
 }  // namespace
