@@ -8,6 +8,7 @@
 
 #include "analysis/pause_finder.hpp"
 #include "base/json_writer.hpp"
+#include "base/utc_time.hpp"
 #include "stream/thread_interval.hpp"
 
 namespace rtev {
@@ -20,6 +21,12 @@ void add_head(JsonWriter& json, std::string_view type, const Report& report) {
   json.member("version", std::string_view{report.version});
   json.member("start_ns", report.start_ns);
   json.member("end_ns", report.end_ns);
+  if (report.run_realtime_ns == 0) return;
+  UtcTime utc;
+  utc.set_origin(report.run_ns, report.run_realtime_ns);
+  std::array<char, UtcTime::length> text;
+  json.member("time", std::string_view(text.data(),
+                                       static_cast<std::size_t>(utc.put(text.data(), report.start_ns) - text.data())));
 }
 
 inline void add_split(JsonWriter& json, std::string_view key, const TimeSplit& time) {

@@ -80,8 +80,7 @@ int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& 
   LimitCheck checked(with_report, options.limits, std::move(limited));
   int status = exit_ok;
   if (options.input.empty()) {
-    status = trace(options, invocation,
-                   {.sink = checked, .output = output, .owns_stdout = is_data_on_stdout(output)});
+    status = trace(options, invocation, {.sink = checked, .output = output, .owns_stdout = is_data_on_stdout(output)});
   } else {
     survive_output_failures();
     auto input = Input::open(options.input, options, invocation);

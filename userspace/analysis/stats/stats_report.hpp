@@ -66,7 +66,9 @@ struct ProcessStats {
 };
 
 struct StatsReport {
-  std::string version;  ///< of rtev-bpf
+  std::string version;                ///< of rtev-bpf
+  std::uint64_t run_ns = 0;           ///< when tracing began, CLOCK_MONOTONIC
+  std::uint64_t run_realtime_ns = 0;  ///< CLOCK_REALTIME then; 0: unknown
   std::uint64_t start_ns = 0;
   std::uint64_t end_ns = 0;
   std::vector<ProcessStats> processes{};  ///< those with most GC time first

@@ -24,6 +24,8 @@ Stats::~Stats() = default;
 
 void Stats::header(const RunHeader& header) {
   version_ = header.version;
+  run_ns_ = header.start_ns;
+  run_realtime_ns_ = header.start_realtime_ns;
   start_ns_ = header.begin_ns();
   now_ns_ = std::max(now_ns_, start_ns_);
   shown_from_ns_ = switches_since_ns_ = header.shown_from_ns;

@@ -95,6 +95,7 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   std::uint64_t other_process_count_ = 0;
   StatsFigures other_processes_;
   std::string version_;
+  std::uint64_t run_ns_ = 0, run_realtime_ns_ = 0;  ///< of the header
   std::uint64_t start_ns_ = 0;
   std::uint64_t shown_from_ns_ = 0;      ///< of the header
   std::uint64_t now_ns_ = 0;             ///< newest time seen

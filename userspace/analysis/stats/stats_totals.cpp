@@ -83,6 +83,8 @@ StatsReport Stats::report(const Registry& registry) {
     if (!process.ended && info.pid == process.stats.pid) process.learn(info);
   }
   StatsReport report{.version = version_,
+                     .run_ns = run_ns_,
+                     .run_realtime_ns = run_realtime_ns_,
                      .start_ns = start_ns_,
                      .end_ns = std::max(now_ns_, start_ns_),
                      .other_process_count = other_process_count_,

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/json_writer.hpp"
-#include "formats/jsonl/utc_time.hpp"
+#include "base/utc_time.hpp"
 #include "formats/line_sink.hpp"
 
 namespace rtev {

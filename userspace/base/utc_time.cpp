@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "formats/jsonl/utc_time.hpp"
+#include "base/utc_time.hpp"
 
 #include <cstring>
 #include <ctime>
