@@ -4,7 +4,10 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
+#include <ranges>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -57,10 +60,12 @@ class Screen {
     TextTable table;
     table.column("PID", 7).column("COMM", comm_width, TextTable::Align::left).column("DOM", 5);
     for (const std::string_view title : {"WALL", "CPU", "GC", "GC%"}) table.column(title, 8);
-    for (const std::string_view title : {"MINOR", "CYCLES", "ALLOC", "PROMOTED"}) table.column(title, 8);
     if (is_single()) {
+      for (const std::string_view title : {"MINOR", "CYCLES", "ALLOC", "PROMOTED"}) table.column(title, 8);
       domains(table, report_.processes.front());
     } else {
+      for (const std::string_view title : {"CYCLES", "ALLOC", "HEAP"}) table.column(title, 8);
+      table.column("GROWTH", 11);
       processes(table);
     }
     out_.add('\n');
@@ -134,44 +139,81 @@ class Screen {
     line(text.text());
   }
 
-  /// Processes whose heap rises all the time.
+  /// The processes whose heap grew most, those where it rises all the time first.
   void growing() {
-    std::size_t shown = 0;
+    constexpr std::uint64_t least_words = 131'072;  // 1 MB
+    struct Growth {
+      bool rises;
+      std::uint64_t words;
+      const ProcessStats* process;
+    };
+    std::vector<Growth> order;
+    std::size_t rising = 0;
     for (const ProcessStats& process : report_.processes) {
-      if (!process.heap_words.rises_all_the_time()) continue;
-      if (++shown > max_growing) continue;
+      const Trend& heap = process.heap_words;
+      const bool rises = heap.rises_all_the_time();
+      rising += rises ? 1 : 0;
+      const std::uint64_t words = heap.last() - std::min(heap.first(), heap.last());
+      if (rises || words >= least_words) order.push_back({rises, words, &process});
+    }
+    std::ranges::sort(order, [](const Growth& a, const Growth& b) {
+      return std::tuple{b.rises, b.words, a.process->pid} < std::tuple{a.rises, a.words, b.process->pid};
+    });
+    for (const Growth& growth : order | std::views::take(max_growing)) {
       TextBuffer text;
-      print(text, "{}: ", ProcessName{process.comm, process.pid});
-      add_heap(text, process.heap_words);
-      if (process.figures.major_cycles == 0) text.add("; no major cycle ended");
+      print(text, "{}: ", ProcessName{growth.process->comm, growth.process->pid});
+      add_heap(text, growth.process->heap_words);
+      if (growth.process->figures.major_cycles == 0) text.add("; no major cycle ended");
       line(text.text());
     }
-    if (shown > max_growing) print(out_, "and {} more with a rising heap\n", Grouped{shown - max_growing});
+    if (rising > max_growing) print(out_, "and {} more with a rising heap\n", Grouped{rising - max_growing});
   }
 
-  /// Rows of others have no pid, and no WALL: they were there at different times.
-  static void row(TextTable& table, std::string_view pid, std::string_view comm, std::string_view domain,
-                  const StatsFigures& figures) {
-    const bool bound = figures.missing.any(), is_rest = pid.empty();
+  /// The cells that all rows have.
+  static void begin_row(TextTable& table, std::string_view pid, std::string_view comm, std::string_view domain,
+                        std::optional<std::uint64_t> wall_ns, const StatsFigures& figures) {
+    const bool bound = figures.missing.any();
     table.row();
     table.cell(pid);
     table.cell(comm);
     table.cell(domain);
-    add_time(table, is_rest ? std::nullopt : std::optional{figures.wall_ns}, false);
+    add_time(table, wall_ns, false);
     add_time(table, figures.cpu_ns, false);
     add_time(table, figures.gc_ns, bound);
     add_share(table, figures.gc_share(), bound);
+  }
+
+  static std::string comm_of(const ProcessStats& process) {
+    TextBuffer comm;
+    add_column(comm, process.comm, comm_width);
+    return std::string{comm.text()};
+  }
+
+  static void domain_cells(TextTable& table, const StatsFigures& figures) {
+    const bool bound = figures.missing.any();
     table.cell(figures.minor_collections, bound);
     table.cell(figures.major_cycles, bound);
     for (const std::uint64_t words : {figures.minor_words, figures.promoted_words})
       table.cell(fmt::format("{}", bytes_of(words)), bound);
   }
 
-  static void row(TextTable& table, const ProcessStats& process, std::string_view domain, const StatsFigures& figures) {
-    TextBuffer comm;
-    add_column(comm, process.comm, comm_width);
-    row(table, std::to_string(process.pid), comm.text(), domain, figures);
+  static void domain_row(TextTable& table, const ProcessStats& process, std::string_view domain,
+                         const StatsFigures& figures) {
+    begin_row(table, std::to_string(process.pid), comm_of(process), domain, figures.wall_ns, figures);
+    domain_cells(table, figures);
   }
+
+  static void process_cells(TextTable& table, const StatsFigures& figures, const Trend& heap) {
+    const bool bound = figures.missing.any();
+    table.cell(figures.major_cycles, bound);
+    table.cell(fmt::format("{}", bytes_of(figures.minor_words)), bound);
+    table.cell(heap.count() > 0 ? fmt::format("{}", bytes_of(heap.last())) : "-");
+    const auto rise = heap.rise_per_second();
+    table.cell(rise ? fmt::format("{}/s", bytes_of(*rise)) : "-");
+  }
+
+  /// Of rows that sum up others: without a pid, and without WALL, as they were there at different times.
+  static std::string rest_label(std::uint64_t count) { return fmt::format("{}{} more", more, Grouped{count}); }
 
   /// Domains that had one number after another are one row: "3 x12".
   static void domains(TextTable& table, const ProcessStats& process) {
@@ -209,11 +251,14 @@ class Screen {
     std::ranges::sort(order, {}, [](const auto* number) { return number->first; });
     for (const auto* const number : order) {
       const auto& [count, figures] = number->second;
-      row(table, process, count == 1 ? fmt::format("{}", number->first) : fmt::format("{} x{}", number->first, count),
-          figures);
+      domain_row(table, process,
+                 count == 1 ? fmt::format("{}", number->first) : fmt::format("{} x{}", number->first, count), figures);
     }
-    if (others > 0) row(table, "", fmt::format("{}{} more", more, Grouped{others}), "", rest);
-    if (process.domain_count() != 1) row(table, process, "all", process.figures);
+    if (others > 0) {
+      begin_row(table, "", rest_label(others), "", std::nullopt, rest);
+      domain_cells(table, rest);
+    }
+    if (process.domain_count() != 1) domain_row(table, process, "all", process.figures);
   }
 
   void processes(TextTable& table) {
@@ -222,13 +267,18 @@ class Screen {
     for (std::size_t i = 0; i < report_.processes.size(); ++i) {
       const ProcessStats& process = report_.processes[i];
       if (i < shown) {
-        row(table, process, fmt::format("{}", Grouped{process.domain_count()}), process.figures);
+        const StatsFigures& figures = process.figures;
+        begin_row(table, std::to_string(process.pid), comm_of(process),
+                  fmt::format("{}", Grouped{process.domain_count()}), figures.wall_ns, figures);
+        process_cells(table, figures, process.heap_words);
       } else {
         rest += process.figures;
       }
     }
-    if (report_.process_count > shown)
-      row(table, "", fmt::format("{}{} more", more, Grouped{report_.process_count - shown}), "", rest);
+    if (report_.process_count > shown) {
+      begin_row(table, "", rest_label(report_.process_count - shown), "", std::nullopt, rest);
+      process_cells(table, rest, {});
+    }
   }
 
   TextBuffer& out_;

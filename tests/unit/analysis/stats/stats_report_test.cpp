@@ -130,6 +130,34 @@ TEST_F(StatsReportTest, TextOfManyProcessesSaysHowManyAreLeftOut) {
   EXPECT_THAT(text(), HasSubstr("\n  no events\n"));
 }
 
+TEST_F(StatsReportTest, ShortTextOfSeveralProcessesSaysWhoseHeapGrows) {
+  constexpr std::uint64_t mb = 125'000, second = 1'000'000'000;
+  const auto add = [&](std::int32_t of, const std::string& comm, auto&& words_at) {
+    ProcessInfo info = World::default_info();
+    info.pid = of;
+    info.comm = comm;
+    Events events(world.add_ring(world.registry.add_process(info)));
+    for (std::uint64_t i = 0; i <= 20; ++i)
+      events.add(second + i * second / 10, EventKind::counter, counter("major_heap_words"), words_at(i));
+    feed(events);
+  };
+  stats.header({.version = "1", .start_ns = second});
+  add(11, "steady", [](std::uint64_t) { return 20 * mb; });
+  add(12, "leaky", [](std::uint64_t i) { return (200 + 4 * i) * mb; });
+  add(13, "loads", [](std::uint64_t i) { return (i < 5 ? 10 : 500) * mb; });
+  add(14, "drops", [](std::uint64_t i) { return (90 - i) * mb; });
+  const std::string expected =
+      "4 OCaml processes in 2.00s\n"
+      "leaky/12: heap 200 MB to 280 MB, 40.0 MB/s, rising all the time; no major cycle ended\n"
+      "loads/13: heap 10.0 MB to 500 MB, 245 MB/s; no major cycle ended\n";
+  const std::string screen = text(false);
+  EXPECT_THAT(screen, testing::StartsWith(expected + "\n"));
+  EXPECT_EQ(stats_sentences(stats.report(world.registry)), expected);
+  EXPECT_THAT(screen, HasSubstr("   ALLOC     HEAP     GROWTH\n"));
+  EXPECT_THAT(screen, testing::ContainsRegex("leaky .* 280 MB +40.0 MB/s\n"));
+  EXPECT_THAT(screen, testing::ContainsRegex("drops .* 70.0 MB +-\n"));
+}
+
 TEST_F(StatsReportTest, ShortTextListsTheDomainsOfOneProcess) {
   run_two_domains();
   EXPECT_EQ(text(false), test::golden("analysis/golden/stats_short.txt"));
