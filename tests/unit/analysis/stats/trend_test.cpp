@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 namespace rtev::test {
@@ -26,26 +27,51 @@ TEST(Trend, WithoutValues) {
 }
 
 TEST(Trend, KnowsWhereItBeganAndWhereItIs) {
-  const Trend trend = trend_of(10'000, [](std::uint64_t i) { return 500 + i; });
+  const Trend trend = trend_of(10'000, [](std::uint64_t i) { return 500 + 10 * i; });
   EXPECT_EQ(trend.first(), 500u);
-  EXPECT_EQ(trend.last(), 100'500u);
+  EXPECT_EQ(trend.last(), 1'000'500u);
   EXPECT_EQ(trend.span_ns(), 10'000 * second_ns);
-  EXPECT_EQ(trend.rise_per_second(), 10u);
+  EXPECT_EQ(trend.rise_per_second(), 100u);
   EXPECT_TRUE(trend.rises_all_the_time());
 }
 
+constexpr std::uint64_t mb = 125'000;  ///< in words
+
+TEST(Trend, ALeakInALargeHeapRisesAllTheTime) {
+  EXPECT_TRUE(trend_of(60, [](std::uint64_t i) { return 7000 * mb + 6 * mb * i / 10; }).rises_all_the_time());
+  const auto collected = [](std::uint64_t i) { return 7000 * mb + 6 * mb * i / 10 + 50 * mb * (i % 30); };
+  EXPECT_TRUE(trend_of(60, collected).rises_all_the_time());
+  EXPECT_FALSE(trend_of(60, [](std::uint64_t i) { return 7000 * mb + mb * i / 10; }).rises_all_the_time()) << "1 %";
+}
+
+TEST(Trend, ALeakAfterAStartRisesAllTheTime) {
+  const auto value = [](std::uint64_t i) { return i < 100 ? 70 * mb * i : 7000 * mb + 6 * mb * (i - 100) / 10; };
+  EXPECT_TRUE(trend_of(60, value).rises_all_the_time());
+}
+
 TEST(Trend, AHeapThatIsCollectedDoesNotRiseAllTheTime) {
-  EXPECT_FALSE(trend_of(100, [](std::uint64_t i) { return 1000 + 100 * (i % 10); }).rises_all_the_time());
-  EXPECT_FALSE(trend_of(100, [](std::uint64_t i) { return i < 500 ? i : 1000 - i; }).rises_all_the_time());
-  EXPECT_FALSE(trend_of(100, [](std::uint64_t) { return 7; }).rises_all_the_time());
+  for (const std::uint64_t period : {3, 10, 77, 250, 500})
+    EXPECT_FALSE(trend_of(100, [&](std::uint64_t i) { return 100 * mb + mb * (i % period); }).rises_all_the_time());
+  EXPECT_FALSE(trend_of(100, [](std::uint64_t i) { return mb * (i < 500 ? i : 1000 - i); }).rises_all_the_time());
+  EXPECT_FALSE(trend_of(100, [](std::uint64_t) { return 7 * mb; }).rises_all_the_time());
 }
 
 TEST(Trend, AStartIsNoRise) {
-  EXPECT_FALSE(trend_of(100, [](std::uint64_t i) { return i < 100 ? i : 100; }).rises_all_the_time());
+  const auto value = [](std::uint64_t i) { return i < 100 ? mb * i : 100 * mb + i; };
+  EXPECT_FALSE(trend_of(100, value).rises_all_the_time());
+  const auto longer = [](std::uint64_t i) { return mb * std::min<std::uint64_t>(i, 500); };
+  EXPECT_FALSE(trend_of(100, longer).rises_all_the_time());
 }
 
-TEST(Trend, SmallFallsAreNoEnd) {
-  EXPECT_TRUE(trend_of(100, [](std::uint64_t i) { return 10 * i + 50 * (i % 2); }).rises_all_the_time());
+TEST(Trend, SmallRisesAndShortRunsAreNoLeak) {
+  EXPECT_FALSE(trend_of(100, [](std::uint64_t i) { return mb + i * 100; }).rises_all_the_time());
+  Trend trend;
+  for (std::uint64_t i = 0; i < 100; ++i) trend.add(i * second_ns / 1000, mb * i);
+  EXPECT_FALSE(trend.rises_all_the_time());
+}
+
+TEST(Trend, FallsBetweenAreNoEnd) {
+  EXPECT_TRUE(trend_of(100, [](std::uint64_t i) { return mb * (i + 50 * (i % 2)); }).rises_all_the_time());
 }
 
 TEST(Trend, ShortTimesTellNoRate) {
