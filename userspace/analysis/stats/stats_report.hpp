@@ -58,6 +58,8 @@ struct ProcessStats {
   std::uint64_t other_user_events = 0;      ///< of ids that are not remembered one by one
 
   std::uint64_t domain_count() const { return domains.size() + other_domain_count; }
+  /// It ended without any event, as children do that run another program.
+  bool did_nothing() const { return ended && domain_count() == 0; }
   /// A notable part of its cpu time may be missing.
   bool lacks_cpu_time() const {
     const std::uint64_t unseen = cpu_since_ns.value_or(begin_ns) - std::min(cpu_since_ns.value_or(begin_ns), begin_ns);
@@ -73,6 +75,7 @@ struct StatsReport {
   std::uint64_t end_ns = 0;
   std::vector<ProcessStats> processes{};  ///< those with most GC time first
   std::uint64_t other_process_count = 0;  ///< that ended and are not remembered one by one
+  std::uint64_t other_did_nothing = 0;    ///< of them: as ProcessStats::did_nothing()
   StatsFigures other_processes;
   StatsFigures total;  ///< of all processes; domain_ns sums up, wall_ns is how long was watched
   std::uint64_t process_count = 0;
@@ -85,11 +88,12 @@ struct StatsReport {
 
 /// For people: sentences, and a table with a row for each process, or for each domain of the only one, of those with
 /// most GC time. It fits a terminal. `full`: a section for each process instead. Its length is bounded. `gc_tuning`:
-/// what the figures say about OCAMLRUNPARAM, in place of the table.
-std::string stats_text(const StatsReport& report, bool full, bool gc_tuning = false);
+/// what the figures say about OCAMLRUNPARAM, in place of the table. Processes that did nothing are left out, unless all
+/// are such.
+std::string stats_text(StatsReport report, bool full, bool gc_tuning = false);
 
 /// The sentences alone.
-std::string stats_sentences(const StatsReport& report);
+std::string stats_sentences(StatsReport report);
 
 /// One JSON object, schema 1, in one line. docs/json.md documents the schema.
 std::string stats_json(const StatsReport& report, bool gc_tuning = false);

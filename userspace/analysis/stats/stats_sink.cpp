@@ -176,7 +176,9 @@ void Stats::merge_least() {
 
 /// Puts an ended process to the others.
 void Stats::merge(const Process& ended) {
-  other_processes_ += stats_of(ended, {}).figures;
+  const ProcessStats stats = stats_of(ended, {});
+  other_processes_ += stats.figures;
+  other_did_nothing_ += stats.did_nothing() ? 1 : 0;
   ++other_process_count_;
   --ended_;
   if (last_process_ == &ended) last_process_ = nullptr;

@@ -93,6 +93,7 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   std::unordered_map<std::int32_t, ProcessIndex> images_;  ///< by pid, of those that run
   std::size_t ended_ = 0;                                  ///< processes that ended and are not merged
   std::uint64_t other_process_count_ = 0;
+  std::uint64_t other_did_nothing_ = 0;  ///< of them
   StatsFigures other_processes_;
   std::string version_;
   std::uint64_t run_ns_ = 0, run_realtime_ns_ = 0;  ///< of the header

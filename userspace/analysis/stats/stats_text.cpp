@@ -286,20 +286,36 @@ class Screen {
   bool has_table_;
 };
 
+/// Returns how many did nothing and are left out.
+std::uint64_t leave_out_idle(StatsReport& report) {
+  const auto idle = static_cast<std::uint64_t>(std::ranges::count_if(report.processes, &ProcessStats::did_nothing)) +
+                    report.other_did_nothing;
+  if (idle == report.process_count) return 0;
+  std::erase_if(report.processes, [](const ProcessStats& process) { return process.did_nothing(); });
+  report.process_count -= idle;
+  report.other_process_count -= report.other_did_nothing;
+  report.other_did_nothing = 0;
+  return idle;
+}
+
 }  // namespace
 
-std::string stats_sentences(const StatsReport& report) {
+std::string stats_sentences(StatsReport report) {
+  leave_out_idle(report);
   TextBuffer out;
   Screen(out, report, false).add_sentences();
   return std::string{out.text()};
 }
 
-std::string stats_text(const StatsReport& report, bool full, bool gc_tuning) {
+std::string stats_text(StatsReport report, bool full, bool gc_tuning) {
+  const std::uint64_t left_out = leave_out_idle(report);
   TextBuffer out;
   if (full) {
     print(out, "{} in {}\n", Counted{report.process_count, "OCaml process", "OCaml processes"},
           Duration{report.total.wall_ns});
     add_sections(out, report);
+    if (left_out > 0)
+      print(out, "\nwithout {} that ended without any event\n", Counted{left_out, "process", "processes"});
   } else {
     Screen screen(out, report, true);
     screen.add_sentences();

@@ -88,6 +88,7 @@ StatsReport Stats::report(const Registry& registry) {
                      .start_ns = start_ns_,
                      .end_ns = std::max(now_ns_, start_ns_),
                      .other_process_count = other_process_count_,
+                     .other_did_nothing = other_did_nothing_,
                      .other_processes = other_processes_,
                      .total = other_processes_,
                      .process_count = processes_.size() + other_process_count_,

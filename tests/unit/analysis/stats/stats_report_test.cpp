@@ -158,6 +158,34 @@ TEST_F(StatsReportTest, ShortTextOfSeveralProcessesSaysWhoseHeapGrows) {
   EXPECT_THAT(screen, testing::ContainsRegex("drops .* 70.0 MB +-\n"));
 }
 
+TEST_F(StatsReportTest, ProcessesThatDidNothingAreLeftOut) {
+  Stats few({.ended_processes = 4});
+  const auto child = [&](std::uint64_t time) {
+    const ProcessIndex index = world.registry.add_process(World::default_info());
+    for (const auto action : {ProcessAction::fork, ProcessAction::exit}) {
+      const Events events = std::move(Events(0).add_record(time, EventKind::process, ProcessRecord{index, 0, 0},
+                                                           static_cast<std::uint16_t>(action)));
+      few.consume(events.batch(), world.registry);
+      feed(events);
+    }
+  };
+  child(50);
+  EXPECT_THAT(text(false), testing::StartsWith("server/4242, OCaml 5.3, 0ns, ended: no events"));
+  Events pause(world.slot);
+  pause.add(100, EventKind::begin, phase("major")).add(200, EventKind::end, phase("major"));
+  few.consume(pause.batch(), world.registry);
+  feed(pause);
+  for (std::uint64_t time = 300; time < 310; ++time) child(time);
+  for (const std::string& screen : {text(false), stats_text(few.report(world.registry), false)}) {
+    EXPECT_THAT(screen, testing::StartsWith("server/4242, OCaml 5.3, 209ns: GC took 100ns"));
+    EXPECT_EQ(screen, text(false));
+  }
+  EXPECT_EQ(stats_sentences(few.report(world.registry)), stats_sentences(stats.report(world.registry)));
+  EXPECT_THAT(text(), HasSubstr("\nwithout 11 processes that ended without any event\n"));
+  EXPECT_THAT(text(false), Not(HasSubstr("without any event")));
+  EXPECT_EQ(json()["total"]["processes"], 12);
+}
+
 TEST_F(StatsReportTest, ShortTextListsTheDomainsOfOneProcess) {
   run_two_domains();
   EXPECT_EQ(text(false), test::golden("analysis/golden/stats_short.txt"));
