@@ -51,15 +51,13 @@ void add_list(TextBuffer& out, std::string_view title, std::span<const std::uint
   if (!separator.empty()) out.add('\n');
 }
 
-void add_user_events(TextBuffer& out, const ProcessStats& process, std::string_view indent, std::size_t most,
-                     bool with_spans) {
+void add_user_events(TextBuffer& out, const ProcessStats& process, std::string_view indent, std::size_t most) {
   std::uint64_t rest = process.other_user_events;
-  if (process.user_events.size() == (with_spans ? 0 : span_count(process)) && rest == 0) return;
+  if (process.user_events.empty() && rest == 0) return;
   out.add(indent, "user events: ");
   std::string_view separator;
   std::size_t listed = 0;
   for (const UserEventStats& user : process.user_events) {
-    if (!with_spans && user.durations.count() > 0) continue;
     if (listed++ >= most) {
       rest = saturating_sum(rest, user.count);
       continue;

@@ -41,9 +41,7 @@ void add_heap(TextBuffer& out, const Trend& heap) {
 
 class Screen {
  public:
-  /// `has_table`: add_table() follows the sentences.
-  Screen(TextBuffer& out, const StatsReport& report, bool has_table)
-      : out_(out), report_(report), has_table_(has_table) {}
+  Screen(TextBuffer& out, const StatsReport& report) : out_(out), report_(report) {}
 
   void add_sentences() {
     if (is_single()) {
@@ -101,7 +99,7 @@ class Screen {
     allocation(figures);
     add_list(out_, "explicit calls", figures.explicit_calls, explicit_phases(), "explicit_gc_", figures.missing.any());
     TextBuffer user;
-    add_user_events(user, process, "", max_user_events, !has_table_);
+    add_user_events(user, process, "", max_user_events);
     if (!user.text().empty()) line(user.text().substr(0, user.text().size() - 1));
   }
 
@@ -283,7 +281,6 @@ class Screen {
 
   TextBuffer& out_;
   const StatsReport& report_;
-  bool has_table_;
 };
 
 /// Returns how many did nothing and are left out.
@@ -303,7 +300,7 @@ std::uint64_t leave_out_idle(StatsReport& report) {
 std::string stats_sentences(StatsReport report) {
   leave_out_idle(report);
   TextBuffer out;
-  Screen(out, report, false).add_sentences();
+  Screen(out, report).add_sentences();
   return std::string{out.text()};
 }
 
@@ -317,7 +314,7 @@ std::string stats_text(StatsReport report, bool full, bool gc_tuning) {
     if (left_out > 0)
       print(out, "\nwithout {} that ended without any event\n", Counted{left_out, "process", "processes"});
   } else {
-    Screen screen(out, report, true);
+    Screen screen(out, report);
     screen.add_sentences();
     if (!gc_tuning) screen.add_table();
   }

@@ -226,7 +226,7 @@ TEST_F(StatsReportTest, SpansHaveDurationsByName) {
   feed(Events(world.slot).add(2'500'000'000, EventKind::user_unit, 3));
   process(3'000'000'000, ProcessAction::exit, 0);
   const std::string screen = text(false);
-  EXPECT_THAT(screen, HasSubstr("\nuser events: 1+ \"tick\", 1+ \"never\\x1B ends\"\n"));
+  EXPECT_THAT(screen, HasSubstr("\nuser events: 4+ \"request\", 1+ \"query\", 1+ \"tick\", 1+ \"never\\x1B ends\"\n"));
   EXPECT_THAT(screen,
               HasSubstr("\n\n"
                         "SPAN                         COUNT      MEAN       P99       MAX     TOTAL   OF WALL\n"
