@@ -33,6 +33,20 @@ std::string text_of(double figure, const Limit& limit) {
   return fmt::format("{}", Duration{static_cast<std::uint64_t>(figure)});
 }
 
+/// True if events of a program were read, or would have been if it had written any.
+bool was_read(const ProcessInfo& process) {
+  if (process.words.events != 0 || process.domains != 0) return true;
+  const bool has_ring = process.ring == RingState::active || process.ring == RingState::stopped ||
+                        process.ring == RingState::ended || process.ring == RingState::probed;
+  return has_ring && process.missed.sum() == 0;
+}
+
+/// Why there are neither pauses nor times of domains; empty if there could be.
+std::string why_no_programs(const Registry& registry) {
+  if (registry.others().words.events != 0 || std::ranges::any_of(registry.processes(), was_read)) return {};
+  return "no program with runtime events was seen";
+}
+
 }  // namespace
 
 std::optional<Limit> parse_limit(std::string_view text) {
@@ -64,7 +78,7 @@ std::optional<Limit> parse_limit(std::string_view text) {
   return limit;
 }
 
-LimitCheck::LimitCheck(Sink& sink, std::vector<Limit> limits, std::function<std::vector<Limited>()> limited)
+LimitCheck::LimitCheck(Sink& sink, std::vector<Limit> limits, std::function<LimitedDurations()> limited)
     : ForwardingSink(sink), limits_(std::move(limits)), limited_(std::move(limited)), finder_(*this) {
   if (std::ranges::find(limits_, Limit::Figure::gc_share, &Limit::figure) != limits_.end()) stats_.emplace();
 }
@@ -98,16 +112,23 @@ void LimitCheck::summary(const RunSummary& summary, const Registry& registry) {
   if (limits_.empty()) return;
   if (stats_) stats_->summary(summary, registry);
   const StatsReport report = stats_ ? stats_->report(registry) : StatsReport();
-  const std::vector<Limited> durations = limited_ ? limited_() : this->durations();
-  for (const Limit& limit : limits_)
-    if (auto text = check(limit, durations, report)) exceeded_.push_back(std::move(*text));
+  const LimitedDurations durations = limited_ ? limited_() : this->durations(registry);
+  for (const Limit& limit : limits_) {
+    const std::string why_none =
+        limit.figure == Limit::Figure::gc_share ? why_no_programs(registry) : durations.why_none;
+    if (!why_none.empty())
+      failures_.push_back(fmt::format("nothing was measured for '{}': {}", Escaped{limit.text}, why_none));
+    else if (auto text = check(limit, durations.all, report))
+      failures_.push_back(std::move(*text));
+  }
 }
 
-std::vector<Limited> LimitCheck::durations() const {
-  std::vector<Limited> pauses;
-  pauses.reserve(programs_.size());
+LimitedDurations LimitCheck::durations(const Registry& registry) const {
+  LimitedDurations pauses;
+  pauses.all.reserve(programs_.size());
   for (const auto& [index, program] : programs_)
-    pauses.push_back({.what = "pauses", .comm = program.comm, .pid = program.pid, .durations = &program.pauses});
+    pauses.all.push_back({.what = "pauses", .comm = program.comm, .pid = program.pid, .durations = &program.pauses});
+  if (pauses.all.empty()) pauses.why_none = why_no_programs(registry);
   return pauses;
 }
 

@@ -40,6 +40,14 @@ struct Limited {
   const Histogram* durations = nullptr;
 };
 
+/// The durations of all programs of a run.
+struct LimitedDurations {
+  std::vector<Limited> all{};
+  /// Why nothing was measured, for messages: "no such span ended". Empty if something was, although no duration may be
+  /// in `all`: shorter ones may be left out.
+  std::string why_none{};
+};
+
 /// Parses "p99>5ms", "p99.9>10ms", "max>50ms", "mean>1ms", "gc-share>20%".
 std::optional<Limit> parse_limit(std::string_view text);
 
@@ -47,14 +55,15 @@ std::optional<Limit> parse_limit(std::string_view text);
 class LimitCheck final : public ForwardingSink, private PauseListener {
  public:
   /// `limited`: called after the summary of `sink`. Without it limits apply to pauses.
-  LimitCheck(Sink& sink, std::vector<Limit> limits, std::function<std::vector<Limited>()> limited = {});
+  LimitCheck(Sink& sink, std::vector<Limit> limits, std::function<LimitedDurations()> limited = {});
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;
   void summary(const RunSummary& summary, const Registry& registry) override;
 
-  /// After summary(): a line for each limit that was exceeded, by the program that exceeds it most.
-  const std::vector<std::string>& exceeded() const { return exceeded_; }
+  /// After summary(): a line for each limit that was exceeded, by the program that exceeds it most, or for which
+  /// nothing was measured.
+  const std::vector<std::string>& failures() const { return failures_; }
 
  private:
   struct Program {
@@ -65,7 +74,7 @@ class LimitCheck final : public ForwardingSink, private PauseListener {
 
   void on_pause_end(const DomainLife& domain, const PhaseEnd& root) override;
   /// Of all programs.
-  std::vector<Limited> durations() const;
+  LimitedDurations durations(const Registry& registry) const;
   static std::optional<std::string> check(const Limit& limit, const std::vector<Limited>& durations,
                                           const StatsReport& report);
 
@@ -73,12 +82,12 @@ class LimitCheck final : public ForwardingSink, private PauseListener {
   static constexpr std::size_t max_processes = 1024;
 
   std::vector<Limit> limits_;
-  std::function<std::vector<Limited>()> limited_;
+  std::function<LimitedDurations()> limited_;
   PauseFinder finder_;
   std::map<ProcessIndex, Program> programs_;
   const Registry* registry_ = nullptr;  ///< while events come
   std::optional<Stats> stats_;          ///< if a limit asks for it
-  std::vector<std::string> exceeded_;
+  std::vector<std::string> failures_;
 };
 
 }  // namespace rtev

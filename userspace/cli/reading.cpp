@@ -75,7 +75,7 @@ std::string input_argument(const std::string& input) {
 
 int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& sink, FdOutput& output,
             const std::function<std::string(const Registry& registry)>& report_of,
-            std::function<std::vector<Limited>()> limited) {
+            std::function<LimitedDurations()> limited) {
   ReportAtEnd with_report(sink, output, report_of);
   LimitCheck checked(with_report, options.limits, std::move(limited));
   int status = exit_ok;
@@ -88,8 +88,8 @@ int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& 
     if (auto apart = input->check_apart(output); !apart) return report(apart.error());
     status = input->read(checked, true);
   }
-  for (const std::string& text : checked.exceeded()) say(fmt::format("rtev-bpf: failed: {} (--fail-if)\n", text));
-  if (!checked.exceeded().empty() && status == exit_ok) status = exit_limit;
+  for (const std::string& text : checked.failures()) say(fmt::format("rtev-bpf: failed: {} (--fail-if)\n", text));
+  if (!checked.failures().empty() && status == exit_ok) status = exit_limit;
   return finish_output(output, status);
 }
 

@@ -25,6 +25,6 @@ std::string input_argument(const std::string& input);
 /// it to pauses. Returns the exit status.
 int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& sink, FdOutput& output,
             const std::function<std::string(const Registry& registry)>& report,
-            std::function<std::vector<Limited>()> limited = {});
+            std::function<LimitedDurations()> limited = {});
 
 }  // namespace rtev::cli

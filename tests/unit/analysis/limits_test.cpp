@@ -29,10 +29,13 @@ class Nothing final : public Sink {
 
 class LimitsTest : public testing::Test {
  protected:
-  LimitsTest() { world.registry.process(world.process).comm = "serv\n"; }
+  LimitsTest() {
+    world.registry.process(world.process).comm = "serv\n";
+    world.registry.process(world.process).ring = RingState::active;
+  }
 
-  /// What is exceeded by these pauses of one domain, each after 10 ms.
-  std::vector<std::string> exceeded(const std::vector<std::string_view>& texts,
+  /// What fails by these pauses of one domain, each after 10 ms.
+  std::vector<std::string> failures(const std::vector<std::string_view>& texts,
                                     const std::vector<std::uint64_t>& pauses_ms) {
     std::vector<Limit> limits;
     for (const std::string_view text : texts) limits.push_back(parse_limit(text).value());
@@ -50,7 +53,7 @@ class LimitsTest : public testing::Test {
       add(EventKind::end);
     }
     check.summary({.start_ns = start, .end_ns = now}, world.registry);
-    return check.exceeded();
+    return check.failures();
   }
 
   test::World world;
@@ -70,7 +73,7 @@ TEST(Limits, AreAFigureAndWhatItMustNotExceed) {
 }
 
 TEST_F(LimitsTest, NameWhatExceedsThem) {
-  EXPECT_THAT(exceeded({"max>20ms", "p50>1.1ms", "mean>10ms", "gc-share>99%"}, {1, 1, 30}),
+  EXPECT_THAT(failures({"max>20ms", "p50>1.1ms", "mean>10ms", "gc-share>99%"}, {1, 1, 30}),
               ElementsAre("max of the pauses of serv\\x0A/4242 is 30.0ms, more than 20.0ms",
                           "mean of the pauses of serv\\x0A/4242 is 10.7ms, more than 10.0ms"));
 }
@@ -80,22 +83,49 @@ TEST_F(LimitsTest, MayBeAboutOtherDurations) {
   Histogram stalls;
   stalls.record(300 * ms);
   LimitCheck check(nothing, {parse_limit("max>200ms").value(), parse_limit("max>300ms").value()}, [&] {
-    return std::vector<Limited>{{.what = "stalls", .comm = "a\n", .pid = 1, .durations = &stalls},
-                                {.what = "stalls", .comm = "b", .pid = 2, .durations = &stalls}};
+    return LimitedDurations{.all = {{.what = "stalls", .comm = "a\n", .pid = 1, .durations = &stalls},
+                                    {.what = "stalls", .comm = "b", .pid = 2, .durations = &stalls}}};
   });
   check.header({.start_ns = start});
   check.consume(test::Events{world.slot}.add("2000000 >major 999000000 <major").batch(), world.registry);
   check.summary({.start_ns = start, .end_ns = 1'000'000'000}, world.registry);
-  EXPECT_THAT(check.exceeded(),
+  EXPECT_THAT(check.failures(),
               ElementsAre("max of the stalls of a\\x0A/1 is 300ms, more than 200ms; another one exceeds it, too"));
 }
 
 TEST_F(LimitsTest, MayBeReached) {
-  EXPECT_THAT(exceeded({"max>30ms", "gc-share>50%"}, {30}), ElementsAre(HasSubstr("gc-share of ")));
+  EXPECT_THAT(failures({"max>30ms", "gc-share>50%"}, {30}), ElementsAre(HasSubstr("gc-share of ")));
 }
 
 TEST_F(LimitsTest, AreMetWithoutPauses) {
-  EXPECT_THAT(exceeded({"max>1ns", "p99>1ns", "mean>1ns", "gc-share>0%"}, {}), IsEmpty());
+  EXPECT_THAT(failures({"max>1ns", "p99>1ns", "mean>1ns", "gc-share>0%"}, {}), IsEmpty());
+}
+
+TEST_F(LimitsTest, FailWithoutAProgramThatIsRead) {
+  const auto nothing_for = [](const std::string& limit) {
+    return "nothing was measured for '" + limit + "': no program with runtime events was seen";
+  };
+  ProcessInfo& process = world.registry.process(world.process);
+  for (const RingState state : {RingState::none, RingState::unreadable, RingState::paused}) {
+    process.ring = state;
+    EXPECT_THAT(failures({"max>1ns", "gc-share>0%"}, {}),
+                ElementsAre(nothing_for("max>1ns"), nothing_for("gc-share>0%")))
+        << to_string(state);
+  }
+  process.ring = RingState::ended;
+  process.missed.gone = 1;
+  EXPECT_THAT(failures({"max>1ns"}, {}), ElementsAre(nothing_for("max>1ns")));
+  process.words.events = 1;
+  EXPECT_THAT(failures({"max>1ns"}, {}), IsEmpty());
+}
+
+TEST_F(LimitsTest, FailWithoutOtherDurations) {
+  Nothing nothing;
+  LimitCheck check(nothing, {parse_limit("max>200ms").value(), parse_limit("gc-share>50%").value()},
+                   [] { return LimitedDurations{.why_none = "no such span ended"}; });
+  check.header({.start_ns = start});
+  check.summary({.start_ns = start, .end_ns = 1'000'000'000}, world.registry);
+  EXPECT_THAT(check.failures(), ElementsAre("nothing was measured for 'max>200ms': no such span ended"));
 }
 
 }  // namespace

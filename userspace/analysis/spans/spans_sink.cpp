@@ -224,14 +224,15 @@ void Spans::count_unfinished(const Domain& domain) {
   }
 }
 
-std::vector<Limited> Spans::limited() const {
-  std::vector<Limited> durations;
-  durations.reserve(groups_.size());
+LimitedDurations Spans::limited() const {
+  LimitedDurations durations{.why_none = "no such span ended"};
+  durations.all.reserve(groups_.size());
   for (const auto& [key, group] : groups_) {
-    durations.push_back({.what = fmt::format("spans {}", Quoted{group.name}),
-                         .comm = group.comm,
-                         .pid = group.pid,
-                         .durations = &group.wall});
+    durations.all.push_back({.what = fmt::format("spans {}", Quoted{group.name}),
+                             .comm = group.comm,
+                             .pid = group.pid,
+                             .durations = &group.wall});
+    if (group.wall.count() != 0 || group.below_min != 0) durations.why_none.clear();
   }
   return durations;
 }

@@ -39,7 +39,7 @@ class Spans final : public Sink, private PauseListener {
   void summary(const RunSummary& summary, const Registry& registry) override;
 
   /// After summary(): the durations of spans, for limits.
-  std::vector<Limited> limited() const;
+  LimitedDurations limited() const;
   SpansReport report() const;
   std::string report_text() const { return spans_text(report()); }
   std::string report_json() const { return spans_json(report()); }

@@ -244,11 +244,18 @@ void Stalls::summary(const RunSummary& summary, const Registry& registry) {
   report_.scheduler_dropped = dropped_.count();
 }
 
-std::vector<Limited> Stalls::limited() const {
-  std::vector<Limited> lengths;
-  lengths.reserve(report_.programs.size());
+LimitedDurations Stalls::limited() const {
+  LimitedDurations lengths;
+  lengths.all.reserve(report_.programs.size());
   for (const LoopProgram& program : report_.programs)
-    lengths.push_back({.what = "stalls", .comm = program.comm, .pid = program.pid, .durations = &program.lengths});
+    lengths.all.push_back({.what = "stalls", .comm = program.comm, .pid = program.pid, .durations = &program.lengths});
+  if (!report_.scheduler_seen) {
+    lengths.why_none = "there were no scheduler events";
+  } else if (std::ranges::all_of(report_.programs, [](const LoopProgram& program) {
+               return program.turns.count() == 0 && program.lengths.count() == 0;
+             })) {
+    lengths.why_none = "no event loop was seen";
+  }
   return lengths;
 }
 

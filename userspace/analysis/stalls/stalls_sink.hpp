@@ -44,7 +44,7 @@ class Stalls final : public Sink, private PauseListener, private ThreadObserver 
   /// After summary().
   const StallsReport& report() const { return report_; }
   /// The lengths of stalls, for limits.
-  std::vector<Limited> limited() const;
+  LimitedDurations limited() const;
   std::string report_text() const { return stalls_text(report_); }
   std::string report_json() const { return stalls_json(report_); }
 

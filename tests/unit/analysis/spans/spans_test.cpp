@@ -230,7 +230,7 @@ TEST_F(EioSpansTest, MemoryIsBounded) {
 
 TEST_F(SpansTest, LimitsApplyToThem) {
   play("100 [1 150 ]1 200 [2 290 ]2");
-  const auto limited = spans->limited();
+  const auto limited = spans->limited().all;
   ASSERT_THAT(limited, SizeIs(1));
   EXPECT_EQ(limited[0].what, "spans \"request\"");
   EXPECT_EQ(limited[0].durations->max(), 50u);

@@ -274,7 +274,7 @@ TEST_F(StallsTest, LimitsApplyToThem) {
   after(203 * ms);
   wait();
   report();
-  const auto limited = stalls->limited();
+  const auto limited = stalls->limited().all;
   ASSERT_THAT(limited, SizeIs(1));
   EXPECT_EQ(limited[0].durations->max(), 203 * ms);
   EXPECT_EQ(limited[0].durations->count(), 1u);
