@@ -15,6 +15,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/clock.hpp"
 #include "base/exit_status.hpp"
 #include "base/reader_wait.hpp"
 #include "session/command/command.hpp"
@@ -35,10 +36,20 @@ constexpr int requests_to_command = 2;
 constexpr timespec reader_check_interval{.tv_sec = 0, .tv_nsec = 50'000'000};
 constexpr std::uint32_t max_reader_checks = 16;
 
+/// A process that sends the same signal again within that, to us and to our process group, requests one end.
+constexpr std::uint32_t same_request_ms = 200;
+
 /// What the handler passes to take(): written and read as one piece.
 struct Arrival {
   int number;
   bool from_terminal;
+};
+
+/// Of the tracer to end. Without padding, for compare_exchange.
+struct Request {
+  std::uint32_t ms;      ///< CLOCK_MONOTONIC, modulo 2^32
+  std::uint16_t number;  ///< 0: none
+  std::uint16_t from_terminal;
 };
 
 // Signal handlers reach nothing but statics.
@@ -46,7 +57,8 @@ std::atomic<int> arrivals = -1;
 std::atomic<const Command*> accompanied = nullptr;
 std::atomic<int> first_stop = 0;
 std::atomic<timer_t> reader_timer = nullptr;
-std::atomic<bool> end_requested = false;
+std::atomic<Request> first_request = Request{};
+static_assert(std::atomic<Request>::is_always_lock_free);
 std::atomic<int> requests_of_processes = 0;
 std::array<struct sigaction, caught_signals.size()> previous_actions;
 struct sigaction previous_pipe_action, previous_file_size_action, previous_timer_action;
@@ -64,6 +76,21 @@ bool requests_end(int signal_number) {
   ::_exit(exit_of_signal + signal_number);
 }
 
+/// Exits if an end was requested before.
+void request_end(const Arrival& arrival) {
+  const Request request{.ms = static_cast<std::uint32_t>(monotonic_ns() / 1'000'000),
+                        .number = static_cast<std::uint16_t>(arrival.number),
+                        .from_terminal = arrival.from_terminal};
+  Request first{};
+  if (!first_request.compare_exchange_strong(first, request)) {
+    const bool typed_twice = first.from_terminal != 0 && arrival.from_terminal;
+    if (first.number == request.number && !typed_twice && request.ms - first.ms < same_request_ms) return;
+    exit_at_once(arrival.number, "\nrtev-bpf: exiting at once; output not yet written is lost\n");
+  }
+  const itimerspec often{.it_interval = reader_check_interval, .it_value = reader_check_interval};
+  ::timer_settime(reader_timer, 0, &often, nullptr);
+}
+
 void on_signal(int signal_number, siginfo_t* info, void* /*context*/) {
   const int saved_errno = errno;
   const Arrival arrival{.number = signal_number, .from_terminal = info->si_code == SI_KERNEL};
@@ -73,12 +100,7 @@ void on_signal(int signal_number, siginfo_t* info, void* /*context*/) {
     first_stop.compare_exchange_strong(none, signal_number);
     const bool is_ours = command == nullptr || arrival.from_terminal ||
                          (signal_number != SIGHUP && ++requests_of_processes > requests_to_command);
-    if (is_ours && end_requested.exchange(true))
-      exit_at_once(signal_number, "\nrtev-bpf: exiting at once; output not yet written is lost\n");
-    if (is_ours) {
-      const itimerspec often{.it_interval = reader_check_interval, .it_value = reader_check_interval};
-      ::timer_settime(reader_timer, 0, &often, nullptr);
-    }
+    if (is_ours) request_end(arrival);
   }
   // A pipe holds thousands. What does not fit is dropped, as the kernel does with signals that are already pending.
   [[maybe_unused]] const ssize_t put = ::write(arrivals, &arrival, sizeof arrival);
@@ -104,7 +126,7 @@ StopSignal::StopSignal(const Command* command) {
   arrivals = ends[1];
   accompanied = command;
   first_stop = 0;
-  end_requested = false;
+  first_request = Request{};
   requests_of_processes = 0;
   struct sigaction action{};
   action.sa_sigaction = on_signal;

@@ -10,7 +10,8 @@ class Command;
 
 /// Catches SIGINT, SIGTERM and SIGHUP for its lifetime, and ignores SIGPIPE and SIGXFSZ: writers see the error. SIGHUP
 /// stays ignored if it was at the start (nohup). The second signal ends the process at once. So does the
-/// first one if the reader of our output (ReaderWait) then takes nothing for 0.8 s.
+/// first one if the reader of our output (ReaderWait) then takes nothing for 0.8 s. timeout(1) sends each signal to us
+/// and to our process group: the same signal within 0.2 s counts once unless both came from the terminal.
 ///
 /// With a command, signals are the command's. SIGQUIT, SIGUSR1 and SIGUSR2 are caught, too, unless they were ignored at
 /// the start. If it has a session of its own, SIGTSTP, SIGCONT and SIGWINCH are caught as well.

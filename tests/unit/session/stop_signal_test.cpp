@@ -125,6 +125,31 @@ TEST_F(StopSignalDeathTest, SecondOneEndsAtOnce) {
       ::testing::ExitedWithCode(128 + SIGTERM), "exiting at once");
 }
 
+TEST_F(StopSignalTest, SameSignalAtOnceIsOneRequest) {
+  // As timeout(1) sends it. The handler exits if it counts two.
+  {
+    StopSignal stop;
+    ::raise(SIGTERM);
+    ::raise(SIGTERM);
+    EXPECT_EQ(stop.received(), SIGTERM);
+  }
+  StopSignal stop;
+  send_from_terminal(SIGINT);
+  ::raise(SIGINT);
+  EXPECT_EQ(stop.received(), SIGINT);
+}
+
+TEST_F(StopSignalDeathTest, SameSignalTypedTwiceEndsAtOnce) {
+  EXPECT_EXIT(
+      {
+        StopSignal stop;
+        send_from_terminal(SIGINT);
+        send_from_terminal(SIGINT);
+        ::_exit(0);
+      },
+      ::testing::ExitedWithCode(128 + SIGINT), "exiting at once");
+}
+
 TEST_F(StopSignalTest, CommandGetsAllSignalsOfProcesses) {
   const Command command = prepare("true");
   StopSignal stop(&command);
