@@ -180,6 +180,17 @@ INSTANTIATE_TEST_SUITE_P(
                               true}),
     by_label);
 
+TEST_F(TracerPlaceLive, CommandInAPidNamespaceIsTracedWithoutBpf) {
+  covers("place", "-- CMD in a pid namespace");
+  const Outcome outcome =
+      run({.argv = {"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", tool(), "latency", "-f", "json", "-o",
+                    dir / "report.json", "--", ocaml_program("busy_alloc"), "20"}});
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("threads' states are unknown here"));
+  const std::string report = read_file(dir / "report.json");
+  EXPECT_THAT(report, HasSubstr("busy_alloc"));
+}
+
 TEST_F(TracerPlaceLive, PsInAContainerListsItsOwn) {
   covers("place", "ps in a container");
   Place place = engine;

@@ -35,8 +35,11 @@ Result<void> check_selection(const TraceOptions& options, const Invocation& invo
         .what = "cannot trace this host",
         .why = feature->name + ": " + feature->found,
         .hint = fmt::format("{}\nhint: programs of your own need no root: rtev-bpf -- CMD starts one, rtev-bpf -p PID "
-                            "traces one that runs\nhint: to trace this host without root, once: {}",
-                            feature->hint, kernel::setcap_command())});
+                            "traces one that runs{}",
+                            feature->hint,
+                            host.lacks_capabilities
+                                ? "\nhint: to trace this host without root, once: " + kernel::setcap_command()
+                                : "")});
   }
   for (const std::int32_t pid : options.pids) {
     // /proc shows a process as root's if its user may not look into it.
@@ -76,8 +79,10 @@ int trace_without_bpf(const TraceOptions& options, const Invocation& invocation,
   auto command = prepare_command(invocation, tracing, *helper, Command::RingFiles::kept);
   if (!command) return command.error();
   if (!options.quiet && options.sched != RTEV_SCHED_OFF)
-    say("rtev-bpf: scheduler events and threads' states are unknown without root\n"
-        "hint: rtev-bpf doctor says how to allow them; --sched off does without them\n");
+    say(
+        fmt::format("rtev-bpf: scheduler events and threads' states are unknown {}\n"
+                    "hint: rtev-bpf doctor says how to allow them; --sched off does without them\n",
+                    host.lacks_capabilities ? "without root" : "here"));
   StopSignal stop(*command ? &**command : nullptr);
   const SessionOptions session = session_options(options, invocation, tracing);
   raise_thread_priority(options.priority);

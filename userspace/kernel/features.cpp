@@ -189,6 +189,13 @@ Feature check_pid_namespace(const HostRoots& roots) {
           "run on the host, or in a container with the host's pid namespace (--pid=host)"};
 }
 
+/// True in a pid namespace of its own with its own /proc: process ids are valid here, and BPF's are not.
+bool has_own_pids(const HostRoots& roots) {
+  const std::string status = read_text(roots.proc / "self/status");
+  const std::string_view ids = line_value(status, "NSpid:");
+  return !is_hosts(roots, pid_namespace).value_or(true) && !ids.empty() && !ids.contains('\t');
+}
+
 /// For what shows processes only.
 void add_pid_namespace(HostFeatures& host, const HostRoots& roots) {
   Feature space = check_pid_namespace(roots);
@@ -231,7 +238,7 @@ HostFeatures inspect_host(const HostRoots& roots, const BpfAbilities& abilities)
   const std::uint64_t effective = effective_capabilities(roots);
   // Filters of system calls answer with one of these, sandboxes without bpf(2) with the last.
   const bool is_refused = abilities.error == EPERM || abilities.error == EACCES || abilities.error == ENOSYS;
-  HostFeatures host{.uprobe_multi = abilities.uprobe_multi, .denies_bpf = is_refused};
+  HostFeatures host{.uprobe_multi = abilities.uprobe_multi, .denies_bpf = is_refused || has_own_pids(roots)};
   // Causes before their effects.
   host.features = {check_proc(roots),          check_kernel(roots),         check_btf(roots),
                    check_lockdown(roots),      check_user_namespace(roots), check_pid_namespace(roots),

@@ -37,7 +37,7 @@ struct HostFeatures {
   std::vector<Feature> features{};  ///< causes before their effects
   bool uprobe_multi = false;
   bool lacks_capabilities = false;  ///< of tracer_capabilities()
-  bool denies_bpf = false;          ///< this process may not trace with BPF; others of this host may
+  bool denies_bpf = false;          ///< this process cannot trace with BPF; others of this host may
 
   /// The first missing feature, or nullptr.
   const Feature* blocking() const;

@@ -141,6 +141,16 @@ TEST_F(Features, MissingRightsDenyBpfAndOtherObstaclesDoNot) {
   EXPECT_TRUE(inspect().denies_bpf);
 }
 
+TEST_F(Features, PidNamespaceWithItsOwnProcDeniesBpf) {
+  set_namespace("pid", "pid:[4026532999]");
+  write("proc/self/status", "CapEff:\t000001ffffffffff\nNSpid:\t1\n");
+  EXPECT_TRUE(inspect().denies_bpf);
+  EXPECT_EQ(blocking(), "pid namespace");
+  EXPECT_FALSE(inspect().lacks_capabilities);
+  write("proc/self/status", "CapEff:\t000001ffffffffff\nNSpid:\t4242\t1\n");
+  EXPECT_FALSE(inspect().denies_bpf) << "ids in the host's /proc are not those of this namespace";
+}
+
 TEST_F(Features, TheCommandThatGivesRightsNamesThisProgram) {
   EXPECT_THAT(setcap_command(), testing::MatchesRegex("sudo setcap cap_bpf,cap_perfmon,.*=ep /.*rtev-unit-tests"));
 }
