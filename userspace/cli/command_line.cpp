@@ -34,10 +34,22 @@ std::vector<std::string> take_command(std::vector<std::string>& arguments) {
   return command;
 }
 
+/// Throws if there is no such subcommand. Options are parsed later.
+void check_subcommand(const CLI::App& app, const std::string& name) {
+  std::vector<std::string> names;
+  for (const CLI::App* const subcommand : app.get_subcommands({})) names.push_back(subcommand->get_name());
+  if (name.starts_with('-') || std::ranges::find(names, name) != names.end()) return;
+  const auto similar = similar_word(name, names);
+  throw CLI::ParseError(fmt::format("no subcommand is called '{}'\nhint: {}", escaped(name),
+                                    similar ? "did you mean " + *similar + "?" : "rtev-bpf --help lists subcommands"),
+                        CLI::ExitCodes::ExtrasError);
+}
+
 /// "help CMD" is "CMD --help", as in git and perf.
-void expand_help(std::vector<std::string>& arguments) {
+void expand_help(const CLI::App& app, std::vector<std::string>& arguments) {
   if (arguments.empty() || arguments.front() != "help") return;
   arguments.erase(arguments.begin());
+  if (!arguments.empty()) check_subcommand(app, arguments.front());
   arguments.emplace_back("--help");
 }
 
@@ -138,10 +150,10 @@ const Subcommand& CommandLine::parse_or_throw(const Invocation& invocation, std:
 std::expected<std::function<int()>, int> CommandLine::parse(std::vector<std::string> arguments) {
   Invocation invocation{.arguments = arguments, .command = {}};
   arguments.erase(arguments.begin());
-  expand_help(arguments);
-  const bool has_separator = std::ranges::find(arguments, "--") != arguments.end();
-  invocation.command = take_command(arguments);
   try {
+    expand_help(app_, arguments);
+    const bool has_separator = std::ranges::find(arguments, "--") != arguments.end();
+    invocation.command = take_command(arguments);
     const Subcommand& subcommand = parse_or_throw(invocation, std::move(arguments), has_separator);
     return [run = subcommand.run, invocation = std::move(invocation)] {
       if (auto good = check_sudo_environment(); !good) return report(good.error());

@@ -173,6 +173,11 @@ TEST(CommandLine, HelpOfASubcommandIsHelpOrAnOption) {
   EXPECT_EQ(command_line({"help", "stats"}).out, command_line({"stats", "--help"}).out);
   EXPECT_EQ(command_line({"help"}).out, command_line({"--help"}).out);
   EXPECT_EQ(command_line({"help", "stats"}).status, 0);
+  const auto mistyped = command_line({"help", "latncy"});
+  EXPECT_EQ(mistyped.status, 2);
+  EXPECT_EQ(mistyped.err, "rtev-bpf: no subcommand is called 'latncy'\nhint: did you mean latency?\n");
+  EXPECT_THAT(command_line({"help", "\033x"}).err,
+              AllOf(Not(HasSubstr("\033")), HasSubstr("\nhint: rtev-bpf --help lists subcommands\n")));
 }
 
 TEST(CommandLine, HintsAtTheHelpOfTheSubcommand) {
