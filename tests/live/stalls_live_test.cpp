@@ -31,8 +31,13 @@ TEST_F(StallsLive, ComputingAndBlockingAreTold) {
       ++read;
     }
   }
-  EXPECT_EQ(computed, 3) << program;
-  EXPECT_EQ(read, 2) << "that of the last turn is not over when the program ends: " << program;
+  // A turn in which the scheduler's events contradict each other is of unknown length.
+  const int unknown = program["unknown_turns"].get<int>();
+  EXPECT_GT(computed, 0) << program;
+  EXPECT_GT(read, 0) << program;
+  EXPECT_LE(computed, 3) << program;
+  EXPECT_LE(read, 2) << "that of the last turn is not over when the program ends: " << program;
+  EXPECT_GE(computed + read + unknown, 5) << program;
   EXPECT_THAT(run_tool({"stalls", "-i", path}).out, HasSubstr("blocked in read"));
   EXPECT_THAT(run_tool({"dump", "-q", path}).out, HasSubstr("sleeping in select"));
 
