@@ -2,6 +2,7 @@
 // What a session reads without BPF and without rights: rings of programs of the same user, and /proc.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -45,6 +46,12 @@ class RootlessSources final : public Sources, private NoKernelControl {
   void wake_if_active() override {}
 
  private:
+  /// How long released events are held back at least: what a process event may be older.
+  static constexpr std::uint64_t max_age_ns = 30'000'000;
+  /// How long images that ended wait for room for their events, and how many of them.
+  static constexpr std::uint64_t max_end_wait_ns = 500'000'000;
+  static constexpr std::size_t max_waiting_ends = 256;
+
   /// What is known of a process of the table besides.
   struct Watched {
     UniqueFd end;  ///< pidfd; none if the process was gone already
