@@ -1,49 +1,45 @@
 // SPDX-License-Identifier: MIT
-// The open user spans of a domain, for their durations.
+// The open user spans of a domain.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
+#include <vector>
 
 namespace rtev {
 
+/// A user span that has begun.
+struct OpenSpan {
+  std::uint32_t slot = 0;   ///< of its ring, for its name
+  std::uint16_t event = 0;  ///< its id
+  std::uint64_t begin_ns = 0;
+};
+
 /// An end belongs to the innermost open span of its name. Of more than `max` open spans the outermost is forgotten.
+template <std::size_t max>
 class OpenSpans {
  public:
-  static constexpr std::size_t max = 16;
-
-  void begin(std::uint16_t event, std::uint64_t time_ns) {
-    if (count_ == max) remove(0);
-    spans_[count_++] = {.event = event, .begin_ns = time_ns};
+  void begin(const OpenSpan& span) {
+    if (spans_.size() == max) spans_.erase(spans_.begin());
+    spans_.push_back(span);
   }
-  /// The duration of the span that ends; nothing if its begin was not seen, or the clock went back.
-  std::optional<std::uint64_t> end(std::uint16_t event, std::uint64_t time_ns) {
-    for (std::size_t i = count_; i-- > 0;) {
-      if (spans_[i].event != event) continue;
-      const std::uint64_t begin_ns = spans_[i].begin_ns;
-      remove(i);
-      if (time_ns < begin_ns) return std::nullopt;
-      return time_ns - begin_ns;
-    }
-    return std::nullopt;
+  /// The span that ends; nothing if its begin was not seen.
+  std::optional<OpenSpan> end(std::uint16_t event) {
+    const auto found = std::ranges::find(spans_.rbegin(), spans_.rend(), event, &OpenSpan::event);
+    if (found == spans_.rend()) return std::nullopt;
+    const OpenSpan span = *found;
+    spans_.erase(std::prev(found.base()));
+    return span;
   }
-  void clear() { count_ = 0; }
+  void clear() { spans_.clear(); }
+  /// Innermost last.
+  const std::vector<OpenSpan>& all() const { return spans_; }
 
  private:
-  struct Span {
-    std::uint16_t event;
-    std::uint64_t begin_ns;
-  };
-  void remove(std::size_t index) {
-    std::copy(spans_.begin() + index + 1, spans_.begin() + count_, spans_.begin() + index);
-    --count_;
-  }
-
-  std::array<Span, max> spans_{};  ///< innermost last
-  std::size_t count_ = 0;
+  std::vector<OpenSpan> spans_;
 };
 
 }  // namespace rtev

@@ -41,10 +41,10 @@ void EventLoop::add_wait(const Thread& by, std::uint64_t ns) {
   }
 }
 
-void EventLoop::add_span(SpanName name, std::uint64_t begin_ns, std::uint64_t end_ns) {
-  const std::uint64_t from_ns = std::max(begin_ns, turn_.begin_ns);
+void EventLoop::add_span(const OpenSpan& span, std::uint64_t end_ns) {
+  const std::uint64_t from_ns = std::max(span.begin_ns, turn_.begin_ns);
   if (end_ns <= from_ns || end_ns - from_ns <= turn_.span_ns) return;
-  turn_.span = name;
+  turn_.span = span;
   turn_.span_ns = end_ns - from_ns;
 }
 

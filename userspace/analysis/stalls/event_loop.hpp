@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/latency/histogram.hpp"
+#include "analysis/open_spans.hpp"
 #include "analysis/stalls/stalls_report.hpp"
 #include "stream/thread_interval.hpp"
 
@@ -17,12 +18,6 @@ namespace rtev {
 /// Whether the thread waits for events in this interval, or looked for them without having to wait. Where the stream
 /// has no system calls, any sleep that signals end counts.
 bool is_wait_for_events(const ThreadInterval& interval);
-
-/// A user event of the program, for its name.
-struct SpanName {
-  std::uint32_t slot = 0;  ///< of its ring
-  std::uint16_t event = 0;
-};
 
 /// The turns of one thread's loop.
 class EventLoop {
@@ -39,12 +34,12 @@ class EventLoop {
     TimeSplit time{}, in_pauses{};
     std::array<std::uint64_t, static_cast<std::size_t>(last_syscall) + 1> blocked{};  ///< by system call, in ns
     std::vector<Competitor> competitors{};
-    std::optional<SpanName> span{};  ///< that was open longest
+    std::optional<OpenSpan> span{};  ///< that was open longest
     std::uint64_t span_ns = 0;
   };
   struct LongTurn {
     Stall stall{};
-    std::optional<SpanName> span{};
+    std::optional<OpenSpan> span{};
   };
 
   /// `begin_ns`: of its first turn.
@@ -55,7 +50,7 @@ class EventLoop {
   void add(const ThreadInterval& interval);
   /// Another thread had the cpu that the thread waited for.
   void add_wait(const Thread& by, std::uint64_t ns);
-  void add_span(SpanName name, std::uint64_t begin_ns, std::uint64_t end_ns);
+  void add_span(const OpenSpan& span, std::uint64_t end_ns);
   /// The turn as a long one; nothing if it is shorter than `min_ns` or its length is unknown.
   std::optional<LongTurn> long_turn(std::uint64_t end_ns, std::uint64_t min_ns) const;
   /// The thread waits for events from `end_ns` on, and until `next_ns`.

@@ -79,18 +79,12 @@ void Stalls::user_span(const Event& event, const Registry& registry) {
   const RingInfo* const ring = registry.ring(source.slot);
   if (!ring) return;
   Domain& domain = domains_[{ring->process, source.domain}];
-  auto& spans = domain.spans;
-  if (event.kind == EventKind::user_begin) {
-    if (spans.size() >= max_open_spans) spans.erase(spans.begin());
-    spans.push_back({.name = {.slot = source.slot, .event = event.id}, .begin_ns = event.time});
-    return;
-  }
-  const auto found = std::ranges::find_if(spans.rbegin(), spans.rend(),
-                                          [&](const OpenSpan& span) { return span.name.event == event.id; });
-  if (found == spans.rend()) return;
+  if (event.kind == EventKind::user_begin)
+    return domain.spans.begin({.slot = source.slot, .event = event.id, .begin_ns = event.time});
+  const auto span = domain.spans.end(event.id);
+  if (!span) return;
   if (LoopThread* const thread = loop_of(registry.process(ring->process).pid, source.domain))
-    thread->loop.add_span(found->name, found->begin_ns, event.time);
-  spans.erase(std::prev(found.base()));
+    thread->loop.add_span(*span, event.time);
 }
 
 /// Of the thread that runs the domain, if it has one.
@@ -147,7 +141,7 @@ std::optional<EventLoop::LongTurn> Stalls::long_turn(std::int32_t tid, LoopThrea
   if (const auto image = images_.find(thread.pid); image != images_.end() && thread.domain >= 0) {
     const auto domain = domains_.find({image->second, static_cast<std::uint16_t>(thread.domain)});
     if (domain != domains_.end())
-      for (const OpenSpan& span : domain->second.spans) thread.loop.add_span(span.name, span.begin_ns, end_ns);
+      for (const OpenSpan& span : domain->second.spans.all()) thread.loop.add_span(span, end_ns);
   }
   auto turn = thread.loop.long_turn(end_ns, options_.min_ns);
   if (!turn) return turn;

@@ -14,6 +14,7 @@
 #include "analysis/cpu_history.hpp"
 #include "analysis/limits.hpp"
 #include "analysis/missing_events.hpp"
+#include "analysis/open_spans.hpp"
 #include "analysis/pause_finder.hpp"
 #include "analysis/stalls/event_loop.hpp"
 #include "analysis/stalls/stalls_report.hpp"
@@ -60,13 +61,9 @@ class Stalls final : public Sink, private PauseListener, private ThreadObserver 
     Syscall call = Syscall::unknown;
     EventLoop loop;
   };
-  struct OpenSpan {
-    SpanName name;
-    std::uint64_t begin_ns;
-  };
   struct Domain {
-    std::vector<OpenSpan> spans{};  ///< innermost last
-    std::int32_t pause_tid = 0;     ///< of the pause in it, or 0
+    OpenSpans<max_open_spans> spans{};
+    std::int32_t pause_tid = 0;  ///< of the pause in it, or 0
     ThreadTracker::Snapshot pause_begin{};
   };
 

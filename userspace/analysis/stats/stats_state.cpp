@@ -84,11 +84,14 @@ void Stats::Process::count(const Event& event, const Batch& batch, const RingInf
     case EventKind::user_custom:
       ++tally.user_events;
       count_user_event(event, ring);
-      if (domain && event.kind == EventKind::user_begin) domain->open_spans.begin(event.id, event.time);
+      if (domain && event.kind == EventKind::user_begin)
+        domain->open_spans.begin({.event = event.id, .begin_ns = event.time});
       break;
     case EventKind::user_end:
-      if (const auto duration = domain ? domain->open_spans.end(event.id, event.time) : std::nullopt)
-        measure_user_span(event.id, *duration);
+      // The clock of the program may have gone back since its begin.
+      if (const auto span = domain ? domain->open_spans.end(event.id) : std::nullopt;
+          span && event.time >= span->begin_ns)
+        measure_user_span(event.id, event.time - span->begin_ns);
       break;
     case EventKind::lifecycle:
       if (domain && is_lifecycle(event, Lifecycle::domain_spawn))

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "analysis/stats/open_spans.hpp"
+#include "analysis/open_spans.hpp"
 #include "analysis/stats/stats_sink.hpp"
 
 namespace rtev {
@@ -39,7 +39,7 @@ struct Stats::Incarnation {
   std::optional<std::uint64_t> pause_since_ns;
   std::int32_t pause_tid = 0;  ///< the thread that the pause began in; 0: unknown
   ThreadTracker::Snapshot pause_begin{};
-  OpenSpans open_spans;  ///< of the program
+  OpenSpans<16> open_spans;  ///< of the program
   Tally tally;
 
   std::uint64_t end_or(std::uint64_t now_ns) const { return ended ? end_ns : std::max(now_ns, last_ns); }
