@@ -25,8 +25,7 @@ void add_head(JsonWriter& json, std::string_view type, const Report& report) {
   UtcTime utc;
   utc.set_origin(report.run_ns, report.run_realtime_ns);
   std::array<char, UtcTime::length> text;
-  json.member("time", std::string_view(text.data(),
-                                       static_cast<std::size_t>(utc.put(text.data(), report.start_ns) - text.data())));
+  json.member("time", utc.put(text, report.start_ns));
 }
 
 inline void add_split(JsonWriter& json, std::string_view key, const TimeSplit& time) {

@@ -25,17 +25,17 @@ char* put_two(char* at, std::uint32_t number) {
 
 }  // namespace
 
-char* UtcTime::put(char* at, std::uint64_t monotonic_ns) {
+std::string_view UtcTime::put(std::array<char, length>& text, std::uint64_t monotonic_ns) {
   const std::uint64_t realtime_ns = monotonic_ns + offset_ns_;
   const std::uint64_t second = realtime_ns / second_ns;
   if (second != second_) change_second(second);
-  std::memcpy(at, prefix_.data(), prefix_.size());
-  at += prefix_.size();
+  std::memcpy(text.data(), prefix_.data(), prefix_.size());
+  char* at = text.data() + prefix_.size();
   const auto rest = static_cast<std::uint32_t>(realtime_ns - second * second_ns);
   *at++ = static_cast<char>('0' + rest / 100'000'000);
   for (std::uint32_t unit = 1'000'000; unit > 0; unit /= 100) at = put_two(at, rest / unit % 100);
   *at++ = 'Z';
-  return at;
+  return {text.data(), at};
 }
 
 void UtcTime::change_second(std::uint64_t second) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace rtev {
 
@@ -16,8 +17,8 @@ class UtcTime {
 
   /// Without a call the dates are those since 1970.
   void set_origin(std::uint64_t monotonic_ns, std::uint64_t realtime_ns) { offset_ns_ = realtime_ns - monotonic_ns; }
-  /// Writes `length` characters and returns their end.
-  char* put(char* at, std::uint64_t monotonic_ns);
+  /// Writes a time to `text`, and returns it.
+  std::string_view put(std::array<char, length>& text, std::uint64_t monotonic_ns);
 
  private:
   void change_second(std::uint64_t second);

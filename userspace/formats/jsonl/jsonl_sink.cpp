@@ -125,7 +125,7 @@ void JsonlSink::start(const Event& event, std::string_view type) {
   json_.member("ts", event.time);
   if (has_utc_) {
     std::array<char, UtcTime::length> text;
-    json_.plain_member("time", {text.data(), utc_.put(text.data(), event.time)});
+    json_.plain_member("time", utc_.put(text, event.time));
   }
   json_.plain_member("type", type);
 }
