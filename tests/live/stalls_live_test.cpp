@@ -9,7 +9,7 @@ using testing::HasSubstr;
 
 using StallsLive = AnalysisLive;
 
-TEST_F(StallsLive, ComputingAndBlockingAreTold) {
+TEST_F(StallsLive, ComputingAndBlockingAreDistinguished) {
   const auto [path, out] = record("run.fxt", {ocaml_program("evloop"), "120"});
   const Json all = report({"stalls", "-i", path});
   ASSERT_EQ(all["programs"].size(), 1u) << all;

@@ -26,7 +26,7 @@ constexpr const char* footer =
     "and USR2 to CMD. -d ends the trace, but not CMD: rtev-bpf waits for it.\n"
     "\n"
     "Exit status: that of CMD, if there is one; else 0, 1 after an error, 2 if the command line is wrong, "
-    "or 3 if a limit was exceeded (--fail-if).\n"
+    "or 3 if a limit was exceeded or nothing was measured for it (--fail-if).\n"
     "\n"
     "Examples:\n"
     "  rtev-bpf                            trace every OCaml process until Ctrl-C\n"
@@ -49,10 +49,6 @@ class WithSummary final : public ForwardingSink {
   void consume(const Batch& batch, const Registry& registry) override {
     sink_.consume(batch, registry);
     summary_.consume(batch, registry);
-  }
-  void advance(std::uint64_t time_ns, const Registry& registry) override {
-    sink_.advance(time_ns, registry);
-    summary_.advance(time_ns, registry);
   }
   void summary(const RunSummary& summary, const Registry& registry) override {
     sink_.summary(summary, registry);

@@ -70,7 +70,7 @@ class BriefSink final : public LineSink, private PauseConsumer, private SpanObse
   struct PauseTime {
     std::uint64_t begin_ns, end_ns;
   };
-  /// What is written about one domain.
+  /// Pauses of a domain, for its spans.
   struct Domain {
     std::deque<PauseTime> pauses{};  ///< the last ones
     std::uint64_t known_from_ns = 0;
