@@ -84,8 +84,8 @@ TEST(CommandEnvironment, TheCallersParametersOfTheRuntimeAreKept) {
 TEST(CommandSession, GroupGetsTheSignalsOfTheTerminal) {
   auto command = Command::prepare({"sleep", "100"}, look, Command::Stdout::own, Session::own);
   ASSERT_TRUE(command && command->release());
-  command->send_to_group(SIGINT);
-  EXPECT_EQ(command->wait(), 128 + SIGINT);
+  command->send_to_group(SIGTERM);
+  EXPECT_EQ(command->wait(), 128 + SIGTERM);
 }
 
 }  // namespace
