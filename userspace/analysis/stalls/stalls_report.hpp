@@ -66,8 +66,8 @@ struct StallsReport {
   std::vector<LoopProgram> programs{};     ///< the one with the longest stall first
 };
 
-/// "190ms on CPU (none of it GC), 12.0ms waiting for a CPU, in \"rebuild\"": what the thread did, most of it first.
-/// Names are escaped, and long ones left out unless `full`.
+/// "190ms on CPU (no GC), 12.0ms without a CPU, in \"rebuild\"": what the thread did, most of it first. Names are
+/// escaped. Unless `full` it has the two greatest parts, and no long names.
 std::string stall_activity(const Stall& stall, bool full);
 
 /// For people, on one screen unless report.full.

@@ -17,7 +17,7 @@ namespace rtev {
 namespace {
 
 /// They fit a terminal.
-constexpr std::size_t max_lines = 22, max_programs = 4, max_causes = 4;
+constexpr std::size_t max_lines = 22, max_programs = 4, max_causes = 4, max_parts = 2;
 constexpr std::size_t span_width = 24;
 
 /// "a lock (futex)": what a thread is blocked in, for people.
@@ -68,7 +68,7 @@ void add_what(TextBuffer& out, const Stall& stall, Part::What what) {
       out.add("waiting in the GC for other domains");
       return;
     case Part::What::no_cpu:
-      out.add("waiting for a CPU");
+      out.add("without a CPU");
       return;
     case Part::What::blocked:
       out.add("blocked in ", blocked_in(stall.blocked_in));
@@ -216,7 +216,7 @@ class Report {
     out_.add('\n');
     table.write(out_);
     if (report_.input.empty()) return;
-    out_.add("\nthe first one and what was around it: ");
+    out_.add("\nthe first one and what was around it:\n  ");
     command(*rows.front().stall);
   }
 
@@ -265,12 +265,12 @@ std::string stall_activity(const Stall& stall, bool full) {
   TextBuffer text;
   const std::vector<Part> parts = parts_of(stall.time);
   const std::uint64_t least = stall.length_ns() / 100;
-  for (const Part& part : parts) {
+  for (const Part& part : parts | std::views::take(full ? parts.size() : max_parts)) {
     if (part.ns <= least) continue;
     if (!text.text().empty()) text.add(", ");
     if (part.ns < stall.length_ns() - least) print(text, "{} ", Duration{part.ns});
     add_what(text, stall, part.what);
-    if (part.what == Part::What::code && stall.time.gc <= least) text.add(" (none of it GC)");
+    if (part.what == Part::What::code && stall.time.gc <= least) text.add(" (no GC)");
     if (part.what == Part::What::no_cpu && stall.behind && stall.behind->ns > part.ns / 2)
       print(text, " behind {}", Quoted{stall.behind->thread.comm()});
   }

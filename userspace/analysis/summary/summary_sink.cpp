@@ -24,7 +24,7 @@ void Summary::summary(const RunSummary& summary, const Registry& registry) {
 
 std::string Summary::report_text(const Registry& registry) {
   PausesReport pauses = pauses_.report();
-  pauses.max_groups = 3;
+  pauses.max_groups = 2;
   pauses.max_worst = 1;
   return stats_sentences(stats_.report(registry)) + "\n" + latency_sentences(latency_.report(registry)) + "\n" +
          rtev::report_text(pauses);

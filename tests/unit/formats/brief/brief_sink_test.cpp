@@ -155,7 +155,7 @@ TEST_F(Brief, StallsHaveALine) {
     switches(time += length, waits);
     feed(Events(0).add_record((time += 10) * ms, EventKind::wakeup, wakes(main), 0, first_sched_stream));
   }
-  EXPECT_THAT(first_second(), ElementsAre(HasSubstr("exec"), HasSubstr("d0  80.0ms stall: on CPU (none of it GC)")));
+  EXPECT_THAT(first_second(), ElementsAre(HasSubstr("exec"), HasSubstr("d0  80.0ms stall: on CPU (no GC)")));
 }
 
 TEST_F(Brief, ASelectionKeepsTheCausesInOtherThreads) {
