@@ -300,7 +300,9 @@ int collapsed_ring(const Directory& dir) {
     auto* const memory = static_cast<volatile char*>(map(reinterpret_cast<void*>(aligned), MAP_FIXED));
     while (!stop.stop_requested()) {
       for (std::size_t at = 0; at < huge_page; at += page) memory[at] = memory[at];
-      if (::madvise(reinterpret_cast<void*>(aligned), huge_page, madv_collapse) != 0 && errno != EAGAIN)
+      // A huge page may be missing for a moment; the next turn tries again.
+      if (::madvise(reinterpret_cast<void*>(aligned), huge_page, madv_collapse) != 0 && errno != EAGAIN &&
+          errno != ENOMEM && errno != EBUSY)
         fail("madvise");
       // Splits the huge page.
       if (::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, huge_page - page, page) != 0) fail("fallocate");
