@@ -2,6 +2,9 @@
 #include "analysis/pauses/cause_groups.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "analysis/report_text.hpp"
@@ -24,6 +27,17 @@ CauseKey key_of(const PauseDetails& pause, const Blame& blame) {
   if (const auto* const busiest = blame.cause == Cause::work ? busiest_phase(pause) : nullptr)
     key.phase = busiest->phase;
   return key;
+}
+
+/// " behind \"doms\" and others", "" if that is unknown.
+std::string behind(const std::vector<CpuHolder>& holders) {
+  constexpr std::size_t max_named = 2;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(holders.size(), max_named); ++i) {
+    text += i == 0 ? " behind " : i + 1 == holders.size() ? " and " : ", ";
+    text += holders[i].comm.empty() ? "its own threads" : fmt::format("{}", Quoted{holders[i].comm});
+  }
+  return holders.size() > max_named ? text + " and others" : text;
 }
 
 /// What the other domain did instead.
@@ -49,20 +63,21 @@ std::string_view why_late(Why why, bool slow) {
 }  // namespace
 
 void append(TextBuffer& out, const CauseName& name) {
-  const CauseKey& key = name.key;
+  const CauseKey& key = name.group.key;
   const bool slow = key.cause == Cause::slow_domain;
   switch (key.cause) {
     case Cause::work:
       out.add("own work");
-      if (key.phase) print(out, ", most of it in {}", PhaseName{name.family, *key.phase});
+      if (key.phase) print(out, ", most of it in {}", PhaseName{name.group.worst->domain.family, *key.phase});
       break;
     case Cause::no_cpu:
-      out.add("no CPU: other threads had it");
+      out.add("no CPU", name.group.holders.empty() ? ": other threads had it" : behind(name.group.holders));
       break;
     case Cause::late_domain:
     case Cause::slow_domain:
       out.add(key.domain < 0 ? "another domain" : fmt::format("domain {}", key.domain));
       print(out, " late to {}{}", slow ? "end its minor collection" : "stop", why_late(key.why, slow));
+      if (key.why == Why::no_cpu) out.add(behind(name.group.holders));
       break;
     case Cause::blocked_in_section:
       out.add("blocked in a stop-the-world section: at a later barrier, or by a lock");
@@ -97,8 +112,39 @@ void CauseGroups::add(const PauseDetails& pause) {
   all_[step].add(one);
   const auto [group, is_new] = groups_.try_emplace(key_of(pause, blame));
   group->second.steps[step].add(one);
+  add_holders(group->second, step, pause, blame);
   if (is_new || ns > group->second.worst.duration_ns()) group->second.worst = pause;
   if (groups_.size() > max_groups) drop_least();
+}
+
+void CauseGroups::add_holders(Group& group, std::size_t step, const PauseDetails& pause, const Blame& blame) {
+  const auto add = [&](const CpuWait& wait) {
+    if (!wait.by || wait.by->tid == 0) return;
+    const std::string_view comm = wait.by->pid == pause.domain.pid ? std::string_view() : wait.by->comm();
+    auto known = group.holders.find(comm);
+    if (known == group.holders.end()) {
+      if (group.holders.size() == max_holders) return;
+      known = group.holders.try_emplace(std::string(comm)).first;
+    }
+    known->second[step] += wait.ns;
+  };
+  if (blame.cause == Cause::no_cpu) {
+    for (const SchedulingDetail::CpuCompetitor& competitor : pause.scheduling.competitors()) add(competitor.wait);
+  } else if (blame.why == Why::no_cpu && blame.domain != nullptr) {
+    add(blame.domain->before.longest_wait);
+  }
+}
+
+std::vector<CpuHolder> CauseGroups::holders_of(const Group& group, std::size_t first_step) {
+  std::vector<CpuHolder> holders;
+  for (const auto& [comm, steps] : group.holders) {
+    const auto ns = std::accumulate(steps.begin() + static_cast<std::ptrdiff_t>(first_step), steps.end(), 0ull);
+    if (ns > 0) holders.push_back({.comm = comm, .ns = ns});
+  }
+  std::ranges::sort(holders, [](const CpuHolder& a, const CpuHolder& b) {
+    return std::pair{b.ns, std::string_view(a.comm)} < std::pair{a.ns, std::string_view(b.comm)};
+  });
+  return holders;
 }
 
 /// Forgets the group whose longest pause is shortest.
@@ -135,7 +181,8 @@ LongPauses CauseGroups::longest(std::uint64_t min_ns) const {
                             .total_ns = sum.total_ns,
                             .least_ns = sum.least_ns,
                             .greatest_ns = sum.greatest_ns,
-                            .worst = &group.worst});
+                            .worst = &group.worst,
+                            .holders = holders_of(group, first)});
   }
   std::ranges::sort(found.groups, [](const CauseGroup& a, const CauseGroup& b) {
     return std::pair{b.total_ns, a.key} < std::pair{a.total_ns, b.key};

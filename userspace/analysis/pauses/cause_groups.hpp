@@ -6,8 +6,10 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "analysis/pauses/blame.hpp"
@@ -27,12 +29,13 @@ struct CauseKey {
   auto operator<=>(const CauseKey&) const = default;
 };
 
-/// What the pauses of a group waited for, in words.
-struct CauseName {
-  const CauseKey& key;
-  Family family;  ///< of the process
+/// A program whose threads had the CPU that the threads of pauses waited for.
+struct CpuHolder {
+  std::string comm{};  ///< any bytes; empty: the process of the pause itself
+  std::uint64_t ns = 0;
+
+  bool operator==(const CpuHolder&) const = default;
 };
-void append(TextBuffer& out, const CauseName& name);
 
 /// Pauses of a length and longer that have the same cause.
 struct CauseGroup {
@@ -41,7 +44,14 @@ struct CauseGroup {
   std::uint64_t total_ns = 0;                   ///< of the pauses
   std::uint64_t least_ns = 0, greatest_ns = 0;  ///< of the part of a pause that the cause explains
   const PauseDetails* worst = nullptr;          ///< the longest one
+  std::vector<CpuHolder> holders{};             ///< where a CPU was missing: the one that had it longest first
 };
+
+/// What the pauses of a group waited for, in words. Names are escaped.
+struct CauseName {
+  const CauseGroup& group;
+};
+void append(TextBuffer& out, const CauseName& name);
 
 struct LongPauses {
   std::uint64_t least_ns = 0;  ///< the length
@@ -66,6 +76,7 @@ class CauseGroups {
   static constexpr std::uint64_t enough = 10;
   /// The worst pause of a group takes some KiB.
   static constexpr std::size_t max_groups = 256;
+  static constexpr std::size_t max_holders = 8;  ///< of a group; what others had is not counted
 
   struct Tally {
     std::uint64_t count = 0, total_ns = 0, least_ns = UINT64_MAX, greatest_ns = 0;
@@ -76,9 +87,12 @@ class CauseGroups {
   struct Group {
     Steps steps{};
     PauseDetails worst{};
+    std::map<std::string, std::array<std::uint64_t, step_count>, std::less<>> holders{};  ///< ns, by CpuHolder::comm
   };
 
   static std::size_t step_of(std::uint64_t ns);
+  static void add_holders(Group& group, std::size_t step, const PauseDetails& pause, const Blame& blame);
+  static std::vector<CpuHolder> holders_of(const Group& group, std::size_t first_step);
   void drop_least();
 
   std::map<CauseKey, Group> groups_;

@@ -79,6 +79,14 @@ class Report {
     json_.member("least_ns", group.least_ns);
     json_.member("greatest_ns", group.greatest_ns);
     json_.member("worst_begin_ns", group.worst->begin_ns);
+    json_.key("cpu_had_by").array([&] {
+      for (const CpuHolder& holder : group.holders) {
+        json_.object([&] {
+          json_.member("comm", holder.comm.empty() ? group.worst->comm : holder.comm);
+          json_.member("ns", holder.ns);
+        });
+      }
+    });
   }
 
   void domain(const DomainLife& life, std::string_view comm) {

@@ -23,14 +23,12 @@ class CauseGroupsTest : public PausesTest {
     now_ += ns + us;
   }
   /// Of domain 0, which has no cpu for all but a microsecond.
-  void no_cpu(std::uint64_t ns) {
-    preempted(now_ + 1, now_ + ns - us);
+  void no_cpu(std::uint64_t ns, const Thread& by = competitor()) {
+    preempted(now_ + 1, now_ + ns - us, by);
     work(ns);
   }
   /// The words of the group behind its figures.
-  std::string name_of(const CauseGroup& group) const {
-    return fmt::format("{}", CauseName{group.key, Family::since_5_3});
-  }
+  std::string name_of(const CauseGroup& group) const { return fmt::format("{}", CauseName{group}); }
 
  private:
   std::uint64_t now_ = 1'000'000;
@@ -73,12 +71,24 @@ TEST_F(CauseGroupsTest, PausesAreGroupedByCauseAndPhase) {
   work(60 * us, phase_slice);
   const LongPauses found = play().long_pauses;
   ASSERT_THAT(found.groups, SizeIs(3)) << "those with most time first";
-  EXPECT_EQ(name_of(found.groups[0]), "no CPU: other threads had it");
+  EXPECT_EQ(name_of(found.groups[0]), "no CPU behind \"hog\"");
   EXPECT_EQ(found.groups[0].count, 3u);
   EXPECT_EQ(name_of(found.groups[1]), "own work, most of it in major_slice");
   EXPECT_EQ(found.groups[1].count, 2u);
   EXPECT_EQ(name_of(found.groups[2]), "own work, most of it in major");
   EXPECT_EQ(found.ungrouped, 0u);
+}
+
+TEST_F(CauseGroupsTest, WhoHadTheCpuInLongPausesIsNamed) {
+  for (int i = 0; i < 3; ++i) no_cpu(100 * us, a_thread(77, 77, -1, "cc1plus", false));
+  no_cpu(900 * us, a_thread(4242, 4243));
+  no_cpu(200 * us, a_thread(77, 77, -1, "cc1plus", false));
+  for (int i = 0; i < 30; ++i) no_cpu(2 * us, a_thread(78, 78, -1, "short", false));
+  const LongPauses found = play({.min_ns = 50 * us}).long_pauses;
+  ASSERT_THAT(found.groups, SizeIs(1));
+  EXPECT_EQ(found.groups[0].count, 5u);
+  EXPECT_EQ(name_of(found.groups[0]), "no CPU behind its own threads and \"cc1plus\"");
+  EXPECT_EQ(found.groups[0].holders[1], (CpuHolder{.comm = "cc1plus", .ns = 500 * us - 4 * (us + 1)}));
 }
 
 TEST_F(CauseGroupsTest, TheDomainThatWasLateIsNamed) {
