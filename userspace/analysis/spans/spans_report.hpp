@@ -59,6 +59,7 @@ struct SpansReport {
   std::string pattern{};                   ///< that the names match
   std::uint64_t min_ns = 0;                ///< shorter ones are only counted
   std::string input{};                     ///< a recording as an argument of a shell; empty: none
+  bool full = false;                       ///< text: more percentiles, the slowest spans of each name
   bool scheduler_seen = false;             ///< else all time is unknown
   std::uint64_t lost_words = 0;            ///< of rings: spans may be missing
   std::vector<SpanGroup> groups{};         ///< the one with most time first
@@ -66,7 +67,7 @@ struct SpansReport {
   std::vector<std::string> other_names{};  ///< of spans that did not match, some
 };
 
-/// For people, on one screen.
+/// For people, on one screen unless report.full.
 std::string spans_text(const SpansReport& report);
 /// One JSON object, schema 1, in one line, with its end. docs/json.md documents the schema.
 std::string spans_json(const SpansReport& report);

@@ -246,6 +246,7 @@ SpansReport Spans::report() const {
                      .pattern = options_.pattern,
                      .min_ns = options_.min_ns,
                      .input = options_.input,
+                     .full = options_.full,
                      .scheduler_seen = time_.switches_seen(),
                      .lost_words = lost_words_,
                      .ungrouped = ungrouped_,

@@ -25,6 +25,7 @@ struct SpansOptions {
   std::string pattern{};     ///< of names, with wildcards
   std::uint64_t min_ns = 0;  ///< shorter spans are only counted
   std::string input{};       ///< SpansReport::input
+  bool full = false;         ///< SpansReport::full
 };
 
 /// A fold over the stream. A span begins and ends in one domain; an end belongs to the innermost span of its name that

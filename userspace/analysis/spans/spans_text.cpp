@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <array>
+#include <ranges>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +17,7 @@ namespace {
 
 /// It fits a terminal.
 constexpr std::size_t max_rows = 8, max_slowest = 3, name_width = 20;
+constexpr std::size_t max_slowest_full = 20;  // of a name
 
 struct Part {
   std::uint64_t SpanTime::* ns;
@@ -39,7 +42,8 @@ class Report {
       const SpanGroup& first = report_.groups.front();
       sentences(first);
       table();
-      slowest(first);
+      for (const SpanGroup& group : report_.groups | std::views::take(report_.full ? report_.groups.size() : 1))
+        slowest(group);
     }
     warnings();
     return std::string{out_.text()};
@@ -116,11 +120,14 @@ class Report {
         report_.groups, [&](const SpanGroup& group) { return group.pid == report_.groups.front().pid; });
     table.column("SPAN", 0, TextTable::Align::left);
     if (!is_single) table.column("PROCESS", 0, TextTable::Align::left);
-    for (const std::string_view title : {"COUNT", "TOTAL", "P50", "P99", "MAX"}) table.column(title, 0);
+    for (const std::string_view title : {"COUNT", "TOTAL"}) table.column(title, 0);
+    for (const double percentile : percentiles()) table.column(fmt::format("P{}", percentile), 0);
+    table.column("MAX", 0);
     if (report_.scheduler_seen) {
       for (const Part& part : parts) table.column(part.title, 0);
     }
-    for (std::size_t i = 0; i < std::min(report_.groups.size(), max_rows); ++i) {
+    const std::size_t rows = std::min(report_.groups.size(), report_.full ? report_.groups.size() : max_rows);
+    for (std::size_t i = 0; i < rows; ++i) {
       const SpanGroup& group = report_.groups[i];
       TextBuffer name;
       add_column(name, group.name, name_width);
@@ -128,9 +135,9 @@ class Report {
       table.cell(trimmed(name.text()));
       if (!is_single) table.cell(fmt::format("{}", ProcessName{group.comm, group.pid}));
       table.cell(group.wall.count());
-      for (const std::uint64_t ns :
-           {group.wall.total(), group.wall.percentile(50), group.wall.percentile(99), group.wall.max()})
-        table.duration(ns);
+      table.duration(group.wall.total());
+      for (const double percentile : percentiles()) table.duration(group.wall.percentile(percentile));
+      table.duration(group.wall.max());
       shares(table, group.time);
       if (i > 0) continue;
       const auto [count, time] = slow(group);
@@ -140,15 +147,20 @@ class Report {
       if (!is_single) table.cell();
       table.cell(count);
       table.duration(time.total());
-      table.cell();
-      table.cell();
+      for (std::size_t cell = 0; cell < percentiles().size(); ++cell) table.cell();
       table.duration(group.wall.max());
       shares(table, time);
     }
-    if (report_.groups.size() > max_rows)
-      table.line(fmt::format("and {} more names with less time", report_.groups.size() - max_rows));
+    if (rows < report_.groups.size())
+      table.line(fmt::format("and {} more names with less time", report_.groups.size() - rows));
     out_.add('\n');
     table.write(out_);
+  }
+
+  std::span<const double> percentiles() const {
+    static constexpr std::array few{50.0, 99.0};
+    static constexpr std::array all{50.0, 90.0, 99.0, 99.9, 99.99};
+    return report_.full ? std::span<const double>(all) : few;
   }
 
   static std::string_view trimmed(std::string_view text) { return text.substr(0, text.find_last_not_of(' ') + 1); }
@@ -159,10 +171,11 @@ class Report {
   }
 
   void slowest(const SpanGroup& group) {
-    for (std::size_t i = 0; i < std::min(group.slowest.size(), max_slowest); ++i) {
-      const Span& span = group.slowest[i];
-      print(out_, "\n{}: {} domain {}, at {}\n", Duration{span.length_ns()}, ProcessName{group.comm, group.pid},
-            span.domain, WhenOf{span.begin_ns, report_.run_ns, report_.run_realtime_ns});
+    for (const Span& span : group.slowest | std::views::take(report_.full ? max_slowest_full : max_slowest)) {
+      print(out_, "\n{}: {}{} domain {}, at {}\n", Duration{span.length_ns()},
+            report_.groups.size() > 1 && report_.full ? fmt::format("{} of ", Quoted{group.name}) : "",
+            ProcessName{group.comm, group.pid}, span.domain,
+            WhenOf{span.begin_ns, report_.run_ns, report_.run_realtime_ns});
       TextBuffer text;
       std::string_view separator = "  ";
       for (const Part& part : parts) {

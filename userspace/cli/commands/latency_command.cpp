@@ -55,7 +55,8 @@ int run_spans(const LatencyCommandOptions& options, const Invocation& invocation
   if (!output) return report(output.error());
   Spans spans({.pattern = options.span,
                .min_ns = static_cast<std::uint64_t>(options.min.count()),
-               .input = input_argument(options.input)});
+               .input = input_argument(options.input),
+               .full = options.full});
   return analyse(
       options, invocation, spans, **output,
       [&](const Registry&) { return options.json ? spans.report_json() : spans.report_text(); },
@@ -85,8 +86,10 @@ Subcommand add_latency_command(CLI::App& root) {
   app->footer(footer);
   app->add_option("--phase", options->phase, "measure the spans of this phase instead of pauses, e.g. minor")
       ->type_name("NAME")
-      ->check(expects("a phase\nhint: phases are named as in the stream, e.g. minor, major_slice, stw_leader",
-                      [](const std::string& name) { return is_phase_name(name); }));
+      ->check(
+          expects("a phase\nhint: phases are named as in the stream, e.g. minor, major_slice, stw_leader; spans that a "
+                  "program marks itself: --span NAME",
+                  [](const std::string& name) { return is_phase_name(name); }));
   CLI::Option* const span = add_parsed_option(
       *app, "--span", "NAME[>TIME]", "a name, with a time if there is a >, e.g. 'request>20ms'",
       [options](const std::string& text) { return parse_span(text, *options); },
@@ -96,12 +99,12 @@ Subcommand add_latency_command(CLI::App& root) {
   add_time_option(
       *app, "--interval", options->interval,
       "also print a line for each process every TIME; as JSON reports of that interval and of the run so far");
-  app->add_flag("--full", options->full, "show all percentiles of each process and domain");
+  app->add_flag("--full", options->full,
+                "show all percentiles of each process and domain; with --span more of each name and its slowest spans");
   app->add_flag("--olly", options->olly,
                 "count only the pauses that olly latency counts: major, stw_leader and interrupt_remote");
   add_analysis_options(*app, *options);
-  for (const char* const other : {"--phase", "--interval", "--full", "--olly", "--min"})
-    span->excludes(app->get_option(other));
+  for (const char* const other : {"--phase", "--interval", "--olly", "--min"}) span->excludes(app->get_option(other));
   return {.app = app,
           .run =
               [options](const Invocation& invocation) {
