@@ -14,6 +14,11 @@
 
 namespace rtev {
 
+/// Of words of a heap, which have 8 bytes.
+inline Size bytes_of(std::uint64_t words) {
+  return {words > UINT64_MAX / 8 ? UINT64_MAX : words * 8};
+}
+
 /// Cells with "-" for what is not known; `bound`: a lower bound, marked by a +.
 void add_number(TextTable& table, const std::optional<std::uint64_t>& number, bool bound);
 void add_time(TextTable& table, const std::optional<std::uint64_t>& ns, bool bound);

@@ -7,6 +7,7 @@
 
 #include "analysis/report_text.hpp"
 #include "analysis/stats/stats_cells.hpp"
+#include "base/folding.hpp"
 
 namespace rtev {
 namespace {
@@ -114,6 +115,18 @@ void add_heap(TextBuffer& out, const ProcessStats& process) {
   table.write(out);
 }
 
+/// What major cycles left in the heap, of some cycles if there were many.
+void add_live(TextBuffer& out, const Trend& live, std::uint64_t run_ns) {
+  if (live.count() == 0) return;
+  TextBuffer text;
+  text.add("  live after major cycles:");
+  for (const Trend::Sample& sample : live.samples()) {
+    print(text, "{}{} at {}", sample.time_ns == live.samples().front().time_ns ? " " : ", ", bytes_of(sample.value),
+          Duration{sample.time_ns - std::min(sample.time_ns, run_ns)});
+  }
+  out.add(folded(text.text(), 0, 4), '\n');
+}
+
 void add_buckets(TextBuffer& out, const ProcessStats& process) {
   if (!process.alloc_buckets) return;
   out.add("  blocks allocated by size in words:");
@@ -129,7 +142,7 @@ void add_buckets(TextBuffer& out, const ProcessStats& process) {
   out.add('\n');
 }
 
-void add_process(TextBuffer& out, const ProcessStats& process) {
+void add_process(TextBuffer& out, const ProcessStats& process, std::uint64_t run_ns) {
   add_headline(out, process);
   const StatsFigures& figures = process.figures;
   if (process.domain_count() == 0) {
@@ -156,6 +169,7 @@ void add_process(TextBuffer& out, const ProcessStats& process) {
   out.add('\n');
   words.write(out);
   add_heap(out, process);
+  add_live(out, process.live_words, run_ns);
   add_user_spans(out, process, 2, SIZE_MAX);
   add_why_bound(out, figures);
 }
@@ -177,7 +191,7 @@ void add_sections(TextBuffer& out, const StatsReport& report) {
   const std::size_t shown = std::min(report.processes.size(), max_processes);
   for (std::size_t i = 0; i < shown; ++i) {
     out.add('\n');
-    add_process(out, report.processes[i]);
+    add_process(out, report.processes[i], report.run_ns);
   }
   if (report.process_count > shown) {
     print(out, "\nand {} more, with less time in the garbage collector\n", Grouped{report.process_count - shown});

@@ -52,6 +52,14 @@ void add_trend(JsonWriter& json, std::string_view name, const Trend& trend) {
     json.member("last", trend.last());
     json.member("span_ns", trend.span_ns());
     json.member("rises_all_the_time", trend.rises_all_the_time());
+    json.key("samples").array([&] {
+      for (const Trend::Sample& sample : trend.samples()) {
+        json.object([&] {
+          json.member("ts", sample.time_ns);
+          json.member("words", sample.value);
+        });
+      }
+    });
   });
 }
 

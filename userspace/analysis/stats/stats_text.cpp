@@ -23,10 +23,6 @@ namespace {
 constexpr std::size_t max_rows = 10, max_user_events = 5, max_spans = 5, max_growing = 3, comm_width = 15;
 constexpr std::string_view more = "and ";  ///< begins the label of rows of others
 
-Size bytes_of(std::uint64_t words) {
-  return {words > UINT64_MAX / 8 ? UINT64_MAX : words * 8};
-}
-
 /// "heap 0.53 MB to 185 MB, 23.1 MB/s, rising all the time".
 void add_heap(TextBuffer& out, const Trend& heap) {
   const std::string first = fmt::format("{}", bytes_of(heap.first())), last = fmt::format("{}", bytes_of(heap.last()));

@@ -6,16 +6,25 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 namespace rtev {
 
 /// Remembers values of even times, in bounded memory: the longer it runs the further apart they are.
 class Trend {
  public:
+  struct Sample {
+    std::uint64_t time_ns = 0;
+    std::uint64_t value = 0;
+    std::uint64_t least = 0;  ///< since the sample before
+  };
+
   /// Values in order of time, in ns; earlier ones are ignored.
   void add(std::uint64_t time_ns, std::uint64_t value);
 
   std::size_t count() const { return count_; }
+  /// In order of time; refers to this object.
+  std::span<const Sample> samples() const { return std::span(samples_).first(count_); }
   std::uint64_t first() const { return count_ == 0 ? 0 : samples_.front().value; }
   std::uint64_t last() const { return count_ == 0 ? 0 : samples_[count_ - 1].value; }
   /// From the first value to the last one.
@@ -28,11 +37,6 @@ class Trend {
   bool rises_all_the_time() const;
 
  private:
-  struct Sample {
-    std::uint64_t time_ns = 0;
-    std::uint64_t value = 0;
-    std::uint64_t least = 0;  ///< since the sample before
-  };
   static constexpr std::size_t max_samples = 32;
 
   std::array<Sample, max_samples> samples_{};

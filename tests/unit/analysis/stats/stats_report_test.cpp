@@ -241,6 +241,19 @@ TEST_F(StatsReportTest, SpansHaveDurationsByName) {
   EXPECT_THAT(stats_sentences(stats.report(world.registry)), HasSubstr("\"request\""));
 }
 
+TEST_F(StatsReportTest, WhatEachMajorCycleLeftIsListed) {
+  constexpr std::uint64_t second = 1'000'000'000;
+  stats.header({.version = "1.2.3", .start_ns = second});
+  process(second, ProcessAction::exec);
+  for (const std::uint64_t cycle : {1, 2, 3}) {
+    count(second + cycle * second / 2, "major_heap_pool_live_words", cycle * 1'000'000);
+    count(second + cycle * second / 2, "major_heap_large_words", 500'000);
+  }
+  EXPECT_THAT(text(), HasSubstr("\n  live after major cycles: 12.0 MB at 500ms, 20.0 MB at 1.00s, 28.0 MB at 1.50s\n"));
+  EXPECT_EQ(json()["processes"][0]["live_words"]["samples"][2],
+            (nlohmann::json{{"ts", second * 5 / 2}, {"words", 3'500'000}}));
+}
+
 TEST_F(StatsReportTest, BlocksAreShownBySize) {
   std::array<std::uint64_t, alloc_bucket_count> flushed{};
   flushed[2] = 25'924;
