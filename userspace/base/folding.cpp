@@ -27,4 +27,13 @@ std::string folded(std::string_view line, std::size_t column, std::size_t indent
   return out;
 }
 
+std::string cut(std::string_view text, std::size_t columns) {
+  if (columns == 0 || columns_of(text) <= columns) return std::string(text);
+  constexpr std::string_view mark = "…";
+  std::size_t size = 0, used = 0;
+  const auto begins_character = [&](std::size_t at) { return (text[at] & 0xC0) != 0x80; };
+  while (size < text.size() && (used + 1 < columns || !begins_character(size))) used += begins_character(size++);
+  return std::string(text.substr(0, size)).append(mark);
+}
+
 }  // namespace rtev

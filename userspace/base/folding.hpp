@@ -15,4 +15,7 @@ inline constexpr std::size_t max_columns = 100;
 /// lines are indented by `indent`.
 std::string folded(std::string_view line, std::size_t column, std::size_t indent);
 
+/// The beginning of a UTF-8 text that takes at most so many columns, with a mark where the rest is missing. 0: all.
+std::string cut(std::string_view text, std::size_t columns);
+
 }  // namespace rtev

@@ -2,7 +2,6 @@
 #include "cli/stream_file.hpp"
 
 #include <fmt/core.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/terminal.hpp"
 #include "cli/output_file.hpp"
 
 namespace rtev::cli {
@@ -24,12 +24,6 @@ bool wants_color(ColorMode color, int fd) {
   const char* terminal = std::getenv("TERM");
   return ::isatty(fd) == 1 && (no_color == nullptr || *no_color == '\0') &&
          (terminal == nullptr || std::string_view(terminal) != "dumb");
-}
-
-/// 0 for what is no terminal.
-std::size_t columns_of_terminal(int fd) {
-  winsize size{};
-  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 }  // namespace
@@ -61,7 +55,7 @@ Result<std::unique_ptr<StreamFile>> StreamFile::open(const OutputOptions& option
   }
   made->sink_ = info_of(format).make(*output, {.max_held_ns = is_file ? held_interval_ns : 0,
                                                .color = wants_color(options.color, file.fd()),
-                                               .columns = columns_of_terminal(file.fd()),
+                                               .columns = terminal_columns(file.fd()),
                                                .min_ns = static_cast<std::uint64_t>(options.min.count()),
                                                .threads = options.threads});
   return made;

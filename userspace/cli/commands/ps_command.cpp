@@ -13,14 +13,13 @@
 
 #include "analysis/stats/stats_sink.hpp"
 #include "base/clock.hpp"
-#include "base/escape.hpp"
 #include "base/exit_status.hpp"
 #include "base/file_limit.hpp"
-#include "base/json_writer.hpp"
-#include "base/text_format.hpp"
-#include "base/text_table.hpp"
+#include "base/terminal.hpp"
 #include "cli/commands/subcommands.hpp"
 #include "cli/messages.hpp"
+#include "cli/no_match.hpp"
+#include "cli/ps_text.hpp"
 #include "helper/closers.hpp"
 #include "inspect/enabled_list.hpp"
 #include "kernel/features.hpp"
@@ -50,22 +49,6 @@ constexpr const char* footer =
     "\n"
     "ENABLED is yes if rtev-bpf switched the events on (enable, --enable).";
 
-std::string_view runtime_of(const ProcessInfo& info) {
-  if (info.runtime != ocaml_runtime) return info.runtime;
-  return info.version.empty() ? "5.?" : std::string_view(info.version);
-}
-
-/// What is known of a process.
-struct Row {
-  const ProcessInfo* info;
-  ProcessUse use;
-  bool is_enabled = false;  ///< by rtev-bpf
-  double events_per_second = 0;
-  std::optional<double> gc_share{};           ///< of the time of its domains
-  std::optional<std::uint64_t> heap_bytes{};  ///< major heap, as its last counter says
-  double uptime_s = 0;
-};
-
 double uptime_of(const ProcessInfo& info) {
   const std::uint64_t now = boot_ticks();
   return static_cast<double>(now - std::min(now, info.start_ticks)) / static_cast<double>(::sysconf(_SC_CLK_TCK));
@@ -77,105 +60,32 @@ std::optional<std::uint64_t> heap_of(const ProcessStats& stats) {
   return std::min(stats.heap_words.last(), UINT64_MAX / bytes_in_word) * bytes_in_word;
 }
 
+/// Of the time of its domains. Few events do not tell how long the domains were there: they were while ps counted.
+std::optional<double> gc_share_of(const StatsFigures& figures, std::uint32_t domains, double seconds) {
+  constexpr double ns_per_s = 1e9;
+  const double domain_ns = std::max(static_cast<double>(figures.domain_ns), seconds * domains * ns_per_s);
+  if (domain_ns <= 0) return std::nullopt;
+  return std::min(static_cast<double>(figures.gc_ns) / domain_ns, 1.0);
+}
+
 /// Sorted by pid.
-std::vector<Row> rows_of(const ProcessLister& lister, const StatsReport& report) {
-  std::vector<Row> rows;
+std::vector<PsRow> rows_of(const ProcessLister& lister, const StatsReport& report) {
+  std::vector<PsRow> rows;
   for (const auto& [index, info] : lister.registry().indexed_processes()) {
-    Row row{.info = &info,
-            .use = lister.use_of(index),
-            .is_enabled = enabled_by_us(info.pid, info.start_ticks) == Enabled::on,
-            .events_per_second = static_cast<double>(info.words.events) / lister.seconds(),
-            .uptime_s = uptime_of(info)};
+    PsRow row{.info = &info,
+              .use = lister.use_of(index),
+              .is_enabled = enabled_by_us(info.pid, info.start_ticks) == Enabled::on,
+              .events_per_second = static_cast<double>(info.words.events) / lister.seconds(),
+              .uptime_s = uptime_of(info)};
     const auto stats = std::ranges::find(report.processes, info.pid, &ProcessStats::pid);
     if (stats != report.processes.end()) {
-      row.gc_share = stats->figures.gc_share();
+      row.gc_share = gc_share_of(stats->figures, info.domains, lister.seconds());
       row.heap_bytes = heap_of(*stats);
     }
     rows.push_back(std::move(row));
   }
-  std::ranges::sort(rows, {}, [](const Row& row) { return row.info->pid; });
+  std::ranges::sort(rows, {}, [](const PsRow& row) { return row.info->pid; });
   return rows;
-}
-
-/// "3s", "12m", "5h", "40d".
-std::string short_time(double seconds) {
-  constexpr double minute = 60, hour = 60 * minute, day = 24 * hour;
-  if (seconds < 2 * minute) return fmt::format("{:.0f}s", seconds);
-  if (seconds < 2 * hour) return fmt::format("{:.0f}m", seconds / minute);
-  if (seconds < 2 * day) return fmt::format("{:.0f}h", seconds / hour);
-  return fmt::format("{:.0f}d", seconds / day);
-}
-
-std::string percentage(const std::optional<double>& share) {
-  return share ? fmt::format("{:.0f}", *share * 100) : "-";
-}
-
-std::string size_or_none(const std::optional<std::uint64_t>& bytes) {
-  return bytes.value_or(0) > 0 ? fmt::format("{}", Size{*bytes}) : "-";
-}
-
-std::string table_of(const std::vector<Row>& rows) {
-  using enum TextTable::Align;
-  TextTable table;
-  table.column("PID", 7);
-  for (const char* title : {"USER", "COMM", "RUNTIME", "RING", "ENABLED"}) table.column(title, 0, left);
-  for (const char* title : {"DOM", "EVENTS/S", "CPU%", "GC%", "HEAP", "MEMORY", "UP"}) table.column(title, 0);
-  table.column("ARGUMENTS", 0, left);
-  for (const auto& [info, use, is_enabled, events_per_second, gc_share, heap_bytes, uptime_s] : rows) {
-    const bool has_ring = info->ring != RingState::none;
-    table.row();
-    table.cell(std::to_string(info->pid));
-    table.cell(escaped(name_of_user(info->user)));
-    table.cell(escaped(info->comm));
-    table.cell(escaped(runtime_of(*info)));
-    table.cell(to_string(info->ring));
-    table.cell(is_enabled ? "yes" : "-");
-    table.cell(has_ring ? std::to_string(info->domains) : "-");
-    table.cell(has_ring ? fmt::format("{:.0f}", events_per_second) : "-");
-    table.cell(percentage(use.cpu_share));
-    table.cell(percentage(gc_share));
-    table.cell(size_or_none(heap_bytes));
-    table.cell(size_or_none(use.memory_bytes));
-    table.cell(short_time(uptime_s));
-    table.cell(escaped(use.arguments.empty() ? info->exe : use.arguments));
-  }
-  TextBuffer text;
-  table.write(text);
-  return std::string(text.text());
-}
-
-std::string json_of(const std::vector<Row>& rows, double seconds) {
-  JsonWriter json;
-  json.object([&] {
-    json.member("type", "ps");
-    json.member("schema", 1);
-    json.member("sample_s", seconds);
-    json.key("processes").array([&] {
-      for (const Row& row : rows) {
-        const ProcessInfo& info = *row.info;
-        json.object([&] {
-          json.member("pid", info.pid);
-          json.member("user", name_of_user(info.user));
-          json.member("comm", info.comm);
-          json.member("exe", info.exe);
-          json.member("arguments", row.use.arguments);
-          json.member("runtime", info.runtime);
-          json.member("version", info.version);
-          json.member("ring", to_string(info.ring));
-          json.member("ring_path", info.ring_path);
-          json.member("enabled", row.is_enabled);
-          json.member("domains", info.domains);
-          json.member("events_per_second", row.events_per_second);
-          json.member("cpu_share", row.use.cpu_share);
-          json.member("gc_share", row.gc_share);
-          json.member("heap_bytes", row.heap_bytes);
-          json.member("memory_bytes", row.use.memory_bytes);
-          json.member("uptime_s", row.uptime_s);
-        });
-      }
-    });
-  });
-  return std::string(json.text()) + "\n";
 }
 
 struct PsOptions : ProcessOptions {
@@ -206,7 +116,12 @@ int run_ps(const PsOptions& options) {
                  [&](const Batch& batch) { stats.consume(batch, lister->registry()); });
   lister->run(options.duration.value_or(default_sample));
   const auto rows = rows_of(*lister, stats.report(lister->registry()));
-  fmt::print("{}", options.json ? json_of(rows, lister->seconds()) : table_of(rows));
+  fmt::print("{}", options.json ? ps_json(rows, lister->seconds()) : ps_table(rows, terminal_columns(STDOUT_FILENO)));
+  if (selects_none(options, lister->registry())) {
+    say(no_match_message(options, *helper));
+  } else if (rows.empty()) {
+    say("rtev-bpf: no OCaml 5 process runs now\n");
+  }
   return finish_stdout(exit_ok);
 }
 

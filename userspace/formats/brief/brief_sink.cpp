@@ -23,16 +23,6 @@ std::string name_of(const ProcessInfo& info) {
   return fmt::format("{}", ProcessName{info.comm, info.pid});
 }
 
-/// The beginning of a text that takes at most so many columns, with a mark where the rest is missing.
-std::string cut(std::string_view text, std::size_t columns) {
-  if (columns == 0 || columns_of(text) <= columns) return std::string(text);
-  constexpr std::string_view mark = "…";
-  std::size_t size = 0, used = 0;
-  const auto begins_character = [&](std::size_t at) { return (text[at] & 0xC0) != 0x80; };
-  while (size < text.size() && (used + 1 < columns || !begins_character(size))) used += begins_character(size++);
-  return std::string(text.substr(0, size)).append(mark);
-}
-
 /// Events of programs that are worth a line. The others are steps of the tracer.
 bool matters(ProcessAction action) {
   return action != ProcessAction::ring && action != ProcessAction::stop;

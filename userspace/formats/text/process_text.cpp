@@ -54,12 +54,11 @@ void add_image(TextBuffer& out, const ProcessInfo& info) {
   if (info.runtime != ocaml_runtime) {
     out.add("  ");
     add_escaped(out, info.runtime);
-  } else if (out.add("  OCaml "); info.version.empty() && info.family_source == FamilySource::assumed) {
-    out.add("5.?");  // as in ps
-  } else if (info.version.empty()) {
-    out.add(to_string(info.family), " (", to_string(info.family_source), ')');
-  } else {
+  } else if (!info.version.empty()) {
+    out.add("  OCaml ");
     add_escaped(out, info.version);
+  } else if (info.family_source != FamilySource::assumed) {
+    out.add("  OCaml ", to_string(info.family), " (", to_string(info.family_source), ')');
   }
   out.add("  ");
   add_escaped(out, info.exe);
