@@ -44,7 +44,7 @@ std::string behind(const std::vector<CpuHolder>& holders) {
 std::string_view why_late(Why why, bool slow) {
   switch (why) {
     case Why::no_cpu:
-      return ": it had no CPU";
+      return ": it waited for a CPU";
     case Why::backup_thread:
       return ": it was in a blocking section";
     case Why::blocked:
