@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cstring>
 #include <optional>
 
 #include "base/escape.hpp"
@@ -184,6 +185,23 @@ UserFields user_fields(std::string_view event, std::span<const std::byte> payloa
     fields.add(*field);
   }
   return cursor.at_end() ? fields : UserFields{};
+}
+
+UserIntegers user_integers(std::span<const std::byte> payload) {
+  UserIntegers integers;
+  constexpr std::size_t size = sizeof(std::int64_t);
+  if (payload.size() != size && payload.size() != 2 * size) return integers;
+  if (is_printable({reinterpret_cast<const char*>(payload.data()), payload.size()})) return integers;
+  for (std::size_t at = 0; at < payload.size(); at += size) {
+    std::int64_t number = 0;
+    std::memcpy(&number, payload.data() + at, size);
+    integers.add(number);
+  }
+  return integers;
+}
+
+void add_user_integers(TextBuffer& out, const UserIntegers& integers) {
+  for (const std::int64_t& number : integers) out.add(&number == integers.begin() ? "" : " ", number);
 }
 
 void add_user_fields(TextBuffer& out, const UserFields& fields, std::size_t longest_text) {

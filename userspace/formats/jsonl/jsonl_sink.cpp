@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "formats/jsonl/jsonl_sink.hpp"
 
+#include <fmt/format.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -197,6 +198,11 @@ void JsonlSink::custom(std::string_view event, std::span<const std::byte> payloa
     json_.key("fields").object([&] {
       for (const UserField& field : fields)
         std::visit([&](auto value) { json_.member(field.name, value); }, field.value);
+    });
+  } else if (const UserIntegers integers = user_integers(payload); !integers.empty()) {
+    // As text: readers that hold numbers as doubles would change identifiers beyond 2^53.
+    json_.key("integers").array([&] {
+      for (const std::int64_t number : integers) json_.value(std::string_view(fmt::format_int(number).c_str()));
     });
   } else if (is_printable(text)) {
     json_.member("text", text);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <ctime>
 
 #include "base/escape.hpp"
@@ -257,17 +256,8 @@ void TextSink::custom(std::string_view event, std::span<const std::byte> payload
   }
   const std::string_view bytes{reinterpret_cast<const char*>(payload.data()), payload.size()};
   out_.add(" custom ");
+  if (const UserIntegers integers = user_integers(payload); !integers.empty()) return add_user_integers(out_, integers);
   const bool printable = is_printable(bytes);
-  constexpr std::size_t integer_bytes = sizeof(std::int64_t);
-  if (!printable && (bytes.size() == integer_bytes || bytes.size() == 2 * integer_bytes)) {
-    // Identifiers and counts, in the byte order of the host.
-    for (std::size_t at = 0; at < bytes.size(); at += integer_bytes) {
-      std::int64_t number = 0;
-      std::memcpy(&number, bytes.data() + at, integer_bytes);
-      out_.add(at == 0 ? "" : " ", number);
-    }
-    return;
-  }
   const std::size_t longest = printable ? longest_text : longest_hex;
   std::size_t shown = std::min(bytes.size(), longest);
   if (printable) {

@@ -165,6 +165,10 @@ void ViewerWriter::add_custom(std::string_view event, std::span<const std::byte>
     fields_.clear();
     add_user_fields(fields_, fields, text.size());
     add("fields", fields_.text());
+  } else if (const UserIntegers integers = user_integers(payload); !integers.empty()) {
+    fields_.clear();
+    add_user_integers(fields_, integers);
+    add("integers", fields_.text());
   } else if (is_printable(text)) {
     add("text", text);
   }

@@ -24,10 +24,10 @@ inline constexpr std::array<std::string_view, 7> category_names{"gc",      "user
 
 /// Names of what viewers show of an event when it is selected. "begin" and "end": why a span begins or ends although no
 /// event says so.
-inline constexpr std::array<std::string_view, 27> detail_names{
-    "value", "bytes",       "buckets", "late",   "begin", "end",     "domain",  "words",  "records",
-    "from",  "to",          "reason",  "parent", "exe",   "runtime", "version", "family", "ns_pid",
-    "path",  "max_domains", "exec",    "signal", "code",  "kind",    "result",  "text",   "fields"};
+inline constexpr std::array<std::string_view, 28> detail_names{
+    "value", "bytes",  "buckets", "late", "begin",   "end",     "domain", "words",   "records", "from",
+    "to",    "reason", "parent",  "exe",  "runtime", "version", "family", "ns_pid",  "path",    "max_domains",
+    "exec",  "signal", "code",    "kind", "result",  "text",    "fields", "integers"};
 
 /// One of them. Any other name does not compile.
 struct DetailName {

@@ -141,11 +141,13 @@ TEST_F(Chrome, InstantsOfEveryKind) {
           .add_record(3, EventKind::alloc, buckets)
           .add(4, Lifecycle::fork_parent, 4300)
           .add(5, EventKind::user_unit, 8000)
-          .late());
+          .late()
+          .add_bytes(6, EventKind::user_custom, "\x05" + std::string(7, '\0') + std::string(8, '\xff'), 2));
   EXPECT_THAT(texts(finish_well().instants.at(main_row)),
               ElementsAre("request 1 t", R"(query 2 t {"bytes":"00ff1b7a"})",
                           R"(alloc 3 t {"buckets":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,5]})",
-                          R"(fork_parent 4 t {"value":4300})", R"(#8000 5 t {"late":true})"));
+                          R"(fork_parent 4 t {"value":4300})", R"(#8000 5 t {"late":true})",
+                          R"(query 6 t {"bytes":"0500000000000000ffffffffffffffff","integers":"5 -1"})"));
 }
 
 TEST_F(Chrome, ArrowsFromTheLeaderToThoseThatTakePart) {

@@ -172,6 +172,23 @@ TEST_F(Jsonl, PayloadsOfKnownLibrariesAreFields) {
   EXPECT_FALSE(lines[3].contains("text"));
 }
 
+TEST_F(Jsonl, PayloadsOf8And16BytesAreIntegers) {
+  const std::string zeros(7, '\0');
+  const auto lines =
+      lines_of(events()
+                   .add_bytes(1, EventKind::user_custom, "\x05" + zeros, 3)
+                   .add_bytes(2, EventKind::user_custom, std::string(7, '\xff') + "\x7f" + std::string(8, '\xff'), 3)
+                   .add_bytes(3, EventKind::user_custom, zeros, 3)
+                   .add_bytes(4, EventKind::user_custom, "8 bytes!", 3));
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines[0]["integers"], json::parse(R"(["5"])"));
+  EXPECT_EQ(lines[0]["bytes"], "0500000000000000");
+  EXPECT_EQ(lines[1]["integers"], json::parse(R"(["9223372036854775807","-1"])"));
+  EXPECT_FALSE(lines[2].contains("integers"));
+  EXPECT_FALSE(lines[3].contains("integers"));
+  EXPECT_EQ(lines[3]["text"], "8 bytes!");
+}
+
 TEST_F(Jsonl, Lost) {
   EXPECT_EQ(line_of(events().add_record(9, EventKind::lost, Loss{.words = 12, .from_ns = 4, .to_ns = 9}, 0, 2)),
             json::parse(R"({"ts":9,"type":"lost","pid":4242,"comm":"server","domain":2,"words":12,"from":4,"to":9,
