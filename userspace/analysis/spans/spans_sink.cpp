@@ -53,8 +53,8 @@ void Spans::consume(const Batch& batch, const Registry& registry) {
       begin(event, *ring);
     } else if (event.kind == EventKind::user_end) {
       end(event, *ring);
-    } else if (const auto what = eio_.add(event, batch, *ring)) {
-      fiber_event(event, *ring, *what);
+    } else if (const auto what = libraries_.add(event, batch, *ring)) {
+      library_event(event, *ring, *what);
     }
   }
   registry_ = nullptr;
@@ -86,7 +86,7 @@ bool Spans::matches(const std::string& name) {
 SpanGroup* Spans::group_of(const Open& span) {
   const RingInfo* const ring = registry_ ? registry_->ring(span.slot) : nullptr;
   if (!ring) return nullptr;
-  const std::string name = span.fiber ? span.name : name_of(*ring, span.event);
+  const std::string name = span.of_library ? span.name : name_of(*ring, span.event);
   if (!matches(name)) return nullptr;
   const auto found = groups_.find({ring->process, name});
   if (found != groups_.end()) return &found->second;
@@ -109,14 +109,14 @@ void Spans::open(const Event& event, const RingInfo& ring, Open span) {
   const Source source = Source::unpack(event.source);
   Domain& domain = domains_[{ring.process, source.domain}];
   // One whose end is missing.
-  if (domain.open.size() >= (span.fiber ? max_fiber_spans : max_open)) {
+  if (domain.open.size() >= (span.of_library ? max_library_spans : max_open)) {
     time_.stop(domain.open.front().meter, event.time);
     domain.open.erase(domain.open.begin());
   }
   span.slot = source.slot;
   span.late = (event.flags & flag_late) != 0;
   span.begin_ns = event.time;
-  if (!span.fiber || matches(span.name))
+  if (!span.of_library || matches(span.name))
     span.meter = time_.start(registry_->process(ring.process).pid, source.domain, event.time);
   domain.open.push_back(std::move(span));
 }
@@ -126,24 +126,29 @@ void Spans::end(const Event& event, const RingInfo& ring) {
   if (domain == domains_.end()) return;
   auto& open = domain->second.open;
   const auto found = std::ranges::find_if(open.rbegin(), open.rend(),
-                                          [&](const Open& span) { return !span.fiber && span.event == event.id; });
+                                          [&](const Open& span) { return !span.of_library && span.event == event.id; });
   if (found == open.rend()) return;
   const Open span = std::move(*found);
   open.erase(std::prev(found.base()));
   finish(event, span);
 }
 
-void Spans::fiber_event(const Event& event, const RingInfo& ring, const FiberEvent& what) {
-  // Those that do not match are opened, too: an end has no name.
-  if (what.what == FiberEvent::What::begin) return open(event, ring, {.fiber = what.fiber, .name = what.name});
+void Spans::library_event(const Event& event, const RingInfo& ring, const LibrarySpanEvent& what) {
+  using What = LibrarySpanEvent::What;
+  if (what.what == What::begin) {
+    const std::string name(what.name);
+    // An end of a fiber has no name: so spans that do not match are opened, too.
+    if (!what.fiber && !matches(name)) return;
+    return open(event, ring, {.of_library = true, .fiber = what.fiber, .name = name});
+  }
   const auto domain = domains_.find({ring.process, Source::unpack(event.source).domain});
   if (domain == domains_.end()) return;
   auto& open = domain->second.open;
   for (std::size_t i = open.size(); i-- > 0;) {
-    if (open[i].fiber != what.fiber) continue;
+    if (!open[i].of_library || open[i].fiber != what.fiber || (!what.fiber && open[i].name != what.name)) continue;
     const Open span = std::move(open[i]);
     open.erase(open.begin() + static_cast<std::ptrdiff_t>(i));
-    if (what.what == FiberEvent::What::end) return finish(event, span);
+    if (what.what == What::end) return finish(event, span);
     // The fiber ended in it.
     time_.stop(span.meter, event.time);
     if (SpanGroup* const group = group_of(span)) ++group->unfinished;
@@ -209,7 +214,7 @@ void Spans::on_loss(const DomainLife& life, const Loss& loss) {
 }
 
 void Spans::drop(const DomainLife& life, std::uint64_t time_ns) {
-  eio_.forget(life.process, life.domain);
+  libraries_.forget(life.process, life.domain);
   const auto domain = domains_.find({life.process, life.domain});
   if (domain == domains_.end()) return;
   for (const Open& span : domain->second.open) time_.stop(span.meter, time_ns);

@@ -15,7 +15,7 @@
 #include "analysis/latency/domain_time.hpp"
 #include "analysis/limits.hpp"
 #include "analysis/pause_finder.hpp"
-#include "analysis/spans/eio_spans.hpp"
+#include "analysis/spans/library_spans.hpp"
 #include "analysis/spans/spans_report.hpp"
 #include "stream/sink.hpp"
 
@@ -45,7 +45,7 @@ class Spans final : public Sink, private PauseListener {
   std::string report_text() const { return spans_text(report()); }
   std::string report_json() const { return spans_json(report()); }
 
-  static constexpr std::size_t max_groups = 512, max_open = 64, max_fiber_spans = 1024, max_slowest = 100,
+  static constexpr std::size_t max_groups = 512, max_open = 64, max_library_spans = 1024, max_slowest = 100,
                                max_other_names = 20;
 
  private:
@@ -55,7 +55,8 @@ class Spans final : public Sink, private PauseListener {
   struct Open {
     std::uint32_t slot = 0;               ///< of its ring
     std::uint16_t event = 0;              ///< its id
-    std::optional<std::int64_t> fiber{};  ///< of Eio's spans: these have a name instead of an event
+    bool of_library = false;              ///< then it has a name instead of an event
+    std::optional<std::int64_t> fiber{};  ///< LibrarySpanEvent::fiber
     std::string name{};
     bool late = false;
     std::uint64_t begin_ns = 0;
@@ -76,7 +77,7 @@ class Spans final : public Sink, private PauseListener {
 
   void begin(const Event& event, const RingInfo& ring);
   void end(const Event& event, const RingInfo& ring);
-  void fiber_event(const Event& event, const RingInfo& ring, const FiberEvent& what);
+  void library_event(const Event& event, const RingInfo& ring, const LibrarySpanEvent& what);
   void open(const Event& event, const RingInfo& ring, Open span);
   void finish(const Event& event, const Open& span);
   /// Spans whose ends are not seen.
@@ -88,7 +89,7 @@ class Spans final : public Sink, private PauseListener {
 
   SpansOptions options_;
   PauseFinder finder_{*this};
-  EioSpans eio_;
+  LibrarySpans libraries_;
   DomainTime time_;
   std::map<DomainKey, Domain> domains_;  ///< with open spans, or a pause
   std::map<GroupKey, SpanGroup> groups_;

@@ -183,13 +183,13 @@ class Report {
         print(text, "{}{} {}", separator, part.words, Duration{span.time.*part.ns});
         separator = ", ";
       }
-      if (span.time.unknown > span.length_ns() / 100)
+      if (report_.scheduler_seen && span.time.unknown > span.length_ns() / 100)
         print(text, "{}unknown {}", separator, Duration{span.time.unknown});
       if (span.pauses > 0) {
-        print(text, "; {}, the longest {}", Counted{span.pauses, "GC pause", "GC pauses"},
-              Duration{span.longest_pause_ns});
+        print(text, "{}{}, the longest {}", text.text().empty() ? "  " : "; ",
+              Counted{span.pauses, "GC pause", "GC pauses"}, Duration{span.longest_pause_ns});
       }
-      line(text.text(), 2);
+      if (!text.text().empty()) line(text.text(), 2);
       if (report_.input.empty()) continue;
       print(out_, "  rtev-bpf dump {} --from ", report_.input);
       add_seconds(out_, span.begin_ns, report_.run_ns, 0);

@@ -27,8 +27,13 @@ void Stalls::consume(const Batch& batch, const Registry& registry) {
         break;
       case EventKind::user_begin:
       case EventKind::user_end:
-        user_span(event, registry);
+        user_span(event, batch, registry);
         break;
+      case EventKind::user_unit:
+      case EventKind::user_int:
+      case EventKind::user_custom:
+        user_span(event, batch, registry);
+        [[fallthrough]];
       default:
         dropped_.add(event, batch);
         threads_.add(event, batch, registry);
@@ -74,16 +79,34 @@ void Stalls::process_event(const Event& event, const Batch& batch, const Registr
   images_.erase(pid);
 }
 
-void Stalls::user_span(const Event& event, const Registry& registry) {
+void Stalls::user_span(const Event& event, const Batch& batch, const Registry& registry) {
   const Source source = Source::unpack(event.source);
   const RingInfo* const ring = registry.ring(source.slot);
   if (!ring) return;
-  Domain& domain = domains_[{ring->process, source.domain}];
+  const auto open_spans = [&]() -> auto& { return domains_[{ring->process, source.domain}].spans; };
+  const std::int32_t pid = registry.process(ring->process).pid;
   if (event.kind == EventKind::user_begin)
-    return domain.spans.begin({.slot = source.slot, .event = event.id, .begin_ns = event.time});
-  const auto span = domain.spans.end(event.id);
+    return open_spans().begin({.slot = source.slot, .event = event.id, .begin_ns = event.time});
+  if (event.kind == EventKind::user_end) return end_span(open_spans().end(event.id), pid, event);
+  const auto what = libraries_.add(event, batch, *ring);
+  if (!what) return;
+  switch (what->what) {
+    case LibrarySpanEvent::What::begin:
+      return open_spans().begin({.slot = source.slot,
+                                 .begin_ns = event.time,
+                                 .of_library = true,
+                                 .fiber = what->fiber,
+                                 .name = std::string(what->name)});
+    case LibrarySpanEvent::What::end:
+      return end_span(open_spans().end(*what), pid, event);
+    case LibrarySpanEvent::What::exit:
+      return open_spans().end_fiber(*what->fiber);
+  }
+}
+
+void Stalls::end_span(const std::optional<OpenSpan>& span, std::int32_t pid, const Event& event) {
   if (!span) return;
-  if (LoopThread* const thread = loop_of(registry.process(ring->process).pid, source.domain))
+  if (LoopThread* const thread = loop_of(pid, Source::unpack(event.source).domain))
     thread->loop.add_span(*span, event.time);
 }
 
@@ -147,8 +170,10 @@ std::optional<EventLoop::LongTurn> Stalls::long_turn(std::int32_t tid, LoopThrea
   if (!turn) return turn;
   turn->stall.tid = tid;
   turn->stall.domain = thread.domain;
-  if (const RingInfo* const ring = turn->span && registry_ ? registry_->ring(turn->span->slot) : nullptr;
-      ring && ring->user_event_name)
+  if (turn->span && turn->span->of_library)
+    turn->stall.span = turn->span->name;
+  else if (const RingInfo* const ring = turn->span && registry_ ? registry_->ring(turn->span->slot) : nullptr;
+           ring && ring->user_event_name)
     turn->stall.span = ring->user_event_name(turn->span->event);
   return turn;
 }
@@ -171,12 +196,9 @@ void Stalls::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
       ThreadTracker::between(domain->second.pause_begin, threads_.at(tid, root.end_ns));
 }
 
-void Stalls::on_domain_end(const DomainLife& life, std::uint64_t /*time_ns*/) {
+void Stalls::forget(const DomainLife& life) {
   domains_.erase({life.process, life.domain});
-}
-
-void Stalls::on_loss(const DomainLife& life, const Loss& /*loss*/) {
-  domains_.erase({life.process, life.domain});
+  libraries_.forget(life.process, life.domain);
 }
 
 void Stalls::finish(const LoopThread& thread) {

@@ -16,6 +16,7 @@
 #include "analysis/missing_events.hpp"
 #include "analysis/open_spans.hpp"
 #include "analysis/pause_finder.hpp"
+#include "analysis/spans/library_spans.hpp"
 #include "analysis/stalls/event_loop.hpp"
 #include "analysis/stalls/stalls_report.hpp"
 #include "stream/sink.hpp"
@@ -71,12 +72,14 @@ class Stalls final : public Sink, private PauseListener, private ThreadObserver 
   void on_cpu_interval(const CpuInterval& interval) override { cpus_.add(interval); }
   void on_pause_begin(const DomainLife& life, const PhaseBegin& root) override;
   void on_pause_end(const DomainLife& life, const PhaseEnd& root) override;
-  void on_domain_end(const DomainLife& life, std::uint64_t time_ns) override;
-  void on_loss(const DomainLife& life, const Loss& loss) override;
+  void on_domain_end(const DomainLife& life, std::uint64_t /*time_ns*/) override { forget(life); }
+  void on_loss(const DomainLife& life, const Loss& /*loss*/) override { forget(life); }
 
   void switch_threads(const Event& event, const Batch& batch, const Registry& registry);
   void process_event(const Event& event, const Batch& batch, const Registry& registry);
-  void user_span(const Event& event, const Registry& registry);
+  void user_span(const Event& event, const Batch& batch, const Registry& registry);
+  void end_span(const std::optional<OpenSpan>& span, std::int32_t pid, const Event& event);
+  void forget(const DomainLife& life);
   LoopThread* loop_of(std::int32_t pid, std::uint16_t domain);
   void wait_for_events(const ThreadInterval& interval);
   std::optional<EventLoop::LongTurn> long_turn(std::int32_t tid, LoopThread& thread, std::uint64_t end_ns);
@@ -85,6 +88,7 @@ class Stalls final : public Sink, private PauseListener, private ThreadObserver 
 
   StallsOptions options_;
   PauseFinder finder_{*this};
+  LibrarySpans libraries_;
   ThreadTracker threads_{this};
   CpuHistory cpus_{threads_};
   DroppedEvents dropped_;

@@ -26,7 +26,8 @@ struct DomainStats {
 
 struct UserEventStats {
   std::uint16_t id = 0;
-  std::string name;  ///< as the program made it; may be empty
+  std::string name;         ///< as the program made it; may be empty
+  bool of_library = false;  ///< it is a span of a library, with the name of the span instead of that of the event
   std::uint64_t count = 0;
   Histogram durations{};  ///< of its spans, if it is one: of those whose begin and end were seen
 };

@@ -57,6 +57,7 @@ void Stats::Process::count(const Event& event, const Batch& batch, const RingInf
     case EventKind::lost:
       ++tally.losses;
       if (domain) domain->open_spans.clear();
+      libraries.forget(index, number);
       if (const auto loss = batch.payload_as<Loss>(event))
         tally.lost_words = saturating_sum(tally.lost_words, loss->words);
       return;
@@ -82,16 +83,16 @@ void Stats::Process::count(const Event& event, const Batch& batch, const RingInf
     case EventKind::user_int:
     case EventKind::user_begin:
     case EventKind::user_custom:
+      if (const auto what = libraries.add(event, batch, ring)) {
+        count_library_span(domain, tally, event, ring, *what);
+        break;
+      }
       ++tally.user_events;
-      count_user_event(event, ring);
-      if (domain && event.kind == EventKind::user_begin)
-        domain->open_spans.begin({.event = event.id, .begin_ns = event.time});
+      if (const auto at = count_user_event(event, ring); domain && event.kind == EventKind::user_begin)
+        domain->open_spans.begin({.event = event.id, .begin_ns = event.time, .counted_at = at});
       break;
     case EventKind::user_end:
-      // The clock of the program may have gone back since its begin.
-      if (const auto span = domain ? domain->open_spans.end(event.id) : std::nullopt;
-          span && event.time >= span->begin_ns)
-        measure_user_span(event.id, event.time - span->begin_ns);
+      if (domain) end_span(domain->open_spans.end(event.id), event.time);
       break;
     case EventKind::lifecycle:
       if (domain && is_lifecycle(event, Lifecycle::domain_spawn))
@@ -112,37 +113,72 @@ void Stats::Process::note_heap(std::size_t id, std::uint64_t time_ns) {
   if (!ids.words) stats.heap_words.add(time_ns, saturating_sum(gauges[*ids.pool].last, gauges[id].last));
 }
 
-void Stats::Process::count_user_event(const Event& event, const RingInfo& ring) {
+std::optional<std::size_t> Stats::Process::count_user_event(const Event& event, const RingInfo& ring,
+                                                            std::optional<std::string_view> library_span) {
   auto& named = stats.user_events;
-  auto found = std::ranges::find(named, event.id, &UserEventStats::id);
+  auto found = std::ranges::find_if(named, [&](const UserEventStats& user) {
+    return user.id == event.id && user.of_library == library_span.has_value() &&
+           (!library_span || user.name == *library_span);
+  });
   if (found == named.end()) {
     if (named.size() >= max_user_events) {
       ++stats.other_user_events;
-      return;
+      return std::nullopt;
     }
-    named.push_back({.id = event.id, .name = {}, .count = 0});
+    named.push_back({.id = event.id,
+                     .name = std::string(library_span.value_or(std::string_view{})),
+                     .of_library = library_span.has_value()});
     found = std::prev(named.end());
-    charge(sizeof(UserEventStats));
+    charge(sizeof(UserEventStats) + found->name.size());
   }
   ++found->count;
   // A name may come after the first events that need it.
-  if (found->name.empty() && std::has_single_bit(found->count) && ring.user_event_name) {
+  if (!library_span && found->name.empty() && std::has_single_bit(found->count) && ring.user_event_name) {
     found->name = ring.user_event_name(event.id);
     charge(found->name.size());
   }
+  return static_cast<std::size_t>(found - named.begin());
 }
 
-void Stats::Process::measure_user_span(std::uint16_t event, std::uint64_t duration_ns) {
-  const auto found = std::ranges::find(stats.user_events, event, &UserEventStats::id);
-  if (found == stats.user_events.end()) return;
-  const std::size_t before = found->durations.memory_bytes();
-  found->durations.record(duration_ns);
-  charge(found->durations.memory_bytes() - before);
+void Stats::Process::count_library_span(Incarnation* domain, Tally& tally, const Event& event, const RingInfo& ring,
+                                        const LibrarySpanEvent& what) {
+  switch (what.what) {
+    case LibrarySpanEvent::What::begin: {
+      ++tally.user_events;
+      const auto at = count_user_event(event, ring, what.name);
+      // The name is needed for the end of a span without a fiber only.
+      if (domain)
+        domain->open_spans.begin({.begin_ns = event.time,
+                                  .of_library = true,
+                                  .fiber = what.fiber,
+                                  .name = std::string(what.fiber ? std::string_view{} : what.name),
+                                  .counted_at = at});
+      break;
+    }
+    case LibrarySpanEvent::What::end:
+      if (domain) end_span(domain->open_spans.end(what), event.time);
+      break;
+    case LibrarySpanEvent::What::exit:
+      ++tally.user_events;
+      count_user_event(event, ring);
+      if (domain) domain->open_spans.end_fiber(*what.fiber);
+      break;
+  }
+}
+
+void Stats::Process::end_span(const std::optional<OpenSpan>& span, std::uint64_t time_ns) {
+  // The clock of the program may have gone back since its begin.
+  if (!span || !span->counted_at || time_ns < span->begin_ns) return;
+  Histogram& durations = stats.user_events[*span->counted_at].durations;
+  const std::size_t before = durations.memory_bytes();
+  durations.record(time_ns - span->begin_ns);
+  charge(durations.memory_bytes() - before);
 }
 
 void Stats::Process::retire(std::unique_ptr<Incarnation> domain, std::uint64_t time_ns, std::size_t max_retired) {
   domain->ended = true;
   domain->end_ns = std::max(time_ns, domain->last_ns);
+  libraries.forget(index, domain->domain);
   if (!ending) {
     // Other domains take over its heap. Of a process that ends the last values stay.
     for (std::size_t id = 0; id < domain->tally.counters.size(); ++id)

@@ -39,7 +39,7 @@ struct Stats::Incarnation {
   std::optional<std::uint64_t> pause_since_ns;
   std::int32_t pause_tid = 0;  ///< the thread that the pause began in; 0: unknown
   ThreadTracker::Snapshot pause_begin{};
-  OpenSpans<16> open_spans;  ///< of the program
+  OpenSpans<64> open_spans;  ///< of the program
   Tally tally;
 
   std::uint64_t end_or(std::uint64_t now_ns) const { return ended ? end_ns : std::max(now_ns, last_ns); }
@@ -90,6 +90,7 @@ struct Stats::Process {
   std::deque<std::unique_ptr<Incarnation>> retired;  ///< oldest first
   Tally others;                                      ///< domains that are not remembered one by one
   std::uint64_t other_count = 0;
+  LibrarySpans libraries;
   SpanSum other_domains, other_pauses;                     ///< of merged domains that run: these are not in `others`
   bool lacks_collections = false;                          ///< the domain that counts the collections of all is merged
   bool lacks_heap = false;                                 ///< so is one that had words in the heap
@@ -144,8 +145,12 @@ struct Stats::Process {
   std::uint64_t end_or(std::uint64_t now_ns) const { return ended ? end_ns : now_ns; }
 
  private:
-  void count_user_event(const Event& event, const RingInfo& ring);
-  void measure_user_span(std::uint16_t event, std::uint64_t duration_ns);
+  /// Where it is in `stats.user_events`, if there is room. Spans of libraries count by their own names.
+  std::optional<std::size_t> count_user_event(const Event& event, const RingInfo& ring,
+                                              std::optional<std::string_view> library_span = {});
+  void count_library_span(Incarnation* domain, Tally& tally, const Event& event, const RingInfo& ring,
+                          const LibrarySpanEvent& what);
+  void end_span(const std::optional<OpenSpan>& span, std::uint64_t time_ns);
 };
 
 }  // namespace rtev

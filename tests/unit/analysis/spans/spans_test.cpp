@@ -220,12 +220,63 @@ TEST_F(EioSpansTest, EndUnseenWithTheirFiber) {
 }
 
 TEST_F(EioSpansTest, MemoryIsBounded) {
-  for (std::uint64_t i = 0; i < 2 * Spans::max_fiber_spans; ++i) {
+  for (std::uint64_t i = 0; i < 2 * Spans::max_library_spans; ++i) {
     fiber(i, i);
-    enter(i, std::string(2 * EioSpans::max_name_bytes, 'x'));
+    enter(i, std::string(2 * LibrarySpans::max_name_bytes, 'x'));
   }
   spans->summary({.end_ns = 100'000}, world.registry);
-  EXPECT_EQ(spans->report().other_names.at(0).size(), EioSpans::max_name_bytes);
+  EXPECT_EQ(spans->report().other_names.at(0).size(), LibrarySpans::max_name_bytes);
+}
+
+/// Events of ocaml-trace: both carry the name of the span.
+class TraceSpansTest : public SpansTest {
+ protected:
+  TraceSpansTest() { world.user_names = {{5, "trace.span.enter"}, {6, "trace.span.exit"}, {7, "request"}}; }
+  void enter(std::uint64_t time, std::string_view name = "request", std::uint16_t domain = 0) {
+    feed(Events(world.slot).add_bytes(time, EventKind::user_custom, name, 5, domain));
+  }
+  void exit(std::uint64_t time, std::string_view name = "request", std::uint16_t domain = 0) {
+    feed(Events(world.slot).add_bytes(time, EventKind::user_custom, name, 6, domain));
+  }
+};
+
+TEST_F(TraceSpansTest, ArePairedByTheirNames) {
+  enter(100);
+  enter(105, "query");
+  enter(110);
+  exit(115, "query");
+  exit(130);
+  enter(135, "request", 1);
+  exit(150);
+  exit(155, "request", 1);
+  EXPECT_EQ(group().name, "request");
+  EXPECT_EQ(group().wall.count(), 3u);
+  EXPECT_EQ(group().wall.total(), 20u + 50u + 20u);
+  EXPECT_THAT(spans->report().other_names, ElementsAre("query"));
+}
+
+TEST_F(TraceSpansTest, AreOtherSpansThanThoseOfTheProgram) {
+  play("100 [7");
+  enter(110);
+  play("120 ]7");
+  exit(150);
+  exit(160);
+  EXPECT_EQ(group().wall.count(), 2u);
+  EXPECT_EQ(group().wall.min(), 20u);
+  EXPECT_EQ(group().wall.max(), 40u);
+}
+
+TEST_F(TraceSpansTest, LossesCutThem) {
+  enter(100);
+  play("150 ?");
+  exit(160);
+  EXPECT_EQ(group().wall.count(), 0u);
+  EXPECT_EQ(group().unfinished, 1u);
+}
+
+TEST_F(TraceSpansTest, OtherEventsOfTheseNamesAreNoSpans) {
+  feed(Events(world.slot).add(100, EventKind::user_unit, 5).add(110, EventKind::user_int, 6, 1));
+  EXPECT_THAT(spans->report().groups, IsEmpty());
 }
 
 TEST_F(SpansTest, LimitsApplyToThem) {
@@ -236,29 +287,53 @@ TEST_F(SpansTest, LimitsApplyToThem) {
   EXPECT_EQ(limited[0].durations->max(), 50u);
 }
 
-TEST_F(SpansTest, Text) {
-  make({.pattern = "*", .input = "shop.fxt"});
-  switches(10, enters(main_thread()));
-  std::uint64_t now = 1'000'000;
-  for (int i = 0; i < 300; ++i) {
-    feed(Events(world.slot).add(now, EventKind::user_begin, 1).add(now + 100'000, EventKind::user_end, 1));
-    now += 200'000;
+/// Requests, three of which wait for long in a pause.
+class SpansReportTest : public SpansTest {
+ protected:
+  void run(bool with_switches, int short_ones = 300) {
+    make({.pattern = "*", .input = "shop.fxt"});
+    if (with_switches) switches(10, enters(main_thread()));
+    std::uint64_t now = 1'000'000;
+    for (int i = 0; i < short_ones; ++i) {
+      feed(Events(world.slot).add(now, EventKind::user_begin, 1).add(now + 100'000, EventKind::user_end, 1));
+      now += 200'000;
+    }
+    for (int i = 0; i < 3; ++i) {
+      feed(Events(world.slot).add(now, EventKind::user_begin, 1).add(now + 10, EventKind::begin, phase_major));
+      if (with_switches) {
+        switches(now + 20, leaves(main_thread(), LeftState::sleeping));
+        switches(now + 9'000'000, enters(main_thread()));
+      }
+      feed(Events(world.slot).add(now + 9'000'100, EventKind::end, phase_major));
+      feed(Events(world.slot).add(now + 9'900'000, EventKind::user_end, 1));
+      now += 10'000'000;
+    }
+    feed(Events(world.slot).add(now, EventKind::user_begin, 2).add(now + 5'000, EventKind::user_end, 2));
+    spans->summary({.end_ns = now + 1'000'000}, world.registry);
   }
-  for (int i = 0; i < 3; ++i) {
-    feed(Events(world.slot).add(now, EventKind::user_begin, 1).add(now + 10, EventKind::begin, phase_major));
-    switches(now + 20, leaves(main_thread(), LeftState::sleeping));
-    switches(now + 9'000'000, enters(main_thread()));
-    feed(Events(world.slot).add(now + 9'000'100, EventKind::end, phase_major));
-    feed(Events(world.slot).add(now + 9'900'000, EventKind::user_end, 1));
-    now += 10'000'000;
+  /// That it fits a screen.
+  std::string screen() const {
+    const std::string text = spans->report_text();
+    EXPECT_LE(std::ranges::count(text, '\n'), 22) << text;
+    for (std::size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1)
+      EXPECT_LE(columns_of(text.substr(begin, text.find('\n', begin) - begin)), 100u) << text;
+    return text;
   }
-  feed(Events(world.slot).add(now, EventKind::user_begin, 2).add(now + 5'000, EventKind::user_end, 2));
-  spans->summary({.end_ns = now + 1'000'000}, world.registry);
-  const std::string text = spans->report_text();
-  EXPECT_LE(std::ranges::count(text, '\n'), 22) << text;
-  for (std::size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1)
-    EXPECT_LE(columns_of(text.substr(begin, text.find('\n', begin) - begin)), 100u) << text;
-  EXPECT_EQ(text, golden("analysis/golden/spans.txt"));
+};
+
+TEST_F(SpansReportTest, Text) {
+  run(true);
+  EXPECT_EQ(screen(), golden("analysis/golden/spans.txt"));
+}
+
+TEST_F(SpansReportTest, TextWithoutSchedulerEvents) {
+  run(false);
+  EXPECT_EQ(screen(), golden("analysis/golden/spans_rootless.txt"));
+}
+
+TEST_F(SpansReportTest, Json) {
+  run(true, 2);
+  EXPECT_EQ(nlohmann::json::parse(spans->report_json()), nlohmann::json::parse(golden("analysis/golden/spans.json")));
 }
 
 TEST_F(SpansTest, NamesAreEscaped) {

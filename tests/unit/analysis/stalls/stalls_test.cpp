@@ -214,6 +214,30 @@ TEST_F(StallsTest, NameTheSpanThatWasOpenLongest) {
   EXPECT_EQ(found[1].span, "query") << "it is still open";
 }
 
+TEST_F(StallsTest, NameSpansOfLibraries) {
+  world.user_names = {{1, "trace.span.enter"}, {2, "trace.span.exit"}, {3, "eio.fiber"}, {4, "eio.enter_span"}};
+  const auto text = [&](std::uint64_t time, std::uint16_t id, std::string_view name) {
+    feed(Events(world.slot).add_bytes(now + time, EventKind::user_custom, name, id));
+  };
+  usual_turns();
+  wait();
+  text(1000, 1, "parse");
+  text(2000, 1, "query");
+  text(90 * ms, 2, "parse");
+  text(99 * ms, 2, "query");
+  after(100 * ms);
+  usual_turns(2);
+  wait();
+  feed(Events(world.slot).add(now, EventKind::user_int, 3, 7));
+  text(1000, 4, "accept");
+  after(70 * ms);
+  wait();
+  const auto found = program().stalls;
+  ASSERT_THAT(found, SizeIs(2));
+  EXPECT_EQ(found[0].span, "query");
+  EXPECT_EQ(found[1].span, "accept");
+}
+
 TEST_F(StallsTest, OneMayGoOnAtTheEnd) {
   usual_turns();
   wait();
@@ -280,7 +304,7 @@ TEST_F(StallsTest, LimitsApplyToThem) {
   EXPECT_EQ(limited[0].durations->count(), 1u);
 }
 
-TEST_F(StallsTest, Text) {
+TEST_F(StallsTest, Reports) {
   for (const bool full : {false, true}) {
     make({.full = full, .input = "evloop.fxt"});
     usual_turns();
@@ -307,6 +331,10 @@ TEST_F(StallsTest, Text) {
     }
     for (std::size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1)
       EXPECT_LE(columns_of(text.substr(begin, text.find('\n', begin) - begin)), 100u) << text;
+    if (!full) {
+      EXPECT_EQ(nlohmann::json::parse(stalls->report_json()),
+                nlohmann::json::parse(golden("analysis/golden/stalls.json")));
+    }
     EXPECT_EQ(text, golden(full ? "analysis/golden/stalls_full.txt" : "analysis/golden/stalls.txt"));
   }
 }

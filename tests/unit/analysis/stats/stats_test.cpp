@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Collections, words and lives of domains in streams whose figures are known.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
 #include "unit/analysis/stats/stats_fixture.hpp"
 
 namespace rtev::test {
@@ -213,6 +216,40 @@ TEST_F(StatsTest, UserEventsCountByName) {
   EXPECT_EQ(process.user_events[1].name, "request");
   EXPECT_EQ(process.user_events[1].count, 1);
   EXPECT_EQ(process.user_events[2].name, "");
+}
+
+TEST_F(StatsTest, SpansOfLibrariesCountByTheirNames) {
+  world.user_names = {{1, "trace.span.enter"}, {2, "trace.span.exit"}, {3, "eio.fiber"},     {4, "eio.enter_span"},
+                      {5, "eio.exit_span"},    {6, "request"},         {7, "eio.exit_fiber"}};
+  feed(Events(world.slot)
+           .add_bytes(10, EventKind::user_custom, "request", 1)
+           .add(15, EventKind::user_begin, 6)
+           .add_bytes(20, EventKind::user_custom, "parse", 1)
+           .add_bytes(50, EventKind::user_custom, "request", 2)
+           .add_bytes(60, EventKind::user_custom, "parse", 2)
+           .add(65, EventKind::user_end, 6)
+           .add_bytes(65, EventKind::user_custom, "never", 2)
+           .add(70, EventKind::user_int, 3, 1)
+           .add_bytes(70, EventKind::user_custom, "wait", 4)
+           .add(71, EventKind::user_int, 3, 2)
+           .add_bytes(80, EventKind::user_custom, "wait", 4)
+           .add(90, EventKind::user_int, 7, 2)
+           .add(91, EventKind::user_int, 3, 1)
+           .add(95, EventKind::user_unit, 5));
+  std::vector<std::string> found;
+  for (const UserEventStats& user : figures().user_events)
+    found.push_back(fmt::format("{} {} {}", user.name, user.count, user.durations.total()));
+  EXPECT_THAT(found, testing::UnorderedElementsAre("request 1 40", "request 1 50", "parse 1 40", "eio.fiber 3 0",
+                                                   "wait 2 25", "eio.exit_fiber 1 0"));
+}
+
+TEST_F(StatsTest, SpansOfLibrariesAreBounded) {
+  world.user_names = {{1, "trace.span.enter"}, {2, "trace.span.exit"}};
+  for (std::uint64_t i = 0; i < 1000; ++i)
+    feed(Events(world.slot).add_bytes(i, EventKind::user_custom, std::to_string(i).append(1000, 'x'), 1));
+  feed(Events(world.slot).add_bytes(2000, EventKind::user_custom, "0", 2));
+  EXPECT_EQ(figures().user_events.size(), 64);
+  EXPECT_EQ(figures().other_user_events, 1000 - 64);
 }
 
 TEST_F(StatsTest, ANameThatComesLaterIsTaken) {
