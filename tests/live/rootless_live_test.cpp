@@ -134,6 +134,34 @@ TEST_P(RootlessPlaceLive, ReportsSayWhatIsUnknown) {
   EXPECT_THAT(summary.out, HasSubstr("unknown whether threads ran or waited"));
 }
 
+TEST_P(RootlessPlaceLive, StallsSayAtOnceThatTheyCannotBeFound) {
+  const Outcome outcome = run_in(GetParam(), {"stalls", "--", ocaml_program("hello")});
+  EXPECT_EQ(outcome.status.code(), 1);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, AllOf(StartsWith("rtev-bpf: stalls needs scheduler events: "),
+                                 HasSubstr("hint: rtev-bpf doctor"), HasSubstr("latency --span NAME")));
+}
+
+TEST_P(RootlessPlaceLive, SpansOfOcamlTraceAreMeasured) {
+  const Strings command{"--", ocaml_program("named_spans"), "20"};
+  const auto report_of = [&](const Strings& kind) {
+    const Outcome outcome =
+        run_in(GetParam(), with(with(kind, {"-f", "json", "--sched", "off", "-o", dir / "report.json"}), command));
+    EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+    const Json report = Json::parse(read_file(dir / "report.json"));
+    fs::remove(dir / "report.json");
+    return report;
+  };
+  const Json spans = report_of({"latency", "--span", "*"});
+  std::map<std::string, int> counts, expected{{"request", 20}, {"parse", 20}, {"answer", 20}};
+  for (const Json& group : spans["spans"]) counts[group["name"]] = group["count"];
+  EXPECT_EQ(counts, expected) << spans;
+  const Json stats = report_of({"stats"});
+  counts.clear();
+  for (const Json& event : stats["processes"][0]["user_event_counts"]) counts[event["name"]] = event["spans"]["count"];
+  EXPECT_EQ(counts, expected) << stats;
+}
+
 TEST_P(RootlessPlaceLive, ExceededLimitsFailTheRun) {
   const Outcome outcome = run_in(
       GetParam(), {"latency", "--fail-if", "max>1ns", "--sched", "off", "--", ocaml_program("busy_alloc"), "20"});

@@ -4,8 +4,10 @@
 
 #include <chrono>
 #include <functional>
+#include <string_view>
 
 #include "cli/options.hpp"
+#include "rtev/error.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev::cli {
@@ -26,5 +28,9 @@ struct Tracing {
 /// Traces until the duration ends, a signal arrives, CMD exits or the output fails. Returns the exit status, that of
 /// CMD if there is one. An error of the output is not reported.
 int trace(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing);
+
+/// For reports that say nothing without scheduler events: an error if a trace with these options will have none.
+/// `report` is the subcommand.
+Result<void> check_scheduler_events(const TraceOptions& options, std::string_view report);
 
 }  // namespace rtev::cli

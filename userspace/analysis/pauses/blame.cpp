@@ -52,8 +52,7 @@ class Sentence {
               blocked_how(pause_.besides));
         break;
       case Cause::unknown:
-        print(out_, "unknown for {}: {}{}", share(),
-              seen_ != SwitchesSeen::none ? "scheduler events are missing" : "no scheduler events", in_busiest_phase());
+        unknown();
         break;
     }
     return std::string{out_.text()};
@@ -79,6 +78,18 @@ class Sentence {
     if (!busiest) return {};
     return fmt::format(", most of the pause in {} ({} without the phases inside)",
                        PhaseName{pause_.domain.family, busiest->phase}, Duration{busiest->own_ns});
+  }
+
+  /// What its thread did; the phases are known.
+  void unknown() {
+    const PhaseTree::Node* const busiest = busiest_phase(pause_);
+    if (seen_ != SwitchesSeen::none || !busiest) {
+      print(out_, "unknown for {}: {}{}", share(),
+            seen_ != SwitchesSeen::none ? "scheduler events are missing" : "no scheduler events", in_busiest_phase());
+    } else {
+      print(out_, "was in {} for {}, without the phases inside", PhaseName{pause_.domain.family, busiest->phase},
+            share(busiest->own_ns));
+    }
   }
 
   void no_cpu() {

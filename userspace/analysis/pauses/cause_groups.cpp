@@ -24,8 +24,9 @@ constexpr std::uint64_t step_ns(std::size_t step) {
 CauseKey key_of(const PauseDetails& pause, const Blame& blame) {
   CauseKey key{.process = pause.domain.process, .cause = blame.cause, .why = blame.why};
   if (blame.domain) key.domain = blame.domain->domain;
-  if (const auto* const busiest = blame.cause == Cause::work ? busiest_phase(pause) : nullptr)
-    key.phase = busiest->phase;
+  if (blame.cause == Cause::work || blame.cause == Cause::unknown) {
+    if (const auto* const busiest = busiest_phase(pause)) key.phase = busiest->phase;
+  }
   return key;
 }
 
@@ -86,7 +87,14 @@ void append(TextBuffer& out, const CauseName& name) {
       out.add("blocked, not for other domains");
       break;
     case Cause::unknown:
-      out.add("unknown: scheduler events are missing");
+      // Without any scheduler events the report says so once.
+      if (name.seen == SwitchesSeen::none && key.phase) {
+        print(out, "most of it in {}", PhaseName{name.group.worst->domain.family, *key.phase});
+        break;
+      }
+      out.add("unknown");
+      if (name.seen != SwitchesSeen::none) out.add(": scheduler events are missing");
+      if (key.phase) print(out, ", most of it in {}", PhaseName{name.group.worst->domain.family, *key.phase});
       break;
   }
 }

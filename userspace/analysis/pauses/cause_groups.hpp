@@ -24,7 +24,7 @@ struct CauseKey {
   Cause cause = Cause::unknown;
   Why why = Why::none;
   std::int32_t domain = -1;              ///< that was waited for; -1: none, or unknown
-  std::optional<std::uint16_t> phase{};  ///< of Cause::work: the one in which most of the pause was spent
+  std::optional<std::uint16_t> phase{};  ///< of work and unknown: in which most of the pause was spent
 
   auto operator<=>(const CauseKey&) const = default;
 };
@@ -50,6 +50,7 @@ struct CauseGroup {
 /// What the pauses of a group waited for, in words. Names are escaped.
 struct CauseName {
   const CauseGroup& group;
+  SwitchesSeen seen = SwitchesSeen::all;
 };
 void append(TextBuffer& out, const CauseName& name);
 

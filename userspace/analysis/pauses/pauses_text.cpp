@@ -107,7 +107,7 @@ class Report {
       print(line, "{:>{}} × {}", Grouped{group.count}, count_width + 2, ranges[i]);
       line.add_repeated(' ', range_width - columns_of(ranges[i]) + 2);
       if (report_.several_processes) print(line, "{}: ", ProcessName{group.worst->comm, group.worst->domain.pid});
-      append(line, CauseName{group});
+      append(line, CauseName{group, report_.counts.switches_seen()});
       out_.add(folded(line.text(), 0, count_width + 5), '\n');
     }
     if (shown < found.groups.size() || found.ungrouped > 0) {

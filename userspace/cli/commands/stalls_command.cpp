@@ -9,6 +9,7 @@
 #include "cli/messages.hpp"
 #include "cli/output_file.hpp"
 #include "cli/reading.hpp"
+#include "cli/tracing.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -34,6 +35,9 @@ struct StallsCommandOptions : AnalysisOptions {
 };
 
 int run_stalls(const StallsCommandOptions& options, const Invocation& invocation) {
+  if (options.input.empty()) {
+    if (auto has_them = check_scheduler_events(options, "stalls"); !has_them) return report(has_them.error());
+  }
   auto output = open_output(options.output);
   if (!output) return report(output.error());
   Stalls stalls({.min_ns = static_cast<std::uint64_t>(options.min.count()),
