@@ -136,6 +136,25 @@ TEST_F(LatencyTest, IntervalsAreLines) {
   EXPECT_THAT(text, HasSubstr("\n\n3 GC pauses of server/4242 in ")) << "at the end the whole run";
 }
 
+TEST_F(LatencyTest, LinesOfIntervals) {
+  make({.interval_ns = 1'000'000'000});
+  const std::uint32_t slot = world.add_ring(add_process(777, "worker"));
+  add(10, enters(a_thread(4242, 4242, 0)));
+  for (std::uint64_t i = 1; i <= 39; ++i) {
+    pause(i * 100'000'000, (i % 13 + 1) * 123'456);
+    if (i > 15) pause(i * 100'000'000 + 50'000'000, 45'678, 0, phase_major, slot);
+  }
+  latency->summary({}, world.registry);
+  EXPECT_EQ(output.text(), test::golden("analysis/golden/latency_interval.txt"));
+}
+
+TEST_F(LatencyTest, Json) {
+  add(10, enters(a_thread(4242, 4242, 0)));
+  for (std::uint64_t i = 1; i <= 1000; ++i) pause(i * 1'000'000, i * 999);
+  pause(1'001'000'000, 1'250'000, 1);
+  EXPECT_EQ(report(), nlohmann::json::parse(test::golden("analysis/golden/latency.json")));
+}
+
 TEST_F(LatencyTest, FullTextHasEveryDomain) {
   make({.full = true});
   pause(100, 10, 0);
