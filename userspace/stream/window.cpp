@@ -11,13 +11,12 @@ namespace {
 
 constexpr std::uint64_t second_ns = 1'000'000'000, day_ns = 86'400 * second_ns;
 
-/// "14:03:22.125", since midnight.
+/// "14:03:22.125" or "14:03", since midnight.
 std::optional<std::chrono::nanoseconds> parse_time_of_day(std::string_view text) {
   const std::size_t first = text.find(':'), second = text.find(':', first + 1);
-  if (second == std::string_view::npos) return std::nullopt;
   const auto hours = parse_number<unsigned>(text.substr(0, first));
   const auto minutes = parse_number<unsigned>(text.substr(first + 1, second - first - 1));
-  const std::string_view rest = text.substr(second + 1);
+  const std::string_view rest = second == std::string_view::npos ? "0" : text.substr(second + 1);
   const auto seconds = parse_moment(rest);
   constexpr std::uint64_t minute_ns = 60 * second_ns;
   if (!hours || !minutes || !seconds || *hours > 23 || *minutes > 59) return std::nullopt;

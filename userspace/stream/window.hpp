@@ -16,7 +16,7 @@ struct TimePoint {
   std::chrono::nanoseconds time{};
   bool is_time_of_day = false;
 
-  /// "1.5", "1.5s", "200ms"; "14:03:22", "14:03:22.125". Nothing for other text.
+  /// "1.5", "1.5s", "200ms"; "14:03", "14:03:22", "14:03:22.125". Nothing for other text.
   static std::optional<TimePoint> parse(std::string_view text);
   /// CLOCK_MONOTONIC. Of a time of day the first one that is not before the run began, within a day; the beginning if
   /// the run does not know the time of day.

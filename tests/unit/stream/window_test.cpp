@@ -53,6 +53,7 @@ TEST_F(WindowTest, TimesOfDayAreThoseOfTheRun) {
   const RunHeader header = begun_at(14, 0, 0);
   EXPECT_EQ(in("14:00:00", header), 100 * second_ns);
   EXPECT_EQ(in("14:03:22.125", header), 302'125'000'000);
+  EXPECT_EQ(in("14:03", header), 280 * second_ns) << "its first second";
   EXPECT_EQ(in("00:00:01", begun_at(23, 59, 59)), 102 * second_ns) << "the next day";
   set_zone("XYZ-2");  // two hours before UTC
   EXPECT_EQ(in("16:00:05", header), 105 * second_ns);
@@ -63,8 +64,8 @@ TEST_F(WindowTest, WithoutATimeOfDayTheRunBegins) {
 }
 
 TEST_F(WindowTest, OtherTextIsRefused) {
-  for (const char* const text : {"", "x", "-1", "14:03", "24:00:00", "14:60:00", "14:03:60", "14:03:", "14:03:1ms",
-                                 "14:03:22:1", "1:2:-3", "1e3:00:00"})
+  for (const char* const text : {"", "x", "-1", "14:", ":03", "24:00", "14:60", "24:00:00", "14:60:00", "14:03:60",
+                                 "14:03:", "14:03:1ms", "14:03:22:1", "1:2:-3", "1e3:00:00"})
     EXPECT_FALSE(TimePoint::parse(text)) << text;
 }
 
