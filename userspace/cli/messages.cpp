@@ -81,8 +81,8 @@ std::string no_events_message(std::string_view command, const Registry& registry
 std::string aborted_message(std::uint64_t programs, std::string_view command, std::string_view ring_directory) {
   if (programs == 0 || ring_directory.empty()) return {};
   return fmt::format(
-      "rtev-bpf: {} aborted (SIGABRT) without a ring. OCaml does this if it cannot create the ring file in {}: only "
-      "the user of {} can write there, and the directory does not exist in other roots (chroot, container)\n"
+      "rtev-bpf: {} aborted (SIGABRT) without a ring, as OCaml does where it cannot create one in {}\n"
+      "hint: only the user of {} can write there, and other roots (chroot, container) have no such directory\n"
       "hint: set OCAML_RUNTIME_EVENTS_DIR for rtev-bpf to a directory that all of them can write to\n",
       Counted{programs, "OCaml program", "OCaml programs"}, ring_directory, Escaped{command});
 }
@@ -104,7 +104,8 @@ std::string survivors_message(const std::vector<NamedProcess>& survivors, std::s
   const bool is_one = survivors.size() == 1;
   return fmt::format(
       "rtev-bpf: {} started by {} {} still running and no longer traced:{}{}\n"
-      "hint: rtev-bpf -p PID traces {}; the ring directory {} is kept; a later run removes it\n",
+      "hint: rtev-bpf -p PID traces {}\n"
+      "hint: the ring directory {} is kept, and a later run removes it\n",
       Counted{survivors.size(), "process", "processes"}, Escaped{command}, is_one ? "is" : "are", names,
       survivors.size() > max_listed ? " ..." : "", is_one ? "it" : "them", ring_directory);
 }

@@ -28,15 +28,26 @@ std::string_view json_name_of(kernel::FeatureStatus status) {
   return status == kernel::FeatureStatus::missing ? "missing" : name_of(status);
 }
 
-/// The commands that let others than root trace.
-std::string rights_text(std::string_view setcap) {
-  std::string container = "--pid=host";
+/// Whether this host can be traced, what works here if not, and which rights are missing.
+std::string verdict(const kernel::HostFeatures& host, std::string_view setcap) {
+  const kernel::Feature* const blocking = host.blocking();
+  std::string text = "rtev-bpf can trace here.\n";
+  if (blocking != nullptr) {
+    text = fmt::format("rtev-bpf cannot trace here: {}\n\nWhat works here:\n", blocking->name);
+    if (host.denies_bpf)
+      text +=
+          "  rtev-bpf -- CMD          trace a program that it starts; also record, pauses, ... -- CMD\n"
+          "  rtev-bpf -p PID          trace a program of this user; also record, pauses, ... -p PID\n";
+    text += "  rtev-bpf pauses -i FILE  read a recording; also dump, convert and all other reports\n";
+  }
+  if (!host.lacks_capabilities) return text;
+  std::string container;
   for (const std::string_view name : kernel::tracer_capabilities())
     container.append(" --cap-add=").append(name.substr(4));
-  return fmt::format(
-      "\nTo trace this host without root, once:\n  {}\nIn a container:\n  {}\n"
-      "Programs of your own need none of this: rtev-bpf -- CMD, or rtev-bpf -p PID.\n",
-      escaped(setcap), container);
+  // In a container they do not suffice.
+  if (blocking == nullptr || blocking->name.starts_with("CAP_"))
+    text += fmt::format("\nTo trace this host without root, once:\n  {}\n", escaped(setcap));
+  return text + fmt::format("\nTo trace this host from a container:\n  --pid=host{}\n", container);
 }
 
 }  // namespace
@@ -50,13 +61,12 @@ std::string doctor_text(const kernel::HostFeatures& host, std::string_view setca
   for (const kernel::Feature& feature : host.features) {
     text += fmt::format("{:<{}}  {:<{}}  {}\n", name_of(feature.status), status_width, feature.name, width,
                         folded(feature.found, indent, indent));
-    if (!feature.hint.empty())
+    // One line below gives all capabilities.
+    if (!feature.hint.empty() && !feature.name.starts_with("CAP_"))
       text += fmt::format("{:<{}}{}\n", "", indent, folded("hint: " + feature.hint, indent, indent));
   }
-  if (host.lacks_capabilities) text += rights_text(setcap);
-  if (const kernel::Feature* const blocking = host.blocking())
-    return text + fmt::format("\nrtev-bpf cannot trace here: {}\n", blocking->name);
-  return text + fmt::format("\n{}\nrtev-bpf can trace here.\n", confinement);
+  if (host.blocking() == nullptr) text.append("\n").append(confinement);
+  return text + "\n" + verdict(host, setcap);
 }
 
 std::string doctor_json(const kernel::HostFeatures& host) {

@@ -97,13 +97,14 @@ std::string Enabling::failure_text() const {
   std::string text = left_out_.text();
   if (asked_.size() == 1)
     text += fmt::format(
-        "rtev-bpf: the events of process {} could not be switched on in time: it may have slept, "
-        "or not come to a place where its runtime may start them\n",
+        "rtev-bpf: the events of process {} could not be switched on in time: it may have slept, or reached no "
+        "safepoint\n",
         asked_.begin()->second);
   else if (asked_.size() > 1)
     text += fmt::format(
-        "rtev-bpf: the events of {} programs could not be switched on in time: they may have slept, or not come "
-        "to a place where their runtimes may start them (one is process {})\n",
+        "rtev-bpf: the events of {} programs could not be switched on in time: they may have slept, or reached no "
+        "safepoint "
+        "(one is process {})\n",
         asked_.size(), asked_.begin()->second);
   if (failure_) text += "rtev-bpf: " + failure_->message() + "\nhint: " + failure_->hint + "\n";
   return text;
