@@ -244,7 +244,17 @@ int Input::read(Sink& sink, bool for_analysis) {
   }
   const auto end = recording_->replay(selection);
   if (!end) return report(end.error());
-  if (selection.is_empty()) return report(no_match_error(options_, selection.other_names(), name_));
+  if (const auto& run = selection.missed_run()) {
+    if (!options_.quiet) say(missed_run_message(*run, name_));
+    return exit_ok;
+  }
+  const ProcessOptions unmatched{.pids = selection.unmatched_pids(), .names = selection.unmatched_globs()};
+  const bool all_match = unmatched.pids.empty() && unmatched.names.empty();
+  // Each may match a process, and no process all of them.
+  const Error missing = no_match_error(all_match ? options_ : unmatched, selection.processes(), name_);
+  if (selection.is_empty()) return report(missing);
+  if (!options_.quiet && !all_match)
+    say(fmt::format("rtev-bpf: warning: {}\nhint: {}\n", missing.message(), missing.hint));
   if (!end->note.empty() && !options_.quiet)
     say(fmt::format("rtev-bpf: {} is truncated: {}\n", escaped(name_), end->note));
   return exit_ok;

@@ -3,22 +3,29 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <optional>
 #include <ranges>
+#include <set>
 #include <vector>
 
 #include "base/escape.hpp"
 #include "base/file_limit.hpp"
+#include "base/text_buffer.hpp"
 #include "base/text_format.hpp"
+#include "base/units.hpp"
 #include "cli/suggestion.hpp"
 #include "session/process_lister.hpp"
 
 namespace rtev::cli {
 namespace {
 
-constexpr std::size_t max_listed = 8;
+constexpr std::size_t max_listed = 5;
+constexpr std::size_t max_names = 4;  ///< of events of a kind
 constexpr std::chrono::milliseconds moment{1};
 
 /// "-n 'srever'", "-p 1, -p 2".
@@ -30,23 +37,40 @@ std::string selection_of(const ProcessOptions& options) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string list_of(const std::set<std::string>& names) {
-  std::vector<std::string> listed;
-  for (const std::string& name : names | std::views::take(max_listed)) listed.push_back(escaped(name));
-  const std::size_t more = names.size() - listed.size();
-  return fmt::format("{}{}", fmt::join(listed, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+/// "leaky, server and 3 more".
+std::string list_of(const std::vector<std::string>& words) {
+  const std::size_t listed = std::min(words.size(), max_listed);
+  return fmt::format("{}{}", fmt::join(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(listed), ", "),
+                     words.size() > listed ? fmt::format(" and {} more", words.size() - listed) : "");
+}
+
+/// The number of "0 to 3", or a list.
+std::string list_of(const std::set<std::int32_t>& numbers) {
+  const bool is_range = numbers.size() > 2 && *numbers.rbegin() - *numbers.begin() + 1 == std::ssize(numbers);
+  if (is_range) return fmt::format("{} to {}", *numbers.begin(), *numbers.rbegin());
+  std::vector<std::string> words;
+  for (const std::int32_t number : numbers) words.push_back(std::to_string(number));
+  return list_of(words);
 }
 
 /// `others`: a sentence that names them.
-std::string hint_of(const ProcessOptions& options, const std::set<std::string>& names, std::string_view others) {
-  if (names.empty()) return "rtev-bpf ps lists OCaml 5 processes";
+std::string hint_of(const ProcessOptions& options, const Processes& processes, std::string_view others) {
+  std::set<std::string> names;
+  std::vector<std::string> listed;
+  for (const auto& [name, pid] : processes) {
+    const bool is_new = names.insert(name).second;
+    if (!options.pids.empty())
+      listed.push_back(fmt::format("{}/{}", escaped(name), pid));
+    else if (is_new)
+      listed.push_back(escaped(name));
+  }
   const std::vector<std::string> known(names.begin(), names.end());
   for (const std::string& name : options.names) {
     const bool is_begin = std::ranges::any_of(known, [&](const std::string& word) { return word.starts_with(name); });
     const auto word = is_begin ? std::optional(name + "*") : similar_word(name, known);
-    if (word) return fmt::format("did you mean -n '{}'? {} {}", escaped(*word), others, list_of(names));
+    if (word) return fmt::format("did you mean -n '{}'? {} {}", escaped(*word), others, list_of(listed));
   }
-  return fmt::format("{} {}", others, list_of(names));
+  return fmt::format("{} {}", others, list_of(listed));
 }
 
 /// user "request", "render"; phase minor, ...
@@ -54,9 +78,9 @@ std::string seen_names(const EventFilter::Names& seen) {
   std::vector<std::string> kinds;
   for (const auto& [kind, names] : seen) {
     std::vector<std::string> listed;
-    for (const std::string& name : names)
+    for (const std::string& name : names | std::views::take(max_names))
       listed.push_back(kind == "user" ? fmt::format("{}", Quoted{name}) : escaped(name));
-    const bool is_cut = names.size() == EventFilter::max_others;
+    const bool is_cut = names.size() > max_names;
     kinds.push_back(fmt::format("{} {}{}", kind, fmt::join(listed, ", "), is_cut ? ", ..." : ""));
   }
   return fmt::format("{}", fmt::join(kinds, "; "));
@@ -64,39 +88,82 @@ std::string seen_names(const EventFilter::Names& seen) {
 
 }  // namespace
 
-Error no_match_error(const ProcessOptions& options, const std::set<std::string>& names, const std::string& subject) {
+ProcessOptions unmatched(const ProcessOptions& options, const Registry& registry) {
+  ProcessOptions unmatched;
+  const auto matches_none = [&](const auto& matches) { return std::ranges::none_of(registry.processes(), matches); };
+  for (const std::int32_t pid : options.pids)
+    if (matches_none([pid](const ProcessInfo& info) { return info.pid == pid; })) unmatched.pids.push_back(pid);
+  for (const std::string& glob : options.names) {
+    if (matches_none([&](const ProcessInfo& info) { return ::fnmatch(glob.c_str(), info.comm.c_str(), 0) == 0; }))
+      unmatched.names.push_back(glob);
+  }
+  return unmatched;
+}
+
+Error no_match_error(const ProcessOptions& unmatched, const Processes& processes, const std::string& subject) {
   return {.what = "no process of",
           .subject = subject,
-          .why = selection_of(options) + " matches none",
-          .hint = hint_of(options, names, "it has")};
+          .why = selection_of(unmatched) + " matches none",
+          .hint = processes.empty() ? "it has no processes" : hint_of(unmatched, processes, "it has")};
 }
 
-bool selects_none(const ProcessOptions& options, const Registry& registry) {
-  return !(options.pids.empty() && options.names.empty()) && std::ranges::empty(registry.processes());
-}
-
-std::string no_match_message(const ProcessOptions& options, const helper::HelperProcess& helper) {
+std::string no_match_message(const ProcessOptions& unmatched, const helper::HelperProcess& helper) {
   ProcessLister lister(helper, {}, raise_file_limit() / 2, [](const Batch&) {});
   lister.run(moment);
-  std::set<std::string> names;
-  for (const ProcessInfo& info : lister.registry().processes()) names.insert(info.comm);
-  return fmt::format("rtev-bpf: no OCaml 5 program that runs now matches {}\nhint: {}\n", selection_of(options),
-                     hint_of(options, names, "now run"));
+  Processes processes;
+  for (const ProcessInfo& info : lister.registry().processes()) processes.emplace(info.comm, info.pid);
+  return fmt::format(
+      "rtev-bpf: no OCaml 5 program that runs now matches {}\nhint: {}\n", selection_of(unmatched),
+      processes.empty() ? "rtev-bpf ps lists OCaml 5 processes" : hint_of(unmatched, processes, "now run"));
+}
+
+std::string no_thread_message(const SeenThreads& seen) {
+  const ThreadSelection unmatched = seen.unmatched();
+  std::vector<std::string> missing, present;
+  for (const std::int32_t domain : unmatched.domains) missing.push_back(fmt::format("no domain {}", domain));
+  for (const std::int32_t tid : unmatched.tids) missing.push_back(fmt::format("no thread {}", tid));
+  if (missing.empty()) return {};
+  const auto add = [&](const auto& wanted, const std::set<std::int32_t>& known, const char* one, const char* several) {
+    if (!wanted.empty() && !known.empty())
+      present.push_back(fmt::format("{} {}", known.size() == 1 ? one : several, list_of(known)));
+  };
+  add(unmatched.domains, seen.domains(), "domain", "domains");
+  add(unmatched.tids, seen.tids(), "thread", "threads");
+  return fmt::format("rtev-bpf: warning: {} in the stream\nhint: {}\n", list_of(missing),
+                     present.empty() ? "it has no events" : fmt::format("it has {}", fmt::join(present, "; ")));
+}
+
+std::string missed_run_message(const RunSpan& run, const std::string& subject) {
+  const std::uint64_t length_ns = run.end_ns - std::min(run.end_ns, run.start_ns);
+  TextBuffer range;
+  if (run.start_realtime_ns != 0) {
+    add_time_of_day(range, run.start_realtime_ns);
+    range.add(" to ");
+    add_time_of_day(range, run.start_realtime_ns + length_ns);
+    range.add(", ");
+  }
+  return fmt::format("rtev-bpf: warning: nothing of {} is in the selected time\nhint: it has {}0s to {}\n",
+                     escaped(subject), range.text(), Duration{length_ns});
 }
 
 std::string no_event_message(const EventFilter& filter) {
   const std::vector<std::string> words = filter.unmatched();
   if (words.empty()) return {};
-  std::vector<std::string> quoted;
-  std::string hint;
+  std::vector<std::string> quoted, meant, others;
+  for (const auto& [kind, names] : filter.others()) others.insert(others.end(), names.begin(), names.end());
   for (const std::string& word : words) {
     quoted.push_back("'" + escaped(word) + "'");
-    const auto kind = similar_word(word, EventFilter::all_kinds());
-    if (kind && *kind != word && hint.empty()) hint = "did you mean " + *kind + "? ";
+    const auto& kinds = EventFilter::all_kinds();
+    if (std::ranges::find(kinds, word) != kinds.end()) continue;
+    if (const auto kind = similar_word(word, kinds))
+      meant.push_back(*kind);
+    else if (const auto name = similar_word(word, others))
+      meant.push_back("'" + escaped(*name) + "'");
   }
-  if (const std::string seen = seen_names(filter.others()); !seen.empty()) hint += "seen: " + seen + "; ";
-  return fmt::format("rtev-bpf: no event matches {}\nhint: {}kinds are {}\n", fmt::join(quoted, ", "), hint,
-                     fmt::join(EventFilter::all_kinds(), ", "));
+  std::string hint = meant.empty() ? "" : fmt::format("did you mean {}? ", fmt::join(meant, ", "));
+  const std::string seen = seen_names(filter.others());
+  hint += seen.empty() ? fmt::format("kinds are {}", fmt::join(EventFilter::all_kinds(), ", ")) : "seen: " + seen;
+  return fmt::format("rtev-bpf: no event matches {}\nhint: {}\n", fmt::join(quoted, ", "), hint);
 }
 
 std::string mistyped_kind_note(std::string_view list) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What is said where -p or -n select no process, or --events no event.
+// What is said where an option that selects matches nothing: -p, -n, --events, --domain, --tid, --from, --to, --around.
 #pragma once
 
-#include <set>
 #include <string>
 #include <string_view>
 
@@ -11,17 +10,28 @@
 #include "rtev/error.hpp"
 #include "stream/filter.hpp"
 #include "stream/registry.hpp"
+#include "stream/seen_threads.hpp"
 
 namespace rtev::cli {
 
-/// No process matched; `names` are those of others.
-Error no_match_error(const ProcessOptions& options, const std::set<std::string>& names, const std::string& subject);
+/// Names and ids of processes.
+using Processes = Selection::Processes;
 
-/// True if processes are to be selected, and none of those that run now is.
-bool selects_none(const ProcessOptions& options, const Registry& registry);
+/// Of the options those that none of these processes matches.
+ProcessOptions unmatched(const ProcessOptions& options, const Registry& registry);
 
-/// When a trace begins that selects none. Looks for others to name, which takes a tenth of a second. Any thread.
-std::string no_match_message(const ProcessOptions& options, const helper::HelperProcess& helper);
+/// These options match no process of a recording, which has these ones. Without a hint if it has none.
+Error no_match_error(const ProcessOptions& unmatched, const Processes& processes, const std::string& subject);
+
+/// When a trace begins: no program that runs matches these options. Looks for others to name, which takes a tenth of a
+/// second. Any thread.
+std::string no_match_message(const ProcessOptions& unmatched, const helper::HelperProcess& helper);
+
+/// After the stream, if it has no event of a domain of --domain or of a thread of --tid; else empty.
+std::string no_thread_message(const SeenThreads& seen);
+
+/// After a recording, of which nothing is in the time of --from, --to or --around.
+std::string missed_run_message(const RunSpan& run, const std::string& subject);
 
 /// After the stream, if a word of --events matched none of its events; else empty.
 std::string no_event_message(const EventFilter& filter);

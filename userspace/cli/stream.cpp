@@ -43,6 +43,11 @@ Result<Stream> Stream::open(const OutputOptions& options, Format otherwise) {
   // That one selects what it shows itself: causes of pauses are in other threads.
   if (!options.threads.is_all() && *format != Format::brief)
     stream.add(std::make_unique<ThreadFilter>(stream.sink(), options.threads));
+  if (!options.threads.is_all()) {
+    auto seen = std::make_unique<SeenThreads>(stream.sink(), options.threads);
+    stream.seen_ = seen.get();
+    stream.add(std::move(seen));
+  }
   return stream;
 }
 
@@ -72,6 +77,7 @@ void Stream::print_summary(const RunSummary& summary, const Registry& registry, 
                            const OutputFacts& facts) const {
   say(summary_text(summary, registry, full, facts));
   if (filter_ != nullptr) say(no_event_message(filter_->filter()));
+  if (seen_ != nullptr) say(no_thread_message(*seen_));
 }
 
 int report_full(const Stream& stream) {

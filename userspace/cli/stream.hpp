@@ -14,6 +14,7 @@
 #include "formats/output/output.hpp"
 #include "formats/text/run_summary.hpp"
 #include "stream/filter.hpp"
+#include "stream/seen_threads.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev::cli {
@@ -25,8 +26,8 @@ class Stream {
   /// Refuses to write binary formats to a terminal.
   static Result<Stream> open(const OutputOptions& options, Format otherwise);
 
-  /// To stderr: what was written, what is lacking, and which words of --events matched nothing. `facts`: of the output
-  /// of the run that is summed up.
+  /// To stderr: what was written, what is lacking, and what --events, --domain and --tid matched nothing of. `facts`:
+  /// of the output of the run that is summed up.
   void print_summary(const RunSummary& summary, const Registry& registry, bool full, const OutputFacts& facts) const;
   /// Of a live run, when it has ended.
   OutputFacts facts() const;
@@ -49,6 +50,7 @@ class Stream {
   FileSeries* files_ = nullptr;               ///< the first sink
   std::vector<std::unique_ptr<Sink>> sinks_;  ///< each passes the stream on to the one before it; the first writes
   const FilterSink* filter_ = nullptr;        ///< of --events; one of them
+  const SeenThreads* seen_ = nullptr;         ///< of --domain and --tid; one of them
   Format format_ = Format::text;
 };
 

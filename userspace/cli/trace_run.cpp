@@ -127,8 +127,11 @@ int run_session(TraceRun run) {
   announce_ready(run.ready_fd);
   // A program that starts now must not wait for it.
   std::jthread names_others;
-  if (command == nullptr && !options.quiet && selects_none(options, session.registry()))
-    names_others = std::jthread([&options, &run] { say(no_match_message(options, run.helper)); });
+  if (command == nullptr && !options.quiet) {
+    ProcessOptions missing = unmatched(options, session.registry());
+    if (!missing.pids.empty() || !missing.names.empty())
+      names_others = std::jthread([missing = std::move(missing), &run] { say(no_match_message(missing, run.helper)); });
+  }
 
   LiveSession::Until until{.is_full = run.tracing.is_full};
   if (command != nullptr) {

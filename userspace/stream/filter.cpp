@@ -51,8 +51,8 @@ Result<EventFilter> EventFilter::parse(std::string_view list) {
     } else {
       return std::unexpected(Error{
           .what = "an empty word in a list of events",
-          .hint = "kinds are phase, counter, alloc, lifecycle, user, process, switch, wakeup; other words are names "
-                  "and may have wildcards, e.g. --events 'user,minor*'"});
+          .hint = "kinds are phase, counter, alloc, lifecycle, user, process, switch, wakeup; other words are names, "
+                  "e.g. --events 'user,minor*'"});
     }
     if (comma == std::string_view::npos) break;
     list.remove_prefix(comma + 1);
@@ -115,11 +115,12 @@ bool EventFilter::accepts_name(std::string_view name) {
 }
 
 void EventFilter::remember(EventKind kind, std::string_view name) {
+  if (name.empty() || remembered_.size() >= max_others || remembered_.contains(name)) return;
   const auto word = std::ranges::find_if(
       kind_words(), [kind](const KindWord& each) { return std::ranges::find(each.kinds, kind) != each.kinds.end(); });
-  if (name.empty() || word == kind_words().end()) return;
-  auto& names = others_[word->word];
-  if (names.size() < max_others && !names.contains(name)) names.emplace(name);
+  if (word == kind_words().end()) return;
+  remembered_.emplace(name);
+  others_[word->word].emplace(name);
 }
 
 void PartialSink::hand_on(std::span<const std::byte> payloads, const Registry& registry) {
@@ -150,6 +151,7 @@ void FilterSink::summary(const RunSummary& summary, const Registry& registry) {
 
 void Selection::header(const RunHeader& header) {
   bounds_ = options_.window.in(header);
+  run_ = {.start_ns = header.start_ns, .end_ns = header.start_ns, .start_realtime_ns = header.start_realtime_ns};
   RunHeader selected = header;
   if (bounds_.begin_ns > header.start_ns) selected.shown_from_ns = bounds_.begin_ns;
   sink_.header(selected);
@@ -191,7 +193,10 @@ bool Selection::accepts(const Event& event, const Batch& batch, const Registry& 
   switch (event.kind) {
     case EventKind::process: {
       const auto record = batch.payload_as<ProcessRecord>(event);
-      return record && accepts(registry.process(record->process));
+      if (!record) return false;
+      const ProcessInfo& info = registry.process(record->process);
+      note(info);  // its name may be another one now
+      return accepts(info);
     }
     case EventKind::sched_switch: {
       const auto change = batch.payload_as<SchedSwitch>(event);
@@ -214,14 +219,37 @@ bool Selection::accepts(const ProcessInfo& info) {
   const auto matches = [&](const std::string& glob) { return ::fnmatch(glob.c_str(), info.comm.c_str(), 0) == 0; };
   const bool selected = (options_.pids.empty() || std::ranges::find(options_.pids, info.pid) != options_.pids.end()) &&
                         (options_.name_globs.empty() || std::ranges::any_of(options_.name_globs, matches));
+  if (!noted_.contains(info.pid)) note(info);
   // A pid can be reused by another program.
   if (selected)
     selected_.insert(info.pid);
   else
     selected_.erase(info.pid);
   has_selected_ |= selected;
-  if (!selected && other_names_.size() < max_other_names) other_names_.insert(info.comm);
   return selected;
+}
+
+void Selection::note(const ProcessInfo& info) {
+  noted_.insert(info.pid);
+  for (const std::int32_t pid : options_.pids)
+    if (pid == info.pid) matched_pids_.insert(pid);
+  for (const std::string& glob : options_.name_globs)
+    if (::fnmatch(glob.c_str(), info.comm.c_str(), 0) == 0) matched_globs_.insert(glob);
+  if (processes_.size() < max_processes) processes_.emplace(info.comm, info.pid);
+}
+
+std::vector<std::int32_t> Selection::unmatched_pids() const {
+  std::vector<std::int32_t> pids;
+  for (const std::int32_t pid : options_.pids)
+    if (!matched_pids_.contains(pid)) pids.push_back(pid);
+  return pids;
+}
+
+std::vector<std::string> Selection::unmatched_globs() const {
+  std::vector<std::string> globs;
+  for (const std::string& glob : options_.name_globs)
+    if (!matched_globs_.contains(glob)) globs.push_back(glob);
+  return globs;
 }
 
 bool Selection::accepts(const SchedSwitch& change) {
@@ -233,6 +261,8 @@ bool Selection::accepts(const SchedSwitch& change) {
 void Selection::summary(const RunSummary& summary, const Registry& registry) {
   RunSummary selected = all_processes() && options_.window.is_whole() ? summary : counted(summary);
   if (!options_.window.is_whole()) selected.own_cpu_ns = 0;  // of the whole run: unknown
+  run_.end_ns = summary.end_ns;
+  if (bounds_.begin_ns > run_.end_ns || bounds_.end_ns < run_.start_ns) missed_run_ = run_;
   selected.start_ns = std::max(selected.start_ns, bounds_.begin_ns);
   selected.end_ns = std::min(selected.end_ns, bounds_.end_ns);
   sink_.summary(selected, registry);

@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -39,7 +41,7 @@ class EventFilter {
   /// kinds, too.
   std::vector<std::string> unmatched() const;
   using Names = std::map<std::string_view, std::set<std::string, std::less<>>>;  ///< by the word for their kind
-  static constexpr std::size_t max_others = 4;                                   ///< names of a kind
+  static constexpr std::size_t max_others = 256;                                 ///< names
   /// Some names of events that were not accepted while a word was unmatched: of user events whatever programs made
   /// them.
   const Names& others() const { return others_; }
@@ -58,6 +60,7 @@ class EventFilter {
   std::size_t unmatched_ = 0;       ///< names that are not matched_
   bool has_accepted_ = false;       ///< an event that is no loss
   Names others_;
+  std::unordered_set<std::string, Hash, std::equal_to<>> remembered_;      ///< all names in others_
   std::vector<std::size_t> patterns_;                                      ///< those with wildcards, by index
   std::unordered_map<std::string, bool, Hash, std::equal_to<>> verdicts_;  ///< of the patterns, by name
 };
@@ -102,6 +105,11 @@ struct SelectionOptions {
   bool for_analysis = false;
 };
 
+/// When a run was, by CLOCK_MONOTONIC, and by CLOCK_REALTIME at its start (0: unknown).
+struct RunSpan {
+  std::uint64_t start_ns = 0, end_ns = 0, start_realtime_ns = 0;
+};
+
 /// Hands on the events of selected processes, and the scheduler events of their threads. If the scheduler events of all
 /// threads were recorded (--sched all), hands on all of them, as live tracing does.
 class Selection final : public PartialSink {
@@ -114,24 +122,36 @@ class Selection final : public PartialSink {
 
   /// True if processes were to be selected, and none was.
   bool is_empty() const { return !all_processes() && !has_selected_; }
-  /// Names of some processes that were not selected: whatever they made them.
-  const std::set<std::string>& other_names() const { return other_names_; }
+  /// Of the options those that no process matched.
+  std::vector<std::int32_t> unmatched_pids() const;
+  std::vector<std::string> unmatched_globs() const;
+  /// Names, whatever the programs made them, and ids of some processes.
+  using Processes = std::set<std::pair<std::string, std::int32_t>>;
+  const Processes& processes() const { return processes_; }
+  /// After the summary, if all of the run was before the window, or after it: the run.
+  const std::optional<RunSpan>& missed_run() const { return missed_run_; }
 
  private:
-  static constexpr std::size_t max_other_names = 100;
+  static constexpr std::size_t max_processes = 100;
 
   bool all_processes() const { return options_.pids.empty() && options_.name_globs.empty(); }
   bool is_in_window(const Event& event) const;
   bool accepts(const Event& event, const Batch& batch, const Registry& registry);
   bool accepts(const ProcessInfo& info);
   bool accepts(const SchedSwitch& change);
+  void note(const ProcessInfo& info);
   void untrack_others(const Event& event, const Batch& batch);
 
   SelectionOptions options_;
   Window::Bounds bounds_{};
   std::set<std::int32_t> selected_;  ///< pids
   bool has_selected_ = false;
-  std::set<std::string> other_names_;
+  std::set<std::int32_t> noted_;  ///< pids that were compared with all options
+  std::set<std::int32_t> matched_pids_;
+  std::set<std::string> matched_globs_;
+  Processes processes_;
+  RunSpan run_{};
+  std::optional<RunSpan> missed_run_;
   bool sees_all_ = false;            ///< a switch of two untracked threads was seen: the stream has all switches
   std::vector<std::byte> payloads_;  ///< of the batch, if some had to be changed
 };

@@ -2,6 +2,7 @@
 // The messages of a trace, one after the other, as in golden/messages.txt.
 #include "cli/messages.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cli/no_match.hpp"
@@ -63,20 +64,96 @@ TEST(Messages, NameWhatAListOfEventsCouldHaveMeant) {
   for (const Event& event : events.batch().events()) filter->accepts(event, world.registry);
   EXPECT_EQ(no_event_message(*filter),
             "rtev-bpf: no event matches 'usr', 'none*'\nhint: did you mean user? seen: phase minor; user "
-            "\"re\\x1Bquest\"; " +
-                kinds);
+            "\"re\\x1Bquest\"\n");
   EXPECT_EQ(no_event_message(EventFilter::parse("user").value()), "rtev-bpf: no event matches 'user'\nhint: " + kinds);
+  world.user_names = {{1, "request"}};
+  filter = EventFilter::parse("wakeup,requst,mnior");
+  for (const Event& event : events.batch().events()) filter->accepts(event, world.registry);
+  EXPECT_EQ(no_event_message(*filter),
+            "rtev-bpf: no event matches 'wakeup', 'requst', 'mnior'\n"
+            "hint: did you mean 'request', 'minor'? seen: phase minor; user \"request\"\n");
+}
+
+TEST(Messages, ListFewOfManyEventNames) {
+  test::World world;
+  test::Events events{world.slot};
+  events.add(1, EventKind::user_unit, 1);
+  auto filter = EventFilter::parse("requst").value();
+  for (const char* const name : {"e", "d", "c", "b", "a", "request"}) {
+    world.user_names = {{1, name}};
+    filter.accepts(events.batch().events()[0], world.registry);
+  }
+  EXPECT_THAT(no_event_message(filter),
+              testing::HasSubstr("did you mean 'request'? seen: user \"a\", \"b\", \"c\", \"d\", ...\n"));
 }
 
 TEST(Messages, NameWhatASelectionCouldHaveMeant) {
   const ProcessOptions typo{.names = {"srever"}}, part{.names = {"serv"}}, pid{.pids = {1}};
-  const std::set<std::string> names{"server", "leaky\n"};
-  const Error error = no_match_error(typo, names, "t.fxt");
+  const Processes processes{{"server", 7}, {"server", 8}, {"leaky\n", 9}};
+  const Error error = no_match_error(typo, processes, "t.fxt");
   EXPECT_EQ(error.message(), "no process of t.fxt: -n 'srever' matches none");
   EXPECT_EQ(error.hint, "did you mean -n 'server'? it has leaky\\x0A, server");
-  EXPECT_EQ(no_match_error(part, names, "t.fxt").hint, "did you mean -n 'serv*'? it has leaky\\x0A, server");
-  EXPECT_EQ(no_match_error(pid, names, "t.fxt").hint, "it has leaky\\x0A, server");
-  EXPECT_EQ(no_match_error(pid, {}, "t.fxt").hint, "rtev-bpf ps lists OCaml 5 processes");
+  EXPECT_EQ(no_match_error(part, processes, "t.fxt").hint, "did you mean -n 'serv*'? it has leaky\\x0A, server");
+  EXPECT_EQ(no_match_error(pid, processes, "t.fxt").hint, "it has leaky\\x0A/9, server/7, server/8");
+  EXPECT_EQ(no_match_error(pid, {}, "t.fxt").hint, "it has no processes");
+}
+
+TEST(Messages, OptionsThatMatchNothingAreFoundOneByOne) {
+  Registry registry;
+  registry.add_process(test::World::default_info());
+  const ProcessOptions missing = unmatched({.pids = {4242, 1}, .names = {"leaky", "serv*", "nosuch"}}, registry);
+  EXPECT_THAT(missing.pids, testing::ElementsAre(1));
+  EXPECT_THAT(missing.names, testing::ElementsAre("leaky", "nosuch"));
+}
+
+TEST(Messages, OfDoctorSayWhatWorksHere) {
+  using kernel::FeatureStatus;
+  const kernel::HostFeatures good{.features = {{.name = "BPF"}}},
+      plain_user{.features = {{.name = "CAP_BPF", .status = FeatureStatus::missing}},
+                 .lacks_capabilities = true,
+                 .denies_bpf = true},
+      container{.features = {{.name = "pid namespace", .status = FeatureStatus::missing}},
+                .lacks_capabilities = true,
+                .denies_bpf = true},
+      old_kernel{.features = {{.name = "kernel", .status = FeatureStatus::missing}}};
+  using testing::AllOf, testing::HasSubstr, testing::Not, testing::StartsWith;
+  EXPECT_EQ(doctor_message(good), "rtev-bpf can trace here.\n");
+  const auto own_programs = AllOf(HasSubstr("\n  rtev-bpf -- CMD "), HasSubstr("\n  rtev-bpf -p PID "),
+                                  HasSubstr("\n  pauses -i FILE "), HasSubstr("\n  --pid=host --cap-add=BPF "));
+  EXPECT_THAT(doctor_message(plain_user), AllOf(StartsWith("rtev-bpf cannot trace here: CAP_BPF\n"), own_programs,
+                                                HasSubstr("\n  sudo setcap cap_bpf,")));
+  EXPECT_THAT(doctor_message(container), AllOf(own_programs, Not(HasSubstr("setcap"))));
+  EXPECT_THAT(doctor_message(old_kernel), AllOf(HasSubstr("-i FILE"), Not(HasSubstr("-p PID")), Not(HasSubstr("cap"))));
+}
+
+TEST(Messages, NameDomainsAndThreadsThatAreMissing) {
+  test::World world;
+  struct : Sink {
+    void header(const RunHeader&) override {}
+    void consume(const Batch&, const Registry&) override {}
+    void flush() override {}
+    void summary(const RunSummary&, const Registry&) override {}
+  } sink;
+  SeenThreads seen(sink, {.domains = {1, 9}, .tids = {77}});
+  EXPECT_EQ(no_thread_message(seen),
+            "rtev-bpf: warning: no domain 1, no domain 9, no thread 77 in the stream\nhint: it has no events\n");
+  seen.consume(test::Events(world.slot).add("1 >minor 2 >minor@1 3 >minor@2").batch(), world.registry);
+  EXPECT_EQ(no_thread_message(seen),
+            "rtev-bpf: warning: no domain 9, no thread 77 in the stream\n"
+            "hint: it has domains 0 to 2; thread 4242\n");
+  SeenThreads others(sink, {.domains = {3}});
+  others.consume(test::Events(world.slot).add("1 >minor 2 >minor@2").batch(), world.registry);
+  EXPECT_EQ(no_thread_message(others), "rtev-bpf: warning: no domain 3 in the stream\nhint: it has domains 0, 2\n");
+  SeenThreads there(sink, {.domains = {0}, .tids = {4242}});
+  there.consume(test::Events(world.slot).add("1 >minor").batch(), world.registry);
+  EXPECT_EQ(no_thread_message(there), "");
+}
+
+TEST(Messages, SayWhenARecordingIs) {
+  EXPECT_EQ(missed_run_message({.start_ns = 5, .end_ns = 5'000'000'005, .start_realtime_ns = 0}, "t.fxt"),
+            "rtev-bpf: warning: nothing of t.fxt is in the selected time\nhint: it has 0s to 5.00s\n");
+  EXPECT_THAT(missed_run_message({.start_ns = 5, .end_ns = 5'000'000'005, .start_realtime_ns = 1}, "t.fxt"),
+              testing::ContainsRegex("hint: it has [0-9:]+:00.000000 to [0-9:]+:05.000000, 0s to 5.00s\n"));
 }
 
 }  // namespace

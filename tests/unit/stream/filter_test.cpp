@@ -12,6 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 
 using namespace std::chrono_literals;
 
@@ -245,6 +246,10 @@ class SelectionTest : public ::testing::Test {
       EXPECT_EQ(std::erase(collector.times, 150U), 1U) << "dropped events can be of any process";
     }
     selection.summary({.end_ns = 200}, world.registry);
+    unmatched_pids = selection.unmatched_pids();
+    unmatched_globs = selection.unmatched_globs();
+    processes = selection.processes();
+    missed_run = selection.missed_run();
     return std::exchange(collector.times, {});
   }
 
@@ -252,6 +257,10 @@ class SelectionTest : public ::testing::Test {
   ProcessIndex other = 0;
   std::uint32_t other_slot = 0;
   Collector collector;
+  std::vector<std::int32_t> unmatched_pids;
+  std::vector<std::string> unmatched_globs;
+  Selection::Processes processes;
+  std::optional<RunSpan> missed_run;
 };
 
 TEST_F(SelectionTest, EverythingByDefault) {
@@ -321,6 +330,27 @@ TEST_F(SelectionTest, SummariesCountSelectedEvents) {
 TEST_F(SelectionTest, SelectsByName) {
   EXPECT_THAT(select({.name_globs = {"batch-*"}}), ElementsAre(111, 121, 131, 133));
   EXPECT_THAT(select({.name_globs = {"batch"}}), ElementsAre());
+}
+
+TEST_F(SelectionTest, TellsWhichOptionsMatchedNothing) {
+  select({.pids = {4242, 5}, .name_globs = {"server", "leaky", "batch-*"}});
+  EXPECT_THAT(unmatched_pids, ElementsAre(5));
+  EXPECT_THAT(unmatched_globs, ElementsAre("leaky"));
+  EXPECT_THAT(processes, ElementsAre(Pair("batch-1", 77), Pair("server", 4242)));
+}
+
+TEST_F(SelectionTest, TellsWhetherTheWindowMissesTheRun) {
+  const auto misses = [this](const Window& window) {
+    select({.window = window});
+    return missed_run.has_value();
+  };
+  EXPECT_FALSE(misses({.from = TimePoint{.time = 100ns}}));
+  EXPECT_TRUE(misses({.from = TimePoint{.time = 101ns}}));
+  EXPECT_EQ(missed_run->start_ns, 100u);
+  EXPECT_EQ(missed_run->end_ns, 200u);
+  EXPECT_TRUE(misses({.around = TimePoint{.time = 1s}}));
+  EXPECT_FALSE(misses({.to = TimePoint{.time = 0ns}}));
+  EXPECT_FALSE(misses({}));
 }
 
 TEST_F(SelectionTest, DurationIsCountedFromTheStart) {
