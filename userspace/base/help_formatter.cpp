@@ -92,8 +92,12 @@ std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) con
   return usage + "\n";
 }
 
-bool HelpFormatter::is_rare(const CLI::Option& option) const {
-  return std::ranges::any_of(option.get_lnames(), [this](const std::string& name) { return rare_.contains(name); });
+bool HelpFormatter::is_rare(const CLI::App& app, const CLI::Option& option) const {
+  const auto common = common_.find(&app);
+  const auto has = [&option](const std::set<std::string>& names) {
+    return std::ranges::any_of(option.get_lnames(), [&](const std::string& name) { return names.contains(name); });
+  };
+  return common != common_.end() ? !has(common->second) : has(rare_);
 }
 
 std::string HelpFormatter::options_of(const CLI::App& app, const std::string& group, bool positional,
@@ -101,14 +105,14 @@ std::string HelpFormatter::options_of(const CLI::App& app, const std::string& gr
   std::string out;
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional() != positional || option->get_group() != group) continue;
-    if (with_rare || !is_rare(*option)) out += option_entry(*option, !with_rare);
+    if (with_rare || !is_rare(app, *option)) out += option_entry(*option, !with_rare);
   }
   return out;
 }
 
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
   const auto options = app->get_options();
-  const auto rare = std::ranges::count_if(options, [this](const CLI::Option* option) { return is_rare(*option); });
+  const auto rare = std::ranges::count_if(options, [&](const CLI::Option* option) { return is_rare(*app, *option); });
   const bool is_short = mode != CLI::AppFormatMode::All && rare > few;
   std::string description = app->get_description();
   if (app->get_parent() != nullptr) {  // written for the list of subcommands
@@ -125,7 +129,15 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI:
   add_section("Subcommands", subcommands);
   const std::vector<std::string> groups = app->get_groups();
   for (const std::string& group : groups) add_section("Arguments", options_of(*app, group, true, true));
-  for (const std::string& group : groups) add_section(group, options_of(*app, group, false, !is_short));
+  std::string common;
+  for (const std::string& group : groups) {
+    const std::string entries = options_of(*app, group, false, !is_short);
+    if (is_short && common_.contains(app))
+      common += entries;
+    else
+      add_section(group, entries);
+  }
+  add_section("Options", common);
   if (is_short) out += "\n" + std::to_string(rare) + " more options: " + name + " --help-all\n";
   const std::string footer = app->get_footer();
   if (!footer.empty()) out += "\n" + paragraphs(is_short ? examples_of(footer) : footer);

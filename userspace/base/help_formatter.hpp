@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -23,15 +24,19 @@ class HelpFormatter final : public CLI::Formatter {
   /// The long names of options, without "--", that --help does not show.
   void set_rare(std::set<std::string> names) { rare_ = std::move(names); }
 
+  /// For an app with many options: those that its --help shows, in one section. All others are rare.
+  void set_common(const CLI::App& app, std::set<std::string> names) { common_[&app] = std::move(names); }
+
   std::string make_usage(const CLI::App* app, std::string name) const override;
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
 
  private:
-  bool is_rare(const CLI::Option& option) const;
+  bool is_rare(const CLI::App& app, const CLI::Option& option) const;
   std::string options_of(const CLI::App& app, const std::string& group, bool positional, bool with_rare) const;
 
   std::set<const CLI::App*> with_command_;
   std::set<std::string> rare_;
+  std::map<const CLI::App*, std::set<std::string>> common_;
 };
 
 }  // namespace rtev

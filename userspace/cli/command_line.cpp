@@ -2,16 +2,21 @@
 #include "cli/command_line.hpp"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
 #include "base/help_formatter.hpp"
+#include "base/parse.hpp"
 #include "cli/messages.hpp"
 #include "cli/suggestion.hpp"
 #include "rtev/version.hpp"
@@ -63,29 +68,53 @@ std::vector<std::string> known_words(const CLI::App& app) {
   return words;
 }
 
-std::string unexpected_argument(const CLI::App& app, const std::string& argument) {
+/// "rtev-bpf" or "rtev-bpf record": how the command line begins.
+std::string command_name(const Subcommand& subcommand) {
+  const bool is_root = subcommand.app->get_parent() == nullptr;
+  return is_root ? "rtev-bpf" : "rtev-bpf " + subcommand.app->get_name();
+}
+
+/// The command line for people who write the name of a program, a file or a process where an option is needed.
+std::optional<std::string> meant_command(const Subcommand& subcommand, const std::string& argument) {
+  if (argument.starts_with('-')) return std::nullopt;
+  const auto with = [&](const std::string& more) { return command_name(subcommand) + more + escaped(argument); };
+  const bool takes_pid = subcommand.app->get_option_no_throw("--pid") != nullptr;
+  if (takes_pid && parse_number<std::int32_t>(argument).value_or(0) > 0) return with(" -p ");
+  std::error_code ignored;
+  const bool is_file = std::filesystem::is_regular_file(argument, ignored);
+  const bool is_program = is_file ? ::access(argument.c_str(), X_OK) == 0 : argument.contains('/');
+  const bool is_input = argument.ends_with(".fxt") || argument.ends_with(".events") || (is_file && !is_program);
+  if (is_input && subcommand.app->get_option_no_throw("--input") != nullptr) return with(" -i ");
+  if (is_input && subcommand.app->get_parent() == nullptr) return with(" dump ");
+  if (is_program && !is_input && subcommand.takes_command) return with(" -- ");
+  return std::nullopt;
+}
+
+std::string unexpected_argument(const Subcommand& subcommand, const CLI::App& root, const std::string& argument) {
   const std::string text = "unexpected argument '" + escaped(argument) + "'\nhint: ";
-  if (const auto word = similar_word(argument.substr(0, argument.find('=')), known_words(app)))
+  if (const auto command = meant_command(subcommand, argument)) return text + *command;
+  if (const auto word = similar_word(argument.substr(0, argument.find('=')), known_words(root)))
     return text + "did you mean " + *word + "?";
-  const auto parsed = app.get_subcommands();
-  if (!parsed.empty()) return text + "rtev-bpf " + parsed.front()->get_name() + " --help lists options";
-  return text + "rtev-bpf --help lists subcommands and options; to start a program, write -- before it";
+  const bool is_root = subcommand.app == &root;
+  return fmt::format("{}{} --help lists {}options{}", text, command_name(subcommand), is_root ? "subcommands and " : "",
+                     subcommand.takes_command ? "; to start a program, write -- before it" : "");
 }
 
 /// CLI11 lists unexpected arguments from the last to the first; people look for the first.
-std::string explain(const CLI::App& app, const CLI::ParseError& error, const Invocation& invocation) {
+std::string explain(const Subcommand& subcommand, const CLI::App& root, const CLI::ParseError& error,
+                    const Invocation& invocation) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return error.what();
-  const auto unexpected = app.remaining(true);
+  const auto unexpected = root.remaining(true);
   const auto first = std::ranges::find_first_of(invocation.arguments, unexpected);
-  return unexpected_argument(app, first != invocation.arguments.end() ? *first : unexpected.front());
+  return unexpected_argument(subcommand, root, first != invocation.arguments.end() ? *first : unexpected.front());
 }
 
-int usage_error(const CLI::App& app, const CLI::ParseError& error, const Invocation& invocation) {
-  if (error.get_exit_code() == 0) return finish_stdout(app.exit(error));  // --help and --version
-  const std::string text = explain(app, error, invocation);
-  const auto parsed = app.get_subcommands();
-  const std::string subcommand = parsed.empty() ? "" : parsed.front()->get_name() + " ";
-  const std::string hint = text.contains("hint:") ? "" : "hint: rtev-bpf " + subcommand + "--help\n";
+/// `subcommand`: which was given.
+int usage_error(const Subcommand& subcommand, const CLI::App& root, const CLI::ParseError& error,
+                const Invocation& invocation) {
+  if (error.get_exit_code() == 0) return finish_stdout(root.exit(error));  // --help and --version
+  const std::string text = explain(subcommand, root, error, invocation);
+  const std::string hint = text.contains("hint:") ? "" : "hint: " + command_name(subcommand) + " --help\n";
   say(fmt::format("rtev-bpf: {}\n{}", text, hint));
   return exit_usage;
 }
@@ -114,7 +143,7 @@ void check_command(const Subcommand& subcommand) {
 
 CommandLine::CommandLine() : app_(description, "rtev-bpf") {
   const auto formatter = std::make_shared<HelpFormatter>();
-  // Of the others no subcommand has many.
+  formatter->set_common(app_, {"pid", "name", "duration", "output", "format", "events", "sched", "enable"});
   formatter->set_rare({"allow-confined", "buffer", "color", "domain", "enable-rate", "history", "leave-on", "max-files",
                        "max-size", "memory-limit", "min-free", "ocaml-version", "priority", "ringless",
                        "ringless-limit", "save-rings", "tid", "verbose"});
@@ -133,14 +162,18 @@ CommandLine::CommandLine() : app_(description, "rtev-bpf") {
   }
 }
 
+const Subcommand& CommandLine::given_subcommand() const {
+  const auto parsed = std::ranges::find_if(
+      subcommands_, [&](const Subcommand& subcommand) { return subcommand.app != &app_ && subcommand.app->parsed(); });
+  return parsed != subcommands_.end() ? *parsed : subcommands_.back();
+}
+
 const Subcommand& CommandLine::parse_or_throw(const Invocation& invocation, std::vector<std::string> arguments,
                                               bool has_separator) {
   std::ranges::reverse(arguments);  // CLI11 takes a vector from its end
   app_.parse(arguments);
-  const auto parsed = std::ranges::find_if(
-      subcommands_, [&](const Subcommand& subcommand) { return subcommand.app != &app_ && subcommand.app->parsed(); });
-  if (parsed != subcommands_.end()) refuse_options_before(app_, parsed->app->get_name());
-  const Subcommand& subcommand = parsed != subcommands_.end() ? *parsed : subcommands_.back();
+  const Subcommand& subcommand = given_subcommand();
+  if (subcommand.app != &app_) refuse_options_before(app_, subcommand.app->get_name());
   if (has_separator && invocation.command.empty())
     throw CLI::ParseError("no program to start after --", CLI::ExitCodes::RequiredError);
   if (has_separator) check_command(subcommand);
@@ -160,7 +193,7 @@ std::expected<std::function<int()>, int> CommandLine::parse(std::vector<std::str
       return run(invocation);
     };
   } catch (const CLI::ParseError& error) {
-    return std::unexpected(usage_error(app_, error, invocation));
+    return std::unexpected(usage_error(given_subcommand(), app_, error, invocation));
   }
 }
 

@@ -24,6 +24,8 @@ class CommandLine {
   const CLI::App& app() const { return app_; }
 
  private:
+  /// The live stream if there is none.
+  const Subcommand& given_subcommand() const;
   const Subcommand& parse_or_throw(const Invocation& invocation, std::vector<std::string> arguments,
                                    bool has_separator);
 

@@ -10,6 +10,7 @@
 
 #include "base/option_types.hpp"
 #include "base/parse.hpp"
+#include "cli/output_name.hpp"
 #include "rtev/names.hpp"
 #include "stream/filter.hpp"
 
@@ -31,12 +32,46 @@ constexpr std::uint64_t min_file_bytes = std::uint64_t{256} << 10;
 const std::string inputs = "a recording (.fxt; - for stdin), a ring file (PID.events), or the id of a process";
 
 /// Catches "$UNSET" in a script, which must not mean stdout.
+constexpr const char* empty_name = "the file name is empty";
 CLI::Validator not_empty() {
-  return {[](const std::string& text) { return std::string(text.empty() ? "the file name is empty" : ""); }, ""};
+  return {[](const std::string& text) { return std::string(text.empty() ? empty_name : ""); }, ""};
 }
 
 CLI::Option* add_file(CLI::App& app, const char* name, std::string& path, const std::string& help) {
   return app.add_option(name, path, help)->type_name("FILE")->check(not_empty());
+}
+
+/// Without a name -o stands for one of its own: what follows is another option, or nothing.
+CLI::Option* add_output(CLI::App& app, std::string& path, const std::string& help) {
+  return add_file(app, "-o,--output", path, help)->type_name("[FILE]")->expected(0, 1)->default_str(unnamed_file);
+}
+
+/// Ends the parsing with a usage error.
+[[noreturn]] void refuse(const Error& error) {
+  throw CLI::ParseError(error.message() + "\nhint: " + error.hint, CLI::ExitCodes::ValidationError);
+}
+
+/// CLI11 does not check an empty name where none is needed.
+void check_output_name(const CLI::App& app, const std::string& path) {
+  if (app.count("--output") > 0 && path.empty()) throw CLI::ValidationError("--output", empty_name);
+}
+
+/// After the parsing: checks the name of a stream's file, and gives it one if -o has none.
+void complete_output(const CLI::App& app, OutputOptions& options, Format otherwise) {
+  check_output_name(app, options.path);
+  const Format unnamed = options.format.value_or(options.all ? Format::text : Format::fxt);
+  if (options.path == unnamed_file) options.path = default_file_name(info_of(unnamed).suffixes.front());
+  if (const auto format = format_of_output(options.path, options.format, otherwise); !format) refuse(format.error());
+}
+
+/// The same for a report.
+void complete_report(const CLI::App& app, AnalysisOptions& options) {
+  check_output_name(app, options.output);
+  const auto asked = app.count("--format") > 0 ? std::optional(options.json) : std::nullopt;
+  if (options.output == unnamed_file) options.output = default_file_name(options.json ? ".json" : ".txt");
+  const auto is_json = is_json_output(options.output, asked);
+  if (!is_json) refuse(is_json.error());
+  options.json = *is_json;
 }
 
 /// Checks --events. The list is parsed again where it is used.
@@ -50,8 +85,9 @@ CLI::Validator event_list() {
 
 void add_events_option(CLI::App& app, std::string& events) {
   app.add_option("--events", events,
-                 "only events of these kinds (phase, counter, alloc, lifecycle, user, process, switch, wakeup) or with "
-                 "these names (wildcards allowed), e.g. 'user,minor*'; losses are always shown")
+                 "only events of these kinds or names, e.g. 'user,minor*'\n"
+                 "kinds: phase, counter, alloc, lifecycle, user, process, switch, wakeup; names may have wildcards; "
+                 "losses are always shown")
       ->type_name("LIST")
       ->check(event_list());
 }
@@ -59,8 +95,9 @@ void add_events_option(CLI::App& app, std::string& events) {
 /// Without the option the suffix of -o decides, and `otherwise` if it has none.
 void add_format(CLI::App& app, std::optional<Format>& format, Format otherwise) {
   std::vector<std::pair<std::string, Format>> choices;
-  std::string help = fmt::format("format of the output (default: by the suffix of -o FILE, else {}{})",
-                                 otherwise == Format::text ? "brief on a terminal and " : "", info_of(otherwise).name);
+  std::string help =
+      fmt::format("format of the output (default: by the suffix of FILE, else {})",
+                  otherwise == Format::text ? "brief on a terminal and text elsewhere" : info_of(otherwise).name);
   for (const FormatInfo& info : all_formats()) {
     // Everywhere else it is json.
     const std::string_view word = info.format == Format::jsonl ? json_word : info.name;
@@ -117,8 +154,7 @@ void add_pid_option(CLI::App& app, std::vector<std::int32_t>& pids) {
 
 void add_process_options(CLI::App& app, ProcessOptions& options) {
   add_pid_option(app, options.pids);
-  app.add_option("-n,--name", options.names,
-                 "only processes with this name (wildcards allowed), e.g. 'web*'; repeatable")
+  app.add_option("-n,--name", options.names, "only processes with this name, e.g. server or 'web*'; repeatable")
       ->type_name("GLOB");
   add_time_option(app, "-d,--duration", options.duration,
                   "stop after this time, e.g. 500ms, 5s, 2m (default: at Ctrl-C)");
@@ -144,8 +180,8 @@ void add_trace_options(CLI::App& app, TraceOptions& options) {
                               "all: those of all threads");
   CLI::Option* const enable =
       app.add_flag("--enable", options.enable,
-                   "switch the events of running programs on, as rtev-bpf enable does, also of those that start later; "
-                   "at the end they are switched off");
+                   "switch the events of running programs on, for the time of the trace\n"
+                   "as rtev-bpf enable does, also of programs that start later; at the end they are switched off");
   app.add_flag("--leave-on", options.leave_on, "with --enable: do not switch them off at the end")->needs(enable);
   app.add_flag("--allow-confined", options.allow_confined,
                "with --enable: also programs with a filter of system calls or a security profile: if its rules do not "
@@ -197,7 +233,9 @@ void add_trace_options(CLI::App& app, TraceOptions& options) {
 
 void add_output_options(CLI::App& app, OutputOptions& options) {
   app.option_defaults()->group(output_group);
-  add_file(app, "-o,--output", options.path, "write to FILE instead of stdout; FILE.gz is compressed");
+  add_output(app, options.path,
+             "write to FILE instead of stdout\n"
+             "without a name: to rtev-HOST-TIME.fxt; FILE.gz is compressed");
   add_format(app, options.format, Format::text);
   add_choice<ColorMode>(app, "--color", options.color,
                         {{"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}},
@@ -210,15 +248,20 @@ void add_output_options(CLI::App& app, OutputOptions& options) {
   add_id_option(app, "--domain", options.threads.domains, "N", "only events of this domain; repeatable", 0);
   add_id_option(app, "--tid", options.threads.tids, "TID",
                 "only events of this thread; repeatable. Which domain it runs is known from scheduler events", 1);
+  app.final_callback([&app, &options] { complete_output(app, options, Format::text); });
 }
 
 void add_recording_options(CLI::App& app, OutputOptions& options) {
   app.option_defaults()->group(output_group);
-  add_file(app, "-o,--output", options.path,
-           "the file to write (default: rtev-HOST-TIME with the suffix of the format), or - for stdout; FILE.gz is "
-           "compressed");
+  add_output(app, options.path,
+             "the file to write (default: rtev-HOST-TIME with the suffix of the format), or - for stdout; FILE.gz is "
+             "compressed");
   add_format(app, options.format, Format::fxt);
   add_events_option(app, options.events);
+  app.final_callback([&app, &options] {
+    if (app.count("--output") == 0) options.path = unnamed_file;
+    complete_output(app, options, Format::fxt);
+  });
 }
 
 void add_disk_options(CLI::App& app, DiskOptions& options, bool always_file) {
@@ -262,8 +305,10 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options) {
           "stop after this time, e.g. 500ms, 5s, 2m (default: at Ctrl-C); with -i, analyse only the first TIME");
   for (CLI::Option* const option : add_window_options(app, options.window)) option->needs(input);
   app.option_defaults()->group(output_group);
-  add_file(app, "-o,--output", options.output, "write the report to FILE instead of stdout");
+  add_output(app, options.output,
+             "write the report to FILE instead of stdout (without a name: rtev-HOST-TIME.txt or .json)");
   add_json_option(app, options.json);
+  app.get_option("--format")->description("text (default) for people, json for programs (default if FILE ends so)");
   const auto accept_limit = [&options](const std::string& text) {
     const auto limit = parse_limit(text);
     if (limit) options.limits.push_back(*limit);
@@ -278,9 +323,17 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options) {
       ->check(expects("a limit, e.g. 'p99>5ms', 'max>50ms', 'gc-share>20%'", accept_limit));
   add_trace_options(app, options);
   add_common_options(app, options);
+  CLI::Option* const verbose = app.get_option("--verbose");
+  verbose->description("the same as --full; when it traces, also print messages of libbpf");
   // They say how to trace, so they have no effect on a recording.
-  for (const CLI::Option* const option : app.get_options())
-    if (option->get_group() == tracing_group) input->excludes(app.get_option("--" + option->get_lnames().front()));
+  for (const CLI::Option* const option : app.get_options()) {
+    if (option->get_group() == tracing_group && option != verbose)
+      input->excludes(app.get_option("--" + option->get_lnames().front()));
+  }
+  app.final_callback([&app, &options] {
+    options.full |= options.verbose;
+    complete_report(app, options);
+  });
 }
 
 void add_json_option(CLI::App& app, bool& json) {

@@ -112,6 +112,7 @@ struct AnalysisOptions : TraceOptions {
   std::string input;   ///< analyse this instead of tracing; empty: trace
   std::string output;  ///< of the report; "-" or empty for stdout
   bool json = false;
+  bool full = false;            ///< --full or -v
   std::vector<Limit> limits{};  ///< --fail-if
 };
 void add_analysis_options(CLI::App& app, AnalysisOptions& options);

@@ -13,13 +13,14 @@
 #include "base/exit_status.hpp"
 #include "cli/messages.hpp"
 #include "cli/no_match.hpp"
+#include "cli/output_name.hpp"
 #include "cli/tracing.hpp"
 #include "stream/thread_filter.hpp"
 
 namespace rtev::cli {
 Result<Stream> Stream::open(const OutputOptions& options, Format otherwise) {
   Stream stream;
-  const Result<Format> format = options.format ? *options.format : format_of_file(options.path, otherwise);
+  const auto format = format_of_output(options.path, options.format, otherwise);
   if (!format) return std::unexpected(format.error());
   stream.format_ = *format;
   const bool is_for_people = *format == Format::brief || *format == Format::text;

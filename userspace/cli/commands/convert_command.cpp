@@ -23,7 +23,11 @@ Subcommand add_convert_command(CLI::App& root) {
   app->footer(footer);
   add_input_options(*app, *options);
   add_recording_options(*app, options->output);
-  app->get_option("--output")->description("the file to write, or - for stdout; FILE.gz is compressed")->required();
+  app->get_option("--output")
+      ->description("the file to write, or - for stdout; FILE.gz is compressed")
+      ->type_name("FILE")
+      ->expected(1)
+      ->required();
   add_common_options(*app, *options);
   return {.app = app,
           .run = [options](const Invocation& invocation) { return copy(*options, invocation, Format::fxt); }};

@@ -35,7 +35,6 @@ struct LatencyCommandOptions : AnalysisOptions {
   std::string phase;
   std::string span;  ///< the pattern; empty: no spans
   std::chrono::nanoseconds min{0}, interval{0};
-  bool full = false;
   bool olly = false;
 };
 

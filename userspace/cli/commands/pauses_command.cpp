@@ -27,7 +27,6 @@ constexpr const char* footer =
 struct PausesCommandOptions : AnalysisOptions {
   std::optional<std::size_t> top{};
   std::chrono::nanoseconds min{0};
-  bool full = false;
 };
 
 int run_pauses(const PausesCommandOptions& options, const Invocation& invocation) {

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf record: writes the stream to a file, to analyse it later or to open it in a viewer.
 #include <fmt/core.h>
-#include <limits.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <cstdio>
-#include <ctime>
 #include <memory>
 #include <string>
 
@@ -109,20 +106,7 @@ constexpr const char* footer =
     "  rtev-bpf record -d 5s -o trace.pftrace       an export for ui.perfetto.dev\n"
     "  rtev-bpf pauses -i trace.fxt                 analyse a recording";
 
-/// "rtev-web1-20261126-101502.fxt", by the local time.
-std::string default_name(Format format) {
-  std::array<char, HOST_NAME_MAX + 1> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  ::localtime_r(&now, &local);
-  std::array<char, sizeof "20261126-101502"> time{};
-  std::strftime(time.data(), time.size(), "%Y%m%d-%H%M%S", &local);
-  return fmt::format("rtev-{}-{}{}", host.data(), time.data(), info_of(format).suffixes.front());
-}
-
-int run_record(StreamOptions options, const Invocation& invocation) {
-  if (options.output.path.empty()) options.output.path = default_name(options.output.format.value_or(Format::fxt));
+int run_record(const StreamOptions& options, const Invocation& invocation) {
   auto stream = Stream::open(options.output, Format::fxt);
   if (!stream) return report(stream.error());
   if (!options.quiet) say(mistyped_kind_note(options.output.events));

@@ -31,7 +31,6 @@ constexpr const char* footer =
 struct StallsCommandOptions : AnalysisOptions {
   std::size_t top = StallsOptions{}.top;
   std::chrono::nanoseconds min{StallsOptions{}.min_ns};
-  bool full = false;
 };
 
 int run_stalls(const StallsCommandOptions& options, const Invocation& invocation) {

@@ -25,7 +25,6 @@ constexpr const char* footer =
     "  rtev-bpf stats --gc-tuning -p 1234 -d 60s    do its minor heap and space_overhead fit?";
 
 struct StatsCommandOptions : AnalysisOptions {
-  bool full = false;
   bool gc_tuning = false;
 };
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+#include "cli/output_name.hpp"
+
+#include <fmt/format.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <filesystem>
+#include <utility>
+
+#include "base/escape.hpp"
+
+namespace rtev::cli {
+namespace {
+
+constexpr std::string_view text_suffixes[] = {".txt", ".log"}, json_suffixes[] = {".json", ".jsonl"};
+
+std::unexpected<Error> refused(const std::string& path, std::string why, std::string hint) {
+  return std::unexpected(
+      Error{.what = "cannot write to", .subject = path, .why = std::move(why), .hint = std::move(hint)});
+}
+
+/// Suffixes that several formats are at home in.
+bool fits(Format written, Format of_suffix) {
+  return written == of_suffix || (written == Format::jsonl && of_suffix == Format::chrome) ||
+         (written == Format::brief && of_suffix == Format::text);
+}
+
+/// True if any format of streams has the suffix.
+bool is_known(const std::string& suffix) {
+  return std::ranges::any_of(all_formats(), [&](const FormatInfo& info) {
+    return std::ranges::find(info.suffixes, suffix) != info.suffixes.end();
+  });
+}
+
+}  // namespace
+
+std::string default_file_name(std::string_view suffix) {
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  std::array<char, sizeof "20261126-101502"> time{};
+  std::strftime(time.data(), time.size(), "%Y%m%d-%H%M%S", &local);
+  return fmt::format("rtev-{}-{}{}", host.data(), time.data(), suffix);
+}
+
+Result<Format> format_of_output(const std::string& path, std::optional<Format> asked, Format otherwise) {
+  auto of_suffix = format_of_file(path, asked.value_or(otherwise));
+  if (!asked) return of_suffix;
+  if (!of_suffix || fits(*asked, *of_suffix)) return *asked;
+  return refused(
+      path, fmt::format("its suffix is that of {}, and -f asks for {}", info_of(*of_suffix).name, info_of(*asked).name),
+      fmt::format("omit -f, or give a file with the suffix {}", info_of(*asked).suffixes.front()));
+}
+
+Result<bool> is_json_output(const std::string& path, std::optional<bool> asked) {
+  constexpr const char* accepted = "a report is text (.txt, .log or no suffix) or JSON (.json, .jsonl)";
+  const std::string suffix = std::filesystem::path(path).extension();
+  const auto is_one_of = [&](const auto& suffixes) {
+    return std::ranges::find(suffixes, suffix) != std::end(suffixes);
+  };
+  if (suffix == ".gz") return refused(path, "reports are not compressed", accepted);
+  const bool is_json = is_one_of(json_suffixes), is_text = suffix.empty() || is_one_of(text_suffixes);
+  if (!is_json && !is_text && (!asked || is_known(suffix)))
+    return refused(path, fmt::format("no report has the suffix '{}'", escaped(suffix)), accepted);
+  if (asked && !suffix.empty() && (*asked ? is_text : is_json))
+    return refused(path, fmt::format("-f asks for {}", *asked ? "JSON" : "text"), accepted);
+  return asked.value_or(is_json);
+}
+
+}  // namespace rtev::cli

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// Names of the files that -o names: the one where it has no name, and whether the suffix fits what is written.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "formats/format_table.hpp"
+#include "rtev/error.hpp"
+
+namespace rtev::cli {
+
+/// Stands for the name of -o without one.
+inline constexpr const char* unnamed_file = "rtev-HOST-TIME";
+
+/// "rtev-web1-20261126-101502.fxt", by the local time.
+std::string default_file_name(std::string_view suffix);
+
+/// The format of a stream's file. `asked` is that of -f; without it the suffix decides, and `otherwise` if there is
+/// none. Fails on a suffix of another format than `asked`, and without `asked` on one that no format has.
+Result<Format> format_of_output(const std::string& path, std::optional<Format> asked, Format otherwise);
+
+/// True if a report's file is JSON, with the same rules. Reports are not compressed: fails on ".gz".
+Result<bool> is_json_output(const std::string& path, std::optional<bool> asked);
+
+}  // namespace rtev::cli
