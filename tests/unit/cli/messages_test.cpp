@@ -118,8 +118,9 @@ TEST(Messages, OfDoctorSayWhatWorksHere) {
       old_kernel{.features = {{.name = "kernel", .status = FeatureStatus::missing}}};
   using testing::AllOf, testing::HasSubstr, testing::Not, testing::StartsWith;
   EXPECT_EQ(doctor_message(good), "rtev-bpf can trace here.\n");
-  const auto own_programs = AllOf(HasSubstr("\n  rtev-bpf -- CMD "), HasSubstr("\n  rtev-bpf -p PID "),
-                                  HasSubstr("\n  pauses -i FILE "), HasSubstr("\n  --pid=host --cap-add=BPF "));
+  const auto own_programs =
+      AllOf(HasSubstr("\n  rtev-bpf -- CMD "), HasSubstr("\n  rtev-bpf -p PID "),
+            HasSubstr("\n  rtev-bpf pauses -i FILE "), HasSubstr("\n  --pid=host --cap-add=BPF "));
   EXPECT_THAT(doctor_message(plain_user), AllOf(StartsWith("rtev-bpf cannot trace here: CAP_BPF\n"), own_programs,
                                                 HasSubstr("\n  sudo setcap cap_bpf,")));
   EXPECT_THAT(doctor_message(container), AllOf(own_programs, Not(HasSubstr("setcap"))));
