@@ -241,7 +241,11 @@ INSTANTIATE_TEST_SUITE_P(Formats, RecordExportLive,
                          ::testing::Values("json", "pftrace", "jsonl", "json.gz", "pftrace.gz", "jsonl.gz"), by_label);
 
 TEST_F(RecordLive, FormatCanDifferFromTheName) {
-  EXPECT_THAT(read_chrome_trace(read_file(recorded("fxt", {"-f", "chrome"}))).problems, IsEmpty());
+  EXPECT_THAT(read_chrome_trace(read_file(recorded("data", {"-f", "chrome"}))).problems, IsEmpty());
+  const Outcome outcome = run_tool({"record", "-q", "-o", file("fxt"), "-f", "chrome", "--", "true"});
+  EXPECT_EQ(outcome.status.code(), 2);
+  EXPECT_THAT(outcome.err, HasSubstr("its suffix is that of fxt, and -f asks for chrome"));
+  EXPECT_FALSE(fs::exists(file("fxt")));
 }
 
 TEST_F(RecordLive, FileBelongsToWhoCalledSudo) {
