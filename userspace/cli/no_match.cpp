@@ -49,6 +49,7 @@ std::string list_of(const std::set<std::int32_t>& numbers) {
   const bool is_range = numbers.size() > 2 && *numbers.rbegin() - *numbers.begin() + 1 == std::ssize(numbers);
   if (is_range) return fmt::format("{} to {}", *numbers.begin(), *numbers.rbegin());
   std::vector<std::string> words;
+  words.reserve(numbers.size());
   for (const std::int32_t number : numbers) words.push_back(std::to_string(number));
   return list_of(words);
 }
