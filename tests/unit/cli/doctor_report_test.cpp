@@ -2,7 +2,7 @@
 // What doctor says of hosts that allow everything, or little.
 #include "cli/commands/doctor_report.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 
@@ -12,6 +12,7 @@ namespace rtev::cli {
 namespace {
 
 using enum kernel::FeatureStatus;
+using testing::AllOf, testing::HasSubstr, testing::Not;
 
 kernel::HostFeatures well() {
   return {.features = {{.name = "kernel", .found = "Linux 6.18.44"},
@@ -39,6 +40,19 @@ TEST(DoctorReport, Text) {
   EXPECT_EQ(doctor_text(well(), "sudo setcap", "While it traces: ..."), test::golden("cli/golden/doctor.txt"));
   EXPECT_EQ(doctor_text(without_rights(), "sudo setcap cap_bpf=ep '/opt/rtev\x1b[2J bpf'", "While it traces: ..."),
             test::golden("cli/golden/doctor_missing.txt"));
+}
+
+TEST(DoctorReport, SaysWhatWorksWhereTheHostCannotBeTraced) {
+  const auto text_of = [](const kernel::HostFeatures& host) { return doctor_text(host, "sudo setcap", ""); };
+  const kernel::HostFeatures in_namespace{
+      .features = {{.name = "pid namespace", .status = missing}}, .lacks_capabilities = true, .denies_bpf = true},
+      old_kernel{.features = {{.name = "kernel", .status = missing}}};
+  const auto own_programs =
+      AllOf(HasSubstr("\n  rtev-bpf -- CMD "), HasSubstr("\n  rtev-bpf -p PID "),
+            HasSubstr("\n  rtev-bpf pauses -i FILE "), HasSubstr("\n  --pid=host --cap-add=BPF "));
+  EXPECT_THAT(text_of(without_rights()), AllOf(own_programs, HasSubstr("\n  sudo setcap\n")));
+  EXPECT_THAT(text_of(in_namespace), AllOf(own_programs, Not(HasSubstr("setcap"))));
+  EXPECT_THAT(text_of(old_kernel), AllOf(HasSubstr("-i FILE"), Not(HasSubstr("-p PID")), Not(HasSubstr("cap"))));
 }
 
 TEST(DoctorReport, Json) {

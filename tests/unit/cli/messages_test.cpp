@@ -106,27 +106,6 @@ TEST(Messages, OptionsThatMatchNothingAreFoundOneByOne) {
   EXPECT_THAT(missing.names, testing::ElementsAre("leaky", "nosuch"));
 }
 
-TEST(Messages, OfDoctorSayWhatWorksHere) {
-  using kernel::FeatureStatus;
-  const kernel::HostFeatures good{.features = {{.name = "BPF"}}},
-      plain_user{.features = {{.name = "CAP_BPF", .status = FeatureStatus::missing}},
-                 .lacks_capabilities = true,
-                 .denies_bpf = true},
-      container{.features = {{.name = "pid namespace", .status = FeatureStatus::missing}},
-                .lacks_capabilities = true,
-                .denies_bpf = true},
-      old_kernel{.features = {{.name = "kernel", .status = FeatureStatus::missing}}};
-  using testing::AllOf, testing::HasSubstr, testing::Not, testing::StartsWith;
-  EXPECT_EQ(doctor_message(good), "rtev-bpf can trace here.\n");
-  const auto own_programs =
-      AllOf(HasSubstr("\n  rtev-bpf -- CMD "), HasSubstr("\n  rtev-bpf -p PID "),
-            HasSubstr("\n  rtev-bpf pauses -i FILE "), HasSubstr("\n  --pid=host --cap-add=BPF "));
-  EXPECT_THAT(doctor_message(plain_user), AllOf(StartsWith("rtev-bpf cannot trace here: CAP_BPF\n"), own_programs,
-                                                HasSubstr("\n  sudo setcap cap_bpf,")));
-  EXPECT_THAT(doctor_message(container), AllOf(own_programs, Not(HasSubstr("setcap"))));
-  EXPECT_THAT(doctor_message(old_kernel), AllOf(HasSubstr("-i FILE"), Not(HasSubstr("-p PID")), Not(HasSubstr("cap"))));
-}
-
 TEST(Messages, NameDomainsAndThreadsThatAreMissing) {
   test::World world;
   struct : Sink {

@@ -117,8 +117,9 @@ int run_ps(const PsOptions& options) {
   lister->run(options.duration.value_or(default_sample));
   const auto rows = rows_of(*lister, stats.report(lister->registry()));
   fmt::print("{}", options.json ? ps_json(rows, lister->seconds()) : ps_table(rows, terminal_columns(STDOUT_FILENO)));
-  if (selects_none(options, lister->registry())) {
-    say(no_match_message(options, *helper));
+  if (const ProcessOptions missing = unmatched(options, lister->registry());
+      !missing.pids.empty() || !missing.names.empty()) {
+    say(no_match_message(missing, *helper));
   } else if (rows.empty()) {
     say("rtev-bpf: no OCaml 5 process runs now\n");
   }
