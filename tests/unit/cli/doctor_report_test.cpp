@@ -45,8 +45,10 @@ TEST(DoctorReport, Text) {
 TEST(DoctorReport, SaysWhatWorksWhereTheHostCannotBeTraced) {
   const auto text_of = [](const kernel::HostFeatures& host) { return doctor_text(host, "sudo setcap", ""); };
   const kernel::HostFeatures in_namespace{
-      .features = {{.name = "pid namespace", .status = missing}}, .lacks_capabilities = true, .denies_bpf = true},
-      old_kernel{.features = {{.name = "kernel", .status = missing}}};
+      .features = {{.name = "pid namespace", .status = missing, .found = {}, .hint = {}}},
+      .lacks_capabilities = true,
+      .denies_bpf = true},
+      old_kernel{.features = {{.name = "kernel", .status = missing, .found = {}, .hint = {}}}};
   const auto own_programs =
       AllOf(HasSubstr("\n  rtev-bpf -- CMD "), HasSubstr("\n  rtev-bpf -p PID "),
             HasSubstr("\n  rtev-bpf pauses -i FILE "), HasSubstr("\n  --pid=host --cap-add=BPF "));

@@ -41,7 +41,7 @@ std::string latency_interval_text(const LatencyReport& report, bool with_titles)
           Grouped{wall.count()}, Duration{wall.total()}, Duration{wall.percentile(50)}, Duration{wall.percentile(99)},
           Duration{wall.max()});
     for (const std::uint64_t ns : {split.on_cpu, split.runnable, split.blocked()}) {
-      if (report.scheduler_seen)
+      if (report.scheduler_seen && split.unknown < wall.total())
         print(out, " {:>6}", Percent{ns, wall.total()});
       else
         print(out, " {:>6}", "-");

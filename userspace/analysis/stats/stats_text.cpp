@@ -53,7 +53,9 @@ class Screen {
     if (report_.process_count == 0) return;
     TextTable table;
     table.column("PID", 7).column("COMM", comm_width, TextTable::Align::left).column("DOM", 5);
-    for (const std::string_view title : {"WALL", "CPU", "GC", "GC%"}) table.column(title, 8);
+    table.column("WALL", 8);
+    if (report_.scheduler_seen) table.column("CPU", 8);
+    for (const std::string_view title : {"GC", "GC%"}) table.column(title, 8);
     if (is_single()) {
       for (const std::string_view title : {"MINOR", "CYCLES", "ALLOC", "PROMOTED"}) table.column(title, 8);
       domains(table, report_.processes.front());
@@ -124,12 +126,12 @@ class Screen {
     const std::string_view bound = figures.missing.any() ? "at least " : "";
     print(text, "allocated {}{} in minor heaps ({})", bound, bytes_of(figures.minor_words),
           Counted{figures.minor_collections, "minor collection", "minor collections"});
-    if (figures.minor_words > 0)
+    if (figures.minor_words > 0 && figures.minor_collections > 0)
       print(text, ", {} of it survived", Percent{figures.promoted_words, figures.minor_words});
     const std::uint64_t major = figures.major_words.value_or(0);
     if (major > figures.promoted_words)
       print(text, "; {} directly in the major heap", bytes_of(major - figures.promoted_words));
-    print(text, "; {}", Counted{figures.major_cycles, "major cycle", "major cycles"});
+    if (figures.major_cycles > 0) print(text, "; {}", Counted{figures.major_cycles, "major cycle", "major cycles"});
     line(text.text());
   }
 
@@ -164,15 +166,15 @@ class Screen {
   }
 
   /// The cells that all rows have.
-  static void begin_row(TextTable& table, std::string_view pid, std::string_view comm, std::string_view domain,
-                        std::optional<std::uint64_t> wall_ns, const StatsFigures& figures) {
+  void begin_row(TextTable& table, std::string_view pid, std::string_view comm, std::string_view domain,
+                 std::optional<std::uint64_t> wall_ns, const StatsFigures& figures) const {
     const bool bound = figures.missing.any();
     table.row();
     table.cell(pid);
     table.cell(comm);
     table.cell(domain);
     add_time(table, wall_ns, false);
-    add_time(table, figures.cpu_ns, false);
+    if (report_.scheduler_seen) add_time(table, figures.cpu_ns, false);
     add_time(table, figures.gc_ns, bound);
     add_share(table, figures.gc_share(), bound);
   }
@@ -191,8 +193,8 @@ class Screen {
       table.cell(fmt::format("{}", bytes_of(words)), bound);
   }
 
-  static void domain_row(TextTable& table, const ProcessStats& process, std::string_view domain,
-                         const StatsFigures& figures) {
+  void domain_row(TextTable& table, const ProcessStats& process, std::string_view domain,
+                  const StatsFigures& figures) const {
     begin_row(table, std::to_string(process.pid), comm_of(process), domain, figures.wall_ns, figures);
     domain_cells(table, figures);
   }
@@ -210,7 +212,7 @@ class Screen {
   static std::string rest_label(std::uint64_t count) { return fmt::format("{}{} more", more, Grouped{count}); }
 
   /// Domains that had one number after another are one row: "3 x12".
-  static void domains(TextTable& table, const ProcessStats& process) {
+  void domains(TextTable& table, const ProcessStats& process) {
     struct Number {
       std::uint64_t count = 0;
       StatsFigures figures{};
