@@ -43,9 +43,9 @@ BriefSink::BriefSink(Output& output, BriefOptions options)
 void BriefSink::header(const RunHeader& header) {
   header_ = header;
   second_end_ns_ = end_of_second(header.begin_ns());
-  const std::string title =
-      fmt::format("# pauses of {}, spans of {} and longer; the rest is summed up (--min TIME, --all)",
-                  Duration{least(BriefOptions::min_pause_ns)}, Duration{least(BriefOptions::min_span_ns)});
+  const std::string title = fmt::format(
+      "# pauses from {}, spans from {}, the {} longest a second; others summed up (--min, --all)",
+      Duration{least(BriefOptions::min_pause_ns)}, Duration{least(BriefOptions::min_span_ns)}, max_long_lines);
   out_.add(std::string_view(cut(title, options_.columns)));
   end_line();
 }
@@ -177,8 +177,10 @@ void BriefSink::on_end(BriefRing& ring, Lane& /*lane*/, const Event& begin, cons
   }
   TextBuffer text;
   add_quoted(text, line.span);
-  if (count > 0) print(text, "  paused {}", Duration{paused_ns});
-  if (count > 1) print(text, " ({})", times(count));
+  if (constexpr std::uint64_t notable = 100; paused_ns >= line.length_ns / notable && paused_ns > 0) {
+    print(text, "  paused {}", Duration{paused_ns});
+    if (count > 1) print(text, " ({})", times(count));
+  }
   if (const auto cause = take_pause(line, end_ns)) text.add(": ", std::string_view(*cause));
   line.text = text.text();
   add_line(std::move(line));
@@ -233,7 +235,7 @@ void BriefSink::end_second(std::uint64_t now_ns) {
     TextBuffer text;
     if (line.domain >= 0) print(text, "{:<4}", fmt::format("d{}", line.domain));
     if (line.length_ns > 0) print(text, "{:>6} ", Duration{line.length_ns});
-    if (line.is_pause) text.add("pause: ");
+    if (line.is_pause) text.add(line.text.starts_with('(') ? "pause  " : "pause: ");
     text.add(std::string_view(line.text));
     write_line(line.time_ns, name_of(registry_->process(line.process)), text.text(), line.color);
   }
@@ -274,9 +276,14 @@ void BriefSink::write_line(std::optional<std::uint64_t> of, std::string_view pro
   line.add("  ", program);
   line.add_repeated(' ', name_width_ - std::min(name_width_, columns) + 2);
   line.add(text);
+  // Rather without the phases of a pause than without the end of its cause.
+  std::string_view shown = line.text();
+  const bool is_wide = options_.columns != 0 && columns_of(shown) > options_.columns;
+  if (const auto phases = shown.rfind("  ("); is_wide && phases != std::string_view::npos && shown.ends_with(')'))
+    shown = shown.substr(0, phases);
   const bool colored = options_.color && !color.empty();
   if (colored) out_.add(color);
-  out_.add(std::string_view(cut(line.text(), options_.columns)));
+  out_.add(std::string_view(cut(shown, options_.columns)));
   if (colored) out_.add(normal);
   end_line();
 }
