@@ -74,15 +74,15 @@ class Sentence {
   std::string own_thread() const { return pause_.tid != 0 ? fmt::format("its thread {}", pause_.tid) : "its thread"; }
 
   std::string in_busiest_phase() const {
-    const PhaseTree::Node* const busiest = busiest_phase(pause_);
-    if (!busiest) return {};
+    const PhaseTree::Node* const busiest = busiest_phase(pause_, Barriers::left_out);
+    if (!busiest || busiest->own_ns < pause_.duration_ns() / 2) return {};
     return fmt::format(", most of the pause in {} ({} without the phases inside)",
                        PhaseName{pause_.domain.family, busiest->phase}, Duration{busiest->own_ns});
   }
 
   /// What its thread did; the phases are known.
   void unknown() {
-    const PhaseTree::Node* const busiest = busiest_phase(pause_);
+    const PhaseTree::Node* const busiest = busiest_phase(pause_, Barriers::counted);
     if (seen_ != SwitchesSeen::none || !busiest) {
       print(out_, "unknown for {}: {}{}", share(),
             seen_ != SwitchesSeen::none ? "scheduler events are missing" : "no scheduler events", in_busiest_phase());
@@ -243,11 +243,12 @@ std::string_view to_string(Why why) {
   return name_at(names, why);
 }
 
-const PhaseTree::Node* busiest_phase(const PauseDetails& pause) {
+const PhaseTree::Node* busiest_phase(const PauseDetails& pause, Barriers barriers) {
   const StwPhases& phases = StwPhases::of(pause.domain.family);
   const PhaseTree::Node* busiest = nullptr;
   for (const PhaseTree::Node& node : pause.phases.nodes()) {
-    if (node.phase == phases.start_barrier || node.phase == phases.minor_barrier) continue;
+    const bool is_barrier = node.phase == phases.start_barrier || node.phase == phases.minor_barrier;
+    if (is_barrier && barriers == Barriers::left_out) continue;
     if (!busiest || node.own_ns > busiest->own_ns) busiest = &node;
   }
   return busiest;

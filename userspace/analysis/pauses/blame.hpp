@@ -45,8 +45,11 @@ struct Blame {
 /// Which switches the stream has: which thread had a cpu is certain only with all of them.
 enum class SwitchesSeen : std::uint8_t { none, ocaml, all };
 
-/// The phase with most time outside of those inside it, barriers left out; null if none is known.
-const PhaseTree::Node* busiest_phase(const PauseDetails& pause);
+/// Phases in which domains wait for each other.
+enum class Barriers : std::uint8_t { left_out, counted };
+
+/// The phase with most time outside of those inside it; null if none is known.
+const PhaseTree::Node* busiest_phase(const PauseDetails& pause, Barriers barriers);
 
 /// Refers to the pause.
 Blame blame_of(const PauseDetails& pause);

@@ -22,10 +22,12 @@ constexpr std::uint64_t step_ns(std::size_t step) {
 }
 
 CauseKey key_of(const PauseDetails& pause, const Blame& blame) {
-  CauseKey key{.process = pause.domain.process, .cause = blame.cause, .why = blame.why};
+  CauseKey key{.comm = pause.comm, .family = pause.domain.family, .cause = blame.cause, .why = blame.why};
   if (blame.domain) key.domain = blame.domain->domain;
   if (blame.cause == Cause::work || blame.cause == Cause::unknown) {
-    if (const auto* const busiest = busiest_phase(pause)) key.phase = busiest->phase;
+    const auto barriers = blame.cause == Cause::work ? Barriers::left_out : Barriers::counted;
+    const auto* const busiest = busiest_phase(pause, barriers);
+    if (busiest && busiest->own_ns >= pause.duration_ns() / 2) key.phase = busiest->phase;
   }
   return key;
 }
@@ -121,6 +123,7 @@ void CauseGroups::add(const PauseDetails& pause) {
   const auto [group, is_new] = groups_.try_emplace(key_of(pause, blame));
   group->second.steps[step].add(one);
   add_holders(group->second, step, pause, blame);
+  group->second.several_processes |= !is_new && group->second.worst.domain.process != pause.domain.process;
   if (is_new || ns > group->second.worst.duration_ns()) group->second.worst = pause;
   if (groups_.size() > max_groups) drop_least();
 }
@@ -190,6 +193,7 @@ LongPauses CauseGroups::longest(std::uint64_t min_ns) const {
                             .least_ns = sum.least_ns,
                             .greatest_ns = sum.greatest_ns,
                             .worst = &group.worst,
+                            .several_processes = group.several_processes,
                             .holders = holders_of(group, first)});
   }
   std::ranges::sort(found.groups, [](const CauseGroup& a, const CauseGroup& b) {

@@ -20,7 +20,8 @@ namespace rtev {
 
 /// What pauses of a group have in common.
 struct CauseKey {
-  ProcessIndex process = 0;
+  std::string comm{};  ///< of the program, any bytes
+  Family family{};
   Cause cause = Cause::unknown;
   Why why = Why::none;
   std::int32_t domain = -1;              ///< that was waited for; -1: none, or unknown
@@ -44,6 +45,7 @@ struct CauseGroup {
   std::uint64_t total_ns = 0;                   ///< of the pauses
   std::uint64_t least_ns = 0, greatest_ns = 0;  ///< of the part of a pause that the cause explains
   const PauseDetails* worst = nullptr;          ///< the longest one
+  bool several_processes = false;               ///< of the program
   std::vector<CpuHolder> holders{};             ///< where a CPU was missing: the one that had it longest first
 };
 
@@ -88,6 +90,7 @@ class CauseGroups {
   struct Group {
     Steps steps{};
     PauseDetails worst{};
+    bool several_processes = false;
     std::map<std::string, std::array<std::uint64_t, step_count>, std::less<>> holders{};  ///< ns, by CpuHolder::comm
   };
 

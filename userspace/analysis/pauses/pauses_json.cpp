@@ -66,6 +66,7 @@ class Report {
     const CauseKey& key = group.key;
     json_.member("pid", group.worst->domain.pid);
     json_.member("comm", group.worst->comm);
+    json_.member("several_processes", group.several_processes);
     json_.member("cause", to_string(key.cause));
     json_.member("why", to_string(key.why));
     json_.member("domain", key.domain < 0 ? std::nullopt : std::optional{key.domain});

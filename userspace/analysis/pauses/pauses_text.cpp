@@ -93,21 +93,20 @@ class Report {
   std::size_t groups() {
     const LongPauses& found = report_.long_pauses;
     const std::size_t shown = report_.full ? found.groups.size() : std::min(found.groups.size(), report_.max_groups);
-    std::size_t count_width = 0, range_width = 0;
-    std::vector<std::string> ranges;
-    for (std::size_t i = 0; i < shown; ++i) {
-      const CauseGroup& group = found.groups[i];
-      ranges.push_back(range(group));
+    const auto groups = found.groups | std::views::take(shown);
+    std::size_t count_width = 0;
+    for (const CauseGroup& group : groups)
       count_width = std::max(count_width, fmt::format("{}", Grouped{group.count}).size());
-      range_width = std::max(range_width, columns_of(ranges.back()));
-    }
-    for (std::size_t i = 0; i < shown; ++i) {
-      const CauseGroup& group = found.groups[i];
+    for (const CauseGroup& group : groups) {
       TextBuffer line;
-      print(line, "{:>{}} × {}", Grouped{group.count}, count_width + 2, ranges[i]);
-      line.add_repeated(' ', range_width - columns_of(ranges[i]) + 2);
-      if (report_.several_processes) print(line, "{}: ", ProcessName{group.worst->comm, group.worst->domain.pid});
+      print(line, "{:>{}} × ", Grouped{group.count}, count_width + 2);
+      if (group.several_processes) {
+        print(line, "{}: ", Escaped{group.key.comm});
+      } else if (report_.several_processes) {
+        print(line, "{}: ", ProcessName{group.key.comm, group.worst->domain.pid});
+      }
       append(line, CauseName{group, report_.counts.switches_seen()});
+      print(line, " ({})", range(group));
       out_.add(folded(line.text(), 0, count_width + 5), '\n');
     }
     if (shown < found.groups.size() || found.ungrouped > 0) {
@@ -127,6 +126,7 @@ class Report {
 
   /// As many as there is room for.
   void worst_of_groups(std::size_t shown, std::size_t lines_after) {
+    if (report_.max_worst == 1 && !report_.worst.empty()) return add(short_pause("", *report_.worst.front()));
     for (std::size_t i = 0; i < shown; ++i) {
       const CauseGroup& group = report_.long_pauses.groups[i];
       const std::string pause = short_pause(

@@ -26,8 +26,10 @@ std::string Summary::report_text(const Registry& registry) {
   PausesReport pauses = pauses_.report();
   pauses.max_groups = 2;
   pauses.max_worst = 1;
-  return stats_sentences(stats_.report(registry)) + "\n" + latency_sentences(latency_.report(registry)) + "\n" +
-         rtev::report_text(pauses);
+  std::string text = stats_sentences(stats_.report(registry)) + "\n";
+  // Else both say that there are none.
+  if (pauses.counts.pauses > 0) text += latency_sentences(latency_.report(registry)) + "\n";
+  return text + rtev::report_text(pauses);
 }
 
 std::string Summary::report_json(const Registry& registry) {

@@ -103,6 +103,22 @@ TEST_F(CauseGroupsTest, TheDomainThatWasLateIsNamed) {
   EXPECT_EQ(name_of(found.groups[0]), "domain 1 late to stop: it ran on to its next safepoint");
 }
 
+TEST_F(CauseGroupsTest, ProcessesOfOneProgramAreOneGroup) {
+  Pauses all({});
+  for (int i = 0; i < 3; ++i) {
+    ProcessInfo info = World::default_info();
+    info.pid = 10'000 + i;
+    const Events pause = std::move(Events(world.add_ring(world.registry.add_process(std::move(info))))
+                                       .add(1'000'000, EventKind::begin, phase_major)
+                                       .add(2'000'000, EventKind::end, phase_major));
+    all.consume(pause.batch(), world.registry);
+  }
+  const PausesReport report = all.report();
+  ASSERT_THAT(report.long_pauses.groups, SizeIs(1));
+  EXPECT_TRUE(report.long_pauses.groups[0].several_processes);
+  EXPECT_THAT(report_text(report), HasSubstr("\n  3 × server: "));
+}
+
 TEST_F(CauseGroupsTest, GroupsAreBounded) {
   constexpr int processes = 400;
   Events events(world.slot);
@@ -110,6 +126,7 @@ TEST_F(CauseGroupsTest, GroupsAreBounded) {
   for (int i = 0; i < processes; ++i) {
     ProcessInfo info = World::default_info();
     info.pid = 10'000 + i;
+    info.comm = "server" + std::to_string(i);
     const std::uint32_t ring = world.add_ring(world.registry.add_process(std::move(info)));
     const std::uint64_t begin_ns = 1'000'000 * static_cast<std::uint64_t>(i + 1);
     const Events pause =
