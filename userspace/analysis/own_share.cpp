@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/folding.hpp"
 #include "base/text_format.hpp"
 
 namespace rtev {
@@ -86,17 +87,18 @@ void add_own_share(TextBuffer& out, const OwnFigures& figures, std::uint64_t dur
   const bool is_wait_notable = figures.longest_wait_ns >= notable_wait_ns ||
                                (is_notable(figures.waited_ns) && figures.waited_ns >= notable_wait_ns);
   if (!is_cpu_notable && !is_wait_notable) return;
+  TextBuffer line;
   std::string_view separator = "rtev-bpf itself: ";
   // The CPU time of the start is no share of a short run.
   if (figures.cpu_ns > 0 && (is_cpu_notable || !is_notable(figures.cpu_ns))) {
-    print(out, "{}{:.1f}% of a CPU", separator,
+    print(line, "{}{:.1f}% of a CPU", separator,
           100 * static_cast<double>(figures.cpu_ns) / static_cast<double>(duration_ns));
     separator = "; ";
   }
   if (figures.waits > 0)
-    print(out, "{}traced threads waited for it {} for {}, at most {} at once", separator,
+    print(line, "{}traced threads waited for it {} for {}, the longest {}", separator,
           Counted{figures.waits, "time", "times"}, Duration{figures.waited_ns}, Duration{figures.longest_wait_ns});
-  out.add('\n');
+  out.add(folded(line.text(), 0, 2), '\n');
 }
 
 void add_own_share(JsonWriter& json, const OwnFigures& figures) {

@@ -59,7 +59,7 @@ struct SpansReport {
   std::string pattern{};                   ///< that the names match
   std::uint64_t min_ns = 0;                ///< shorter ones are only counted
   std::string input{};                     ///< a recording as an argument of a shell; empty: none
-  bool full = false;                       ///< text: more percentiles, the slowest spans of each name
+  bool full = false;                       ///< text: more percentiles, all names, more of the slowest spans
   bool scheduler_seen = false;             ///< else all time is unknown
   std::uint64_t lost_words = 0;            ///< of rings: spans may be missing
   std::vector<SpanGroup> groups{};         ///< the one with most time first

@@ -17,7 +17,7 @@ namespace {
 
 /// It fits a terminal.
 constexpr std::size_t max_rows = 8, max_slowest = 3, name_width = 20;
-constexpr std::size_t max_slowest_full = 20;  // of a name
+constexpr std::size_t max_slowest_full = 20;
 
 struct Part {
   std::uint64_t SpanTime::* ns;
@@ -42,8 +42,7 @@ class Report {
       const SpanGroup& first = report_.groups.front();
       sentences(first);
       table();
-      for (const SpanGroup& group : report_.groups | std::views::take(report_.full ? report_.groups.size() : 1))
-        slowest(group);
+      slowest();
     }
     warnings();
     return std::string{out_.text()};
@@ -170,11 +169,24 @@ class Report {
     for (const Part& part : parts) table.cell(fmt::format("{}", Percent{time.*part.ns, time.total()}));
   }
 
-  void slowest(const SpanGroup& group) {
-    for (const Span& span : group.slowest | std::views::take(report_.full ? max_slowest_full : max_slowest)) {
-      print(out_, "\n{}: {}{} domain {}, at {}\n", Duration{span.length_ns()},
-            report_.groups.size() > 1 && report_.full ? fmt::format("{} of ", Quoted{group.name}) : "",
-            ProcessName{group.comm, group.pid}, span.domain,
+  /// Of all groups.
+  void slowest() {
+    std::vector<std::pair<const SpanGroup*, const Span*>> order;
+    for (const SpanGroup& group : report_.groups)
+      for (const Span& span : group.slowest) order.emplace_back(&group, &span);
+    std::ranges::sort(order, [](const auto& a, const auto& b) {
+      return std::pair{b.second->length_ns(), a.second->begin_ns} <
+             std::pair{a.second->length_ns(), b.second->begin_ns};
+    });
+    for (const auto& [group, longest] : order | std::views::take(report_.full ? max_slowest_full : max_slowest)) {
+      const Span& span = *longest;
+      print(out_, "\n{}: ", Duration{span.length_ns()});
+      if (report_.groups.size() > 1) {
+        TextBuffer name;
+        add_column(name, group->name, name_width);
+        print(out_, "{} of ", trimmed(name.text()));
+      }
+      print(out_, "{} domain {}, at {}\n", ProcessName{group->comm, group->pid}, span.domain,
             WhenOf{span.begin_ns, report_.run_ns, report_.run_realtime_ns});
       TextBuffer text;
       std::string_view separator = "  ";

@@ -176,7 +176,7 @@ class Report {
   void usual(TextBuffer& out, const LoopProgram& program) const {
     const std::uint64_t shortest = program.stalls.empty() ? UINT64_MAX : program.stalls.back().length_ns();
     const int percent = program.turns.percentile(95) < shortest ? 95 : 50;
-    print(out, "; {} % of {} take up to {}", percent,
+    print(out, "; {}% of {} take up to {}", percent,
           Counted{program.turns.count(), "turn of its loop", "turns of its loop"},
           Duration{program.turns.percentile(percent)});
     if (program.call != Syscall::unknown) print(out, " ({})", to_string(program.call));
@@ -214,7 +214,10 @@ class Report {
     }
     if (listed > rows.size()) table.line(fmt::format("and {} shorter ones", Grouped{listed - rows.size()}));
     out_.add('\n');
-    table.write(out_);
+    TextBuffer lines;
+    table.write(lines);
+    for (const auto text : std::views::split(lines.text(), '\n'))
+      if (!text.empty()) out_.add(cut(std::string_view(text), max_columns), '\n');
     if (report_.input.empty()) return;
     out_.add("\nthe first one and what was around it:\n  ");
     command(*rows.front().stall);

@@ -86,15 +86,20 @@ class Screen {
                                   "without");
       return line(head.text());
     }
-    print(head, ": GC took {}", Duration{figures.gc_ns});
-    if (const auto share = figures.gc_share()) print(head, ", {} of the time of its domains", percent(*share));
+    if (figures.gc_ns == 0) {
+      head.add(": no garbage collection");
+    } else {
+      print(head, ": GC took {}", Duration{figures.gc_ns});
+    }
+    if (const auto share = figures.gc_share(); share && figures.gc_ns > 0)
+      print(head, ", {} of the time of its domains", percent(*share));
     if (figures.cpu_ns && figures.gc_cpu_ns > 0) {
       print(head, ", {} of its CPU time ({} of {})", Percent{figures.gc_cpu_ns, *figures.cpu_ns},
             Duration{figures.gc_cpu_ns}, Duration{*figures.cpu_ns});
     }
     line(head.text());
     heap(process);
-    allocation(figures);
+    if (figures.minor_collections > 0 || figures.minor_words > 0) allocation(figures);
     add_list(out_, "explicit calls", figures.explicit_calls, explicit_phases(), "explicit_gc_", figures.missing.any());
     TextBuffer user;
     add_user_events(user, process, "", max_user_events);
@@ -121,13 +126,24 @@ class Screen {
     if (!text.text().empty()) line(text.text());
   }
 
+  /// "12.3 MB/s, ", nothing in so short a time that it tells little.
+  static std::string rate(std::uint64_t words, std::uint64_t wall_ns) {
+    constexpr std::uint64_t least_ns = 100'000'000;
+    if (wall_ns < least_ns) return {};
+    const double per_second = static_cast<double>(words) * 1e9 / static_cast<double>(wall_ns);
+    return fmt::format("{}/s, ", bytes_of(static_cast<std::uint64_t>(per_second)));
+  }
+
   void allocation(const StatsFigures& figures) {
     TextBuffer text;
     const std::string_view bound = figures.missing.any() ? "at least " : "";
-    print(text, "allocated {}{} in minor heaps ({})", bound, bytes_of(figures.minor_words),
+    print(text, "allocated {}{} in minor heaps ({}{})", bound, bytes_of(figures.minor_words),
+          rate(figures.minor_words, figures.wall_ns),
           Counted{figures.minor_collections, "minor collection", "minor collections"});
-    if (figures.minor_words > 0 && figures.minor_collections > 0)
-      print(text, ", {} of it survived", Percent{figures.promoted_words, figures.minor_words});
+    if (figures.promoted_words > 0) {
+      print(text, ", promoted {} of it ({}{})", Percent{figures.promoted_words, figures.minor_words},
+            rate(figures.promoted_words, figures.wall_ns), bytes_of(figures.promoted_words));
+    }
     const std::uint64_t major = figures.major_words.value_or(0);
     if (major > figures.promoted_words)
       print(text, "; {} directly in the major heap", bytes_of(major - figures.promoted_words));

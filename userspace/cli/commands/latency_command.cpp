@@ -99,7 +99,7 @@ Subcommand add_latency_command(CLI::App& root) {
       *app, "--interval", options->interval,
       "also print a line for each process every TIME; as JSON reports of that interval and of the run so far");
   app->add_flag("--full", options->full,
-                "show all percentiles of each process and domain; with --span more of each name and its slowest spans");
+                "show all percentiles of each process and domain; with --span all names and more of the slowest spans");
   app->add_flag("--olly", options->olly,
                 "count only the pauses that olly latency counts: major, stw_leader and interrupt_remote");
   add_analysis_options(*app, *options);
