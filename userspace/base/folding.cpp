@@ -27,13 +27,31 @@ std::string folded(std::string_view line, std::size_t column, std::size_t indent
   return out;
 }
 
-std::string cut(std::string_view text, std::size_t columns) {
-  if (columns == 0 || columns_of(text) <= columns) return std::string(text);
-  constexpr std::string_view mark = "…";
+namespace {
+
+constexpr std::string_view mark = "…";
+
+/// Bytes of the first characters of a UTF-8 text.
+std::size_t bytes_of_first(std::string_view text, std::size_t characters) {
   std::size_t size = 0, used = 0;
   const auto begins_character = [&](std::size_t at) { return (text[at] & 0xC0) != 0x80; };
-  while (size < text.size() && (used + 1 < columns || !begins_character(size))) used += begins_character(size++);
-  return std::string(text.substr(0, size)).append(mark);
+  while (size < text.size() && (used < characters || !begins_character(size))) used += begins_character(size++);
+  return size;
+}
+
+}  // namespace
+
+std::string cut(std::string_view text, std::size_t columns) {
+  if (columns == 0 || columns_of(text) <= columns) return std::string(text);
+  return std::string(text.substr(0, bytes_of_first(text, columns - 1))).append(mark);
+}
+
+std::string cut_middle(std::string_view text, std::size_t columns) {
+  const std::size_t all = columns_of(text);
+  if (all <= columns) return std::string(text);
+  const std::size_t end = (columns - 1) / 2, begin = columns - 1 - end;
+  std::string shown(text.substr(0, bytes_of_first(text, begin)));
+  return shown.append(mark).append(text.substr(bytes_of_first(text, all - end)));
 }
 
 }  // namespace rtev

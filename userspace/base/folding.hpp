@@ -18,4 +18,7 @@ std::string folded(std::string_view line, std::size_t column, std::size_t indent
 /// The beginning of a UTF-8 text that takes at most so many columns, with a mark where the rest is missing. 0: all.
 std::string cut(std::string_view text, std::size_t columns);
 
+/// The same without the middle, where long names differ least. `columns`: 3 at least.
+std::string cut_middle(std::string_view text, std::size_t columns);
+
 }  // namespace rtev

@@ -39,5 +39,17 @@ TEST(Folding, WordsThatAreTooLongHaveALine) {
   EXPECT_EQ(folded("a " + word + " b", 0, 2), "a\n  " + word + "\n  b");
 }
 
+TEST(Cut, KeepsTheBeginning) {
+  EXPECT_EQ(cut("long name", 9), "long name");
+  EXPECT_EQ(cut("long name", 0), "long name");
+  EXPECT_EQ(cut("länger name", 5), "läng…");
+}
+
+TEST(Cut, InTheMiddleKeepsBothEnds) {
+  EXPECT_EQ(cut_middle("handler_1", 9), "handler_1");
+  EXPECT_EQ(cut_middle("a_handler_with_a_name_12", 11), "a_han…me_12");
+  EXPECT_EQ(cut_middle("ääääääääöö", 4), "ää…ö");
+}
+
 }  // namespace
 }  // namespace rtev::test

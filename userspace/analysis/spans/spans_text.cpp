@@ -9,6 +9,7 @@
 
 #include "analysis/report_text.hpp"
 #include "analysis/spans/spans_report.hpp"
+#include "base/escape.hpp"
 #include "base/folding.hpp"
 #include "base/text_table.hpp"
 
@@ -128,10 +129,8 @@ class Report {
     const std::size_t rows = std::min(report_.groups.size(), report_.full ? report_.groups.size() : max_rows);
     for (std::size_t i = 0; i < rows; ++i) {
       const SpanGroup& group = report_.groups[i];
-      TextBuffer name;
-      add_column(name, group.name, name_width);
       table.row();
-      table.cell(trimmed(name.text()));
+      table.cell(cut_middle(escaped(group.name), name_width));
       if (!is_single) table.cell(fmt::format("{}", ProcessName{group.comm, group.pid}));
       table.cell(group.wall.count());
       table.duration(group.wall.total());
@@ -162,8 +161,6 @@ class Report {
     return report_.full ? std::span<const double>(all) : few;
   }
 
-  static std::string_view trimmed(std::string_view text) { return text.substr(0, text.find_last_not_of(' ') + 1); }
-
   void shares(TextTable& table, const SpanTime& time) const {
     if (!report_.scheduler_seen) return;
     for (const Part& part : parts) table.cell(fmt::format("{}", Percent{time.*part.ns, time.total()}));
@@ -181,11 +178,7 @@ class Report {
     for (const auto& [group, longest] : order | std::views::take(report_.full ? max_slowest_full : max_slowest)) {
       const Span& span = *longest;
       print(out_, "\n{}: ", Duration{span.length_ns()});
-      if (report_.groups.size() > 1) {
-        TextBuffer name;
-        add_column(name, group->name, name_width);
-        print(out_, "{} of ", trimmed(name.text()));
-      }
+      if (report_.groups.size() > 1) print(out_, "{} of ", cut_middle(escaped(group->name), name_width));
       print(out_, "{} domain {}, at {}\n", ProcessName{group->comm, group->pid}, span.domain,
             WhenOf{span.begin_ns, report_.run_ns, report_.run_realtime_ns});
       TextBuffer text;

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "analysis/report_text.hpp"
+#include "base/escape.hpp"
+#include "base/folding.hpp"
 
 namespace rtev {
 
@@ -93,14 +95,8 @@ void add_user_spans(TextBuffer& out, const ProcessStats& process, std::size_t in
   for (const std::string_view title : {"COUNT", "MEAN", "P99", "MAX", "TOTAL", "OF WALL"}) table.column(title, 10);
   for (std::size_t i = 0; i < std::min(spans.size(), most); ++i) {
     const UserEventStats& span = *spans[i];
-    TextBuffer name;
-    if (span.name.empty()) {
-      print(name, "#{}", span.id);
-    } else {
-      add_column(name, span.name, name_width);
-    }
     table.row();
-    table.cell(name.text());
+    table.cell(span.name.empty() ? fmt::format("#{}", span.id) : cut_middle(escaped(span.name), name_width));
     table.cell(span.durations.count(), process.figures.missing.any());
     for (const std::uint64_t ns : {static_cast<std::uint64_t>(span.durations.mean()), span.durations.percentile(99),
                                    span.durations.max(), span.durations.total()})
