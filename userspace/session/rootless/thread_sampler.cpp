@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#include "session/rootless/thread_sampler.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string_view>
+
+#include "base/clock.hpp"
+
+namespace rtev {
+namespace {
+
+using Buffer = std::array<char, 8192>;
+
+/// Empty if it cannot be read.
+std::string_view read_again(const UniqueFd& file, Buffer& buffer) {
+  const ssize_t size = file ? ::pread(file.get(), buffer.data(), buffer.size(), 0) : -1;
+  return {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+}
+
+}  // namespace
+
+void ThreadSampler::add(std::int32_t pid) {
+  if (threads_.size() >= max_threads) return;
+  const auto is_taken = [&](std::uint16_t index) {
+    return std::ranges::any_of(threads_, [&](const auto& other) { return other.second.index == index; });
+  };
+  std::uint16_t index = 0;
+  while (is_taken(index)) ++index;
+  const std::filesystem::path directory = proc_ / fmt::format("{}/task/{}", pid, pid);
+  const auto open = [&](const char* name) {
+    return UniqueFd(::open((directory / name).c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  };
+  const Thread thread{.pid = pid,
+                      .tid = pid,
+                      .domain = 0,
+                      .priority = 0,
+                      .role = ThreadRole::mutator,
+                      .tracked = true,
+                      .holds_lock = false,
+                      .comm_bytes = {}};
+  threads_.insert_or_assign(pid, Watched{.index = index,
+                                         .thread = SampledThread(thread, index),
+                                         .schedstat = open("schedstat"),
+                                         .status = open("status"),
+                                         .syscall = open("syscall")});
+}
+
+void ThreadSampler::sample(std::uint64_t now_ns) {
+  if (threads_.empty() || now_ns < next_sample_ns_) return;
+  next_sample_ns_ = now_ns + interval_ns;
+  for (auto thread = threads_.begin(); thread != threads_.end();)
+    thread = look(thread->second, emit_) ? std::next(thread) : threads_.erase(thread);
+}
+
+/// False if the thread has ended.
+bool ThreadSampler::look(Watched& watched, const Emit& emit) {
+  Buffer buffer;
+  ThreadSample sample{.time_ns = monotonic_ns()};
+  parse_schedstat(read_again(watched.schedstat, buffer), sample);
+  parse_status(read_again(watched.status, buffer), sample);
+  if (sample.has_ended) return false;
+  parse_syscall(read_again(watched.syscall, buffer), sample);
+  watched.thread.add(sample,
+                     [&](std::uint64_t time_ns, const SchedSwitch& change) { emit(watched.index, time_ns, change); });
+  return true;
+}
+
+std::optional<std::uint64_t> ThreadSampler::next_sample_ns() const {
+  return threads_.empty() ? std::nullopt : std::optional(next_sample_ns_);
+}
+
+}  // namespace rtev
