@@ -134,12 +134,31 @@ TEST_P(RootlessPlaceLive, ReportsSayWhatIsUnknown) {
   EXPECT_THAT(summary.out, HasSubstr("unknown whether threads ran or waited"));
 }
 
-TEST_P(RootlessPlaceLive, StallsSayAtOnceThatTheyCannotBeFound) {
-  const Outcome outcome = run_in(GetParam(), {"stalls", "--", ocaml_program("hello")});
-  EXPECT_EQ(outcome.status.code(), 1);
-  EXPECT_EQ(outcome.out, "");
-  EXPECT_THAT(outcome.err, AllOf(StartsWith("rtev-bpf: stalls needs scheduler events: "),
-                                 HasSubstr("hint: rtev-bpf doctor"), HasSubstr("latency --span NAME")));
+TEST_P(RootlessPlaceLive, StallsAreFoundBySampling) {
+  const Strings command{"--", ocaml_program("evloop"), "120"};
+  const Outcome outcome = run_in(GetParam(), with({"stalls", "-f", "json", "-o", dir / "report.json"}, command));
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  const Json report = Json::parse(read_file(dir / "report.json"));
+  fs::remove(dir / "report.json");
+  EXPECT_GT(report["sample_interval_ns"], 0);
+  ASSERT_EQ(report["programs"].size(), 1u) << report;
+  const Json& program = report["programs"][0];
+  EXPECT_EQ(program["comm"], "evloop");
+  int computed = 0, read = 0;
+  for (const Json& stall : program["stalls"]) {
+    EXPECT_EQ(stall["domain"], 0);
+    computed += stall["time_ns"]["code"].get<std::uint64_t>() > 150'000'000 && stall["span"] == "rebuild" ? 1 : 0;
+    read += stall["blocked_in"] == "read" && stall["blocked_in_ns"].get<std::uint64_t>() > 150'000'000 ? 1 : 0;
+  }
+  EXPECT_GT(computed, 0) << program;
+  EXPECT_LE(computed, 3) << program;
+  if (GetParam().label == plain_user.label) {
+    EXPECT_EQ(program["call"], "select");
+    EXPECT_GT(read, 0) << program;
+  }
+  const Outcome text = run_in(GetParam(), with({"stalls", "--fail-if", "max>100ms"}, command));
+  EXPECT_EQ(text.status.code(), 3) << text.err;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("on CPU"), HasSubstr("sampled every 10.0ms")));
 }
 
 TEST_P(RootlessPlaceLive, SpansOfOcamlTraceAreMeasured) {

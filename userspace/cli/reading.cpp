@@ -75,12 +75,16 @@ std::string input_argument(const std::string& input) {
 
 int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& sink, FdOutput& output,
             const std::function<std::string(const Registry& registry)>& report_of,
-            std::function<LimitedDurations()> limited) {
+            std::function<LimitedDurations()> limited, bool samples_threads) {
   ReportAtEnd with_report(sink, output, report_of);
   LimitCheck checked(with_report, options.limits, std::move(limited));
   int status = exit_ok;
   if (options.input.empty()) {
-    status = trace(options, invocation, {.sink = checked, .output = output, .owns_stdout = is_data_on_stdout(output)});
+    status = trace(options, invocation,
+                   {.sink = checked,
+                    .output = output,
+                    .owns_stdout = is_data_on_stdout(output),
+                    .samples_threads = samples_threads});
   } else {
     survive_output_failures();
     auto input = Input::open(options.input, options, invocation);

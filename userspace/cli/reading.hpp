@@ -22,9 +22,9 @@ std::string input_argument(const std::string& input);
 
 /// Feeds the sink from options.input, or by tracing if that is empty. At the end, while processes can still be named,
 /// `report` is called once and what it returns is written. Limits apply to what `limited` returns after that, without
-/// it to pauses. Returns the exit status.
+/// it to pauses. `samples_threads`: see Tracing. Returns the exit status.
 int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& sink, FdOutput& output,
             const std::function<std::string(const Registry& registry)>& report,
-            std::function<LimitedDurations()> limited = {});
+            std::function<LimitedDurations()> limited = {}, bool samples_threads = false);
 
 }  // namespace rtev::cli

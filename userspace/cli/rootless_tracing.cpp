@@ -78,7 +78,7 @@ int trace_without_bpf(const TraceOptions& options, const Invocation& invocation,
   if (!helper) return report(helper.error());
   auto command = prepare_command(invocation, tracing, *helper, Command::RingFiles::kept);
   if (!command) return command.error();
-  if (!options.quiet && options.sched != RTEV_SCHED_OFF)
+  if (!options.quiet && options.sched != RTEV_SCHED_OFF && !tracing.samples_threads)
     say(
         fmt::format("rtev-bpf: scheduler events and threads' states are unknown {}\n"
                     "hint: rtev-bpf doctor says how to allow them; --sched off does without them\n",
@@ -97,7 +97,8 @@ int trace_without_bpf(const TraceOptions& options, const Invocation& invocation,
                       .session = LiveSession::start(
                           session, false,
                           [&](const Sources::Stream& stream) {
-                            return std::make_unique<RootlessSources>(session, stream, *helper, followed(*command));
+                            return std::make_unique<RootlessSources>(session, stream, *helper, followed(*command),
+                                                                     tracing.samples_threads);
                           },
                           tracing.sink, tracing.output, stop),
                       .follow = [](std::int32_t) { return Result<void>(); },

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cli/tracing.hpp"
 
-#include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -127,6 +126,11 @@ int trace_with_bpf(const TraceOptions& options, const Invocation& invocation, co
                           }});
 }
 
+bool lacks_bpf(const TraceOptions& options, const kernel::HostFeatures& host) {
+  // These options mean nothing without BPF: its errors say what they need.
+  return host.denies_bpf && !options.enable && !options.ringless;
+}
+
 }  // namespace
 
 int trace(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing) {
@@ -136,27 +140,12 @@ int trace(const TraceOptions& options, const Invocation& invocation, const Traci
   kernel::set_libbpf_verbose(options.verbose);
   if (auto exist = check_pids(options); !exist) return report(exist.error());
   const kernel::HostFeatures host = kernel::inspect_host();
-  // These options mean nothing without BPF: its errors say what they need.
-  if (!host.denies_bpf || options.enable || options.ringless) return trace_with_bpf(options, invocation, tracing);
+  if (!lacks_bpf(options, host)) return trace_with_bpf(options, invocation, tracing);
   return trace_without_bpf(options, invocation, tracing, host);
 }
 
-Result<void> check_scheduler_events(const TraceOptions& options, std::string_view report) {
-  Error error{.what = fmt::format("{} needs scheduler events", report)};
-  if (options.sched == RTEV_SCHED_OFF) {
-    error.why = "--sched off leaves them out";
-    return std::unexpected(std::move(error));
-  }
-  // With these two the error about BPF says more.
-  if (options.enable || options.ringless) return {};
-  const kernel::HostFeatures host = kernel::inspect_host();
-  if (!host.denies_bpf) return {};
-  error.why = host.lacks_capabilities ? "they cannot be had without root" : "this host denies them";
-  error.hint = fmt::format(
-      "rtev-bpf doctor says how to allow them\n"
-      "hint: without them, rtev-bpf pauses and rtev-bpf latency --span NAME say how long pauses and spans are{}",
-      host.lacks_capabilities ? "\nhint: to trace this host without root, once: " + kernel::setcap_command() : "");
-  return std::unexpected(std::move(error));
+bool lacks_bpf(const TraceOptions& options) {
+  return lacks_bpf(options, kernel::inspect_host());
 }
 
 }  // namespace rtev::cli

@@ -4,10 +4,8 @@
 
 #include <chrono>
 #include <functional>
-#include <string_view>
 
 #include "cli/options.hpp"
-#include "rtev/error.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev::cli {
@@ -23,14 +21,14 @@ struct Tracing {
   std::chrono::nanoseconds max_delay = file_delay;
   /// True when the output has no room for more, which ends the run. Empty: never.
   std::function<bool()> is_full{};
+  bool samples_threads = false;  ///< if lacks_bpf(): see RootlessSources
 };
 
 /// Traces until the duration ends, a signal arrives, CMD exits or the output fails. Returns the exit status, that of
 /// CMD if there is one. An error of the output is not reported.
 int trace(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing);
 
-/// For reports that say nothing without scheduler events: an error if a trace with these options will have none.
-/// `report` is the subcommand.
-Result<void> check_scheduler_events(const TraceOptions& options, std::string_view report);
+/// True if a trace with these options reads rings only, since BPF is denied.
+bool lacks_bpf(const TraceOptions& options);
 
 }  // namespace rtev::cli

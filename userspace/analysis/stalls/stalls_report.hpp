@@ -56,6 +56,7 @@ struct StallsReport {
   std::uint64_t min_ns = 0;                ///< shorter turns are no stalls
   std::size_t top = 0;                     ///< of text: the most stalls that it lists; 0: up to ten, on one screen
   bool full = false;                       ///< text with all that is known of each stall
+  std::uint64_t sample_interval_ns = 0;    ///< main threads were looked at that often instead; 0: they were not
   std::string input{};                     ///< a recording as an argument of a shell; empty: none
   bool scheduler_seen = false;             ///< else there are no programs
   bool syscalls_seen = false;              ///< else any sleep counts as a wait for events

@@ -256,6 +256,7 @@ void Stalls::summary(const RunSummary& summary, const Registry& registry) {
   report_.min_ns = options_.min_ns;
   report_.top = options_.top;
   report_.full = options_.full;
+  report_.sample_interval_ns = options_.sample_interval_ns;
   report_.input = options_.input;
   report_.scheduler_dropped = dropped_.count();
 }

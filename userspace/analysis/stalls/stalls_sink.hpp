@@ -28,9 +28,10 @@ struct StallsOptions {
   /// Called at the end of each stall of a thread that is known to have a loop by then, with its process. May be empty.
   std::function<void(ProcessIndex, const Stall&)> on_stall{};
   std::uint64_t min_ns = 50'000'000;
-  std::size_t top = 0;  ///< StallsReport::top
-  bool full = false;    ///< StallsReport::full
-  std::string input{};  ///< StallsReport::input
+  std::size_t top = 0;                   ///< StallsReport::top
+  bool full = false;                     ///< StallsReport::full
+  std::uint64_t sample_interval_ns = 0;  ///< StallsReport::sample_interval_ns
+  std::string input{};                   ///< StallsReport::input
 };
 
 /// A fold over the stream. A thread has a loop if it waits for events again and again. Memory is bounded. One thread.

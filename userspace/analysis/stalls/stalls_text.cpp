@@ -174,6 +174,7 @@ class Report {
 
   /// How long turns of its loops are that are no stalls.
   void usual(TextBuffer& out, const LoopProgram& program) const {
+    if (report_.sample_interval_ns != 0) return;  // several turns between two samples appear as one
     const std::uint64_t shortest = program.stalls.empty() ? UINT64_MAX : program.stalls.back().length_ns();
     const int percent = program.turns.percentile(95) < shortest ? 95 : 50;
     print(out, "; {}% of {} take up to {}", percent,
@@ -255,6 +256,9 @@ class Report {
       print(text, "{} not followed: too many loops\n", Counted{report_.not_followed, "wait was", "waits were"});
     if (report_.scheduler_seen)
       add_unknown_time(text, report_.unknown_ns, report_.turns_ns, "turns of loops", report_.scheduler_dropped);
+    if (report_.scheduler_seen && report_.sample_interval_ns != 0)
+      print(text, "main threads were sampled every {}: without BPF (rtev-bpf doctor) nothing better is known\n",
+            Duration{report_.sample_interval_ns});
     if (!text.text().empty()) out_.add('\n', text.text());
   }
 

@@ -10,6 +10,7 @@
 #include "cli/output_file.hpp"
 #include "cli/reading.hpp"
 #include "cli/tracing.hpp"
+#include "session/rootless/thread_sampler.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -34,19 +35,20 @@ struct StallsCommandOptions : AnalysisOptions {
 };
 
 int run_stalls(const StallsCommandOptions& options, const Invocation& invocation) {
-  if (options.input.empty()) {
-    if (auto has_them = check_scheduler_events(options, "stalls"); !has_them) return report(has_them.error());
-  }
+  if (options.input.empty() && options.sched == RTEV_SCHED_OFF)
+    return report(Error{.what = "stalls needs scheduler events", .why = "--sched off leaves them out"});
+  const bool samples_threads = options.input.empty() && lacks_bpf(options);
   auto output = open_output(options.output);
   if (!output) return report(output.error());
   Stalls stalls({.min_ns = static_cast<std::uint64_t>(options.min.count()),
                  .top = options.top,
                  .full = options.full,
+                 .sample_interval_ns = samples_threads ? ThreadSampler::interval_ns : 0,
                  .input = input_argument(options.input)});
   return analyse(
       options, invocation, stalls, **output,
       [&](const Registry&) { return options.json ? stalls.report_json() : stalls.report_text(); },
-      [&] { return stalls.limited(); });
+      [&] { return stalls.limited(); }, samples_threads);
 }
 
 }  // namespace

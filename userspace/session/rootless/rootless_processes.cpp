@@ -127,6 +127,7 @@ void RootlessSources::add_to_stream(TracedProcess& process) {
   process.info.user = process.user;
   process.index = stream_.registry.add_process(std::move(process.info));
   report(process.since_ns, process.origin, {.process = *process.index, .peer = process.peer, .detail = 0});
+  if (sampler_) sampler_->add(process.pid);
 }
 
 /// True if another program has begun a ring in the file.
@@ -182,6 +183,7 @@ void RootlessSources::end_processes() {
 void RootlessSources::end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status) {
   const std::uint64_t last_ring_ns = watched_[pid].last_ring_ns;
   watched_.erase(pid);
+  if (sampler_) sampler_->remove(pid);
   TracedProcess* const process = processes_.find(pid);
   if (process == nullptr) return;
   if (process->index) {

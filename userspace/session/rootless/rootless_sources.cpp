@@ -53,7 +53,8 @@ DiscoveryOptions discovery_options(const SessionOptions& options, std::uint64_t 
 }  // namespace
 
 RootlessSources::RootlessSources(const SessionOptions& options, const Stream& stream,
-                                 const helper::HelperProcess& helper, std::optional<FollowedCommand> followed)
+                                 const helper::HelperProcess& helper, std::optional<FollowedCommand> followed,
+                                 bool samples_threads)
     : stream_(stream),
       options_(discovery_options(options, stream.start_ns)),
       followed_(std::move(followed)),
@@ -88,7 +89,14 @@ RootlessSources::RootlessSources(const SessionOptions& options, const Stream& st
                 const auto owner = opener_.owner(ring);
                 return owner && stream_.registry.process(*owner).pid == pid;
               }),
-      ends_(::epoll_create1(EPOLL_CLOEXEC)) {}
+      ends_(::epoll_create1(EPOLL_CLOEXEC)) {
+  if (!samples_threads) return;
+  // The watermark stays behind by more than the time between two samples.
+  sampler_.emplace([this](std::uint16_t index, std::uint64_t time_ns, const SchedSwitch& change) {
+    const Source source{0, static_cast<std::uint16_t>(first_sched_stream + index)};
+    stream_.timeline.push(time_ns, source, EventKind::sched_switch, 0, change);
+  });
+}
 
 Sources::Collected RootlessSources::collect() {
   const std::uint64_t now = monotonic_ns();
@@ -100,6 +108,7 @@ Sources::Collected RootlessSources::collect() {
   open_found(now);
   end_processes();
   finish_ended(now);
+  if (sampler_) sampler_->sample(now);
   poll_rings(now);
   find_successors(now);
   opener_.unmap_unused();
@@ -269,6 +278,7 @@ std::optional<std::uint64_t> RootlessSources::next_collect_ns() const {
   for (const auto time : {queries_.next_deadline_ns(), names_.next_tick_ns()}) next = earliest(next, time);
   const std::uint64_t now = monotonic_ns();
   next = earliest(next, finder_.next_look_ns(now));
+  if (sampler_) next = earliest(next, sampler_->next_sample_ns());
   if (!ended_.empty() || opener_.has_unused()) next = earliest(next, now + retry_interval_ns);
   return next;
 }

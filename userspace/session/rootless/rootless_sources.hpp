@@ -18,6 +18,7 @@
 #include "session/live/sources.hpp"
 #include "session/rootless/program_names.hpp"
 #include "session/rootless/ring_finder.hpp"
+#include "session/rootless/thread_sampler.hpp"
 
 namespace rtev {
 
@@ -26,8 +27,9 @@ namespace rtev {
 class RootlessSources final : public Sources, private NoKernelControl {
  public:
   /// `options.discovery.filter.pids` are the processes, unless a command is followed. `helper` must outlive the object.
+  /// `samples_threads`: adds scheduler records, whose CPUs mean nothing: see ThreadSampler.
   RootlessSources(const SessionOptions& options, const Stream& stream, const helper::HelperProcess& helper,
-                  std::optional<FollowedCommand> followed);
+                  std::optional<FollowedCommand> followed, bool samples_threads);
 
   void begin_scan(std::uint64_t) override {}
   void scan(std::uint64_t) override {}
@@ -107,6 +109,7 @@ class RootlessSources final : public Sources, private NoKernelControl {
   DiscoveryContext context_;
   RingOpener opener_;
   RingFinder finder_;
+  std::optional<ThreadSampler> sampler_;
   UniqueFd ends_;  ///< epoll: pidfds, by pid
   std::map<std::int32_t, Watched> watched_;
   std::vector<Ended> ended_;

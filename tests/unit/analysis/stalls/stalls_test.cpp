@@ -339,6 +339,16 @@ TEST_F(StallsTest, Reports) {
   }
 }
 
+TEST_F(StallsTest, ReportsSayThatThreadsWereSampled) {
+  make({.sample_interval_ns = 10 * ms});
+  usual_turns();
+  report();
+  EXPECT_EQ(stalls->report_text(),
+            "server/4242: no stall of 50.0ms or longer\n\n"
+            "main threads were sampled every 10.0ms: without BPF (rtev-bpf doctor) nothing better is known\n");
+  EXPECT_EQ(nlohmann::json::parse(stalls->report_json())["sample_interval_ns"], 10 * ms);
+}
+
 TEST_F(StallsTest, NamesAreEscaped) {
   for (const std::string& name : hostile_strings()) {
     make({});
