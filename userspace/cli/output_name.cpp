@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 #include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <ctime>
 #include <filesystem>
 #include <utility>
@@ -46,7 +48,13 @@ std::string default_file_name(std::string_view suffix) {
   ::localtime_r(&now, &local);
   std::array<char, sizeof "20261126-101502"> time{};
   std::strftime(time.data(), time.size(), "%Y%m%d-%H%M%S", &local);
-  return fmt::format("rtev-{}-{}{}", host.data(), time.data(), suffix);
+  const std::string stem = fmt::format("rtev-{}-{}", host.data(), time.data());
+  std::string name = stem + std::string(suffix);
+  // Runs of the same second must not replace each other's files.
+  struct stat existing{};
+  for (std::uint32_t number = 2; ::lstat(name.c_str(), &existing) == 0; ++number)
+    name = fmt::format("{}-{}{}", stem, number, suffix);
+  return name;
 }
 
 Result<Format> format_of_output(const std::string& path, std::optional<Format> asked, Format otherwise) {

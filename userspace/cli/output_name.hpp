@@ -14,7 +14,7 @@ namespace rtev::cli {
 /// Stands for the name of -o without one.
 inline constexpr const char* unnamed_file = "rtev-HOST-TIME";
 
-/// "rtev-web1-20261126-101502.fxt", by the local time.
+/// "rtev-web1-20261126-101502.fxt", by the local time; with "-2", "-3", ... before the suffix if such a file exists.
 std::string default_file_name(std::string_view suffix);
 
 /// The format of a stream's file. `asked` is that of -f; without it the suffix decides, and `otherwise` if there is

@@ -4,6 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "support/temp_dir.hpp"
+
 namespace rtev::cli {
 namespace {
 
@@ -12,6 +19,21 @@ using ::testing::MatchesRegex;
 
 TEST(OutputName, HasHostTimeAndSuffixByDefault) {
   EXPECT_THAT(default_file_name(".fxt"), MatchesRegex("rtev-.+-[0-9]{8}-[0-9]{6}\\.fxt"));
+}
+
+TEST(OutputName, IsAnotherOneIfTheFileExists) {
+  const test::TempDir directory;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  // A second may pass between two names: then both are new.
+  std::set<std::string> names;
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = default_file_name(".fxt");
+    EXPECT_TRUE(names.insert(name).second) << name;
+    EXPECT_THAT(name, MatchesRegex("rtev-.+-[0-9]{8}-[0-9]{6}(-[2-4])?\\.fxt"));
+    std::ofstream(name).put('x');
+  }
+  std::filesystem::current_path(before);
 }
 
 TEST(OutputName, SuffixDecidesTheFormatOfAStreamUnlessItIsGiven) {
