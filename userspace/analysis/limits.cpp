@@ -51,9 +51,10 @@ std::string why_no_programs(const Registry& registry) {
 
 std::optional<Limit> parse_limit(std::string_view text) {
   Limit limit{.text = std::string(text)};
-  const std::size_t sign = text.find('>');
-  if (sign == std::string_view::npos) return std::nullopt;
-  const std::string_view figure = text.substr(0, sign), most = text.substr(sign + 1);
+  std::erase(limit.text, ' ');
+  const std::size_t sign = limit.text.find('>');
+  if (sign == std::string::npos) return std::nullopt;
+  const std::string figure = limit.text.substr(0, sign), most = limit.text.substr(sign + 1);
   if (figure == "gc-share") {
     const auto share = parse_percentage(most);
     if (!share) return std::nullopt;
@@ -61,7 +62,9 @@ std::optional<Limit> parse_limit(std::string_view text) {
     limit.most = *share;
     return limit;
   }
-  const auto time = parse_duration(most);
+  // Seconds, which a time without a unit is elsewhere, are so long that such a limit would hold always.
+  const bool has_unit = !most.empty() && most.back() >= 'a' && most.back() <= 'z';
+  const auto time = has_unit ? parse_duration(most) : std::nullopt;
   if (!time) return std::nullopt;
   limit.most = static_cast<double>(time->count());
   if (figure == "max") {
@@ -69,8 +72,7 @@ std::optional<Limit> parse_limit(std::string_view text) {
   } else if (figure == "mean") {
     limit.figure = Limit::Figure::mean;
   } else {
-    const auto percentile =
-        figure.starts_with('p') ? parse_percentage(std::string(figure.substr(1)) + "%") : std::nullopt;
+    const auto percentile = figure.starts_with('p') ? parse_percentage(figure.substr(1) + "%") : std::nullopt;
     if (!percentile) return std::nullopt;
     limit.figure = Limit::Figure::percentile;
     limit.percentile = *percentile * 100;

@@ -26,7 +26,7 @@ struct Limit {
     mean,        ///< in ns
     gc_share,    ///< of pauses in the time of its domains, 0 to 1
   };
-  std::string text{};  ///< as the user wrote it
+  std::string text{};  ///< as the user wrote it, without blanks
   Figure figure{};
   double percentile = 0;  ///< 0 to 100
   double most = 0;        ///< ns, or a share
@@ -48,7 +48,7 @@ struct LimitedDurations {
   std::string why_none{};
 };
 
-/// Parses "p99>5ms", "p99.9>10ms", "max>50ms", "mean>1ms", "gc-share>20%".
+/// Parses "p99>5ms", "p99.9>10ms", "max>50ms", "mean>1ms", "gc-share>20%". Blanks are ignored; a time needs a unit.
 std::optional<Limit> parse_limit(std::string_view text);
 
 /// A fold over the stream. Pauses are the outermost runtime spans of a domain; each process counts alone.

@@ -320,7 +320,8 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options) {
          "gc-share, e.g. "
          "'p99>5ms', 'max>50ms', 'gc-share>20%'; repeatable")
       ->type_name("LIMIT")
-      ->check(expects("a limit, e.g. 'p99>5ms', 'max>50ms', 'gc-share>20%'", accept_limit));
+      ->check(expects("a limit\nhint: a time with its unit, or a share: 'p99>5ms', 'max>50ms', 'gc-share>20%'",
+                      accept_limit));
   add_trace_options(app, options);
   add_common_options(app, options);
   CLI::Option* const verbose = app.get_option("--verbose");

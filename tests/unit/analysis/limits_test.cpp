@@ -66,10 +66,23 @@ TEST(Limits, AreAFigureAndWhatItMustNotExceed) {
   EXPECT_DOUBLE_EQ(limit->percentile, 99.9);
   EXPECT_DOUBLE_EQ(limit->most, 1.5e6);
   EXPECT_DOUBLE_EQ(parse_limit("gc-share>20%").value().most, 0.2);
-  for (const char* const text : {"max>1us", "mean>3s", "p0>1ns", "p100>1h"}) EXPECT_TRUE(parse_limit(text)) << text;
+  for (const char* const text : {"max>1us", "mean>3s", "p0>1ns", "p100>1h", " max>1s"})
+    EXPECT_TRUE(parse_limit(text)) << text;
   for (const char* const text : {"", ">", "p99", "p99<5ms", "p99>", "p101>5ms", "p>5ms", "max>5%", "gc-share>5ms",
-                                 "count>5", "max>0", " max>1s", "p99>=5ms"})
+                                 "count>5", "max>0", "p99>=5ms"})
     EXPECT_FALSE(parse_limit(text)) << text;
+}
+
+TEST(Limits, MayHaveBlanks) {
+  const auto limit = parse_limit("p99 > 5 ms");
+  ASSERT_TRUE(limit);
+  EXPECT_EQ(limit->text, "p99>5ms");
+  EXPECT_DOUBLE_EQ(limit->most, 5e6);
+  EXPECT_DOUBLE_EQ(parse_limit("gc-share > 20 %").value().most, 0.2);
+}
+
+TEST(Limits, OfTimeHaveAUnit) {
+  for (const char* const text : {"p99>5", "max>0.5", "mean > 5", "max>5 "}) EXPECT_FALSE(parse_limit(text)) << text;
 }
 
 TEST_F(LimitsTest, NameWhatExceedsThem) {

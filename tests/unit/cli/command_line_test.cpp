@@ -138,6 +138,8 @@ TEST(CommandLine, RefusesWrongUsage) {
       {{"record", "-o", "x", "-f", "jsonl.gz"}, "--format"},
       {{"record", "-o", "x", "-p", "1", "--", "true"}, "--pid"},
       {{"latency", "--phase", "lunch"}, "--phase: 'lunch'"},
+      {{"latency", "--phase", "mniro"}, "--phase: 'mniro' is not a phase"},
+      {{"latency", "--fail-if", "p99>5"}, "--fail-if: 'p99>5' is not a limit"},
       {{"latency", "--interval", "0"}, "--interval"},
       {{"latency", "--top", "3"}, "--top"},
       {{"pauses", "--min", "long"}, "--min: 'long'"},
