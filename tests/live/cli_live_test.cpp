@@ -42,12 +42,31 @@ TEST_F(CliLive, ExitStatusDependsOnTheError) {
   const struct {
     Strings arguments;
     int status;
-  } cases[] = {{{"--no-such-option"}, 2}, {{"dump", dir / "missing.events"}, 1}, {{"ps", "-p", "1", "-d", "1ms"}, 0}};
+  } cases[] = {{{"--no-such-option"}, 2}, {{"dump", dir / "missing.events"}, 1}, {{"ps", "-d", "1ms"}, 0}};
   for (const auto& expected : cases) {
     const Outcome outcome = run_tool(expected.arguments);
     EXPECT_EQ(outcome.status.code(), expected.status) << ::testing::PrintToString(expected.arguments) << outcome.err;
     EXPECT_EQ(outcome.out.empty(), expected.status != 0);
   }
+}
+
+TEST_F(CliLive, ItIsAFailureIfNothingIsSelected) {
+  const Process process(with_events("busy_alloc"), "ready");
+  for (const char* const word : {"", "record", "summary"}) {
+    Strings none{"-d", "100ms", "-o", dir / "out", "-n", "busy_alocc"};
+    if (*word != 0) none.insert(none.begin(), word);
+    const Outcome outcome = run_tool(none);
+    EXPECT_EQ(outcome.status.code(), 1) << word;
+    EXPECT_THAT(outcome.err, HasSubstr("did you mean -n 'busy_alloc'?")) << word;
+    Strings some = none;
+    some.insert(some.end(), {"-n", "busy_alloc"});
+    EXPECT_EQ(run_tool(some).status.code(), 0) << "one of two names matches: " << word;
+  }
+  EXPECT_EQ(run_tool({"latency", "-d", "1ms", "-n", "busy_alocc", "--fail-if", "p99>1h"}).status.code(), 3);
+  EXPECT_THAT(run_tool({"-q", "-d", "1ms", "-n", "busy_alocc"}).err, HasSubstr("matches -n 'busy_alocc'"));
+  const Outcome listed = run_tool({"ps", "-d", "1ms", "-n", "busy_alocc"});
+  EXPECT_EQ(listed.status.code(), 1);
+  EXPECT_THAT(listed.err, HasSubstr("did you mean -n 'busy_alloc'?"));
 }
 
 TEST_F(CliLive, HelpAndVersionNeedNoRoot) {

@@ -200,7 +200,8 @@ TEST_F(LatencyLive, ReportsAppearWhileNothingHappens) {
     EXPECT_EQ((interval["end_ns"].get<std::uint64_t>() - interval["start_ns"].get<std::uint64_t>()) % 100'000'000, 0u);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
-  tracer.interrupt();
+  tracer.process().signal(SIGINT);
+  EXPECT_EQ(tracer.process().wait().status.code(), 1) << "no process was selected";
 }
 
 TEST_F(LatencyLive, LiveReportMatchesThatOfARecording) {
@@ -291,8 +292,9 @@ TEST_F(LatencyLive, UserSpansAreSplit) {
     EXPECT_LE(all_but(main_part.c_str()), waits + span["total_ns"].get<double>() / 5) << span;
   }
   EXPECT_EQ(report({"latency", "--span", "sleep>1h", "-i", path})["spans"][0]["below_min"], 5);
-  EXPECT_THAT(run_tool({"latency", "--span", "slep", "-i", path}).out,
-              HasSubstr("no span is named \"slep\"; there are \"collect\", \"compute\", \"sleep\""));
+  const Outcome mistyped = run_tool({"latency", "--span", "slep", "-i", path});
+  EXPECT_EQ(mistyped.status.code(), 1);
+  EXPECT_THAT(mistyped.out, HasSubstr("no span is named \"slep\"; there are \"collect\", \"compute\", \"sleep\""));
 }
 
 }  // namespace

@@ -93,7 +93,9 @@ int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& 
     status = input->read(checked, true);
   }
   for (const std::string& text : checked.failures()) say(fmt::format("rtev-bpf: failed: {} (--fail-if)\n", text));
-  if (!checked.failures().empty() && status == exit_ok) status = exit_limit;
+  // A trace of which the limits were checked did not fail; it may have seen no process.
+  const bool traced_no_command = options.input.empty() && invocation.command.empty();
+  if (!checked.failures().empty() && (status == exit_ok || traced_no_command)) status = exit_limit;
   return finish_output(output, status);
 }
 

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <functional>
 #include <iterator>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -118,11 +119,12 @@ int run_session(TraceRun run) {
   const TraceOptions& options = run.options;
   Command* const command = run.command;
   LiveSession& session = *run.session;
+  const bool selects = !options.pids.empty() || !options.names.empty();
   if (command == nullptr && !options.quiet)
     say(start_message(session.registry(), {.has_end = options.duration.has_value(),
                                            .probes_all = options.ringless,
                                            .enables = options.enable,
-                                           .selects = !options.pids.empty() || !options.names.empty(),
+                                           .selects = selects,
                                            .found_everything = session.found_everything()}));
   announce_ready(run.ready_fd);
   // A program that starts now must not wait for it.
@@ -145,6 +147,7 @@ int run_session(TraceRun run) {
   }
   session.run(until);
   if (!options.quiet) run.explain_end(command);
+  const bool has_seen_none = std::ranges::empty(session.registry().processes());
   std::string no_events;
   // Otherwise a command may have events that were not traced.
   const bool is_full = run.tracing.is_full && run.tracing.is_full();
@@ -152,7 +155,11 @@ int run_session(TraceRun run) {
     no_events = no_events_message(command->arguments().front(), session.registry());
   run.session.reset();
   run.end();
-  if (command == nullptr) return exit_ok;
+  if (command == nullptr) {
+    if (!has_seen_none || !selects) return exit_ok;
+    if (options.quiet) say(no_match_message(options, run.helper));
+    return exit_failure;
+  }
   const std::optional<int> ended = wait_for(*command, run.stop, until.on_signal);
   if (!ended) {
     say(left_message(command->pid(), command->arguments().front()));

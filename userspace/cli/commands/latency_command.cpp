@@ -56,7 +56,7 @@ int run_spans(const LatencyCommandOptions& options, const Invocation& invocation
                .min_ns = static_cast<std::uint64_t>(options.min.count()),
                .input = input_argument(options.input),
                .full = options.full});
-  return analyse(
+  const int status = analyse(
       options, invocation, spans, **output,
       [&](const Registry&) { return options.json ? spans.report_json() : spans.report_text(); },
       [&] { return spans.limited(); });
@@ -76,6 +76,9 @@ int run_latency(const LatencyCommandOptions& options, const Invocation& invocati
   // It writes its reports itself, also before the end.
   return analyse(options, invocation, latency, **output, [](const Registry&) { return std::string(); });
 }
+  // As for names of programs: of what is recorded a pattern that matches nothing is an error.
+  const bool matches_none = !options.input.empty() && spans.limited().all.empty();
+  return status == exit_ok && matches_none ? exit_failure : status;
 
 }  // namespace
 

@@ -117,13 +117,15 @@ int run_ps(const PsOptions& options) {
   lister->run(options.duration.value_or(default_sample));
   const auto rows = rows_of(*lister, stats.report(lister->registry()));
   fmt::print("{}", options.json ? ps_json(rows, lister->seconds()) : ps_table(rows, terminal_columns(STDOUT_FILENO)));
+  int status = exit_ok;
   if (const ProcessOptions missing = unmatched(options, lister->registry());
       !missing.pids.empty() || !missing.names.empty()) {
     say(no_match_message(missing, *helper));
+    if (rows.empty()) status = exit_failure;
   } else if (rows.empty()) {
     say("rtev-bpf: no OCaml 5 process runs now\n");
   }
-  return finish_stdout(exit_ok);
+  return finish_stdout(status);
 }
 
 }  // namespace
