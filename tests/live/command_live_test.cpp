@@ -267,6 +267,16 @@ TEST_F(CommandLive, IgnoredSignalsStayIgnored) {
   stream();
 }
 
+TEST_F(CommandLive, FirstInterruptEndsACommandOfABackgroundJob) {
+  // A shell without job control ignores SIGINT for what it starts in the background.
+  Strings all{"sh", "-c", R"(trap '' INT; exec "$0" "$@")", tool()};
+  std::ranges::move(arguments({"sh", "-c", "echo ready; exec sleep 1000"}), std::back_inserter(all));
+  Process process({.argv = all}, "ready");
+  process.signal(SIGINT);
+  EXPECT_EQ(process.wait().status.code(), 128 + SIGINT);
+  stream();
+}
+
 TEST_F(CommandLive, ThirdRequestOfAProcessLeavesACommandThatIgnoresThem) {
   // It closes its output, whose end the test waits for.
   Process process(under({"sh", "-c",

@@ -134,9 +134,9 @@ bool lacks_bpf(const TraceOptions& options, const kernel::HostFeatures& host) {
 }  // namespace
 
 int trace(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing) {
-  // Shells start background jobs with SIGINT ignored. It ends the tracer nevertheless; with CMD only from StopSignal
-  // on, since CMD inherits what the shell has set.
-  if (invocation.command.empty()) ::signal(SIGINT, SIG_DFL);
+  // Shells start background jobs with SIGINT ignored. It ends the tracer nevertheless, and CMD, to which it is
+  // forwarded: CMD inherits that.
+  ::signal(SIGINT, SIG_DFL);
   kernel::set_libbpf_verbose(options.verbose);
   if (auto exist = check_pids(options); !exist) return report(exist.error());
   const kernel::HostFeatures host = kernel::inspect_host();
