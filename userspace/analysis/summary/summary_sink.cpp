@@ -6,9 +6,10 @@
 namespace rtev {
 
 Summary::Summary(const SummaryOptions& options)
-    : stats_({.max_bytes = options.max_bytes / 8}),
-      latency_({.max_bytes = options.max_bytes / 2}, nowhere_),
-      pauses_({.input = options.input, .max_bytes = options.max_bytes / 8}) {}
+    : full_(options.full),
+      stats_({.max_bytes = options.max_bytes / 8, .full = options.full}),
+      latency_({.full = options.full, .max_bytes = options.max_bytes / 2}, nowhere_),
+      pauses_({.full = options.full, .input = options.input, .max_bytes = options.max_bytes / 8}) {}
 
 void Summary::header(const RunHeader& header) {
   for (Sink* const part : std::array<Sink*, 3>{&stats_, &latency_, &pauses_}) part->header(header);
@@ -23,6 +24,7 @@ void Summary::summary(const RunSummary& summary, const Registry& registry) {
 }
 
 std::string Summary::report_text(const Registry& registry) {
+  if (full_) return stats_.report_text(registry) + "\n" + latency_.report_text(registry) + "\n" + pauses_.report_text();
   PausesReport pauses = pauses_.report();
   pauses.max_groups = 2;
   pauses.max_worst = 1;

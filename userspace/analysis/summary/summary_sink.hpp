@@ -15,6 +15,7 @@ namespace rtev {
 
 struct SummaryOptions {
   std::string input{};                            ///< PausesReport::input
+  bool full = false;                              ///< the three full texts, one after the other
   std::size_t max_bytes = std::size_t{64} << 20;  ///< of all three
 };
 
@@ -43,6 +44,7 @@ class Summary final : public Sink {
     std::optional<Error> none_{};
   };
 
+  bool full_;
   Nowhere nowhere_;
   Stats stats_;
   Latency latency_;

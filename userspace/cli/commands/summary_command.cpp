@@ -24,7 +24,8 @@ constexpr const char* footer =
 int run_summary(const AnalysisOptions& options, const Invocation& invocation) {
   auto output = open_output(options.output);
   if (!output) return report(output.error());
-  Summary summary({.input = input_argument(options.input), .max_bytes = options.memory_limit / 4});
+  Summary summary(
+      {.input = input_argument(options.input), .full = options.full, .max_bytes = options.memory_limit / 4});
   return analyse(options, invocation, summary, **output, [&](const Registry& registry) {
     return options.json ? summary.report_json(registry) : summary.report_text(registry);
   });
@@ -36,6 +37,7 @@ Subcommand add_summary_command(CLI::App& root) {
   auto options = std::make_shared<AnalysisOptions>();
   CLI::App* const app = root.add_subcommand("summary", "show how a program does: GC, heap and pauses on one screen");
   app->footer(footer);
+  app->add_flag("--full", options->full, "show what stats, latency and pauses show with --full, one after the other");
   add_analysis_options(*app, *options);
   return {.app = app,
           .run = [options](const Invocation& invocation) { return run_summary(*options, invocation); },

@@ -81,6 +81,17 @@ TEST_F(SummaryTest, Text) {
   EXPECT_EQ(text, golden("analysis/golden/summary.txt"));
 }
 
+TEST_F(SummaryTest, InFullIsTheThreeReportsInFull) {
+  Stats stats({.full = true});
+  StringOutput unused;
+  Latency latency({.full = true}, unused);
+  Pauses pauses({.full = true, .input = "server.fxt"});
+  Summary summary({.input = "server.fxt", .full = true});
+  for (Sink* const sink : std::vector<Sink*>{&stats, &latency, &pauses, &summary}) run(*sink, true);
+  EXPECT_EQ(summary.report_text(world.registry), stats.report_text(world.registry) + "\n" +
+                                                     latency.report_text(world.registry) + "\n" + pauses.report_text());
+}
+
 TEST_F(SummaryTest, WithoutSchedulerEvents) {
   Summary summary({});
   run(summary, false);
