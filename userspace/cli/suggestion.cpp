@@ -31,7 +31,7 @@ std::optional<std::string> similar_word(std::string_view word, std::span<const s
   const auto closest = std::ranges::min_element(known, {}, distance);
   if (closest == known.end()) return std::nullopt;
   // Of short words most letters have to be right.
-  const std::size_t limit = std::clamp<std::size_t>(word.size() / 3, 1, 3);
+  const std::size_t limit = std::clamp<std::size_t>((word.size() + 1) / 3, 1, 3);
   return distance(*closest) <= limit ? std::optional(*closest) : std::nullopt;
 }
 

@@ -218,6 +218,13 @@ TEST(CommandLine, HintsAtTheOptionThatAStrayArgumentNeeds) {
         << PrintToString(expected.arguments);
 }
 
+TEST(CommandLine, MistypedPhaseGetsASuggestionInOneLine) {
+  const std::string error = command_line({"latency", "--phase", "mniro"}).err;
+  const std::string hint = error.substr(error.find("\nhint: ") + 1);
+  EXPECT_THAT(hint, StartsWith("hint: did you mean minor? "));
+  EXPECT_LE(hint.size(), 160u);
+}
+
 TEST(CommandLine, HelpOfASubcommandIsHelpOrAnOption) {
   EXPECT_EQ(command_line({"help", "stats"}).out, command_line({"stats", "--help"}).out);
   EXPECT_EQ(command_line({"help"}).out, command_line({"--help"}).out);

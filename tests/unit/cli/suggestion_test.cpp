@@ -25,6 +25,8 @@ TEST(Suggestion, IsTheMostSimilarWord) {
   EXPECT_EQ(similar_word("stat", words), "stats");
   EXPECT_EQ(similar_word("pauzses", words), "pauses");
   EXPECT_EQ(similar_word("pd", words), "ps");
+  EXPECT_EQ(similar_word("sttas", words), "stats");
+  EXPECT_EQ(similar_word("mniro", std::vector<std::string>{"major", "minor"}), "minor");
   EXPECT_EQ(similar_word("server", words), std::nullopt);
   EXPECT_EQ(similar_word("xy", words), std::nullopt);
   EXPECT_EQ(similar_word("ps", {}), std::nullopt);

@@ -7,8 +7,12 @@
 
 namespace rtev {
 
-bool is_phase_name(std::string_view name) {
-  return find_phase(Family::since_5_3, name) || find_phase(Family::before_5_3, name);
+std::vector<std::string> phase_names() {
+  std::vector<std::string> names;
+  // The older family has no others.
+  for (std::uint16_t id = 0; !phase_name(Family::since_5_3, id).empty(); ++id)
+    names.emplace_back(phase_name(Family::since_5_3, id));
+  return names;
 }
 
 Latency::Latency(LatencyOptions options, Output& output)

@@ -34,8 +34,8 @@ struct LatencyOptions {
   std::size_t max_bytes = std::size_t{64} << 20;
 };
 
-/// True for names that LatencyOptions::phase understands.
-bool is_phase_name(std::string_view name);
+/// The names that LatencyOptions::phase understands.
+std::vector<std::string> phase_names();
 
 /// A fold over the stream. With each interval of the stream's time it writes a report of the interval to the output, as
 /// JSON also one of all so far, and with summary() the one of the whole run. Intervals that pass at once, without an

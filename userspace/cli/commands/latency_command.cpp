@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf latency: how long the pauses of OCaml programs are.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "analysis/latency/latency_sink.hpp"
 #include "analysis/spans/spans_sink.hpp"
@@ -13,6 +17,7 @@
 #include "cli/messages.hpp"
 #include "cli/output_file.hpp"
 #include "cli/reading.hpp"
+#include "cli/suggestion.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -49,6 +54,17 @@ bool parse_span(const std::string& text, LatencyCommandOptions& options) {
   return time.has_value();
 }
 
+/// Of --phase; empty if there is such a phase.
+std::string phase_error(const std::string& name) {
+  const std::vector<std::string> names = phase_names();
+  if (std::ranges::find(names, name) != names.end()) return {};
+  const auto similar = similar_word(name, names);
+  return fmt::format(
+      "'{}' is not a phase\nhint: {}phases, e.g. minor, major_slice, stw_leader, are in the manual page; spans that a "
+      "program marks itself: --span NAME",
+      escaped(name), similar ? "did you mean " + *similar + "? " : "");
+}
+
 int run_spans(const LatencyCommandOptions& options, const Invocation& invocation) {
   auto output = open_output(options.output);
   if (!output) return report(output.error());
@@ -60,6 +76,9 @@ int run_spans(const LatencyCommandOptions& options, const Invocation& invocation
       options, invocation, spans, **output,
       [&](const Registry&) { return options.json ? spans.report_json() : spans.report_text(); },
       [&] { return spans.limited(); });
+  // As for names of programs: of what is recorded a pattern that matches nothing is an error.
+  const bool matches_none = !options.input.empty() && spans.limited().all.empty();
+  return status == exit_ok && matches_none ? exit_failure : status;
 }
 
 int run_latency(const LatencyCommandOptions& options, const Invocation& invocation) {
@@ -76,9 +95,6 @@ int run_latency(const LatencyCommandOptions& options, const Invocation& invocati
   // It writes its reports itself, also before the end.
   return analyse(options, invocation, latency, **output, [](const Registry&) { return std::string(); });
 }
-  // As for names of programs: of what is recorded a pattern that matches nothing is an error.
-  const bool matches_none = !options.input.empty() && spans.limited().all.empty();
-  return status == exit_ok && matches_none ? exit_failure : status;
 
 }  // namespace
 
@@ -88,10 +104,7 @@ Subcommand add_latency_command(CLI::App& root) {
   app->footer(footer);
   app->add_option("--phase", options->phase, "measure the spans of this phase instead of pauses, e.g. minor")
       ->type_name("NAME")
-      ->check(
-          expects("a phase\nhint: phases are named as in the stream, e.g. minor, major_slice, stw_leader; spans that a "
-                  "program marks itself: --span NAME",
-                  [](const std::string& name) { return is_phase_name(name); }));
+      ->check(CLI::Validator(phase_error, ""));
   CLI::Option* const span = add_parsed_option(
       *app, "--span", "NAME[>TIME]", "a name, with a time if there is a >, e.g. 'request>20ms'",
       [options](const std::string& text) { return parse_span(text, *options); },
