@@ -69,6 +69,16 @@ TEST_F(CliLive, ItIsAFailureIfNothingIsSelected) {
   EXPECT_THAT(listed.err, HasSubstr("did you mean -n 'busy_alloc'?"));
 }
 
+TEST_F(CliLive, ReportsSayWhetherEventsWereLost) {
+  for (const char* const report : {"latency", "pauses", "stats", "summary", "stalls"}) {
+    const Outcome outcome = run_tool({report, "--", program("busy_alloc").argv[0], "1"});
+    EXPECT_THAT(outcome.err, ContainsRegex("events of 1 OCaml process in .*, nothing lost, nothing dropped\n$"))
+        << report;
+    EXPECT_THAT(run_tool({report, "-q", "--", program("busy_alloc").argv[0], "1"}).err, Not(HasSubstr("lost")))
+        << report;
+  }
+}
+
 TEST_F(CliLive, HelpAndVersionNeedNoRoot) {
   const Outcome help = run_tool({"--help"}, {.argv = {}, .user = nobody});
   EXPECT_EQ(help.status.code(), 0);

@@ -16,6 +16,7 @@
 #include "cli/no_match.hpp"
 #include "cli/stream.hpp"
 #include "cli/tracing.hpp"
+#include "formats/text/run_summary.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -80,8 +81,11 @@ int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& 
   LimitCheck checked(with_report, options.limits, std::move(limited));
   int status = exit_ok;
   if (options.input.empty()) {
+    AtEnd with_losses(checked, [&](const RunSummary& summary, const Registry& registry) {
+      if (!options.quiet) say(summary_text(summary, registry, false, {.is_file = true, .is_report = true}));
+    });
     status = trace(options, invocation,
-                   {.sink = checked,
+                   {.sink = with_losses,
                     .output = output,
                     .owns_stdout = is_data_on_stdout(output),
                     .samples_threads = samples_threads});

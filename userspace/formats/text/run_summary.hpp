@@ -12,6 +12,7 @@ namespace rtev {
 /// How the stream was written: hints must not tell to do what is done already.
 struct OutputFacts {
   bool is_file = false;
+  bool is_report = false;        ///< of the stream only a report is written
   std::uint64_t blocked_ns = 0;  ///< the reader of a pipe or terminal took nothing for so long
 };
 

@@ -46,7 +46,7 @@ class Warnings {
     if (summary_.forced > 0)
       warn(fmt::format("too many events waited to be sorted, so they were released early {}: some may be out of order",
                        Counted{summary_.forced, "time", "times"}),
-           less_or_file("-p, -n, --events"));
+           less_or_file());
     if (!summary_.complete) {
       warn("the recording is truncated: losses and drops are unknown",
            "the tracer was killed, or the file was cut; all events up to there are shown");
@@ -70,8 +70,9 @@ class Warnings {
     if (number.count > 0) warn(fmt::format("{}{}", number, what), hint);
   }
 
-  std::string less_or_file(std::string_view options) const {
-    return fmt::format("trace less ({}){}", options, output_.is_file ? "" : ", or write to a file (-o)");
+  std::string less_or_file() const {
+    return fmt::format("trace less ({}){}", output_.is_report ? "-p, -n" : "-p, -n, --events",
+                       output_.is_file ? "" : ", or write to a file (-o)");
   }
 
   /// Larger buffers do not help against a reader that stands still.
@@ -169,8 +170,7 @@ class Warnings {
          " without a ring could not be probed: their events are missing",
          "start such programs with a ring (OCAML_RUNTIME_EVENTS_START=1)");
     warn({drops(RunSummary::unwritten), "event was", "events were"},
-         " read but not written: the output took too long at the end",
-         slow_reader_or(less_or_file("-p, -n, --events")));
+         " read but not written: the output took too long at the end", slow_reader_or(less_or_file()));
   }
 
   void add_drops() {

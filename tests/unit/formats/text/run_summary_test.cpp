@@ -87,6 +87,8 @@ TEST(Summary, HintsAtNothingThatIsDoneAlready) {
   const std::string to_file = summary_text(summary, world.registry, false, {.is_file = true});
   EXPECT_THAT(to_file, HasSubstr("larger rings (OCAMLRUNPARAM=e=18), or trace less"));
   EXPECT_THAT(to_file, Not(HasSubstr("write to a file")));
+  const std::string of_report = summary_text(summary, world.registry, false, {.is_file = true, .is_report = true});
+  EXPECT_THAT(of_report, Not(HasSubstr("--events"))) << "reports do not have the option";
   const std::string to_slow = summary_text(summary, world.registry, false, {.blocked_ns = 5'200'000'000});
   EXPECT_THAT(to_slow, HasSubstr("hint: whatever reads the output took nothing for 5.20s: write to a file (-o)"));
   EXPECT_THAT(to_slow, Not(HasSubstr("larger")));
