@@ -95,8 +95,9 @@ std::string describe_files(const FileSeries& series) {
 }
 
 constexpr const char* footer =
-    "FILE.fxt is a recording: dump shows it, convert exports it in another format, and latency, pauses and stats "
-    "analyse it (-i). Files in the other formats are exports: rtev-bpf cannot read them. fxt, chrome and pftrace files "
+    "FILE.fxt is a recording: dump shows it, convert exports it in another format, and summary, latency, pauses, "
+    "stalls and stats analyse it (-i). Files in the other formats are exports: rtev-bpf cannot read them. fxt, chrome "
+    "and pftrace files "
     "open in https://ui.perfetto.dev: a group per process, a row per thread with its GC spans and what the scheduler "
     "did to it. FILE can be read at any time, also if rtev-bpf is killed: at most the last second is missing.\n"
     "\n"
