@@ -91,9 +91,8 @@ TEST_F(OwnShareTest, TheLineIsShownIfItIsNotable) {
   EXPECT_EQ(line({}), "");
   EXPECT_EQ(line({.cpu_ns = 400'000'000, .waits = 10, .waited_ns = 900'000, .longest_wait_ns = 90'000}), "");
   EXPECT_EQ(line({.cpu_ns = 630'000'000}), "rtev-bpf itself: 2.1% of a CPU\n");
-  EXPECT_EQ(
-      line({.cpu_ns = 150'000'000, .waits = 2, .waited_ns = 2'000'000, .longest_wait_ns = 1'500'000}),
-      "rtev-bpf itself: 0.5% of a CPU; traced threads waited for it 2 times for 2.00ms, the longest 1.50ms\n");
+  EXPECT_EQ(line({.cpu_ns = 150'000'000, .waits = 2, .waited_ns = 2'000'000, .longest_wait_ns = 1'500'000}),
+            "rtev-bpf itself: 0.5% of a CPU; traced threads waited for it 2 times for 2.00ms, the longest 1.50ms\n");
 }
 
 }  // namespace
