@@ -88,8 +88,10 @@ TEST_F(SchedAttachmentLive, TheyStayAttachedIfAllThreadsAreTraced) {
   Tracer all({"-n", name, "--sched", "all"}), later({"-n", name});
   ASSERT_TRUE(await_sched_programs(later.process().pid(), false));
   EXPECT_TRUE(tracepoints_of(all.process().pid()).contains("sched_switch"));
-  all.stop();
-  later.stop();
+  for (Tracer* const tracer : {&all, &later}) {
+    tracer->process().signal(SIGINT);
+    EXPECT_EQ(tracer->process().wait().status.code(), 1) << "no program of this name ran";
+  }
 }
 
 TEST_F(SchedAttachmentLive, TracerEndsWhileTheyAreBeingAttached) {

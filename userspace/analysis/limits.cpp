@@ -62,9 +62,7 @@ std::optional<Limit> parse_limit(std::string_view text) {
     limit.most = *share;
     return limit;
   }
-  // Seconds, which a time without a unit is elsewhere, are so long that such a limit would hold always.
-  const bool has_unit = !most.empty() && most.back() >= 'a' && most.back() <= 'z';
-  const auto time = has_unit ? parse_duration(most) : std::nullopt;
+  const auto time = parse_limit_duration(most);
   if (!time) return std::nullopt;
   limit.most = static_cast<double>(time->count());
   if (figure == "max") {

@@ -43,6 +43,11 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   return parse_time(text, 1);
 }
 
+std::optional<std::chrono::nanoseconds> parse_limit_duration(std::string_view text) {
+  const bool has_unit = !text.empty() && text.back() >= 'a' && text.back() <= 'z';
+  return has_unit ? parse_duration(text) : std::nullopt;
+}
+
 std::optional<std::chrono::nanoseconds> parse_moment(std::string_view text) {
   return parse_time(text, 0);
 }

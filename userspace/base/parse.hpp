@@ -35,6 +35,9 @@ std::optional<Number> parse_leading_number(std::string_view text, int base = 10)
 /// text and outside of 1 ns to 100 years.
 std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
 
+/// The same, nothing without a unit: for limits that hold always if milliseconds were meant.
+std::optional<std::chrono::nanoseconds> parse_limit_duration(std::string_view text);
+
 /// The same from 0 on: so long after a beginning.
 std::optional<std::chrono::nanoseconds> parse_moment(std::string_view text);
 

@@ -31,7 +31,7 @@ std::string short_time(double seconds) {
   return fmt::format("{:.0f}d", seconds / day);
 }
 
-/// The arguments tell programs apart, not where they are.
+/// On a terminal there is little room: the arguments tell programs apart, not where they are.
 std::string_view without_directory(std::string_view arguments) {
   const std::string_view program = arguments.substr(0, arguments.find(' '));
   return arguments.substr(program.rfind('/') + 1);
@@ -72,7 +72,8 @@ std::string ps_table(std::span<const PsRow> rows, std::size_t columns) {
     table.cell(size_or_none(heap_bytes));
     table.cell(size_or_none(use.memory_bytes));
     table.cell(short_time(uptime_s));
-    table.cell(escaped(without_directory(use.arguments.empty() ? info->exe : use.arguments)));
+    const std::string_view arguments = use.arguments.empty() ? info->exe : use.arguments;
+    table.cell(escaped(columns == 0 ? arguments : without_directory(arguments)));
   }
   TextBuffer text;
   table.write(text);

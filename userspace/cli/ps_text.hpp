@@ -24,7 +24,7 @@ struct PsRow {
   double uptime_s = 0;
 };
 
-/// A line a process. Names are escaped. Lines are cut to so many columns; 0: they are not.
+/// A line a process. Names are escaped. Lines are cut to so many columns, and programs have no directory; 0: neither.
 std::string ps_table(std::span<const PsRow> rows, std::size_t columns);
 
 /// One object; see docs/json.md.

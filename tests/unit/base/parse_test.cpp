@@ -51,6 +51,11 @@ TEST(Duration, LongestFitsIntoNanoseconds) {
   EXPECT_EQ(parse_duration("876601h"), std::nullopt);
 }
 
+TEST(ParseLimitDuration, NeedsAUnit) {
+  EXPECT_EQ(parse_limit_duration("5ms"), std::chrono::milliseconds(5));
+  for (const char* const text : {"5", "", "ms", "5 "}) EXPECT_EQ(parse_limit_duration(text), std::nullopt) << text;
+}
+
 TEST(Size, TakesPowersOf1024) {
   const struct {
     std::string_view text;

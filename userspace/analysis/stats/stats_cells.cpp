@@ -72,7 +72,7 @@ void add_user_events(TextBuffer& out, const ProcessStats& process, std::string_v
     }
     separator = ", ";
   }
-  if (rest > 0) print(out, "{}{} others", separator, Grouped{rest});
+  if (rest > 0) print(out, "{}{} more", separator, Grouped{rest});
   out.add('\n');
 }
 

@@ -31,7 +31,7 @@ void add_count(TextBuffer& out, std::uint64_t count, std::string_view what, bool
 void add_list(TextBuffer& out, std::string_view title, std::span<const std::uint64_t> figures,
               std::span<const std::string_view> names, std::string_view prefix, bool bound);
 
-/// "user events: 12 "request", 3 others" in a line; nothing if there are none.
+/// "user events: 12 "request", 3 more" in a line; nothing if there are none.
 void add_user_events(TextBuffer& out, const ProcessStats& process, std::string_view indent, std::size_t most);
 
 /// How many of its user events are spans with a duration.

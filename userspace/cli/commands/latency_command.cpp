@@ -49,7 +49,7 @@ bool parse_span(const std::string& text, LatencyCommandOptions& options) {
   options.span = text.substr(0, limit);
   if (options.span.empty()) return false;
   if (limit == std::string::npos) return true;
-  const auto time = parse_duration(text.substr(limit + 1));
+  const auto time = parse_limit_duration(text.substr(limit + 1));
   if (time) options.min = *time;
   return time.has_value();
 }
@@ -106,7 +106,7 @@ Subcommand add_latency_command(CLI::App& root) {
       ->type_name("NAME")
       ->check(CLI::Validator(phase_error, ""));
   CLI::Option* const span = add_parsed_option(
-      *app, "--span", "NAME[>TIME]", "a name, with a time if there is a >, e.g. 'request>20ms'",
+      *app, "--span", "NAME[>TIME]", "a name, with a time and its unit if there is a >, e.g. 'request>20ms'",
       [options](const std::string& text) { return parse_span(text, *options); },
       "measure the user spans of this name (wildcards allowed) instead of pauses, and what their time was spent on; "
       "with >TIME only those that are longer, e.g. 'request>20ms'");
