@@ -49,8 +49,10 @@ std::int64_t status_of(int pidfd) {
 
 bool RootlessSources::belongs_to_command(const FoundRings& found) const {
   if (!followed_ || followed_->is_private || !found.view->stat) return true;
+  if (found.pid == followed_->pid) return true;
+  // It may have ended since it was looked at.
   const Procfs procfs;
-  std::int32_t pid = found.pid;
+  std::int32_t pid = found.view->stat->parent;
   for (int i = 0; i < max_ancestors && pid > 1; ++i) {
     if (pid == followed_->pid || processes_.find(pid) != nullptr) return true;
     const auto stat = procfs.stat(pid);
