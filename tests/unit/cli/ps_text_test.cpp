@@ -57,7 +57,7 @@ TEST_F(PsText, Json) {
 
 TEST_F(PsText, LinesAreCutToTheTerminal) {
   const std::string table = ps_table(rows_, 95);
-  EXPECT_THAT(table, AllOf(HasSubstr("  sh…\n"), Not(HasSubstr("./"))));
+  EXPECT_THAT(table, AllOf(HasSubstr("  shop --…\n"), Not(HasSubstr("./"))));
 }
 
 TEST_F(PsText, SwitchedOnIsAColumnWhereThereIsOne) {
