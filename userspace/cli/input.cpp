@@ -249,7 +249,7 @@ int Input::read(Sink& sink, bool for_analysis) {
     return exit_ok;
   }
   const ProcessOptions unmatched{.pids = selection.unmatched_pids(), .names = selection.unmatched_globs()};
-  const bool all_match = unmatched.pids.empty() && unmatched.names.empty();
+  const bool all_match = !unmatched.select();
   // Each may match a process, and no process all of them.
   const Error missing = no_match_error(all_match ? options_ : unmatched, selection.processes(), name_);
   if (selection.is_empty()) return report(missing);

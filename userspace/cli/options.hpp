@@ -36,6 +36,9 @@ struct ProcessOptions {
   std::vector<std::int32_t> pids{};
   std::vector<std::string> names{};  ///< globs
   std::optional<std::chrono::nanoseconds> duration{};
+
+  /// True if not all processes are meant.
+  bool select() const { return !pids.empty() || !names.empty(); }
 };
 /// -p
 void add_pid_option(CLI::App& app, std::vector<std::int32_t>& pids);

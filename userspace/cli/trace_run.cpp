@@ -119,7 +119,7 @@ int run_session(TraceRun run) {
   const TraceOptions& options = run.options;
   Command* const command = run.command;
   LiveSession& session = *run.session;
-  const bool selects = !options.pids.empty() || !options.names.empty();
+  const bool selects = options.select();
   if (command == nullptr && !options.quiet)
     say(start_message(session.registry(), {.has_end = options.duration.has_value(),
                                            .probes_all = options.ringless,
@@ -131,7 +131,7 @@ int run_session(TraceRun run) {
   std::jthread names_others;
   if (command == nullptr && !options.quiet) {
     ProcessOptions missing = unmatched(options, session.registry());
-    if (!missing.pids.empty() || !missing.names.empty())
+    if (missing.select())
       names_others = std::jthread([missing = std::move(missing), &run] { say(no_match_message(missing, run.helper)); });
   }
 

@@ -161,7 +161,7 @@ int run(const EnableOptions& options, Task task) {
 }
 
 int run_checked(const EnableOptions& options, Task task) {
-  if (options.pids.empty() && options.names.empty() && !options.all) {
+  if (!options.select() && !options.all) {
     say("rtev-bpf: which programs?\nhint: name them with -p PID or -n GLOB, or all of them with --all\n");
     return exit_usage;
   }

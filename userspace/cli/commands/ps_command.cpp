@@ -118,8 +118,7 @@ int run_ps(const PsOptions& options) {
   const auto rows = rows_of(*lister, stats.report(lister->registry()));
   fmt::print("{}", options.json ? ps_json(rows, lister->seconds()) : ps_table(rows, terminal_columns(STDOUT_FILENO)));
   int status = exit_ok;
-  if (const ProcessOptions missing = unmatched(options, lister->registry());
-      !missing.pids.empty() || !missing.names.empty()) {
+  if (const ProcessOptions missing = unmatched(options, lister->registry()); missing.select()) {
     say(no_match_message(missing, *helper));
     if (rows.empty()) status = exit_failure;
   } else if (rows.empty()) {
