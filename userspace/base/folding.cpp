@@ -6,6 +6,19 @@
 #include "base/text_buffer.hpp"
 
 namespace rtev {
+namespace {
+
+constexpr std::string_view mark = "…";
+
+/// Bytes of the first characters of a UTF-8 text.
+std::size_t bytes_of_first(std::string_view text, std::size_t characters) {
+  std::size_t size = 0, used = 0;
+  const auto begins_character = [&](std::size_t at) { return (text[at] & 0xC0) != 0x80; };
+  while (size < text.size() && (used < characters || !begins_character(size))) used += begins_character(size++);
+  return size;
+}
+
+}  // namespace
 
 std::string folded(std::string_view line, std::size_t column, std::size_t indent) {
   std::string out;
@@ -26,20 +39,6 @@ std::string folded(std::string_view line, std::size_t column, std::size_t indent
   }
   return out;
 }
-
-namespace {
-
-constexpr std::string_view mark = "…";
-
-/// Bytes of the first characters of a UTF-8 text.
-std::size_t bytes_of_first(std::string_view text, std::size_t characters) {
-  std::size_t size = 0, used = 0;
-  const auto begins_character = [&](std::size_t at) { return (text[at] & 0xC0) != 0x80; };
-  while (size < text.size() && (used < characters || !begins_character(size))) used += begins_character(size++);
-  return size;
-}
-
-}  // namespace
 
 std::string cut(std::string_view text, std::size_t columns) {
   if (columns == 0 || columns_of(text) <= columns) return std::string(text);

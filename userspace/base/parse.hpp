@@ -35,7 +35,7 @@ std::optional<Number> parse_leading_number(std::string_view text, int base = 10)
 /// text and outside of 1 ns to 100 years.
 std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
 
-/// The same, nothing without a unit: for limits that hold always if milliseconds were meant.
+/// The same, but it needs a unit: a limit of "5" that means 5 ms would be one of 5 s.
 std::optional<std::chrono::nanoseconds> parse_limit_duration(std::string_view text);
 
 /// The same from 0 on: so long after a beginning.

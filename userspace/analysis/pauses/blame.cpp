@@ -74,8 +74,8 @@ class Sentence {
   std::string own_thread() const { return pause_.tid != 0 ? fmt::format("its thread {}", pause_.tid) : "its thread"; }
 
   std::string in_busiest_phase() const {
-    const PhaseTree::Node* const busiest = busiest_phase(pause_, Barriers::left_out);
-    if (!busiest || busiest->own_ns < pause_.duration_ns() / 2) return {};
+    const PhaseTree::Node* const busiest = main_phase(pause_, Barriers::left_out);
+    if (!busiest) return {};
     return fmt::format(", most of the pause in {} ({} without the phases inside)",
                        PhaseName{pause_.domain.family, busiest->phase}, Duration{busiest->own_ns});
   }
@@ -252,6 +252,11 @@ const PhaseTree::Node* busiest_phase(const PauseDetails& pause, Barriers barrier
     if (!busiest || node.own_ns > busiest->own_ns) busiest = &node;
   }
   return busiest;
+}
+
+const PhaseTree::Node* main_phase(const PauseDetails& pause, Barriers barriers) {
+  const PhaseTree::Node* const busiest = busiest_phase(pause, barriers);
+  return busiest && busiest->own_ns >= pause.duration_ns() / 2 ? busiest : nullptr;
 }
 
 Blame blame_of(const PauseDetails& pause) {

@@ -50,6 +50,8 @@ enum class Barriers : std::uint8_t { left_out, counted };
 
 /// The phase with most time outside of those inside it; null if none is known.
 const PhaseTree::Node* busiest_phase(const PauseDetails& pause, Barriers barriers);
+/// The same; null unless it has half of the pause.
+const PhaseTree::Node* main_phase(const PauseDetails& pause, Barriers barriers);
 
 /// Refers to the pause.
 Blame blame_of(const PauseDetails& pause);

@@ -26,8 +26,7 @@ CauseKey key_of(const PauseDetails& pause, const Blame& blame) {
   if (blame.domain) key.domain = blame.domain->domain;
   if (blame.cause == Cause::work || blame.cause == Cause::unknown) {
     const auto barriers = blame.cause == Cause::work ? Barriers::left_out : Barriers::counted;
-    const auto* const busiest = busiest_phase(pause, barriers);
-    if (busiest && busiest->own_ns >= pause.duration_ns() / 2) key.phase = busiest->phase;
+    if (const auto* const phase = main_phase(pause, barriers)) key.phase = phase->phase;
   }
   return key;
 }

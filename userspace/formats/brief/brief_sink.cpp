@@ -14,6 +14,7 @@ namespace rtev {
 namespace {
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
+constexpr std::uint64_t notable = 100;  // a hundredth of a span
 constexpr std::size_t time_width = 12;
 constexpr std::string_view second_only = "14:03:22";
 constexpr std::string_view alarm = "\x1b[1;31m", yellow = "\x1b[33m", cyan = "\x1b[36m", green = "\x1b[32m",
@@ -177,7 +178,7 @@ void BriefSink::on_end(BriefRing& ring, Lane& /*lane*/, const Event& begin, cons
   }
   TextBuffer text;
   add_quoted(text, line.span);
-  if (constexpr std::uint64_t notable = 100; paused_ns >= line.length_ns / notable && paused_ns > 0) {
+  if (paused_ns > 0 && paused_ns >= line.length_ns / notable) {
     print(text, "  paused {}", Duration{paused_ns});
     if (count > 1) print(text, " ({})", times(count));
   }

@@ -103,8 +103,7 @@ std::string Enabling::failure_text() const {
   else if (asked_.size() > 1)
     text += fmt::format(
         "rtev-bpf: the events of {} programs could not be switched on in time: they may have slept, or reached no "
-        "safepoint "
-        "(one is process {})\n",
+        "safepoint (one is process {})\n",
         asked_.size(), asked_.begin()->second);
   if (failure_) text += "rtev-bpf: " + failure_->message() + "\nhint: " + failure_->hint + "\n";
   return text;

@@ -30,7 +30,7 @@ std::uint64_t began_ns(const Image& image) {
   return began - std::min(began, suspended_ns);
 }
 
-/// The wait status of a child that ended and that nobody has waited for yet; exit_unseen of others.
+/// The wait status of a zombie that is a child of this process; exit_unseen of any other process.
 std::int64_t status_of(int pidfd) {
   siginfo_t info{};
   if (::waitid(P_PIDFD, static_cast<id_t>(pidfd), &info, WEXITED | WNOWAIT | WNOHANG) != 0 || info.si_pid == 0)

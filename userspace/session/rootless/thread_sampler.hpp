@@ -28,7 +28,8 @@ class ThreadSampler {
   explicit ThreadSampler(Emit emit, std::filesystem::path proc = "/proc")
       : emit_(std::move(emit)), proc_(std::move(proc)) {}
 
-  /// Which other threads are a domain's cannot be told without rights. Processes beyond max_threads are left out.
+  /// Only main threads are sampled: which other threads run domains is unknown without rights. Processes beyond
+  /// max_threads are left out.
   void add(std::int32_t pid);
   void remove(std::int32_t pid) { threads_.erase(pid); }
 
