@@ -11,6 +11,7 @@ void burst(Report& report, const Effort& effort);      ///< losses in bursts aft
 void decode(Report& report, const Effort& effort);     ///< full rings without a writer: events per second
 void live(Report& report, const Effort& effort);       ///< share delivered at full speed, highest rate without loss
 void pipeline(Report& report, const Effort& effort);   ///< tracer's CPU time per event: reading, merging, each output
+void scheduler(Report& report, const Effort& effort);  ///< tracer's CPU time per switch or wake-up
 void idle(Report& report, const Effort& effort);       ///< 500 idle processes
 void traced(Report& report, const Effort& effort);     ///< what tracing costs the traced program
 void enabling(Report& report, const Effort& effort);   ///< what events cost that were switched on in a running program
