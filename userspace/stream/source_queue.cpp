@@ -39,12 +39,11 @@ void SourceQueue::append(std::span<const Event> events, const Batch& batch) {
   size_ += events.size();
 }
 
-void SourceQueue::insert(Event event, std::span<const std::byte> payload) {
+Event& SourceQueue::insert(std::uint64_t time_ns) {
   make_room(1);
-  if (has_payload(event.kind)) event.value = store(payload);
   std::size_t index = size_++;
-  for (; index > 0 && at(index - 1).time > event.time; --index) at(index) = at(index - 1);
-  at(index) = event;
+  for (; index > 0 && at(index - 1).time > time_ns; --index) at(index) = at(index - 1);
+  return at(index);
 }
 
 std::uint64_t SourceQueue::store(std::span<const std::byte> payload) {

@@ -33,8 +33,10 @@ class SourceQueue {
 
   /// Appends events that are in order of time.
   void append(std::span<const Event> events, const Batch& batch);
-  /// Inserts one event in order of time: near the end.
-  void insert(Event event, std::span<const std::byte> payload);
+  /// Makes a place for one event in order of time: near the end. The caller fills it in.
+  Event& insert(std::uint64_t time_ns);
+  /// Stores the payload of the event that was inserted last. Returns the event's value.
+  std::uint64_t store(std::span<const std::byte> payload);
   /// Payload of an event that is in the queue.
   std::span<const std::byte> payload(const Event& event) const;
   /// The payloads of all events, and the value that an event has in a Batch with them.
@@ -54,7 +56,6 @@ class SourceQueue {
   void set_capacity(std::size_t events);
   void make_room(std::size_t events);
   void drop_payloads();
-  std::uint64_t store(std::span<const std::byte> payload);
 
   std::uint32_t source_;
   std::unique_ptr<Event[]> memory_;

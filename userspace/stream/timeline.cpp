@@ -96,10 +96,21 @@ void Timeline::push(const Batch& batch) {
   charge(of_source);
 }
 
-void Timeline::push(Event event, std::span<const std::byte> payload) {
-  correct_time(event);
-  Staged& of_source = staged(event.source);
-  of_source.queue.insert(event, payload);
+/// Takes the members of the event one by one, and puts them where they stay: an Event that was just made of smaller
+/// members is copied with wide loads, which wait until the stores have reached the cache.
+void Timeline::insert(std::uint64_t time_ns, std::uint32_t source, EventKind kind, std::uint16_t id, std::uint8_t flags,
+                      std::uint64_t value, std::span<const std::byte> payload) {
+  const std::uint64_t now = present(time_ns);
+  if (time_ns > now) flags |= flag_late;
+  const std::uint64_t time = std::min(time_ns, now);
+  Staged& of_source = staged(source);
+  Event& event = of_source.queue.insert(time);
+  event.time = time;
+  event.value = has_payload(kind) ? of_source.queue.store(payload) : value;
+  event.source = source;
+  event.id = id;
+  event.kind = kind;
+  event.flags = flags;
   charge(of_source);
 }
 

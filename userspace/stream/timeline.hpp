@@ -31,12 +31,13 @@ class Timeline {
   /// Stages events of one source, in its order.
   void push(const Batch& batch);
   /// Stages one event of a source whose events are only nearly in order of time.
-  void push(Event event, std::span<const std::byte> payload);
+  void push(const Event& event, std::span<const std::byte> payload) {
+    insert(event.time, event.source, event.kind, event.id, event.flags, event.value, payload);
+  }
   /// Stages an event that carries a record.
   template <typename Record>
   void push(std::uint64_t time_ns, Source source, EventKind kind, std::uint16_t id, const Record& record) {
-    push({.time = time_ns, .value = 0, .source = source.pack(), .id = id, .kind = kind, .flags = 0},
-         std::as_bytes(std::span(&record, 1)));
+    insert(time_ns, source.pack(), kind, id, 0, 0, std::as_bytes(std::span(&record, 1)));
   }
 
   static constexpr std::uint64_t no_deadline = UINT64_MAX;
@@ -102,6 +103,8 @@ class Timeline {
   };
   Staged& staged(std::uint32_t source);
   void charge(Staged& staged);
+  void insert(std::uint64_t time_ns, std::uint32_t source, EventKind kind, std::uint16_t id, std::uint8_t flags,
+              std::uint64_t value, std::span<const std::byte> payload);
   std::uint64_t present(std::uint64_t at_least);
   void correct_time(Event& event);
   std::uint64_t release_until(std::uint64_t watermark, const std::function<void(const Batch&)>& consumer,

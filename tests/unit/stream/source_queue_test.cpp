@@ -22,11 +22,16 @@ std::string text_of(const SourceQueue& queue, const Event& event) {
   const auto payload = queue.payload(event);
   return {reinterpret_cast<const char*>(payload.data()), payload.size()};
 }
+void insert(SourceQueue& queue, Event event, std::span<const std::byte> payload) {
+  Event& place = queue.insert(event.time);
+  if (has_payload(event.kind)) event.value = queue.store(payload);
+  place = event;
+}
 
 TEST(SourceQueue, NearlyOrderedInsertsAreSorted) {
   SourceQueue queue(1);
   for (const std::uint64_t time : {5u, 3u, 9u, 3u, 1u, 9u, 4u}) {
-    queue.insert(plain(time, static_cast<std::uint16_t>(queue.events().size())), {});
+    insert(queue, plain(time, static_cast<std::uint16_t>(queue.events().size())), {});
   }
   std::vector<std::pair<std::uint64_t, int>> order;
   for (const Event& event : queue.events()) order.emplace_back(event.time, event.id);
@@ -36,9 +41,9 @@ TEST(SourceQueue, NearlyOrderedInsertsAreSorted) {
 
 TEST(SourceQueue, InsertGoesBehindTakenEvents) {
   SourceQueue queue(1);
-  for (const std::uint64_t time : {1u, 2u, 3u, 4u}) queue.insert(plain(time), {});
+  for (const std::uint64_t time : {1u, 2u, 3u, 4u}) insert(queue, plain(time), {});
   queue.pop(1);
-  queue.insert(plain(0), {});
+  insert(queue, plain(0), {});
   ASSERT_EQ(queue.events().size(), 4u);
   EXPECT_EQ(queue.events().front().time, 0u);
 }
@@ -66,7 +71,7 @@ TEST(SourceQueue, PayloadsStayWhenTheFrontIsTaken) {
   for (int round = 0; round < 2000; ++round) {
     for (int i = 0; i < 7; ++i) {
       model.push_back(std::to_string(round * 7 + i) + std::string(static_cast<std::size_t>(i * 5), 'x'));
-      queue.insert(custom(++time), bytes(model.back()));
+      insert(queue, custom(++time), bytes(model.back()));
     }
     for (std::size_t i = 0; i < 1 + static_cast<std::size_t>(round) % 11 && !queue.empty(); ++i) {
       ASSERT_EQ(text_of(queue, queue.events().front()), model.front());
@@ -90,7 +95,7 @@ TEST(SourceQueue, ReusesItsMemoryInACircle) {
     std::vector<Event> events;
     for (int i = 0; i < 7; ++i) events.push_back(plain(++pushed));
     queue.append(events, Batch(events, {}));
-    queue.insert(plain(++pushed), {});
+    insert(queue, plain(++pushed), {});
     wrapped |= !queue.wrapped_events().empty();
     ASSERT_EQ(queue.events().size() + queue.wrapped_events().size(), queue.size());
     std::uint64_t expected = popped;
@@ -106,19 +111,19 @@ TEST(SourceQueue, ReusesItsMemoryInACircle) {
 TEST(SourceQueue, MemoryOfABurstIsReleased) {
   SourceQueue queue(1);
   const std::string large(10'000, 'x');
-  for (std::uint64_t time = 0; time < 1000; ++time) queue.insert(custom(time), bytes(large));
+  for (std::uint64_t time = 0; time < 1000; ++time) insert(queue, custom(time), bytes(large));
   EXPECT_GT(queue.allocated_bytes(), 10'000'000u);
   queue.pop(999);
-  queue.insert(plain(2000), {});
+  insert(queue, plain(2000), {});
   queue.trim(100'000);
   EXPECT_LT(queue.allocated_bytes(), 100'000u) << "while something is still waiting";
   EXPECT_EQ(text_of(queue, queue.events().front()), large);
-  for (std::uint64_t time = 3000; time < 100'000; ++time) queue.insert(plain(time), {});
+  for (std::uint64_t time = 3000; time < 100'000; ++time) insert(queue, plain(time), {});
   queue.pop(queue.size());
   queue.free_memory(256 << 10);
   EXPECT_EQ(queue.allocated_bytes(), 0u);
   const std::string again = "again";
-  queue.insert(custom(1), bytes(again));
+  insert(queue, custom(1), bytes(again));
   EXPECT_EQ(text_of(queue, queue.events().front()), "again");
 }
 

@@ -42,13 +42,15 @@ void SchedStager::stage_records(std::uint64_t max_records) {
     std::uint64_t newest_ns = 0;
   };
   std::vector<Read> read;
+  const auto is_traced = [this](const rtev_thread& thread) {
+    return thread.tgid != 0 && traces_(static_cast<std::int32_t>(thread.tgid));
+  };
   const auto stage = [&](std::uint16_t buffer, const rtev_sched& record) {
     ++read[buffer].records;
     read[buffer].newest_ns = record.time_ns;
     newest_ns_ = std::max<std::uint64_t>(newest_ns_, record.time_ns);
     // BPF tracks a process that maps a ring before it is known whether it is to be traced.
-    const bool wanted = !traces_ || traces_(static_cast<std::int32_t>(record.prev.tgid)) ||
-                        traces_(static_cast<std::int32_t>(record.next.tgid));
+    const bool wanted = !traces_ || is_traced(record.prev) || is_traced(record.next);
     if (record.type == RTEV_SWITCH) {
       const SchedSwitch change = kernel::to_switch(record);
       interrupted_.add(record.time_ns, change);

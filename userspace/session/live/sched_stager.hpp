@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/recent_entries.hpp"
 #include "kernel/kernel_source.hpp"
 #include "stream/records.hpp"
 #include "stream/timeline.hpp"
@@ -28,6 +29,7 @@ class InterruptedThreads {
   /// When the thread that has been waiting longest was interrupted; forgets those that left before `forget_before_ns`.
   std::optional<std::uint64_t> since(std::uint64_t forget_before_ns) {
     std::optional<std::uint64_t> oldest;
+    recent_.clear();
     std::erase_if(threads_, [&](const auto& entry) {
       const Place& thread = entry.second;
       if (thread.since_ns < forget_before_ns) return true;
@@ -43,11 +45,13 @@ class InterruptedThreads {
     bool waits = false;
   };
   void note(std::int32_t tid, std::uint64_t time_ns, bool waits) {
-    Place& thread = threads_[tid];
-    if (time_ns >= thread.since_ns) thread = {.since_ns = time_ns, .waits = waits};
+    Place* known = recent_.find(threads_, tid);
+    if (known == nullptr) known = &threads_[tid];
+    if (time_ns >= known->since_ns) *known = {.since_ns = time_ns, .waits = waits};
   }
 
   std::unordered_map<std::int32_t, Place> threads_;  ///< that were switched lately
+  RecentEntries<Place> recent_;
 };
 
 /// Stages switches, wakeups and dropped records in the timeline. One thread.
