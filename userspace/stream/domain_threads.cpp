@@ -9,42 +9,42 @@ namespace rtev {
 void DomainThreads::learn(DomainThread& known, const Thread& thread) {
   if (thread.role != ThreadRole::unknown) known.role = thread.role;
   if (thread.domain < 0 || thread.domain == known.domain || known.role == ThreadRole::tick) return;
-  Process& process = processes_[known.pid];
-  if (const auto former = process.domains.find(known.domain); former != process.domains.end()) {
-    std::erase(former->second.threads, &known);
-    choose_writer(former->second);
+  if (known.of_domain != nullptr) {
+    std::erase(known.of_domain->threads, &known);
+    choose_writer(*known.of_domain);
   }
+  Process& process = processes_[known.pid];
   std::erase(process.undetermined, &known);
   known.domain = thread.domain;
-  Domain& domain = process.domains[known.domain];
-  domain.threads.push_back(&known);
-  choose_writer(domain);
+  known.of_domain = &process.domains[known.domain];
+  known.of_domain->threads.push_back(&known);
+  choose_writer(*known.of_domain);
 }
 
 void DomainThreads::enter_cpu(DomainThread& thread) {
   if (thread.is_competing || thread.role == ThreadRole::tick) return;
   thread.is_competing = true;
-  Process& process = processes_[thread.pid];
-  if (thread.domain < 0) {
-    process.undetermined.push_back(&thread);
+  if (thread.of_domain == nullptr) {
+    processes_[thread.pid].undetermined.push_back(&thread);
     ++version_;
     return;
   }
-  Domain& domain = process.domains[thread.domain];
-  std::erase(domain.threads, &thread);
-  domain.threads.push_back(&thread);
-  choose_writer(domain);
+  auto& threads = thread.of_domain->threads;
+  if (threads.back() != &thread) {
+    std::erase(threads, &thread);
+    threads.push_back(&thread);
+  }
+  choose_writer(*thread.of_domain);
 }
 
 void DomainThreads::leave_cpu(DomainThread& thread) {
   if (!thread.is_competing) return;
   thread.is_competing = false;
-  Process& process = processes_[thread.pid];
-  if (thread.domain < 0) {
-    std::erase(process.undetermined, &thread);
+  if (thread.of_domain == nullptr) {
+    std::erase(processes_[thread.pid].undetermined, &thread);
     ++version_;
   } else {
-    choose_writer(process.domains[thread.domain]);
+    choose_writer(*thread.of_domain);
   }
 }
 
@@ -68,7 +68,7 @@ void DomainThreads::lose(DomainThread& thread) {
 }
 
 /// Decides again who writes a domain's ring.
-void DomainThreads::choose_writer(Domain& domain) {
+void DomainThreads::choose_writer(ThreadsOfDomain& domain) {
   const DomainThread* chosen = nullptr;
   for (const DomainThread* const thread : domain.threads) {  // later ones win
     const bool chosen_is_mutator = chosen != nullptr && chosen->role != ThreadRole::backup;
@@ -117,7 +117,7 @@ std::optional<std::int32_t> DomainThreads::writer_of(std::int32_t pid, std::uint
 
 /// Where switches are missing another mutator may have entered a cpu, or may wait for one since, unless the last
 /// writer kept the domain's lock.
-bool DomainThreads::may_be_another(const Domain& domain) {
+bool DomainThreads::may_be_another(const ThreadsOfDomain& domain) {
   const DomainThread& last = *domain.last;
   if (last.is_competing || last.holds_lock) return false;
   return std::ranges::any_of(domain.threads, [&](const DomainThread* thread) {

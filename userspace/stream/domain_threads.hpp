@@ -12,11 +12,20 @@
 
 namespace rtev {
 
+struct DomainThread;
+
+/// The threads of a domain.
+struct ThreadsOfDomain {
+  std::vector<const DomainThread*> threads;  ///< the one that entered a cpu last at the end
+  const DomainThread* last = nullptr;        ///< the writer when one was on a cpu last
+};
+
 /// What DomainThreads keeps of a thread. It lives in its owner's table, which removes it before it goes.
 struct DomainThread {
   std::int32_t pid = 0;
   std::int32_t tid = 0;
   std::int32_t domain = -1;  ///< -1: unknown
+  ThreadsOfDomain* of_domain = nullptr;
   ThreadRole role = ThreadRole::unknown;
   bool is_competing = false;  ///< on a cpu, and able to write to a ring
   bool holds_lock = false;    ///< when it left its cpu: no other thread can run the domain
@@ -44,18 +53,13 @@ class DomainThreads {
   std::uint64_t version() const { return version_; }
 
  private:
-  using Threads = std::vector<const DomainThread*>;
-  struct Domain {
-    Threads threads;                     ///< the one that entered a cpu last at the end
-    const DomainThread* last = nullptr;  ///< the writer when one was on a cpu last
-  };
   struct Process {
-    std::unordered_map<std::int32_t, Domain> domains;
-    Threads undetermined;  ///< threads on a cpu whose domain is unknown
+    std::unordered_map<std::int32_t, ThreadsOfDomain> domains;
+    std::vector<const DomainThread*> undetermined;  ///< threads on a cpu whose domain is unknown
   };
 
-  void choose_writer(Domain& domain);
-  static bool may_be_another(const Domain& domain);
+  void choose_writer(ThreadsOfDomain& domain);
+  static bool may_be_another(const ThreadsOfDomain& domain);
 
   std::unordered_map<std::int32_t, Process> processes_;  ///< by pid
   bool was_lost_ = false;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace rtev {
 namespace {
@@ -77,32 +78,30 @@ void ThreadTracker::add(std::uint64_t time_ns, const Wakeup& wakeup) {
     thread->woken_early = wakeup.by;
     return;
   }
-  begin_interval(*thread, time_ns,
-                 {.state = ThreadState::runnable, .cpu = cpu_number(wakeup.cpu), .woken_by = wakeup.by});
+  begin_interval(*thread, time_ns, ThreadState::runnable, cpu_number(wakeup.cpu)).woken_by = wakeup.by;
 }
 
 /// Notes who is on the cpu now. False if a later switch of this cpu was seen already.
 bool ThreadTracker::switch_cpu(std::uint64_t time_ns, const SchedSwitch& change) {
-  auto known = cpus_.find(change.cpu);
-  if (known != cpus_.end() && time_ns < known->second.begin_ns) return false;
+  RunningThread* known = recent_cpus_.find(cpus_, change.cpu);
+  if (known != nullptr && time_ns < known->begin_ns) return false;
   const auto clear_elsewhere = [&](std::int32_t tid) {
     if (tid == 0) return;  // there is an idle thread on each cpu
     const auto cpu = cpu_by_tid_.find(tid);
-    if (cpu == cpu_by_tid_.end() || cpu->second == change.cpu) return;
-    if (RunningThread& running = cpus_.at(cpu->second); running.begin_ns <= time_ns)
-      clear_cpu(cpu->second, running, time_ns);
+    if (!cpu || *cpu == change.cpu) return;
+    if (RunningThread& running = cpus_.at(*cpu); running.begin_ns <= time_ns) clear_cpu(*cpu, running, time_ns);
   };
-  if (known == cpus_.end()) {
+  if (known == nullptr) {
     clear_elsewhere(change.prev.tid);
     clear_elsewhere(change.next.tid);
     if (cpus_.size() >= limits_.cpus) return true;
-    known = cpus_.try_emplace(change.cpu).first;
+    known = &cpus_[change.cpu];
   } else {
-    RunningThread& running = known->second;
+    const RunningThread& running = *known;
     if (running.thread.tid != change.prev.tid) {
-      clear_cpu(change.cpu, running, time_ns);  // the switch in which it left is missing
+      clear_cpu(change.cpu, *known, time_ns);  // the switch in which it left is missing
     } else if (running.thread.tid != 0 && !running.left_unseen) {
-      cpu_by_tid_.erase(running.thread.tid);
+      cpu_by_tid_.leave(running.thread.tid);
     }
     clear_elsewhere(change.prev.tid);
     clear_elsewhere(change.next.tid);
@@ -117,8 +116,8 @@ bool ThreadTracker::switch_cpu(std::uint64_t time_ns, const SchedSwitch& change)
     }
   }
   // The thread may have left already, for a cpu that it is known to be on at a later time.
-  const bool is_here = change.next.tid == 0 || cpu_by_tid_.try_emplace(change.next.tid, change.cpu).second;
-  known->second = {
+  const bool is_here = change.next.tid == 0 || cpu_by_tid_.enter(change.next.tid, change.cpu);
+  *known = {
       .thread = change.next, .begin_ns = time_ns, .gapless = sees_all_ || change.next.tracked, .left_unseen = !is_here};
   return true;
 }
@@ -127,11 +126,11 @@ bool ThreadTracker::switch_cpu(std::uint64_t time_ns, const SchedSwitch& change)
 void ThreadTracker::clear_cpu(std::uint32_t cpu, RunningThread& running, std::uint64_t time_ns) {
   if (running.thread.tid == 0 || running.left_unseen) return;
   running.left_unseen = true;
-  cpu_by_tid_.erase(running.thread.tid);
+  cpu_by_tid_.leave(running.thread.tid);
   const auto found = threads_.find(running.thread.tid);
   if (found != threads_.end() && is_on(found->second.interval, cpu) && time_ns >= found->second.interval.begin_ns) {
     contradict(found->second);
-    begin_interval(found->second, time_ns, {.state = ThreadState::unknown});
+    begin_interval(found->second, time_ns, ThreadState::unknown);
   }
   if (found != threads_.end()) domains_.leave_cpu(found->second.domain_thread);
   if (!observer_) return;
@@ -151,12 +150,10 @@ void ThreadTracker::leave(std::uint64_t time_ns, const SchedSwitch& change) {
   domains_.leave_cpu(thread->domain_thread);
   domains_.set_certainty(thread->domain_thread, change.prev.holds_lock && is_known, is_known);
   if (!is_on(ends, change.cpu) && ends.state != ThreadState::unknown) contradict(*thread);
-  ThreadInterval off_cpu{.state = state_after(change.state),
-                         .left = change.state,
-                         .syscall = change.syscall,
-                         .cpu = cpu_number(change.cpu)};
+  ThreadInterval& off_cpu = begin_interval(*thread, time_ns, state_after(change.state), cpu_number(change.cpu));
+  off_cpu.left = change.state;
+  off_cpu.syscall = change.syscall;
   if (off_cpu.state == ThreadState::runnable) off_cpu.preempted_by = change.next;
-  begin_interval(*thread, time_ns, off_cpu);
   if (dies) remove(change.prev.tid);
 }
 
@@ -179,11 +176,11 @@ void ThreadTracker::enter(std::uint64_t time_ns, const SchedSwitch& change, bool
   if (ends.state == ThreadState::on_cpu || (is_blocked(ends.state) && wakeups_seen_)) contradict(*thread);
   if (ends.woken_by) ends.cpu = cpu_number(change.cpu);
   thread->woken_early.reset();
-  begin_interval(*thread, time_ns, {.state = ThreadState::on_cpu, .cpu = cpu_number(change.cpu)});
+  begin_interval(*thread, time_ns, ThreadState::on_cpu, cpu_number(change.cpu));
   domains_.set_certainty(thread->domain_thread, false, true);
   if (has_left_since) {
     contradict(*thread);
-    begin_interval(*thread, time_ns, {.state = ThreadState::unknown});
+    begin_interval(*thread, time_ns, ThreadState::unknown);
   } else {
     domains_.enter_cpu(thread->domain_thread);
   }
@@ -199,7 +196,7 @@ void ThreadTracker::lose(std::uint64_t from_ns, std::uint64_t to_ns) {
     domains_.lose(thread.domain_thread);
     thread.woken_early.reset();
     if (thread.interval.state == ThreadState::unknown || thread.interval.begin_ns > to_ns) continue;
-    begin_interval(thread, from_ns, {.state = ThreadState::unknown});
+    begin_interval(thread, from_ns, ThreadState::unknown);
   }
 }
 
@@ -211,8 +208,7 @@ void ThreadTracker::forget_process(std::int32_t pid, std::uint64_t time_ns) {
 }
 
 void ThreadTracker::forget_thread(std::int32_t tid, std::uint64_t time_ns) {
-  if (const auto cpu = cpu_by_tid_.find(tid); cpu != cpu_by_tid_.end())
-    clear_cpu(cpu->second, cpus_.at(cpu->second), time_ns);
+  if (const auto cpu = cpu_by_tid_.find(tid)) clear_cpu(*cpu, cpus_.at(*cpu), time_ns);
   untrack(tid, time_ns);
 }
 
@@ -223,7 +219,7 @@ void ThreadTracker::forget_domains(std::int32_t pid) {
 }
 
 void ThreadTracker::finish(std::uint64_t time_ns) {
-  for (auto& [tid, thread] : threads_) begin_interval(thread, time_ns, {.state = ThreadState::unknown});
+  for (auto& [tid, thread] : threads_) begin_interval(thread, time_ns, ThreadState::unknown);
   for (auto& [cpu, running] : cpus_) clear_cpu(cpu, running, time_ns);
 }
 
@@ -274,8 +270,7 @@ const RunningThread* ThreadTracker::running_on(std::uint32_t cpu) const {
 }
 
 std::optional<std::uint32_t> ThreadTracker::cpu_of(std::int32_t tid) const {
-  const auto found = cpu_by_tid_.find(tid);
-  return found == cpu_by_tid_.end() ? std::nullopt : std::optional{found->second};
+  return cpu_by_tid_.find(tid);
 }
 
 ThreadTracker::ThreadEntry* ThreadTracker::find(std::int32_t tid) {
@@ -315,27 +310,31 @@ void ThreadTracker::see_untracked(std::int32_t tid, std::uint64_t time_ns) {
 void ThreadTracker::untrack(std::int32_t tid, std::uint64_t time_ns) {
   const auto found = threads_.find(tid);
   if (found == threads_.end()) return;
-  begin_interval(found->second, time_ns, {.state = ThreadState::unknown});
+  begin_interval(found->second, time_ns, ThreadState::unknown);
   remove(tid);
 }
 
-/// Ends the present interval and begins another. Intervals keep to the times of events; what at() has reported is final
-/// all the same.
-void ThreadTracker::begin_interval(ThreadEntry& thread, std::uint64_t time_ns, ThreadInterval begun) {
-  ThreadInterval& ends = thread.interval;
-  ends.end_ns = std::max(time_ns, ends.begin_ns);
-  if (ends.end_ns > thread.accounted_ns) {
-    thread.split.add(ends.state, ends.end_ns - thread.accounted_ns);
-    thread.accounted_ns = ends.end_ns;
+/// Ends the present interval and begins another, which is returned. Intervals keep to the times of events; what at()
+/// has reported is final all the same.
+ThreadInterval& ThreadTracker::begin_interval(ThreadEntry& thread, std::uint64_t time_ns, ThreadState state,
+                                              std::int32_t cpu) {
+  // In place: an interval is large, and this happens with each scheduler event.
+  ThreadInterval& interval = thread.interval;
+  interval.end_ns = std::max(time_ns, interval.begin_ns);
+  if (interval.end_ns > thread.accounted_ns) {
+    thread.split.add(interval.state, interval.end_ns - thread.accounted_ns);
+    thread.accounted_ns = interval.end_ns;
   }
-  if (observer_ && ends.end_ns > ends.begin_ns) observer_->on_thread_interval(ends);
-  begun.pid = ends.pid;
-  begun.tid = ends.tid;
-  begun.domain = ends.domain;
-  begun.first_state = begun.state;
-  begun.begin_ns = ends.end_ns;
-  begun.accounted_from_ns = thread.accounted_ns;
-  ends = begun;
+  if (observer_ && interval.end_ns > interval.begin_ns) observer_->on_thread_interval(interval);
+  interval.state = interval.first_state = state;
+  interval.left = LeftState::other;
+  interval.syscall = Syscall::unknown;
+  interval.begin_ns = std::exchange(interval.end_ns, 0);
+  interval.accounted_from_ns = thread.accounted_ns;
+  interval.cpu = cpu;
+  interval.preempted_by.reset();
+  interval.woken_by.reset();
+  return interval;
 }
 
 /// The last event of the thread cannot be followed by the present one: events between are missing, and the time since

@@ -11,6 +11,7 @@
 
 #include "base/recent_entries.hpp"
 #include "rtev/event.hpp"
+#include "stream/cpus_of_threads.hpp"
 #include "stream/domain_threads.hpp"
 #include "stream/records.hpp"
 #include "stream/registry.hpp"
@@ -135,7 +136,7 @@ class ThreadTracker {
   ThreadEntry* find_or_track(const Thread& thread, std::uint64_t time_ns);
   void see_untracked(std::int32_t tid, std::uint64_t time_ns);
   void untrack(std::int32_t tid, std::uint64_t time_ns);
-  void begin_interval(ThreadEntry& thread, std::uint64_t time_ns, ThreadInterval begun);
+  ThreadInterval& begin_interval(ThreadEntry& thread, std::uint64_t time_ns, ThreadState state, std::int32_t cpu = -1);
   void contradict(ThreadEntry& thread);
   void remove(std::int32_t tid);
 
@@ -145,7 +146,8 @@ class ThreadTracker {
   RecentEntries<ThreadEntry> recent_;
   std::unordered_map<std::int32_t, std::unordered_set<std::int32_t>> by_pid_;  ///< tids
   std::unordered_map<std::uint32_t, RunningThread> cpus_;
-  std::unordered_map<std::int32_t, std::uint32_t> cpu_by_tid_;  ///< of the threads in cpus_ that have not left unseen
+  RecentEntries<RunningThread> recent_cpus_;
+  CpusOfThreads cpu_by_tid_;  ///< of the threads in cpus_ that have not left unseen
   DomainThreads domains_;
   std::uint64_t last_serial_ = 0;
   std::uint64_t inconsistent_ = 0;
