@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "fxt/fxt_writer_state.hpp"
@@ -26,14 +27,8 @@ class RecordCheck {
       return;
     }
     add(record.name);
-    for (const auto& arguments : {record.first, record.further}) {
-      for (const auto& [name, value] : arguments) {
-        add(name);
-        words_ += detail::fixed_words(value.type());
-        if (value.type() == ArgumentType::string) add(value.text());
-        if (value.type() == ArgumentType::blob) words_ += detail::blob_words(value.blob().size());
-      }
-    }
+    add(record.first);
+    add(record.further);
     if (words_ > fxt::max_record_words) refuse(Status::over_limit, "it has more than 4095 words");
   }
 
@@ -43,6 +38,14 @@ class RecordCheck {
   std::string_view why() const { return why_; }
 
  private:
+  void add(const std::span<const Argument>& arguments) {
+    for (const auto& [name, value] : arguments) {
+      add(name);
+      words_ += detail::fixed_words(value.type());
+      if (value.type() == ArgumentType::string) add(value.text());
+      if (value.type() == ArgumentType::blob) words_ += detail::blob_words(value.blob().size());
+    }
+  }
   void add(const fxt::Text& text) {
     words_ += detail::text_words(text.inline_text());
     if (text.inline_text().size() > fxt::max_string_bytes)
@@ -87,6 +90,11 @@ std::uint64_t* put_arguments(std::uint64_t* out, std::span<const Argument> argum
   return out;
 }
 
+/// Those of two optional arguments that are there. An fxt::Arguments takes longer to make than such a record to write.
+std::span<const Argument> present(const std::array<Argument, 2>& both, bool has_first, bool has_second) {
+  return std::span(both).subspan(has_first ? 0 : 1, std::size_t{has_first} + has_second);
+}
+
 constexpr std::uint64_t scheduling_bits(fxt::SchedulingType type, std::uint16_t cpu) {
   return static_cast<std::uint64_t>(type) << 60 | std::uint64_t{cpu} << 20;
 }
@@ -115,29 +123,31 @@ Status FxtWriter::write(const fxt::ContextSwitch& record, std::span<const Argume
       return Error{.what = "cannot write context switch", .why = "the format has no such thread state"};
     });
   }
-  fxt::Arguments weights;
-  if (record.incoming_weight) weights.add(known_name(fxt::KnownName::incoming_weight), *record.incoming_weight);
-  if (record.outgoing_weight) weights.add(known_name(fxt::KnownName::outgoing_weight), *record.outgoing_weight);
+  const auto& [outgoing, incoming] = std::tie(record.outgoing_weight, record.incoming_weight);
+  const std::array weights{
+      Argument{incoming ? known_name(fxt::KnownName::incoming_weight) : fxt::Text(), incoming.value_or(0)},
+      Argument{outgoing ? known_name(fxt::KnownName::outgoing_weight) : fxt::Text(), outgoing.value_or(0)}};
   return put_record({.what = "context switch",
                      .type = fxt::RecordType::scheduling,
                      .header_bits = scheduling_bits(fxt::SchedulingType::context_switch, record.cpu) |
                                     static_cast<std::uint64_t>(record.outgoing_state) << 36,
                      .arguments_shift = scheduling_arguments_shift,
                      .words = std::array{record.time, record.outgoing_tid, record.incoming_tid},
-                     .first = weights,
+                     .first = present(weights, incoming.has_value(), outgoing.has_value()),
                      .further = further});
 }
 
 Status FxtWriter::write(const fxt::Wakeup& record, std::span<const Argument> further) {
-  fxt::Arguments known;
-  if (record.weight) known.add(known_name(fxt::KnownName::weight), *record.weight);
-  if (record.waker_tid) known.add(known_name(fxt::KnownName::waker), fxt::Koid{*record.waker_tid});
+  const auto& [weight, waker] = std::tie(record.weight, record.waker_tid);
+  const std::array known{
+      Argument{weight ? known_name(fxt::KnownName::weight) : fxt::Text(), weight.value_or(0)},
+      Argument{waker ? known_name(fxt::KnownName::waker) : fxt::Text(), fxt::Koid{waker.value_or(0)}}};
   return put_record({.what = "wakeup",
                      .type = fxt::RecordType::scheduling,
                      .header_bits = scheduling_bits(fxt::SchedulingType::wakeup, record.cpu),
                      .arguments_shift = scheduling_arguments_shift,
                      .words = std::array{record.time, record.tid},
-                     .first = known,
+                     .first = present(known, weight.has_value(), waker.has_value()),
                      .further = further});
 }
 
