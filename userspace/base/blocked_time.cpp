@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <charconv>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -31,8 +31,11 @@ BlockedTime::Times BlockedTime::read() const {
   times.waits = static_cast<std::uint64_t>(usage.ru_nvcsw);
   // Time on a CPU, time waited for one, and number of turns. The first is not up to date.
   std::array<char, 64> text{};
-  if (::pread(schedstat_.get(), text.data(), text.size() - 1, 0) > 0)
-    std::sscanf(text.data(), "%*u %lu", &times.delayed_ns);
+  if (const ssize_t bytes = ::pread(schedstat_.get(), text.data(), text.size(), 0); bytes > 0) {
+    const char* const end = text.data() + bytes;
+    const char* const delayed = std::find<const char*>(text.data(), end, ' ');
+    if (delayed != end) std::from_chars(delayed + 1, end, times.delayed_ns);
+  }
   timespec ran{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ran);
   times.ran_ns = static_cast<std::uint64_t>(ran.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(ran.tv_nsec);
