@@ -60,15 +60,28 @@ void RingPoller::add(std::uint32_t slot, ProcessIndex process, uid_t user, std::
                      std::uint64_t now_ns) {
   RingPace pace(ring->layout().ring_words, max_delay_ns_);
   pace.postpone(0);  // at once: until now the stream waited for its events
-  rings_.insert_or_assign(slot, Ring{.process = process,
-                                     .user = user,
-                                     .reader = std::move(ring),
-                                     .pace = pace,
-                                     .unwatched_until_ns = now_ns + unwatched_ns,
-                                     .turn_words = max_turn_words,
-                                     .read_ns = now_ns,
-                                     .known_until_ns = now_ns,
-                                     .read_whole_ns = now_ns});
+  Ring added{.slot = slot,
+             .process = process,
+             .user = user,
+             .reader = std::move(ring),
+             .pace = pace,
+             .used_domains = 0,
+             .unwatched_until_ns = now_ns + unwatched_ns,
+             .turn_words = max_turn_words,
+             .read_ns = now_ns,
+             .behind_since_ns = now_ns,
+             .known_until_ns = now_ns,
+             .read_whole_ns = now_ns};
+  const auto place = std::ranges::lower_bound(rings_, slot, {}, &Ring::slot);
+  if (place != rings_.end() && place->slot == slot)
+    *place = std::move(added);
+  else
+    rings_.insert(place, std::move(added));
+}
+
+RingPoller::Ring* RingPoller::find(std::uint32_t slot) {
+  const auto found = std::ranges::lower_bound(rings_, slot, {}, &Ring::slot);
+  return found != rings_.end() && found->slot == slot ? &*found : nullptr;
 }
 
 void RingPoller::poll(std::uint64_t now_ns, Which which, const Activity& activity_of) {
@@ -78,18 +91,18 @@ void RingPoller::poll(std::uint64_t now_ns, Which which, const Activity& activit
   has_several_users_ = false;
   read_until_ns_ = now_ns;
   next_poll_ns_.reset();
-  for (auto& [slot, ring] : rings_) {
+  for (Ring& ring : rings_) {
     has_several_users_ |= previous_user.value_or(ring.user) != ring.user;
     previous_user = ring.user;
-    kernel::RingActivity activity = activity_of.take(slot);
+    kernel::RingActivity activity = activity_of.take(ring.slot);
     if (!activity.watched) ring.unwatched_until_ns = now_ns + unwatched_ns;
     activity.ran |= now_ns < ring.unwatched_until_ns;
-    if (activity.checked_first) activity.checked |= RingReaderAccess::used_domains(*ring.reader) <= RTEV_FIRST_DOMAINS;
+    if (activity.checked_first) activity.checked |= ring.used_domains <= RTEV_FIRST_DOMAINS;
     ring.unfinished |= activity.ran;
     if (!ring.unfinished) ring.known_until_ns = now_ns;
     ring.pace.note(now_ns, activity);
     if (is_to_be_read(ring, which, now_ns)) {
-      activity_of.begin_read(slot);
+      activity_of.begin_read(ring.slot);
       waiting[ring.user].push_back(&ring);
     } else if (ring.unfinished && !is_left_alone(ring, now_ns)) {
       read_until_ns_ = std::min(read_until_ns_, ring.known_until_ns);
@@ -98,7 +111,7 @@ void RingPoller::poll(std::uint64_t now_ns, Which which, const Activity& activit
   std::erase_if(wary_, [now_ns](const auto& user) { return user.second.until_ns + max_wary_ns <= now_ns; });
   read_in_turns(std::move(waiting), now_ns);
   running_ = 0;
-  for (const auto& [slot, ring] : rings_) {
+  for (const Ring& ring : rings_) {
     const auto due = ring.pace.due_ns();
     if (!due) continue;
     ++running_;
@@ -191,6 +204,8 @@ std::uint64_t RingPoller::read(Ring& ring, std::uint64_t now_ns, bool all_domain
   // The kernel maps the pages around those that are read, too. Of many idle programs they would be much memory.
   if (all_domains && polled.complete && polled.events == 0) RingReaderAccess::release_pages(reader);
   ring.unfinished = !polled.complete;
+  ring.behind_since_ns = polled.complete ? now_ns : RingReaderAccess::behind_since_ns(reader).value_or(now_ns);
+  ring.used_domains = RingReaderAccess::used_domains(reader);
   ring.known_until_ns = now_ns;
   const bool is_not_ready = !polled.complete && words + polled.corrupt_words == 0;
   if (is_not_ready || polled.corrupt_words > 0) {
@@ -215,13 +230,12 @@ void RingPoller::end_pause(Ring& ring, std::uint64_t now_ns) {
 
 /// The ring has unread words, or may have some since its last poll.
 void RingPoller::note_behind(const Ring& ring) {
-  const std::uint64_t since = RingReaderAccess::behind_since_ns(*ring.reader).value_or(ring.read_ns);
-  behind_since_ns_ = std::min(behind_since_ns_.value_or(since), since);
+  behind_since_ns_ = std::min(behind_since_ns_.value_or(ring.behind_since_ns), ring.behind_since_ns);
 }
 
 void RingPoller::finish_all(std::uint64_t now_ns, std::uint64_t deadline_ns) {
   Queue unfinished;
-  for (auto& [slot, ring] : rings_) unfinished.push_back(&ring);
+  for (Ring& ring : rings_) unfinished.push_back(&ring);
   // One that is written as fast as it is read must not take the time of the others.
   while (!unfinished.empty() && clock_() < deadline_ns) {
     Ring& ring = *unfinished.front();
@@ -231,42 +245,43 @@ void RingPoller::finish_all(std::uint64_t now_ns, std::uint64_t deadline_ns) {
     // Who writes only what is invalid may do so forever.
     if (ring.unfinished && ring.pause_ns < max_pause_ns) unfinished.push_back(&ring);
   }
-  for (auto& [slot, ring] : rings_) ring.reader->finish(consumer_, now_ns);
+  for (Ring& ring : rings_) ring.reader->finish(consumer_, now_ns);
 }
 
 void RingPoller::seal(std::uint32_t slot, std::uint64_t ended_ns) {
-  const auto found = rings_.find(slot);
-  if (found == rings_.end()) return;
-  RingReaderAccess::seal(*found->second.reader, ended_ns);
-  found->second.unfinished = true;
-  found->second.pace.postpone(0);
+  Ring* const ring = find(slot);
+  if (ring == nullptr) return;
+  RingReaderAccess::seal(*ring->reader, ended_ns);
+  ring->unfinished = true;
+  ring->pace.postpone(0);
 }
 
 bool RingPoller::read_last(std::uint32_t slot, std::uint64_t now_ns) {
-  const auto found = rings_.find(slot);
-  if (found == rings_.end()) return true;
-  const LastRead last = read_out(*found->second.reader, found->second.user, now_ns);
-  found->second.unfinished = last != LastRead::complete;
+  Ring* const ring = find(slot);
+  if (ring == nullptr) return true;
+  const LastRead last = read_out(*ring->reader, ring->user, now_ns);
+  ring->unfinished = last != LastRead::complete;
+  ring->behind_since_ns = RingReaderAccess::behind_since_ns(*ring->reader).value_or(ring->read_ns);
   return last != LastRead::no_room;
 }
 
 void RingPoller::finish(std::uint32_t slot, std::uint64_t now_ns, ProcessInfo& info, const Saved& saved) {
-  const auto found = rings_.find(slot);
-  if (found == rings_.end()) return;
-  RingReader& reader = *found->second.reader;
-  const uid_t user = found->second.user;
+  Ring* const ring = find(slot);
+  if (ring == nullptr) return;
+  RingReader& reader = *ring->reader;
+  const uid_t user = ring->user;
   // Not after a complete read: the next program may have taken the file over since.
-  if (found->second.unfinished) RingReaderAccess::give_up(reader);
+  if (ring->unfinished) RingReaderAccess::give_up(reader);
   const bool taken_over = RingReaderAccess::taken_over(reader);
   const bool whole = !reader.truncated() || read_saved(reader, user, now_ns, saved);
   reader.finish(consumer_, now_ns);
-  end_pause(found->second, now_ns);
-  add_figures(found->second, info);
+  end_pause(*ring, now_ns);
+  add_figures(*ring, info);
   if (taken_over && !whole) {
     ++taken_over_;
     ++info.missed.gone;
   }
-  rings_.erase(found);
+  rings_.erase(rings_.begin() + (ring - rings_.data()));
 }
 
 /// Reads what a ring holds that is not written any more.
@@ -304,11 +319,11 @@ bool RingPoller::read_saved(RingReader& reader, uid_t user, std::uint64_t now_ns
 }
 
 void RingPoller::update(Registry& registry) {
-  for (const auto& [slot, ring] : rings_) {
+  for (const Ring& ring : rings_) {
     registry.process(ring.process).words = {};
     registry.process(ring.process).domains = 0;
   }
-  for (auto& [slot, ring] : rings_) add_figures(ring, registry.process(ring.process));
+  for (Ring& ring : rings_) add_figures(ring, registry.process(ring.process));
 }
 
 void RingPoller::add_figures(Ring& ring, ProcessInfo& info) {

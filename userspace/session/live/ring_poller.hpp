@@ -89,23 +89,27 @@ class RingPoller {
 
  private:
   struct Ring {
+    std::uint32_t slot;
     ProcessIndex process;
     uid_t user;
     std::shared_ptr<RingReader> reader;
     RingPace pace;
+    std::uint32_t used_domains;  ///< as of the last read
     /// Read in any case until then: a thread may have been running when BPF began to watch its process.
     std::uint64_t unwatched_until_ns = 0;
-    std::uint64_t turn_words;          ///< that a turn may take
-    bool unfinished = false;           ///< the last read left words, or there was none although the program ran
-    std::uint64_t read_ns = 0;         ///< when the last read began
-    std::uint64_t known_until_ns = 0;  ///< later events may be unread
-    std::uint64_t read_whole_ns = 0;   ///< when that of all domains did
+    std::uint64_t turn_words;           ///< that a turn may take
+    bool unfinished = false;            ///< the last read left words, or there was none although the program ran
+    std::uint64_t read_ns = 0;          ///< when the last read began
+    std::uint64_t behind_since_ns = 0;  ///< later events may be unread, or older ones that the last read left
+    std::uint64_t known_until_ns = 0;   ///< later events may be unread
+    std::uint64_t read_whole_ns = 0;    ///< when that of all domains did
     // A ring with invalid words, or whose pages are not ready, is left alone for a while.
     std::uint64_t pause_ns = 0;
     std::uint64_t paused_until_ns = 0;
     LeftAlone left_alone{};  ///< since the figures were brought up to date; without a pause that goes on
   };
   using Queue = std::deque<Ring*>;
+  Ring* find(std::uint32_t slot);
   /// A user for whose rings the reader waited. It may do so again.
   struct Wary {
     CpuShare share;
@@ -129,7 +133,7 @@ class RingPoller {
   std::function<Room(uid_t)> room_;
   std::uint64_t max_delay_ns_;
   std::function<std::uint64_t()> clock_;
-  std::map<std::uint32_t, Ring> rings_;
+  std::vector<Ring> rings_;  ///< by slot; each poll looks at all of them, so they are next to each other
   std::size_t running_ = 0;
   std::optional<std::uint64_t> next_poll_ns_;
   std::uint64_t read_until_ns_ = 0;
