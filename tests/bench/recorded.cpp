@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "base/unique_fd.hpp"
@@ -21,6 +22,9 @@ class Figures final : public Sink {
   void consume(const Batch& batch, const Registry&) override {
     for (const Event& event : batch.events()) {
       ++(event.kind < EventKind::lost ? recorded.events : recorded.others);
+      recorded.scheduler += event.kind == EventKind::sched_switch || event.kind == EventKind::wakeup;
+      recorded.first_ns = std::min(recorded.first_ns, event.time);
+      recorded.last_ns = std::max(recorded.last_ns, event.time);
       if (event.kind != EventKind::lost || event.id == static_cast<std::uint16_t>(LossReason::dropped)) continue;
       const auto loss = batch.payload_as<Loss>(event);
       if (!loss) continue;
