@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/report_text.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/folding.hpp"
@@ -57,6 +58,15 @@ void append(TextBuffer& out, const WhenOf& when) {
   if (when.start_realtime_ns == 0) return append(out, moment);
   add_time_of_day(out, when.start_realtime_ns + (when.time_ns - when.start_ns));
   print(out, " ({})", moment);
+}
+
+void append(TextBuffer& out, const DumpCommand& command) {
+  constexpr std::uint64_t ms = 1'000'000;
+  const auto since_start = [&](std::uint64_t time_ns) { return time_ns - std::min(time_ns, command.start_ns); };
+  const std::uint64_t begin_ms = since_start(command.begin_ns) / ms, end_ms = since_start(command.end_ns) / ms;
+  const std::uint64_t from_ms = begin_ms - std::min<std::uint64_t>(begin_ms, 1), to_ms = end_ms + 2;
+  print(out, "rtev-bpf dump {} --from {}.{:03} --to {}.{:03}", command.input, from_ms / 1000, from_ms % 1000,
+        to_ms / 1000, to_ms % 1000);
 }
 
 void append(TextBuffer& out, const ProcessName& process) {

@@ -57,6 +57,14 @@ struct ProcessName {
   std::int32_t pid;
 };
 
+/// The command that shows this part of a recording, and at least a millisecond before and after it: "rtev-bpf dump FILE
+/// --from 0.058 --to 0.072".
+struct DumpCommand {
+  std::string_view input;  ///< as it is written in a shell
+  std::uint64_t begin_ns, end_ns;
+  std::uint64_t start_ns;  ///< when the run began
+};
+
 /// "93%", "<1%", "0%".
 struct Percent {
   std::uint64_t part;
@@ -70,6 +78,7 @@ void append(TextBuffer& out, const Behind& behind);
 void append(TextBuffer& out, const Moment& moment);
 void append(TextBuffer& out, const WhenOf& when);
 void append(TextBuffer& out, const ProcessName& process);
+void append(TextBuffer& out, const DumpCommand& command);
 void append(TextBuffer& out, const Percent& percent);
 
 /// Of a report: how much of the time of its pauses or spans (`what`) is not known, and why as far as that is known. A

@@ -168,11 +168,7 @@ class Report {
     parts(out, of);
     if (!report_.input.empty()) {
       out.add_repeated(' ', indent);
-      print(out, "rtev-bpf dump {} --from ", report_.input);
-      add_seconds(out, of.begin_ns, report_.run_ns, 0);
-      out.add(" --to ");
-      add_seconds(out, of.end_ns, report_.run_ns, 0);
-      out.add('\n');
+      print(out, "{}\n", DumpCommand{report_.input, of.begin_ns, of.end_ns, report_.run_ns});
     }
     return std::string{out.text()};
   }

@@ -196,11 +196,7 @@ class Report {
       }
       if (!text.text().empty()) line(text.text(), 2);
       if (report_.input.empty()) continue;
-      print(out_, "  rtev-bpf dump {} --from ", report_.input);
-      add_seconds(out_, span.begin_ns, report_.run_ns, 0);
-      out_.add(" --to ");
-      add_seconds(out_, span.end_ns, report_.run_ns, 0);
-      out_.add('\n');
+      print(out_, "  {}\n", DumpCommand{report_.input, span.begin_ns, span.end_ns, report_.run_ns});
     }
   }
 

@@ -235,11 +235,7 @@ class Report {
   }
 
   void command(const Stall& stall) {
-    print(out_, "rtev-bpf dump {} --from ", report_.input);
-    add_seconds(out_, stall.begin_ns, report_.run_ns, 0);
-    out_.add(" --to ");
-    add_seconds(out_, stall.end_ns, report_.run_ns, 0);
-    out_.add('\n');
+    print(out_, "{}\n", DumpCommand{report_.input, stall.begin_ns, stall.end_ns, report_.run_ns});
   }
 
   static std::string thread_name(const Row& row) {
