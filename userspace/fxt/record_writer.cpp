@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "fxt/fxt_writer_state.hpp"
@@ -90,11 +89,6 @@ std::uint64_t* put_arguments(std::uint64_t* out, std::span<const Argument> argum
   return out;
 }
 
-/// Those of two optional arguments that are there. An fxt::Arguments takes longer to make than such a record to write.
-std::span<const Argument> present(const std::array<Argument, 2>& both, bool has_first, bool has_second) {
-  return std::span(both).subspan(has_first ? 0 : 1, std::size_t{has_first} + has_second);
-}
-
 constexpr std::uint64_t scheduling_bits(fxt::SchedulingType type, std::uint16_t cpu) {
   return static_cast<std::uint64_t>(type) << 60 | std::uint64_t{cpu} << 20;
 }
@@ -123,31 +117,29 @@ Status FxtWriter::write(const fxt::ContextSwitch& record, std::span<const Argume
       return Error{.what = "cannot write context switch", .why = "the format has no such thread state"};
     });
   }
-  const auto& [outgoing, incoming] = std::tie(record.outgoing_weight, record.incoming_weight);
-  const std::array weights{
-      Argument{incoming ? known_name(fxt::KnownName::incoming_weight) : fxt::Text(), incoming.value_or(0)},
-      Argument{outgoing ? known_name(fxt::KnownName::outgoing_weight) : fxt::Text(), outgoing.value_or(0)}};
+  fxt::Arguments weights;
+  if (record.incoming_weight) weights.add(known_name(fxt::KnownName::incoming_weight), *record.incoming_weight);
+  if (record.outgoing_weight) weights.add(known_name(fxt::KnownName::outgoing_weight), *record.outgoing_weight);
   return put_record({.what = "context switch",
                      .type = fxt::RecordType::scheduling,
                      .header_bits = scheduling_bits(fxt::SchedulingType::context_switch, record.cpu) |
                                     static_cast<std::uint64_t>(record.outgoing_state) << 36,
                      .arguments_shift = scheduling_arguments_shift,
                      .words = std::array{record.time, record.outgoing_tid, record.incoming_tid},
-                     .first = present(weights, incoming.has_value(), outgoing.has_value()),
+                     .first = weights,
                      .further = further});
 }
 
 Status FxtWriter::write(const fxt::Wakeup& record, std::span<const Argument> further) {
-  const auto& [weight, waker] = std::tie(record.weight, record.waker_tid);
-  const std::array known{
-      Argument{weight ? known_name(fxt::KnownName::weight) : fxt::Text(), weight.value_or(0)},
-      Argument{waker ? known_name(fxt::KnownName::waker) : fxt::Text(), fxt::Koid{waker.value_or(0)}}};
+  fxt::Arguments known;
+  if (record.weight) known.add(known_name(fxt::KnownName::weight), *record.weight);
+  if (record.waker_tid) known.add(known_name(fxt::KnownName::waker), fxt::Koid{*record.waker_tid});
   return put_record({.what = "wakeup",
                      .type = fxt::RecordType::scheduling,
                      .header_bits = scheduling_bits(fxt::SchedulingType::wakeup, record.cpu),
                      .arguments_shift = scheduling_arguments_shift,
                      .words = std::array{record.time, record.tid},
-                     .first = present(known, weight.has_value(), waker.has_value()),
+                     .first = known,
                      .further = further});
 }
 

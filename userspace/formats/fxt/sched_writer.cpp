@@ -87,13 +87,9 @@ std::uint32_t SchedWriter::idle_on(std::uint32_t cpu, const Thread& thread) {
   return last = 1 + define_idle(thread);
 }
 
-/// Writes what the format has no place for as arguments.
-template <typename Record>
-void SchedWriter::put(const Record& record, const SchedExtra& extra, const Event& event) {
-  const std::int32_t packed = extra.pack();
-  // Not an fxt::Arguments: it takes longer to make than the record to write.
-  const std::array both{fxt::Argument{extra_, packed}, fxt::Argument{flags_, std::uint32_t{event.flags}}};
-  writer_.write(record, std::span(both).subspan(packed != 0 ? 0 : 1, std::size_t{packed != 0} + (event.flags != 0)));
+void SchedWriter::finish(fxt::Arguments& arguments, const SchedExtra& extra, const Event& event) {
+  if (const std::int32_t packed = extra.pack(); packed != 0) arguments.add(extra_, packed);
+  if (event.flags != 0) arguments.add(flags_, std::uint32_t{event.flags});
 }
 
 bool SchedWriter::write(const Event& event, const SchedSwitch& change) {
@@ -108,14 +104,16 @@ bool SchedWriter::write(const Event& event, const SchedSwitch& change) {
   if (next.tid == 0) extra.idle = idle_on(change.cpu, next);
   const fxt::ThreadState state = shown_state(change.state);
   if (meant_state(state) != change.state) extra.state = 1 + static_cast<std::uint32_t>(change.state);
-  put(fxt::ContextSwitch{.time = event.time,
-                         .cpu = static_cast<std::uint16_t>(change.cpu),
-                         .outgoing_tid = koid(prev.tid),
-                         .outgoing_state = state,
-                         .outgoing_weight = weight(prev),
-                         .incoming_tid = koid(next.tid),
-                         .incoming_weight = weight(next)},
-      extra, event);
+  fxt::Arguments arguments;
+  finish(arguments, extra, event);
+  writer_.write(fxt::ContextSwitch{.time = event.time,
+                                   .cpu = static_cast<std::uint16_t>(change.cpu),
+                                   .outgoing_tid = koid(prev.tid),
+                                   .outgoing_state = state,
+                                   .outgoing_weight = weight(prev),
+                                   .incoming_tid = koid(next.tid),
+                                   .incoming_weight = weight(next)},
+                arguments);
   return true;
 }
 
@@ -131,12 +129,14 @@ bool SchedWriter::write(const Event& event, const Wakeup& wakeup) {
   } else {
     extra.second_nice = static_cast<std::int8_t>(nice);
   }
-  put(fxt::Wakeup{.time = event.time,
-                  .cpu = static_cast<std::uint16_t>(wakeup.cpu),
-                  .tid = koid(woken.tid),
-                  .weight = woken.priority,
-                  .waker_tid = koid(by.tid)},
-      extra, event);
+  fxt::Arguments arguments;
+  finish(arguments, extra, event);
+  writer_.write(fxt::Wakeup{.time = event.time,
+                            .cpu = static_cast<std::uint16_t>(wakeup.cpu),
+                            .tid = koid(woken.tid),
+                            .weight = woken.priority,
+                            .waker_tid = koid(by.tid)},
+                arguments);
   return true;
 }
 

@@ -51,8 +51,7 @@ class SchedWriter {
   bool define(const Thread& one, const Thread& other);
   std::uint32_t define_idle(const Thread& thread);
   std::uint32_t idle_on(std::uint32_t cpu, const Thread& thread);
-  template <typename Record>
-  void put(const Record& record, const SchedExtra& extra, const Event& event);
+  void finish(fxt::Arguments& arguments, const SchedExtra& extra, const Event& event);
 
   FxtWriter& writer_;
   fxt::StringRef extra_, flags_, drawn_;                    ///< names of arguments
