@@ -8,10 +8,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/parse.hpp"
 
 namespace rtev {
 
@@ -32,9 +33,9 @@ BlockedTime::Times BlockedTime::read() const {
   // Time on a CPU, time waited for one, and number of turns. The first is not up to date.
   std::array<char, 64> text{};
   if (const ssize_t bytes = ::pread(schedstat_.get(), text.data(), text.size(), 0); bytes > 0) {
-    const char* const end = text.data() + bytes;
-    const char* const delayed = std::find<const char*>(text.data(), end, ' ');
-    if (delayed != end) std::from_chars(delayed + 1, end, times.delayed_ns);
+    const std::string_view numbers(text.data(), static_cast<std::size_t>(bytes));
+    const std::size_t second = numbers.find(' ') + 1;  // 0 if there is none
+    times.delayed_ns = parse_leading_number<std::uint64_t>(numbers.substr(second)).value_or(0);
   }
   timespec ran{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ran);

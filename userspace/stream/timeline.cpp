@@ -71,11 +71,11 @@ std::uint64_t Timeline::present(std::uint64_t at_least) {
   return present_;
 }
 
-void Timeline::correct_time(Event& event) {
-  const std::uint64_t now = present(event.time);
-  if (event.time <= now) return;
-  event.time = now;
-  event.flags |= flag_late;
+/// The time, or the present and a flag if that is earlier.
+std::uint64_t Timeline::correct_time(std::uint64_t time_ns, std::uint8_t& flags) {
+  const std::uint64_t now = present(time_ns);
+  if (time_ns > now) flags |= flag_late;
+  return std::min(time_ns, now);
 }
 
 void Timeline::push(const Batch& batch) {
@@ -90,19 +90,17 @@ void Timeline::push(const Batch& batch) {
     return;
   }
   std::vector<Event> corrected(events.begin(), events.end());
-  for (Event& event : corrected) correct_time(event);
+  for (Event& event : corrected) event.time = correct_time(event.time, event.flags);
   Staged& of_source = staged(events.front().source);
   of_source.queue.append(corrected, batch);
   charge(of_source);
 }
 
-/// Takes the members of the event one by one, and puts them where they stay: an Event that was just made of smaller
-/// members is copied with wide loads, which wait until the stores have reached the cache.
+/// Takes the members of an event, and not an Event: to copy one that was just made of its members takes long. The
+/// processor cannot forward several small stores to one wide load, and waits until they have reached the cache.
 void Timeline::insert(std::uint64_t time_ns, std::uint32_t source, EventKind kind, std::uint16_t id, std::uint8_t flags,
                       std::uint64_t value, std::span<const std::byte> payload) {
-  const std::uint64_t now = present(time_ns);
-  if (time_ns > now) flags |= flag_late;
-  const std::uint64_t time = std::min(time_ns, now);
+  const std::uint64_t time = correct_time(time_ns, flags);
   Staged& of_source = staged(source);
   Event& event = of_source.queue.insert(time);
   event.time = time;

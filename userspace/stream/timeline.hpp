@@ -106,7 +106,7 @@ class Timeline {
   void insert(std::uint64_t time_ns, std::uint32_t source, EventKind kind, std::uint16_t id, std::uint8_t flags,
               std::uint64_t value, std::span<const std::byte> payload);
   std::uint64_t present(std::uint64_t at_least);
-  void correct_time(Event& event);
+  std::uint64_t correct_time(std::uint64_t time_ns, std::uint8_t& flags);
   std::uint64_t release_until(std::uint64_t watermark, const std::function<void(const Batch&)>& consumer,
                               std::uint64_t deadline_ns);
   void free_unused();

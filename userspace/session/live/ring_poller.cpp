@@ -59,13 +59,14 @@ constexpr CpuShare wary_share(100, 1'000'000);
 void RingPoller::add(std::uint32_t slot, ProcessIndex process, uid_t user, std::shared_ptr<RingReader> ring,
                      std::uint64_t now_ns) {
   RingPace pace(ring->layout().ring_words, max_delay_ns_);
+  const std::uint32_t used_domains = RingReaderAccess::used_domains(*ring);
   pace.postpone(0);  // at once: until now the stream waited for its events
   Ring added{.slot = slot,
              .process = process,
              .user = user,
              .reader = std::move(ring),
              .pace = pace,
-             .used_domains = 0,
+             .used_domains = used_domains,
              .unwatched_until_ns = now_ns + unwatched_ns,
              .turn_words = max_turn_words,
              .read_ns = now_ns,
