@@ -84,8 +84,8 @@ std::uint64_t copy_ns(const std::filesystem::path& path, unsigned log2_words, in
   return ns;
 }
 
-/// Goes from message to message and writes events of the same size, without checks and translations: no decoder does
-/// less. As in ours, a branch decides where the next message is.
+/// Goes from message to message and writes events of the same size, without checks and translations: the least that any
+/// decoder has to do. As in ours, a branch decides where the next message is.
 std::uint64_t walk_ns(const std::filesystem::path& path, int times) {
   constexpr std::size_t events_in_a_piece = 1024;
   std::vector<std::array<std::uint64_t, 3>> piece(events_in_a_piece);

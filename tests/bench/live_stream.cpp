@@ -30,7 +30,7 @@ Recorded LiveStream::stop() {
   const nlohmann::json summary = summary_of(last_line_);
   for (const auto& [kind, count] : summary.at("events").items()) {
     const bool is_of_a_ring = kind != "lost" && kind != "process" && kind != "switch" && kind != "wakeup";
-    (is_of_a_ring ? recorded_.events : recorded_.others) += count.get<std::uint64_t>();
+    if (is_of_a_ring) recorded_.events += count.get<std::uint64_t>();
   }
   return recorded_;
 }

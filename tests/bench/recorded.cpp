@@ -21,7 +21,7 @@ class Figures final : public Sink {
 
   void consume(const Batch& batch, const Registry&) override {
     for (const Event& event : batch.events()) {
-      ++(event.kind < EventKind::lost ? recorded.events : recorded.others);
+      recorded.events += event.kind < EventKind::lost;
       recorded.scheduler += event.kind == EventKind::sched_switch || event.kind == EventKind::wakeup;
       recorded.first_ns = std::min(recorded.first_ns, event.time);
       recorded.last_ns = std::max(recorded.last_ns, event.time);

@@ -10,7 +10,6 @@ namespace rtev::bench {
 
 struct Recorded {
   std::uint64_t events = 0;      ///< of rings
-  std::uint64_t others = 0;      ///< of the scheduler and of processes, and losses
   std::uint64_t lost_words = 0;  ///< of rings
   std::uint64_t scheduler = 0;   ///< switches and wake-ups
   std::uint64_t first_ns = UINT64_MAX, last_ns = 0;

@@ -70,9 +70,9 @@ test::Outcome Tool::interrupt() {
   return outcome;
 }
 
-std::vector<std::string> to_nothing(std::vector<std::string> more) {
-  more.insert(more.end(), {"--sched", "off", "-f", "jsonl", "--events", "process"});
-  return more;
+std::vector<std::string> to_nothing(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"-f", "jsonl", "--events", "process"});
+  return arguments;
 }
 
 std::vector<std::string> with_pid(std::vector<std::string> arguments, pid_t pid) {

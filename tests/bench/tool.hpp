@@ -54,9 +54,9 @@ void in_turns(int rounds, std::size_t count, Run run) {
     for (std::size_t turn = 0; turn < count; ++turn) run((round + turn) % count);
 }
 
-/// Arguments that make rtev-bpf read and merge everything and format almost nothing: stdout has a few lines about
-/// processes and the summary.
-std::vector<std::string> to_nothing(std::vector<std::string> more = {});
+/// These arguments, and those that make rtev-bpf read and merge everything and format almost nothing: stdout has a few
+/// lines about processes and the summary.
+std::vector<std::string> to_nothing(std::vector<std::string> arguments = {"--sched", "off"});
 /// The same arguments and -p PID.
 std::vector<std::string> with_pid(std::vector<std::string> arguments, pid_t pid);
 

@@ -61,8 +61,8 @@ Run run_program(const Program& program, int work, const Setting& setting, bool r
 const std::array<Setting, 4> settings{
     {{"untraced", std::nullopt},
      {"with a ring", to_nothing()},
-     {"--ringless", to_nothing({"--ringless"})},
-     {"--ringless without limit", to_nothing({"--ringless", "--ringless-limit", "1000000000"})}}};
+     {"--ringless", to_nothing({"--ringless", "--sched", "off"})},
+     {"--ringless without limit", to_nothing({"--ringless", "--ringless-limit", "1000000000", "--sched", "off"})}}};
 constexpr std::size_t untraced = 0, with_ring = 1;
 
 void measure(Report& report, const Program& program, const Effort& effort) {
