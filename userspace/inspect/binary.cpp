@@ -22,6 +22,7 @@ struct WantedSymbol {
 // What of OCaml's runtime is looked for by name, in order.
 constexpr std::array wanted_symbols = std::to_array<WantedSymbol>({
     {"backup_thread_func", STT_FUNC},
+    {"caml_alloc_small_dispatch", STT_FUNC},
     {"caml_domain_count", STT_FUNC},
     {"caml_domain_external_interrupt_hook", STT_OBJECT},
     {"caml_domain_external_interrupt_hook_default", STT_FUNC},
@@ -35,6 +36,8 @@ constexpr std::array wanted_symbols = std::to_array<WantedSymbol>({
     {"caml_ml_runtime_events_pause", STT_FUNC},
     {"caml_ml_runtime_events_resume", STT_FUNC},
     {"caml_ml_runtime_events_start", STT_FUNC},
+    {"caml_raise_exception", STT_FUNC},
+    {"caml_raise_exn", STT_FUNC},
     {"caml_runtime_events_destroy", STT_FUNC},
     {"caml_runtime_events_init", STT_FUNC},
     {"caml_runtime_events_pause", STT_FUNC},
@@ -43,15 +46,21 @@ constexpr std::array wanted_symbols = std::to_array<WantedSymbol>({
     {"caml_runtime_events_start", STT_FUNC},
     {"caml_runtime_events_user_register", STT_FUNC},
     {"caml_state", STT_TLS},
+    {"caml_system__code_begin", STT_NOTYPE},
+    {"caml_system__code_end", STT_NOTYPE},
     {"caml_thread_interrupt_hook", STT_FUNC},
     {"caml_thread_tick", STT_FUNC},
     {"domain_field_caml_action_pending", STT_NOTYPE},
+    {"domain_field_caml_c_stack", STT_NOTYPE},
+    {"domain_field_caml_current_stack", STT_NOTYPE},
     {"domain_field_caml_id", STT_NOTYPE},
+    {"domain_field_caml_local_roots", STT_NOTYPE},
     {"domain_field_caml_requested_external_interrupt", STT_NOTYPE},
     {"domain_field_caml_young_end", STT_NOTYPE},
     {"domain_field_caml_young_limit", STT_NOTYPE},
     {"domain_field_caml_young_ptr", STT_NOTYPE},
     {"domain_field_caml_young_start", STT_NOTYPE},
+    {"domain_field_caml_young_trigger", STT_NOTYPE},
     {"domain_self", STT_TLS},
     {"ring_size_words", STT_OBJECT},
     {"runtime_events_enabled", STT_OBJECT},
@@ -285,6 +294,57 @@ std::optional<DomainLayout> domain_layout(const Symbols& symbols) {
   return is_whole ? std::optional(layout) : std::nullopt;
 }
 
+/// From one symbol up to another, or to its end.
+CodeRange code_between(const ElfFile& file, const Elf64_Sym* first, const Elf64_Sym* last) {
+  if (!first || !last) return {};
+  std::uint64_t end = 0;
+  if (__builtin_add_overflow(last->st_value, last->st_size, &end) || end <= first->st_value) return {};
+  if (!file.code_offset(first->st_value) || !file.code_offset(end - 1)) return {};
+  return {first->st_value, end};
+}
+
+/// A runtime's own symbols say where the fields are; without them its version does.
+StackLayout stack_layout(const Symbols& symbols, std::string_view version) {
+  static constexpr StackLayout since_5_1{
+      .young_ptr = 1, .young_start = 2, .young_end = 3, .young_trigger = 4, .current_stack = 5, .c_stack = 8};
+  StackLayout layout;
+  if (version == "5.0") {
+    layout = {.young_ptr = 1, .young_start = 2, .young_end = 3, .young_trigger = 2, .current_stack = 4, .c_stack = 7};
+  } else if (version < "5.5") {
+    layout = since_5_1;
+    layout.local_roots = version == "5.1" ? 19 : version == "5.3" ? 20 : version == "5.4" ? 24 : 0;
+  }
+  // Not a field of that state, so there is no symbol.
+  if (version < "5.5") layout.domain_state = version == "5.4" ? 2 : 1;
+  const auto read = [&](Name name, std::uint8_t StackLayout::* field, std::uint64_t max) {
+    const Elf64_Sym* const symbol = symbols.find(name);
+    if (symbol && symbol->st_shndx == SHN_ABS && symbol->st_value > 0 && symbol->st_value <= max)
+      layout.*field = static_cast<std::uint8_t>(symbol->st_value);
+  };
+  constexpr std::uint64_t max_minor_heap_word = 7, max_word = 31;  // of those that BPF reads
+  read("domain_field_caml_young_ptr", &StackLayout::young_ptr, max_minor_heap_word);
+  read("domain_field_caml_young_start", &StackLayout::young_start, max_minor_heap_word);
+  read("domain_field_caml_young_end", &StackLayout::young_end, max_minor_heap_word);
+  read("domain_field_caml_young_trigger", &StackLayout::young_trigger, max_minor_heap_word);
+  read("domain_field_caml_current_stack", &StackLayout::current_stack, max_word);
+  read("domain_field_caml_c_stack", &StackLayout::c_stack, max_word);
+  read("domain_field_caml_local_roots", &StackLayout::local_roots, max_word);
+  return layout;
+}
+
+/// What it takes to copy stacks.
+StackSites stack_sites(const ElfFile& file, const Symbols& symbols, std::string_view version) {
+  StackSites sites;
+  if (const Elf64_Sym* const dispatch = symbols.find("caml_alloc_small_dispatch"))
+    sites.allocation_offset = file.code_offset(dispatch->st_value);
+  sites.system = code_between(file, symbols.find("caml_system__code_begin"), symbols.find("caml_system__code_end"));
+  sites.raise = code_between(file, symbols.find("caml_raise_exn"), symbols.find("caml_raise_exception"));
+  sites.layout = stack_layout(symbols, version);
+  // Bytecode has its own stack in the place of OCaml's.
+  if (sites.system.end == 0) sites.layout.current_stack = sites.layout.c_stack = sites.layout.local_roots = 0;
+  return sites;
+}
+
 StartSites start_sites(const ElfFile& file, const Symbols& symbols) {
   const auto address = [&](Name name) {
     const Elf64_Sym* const symbol = symbols.find(name);
@@ -377,6 +437,7 @@ Result<std::optional<RuntimeBinary>> inspect_binary(int fd, const ChangeCheck& c
   if (const Elf64_Sym* paused = symbols.find("runtime_events_paused")) runtime.paused_flag = paused->st_value;
   runtime.tick_thread = code_range(file, symbols.find("caml_thread_tick"));
   runtime.start_sites = start_sites(file, symbols);
+  runtime.stack_sites = stack_sites(file, symbols, runtime.version);
   return runtime;
 }
 

@@ -50,6 +50,25 @@ struct StartSites {
   std::optional<DomainLayout> layout{};
 };
 
+/// Words of a domain's state, by their number in it, that lead to stacks and to the minor heap. 0 = not known.
+struct StackLayout {
+  std::uint8_t young_ptr = 0, young_start = 0, young_end = 0;
+  std::uint8_t young_trigger = 0;  ///< 5.0 has none: young_start
+  std::uint8_t current_stack = 0;  ///< 0, too, for bytecode
+  std::uint8_t c_stack = 0;
+  std::uint8_t domain_state = 0;  ///< of what domain_self points to: the address of the domain's state
+  std::uint8_t local_roots = 0;
+  bool operator==(const StackLayout&) const = default;
+};
+
+/// What it takes to copy the stacks of a process. Code is given by link-time addresses.
+struct StackSites {
+  std::optional<std::uint64_t> allocation_offset{};  ///< in the file, of caml_alloc_small_dispatch
+  CodeRange system;                                  ///< the runtime's assembly
+  CodeRange raise;                                   ///< the part of it that raises exceptions
+  StackLayout layout;
+};
+
 /// An ELF file that contains an OCaml 5 runtime, or needs one.
 struct RuntimeBinary {
   std::string version;             ///< "5.0" to "5.4", "5.5" for 5.5 and later; empty without symbols
@@ -63,6 +82,7 @@ struct RuntimeBinary {
   std::uint32_t id_offset = 0;        ///< of the domain id in caml_state's block, by version; 0 = not known
   std::uint64_t paused_flag = 0;      ///< link-time address of runtime_events_paused, a word; 0 = not known
   StartSites start_sites;
+  StackSites stack_sites;
   std::vector<EmitterPoint> emitters;  ///< each function that writes events, or none
   CodeRange backup_thread;             ///< backup_thread_func
   CodeRange tick_thread;               ///< caml_thread_tick

@@ -118,6 +118,14 @@ const Elf64_Shdr* ElfFile::section(std::uint32_t type) const {
   return found == sections_.end() ? nullptr : &*found;
 }
 
+const Elf64_Shdr* ElfFile::section_named(std::string_view name) {
+  if (header_.e_shstrndx >= sections_.size()) return nullptr;
+  const StringTable names = strings(sections_[header_.e_shstrndx]);
+  const auto found =
+      std::ranges::find_if(sections_, [&](const Elf64_Shdr& section) { return names.at(section.sh_name) == name; });
+  return found == sections_.end() ? nullptr : &*found;
+}
+
 const Elf64_Shdr* ElfFile::names_of(const Elf64_Shdr& symbols) const {
   if (symbols.sh_link >= sections_.size()) return nullptr;
   const Elf64_Shdr& names = sections_[symbols.sh_link];

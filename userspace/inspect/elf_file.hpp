@@ -57,6 +57,8 @@ class ElfFile {
   /// being changed reading fails with EAGAIN.
   static Result<std::optional<ElfFile>> open(int fd, const ChangeCheck& check = {});
 
+  /// Size of the file in bytes, when it was opened.
+  std::uint64_t size() const { return size_; }
   std::uint16_t machine() const { return header_.e_machine; }
   /// True for what can be executed, also static position-independent programs; false for shared libraries.
   bool is_program() const { return is_program_; }
@@ -66,11 +68,15 @@ class ElfFile {
   /// The first segment, the first section of a type; nullptr if there is none.
   const Elf64_Phdr* segment(std::uint32_t type) const;
   const Elf64_Shdr* section(std::uint32_t type) const;
+  /// The first section of this name. Reads the names of all sections.
+  const Elf64_Shdr* section_named(std::string_view name);
   /// The section that holds the names of a symbol table.
   const Elf64_Shdr* names_of(const Elf64_Shdr& symbols) const;
   /// Where the code at a link-time address lies in the file; nothing if no executable segment has it.
   std::optional<std::uint64_t> code_offset(std::uint64_t address) const;
 
+  /// Reads what there is of an extent, up to the size of `into`; the number of bytes read.
+  std::size_t read(std::uint64_t offset, std::span<std::byte> into);
   /// The code at an offset in the file; fewer bytes than asked for where the file ends.
   std::vector<std::byte> code(std::uint64_t offset, std::size_t size);
   /// True if the bytes occur in the extent. They may be 256 at the most.
@@ -109,8 +115,6 @@ class ElfFile {
       : fd_(fd), is_being_changed_(std::move(check)), size_(size), budget_(read_budget(size)) {}
   bool load_tables();
   bool has_pie_flag(Extent dynamic);
-  /// Reads what there is of an extent, up to the size of `into`; the number of bytes read.
-  std::size_t read(std::uint64_t offset, std::span<std::byte> into);
   template <typename Entry>
   std::vector<Entry> read_table(std::uint64_t offset, std::size_t count);
   std::span<const Elf64_Sym> read_symbols(Extent rest);

@@ -66,6 +66,24 @@ struct NamedProcess {
   std::string comm;  ///< empty if unknown
 };
 
+/// A file as the kernel numbers it in mappings.
+struct MappedFile {
+  std::uint64_t device = 0, inode = 0;
+  auto operator<=>(const MappedFile&) const = default;
+};
+
+/// Code that a process maps.
+struct MappedCode {
+  std::uint64_t begin = 0, end = 0;  ///< addresses
+  std::uint64_t offset = 0;          ///< in the file
+  MappedFile file{};                 ///< 0, 0: none
+  std::string path{};                ///< as the mapping names it
+  /// What is needed to unwind and name the file's code, in sealed memory: see ObjectTables. None for files that were
+  /// known, for those that are not needed any more, and for those that have_none.
+  UniqueFd tables{};
+  bool has_none = false;  ///< the file could not be read, or makes no sense
+};
+
 /// What to find out about a process. All of it is optional, and read in one go.
 struct ProcessQuery {
   enum class Runtime : std::uint8_t { none, library, loaded_program };
@@ -82,6 +100,8 @@ struct ProcessQuery {
   bool peak_memory = false;
   bool arguments = false;
   std::uint64_t word_address = 0;  ///< of a word of its memory, see Procfs::read_word(); 0 = none
+  /// The code that it maps, with tables for its files but these.
+  std::optional<std::vector<MappedFile>> code_but{};
   // Not about this process, but all of the host:
   bool all_pids = false;
   std::optional<StartedWith> started_with{};
@@ -99,6 +119,7 @@ struct ProcessView {
   std::optional<std::uint64_t> peak_memory_bytes{};
   std::string arguments{};  ///< with blanks between them, cut after a few kilobytes; any bytes
   std::optional<std::uint64_t> word{};
+  std::vector<MappedCode> code{};
   std::vector<std::int32_t> pids{};  ///< of all processes
   std::vector<NamedProcess> started{};
   /// The process did not answer in time, and everything else is missing. It is not asked again.

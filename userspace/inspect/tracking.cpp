@@ -34,4 +34,25 @@ rtev_tracked tracking_of(const Binary& binary, std::optional<std::uint64_t> bias
   return tracked;
 }
 
+rtev_stack_target stack_target_of(const Binary& binary, std::optional<std::uint64_t> bias) {
+  const StackSites& sites = binary.runtime.stack_sites;
+  rtev_stack_target target{};
+  target.process = tracking_of(binary, bias);
+  target.young_ptr = sites.layout.young_ptr;
+  target.young_start = sites.layout.young_start;
+  target.young_end = sites.layout.young_end;
+  target.young_trigger = sites.layout.young_trigger;
+  target.current_stack = sites.layout.current_stack;
+  target.c_stack = sites.layout.c_stack;
+  target.local_roots = sites.layout.local_roots;
+  target.domain_state = sites.layout.domain_state;
+  if (!bias) return target;
+  const auto place = [&](std::uint64_t address) { return address == 0 ? 0 : address + *bias; };
+  target.system_begin = place(sites.system.begin);
+  target.system_end = place(sites.system.end);
+  target.raise_begin = place(sites.raise.begin);
+  target.raise_end = place(sites.raise.end);
+  return target;
+}
+
 }  // namespace rtev

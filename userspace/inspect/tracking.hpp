@@ -19,4 +19,7 @@ std::optional<std::uint64_t> bias_of_mapping(const RuntimeBinary& file, std::uin
 /// What BPF needs to find the domains of a process's threads, and whether its events are paused. The slot is left 0.
 rtev_tracked tracking_of(const Binary& binary, std::optional<std::uint64_t> bias);
 
+/// What BPF needs to copy the stacks of a process. Without a bias there is no code by which OCaml's stack is found.
+rtev_stack_target stack_target_of(const Binary& binary, std::optional<std::uint64_t> bias);
+
 }  // namespace rtev

@@ -74,6 +74,42 @@ TEST_P(BinaryVersion, HasItsProbes) {
   EXPECT_THAT(runtime->probes, testing::UnorderedElementsAreArray(expected));
 }
 
+TEST_P(BinaryVersion, HasItsStackSites) {
+  const int minor = GetParam().minor;
+  ElfShape shape = program(minor);
+  const auto bytecode = inspect(shape);
+  ASSERT_TRUE(bytecode);
+  EXPECT_EQ(bytecode->stack_sites.layout.current_stack, 0) << "no code of OCaml's own";
+  EXPECT_FALSE(bytecode->stack_sites.allocation_offset);
+  shape.symtab.push_back({.name = "caml_alloc_small_dispatch", .value = text + 0xb00});
+  shape.symtab.push_back({.name = "caml_system__code_begin", .value = text + 0xc00, .size = 0, .type = STT_NOTYPE});
+  shape.symtab.push_back({.name = "caml_raise_exn", .value = text + 0xc40, .size = 0x20});
+  shape.symtab.push_back({.name = "caml_raise_exception", .value = text + 0xc80, .size = 0x10});
+  shape.symtab.push_back({.name = "caml_system__code_end", .value = text + 0xd00, .size = 0, .type = STT_NOTYPE});
+  const auto native = inspect(shape);
+  ASSERT_TRUE(native);
+  const StackSites& sites = native->stack_sites;
+  EXPECT_EQ(sites.allocation_offset, ElfShape::text_offset + 0xb00);
+  EXPECT_EQ(sites.system.begin, text + 0xc00);
+  EXPECT_EQ(sites.system.end, text + 0xd00);
+  EXPECT_EQ(sites.raise.begin, text + 0xc40);
+  EXPECT_EQ(sites.raise.end, text + 0xc90);
+  const StackLayout first{.young_ptr = 1,
+                          .young_start = 2,
+                          .young_end = 3,
+                          .young_trigger = 2,
+                          .current_stack = 4,
+                          .c_stack = 7,
+                          .domain_state = 1};
+  StackLayout later = first;
+  later.young_trigger = 4;
+  later.current_stack = 5;
+  later.c_stack = 8;
+  later.domain_state = minor >= 4 ? 2 : 1;
+  later.local_roots = minor == 1 ? 19 : minor == 3 ? 20 : minor == 4 ? 24 : 0;
+  EXPECT_EQ(sites.layout, minor == 0 ? first : minor <= 4 ? later : StackLayout{}) << "of later ones nothing is known";
+}
+
 INSTANTIATE_TEST_SUITE_P(All, BinaryVersion,
                          testing::Values(VersionCase{0, Family::before_5_3, 280},
                                          VersionCase{1, Family::before_5_3, 280},

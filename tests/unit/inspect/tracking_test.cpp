@@ -49,5 +49,26 @@ TEST(Tracking, RuntimesInALibrary) {
   EXPECT_EQ(at.tls_module, 0u) << "is read by BPF";
 }
 
+TEST(Tracking, StacksAreFoundByTheRuntimesCodeAndLayout) {
+  Binary binary = make_binary();
+  binary.runtime.stack_sites = {.system = {.begin = 0x600, .end = 0x700},
+                                .raise = {.begin = 0x620, .end = 0x640},
+                                .layout = {.young_ptr = 1, .current_stack = 5, .c_stack = 8, .domain_state = 1}};
+  const rtev_stack_target at = stack_target_of(binary, bias_of_program(binary.runtime, 0x11000));
+  EXPECT_EQ(at.process.tick_begin, 0x10400u);
+  EXPECT_EQ(at.system_begin, 0x10600u);
+  EXPECT_EQ(at.system_end, 0x10700u);
+  EXPECT_EQ(at.raise_begin, 0x10620u);
+  EXPECT_EQ(at.raise_end, 0x10640u);
+  EXPECT_EQ(at.young_ptr, 1u);
+  EXPECT_EQ(at.current_stack, 5u);
+  EXPECT_EQ(at.c_stack, 8u);
+  EXPECT_EQ(at.domain_state, 1u);
+  EXPECT_EQ(at.budget.window_ns, 0u);
+  const rtev_stack_target anywhere = stack_target_of(binary, {});
+  EXPECT_EQ(anywhere.system_end, 0u);
+  EXPECT_EQ(anywhere.current_stack, 5u);
+}
+
 }  // namespace
 }  // namespace rtev
