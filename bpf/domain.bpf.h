@@ -5,6 +5,8 @@
 
 #include "arch.bpf.h"
 
+#define MAX_LIBRARIES 65536
+
 /* The address that offsets of a shared library's thread-local variables count from: one byte before the library's block
  * (see RuntimeBinary). 0 if unknown. In glibc each thread has a dynamic thread vector with one entry of two words for
  * each library. */
@@ -14,6 +16,17 @@ static __always_inline __u64 library_tls(__u64 thread_pointer, __u64 module) {
       bpf_probe_read_user(&block, sizeof(block), (void*)(vector + module * 2 * sizeof(block))))
     return 0;
   return block && block != ~0ull ? block - 1 : 0; /* all ones: not allocated for this thread yet */
+}
+
+/* Where the current thread's variables of the runtime are; 0 if unknown. */
+static __always_inline __u64 runtime_tls(struct rtev_tracked* process, struct task_struct* task) {
+  __u64 thread_pointer = THREAD_POINTER(task), module = 0;
+  if (!process->tls_module && process->tls_module_word &&
+      !bpf_probe_read_user(&module, sizeof(module), (void*)process->tls_module_word) && module <= MAX_LIBRARIES)
+    process->tls_module = module;
+  /* Of a library whose number is not known the offsets mean nothing. */
+  if (process->tls_module_word && !process->tls_module) return 0;
+  return process->tls_module ? library_tls(thread_pointer, process->tls_module) : thread_pointer;
 }
 
 /* Where a binary keeps the domain of a thread: see struct rtev_tracked. */

@@ -9,8 +9,7 @@
 
 #define PF_EXITING 0x4
 #define MAX_ROLE_TRIES 4 /* sleeps after which a thread that was in none of the known loops counts as a mutator */
-#define MAX_LIBRARIES 65536
-#define STACK_WORDS 128 /* searched for a return address */
+#define STACK_WORDS 128  /* searched for a return address */
 
 const volatile __u32 sched_mode = RTEV_SCHED_OFF; /* enum rtev_sched_mode */
 
@@ -63,17 +62,6 @@ static __always_inline void find_role(const struct rtev_tracked* process, struct
   if (!process->backup_end) return; /* without symbols the runtime's own threads look like any other */
   state->role = role_by_stack(process, task);
   if (state->role == RTEV_ROLE_UNKNOWN && ++state->tries == MAX_ROLE_TRIES) state->role = RTEV_ROLE_MUTATOR;
-}
-
-/* Where the current thread's variables of the runtime are; 0 if unknown. */
-static __always_inline __u64 runtime_tls(struct rtev_tracked* process, struct task_struct* task) {
-  __u64 thread_pointer = THREAD_POINTER(task), module = 0;
-  if (!process->tls_module && process->tls_module_word &&
-      !bpf_probe_read_user(&module, sizeof(module), (void*)process->tls_module_word) && module <= MAX_LIBRARIES)
-    process->tls_module = module;
-  /* Of a library whose number is not known the offsets mean nothing. */
-  if (process->tls_module_word && !process->tls_module) return 0;
-  return process->tls_module ? library_tls(thread_pointer, process->tls_module) : thread_pointer;
 }
 
 /* Once: a thread belongs to one domain for life, and each read of its memory costs as much as a map look-up. */

@@ -36,6 +36,7 @@ enum pageflags { PG_locked = 0, PG_uptodate = 3 };
 
 enum {
   BPF_MAP_TYPE_HASH = 1,
+  BPF_MAP_TYPE_ARRAY = 2,
   BPF_MAP_TYPE_PERCPU_ARRAY = 6,
   BPF_MAP_TYPE_LRU_HASH = 9,
   BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
@@ -62,8 +63,18 @@ typedef atomic64_t atomic_long_t;
 /* Registers and the thread pointer are the only types that differ by architecture. */
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
+  long unsigned int r15;
+  long unsigned int r14;
+  long unsigned int r13;
+  long unsigned int r12;
+  long unsigned int bp;
+  long unsigned int bx;
+  long unsigned int r11;
   long unsigned int r10;
+  long unsigned int r9;
   long unsigned int r8;
+  long unsigned int ax;
+  long unsigned int cx;
   long unsigned int dx;
   long unsigned int si;
   long unsigned int di;
@@ -189,6 +200,7 @@ struct vm_area_struct {
 struct mm_struct {
   struct rw_semaphore mmap_lock;
   long unsigned int start_code;
+  long unsigned int start_stack;
   struct file *exe_file;
 };
 
@@ -231,6 +243,12 @@ struct nsproxy {
   struct time_namespace *time_ns;
 };
 
+struct uprobe_task {
+  long unsigned int vaddr;
+  struct uprobe *active_uprobe;
+  long unsigned int xol_vaddr;
+};
+
 struct task_struct {
   struct thread_info thread_info;
   unsigned int flags;
@@ -248,6 +266,7 @@ struct task_struct {
   struct nsproxy *nsproxy;
   struct signal_struct *signal;
   u64 self_exec_id;
+  struct uprobe_task *utask;
   struct thread_struct thread;
 };
 

@@ -357,6 +357,10 @@ int Programs::followed_map_fd() const {
   return bpf_map__fd(state_->skeleton->maps.followed);
 }
 
+int Programs::threads_map_fd() const {
+  return bpf_map__fd(state_->skeleton->maps.threads);
+}
+
 void Programs::look_at_cpus() {
   state_->wakeups.read<std::uint64_t>(max_wakeups, [](std::uint64_t, std::span<const std::byte>) {});
   const std::span cpus{state_->skeleton->bss->on_cpu, std::min<std::size_t>(state_->cpus, RTEV_MAX_CPUS)};

@@ -77,6 +77,8 @@ class Programs final : public SavedRingSource,
   Result<void> follow(pid_t tgid);
   /// The map of followed processes, for other BPF programs to share.
   int followed_map_fd() const;
+  /// The map of threads of tracked processes, likewise.
+  int threads_map_fd() const;
 
   int sched_fd() const override;
   bool read_sched(const SchedConsumer& consumer, std::size_t max_records = std::size_t{1} << 16) override;
