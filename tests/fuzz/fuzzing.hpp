@@ -28,6 +28,7 @@ void command_line(Bytes input);
 void elf(Bytes input);
 void filter(Bytes input);
 void fxt(Bytes input);
+void object_tables(Bytes input);
 void procfs(Bytes input);
 void replay(Bytes input);
 void ring(Bytes input);
@@ -37,6 +38,7 @@ void ring_race(Bytes input);
 void ring_record(Bytes input);
 void saved_rings(Bytes input);
 void sinks(Bytes input);
+void unwind_tables(Bytes input);
 
 struct Target {
   std::string_view name;  ///< of its file, X_fuzz.cpp, and its folder, corpus/X

@@ -17,6 +17,7 @@
 #include "support/ring_file_builder.hpp"
 #include "unit/inspect/runtime_shapes.hpp"
 #include "unit/stream/world.hpp"
+#include "unit/unwind/frametable_writer.hpp"
 
 namespace rtev::fuzz {
 namespace {
@@ -260,12 +261,51 @@ void sinks(const fs::path& corpus) {
   }
 }
 
+/// A program with all that unwinding uses: unwinding tables, frametables, symbols.
+test::ObjectShape unwindable(std::uint16_t machine) {
+  using namespace test;
+  const bool is_arm = machine == EM_AARCH64;
+  const unsigned sp = is_arm ? 31 : 7, column = is_arm ? 30 : 16;
+  constexpr std::uint64_t code = ObjectShape::text_address;
+  EhFrameWriter cfi;
+  const auto common = cfi.common(def_cfa(sp, is_arm ? 0 : 8) + saved(column, 1), "zR", column);
+  cfi.function(common, code, 0x40, advance(4) + cfa_offset(32) + saved(3, 2) + instructions({0x0a}) + advance(9));
+  cfi.function(common, code + 0x40, 0x40, cfa_expression(instructions({0x77, 16, 0x06, 0x23, 24, 0x06})));
+  cfi.function(cfi.common(def_cfa(sp, 8) + instructions({0x07, column}), "zR", column), code + 0x80, 0x20, "");
+  cfi.function(
+      cfi.common("", "zRS", column), code + 0xa0, 0x10,
+      cfa_expression(instructions({0x77, 32})) + instructions({0x10, column, 2, 0x77, 40, 0x16, 3, 2, 0x77, 8}));
+  FrametableWriter frames;
+  frames.unit(
+      {{.return_address = code + 0x20, .frame_bytes = 32, .places = {{"A.f", "a.ml", 3}, {"A.g", "a.ml", 9, true}}},
+       {.return_address = code + 0x10, .frame_bytes = 16, .places = {{"A.h", "a.ml", 4}}, .allocations = 2}});
+  frames.runtime(code + 0xb0, code + 0xc0);
+  return {.machine = machine,
+          .eh_frame = cfi.bytes(),
+          .data = frames.bytes(),
+          .symbols = {{.name = "caml_frametable", .value = FrametableWriter::address, .type = STT_OBJECT},
+                      {.name = "camlA.f_12", .value = code, .size = 0x40},
+                      {.name = "caml_raise_exn", .value = code + 0x40, .size = 8},
+                      {.name = "caml_raise_exception", .value = code + 0x80, .size = 8}},
+          .relocations = {{FrametableWriter::address, R_X86_64_RELATIVE, FrametableWriter::address + 24}},
+          .build_id = "id"};
+}
+
+void unwinding(const fs::path& corpus) {
+  for (const auto& [name, machine] : {std::pair{"x86-64", EM_X86_64}, {"arm64", EM_AARCH64}}) {
+    const std::string file = test::write_object(unwindable(static_cast<std::uint16_t>(machine)));
+    Seed().text(file).save(corpus / "unwind_tables", name);
+    Seed().bytes(test::build_tables(file).value()).save(corpus / "object_tables", name);
+  }
+}
+
 void make_seeds(const fs::path& corpus) {
   rings(corpus);
   saved_rings(corpus);
   places(corpus);
   texts(corpus);
   sinks(corpus);
+  unwinding(corpus);
   Seed().byte(0).text(recording()).save(corpus / "replay", "every-event");
   Seed().byte(8).text(trace()).save(corpus / "fxt", "every-record");
   Seed().text(test::write_elf(test::program(5))).save(corpus / "elf", "program");

@@ -5,11 +5,13 @@
 
 #include "analysis/latency/latency_sink.hpp"
 #include "analysis/pauses/pauses_sink.hpp"
+#include "analysis/profile/profile_sink.hpp"
 #include "analysis/spans/spans_sink.hpp"
 #include "analysis/stalls/stalls_sink.hpp"
 #include "analysis/stats/stats_sink.hpp"
 #include "formats/format_table.hpp"
 #include "formats/output/output.hpp"
+#include "formats/profile/profile_files.hpp"
 #include "formats/text/run_summary.hpp"
 #include "fuzz/fuzzing.hpp"
 #include "recording/replay.hpp"
@@ -37,6 +39,17 @@ class HostileWorld {
     for (std::string& string : strings_) string = input_.take_until('\0').substr(0, 200);
     for (ProcessIndex& process : processes_) process = add_process();
     for (std::uint16_t id = 0; id < 4; ++id) world_.user_names[id] = string(id);
+    StackTable& stacks = world_.registry.stacks();
+    for (std::uint32_t number = 0; number < 12; ++number) {
+      const FrameIndex frame = stacks.add_frame({.kind = static_cast<FrameKind>(number % 6),
+                                                 .line = number / 3,
+                                                 .address = number,
+                                                 .function = string(number),
+                                                 .file = string(number / 2),
+                                                 .object = string(number + 1),
+                                                 .build_id = string(number + 2)});
+      stacks.add_stack(number / 2, frame);
+    }
   }
 
   void run(Sink& sink) {
@@ -131,6 +144,17 @@ class HostileWorld {
       case EventKind::wakeup:
         return timeline.push(time, source, kind, 0,
                              Wakeup{.cpu = step.id % 3u, .woken = thread(step.value), .by = thread(step.size)});
+      case EventKind::sample: {
+        Sample sample{};
+        sample.process = step.id % 5 == 4 ? step.id : processes_[ring % processes_.size()];
+        sample.pid = sample.tid = 100 + step.id % 4;
+        sample.domain = step.id / 8 % 4 - 1;
+        sample.stack = step.size % 16;
+        sample.weight = std::uint64_t{step.value} << step.size % 64;
+        sample.role = static_cast<ThreadRole>(step.id % 4);
+        sample.holds_lock = step.id % 2 == 0;
+        return timeline.push(time, Source{0, sample_stream}, kind, step.id % 3, sample);
+      }
       default:
         break;
     }
@@ -225,6 +249,26 @@ void check_reports(Analysis& analysis, HostileWorld& world) {
   }
 }
 
+void check_profile(std::uint8_t way, HostileWorld& world) {
+  ProfileOptions options{.kind = static_cast<SampleKind>(way % 3),
+                         .by = static_cast<ProfileBy>(way / 4 % 6),
+                         .full = way % 2 == 0,
+                         .max_keys = 8,
+                         .max_waiting = 4};
+  if (way % 5 < 2) options.in = SpanCondition{.pattern = way % 5 == 0 ? "*" : "pause", .min_ns = 5000};
+  Profile profile(std::move(options));
+  world.run(profile);
+  const ProfileReport report = profile.report(world.registry());
+  check_text(profile_text(report));
+  check_text(allocs_text(report));
+  check_json(profile_json(report));
+  check_json(allocs_json(report));
+  check_text(folded_stacks(report));
+  check_json(speedscope_profile(report));
+  check(!pprof_profile(report).empty(), "a profile for pprof");
+  check_text(flame_graph_page(report));
+}
+
 }  // namespace
 
 void sinks(Bytes bytes) {
@@ -247,6 +291,7 @@ void sinks(Bytes bytes) {
       return json ? check_lines(output.text()) : check_text(output.text());
     }
     case 8: {
+      if (way >= 224) return check_profile(input.take<std::uint8_t>(), world);
       if (way >= 192) {
         Stalls stalls({.min_ns = 100, .full = (way & 32) != 0});
         return check_reports(stalls, world);

