@@ -169,10 +169,18 @@ void fields(Archive& archive, NamedProcess& process) {
   archive(process.pid, process.comm);
 }
 template <typename Archive>
+void fields(Archive& archive, MappedFile& file) {
+  archive(file.device, file.inode);
+}
+template <typename Archive>
+void fields(Archive& archive, MappedCode& code) {
+  archive(code.begin, code.end, code.offset, code.file, code.path, code.tables, code.has_none);
+}
+template <typename Archive>
 void fields(Archive& archive, ProcessQuery& query) {
   archive(query.pid, query.careful, query.user, query.image, query.program, query.announced_ring, query.mapped_rings,
-          query.shared_files, query.runtime, query.peak_memory, query.arguments, query.word_address, query.all_pids,
-          query.started_with);
+          query.shared_files, query.runtime, query.peak_memory, query.arguments, query.word_address, query.code_but,
+          query.all_pids, query.started_with);
 }
 template <typename Archive>
 void fields(Archive& archive, ProcessStat& stat) {
@@ -194,7 +202,7 @@ void fields(Archive& archive, MappedRuntime& runtime) {
 template <typename Archive>
 void fields(Archive& archive, ProcessView& view) {
   archive(view.stat, view.image, view.rings, view.placed_ring, view.announced_path, view.runtime,
-          view.peak_memory_bytes, view.arguments, view.word, view.pids, view.started, view.no_answer);
+          view.peak_memory_bytes, view.arguments, view.word, view.code, view.pids, view.started, view.no_answer);
 }
 template <typename Archive>
 void fields(Archive& archive, LinksMessage& message) {

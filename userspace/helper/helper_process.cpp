@@ -24,6 +24,7 @@
 #include "base/file_links.hpp"
 #include "base/mappings_check.hpp"
 #include "helper/channel.hpp"
+#include "unwind/process_code.hpp"
 
 namespace rtev::helper {
 namespace {
@@ -77,6 +78,7 @@ void raise_autogroup() {
     const std::uint64_t before_ns = thread_cpu_ns();
     procfs.set_careful(query.careful);
     ProcessView view = look_at(procfs, query);
+    if (query.code_but) view.code = look_at_code(procfs, query.pid, *query.code_but);
     std::uint64_t cpu_ns = thread_cpu_ns() - before_ns;
     ends = ::sched_getscheduler(0) != policy;
     Message answer;

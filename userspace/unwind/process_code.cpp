@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+#include "unwind/process_code.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "unwind/object_tables_builder.hpp"
+
+namespace rtev {
+namespace {
+
+/// A program with all its libraries and plugins has fewer. A message holds as many.
+constexpr std::size_t max_mappings = 512;
+
+/// Of one answer: a message holds no more descriptors, and the answer must not take longer than the helper may.
+constexpr std::size_t max_tables = 64;
+constexpr std::uint64_t max_building_ns = 500'000'000;
+
+/// Memory that nobody can change any more; none if there is no room.
+UniqueFd sealed(std::span<const std::byte> bytes) {
+  UniqueFd memory(::memfd_create("unwind-tables", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!memory) return {};
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(memory.get(), bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return {};
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+  if (::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) return {};
+  return memory;
+}
+
+void add_tables(const Procfs& procfs, std::int32_t pid, const Mapping& mapping, MappedCode& code) {
+  const auto file = procfs.open_mapping(pid, mapping);
+  const auto tables = file ? build_object_tables(file->get()) : std::unexpected(file.error());
+  if (tables) code.tables = sealed(*tables);
+  code.has_none = !code.tables;
+}
+
+}  // namespace
+
+std::vector<MappedCode> look_at_code(const Procfs& procfs, std::int32_t pid, const std::vector<MappedFile>& known) {
+  std::vector<MappedCode> found;
+  std::vector<Mapping> mappings;
+  procfs.visit_mappings(pid, [&](Mapping mapping) {
+    if (mapping.permissions.size() < 3 || mapping.permissions[2] != 'x') return true;
+    found.push_back({.begin = mapping.begin,
+                     .end = mapping.end,
+                     .offset = mapping.offset,
+                     .file = {.device = mapping.device, .inode = mapping.inode},
+                     .path = mapping.path});
+    mappings.push_back(std::move(mapping));
+    return found.size() < max_mappings;
+  });
+  // After all mappings are read: the process may end meanwhile.
+  const std::set<MappedFile> all_known(known.begin(), known.end());
+  std::set<MappedFile> done;
+  const std::uint64_t end_ns = thread_cpu_ns() + max_building_ns;
+  for (std::size_t i = 0; i < found.size() && done.size() < max_tables && thread_cpu_ns() < end_ns; ++i) {
+    if (found[i].file.inode == 0 || all_known.contains(found[i].file) || !done.insert(found[i].file).second) continue;
+    add_tables(procfs, pid, mappings[i], found[i]);
+  }
+  return found;
+}
+
+}  // namespace rtev
