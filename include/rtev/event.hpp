@@ -24,13 +24,14 @@ enum class EventKind : std::uint8_t {
   user_begin,   ///< a span of the program begins; id = user event
   user_end,     ///< a span of the program ends; id = user event
   user_custom,  ///< id = user event, payload = bytes in the program's own encoding
-  lost,         ///< payload = Loss, id = LossReason; time = Loss::to_ns (from_ns for LossReason::dropped)
+  lost,         ///< payload = Loss, id = LossReason; time = Loss::to_ns (from_ns for LossReason::dropped and samples)
   // The rest occurs only inside rtev-bpf, never from RingReader. The payloads are private to it.
   process,       ///< a process started, changed or ended
   sched_switch,  ///< a CPU switched from one thread to another
   wakeup,        ///< a thread became runnable
+  sample,        ///< the stack of a thread
 };
-inline constexpr std::size_t event_kind_count = 14;
+inline constexpr std::size_t event_kind_count = 15;
 
 /// "begin", "user_int", "switch", ...; "unknown" for other values.
 std::string_view to_string(EventKind kind);
@@ -82,6 +83,7 @@ enum class LossReason : std::uint16_t {
   dropped,   ///< scheduler records that did not fit into a kernel buffer
   overflow,  ///< events of a program without a ring that did not fit into a kernel buffer
   unprobed,  ///< the probes of a program without a ring were off: the number is unknown and Loss::words is 0
+  samples,   ///< stack samples that did not fit into a kernel buffer, or exceeded a limit
 };
 
 /// "overwritten" and so on; "unknown" for other values.
@@ -89,9 +91,9 @@ std::string_view to_string(LossReason reason);
 
 /// Payload of EventKind::lost: a gap in a stream.
 struct Loss {
-  /// 8-byte words of the ring, 2 or 3 for a typical event; for `dropped` the number of records.
+  /// 8-byte words of the ring, 2 or 3 for a typical event; for `dropped` and `samples` the number of records.
   std::uint64_t words;
-  /// Time of the last event before the gap, 0 if there is none; for `dropped` of the first record.
+  /// Time of the last event before the gap, 0 if there is none; for `dropped` and `samples` of the first record.
   std::uint64_t from_ns;
   /// Time of the first event after the gap, or of RingReader::finish().
   std::uint64_t to_ns;

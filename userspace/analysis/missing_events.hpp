@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "rtev/event.hpp"
+#include "stream/records.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev {
@@ -15,7 +16,7 @@ namespace rtev {
 class DroppedEvents {
  public:
   void add(const Event& event, const Batch& batch) {
-    if (event.kind != EventKind::lost || Source::unpack(event.source).slot != 0) return;
+    if (!is_sched_loss(event)) return;
     if (const auto loss = batch.payload_as<Loss>(event)) dropped_ += loss->words;
   }
   void add(const RunSummary& summary) {

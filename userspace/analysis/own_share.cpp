@@ -40,7 +40,7 @@ void OwnShare::add(const Event& event, const Batch& batch) {
         begin_wait(wakeup->woken, wakeup->cpu, event.time);
       return;
     case EventKind::lost:
-      if (Source::unpack(event.source).slot != 0) return;
+      if (!is_sched_loss(event)) return;
       cpus_.clear();  // what happened meanwhile is unknown
       waits_.clear();
       return;

@@ -14,6 +14,15 @@ namespace {
 constexpr std::size_t max_argument_bytes = std::size_t{6} << 20, max_arguments = std::size_t{1} << 17;
 constexpr std::size_t max_drops = 256, max_announcers = 4096;
 
+/// A StackFrame with texts of its own.
+struct ReadFrame {
+  FrameKind kind{};
+  bool inlined = false;
+  std::uint32_t line = 0;
+  std::uint64_t address = 0;
+  std::string function, file, object, build_id;
+};
+
 std::unexpected<Error> incomplete(std::string_view what) {
   return bad_recording(std::string(what) + " lacks an argument");
 }
@@ -22,12 +31,14 @@ std::unexpected<Error> incomplete(std::string_view what) {
 
 Result<bool> MetadataReader::take(std::string_view what, const Object& object) {
   using Take = Result<void> (MetadataReader::*)(const Object&);
-  static constexpr std::array<std::pair<std::string_view, Take>, 12> takes{
+  static constexpr std::array<std::pair<std::string_view, Take>, 14> takes{
       {{metadata_process, &MetadataReader::process},
        {metadata_accounting, &MetadataReader::accounting},
        {metadata_missed, &MetadataReader::missed},
        {metadata_left_alone, &MetadataReader::left_alone},
        {metadata_ring, &MetadataReader::ring},
+       {metadata_frame, &MetadataReader::frame},
+       {metadata_stack, &MetadataReader::stack},
        {metadata_header, &MetadataReader::header},
        {metadata_argument, &MetadataReader::argument},
        {metadata_others, &MetadataReader::others},
@@ -166,6 +177,35 @@ Result<void> MetadataReader::ring(const Object& object) {
   return {};
 }
 
+Result<void> MetadataReader::frame(const Object& object) {
+  Values values(object.arguments);
+  ReadFrame read;
+  frame_fields(read, values);
+  if (!values.complete()) return incomplete(metadata_frame);
+  const StackFrame frame{.kind = read.kind,
+                         .inlined = read.inlined,
+                         .line = read.line,
+                         .address = read.address,
+                         .function = read.function,
+                         .file = read.file,
+                         .object = read.object,
+                         .build_id = read.build_id};
+  if (!std::in_range<FrameIndex>(object.address) || !stream_.frame(static_cast<FrameIndex>(object.address), frame))
+    return bad_recording("too many frames");
+  return {};
+}
+
+Result<void> MetadataReader::stack(const Object& object) {
+  Values values(object.arguments);
+  const auto caller = values.number<StackIndex>("caller");
+  const auto frame = values.number<FrameIndex>("frame");
+  if (!values.complete()) return incomplete(metadata_stack);
+  if (!std::in_range<StackIndex>(object.address) ||
+      !stream_.stack(static_cast<StackIndex>(object.address), caller, frame))
+    return bad_recording("too many stacks");
+  return {};
+}
+
 Result<void> MetadataReader::others(const Object& object) {
   Values values(object.arguments);
   list_.others.count = values.number<std::uint64_t>(metadata_others);
@@ -176,8 +216,11 @@ Result<void> MetadataReader::others(const Object& object) {
 
 Result<void> MetadataReader::events(const Object& object) {
   Values values(object.arguments);
-  for (std::size_t kind = 0; kind < event_kind_count; ++kind)
-    summary_.events[kind] = values.number<std::uint64_t>(to_string(static_cast<EventKind>(kind)));
+  for (std::size_t kind = 0; kind < event_kind_count; ++kind) {
+    const std::string_view name = to_string(static_cast<EventKind>(kind));
+    // The counts come in parts, and older recordings lack the newer kinds.
+    if (values.has(name)) summary_.events[kind] = values.number<std::uint64_t>(name);
+  }
   if (!values.complete()) return incomplete(metadata_events);
   return {};
 }

@@ -38,6 +38,8 @@ class MetadataReader {
   Result<void> left_alone(const Object& object);
   ProcessInfo* listed(const Object& object);
   Result<void> ring(const Object& object);
+  Result<void> frame(const Object& object);
+  Result<void> stack(const Object& object);
   Result<void> others(const Object& object);
   Result<void> events(const Object& object);
   Result<void> drop(const Object& object);

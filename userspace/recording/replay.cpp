@@ -104,7 +104,7 @@ Result<void> Replay::define_string(const parsed::UserspaceObject& object) {
   Values values(object.arguments);
   const StringId id = StringId::unpack(values.number<std::uint64_t>(metadata_string));
   const fxt::StringRef ref = object.name.ref;
-  if (!values.complete() || ref.is_inline() || ref.is_empty() || id.kind > EventKind::wakeup)
+  if (!values.complete() || ref.is_inline() || ref.is_empty() || id.kind > EventKind::sample)
     return bad_recording("a string id is invalid");
   if (ref.slot() >= strings_.size()) strings_.resize(ref.slot() + std::size_t{1});
   forget_string(ref.slot());
@@ -235,6 +235,11 @@ bool Replay::instant(Event event, const StringId& id, const parsed::EventRecord&
       return add(bytes_of(Loss{.words = values.number<std::uint64_t>("words"),
                                .from_ns = values.number<std::uint64_t>("from"),
                                .to_ns = values.number<std::uint64_t>("to")}));
+    case EventKind::sample: {
+      Sample sample{};
+      sample_fields(sample, values);
+      return add(bytes_of(sample));
+    }
     case EventKind::process:
       return add(bytes_of(ProcessRecord{.process = values.number<ProcessIndex>("index"),
                                         .peer = values.number<std::int32_t>("peer"),

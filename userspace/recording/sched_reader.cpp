@@ -49,6 +49,10 @@ bool SchedReader::is_valid(EventKind kind, std::span<const std::byte> payload) {
     return is_valid_thread(payload.subspan(first, sizeof(Thread))) &&
            is_valid_thread(payload.subspan(second, sizeof(Thread)));
   };
+  if (kind == EventKind::sample && payload.size() == sizeof(Sample))
+    return std::to_integer<std::uint8_t>(payload[offsetof(Sample, role)]) <=
+               static_cast<std::uint8_t>(ThreadRole::tick) &&
+           std::to_integer<std::uint8_t>(payload[offsetof(Sample, holds_lock)]) <= 1;
   // Of other sizes they are ignored.
   if (kind == EventKind::sched_switch && payload.size() == sizeof(SchedSwitch))
     return has_threads(offsetof(SchedSwitch, prev), offsetof(SchedSwitch, next));

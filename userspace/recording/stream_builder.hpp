@@ -43,6 +43,14 @@ class StreamBuilder {
   /// the next ring with the slot.
   [[nodiscard]] bool user_event(std::uint32_t slot, std::uint16_t id, std::string_view name);
 
+  /// False beyond the limits of a StackTable.
+  [[nodiscard]] bool frame(FrameIndex index, const StackFrame& frame) {
+    return registry_.stacks().restore_frame(index, frame);
+  }
+  [[nodiscard]] bool stack(StackIndex index, StackIndex caller, FrameIndex frame) {
+    return registry_.stacks().restore_stack(index, caller, frame);
+  }
+
   /// Payloads are copied; Event::value is set for kinds that have one.
   void add(Event event, std::span<const std::byte> payload = {});
   /// Gives the batch to the sink, without Sink::flush().

@@ -168,13 +168,13 @@ std::string_view lifecycle_name(std::uint16_t id) {
 std::string_view to_string(EventKind kind) {
   static constexpr std::string_view names[] = {"begin",     "end",      "counter",    "alloc",    "lifecycle",
                                                "user_unit", "user_int", "user_begin", "user_end", "user_custom",
-                                               "lost",      "process",  "switch",     "wakeup"};
+                                               "lost",      "process",  "switch",     "wakeup",   "sample"};
   static_assert(std::size(names) == event_kind_count);
   return name_at(names, kind);
 }
 
 std::string_view to_string(LossReason reason) {
-  static constexpr std::string_view names[] = {"overwritten", "corrupt", "dropped", "overflow", "unprobed"};
+  static constexpr std::string_view names[] = {"overwritten", "corrupt", "dropped", "overflow", "unprobed", "samples"};
   return name_at(names, reason);
 }
 

@@ -26,6 +26,7 @@ const std::vector<KindWord>& kind_words() {
       {"process", {process}},
       {"switch", {sched_switch}},
       {"wakeup", {wakeup}},
+      {"sample", {sample}},
   };
   return words;
 }
@@ -51,8 +52,8 @@ Result<EventFilter> EventFilter::parse(std::string_view list) {
     } else {
       return std::unexpected(Error{
           .what = "an empty word in a list of events",
-          .hint = "kinds are phase, counter, alloc, lifecycle, user, process, switch, wakeup; other words are names, "
-                  "e.g. --events 'user,minor*'"});
+          .hint = "kinds are phase, counter, alloc, lifecycle, user, process, switch, wakeup, sample; other words are "
+                  "names, e.g. --events 'user,minor*'"});
     }
     if (comma == std::string_view::npos) break;
     list.remove_prefix(comma + 1);
@@ -205,6 +206,10 @@ bool Selection::accepts(const Event& event, const Batch& batch, const Registry& 
     case EventKind::wakeup: {
       const auto wakeup = batch.payload_as<Wakeup>(event);
       return wakeup && (options_.for_analysis || sees_all_ || selected_.contains(wakeup->woken.pid));
+    }
+    case EventKind::sample: {
+      const auto sample = batch.payload_as<Sample>(event);
+      return sample && selected_.contains(sample->pid);
     }
     default: {
       // The events that the kernel dropped can be of any thread.

@@ -23,9 +23,10 @@
 
 namespace rtev {
 
-/// Events to show: kinds ("phase", "counter", "alloc", "lifecycle", "user", "process", "switch", "wakeup"), and names
-/// of OCaml's events or of user events, exact ("minor", "ring_start", "request") or with wildcards ("minor*"). A word
-/// that is not a kind is a name: programs can name user events as they like. Losses are always shown.
+/// Events to show: kinds ("phase", "counter", "alloc", "lifecycle", "user", "process", "switch", "wakeup",
+/// "sample"), and names of OCaml's events or of user events, exact ("minor", "ring_start", "request") or with wildcards
+/// ("minor*"). A word that is not a kind is a name: programs can name user events as they like. Losses are always
+/// shown.
 class EventFilter {
  public:
   /// From a list separated by commas; an empty word is an error.

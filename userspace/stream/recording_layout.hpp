@@ -12,6 +12,7 @@
 //   user_unit, _int, _custom  instant without argument, with int64 "value", with string "text" or blob "bytes"
 //   lost                      instant with "words", "from", "to", "reason", after a provider event "buffer full"
 //   process                   instant with "index", "peer", "detail", on the main thread of the process
+//   sample                    instant with the fields of a Sample, see sample_fields()
 //   sched_switch, wakeup      scheduling records with weights (priorities of the kernel), and "rtev" if needed
 //   other                     instant with "bytes" or "value" (see StringId::raw)
 //
@@ -33,11 +34,13 @@
 //   rtev:thread     address = tid: the fields of a thread in switches and wakeups that rarely change
 //   rtev:idle       address = number: the same of an idle thread, of which each CPU has one
 //   rtev:threads_gone  the reader's table of threads is emptied
+//   rtev:frame      address = index: a StackFrame
+//   rtev:stack      address = index: the frame and the caller of a stack. It may follow the samples that refer to it
 //   rtev:header     RunHeader; before any event
 //   rtev:argument   a piece of an argument of its command line, and whether the next object continues it
 //   rtev:list       the processes after it are those of the summary
 //   rtev:others     Registry::Others
-//   rtev:events     RunSummary::events; arguments are named after kinds
+//   rtev:events     a part of RunSummary::events; arguments are named after kinds
 //   rtev:drop       one of RunSummary::drops
 //   rtev:announcer  one of RunSummary::announcers
 //   rtev:summary    the rest of RunSummary; the stream ends with it
@@ -60,8 +63,8 @@ namespace rtev::record {
 
 inline constexpr std::string_view drawn = "rtev:drawn";
 
-inline constexpr std::string_view runtime_category = "gc", user_category = "user", process_category = "process",
-                                  raw_category = "rtev:raw";
+inline constexpr std::string_view sample_category = "sample", runtime_category = "gc", user_category = "user",
+                                  process_category = "process", raw_category = "rtev:raw";
 
 inline constexpr std::string_view metadata_string = "rtev:string", metadata_source = "rtev:source",
                                   metadata_process = "rtev:process", metadata_accounting = "rtev:accounting",
@@ -69,6 +72,7 @@ inline constexpr std::string_view metadata_string = "rtev:string", metadata_sour
                                   metadata_ring = "rtev:ring", metadata_ring_gone = "rtev:ring_gone",
                                   metadata_process_gone = "rtev:process_gone", metadata_thread = "rtev:thread",
                                   metadata_idle = "rtev:idle", metadata_threads_gone = "rtev:threads_gone",
+                                  metadata_frame = "rtev:frame", metadata_stack = "rtev:stack",
                                   metadata_header = "rtev:header", metadata_argument = "rtev:argument",
                                   metadata_list = "rtev:list", metadata_others = "rtev:others",
                                   metadata_events = "rtev:events", metadata_drop = "rtev:drop",
@@ -192,6 +196,9 @@ constexpr RingState last_of(RingState) {
 constexpr ThreadRole last_of(ThreadRole) {
   return ThreadRole::tick;
 }
+constexpr FrameKind last_of(FrameKind) {
+  return FrameKind::bytecode;
+}
 
 /// Of an Accounting.
 template <typename Words, typename Field>
@@ -262,6 +269,33 @@ void summary_fields(Summary& summary, Field&& field) {
   field("own_cpu", summary.own_cpu_ns);
   field("own_max_rss", summary.own_max_rss_bytes);
   field("complete", summary.complete);
+}
+
+/// Of a Sample.
+template <typename AnySample, typename Field>
+void sample_fields(AnySample& sample, Field&& field) {
+  field("process", sample.process);
+  field("pid", sample.pid);
+  field("tid", sample.tid);
+  field("domain", sample.domain);
+  field("cpu", sample.cpu);
+  field("stack", sample.stack);
+  field("weight", sample.weight);
+  field("role", sample.role);
+  field("lock", sample.holds_lock);
+}
+
+/// Of a StackFrame.
+template <typename Frame, typename Field>
+void frame_fields(Frame& frame, Field&& field) {
+  field("kind", frame.kind);
+  field("inlined", frame.inlined);
+  field("line", frame.line);
+  field("address", frame.address);
+  field("function", frame.function);
+  field("file", frame.file);
+  field("object", frame.object);
+  field("build_id", frame.build_id);
 }
 
 /// Of a thread, except for its name.

@@ -26,6 +26,11 @@ std::string_view to_string(EnableResult result) {
   return name_at(names, result);
 }
 
+std::string_view to_string(SampleKind kind) {
+  static constexpr std::string_view names[]{"on-cpu", "off-cpu", "allocation"};
+  return name_at(names, kind);
+}
+
 std::string_view to_string(ThreadRole role) {
   static constexpr std::string_view names[]{"unknown", "mutator", "backup", "tick"};
   return name_at(names, role);

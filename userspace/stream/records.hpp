@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "rtev/event.hpp"
+#include "stream/stacks.hpp"
 
 namespace rtev {
 
@@ -15,6 +16,7 @@ using ProcessIndex = std::uint32_t;  ///< of a process image in the Registry
 /// Source::domain values of slot 0, whose streams are not rings.
 inline constexpr std::uint16_t lifecycle_stream = 0;    ///< starts and ends of processes
 inline constexpr std::uint16_t first_sched_stream = 1;  ///< one per kernel buffer
+inline constexpr std::uint16_t sample_stream = 4095;    ///< stacks
 
 /// Event::id of EventKind::process.
 enum class ProcessAction : std::uint16_t {
@@ -157,5 +159,37 @@ struct Wakeup {
   Thread woken;
   Thread by;
 };
+
+/// True for a loss of switches and wakeups: of any thread.
+constexpr bool is_sched_loss(const Event& event) {
+  return event.kind == EventKind::lost && Source::unpack(event.source).slot == 0 &&
+         event.id == static_cast<std::uint16_t>(LossReason::dropped);
+}
+
+/// Event::id of EventKind::sample: when the stack was taken. Recordings have these numbers.
+enum class SampleKind : std::uint16_t {
+  on_cpu,      ///< at regular intervals of time on a CPU
+  off_cpu,     ///< when the thread went to sleep; the time of the event is when it came back
+  allocation,  ///< when half of the minor heap was used up
+};
+inline constexpr SampleKind last_sample_kind = SampleKind::allocation;
+/// "on-cpu", "off-cpu", "allocation".
+std::string_view to_string(SampleKind kind);
+
+/// Payload of EventKind::sample.
+struct Sample {
+  ProcessIndex process;
+  std::int32_t pid;  ///< of the process (tgid)
+  std::int32_t tid;
+  std::int32_t domain;  ///< OCaml domain, -1 if unknown
+  std::uint32_t cpu;
+  StackIndex stack;  ///< in Registry::stacks()
+  /// What the sample stands for. on_cpu: ns of CPU time; off_cpu: ns that it slept; allocation: words, 0 if unknown.
+  std::uint64_t weight;
+  ThreadRole role;
+  bool holds_lock;  ///< of its domain
+  std::array<std::uint8_t, 6> zero;
+};
+static_assert(sizeof(Sample) == 40);
 
 }  // namespace rtev

@@ -171,6 +171,8 @@ std::string_view known_name_of(const Event& event, const Registry& registry) {
     }
     case EventKind::process:
       return to_string(static_cast<ProcessAction>(event.id));
+    case EventKind::sample:
+      return to_string(static_cast<SampleKind>(event.id));
     case EventKind::alloc:
     case EventKind::lost:
     case EventKind::sched_switch:

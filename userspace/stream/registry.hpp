@@ -17,6 +17,7 @@
 #include "rtev/names.hpp"
 #include "rtev/ring_reader.hpp"
 #include "stream/records.hpp"
+#include "stream/stacks.hpp"
 
 namespace rtev {
 
@@ -156,6 +157,10 @@ class Registry {
   };
   const Others& others() const { return others_; }
 
+  /// The stacks of samples. They outlive the processes they were taken of.
+  StackTable& stacks() { return stacks_; }
+  const StackTable& stacks() const { return stacks_; }
+
   // For a stream that is read from a file, with the numbers it has there. Not to be mixed with add_process() and
   // add_ring().
   /// Adds or replaces the process of this index, which is neither 0 nor UINT32_MAX.
@@ -194,6 +199,7 @@ class Registry {
   std::vector<std::optional<Ring>> rings_{1};
   std::deque<std::uint32_t> free_slots_;  ///< freed longest ago first
   Others others_;
+  StackTable stacks_;
   ProcessInfo unknown_;  ///< for process() with an unknown index
 };
 

@@ -46,6 +46,8 @@ struct RunSummary {
   static constexpr std::string_view limited{"limited"};
   /// A kind that counts processes without a ring whose programs cannot be probed.
   static constexpr std::string_view unprobed{"unprobed"};
+  /// A kind that counts stack samples.
+  static constexpr std::string_view sample{"sample"};
   /// A kind that counts events that were read and not written, because the end may not take longer.
   static constexpr std::string_view unwritten{"unwritten"};
   /// Kinds that count rings that are not read, by Unreadable. They are in rings_missed, too.

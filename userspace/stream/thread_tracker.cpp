@@ -34,7 +34,7 @@ void ThreadTracker::add(const Event& event, const Batch& batch, const Registry& 
       if (const auto wakeup = batch.payload_as<Wakeup>(event)) add(event.time, *wakeup);
       return;
     case EventKind::lost:
-      if (Source::unpack(event.source).slot != 0) return;
+      if (!is_sched_loss(event)) return;
       if (const auto loss = batch.payload_as<Loss>(event)) lose(loss->from_ns, loss->to_ns);
       return;
     case EventKind::process: {

@@ -79,6 +79,22 @@ class RandomStream {
     return thread;
   }
 
+  StackIndex stack() {
+    StackTable& stacks = registry_.stacks();
+    StackIndex stack = 0;
+    for (std::uint64_t depth = below(5); depth > 0; --depth) {
+      const std::string function = text(), file = text();
+      const FrameIndex frame = stacks.add_frame({.kind = static_cast<FrameKind>(below(6)),
+                                                 .inlined = below(3) == 0,
+                                                 .line = static_cast<std::uint32_t>(below(3)),
+                                                 .address = below(4),
+                                                 .function = function,
+                                                 .file = file});
+      stack = stacks.add_stack(stack, frame);
+    }
+    return stack;
+  }
+
   void make_batch(std::uint64_t count) {
     std::vector<Event> events;
     std::vector<std::byte> payloads;
@@ -131,6 +147,20 @@ class RandomStream {
           event.source = 1;
           event.id = 0;
           record(event, Wakeup{.cpu = static_cast<std::uint32_t>(below(4)), .woken = thread(), .by = thread()});
+          break;
+        case EventKind::sample:
+          event.source = Source{0, sample_stream}.pack();
+          event.id = static_cast<std::uint16_t>(below(static_cast<int>(last_sample_kind) + 1));
+          record(event, Sample{.process = ring.process,
+                               .pid = 5,
+                               .tid = static_cast<std::int32_t>(below(100)),
+                               .domain = static_cast<std::int32_t>(below(5)) - 1,
+                               .cpu = static_cast<std::uint32_t>(below(4)),
+                               .stack = stack(),
+                               .weight = random_(),
+                               .role = static_cast<ThreadRole>(below(4)),
+                               .holds_lock = below(2) == 0,
+                               .zero = {}});
           break;
         default:
           break;

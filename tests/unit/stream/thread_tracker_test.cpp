@@ -183,7 +183,7 @@ TEST(ThreadTracker, LossesAreUnknownFromTheirBeginOn) {
   time.add(100, enters(worker, 0));
   time.add(110, enters(sibling, 1));
   test::Events events{0};
-  events.add_record(160, EventKind::lost, loss, 0, first_sched_stream);
+  events.add_record(160, EventKind::lost, loss, static_cast<std::uint16_t>(LossReason::dropped), first_sched_stream);
   time.add(events.batch().events().front(), events.batch(), world.registry);
   time.add(150, enters(competitor(), 1, sibling));
   time.add(170, leaves(worker, LeftState::sleeping, 0));

@@ -16,7 +16,7 @@ void DomainTime::add(const Event& event, const Batch& batch, const Registry& reg
     if (threads_.writers_version() == version) return;
     change_threads(change->prev.pid, event.time);
     if (change->next.pid != change->prev.pid) change_threads(change->next.pid, event.time);
-  } else if (event.kind == EventKind::lost && Source::unpack(event.source).slot == 0) {
+  } else if (is_sched_loss(event)) {
     const auto loss = batch.payload_as<Loss>(event);
     if (!loss) return;
     for (const auto& [pid, meters] : running_) change_threads(pid, loss->from_ns);

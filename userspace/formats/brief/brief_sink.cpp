@@ -83,7 +83,7 @@ void BriefSink::summary(const RunSummary& summary, const Registry& registry) {
 
 void BriefSink::add(const Event& event, const Batch& batch) {
   analyzer_.add(event, batch, *registry_);
-  if (event.kind == EventKind::sched_switch || event.kind == EventKind::wakeup) return;
+  if (event.kind >= EventKind::sched_switch) return;
   spans_.add({event, batch, *registry_});
   if (event.kind == EventKind::process) add_process(event, batch);
   if (event.kind == EventKind::lost) add_loss(event, batch);
@@ -118,7 +118,7 @@ void BriefSink::add_loss(const Event& event, const Batch& batch) {
   const RingInfo* const ring = registry_->ring(Source::unpack(event.source).slot);
   if (ring)
     sums_.add_lost_words(ring->process, loss->words);
-  else
+  else if (is_sched_loss(event))
     lost_sched_events_ += loss->words;
 }
 

@@ -41,6 +41,11 @@ const Track& kernel_buffers() {
   return track;
 }
 
+const Track& all_samples() {
+  static const Track track{.id = UINT32_MAX - 2, .tid = first_ring_tid - 3, .is_thread = false, .name = "samples"};
+  return track;
+}
+
 bool is_user(const Event& event) {
   return group_of(event.kind) == EventKind::user_unit;
 }
@@ -74,6 +79,7 @@ FxtSink::FxtSink(Output& output, const Options& options)
       threads_(writer_),
       metadata_(writer_),
       sched_(writer_),
+      stacks_(writer_),
       builder_(*this) {
   using enum fxt::ArgumentType;
   const auto name = [this](std::string_view text) { return writer_.intern(text); };
@@ -96,6 +102,16 @@ FxtSink::FxtSink(Output& output, const Options& options)
                   {{uint64, name("words")}, {uint64, name("from")}, {uint64, name("to")}, {string, name("reason")}});
   process_ = compose(fxt::instant, process_category,
                      {{uint32, name("index")}, {int32, name("peer")}, {int64, name("detail")}});
+  sample_ = compose(fxt::instant, sample_category,
+                    {{uint32, name("process")},
+                     {int32, name("pid")},
+                     {int32, name("tid")},
+                     {int32, name("domain")},
+                     {uint32, name("cpu")},
+                     {uint32, name("stack")},
+                     {uint64, name("weight")},
+                     {uint32, name("role")},
+                     {boolean, name("lock")}});
   raw_bytes_ = compose(fxt::instant, raw_category, {{fxt::ArgumentType::blob, name("bytes")}});
   raw_value_ = compose(fxt::instant, raw_category, {{uint64, name("value")}});
   open_ = compose(fxt::duration_begin, drawn, {{string, name("mark")}}).plain;
@@ -143,6 +159,7 @@ void FxtSink::flush() {
 
 void FxtSink::summary(const RunSummary& summary, const Registry& registry) {
   builder_.finish(summary.end_ns, registry);
+  stacks_.finish(registry.stacks());
   metadata_.summary(summary, registry);
   writer_.flush();
 }
@@ -251,6 +268,15 @@ void FxtSink::sched_switch(const EventContext& context, const SchedSwitch& chang
 
 void FxtSink::wakeup(const EventContext& context, const Wakeup& wakeup, const Track*, const Track*) {
   if (!sched_.write(context.event, wakeup)) malformed(context);
+}
+
+/// All on one track: viewers show the tracks of threads without them.
+void FxtSink::sample(const EventContext& context, const Sample& sample, const Track* /*track*/) {
+  if (!std::exchange(samples_named_, true)) name_track(all_samples());
+  if (sample.process != 0) metadata_.process(sample.process, context.registry);
+  stacks_.write(sample.stack, context.registry.stacks());
+  put(sample_, all_samples(), context, sample.process, sample.pid, sample.tid, sample.domain, sample.cpu, sample.stack,
+      sample.weight, static_cast<std::uint32_t>(sample.role), sample.holds_lock);
 }
 
 void FxtSink::malformed(const EventContext& context) {

@@ -11,6 +11,7 @@
 #include "formats/fxt/metadata_writer.hpp"
 #include "formats/fxt/sched_writer.hpp"
 #include "formats/fxt/slot_tables.hpp"
+#include "formats/fxt/stack_writer.hpp"
 #include "formats/viewer/trace_writer.hpp"
 #include "formats/viewer/track_builder.hpp"
 #include "rtev/fxt_writer.hpp"
@@ -56,6 +57,7 @@ class FxtSink final : public Sink, private TraceWriter {
   void sched_switch(const EventContext& context, const SchedSwitch& change, const Track* prev,
                     const Track* next) override;
   void wakeup(const EventContext& context, const Wakeup& wakeup, const Track* woken, const Track* by) override;
+  void sample(const EventContext& context, const Sample& sample, const Track* track) override;
   void malformed(const EventContext& context) override;
   void open(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
             SpanMark mark) override;
@@ -84,9 +86,10 @@ class FxtSink final : public Sink, private TraceWriter {
   record::SourceThreads threads_;
   record::MetadataWriter metadata_;
   record::SchedWriter sched_;
+  record::StackWriter stacks_;
   TrackBuilder builder_;
   std::uint64_t last_written_ns_ = 0;
-  bool kernel_buffers_named_ = false;
+  bool kernel_buffers_named_ = false, samples_named_ = false;
 
   struct SpanShapes {
     Shape begin, end, stray_end;
@@ -94,7 +97,8 @@ class FxtSink final : public Sink, private TraceWriter {
   std::array<SpanShapes, 2> spans_;  ///< of the runtime, of the user
   std::array<Shape, 5> counters_;    ///< by unit
   std::array<std::array<std::uint8_t, counter_ids>, families> units_{};
-  Shape alloc_, lifecycle_, user_unit_, user_int_, user_text_, user_bytes_, lost_, process_, raw_bytes_, raw_value_;
+  Shape sample_, alloc_, lifecycle_, user_unit_, user_int_, user_text_, user_bytes_, lost_, process_, raw_bytes_,
+      raw_value_;
   fxt::ComposedEvent open_, close_, flow_begin_, flow_end_;
 };
 

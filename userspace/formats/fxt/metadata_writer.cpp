@@ -133,10 +133,14 @@ void MetadataWriter::summary(const RunSummary& summary, const Registry& registry
   Metadata others(writer_, metadata_others, registry.others().count);
   word_fields(registry.others().words, others);
   others.write();
-  Metadata events(writer_, metadata_events);
-  for (std::size_t kind = 0; kind < event_kind_count; ++kind)
-    events.add(to_string(static_cast<EventKind>(kind)), summary.events[kind]);
-  events.write();
+  // In parts: a record has at most 15 arguments.
+  constexpr std::size_t kinds_in_a_part = 8;
+  for (std::size_t part = 0; part < event_kind_count; part += kinds_in_a_part) {
+    Metadata events(writer_, metadata_events);
+    for (std::size_t kind = part; kind < std::min(part + kinds_in_a_part, event_kind_count); ++kind)
+      events.add(to_string(static_cast<EventKind>(kind)), summary.events[kind]);
+    events.write();
+  }
   for (const RunSummary::Drop& drop : summary.drops)
     Metadata(writer_, metadata_drop, drop.count).add("kind", drop.kind).write();
   for (const auto& [pid, comm, dropped] : summary.announcers)

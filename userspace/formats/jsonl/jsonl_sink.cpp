@@ -10,6 +10,7 @@
 #include "formats/run_json.hpp"
 #include "formats/user_fields.hpp"
 #include "stream/recording_layout.hpp"
+#include "stream/stack_json.hpp"
 
 namespace rtev {
 namespace {
@@ -116,6 +117,10 @@ void JsonlSink::write(const Event& event, const Batch& batch, const Registry& re
       start(event, "wakeup");
       if (const auto record = batch.payload_as<Wakeup>(event)) wakeup(*record);
       break;
+    case EventKind::sample:
+      start(event, "sample");
+      if (const auto record = batch.payload_as<Sample>(event)) sample(event, *record, registry);
+      break;
     default:
       record::group_of(event.kind) == EventKind::user_unit ? user(event, batch, registry)
                                                            : ring_event(event, batch, registry);
@@ -171,9 +176,12 @@ void JsonlSink::ring_event(const Event& event, const Batch& batch, const Registr
 
 void JsonlSink::lost(const Event& event, const Loss& loss) {
   const auto reason = static_cast<LossReason>(event.id);
-  if (const Source source = Source::unpack(event.source); source.slot == 0)
-    json_.member("buffer", source.domain - std::min(source.domain, first_sched_stream));
-  json_.member(reason == LossReason::dropped ? "records" : "words", loss.words);
+  if (is_sched_loss(event)) {
+    const std::uint16_t stream = Source::unpack(event.source).domain;
+    json_.member("buffer", stream - std::min(stream, first_sched_stream));
+  }
+  const bool is_of_words = reason != LossReason::dropped && reason != LossReason::samples;
+  json_.member(is_of_words ? "words" : "records", loss.words);
   json_.key("from");
   loss.from_ns != 0 ? json_.value(loss.from_ns) : json_.value(nullptr);
   json_.member("to", loss.to_ns);
@@ -274,6 +282,27 @@ void JsonlSink::wakeup(const Wakeup& wakeup) {
   json_.key("by").object([&] {
     add_thread(json_, wakeup.by);
     add_thread_details(json_, wakeup.by);
+  });
+}
+
+void JsonlSink::sample(const Event& event, const Sample& sample, const Registry& registry) {
+  const auto kind = static_cast<SampleKind>(event.id);
+  json_.plain_member("kind", to_string(kind));
+  json_.member("pid", sample.pid);
+  json_.member("comm", registry.process(sample.process).comm);
+  json_.member("tid", sample.tid);
+  if (sample.domain >= 0) json_.member("domain", sample.domain);
+  if (sample.role != ThreadRole::unknown) json_.plain_member("role", to_string(sample.role));
+  if (sample.holds_lock) json_.member("lock", true);
+  json_.member("cpu", sample.cpu);
+  if (kind != SampleKind::allocation)
+    json_.member("ns", sample.weight);
+  else if (sample.weight != 0)
+    json_.member("words", sample.weight);
+  json_.key("stack").array([&] {
+    registry.stacks().for_each_frame(sample.stack, [&](FrameIndex, const StackFrame& frame) {
+      json_.object([&] { add_frame_members(json_, frame); });
+    });
   });
 }
 

@@ -28,6 +28,7 @@ class JsonlSink final : public LineSink {
   void process(const Event& event, const ProcessRecord& record, const Registry& registry);
   void sched_switch(const SchedSwitch& change);
   void wakeup(const Wakeup& wakeup);
+  void sample(const Event& event, const Sample& sample, const Registry& registry);
   void end_object_line();
 
   JsonWriter json_{out_};

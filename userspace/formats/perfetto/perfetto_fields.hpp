@@ -23,6 +23,7 @@ enum class TracePacket : Tag {
   previous_packet_dropped = 42,
   system_info = 45,
   track_descriptor = 60,
+  perf_sample = 66,
   first_packet_on_sequence = 87,
 };
 enum SequenceFlag : std::uint32_t { state_cleared = 1, needs_state = 2 };
@@ -79,8 +80,33 @@ enum class DebugAnnotation : Tag {
   array_values = 12,
 };
 
-enum class InternedData : Tag { event_categories = 1, event_names = 2, debug_annotation_names = 3 };
+enum class InternedData : Tag {
+  event_categories = 1,
+  event_names = 2,
+  debug_annotation_names = 3,
+  function_names = 5,
+  frames = 6,
+  callstacks = 7,
+  build_ids = 16,
+  mapping_paths = 17,
+  source_paths = 18,
+  mappings = 19,
+};
 enum class InternedName : Tag { iid = 1, name = 2 };
+
+enum class PerfSample : Tag { cpu = 1, pid = 2, tid = 3, callstack_iid = 4, cpu_mode = 5 };
+inline constexpr std::uint32_t mode_kernel = 1, mode_user = 2;
+enum class Mapping : Tag { iid = 1, build_id = 2, path_string_ids = 7 };
+enum class Frame : Tag {
+  iid = 1,
+  function_name_id = 2,
+  mapping_id = 3,
+  rel_pc = 4,
+  source_path_iid = 5,
+  line_number = 6,
+};
+/// Frames: the outermost one first.
+enum class Callstack : Tag { iid = 1, frame_ids = 2 };
 
 enum class FtraceEventBundle : Tag { cpu = 1, event = 2 };
 enum class FtraceEvent : Tag { timestamp = 1, pid = 2, sched_switch = 4, sched_waking = 20, sched_process_free = 239 };

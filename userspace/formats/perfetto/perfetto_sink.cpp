@@ -13,7 +13,7 @@ using namespace perfetto;
 
 /// Events refer to names by number within a sequence of packets. A loss is reported as missing packets, after which a
 /// reader forgets the names; so losses have a sequence of their own.
-enum Sequence : std::uint32_t { events_sequence = 1, losses_sequence = 2 };
+enum Sequence : std::uint32_t { events_sequence = 1, losses_sequence = 2, samples_sequence = 3 };
 
 /// For late counters; other events have it among their details.
 constexpr Detail late[] = {{.name = "late", .value = true}};
@@ -79,7 +79,11 @@ std::uint64_t words_lost(const Registry& registry) {
 }  // namespace
 
 PerfettoSink::PerfettoSink(Output& output, PerfettoOptions options)
-    : packets_(output, options.flush_interval_ns), tracks_(packets_), sched_(packets_), builder_(*this) {}
+    : packets_(output, options.flush_interval_ns),
+      tracks_(packets_),
+      sched_(packets_),
+      samples_(packets_, samples_sequence),
+      builder_(*this) {}
 
 void PerfettoSink::header(const RunHeader& header) {
   now_ = header.start_ns;
@@ -121,6 +125,7 @@ void PerfettoSink::consume(const Batch& batch, const Registry& registry) {
   if (packets_.closed()) return;
   builder_.consume(batch, registry);
   sched_.flush();
+  samples_.flush(registry.stacks(), false);
 }
 
 void PerfettoSink::flush() {
@@ -130,6 +135,7 @@ void PerfettoSink::flush() {
 void PerfettoSink::summary(const RunSummary& summary, const Registry& registry) {
   builder_.finish(summary.end_ns, registry);
   sched_.flush();
+  samples_.flush(registry.stacks(), true);
   const std::uint64_t end = std::max(now_, summary.end_ns);
   add(end, EventType::instant, tracks_.recording(end), [&](EventMessage& message) {
     message.add_number(TrackEvent::name_iid, names_.id_of_event("recording ends"));
@@ -222,6 +228,13 @@ void PerfettoSink::sched_switch(const EventContext& context, const SchedSwitch& 
 void PerfettoSink::wakeup(const EventContext& context, const Wakeup& wakeup, const Track*, const Track*) {
   now_ = context.event.time;
   sched_.waking(now_, wakeup, builder_.threads().cpu_of(wakeup.by.tid));
+}
+
+/// Viewers draw stacks of time on a CPU only.
+void PerfettoSink::sample(const EventContext& context, const Sample& sample, const Track*) {
+  now_ = context.event.time;
+  if (static_cast<SampleKind>(context.event.id) == SampleKind::on_cpu)
+    samples_.add(now_, sample, context.registry.stacks());
 }
 
 void PerfettoSink::left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "formats/perfetto/perfetto_packets.hpp"
+#include "formats/perfetto/perfetto_samples.hpp"
 #include "formats/perfetto/perfetto_sched.hpp"
 #include "formats/perfetto/perfetto_tracks.hpp"
 #include "formats/viewer/track_builder.hpp"
@@ -42,6 +43,7 @@ class PerfettoSink final : public Sink, private ViewerWriter {
   void sched_switch(const EventContext& context, const SchedSwitch& change, const Track* prev,
                     const Track* next) override;
   void wakeup(const EventContext& context, const Wakeup& wakeup, const Track* woken, const Track* by) override;
+  void sample(const EventContext& context, const Sample& sample, const Track* track) override;
   void left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) override;
   void entered_unseen(std::uint64_t time, std::uint32_t cpu, const Thread& thread) override;
   void name_process(std::int32_t pid, std::string_view name) override;
@@ -57,6 +59,7 @@ class PerfettoSink final : public Sink, private ViewerWriter {
   perfetto::Names names_;
   perfetto::Tracks tracks_;
   perfetto::Sched sched_;
+  perfetto::Samples samples_;
   std::uint64_t now_ = 0;  ///< newest time so far
   TrackBuilder builder_;
 };

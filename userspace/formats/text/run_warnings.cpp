@@ -179,6 +179,9 @@ class Warnings {
       std::string_view kinds[3], what, hint;
       bool by_reader = false;  ///< a slow reader may be the cause
     } groups[] = {
+        {{"sample"},
+         "stack samples were dropped: a process took more than it may, or their buffer in the kernel was full",
+         "take fewer (--stack-rate, --off-cpu)"},
         {{"switch", "wakeup"},
          "scheduler events were dropped, because their buffer in the kernel was full",
          "use a larger buffer (--buffer SIZE), or trace without the scheduler (--sched off)",

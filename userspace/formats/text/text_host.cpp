@@ -4,6 +4,7 @@
 #include "base/units.hpp"
 #include "formats/text/process_text.hpp"
 #include "formats/text/text_sink.hpp"
+#include "stream/stack_text.hpp"
 
 namespace rtev {
 void TextSink::process_event(const Event& event, const Batch& batch, const Registry& registry) {
@@ -55,6 +56,39 @@ void TextSink::wakeup_event(const Event& event, const Batch& batch) {
   out_.add(" (CPU ", wakeup->cpu, ')');
   after(event, wakeup->woken, false);
   finish_thread_line(event, wakeup->woken);
+}
+
+/// The innermost OCaml function; with TextOptions::all_frames all of them, each with its caller behind it.
+void TextSink::sample_event(const Event& event, const Batch& batch, const Registry& registry) {
+  const auto sample = batch.payload_as<Sample>(event);
+  if (!sample) return;
+  const ProcessInfo& info = registry.process(sample->process);
+  begin_line({.time = event.time, .pid = sample->pid, .comm = info.comm, .domain = sample->domain}, sched_style);
+  switch (static_cast<SampleKind>(event.id)) {
+    case SampleKind::off_cpu:
+      out_.add("slept ");
+      add_duration(out_, sample->weight);
+      out_.add(" in ");
+      break;
+    case SampleKind::allocation:
+      out_.add("allocates in ");
+      break;
+    default:
+      out_.add("runs ");
+  }
+  const StackTable& stacks = registry.stacks();
+  if (!options_.all_frames) {
+    add_frame(out_, stacks.innermost_ocaml(sample->stack));
+  } else {
+    std::string_view before;
+    stacks.for_each_frame(sample->stack, [&](FrameIndex, const StackFrame& frame) {
+      out_.add(before);
+      add_frame(out_, frame);
+      before = " < ";
+    });
+  }
+  if (sample->tid != sample->pid) out_.add("  tid ", sample->tid);
+  finish_line(event, sched_style);
 }
 
 /// How long the thread has been in the state that the event ends, if that is known.

@@ -30,6 +30,10 @@ bool opens_span(EventKind kind) {
 bool closes_span(EventKind kind) {
   return kind == EventKind::end || kind == EventKind::user_end;
 }
+std::string_view unit_of(LossReason reason) {
+  if (reason == LossReason::dropped) return " scheduler event";
+  return reason == LossReason::samples ? " stack sample" : " word";
+}
 bool is_user(EventKind kind) {
   return kind >= EventKind::user_unit && kind <= EventKind::user_custom;
 }
@@ -79,6 +83,9 @@ void TextSink::write(const Event& event, const Batch& batch, const Registry& reg
     case EventKind::wakeup:
       if (options_.min_ns == 0) wakeup_event(event, batch);
       threads_.add(event, batch, registry);
+      return;
+    case EventKind::sample:
+      if (options_.min_ns == 0) sample_event(event, batch, registry);
       return;
     case EventKind::lost:
       threads_.add(event, batch, registry);
@@ -285,7 +292,7 @@ void TextSink::lost(const Event& event, const Batch& batch) {
     out_.add(' ');
     out_.add_grouped(loss->words);
     if (reason == LossReason::corrupt) out_.add(" corrupt");
-    out_.add(reason == LossReason::dropped ? " scheduler event" : " word", loss->words == 1 ? " " : "s ");
+    out_.add(unit_of(reason), loss->words == 1 ? " " : "s ");
   }
   if (loss->from_ns != 0) {
     out_.add("between ");

@@ -14,6 +14,7 @@ namespace rtev {
 struct TextOptions {
   bool color = false;        ///< ANSI colours; nothing else is ever sent that controls a terminal
   std::uint64_t min_ns = 0;  ///< if not 0, only ends of spans that are as long, losses and processes have lines
+  bool all_frames = false;   ///< of samples; else the innermost OCaml function
 };
 
 /// All spans of a ring nest in the text format.
@@ -68,6 +69,7 @@ class TextSink final : public LineSink, private SpanObserver<TextRing> {
   void switch_event(const Event& event, const Batch& batch);
   void after(const Event& event, const Thread& thread, bool was_on_cpu);
   void wakeup_event(const Event& event, const Batch& batch);
+  void sample_event(const Event& event, const Batch& batch, const Registry& registry);
   void begin_thread_line(const Event& event, const Thread& thread);
   void finish_thread_line(const Event& event, const Thread& thread);
   void other_thread(const Thread& thread);

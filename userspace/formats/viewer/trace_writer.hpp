@@ -61,6 +61,8 @@ class TraceWriter {
   virtual void sched_switch(const EventContext& context, const SchedSwitch& change, const Track* prev,
                             const Track* next) = 0;
   virtual void wakeup(const EventContext& context, const Wakeup& wakeup, const Track* woken, const Track* by) = 0;
+  /// `track` is null where the thread has none yet.
+  virtual void sample(const EventContext& context, const Sample& sample, const Track* track) = 0;
   /// An event whose payload does not fit its kind; only a damaged recording has one.
   virtual void malformed(const EventContext& context) = 0;
 

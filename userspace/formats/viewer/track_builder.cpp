@@ -38,8 +38,10 @@ void TrackBuilder::add(const EventContext& context) {
       return sched_switch(context);
     case EventKind::wakeup:
       return wakeup(context);
+    case EventKind::sample:
+      return sample(context);
     case EventKind::lost:
-      if (Source::unpack(context.event.source).slot == 0) return dropped(context);
+      if (is_sched_loss(context.event)) return dropped(context);
       break;
     default:
       break;
@@ -278,6 +280,14 @@ void TrackBuilder::on_cpu_interval(const CpuInterval& interval) {
 void TrackBuilder::on_left_unseen(std::uint32_t cpu, const RunningThread& running, std::uint64_t time_ns) {
   if (const Track* const track = tracks_.find(running.thread.pid, running.thread.tid))
     writer_.left_cpu(time_ns, cpu, *track);
+}
+
+void TrackBuilder::sample(const EventContext& context) {
+  if (const auto record = context.batch.payload_as<Sample>(context.event)) {
+    writer_.sample(context, *record, tracks_.find(record->pid, record->tid));
+  } else {
+    writer_.malformed(context);
+  }
 }
 
 /// The next switches say where threads were meanwhile.

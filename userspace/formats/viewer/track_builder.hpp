@@ -92,6 +92,7 @@ class TrackBuilder final : private ThreadObserver, private SpanObserver<ViewerRi
   void on_left_unseen(std::uint32_t cpu, const RunningThread& running, std::uint64_t time_ns) override;
   void wakeup(const EventContext& context);
   void dropped(const EventContext& context);
+  void sample(const EventContext& context);
   void forget_ended(std::uint64_t now);
   void forget(const Track& track);
 

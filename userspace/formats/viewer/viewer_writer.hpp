@@ -82,6 +82,8 @@ class ViewerWriter : public TraceWriter {
   void lost(const Track& track, const EventContext& context, const Loss& loss) override;
   void dropped(const EventContext& context, const Loss& loss) override;
   void process(const Track& track, const EventContext& context, const ProcessRecord& record) override;
+  /// Viewers show stacks only in ways of their own.
+  void sample(const EventContext&, const Sample&, const Track*) override {}
   void malformed(const EventContext& context) override;
   void open(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
             SpanMark mark) override;

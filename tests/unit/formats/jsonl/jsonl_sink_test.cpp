@@ -280,6 +280,35 @@ TEST_F(Jsonl, Wakeup) {
                 "by":{"pid":1,"tid":2,"comm":"bash"}})"));
 }
 
+TEST_F(Jsonl, Sample) {
+  StackTable& stacks = world_.registry.stacks();
+  const StackIndex outer = stacks.add_stack(
+      0, stacks.add_frame({.kind = FrameKind::c, .address = 64, .function = "main", .object = "/bin/server"}));
+  const StackIndex stack = stacks.add_stack(
+      outer, stacks.add_frame(
+                 {.kind = FrameKind::ocaml, .inlined = true, .line = 42, .function = "Web.handle", .file = "web.ml"}));
+  Sample sample{.process = world_.process,
+                .pid = 4242,
+                .tid = 4250,
+                .domain = 1,
+                .cpu = 3,
+                .stack = stack,
+                .weight = 1'000'000,
+                .role = ThreadRole::mutator,
+                .holds_lock = true,
+                .zero = {}};
+  EXPECT_EQ(line_of(Events{0}.add_record(5, EventKind::sample, sample)),
+            json::parse(R"({"ts":5,"type":"sample","kind":"on-cpu","pid":4242,"comm":"server","tid":4250,"domain":1,
+                "role":"mutator","lock":true,"cpu":3,"ns":1000000,
+                "stack":[{"kind":"ocaml","function":"Web.handle","file":"web.ml","line":42,"inlined":true},
+                         {"kind":"c","function":"main","object":"/bin/server","address":64}]})"));
+  sample.stack = 0;
+  const auto allocation = static_cast<std::uint16_t>(SampleKind::allocation);
+  EXPECT_EQ(line_of(Events{0}.add_record(5, EventKind::sample, sample, allocation))["words"], 1'000'000);
+  sample.weight = 0;
+  EXPECT_FALSE(line_of(Events{0}.add_record(5, EventKind::sample, sample, allocation)).contains("words"));
+}
+
 TEST_F(Jsonl, LateEventsOfEveryKindAreFlagged) {
   for (std::size_t kind = 0; kind < event_kind_count; ++kind) {
     const auto flagged = events().add(5, static_cast<EventKind>(kind), 0, 0).late();
@@ -341,7 +370,7 @@ TEST_F(Jsonl, Summary) {
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[1], json::parse(R"({"type":"summary","end":6000,"duration_ns":5000,
       "events":{"begin":25,"end":0,"counter":0,"alloc":0,"lifecycle":0,"user_unit":0,"user_int":0,"user_begin":0,
-                "user_end":0,"user_custom":0,"lost":0,"process":0,"switch":0,"wakeup":0},
+                "user_end":0,"user_custom":0,"lost":0,"process":0,"switch":0,"wakeup":0,"sample":0},
       "late":3,"forced":1,"rings_missed":0,"drops":{"switch":0,"exec":2},
       "announcers":[{"pid":7,"comm":"flood","dropped":6}],
       "processes":[{"pid":4242,"comm":"server","exe":"/usr/bin/server","runtime":"ocaml","version":"5.3","family_source":"symbols",

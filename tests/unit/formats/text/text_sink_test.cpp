@@ -317,6 +317,35 @@ TEST_F(Text, Wakeups) {
               ElementsAre("woken by bash/123 (CPU 1)"));
 }
 
+TEST_F(Text, SamplesNameTheInnermostFunctionOfOCaml) {
+  StackTable& stacks = world_.registry.stacks();
+  StackIndex stack = stacks.add_stack(
+      0, stacks.add_frame({.kind = FrameKind::ocaml, .line = 7, .function = "Web.serve", .file = "web.ml"}));
+  stack = stacks.add_stack(stack, stacks.add_frame({.kind = FrameKind::c, .function = "memcpy", .object = "/libc.so"}));
+  const Sample sample{.process = world_.process,
+                      .pid = 4242,
+                      .tid = 4250,
+                      .domain = 0,
+                      .cpu = 0,
+                      .stack = stack,
+                      .weight = 12'000'000,
+                      .role = ThreadRole::mutator,
+                      .holds_lock = true,
+                      .zero = {}};
+  Events events{0};
+  events.add_record(start, EventKind::sample, sample)
+      .add_record(start, EventKind::sample, sample, static_cast<std::uint16_t>(SampleKind::off_cpu))
+      .add_record(start, EventKind::sample, sample, static_cast<std::uint16_t>(SampleKind::allocation));
+  EXPECT_THAT(events_of(events),
+              ElementsAre("runs Web.serve web.ml:7  tid 4250", "slept 12.0ms in Web.serve web.ml:7  tid 4250",
+                          "allocates in Web.serve web.ml:7  tid 4250"));
+  StringOutput output;
+  TextSink all{output, {.all_frames = true}};
+  all.consume(Events{0}.add_record(start, EventKind::sample, sample).batch(), world_.registry);
+  all.flush();
+  EXPECT_THAT(output.text(), testing::EndsWith("runs memcpy (libc.so) < Web.serve web.ml:7  tid 4250\n"));
+}
+
 TEST_F(Text, LateEventsAreMarked) {
   EXPECT_THAT(events_of(events().add(start, EventKind::begin, test::phase_minor).late()),
               ElementsAre("> minor  [late]"));

@@ -43,6 +43,9 @@ class TraceLog final : public TraceWriter {
   void wakeup(const EventContext& context, const Wakeup&, const Track* woken, const Track* by) override {
     lines.push_back(std::to_string(context.event.time) + " " + name(by) + " wakes " + name(woken));
   }
+  void sample(const EventContext& context, const Sample&, const Track* track) override {
+    lines.push_back(std::to_string(context.event.time) + " sample of " + name(track));
+  }
   void malformed(const EventContext& context) override {
     lines.push_back(std::to_string(context.event.time) + " malformed");
   }

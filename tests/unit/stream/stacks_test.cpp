@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+#include "stream/stacks.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/text_buffer.hpp"
+#include "stream/stack_text.hpp"
+#include "unit/stream/world.hpp"
+
+namespace rtev {
+namespace {
+
+using testing::ElementsAre;
+
+StackIndex stack_of(StackTable& stacks, const std::vector<StackFrame>& outermost_first) {
+  StackIndex stack = 0;
+  for (const StackFrame& frame : outermost_first) stack = stacks.add_stack(stack, stacks.add_frame(frame));
+  return stack;
+}
+
+StackFrame ocaml(std::string_view function) {
+  return {.kind = FrameKind::ocaml, .function = function};
+}
+StackFrame c(std::string_view function) {
+  return {.kind = FrameKind::c, .function = function};
+}
+
+std::vector<std::string> functions_of(const StackTable& stacks, StackIndex stack) {
+  std::vector<std::string> functions;
+  stacks.for_each_frame(stack, [&](FrameIndex, const StackFrame& frame) { functions.emplace_back(frame.function); });
+  return functions;
+}
+
+TEST(Stacks, AreKeptOnce) {
+  StackTable stacks;
+  const StackIndex one = stack_of(stacks, {c("main"), ocaml("A.f"), ocaml("A.g")});
+  EXPECT_EQ(stack_of(stacks, {c("main"), ocaml("A.f"), ocaml("A.g")}), one);
+  const StackIndex other = stack_of(stacks, {c("main"), ocaml("A.f"), ocaml("A.h")});
+  EXPECT_NE(other, one);
+  EXPECT_EQ(stacks.caller_of(other), stacks.caller_of(one));
+  EXPECT_THAT(functions_of(stacks, one), ElementsAre("A.g", "A.f", "main"));
+  EXPECT_THAT(functions_of(stacks, 0), ElementsAre());
+}
+
+TEST(Stacks, CopyTheTextsOfFrames) {
+  StackTable stacks;
+  FrameIndex frame = 0;
+  {
+    const std::string function(100, 'f'), file = "some/long/path/of/a/source/file.ml";
+    frame = stacks.add_frame({.kind = FrameKind::ocaml, .line = 7, .function = function, .file = file});
+  }
+  StackTable moved = std::move(stacks);
+  EXPECT_EQ(moved.frame(frame).function, std::string(100, 'f'));
+  EXPECT_EQ(moved.frame(frame).file, "some/long/path/of/a/source/file.ml");
+}
+
+TEST(Stacks, AreUnknownWhileTheyAreReserved) {
+  StackTable stacks;
+  const StackIndex reserved = stacks.reserve();
+  EXPECT_TRUE(stacks.is_reserved(reserved));
+  EXPECT_FALSE(stacks.is_complete(reserved));
+  const StackIndex known = stack_of(stacks, {c("main"), ocaml("A.f")});
+  stacks.set_reserved(reserved, known);
+  EXPECT_FALSE(stacks.is_reserved(reserved));
+  EXPECT_THAT(functions_of(stacks, reserved), ElementsAre("A.f", "main"));
+  EXPECT_TRUE(stacks.is_complete(reserved));
+  stacks.set_reserved(reserved, 0);  // it is not reserved any more
+  EXPECT_TRUE(stacks.is_complete(reserved));
+}
+
+TEST(Stacks, AreCompleteIfTheirOutermostFrameIsKnown) {
+  StackTable stacks;
+  EXPECT_FALSE(stacks.is_complete(0));
+  EXPECT_FALSE(stacks.is_complete(StackTable::unknown()));
+  EXPECT_TRUE(stacks.is_complete(stack_of(stacks, {c("_start"), ocaml("A.f")})));
+  EXPECT_FALSE(stacks.is_complete(stack_of(stacks, {{.kind = FrameKind::cut}, ocaml("A.f")})));
+  EXPECT_FALSE(stacks.is_complete(stack_of(stacks, {{}, ocaml("A.f")})));
+}
+
+TEST(Stacks, NameTheInnermostFrameOfOCaml) {
+  StackTable stacks;
+  const StackIndex stack =
+      stack_of(stacks, {c("main"), ocaml("Outer.f"), ocaml("Inner.g"), c("caml_md5"), c("memcpy")});
+  EXPECT_EQ(stacks.innermost_ocaml(stack).function, "Inner.g");
+  EXPECT_EQ(stacks.innermost_ocaml(stack_of(stacks, {c("main"), c("work")})).function, "work");
+  EXPECT_EQ(stacks.innermost_ocaml(0).kind, FrameKind::unknown);
+}
+
+TEST(Stacks, BoundTheirTexts) {
+  StackTable stacks;
+  const std::string big(std::size_t{8} << 20, 'x');
+  std::size_t kept = 0;
+  for (int i = 0; i < 20; ++i) {
+    const std::string function = big + std::to_string(i);
+    if (stacks.add_frame(ocaml(function)) != 0) ++kept;
+  }
+  EXPECT_GE(kept, 7U);
+  EXPECT_LE(kept, 8U);
+}
+
+TEST(Stacks, OfADamagedRecordingEnd) {
+  StackTable stacks;
+  // Each calls the other.
+  EXPECT_TRUE(stacks.restore_stack(5, 6, 0));
+  EXPECT_TRUE(stacks.restore_stack(6, 5, 9));
+  EXPECT_EQ(functions_of(stacks, 5).size(), StackTable::max_depth);
+  EXPECT_FALSE(stacks.is_complete(5));
+  EXPECT_FALSE(stacks.restore_stack(0, 1, 1));
+  EXPECT_FALSE(stacks.restore_stack(StackTable::max_stacks, 1, 1));
+  EXPECT_FALSE(stacks.restore_frame(0, ocaml("f")));
+  EXPECT_FALSE(stacks.restore_frame(StackTable::max_frames, ocaml("f")));
+  EXPECT_THAT(functions_of(stacks, 4'000'000'000), ElementsAre());
+}
+
+std::string text_of(const StackFrame& frame) {
+  TextBuffer text;
+  add_frame(text, frame);
+  return std::string(text.text());
+}
+
+TEST(StackText, SaysWhereAFrameIs) {
+  EXPECT_EQ(text_of({.kind = FrameKind::ocaml, .line = 42, .function = "Web.handle", .file = "src/web.ml"}),
+            "Web.handle web.ml:42");
+  EXPECT_EQ(text_of({.kind = FrameKind::c, .function = "memcpy", .object = "/usr/lib/libc.so.6"}),
+            "memcpy (libc.so.6)");
+  EXPECT_EQ(text_of({.kind = FrameKind::c, .address = 0x1234, .object = "/opt/a.so"}), "0x1234 (a.so)");
+  EXPECT_EQ(text_of({.kind = FrameKind::kernel, .function = "do_sys_poll"}), "[kernel] do_sys_poll");
+  EXPECT_EQ(text_of({}), "[unknown]");
+  EXPECT_EQ(text_of({.kind = FrameKind::cut}), "[cut]");
+}
+
+TEST(StackText, HasNoControlCharacters) {
+  for (const std::string& name : test::hostile_strings()) {
+    const std::string text =
+        text_of({.kind = FrameKind::ocaml, .function = name, .file = name, .object = name, .build_id = name});
+    EXPECT_EQ(text.find_first_of("\x1b\n\r\t\b"), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace rtev
