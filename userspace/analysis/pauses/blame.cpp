@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "analysis/report_text.hpp"
 #include "base/enum_names.hpp"
+#include "stream/stack_text.hpp"
 #include "stream/stw_phases.hpp"
 
 namespace rtev {
@@ -28,13 +31,14 @@ Why why_late(const StwSection& section, const StwDomain& domain) {
 
 class Sentence {
  public:
-  Sentence(const PauseDetails& pause, const Blame& blame, SwitchesSeen seen)
-      : pause_(pause), blame_(blame), seen_(seen) {}
+  Sentence(const PauseDetails& pause, const Blame& blame, SwitchesSeen seen, const StackTable& stacks)
+      : pause_(pause), blame_(blame), seen_(seen), stacks_(stacks) {}
 
   std::string text() {
     switch (blame_.cause) {
       case Cause::work:
         print(out_, "worked on a CPU for {}{}", share(), in_busiest_phase());
+        where(pause_.stacks, SampleKind::on_cpu);
         break;
       case Cause::no_cpu:
         no_cpu();
@@ -46,10 +50,12 @@ class Sentence {
       case Cause::blocked_in_section:
         print(out_, "{} was blocked for {} in a stop-the-world section, waiting at a later barrier or for a lock",
               own_thread(), share());
+        where(pause_.stacks, SampleKind::off_cpu);
         break;
       case Cause::blocked:
         print(out_, "{} was blocked for {}{}, not for other domains", own_thread(), share(),
               blocked_how(pause_.besides));
+        where(pause_.stacks, SampleKind::off_cpu);
         break;
       case Cause::unknown:
         unknown();
@@ -59,6 +65,11 @@ class Sentence {
   }
 
  private:
+  /// ": in Upload.store upload.ml:42"
+  void where(const std::vector<SeenStack>& seen, SampleKind kind) {
+    if (const std::string place = place_text(seen, kind, stacks_); !place.empty()) print(out_, ": in {}", place);
+  }
+
   /// "2.98ms of 3.21ms (93%)"
   std::string share() const { return share(blame_.ns); }
   std::string share(std::uint64_t ns) const {
@@ -105,6 +116,7 @@ class Sentence {
     if (!look_alike(worst.wait.ns, whole)) print(out_, "for {} of it ", Duration{worst.wait.ns});
     competitor(worst.wait);
     if (worst.times > 1) print(out_, " ({} times)", Grouped{worst.times});
+    where(worst.stacks, SampleKind::on_cpu);
     if (competitors.size() > 1 && worst.wait.ns < whole - whole / 10) out_.add("; other threads had it for the rest");
     hint(worst.wait);
   }
@@ -167,6 +179,8 @@ class Sentence {
       case Why::no_cpu:
         print(out_, ": its thread {} could run but had no CPU for {}", other.tid, Duration{activity.time.runnable});
         longest(activity.longest_wait, activity.time.runnable);
+        where(activity.holder_stacks, SampleKind::on_cpu);
+        also_ran(activity);
         break;
       case Why::backup_thread:
         print(out_,
@@ -179,6 +193,7 @@ class Sentence {
       case Why::blocked:
         print(out_, ": its thread {} was blocked for {}{}", other.tid, Duration{activity.time.blocked()},
               blocked_how(activity.time));
+        where(activity.stacks, SampleKind::off_cpu);
         break;
       case Why::leader:
         print(out_, ", the leader, which took {} to ask the others", Duration{after_ns});
@@ -189,6 +204,7 @@ class Sentence {
         } else {
           print(out_, ", which worked for {} in it", Duration{activity.time.on_cpu});
         }
+        where(activity.stacks, SampleKind::on_cpu);
         break;
       case Why::none:
       case Why::unknown:
@@ -196,6 +212,14 @@ class Sentence {
         break;
     }
     uncertainties();
+  }
+
+  /// Where it was in the rest of the time, if that is much.
+  void also_ran(const ThreadActivity& activity) {
+    constexpr std::uint64_t much = 4;  // a quarter
+    if (activity.time.on_cpu < activity.time.total() / much) return;
+    const std::string place = place_text(activity.stacks, SampleKind::on_cpu, stacks_);
+    if (!place.empty()) print(out_, "; it also ran for {} in {}", Duration{activity.time.on_cpu}, place);
   }
 
   std::uint64_t wait_there() const {
@@ -227,6 +251,7 @@ class Sentence {
   const PauseDetails& pause_;
   const Blame& blame_;
   const SwitchesSeen seen_;
+  const StackTable& stacks_;
   TextBuffer out_;
 };
 
@@ -281,8 +306,29 @@ Blame blame_of(const PauseDetails& pause) {
   return blame;
 }
 
-std::string blame_text(const PauseDetails& pause, const Blame& blame, SwitchesSeen seen) {
-  return Sentence{pause, blame, seen}.text();
+std::string place_text(const std::vector<SeenStack>& seen, SampleKind kind, const StackTable& stacks) {
+  struct Place {
+    std::uint64_t samples = 0, ns = 0;
+  };
+  std::map<std::string, Place, std::less<>> places;
+  std::uint64_t samples = 0;
+  for (const SeenStack& one : seen) {
+    if (one.kind != kind) continue;
+    TextBuffer text;
+    add_stack_summary(text, stacks, one.stack);
+    Place& place = places[std::string(text.text())];
+    place.samples += one.samples;
+    place.ns += one.ns;
+    samples += one.samples;
+  }
+  if (places.empty()) return {};
+  const auto& [text, place] = *std::ranges::max_element(places, {}, [](const auto& entry) { return entry.second.ns; });
+  if (samples == 1) return text;
+  return fmt::format("{} ({} of {} samples)", text, place.samples, samples);
+}
+
+std::string blame_text(const PauseDetails& pause, const Blame& blame, SwitchesSeen seen, const StackTable& stacks) {
+  return Sentence{pause, blame, seen, stacks}.text();
 }
 
 }  // namespace rtev

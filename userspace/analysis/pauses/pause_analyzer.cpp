@@ -16,6 +16,9 @@ void PauseAnalyzer::add(const Event& event, const Batch& batch, const Registry& 
       scheduler_seen_ = true;
       threads_.add(event, batch, registry);
       return;
+    case EventKind::sample:
+      if (const auto sample = batch.payload_as<Sample>(event)) samples_.add(event, *sample);
+      return;
     case EventKind::lost:
       threads_.add(event, batch, registry);
       finder_.add(event, batch, registry);
@@ -36,6 +39,7 @@ void PauseAnalyzer::end_image(const ProcessRecord& record, const Event& event, c
   if (event.id != static_cast<std::uint16_t>(ProcessAction::exit)) return;
   world_.forget(record.process);
   history_.forget_process(registry.process(record.process).pid);
+  samples_.forget_process(registry.process(record.process).pid);
 }
 
 void PauseAnalyzer::on_domain_end(const DomainLife& domain, std::uint64_t /*time_ns*/) {
@@ -48,7 +52,16 @@ void PauseAnalyzer::on_domain_end(const DomainLife& domain, std::uint64_t /*time
 void PauseAnalyzer::change_thread(std::uint64_t time_ns, const SchedSwitch& change) {
   scheduler_seen_ = true;
   threads_.add(time_ns, change);
-  if (change.state == LeftState::dead) history_.forget_thread(change.prev.tid);
+  if (change.state != LeftState::dead) return;
+  history_.forget_thread(change.prev.tid);
+  samples_.forget_thread(change.prev.tid);
+}
+
+ThreadActivity PauseAnalyzer::activity(std::int32_t tid, std::uint64_t from_ns, std::uint64_t to_ns) const {
+  ThreadActivity activity = history_.between(tid, from_ns, to_ns);
+  activity.stacks = samples_.between(tid, from_ns, to_ns);
+  if (const auto& by = activity.longest_wait.by) activity.holder_stacks = samples_.between(by->tid, from_ns, to_ns);
+  return activity;
 }
 
 void PauseAnalyzer::on_thread_interval(const ThreadInterval& interval) {
@@ -97,6 +110,9 @@ void PauseAnalyzer::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
     own.pause_time = time;
   }
   PauseDetails details = std::move(pause).finish(root, time, threads_.role(tid));
+  const auto stacks_of = [&](std::int32_t thread) { return samples_.between(thread, root.begin_ns, root.end_ns); };
+  details.stacks = stacks_of(tid);
+  details.scheduling.add_stacks(stacks_of);
   forget_pause(domain);
   consumer_.on_pause_details(std::move(details));
 }

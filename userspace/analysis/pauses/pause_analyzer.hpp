@@ -81,9 +81,7 @@ class PauseAnalyzer final : private PauseListener, private ThreadObserver {
   void on_cpu_interval(const CpuInterval& interval) override { cpus_.add(interval); }
 
   void change_thread(std::uint64_t time_ns, const SchedSwitch& change);
-  ThreadActivity activity(std::int32_t tid, std::uint64_t from_ns, std::uint64_t to_ns) const {
-    return history_.between(tid, from_ns, to_ns);
-  }
+  ThreadActivity activity(std::int32_t tid, std::uint64_t from_ns, std::uint64_t to_ns) const;
   void end_image(const ProcessRecord& record, const Event& event, const Registry& registry);
   Domain& followed(const DomainLife& life);
   std::int32_t tid_of(const DomainLife& domain) const;
@@ -99,6 +97,7 @@ class PauseAnalyzer final : private PauseListener, private ThreadObserver {
   ThreadTracker threads_{this};
   CpuHistory cpus_{threads_};
   ThreadHistory history_{threads_, cpus_};
+  SampleHistory samples_;
   StopTheWorld world_;
   static constexpr std::size_t few_nodes = 4;
   std::size_t max_detailed_, open_pauses_ = 0;

@@ -24,6 +24,7 @@ class SchedulingDetail {
   struct CpuCompetitor {
     CpuWait wait;  ///< ns: all its waits together
     std::uint64_t times = 0;
+    std::vector<SeenStack> stacks{};  ///< of the thread in the pause, if stacks are sampled
   };
   struct Waker {
     Thread thread{};
@@ -37,6 +38,13 @@ class SchedulingDetail {
   /// At the end of the pause, with the time its thread was runnable in it: the waits must sum up to that. If
   /// inconsistent events made that time unknown later, no wait is reported, and all of it is unknown_competitors_ns().
   void settle(std::uint64_t runnable_ns);
+
+  /// Calls `stacks_of(tid)` for each thread that had the cpu.
+  template <typename StacksOf>
+  void add_stacks(StacksOf&& stacks_of) {
+    for (CpuCompetitor& competitor : competitors_)
+      if (competitor.wait.by) competitor.stacks = stacks_of(competitor.wait.by->tid);
+  }
 
   /// Longest wait first.
   std::vector<CpuCompetitor> competitors() const;
@@ -106,6 +114,7 @@ struct PauseDetails {
   TimeSplit besides{};
 
   SchedulingDetail scheduling{};
+  std::vector<SeenStack> stacks{};       ///< of its thread, if stacks are sampled
   std::vector<PauseSection> sections{};  ///< those it spent the most time in, in order of time
   std::uint64_t section_count = 0;
   std::vector<std::uint16_t> lost_domains{};  ///< other domains in whose rings words were lost meanwhile

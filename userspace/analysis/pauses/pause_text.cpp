@@ -11,21 +11,24 @@
 #include "analysis/pauses/pauses_report.hpp"
 #include "analysis/report_text.hpp"
 #include "base/text_table.hpp"
+#include "stream/stack_text.hpp"
 
 namespace rtev {
 namespace {
 
 constexpr std::size_t phase_width = 40, count_width = 8, thread_width = 17;
 constexpr std::uint64_t least_share_of_phase = 1000;  // a thousandth of the pause
-constexpr std::size_t max_phases = 24, max_competitors = 4, max_domains = 16;
+constexpr std::size_t max_frames = 12, max_phases = 24, max_competitors = 4, max_domains = 16;
 
 class Details {
  public:
-  Details(TextBuffer& out, std::uint64_t start_ns) : out_(out), start_ns_(start_ns) {}
+  Details(TextBuffer& out, std::uint64_t start_ns, const StackTable& stacks)
+      : out_(out), start_ns_(start_ns), stacks_(stacks) {}
 
   void add(const PauseDetails& of) {
     durations(of);
     scheduling(of);
+    stacks(of.stacks);
     uncertainties(of);
     phases(of);
     sections(of);
@@ -95,6 +98,22 @@ class Details {
     print(out_, "    no CPU    for {}, {}", Duration{competitor.wait.ns}, times(competitor.times));
     if (competitor.wait.cpu >= 0) print(out_, ", CPU {}", competitor.wait.cpu);
     print(out_, " {}\n", Behind{competitor.wait, own_pid});
+  }
+
+  /// What its thread was seen in, each with its callers.
+  void stacks(const std::vector<SeenStack>& all) {
+    for (const SeenStack& seen : all) {
+      print(out_, "    {} {}  ", Counted{seen.samples, "sample", "samples"}, to_string(seen.kind));
+      std::string_view before;
+      std::size_t frames = 0;
+      stacks_.for_each_frame(seen.stack, [&](FrameIndex, const StackFrame& frame) {
+        if (++frames > max_frames) return;
+        out_.add(before);
+        add_frame(out_, frame);
+        before = " < ";
+      });
+      out_.add(frames > max_frames ? " < ...\n" : "\n");
+    }
   }
 
   void uncertainties(const PauseDetails& of) {
@@ -246,12 +265,13 @@ class Details {
 
   TextBuffer& out_;
   const std::uint64_t start_ns_;
+  const StackTable& stacks_;
 };
 
 }  // namespace
 
-void add_details(TextBuffer& out, const PauseDetails& pause, std::uint64_t start_ns) {
-  Details(out, start_ns).add(pause);
+void add_details(TextBuffer& out, const PauseDetails& pause, std::uint64_t start_ns, const StackTable& stacks) {
+  Details(out, start_ns, stacks).add(pause);
 }
 
 }  // namespace rtev

@@ -5,6 +5,7 @@
 #include "analysis/pauses/pauses_report.hpp"
 #include "analysis/report_json.hpp"
 #include "analysis/report_text.hpp"
+#include "stream/stack_json.hpp"
 
 namespace rtev {
 namespace {
@@ -127,6 +128,7 @@ class Report {
     json_.member("finish_wait_ns", of.finish_wait_ns);
     add_split(json_, "besides_ns", of.besides);
     scheduling(of.scheduling);
+    stacks("stacks", of.stacks);
     phases(of);
     json_.member("section_count", of.section_count);
     json_.key("sections").array([&] {
@@ -145,7 +147,7 @@ class Report {
       json_.member("why", to_string(blame.why));
       json_.member("section", blame.part ? std::optional{blame.part->section->id} : std::nullopt);
       json_.member("domain", blame.domain ? std::optional{blame.domain->domain} : std::nullopt);
-      const std::string text = blame_text(of, blame, report_.counts.switches_seen());
+      const std::string text = blame_text(of, blame, report_.counts.switches_seen(), *report_.stacks);
       json_.member("text", std::string_view{text});
     });
   }
@@ -179,6 +181,7 @@ class Report {
         json_.object([&] {
           json_.member("times", competitor.times);
           wait(competitor.wait);
+          stacks("stacks", competitor.stacks);
         });
       }
     });
@@ -253,6 +256,25 @@ class Report {
     json_.key(key).object([&] {
       add_split(json_, "time_ns", activity.time);
       json_.key("longest_wait").object([&] { wait(activity.longest_wait); });
+      stacks("stacks", activity.stacks);
+      stacks("holder_stacks", activity.holder_stacks);
+    });
+  }
+
+  void stacks(std::string_view key, const std::vector<SeenStack>& all) {
+    json_.key(key).array([&] {
+      for (const SeenStack& seen : all) {
+        json_.object([&] {
+          json_.plain_member("kind", to_string(seen.kind));
+          json_.member("samples", seen.samples);
+          json_.member("ns", seen.ns);
+          json_.key("stack").array([&] {
+            report_.stacks->for_each_frame(seen.stack, [&](FrameIndex, const StackFrame& frame) {
+              json_.object([&] { add_frame_members(json_, frame); });
+            });
+          });
+        });
+      }
     });
   }
 

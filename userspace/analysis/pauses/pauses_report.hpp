@@ -55,11 +55,12 @@ struct PausesReport {
   std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported
   std::uint64_t min_ns = 0;
   std::size_t top = 0;
-  bool full = false;                 ///< text with all details
-  bool longest_only = false;         ///< else short text with the worst of each group
-  std::size_t max_groups = 5;        ///< of short text
-  std::size_t max_worst = SIZE_MAX;  ///< of these, also if there is room for more
-  std::string input{};               ///< a recording as an argument of a shell; empty: none
+  bool full = false;                   ///< text with all details
+  bool longest_only = false;           ///< else short text with the worst of each group
+  std::size_t max_groups = 5;          ///< of short text
+  std::size_t max_worst = SIZE_MAX;    ///< of these, also if there is room for more
+  const StackTable* stacks = nullptr;  ///< of the samples; set by whoever makes a report
+  std::string input{};                 ///< a recording as an argument of a shell; empty: none
   Counts counts{};
   OwnFigures own{};
   bool several_processes = false;             ///< had pauses
@@ -73,7 +74,7 @@ struct PausesReport {
 std::string report_text(const PausesReport& report);
 
 /// Of `pauses --full`: what the thread of a pause did, its phases and its stop-the-world sections.
-void add_details(TextBuffer& out, const PauseDetails& pause, std::uint64_t start_ns);
+void add_details(TextBuffer& out, const PauseDetails& pause, std::uint64_t start_ns, const StackTable& stacks);
 
 /// One JSON object, schema 1, in one line, with its end. docs/json.md documents the schema.
 std::string report_json(const PausesReport& report);

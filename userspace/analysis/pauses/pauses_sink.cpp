@@ -21,6 +21,7 @@ void Pauses::header(const RunHeader& header) {
 
 void Pauses::consume(const Batch& batch, const Registry& registry) {
   registry_ = &registry;
+  stacks_ = &registry.stacks();
   for (const Event& event : batch.events()) {
     analyzer_.add(event, batch, registry);
     dropped_.add(event, batch);
@@ -51,6 +52,7 @@ PausesReport Pauses::report() const {
                       .top = options_.top,
                       .full = options_.full,
                       .longest_only = options_.longest_only,
+                      .stacks = stacks_,
                       .input = options_.input,
                       .counts = counts_,
                       .own = own_.figures(),

@@ -40,7 +40,8 @@ class Pauses final : public Sink, private PauseConsumer {
   void flush() override {}
   void summary(const RunSummary& summary, const Registry& registry) override;
 
-  /// As of now. Refers to this object: valid until the next call of a non-const function.
+  /// As of now. Refers to this object and the registry: valid until the next call of a non-const function, and as long
+  /// as the registry.
   PausesReport report() const;
   std::string report_text() const { return rtev::report_text(report()); }
   std::string report_json() const { return rtev::report_json(report()); }
@@ -61,6 +62,8 @@ class Pauses final : public Sink, private PauseConsumer {
   DroppedEvents dropped_;
   OwnShare own_;
   const Registry* registry_ = nullptr;  ///< while events come
+  StackTable no_stacks_;
+  const StackTable* stacks_ = &no_stacks_;  ///< those of the registry, once there was one
   RunHeader header_{};
   std::uint64_t last_ns_ = 0;  ///< newest time of an event, then the end of the run
 };

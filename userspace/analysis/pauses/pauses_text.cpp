@@ -148,7 +148,7 @@ class Report {
   }
 
   std::string blame(const PauseDetails& of) const {
-    return blame_text(of, blame_of(of), report_.counts.switches_seen()) + ".";
+    return blame_text(of, blame_of(of), report_.counts.switches_seen(), *report_.stacks) + ".";
   }
 
   void full_pause(std::size_t rank, const PauseDetails& of) {
@@ -156,7 +156,7 @@ class Report {
     print(out_, "#{}  {}  ", rank, Duration{of.duration_ns()});
     where(out_, of);
     print(out_, "    blame: {}\n", folded(blame(of), 11, 4));
-    add_details(out_, of, report_.run_ns);
+    add_details(out_, of, report_.run_ns, *report_.stacks);
   }
 
   std::string short_pause(std::string_view rank, const PauseDetails& of) const {

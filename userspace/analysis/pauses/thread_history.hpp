@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
+#include <vector>
 
 #include "analysis/cpu_history.hpp"
+#include "analysis/pauses/sample_history.hpp"
 #include "stream/thread_tracker.hpp"
 
 namespace rtev {
@@ -16,6 +18,9 @@ namespace rtev {
 struct ThreadActivity {
   TimeSplit time{};        ///< its total() is that time
   CpuWait longest_wait{};  ///< for a cpu that another thread had; ns = 0: there was none
+  // If stacks are sampled:
+  std::vector<SeenStack> stacks{};         ///< of the thread
+  std::vector<SeenStack> holder_stacks{};  ///< of the thread that had the cpu in the longest wait
 };
 
 /// The last intervals of each thread, from a ThreadTracker. Memory is bounded: what is too long ago is unknown. One
@@ -35,7 +40,7 @@ class ThreadHistory {
   void forget_thread(std::int32_t tid);
   void forget_process(std::int32_t pid);
 
-  /// What a thread did from `from_ns` to `to_ns`, which must not be after the present.
+  /// What a thread did, without its stacks, from `from_ns` to `to_ns`, which must not be after the present.
   ThreadActivity between(std::int32_t tid, std::uint64_t from_ns, std::uint64_t to_ns) const;
 
  private:

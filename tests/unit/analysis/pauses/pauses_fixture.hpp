@@ -64,6 +64,26 @@ class PausesTest : public testing::Test {
                       ProcessRecord{.process = world.process, .peer = 0, .detail = 0}});
   }
 
+  /// The thread has this stack: the innermost function first.
+  void sampled(std::uint64_t time, std::int32_t tid, const std::vector<StackFrame>& frames,
+               SampleKind kind = SampleKind::on_cpu, std::uint64_t ns = 1'000) {
+    StackTable& stacks = world.registry.stacks();
+    StackIndex stack = 0;
+    for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
+      stack = stacks.add_stack(stack, stacks.add_frame(*frame));
+    items_.push_back({time, 0, EventKind::sample, static_cast<std::uint16_t>(kind),
+                      Sample{.process = world.process,
+                             .pid = 4242,
+                             .tid = tid,
+                             .domain = -1,
+                             .cpu = 0,
+                             .stack = stack,
+                             .weight = ns,
+                             .role = ThreadRole::mutator,
+                             .holds_lock = true,
+                             .zero = {}}});
+  }
+
   void clear() { items_.clear(); }
 
   /// Plays all that was noted, in order of time. The text of the report has all details.
@@ -105,7 +125,8 @@ class PausesTest : public testing::Test {
   std::string blame() const {
     const PausesReport report = pauses->report();
     if (report.worst.empty()) return "no pause";
-    return blame_text(*report.worst.front(), blame_of(*report.worst.front()), report.counts.switches_seen());
+    return blame_text(*report.worst.front(), blame_of(*report.worst.front()), report.counts.switches_seen(),
+                      *report.stacks);
   }
 
   World world;
@@ -118,7 +139,7 @@ class PausesTest : public testing::Test {
     std::uint16_t domain;
     EventKind kind;
     std::uint16_t id;
-    std::variant<std::monostate, SchedSwitch, Wakeup, Loss, ProcessRecord> record;
+    std::variant<std::monostate, SchedSwitch, Wakeup, Loss, ProcessRecord, Sample> record;
   };
   std::vector<Item> items_;
 };

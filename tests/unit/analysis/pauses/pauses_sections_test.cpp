@@ -118,6 +118,42 @@ TEST_F(PausesSections, ALongWayToASafepoint) {
             "waited 7.99µs of 8.50µs (94%) for domain 1 to stop, which ran for 8.00µs until it reached a safepoint");
 }
 
+TEST_F(PausesSections, NamesTheFunctionsThatADomainWasIn) {
+  const StackFrame store{.kind = FrameKind::ocaml, .line = 42, .function = "Upload.store", .file = "upload.ml"};
+  const StackFrame digest{.kind = FrameKind::ocaml, .function = "Digest.string"};
+  const StackFrame glue{.kind = FrameKind::c, .function = "caml_c_call"};
+  const StackFrame md5{.kind = FrameKind::c, .function = "caml_md5_string"};
+  const StackFrame inner{.kind = FrameKind::c, .function = "caml_MD5Transform"};
+  sampled(990, 4300, {store});  // before
+  sampled(2'000, 4300, {inner, md5, glue, digest, store});
+  sampled(3'000, 4300, {md5, glue, digest, store});
+  sampled(4'000, 4300, {store});
+  sampled(5'000, 4242, {store});  // another thread
+  sampled(9'001, 4300, {store});  // after
+  leader_waits_until(9'000, other_thread());
+  follower_arrives(9'000);
+  const PauseDetails& pause = only();
+  EXPECT_THAT(pause.sections.at(0).section->last_to_arrive()->before.stacks, SizeIs(3));
+  EXPECT_EQ(blame(),
+            "waited 7.99µs of 8.50µs (94%) for domain 1 to stop, which ran for 8.00µs until it reached a safepoint: in "
+            "Digest.string (caml_md5_string), called from Upload.store upload.ml:42 (2 of 3 samples)");
+}
+
+TEST_F(PausesSections, NamesWhatADomainSleptIn) {
+  switches(900, leaves(other_thread(), LeftState::sleeping, 1));
+  wakes_up(8'890, wakes(other_thread(), nobody(), 1));
+  switches(8'900, enters(other_thread(), 1));
+  sampled(8'900, 4300, {{.kind = FrameKind::ocaml, .line = 7, .function = "Db.query", .file = "db.ml"}},
+          SampleKind::off_cpu, 8'000);
+  leader_waits_until(9'000, other_thread());
+  follower_arrives(9'000);
+  const PauseDetails& pause = only();
+  EXPECT_THAT(blame(), HasSubstr("its thread 4300 was blocked for 7.89µs: in Db.query db.ml:7"));
+  const auto& seen = pause.sections.at(0).section->last_to_arrive()->before.stacks;
+  ASSERT_THAT(seen, SizeIs(1));
+  EXPECT_EQ(seen[0].ns, 7'900U) << "of the sleep what lies in that time";
+}
+
 TEST_F(PausesSections, ADomainThatIsBlockedWithItsLock) {
   switches(900, leaves(other_thread(), LeftState::uninterruptible, 1));
   wakes_up(8'890, wakes(other_thread(), nobody(), 1));
