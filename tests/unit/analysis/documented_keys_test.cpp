@@ -19,6 +19,7 @@
 #include "formats/jsonl/jsonl_sink.hpp"
 #include "unit/analysis/latency/latency_fixture.hpp"
 #include "unit/analysis/pauses/pauses_fixture.hpp"
+#include "unit/analysis/profile/profile_fixture.hpp"
 #include "unit/analysis/stats/stats_fixture.hpp"
 
 namespace rtev::test {
@@ -272,6 +273,41 @@ TEST_F(DocumentedStats, EveryKey) {
   ASSERT_EQ(figures["heap"].size(), heap_counters().size());
   ASSERT_FALSE(figures["user_event_counts"].empty());
   expect_documented("stats", report);
+}
+
+using DocumentedProfile = ProfileTest;
+
+TEST_F(DocumentedProfile, EveryKey) {
+  world.user_names = {{1, "request"}, {2, "query"}};
+  make({.by = ProfileBy::domain, .in = SpanCondition{.pattern = "request"}});
+  play("10 [2 20 [1 30 >major");
+  samples(100, {"[kernel] entry", "main", "App.run:1", "caml_call_gc"}, 2);
+  StackTable& stacks = world.registry.stacks();
+  const FrameIndex nameless = stacks.add_frame({.kind = FrameKind::c, .address = 0x4012});
+  sample(110, a_sample(stacks.add_stack(0, nameless), -1));
+  const auto found = nlohmann::json::parse(profile_json(report()));
+  ASSERT_FALSE(found["groups"].empty());
+  ASSERT_FALSE(found["in"]["other_names"].empty());
+  ASSERT_EQ(found["gc"]["samples"], 2);
+  expect_documented("profile", found);
+  make({.by = ProfileBy::line});
+  samples(100, {"main", "App.run:1"}, 1);
+  expect_documented("profile", nlohmann::json::parse(profile_json(report())));
+  const std::set<std::string> words = words_of("## Report: profile");
+  expect_values<ProfileBy>(words, static_cast<int>(ProfileBy::user_span) + 1);
+  expect_values<WeightUnit>(words, static_cast<int>(WeightUnit::samples) + 1);
+  expect_values<FrameKind>(words, static_cast<int>(FrameKind::bytecode) + 1);
+  expect_values<SampleKind>(words, static_cast<int>(last_sample_kind) + 1);
+}
+
+using DocumentedAllocs = ProfileTest;
+
+TEST_F(DocumentedAllocs, EveryKey) {
+  make({.kind = SampleKind::allocation});
+  sample(100, a_sample(stack({"main", "App.run:1", "App.make:2", "caml_call_gc"})), SampleKind::allocation);
+  const auto found = nlohmann::json::parse(allocs_json(report()));
+  ASSERT_TRUE(found["sites"][0].contains("caller"));
+  expect_documented("allocs", found);
 }
 
 }  // namespace

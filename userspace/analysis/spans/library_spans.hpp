@@ -36,6 +36,12 @@ class LibrarySpans {
   /// Events of the domain are missing, or it ended: its current fiber is unknown.
   void forget(ProcessIndex process, std::uint16_t domain) { current_.erase({process, domain}); }
 
+  /// The fiber that runs in the domain, if it is one of Eio's that is known.
+  std::optional<std::int64_t> current_fiber(ProcessIndex process, std::uint16_t domain) const {
+    const auto found = current_.find({process, domain});
+    return found == current_.end() ? std::nullopt : std::optional(found->second);
+  }
+
   /// Longer names are cut.
   static constexpr std::size_t max_name_bytes = 256;
 

@@ -173,6 +173,15 @@ std::string stats_json(const StatsReport& report, bool gc_tuning) {
     json.member("switches_dropped", report.switches_dropped);
     json.member("rings_missed", report.rings_missed);
     json.member("ignored_events", report.ignored_events);
+    json.key("allocators").array([&] {
+      for (const Allocator& allocator : report.allocators) {
+        json.object([&] {
+          json.member("place", std::string_view{allocator.place});
+          json.member("weight", allocator.weight);
+          json.member("of", allocator.all);
+        });
+      }
+    });
     json.key("processes").array([&] {
       for (const ProcessStats& process : report.processes) add_process(json, process, gc_tuning);
     });

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/latency/histogram.hpp"
+#include "analysis/stats/allocators.hpp"
 #include "analysis/stats/stats_figures.hpp"
 #include "analysis/stats/trend.hpp"
 #include "rtev/event.hpp"
@@ -83,8 +84,9 @@ struct StatsReport {
   bool scheduler_seen = false;
   /// Switches that the kernel could not hand over: CPU times are not exact if there are any.
   std::uint64_t switches_dropped = 0;
-  std::uint64_t rings_missed = 0;    ///< announced by processes and never readable
-  std::uint64_t ignored_events = 0;  ///< begins of phases of domains beyond what can be followed at once
+  std::vector<Allocator> allocators{};  ///< of all processes, if allocations were sampled
+  std::uint64_t rings_missed = 0;       ///< announced by processes and never readable
+  std::uint64_t ignored_events = 0;     ///< begins of phases of domains beyond what can be followed at once
 };
 
 /// For people: sentences, and a table with a row for each process, or for each domain of the only one, of those with

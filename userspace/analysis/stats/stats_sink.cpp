@@ -23,6 +23,7 @@ Stats::Stats(const StatsOptions& options) : options_(options), merge_at_bytes_(o
 Stats::~Stats() = default;
 
 void Stats::header(const RunHeader& header) {
+  allocators_.header(header);
   version_ = header.version;
   run_ns_ = header.start_ns;
   run_realtime_ns_ = header.start_realtime_ns;
@@ -32,6 +33,7 @@ void Stats::header(const RunHeader& header) {
 }
 
 void Stats::consume(const Batch& batch, const Registry& registry) {
+  allocators_.consume(batch, registry);
   for (const Event& event : batch.events()) {
     add(event, batch, registry);
     if (bytes_ > merge_at_bytes_ || ended_ > options_.ended_processes) merge_least();
@@ -39,6 +41,7 @@ void Stats::consume(const Batch& batch, const Registry& registry) {
 }
 
 void Stats::summary(const RunSummary& summary, const Registry& registry) {
+  allocators_.summary(summary, registry);
   now_ns_ = std::max(now_ns_, summary.end_ns);
   rings_missed_ = summary.rings_missed;
   for (const RunSummary::Drop& drop : summary.drops) {
@@ -65,10 +68,9 @@ void Stats::add(const Event& event, const Batch& batch, const Registry& registry
     default:
       break;
   }
-  if (Source::unpack(event.source).slot == 0) {
+  if (is_sched_loss(event)) {
     threads_.add(event, batch, registry);
-    if (const auto loss = event.kind == EventKind::lost ? batch.payload_as<Loss>(event) : std::nullopt)
-      switches_since_ns_ = std::max(switches_since_ns_, loss->to_ns);
+    if (const auto loss = batch.payload_as<Loss>(event)) switches_since_ns_ = std::max(switches_since_ns_, loss->to_ns);
     return;
   }
   const RingInfo* const ring = registry.ring(Source::unpack(event.source).slot);

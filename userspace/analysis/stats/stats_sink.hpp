@@ -104,6 +104,7 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   std::uint64_t switches_dropped_ = 0;
   std::uint64_t rings_missed_ = 0;
   bool scheduler_seen_ = false;
+  Allocators allocators_;
 };
 
 }  // namespace rtev

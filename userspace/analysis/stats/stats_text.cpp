@@ -47,6 +47,7 @@ class Screen {
             Duration{report_.total.wall_ns});
       growing();
     }
+    allocators();
   }
 
   void add_table() {
@@ -152,6 +153,18 @@ class Screen {
   }
 
   /// The processes whose heap grew most, those where it rises all the time first.
+  void allocators() {
+    if (report_.allocators.empty()) return;
+    TextBuffer text;
+    text.add("most is allocated");
+    std::string_view before = " ";
+    for (const Allocator& allocator : report_.allocators) {
+      print(text, "{}in {} ({})", before, allocator.place, Percent{allocator.weight, allocator.all});
+      before = ", ";
+    }
+    line(text.text());
+  }
+
   void growing() {
     constexpr std::uint64_t least_words = 131'072;  // 1 MB
     struct Growth {

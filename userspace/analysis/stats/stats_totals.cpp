@@ -94,6 +94,7 @@ StatsReport Stats::report(const Registry& registry) {
                      .process_count = processes_.size() + other_process_count_,
                      .scheduler_seen = scheduler_seen_,
                      .switches_dropped = switches_dropped_,
+                     .allocators = allocators_.greatest(registry),
                      .rings_missed = rings_missed_,
                      .ignored_events = pauses_.ignored()};
   const std::vector<ThreadInterval> intervals = running();

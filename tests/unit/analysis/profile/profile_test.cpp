@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+// Which samples count, for which function, and for which domain, phase or span.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "unit/analysis/profile/profile_fixture.hpp"
+
+namespace rtev::test {
+namespace {
+
+using testing::ElementsAre, testing::HasSubstr, testing::SizeIs;
+
+TEST_F(ProfileTest, SelfAndTotalByFunction) {
+  samples(100, {"main", "App.run:1", "App.parse:7"}, 3);
+  samples(200, {"main", "App.run:2"}, 1);
+  const ProfileReport found = report();
+  EXPECT_THAT(functions_of(found), ElementsAre("App.parse 3/3", "App.run 1/4", "main 0/4"));
+  EXPECT_EQ(found.all[0], (SampleValue{.samples = 4, .weight = 4 * period}));
+  EXPECT_EQ(found.unit, WeightUnit::ns);
+}
+
+TEST_F(ProfileTest, ARecursiveFunctionCountsOnceAStack) {
+  samples(100, {"main", "Fib.fib:3", "Fib.fib:4", "Fib.fib:3"}, 2);
+  EXPECT_THAT(functions_of(report()), ElementsAre("Fib.fib 2/2", "main 0/2"));
+}
+
+TEST_F(ProfileTest, ThePlaceOfAFunctionIsItsHottestLine) {
+  samples(100, {"App.run:1"}, 1);
+  samples(200, {"App.run:2"}, 3);
+  const ProfileReport found = report();
+  EXPECT_EQ(found.tree.places()[found.functions.at(0).place].line, 2u);
+  make({.by = ProfileBy::line});
+  samples(100, {"App.run:1"}, 1);
+  samples(200, {"App.run:2"}, 3);
+  EXPECT_THAT(report().lines, SizeIs(2));
+}
+
+TEST_F(ProfileTest, StacksMayBecomeKnownAfterTheirSamples) {
+  StackTable& stacks = world.registry.stacks();
+  const StackIndex later = stacks.reserve();
+  sample(100, a_sample(later));
+  samples(200, {"App.run:1"}, 1);
+  stacks.set_reserved(later, stack({"App.run:1"}));
+  const ProfileReport found = report();
+  EXPECT_THAT(functions_of(found), ElementsAre("App.run 2/2"));
+  EXPECT_THAT(found.tree.nodes(), SizeIs(2)) << "the same path is one node";
+  EXPECT_EQ(found.incomplete, 0u);
+}
+
+TEST_F(ProfileTest, StacksThatNeverBecameKnownAreIncomplete) {
+  sample(100, a_sample(world.registry.stacks().reserve()));
+  samples(200, {"[cut]", "App.run:1"}, 2);
+  const ProfileReport found = report();
+  EXPECT_EQ(found.incomplete, 3u);
+  EXPECT_THAT(functions_of(found), ElementsAre("App.run 2/2", "[unknown] 1/1", "[cut] 0/2"));
+}
+
+TEST_F(ProfileTest, WhatTheGcDoesBelongsToTheFunctionItRunsIn) {
+  play("90 >major");
+  samples(100, {"main", "App.run:1", "caml_call_gc", "mark"}, 3);
+  play("200 <major");
+  samples(210, {"main", "App.run:1"}, 1);
+  const ProfileReport found = report();
+  EXPECT_EQ(functions_of(found).front(), "App.run 4/4");
+  EXPECT_EQ(found.functions.at(0).gc.samples, 3u);
+  EXPECT_EQ(found.gc.samples, 3u);
+  EXPECT_THAT(functions_of(found), testing::Contains("[GC] 0/3"));
+}
+
+TEST_F(ProfileTest, TheGcOfAThreadWithoutOCamlFramesIsItsOwn) {
+  play("90 >stw_handler@1");
+  Sample backup = a_sample(stack({"clone", "backup_thread_func"}), 1);
+  backup.role = ThreadRole::backup;
+  backup.holds_lock = false;
+  sample(100, backup);
+  EXPECT_THAT(functions_of(report()), ElementsAre("[GC] 1/1"));
+}
+
+TEST_F(ProfileTest, AThreadWithoutTheLockIsNotInTheGcOfItsDomain) {
+  play("90 >major");
+  Sample other = a_sample(stack({"main", "compute"}));
+  other.holds_lock = false;
+  sample(100, other);
+  EXPECT_EQ(report().gc.samples, 0u);
+}
+
+TEST_F(ProfileTest, OnlySamplesOfTheKindCount) {
+  sample(100, a_sample(stack({"App.run:1"})), SampleKind::off_cpu);
+  EXPECT_EQ(report().all[0].samples, 0u);
+  EXPECT_THAT(profile_text(report()), HasSubstr("rtev-bpf profile --off-cpu shows them"));
+  make({.kind = SampleKind::off_cpu});
+  sample(100, a_sample(stack({"App.run:1"})), SampleKind::off_cpu);
+  EXPECT_EQ(report().all[0].samples, 1u);
+}
+
+TEST_F(ProfileTest, SleepsOfTheRuntimesOwnThreadsDoNotCount) {
+  make({.kind = SampleKind::off_cpu, .min_weight = period});
+  Sample sleep = a_sample(stack({"App.run:1"}));
+  sample(100, sleep, SampleKind::off_cpu);
+  sleep.weight = period - 1;
+  sample(110, sleep, SampleKind::off_cpu);
+  sleep.weight = period;
+  for (const ThreadRole role : {ThreadRole::backup, ThreadRole::tick}) {
+    sleep.role = role;
+    sample(120, sleep, SampleKind::off_cpu);
+  }
+  EXPECT_EQ(report().all[0].samples, 1u) << "nor do shorter ones";
+}
+
+TEST_F(ProfileTest, WithoutAWeightSamplesCount) {
+  Sample weightless = a_sample(stack({"App.run:1"}));
+  weightless.weight = 0;
+  sample(100, weightless);
+  const ProfileReport found = report();
+  EXPECT_EQ(found.unit, WeightUnit::samples);
+  EXPECT_EQ(found.all[0].weight, 1u);
+}
+
+TEST_F(ProfileTest, AnEmptyStackIsUnknown) {
+  sample(100, a_sample(0));
+  EXPECT_THAT(functions_of(report()), ElementsAre("[unknown] 1/1"));
+}
+
+TEST_F(ProfileTest, SpansEndWithTheirProcess) {
+  world.user_names = {{1, "request"}};
+  make({.by = ProfileBy::user_span});
+  play("90 [1");
+  feed(Events(0).add_record(95, EventKind::process, ProcessRecord{world.process, 0, 0},
+                            static_cast<std::uint16_t>(ProcessAction::exit)));
+  samples(100, {"App.run:1"}, 1);
+  EXPECT_EQ(report().groups.at(0).name, "outside of user spans");
+}
+
+TEST_F(ProfileTest, WithoutStacksThereIsAHint) {
+  make({.input = "trace.fxt"});
+  EXPECT_THAT(profile_text(report()), HasSubstr("hint: record with --stacks"));
+}
+
+TEST_F(ProfileTest, DroppedAndUnknownSamplesAreCounted) {
+  feed(Events(0).add_record(50, EventKind::lost, Loss{.words = 30, .from_ns = 40, .to_ns = 50},
+                            static_cast<std::uint16_t>(LossReason::samples), sample_stream));
+  Sample unknown = a_sample(stack({"App.run:1"}));
+  unknown.process = 0;
+  sample(100, unknown);
+  unknown.process = 77;
+  sample(110, unknown);
+  const ProfileReport found = report();
+  EXPECT_EQ(found.dropped, 30u);
+  EXPECT_EQ(found.unknown_process, 2u);
+  const std::string text = profile_text(found);
+  EXPECT_THAT(text, HasSubstr("warning: 94% of 32 samples dropped"));
+  EXPECT_THAT(text, HasSubstr("2 samples of unknown processes"));
+}
+
+TEST_F(ProfileTest, ByDomainAndProcess) {
+  make({.by = ProfileBy::domain});
+  const StackIndex run = stack({"App.run:1"});
+  sample(100, a_sample(run, 1));
+  sample(101, a_sample(run, 1));
+  sample(102, a_sample(run, -1));
+  const ProfileReport found = report();
+  ASSERT_THAT(found.groups, SizeIs(2));
+  EXPECT_EQ(found.groups[0].name, "server/4242 domain 1");
+  EXPECT_EQ(found.groups[0].value.samples, 2u);
+  EXPECT_EQ(found.groups[1].name, "server/4242, no domain");
+  make({.by = ProfileBy::process});
+  sample(100, a_sample(run, 1));
+  EXPECT_EQ(report().groups.at(0).name, "server/4242");
+}
+
+TEST_F(ProfileTest, ByPhase) {
+  make({.by = ProfileBy::gc_phase});
+  samples(50, {"App.run:1"}, 1);
+  play("90 >major 95 >major_slice");
+  samples(100, {"App.run:1", "mark"}, 3);
+  play("200 <major_slice");
+  samples(210, {"App.run:1", "mark"}, 2);
+  play("300 <major 310 >domain_condition_wait");
+  samples(320, {"App.run:1"}, 2);
+  const ProfileReport found = report();
+  ASSERT_THAT(found.groups, SizeIs(3));
+  EXPECT_EQ(found.groups[0].name, "major_slice");
+  EXPECT_EQ(found.groups[0].value.samples, 3u);
+  EXPECT_EQ(found.groups[1].name, "outside of the GC");
+  EXPECT_EQ(found.groups[1].value.samples, 3u);
+  EXPECT_EQ(found.groups[2].name, "major");
+}
+
+TEST_F(ProfileTest, ByUserSpan) {
+  world.user_names = {{1, "request"}, {2, "query"}};
+  make({.by = ProfileBy::user_span});
+  play("90 [1");
+  samples(100, {"App.run:1"}, 1);
+  play("110 [2");
+  samples(120, {"App.run:1"}, 2);
+  sample(130, a_sample(stack({"App.run:1"}), 1));
+  play("140 ]2 150 ]1");
+  const ProfileReport found = report();
+  ASSERT_THAT(found.groups, SizeIs(3));
+  EXPECT_EQ(found.groups[0].name, "query");
+  EXPECT_EQ(found.groups[0].value.samples, 2u);
+}
+
+TEST_F(ProfileTest, ByUserSpanOfTheFiberThatRuns) {
+  world.user_names = {{5, "eio.fiber"}, {6, "eio.enter_span"}};
+  make({.by = ProfileBy::user_span});
+  feed(Events(world.slot)
+           .add(10, EventKind::user_int, 5, 1)
+           .add_bytes(20, EventKind::user_custom, "one", 6)
+           .add(30, EventKind::user_int, 5, 2)
+           .add_bytes(40, EventKind::user_custom, "two", 6)
+           .add(50, EventKind::user_int, 5, 1));
+  samples(100, {"App.run:1"}, 1);
+  EXPECT_EQ(report().groups.at(0).name, "one");
+}
+
+TEST_F(ProfileTest, MemoryIsBounded) {
+  make({.max_keys = 3});
+  for (int line = 1; line <= 10; ++line) samples(100, {"App.run:" + std::to_string(line)}, 1);
+  const ProfileReport found = report();
+  EXPECT_EQ(found.without_room, 7u);
+  EXPECT_EQ(found.all[0].samples, 10u);
+  EXPECT_THAT(profile_text(found), HasSubstr("7 samples counted without their stacks"));
+}
+
+TEST_F(ProfileTest, DamagedStacksEnd) {
+  StackTable& stacks = world.registry.stacks();
+  const FrameIndex frame = stacks.add_frame({.kind = FrameKind::ocaml, .function = "Loop.run"});
+  ASSERT_TRUE(stacks.restore_stack(10, 11, frame) && stacks.restore_stack(11, 10, frame));
+  ASSERT_TRUE(stacks.restore_stack(12, 12, 0));
+  for (const StackIndex index : {10u, 11u, 12u, 9999u}) sample(100, a_sample(index));
+  play("105 >major");
+  for (const StackIndex index : {10u, 11u, 12u, 9999u}) sample(110, a_sample(index));
+  const ProfileReport found = report();
+  EXPECT_EQ(found.all[0].samples, 8u);
+  EXPECT_FALSE(profile_text(found).empty());
+}
+
+TEST_F(ProfileTest, DeepStacksAreCutAtALimit) {
+  StackTable& stacks = world.registry.stacks();
+  const FrameIndex frames[2] = {stacks.add_frame({.kind = FrameKind::ocaml, .function = "A.a"}),
+                                stacks.add_frame({.kind = FrameKind::ocaml, .function = "B.b"})};
+  StackIndex index = 0;
+  for (std::uint32_t depth = 0; depth < 3 * CallTree::max_depth; ++depth) {
+    index = stacks.add_stack(index, frames[depth % 2]);
+    if (depth % 1000 == 0) sample(100, a_sample(index));
+  }
+  sample(200, a_sample(index));
+  const ProfileReport found = report();
+  for (const CallTree::Node& node : found.tree.nodes()) EXPECT_LE(node.depth, CallTree::max_depth);
+  EXPECT_EQ(functions_of(found).size(), 2u);
+}
+
+}  // namespace
+}  // namespace rtev::test

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "analysis/profile/profile_words.hpp"
+#include "base/folding.hpp"
+#include "base/text_table.hpp"
+
+namespace rtev {
+namespace {
+
+constexpr std::size_t max_rows = 10, max_rows_full = 200;
+constexpr std::size_t function_width = 26, line_width = 18, caller_width = 26;
+
+class Report {
+ public:
+  explicit Report(const ProfileReport& report) : report_(report), tree_(report.tree) {}
+
+  std::string text() {
+    if (sum_of(report_.all).samples == 0) {
+      add_no_samples(out_, report_);
+    } else {
+      sentences();
+      out_.add('\n');
+      table();
+      if (report_.full) {
+        out_.add("\nfrom caller to callee:\n");
+        add_call_tree(out_, report_);
+      }
+      out_.add('\n');
+      biases();
+      add_sample_notes(out_, report_);
+    }
+    return std::string{out_.text()};
+  }
+
+ private:
+  void line(std::string_view text) { out_.add(std::string_view(folded(text, 0, 2)), '\n'); }
+
+  void sentences() {
+    const SampleValue all = report_.all[0];
+    const SampleValue& value = report_.hottest.value[0];
+    TextBuffer text;
+    print(text, "{} of what the minor heap took is allocated {}", Percent{value.weight, all.weight},
+          where_hottest(report_));
+    out_.add(std::string_view(folded(text.text(), 0, 0)), '\n');
+    text.clear();
+    print(text, "{} in {}", Counted{all.samples, "sample", "samples"}, Duration{report_.end_ns - report_.start_ns});
+    if (report_.unit == WeightUnit::bytes) print(text, " stand for {}", Size{all.weight});
+    if (report_.memory.major_bytes)
+      print(text, "; {} more are large blocks in the major heap, not located", Size{*report_.memory.major_bytes});
+    out_.add(std::string_view(folded(text.text(), 0, 0)), '\n');
+  }
+
+  void table() {
+    TextTable table;
+    table.column("SHARE", 5);
+    const bool has_bytes = report_.unit == WeightUnit::bytes;
+    if (has_bytes) table.column("BYTES", 0);
+    table.column("SAMPLES", 0).column("SITE", 0, TextTable::Align::left).column("LINE", 0, TextTable::Align::left);
+    table.column("CALLED FROM", 0, TextTable::Align::left);
+    const auto& rows = report_.lines;
+    const auto located = std::ranges::find_if(rows, [](const ProfileRow& row) { return row.self[0].samples == 0; });
+    const auto all = static_cast<std::size_t>(located - rows.begin());
+    const std::size_t count = std::min(all, report_.full ? max_rows_full : max_rows);
+    for (std::size_t i = 0; i < count; ++i) {
+      const SampleValue& self = rows[i].self[0];
+      table.row();
+      table.cell(fmt::format("{}", Percent{self.weight, report_.all[0].weight}));
+      if (has_bytes) table.cell(fmt::format("{}", Size{self.weight}));
+      table.cell(self.samples);
+      table.cell(function_cell(tree_, rows[i].place, function_width));
+      table.cell(cut_middle(fmt::format("{}", SourceLine{tree_, rows[i].place}), line_width));
+      if (rows[i].caller != 0)
+        table.cell(cut_middle(fmt::format("{}", PlaceName{tree_, rows[i].caller}), caller_width));
+    }
+    if (count < all) table.line(fmt::format("and {} more sites", Grouped{all - count}));
+    table.write(out_);
+  }
+
+  void biases() {
+    line("A loop of equal rounds may be counted at one of its sites more often than at others: shares are estimates.");
+    const AllocatedMemory& memory = report_.memory;
+    if (report_.unit != WeightUnit::bytes)
+      return line("Without runtime events it is unknown how much each domain allocated: they cannot be compared.");
+    if (memory.domains > 1) line("Each domain's samples are scaled to what its counter says that it allocated.");
+    if (memory.domains_without_counter > 0)
+      line(fmt::format("{} of {} without a counter: estimated", memory.domains_without_counter,
+                       Counted{memory.domains, "domain", "domains"}));
+  }
+
+  const ProfileReport& report_;
+  const CallTree& tree_;
+  TextBuffer out_;
+};
+
+}  // namespace
+
+std::string allocs_text(const ProfileReport& report) {
+  return Report{report}.text();
+}
+
+}  // namespace rtev

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/profile/call_tree.hpp"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <ranges>
+
+#include "base/escape.hpp"
+
+namespace rtev {
+namespace {
+
+constexpr std::uint64_t pair_of(std::uint32_t high, std::uint32_t low) {
+  return std::uint64_t{high} << 32 | low;
+}
+
+}  // namespace
+
+void append(TextBuffer& out, const ProfileFunction& function) {
+  if (function.is_gc) return out.add("[GC]");
+  switch (function.kind) {
+    case FrameKind::unknown:
+    case FrameKind::cut:
+    case FrameKind::bytecode:
+      return out.add('[', to_string(function.kind), ']');
+    case FrameKind::kernel:
+      out.add("[kernel] ");
+      break;
+    default:
+      break;
+  }
+  if (!function.name.empty()) return add_escaped(out, function.name);
+  out.add(std::string_view(fmt::format("{:#x}", function.address)));
+}
+
+std::size_t CallTree::FunctionHash::operator()(const ProfileFunction& function) const {
+  constexpr std::hash<std::string_view> text;
+  constexpr std::size_t factor = 0x9E3779B97F4A7C15;
+  std::size_t hash = (static_cast<std::size_t>(function.kind) << 1 | std::size_t{function.is_gc}) ^ function.address;
+  for (const std::string_view part : {function.name, function.file, function.object})
+    hash = (hash ^ text(part)) * factor;
+  return hash;
+}
+
+CallTree::CallTree(const StackTable& stacks) : stacks_(stacks) {}
+
+CallTree::Index CallTree::place(const ProfileFunction& function, std::uint32_t line, std::uint64_t address) {
+  const auto [known, is_new] = function_indices_.try_emplace(function, static_cast<Index>(functions_.size()));
+  if (is_new) functions_.push_back(function);
+  const auto [place, is_new_place] =
+      place_indices_.try_emplace(pair_of(known->second, line), static_cast<Index>(places_.size()));
+  if (is_new_place) places_.push_back({.function = known->second, .line = line, .address = address});
+  return place->second;
+}
+
+CallTree::Index CallTree::place_of_frame(FrameIndex index) {
+  const auto [known, is_new] = frame_places_.try_emplace(index, 0);
+  if (!is_new) return known->second;
+  const StackFrame& frame = stacks_.frame(index);
+  const bool has_code = frame.kind == FrameKind::ocaml || frame.kind == FrameKind::c || frame.kind == FrameKind::kernel;
+  if (!has_code) return known->second = place({.kind = frame.kind}, 0, 0);
+  return known->second = place({.kind = frame.kind,
+                                .address = frame.function.empty() ? frame.address : 0,
+                                .name = frame.function,
+                                .file = frame.file,
+                                .object = frame.object,
+                                .build_id = frame.build_id},
+                               frame.line, frame.address);
+}
+
+CallTree::Index CallTree::child(Index parent, Index place) {
+  if (nodes_[parent].depth >= max_depth) return parent;
+  const auto [known, is_new] = child_indices_.try_emplace(pair_of(parent, place), static_cast<Index>(nodes_.size()));
+  if (is_new) nodes_.push_back({.parent = parent, .place = place, .depth = nodes_[parent].depth + 1});
+  return known->second;
+}
+
+/// Looks at each stack once. In damaged recordings callers may go round in a circle: the chain is bounded.
+CallTree::Index CallTree::node_of(StackIndex stack) {
+  std::vector<StackIndex> chain;
+  Index node = root;
+  for (; stack != 0 && chain.size() < max_depth; stack = stacks_.caller_of(stack)) {
+    if (const auto known = stack_nodes_.find(stack); known != stack_nodes_.end()) {
+      node = known->second;
+      break;
+    }
+    chain.push_back(stack);
+  }
+  for (const StackIndex part : chain | std::views::reverse)
+    stack_nodes_[part] = node = child(node, place_of_frame(stacks_.frame_of(part)));
+  return node;
+}
+
+StackIndex CallTree::innermost_ocaml(StackIndex stack) {
+  std::vector<StackIndex> passed;
+  StackIndex found = 0;
+  for (; stack != 0 && passed.size() < max_depth; stack = stacks_.caller_of(stack)) {
+    if (const auto known = ocaml_stacks_.find(stack); known != ocaml_stacks_.end()) {
+      found = known->second;
+      break;
+    }
+    passed.push_back(stack);
+    if (stacks_.frame(stacks_.frame_of(stack)).kind != FrameKind::ocaml) continue;
+    found = stack;
+    break;
+  }
+  for (const StackIndex part : passed) ocaml_stacks_[part] = found;
+  return found;
+}
+
+CallTree::Index CallTree::add(StackIndex stack, Inner inner) {
+  if (stack == 0) stack = StackTable::unknown();
+  if (inner == Inner::all) return node_of(stack);
+  const StackIndex ocaml = innermost_ocaml(stack);
+  if (inner == Inner::ocaml_only) return node_of(ocaml != 0 ? ocaml : stack);
+  return child(ocaml != 0 ? node_of(ocaml) : root, gc_place());
+}
+
+void CallTree::sum_up() {
+  for (Node& node : nodes_) node.total = node.self;
+  first_child_.assign(nodes_.size() + 1, 0);
+  for (std::size_t i = nodes_.size() - 1; i > 0; --i) {
+    const Node& node = nodes_[i];
+    for (std::size_t side = 0; side < sample_sides; ++side) nodes_[node.parent].total[side] += node.total[side];
+    ++first_child_[node.parent + std::size_t{1}];
+  }
+  for (std::size_t i = 1; i < first_child_.size(); ++i) first_child_[i] += first_child_[i - 1];
+  children_.assign(nodes_.size(), 0);
+  std::vector<Index> next(first_child_.begin(), first_child_.end() - 1);
+  for (std::size_t i = 1; i < nodes_.size(); ++i) children_[next[nodes_[i].parent]++] = static_cast<Index>(i);
+}
+
+}  // namespace rtev

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// The reports of `rtev-bpf profile` and `rtev-bpf allocs` as data, as text and as JSON.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/profile/call_tree.hpp"
+#include "analysis/spans/span_condition.hpp"
+#include "stream/records.hpp"
+
+namespace rtev {
+
+/// What the table of a report has a row for.
+enum class ProfileBy : std::uint8_t { function, line, domain, process, gc_phase, user_span };
+/// "function", "gc-phase", ...
+std::string_view to_string(ProfileBy by);
+
+/// Of the weights of a report.
+enum class WeightUnit : std::uint8_t { ns, bytes, samples };
+std::string_view to_string(WeightUnit unit);
+
+using SampleValues = std::array<SampleValue, sample_sides>;
+inline SampleValue sum_of(const SampleValues& values) {
+  SampleValue sum = values[0];
+  return sum += values[1];
+}
+
+/// Samples of one node of the tree that are of one domain.
+struct ProfileEntry {
+  CallTree::Index node = 0;
+  std::uint32_t process = 0;  ///< in ProfileReport::processes
+  std::int32_t domain = -1;   ///< -1: unknown, or a thread without one
+  std::uint32_t label = 0;    ///< in ProfileReport::labels
+  SampleSide side = SampleSide::others;
+  bool in_gc = false;
+  SampleValue value{};
+};
+
+/// A function, or a line.
+struct ProfileRow {
+  CallTree::Index place = 0;   ///< of a function: where most of its samples are
+  SampleValues self{};         ///< of stacks that end there. What the GC does belongs to the OCaml function it runs in
+  SampleValues total{};        ///< of stacks that have it, once a stack
+  SampleValue gc{};            ///< of `self`, in the GC
+  CallTree::Index caller = 0;  ///< of a line of `allocs`: from where it is called most; 0: unknown
+};
+
+/// A domain, a process, a phase or a span.
+struct ProfileGroup {
+  std::string name{};  ///< escape it
+  SampleValue value{};
+  CallTree::Index hottest = 0;  ///< place of the function with most samples
+  SampleValue in_hottest{};
+};
+
+struct ProfileProcess {
+  std::int32_t pid = 0;  ///< 0: unknown
+  std::string comm{};
+  SampleValue value{};
+};
+
+/// Where most of the weight is: of an OCaml function and all that it calls which is not OCaml.
+struct ProfileHottest {
+  CallTree::Index place = 0;  ///< of the function; 0: there are no samples
+  SampleValues value{};
+  std::optional<CallTree::Index> inner{};   ///< of it: where most is, if that is C, the kernel or the GC
+  std::optional<CallTree::Index> caller{};  ///< in which place of another function it is called most
+  SampleValue in_caller{};
+};
+
+/// Of `allocs`: what the counters of the rings say.
+struct AllocatedMemory {
+  std::uint64_t minor_bytes = 0;               ///< in the minor heaps
+  std::optional<std::uint64_t> major_bytes{};  ///< directly in the major heap: at sites that are not known
+  std::uint64_t domains = 0;                   ///< with samples
+  std::uint64_t domains_without_counter = 0;   ///< of these
+};
+
+struct ProfileReport {
+  std::string version{};                   ///< of rtev-bpf
+  std::uint64_t run_ns = 0;                ///< when tracing began, CLOCK_MONOTONIC
+  std::uint64_t run_realtime_ns = 0;       ///< CLOCK_REALTIME then; 0: unknown
+  std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported
+  SampleKind kind = SampleKind::on_cpu;
+  ProfileBy by = ProfileBy::function;
+  std::optional<SpanCondition> in{};  ///< the samples of SampleSide::inside lie in these
+  std::string input{};                ///< a recording as an argument of a shell; empty: none
+  bool full = false;
+  WeightUnit unit = WeightUnit::ns;
+  SampleValues all{};
+  SampleValue gc{};                                ///< of all
+  std::uint64_t incomplete = 0;                    ///< samples whose stack lacks its outer part
+  std::uint64_t unknown_process = 0;               ///< samples
+  std::uint64_t dropped = 0;                       ///< samples that are missing
+  std::uint64_t undecided = 0;                     ///< samples of spans whose length is unknown; in no figure
+  std::uint64_t without_room = 0;                  ///< samples whose stacks were not kept
+  std::array<std::uint64_t, 3> samples_of_kind{};  ///< in the stream, by SampleKind
+  bool has_pauses = false;                         ///< the stream has runtime phases
+  CallTree tree;
+  std::vector<ProfileEntry> entries{};
+  std::vector<ProfileProcess> processes{};  ///< the first one is unknown
+  std::vector<std::string> labels{};        ///< escape them
+  std::vector<ProfileRow> functions{};      ///< most weight first; of a comparison: most difference first
+  std::vector<ProfileRow> lines{};          ///< the same, only with ProfileBy::line and of `allocs`
+  std::vector<ProfileGroup> groups{};       ///< of other ProfileBy; most weight first
+  ProfileHottest hottest{};
+  AllocatedMemory memory{};
+  std::vector<std::string> other_names{};  ///< of spans that did not match, some
+
+  /// The samples that trees and files show: those inside, if there is a comparison.
+  SampleSide shown_side() const { return in ? SampleSide::inside : SampleSide::others; }
+  const SampleValue& shown(const SampleValues& values) const { return values[static_cast<std::size_t>(shown_side())]; }
+};
+
+/// Fills functions, lines, groups and hottest from the tree, which is summed up, and the entries.
+void add_rows(ProfileReport& report);
+
+/// For people. It fits a terminal unless report.full.
+std::string profile_text(const ProfileReport& report);
+std::string allocs_text(const ProfileReport& report);
+/// One JSON object, schema 1, in one line, with its end. docs/json.md documents the schema.
+std::string profile_json(const ProfileReport& report);
+std::string allocs_json(const ProfileReport& report);
+
+}  // namespace rtev

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "analysis/profile/profile_report.hpp"
+#include "base/enum_names.hpp"
+#include "base/text_format.hpp"
+
+namespace rtev {
+namespace {
+
+using Index = CallTree::Index;
+
+std::string name_of(const ProfileReport& report, const ProfileEntry& entry) {
+  const ProfileProcess& process = report.processes[entry.process];
+  std::string name = process.pid == 0 ? "unknown process" : fmt::format("{}/{}", process.comm, process.pid);
+  switch (report.by) {
+    case ProfileBy::domain:
+      return name + (entry.domain < 0 ? ", no domain" : fmt::format(" domain {}", entry.domain));
+    case ProfileBy::process:
+      return name;
+    default:
+      return report.labels[entry.label];
+  }
+}
+
+class Rows {
+ public:
+  explicit Rows(ProfileReport& report) : report_(report), tree_(report.tree) {}
+
+  void add() {
+    const auto& places = tree_.places();
+    const auto place_of = [&](Index node) { return tree_.nodes()[node].place; };
+    std::vector<ProfileRow> lines = tally(places.size(), place_of);
+    report_.functions = tally(tree_.functions().size(), [&](Index node) { return places[place_of(node)].function; });
+    // Of a function the line that has most.
+    for (Index place = 1; place < lines.size(); ++place) {
+      lines[place].place = place;
+      Index& best = report_.functions[places[place].function].place;
+      if (best == 0 || rank(lines[best]) < rank(lines[place])) best = place;
+    }
+    sort(report_.functions);
+    if (report_.by == ProfileBy::line || report_.kind == SampleKind::allocation) {
+      sort(lines);
+      if (report_.kind == SampleKind::allocation) add_callers(lines);
+      report_.lines = std::move(lines);
+    }
+    add_groups();
+    add_hottest();
+  }
+
+ private:
+  std::uint64_t shown(const SampleValues& values) const { return report_.shown(values).weight; }
+  std::pair<std::uint64_t, std::uint64_t> rank(const ProfileRow& row) const {
+    return {sum_of(row.self).weight, sum_of(row.total).weight};
+  }
+
+  /// A row for each key of nodes, keys beginning with 0 for the root.
+  template <typename KeyOf>
+  std::vector<ProfileRow> tally(std::size_t keys, const KeyOf& key_of) const {
+    std::vector<ProfileRow> rows(keys);
+    std::vector<std::uint32_t> open(keys);  // how often it is on the way from the root
+    struct Step {
+      Index node;
+      bool leaves;
+    };
+    std::vector<Step> steps;
+    const auto push_children = [&](Index node) {
+      for (const Index child : tree_.children(node)) steps.push_back({child, false});
+    };
+    push_children(CallTree::root);
+    while (!steps.empty()) {
+      const auto [node, leaves] = steps.back();
+      steps.pop_back();
+      const std::size_t key = key_of(node);
+      if (leaves) {
+        --open[key];
+        continue;
+      }
+      const CallTree::Node& values = tree_.nodes()[node];
+      ProfileRow& self = rows[key_of(attributed(node))];
+      for (std::size_t side = 0; side < sample_sides; ++side) {
+        self.self[side] += values.self[side];
+        if (open[key] == 0) rows[key].total[side] += values.total[side];
+      }
+      if (tree_.function_of(node).is_gc) self.gc += sum_of(values.self);
+      ++open[key];
+      steps.push_back({node, true});
+      push_children(node);
+    }
+    return rows;
+  }
+
+  /// How much greater its share is inside than elsewhere.
+  double excess(const ProfileRow& row) const {
+    const auto share = [&](SampleSide side) {
+      const auto index = static_cast<std::size_t>(side);
+      const auto whole = static_cast<double>(report_.all[index].weight);
+      return whole == 0 ? 0.0 : static_cast<double>(row.total[index].weight) / whole;
+    };
+    return share(SampleSide::inside) - share(SampleSide::others);
+  }
+
+  void sort(std::vector<ProfileRow>& rows) const {
+    std::erase_if(rows, [](const ProfileRow& row) { return sum_of(row.total).samples == 0 || row.place == 0; });
+    // A chain of calls has nearly the same share inside: first what runs, then OCaml's functions, for what starts a
+    // program is above all of them.
+    const auto difference = [&](const ProfileRow& row) { return report_.in ? std::lround(100 * excess(row)) : 0; };
+    const auto rank = [&](const ProfileRow& row) {
+      const bool is_ocaml = tree_.functions()[tree_.places()[row.place].function].kind == FrameKind::ocaml;
+      return std::tuple(difference(row), shown(row.self), is_ocaml, shown(row.total));
+    };
+    std::ranges::sort(rows, [&](const ProfileRow& a, const ProfileRow& b) {
+      // Of a chain of calls the innermost first.
+      if (report_.in) return std::pair(rank(b), b.place) < std::pair(rank(a), a.place);
+      return std::pair(rank(b), a.place) < std::pair(rank(a), b.place);
+    });
+  }
+
+  void add_callers(std::vector<ProfileRow>& lines) const {
+    std::map<Index, std::map<Index, SampleValue>> callers;  // by place
+    for (Index node = 1; node < tree_.nodes().size(); ++node) {
+      const SampleValue& value = report_.shown(tree_.nodes()[node].self);
+      if (value.samples == 0) continue;
+      if (const Index caller = caller_of(node); caller != CallTree::root)
+        callers[tree_.nodes()[node].place][tree_.nodes()[caller].place] += value;
+    }
+    for (ProfileRow& line : lines) {
+      if (const auto found = callers.find(line.place); found != callers.end()) line.caller = greatest(found->second);
+    }
+  }
+
+  void add_groups() {
+    if (report_.by == ProfileBy::function || report_.by == ProfileBy::line) return;
+    struct Group {
+      SampleValue value{};
+      std::map<Index, SampleValue> functions{};
+    };
+    std::map<std::string, Group> groups;
+    for (const ProfileEntry& entry : report_.entries) {
+      Group& group = groups[name_of(report_, entry)];
+      group.value += entry.value;
+      if (const Index node = attributed(entry.node); node != CallTree::root)
+        group.functions[tree_.place_of(node).function] += entry.value;
+    }
+    std::map<Index, Index> places;  // by function
+    for (const ProfileRow& row : report_.functions) places[tree_.places()[row.place].function] = row.place;
+    for (auto& [name, group] : groups) {
+      ProfileGroup added{.name = name, .value = group.value};
+      for (const auto& [function, value] : group.functions) {
+        if (value.weight <= added.in_hottest.weight && added.hottest != 0) continue;
+        added.hottest = places[function];
+        added.in_hottest = value;
+      }
+      report_.groups.push_back(std::move(added));
+    }
+    std::ranges::stable_sort(report_.groups, [](const ProfileGroup& a, const ProfileGroup& b) {
+      return std::pair(b.value.weight, b.value.samples) < std::pair(a.value.weight, a.value.samples);
+    });
+  }
+
+  /// The node to whose function a sample counts. Threads sleep in the C library: what matters is what had them sleep.
+  Index attributed(Index node) const {
+    return report_.kind == SampleKind::off_cpu ? ocaml_[node] : tree_.attributed(node);
+  }
+
+  /// The innermost OCaml node around a node; itself if there is none.
+  std::vector<Index> ocaml_nodes() const {
+    std::vector<Index> found(tree_.nodes().size());
+    for (Index node = 1; node < found.size(); ++node) {
+      const Index outer = found[tree_.nodes()[node].parent];
+      found[node] = tree_.function_of(node).kind == FrameKind::ocaml || outer == CallTree::root ||
+                            tree_.function_of(outer).kind != FrameKind::ocaml
+                        ? node
+                        : outer;
+    }
+    return found;
+  }
+
+  static Index greatest(const std::map<Index, SampleValue>& values) {
+    Index found = 0;
+    std::uint64_t most = 0;
+    for (const auto& [index, value] : values) {
+      if (found != 0 && value.weight <= most) continue;
+      found = index;
+      most = value.weight;
+    }
+    return found;
+  }
+
+  void add_hottest() {
+    const std::vector<Index>& ocaml = ocaml_;
+    std::map<Index, SampleValues> functions;
+    for (Index node = 1; node < ocaml.size(); ++node) {
+      SampleValues& values = functions[tree_.place_of(ocaml[node]).function];
+      for (std::size_t side = 0; side < sample_sides; ++side) values[side] += tree_.nodes()[node].self[side];
+    }
+    ProfileHottest& hottest = report_.hottest;
+    Index function = 0;
+    for (const auto& [index, values] : functions) {
+      if (function != 0 && shown(values) <= shown(hottest.value)) continue;
+      function = index;
+      hottest.value = values;
+    }
+    if (function == 0 || report_.shown(hottest.value).samples == 0) return;
+    std::map<Index, SampleValue> at, inner, callers;
+    for (Index node = 1; node < ocaml.size(); ++node) {
+      const SampleValue& value = report_.shown(tree_.nodes()[node].self);
+      if (value.samples == 0 || tree_.place_of(ocaml[node]).function != function) continue;
+      at[tree_.nodes()[ocaml[node]].place] += value;
+      inner[node == ocaml[node] ? 0 : tree_.nodes()[node].place] += value;
+      if (const Index caller = caller_of(ocaml[node]); caller != CallTree::root)
+        callers[tree_.nodes()[caller].place] += value;
+    }
+    hottest.place = greatest(at);
+    const std::uint64_t half = shown(hottest.value) / 2;
+    if (const Index place = greatest(inner); place != 0 && inner[place].weight >= half) hottest.inner = place;
+    if (const Index place = greatest(callers); place != 0) {
+      hottest.caller = place;
+      hottest.in_caller = callers[place];
+    }
+  }
+
+  /// The OCaml function that calls it, if that is near: not itself, and not what the standard library hands on.
+  Index caller_of(Index node) const {
+    constexpr int max_steps = 64;
+    const Index function = tree_.place_of(node).function;
+    Index caller = tree_.nodes()[node].parent;
+    for (int step = 0; step < max_steps && caller != CallTree::root; ++step, caller = tree_.nodes()[caller].parent) {
+      const ProfileFunction& candidate = tree_.function_of(caller);
+      if (candidate.kind == FrameKind::ocaml && tree_.place_of(caller).function != function &&
+          !candidate.name.starts_with("Stdlib."))
+        return caller;
+    }
+    return CallTree::root;
+  }
+
+  ProfileReport& report_;
+  const CallTree& tree_;
+  const std::vector<Index> ocaml_ = ocaml_nodes();
+};
+
+}  // namespace
+
+std::string_view to_string(ProfileBy by) {
+  static constexpr std::string_view names[]{"function", "line", "domain", "process", "gc-phase", "user-span"};
+  return name_at(names, by);
+}
+
+std::string_view to_string(WeightUnit unit) {
+  static constexpr std::string_view names[]{"ns", "bytes", "samples"};
+  return name_at(names, unit);
+}
+
+void add_rows(ProfileReport& report) {
+  Rows(report).add();
+}
+
+}  // namespace rtev

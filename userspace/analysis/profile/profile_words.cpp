@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/profile/profile_words.hpp"
+
+#include <algorithm>
+
+#include "base/enum_names.hpp"
+#include "base/folding.hpp"
+
+namespace rtev {
+namespace {
+
+constexpr std::size_t max_name = 60, max_file = 28;
+
+std::string_view file_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string_view option_of(SampleKind kind) {
+  static constexpr std::string_view commands[]{"profile", "profile --off-cpu", "allocs"};
+  return name_at(commands, kind);
+}
+
+}  // namespace
+
+void append(TextBuffer& out, const SourceLine& line) {
+  const ProfilePlace& place = line.tree.places()[line.place];
+  const ProfileFunction& function = line.tree.functions()[place.function];
+  if (!function.file.empty()) {
+    out.add(std::string_view(cut_middle(escaped(file_name(function.file)), max_file)));
+    if (place.line != 0) out.add(':', place.line);
+  } else if (!function.object.empty() && function.kind == FrameKind::c) {
+    out.add(std::string_view(cut_middle(escaped(file_name(function.object)), max_file)));
+  }
+}
+
+void append(TextBuffer& out, const PlaceName& name) {
+  const ProfilePlace& place = name.tree.places()[name.place];
+  const ProfileFunction& function = name.tree.functions()[place.function];
+  out.add(std::string_view(function_cell(name.tree, name.place, name.width)));
+  TextBuffer line;
+  append(line, SourceLine{name.tree, name.place});
+  if (line.text().empty()) return;
+  const bool is_object = function.file.empty();
+  out.add(is_object ? std::string_view(" (") : std::string_view(" "), line.text());
+  if (is_object) out.add(')');
+}
+
+void append(TextBuffer& out, const Weight& weight) {
+  switch (weight.unit) {
+    case WeightUnit::ns:
+      return append(out, Duration{weight.weight});
+    case WeightUnit::bytes:
+      return append(out, Size{weight.weight});
+    case WeightUnit::samples:
+      return append(out, Counted{weight.weight, "sample", "samples"});
+  }
+}
+
+std::string function_cell(const CallTree& tree, CallTree::Index place, std::size_t width) {
+  return cut_middle(fmt::format("{}", tree.functions()[tree.places()[place].function]), width);
+}
+
+std::string where_hottest(const ProfileReport& report) {
+  const ProfileHottest& hottest = report.hottest;
+  const CallTree& tree = report.tree;
+  const ProfileFunction& function = tree.functions()[tree.places()[hottest.place].function];
+  TextBuffer text;
+  print(text, "in {}", function_cell(tree, hottest.place, max_name));
+  if (hottest.inner) {
+    print(text, " ({})", function_cell(tree, *hottest.inner, max_name));
+  } else if (!function.file.empty()) {
+    print(text, " {}", SourceLine{tree, hottest.place});
+  }
+  if (hottest.caller) {
+    const std::uint64_t whole = report.shown(hottest.value).weight;
+    const bool is_most = hottest.in_caller.weight >= whole - whole / 10;
+    print(text, ", {} from {}", is_most ? "called" : "most often called", PlaceName{tree, *hottest.caller});
+  }
+  return std::string(text.text());
+}
+
+void add_sample_notes(TextBuffer& out, const ProfileReport& report) {
+  const auto line = [&](std::string_view text) { out.add(std::string_view(folded(text, 0, 2)), '\n'); };
+  const std::uint64_t samples = sum_of(report.all).samples;
+  const auto counted = [](std::uint64_t count) { return Counted{count, "sample", "samples"}; };
+  if (report.dropped > 0)
+    line(fmt::format("warning: {} of {} dropped: there were too many at once",
+                     Percent{report.dropped, report.dropped + samples}, counted(report.dropped + samples)));
+  constexpr std::uint64_t few = 200;  // 1 in so many stacks
+  if (report.incomplete > samples / few)
+    line(fmt::format(
+        "{} of the stacks lack their outer part (code without symbols or unwinding tables): TOTAL is too low",
+        Percent{report.incomplete, samples}));
+  if (report.unknown_process > 0) line(fmt::format("{} of unknown processes", counted(report.unknown_process)));
+  if (report.undecided > 0)
+    line(fmt::format("{} in no figure: how long what they lie in took is unknown", counted(report.undecided)));
+  if (report.without_room > 0)
+    line(fmt::format("{} counted without their stacks: there were too many different ones",
+                     counted(report.without_room)));
+}
+
+void add_no_samples(TextBuffer& out, const ProfileReport& report) {
+  TextBuffer text;
+  static constexpr std::string_view what[]{"of CPU time", "of sleeping threads", "of allocations"};
+  print(text, "no samples {}", name_at(what, report.kind));
+  std::string_view other;
+  for (std::size_t kind = report.samples_of_kind.size(); kind-- > 0;) {
+    if (report.samples_of_kind[kind] > 0) other = option_of(static_cast<SampleKind>(kind));
+  }
+  if (report.samples_of_kind[static_cast<std::size_t>(report.kind)] > 0) {
+    text.add(" that count: short sleeps, and those of the runtime's own threads, are left out");
+  } else if (!other.empty()) {
+    print(text, ", but others: rtev-bpf {} shows them", other);
+  } else if (!report.input.empty()) {
+    text.add(": the recording was made without stacks, or the programs slept\nhint: record with --stacks");
+  } else {
+    text.add(": the programs did not run, or ended at once");
+  }
+  const std::string_view all = text.text();
+  for (std::size_t begin = 0; begin < all.size();) {
+    const std::size_t end = std::min(all.find('\n', begin), all.size());
+    out.add(std::string_view(folded(all.substr(begin, end - begin), 0, 2)), '\n');
+    begin = end + 1;
+  }
+  if (report.dropped > 0) print(out, "warning: {} dropped\n", Counted{report.dropped, "sample was", "samples were"});
+}
+
+}  // namespace rtev

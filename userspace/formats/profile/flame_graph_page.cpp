@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/profile/profile_words.hpp"
+#include "base/json_writer.hpp"
+#include "formats/profile/flame_graph_template.hpp"
+#include "formats/profile/flame_tree.hpp"
+#include "formats/profile/profile_files.hpp"
+
+namespace rtev {
+namespace {
+
+/// More cannot be seen.
+constexpr std::size_t max_shown_nodes = 100'000, max_functions = 200;
+
+/// Text in an element of a page.
+std::string page_text(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '<') {
+      safe += "&lt;";
+    } else if (c == '&') {
+      safe += "&amp;";
+    } else {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+/// JSON in a script element: it must not end the element.
+std::string page_json(std::string_view json) {
+  std::string safe;
+  safe.reserve(json.size());
+  for (const char c : json) {
+    if (c == '<') {
+      safe += "\\u003c";
+    } else {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+class Page {
+ public:
+  explicit Page(const ProfileReport& report) : report_(report), tree_(report) {}
+
+  std::string text() {
+    const std::string_view all = flame_graph_template();
+    const std::size_t title = all.find(flame_graph_mark);
+    const std::size_t data = all.find(flame_graph_mark, title + flame_graph_mark.size());
+    std::string page(all.substr(0, title));
+    page += page_text(title_text());
+    page += all.substr(title + flame_graph_mark.size(), data - title - flame_graph_mark.size());
+    page += page_json(json());
+    page += all.substr(data + flame_graph_mark.size());
+    return page;
+  }
+
+ private:
+  std::string title_text() const {
+    static constexpr std::array<std::string_view, 3> what{"CPU time", "time off CPU", "allocations"};
+    const ProfileProcess* most = nullptr;
+    for (const ProfileProcess& process : report_.processes) {
+      if (process.pid != 0 && (!most || process.value.weight > most->value.weight)) most = &process;
+    }
+    const std::string of = most ? " of " + process_label(*most) : std::string();
+    const std::string in = report_.in ? fmt::format(" in {}", Quoted{report_.in->pattern}) : std::string();
+    const auto named = std::ranges::count_if(report_.processes, [](const ProfileProcess& one) { return one.pid != 0; });
+    return fmt::format("{}{}{}{}", what[static_cast<std::size_t>(report_.kind)], of, named > 1 ? " and others" : "",
+                       in);
+  }
+
+  std::string sentence() const {
+    const SampleValue& all = report_.shown(report_.all);
+    if (all.samples == 0) return "no samples";
+    return fmt::format("{} {}, {} in {}; {}", Percent{report_.shown(report_.hottest.value).weight, all.weight},
+                       where_hottest(report_), Counted{all.samples, "sample", "samples"},
+                       Duration{report_.end_ns - report_.start_ns}, Weight{report_.unit, all.weight});
+  }
+
+  std::string json() {
+    JsonWriter json;
+    static constexpr std::array<std::string_view, 8> kinds{"unknown", "cut", "ocaml",    "c",
+                                                           "kernel",  "gc",  "bytecode", "process"};
+    const auto kind_index = [](std::string_view kind) { return std::ranges::find(kinds, kind) - kinds.begin(); };
+    json.object([&] {
+      json.member("title", std::string_view(title_text()));
+      json.member("sentence", std::string_view(sentence()));
+      json.member("unit", to_string(report_.unit));
+      json.values("kinds", kinds);
+      json.key("names").array([&] {
+        for (const FlameTree::Name& name : tree_.names()) {
+          json.array([&] {
+            json.value(std::string_view(name.text));
+            json.value(std::string_view(name.place));
+            json.value(kind_index(name.kind));
+          });
+        }
+      });
+      json.key("nodes").array([&] { nodes(json); });
+      json.key("functions").array([&] { functions(json); });
+    });
+    return std::string(json.text());
+  }
+
+  /// Without what is too narrow to be seen.
+  void nodes(JsonWriter& json) const {
+    const auto& all = tree_.nodes();
+    std::vector<std::uint64_t> weights;
+    weights.reserve(all.size());
+    for (const FlameTree::Node& node : all) weights.push_back(node.total.weight);
+    std::uint64_t least = 0;
+    if (weights.size() > max_shown_nodes) {
+      const auto nth = weights.begin() + max_shown_nodes;
+      std::ranges::nth_element(weights, nth, std::greater<>());
+      least = *nth + 1;
+    }
+    std::vector<FlameTree::Index> shown(all.size());
+    FlameTree::Index count = 0;
+    for (FlameTree::Index i = 0; i < all.size(); ++i) {
+      // The nodes around one have at least its weight.
+      if (i != FlameTree::root && all[i].total.weight < least) continue;
+      shown[i] = count++;
+      json.value(shown[all[i].parent]);
+      json.value(all[i].name);
+      json.value(all[i].total.weight);
+      json.value(all[i].total.samples);
+    }
+  }
+
+  void functions(JsonWriter& json) const {
+    for (std::size_t i = 0; i < std::min(report_.functions.size(), max_functions); ++i) {
+      const ProfileRow& row = report_.functions[i];
+      json.array([&] {
+        json.value(tree_.name_of_function(report_.tree.places()[row.place].function));
+        json.value(report_.shown(row.self).weight);
+        json.value(report_.shown(row.total).weight);
+        json.value(report_.shown(row.self).samples);
+      });
+    }
+  }
+
+  const ProfileReport& report_;
+  FlameTree tree_;
+};
+
+}  // namespace
+
+std::string flame_graph_page(const ProfileReport& report) {
+  return Page(report).text();
+}
+
+}  // namespace rtev

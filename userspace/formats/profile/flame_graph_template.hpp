@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// The page of an interactive flame graph without its data.
+#pragma once
+
+#include <string_view>
+
+namespace rtev {
+
+/// It stands in the template where the title and the data are to be put, in this order.
+inline constexpr std::string_view flame_graph_mark = "@@";
+
+/// HTML, CSS and JavaScript in one file. It loads nothing, and shows names as text only.
+std::string_view flame_graph_template();
+
+}  // namespace rtev
