@@ -438,11 +438,7 @@ void Discovery::add_program_info(TracedProcess& process) {
 void Discovery::track(const TracedProcess& process) {
   const auto& binary = process.program.binary;
   rtev_tracked tracked{};
-  if (binary) {
-    const ProgramState& program = process.program;
-    tracked = tracking_of(*binary, program.runtime_begin != 0 ? bias_of_mapping(binary->runtime, program.runtime_begin)
-                                                              : bias_of_program(binary->runtime, program.start_code));
-  }
+  if (binary) tracked = tracking_of(*binary, bias_of(process.program));
   if (!process.rings.slots.empty()) {
     tracked.slot = process.rings.slots.back();
     tracked.ring_indices = process.rings.indices.address;

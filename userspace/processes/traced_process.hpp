@@ -10,6 +10,7 @@
 
 #include "inspect/binary_cache.hpp"
 #include "inspect/process_view.hpp"
+#include "inspect/tracking.hpp"
 #include "stream/registry.hpp"
 
 namespace rtev {
@@ -36,6 +37,13 @@ struct ProgramState {
   std::uint64_t start_code = 0;              ///< lowest address of the program's code; 0 = unknown
   std::uint64_t runtime_begin = 0;           ///< address of the first page of another file with the runtime
 };
+
+/// How far the kernel moved the file with the runtime from where it was linked to be; nothing if that is not known.
+inline std::optional<std::uint64_t> bias_of(const ProgramState& program) {
+  if (!program.binary) return std::nullopt;
+  return program.runtime_begin != 0 ? bias_of_mapping(program.binary->runtime, program.runtime_begin)
+                                    : bias_of_program(program.binary->runtime, program.start_code);
+}
 
 /// The rings of an image. See RingAcquisition.
 struct ImageRings {

@@ -22,15 +22,6 @@ namespace {
 /// After so much time between two reads the session was stopped, or idle.
 constexpr std::uint64_t long_pause_ns = 20'000'000;
 
-/// How long the end may wait to learn whether programs that aborted were OCaml programs.
-constexpr std::uint64_t inspection_timeout_ns = 500'000'000;
-
-/// How long the end may wait for the peak memory of programs that continue.
-constexpr std::uint64_t peak_memory_timeout_ns = 200'000'000;
-
-/// How long reading what is left may take at the end.
-constexpr std::uint64_t drain_timeout_ns = 1'000'000'000;
-
 /// How long the stream waits for the inspection of new programs. Events that are released before their program is named
 /// get the names of the newest OCaml; but whoever starts new programs all the time must not delay the events of others.
 constexpr std::uint64_t max_naming_ns = 60'000'000;
@@ -41,10 +32,6 @@ constexpr std::uint64_t max_shared_staged_ns = 25'000'000, max_staged_ns = 100'0
 
 /// Words of the shortest event. Words of a turn of a ring while others wait: those of a ring of OCaml's default size.
 constexpr std::uint64_t words_of_event = 2, shared_turn_words = 1 << 16;
-
-/// How long images that ended wait for room for their events, and how many of them.
-constexpr std::uint64_t max_end_wait_ns = 500'000'000;
-constexpr std::size_t max_waiting_ends = 256;
 
 /// BPF wakes the thread not more often than this because rings fill up.
 constexpr std::uint64_t min_wakeup_interval_ns = 500'000;
@@ -58,9 +45,6 @@ constexpr std::size_t scanned_at_once = 256;
 constexpr std::uint64_t scan_interval_ns = 10'000'000'000, whole_scan_interval_ns = 300'000'000'000;
 
 constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
-
-constexpr std::array<std::string_view, RTEV_STAT_COUNT> drop_names = {"switch", "wakeup", "exec",      "fork", "exit",
-                                                                      "ring",   "probe",  "untracked", "save"};
 
 /// Gives memory of bursts back to the kernel, of which the C library keeps more and more. Not each time that something
 /// is freed: the next burst would have to fault it in again.
@@ -111,9 +95,26 @@ Result<AttachedPrograms> AttachedPrograms::load(const LiveOptions& options) {
     if (!loaded) return std::unexpected(std::move(loaded.error()));
     ringless = std::move(*loaded);
   }
+  std::optional<kernel::StackPrograms> stacks;
+  KernelSymbols kernel_symbols;
+  if (options.stacks) {
+    kernel::StackOptions wanted = *options.stacks;
+    wanted.attach = options.programs.attach;
+    wanted.threads_map_fd = programs->threads_map_fd();
+    auto loaded = kernel::StackPrograms::load(wanted);
+    if (!loaded) return std::unexpected(std::move(loaded.error()));
+    stacks = std::move(*loaded);
+    kernel_symbols = KernelSymbols::load();
+  }
   // Subscribe first, scan second: what starts in between is seen twice, and known to be the same.
   if (auto attached = programs->attach(); !attached) return std::unexpected(std::move(attached.error()));
-  return AttachedPrograms{.programs = std::move(*programs), .ringless = std::move(ringless)};
+  if (stacks) {
+    if (auto attached = stacks->attach(); !attached) return std::unexpected(std::move(attached.error()));
+  }
+  return AttachedPrograms{.programs = std::move(*programs),
+                          .ringless = std::move(ringless),
+                          .stacks = std::move(stacks),
+                          .kernel_symbols = std::move(kernel_symbols)};
 }
 
 LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, AttachedPrograms attached,
@@ -121,12 +122,20 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
     : stream_(stream),
       programs_(std::move(attached.programs)),
       ringless_programs_(std::move(attached.ringless)),
+      stack_programs_(std::move(attached.stacks)),
       probes_(
           programs_, kernel::AttachPolicy::at_once, [this](int fd) { return programs_.mappings(fd); },
           [this](std::vector<FileLinks> files) { return give_links(std::move(files)); }),
       queries_(helper, helper::Priority::raised),
       lifecycle_queries_(helper, helper::Priority::real_time),
       processes_(is_running, stream_.registry),
+      stacks_(stack_programs_ ? std::make_unique<StackStager>(StackStager::Context{.source = *stack_programs_,
+                                                                                   .queries = queries_,
+                                                                                   .processes = processes_,
+                                                                                   .registry = stream_.registry,
+                                                                                   .timeline = stream_.timeline},
+                                                              std::move(attached.kernel_symbols))
+                              : nullptr),
       ringless_(
           ringless_programs_
               ? std::make_unique<Ringless>(
@@ -159,7 +168,11 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
       rings_([this](const Batch& batch) { ring_stager_.stage(batch); }, [this](uid_t user) { return room_for(user); },
              static_cast<std::uint64_t>(options.max_delay.count())),
       kernel_(
-          programs_, programs_, [this] { sched_attachment_.begin(); },
+          programs_, programs_,
+          [this](std::int32_t pid, const rtev_tracked&) {
+            sched_attachment_.begin();
+            if (stacks_) stacks_->add_process(pid);
+          },
           [this](std::uint32_t binary_id) {
             // Probes are for programs whose events cannot be switched on.
             if (ringless_ && (!enabling_ || enabling_->has_failed())) ringless_->consider(binary_id);
@@ -180,6 +193,10 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
                   .ring_opened = [this](std::int32_t pid,
                                         std::uint64_t announced_ns) { programs_.ring_opened(pid, announced_ns); }}),
       max_delay_ns_(static_cast<std::uint64_t>(options.max_delay.count())) {
+  if (options.stacks && options.stacks->allocations)
+    allocation_probes_.emplace(
+        *stack_programs_, kernel::AttachPolicy::at_once, [this](int fd) { return programs_.mappings(fd); },
+        [this](std::vector<FileLinks> files) { return give_links(std::move(files)); });
   if (options.enabler != nullptr)
     enabling_.emplace(*options.enabler, stream_.registry,
                       [this](ProcessIndex process, EnableResult result) { on_enabled(process, result); });
@@ -198,7 +215,9 @@ bool LiveSources::probe(int fd, const std::shared_ptr<const Binary>& binary, std
     plan.sites.push_back({.function = static_cast<std::uint8_t>(point.function), .file_offset = point.file_offset});
   const kernel::ProbedBinary probed{
       .id = binary->id, .user = user, .in_use = [known = std::weak_ptr(binary)] { return BinaryCache::in_use(known); }};
-  const bool is_done = probes_.add(fd, probed, std::move(plan));
+  bool is_done = probes_.add(fd, probed, std::move(plan));
+  if (const auto& site = binary->runtime.stack_sites.allocation_offset; allocation_probes_ && site)
+    is_done = allocation_probes_->add(fd, probed, {.sites = {{.function = 0, .file_offset = *site}}}) && is_done;
   return (!ringless_ || ringless_->prepare(fd, binary->runtime, probed)) && is_done;
 }
 
@@ -258,6 +277,7 @@ LiveSources::Collected LiveSources::collect() {
   if (ringless_) ringless_->tick({.now_ns = now, .records_taken_until_ns = taken_until});
   sched_.stage(monotonic_ns(), stream_.output.room(Timeline::no_user, longest_staged_ns()));
   sched_attachment_.tick(now);
+  if (stacks_) stacks_->stage(monotonic_ns());
   poll_rings(now);
   next_probed_ns_ = any_probed ? std::optional(now + max_delay_ns_) : std::nullopt;
   any_runs_ = rings_.next_poll_ns() || any_probed;
@@ -297,6 +317,8 @@ bool LiveSources::take_lifecycle_events() {
 
 Watermark::Holds LiveSources::holds(std::uint64_t read_until_ns) {
   auto unnamed_since = discovery_.unnamed_since(read_until_ns);
+  // Likewise for stacks whose code is being looked at.
+  if (stacks_) unnamed_since = earliest(unnamed_since, stacks_->waiting_since());
   if (unnamed_since) unnamed_since = std::max(*unnamed_since, read_until_ns - max_naming_ns);
   // While switches are not reported, any thread may have been interrupted.
   const std::uint64_t oldest = Watermark::oldest_interruption(read_until_ns);
@@ -306,69 +328,11 @@ Watermark::Holds LiveSources::holds(std::uint64_t read_until_ns) {
           .unattributed_since = earliest(unnamed_since, ringless_ ? ringless_->waiting_since() : std::nullopt)};
 }
 
-void LiveSources::drain(Rest rest) {
-  drains_ = true;
-  lifecycle_.stop();
-  const std::uint64_t end = monotonic_ns();
-  take_lifecycle_events();
-  discovery_.tick(end, end);
-  finish_ended(end);
-  while (discovery_.unnamed_since(monotonic_ns()) ||
-         (discovery_.exits().inspects_aborted() && monotonic_ns() < end + inspection_timeout_ns)) {
-    await_inspected(1);
-    discovery_.tick(monotonic_ns(), end);
-    poll_rings(monotonic_ns());
-  }
-  processes_.ask_peak_memory(queries_);
-  const std::uint64_t peak_memory_deadline = monotonic_ns() + peak_memory_timeout_ns;
-  for (std::uint64_t now = 0; !queries_.is_idle() && now < peak_memory_deadline; now = monotonic_ns()) {
-    await_inspected(1);
-    queries_.process(monotonic_ns());
-    poll_rings(monotonic_ns());
-  }
-  sched_.stage(monotonic_ns(), forever);
-  rings_.finish_all(end, rest == Rest::is_read ? end + drain_timeout_ns : end);
-  rings_.update(stream_.registry);
-  if (ringless_) ringless_->finish(end);
-}
-
-void LiveSources::add_figures(RunSummary& summary) const {
-  add_announcers(summary);  // before the sum of their drops, which go on
-  const kernel::Drops drops = programs_.drops();
-  for (std::size_t kind = 0; kind < drops.size(); ++kind)
-    summary.drops.push_back({.kind = std::string(drop_names[kind]), .count = drops[kind]});
-  if (ringless_) {
-    const Ringless::Figures figures = ringless_->figures();
-    summary.drops.push_back({.kind = "probed", .count = figures.dropped + figures.unplaced});
-    summary.drops.push_back({.kind = std::string(RunSummary::limited), .count = figures.gaps});
-    summary.drops.push_back({.kind = std::string(RunSummary::unprobed), .count = ringless_->unprobed().processes()});
-  }
-  // Some processes that do not answer are not known, and have no event: they are what is left.
-  std::uint64_t no_answer = discovery_.unreadable();
-  for (const auto& [why, kind] : {std::pair(Unreadable::file_system, RunSummary::ring_file_system),
-                                  std::pair(Unreadable::memory, RunSummary::ring_memory),
-                                  std::pair(Unreadable::other_user, RunSummary::ring_other_user)}) {
-    const auto found = unreadable_.find(why);
-    const std::uint64_t count = found != unreadable_.end() ? found->second : 0;
-    summary.drops.push_back({.kind = std::string(kind), .count = count});
-    no_answer -= std::min(no_answer, count);
-  }
-  summary.drops.push_back({.kind = std::string(RunSummary::ring_no_answer), .count = no_answer});
-  summary.rings_missed = discovery_.rings_missed() + discovery_.unreadable() + rings_.taken_over();
-}
-
-void LiveSources::add_announcers(RunSummary& summary) const {
-  for (const auto& [pid, budget] : programs_.budgets()) {
-    if (budget.dropped == 0) continue;
-    summary.announcers.push_back(
-        {.pid = pid, .comm = {budget.comm, ::strnlen(budget.comm, RTEV_COMM)}, .dropped = budget.dropped});
-  }
-}
-
 std::vector<int> LiveSources::event_fds() const {
   std::vector<int> fds{lifecycle_.event_fd(), queries_.event_fd(), programs_.sched_fd(), inspector_.event_fd(),
                        programs_.wakeup_fd()};
   if (ringless_programs_) fds.push_back(ringless_programs_->fd());
+  if (stack_programs_) fds.push_back(stack_programs_->fd());
   if (enabling_) fds.push_back(enabling_->event_fd());
   if (enabled_watch_.event_fd() >= 0) fds.push_back(enabled_watch_.event_fd());
   return fds;
@@ -454,45 +418,6 @@ void LiveSources::on_ring(ProcessIndex process, std::uint32_t slot, std::shared_
   rings_.add(slot, process, user, std::move(ring), monotonic_ns());
   if (ringless_) ringless_->on_ring(process, monotonic_ns());
   ring_stager_.add(slot);
-}
-
-void LiveSources::on_image_end(const ImageEnd& end) {
-  const std::uint64_t now = monotonic_ns();
-  if (enabling_) enabling_->forget(end.process);
-  sched_attachment_.end(now);
-  for (const std::uint32_t slot : end.slots) rings_.seal(slot, end.time_ns);
-  ended_.push_back({.end = end, .deadline_ns = now + max_end_wait_ns});
-  finish_ended(now);
-}
-
-/// Many programs may end at once, with more events than there is room for.
-void LiveSources::finish_ended(std::uint64_t now_ns) {
-  std::erase_if(ended_, [&, waiting = ended_.size()](const Ended& image) mutable {
-    bool is_read = true;
-    for (const std::uint32_t slot : image.end.slots) is_read &= rings_.read_last(slot, now_ns);
-    const bool has_time = !drains_ && now_ns < image.deadline_ns && waiting <= max_waiting_ends;
-    if (!is_read && has_time) return false;
-    finish(image.end, now_ns);
-    --waiting;
-    return true;
-  });
-}
-
-void LiveSources::finish(const ImageEnd& end, std::uint64_t now) {
-  ProcessInfo& info = stream_.registry.process(end.process);
-  info.words = {};
-  info.domains = 0;
-  for (const std::uint32_t slot : end.slots) {
-    rings_.finish(slot, now, info, [&] {
-      return slot == end.slots.back() ? kernel_.take_saved_ring(info.pid, end.announced_ns, end.announced_ns)
-                                      : std::nullopt;
-    });
-    ring_stager_.forget(slot);
-  }
-  kernel_.forget_saved_rings(info.pid, end.time_ns);
-  std::vector<std::uint32_t> slots = end.slots;
-  if (ringless_) ringless_->end_image(end.process, {.time_ns = end.time_ns, .by_exec = end.by_exec}, slots);
-  stream_.output.add_ended({.time_ns = std::max(end.time_ns, now), .process = end.process, .slots = std::move(slots)});
 }
 
 }  // namespace rtev

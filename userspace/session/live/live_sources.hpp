@@ -15,6 +15,7 @@
 #include "inspect/inspector.hpp"
 #include "kernel/programs.hpp"
 #include "kernel/ringless_programs.hpp"
+#include "kernel/stack_programs.hpp"
 #include "kernel/uprobe_manager.hpp"
 #include "processes/discovery.hpp"
 #include "processes/discovery_context.hpp"
@@ -27,6 +28,7 @@
 #include "session/live/sched_attachment.hpp"
 #include "session/live/sched_stager.hpp"
 #include "session/live/sources.hpp"
+#include "session/live/stacks/stack_stager.hpp"
 #include "session/live/thread_priority.hpp"
 
 namespace rtev {
@@ -37,6 +39,8 @@ struct LiveOptions : SessionOptions {
   /// Trace programs without a ring, too. Which processes, and how uprobes are attached, is taken from the options
   /// above.
   std::optional<kernel::RinglessOptions> ringless{};
+  /// Take stacks of threads, too. The threads map and how uprobes are attached are taken from the options above.
+  std::optional<kernel::StackOptions> stacks{};
   /// Switches the events of programs on; must outlive the session. Null: they are left as they are.
   enable::Enabler* enabler = nullptr;
   int priority = default_priority;  ///< nice value of the thread that runs the session
@@ -46,6 +50,8 @@ struct LiveOptions : SessionOptions {
 struct AttachedPrograms {
   kernel::Programs programs;
   std::optional<kernel::RinglessPrograms> ringless;  ///< with LiveOptions::ringless
+  std::optional<kernel::StackPrograms> stacks;       ///< with LiveOptions::stacks
+  KernelSymbols kernel_symbols;                      ///< likewise
 
   /// Raises the priority of the calling thread, which is to run the session.
   static Result<AttachedPrograms> load(const LiveOptions& options);
@@ -93,6 +99,7 @@ class LiveSources final : public Sources, private ProcessEvents {
   void finish_ended(std::uint64_t now_ns);
   void finish(const ImageEnd& end, std::uint64_t now_ns);
   void add_announcers(RunSummary& summary) const;
+  void end_stacks();
   bool take_lifecycle_events();
   void poll_rings(std::uint64_t now_ns);
   bool probe(int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user);
@@ -105,13 +112,16 @@ class LiveSources final : public Sources, private ProcessEvents {
   // sched_attachment_, the reader's programs_.
   kernel::Programs programs_;
   std::optional<kernel::RinglessPrograms> ringless_programs_;  ///< with LiveOptions::ringless
+  std::optional<kernel::StackPrograms> stack_programs_;        ///< with LiveOptions::stacks
   kernel::UprobeManager probes_;
-  helper::HelperQueries queries_;            ///< of this thread
-  helper::HelperQueries lifecycle_queries_;  ///< of the LifecycleReader's
+  std::optional<kernel::UprobeManager> allocation_probes_;  ///< with StackOptions::allocations
+  helper::HelperQueries queries_;                           ///< of this thread
+  helper::HelperQueries lifecycle_queries_;                 ///< of the LifecycleReader's
   BinaryCache cache_;
   ProcessTable processes_;
-  std::unique_ptr<Ringless> ringless_;  ///< with LiveOptions::ringless, else null
-  std::optional<Enabling> enabling_;    ///< with LiveOptions::enabler
+  std::unique_ptr<StackStager> stacks_;  ///< with LiveOptions::stacks, else null
+  std::unique_ptr<Ringless> ringless_;   ///< with LiveOptions::ringless, else null
+  std::optional<Enabling> enabling_;     ///< with LiveOptions::enabler
   EnabledWatch enabled_watch_;
   SchedAttachment sched_attachment_;
   Inspector inspector_;

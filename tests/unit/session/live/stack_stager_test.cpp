@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+#include "session/live/stacks/stack_stager.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace rtev {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr std::int32_t pid = 4242;
+constexpr std::uint64_t code_begin = 0x400000, code_end = 0x500000, rip = 0x401234;
+constexpr std::size_t rip_register = 16, rsp_register = 7;
+
+class FakeStacks final : public kernel::StackSource {
+ public:
+  int fd() const override { return -1; }
+  void read_stacks(const StackConsumer& consumer) override {
+    for (const rtev_stack& record : std::exchange(records, {})) consumer(record, payload);
+  }
+  std::vector<kernel::StackDrop> take_stack_drops(std::uint64_t) override { return std::exchange(drops, {}); }
+  Result<void> add_target(pid_t, const rtev_stack_target&) override { return {}; }
+  void remove_target(pid_t) override {}
+  void set_sampling(bool on) override { samples = on; }
+
+  bool samples = false;
+  std::vector<rtev_stack> records;
+  std::vector<std::byte> payload;
+  std::vector<kernel::StackDrop> drops;
+};
+
+/// Answers when it is told to.
+class FakeQueries final : public ProcessQueries {
+ public:
+  void ask(ProcessQuery query, std::uint32_t, Answer answer) override {
+    asked.emplace_back(std::move(query), std::move(answer));
+  }
+  int event_fd() const override { return -1; }
+  void process(std::uint64_t) override {}
+  std::optional<std::uint64_t> next_deadline_ns() const override { return std::nullopt; }
+  bool is_idle() const override { return asked.empty(); }
+
+  /// With one mapping of a file without tables.
+  void answer() {
+    auto [query, answer] = std::move(asked.front());
+    asked.erase(asked.begin());
+    ProcessView view;
+    view.code.push_back({.begin = code_begin,
+                         .end = code_end,
+                         .offset = 0,
+                         .file = {.device = 1, .inode = 2},
+                         .path = "/bin/server",
+                         .has_none = true});
+    answer(std::move(view));
+  }
+
+  std::vector<std::pair<ProcessQuery, Answer>> asked;
+};
+
+rtev_stack record_of(rtev_stack_kind kind, std::uint64_t time_ns, std::uint64_t weight = 0) {
+  rtev_stack record{};
+  record.time_ns = time_ns;
+  record.weight = weight;
+  record.tgid = record.tid = pid;
+  record.domain = 1;
+  record.kind = static_cast<std::uint8_t>(kind);
+  record.role = RTEV_ROLE_MUTATOR;
+  record.flags = RTEV_STACK_HOLDS_LOCK;
+  record.registers[rip_register] = rip;
+  record.registers[rsp_register] = 0x7000;
+  return record;
+}
+
+struct Staged {
+  Event event;
+  Sample sample;
+  std::optional<Loss> loss;
+};
+
+class StackStagerTest : public testing::Test {
+ protected:
+  StackStagerTest() {
+    ProcessInfo info;
+    info.pid = pid;
+    process_ = registry_.add_process(info);
+    processes_.insert({.pid = pid, .user = 7, .origin = ProcessAction::exec, .since_ns = 100, .index = process_});
+    processes_.find(pid)->program.binary = std::make_shared<Binary>();
+  }
+
+  std::vector<Staged> stage(std::vector<rtev_stack> records) {
+    source_.records = std::move(records);
+    stager_.stage(now_ns);
+    std::vector<Staged> staged;
+    timeline_.release(UINT64_MAX, [&](const Batch& batch) {
+      for (const Event& event : batch.events())
+        staged.push_back({.event = event,
+                          .sample = batch.payload_as<Sample>(event).value_or(Sample{}),
+                          .loss = batch.payload_as<Loss>(event)});
+    });
+    return staged;
+  }
+  std::string object_of(StackIndex stack) const {
+    return std::string(registry_.stacks().frame(registry_.stacks().frame_of(stack)).object);
+  }
+
+  static constexpr std::uint64_t now_ns = 1'000'000;
+  FakeStacks source_;
+  FakeQueries queries_;
+  Registry registry_;
+  ProcessTable processes_{[](std::int32_t) { return true; }, registry_};
+  Timeline timeline_{[] { return std::uint64_t{2'000'000}; }, std::size_t{1} << 20};
+  ProcessIndex process_ = 0;
+  std::uint64_t clock_ns_ = 5'000'000'000;
+  StackStager stager_{{.source = source_,
+                       .queries = queries_,
+                       .processes = processes_,
+                       .registry = registry_,
+                       .timeline = timeline_,
+                       .clock = [this] { return clock_ns_; }},
+                      KernelSymbols()};
+};
+
+TEST_F(StackStagerTest, StagesSamplesBeforeTheirCodeIsKnown) {
+  const auto staged = stage({record_of(RTEV_STACK_ON_CPU, 500, 10'000)});
+  ASSERT_EQ(staged.size(), 1U);
+  EXPECT_EQ(staged[0].event.kind, EventKind::sample);
+  EXPECT_EQ(staged[0].event.id, static_cast<std::uint16_t>(SampleKind::on_cpu));
+  EXPECT_EQ(staged[0].event.time, 500U);
+  const Sample& sample = staged[0].sample;
+  EXPECT_EQ(std::tuple(sample.process, sample.pid, sample.tid, sample.domain, sample.weight, sample.role),
+            std::tuple(process_, pid, pid, 1, 10'000U, ThreadRole::mutator));
+  EXPECT_TRUE(sample.holds_lock);
+  EXPECT_TRUE(registry_.stacks().is_reserved(sample.stack));
+  EXPECT_TRUE(stager_.has_waiting());
+  EXPECT_EQ(stager_.waiting_since(), 500U);
+
+  queries_.answer();
+  EXPECT_FALSE(registry_.stacks().is_reserved(sample.stack));
+  EXPECT_EQ(object_of(sample.stack), "/bin/server");
+  EXPECT_FALSE(registry_.stacks().is_complete(sample.stack)) << "the file has no tables";
+  EXPECT_FALSE(stager_.has_waiting());
+  EXPECT_FALSE(stager_.waiting_since());
+  EXPECT_THAT(queries_.asked, IsEmpty());
+}
+
+TEST_F(StackStagerTest, SamplesWhileThereIsAProcess) {
+  EXPECT_FALSE(source_.samples);
+  stager_.add_process(1);
+  EXPECT_FALSE(source_.samples) << "it is not part of the stream";
+  stager_.add_process(pid);
+  EXPECT_TRUE(source_.samples);
+  EXPECT_EQ(queries_.asked.size(), 1U) << "its code is asked for before the first sample";
+  stager_.add_process(pid);  // more is known of it
+  stager_.forget(process_);
+  EXPECT_FALSE(source_.samples);
+}
+
+TEST_F(StackStagerTest, GivesUpAtTheEnd) {
+  const auto staged = stage({record_of(RTEV_STACK_ON_CPU, 500)});
+  stager_.give_up();
+  EXPECT_FALSE(stager_.has_waiting());
+  EXPECT_FALSE(registry_.stacks().is_reserved(staged.at(0).sample.stack));
+  EXPECT_FALSE(registry_.stacks().is_complete(staged.at(0).sample.stack));
+}
+
+TEST_F(StackStagerTest, TakesASleepWhenItHasEnded) {
+  EXPECT_THAT(stage({record_of(RTEV_STACK_OFF_CPU, 500)}), IsEmpty());
+  rtev_stack woken = record_of(RTEV_STACK_WOKEN, 900, 400);
+  woken.left_ns = 500;
+  const auto staged = stage({woken});
+  ASSERT_EQ(staged.size(), 1U);
+  EXPECT_EQ(staged[0].event.id, static_cast<std::uint16_t>(SampleKind::off_cpu));
+  EXPECT_EQ(staged[0].event.time, 900U);
+  EXPECT_EQ(staged[0].sample.weight, 400U);
+  queries_.answer();
+  EXPECT_EQ(object_of(staged[0].sample.stack), "/bin/server");
+}
+
+TEST_F(StackStagerTest, LeavesOutSleepsWhoseStackIsMissing) {
+  rtev_stack woken = record_of(RTEV_STACK_WOKEN, 900, 400);
+  EXPECT_THAT(stage({woken}), IsEmpty());
+  woken.left_ns = 499;
+  EXPECT_THAT(stage({record_of(RTEV_STACK_OFF_CPU, 500), woken}), IsEmpty()) << "of an earlier sleep";
+}
+
+TEST_F(StackStagerTest, IgnoresWhatIsNotOfTheImage) {
+  rtev_stack stranger = record_of(RTEV_STACK_ON_CPU, 500);
+  stranger.tgid = 1;
+  EXPECT_THAT(stage({stranger, record_of(RTEV_STACK_ON_CPU, 99)}), IsEmpty());
+  EXPECT_THAT(queries_.asked, IsEmpty());
+}
+
+TEST_F(StackStagerTest, AsksForAllThatIsNotKnown) {
+  stage({record_of(RTEV_STACK_ON_CPU, 500)});
+  ASSERT_EQ(queries_.asked.size(), 1U);
+  ASSERT_TRUE(queries_.asked[0].first.code_but);
+  EXPECT_EQ(queries_.asked[0].first.pid, pid);
+  EXPECT_THAT(*queries_.asked[0].first.code_but, IsEmpty());
+  queries_.answer();
+  // Code that was mapped since.
+  rtev_stack elsewhere = record_of(RTEV_STACK_ON_CPU, 600);
+  elsewhere.registers[rip_register] = code_end + 8;
+  stage({elsewhere});
+  EXPECT_THAT(queries_.asked, IsEmpty()) << "not at once";
+  clock_ns_ += 1'000'000'000;
+  stage({elsewhere});
+  ASSERT_EQ(queries_.asked.size(), 1U);
+  EXPECT_THAT(*queries_.asked[0].first.code_but, ElementsAre(MappedFile{.device = 1, .inode = 2}));
+}
+
+TEST_F(StackStagerTest, BoundsWhatWaits) {
+  source_.payload.resize(30'000);
+  std::vector<rtev_stack> records(1000, record_of(RTEV_STACK_ON_CPU, 500));
+  for (rtev_stack& record : records) record.bytes = static_cast<std::uint32_t>(source_.payload.size());
+  std::size_t reserved = 0;
+  for (const Staged& staged : stage(records)) reserved += registry_.stacks().is_reserved(staged.sample.stack) ? 1 : 0;
+  EXPECT_GT(reserved, 50U);
+  EXPECT_LT(reserved, 80U) << "2 MiB";
+}
+
+TEST_F(StackStagerTest, PutsDropsIntoTheStream) {
+  source_.drops = {
+      {.kind = RTEV_STACK_ALLOCATION, .loss = RTEV_STACK_LIMITED, .count = 9, .first_ns = 500, .last_ns = 700},
+      {.kind = RTEV_STACK_ON_CPU, .loss = RTEV_STACK_FULL, .count = 3, .first_ns = 600, .last_ns = 700}};
+  const auto staged = stage({});
+  ASSERT_EQ(staged.size(), 1U);
+  EXPECT_EQ(staged[0].event.kind, EventKind::lost);
+  EXPECT_EQ(staged[0].event.id, static_cast<std::uint16_t>(LossReason::samples));
+  EXPECT_FALSE(is_sched_loss(staged[0].event));
+  ASSERT_TRUE(staged[0].loss);
+  EXPECT_EQ(staged[0].loss->words, 3U);
+  EXPECT_EQ(stager_.dropped(), 3U);
+}
+
+}  // namespace
+}  // namespace rtev

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// Which code lies where in traced processes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+
+#include "helper/process_queries.hpp"
+#include "session/live/stacks/tables_cache.hpp"
+#include "stream/registry.hpp"
+#include "unwind/address_space.hpp"
+
+namespace rtev {
+
+/// Asks the helper process for the code of a process when it is needed. One thread.
+class CodeSpaces {
+ public:
+  /// Called when a process's code is known, or known better.
+  using OnKnown = std::function<void(ProcessIndex process)>;
+  using Clock = std::function<std::uint64_t()>;
+  CodeSpaces(ProcessQueries& queries, OnKnown on_known, Clock clock);
+
+  struct Process {
+    ProcessIndex index;
+    std::int32_t pid;
+    std::uint32_t user;
+  };
+  /// Null while nothing is known. Asks for it, the first time.
+  const AddressSpace* find(const Process& process);
+  /// Something lies at an address of which nothing is known: it may have been mapped since. True if an answer is
+  /// awaited, false if there is no point in asking again for a while.
+  bool ask_again(const Process& process);
+  bool is_awaited(ProcessIndex process) const;
+  void forget(ProcessIndex process) { spaces_.erase(process); }
+
+ private:
+  struct Space {
+    AddressSpace space{};
+    std::uint64_t asked_ns = 0;
+    unsigned answers = 0;
+    bool is_awaited = false;
+  };
+
+  void ask(const Process& process, Space& space);
+  void take(ProcessIndex process, ProcessView view);
+
+  ProcessQueries& queries_;
+  OnKnown on_known_;
+  Clock clock_;
+  TablesCache tables_;
+  TablesCache::Tables vdso_;
+  std::unordered_map<ProcessIndex, Space> spaces_;
+};
+
+}  // namespace rtev

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+#include "session/live/stacks/stack_stager.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "inspect/tracking.hpp"
+
+namespace rtev {
+namespace {
+
+constexpr std::size_t max_frames = 1024;
+
+/// Of stacks that wait for the code of their process: of one process, and of all.
+constexpr std::size_t max_waiting_bytes_of_process = std::size_t{2} << 20, max_waiting_bytes = std::size_t{16} << 20;
+
+constexpr std::size_t max_sleeping = 1 << 16;
+
+ThreadRole role_of(std::uint8_t role) {
+  return role <= static_cast<std::uint8_t>(ThreadRole::tick) ? static_cast<ThreadRole>(role) : ThreadRole::unknown;
+}
+
+constexpr Source samples{0, sample_stream};
+
+}  // namespace
+
+StackStager::StackStager(const Context& context, KernelSymbols kernel_symbols)
+    : context_(context),
+      code_(
+          context.queries, [this](ProcessIndex process) { retry(process); }, context.clock),
+      namer_(context.registry.stacks(), std::move(kernel_symbols)) {}
+
+void StackStager::add_process(std::int32_t pid) {
+  const TracedProcess* const process = context_.processes.find(pid);
+  if (process == nullptr || !process->index || !process->program.binary) return;
+  // Fails when the kernel's table is full: such a process has no samples.
+  [[maybe_unused]] const auto added =
+      context_.source.add_target(pid, stack_target_of(*process->program.binary, bias_of(process->program)));
+  if (sampled_.insert(*process->index).second && sampled_.size() == 1) context_.source.set_sampling(true);
+  // Before the first sample: short programs end before an answer.
+  code_.find({.index = *process->index, .pid = pid, .user = process->user});
+}
+
+void StackStager::forget(ProcessIndex process) {
+  if (sampled_.erase(process) != 0 && sampled_.empty()) context_.source.set_sampling(false);
+  // What waits is unwound with what is known.
+  if (!code_.is_awaited(process)) code_.forget(process);
+}
+
+void StackStager::stage(std::uint64_t now_ns) {
+  context_.source.read_stacks(
+      [this](const rtev_stack& record, std::span<const std::byte> payload) { take(record, payload); });
+  stage_drops(now_ns);
+}
+
+void StackStager::take(const rtev_stack& record, std::span<const std::byte> payload) {
+  const auto pid = static_cast<std::int32_t>(record.tgid), tid = static_cast<std::int32_t>(record.tid);
+  const auto image = context_.processes.current_image(pid);
+  // Of a process that is not part of the stream, or of its image before.
+  if (!image || record.time_ns < image->began_ns) return;
+  const CodeSpaces::Process process{.index = image->index, .pid = pid, .user = image->user};
+  switch (record.kind) {
+    case RTEV_STACK_ON_CPU:
+      return push(record, SampleKind::on_cpu, process.index, stack_of(record, payload, process));
+    case RTEV_STACK_ALLOCATION:
+      return push(record, SampleKind::allocation, process.index, stack_of(record, payload, process));
+    case RTEV_STACK_OFF_CPU:
+      if (sleeping_.size() >= max_sleeping) sleeping_.clear();
+      sleeping_.insert_or_assign(tid, Sleeping{.left_ns = record.time_ns, .stack = stack_of(record, payload, process)});
+      return;
+    case RTEV_STACK_WOKEN: {
+      const auto slept = sleeping_.find(tid);
+      // Else it was dropped, and is counted as such.
+      if (slept != sleeping_.end() && slept->second.left_ns == record.left_ns)
+        push(record, SampleKind::off_cpu, process.index, slept->second.stack);
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+void StackStager::push(const rtev_stack& record, SampleKind kind, ProcessIndex process, StackIndex stack) {
+  const Sample sample{.process = process,
+                      .pid = static_cast<std::int32_t>(record.tgid),
+                      .tid = static_cast<std::int32_t>(record.tid),
+                      .domain = record.domain,
+                      .cpu = record.cpu,
+                      .stack = stack,
+                      .weight = record.weight,
+                      .role = role_of(record.role),
+                      .holds_lock = (record.flags & RTEV_STACK_HOLDS_LOCK) != 0,
+                      .zero = {}};
+  context_.timeline.push(record.time_ns, samples, EventKind::sample, static_cast<std::uint16_t>(kind), sample);
+}
+
+void StackStager::stage_drops(std::uint64_t now_ns) {
+  for (const kernel::StackDrop& drop : context_.source.take_stack_drops(now_ns)) {
+    // Fewer of them than there could be: the others stand for more words each.
+    if (drop.kind == RTEV_STACK_ALLOCATION && drop.loss == RTEV_STACK_LIMITED) continue;
+    dropped_ += drop.count;
+    context_.timeline.push(drop.first_ns, samples, EventKind::lost, static_cast<std::uint16_t>(LossReason::samples),
+                           Loss{.words = drop.count, .from_ns = drop.first_ns, .to_ns = drop.last_ns});
+  }
+}
+
+StackIndex StackStager::stack_of(const rtev_stack& record, std::span<const std::byte> payload,
+                                 const CodeSpaces::Process& process) {
+  if (const auto stack = unwind(record, payload, process, Retry::if_missing)) return *stack;
+  return wait(record, payload, process.index);
+}
+
+/// Nothing if an answer is awaited that may say more.
+std::optional<StackIndex> StackStager::unwind(const rtev_stack& record, std::span<const std::byte> payload,
+                                              const CodeSpaces::Process& process, Retry retry) {
+  const AddressSpace* const space = code_.find(process);
+  if (space == nullptr && retry == Retry::if_missing) return std::nullopt;
+  static const AddressSpace nothing;
+  const AddressSpace& known = space != nullptr ? *space : nothing;
+  kernel::split_stack(record, payload, parts_);
+  copies_.clear();
+  for (const kernel::CopiedMemory& copy : parts_.copies)
+    copies_.push_back({.address = copy.address, .bytes = copy.bytes});
+  StackCopy stack{.registers = {}, .copies = copies_};
+  std::ranges::copy(record.registers, stack.registers.begin());
+  unwinder_.unwind(stack, known, max_frames, unwound_);
+  if (unwound_.is_code_missing && retry == Retry::if_missing && code_.ask_again(process)) return std::nullopt;
+  return namer_.add(unwound_, known, parts_.kernel_frames);
+}
+
+/// The stack is known later, if there is room for it until then.
+StackIndex StackStager::wait(const rtev_stack& record, std::span<const std::byte> payload, ProcessIndex process) {
+  const auto known = waiting_.find(process);
+  const std::size_t of_process = known != waiting_.end() ? known->second.bytes : 0;
+  const std::size_t bytes = sizeof(Waiting) + payload.size();
+  if (of_process + bytes > max_waiting_bytes_of_process || waiting_bytes_ + bytes > max_waiting_bytes)
+    return StackTable::unknown();
+  const StackIndex reserved = context_.registry.stacks().reserve();
+  if (reserved == StackTable::unknown()) return reserved;
+  WaitingOfProcess& waiting = waiting_[process];
+  waiting.stacks.push_back({.reserved = reserved, .record = record, .payload = {payload.begin(), payload.end()}});
+  waiting.bytes += bytes;
+  waiting_bytes_ += bytes;
+  return reserved;
+}
+
+void StackStager::retry(ProcessIndex index) {
+  const auto found = waiting_.find(index);
+  if (found == waiting_.end()) return;
+  const WaitingOfProcess waiting = std::move(found->second);
+  waiting_.erase(found);
+  waiting_bytes_ -= waiting.bytes;
+  for (const Waiting& one : waiting.stacks) {
+    const CodeSpaces::Process process{.index = index, .pid = static_cast<std::int32_t>(one.record.tgid), .user = 0};
+    const auto stack = unwind(one.record, one.payload, process, Retry::never);
+    context_.registry.stacks().set_reserved(one.reserved, stack.value_or(StackTable::unknown()));
+  }
+}
+
+std::optional<std::uint64_t> StackStager::waiting_since() const {
+  std::optional<std::uint64_t> since;
+  for (const auto& [process, waiting] : waiting_) {
+    const std::uint64_t time_ns = waiting.stacks.front().record.time_ns;
+    since = std::min(since.value_or(time_ns), time_ns);
+  }
+  return since;
+}
+
+void StackStager::give_up() {
+  while (!waiting_.empty()) retry(waiting_.begin()->first);
+}
+
+}  // namespace rtev

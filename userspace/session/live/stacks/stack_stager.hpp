@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// Adds the stacks that BPF captured to the stream, unwound and named.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "kernel/stack_records.hpp"
+#include "kernel/stack_source.hpp"
+#include "processes/process_table.hpp"
+#include "session/live/stacks/code_spaces.hpp"
+#include "session/live/stacks/stack_namer.hpp"
+#include "stream/records.hpp"
+#include "stream/timeline.hpp"
+#include "unwind/unwinder.hpp"
+
+namespace rtev {
+
+/// A sample is staged at once. Where the code of its process is not known yet, its stack is reserved in the registry
+/// and set when the helper process has answered. Memory is bounded. One thread.
+class StackStager {
+ public:
+  /// All must outlive it.
+  struct Context {
+    kernel::StackSource& source;
+    ProcessQueries& queries;
+    const ProcessTable& processes;
+    Registry& registry;
+    Timeline& timeline;
+    std::function<std::uint64_t()> clock = monotonic_ns;
+  };
+  StackStager(const Context& context, KernelSymbols kernel_symbols);
+
+  /// Takes stacks of this process from now on, if its program is known.
+  void add_process(std::int32_t pid);
+  void forget(ProcessIndex process);
+
+  /// Stages what waits.
+  void stage(std::uint64_t now_ns);
+  /// True while stacks are reserved, and since when.
+  bool has_waiting() const { return !waiting_.empty(); }
+  std::optional<std::uint64_t> waiting_since() const;
+  /// Those that still wait stay unknown.
+  void give_up();
+
+  std::uint64_t dropped() const { return dropped_; }
+
+ private:
+  /// A stack whose code is not known yet.
+  struct Waiting {
+    StackIndex reserved;
+    rtev_stack record;
+    std::vector<std::byte> payload;
+  };
+  struct WaitingOfProcess {
+    std::vector<Waiting> stacks{};
+    std::size_t bytes = 0;
+  };
+  /// A thread that has gone to sleep.
+  struct Sleeping {
+    std::uint64_t left_ns;
+    StackIndex stack;
+  };
+
+  void take(const rtev_stack& record, std::span<const std::byte> payload);
+  void push(const rtev_stack& record, SampleKind kind, ProcessIndex process, StackIndex stack);
+  void stage_drops(std::uint64_t now_ns);
+  StackIndex stack_of(const rtev_stack& record, std::span<const std::byte> payload, const CodeSpaces::Process& process);
+  /// Whether a stack that could not be followed to its end waits for an answer.
+  enum class Retry : std::uint8_t { if_missing, never };
+  std::optional<StackIndex> unwind(const rtev_stack& record, std::span<const std::byte> payload,
+                                   const CodeSpaces::Process& process, Retry retry);
+  StackIndex wait(const rtev_stack& record, std::span<const std::byte> payload, ProcessIndex process);
+  void retry(ProcessIndex process);
+
+  Context context_;
+  std::set<ProcessIndex> sampled_;
+  CodeSpaces code_;
+  Unwinder unwinder_;
+  StackNamer namer_;
+  std::map<ProcessIndex, WaitingOfProcess> waiting_;
+  std::size_t waiting_bytes_ = 0;
+  std::unordered_map<std::int32_t, Sleeping> sleeping_;  ///< by tid
+  std::uint64_t dropped_ = 0;
+  // Of the stack in hand, to keep their memory.
+  kernel::StackParts parts_;
+  std::vector<MemoryCopy> copies_;
+  Unwound unwound_;
+};
+
+}  // namespace rtev
