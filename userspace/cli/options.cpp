@@ -69,7 +69,7 @@ void complete_report(const CLI::App& app, AnalysisOptions& options) {
   check_output_name(app, options.output);
   const auto asked = app.count("--format") > 0 ? std::optional(options.json) : std::nullopt;
   if (options.output == unnamed_file) options.output = default_file_name(options.json ? ".json" : ".txt");
-  const auto is_json = is_json_output(options.output, asked);
+  const auto is_json = is_json_output(options.output, asked, options.file_suffixes);
   if (!is_json) refuse(is_json.error());
   options.json = *is_json;
 }
@@ -86,8 +86,8 @@ CLI::Validator event_list() {
 void add_events_option(CLI::App& app, std::string& events) {
   app.add_option("--events", events,
                  "only events of these kinds or names, e.g. 'user,minor*'\n"
-                 "kinds: phase, counter, alloc, lifecycle, user, process, switch, wakeup; names may have wildcards; "
-                 "losses are always shown")
+                 "kinds: phase, counter, alloc, lifecycle, user, process, switch, wakeup, sample; names may have "
+                 "wildcards; losses are always shown")
       ->type_name("LIST")
       ->check(event_list());
 }
@@ -142,6 +142,26 @@ void add_id_option(CLI::App& app, const char* name, std::vector<std::int32_t>& i
       }));
 }
 
+void add_stack_options(CLI::App& app, StackOptions& options, StackUse use) {
+  constexpr unsigned max_rate = 10'000;
+  const auto with_stacks = [use](CLI::Option* option, CLI::Option* stacks) {
+    if (use == StackUse::optional) option->needs(stacks);
+  };
+  CLI::Option* stacks = nullptr;
+  if (use == StackUse::optional) {
+    stacks = app.add_flag_callback(
+        "--stacks", [&options] { options.on_cpu = options.off_cpu = options.allocations = true; },
+        "also take stacks of the threads: many times a second while they run, where they sleep, and where they "
+        "allocate");
+    with_stacks(add_time_option(app, "--off-cpu", options.off_cpu_min,
+                                "with --stacks: those of threads that sleep for this time and longer (default: 1ms)"),
+                stacks);
+  }
+  with_stacks(add_number_option<unsigned>(app, "--stack-rate", options.rate_hz, 1, max_rate,
+                                          "take N stacks per second of CPU time (default: 99)"),
+              stacks);
+}
+
 }  // namespace
 
 void add_pid_option(CLI::App& app, std::vector<std::int32_t>& pids) {
@@ -170,7 +190,7 @@ void add_common_options(CLI::App& app, ReadOptions& options) {
   app.add_flag("-q,--quiet", options.quiet, "print errors only");
 }
 
-void add_trace_options(CLI::App& app, TraceOptions& options) {
+void add_trace_options(CLI::App& app, TraceOptions& options, StackUse stacks) {
   app.option_defaults()->group(tracing_group);
   add_choice<rtev_sched_mode>(app, "--sched", options.sched,
                               {{"off", RTEV_SCHED_OFF}, {"ocaml", RTEV_SCHED_OCAML}, {"all", RTEV_SCHED_ALL}},
@@ -198,6 +218,7 @@ void add_trace_options(CLI::App& app, TraceOptions& options) {
                                    "remove the probes of a program if it emits more than N events per second, measured "
                                    "over 100 ms, and try again after a pause (default: 100000)")
       ->needs(ringless);
+  add_stack_options(app, options.stacks, stacks);
   app.add_flag("--history", options.history,
                "also trace the events that a ring holds already when it is found (default: later ones only)");
   add_choice<rtev_save_mode>(
@@ -296,7 +317,7 @@ void add_disk_options(CLI::App& app, DiskOptions& options, bool always_file) {
   if (!always_file) min_free->needs(file);
 }
 
-void add_analysis_options(CLI::App& app, AnalysisOptions& options) {
+void add_analysis_options(CLI::App& app, AnalysisOptions& options, StackUse stacks) {
   CLI::Option* const input =
       add_file(app, "-i,--input", options.input, "analyse this instead of tracing: " + inputs)->type_name("INPUT");
   add_process_options(app, options);
@@ -322,7 +343,7 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options) {
       ->type_name("LIMIT")
       ->check(expects("a limit\nhint: a time with its unit, or a share: 'p99>5ms', 'max>50ms', 'gc-share>20%'",
                       accept_limit));
-  add_trace_options(app, options);
+  add_trace_options(app, options, stacks);
   add_common_options(app, options);
   CLI::Option* const verbose = app.get_option("--verbose");
   verbose->description("the same as --full; when it traces, also print messages of libbpf");

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/limits.hpp"
@@ -53,6 +54,17 @@ struct ReadOptions : ProcessOptions {
 /// Those that ProcessOptions does not have.
 void add_common_options(CLI::App& app, ReadOptions& options);
 
+/// Which stacks a trace takes. Recordings have those that were taken.
+struct StackOptions {
+  bool on_cpu = false;                                                 ///< at intervals of CPU time
+  bool off_cpu = false;                                                ///< of sleeps
+  bool allocations = false;                                            ///< where minor heaps are used up
+  unsigned rate_hz = 99;                                               ///< of on_cpu
+  std::chrono::nanoseconds off_cpu_min{std::chrono::milliseconds{1}};  ///< shorter sleeps have no stack
+};
+/// Whether a command takes stacks only with --stacks, or decides itself which it takes.
+enum class StackUse : std::uint8_t { optional, by_command };
+
 /// What all subcommands take that trace.
 struct TraceOptions : ReadOptions {
   rtev_sched_mode sched = RTEV_SCHED_OCAML;
@@ -64,13 +76,14 @@ struct TraceOptions : ReadOptions {
   bool allow_confined = false;
   std::uint32_t enable_rate = 50;  ///< programs per second
   bool history = false;
+  StackOptions stacks{};
   std::optional<std::size_t> buffer_bytes;
   std::size_t memory_limit = std::size_t{256} << 20;
   int priority = default_priority;
   bool verbose = false;
 };
 /// Only those of tracing itself.
-void add_trace_options(CLI::App& app, TraceOptions& options);
+void add_trace_options(CLI::App& app, TraceOptions& options, StackUse stacks = StackUse::optional);
 
 /// How much of a disk the files of a live stream may take.
 struct DiskOptions {
@@ -117,8 +130,10 @@ struct AnalysisOptions : TraceOptions {
   bool json = false;
   bool full = false;            ///< --full or -v
   std::vector<Limit> limits{};  ///< --fail-if
+  /// Of files that the subcommand writes instead of its report.
+  std::vector<std::string_view> file_suffixes{};
 };
-void add_analysis_options(CLI::App& app, AnalysisOptions& options);
+void add_analysis_options(CLI::App& app, AnalysisOptions& options, StackUse stacks = StackUse::optional);
 /// -f text|json
 void add_json_option(CLI::App& app, bool& json);
 /// --min

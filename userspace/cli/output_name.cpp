@@ -2,6 +2,7 @@
 #include "cli/output_name.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -66,8 +67,14 @@ Result<Format> format_of_output(const std::string& path, std::optional<Format> a
       fmt::format("omit -f, or give a file with the suffix {}", info_of(*asked).suffixes.front()));
 }
 
-Result<bool> is_json_output(const std::string& path, std::optional<bool> asked) {
-  constexpr const char* accepted = "a report is text (.txt, .log or no suffix) or JSON (.json, .jsonl)";
+Result<bool> is_json_output(const std::string& path, std::optional<bool> asked,
+                            std::span<const std::string_view> others) {
+  std::string accepted = "a report is text (.txt, .log or no suffix) or JSON (.json, .jsonl)";
+  if (!others.empty()) accepted += fmt::format("; other files are {}", fmt::join(others, ", "));
+  if (std::ranges::any_of(others, [&](std::string_view other) { return path.ends_with(other); })) {
+    if (!asked) return false;
+    return refused(path, fmt::format("-f asks for {}", *asked ? "JSON" : "text"), "omit -f, or give another suffix");
+  }
   const std::string suffix = std::filesystem::path(path).extension();
   const auto is_one_of = [&](const auto& suffixes) {
     return std::ranges::find(suffixes, suffix) != std::end(suffixes);

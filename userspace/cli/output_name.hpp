@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,7 +22,9 @@ std::string default_file_name(std::string_view suffix);
 /// none. Fails on a suffix of another format than `asked`, and without `asked` on one that no format has.
 Result<Format> format_of_output(const std::string& path, std::optional<Format> asked, Format otherwise);
 
-/// True if a report's file is JSON, with the same rules. Reports are not compressed: fails on ".gz".
-Result<bool> is_json_output(const std::string& path, std::optional<bool> asked);
+/// True if a report's file is JSON, with the same rules. Reports are not compressed: fails on ".gz". False for a file
+/// with one of the suffixes `others`, which are no reports.
+Result<bool> is_json_output(const std::string& path, std::optional<bool> asked,
+                            std::span<const std::string_view> others = {});
 
 }  // namespace rtev::cli

@@ -31,6 +31,17 @@ std::size_t default_buffer_bytes() {
   return std::clamp<std::size_t>(per_cpu * std::thread::hardware_concurrency(), min, max);
 }
 
+kernel::StackOptions stack_options(const StackOptions& options) {
+  kernel::StackOptions wanted;
+  wanted.rate_hz = options.on_cpu ? options.rate_hz : 0;
+  wanted.off_cpu = options.off_cpu;
+  wanted.min_sleep_ns = static_cast<std::uint64_t>(options.off_cpu_min.count());
+  wanted.allocations = options.allocations;
+  // Beside the other stacks fewer will do: each then stands for more words.
+  if (options.on_cpu) wanted.allocation_limit = 500;
+  return wanted;
+}
+
 LiveOptions live_options(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing) {
   LiveOptions live;
   static_cast<SessionOptions&>(live) = session_options(options, invocation, tracing);
@@ -39,6 +50,8 @@ LiveOptions live_options(const TraceOptions& options, const Invocation& invocati
   live.programs.sched_buffer_bytes = options.buffer_bytes.value_or(default_buffer_bytes());
   live.programs.follow = !invocation.command.empty();
   if (options.ringless) live.ringless = kernel::RinglessOptions{.limit = options.ringless_limit};
+  if (const StackOptions& stacks = options.stacks; stacks.on_cpu || stacks.off_cpu || stacks.allocations)
+    live.stacks = stack_options(stacks);
   live.priority = options.priority;
   return live;
 }

@@ -59,7 +59,7 @@ TEST(Messages, NameWhatAListOfEventsCouldHaveMeant) {
   events.add(1, EventKind::begin, test::phase_minor).add(2, EventKind::user_unit, 1);
   auto filter = EventFilter::parse("usr,none*");
   ASSERT_TRUE(filter);
-  const std::string kinds = "kinds are phase, counter, alloc, lifecycle, user, process, switch, wakeup\n";
+  const std::string kinds = "kinds are phase, counter, alloc, lifecycle, user, process, switch, wakeup, sample\n";
   EXPECT_EQ(no_event_message(*filter), "rtev-bpf: no event matches 'usr', 'none*'\nhint: did you mean user? " + kinds);
   for (const Event& event : events.batch().events()) filter->accepts(event, world.registry);
   EXPECT_EQ(no_event_message(*filter),

@@ -65,6 +65,18 @@ TEST(OutputName, SuffixDecidesWhetherAReportIsJson) {
   EXPECT_EQ(is_json_output("x.data", false), false);
 }
 
+TEST(OutputName, FilesThatAreNoReportsHaveTheirSuffixes) {
+  constexpr std::string_view others[]{".html", ".pb.gz", ".x.json"};
+  for (const char* const path : {"a.html", "a.pb.gz", "a.x.json"}) {
+    EXPECT_EQ(is_json_output(path, {}, others), false) << path;
+    EXPECT_FALSE(is_json_output(path, true, others)) << path;
+  }
+  EXPECT_EQ(is_json_output("a.json", {}, others), true);
+  const auto refused = is_json_output("a.foo", {}, others);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().hint, HasSubstr("other files are .html, .pb.gz, .x.json"));
+}
+
 TEST(OutputName, SuffixOfAnotherFormatIsRefusedForReports) {
   const auto expect_refused = [](const char* path, std::optional<bool> asked) {
     const auto is_json = is_json_output(path, asked);

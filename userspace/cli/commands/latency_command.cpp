@@ -5,10 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/latency/latency_sink.hpp"
+#include "analysis/spans/span_condition.hpp"
 #include "analysis/spans/spans_sink.hpp"
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
@@ -38,21 +40,10 @@ constexpr const char* footer =
 
 struct LatencyCommandOptions : AnalysisOptions {
   std::string phase;
-  std::string span;  ///< the pattern; empty: no spans
+  std::optional<SpanCondition> span;
   std::chrono::nanoseconds min{0}, interval{0};
   bool olly = false;
 };
-
-/// "NAME" or "NAME>TIME".
-bool parse_span(const std::string& text, LatencyCommandOptions& options) {
-  const std::size_t limit = text.rfind('>');
-  options.span = text.substr(0, limit);
-  if (options.span.empty()) return false;
-  if (limit == std::string::npos) return true;
-  const auto time = parse_limit_duration(text.substr(limit + 1));
-  if (time) options.min = *time;
-  return time.has_value();
-}
 
 /// Of --phase; empty if there is such a phase.
 std::string phase_error(const std::string& name) {
@@ -68,8 +59,8 @@ std::string phase_error(const std::string& name) {
 int run_spans(const LatencyCommandOptions& options, const Invocation& invocation) {
   auto output = open_output(options.output);
   if (!output) return report(output.error());
-  Spans spans({.pattern = options.span,
-               .min_ns = static_cast<std::uint64_t>(options.min.count()),
+  Spans spans({.pattern = options.span->pattern,
+               .min_ns = options.span->min_ns,
                .input = input_argument(options.input),
                .full = options.full});
   const int status = analyse(
@@ -107,7 +98,10 @@ Subcommand add_latency_command(CLI::App& root) {
       ->check(CLI::Validator(phase_error, ""));
   CLI::Option* const span = add_parsed_option(
       *app, "--span", "NAME[>TIME]", "a name, with a time and its unit if there is a >, e.g. 'request>20ms'",
-      [options](const std::string& text) { return parse_span(text, *options); },
+      [options](const std::string& text) {
+        options->span = parse_span_condition(text);
+        return options->span.has_value();
+      },
       "measure the user spans of this name (wildcards allowed) instead of pauses, and what their time was spent on; "
       "with >TIME only those that are longer, e.g. 'request>20ms'");
   add_min_option(*app, options->min);
@@ -123,7 +117,7 @@ Subcommand add_latency_command(CLI::App& root) {
   return {.app = app,
           .run =
               [options](const Invocation& invocation) {
-                return options->span.empty() ? run_latency(*options, invocation) : run_spans(*options, invocation);
+                return !options->span ? run_latency(*options, invocation) : run_spans(*options, invocation);
               },
           .takes_command = true};
 }

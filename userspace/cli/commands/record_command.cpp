@@ -45,8 +45,9 @@ class Progress final : public ForwardingSink {
     events_ += batch.events().size();
     for (const Event& event : batch.events()) {
       if (event.kind != EventKind::lost) continue;
-      const bool dropped = static_cast<LossReason>(event.id) == LossReason::dropped;
-      if (const auto loss = batch.payload_as<Loss>(event)) (dropped ? dropped_records_ : lost_words_) += loss->words;
+      const bool is_of_ring = Source::unpack(event.source).slot != 0;
+      if (const auto loss = batch.payload_as<Loss>(event))
+        (!is_of_ring ? dropped_records_ : lost_words_) += loss->words;
     }
     sink_.consume(batch, registry);
   }

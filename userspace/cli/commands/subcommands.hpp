@@ -26,6 +26,8 @@ Subcommand add_pauses_command(CLI::App& root);
 Subcommand add_latency_command(CLI::App& root);
 Subcommand add_stalls_command(CLI::App& root);
 Subcommand add_stats_command(CLI::App& root);
+Subcommand add_profile_command(CLI::App& root);
+Subcommand add_allocs_command(CLI::App& root);
 Subcommand add_dump_command(CLI::App& root);
 Subcommand add_convert_command(CLI::App& root);
 Subcommand add_enable_command(CLI::App& root);
