@@ -14,6 +14,7 @@ void pipeline(Report& report, const Effort& effort);   ///< tracer's CPU time pe
 void scheduler(Report& report, const Effort& effort);  ///< tracer's CPU time per switch or wake-up
 void idle(Report& report, const Effort& effort);       ///< 500 idle processes
 void traced(Report& report, const Effort& effort);     ///< what tracing costs the traced program
+void stacks(Report& report, const Effort& effort);     ///< the same while stacks are taken
 void enabling(Report& report, const Effort& effort);   ///< what events cost that were switched on in a running program
 void ringless(Report& report, const Effort& effort);   ///< an OCaml program without a ring, traced by probes
 void bystander(Report& report, const Effort& effort);  ///< a pipe ping-pong on a host without OCaml

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What tracing costs the traced program, measured until a cost of 1 % is visible.
+// What tracing costs the traced program, with and without stacks, measured until a cost of 1 % is visible.
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
@@ -25,26 +25,27 @@ struct Work {
   const char* what;
   const char* kind;        ///< of tests/ocaml/toil.ml
   std::optional<int> cpu;  ///< of the whole program; else it chooses itself
-  double max_without_scheduler, max_with_scheduler;
 };
-const std::array<Work, 4> works{{{"one domain that allocates", "alloc", 0, 1.01, 1.02},
-                                 {"two domains that allocate, one on each cpu", "domains", std::nullopt, 1.01, 1.02},
-                                 {"system calls", "calls", 0, 1.05, 1.05},
-                                 {"sleeping and waking 10,000 times a second", "wakes", 0, 1.05, 1.05}}};
+constexpr Work allocating{"one domain that allocates", "alloc", 0};
 
-enum Variant : std::size_t { events_off, without_scheduler, with_scheduler, variants };
-constexpr std::array<const char*, variants> names{"events off, untraced", "record --sched off", "record"};
+/// How the program is traced.
+struct Variant {
+  const char* name;
+  std::vector<std::string> arguments;  ///< of the tool, which writes to a file; none: not at all, with events off
+  std::optional<double> max{};         ///< goal
+};
 
 /// Costs against the same work with events on and untraced; one of each round.
 struct Ratios {
   Series cpu{}, run_time{};
 };
 
-Cost run_variant(Variant variant, Toil& off, Toil& on, int amount) {
-  if (variant == events_off) return off.block(amount);
+Cost run_variant(const Variant& variant, Toil& off, Toil& on, int amount) {
+  if (variant.arguments.empty()) return off.block(amount);
   const test::TempDir directory;
-  std::vector<std::string> arguments{"record", "-q", "-o", directory / "trace.fxt"};
-  if (variant == without_scheduler) arguments.insert(arguments.end(), {"--sched", "off"});
+  std::vector<std::string> arguments = variant.arguments;
+  const char* const file = arguments.front() == "record" ? "trace.fxt" : "report.txt";
+  arguments.insert(arguments.end(), {"-q", "-o", directory / file});
   Tool tool(arguments);
   const Cost cost = on.block(amount);
   tool.interrupt();
@@ -52,12 +53,14 @@ Cost run_variant(Variant variant, Toil& off, Toil& on, int amount) {
 }
 
 /// Untraced blocks before and after each of the others, which come in an order of chance.
-void run_round(Toil& off, Toil& on, int amount, std::minstd_rand& chance, std::array<Ratios, variants>& ratios) {
-  std::array<Variant, variants> order{events_off, without_scheduler, with_scheduler};
+void run_round(Toil& off, Toil& on, int amount, std::minstd_rand& chance, const std::vector<Variant>& variants,
+               std::vector<Ratios>& ratios) {
+  std::vector<std::size_t> order(variants.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::shuffle(order, chance);
   Cost before = on.block(amount);
-  for (const Variant variant : order) {
-    const Cost cost = run_variant(variant, off, on, amount);
+  for (const std::size_t variant : order) {
+    const Cost cost = run_variant(variants[variant], off, on, amount);
     const Cost after = on.block(amount);
     ratios[variant].cpu.runs.push_back(2 * cost.cpu / (before.cpu + after.cpu));
     ratios[variant].run_time.runs.push_back(2 * cost.run_time / (before.run_time + after.run_time));
@@ -66,40 +69,42 @@ void run_round(Toil& off, Toil& on, int amount, std::minstd_rand& chance, std::a
 }
 
 /// Of what has goals: not of the programs with events off.
-bool is_precise(const std::array<Ratios, variants>& ratios) {
+bool is_precise(const std::vector<Variant>& variants, const std::vector<Ratios>& ratios) {
   constexpr double enough = 0.01;  // ±0.5 %
-  return std::all_of(ratios.begin() + without_scheduler, ratios.end(), [](const Ratios& ratio) {
-    return std::ranges::all_of(std::array{&ratio.cpu, &ratio.run_time}, [](const Series* series) {
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    for (const Series* const series : {&ratios[i].cpu, &ratios[i].run_time}) {
       const auto [least, most] = series->interval();
-      return most - least <= enough;
-    });
-  });
+      if (variants[i].max && !(most - least <= enough)) return false;
+    }
+  }
+  return true;
 }
 
-void add_row(Report& report, const Work& work, Variant variant, const char* what, const Series& ratio) {
+void add_row(Report& report, const char* section, const Work& work, const Variant& variant, const char* what,
+             const Series& ratio) {
   const auto [least, most] = ratio.interval();
-  Series subject{.name = names[variant], .runs = ratio.runs};
-  Row row{.section = "traced",
+  Series subject{.name = variant.name, .runs = ratio.runs};
+  Row row{.section = section,
           .what = fmt::format("{}: {}", work.what, what),
           .unit = "x",
           .subject = std::move(subject),
           .note = fmt::format("95 % interval of the median: {:.4f} to {:.4f}, after {} rounds", least, most,
                               ratio.runs.size())};
   if (!std::isfinite(least)) row.note = "too few rounds for an interval of the median";
-  if (variant != events_off) {
-    const double bound = variant == with_scheduler ? work.max_with_scheduler : work.max_without_scheduler;
-    row.goal = Goal::at_most(bound, "x");
+  if (variant.max) {
+    row.goal = Goal::at_most(*variant.max, "x");
     row.figure = ratio.median();
-    if (least <= bound && bound < most) row.note += "; the goal lies in it, so this run does not decide";
+    if (least <= *variant.max && *variant.max < most) row.note += "; the goal lies in it, so this run does not decide";
   }
   report.add(std::move(row));
 }
 
-void measure(Report& report, const Work& work, const Effort& effort) {
+void measure(Report& report, const char* section, const Work& work, const std::vector<Variant>& variants,
+             const Effort& effort) {
   // Programs with another layout in memory are a few percent faster or slower, so one is not used for long.
   constexpr int rounds_of_a_program = 4;
   std::minstd_rand chance;
-  std::array<Ratios, variants> ratios;
+  std::vector<Ratios> ratios(variants.size());
   const std::uint64_t end = monotonic_ns() + static_cast<std::uint64_t>(effort.traced_seconds * 1e9);
   const test::TempDir directory;
   do {
@@ -107,11 +112,11 @@ void measure(Report& report, const Work& work, const Effort& effort) {
     const int amount = on.usual_amount();
     off.piece(amount);
     for (int round = 0; round < rounds_of_a_program && monotonic_ns() < end; ++round)
-      run_round(off, on, amount, chance, ratios);
-  } while (monotonic_ns() < end && !is_precise(ratios));
-  for (std::size_t i = 0; i < variants; ++i) {
-    add_row(report, work, static_cast<Variant>(i), "its cpu time", ratios[i].cpu);
-    add_row(report, work, static_cast<Variant>(i), "its run time", ratios[i].run_time);
+      run_round(off, on, amount, chance, variants, ratios);
+  } while (monotonic_ns() < end && !is_precise(variants, ratios));
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    add_row(report, section, work, variants[i], "its cpu time", ratios[i].cpu);
+    add_row(report, section, work, variants[i], "its run time", ratios[i].run_time);
   }
 }
 
@@ -119,7 +124,26 @@ void measure(Report& report, const Work& work, const Effort& effort) {
 
 void traced(Report& report, const Effort& effort) {
   if (!has_ocaml()) return;
-  for (const Work& work : works) measure(report, work, effort);
+  const auto variants = [](double max_without_scheduler, double max_with_scheduler) {
+    return std::vector<Variant>{{"events off, untraced", {}},
+                                {"record --sched off", {"record", "--sched", "off"}, max_without_scheduler},
+                                {"record", {"record"}, max_with_scheduler}};
+  };
+  measure(report, "traced", allocating, variants(1.01, 1.02), effort);
+  measure(report, "traced", {"two domains that allocate, one on each cpu", "domains", std::nullopt},
+          variants(1.01, 1.02), effort);
+  measure(report, "traced", {"system calls", "calls", 0}, variants(1.05, 1.05), effort);
+  measure(report, "traced", {"sleeping and waking 10,000 times a second", "wakes", 0}, variants(1.05, 1.05), effort);
+}
+
+void stacks(Report& report, const Effort& effort) {
+  if (!has_ocaml()) return;
+  measure(report, "stacks", allocating,
+          {{"record --stacks", {"record", "--stacks"}, 1.02},
+           {"record --stacks --stack-rate 999", {"record", "--stacks", "--stack-rate", "999"}, 1.05},
+           {"profile", {"profile"}, 1.02},
+           {"allocs", {"allocs"}, 1.03}},
+          effort);
 }
 
 }  // namespace rtev::bench

@@ -23,6 +23,8 @@ const std::map<std::string, std::vector<std::string>, std::less<>> schema{
     {"user", {"pid", "comm", "domain", "name", "id", "kind"}},
     {"lost", {"pid", "comm", "domain", "words", "from", "to", "reason"}},
     {"dropped", {"buffer", "records", "from", "to"}},
+    {"samples", {"records", "from", "to"}},
+    {"sample", {"kind", "pid", "comm", "tid", "cpu", "stack"}},
     {"process", {"pid", "comm", "action"}},
     {"switch", {"cpu", "prev", "next"}},
     {"wakeup", {"tid", "pid", "cpu", "by"}},
@@ -33,8 +35,9 @@ const std::set<std::string, std::less<>> ring_types{"begin", "end", "counter", "
 std::string missing_field(const Json& event) {
   for (const char* field : {"ts", "type"})
     if (!event.contains(field)) return field;
-  const bool dropped = event["type"] == "lost" && event.value("reason", "") == "dropped";
-  const auto known = schema.find(dropped ? "dropped" : event["type"].get<std::string>());
+  const std::string reason = event["type"] == "lost" ? event.value("reason", "") : "";
+  const auto known =
+      schema.find(reason == "dropped" || reason == "samples" ? reason : event["type"].get<std::string>());
   if (known == schema.end()) return "a known type";
   for (const std::string& field : known->second)
     if (!event.contains(field)) return field;

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+// Stacks of real OCaml programs in recordings and reports: they are complete, and the shares are right.
+
+#include <cmath>
+#include <cstdlib>
+#include <set>
+
+#include "live/harness.hpp"
+#include "live/variety.hpp"
+
+namespace rtev::test {
+namespace {
+
+struct Build {
+  std::string ocaml;
+  std::string kind;  ///< of a program of tests/variety/build: "native"
+  std::string work;  ///< its argument
+  std::string label() const { return ocaml + "_" + kind + "_" + work; }
+};
+
+std::vector<Build> all_builds() {
+  std::vector<Build> all;
+  for (const char* const ocaml : {"5.1", "5.3", "5.4"})
+    for (const char* const work : {"recursion", "digest", "minor", "major", "fibers", "callback", "noalloc", "float",
+                                   "exceptions", "domains", "systhreads", "sleep"})
+      all.push_back({ocaml, "native", work});
+  for (const char* const kind : {"static", "no_pie", "stripped"})
+    for (const char* const work : {"recursion", "fibers", "noalloc", "sleep"}) all.push_back({"5.3", kind, work});
+  return all;
+}
+
+std::ostream& operator<<(std::ostream& out, const Build& build) {
+  return out << build.label();
+}
+
+bool is_complete(const Json& sample) {
+  if (sample["stack"].empty()) return false;
+  const std::string outermost = sample["stack"].back()["kind"];
+  return outermost != "unknown" && outermost != "cut";
+}
+
+class StacksLive : public LiveTest {
+ protected:
+  fs::path variety_program(const Build& build) const {
+    return Variety{.ocaml = build.ocaml.c_str(), .build = {.kind = "native", .what = ""}}.program().parent_path() /
+           ("stacks_" + build.kind);
+  }
+  /// A program with events on, which has said that it is ready.
+  Process start(const Strings& argv) const {
+    Command command = with_events("stacks", {argv.begin() + 1, argv.end()});
+    command.argv = argv;
+    return Process(command, "ready");
+  }
+  /// The samples of a process in a recording of a time.
+  std::vector<Json> samples_of(pid_t pid, const std::string& time = "1s", const std::string& rate = "499") const {
+    const std::string file = dir / "stacks.fxt";
+    const Outcome recorded = run_tool({"record", "--stacks", "--stack-rate", rate, "--off-cpu", "50us", "-q", "-d",
+                                       time, "-p", std::to_string(pid), "-o", file});
+    EXPECT_EQ(recorded.status.code(), 0) << recorded.err;
+    return dumped(file).of(pid, "sample");
+  }
+};
+
+class StackBuildsLive : public StacksLive, public testing::WithParamInterface<Build> {};
+
+TEST_P(StackBuildsLive, AreComplete) {
+  const Build& build = GetParam();
+  const fs::path path = variety_program(build);
+  if (!fs::exists(path)) {
+    const std::string obstacle = "no OCaml " + build.ocaml + " was found when the tests were built";
+    if (std::getenv("CI") != nullptr) FAIL() << obstacle;
+    GTEST_SKIP() << obstacle;
+  }
+  covers("stacks", build.kind + ", " + build.work, build.ocaml);
+  const Process process = start({path, build.work});
+  const auto samples = samples_of(process.pid());
+  std::size_t complete = 0;
+  std::string broken;
+  for (const Json& sample : samples) {
+    if (is_complete(sample))
+      ++complete;
+    else
+      broken += sample["stack"].dump() + "\n";
+  }
+  ASSERT_GT(samples.size(), 20U);
+  // The last instructions of a raise are not followed.
+  const double least = build.work == "exceptions" ? 0.95 : 0.99;
+  EXPECT_GE(static_cast<double>(complete), least * static_cast<double>(samples.size())) << broken.substr(0, 4000);
+  // The program's own functions are there.
+  const auto has_own = [](const Json& sample) {
+    return std::ranges::any_of(sample["stack"], [](const Json& frame) {
+      return frame["kind"] == "ocaml" && frame.value("function", "").starts_with("Stacks");
+    });
+  };
+  EXPECT_GT(std::ranges::count_if(samples, has_own), static_cast<std::ptrdiff_t>(samples.size() / 3));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StackBuildsLive, testing::ValuesIn(all_builds()), [](const auto& test) {
+  std::string name = test.param.label();
+  std::erase(name, '.');
+  return name;
+});
+
+TEST_F(StacksLive, SharesAreWhatTheProgramSpends) {
+  const Process process = start({ocaml_program("stacks"), "shares"});
+  const std::string file = dir / "profile.json";
+  ASSERT_EQ(
+      run_tool({"profile", "--stack-rate", "499", "-q", "-d", "6s", "-p", std::to_string(process.pid()), "-o", file})
+          .status.code(),
+      0);
+  const Json report = Json::parse(read_file(file));
+  std::map<std::string, double> total;
+  for (const Json& row : report["functions"]) total[row.value("function", "")] += row["total"]["samples"].get<double>();
+  const double both = total["Stacks.thrice"] + total["Stacks.once"];
+  ASSERT_GT(both, 1000) << report.dump().substr(0, 2000);
+  EXPECT_NEAR(total["Stacks.thrice"] / both, 0.75, 0.03);
+}
+
+TEST_F(StacksLive, PausesNameTheLineOfALateDomain) {
+  const Process process = start({ocaml_program("stacks"), "late"});
+  const Outcome outcome =
+      run_tool({"pauses", "--stacks", "-q", "-f", "json", "-d", "2s", "-p", std::to_string(process.pid())});
+  ASSERT_EQ(outcome.status.code(), 0) << outcome.err;
+  const Json report = Json::parse(outcome.out);
+  ASSERT_FALSE(report["pauses"].empty());
+  std::size_t named = 0;
+  for (const Json& pause : report["pauses"]) {
+    const std::string text = pause["blame"]["text"];
+    if (text.contains("(caml_md5_string)") && text.contains("Stacks.store")) ++named;
+  }
+  EXPECT_GE(named, report["pauses"].size() / 2) << report["pauses"][0]["blame"];
+}
+
+TEST_F(StacksLive, AllocsNameWhoAllocates) {
+  const Process process = start({ocaml_program("stacks"), "minor"});
+  const Outcome outcome = run_tool({"allocs", "-q", "-f", "json", "-d", "2s", "-p", std::to_string(process.pid())});
+  ASSERT_EQ(outcome.status.code(), 0) << outcome.err;
+  const Json report = Json::parse(outcome.out);
+  ASSERT_FALSE(report["sites"].empty()) << outcome.out;
+  EXPECT_THAT(report["sites"][0].value("function", ""), HasSubstr("List")) << report["sites"][0];
+}
+
+TEST_F(StacksLive, SleepsSayWhatThreadsWaitFor) {
+  const Process process = start({ocaml_program("stacks"), "sleep"});
+  const Outcome outcome =
+      run_tool({"profile", "--off-cpu", "50us", "-q", "-f", "json", "-d", "1s", "-p", std::to_string(process.pid())});
+  ASSERT_EQ(outcome.status.code(), 0) << outcome.err;
+  const Json report = Json::parse(outcome.out);
+  std::set<std::string> functions;
+  for (const Json& row : report["functions"]) functions.insert(row.value("function", ""));
+  EXPECT_THAT(functions, Contains("caml_unix_sleep")) << outcome.out.substr(0, 2000);
+}
+
+TEST_F(StacksLive, BytecodeSaysThatItIs) {
+  const fs::path path = variety_program({"5.3", "bytecode", ""});
+  if (!fs::exists(path)) GTEST_SKIP() << "the programs of tests/variety were not built";
+  const Process process = start({path, "recursion"});
+  const auto samples = samples_of(process.pid());
+  const auto is_bytecode = [](const Json& sample) {
+    return std::ranges::any_of(sample["stack"], [](const Json& frame) { return frame["kind"] == "bytecode"; });
+  };
+  ASSERT_GT(samples.size(), 20U);
+  EXPECT_GT(std::ranges::count_if(samples, is_bytecode), static_cast<std::ptrdiff_t>(samples.size() / 2)) << samples[0];
+}
+
+TEST_F(StacksLive, FilesForOtherProgramsAreMadeOfARecording) {
+  const Process process = start({ocaml_program("stacks"), "recursion"});
+  samples_of(process.pid());
+  const std::string recording = dir / "stacks.fxt";
+  for (const char* const suffix : {".folded", ".pb.gz", ".speedscope.json", ".html"}) {
+    const std::string file = dir / (std::string("profile") + suffix);
+    const Outcome outcome = run_tool({"profile", "-i", recording, "-o", file});
+    EXPECT_EQ(outcome.status.code(), 0) << suffix << outcome.err;
+    EXPECT_GT(fs::file_size(file), 100U) << suffix;
+  }
+  EXPECT_THAT(read_file(dir / "profile.folded"), HasSubstr("Stacks.descend"));
+}
+
+}  // namespace
+}  // namespace rtev::test
