@@ -206,7 +206,7 @@ class Reader {
       Descriptor descriptor{.return_address = static_cast<std::uint32_t>(return_address - source_.link_base),
                             .frame_data = data};
       if (data != return_to_c) {
-        cursor.take_bytes(2u * live);
+        cursor.take_bytes(2 * std::uint64_t{live});
         unsigned offsets = 1;
         if ((data & 2) != 0) {
           offsets = cursor.take<std::uint8_t>();

@@ -102,7 +102,7 @@ class CallTree {
   Index node_of(StackIndex stack);
   StackIndex innermost_ocaml(StackIndex stack);
   Index child(Index parent, Index place);
-  Index place_of_frame(FrameIndex frame);
+  Index place_of_frame(FrameIndex index);
   Index place(const ProfileFunction& function, std::uint32_t line, std::uint64_t address);
   Index gc_place() { return place({.is_gc = true}, 0, 0); }
 

@@ -68,7 +68,7 @@ class Tree {
       rest.indent = deeper;
       if (rest.small_weight >= whole_weight() / smallest_share) steps.push_back(rest);
       left_out_ += rest.small;
-      for (auto child = shown.rbegin(); child != shown.rend(); ++child) steps.push_back({*child, deeper});
+      for (const Index child : shown | std::views::reverse) steps.push_back({child, deeper});
     };
     push_children(CallTree::root, 0);
     for (std::size_t lines = 0; !steps.empty(); ++lines) {

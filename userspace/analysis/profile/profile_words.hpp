@@ -28,7 +28,7 @@ struct Weight {
 };
 
 void append(TextBuffer& out, const SourceLine& line);
-void append(TextBuffer& out, const PlaceName& place);
+void append(TextBuffer& out, const PlaceName& name);
 void append(TextBuffer& out, const Weight& weight);
 
 /// The name of a function in a table: without its middle if it is long.

@@ -19,7 +19,7 @@ class StackWriter {
   void finish(const StackTable& stacks);
 
  private:
-  void write_frame(FrameIndex frame, const StackTable& stacks);
+  void write_frame(FrameIndex index, const StackTable& stacks);
 
   FxtWriter& writer_;
   std::vector<bool> stacks_, frames_;  ///< those that are written

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <string>
 
 namespace rtev::perfetto {
@@ -78,8 +79,8 @@ void Samples::add_stack(Message<InternedData>& data, StackIndex stack, const Sta
   });
   Message<Callstack> callstack{data, InternedData::callstacks};
   callstack.add_number(Callstack::iid, stack);
-  for (auto frame = path_.rbegin(); frame != path_.rend(); ++frame)
-    callstack.add_number(Callstack::frame_ids, std::uint64_t{*frame} + 1);
+  for (const FrameIndex frame : path_ | std::views::reverse)
+    callstack.add_number(Callstack::frame_ids, std::uint64_t{frame} + 1);
 }
 
 void Samples::add_frame(Message<InternedData>& data, FrameIndex index, const StackFrame& frame) {

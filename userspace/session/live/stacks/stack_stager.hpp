@@ -79,7 +79,7 @@ class StackStager {
   std::optional<StackIndex> unwind(const rtev_stack& record, std::span<const std::byte> payload,
                                    const CodeSpaces::Process& process, Retry retry);
   StackIndex wait(const rtev_stack& record, std::span<const std::byte> payload, ProcessIndex process);
-  void retry(ProcessIndex process);
+  void retry(ProcessIndex index);
 
   Context context_;
   std::set<ProcessIndex> sampled_;
