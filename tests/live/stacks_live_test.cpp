@@ -83,8 +83,8 @@ TEST_P(StackBuildsLive, AreComplete) {
       broken += sample["stack"].dump() + "\n";
   }
   ASSERT_GT(samples.size(), 20U);
-  // The last instructions of a raise are not followed.
-  const double least = build.work == "exceptions" ? 0.95 : 0.99;
+  // The last instructions of a raise are not followed: in a program that only raises, one sample of twenty.
+  const double least = build.work == "exceptions" ? 0.90 : 0.99;
   EXPECT_GE(static_cast<double>(complete), least * static_cast<double>(samples.size())) << broken.substr(0, 4000);
   // The program's own functions are there.
   const auto has_own = [](const Json& sample) {
