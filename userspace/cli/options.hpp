@@ -61,6 +61,8 @@ struct StackOptions {
   bool allocations = false;                                            ///< where minor heaps are used up
   unsigned rate_hz = 99;                                               ///< of on_cpu
   std::chrono::nanoseconds off_cpu_min{std::chrono::milliseconds{1}};  ///< shorter sleeps have no stack
+
+  bool any() const { return on_cpu || off_cpu || allocations; }
 };
 /// Whether a command takes stacks only with --stacks, or decides itself which it takes.
 enum class StackUse : std::uint8_t { optional, by_command };

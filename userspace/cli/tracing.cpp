@@ -50,8 +50,7 @@ LiveOptions live_options(const TraceOptions& options, const Invocation& invocati
   live.programs.sched_buffer_bytes = options.buffer_bytes.value_or(default_buffer_bytes());
   live.programs.follow = !invocation.command.empty();
   if (options.ringless) live.ringless = kernel::RinglessOptions{.limit = options.ringless_limit};
-  if (const StackOptions& stacks = options.stacks; stacks.on_cpu || stacks.off_cpu || stacks.allocations)
-    live.stacks = stack_options(stacks);
+  if (options.stacks.any()) live.stacks = stack_options(options.stacks);
   live.priority = options.priority;
   return live;
 }
@@ -141,7 +140,7 @@ int trace_with_bpf(const TraceOptions& options, const Invocation& invocation, co
 
 bool lacks_bpf(const TraceOptions& options, const kernel::HostFeatures& host) {
   // These options mean nothing without BPF: its errors say what they need.
-  return host.denies_bpf && !options.enable && !options.ringless;
+  return host.denies_bpf && !options.enable && !options.ringless && !options.stacks.any();
 }
 
 }  // namespace
