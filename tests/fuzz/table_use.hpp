@@ -20,7 +20,7 @@ inline void use_tables(ObjectTables made, std::uint32_t seed) {
   std::mt19937 random(seed);
   // Of a function, a call or the code in general, so that most look-ups find something.
   const auto place = [&]() -> std::uint32_t {
-    const std::uint32_t any = random() % 0x9000;
+    const auto any = static_cast<std::uint32_t>(random() % 0x9000);
     if (random() % 2 == 0) return any;
     const auto call = tables->call_from(any);
     return call ? call->return_address : any;
