@@ -36,7 +36,11 @@ constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
 void LiveSources::on_image_end(const ImageEnd& end) {
   const std::uint64_t now = monotonic_ns();
   if (enabling_) enabling_->forget(end.process);
-  if (stacks_) stacks_->forget(end.process);
+  if (stacks_) {
+    // Its last stacks, while its process is known.
+    stacks_->stage(now);
+    stacks_->forget(end.process);
+  }
   sched_attachment_.end(now);
   for (const std::uint32_t slot : end.slots) rings_.seal(slot, end.time_ns);
   ended_.push_back({.end = end, .deadline_ns = now + max_end_wait_ns});

@@ -35,7 +35,7 @@ class FakeStacks final : public kernel::StackSource {
   std::vector<kernel::StackDrop> drops;
 };
 
-/// Answers when it is told to.
+/// Answers when the test calls answer().
 class FakeQueries final : public ProcessQueries {
  public:
   void ask(ProcessQuery query, std::uint32_t, Answer answer) override {
@@ -161,6 +161,22 @@ TEST_F(StackStagerTest, SamplesWhileThereIsAProcess) {
   EXPECT_FALSE(source_.samples);
 }
 
+TEST_F(StackStagerTest, ForgetsTheCodeOfProcessesThatEnded) {
+  stager_.add_process(pid);
+  queries_.answer();
+  stager_.add_process(pid);
+  EXPECT_THAT(queries_.asked, IsEmpty()) << "it is known";
+  stager_.forget(process_);
+  stager_.add_process(pid);
+  EXPECT_EQ(queries_.asked.size(), 1U);
+
+  stager_.forget(process_);
+  EXPECT_EQ(queries_.asked.size(), 1U) << "an answer is awaited";
+  queries_.answer();
+  stager_.add_process(pid);
+  EXPECT_EQ(queries_.asked.size(), 1U) << "it was forgotten when the answer had come";
+}
+
 TEST_F(StackStagerTest, GivesUpAtTheEnd) {
   const auto staged = stage({record_of(RTEV_STACK_ON_CPU, 500)});
   stager_.give_up();
@@ -197,7 +213,7 @@ TEST_F(StackStagerTest, IgnoresWhatIsNotOfTheImage) {
 }
 
 TEST_F(StackStagerTest, AsksForAllThatIsNotKnown) {
-  stage({record_of(RTEV_STACK_ON_CPU, 500)});
+  stager_.add_process(pid);
   ASSERT_EQ(queries_.asked.size(), 1U);
   ASSERT_TRUE(queries_.asked[0].first.code_but);
   EXPECT_EQ(queries_.asked[0].first.pid, pid);

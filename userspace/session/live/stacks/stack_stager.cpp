@@ -28,7 +28,7 @@ constexpr Source samples{0, sample_stream};
 StackStager::StackStager(const Context& context, KernelSymbols kernel_symbols)
     : context_(context),
       code_(
-          context.queries, [this](ProcessIndex process) { retry(process); }, context.clock),
+          context.queries, [this](ProcessIndex process) { on_known(process); }, context.clock),
       namer_(context.registry.stacks(), std::move(kernel_symbols)) {}
 
 void StackStager::add_process(std::int32_t pid) {
@@ -44,8 +44,13 @@ void StackStager::add_process(std::int32_t pid) {
 
 void StackStager::forget(ProcessIndex process) {
   if (sampled_.erase(process) != 0 && sampled_.empty()) context_.source.set_sampling(false);
-  // What waits is unwound with what is known.
+  // The last stacks may wait for an answer.
   if (!code_.is_awaited(process)) code_.forget(process);
+}
+
+void StackStager::on_known(ProcessIndex process) {
+  retry(process);
+  if (!sampled_.contains(process)) code_.forget(process);
 }
 
 void StackStager::stage(std::uint64_t now_ns) {
@@ -119,10 +124,7 @@ std::optional<StackIndex> StackStager::unwind(const rtev_stack& record, std::spa
   static const AddressSpace nothing;
   const AddressSpace& known = space != nullptr ? *space : nothing;
   kernel::split_stack(record, payload, parts_);
-  copies_.clear();
-  for (const kernel::CopiedMemory& copy : parts_.copies)
-    copies_.push_back({.address = copy.address, .bytes = copy.bytes});
-  StackCopy stack{.registers = {}, .copies = copies_};
+  StackCopy stack{.registers = {}, .copies = parts_.copies};
   std::ranges::copy(record.registers, stack.registers.begin());
   unwinder_.unwind(stack, known, max_frames, unwound_);
   if (unwound_.is_code_missing && retry == Retry::if_missing && code_.ask_again(process)) return std::nullopt;

@@ -41,6 +41,7 @@ class StackStager {
 
   /// Takes stacks of this process from now on, if its program is known.
   void add_process(std::int32_t pid);
+  /// The process has ended. Stage before: records of a process that is not traced any more are ignored.
   void forget(ProcessIndex process);
 
   /// Stages what waits.
@@ -79,6 +80,7 @@ class StackStager {
   std::optional<StackIndex> unwind(const rtev_stack& record, std::span<const std::byte> payload,
                                    const CodeSpaces::Process& process, Retry retry);
   StackIndex wait(const rtev_stack& record, std::span<const std::byte> payload, ProcessIndex process);
+  void on_known(ProcessIndex process);
   void retry(ProcessIndex index);
 
   Context context_;
@@ -92,7 +94,6 @@ class StackStager {
   std::uint64_t dropped_ = 0;
   // Of the stack in hand, to keep their memory.
   kernel::StackParts parts_;
-  std::vector<MemoryCopy> copies_;
   Unwound unwound_;
 };
 
