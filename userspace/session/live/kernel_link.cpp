@@ -20,7 +20,7 @@ constexpr std::chrono::nanoseconds saved_retry{100'000};
 void KernelLink::track(std::int32_t pid, const rtev_tracked& tracked) {
   // Fails, and is counted as a drop, when the kernel's table is full. The ring is read nevertheless, but later.
   [[maybe_unused]] const auto result = control_.track(pid, tracked);
-  on_tracked_(pid, tracked);
+  on_tracked_(pid);
   if (tracked.slot == 0 && tracked.binary != 0) on_ringless_(tracked.binary);
 }
 

@@ -21,7 +21,7 @@ class KernelLink final : public KernelControl {
   /// Called when a process is tracked that has no ring so far, with its binary.
   using OnRingless = std::function<void(std::uint32_t binary_id)>;
   /// Called when any process is tracked, or more is known of it.
-  using OnTracked = std::function<void(std::int32_t pid, const rtev_tracked& tracked)>;
+  using OnTracked = std::function<void(std::int32_t pid)>;
   /// `saved_bytes`: what saved rings may take in memory.
   KernelLink(kernel::TrackedProcesses& control, kernel::SavedRingSource& source, OnTracked on_tracked,
              OnRingless on_ringless, std::size_t saved_bytes)

@@ -169,7 +169,7 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
              static_cast<std::uint64_t>(options.max_delay.count())),
       kernel_(
           programs_, programs_,
-          [this](std::int32_t pid, const rtev_tracked&) {
+          [this](std::int32_t pid) {
             sched_attachment_.begin();
             if (stacks_) stacks_->add_process(pid);
           },

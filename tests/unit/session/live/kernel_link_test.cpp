@@ -59,7 +59,7 @@ class KernelLinkTest : public testing::Test {
   FakeKernel kernel_;
   std::vector<std::uint32_t> ringless_;
   int tracked_ = 0;
-  KernelLink link_{kernel_, kernel_, [this](std::int32_t, const rtev_tracked&) { ++tracked_; },
+  KernelLink link_{kernel_, kernel_, [this](std::int32_t) { ++tracked_; },
                    [this](std::uint32_t binary) { ringless_.push_back(binary); }, 1 << 20};
 };
 
