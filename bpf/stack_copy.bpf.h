@@ -6,9 +6,8 @@
 
 #include "domain.bpf.h"
 
-#define COPY_BYTES                                                                                  \
-  4096 /* read at a time, aligned: within one page of the smallest size, all can be read or nothing \
-        */
+/* Read at a time, aligned: in one page of the smallest size, all bytes can be read or none. */
+#define COPY_BYTES 4096
 #define MAX_RANGES 64
 #define MAX_COPY_STEPS (2 * MAX_RANGES + RTEV_MAX_STACK_BYTES / COPY_BYTES)
 #define MAX_PAYLOAD \
@@ -171,8 +170,7 @@ struct copying {
   struct stack_scratch* scratch;
 };
 
-/* A copy of one word. Not part of copy_step: with more variables in use the verifier of Linux 6.1 loses their limits.
- */
+/* A copy of one word. Not part of copy_step: the verifier of Linux 6.1 loses the limits of variables there. */
 static __noinline void put_value(struct stack_scratch* scratch, __u64 address, __u64 value) {
   __u64 header = scratch->used;
   barrier_var(header);

@@ -125,8 +125,7 @@ static long follow_link(__u32 index, struct copying* copying) {
   return 0;
 }
 
-/* Adds the C stack from `sp` to the outermost callback and what called that. `link`: where OCaml code called C, or 0.
- */
+/* Adds the C stack from `sp` to the outermost callback and its caller. `link`: where OCaml code called C, or 0. */
 static __always_inline void add_c_stack(struct stack_scratch* scratch, struct task_struct* task, __u64 sp, __u64 link) {
   __u64 most = scratch->left / 2;
   scratch->root = link;
@@ -161,8 +160,7 @@ static __always_inline void add_c_stack(struct stack_scratch* scratch, struct ta
   add_range(scratch, sp, newest_end);
 }
 
-/* The word nearest to the link that points into the OCaml stack, or with `lowest` the lowest one; 0 if there is none.
- */
+/* The word nearest to the link that points into the OCaml stack, or the lowest such word if `lowest`; 0 if none. */
 static __noinline __u64 find_saved_sp(struct stack_scratch* scratch, __u64 sp, __u64 link, __u64 begin, __u64 end) {
   scratch->found = 0;
   if (sp >= link) return 0;

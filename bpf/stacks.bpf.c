@@ -65,8 +65,8 @@ const volatile bool knows_threads = false; /* `threads` is shared */
 /* Shared with user space, which sets `taken`. */
 struct rtev_stack_drops stack_drops[RTEV_STACK_KINDS][RTEV_STACK_LOSSES];
 struct rtev_stack_budget budget_of_all;
-/* Whether there has been a target whose tgid ends in these bits: most threads are told apart by that alone, in a tenth
- * of the time. Set by user space. */
+/* By the low bits of a tgid: whether there has been a target with these bits. Takes a tenth of the time of a look-up in
+ * stack_targets, which most threads do not need. Set by user space. */
 __u8 had_targets[RTEV_TARGET_FILTER];
 
 static __always_inline void count_stack_drop(__u32 kind, __u32 loss) {

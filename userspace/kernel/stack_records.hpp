@@ -11,24 +11,14 @@
 
 #include "bpf/records.h"
 #include "kernel/stack_source.hpp"
+#include "unwind/stack_copy.hpp"
 
 namespace rtev::kernel {
-
-/// A part of the memory of a process.
-struct CopiedMemory {
-  std::uint64_t address;
-  std::span<const std::byte> bytes;
-
-  /// Whether it holds all of [address, address + size).
-  bool contains(std::uint64_t first, std::uint64_t size) const {
-    return first >= address && first - address <= bytes.size() && size <= bytes.size() - (first - address);
-  }
-};
 
 /// The parts of a payload. They point into it.
 struct StackParts {
   std::vector<std::uint64_t> kernel_frames;  ///< addresses of the kernel's code, innermost first
-  std::vector<CopiedMemory> copies;
+  std::vector<MemoryCopy> copies;
 };
 
 /// Splits a payload. Numbers that do not fit the payload end it early.

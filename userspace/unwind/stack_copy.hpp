@@ -14,6 +14,11 @@ namespace rtev {
 struct MemoryCopy {
   std::uint64_t address = 0;
   std::span<const std::byte> bytes{};
+
+  /// Whether it holds all of [first, first + size).
+  bool contains(std::uint64_t first, std::size_t size) const {
+    return size <= bytes.size() && first - address <= bytes.size() - size;
+  }
 };
 
 struct StackCopy {
@@ -45,9 +50,8 @@ struct StackCopy {
 
  private:
   static bool read_from(const MemoryCopy& copy, std::uint64_t address, std::uint64_t& word) {
-    const std::uint64_t offset = address - copy.address;
-    if (copy.bytes.size() < sizeof word || offset > copy.bytes.size() - sizeof word) return false;
-    std::memcpy(&word, copy.bytes.data() + offset, sizeof word);
+    if (!copy.contains(address, sizeof word)) return false;
+    std::memcpy(&word, copy.bytes.data() + (address - copy.address), sizeof word);
     return true;
   }
 };

@@ -27,7 +27,7 @@ class StackPayload {
   std::vector<std::byte> bytes;
 };
 
-std::uint64_t word_of(const CopiedMemory& copy, std::size_t index) {
+std::uint64_t word_of(const MemoryCopy& copy, std::size_t index) {
   std::uint64_t word = 0;
   std::memcpy(&word, copy.bytes.data() + index * sizeof word, sizeof word);
   return word;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// .eh_frame as compilers write it, and as nobody should.
+// .eh_frame sections: those of compilers, and invalid ones.
 #include "unwind/cfi_compiler.hpp"
 
 #include <gtest/gtest.h>

@@ -29,7 +29,7 @@ struct ProfileOptions {
   std::uint64_t min_weight = 0;                    ///< samples that stand for less are left out: short sleeps
   std::string input{};                             ///< ProfileReport::input
   bool full = false;                               ///< ProfileReport::full
-  std::size_t max_keys = std::size_t{1} << 18;     ///< samples that are told apart
+  std::size_t max_keys = std::size_t{1} << 18;     ///< different samples that are counted apart
   std::size_t max_waiting = std::size_t{1} << 17;  ///< samples in spans that have not ended
 };
 
