@@ -18,6 +18,7 @@
 #include "unit/inspect/runtime_shapes.hpp"
 #include "unit/stream/world.hpp"
 #include "unit/unwind/frametable_writer.hpp"
+#include "unit/unwind/line_writer.hpp"
 
 namespace rtev::fuzz {
 namespace {
@@ -261,7 +262,7 @@ void sinks(const fs::path& corpus) {
   }
 }
 
-/// A program with all that unwinding uses: unwinding tables, frametables, symbols.
+/// A program with all that unwinding and naming use: unwinding tables, frametables, symbols, lines.
 test::ObjectShape unwindable(std::uint16_t machine) {
   using namespace test;
   const bool is_arm = machine == EM_AARCH64;
@@ -280,6 +281,12 @@ test::ObjectShape unwindable(std::uint16_t machine) {
       {{.return_address = code + 0x20, .frame_bytes = 32, .places = {{"A.f", "a.ml", 3}, {"A.g", "a.ml", 9, true}}},
        {.return_address = code + 0x10, .frame_bytes = 16, .places = {{"A.h", "a.ml", 4}}, .allocations = 2}});
   frames.runtime(code + 0xb0, code + 0xc0);
+  LineProgram old_lines, new_lines;
+  old_lines.at(code).row(0, 4).file(2).row(0x10, 50).end(0x20);
+  new_lines.at(code + 0x40).row(0, 9).row(4, 300).end(0x20);
+  std::string line_names;
+  const std::string lines = lines_4({"src"}, {{"a.ml", 1}, {"b.ml", 0}}, old_lines) +
+                            lines_5({"/b", "lib"}, {{"c.c", 1}, {"c.c", 1}}, new_lines, line_names);
   return {.machine = machine,
           .eh_frame = cfi.bytes(),
           .data = frames.bytes(),
@@ -288,7 +295,9 @@ test::ObjectShape unwindable(std::uint16_t machine) {
                       {.name = "caml_raise_exn", .value = code + 0x40, .size = 8},
                       {.name = "caml_raise_exception", .value = code + 0x80, .size = 8}},
           .relocations = {{FrametableWriter::address, R_X86_64_RELATIVE, FrametableWriter::address + 24}},
-          .build_id = "id"};
+          .build_id = "id",
+          .debug_line = lines,
+          .debug_line_str = line_names};
 }
 
 void unwinding(const fs::path& corpus) {

@@ -12,12 +12,13 @@ namespace {
 /// Calls of a function that are looked at for its name. 68 % of functions have one with a name.
 constexpr int max_calls = 64;
 
-NamedFrame named_place(const SourcePlace& place, bool is_inlined) {
+NamedFrame named_place(const SourcePlace& place, bool is_inlined, std::uint32_t address) {
   return {.kind = NamedFrame::Kind::ocaml,
           .is_inlined = is_inlined,
           .function = readable_definition(place.function),
           .file = std::string(place.file),
-          .line = place.line};
+          .line = place.line,
+          .address = address};
 }
 
 /// OCaml code around an address by what the calls in it say of the function that contains them.
@@ -44,6 +45,36 @@ std::optional<NamedFrame> function_by_calls(const ObjectTables& tables, std::uin
   return found;
 }
 
+NamedFrame function_around(const ObjectTables& tables, std::uint32_t address) {
+  NamedFrame frame;
+  if (tables.has_ocaml_code())
+    if (auto function = function_by_calls(tables, address)) frame = std::move(*function);
+  frame.address = address;
+  if (const auto symbol = tables.symbol_at(address); symbol && !symbol->name.empty()) {
+    const bool is_ocaml = frame.kind == NamedFrame::Kind::ocaml || is_ocaml_symbol(symbol->name);
+    frame.kind = is_ocaml ? NamedFrame::Kind::ocaml : NamedFrame::Kind::c;
+    if (frame.function.empty()) frame.function = readable_symbol(symbol->name);
+    frame.address = symbol->begin;
+  } else if (const auto function = tables.function_at(address); function.begin != 0) {
+    frame.address = function.begin;
+  }
+  return frame;
+}
+
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+/// By the debug information. The line of a function that was inlined from another file would be misleading: who calls
+/// it is known, its own name is not.
+void add_line(NamedFrame& frame, const ObjectTables& tables, std::uint32_t address) {
+  const auto line = tables.line_at(address);
+  if (!line || (!frame.file.empty() && base_name(frame.file) != base_name(line->file))) return;
+  if (frame.file.empty()) frame.file = line->file;
+  frame.line = line->number;
+  frame.address = line->begin;
+}
+
 }  // namespace
 
 std::vector<NamedFrame> name_frame(const ObjectTables& tables, std::uint32_t address, bool is_return_address) {
@@ -51,28 +82,20 @@ std::vector<NamedFrame> name_frame(const ObjectTables& tables, std::uint32_t add
   if (is_return_address) {
     const auto call = tables.call_at(address);
     if (call && !call->returns_to_c())
-      tables.for_each_place(
-          *call, [&](const SourcePlace& place, bool is_inlined) { frames.push_back(named_place(place, is_inlined)); });
+      tables.for_each_place(*call, [&](const SourcePlace& place, bool is_inlined) {
+        frames.push_back(named_place(place, is_inlined, address));
+      });
     // The symbol names what the compiler did not.
     if (!frames.empty() && !frames.back().function.empty()) return frames;
   }
 
   const std::uint32_t inside = is_return_address && address != 0 ? address - 1 : address;
-  const auto symbol = tables.symbol_at(inside);
-  NamedFrame frame;
-  if (tables.has_ocaml_code())
-    if (auto function = function_by_calls(tables, inside)) frame = std::move(*function);
-  if (symbol && !symbol->name.empty()) {
-    const bool is_ocaml = frame.kind == NamedFrame::Kind::ocaml || is_ocaml_symbol(symbol->name);
-    frame.kind = is_ocaml ? NamedFrame::Kind::ocaml : NamedFrame::Kind::c;
-    if (frame.function.empty()) frame.function = readable_symbol(symbol->name);
-    frame.offset = inside - symbol->begin;
-  }
+  NamedFrame frame = function_around(tables, inside);
   if (frames.empty()) {
+    add_line(frame, tables, inside);
     frames.push_back(std::move(frame));
   } else {
     frames.back().function = std::move(frame.function);
-    frames.back().offset = frame.offset;
   }
   return frames;
 }

@@ -21,12 +21,12 @@ struct NamedFrame {
   std::string function{};  ///< "Web.Server.handle", "caml_md5_string"; empty if it is not known
   std::string file{};      ///< as the compiler was given it; empty if it is not known
   std::uint32_t line = 0;  ///< 0 if it is not known
-  /// Of code with a symbol only: bytes from the symbol to the place.
-  std::uint32_t offset = 0;
+  /// Of the instruction, of the first one of the line, or of the function where no line is known.
+  std::uint32_t address = 0;
 };
 
 /// The functions whose code is at an address of an object, innermost first: at least one. `address` is as UnwoundFrame
-/// has it. The line of OCaml code is known for calls only.
+/// has it. Lines of calls in OCaml code are those of OCaml's own tables, others those of the debug information.
 std::vector<NamedFrame> name_frame(const ObjectTables& tables, std::uint32_t address, bool is_return_address);
 
 }  // namespace rtev

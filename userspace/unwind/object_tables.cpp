@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cerrno>
 
+#include "unwind/byte_cursor.hpp"
+
 namespace rtev {
 namespace {
 
@@ -96,6 +98,9 @@ Result<ObjectTables> ObjectTables::over(std::span<const std::byte> bytes, Memory
   tables.symbol_begins_ = part_of<std::uint32_t>(bytes, header, Part::symbol_begins);
   tables.symbols_ = part_of<object_tables_format::Symbol>(bytes, header, Part::symbols);
   tables.roots_ = part_of<CodeExtent>(bytes, header, Part::roots);
+  tables.line_begins_ = part_of<std::uint32_t>(bytes, header, Part::line_begins);
+  tables.line_offsets_ = part_of<std::uint32_t>(bytes, header, Part::line_offsets);
+  tables.line_rows_ = part_of<std::byte>(bytes, header, Part::line_rows);
   tables.strings_ = part_of<std::byte>(bytes, header, Part::strings);
   // Few of each: the builder lists no more.
   tables.segments_ = tables.segments_.first(std::min<std::size_t>(tables.segments_.size(), 64));
@@ -171,6 +176,24 @@ std::optional<ObjectTables::Call> ObjectTables::call_from(std::uint32_t address)
   const auto found = std::ranges::lower_bound(returns_, address);
   if (found == returns_.end()) return std::nullopt;
   return call(static_cast<std::size_t>(found - returns_.begin()));
+}
+
+std::optional<ObjectTables::Line> ObjectTables::line_at(std::uint32_t address) const {
+  const std::size_t block = last_not_above(line_begins_, address);
+  if (block >= line_offsets_.size() || line_offsets_[block] >= line_rows_.size()) return std::nullopt;
+  ByteCursor cursor(line_rows_.subspan(line_offsets_[block]));
+  std::uint64_t begin = line_begins_[block], file = cursor.take_uleb(), line = cursor.take_uleb();
+  for (std::size_t row = 1; row < rows_of_block && !cursor.at_end(); ++row) {
+    const std::uint64_t step = cursor.take_uleb();
+    if (begin + (step >> 1) > address) break;
+    begin += step >> 1;
+    if ((step & 1) != 0) file = cursor.take_uleb();
+    line += static_cast<std::uint64_t>(cursor.take_sleb());
+  }
+  if (!cursor.ok() || line == 0 || line >= more_places) return std::nullopt;
+  return Line{.begin = static_cast<std::uint32_t>(begin),
+              .number = static_cast<std::uint32_t>(line),
+              .file = file <= UINT32_MAX ? text(static_cast<std::uint32_t>(file)) : ""};
 }
 
 std::optional<ObjectTables::Symbol> ObjectTables::symbol_at(std::uint32_t address) const {

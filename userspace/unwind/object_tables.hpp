@@ -108,6 +108,14 @@ class ObjectTables {
     }
   }
 
+  /// The line that an instruction is of, by the debug information of the file.
+  struct Line {
+    std::uint32_t begin = 0;  ///< address of the first instruction of the line in a row
+    std::uint32_t number = 0;
+    std::string_view file;  ///< can be empty
+  };
+  std::optional<Line> line_at(std::uint32_t address) const;
+
   struct Symbol {
     std::string_view name;
     std::uint32_t begin = 0;
@@ -141,12 +149,13 @@ class ObjectTables {
   std::span<const std::uint32_t> row_begins_;
   std::span<const std::uint16_t> row_rules_;
   std::span<const std::uint32_t> rule_offsets_;
-  std::span<const std::byte> rules_, expressions_, strings_;
+  std::span<const std::byte> rules_, expressions_, line_rows_, strings_;
   std::span<const std::uint32_t> returns_;
   std::span<const std::uint16_t> frame_data_;
   std::span<const std::uint32_t> return_places_;
   std::span<const object_tables_format::Place> places_;
   std::span<const object_tables_format::PlaceName> place_names_;
+  std::span<const std::uint32_t> line_begins_, line_offsets_;
   std::span<const std::uint32_t> symbol_begins_;
   std::span<const object_tables_format::Symbol> symbols_;
   std::span<const object_tables_format::CodeExtent> roots_;

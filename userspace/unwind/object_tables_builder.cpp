@@ -13,6 +13,7 @@
 #include "unwind/cfi_compiler.hpp"
 #include "unwind/data_image.hpp"
 #include "unwind/frametable_reader.hpp"
+#include "unwind/line_reader.hpp"
 #include "unwind/object_tables_format.hpp"
 #include "unwind/string_pool.hpp"
 #include "unwind/symbol_list.hpp"
@@ -22,7 +23,7 @@ namespace {
 
 using namespace object_tables_format;
 
-constexpr std::uint64_t max_eh_frame = 64u << 20;
+constexpr std::uint64_t max_eh_frame = 64u << 20, max_lines = 32u << 20, max_line_names = 4u << 20;
 constexpr std::size_t max_segments = 64;
 constexpr std::uint64_t max_note_bytes = 64u << 10;
 
@@ -88,6 +89,13 @@ LoadedBytes read_eh_frame(ElfFile& file) {
   const auto extent = file_extent(file, address);
   if (!extent) return {};
   return {address, read_extent(file, *extent, max_eh_frame)};
+}
+
+/// A section that is not loaded; empty if there is none, or only a compressed one.
+std::vector<std::byte> read_section(ElfFile& file, std::string_view name, std::uint64_t limit) {
+  const Elf64_Shdr* const section = file.section_named(name);
+  if (!section || section->sh_type == SHT_NOBITS || (section->sh_flags & SHF_COMPRESSED) != 0) return {};
+  return read_extent(file, {section->sh_offset, section->sh_size}, limit);
 }
 
 /// Where a static program jumps to functions that it chose when it started: no tool writes tables for that. Dynamic
@@ -195,6 +203,10 @@ Result<std::vector<std::byte>> build_object_tables(int fd, const ChangeCheck& ch
                                                .units = symbols.unit_frametables,
                                                .has_wide_places = symbols.has_wide_places},
                                               strings);
+  const auto debug_line = read_section(file, ".debug_line", max_lines);
+  const auto debug_line_str = debug_line.empty() ? debug_line : read_section(file, ".debug_line_str", max_line_names);
+  const LineTables lines =
+      read_lines({.lines = debug_line, .names = debug_line_str, .code = code, .link_base = base}, strings);
 
   Assembler assembler;
   assembler.header.link_base = base;
@@ -214,6 +226,8 @@ Result<std::vector<std::byte>> build_object_tables(int fd, const ChangeCheck& ch
   assembler.add(Part::place_names, frames.place_names);
   assembler.add(Part::symbol_begins, symbols.begins, Part::symbols, symbols.symbols);
   assembler.add(Part::roots, symbols.roots);
+  assembler.add(Part::line_begins, lines.begins, Part::line_offsets, lines.offsets);
+  assembler.add(Part::line_rows, lines.rows);
   assembler.add(Part::strings, strings.bytes());
   if (file.read_error()) return errno_error(file.read_error(), failure);
   return assembler.finish();

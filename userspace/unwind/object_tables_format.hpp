@@ -34,6 +34,9 @@ enum class Part : std::uint8_t {
   symbol_begins,  ///< u32, sorted
   symbols,        ///< Symbol, same count
   roots,          ///< CodeExtent: functions that nothing calls
+  line_begins,    ///< u32, sorted: address of the first row of each block
+  line_offsets,   ///< u32, same count: where in line_rows
+  line_rows,      ///< bytes: see rows_of_block
   strings,        ///< u8 size, then that many bytes
 };
 inline constexpr std::size_t part_count = static_cast<std::size_t>(Part::strings) + 1;
@@ -114,6 +117,12 @@ struct Place {
 };
 /// In Place::line: the next place is where this one was inlined.
 inline constexpr std::uint32_t more_places = 1u << 31;
+
+/// Rows of Part::line_rows say of which line the code from an address on is. A block has this many, the last one fewer.
+/// All are LEB128 numbers. The first row: file (where in `strings`), line (0 = of none). Each other one: distance from
+/// the row before in bytes << 1, plus 1 if the file is another one; the file, if so; how much greater the line is,
+/// signed.
+inline constexpr std::size_t rows_of_block = 32;
 
 struct PlaceName {
   std::uint32_t function = 0, file = 0;  ///< where in `strings`

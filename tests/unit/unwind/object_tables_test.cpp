@@ -160,7 +160,7 @@ TEST(ObjectTables, NamesFramesByPlaceThenFunctionThenSymbol) {
   const auto c = name_frame(tables, code + 0x50, false);
   EXPECT_EQ(c[0].kind, NamedFrame::Kind::c);
   EXPECT_EQ(c[0].function, "work");
-  EXPECT_EQ(c[0].offset, 0x10u);
+  EXPECT_EQ(c[0].address, code + 0x40);
   EXPECT_EQ(name_frame(tables, code + 0x90, false)[0].kind, NamedFrame::Kind::unknown);
   // Without symbols OCaml code has names all the same.
   ObjectShape stripped = whole_shape();

@@ -115,6 +115,7 @@ struct ObjectShape {
   std::vector<ElfSymbol> symbols{};
   std::vector<Elf64_Rela> relocations{};
   std::string build_id{};
+  std::string debug_line{}, debug_line_str{};
 };
 
 /// Where the code of these files begins.
@@ -159,6 +160,13 @@ inline std::string write_object(const ObjectShape& shape) {
     note.u32(4).u32(shape.build_id.size()).u32(NT_GNU_BUILD_ID).text("GNU");
     note.bytes += shape.build_id;
     load(PT_NOTE, PF_R, 0xc000, note.bytes);
+  }
+  for (const auto& [name, bytes] :
+       {std::pair{".debug_line", shape.debug_line}, {".debug_line_str", shape.debug_line_str}}) {
+    if (bytes.empty()) continue;
+    named(name, section(SHT_PROGBITS, 0, file.size(), bytes.size()), 0);
+    file += bytes;
+    file.append(-file.size() % 8, '\0');
   }
   if (!shape.symbols.empty()) append_symbols(file, sections, SHT_SYMTAB, shape.symbols);
 

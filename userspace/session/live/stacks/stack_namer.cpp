@@ -56,18 +56,12 @@ const StackNamer::Frames& StackNamer::frames_of(const UnwoundFrame& frame, const
   const auto [known, is_new] = places_.try_emplace(key);
   if (!is_new) return known->second;
   const std::string build_id = hex(tables.build_id());
-  const std::uint32_t function = tables.function_at(frame.address - (frame.is_return_address ? 1 : 0)).begin;
-  // Of a function without lines there is one frame, wherever in it the thread was.
-  const auto address_of = [&](const NamedFrame& named) {
-    if (named.line != 0) return frame.address;
-    return named.function.empty() && function != 0 ? function : frame.address - named.offset;
-  };
   for (const NamedFrame& named : name_frame(tables, frame.address, frame.is_return_address)) {
     if (interprets_bytecode(named)) known->second.push_back(stacks_.add_frame({.kind = FrameKind::bytecode}));
     known->second.push_back(stacks_.add_frame({.kind = kind_of(named.kind),
                                                .inlined = named.is_inlined,
                                                .line = named.line,
-                                               .address = tables.link_base() + address_of(named),
+                                               .address = tables.link_base() + named.address,
                                                .function = named.function,
                                                .file = named.file,
                                                .object = mapping->path,
