@@ -116,6 +116,33 @@ TEST_F(StacksLive, SharesAreWhatTheProgramSpends) {
   EXPECT_NEAR(total["Stacks.thrice"] / both, 0.75, 0.03);
 }
 
+/// The line of the source that has a text.
+unsigned line_with(const std::string& source, std::string_view text) {
+  const std::string content = golden("../ocaml/" + source);
+  const std::size_t at = content.find(text);
+  EXPECT_NE(at, std::string::npos) << text;
+  return 1 + static_cast<unsigned>(std::count(content.begin(), content.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+}
+
+TEST_F(StacksLive, LeavesAndCodeInCHaveLines) {
+  const auto hottest = [&](const std::string& work, std::string_view function) {
+    const Process process = start({ocaml_program("stacks"), work});
+    const Outcome outcome = run_tool({"profile", "-q", "-f", "json", "-d", "2s", "-p", std::to_string(process.pid())});
+    EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+    const Json report = Json::parse(outcome.out);
+    for (const Json& row : report["functions"])
+      if (row.value("function", "") == function) return row;
+    ADD_FAILURE() << outcome.out;
+    return Json::object();
+  };
+  const Json count = hottest("shares", "Stacks.count");
+  EXPECT_EQ(count.value("file", ""), "stacks.ml");
+  EXPECT_EQ(count.value("line", 0U), line_with("stacks.ml", "rec count"));
+  const Json spin = hottest("noalloc", "stacks_spin");
+  EXPECT_EQ(spin.value("file", ""), "stacks_stubs.c");
+  EXPECT_NEAR(spin.value("line", 0U), line_with("stacks_stubs.c", "sin((double)"), 1);
+}
+
 TEST_F(StacksLive, PausesNameTheLineOfALateDomain) {
   const Process process = start({ocaml_program("stacks"), "late"});
   const Outcome outcome =
