@@ -24,12 +24,14 @@
 #define NOALLOC_REGISTER 3     /* rbx */
 #define NOALLOC_REGISTER_5_0 6 /* rbp */
 #define RAISE_REGISTER 13
+#define RAISE_REGISTER_5_1 10 /* only up to where caml_stash_backtrace uses it */
 #else
 #define REGISTER_SP 31
 #define REGISTER_IP 32
 #define NOALLOC_REGISTER 29
 #define NOALLOC_REGISTER_5_0 19
 #define RAISE_REGISTER 20
+#define RAISE_REGISTER_5_1 20
 #endif
 
 struct stack_range {

@@ -184,7 +184,7 @@ static __always_inline __u64 ocaml_sp(struct stack_scratch* scratch, const struc
   const __u64* registers = scratch->record.registers;
   bool is_5_0 = target->young_trigger == target->young_start;
   __u64 noalloc = is_5_0 ? registers[NOALLOC_REGISTER_5_0] : registers[NOALLOC_REGISTER],
-        raise = registers[RAISE_REGISTER];
+        raise = registers[RAISE_REGISTER], raise_5_1 = registers[RAISE_REGISTER_5_1];
   if (target->system_end && caller) {
     /* OCaml 5.1 keeps it in a register that C code does not preserve: something else may be in this one. But C code
      * that goes through the frames, caml_stash_backtrace, has places of them in its own frame. */
@@ -192,6 +192,7 @@ static __always_inline __u64 ocaml_sp(struct stack_scratch* scratch, const struc
     if (!raises && lies_in(noalloc, begin, end)) return noalloc;
     __u64 kept = find_saved_sp(scratch, sp, link, begin, end);
     if (raises && lies_in(raise, begin, kept ? kept : end)) kept = raise;
+    if (raises && lies_in(raise_5_1, begin, kept ? kept : end)) kept = raise_5_1;
     /* The return address of the frame that was reached lies before it. */
     if (raises && kept) kept -= 2 * sizeof(kept);
     return kept ? kept : saved;
@@ -200,6 +201,7 @@ static __always_inline __u64 ocaml_sp(struct stack_scratch* scratch, const struc
   __u64 lowest = lies_in(saved, begin, end) ? saved : end - 1, kept = find_saved_sp(scratch, sp, link, begin, end);
   if (lies_in(noalloc, begin, lowest)) lowest = noalloc;
   if (lies_in(raise, begin, lowest)) lowest = raise;
+  if (lies_in(raise_5_1, begin, lowest)) lowest = raise_5_1;
   if (lies_in(kept, begin, lowest)) lowest = kept;
   return lowest;
 }
