@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/escape.hpp"
+#include "formats/profile/profile_files.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -59,6 +60,9 @@ std::string default_file_name(std::string_view suffix) {
 }
 
 Result<Format> format_of_output(const std::string& path, std::optional<Format> asked, Format otherwise) {
+  if (!asked && profile_file_of(path))
+    return refused(path, "this is the name of a profile",
+                   "rtev-bpf profile -o FILE writes it, also of a recording (-i)");
   auto of_suffix = format_of_file(path, asked.value_or(otherwise));
   if (!asked) return of_suffix;
   if (!of_suffix || fits(*asked, *of_suffix)) return *asked;

@@ -57,7 +57,8 @@ Result<std::unique_ptr<StreamFile>> StreamFile::open(const OutputOptions& option
                                                .color = wants_color(options.color, file.fd()),
                                                .columns = terminal_columns(file.fd()),
                                                .min_ns = static_cast<std::uint64_t>(options.min.count()),
-                                               .threads = options.threads});
+                                               .threads = options.threads,
+                                               .all_frames = options.all_frames});
   return made;
 }
 

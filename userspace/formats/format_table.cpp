@@ -47,7 +47,8 @@ constexpr FormatInfo table[] = {
      .hint = "one line per event",
      .is_binary = false,
      .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
-       return std::make_unique<TextSink>(output, TextOptions{.color = options.color, .min_ns = options.min_ns});
+       return std::make_unique<TextSink>(
+           output, TextOptions{.color = options.color, .min_ns = options.min_ns, .all_frames = options.all_frames});
      }},
     {.format = Format::jsonl,
      .name = "jsonl",

@@ -26,6 +26,7 @@ struct SinkOptions {
   /// brief and text: shorter pauses and spans have no lines. 0: brief has its own limits, text has lines for all.
   std::uint64_t min_ns = 0;
   ThreadSelection threads{};  ///< brief
+  bool all_frames = false;    ///< text: all functions of a stack, not only the innermost one of OCaml
 };
 
 struct FormatInfo {

@@ -50,6 +50,11 @@ TEST(OutputName, SuffixOfAnotherFormatIsRefused) {
   const auto unknown = format_of_output("x.foo", {}, Format::text);
   ASSERT_FALSE(unknown);
   EXPECT_THAT(unknown.error().message(), HasSubstr("no format has the suffix '.foo'"));
+  const auto profile = format_of_output("x.speedscope.json", {}, Format::text);
+  ASSERT_FALSE(profile);
+  EXPECT_EQ(profile.error().message(), "cannot write to x.speedscope.json: this is the name of a profile");
+  EXPECT_THAT(profile.error().hint, HasSubstr("rtev-bpf profile -o FILE"));
+  EXPECT_EQ(format_of_output("x.speedscope.json", Format::chrome, Format::text), Format::chrome);
   const auto other = format_of_output("x.fxt.gz", Format::pftrace, Format::text);
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().message(), "cannot write to x.fxt.gz: its suffix is that of fxt, and -f asks for pftrace");

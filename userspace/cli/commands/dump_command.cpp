@@ -31,6 +31,8 @@ Subcommand add_dump_command(CLI::App& root) {
   add_input_options(*app, *options);
   add_output_options(*app, options->output);
   add_common_options(*app, *options);
+  app->add_flag("-v,--verbose", options->output.all_frames,
+                "print all functions of stacks, not only the innermost one");
   return {.app = app, .run = [options](const Invocation& invocation) { return run_dump(*options, invocation); }};
 }
 

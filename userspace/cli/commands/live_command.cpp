@@ -96,8 +96,15 @@ Subcommand add_live_command(CLI::App& root) {
   add_disk_options(root, options->output.disk, false);
   add_trace_options(root, *options);
   add_common_options(root, *options);
+  root.get_option("--verbose")
+      ->description(
+          "also print all functions of stacks, messages of libbpf, and at the end what was read of each process");
   return {.app = &root,
-          .run = [options](const Invocation& invocation) { return run_live(*options, invocation); },
+          .run =
+              [options](const Invocation& invocation) {
+                options->output.all_frames = options->verbose;
+                return run_live(*options, invocation);
+              },
           .takes_command = true};
 }
 
