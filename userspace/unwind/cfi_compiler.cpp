@@ -4,17 +4,13 @@
 #include <elf.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cstring>
-#include <functional>
 #include <iterator>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "unwind/byte_cursor.hpp"
+#include "unwind/rule_list.hpp"
 
 namespace rtev {
 namespace {
@@ -24,31 +20,6 @@ using namespace object_tables_format;
 constexpr std::size_t max_rows = 8u << 20;
 constexpr std::size_t max_functions = 2u << 20;
 constexpr std::size_t max_remembered = 16;
-constexpr std::size_t max_expression = 128;
-/// Registers that can be tracked: x0 to x30 and sp on arm64, rax to rip on x86-64.
-constexpr std::size_t register_count = 33;
-
-/// State of the machine that DWARF describes: where the caller's registers are.
-struct RowState {
-  CfaKind cfa = CfaKind::none;
-  std::uint8_t cfa_register = 0;
-  bool return_is_signed = false;
-  std::int32_t cfa_value = 0;
-  std::uint64_t is_saved = 0;  ///< bit n: saved[n] says something else than `same`
-  std::array<SavedRegister, register_count> saved{};
-
-  void save(const SavedRegister& where) {
-    const std::uint64_t bit = std::uint64_t{1} << where.number;
-    is_saved = where.kind == SaveKind::same ? is_saved & ~bit : is_saved | bit;
-    saved[where.number] = where;
-  }
-  void restore(std::uint64_t number, const RowState& initial) {
-    if (number >= register_count) return;
-    SavedRegister where = initial.saved[number];
-    where.number = static_cast<std::uint8_t>(number);
-    save(where);
-  }
-};
 
 struct CommonEntry {
   bool usable = false;
@@ -68,73 +39,6 @@ struct FunctionEntry {
   std::uint32_t begin = 0, end = 0;
   std::uint32_t common = 0;  ///< where its CommonEntry is
   std::uint32_t code = 0, code_bytes = 0;
-};
-
-/// Hashes texts in a map without a copy of the one that is looked for.
-struct TextHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-};
-using TextNumbers = std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>>;
-
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-/// Rules, each of which is kept once.
-class RuleList {
- public:
-  explicit RuleList(CfiTables& tables) : tables_(tables) {
-    const RuleHead none;
-    number_of(text_of(std::as_bytes(std::span{&none, 1})));
-  }
-
-  std::uint16_t number_of(const RowState& state, const CommonEntry& common) {
-    if (state.cfa == CfaKind::none || common.return_column >= register_count) return no_rule;
-    RuleHead head{.cfa = state.cfa, .cfa_register = state.cfa_register, .cfa_value = state.cfa_value};
-    if (common.is_signal_frame) head.flags |= signal_frame;
-    if (state.return_is_signed) head.flags |= return_is_signed;
-    if (state.saved[common.return_column].kind == SaveKind::undefined) head.flags |= is_root;
-    std::array<std::byte, sizeof(RuleHead) + register_count * sizeof(SavedRegister)> bytes;
-    std::size_t size = sizeof head;
-    for (std::uint64_t rest = state.is_saved; rest != 0; rest &= rest - 1) {
-      const SavedRegister& saved = state.saved[static_cast<std::size_t>(std::countr_zero(rest))];
-      std::memcpy(bytes.data() + size, &saved, sizeof saved);
-      size += sizeof saved;
-      ++head.saves;
-    }
-    std::memcpy(bytes.data(), &head, sizeof head);
-    return number_of(text_of(std::span{bytes}.first(size)));
-  }
-
-  /// Where an expression is; nothing if it is too long.
-  std::optional<std::int32_t> expression(std::span<const std::byte> bytes) {
-    if (bytes.empty() || bytes.size() > max_expression || tables_.expressions.size() > (1u << 24)) return std::nullopt;
-    const auto offset = static_cast<std::uint32_t>(tables_.expressions.size());
-    const auto [place, is_new] = expressions_.try_emplace(std::string(text_of(bytes)), offset);
-    if (is_new) {
-      tables_.expressions.push_back(static_cast<std::byte>(bytes.size()));
-      tables_.expressions.insert(tables_.expressions.end(), bytes.begin(), bytes.end());
-    }
-    return static_cast<std::int32_t>(place->second);
-  }
-
- private:
-  std::uint16_t number_of(std::string_view rule) {
-    const auto found = numbers_.find(rule);
-    if (found != numbers_.end()) return static_cast<std::uint16_t>(found->second);
-    const std::size_t number = tables_.rule_offsets.size();
-    // Of a file with that many, the rest of the code cannot be unwound.
-    if (number >= first_row) return no_rule;
-    tables_.rule_offsets.push_back(static_cast<std::uint32_t>(tables_.rules.size()));
-    const auto bytes = std::as_bytes(std::span{rule});
-    tables_.rules.insert(tables_.rules.end(), bytes.begin(), bytes.end());
-    numbers_.emplace(rule, static_cast<std::uint32_t>(number));
-    return static_cast<std::uint16_t>(number);
-  }
-
-  CfiTables& tables_;
-  TextNumbers numbers_, expressions_;
 };
 
 enum PointerEncoding : std::uint8_t { absolute = 0, relative = 0x10, omitted = 0xff };
@@ -380,7 +284,7 @@ bool Compiler::run(std::span<const std::byte> bytes, const CommonEntry& common, 
   bool is_first = true;
   remembered_.clear();
   const auto finish_row = [&] {
-    const std::uint16_t rule = rules_.number_of(state, common);
+    const std::uint16_t rule = rules_.number_of(state, common.return_column, common.is_signal_frame);
     if (is_first)
       add_row(place, rule | first_row);
     else if (tables_.row_rules.back() % first_row != rule)
