@@ -47,11 +47,11 @@ void CodeSpaces::ask(const Process& process, Space& space) {
   space.is_awaited = true;
   space.asked_ns = clock_();
   queries_.ask({.pid = process.pid, .code_but = tables_.files()}, process.user,
-               [this, index = process.index](ProcessView view) { take(index, std::move(view)); });
+               [this, process](ProcessView view) { take(process, std::move(view)); });
 }
 
-void CodeSpaces::take(ProcessIndex process, ProcessView view) {
-  const auto known = spaces_.find(process);
+void CodeSpaces::take(const Process& process, ProcessView view) {
+  const auto known = spaces_.find(process.index);
   if (known == spaces_.end()) return;
   Space& space = known->second;
   space.is_awaited = false;
@@ -67,12 +67,12 @@ void CodeSpaces::take(ProcessIndex process, ProcessView view) {
       else if (const auto found = tables_.find(code.file))
         mapping.tables = *found;
       else if (code.tables || code.has_none)
-        mapping.tables = tables_.add(code);
+        mapping.tables = tables_.add(code, process.user);
       mappings.push_back(std::move(mapping));
     }
     space.space = AddressSpace(std::move(mappings));
   }
-  on_known_(process);
+  on_known_(process.index);
 }
 
 }  // namespace rtev

@@ -43,7 +43,7 @@ class CodeSpaces {
   };
 
   void ask(const Process& process, Space& space);
-  void take(ProcessIndex process, ProcessView view);
+  void take(const Process& process, ProcessView view);
 
   ProcessQueries& queries_;
   OnKnown on_known_;
