@@ -14,16 +14,6 @@ fs::path process_file(pid_t pid, const std::string& name) {
   return "/proc/" + std::to_string(pid) + "/" + name;
 }
 
-/// The last process of a chain of only children.
-pid_t innermost(pid_t pid) {
-  while (true) {
-    std::ifstream children(process_file(pid, "task/" + std::to_string(pid) + "/children"));
-    pid_t child = 0;
-    if (!(children >> child)) return pid;
-    pid = child;
-  }
-}
-
 /// Last number of NSpid: what getpid(2) returns in the process.
 pid_t own_number(pid_t pid) {
   std::ifstream status(process_file(pid, "status"));
@@ -49,6 +39,15 @@ std::uint64_t start_of(pid_t pid) {
   return std::stoull(field);
 }
 
+const char* const engine_script = R"(
+mount -t tmpfs tmpfs "$ROOT/mnt"
+mkdir "$ROOT/mnt/upper" "$ROOT/mnt/work" "$ROOT/mnt/all"
+mount -t overlay -o "lowerdir=$ROOT/image,upperdir=$ROOT/mnt/upper,workdir=$ROOT/mnt/work" overlay "$ROOT/mnt/all"
+mkdir "$ROOT/mnt/all/old"
+cd "$ROOT/mnt/all"
+pivot_root . old
+exec "$@")";
+
 }  // namespace
 
 bool Place::has_pid_namespace() const {
@@ -57,6 +56,21 @@ bool Place::has_pid_namespace() const {
 
 fs::path Place::path(const fs::path& root, const std::string& name) const {
   return (own_root ? fs::path("/") : root) / name;
+}
+
+Place engine_place() {
+  return {.label = "Engine",
+          .what = "overlayfs, pivot_root and namespaces as container engines make them",
+          .unshare = {"--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup"},
+          .script = engine_script,
+          .own_root = true};
+}
+
+pid_t innermost(pid_t command) {
+  for (pid_t pid = command;; command = pid) {
+    std::ifstream children(process_file(command, "task/" + std::to_string(command) + "/children"));
+    if (!(children >> pid)) return command;
+  }
 }
 
 void create_root(const fs::path& root) {

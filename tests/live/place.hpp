@@ -31,6 +31,9 @@ struct Place {
   fs::path path(const fs::path& root, const std::string& name) const;
 };
 
+/// Overlayfs, pivot_root and namespaces as container engines make them.
+Place engine_place();
+
 /// Fills a folder so that it can become the root directory of one place.
 void create_root(const fs::path& root);
 
@@ -68,5 +71,7 @@ Records on_host_clock(const Records& records, std::int64_t clock_offset_s);
 
 /// Command line that runs a command in a place.
 Command in_place(const Place& place, const fs::path& root, Strings argv);
+/// The program that such a command has started.
+pid_t innermost(pid_t command);
 
 }  // namespace rtev::test

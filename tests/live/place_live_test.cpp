@@ -24,15 +24,6 @@ mount -t tmpfs tmpfs "$ROOT/mnt"
 mkdir "$ROOT/mnt/upper" "$ROOT/mnt/work" "$ROOT/mnt/all"
 mount -t overlay -o "lowerdir=$ROOT/image,upperdir=$ROOT/mnt/upper,workdir=$ROOT/mnt/work" overlay "$ROOT/mnt/all"
 exec chroot "$ROOT/mnt/all" "$@")";
-const char* const engine_script = R"(
-mount -t tmpfs tmpfs "$ROOT/mnt"
-mkdir "$ROOT/mnt/upper" "$ROOT/mnt/work" "$ROOT/mnt/all"
-mount -t overlay -o "lowerdir=$ROOT/image,upperdir=$ROOT/mnt/upper,workdir=$ROOT/mnt/work" overlay "$ROOT/mnt/all"
-mkdir "$ROOT/mnt/all/old"
-cd "$ROOT/mnt/all"
-pivot_root . old
-exec "$@")";
-
 const std::vector<Place> places{
     {.label = "Plain", .what = "no namespace"},
     {.label = "Pid", .what = "pid namespace", .unshare = {"--pid"}},
@@ -57,11 +48,7 @@ const std::vector<Place> places{
     {.label = "Chroot", .what = "chroot", .script = R"(exec chroot "$ROOT" "$@")", .own_root = true},
     {.label = "PivotRoot", .what = "pivot_root", .unshare = {"--mount"}, .script = pivot_script, .own_root = true},
     {.label = "Overlay", .what = "overlayfs", .unshare = {"--mount"}, .script = overlay_script, .own_root = true},
-    {.label = "Engine",
-     .what = "overlayfs, pivot_root and namespaces as container engines make them",
-     .unshare = {"--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup"},
-     .script = engine_script,
-     .own_root = true},
+    engine_place(),
     {.label = "All",
      .what = "all namespaces, of an unprivileged user",
      .unshare = {"--user", "--map-root-user", "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup", "--time",

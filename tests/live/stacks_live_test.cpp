@@ -6,6 +6,7 @@
 #include <set>
 
 #include "live/harness.hpp"
+#include "live/place.hpp"
 #include "live/variety.hpp"
 
 namespace rtev::test {
@@ -114,6 +115,26 @@ TEST_F(StacksLive, SharesAreWhatTheProgramSpends) {
   const double both = total["Stacks.thrice"] + total["Stacks.once"];
   ASSERT_GT(both, 1000) << report.dump().substr(0, 2000);
   EXPECT_NEAR(total["Stacks.thrice"] / both, 0.75, 0.03);
+}
+
+TEST_F(StacksLive, ProgramsInContainersHaveStacks) {
+  covers("stacks", "static, fibers, in a container", "5.3");
+  const fs::path program = variety_program({.ocaml = "5.3", .kind = "static", .work = ""});
+  create_root(dir.path());
+  fs::copy_file(program, dir / "image/bin/stacks");
+  const Place place = engine_place();
+  Command command = in_place(place, dir.path(), {"/bin/stacks", "fibers"});
+  command.env["OCAML_RUNTIME_EVENTS_START"] = "1";
+  const Process process(command, "ready");
+  const auto samples = samples_of(innermost(process.pid()));
+  ASSERT_GT(samples.size(), 20U);
+  EXPECT_GE(std::ranges::count_if(samples, is_complete) * 100, std::ssize(samples) * 99);
+  const auto has_line = [](const Json& sample) {
+    return std::ranges::any_of(sample["stack"], [](const Json& frame) {
+      return frame.value("function", "") == "Stacks.nested" && frame.value("file", "") == "stacks.ml";
+    });
+  };
+  EXPECT_GT(std::ranges::count_if(samples, has_line), std::ssize(samples) / 3);
 }
 
 /// The line of the source that has a text.
