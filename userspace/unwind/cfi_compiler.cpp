@@ -18,7 +18,7 @@ namespace {
 using namespace object_tables_format;
 
 constexpr std::size_t max_rows = 8u << 20;
-constexpr std::size_t max_functions = 2u << 20;
+constexpr std::size_t max_functions = 2u << 20, max_commons = 1u << 16;
 constexpr std::size_t max_remembered = 16;
 
 struct CommonEntry {
@@ -83,9 +83,9 @@ class Compiler {
       ByteCursor entry(bytes);
       const auto distance = entry.take<std::uint32_t>();
       if (!entry.ok()) continue;
-      if (distance == 0)
+      if (distance == 0 && commons_.size() < max_commons)
         commons_.emplace(static_cast<std::uint32_t>(begin), common_entry(entry));
-      else if (distance <= body)
+      else if (distance != 0 && distance <= body)
         add_function(entry, body, static_cast<std::uint32_t>(body - distance));
     }
   }

@@ -6,6 +6,8 @@
 namespace rtev {
 namespace {
 
+/// Each look-up goes through all of them.
+constexpr std::size_t max_blocks = 64;
 constexpr std::size_t relocations_at_once = (256u << 10) / sizeof(Elf64_Rela);
 constexpr std::uint64_t max_relocation_bytes = 128u << 20;
 constexpr std::uint64_t max_symbol_bytes = 64u << 20;
@@ -38,6 +40,7 @@ DataImage::DataImage(ElfFile& file) {
   std::uint64_t room = max_bytes;
   for (const Elf64_Phdr& segment : file.segments()) {
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) == 0 || segment.p_offset >= file.size()) continue;
+    if (blocks_.size() == max_blocks) break;
     const std::uint64_t size = std::min({segment.p_filesz, file.size() - segment.p_offset, room});
     if (size == 0) continue;
     memory_.push_back(std::make_unique_for_overwrite<std::byte[]>(size));

@@ -19,7 +19,7 @@ namespace {
 using namespace object_tables_format;
 
 constexpr std::size_t max_rows = std::size_t{1} << 22;
-constexpr std::size_t max_files = 1u << 16, max_directories = 1u << 12;
+constexpr std::size_t max_files = 1u << 16, max_directories = 1u << 12, max_name = 4096;
 
 /// From this address on the code is of this line.
 struct Row {
@@ -148,7 +148,8 @@ class Unit {
       case form_line_strp: {
         const std::uint64_t offset = is_wide ? header.take<std::uint64_t>() : header.take<std::uint32_t>();
         if (offset >= source_.names.size()) return {};
-        return {ByteCursor(source_.names.subspan(offset)).take_text(), 0};
+        const auto rest = source_.names.subspan(offset);
+        return {ByteCursor(rest.first(std::min(rest.size(), max_name))).take_text(), 0};
       }
       case form_strp:
         header.take_bytes(is_wide ? 8 : 4);
@@ -258,7 +259,9 @@ class Unit {
     File& file = files_[static_cast<std::size_t>(number)];
     if (!file.place) {
       const std::string_view directory =
-          file.directory < directories_.size() ? directories_[static_cast<std::size_t>(file.directory)] : "";
+          file.directory < directories_.size()
+              ? directories_[static_cast<std::size_t>(file.directory)].substr(0, max_name)
+              : "";
       file.place = directory.empty() || file.name.starts_with('/')
                        ? strings_.add(file.name)
                        : strings_.add(std::string(directory) + '/' + std::string(file.name));

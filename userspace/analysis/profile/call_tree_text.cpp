@@ -66,7 +66,7 @@ class Tree {
       const bool is_chain = shown.size() == 1 && rest.small == 0 && self(node) == 0;
       const std::size_t deeper = is_chain || node == CallTree::root ? indent : std::min(indent + 2, max_indent);
       rest.indent = deeper;
-      if (rest.small_weight >= whole_weight() / smallest_share) steps.push_back(rest);
+      if (rest.small > 0 && rest.small_weight >= whole_weight() / smallest_share) steps.push_back(rest);
       left_out_ += rest.small;
       for (const Index child : shown | std::views::reverse) steps.push_back({child, deeper});
     };
