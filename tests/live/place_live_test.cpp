@@ -24,6 +24,7 @@ mount -t tmpfs tmpfs "$ROOT/mnt"
 mkdir "$ROOT/mnt/upper" "$ROOT/mnt/work" "$ROOT/mnt/all"
 mount -t overlay -o "lowerdir=$ROOT/image,upperdir=$ROOT/mnt/upper,workdir=$ROOT/mnt/work" overlay "$ROOT/mnt/all"
 exec chroot "$ROOT/mnt/all" "$@")";
+
 const std::vector<Place> places{
     {.label = "Plain", .what = "no namespace"},
     {.label = "Pid", .what = "pid namespace", .unshare = {"--pid"}},

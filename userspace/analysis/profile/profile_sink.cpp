@@ -15,7 +15,7 @@ constexpr std::uint64_t bytes_in_word = 8;
 bool acts_for_domain(const Sample& sample, SampleKind kind) {
   if (sample.domain < 0) return false;
   if (sample.holds_lock || sample.role == ThreadRole::backup) return true;
-  // A thread gives the lock up before it sleeps. Whether it is its turn or another thread's is not known.
+  // A thread gives the lock up before it sleeps. Which thread of the domain had it last is not known.
   return kind == SampleKind::off_cpu && sample.role == ThreadRole::mutator;
 }
 
