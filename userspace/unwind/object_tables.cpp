@@ -20,6 +20,8 @@ using namespace object_tables_format;
 constexpr const char* failure = "cannot use tables of program";
 /// Rows that a function has before one of its addresses, in a search for where it begins.
 constexpr std::size_t max_rows_of_function = 4096;
+/// A row has at most three LEB128 numbers of ten bytes.
+constexpr std::size_t max_bytes_of_block = rows_of_block * 30;
 
 std::unexpected<Error> refusal(std::string why) {
   return std::unexpected(Error{failure, {}, std::move(why)});
@@ -181,7 +183,8 @@ std::optional<ObjectTables::Call> ObjectTables::call_from(std::uint32_t address)
 std::optional<ObjectTables::Line> ObjectTables::line_at(std::uint32_t address) const {
   const std::size_t block = last_not_above(line_begins_, address);
   if (block >= line_offsets_.size() || line_offsets_[block] >= line_rows_.size()) return std::nullopt;
-  ByteCursor cursor(line_rows_.subspan(line_offsets_[block]));
+  const auto rows = line_rows_.subspan(line_offsets_[block]);
+  ByteCursor cursor(rows.first(std::min(rows.size(), max_bytes_of_block)));
   std::uint64_t begin = line_begins_[block], file = cursor.take_uleb(), line = cursor.take_uleb();
   for (std::size_t row = 1; row < rows_of_block && !cursor.at_end(); ++row) {
     const std::uint64_t step = cursor.take_uleb();
