@@ -270,7 +270,8 @@ void Discovery::on_probe(const rtev_lifecycle& record) {
     if (state == RingState::none || state == RingState::shared || state == RingState::probed ||
         state == RingState::unreadable || (state == to && was_known))
       return;
-    state = to;
+    // What the ring says of its end may be read before older records of BPF.
+    if (state != RingState::stopped) state = to;
     report(*process, record.time_ns, action);
   };
   switch (record.peer) {
