@@ -170,7 +170,7 @@ void fields(Archive& archive, NamedProcess& process) {
 }
 template <typename Archive>
 void fields(Archive& archive, MappedFile& file) {
-  archive(file.device, file.inode);
+  archive(file.device, file.inode, file.changed_ns);
 }
 template <typename Archive>
 void fields(Archive& archive, MappedCode& code) {

@@ -11,7 +11,8 @@
 namespace rtev::helper {
 namespace {
 
-/// The kernel takes 253. A view has at most 66 descriptors, and as many paths of up to 8 KiB in escaped form.
+/// The kernel takes 253. A view has at most 66 descriptors. The largest have the code of a process, with 512 paths of
+/// up to 1 KiB, or a query for it, with 8192 files that are known.
 constexpr std::size_t max_fds = 250, max_message_bytes = 1u << 20;
 
 }  // namespace

@@ -66,9 +66,10 @@ struct NamedProcess {
   std::string comm;  ///< empty if unknown
 };
 
-/// A file as the kernel numbers it in mappings.
+/// A file with one content, as the kernel numbers it in mappings.
 struct MappedFile {
   std::uint64_t device = 0, inode = 0;
+  std::int64_t changed_ns = 0;  ///< of the inode, which another file may have later; 0 = the file could not be opened
   auto operator<=>(const MappedFile&) const = default;
 };
 
@@ -77,11 +78,11 @@ struct MappedCode {
   std::uint64_t begin = 0, end = 0;  ///< addresses
   std::uint64_t offset = 0;          ///< in the file
   MappedFile file{};                 ///< 0, 0: none
-  std::string path{};                ///< as the mapping names it
+  std::string path{};                ///< as the mapping names it; the end of a very long one
   /// What is needed to unwind and name the file's code, in sealed memory: see ObjectTables. None for files that were
-  /// known, for those that are not needed any more, and for those that have_none.
+  /// known, that have none, or that could not be looked at this time.
   UniqueFd tables{};
-  bool has_none = false;  ///< the file could not be read, or makes no sense
+  bool has_none = false;  ///< the file was read, and makes no sense
 };
 
 /// What to find out about a process. All of it is optional, and read in one go.

@@ -21,6 +21,7 @@ struct CodeMapping {
   std::uint64_t file_offset = 0;                 ///< of `begin`
   std::shared_ptr<const ObjectTables> tables{};  ///< null if they are not there (yet)
   std::string path{};                            ///< as the kernel names the file
+  bool is_unread = false;                        ///< the file has not been looked at: ask again
 
   /// The address of code as its tables count it; nothing without tables, or where they have no code.
   std::optional<std::uint32_t> object_address(std::uint64_t address) const {

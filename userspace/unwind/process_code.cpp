@@ -3,11 +3,13 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <map>
 #include <set>
 #include <span>
 #include <utility>
@@ -20,6 +22,9 @@ namespace {
 
 /// A program with all its libraries and plugins has fewer. A message holds as many.
 constexpr std::size_t max_mappings = 512;
+
+/// Of each path: a message must have room for those of all mappings.
+constexpr std::size_t max_path = 1024;
 
 /// Of one answer: a message holds no more descriptors, and the answer must not take longer than the helper may.
 constexpr std::size_t max_tables = 64;
@@ -39,11 +44,17 @@ UniqueFd sealed(std::span<const std::byte> bytes) {
   return memory;
 }
 
-void add_tables(const Procfs& procfs, std::int32_t pid, const Mapping& mapping, MappedCode& code) {
-  const auto file = procfs.open_mapping(pid, mapping);
-  const auto tables = file ? build_object_tables(file->get()) : std::unexpected(file.error());
-  if (tables) code.tables = sealed(*tables);
-  code.has_none = !code.tables;
+std::int64_t change_time_of(int file) {
+  struct stat status{};
+  return ::fstat(file, &status) == 0 ? status.st_ctim.tv_sec * 1'000'000'000 + status.st_ctim.tv_nsec : 0;
+}
+
+void add_tables(int file, MappedCode& code) {
+  const auto tables = build_object_tables(file);
+  if (tables)
+    code.tables = sealed(*tables);
+  else
+    code.has_none = tables.error().code == 0;  // else it may be readable the next time
 }
 
 }  // namespace
@@ -57,17 +68,25 @@ std::vector<MappedCode> look_at_code(const Procfs& procfs, std::int32_t pid, con
                      .end = mapping.end,
                      .offset = mapping.offset,
                      .file = {.device = mapping.device, .inode = mapping.inode},
-                     .path = mapping.path});
+                     .path = mapping.path.substr(mapping.path.size() - std::min(mapping.path.size(), max_path))});
     mappings.push_back(std::move(mapping));
     return found.size() < max_mappings;
   });
   // After all mappings are read: the process may end meanwhile.
   const std::set<MappedFile> all_known(known.begin(), known.end());
-  std::set<MappedFile> done;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::int64_t> change_times;  // by device and inode
   const std::uint64_t end_ns = thread_cpu_ns() + max_building_ns;
-  for (std::size_t i = 0; i < found.size() && done.size() < max_tables && thread_cpu_ns() < end_ns; ++i) {
-    if (found[i].file.inode == 0 || all_known.contains(found[i].file) || !done.insert(found[i].file).second) continue;
-    add_tables(procfs, pid, mappings[i], found[i]);
+  for (std::size_t i = 0, built = 0; i < found.size(); ++i) {
+    MappedFile& file = found[i].file;
+    if (file.inode == 0) continue;
+    const auto [time, is_new] = change_times.try_emplace({file.device, file.inode});
+    const bool has_time = thread_cpu_ns() < end_ns;
+    const auto opened = is_new && has_time ? procfs.open_mapping(pid, mappings[i]) : std::unexpected(Error{});
+    if (opened) time->second = change_time_of(opened->get());
+    file.changed_ns = time->second;
+    if (!opened || all_known.contains(file) || built == max_tables) continue;
+    add_tables(opened->get(), found[i]);
+    ++built;
   }
   return found;
 }

@@ -35,6 +35,8 @@ class FakeStacks final : public kernel::StackSource {
   std::vector<kernel::StackDrop> drops;
 };
 
+enum class Found : std::uint8_t { no_tables, unread };
+
 /// Answers when the test calls answer().
 class FakeQueries final : public ProcessQueries {
  public:
@@ -46,8 +48,8 @@ class FakeQueries final : public ProcessQueries {
   std::optional<std::uint64_t> next_deadline_ns() const override { return std::nullopt; }
   bool is_idle() const override { return asked.empty(); }
 
-  /// With one mapping of a file without tables.
-  void answer() {
+  /// With one mapping, of a file without tables or one that could not be read.
+  void answer(Found found = Found::no_tables) {
     auto [query, answer] = std::move(asked.front());
     asked.erase(asked.begin());
     ProcessView view;
@@ -56,7 +58,7 @@ class FakeQueries final : public ProcessQueries {
                          .offset = 0,
                          .file = {.device = 1, .inode = 2},
                          .path = "/bin/server",
-                         .has_none = true});
+                         .has_none = found == Found::no_tables});
     answer(std::move(view));
   }
 
@@ -228,6 +230,33 @@ TEST_F(StackStagerTest, AsksForAllThatIsNotKnown) {
   stage({elsewhere});
   ASSERT_EQ(queries_.asked.size(), 1U);
   EXPECT_THAT(*queries_.asked[0].first.code_but, ElementsAre(MappedFile{.device = 1, .inode = 2}));
+}
+
+TEST_F(StackStagerTest, AsksAgainForFilesThatWereNotRead) {
+  stager_.add_process(pid);
+  queries_.answer(Found::unread);
+  clock_ns_ += 1'000'000'000;
+  const auto staged = stage({record_of(RTEV_STACK_ON_CPU, 600)});
+  ASSERT_EQ(queries_.asked.size(), 1U);
+  EXPECT_THAT(*queries_.asked[0].first.code_but, IsEmpty());
+  EXPECT_TRUE(registry_.stacks().is_reserved(staged.at(0).sample.stack));
+  queries_.answer();
+  EXPECT_EQ(object_of(staged[0].sample.stack), "/bin/server");
+}
+
+TEST_F(StackStagerTest, CountsSleepsThatItForgot) {
+  std::vector<rtev_stack> sleeps((1 << 16) + 1, record_of(RTEV_STACK_OFF_CPU, 500));
+  for (std::size_t i = 0; i < sleeps.size(); ++i) sleeps[i].tid = static_cast<std::uint32_t>(i + 1);
+  sleeps.back().time_ns = 600;
+  EXPECT_THAT(stage(sleeps), IsEmpty());
+  rtev_stack woken = record_of(RTEV_STACK_WOKEN, 900, 400);
+  woken.tid = 1;
+  woken.left_ns = 500;
+  const auto staged = stage({woken});
+  ASSERT_EQ(staged.size(), 1U);
+  ASSERT_TRUE(staged[0].loss);
+  EXPECT_EQ(staged[0].loss->words, 1U);
+  EXPECT_EQ(stager_.dropped(), 1U);
 }
 
 TEST_F(StackStagerTest, BoundsWhatWaits) {

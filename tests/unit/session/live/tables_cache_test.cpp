@@ -24,5 +24,14 @@ TEST(TablesCache, OneUserCannotTakeAllRoom) {
   EXPECT_GT(cache.files().size(), 5000U) << "root's programs may take all";
 }
 
+TEST(TablesCache, AFileWithAnotherContentIsAnotherOne) {
+  TablesCache cache;
+  MappedCode code{
+      .begin = 0, .end = 0, .offset = 0, .file = {.device = 1, .inode = 2, .changed_ns = 3}, .has_none = true};
+  cache.add(code, 0);
+  EXPECT_TRUE(cache.find({.device = 1, .inode = 2, .changed_ns = 3}));
+  EXPECT_FALSE(cache.find({.device = 1, .inode = 2, .changed_ns = 4}));
+}
+
 }  // namespace
 }  // namespace rtev

@@ -68,6 +68,8 @@ void CodeSpaces::take(const Process& process, ProcessView view) {
         mapping.tables = *found;
       else if (code.tables || code.has_none)
         mapping.tables = tables_.add(code, process.user);
+      else
+        mapping.is_unread = code.file.inode != 0;
       mappings.push_back(std::move(mapping));
     }
     space.space = AddressSpace(std::move(mappings));

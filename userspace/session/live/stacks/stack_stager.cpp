@@ -71,14 +71,21 @@ void StackStager::take(const rtev_stack& record, std::span<const std::byte> payl
     case RTEV_STACK_ALLOCATION:
       return push(record, SampleKind::allocation, process.index, stack_of(record, payload, process));
     case RTEV_STACK_OFF_CPU:
-      if (sleeping_.size() >= max_sleeping) sleeping_.clear();
+      if (sleeping_.size() >= max_sleeping) {
+        // Most are of threads that are gone.
+        sleeping_.clear();
+        forgotten_until_ns_ = record.time_ns;
+      }
       sleeping_.insert_or_assign(tid, Sleeping{.left_ns = record.time_ns, .stack = stack_of(record, payload, process)});
       return;
     case RTEV_STACK_WOKEN: {
       const auto slept = sleeping_.find(tid);
-      // Else it was dropped, and is counted as such.
-      if (slept != sleeping_.end() && slept->second.left_ns == record.left_ns)
+      if (slept != sleeping_.end() && slept->second.left_ns == record.left_ns) {
         push(record, SampleKind::off_cpu, process.index, slept->second.stack);
+        sleeping_.erase(slept);
+      } else if (record.left_ns < forgotten_until_ns_) {
+        push_loss({.words = 1, .from_ns = record.left_ns, .to_ns = record.time_ns});
+      }  // else it was dropped, and is counted as such
       return;
     }
     default:
@@ -104,10 +111,13 @@ void StackStager::stage_drops(std::uint64_t now_ns) {
   for (const kernel::StackDrop& drop : context_.source.take_stack_drops(now_ns)) {
     // Fewer of them than there could be: the others stand for more words each.
     if (drop.kind == RTEV_STACK_ALLOCATION && drop.loss == RTEV_STACK_LIMITED) continue;
-    dropped_ += drop.count;
-    context_.timeline.push(drop.first_ns, samples, EventKind::lost, static_cast<std::uint16_t>(LossReason::samples),
-                           Loss{.words = drop.count, .from_ns = drop.first_ns, .to_ns = drop.last_ns});
+    push_loss({.words = drop.count, .from_ns = drop.first_ns, .to_ns = drop.last_ns});
   }
+}
+
+void StackStager::push_loss(const Loss& loss) {
+  dropped_ += loss.words;
+  context_.timeline.push(loss.from_ns, samples, EventKind::lost, static_cast<std::uint16_t>(LossReason::samples), loss);
 }
 
 StackIndex StackStager::stack_of(const rtev_stack& record, std::span<const std::byte> payload,

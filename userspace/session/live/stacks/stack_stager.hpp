@@ -74,6 +74,7 @@ class StackStager {
   void take(const rtev_stack& record, std::span<const std::byte> payload);
   void push(const rtev_stack& record, SampleKind kind, ProcessIndex process, StackIndex stack);
   void stage_drops(std::uint64_t now_ns);
+  void push_loss(const Loss& loss);
   StackIndex stack_of(const rtev_stack& record, std::span<const std::byte> payload, const CodeSpaces::Process& process);
   /// Whether a stack that could not be followed to its end waits for an answer.
   enum class Retry : std::uint8_t { if_missing, never };
@@ -91,6 +92,7 @@ class StackStager {
   std::map<ProcessIndex, WaitingOfProcess> waiting_;
   std::size_t waiting_bytes_ = 0;
   std::unordered_map<std::int32_t, Sleeping> sleeping_;  ///< by tid
+  std::uint64_t forgotten_until_ns_ = 0;                 ///< threads that went to sleep before are forgotten
   std::uint64_t dropped_ = 0;
   // Of the stack in hand, to keep their memory.
   kernel::StackParts parts_;

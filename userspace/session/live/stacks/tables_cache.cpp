@@ -17,8 +17,13 @@ TablesCache::Tables TablesCache::add(MappedCode& code, std::uint32_t user) {
     if (auto opened = ObjectTables::from_fd(std::move(code.tables)))
       tables = std::make_shared<const ObjectTables>(std::move(*opened));
   }
-  const std::size_t bytes = tables ? tables->bytes() : 0;
+  std::size_t bytes = tables ? tables->bytes() : 0;
   if (!has_room(bytes, user)) forget_unused();
+  // That there was no room is remembered, too: else the tables would be built for each process.
+  if (!has_room(bytes, user)) {
+    tables = nullptr;
+    bytes = 0;
+  }
   if (!has_room(bytes, user) || !tables_.try_emplace(code.file, tables, user).second) return nullptr;
   bytes_ += bytes;
   Use& use = use_of_users_[user];
