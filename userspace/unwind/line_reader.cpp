@@ -102,11 +102,12 @@ class Unit {
   void read_old_names(ByteCursor& header) {
     directories_.emplace_back();
     files_.emplace_back();
-    for (auto name = header.take_text(); !name.empty() && directories_.size() < max_directories;
-         name = header.take_text())
-      directories_.push_back(name);
-    for (auto name = header.take_text(); !name.empty() && files_.size() < max_files; name = header.take_text()) {
-      files_.push_back({.name = name, .directory = header.take_uleb()});
+    for (auto name = header.take_text(); !name.empty(); name = header.take_text()) {
+      if (directories_.size() < max_directories) directories_.push_back(name);
+    }
+    for (auto name = header.take_text(); !name.empty(); name = header.take_text()) {
+      const std::uint64_t directory = header.take_uleb();
+      if (files_.size() < max_files) files_.push_back({.name = name, .directory = directory});
       header.take_uleb();  // time
       header.take_uleb();  // bytes
     }
@@ -130,14 +131,14 @@ class Unit {
     const std::uint64_t count = header.take_uleb();
     // Entries without content take no bytes.
     if (format_count == 0) return;
-    for (std::uint64_t i = 0; i < count && i < max && header.ok(); ++i) {
+    for (std::uint64_t i = 0; i < count && header.ok(); ++i) {
       File entry;
       for (unsigned field = 0; field < format_count; ++field) {
         const auto [text, number] = take_form(header, formats[field].second, is_wide);
         if (formats[field].first == content_path) entry.name = text;
         if (formats[field].first == content_directory) entry.directory = number;
       }
-      if (header.ok()) visit(entry);
+      if (header.ok() && i < max) visit(entry);
     }
   }
 
@@ -218,13 +219,18 @@ class Unit {
   void rewind() {
     address_ = 0;
     line_ = file_ = 1;
+    is_in_no_code_ = false;
   }
 
   /// Rows of a sequence: in ascending order, in the code.
   void add_row() {
+    if (is_in_no_code_) return;
     if (range_ == nullptr || !range_->contains(address_)) {
       const auto found =
           std::ranges::find_if(source_.code, [&](const AddressRange& range) { return range.contains(address_); });
+      // Linkers leave the lines of functions that they drop, as if these were at address 0: large ones seem to reach
+      // into the code of others.
+      is_in_no_code_ |= found == source_.code.end() && rows_.size() == kept_;
       if (found == source_.code.end()) return;
       range_ = &*found;
     }
@@ -276,6 +282,7 @@ class Unit {
   std::vector<Row>& rows_;
   std::size_t kept_ = rows_.size();  ///< rows of sequences that have ended
   const AddressRange* range_ = nullptr;
+  bool is_in_no_code_ = false;  ///< the sequence
   std::vector<std::string_view> directories_;
   std::vector<File> files_;
   std::array<std::uint8_t, 256> arguments_{};

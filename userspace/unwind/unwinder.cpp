@@ -22,6 +22,8 @@ constexpr unsigned r10 = 10, r13 = 13;
 constexpr std::uint64_t arm64_address_mask = (std::uint64_t{1} << 48) - 1;
 /// Oldest part of an OCaml stack: what is searched of it, in words, and what a chain of frames is at the least.
 constexpr std::size_t max_gap_words = 4096, min_chain = 3, max_chain = 4096;
+/// Of all chains of a stack: tables that lie may let each of them be long.
+constexpr std::size_t max_chained = 16'384;
 /// OCaml's own limit is 1 GiB by default.
 constexpr std::uint64_t max_gap_bytes = 1u << 30;
 
@@ -117,6 +119,7 @@ class Unwinder::Walk {
     follows_gap_ = false;
     const bool is_innermost = result_.frames.empty();
     if (mapping.tables && !address && !is_innermost) return end(StackEnd::unknown);
+    result_.is_code_missing |= mapping.is_unread;
     if (address) frame.address = *address + (is_return_ ? 1 : 0);
     result_.frames.push_back(frame);
     if (!address) return end(StackEnd::unknown);
@@ -315,7 +318,7 @@ class Unwinder::Walk {
         next = &copy;
     if (!next) return false;
     const std::uint64_t begin = (next->address + 7) & ~std::uint64_t{7};
-    for (std::size_t word = 0; word < max_gap_words; ++word) {
+    for (std::size_t word = 0; word < max_gap_words && chained_ < max_chained; ++word) {
       const std::uint64_t slot = begin + 8 * word;
       const auto return_address = stack_.read_word(slot, hint_);
       if (!return_address) return false;
@@ -328,7 +331,7 @@ class Unwinder::Walk {
   }
 
   bool leads_to_end(std::uint64_t slot, std::uint64_t return_address) {
-    for (std::size_t length = 0; length < max_chain; ++length) {
+    for (std::size_t length = 0; length < max_chain && chained_ < max_chained; ++length, ++chained_) {
       const auto call = ocaml_call(return_address);
       if (!call) return false;
       // What is there above the last frame: 32 bytes, and the 32 that describe the stack.
@@ -365,6 +368,7 @@ class Unwinder::Walk {
   bool is_return_ = false, follows_gap_ = false;
   std::uint64_t previous_sp_ = 0;
   std::uint64_t marked_pc_ = 0, marked_sp_ = 0;
+  std::size_t chained_ = 0;
   std::size_t hint_ = 0;
 };
 

@@ -81,7 +81,9 @@ TEST(LineReader, SequencesMayComeInAnyOrder) {
 
 TEST(LineReader, LeavesOutWhatIsNotCode) {
   LineProgram program;
-  program.at(0).row(0, 1).row(8, 1).end(8);  // of a function that the linker removed
+  // Of functions that the linker removed. One is as large as if it reached into the code of others.
+  program.at(0).row(0, 1).row(8, 1).end(8);
+  program.at(0).row(0, 1).row(code + 8, 20).end(8);
   program.at(code).row(0, 1).row(8, -1).end(8);
   program.at(code + 0x20).row(0, 1);  // has no end
   const auto tables = tables_with(lines_4({}, {{"a.c", 0}}, program));
