@@ -319,7 +319,7 @@ std::string place_text(const std::vector<SeenStack>& seen, SampleKind kind, cons
     Place& place = places[std::string(text.text())];
     place.samples += one.samples;
     place.ns += one.ns;
-    samples += one.samples;
+    samples = one.of_samples;
   }
   if (places.empty()) return {};
   const auto& [text, place] = *std::ranges::max_element(places, {}, [](const auto& entry) { return entry.second.ns; });

@@ -267,12 +267,9 @@ class Report {
         json_.object([&] {
           json_.plain_member("kind", to_string(seen.kind));
           json_.member("samples", seen.samples);
+          json_.member("of_samples", seen.of_samples);
           json_.member("ns", seen.ns);
-          json_.key("stack").array([&] {
-            report_.stacks->for_each_frame(seen.stack, [&](FrameIndex, const StackFrame& frame) {
-              json_.object([&] { add_frame_members(json_, frame); });
-            });
-          });
+          add_stack(json_.key("stack"), *report_.stacks, seen.stack);
         });
       }
     });

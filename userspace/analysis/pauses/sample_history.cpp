@@ -2,6 +2,8 @@
 #include "analysis/pauses/sample_history.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 namespace rtev {
 namespace {
@@ -65,7 +67,11 @@ std::vector<SeenStack> SampleHistory::between(std::int32_t tid, std::uint64_t fr
     same->ns += sleeps ? slept_ns : past->ns;
   }
   std::ranges::stable_sort(seen, std::greater{}, &SeenStack::ns);
-  if (seen.size() > max_stacks) seen.resize(max_stacks);
+  std::map<SampleKind, std::uint64_t> samples_of;
+  for (const SeenStack& one : seen) samples_of[one.kind] += one.samples;
+  std::map<SampleKind, std::size_t> kept;
+  std::erase_if(seen, [&](const SeenStack& one) { return ++kept[one.kind] > max_stacks; });
+  for (SeenStack& one : seen) one.of_samples = samples_of[one.kind];
   return seen;
 }
 

@@ -18,7 +18,8 @@ struct SeenStack {
   StackIndex stack = 0;
   SampleKind kind{};
   std::uint64_t samples = 0;
-  std::uint64_t ns = 0;  ///< that they stand for
+  std::uint64_t of_samples = 0;  ///< of the thread in that time, of this kind
+  std::uint64_t ns = 0;          ///< that `samples` stand for
 
   bool operator==(const SeenStack&) const = default;
 };
@@ -27,7 +28,7 @@ struct SeenStack {
 class SampleHistory {
  public:
   static constexpr std::size_t samples_per_thread = 1024, max_samples = std::size_t{1} << 17, max_threads = 8192;
-  /// Of one answer; further ones were seen less often.
+  /// Of one answer and kind; others have less time.
   static constexpr std::size_t max_stacks = 8;
 
   /// Samples of on-CPU and off-CPU time.

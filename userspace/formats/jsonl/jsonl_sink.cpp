@@ -299,11 +299,7 @@ void JsonlSink::sample(const Event& event, const Sample& sample, const Registry&
     json_.member("ns", sample.weight);
   else if (sample.weight != 0)
     json_.member("words", sample.weight);
-  json_.key("stack").array([&] {
-    registry.stacks().for_each_frame(sample.stack, [&](FrameIndex, const StackFrame& frame) {
-      json_.object([&] { add_frame_members(json_, frame); });
-    });
-  });
+  add_stack(json_.key("stack"), registry.stacks(), sample.stack);
 }
 
 void JsonlSink::summary(const RunSummary& summary, const Registry& registry) {
