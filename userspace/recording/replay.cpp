@@ -238,7 +238,7 @@ bool Replay::instant(Event event, const StringId& id, const parsed::EventRecord&
     case EventKind::sample: {
       Sample sample{};
       sample_fields(sample, values);
-      return add(bytes_of(sample));
+      return sample.stack < StackTable::max_stacks && add(bytes_of(sample));
     }
     case EventKind::process:
       return add(bytes_of(ProcessRecord{.process = values.number<ProcessIndex>("index"),

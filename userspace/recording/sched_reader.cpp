@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <limits>
 #include <string>
 
 #include "recording/argument_values.hpp"
+#include "stream/stacks.hpp"
 
 namespace rtev::record {
 namespace {
@@ -31,15 +33,18 @@ SchedExtra extra_of(const Values& values) {
   return packed != nullptr ? SchedExtra::unpack(*packed) : SchedExtra{};
 }
 
-}  // namespace
-
-namespace {
-
 /// `thread`: the bytes of a Thread.
 bool is_valid_thread(std::span<const std::byte> thread) {
   const auto at = [&](std::size_t offset) { return std::to_integer<std::uint8_t>(thread[offset]); };
   return at(offsetof(Thread, tracked)) <= 1 && at(offsetof(Thread, holds_lock)) <= 1 &&
          at(offsetof(Thread, role)) <= static_cast<std::uint8_t>(ThreadRole::tick);
+}
+
+/// `sample`: the bytes of a Sample.
+StackIndex stack_of(std::span<const std::byte> sample) {
+  StackIndex stack = 0;
+  std::memcpy(&stack, sample.data() + offsetof(Sample, stack), sizeof(stack));
+  return stack;
 }
 
 }  // namespace
@@ -52,7 +57,8 @@ bool SchedReader::is_valid(EventKind kind, std::span<const std::byte> payload) {
   if (kind == EventKind::sample && payload.size() == sizeof(Sample))
     return std::to_integer<std::uint8_t>(payload[offsetof(Sample, role)]) <=
                static_cast<std::uint8_t>(ThreadRole::tick) &&
-           std::to_integer<std::uint8_t>(payload[offsetof(Sample, holds_lock)]) <= 1;
+           std::to_integer<std::uint8_t>(payload[offsetof(Sample, holds_lock)]) <= 1 &&
+           stack_of(payload) < StackTable::max_stacks;
   // Of other sizes they are ignored.
   if (kind == EventKind::sched_switch && payload.size() == sizeof(SchedSwitch))
     return has_threads(offsetof(SchedSwitch, prev), offsetof(SchedSwitch, next));

@@ -36,6 +36,7 @@ std::size_t StackTable::FrameHash::operator()(const StackFrame& frame) const {
 }
 
 bool StackTable::keep(std::string_view& text) {
+  text = text.substr(0, max_text);
   if (text.empty()) {
     text = {};
     return true;

@@ -45,6 +45,7 @@ class StackTable {
  public:
   static constexpr std::size_t max_frames = std::size_t{1} << 18, max_stacks = std::size_t{1} << 20;
   static constexpr std::size_t max_text_bytes = std::size_t{64} << 20;
+  static constexpr std::size_t max_text = 1024;  ///< bytes of one; longer ones are cut
 
   StackTable();
   StackTable(StackTable&&) noexcept = default;

@@ -93,14 +93,21 @@ TEST(Stacks, NameTheInnermostFrameOfOCaml) {
 
 TEST(Stacks, BoundTheirTexts) {
   StackTable stacks;
-  const std::string big(std::size_t{8} << 20, 'x');
+  const std::string longest(StackTable::max_text - 16, 'x');
+  constexpr std::size_t room = StackTable::max_text_bytes / StackTable::max_text;
   std::size_t kept = 0;
-  for (int i = 0; i < 20; ++i) {
-    const std::string function = big + std::to_string(i);
+  for (std::size_t i = 0; i < 2 * room; ++i) {
+    const std::string function = longest + std::to_string(i);
     if (stacks.add_frame(ocaml(function)) != 0) ++kept;
   }
-  EXPECT_GE(kept, 7U);
-  EXPECT_LE(kept, 8U);
+  EXPECT_GE(kept, room);
+  EXPECT_LE(kept, room + room / 16);
+}
+
+TEST(Stacks, CutLongTexts) {
+  StackTable stacks;
+  const std::string name(StackTable::max_text + 1, 'x');
+  EXPECT_EQ(stacks.frame(stacks.add_frame(ocaml(name))).function.size(), StackTable::max_text);
 }
 
 TEST(Stacks, OfADamagedRecordingEnd) {

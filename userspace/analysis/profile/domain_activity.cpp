@@ -16,11 +16,9 @@ void DomainActivity::add(const Event& event, const Batch& batch, const Registry&
   if (const RingInfo* const ring = registry.ring(Source::unpack(event.source).slot)) user_event(event, batch, *ring);
 }
 
-void DomainActivity::finish(std::uint64_t time_ns, const Registry& /*registry*/) {
+void DomainActivity::finish(std::uint64_t time_ns) {
   finder_.finish(time_ns);
-  for (auto& [key, domain] : domains_) {
-    for (const OpenSpan& span : domain.spans.all()) observer_.on_span_end(key.first, key.second, span, time_ns, false);
-  }
+  for (const auto& [key, domain] : domains_) drop_spans(key, time_ns);
   domains_.clear();
 }
 

@@ -44,7 +44,7 @@ class DomainActivity final : private PauseListener {
   };
 
   void add(const Event& event, const Batch& batch, const Registry& registry);
-  void finish(std::uint64_t time_ns, const Registry& registry);
+  void finish(std::uint64_t time_ns);
 
   /// Null if nothing is known of it.
   const Domain* domain(ProcessIndex process, std::int32_t domain) const;

@@ -77,7 +77,7 @@ void Profile::consume(const Batch& batch, const Registry& registry) {
 void Profile::summary(const RunSummary& summary, const Registry& registry) {
   last_ns_ = std::max(last_ns_, summary.end_ns);
   registry_ = &registry;
-  activity_.finish(last_ns_, registry);
+  activity_.finish(last_ns_);
   registry_ = nullptr;
   for (auto& [index, known] : processes_) describe(index, registry);
 }

@@ -51,21 +51,23 @@ void Samples::flush(const StackTable& stacks, bool is_end) {
 }
 
 void Samples::write(std::uint64_t time, const Sample& sample, const StackTable& stacks) {
+  // Not known (yet): what is written of a stack stays.
+  const StackIndex stack = stacks.is_reserved(sample.stack) ? StackTable::unknown() : sample.stack;
   packets_.add(time, [&](Packet& packet) {
     packet.add_number(TracePacket::sequence_id, sequence_);
     packet.add_number(TracePacket::sequence_flags, is_first_ ? state_cleared | needs_state : needs_state);
     is_first_ = false;
     {
       Message<InternedData> data{packet, TracePacket::interned_data};
-      add_stack(data, sample.stack, stacks);
+      add_stack(data, stack, stacks);
     }
     Message<PerfSample> perf{packet, TracePacket::perf_sample};
     perf.add_number(PerfSample::cpu, sample.cpu);
     perf.add_number(PerfSample::pid, sample.pid);
     perf.add_number(PerfSample::tid, sample.tid);
     // 0 is no stack, in both tables.
-    if (sample.stack != 0) perf.add_number(PerfSample::callstack_iid, sample.stack);
-    const bool in_kernel = stacks.frame(stacks.frame_of(sample.stack)).kind == FrameKind::kernel;
+    if (stack != 0) perf.add_number(PerfSample::callstack_iid, stack);
+    const bool in_kernel = stacks.frame(stacks.frame_of(stack)).kind == FrameKind::kernel;
     perf.add_number(PerfSample::cpu_mode, in_kernel ? mode_kernel : mode_user);
   });
 }
@@ -118,7 +120,8 @@ std::uint64_t Samples::id_of(Message<InternedData>& data, InternedData table, Te
 }
 
 std::uint64_t Samples::mapping_of(Message<InternedData>& data, const StackFrame& frame) {
-  const auto [known, is_new] = mappings_.try_emplace(frame.object.data(), mappings_.size() + 1);
+  const auto [known, is_new] =
+      mappings_.try_emplace({frame.object.data(), frame.build_id.data()}, mappings_.size() + 1);
   if (!is_new) return known->second;
   const std::uint64_t path = id_of(data, InternedData::mapping_paths, objects_, frame.object);
   const std::uint64_t build_id =

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "formats/perfetto/perfetto_packets.hpp"
@@ -43,8 +45,8 @@ class Samples {
   using Texts = std::unordered_map<const char*, std::uint64_t>;
   static std::uint64_t id_of(Message<InternedData>& data, InternedData table, Texts& known, std::string_view text);
   Texts functions_, files_, objects_, build_ids_;
-  Texts mappings_;                ///< by object
-  std::vector<FrameIndex> path_;  ///< of the stack in hand, outermost first
+  std::map<std::pair<const char*, const char*>, std::uint64_t> mappings_;  ///< by object and build-id
+  std::vector<FrameIndex> path_;                                           ///< of the stack in hand, outermost first
   bool is_first_ = true;
 };
 

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -118,17 +120,17 @@ class Page {
     std::vector<std::uint64_t> weights;
     weights.reserve(all.size());
     for (const FlameTree::Node& node : all) weights.push_back(node.total.weight);
-    std::uint64_t least = 0;
+    std::optional<std::uint64_t> too_little;
     if (weights.size() > max_shown_nodes) {
       const auto nth = weights.begin() + max_shown_nodes;
       std::ranges::nth_element(weights, nth, std::greater<>());
-      least = *nth + 1;
+      too_little = *nth;
     }
     std::vector<FlameTree::Index> shown(all.size());
     FlameTree::Index count = 0;
     for (FlameTree::Index i = 0; i < all.size(); ++i) {
-      // The nodes around one have at least its weight.
-      if (i != FlameTree::root && all[i].total.weight < least) continue;
+      // A node has at least the weight of each of its children: no child is shown without its parent.
+      if (i != FlameTree::root && too_little && all[i].total.weight <= *too_little) continue;
       shown[i] = count++;
       json.value(shown[all[i].parent]);
       json.value(all[i].name);

@@ -2,8 +2,10 @@
 #include "formats/profile/flame_tree.hpp"
 
 #include <ranges>
+#include <utility>
 
 #include "analysis/profile/profile_words.hpp"
+#include "formats/profile/profile_files.hpp"
 
 namespace rtev {
 
@@ -19,12 +21,17 @@ std::string process_label(const ProfileProcess& process) {
 
 FlameTree::FlameTree(const ProfileReport& report) {
   const std::vector<CallTree::Index> places = hottest_places(report);
+  std::size_t bytes = 0;
   for (std::size_t function = 0; function < places.size(); ++function) {
     function_names_.push_back(static_cast<Index>(names_.size()));
     const ProfileFunction& of = report.tree.functions()[function];
-    names_.push_back({.text = fmt::format("{}", of),
-                      .place = fmt::format("{}", SourceLine{report.tree, places[function]}),
-                      .kind = of.is_gc ? std::string_view("gc") : to_string(of.kind)});
+    Name name{.text = std::string(left_out_frame), .kind = of.is_gc ? std::string_view("gc") : to_string(of.kind)};
+    if (bytes < max_name_bytes) {
+      name.text = fmt::format("{}", of);
+      name.place = fmt::format("{}", SourceLine{report.tree, places[function]});
+    }
+    bytes += name.text.size() + name.place.size();
+    names_.push_back(std::move(name));
   }
   for (const ProfileProcess& process : report.processes) {
     process_names_.push_back(static_cast<Index>(names_.size()));
@@ -60,10 +67,7 @@ FlameTree::Index FlameTree::node_of(const ProfileReport& report, const ProfileEn
   }
   for (const CallTree::Index at : chain | std::views::reverse) {
     const Index inner = child(node, function_names_[report.tree.place_of(at).function]);
-    if (inner == node) {
-      cut_ += entry.value.samples;
-      return node;
-    }
+    if (inner == node) return node;
     node = inner;
     call_nodes_.emplace(key(at), node);
   }

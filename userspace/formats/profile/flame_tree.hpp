@@ -17,7 +17,7 @@ class FlameTree {
  public:
   using Index = std::uint32_t;
   static constexpr Index root = 0;
-  static constexpr std::size_t max_nodes = std::size_t{1} << 20;
+  static constexpr std::size_t max_nodes = std::size_t{1} << 20, max_name_bytes = std::size_t{64} << 20;
 
   struct Node {
     Index parent = root;
@@ -38,8 +38,6 @@ class FlameTree {
   const std::vector<Name>& names() const { return names_; }
   /// The name of a function of the report.
   Index name_of_function(std::size_t function) const { return function_names_[function]; }
-  /// Samples whose inner frames were left out.
-  std::uint64_t cut() const { return cut_; }
 
  private:
   Index node_of(const ProfileReport& report, const ProfileEntry& entry);
@@ -50,11 +48,9 @@ class FlameTree {
   std::vector<Index> function_names_, process_names_;
   std::unordered_map<std::uint64_t, Index> children_;    ///< by parent and name
   std::unordered_map<std::uint64_t, Index> call_nodes_;  ///< by process and node of the report's tree
-  std::uint64_t cut_ = 0;
 };
 
-/// The name of a function, with the place where most of its samples are. `rows`: of the report's functions, by
-/// function.
+/// For each function of the report's tree, the place where most of its samples are.
 std::vector<CallTree::Index> hottest_places(const ProfileReport& report);
 /// "server/4242", escaped.
 std::string process_label(const ProfileProcess& process);

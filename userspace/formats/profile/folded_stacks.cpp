@@ -27,7 +27,7 @@ std::string folded_stacks(const ProfileReport& report) {
   std::vector<std::string> names;
   names.reserve(tree.names().size());
   for (const FlameTree::Name& name : tree.names()) {
-    // Blanks at the end would be part of no name, and a semicolon would end one.
+    // A semicolon would end a name.
     names.push_back(name.text);
     std::ranges::replace(names.back(), ';', ',');
   }
@@ -43,6 +43,10 @@ std::string folded_stacks(const ProfileReport& report) {
   std::uint64_t left_out = 0;
   for (const FlameTree::Index leaf : leaves) {
     const std::uint64_t number = number_of(report, tree.nodes()[leaf].self);
+    if (left_out > 0) {
+      left_out += number;
+      continue;
+    }
     path.clear();
     std::size_t bytes = 0;
     for (FlameTree::Index node = leaf; node != FlameTree::root; node = tree.nodes()[node].parent) {

@@ -27,7 +27,8 @@ Types types_of(const ProfileReport& report) {
     case SampleKind::off_cpu:
       return {"samples", "offcpu", "nanoseconds"};
     case SampleKind::allocation:
-      return {"samples", "alloc_space", "bytes"};
+      if (report.unit == WeightUnit::bytes) return {"samples", "alloc_space", "bytes"};
+      return {"samples", "alloc_samples", "count"};
     case SampleKind::on_cpu:
       break;
   }

@@ -35,6 +35,12 @@ TEST_F(SlowSamplesTest, ASpanDecidesAtItsEnd) {
   EXPECT_THAT(counts(), ElementsAre(2, 4, 0));
 }
 
+TEST_F(SlowSamplesTest, TheEndOfTheStreamLeavesShortOpenSpansUndecided) {
+  play("999999950 [1");
+  samples(999'999'960, run, 3);
+  EXPECT_THAT(counts(), ElementsAre(0, 0, 3));
+}
+
 TEST_F(SlowSamplesTest, LaterSamplesOfALongSpanAreDecidedAtOnce) {
   make({.in = SpanCondition{.pattern = "request", .min_ns = 100}, .max_waiting = 2});
   play("1000 [1");

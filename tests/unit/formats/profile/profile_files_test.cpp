@@ -81,6 +81,12 @@ TEST_F(ProfileFilesTest, PprofOfAllocations) {
   EXPECT_THAT(content.stacks.at(0).values, ElementsAre(1, 4096));
 }
 
+TEST_F(ProfileFilesTest, PprofOfAllocationsWhoseSizesAreUnknown) {
+  make({.kind = SampleKind::allocation});
+  sample(100, a_sample(stack({"App.run:1", "caml_call_gc"})), SampleKind::allocation);
+  EXPECT_THAT(read_pprof(pprof_profile(report())).sample_types, ElementsAre("samples/count", "alloc_samples/count"));
+}
+
 TEST_F(ProfileFilesTest, SpeedscopeHasAProfileForEachDomain) {
   run();
   const auto json = nlohmann::json::parse(speedscope_profile(report()));
