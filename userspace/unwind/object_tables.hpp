@@ -53,7 +53,6 @@ class ObjectTables {
   /// Differs from that of all other tables in this process.
   std::uint32_t id() const { return id_; }
   std::uint16_t machine() const { return header_.machine; }
-  bool is_program() const { return header_.is_program != 0; }
   /// Link-time address from which the others count.
   std::uint64_t link_base() const { return header_.link_base; }
   std::span<const std::uint8_t> build_id() const { return std::span{header_.build_id}.first(header_.build_id_bytes); }

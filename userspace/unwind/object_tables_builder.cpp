@@ -211,7 +211,6 @@ Result<std::vector<std::byte>> build_object_tables(int fd, const ChangeCheck& ch
   Assembler assembler;
   assembler.header.link_base = base;
   assembler.header.machine = file.machine();
-  assembler.header.is_program = file.is_program() ? 1 : 0;
   assembler.header.system = symbols.system;
   assembler.header.raise = symbols.raise;
   read_build_id(file, assembler.header);

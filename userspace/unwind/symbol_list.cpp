@@ -6,6 +6,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "unwind/ocaml_names.hpp"
+
 namespace rtev {
 namespace {
 
@@ -24,8 +26,7 @@ struct Candidate {
 /// Prefers what the source calls a function: OCaml's name, then a global one that does not begin with '_'.
 std::uint32_t rank_of(const Elf64_Sym& symbol, std::string_view name) {
   std::uint32_t rank = std::min<std::uint32_t>(static_cast<std::uint32_t>(name.size()), 255);
-  const bool is_ocaml = name.size() > 4 && name.starts_with("caml") && name[4] >= 'A' && name[4] <= 'Z';
-  if (!is_ocaml) rank |= 1u << 15;
+  if (!is_ocaml_symbol(name)) rank |= 1u << 15;
   if (ELF64_ST_TYPE(symbol.st_info) == STT_NOTYPE) rank |= 1u << 14;
   if (ELF64_ST_BIND(symbol.st_info) == STB_LOCAL) rank |= 1u << 13;
   rank |= static_cast<std::uint32_t>(std::min<std::size_t>(name.find_first_not_of('_'), 15)) << 9;

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "analysis/profile/profile_sink.hpp"
 #include "analysis/profile/profile_words.hpp"
 #include "base/folding.hpp"
 #include "base/text_table.hpp"
@@ -47,7 +48,7 @@ class Report {
   std::string condition() const {
     const SpanCondition& in = *report_.in;
     TextBuffer text;
-    if (in.pattern == "pause") {
+    if (in.pattern == pause_pattern) {
       text.add("in GC pauses");
     } else {
       print(text, "in spans {}", Quoted{in.pattern});
@@ -220,7 +221,7 @@ class Report {
   std::string notes() const {
     TextBuffer text;
     add_sample_notes(text, report_);
-    const bool needs_phases = report_.by == ProfileBy::gc_phase || (report_.in && report_.in->pattern == "pause");
+    const bool needs_phases = report_.by == ProfileBy::gc_phase || (report_.in && report_.in->pattern == pause_pattern);
     if (needs_phases && !report_.has_pauses) text.add("no runtime events: what was in the GC is unknown\n");
     return std::string(text.text());
   }
