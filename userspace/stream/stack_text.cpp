@@ -22,34 +22,56 @@ bool is_glue(const StackFrame& frame) {
   return std::ranges::find(glue, frame.function) != glue.end();
 }
 
+/// A frame of a stack, and those next to it; null where there is none.
+struct Place {
+  const StackFrame* ocaml = nullptr;   ///< the innermost function that counts
+  const StackFrame* inside = nullptr;  ///< the outermost function that it has called
+  const StackFrame* caller = nullptr;  ///< the OCaml function that has called it
+};
+
+template <typename Counts>
+Place find_place(const StackTable& stacks, StackIndex stack, const Counts& counts) {
+  Place place;
+  stacks.for_each_frame(stack, [&](FrameIndex, const StackFrame& frame) {
+    if (place.caller != nullptr) return;
+    const bool is_ocaml = frame.kind == FrameKind::ocaml;
+    if (is_ocaml && place.ocaml != nullptr) {
+      if (frame.function != place.ocaml->function) place.caller = &frame;
+    } else if (is_ocaml && counts(frame)) {
+      place.ocaml = &frame;
+    } else if (place.ocaml == nullptr && (is_ocaml || frame.kind == FrameKind::c) && !frame.function.empty() &&
+               !is_glue(frame)) {
+      place.inside = &frame;
+    }
+  });
+  return place;
+}
+
+void add_place(TextBuffer& out, const Place& place) {
+  add_frame(out, *place.ocaml);
+  if (place.inside == nullptr) return;
+  out.add(" (");
+  add_escaped(out, place.inside->function);
+  out.add(')');
+}
+
 }  // namespace
 
 void add_stack_summary(TextBuffer& out, const StackTable& stacks, StackIndex stack) {
-  const StackFrame* inside = nullptr;  // the outermost function that the OCaml function has called
-  const StackFrame* ocaml = nullptr;
-  const StackFrame* caller = nullptr;
-  stacks.for_each_frame(stack, [&](FrameIndex, const StackFrame& frame) {
-    if (caller != nullptr) return;
-    if (frame.kind == FrameKind::ocaml) {
-      if (ocaml == nullptr)
-        ocaml = &frame;
-      else if (frame.function != ocaml->function)
-        caller = &frame;
-    } else if (ocaml == nullptr && frame.kind == FrameKind::c && !frame.function.empty() && !is_glue(frame)) {
-      inside = &frame;
-    }
-  });
-  if (ocaml == nullptr) return add_frame(out, stacks.frame(stacks.frame_of(stack)));
-  add_frame(out, *ocaml);
-  if (inside != nullptr) {
-    out.add(" (");
-    add_escaped(out, inside->function);
-    out.add(')');
-  }
-  if (caller != nullptr) {
+  const Place place = find_place(stacks, stack, [](const StackFrame&) { return true; });
+  if (place.ocaml == nullptr) return add_frame(out, stacks.frame(stacks.frame_of(stack)));
+  add_place(out, place);
+  if (place.caller != nullptr) {
     out.add(", called from ");
-    add_frame(out, *caller);
+    add_frame(out, *place.caller);
   }
+}
+
+void add_short_stack_summary(TextBuffer& out, const StackTable& stacks, StackIndex stack) {
+  const Place place =
+      find_place(stacks, stack, [](const StackFrame& frame) { return !frame.function.starts_with("Stdlib."); });
+  if (place.ocaml == nullptr) return add_stack_summary(out, stacks, stack);
+  add_place(out, place);
 }
 
 void add_frame(TextBuffer& out, const StackFrame& frame) {

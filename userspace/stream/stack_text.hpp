@@ -16,4 +16,8 @@ void add_frame(TextBuffer& out, const StackFrame& frame);
 /// the innermost frame.
 void add_stack_summary(TextBuffer& out, const StackTable& stacks, StackIndex stack);
 
+/// The program's own function that a thread was in, and what this called of the standard library or of C:
+/// "Upload.store upload.ml:42 (Stdlib.Digest.string)".
+void add_short_stack_summary(TextBuffer& out, const StackTable& stacks, StackIndex stack);
+
 }  // namespace rtev

@@ -8,10 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/text_buffer.hpp"
-#include "stream/stack_text.hpp"
-#include "unit/stream/world.hpp"
-
 namespace rtev {
 namespace {
 
@@ -122,31 +118,6 @@ TEST(Stacks, OfADamagedRecordingEnd) {
   EXPECT_FALSE(stacks.restore_frame(0, ocaml("f")));
   EXPECT_FALSE(stacks.restore_frame(StackTable::max_frames, ocaml("f")));
   EXPECT_THAT(functions_of(stacks, 4'000'000'000), ElementsAre());
-}
-
-std::string text_of(const StackFrame& frame) {
-  TextBuffer text;
-  add_frame(text, frame);
-  return std::string(text.text());
-}
-
-TEST(StackText, SaysWhereAFrameIs) {
-  EXPECT_EQ(text_of({.kind = FrameKind::ocaml, .line = 42, .function = "Web.handle", .file = "src/web.ml"}),
-            "Web.handle web.ml:42");
-  EXPECT_EQ(text_of({.kind = FrameKind::c, .function = "memcpy", .object = "/usr/lib/libc.so.6"}),
-            "memcpy (libc.so.6)");
-  EXPECT_EQ(text_of({.kind = FrameKind::c, .address = 0x1234, .object = "/opt/a.so"}), "0x1234 (a.so)");
-  EXPECT_EQ(text_of({.kind = FrameKind::kernel, .function = "do_sys_poll"}), "[kernel] do_sys_poll");
-  EXPECT_EQ(text_of({}), "[unknown]");
-  EXPECT_EQ(text_of({.kind = FrameKind::cut}), "[cut]");
-}
-
-TEST(StackText, HasNoControlCharacters) {
-  for (const std::string& name : test::hostile_strings()) {
-    const std::string text =
-        text_of({.kind = FrameKind::ocaml, .function = name, .file = name, .object = name, .build_id = name});
-    EXPECT_EQ(text.find_first_of("\x1b\n\r\t\b"), std::string::npos) << text;
-  }
 }
 
 }  // namespace

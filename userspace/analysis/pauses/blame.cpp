@@ -9,7 +9,6 @@
 
 #include "analysis/report_text.hpp"
 #include "base/enum_names.hpp"
-#include "stream/stack_text.hpp"
 #include "stream/stw_phases.hpp"
 
 namespace rtev {
@@ -306,7 +305,8 @@ Blame blame_of(const PauseDetails& pause) {
   return blame;
 }
 
-std::string place_text(const std::vector<SeenStack>& seen, SampleKind kind, const StackTable& stacks) {
+std::string place_text(const std::vector<SeenStack>& seen, SampleKind kind, const StackTable& stacks,
+                       StackSummary summary) {
   struct Place {
     std::uint64_t samples = 0, ns = 0;
   };
@@ -315,7 +315,7 @@ std::string place_text(const std::vector<SeenStack>& seen, SampleKind kind, cons
   for (const SeenStack& one : seen) {
     if (one.kind != kind) continue;
     TextBuffer text;
-    add_stack_summary(text, stacks, one.stack);
+    summary(text, stacks, one.stack);
     Place& place = places[std::string(text.text())];
     place.samples += one.samples;
     place.ns += one.ns;

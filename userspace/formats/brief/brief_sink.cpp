@@ -140,7 +140,7 @@ void BriefSink::on_pause_details(PauseDetails&& pause) {
     sum_up(line);
     return;
   }
-  line.text = pause_cause(pause);
+  line.text = pause_cause(pause, registry_->stacks());
   add_line(std::move(line));
 }
 

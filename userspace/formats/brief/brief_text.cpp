@@ -39,7 +39,8 @@ void add_phases(TextBuffer& out, const PauseDetails& pause) {
 /// What the thread did in the pause, most of it first.
 class Parts {
  public:
-  explicit Parts(const PauseDetails& pause) : pause_(pause), blame_(blame_of(pause)) {}
+  Parts(const PauseDetails& pause, const StackTable& stacks)
+      : pause_(pause), blame_(blame_of(pause)), stacks_(stacks) {}
 
   std::string text() {
     const TimeSplit& besides = pause_.besides;
@@ -52,7 +53,7 @@ class Parts {
     std::ranges::sort(parts_, std::ranges::greater{}, &Part::ns);
     std::string text;
     for (const Part& part : parts_) text += (text.empty() ? "" : ", ") + part.text;
-    return text;
+    return text + place();
   }
 
  private:
@@ -80,16 +81,28 @@ class Parts {
     return fmt::format(" for domain {} {}", blame_.domain->domain, what);
   }
 
+  /// Where the domain that the pause waited for was, if stacks are sampled.
+  std::string place() const {
+    if (!blame_.domain) return {};
+    const ThreadActivity& activity = blame_.cause == Cause::late_domain ? blame_.domain->before : blame_.domain->minor;
+    const bool slept = blame_.why == Why::blocked;
+    const std::string place =
+        place_text(activity.stacks, slept ? SampleKind::off_cpu : SampleKind::on_cpu, stacks_, add_short_stack_summary);
+    if (place.empty()) return {};
+    return fmt::format(": domain {} {} in {}", blame_.domain->domain, slept ? "slept" : "ran", place);
+  }
+
   const PauseDetails& pause_;
   Blame blame_;
+  const StackTable& stacks_;
   std::vector<Part> parts_;
 };
 
 }  // namespace
 
-std::string pause_cause(const PauseDetails& pause) {
+std::string pause_cause(const PauseDetails& pause, const StackTable& stacks) {
   TextBuffer out;
-  if (const std::string parts = Parts(pause).text(); !parts.empty()) out.add(std::string_view(parts), "  ");
+  if (const std::string parts = Parts(pause, stacks).text(); !parts.empty()) out.add(std::string_view(parts), "  ");
   add_phases(out, pause);
   return std::string{out.text()};
 }

@@ -5,11 +5,13 @@
 #include <string>
 
 #include "analysis/pauses/pause_details.hpp"
+#include "stream/stacks.hpp"
 
 namespace rtev {
 
-/// "on CPU 40%, waited 55% for domain 1 to stop  (major: mark 8.20ms, sweep 3.10ms)". Parts below a tenth of the pause
-/// are left out; one that is nearly all of it has no share. Names of programs are escaped.
-std::string pause_cause(const PauseDetails& pause);
+/// "waited 55% for domain 1 to stop, on CPU 40%: domain 1 ran in Upload.hash upload.ml:4  (major: mark 8.20ms)". Parts
+/// below a tenth of the pause are left out; one that is nearly all of it has no share. The place is known of sampled
+/// stacks only. All names are escaped.
+std::string pause_cause(const PauseDetails& pause, const StackTable& stacks);
 
 }  // namespace rtev
