@@ -3,9 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-
 #include "base/escape.hpp"
 
 namespace rtev {
@@ -13,13 +10,6 @@ namespace {
 
 std::string_view file_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
-}
-
-/// Of OCaml's runtime: between OCaml code and the C function that it calls.
-bool is_glue(const StackFrame& frame) {
-  constexpr std::array<std::string_view, 4> glue{"caml_c_call", "caml_c_call_stack_args", "caml_call_gc",
-                                                 "caml_alloc_small_dispatch"};
-  return std::ranges::find(glue, frame.function) != glue.end();
 }
 
 /// A frame of a stack, and those next to it; null where there is none.
@@ -36,11 +26,11 @@ Place find_place(const StackTable& stacks, StackIndex stack, const Counts& count
     if (place.caller != nullptr) return;
     const bool is_ocaml = frame.kind == FrameKind::ocaml;
     if (is_ocaml && place.ocaml != nullptr) {
-      if (frame.function != place.ocaml->function) place.caller = &frame;
+      if (frame.function != place.ocaml->function && !is_glue(frame.function)) place.caller = &frame;
     } else if (is_ocaml && counts(frame)) {
       place.ocaml = &frame;
     } else if (place.ocaml == nullptr && (is_ocaml || frame.kind == FrameKind::c) && !frame.function.empty() &&
-               !is_glue(frame)) {
+               !is_glue(frame.function)) {
       place.inside = &frame;
     }
   });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "stream/stacks.hpp"
 
+#include <algorithm>
 #include <array>
 #include <functional>
 
@@ -21,6 +22,12 @@ std::string_view to_string(FrameKind kind) {
   static constexpr std::array<std::string_view, 6> names{"unknown", "cut", "ocaml", "c", "kernel", "bytecode"};
   const auto index = static_cast<std::size_t>(kind);
   return index < names.size() ? names[index] : names.front();
+}
+
+bool is_glue(std::string_view function) {
+  constexpr std::array<std::string_view, 6> glue{"caml_c_call",  "caml_c_call_stack_args",    "caml_start_program",
+                                                 "caml_call_gc", "caml_alloc_small_dispatch", "caml_program"};
+  return std::ranges::find(glue, function) != glue.end();
 }
 
 StackTable::StackTable() : frames_(1), stacks_(2) {

@@ -40,6 +40,9 @@ struct StackFrame {
   bool operator==(const StackFrame&) const = default;
 };
 
+/// A function of OCaml's runtime that lies between OCaml code and C, and says nothing of the program.
+bool is_glue(std::string_view function);
+
 /// Grows with what it is given, up to fixed limits. One thread.
 class StackTable {
  public:

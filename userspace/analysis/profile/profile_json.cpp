@@ -105,6 +105,7 @@ class Json {
           json_.key("self").object([&] { value(sum_of(row.self)); });
           json_.key("total").object([&] { value(sum_of(row.total)); });
           if (row.caller != 0) json_.key("caller").object([&] { place(row.caller); });
+          if (row.called != 0) json_.key("called").object([&] { place(row.called); });
           if (row.gc.samples > 0) json_.key("gc").object([&] { value(row.gc); });
           if (!report_.in) return;
           json_.key("inside").object([&] { value(row.total[static_cast<std::size_t>(SampleSide::inside)]); });

@@ -48,6 +48,7 @@ struct ProfileRow {
   SampleValues total{};        ///< of stacks that have it, once a stack
   SampleValue gc{};            ///< of `self`, in the GC
   CallTree::Index caller = 0;  ///< of a line of `allocs`: from where it is called most; 0: unknown
+  CallTree::Index called = 0;  ///< off CPU: the place in C that it called and waits in most; 0: unknown
 };
 
 /// A domain, a process, a phase or a span.
@@ -68,7 +69,7 @@ struct ProfileProcess {
 struct ProfileHottest {
   CallTree::Index place = 0;  ///< of the function; 0: there are no samples
   SampleValues value{};
-  std::optional<CallTree::Index> inner{};   ///< of it: where most is, if that is C, the kernel or the GC
+  std::optional<CallTree::Index> inner{};   ///< what it called for most of it, if that is C, the kernel or the GC
   std::optional<CallTree::Index> caller{};  ///< in which place of another function it is called most
   SampleValue in_caller{};
 };

@@ -48,6 +48,7 @@ class Rows {
       if (report_.kind == SampleKind::allocation) add_callers(lines);
       report_.lines = std::move(lines);
     }
+    if (report_.kind == SampleKind::off_cpu) add_called();
     add_groups();
     add_hottest();
   }
@@ -180,6 +181,35 @@ class Rows {
     return found;
   }
 
+  /// The outermost function in C that the innermost OCaml function has called. Where that has no name, the node itself.
+  std::vector<Index> called_nodes() const {
+    std::vector<Index> found(tree_.nodes().size());
+    for (Index node = 1; node < found.size(); ++node) {
+      const Index parent = tree_.nodes()[node].parent;
+      const auto is_named = [&](Index candidate) {
+        const ProfileFunction& function = tree_.function_of(candidate);
+        return candidate != ocaml_[candidate] && function.kind == FrameKind::c && !function.name.empty() &&
+               !is_glue(function.name);
+      };
+      const bool is_inside = parent != CallTree::root && ocaml_[node] == ocaml_[parent] && is_named(found[parent]);
+      found[node] = is_inside ? found[parent] : node;
+    }
+    return found;
+  }
+
+  void add_called() const {
+    std::map<Index, std::map<Index, SampleValue>> called;  // by function
+    for (Index node = 1; node < ocaml_.size(); ++node) {
+      const SampleValue& value = report_.shown(tree_.nodes()[node].self);
+      if (value.samples > 0 && called_[node] != ocaml_[node])
+        called[tree_.place_of(ocaml_[node]).function][tree_.nodes()[called_[node]].place] += value;
+    }
+    for (ProfileRow& row : report_.functions) {
+      const auto found = called.find(tree_.places()[row.place].function);
+      if (found != called.end()) row.called = greatest(found->second);
+    }
+  }
+
   static Index greatest(const std::map<Index, SampleValue>& values) {
     Index found = 0;
     std::uint64_t most = 0;
@@ -211,7 +241,7 @@ class Rows {
       const SampleValue& value = report_.shown(tree_.nodes()[node].self);
       if (value.samples == 0 || tree_.place_of(ocaml[node]).function != function) continue;
       at[tree_.nodes()[ocaml[node]].place] += value;
-      inner[node == ocaml[node] ? 0 : tree_.nodes()[node].place] += value;
+      inner[node == ocaml[node] ? 0 : tree_.nodes()[called_[node]].place] += value;
       if (const Index caller = caller_of(ocaml[node]); caller != CallTree::root)
         callers[tree_.nodes()[caller].place] += value;
     }
@@ -232,7 +262,7 @@ class Rows {
     for (int step = 0; step < max_steps && caller != CallTree::root; ++step, caller = tree_.nodes()[caller].parent) {
       const ProfileFunction& candidate = tree_.function_of(caller);
       if (candidate.kind == FrameKind::ocaml && tree_.place_of(caller).function != function &&
-          !candidate.name.starts_with("Stdlib."))
+          !candidate.name.starts_with("Stdlib.") && !is_glue(candidate.name))
         return caller;
     }
     return CallTree::root;
@@ -240,7 +270,7 @@ class Rows {
 
   ProfileReport& report_;
   const CallTree& tree_;
-  const std::vector<Index> ocaml_ = ocaml_nodes();
+  const std::vector<Index> ocaml_ = ocaml_nodes(), called_ = called_nodes();
 };
 
 }  // namespace

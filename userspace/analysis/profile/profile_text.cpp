@@ -14,6 +14,8 @@ namespace {
 /// It fits a terminal.
 constexpr std::size_t max_rows = 10, max_rows_full = 200;
 constexpr std::size_t function_width = 44, group_width = 36, line_width = 26;
+/// With a column more.
+constexpr std::size_t called_width = 22, narrow_function_width = 30, narrow_line_width = 20;
 
 class Report {
  public:
@@ -135,6 +137,8 @@ class Report {
     const bool has_gc = report_.gc.samples > 0;
     if (has_gc) table.column("GC", 0);
     table.column("SAMPLES", 0).column("FUNCTION", 0, left).column("PLACE", 0, left);
+    const bool has_called = std::ranges::any_of(all, [](const ProfileRow& row) { return row.called != 0; });
+    if (has_called) table.column("WAITS IN", 0, left);
     // What starts a program is on every stack, and says nothing.
     std::vector<const ProfileRow*> shown;
     for (const ProfileRow& row : all) {
@@ -151,15 +155,21 @@ class Report {
       table.cell(share(sum_of(row.total), whole));
       if (has_gc) table.cell(row.gc.samples > 0 ? share(row.gc, whole) : std::string());
       table.cell(sum_of(row.self).samples);
-      place(table, row.place);
+      if (!has_called) {
+        place(table, row.place);
+        continue;
+      }
+      place(table, row.place, narrow_function_width, narrow_line_width);
+      table.cell(row.called != 0 ? function_cell(tree_, row.called, called_width) : std::string());
     }
     rest(table, count, all.size(), what);
     table.write(out_);
   }
 
-  void place(Table& table, CallTree::Index place) const {
-    table.cell(function_cell(tree_, place, function_width));
-    table.cell(cut_middle(fmt::format("{}", SourceLine{tree_, place}), line_width));
+  void place(Table& table, CallTree::Index place, std::size_t width = function_width,
+             std::size_t of_line = line_width) const {
+    table.cell(function_cell(tree_, place, width));
+    table.cell(cut_middle(fmt::format("{}", SourceLine{tree_, place}), of_line));
   }
 
   void comparison() {

@@ -66,11 +66,8 @@ std::string where_hottest(const ProfileReport& report) {
   const ProfileFunction& function = tree.functions()[tree.places()[hottest.place].function];
   TextBuffer text;
   print(text, "in {}", function_cell(tree, hottest.place, max_name));
-  if (hottest.inner) {
-    print(text, " ({})", function_cell(tree, *hottest.inner, max_name));
-  } else if (!function.file.empty()) {
-    print(text, " {}", SourceLine{tree, hottest.place});
-  }
+  if (!function.file.empty()) print(text, " {}", SourceLine{tree, hottest.place});
+  if (hottest.inner) print(text, " ({})", function_cell(tree, *hottest.inner, max_name));
   if (hottest.caller) {
     const std::uint64_t whole = report.shown(hottest.value).weight;
     const bool is_most = hottest.in_caller.weight >= whole - whole / 10;

@@ -123,8 +123,8 @@ TEST_F(SlowSamplesTest, FunctionsThatAreThereMoreThanUsualComeFirst) {
   EXPECT_THAT(functions_of(found), ElementsAre("md5 8/8", "Digest.string 0/8", "Web.handle 0/18", "Json.parse 10/10"));
   EXPECT_THAT(
       profile_text(found),
-      HasSubstr("in spans \"request\" of 100ns and longer: 75% of the CPU time is in Digest.string (md5), called "
-                "from"));
+      HasSubstr("in spans \"request\" of 100ns and longer: 75% of the CPU time is in Digest.string digest.ml:5 (md5),\n"
+                "called from"));
 }
 
 TEST_F(SlowSamplesTest, WithoutSamplesInsideOtherSpansAreNamed) {
