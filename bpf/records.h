@@ -474,7 +474,9 @@ struct rtev_stack_target {
   __u8 c_stack;
   __u8 domain_state; /* word of what domain_self points to: the address of caml_state's block. 0 = unknown */
   __u8 local_roots;  /* 0 = unknown */
-  struct rtev_stack_budget budget; /* for BPF only: user space writes zeros */
+  __u32 searches;    /* for caml_state in vain; for BPF only, like what follows: user space writes zeros */
+  __u32 pad;
+  struct rtev_stack_budget budget;
 };
 
 /* Why a stack was dropped. */

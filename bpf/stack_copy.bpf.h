@@ -25,6 +25,8 @@
 #define NOALLOC_REGISTER_5_0 6 /* rbp */
 #define RAISE_REGISTER 13
 #define RAISE_REGISTER_5_1 10 /* only up to where caml_stash_backtrace uses it */
+/* Of the variables of a thread, those next to its pointer. */
+#define TLS_BEGIN(pointer, bytes) ((pointer) - (bytes))
 #else
 #define REGISTER_SP 31
 #define REGISTER_IP 32
@@ -32,6 +34,7 @@
 #define NOALLOC_REGISTER_5_0 19
 #define RAISE_REGISTER 20
 #define RAISE_REGISTER_5_1 20
+#define TLS_BEGIN(pointer, bytes) (pointer)
 #endif
 
 struct stack_range {

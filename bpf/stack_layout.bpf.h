@@ -18,6 +18,8 @@
 #define PARENT_OFFSET 24        /* in it */
 #define CONTINUATION_TAG 245    /* of a block in OCaml's heap */
 #define MAX_ROOTS 64            /* of C code that are looked at for one parent */
+#define MAX_STATE_SEARCHES 1000 /* of a process without symbols */
+#define MIN_TLS_BYTES 128       /* of the variables of a thread, as far as they can be read */
 #define UNIX_BUFFER_BYTES 65536 /* that the functions of the Unix library have on the C stack while they block */
 
 static __always_inline __u64 read_word(__u64 address) {
@@ -56,6 +58,15 @@ static __always_inline bool read_link(struct stack_scratch* scratch, __u64 addre
 
 static __always_inline bool is_plausible(__u64 stack, __u64 sp) {
   return stack && !((stack | sp) & 7) && sp > stack && sp - stack < MAX_STACK_SPAN;
+}
+
+/* Whether the link, which it reads, is on this thread's C stack, and of that OCaml stack. Else both are of another
+ * thread of the domain. */
+static __always_inline bool is_own_link(struct stack_scratch* scratch, struct task_struct* task, __u64 link,
+                                        __u64 stack) {
+  __u64 sp = scratch->record.registers[REGISTER_SP] & ~7ull;
+  return is_plausible(sp, link) && link < end_of_c_stack(task, sp) && read_link(scratch, link) &&
+         scratch->link.stack == stack;
 }
 
 /* Reads the description of an OCaml stack. */
@@ -103,6 +114,50 @@ static __always_inline __u64 read_words(struct stack_scratch* scratch, __u64 fro
   if (bytes > sizeof(scratch->words)) return 0;
   scratch->words_begin = from;
   return bpf_probe_read_user(scratch->words, bytes, (void*)from) ? 0 : bytes / 8;
+}
+
+/* Whether it is caml_state of this thread: what it points to describes the stacks that the thread runs on. */
+static __always_inline bool is_own_state(struct stack_scratch* scratch, const struct rtev_stack_target* target,
+                                         struct task_struct* task, __u64 state) {
+  if (!state || state & 7 || (__s64)state < 0) return false;
+  if (bpf_probe_read_user(scratch->state, sizeof(scratch->state), (void*)state)) return false;
+  const __u64* words = scratch->state;
+  __u64 start = words[target->young_start % STATE_WORDS], end = words[target->young_end % STATE_WORDS];
+  if (!lies_in(words[target->young_ptr % STATE_WORDS], start, end + 1)) return false;
+  __u64 sp = scratch->record.registers[REGISTER_SP], stack = words[target->current_stack % STATE_WORDS];
+  if (!read_info(scratch, stack)) return false;
+  return lies_in(sp, stack + 1, scratch->info.handler + 1) ||
+         is_own_link(scratch, task, words[target->c_stack % STATE_WORDS], stack);
+}
+
+struct state_search {
+  struct stack_scratch* scratch;
+  const struct rtev_stack_target* target;
+  struct task_struct* task;
+  __u64 count; /* words to look at */
+};
+
+static long find_state_at(__u32 index, struct state_search* search) {
+  struct stack_scratch* scratch = search->scratch;
+  __u64 i = index;
+  if (i >= search->count || i >= SCANNED_WORDS) return 1;
+  if (!is_own_state(scratch, search->target, search->task, scratch->words[i])) return 0;
+  scratch->found = scratch->words_begin + 8 * i;
+  return 1;
+}
+
+/* Programs without symbols do not say where caml_state is: among the variables of the thread. */
+static __noinline void find_state(struct stack_scratch* scratch, struct rtev_stack_target* target,
+                                  struct task_struct* task) {
+  __u64 pointer = THREAD_POINTER(task);
+  scratch->found = 0;
+  struct state_search search = {.scratch = scratch, .target = target, .task = task};
+  /* Beyond the variables of a static program there may be no memory. */
+#pragma unroll
+  for (__u64 bytes = sizeof(scratch->words); !search.count && bytes >= MIN_TLS_BYTES; bytes /= 2)
+    search.count = read_words(scratch, TLS_BEGIN(pointer, bytes), TLS_BEGIN(pointer, bytes) + bytes);
+  bpf_loop(SCANNED_WORDS, find_state_at, &search, 0);
+  if (scratch->found) target->process.caml_state_tls = scratch->found - pointer;
 }
 
 /* Address of the c_stack_link of a thread without the lock whose domain another thread has used since; 0 if there is
@@ -286,9 +341,8 @@ static __always_inline void add_stacks(struct stack_scratch* scratch, struct rte
     link = scratch->state[target->c_stack % STATE_WORDS];
   }
   if (!is_locked) {
-    /* Of another thread, if the link is not on this one's stack. */
-    __u64 end = end_of_c_stack(task, sp);
-    if (!is_plausible(sp, link) || link >= end || !read_link(scratch, link) || scratch->link.stack != stack) {
+    if (!is_own_link(scratch, task, link, stack)) {
+      __u64 end = end_of_c_stack(task, sp);
       state = 0;
       link = target->system_end ? find_link(scratch, sp, end, target->system_begin, target->system_end) : 0;
       if (!link && target->system_end)

@@ -152,6 +152,10 @@ static __noinline void capture(struct stack_scratch* scratch, struct rtev_stack_
   struct rtev_stack* record = &scratch->record;
   read_registers(record->registers, task);
   __u64 tls = runtime_tls(&target->process, task);
+  if (!target->process.caml_state_tls && target->current_stack && target->searches < MAX_STATE_SEARCHES) {
+    ++target->searches;
+    find_state(scratch, target, task);
+  }
   __u64 state = tls && target->process.caml_state_tls ? read_word(tls + target->process.caml_state_tls) : 0;
   describe(scratch, target, tls);
   /* The runtime's own threads always have a caml_state but hold the lock only briefly. */

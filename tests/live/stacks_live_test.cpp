@@ -25,6 +25,14 @@ std::vector<Build> all_builds() {
     for (const char* const work : {"recursion", "digest", "minor", "major", "fibers", "callback", "noalloc", "float",
                                    "exceptions", "domains", "systhreads", "sleep"})
       all.push_back({ocaml, "native", work});
+  for (const char* const ocaml : {"5.1", "5.3", "5.4"})
+    for (const char* const work : {"recursion", "digest", "fibers", "noalloc"})
+      all.push_back({ocaml, "stripped_static", work});
+  // Fibers crash with the shared runtime, untraced, too.
+  for (const char* const work : {"recursion", "digest", "noalloc", "sleep"}) {
+    all.push_back({"5.3", "shared", work});
+    all.push_back({"5.4", "shared", work});  // stripped
+  }
   for (const char* const kind : {"static", "no_pie", "stripped"})
     for (const char* const work : {"recursion", "fibers", "noalloc", "sleep"}) all.push_back({"5.3", kind, work});
   return all;

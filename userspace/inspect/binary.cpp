@@ -420,7 +420,10 @@ Result<std::optional<RuntimeBinary>> inspect_binary(int fd, const ChangeCheck& c
   runtime.shared_library = !file.is_program();
   runtime.code_begin = code_begin(file);
   runtime.link_base = link_base(file);
-  if (anonymous) return runtime;
+  if (anonymous) {
+    runtime.stack_sites.layout = stack_layout(symbols, runtime.version);
+    return runtime;
+  }
 
   const VersionInfo version = version_of(symbols);
   runtime.version = version.version;

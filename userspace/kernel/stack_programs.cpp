@@ -25,7 +25,7 @@
 namespace rtev::kernel {
 namespace {
 
-static_assert(sizeof(rtev_stack) == 344 && sizeof(rtev_stack_target) == 160 && sizeof(rtev_stack_copy) == 16 &&
+static_assert(sizeof(rtev_stack) == 344 && sizeof(rtev_stack_target) == 168 && sizeof(rtev_stack_copy) == 16 &&
                   sizeof(rtev_stack_drops) == 32,
               "the BPF programs are compiled with the same layout");
 
