@@ -38,7 +38,7 @@ kernel::StackOptions stack_options(const StackOptions& options) {
   wanted.min_sleep_ns = static_cast<std::uint64_t>(options.off_cpu_min.count());
   wanted.allocations = options.allocations;
   // Beside the other stacks fewer will do: each then stands for more words.
-  if (options.on_cpu) wanted.allocation_limit = 500;
+  if (options.on_cpu && options.off_cpu) wanted.allocation_limit = 500;
   return wanted;
 }
 

@@ -3,9 +3,9 @@
 
 #include "analysis/pauses/blame.hpp"
 #include "analysis/pauses/pauses_report.hpp"
+#include "analysis/pauses/seen_stacks_json.hpp"
 #include "analysis/report_json.hpp"
 #include "analysis/report_text.hpp"
-#include "stream/stack_json.hpp"
 
 namespace rtev {
 namespace {
@@ -128,7 +128,7 @@ class Report {
     json_.member("finish_wait_ns", of.finish_wait_ns);
     add_split(json_, "besides_ns", of.besides);
     scheduling(of.scheduling);
-    stacks("stacks", of.stacks);
+    add_seen_stacks(json_.key("stacks"), of.stacks, *report_.stacks);
     phases(of);
     json_.member("section_count", of.section_count);
     json_.key("sections").array([&] {
@@ -181,7 +181,7 @@ class Report {
         json_.object([&] {
           json_.member("times", competitor.times);
           wait(competitor.wait);
-          stacks("stacks", competitor.stacks);
+          add_seen_stacks(json_.key("stacks"), competitor.stacks, *report_.stacks);
         });
       }
     });
@@ -256,22 +256,8 @@ class Report {
     json_.key(key).object([&] {
       add_split(json_, "time_ns", activity.time);
       json_.key("longest_wait").object([&] { wait(activity.longest_wait); });
-      stacks("stacks", activity.stacks);
-      stacks("holder_stacks", activity.holder_stacks);
-    });
-  }
-
-  void stacks(std::string_view key, const std::vector<SeenStack>& all) {
-    json_.key(key).array([&] {
-      for (const SeenStack& seen : all) {
-        json_.object([&] {
-          json_.plain_member("kind", to_string(seen.kind));
-          json_.member("samples", seen.samples);
-          json_.member("of_samples", seen.of_samples);
-          json_.member("ns", seen.ns);
-          add_stack(json_.key("stack"), *report_.stacks, seen.stack);
-        });
-      }
+      add_seen_stacks(json_.key("stacks"), activity.stacks, *report_.stacks);
+      add_seen_stacks(json_.key("holder_stacks"), activity.holder_stacks, *report_.stacks);
     });
   }
 

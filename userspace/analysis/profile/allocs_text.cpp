@@ -50,7 +50,16 @@ class Report {
     if (report_.unit == WeightUnit::bytes) print(text, " stand for {}", Size{all.weight});
     if (report_.memory.major_bytes)
       print(text, "; {} more are large blocks in the major heap, not located", Size{*report_.memory.major_bytes});
+    large_blocks(text);
     out_.add(std::string_view(folded(text.text(), 0, 0)), '\n');
+  }
+
+  void large_blocks(TextBuffer& text) const {
+    const LargeBlocks& most = report_.most_large_blocks;
+    if (most.place == 0) return;
+    print(text, ": of the CPU time that they took, most is in {}", PlaceName{tree_, most.place});
+    if (most.caller != 0) print(text, ", called from {}", PlaceName{tree_, most.caller});
+    print(text, " ({} of {})", Grouped{most.samples}, Counted{most.of_samples, "sample", "samples"});
   }
 
   void table() {

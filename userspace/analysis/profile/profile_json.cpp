@@ -54,6 +54,14 @@ class Json {
     json_.member("major_bytes", memory.major_bytes);
     json_.member("domains", memory.domains);
     json_.member("domains_without_counter", memory.domains_without_counter);
+    const LargeBlocks& most = report_.most_large_blocks;
+    if (most.place == 0) return;
+    json_.key("major_blocks").object([&] {
+      place(most.place);
+      if (most.caller != 0) json_.key("caller").object([&] { place(most.caller); });
+      json_.member("samples", most.samples);
+      json_.member("of_samples", most.of_samples);
+    });
   }
 
   void profile() {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/profile/call_tree.hpp"
@@ -74,6 +75,13 @@ struct ProfileHottest {
   SampleValue in_caller{};
 };
 
+/// Of `allocs`: where most of the CPU time of allocations directly in the major heap is.
+struct LargeBlocks {
+  CallTree::Index place = 0;   ///< 0: there are no samples
+  CallTree::Index caller = 0;  ///< 0: unknown
+  std::uint64_t samples = 0, of_samples = 0;
+};
+
 /// Of `allocs`: what the counters of the rings say.
 struct AllocatedMemory {
   std::uint64_t minor_bytes = 0;               ///< in the minor heaps
@@ -111,6 +119,8 @@ struct ProfileReport {
   std::vector<ProfileGroup> groups{};       ///< of other ProfileBy; most weight first
   ProfileHottest hottest{};
   AllocatedMemory memory{};
+  std::vector<std::pair<CallTree::Index, SampleValue>> large_blocks{};  ///< of `allocs`: nodes that allocated them
+  LargeBlocks most_large_blocks{};
   std::vector<std::string> other_names{};  ///< of spans that did not match, some
 
   /// The samples that trees and files show: those inside, if there is a comparison.

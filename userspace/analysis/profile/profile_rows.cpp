@@ -51,6 +51,7 @@ class Rows {
     if (report_.kind == SampleKind::off_cpu) add_called();
     add_groups();
     add_hottest();
+    add_large_blocks();
   }
 
  private:
@@ -251,6 +252,22 @@ class Rows {
     if (const Index place = greatest(callers); place != 0) {
       hottest.caller = place;
       hottest.in_caller = callers[place];
+    }
+  }
+
+  void add_large_blocks() {
+    std::map<std::pair<Index, Index>, std::uint64_t> samples;  // by place and caller
+    LargeBlocks& most = report_.most_large_blocks;
+    for (const auto& [node, value] : report_.large_blocks) {
+      const Index caller = caller_of(node), place = tree_.nodes()[node].place;
+      std::uint64_t& count = samples[{place, caller == CallTree::root ? 0 : tree_.nodes()[caller].place}];
+      count += value.samples;
+      most.of_samples += value.samples;
+    }
+    for (const auto& [where, count] : samples) {
+      if (count <= most.samples) continue;
+      most.samples = count;
+      std::tie(most.place, most.caller) = where;
     }
   }
 

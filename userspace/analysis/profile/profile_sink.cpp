@@ -31,7 +31,8 @@ std::uint64_t scaled(std::uint64_t part, std::uint64_t of, std::uint64_t whole) 
 
 }  // namespace
 
-Profile::Profile(ProfileOptions options) : options_(std::move(options)), fold_(options_.max_keys) {
+Profile::Profile(ProfileOptions options)
+    : options_(std::move(options)), fold_(options_.max_keys), on_cpu_(options_.max_keys) {
   labels_.emplace_back(unlabelled(options_.by));
   if (options_.in) slow_.emplace(fold_, options_.in->min_ns, options_.max_waiting);
 }
@@ -94,6 +95,8 @@ void Profile::sample(const Event& event, const Batch& batch, const Registry& reg
   const auto record = batch.payload_as<Sample>(event);
   if (!record || event.id >= samples_of_kind_.size()) return;
   ++samples_of_kind_[event.id];
+  if (options_.kind == SampleKind::allocation && event.id == static_cast<std::uint16_t>(SampleKind::on_cpu))
+    on_cpu_.add({.stack = record->stack}, {.samples = 1, .weight = record->weight});
   if (event.id != static_cast<std::uint16_t>(options_.kind) || record->weight < options_.min_weight) return;
   // Threads of the runtime that only wait for work.
   const bool is_helper = record->role == ThreadRole::backup || record->role == ThreadRole::tick;
@@ -230,6 +233,7 @@ ProfileReport Profile::report(const Registry& registry) const {
                        .labels = labels_,
                        .other_names = {other_names_.begin(), other_names_.end()}};
   add_entries(report, registry);
+  add_large_blocks(report, registry.stacks());
   for (const ProfileEntry& entry : report.entries) {
     report.tree.count(entry.node, entry.side, entry.value);
     report.all[static_cast<std::size_t>(entry.side)] += entry.value;
@@ -239,6 +243,19 @@ ProfileReport Profile::report(const Registry& registry) const {
   report.tree.sum_up();
   add_rows(report);
   return report;
+}
+
+/// Their allocation is found on a CPU: the function of the runtime for them is below OCaml code.
+void Profile::add_large_blocks(ProfileReport& report, const StackTable& stacks) const {
+  for (const auto& [key, value] : on_cpu_.values()) {
+    bool is_inside = true, allocates = false;
+    stacks.for_each_frame(key.stack, [&](FrameIndex, const StackFrame& frame) {
+      is_inside &= frame.kind != FrameKind::ocaml;
+      allocates |= is_inside && frame.function.starts_with("caml_alloc_shr");
+    });
+    if (allocates && !is_inside)
+      report.large_blocks.emplace_back(report.tree.add(key.stack, CallTree::Inner::ocaml_only), value);
+  }
 }
 
 void Profile::add_entries(ProfileReport& report, const Registry& registry) const {

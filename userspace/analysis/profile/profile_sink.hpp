@@ -82,11 +82,13 @@ class Profile final : public Sink, private DomainActivity::Observer {
   bool is_about_pauses() const { return options_.in && options_.in->pattern == pause_pattern; }
   void describe(ProcessIndex index, const Registry& registry);
   void add_entries(ProfileReport& report, const Registry& registry) const;
+  void add_large_blocks(ProfileReport& report, const StackTable& stacks) const;
   void scale_allocations(ProfileReport& report, const std::vector<ProcessIndex>& indices) const;
 
   ProfileOptions options_;
   DomainActivity activity_{*this};
   SampleFold fold_;
+  SampleFold on_cpu_;  ///< of a report about allocations
   std::optional<SlowSamples> slow_;
   std::map<std::string, std::uint32_t> label_indices_;
   std::vector<std::string> labels_;

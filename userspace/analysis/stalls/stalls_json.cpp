@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/latency/distribution_json.hpp"
+#include "analysis/pauses/seen_stacks_json.hpp"
 #include "analysis/report_json.hpp"
 #include "analysis/spans/spans_json.hpp"
 #include "analysis/stalls/stalls_report.hpp"
@@ -7,7 +8,7 @@
 namespace rtev {
 namespace {
 
-void add_stall(JsonWriter& json, const Stall& stall) {
+void add_stall(JsonWriter& json, const Stall& stall, const StackTable* stacks) {
   json.member("tid", stall.tid);
   json.member("domain", stall.domain);
   json.member("begin_ns", stall.begin_ns);
@@ -25,9 +26,10 @@ void add_stall(JsonWriter& json, const Stall& stall) {
     });
   }
   if (!stall.span.empty()) json.member("span", stall.span);
+  if (stacks && !stall.stacks.empty()) add_seen_stacks(json.key("stacks"), stall.stacks, *stacks);
 }
 
-void add_program(JsonWriter& json, const LoopProgram& program) {
+void add_program(JsonWriter& json, const LoopProgram& program, const StackTable* stacks) {
   json.member("pid", program.pid);
   json.member("comm", program.comm);
   json.member("call", to_string(program.call));
@@ -36,7 +38,7 @@ void add_program(JsonWriter& json, const LoopProgram& program) {
   json.member("unknown_turns", program.unknown_turns);
   json.member("stall_count", program.lengths.count());
   json.key("stalls").array([&] {
-    for (const Stall& stall : program.stalls) json.object([&] { add_stall(json, stall); });
+    for (const Stall& stall : program.stalls) json.object([&] { add_stall(json, stall, stacks); });
   });
 }
 
@@ -55,7 +57,8 @@ std::string stalls_json(const StallsReport& report) {
     json.member("unknown_ns", report.unknown_ns);
     json.member("not_followed", report.not_followed);
     json.key("programs").array([&] {
-      for (const LoopProgram& program : report.programs) json.object([&] { add_program(json, program); });
+      for (const LoopProgram& program : report.programs)
+        json.object([&] { add_program(json, program, report.stacks); });
     });
   });
   return std::string{json.text()} + '\n';

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "analysis/latency/histogram.hpp"
+#include "analysis/pauses/sample_history.hpp"
 #include "analysis/spans/spans_report.hpp"
 #include "stream/records.hpp"
+#include "stream/stacks.hpp"
 
 namespace rtev {
 
@@ -23,13 +25,14 @@ struct Competitor {
 /// A long turn of an event loop: from the end of one wait for events to the begin of the next. Times are
 /// CLOCK_MONOTONIC in ns.
 struct Stall {
-  std::int32_t tid = 0;
+  std::int32_t pid = 0, tid = 0;
   std::int32_t domain = -1;  ///< -1: unknown
   std::uint64_t begin_ns = 0, end_ns = 0;
   bool has_returned = true;  ///< false: it went on when tracing ended, at `end_ns`
   SpanTime time{};
   Syscall blocked_in = Syscall::unknown;  ///< the system call in which it was blocked longest, outside of the GC
   std::uint64_t blocked_in_ns = 0;
+  std::vector<SeenStack> stacks{};     ///< of the thread, if stacks are sampled
   std::optional<Competitor> behind{};  ///< who had the cpu longest, as far as switches of others were seen
   std::string span{};                  ///< the user span that was open longest, as the process named it; empty: none
 
@@ -65,11 +68,13 @@ struct StallsReport {
   std::uint64_t turns_ns = 0;              ///< all turns
   std::uint64_t not_followed = 0;          ///< threads with a loop there was no room for
   std::vector<LoopProgram> programs{};     ///< the one with the longest stall first
+  const StackTable* stacks = nullptr;      ///< of the samples; null if there were no events
 };
 
 /// "190ms on CPU (no GC), 12.0ms without a CPU, in \"rebuild\"": what the thread did, most of it first. Names are
-/// escaped. Unless `full` it has the two greatest parts, and no long names.
-std::string stall_activity(const Stall& stall, bool full);
+/// escaped. Unless `full` it has the two greatest parts, and no long names. With sampled stacks it says where the
+/// thread was in the greatest part.
+std::string stall_activity(const Stall& stall, const StackTable* stacks, bool full);
 
 /// For people, on one screen unless report.full.
 std::string stalls_text(const StallsReport& report);

@@ -15,6 +15,7 @@ void Stalls::header(const RunHeader& header) {
 
 void Stalls::consume(const Batch& batch, const Registry& registry) {
   registry_ = &registry;
+  report_.stacks = &registry.stacks();
   for (const Event& event : batch.events()) {
     last_ns_ = std::max(last_ns_, event.time);
     switch (event.kind) {
@@ -24,6 +25,9 @@ void Stalls::consume(const Batch& batch, const Registry& registry) {
         break;
       case EventKind::process:
         process_event(event, batch, registry);
+        break;
+      case EventKind::sample:
+        if (const auto sample = batch.payload_as<Sample>(event)) samples_.add(event, *sample);
         break;
       case EventKind::user_begin:
       case EventKind::user_end:
@@ -55,6 +59,7 @@ void Stalls::switch_threads(const Event& event, const Batch& batch, const Regist
     finish(loop->second);
     loops_.erase(loop);
   }
+  samples_.forget_thread(change->prev.tid);
 }
 
 void Stalls::process_event(const Event& event, const Batch& batch, const Registry& registry) {
@@ -77,6 +82,7 @@ void Stalls::process_event(const Event& event, const Batch& batch, const Registr
     }
   }
   images_.erase(pid);
+  samples_.forget_process(pid);
 }
 
 void Stalls::user_span(const Event& event, const Batch& batch, const Registry& registry) {
@@ -168,7 +174,9 @@ std::optional<EventLoop::LongTurn> Stalls::long_turn(std::int32_t tid, LoopThrea
   }
   auto turn = thread.loop.long_turn(end_ns, options_.min_ns);
   if (!turn) return turn;
+  turn->stall.pid = thread.pid;
   turn->stall.tid = tid;
+  turn->stall.stacks = samples_.between(tid, turn->stall.begin_ns, end_ns);
   turn->stall.domain = thread.domain;
   if (turn->span && turn->span->of_library)
     turn->stall.span = turn->span->name;

@@ -93,6 +93,7 @@ class Stalls final : public Sink, private PauseListener, private ThreadObserver 
   ThreadTracker threads_{this};
   CpuHistory cpus_{threads_};
   DroppedEvents dropped_;
+  SampleHistory samples_;
   std::unordered_map<std::int32_t, LoopThread> loops_;  ///< by tid
   std::map<DomainKey, Domain> domains_;
   std::unordered_map<std::int32_t, ProcessIndex> images_;  ///< by pid: the present one

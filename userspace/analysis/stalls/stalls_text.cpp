@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/pauses/blame.hpp"
 #include "analysis/report_text.hpp"
 #include "analysis/stalls/event_loop.hpp"
 #include "analysis/stalls/stalls_report.hpp"
@@ -74,6 +75,14 @@ void add_what(TextBuffer& out, const Stall& stall, Part::What what) {
       out.add("blocked in ", blocked_in(stall.blocked_in));
       return;
   }
+}
+
+/// Where the thread was while it did that; empty if it is not known.
+std::string place_of(const Stall& stall, Part::What what, const StackTable* stacks, bool full) {
+  const bool is_known = what == Part::What::code || what == Part::What::gc || what == Part::What::blocked;
+  if (!stacks || !is_known) return {};
+  const SampleKind kind = what == Part::What::blocked ? SampleKind::off_cpu : SampleKind::on_cpu;
+  return place_text(stall.stacks, kind, *stacks, full ? add_stack_summary : add_short_stack_summary);
 }
 
 /// The time of day; seconds since the run began if that is unknown.
@@ -211,7 +220,7 @@ class Report {
       table.duration(row.stall->length_ns());
       table.cell(fmt::format("{}", When{report_, row.stall->begin_ns}));
       table.cell(thread_name(row));
-      table.remark(stall_activity(*row.stall, false));
+      table.remark(stall_activity(*row.stall, report_.stacks, false));
     }
     if (listed > rows.size()) table.line(fmt::format("and {} shorter ones", Grouped{listed - rows.size()}));
     out_.add('\n');
@@ -228,7 +237,7 @@ class Report {
     const Stall& stall = *row.stall;
     print(out_, "\n{}: {}, at {}\n", Duration{stall.length_ns()}, thread_name(row),
           WhenOf{stall.begin_ns, report_.run_ns, report_.run_realtime_ns});
-    line("  " + stall_activity(stall, true), 2);
+    line("  " + stall_activity(stall, report_.stacks, true), 2);
     if (report_.input.empty()) return;
     out_.add("  ");
     command(stall);
@@ -264,7 +273,7 @@ class Report {
 
 }  // namespace
 
-std::string stall_activity(const Stall& stall, bool full) {
+std::string stall_activity(const Stall& stall, const StackTable* stacks, bool full) {
   TextBuffer text;
   const std::vector<Part> parts = parts_of(stall.time);
   const std::uint64_t least = stall.length_ns() / 100;
@@ -275,8 +284,12 @@ std::string stall_activity(const Stall& stall, bool full) {
     add_what(text, stall, part.what);
     if (part.what == Part::What::code && stall.time.gc <= least) text.add(" (no GC)");
     if (part.what == Part::What::no_cpu && stall.behind && stall.behind->ns > part.ns / 2)
-      print(text, " behind {}", Quoted{stall.behind->thread.comm()});
+      print(text, " behind {}",
+            stall.behind->thread.pid == stall.pid ? "its own threads"
+                                                  : fmt::format("{}", Quoted{stall.behind->thread.comm()}));
   }
+  if (const std::string place = place_of(stall, parts.front().what, stacks, full); !place.empty())
+    print(text, ": in {}", place);
   if (!stall.span.empty()) {
     TextBuffer name;
     add_quoted(name, stall.span);

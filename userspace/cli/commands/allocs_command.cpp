@@ -14,7 +14,8 @@ constexpr const char* footer =
     "allocated there at that moment is the sample, so the figures have two biases. A loop whose sizes divide the\n"
     "minor heap meets it at the same place again and again. And the domain that first fills its heap makes all\n"
     "domains collect: shares are those within each domain, times the bytes that its counter says.\n"
-    "Blocks of more than 256 words go into the major heap directly: their sites are not known.\n"
+    "Blocks of more than 256 words go into the major heap directly. Counters say how much that is; where most of the\n"
+    "CPU time goes that such allocations take is named.\n"
     "\n"
     "Examples:\n"
     "  rtev-bpf allocs -- ./server                   of a program that it starts\n"
@@ -29,7 +30,8 @@ Subcommand add_allocs_command(CLI::App& root) {
   app->footer(footer);
   app->add_flag("--full", options->full, "show more sites, and the whole tree of calls");
   add_profile_options(*app, *options);
-  options->stacks.allocations = true;
+  // On a CPU for blocks that go into the major heap directly.
+  options->stacks.on_cpu = options->stacks.allocations = true;
   return {.app = app,
           .run =
               [options](const Invocation& invocation) {

@@ -204,7 +204,7 @@ void BriefSink::add_stall(ProcessIndex process, const Stall& stall) {
   if (!options_.threads.accepts(stall.domain, stall.tid)) return;
   add_line({.time_ns = stall.begin_ns,
             .length_ns = stall.length_ns(),
-            .text = "stall: " + stall_activity(stall, false),
+            .text = "stall: " + stall_activity(stall, &registry_->stacks(), false),
             .color = yellow,
             .process = process,
             .domain = stall.domain});
