@@ -479,6 +479,17 @@ struct rtev_stack_target {
   struct rtev_stack_budget budget;
 };
 
+/* A thread of a target that sleeps. */
+struct rtev_sleep {
+  __u64 left_ns;  /* 0: it is awake */
+  __u64 stack_ns; /* time of the record with its stack; 0 if that was dropped */
+  __s32 domain;
+  __u8 role;
+  __u8 flags;
+  __u8 loss; /* enum rtev_stack_loss, if it was dropped */
+  __u8 pad;
+};
+
 /* Why a stack was dropped. */
 enum rtev_stack_loss {
   RTEV_STACK_FULL = 0,    /* no room in the buffer */

@@ -32,23 +32,12 @@ struct {
   __uint(max_entries, 8 << 20);
 } stacks SEC(".maps");
 
-/* A thread of a target that sleeps. */
-struct sleep {
-  __u64 left_ns;  /* 0: it is awake */
-  __u64 stack_ns; /* time of the record with its stack; 0 if that was dropped */
-  __s32 domain;
-  __u8 role;
-  __u8 flags;
-  __u8 loss; /* enum rtev_stack_loss, if it was dropped */
-  __u8 pad;
-};
-
 /* By tid. Preallocated: elements are added with a run queue locked. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, MAX_SLEEPS);
   __type(key, __u32);
-  __type(value, struct sleep);
+  __type(value, struct rtev_sleep);
 } sleeps SEC(".maps");
 
 const volatile __u32 stack_bytes = 24576;         /* copied of the stacks of a thread, at the most */
@@ -205,7 +194,7 @@ int stack_sample(struct pt_regs* context) {
 
 /* Takes the stack of a thread that goes to sleep. Sets the loss if that is not possible. */
 static __always_inline bool take_sleeper(void* context, struct rtev_stack_target* target, struct task_struct* task,
-                                         struct sleep* sleep) {
+                                         struct rtev_sleep* sleep) {
   if (!has_budget(target, OFF_CPU_BUDGET, sleep->left_ns)) {
     sleep->loss = RTEV_STACK_LIMITED;
     return false;
@@ -235,7 +224,7 @@ static __always_inline bool take_sleeper(void* context, struct rtev_stack_target
 
 static __always_inline void fall_asleep(void* context, struct rtev_stack_target* target, struct task_struct* task) {
   __u32 tid = task->pid;
-  struct sleep sleep = {.left_ns = bpf_ktime_get_ns(), .domain = -1};
+  struct rtev_sleep sleep = {.left_ns = bpf_ktime_get_ns(), .domain = -1};
   if (knows_threads) {
     struct thread_state* known = bpf_map_lookup_elem(&threads, &tid);
     /* The runtime's own threads do little but sleep. */
@@ -246,7 +235,7 @@ static __always_inline void fall_asleep(void* context, struct rtev_stack_target*
     }
   }
   if (take_sleeper(context, target, task, &sleep)) sleep.stack_ns = sleep.left_ns;
-  struct sleep* known = bpf_map_lookup_elem(&sleeps, &tid);
+  struct rtev_sleep* known = bpf_map_lookup_elem(&sleeps, &tid);
   if (known)
     *known = sleep;
   else if (bpf_map_update_elem(&sleeps, &tid, &sleep, BPF_ANY))
@@ -255,7 +244,7 @@ static __always_inline void fall_asleep(void* context, struct rtev_stack_target*
 
 static __always_inline void wake_up(struct rtev_stack_target* target, struct task_struct* task) {
   __u32 tid = task->pid;
-  struct sleep* sleep = bpf_map_lookup_elem(&sleeps, &tid);
+  struct rtev_sleep* sleep = bpf_map_lookup_elem(&sleeps, &tid);
   if (!sleep || !sleep->left_ns) return;
   __u64 now = bpf_ktime_get_ns(), left_ns = sleep->left_ns;
   sleep->left_ns = 0;

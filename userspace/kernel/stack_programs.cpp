@@ -26,7 +26,7 @@ namespace rtev::kernel {
 namespace {
 
 static_assert(sizeof(rtev_stack) == 344 && sizeof(rtev_stack_target) == 168 && sizeof(rtev_stack_copy) == 16 &&
-                  sizeof(rtev_stack_drops) == 32,
+                  sizeof(rtev_stack_drops) == 32 && sizeof(rtev_sleep) == 24,
               "the BPF programs are compiled with the same layout");
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
@@ -184,6 +184,11 @@ void StackPrograms::read_stacks(const StackConsumer& consumer) {
 
 std::vector<StackDrop> StackPrograms::take_stack_drops(std::uint64_t now_ns) {
   return state_->dropped.take(state_->skeleton->bss->stack_drops, now_ns);
+}
+
+bool StackPrograms::is_asleep_since(pid_t tid, std::uint64_t left_ns) const {
+  rtev_sleep sleep{};
+  return bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.sleeps), &tid, &sleep) == 0 && sleep.left_ns == left_ns;
 }
 
 Result<void> StackPrograms::add_target(pid_t tgid, const rtev_stack_target& target) {

@@ -53,6 +53,7 @@ class StackPrograms final : public UprobePrograms, public StackSource {
   int fd() const override;
   void read_stacks(const StackConsumer& consumer) override;
   std::vector<StackDrop> take_stack_drops(std::uint64_t now_ns) override;
+  bool is_asleep_since(pid_t tid, std::uint64_t left_ns) const override;
   Result<void> add_target(pid_t tgid, const rtev_stack_target& target) override;
   void remove_target(pid_t tgid) override;
   void set_sampling(bool on) override;

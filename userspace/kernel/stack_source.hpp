@@ -43,6 +43,9 @@ class StackSource {
   /// dropped if it lasted long enough to be reported, but its stack could not be taken: at the time of its end.
   virtual std::vector<StackDrop> take_stack_drops(std::uint64_t now_ns) = 0;
 
+  /// Whether the thread whose record RTEV_STACK_OFF_CPU has this time has been asleep ever since.
+  virtual bool is_asleep_since(pid_t tid, std::uint64_t left_ns) const = 0;
+
   /// Takes stacks of a process, until it exits or execs. Replaces what was known of it. Fails when
   /// RTEV_MAX_STACK_TARGETS are known already.
   virtual Result<void> add_target(pid_t tgid, const rtev_stack_target& target) = 0;

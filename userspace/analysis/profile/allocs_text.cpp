@@ -11,7 +11,7 @@ namespace rtev {
 namespace {
 
 constexpr std::size_t max_rows = 10, max_rows_full = 200;
-constexpr std::size_t function_width = 26, line_width = 18, caller_width = 26;
+constexpr std::size_t function_width = 26, line_width = 18, caller_width = 26, width_full = 60;
 
 class Report {
  public:
@@ -79,14 +79,16 @@ class Report {
       table.cell(fmt::format("{}", Percent{self.weight, report_.all[0].weight}));
       if (has_bytes) table.cell(fmt::format("{}", Size{self.weight}));
       table.cell(self.samples);
-      table.cell(function_cell(tree_, rows[i].place, function_width));
-      table.cell(cut_middle(fmt::format("{}", SourceLine{tree_, rows[i].place}), line_width));
+      table.cell(function_cell(tree_, rows[i].place, width(function_width)));
+      table.cell(cut_middle(fmt::format("{}", SourceLine{tree_, rows[i].place}), width(line_width)));
       if (rows[i].caller != 0)
-        table.cell(cut_middle(fmt::format("{}", PlaceName{tree_, rows[i].caller}), caller_width));
+        table.cell(cut_middle(fmt::format("{}", PlaceName{tree_, rows[i].caller}), width(caller_width)));
     }
     if (count < all) table.line(fmt::format("and {} more sites", Grouped{all - count}));
     table.write(out_);
   }
+
+  std::size_t width(std::size_t narrow) const { return report_.full ? width_full : narrow; }
 
   void biases() {
     line("A loop of equal rounds may be counted at one of its sites more often than at others: shares are estimates.");

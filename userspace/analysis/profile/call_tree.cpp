@@ -60,8 +60,12 @@ CallTree::Index CallTree::place_of_frame(FrameIndex index) {
   const StackFrame& frame = stacks_.frame(index);
   const bool has_code = frame.kind == FrameKind::ocaml || frame.kind == FrameKind::c || frame.kind == FrameKind::kernel;
   if (!has_code) return known->second = place({.kind = frame.kind}, 0, 0);
+  // All anonymous functions of a module have one name: their lines tell them apart.
+  const bool is_anonymous = frame.function.ends_with(".(fun)");
   return known->second = place({.kind = frame.kind,
-                                .address = frame.function.empty() ? frame.address : 0,
+                                .address = frame.function.empty() ? frame.address
+                                           : is_anonymous         ? frame.line
+                                                                  : 0,
                                 .name = frame.function,
                                 .file = frame.file,
                                 .object = frame.object,

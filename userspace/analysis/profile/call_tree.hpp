@@ -23,7 +23,7 @@ inline constexpr std::size_t sample_sides = 2;
 struct ProfileFunction {
   FrameKind kind = FrameKind::unknown;
   bool is_gc = false;         ///< stands for what the runtime does in the GC, by itself
-  std::uint64_t address = 0;  ///< of a function without a name
+  std::uint64_t address = 0;  ///< of a function without a name; of an anonymous one its line
   std::string_view name{};
   std::string_view file{};
   std::string_view object{};

@@ -70,6 +70,7 @@ struct ProfileProcess {
 struct ProfileHottest {
   CallTree::Index place = 0;  ///< of the function; 0: there are no samples
   SampleValues value{};
+  SampleValue at_place{};                   ///< of it, at this line of the function
   std::optional<CallTree::Index> inner{};   ///< what it called for most of it, if that is C, the kernel or the GC
   std::optional<CallTree::Index> caller{};  ///< in which place of another function it is called most
   SampleValue in_caller{};

@@ -165,8 +165,13 @@ class Rows {
   }
 
   /// The node to whose function a sample counts. Threads sleep in the C library: what matters is what had them sleep.
+  /// On a CPU the kernel works for the function that called it.
   Index attributed(Index node) const {
-    return report_.kind == SampleKind::off_cpu ? ocaml_[node] : tree_.attributed(node);
+    if (report_.kind == SampleKind::off_cpu) return ocaml_[node];
+    Index user = tree_.attributed(node);
+    while (user != CallTree::root && tree_.function_of(user).kind == FrameKind::kernel)
+      user = tree_.nodes()[user].parent;
+    return user == CallTree::root ? node : user;
   }
 
   /// The innermost OCaml node around a node; itself if there is none.
@@ -247,6 +252,7 @@ class Rows {
         callers[tree_.nodes()[caller].place] += value;
     }
     hottest.place = greatest(at);
+    hottest.at_place = at[hottest.place];
     const std::uint64_t half = shown(hottest.value) / 2;
     if (const Index place = greatest(inner); place != 0 && inner[place].weight >= half) hottest.inner = place;
     if (const Index place = greatest(callers); place != 0) {

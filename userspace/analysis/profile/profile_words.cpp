@@ -66,7 +66,11 @@ std::string where_hottest(const ProfileReport& report) {
   const ProfileFunction& function = tree.functions()[tree.places()[hottest.place].function];
   TextBuffer text;
   print(text, "in {}", function_cell(tree, hottest.place, max_name));
-  if (!function.file.empty()) print(text, " {}", SourceLine{tree, hottest.place});
+  if (!function.file.empty()) {
+    const std::uint64_t whole = report.shown(hottest.value).weight;
+    print(text, " {}", SourceLine{tree, hottest.place});
+    if (hottest.at_place.weight < whole - whole / 10) text.add(" and other lines");
+  }
   if (hottest.inner) print(text, " ({})", function_cell(tree, *hottest.inner, max_name));
   if (hottest.caller) {
     const std::uint64_t whole = report.shown(hottest.value).weight;
@@ -80,9 +84,13 @@ void add_sample_notes(TextBuffer& out, const ProfileReport& report) {
   const auto line = [&](std::string_view text) { out.add(std::string_view(folded(text, 0, 2)), '\n'); };
   const std::uint64_t samples = sum_of(report.all).samples;
   const auto counted = [](std::uint64_t count) { return Counted{count, "sample", "samples"}; };
-  if (report.dropped > 0)
-    line(fmt::format("warning: {} of {} dropped: there were too many at once",
-                     Percent{report.dropped, report.dropped + samples}, counted(report.dropped + samples)));
+  const std::uint64_t taken = report.dropped + samples;
+  if (report.dropped > 0 && report.kind == SampleKind::off_cpu)
+    line(fmt::format("warning: {} of {} left out, as their stacks were not taken: the threads go to sleep too often",
+                     Percent{report.dropped, taken}, Counted{taken, "sleep", "sleeps"}));
+  else if (report.dropped > 0)
+    line(fmt::format("warning: {} of {} dropped: there were too many at once", Percent{report.dropped, taken},
+                     counted(taken)));
   constexpr std::uint64_t few = 200;  // 1 in so many stacks
   if (report.incomplete > samples / few)
     line(fmt::format(

@@ -84,9 +84,10 @@ class Page {
   std::string sentence() const {
     const SampleValue& all = report_.shown(report_.all);
     if (all.samples == 0) return "no samples";
-    return fmt::format("{} {}, {} in {}; {}", Percent{report_.shown(report_.hottest.value).weight, all.weight},
-                       where_hottest(report_), Counted{all.samples, "sample", "samples"},
-                       Duration{report_.end_ns - report_.start_ns}, Weight{report_.unit, all.weight});
+    return fmt::format("{} is {}. {} in {} stand for {}.",
+                       Percent{report_.shown(report_.hottest.value).weight, all.weight}, where_hottest(report_),
+                       Counted{all.samples, "sample", "samples"}, Duration{report_.end_ns - report_.start_ns},
+                       Weight{report_.unit, all.weight});
   }
 
   std::string json() {

@@ -24,7 +24,7 @@ h1 { margin: 0 0 2px; font-size: 18px; }
 p { margin: 0 0 8px; }
 #bar { display: flex; flex-wrap: wrap; gap: 8px; align-items: center; margin: 8px 0; }
 input, button { font: inherit; color: inherit; background: var(--raised); border: 1px solid var(--line); border-radius: 6px; padding: 4px 9px; }
-input { width: 17em; }
+input { width: 22em; max-width: 100%; }
 #found, #hint { color: var(--soft); }
 .key { display: inline-flex; gap: 4px; align-items: center; color: var(--soft); }
 .key i { width: 12px; height: 12px; border-radius: 3px; }
@@ -36,7 +36,8 @@ canvas { position: sticky; top: 0; display: block; width: 100%; cursor: pointer;
 #tip span { color: var(--soft); }
 table { border-collapse: collapse; margin-top: 6px; }
 th, td { padding: 2px 14px 2px 0; text-align: right; border-bottom: 1px solid var(--line); }
-th:nth-child(n+4), td:nth-child(n+4) { text-align: left; overflow-wrap: anywhere; }
+th:nth-child(n+4), td:nth-child(n+4) { text-align: left; }
+#details { overflow-x: auto; }
 summary { margin-top: 14px; cursor: pointer; }
 @media print { #bar, #tip { display: none; } canvas { position: static; } }
 </style>

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -28,11 +29,13 @@ class FakeStacks final : public kernel::StackSource {
   Result<void> add_target(pid_t, const rtev_stack_target&) override { return {}; }
   void remove_target(pid_t) override {}
   void set_sampling(bool on) override { samples = on; }
+  bool is_asleep_since(pid_t tid, std::uint64_t left_ns) const override { return asleep.contains({tid, left_ns}); }
 
   bool samples = false;
   std::vector<rtev_stack> records;
   std::vector<std::byte> payload;
   std::vector<kernel::StackDrop> drops;
+  std::set<std::pair<pid_t, std::uint64_t>> asleep;
 };
 
 enum class Found : std::uint8_t { no_tables, unread };
@@ -198,6 +201,20 @@ TEST_F(StackStagerTest, TakesASleepWhenItHasEnded) {
   EXPECT_EQ(staged[0].sample.weight, 400U);
   queries_.answer();
   EXPECT_EQ(object_of(staged[0].sample.stack), "/bin/server");
+}
+
+TEST_F(StackStagerTest, TakesSleepsThatLastUntilTheEnd) {
+  rtev_stack other = record_of(RTEV_STACK_OFF_CPU, 600), later = record_of(RTEV_STACK_OFF_CPU, 890);
+  other.tid = 7;
+  later.tid = 8;
+  EXPECT_THAT(stage({record_of(RTEV_STACK_OFF_CPU, 500), other, later}), IsEmpty());
+  source_.asleep = {{pid, 500}, {8, 890}};
+  stager_.end_sleeps(900, 100);
+  const auto staged = stage({});
+  ASSERT_EQ(staged.size(), 1U) << "one woke up, and one has not slept for long";
+  EXPECT_EQ(staged[0].event.id, static_cast<std::uint16_t>(SampleKind::off_cpu));
+  EXPECT_EQ(staged[0].sample.tid, pid);
+  EXPECT_EQ(staged[0].sample.weight, 400U);
 }
 
 TEST_F(StackStagerTest, LeavesOutSleepsWhoseStackIsMissing) {

@@ -21,6 +21,19 @@ ThreadRole role_of(std::uint8_t role) {
   return role <= static_cast<std::uint8_t>(ThreadRole::tick) ? static_cast<ThreadRole>(role) : ThreadRole::unknown;
 }
 
+Sample sample_of(const rtev_stack& record, ProcessIndex process, StackIndex stack) {
+  return {.process = process,
+          .pid = static_cast<std::int32_t>(record.tgid),
+          .tid = static_cast<std::int32_t>(record.tid),
+          .domain = record.domain,
+          .cpu = record.cpu,
+          .stack = stack,
+          .weight = record.weight,
+          .role = role_of(record.role),
+          .holds_lock = (record.flags & RTEV_STACK_HOLDS_LOCK) != 0,
+          .zero = {}};
+}
+
 constexpr Source samples{0, sample_stream};
 
 }  // namespace
@@ -67,21 +80,25 @@ void StackStager::take(const rtev_stack& record, std::span<const std::byte> payl
   const CodeSpaces::Process process{.index = image->index, .pid = pid, .user = image->user};
   switch (record.kind) {
     case RTEV_STACK_ON_CPU:
-      return push(record, SampleKind::on_cpu, process.index, stack_of(record, payload, process));
+      return push(record.time_ns, SampleKind::on_cpu,
+                  sample_of(record, process.index, stack_of(record, payload, process)));
     case RTEV_STACK_ALLOCATION:
-      return push(record, SampleKind::allocation, process.index, stack_of(record, payload, process));
+      return push(record.time_ns, SampleKind::allocation,
+                  sample_of(record, process.index, stack_of(record, payload, process)));
     case RTEV_STACK_OFF_CPU:
       if (sleeping_.size() >= max_sleeping) {
         // Most are of threads that are gone.
         sleeping_.clear();
         forgotten_until_ns_ = record.time_ns;
       }
-      sleeping_.insert_or_assign(tid, Sleeping{.left_ns = record.time_ns, .stack = stack_of(record, payload, process)});
+      sleeping_.insert_or_assign(
+          tid, Sleeping{.left_ns = record.time_ns,
+                        .sample = sample_of(record, process.index, stack_of(record, payload, process))});
       return;
     case RTEV_STACK_WOKEN: {
       const auto slept = sleeping_.find(tid);
       if (slept != sleeping_.end() && slept->second.left_ns == record.left_ns) {
-        push(record, SampleKind::off_cpu, process.index, slept->second.stack);
+        push(record.time_ns, SampleKind::off_cpu, sample_of(record, process.index, slept->second.sample.stack));
         sleeping_.erase(slept);
       } else if (record.left_ns < forgotten_until_ns_) {
         push_loss({.words = 1, .from_ns = record.left_ns, .to_ns = record.time_ns});
@@ -93,18 +110,18 @@ void StackStager::take(const rtev_stack& record, std::span<const std::byte> payl
   }
 }
 
-void StackStager::push(const rtev_stack& record, SampleKind kind, ProcessIndex process, StackIndex stack) {
-  const Sample sample{.process = process,
-                      .pid = static_cast<std::int32_t>(record.tgid),
-                      .tid = static_cast<std::int32_t>(record.tid),
-                      .domain = record.domain,
-                      .cpu = record.cpu,
-                      .stack = stack,
-                      .weight = record.weight,
-                      .role = role_of(record.role),
-                      .holds_lock = (record.flags & RTEV_STACK_HOLDS_LOCK) != 0,
-                      .zero = {}};
-  context_.timeline.push(record.time_ns, samples, EventKind::sample, static_cast<std::uint16_t>(kind), sample);
+void StackStager::push(std::uint64_t time_ns, SampleKind kind, const Sample& sample) {
+  context_.timeline.push(time_ns, samples, EventKind::sample, static_cast<std::uint16_t>(kind), sample);
+}
+
+void StackStager::end_sleeps(std::uint64_t now_ns, std::uint64_t min_sleep_ns) {
+  for (auto& [tid, sleeping] : sleeping_) {
+    const std::uint64_t slept_ns = now_ns - std::min(now_ns, sleeping.left_ns);
+    if (slept_ns < min_sleep_ns || !context_.source.is_asleep_since(tid, sleeping.left_ns)) continue;
+    sleeping.sample.weight = slept_ns;
+    push(now_ns, SampleKind::off_cpu, sleeping.sample);
+  }
+  sleeping_.clear();
 }
 
 void StackStager::stage_drops(std::uint64_t now_ns) {

@@ -46,6 +46,8 @@ class StackStager {
 
   /// Stages what waits.
   void stage(std::uint64_t now_ns);
+  /// Stages the sleeps that last still. At the end, after the last stage().
+  void end_sleeps(std::uint64_t now_ns, std::uint64_t min_sleep_ns);
   /// True while stacks are reserved, and since when.
   bool has_waiting() const { return !waiting_.empty(); }
   std::optional<std::uint64_t> waiting_since() const;
@@ -68,11 +70,11 @@ class StackStager {
   /// A thread that has gone to sleep.
   struct Sleeping {
     std::uint64_t left_ns;
-    StackIndex stack;
+    Sample sample;  ///< without its weight
   };
 
   void take(const rtev_stack& record, std::span<const std::byte> payload);
-  void push(const rtev_stack& record, SampleKind kind, ProcessIndex process, StackIndex stack);
+  void push(std::uint64_t time_ns, SampleKind kind, const Sample& sample);
   void stage_drops(std::uint64_t now_ns);
   void push_loss(const Loss& loss);
   StackIndex stack_of(const rtev_stack& record, std::span<const std::byte> payload, const CodeSpaces::Process& process);
