@@ -57,7 +57,9 @@ class Report {
   void large_blocks(TextBuffer& text) const {
     const LargeBlocks& most = report_.most_large_blocks;
     if (most.place == 0) return;
-    print(text, ": of the CPU time that they took, most is in {}", PlaceName{tree_, most.place});
+    text.add(report_.memory.major_bytes ? std::string_view(": of the CPU time that they took")
+                                        : std::string_view("; of the CPU time that large blocks took"));
+    print(text, ", most is in {}", PlaceName{tree_, most.place});
     if (most.caller != 0) print(text, ", called from {}", PlaceName{tree_, most.caller});
     print(text, " ({} of {})", Grouped{most.samples}, Counted{most.of_samples, "sample", "samples"});
   }

@@ -277,19 +277,21 @@ std::string stall_activity(const Stall& stall, const StackTable* stacks, bool fu
   TextBuffer text;
   const std::vector<Part> parts = parts_of(stall.time);
   const std::uint64_t least = stall.length_ns() / 100;
+  bool is_first = true;
   for (const Part& part : parts | std::views::take(full ? parts.size() : max_parts)) {
     if (part.ns <= least) continue;
     if (!text.text().empty()) text.add(", ");
     if (part.ns < stall.length_ns() - least) print(text, "{} ", Duration{part.ns});
     add_what(text, stall, part.what);
+    if (const std::string place = place_of(stall, part.what, stacks, full); is_first && !place.empty())
+      print(text, " in {}", place);
+    is_first = false;
     if (part.what == Part::What::code && stall.time.gc <= least) text.add(" (no GC)");
     if (part.what == Part::What::no_cpu && stall.behind && stall.behind->ns > part.ns / 2)
       print(text, " behind {}",
             stall.behind->thread.pid == stall.pid ? "its own threads"
                                                   : fmt::format("{}", Quoted{stall.behind->thread.comm()}));
   }
-  if (const std::string place = place_of(stall, parts.front().what, stacks, full); !place.empty())
-    print(text, ": in {}", place);
   if (!stall.span.empty()) {
     TextBuffer name;
     add_quoted(name, stall.span);

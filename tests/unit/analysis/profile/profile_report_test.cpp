@@ -151,6 +151,25 @@ TEST_F(AllocsTest, ADomainWithoutACounterIsEstimated) {
   EXPECT_THAT(allocs_text(found), HasSubstr("1 of 2 domains without a counter: estimated"));
 }
 
+TEST_F(AllocsTest, LargeBlocksAreFoundOnACpu) {
+  allocates({"App.run:1"}, 3);
+  const StackIndex makes =
+      stack({"App.run:1", "Session.make:4", "Stdlib.Bytes.make:42", "caml_create_bytes", "caml_alloc_shr", "malloc"});
+  for (int i = 0; i < 5; ++i) sample(100, a_sample(makes));
+  sample(100, a_sample(stack({"App.run:1", "caml_alloc_shr"})));
+  sample(100, a_sample(stack({"App.run:1", "memcpy"})));
+  sample(100, a_sample(stack({"App.run:1", "caml_alloc_shr", "App.back:3", "md5"})));
+  counts(4000);
+  const ProfileReport found = report();
+  EXPECT_EQ(found.all[0].samples, 3u);
+  EXPECT_THAT(
+      allocs_text(found),
+      HasSubstr("most is in\nStdlib.Bytes.make bytes.ml:42, called from Session.make session.ml:4 (5 of 6 samples)"));
+  const auto json = nlohmann::json::parse(allocs_json(found));
+  EXPECT_EQ(json["major_blocks"]["caller"]["function"], "Session.make");
+  EXPECT_EQ(json["major_blocks"]["of_samples"], 6);
+}
+
 TEST_F(AllocsTest, Text) {
   allocates({"Server.loop:77", "Json.parse:12", "Json.value:31", "caml_call_gc"}, 300);
   allocates({"Server.loop:77", "Log.format:8", "Stdlib.Bytes.create:20", "caml_alloc_string"}, 100);

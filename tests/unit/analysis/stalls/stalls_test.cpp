@@ -102,6 +102,36 @@ TEST_F(StallsTest, AreLongTurnsOfALoop) {
   EXPECT_TRUE(found.has_returned);
 }
 
+TEST_F(StallsTest, SampledStacksSayWhereItWas) {
+  StackTable& stacks = world.registry.stacks();
+  const auto in = [&](std::string_view function) {
+    return stacks.add_stack(
+        0, stacks.add_frame({.kind = FrameKind::ocaml, .line = 42, .function = function, .file = "a.ml"}));
+  };
+  const auto sampled = [&](SampleKind kind, StackIndex stack, std::uint64_t weight) {
+    Sample sample{};
+    sample.pid = sample.tid = 4242;
+    sample.stack = stack;
+    sample.weight = weight;
+    feed(Events(0).add_record(now, EventKind::sample, sample, static_cast<std::uint16_t>(kind), sample_stream));
+  };
+  sampled(SampleKind::on_cpu, in("Before.f"), 500 * ms);
+  after(ms);
+  usual_turns();
+  wait();
+  after(20 * ms);
+  sampled(SampleKind::on_cpu, in("Parse.run"), 10 * ms);
+  block(100 * ms, Syscall::futex);
+  sampled(SampleKind::off_cpu, in("Stats.bump"), 100 * ms);
+  usual_turns();
+  const Stall found = stall();
+  EXPECT_EQ(stall_activity(found, &stacks, false),
+            "100ms blocked in a lock (futex) in Stats.bump a.ml:42, 20.0ms on CPU (no GC)");
+  EXPECT_THAT(found.stacks, SizeIs(2)) << "not what was before";
+  EXPECT_THAT(stalls->report_text(), HasSubstr("in Stats.bump a.ml:42"));
+  EXPECT_EQ(nlohmann::json::parse(stalls->report_json())["programs"][0]["stalls"][0]["stacks"].size(), 2u);
+}
+
 TEST_F(StallsTest, TurnsAreKnownByTheirCalls) {
   for (const Syscall call : {Syscall::select, Syscall::poll, Syscall::epoll_wait, Syscall::io_uring_enter}) {
     make({});
