@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "live/stack_capture.hpp"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
@@ -11,6 +12,7 @@
 #include <cinttypes>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 
 #include "base/unique_fd.hpp"
@@ -93,29 +95,58 @@ std::vector<pid_t> StackCapture::threads() const {
   return threads;
 }
 
+namespace {
+
+struct Registers {
+  std::vector<std::uint64_t> values;  ///< by their numbers in DWARF
+  std::uint64_t stack_pointer = 0, thread_pointer = 0;
+};
+
+template <typename Set>
+Set register_set(pid_t thread, std::uintptr_t number) {
+  Set set{};
+  iovec room{.iov_base = &set, .iov_len = sizeof set};
+  if (::ptrace(PTRACE_GETREGSET, thread, number, &room) != 0) throw std::runtime_error("PTRACE_GETREGSET");
+  return set;
+}
+
+Registers registers_of(pid_t thread) {
+  const auto user = register_set<user_regs_struct>(thread, NT_PRSTATUS);
+#if defined(__x86_64__)
+  return {.values = {user.rax, user.rdx, user.rcx, user.rbx, user.rsi, user.rdi, user.rbp, user.rsp, user.r8, user.r9,
+                     user.r10, user.r11, user.r12, user.r13, user.r14, user.r15, user.rip},
+          .stack_pointer = user.rsp,
+          .thread_pointer = user.fs_base};
+#else
+  Registers registers{.values = {std::begin(user.regs), std::end(user.regs)},
+                      .stack_pointer = user.sp,
+                      .thread_pointer = register_set<std::uint64_t>(thread, NT_ARM_TLS)};
+  registers.values.push_back(user.sp);
+  registers.values.push_back(user.pc);
+  return registers;
+#endif
+}
+
+}  // namespace
+
 std::unique_ptr<CapturedStack> StackCapture::capture(pid_t thread) {
   if (std::ranges::find(seized_, thread) == seized_.end()) {
     if (::ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) != 0) throw std::runtime_error("PTRACE_SEIZE");
     seized_.push_back(thread);
   }
   int status = 0;
-  user_regs_struct user{};
-  if (::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) != 0 || ::waitpid(thread, &status, __WALL) != thread ||
-      ::ptrace(PTRACE_GETREGS, thread, nullptr, &user) != 0)
+  if (::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) != 0 || ::waitpid(thread, &status, __WALL) != thread)
     throw std::runtime_error("PTRACE_INTERRUPT");
 
   auto captured = std::make_unique<CapturedStack>();
-  auto& registers = captured->stack.registers;
-  const std::uint64_t values[] = {user.rax, user.rdx, user.rcx, user.rbx, user.rsi, user.rdi,
-                                  user.rbp, user.rsp, user.r8,  user.r9,  user.r10, user.r11,
-                                  user.r12, user.r13, user.r14, user.r15, user.rip};
-  std::ranges::copy(values, registers.begin());
+  const Registers user = registers_of(thread);
+  std::ranges::copy(user.values, captured->stack.registers.begin());
 
-  const std::uint64_t state = word(user.fs_base + static_cast<std::uint64_t>(caml_state_tls_)).value_or(0);
+  const std::uint64_t state = word(user.thread_pointer + static_cast<std::uint64_t>(caml_state_tls_)).value_or(0);
   if (state != 0) copy_fibers(*captured, word(state + 8 * current_stack).value_or(0));
   // In OCaml code the C stack is where the domain's state says.
   const std::uint64_t c_stack = state != 0 ? word(state + 64).value_or(0) : 0;
-  for (const std::uint64_t from : {std::uint64_t{user.rsp}, c_stack}) {
+  for (const std::uint64_t from : {user.stack_pointer, c_stack}) {
     const bool is_there = std::ranges::any_of(captured->copies, [&](const MemoryCopy& copy) {
       return from >= copy.address && from - copy.address < copy.bytes.size();
     });
@@ -126,7 +157,7 @@ std::unique_ptr<CapturedStack> StackCapture::capture(pid_t thread) {
   // Without the domain's lock: where the runtime's code in assembly called C it left a link to the OCaml stack.
   if (state == 0 && !captured->copies.empty()) {
     const MemoryCopy stack = captured->copies.back();
-    for (std::uint64_t at = user.rsp; at < stack.address + stack.bytes.size(); at += 8) {
+    for (std::uint64_t at = user.stack_pointer; at < stack.address + stack.bytes.size(); at += 8) {
       captured->stack.copies = captured->copies;
       const auto code = captured->stack.read_word(at), info = captured->stack.read_word(at + 8);
       if (!code || !info || !is_runtime_code(*code)) continue;
