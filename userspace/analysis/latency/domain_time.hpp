@@ -36,6 +36,10 @@ class DomainTime {
   /// Nothing for a meter that was stopped before.
   TimeSplit stop(Meter meter, std::uint64_t time_ns);
 
+  /// The thread that writes the domain's ring, if that is known.
+  std::optional<std::int32_t> writer_of(std::int32_t pid, std::uint16_t domain) const {
+    return threads_.writer_of(pid, domain);
+  }
   /// Running measurements.
   std::size_t running() const;
   /// False until a switch was seen: all time is unknown.

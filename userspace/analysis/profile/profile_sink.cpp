@@ -109,7 +109,7 @@ void Profile::sample(const Event& event, const Batch& batch, const Registry& reg
   unknown_process_ += key.process == 0;
   const DomainActivity::Domain* const domain =
       acts_for_domain(*record, options_.kind) ? activity_.domain(record->process, record->domain) : nullptr;
-  key.in_gc = options_.kind == SampleKind::on_cpu && domain && domain->in_gc();
+  key.in_gc = options_.kind != SampleKind::allocation && domain && domain->in_gc();
   key.label = label_of(domain, *record, registry);
   const SampleValue value{.samples = 1, .weight = options_.kind == SampleKind::allocation ? 1 : record->weight};
   if (slow_) {

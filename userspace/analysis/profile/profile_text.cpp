@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -129,7 +130,9 @@ class Report {
   std::size_t limit(std::size_t count) const { return std::min(count, report_.full ? max_rows_full : max_rows); }
 
   void rest(Table& table, std::size_t shown, std::size_t count, std::string_view what) const {
-    if (shown < count) table.line(fmt::format("and {} more {}", Grouped{count - shown}, what));
+    if (shown == count) return;
+    const std::string_view one = what.substr(0, what.size() - 1);
+    table.line(fmt::format("and {} more {}", Grouped{count - shown}, count - shown == 1 ? one : what));
   }
 
   void rows(const std::vector<ProfileRow>& all, std::string_view what) {
@@ -177,9 +180,16 @@ class Report {
     Table table;
     table.column("INSIDE", 6).column("ELSEWHERE", 0).column("N INSIDE", 0).column("N ELSEWHERE", 0);
     table.column("FUNCTION", 0, left).column("PLACE", 0, left);
-    const auto& all = report_.by == ProfileBy::line ? report_.lines : report_.functions;
-    const std::size_t count = limit(all.size());
     constexpr auto inside = static_cast<std::size_t>(SampleSide::inside), others = std::size_t{0};
+    const auto& rows = report_.by == ProfileBy::line ? report_.lines : report_.functions;
+    // What is on all stacks, here and there, explains nothing.
+    const auto differs = [&](const ProfileRow& row) {
+      return share(row.total[inside], report_.all[inside]) != share(row.total[others], report_.all[others]);
+    };
+    std::vector<ProfileRow> all;
+    std::ranges::copy_if(rows, std::back_inserter(all),
+                         [&](const ProfileRow& row) { return report_.full || differs(row); });
+    const std::size_t count = limit(all.size());
     for (std::size_t i = 0; i < count; ++i) {
       const ProfileRow& row = all[i];
       table.row();
@@ -189,7 +199,7 @@ class Report {
       table.cell(row.total[others].samples);
       place(table, row.place);
     }
-    rest(table, count, all.size(), report_.by == ProfileBy::line ? "lines" : "functions");
+    rest(table, count, rows.size(), report_.by == ProfileBy::line ? "lines" : "functions");
     table.write(out_);
   }
 

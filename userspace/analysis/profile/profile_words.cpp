@@ -94,7 +94,7 @@ void add_sample_notes(TextBuffer& out, const ProfileReport& report) {
   constexpr std::uint64_t few = 200;  // 1 in so many stacks
   if (report.incomplete > samples / few)
     line(fmt::format(
-        "{} of the stacks lack their outer part (code without symbols or unwinding tables): TOTAL is too low",
+        "{} of the stacks lack their outer part (too deep, or no symbols or unwinding tables): TOTAL is too low",
         Percent{report.incomplete, samples}));
   if (report.unknown_process > 0) line(fmt::format("{} of unknown processes", counted(report.unknown_process)));
   if (report.undecided > 0)
@@ -119,7 +119,9 @@ void add_no_samples(TextBuffer& out, const ProfileReport& report) {
   } else if (!report.input.empty()) {
     text.add(": the recording was made without stacks, or the programs slept\nhint: record with --stacks");
   } else {
-    text.add(": the programs did not run, or ended at once");
+    text.add(report.kind == SampleKind::allocation
+                 ? std::string_view(": the programs have no symbols, did not run, or ended at once")
+                 : std::string_view(": the programs did not run, or ended at once"));
   }
   const std::string_view all = text.text();
   for (std::size_t begin = 0; begin < all.size();) {

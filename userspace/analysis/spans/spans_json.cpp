@@ -2,6 +2,7 @@
 #include "analysis/spans/spans_json.hpp"
 
 #include "analysis/latency/distribution_json.hpp"
+#include "analysis/pauses/seen_stacks_json.hpp"
 #include "analysis/report_json.hpp"
 #include "analysis/spans/spans_report.hpp"
 
@@ -20,7 +21,7 @@ void add_time(JsonWriter& json, const SpanTime& time) {
 
 namespace {
 
-void add_group(JsonWriter& json, const SpanGroup& group) {
+void add_group(JsonWriter& json, const SpanGroup& group, const StackTable* stacks) {
   json.member("pid", group.pid);
   json.member("comm", group.comm);
   json.member("name", group.name);
@@ -37,6 +38,7 @@ void add_group(JsonWriter& json, const SpanGroup& group) {
         add_time(json, span.time);
         json.member("pauses", span.pauses);
         json.member("longest_pause_ns", span.longest_pause_ns);
+        if (stacks && !span.stacks.empty()) add_seen_stacks(json.key("stacks"), span.stacks, *stacks);
       });
     }
   });
@@ -54,7 +56,7 @@ std::string spans_json(const SpansReport& report) {
     json.member("lost_words", report.lost_words);
     json.member("ungrouped", report.ungrouped);
     json.key("spans").array([&] {
-      for (const SpanGroup& group : report.groups) json.object([&] { add_group(json, group); });
+      for (const SpanGroup& group : report.groups) json.object([&] { add_group(json, group, report.stacks); });
     });
     json.key("other_names").array([&] {
       for (const std::string& name : report.other_names) json.value(name);

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "analysis/latency/histogram.hpp"
+#include "analysis/pauses/sample_history.hpp"
 #include "stream/records.hpp"
+#include "stream/stacks.hpp"
 #include "stream/thread_interval.hpp"
 
 namespace rtev {
@@ -36,6 +38,7 @@ struct Span {
   SpanTime time{};
   std::uint64_t pauses = 0;            ///< that began in it
   std::uint64_t longest_pause_ns = 0;  ///< of these
+  std::vector<SeenStack> stacks{};     ///< of the domain's thread, if stacks are sampled
 
   std::uint64_t length_ns() const { return end_ns - begin_ns; }
 };
@@ -65,6 +68,7 @@ struct SpansReport {
   std::vector<SpanGroup> groups{};         ///< the one with most time first
   std::uint64_t ungrouped = 0;             ///< spans there was no room for
   std::vector<std::string> other_names{};  ///< of spans that did not match, some
+  const StackTable* stacks = nullptr;      ///< of the samples; null if there were no events
 };
 
 /// For people, on one screen unless report.full.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <tuple>
+#include <utility>
 
 #include "base/text_format.hpp"
 
@@ -42,10 +43,14 @@ void Spans::header(const RunHeader& header) {
 
 void Spans::consume(const Batch& batch, const Registry& registry) {
   registry_ = &registry;
+  stacks_ = &registry.stacks();
   for (const Event& event : batch.events()) {
     last_ns_ = std::max(last_ns_, event.time);
     finder_.add(event, batch, registry);
     time_.add(event, batch, registry);
+    if (event.kind == EventKind::sample) {
+      if (const auto sample = batch.payload_as<Sample>(event)) samples_.add(event, *sample);
+    }
     if (event.kind < EventKind::user_unit || event.kind > EventKind::user_custom) continue;
     const RingInfo* const ring = registry.ring(Source::unpack(event.source).slot);
     if (!ring) continue;
@@ -170,17 +175,20 @@ void Spans::finish(const Event& event, const Open& span) {
   }
   // What the scheduler did then has been folded into what it did since.
   if (span.late || (event.flags & flag_late) != 0) time = {.unknown = length_ns};
-  const Span ended{.domain = Source::unpack(event.source).domain,
-                   .begin_ns = span.begin_ns,
-                   .end_ns = event.time,
-                   .time = SpanTime::of(time, span.in_pauses),
-                   .pauses = span.pauses,
-                   .longest_pause_ns = span.longest_pause_ns};
+  Span ended{.domain = Source::unpack(event.source).domain,
+             .begin_ns = span.begin_ns,
+             .end_ns = event.time,
+             .time = SpanTime::of(time, span.in_pauses),
+             .pauses = span.pauses,
+             .longest_pause_ns = span.longest_pause_ns};
   group->wall.record(length_ns);
   group->time += ended.time;
   auto& slowest = group->slowest;
   if (slowest.size() >= max_slowest && slowest.back().length_ns() >= length_ns) return;
-  slowest.insert(std::ranges::upper_bound(slowest, length_ns, std::ranges::greater{}, &Span::length_ns), ended);
+  if (const auto tid = time_.writer_of(group->pid, ended.domain))
+    ended.stacks = samples_.between(*tid, ended.begin_ns, ended.end_ns);
+  const auto place = std::ranges::upper_bound(slowest, length_ns, std::ranges::greater{}, &Span::length_ns);
+  slowest.insert(place, std::move(ended));
   if (slowest.size() > max_slowest) slowest.pop_back();
 }
 
@@ -255,7 +263,8 @@ SpansReport Spans::report() const {
                      .scheduler_seen = time_.switches_seen(),
                      .lost_words = lost_words_,
                      .ungrouped = ungrouped_,
-                     .other_names = {other_names_.begin(), other_names_.end()}};
+                     .other_names = {other_names_.begin(), other_names_.end()},
+                     .stacks = stacks_};
   for (const auto& [key, group] : groups_) report.groups.push_back(group);
   std::ranges::sort(report.groups, [](const SpanGroup& a, const SpanGroup& b) {
     return std::tuple(b.wall.total(), a.pid, a.name) < std::tuple(a.wall.total(), b.pid, b.name);

@@ -91,6 +91,8 @@ class Spans final : public Sink, private PauseListener {
   PauseFinder finder_{*this};
   LibrarySpans libraries_;
   DomainTime time_;
+  SampleHistory samples_;
+  const StackTable* stacks_ = nullptr;   ///< those of the registry, once there was one
   std::map<DomainKey, Domain> domains_;  ///< with open spans, or a pause
   std::map<GroupKey, SpanGroup> groups_;
   std::set<std::string> other_names_;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "analysis/pauses/blame.hpp"
 #include "analysis/report_text.hpp"
 #include "analysis/spans/spans_report.hpp"
 #include "base/escape.hpp"
@@ -186,6 +187,7 @@ class Report {
       for (const Part& part : parts) {
         if (span.time.*part.ns <= span.length_ns() / 100) continue;
         print(text, "{}{} {}", separator, part.words, Duration{span.time.*part.ns});
+        if (const std::string where = place(span, part); !where.empty()) print(text, " in {}", where);
         separator = ", ";
       }
       if (report_.scheduler_seen && span.time.unknown > span.length_ns() / 100)
@@ -198,6 +200,15 @@ class Report {
       if (report_.input.empty()) continue;
       print(out_, "  {}\n", DumpCommand{report_.input, span.begin_ns, span.end_ns, report_.run_ns});
     }
+  }
+
+  /// Where the thread was in its own code, or when it blocked, if stacks are sampled.
+  std::string place(const Span& span, const Part& part) const {
+    if (report_.stacks && part.ns == &SpanTime::code)
+      return place_text(span.stacks, SampleKind::on_cpu, *report_.stacks);
+    if (report_.stacks && part.ns == &SpanTime::blocked)
+      return place_text(span.stacks, SampleKind::off_cpu, *report_.stacks);
+    return {};
   }
 
   void warnings() {

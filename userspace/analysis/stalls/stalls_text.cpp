@@ -82,7 +82,7 @@ std::string place_of(const Stall& stall, Part::What what, const StackTable* stac
   const bool is_known = what == Part::What::code || what == Part::What::gc || what == Part::What::blocked;
   if (!stacks || !is_known) return {};
   const SampleKind kind = what == Part::What::blocked ? SampleKind::off_cpu : SampleKind::on_cpu;
-  return place_text(stall.stacks, kind, *stacks, full ? add_stack_summary : add_short_stack_summary);
+  return full ? place_text(stall.stacks, kind, *stacks) : short_place_text(stall.stacks, kind, *stacks);
 }
 
 /// The time of day; seconds since the run began if that is unknown.

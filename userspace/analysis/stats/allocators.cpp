@@ -12,6 +12,16 @@ bool is_allocation(const Event& event) {
   return event.kind == EventKind::sample && event.id == static_cast<std::uint16_t>(SampleKind::allocation);
 }
 
+/// The first process is unknown.
+std::string process_with_most(const ProfileReport& report, CallTree::Index place) {
+  std::vector<std::uint64_t> weights(report.processes.size());
+  for (const ProfileEntry& entry : report.entries)
+    if (report.tree.nodes()[entry.node].place == place) weights[entry.process] += entry.value.weight;
+  const auto most = static_cast<std::size_t>(std::ranges::max_element(weights) - weights.begin());
+  const ProfileProcess& process = report.processes[most];
+  return process.pid == 0 ? "an unknown process" : fmt::format("{}", ProcessName{process.comm, process.pid});
+}
+
 }  // namespace
 
 void Allocators::consume(const Batch& batch, const Registry& registry) {
@@ -30,8 +40,11 @@ std::vector<Allocator> Allocators::greatest(const Registry& registry) const {
   for (const ProfileRow& row : report.lines) {
     const std::uint64_t weight = row.self[0].weight;
     if (weight == 0 || found.size() == max_allocators) break;
-    found.push_back(
-        {.place = fmt::format("{}", PlaceName{report.tree, row.place}), .weight = weight, .all = report.all[0].weight});
+    TextBuffer place;
+    append(place, PlaceName{report.tree, row.place});
+    if (row.caller != 0) print(place, ", called from {}", PlaceName{report.tree, row.caller});
+    if (report.processes.size() > 2) print(place, " of {}", process_with_most(report, row.place));
+    found.push_back({.place = std::string(place.text()), .weight = weight, .all = report.all[0].weight});
   }
   return found;
 }

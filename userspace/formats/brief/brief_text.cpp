@@ -53,7 +53,7 @@ class Parts {
     std::ranges::sort(parts_, std::ranges::greater{}, &Part::ns);
     std::string text;
     for (const Part& part : parts_) text += (text.empty() ? "" : ", ") + part.text;
-    return text + place();
+    return text;
   }
 
  private:
@@ -78,18 +78,15 @@ class Parts {
   }
   std::string others(Cause cause, std::string_view what) const {
     if (blame_.cause != cause || !blame_.domain) return " for other domains";
-    return fmt::format(" for domain {} {}", blame_.domain->domain, what);
+    const std::string where = place();
+    if (where.empty()) return fmt::format(" for domain {} {}", blame_.domain->domain, what);
+    return fmt::format(" for domain {}, which was in {}", blame_.domain->domain, where);
   }
-
   /// Where the domain that the pause waited for was, if stacks are sampled.
   std::string place() const {
-    if (!blame_.domain) return {};
     const ThreadActivity& activity = blame_.cause == Cause::late_domain ? blame_.domain->before : blame_.domain->minor;
-    const bool slept = blame_.why == Why::blocked;
-    const std::string place =
-        place_text(activity.stacks, slept ? SampleKind::off_cpu : SampleKind::on_cpu, stacks_, add_short_stack_summary);
-    if (place.empty()) return {};
-    return fmt::format(": domain {} {} in {}", blame_.domain->domain, slept ? "slept" : "ran", place);
+    const SampleKind kind = blame_.why == Why::blocked ? SampleKind::off_cpu : SampleKind::on_cpu;
+    return short_place_text(activity.stacks, kind, stacks_);
   }
 
   const PauseDetails& pause_;

@@ -9,7 +9,7 @@
 
 namespace rtev {
 
-/// "waited 55% for domain 1 to stop, on CPU 40%: domain 1 ran in Upload.hash upload.ml:4  (major: mark 8.20ms)". Parts
+/// "waited 55% for domain 1, which was in Upload.hash upload.ml:4, on CPU 40%  (major: mark 8.20ms)". Parts
 /// below a tenth of the pause are left out; one that is nearly all of it has no share. The place is known of sampled
 /// stacks only. All names are escaped.
 std::string pause_cause(const PauseDetails& pause, const StackTable& stacks);

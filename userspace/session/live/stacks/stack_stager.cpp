@@ -10,7 +10,8 @@
 namespace rtev {
 namespace {
 
-constexpr std::size_t max_frames = 1024;
+/// As many as what is copied of a stack can hold.
+constexpr std::size_t max_frames = 2048;
 
 /// Of stacks that wait for the code of their process: of one process, and of all.
 constexpr std::size_t max_waiting_bytes_of_process = std::size_t{2} << 20, max_waiting_bytes = std::size_t{16} << 20;
