@@ -12,6 +12,10 @@ std::string ocaml_program(const std::string& name) {
   return std::string(other != nullptr ? other : RTEV_OCAML_PROGRAMS) + "/" + name;
 }
 
+std::string ocaml_compiler() {
+  return RTEV_OCAMLOPT;
+}
+
 std::string live_obstacle() {
   if (::geteuid() != 0) return "live tests load eBPF programs, which only root may";
   if (!fs::exists("/sys/kernel/btf/vmlinux")) return "this kernel has no BTF";

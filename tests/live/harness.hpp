@@ -44,6 +44,8 @@ inline void covers(const std::string& group, const std::string& what, const std:
 
 /// Path of a compiled program of tests/ocaml.
 std::string ocaml_program(const std::string& name);
+/// The compiler of these programs, which is one itself.
+std::string ocaml_compiler();
 
 /// Why live tests cannot run here; empty if they can.
 std::string live_obstacle();

@@ -125,6 +125,28 @@ TEST_F(StacksLive, SharesAreWhatTheProgramSpends) {
   EXPECT_NEAR(total["Stacks.thrice"] / both, 0.75, 0.03);
 }
 
+TEST_F(StacksLive, TheCompilerAsARealProgram) {
+  covers("stacks", "`ocamlopt.opt` compiles a module of 3,000 lines", "5.3");
+  std::string library = run({.argv = {ocaml_compiler(), "-where"}}).out;
+  library.erase(library.find_last_not_of('\n') + 1);
+  const std::string module = dir / "camlinternalFormat";
+  for (const char* const suffix : {".mli", ".ml"})
+    fs::copy_file(fs::path(library) / ("camlinternalFormat" + std::string(suffix)), module + suffix);
+  ASSERT_EQ(run({.argv = {ocaml_compiler(), "-w", "-a", "-c", module + ".mli"}}).status.code(), 0);
+  const std::string file = dir / "compiler.fxt";
+  const Outcome recorded = run_tool({"record", "--stacks", "--stack-rate", "1999", "-q", "-o", file, "--",
+                                     ocaml_compiler(), "-w", "-a", "-c", module + ".ml"});
+  ASSERT_EQ(recorded.status.code(), 0) << recorded.err;
+  std::size_t all = 0, complete = 0;
+  for (const Json& sample : dumped(file).of("sample")) {
+    if (sample["kind"] != "on-cpu") continue;
+    ++all;
+    complete += is_complete(sample) ? 1 : 0;
+  }
+  EXPECT_GT(all, 100U);
+  EXPECT_GE(static_cast<double>(complete), 0.97 * static_cast<double>(all));
+}
+
 TEST_F(StacksLive, ProgramsInContainersHaveStacks) {
   covers("stacks", "static, fibers, in a container", "5.3");
   const fs::path program = variety_program({.ocaml = "5.3", .kind = "static", .work = ""});
