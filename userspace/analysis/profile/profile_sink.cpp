@@ -109,7 +109,9 @@ void Profile::sample(const Event& event, const Batch& batch, const Registry& reg
   unknown_process_ += key.process == 0;
   const DomainActivity::Domain* const domain =
       acts_for_domain(*record, options_.kind) ? activity_.domain(record->process, record->domain) : nullptr;
-  key.in_gc = options_.kind != SampleKind::allocation && domain && domain->in_gc();
+  // While a thread sleeps without the lock, another one may collect for its domain.
+  const bool acts = options_.kind == SampleKind::on_cpu || (options_.kind == SampleKind::off_cpu && record->holds_lock);
+  key.in_gc = acts && domain && domain->in_gc();
   key.label = label_of(domain, *record, registry);
   const SampleValue value{.samples = 1, .weight = options_.kind == SampleKind::allocation ? 1 : record->weight};
   if (slow_) {

@@ -16,7 +16,8 @@ namespace {
 constexpr std::size_t max_rows = 10, max_rows_full = 200;
 constexpr std::size_t function_width = 44, group_width = 36, line_width = 26;
 /// With a column more.
-constexpr std::size_t called_width = 22, narrow_function_width = 30, narrow_line_width = 20;
+constexpr std::size_t called_width = 22, narrow_function_width = 30, narrowest_function_width = 24,
+                      narrow_line_width = 20;
 
 class Report {
  public:
@@ -163,7 +164,7 @@ class Report {
         place(table, row.place);
         continue;
       }
-      place(table, row.place, narrow_function_width, narrow_line_width);
+      place(table, row.place, has_gc ? narrowest_function_width : narrow_function_width, narrow_line_width);
       table.cell(row.called != 0 ? function_cell(tree_, row.called, called_width) : std::string());
     }
     rest(table, count, all.size(), what);

@@ -85,6 +85,19 @@ TEST_F(ProfileTest, AThreadWithoutTheLockIsNotInTheGcOfItsDomain) {
   EXPECT_EQ(report().gc.samples, 0u);
 }
 
+TEST_F(ProfileTest, SleepsInTheGcAreThoseOfThreadsWithTheLock) {
+  make({.kind = SampleKind::off_cpu});
+  play("100 >minor");
+  Sample waits = a_sample(stack({"App.run:1", "caml_call_gc", "futex"}));
+  sample(110, waits, SampleKind::off_cpu);
+  waits.holds_lock = false;  // the backup thread collects
+  waits.stack = stack({"App.wait:2", "caml_ml_mutex_lock", "futex"});
+  sample(120, waits, SampleKind::off_cpu);
+  const ProfileReport found = report();
+  EXPECT_EQ(found.gc.samples, 1u);
+  EXPECT_THAT(profile_text(found), AllOf(HasSubstr("[GC]"), HasSubstr("caml_ml_mutex_lock")));
+}
+
 TEST_F(ProfileTest, OnlySamplesOfTheKindCount) {
   sample(100, a_sample(stack({"App.run:1"})), SampleKind::off_cpu);
   EXPECT_EQ(report().all[0].samples, 0u);
