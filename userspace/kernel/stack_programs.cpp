@@ -207,15 +207,4 @@ void StackPrograms::set_sampling(bool on) {
     ::ioctl(timer.get(), on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
-StackPrograms::RunFigures StackPrograms::run_figures(rtev_stack_kind kind) const {
-  const auto& programs = state_->skeleton->progs;
-  const bpf_program* const program = kind == RTEV_STACK_ALLOCATION ? programs.stack_allocation
-                                     : kind == RTEV_STACK_ON_CPU   ? programs.stack_sample
-                                                                   : programs.stack_switch;
-  bpf_prog_info info{};
-  std::uint32_t size = sizeof info;
-  if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) != 0) return {};
-  return {.runs = info.run_cnt, .time_ns = info.run_time_ns};
-}
-
 }  // namespace rtev::kernel

@@ -58,14 +58,6 @@ class StackPrograms final : public UprobePrograms, public StackSource {
   void remove_target(pid_t tgid) override;
   void set_sampling(bool on) override;
 
-  /// What the kernel counted of one program, while kernel.bpf_stats_enabled is set.
-  struct RunFigures {
-    std::uint64_t runs = 0;
-    std::uint64_t time_ns = 0;
-  };
-  /// Of samples, switches and allocations, by number of the enum rtev_stack_kind; switches are OFF_CPU.
-  RunFigures run_figures(rtev_stack_kind kind) const;
-
  private:
   struct State;
   explicit StackPrograms(std::unique_ptr<State> state);
