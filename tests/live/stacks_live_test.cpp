@@ -38,6 +38,12 @@ std::vector<Build> all_builds() {
   return all;
 }
 
+std::string name_of_build(const testing::TestParamInfo<Build>& test) {
+  std::string name = test.param.label();
+  std::erase(name, '.');
+  return name;
+}
+
 std::ostream& operator<<(std::ostream& out, const Build& build) {
   return out << build.label();
 }
@@ -53,6 +59,13 @@ class StacksLive : public LiveTest {
   fs::path variety_program(const Build& build) const {
     return Variety{.ocaml = build.ocaml.c_str(), .build = {.kind = "native", .what = ""}}.program().parent_path() /
            ("stacks_" + build.kind);
+  }
+  /// Skips the test if the program was not built; under CI it fails.
+  void need(const Build& build) const {
+    if (fs::exists(variety_program(build))) return;
+    const std::string obstacle = "no OCaml " + build.ocaml + " was found when the tests were built";
+    if (std::getenv("CI") != nullptr) FAIL() << obstacle;
+    GTEST_SKIP() << obstacle;
   }
   /// A program with events on, which has said that it is ready.
   Process start(const Strings& argv) const {
@@ -75,11 +88,8 @@ class StackBuildsLive : public StacksLive, public testing::WithParamInterface<Bu
 TEST_P(StackBuildsLive, AreComplete) {
   const Build& build = GetParam();
   const fs::path path = variety_program(build);
-  if (!fs::exists(path)) {
-    const std::string obstacle = "no OCaml " + build.ocaml + " was found when the tests were built";
-    if (std::getenv("CI") != nullptr) FAIL() << obstacle;
-    GTEST_SKIP() << obstacle;
-  }
+  need(build);
+  if (!fs::exists(path)) return;
   covers("stacks", build.kind + ", " + build.work, build.ocaml);
   const Process process = start({path, build.work});
   const auto samples = samples_of(process.pid());
@@ -92,9 +102,11 @@ TEST_P(StackBuildsLive, AreComplete) {
       broken += sample["stack"].dump() + "\n";
   }
   ASSERT_GT(samples.size(), 20U);
-  // The last instructions of a raise are not followed: in a program that only raises, one sample of a hundred.
-  const double least = build.work == "exceptions" ? 0.98 : 0.99;
-  EXPECT_GE(static_cast<double>(complete), least * static_cast<double>(samples.size())) << broken.substr(0, 4000);
+  // The last instructions of a raise are not followed: in a program that only raises, a few samples of a hundred. The
+  // first sample may come before the code of the program is known.
+  const double most = build.work == "exceptions" ? 0.06 : 0.005;
+  EXPECT_LE(static_cast<double>(samples.size() - complete), 1 + most * static_cast<double>(samples.size()))
+      << broken.substr(0, 4000);
   // The program's own functions are there.
   const auto has_own = [](const Json& sample) {
     return std::ranges::any_of(sample["stack"], [](const Json& frame) {
@@ -104,17 +116,19 @@ TEST_P(StackBuildsLive, AreComplete) {
   EXPECT_GT(std::ranges::count_if(samples, has_own), static_cast<std::ptrdiff_t>(samples.size() / 3));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, StackBuildsLive, testing::ValuesIn(all_builds()), [](const auto& test) {
-  std::string name = test.param.label();
-  std::erase(name, '.');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, StackBuildsLive, testing::ValuesIn(all_builds()), name_of_build);
 
-TEST_F(StacksLive, SharesAreWhatTheProgramSpends) {
-  const Process process = start({ocaml_program("stacks"), "shares"});
+class StackSharesLive : public StacksLive, public testing::WithParamInterface<Build> {};
+
+TEST_P(StackSharesLive, AreWhatTheProgramSpends) {
+  const fs::path path = variety_program(GetParam());
+  need(GetParam());
+  if (!fs::exists(path)) return;
+  covers("stacks", GetParam().kind + ", shares of two functions", GetParam().ocaml);
+  const Process process = start({path, GetParam().work});
   const std::string file = dir / "profile.json";
   ASSERT_EQ(
-      run_tool({"profile", "--stack-rate", "499", "-q", "-d", "6s", "-p", std::to_string(process.pid()), "-o", file})
+      run_tool({"profile", "--stack-rate", "999", "-q", "-d", "3s", "-p", std::to_string(process.pid()), "-o", file})
           .status.code(),
       0);
   const Json report = Json::parse(read_file(file));
@@ -124,6 +138,13 @@ TEST_F(StacksLive, SharesAreWhatTheProgramSpends) {
   ASSERT_GT(both, 1000) << report.dump().substr(0, 2000);
   EXPECT_NEAR(total["Stacks.thrice"] / both, 0.75, 0.03);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, StackSharesLive,
+                         testing::Values(Build{"5.1", "native", "shares"}, Build{"5.3", "native", "shares"},
+                                         Build{"5.4", "native", "shares"}, Build{"5.3", "static", "shares"},
+                                         Build{"5.3", "no_pie", "shares"}, Build{"5.3", "stripped", "shares"},
+                                         Build{"5.3", "stripped_static", "shares"}, Build{"5.4", "shared", "shares"}),
+                         name_of_build);
 
 TEST_F(StacksLive, TheCompilerAsARealProgram) {
   covers("stacks", "`ocamlopt.opt` compiles a module of 3,000 lines", "5.3");

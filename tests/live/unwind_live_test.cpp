@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <map>
 #include <sstream>
 
 #include "live/harness.hpp"
 #include "live/stack_capture.hpp"
+#include "live/variety.hpp"
 #include "unwind/frame_names.hpp"
 #include "unwind/unwinder.hpp"
 #include "unwind/vdso.hpp"
@@ -112,8 +114,20 @@ INSTANTIATE_TEST_SUITE_P(
         Kind{"sleep", 1, {"caml_unix_sleep", "caml_c_call", "Stacks", "caml_start_program", "_start"}}),
     by_label);
 
-TEST_F(UnwindLive, LinesAreThoseThatOCamlKnows) {
-  Process process(program("stacks", {"point"}), "ready");
+class UnwindLinesLive : public UnwindLive, public testing::WithParamInterface<const char*> {};
+
+TEST_P(UnwindLinesLive, AreThoseThatOCamlKnows) {
+  Command command = program("stacks", {"point"});
+  // The program of that version is beside the others of it.
+  const fs::path native = Variety{.ocaml = GetParam(), .build = {.kind = "native", .what = ""}}.program();
+  command.argv[0] = native.parent_path() / "stacks_native";
+  if (!fs::exists(command.argv[0])) {
+    const std::string obstacle = std::string("no OCaml ") + GetParam() + " was found when the tests were built";
+    if (std::getenv("CI") != nullptr) FAIL() << obstacle;
+    GTEST_SKIP() << obstacle;
+  }
+  covers("stacks", "lines equal `Printexc.get_callstack`", GetParam());
+  Process process(command, "ready");
   Strings expected = process.lines_until("still");
   ASSERT_GE(expected.size(), 5u);
   // The innermost one prints the stack and has returned.
@@ -139,6 +153,12 @@ TEST_F(UnwindLive, LinesAreThoseThatOCamlKnows) {
       << text_of(names);
   EXPECT_TRUE(std::ranges::any_of(names, [](const NamedFrame& name) { return name.is_inlined; }));
 }
+
+INSTANTIATE_TEST_SUITE_P(Versions, UnwindLinesLive, testing::Values("5.1", "5.3", "5.4"), [](const auto& test) {
+  std::string name = test.param;
+  std::erase(name, '.');
+  return name;
+});
 
 }  // namespace
 }  // namespace rtev::test
