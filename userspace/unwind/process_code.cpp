@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "inspect/binary_cache.hpp"
 #include "unwind/object_tables_builder.hpp"
 
 namespace rtev {
@@ -42,11 +42,6 @@ UniqueFd sealed(std::span<const std::byte> bytes) {
   }
   if (::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) return {};
   return memory;
-}
-
-std::int64_t change_time_of(int file) {
-  struct stat status{};
-  return ::fstat(file, &status) == 0 ? status.st_ctim.tv_sec * 1'000'000'000 + status.st_ctim.tv_nsec : 0;
 }
 
 void add_tables(int file, MappedCode& code) {
@@ -82,7 +77,8 @@ std::vector<MappedCode> look_at_code(const Procfs& procfs, std::int32_t pid, con
     const auto [time, is_new] = change_times.try_emplace({file.device, file.inode});
     const bool has_time = thread_cpu_ns() < end_ns;
     const auto opened = is_new && has_time ? procfs.open_mapping(pid, mappings[i]) : std::unexpected(Error{});
-    if (opened) time->second = change_time_of(opened->get());
+    if (const auto identity = opened ? BinaryCache::identify(opened->get()) : std::unexpected(Error{}))
+      time->second = identity->changed_ns;
     file.changed_ns = time->second;
     if (!opened || all_known.contains(file) || built == max_tables) continue;
     add_tables(opened->get(), found[i]);

@@ -4,13 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <map>
-#include <optional>
 #include <utility>
 
+#include "analysis/place_text.hpp"
 #include "analysis/report_text.hpp"
 #include "base/enum_names.hpp"
-#include "stream/stack_text.hpp"
 #include "stream/stw_phases.hpp"
 
 namespace rtev {
@@ -256,30 +254,6 @@ class Sentence {
   TextBuffer out_;
 };
 
-struct MainPlace {
-  std::string text;
-  std::uint64_t samples = 0, of_samples = 0;
-  std::uint64_t ns = 0;
-};
-
-template <typename Summary>
-std::optional<MainPlace> main_place(const std::vector<SeenStack>& seen, SampleKind kind, const StackTable& stacks,
-                                    const Summary& summary) {
-  std::map<std::string, MainPlace, std::less<>> places;
-  for (const SeenStack& one : seen) {
-    if (one.kind != kind) continue;
-    TextBuffer text;
-    summary(text, stacks, one.stack);
-    MainPlace& place = places[std::string(text.text())];
-    place.text = text.text();
-    place.samples += one.samples;
-    place.of_samples = one.of_samples;
-    place.ns += one.ns;
-  }
-  if (places.empty()) return std::nullopt;
-  return std::ranges::max_element(places, {}, [](const auto& entry) { return entry.second.ns; })->second;
-}
-
 }  // namespace
 
 std::string_view to_string(Cause cause) {
@@ -329,17 +303,6 @@ Blame blame_of(const PauseDetails& pause) {
     if (blame.domain) blame.why = largest(blame.domain->minor.time);
   }
   return blame;
-}
-
-std::string place_text(const std::vector<SeenStack>& seen, SampleKind kind, const StackTable& stacks) {
-  const auto found = main_place(seen, kind, stacks, add_stack_summary);
-  if (!found || found->of_samples == 1) return found ? found->text : std::string();
-  return fmt::format("{} ({} of {} samples)", found->text, found->samples, found->of_samples);
-}
-
-std::string short_place_text(const std::vector<SeenStack>& seen, SampleKind kind, const StackTable& stacks) {
-  const auto found = main_place(seen, kind, stacks, add_short_stack_summary);
-  return found ? found->text : std::string();
 }
 
 std::string blame_text(const PauseDetails& pause, const Blame& blame, SwitchesSeen seen, const StackTable& stacks) {

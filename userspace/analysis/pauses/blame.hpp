@@ -57,12 +57,6 @@ const PhaseTree::Node* main_phase(const PauseDetails& pause, Barriers barriers);
 /// Refers to the pause.
 Blame blame_of(const PauseDetails& pause);
 
-/// Where a thread was, by samples of its stack of one kind: the place that it was at for most of them, with their
-/// number. Empty if there are none.
-std::string place_text(const std::vector<SeenStack>& seen, SampleKind kind, const StackTable& stacks);
-/// The same without numbers, and without its callers: for a line of a terminal.
-std::string short_place_text(const std::vector<SeenStack>& seen, SampleKind kind, const StackTable& stacks);
-
 /// One sentence with the figures, without a full stop. Names of programs are escaped.
 std::string blame_text(const PauseDetails& pause, const Blame& blame, SwitchesSeen seen, const StackTable& stacks);
 

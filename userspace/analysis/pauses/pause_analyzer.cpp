@@ -8,6 +8,11 @@
 
 namespace rtev {
 void PauseAnalyzer::add(const Event& event, const Batch& batch, const Registry& registry) {
+  fold(event, batch, registry);
+  samples_.add(event, batch, registry);
+}
+
+void PauseAnalyzer::fold(const Event& event, const Batch& batch, const Registry& registry) {
   switch (event.kind) {
     case EventKind::sched_switch:
       if (const auto change = batch.payload_as<SchedSwitch>(event)) change_thread(event.time, *change);
@@ -17,7 +22,6 @@ void PauseAnalyzer::add(const Event& event, const Batch& batch, const Registry& 
       threads_.add(event, batch, registry);
       return;
     case EventKind::sample:
-      if (const auto sample = batch.payload_as<Sample>(event)) samples_.add(event, *sample);
       return;
     case EventKind::lost:
       threads_.add(event, batch, registry);
@@ -39,7 +43,6 @@ void PauseAnalyzer::end_image(const ProcessRecord& record, const Event& event, c
   if (event.id != static_cast<std::uint16_t>(ProcessAction::exit)) return;
   world_.forget(record.process);
   history_.forget_process(registry.process(record.process).pid);
-  samples_.forget_process(registry.process(record.process).pid);
 }
 
 void PauseAnalyzer::on_domain_end(const DomainLife& domain, std::uint64_t /*time_ns*/) {
@@ -54,7 +57,6 @@ void PauseAnalyzer::change_thread(std::uint64_t time_ns, const SchedSwitch& chan
   threads_.add(time_ns, change);
   if (change.state != LeftState::dead) return;
   history_.forget_thread(change.prev.tid);
-  samples_.forget_thread(change.prev.tid);
 }
 
 ThreadActivity PauseAnalyzer::activity(std::int32_t tid, std::uint64_t from_ns, std::uint64_t to_ns) const {

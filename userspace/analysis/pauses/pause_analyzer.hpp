@@ -80,6 +80,7 @@ class PauseAnalyzer final : private PauseListener, private ThreadObserver {
   void on_thread_interval(const ThreadInterval& interval) override;
   void on_cpu_interval(const CpuInterval& interval) override { cpus_.add(interval); }
 
+  void fold(const Event& event, const Batch& batch, const Registry& registry);
   void change_thread(std::uint64_t time_ns, const SchedSwitch& change);
   ThreadActivity activity(std::int32_t tid, std::uint64_t from_ns, std::uint64_t to_ns) const;
   void end_image(const ProcessRecord& record, const Event& event, const Registry& registry);

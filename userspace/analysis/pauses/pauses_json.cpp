@@ -3,9 +3,9 @@
 
 #include "analysis/pauses/blame.hpp"
 #include "analysis/pauses/pauses_report.hpp"
-#include "analysis/pauses/seen_stacks_json.hpp"
 #include "analysis/report_json.hpp"
 #include "analysis/report_text.hpp"
+#include "analysis/seen_stacks_json.hpp"
 
 namespace rtev {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analysis/cpu_history.hpp"
-#include "analysis/pauses/sample_history.hpp"
+#include "analysis/sample_history.hpp"
 #include "stream/thread_tracker.hpp"
 
 namespace rtev {

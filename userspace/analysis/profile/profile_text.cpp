@@ -108,8 +108,8 @@ class Report {
     }
     print(text, " in {}", Duration{report_.end_ns - report_.start_ns});
     if (report_.unit == WeightUnit::ns) print(text, ", {} of {}", Duration{all.weight}, what());
-    if (report_.kind == SampleKind::off_cpu) text.add("; short sleeps are left out (--off-cpu)");
     if (report_.gc.samples > 0) print(text, ", {} of it in the GC", share(report_.gc, all));
+    if (report_.kind == SampleKind::off_cpu) text.add("; short sleeps are left out (--off-cpu)");
     if (report_.in) {
       const std::uint64_t inside = report_.shown(report_.all).samples;
       print(text, "; {} of them inside", Grouped{inside});

@@ -2,8 +2,8 @@
 #include "analysis/spans/spans_json.hpp"
 
 #include "analysis/latency/distribution_json.hpp"
-#include "analysis/pauses/seen_stacks_json.hpp"
 #include "analysis/report_json.hpp"
+#include "analysis/seen_stacks_json.hpp"
 #include "analysis/spans/spans_report.hpp"
 
 namespace rtev {

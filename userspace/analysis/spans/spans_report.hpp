@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analysis/latency/histogram.hpp"
-#include "analysis/pauses/sample_history.hpp"
+#include "analysis/sample_history.hpp"
 #include "stream/records.hpp"
 #include "stream/stacks.hpp"
 #include "stream/thread_interval.hpp"

@@ -48,9 +48,7 @@ void Spans::consume(const Batch& batch, const Registry& registry) {
     last_ns_ = std::max(last_ns_, event.time);
     finder_.add(event, batch, registry);
     time_.add(event, batch, registry);
-    if (event.kind == EventKind::sample) {
-      if (const auto sample = batch.payload_as<Sample>(event)) samples_.add(event, *sample);
-    }
+    samples_.add(event, batch, registry);
     if (event.kind < EventKind::user_unit || event.kind > EventKind::user_custom) continue;
     const RingInfo* const ring = registry.ring(Source::unpack(event.source).slot);
     if (!ring) continue;

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "analysis/pauses/blame.hpp"
+#include "analysis/place_text.hpp"
 #include "analysis/report_text.hpp"
 #include "analysis/spans/spans_report.hpp"
 #include "base/escape.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/latency/distribution_json.hpp"
-#include "analysis/pauses/seen_stacks_json.hpp"
 #include "analysis/report_json.hpp"
+#include "analysis/seen_stacks_json.hpp"
 #include "analysis/spans/spans_json.hpp"
 #include "analysis/stalls/stalls_report.hpp"
 

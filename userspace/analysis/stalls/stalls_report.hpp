@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analysis/latency/histogram.hpp"
-#include "analysis/pauses/sample_history.hpp"
+#include "analysis/sample_history.hpp"
 #include "analysis/spans/spans_report.hpp"
 #include "stream/records.hpp"
 #include "stream/stacks.hpp"

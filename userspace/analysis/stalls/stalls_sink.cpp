@@ -27,7 +27,6 @@ void Stalls::consume(const Batch& batch, const Registry& registry) {
         process_event(event, batch, registry);
         break;
       case EventKind::sample:
-        if (const auto sample = batch.payload_as<Sample>(event)) samples_.add(event, *sample);
         break;
       case EventKind::user_begin:
       case EventKind::user_end:
@@ -44,6 +43,7 @@ void Stalls::consume(const Batch& batch, const Registry& registry) {
         finder_.add(event, batch, registry);
         break;
     }
+    samples_.add(event, batch, registry);
   }
   registry_ = nullptr;
 }
@@ -59,7 +59,6 @@ void Stalls::switch_threads(const Event& event, const Batch& batch, const Regist
     finish(loop->second);
     loops_.erase(loop);
   }
-  samples_.forget_thread(change->prev.tid);
 }
 
 void Stalls::process_event(const Event& event, const Batch& batch, const Registry& registry) {
@@ -82,7 +81,6 @@ void Stalls::process_event(const Event& event, const Batch& batch, const Registr
     }
   }
   images_.erase(pid);
-  samples_.forget_process(pid);
 }
 
 void Stalls::user_span(const Event& event, const Batch& batch, const Registry& registry) {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/pauses/blame.hpp"
+#include "analysis/place_text.hpp"
 #include "analysis/report_text.hpp"
 #include "analysis/stalls/event_loop.hpp"
 #include "analysis/stalls/stalls_report.hpp"
@@ -277,15 +277,14 @@ std::string stall_activity(const Stall& stall, const StackTable* stacks, bool fu
   TextBuffer text;
   const std::vector<Part> parts = parts_of(stall.time);
   const std::uint64_t least = stall.length_ns() / 100;
-  bool is_first = true;
   for (const Part& part : parts | std::views::take(full ? parts.size() : max_parts)) {
     if (part.ns <= least) continue;
     if (!text.text().empty()) text.add(", ");
     if (part.ns < stall.length_ns() - least) print(text, "{} ", Duration{part.ns});
     add_what(text, stall, part.what);
-    if (const std::string place = place_of(stall, part.what, stacks, full); is_first && !place.empty())
+    const bool is_greatest = part.what == parts.front().what;
+    if (const std::string place = place_of(stall, part.what, stacks, full); is_greatest && !place.empty())
       print(text, " in {}", place);
-    is_first = false;
     if (part.what == Part::What::code && stall.time.gc <= least) text.add(" (no GC)");
     if (part.what == Part::What::no_cpu && stall.behind && stall.behind->ns > part.ns / 2)
       print(text, " behind {}",

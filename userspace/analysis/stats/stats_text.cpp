@@ -156,7 +156,7 @@ class Screen {
   void allocators() {
     if (report_.allocators.empty()) return;
     TextBuffer text;
-    text.add("most is allocated, of what lives and of what dies young,");
+    text.add("short-lived blocks included, most is allocated");
     std::string_view before = " ";
     for (const Allocator& allocator : report_.allocators) {
       print(text, "{}in {} ({})", before, allocator.place, Percent{allocator.weight, allocator.all});

@@ -10,12 +10,12 @@ namespace rtev::cli {
 namespace {
 
 constexpr const char* footer =
-    "A stack is taken whenever half of a minor heap is used up, which costs a program next to nothing. What is\n"
-    "allocated there at that moment is the sample, so the figures have two biases. A loop whose sizes divide the\n"
-    "minor heap meets it at the same place again and again. And the domain that first fills its heap makes all\n"
-    "domains collect: shares are those within each domain, times the bytes that its counter says.\n"
-    "Blocks of more than 256 words go into the major heap directly. Counters say how much that is; where most of the\n"
-    "CPU time goes that such allocations take is named.\n"
+    "A stack is taken whenever half of a minor heap is used up, which costs a program next to nothing. What is "
+    "allocated there at that moment is the sample, so the figures have two biases. A loop whose sizes divide the minor "
+    "heap meets it at the same place again and again. And the domain that first fills its heap makes all domains "
+    "collect: shares are those within each domain, times the bytes that its counter says.\n"
+    "Blocks of more than 256 words go into the major heap directly. Counters say how much that is. Stacks on a CPU say "
+    "where most of the time of such allocations is spent.\n"
     "\n"
     "Examples:\n"
     "  rtev-bpf allocs -- ./server                   of a program that it starts\n"

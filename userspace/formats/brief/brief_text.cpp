@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/pauses/blame.hpp"
+#include "analysis/place_text.hpp"
 #include "analysis/report_text.hpp"
 #include "stream/stw_phases.hpp"
 

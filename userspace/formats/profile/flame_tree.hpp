@@ -17,7 +17,9 @@ class FlameTree {
  public:
   using Index = std::uint32_t;
   static constexpr Index root = 0;
-  static constexpr std::size_t max_nodes = std::size_t{1} << 20, max_name_bytes = std::size_t{64} << 20;
+  static constexpr std::size_t max_nodes = std::size_t{1} << 20;
+  /// Of the names of all functions in a file; those beyond it have none.
+  static constexpr std::size_t max_name_bytes = std::size_t{64} << 20;
 
   struct Node {
     Index parent = root;

@@ -25,9 +25,6 @@ std::string_view unit_of(WeightUnit unit) {
   return "none";
 }
 
-/// Of the names of all functions.
-constexpr std::size_t max_name_bytes = std::size_t{64} << 20;
-
 class Speedscope {
  public:
   explicit Speedscope(const ProfileReport& report) : report_(report), tree_(report.tree) {}
@@ -51,7 +48,7 @@ class Speedscope {
     for (std::size_t function = 0; function < places.size(); ++function) {
       json_.object([&] {
         const ProfileFunction& of = tree_.functions()[function];
-        const bool has_room = function != 0 && json_.text().size() < max_name_bytes;
+        const bool has_room = function != 0 && json_.text().size() < FlameTree::max_name_bytes;
         json_.member("name", has_room ? fmt::format("{}", of) : std::string(left_out_frame));
         if (!has_room) return;
         if (!of.file.empty()) json_.member("file", of.file);

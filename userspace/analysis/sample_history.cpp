@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/pauses/sample_history.hpp"
+#include "analysis/sample_history.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -13,7 +13,21 @@ constexpr std::size_t min_samples_per_thread = 16;
 
 }  // namespace
 
-void SampleHistory::add(const Event& event, const Sample& sample) {
+void SampleHistory::add(const Event& event, const Batch& batch, const Registry& registry) {
+  if (event.kind == EventKind::sample) {
+    if (const auto record = batch.payload_as<Sample>(event)) sample(event, *record);
+  } else if (recent_.empty()) {
+    return;
+  } else if (event.kind == EventKind::sched_switch) {
+    const auto change = batch.payload_as<SchedSwitch>(event);
+    if (change && change->state == LeftState::dead) forget_thread(change->prev.tid);
+  } else if (event.kind == EventKind::process && event.id == static_cast<std::uint16_t>(ProcessAction::exit)) {
+    if (const auto record = batch.payload_as<ProcessRecord>(event))
+      forget_process(registry.process(record->process).pid);
+  }
+}
+
+void SampleHistory::sample(const Event& event, const Sample& sample) {
   const auto kind = static_cast<SampleKind>(event.id);
   if (kind != SampleKind::on_cpu && kind != SampleKind::off_cpu) return;
   if (recent_.size() >= max_threads && !recent_.contains(sample.tid)) return;

@@ -10,6 +10,7 @@
 
 #include "rtev/event.hpp"
 #include "stream/records.hpp"
+#include "stream/registry.hpp"
 
 namespace rtev {
 
@@ -31,10 +32,9 @@ class SampleHistory {
   /// Of one answer and kind; others have less time.
   static constexpr std::size_t max_stacks = 8;
 
-  /// Samples of on-CPU and off-CPU time.
-  void add(const Event& event, const Sample& sample);
-  void forget_thread(std::int32_t tid);
-  void forget_process(std::int32_t pid);
+  /// Uses samples of on-CPU and off-CPU time, and ends of threads and processes; ignores all other events. Call it
+  /// after what asks between() at these ends.
+  void add(const Event& event, const Batch& batch, const Registry& registry);
 
   /// The stacks of a thread between two times; the one with most time first.
   std::vector<SeenStack> between(std::int32_t tid, std::uint64_t from_ns, std::uint64_t to_ns) const;
@@ -50,6 +50,10 @@ class SampleHistory {
     std::int32_t pid = 0;
     std::deque<Past> samples{};  ///< oldest first
   };
+
+  void sample(const Event& event, const Sample& sample);
+  void forget_thread(std::int32_t tid);
+  void forget_process(std::int32_t pid);
 
   std::unordered_map<std::int32_t, Recent> recent_;  ///< by tid
   std::size_t samples_ = 0;                          ///< of all threads

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "analysis/pauses/sample_history.hpp"
+#include "analysis/sample_history.hpp"
 #include "base/json_writer.hpp"
 #include "stream/stack_json.hpp"
 
