@@ -5,6 +5,7 @@
 #define RTEV_STACK_COPY_BPF_H
 
 #include "domain.bpf.h"
+#include "stack_records.h"
 
 /* Read at a time, aligned: in one page of the smallest size, all bytes can be read or none. */
 #define COPY_BYTES 4096

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "bpf/records.h"
+#include "bpf/stack_records.h"
 #include "inspect/binary_cache.hpp"
 
 namespace rtev {

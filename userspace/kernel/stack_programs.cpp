@@ -186,9 +186,10 @@ std::vector<StackDrop> StackPrograms::take_stack_drops(std::uint64_t now_ns) {
   return state_->dropped.take(state_->skeleton->bss->stack_drops, now_ns);
 }
 
-bool StackPrograms::is_asleep_since(pid_t tid, std::uint64_t left_ns) const {
+bool StackPrograms::has_slept_since(pid_t tid, std::uint64_t left_ns, std::uint64_t now_ns) const {
   rtev_sleep sleep{};
-  return bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.sleeps), &tid, &sleep) == 0 && sleep.left_ns == left_ns;
+  const bool is_known = bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.sleeps), &tid, &sleep) == 0;
+  return is_known && sleep.left_ns == left_ns && now_ns >= left_ns + state_->skeleton->rodata->min_sleep_ns;
 }
 
 Result<void> StackPrograms::add_target(pid_t tgid, const rtev_stack_target& target) {

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "bpf/records.h"
+#include "bpf/stack_records.h"
 #include "kernel/stack_source.hpp"
 #include "kernel/uprobe_manager.hpp"
 #include "rtev/error.hpp"
@@ -53,7 +53,7 @@ class StackPrograms final : public UprobePrograms, public StackSource {
   int fd() const override;
   void read_stacks(const StackConsumer& consumer) override;
   std::vector<StackDrop> take_stack_drops(std::uint64_t now_ns) override;
-  bool is_asleep_since(pid_t tid, std::uint64_t left_ns) const override;
+  bool has_slept_since(pid_t tid, std::uint64_t left_ns, std::uint64_t now_ns) const override;
   Result<void> add_target(pid_t tgid, const rtev_stack_target& target) override;
   void remove_target(pid_t tgid) override;
   void set_sampling(bool on) override;

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "bpf/records.h"
+#include "bpf/stack_records.h"
 #include "kernel/stack_source.hpp"
 #include "unwind/stack_copy.hpp"
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "bpf/records.h"
+#include "bpf/stack_records.h"
 #include "rtev/error.hpp"
 
 namespace rtev::kernel {
@@ -43,8 +43,9 @@ class StackSource {
   /// dropped if it lasted long enough to be reported, but its stack could not be taken: at the time of its end.
   virtual std::vector<StackDrop> take_stack_drops(std::uint64_t now_ns) = 0;
 
-  /// Whether the thread whose record RTEV_STACK_OFF_CPU has this time has been asleep ever since.
-  virtual bool is_asleep_since(pid_t tid, std::uint64_t left_ns) const = 0;
+  /// Whether the thread whose record RTEV_STACK_OFF_CPU has the time `left_ns` has been asleep ever since, and for long
+  /// enough to be reported.
+  virtual bool has_slept_since(pid_t tid, std::uint64_t left_ns, std::uint64_t now_ns) const = 0;
 
   /// Takes stacks of a process, until it exits or execs. Replaces what was known of it. Fails when
   /// RTEV_MAX_STACK_TARGETS are known already.

@@ -55,7 +55,7 @@ class Report {
   }
 
   void large_blocks(TextBuffer& text) const {
-    const LargeBlocks& most = report_.most_large_blocks;
+    const LargeBlocks& most = report_.large_blocks;
     if (most.place == 0) return;
     text.add(report_.memory.major_bytes ? std::string_view(": of the CPU time that they took")
                                         : std::string_view("; of the CPU time that large blocks took"));

@@ -54,7 +54,7 @@ class Json {
     json_.member("major_bytes", memory.major_bytes);
     json_.member("domains", memory.domains);
     json_.member("domains_without_counter", memory.domains_without_counter);
-    const LargeBlocks& most = report_.most_large_blocks;
+    const LargeBlocks& most = report_.large_blocks;
     if (most.place == 0) return;
     json_.key("major_blocks").object([&] {
       place(most.place);

@@ -120,8 +120,7 @@ struct ProfileReport {
   std::vector<ProfileGroup> groups{};       ///< of other ProfileBy; most weight first
   ProfileHottest hottest{};
   AllocatedMemory memory{};
-  std::vector<std::pair<CallTree::Index, SampleValue>> large_blocks{};  ///< of `allocs`: nodes that allocated them
-  LargeBlocks most_large_blocks{};
+  LargeBlocks large_blocks{};
   std::vector<std::string> other_names{};  ///< of spans that did not match, some
 
   /// The samples that trees and files show: those inside, if there is a comparison.
@@ -129,8 +128,10 @@ struct ProfileReport {
   const SampleValue& shown(const SampleValues& values) const { return values[static_cast<std::size_t>(shown_side())]; }
 };
 
-/// Fills functions, lines, groups and hottest from the tree, which is summed up, and the entries.
-void add_rows(ProfileReport& report);
+/// Nodes that allocated blocks directly in the major heap, with samples on a CPU in these allocations.
+using LargeBlockNodes = std::vector<std::pair<CallTree::Index, SampleValue>>;
+/// Fills functions, lines, groups, hottest and large_blocks from the tree, which is summed up, and the entries.
+void add_rows(ProfileReport& report, const LargeBlockNodes& large_blocks);
 
 /// For people. It fits a terminal unless report.full.
 std::string profile_text(const ProfileReport& report);

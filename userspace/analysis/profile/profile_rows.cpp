@@ -51,7 +51,21 @@ class Rows {
     if (report_.kind == SampleKind::off_cpu) add_called();
     add_groups();
     add_hottest();
-    add_large_blocks();
+  }
+
+  void add_large_blocks(const LargeBlockNodes& nodes) {
+    std::map<std::pair<Index, Index>, std::uint64_t> samples;  // by place and caller
+    LargeBlocks& most = report_.large_blocks;
+    for (const auto& [node, value] : nodes) {
+      const Index caller = caller_of(node), place = tree_.nodes()[node].place;
+      samples[{place, caller == CallTree::root ? 0 : tree_.nodes()[caller].place}] += value.samples;
+      most.of_samples += value.samples;
+    }
+    for (const auto& [where, count] : samples) {
+      if (count <= most.samples) continue;
+      most.samples = count;
+      std::tie(most.place, most.caller) = where;
+    }
   }
 
  private:
@@ -261,22 +275,6 @@ class Rows {
     }
   }
 
-  void add_large_blocks() {
-    std::map<std::pair<Index, Index>, std::uint64_t> samples;  // by place and caller
-    LargeBlocks& most = report_.most_large_blocks;
-    for (const auto& [node, value] : report_.large_blocks) {
-      const Index caller = caller_of(node), place = tree_.nodes()[node].place;
-      std::uint64_t& count = samples[{place, caller == CallTree::root ? 0 : tree_.nodes()[caller].place}];
-      count += value.samples;
-      most.of_samples += value.samples;
-    }
-    for (const auto& [where, count] : samples) {
-      if (count <= most.samples) continue;
-      most.samples = count;
-      std::tie(most.place, most.caller) = where;
-    }
-  }
-
   /// The OCaml function that calls it, if that is near: not itself, and not what the standard library hands on.
   Index caller_of(Index node) const {
     constexpr int max_steps = 64;
@@ -308,8 +306,10 @@ std::string_view to_string(WeightUnit unit) {
   return name_at(names, unit);
 }
 
-void add_rows(ProfileReport& report) {
-  Rows(report).add();
+void add_rows(ProfileReport& report, const LargeBlockNodes& large_blocks) {
+  Rows rows(report);
+  rows.add();
+  rows.add_large_blocks(large_blocks);
 }
 
 }  // namespace rtev

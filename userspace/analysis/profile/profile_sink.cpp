@@ -235,7 +235,7 @@ ProfileReport Profile::report(const Registry& registry) const {
                        .labels = labels_,
                        .other_names = {other_names_.begin(), other_names_.end()}};
   add_entries(report, registry);
-  add_large_blocks(report, registry.stacks());
+  const LargeBlockNodes blocks = large_blocks(report.tree, registry.stacks());
   for (const ProfileEntry& entry : report.entries) {
     report.tree.count(entry.node, entry.side, entry.value);
     report.all[static_cast<std::size_t>(entry.side)] += entry.value;
@@ -243,21 +243,22 @@ ProfileReport Profile::report(const Registry& registry) const {
     report.processes[entry.process].value += entry.value;
   }
   report.tree.sum_up();
-  add_rows(report);
+  add_rows(report, blocks);
   return report;
 }
 
 /// Their allocation is found on a CPU: the function of the runtime for them is below OCaml code.
-void Profile::add_large_blocks(ProfileReport& report, const StackTable& stacks) const {
+LargeBlockNodes Profile::large_blocks(CallTree& tree, const StackTable& stacks) const {
+  LargeBlockNodes nodes;
   for (const auto& [key, value] : on_cpu_.values()) {
     bool is_inside = true, allocates = false;
     stacks.for_each_frame(key.stack, [&](FrameIndex, const StackFrame& frame) {
       is_inside &= frame.kind != FrameKind::ocaml;
       allocates |= is_inside && frame.function.starts_with("caml_alloc_shr");
     });
-    if (allocates && !is_inside)
-      report.large_blocks.emplace_back(report.tree.add(key.stack, CallTree::Inner::ocaml_only), value);
+    if (allocates && !is_inside) nodes.emplace_back(tree.add(key.stack, CallTree::Inner::ocaml_only), value);
   }
+  return nodes;
 }
 
 void Profile::add_entries(ProfileReport& report, const Registry& registry) const {

@@ -82,7 +82,7 @@ class Profile final : public Sink, private DomainActivity::Observer {
   bool is_about_pauses() const { return options_.in && options_.in->pattern == pause_pattern; }
   void describe(ProcessIndex index, const Registry& registry);
   void add_entries(ProfileReport& report, const Registry& registry) const;
-  void add_large_blocks(ProfileReport& report, const StackTable& stacks) const;
+  LargeBlockNodes large_blocks(CallTree& tree, const StackTable& stacks) const;
   void scale_allocations(ProfileReport& report, const std::vector<ProcessIndex>& indices) const;
 
   ProfileOptions options_;

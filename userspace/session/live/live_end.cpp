@@ -108,7 +108,7 @@ void LiveSources::drain(Rest rest) {
 void LiveSources::end_stacks() {
   if (!stacks_) return;
   stacks_->stage(monotonic_ns());
-  stacks_->end_sleeps(monotonic_ns(), min_sleep_ns_);
+  stacks_->end_sleeps(monotonic_ns());
   const std::uint64_t deadline = monotonic_ns() + naming_stacks_timeout_ns;
   while (stacks_->has_waiting() && !queries_.is_idle() && monotonic_ns() < deadline) {
     await_inspected(1);

@@ -192,8 +192,7 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
                   .read = [this](const LifecycleReader::Consumer& consumer) { programs_.read_lifecycle(consumer); },
                   .ring_opened = [this](std::int32_t pid,
                                         std::uint64_t announced_ns) { programs_.ring_opened(pid, announced_ns); }}),
-      max_delay_ns_(static_cast<std::uint64_t>(options.max_delay.count())),
-      min_sleep_ns_(options.stacks ? options.stacks->min_sleep_ns : 0) {
+      max_delay_ns_(static_cast<std::uint64_t>(options.max_delay.count())) {
   if (options.stacks && options.stacks->allocations)
     allocation_probes_.emplace(
         *stack_programs_, kernel::AttachPolicy::at_once, [this](int fd) { return programs_.mappings(fd); },

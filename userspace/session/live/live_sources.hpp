@@ -139,7 +139,6 @@ class LiveSources final : public Sources, private ProcessEvents {
   };
   std::vector<Ended> ended_;
   std::uint64_t max_delay_ns_;
-  std::uint64_t min_sleep_ns_;  ///< of sleeps whose stacks are reported
   bool any_runs_ = true;
   bool has_news_ = false;
   bool drains_ = false;

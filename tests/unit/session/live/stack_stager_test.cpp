@@ -29,8 +29,11 @@ class FakeStacks final : public kernel::StackSource {
   Result<void> add_target(pid_t, const rtev_stack_target&) override { return {}; }
   void remove_target(pid_t) override {}
   void set_sampling(bool on) override { samples = on; }
-  bool is_asleep_since(pid_t tid, std::uint64_t left_ns) const override { return asleep.contains({tid, left_ns}); }
+  bool has_slept_since(pid_t tid, std::uint64_t left_ns, std::uint64_t now_ns) const override {
+    return asleep.contains({tid, left_ns}) && now_ns - left_ns >= min_sleep_ns;
+  }
 
+  static constexpr std::uint64_t min_sleep_ns = 100;
   bool samples = false;
   std::vector<rtev_stack> records;
   std::vector<std::byte> payload;
@@ -209,7 +212,7 @@ TEST_F(StackStagerTest, TakesSleepsThatLastUntilTheEnd) {
   later.tid = 8;
   EXPECT_THAT(stage({record_of(RTEV_STACK_OFF_CPU, 500), other, later}), IsEmpty());
   source_.asleep = {{pid, 500}, {8, 890}};
-  stager_.end_sleeps(900, 100);
+  stager_.end_sleeps(900);
   const auto staged = stage({});
   ASSERT_EQ(staged.size(), 1U) << "one woke up, and one has not slept for long";
   EXPECT_EQ(staged[0].event.id, static_cast<std::uint16_t>(SampleKind::off_cpu));

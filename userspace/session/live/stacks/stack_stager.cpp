@@ -115,11 +115,10 @@ void StackStager::push(std::uint64_t time_ns, SampleKind kind, const Sample& sam
   context_.timeline.push(time_ns, samples, EventKind::sample, static_cast<std::uint16_t>(kind), sample);
 }
 
-void StackStager::end_sleeps(std::uint64_t now_ns, std::uint64_t min_sleep_ns) {
+void StackStager::end_sleeps(std::uint64_t now_ns) {
   for (auto& [tid, sleeping] : sleeping_) {
-    const std::uint64_t slept_ns = now_ns - std::min(now_ns, sleeping.left_ns);
-    if (slept_ns < min_sleep_ns || !context_.source.is_asleep_since(tid, sleeping.left_ns)) continue;
-    sleeping.sample.weight = slept_ns;
+    if (!context_.source.has_slept_since(tid, sleeping.left_ns, now_ns)) continue;
+    sleeping.sample.weight = now_ns - sleeping.left_ns;
     push(now_ns, SampleKind::off_cpu, sleeping.sample);
   }
   sleeping_.clear();

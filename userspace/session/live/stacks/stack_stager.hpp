@@ -47,7 +47,7 @@ class StackStager {
   /// Stages what waits.
   void stage(std::uint64_t now_ns);
   /// Stages the sleeps that last still. At the end, after the last stage().
-  void end_sleeps(std::uint64_t now_ns, std::uint64_t min_sleep_ns);
+  void end_sleeps(std::uint64_t now_ns);
   /// True while stacks are reserved, and since when.
   bool has_waiting() const { return !waiting_.empty(); }
   std::optional<std::uint64_t> waiting_since() const;
