@@ -177,10 +177,14 @@ void fields(Archive& archive, MappedCode& code) {
   archive(code.begin, code.end, code.offset, code.file, code.path, code.tables, code.has_none);
 }
 template <typename Archive>
+void fields(Archive& archive, ServiceIdentity& service) {
+  archive(service.name, service.version, service.cgroup, service.host_name);
+}
+template <typename Archive>
 void fields(Archive& archive, ProcessQuery& query) {
   archive(query.pid, query.careful, query.user, query.image, query.program, query.announced_ring, query.mapped_rings,
-          query.shared_files, query.runtime, query.peak_memory, query.arguments, query.word_address, query.code_but,
-          query.all_pids, query.started_with);
+          query.shared_files, query.runtime, query.peak_memory, query.arguments, query.service, query.word_address,
+          query.code_but, query.all_pids, query.started_with);
 }
 template <typename Archive>
 void fields(Archive& archive, ProcessStat& stat) {
@@ -202,7 +206,8 @@ void fields(Archive& archive, MappedRuntime& runtime) {
 template <typename Archive>
 void fields(Archive& archive, ProcessView& view) {
   archive(view.stat, view.image, view.rings, view.placed_ring, view.announced_path, view.runtime,
-          view.peak_memory_bytes, view.arguments, view.word, view.code, view.pids, view.started, view.no_answer);
+          view.peak_memory_bytes, view.arguments, view.service, view.word, view.code, view.pids, view.started,
+          view.no_answer);
 }
 template <typename Archive>
 void fields(Archive& archive, LinksMessage& message) {

@@ -248,6 +248,7 @@ ProcessView look_at(const Procfs& procfs, const ProcessQuery& query) {
   }
   if (query.peak_memory) view.peak_memory_bytes = procfs.max_rss_bytes(query.pid);
   if (query.arguments) view.arguments = procfs.arguments(query.pid);
+  if (query.service) view.service = procfs.service(query.pid);
   if (query.word_address != 0) view.word = procfs.read_word(query.pid, query.word_address);
   return view;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/service_identity.hpp"
 #include "base/unique_fd.hpp"
 #include "inspect/file_place.hpp"
 #include "inspect/procfs.hpp"
@@ -100,6 +101,7 @@ struct ProcessQuery {
   Runtime runtime = Runtime::none;  ///< a shared runtime that it maps, or the program that a loader runs
   bool peak_memory = false;
   bool arguments = false;
+  bool service = false;            ///< which service it belongs to
   std::uint64_t word_address = 0;  ///< of a word of its memory, see Procfs::read_word(); 0 = none
   /// The code that it maps, with tables for its files but these.
   std::optional<std::vector<MappedFile>> code_but{};
@@ -119,6 +121,7 @@ struct ProcessView {
   std::optional<MappedRuntime> runtime{};
   std::optional<std::uint64_t> peak_memory_bytes{};
   std::string arguments{};  ///< with blanks between them, cut after a few kilobytes; any bytes
+  ServiceIdentity service{};
   std::optional<std::uint64_t> word{};
   std::vector<MappedCode> code{};
   std::vector<std::int32_t> pids{};  ///< of all processes

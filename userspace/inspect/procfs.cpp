@@ -34,6 +34,7 @@ constexpr std::uint64_t all_users = UINT32_MAX;
 // The kernel takes 6 MiB of arguments and environment at the most.
 constexpr std::size_t max_environment_bytes = 6u << 20;
 constexpr std::size_t max_small_bytes = 4096;
+constexpr std::size_t max_cgroup_bytes = 64u << 10;  // a line for each hierarchy, each with a path
 constexpr std::size_t max_children_bytes = 1u << 20;
 constexpr std::size_t max_mountinfo_bytes = 8u << 20;
 
@@ -246,6 +247,11 @@ std::string Procfs::arguments(std::int32_t pid) const {
     std::ranges::replace(text, '\0', ' ');
     return text;
   });
+}
+
+ServiceIdentity Procfs::service(std::int32_t pid) const {
+  const auto cgroup = read_small_file(process_path(root_, pid, "cgroup"), max_cgroup_bytes);
+  return parse_service_identity(cgroup.value_or(std::string{}), environment(pid));
 }
 
 std::vector<std::int32_t> Procfs::started_with(std::string_view variable, uid_t user) const {

@@ -422,6 +422,7 @@ void Discovery::force_version(ProcessInfo& info) const {
 void Discovery::add_to_stream(TracedProcess& process) {
   process.info.user = process.user;
   process.index = context_.registry.add_process(std::move(process.info));
+  context_.processes.ask_service(context_.queries, process);
   report(process, process.since_ns, process.origin, process.peer);
 }
 

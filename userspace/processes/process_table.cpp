@@ -136,6 +136,14 @@ std::optional<std::uint64_t> ProcessTable::unnamed_since(std::uint64_t now_ns) c
   return since;
 }
 
+void ProcessTable::ask_service(ProcessQueries& queries, const TracedProcess& process) {
+  queries.ask({.pid = process.pid, .service = true}, process.user,
+              [this, index = *process.index, start_ticks = process.start_ticks](ProcessView view) {
+                if (view.stat && view.stat->start_ticks == start_ticks)
+                  registry_.process(index).service = std::move(view.service);
+              });
+}
+
 void ProcessTable::ask_peak_memory(ProcessQueries& queries) {
   std::size_t left = Registry::remembered;
   for (const TracedProcess& process : processes()) {

@@ -93,6 +93,8 @@ class ProcessTable {
   std::vector<std::int32_t> waiting_for(const FileIdentity& file) const;
   /// Since when images of the stream have their programs inspected, see naming_timeout_ns.
   std::optional<std::uint64_t> unnamed_since(std::uint64_t now_ns) const;
+  /// Adds the service of an image of the stream to its info, when the query is answered.
+  void ask_service(ProcessQueries& queries, const TracedProcess& process);
   /// At the end of a run: adds the peak memory of running images to their info, for as many as are ever listed, when
   /// the queries are answered.
   void ask_peak_memory(ProcessQueries& queries);

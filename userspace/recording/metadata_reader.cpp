@@ -31,8 +31,9 @@ std::unexpected<Error> incomplete(std::string_view what) {
 
 Result<bool> MetadataReader::take(std::string_view what, const Object& object) {
   using Take = Result<void> (MetadataReader::*)(const Object&);
-  static constexpr std::array<std::pair<std::string_view, Take>, 14> takes{
+  static constexpr std::array<std::pair<std::string_view, Take>, 15> takes{
       {{metadata_process, &MetadataReader::process},
+       {metadata_service, &MetadataReader::service},
        {metadata_accounting, &MetadataReader::accounting},
        {metadata_missed, &MetadataReader::missed},
        {metadata_left_alone, &MetadataReader::left_alone},
@@ -116,6 +117,25 @@ Result<void> MetadataReader::process(const Object& object) {
   if (list_.processes.size() >= StreamBuilder::max_processes || list_bytes_ > StreamBuilder::max_process_bytes)
     return bad_recording("too many processes");
   if (!list_.processes.emplace(index, std::move(info)).second) return bad_recording("a process is listed twice");
+  return {};
+}
+
+Result<void> MetadataReader::service(const Object& object) {
+  Values values(object.arguments);
+  ServiceIdentity service;
+  service_fields(service, values);
+  if (!values.complete()) return incomplete(metadata_service);
+  if (!lists_) {
+    const bool is_known = std::in_range<ProcessIndex>(object.address) &&
+                          stream_.service(static_cast<ProcessIndex>(object.address), std::move(service));
+    if (!is_known) return bad_recording("the service of a process that is not known");
+    return {};
+  }
+  ProcessInfo* const info = listed(object);
+  if (info == nullptr) return bad_recording("the service of a process that is not listed");
+  list_bytes_ += service.text_bytes();
+  if (list_bytes_ > StreamBuilder::max_process_bytes) return bad_recording("too many processes");
+  info->service = std::move(service);
   return {};
 }
 

@@ -33,6 +33,7 @@ class MetadataReader {
   Result<void> header(const Object& object);
   Result<void> argument(const Object& object);
   Result<void> process(const Object& object);
+  Result<void> service(const Object& object);
   Result<void> accounting(const Object& object);
   Result<void> missed(const Object& object);
   Result<void> left_alone(const Object& object);

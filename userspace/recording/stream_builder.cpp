@@ -9,7 +9,8 @@ namespace rtev {
 namespace {
 
 std::size_t string_bytes(const ProcessInfo& info) {
-  return info.comm.size() + info.exe.size() + info.runtime.size() + info.version.size() + info.ring_path.size();
+  return info.comm.size() + info.exe.size() + info.runtime.size() + info.version.size() + info.ring_path.size() +
+         info.service.text_bytes();
 }
 
 }  // namespace
@@ -37,6 +38,20 @@ bool StreamBuilder::process(ProcessIndex index, ProcessInfo info) {
   process_bytes_ += bytes - before;
   processes_[index].bytes = bytes;
   registry_.restore_process(index, std::move(info));
+  return true;
+}
+
+bool StreamBuilder::service(ProcessIndex index, ServiceIdentity service) {
+  const auto known = processes_.find(index);
+  if (known == processes_.end()) return false;
+  hand_out();
+  ProcessInfo& info = registry_.process(index);
+  const std::size_t before = known->second.bytes;
+  const std::size_t bytes = before - info.service.text_bytes() + service.text_bytes();
+  if (process_bytes_ - before + bytes > max_process_bytes) return false;
+  process_bytes_ += bytes - before;
+  known->second.bytes = bytes;
+  info.service = std::move(service);
   return true;
 }
 

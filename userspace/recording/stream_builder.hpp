@@ -33,6 +33,8 @@ class StreamBuilder {
 
   /// Adds or changes a process image. `index` is not 0.
   [[nodiscard]] bool process(ProcessIndex index, ProcessInfo info);
+  /// False if there is no such process, or no room.
+  [[nodiscard]] bool service(ProcessIndex index, ServiceIdentity service);
   /// No further event refers to it.
   void forget_process(ProcessIndex index);
   /// Adds or changes a ring. `slot` is that of its events, 1 to ring_slots - 1; the process must be known.

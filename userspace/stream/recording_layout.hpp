@@ -26,6 +26,7 @@
 //   rtev:string     the string slot in the object's name means this StringId::pack()
 //   rtev:source     the thread slot of the object's process means this Source::pack()
 //   rtev:process    address = index: ProcessInfo without what rtev:accounting has
+//   rtev:service    address = index: its ServiceIdentity, if anything is known
 //   rtev:accounting address = index: figures of the process
 //   rtev:missed     address = index: its MissedRings, if there are any
 //   rtev:left_alone address = index: its LeftAlone, if it was
@@ -67,16 +68,17 @@ inline constexpr std::string_view sample_category = "sample", runtime_category =
                                   process_category = "process", raw_category = "rtev:raw";
 
 inline constexpr std::string_view metadata_string = "rtev:string", metadata_source = "rtev:source",
-                                  metadata_process = "rtev:process", metadata_accounting = "rtev:accounting",
-                                  metadata_missed = "rtev:missed", metadata_left_alone = "rtev:left_alone",
-                                  metadata_ring = "rtev:ring", metadata_ring_gone = "rtev:ring_gone",
-                                  metadata_process_gone = "rtev:process_gone", metadata_thread = "rtev:thread",
-                                  metadata_idle = "rtev:idle", metadata_threads_gone = "rtev:threads_gone",
-                                  metadata_frame = "rtev:frame", metadata_stack = "rtev:stack",
-                                  metadata_header = "rtev:header", metadata_argument = "rtev:argument",
-                                  metadata_list = "rtev:list", metadata_others = "rtev:others",
-                                  metadata_events = "rtev:events", metadata_drop = "rtev:drop",
-                                  metadata_announcer = "rtev:announcer", metadata_summary = "rtev:summary";
+                                  metadata_process = "rtev:process", metadata_service = "rtev:service",
+                                  metadata_accounting = "rtev:accounting", metadata_missed = "rtev:missed",
+                                  metadata_left_alone = "rtev:left_alone", metadata_ring = "rtev:ring",
+                                  metadata_ring_gone = "rtev:ring_gone", metadata_process_gone = "rtev:process_gone",
+                                  metadata_thread = "rtev:thread", metadata_idle = "rtev:idle",
+                                  metadata_threads_gone = "rtev:threads_gone", metadata_frame = "rtev:frame",
+                                  metadata_stack = "rtev:stack", metadata_header = "rtev:header",
+                                  metadata_argument = "rtev:argument", metadata_list = "rtev:list",
+                                  metadata_others = "rtev:others", metadata_events = "rtev:events",
+                                  metadata_drop = "rtev:drop", metadata_announcer = "rtev:announcer",
+                                  metadata_summary = "rtev:summary";
 
 /// Version of this layout: the value of "rtev:header".
 inline constexpr std::uint32_t format_version = 2;
@@ -245,6 +247,15 @@ void process_fields(Info& info, Field&& field) {
   field("ring", info.ring);
   field("ring_path", info.ring_path);
   field("ended", info.ended);
+}
+
+/// Of a ServiceIdentity.
+template <typename Service, typename Field>
+void service_fields(Service& service, Field&& field) {
+  field("name", service.name);
+  field("version", service.version);
+  field("cgroup", service.cgroup);
+  field("host_name", service.host_name);
 }
 
 /// Of a RunHeader, except for the command line.

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/service_identity.hpp"
 #include "rtev/event.hpp"
 #include "rtev/names.hpp"
 #include "rtev/ring_reader.hpp"
@@ -77,6 +78,7 @@ struct ProcessInfo {
   FamilySource family_source = FamilySource::assumed;
   RingState ring = RingState::none;
   std::string ring_path;  ///< as in the process's mappings
+  ServiceIdentity service;
   bool ended = false;
   /// Peak resident memory as the kernel counts it, set when the process or the run ends. 0: unknown.
   std::uint64_t max_rss_bytes = 0;

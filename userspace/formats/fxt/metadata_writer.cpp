@@ -15,7 +15,7 @@ bool same_but_figures(const ProcessInfo& one, const ProcessInfo& other) {
          one.exec_generation == other.exec_generation && one.comm == other.comm && one.exe == other.exe &&
          one.runtime == other.runtime && one.version == other.version && one.family == other.family &&
          one.family_source == other.family_source && one.ring == other.ring && one.ring_path == other.ring_path &&
-         one.ended == other.ended && one.max_rss_bytes == other.max_rss_bytes;
+         one.service == other.service && one.ended == other.ended && one.max_rss_bytes == other.max_rss_bytes;
 }
 
 bool is_forgotten(const ProcessInfo& info) {
@@ -86,6 +86,10 @@ void MetadataWriter::write_process(ProcessIndex index, const ProcessInfo& info) 
   process_fields(info, metadata);
   if (info.max_rss_bytes != 0) metadata.add("max_rss", info.max_rss_bytes);
   metadata.write(index);
+  if (info.service.is_empty()) return;
+  Metadata service(writer_, metadata_service);
+  service_fields(info.service, service);
+  service.write(index);
 }
 
 void MetadataWriter::write_accounting(ProcessIndex index, const ProcessInfo& info) {
