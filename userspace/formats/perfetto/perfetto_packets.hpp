@@ -10,12 +10,14 @@
 #include <unordered_map>
 #include <utility>
 
-#include "formats/perfetto/perfetto_message.hpp"
+#include "base/protobuf_message.hpp"
+#include "formats/perfetto/perfetto_fields.hpp"
 #include "formats/viewer/viewer_writer.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev::perfetto {
 
+using protobuf::Message;
 using Packet = Message<TracePacket>;
 
 /// The text, escaped into `scratch` if it is not printable UTF-8.

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/protobuf_message.hpp"
 #include "base/text_format.hpp"
-#include "formats/perfetto/perfetto_message.hpp"
 #include "formats/profile/flame_tree.hpp"
 #include "formats/profile/pprof_fields.hpp"
 #include "formats/profile/profile_files.hpp"
@@ -16,7 +16,7 @@
 namespace rtev {
 namespace {
 
-using perfetto::Message;
+using protobuf::Message;
 
 /// What the values of a sample are, as other profilers call them.
 struct Types {

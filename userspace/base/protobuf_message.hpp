@@ -11,9 +11,10 @@
 #include <type_traits>
 
 #include "base/text_buffer.hpp"
-#include "formats/perfetto/perfetto_fields.hpp"
 
-namespace rtev::perfetto {
+namespace rtev::protobuf {
+
+using Tag = std::uint32_t;
 
 /// A message being built at the end of a buffer. `Field` is an enum of its fields. A message within another one is
 /// complete when it goes out of scope, and is left out if it is empty. Most messages are shorter than 128 bytes, so one
@@ -97,4 +98,4 @@ class Message {
   std::size_t begin_ = 0;  ///< of the content; 0 for a message that is in no other
 };
 
-}  // namespace rtev::perfetto
+}  // namespace rtev::protobuf

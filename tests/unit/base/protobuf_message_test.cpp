@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "formats/perfetto/perfetto_message.hpp"
+#include "base/protobuf_message.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 namespace rtev::test {
 namespace {
 
-using perfetto::Message;
-enum class Outer : perfetto::Tag { number = 1, text = 2, inner = 16 };
-enum class Inner : perfetto::Tag { text = 1, place = 2 };
+using protobuf::Message;
+enum class Outer : protobuf::Tag { number = 1, text = 2, inner = 16 };
+enum class Inner : protobuf::Tag { text = 1, place = 2 };
 
 /// Varints as the specification of protocol buffers has them.
 std::string varint(std::uint64_t value) {
@@ -20,7 +20,7 @@ std::string varint(std::uint64_t value) {
   return bytes += static_cast<char>(value);
 }
 
-TEST(PerfettoMessage, NumbersHaveTheFewestBytes) {
+TEST(ProtobufMessage, NumbersHaveTheFewestBytes) {
   for (const std::uint64_t value : {std::uint64_t{0}, std::uint64_t{127}, std::uint64_t{128}, UINT64_MAX}) {
     TextBuffer out;
     Message<Outer>(out).add_number(Outer::number, value);
@@ -31,7 +31,7 @@ TEST(PerfettoMessage, NumbersHaveTheFewestBytes) {
   EXPECT_EQ(out.text(), "\x08" + varint(UINT64_MAX));
 }
 
-TEST(PerfettoMessage, AMessageMayHaveAnyLength) {
+TEST(ProtobufMessage, AMessageMayHaveAnyLength) {
   for (const std::size_t length : {1, 125, 126, 127, 128, 16'380, 16'381, 16'384, 3'000'000}) {
     const std::string text(length, 'x');
     TextBuffer out;
@@ -52,7 +52,7 @@ TEST(PerfettoMessage, AMessageMayHaveAnyLength) {
   }
 }
 
-TEST(PerfettoMessage, AnEmptyMessageIsLeftOut) {
+TEST(ProtobufMessage, AnEmptyMessageIsLeftOut) {
   TextBuffer out;
   Message<Outer> outer(out);
   outer.add_number(Outer::number, 1);
@@ -62,7 +62,7 @@ TEST(PerfettoMessage, AnEmptyMessageIsLeftOut) {
   EXPECT_EQ(out.text(), "\x08\x01");
 }
 
-TEST(PerfettoMessage, FixedNumbersHave8Bytes) {
+TEST(ProtobufMessage, FixedNumbersHave8Bytes) {
   TextBuffer out;
   Message<Inner>(out).add_fixed(Inner::place, 0x0807060504030201);
   EXPECT_EQ(out.text(), "\x11\x01\x02\x03\x04\x05\x06\x07\x08");
