@@ -46,6 +46,7 @@ void PauseAnalyzer::end_image(const ProcessRecord& record, const Event& event, c
 }
 
 void PauseAnalyzer::on_domain_end(const DomainLife& domain, std::uint64_t /*time_ns*/) {
+  consumer_.on_domain_end(domain);
   const auto found = domains_.find(domain.key());
   if (found == domains_.end()) return;
   forget_pause(found->second);
@@ -67,6 +68,7 @@ ThreadActivity PauseAnalyzer::activity(std::int32_t tid, std::uint64_t from_ns, 
 }
 
 void PauseAnalyzer::on_thread_interval(const ThreadInterval& interval) {
+  consumer_.on_thread_interval(interval);
   history_.add(interval);
   const auto [first, last] = by_tid_.equal_range(interval.tid);
   for (OpenPause* const pause : std::ranges::subrange(first, last) | std::views::values)
@@ -177,6 +179,8 @@ void PauseAnalyzer::on_phase_begin(const DomainLife& life, const PhaseBegin& pha
 }
 
 void PauseAnalyzer::on_phase_end(const DomainLife& life, const PhaseEnd& phase) {
+  if (phase.phase == StwPhases::of(life.family).condition_wait)
+    consumer_.on_condition_wait(life, phase.end_ns - phase.begin_ns);
   const auto found = domains_.find(life.key());
   if (found != domains_.end()) close_phase(found->second, life, phase, true);
 }

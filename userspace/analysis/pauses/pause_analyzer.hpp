@@ -26,6 +26,13 @@ class PauseConsumer {
   virtual void on_unfinished(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) = 0;
   /// Words of a ring are missing between these times.
   virtual void on_words_lost(const DomainLife& domain, const Loss& loss) = 0;
+  // What else is seen on the way. These do nothing unless overridden.
+  virtual void on_domain_begin(const DomainLife& /*domain*/) {}
+  virtual void on_domain_end(const DomainLife& /*domain*/) {}
+  /// A thread of a traced process leaves a state.
+  virtual void on_thread_interval(const ThreadInterval& /*interval*/) {}
+  /// A domain waited for a condition of the program, which is no pause.
+  virtual void on_condition_wait(const DomainLife& /*domain*/, std::uint64_t /*ns*/) {}
 };
 
 /// A fold over the stream. Memory is bounded: by what is open, and the last section of each process. One thread.
@@ -69,6 +76,9 @@ class PauseAnalyzer final : private PauseListener, private ThreadObserver {
   /// A thread runs one domain. Of further pauses that it seems to be in, nothing is known but their times.
   static constexpr std::size_t max_pauses_of_thread = 4;
 
+  void on_domain_begin(const DomainLife& domain, std::uint64_t /*time_ns*/, bool /*certain*/) override {
+    consumer_.on_domain_begin(domain);
+  }
   void on_domain_end(const DomainLife& domain, std::uint64_t time_ns) override;
   void on_phase_begin(const DomainLife& life, const PhaseBegin& phase) override;
   void on_phase_end(const DomainLife& life, const PhaseEnd& phase) override;

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: MIT
+#include "metrics/metrics_sink.hpp"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "analysis/pauses/blame.hpp"
+#include "base/enum_names.hpp"
+#include "base/escape.hpp"
+
+namespace rtev {
+namespace {
+
+constexpr std::string_view other_group = "other";
+
+/// A group without processes for so long is forgotten when there is no room for another one.
+constexpr std::uint64_t forget_after_ns = 3'600'000'000'000;
+
+bool is_action(const Event& event, ProcessAction action) {
+  return event.id == static_cast<std::uint16_t>(action);
+}
+
+/// What a counter of the runtime counts for.
+struct CounterUse {
+  enum class What : std::uint8_t { nothing, minor_bytes, promoted_bytes, major_words, heap, forced };
+  What what = What::nothing;
+  std::size_t index = 0;  ///< in heap_counters() or trigger_counters()
+};
+using CounterUses = std::array<CounterUse, Tally::counter_ids>;
+
+CounterUses uses_in(Family family) {
+  using What = CounterUse::What;
+  CounterUses uses{};
+  for (std::uint16_t id = 0; id < uses.size(); ++id) {
+    const std::string_view name = counter_name(family, id);
+    const auto heap = std::ranges::find(heap_counters(), name), forced = std::ranges::find(trigger_counters(), name);
+    if (name == "minor_allocated") uses[id].what = What::minor_bytes;
+    if (name == "minor_promoted") uses[id].what = What::promoted_bytes;
+    if (name == "major_allocated_words") uses[id].what = What::major_words;
+    if (heap != heap_counters().end())
+      uses[id] = {What::heap, static_cast<std::size_t>(heap - heap_counters().begin())};
+    if (forced != trigger_counters().end())
+      uses[id] = {What::forced, static_cast<std::size_t>(forced - trigger_counters().begin())};
+  }
+  return uses;
+}
+
+CounterUse use_of(Family family, std::uint16_t id) {
+  static const CounterUses before = uses_in(Family::before_5_3), since = uses_in(Family::since_5_3);
+  return id < before.size() ? (family == Family::before_5_3 ? before : since)[id] : CounterUse{};
+}
+
+/// Counts of a domain that take part in those of its process.
+void count_for_all(std::uint64_t more, std::uint64_t& of_domain, std::uint64_t& greatest, std::uint64_t& of_group) {
+  of_domain += more;
+  if (of_domain <= greatest) return;
+  of_group += of_domain - greatest;
+  greatest = of_domain;
+}
+
+PauseKind kind_of(const std::array<bool, phase_family_count>& has) {
+  const auto any = [&](std::initializer_list<PhaseFamily> families) {
+    return std::ranges::any_of(families, [&](PhaseFamily family) { return has[static_cast<std::size_t>(family)]; });
+  };
+  if (any({PhaseFamily::explicit_call})) return PauseKind::explicit_call;
+  if (any({PhaseFamily::mark, PhaseFamily::sweep, PhaseFamily::major, PhaseFamily::compact})) return PauseKind::major;
+  if (any({PhaseFamily::minor})) return PauseKind::minor;
+  return any({PhaseFamily::stw, PhaseFamily::barrier}) ? PauseKind::stw : PauseKind::other;
+}
+
+}  // namespace
+
+std::string_view to_string(PauseKind kind) {
+  static constexpr std::string_view names[]{"explicit", "major", "minor", "stw", "other"};
+  return name_at(names, kind);
+}
+
+std::string_view to_string(ExitReason reason) {
+  static constexpr std::string_view names[]{"exit", "signal", "exec"};
+  return name_at(names, reason);
+}
+
+MetricsSink::MetricsSink(MetricsOptions options) : options_(std::move(options)), user_(options_.user) {}
+
+void MetricsSink::header(const RunHeader& header) {
+  header_ = header;
+  now_ns_ = header.start_ns;
+}
+
+void MetricsSink::advance(std::uint64_t time_ns, const Registry& /*registry*/) {
+  now_ns_ = std::max(now_ns_, time_ns);
+}
+
+void MetricsSink::consume(const Batch& batch, const Registry& registry) {
+  registry_ = &registry;
+  const bool wants_user = options_.user.any();
+  for (const Event& event : batch.events()) {
+    ++events_[static_cast<std::size_t>(event.kind)];
+    switch (event.kind) {
+      case EventKind::counter:
+        if (const RingInfo* const ring = registry.ring(Source::unpack(event.source).slot)) add_counter(event, *ring);
+        break;
+      case EventKind::user_unit:
+      case EventKind::user_int:
+      case EventKind::user_begin:
+      case EventKind::user_end:
+      case EventKind::user_custom:
+        if (const RingInfo* const ring = wants_user ? registry.ring(Source::unpack(event.source).slot) : nullptr)
+          user_.add(event, batch, *ring, group_of(ring->process).figures.user);
+        break;
+      case EventKind::alloc:
+      case EventKind::sample:
+        break;
+      case EventKind::process:
+        add_process(event, batch);
+        break;
+      case EventKind::lost:
+        add_loss(event, batch);
+        analyzer_.add(event, batch, registry);
+        break;
+      case EventKind::lifecycle:
+        if (const RingInfo* const ring = registry.ring(Source::unpack(event.source).slot);
+            ring != nullptr && is_lifecycle(event, Lifecycle::domain_spawn))
+          ++group_of(ring->process).figures.domain_spawns;
+        analyzer_.add(event, batch, registry);
+        break;
+      default:
+        analyzer_.add(event, batch, registry);
+    }
+  }
+  if (!batch.events().empty()) now_ns_ = std::max(now_ns_, batch.events().back().time);
+  registry_ = nullptr;
+}
+
+void MetricsSink::add_process(const Event& event, const Batch& batch) {
+  const auto record = batch.payload_as<ProcessRecord>(event);
+  if (!record) return analyzer_.add(event, batch, *registry_);
+  if (is_action(event, ProcessAction::exit)) {
+    // What is open ends before the process is forgotten.
+    analyzer_.add(event, batch, *registry_);
+    return end_process(record->process, record->detail);
+  }
+  Process* const process = process_at(record->process);
+  const bool has_started = is_action(event, ProcessAction::exec) || is_action(event, ProcessAction::fork);
+  if (process != nullptr && has_started) ++process->group->figures.starts;
+  if (process != nullptr && (has_started || is_action(event, ProcessAction::found)))
+    images_[registry_->process(record->process).pid] = record->process;
+  analyzer_.add(event, batch, *registry_);
+}
+
+void MetricsSink::end_process(ProcessIndex index, std::int64_t status) {
+  const auto found = processes_.find(index);
+  if (found == processes_.end()) return;
+  Process& process = found->second;
+  GroupFigures& figures = process.group->figures;
+  const bool by_signal = status >= 0 && WIFSIGNALED(static_cast<int>(status));
+  const ExitReason reason = status == exit_by_exec ? ExitReason::exec
+                            : by_signal            ? ExitReason::signal
+                                                   : ExitReason::exit;
+  ++figures.exits[static_cast<std::size_t>(reason)];
+  --figures.processes;
+  for (std::size_t entry = 0; entry < process.heap.size(); ++entry) figures.heap[entry] -= process.heap[entry];
+  process.group->last_ns = now_ns_;
+  std::erase_if(images_, [&](const auto& image) { return image.second == index; });
+  user_.forget(index);
+  last_process_ = nullptr;
+  processes_.erase(found);
+}
+
+void MetricsSink::add_counter(const Event& event, const RingInfo& ring) {
+  const CounterUse use = use_of(registry_->family_of(event).value_or(Family::since_5_3), event.id);
+  if (use.what == CounterUse::What::nothing) return;
+  Process* const process = process_at(ring.process);
+  GroupFigures& figures = process != nullptr ? process->group->figures : group_of(ring.process).figures;
+  switch (use.what) {
+    case CounterUse::What::minor_bytes:
+      figures.minor_bytes += event.value;
+      break;
+    case CounterUse::What::promoted_bytes:
+      figures.promoted_bytes += event.value;
+      break;
+    case CounterUse::What::major_words:
+      figures.major_words += event.value;
+      break;
+    case CounterUse::What::forced:
+      ++figures.forced[use.index];
+      break;
+    case CounterUse::What::heap:
+      if (process != nullptr) {
+        std::uint64_t& last = process->domains[Source::unpack(event.source).domain].heap[use.index];
+        process->heap[use.index] += event.value - last;
+        figures.heap[use.index] += event.value - last;
+        figures.heap_seen[use.index] = true;
+        last = event.value;
+      }
+      break;
+    case CounterUse::What::nothing:
+      break;
+  }
+}
+
+void MetricsSink::add_loss(const Event& event, const Batch& batch) {
+  const auto loss = batch.payload_as<Loss>(event);
+  if (!loss) return;
+  const auto [slot, domain] = Source::unpack(event.source);
+  if (const RingInfo* const ring = registry_->ring(slot)) {
+    user_.forget(ring->process, domain);
+    if (event.id < ring_loss_reason_count) group_of(ring->process).figures.lost_words[event.id] += loss->words;
+  } else {
+    (is_sched_loss(event) ? sched_dropped_ : samples_dropped_) += loss->words;
+  }
+}
+
+MetricsSink::Process* MetricsSink::process_at(ProcessIndex index) {
+  if (last_process_ != nullptr && last_index_ == index) return last_process_;
+  auto found = processes_.find(index);
+  if (found == processes_.end()) {
+    const ProcessInfo& info = registry_->process(index);
+    // A late event of one that is forgotten would add it for ever.
+    if (info.pid == 0) return nullptr;
+    found = processes_.try_emplace(index).first;
+    found->second.group = &group_named(options_.groups.name_of(info));
+    ++found->second.group->figures.processes;
+  }
+  last_index_ = index;
+  last_process_ = &found->second;
+  last_process_->group->last_ns = now_ns_;
+  return last_process_;
+}
+
+MetricsSink::Group& MetricsSink::group_of(ProcessIndex index) {
+  Process* const process = process_at(index);
+  return process != nullptr ? *process->group : other_;
+}
+
+MetricsSink::Group& MetricsSink::group_named(const std::string& name) {
+  if (const auto known = groups_.find(name); known != groups_.end()) return *known->second;
+  if (name == other_group || (groups_.size() >= options_.max_groups && !make_room())) {
+    ++folded_;
+    return other_;
+  }
+  return *groups_.emplace(name, std::make_unique<Group>()).first->second;
+}
+
+/// Forgets the group that has been without processes longest, if that is long.
+bool MetricsSink::make_room() {
+  auto oldest = groups_.end();
+  for (auto at = groups_.begin(); at != groups_.end(); ++at) {
+    const bool is_unused = at->second->figures.processes == 0 && at->second->last_ns + forget_after_ns < now_ns_;
+    if (is_unused && (oldest == groups_.end() || at->second->last_ns < oldest->second->last_ns)) oldest = at;
+  }
+  if (oldest == groups_.end()) return false;
+  groups_.erase(oldest);
+  ++forgotten_;
+  return true;
+}
+
+void MetricsSink::on_domain_begin(const DomainLife& domain) {
+  if (Process* const process = process_at(domain.process)) ++process->group->figures.domains;
+}
+
+void MetricsSink::on_domain_end(const DomainLife& domain) {
+  Process* const process = process_at(domain.process);
+  if (process == nullptr) return;
+  --process->group->figures.domains;
+  user_.forget(domain.process, domain.domain);
+  const auto found = process->domains.find(domain.domain);
+  if (found == process->domains.end()) return;
+  // Other domains take over its heap.
+  forget_heap(*process, found->second);
+}
+
+void MetricsSink::forget_heap(Process& process, Domain& domain) {
+  for (std::size_t entry = 0; entry < domain.heap.size(); ++entry) {
+    process.heap[entry] -= domain.heap[entry];
+    process.group->figures.heap[entry] -= domain.heap[entry];
+  }
+  domain.heap = {};
+}
+
+void MetricsSink::on_condition_wait(const DomainLife& domain, std::uint64_t ns) {
+  group_of(domain.process).figures.condition_wait_ns += ns;
+}
+
+void MetricsSink::on_unfinished(const DomainLife& domain, const PhaseEnd& /*root*/, Unfinished reason) {
+  ++group_of(domain.process).figures.unfinished[static_cast<std::size_t>(reason)];
+}
+
+void MetricsSink::on_pause_details(PauseDetails&& pause) {
+  Process* const process = process_at(pause.domain.process);
+  if (process == nullptr) return;
+  GroupFigures& figures = process->group->figures;
+  Domain& domain = process->domains[pause.domain.domain];
+  std::array<bool, phase_family_count> has{};
+  for (const PhaseTree::Node& node : pause.phases.nodes()) {
+    const PhaseFacts& facts = facts_of(pause.domain.family, node.phase);
+    const auto family = static_cast<std::size_t>(facts.family);
+    has[family] = true;
+    figures.phase_ns[family] += node.own_ns;
+    if (facts.is_minor)
+      count_for_all(node.count, domain.minor_collections, process->minor_collections, figures.minor_collections);
+    if (facts.is_major_cycle)
+      count_for_all(node.count, domain.major_cycles, process->major_cycles, figures.major_cycles);
+    if (facts.is_compaction) count_for_all(node.count, domain.compactions, process->compactions, figures.compactions);
+    if (facts.is_major_slice) figures.major_slices += node.count;
+    if (facts.explicit_call) figures.explicit_calls[*facts.explicit_call] += node.count;
+  }
+  const PauseKind kind = kind_of(has);
+  figures.pauses[static_cast<std::size_t>(kind)].record(pause.duration_ns());
+  figures.gc_cpu_ns += pause.time.on_cpu;
+  figures.wait_runnable_ns += pause.besides.runnable;
+  figures.wait_blocked_ns += pause.besides.blocked();
+  figures.wait_stw_ns += pause.start_wait_ns + pause.finish_wait_ns;
+  add_sections(pause, figures);
+
+  if (options_.pause_span_ns == 0 || pause.duration_ns() < options_.pause_span_ns || !spans_.wants(pause.end_ns))
+    return;
+  const ProcessInfo& info = registry_->process(pause.domain.process);
+  const SwitchesSeen seen = analyzer_.scheduler_seen() ? SwitchesSeen::ocaml : SwitchesSeen::none;
+  spans_.add({.begin_ns = pause.begin_ns,
+              .end_ns = pause.end_ns,
+              .group = options_.groups.name_of(info),
+              .service = escaped(info.service.name),
+              .version = escaped(info.service.version),
+              .program = escaped(info.comm),
+              .pid = info.pid,
+              .domain = pause.domain.domain,
+              .kind = std::string(to_string(kind)),
+              .verdict = blame_text(pause, blame_of(pause), seen, registry_->stacks())});
+}
+
+/// Of the sections that its domain led, so that each counts once.
+void MetricsSink::add_sections(const PauseDetails& pause, GroupFigures& figures) const {
+  for (const PauseSection& part : pause.sections) {
+    if (!part.own().leads) continue;
+    figures.stw.record(part.time_ns);
+    const StwDomain* const last = part.section->last_to_arrive();
+    if (last != nullptr && last->arrived_ns >= part.section->begin_ns)
+      figures.stw_arrival.record(last->arrived_ns - part.section->begin_ns);
+  }
+}
+
+void MetricsSink::on_thread_interval(const ThreadInterval& interval) {
+  if (interval.state != ThreadState::on_cpu && interval.state != ThreadState::runnable) return;
+  const auto image = images_.find(interval.pid);
+  const auto process = image != images_.end() ? processes_.find(image->second) : processes_.end();
+  if (process == processes_.end()) return;
+  GroupFigures& figures = process->second.group->figures;
+  const std::uint64_t ns = interval.end_ns - std::min(interval.begin_ns, interval.end_ns);
+  if (interval.state == ThreadState::runnable) {
+    figures.sched_delay.record(ns);
+  } else {
+    figures.cpu_ns[static_cast<std::size_t>(analyzer_.threads().role(interval.tid))] += ns;
+  }
+}
+
+/// Adds what threads that are on a CPU have used since they got there.
+void MetricsSink::update_cpu() {
+  std::map<Group*, std::array<std::uint64_t, thread_role_count>> running;
+  analyzer_.threads().each_cpu([&](std::uint32_t, const RunningThread& on_cpu) {
+    const auto interval = analyzer_.threads().current(on_cpu.thread.tid, now_ns_);
+    if (on_cpu.left_unseen || !interval || interval->state != ThreadState::on_cpu) return;
+    const auto image = images_.find(interval->pid);
+    const auto process = image != images_.end() ? processes_.find(image->second) : processes_.end();
+    if (process == processes_.end()) return;
+    const auto role = static_cast<std::size_t>(analyzer_.threads().role(interval->tid));
+    running[process->second.group][role] += interval->end_ns - std::min(interval->begin_ns, interval->end_ns);
+  });
+  const auto update = [&](Group& group) {
+    for (std::size_t role = 0; role < thread_role_count; ++role) {
+      std::uint64_t& shown = group.figures.shown_cpu_ns[role];
+      const auto more = running.find(&group);
+      shown = std::max(shown, group.figures.cpu_ns[role] + (more != running.end() ? more->second[role] : 0));
+    }
+  };
+  for (const auto& group : groups_) update(*group.second);
+  update(other_);
+}
+
+}  // namespace rtev

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// Metrics of all traced programs by group: a fold over the stream.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "analysis/pauses/pause_analyzer.hpp"
+#include "metrics/group_figures.hpp"
+#include "metrics/group_name.hpp"
+#include "metrics/metric_visitor.hpp"
+#include "metrics/pause_spans.hpp"
+#include "stream/sink.hpp"
+
+namespace rtev {
+
+struct MetricsOptions {
+  GroupTemplate groups = GroupTemplate::parse(GroupTemplate::standard).value();
+  std::size_t max_groups = 50;  ///< further programs are counted in the group "other"
+  UserMetricOptions user{};
+  /// Pauses of this length and longer become spans; 0: none.
+  std::uint64_t pause_span_ns = 0;
+};
+
+/// Takes the stream as any sink does: ask it for metrics with visit(). What it counts stays when processes end, so
+/// short-lived ones are included. Figures are those of `latency`, `stats` and `pauses` of the same time. Memory is
+/// bounded by the number of groups and of running domains. One thread.
+class MetricsSink final : public Sink, private PauseConsumer {
+ public:
+  explicit MetricsSink(MetricsOptions options);
+
+  void header(const RunHeader& header) override;
+  void consume(const Batch& batch, const Registry& registry) override;
+  void advance(std::uint64_t time_ns, const Registry& registry) override;
+  void flush() override {}
+  void summary(const RunSummary&, const Registry&) override {}
+
+  /// All metrics as of now.
+  void visit(MetricVisitor& visitor);
+  const RunHeader& run() const { return header_; }
+  /// Long pauses since the last call.
+  std::vector<PauseSpan> take_pause_spans() { return spans_.take(); }
+
+ private:
+  struct Group {
+    GroupFigures figures{};
+    std::uint64_t last_ns = 0;  ///< when a process of it was seen last
+  };
+  struct Domain {
+    std::array<std::uint64_t, heap_counter_count> heap{};  ///< last values
+    std::uint64_t minor_collections = 0, major_cycles = 0, compactions = 0;
+  };
+  struct Process {
+    Group* group = nullptr;
+    std::map<std::uint16_t, Domain> domains{};
+    /// The greatest counts of its domains: each takes part once in the collections of all.
+    std::uint64_t minor_collections = 0, major_cycles = 0, compactions = 0;
+    std::array<std::uint64_t, heap_counter_count> heap{};
+  };
+  static constexpr std::size_t analyzer_bytes = std::size_t{4} << 20;
+
+  void add_process(const Event& event, const Batch& batch);
+  void end_process(ProcessIndex index, std::int64_t status);
+  void add_counter(const Event& event, const RingInfo& ring);
+  void add_loss(const Event& event, const Batch& batch);
+  void forget_heap(Process& process, Domain& domain);
+  Process* process_at(ProcessIndex index);
+  Group& group_of(ProcessIndex index);
+  Group& group_named(const std::string& name);
+  bool make_room();
+
+  void on_pause_details(PauseDetails&& pause) override;
+  void on_unfinished(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) override;
+  void on_words_lost(const DomainLife& /*domain*/, const Loss& /*loss*/) override {}
+  void on_domain_begin(const DomainLife& domain) override;
+  void on_domain_end(const DomainLife& domain) override;
+  void on_thread_interval(const ThreadInterval& interval) override;
+  void on_condition_wait(const DomainLife& domain, std::uint64_t ns) override;
+  void add_sections(const PauseDetails& pause, GroupFigures& figures) const;
+  void update_cpu();
+
+  MetricsOptions options_;
+  PauseAnalyzer analyzer_{*this, analyzer_bytes};
+  UserMetrics user_;
+  PauseSpans spans_;
+  RunHeader header_{};
+  std::map<std::string, std::unique_ptr<Group>, std::less<>> groups_;
+  Group other_;
+  std::uint64_t folded_ = 0;     ///< processes in `other_`
+  std::uint64_t forgotten_ = 0;  ///< groups
+  std::unordered_map<ProcessIndex, Process> processes_;
+  std::unordered_map<std::int32_t, ProcessIndex> images_;  ///< by pid, of those that run
+  ProcessIndex last_index_ = 0;
+  Process* last_process_ = nullptr;     ///< the one asked for last: events come in runs
+  const Registry* registry_ = nullptr;  ///< during consume()
+  std::uint64_t now_ns_ = 0;
+  std::array<std::uint64_t, event_kind_count> events_{};
+  std::uint64_t sched_dropped_ = 0, samples_dropped_ = 0;
+};
+
+}  // namespace rtev
