@@ -127,6 +127,7 @@ int run_session(TraceRun run) {
                                            .selects = selects,
                                            .found_everything = session.found_everything()}));
   announce_ready(run.ready_fd);
+  if (run.tracing.on_ready) run.tracing.on_ready();
   // A program that starts now must not wait for it.
   std::jthread names_others;
   if (command == nullptr && !options.quiet) {
@@ -135,7 +136,7 @@ int run_session(TraceRun run) {
       names_others = std::jthread([missing = std::move(missing), &run] { say(no_match_message(missing, run.helper)); });
   }
 
-  LiveSession::Until until{.is_full = run.tracing.is_full};
+  LiveSession::Until until{.is_full = run.tracing.is_full, .watched = run.tracing.watched};
   if (command != nullptr) {
     if (auto followed = run.follow(command->pid()); !followed) return report(followed.error());
     if (auto released = command->release(); !released) {
@@ -156,7 +157,7 @@ int run_session(TraceRun run) {
   run.session.reset();
   run.end();
   if (command == nullptr) {
-    if (!has_seen_none || !selects) return exit_ok;
+    if (!has_seen_none || !selects || run.tracing.is_service) return exit_ok;
     if (options.quiet) say(no_match_message(options, run.helper));
     return exit_failure;
   }

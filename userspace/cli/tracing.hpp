@@ -4,8 +4,10 @@
 
 #include <chrono>
 #include <functional>
+#include <vector>
 
 #include "cli/options.hpp"
+#include "session/live/live_session.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev::cli {
@@ -22,6 +24,9 @@ struct Tracing {
   /// True when the output has no room for more, which ends the run. Empty: never.
   std::function<bool()> is_full{};
   bool samples_threads = false;  ///< if lacks_bpf(): see RootlessSources
+  std::vector<LiveSession::Watched> watched{};
+  std::function<void()> on_ready{};  ///< everything that runs is traced
+  bool is_service = false;           ///< to have seen no process is no failure
 };
 
 /// Traces until the duration ends, a signal arrives, CMD exits or the output fails. Returns the exit status, that of

@@ -2,6 +2,7 @@
 #include "session/confinement.hpp"
 
 #include <fmt/format.h>
+#include <grp.h>
 #include <linux/bpf.h>
 #include <linux/capability.h>
 #include <sched.h>
@@ -65,13 +66,25 @@ std::string describe(const Capabilities& capabilities) {
 
 /// What a process may do without any capability, and none of ours does.
 constexpr std::array refused{
-    SCMP_SYS(execve),      SCMP_SYS(execveat),         SCMP_SYS(fork),
-    SCMP_SYS(vfork),       SCMP_SYS(ptrace),           SCMP_SYS(kcmp),
-    SCMP_SYS(pidfd_getfd), SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev),
-    SCMP_SYS(socket),      SCMP_SYS(unshare),          SCMP_SYS(setns),
-    SCMP_SYS(userfaultfd), SCMP_SYS(io_uring_setup),   SCMP_SYS(add_key),
-    SCMP_SYS(request_key), SCMP_SYS(keyctl),
+    SCMP_SYS(execve),
+    SCMP_SYS(execveat),
+    SCMP_SYS(fork),
+    SCMP_SYS(vfork),
+    SCMP_SYS(ptrace),
+    SCMP_SYS(kcmp),
+    SCMP_SYS(pidfd_getfd),
+    SCMP_SYS(process_vm_readv),
+    SCMP_SYS(process_vm_writev),
+    SCMP_SYS(unshare),
+    SCMP_SYS(setns),
+    SCMP_SYS(userfaultfd),
+    SCMP_SYS(add_key),
+    SCMP_SYS(io_uring_setup),
+    SCMP_SYS(request_key),
+    SCMP_SYS(keyctl),
 };
+
+enum class Sockets : std::uint8_t { none, any };
 
 /// The commands of bpf(2) that a process needs. A tracer, once its programs are loaded: maps, and to run a program.
 constexpr std::array<unsigned, 6> tracer_commands{
@@ -86,10 +99,11 @@ struct ReleaseFilter {
 
 using Commands = std::span<const unsigned>;
 
-bool add_rules(scmp_filter_ctx filter, Commands commands) {
+bool add_rules(scmp_filter_ctx filter, Commands commands, Sockets sockets) {
   constexpr std::uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
   int failed = 0;
   for (const int call : refused) failed |= ::seccomp_rule_add(filter, refuse, call, 0);
+  if (sockets == Sockets::none) failed |= ::seccomp_rule_add(filter, refuse, SCMP_SYS(socket), 0);
   // New threads, but no processes. The flags of clone3() are in memory; the C library uses clone() where it is missing.
   failed |= ::seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
   failed |= ::seccomp_rule_add(filter, refuse, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
@@ -104,11 +118,11 @@ bool add_rules(scmp_filter_ctx filter, Commands commands) {
 }
 
 /// For this thread and those that it starts.
-Result<void> filter_system_calls(Commands commands) {
+Result<void> filter_system_calls(Commands commands, Sockets sockets) {
   const std::unique_ptr<void, ReleaseFilter> filter(::seccomp_init(SCMP_ACT_ALLOW));
   // For all threads of this process.
-  const bool is_made =
-      filter && ::seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_TSYNC, 1) == 0 && add_rules(filter.get(), commands);
+  const bool is_made = filter && ::seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_TSYNC, 1) == 0 &&
+                       add_rules(filter.get(), commands, sockets);
   if (!is_made) return errno_error(ENOMEM, "cannot make a filter of system calls");
   const int loaded = ::seccomp_load(filter.get());
   // Kernels without CONFIG_SECCOMP_FILTER have nothing to load it into.
@@ -125,7 +139,7 @@ Result<void> confine(const Capabilities& capabilities, Commands commands) {
   if (!keep_capabilities(kept)) return errno_error(errno, "cannot give up capabilities");
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  return filter_system_calls(commands);
+  return filter_system_calls(commands, Sockets::none);
 }
 
 }  // namespace
@@ -140,6 +154,19 @@ Result<void> confine_attacher(bool uprobe_multi) {
 
 Result<void> confine_reader() {
   return confine(reader_capabilities(), {});
+}
+
+Result<void> confine_network_process() {
+  // The user and group "nobody" of all distributions. Without the right to become it, it has few rights anyway.
+  constexpr uid_t nobody = 65534;
+  if (has_capability(CAP_SETUID) && has_capability(CAP_SETGID) &&
+      (::setgroups(0, nullptr) != 0 || ::setresgid(nobody, nobody, nobody) != 0 ||
+       ::setresuid(nobody, nobody, nobody) != 0))
+    return errno_error(errno, "cannot give up the rights of root");
+  if (!keep_capabilities({})) return errno_error(errno, "cannot give up capabilities");
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  return filter_system_calls({}, Sockets::any);
 }
 
 std::string describe_confinement(bool uprobe_multi) {

@@ -26,6 +26,10 @@ Result<void> confine_attacher(bool uprobe_multi);
 /// files stays, and without sudo only.
 Result<void> confine_reader();
 
+/// The same for a process that talks to the network: it may open sockets and nothing else, and as root becomes a user
+/// without files and processes.
+Result<void> confine_network_process();
+
 /// The rights that the processes of a run hold when they are confined, in several lines.
 std::string describe_confinement(bool uprobe_multi);
 

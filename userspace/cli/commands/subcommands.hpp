@@ -32,6 +32,7 @@ Subcommand add_dump_command(CLI::App& root);
 Subcommand add_convert_command(CLI::App& root);
 Subcommand add_enable_command(CLI::App& root);
 Subcommand add_disable_command(CLI::App& root);
+Subcommand add_agent_command(CLI::App& root);
 Subcommand add_doctor_command(CLI::App& root);
 
 /// Of enable --dry-run: prints what it takes to switch the events of processes on. Returns the exit status.

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -77,9 +78,10 @@ void LiveSession::settle() {
 
 RunSummary LiveSession::run(const Until& until) {
   if (until.readable_fd >= 0) wake_on(until.readable_fd);
+  for (const Watched& watched : until.watched) wake_on(watched.fd);
   while (!should_end(until)) {
     tick();
-    sleep();
+    sleep(until);
   }
   return finish(until.is_full && until.is_full() ? Sources::Rest::stays : Sources::Rest::is_read);
 }
@@ -144,7 +146,7 @@ void LiveSession::wake_on(int fd) const {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
 }
 
-void LiveSession::sleep() {
+void LiveSession::sleep(const Until& until) {
   std::uint64_t timeout = idle_sleep_ns;
   if (stream_.has_backlog() || sources_->is_behind()) {
     timeout = 0;
@@ -159,8 +161,12 @@ void LiveSession::sleep() {
   const timespec wait{.tv_sec = static_cast<time_t>(timeout / 1'000'000'000),
                       .tv_nsec = static_cast<long>(timeout % 1'000'000'000)};
   std::array<epoll_event, 8> events;
-  ::epoll_pwait2(epoll_.get(), events.data(), events.size(), &wait, nullptr);
+  const int ready = ::epoll_pwait2(epoll_.get(), events.data(), events.size(), &wait, nullptr);
   wakeup_armed_ = false;
+  for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(std::max(ready, 0)))) {
+    const auto watched = std::ranges::find(until.watched, event.data.fd, &Watched::fd);
+    if (watched != until.watched.end()) watched->on_readable();
+  }
 }
 
 }  // namespace rtev

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "base/unique_fd.hpp"
 #include "session/live/sources.hpp"
@@ -26,6 +27,12 @@ class LiveSession {
   static std::unique_ptr<LiveSession> start(const SessionOptions& options, bool has_sched, const MakeSources& make,
                                             Sink& sink, const Output& output, StopSignal& stop);
 
+  /// A descriptor of others, for which a function is called when it is readable (epoll).
+  struct Watched {
+    int fd;
+    std::function<void()> on_readable;
+  };
+
   /// Ways to end besides the duration and an output that fails.
   struct Until {
     int readable_fd = -1;  ///< end when this becomes readable
@@ -33,6 +40,7 @@ class LiveSession {
     std::function<void(int)> on_signal{};
     /// End when this is true, without reading what is left: the output has no room for it.
     std::function<bool()> is_full{};
+    std::vector<Watched> watched{};
   };
   /// Runs, then drains the sources, flushes and gives the sink its summary.
   RunSummary run(const Until& until);
@@ -49,7 +57,7 @@ class LiveSession {
   RunSummary figures();
   RunSummary finish(Sources::Rest rest);
   void tick();
-  void sleep();
+  void sleep(const Until& until);
   void wake_on(int fd) const;
   bool should_end(const Until& until);
   bool have_pids_ended(std::uint64_t now_ns);

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// What the process that talks to the network asks the tracer for.
+#pragma once
+
+#include <cstdint>
+
+namespace rtev::agent {
+
+/// One byte on the channel. The answer is the same byte, with the content in a file in memory.
+enum class Request : std::uint8_t {
+  health,        ///< an empty answer: the tracer moves events
+  metrics,       ///< text of Prometheus
+  otlp_metrics,  ///< a request of OTLP
+  otlp_spans,    ///< likewise, of long pauses since the last answer; empty if there are none
+};
+inline constexpr Request last_request = Request::otlp_spans;
+
+}  // namespace rtev::agent

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+#include "agent/metrics_http.hpp"
+
+#include <event2/buffer.h>
+#include <event2/keyvalq_struct.h>
+#include <event2/listener.h>
+
+#include <string_view>
+#include <utility>
+
+#include "formats/output/gzip_output.hpp"
+#include "formats/output/output.hpp"
+#include "metrics/prometheus_text.hpp"
+
+namespace rtev::agent {
+namespace {
+
+constexpr ev_ssize_t max_header_bytes = 8 << 10;
+constexpr int idle_seconds = 5;
+/// After all descriptors were used.
+constexpr timeval accept_pause{.tv_sec = 0, .tv_usec = 200'000};
+
+constexpr std::string_view start_page =
+    "<!DOCTYPE html><html lang=\"en\"><title>rtev-bpf</title><h1>rtev-bpf agent</h1>"
+    "<p><a href=\"/metrics\">Metrics</a> of the OCaml 5 programs of this host, <a "
+    "href=\"/healthz\">health</a></p></html>\n";
+
+void reply(evhttp_request* request, int status, const char* reason, const char* type, std::string_view content) {
+  evkeyvalq* const headers = ::evhttp_request_get_output_headers(request);
+  ::evhttp_add_header(headers, "Content-Type", type);
+  ::evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
+  evbuffer* const body = ::evhttp_request_get_output_buffer(request);
+  ::evbuffer_add(body, content.data(), content.size());
+  ::evhttp_send_reply(request, status, reason, nullptr);
+}
+
+bool takes_gzip(evhttp_request* request) {
+  const char* const accepted = ::evhttp_find_header(::evhttp_request_get_input_headers(request), "Accept-Encoding");
+  return accepted != nullptr && std::string_view(accepted).find("gzip") != std::string_view::npos;
+}
+
+}  // namespace
+
+MetricsHttp::MetricsHttp(event_base* base, UniqueFd listener, TracerClient& tracer, std::function<std::string()> more)
+    : tracer_(tracer), more_(std::move(more)), http_(::evhttp_new(base)) {
+  ::evhttp_set_max_headers_size(http_.get(), max_header_bytes);
+  ::evhttp_set_max_body_size(http_.get(), 1);
+  ::evhttp_set_timeout(http_.get(), idle_seconds);
+  ::evhttp_set_allowed_methods(http_.get(), EVHTTP_REQ_GET | EVHTTP_REQ_HEAD);
+  ::evhttp_set_gencb(
+      http_.get(), [](evhttp_request* request, void* self) { static_cast<MetricsHttp*>(self)->serve(request); }, this);
+  evhttp_bound_socket* const bound = ::evhttp_accept_socket_with_handle(http_.get(), listener.get());
+  listener_ = ::evhttp_bound_socket_get_listener(bound);
+  [[maybe_unused]] const int owned_by_http = listener.release();
+  accept_again_.reset(::event_new(
+      base, -1, 0,
+      [](evutil_socket_t, short, void* self) { ::evconnlistener_enable(static_cast<MetricsHttp*>(self)->listener_); },
+      this));
+  // Its argument is that of evhttp, so the server is found by a static.
+  static MetricsHttp* server = nullptr;
+  server = this;
+  ::evconnlistener_set_error_cb(listener_, [](evconnlistener*, void*) { server->pause_accepting(); });
+}
+
+/// Without a descriptor for the next connection the listener stays readable, and would keep the loop busy.
+void MetricsHttp::pause_accepting() {
+  ::evconnlistener_disable(listener_);
+  ::event_add(accept_again_.get(), &accept_pause);
+}
+
+void MetricsHttp::serve(evhttp_request* request) {
+  const char* const path = ::evhttp_uri_get_path(::evhttp_request_get_evhttp_uri(request));
+  const std::string_view asked = path != nullptr ? path : "";
+  if (asked == "/metrics") return ask(request, Request::metrics);
+  if (asked == "/healthz") return ask(request, Request::health);
+  if (asked == "/" || asked.empty()) return reply(request, HTTP_OK, "OK", "text/html; charset=utf-8", start_page);
+  reply(request, HTTP_NOTFOUND, "Not Found", "text/plain", "not found: see /metrics and /healthz\n");
+}
+
+void MetricsHttp::ask(evhttp_request* request, Request what) {
+  const auto waiting = *waiting_.insert(std::make_shared<Waiting>(request, this)).first;
+  ::evhttp_connection_set_closecb(
+      ::evhttp_request_get_connection(request),
+      [](evhttp_connection*, void* argument) { static_cast<Waiting*>(argument)->request = nullptr; }, waiting.get());
+  tracer_.ask(what,
+              [this, waiting, what](const std::optional<std::string>& content) { answer(waiting, what, content); });
+}
+
+void MetricsHttp::answer(const std::shared_ptr<Waiting>& waiting, Request what,
+                         const std::optional<std::string>& content) {
+  waiting_.erase(waiting);
+  evhttp_request* const request = waiting->request;
+  if (request == nullptr) return;
+  ::evhttp_connection_set_closecb(::evhttp_request_get_connection(request), nullptr, nullptr);
+  if (!content)
+    return reply(request, HTTP_SERVUNAVAIL, "Service Unavailable", "text/plain", "the tracer does not answer\n");
+  if (what == Request::health) return reply(request, HTTP_OK, "OK", "text/plain", "ok\n");
+  const std::string text = *content + more_();
+  if (!takes_gzip(request)) return reply(request, HTTP_OK, "OK", prometheus_content_type, text);
+  StringOutput compressed;
+  GzipOutput gzip(compressed);
+  gzip.write(text);
+  gzip.finish();
+  ::evhttp_add_header(::evhttp_request_get_output_headers(request), "Content-Encoding", "gzip");
+  reply(request, HTTP_OK, "OK", prometheus_content_type, compressed.text());
+}
+
+}  // namespace rtev::agent

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// Serves metrics over HTTP, to few clients that are not trusted.
+#pragma once
+
+#include <event2/http.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "agent/tracer_client.hpp"
+#include "base/unique_fd.hpp"
+
+namespace rtev::agent {
+
+/// GET /metrics, /healthz and /. Requests have 8 KiB, and idle connections 5 s. The limit of connections is that of the
+/// process's descriptors. One thread.
+class MetricsHttp {
+ public:
+  /// `listener`: a listening socket, not blocking. `more`: called for each scrape, adds metrics of this process.
+  MetricsHttp(event_base* base, UniqueFd listener, TracerClient& tracer, std::function<std::string()> more);
+  MetricsHttp(const MetricsHttp&) = delete;
+  MetricsHttp& operator=(const MetricsHttp&) = delete;
+
+ private:
+  struct FreeHttp {
+    void operator()(evhttp* freed) const { ::evhttp_free(freed); }
+  };
+  /// A request that waits for the tracer; null once its client is gone.
+  struct Waiting {
+    evhttp_request* request;
+    MetricsHttp* server;
+  };
+
+  void serve(evhttp_request* request);
+  void ask(evhttp_request* request, Request what);
+  void answer(const std::shared_ptr<Waiting>& waiting, Request what, const std::optional<std::string>& content);
+  void pause_accepting();
+
+  TracerClient& tracer_;
+  std::function<std::string()> more_;
+  std::unique_ptr<evhttp, FreeHttp> http_;
+  evconnlistener* listener_ = nullptr;  ///< of http_
+  EventPtr accept_again_;
+  std::set<std::shared_ptr<Waiting>> waiting_;
+};
+
+}  // namespace rtev::agent
