@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 
 #include "base/escape.hpp"
@@ -26,20 +27,24 @@ constexpr int first_passed_fd = 3;  // as systemd has it
 }  // namespace
 
 Result<UniqueFd> listen_on(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  const auto port = parse_number<std::uint16_t>(colon != std::string::npos ? address.substr(colon + 1) : "");
   sockaddr_storage place{};
   int size = sizeof place;
-  if (::evutil_parse_sockaddr_port(address.c_str(), reinterpret_cast<sockaddr*>(&place), &size) != 0 ||
-      address.find_last_of(':') == std::string::npos || address.ends_with(']'))
+  auto* const generic = reinterpret_cast<sockaddr*>(&place);
+  if (!port || ::evutil_parse_sockaddr_port(address.substr(0, colon).c_str(), generic, &size) != 0)
     return std::unexpected(Error{.what = what,
                                  .subject = escaped(address),
                                  .why = "it is not ADDRESS:PORT",
                                  .hint = "e.g. --listen 127.0.0.1:9464, or [::]:9464 for all addresses"});
+  auto& port_place = place.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(place).sin6_port
+                                                 : reinterpret_cast<sockaddr_in&>(place).sin_port;
+  port_place = htons(*port);
   UniqueFd socket(::socket(place.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return errno_error(errno, what, address);
   const int on = 1;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&place), static_cast<socklen_t>(size)) != 0 ||
-      ::listen(socket.get(), backlog) != 0)
+  if (::bind(socket.get(), generic, static_cast<socklen_t>(size)) != 0 || ::listen(socket.get(), backlog) != 0)
     return errno_error(errno, what, address,
                        errno == EADDRINUSE ? "another program has this port: give another one with --listen" : "");
   return socket;

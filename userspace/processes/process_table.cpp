@@ -129,18 +129,28 @@ std::vector<std::int32_t> ProcessTable::waiting_for(const FileIdentity& file) co
 
 std::optional<std::uint64_t> ProcessTable::unnamed_since(std::uint64_t now_ns) const {
   std::optional<std::uint64_t> since;
-  for (const std::int32_t pid : inspecting_) {
-    const TracedProcess* const process = find(pid);
-    if (process != nullptr && waits_for_names(*process, now_ns)) since = earliest(since, process->since_ns);
+  for (const auto* const pids : {&inspecting_, &asks_service_}) {
+    for (const std::int32_t pid : *pids) {
+      const TracedProcess* const process = find(pid);
+      if (process != nullptr && waits_for_names(*process, now_ns)) since = earliest(since, process->since_ns);
+    }
   }
   return since;
 }
 
-void ProcessTable::ask_service(ProcessQueries& queries, const TracedProcess& process) {
+void ProcessTable::ask_service(ProcessQueries& queries, TracedProcess& process) {
+  process.asks_service = true;
+  asks_service_.insert(process.pid);
   queries.ask({.pid = process.pid, .service = true}, process.user,
-              [this, index = *process.index, start_ticks = process.start_ticks](ProcessView view) {
-                if (view.stat && view.stat->start_ticks == start_ticks)
-                  registry_.process(index).service = std::move(view.service);
+              [this, index = *process.index, pid = process.pid, start_ticks = process.start_ticks](ProcessView view) {
+                if (TracedProcess* const asked = find(pid, start_ticks); asked != nullptr && asked->index == index) {
+                  asked->asks_service = false;
+                  asks_service_.erase(pid);
+                }
+                // A process that is forgotten has no pid.
+                if (ProcessInfo& info = registry_.process(index);
+                    info.pid == pid && view.stat && view.stat->start_ticks == start_ticks)
+                  info.service = std::move(view.service);
               });
 }
 

@@ -47,6 +47,7 @@ class ProcessTable {
   TracedProcess& insert(TracedProcess process);
   void erase(std::int32_t pid) {
     inspecting_.erase(pid);
+    asks_service_.erase(pid);
     processes_.erase(pid);
   }
   /// Sets ProgramState::inspecting.
@@ -91,10 +92,11 @@ class ProcessTable {
   bool is_inspecting() const { return !inspecting_.empty(); }
   /// Processes that wait for the inspection of a file.
   std::vector<std::int32_t> waiting_for(const FileIdentity& file) const;
-  /// Since when images of the stream have their programs inspected, see naming_timeout_ns.
+  /// Since when images of the stream have their programs inspected, or are asked for their service: see
+  /// naming_timeout_ns.
   std::optional<std::uint64_t> unnamed_since(std::uint64_t now_ns) const;
   /// Adds the service of an image of the stream to its info, when the query is answered.
-  void ask_service(ProcessQueries& queries, const TracedProcess& process);
+  void ask_service(ProcessQueries& queries, TracedProcess& process);
   /// At the end of a run: adds the peak memory of running images to their info, for as many as are ever listed, when
   /// the queries are answered.
   void ask_peak_memory(ProcessQueries& queries);
@@ -105,7 +107,8 @@ class ProcessTable {
   IsRunning is_running_;
   Registry& registry_;
   std::unordered_map<std::int32_t, TracedProcess> processes_;
-  std::set<std::int32_t> inspecting_;  ///< pids: few, while there may be very many processes
+  // Pids: few, while there may be very many processes.
+  std::set<std::int32_t> inspecting_, asks_service_;
 };
 
 }  // namespace rtev

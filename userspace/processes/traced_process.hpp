@@ -79,6 +79,7 @@ struct TracedProcess {
   ProcessInfo info{};                   ///< until the registry has it, see ProcessTable::info()
   bool has_ring = false;                ///< known to be an OCaml program by its ring
   std::optional<ProcessIndex> index{};  ///< set once it is known to be an OCaml program: it is part of the stream
+  bool asks_service = false;            ///< ProcessTable::ask_service() has no answer yet
   ProgramState program{};
   ImageRings rings{};
 };
@@ -88,9 +89,10 @@ inline std::optional<std::uint64_t> earliest(std::optional<std::uint64_t> one, s
   return one && other ? std::min(one, other) : (one ? one : other);
 }
 
-/// True if its events wait for the inspection of its program.
+/// True if its events wait for the inspection of its program, or for the name of its service.
 inline bool waits_for_names(const TracedProcess& process, std::uint64_t now_ns) {
-  return process.program.inspecting && process.index && now_ns < process.since_ns + naming_timeout_ns;
+  return (process.program.inspecting || process.asks_service) && process.index &&
+         now_ns < process.since_ns + naming_timeout_ns;
 }
 
 }  // namespace rtev
