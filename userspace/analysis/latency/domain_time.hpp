@@ -28,6 +28,9 @@ class DomainTime {
   /// a cpu, all of them are visited. OCaml's default maximum of domains.
   static constexpr std::size_t max_running = 128;
 
+  /// `observer` of the threads, if any, must outlive it.
+  explicit DomainTime(ThreadObserver* observer = nullptr) : threads_(observer) {}
+
   /// Uses scheduler events, their losses and ends of images; ignores all other events.
   void add(const Event& event, const Batch& batch, const Registry& registry);
 

@@ -188,7 +188,7 @@ void Latency::describe(ProcessEntry& entry, const ProcessInfo& info) {
 }
 
 void Latency::on_pause_begin(const DomainLife& domain, const PhaseBegin& root) {
-  if (options_.phase.empty()) open(domain, root.time_ns);
+  if (options_.phase.empty()) meters_.begin(domain, root.time_ns);
 }
 
 void Latency::on_pause_end(const DomainLife& domain, const PhaseEnd& root) {
@@ -200,7 +200,7 @@ void Latency::on_pause_dropped(const DomainLife& domain, const PhaseEnd& root, U
 }
 
 void Latency::on_phase_begin(const DomainLife& domain, const PhaseBegin& phase) {
-  if (is_wanted(domain, phase.phase)) open(domain, phase.time_ns);
+  if (is_wanted(domain, phase.phase)) meters_.begin(domain, phase.time_ns);
 }
 
 void Latency::on_phase_end(const DomainLife& domain, const PhaseEnd& phase) {
@@ -222,26 +222,8 @@ bool Latency::is_wanted(const DomainLife& domain, std::uint16_t phase) const {
   return phase_[static_cast<std::size_t>(domain.family)] == Phase{phase};
 }
 
-void Latency::open(const DomainLife& domain, std::uint64_t time_ns) {
-  open_[domain.key()].push_back({time_ns, time_.start(domain.pid, domain.domain, time_ns)});
-}
-
-/// What the domain did in the span; nothing if its begin was not taken.
-std::optional<TimeSplit> Latency::close(const DomainLife& domain, const PhaseEnd& span) {
-  const auto spans = open_.find(domain.key());
-  if (spans == open_.end()) return std::nullopt;
-  const auto found = std::ranges::find(spans->second.rbegin(), spans->second.rend(), span.begin_ns, &Open::begin_ns);
-  if (found == spans->second.rend()) return std::nullopt;
-  TimeSplit split = time_.stop(found->meter, span.end_ns);
-  spans->second.erase(std::prev(found.base()));
-  if (spans->second.empty()) open_.erase(spans);
-  // What the scheduler did then has been folded into what it did since.
-  if (span.late) split = {.unknown = span.end_ns - span.begin_ns};
-  return split;
-}
-
 void Latency::record(const DomainLife& domain, const PhaseEnd& span) {
-  const auto split = close(domain, span);
+  const auto split = meters_.end(domain, span);
   if (!split) return;
   const std::uint64_t wall_ns = span.end_ns - span.begin_ns;
   update(domain, [&](LatencyFigures& figures) {
@@ -254,7 +236,7 @@ void Latency::record(const DomainLife& domain, const PhaseEnd& span) {
 }
 
 void Latency::drop(const DomainLife& domain, const PhaseEnd& span, Unfinished reason) {
-  if (!close(domain, span)) return;
+  if (!meters_.end(domain, span)) return;
   update(domain, [&](LatencyFigures& figures) { ++figures.unfinished[static_cast<std::size_t>(reason)]; });
 }
 

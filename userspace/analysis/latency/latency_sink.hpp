@@ -9,12 +9,12 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "analysis/latency/domain_time.hpp"
 #include "analysis/latency/latency_figures.hpp"
+#include "analysis/latency/phase_meters.hpp"
 #include "analysis/missing_events.hpp"
 #include "analysis/pause_finder.hpp"
 #include "stream/sink.hpp"
@@ -70,11 +70,6 @@ class Latency final : public Sink, private PauseListener {
     bool ended = false;
     std::map<std::uint16_t, DomainEntry> domains{};
   };
-  /// A span that is measured.
-  struct Open {
-    std::uint64_t begin_ns;
-    DomainTime::Meter meter;
-  };
   using Part = LatencyFigures DomainEntry::*;
 
   void on_domain_begin(const DomainLife& domain, std::uint64_t time_ns, bool certain) override;
@@ -87,8 +82,6 @@ class Latency final : public Sink, private PauseListener {
   void on_loss(const DomainLife& domain, const Loss& loss) override;
 
   bool is_wanted(const DomainLife& domain, std::uint16_t phase) const;
-  void open(const DomainLife& domain, std::uint64_t time_ns);
-  std::optional<TimeSplit> close(const DomainLife& domain, const PhaseEnd& span);
   void record(const DomainLife& domain, const PhaseEnd& span);
   void drop(const DomainLife& domain, const PhaseEnd& span, Unfinished reason);
   template <typename Change>
@@ -111,19 +104,19 @@ class Latency final : public Sink, private PauseListener {
   Output& output_;
   PauseFinder finder_;
   DomainTime time_;
+  PhaseMeters meters_{time_};                    ///< of the spans that are wanted
   std::array<std::optional<Phase>, 2> phase_{};  ///< LatencyOptions::phase, by Family
   const Registry* registry_ = nullptr;           ///< during consume()
   std::map<ProcessIndex, ProcessEntry> processes_;
   /// Of ended processes: time in pauses when it was put here, and index. Some may be gone or have more time by now.
   std::set<std::pair<std::uint64_t, ProcessIndex>> ended_;
-  std::size_t domains_ = 0;                                    ///< in processes_
-  std::size_t bytes_ = 0;                                      ///< of their histograms
-  DomainEntry others_;                                         ///< incarnations: how many domains they are
-  std::unordered_map<std::uint64_t, std::vector<Open>> open_;  ///< by process and source, innermost last
-  std::string version_;                                        ///< of rtev-bpf
-  std::uint64_t run_ns_ = 0, run_realtime_ns_ = 0;             ///< of the header
-  std::uint64_t start_ns_ = 0;                                 ///< of what is reported
-  std::size_t interval_lines_ = 0;                             ///< of text, since its titles
+  std::size_t domains_ = 0;                         ///< in processes_
+  std::size_t bytes_ = 0;                           ///< of their histograms
+  DomainEntry others_;                              ///< incarnations: how many domains they are
+  std::string version_;                             ///< of rtev-bpf
+  std::uint64_t run_ns_ = 0, run_realtime_ns_ = 0;  ///< of the header
+  std::uint64_t start_ns_ = 0;                      ///< of what is reported
+  std::size_t interval_lines_ = 0;                  ///< of text, since its titles
   std::uint64_t interval_begin_ns_ = 0;
   std::uint64_t last_ns_ = 0;  ///< newest time of an event
   DroppedEvents dropped_;

@@ -27,6 +27,10 @@ std::optional<LibrarySpanEvent> LibrarySpans::add(const Event& event, const Batc
   return std::nullopt;
 }
 
+bool LibrarySpans::marks_span(std::string_view name) {
+  return name == "eio.enter_span" || name == "eio.exit_span" || name == "trace.span.enter" || name == "trace.span.exit";
+}
+
 std::optional<LibrarySpanEvent> LibrarySpans::add_eio(std::string_view name, const Event& event, const Batch& batch,
                                                       ProcessIndex process) {
   const std::pair domain{process, Source::unpack(event.source).domain};

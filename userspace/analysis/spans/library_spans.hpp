@@ -33,6 +33,8 @@ class LibrarySpans {
   /// Nothing for other events, and for spans of Eio while the current fiber is unknown: until the first "eio.fiber" of
   /// a domain, as the events of spans carry no fiber.
   std::optional<LibrarySpanEvent> add(const Event& event, const Batch& batch, const RingInfo& ring);
+  /// Whether events of this name begin or end spans: they are no events of their own.
+  static bool marks_span(std::string_view name);
   /// Events of the domain are missing, or it ended: its current fiber is unknown.
   void forget(ProcessIndex process, std::uint16_t domain) { current_.erase({process, domain}); }
 

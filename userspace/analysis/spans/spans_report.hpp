@@ -38,6 +38,7 @@ struct Span {
   SpanTime time{};
   std::uint64_t pauses = 0;            ///< that began in it
   std::uint64_t longest_pause_ns = 0;  ///< of these
+  std::uint64_t paused_ns = 0;         ///< in these
   std::vector<SeenStack> stacks{};     ///< of the domain's thread, if stacks are sampled
 
   std::uint64_t length_ns() const { return end_ns - begin_ns; }

@@ -67,7 +67,9 @@ void Spans::summary(const RunSummary& summary, const Registry& registry) {
   last_ns_ = std::max(last_ns_, summary.end_ns);
   registry_ = &registry;
   finder_.finish(last_ns_);
-  for (const auto& [key, domain] : domains_) count_unfinished(domain);
+  for (const auto& [key, domain] : domains_) {
+    for (const Open& span : domain.open) miss(key.second, span, Unfinished::ended);
+  }
   domains_.clear();
   registry_ = nullptr;
   for (auto& [key, group] : groups_) group.comm = registry.process(key.first).comm;
@@ -154,31 +156,31 @@ void Spans::library_event(const Event& event, const RingInfo& ring, const Librar
     if (what.what == What::end) return finish(event, span);
     // The fiber ended in it.
     time_.stop(span.meter, event.time);
-    if (SpanGroup* const group = group_of(span)) ++group->unfinished;
+    miss(Source::unpack(event.source).domain, span, Unfinished::no_end);
   }
 }
 
 void Spans::finish(const Event& event, const Open& span) {
   TimeSplit time = time_.stop(span.meter, event.time);
-  SpanGroup* const group = group_of(span);
-  if (!group) return;
-  if (event.time < span.begin_ns) {
-    ++group->unfinished;
-    return;
-  }
+  const std::uint16_t number = Source::unpack(event.source).domain;
+  if (event.time < span.begin_ns) return miss(number, span, Unfinished::clock);
   const std::uint64_t length_ns = event.time - span.begin_ns;
+  SpanGroup* const group = options_.on_span ? nullptr : group_of(span);
+  if (!options_.on_span && !group) return;
   if (length_ns < options_.min_ns) {
-    ++group->below_min;
+    if (group) ++group->below_min;
     return;
   }
   // What the scheduler did then has been folded into what it did since.
   if (span.late || (event.flags & flag_late) != 0) time = {.unknown = length_ns};
-  Span ended{.domain = Source::unpack(event.source).domain,
+  Span ended{.domain = number,
              .begin_ns = span.begin_ns,
              .end_ns = event.time,
              .time = SpanTime::of(time, span.in_pauses),
              .pauses = span.pauses,
-             .longest_pause_ns = span.longest_pause_ns};
+             .longest_pause_ns = span.longest_pause_ns,
+             .paused_ns = span.in_pauses.total()};
+  if (!group) return hand_on(span, std::move(ended), {});
   group->wall.record(length_ns);
   group->time += ended.time;
   auto& slowest = group->slowest;
@@ -216,23 +218,36 @@ void Spans::on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfin
 
 void Spans::on_loss(const DomainLife& life, const Loss& loss) {
   lost_words_ += loss.words;
-  drop(life, loss.to_ns);
+  drop(life, loss.to_ns, Unfinished::lost);
 }
 
-void Spans::drop(const DomainLife& life, std::uint64_t time_ns) {
+void Spans::drop(const DomainLife& life, std::uint64_t time_ns, Unfinished reason) {
   libraries_.forget(life.process, life.domain);
   const auto domain = domains_.find({life.process, life.domain});
   if (domain == domains_.end()) return;
-  for (const Open& span : domain->second.open) time_.stop(span.meter, time_ns);
-  count_unfinished(domain->second);
+  for (const Open& span : domain->second.open) {
+    time_.stop(span.meter, time_ns);
+    miss(life.domain, span, reason);
+  }
   if (domain->second.pause) time_.stop(*domain->second.pause, time_ns);
   domains_.erase(domain);
 }
 
-void Spans::count_unfinished(const Domain& domain) {
-  for (const Open& span : domain.open) {
-    if (SpanGroup* const group = group_of(span)) ++group->unfinished;
-  }
+/// Its length is unknown.
+void Spans::miss(std::uint16_t domain, const Open& span, Unfinished reason) {
+  if (options_.on_span)
+    hand_on(span, {.domain = domain, .begin_ns = span.begin_ns, .end_ns = span.begin_ns}, reason);
+  else if (SpanGroup* const group = group_of(span))
+    ++group->unfinished;
+}
+
+void Spans::hand_on(const Open& open, Span span, std::optional<Unfinished> unfinished) {
+  const RingInfo* const ring = registry_ ? registry_->ring(open.slot) : nullptr;
+  if (!ring) return;
+  std::string name = open.of_library ? open.name : name_of(*ring, open.event);
+  if (!matches(name)) return;
+  if (name.empty()) name = fmt::format("#{}", open.event);
+  options_.on_span({.process = ring->process, .name = name, .span = std::move(span), .unfinished = unfinished});
 }
 
 LimitedDurations Spans::limited() const {

@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,11 +23,21 @@
 
 namespace rtev {
 
+/// A span that ended, or whose end was not seen.
+struct SpanEnd {
+  ProcessIndex process = 0;
+  std::string_view name{};  ///< as the program made it, or "#17" for a number without a name
+  Span span{};              ///< of unknown length: only its domain and its begin are known
+  std::optional<Unfinished> unfinished{};
+};
+
 struct SpansOptions {
   std::string pattern{};     ///< of names, with wildcards
   std::uint64_t min_ns = 0;  ///< shorter spans are only counted
   std::string input{};       ///< SpansReport::input
   bool full = false;         ///< SpansReport::full
+  /// Called for each span of the pattern instead of keeping figures: there is no report then.
+  std::function<void(const SpanEnd&)> on_span{};
 };
 
 /// A fold over the stream. A span begins and ends in one domain; an end belongs to the innermost span of its name that
@@ -72,7 +84,7 @@ class Spans final : public Sink, private PauseListener {
   void on_pause_begin(const DomainLife& life, const PhaseBegin& root) override;
   void on_pause_end(const DomainLife& life, const PhaseEnd& root) override;
   void on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) override;
-  void on_domain_end(const DomainLife& life, std::uint64_t time_ns) override { drop(life, time_ns); }
+  void on_domain_end(const DomainLife& life, std::uint64_t time_ns) override { drop(life, time_ns, Unfinished::ended); }
   void on_loss(const DomainLife& life, const Loss& loss) override;
 
   void begin(const Event& event, const RingInfo& ring);
@@ -81,8 +93,9 @@ class Spans final : public Sink, private PauseListener {
   void open(const Event& event, const RingInfo& ring, Open span);
   void finish(const Event& event, const Open& span);
   /// Spans whose ends are not seen.
-  void drop(const DomainLife& life, std::uint64_t time_ns);
-  void count_unfinished(const Domain& domain);
+  void drop(const DomainLife& life, std::uint64_t time_ns, Unfinished reason);
+  void miss(std::uint16_t domain, const Open& span, Unfinished reason);
+  void hand_on(const Open& open, Span span, std::optional<Unfinished> unfinished);
   SpanGroup* group_of(const Open& span);
   static std::string name_of(const RingInfo& ring, std::uint16_t event);
   bool matches(const std::string& name);

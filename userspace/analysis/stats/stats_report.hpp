@@ -36,6 +36,7 @@ struct UserEventStats {
 /// A process image. Strings are whatever the process made them.
 struct ProcessStats {
   std::int32_t pid = 0;
+  std::uint64_t start_ticks = 0;  ///< ProcessInfo::start_ticks
   std::string comm;
   std::string exe;
   std::string runtime;

@@ -179,6 +179,7 @@ void Stats::merge_least() {
 /// Puts an ended process to the others.
 void Stats::merge(const Process& ended) {
   const ProcessStats stats = stats_of(ended, {});
+  if (options_.on_unlisted) options_.on_unlisted(stats);
   other_processes_ += stats.figures;
   other_did_nothing_ += stats.did_nothing() ? 1 : 0;
   ++other_process_count_;

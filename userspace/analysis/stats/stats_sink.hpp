@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,7 +25,9 @@ struct StatsOptions {
   /// Of processes and domains. Beyond that those with the least time in the garbage collector are merged: ended
   /// processes, and domains of running ones. A report takes about twice as much again.
   std::size_t max_bytes = std::size_t{8} << 20;
-  bool full = false;       ///< text with a section for each process
+  bool full = false;  ///< text with a section for each process
+  /// Called for each ended process that report() will not list, because there are more than it remembers.
+  std::function<void(const ProcessStats&)> on_unlisted{};
   bool gc_tuning = false;  ///< what the figures say about parameters of the garbage collector
 };
 

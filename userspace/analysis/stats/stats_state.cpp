@@ -12,6 +12,7 @@ constexpr std::size_t max_user_events = 64;  ///< of a process, that are counted
 
 void Stats::Process::learn(const ProcessInfo& from) {
   stats.pid = from.pid;
+  stats.start_ticks = from.start_ticks;
   stats.comm = from.comm;
   stats.exe = from.exe;
   stats.runtime = from.runtime;
