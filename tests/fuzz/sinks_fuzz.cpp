@@ -16,6 +16,7 @@
 #include "fuzz/fuzzing.hpp"
 #include "recording/replay.hpp"
 #include "stream/timeline.hpp"
+#include "support/csv_lines.hpp"
 #include "support/perfetto_check.hpp"
 #include "support/terminal_check.hpp"
 #include "unit/stream/world.hpp"
@@ -196,6 +197,11 @@ void check_lines(std::string_view text) {
   }
 }
 
+void check_csv(std::string_view text) {
+  check(test::read_csv(text).has_value(), "rows of a table");
+  check_text(text);
+}
+
 void check_recording(std::string_view file) {
   StringOutput again;
   const auto text = info_of(Format::text).make(again, {});
@@ -223,6 +229,8 @@ void check_format(Format format, HostileWorld& world) {
       return check_recording(output.text());
     case Format::chrome:
       return check_json(output.text());
+    case Format::csv:
+      return check_csv(output.text());
     case Format::pftrace: {
       auto trace = test::read_perfetto(output.text());
       // Names can be empty, and names of details the same. A thread that enters two CPUs is what the recording says.

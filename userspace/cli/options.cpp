@@ -61,7 +61,11 @@ void complete_output(const CLI::App& app, OutputOptions& options, Format otherwi
   check_output_name(app, options.path);
   const Format unnamed = options.format.value_or(options.all ? Format::text : Format::fxt);
   if (options.path == unnamed_file) options.path = default_file_name(info_of(unnamed).suffixes.front());
-  if (const auto format = format_of_output(options.path, options.format, otherwise); !format) refuse(format.error());
+  const auto format = format_of_output(options.path, options.format, otherwise);
+  if (!format) refuse(format.error());
+  if (!options.label.empty() && *format != Format::csv && *format != Format::jsonl)
+    throw CLI::ValidationError("--label",
+                               fmt::format("{} has no label\nhint: -f csv or -f json", info_of(*format).name));
 }
 
 /// The same for a report.
@@ -90,6 +94,12 @@ void add_events_option(CLI::App& app, std::string& events) {
                  "wildcards; losses are always shown")
       ->type_name("LIST")
       ->check(event_list());
+}
+
+void add_label_option(CLI::App& app, std::string& label) {
+  app.add_option("--label", label,
+                 "of csv and json: a word for the whole stream, e.g. a release; in csv it is a column")
+      ->type_name("TEXT");
 }
 
 /// Without the option the suffix of -o decides, and `otherwise` if it has none.
@@ -258,6 +268,7 @@ void add_output_options(CLI::App& app, OutputOptions& options) {
              "write to FILE instead of stdout\n"
              "without a name: to rtev-HOST-TIME.fxt; FILE.gz is compressed");
   add_format(app, options.format, Format::text);
+  add_label_option(app, options.label);
   add_choice<ColorMode>(app, "--color", options.color,
                         {{"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}},
                         "colours in text (default: auto, that is on a terminal unless NO_COLOR is set)");
@@ -278,6 +289,7 @@ void add_recording_options(CLI::App& app, OutputOptions& options) {
              "the file to write (default: rtev-HOST-TIME with the suffix of the format), or - for stdout; FILE.gz is "
              "compressed");
   add_format(app, options.format, Format::fxt);
+  add_label_option(app, options.label);
   add_events_option(app, options.events);
   app.final_callback([&app, &options] {
     if (app.count("--output") == 0) options.path = unnamed_file;

@@ -105,6 +105,7 @@ struct OutputOptions {
   bool all = false;                ///< also on a terminal every event has a line
   std::chrono::nanoseconds min{};  ///< see SinkOptions::min_ns
   ThreadSelection threads{};
+  std::string label{};      ///< see SinkOptions::label
   bool all_frames = false;  ///< see SinkOptions::all_frames
   DiskOptions disk{};
 };

@@ -58,6 +58,7 @@ Result<std::unique_ptr<StreamFile>> StreamFile::open(const OutputOptions& option
                                                .columns = terminal_columns(file.fd()),
                                                .min_ns = static_cast<std::uint64_t>(options.min.count()),
                                                .threads = options.threads,
+                                               .label = options.label,
                                                .all_frames = options.all_frames});
   return made;
 }

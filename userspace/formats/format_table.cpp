@@ -12,6 +12,7 @@
 #include "base/escape.hpp"
 #include "formats/brief/brief_sink.hpp"
 #include "formats/chrome/chrome_sink.hpp"
+#include "formats/csv/csv_sink.hpp"
 #include "formats/fxt/fxt_sink.hpp"
 #include "formats/jsonl/jsonl_sink.hpp"
 #include "formats/perfetto/perfetto_sink.hpp"
@@ -26,6 +27,7 @@ constexpr std::string_view jsonl_suffixes[] = {".jsonl"};
 constexpr std::string_view fxt_suffixes[] = {".fxt"};
 constexpr std::string_view chrome_suffixes[] = {".json"};
 constexpr std::string_view pftrace_suffixes[] = {".pftrace", ".perfetto-trace"};
+constexpr std::string_view csv_suffixes[] = {".csv"};
 
 constexpr FormatInfo table[] = {
     {.format = Format::brief,
@@ -56,8 +58,8 @@ constexpr FormatInfo table[] = {
      .purpose = "one JSON object per line, for programs",
      .hint = "one JSON object per line, e.g. for jq",
      .is_binary = false,
-     .make = [](Output& output, const SinkOptions&) -> std::unique_ptr<Sink> {
-       return std::make_unique<JsonlSink>(output);
+     .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
+       return std::make_unique<JsonlSink>(output, options.label);
      }},
     {.format = Format::fxt,
      .name = "fxt",
@@ -85,6 +87,15 @@ constexpr FormatInfo table[] = {
      .is_binary = true,
      .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
        return std::make_unique<PerfettoSink>(output, PerfettoOptions{.flush_interval_ns = options.max_held_ns});
+     }},
+    {.format = Format::csv,
+     .name = "csv",
+     .suffixes = csv_suffixes,
+     .purpose = "a row for each pause, phase, span and figure, for databases",
+     .hint = "contrib/ has tables and queries for ClickHouse and DuckDB",
+     .is_binary = false,
+     .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
+       return std::make_unique<CsvSink>(output, options.label);
      }},
 };
 

@@ -16,7 +16,7 @@
 
 namespace rtev {
 
-enum class Format : std::uint8_t { brief, text, jsonl, fxt, chrome, pftrace };
+enum class Format : std::uint8_t { brief, text, jsonl, fxt, chrome, pftrace, csv };
 
 struct SinkOptions {
   /// How long a sink may hold events back to write larger pieces, in ns; 0: flush() writes at once.
@@ -26,6 +26,7 @@ struct SinkOptions {
   /// brief and text: shorter pauses and spans have no lines. 0: brief has its own limits, text has lines for all.
   std::uint64_t min_ns = 0;
   ThreadSelection threads{};  ///< brief
+  std::string label{};        ///< csv and jsonl: a word of the user for the whole run
   bool all_frames = false;    ///< text: all functions of a stack, not only the innermost one of OCaml
 };
 

@@ -88,6 +88,7 @@ void JsonlSink::header(const RunHeader& header) {
     json_.plain_member("type", "header");
     json_.member("schema", schema);
     add_run(json_, header);
+    if (!label_.empty()) json_.member("label", label_);
   });
   end_object_line();
 }

@@ -2,6 +2,9 @@
 // JSON lines, schema 2: a header, one object an event, a summary. docs/json.md documents the keys.
 #pragma once
 
+#include <string>
+#include <utility>
+
 #include "base/json_writer.hpp"
 #include "base/utc_time.hpp"
 #include "formats/line_sink.hpp"
@@ -10,7 +13,7 @@ namespace rtev {
 
 class JsonlSink final : public LineSink {
  public:
-  explicit JsonlSink(Output& output) : LineSink(output) {}
+  explicit JsonlSink(Output& output, std::string label = {}) : LineSink(output), label_(std::move(label)) {}
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;
@@ -31,6 +34,7 @@ class JsonlSink final : public LineSink {
   void sample(const Event& event, const Sample& sample, const Registry& registry);
   void end_object_line();
 
+  std::string label_;  ///< of the header
   JsonWriter json_{out_};
   std::uint64_t start_ns_ = 0;
   UtcTime utc_;

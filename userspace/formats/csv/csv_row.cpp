@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+#include "formats/csv/csv_row.hpp"
+
+#include <utility>
+
+#include "base/escape.hpp"
+
+namespace rtev {
+namespace {
+
+constexpr std::string_view digits = "0123456789ABCDEF";
+
+bool begins_formula(std::string_view text) {
+  return !text.empty() && std::string_view("=+-@").contains(text.front());
+}
+
+bool needs_quotes(std::string_view text) {
+  return !text.empty() &&
+         (text.front() == ' ' || text.back() == ' ' || text.find_first_of(",\"'") != std::string_view::npos);
+}
+
+}  // namespace
+
+void add_csv_field(TextBuffer& out, std::string_view text) {
+  const std::size_t begin = out.size();
+  if (begins_formula(text)) {
+    const auto first = static_cast<unsigned char>(text.front());
+    out.add("\\x", digits[first >> 4], digits[first & 15]);
+    text.remove_prefix(1);
+  }
+  add_escaped(out, text);
+  if (!needs_quotes(out.text().substr(begin))) return;
+  const std::string field(out.text().substr(begin));
+  out.cut(begin);
+  out.add('"');
+  for (const char c : field) {
+    if (c == '"') out.add('"');
+    out.add(c);
+  }
+  out.add('"');
+}
+
+std::string_view csv_titles() {
+  return "kind,host,run,label,time_ns,duration_ns,pid,start_ticks,comm,exe,ocaml,domain,name,value,unit,state,"
+         "on_cpu_ns,runnable_ns,blocked_ns\n";
+}
+
+void CsvWriter::set_run(const RunHeader& header) {
+  // Without a time of day, as of the ring of a process, times are those since the host was started.
+  const bool has_date = header.start_realtime_ns != 0;
+  offset_ns_ = has_date ? header.start_realtime_ns - header.start_ns : 0;
+  TextBuffer text;
+  text.add(',');
+  add_csv_field(text, header.host);
+  text.add(',', csv_number(header.start_ns + offset_ns_), ',');
+  add_csv_field(text, label_);
+  text.add(',');
+  run_ = text.text();
+}
+
+void CsvWriter::add(const CsvRow& row) {
+  out_.add(row.kind, std::string_view(run_), csv_number(row.begin_ns + offset_ns_), ',', csv_number(row.duration_ns),
+           ',', row.process.pid, ',', csv_number(row.process.start_ticks), ',');
+  add_csv_field(out_, row.process.comm);
+  out_.add(',');
+  add_csv_field(out_, row.process.exe);
+  out_.add(',');
+  add_csv_field(out_, row.process.ocaml);
+  out_.add(',', row.domain, ',');
+  add_csv_field(out_, row.name);
+  out_.add(',', row.value, ',', row.unit, ',', row.state, ',', csv_number(row.time.on_cpu), ',',
+           csv_number(row.time.runnable), ',', csv_number(row.time.blocked()));
+}
+
+}  // namespace rtev
