@@ -55,14 +55,19 @@ run_tests() {
   (cd "$root" && ctest --preset "$preset" --parallel "$(nproc)" --no-tests=error "$@")
 }
 
-# ocaml_sources VERSION SHA512: downloads the sources of OCaml, which are an npm package, and unpacks them into the
-# folder `package`.
-ocaml_sources() {
+# need_npm: installs npm, which downloads the sources of OCaml, and DuckDB.
+need_npm() {
   command -v npm >/dev/null || {
-    say "installing npm to download the sources of OCaml"
+    say "installing npm"
     apt-get update -qq
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends npm >/dev/null
   }
+}
+
+# ocaml_sources VERSION SHA512: downloads the sources of OCaml, which are an npm package, and unpacks them into the
+# folder `package`.
+ocaml_sources() {
+  need_npm
   npm pack --silent "ocaml@$1" >/dev/null
   echo "$2  ocaml-$1.tgz" | sha512sum --check --quiet || die "ocaml-$1.tgz has a wrong checksum"
   tar xzf "ocaml-$1.tgz"
@@ -98,4 +103,12 @@ get_other_ocamls() {
   once "$cache/ocaml-5.1" build-ocaml-5.1 || true
   [ -e "$cache/ocaml-5.4/.complete" ] || say "unpacking OCaml 5.4 into $cache/ocaml-5.4 (once, some seconds)"
   once "$cache/ocaml-5.4" unpack-ocaml-5.4 || true
+}
+
+# get_databases: unpacks ClickHouse and DuckDB, which tests load recordings into. Without one of them, its test skips.
+get_databases() {
+  [ -e "$cache/clickhouse/.complete" ] || say "unpacking ClickHouse into $cache/clickhouse (once, some seconds)"
+  once "$cache/clickhouse" unpack-clickhouse || true
+  [ -e "$cache/duckdb/.complete" ] || say "unpacking DuckDB into $cache/duckdb (once, some seconds)"
+  once "$cache/duckdb" unpack-duckdb || true
 }

@@ -1,0 +1,10 @@
+-- SPDX-License-Identifier: MIT
+-- Programs that run for less than a second: how many, how long, and how many failed. Many of them mean that OCaml
+-- programs are started where one could go on.
+SELECT service, count(DISTINCT host) AS hosts, count(*) AS processes, count(*) FILTER (state != 'exit 0') AS failed,
+  quantile_disc(duration_ns, 0.5) AS p50_ns, max(duration_ns) AS max_ns, max(value) AS max_rss_bytes
+FROM rtev
+WHERE kind = 'process' AND name IN ('exec', 'fork') AND (state LIKE 'exit %' OR state LIKE 'signal %')
+  AND duration_ns < 1000000000
+GROUP BY service
+ORDER BY processes DESC;
