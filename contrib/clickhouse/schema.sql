@@ -13,6 +13,8 @@ CREATE TABLE IF NOT EXISTS rtev (
   start_ticks Int64,
   comm String,
   exe String,
+  service_name String,
+  service_version String,
   ocaml String,
   domain Int32,
   name String,
@@ -22,8 +24,11 @@ CREATE TABLE IF NOT EXISTS rtev (
   on_cpu_ns Int64,
   runnable_ns Int64,
   blocked_ns Int64,
-  -- What counts as a service: here the name of the program's file. Change it to your own rule, e.g. a part of the path.
-  service String MATERIALIZED if(exe = '', comm, extract(exe, '[^/]*$')),
+  -- What counts as a service: the name that it was given, else that of the program's file. Change it to your own rule,
+  -- e.g. a part of the path.
+  service String MATERIALIZED multiIf(service_name != '', service_name, exe = '', comm, extract(exe, '[^/]*$')),
+  -- The label, or without one the version of the service.
+  release String MATERIALIZED if(label = '', service_version, label),
   time DateTime MATERIALIZED toDateTime(intDiv(time_ns, 1000000000))
 ) ENGINE = MergeTree
 -- Not by the times of events: those are whatever programs write.
@@ -33,7 +38,8 @@ ORDER BY (kind, service, host, run, time_ns);
 -- A file on its way into `rtev`.
 CREATE TABLE IF NOT EXISTS rtev_staged (
   kind String, host String, run Int64, label String, time_ns Int64, duration_ns Int64, pid Int32, start_ticks Int64,
-  comm String, exe String, ocaml String, domain Int32, name String, value Int64, unit String, state String,
+  comm String, exe String, service_name String,
+  service_version String, ocaml String, domain Int32, name String, value Int64, unit String, state String,
   on_cpu_ns Int64, runnable_ns Int64, blocked_ns Int64
 ) ENGINE = Log;
 

@@ -2,9 +2,10 @@
 -- Tables for recordings of many hosts: `rtev` for `-f csv`, `rtev_events` for `-f json`. docs/csv.md and docs/json.md
 -- describe the columns.
 
--- What counts as a service: here the name of the program's file. Change it to your own rule, e.g. a part of the path.
-CREATE MACRO IF NOT EXISTS rtev_service(exe, comm) AS
-  CASE WHEN exe = '' THEN comm ELSE regexp_extract(exe, '[^/]*$') END;
+-- What counts as a service: the name that it was given, else that of the program's file. Change it to your own rule, e.g.
+-- a part of the path.
+CREATE MACRO IF NOT EXISTS rtev_service(service_name, exe, comm) AS
+  CASE WHEN service_name != '' THEN service_name WHEN exe = '' THEN comm ELSE regexp_extract(exe, '[^/]*$') END;
 
 CREATE TABLE IF NOT EXISTS rtev (
   kind VARCHAR NOT NULL,
@@ -17,6 +18,8 @@ CREATE TABLE IF NOT EXISTS rtev (
   start_ticks BIGINT NOT NULL,
   comm VARCHAR NOT NULL,
   exe VARCHAR NOT NULL,
+  service_name VARCHAR NOT NULL,
+  service_version VARCHAR NOT NULL,
   ocaml VARCHAR NOT NULL,
   domain INTEGER NOT NULL,
   name VARCHAR NOT NULL,
@@ -27,6 +30,7 @@ CREATE TABLE IF NOT EXISTS rtev (
   runnable_ns BIGINT NOT NULL,
   blocked_ns BIGINT NOT NULL,
   service VARCHAR NOT NULL,
+  release VARCHAR NOT NULL,  -- the label, or without one the version of the service
   time TIMESTAMP_NS NOT NULL
 );
 

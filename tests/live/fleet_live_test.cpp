@@ -176,7 +176,7 @@ TEST_P(FleetLive, QueriesAnswerWhatReportsSay) {
       for (const Json& span : group.at("slowest")) spans.push_back(span.at("duration_ns"));
   }
 
-  expect("worst-pauses", {"service", "label", "ocaml"}, {"pauses", "total_ns", "max_ns"}, pauses);
+  expect("worst-pauses", {"service", "release", "ocaml"}, {"pauses", "total_ns", "max_ns"}, pauses);
   expect("gc-share", {"service"}, {"domain_ns", "gc_ns", "cpu_ns", "gc_cpu_ns"}, shares);
   expect("explicit-gc", {"service", "name"}, {"calls", "pauses", "total_ns", "max_ns"}, calls);
   expect("run-queue", {"host"}, {"all_on_cpu_ns", "all_runnable_ns", "all_blocked_ns"}, queues);
@@ -190,7 +190,7 @@ TEST_P(FleetLive, QueriesAnswerWhatReportsSay) {
     const std::string of = side;
     std::vector<std::uint64_t> lengths;
     for (const Json& row : database_->rows("SELECT duration_ns FROM rtev WHERE kind = 'pause' AND state = 'done' AND "
-                                           "service = 'collections' AND label = '" +
+                                           "service = 'collections' AND release = '" +
                                            std::string(label) + "' ORDER BY duration_ns"))
       lengths.push_back(row.at("duration_ns"));
     EXPECT_EQ(difference(distributions.at(std::string("collections|") + label + "|"), lengths), "");

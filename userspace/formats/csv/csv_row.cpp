@@ -41,8 +41,8 @@ void add_csv_field(TextBuffer& out, std::string_view text) {
 }
 
 std::string_view csv_titles() {
-  return "kind,host,run,label,time_ns,duration_ns,pid,start_ticks,comm,exe,ocaml,domain,name,value,unit,state,"
-         "on_cpu_ns,runnable_ns,blocked_ns\n";
+  return "kind,host,run,label,time_ns,duration_ns,pid,start_ticks,comm,exe,service_name,service_version,ocaml,domain,"
+         "name,value,unit,state,on_cpu_ns,runnable_ns,blocked_ns\n";
 }
 
 void CsvWriter::set_run(const RunHeader& header) {
@@ -61,12 +61,12 @@ void CsvWriter::set_run(const RunHeader& header) {
 void CsvWriter::add(const CsvRow& row) {
   out_.add(row.kind, std::string_view(run_), csv_number(row.begin_ns + offset_ns_), ',', csv_number(row.duration_ns),
            ',', row.process.pid, ',', csv_number(row.process.start_ticks), ',');
-  add_csv_field(out_, row.process.comm);
-  out_.add(',');
-  add_csv_field(out_, row.process.exe);
-  out_.add(',');
-  add_csv_field(out_, row.process.ocaml);
-  out_.add(',', row.domain, ',');
+  const CsvProcess& process = row.process;
+  for (const std::string_view text : {process.comm, process.exe, process.service, process.version, process.ocaml}) {
+    add_csv_field(out_, text);
+    out_.add(',');
+  }
+  out_.add(row.domain, ',');
   add_csv_field(out_, row.name);
   out_.add(',', row.value, ',', row.unit, ',', row.state, ',', csv_number(row.time.on_cpu), ',',
            csv_number(row.time.runnable), ',', csv_number(row.time.blocked()));

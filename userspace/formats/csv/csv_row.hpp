@@ -16,9 +16,9 @@ namespace rtev {
 
 /// Which process image a row is about. Texts as the process made them, valid while the row is written.
 struct CsvProcess {
-  std::int32_t pid = 0;           ///< 0: none
-  std::uint64_t start_ticks = 0;  ///< ProcessInfo::start_ticks
-  std::string_view comm{}, exe{}, ocaml{};
+  std::int32_t pid = 0;                                           ///< 0: none
+  std::uint64_t start_ticks = 0;                                  ///< ProcessInfo::start_ticks
+  std::string_view comm{}, exe{}, service{}, version{}, ocaml{};  ///< service, version: see ServiceIdentity
 };
 
 /// Numbers beyond INT64_MAX are written as INT64_MAX: databases refuse greater ones.

@@ -20,6 +20,8 @@ CsvProcess process_of(const ProcessInfo& info) {
           .start_ticks = info.start_ticks,
           .comm = info.comm,
           .exe = info.exe,
+          .service = info.service.name,
+          .version = info.service.version,
           .ocaml = info.runtime == ocaml_runtime ? std::string_view(info.version) : std::string_view()};
 }
 

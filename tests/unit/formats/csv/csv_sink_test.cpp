@@ -69,6 +69,7 @@ std::string decoded(const std::string& field) {
 }
 
 TEST_F(Csv, APauseIsARowWithItsRunAndProcess) {
+  world_.registry.process(world_.process).service = {.name = "shop", .version = "7"};
   EXPECT_EQ(row_of("pause", events().add("10 >major 20 >major_slice 50 <major_slice 100 <major", csv_start)),
             (CsvRecord{{"kind", "pause"},
                        {"host", "web-1"},
@@ -80,6 +81,8 @@ TEST_F(Csv, APauseIsARowWithItsRunAndProcess) {
                        {"start_ticks", "99"},
                        {"comm", "server"},
                        {"exe", "/usr/bin/server"},
+                       {"service_name", "shop"},
+                       {"service_version", "7"},
                        {"ocaml", "5.3"},
                        {"domain", "0"},
                        {"name", "major"},
@@ -277,10 +280,10 @@ TEST_F(Csv, HostileTextsComeBackAndControlNothing) {
   for (const std::string& text : texts) {
     host_ = label_ = text;
     ProcessInfo& info = world_.registry.process(world_.process);
-    info.comm = info.exe = info.version = text;
+    info.comm = info.exe = info.version = info.service.name = info.service.version = text;
     world_.user_names[1] = text;
     const CsvRecord row = row_of("span", events().add("10 [1 20 ]1", csv_start));
-    for (const char* column : {"host", "label", "comm", "exe", "ocaml", "name"}) {
+    for (const char* column : {"host", "label", "comm", "exe", "service_name", "service_version", "ocaml", "name"}) {
       const std::string& field = row.at(column);
       EXPECT_EQ(decoded(field), text) << column;
       EXPECT_FALSE(field.find_first_of("=+-@") == 0) << field;
