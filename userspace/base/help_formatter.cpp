@@ -79,6 +79,20 @@ std::string option_heading(const CLI::Option& option) {
   return heading;
 }
 
+std::shared_ptr<HelpFormatter> help_formatter_of(const CLI::App& app) {
+  return std::dynamic_pointer_cast<HelpFormatter>(app.get_formatter());
+}
+
+void set_values(const CLI::App& app, const CLI::Option& option, ArgumentValues values) {
+  if (const auto formatter = help_formatter_of(app)) formatter->set_values(option, std::move(values));
+}
+
+const ArgumentValues& HelpFormatter::values_of(const CLI::Option& option) const {
+  static const ArgumentValues any;
+  const auto found = values_.find(&option);
+  return found != values_.end() ? found->second : any;
+}
+
 std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
   std::string usage = "Usage: " + name;
   for (const CLI::Option* option : app->get_options())

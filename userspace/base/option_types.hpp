@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/help_formatter.hpp"
 #include "base/parse.hpp"
 
 namespace rtev {
@@ -26,8 +27,12 @@ template <typename Choice, typename Value>
 CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
                         std::vector<std::pair<std::string, Choice>> choices, const std::string& help,
                         const std::vector<std::pair<std::string, Choice>>& aliases = {}) {
-  std::string words;
-  for (const auto& [word, choice] : choices) words += (words.empty() ? "" : "|") + word;
+  std::string type;
+  ArgumentValues values;
+  for (const auto& [word, choice] : choices) {
+    type += (type.empty() ? "" : "|") + word;
+    values.words.push_back(word);
+  }
   choices.insert(choices.end(), aliases.begin(), aliases.end());
   const auto accept = [&value, choices = std::move(choices)](const std::string& text) {
     const auto found = std::ranges::find(choices, text, &std::pair<std::string, Choice>::first);
@@ -35,7 +40,9 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
     value = found->second;
     return true;
   };
-  return add_parsed_option(app, name, words, "one of " + words, accept, help);
+  CLI::Option* const option = add_parsed_option(app, name, type, "one of " + type, accept, help);
+  set_values(app, *option, std::move(values));
+  return option;
 }
 
 /// A whole number from `min` to `max`.

@@ -37,13 +37,23 @@ CLI::Validator not_empty() {
   return {[](const std::string& text) { return std::string(text.empty() ? empty_name : ""); }, ""};
 }
 
-CLI::Option* add_file(CLI::App& app, const char* name, std::string& path, const std::string& help) {
-  return app.add_option(name, path, help)->type_name("FILE")->check(not_empty());
+CLI::Option* add_file(CLI::App& app, const char* name, std::string& path, const std::string& help,
+                      ArgumentValues values) {
+  CLI::Option* const option = app.add_option(name, path, help)->check(not_empty());
+  set_values(app, *option, std::move(values));
+  return option;
+}
+
+ArgumentValues input_values() {
+  return {.suffixes = {".fxt", ".fxt.gz", ".events"}, .pids = true};
 }
 
 /// Without a name -o stands for one of its own: what follows is another option, or nothing.
-CLI::Option* add_output(CLI::App& app, std::string& path, const std::string& help) {
-  return add_file(app, "-o,--output", path, help)->type_name("[FILE]")->expected(0, 1)->default_str(unnamed_file);
+CLI::Option* add_output(CLI::App& app, std::string& path, const std::string& help, std::vector<std::string> suffixes) {
+  return add_file(app, "-o,--output", path, help, {.suffixes = std::move(suffixes)})
+      ->type_name("[FILE]")
+      ->expected(0, 1)
+      ->default_str(unnamed_file);
 }
 
 /// Ends the parsing with a usage error.
@@ -88,12 +98,13 @@ CLI::Validator event_list() {
 }
 
 void add_events_option(CLI::App& app, std::string& events) {
-  app.add_option("--events", events,
-                 "only events of these kinds or names, e.g. 'user,minor*'\n"
-                 "kinds: phase, counter, alloc, lifecycle, user, process, switch, wakeup, sample; names may have "
-                 "wildcards; losses are always shown")
-      ->type_name("LIST")
-      ->check(event_list());
+  CLI::Option* const option = app.add_option("--events", events,
+                                             fmt::format("only events of these kinds or names, e.g. 'user,minor*'\n"
+                                                         "kinds: {}; names may have wildcards; losses are always shown",
+                                                         fmt::join(EventFilter::all_kinds(), ", ")))
+                                  ->type_name("LIST")
+                                  ->check(event_list());
+  set_values(app, *option, {.words = EventFilter::all_kinds(), .is_list = true});
 }
 
 void add_label_option(CLI::App& app, std::string& label) {
@@ -176,16 +187,20 @@ void add_stack_options(CLI::App& app, StackOptions& options, StackUse use) {
 
 void add_pid_option(CLI::App& app, std::vector<std::int32_t>& pids) {
   app.option_defaults()->group("Selection");
-  app.add_option("-p,--pid", pids, "only the process with this id; repeatable")
-      ->type_name("PID")
-      ->check(expects("a process id",
-                      [](const std::string& text) { return parse_number<std::int32_t>(text).value_or(0) > 0; }));
+  CLI::Option* const option = app.add_option("-p,--pid", pids, "only the process with this id; repeatable")
+                                  ->type_name("PID")
+                                  ->check(expects("a process id", [](const std::string& text) {
+                                    return parse_number<std::int32_t>(text).value_or(0) > 0;
+                                  }));
+  set_values(app, *option, {.pids = true});
 }
 
 void add_process_options(CLI::App& app, ProcessOptions& options) {
   add_pid_option(app, options.pids);
-  app.add_option("-n,--name", options.names, "only processes with this name, e.g. server or 'web*'; repeatable")
-      ->type_name("GLOB");
+  CLI::Option* const option =
+      app.add_option("-n,--name", options.names, "only processes with this name, e.g. server or 'web*'; repeatable")
+          ->type_name("GLOB");
+  set_values(app, *option, {.process_names = true});
   add_time_option(app, "-d,--duration", options.duration,
                   "stop after this time, e.g. 500ms, 5s, 2m (default: at Ctrl-C)");
 }
@@ -266,7 +281,8 @@ void add_output_options(CLI::App& app, OutputOptions& options) {
   app.option_defaults()->group(output_group);
   add_output(app, options.path,
              "write to FILE instead of stdout\n"
-             "without a name: to rtev-HOST-TIME.fxt; FILE.gz is compressed");
+             "without a name: to rtev-HOST-TIME.fxt; FILE.gz is compressed",
+             stream_suffixes());
   add_format(app, options.format, Format::text);
   add_label_option(app, options.label);
   add_choice<ColorMode>(app, "--color", options.color,
@@ -287,7 +303,8 @@ void add_recording_options(CLI::App& app, OutputOptions& options) {
   app.option_defaults()->group(output_group);
   add_output(app, options.path,
              "the file to write (default: rtev-HOST-TIME with the suffix of the format), or - for stdout; FILE.gz is "
-             "compressed");
+             "compressed",
+             stream_suffixes());
   add_format(app, options.format, Format::fxt);
   add_label_option(app, options.label);
   add_events_option(app, options.events);
@@ -331,7 +348,8 @@ void add_disk_options(CLI::App& app, DiskOptions& options, bool always_file) {
 
 void add_analysis_options(CLI::App& app, AnalysisOptions& options, StackUse stacks) {
   CLI::Option* const input =
-      add_file(app, "-i,--input", options.input, "analyse this instead of tracing: " + inputs)->type_name("INPUT");
+      add_file(app, "-i,--input", options.input, "analyse this instead of tracing: " + inputs, input_values())
+          ->type_name("INPUT");
   add_process_options(app, options);
   app.get_option("--duration")
       ->description(
@@ -339,7 +357,8 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options, StackUse stac
   for (CLI::Option* const option : add_window_options(app, options.window)) option->needs(input);
   app.option_defaults()->group(output_group);
   add_output(app, options.output,
-             "write the report to FILE instead of stdout (without a name: rtev-HOST-TIME.txt or .json)");
+             "write the report to FILE instead of stdout (without a name: rtev-HOST-TIME.txt or .json)",
+             report_suffixes(options.file_suffixes));
   add_json_option(app, options.json);
   app.get_option("--format")->description("text (default) for people, json for programs (default if FILE ends so)");
   const auto accept_limit = [&options](const std::string& text) {
@@ -380,7 +399,7 @@ void add_min_option(CLI::App& app, std::chrono::nanoseconds& min) {
 }
 
 void add_input_options(CLI::App& app, CopyOptions& options) {
-  app.add_option("INPUT", options.input, inputs)->check(not_empty())->required();
+  add_file(app, "INPUT", options.input, inputs, input_values())->required();
   add_process_options(app, options);
   app.get_option("--duration")->description("only the first TIME of INPUT, e.g. 500ms, 5s, 2m (default: all)");
   add_window_options(app, options.window);

@@ -134,7 +134,7 @@ struct AnalysisOptions : TraceOptions {
   bool json = false;
   bool full = false;            ///< --full or -v
   std::vector<Limit> limits{};  ///< --fail-if
-  /// Of files that the subcommand writes instead of its report.
+  /// Of files that the subcommand writes instead of its report. Set before the options are added.
   std::vector<std::string_view> file_suffixes{};
 };
 void add_analysis_options(CLI::App& app, AnalysisOptions& options, StackUse stacks = StackUse::optional);

@@ -92,4 +92,19 @@ Result<bool> is_json_output(const std::string& path, std::optional<bool> asked,
   return asked.value_or(is_json);
 }
 
+std::vector<std::string> stream_suffixes() {
+  std::vector<std::string> all;
+  for (const FormatInfo& info : all_formats())
+    for (const std::string_view suffix : info.suffixes)
+      all.insert(all.end(), {std::string(suffix), fmt::format("{}.gz", suffix)});
+  return all;
+}
+
+std::vector<std::string> report_suffixes(std::span<const std::string_view> others) {
+  std::vector<std::string> all(std::begin(text_suffixes), std::end(text_suffixes));
+  all.insert(all.end(), std::begin(json_suffixes), std::end(json_suffixes));
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
+}
+
 }  // namespace rtev::cli

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/format_table.hpp"
 #include "rtev/error.hpp"
@@ -26,5 +27,9 @@ Result<Format> format_of_output(const std::string& path, std::optional<Format> a
 /// with one of the suffixes `others`, which are no reports.
 Result<bool> is_json_output(const std::string& path, std::optional<bool> asked,
                             std::span<const std::string_view> others = {});
+
+/// The suffixes of files that streams and reports are written to.
+std::vector<std::string> stream_suffixes();
+std::vector<std::string> report_suffixes(std::span<const std::string_view> others);
 
 }  // namespace rtev::cli

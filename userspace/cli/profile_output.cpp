@@ -19,12 +19,12 @@ constexpr std::size_t bytes_per_key = 256;
 }  // namespace
 
 void add_profile_options(CLI::App& app, AnalysisOptions& options) {
-  add_analysis_options(app, options, StackUse::by_command);
   std::string files;
   for (const ProfileFileInfo& info : profile_files()) {
     options.file_suffixes.push_back(info.suffix);
     files += (files.empty() ? "" : ", ") + std::string(info.purpose) + " (" + std::string(info.suffix) + ")";
   }
+  add_analysis_options(app, options, StackUse::by_command);
   app.get_option("--output")
       ->description("write to FILE instead of stdout: the report (.txt, .json), or by its suffix " + files +
                     ". Without a name: rtev-HOST-TIME.txt or .json");

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "load/load_options.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <memory>
 #include <utility>
 
+#include "base/help_formatter.hpp"
 #include "base/option_types.hpp"
 #include "base/parse.hpp"
 #include "load/event_clock.hpp"
 #include "load/pace.hpp"
+#include "rtev/version.hpp"
 
 namespace rtev::load {
 namespace {
@@ -16,37 +22,22 @@ constexpr std::uint32_t max_processes = 4096;
 constexpr std::uint32_t ocaml_rings = 128;
 constexpr std::size_t max_name_bytes = 15;  // of a thread, as in /proc/PID/comm
 
-}  // namespace
+constexpr const char* description =
+    "Writes runtime events as OCaml 5 programs do, to test tracers. It reports exactly what it wrote.";
 
-PlanOptions LoadOptions::plan(std::uint32_t domain) const {
-  PlanOptions plan{.seed = seed, .domain = domain, .domains = domains};
-  const bool is_first = format == RingWriter::Format::before_5_1;
-  plan.mix = mix.value_or(is_first ? Mix::runtime_only() : Mix::all());
-  plan.family = family.value_or(is_first ? Family::before_5_3 : Family::since_5_3);
-  // Even the smallest ring must have room for several events.
-  plan.max_payload = std::min(plan.max_payload, std::uint32_t{1} << std::min(log2_words, 16u));
-  return plan;
-}
-
-RingWriter::Options LoadOptions::writer(const std::string& in_directory) const {
-  return {.directory = in_directory,
-          .domains = rings.value_or(std::max(domains, ocaml_rings)),
-          .log2_words = log2_words,
-          .start = true,
-          .preserve = preserve,
-          .format = format,
-          .family = plan(0).family,
-          .clock = cached_clock ? cached_time : exact_time};
-}
-
-LoadOptions options_from_environment() {
-  const auto asked = RingWriter::Options::from_environment();
-  LoadOptions options;
-  options.directory = asked.directory;
-  options.preserve = asked.preserve;
-  options.log2_words = asked.log2_words;
-  return options;
-}
+constexpr const char* footer =
+    "At the end a JSON object per process, with the events and words of each ring, goes to stdout, and a summary to "
+    "stderr. Ctrl-C ends the load early. OCAML_RUNTIME_EVENTS_DIR, OCAML_RUNTIME_EVENTS_PRESERVE and e= in "
+    "OCAMLRUNPARAM set defaults, as for OCaml programs.\n"
+    "\n"
+    "Exit status: 0, 1 after an error, 2 if the command line is wrong.\n"
+    "\n"
+    "Examples:\n"
+    "  rtev-load -d 10s                         one process with one domain, 1000 events per second\n"
+    "  rtev-load -P 2 -D 4 -r 250k              two processes of four domains, until Ctrl-C\n"
+    "  rtev-load -r max -n 50M --clock cached   as fast as possible; the summary says how fast\n"
+    "  rtev-load -P 500 -r 0                    500 processes with rings and no events\n"
+    "  rtev-load -P 8 --process-lifetime 5ms    eight short-lived processes at any time";
 
 void add_load_options(CLI::App& app, LoadOptions& options) {
   add_number_option<std::uint32_t>(app, "-P,--processes", options.processes, 1, max_processes,
@@ -57,19 +48,23 @@ void add_load_options(CLI::App& app, LoadOptions& options) {
     options.rate = text == "max" ? std::nullopt : parse_count(text);
     return text == "max" || (options.rate && *options.rate <= Pace::max_rate);
   };
-  add_parsed_option(app, "-r,--rate", "RATE", "a rate up to 1G, e.g. 1000, 250k, 2M, max", accept_rate,
-                    "events per second of each domain, e.g. 250k, 2M; max: as many as possible; 0: none "
-                    "(default: 1000)");
-  app.add_option_function<std::string>(
-         "-m,--mix",
-         [&options](const std::string& text) {
-           const auto mix = Mix::parse(text);
-           if (!mix) throw CLI::ValidationError("--mix", mix.error());
-           options.mix = *mix;
-         },
-         "kinds of events: gc, counters, alloc, user, spans, custom, or all (default); or their shares, e.g. "
-         "gc=8,counters=2,user=1")
-      ->type_name("MIX");
+  CLI::Option* const rate =
+      add_parsed_option(app, "-r,--rate", "RATE", "a rate up to 1G, e.g. 1000, 250k, 2M, max", accept_rate,
+                        "events per second of each domain, e.g. 250k, 2M; max: as many as possible; 0: none "
+                        "(default: 1000)");
+  set_values(app, *rate, {.words = {"max"}});
+  CLI::Option* const mix =
+      app.add_option_function<std::string>(
+             "-m,--mix",
+             [&options](const std::string& text) {
+               const auto mix = Mix::parse(text);
+               if (!mix) throw CLI::ValidationError("--mix", mix.error());
+               options.mix = *mix;
+             },
+             fmt::format("kinds of events: {}, or all (default); or their shares, e.g. gc=8,counters=2,user=1",
+                         fmt::join(Mix::words(), ", ")))
+          ->type_name("MIX");
+  set_values(app, *mix, {.words = Mix::words(), .is_list = true});
   add_number_option<std::uint64_t>(app, "--seed", options.seed, 0, UINT64_MAX,
                                    "seed of the random events; the same seed gives the same events (default: 1)");
   add_choice<bool>(app, "--clock", options.cached_clock, {{"monotonic", false}, {"cached", true}},
@@ -78,9 +73,11 @@ void add_load_options(CLI::App& app, LoadOptions& options) {
 }
 
 void add_ring_options(CLI::App& app, LoadOptions& options) {
-  app.add_option("--directory", options.directory,
-                 "the directory for ring files (default: OCAML_RUNTIME_EVENTS_DIR, or a private directory)")
-      ->type_name("DIR");
+  CLI::Option* const directory =
+      app.add_option("--directory", options.directory,
+                     "the directory for ring files (default: OCAML_RUNTIME_EVENTS_DIR, or a private directory)")
+          ->type_name("DIR");
+  set_values(app, *directory, {.directories = true});
   app.add_flag("--preserve", options.preserve, "keep the ring files at exit");
   add_number_option<std::uint32_t>(app, "-e,--ring-words-log2", options.log2_words, 6, 24,
                                    "2^N words in each ring (default: 16)");
@@ -115,6 +112,50 @@ void add_run_options(CLI::App& app, LoadOptions& options) {
   app.add_flag("--wait", options.wait,
                "print \"ready\" when all rings exist, and start when a line or end of file is read from stdin");
   app.add_flag("-q,--quiet", options.quiet, "print errors only");
+}
+
+}  // namespace
+
+PlanOptions LoadOptions::plan(std::uint32_t domain) const {
+  PlanOptions plan{.seed = seed, .domain = domain, .domains = domains};
+  const bool is_first = format == RingWriter::Format::before_5_1;
+  plan.mix = mix.value_or(is_first ? Mix::runtime_only() : Mix::all());
+  plan.family = family.value_or(is_first ? Family::before_5_3 : Family::since_5_3);
+  // Even the smallest ring must have room for several events.
+  plan.max_payload = std::min(plan.max_payload, std::uint32_t{1} << std::min(log2_words, 16u));
+  return plan;
+}
+
+RingWriter::Options LoadOptions::writer(const std::string& in_directory) const {
+  return {.directory = in_directory,
+          .domains = rings.value_or(std::max(domains, ocaml_rings)),
+          .log2_words = log2_words,
+          .start = true,
+          .preserve = preserve,
+          .format = format,
+          .family = plan(0).family,
+          .clock = cached_clock ? cached_time : exact_time};
+}
+
+LoadOptions options_from_environment() {
+  const auto asked = RingWriter::Options::from_environment();
+  LoadOptions options;
+  options.directory = asked.directory;
+  options.preserve = asked.preserve;
+  options.log2_words = asked.log2_words;
+  return options;
+}
+
+void set_up_command_line(CLI::App& app, LoadOptions& options) {
+  app.name("rtev-load");
+  app.description(description);
+  app.footer(footer);
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.set_help_flag("-h,--help", "print this help");
+  app.set_version_flag("--version", std::string("rtev-load ") + RTEV_VERSION, "print the version");
+  add_load_options(app, options);
+  add_ring_options(app, options);
+  add_run_options(app, options);
 }
 
 void check_options(const LoadOptions& options) {

@@ -52,9 +52,8 @@ struct LoadOptions {
 /// The defaults, with those that the environment sets for OCaml programs.
 LoadOptions options_from_environment();
 
-void add_load_options(CLI::App& app, LoadOptions& options);
-void add_ring_options(CLI::App& app, LoadOptions& options);
-void add_run_options(CLI::App& app, LoadOptions& options);
+/// Gives `app` the options of rtev-load, and its help.
+void set_up_command_line(CLI::App& app, LoadOptions& options);
 
 /// Throws CLI::ParseError if options contradict each other.
 void check_options(const LoadOptions& options);

@@ -20,7 +20,6 @@
 
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
-#include "base/help_formatter.hpp"
 #include "load/fleet.hpp"
 #include "load/load_options.hpp"
 #include "load/stop.hpp"
@@ -29,24 +28,6 @@
 
 namespace rtev::load {
 namespace {
-
-constexpr const char* description =
-    "Writes runtime events as OCaml 5 programs do, to test tracers. It reports exactly what it wrote.";
-
-constexpr const char* footer =
-    "At the end a JSON object per process, with the events and words of each ring, goes to stdout, and a summary to "
-    "stderr. Ctrl-C ends the load early. OCAML_RUNTIME_EVENTS_DIR, OCAML_RUNTIME_EVENTS_PRESERVE and e= in "
-    "OCAMLRUNPARAM "
-    "set defaults, as for OCaml programs.\n"
-    "\n"
-    "Exit status: 0, 1 after an error, 2 if the command line is wrong.\n"
-    "\n"
-    "Examples:\n"
-    "  rtev-load -d 10s                         one process with one domain, 1000 events per second\n"
-    "  rtev-load -P 2 -D 4 -r 250k              two processes of four domains, until Ctrl-C\n"
-    "  rtev-load -r max -n 50M --clock cached   as fast as possible; the summary says how fast\n"
-    "  rtev-load -P 500 -r 0                    500 processes with rings and no events\n"
-    "  rtev-load -P 8 --process-lifetime 5ms    eight short-lived processes at any time";
 
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
@@ -139,14 +120,8 @@ int run_load(const LoadOptions& options) {
 
 int run(int argc, char** argv) {
   LoadOptions options = options_from_environment();
-  CLI::App app(description, "rtev-load");
-  app.footer(footer);
-  app.formatter(std::make_shared<HelpFormatter>());
-  app.set_help_flag("-h,--help", "print this help");
-  app.set_version_flag("--version", std::string("rtev-load ") + RTEV_VERSION, "print the version");
-  add_load_options(app, options);
-  add_ring_options(app, options);
-  add_run_options(app, options);
+  CLI::App app;
+  set_up_command_line(app, options);
   try {
     app.parse(argc, argv);
     check_options(options);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "load/mix.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -29,6 +32,13 @@ Mix Mix::runtime_only() {
   return Mix({8, 2, 1, 0, 0, 0});
 }
 
+std::vector<std::string> Mix::words() {
+  std::vector<std::string> words;
+  for (std::size_t part = 0; part < part_count; ++part)  // a part may have several names, the first is the usual one
+    words.emplace_back(std::ranges::find(names, static_cast<Part>(part), &decltype(names)::value_type::second)->first);
+  return words;
+}
+
 bool Mix::has_user_events() const {
   return std::ranges::any_of(std::array{Part::user, Part::spans, Part::custom},
                              [this](Part part) { return weight(part) > 0; });
@@ -46,7 +56,7 @@ std::expected<Mix, std::string> Mix::parse(std::string_view text) {
     const std::string_view name = entry.substr(0, entry.find('='));
     const auto known = std::ranges::find(names, name, &decltype(names)::value_type::first);
     if (known == names.end())
-      return std::unexpected("'" + escaped(name) + "' is not one of gc, counters, alloc, user, spans, custom");
+      return std::unexpected(fmt::format("'{}' is not one of {}", escaped(name), fmt::join(words(), ", ")));
     std::uint32_t weight = 1;
     if (name.size() != entry.size()) {
       const auto number = parse_number<std::uint32_t>(entry.substr(name.size() + 1));

@@ -8,6 +8,7 @@
 #include <expected>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace rtev::load {
 
@@ -32,6 +33,9 @@ class Mix {
 
   /// "gc", "gc=8,user=1" or "all". The error is the reason.
   static std::expected<Mix, std::string> parse(std::string_view text);
+
+  /// The words for the parts.
+  static std::vector<std::string> words();
 
   std::uint32_t weight(Part part) const { return weights_[static_cast<std::size_t>(part)]; }
   bool has_user_events() const;

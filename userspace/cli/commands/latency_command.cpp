@@ -93,9 +93,11 @@ Subcommand add_latency_command(CLI::App& root) {
   auto options = std::make_shared<LatencyCommandOptions>();
   CLI::App* const app = root.add_subcommand("latency", "show how long GC pauses are, or spans of your own");
   app->footer(footer);
-  app->add_option("--phase", options->phase, "measure the spans of this phase instead of pauses, e.g. minor")
-      ->type_name("NAME")
-      ->check(CLI::Validator(phase_error, ""));
+  CLI::Option* const phase =
+      app->add_option("--phase", options->phase, "measure the spans of this phase instead of pauses, e.g. minor")
+          ->type_name("NAME")
+          ->check(CLI::Validator(phase_error, ""));
+  set_values(*app, *phase, {.words = phase_names()});
   CLI::Option* const span = add_parsed_option(
       *app, "--span", "NAME[>TIME]", "a name, with a time and its unit if there is a >, e.g. 'request>20ms'",
       [options](const std::string& text) {
