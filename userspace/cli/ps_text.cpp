@@ -83,6 +83,14 @@ std::string ps_table(std::span<const PsRow> rows, std::size_t columns) {
   return lines;
 }
 
+std::string ps_names(std::span<const PsRow> rows) {
+  std::string out;
+  for (const PsRow& row : rows) {
+    if (!row.info->ended) out += fmt::format("{}\t{}\n", row.info->pid, escaped(row.info->comm));
+  }
+  return out;
+}
+
 std::string ps_json(std::span<const PsRow> rows, double sample_s) {
   JsonWriter json;
   json.object([&] {

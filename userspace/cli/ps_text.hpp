@@ -27,6 +27,9 @@ struct PsRow {
 /// A line a process. Names are escaped. Lines are cut to so many columns, and programs have no directory; 0: neither.
 std::string ps_table(std::span<const PsRow> rows, std::size_t columns);
 
+/// For scripts: a line "PID TAB NAME" for each process that has not ended. Names are escaped.
+std::string ps_names(std::span<const PsRow> rows);
+
 /// One object; see docs/json.md.
 std::string ps_json(std::span<const PsRow> rows, double sample_s);
 

@@ -63,6 +63,7 @@ TEST(CommandLine, AcceptsOptionsOfEachSubcommand) {
       {"-f", "json"},
       {"stats", "-f", "jsonl"},
       {"ps", "-f", "json"},
+      {"ps", "-q", "-n", "web*"},
       {"record", "-o", "x.fxt", "--max-size", "1G", "--max-files", "2", "--min-free", "10%"},
       {"-o", "x.jsonl", "--max-size", "256k", "--min-free", "0"},
       {"convert", "x.fxt", "-o", "y", "-f", "pftrace", "-p", "1", "--events", "user"},

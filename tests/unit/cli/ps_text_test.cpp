@@ -60,6 +60,13 @@ TEST_F(PsText, LinesAreCutToTheTerminal) {
   EXPECT_THAT(table, AllOf(HasSubstr("  shop --…\n"), Not(HasSubstr("./"))));
 }
 
+TEST_F(PsText, NamesForScripts) {
+  silent_.comm = "\x1b[31m\n";
+  EXPECT_EQ(ps_names(rows_), "4242\tshop\n17\t\\x1B[31m\\x0A\n");
+  shop_.ended = true;
+  EXPECT_EQ(ps_names(rows_), "17\t\\x1B[31m\\x0A\n");
+}
+
 TEST_F(PsText, SwitchedOnIsAColumnWhereThereIsOne) {
   EXPECT_THAT(ps_table(rows_, 0), Not(HasSubstr("ENABLED")));
   rows_[0].is_enabled = true;

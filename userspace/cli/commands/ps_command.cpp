@@ -90,7 +90,18 @@ std::vector<PsRow> rows_of(const ProcessLister& lister, const StatsReport& repor
 
 struct PsOptions : ProcessOptions {
   bool json = false;
+  bool quiet = false;
 };
+
+/// What cannot be seen, and how to see it.
+void print_notes(const kernel::HostFeatures& host, bool only_own) {
+  if (only_own)
+    say(fmt::format("rtev-bpf: only processes of {} are shown: to see others needs root\n", name_of_user(::geteuid())));
+  for (const kernel::Feature& feature : host.features) {
+    if (feature.status == kernel::FeatureStatus::ok) continue;
+    say(fmt::format("rtev-bpf: {}: {}\nhint: {}\n", feature.name, feature.found, feature.hint));
+  }
+}
 
 int run_ps(const PsOptions& options) {
   kernel::HostFeatures host = kernel::inspect_view();
@@ -99,12 +110,7 @@ int run_ps(const PsOptions& options) {
   if (const kernel::Feature* feature = host.blocking())
     return report(
         {.what = "cannot inspect processes", .why = feature->name + ": " + feature->found, .hint = feature->hint});
-  if (only_own)
-    say(fmt::format("rtev-bpf: only processes of {} are shown: to see others needs root\n", name_of_user(::geteuid())));
-  for (const kernel::Feature& feature : host.features) {
-    if (feature.status == kernel::FeatureStatus::ok) continue;
-    say(fmt::format("rtev-bpf: {}: {}\nhint: {}\n", feature.name, feature.found, feature.hint));
-  }
+  if (!options.quiet) print_notes(host, only_own);
   const auto helper = helper::HelperProcess::start(only_own ? helper::HelperProcess::Rights::all
                                                             : helper::HelperProcess::Rights::needed);
   if (!helper) return report(helper.error());
@@ -114,14 +120,16 @@ int run_ps(const PsOptions& options) {
   std::optional<ProcessLister> lister;
   lister.emplace(*helper, ProcessFilter{.pids = options.pids, .name_globs = options.names}, raise_file_limit() / 2,
                  [&](const Batch& batch) { stats.consume(batch, lister->registry()); });
-  lister->run(options.duration.value_or(default_sample));
+  lister->run(options.quiet ? std::chrono::nanoseconds{0} : options.duration.value_or(default_sample));
   const auto rows = rows_of(*lister, stats.report(lister->registry()));
-  fmt::print("{}", options.json ? ps_json(rows, lister->seconds()) : ps_table(rows, terminal_columns(STDOUT_FILENO)));
+  fmt::print("{}", options.quiet  ? ps_names(rows)
+                   : options.json ? ps_json(rows, lister->seconds())
+                                  : ps_table(rows, terminal_columns(STDOUT_FILENO)));
   int status = exit_ok;
   if (const ProcessOptions missing = unmatched(options, lister->registry()); missing.select()) {
-    say(no_match_message(missing, *helper));
+    if (!options.quiet) say(no_match_message(missing, *helper));
     if (rows.empty()) status = exit_failure;
-  } else if (rows.empty()) {
+  } else if (rows.empty() && !options.quiet) {
     say("rtev-bpf: no OCaml 5 process runs now\n");
   }
   return finish_stdout(status);
@@ -137,6 +145,11 @@ Subcommand add_ps_command(CLI::App& root) {
   app->get_option("--duration")->description("count events for this time, e.g. 2s (default: 500ms)");
   app->option_defaults()->group("Output");
   add_json_option(*app, options->json);
+  app->add_flag("-q,--quiet", options->quiet,
+                "for scripts: only the id and the name of each process, separated by a tab, at once and without "
+                "messages")
+      ->excludes("--duration")
+      ->excludes("--format");
   return {.app = app, .run = [options](const Invocation&) { return run_ps(*options); }};
 }
 
