@@ -20,7 +20,7 @@ class CommandLine {
   /// The error is an exit status, too: help, the version or the usage error is already printed.
   std::expected<std::function<int()>, int> parse(std::vector<std::string> arguments);
 
-  /// With all subcommands, for the generator of the manual pages.
+  /// With all subcommands, for the generators of manual pages and completions.
   const CLI::App& app() const { return app_; }
 
  private:

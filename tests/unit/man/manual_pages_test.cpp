@@ -50,10 +50,8 @@ TEST(ManualPages, HaveEachOptionOfRtevBpf) {
 
 TEST(ManualPages, HaveEachOptionOfRtevLoad) {
   load::LoadOptions options;
-  CLI::App app("", "rtev-load");
-  add_load_options(app, options);
-  add_ring_options(app, options);
-  add_run_options(app, options);
+  CLI::App app;
+  set_up_command_line(app, options);
   expect_options(section(page("rtev-load.1", app), "# OPTIONS"), app);
 }
 
