@@ -8,7 +8,7 @@
 #pragma once
 
 #define RTEV_VERSION_MAJOR 0
-#define RTEV_VERSION_MINOR 1
+#define RTEV_VERSION_MINOR 2
 #define RTEV_VERSION_PATCH 0
 
 /// The version as one number, for comparisons in #if: major * 1'000'000 + minor * 1'000 + patch.
