@@ -15,12 +15,19 @@ private_apt() {
     -o Dir::Etc::preferences=/dev/null -o Dir::Etc::preferencesparts=/dev/null "$@"
 }
 
-# open_suite SUITE ARCHITECTURE: downloads the package lists of a suite for private_apt.
-open_suite() {
-  local state=$cache/apt/$1-$2 mirror
+# debian_mirror: prints the mirror of this machine.
+debian_mirror() {
+  local mirror
   # shellcheck disable=SC2016  # apt expands it
   mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' 'Component: main' | head -n1)
   [ -n "$mirror" ] || die "the apt configuration of this machine has no Debian mirror" "run on Debian, after apt-get update"
+  echo "$mirror"
+}
+
+# open_suite SUITE ARCHITECTURE: downloads the package lists of a suite for private_apt.
+open_suite() {
+  local state=$cache/apt/$1-$2 mirror
+  mirror=$(debian_mirror)
   mkdir -p "$state/lists/partial" "$state/archives/partial"
   echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $1 main" >"$state/sources.list"
   private_apt apt-get "$1" "$2" update >&2
