@@ -13,19 +13,30 @@
 
 namespace rtev {
 
+/// What kind of report it is: the first members of any.
+inline void add_type(JsonWriter& json, std::string_view type, std::string_view version) {
+  json.member("type", type);
+  json.member("schema", 1);
+  json.member("version", version);
+}
+
+/// When a run, or the part of it that is reported, began and ended.
+template <typename Run>
+void add_span(JsonWriter& json, const Run& run) {
+  json.member("start_ns", run.start_ns);
+  json.member("end_ns", run.end_ns);
+  if (run.run_realtime_ns == 0) return;
+  UtcTime utc;
+  utc.set_origin(run.run_ns, run.run_realtime_ns);
+  std::array<char, UtcTime::length> text;
+  json.member("time", utc.put(text, run.start_ns));
+}
+
 /// The first members of any report of type LatencyReport, PausesReport or StatsReport. docs/json.md documents schema 1.
 template <typename Report>
 void add_head(JsonWriter& json, std::string_view type, const Report& report) {
-  json.member("type", type);
-  json.member("schema", 1);
-  json.member("version", std::string_view{report.version});
-  json.member("start_ns", report.start_ns);
-  json.member("end_ns", report.end_ns);
-  if (report.run_realtime_ns == 0) return;
-  UtcTime utc;
-  utc.set_origin(report.run_ns, report.run_realtime_ns);
-  std::array<char, UtcTime::length> text;
-  json.member("time", utc.put(text, report.start_ns));
+  add_type(json, type, report.version);
+  add_span(json, report);
 }
 
 inline void add_split(JsonWriter& json, std::string_view key, const TimeSplit& time) {

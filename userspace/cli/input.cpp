@@ -50,9 +50,9 @@ struct OpenFiles {
   }
 };
 
+/// With the rights of the user who called sudo: this process must have become that user.
 Result<OpenFiles> open_file(const std::string& path) {
   const auto caller = SudoUser::of_environment();
-  if (auto dropped = become_calling_user(); !dropped) return std::unexpected(std::move(dropped.error()));
   auto input = open_input(path);
   if (!input) {
     if (input.error().code == EACCES && caller) {
@@ -108,6 +108,13 @@ Result<OpenFiles> open_process(std::int32_t pid) {
   files.clock_offset_ns = ring.clock_offset_ns;
   files.input = std::move(ring.fd);
   return files;
+}
+
+/// Nothing for a file that is no recording.
+Result<std::optional<RecordingFile>> open_recording(const UniqueFd& file, const std::string& path) {
+  auto recording = RecordingFile::open(UniqueFd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)), path);
+  if (!recording && recording.error().hint.empty()) recording.error().hint = reading.hint;
+  return recording;
 }
 
 /// True for an input that is a process id and not the name of a file.
@@ -191,17 +198,17 @@ Result<Input> Input::open(const std::string& name, const ReadOptions& options, c
   input.options_ = options;
   input.command_line_ = invocation.arguments;
   const bool is_process = names_a_process(name);
+  if (!is_process) {
+    if (auto dropped = become_calling_user(); !dropped) return std::unexpected(std::move(dropped.error()));
+  }
   auto files = is_process ? open_process(*pid_of(name)) : open_file(name);
   if (!files) return std::unexpected(std::move(files.error()));
   ::fstat(files->input.get(), &input.file_);
   if (auto confined = confine_reader(); !confined) return std::unexpected(std::move(confined.error()));
   const std::string path = files->process.ring_path;
   if (!is_process) {
-    auto recording = RecordingFile::open(UniqueFd(::fcntl(files->input.get(), F_DUPFD_CLOEXEC, 0)), path);
-    if (!recording) {
-      if (recording.error().hint.empty()) recording.error().hint = reading.hint;
-      return std::unexpected(std::move(recording.error()));
-    }
+    auto recording = open_recording(files->input, path);
+    if (!recording) return std::unexpected(std::move(recording.error()));
     input.recording_ = std::move(*recording);
     if (input.recording_) return input;
   }
@@ -219,6 +226,34 @@ Result<Input> Input::open(const std::string& name, const ReadOptions& options, c
     return std::unexpected(std::move(selected.error()));
   input.ring_.emplace(std::move(*ring));
   return input;
+}
+
+Result<std::vector<Input>> Input::open_recordings(const std::vector<std::string>& names, const ReadOptions& options) {
+  if (auto dropped = become_calling_user(); !dropped) return std::unexpected(std::move(dropped.error()));
+  std::vector<OpenFiles> files;
+  for (const std::string& name : names) {
+    auto opened = open_file(name);
+    if (!opened) return std::unexpected(std::move(opened.error()));
+    files.push_back(std::move(*opened));
+  }
+  if (auto confined = confine_reader(); !confined) return std::unexpected(std::move(confined.error()));
+  std::vector<Input> inputs;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    Input& input = inputs.emplace_back(Input());
+    input.name_ = names[i];
+    input.options_ = options;
+    ::fstat(files[i].input.get(), &input.file_);
+    auto recording = open_recording(files[i].input, files[i].process.ring_path);
+    if (!recording) return std::unexpected(std::move(recording.error()));
+    if (!*recording) {
+      return std::unexpected(Error{.what = reading.what,
+                                   .subject = names[i],
+                                   .why = "it is not a recording of rtev-bpf",
+                                   .hint = "make one with rtev-bpf record -o FILE.fxt"});
+    }
+    input.recording_ = std::move(*recording);
+  }
+  return inputs;
 }
 
 Result<void> Input::check_apart(const FdOutput& output) const {

@@ -37,6 +37,9 @@ class Input {
   /// anything.
   static Result<Input> open(const std::string& name, const ReadOptions& options, const Invocation& invocation);
 
+  /// Opens several recordings, likewise: all are open before anything is decoded.
+  static Result<std::vector<Input>> open_recordings(const std::vector<std::string>& names, const ReadOptions& options);
+
   /// Fails if the output would overwrite the file that is read.
   Result<void> check_apart(const FdOutput& output) const;
 

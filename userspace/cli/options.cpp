@@ -79,7 +79,7 @@ void complete_output(const CLI::App& app, OutputOptions& options, Format otherwi
 }
 
 /// The same for a report.
-void complete_report(const CLI::App& app, AnalysisOptions& options) {
+void complete_report(const CLI::App& app, ReportOptions& options) {
   check_output_name(app, options.output);
   const auto asked = app.count("--format") > 0 ? std::optional(options.json) : std::nullopt;
   if (options.output == unnamed_file) options.output = default_file_name(options.json ? ".json" : ".txt");
@@ -163,6 +163,24 @@ void add_id_option(CLI::App& app, const char* name, std::vector<std::int32_t>& i
       }));
 }
 
+void add_name_option(CLI::App& app, std::vector<std::string>& names) {
+  app.option_defaults()->group("Selection");
+  CLI::Option* const option =
+      app.add_option("-n,--name", names, "only processes with this name, e.g. server or 'web*'; repeatable")
+          ->type_name("GLOB");
+  set_values(app, *option, {.process_names = true});
+}
+
+/// -o and -f of a report
+void add_report_output(CLI::App& app, ReportOptions& options) {
+  app.option_defaults()->group(output_group);
+  add_output(app, options.output,
+             "write the report to FILE instead of stdout (without a name: rtev-HOST-TIME.txt or .json)",
+             report_suffixes(options.file_suffixes));
+  add_json_option(app, options.json);
+  app.get_option("--format")->description("text (default) for people, json for programs (default if FILE ends so)");
+}
+
 void add_stack_options(CLI::App& app, StackOptions& options, StackUse use) {
   constexpr unsigned max_rate = 10'000;
   const auto with_stacks = [use](CLI::Option* option, CLI::Option* stacks) {
@@ -197,10 +215,7 @@ void add_pid_option(CLI::App& app, std::vector<std::int32_t>& pids) {
 
 void add_process_options(CLI::App& app, ProcessOptions& options) {
   add_pid_option(app, options.pids);
-  CLI::Option* const option =
-      app.add_option("-n,--name", options.names, "only processes with this name, e.g. server or 'web*'; repeatable")
-          ->type_name("GLOB");
-  set_values(app, *option, {.process_names = true});
+  add_name_option(app, options.names);
   add_time_option(app, "-d,--duration", options.duration,
                   "stop after this time, e.g. 500ms, 5s, 2m (default: at Ctrl-C)");
 }
@@ -355,12 +370,7 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options, StackUse stac
       ->description(
           "stop after this time, e.g. 500ms, 5s, 2m (default: at Ctrl-C); with -i, analyse only the first TIME");
   for (CLI::Option* const option : add_window_options(app, options.window)) option->needs(input);
-  app.option_defaults()->group(output_group);
-  add_output(app, options.output,
-             "write the report to FILE instead of stdout (without a name: rtev-HOST-TIME.txt or .json)",
-             report_suffixes(options.file_suffixes));
-  add_json_option(app, options.json);
-  app.get_option("--format")->description("text (default) for people, json for programs (default if FILE ends so)");
+  add_report_output(app, options);
   const auto accept_limit = [&options](const std::string& text) {
     const auto limit = parse_limit(text);
     if (limit) options.limits.push_back(*limit);
@@ -387,6 +397,24 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options, StackUse stac
     options.full |= options.verbose;
     complete_report(app, options);
   });
+}
+
+void add_compare_options(CLI::App& app, CompareOptions& options) {
+  app.add_option("RECORDING", options.inputs, "two recordings (.fxt; - for stdin): of before and of after the change")
+      ->check(not_empty())
+      ->expected(2)
+      ->required();
+  add_name_option(app, options.names);
+  add_time_option(app, "-d,--duration", options.duration,
+                  "only the first TIME of each recording, e.g. 500ms, 5s, 2m (default: all)");
+  add_window_options(app, options.window);
+  app.get_option("--from")->description(
+      "of each recording only what is not before this: seconds since its beginning. Leaves out how programs start");
+  app.get_option("--to")->description("of each recording only what is not after this");
+  add_report_output(app, options);
+  app.option_defaults()->group("Other");
+  app.add_flag("-q,--quiet", options.quiet, "print errors only");
+  app.final_callback([&app, &options] { complete_report(app, options); });
 }
 
 void add_json_option(CLI::App& app, bool& json) {

@@ -127,17 +127,29 @@ struct CopyOptions : ReadOptions {
 /// Those of ProcessOptions, too.
 void add_input_options(CLI::App& app, CopyOptions& options);
 
-/// What all analyses take.
-struct AnalysisOptions : TraceOptions {
-  std::string input;   ///< analyse this instead of tracing; empty: trace
-  std::string output;  ///< of the report; "-" or empty for stdout
+/// A report.
+struct ReportOptions {
+  std::string output;  ///< "-" or empty for stdout
   bool json = false;
-  bool full = false;            ///< --full or -v
-  std::vector<Limit> limits{};  ///< --fail-if
+  bool full = false;  ///< --full or -v
   /// Of files that the subcommand writes instead of its report. Set before the options are added.
   std::vector<std::string_view> file_suffixes{};
 };
+
+/// What all analyses take.
+struct AnalysisOptions : TraceOptions, ReportOptions {
+  std::string input;            ///< analyse this instead of tracing; empty: trace
+  std::vector<Limit> limits{};  ///< --fail-if
+};
 void add_analysis_options(CLI::App& app, AnalysisOptions& options, StackUse stacks = StackUse::optional);
+
+/// Two recordings that are compared.
+struct CompareOptions : ReadOptions, ReportOptions {
+  std::vector<std::string> inputs;
+};
+/// Without a process id: those of two recordings differ.
+void add_compare_options(CLI::App& app, CompareOptions& options);
+
 /// -f text|json
 void add_json_option(CLI::App& app, bool& json);
 /// --min

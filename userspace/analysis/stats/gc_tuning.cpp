@@ -27,20 +27,6 @@ double per_second(std::uint64_t count, std::uint64_t ns) {
   return ns == 0 ? 0 : static_cast<double>(count) * 1e9 / static_cast<double>(ns);
 }
 
-/// A heap is collected when the next block does not fit: a little of it may be left.
-std::optional<std::uint64_t> heap_of_fullest(std::uint64_t words) {
-  const std::uint64_t size = words > UINT64_MAX / 4 ? 0 : std::bit_ceil(words);
-  return words != 0 && words >= size - size / 50 && size != 0 ? std::optional(size) : std::nullopt;
-}
-
-/// As in OCAMLRUNPARAM: "256k".
-std::string parameter(std::uint64_t words) {
-  constexpr std::uint64_t kilo = 1 << 10, mega = 1 << 20;
-  if (words % mega == 0) return fmt::format("{}M", words / mega);
-  if (words % kilo == 0) return fmt::format("{}k", words / kilo);
-  return std::to_string(words);
-}
-
 /// Three digits: "48.1", "0.00517".
 std::string number(double value) {
   return value >= 100 ? fmt::format("{:.0f}", value) : fmt::format("{:#.3g}", value);
@@ -96,10 +82,10 @@ class Section {
       return line(allocates + "; " + collections);
     }
     const std::uint64_t words = *f.minor_heap_words, more = words * larger_heap;
-    title(fmt::format("{}: {}, so s={}", name, Size{words * bytes_in_word}, parameter(words)));
+    title(fmt::format("{}: {}, so s={}", name, Size{words * bytes_in_word}, heap_parameter(words)));
     line(fmt::format("{}: fills it {}; {}", allocates, frequency(f.fills_per_second(words)), collections));
     const std::string domains = f.domains > 1 ? fmt::format(" for each of {} domains", Grouped{f.domains}) : "";
-    line(fmt::format("with s={} it would fill it {}; that is {} more{}", parameter(more),
+    line(fmt::format("with s={} it would fill it {}; that is {} more{}", heap_parameter(more),
                      frequency(f.fills_per_second(more)), Size{(more - words) * bytes_in_word}, domains));
     line("not in the data: how much would survive then");
   }
@@ -134,13 +120,27 @@ class Section {
 
 }  // namespace
 
+/// A heap is collected when the next block does not fit: a little of it may be left.
+std::optional<std::uint64_t> minor_heap_of(std::uint64_t fullest_words) {
+  const std::uint64_t size = fullest_words > UINT64_MAX / 4 ? 0 : std::bit_ceil(fullest_words);
+  const bool is_full = fullest_words != 0 && size != 0 && fullest_words >= size - size / 50;
+  return is_full ? std::optional(size) : std::nullopt;
+}
+
+std::string heap_parameter(std::uint64_t words) {
+  constexpr std::uint64_t kilo = 1 << 10, mega = 1 << 20;
+  if (words % mega == 0) return fmt::format("{}M", words / mega);
+  if (words % kilo == 0) return fmt::format("{}k", words / kilo);
+  return std::to_string(words);
+}
+
 double GcTuning::fills_per_second(std::uint64_t words) const {
   return words == 0 ? 0 : allocation_per_second / (static_cast<double>(words) * bytes_in_word);
 }
 
 GcTuning gc_tuning_of(const ProcessStats& process) {
   const StatsFigures& figures = process.figures;
-  GcTuning tuning{.minor_heap_words = heap_of_fullest(figures.fullest_minor_words),
+  GcTuning tuning{.minor_heap_words = minor_heap_of(figures.fullest_minor_words),
                   .fullest_minor_words = figures.fullest_minor_words,
                   .collections_per_second = per_second(figures.minor_collections, figures.wall_ns),
                   .cycles_per_second = per_second(figures.major_cycles, figures.wall_ns)};

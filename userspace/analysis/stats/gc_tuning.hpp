@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "analysis/stats/stats_report.hpp"
 #include "base/json_writer.hpp"
@@ -32,6 +33,11 @@ struct GcTuning {
 };
 
 GcTuning gc_tuning_of(const ProcessStats& process);
+
+/// The size of a minor heap in words, if the most that a collection found in it says so.
+std::optional<std::uint64_t> minor_heap_of(std::uint64_t fullest_words);
+/// A number of words as in OCAMLRUNPARAM: "256k".
+std::string heap_parameter(std::uint64_t words);
 
 /// A section for each of the processes with most GC time, at most ten lines long.
 void add_gc_tuning(TextBuffer& out, const StatsReport& report);

@@ -28,6 +28,7 @@ Subcommand add_stalls_command(CLI::App& root);
 Subcommand add_stats_command(CLI::App& root);
 Subcommand add_profile_command(CLI::App& root);
 Subcommand add_allocs_command(CLI::App& root);
+Subcommand add_diff_command(CLI::App& root);
 Subcommand add_dump_command(CLI::App& root);
 Subcommand add_convert_command(CLI::App& root);
 Subcommand add_enable_command(CLI::App& root);

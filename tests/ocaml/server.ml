@@ -1,0 +1,38 @@
+(* SPDX-License-Identifier: MIT *)
+(* server MILLISECONDS ALLOCATION COLLECT_EVERY: for that time serves 500 requests a second, each a user span. ALLOCATION
+   is how many lists a request makes; every COLLECT_EVERY-th one calls Gc.full_major, 0: none. *)
+
+open Runtime_events
+
+type User.tag += Request
+
+let request = User.register "request" Request Type.span
+let duration = float (Gate.int_argument 1 3_000) /. 1e3
+let allocation = Gate.int_argument 2 100
+let collect_every = Gate.int_argument 3 0
+
+(* What the server holds: one of the lists of each request stays for a while. *)
+let held = Array.make 5_000 []
+
+let serve number =
+  User.write request Type.Begin;
+  for i = 1 to allocation do
+    let list = List.init 100 (fun j -> i + j) in
+    if i = 1 then held.(number mod Array.length held) <- list;
+    ignore (Sys.opaque_identity list)
+  done;
+  if collect_every > 0 && number mod collect_every = 0 then Gc.full_major ();
+  User.write request Type.End
+
+let () =
+  let start = Unix.gettimeofday () in
+  let rec next number =
+    let due = start +. (float number /. 500.) in
+    let now = Unix.gettimeofday () in
+    if now -. start < duration then begin
+      if due > now then Unix.sleepf (due -. now);
+      serve number;
+      next (number + 1)
+    end
+  in
+  next 1

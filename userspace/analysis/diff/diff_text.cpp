@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "analysis/diff/diff_report.hpp"
+#include "analysis/report_text.hpp"
+#include "base/folding.hpp"
+#include "base/text_table.hpp"
+
+namespace rtev {
+namespace {
+
+/// Of the default report, which fits a terminal: of its lines some are the shell's.
+constexpr std::size_t max_lines = 22;
+constexpr std::size_t name_width = 44;
+/// With several programs, so many have their sentences; the first one has a table, too.
+constexpr std::size_t max_programs = 5;
+
+/// "12.3", "0.0517", "1,234".
+std::string number_text(double value) {
+  if (value >= 1000) return fmt::format("{}", Grouped{static_cast<std::uint64_t>(std::llround(std::min(value, 1e18)))});
+  return value >= 100 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
+}
+
+std::uint64_t whole(double value) {
+  constexpr double most = 1e18;  // figures of a recording may be anything
+  return static_cast<std::uint64_t>(std::llround(std::clamp(value, 0.0, most)));
+}
+
+std::size_t lines_of(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+}
+
+/// "time in GC 4.1% to 9.8% (2.4 times)"
+std::string change_sentence(const DiffFigure& figure) {
+  return fmt::format("{} {} to {} ({})", Escaped{figure.name}, value_text(figure.unit, figure.a),
+                     value_text(figure.unit, figure.b), change_text(figure));
+}
+
+class Report {
+ public:
+  explicit Report(const DiffReport& report) : report_(report) {}
+
+  std::string text() {
+    TextBuffer end;
+    remarks(end);
+    const auto& programs = report_.programs;
+    const std::size_t shown = report_.full ? programs.size() : std::min(programs.size(), max_programs);
+    TextBuffer heads;
+    for (std::size_t i = 0; i < shown; ++i) {
+      if (report_.full) {
+        if (i > 0) heads.add('\n');
+        head(heads, programs[i], 3);
+        table(heads, programs[i], SIZE_MAX);
+      } else {
+        head(heads, programs[i], programs.size() == 1 ? 3 : 1);
+      }
+    }
+    if (shown < programs.size()) print(heads, "and {} more programs (--full)\n", programs.size() - shown);
+    if (programs.empty()) heads.add("no program is in both recordings\n");
+    const std::size_t used = lines_of(heads.text()) + lines_of(end.text());
+    // A table has two lines more, and a remark below it.
+    constexpr std::size_t around = 4;
+    if (!report_.full && !programs.empty() && used + around < max_lines)
+      table(heads, programs.front(), max_lines - used - around);
+    heads.add(end.text());
+    return std::string{heads.text()};
+  }
+
+ private:
+  static void add_folded(TextBuffer& out, const std::string& line, std::size_t indent) {
+    out.add_repeated(' ', indent);
+    out.add(folded(line, indent, indent + 2), '\n');
+  }
+
+  static std::string title(const DiffProgram& program) {
+    if (program.name_a == program.name_b) return fmt::format("{}", Escaped{program.name_a});
+    return fmt::format("{} in A, {} in B", Escaped{program.name_a}, Escaped{program.name_b});
+  }
+
+  static std::string verdict_text(const DiffProgram& program) {
+    const std::string_view verdict = program.verdict();
+    if (verdict == "worse") return "B is worse than A";
+    if (verdict == "better") return "B is better than A";
+    if (verdict == "mixed") return "B is worse than A in some figures, and better in others";
+    if (verdict == "changed") return "B differs from A, and is neither better nor worse";
+    if (verdict == "same") return "no significant change";
+    return "not compared: " + program.why_not;
+  }
+
+  /// The answer in words.
+  static void head(TextBuffer& out, const DiffProgram& program, std::size_t most) {
+    out.add(folded(title(program) + ": " + verdict_text(program), 0, 2), '\n');
+    const bool has_effects = sentence(out, program, DiffRole::effect, most, "");
+    std::string settings;
+    for (const DiffSetting& setting : program.settings)
+      settings += fmt::format("{}{} {} to {}", settings.empty() ? "" : "; ", setting.name, Escaped{setting.a},
+                              Escaped{setting.b});
+    if (!settings.empty()) add_folded(out, "set differently: " + settings, 2);
+    sentence(out, program, DiffRole::cause, most, has_effects ? "perhaps because of: " : "");
+  }
+
+  /// The changes of a role that are listed first. False if there are none.
+  static bool sentence(TextBuffer& out, const DiffProgram& program, DiffRole role, std::size_t most,
+                       std::string_view prefix) {
+    std::string text;
+    for (const DiffFigure& figure : program.figures) {
+      if (figure.role != role || !figure.changed()) continue;
+      if (role == DiffRole::cause && figure.verdict == DiffVerdict::better && program.verdict() == "worse") continue;
+      if (most-- == 0) break;
+      text += (text.empty() ? std::string(prefix) : "; ") + change_sentence(figure);
+    }
+    if (!text.empty()) add_folded(out, text, 2);
+    return !text.empty();
+  }
+
+  void table(TextBuffer& out, const DiffProgram& program, std::size_t most) const {
+    if (!program.why_not.empty() && !report_.full) return;
+    TextTable table(2);
+    table.column("", 0, TextTable::Align::left).column("FIGURE", 0, TextTable::Align::left);
+    for (const std::string_view column : {"A", "B", "CHANGE"}) table.column(column, 9);
+    if (report_.full) table.column("P", 8);
+    std::size_t rows = 0;
+    for (const DiffFigure& figure : program.figures) {
+      if (!report_.full && !figure.changed()) continue;
+      if (rows == most) break;
+      ++rows;
+      table.row();
+      table.cell(figure.verdict == DiffVerdict::too_few ? "?" : figure.changed() ? to_string(figure.verdict) : "");
+      table.cell(cut_middle(escaped(figure.name), name_width));
+      table.cell(value_text(figure.unit, figure.a));
+      table.cell(value_text(figure.unit, figure.b));
+      table.cell(change_text(figure));
+      if (report_.full) table.cell(figure.p ? fmt::format("{:.2g}", *figure.p) : "-");
+    }
+    if (rows > 0) {
+      out.add('\n');
+      table.write(out);
+    }
+    below(out, program, rows);
+  }
+
+  void below(TextBuffer& out, const DiffProgram& program, std::size_t rows) const {
+    const std::size_t same = program.count(DiffVerdict::same), few = program.count(DiffVerdict::too_few);
+    const std::size_t changed = program.figures.size() - same - few;
+    TextBuffer line;
+    if (!report_.full && rows < changed) print(line, "{}, ", Counted{changed - rows, "more change", "more changes"});
+    if (changed > 0) {
+      print(line, "no significant change in {}", Counted{same, "other figure", "other figures"});
+    } else {
+      print(line, "no significant change in {}", Counted{same, "figure", "figures"});
+    }
+    if (few > 0) print(line, ", too few values to tell in {}", few);
+    if (report_.full) {
+      if (few > 0) line.add(" (?)");
+      print(line, "; p: the chance that it is noise");
+    } else {
+      line.add(" (--full)");
+    }
+    print(line, "; {} and {} slices of {}", program.a.slices, program.b.slices, Duration{program.slice_ns});
+    add_folded(out, std::string(line.text()), 2);
+  }
+
+  void remarks(TextBuffer& out) const {
+    for (const auto& [name, run] : {std::pair{"A", &report_.a}, {"B", &report_.b}}) {
+      TextBuffer line;
+      print(line, "{}: {}", name, Escaped{run->file.empty() ? "a recording" : std::string_view(run->file)});
+      print(line, ", {}", Duration{run->end_ns - std::min(run->end_ns, run->start_ns)});
+      if (report_.a.host != report_.b.host || report_.a.kernel != report_.b.kernel)
+        print(line, ", of {} ({})", Escaped{run->host}, Escaped{run->kernel});
+      if (!report_.programs.empty()) {
+        const DiffProgram& program = report_.programs.front();
+        const DiffSide& side = name[0] == 'A' ? program.a : program.b;
+        print(line, ", {}{}", Counted{side.processes, "process", "processes"},
+              report_.programs.size() > 1 ? fmt::format(" of {}", Escaped{program.name_a}) : std::string());
+        if (side.longest_pause_ns > 0) print(line, ", longest pause {}", Duration{side.longest_pause_ns});
+      }
+      if (!run->scheduler_seen) line.add(", without scheduler events");
+      out.add(folded(line.text(), 0, 2), '\n');
+    }
+    for (const auto& [name, only] : {std::pair{"A", &report_.only_a}, {"B", &report_.only_b}}) {
+      if (only->empty()) continue;
+      constexpr std::size_t most = 8;
+      std::string text = fmt::format("only in {}: ", name);
+      for (std::size_t i = 0; i < std::min(only->size(), most); ++i) text += (i > 0 ? ", " : "") + escaped((*only)[i]);
+      if (only->size() > most) text += fmt::format(" and {} more", only->size() - most);
+      out.add(folded(text, 0, 2), '\n');
+    }
+    warnings(out);
+  }
+
+  void warnings(TextBuffer& out) const {
+    for (const auto& [name, run] : {std::pair{"A", &report_.a}, {"B", &report_.b}}) {
+      if (run->scheduler_dropped > 0)
+        print(out, "warning: {} lacks {}; that time is left out of CPU figures\n", name,
+              Counted{run->scheduler_dropped, "scheduler event", "scheduler events"});
+      if (run->rings_missed > 0)
+        print(out, "warning: {} of {} could not be read\n", Counted{run->rings_missed, "ring", "rings"}, name);
+      if (run->programs_left_out > 0)
+        print(out, "warning: {} has too many programs: {} left out\n", name,
+              Counted{run->programs_left_out, "process is", "processes are"});
+    }
+    for (const DiffProgram& program : report_.programs) {
+      for (const auto& [name, side] : {std::pair{"A", &program.a}, {"B", &program.b}}) {
+        if (side->lost_words == 0) continue;
+        print(out, "warning: {} lacks {} of {}; {:.0f}% of its time is left out\n", name,
+              Counted{side->lost_words, "ring word", "ring words"}, Escaped{program.name_a}, side->lossy_share * 100);
+      }
+      if (program.lacks_room)
+        print(out, "warning: too many different durations, spans or stacks of {}: some are left out\n",
+              Escaped{program.name_a});
+    }
+  }
+
+  const DiffReport& report_;
+};
+
+}  // namespace
+
+std::string value_text(DiffUnit unit, double value) {
+  switch (unit) {
+    case DiffUnit::ns:
+      return fmt::format("{}", Duration{whole(value)});
+    case DiffUnit::share:
+      return number_text(value * 100) + "%";
+    case DiffUnit::per_second:
+      return number_text(value) + "/s";
+    case DiffUnit::bytes:
+      return fmt::format("{}", Size{whole(value)});
+    case DiffUnit::bytes_per_second:
+      return fmt::format("{}/s", Size{whole(value)});
+    case DiffUnit::number:
+      break;
+  }
+  return number_text(value);
+}
+
+std::string change_text(const DiffFigure& figure) {
+  if (figure.a <= 0) return figure.b > 0 ? "new" : "-";
+  if (figure.b <= 0) return "gone";
+  const double ratio = figure.b / figure.a;
+  constexpr double factor = 2, many = 1000;
+  if (ratio > many) return fmt::format("> {:.0f} times", many);
+  if (ratio >= factor) return fmt::format("{:.1f} times", ratio);
+  return fmt::format("{:+.0f}%", (ratio - 1) * 100);
+}
+
+std::string diff_text(const DiffReport& report) {
+  return Report{report}.text();
+}
+
+}  // namespace rtev
