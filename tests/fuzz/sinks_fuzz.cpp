@@ -3,6 +3,8 @@
 // terminal, JSON is valid, traces can be read back. The input selects the output, then come strings, then events.
 #include <nlohmann/json.hpp>
 
+#include "analysis/diff/diff_report.hpp"
+#include "analysis/diff/recorded_run_sink.hpp"
 #include "analysis/latency/latency_sink.hpp"
 #include "analysis/pauses/pauses_sink.hpp"
 #include "analysis/profile/profile_sink.hpp"
@@ -277,6 +279,15 @@ void check_profile(std::uint8_t way, HostileWorld& world) {
   check_text(flame_graph_page(report));
 }
 
+void check_diff(HostileWorld& world) {
+  RecordedRunSink sink;
+  world.run(sink);
+  const RecordedRun run = sink.take();
+  const DiffReport report = compare(run, run, {.full = true});
+  check_text(diff_text(report));
+  check_json(diff_json(report));
+}
+
 }  // namespace
 
 void sinks(Bytes bytes) {
@@ -285,6 +296,7 @@ void sinks(Bytes bytes) {
   HostileWorld world(input);
   switch (way % 9) {
     case 6: {
+      if (way >= 128) return check_diff(world);
       Stats stats({.full = true});
       return check_reports(stats, world);
     }

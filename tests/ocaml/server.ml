@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
-(* server MILLISECONDS ALLOCATION COLLECT_EVERY: for that time serves 500 requests a second, each a user span. ALLOCATION
-   is how many lists a request makes; every COLLECT_EVERY-th one calls Gc.full_major, 0: none. *)
+(* server MILLISECONDS ALLOCATION COLLECT_EVERY: for that time serves 500 requests a second, at random times, each a user
+   span. ALLOCATION is how many lists a request makes; every COLLECT_EVERY-th one calls Gc.full_major, 0: none. *)
 
 open Runtime_events
 
@@ -25,14 +25,14 @@ let serve number =
   User.write request Type.End
 
 let () =
+  Random.self_init ();
   let start = Unix.gettimeofday () in
-  let rec next number =
-    let due = start +. (float number /. 500.) in
+  let rec next number due =
     let now = Unix.gettimeofday () in
     if now -. start < duration then begin
       if due > now then Unix.sleepf (due -. now);
       serve number;
-      next (number + 1)
+      next (number + 1) (due -. (log (1. -. Random.float 1.) /. 500.))
     end
   in
-  next 1
+  next 1 start

@@ -17,6 +17,7 @@
 #include "analysis/spans/spans_sink.hpp"
 #include "analysis/stalls/stalls_sink.hpp"
 #include "formats/jsonl/jsonl_sink.hpp"
+#include "unit/analysis/diff/diff_fixture.hpp"
 #include "unit/analysis/latency/latency_fixture.hpp"
 #include "unit/analysis/pauses/pauses_fixture.hpp"
 #include "unit/analysis/profile/profile_fixture.hpp"
@@ -80,8 +81,9 @@ void expect_documented(const std::string& command, const nlohmann::json& report)
   EXPECT_EQ(report["type"], command);
   EXPECT_EQ(report["schema"], 1);
   EXPECT_TRUE(report["version"].is_string());
-  EXPECT_TRUE(report["start_ns"].is_number_unsigned());
-  EXPECT_TRUE(report["end_ns"].is_number_unsigned());
+  const nlohmann::json& run = report.contains("start_ns") ? report : report["a"];
+  EXPECT_TRUE(run["start_ns"].is_number_unsigned());
+  EXPECT_TRUE(run["end_ns"].is_number_unsigned());
   std::set<std::string> documented = words_of("## Report: " + command), keys;
   documented.merge(words_of("## Members of all reports"));
   add_keys(report, keys);
@@ -308,6 +310,27 @@ TEST_F(DocumentedAllocs, EveryKey) {
   const auto found = nlohmann::json::parse(allocs_json(report()));
   ASSERT_TRUE(found["sites"][0].contains("caller"));
   expect_documented("allocs", found);
+}
+
+using DocumentedDiff = DiffTest;
+
+TEST_F(DocumentedDiff, EveryKeyAndFigure) {
+  const ServerRun a{.allocated = (256 << 10) * 8 * 10 / 11, .full_major_every = 20, .wait_us = 100, .function = "f"};
+  ServerRun b = a;
+  b.allocated /= 8;
+  const auto report = nlohmann::json::parse(diff_json(diff(a, b)));
+  const auto& program = report["programs"].at(0);
+  ASSERT_FALSE(program["settings"].empty());
+  expect_documented("diff", report);
+  std::set<std::string> words = words_of("## Report: diff");
+  for (const auto& setting : program["settings"]) EXPECT_TRUE(words.contains(setting["id"])) << setting;
+  for (const auto& figure : program["figures"]) {
+    const std::string id = figure["id"];
+    EXPECT_TRUE(words.contains(id.substr(0, id.find(':')))) << id;
+  }
+  expect_values<DiffRole>(words, static_cast<int>(DiffRole::detail) + 1);
+  expect_values<DiffUnit>(words, static_cast<int>(DiffUnit::number) + 1);
+  expect_values<DiffVerdict>(words, static_cast<int>(DiffVerdict::too_few) + 1);
 }
 
 }  // namespace

@@ -90,6 +90,8 @@ TEST(CommandLine, AcceptsOptionsOfEachSubcommand) {
       {"profile", "-o", "x.speedscope.json"},
       {"allocs", "-o", "x.pb.gz", "-p", "1"},
       {"allocs", "-o", "x.json", "-f", "json"},
+      {"diff", "a.fxt", "b.fxt"},
+      {"diff", "a.fxt", "-", "-n", "web*", "--from", "10", "--min-change", "10%", "--fail-on-regression", "-f", "json"},
       {"doctor"},
   };
   for (const Strings& arguments : cases) {
@@ -118,6 +120,9 @@ TEST(CommandLine, RefusesWrongUsage) {
       {{"--sched", "some"}, "--sched: 'some' .*off\\|ocaml\\|all"},
       {{"--save-rings", "some"}, "--save-rings: 'some' .*off\\|known\\|all"},
       {{"--drain", "all"}, "--drain"},
+      {{"diff", "a.fxt"}, "RECORDING"},
+      {{"diff", "a.fxt", "b.fxt", "--min-change", "5"}, "--min-change: '5'"},
+      {{"diff", "a.fxt", "b.fxt", "c.fxt"}, "RECORDING"},
       {{"--color", "red"}, "--color: 'red'"},
       {{"--buffer", "lots"}, "--buffer: 'lots'"},
       {{"--ocaml-version", "4.14"}, "--ocaml-version: '4.14'"},
@@ -273,6 +278,8 @@ TEST(CommandLine, FailsWithStatus1AndAHintIfAFileCannotBeUsed) {
                {{"latency", "-i", missing}, missing},
                {{"pauses", "-i", garbage}, garbage},
                {{"stats", "-i", folder}, folder},
+               {{"diff", missing, garbage}, missing},
+               {{"diff", garbage, garbage}, garbage},
                {{"-d", "1s", "-o", no_folder}, no_folder},
                {{"record", "-d", "1s", "-o", no_folder}, no_folder},
                {{"stats", "-d", "1s", "-o", no_folder}, no_folder}};
@@ -341,7 +348,7 @@ TEST(CommandLine, HelpHasTheOptionsThatMostPeopleNeed) {
     EXPECT_THAT(help, Not(HasSubstr(option)));
   EXPECT_THAT(help, ContainsRegex("\n[0-9]+ more options: rtev-bpf --help-all\n"));
   EXPECT_THAT(help, HasSubstr("\nExamples:\n"));
-  EXPECT_LE(std::ranges::count(help, '\n'), 47);
+  EXPECT_LE(std::ranges::count(help, '\n'), 48);
   const std::string options =
       help.substr(help.find("\nOptions:\n"), help.find(" more options: ") - help.find("\nOptions:\n"));
   const std::regex option("\n  (-|    --)");

@@ -20,8 +20,8 @@ namespace {
 
 constexpr double ns_in_second = 1e9, ten_us = 1e4;
 constexpr double least_share = 0.005, least_sample_share = 0.02;
-/// Factors of DiffOptions::min_change for what varies most from run to run.
-constexpr double tail = 2, extreme = 5;
+/// Factors of DiffOptions::min_change, for what varies more from run to run: durations, their tails, their greatest.
+constexpr double usual = 2, tail = 8, extreme = 10;
 constexpr double kilobyte = 1e3, megabyte = 1e6;
 
 constexpr std::size_t index(SliceSum sum) {
@@ -39,7 +39,7 @@ Quotient of_scheduler(SliceSum of, SliceSum per) {
 }
 
 /// What users and programs suffer from.
-void add_effects(Comparison& to, const RecordedProgram& a, const RecordedProgram& b) {
+void add_symptoms(Comparison& to, const RecordedProgram& a, const RecordedProgram& b) {
   const auto measured = [](const RecordedProgram& of, Measured what) -> const SlicedDistribution& {
     return of.measured[static_cast<std::size_t>(what)];
   };
@@ -57,48 +57,48 @@ void add_effects(Comparison& to, const RecordedProgram& a, const RecordedProgram
   };
   to.add({.id = "gc_share",
           .name = "time in GC",
-          .role = DiffRole::effect,
+          .role = DiffRole::symptom,
           .unit = DiffUnit::share,
           .rising = Rising::bad,
           .least = least_share},
          quotient(SliceSum::gc_ns, SliceSum::domain_ns));
-  percentile(duration("pause_p50", "pauses, p50", DiffRole::effect, 1), Measured::pauses, 50);
-  percentile(duration("pause_p99", "pauses, p99", DiffRole::effect, tail), Measured::pauses, 99);
-  to.add_longest(duration("pause_longest", "longest pause of a slice", DiffRole::effect, extreme),
+  percentile(duration("pause_p50", "pauses, p50", DiffRole::symptom, usual), Measured::pauses, 50);
+  percentile(duration("pause_p99", "pauses, p99", DiffRole::symptom, tail), Measured::pauses, 99);
+  to.add_longest(duration("pause_longest", "longest pause of a slice", DiffRole::symptom, extreme),
                  measured(a, Measured::pauses), measured(b, Measured::pauses));
   to.add({.id = "heap",
           .name = "heap of a process",
-          .role = DiffRole::effect,
+          .role = DiffRole::symptom,
           .unit = DiffUnit::bytes,
           .rising = Rising::bad,
           .least = megabyte,
-          .change_factor = tail},
+          .change_factor = usual},
          quotient(SliceSum::heap_byte_ns, SliceSum::heap_ns));
-  percentile(duration("stw_arrival_p50", "arrival at stop-the-world, p50", DiffRole::effect, tail),
+  percentile(duration("stw_arrival_p50", "arrival at stop-the-world, p50", DiffRole::symptom, tail),
              Measured::stw_arrivals, 50);
-  percentile(duration("stw_arrival_p99", "arrival at stop-the-world, p99", DiffRole::effect, extreme),
+  percentile(duration("stw_arrival_p99", "arrival at stop-the-world, p99", DiffRole::symptom, extreme),
              Measured::stw_arrivals, 99);
   for (const auto& [name, span] : a.spans) {
     const auto other = b.spans.find(name);
     if (other == b.spans.end()) continue;
     to.add_percentile(
-        duration(fmt::format("span_p50:{}", name), fmt::format("span {}, p50", name), DiffRole::effect, 1), span,
+        duration(fmt::format("span_p50:{}", name), fmt::format("span {}, p50", name), DiffRole::symptom, usual), span,
         other->second, 50);
     to.add_percentile(
-        duration(fmt::format("span_p99:{}", name), fmt::format("span {}, p99", name), DiffRole::effect, tail), span,
+        duration(fmt::format("span_p99:{}", name), fmt::format("span {}, p99", name), DiffRole::symptom, tail), span,
         other->second, 99);
   }
   for (const auto& [id, name, what] : {std::tuple{"minor", "with a minor collection", Measured::minor_pauses},
                                        {"major", "of the major collector", Measured::major_pauses},
                                        {"explicit", "that the program asks for", Measured::explicit_pauses}}) {
-    percentile(duration(fmt::format("{}_pause_p50", id), fmt::format("pauses {}, p50", name), DiffRole::detail, 1),
+    percentile(duration(fmt::format("{}_pause_p50", id), fmt::format("pauses {}, p50", name), DiffRole::detail, usual),
                what, 50);
     percentile(duration(fmt::format("{}_pause_p99", id), fmt::format("pauses {}, p99", name), DiffRole::detail, tail),
                what, 99);
   }
 }
 
-/// What may be behind the effects. An earlier one may be the reason for a later one.
+/// What may be behind the symptoms. An earlier one may be the reason for a later one.
 void add_causes(Comparison& to, const RecordedProgram& a, const RecordedProgram& b, bool has_scheduler) {
   for (std::size_t call = 0; call < explicit_sums; ++call) {
     std::string name(explicit_phases()[call].substr(std::string_view("explicit_gc_").size()));
@@ -116,24 +116,6 @@ void add_causes(Comparison& to, const RecordedProgram& a, const RecordedProgram&
   const auto measured = [](const RecordedProgram& of) -> const SlicedDistribution& {
     return of.measured[static_cast<std::size_t>(Measured::cpu_waits)];
   };
-  if (has_scheduler) {
-    to.add({.id = "cpu_wait",
-            .name = "waiting for a CPU",
-            .role = DiffRole::cause,
-            .unit = DiffUnit::share,
-            .rising = Rising::bad,
-            .least = 0.05,
-            .change_factor = tail},
-           of_scheduler(SliceSum::runnable_ns, SliceSum::running_ns));
-    to.add_percentile({.id = "cpu_wait_p99",
-                       .name = "wait for a CPU, p99",
-                       .role = DiffRole::cause,
-                       .unit = DiffUnit::ns,
-                       .rising = Rising::bad,
-                       .least = 1e6,
-                       .change_factor = extreme},
-                      measured(a), measured(b), 99);
-  }
   for (const auto& [name, span] : a.spans) {
     const auto other = b.spans.find(name);
     if (other == b.spans.end()) continue;
@@ -155,16 +137,34 @@ void add_causes(Comparison& to, const RecordedProgram& a, const RecordedProgram&
            quotient(of, SliceSum::running_ns, ns_in_second));
   };
   add_bytes("allocated", "allocated in minor heaps", SliceSum::minor_bytes, megabyte, 1);
-  add_bytes("promoted", "promoted", SliceSum::promoted_bytes, 100 * kilobyte, tail);
-  add_bytes("major_allocated", "allocated in the major heap", SliceSum::major_bytes, megabyte, tail);
+  add_bytes("promoted", "promoted", SliceSum::promoted_bytes, 100 * kilobyte, usual);
+  add_bytes("major_allocated", "allocated in the major heap", SliceSum::major_bytes, megabyte, usual);
   to.add({.id = "promoted_share",
           .name = "of the allocated promoted",
           .role = DiffRole::cause,
           .unit = DiffUnit::share,
           .rising = Rising::costs,
           .least = least_share,
-          .change_factor = tail},
+          .change_factor = usual},
          quotient(SliceSum::promoted_bytes, SliceSum::minor_bytes));
+  if (has_scheduler) {
+    to.add({.id = "cpu_wait",
+            .name = "waiting for a CPU",
+            .role = DiffRole::cause,
+            .unit = DiffUnit::share,
+            .rising = Rising::bad,
+            .least = 0.05,
+            .change_factor = tail},
+           of_scheduler(SliceSum::runnable_ns, SliceSum::running_ns));
+    to.add_percentile({.id = "cpu_wait_p99",
+                       .name = "wait for a CPU, p99",
+                       .role = DiffRole::cause,
+                       .unit = DiffUnit::ns,
+                       .rising = Rising::bad,
+                       .least = 1e6,
+                       .change_factor = extreme},
+                      measured(a), measured(b), 99);
+  }
   to.add({.id = "minor_collections",
           .name = "minor collections",
           .role = DiffRole::cause,
@@ -176,7 +176,7 @@ void add_causes(Comparison& to, const RecordedProgram& a, const RecordedProgram&
           .role = DiffRole::cause,
           .unit = DiffUnit::per_second,
           .least = 0.05,
-          .change_factor = tail},
+          .change_factor = usual},
          frequency(SliceSum::major_cycles, SliceSum::domain_ns));
   to.add({.id = "domains",
           .name = "domains of a process",
@@ -191,7 +191,7 @@ void add_details(Comparison& to, bool has_scheduler) {
   to.add({.id = "pauses", .name = "pauses of a domain", .unit = DiffUnit::per_second, .least = 0.1},
          frequency(SliceSum::pauses, SliceSum::domain_ns));
   if (has_scheduler) {
-    to.add({.id = "cpus", .name = "CPUs in use", .least = 0.05, .change_factor = tail},
+    to.add({.id = "cpus", .name = "CPUs in use", .least = 0.05, .change_factor = usual},
            of_scheduler(SliceSum::cpu_ns, SliceSum::running_ns));
     to.add({.id = "gc_cpu_share", .name = "CPU time in GC", .unit = DiffUnit::share, .least = least_share},
            of_scheduler(SliceSum::gc_cpu_ns, SliceSum::cpu_ns));
@@ -214,7 +214,7 @@ void add_functions(Comparison& to, const std::map<std::string, SlicedSamples>& a
                   .name = fmt::format("{} {}", title, name),
                   .unit = DiffUnit::share,
                   .least = least_sample_share,
-                  .change_factor = tail},
+                  .change_factor = usual},
                  in_a, in_b, all);
   };
   for (const auto& [name, samples] : a) {
@@ -244,27 +244,32 @@ void add_settings(DiffProgram& to, const RecordedProgram& a, const RecordedProgr
   add("ocaml", "OCaml", joined(a.versions), joined(b.versions));
 }
 
-/// Changes first. Effects: what is worse first, then the largest. Causes: those at least half as large as the largest
+/// Changes first. Symptoms: what is worse first, then the largest. Causes: those at least half as large as the largest
 /// in their order, of which an earlier one may be the reason for a later one. Details: the largest, of times and then
 /// of shares.
 void sort_figures(std::vector<DiffFigure>& figures) {
-  const bool is_worse = std::ranges::any_of(figures, [](const DiffFigure& figure) {
-    return figure.role == DiffRole::effect && figure.verdict == DiffVerdict::worse;
-  });
-  // What became better is not why something else is worse.
-  const auto is_gain = [&](const DiffFigure& figure) {
-    return figure.verdict == DiffVerdict::better && (is_worse || figure.role == DiffRole::effect);
+  const auto has_symptom = [&](DiffVerdict verdict) {
+    return std::ranges::any_of(figures, [&](const DiffFigure& figure) {
+      return figure.role == DiffRole::symptom && figure.verdict == verdict;
+    });
+  };
+  const bool is_worse = has_symptom(DiffVerdict::worse), is_better = !is_worse && has_symptom(DiffVerdict::better);
+  // What falls is rarely the reason for what is worse, and the other way round.
+  const auto is_opposite = [&](const DiffFigure& figure) {
+    const bool falls = figure.verdict == DiffVerdict::better || figure.verdict == DiffVerdict::less;
+    return figure.role == DiffRole::symptom ? figure.verdict == DiffVerdict::better
+                                            : (is_worse && falls) || (is_better && !falls);
   };
   double largest = 0;
   for (const DiffFigure& figure : figures)
-    if (figure.changed() && figure.role == DiffRole::cause && !is_gain(figure))
+    if (figure.changed() && figure.role == DiffRole::cause && !is_opposite(figure))
       largest = std::max(largest, figure.size());
   const auto rank = [&](const DiffFigure& figure) {
     const bool is_share = figure.role == DiffRole::detail && figure.unit == DiffUnit::share;
     double size = figure.changed() ? figure.size() : 0;
-    if (figure.role == DiffRole::cause && size >= largest / 2) size = largest;
+    if (figure.role == DiffRole::cause && !is_opposite(figure) && size >= largest / 2) size = largest;
     if (is_share && figure.changed()) size = std::abs(figure.b - figure.a);
-    return std::tuple(figure.role, !figure.changed(), is_gain(figure), is_share, -size);
+    return std::tuple(figure.role, !figure.changed(), is_opposite(figure), is_share, -size);
   };
   std::ranges::stable_sort(figures, {}, rank);
 }
@@ -302,7 +307,7 @@ DiffProgram compare_programs(const RecordedRun& run_a, const RecordedProgram& a,
   add_settings(program, a, b);
   Comparison comparison(in_a, in_b, min_change);
   const bool has_scheduler = run_a.scheduler_seen && run_b.scheduler_seen;
-  add_effects(comparison, a, b);
+  add_symptoms(comparison, a, b);
   add_causes(comparison, a, b, has_scheduler);
   comparison.judge();
   // Of their own: else a hundred functions would hide a change of the figures above.
@@ -331,7 +336,7 @@ DiffRun run_of(const RecordedRun& run) {
           .scheduler_dropped = run.scheduler_dropped,
           .samples_dropped = run.samples_dropped,
           .rings_missed = run.rings_missed,
-          .programs_left_out = run.programs_left_out};
+          .processes_left_out = run.processes_left_out};
 }
 
 }  // namespace
@@ -383,7 +388,7 @@ std::string_view DiffProgram::verdict() const {
     return std::ranges::any_of(
         figures, [&](const DiffFigure& figure) { return figure.role == role && figure.verdict == verdict; });
   };
-  for (const DiffRole role : {DiffRole::effect, DiffRole::cause}) {
+  for (const DiffRole role : {DiffRole::symptom, DiffRole::cause}) {
     const bool worse = has(role, DiffVerdict::worse), better = has(role, DiffVerdict::better);
     if (worse || better) return worse && better ? "mixed" : worse ? "worse" : "better";
   }

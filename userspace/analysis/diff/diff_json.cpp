@@ -18,7 +18,7 @@ void add_run(JsonWriter& json, std::string_view key, const DiffRun& run) {
     json.member("scheduler_dropped", run.scheduler_dropped);
     json.member("samples_dropped", run.samples_dropped);
     json.member("rings_missed", run.rings_missed);
-    json.member("programs_left_out", run.programs_left_out);
+    json.member("processes_left_out", run.processes_left_out);
   });
 }
 
@@ -74,7 +74,7 @@ void add_program(JsonWriter& json, const DiffProgram& program) {
 }  // namespace
 
 std::string_view to_string(DiffRole role) {
-  static constexpr std::string_view names[]{"effect", "cause", "detail"};
+  static constexpr std::string_view names[]{"symptom", "cause", "detail"};
   return name_at(names, role);
 }
 

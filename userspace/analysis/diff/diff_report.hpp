@@ -15,9 +15,9 @@ namespace rtev {
 
 /// What a figure says of a program.
 enum class DiffRole : std::uint8_t {
-  effect,  ///< what the program or its users suffer from: pauses, time in the GC, memory, time of spans
-  cause,   ///< what may be behind it: what the program, its settings and the host do
-  detail,  ///< where it is: phases, kinds of pauses, functions
+  symptom,  ///< what the program or its users suffer from: pauses, time in the GC, memory, time of spans
+  cause,    ///< what may be behind it: what the program, its settings and the host do
+  detail,   ///< where it is: phases, kinds of pauses, functions
 };
 std::string_view to_string(DiffRole role);
 
@@ -73,11 +73,11 @@ struct DiffProgram {
   std::string why_not{};  ///< why nothing is compared; empty: it is
   std::vector<DiffSetting> settings{};
   std::vector<DiffFigure>
-      figures{};  ///< those that changed first: effects, causes, details, each in order of importance
+      figures{};  ///< those that changed first: symptoms, causes, details, each in order of importance
   bool lacks_room = false;
 
-  /// "worse", "better", "mixed", "changed" (neither better nor worse), "same" or "not_compared". By the effects; by the
-  /// causes if no effect changed.
+  /// "worse", "better", "mixed", "changed" (neither better nor worse), "same" or "not_compared". By the symptoms; by
+  /// the causes if no symptom changed.
   std::string_view verdict() const;
   std::size_t count(DiffVerdict verdict) const;
 };
@@ -87,7 +87,7 @@ struct DiffRun {
   std::string host{}, kernel{}, version{};
   std::uint64_t run_ns = 0, run_realtime_ns = 0, start_ns = 0, end_ns = 0;
   bool scheduler_seen = false;
-  std::uint64_t scheduler_dropped = 0, samples_dropped = 0, rings_missed = 0, programs_left_out = 0;
+  std::uint64_t scheduler_dropped = 0, samples_dropped = 0, rings_missed = 0, processes_left_out = 0;
 };
 
 struct DiffReport {

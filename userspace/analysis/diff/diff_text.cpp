@@ -94,13 +94,13 @@ class Report {
   /// The answer in words.
   static void head(TextBuffer& out, const DiffProgram& program, std::size_t most) {
     out.add(folded(title(program) + ": " + verdict_text(program), 0, 2), '\n');
-    const bool has_effects = sentence(out, program, DiffRole::effect, most, "");
+    const bool has_symptoms = sentence(out, program, DiffRole::symptom, most, "");
     std::string settings;
     for (const DiffSetting& setting : program.settings)
       settings += fmt::format("{}{} {} to {}", settings.empty() ? "" : "; ", setting.name, Escaped{setting.a},
                               Escaped{setting.b});
     if (!settings.empty()) add_folded(out, "set differently: " + settings, 2);
-    sentence(out, program, DiffRole::cause, most, has_effects ? "perhaps because of: " : "");
+    sentence(out, program, DiffRole::cause, most, has_symptoms ? "perhaps because of: " : "");
   }
 
   /// The changes of a role that are listed first. False if there are none.
@@ -156,7 +156,7 @@ class Report {
     if (few > 0) print(line, ", too few values to tell in {}", few);
     if (report_.full) {
       if (few > 0) line.add(" (?)");
-      print(line, "; p: the chance that it is noise");
+      print(line, "; P: how likely noise alone differs as much");
     } else {
       line.add(" (--full)");
     }
@@ -199,9 +199,9 @@ class Report {
               Counted{run->scheduler_dropped, "scheduler event", "scheduler events"});
       if (run->rings_missed > 0)
         print(out, "warning: {} of {} could not be read\n", Counted{run->rings_missed, "ring", "rings"}, name);
-      if (run->programs_left_out > 0)
+      if (run->processes_left_out > 0)
         print(out, "warning: {} has too many programs: {} left out\n", name,
-              Counted{run->programs_left_out, "process is", "processes are"});
+              Counted{run->processes_left_out, "process is", "processes are"});
     }
     for (const DiffProgram& program : report_.programs) {
       for (const auto& [name, side] : {std::pair{"A", &program.a}, {"B", &program.b}}) {
@@ -245,7 +245,8 @@ std::string change_text(const DiffFigure& figure) {
   constexpr double factor = 2, many = 1000;
   if (ratio > many) return fmt::format("> {:.0f} times", many);
   if (ratio >= factor) return fmt::format("{:.1f} times", ratio);
-  return fmt::format("{:+.0f}%", (ratio - 1) * 100);
+  const auto percent = std::lround((ratio - 1) * 100);
+  return percent == 0 ? "0%" : fmt::format("{:+}%", percent);
 }
 
 std::string diff_text(const DiffReport& report) {

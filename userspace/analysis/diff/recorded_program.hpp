@@ -104,7 +104,7 @@ struct RecordedRun {
   bool scheduler_seen = false;
   std::uint64_t scheduler_dropped = 0, samples_dropped = 0;
   std::uint64_t rings_missed = 0;
-  std::uint64_t programs_left_out = 0;  ///< processes of programs that there was no room for
+  std::uint64_t processes_left_out = 0;  ///< processes of programs that there was no room for
   std::vector<RecordedProgram> programs{};
 };
 

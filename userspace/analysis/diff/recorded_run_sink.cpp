@@ -182,10 +182,14 @@ void RecordedRunSink::add_ring_event(const Event& event, const Batch& batch, con
 RecordedRunSink::Process* RecordedRunSink::process_at(ProcessIndex index, const Registry& registry,
                                                       std::uint64_t time_ns) {
   if (const auto known = processes_.find(index); known != processes_.end()) return &known->second;
+  if (left_out_.contains(index)) return nullptr;
   const ProcessInfo& info = registry.process(index);
   if (info.ended) return nullptr;
   Program* const program = program_of(info);
-  if (program == nullptr) return nullptr;
+  if (program == nullptr) {
+    if (left_out_.size() < max_left_out) left_out_.insert(index);
+    return nullptr;
+  }
   Process& process = processes_[index];
   process = {.program = program, .pid = info.pid, .begin_ns = std::max(time_ns, run_.start_ns)};
   images_[info.pid] = index;
@@ -201,10 +205,7 @@ RecordedRunSink::Process* RecordedRunSink::process_at(ProcessIndex index, const 
 RecordedRunSink::Program* RecordedRunSink::program_of(const ProcessInfo& info) {
   const std::string name = program_name(info);
   if (const auto known = by_name_.find(name); known != by_name_.end()) return known->second;
-  if (programs_.size() >= max_programs) {
-    ++run_.programs_left_out;
-    return nullptr;
-  }
+  if (programs_.size() >= max_programs) return nullptr;
   Program& program = *programs_.emplace_back(new Program{.index = programs_.size()});
   program.record.name = name;
   program.settled_ns = run_.start_ns;
@@ -410,6 +411,7 @@ void RecordedRunSink::summary(const RunSummary& summary, const Registry& registr
   run_.slice_ns = clock_.length_ns();
   run_.scheduler_dropped = dropped_.count();
   run_.rings_missed = summary.rings_missed;
+  run_.processes_left_out = left_out_.size();
   for (const auto& program : programs_) run_.programs.push_back(std::move(program->record));
   std::ranges::sort(run_.programs, {}, &RecordedProgram::name);
 }

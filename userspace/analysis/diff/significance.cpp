@@ -85,15 +85,18 @@ double difference_test(double a, double error_a, double b, double error_b) {
 double log_percentile_error(std::span<const SliceCounts> slices, double percentile) {
   constexpr std::size_t resamples = 200;
   if (slices.size() < 2) return 0;
+  const auto run = static_cast<std::size_t>(std::ceil(std::cbrt(static_cast<double>(slices.size()))));
   std::mt19937_64 random(1);
   std::vector<std::uint64_t> counts(bucket_count);
   std::vector<double> logs;
   logs.reserve(resamples);
   for (std::size_t resample = 0; resample < resamples; ++resample) {
     std::ranges::fill(counts, 0);
+    std::size_t drawn = 0;
     for (std::size_t i = 0; i < slices.size(); ++i) {
       // Not std::uniform_int_distribution, whose values depend on the library.
-      const auto drawn = static_cast<std::size_t>(static_cast<unsigned __int128>(random()) * slices.size() >> 64);
+      drawn = i % run == 0 ? static_cast<std::size_t>(static_cast<unsigned __int128>(random()) * slices.size() >> 64)
+                           : (drawn + 1) % slices.size();
       for (const BucketCount& bucket : slices[drawn]) counts[bucket.bucket] += bucket.count;
     }
     if (const auto value = percentile_of(counts, percentile)) logs.push_back(std::log(std::max(*value, 1.0)));

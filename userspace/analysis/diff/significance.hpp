@@ -25,8 +25,9 @@ RankTest rank_test(std::span<const double> a, std::span<const double> b);
 /// same.
 double difference_test(double a, double error_a, double b, double error_b);
 
-/// Standard error of the logarithm of a percentile of values in slices of time. By a bootstrap: slices are drawn with
-/// replacement, with a fixed seed. Slices and not values, because values of one slice are alike.
+/// Standard error of the logarithm of a percentile of values in slices of time. By a circular block bootstrap: runs of
+/// neighbouring slices, as long as the cube root of their number, are drawn with replacement, with a fixed seed. Slices
+/// and not values, because values of one slice are alike; runs, because neighbours are.
 double log_percentile_error(std::span<const SliceCounts> slices, double percentile);
 
 /// Adjusts the probabilities of several tests (Benjamini and Hochberg): those of at most q after that have an expected
