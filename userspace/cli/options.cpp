@@ -400,10 +400,13 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options, StackUse stac
 }
 
 void add_compare_options(CLI::App& app, CompareOptions& options) {
-  app.add_option("RECORDING", options.inputs, "two recordings (.fxt; - for stdin): of before and of after the change")
-      ->check(not_empty())
-      ->expected(2)
-      ->required();
+  CLI::Option* const recordings =
+      app.add_option("RECORDING", options.inputs,
+                     "two recordings (.fxt; - for stdin): of before and of after the change")
+          ->check(not_empty())
+          ->expected(2)
+          ->required();
+  set_values(app, *recordings, input_values());
   add_name_option(app, options.names);
   add_time_option(app, "-d,--duration", options.duration,
                   "only the first TIME of each recording, e.g. 500ms, 5s, 2m (default: all)");

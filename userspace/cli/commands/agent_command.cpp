@@ -18,6 +18,7 @@
 #include "cli/commands/subcommands.hpp"
 #include "cli/config_file.hpp"
 #include "cli/messages.hpp"
+#include "cli/reload_signal.hpp"
 #include "cli/tracing.hpp"
 #include "formats/output/output.hpp"
 #include "metrics/metrics_sink.hpp"
@@ -97,39 +98,6 @@ std::string make_answer(agent::Request request, MetricsSink& metrics) {
   return {};
 }
 
-int run_agent(const AgentOptions& options, const Invocation& invocation) {
-  const agent::ServiceManager manager;
-  agent::NetworkOptions network{.listener = agent::take_passed_socket(), .otlp = options.otlp};
-  if (!network.listener && !options.listen.empty()) {
-    auto listener = agent::listen_on(options.listen);
-    if (!listener) return report(listener.error());
-    network.listener = std::move(*listener);
-  }
-  if (network.otlp) {
-    network.otlp->headers = options.otlp_headers;
-    network.otlp->interval = std::chrono::ceil<std::chrono::seconds>(options.otlp_interval);
-    network.otlp->spans = options.metrics.pause_span_ns != 0;
-  }
-  const std::string address = network.listener ? agent::address_of(network.listener) : std::string();
-  auto process = agent::NetworkProcess::start(std::move(network));
-  if (!process) return report(process.error());
-  MetricsSink metrics(options.metrics);
-  Watchdog sink(metrics, manager);
-  StringOutput output;  // to which nothing is written
-  const auto answer = [&] { process->answer([&](agent::Request request) { return make_answer(request, metrics); }); };
-  const auto on_ready = [&] {
-    manager.notify("READY=1");
-    if (!options.quiet && !address.empty()) say(fmt::format("Metrics: http://{}/metrics\n", address));
-  };
-  return trace(options, invocation,
-               {.sink = sink,
-                .output = output,
-                .max_delay = agent_delay,
-                .watched = {{.fd = process->event_fd(), .on_readable = answer}},
-                .on_ready = on_ready,
-                .is_service = true});
-}
-
 bool is_header(const std::string& text, AgentOptions& options) {
   const std::size_t equals = text.find('=');
   const bool is_one_line = text.find_first_of("\r\n") == std::string::npos;
@@ -162,18 +130,13 @@ void add_metrics_options(CLI::App& app, const std::shared_ptr<AgentOptions>& opt
   add_globs("--user-values", user.values, "also the last values of integer events with these names");
 }
 
-}  // namespace
-
-Subcommand add_agent_command(CLI::App& root) {
-  auto options = std::make_shared<AgentOptions>();
+void add_agent_options(CLI::App& app, const std::shared_ptr<AgentOptions>& options) {
   // A host has other things to do.
   options->memory_limit = std::size_t{64} << 20;
-  CLI::App* const app = root.add_subcommand("agent", "stay on a host and serve metrics of its OCaml programs");
-  app->footer(footer);
-  add_config_option(*app);
-  app->add_option("--listen", options->listen,
-                  "serve metrics over HTTP here (default: 127.0.0.1:9464); '' for none. A socket that systemd passes "
-                  "takes its place")
+  add_config_option(app);
+  app.add_option("--listen", options->listen,
+                 "serve metrics over HTTP here (default: 127.0.0.1:9464); '' for none. A socket that systemd passes "
+                 "takes its place")
       ->type_name("ADDRESS:PORT");
   const auto accept_url = [options](const std::string& text) {
     auto parsed = agent::parse_otlp_url(text);
@@ -181,11 +144,11 @@ Subcommand add_agent_command(CLI::App& root) {
     return parsed.has_value();
   };
   CLI::Option* const otlp =
-      add_parsed_option(*app, "--otlp", "URL", "an http URL of a collector, e.g. http://127.0.0.1:4318", accept_url,
+      add_parsed_option(app, "--otlp", "URL", "an http URL of a collector, e.g. http://127.0.0.1:4318", accept_url,
                         "push metrics to this collector of OpenTelemetry, by OTLP over HTTP: to URL/v1/metrics");
-  add_time_option(*app, "--otlp-interval", options->otlp_interval, "push them every TIME (default: 60s)")->needs(otlp);
+  add_time_option(app, "--otlp-interval", options->otlp_interval, "push them every TIME (default: 60s)")->needs(otlp);
   add_parsed_option(
-      *app, "--otlp-header", "NAME=VALUE", "NAME=VALUE",
+      app, "--otlp-header", "NAME=VALUE", "NAME=VALUE",
       [options](const std::string& text) { return is_header(text, *options); },
       "send this header, too, e.g. for authorization")
       ->needs(otlp)
@@ -195,13 +158,85 @@ Subcommand add_agent_command(CLI::App& root) {
     if (time) options->metrics.pause_span_ns = static_cast<std::uint64_t>(time->count());
     return time.has_value();
   };
-  add_parsed_option(*app, "--pause-spans", "TIME", "a time with a unit, e.g. 50ms", accept_pause,
+  add_parsed_option(app, "--pause-spans", "TIME", "a time with a unit, e.g. 50ms", accept_pause,
                     "push pauses of this length and longer as spans, with their cause: at most 60 a minute")
       ->needs(otlp);
-  add_metrics_options(*app, options);
-  add_process_options(*app, *options);
-  add_trace_options(*app, *options);
-  add_common_options(*app, *options);
+  add_metrics_options(app, options);
+  add_process_options(app, *options);
+  add_trace_options(app, *options);
+  add_common_options(app, *options);
+}
+
+/// The options as the configuration file has them now; nothing if it is wrong, which is reported.
+std::shared_ptr<const AgentOptions> read_again(const Invocation& invocation) {
+  CLI::App app;
+  auto options = std::make_shared<AgentOptions>();
+  add_agent_options(app, options);
+  constexpr std::ptrdiff_t program_and_subcommand = 2;
+  std::vector<std::string> arguments(invocation.arguments.rbegin(),
+                                     invocation.arguments.rend() - program_and_subcommand);
+  try {
+    app.parse(arguments);
+    return options;
+  } catch (const CLI::ParseError& error) {
+    say(fmt::format("rtev-bpf: the configuration stays as it was: {}\n", error.what()));
+    return nullptr;
+  }
+}
+
+int run_agent(const AgentOptions& options, const Invocation& invocation) {
+  const agent::ServiceManager manager;
+  agent::NetworkOptions network{.listener = agent::take_passed_socket(), .otlp = options.otlp};
+  if (!network.listener && !options.listen.empty()) {
+    auto listener = agent::listen_on(options.listen);
+    if (!listener) return report(listener.error());
+    network.listener = std::move(*listener);
+  }
+  if (network.otlp) {
+    network.otlp->headers = options.otlp_headers;
+    network.otlp->interval = std::chrono::ceil<std::chrono::seconds>(options.otlp_interval);
+    network.otlp->spans = options.metrics.pause_span_ns != 0;
+  }
+  const std::string address = network.listener ? agent::address_of(network.listener) : std::string();
+  auto process = agent::NetworkProcess::start(std::move(network));
+  if (!process) return report(process.error());
+  MetricsSink metrics(options.metrics);
+  Watchdog sink(metrics, manager);
+  StringOutput output;  // to which nothing is written
+  ReloadSignal reload;
+  const auto on_reload = [&] {
+    reload.take();
+    manager.notify(fmt::format("RELOADING=1\nMONOTONIC_USEC={}", monotonic_ns() / 1000));
+    if (const auto changed = read_again(invocation)) {
+      metrics.change(changed->metrics.user, changed->metrics.pause_span_ns);
+      say("Configuration read again: --user-spans, --user-events, --user-values, --pause-spans. Others need a "
+          "restart.\n");
+    }
+    manager.notify("READY=1");
+  };
+  const auto answer = [&] { process->answer([&](agent::Request request) { return make_answer(request, metrics); }); };
+  const auto on_ready = [&] {
+    reload.catch_it();
+    manager.notify("READY=1");
+    if (!options.quiet && !address.empty()) say(fmt::format("Metrics: http://{}/metrics\n", address));
+  };
+  return trace(options, invocation,
+               {.sink = sink,
+                .output = output,
+                .max_delay = agent_delay,
+                .watched = {{.fd = process->event_fd(), .on_readable = answer},
+                            {.fd = reload.event_fd(), .on_readable = on_reload}},
+                .on_ready = on_ready,
+                .is_service = true});
+}
+
+}  // namespace
+
+Subcommand add_agent_command(CLI::App& root) {
+  auto options = std::make_shared<AgentOptions>();
+  CLI::App* const app = root.add_subcommand("agent", "stay on a host and serve metrics of its OCaml programs");
+  app->footer(footer);
+  add_agent_options(*app, options);
   return {.app = app, .run = [options](const Invocation& invocation) { return run_agent(*options, invocation); }};
 }
 
