@@ -38,6 +38,7 @@ struct Accounting {
   bool balanced() const { return written == delivered + lost + before_attach + corrupt + unread; }
   /// Adds up; a sum beyond 2^64 stays at 2^64 - 1.
   Accounting& operator+=(const Accounting& other);
+  bool operator==(const Accounting&) const = default;
 };
 
 /// The result of a poll.

@@ -82,6 +82,7 @@ Result<void> MetadataReader::header(const Object& object) {
                                  .hint = "read it with the version that wrote it"});
   }
   header_fields(header_, values);
+  if (values.has("shown_from")) header_.shown_from_ns = values.number<std::uint64_t>("shown_from");
   if (!values.complete()) return incomplete(metadata_header);
   has_header_ = true;
   return {};

@@ -52,6 +52,9 @@ class StreamBuilder {
   [[nodiscard]] bool stack(StackIndex index, StackIndex caller, FrameIndex frame) {
     return registry_.stacks().restore_stack(index, caller, frame);
   }
+  /// A stack that follows later, if ever.
+  [[nodiscard]] bool reserved_stack(StackIndex index) { return registry_.stacks().restore_reserved(index); }
+  bool is_reserved(StackIndex index) const { return registry_.stacks().is_reserved(index); }
 
   /// Payloads are copied; Event::value is set for kinds that have one.
   void add(Event event, std::span<const std::byte> payload = {});

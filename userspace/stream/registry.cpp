@@ -44,6 +44,14 @@ std::string_view to_string(FamilySource source) {
   return name_at(names, source);
 }
 
+bool same_but_figures(const ProcessInfo& one, const ProcessInfo& other) {
+  return one.pid == other.pid && one.ns_pid == other.ns_pid && one.start_ticks == other.start_ticks &&
+         one.exec_generation == other.exec_generation && one.comm == other.comm && one.exe == other.exe &&
+         one.runtime == other.runtime && one.version == other.version && one.family == other.family &&
+         one.family_source == other.family_source && one.ring == other.ring && one.ring_path == other.ring_path &&
+         one.service == other.service && one.ended == other.ended && one.max_rss_bytes == other.max_rss_bytes;
+}
+
 ProcessIndex Registry::add_process(ProcessInfo info) {
   const ProcessIndex index = next_index_++;
   processes_.emplace_hint(processes_.end(), index, Entry{.info = std::move(info)});

@@ -56,12 +56,15 @@ struct MissedRings {
   std::uint64_t gone = 0;                                                    ///< or unusable
 
   std::uint64_t sum() const { return file_system + no_answer + memory + other_user + gone; }
+  bool operator==(const MissedRings&) const = default;
 };
 
 /// How often and how long rings of an image were not read, because they had corrupt words or their file was being
 /// changed.
 struct LeftAlone {
   std::uint64_t times = 0, ns = 0;
+
+  bool operator==(const LeftAlone&) const = default;
 };
 
 /// A process image: a pid between two execs. The process chooses the strings: escape them.
@@ -88,6 +91,9 @@ struct ProcessInfo {
   LeftAlone left_alone;
   std::uint32_t user = 0;  ///< see charged_user(); not in recordings
 };
+
+/// True if nothing differs but figures that change with each poll: the ends of runs and recordings have those.
+bool same_but_figures(const ProcessInfo& one, const ProcessInfo& other);
 
 /// One ring file.
 struct RingInfo {

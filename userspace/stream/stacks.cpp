@@ -123,4 +123,10 @@ bool StackTable::restore_stack(StackIndex index, StackIndex caller, FrameIndex f
   return true;
 }
 
+bool StackTable::restore_reserved(StackIndex index) {
+  if (!restore_stack(index, 0, 0)) return false;
+  stacks_[index].is_reserved = true;
+  return true;
+}
+
 }  // namespace rtev

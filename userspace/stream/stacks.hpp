@@ -90,6 +90,8 @@ class StackTable {
   // For a recording, with the numbers that it has there. False beyond the limits.
   [[nodiscard]] bool restore_frame(FrameIndex index, const StackFrame& frame);
   [[nodiscard]] bool restore_stack(StackIndex index, StackIndex caller, FrameIndex frame);
+  /// A stack that is not known yet.
+  [[nodiscard]] bool restore_reserved(StackIndex index);
 
  private:
   struct Stack {

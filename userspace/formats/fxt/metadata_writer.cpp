@@ -9,15 +9,6 @@
 namespace rtev::record {
 namespace {
 
-/// True if nothing differs but figures that change with each poll; the summary writes those.
-bool same_but_figures(const ProcessInfo& one, const ProcessInfo& other) {
-  return one.pid == other.pid && one.ns_pid == other.ns_pid && one.start_ticks == other.start_ticks &&
-         one.exec_generation == other.exec_generation && one.comm == other.comm && one.exe == other.exe &&
-         one.runtime == other.runtime && one.version == other.version && one.family == other.family &&
-         one.family_source == other.family_source && one.ring == other.ring && one.ring_path == other.ring_path &&
-         one.service == other.service && one.ended == other.ended && one.max_rss_bytes == other.max_rss_bytes;
-}
-
 bool is_forgotten(const ProcessInfo& info) {
   return info.ended && info.pid == 0;
 }
@@ -27,6 +18,7 @@ bool is_forgotten(const ProcessInfo& info) {
 void MetadataWriter::header(const RunHeader& header) {
   Metadata metadata(writer_, metadata_header, format_version);
   header_fields(header, metadata);
+  if (header.shown_from_ns != 0) metadata.add("shown_from", header.shown_from_ns);
   metadata.write();
   for (const std::string& argument : header.command_line) {
     std::string_view rest = argument;

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// Which of the conditions that are met lead to a dump.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace rtev::flight {
+
+/// Why a condition that was met led to no dump.
+enum class Suppressed : std::uint8_t {
+  not_armed,  ///< too little is in memory yet
+  repeated,   ///< it was met shortly before: trouble that goes on
+  cooldown,   ///< there was a dump for the same program
+  max_dumps,  ///< there were enough dumps
+};
+inline constexpr std::size_t suppressed_count = 4;
+/// "not-armed", "repeated", "cooldown", "max-dumps".
+std::string_view to_string(Suppressed reason);
+
+/// Bounded memory. One thread.
+class TriggerLimits {
+ public:
+  struct Options {
+    std::uint64_t cooldown_ns = 30'000'000'000;  ///< after a dump, for the same program
+    /// A condition that was met counts again once it was not for so long.
+    std::uint64_t rearm_ns = 10'000'000'000;
+    std::size_t max_dumps = 10;  ///< in `period_ns`
+    std::uint64_t period_ns = 3'600'000'000'000;
+  };
+  explicit TriggerLimits(const Options& options) : options_(options) {}
+
+  /// The stream has so much in memory from then on.
+  void arm_at(std::uint64_t time_ns) { armed_ns_ = time_ns; }
+  /// A condition, by its index, is met for a program. Nothing if it leads to a dump, which is counted.
+  std::optional<Suppressed> check(std::size_t condition, const std::string& program, std::uint64_t time_ns);
+  /// It is met while a dump is written: it counts as met.
+  void note(std::size_t condition, const std::string& program, std::uint64_t time_ns);
+
+ private:
+  static constexpr std::size_t max_programs = 4096;
+
+  Options options_;
+  std::uint64_t armed_ns_ = 0;
+  std::map<std::pair<std::size_t, std::string>, std::uint64_t> met_;  ///< when last
+  std::map<std::string, std::uint64_t> dumped_;                       ///< when last, by program
+  std::deque<std::uint64_t> dumps_;                                   ///< of the period
+};
+
+}  // namespace rtev::flight
