@@ -28,7 +28,7 @@ std::optional<Record> record_of(std::span<const std::byte> bytes) {
 /// A copy without spare memory, unless there is little of it.
 template <typename T>
 std::vector<T> take(std::vector<T>& filled) {
-  if (filled.capacity() * sizeof(T) < filled.size() * sizeof(T) * 4 / 3 + 4096) return std::exchange(filled, {});
+  if (filled.capacity() * sizeof(T) < filled.size() * sizeof(T) * 3 / 2 + 4096) return std::exchange(filled, {});
   std::vector<T> exact(filled.begin(), filled.end());
   filled.clear();
   return exact;
@@ -56,7 +56,8 @@ std::size_t ChunkBuilder::add(const Batch& batch, const Registry& registry) {
   for (; at < events_.size(); ++at) {
     Event& event = events_[at];
     if (const std::uint32_t slot = Source::unpack(event.source).slot; slot != last_slot) {
-      if (slot != 0 && !see_slot(slot, registry)) break;
+      const bool is_seen = slot == 0 || (slot < slots_.size() && slots_[slot].batch == batch_);
+      if (!is_seen && !see_slot(slot, registry)) break;
       last_slot = slot;
     }
     constexpr auto plain = [](EventKind kind) { return kind < EventKind::alloc || kind == EventKind::lifecycle; };
@@ -82,8 +83,6 @@ std::size_t ChunkBuilder::add(const Batch& batch, const Registry& registry) {
 bool ChunkBuilder::see_slot(std::uint32_t slot, const Registry& registry) {
   if (slot >= slots_.size()) slots_.resize(std::min<std::size_t>(Source::max_slot + std::size_t{1}, 2 * slot + 1));
   Slot& seen = slots_[slot];
-  if (seen.batch == batch_) [[likely]]
-    return true;
   const RingInfo* const ring = registry.ring(slot);
   const ProcessIndex process = ring != nullptr ? ring->process : 0;
   if (seen.chunk == chunk_ && seen.process != process) return false;

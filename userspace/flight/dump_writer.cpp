@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -68,7 +67,9 @@ class DumpWriter::Dump {
     file_ = std::make_unique<FdOutput>(std::move(*fd), result_.path);
     file_->keep_free(directory.min_free());
     builder_.header(begin.header);
+    for (const Event& event : begin.state->events) ++state_events_[static_cast<std::size_t>(event.kind)];
     add(*begin.state);
+    result_.events = 0;
   }
 
   void add(const Chunk& chunk) {
@@ -113,6 +114,8 @@ class DumpWriter::Dump {
         const auto before = end.base.find(process.first);
         return before != end.base.end() && before->second.ended && !seen_.contains(process.first);
       });
+      // A summary counts the events of its file.
+      for (std::size_t kind = 0; kind < event_kind_count; ++kind) end.summary.events[kind] += state_events_[kind];
       builder_.finish(end.summary, std::move(end.list));
       result_.verdict = verdict_of(pauses_);
       if (!gzip_->finish() || !file_->finish()) result_.error = gzip_->error() ? gzip_->error() : file_->error();
@@ -182,6 +185,7 @@ class DumpWriter::Dump {
   std::unordered_set<ProcessIndex> seen_;
   std::unordered_map<std::uint32_t, Slot> slots_;
   std::unordered_set<StackIndex> known_stacks_;
+  decltype(RunSummary::events) state_events_{};  ///< of before its time, by kind
 };
 
 DumpWriter::DumpWriter(DumpDirectory directory, Done done) : directory_(std::move(directory)), done_(std::move(done)) {}

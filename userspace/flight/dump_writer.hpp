@@ -38,7 +38,8 @@ struct DumpResult {
   std::uint64_t number = 0;  ///< of DumpWriter::begin()
   std::string path{};        ///< of the file
   std::optional<Error> error{};
-  std::uint64_t bytes = 0, events = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t events = 0;  ///< of its time, without those of what began before
   /// Of the longest pause in it, as `pauses` puts it; empty if there is none.
   std::string verdict{};
   std::size_t removed = 0;  ///< older dumps, for --max-disk
@@ -55,6 +56,9 @@ class DumpWriter {
   DumpWriter& operator=(const DumpWriter&) = delete;
   /// Completes what was given to it.
   ~DumpWriter();
+
+  /// Before the first dump: see DumpDirectory.
+  void remove_partial() { directory_.remove_partial(); }
 
   struct Begin {
     DumpCause cause{};

@@ -40,6 +40,7 @@ FlightRecorder::~FlightRecorder() = default;
 
 void FlightRecorder::header(const RunHeader& header) {
   header_ = header;
+  writer_->remove_partial();
   history_.begin(header.start_ns);
   limits_.arm_at(header.start_ns + std::min(options_.history.keep_ns, max_arming_ns));
 }
@@ -87,7 +88,10 @@ void FlightRecorder::on_firing(const Firing& firing, const Registry& registry) {
   // What is late in the stream fires at the time of the stream.
   const std::uint64_t now_ns = std::max(firing.time_ns, history_.time_ns());
   if (current_) {
-    limits_.note(firing.condition, program, now_ns);
+    if (!limits_.note(firing.condition, program, now_ns)) {
+      ++suppressed_[static_cast<std::size_t>(Suppressed::repeated)];
+      return;
+    }
     ++joined_;
     return extend(now_ns + options_.after_ns);
   }

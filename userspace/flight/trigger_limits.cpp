@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "flight/trigger_limits.hpp"
 
+#include <utility>
+
 #include "base/enum_names.hpp"
 
 namespace rtev::flight {
@@ -25,18 +27,16 @@ std::string_view to_string(Suppressed reason) {
   return name_at(names, reason);
 }
 
-void TriggerLimits::note(std::size_t condition, const std::string& program, std::uint64_t time_ns) {
+bool TriggerLimits::note(std::size_t condition, const std::string& program, std::uint64_t time_ns) {
   forget_old(met_, max_programs, time_ns, options_.rearm_ns);
-  met_[{condition, program}] = time_ns;
+  const auto [met, is_new] = met_.try_emplace({condition, program}, time_ns);
+  return is_new || since(time_ns, std::exchange(met->second, time_ns)) >= options_.rearm_ns;
 }
 
 std::optional<Suppressed> TriggerLimits::check(std::size_t condition, const std::string& program,
                                                std::uint64_t time_ns) {
   if (time_ns < armed_ns_) return Suppressed::not_armed;  // not noted: trouble that goes on counts once it is armed
-  const auto met = met_.find({condition, program});
-  const bool is_repeated = met != met_.end() && since(time_ns, met->second) < options_.rearm_ns;
-  note(condition, program, time_ns);
-  if (is_repeated) return Suppressed::repeated;
+  if (!note(condition, program, time_ns)) return Suppressed::repeated;
   const auto dumped = dumped_.find(program);
   if (dumped != dumped_.end() && since(time_ns, dumped->second) < options_.cooldown_ns) return Suppressed::cooldown;
   while (!dumps_.empty() && since(time_ns, dumps_.front()) >= options_.period_ns) dumps_.pop_front();

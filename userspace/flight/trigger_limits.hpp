@@ -41,8 +41,8 @@ class TriggerLimits {
   void arm_at(std::uint64_t time_ns) { armed_ns_ = time_ns; }
   /// A condition, by its index, is met for a program. Nothing if it leads to a dump, which is counted.
   std::optional<Suppressed> check(std::size_t condition, const std::string& program, std::uint64_t time_ns);
-  /// It is met while a dump is written: it counts as met.
-  void note(std::size_t condition, const std::string& program, std::uint64_t time_ns);
+  /// The same while a dump is made, which it may extend. False if it was met shortly before.
+  bool note(std::size_t condition, const std::string& program, std::uint64_t time_ns);
 
  private:
   static constexpr std::size_t max_programs = 4096;

@@ -27,7 +27,7 @@ class WindowState {
   /// of processes and rings, which are found then.
   Chunk as_chunk(std::uint64_t begin_ns) const;
 
-  static constexpr std::size_t max_open = 256;  ///< spans of a ring; beyond, the outermost is forgotten
+  static constexpr std::size_t max_open = 256;  ///< spans of a ring; beyond, the outer half is forgotten
   static constexpr std::size_t max_kept = std::size_t{1} << 18;  ///< events in all; beyond, further ones are not kept
   static constexpr std::size_t counter_ids = 128;
 

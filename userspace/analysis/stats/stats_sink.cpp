@@ -202,9 +202,10 @@ Stats::Process* Stats::process_of(std::int32_t pid) {
 }
 
 Stats::Process& Stats::process_at(ProcessIndex index, const Registry& registry, std::uint64_t time_ns) {
+  time_ns = std::max(time_ns, shown_from_ns_);
   Process* process = known_process(index);
   if (!process) {
-    process = last_process_ = &processes_.try_emplace(index, bytes_).first->second;
+    process = last_process_ = &processes_.try_emplace(index, bytes_, shown_from_ns_).first->second;
     process->index = index;
     process->stats.begin_ns = time_ns;
     process->learn(registry.process(index));
@@ -285,7 +286,7 @@ void Stats::on_domain_begin(const DomainLife& life, std::uint64_t time_ns, bool 
   domain.adopted = true;
   // A domain without a spawn was there before its ring was read.
   if (!certain && life.incarnation == 1)
-    domain.begin_ns = std::min(domain.begin_ns, process->ring_ns.value_or(time_ns));
+    domain.begin_ns = std::min(domain.begin_ns, process->ring_ns.value_or(std::max(time_ns, shown_from_ns_)));
 }
 
 void Stats::on_domain_end(const DomainLife& life, std::uint64_t time_ns) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/stats/stats_state.hpp"
 
+#include <algorithm>
 #include <bit>
 
 namespace rtev {
@@ -33,7 +34,7 @@ Stats::Incarnation& Stats::Process::domain_at(std::uint16_t domain, std::uint64_
     charge(sizeof(Incarnation));
     current->domain = domain;
     current->number = ++domains[domain].incarnations;
-    current->begin_ns = current->first_ns = current->last_ns = time_ns;
+    current->begin_ns = current->first_ns = current->last_ns = std::max(time_ns, shown_from_ns);
   }
   return *current;
 }
@@ -50,8 +51,8 @@ void Stats::Process::count(const Event& event, const Batch& batch, const RingInf
   const std::uint16_t number = Source::unpack(event.source).domain;
   Incarnation* const domain = is_merged(number) ? nullptr : &domain_at(number, event.time);
   if (domain) {
-    domain->begin_ns = std::min(domain->begin_ns, event.time);
-    domain->last_ns = event.time;
+    domain->begin_ns = std::min(domain->begin_ns, std::max(event.time, shown_from_ns));
+    domain->last_ns = std::max(event.time, shown_from_ns);
   }
   Tally& tally = domain ? domain->tally : others;
   switch (event.kind) {
@@ -97,7 +98,7 @@ void Stats::Process::count(const Event& event, const Batch& batch, const RingInf
       break;
     case EventKind::lifecycle:
       if (domain && is_lifecycle(event, Lifecycle::domain_spawn))
-        domain->begin_ns = std::min(domain->first_ns, event.time);
+        domain->begin_ns = std::min(domain->first_ns, std::max(event.time, shown_from_ns));
       if (is_lifecycle(event, Lifecycle::ring_resume)) paused = true;
       break;
     default:
