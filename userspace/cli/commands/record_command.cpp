@@ -13,10 +13,14 @@
 #include "base/exit_status.hpp"
 #include "base/text_format.hpp"
 #include "cli/commands/subcommands.hpp"
+#include "cli/flight_options.hpp"
+#include "cli/flight_run.hpp"
 #include "cli/messages.hpp"
 #include "cli/no_match.hpp"
 #include "cli/stream.hpp"
 #include "cli/tracing.hpp"
+#include "formats/output/output.hpp"
+#include "formats/text/run_summary.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -106,9 +110,33 @@ constexpr const char* footer =
     "  rtev-bpf record -d 5s                        all OCaml processes for five seconds\n"
     "  rtev-bpf record -o trace.fxt -- ./server     a program that it starts\n"
     "  rtev-bpf record -d 5s -o trace.pftrace       an export for ui.perfetto.dev\n"
+    "  rtev-bpf record --keep 30s --on 'pause>50ms' dumps of the seconds around long pauses\n"
     "  rtev-bpf pauses -i trace.fxt                 analyse a recording";
 
-int run_record(const StreamOptions& options, const Invocation& invocation) {
+struct RecordOptions : StreamOptions {
+  FlightOptions flight{};
+};
+
+/// Instead of one file: what is kept in memory goes to files of its own.
+int run_flight_recorder(const RecordOptions& options, const Invocation& invocation) {
+  FlightOptions flight = options.flight;
+  flight.min_free = options.output.disk.min_free;
+  auto run = FlightRun::start(flight);
+  if (!run) return report(run.error());
+  int failed = exit_ok;
+  AtEnd sink(**run, [&](const RunSummary& summary, const Registry& registry) {
+    if ((*run)->recorder().figures().failed > 0) failed = exit_failure;
+    if (options.quiet) return;
+    say(summary_text(summary, registry, options.verbose, {.is_file = true}));
+    say((*run)->figures_text());
+  });
+  const StringOutput none;
+  const int status = trace(options, invocation, {.sink = sink, .output = none});
+  return failed != exit_ok ? failed : status;
+}
+
+int run_record(const RecordOptions& options, const Invocation& invocation) {
+  if (options.flight.is_on()) return run_flight_recorder(options, invocation);
   auto stream = Stream::open(options.output, Format::fxt);
   if (!stream) return report(stream.error());
   if (!options.quiet) say(mistyped_kind_note(options.output.events));
@@ -136,13 +164,17 @@ int run_record(const StreamOptions& options, const Invocation& invocation) {
 }  // namespace
 
 Subcommand add_record_command(CLI::App& root) {
-  auto options = std::make_shared<StreamOptions>();
+  auto options = std::make_shared<RecordOptions>();
   CLI::App* const app = root.add_subcommand("record", "write the stream to a file, to view or analyse later");
   app->footer(footer);
   add_process_options(*app, *options);
   add_recording_options(*app, options->output);
   add_disk_options(*app, options->output.disk, true);
   add_trace_options(*app, *options);
+  add_flight_options(*app, options->flight);
+  for (const char* const flight : {"--keep", "--on"})
+    for (const char* const file : {"--output", "--format", "--events", "--max-size", "--max-files"})
+      if (CLI::Option* const option = app->get_option_no_throw(file)) option->excludes(app->get_option(flight));
   add_common_options(*app, *options);
   return {.app = app,
           .run = [options](const Invocation& invocation) { return run_record(*options, invocation); },

@@ -21,6 +21,7 @@ struct Subcommand {
 Subcommand add_live_command(CLI::App& root);
 Subcommand add_ps_command(CLI::App& root);
 Subcommand add_record_command(CLI::App& root);
+Subcommand add_snap_command(CLI::App& root);
 Subcommand add_summary_command(CLI::App& root);
 Subcommand add_pauses_command(CLI::App& root);
 Subcommand add_latency_command(CLI::App& root);

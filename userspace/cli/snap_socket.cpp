@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+#include "cli/snap_socket.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "cli/own_directory.hpp"
+#include "session/command/sudo_user.hpp"
+
+namespace rtev::cli {
+namespace {
+
+constexpr std::string_view prefix = "recorder-", suffix = ".sock", good = "ok ", bad = "failed ";
+constexpr mode_t private_mode = 0600;
+constexpr std::size_t max_answer = 8192;
+
+std::optional<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return std::nullopt;
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  return address;
+}
+
+const sockaddr* generic(const sockaddr_un& address) {
+  return reinterpret_cast<const sockaddr*>(&address);
+}
+
+UniqueFd new_socket() {
+  return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+}
+
+Result<UniqueFd> connect_to(const std::string& path) {
+  const auto address = address_of(path);
+  if (!address) return errno_error(ENAMETOOLONG, "cannot ask the recorder at", path);
+  UniqueFd socket = new_socket();
+  if (!socket || ::connect(socket.get(), generic(*address), sizeof *address) != 0)
+    return errno_error(errno, "cannot ask the recorder at", path, "rtev-bpf record --keep starts one");
+  return socket;
+}
+
+std::vector<std::string> socket_names(const std::string& directory) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(directory.c_str()), ::closedir);
+  if (!opened) return names;
+  while (const dirent* const entry = ::readdir(opened.get())) {
+    const std::string_view name = entry->d_name;
+    if (name.starts_with(prefix) && name.ends_with(suffix)) names.emplace_back(name);
+  }
+  return names;
+}
+
+/// To connect would ask for a dump.
+bool is_running(const std::string& name) {
+  const std::string pid = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
+  return ::access(("/proc/" + pid).c_str(), F_OK) == 0;
+}
+
+bool may_ask(int client, uid_t user) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && (peer.uid == 0 || peer.uid == user);
+}
+
+}  // namespace
+
+Result<SnapServer> SnapServer::open() {
+  const std::string folder = runtime_directory();
+  auto directory = open_own_directory(folder);
+  if (!directory) return std::unexpected(std::move(directory.error()));
+  const auto rights = FileRights::of_caller();
+  if (!rights) return std::unexpected(rights.error());
+  for (const std::string& name : socket_names(folder))
+    if (!is_running(name)) ::unlinkat(directory->get(), name.c_str(), 0);
+  const std::string name = fmt::format("{}{}{}", prefix, ::getpid(), suffix), path = folder + "/" + name;
+  const auto address = address_of(path);
+  if (!address) return errno_error(ENAMETOOLONG, "cannot make the socket", path);
+  UniqueFd socket = new_socket();
+  ::unlinkat(directory->get(), name.c_str(), 0);  // of a process that had this pid
+  // The file gets the mode of the socket.
+  if (!socket || ::fchmod(socket.get(), private_mode) != 0 ||
+      ::bind(socket.get(), generic(*address), sizeof *address) != 0 || ::listen(socket.get(), 8) != 0)
+    return errno_error(errno, "cannot make the socket", path);
+  return SnapServer(std::move(*directory), std::move(socket), name, path);
+}
+
+SnapServer::~SnapServer() {
+  ends_.signal();
+  if (thread_.joinable()) thread_.join();
+  if (directory_) ::unlinkat(directory_.get(), name_.c_str(), 0);
+}
+
+void SnapServer::start(Request request) {
+  thread_ = std::thread([socket = socket_.get(), ends = ends_.get(), user = calling_user(),
+                         request = std::move(request)] { run(socket, ends, user, request); });
+}
+
+void SnapServer::run(int socket, int ends, uid_t user, const Request& request) {
+  while (true) {
+    std::array<pollfd, 2> wait{pollfd{.fd = ends, .events = POLLIN, .revents = 0},
+                               pollfd{.fd = socket, .events = POLLIN, .revents = 0}};
+    ::poll(wait.data(), wait.size(), -1);
+    if (wait[0].revents != 0) return;
+    const UniqueFd client(::accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!client || !may_ask(client.get(), user)) continue;
+    const flight::DumpResult result = request().get();
+    const std::string answer =
+        result.error ? std::string(bad) + result.error->message() : std::string(good) + result.path;
+    [[maybe_unused]] const ssize_t sent = ::send(client.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+  }
+}
+
+std::vector<std::string> running_recorders() {
+  std::vector<std::string> running;
+  const std::string folder = runtime_directory();
+  const auto rights = FileRights::of_caller();
+  if (!rights) return running;
+  for (const std::string& name : socket_names(folder))
+    if (is_running(name)) running.push_back(folder + "/" + name);
+  return running;
+}
+
+Result<std::string> ask_for_dump(const std::string& socket_path) {
+  const auto rights = FileRights::of_caller();
+  if (!rights) return std::unexpected(rights.error());
+  auto socket = connect_to(socket_path);
+  if (!socket) return std::unexpected(std::move(socket.error()));
+  std::string answer(max_answer, '\0');
+  const ssize_t size = ::recv(socket->get(), answer.data(), answer.size(), 0);
+  answer.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  if (answer.starts_with(good)) return answer.substr(good.size());
+  return std::unexpected(
+      Error{.what = "the recorder made no dump",
+            .why = answer.starts_with(bad) ? answer.substr(bad.size()) : "it ended, or does not answer this user"});
+}
+
+}  // namespace rtev::cli
