@@ -17,6 +17,8 @@
 #include "base/option_types.hpp"
 #include "cli/commands/subcommands.hpp"
 #include "cli/config_file.hpp"
+#include "cli/flight_options.hpp"
+#include "cli/flight_run.hpp"
 #include "cli/messages.hpp"
 #include "cli/reload_signal.hpp"
 #include "cli/tracing.hpp"
@@ -25,6 +27,7 @@
 #include "metrics/otlp.hpp"
 #include "metrics/own_metrics.hpp"
 #include "metrics/prometheus_text.hpp"
+#include "stream/tee_sink.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -41,6 +44,7 @@ constexpr const char* footer =
     "  rtev-bpf agent --listen [::]:9464                    for a Prometheus on another host\n"
     "  rtev-bpf agent --otlp http://127.0.0.1:4318          push them to a collector of OpenTelemetry\n"
     "  rtev-bpf agent --group '{service|exe}/{version}'     a group for each version of a service\n"
+    "  rtev-bpf agent --on 'pause>50ms'                     also keep the seconds around long pauses, on disk\n"
     "  rtev-bpf agent --user-spans 'request,db.*'           also how long these spans of programs last";
 
 struct AgentOptions : TraceOptions {
@@ -49,6 +53,7 @@ struct AgentOptions : TraceOptions {
   std::chrono::nanoseconds otlp_interval{std::chrono::seconds(60)};
   std::vector<std::pair<std::string, std::string>> otlp_headers{};
   MetricsOptions metrics{};
+  FlightOptions flight{};
 };
 
 /// Tells the service manager from the loop that moves events, so that it notices when that stalls.
@@ -75,19 +80,45 @@ class Watchdog final : public ForwardingSink {
   std::uint64_t last_ns_ = 0;
 };
 
-std::string make_answer(agent::Request request, MetricsSink& metrics) {
+/// Of the flight recorder.
+void add_dump_metrics(MetricVisitor& visitor, const flight::RecorderFigures& figures) {
+  visitor.family({.name = "rtev_bpf_dumps", .unit = "", .help = "Dumps of the flight recorder, by result."});
+  const auto result = [&](std::string_view name, std::uint64_t count) {
+    const MetricLabel label[]{{"result", name}};
+    visitor.value(label, static_cast<std::int64_t>(count));
+  };
+  result("written", figures.written);
+  result("failed", figures.failed);
+  visitor.family({.name = "rtev_bpf_dumps_suppressed",
+                  .unit = "",
+                  .help = "Conditions that were met without a dump, by reason; joined: another dump has that time."});
+  for (std::size_t i = 0; i < figures.suppressed.size(); ++i) {
+    const MetricLabel label[]{{"reason", to_string(static_cast<flight::Suppressed>(i))}};
+    visitor.value(label, static_cast<std::int64_t>(figures.suppressed[i]));
+  }
+  const MetricLabel joined[]{{"reason", "joined"}};
+  visitor.value(joined, static_cast<std::int64_t>(figures.joined));
+}
+
+/// All metrics but those of the network process.
+void visit_all(MetricVisitor& visitor, MetricsSink& metrics, FlightRun* flight) {
+  metrics.visit(visitor);
+  if (flight != nullptr) add_dump_metrics(visitor, flight->recorder().figures());
+  add_own_metrics(visitor, metrics.run());
+}
+
+std::string make_answer(agent::Request request, MetricsSink& metrics, FlightRun* flight) {
   switch (request) {
     case agent::Request::health:
       return {};
     case agent::Request::metrics: {
       PrometheusText text;
-      metrics.visit(text);
-      add_own_metrics(text, metrics.run());
+      visit_all(text, metrics, flight);
       return std::string(text.text());
     }
     case agent::Request::otlp_metrics: {
       OtlpMetrics otlp(metrics.run(), monotonic_ns());
-      metrics.visit(otlp);
+      visit_all(otlp, metrics, flight);
       return otlp.request();
     }
     case agent::Request::otlp_spans: {
@@ -162,6 +193,7 @@ void add_agent_options(CLI::App& app, const std::shared_ptr<AgentOptions>& optio
                     "push pauses of this length and longer as spans, with their cause: at most 60 a minute")
       ->needs(otlp);
   add_metrics_options(app, options);
+  add_flight_options(app, options->flight);
   add_process_options(app, *options);
   add_trace_options(app, *options);
   add_common_options(app, *options);
@@ -200,8 +232,16 @@ int run_agent(const AgentOptions& options, const Invocation& invocation) {
   const std::string address = network.listener ? agent::address_of(network.listener) : std::string();
   auto process = agent::NetworkProcess::start(std::move(network));
   if (!process) return report(process.error());
+  std::unique_ptr<FlightRun> flight;
+  if (options.flight.is_on()) {
+    auto started = FlightRun::start(options.flight);
+    if (!started) return report(started.error());
+    flight = std::move(*started);
+  }
   MetricsSink metrics(options.metrics);
-  Watchdog sink(metrics, manager);
+  std::optional<TeeSink> both;
+  if (flight) both.emplace(metrics, *flight);
+  Watchdog sink(both ? static_cast<Sink&>(*both) : metrics, manager);
   StringOutput output;  // to which nothing is written
   ReloadSignal reload;
   const auto on_reload = [&] {
@@ -214,7 +254,9 @@ int run_agent(const AgentOptions& options, const Invocation& invocation) {
     }
     manager.notify("READY=1");
   };
-  const auto answer = [&] { process->answer([&](agent::Request request) { return make_answer(request, metrics); }); };
+  const auto answer = [&] {
+    process->answer([&](agent::Request request) { return make_answer(request, metrics, flight.get()); });
+  };
   const auto on_ready = [&] {
     reload.catch_it();
     manager.notify("READY=1");
