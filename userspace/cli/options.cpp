@@ -400,17 +400,19 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options, StackUse stac
 }
 
 void add_compare_options(CLI::App& app, CompareOptions& options) {
-  CLI::Option* const recordings =
-      app.add_option("RECORDING", options.inputs,
-                     "two recordings (.fxt; - for stdin): of before and of after the change")
-          ->check(not_empty())
-          ->expected(2)
-          ->required();
-  set_values(app, *recordings, input_values());
+  set_values(app,
+             *app.add_option("A", options.before, "a recording (.fxt; - for stdin) of before the change")
+                  ->check(not_empty())
+                  ->required(),
+             input_values());
+  set_values(app,
+             *app.add_option("B", options.after, "a recording of after the change")->check(not_empty())->required(),
+             input_values());
   add_name_option(app, options.names);
   add_time_option(app, "-d,--duration", options.duration,
                   "only the first TIME of each recording, e.g. 500ms, 5s, 2m (default: all)");
   add_window_options(app, options.window);
+  app.remove_option(app.get_option("--around"));  // too short to compare
   app.get_option("--from")->description(
       "of each recording only what is not before this: seconds since its beginning. Leaves out how programs start");
   app.get_option("--to")->description("of each recording only what is not after this");

@@ -145,7 +145,7 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options, StackUse stac
 
 /// Two recordings that are compared.
 struct CompareOptions : ReadOptions, ReportOptions {
-  std::vector<std::string> inputs;
+  std::string before, after;  ///< "-" for stdin
 };
 /// Without a process id: those of two recordings differ.
 void add_compare_options(CLI::App& app, CompareOptions& options);

@@ -43,7 +43,7 @@ void add_symptoms(Comparison& to, const RecordedProgram& a, const RecordedProgra
   const auto measured = [](const RecordedProgram& of, Measured what) -> const SlicedDistribution& {
     return of.measured[static_cast<std::size_t>(what)];
   };
-  const auto percentile = [&](FigureKind kind, Measured what, double of) {
+  const auto percentile = [&](const FigureKind& kind, Measured what, double of) {
     to.add_percentile(kind, measured(a, what), measured(b, what), of);
   };
   const auto duration = [](std::string id, std::string name, DiffRole role, double factor) {

@@ -95,6 +95,7 @@ void Comparison::add_percentile(const FigureKind& kind, const SlicedDistribution
 void Comparison::add_longest(const FigureKind& kind, const SlicedDistribution& a, const SlicedDistribution& b) {
   const auto longest = [](const std::vector<SliceCounts>& slices) {
     std::vector<double> values;
+    values.reserve(slices.size());
     for (const SliceCounts& counts : slices)
       values.push_back(counts.empty() ? 0 : begin_of_bucket(counts.back().bucket));
     return values;

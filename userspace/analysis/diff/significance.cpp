@@ -15,6 +15,15 @@ double two_sided(double z) {
   return std::erfc(std::abs(z) / std::numbers::sqrt2);
 }
 
+/// The indices of values, the least value first.
+std::vector<std::size_t> ascending(std::span<const double> values) {
+  std::vector<std::size_t> order;
+  order.reserve(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) order.push_back(i);
+  std::ranges::sort(order, {}, [&](std::size_t i) { return values[i]; });
+  return order;
+}
+
 struct Ranks {
   std::vector<double> of{};  ///< of a's values, then of b's; equal values share their mean rank
   double ties = 0;           ///< sum of t³ - t over groups of t equal values
@@ -23,14 +32,12 @@ struct Ranks {
 Ranks ranks_of(std::span<const double> a, std::span<const double> b) {
   std::vector<double> all(a.begin(), a.end());
   all.insert(all.end(), b.begin(), b.end());
-  std::vector<std::size_t> order(all.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [&](std::size_t i) { return all[i]; });
+  const std::vector<std::size_t> order = ascending(all);
   Ranks ranks{.of = std::vector<double>(all.size())};
   for (std::size_t first = 0; first < order.size();) {
     std::size_t last = first;
     while (last < order.size() && all[order[last]] == all[order[first]]) ++last;
-    const double count = static_cast<double>(last - first);
+    const auto count = static_cast<double>(last - first);
     for (std::size_t i = first; i < last; ++i) ranks.of[order[i]] = static_cast<double>(first + last + 1) / 2;
     ranks.ties += count * count * count - count;
     first = last;
@@ -66,7 +73,7 @@ RankTest rank_test(std::span<const double> a, std::span<const double> b) {
   Autocovariance likeness;
   likeness.add(of_a);
   likeness.add(of_b);
-  const double count_a = static_cast<double>(a.size()), count_b = static_cast<double>(b.size());
+  const auto count_a = static_cast<double>(a.size()), count_b = static_cast<double>(b.size());
   const double count = count_a + count_b;
   const double u = std::accumulate(of_a.begin(), of_a.end(), 0.0) - count_a * (count_a + 1) / 2;
   const double variance =
@@ -111,9 +118,7 @@ double log_percentile_error(std::span<const SliceCounts> slices, double percenti
 }
 
 std::vector<double> adjusted(std::span<const double> probabilities) {
-  std::vector<std::size_t> order(probabilities.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [&](std::size_t i) { return probabilities[i]; });
+  const std::vector<std::size_t> order = ascending(probabilities);
   std::vector<double> result(probabilities.size());
   double least = 1;
   for (std::size_t rank = order.size(); rank > 0; --rank) {

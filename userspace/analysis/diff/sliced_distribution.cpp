@@ -27,14 +27,14 @@ double begin_of_bucket(std::size_t bucket) {
 }
 
 std::optional<double> percentile_of(std::span<const std::uint64_t> counts, double percentile) {
-  const double total = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}));
+  const auto total = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}));
   if (total <= 0) return std::nullopt;
   double left = total * percentile / 100;
   std::size_t last = 0;
   for (std::size_t bucket = 0; bucket < counts.size(); ++bucket) {
     if (counts[bucket] == 0) continue;
     last = bucket;
-    const double count = static_cast<double>(counts[bucket]);
+    const auto count = static_cast<double>(counts[bucket]);
     if (left <= count) {
       const double begin = begin_of_bucket(bucket), width = begin_of_bucket(bucket + 1) - begin;
       return begin + width * left / count;

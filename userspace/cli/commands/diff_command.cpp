@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf diff: what changed between two recordings.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <array>
 #include <memory>
 
 #include "analysis/diff/diff_report.hpp"
 #include "analysis/diff/recorded_run_sink.hpp"
-#include "base/escape.hpp"
 #include "base/exit_status.hpp"
 #include "base/option_types.hpp"
 #include "base/parse.hpp"
@@ -29,7 +27,7 @@ constexpr const char* footer =
     "by "
     "more than chance, by more than --min-change, and by more than a floor, e.g. 10 µs. The tests are described in "
     "rtev-bpf(8).\n"
-    "EFFECTS are what users suffer from: pauses, time in the GC, the heap, times of user spans. By these B is called "
+    "SYMPTOMS are what users suffer from: pauses, time in the GC, the heap, times of user spans. By these B is called "
     "better or worse. CAUSES are what may be behind them: settings, calls of Gc, waits for a CPU, allocation.\n"
     "A recording is one run of a program. What differs from run to run, such as other load on the host, is a change, "
     "too: "
@@ -49,11 +47,11 @@ struct DiffCommandOptions : CompareOptions {
 
 int run_diff(const DiffCommandOptions& options) {
   survive_output_failures();
-  if (std::ranges::count(options.inputs, "-") > 1)
+  if (options.before == "-" && options.after == "-")
     return report(Error{.what = "cannot compare", .subject = "stdin", .why = "it can be read only once"});
   auto output = open_output(options.output);
   if (!output) return report(output.error());
-  auto inputs = Input::open_recordings(options.inputs, options);
+  auto inputs = Input::open_recordings({options.before, options.after}, options);
   if (!inputs) return report(inputs.error());
   for (const Input& input : *inputs)
     if (auto apart = input.check_apart(**output); !apart) return report(apart.error());
@@ -65,8 +63,8 @@ int run_diff(const DiffCommandOptions& options) {
   }
   DiffReport report = compare(runs[0], runs[1], {.min_change = options.min_change, .full = options.full});
   report.version = RTEV_VERSION;
-  report.a.file = options.inputs[0];
-  report.b.file = options.inputs[1];
+  report.a.file = options.before;
+  report.b.file = options.after;
   (*output)->begin();
   (*output)->write(options.json ? diff_json(report) : diff_text(report));
   int status = exit_ok;
@@ -91,9 +89,9 @@ Subcommand add_diff_command(CLI::App& root) {
         options->min_change = share.value_or(0);
         return share.has_value();
       },
-      "leave out smaller changes of a figure (default: 5%; of percentiles and maxima, which vary more, two to five "
-      "times "
-      "that)");
+      "leave out smaller changes of a figure (default: 5%). Of durations, which vary more from run to run, 2 times "
+      "that; "
+      "of their 99th percentiles 8 times, of the longest 10 times");
   app->add_flag("--fail-on-regression", options->fails_on_regression,
                 "exit with status 3 if something is significantly worse in B, or if nothing could be compared");
   add_compare_options(*app, *options);
