@@ -56,6 +56,7 @@ Strings events_between(const Trace& trace, pid_t pid, std::uint64_t from_ns, std
   Strings texts;
   for (Json event : trace.from_rings(pid)) {
     const std::uint64_t time = event["ts"];
+    event.erase("time");  // each run has read the clock for itself
     if (time >= from_ns && time < to_ns) texts.push_back(event.dump());
   }
   return texts;
@@ -86,7 +87,7 @@ TEST_F(FlightLive, ALongPauseMakesOneDump) {
 
   // Its events are those of the recording of the same time; words are balanced (Trace::parse).
   const Trace dump = dumped(path), all = dumped(whole_path);
-  const std::uint64_t from_ns = dump.header["start_ns"], to_ns = dump.summary["end_ns"];
+  const std::uint64_t from_ns = dump.header["start"], to_ns = dump.summary["end"];
   const Strings events = events_between(dump, program.pid(), from_ns, to_ns);
   EXPECT_THAT(events, Not(IsEmpty()));
   EXPECT_EQ(events, events_between(all, program.pid(), from_ns, to_ns));
@@ -105,7 +106,7 @@ TEST_F(FlightLive, ALongPauseMakesOneDump) {
   EXPECT_EQ(within(pauses), within(report({"pauses", "--top", "1000", "-i", whole_path})));
   EXPECT_GE(pauses["pauses"][0]["duration_ns"], 200'000'000);
   for (const char* const command : {"latency", "stats", "stalls", "summary"})
-    EXPECT_TRUE(report({command, "-i", path}).is_object()) << command;
+    EXPECT_THAT(reports({command, "-i", path}), Not(IsEmpty())) << command;
   convert(path, dir / "dump.pftrace");
 }
 
@@ -124,14 +125,14 @@ TEST_F(FlightLive, WhatBeganBeforeIsWhole) {
   for (const Json& event : dump.of(program.pid(), "user")) (event["kind"] == "begin" ? begin : end) = event;
   ASSERT_TRUE(begin.is_object() && end.is_object());
   EXPECT_EQ(begin["name"], "request");
-  EXPECT_LT(begin["ts"], dump.header["start_ns"]);
+  EXPECT_LT(begin["ts"], dump.header["start"]);
   EXPECT_GE(end["ts"].get<std::uint64_t>() - begin["ts"].get<std::uint64_t>(), 2'000'000'000u);
   const Json pauses = report({"pauses", "-i", dumps().front()});
   EXPECT_GE(pauses["pauses"][0]["duration_ns"], 2'000'000'000u);
   // Time before does not count as time that was seen.
   const Json stats = report({"stats", "-i", dumps().front()});
   EXPECT_LE(stats["processes"][0]["wall_ns"],
-            dump.summary["end_ns"].get<std::uint64_t>() - dump.header["start_ns"].get<std::uint64_t>());
+            dump.summary["end"].get<std::uint64_t>() - dump.header["start"].get<std::uint64_t>());
 }
 
 TEST_F(FlightLive, DumpsAreMadeAtWill) {

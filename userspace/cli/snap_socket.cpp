@@ -40,8 +40,8 @@ const sockaddr* generic(const sockaddr_un& address) {
   return reinterpret_cast<const sockaddr*>(&address);
 }
 
-UniqueFd new_socket() {
-  return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+UniqueFd new_socket(int flags = 0) {
+  return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
 }
 
 Result<UniqueFd> connect_to(const std::string& path) {
@@ -89,7 +89,7 @@ Result<SnapServer> SnapServer::open() {
   const std::string name = fmt::format("{}{}{}", prefix, ::getpid(), suffix), path = folder + "/" + name;
   const auto address = address_of(path);
   if (!address) return errno_error(ENAMETOOLONG, "cannot make the socket", path);
-  UniqueFd socket = new_socket();
+  UniqueFd socket = new_socket(SOCK_NONBLOCK);
   ::unlinkat(directory->get(), name.c_str(), 0);  // of a process that had this pid
   // The file gets the mode of the socket.
   if (!socket || ::fchmod(socket.get(), private_mode) != 0 ||
@@ -113,7 +113,8 @@ void SnapServer::run(int socket, int ends, uid_t user, const Request& request) {
   while (true) {
     std::array<pollfd, 2> wait{pollfd{.fd = ends, .events = POLLIN, .revents = 0},
                                pollfd{.fd = socket, .events = POLLIN, .revents = 0}};
-    ::poll(wait.data(), wait.size(), -1);
+    // It is interrupted when the process is stopped and goes on.
+    if (::poll(wait.data(), wait.size(), -1) <= 0) continue;
     if (wait[0].revents != 0) return;
     const UniqueFd client(::accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!client || !may_ask(client.get(), user)) continue;

@@ -53,7 +53,11 @@ void run_once(const std::string& program, char* message, std::size_t size) {
   ::setpgid(pid, pid);
   const UniqueFd ended(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   pollfd wait{.fd = ended.get(), .events = POLLIN, .revents = 0};
-  const bool is_late = ::poll(&wait, 1, timeout_ms) == 0;
+  int ready = -1;
+  do {
+    ready = ::poll(&wait, 1, timeout_ms);
+  } while (ready < 0 && errno == EINTR);
+  const bool is_late = ready == 0;
   if (is_late) ::kill(-pid, SIGKILL);
   int status = 0;
   ::waitpid(pid, &status, 0);
