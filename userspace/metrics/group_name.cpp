@@ -52,11 +52,11 @@ std::string_view workload_of_pod(std::string_view pod) {
   return pod;
 }
 
-/// "docker-0123456789abcdef.scope", "0123456789abcdef": the id, shortened.
+/// "docker-0123456789abcdef.scope", "pod.slice:cri-containerd:0123456789abcdef", "0123456789abcdef": the id, shortened.
 std::string container_id(std::string_view part) {
   constexpr std::string_view scope = ".scope";
   if (part.ends_with(scope)) part.remove_suffix(scope.size());
-  if (const std::size_t dash = part.rfind('-'); dash != std::string_view::npos) part.remove_prefix(dash + 1);
+  if (const std::size_t at = part.find_last_of("-:"); at != std::string_view::npos) part.remove_prefix(at + 1);
   constexpr std::size_t min_digits = 32;
   if (part.size() < min_digits || !is_all(part, "0123456789abcdef")) return {};
   return std::string(part.substr(0, shown_id_digits));

@@ -13,10 +13,11 @@ namespace {
 
 using Groups = std::vector<std::pair<std::string_view, const GroupFigures*>>;
 
-constexpr std::int64_t bytes_in_word = 8;
+constexpr std::uint64_t bytes_in_word = 8;
 
-constexpr std::int64_t shown(std::uint64_t amount) {
-  return static_cast<std::int64_t>(std::min<std::uint64_t>(amount, INT64_MAX));
+/// Programs may write any number into their rings.
+constexpr std::int64_t shown(std::uint64_t amount, std::uint64_t factor = 1) {
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(amount, INT64_MAX / factor) * factor);
 }
 
 /// Writes families, each with the values of all groups.
@@ -30,9 +31,9 @@ class Writer {
     each([&](std::string_view group, const GroupFigures& figures) { value(group, figures.*of); });
   }
   void counter(std::string_view name, std::string_view unit, std::string_view help, std::uint64_t GroupFigures::* of,
-               std::int64_t factor = 1) {
+               std::uint64_t factor = 1) {
     visitor_.family({.name = name, .unit = unit, .help = help, .type = MetricType::counter});
-    each([&](std::string_view group, const GroupFigures& figures) { value(group, shown(figures.*of) * factor); });
+    each([&](std::string_view group, const GroupFigures& figures) { value(group, shown(figures.*of, factor)); });
   }
   /// A counter with a label whose values are those of `name_of`, by index.
   template <std::size_t size, typename NameOf>
@@ -167,8 +168,7 @@ void add_heap(Writer& out) {
     out.each([&](std::string_view group, const GroupFigures& figures) {
       for (const auto& [entry, space] : spaces) {
         if (!figures.heap_seen[entry]) continue;
-        const std::int64_t factor = unit == "bytes" ? bytes_in_word : 1;
-        out.value(group, shown(figures.heap[entry]) * factor, {"space", space});
+        out.value(group, shown(figures.heap[entry], unit == "bytes" ? bytes_in_word : 1), {"space", space});
       }
     });
   };
@@ -216,7 +216,7 @@ void MetricsSink::visit(MetricVisitor& visitor) {
   add_heap(out);
   add_threads(out);
   add_user(out);
-  out.counters("ocaml_ring_lost", "words", "Words of rings that were not delivered.", "reason",
+  out.counters("ocaml_ring_lost_words", "", "Words of rings that were not delivered.", "reason",
                &GroupFigures::lost_words, name_of<LossReason>);
 
   visitor.family(

@@ -16,7 +16,7 @@ enum class MetricType : std::uint8_t { counter, gauge, histogram };
 /// Metrics of one name. Names are those of Prometheus without the unit and without "_total".
 struct MetricFamily {
   std::string_view name;
-  std::string_view unit;  ///< "seconds", "bytes", "words", or empty for a number of things
+  std::string_view unit;  ///< "seconds", "bytes", or empty for a number of things
   std::string_view help;
   MetricType type = MetricType::counter;
 

@@ -52,6 +52,11 @@ CounterUse use_of(Family family, std::uint16_t id) {
   return id < before.size() ? (family == Family::before_5_3 ? before : since)[id] : CounterUse{};
 }
 
+/// Programs may write any number into their rings, and a sum must not fall.
+void add_saturated(std::uint64_t& sum, std::uint64_t more) {
+  sum = more > UINT64_MAX - sum ? UINT64_MAX : sum + more;
+}
+
 /// Counts of a domain that take part in those of its process.
 void count_for_all(std::uint64_t more, std::uint64_t& of_domain, std::uint64_t& greatest, std::uint64_t& of_group) {
   of_domain += more;
@@ -169,7 +174,8 @@ void MetricsSink::end_process(ProcessIndex index, std::int64_t status) {
   --figures.processes;
   for (std::size_t entry = 0; entry < process.heap.size(); ++entry) figures.heap[entry] -= process.heap[entry];
   process.group->last_ns = now_ns_;
-  std::erase_if(images_, [&](const auto& image) { return image.second == index; });
+  if (const auto image = images_.find(registry_->process(index).pid); image != images_.end() && image->second == index)
+    images_.erase(image);
   user_.forget(index);
   last_process_ = nullptr;
   processes_.erase(found);
@@ -182,13 +188,13 @@ void MetricsSink::add_counter(const Event& event, const RingInfo& ring) {
   GroupFigures& figures = process != nullptr ? process->group->figures : group_of(ring.process).figures;
   switch (use.what) {
     case CounterUse::What::minor_bytes:
-      figures.minor_bytes += event.value;
+      add_saturated(figures.minor_bytes, event.value);
       break;
     case CounterUse::What::promoted_bytes:
-      figures.promoted_bytes += event.value;
+      add_saturated(figures.promoted_bytes, event.value);
       break;
     case CounterUse::What::major_words:
-      figures.major_words += event.value;
+      add_saturated(figures.major_words, event.value);
       break;
     case CounterUse::What::forced:
       ++figures.forced[use.index];
