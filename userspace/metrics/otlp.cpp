@@ -46,14 +46,19 @@ void attribute(Message<Parent>& parent, Parent field, std::string_view key, std:
   any.add_number(AnyValue::int_value, value);
 }
 
+struct Service {
+  std::string_view name, version{}, instance{};
+};
+
 /// What all metrics and spans of a service share; `contents`: messages with the tags of Scopes::contents.
-void add_resource(Message<ExportRequest>& request, const RunHeader& run, std::string_view service,
-                  std::string_view version, std::string_view contents_of_scope, TextBuffer& out) {
+void add_resource(Message<ExportRequest>& request, const RunHeader& run, const Service& service,
+                  std::string_view contents_of_scope, TextBuffer& out) {
   Message<Resources> resources(request, ExportRequest::resources);
   {
     Message<Resource> resource(resources, Resources::resource);
-    attribute(resource, Resource::attributes, "service.name", service);
-    if (!version.empty()) attribute(resource, Resource::attributes, "service.version", version);
+    attribute(resource, Resource::attributes, "service.name", service.name);
+    if (!service.version.empty()) attribute(resource, Resource::attributes, "service.version", service.version);
+    if (!service.instance.empty()) attribute(resource, Resource::attributes, "service.instance.id", service.instance);
     attribute(resource, Resource::attributes, "host.name", run.host);
   }
   Message<Scopes> scopes(resources, Resources::scopes);
@@ -72,11 +77,10 @@ std::string otel_name(std::string_view name) {
   return dotted;
 }
 
-/// Units of UCUM.
+/// Units of UCUM. Numbers of things have none: "1" is for ratios, and Prometheus would add that to the name.
 std::string_view otel_unit(std::string_view unit) {
   if (unit == "seconds") return "s";
-  if (unit == "bytes") return "By";
-  return unit.empty() ? "1" : "{word}";
+  return unit == "bytes" ? "By" : "";
 }
 
 }  // namespace
@@ -158,7 +162,9 @@ std::string OtlpMetrics::request() {
   TextBuffer out;
   {
     Message<ExportRequest> request(out);
-    add_resource(request, run_, "rtev-bpf", run_.version, metrics_.text(), out);
+    // Without an instance Prometheus takes the metrics of all hosts for the same ones.
+    const Service service{.name = "rtev-bpf", .version = run_.version, .instance = run_.host};
+    add_resource(request, run_, service, metrics_.text(), out);
   }
   return std::string(out.text());
 }
@@ -188,7 +194,8 @@ std::string otlp_spans(std::span<const PauseSpan> pauses, const RunHeader& run) 
       attribute(span, Span::attributes, "process.pid", std::int64_t{pause.pid});
       attribute(span, Span::attributes, "process.executable.name", pause.program);
     }
-    add_resource(request, run, pause.service.empty() ? pause.group : pause.service, pause.version, content.text(), out);
+    const Service service{.name = pause.service.empty() ? pause.group : pause.service, .version = pause.version};
+    add_resource(request, run, service, content.text(), out);
   }
   return std::string(out.text());
 }
