@@ -20,8 +20,7 @@
 namespace rtev::agent {
 namespace {
 
-constexpr int request_seconds = 10;
-constexpr std::chrono::milliseconds first_retry{1'000}, max_retry{60'000};
+constexpr std::chrono::milliseconds max_retry{60'000};
 constexpr std::chrono::seconds max_retry_after{300};
 constexpr ev_ssize_t max_response_bytes = 64 << 10;
 
@@ -37,6 +36,12 @@ std::string compressed(std::string_view text) {
 bool is_temporary(int status) {
   constexpr std::array temporary{429, 502, 503, 504};
   return std::ranges::find(temporary, status) != temporary.end();
+}
+
+timeval timeval_of(std::chrono::milliseconds time) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+  return {.tv_sec = seconds.count(),
+          .tv_usec = std::chrono::duration_cast<std::chrono::microseconds>(time - seconds).count()};
 }
 
 struct FreeUri {
@@ -63,6 +68,9 @@ Result<OtlpOptions> parse_otlp_url(const std::string& url) {
   const char* const host = uri ? ::evhttp_uri_get_host(uri.get()) : nullptr;
   if (scheme == nullptr || host == nullptr || *host == '\0') return refused("it is not a URL");
   if (std::string_view(scheme) != "http") return refused("its scheme is not http");
+  if (::evhttp_uri_get_userinfo(uri.get()) != nullptr || ::evhttp_uri_get_query(uri.get()) != nullptr ||
+      ::evhttp_uri_get_fragment(uri.get()) != nullptr)
+    return refused("it has more than a host, a port and a path; --otlp-header sends secrets");
   OtlpOptions options{.host = host};
   if (const int port = ::evhttp_uri_get_port(uri.get()); port > 0) options.port = static_cast<std::uint16_t>(port);
   const char* const path = ::evhttp_uri_get_path(uri.get());
@@ -90,7 +98,7 @@ void OtlpExporter::add(Request request, const std::string& path) {
     due_signal.exporter->push(due_signal);
   };
   signal.timer.reset(::event_new(base_, -1, 0, on_time, &signal));
-  schedule(signal, first_retry);
+  schedule(signal, options_.first_retry);
 }
 
 void OtlpExporter::push(Signal& signal) {
@@ -106,8 +114,12 @@ void OtlpExporter::push(Signal& signal) {
 }
 
 void OtlpExporter::post(Signal& signal) {
-  signal.connection.reset(::evhttp_connection_base_new(base_, dns_.get(), options_.host.c_str(), options_.port));
-  ::evhttp_connection_set_timeout(signal.connection.get(), request_seconds);
+  // Addresses of IPv6 have brackets in URLs only.
+  std::string host = options_.host;
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  signal.connection.reset(::evhttp_connection_base_new(base_, dns_.get(), host.c_str(), options_.port));
+  const timeval timeout = timeval_of(options_.timeout);
+  ::evhttp_connection_set_timeout_tv(signal.connection.get(), &timeout);
   ::evhttp_connection_set_max_body_size(signal.connection.get(), max_response_bytes);
   evhttp_request* const request = ::evhttp_request_new(
       [](evhttp_request* response, void* sent) {
@@ -135,16 +147,17 @@ void OtlpExporter::on_response(Signal& signal, evhttp_request* response) {
   const auto count = [&](ExportResult result) { ++requests_[static_cast<std::size_t>(result)]; };
   if (status == 0 || is_temporary(status)) {
     count(ExportResult::retried);
-    auto wait = std::min(first_retry * (1 << std::min(signal.tries, 6U)), max_retry);
+    auto wait = std::min(options_.first_retry * (1 << std::min(signal.tries, 6U)), max_retry);
     ++signal.tries;
-    // Many agents must not come back at the same time.
-    static std::minstd_rand random(std::random_device{}());
-    wait = wait / 2 + std::chrono::milliseconds(random() % static_cast<std::uint64_t>(wait.count()));
     const char* const after = response != nullptr
                                   ? ::evhttp_find_header(::evhttp_request_get_input_headers(response), "Retry-After")
                                   : nullptr;
     const auto seconds = parse_number<std::uint32_t>(after != nullptr ? after : "");
-    if (seconds) wait = std::min(std::chrono::seconds(*seconds), max_retry_after);
+    if (seconds)
+      wait = std::max<std::chrono::milliseconds>(wait, std::min(std::chrono::seconds(*seconds), max_retry_after));
+    // Many agents must not come back at the same time.
+    static std::minstd_rand random(std::random_device{}());
+    wait += std::chrono::milliseconds(random() % static_cast<std::uint64_t>(wait.count() / 2 + 1));
     if (signal.request == Request::otlp_metrics) signal.body.clear();  // then newer ones are sent
     return schedule(signal, wait);
   }
@@ -157,9 +170,7 @@ void OtlpExporter::on_response(Signal& signal, evhttp_request* response) {
 }
 
 void OtlpExporter::schedule(Signal& signal, std::chrono::milliseconds after) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(after);
-  const timeval time{.tv_sec = seconds.count(),
-                     .tv_usec = std::chrono::duration_cast<std::chrono::microseconds>(after - seconds).count()};
+  const timeval time = timeval_of(after);
   ::event_add(signal.timer.get(), &time);
 }
 

@@ -23,10 +23,13 @@ struct OtlpOptions {
   std::uint16_t port = 4318;
   std::string base_path{};  ///< before /v1/metrics
   std::vector<std::pair<std::string, std::string>> headers{};
-  std::chrono::seconds interval{60};
+  std::chrono::milliseconds interval{60'000};
+  std::chrono::milliseconds timeout{10'000};     ///< of a request
+  std::chrono::milliseconds first_retry{1'000};  ///< twice as long each time
   bool spans = false;
 };
-/// "http://collector:4318". Fails on other schemes: TLS is the business of a collector on this host.
+/// "http://collector:4318"; 4318 is the default. Fails on other schemes, since TLS is the business of a collector on
+/// this host, and on parts that would have no effect.
 Result<OtlpOptions> parse_otlp_url(const std::string& url);
 
 /// How a request ended.

@@ -14,9 +14,6 @@
 namespace rtev::agent {
 namespace {
 
-/// The tracer answers within milliseconds, unless the host is overloaded.
-constexpr timeval answer_timeout{.tv_sec = 5, .tv_usec = 0};
-
 std::string content_of(const UniqueFd& file) {
   struct stat status{};
   if (!file || ::fstat(file.get(), &status) != 0) return {};
@@ -33,9 +30,10 @@ std::string content_of(const UniqueFd& file) {
 
 }  // namespace
 
-TracerClient::TracerClient(event_base* base, int channel)
+TracerClient::TracerClient(event_base* base, int channel, std::chrono::seconds timeout)
     : base_(base),
       channel_(channel),
+      timeout_{.tv_sec = timeout.count(), .tv_usec = 0},
       readable_(::event_new(
           base, channel, EV_READ | EV_PERSIST,
           [](evutil_socket_t, short, void* self) { static_cast<TracerClient*>(self)->on_readable(); }, this)) {
@@ -52,7 +50,7 @@ void TracerClient::ask(Request request, Answer answer) {
   Pending& pending = pending_[static_cast<std::size_t>(request)];
   pending.answers.push_back(std::move(answer));
   if (pending.answers.size() > 1) return;
-  ::event_add(pending.timeout.get(), &answer_timeout);
+  ::event_add(pending.timeout.get(), &timeout_);
   helper::send(channel_, {.bytes = {static_cast<std::byte>(request)}, .fds = {}}, true);
 }
 

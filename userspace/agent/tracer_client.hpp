@@ -5,6 +5,7 @@
 #include <event2/event.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,8 +28,9 @@ class TracerClient {
   /// Nothing if the tracer does not answer in time.
   using Answer = std::function<void(const std::optional<std::string>& content)>;
 
-  /// Ends the loop of `base` when the tracer closes the channel.
-  TracerClient(event_base* base, int channel);
+  /// Ends the loop of `base` when the tracer closes the channel. The tracer answers within milliseconds, unless the host
+  /// is overloaded.
+  TracerClient(event_base* base, int channel, std::chrono::seconds timeout = std::chrono::seconds(5));
   TracerClient(const TracerClient&) = delete;
   TracerClient& operator=(const TracerClient&) = delete;
 
@@ -46,6 +48,7 @@ class TracerClient {
 
   event_base* base_;
   int channel_;
+  timeval timeout_;
   EventPtr readable_;
   std::array<Pending, static_cast<std::size_t>(last_request) + 1> pending_{};
 };

@@ -226,7 +226,7 @@ int run_agent(const AgentOptions& options, const Invocation& invocation) {
   }
   if (network.otlp) {
     network.otlp->headers = options.otlp_headers;
-    network.otlp->interval = std::chrono::ceil<std::chrono::seconds>(options.otlp_interval);
+    network.otlp->interval = std::chrono::ceil<std::chrono::milliseconds>(options.otlp_interval);
     network.otlp->spans = options.metrics.pause_span_ns != 0;
   }
   const std::string address = network.listener ? agent::address_of(network.listener) : std::string();
