@@ -4,6 +4,9 @@
 #include <event2/buffer.h>
 #include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <string_view>
 #include <utility>
@@ -19,6 +22,19 @@ constexpr ev_ssize_t max_header_bytes = 8 << 10;
 constexpr int idle_seconds = 5;
 /// After all descriptors were used.
 constexpr timeval accept_pause{.tv_sec = 0, .tv_usec = 200'000};
+
+/// How often a connection is looked at before it is too old.
+constexpr int looks = 4;
+
+/// The port of a socket, at this end or the other; 0: it is none, or not connected.
+std::uint16_t port_of(int (*name_of)(int, sockaddr*, socklen_t*), int fd, std::string* whole = nullptr) {
+  sockaddr_storage place{};
+  socklen_t size = sizeof place;
+  if (name_of(fd, reinterpret_cast<sockaddr*>(&place), &size) != 0) return 0;
+  if (whole != nullptr) whole->assign(reinterpret_cast<const char*>(&place), size);
+  if (place.ss_family == AF_INET) return reinterpret_cast<const sockaddr_in&>(place).sin_port;
+  return place.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(place).sin6_port : 0;
+}
 
 constexpr std::string_view start_page =
     "<!DOCTYPE html><html lang=\"en\"><title>rtev-bpf</title><h1>rtev-bpf agent</h1>"
@@ -41,7 +57,8 @@ bool takes_gzip(evhttp_request* request) {
 
 }  // namespace
 
-MetricsHttp::MetricsHttp(event_base* base, UniqueFd listener, TracerClient& tracer, std::function<std::string()> more)
+MetricsHttp::MetricsHttp(event_base* base, UniqueFd listener, TracerClient& tracer, std::function<std::string()> more,
+                         std::chrono::milliseconds max_age)
     : tracer_(tracer), more_(std::move(more)), http_(::evhttp_new(base)) {
   ::evhttp_set_max_headers_size(http_.get(), max_header_bytes);
   ::evhttp_set_max_body_size(http_.get(), 1);
@@ -56,6 +73,13 @@ MetricsHttp::MetricsHttp(event_base* base, UniqueFd listener, TracerClient& trac
       base, -1, 0,
       [](evutil_socket_t, short, void* self) { ::evconnlistener_enable(static_cast<MetricsHttp*>(self)->listener_); },
       this));
+  look_at_ages_.reset(::event_new(
+      base, -1, EV_PERSIST,
+      [](evutil_socket_t, short, void* self) { static_cast<MetricsHttp*>(self)->end_old_connections(); }, this));
+  const auto interval = std::chrono::duration_cast<std::chrono::microseconds>(max_age) / looks;
+  constexpr std::int64_t second_us = 1'000'000;
+  const timeval every{.tv_sec = interval.count() / second_us, .tv_usec = interval.count() % second_us};
+  ::event_add(look_at_ages_.get(), &every);
   // Its argument is that of evhttp, so the server is found by a static.
   static MetricsHttp* server = nullptr;
   server = this;
@@ -66,6 +90,24 @@ MetricsHttp::MetricsHttp(event_base* base, UniqueFd listener, TracerClient& trac
 void MetricsHttp::pause_accepting() {
   ::evconnlistener_disable(listener_);
   ::event_add(accept_again_.get(), &accept_pause);
+}
+
+/// The timeout of evhttp is for idle connections: one that sends a byte now and then would stay for ever.
+void MetricsHttp::end_old_connections() {
+  const auto before = std::exchange(ages_, {});
+  const std::uint16_t port = port_of(::getsockname, ::evconnlistener_get_fd(listener_));
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  for (int fd = 0; port != 0 && fd < static_cast<int>(limit.rlim_cur); ++fd) {
+    std::string peer;
+    // What has the port of the listener, and is connected, was accepted from it.
+    if (port_of(::getsockname, fd) != port || port_of(::getpeername, fd, &peer) == 0) continue;
+    const auto known = before.find({fd, peer});
+    const int age = known != before.end() ? known->second + 1 : 1;
+    ages_[{fd, peer}] = age;
+    // What has arrived is still answered.
+    if (age > looks) ::shutdown(fd, SHUT_RD);
+  }
 }
 
 void MetricsHttp::serve(evhttp_request* request) {

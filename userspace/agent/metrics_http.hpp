@@ -4,23 +4,27 @@
 
 #include <event2/http.h>
 
+#include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "agent/tracer_client.hpp"
 #include "base/unique_fd.hpp"
 
 namespace rtev::agent {
 
-/// GET /metrics, /healthz and /. Requests have 8 KiB, and idle connections 5 s. The limit of connections is that of the
-/// process's descriptors. One thread.
+/// GET /metrics, /healthz and /. Requests have 8 KiB, idle connections 5 s, and others max_age. The limit of
+/// connections is that of the process's descriptors. One thread, one such object.
 class MetricsHttp {
  public:
   /// `listener`: a listening socket, not blocking. `more`: called for each scrape, adds metrics of this process.
-  MetricsHttp(event_base* base, UniqueFd listener, TracerClient& tracer, std::function<std::string()> more);
+  MetricsHttp(event_base* base, UniqueFd listener, TracerClient& tracer, std::function<std::string()> more,
+              std::chrono::milliseconds max_age = std::chrono::minutes(1));
   MetricsHttp(const MetricsHttp&) = delete;
   MetricsHttp& operator=(const MetricsHttp&) = delete;
 
@@ -38,12 +42,15 @@ class MetricsHttp {
   void ask(evhttp_request* request, Request what);
   void answer(const std::shared_ptr<Waiting>& waiting, Request what, const std::optional<std::string>& content);
   void pause_accepting();
+  void end_old_connections();
 
   TracerClient& tracer_;
   std::function<std::string()> more_;
   std::unique_ptr<evhttp, FreeHttp> http_;
   evconnlistener* listener_ = nullptr;  ///< of http_
-  EventPtr accept_again_;
+  EventPtr accept_again_, look_at_ages_;
+  /// Connections by descriptor and other end: how often end_old_connections() has seen them.
+  std::map<std::pair<int, std::string>, int> ages_;
   std::set<std::shared_ptr<Waiting>> waiting_;
 };
 
