@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <fstream>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,14 +17,13 @@ namespace {
   throw CLI::ParseError(fmt::format("{}: {}", escaped(path), why), CLI::ExitCodes::ConfigError);
 }
 
-/// Gives an option the values of the file, as if they were on the command line.
+/// Gives an option the values of the file, as if they were on the command line, where CLI11 looks at them afterwards.
 void set(CLI::Option& option, const CLI::ConfigItem& item, const std::string& path) {
   const bool is_flag = option.get_items_expected_max() == 0;
   if (is_flag && (item.inputs.size() != 1 || (item.inputs[0] != "true" && item.inputs[0] != "false")))
     refuse(path, fmt::format("'{}' is either true or false", item.name));
   if (is_flag && item.inputs[0] == "false") return;
   for (const std::string& value : item.inputs) option.add_result(value);
-  option.run_callback();
 }
 
 void read(CLI::App& app, const std::string& path) {
@@ -43,12 +41,10 @@ void read(CLI::App& app, const std::string& path) {
 }  // namespace
 
 void add_config_option(CLI::App& app) {
-  const auto path = std::make_shared<std::string>();
-  app.add_option("--config", *path, "take options from this file: lines \"name = value\", as in \"listen = [::]:9464\"")
+  app.add_option_function<std::string>(
+         "--config", [&app](const std::string& path) { read(app, path); },
+         "take options from this file: lines \"name = value\", as in \"listen = [::]:9464\"")
       ->type_name("FILE");
-  app.parse_complete_callback([&app, path] {
-    if (!path->empty()) read(app, *path);
-  });
 }
 
 }  // namespace rtev::cli

@@ -9,7 +9,7 @@ class App;
 namespace rtev::cli {
 
 /// Adds --config FILE: lines "key = value", comments with #. Options of the command line win. Errors in the file are
-/// errors of the command line. Call it before the other options are added or after: it is read when all are parsed.
+/// errors of the command line. Call it before the other options are added, since values are taken in that order.
 void add_config_option(CLI::App& app);
 
 }  // namespace rtev::cli
