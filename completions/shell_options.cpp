@@ -11,7 +11,8 @@ namespace {
 constexpr std::size_t max_description = 80;  ///< bytes
 
 Command command_of(const CLI::App& app, const HelpFormatter& formatter) {
-  Command command{.description = app.get_description(), .options = {}, .starts_program = formatter.allows_command(app)};
+  Command command{
+      .name = {}, .description = app.get_description(), .options = {}, .starts_program = formatter.allows_command(app)};
   if (app.get_parent() != nullptr) command.name = app.get_name();
   for (const CLI::Option* const option : app.get_options()) {
     if (option->get_positional())

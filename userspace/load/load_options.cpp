@@ -57,9 +57,9 @@ void add_load_options(CLI::App& app, LoadOptions& options) {
       app.add_option_function<std::string>(
              "-m,--mix",
              [&options](const std::string& text) {
-               const auto mix = Mix::parse(text);
-               if (!mix) throw CLI::ValidationError("--mix", mix.error());
-               options.mix = *mix;
+               const auto parsed = Mix::parse(text);
+               if (!parsed) throw CLI::ValidationError("--mix", parsed.error());
+               options.mix = *parsed;
              },
              fmt::format("kinds of events: {}, or all (default); or their shares, e.g. gc=8,counters=2,user=1",
                          fmt::join(Mix::words(), ", ")))

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "unit/flight/flight_fixture.hpp"
+#include "unit/flight/flight_times.hpp"
 
 namespace rtev::flight {
 namespace {
 
 using test::Events;
 
-constexpr std::uint64_t ms = 1'000'000, second = 1'000 * ms;
 constexpr std::uint64_t words_of_event = 3;
 
 /// A random stream of several processes, which ends, begins them and uses their slots again. Their figures are exact.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "unit/flight/flight_times.hpp"
 #include "unit/stream/world.hpp"
 
 namespace rtev::flight {
@@ -13,8 +14,6 @@ namespace {
 
 using test::Events;
 using test::World;
-
-constexpr std::uint64_t ms = 1'000'000;
 
 class TriggerFinderTest : public ::testing::Test {
  protected:

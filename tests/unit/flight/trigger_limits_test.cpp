@@ -5,10 +5,10 @@
 
 #include <string>
 
+#include "unit/flight/flight_times.hpp"
+
 namespace rtev::flight {
 namespace {
-
-constexpr std::uint64_t second = 1'000'000'000;
 
 TriggerLimits make_limits(std::size_t max_dumps = 100) {
   return TriggerLimits(

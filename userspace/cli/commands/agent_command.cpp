@@ -40,12 +40,12 @@ constexpr const char* footer =
     "docs/metrics.md lists them; contrib/prometheus has alerts, contrib/grafana a dashboard.\n"
     "\n"
     "Examples:\n"
-    "  rtev-bpf agent                                       metrics on http://127.0.0.1:9464/metrics\n"
-    "  rtev-bpf agent --listen [::]:9464                    for a Prometheus on another host\n"
-    "  rtev-bpf agent --otlp http://127.0.0.1:4318          push them to a collector of OpenTelemetry\n"
-    "  rtev-bpf agent --group '{service|exe}/{version}'     a group for each version of a service\n"
-    "  rtev-bpf agent --on 'pause>50ms'                     also keep the seconds around long pauses, on disk\n"
-    "  rtev-bpf agent --user-spans 'request,db.*'           also how long these spans of programs last";
+    "  rtev-bpf agent                                   metrics on http://127.0.0.1:9464/metrics\n"
+    "  rtev-bpf agent --listen [::]:9464                for a Prometheus on another host\n"
+    "  rtev-bpf agent --otlp http://127.0.0.1:4318      push them to a collector of OpenTelemetry\n"
+    "  rtev-bpf agent --on 'pause>50ms'                 also keep the seconds around long pauses\n"
+    "  rtev-bpf agent --group '{service|exe}/{version}' a group for each version of a service\n"
+    "  rtev-bpf agent --user-spans 'request,db.*'       also how long these spans of programs last";
 
 struct AgentOptions : TraceOptions {
   std::string listen = "127.0.0.1:9464";

@@ -106,13 +106,14 @@ class DiffTest : public testing::Test {
     StackTable& stacks = world.registry.stacks();
     const StackIndex stack =
         stacks.add_stack(0, stacks.add_frame({.kind = FrameKind::ocaml, .line = 1, .function = function}));
+    Sample sample{};
+    sample.process = world.process;
+    sample.pid = sample.tid = 4242;
+    sample.stack = stack;
+    sample.weight = 10 * ms;
     sink.consume(
         Events(0)
-            .add_record(
-                time, EventKind::sample,
-                Sample{
-                    .process = world.process, .pid = 4242, .tid = 4242, .domain = 0, .stack = stack, .weight = 10 * ms},
-                static_cast<std::uint16_t>(SampleKind::on_cpu), sample_stream)
+            .add_record(time, EventKind::sample, sample, static_cast<std::uint16_t>(SampleKind::on_cpu), sample_stream)
             .batch(),
         world.registry);
   }

@@ -59,7 +59,9 @@ TEST_F(DiffTest, PreparedChangesAreNamedFirst) {
     const DiffProgram program = program_in(report);
     SCOPED_TRACE(diff_text(report));
     EXPECT_EQ(program.verdict(), expected.verdict);
-    if (!expected.symptom.empty()) EXPECT_EQ(to_string(figure(program, expected.symptom).verdict), expected.verdict);
+    if (!expected.symptom.empty()) {
+      EXPECT_EQ(to_string(figure(program, expected.symptom).verdict), expected.verdict);
+    }
     EXPECT_EQ(first(program, DiffRole::symptom).empty(), expected.symptom.empty());
     EXPECT_EQ(first(program, DiffRole::cause), expected.cause);
     EXPECT_EQ(report.regression().empty(), expected.verdict == "better");
@@ -141,7 +143,7 @@ TEST_F(DiffTest, HostileNamesAndTimesAreHarmless) {
     const DiffReport report = compare(run, run, {.full = true});
     for (const char c : diff_text(report))
       EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= ' ') << static_cast<int>(c);
-    EXPECT_NO_THROW(static_cast<void>(nlohmann::json::parse(diff_json(report))));
+    EXPECT_FALSE(nlohmann::json::parse(diff_json(report), nullptr, false).is_discarded());
   }
   World world;
   RecordedRunSink sink;
