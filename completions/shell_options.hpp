@@ -21,11 +21,11 @@ Result<std::string> fill_completion(std::string_view text, const CLI::App& progr
 
 /// A subcommand, or the program without one.
 struct Command {
-  std::string name;  ///< empty: the program
-  std::string description;
-  std::vector<const CLI::Option*> options;  ///< without positional arguments
-  const CLI::Option* positional = nullptr;  ///< the argument that is no option's
-  bool starts_program = false;              ///< "-- CMD ARG..." may follow
+  std::string name{};  ///< empty: the program
+  std::string description{};
+  std::vector<const CLI::Option*> options{};  ///< without positional arguments
+  const CLI::Option* positional = nullptr;    ///< the argument that is no option's
+  bool starts_program = false;                ///< "-- CMD ARG..." may follow
 };
 
 /// The names as they are typed: "-o", "--output".
