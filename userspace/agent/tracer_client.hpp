@@ -28,8 +28,8 @@ class TracerClient {
   /// Nothing if the tracer does not answer in time.
   using Answer = std::function<void(const std::optional<std::string>& content)>;
 
-  /// Ends the loop of `base` when the tracer closes the channel. The tracer answers within milliseconds, unless the host
-  /// is overloaded.
+  /// Ends the loop of `base` when the tracer closes the channel. The tracer answers within milliseconds, unless the
+  /// host is overloaded.
   TracerClient(event_base* base, int channel, std::chrono::seconds timeout = std::chrono::seconds(5));
   TracerClient(const TracerClient&) = delete;
   TracerClient& operator=(const TracerClient&) = delete;
