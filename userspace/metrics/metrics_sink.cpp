@@ -269,11 +269,11 @@ bool MetricsSink::make_room() {
   return true;
 }
 
-void MetricsSink::on_domain_begin(const DomainLife& domain) {
+void MetricsSink::on_domain_seen(const DomainLife& domain) {
   if (Process* const process = process_at(domain.process)) ++process->group->figures.domains;
 }
 
-void MetricsSink::on_domain_end(const DomainLife& domain) {
+void MetricsSink::on_domain_gone(const DomainLife& domain) {
   Process* const process = process_at(domain.process);
   if (process == nullptr) return;
   --process->group->figures.domains;

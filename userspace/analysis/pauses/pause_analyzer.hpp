@@ -27,8 +27,8 @@ class PauseConsumer {
   /// Words of a ring are missing between these times.
   virtual void on_words_lost(const DomainLife& domain, const Loss& loss) = 0;
   // What else is seen on the way. These do nothing unless overridden.
-  virtual void on_domain_begin(const DomainLife& /*domain*/) {}
-  virtual void on_domain_end(const DomainLife& /*domain*/) {}
+  virtual void on_domain_seen(const DomainLife& /*domain*/) {}
+  virtual void on_domain_gone(const DomainLife& /*domain*/) {}
   /// A thread of a traced process leaves a state.
   virtual void on_thread_interval(const ThreadInterval& /*interval*/) {}
   /// A domain waited for a condition of the program, which is no pause.
@@ -77,7 +77,7 @@ class PauseAnalyzer final : private PauseListener, private ThreadObserver {
   static constexpr std::size_t max_pauses_of_thread = 4;
 
   void on_domain_begin(const DomainLife& domain, std::uint64_t /*time_ns*/, bool /*certain*/) override {
-    consumer_.on_domain_begin(domain);
+    consumer_.on_domain_seen(domain);
   }
   void on_domain_end(const DomainLife& domain, std::uint64_t time_ns) override;
   void on_phase_begin(const DomainLife& life, const PhaseBegin& phase) override;
