@@ -112,3 +112,9 @@ get_databases() {
   [ -e "$cache/duckdb/.complete" ] || say "unpacking DuckDB into $cache/duckdb (once, some seconds)"
   once "$cache/duckdb" unpack-duckdb || true
 }
+
+# get_prometheus: unpacks the versions of Prometheus that some tests use. Without them, these tests skip, or fail in CI.
+get_prometheus() {
+  [ -e "$cache/prometheus/.complete" ] || say "unpacking Prometheus into $cache/prometheus (once, some seconds)"
+  once "$cache/prometheus" unpack-prometheus || true
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+#include "metrics/metrics_sink.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+
+#include "unit/metrics/metrics_fixture.hpp"
+
+namespace rtev::test {
+namespace {
+
+TEST_F(MetricsTest, ProcessesAreCountedAsTheyComeAndGo) {
+  process(10, ProcessAction::found);
+  const ProcessIndex started = add_process(2, "server"), forked = add_process(3, "server");
+  process(20, ProcessAction::exec, started);
+  process(30, ProcessAction::fork, forked);
+  EXPECT_EQ(value("ocaml_processes{group=server}"), 3);
+  EXPECT_EQ(value("ocaml_process_starts{group=server}"), 2);
+  process(40, ProcessAction::exit, started, 0);
+  process(50, ProcessAction::exit, forked, SIGKILL);
+  process(60, ProcessAction::exit, exit_by_exec);
+  EXPECT_EQ(value("ocaml_processes{group=server}"), 0);
+  for (const char* reason : {"exit", "signal", "exec"})
+    EXPECT_EQ(value(fmt::format("ocaml_process_exits{{group=server,reason={}}}", reason)), 1);
+  EXPECT_EQ(value("ocaml_process_starts{group=server}"), 2);
+}
+
+TEST_F(MetricsTest, AnUnseenExitIsAnExit) {
+  process(10, ProcessAction::exec);
+  process(20, ProcessAction::exit, exit_unseen);
+  EXPECT_EQ(value("ocaml_process_exits{group=server,reason=exit}"), 1);
+  // A second one counts nothing.
+  process(30, ProcessAction::exit, exit_unseen);
+  EXPECT_EQ(value("ocaml_process_exits{group=server,reason=exit}"), 1);
+  EXPECT_EQ(value("ocaml_processes{group=server}"), 0);
+}
+
+TEST_F(MetricsTest, APauseHasTheKindOfWhatIsInIt) {
+  play(
+      "1000 >interrupt_remote 1100 >stw_handler 1200 >minor 1300 <minor 1400 <stw_handler 1500 <interrupt_remote "
+      "2000 >minor 2100 <minor 3000 >major_slice 3100 >minor 3200 <minor 3300 <major_slice "
+      "4000 >explicit_gc_minor 4100 >minor 4200 <minor 4300 <explicit_gc_minor 5000 >stw_handler 5020 <stw_handler "
+      "6000 >major_sweep 7000 <major_sweep 8000 >domain_condition_wait 9000 <domain_condition_wait");
+  EXPECT_EQ(histogram("ocaml_gc_pause_duration{group=server,kind=minor}").count(), 2U);
+  EXPECT_EQ(histogram("ocaml_gc_pause_duration{group=server,kind=minor}").sum_ns(), 600U);
+  EXPECT_EQ(histogram("ocaml_gc_pause_duration{group=server,kind=major}").sum_ns(), 1300U);
+  EXPECT_EQ(histogram("ocaml_gc_pause_duration{group=server,kind=explicit}").sum_ns(), 300U);
+  EXPECT_EQ(histogram("ocaml_gc_pause_duration{group=server,kind=stw}").sum_ns(), 20U);
+  EXPECT_EQ(histogram("ocaml_gc_pause_duration{group=server,kind=other}").count(), 0U);
+  EXPECT_EQ(value("ocaml_condition_wait{group=server}"), 1000);
+}
+
+TEST_F(MetricsTest, TimeInPhasesAddsUpToThePauses) {
+  play(
+      "1000 >interrupt_remote 1100 >stw_handler 1200 >minor 1300 <minor 1400 <stw_handler 1500 <interrupt_remote "
+      "3000 >major_slice 3100 >major_mark 3200 <major_mark 3300 <major_slice");
+  const MetricCollector all = collected();
+  std::int64_t phases = 0;
+  std::uint64_t pauses = 0;
+  for (const auto& [series, amount] : all.values)
+    if (series.starts_with("ocaml_gc_time{")) phases += amount;
+  for (const auto& [series, of] : all.histograms)
+    if (series.starts_with("ocaml_gc_pause_duration{")) pauses += of.sum_ns();
+  EXPECT_EQ(phases, 800);
+  EXPECT_EQ(pauses, 800U);
+  EXPECT_EQ(all.values.at("ocaml_gc_time{group=server,phase=mark}"), 100);
+  EXPECT_EQ(all.values.at("ocaml_gc_time{group=server,phase=major}"), 200);
+  EXPECT_EQ(all.values.at("ocaml_gc_time{group=server,phase=minor}"), 100);
+}
+
+TEST_F(MetricsTest, ACollectionOfAllDomainsIsOne) {
+  for (const char* script : {"1000 >minor 1000 >minor@1 1100 <minor@1 1100 <minor", "2000 >minor 2100 <minor",
+                             "3000 >major_gc_stw 3000 >major_gc_stw@1 3100 <major_gc_stw 3100 <major_gc_stw@1",
+                             "4000 >major_slice 4000 >major_slice@1 4100 <major_slice 4100 <major_slice@1",
+                             "5000 >compaction 5100 <compaction", "6000 >explicit_gc_stat 6100 <explicit_gc_stat"})
+    play(script);
+  EXPECT_EQ(value("ocaml_gc_minor_collections{group=server}"), 2);
+  EXPECT_EQ(value("ocaml_gc_major_cycles{group=server}"), 1);
+  EXPECT_EQ(value("ocaml_gc_major_slices{group=server}"), 2);
+  EXPECT_EQ(value("ocaml_gc_compactions{group=server}"), 1);
+  EXPECT_EQ(value("ocaml_gc_explicit{group=server,function=stat}"), 1);
+  EXPECT_EQ(value("ocaml_gc_explicit{group=server,function=full_major}"), 0);
+}
+
+TEST_F(MetricsTest, AllocationsAddUpAndNeverFall) {
+  count(10, "minor_allocated", 100);
+  count(20, "minor_allocated", 50, 1);
+  count(30, "minor_promoted", 7);
+  count(40, "major_allocated_words", 2);
+  count(50, "force_minor_memprof", 9);
+  EXPECT_EQ(value("ocaml_gc_minor_allocated{group=server}"), 150);
+  EXPECT_EQ(value("ocaml_gc_promoted{group=server}"), 7);
+  EXPECT_EQ(value("ocaml_gc_major_allocated{group=server}"), 16);
+  EXPECT_EQ(value("ocaml_gc_forced{group=server,cause=force_minor_memprof}"), 1);
+  // A program may write anything.
+  for (const char* name : {"minor_allocated", "minor_promoted", "major_allocated_words", "major_heap_pool_words"})
+    for (int i = 0; i < 2; ++i) count(60, name, UINT64_MAX);
+  EXPECT_EQ(value("ocaml_gc_minor_allocated{group=server}"), INT64_MAX);
+  EXPECT_EQ(value("ocaml_gc_promoted{group=server}"), INT64_MAX);
+  EXPECT_GT(value("ocaml_gc_major_allocated{group=server}"), INT64_MAX - 8);
+  EXPECT_GT(value("ocaml_heap_size{group=server,space=pool}"), INT64_MAX - 8);
+}
+
+TEST_F(MetricsTest, HeapsAreThoseOfNow) {
+  EXPECT_EQ(value("ocaml_heap_size{group=server,space=pool}"), std::nullopt);
+  process(5, ProcessAction::found);
+  count(10, "major_heap_pool_words", 100);
+  count(20, "major_heap_pool_words", 30, 1);
+  count(30, "major_heap_large_words", 7);
+  count(40, "major_heap_pool_words", 60);
+  EXPECT_EQ(value("ocaml_heap_size{group=server,space=pool}"), 90 * 8);
+  EXPECT_EQ(value("ocaml_heap_size{group=server,space=large}"), 7 * 8);
+  EXPECT_EQ(value("ocaml_heap_live{group=server,space=large}"), 7 * 8);
+  const ProcessIndex second = add_process(2, "server");
+  const std::uint32_t slot = world.add_ring(second);
+  count(50, "major_heap_pool_words", 1000, 0, slot);
+  EXPECT_EQ(value("ocaml_heap_size{group=server,space=pool}"), 1090 * 8);
+  process(60, ProcessAction::exit);
+  EXPECT_EQ(value("ocaml_heap_size{group=server,space=pool}"), 1000 * 8);
+  process(70, ProcessAction::exit, second);
+  EXPECT_EQ(value("ocaml_heap_size{group=server,space=pool}"), 0);
+}
+
+TEST_F(MetricsTest, TheHeapOfADomainEndsWithIt) {
+  feed(Events(world.slot).add(5, Lifecycle::domain_spawn, 0, 1));
+  play("6 >minor@1 7 <minor@1");
+  count(10, "major_heap_pool_words", 100);
+  count(20, "major_heap_pool_words", 30, 1);
+  EXPECT_EQ(value("ocaml_domains{group=server}"), 2);
+  EXPECT_EQ(value("ocaml_domain_spawns{group=server}"), 1);
+  feed(Events(world.slot).add(30, Lifecycle::domain_terminate, 0, 1));
+  EXPECT_EQ(value("ocaml_heap_size{group=server,space=pool}"), 100 * 8);
+  EXPECT_EQ(value("ocaml_domains{group=server}"), 1);
+  // Another one with its number.
+  count(40, "major_heap_pool_words", 5, 1);
+  EXPECT_EQ(value("ocaml_heap_size{group=server,space=pool}"), 105 * 8);
+}
+
+TEST_F(MetricsTest, WhatEndedKeepsItsCounts) {
+  process(1, ProcessAction::exec);
+  play("1000 >minor 1100 <minor");
+  count(1200, "minor_allocated", 64);
+  process(2000, ProcessAction::exit);
+  const ProcessIndex next = add_process(2, "server");
+  process(3000, ProcessAction::exec, next);
+  feed(Events(world.add_ring(next)).add("4000 >minor 4500 <minor"));
+  EXPECT_EQ(value("ocaml_gc_minor_collections{group=server}"), 2);
+  EXPECT_EQ(value("ocaml_gc_minor_allocated{group=server}"), 64);
+  EXPECT_EQ(histogram("ocaml_gc_pause_duration{group=server,kind=minor}").sum_ns(), 600U);
+  EXPECT_EQ(value("ocaml_domains{group=server}"), 1);
+}
+
+TEST_F(MetricsTest, LostWordsAndUnfinishedPausesAreCounted) {
+  play("1000 >major 2000 ? 3000 >major");
+  process(4000, ProcessAction::exit);
+  EXPECT_EQ(value("ocaml_ring_lost_words{group=server,reason=overwritten}"), 100);
+  EXPECT_EQ(value("ocaml_gc_unfinished_pauses{group=server,reason=lost}"), 1);
+  EXPECT_EQ(value("ocaml_gc_unfinished_pauses{group=server,reason=ended}"), 1);
+  EXPECT_EQ(histogram("ocaml_gc_pause_duration{group=server,kind=major}").count(), 0U);
+  feed(Events(0)
+           .add_record(5000, EventKind::lost, Loss{.words = 3, .from_ns = 1, .to_ns = 2},
+                       static_cast<std::uint16_t>(LossReason::dropped), first_sched_stream)
+           .add_record(5000, EventKind::lost, Loss{.words = 5, .from_ns = 1, .to_ns = 2},
+                       static_cast<std::uint16_t>(LossReason::samples), sample_stream));
+  EXPECT_EQ(value("rtev_bpf_kernel_lost{source=scheduler}"), 3);
+  EXPECT_EQ(value("rtev_bpf_kernel_lost{source=stacks}"), 5);
+  EXPECT_EQ(value("rtev_bpf_events{kind=lost}"), 3);
+}
+
+TEST_F(MetricsTest, SectionsCountOnceByTheirLeader) {
+  feed(Events(world.slot)
+           .add("1000 >stw_leader 1010 >stw_api_barrier 1300 >stw_handler@1 1310 >stw_api_barrier@1 1400 "
+                "<stw_api_barrier 1400 <stw_api_barrier@1 1800 <stw_leader 1850 <stw_handler@1"));
+  EXPECT_EQ(histogram("ocaml_stw_duration{group=server}").count(), 1U);
+  const DurationHistogram arrival = histogram("ocaml_stw_arrival{group=server}");
+  EXPECT_EQ(arrival.count(), 1U);
+  EXPECT_GE(arrival.sum_ns(), 300U);
+  EXPECT_LE(arrival.sum_ns(), 310U);
+}
+
+TEST_F(MetricsTest, ThreadsThatRunHaveUsedCpuTimeAlready) {
+  const Thread thread = a_thread(4242, 4242, 0);
+  process(1, ProcessAction::found);
+  scheduler(100, EventKind::sched_switch, enters(thread));
+  metrics->advance(1100, world.registry);
+  EXPECT_EQ(value("ocaml_thread_cpu{group=server,role=mutator}"), 1000);
+  scheduler(1200, EventKind::sched_switch, leaves(thread, LeftState::preempted, 0, competitor()));
+  scheduler(1500, EventKind::sched_switch, enters(thread, 0, competitor()));
+  EXPECT_EQ(value("ocaml_thread_cpu{group=server,role=mutator}"), 1100);
+  EXPECT_EQ(histogram("ocaml_sched_delay{group=server}").count(), 1U);
+  EXPECT_EQ(histogram("ocaml_sched_delay{group=server}").sum_ns(), 300U);
+}
+
+TEST_F(MetricsTest, ProcessesOfTooManyGroupsAreFolded) {
+  make({.max_groups = 2});
+  std::vector<ProcessIndex> all;
+  for (std::int32_t pid = 1; pid <= 5; ++pid) {
+    all.push_back(add_process(pid, "p" + std::to_string(pid)));
+    process(static_cast<std::uint64_t>(pid), ProcessAction::exec, all.back());
+    count(10, "minor_allocated", 1, 0, world.add_ring(all.back()));
+  }
+  EXPECT_EQ(value("ocaml_processes{group=p1}"), 1);
+  EXPECT_EQ(value("ocaml_processes{group=p2}"), 1);
+  EXPECT_EQ(value("ocaml_processes{group=p3}"), std::nullopt);
+  EXPECT_EQ(value("ocaml_processes{group=other}"), 3);
+  EXPECT_EQ(value("ocaml_gc_minor_allocated{group=other}"), 3);
+  EXPECT_EQ(value("rtev_bpf_groups"), 3);
+  EXPECT_EQ(value("rtev_bpf_groups_folded"), 3);
+  // A group without processes makes room, but only after long.
+  process(20, ProcessAction::exit, all[0]);
+  process(30, ProcessAction::exec, add_process(6, "p6"));
+  EXPECT_EQ(value("ocaml_processes{group=other}"), 4);
+  EXPECT_EQ(value("ocaml_processes{group=p1}"), 0);
+  metrics->advance(2 * hour, world.registry);
+  process(2 * hour + 1, ProcessAction::exec, add_process(7, "p7"));
+  EXPECT_EQ(value("ocaml_processes{group=p7}"), 1);
+  EXPECT_EQ(value("ocaml_processes{group=p1}"), std::nullopt);
+  EXPECT_EQ(value("ocaml_processes{group=p2}"), 1);  // its process still runs
+  EXPECT_EQ(value("rtev_bpf_groups_forgotten"), 1);
+}
+
+TEST_F(MetricsTest, AProgramMayBeCalledOther) {
+  const ProcessIndex other = add_process(1, "other");
+  process(1, ProcessAction::exec, other);
+  EXPECT_EQ(value("ocaml_processes{group=other}"), 1);
+  process(2, ProcessAction::exit, other);
+  EXPECT_EQ(value("ocaml_processes{group=other}"), 0);
+}
+
+TEST_F(MetricsTest, LongPausesBecomeSpansFewAtATime) {
+  make({.pause_span_ns = 1000});
+  play("1000 >major 1999 <major 3000 >major 4000 <major");
+  auto spans = metrics->take_pause_spans();
+  ASSERT_EQ(spans.size(), 1U);
+  EXPECT_EQ(spans[0].begin_ns, 3000U);
+  EXPECT_EQ(spans[0].end_ns, 4000U);
+  EXPECT_EQ(spans[0].group, "server");
+  EXPECT_EQ(spans[0].kind, "major");
+  EXPECT_FALSE(spans[0].verdict.empty());
+  EXPECT_TRUE(metrics->take_pause_spans().empty());
+  for (std::uint64_t at = 10'000; at < 210'000; at += 2'000) play(fmt::format("{} >major {} <major", at, at + 1'500));
+  EXPECT_EQ(metrics->take_pause_spans().size(), PauseSpans::per_minute - 1);
+  EXPECT_EQ(value("rtev_bpf_pause_spans_dropped"), 100 - (static_cast<std::int64_t>(PauseSpans::per_minute) - 1));
+}
+
+TEST_F(MetricsTest, NamesOfGroupsArePrintable) {
+  for (const std::string& hostile : hostile_strings()) {
+    ProcessInfo info = World::default_info();
+    info.exe.clear();
+    info.comm = hostile;
+    info.pid = 77;
+    process(1, ProcessAction::exec, world.registry.add_process(std::move(info)));
+  }
+  for (const auto& [series, amount] : collected().values)
+    EXPECT_TRUE(std::ranges::none_of(series, [](unsigned char c) { return c < ' ' || c == 0x7f; })) << series;
+}
+
+TEST_F(MetricsTest, ALateEventOfAForgottenProcessAddsNone) {
+  process(1, ProcessAction::exec);
+  process(2, ProcessAction::exit);
+  world.registry.process(world.process).pid = 0;  // as the registry forgets it
+  play("10 >minor 20 <minor");
+  count(30, "minor_allocated", 1);
+  EXPECT_EQ(value("ocaml_processes{group=server}"), 0);
+  EXPECT_EQ(value("ocaml_domains{group=server}"), 0);
+}
+
+}  // namespace
+}  // namespace rtev::test
