@@ -214,6 +214,22 @@ std::string Process::line_with(std::string_view text) {
   fail("printed no line with \"" + std::string(text) + "\"");
 }
 
+std::string Process::error_with(std::string_view text) {
+  std::unique_lock lock(mutex_);
+  std::size_t at = std::string::npos, end = std::string::npos;
+  changed_.wait_for(lock, wait_timeout, [&] {
+    at = err_.find(text);
+    end = at == std::string::npos ? at : err_.find('\n', at);
+    return end != std::string::npos || !err_open_;
+  });
+  if (end != std::string::npos) {
+    const std::size_t begin = err_.rfind('\n', at) + 1;  // 0 for the first line
+    return err_.substr(begin, end - begin);
+  }
+  lock.unlock();
+  fail("wrote no error with \"" + std::string(text) + "\"");
+}
+
 void Process::write(std::string_view text) {
   // If the program has ended, SIGPIPE must not kill the test.
   struct sigaction ignore{}, before{};

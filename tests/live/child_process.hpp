@@ -70,6 +70,8 @@ class Process {
   std::vector<std::string> lines_until(std::string_view last);
   /// The next line of stdout that contains this text.
   std::string line_with(std::string_view text);
+  /// The first line of stderr that contains this text.
+  std::string error_with(std::string_view text);
   /// Lets a program that waits at a gate continue.
   void go() { write("\n"); }
   std::vector<std::string> go_until(std::string_view last) {

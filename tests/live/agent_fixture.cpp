@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+#include "live/agent_fixture.hpp"
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+namespace rtev::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Asks again and again until the answer is yes; false after wait_timeout.
+template <typename Question>
+bool poll_until(const Question& question) {
+  const auto deadline = Clock::now() + wait_timeout;
+  while (!question()) {
+    if (Clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // between two questions
+  }
+  return true;
+}
+
+}  // namespace
+
+fs::path contrib_file(const std::string& name) {
+  return fs::path(RTEV_CONTRIB) / name;
+}
+
+Exposition Exposition::parse(const std::string& text) {
+  Exposition exposition;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('#')) continue;
+    std::size_t at = line.find_first_of("{ ");
+    const std::string name = line.substr(0, at);
+    Labels labels;
+    while (at < line.size() && (line[at] == '{' || line[at] == ',')) {
+      const std::size_t equals = line.find("=\"", at);
+      const std::string key = line.substr(at + 1, equals - at - 1);
+      std::string& value = labels[key];
+      for (at = equals + 2; at < line.size() && line[at] != '"'; ++at) {
+        if (line[at] == '\\') ++at;
+        value += line[at];
+      }
+      ++at;
+    }
+    if (at < line.size() && line[at] == '}') ++at;
+    char* end = nullptr;
+    const double value = std::strtod(line.c_str() + at, &end);
+    if (end == line.c_str() + at || *end != '\0' ||
+        !exposition.values.emplace(std::pair{name, std::move(labels)}, value).second)
+      ADD_FAILURE() << "bad or twice: " << line;
+  }
+  return exposition;
+}
+
+double Exposition::value(const std::string& name, const Labels& labels) const {
+  const auto found = values.find({name, labels});
+  if (found != values.end()) return found->second;
+  ADD_FAILURE() << "no " << name << ' ' << ::testing::PrintToString(labels);
+  return NAN;
+}
+
+Agent::Agent(Strings arguments) {
+  arguments.insert(arguments.begin(), {tool(), "agent", "--listen", "127.0.0.1:0"});
+  start_ready(process_, {.argv = std::move(arguments)});
+  const std::string line = process_->error_with("Metrics: http://127.0.0.1:");
+  port_ = static_cast<std::uint16_t>(std::stoi(line.substr(line.rfind(':') + 1)));
+}
+
+Exposition Agent::scrape() const {
+  const HttpResponse response = http(port_, "/metrics");
+  EXPECT_EQ(response.status, 200);
+  return Exposition::parse(response.body);
+}
+
+Exposition Agent::scrape_until(const std::function<bool(const Exposition&)>& done) const {
+  Exposition last;
+  EXPECT_TRUE(poll_until([&] {
+    last = scrape();
+    return done(last);
+  }));
+  return last;
+}
+
+Exposition Agent::scrape_until_ended(const std::string& group, double count) const {
+  return scrape_until([&](const Exposition& now) {
+    double ended = 0;
+    for (const auto& [series, value] : now.values)
+      if (series.first == "ocaml_process_exits_total" && series.second.at("group") == group) ended += value;
+    return ended >= count;
+  });
+}
+
+std::vector<pid_t> Agent::pids() const {
+  std::vector<pid_t> all{process_->pid()};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto children = children_of(all[i]);
+    all.insert(all.end(), children.begin(), children.end());
+  }
+  return all;
+}
+
+std::string Prometheus::promtool() {
+  return std::string(RTEV_PROMETHEUS) + "/bookworm/promtool";
+}
+
+std::string Prometheus::obstacle() {
+  for (const char* program : {"bookworm/prometheus", "bookworm/promtool", "trixie/prometheus"})
+    if (const auto path = fs::path(RTEV_PROMETHEUS) / program; !fs::exists(path))
+      return "there is no " + path.string() + ": scripts/test unpacks it";
+  return {};
+}
+
+Prometheus::Prometheus(const std::string& release, const fs::path& folder, const std::string& configuration,
+                       Strings arguments)
+    : port_(free_port()) {
+  fs::create_directories(folder);
+  std::ofstream(folder / "prometheus.yml") << configuration;
+  const Strings options{std::string(RTEV_PROMETHEUS) + "/" + release + "/prometheus",
+                        "--config.file=" + (folder / "prometheus.yml").string(),
+                        "--storage.tsdb.path=" + (folder / "data").string(),
+                        "--web.listen-address=127.0.0.1:" + std::to_string(port_), "--log.level=warn"};
+  arguments.insert(arguments.begin(), options.begin(), options.end());
+  process_.emplace(Command{.argv = std::move(arguments)});
+  const auto answers = [&] {
+    try {
+      return http(port_, "/-/ready").status == 200;
+    } catch (const std::system_error&) {
+      return !process_->running();  // nothing to wait for
+    }
+  };
+  if (poll_until(answers) && process_->running()) return;
+  process_->signal(SIGKILL);
+  throw std::runtime_error("Prometheus did not start: " + process_->wait().err);
+}
+
+Json Prometheus::get(const std::string& path) const {
+  const HttpResponse response = http(port_, path);
+  const Json answer = Json::parse(response.body, nullptr, false);
+  if (response.status == 200 && answer.is_object() && answer.value("status", "") == "success") return answer["data"];
+  ADD_FAILURE() << path << ": " << response.status << ' ' << response.body;
+  return Json::object();
+}
+
+Json Prometheus::query(const std::string& expression) const {
+  return get("/api/v1/query?query=" + percent_encoded(expression)).value("result", Json::array());
+}
+
+std::optional<double> Prometheus::value(const std::string& expression) const {
+  const Json results = query(expression);
+  if (results.empty()) return std::nullopt;
+  EXPECT_EQ(results.size(), 1U) << expression;
+  return std::stod(results.at(0).at("value").at(1).get<std::string>());
+}
+
+void Prometheus::wait_for(const std::string& expression, double expected) const {
+  EXPECT_TRUE(poll_until([&] { return value(expression) == expected; }))
+      << expression << " is " << value(expression).value_or(NAN) << ", not " << expected;
+}
+
+void AgentLive::SetUp() {
+  AnalysisLive::SetUp();
+  if (IsSkipped() || HasFatalFailure()) return;
+  const std::string obstacle = Prometheus::obstacle();
+  if (obstacle.empty()) return;
+  if (std::getenv("CI") != nullptr) FAIL() << obstacle;
+  GTEST_SKIP() << obstacle;
+}
+
+std::string AgentLive::promtool(Strings arguments, const std::string& input) {
+  arguments.insert(arguments.begin(), Prometheus::promtool());
+  Process process({.argv = arguments});
+  if (!input.empty()) process.write(input);
+  const Outcome outcome = run_through(process);
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.out << outcome.err;
+  return outcome.out + outcome.err;
+}
+
+}  // namespace rtev::test

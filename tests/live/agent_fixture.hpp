@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// Fixture of the tests of `rtev-bpf agent`: running agents and Prometheus servers.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "live/analysis_fixture.hpp"
+#include "live/http.hpp"
+
+namespace rtev::test {
+
+using Labels = std::map<std::string, std::string>;
+
+/// Metrics in the text format of Prometheus, by name and labels. Names of histograms have _bucket, _sum and _count.
+struct Exposition {
+  std::map<std::pair<std::string, Labels>, double> values{};
+
+  /// A line that it does not understand fails the test.
+  static Exposition parse(const std::string& text);
+  /// Fails the test if there is none, or if there are several.
+  double value(const std::string& name, const Labels& labels = {}) const;
+  bool has(const std::string& name, const Labels& labels) const { return values.contains({name, labels}); }
+};
+
+/// A running agent that listens on a port of its own.
+class Agent {
+ public:
+  explicit Agent(Strings arguments = {});
+
+  Process& process() { return *process_; }
+  pid_t pid() const { return process_->pid(); }
+  std::uint16_t port() const { return port_; }
+  Exposition scrape() const;
+  /// Scrapes until this is true; fails the test after wait_timeout.
+  Exposition scrape_until(const std::function<bool(const Exposition&)>& done) const;
+  /// The same until so many processes of a group have ended.
+  Exposition scrape_until_ended(const std::string& group, double count) const;
+  /// All processes of the agent.
+  std::vector<pid_t> pids() const;
+
+ private:
+  std::optional<Process> process_;
+  std::uint16_t port_ = 0;
+};
+
+/// A running Prometheus that keeps its data in a folder.
+class Prometheus {
+ public:
+  /// `release`: of Debian, "bookworm" or "trixie".
+  Prometheus(const std::string& release, const fs::path& folder, const std::string& configuration,
+             Strings arguments = {});
+
+  std::uint16_t port() const { return port_; }
+  /// "data" of an answer of the API. An error fails the test.
+  Json get(const std::string& path) const;
+  /// Results of a query as of now: labels and values.
+  Json query(const std::string& expression) const;
+  /// The only value; nothing if there is none.
+  std::optional<double> value(const std::string& expression) const;
+  /// Waits until the query has this value; fails the test after wait_timeout.
+  void wait_for(const std::string& expression, double expected) const;
+  /// Path of promtool.
+  static std::string promtool();
+  /// Why no Prometheus can run here; empty if one can.
+  static std::string obstacle();
+
+ private:
+  std::uint16_t port_;
+  std::optional<Process> process_;
+};
+
+class AgentLive : public AnalysisLive {
+ protected:
+  void SetUp() override;
+
+  /// Runs promtool; its output. It must succeed.
+  static std::string promtool(Strings arguments, const std::string& input = {});
+};
+
+/// Path of a file in contrib/.
+fs::path contrib_file(const std::string& name);
+
+}  // namespace rtev::test
