@@ -32,7 +32,10 @@ Result<UniqueFd> listen_on(const std::string& address) {
   sockaddr_storage place{};
   int size = sizeof place;
   auto* const generic = reinterpret_cast<sockaddr*>(&place);
-  if (!port || ::evutil_parse_sockaddr_port(address.substr(0, colon).c_str(), generic, &size) != 0)
+  const std::string host = address.substr(0, colon);
+  // Which of the colons of "::1:9464" comes before the port is a guess.
+  const bool is_clear = host.find(':') == std::string::npos || (host.starts_with('[') && host.ends_with(']'));
+  if (!port || !is_clear || ::evutil_parse_sockaddr_port(host.c_str(), generic, &size) != 0)
     return std::unexpected(Error{.what = what,
                                  .subject = escaped(address),
                                  .why = "it is not ADDRESS:PORT",

@@ -115,9 +115,9 @@ ControlGroupName parse_control_group(const ServiceIdentity& service) {
 }
 
 Result<GroupTemplate> GroupTemplate::parse(std::string_view text) {
-  const auto refused = [&](std::string why) {
+  const auto refused = [whole = text](std::string why) {
     return std::unexpected(Error{.what = "cannot name groups by",
-                                 .subject = escaped(text),
+                                 .subject = escaped(whole),
                                  .why = std::move(why),
                                  .hint = fmt::format("a template is text with names in braces: {}, e.g. '{}'",
                                                      fmt::join(names, ", "), standard)});
@@ -130,13 +130,13 @@ Result<GroupTemplate> GroupTemplate::parse(std::string_view text) {
     const std::size_t close = text.find('}', open);
     if (text[open] == '}' || close == std::string_view::npos) return refused("a brace has no other one");
     Part part;
-    std::string_view rest = text.substr(open + 1, close - open - 1);
-    do {
-      const std::string_view name = rest.substr(0, rest.find('|'));
-      rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+    const std::string_view alternatives = text.substr(open + 1, close - open - 1);
+    for (std::size_t at = 0; at <= alternatives.size();) {
+      const std::string_view name = alternatives.substr(at, alternatives.find('|', at) - at);
+      at += name.size() + 1;
       if (std::ranges::find(names, name) == names.end()) return refused(fmt::format("there is no '{}'", escaped(name)));
       part.alternatives.emplace_back(name);
-    } while (!rest.empty());
+    }
     made.parts_.push_back(std::move(part));
     text.remove_prefix(close + 1);
   }

@@ -124,7 +124,7 @@ TEST_F(MetricsTest, HeapsAreThoseOfNow) {
 
 TEST_F(MetricsTest, TheHeapOfADomainEndsWithIt) {
   feed(Events(world.slot).add(5, Lifecycle::domain_spawn, 0, 1));
-  play("6 >minor@1 7 <minor@1");
+  play("6 >minor@1 7 <minor@1 8 >minor 9 <minor");
   count(10, "major_heap_pool_words", 100);
   count(20, "major_heap_pool_words", 30, 1);
   EXPECT_EQ(value("ocaml_domains{group=server}"), 2);
