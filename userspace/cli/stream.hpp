@@ -40,6 +40,8 @@ class Stream {
   /// See Tracing.
   std::chrono::nanoseconds max_delay() const;
   Format format() const { return format_; }
+  /// True if the format has the services of processes.
+  bool shows_services() const { return format_ == Format::fxt || format_ == Format::csv; }
   /// Of the file, for messages.
   const std::string& name() const { return file().name(); }
 

@@ -73,6 +73,7 @@ SessionOptions session_options(const TraceOptions& options, const Invocation& in
   session.discovery = {
       .filter = {.pids = options.pids, .name_globs = options.names, .only_followed = !invocation.command.empty()},
       .history = options.history,
+      .services = tracing.shows_services,
       .forced_version = options.ocaml_version};
   session.duration = options.duration;
   session.memory_limit = options.memory_limit;

@@ -422,7 +422,9 @@ void Discovery::force_version(ProcessInfo& info) const {
 void Discovery::add_to_stream(TracedProcess& process) {
   process.info.user = process.user;
   process.index = context_.registry.add_process(std::move(process.info));
-  context_.processes.ask_service(context_.queries, process);
+  // A forked process has what its parent has.
+  const bool is_known = !context_.registry.process(*process.index).service.is_empty();
+  if (options_.services && !is_known) context_.processes.ask_service(context_.queries, process);
   report(process, process.since_ns, process.origin, process.peer);
 }
 

@@ -93,6 +93,7 @@ struct DiscoveryOptions {
   bool even_gone = false;      ///< also processes that turn out to be OCaml programs only after their end
   std::size_t rings_memory = std::size_t{64} << 20;  ///< bytes that the state of all rings may take
   std::size_t ring_descriptors = 1 << 16;            ///< descriptors that all rings may hold
+  bool services = false;                             ///< ask each process which service it belongs to
   std::string forced_version{};                      ///< decode with this version's table; empty: find out
 };
 

@@ -266,6 +266,7 @@ int run_agent(const AgentOptions& options, const Invocation& invocation) {
                {.sink = sink,
                 .output = output,
                 .max_delay = agent_delay,
+                .shows_services = true,
                 .watched = {{.fd = process->event_fd(), .on_readable = answer},
                             {.fd = reload.event_fd(), .on_readable = on_reload}},
                 .on_ready = on_ready,

@@ -81,7 +81,8 @@ int run_live(const StreamOptions& options, const Invocation& invocation) {
                             .output = stream->output(),
                             .owns_stdout = is_data_on_stdout(stream->file()),
                             .max_delay = stream->max_delay(),
-                            .is_full = is_full});
+                            .is_full = is_full,
+                            .shows_services = stream->shows_services()});
   const int failed = report_full(*stream);
   return finish_output(stream->output(), failed != exit_ok ? failed : status);
 }

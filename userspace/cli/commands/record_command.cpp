@@ -131,7 +131,7 @@ int run_flight_recorder(const RecordOptions& options, const Invocation& invocati
     say((*run)->figures_text());
   });
   const StringOutput none;
-  const int status = trace(options, invocation, {.sink = sink, .output = none});
+  const int status = trace(options, invocation, {.sink = sink, .output = none, .shows_services = true});
   return failed != exit_ok ? failed : status;
 }
 
@@ -156,7 +156,8 @@ int run_record(const RecordOptions& options, const Invocation& invocation) {
                             .output = stream->output(),
                             .owns_stdout = is_data_on_stdout(stream->file()),
                             .max_delay = stream->max_delay(),
-                            .is_full = [&] { return stream->files().has_to_end(); }});
+                            .is_full = [&] { return stream->files().has_to_end(); },
+                            .shows_services = stream->shows_services()});
   // An incomplete recording is a failure, even if only the reader of a pipe went away.
   return failed != exit_ok ? failed : status;
 }

@@ -128,7 +128,7 @@ TracedProcess& RootlessSources::add(const FoundRings& found, Image image, std::u
 void RootlessSources::add_to_stream(TracedProcess& process) {
   process.info.user = process.user;
   process.index = stream_.registry.add_process(std::move(process.info));
-  processes_.ask_service(queries_, process);
+  if (options_.services) processes_.ask_service(queries_, process);
   report(process.since_ns, process.origin, {.process = *process.index, .peer = process.peer, .detail = 0});
   if (sampler_) sampler_->add(process.pid);
 }
