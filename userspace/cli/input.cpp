@@ -50,9 +50,8 @@ struct OpenFiles {
   }
 };
 
-/// With the rights of the user who called sudo: this process must have become that user.
-Result<OpenFiles> open_file(const std::string& path) {
-  const auto caller = SudoUser::of_environment();
+/// `caller`: who called sudo. This process must have become that user.
+Result<OpenFiles> open_file(const std::string& path, const std::optional<SudoUser>& caller) {
   auto input = open_input(path);
   if (!input) {
     if (input.error().code == EACCES && caller) {
@@ -198,10 +197,11 @@ Result<Input> Input::open(const std::string& name, const ReadOptions& options, c
   input.options_ = options;
   input.command_line_ = invocation.arguments;
   const bool is_process = names_a_process(name);
+  const auto caller = SudoUser::of_environment();
   if (!is_process) {
     if (auto dropped = become_calling_user(); !dropped) return std::unexpected(std::move(dropped.error()));
   }
-  auto files = is_process ? open_process(*pid_of(name)) : open_file(name);
+  auto files = is_process ? open_process(*pid_of(name)) : open_file(name, caller);
   if (!files) return std::unexpected(std::move(files.error()));
   ::fstat(files->input.get(), &input.file_);
   if (auto confined = confine_reader(); !confined) return std::unexpected(std::move(confined.error()));
@@ -229,10 +229,11 @@ Result<Input> Input::open(const std::string& name, const ReadOptions& options, c
 }
 
 Result<std::vector<Input>> Input::open_recordings(const std::vector<std::string>& names, const ReadOptions& options) {
+  const auto caller = SudoUser::of_environment();
   if (auto dropped = become_calling_user(); !dropped) return std::unexpected(std::move(dropped.error()));
   std::vector<OpenFiles> files;
   for (const std::string& name : names) {
-    auto opened = open_file(name);
+    auto opened = open_file(name, caller);
     if (!opened) return std::unexpected(std::move(opened.error()));
     files.push_back(std::move(*opened));
   }
