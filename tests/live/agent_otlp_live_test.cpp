@@ -21,7 +21,7 @@ std::string prometheus_name(const std::string& name, const OtlpMetric& metric) {
   return metric.kind == OtlpMetric::Kind::counter ? plain + "_total" : plain;
 }
 
-TEST_F(AgentOtlpLive, PushesWhatItServes) {
+TEST_F(AgentOtlpLive, DISABLED_PushesWhatItServes) {
   HttpReceiver collector;
   Agent agent({"--group", "{exe}", "-n", "pushed", "--otlp",
                "http://localhost:" + std::to_string(collector.port()) + "/base", "--otlp-interval", "1s",
@@ -94,7 +94,7 @@ TEST_F(AgentOtlpLive, PushesWhatItServes) {
   EXPECT_GE(agent.scrape().value("rtev_bpf_otlp_requests_total", {{"result", "ok"}}), 2);
 }
 
-TEST_F(AgentOtlpLive, APrometheusTakesIt) {
+TEST_F(AgentOtlpLive, DISABLED_APrometheusTakesIt) {
   const Prometheus prometheus("trixie", dir / "prometheus", "{}",
                               {"--enable-feature=otlp-write-receiver,native-histograms"});
   const std::string path = dir / "same.fxt";

@@ -46,7 +46,7 @@ void reply(evhttp_request* request, int status, const char* reason, const char* 
   ::evhttp_add_header(headers, "Content-Type", type);
   ::evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
   evbuffer* const body = ::evhttp_request_get_output_buffer(request);
-  ::evbuffer_add(body, content.data(), content.size());
+  if (::evhttp_request_get_command(request) != EVHTTP_REQ_HEAD) ::evbuffer_add(body, content.data(), content.size());
   ::evhttp_send_reply(request, status, reason, nullptr);
 }
 
