@@ -45,8 +45,12 @@ void reply(evhttp_request* request, int status, const char* reason, const char* 
   evkeyvalq* const headers = ::evhttp_request_get_output_headers(request);
   ::evhttp_add_header(headers, "Content-Type", type);
   ::evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
-  evbuffer* const body = ::evhttp_request_get_output_buffer(request);
-  if (::evhttp_request_get_command(request) != EVHTTP_REQ_HEAD) ::evbuffer_add(body, content.data(), content.size());
+  // libevent would send the content in answer to HEAD, too.
+  if (::evhttp_request_get_command(request) == EVHTTP_REQ_HEAD) {
+    ::evhttp_add_header(headers, "Content-Length", std::to_string(content.size()).c_str());
+  } else {
+    ::evbuffer_add(::evhttp_request_get_output_buffer(request), content.data(), content.size());
+  }
   ::evhttp_send_reply(request, status, reason, nullptr);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "agent/tracer_client.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -38,6 +39,7 @@ TracerClient::TracerClient(event_base* base, int channel, std::chrono::seconds t
           base, channel, EV_READ | EV_PERSIST,
           [](evutil_socket_t, short, void* self) { static_cast<TracerClient*>(self)->on_readable(); }, this)) {
   ::event_add(readable_.get(), nullptr);
+  reserve();
   for (Pending& pending : pending_) {
     const auto on_timeout = [](evutil_socket_t, short, void* late) {
       static_cast<Pending*>(late)->settle(std::nullopt);
@@ -54,16 +56,27 @@ void TracerClient::ask(Request request, Answer answer) {
   helper::send(channel_, {.bytes = {static_cast<std::byte>(request)}, .fds = {}}, true);
 }
 
+/// Clients may take all descriptors, but an answer comes with one.
+void TracerClient::reserve() {
+  spare_ = UniqueFd(::fcntl(channel_, F_DUPFD_CLOEXEC, 0));
+}
+
 void TracerClient::on_readable() {
+  spare_.reset();
   errno = 0;
-  const auto message = helper::receive(channel_, true);
+  auto message = helper::receive(channel_, true);
+  const int error = errno;
   if (!message) {
-    if (errno != EAGAIN) ::event_base_loopbreak(base_);
+    reserve();
+    if (error != EAGAIN) ::event_base_loopbreak(base_);
     return;
   }
-  if (message->bytes.size() != 1 || message->fds.size() > 1) return;
-  const auto kind = static_cast<std::size_t>(message->bytes.front());
-  if (kind < pending_.size()) pending_[kind].settle(message->fds.empty() ? std::string{} : content_of(message->fds[0]));
+  const bool is_answer = message->bytes.size() == 1 && message->fds.size() <= 1;
+  const std::string content = is_answer && !message->fds.empty() ? content_of(message->fds[0]) : std::string();
+  message->fds.clear();
+  reserve();
+  const auto kind = is_answer ? static_cast<std::size_t>(message->bytes.front()) : pending_.size();
+  if (kind < pending_.size()) pending_[kind].settle(content);
 }
 
 void TracerClient::Pending::settle(const std::optional<std::string>& content) {

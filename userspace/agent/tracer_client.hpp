@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/agent_request.hpp"
+#include "base/unique_fd.hpp"
 
 namespace rtev::agent {
 
@@ -45,11 +46,13 @@ class TracerClient {
   };
 
   void on_readable();
+  void reserve();
 
   event_base* base_;
   int channel_;
   timeval timeout_;
   EventPtr readable_;
+  UniqueFd spare_;
   std::array<Pending, static_cast<std::size_t>(last_request) + 1> pending_{};
 };
 

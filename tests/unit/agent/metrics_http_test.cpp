@@ -67,6 +67,9 @@ TEST_F(MetricsHttpTest, ServesWhatTheTracerSays) {
   const std::string packed = get("GET /metrics?x=1 HTTP/1.0\r\nAccept-Encoding: gzip\r\n\r\n");
   EXPECT_TRUE(packed.contains("Content-Encoding: gzip\r\n"));
   EXPECT_EQ(test::gunzip(packed.substr(packed.find("\r\n\r\n") + 4)), "up 1\nmore 2\n");
+  const std::string head = get("HEAD /metrics HTTP/1.0\r\n\r\n");
+  EXPECT_TRUE(head.contains("Content-Length: 12\r\n")) << head;
+  EXPECT_TRUE(head.ends_with("\r\n\r\n")) << head;
   EXPECT_TRUE(get("GET /healthz HTTP/1.0\r\n\r\n").ends_with("\r\n\r\nok\n"));
   EXPECT_TRUE(get("GET /x HTTP/1.0\r\n\r\n").contains(" 404 "));
   EXPECT_FALSE(get("POST /metrics HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi").contains(" 200 "));
