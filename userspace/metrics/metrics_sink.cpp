@@ -100,8 +100,36 @@ void MetricsSink::header(const RunHeader& header) {
   now_ns_ = header.start_ns;
 }
 
-void MetricsSink::advance(std::uint64_t time_ns, const Registry& /*registry*/) {
+void MetricsSink::advance(std::uint64_t time_ns, const Registry& registry) {
   now_ns_ = std::max(now_ns_, time_ns);
+  name_again(registry);
+}
+
+/// On a busy host the service of a process may be known late. What was counted until then stays where it is.
+void MetricsSink::name_again(const Registry& registry) {
+  for (auto at = nameless_.begin(); at != nameless_.end();) {
+    const ProcessInfo& info = registry.process(*at);
+    if (info.service.is_empty()) {
+      ++at;
+      continue;
+    }
+    Process& process = processes_.at(*at);
+    at = nameless_.erase(at);
+    Group* const before = process.group;
+    --before->figures.processes;  // so that it may make room
+    Group* const group = &group_named(options_.groups.name_of(info));
+    ++group->figures.processes;
+    process.group = group;
+    if (group == before) continue;
+    before->figures.domains -= process.running_domains;
+    group->figures.domains += process.running_domains;
+    for (std::size_t entry = 0; entry < process.heap.size(); ++entry) {
+      before->figures.heap[entry] -= process.heap[entry];
+      group->figures.heap[entry] += process.heap[entry];
+      group->figures.heap_seen[entry] |= process.heap[entry] != 0;
+    }
+    group->last_ns = now_ns_;
+  }
 }
 
 void MetricsSink::consume(const Batch& batch, const Registry& registry) {
@@ -178,6 +206,7 @@ void MetricsSink::end_process(ProcessIndex index, std::int64_t status) {
     images_.erase(image);
   user_.forget(index);
   last_process_ = nullptr;
+  nameless_.erase(index);
   processes_.erase(found);
 }
 
@@ -235,6 +264,7 @@ MetricsSink::Process* MetricsSink::process_at(ProcessIndex index) {
     found = processes_.try_emplace(index).first;
     found->second.group = &group_named(options_.groups.name_of(info));
     ++found->second.group->figures.processes;
+    if (info.service.is_empty()) nameless_.insert(index);
   }
   last_index_ = index;
   last_process_ = &found->second;
@@ -270,13 +300,17 @@ bool MetricsSink::make_room() {
 }
 
 void MetricsSink::on_domain_seen(const DomainLife& domain) {
-  if (Process* const process = process_at(domain.process)) ++process->group->figures.domains;
+  Process* const process = process_at(domain.process);
+  if (process == nullptr) return;
+  ++process->group->figures.domains;
+  ++process->running_domains;
 }
 
 void MetricsSink::on_domain_gone(const DomainLife& domain) {
   Process* const process = process_at(domain.process);
   if (process == nullptr) return;
   --process->group->figures.domains;
+  --process->running_domains;
   user_.forget(domain.process, domain.domain);
   const auto found = process->domains.find(domain.domain);
   if (found == process->domains.end()) return;

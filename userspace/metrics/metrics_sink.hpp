@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -65,6 +66,7 @@ class MetricsSink final : public Sink, private PauseConsumer {
     /// The greatest counts of its domains: each takes part once in the collections of all.
     std::uint64_t minor_collections = 0, major_cycles = 0, compactions = 0;
     std::array<std::uint64_t, heap_counter_count> heap{};
+    std::int64_t running_domains = 0;
   };
   static constexpr std::size_t analyzer_bytes = std::size_t{4} << 20;
 
@@ -77,6 +79,7 @@ class MetricsSink final : public Sink, private PauseConsumer {
   Group& group_of(ProcessIndex index);
   Group& group_named(const std::string& name);
   bool make_room();
+  void name_again(const Registry& registry);
 
   void on_pause_details(PauseDetails&& pause) override;
   void on_unfinished(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) override;
@@ -99,6 +102,7 @@ class MetricsSink final : public Sink, private PauseConsumer {
   std::uint64_t forgotten_ = 0;  ///< groups
   std::unordered_map<ProcessIndex, Process> processes_;
   std::unordered_map<std::int32_t, ProcessIndex> images_;  ///< by pid, of those that run
+  std::set<ProcessIndex> nameless_;                        ///< whose service was not known when they came
   ProcessIndex last_index_ = 0;
   Process* last_process_ = nullptr;     ///< the one asked for last: events come in runs
   const Registry* registry_ = nullptr;  ///< during consume()

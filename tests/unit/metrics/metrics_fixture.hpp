@@ -57,7 +57,7 @@ class MetricsTest : public testing::Test {
   MetricsTest() { make({}); }
 
   void make(MetricsOptions options) {
-    options.groups = GroupTemplate::parse("{exe}").value();
+    options.groups = GroupTemplate::parse("{service|exe}").value();
     metrics = std::make_unique<MetricsSink>(std::move(options));
     metrics->header({.version = "1.2", .host = "box", .start_ns = 1, .start_realtime_ns = 1'000'000'001});
   }

@@ -228,6 +228,32 @@ TEST_F(MetricsTest, AProgramMayBeCalledOther) {
   EXPECT_EQ(value("ocaml_processes{group=other}"), 0);
 }
 
+TEST_F(MetricsTest, AServiceThatIsKnownLateHasItsProcess) {
+  process(1, ProcessAction::exec);
+  play("1000 >minor 1100 <minor");
+  count(1200, "major_heap_pool_words", 10);
+  metrics->advance(1300, world.registry);
+  EXPECT_EQ(value("ocaml_processes{group=server}"), 1);
+  world.registry.process(world.process).service.name = "shop";
+  metrics->advance(1400, world.registry);
+  for (const auto& [series, amount] : {std::pair{"ocaml_processes", 1}, {"ocaml_domains", 1}}) {
+    EXPECT_EQ(value(std::string(series) + "{group=server}"), 0) << series;
+    EXPECT_EQ(value(std::string(series) + "{group=shop}"), amount) << series;
+  }
+  EXPECT_EQ(value("ocaml_heap_size{group=server,space=pool}"), 0);
+  EXPECT_EQ(value("ocaml_heap_size{group=shop,space=pool}"), 80);
+  // What was counted stays.
+  EXPECT_EQ(value("ocaml_process_starts{group=server}"), 1);
+  EXPECT_EQ(value("ocaml_gc_minor_collections{group=server}"), 1);
+  play("2000 >minor 2100 <minor");
+  EXPECT_EQ(value("ocaml_gc_minor_collections{group=shop}"), 1);
+  process(3000, ProcessAction::exit);
+  EXPECT_EQ(value("ocaml_process_exits{group=shop,reason=exit}"), 1);
+  EXPECT_EQ(value("ocaml_processes{group=shop}"), 0);
+  EXPECT_EQ(value("ocaml_domains{group=shop}"), 0);
+  EXPECT_EQ(value("ocaml_heap_size{group=shop,space=pool}"), 0);
+}
+
 TEST_F(MetricsTest, LongPausesBecomeSpansFewAtATime) {
   make({.pause_span_ns = 1000});
   play("1000 >major 1999 <major 3000 >major 4000 <major");
