@@ -113,7 +113,7 @@ get_databases() {
   once "$cache/duckdb" unpack-duckdb || true
 }
 
-# get_prometheus: unpacks the versions of Prometheus that some tests use. Without them, these tests skip, or fail in CI.
+# get_prometheus: unpacks the Prometheus that some tests use. Without it, these tests skip, or fail in CI.
 get_prometheus() {
   [ -e "$cache/prometheus/.complete" ] || say "unpacking Prometheus into $cache/prometheus (once, some seconds)"
   once "$cache/prometheus" unpack-prometheus || true

@@ -109,23 +109,17 @@ std::string Prometheus::promtool() {
 }
 
 std::string Prometheus::obstacle() {
-  for (const char* program : {"bookworm/prometheus", "bookworm/promtool", "trixie/prometheus"})
-    if (const auto path = fs::path(RTEV_PROMETHEUS) / program; !fs::exists(path))
-      return "there is no " + path.string() + ": scripts/test unpacks it";
-  return {};
+  if (fs::exists(promtool())) return {};
+  return "there is no " + promtool() + ": scripts/test unpacks it";
 }
 
-Prometheus::Prometheus(const std::string& release, const fs::path& folder, const std::string& configuration,
-                       Strings arguments)
-    : port_(free_port()) {
+Prometheus::Prometheus(const fs::path& folder, const std::string& configuration) : port_(free_port()) {
   fs::create_directories(folder);
   std::ofstream(folder / "prometheus.yml") << configuration;
-  const Strings options{std::string(RTEV_PROMETHEUS) + "/" + release + "/prometheus",
-                        "--config.file=" + (folder / "prometheus.yml").string(),
-                        "--storage.tsdb.path=" + (folder / "data").string(),
-                        "--web.listen-address=127.0.0.1:" + std::to_string(port_), "--log.level=warn"};
-  arguments.insert(arguments.begin(), options.begin(), options.end());
-  process_.emplace(Command{.argv = std::move(arguments)});
+  process_.emplace(Command{.argv = {std::string(RTEV_PROMETHEUS) + "/bookworm/prometheus",
+                                    "--config.file=" + (folder / "prometheus.yml").string(),
+                                    "--storage.tsdb.path=" + (folder / "data").string(),
+                                    "--web.listen-address=127.0.0.1:" + std::to_string(port_), "--log.level=warn"}});
   const auto answers = [&] {
     try {
       return http(port_, "/-/ready").status == 200;

@@ -51,9 +51,7 @@ class Agent {
 /// A running Prometheus that keeps its data in a folder.
 class Prometheus {
  public:
-  /// `release`: of Debian, "bookworm" or "trixie".
-  Prometheus(const std::string& release, const fs::path& folder, const std::string& configuration,
-             Strings arguments = {});
+  Prometheus(const fs::path& folder, const std::string& configuration);
 
   std::uint16_t port() const { return port_; }
   /// "data" of an answer of the API. An error fails the test.

@@ -57,7 +57,7 @@ int status_of(const Agent& agent, const std::string& path) {
   }
 }
 
-TEST_F(AgentLive, DISABLED_ServesFewPathsAndSurvivesItsClients) {
+TEST_F(AgentLive, ServesFewPathsAndSurvivesItsClients) {
   Agent agent;
   const auto port = agent.port();
   const HttpResponse plain = http(port, "/metrics");
@@ -98,7 +98,7 @@ TEST_F(AgentLive, DISABLED_ServesFewPathsAndSurvivesItsClients) {
   EXPECT_EQ(network_worker(agent), worker);  // it did not crash
 }
 
-TEST_F(AgentLive, DISABLED_ItsProcessesEndWithIt) {
+TEST_F(AgentLive, ItsProcessesEndWithIt) {
   for (const int signal : {SIGTERM, SIGKILL}) {
     Agent agent;
     const auto pids = agent.pids();
@@ -115,7 +115,7 @@ TEST_F(AgentLive, DISABLED_ItsProcessesEndWithIt) {
   }
 }
 
-TEST_F(AgentLive, DISABLED_WhatTalksToTheNetworkComesBack) {
+TEST_F(AgentLive, WhatTalksToTheNetworkComesBack) {
   Agent agent;
   run_to_end(copied(with_events("busy_alloc", {"5"}), "comes-back"));
   const Exposition before = agent.scrape_until_ended("comes-back", 1);
@@ -130,7 +130,7 @@ TEST_F(AgentLive, DISABLED_WhatTalksToTheNetworkComesBack) {
             before.value("ocaml_gc_minor_collections_total", group));
 }
 
-TEST_F(AgentLive, DISABLED_GroupsAreNamedByServicesAndBounded) {
+TEST_F(AgentLive, GroupsAreNamedByServicesAndBounded) {
   Agent standard({"--group", "{service|exe}"}), versions({"--group", "{service}/{version}"}),
       few({"--group", "{service|exe}", "--max-groups", "2"});
   const auto named = [&](const std::string& exe, Labels env) {
@@ -157,8 +157,8 @@ TEST_F(AgentLive, DISABLED_GroupsAreNamedByServicesAndBounded) {
   standard.scrape_until(runs("shop"));
   standard.scrape_until(runs("till one"));
   standard.scrape_until(runs("by-exe"));
-  standard.scrape_until(runs(R"(q"uote\\\x0a\x1b[2J\xff\xfe\xe2\x80\xae)"));
-  standard.scrape_until(runs(R"(ho"st\\ile\x0a\xff)"));
+  standard.scrape_until(runs(R"(q"uote\\\x0A\x1B[2J\xFF\xFE\xE2\x80\xAE)"));
+  standard.scrape_until(runs(R"(ho"st\\ile\x0A\xFF)"));
   versions.scrape_until(runs("shop/2.1"));
   const Exposition folded = few.scrape_until(runs("other", 3));
   EXPECT_EQ(folded.value("rtev_bpf_groups"), 3);
@@ -167,7 +167,7 @@ TEST_F(AgentLive, DISABLED_GroupsAreNamedByServicesAndBounded) {
     promtool({"check", "metrics"}, http(agent->port(), "/metrics").body);
 }
 
-TEST_F(AgentLive, DISABLED_OptionsMayComeFromAFile) {
+TEST_F(AgentLive, OptionsMayComeFromAFile) {
   const std::string path = dir / "agent.conf";
   std::ofstream(path) << "# of a test\ngroup = service-{exe}\nmax-groups = 7\nlisten = 127.0.0.1:1\n";
   Agent agent({"--config", path});  // whose --listen wins

@@ -131,8 +131,10 @@ void HttpReceiver::serve() {
     while ((end = text.find(head_end)) == std::string::npos && receive(connection, text)) {
     }
     if (end == std::string::npos) continue;
-    Request request{.path = text.substr(text.find(' ') + 1), .headers = parse_headers(text.substr(0, end)), .body = {}};
-    request.path.resize(request.path.find(' '));
+    const std::size_t blank = text.find(' '), next = text.find(' ', blank + 1);
+    if (next == std::string::npos) continue;
+    Request request{
+        .path = text.substr(blank + 1, next - blank - 1), .headers = parse_headers(text.substr(0, end)), .body = {}};
     const auto length = request.headers.find("content-length");
     const std::size_t size = length != request.headers.end() ? std::stoul(length->second) : 0;
     const std::size_t begin = end + head_end.size();
