@@ -116,7 +116,8 @@ void MetricsSink::name_again(const Registry& registry) {
     Process& process = processes_.at(*at);
     at = nameless_.erase(at);
     Group* const before = process.group;
-    --before->figures.processes;  // so that it may make room
+    --before->figures.processes;
+    before->last_ns = now_ns_;  // it must not make room for the next one
     Group* const group = &group_named(options_.groups.name_of(info));
     ++group->figures.processes;
     process.group = group;
