@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <memory>
 
 #include "agent/metrics_http.hpp"
+#include "base/child_end.hpp"
 #include "helper/channel.hpp"
 #include "session/confinement.hpp"
 
@@ -85,12 +85,7 @@ Result<NetworkProcess> NetworkProcess::start(NetworkOptions options) {
 
 NetworkProcess::~NetworkProcess() {
   channel_.reset();
-  if (pid_ <= 0) return;
-  constexpr int timeout_ms = 100;
-  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
-  pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};
-  ::poll(&ended, 1, timeout_ms);
-  ::waitpid(pid_, nullptr, WNOHANG);
+  await_end(pid_);
 }
 
 void NetworkProcess::answer(const std::function<std::string(Request request)>& make) const {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/capabilities.hpp"
+#include "base/child_end.hpp"
 #include "base/clock.hpp"
 #include "base/file_limit.hpp"
 #include "base/file_links.hpp"
@@ -213,13 +214,7 @@ Result<HelperProcess> HelperProcess::start(Rights rights) {
 
 HelperProcess::~HelperProcess() {
   control_.reset();
-  if (pid_ <= 0) return;
-  // It only forks, so it ends at once, unless somebody has stopped it.
-  constexpr int timeout_ms = 100;
-  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
-  pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};
-  ::poll(&ended, 1, timeout_ms);
-  ::waitpid(pid_, nullptr, WNOHANG);
+  await_end(pid_);
 }
 
 Result<UniqueFd> HelperProcess::start_worker(Priority priority) const {
