@@ -81,4 +81,19 @@ std::optional<std::uint64_t> parse_count(std::string_view text) {
   return static_cast<std::uint64_t>(*count);
 }
 
+std::string_view take_until(std::string_view& text, char separator) {
+  const auto at = text.find(separator);
+  const auto taken = text.substr(0, at);
+  text.remove_prefix(at == std::string_view::npos ? text.size() : at + 1);
+  return taken;
+}
+
+std::string_view take_word(std::string_view& text) {
+  constexpr std::string_view blanks = " \t\n";
+  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+  const auto word = text.substr(0, text.find_first_of(blanks));
+  text.remove_prefix(word.size());
+  return word;
+}
+
 }  // namespace rtev

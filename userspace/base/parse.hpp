@@ -31,6 +31,11 @@ std::optional<Number> parse_leading_number(std::string_view text, int base = 10)
   return number;
 }
 
+/// Removes the text up to `separator`, and the separator, from the front; all of it if there is none.
+std::string_view take_until(std::string_view& text, char separator);
+/// Removes the next word, which blanks separate, from the front; empty at the end.
+std::string_view take_word(std::string_view& text);
+
 /// A duration such as "500ms": a decimal number with ns, us, ms, s, m or h; seconds without a unit. Nothing for other
 /// text and outside of 1 ns to 100 years.
 std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);

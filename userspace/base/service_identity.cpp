@@ -9,12 +9,6 @@
 namespace rtev {
 namespace {
 
-std::string_view take_part(std::string_view& rest, char separator) {
-  const std::string_view part = rest.substr(0, rest.find(separator));
-  rest.remove_prefix(std::min(part.size() + 1, rest.size()));
-  return part;
-}
-
 std::string clipped(std::string_view text) {
   return std::string(text.substr(0, ServiceIdentity::max_bytes));
 }
@@ -41,7 +35,7 @@ std::string_view trimmed(std::string_view text) {
 /// "service.name=web,service.version=2.1"
 void add_resource_attributes(ServiceIdentity& identity, std::string_view attributes) {
   while (!attributes.empty()) {
-    const std::string_view attribute = take_part(attributes, ',');
+    const std::string_view attribute = take_until(attributes, ',');
     const std::size_t equals = attribute.find('=');
     if (equals == std::string_view::npos) continue;
     const std::string_view key = trimmed(attribute.substr(0, equals)), value = trimmed(attribute.substr(equals + 1));
@@ -54,7 +48,7 @@ void add_resource_attributes(ServiceIdentity& identity, std::string_view attribu
 std::string_view cgroup_path(std::string_view file) {
   std::string_view unified, systemd;
   while (!file.empty()) {
-    const std::string_view line = take_part(file, '\n');
+    const std::string_view line = take_until(file, '\n');
     constexpr std::string_view unified_prefix = "0::", systemd_mark = ":name=systemd:";
     if (line.starts_with(unified_prefix)) unified = line.substr(unified_prefix.size());
     if (const std::size_t at = line.find(systemd_mark); at != std::string_view::npos)
@@ -69,7 +63,7 @@ ServiceIdentity parse_service_identity(std::string_view cgroup_file, std::string
   ServiceIdentity identity{.cgroup = clipped(cgroup_path(cgroup_file))};
   std::string_view attributes;
   while (!environment.empty()) {
-    const std::string_view variable = take_part(environment, '\0');
+    const std::string_view variable = take_until(environment, '\0');
     const std::size_t equals = variable.find('=');
     if (equals == std::string_view::npos) continue;
     const std::string_view name = variable.substr(0, equals), value = variable.substr(equals + 1);

@@ -7,12 +7,9 @@
 #include <string>
 #include <string_view>
 
-namespace rtev {
+#include "base/parse.hpp"
 
-/// Removes the text up to `separator`, and the separator, from the front; all of it if there is none.
-std::string_view take_until(std::string_view& text, char separator);
-/// Removes the next word, which blanks separate, from the front; empty at the end.
-std::string_view take_word(std::string_view& text);
+namespace rtev {
 
 /// The parts of /proc/PID/stat that are needed.
 struct ProcessStat {

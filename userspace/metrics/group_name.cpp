@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/escape.hpp"
+#include "base/parse.hpp"
 
 namespace rtev {
 namespace {
@@ -101,8 +102,7 @@ ControlGroupName parse_control_group(const ServiceIdentity& service) {
   std::string_view before;
   bool in_kubernetes = false;
   for (std::string_view rest = service.cgroup; !rest.empty();) {
-    const std::string_view part = rest.substr(0, rest.find('/'));
-    rest.remove_prefix(std::min(part.size() + 1, rest.size()));
+    const std::string_view part = take_until(rest, '/');
     if (part.empty()) continue;
     in_kubernetes |= part.starts_with("kubepods");
     if (part.ends_with(".service") && !part.starts_with("user@")) group.unit = part;
