@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "formats/output/gzip_output.hpp"
-#include "formats/output/output.hpp"
 #include "metrics/prometheus_text.hpp"
 
 namespace rtev::agent {
@@ -143,12 +142,8 @@ void MetricsHttp::answer(const std::shared_ptr<Waiting>& waiting, Request what,
   if (what == Request::health) return reply(request, HTTP_OK, "OK", "text/plain", "ok\n");
   const std::string text = *content + more_();
   if (!takes_gzip(request)) return reply(request, HTTP_OK, "OK", prometheus_content_type, text);
-  StringOutput compressed;
-  GzipOutput gzip(compressed);
-  gzip.write(text);
-  gzip.finish();
   ::evhttp_add_header(::evhttp_request_get_output_headers(request), "Content-Encoding", "gzip");
-  reply(request, HTTP_OK, "OK", prometheus_content_type, compressed.text());
+  reply(request, HTTP_OK, "OK", prometheus_content_type, gzip_compressed(text));
 }
 
 }  // namespace rtev::agent

@@ -14,7 +14,6 @@
 #include "base/escape.hpp"
 #include "base/parse.hpp"
 #include "formats/output/gzip_output.hpp"
-#include "formats/output/output.hpp"
 #include "metrics/prometheus_text.hpp"
 
 namespace rtev::agent {
@@ -23,14 +22,6 @@ namespace {
 constexpr std::chrono::milliseconds max_retry{60'000};
 constexpr std::chrono::seconds max_retry_after{300};
 constexpr ev_ssize_t max_response_bytes = 64 << 10;
-
-std::string compressed(std::string_view text) {
-  StringOutput output;
-  GzipOutput gzip(output);
-  gzip.write(text);
-  gzip.finish();
-  return output.text();
-}
 
 /// What a collector says that it could take later.
 bool is_temporary(int status) {
@@ -105,7 +96,7 @@ void OtlpExporter::push(Signal& signal) {
   if (!signal.body.empty()) return post(signal);
   tracer_.ask(signal.request, [this, &signal](const std::optional<std::string>& content) {
     if (!content || content->empty()) return schedule(signal, options_.interval);
-    signal.body = compressed(*content);
+    signal.body = gzip_compressed(*content);
     if (signal.body.size() <= max_held_bytes || signal.request == Request::otlp_metrics) return post(signal);
     signal.body.clear();
     ++requests_[static_cast<std::size_t>(ExportResult::failed)];

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "formats/output/output.hpp"
+
 namespace rtev {
 namespace {
 
@@ -60,6 +62,14 @@ bool GzipOutput::deflate_all(std::string_view bytes, int flush) {
     } while (stream_.avail_out == 0);
   } while (!bytes.empty());
   return true;
+}
+
+std::string gzip_compressed(std::string_view text) {
+  StringOutput output;
+  GzipOutput gzip(output);
+  gzip.write(text);
+  gzip.finish();
+  return output.text();
 }
 
 }  // namespace rtev

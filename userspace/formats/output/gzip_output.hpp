@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "stream/sink.hpp"
@@ -37,5 +39,8 @@ class GzipOutput final : public Output {
   std::optional<Error> error_;
   std::vector<char> piece_;
 };
+
+/// A text as a whole gzip file.
+std::string gzip_compressed(std::string_view text);
 
 }  // namespace rtev
