@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/stats/stats_figures.hpp"
+
 namespace rtev {
 namespace {
 
@@ -18,7 +20,7 @@ std::size_t exponential_bucket(std::uint64_t ns) {
 
 void DurationHistogram::record(std::uint64_t ns) {
   ++count_;
-  sum_ns_ = ns > UINT64_MAX - sum_ns_ ? UINT64_MAX : sum_ns_ + ns;
+  sum_ns_ = saturating_sum(sum_ns_, ns);
   ++classic_[static_cast<std::size_t>(std::ranges::lower_bound(bounds_ns, ns) - bounds_ns.begin())];
   ++exponential_[exponential_bucket(ns)];
 }

@@ -52,11 +52,6 @@ CounterUse use_of(Family family, std::uint16_t id) {
   return id < before.size() ? (family == Family::before_5_3 ? before : since)[id] : CounterUse{};
 }
 
-/// Programs may write any number into their rings, and a sum must not fall.
-void add_saturated(std::uint64_t& sum, std::uint64_t more) {
-  sum = more > UINT64_MAX - sum ? UINT64_MAX : sum + more;
-}
-
 /// Counts of a domain that take part in those of its process.
 void count_for_all(std::uint64_t more, std::uint64_t& of_domain, std::uint64_t& greatest, std::uint64_t& of_group) {
   of_domain += more;
@@ -218,13 +213,13 @@ void MetricsSink::add_counter(const Event& event, const RingInfo& ring) {
   GroupFigures& figures = process != nullptr ? process->group->figures : group_of(ring.process).figures;
   switch (use.what) {
     case CounterUse::What::minor_bytes:
-      add_saturated(figures.minor_bytes, event.value);
+      figures.minor_bytes = saturating_sum(figures.minor_bytes, event.value);
       break;
     case CounterUse::What::promoted_bytes:
-      add_saturated(figures.promoted_bytes, event.value);
+      figures.promoted_bytes = saturating_sum(figures.promoted_bytes, event.value);
       break;
     case CounterUse::What::major_words:
-      add_saturated(figures.major_words, event.value);
+      figures.major_words = saturating_sum(figures.major_words, event.value);
       break;
     case CounterUse::What::forced:
       ++figures.forced[use.index];
