@@ -16,31 +16,10 @@
 #include "formats/fxt/fxt_sink.hpp"
 #include "formats/output/gzip_output.hpp"
 #include "formats/output/output.hpp"
+#include "stream/tee_sink.hpp"
 
 namespace rtev::flight {
 namespace {
-
-/// Gives a stream to two sinks.
-class Tee final : public ForwardingSink {
- public:
-  Tee(Sink& one, Sink& other) : ForwardingSink(one), other_(other) {}
-
-  void header(const RunHeader& header) override {
-    sink_.header(header);
-    other_.header(header);
-  }
-  void consume(const Batch& batch, const Registry& registry) override {
-    sink_.consume(batch, registry);
-    other_.consume(batch, registry);
-  }
-  void summary(const RunSummary& summary, const Registry& registry) override {
-    sink_.summary(summary, registry);
-    other_.summary(summary, registry);
-  }
-
- private:
-  Sink& other_;
-};
 
 std::string verdict_of(const Pauses& pauses) {
   const PausesReport report = pauses.report();
@@ -179,7 +158,7 @@ class DumpWriter::Dump {
   Compressed output_{*this};
   FxtSink fxt_{output_, {.max_held_ns = 0}};
   Pauses pauses_{{.top = 1}};
-  Tee tee_{fxt_, pauses_};
+  TeeSink tee_{fxt_, pauses_};
   StreamBuilder builder_{tee_};
   std::unordered_map<ProcessIndex, std::shared_ptr<const ProcessInfo>> processes_;
   std::unordered_set<ProcessIndex> seen_;
