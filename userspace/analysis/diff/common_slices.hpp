@@ -12,7 +12,7 @@ namespace rtev {
 
 /// So many slices at least the shorter one has, if it is long enough; more than twice as many it has not.
 inline constexpr std::size_t wanted_slices = 20;
-/// With fewer slices nothing can be told.
+/// With fewer slices nothing is compared.
 inline constexpr std::size_t least_slices = 10;
 
 /// How long the slices are in which two programs are compared.

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <ranges>
 
+#include "analysis/diff/runtime_ids.hpp"
 #include "analysis/profile/call_tree.hpp"
 #include "analysis/stats/stats_figures.hpp"
 #include "base/text_format.hpp"
@@ -14,59 +15,6 @@ namespace rtev {
 namespace {
 
 constexpr double bytes_in_word = 8;
-
-enum class CounterUse : std::uint8_t { none, minor, promoted, major, heap, pool, large };
-constexpr std::size_t counter_ids = 64;
-
-/// What counters of a family are used for, by id.
-std::array<CounterUse, counter_ids> uses_in(Family family) {
-  std::array<CounterUse, counter_ids> uses{};
-  for (const auto& [name, use] : {std::pair{"minor_allocated", CounterUse::minor},
-                                  {"minor_promoted", CounterUse::promoted},
-                                  {"major_allocated_words", CounterUse::major},
-                                  {"major_heap_words", CounterUse::heap},
-                                  {"major_heap_pool_words", CounterUse::pool},
-                                  {"major_heap_large_words", CounterUse::large}}) {
-    if (const auto id = find_counter(family, name)) uses[static_cast<std::size_t>(*id)] = use;
-  }
-  return uses;
-}
-
-CounterUse use_of(Family family, std::uint16_t id) {
-  static const auto before = uses_in(Family::before_5_3), since = uses_in(Family::since_5_3);
-  return id >= counter_ids ? CounterUse::none : (family == Family::since_5_3 ? since : before)[id];
-}
-
-/// Sums of a phase, and what it says of a pause.
-struct PhaseUse {
-  std::size_t sum = 0;  ///< 0: it has none
-  std::optional<SliceSum> count{};
-  std::size_t call = explicit_sums;  ///< in explicit_phases()
-  bool is_major = false, is_wait = false;
-};
-
-std::array<PhaseUse, phase_sums> phases_in(Family family) {
-  std::array<PhaseUse, phase_sums> uses{};
-  for (std::size_t id = 0; id < uses.size(); ++id) {
-    const std::string_view name = phase_name(family, static_cast<std::uint16_t>(id));
-    const auto now = find_phase(Family::since_5_3, name);
-    if (name.empty() || !now) continue;
-    PhaseUse& use = uses[id];
-    use.sum = first_phase_sum + static_cast<std::size_t>(*now);
-    use.call = static_cast<std::size_t>(std::ranges::find(explicit_phases(), name) - explicit_phases().begin());
-    use.is_major = name.starts_with("major");
-    use.is_wait = name == "domain_condition_wait";
-    if (name == "minor") use.count = SliceSum::minor_collections;
-    if (name == "major_gc_stw") use.count = SliceSum::major_cycles;
-  }
-  return uses;
-}
-
-const PhaseUse& use_of_phase(Family family, std::uint16_t id) {
-  static const auto before = phases_in(Family::before_5_3), since = phases_in(Family::since_5_3);
-  static const PhaseUse unknown{};
-  return id >= phase_sums ? unknown : (family == Family::since_5_3 ? since : before)[id];
-}
 
 /// The name of a process is that of its program, unless the process has renamed itself or is a script. The kernel cuts
 /// it.
