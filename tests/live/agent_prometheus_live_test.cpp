@@ -22,7 +22,7 @@ std::string configuration(const Agent& agent) {
          std::to_string(agent.port()) + "']}]}]\n";
 }
 
-/// Names of groups of this test, which programs of nobody else have.
+/// A group name that programs of other tests do not have.
 std::string unique(const std::string& name) {
   return name + "-" + std::to_string(::getpid() % 100'000);
 }

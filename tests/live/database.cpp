@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "live/database.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -12,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "live/http.hpp"
 #include "support/files.hpp"
 
 namespace rtev::test {
@@ -22,19 +21,6 @@ namespace fs = std::filesystem;
 /// Where scripts/test unpacked it.
 fs::path unpacked(const std::string& name) {
   return fs::path(RTEV_DATABASES) / name;
-}
-
-/// A port of the loopback interface that nobody uses now.
-std::uint16_t free_port() {
-  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(socket.get(), any, size) != 0 || ::getsockname(socket.get(), any, &size) != 0)
-    throw std::runtime_error("no free port");
-  return ntohs(address.sin_port);
 }
 
 /// Databases write 64-bit integers as strings.

@@ -27,7 +27,7 @@ UniqueFd connect_to(std::uint16_t port);
 /// One request, whose connection is closed afterwards. `headers`: lines with \r\n.
 HttpResponse http(std::uint16_t port, const std::string& path, const std::string& method = "GET",
                   const std::string& headers = {});
-/// A port on which nobody listened a moment ago.
+/// A port of 127.0.0.1 that was unused a moment ago.
 std::uint16_t free_port();
 std::string percent_encoded(std::string_view text);
 

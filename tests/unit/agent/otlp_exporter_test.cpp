@@ -34,7 +34,7 @@ TEST(OtlpUrl, WhatWouldHaveNoEffectIsRefused) {
   }
 }
 
-/// A collector that answers as it was told, in order, and 200 afterwards.
+/// A collector that gives prepared answers, in order, and 200 afterwards.
 class OtlpExporterTest : public NetworkTest {
  protected:
   struct Answer {

@@ -30,7 +30,7 @@ class ServiceManagerTest : public testing::Test {
               0);
     ::setenv("NOTIFY_SOCKET", path.c_str(), 1);
   }
-  std::string told() {
+  std::string received() {
     std::array<char, 256> text{};
     const ssize_t size = ::recv(socket_.get(), text.data(), text.size(), 0);
     return size > 0 ? std::string(text.data(), static_cast<std::size_t>(size)) : std::string();
@@ -55,14 +55,14 @@ TEST_F(ServiceManagerTest, TellsItByDatagrams) {
   EXPECT_EQ(std::getenv("WATCHDOG_USEC"), nullptr);
   EXPECT_EQ(manager.watchdog_interval(), std::chrono::microseconds(1'500'000));
   manager.notify("READY=1");
-  EXPECT_EQ(told(), "READY=1");
+  EXPECT_EQ(received(), "READY=1");
 }
 
 TEST_F(ServiceManagerTest, TheSocketMayHaveAnAbstractName) {
   listen("@rtev-test-" + std::to_string(::getpid()));
   const ServiceManager manager;
   manager.notify("STOPPING=1");
-  EXPECT_EQ(told(), "STOPPING=1");
+  EXPECT_EQ(received(), "STOPPING=1");
 }
 
 TEST_F(ServiceManagerTest, TheWatchdogMayBeForAnotherProcess) {
