@@ -33,7 +33,7 @@ class ChunkBuilder {
 
   /// The chunk so far, without its times and figures. `registry` is that of the last add(), or null.
   Chunk close(const Registry* registry);
-  /// Gives the memory of a chunk that nobody uses any more to the next one: fresh memory is slow.
+  /// Gives the memory of an unused chunk to the next one: fresh memory is slow.
   void reuse(Chunk&& chunk);
 
  private:

@@ -41,7 +41,7 @@ class DumpDirectory {
   DumpDirectory(UniqueFd directory, std::string path, const Options& options)
       : directory_(std::move(directory)), path_(std::move(path)), options_(options) {}
 
-  /// Removes what killed recorders left: partial files that nobody writes. Returns how many.
+  /// Removes what killed recorders left: partial files that no process writes. Returns how many.
   std::size_t remove_partial();
   /// An empty file, which has the partial suffix until complete(). Fails also if the disk is nearly full.
   Result<UniqueFd> create(const std::string& name);

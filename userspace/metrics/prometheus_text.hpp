@@ -10,7 +10,7 @@
 
 namespace rtev {
 
-/// What Prometheus 3 wants to be told of the format.
+/// The Content-Type of the format: Prometheus 3 refuses a scrape without it.
 inline constexpr const char* prometheus_content_type = "text/plain; version=0.0.4; charset=utf-8";
 
 class PrometheusText final : public MetricVisitor {
