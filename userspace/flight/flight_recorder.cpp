@@ -162,10 +162,8 @@ void FlightRecorder::extend(std::uint64_t end_ns) {
 /// Before chunks are dropped.
 void FlightRecorder::hand_over_closed() {
   if (current_) {
-    const auto& chunks = history_.chunks();
-    const std::uint64_t closed = history_.first_number() + chunks.size();
-    for (; current_->next < closed; ++current_->next)
-      writer_->add(chunks[static_cast<std::size_t>(current_->next - history_.first_number())]);
+    const std::uint64_t closed = history_.first_number() + history_.chunks().size();
+    for (; current_->next < closed; ++current_->next) writer_->add(history_.share(current_->next));
     if (writer_->waiting_bytes() > 2 * options_.history.max_bytes && current_->end_ns > history_.time_ns()) {
       current_->end_ns = history_.time_ns();
       ++cut_short_;

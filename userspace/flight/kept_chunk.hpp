@@ -57,6 +57,7 @@ struct Chunk {
   std::vector<Stack> stacks{};                     ///< callers first
   std::vector<StackIndex> unknown_stacks{};        ///< of samples: a later chunk may have them
   std::shared_ptr<const FiguresChange> figures{};  ///< null if it was closed between two checkpoints
+  bool is_shared = false;                          ///< with another thread
 
   Batch batch() const { return {events, payloads}; }
   /// About as much memory as it takes.

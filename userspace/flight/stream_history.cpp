@@ -84,6 +84,12 @@ void StreamHistory::evict() {
   }
 }
 
+std::shared_ptr<const Chunk> StreamHistory::share(std::uint64_t number) {
+  const auto& chunk = chunks_[static_cast<std::size_t>(number - first_number_)];
+  chunk->is_shared = true;
+  return chunk;
+}
+
 void StreamHistory::drop_front() {
   const std::shared_ptr<Chunk> chunk = std::move(chunks_.front());
   chunks_.pop_front();
@@ -92,7 +98,8 @@ void StreamHistory::drop_front() {
   state_.add(*chunk);
   if (chunk->figures) apply(*chunk->figures);
   begin_ns_ = chunk->end_ns;
-  if (chunk.use_count() == 1) builder_.reuse(std::move(*chunk));
+  // A use count of 1 would not do: it does not order the reads of the other thread before this.
+  if (!chunk->is_shared) builder_.reuse(std::move(*chunk));
 }
 
 void StreamHistory::apply(const FiguresChange& change) {

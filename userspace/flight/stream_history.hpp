@@ -42,6 +42,8 @@ class StreamHistory {
 
   /// Closed chunks, oldest first.
   const std::deque<std::shared_ptr<Chunk>>& chunks() const { return chunks_; }
+  /// A chunk of chunks() for another thread: number 0 is the first one that was closed. Its memory is not reused.
+  std::shared_ptr<const Chunk> share(std::uint64_t number);
   /// How many were closed before the first of chunks().
   std::uint64_t first_number() const { return first_number_; }
   /// Where the first of chunks() begins.
