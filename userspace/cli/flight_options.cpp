@@ -84,6 +84,14 @@ void add_flight_options(CLI::App& app, FlightOptions& options) {
                  "RTEV_TRIGGER, RTEV_VALUE, RTEV_PID, RTEV_PROGRAM and RTEV_VERDICT in its environment; killed after "
                  "60s")
       ->type_name("PROGRAM");
+  app.parse_complete_callback([&app, &options] {
+    if (options.is_on()) return;
+    for (const CLI::Option* option : app.get_options())
+      if (option->get_group() == flight_group && option->count() > 0)
+        throw CLI::ParseError(
+            option->get_name() + " needs --keep or --on\nhint: without them nothing is kept, and no dump is written",
+            CLI::ExitCodes::RequiresError);
+  });
 }
 
 }  // namespace rtev::cli

@@ -180,6 +180,8 @@ TEST(CommandLine, RefusesWrongUsage) {
       {{"pauses", "-i", "1.events", "--ringless"}, "--input .*--ringless"},
       {{"latency", "-i", "1.events", "--save-rings", "all"}, "--input .*--save-rings"},
       {{"latency", "-i", "1.events", "--history"}, "--input .*--history"},
+      {{"agent", "--max-disk", "1G"}, "--max-disk needs --keep or --on"},
+      {{"record", "--exec", "/bin/true"}, "--exec needs --keep or --on"},
       {{"latency", "-i", "1.events", "--buffer", "1M"}, "--input .*--buffer"},
       {{"stats", "-i", "x.fxt", "--", "true"}, "--input"},
   };
