@@ -67,7 +67,7 @@ void read(CLI::App& app, const std::string& path) {
 void add_config_option(CLI::App& app) {
   app.add_option_function<std::string>(
          "--config", [&app](const std::string& path) { read(app, path); },
-         "take options from this file: lines \"name = value\", as in \"listen = [::]:9464\"")
+         R"(take options from this file: lines "name = value", as in "listen = [::]:9464")")
       ->type_name("FILE");
 }
 

@@ -46,7 +46,7 @@ class ChunkBuilder {
   void see_process(ProcessIndex index, const Registry& registry);
   void see_name(std::uint32_t slot, std::uint16_t id, const Registry& registry);
   void see_payload(const Event& event, std::span<const std::byte> payload, const Registry& registry);
-  void add_stacks(Chunk& chunk, const StackTable& stacks);
+  void add_stacks(Chunk& chunk, const StackTable& table);
   std::shared_ptr<const ProcessInfo> shared(ProcessIndex index, const ProcessInfo& info);
 
   std::size_t max_bytes_;

@@ -33,8 +33,8 @@ using CounterUses = std::array<CounterUse, Tally::counter_ids>;
 CounterUses uses_in(Family family) {
   using What = CounterUse::What;
   CounterUses uses{};
-  for (std::uint16_t id = 0; id < uses.size(); ++id) {
-    const std::string_view name = counter_name(family, id);
+  for (std::size_t id = 0; id < uses.size(); ++id) {
+    const std::string_view name = counter_name(family, static_cast<std::uint16_t>(id));
     const auto heap = std::ranges::find(heap_counters(), name), forced = std::ranges::find(trigger_counters(), name);
     if (name == "minor_allocated") uses[id].what = What::minor_bytes;
     if (name == "minor_promoted") uses[id].what = What::promoted_bytes;

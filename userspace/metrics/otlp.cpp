@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <ranges>
 #include <string_view>
 
 #include "metrics/otlp_fields.hpp"
@@ -119,7 +120,7 @@ void OtlpMetrics::histogram(MetricLabels labels, const DurationHistogram& histog
   const auto used = [](std::uint64_t count) { return count != 0; };
   const auto first = std::ranges::find_if(all, used);
   if (first == all.end()) return;
-  const auto last = std::find_if(all.rbegin(), all.rend(), used).base();
+  const auto last = std::ranges::find_if(all | std::views::reverse, used).base();
   Message<Buckets> buckets(point, HistogramPoint::positive);
   buckets.add_number(Buckets::offset,
                      zigzag(DurationHistogram::first_index + static_cast<std::int32_t>(first - all.begin())));
