@@ -131,7 +131,7 @@ std::vector<std::string> running_recorders() {
   const auto rights = FileRights::of_caller();
   if (!rights) return running;
   for (const std::string& name : socket_names(folder))
-    if (is_running(name)) running.push_back(folder + "/" + name);
+    if (is_running(name)) running.push_back(fmt::format("{}/{}", folder, name));
   return running;
 }
 
