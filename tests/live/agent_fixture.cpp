@@ -82,7 +82,7 @@ Exposition Agent::scrape_until(const std::function<bool(const Exposition&)>& don
   EXPECT_TRUE(poll_until([&] {
     last = scrape();
     return done(last);
-  }));
+  })) << ::testing::PrintToString(last.values);
   return last;
 }
 
