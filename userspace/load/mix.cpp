@@ -34,6 +34,7 @@ Mix Mix::runtime_only() {
 
 std::vector<std::string> Mix::words() {
   std::vector<std::string> words;
+  words.reserve(part_count);
   for (std::size_t part = 0; part < part_count; ++part)  // a part may have several names, the first is the usual one
     words.emplace_back(std::ranges::find(names, static_cast<Part>(part), &decltype(names)::value_type::second)->first);
   return words;
