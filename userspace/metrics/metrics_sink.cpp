@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "analysis/pauses/blame.hpp"
+#include "base/clock.hpp"
 #include "base/enum_names.hpp"
 #include "base/escape.hpp"
 
@@ -93,6 +94,7 @@ void MetricsSink::change(const UserMetricOptions& user, std::uint64_t pause_span
 void MetricsSink::header(const RunHeader& header) {
   header_ = header;
   now_ns_ = header.start_ns;
+  start_ticks_ = boot_ticks();
 }
 
 void MetricsSink::advance(std::uint64_t time_ns, const Registry& registry) {
@@ -178,9 +180,12 @@ void MetricsSink::add_process(const Event& event, const Batch& batch) {
     return end_process(record->process, record->detail);
   }
   Process* const process = process_at(record->process);
+  const bool is_found = is_action(event, ProcessAction::found);
   const bool has_started = is_action(event, ProcessAction::exec) || is_action(event, ProcessAction::fork);
-  if (process != nullptr && has_started) ++process->group->figures.starts;
-  if (process != nullptr && (has_started || is_action(event, ProcessAction::found)))
+  // One that began after the run did is found if its ring was seen before its exec.
+  const bool is_new = is_found && registry_->process(record->process).start_ticks > start_ticks_;
+  if (process != nullptr && (has_started || is_new)) ++process->group->figures.starts;
+  if (process != nullptr && (has_started || is_found))
     images_[registry_->process(record->process).pid] = record->process;
   analyzer_.add(event, batch, *registry_);
 }

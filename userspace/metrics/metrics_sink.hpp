@@ -96,6 +96,7 @@ class MetricsSink final : public Sink, private PauseConsumer {
   UserMetrics user_;
   PauseSpans spans_;
   RunHeader header_{};
+  std::uint64_t start_ticks_ = 0;  ///< of the run, see boot_ticks()
   std::map<std::string, std::unique_ptr<Group>, std::less<>> groups_;
   Group other_;
   std::uint64_t folded_ = 0;     ///< processes in `other_`

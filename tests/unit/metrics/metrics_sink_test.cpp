@@ -26,6 +26,19 @@ TEST_F(MetricsTest, ProcessesAreCountedAsTheyComeAndGo) {
   EXPECT_EQ(value("ocaml_process_starts{group=server}"), 2);
 }
 
+TEST_F(MetricsTest, AProgramThatBeganSinceAndIsFoundHasStarted) {
+  ProcessInfo before = World::default_info(), since = World::default_info();
+  before.exe = since.exe = "/bin/server";
+  before.pid = 2;
+  before.start_ticks = 1;
+  since.pid = 3;
+  since.start_ticks = UINT64_MAX;
+  process(10, ProcessAction::found, world.registry.add_process(before));
+  EXPECT_EQ(value("ocaml_process_starts{group=server}"), 0);
+  process(20, ProcessAction::found, world.registry.add_process(since));
+  EXPECT_EQ(value("ocaml_process_starts{group=server}"), 1);
+}
+
 TEST_F(MetricsTest, AnUnseenExitIsAnExit) {
   process(10, ProcessAction::exec);
   process(20, ProcessAction::exit, exit_unseen);
