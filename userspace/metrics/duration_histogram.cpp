@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/stats/stats_figures.hpp"
+#include "base/saturating_sum.hpp"
 
 namespace rtev {
 namespace {

@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/enum_names.hpp"
 #include "base/escape.hpp"
+#include "base/saturating_sum.hpp"
 
 namespace rtev {
 namespace {
@@ -182,7 +183,7 @@ void MetricsSink::add_process(const Event& event, const Batch& batch) {
   Process* const process = process_at(record->process);
   const bool is_found = is_action(event, ProcessAction::found);
   const bool has_started = is_action(event, ProcessAction::exec) || is_action(event, ProcessAction::fork);
-  // One that began after the run did is found if its ring was seen before its exec.
+  // A program that began after the run did is found, too, if the record of its exec is late or was dropped.
   const bool is_new = is_found && registry_->process(record->process).start_ticks > start_ticks_;
   if (process != nullptr && (has_started || is_new)) ++process->group->figures.starts;
   if (process != nullptr && (has_started || is_found))

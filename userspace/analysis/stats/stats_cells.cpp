@@ -10,6 +10,7 @@
 #include "analysis/report_text.hpp"
 #include "base/escape.hpp"
 #include "base/folding.hpp"
+#include "base/saturating_sum.hpp"
 
 namespace rtev {
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/saturating_sum.hpp"
+
 namespace rtev {
 namespace {
 

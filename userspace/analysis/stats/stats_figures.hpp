@@ -119,9 +119,4 @@ StatsFigures figures_of(const Tally& tally, Family family, bool cpu_known);
 /// What phases in which each domain takes part once say about the whole process: the greatest count of its domains.
 void set_collections(StatsFigures& figures, const std::array<std::uint64_t, Tally::phase_ids>& greatest, Family family);
 
-/// a + b, or the greatest value if that does not fit.
-constexpr std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b) {
-  return b > UINT64_MAX - a ? UINT64_MAX : a + b;
-}
-
 }  // namespace rtev

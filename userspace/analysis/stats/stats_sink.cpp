@@ -8,6 +8,7 @@
 
 #include "analysis/missing_events.hpp"
 #include "analysis/stats/stats_state.hpp"
+#include "base/saturating_sum.hpp"
 
 namespace rtev {
 namespace {

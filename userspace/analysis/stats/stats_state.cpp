@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/saturating_sum.hpp"
+
 namespace rtev {
 namespace {
 

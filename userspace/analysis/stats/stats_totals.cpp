@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "analysis/stats/stats_state.hpp"
+#include "base/saturating_sum.hpp"
 
 namespace rtev {
 
