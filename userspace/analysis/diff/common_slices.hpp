@@ -10,7 +10,7 @@
 
 namespace rtev {
 
-/// So many slices at least the shorter one has, if it is long enough; more than twice as many it has not.
+/// A lower bound for the slices of the shorter program, if it is long enough. Twice as many are the upper bound.
 inline constexpr std::size_t wanted_slices = 20;
 /// With fewer slices nothing is compared.
 inline constexpr std::size_t least_slices = 10;

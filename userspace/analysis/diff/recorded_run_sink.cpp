@@ -230,7 +230,7 @@ void RecordedRunSink::measure(Program& program, SlicedDistribution& distribution
 
 void RecordedRunSink::counter(Program& program, Process& process, Domain& domain, const Event& event, Family family) {
   const auto value = static_cast<double>(event.value);
-  switch (use_of(family, event.id)) {
+  switch (use_of_counter(family, event.id)) {
     case CounterUse::minor:
       program.record.fullest_minor_words =
           std::max(program.record.fullest_minor_words, event.value / static_cast<std::uint64_t>(bytes_in_word));

@@ -46,7 +46,7 @@ std::array<PhaseUse, phase_sums> phases_in(Family family) {
 
 }  // namespace
 
-CounterUse use_of(Family family, std::uint16_t id) {
+CounterUse use_of_counter(Family family, std::uint16_t id) {
   static const auto before = uses_in(Family::before_5_3), since = uses_in(Family::since_5_3);
   return id >= counter_ids ? CounterUse::none : (family == Family::since_5_3 ? since : before)[id];
 }

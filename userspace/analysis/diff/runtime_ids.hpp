@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What `diff` counts of the ids in events of the runtime.
+// What `diff` counts for each id of a counter or a phase of the runtime.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,10 @@
 
 namespace rtev {
 
+/// Which sum or heap figure a counter adds to.
 enum class CounterUse : std::uint8_t { none, minor, promoted, major, heap, pool, large };
 /// `none` for other counters, and for unknown ids.
-CounterUse use_of(Family family, std::uint16_t id);
+CounterUse use_of_counter(Family family, std::uint16_t id);
 
 /// Sums of a phase, and what it says of a pause.
 struct PhaseUse {
