@@ -89,14 +89,6 @@ std::string in_format() {
   return file.text();
 }
 
-std::string compressed(std::string_view text) {
-  StringOutput file;
-  GzipOutput gzip(file);
-  gzip.write(text);
-  gzip.finish();
-  return file.text();
-}
-
 class RecordingFileTest : public ::testing::Test {
  protected:
   struct Read {
@@ -124,7 +116,7 @@ class RecordingFileTest : public ::testing::Test {
 
 TEST_F(RecordingFileTest, RestoresTheStream) {
   const std::string expected = in_format<JsonlSink>(), bytes = in_format<FxtSink>();
-  for (const std::string& file : {bytes, compressed(bytes)}) {
+  for (const std::string& file : {bytes, gzip_compressed(bytes)}) {
     const Read back = read(file);
     ASSERT_TRUE(back.end) << back.end.error().message();
     EXPECT_TRUE(back.end->complete) << back.end->note;
@@ -133,7 +125,7 @@ TEST_F(RecordingFileTest, RestoresTheStream) {
 }
 
 TEST_F(RecordingFileTest, ACutFileIsReadAndReportedAsIncomplete) {
-  const std::string bytes = in_format<FxtSink>(), packed = compressed(bytes);
+  const std::string bytes = in_format<FxtSink>(), packed = gzip_compressed(bytes);
   for (const std::string& file :
        {bytes.substr(0, bytes.size() - bytes.size() / 10), packed.substr(0, packed.size() - 9)}) {
     const Read back = read(file);
@@ -159,7 +151,7 @@ TEST_F(RecordingFileTest, RefusesExportsAndNamesTheirFormat) {
       {in_format<PerfettoSink>(), "Perfetto"},  {"{\"traceEvents\":[]}", "Chrome"},
       {"[ {\"ph\":\"i\",\"ts\":1}]", "Chrome"}, {std::string("\n\x02\x40\x01", 4), "Perfetto"}};
   for (const auto& [bytes, format] : exports) {
-    for (const std::string& file : {bytes, compressed(bytes)}) {
+    for (const std::string& file : {bytes, gzip_compressed(bytes)}) {
       const Read back = read(file);
       ASSERT_FALSE(back.end) << format;
       EXPECT_THAT(back.end.error().why, HasSubstr(format));
