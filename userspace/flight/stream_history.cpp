@@ -98,7 +98,7 @@ void StreamHistory::drop_front() {
   state_.add(*chunk);
   if (chunk->figures) apply(*chunk->figures);
   begin_ns_ = chunk->end_ns;
-  // A use count of 1 would not do: it does not order the reads of the other thread before this.
+  // use_count() cannot decide this: it does not order the reads of the other thread before the reuse.
   if (!chunk->is_shared) builder_.reuse(std::move(*chunk));
 }
 
