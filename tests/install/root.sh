@@ -29,11 +29,12 @@ own_mounts() {
   [ -n "${RTEV_IN_NAMESPACE-}" ] || RTEV_IN_NAMESPACE=yes exec unshare --mount --propagation private -- "$@"
 }
 
-# open_root ARCHIVE: unpacks a system into $root, with the kernel's file systems of this one. Sets work, root.
+# open_root ARCHIVE: unpacks a system into $root, with the kernel's file systems of this one. $enter runs a command there.
 open_root() {
   local folder
   work=$(mktemp -d)
   root=$work/root
+  enter=(chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive)
   trap close_root EXIT
   mkdir "$root"
   mount --bind "$root" "$root"
@@ -41,16 +42,11 @@ open_root() {
   for folder in proc sys dev; do mount --rbind "/$folder" "$root/$folder"; done
 }
 close_root() {
-  umount --recursive --quiet "$root" || true
+  umount --recursive --lazy "$root" || true
   rm -rf --one-file-system -- "$work"
 }
 
-# in_root COMMAND...: its environment is in root_environment, too.
-root_environment=()
-in_root() {
-  chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
-    "${root_environment[@]}" "$@"
-}
+in_root() { "${enter[@]}" "$@"; }
 
 # apt ARGUMENT...: its output is shown if it fails.
 apt() {
