@@ -51,6 +51,7 @@ void PauseAnalyzer::on_domain_end(const DomainLife& domain, std::uint64_t /*time
   if (found == domains_.end()) return;
   forget_pause(found->second);
   domains_.erase(found);
+  last_ = nullptr;
 }
 
 void PauseAnalyzer::change_thread(std::uint64_t time_ns, const SchedSwitch& change) {
@@ -75,10 +76,21 @@ void PauseAnalyzer::on_thread_interval(const ThreadInterval& interval) {
     pause->details.scheduling.add(interval, pause->details.begin_ns, interval.end_ns, cpus_);
 }
 
+PauseAnalyzer::Domain* PauseAnalyzer::find(const DomainLife& life) {
+  if (last_ != nullptr && last_key_ == life.key()) return last_;
+  const auto found = domains_.find(life.key());
+  if (found == domains_.end()) return nullptr;
+  last_key_ = life.key();
+  return last_ = &found->second;
+}
+
 PauseAnalyzer::Domain& PauseAnalyzer::followed(const DomainLife& life) {
+  if (Domain* const known = find(life)) return *known;
   // Late events may add domains again that have ended.
-  if (domains_.size() >= max_domains)
+  if (domains_.size() >= max_domains) {
     std::erase_if(domains_, [](const auto& entry) { return !entry.second.pause && entry.second.phases.empty(); });
+    last_ = nullptr;
+  }
   return domains_[life.key()];
 }
 
@@ -99,9 +111,9 @@ void PauseAnalyzer::on_pause_begin(const DomainLife& life, const PhaseBegin& roo
 }
 
 void PauseAnalyzer::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
-  const auto found = domains_.find(life.key());
-  if (found == domains_.end() || !found->second.pause) return;
-  Domain& domain = found->second;
+  Domain* const known = find(life);
+  if (known == nullptr || !known->pause) return;
+  Domain& domain = *known;
   OpenPause& pause = *domain.pause;
   const std::int32_t tid = domain.tid;
   if (const auto lasts = threads_.current(tid, root.end_ns))
@@ -122,7 +134,7 @@ void PauseAnalyzer::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
 }
 
 void PauseAnalyzer::on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) {
-  if (const auto found = domains_.find(life.key()); found != domains_.end()) forget_pause(found->second);
+  if (Domain* const known = find(life)) forget_pause(*known);
   consumer_.on_unfinished(life, root, reason);
 }
 
@@ -181,13 +193,11 @@ void PauseAnalyzer::on_phase_begin(const DomainLife& life, const PhaseBegin& pha
 void PauseAnalyzer::on_phase_end(const DomainLife& life, const PhaseEnd& phase) {
   if (phase.phase == StwPhases::of(life.family).condition_wait)
     consumer_.on_condition_wait(life, phase.end_ns - phase.begin_ns);
-  const auto found = domains_.find(life.key());
-  if (found != domains_.end()) close_phase(found->second, life, phase, true);
+  if (Domain* const known = find(life)) close_phase(*known, life, phase, true);
 }
 
 void PauseAnalyzer::on_phase_dropped(const DomainLife& life, const PhaseEnd& phase, Unfinished /*reason*/) {
-  const auto found = domains_.find(life.key());
-  if (found != domains_.end()) close_phase(found->second, life, phase, false);
+  if (Domain* const known = find(life)) close_phase(*known, life, phase, false);
 }
 
 /// `ended`: phase.end_ns is its end; otherwise it ended some time before.

@@ -94,6 +94,7 @@ class PauseAnalyzer final : private PauseListener, private ThreadObserver {
   void change_thread(std::uint64_t time_ns, const SchedSwitch& change);
   ThreadActivity activity(std::int32_t tid, std::uint64_t from_ns, std::uint64_t to_ns) const;
   void end_image(const ProcessRecord& record, const Event& event, const Registry& registry);
+  Domain* find(const DomainLife& life);
   Domain& followed(const DomainLife& life);
   std::int32_t tid_of(const DomainLife& domain) const;
   static OpenPhase* innermost_part(Domain& domain);
@@ -112,7 +113,9 @@ class PauseAnalyzer final : private PauseListener, private ThreadObserver {
   StopTheWorld world_;
   static constexpr std::size_t few_nodes = 4;
   std::size_t max_detailed_, open_pauses_ = 0;
-  std::map<std::uint64_t, Domain> domains_;                   ///< by process and ring
+  std::map<std::uint64_t, Domain> domains_;  ///< by process and ring
+  std::uint64_t last_key_ = 0;
+  Domain* last_ = nullptr;                                    ///< the one found last: events come in runs
   std::unordered_multimap<std::int32_t, OpenPause*> by_tid_;  ///< open pauses of threads that are known
   bool scheduler_seen_ = false;
 };
