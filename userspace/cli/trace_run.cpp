@@ -78,6 +78,7 @@ SessionOptions session_options(const TraceOptions& options, const Invocation& in
   session.duration = options.duration;
   session.memory_limit = options.memory_limit;
   session.max_delay = tracing.max_delay;
+  session.unused = tracing.unused;
   session.command_line = invocation.arguments;
   return session;
 }

@@ -8,6 +8,7 @@
 
 #include "cli/options.hpp"
 #include "session/live/live_session.hpp"
+#include "stream/event_kinds.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev::cli {
@@ -24,7 +25,8 @@ struct Tracing {
   /// True when the output has no room for more, which ends the run. Empty: never.
   std::function<bool()> is_full{};
   bool samples_threads = false;  ///< if lacks_bpf(): see RootlessSources
-  bool shows_services = false;   ///< the output has the services of processes: to ask for them takes time
+  EventKinds unused{};           ///< see SessionOptions
+  bool shows_services = false;  ///< the output has the services of processes: to ask for them takes time
   std::vector<LiveSession::Watched> watched{};
   std::function<void()> on_ready{};  ///< everything that runs is traced
   bool is_service = false;           ///< to have seen no process is no failure

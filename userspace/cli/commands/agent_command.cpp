@@ -100,6 +100,15 @@ void add_dump_metrics(MetricVisitor& visitor, const flight::RecorderFigures& fig
   visitor.value(joined, static_cast<std::int64_t>(figures.joined));
 }
 
+EventKinds unused_events(const UserMetricOptions& user) {
+  EventKinds unused = kinds_of({EventKind::alloc});
+  if (!user.any()) {
+    unused |= kinds_of({EventKind::user_unit, EventKind::user_int, EventKind::user_begin, EventKind::user_end,
+                        EventKind::user_custom});
+  }
+  return unused;
+}
+
 /// All metrics but those of the network process.
 void visit_all(MetricVisitor& visitor, MetricsSink& metrics, FlightRun* flight) {
   metrics.visit(visitor);
@@ -238,6 +247,8 @@ int run_agent(const AgentOptions& options, const Invocation& invocation) {
     if (!started) return report(started.error());
     flight = std::move(*started);
   }
+  // Whoever explains pauses needs all switches: other programs took the CPU.
+  const bool explains = flight || options.metrics.pause_span_ns != 0;
   MetricsSink metrics(options.metrics);
   std::optional<TeeSink> both;
   if (flight) both.emplace(metrics, *flight);
@@ -266,6 +277,7 @@ int run_agent(const AgentOptions& options, const Invocation& invocation) {
                {.sink = sink,
                 .output = output,
                 .max_delay = agent_delay,
+                .unused = explains ? EventKinds() : unused_events(options.metrics.user),
                 .shows_services = true,
                 .watched = {{.fd = process->event_fd(), .on_readable = answer},
                             {.fd = reload.event_fd(), .on_readable = on_reload}},

@@ -161,10 +161,12 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
             return probe(fd, binary, user);
           },
           [this](int fd, FileUse use) { return programs_.is_being_changed(fd, use); }),
-      ring_stager_(stream_.registry, stream_.timeline,
-                   [this](std::uint64_t time_ns, ProcessIndex process) {
-                     on_process(time_ns, ProcessAction::stop, {.process = process, .peer = 0, .detail = 0});
-                   }),
+      ring_stager_(
+          stream_.registry, stream_.timeline,
+          [this](std::uint64_t time_ns, ProcessIndex process) {
+            on_process(time_ns, ProcessAction::stop, {.process = process, .peer = 0, .detail = 0});
+          },
+          options.unused),
       rings_([this](const Batch& batch) { ring_stager_.stage(batch); }, [this](uid_t user) { return room_for(user); },
              static_cast<std::uint64_t>(options.max_delay.count())),
       kernel_(

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "session/live/ring_stager.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace rtev {
 
 void RingStager::add(std::uint32_t slot) {
@@ -10,7 +13,11 @@ void RingStager::add(std::uint32_t slot) {
 void RingStager::stage(const Batch& batch) {
   if (undecided_.contains(Source::unpack(batch.events().front().source).slot)) find_family(batch);
   find_stop(batch);
-  timeline_.push(batch);
+  if (unused_.none()) return timeline_.push(batch);
+  used_.clear();
+  std::ranges::copy_if(batch.events(), std::back_inserter(used_),
+                       [this](const Event& event) { return !unused_[static_cast<std::size_t>(event.kind)]; });
+  timeline_.push(Batch(used_, batch.payloads()));
 }
 
 void RingStager::find_family(const Batch& batch) {

@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "rtev/event.hpp"
+#include "stream/event_kinds.hpp"
 #include "stream/registry.hpp"
 #include "stream/timeline.hpp"
 
@@ -17,9 +20,9 @@ namespace rtev {
 class RingStager {
  public:
   using OnStop = std::function<void(std::uint64_t time_ns, ProcessIndex process)>;
-  /// Calls `on_stop` when a ring was stopped and that was not known.
-  RingStager(Registry& registry, Timeline& timeline, OnStop on_stop)
-      : registry_(registry), timeline_(timeline), on_stop_(std::move(on_stop)) {}
+  /// Calls `on_stop` when a ring was stopped and that was not known. Events of `unused` kinds are not staged.
+  RingStager(Registry& registry, Timeline& timeline, OnStop on_stop, EventKinds unused = {})
+      : registry_(registry), timeline_(timeline), on_stop_(std::move(on_stop)), unused_(unused) {}
 
   /// A ring that OCaml's runtime may write.
   void add(std::uint32_t slot);
@@ -34,6 +37,8 @@ class RingStager {
   Registry& registry_;
   Timeline& timeline_;
   OnStop on_stop_;
+  EventKinds unused_;
+  std::vector<Event> used_;            ///< of a batch
   std::set<std::uint32_t> undecided_;  ///< slots whose decode family is unknown
 };
 

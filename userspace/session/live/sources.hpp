@@ -12,6 +12,7 @@
 #include "processes/discovery_context.hpp"
 #include "session/live/stream_output.hpp"
 #include "session/live/watermark.hpp"
+#include "stream/event_kinds.hpp"
 #include "stream/registry.hpp"
 #include "stream/sink.hpp"
 #include "stream/timeline.hpp"
@@ -32,6 +33,8 @@ struct SessionOptions {
   std::size_t memory_limit = std::size_t{256} << 20;  ///< bytes, see MemoryShares
   /// How old events may be when they are released: what the output needs.
   std::chrono::nanoseconds max_delay{std::chrono::milliseconds(20)};
+  /// Kinds of ring events that the output does not use: they are read, and do not get into the stream.
+  EventKinds unused{};
   std::vector<std::string> command_line;  ///< for the header
 };
 

@@ -70,10 +70,12 @@ RootlessSources::RootlessSources(const SessionOptions& options, const Stream& st
                     watched_.erase(pid);
                     processes_.erase(pid);
                   }}),
-      ring_stager_(stream_.registry, stream_.timeline,
-                   [this](std::uint64_t time_ns, ProcessIndex process) {
-                     report(time_ns, ProcessAction::stop, {.process = process, .peer = 0, .detail = 0});
-                   }),
+      ring_stager_(
+          stream_.registry, stream_.timeline,
+          [this](std::uint64_t time_ns, ProcessIndex process) {
+            report(time_ns, ProcessAction::stop, {.process = process, .peer = 0, .detail = 0});
+          },
+          options.unused),
       rings_([this](const Batch& batch) { ring_stager_.stage(batch); }, [this](uid_t user) { return room_for(user); },
              static_cast<std::uint64_t>(std::min(options.max_delay, max_delay).count())),
       context_{.queries = queries_,

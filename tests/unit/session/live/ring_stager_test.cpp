@@ -57,6 +57,13 @@ TEST_F(RingStagerTest, KeepsAFamilyThatIsKnown) {
   EXPECT_EQ(info().family_source, FamilySource::symbols);
 }
 
+TEST_F(RingStagerTest, StagesNoEventsOfUnusedKinds) {
+  RingStager stager(world_.registry, timeline_, [](std::uint64_t, ProcessIndex) {}, kinds_of({EventKind::counter}));
+  stager.stage(Events(world_.slot).add(5, EventKind::begin, 10).add(6, EventKind::counter, 1, 1).batch());
+  stager.stage(Events(world_.slot).add(7, EventKind::counter, 1, 1).batch());
+  EXPECT_EQ(staged(), 1u);
+}
+
 TEST_F(RingStagerTest, DoesNotGuessTheFamilyOfOtherRings) {
   const std::uint32_t producers = world_.registry.add_ring(
       {.process = world_.process, .domains = 1, .producer = Producer{.name = "librtev", .family = Family::before_5_3}});
