@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Processes exec, fork and exit. Also defines the maps and options that all programs share.
 #include "rings.bpf.h"
+#include "usage.bpf.h"
 
 #define SIGNAL_GROUP_EXIT 0x4
 
@@ -15,6 +16,9 @@ struct rings_map rings SEC(".maps");
 struct rings_scratch_map rings_scratch SEC(".maps");
 struct opened_map opened SEC(".maps");
 struct announced_map announced SEC(".maps");
+struct usages_map usages SEC(".maps");
+struct usage_scratch_map usage_scratch SEC(".maps");
+struct sched_buffers_map sched_buffers SEC(".maps");
 
 /* Processes whose exit was reported. When two threads end at the same time, each may find that none is left. */
 struct process_key {
@@ -32,6 +36,9 @@ struct {
 __u32 threads_of_users[THREAD_COUNTS];
 
 const volatile bool follow_only = false;
+const volatile __u32 sched_mode = RTEV_SCHED_OFF;
+const volatile __u32 sched_buffer_count = 1;
+const volatile __u32 sched_wakeup_shift = 14;
 const volatile enum rtev_save_mode save_mode = RTEV_SAVE_KNOWN;
 
 /* At exec and at the end of the last thread, the kernel has just added the memory that goes away. If another thread
@@ -44,6 +51,11 @@ static __always_inline __u32 max_rss_pages(struct task_struct* task) {
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(process_exec, struct task_struct* task, pid_t old_tid, struct linux_binprm* binary) {
   __u32 tgid = task->tgid, caller = (__u32)old_tid;
+  /* Before the record of the exec: it is of the old program. */
+  if (sched_mode == RTEV_SCHED_SUMS) {
+    end_usage(task, tgid);
+    if (caller != tgid) end_usage(task, caller);
+  }
   /* These describe the old program: the new one's memory must not be read by them. */
   bpf_map_delete_elem(&tracked, &tgid);
   bpf_map_delete_elem(&rings, &tgid);
@@ -108,6 +120,8 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(process_exit, struct task_struct* task) {
   __u32 tgid = task->tgid;
   bool is_tracked = bpf_map_lookup_elem(&tracked, &tgid) != NULL;
+  /* Likewise: the thread still leaves its cpu, but after the record of the exit. */
+  if (is_tracked && sched_mode == RTEV_SCHED_SUMS) end_usage(task, task->pid);
   /* Of a process that is not tracked any more: thread_switch may not be attached when the thread leaves its cpu. */
   if (!is_tracked) forget_thread(task->pid);
   if (task->signal->live.counter != 0) return 0;

@@ -68,6 +68,58 @@ extern struct threads_map threads SEC(".maps");
 #define THREAD_COUNTS 4096
 extern __u32 threads_of_users[THREAD_COUNTS];
 
+#define RTEV_MAX_USAGES 16384 /* threads whose usage is summed up */
+
+/* What a thread used and was not reported yet. Times in ns, of CLOCK_MONOTONIC. */
+struct thread_usage {
+  __u64 since_ns; /* when it entered its cpu or was seen there last; or when it was woken, or left */
+  __u64 cpu_ns;
+  __u64 reported_ns;
+  __s32 domain; /* as its last record says */
+  __u8 role;    /* enum rtev_role, likewise */
+  __u8 is_on_cpu;
+  __u8 waits;          /* for a cpu */
+  __u8 is_woken_early; /* it was woken while it was on a cpu still */
+  __u8 is_silent;      /* it left its cpu without a record */
+  __u8 delay_count;
+  __u8 pad[2];
+  __u32 delays[RTEV_USAGE_DELAYS];
+};
+
+/* By tid. As small as can be unless sums are wanted. */
+struct usages_map {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, RTEV_MAX_USAGES);
+  __type(key, __u32);
+  __type(value, struct thread_usage);
+};
+extern struct usages_map usages SEC(".maps");
+
+struct usage_scratch_map {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct thread_usage);
+};
+extern struct usage_scratch_map usage_scratch SEC(".maps"); /* zero, but for the domain */
+
+/* A buffer for each cpu, or for several cpus. Created by user space. */
+struct sched_buffer {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 65536);
+};
+struct sched_buffers_map {
+  __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __array(values, struct sched_buffer);
+};
+extern struct sched_buffers_map sched_buffers SEC(".maps");
+
+extern const volatile __u32 sched_mode; /* enum rtev_sched_mode */
+extern const volatile __u32 sched_buffer_count;
+extern const volatile __u32 sched_wakeup_shift; /* the reader is woken each time 1 << this bytes more wait */
+
 /* Separate from scheduler records and small: a burst of those cannot push out an exec. */
 struct lifecycle_map {
   __uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -195,6 +195,7 @@ enum rtev_role {
 
 #define RTEV_HOLDS_LOCK 1u     /* thread flags: held its domain's lock when it left the cpu */
 #define RTEV_TRACKED_THREAD 2u /* thread flags: belongs to a tracked process */
+#define RTEV_HOLDS_NO_LOCK 4u  /* thread flags: certainly did not, so no pause of its domain is on this thread */
 
 struct rtev_thread {
   __u32 tgid;
@@ -207,9 +208,15 @@ struct rtev_thread {
 };
 
 /* Which scheduler records are written. */
-enum rtev_sched_mode { RTEV_SCHED_OFF = 0, RTEV_SCHED_OCAML = 1, RTEV_SCHED_ALL = 2 };
+enum rtev_sched_mode {
+  RTEV_SCHED_OFF = 0,
+  RTEV_SCHED_OCAML = 1,
+  RTEV_SCHED_ALL = 2,
+  /* Those of OCaml's threads that may be in a pause, and sums of what all of them use. */
+  RTEV_SCHED_SUMS = 3,
+};
 
-enum rtev_sched_type { RTEV_SWITCH = 1, RTEV_WAKEUP = 2 };
+enum rtev_sched_type { RTEV_SWITCH = 1, RTEV_WAKEUP = 2, RTEV_USAGE = 3 };
 
 #define RTEV_SYSCALL_NONE (-1)    /* it blocks in none: it touched memory that has to be read first */
 #define RTEV_SYSCALL_UNKNOWN (-2) /* also of threads that are still runnable, or dead */
@@ -223,6 +230,23 @@ struct rtev_sched {
   __s16 syscall;           /* switch: number of the system call in which a tracked thread blocks; or RTEV_SYSCALL_... */
   struct rtev_thread prev; /* switch: leaves the cpu; wakeup: the waker, or the thread that the interrupt interrupted */
   struct rtev_thread next; /* switch: enters the cpu; wakeup: the woken thread */
+};
+
+#define RTEV_USAGE_DELAYS 14
+#define RTEV_LONG_DELAY (1u << 31) /* the rest is the time in units of RTEV_LONG_DELAY_NS */
+#define RTEV_LONG_DELAY_NS 1024
+
+/* RTEV_USAGE: what a thread used since its last such record. As long as struct rtev_sched, and in the same buffers. */
+struct rtev_usage {
+  __u64 time_ns; /* CLOCK_MONOTONIC */
+  __u32 type;    /* RTEV_USAGE */
+  __u32 tgid;
+  __u32 tid;
+  __u8 role; /* enum rtev_role */
+  __u8 delay_count;
+  __u16 pad;
+  __u64 cpu_ns;
+  __u32 delays[RTEV_USAGE_DELAYS]; /* ns between being runnable and entering a cpu, or RTEV_LONG_DELAY */
 };
 
 /* What the BPF programs need to know of a tracked process; the value of the map "tracked", by tgid. */

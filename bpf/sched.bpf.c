@@ -4,24 +4,9 @@
 #include "arch.bpf.h"
 #include "maps.bpf.h"
 #include "threads.bpf.h"
+#include "usage.bpf.h"
 
 #define TASK_DEAD 0x80
-#define SCHED_RECORD_BYTES (8 + sizeof(struct rtev_sched)) /* in a buffer, with the kernel's header */
-
-/* A buffer for each cpu, or for several cpus. Created by user space. */
-struct sched_buffer {
-  __uint(type, BPF_MAP_TYPE_RINGBUF);
-  __uint(max_entries, 65536);
-};
-struct {
-  __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-  __uint(max_entries, 1);
-  __type(key, __u32);
-  __array(values, struct sched_buffer);
-} sched_buffers SEC(".maps");
-
-const volatile __u32 sched_buffer_count = 1;
-const volatile __u32 sched_wakeup_shift = 14; /* the reader is woken each time 1 << this bytes more wait */
 
 /* Shared with user space, which sets `taken`. */
 struct rtev_sched_drops sched_drops[RTEV_MAX_CPUS];
@@ -34,11 +19,6 @@ static __always_inline void read_flags(struct rtev_tracked* process, struct task
   if (!paused) return;
   struct rtev_lifecycle* record = begin_lifecycle(task, RTEV_PAUSED, RTEV_STAT_PROBE_DROPPED);
   if (record) submit_lifecycle(record);
-}
-
-static __always_inline void* sched_buffer(void) {
-  __u32 index = bpf_get_smp_processor_id() % sched_buffer_count;
-  return bpf_map_lookup_elem(&sched_buffers, &index);
 }
 
 /* Interrupts are off during switches and wakeups: nothing else writes this cpu's counters meanwhile. */
@@ -65,13 +45,6 @@ static __always_inline struct rtev_sched* begin_sched(void* buffer, __u32 type) 
   return record;
 }
 
-/* A wake-up costs more than the record itself, so there are only a few while the buffer fills up. */
-static __always_inline void submit_sched(void* buffer, struct rtev_sched* record) {
-  __u64 waiting = bpf_ringbuf_query(buffer, BPF_RB_AVAIL_DATA);
-  bool crossed = waiting >> sched_wakeup_shift != (waiting - SCHED_RECORD_BYTES) >> sched_wakeup_shift;
-  bpf_ringbuf_submit(record, crossed ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
-}
-
 static __always_inline void describe(struct rtev_thread* thread, struct task_struct* task, bool is_tracked,
                                      const struct thread_state* state) {
   thread->tgid = task->tgid;
@@ -81,6 +54,11 @@ static __always_inline void describe(struct rtev_thread* thread, struct task_str
   thread->role = state->role;
   thread->flags = is_tracked ? state->flags | RTEV_TRACKED_THREAD : 0;
   bpf_core_read(thread->comm, sizeof(thread->comm), &task->comm);
+}
+
+/* Of a switch that is not reported for the other thread: as if the cpu were idle. */
+static __always_inline void describe_idle(struct rtev_thread* thread) {
+  *thread = (struct rtev_thread){.domain = -1};
 }
 
 /* The state as of when the thread last left a cpu. */
@@ -117,7 +95,14 @@ int BPF_PROG(thread_switch, bool preempted, struct task_struct* prev, struct tas
     forget_thread(prev->pid);
   }
   if (sched_mode == RTEV_SCHED_OFF) return 0;
-  if (sched_mode == RTEV_SCHED_OCAML && !leaves && !enters) return 0;
+  bool reports_prev = true, reports_next = true;
+  if (sched_mode == RTEV_SCHED_SUMS) {
+    reports_prev = leaves && note_leaving(prev, &prev_state, !state || preempted, state & TASK_DEAD);
+    reports_next = enters && note_entering(next);
+    if (!reports_prev && !reports_next) return 0;
+  } else if (sched_mode == RTEV_SCHED_OCAML && !leaves && !enters) {
+    return 0;
+  }
 
   void* buffer = sched_buffer();
   if (!buffer) return 0;
@@ -129,8 +114,14 @@ int BPF_PROG(thread_switch, bool preempted, struct task_struct* prev, struct tas
   record->preempted = preempted;
   bool blocks = leaves && state && !preempted && !(state & TASK_DEAD);
   record->syscall = blocks ? current_syscall(prev) : RTEV_SYSCALL_UNKNOWN;
-  describe(&record->prev, prev, leaves, &prev_state);
-  describe(&record->next, next, enters, &next_state);
+  if (leaves && !reports_prev)
+    describe_idle(&record->prev);
+  else
+    describe(&record->prev, prev, leaves, &prev_state);
+  if (enters && !reports_next)
+    describe_idle(&record->next);
+  else
+    describe(&record->next, next, enters, &next_state);
   submit_sched(buffer, record);
   return 0;
 }
@@ -147,6 +138,7 @@ int BPF_PROG(thread_interrupted) {
   struct thread_state* state = find_thread(task, &new_state);
   find_domain(process, task, state);
   check_ring(process, state);
+  if (sched_mode == RTEV_SCHED_SUMS) note_running(task);
   return 0;
 }
 
@@ -157,6 +149,7 @@ static __always_inline __u32 last_cpu(struct task_struct* task) {
 static __always_inline int woken(struct task_struct* task) {
   struct rtev_tracked* process = tracked_process(task->tgid);
   if (sched_mode != RTEV_SCHED_ALL && !process) return 0;
+  if (sched_mode == RTEV_SCHED_SUMS && !note_waking(task)) return 0;
   void* buffer = sched_buffer();
   if (!buffer) return 0;
   struct rtev_sched* record = begin_sched(buffer, RTEV_WAKEUP);

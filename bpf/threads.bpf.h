@@ -11,8 +11,6 @@
 #define MAX_ROLE_TRIES 4 /* sleeps after which a thread that was in none of the known loops counts as a mutator */
 #define STACK_WORDS 128  /* searched for a return address */
 
-const volatile __u32 sched_mode = RTEV_SCHED_OFF; /* enum rtev_sched_mode */
-
 struct stack_words {
   __u64 word[STACK_WORDS];
 };
@@ -79,11 +77,13 @@ static __always_inline void observe(struct rtev_tracked* process, struct task_st
   find_domain(process, task, state);
   if (sched_mode == RTEV_SCHED_OFF) return;
   __u64 tls = process->caml_state_tls ? runtime_tls(process, task) : 0, caml_state = 0;
-  if (tls) bpf_probe_read_user(&caml_state, sizeof(caml_state), (void*)(tls + process->caml_state_tls));
+  bool is_known = tls && !bpf_probe_read_user(&caml_state, sizeof(caml_state), (void*)(tls + process->caml_state_tls));
   if (state->role == RTEV_ROLE_UNKNOWN && sleeps) find_role(process, task, state);
   /* The runtime's own threads always have a caml_state but hold the lock only briefly. */
   bool own = state->role == RTEV_ROLE_BACKUP || state->role == RTEV_ROLE_TICK;
   state->flags = caml_state && !own ? RTEV_HOLDS_LOCK : 0;
+  if ((is_known && !caml_state && state->role == RTEV_ROLE_MUTATOR) || state->role == RTEV_ROLE_TICK)
+    state->flags |= RTEV_HOLDS_NO_LOCK;
 }
 
 static __always_inline void add_thread(__u32 tid, const struct thread_state* state) {

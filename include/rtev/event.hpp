@@ -30,8 +30,9 @@ enum class EventKind : std::uint8_t {
   sched_switch,  ///< a CPU switched from one thread to another
   wakeup,        ///< a thread became runnable
   sample,        ///< the stack of a thread
+  usage,         ///< CPU time of a thread, and its waits for a CPU, in place of most of its switches
 };
-inline constexpr std::size_t event_kind_count = 15;
+inline constexpr std::size_t event_kind_count = 16;
 
 /// "begin", "user_int", "switch", ...; "unknown" for other values.
 std::string_view to_string(EventKind kind);

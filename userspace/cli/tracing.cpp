@@ -45,7 +45,7 @@ kernel::StackOptions stack_options(const StackOptions& options) {
 LiveOptions live_options(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing) {
   LiveOptions live;
   static_cast<SessionOptions&>(live) = session_options(options, invocation, tracing);
-  live.programs.sched = options.sched;
+  live.programs.sched = tracing.sums_usage && options.sched == RTEV_SCHED_OCAML ? RTEV_SCHED_SUMS : options.sched;
   live.programs.save_rings = options.save_rings;
   live.programs.sched_buffer_bytes = options.buffer_bytes.value_or(default_buffer_bytes());
   live.programs.follow = !invocation.command.empty();

@@ -26,6 +26,8 @@ struct Tracing {
   std::function<bool()> is_full{};
   bool samples_threads = false;  ///< if lacks_bpf(): see RootlessSources
   EventKinds unused{};           ///< see SessionOptions
+  /// The output needs the switches of pauses only, and sums of what threads use: EventKind::usage.
+  bool sums_usage = false;
   bool shows_services = false;  ///< the output has the services of processes: to ask for them takes time
   std::vector<LiveSession::Watched> watched{};
   std::function<void()> on_ready{};  ///< everything that runs is traced

@@ -38,7 +38,7 @@ namespace rtev::kernel {
 namespace {
 
 static_assert(sizeof(rtev_lifecycle) == 80 && offsetof(rtev_ring_record, paths) == 128 && sizeof(rtev_sched) == 88 &&
-                  sizeof(rtev_tracked) == 96 && sizeof(rtev_saved) == 40 &&
+                  sizeof(rtev_usage) == 88 && sizeof(rtev_tracked) == 96 && sizeof(rtev_saved) == 40 &&
                   sizeof(rtev_ring) == 40 + 8 * RTEV_REMEMBERED_DOMAINS,
               "the BPF programs are compiled with the same layout");
 static_assert(RTEV_RING_SLOTS == ring_slots && RTEV_MAX_DOMAINS == max_domains);
@@ -152,6 +152,7 @@ Result<Programs> Programs::load(const ProgramOptions& options) {
   skeleton->rodata->sched_buffer_count = plan.count;
   skeleton->rodata->sched_wakeup_shift = plan.wakeup_shift;
   bpf_map__set_max_entries(skeleton->maps.sched_buffers, plan.count);
+  if (options.sched != RTEV_SCHED_SUMS) bpf_map__set_max_entries(skeleton->maps.usages, 1);
   bpf_program__set_autoload(skeleton->progs.thread_waking, sched);
   bpf_program__set_autoload(skeleton->progs.thread_wakeup_new, sched);
   bpf_program__set_autoload(skeleton->progs.runtime_function, true);

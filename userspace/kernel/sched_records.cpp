@@ -128,4 +128,18 @@ Wakeup to_wakeup(const rtev_sched& record) {
   return {.cpu = record.cpu, .woken = to_thread(record.next), .by = to_thread(record.prev)};
 }
 
+ThreadUsage to_usage(const rtev_sched& record) {
+  const auto raw = std::bit_cast<rtev_usage>(record);
+  ThreadUsage usage{.pid = static_cast<std::int32_t>(raw.tgid),
+                    .role = to_role(raw.role),
+                    .delay_count = std::min<std::uint8_t>(raw.delay_count, RTEV_USAGE_DELAYS),
+                    .cpu_ns = raw.cpu_ns};
+  static_assert(std::size(raw.delays) == usage.delays_ns.size());
+  std::ranges::transform(raw.delays, usage.delays_ns.begin(), [](std::uint32_t delay) {
+    const std::uint64_t time = delay & ~RTEV_LONG_DELAY;
+    return (delay & RTEV_LONG_DELAY) != 0 ? time * RTEV_LONG_DELAY_NS : time;
+  });
+  return usage;
+}
+
 }  // namespace rtev::kernel

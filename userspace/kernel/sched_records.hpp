@@ -87,6 +87,8 @@ class SchedDropCounters {
 SchedSwitch to_switch(const rtev_sched& record);
 /// For records of type RTEV_WAKEUP.
 Wakeup to_wakeup(const rtev_sched& record);
+/// For records of type RTEV_USAGE.
+ThreadUsage to_usage(const rtev_sched& record);
 
 /// Why a thread left its cpu, from the kernel's task state as in the sched_switch tracepoint.
 LeftState left_state(std::uint32_t task_state, bool preempted);

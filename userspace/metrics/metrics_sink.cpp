@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "analysis/pauses/blame.hpp"
@@ -153,6 +154,9 @@ void MetricsSink::consume(const Batch& batch, const Registry& registry) {
         break;
       case EventKind::process:
         add_process(event, batch);
+        break;
+      case EventKind::usage:
+        add_usage(event, batch);
         break;
       case EventKind::lost:
         add_loss(event, batch);
@@ -357,7 +361,8 @@ void MetricsSink::on_pause_details(PauseDetails&& pause) {
   }
   const PauseKind kind = kind_of(has);
   figures.pauses[static_cast<std::size_t>(kind)].record(pause.duration_ns());
-  figures.gc_cpu_ns += pause.time.on_cpu;
+  // All switches in pauses are in the stream: where none says otherwise, the thread is on its CPU.
+  figures.gc_cpu_ns += pause.time.on_cpu + (has_usage_ ? pause.time.unknown : 0);
   figures.wait_runnable_ns += pause.besides.runnable;
   figures.wait_blocked_ns += pause.besides.blocked();
   figures.wait_stw_ns += pause.start_wait_ns + pause.finish_wait_ns;
@@ -390,17 +395,32 @@ void MetricsSink::add_sections(const PauseDetails& pause, GroupFigures& figures)
   }
 }
 
-void MetricsSink::on_thread_interval(const ThreadInterval& interval) {
-  if (interval.state != ThreadState::on_cpu && interval.state != ThreadState::runnable) return;
-  const auto image = images_.find(interval.pid);
+MetricsSink::Group* MetricsSink::group_of_pid(std::int32_t pid) {
+  const auto image = images_.find(pid);
   const auto process = image != images_.end() ? processes_.find(image->second) : processes_.end();
-  if (process == processes_.end()) return;
-  GroupFigures& figures = process->second.group->figures;
+  return process != processes_.end() ? process->second.group : nullptr;
+}
+
+void MetricsSink::add_usage(const Event& event, const Batch& batch) {
+  const auto usage = batch.payload_as<ThreadUsage>(event);
+  if (!usage) return;
+  has_usage_ = true;
+  Group* const group = group_of_pid(usage->pid);
+  if (group == nullptr) return;
+  group->figures.cpu_ns[static_cast<std::size_t>(usage->role)] += usage->cpu_ns;
+  for (const std::uint64_t ns : std::span(usage->delays_ns).first(usage->delay_count))
+    group->figures.sched_delay.record(ns);
+}
+
+void MetricsSink::on_thread_interval(const ThreadInterval& interval) {
+  if (has_usage_ || (interval.state != ThreadState::on_cpu && interval.state != ThreadState::runnable)) return;
+  Group* const group = group_of_pid(interval.pid);
+  if (group == nullptr) return;
   const std::uint64_t ns = interval.end_ns - std::min(interval.begin_ns, interval.end_ns);
   if (interval.state == ThreadState::runnable) {
-    figures.sched_delay.record(ns);
+    group->figures.sched_delay.record(ns);
   } else {
-    figures.cpu_ns[static_cast<std::size_t>(analyzer_.threads().role(interval.tid))] += ns;
+    group->figures.cpu_ns[static_cast<std::size_t>(analyzer_.threads().role(interval.tid))] += ns;
   }
 }
 
@@ -409,12 +429,11 @@ void MetricsSink::update_cpu() {
   std::map<Group*, std::array<std::uint64_t, thread_role_count>> running;
   analyzer_.threads().each_cpu([&](std::uint32_t, const RunningThread& on_cpu) {
     const auto interval = analyzer_.threads().current(on_cpu.thread.tid, now_ns_);
-    if (on_cpu.left_unseen || !interval || interval->state != ThreadState::on_cpu) return;
-    const auto image = images_.find(interval->pid);
-    const auto process = image != images_.end() ? processes_.find(image->second) : processes_.end();
-    if (process == processes_.end()) return;
+    if (has_usage_ || on_cpu.left_unseen || !interval || interval->state != ThreadState::on_cpu) return;
+    Group* const group = group_of_pid(interval->pid);
+    if (group == nullptr) return;
     const auto role = static_cast<std::size_t>(analyzer_.threads().role(interval->tid));
-    running[process->second.group][role] += interval->end_ns - std::min(interval->begin_ns, interval->end_ns);
+    running[group][role] += interval->end_ns - std::min(interval->begin_ns, interval->end_ns);
   });
   const auto update = [&](Group& group) {
     for (std::size_t role = 0; role < thread_role_count; ++role) {

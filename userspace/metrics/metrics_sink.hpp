@@ -74,6 +74,8 @@ class MetricsSink final : public Sink, private PauseConsumer {
   void end_process(ProcessIndex index, std::int64_t status);
   void add_counter(const Event& event, const RingInfo& ring);
   void add_loss(const Event& event, const Batch& batch);
+  void add_usage(const Event& event, const Batch& batch);
+  Group* group_of_pid(std::int32_t pid);
   void forget_heap(Process& process, Domain& domain);
   Process* process_at(ProcessIndex index);
   Group& group_of(ProcessIndex index);
@@ -110,6 +112,7 @@ class MetricsSink final : public Sink, private PauseConsumer {
   std::uint64_t now_ns_ = 0;
   std::array<std::uint64_t, event_kind_count> events_{};
   std::uint64_t sched_dropped_ = 0, samples_dropped_ = 0;
+  bool has_usage_ = false;  ///< there are usage events: switches are those of pauses only
 };
 
 }  // namespace rtev

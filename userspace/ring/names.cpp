@@ -166,9 +166,9 @@ std::string_view lifecycle_name(std::uint16_t id) {
 }
 
 std::string_view to_string(EventKind kind) {
-  static constexpr std::string_view names[] = {"begin",     "end",      "counter",    "alloc",    "lifecycle",
-                                               "user_unit", "user_int", "user_begin", "user_end", "user_custom",
-                                               "lost",      "process",  "switch",     "wakeup",   "sample"};
+  static constexpr std::string_view names[] = {
+      "begin",    "end",         "counter", "alloc",   "lifecycle", "user_unit", "user_int", "user_begin",
+      "user_end", "user_custom", "lost",    "process", "switch",    "wakeup",    "sample",   "usage"};
   static_assert(std::size(names) == event_kind_count);
   return name_at(names, kind);
 }

@@ -160,6 +160,15 @@ struct Wakeup {
   Thread by;
 };
 
+/// Payload of EventKind::usage: what a thread used since its last such event. Times in ns.
+struct ThreadUsage {
+  std::int32_t pid;
+  ThreadRole role;
+  std::uint8_t delay_count;
+  std::uint64_t cpu_ns;
+  std::array<std::uint64_t, 14> delays_ns{};  ///< between being runnable and entering a cpu; `delay_count` of them
+};
+
 /// True for a loss of switches and wakeups: of any thread.
 constexpr bool is_sched_loss(const Event& event) {
   return event.kind == EventKind::lost && Source::unpack(event.source).slot == 0 &&

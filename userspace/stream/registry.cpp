@@ -185,6 +185,7 @@ std::string_view known_name_of(const Event& event, const Registry& registry) {
     case EventKind::lost:
     case EventKind::sched_switch:
     case EventKind::wakeup:
+    case EventKind::usage:
       return to_string(event.kind);
   }
   return {};

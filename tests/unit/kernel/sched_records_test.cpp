@@ -106,6 +106,26 @@ TEST_F(SchedDropsTest, ADropJustBeforeTheLastCallKeepsItsTime) {
                   .cpu = 0, .switches = 0, .wakeups = 1, .first_ns = 30 * ms - 100, .last_ns = 30 * ms - 100}));
 }
 
+TEST(ThreadUsage, HasItsDelaysInNanoseconds) {
+  rtev_usage raw{};
+  raw.type = RTEV_USAGE;
+  raw.tgid = 7;
+  raw.role = RTEV_ROLE_BACKUP;
+  raw.cpu_ns = 99;
+  raw.delays[0] = 5;
+  raw.delays[1] = RTEV_LONG_DELAY | 3;
+  raw.delay_count = 2;
+  const ThreadUsage usage = to_usage(std::bit_cast<rtev_sched>(raw));
+  EXPECT_EQ(usage.pid, 7);
+  EXPECT_EQ(usage.role, ThreadRole::backup);
+  EXPECT_EQ(usage.cpu_ns, 99U);
+  EXPECT_EQ(usage.delay_count, 2);
+  EXPECT_EQ(usage.delays_ns[0], 5U);
+  EXPECT_EQ(usage.delays_ns[1], 3 * 1024U);
+  raw.delay_count = 200;
+  EXPECT_EQ(to_usage(std::bit_cast<rtev_sched>(raw)).delay_count, RTEV_USAGE_DELAYS);
+}
+
 /// As the kernel's sched_switch tracepoint has it.
 TEST(LeftState, FollowsFromTheTaskState) {
   struct Case {

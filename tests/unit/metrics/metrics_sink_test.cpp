@@ -205,6 +205,31 @@ TEST_F(MetricsTest, ThreadsThatRunHaveUsedCpuTimeAlready) {
   EXPECT_EQ(histogram("ocaml_sched_delay{group=server}").sum_ns(), 300U);
 }
 
+TEST_F(MetricsTest, UsageTakesThePlaceOfSwitches) {
+  const Thread thread = a_thread(4242, 4242, 0);
+  process(1, ProcessAction::found);
+  const auto use = [&](std::uint64_t time, std::int32_t pid) {
+    scheduler(
+        time, EventKind::usage,
+        ThreadUsage{.pid = pid, .role = ThreadRole::mutator, .delay_count = 2, .cpu_ns = 500, .delays_ns = {3, 4}});
+  };
+  scheduler(80, EventKind::sched_switch, enters(thread));
+  use(90, 4242);
+  use(91, 1);  // of no traced program
+  EXPECT_EQ(value("ocaml_thread_cpu{group=server,role=mutator}"), 500);
+  EXPECT_EQ(histogram("ocaml_sched_delay{group=server}").sum_ns(), 7U);
+  // Of the switches that are there nothing is counted twice. A pause without any is on the CPU from begin to end.
+  play("100 >minor 600 <minor");
+  EXPECT_EQ(value("ocaml_gc_cpu{group=server}"), 500);
+  play("650 >minor");
+  scheduler(700, EventKind::sched_switch, leaves(thread, LeftState::preempted, 0, competitor()));
+  scheduler(800, EventKind::sched_switch, enters(thread, 0, competitor()));
+  play("900 <minor");
+  EXPECT_EQ(value("ocaml_gc_cpu{group=server}"), 650);
+  EXPECT_EQ(value("ocaml_thread_cpu{group=server,role=mutator}"), 500);
+  EXPECT_EQ(histogram("ocaml_sched_delay{group=server}").sum_ns(), 7U);
+}
+
 TEST_F(MetricsTest, ProcessesOfTooManyGroupsAreFolded) {
   make({.max_groups = 2});
   std::vector<ProcessIndex> all;

@@ -278,6 +278,7 @@ int run_agent(const AgentOptions& options, const Invocation& invocation) {
                 .output = output,
                 .max_delay = agent_delay,
                 .unused = explains ? EventKinds() : unused_events(options.metrics.user),
+                .sums_usage = !explains,
                 .shows_services = true,
                 .watched = {{.fd = process->event_fd(), .on_readable = answer},
                             {.fd = reload.event_fd(), .on_readable = on_reload}},

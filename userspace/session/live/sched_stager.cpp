@@ -50,6 +50,11 @@ void SchedStager::stage_records(std::uint64_t max_records) {
     read[buffer].newest_ns = record.time_ns;
     newest_ns_ = std::max<std::uint64_t>(newest_ns_, record.time_ns);
     // BPF tracks a process that maps a ring before it is known whether it is to be traced.
+    if (record.type == RTEV_USAGE) {
+      const ThreadUsage usage = kernel::to_usage(record);
+      if (!traces_ || traces_(usage.pid)) timeline_.push(record.time_ns, source_of(buffer), EventKind::usage, 0, usage);
+      return;
+    }
     const bool wanted = !traces_ || is_traced(record.prev) || is_traced(record.next);
     if (record.type == RTEV_SWITCH) {
       const SchedSwitch change = kernel::to_switch(record);

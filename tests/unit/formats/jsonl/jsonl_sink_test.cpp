@@ -370,7 +370,7 @@ TEST_F(Jsonl, Summary) {
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[1], json::parse(R"({"type":"summary","end":6000,"duration_ns":5000,
       "events":{"begin":25,"end":0,"counter":0,"alloc":0,"lifecycle":0,"user_unit":0,"user_int":0,"user_begin":0,
-                "user_end":0,"user_custom":0,"lost":0,"process":0,"switch":0,"wakeup":0,"sample":0},
+                "user_end":0,"user_custom":0,"lost":0,"process":0,"switch":0,"wakeup":0,"sample":0,"usage":0},
       "late":3,"forced":1,"rings_missed":0,"drops":{"switch":0,"exec":2},
       "announcers":[{"pid":7,"comm":"flood","dropped":6}],
       "processes":[{"pid":4242,"comm":"server","exe":"/usr/bin/server","runtime":"ocaml","version":"5.3","family_source":"symbols",
