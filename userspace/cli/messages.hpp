@@ -28,7 +28,7 @@ int finish_stdout(int status);
 // The messages of a trace. Each is some whole lines, or empty if there is nothing to say.
 
 struct StartFacts {
-  bool has_end = false;          ///< a duration is set
+  bool has_end = false;          ///< a duration is set, or a service manager ends it
   bool probes_all = false;       ///< programs with events off are traced, too
   bool enables = false;          ///< their events are switched on
   bool selects = false;          ///< -p or -n is given

@@ -123,7 +123,7 @@ int run_session(TraceRun run) {
   LiveSession& session = *run.session;
   const bool selects = options.select();
   if (command == nullptr && !options.quiet)
-    say(start_message(session.registry(), {.has_end = options.duration.has_value(),
+    say(start_message(session.registry(), {.has_end = options.duration.has_value() || run.tracing.is_service,
                                            .probes_all = options.ringless,
                                            .enables = options.enable,
                                            .selects = selects,
