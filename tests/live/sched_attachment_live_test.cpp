@@ -67,7 +67,7 @@ TEST_F(SchedAttachmentLive, ProgramsThatExecAtOnceAreTracedWhole) {
   run_through(process);
   const Trace trace = tracer.stop();
   for (int i = 0; i < images; ++i) EXPECT_EQ(steps(trace, process.pid(), name + std::to_string(i)), count_to(30)) << i;
-  EXPECT_EQ(trace.summary["rings_missed"], 0);
+  EXPECT_EQ(trace.summary["rings_missed"], 0) << trace.summary << "\n" << Json(trace.of(process.pid(), "process"));
 }
 
 TEST_F(SchedAttachmentLive, TheyAreDetachedWithoutSchedulerEventsToo) {
