@@ -5,6 +5,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 
 namespace rtev {
 
@@ -27,6 +30,10 @@ class DurationHistogram {
   static constexpr std::size_t bucket_count = 241;
 
   void record(std::uint64_t ns);
+  /// Also counts the durations of another one.
+  void add(const DurationHistogram& other);
+  /// Leaves out those of another one, all of which must be in this one.
+  void subtract(const DurationHistogram& other);
 
   std::uint64_t count() const { return count_; }
   /// Stays at its greatest value should it not fit.
@@ -34,6 +41,11 @@ class DurationHistogram {
   /// By bucket: durations that are in no earlier one.
   const std::array<std::uint64_t, bounds_ns.size() + 1>& classic() const { return classic_; }
   const std::array<std::uint64_t, bucket_count>& exponential() const { return exponential_; }
+
+  /// One line, without tabs: how an agent hands it to the next one.
+  std::string text() const;
+  /// Nothing for other text, and for that of a version with other buckets.
+  static std::optional<DurationHistogram> parse(std::string_view text);
 
  private:
   std::uint64_t count_ = 0, sum_ns_ = 0;

@@ -51,11 +51,11 @@ class Writer {
       visitor_.histogram(labels, figures.*of);
     });
   }
-  /// What programs named, if anything has.
+  /// What programs named, if it is `wanted`.
   template <typename Value>
-  void named(const MetricFamily& family, std::string_view label,
+  void named(const std::vector<std::string>& wanted, const MetricFamily& family, std::string_view label,
              std::map<std::string, Value, std::less<>> UserFigures::* of) {
-    if (std::ranges::all_of(groups_, [&](const auto& group) { return (group.second->user.*of).empty(); })) return;
+    if (wanted.empty()) return;
     visitor_.family(family);
     each([&](std::string_view group, const GroupFigures& figures) {
       for (const auto& [name, amount] : figures.user.*of) {
@@ -188,15 +188,18 @@ void add_threads(Writer& out) {
               &GroupFigures::condition_wait_ns);
 }
 
-void add_user(Writer& out) {
-  out.named({.name = "ocaml_user_events", .unit = "", .help = "Events of programs.", .type = MetricType::counter},
+void add_user(Writer& out, const UserMetricOptions& wanted) {
+  out.named(wanted.events,
+            {.name = "ocaml_user_events", .unit = "", .help = "Events of programs.", .type = MetricType::counter},
             "event", &UserFigures::events);
-  out.named({.name = "ocaml_user_span_duration",
+  out.named(wanted.spans,
+            {.name = "ocaml_user_span_duration",
              .unit = "seconds",
              .help = "Spans of programs.",
              .type = MetricType::histogram},
             "span", &UserFigures::spans);
-  out.named({.name = "ocaml_user_value", .unit = "", .help = "Last value of an event.", .type = MetricType::gauge},
+  out.named(wanted.values,
+            {.name = "ocaml_user_value", .unit = "", .help = "Last value of an event.", .type = MetricType::gauge},
             "name", &UserFigures::values);
 }
 
@@ -215,7 +218,7 @@ void MetricsSink::visit(MetricVisitor& visitor) {
   add_collections(out);
   add_heap(out);
   add_threads(out);
-  add_user(out);
+  add_user(out, options_.user);
   out.counters("ocaml_ring_lost_words", "", "Words of rings that were not delivered.", "reason",
                &GroupFigures::lost_words, name_of<LossReason>);
 

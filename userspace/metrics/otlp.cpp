@@ -86,8 +86,8 @@ std::string_view otel_unit(std::string_view unit) {
 
 }  // namespace
 
-OtlpMetrics::OtlpMetrics(const RunHeader& run, std::uint64_t now_ns)
-    : run_(run), start_ns_(run.start_realtime_ns), now_ns_(realtime(run, now_ns)) {}
+OtlpMetrics::OtlpMetrics(const RunHeader& run, std::uint64_t now_ns, std::uint64_t since_ns)
+    : run_(run), start_ns_(since_ns), now_ns_(realtime(run, now_ns)) {}
 
 void OtlpMetrics::family(const MetricFamily& family) {
   end_family();

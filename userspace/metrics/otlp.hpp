@@ -13,12 +13,13 @@
 
 namespace rtev {
 
-/// An ExportMetricsServiceRequest. Sums are cumulative since the start of the run; durations are exponential histograms
-/// in seconds.
+/// An ExportMetricsServiceRequest. Sums are cumulative since the start of the run, or of the first one whose figures it
+/// goes on with; durations are exponential histograms in seconds.
 class OtlpMetrics final : public MetricVisitor {
  public:
-  /// `now_ns`: CLOCK_MONOTONIC.
-  OtlpMetrics(const RunHeader& run, std::uint64_t now_ns);
+  /// `now_ns`: CLOCK_MONOTONIC. `since_ns`: CLOCK_REALTIME.
+  OtlpMetrics(const RunHeader& run, std::uint64_t now_ns, std::uint64_t since_ns);
+  OtlpMetrics(const RunHeader& run, std::uint64_t now_ns) : OtlpMetrics(run, now_ns, run.start_realtime_ns) {}
 
   void family(const MetricFamily& family) override;
   void value(MetricLabels labels, std::int64_t amount) override;
