@@ -42,7 +42,12 @@ void FlightRecorder::header(const RunHeader& header) {
   header_ = header;
   writer_->remove_partial();
   history_.begin(header.start_ns);
-  limits_.arm_at(header.start_ns + std::min(options_.history.keep_ns, max_arming_ns));
+  if (!is_held_) limits_.arm_at(header.start_ns + std::min(options_.history.keep_ns, max_arming_ns));
+}
+
+void FlightRecorder::release_at(std::uint64_t time_ns, const Registry& registry) {
+  if (finder_) finder_->check_at(time_ns, registry);
+  is_held_ = false;
 }
 
 void FlightRecorder::consume(const Batch& batch, const Registry& registry) {
@@ -95,10 +100,9 @@ void FlightRecorder::on_firing(const Firing& firing, const Registry& registry) {
     ++joined_;
     return extend(now_ns + options_.after_ns);
   }
-  if (const auto why = limits_.check(firing.condition, program, now_ns)) {
-    ++suppressed_[static_cast<std::size_t>(*why)];
-    return;
-  }
+  const auto why = limits_.check(firing.condition, program, now_ns);
+  if (why) ++suppressed_[static_cast<std::size_t>(*why)];
+  if (why || is_held_) return;
   begin_dump({.trigger = std::string(to_string(condition.what)),
               .what = condition.text,
               .value = value_text(condition, firing.value),

@@ -60,6 +60,11 @@ class FlightRecorder final : public Sink {
   /// Completes the dump in hand, and waits for it.
   void summary(const RunSummary& summary, const Registry& registry) override;
 
+  /// Conditions that are met from the start on make no dump: another recorder makes it. To be called first.
+  void hold() { is_held_ = true; }
+  /// All that is met until this time was noted, whoever made a dump of it. From now on this one makes them.
+  void release_at(std::uint64_t time_ns, const Registry& registry);
+
   /// Asks for a dump of what is kept now, whatever the limits; joins the one in hand. Any thread. The stream looks for
   /// it once a second at least; the result is an error if the run ends before. `trigger`: part of the file's name.
   std::future<DumpResult> request_dump(const std::string& trigger);
@@ -93,6 +98,7 @@ class FlightRecorder final : public Sink {
   TriggerLimits limits_;
   RunHeader header_;
   std::optional<Current> current_;
+  bool is_held_ = false;
   std::uint64_t joined_ = 0, cut_short_ = 0;
   std::array<std::uint64_t, suppressed_count> suppressed_{};
   std::atomic<std::uint64_t> written_ = 0, failed_ = 0, removed_ = 0;

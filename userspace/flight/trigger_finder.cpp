@@ -88,6 +88,12 @@ void TriggerFinder::advance(std::uint64_t time_ns, const Registry& registry) {
   registry_ = nullptr;
 }
 
+void TriggerFinder::check_at(std::uint64_t time_ns, const Registry& registry) {
+  registry_ = &registry;
+  check_open(time_ns);
+  registry_ = nullptr;
+}
+
 TriggerFinder::Mask TriggerFinder::longer(What what, Mask among, std::uint64_t ns) const {
   Mask met = 0;
   for (Mask left = mask_of(what) & among; left != 0; left &= left - 1) {

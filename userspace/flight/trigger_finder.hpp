@@ -42,6 +42,8 @@ class TriggerFinder final : private PauseListener, private ThreadObserver {
   void consume(const Batch& batch, const Registry& registry);
   /// See Sink::advance().
   void advance(std::uint64_t time_ns, const Registry& registry);
+  /// Reports what is too long at this time, which advance() does now and then.
+  void check_at(std::uint64_t time_ns, const Registry& registry);
 
  private:
   using What = Condition::What;

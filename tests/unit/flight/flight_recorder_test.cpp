@@ -371,6 +371,22 @@ TEST_F(FlightRecorderTest, NothingIsDumpedBeforeItIsArmed) {
   EXPECT_EQ((*recorder_)->figures().suppressed[static_cast<std::size_t>(Suppressed::not_armed)], 1u);
 }
 
+TEST_F(FlightRecorderTest, AnotherRecorderMakesTheDumpUntilItIsReleased) {
+  begin(options({"pause>50ms"}));
+  (*recorder_)->hold();
+  pass(11 * second);
+  pause(60 * ms);
+  pass(second);
+  (*recorder_)->release_at(now_, world_.registry);
+  pause(60 * ms);  // trouble that goes on: the other one has a dump of it
+  pass(60 * second);
+  EXPECT_TRUE(recorder_->results().empty());
+  pause(60 * ms);
+  pass(5 * second);
+  end();
+  EXPECT_EQ(recorder_->results().size(), 1u);
+}
+
 TEST_F(FlightRecorderTest, AnotherConditionExtendsTheDump) {
   begin(options({"pause>50ms", "pause>90ms"}));
   pass(11 * second);
