@@ -15,4 +15,10 @@ enum class Request : std::uint8_t {
 };
 inline constexpr Request last_request = Request::otlp_spans;
 
+/// One byte that the tracer sends of its own accord.
+enum class Order : std::uint8_t {
+  begin = 0x80,  ///< to serve: until then another agent does
+  finish,        ///< to take no new connections, to answer what was asked, and to end
+};
+
 }  // namespace rtev::agent

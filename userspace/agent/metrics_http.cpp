@@ -22,6 +22,10 @@ constexpr int idle_seconds = 5;
 /// After all descriptors were used.
 constexpr timeval accept_pause{.tv_sec = 0, .tv_usec = 200'000};
 
+/// At the end: how often it is looked whether all is answered, and for how long no connection may have had a request.
+constexpr timeval end_interval{.tv_sec = 0, .tv_usec = 20'000};
+constexpr int max_idle_looks = 25;
+
 /// How often a connection is looked at before it is too old.
 constexpr int looks = 4;
 
@@ -113,7 +117,34 @@ void MetricsHttp::end_old_connections() {
   }
 }
 
+std::size_t MetricsHttp::connections() const {
+  const std::uint16_t port = port_of(::getsockname, ::evconnlistener_get_fd(listener_));
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  std::size_t count = 0;
+  for (int fd = 0; port != 0 && fd < static_cast<int>(limit.rlim_cur); ++fd)
+    if (port_of(::getsockname, fd) == port && port_of(::getpeername, fd) != 0) ++count;
+  return count;
+}
+
+void MetricsHttp::finish(std::function<void()> done) {
+  done_ = std::move(done);
+  ::event_del(accept_again_.get());
+  ::evconnlistener_disable(listener_);
+  look_at_end_.reset(::event_new(
+      ::evconnlistener_get_base(listener_), -1, EV_PERSIST,
+      [](evutil_socket_t, short, void* self) { static_cast<MetricsHttp*>(self)->look_whether_done(); }, this));
+  ::event_add(look_at_end_.get(), &end_interval);
+}
+
+/// A client that has connected says at once what it wants. One that keeps its connection for later connects again.
+void MetricsHttp::look_whether_done() {
+  idle_looks_ = waiting_.empty() ? idle_looks_ + 1 : 0;
+  if (connections() == 0 || idle_looks_ > max_idle_looks) done_();
+}
+
 void MetricsHttp::serve(evhttp_request* request) {
+  if (done_) ::evhttp_add_header(::evhttp_request_get_output_headers(request), "Connection", "close");
   const char* const path = ::evhttp_uri_get_path(::evhttp_request_get_evhttp_uri(request));
   const std::string_view asked = path != nullptr ? path : "";
   if (asked == "/metrics") return ask(request, Request::metrics);

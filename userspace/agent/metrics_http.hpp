@@ -26,6 +26,9 @@ class MetricsHttp {
   MetricsHttp(event_base* base, UniqueFd listener, TracerClient& tracer, std::function<std::string()> more,
               std::chrono::milliseconds max_age = std::chrono::minutes(1));
   MetricsHttp(const MetricsHttp&) = delete;
+  /// Takes no new connections: they wait for whoever else listens on the socket. Calls `done` when those that there are
+  /// have ended, or are idle.
+  void finish(std::function<void()> done);
   MetricsHttp& operator=(const MetricsHttp&) = delete;
 
  private:
@@ -42,13 +45,17 @@ class MetricsHttp {
   void ask(evhttp_request* request, Request what);
   void answer(const std::shared_ptr<Waiting>& waiting, Request what, const std::optional<std::string>& content);
   void pause_accepting();
+  std::size_t connections() const;
+  void look_whether_done();
   void end_old_connections();
 
   TracerClient& tracer_;
   std::function<std::string()> more_;
   std::unique_ptr<evhttp, FreeHttp> http_;
   evconnlistener* listener_ = nullptr;  ///< of http_
-  EventPtr accept_again_, look_at_ages_;
+  EventPtr accept_again_, look_at_ages_, look_at_end_;
+  std::function<void()> done_;  ///< if it is to finish
+  int idle_looks_ = 0;
   /// Connections by descriptor and other end: how often end_old_connections() has seen them.
   std::map<std::pair<int, std::string>, int> ages_;
   std::set<std::shared_ptr<Waiting>> waiting_;

@@ -10,6 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstddef>
 #include <memory>
 
@@ -34,6 +37,17 @@ void limit(int resource, rlim_t most) {
   ::setrlimit(static_cast<__rlimit_resource>(resource), &value);
 }
 
+/// What else is open is none of its business.
+void close_others(int channel, int listener) {
+  std::array<int, 3> kept{STDERR_FILENO, channel, std::max(listener, STDERR_FILENO)};
+  std::ranges::sort(kept);
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const auto first = static_cast<unsigned>(kept.at(i)) + 1;
+    const unsigned last = i + 1 < kept.size() ? static_cast<unsigned>(kept.at(i + 1)) - 1 : ~0U;
+    if (first <= last) ::close_range(first, last, 0);
+  }
+}
+
 /// Until the tracer closes the channel.
 [[noreturn]] void serve(int channel, NetworkOptions options) {
   limit(RLIMIT_NOFILE, max_descriptors);
@@ -48,6 +62,8 @@ void limit(int resource, rlim_t most) {
   if (options.listener)
     http.emplace(base.get(), std::move(options.listener), tracer,
                  [&exporter] { return exporter ? exporter->metrics_text() : std::string(); });
+  const auto end = [&base] { ::event_base_loopbreak(base.get()); };
+  tracer.on_finish([&] { http ? http->finish(end) : end(); });
   ::event_base_dispatch(base.get());
   ::_exit(0);
 }
@@ -58,6 +74,8 @@ void limit(int resource, rlim_t most) {
   ::prctl(PR_SET_NAME, "rtev-network");
   for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP})
     ::signal(signal, SIG_IGN);
+  // The first message says that it may begin; none comes if the tracer ends before.
+  if (options.waits && !helper::receive(channel, false)) ::_exit(0);
   while (true) {
     const pid_t pid = ::fork();
     if (pid == 0) serve(channel, std::move(options));
@@ -78,6 +96,7 @@ Result<NetworkProcess> NetworkProcess::start(NetworkOptions options) {
   if (pid < 0) return errno_error(errno, "cannot start the process that serves metrics");
   if (pid == 0) {
     channel->first.reset();
+    close_others(channel->second.get(), options.listener.get());
     supervise(channel->second.get(), std::move(options));
   }
   return NetworkProcess(std::move(channel->first), pid);
@@ -88,10 +107,15 @@ NetworkProcess::~NetworkProcess() {
   await_end(pid_);
 }
 
-void NetworkProcess::answer(const std::function<std::string(Request request)>& make) const {
+void NetworkProcess::order(Order order) const {
+  helper::send(channel_.get(), {.bytes = {static_cast<std::byte>(order)}, .fds = {}}, true);
+}
+
+void NetworkProcess::answer(const std::function<std::string(Request request)>& make) {
   // The process asks for one of each kind at a time.
   for (std::size_t asked = 0; asked <= static_cast<std::size_t>(last_request); ++asked) {
     const auto message = helper::receive(channel_.get(), true);
+    if (!message && errno != EAGAIN) has_ended_ = true;
     if (!message || message->bytes.size() != 1) return;
     const auto request = static_cast<Request>(message->bytes.front());
     if (request > last_request) return;

@@ -19,6 +19,7 @@ namespace rtev::agent {
 struct NetworkOptions {
   UniqueFd listener{};  ///< none: no HTTP
   std::optional<OtlpOptions> otlp{};
+  bool waits = false;  ///< does nothing before NetworkProcess::begin()
 };
 
 /// If it crashes it is started again, after a second. It ends with the tracer. One thread.
@@ -34,13 +35,19 @@ class NetworkProcess {
   /// Readable when answer() has something to do.
   int event_fd() const { return channel_.get(); }
   /// Answers what it has asked for. `make` must be quick: events wait for it.
-  void answer(const std::function<std::string(Request request)>& make) const;
+  void answer(const std::function<std::string(Request request)>& make);
+  void begin() const { order(Order::begin); }
+  /// It takes no new connections, and ends when it has answered those that there are.
+  void finish() const { order(Order::finish); }
+  bool has_ended() const { return has_ended_; }
 
  private:
+  void order(Order order) const;
   NetworkProcess(UniqueFd channel, pid_t pid) : channel_(std::move(channel)), pid_(pid) {}
 
   UniqueFd channel_;
   pid_t pid_;
+  bool has_ended_ = false;
 };
 
 }  // namespace rtev::agent

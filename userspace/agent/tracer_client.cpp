@@ -75,6 +75,10 @@ void TracerClient::on_readable() {
   const std::string content = is_answer && !message->fds.empty() ? content_of(message->fds[0]) : std::string();
   message->fds.clear();
   reserve();
+  if (is_answer && message->bytes.front() == static_cast<std::byte>(Order::finish)) {
+    if (finish_) finish_();
+    return;
+  }
   const auto kind = is_answer ? static_cast<std::size_t>(message->bytes.front()) : pending_.size();
   if (kind < pending_.size()) pending_[kind].settle(content);
 }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/agent_request.hpp"
@@ -36,6 +37,8 @@ class TracerClient {
   TracerClient& operator=(const TracerClient&) = delete;
 
   void ask(Request request, Answer answer);
+  /// Called when the tracer says that it is to finish.
+  void on_finish(std::function<void()> finish) { finish_ = std::move(finish); }
 
  private:
   struct Pending {
@@ -53,6 +56,7 @@ class TracerClient {
   timeval timeout_;
   EventPtr readable_;
   UniqueFd spare_;
+  std::function<void()> finish_;
   std::array<Pending, static_cast<std::size_t>(last_request) + 1> pending_{};
 };
 

@@ -100,6 +100,27 @@ TEST_F(MetricsHttpTest, AClientMayLeaveBeforeItsAnswer) {
   EXPECT_TRUE(get("GET /metrics HTTP/1.0\r\n\r\n").contains("up 1\n"));
 }
 
+TEST_F(MetricsHttpTest, FinishesWhatWasAskedAndLeavesTheRest) {
+  start();
+  const UniqueFd idle = connect(), asking = connect();
+  for (const UniqueFd* client : {&idle, &asking})
+    run_until([&] { return ::send(client->get(), "", 0, MSG_NOSIGNAL) == 0; });
+  answers = false;
+  say(asking, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+  run_until([&] { return asked[Request::metrics] == 1; });
+  bool is_done = false;
+  server->finish([&] { is_done = true; });
+  // The client connects, and waits for another server.
+  const UniqueFd next = connect();
+  run_until([&] { return ::send(next.get(), "", 0, MSG_NOSIGNAL) == 0; });
+  say(next, "GET /healthz HTTP/1.0\r\n\r\n");
+  EXPECT_FALSE(is_done);
+  const std::string text = answer(asking);
+  EXPECT_TRUE(text.contains(" 503 ")) << text;
+  run_until([&] { return is_done; });
+  EXPECT_EQ(asked[Request::health], 0);
+}
+
 TEST_F(MetricsHttpTest, SaysThatTheTracerDoesNotAnswer) {
   start();
   answers = false;
