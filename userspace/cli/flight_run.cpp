@@ -72,8 +72,8 @@ Result<std::unique_ptr<FlightRun>> FlightRun::start(const FlightOptions& options
     if (!started) return std::unexpected(std::move(started.error()));
     runner = std::make_unique<ProgramRunner>(std::move(*started));
   }
-  std::optional<SnapServer> server;
-  if (auto opened = SnapServer::open()) {
+  std::optional<ControlServer> server;
+  if (auto opened = ControlServer::open(ControlKind::recorder)) {
     server.emplace(std::move(*opened));
   } else {
     report(opened.error());
@@ -88,7 +88,7 @@ Result<std::unique_ptr<FlightRun>> FlightRun::start(const FlightOptions& options
 }
 
 FlightRun::FlightRun(std::unique_ptr<flight::FlightRecorder> recorder, std::unique_ptr<ProgramRunner> runner,
-                     std::optional<SnapServer> server)
+                     std::optional<ControlServer> server)
     : ForwardingSink(*recorder),
       runner_(std::move(runner)),
       recorder_(std::move(recorder)),
@@ -106,9 +106,20 @@ FlightRun::~FlightRun() {
   server_.reset();  // it waits for results of the recorder, which are there at the end of the run
 }
 
-void FlightRun::header(const RunHeader& header) {
-  ForwardingSink::header(header);
-  if (server_) server_->start([this] { return recorder_->request_dump("snap"); });
+void FlightRun::summary(const RunSummary& summary, const Registry& registry) {
+  ForwardingSink::summary(summary, registry);
+  // From here on another recorder may be the one to ask.
+  server_.reset();
+}
+
+void FlightRun::serve(ControlServer::Handler other) {
+  if (!server_) return;
+  const auto started = server_->start([this, other = std::move(other)](std::string_view request, UniqueFd& connection) {
+    if (request != "dump") return other ? other(request, connection) : std::string();
+    const flight::DumpResult made = recorder_->request_dump("snap").get();
+    return dump_answer(made.error ? Result<std::string>(std::unexpected(*made.error)) : made.path);
+  });
+  if (!started) report(started.error());
 }
 
 std::string FlightRun::figures_text() const {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "cli/control_socket.hpp"
 #include "cli/flight_options.hpp"
-#include "cli/snap_socket.hpp"
 #include "flight/flight_recorder.hpp"
 #include "rtev/error.hpp"
 #include "session/command/program_runner.hpp"
@@ -22,8 +22,10 @@ class FlightRun final : public ForwardingSink {
   static Result<std::unique_ptr<FlightRun>> start(const FlightOptions& options);
   ~FlightRun() override;
 
-  /// The run has begun: requests are answered from now on.
-  void header(const RunHeader& header) override;
+  void summary(const RunSummary& summary, const Registry& registry) override;
+
+  /// The run has begun: answers requests for dumps from now on, and others by `other`.
+  void serve(ControlServer::Handler other);
 
   flight::FlightRecorder& recorder() { return *recorder_; }
   /// What was written and what was not, for the end of a run; whole lines.
@@ -31,11 +33,11 @@ class FlightRun final : public ForwardingSink {
 
  private:
   FlightRun(std::unique_ptr<flight::FlightRecorder> recorder, std::unique_ptr<ProgramRunner> runner,
-            std::optional<SnapServer> server);
+            std::optional<ControlServer> server);
 
   std::unique_ptr<ProgramRunner> runner_;  ///< the recorder's thread uses it
   std::unique_ptr<flight::FlightRecorder> recorder_;
-  std::optional<SnapServer> server_;
+  std::optional<ControlServer> server_;
 };
 
 }  // namespace rtev::cli

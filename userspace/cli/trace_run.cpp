@@ -128,8 +128,8 @@ int run_session(TraceRun run) {
                                            .enables = options.enable,
                                            .selects = selects,
                                            .found_everything = session.found_everything()}));
-  announce_ready(run.ready_fd);
   if (run.tracing.on_ready) run.tracing.on_ready();
+  announce_ready(run.ready_fd);
   // A program that starts now must not wait for it.
   std::jthread names_others;
   if (command == nullptr && !options.quiet) {

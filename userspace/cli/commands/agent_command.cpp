@@ -270,6 +270,7 @@ int run_agent(const AgentOptions& options, const Invocation& invocation) {
   };
   const auto on_ready = [&] {
     reload.catch_it();
+    if (flight) flight->serve({});
     manager.notify("READY=1");
     if (!options.quiet && !address.empty()) say(fmt::format("Metrics: http://{}/metrics\n", address));
   };

@@ -131,7 +131,9 @@ int run_flight_recorder(const RecordOptions& options, const Invocation& invocati
     say((*run)->figures_text());
   });
   const StringOutput none;
-  const int status = trace(options, invocation, {.sink = sink, .output = none, .shows_services = true});
+  const int status =
+      trace(options, invocation,
+            {.sink = sink, .output = none, .shows_services = true, .on_ready = [&] { (*run)->serve({}); }});
   return failed != exit_ok ? failed : status;
 }
 

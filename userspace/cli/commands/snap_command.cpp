@@ -11,9 +11,9 @@
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
 #include "cli/commands/subcommands.hpp"
+#include "cli/control_socket.hpp"
 #include "cli/messages.hpp"
 #include "cli/own_directory.hpp"
-#include "cli/snap_socket.hpp"
 
 namespace rtev::cli {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cli/snap_socket.hpp"
+#include "cli/control_socket.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -24,9 +24,12 @@
 namespace rtev::cli {
 namespace {
 
-constexpr std::string_view prefix = "recorder-", suffix = ".sock", good = "ok ", bad = "failed ";
+constexpr std::string_view recorder_prefix = "recorder-", agent_prefix = "agent-", suffix = ".sock", good = "ok ",
+                           bad = "failed ";
 constexpr mode_t private_mode = 0600;
-constexpr std::size_t max_answer = 8192;
+constexpr std::size_t max_answer = 8192, max_request = 256;
+/// How long a client may take to say what it wants.
+constexpr int request_timeout_ms = 1000;
 
 std::optional<sockaddr_un> address_of(const std::string& path) {
   sockaddr_un address{};
@@ -53,20 +56,25 @@ Result<UniqueFd> connect_to(const std::string& path) {
   return socket;
 }
 
+std::string name_of(std::string_view prefix, pid_t pid) {
+  return fmt::format("{}{}{}", prefix, pid, suffix);
+}
+
 std::vector<std::string> socket_names(const std::string& directory) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(directory.c_str()), ::closedir);
   if (!opened) return names;
   while (const dirent* const entry = ::readdir(opened.get())) {
     const std::string_view name = entry->d_name;
-    if (name.starts_with(prefix) && name.ends_with(suffix)) names.emplace_back(name);
+    if ((name.starts_with(recorder_prefix) || name.starts_with(agent_prefix)) && name.ends_with(suffix))
+      names.emplace_back(name);
   }
   return names;
 }
 
-/// To connect would ask for a dump.
 bool is_running(const std::string& name) {
-  const std::string pid = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
+  const std::size_t begin = name.find('-') + 1;
+  const std::string pid = name.substr(begin, name.size() - begin - suffix.size());
   return ::access(("/proc/" + pid).c_str(), F_OK) == 0;
 }
 
@@ -76,9 +84,19 @@ bool may_ask(int client, uid_t user) {
   return ::getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && (peer.uid == 0 || peer.uid == user);
 }
 
+/// Empty if none comes in time.
+std::string take_request(int client) {
+  pollfd asks{.fd = client, .events = POLLIN, .revents = 0};
+  if (::poll(&asks, 1, request_timeout_ms) <= 0) return {};
+  std::string request(max_request, '\0');
+  const ssize_t size = ::recv(client, request.data(), request.size(), MSG_DONTWAIT);
+  request.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  return request;
+}
+
 }  // namespace
 
-Result<SnapServer> SnapServer::open() {
+Result<ControlServer> ControlServer::open(ControlKind kind) {
   const std::string folder = runtime_directory();
   auto directory = open_own_directory(folder);
   if (!directory) return std::unexpected(std::move(directory.error()));
@@ -86,42 +104,46 @@ Result<SnapServer> SnapServer::open() {
   if (!rights) return std::unexpected(rights.error());
   for (const std::string& name : socket_names(folder))
     if (!is_running(name)) ::unlinkat(directory->get(), name.c_str(), 0);
-  const std::string name = fmt::format("{}{}{}", prefix, ::getpid(), suffix), path = folder + "/" + name;
-  const auto address = address_of(path);
-  if (!address) return errno_error(ENAMETOOLONG, "cannot make the socket", path);
+  const std::string name = name_of(kind == ControlKind::recorder ? recorder_prefix : agent_prefix, ::getpid());
+  const std::string path = folder + "/" + name;
+  if (!address_of(path)) return errno_error(ENAMETOOLONG, "cannot make the socket", path);
   UniqueFd socket = new_socket(SOCK_NONBLOCK);
-  ::unlinkat(directory->get(), name.c_str(), 0);  // of a process that had this pid
   // The file gets the mode of the socket.
-  if (!socket || ::fchmod(socket.get(), private_mode) != 0 ||
-      ::bind(socket.get(), generic(*address), sizeof *address) != 0 || ::listen(socket.get(), 8) != 0)
-    return errno_error(errno, "cannot make the socket", path);
-  return SnapServer(std::move(*directory), std::move(socket), name, path);
+  if (!socket || ::fchmod(socket.get(), private_mode) != 0) return errno_error(errno, "cannot make the socket", path);
+  return ControlServer(std::move(*directory), std::move(socket), name, path);
 }
 
-SnapServer::~SnapServer() {
+ControlServer::~ControlServer() {
   ends_.signal();
-  if (thread_.joinable()) thread_.join();
-  if (directory_) ::unlinkat(directory_.get(), name_.c_str(), 0);
+  if (!thread_.joinable()) return;
+  thread_.join();
+  ::unlinkat(directory_.get(), name_.c_str(), 0);
 }
 
-void SnapServer::start(Request request) {
+Result<void> ControlServer::start(Handler handler) {
+  const auto address = address_of(path_);
+  ::unlinkat(directory_.get(), name_.c_str(), 0);  // of a process that had this pid
+  if (::bind(socket_.get(), generic(*address), sizeof *address) != 0 || ::listen(socket_.get(), 8) != 0)
+    return errno_error(errno, "cannot make the socket", path_);
   thread_ = std::thread([socket = socket_.get(), ends = ends_.get(), user = calling_user(),
-                         request = std::move(request)] { run(socket, ends, user, request); });
+                         handler = std::move(handler)] { run(socket, ends, user, handler); });
+  return {};
 }
 
-void SnapServer::run(int socket, int ends, uid_t user, const Request& request) {
+void ControlServer::run(int socket, int ends, uid_t user, const Handler& handler) {
   while (true) {
     std::array<pollfd, 2> wait{pollfd{.fd = ends, .events = POLLIN, .revents = 0},
                                pollfd{.fd = socket, .events = POLLIN, .revents = 0}};
     // It is interrupted when the process is stopped and goes on.
     if (::poll(wait.data(), wait.size(), -1) <= 0) continue;
     if (wait[0].revents != 0) return;
-    const UniqueFd client(::accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueFd client(::accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!client || !may_ask(client.get(), user)) continue;
-    const flight::DumpResult result = request().get();
-    const std::string answer =
-        result.error ? std::string(bad) + result.error->message() : std::string(good) + result.path;
-    [[maybe_unused]] const ssize_t sent = ::send(client.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+    const std::string request = take_request(client.get());
+    if (request.empty()) continue;
+    const std::string answer = handler(request, client);
+    if (client) [[maybe_unused]]
+      const ssize_t sent = ::send(client.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
   }
 }
 
@@ -131,8 +153,27 @@ std::vector<std::string> running_recorders() {
   const auto rights = FileRights::of_caller();
   if (!rights) return running;
   for (const std::string& name : socket_names(folder))
-    if (is_running(name)) running.push_back(fmt::format("{}/{}", folder, name));
+    if (name.starts_with(recorder_prefix) && is_running(name)) running.push_back(fmt::format("{}/{}", folder, name));
   return running;
+}
+
+Result<UniqueFd> connect_to_agent(pid_t pid) {
+  const auto rights = FileRights::of_caller();
+  if (!rights) return std::unexpected(rights.error());
+  for (const std::string_view prefix : {recorder_prefix, agent_prefix}) {
+    auto socket = connect_to(fmt::format("{}/{}", runtime_directory(), name_of(prefix, pid)));
+    if (socket) return socket;
+  }
+  return std::unexpected(Error{.what = "cannot replace process",
+                               .subject = std::to_string(pid),
+                               .why = "it is no agent of this user that can be replaced",
+                               .hint =
+                                   "systemctl show -p MainPID rtev-bpf-agent prints the one of the service; an older "
+                                   "version is to be restarted"});
+}
+
+std::string dump_answer(const Result<std::string>& file) {
+  return file ? std::string(good) + *file : std::string(bad) + file.error().message();
 }
 
 Result<std::string> ask_for_dump(const std::string& socket_path) {
@@ -140,6 +181,8 @@ Result<std::string> ask_for_dump(const std::string& socket_path) {
   if (!rights) return std::unexpected(rights.error());
   auto socket = connect_to(socket_path);
   if (!socket) return std::unexpected(std::move(socket.error()));
+  constexpr std::string_view request = "dump";
+  [[maybe_unused]] const ssize_t sent = ::send(socket->get(), request.data(), request.size(), MSG_NOSIGNAL);
   std::string answer(max_answer, '\0');
   const ssize_t size = ::recv(socket->get(), answer.data(), answer.size(), 0);
   answer.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
