@@ -64,9 +64,9 @@ double Exposition::value(const std::string& name, const Labels& labels) const {
   return NAN;
 }
 
-Agent::Agent(Strings arguments) {
+Agent::Agent(Strings arguments, std::map<std::string, std::string> env) {
   arguments.insert(arguments.begin(), {tool(), "agent", "--listen", "127.0.0.1:0"});
-  start_ready(process_, {.argv = std::move(arguments)});
+  start_ready(process_, {.argv = std::move(arguments), .env = std::move(env)});
   const std::string line = process_->error_with("Metrics: http://127.0.0.1:");
   port_ = static_cast<std::uint16_t>(std::stoi(line.substr(line.rfind(':') + 1)));
 }

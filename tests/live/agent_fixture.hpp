@@ -30,7 +30,7 @@ struct Exposition {
 /// A running agent that listens on a port of its own.
 class Agent {
  public:
-  explicit Agent(Strings arguments = {});
+  explicit Agent(Strings arguments = {}, std::map<std::string, std::string> env = {});
 
   Process& process() { return *process_; }
   pid_t pid() const { return process_->pid(); }

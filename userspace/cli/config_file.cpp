@@ -52,7 +52,7 @@ void read(CLI::App& app, const std::string& path) {
     if (equals == std::string_view::npos || key.empty())
       refuse(path, fmt::format("not \"name = value\": {}", escaped(content)));
     const CLI::Option* const option = app.get_option_no_throw("--" + key);
-    if (option == nullptr || key == "config" || key == "help")
+    if (option == nullptr || key == "config" || key == "help" || key == "replace")
       refuse(path, fmt::format("there is no option '{}'", escaped(key)));
     auto known = std::ranges::find(options, key, [](const auto& entry) { return entry.first; });
     if (known == options.end()) known = options.insert(known, {key, {}});

@@ -87,12 +87,6 @@ std::string_view to_string(ExitReason reason) {
 
 MetricsSink::MetricsSink(MetricsOptions options) : options_(std::move(options)), user_(options_.user) {}
 
-void MetricsSink::change(const UserMetricOptions& user, std::uint64_t pause_span_ns) {
-  options_.user = user;
-  options_.pause_span_ns = pause_span_ns;
-  user_ = UserMetrics(user);
-}
-
 void MetricsSink::header(const RunHeader& header) {
   header_ = header;
   now_ns_ = header.start_ns;

@@ -46,8 +46,6 @@ class MetricsSink final : public Sink, private PauseConsumer {
   /// All metrics as of now.
   void visit(MetricVisitor& visitor);
   const RunHeader& run() const { return header_; }
-  /// From now on other user events are counted, and pauses of another length are spans. What was counted stays.
-  void change(const UserMetricOptions& user, std::uint64_t pause_span_ns);
   /// Long pauses since the last call.
   std::vector<PauseSpan> take_pause_spans() { return spans_.take(); }
 

@@ -85,6 +85,7 @@ TEST_F(ConfigFileTest, ErrorsNameTheKey) {
   EXPECT_THAT(parse("max-groups = 99\n"), testing::HasSubstr("max-groups"));
   EXPECT_THAT(parse("quiet = maybe\n"), testing::HasSubstr("quiet"));
   EXPECT_THAT(parse("config = other.conf\n"), testing::HasSubstr("config"));
+  EXPECT_THAT(parse("replace = 1\n"), testing::HasSubstr("replace"));
   EXPECT_THAT(parse("[section]\nlisten = x\n"), testing::HasSubstr("[section]"));
 }
 
