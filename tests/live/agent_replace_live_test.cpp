@@ -37,6 +37,17 @@ class NextAgent {
   pid_t pid_;
 };
 
+/// Looks again and again; false after wait_timeout.
+template <typename Condition>
+bool becomes_true(const Condition& condition) {
+  const std::uint64_t deadline = monotonic_ns() + std::chrono::nanoseconds(wait_timeout).count();
+  while (!condition()) {
+    if (monotonic_ns() > deadline) return false;
+    std::this_thread::sleep_for(50ms);  // between two looks
+  }
+  return true;
+}
+
 bool is_cumulative(const std::string& name) {
   return std::ranges::any_of(std::array{"_total", "_bucket", "_sum", "_count"},
                              [&](const char* suffix) { return name.ends_with(suffix); });
@@ -90,11 +101,12 @@ class Scraper {
 
 class AgentReplaceLive : public AnalysisLive {
  protected:
-  /// Runs `rtev-bpf agent --listen 127.0.0.1:0 ARGUMENTS --replace PID`, not in the process group of the test.
-  Outcome replace(pid_t pid, Strings arguments = {}, std::map<std::string, std::string> env = {}) {
+  /// Runs `rtev-bpf agent --listen LISTEN ARGUMENTS --replace PID`, not in the process group of the test.
+  Outcome replace(pid_t pid, Strings arguments = {}, std::map<std::string, std::string> env = {},
+                  const std::string& listen = "127.0.0.1:0") {
     const std::string log = dir / ("log" + std::to_string(++logs_));
-    Strings command{"sh", "-c", "exec setsid -w \"$@\" > '" + log + "' 2>&1", "sh", tool(), "agent", "--listen",
-                    "127.0.0.1:0"};
+    Strings command{"sh",       "-c",  "exec setsid -w \"$@\" > '" + log + "' 2>&1", "sh", tool(), "agent",
+                    "--listen", listen};
     command.insert(command.end(), arguments.begin(), arguments.end());
     command.insert(command.end(), {"--replace", std::to_string(pid)});
     Process process({.argv = command, .env = std::move(env)});
@@ -144,12 +156,11 @@ TEST_F(AgentReplaceLive, NoEventIsLostOrCountedTwice) {
   const Labels ticks{{"group", "ticks"}};
   const auto exposed = [&] { return Exposition::parse(http(port, "/metrics").body); };
   const Labels tick{{"group", "ticks"}, {"event", "tick"}};
-  const std::uint64_t deadline = monotonic_ns() + std::chrono::nanoseconds(wait_timeout).count();
-  Exposition now = exposed();
-  while (now.value("ocaml_user_events_total", tick) < events && monotonic_ns() < deadline) {
-    std::this_thread::sleep_for(50ms);  // between two looks
+  Exposition now;
+  EXPECT_TRUE(becomes_true([&] {
     now = exposed();
-  }
+    return now.value("ocaml_user_events_total", tick) >= events;
+  }));
   EXPECT_EQ(now.value("ocaml_user_events_total", tick), events);
   EXPECT_THAT(scraper.problems(), IsEmpty());
   EXPECT_GT(scraper.count(), 10);
@@ -181,7 +192,7 @@ TEST_F(AgentReplaceLive, WhatGoesWrongLeavesTheLastOneRunning) {
   Agent first({"--user-events", "*"}), other;
   std::ofstream(dir / "bad.conf") << "max-grups = 3\n";
   EXPECT_EQ(replace(first.pid(), {"--config", dir / "bad.conf"}).status.code() == 0, false);
-  const Outcome taken = replace(first.pid(), {"--listen", "127.0.0.1:" + std::to_string(other.port())});
+  const Outcome taken = replace(first.pid(), {}, {}, "127.0.0.1:" + std::to_string(other.port()));
   EXPECT_EQ(taken.status.code(), 1) << taken.err;
   const Outcome none = replace(1);
   EXPECT_EQ(none.status.code(), 1);
@@ -249,6 +260,25 @@ TEST_F(AgentReplaceLive, AFlightRecorderKeepsItsTimeAndMakesOneDump) {
   ASSERT_THAT(dumps(), SizeIs(2));
   EXPECT_EQ(std::ranges::count_if(dumps(), [](const std::string& name) { return name.contains("-pause-"); }), 1);
   for (const std::string& dump : dumps()) EXPECT_GE(report({"pauses", "-i", dump})["pauses"].size(), 1u) << dump;
+}
+
+TEST_F(AgentReplaceLive, EventsThatWereSwitchedOnStayOnUntilTheNextOneEnds) {
+  Process program({.argv = {ocaml_program("ticking")}, .env = {{"OCAML_RUNTIME_EVENTS_DIR", dir.path()}}}, "ready");
+  const Strings options{"--enable", "-p", std::to_string(program.pid()), "--group", "{exe}", "--user-events", "*"};
+  const Labels tick{{"group", "ticking"}, {"event", "tick"}};
+  Agent first(options);
+  first.scrape_until([&](const Exposition& now) { return now.has("ocaml_user_events_total", tick); });
+  const std::uint16_t port = first.port();
+  NextAgent second = replaced(first.pid(), options);
+  EXPECT_EQ(first.process().wait().status.code(), 0);
+  EXPECT_TRUE(fs::exists(ring_of(program.pid())));
+  const auto ticks = [&] {
+    return Exposition::parse(http(port, "/metrics").body).value("ocaml_user_events_total", tick);
+  };
+  EXPECT_TRUE(becomes_true([&, before = ticks()] { return ticks() > before; }));
+  ::kill(second.pid(), SIGTERM);
+  EXPECT_TRUE(becomes_true([&] { return !second.is_there(); }));
+  EXPECT_TRUE(becomes_true([&] { return !fs::exists(ring_of(program.pid())); }));
 }
 
 TEST_F(AgentReplaceLive, TheServiceManagerLearnsIt) {

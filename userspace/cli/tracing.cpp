@@ -92,6 +92,7 @@ int trace_with_bpf(const TraceOptions& options, const Invocation& invocation, co
   if (options.enable) {
     auto started = enable::Enabler::start({.allow_confined = options.allow_confined,
                                            .pauses_at_end = !options.leave_on,
+                                           .adopts = tracing.adopts_enabled,
                                            .max_per_second = options.enable_rate});
     if (!started) return report(started.error());
     enabler.emplace(std::move(*started));
@@ -132,6 +133,7 @@ int trace_with_bpf(const TraceOptions& options, const Invocation& invocation, co
                       .explain_end = [&sources](const Command* ended) { explain_end(*sources, ended); },
                       .end =
                           [&] {
+                            if (enabler && tracing.leaves_enabled && tracing.leaves_enabled()) enabler->leave();
                             enabler.reset();
                             attacher->abandon();
                             sched_attacher->abandon();

@@ -32,6 +32,9 @@ struct Tracing {
   std::vector<LiveSession::Watched> watched{};
   std::function<void()> on_ready{};  ///< everything that runs is traced
   bool is_service = false;           ///< to have seen no process is no failure
+  bool adopts_enabled = false;       ///< see enable::EnablerOptions
+  /// True if another run takes care of what this one has switched on. Empty: never.
+  std::function<bool()> leaves_enabled{};
 };
 
 /// Traces until the duration ends, a signal arrives, CMD exits or the output fails. Returns the exit status, that of

@@ -96,6 +96,21 @@ bool Enabler::ask(const EnableRequest& request, Wait wait) {
   return helper::send(channel_.get(), encoded(request), wait == Wait::no) || errno != EAGAIN;
 }
 
+void Enabler::leave() {
+  if (!channel_) return;
+  ask({.task = Task::leave}, Wait::yes);
+  // The guardian would pause them as soon as this end is closed.
+  for (const std::uint64_t end_ns = monotonic_ns() + end_timeout_ns;;) {
+    const std::uint64_t now = monotonic_ns();
+    pollfd answers{.fd = channel_.get(), .events = POLLIN, .revents = 0};
+    if (now >= end_ns || ::poll(&answers, 1, static_cast<int>((end_ns - now) / 1'000'000 + 1)) == 0) return;
+    auto message = helper::receive(channel_.get(), true);
+    if (!message && errno != EAGAIN) return;
+    const auto answer = message ? decoded<EnableAnswer>(*message) : std::nullopt;
+    if (answer && answer->task == Task::leave) return;
+  }
+}
+
 Result<std::vector<EnableAnswer>> Enabler::take() {
   if (!channel_) return is_gone();
   std::vector<EnableAnswer> answers;

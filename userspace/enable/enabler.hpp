@@ -22,6 +22,8 @@ struct EnablerOptions {
   bool allow_confined = false;  ///< see check_requirements()
   /// What is switched on is paused when the Enabler is destroyed, or its process killed.
   bool pauses_at_end = false;
+  /// Also pause those at the end that another run has switched on, which leaves them on: see Enabler::leave().
+  bool adopts = false;
   /// Also resume programs that paused their events themselves, not only those that had them switched on.
   bool resumes_all = false;
   std::uint32_t max_per_second = 50;  ///< programs that are switched on
@@ -34,6 +36,7 @@ enum class Task : std::uint8_t {
   take_back,  ///< the same, but only if rtev-bpf has switched them on: nothing is done to other programs
   check,      ///< only look at what enabling takes
   finish,     ///< of no process: nothing is switched on from now on
+  leave,      ///< of no process: nothing is switched on, and what is on stays on
 };
 
 struct EnableRequest {
@@ -80,6 +83,8 @@ class Enabler {
   enum class Wait : std::uint8_t { yes, no };
   /// False if the process is busy, and it is not waited for. If it is gone, take() says so.
   bool ask(const EnableRequest& request, Wait wait);
+  /// At the end events stay on: another run takes care of them. Waits until that is settled, but not for long.
+  void leave();
   /// Readable (epoll) when there are answers.
   int event_fd() const { return channel_.get(); }
   /// The answers so far. Each request has one, in any order. An error at the end of the process.

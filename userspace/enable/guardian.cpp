@@ -57,7 +57,7 @@ constexpr std::chrono::milliseconds late_interval{50};
 /// Programs whose events are paused at the end. When there are so many, those that have ended are looked for.
 constexpr std::size_t max_kept = 1 << 14, kept_check = 256;
 
-enum class Order : std::uint8_t { hold, release, keep, watch, move };
+enum class Order : std::uint8_t { hold, release, keep, watch, move, leave };
 
 /// What the guardian is sent. Each message is answered: true if it is done, and of release if a hook was held.
 struct Instruction {
@@ -143,6 +143,9 @@ class Guard {
       case Order::watch:
         tracer_ = std::move(instruction.descriptor);
         is_watching_ = true;
+        return true;
+      case Order::leave:
+        kept_.clear();
         return true;
       case Order::move:
         if (held_) end_hold();
@@ -266,6 +269,10 @@ Result<void> Guardian::hold(const ProcessMemory& memory, const JournalEntry& ent
 
 bool Guardian::release() {
   return send(channel_.get(), {.order = Order::release}).value_or(false);
+}
+
+bool Guardian::leave() {
+  return send(channel_.get(), {.order = Order::leave}).value_or(false);
 }
 
 bool Guardian::keep(const ProcessMemory& memory, const JournalEntry& process, const EventFlags& flags) {

@@ -35,6 +35,8 @@ class Guardian {
   /// The events of a program are about to come on, and to be paused at the end: see watch(). False if the guardian is
   /// gone, or has too many programs already.
   bool keep(const ProcessMemory& memory, const JournalEntry& process, const EventFlags& flags);
+  /// The programs of keep() are not paused at the end. False if the guardian is gone.
+  bool leave();
 
  private:
   explicit Guardian(UniqueFd channel) : channel_(std::move(channel)) {}

@@ -145,6 +145,17 @@ void Supervisor::finish() {
   }
 }
 
+/// What is on is left on, to another run. The worker could still switch on more.
+void Supervisor::leave() {
+  abandon_worker();
+  progress_.reset();
+  asked_.clear();
+  queue_.clear();
+  options_.pauses_at_end = false;
+  if (guardian_.renew()) guardian_.leave();
+  helper::send(tracer_, encoded(EnableAnswer{.task = Task::leave}));
+}
+
 void Supervisor::ask(const EnableRequest& request) {
   asked_.insert_or_assign(request.pid, Asked{.request = request, .time_ns = monotonic_ns()});
   queue_.push_back(request.pid);
@@ -232,7 +243,7 @@ bool Supervisor::take_request() {
   if (!message) return errno == EAGAIN;
   const auto request = decoded<EnableRequest>(*message);
   if (!request) return false;
-  ask(*request);
+  request->task == Task::leave ? leave() : ask(*request);
   return true;
 }
 

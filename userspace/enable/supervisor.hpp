@@ -57,6 +57,7 @@ class Supervisor {
   static void note_in_log(const EnableAnswer& answer);
   void add_suspect(const ProgramFile& file);
   void finish();
+  void leave();
   bool attend(pollfd* other);
   void ask(const EnableRequest& request);
   int timeout_ms() const;

@@ -100,6 +100,7 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   if (request.task == Task::disable || request.task == Task::take_back) return disable(request, *target, *events);
   if (*events == EventsState::active) {
     if (request.is_child_of_enabled) return take_child(request, *target);
+    if (options_.adopts && adopt(request, *target)) return;
     return refuse(request, {.result = EnableResult::nothing_to_do}, &*target);
   }
   if (*events == EventsState::paused) {
@@ -203,6 +204,17 @@ void Worker::take_child(const EnableRequest& request, const Target& target) {
   answer_(std::move(answer));
 }
 
+/// The run that has switched its events on leaves them to this one. False if there is none.
+bool Worker::adopt(const EnableRequest& request, const Target& target) {
+  const auto noted = enabled_note(target.pid, target.start_ticks);
+  if (!noted || noted->enabled != Enabled::on || !noted->for_a_run) return false;
+  if (options_.pauses_at_end) keep(target);
+  EnableAnswer answer = answer_to(request, target, EnableResult::nothing_to_do);
+  answer.is_ours = true;
+  answer_(std::move(answer));
+  return true;
+}
+
 void Worker::resume(const EnableRequest& request, const Target& target) {
   if (!options_.resumes_all && enabled_by_us(target.pid, target.start_ticks) == Enabled::never)
     return refuse(request,
@@ -224,6 +236,7 @@ void Worker::note(const Target& target, Enabled enabled, std::uint64_t since_tic
   const auto ring = enabled == Enabled::on ? present_ring(procfs_, target.pid) : std::nullopt;
   [[maybe_unused]] const auto noted = note_enabled(target.pid, target.start_ticks,
                                                    {.enabled = enabled,
+                                                    .for_a_run = options_.pauses_at_end,
                                                     .since_ticks = since_ticks,
                                                     .place = target.hook(),
                                                     .ring_inode = ring ? ring->inode : 0,

@@ -67,6 +67,7 @@ class Worker {
   void forget(std::int32_t pid);
   void resume(const EnableRequest& request, const Target& target);
   void disable(const EnableRequest& request, const Target& target, EventsState events);
+  bool adopt(const EnableRequest& request, const Target& target);
   void take_child(const EnableRequest& request, const Target& target);
   void finish(const EnableRequest& request, std::uint64_t now_ns);
   bool take_back(const Target& target, std::uint64_t since_ticks);

@@ -31,7 +31,7 @@ std::string program_of(std::int32_t pid) {
 }
 
 constexpr std::size_t max_entry_bytes = PATH_MAX + 256;
-constexpr std::string_view on_text = "on", off_text = "off";
+constexpr std::string_view on_text = "on", run_text = "run", off_text = "off";
 
 std::optional<std::string> read_entry(std::int32_t pid, std::uint64_t start_ticks) {
   return read_small_file(std::filesystem::path(enabled_directory) / state_file_name(pid, start_ticks), max_entry_bytes);
@@ -43,8 +43,10 @@ std::optional<EnabledNote> parse_note(std::string_view text) {
   const auto place = parse_number<std::uint64_t>(take_until(text, ' '));
   const std::string_view word = take_until(text, ' ');
   const auto inode = parse_number<std::uint64_t>(take_until(text, ' '));
-  if (!since_ticks || !place || !inode || (word != on_text && word != off_text)) return std::nullopt;
-  return EnabledNote{.enabled = word == on_text ? Enabled::on : Enabled::off,
+  if (!since_ticks || !place || !inode || (word != on_text && word != run_text && word != off_text))
+    return std::nullopt;
+  return EnabledNote{.enabled = word == off_text ? Enabled::off : Enabled::on,
+                     .for_a_run = word == run_text,
                      .since_ticks = *since_ticks,
                      .place = *place,
                      .ring_inode = *inode,
@@ -59,9 +61,9 @@ Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, EnabledNo
   const std::string name = state_file_name(pid, start_ticks);
   const UniqueFd file(
       ::openat(directory->get(), name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
-  const std::string entry =
-      fmt::format("{}{} {} {} {} {}", program_of(pid), note.since_ticks, note.place,
-                  note.enabled == Enabled::on ? on_text : off_text, note.ring_inode, note.ring_path);
+  const std::string_view word = note.enabled != Enabled::on ? off_text : note.for_a_run ? run_text : on_text;
+  const std::string entry = fmt::format("{}{} {} {} {} {}", program_of(pid), note.since_ticks, note.place, word,
+                                        note.ring_inode, note.ring_path);
   if (!file || ::write(file.get(), entry.data(), entry.size()) != static_cast<ssize_t>(entry.size()))
     return errno_error(errno, "cannot write", std::filesystem::path(enabled_directory) / name);
   return {};

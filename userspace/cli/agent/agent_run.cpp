@@ -164,8 +164,7 @@ Result<UniqueFd> AgentRun::open_listener() {
   if (predecessor_) {
     Offer& offer = predecessor_->offer();
     is_passed_socket_ = offer.is_passed_socket;
-    if (offer.listener && (offer.is_passed_socket || offer.listen == options_.listen))
-      return std::move(offer.listener);
+    if (offer.listener && (offer.is_passed_socket || offer.listen == options_.listen)) return std::move(offer.listener);
   }
   if (options_.listen.empty()) return UniqueFd();
   return agent::listen_on(options_.listen);
@@ -195,8 +194,7 @@ int AgentRun::trace(const Invocation& invocation) {
   };
   std::vector<LiveSession::Watched> watched{{.fd = network_->event_fd(), .on_readable = answer_all},
                                             {.fd = successor_.event_fd(), .on_readable = [&] { hear_successor(); }}};
-  if (predecessor_)
-    watched.push_back({.fd = predecessor_->event_fd(), .on_readable = [&] { hear_predecessor(); }});
+  if (predecessor_) watched.push_back({.fd = predecessor_->event_fd(), .on_readable = [&] { hear_predecessor(); }});
   const int status = cli::trace(options_, invocation,
                                 {.sink = sink,
                                  .output = output,
@@ -207,7 +205,9 @@ int AgentRun::trace(const Invocation& invocation) {
                                  .shows_services = true,
                                  .watched = std::move(watched),
                                  .on_ready = on_ready,
-                                 .is_service = true});
+                                 .is_service = true,
+                                 .adopts_enabled = options_.replaced.has_value(),
+                                 .leaves_enabled = [&] { return is_replaced_ || predecessor_.has_value(); }});
   // It was asked to end before it took over.
   const bool is_too_early = options_.replaced && predecessor_;
   return has_failed_ || is_too_early ? exit_failure : status;
@@ -290,9 +290,8 @@ void AgentRun::ask_for_place(std::uint64_t time_ns) {
   if (time_ns < ready_ns_ + overlap_ns) return;
   asked_ns_ = now;
   const std::uint64_t from_ns = now + ahead_ns;
-  cut_->cut_at(from_ns, StreamCut::Rest::given, [this](std::uint64_t cut_ns, const Registry& registry) {
-    return begin_to_count(cut_ns, registry);
-  });
+  cut_->cut_at(from_ns, StreamCut::Rest::given,
+               [this](std::uint64_t cut_ns, const Registry& registry) { return begin_to_count(cut_ns, registry); });
   predecessor_->take_at(from_ns);
 }
 
@@ -359,8 +358,8 @@ void AgentRun::take_over() {
   network_->begin();
   serve();
   const std::uint64_t now_ns = monotonic_ns();
-  say(fmt::format("rtev-bpf: agent {} has replaced agent {} (version {}) at {}; both have read for {}; {}\n", ::getpid(),
-                  pid, escaped(version), utc_text(clock_ns(CLOCK_REALTIME) - (now_ns - cut_ns_)),
+  say(fmt::format("rtev-bpf: agent {} has replaced agent {} (version {}) at {}; both have read for {}; {}\n",
+                  ::getpid(), pid, escaped(version), utc_text(clock_ns(CLOCK_REALTIME) - (now_ns - cut_ns_)),
                   Duration{cut_ns_ - metrics_.run().start_ns}, result));
   background_->ready();
 }
@@ -398,8 +397,7 @@ bool AgentRun::has_to_end() const {
 void AgentRun::hand_over() {
   MetricSnapshot counted;
   visit(counted);
-  const Figures figures{
-      .since_ns = since_ns_, .metrics = counted.text(), .spans = answer(agent::Request::otlp_spans)};
+  const Figures figures{.since_ns = since_ns_, .metrics = counted.text(), .spans = answer(agent::Request::otlp_spans)};
   // Before the next one says that it is ready, which the service manager takes from the main process only.
   manager_.notify(fmt::format("MAINPID={}", successor_.pid()));
   if (!successor_.give(figures))
