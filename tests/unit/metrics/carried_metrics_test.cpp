@@ -114,7 +114,7 @@ TEST(CarriedMetrics, HostileTextIsRefusedOrLeftOut) {
       "family\tf\ncount\t99999999999999999999\n",
       "family\tf\ncount\tx\tgroup\ta\n",
       "family\tf\ntimes\t18/3/-185/241 1 1 99:1;\n",
-      "family\tf\ntimes\t18/3/-185/241 1 1 0:1\n0:x;",
+      "family\tf\ntimes\t18/3/-185/241 1 1 0:1;0:x",
       "family\tf\ntimes\t1/2/3/4 1 1;\n",
       "family\tf\ncount\t1\t\tx\n",
   };

@@ -49,13 +49,13 @@ TEST_F(UserMetricsTest, ASpanWhoseBeginWasLostCountsNothing) {
   play("100 [1 200 ? 300 ]1 400 ]2 500 [1@1");
   feed(Events(world.slot).add(600, Lifecycle::domain_terminate, 0, 1));
   play("700 ]1@1");
-  EXPECT_EQ(collected().families.count("ocaml_user_span_duration"), 0U);
+  EXPECT_EQ(collected().histograms.count("ocaml_user_span_duration{group=server,span=request}"), 0U);
 }
 
 TEST_F(UserMetricsTest, ANameMayComeLate) {
   world.user_names.erase(2);
   play("100 [2 200 ]2");
-  EXPECT_EQ(collected().families.count("ocaml_user_span_duration"), 0U);
+  EXPECT_EQ(collected().histograms.count("ocaml_user_span_duration{group=server,span=db.query}"), 0U);
   world.user_names[2] = "db.query";
   play("300 [2 500 ]2");
   EXPECT_EQ(histogram("ocaml_user_span_duration{group=server,span=db.query}").sum_ns(), 200U);
