@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cli/agent/successor.hpp"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -58,10 +59,8 @@ void Successor::refuse(const std::string& why) {
 
 bool Successor::is_there() {
   const std::lock_guard lock(mutex_);
-  char byte = 0;
-  if (!connection_) return false;
-  const ssize_t got = ::recv(connection_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return got > 0 || (got < 0 && errno == EAGAIN);
+  pollfd end{.fd = connection_.get(), .events = POLLRDHUP, .revents = 0};
+  return connection_ && ::poll(&end, 1, 0) == 0;
 }
 
 bool Successor::give(const Figures& figures) {
