@@ -284,6 +284,7 @@ TEST_F(AgentReplaceLive, EventsThatWereSwitchedOnStayOnUntilTheNextOneEnds) {
 
 TEST_F(AgentReplaceLive, TheServiceManagerLearnsIt) {
   const UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ASSERT_TRUE(socket);
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   const std::string path = dir / "notify";
   path.copy(address.sun_path, sizeof address.sun_path - 1);
