@@ -213,7 +213,7 @@ TEST_F(AgentReplaceLive, WhatGoesWrongLeavesTheLastOneRunning) {
 TEST_F(AgentReplaceLive, ANextOneThatEndsEarlyChangesNothing) {
   Agent first;
   auto replacing = std::async(std::launch::async, [&] { return replace(first.pid()); });
-  // It runs in a process group of its own, and names whom it replaces.
+  // It runs in a process group of its own, and its command line has the pid that it replaces.
   pid_t next = 0;
   const std::string wanted = "--replace" + std::string(1, '\0') + std::to_string(first.pid());
   while (next == 0 && replacing.wait_for(1ms) == std::future_status::timeout) {

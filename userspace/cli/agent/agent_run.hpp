@@ -30,7 +30,7 @@ int run_agent(const AgentOptions& options, const Invocation& invocation);
 /// All is done by the thread that moves events, and none of it waits, but for Successor::welcome().
 class AgentRun {
  public:
-  /// `background`: told when the agent has taken the place of another one; null if there is none.
+  /// Calls background->ready() when the agent has replaced another one. Null: it runs in the foreground.
   AgentRun(const AgentOptions& options, Background* background)
       : options_(options), background_(background), metrics_(options.metrics) {}
 

@@ -12,8 +12,8 @@ namespace rtev::cli {
 /// The part in the background. What waits for it is the process that was called.
 class Background {
  public:
-  /// Runs a function in a process that is nobody's child, and returns its exit status in this one: as soon as the
-  /// function calls ready(), 0. Call it before there are threads.
+  /// Runs a function in a process in the background. Returns 0 when the function calls ready(). If the function returns
+  /// before, returns its exit status. Call it before there are threads.
   static int run(const std::function<int(Background& background)>& work);
 
   void ready() { report(0); }
