@@ -132,7 +132,8 @@ TEST_P(FleetLive, QueriesAnswerWhatReportsSay) {
     std::map<int, std::string> versions;
     for (const Json& process : stats.at("processes")) {
       const std::string service = service_of(process) + "|";
-      versions[process.at("pid")] = process.at("version");
+      const Json& version = process.at("version");  // null where a program ended before its file was read
+      versions[process.at("pid")] = version.is_string() ? version.get<std::string>() : "";
       if (number(process, "domain_ns") == 0) continue;
       Figures& share = shares[service];
       for (const char* name : {"domain_ns", "gc_ns", "cpu_ns", "gc_cpu_ns"}) share[name] += number(process, name);

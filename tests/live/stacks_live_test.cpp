@@ -135,8 +135,10 @@ TEST_P(StackSharesLive, AreWhatTheProgramSpends) {
   std::map<std::string, double> total;
   for (const Json& row : report["functions"]) total[row.value("function", "")] += row["total"]["samples"].get<double>();
   const double both = total["Stacks.thrice"] + total["Stacks.once"];
-  ASSERT_GT(both, 1000) << report.dump().substr(0, 2000);
-  EXPECT_NEAR(total["Stacks.thrice"] / both, 0.75, 0.03);
+  // Fewer than the rate gives where other programs use the CPU, too: a share of few samples is less exact.
+  ASSERT_GT(both, 500) << report.dump().substr(0, 2000);
+  const double deviation = std::sqrt(0.75 * 0.25 / both);
+  EXPECT_NEAR(total["Stacks.thrice"] / both, 0.75, 5 * deviation) << both << " samples";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StackSharesLive,
