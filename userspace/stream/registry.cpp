@@ -91,7 +91,7 @@ void Registry::remember_retired(ProcessIndex index) {
 
 std::uint32_t Registry::add_ring(RingInfo info) {
   std::uint32_t slot = 0;
-  if (rings_.size() < ring_slots) {
+  if (rings_.size() < ring_slots && free_slots_.size() < reused_after) {
     slot = static_cast<std::uint32_t>(rings_.size());
     rings_.emplace_back();
   } else if (!free_slots_.empty()) {

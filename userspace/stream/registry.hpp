@@ -110,6 +110,9 @@ struct RingInfo {
 class Registry {
  public:
   static constexpr std::size_t remembered = 4096;
+  /// A freed slot is not used again before so many others, as long as there are unused ones. It need not be long: what
+  /// is kept by slot takes memory for each slot that was ever used.
+  static constexpr std::size_t reused_after = 4096;
 
   Registry() = default;
   Registry(Registry&&) noexcept = default;
@@ -125,7 +128,7 @@ class Registry {
   /// to the image.
   void retire_process(ProcessIndex index);
 
-  /// A slot for a ring file, 1 to ring_slots - 1; 0 if all are used. Freed slots are reused as late as possible.
+  /// A slot for a ring file, 1 to ring_slots - 1; 0 if all are used. See reused_after.
   /// Stores the ring's writer in the info of its process.
   std::uint32_t add_ring(RingInfo info);
   /// Null for a free slot. Valid until the next add_ring() or remove_ring().
