@@ -5,8 +5,12 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <limits>
 
 namespace rtev {
+
+/// Later than every time of a clock.
+constexpr std::uint64_t forever = std::numeric_limits<std::uint64_t>::max();
 
 inline std::uint64_t clock_ns(clockid_t clock) {
   timespec time{};

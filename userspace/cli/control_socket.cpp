@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::string_view recorder_prefix = "recorder-", agent_prefix = "agent-", suffix = ".sock", good = "ok ",
                            bad = "failed ";
-constexpr mode_t private_mode = 0600;
+constexpr mode_t socket_mode = 0600;
 constexpr std::size_t max_answer = 8192, max_request = 256;
 /// How long a client may take to say what it wants.
 constexpr int request_timeout_ms = 1000;
@@ -109,7 +109,7 @@ Result<ControlServer> ControlServer::open(ControlKind kind) {
   if (!address_of(path)) return errno_error(ENAMETOOLONG, "cannot make the socket", path);
   UniqueFd socket = new_socket(SOCK_NONBLOCK);
   // The file gets the mode of the socket.
-  if (!socket || ::fchmod(socket.get(), private_mode) != 0) return errno_error(errno, "cannot make the socket", path);
+  if (!socket || ::fchmod(socket.get(), socket_mode) != 0) return errno_error(errno, "cannot make the socket", path);
   return ControlServer(std::move(*directory), std::move(socket), name, path);
 }
 

@@ -20,7 +20,7 @@ namespace {
 constexpr FileUse using_directory{O_RDONLY, "cannot use the directory", "give another directory",
                                   "give another directory"};
 /// Of the directory, and of those above it that are missing.
-constexpr mode_t private_mode = 0700, parent_mode = 0755;
+constexpr mode_t own_directory_mode = 0700, parent_mode = 0755;
 
 /// The first directory in a variable of systemd.
 std::string directory_in(const char* variable) {
@@ -41,7 +41,7 @@ Result<UniqueFd> open_own_directory(const std::string& path) {
   for (const auto& part : whole) {
     so_far /= part;
     if (part.empty() || part == "/") continue;
-    const mode_t mode = so_far == whole ? private_mode : parent_mode;
+    const mode_t mode = so_far == whole ? own_directory_mode : parent_mode;
     auto place = find_place(so_far.string(), calling_user(), using_directory);
     if (!place) return std::unexpected(std::move(place.error()));
     const char* const name = place->name.c_str();

@@ -2,7 +2,6 @@
 #include "session/snapshot.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -21,8 +20,6 @@ constexpr std::uint64_t turn_words = 1 << 16;
 /// Words that all domains together may be read ahead, besides a chunk of each. So many staged events stay below the
 /// bound at which the timeline would give up their order.
 constexpr std::uint64_t max_words_ahead = 1 << 22;
-
-constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
 
 struct DomainProgress {
   std::uint64_t goal = 0;       ///< words written when the snapshot was taken

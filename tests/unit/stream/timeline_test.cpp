@@ -9,10 +9,10 @@
 #include <string>
 #include <tuple>
 
+#include "base/clock.hpp"
+
 namespace rtev {
 namespace {
-
-constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
 
 Event make_event(std::uint64_t time, std::uint32_t source, std::uint64_t value = 0) {
   return {.time = time, .value = value, .source = source, .id = 0, .kind = EventKind::counter, .flags = 0};

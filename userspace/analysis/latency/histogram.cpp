@@ -14,7 +14,7 @@ namespace {
 constexpr unsigned exact_bits = 11;
 constexpr unsigned divided_bits = exact_bits - 1;
 
-constexpr std::uint32_t bucket_of(std::uint64_t value) {
+constexpr std::uint32_t bucket_index(std::uint64_t value) {
   const auto bits = static_cast<unsigned>(std::bit_width(value));
   if (bits <= exact_bits) return static_cast<std::uint32_t>(value);
   const unsigned shift = bits - exact_bits;
@@ -29,9 +29,10 @@ constexpr std::uint64_t last_of(std::uint32_t bucket) {
   return ((high + 1) << shift) - 1;
 }
 
-static_assert(bucket_of(2047) == 2047 && bucket_of(2048) == 2048 && bucket_of(2049) == 2048 && last_of(2048) == 2049);
-static_assert(bucket_of(4096) == bucket_of(4099) && bucket_of(4096) == bucket_of(4095) + 1);
-static_assert(last_of(bucket_of(std::numeric_limits<std::uint64_t>::max())) ==
+static_assert(bucket_index(2047) == 2047 && bucket_index(2048) == 2048 && bucket_index(2049) == 2048 &&
+              last_of(2048) == 2049);
+static_assert(bucket_index(4096) == bucket_index(4099) && bucket_index(4096) == bucket_index(4095) + 1);
+static_assert(last_of(bucket_index(std::numeric_limits<std::uint64_t>::max())) ==
               std::numeric_limits<std::uint64_t>::max());
 
 constexpr std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) {
@@ -41,7 +42,7 @@ constexpr std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) {
 }  // namespace
 
 void Histogram::record(std::uint64_t value) {
-  const std::uint32_t bucket = bucket_of(value);
+  const std::uint32_t bucket = bucket_index(value);
   ++pages_[bucket / page_buckets][bucket % page_buckets];
   ++count_;
   total_ = saturated_sum(total_, value);

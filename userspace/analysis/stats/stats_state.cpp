@@ -9,7 +9,7 @@
 namespace rtev {
 namespace {
 
-constexpr std::size_t max_user_events = 64;  ///< of a process, that are counted by name
+constexpr std::size_t max_named_user_events = 64;  ///< of a process, that are counted by name
 
 }  // namespace
 
@@ -125,7 +125,7 @@ std::optional<std::size_t> Stats::Process::count_user_event(const Event& event, 
            (!library_span || user.name == *library_span);
   });
   if (found == named.end()) {
-    if (named.size() >= max_user_events) {
+    if (named.size() >= max_named_user_events) {
       ++stats.other_user_events;
       return std::nullopt;
     }

@@ -10,7 +10,7 @@
 namespace rtev::cli {
 namespace {
 
-constexpr const char* footer =
+constexpr const char* agent_footer =
     "Metrics are counted by group, never by pid: a service that is started again goes on counting where it was. "
     "docs/metrics.md lists them; contrib/prometheus has alerts, contrib/grafana a dashboard.\n"
     "\n"
@@ -27,7 +27,7 @@ constexpr const char* footer =
 Subcommand add_agent_command(CLI::App& root) {
   auto options = std::make_shared<AgentOptions>();
   CLI::App* const app = root.add_subcommand("agent", "stay on a host and serve metrics of its OCaml programs");
-  app->footer(footer);
+  app->footer(agent_footer);
   add_agent_options(*app, options);
   return {.app = app, .run = [options](const Invocation& invocation) { return run_agent(*options, invocation); }};
 }

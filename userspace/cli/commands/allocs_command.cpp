@@ -9,7 +9,7 @@
 namespace rtev::cli {
 namespace {
 
-constexpr const char* footer =
+constexpr const char* allocs_footer =
     "A stack is taken whenever half of a minor heap is used up, which costs a program next to nothing. What is "
     "allocated there at that moment is the sample, so the figures have two biases. A loop whose sizes divide the minor "
     "heap meets it at the same place again and again. And the domain that first fills its heap makes all domains "
@@ -27,7 +27,7 @@ constexpr const char* footer =
 Subcommand add_allocs_command(CLI::App& root) {
   auto options = std::make_shared<AnalysisOptions>();
   CLI::App* const app = root.add_subcommand("allocs", "show who allocates, by line");
-  app->footer(footer);
+  app->footer(allocs_footer);
   app->add_flag("--full", options->full, "show more sites, and the whole tree of calls");
   add_profile_options(*app, *options);
   // On a CPU for blocks that go into the major heap directly.

@@ -9,7 +9,7 @@
 namespace rtev::cli {
 namespace {
 
-constexpr const char* footer =
+constexpr const char* convert_footer =
     "Examples:\n"
     "  rtev-bpf convert trace.fxt -o trace.pftrace           for ui.perfetto.dev and trace_processor\n"
     "  rtev-bpf convert trace.fxt -p 1234 -o one.fxt         one process of a recording\n"
@@ -20,7 +20,7 @@ constexpr const char* footer =
 Subcommand add_convert_command(CLI::App& root) {
   auto options = std::make_shared<CopyOptions>();
   CLI::App* const app = root.add_subcommand("convert", "write a recording or a ring in another format");
-  app->footer(footer);
+  app->footer(convert_footer);
   add_input_options(*app, *options);
   add_recording_options(*app, options->output);
   app->get_option("--output")

@@ -19,7 +19,7 @@
 namespace rtev::cli {
 namespace {
 
-constexpr const char* footer =
+constexpr const char* diff_footer =
     "Processes are matched by the name of their program; those of one program count together. If each recording has "
     "one "
     "program, these two are compared, whatever their names. Both recordings are cut into slices of the same length, so "
@@ -80,7 +80,7 @@ int run_diff(const DiffCommandOptions& options) {
 Subcommand add_diff_command(CLI::App& root) {
   auto options = std::make_shared<DiffCommandOptions>();
   CLI::App* const app = root.add_subcommand("diff", "show what changed between two recordings, and what is noise");
-  app->footer(footer);
+  app->footer(diff_footer);
   app->add_flag("--full", options->full, "show all figures of all programs, also those that did not change");
   add_parsed_option(
       *app, "--min-change", "PERCENT", "a percentage, e.g. 10%",

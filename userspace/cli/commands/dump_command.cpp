@@ -16,7 +16,7 @@ int run_dump(const CopyOptions& options, const Invocation& invocation) {
   return copy(options, invocation, otherwise);
 }
 
-constexpr const char* footer =
+constexpr const char* dump_footer =
     "Examples:\n"
     "  rtev-bpf dump trace.fxt --all                show every event of a recording\n"
     "  rtev-bpf dump trace.fxt --events user        only its user events and losses\n"
@@ -27,7 +27,7 @@ constexpr const char* footer =
 Subcommand add_dump_command(CLI::App& root) {
   auto options = std::make_shared<CopyOptions>();
   CLI::App* const app = root.add_subcommand("dump", "show a recording, a ring file, or the ring of a process");
-  app->footer(footer);
+  app->footer(dump_footer);
   add_input_options(*app, *options);
   add_output_options(*app, options->output);
   add_common_options(*app, *options);

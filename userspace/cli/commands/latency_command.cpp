@@ -24,7 +24,7 @@
 namespace rtev::cli {
 namespace {
 
-constexpr const char* footer =
+constexpr const char* latency_footer =
     "A pause is the outermost runtime span of a domain. P50 is the duration that 50 % of the pauses do not exceed, to "
     "three significant digits; percentiles are those of olly latency. ONCPU, RUNBL and BLOCK are shares of TOTAL. With "
     "--full, ON-CPU, RUNNABLE and BLOCKED have percentiles of their own: the values in one line may belong to "
@@ -92,7 +92,7 @@ int run_latency(const LatencyCommandOptions& options, const Invocation& invocati
 Subcommand add_latency_command(CLI::App& root) {
   auto options = std::make_shared<LatencyCommandOptions>();
   CLI::App* const app = root.add_subcommand("latency", "show how long GC pauses are, or spans of your own");
-  app->footer(footer);
+  app->footer(latency_footer);
   CLI::Option* const phase =
       app->add_option("--phase", options->phase, "measure the spans of this phase instead of pauses, e.g. minor")
           ->type_name("NAME")

@@ -14,7 +14,7 @@
 namespace rtev::cli {
 namespace {
 
-constexpr const char* footer =
+constexpr const char* live_footer =
     "OCaml programs write runtime events if they are started with OCAML_RUNTIME_EVENTS_START=1 in their environment or "
     "call Runtime_events.start (). \"rtev-bpf -- CMD\" starts CMD with events on and traces it and its descendants.\n"
     "\n"
@@ -91,7 +91,7 @@ int run_live(const StreamOptions& options, const Invocation& invocation) {
 
 Subcommand add_live_command(CLI::App& root) {
   auto options = std::make_shared<StreamOptions>();
-  root.footer(footer);
+  root.footer(live_footer);
   add_process_options(root, *options);
   add_output_options(root, options->output);
   add_disk_options(root, options->output.disk, false);

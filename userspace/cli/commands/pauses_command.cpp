@@ -14,7 +14,7 @@
 namespace rtev::cli {
 namespace {
 
-constexpr const char* footer =
+constexpr const char* pauses_footer =
     "A pause is the outermost runtime span of a domain. With --sched all the report names every thread that held the "
     "CPU while an OCaml thread waited for it. By default only switches from or to an OCaml thread are traced, which "
     "costs less: then only the first and the last of these threads are known.\n"
@@ -47,7 +47,7 @@ int run_pauses(const PausesCommandOptions& options, const Invocation& invocation
 Subcommand add_pauses_command(CLI::App& root) {
   auto options = std::make_shared<PausesCommandOptions>();
   CLI::App* const app = root.add_subcommand("pauses", "find the longest GC pauses and their causes");
-  app->footer(footer);
+  app->footer(pauses_footer);
   add_number_option<std::size_t>(*app, "--top", options->top, 1, PausesOptions::max_top,
                                  "report the N longest pauses (default: the longest by each cause; with --full, or "
                                  "as JSON, the 10 longest)");

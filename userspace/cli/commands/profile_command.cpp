@@ -13,7 +13,7 @@
 namespace rtev::cli {
 namespace {
 
-constexpr const char* footer =
+constexpr const char* profile_footer =
     "SELF is the share of samples in the function itself, TOTAL that of samples with the function anywhere in their "
     "stack; a function that calls itself counts once. Samples in the GC count for the OCaml function that led there: "
     "GC is the part of SELF that was in the GC. Shares are of CPU time, or with --off-cpu of the time that threads "
@@ -56,7 +56,7 @@ int run(ProfileCommandOptions options, const Invocation& invocation) {
 Subcommand add_profile_command(CLI::App& root) {
   auto options = std::make_shared<ProfileCommandOptions>();
   CLI::App* const app = root.add_subcommand("profile", "show where CPU time goes, by function and line");
-  app->footer(footer);
+  app->footer(profile_footer);
   add_choice<ProfileBy>(*app, "--by", options->by,
                         {{"function", ProfileBy::function},
                          {"line", ProfileBy::line},

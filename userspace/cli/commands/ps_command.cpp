@@ -31,7 +31,7 @@ namespace {
 
 constexpr std::chrono::milliseconds default_sample{500};
 
-constexpr const char* footer =
+constexpr const char* ps_footer =
     "RUNTIME is the version of OCaml, or the name of another program that writes rings. EVENTS/S is the rate at which "
     "the process wrote events while ps counted, CPU% what it used of one CPU, GC% the share of pauses in the time of "
     "its domains. HEAP is the major heap; it is not known before a counter of it was written. RING says whether the "
@@ -140,7 +140,7 @@ int run_ps(const PsOptions& options) {
 Subcommand add_ps_command(CLI::App& root) {
   auto options = std::make_shared<PsOptions>();
   CLI::App* const app = root.add_subcommand("ps", "list OCaml 5 processes: ring, domains, events, CPU, GC, memory");
-  app->footer(footer);
+  app->footer(ps_footer);
   add_process_options(*app, *options);
   app->get_option("--duration")->description("count events for this time, e.g. 2s (default: 500ms)");
   app->option_defaults()->group("Output");

@@ -99,7 +99,7 @@ std::string describe_files(const FileSeries& series) {
   return text;
 }
 
-constexpr const char* footer =
+constexpr const char* record_footer =
     "FILE.fxt is a recording: dump shows it, convert exports it in another format, and summary, latency, pauses, "
     "stalls and stats analyse it (-i). Files in the other formats are exports: rtev-bpf cannot read them. fxt, chrome "
     "and pftrace files "
@@ -169,7 +169,7 @@ int run_record(const RecordOptions& options, const Invocation& invocation) {
 Subcommand add_record_command(CLI::App& root) {
   auto options = std::make_shared<RecordOptions>();
   CLI::App* const app = root.add_subcommand("record", "write the stream to a file, to view or analyse later");
-  app->footer(footer);
+  app->footer(record_footer);
   add_process_options(*app, *options);
   add_recording_options(*app, options->output);
   add_disk_options(*app, options->output.disk, true);

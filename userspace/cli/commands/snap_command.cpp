@@ -18,7 +18,7 @@
 namespace rtev::cli {
 namespace {
 
-constexpr const char* footer =
+constexpr const char* snap_footer =
     "It asks the recorder of this user, as started by record --keep, and prints the name of the file when that is "
     "complete. SIGUSR2 to the recorder asks for a dump, too, without an answer.";
 
@@ -50,7 +50,7 @@ int run_snap(const std::string& given) {
 Subcommand add_snap_command(CLI::App& root) {
   auto socket = std::make_shared<std::string>();
   CLI::App* const app = root.add_subcommand("snap", "have a running recorder write what it keeps");
-  app->footer(footer);
+  app->footer(snap_footer);
   app->add_option("--socket", *socket, "of the recorder, if several are running")->type_name("PATH");
   return {.app = app, .run = [socket](const Invocation&) { return run_snap(*socket); }};
 }

@@ -15,7 +15,7 @@
 namespace rtev::cli {
 namespace {
 
-constexpr const char* footer =
+constexpr const char* stalls_footer =
     "A thread has an event loop if it waits again and again in select, poll, epoll_wait or io_uring_enter. A turn of "
     "the loop is the time between two of these waits. A stall is a turn of at least --min that is more than five times "
     "as long as the median turn. The report says what the thread did in it: on a CPU in its own code, in the GC, "
@@ -56,7 +56,7 @@ int run_stalls(const StallsCommandOptions& options, const Invocation& invocation
 Subcommand add_stalls_command(CLI::App& root) {
   auto options = std::make_shared<StallsCommandOptions>();
   CLI::App* const app = root.add_subcommand("stalls", "find what keeps event loops from their next wait for events");
-  app->footer(footer);
+  app->footer(stalls_footer);
   add_number_option<std::size_t>(*app, "--top", options->top, 1, Stalls::max_stalls,
                                  "list the N longest stalls (default: up to 10)");
   add_time_option(*app, "--min", options->min, "leave out stalls shorter than this (default: 50ms)");

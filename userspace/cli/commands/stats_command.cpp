@@ -12,7 +12,7 @@
 namespace rtev::cli {
 namespace {
 
-constexpr const char* footer =
+constexpr const char* stats_footer =
     "GC is the time that domains spent in pauses; GC% is GC as a share of WALL. For a process both are sums over its "
     "domains. ALLOC is what was allocated in minor heaps, PROMOTED what of it was moved to the major heap. With one "
     "process the domains are listed, with several their number. STW LED and FOLLOWED count the stop-the-world "
@@ -42,7 +42,7 @@ int run_stats(const StatsCommandOptions& options, const Invocation& invocation) 
 Subcommand add_stats_command(CLI::App& root) {
   auto options = std::make_shared<StatsCommandOptions>();
   CLI::App* const app = root.add_subcommand("stats", "show what the garbage collector did, by process and domain");
-  app->footer(footer);
+  app->footer(stats_footer);
   app->add_flag("--full", options->full, "show a section with all figures and the domains of each process");
   app->add_flag("--gc-tuning", options->gc_tuning,
                 "show what the figures say about OCAMLRUNPARAM s= (minor heap) and o= (space_overhead), with the "

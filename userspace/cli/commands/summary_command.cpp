@@ -12,7 +12,7 @@
 namespace rtev::cli {
 namespace {
 
-constexpr const char* footer =
+constexpr const char* summary_footer =
     "What stats, latency and pauses say, without their tables: time and CPU time of the GC, how the heap goes on, how "
     "long pauses are, and by which causes the long ones. As JSON their three reports, a line each.\n"
     "\n"
@@ -36,7 +36,7 @@ int run_summary(const AnalysisOptions& options, const Invocation& invocation) {
 Subcommand add_summary_command(CLI::App& root) {
   auto options = std::make_shared<AnalysisOptions>();
   CLI::App* const app = root.add_subcommand("summary", "show how a program does: GC, heap and pauses on one screen");
-  app->footer(footer);
+  app->footer(summary_footer);
   app->add_flag("--full", options->full, "show what stats, latency and pauses show with --full, one after the other");
   add_analysis_options(*app, *options);
   return {.app = app,

@@ -15,7 +15,7 @@
 namespace rtev {
 namespace {
 
-constexpr std::uint64_t notable = 10;  // a tenth of the pause
+constexpr std::uint64_t notable_part = 10;  // a tenth of the pause
 
 /// The two phases in which most of the pause was spent, without those in which it waited for other domains.
 void add_phases(TextBuffer& out, const PauseDetails& pause) {
@@ -23,7 +23,7 @@ void add_phases(TextBuffer& out, const PauseDetails& pause) {
   std::vector<const PhaseTree::Node*> phases;
   for (const PhaseTree::Node& node : pause.phases.nodes()) {
     if (node.phase == barriers.start_barrier || node.phase == barriers.minor_barrier) continue;
-    if (node.depth > 0 && node.own_ns > 0 && node.own_ns >= pause.duration_ns() / notable) phases.push_back(&node);
+    if (node.depth > 0 && node.own_ns > 0 && node.own_ns >= pause.duration_ns() / notable_part) phases.push_back(&node);
   }
   std::ranges::sort(phases, std::ranges::greater{}, &PhaseTree::Node::own_ns);
   constexpr std::size_t most = 2;
@@ -64,7 +64,7 @@ class Parts {
   };
 
   void add(std::uint64_t ns, std::string_view what, const std::string& details = {}) {
-    if (ns == 0 || ns < pause_.duration_ns() / notable) return;
+    if (ns == 0 || ns < pause_.duration_ns() / notable_part) return;
     const bool is_nearly_all = ns >= pause_.duration_ns() / 20 * 19;
     const std::string share = is_nearly_all ? "" : fmt::format(" {}", Percent{ns, pause_.duration_ns()});
     parts_.push_back({ns, fmt::format("{}{}{}", what, share, details)});

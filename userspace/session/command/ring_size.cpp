@@ -11,6 +11,7 @@
 
 #include "base/run_parameters.hpp"
 #include "enable/process_status.hpp"
+#include "rtev/event.hpp"
 
 namespace rtev {
 namespace {
@@ -20,7 +21,7 @@ constexpr unsigned default_bits = 16, wanted_bits = 20;
 
 /// The runtime counts the bytes of a file in an int, and aborts the program if it gets larger.
 constexpr std::uint64_t max_rings_bytes = std::uint64_t{1} << 30;
-constexpr std::uint64_t default_domains = 128, max_domains = 4096;
+constexpr std::uint64_t default_domains = 128;
 /// Headers, and names of user events.
 constexpr std::uint64_t other_bytes = std::uint64_t{2} << 20;
 

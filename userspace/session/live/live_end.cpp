@@ -2,7 +2,6 @@
 // How LiveSources ends: program images, and the session.
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -28,8 +27,6 @@ constexpr std::uint64_t drain_timeout_ns = 1'000'000'000;
 /// How long images that ended wait for room for their events, and how many of them.
 constexpr std::uint64_t max_end_wait_ns = 500'000'000;
 constexpr std::size_t max_waiting_ends = 256;
-
-constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,8 +42,6 @@ constexpr std::size_t max_waiting_events = 1 << 15, events_worth_a_look = 1 << 9
 /// Processes that one turn of a scan asks about.
 constexpr std::size_t scanned_at_once = 256;
 constexpr std::uint64_t scan_interval_ns = 10'000'000'000, whole_scan_interval_ns = 300'000'000'000;
-
-constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
 
 /// Gives memory of bursts back to the kernel, of which the C library keeps more and more. Not each time that something
 /// is freed: the next burst would have to fault it in again.

@@ -2,13 +2,12 @@
 #include "session/live/ringless.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
+
+#include "base/clock.hpp"
 
 namespace rtev {
 namespace {
-
-constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
 
 /// How long events may wait for their process to come into view: its program is being inspected, or it is not traced.
 constexpr std::uint64_t placing_timeout_ns = 500'000'000;

@@ -2,7 +2,6 @@
 #include "session/live/stream_output.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 
 #include "base/clock.hpp"
@@ -19,8 +18,6 @@ constexpr std::uint64_t release_ns = 10'000'000;
 /// the average by its weight.
 constexpr std::uint64_t measured_batches = 16, min_measured_events = 256;
 constexpr double measurement_weight = 0.25;
-
-constexpr auto forever = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 

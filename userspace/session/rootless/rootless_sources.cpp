@@ -22,7 +22,7 @@ namespace {
 constexpr std::chrono::nanoseconds max_delay = std::chrono::milliseconds(10);
 
 /// How soon to try again what could not be done at once.
-constexpr std::uint64_t retry_interval_ns = 500'000;
+constexpr std::uint64_t end_check_interval_ns = 500'000;
 
 /// How long it may take to release what is staged.
 constexpr std::uint64_t max_staged_ns = 100'000'000, max_drained_ns = 1'000'000'000;
@@ -281,7 +281,7 @@ std::optional<std::uint64_t> RootlessSources::next_collect_ns() const {
   const std::uint64_t now = monotonic_ns();
   next = earliest(next, finder_.next_look_ns(now));
   if (sampler_) next = earliest(next, sampler_->next_sample_ns());
-  if (!ended_.empty() || opener_.has_unused()) next = earliest(next, now + retry_interval_ns);
+  if (!ended_.empty() || opener_.has_unused()) next = earliest(next, now + end_check_interval_ns);
   return next;
 }
 
