@@ -11,6 +11,7 @@
 #include "analysis/latency/histogram.hpp"
 #include "analysis/own_share.hpp"
 #include "analysis/pause_finder.hpp"
+#include "analysis/utilization/mutator_utilization.hpp"
 #include "stream/thread_interval.hpp"
 
 namespace rtev {
@@ -85,6 +86,7 @@ struct LatencyReport {
   std::vector<Process> processes{};  ///< the one with most time first
   std::uint64_t other_domains = 0;   ///< that are not listed
   LatencyFigures others{};
+  std::vector<WindowUtilization> utilization{};  ///< of the whole run, if it is of pauses
 
   bool lower_bound() const { return all.lower_bound() || rings_missed > 0 || words_before > 0 || ignored_events > 0; }
 };

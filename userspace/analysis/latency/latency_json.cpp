@@ -5,6 +5,7 @@
 #include "analysis/latency/distribution_json.hpp"
 #include "analysis/latency/latency_figures.hpp"
 #include "analysis/report_json.hpp"
+#include "analysis/utilization/utilization_report.hpp"
 #include "base/enum_names.hpp"
 
 namespace rtev {
@@ -62,6 +63,7 @@ std::string latency_json(const LatencyReport& report) {
     out.member("ignored_events", report.ignored_events);
     out.member("words_before", report.words_before);
     out.member("lower_bound", report.lower_bound());
+    add_utilization(out, report.utilization);
     out.key("all").object([&] { add_figures(out, report.all); });
     out.key("processes").array([&] {
       for (const LatencyReport::Process& process : report.processes) {

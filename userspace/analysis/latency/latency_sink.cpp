@@ -96,7 +96,8 @@ void Latency::write(const LatencyReport& report) {
   }
 }
 
-void Latency::on_domain_begin(const DomainLife& domain, std::uint64_t /*time_ns*/, bool /*certain*/) {
+void Latency::on_domain_begin(const DomainLife& domain, std::uint64_t time_ns, bool certain) {
+  utilization_.begin_domain(domain, time_ns, certain);
   auto process = processes_.find(domain.process);
   const bool known = process != processes_.end() && process->second.domains.contains(domain.domain);
   if (!known && domains_ >= options_.max_domains && !make_room()) {
@@ -110,6 +111,10 @@ void Latency::on_domain_begin(const DomainLife& domain, std::uint64_t /*time_ns*
   }
   if (!known) ++domains_;
   ++process->second.domains[domain.domain].incarnations;
+}
+
+void Latency::on_domain_end(const DomainLife& domain, std::uint64_t time_ns) {
+  utilization_.end_domain(domain, time_ns);
 }
 
 std::uint64_t Latency::time_of(const ProcessEntry& entry) {
@@ -192,10 +197,12 @@ void Latency::on_pause_begin(const DomainLife& domain, const PhaseBegin& root) {
 }
 
 void Latency::on_pause_end(const DomainLife& domain, const PhaseEnd& root) {
+  utilization_.add_pause(domain, root.begin_ns, root.end_ns);
   if (options_.phase.empty()) record(domain, root);
 }
 
 void Latency::on_pause_dropped(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) {
+  utilization_.lose(domain, root.begin_ns);
   if (options_.phase.empty()) drop(domain, root, reason);
 }
 
@@ -212,6 +219,7 @@ void Latency::on_phase_dropped(const DomainLife& domain, const PhaseEnd& phase, 
 }
 
 void Latency::on_loss(const DomainLife& domain, const Loss& loss) {
+  utilization_.lose(domain, loss.from_ns);
   update(domain, [&](LatencyFigures& figures) {
     figures.lost_words += loss.words;
     figures.unprobed += loss.words == 0;
@@ -291,6 +299,7 @@ LatencyReport Latency::report_of(LatencyReport::Span span, std::uint64_t from_ns
                        .ignored_events = finder_.ignored(),
                        .other_domains = others_.incarnations,
                        .others = others_.*part};
+  if (span == LatencyReport::Span::run && options_.phase.empty()) report.utilization = utilization_.windows();
   report.all.merge(report.others);
   for (const auto& [index, entry] : processes_) {
     LatencyReport::Process process = report_of(index, entry, part, registry);

@@ -17,6 +17,7 @@
 #include "analysis/latency/phase_meters.hpp"
 #include "analysis/missing_events.hpp"
 #include "analysis/pause_finder.hpp"
+#include "analysis/utilization/mutator_utilization.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev {
@@ -73,6 +74,7 @@ class Latency final : public Sink, private PauseListener {
   using Part = LatencyFigures DomainEntry::*;
 
   void on_domain_begin(const DomainLife& domain, std::uint64_t time_ns, bool certain) override;
+  void on_domain_end(const DomainLife& domain, std::uint64_t time_ns) override;
   void on_pause_begin(const DomainLife& domain, const PhaseBegin& root) override;
   void on_pause_end(const DomainLife& domain, const PhaseEnd& root) override;
   void on_pause_dropped(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) override;
@@ -104,7 +106,8 @@ class Latency final : public Sink, private PauseListener {
   Output& output_;
   PauseFinder finder_;
   DomainTime time_;
-  PhaseMeters meters_{time_};                    ///< of the spans that are wanted
+  PhaseMeters meters_{time_};  ///< of the spans that are wanted
+  MutatorUtilization utilization_;
   std::array<std::optional<Phase>, 2> phase_{};  ///< LatencyOptions::phase, by Family
   const Registry* registry_ = nullptr;           ///< during consume()
   std::map<ProcessIndex, ProcessEntry> processes_;

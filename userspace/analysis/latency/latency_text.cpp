@@ -7,6 +7,7 @@
 
 #include "analysis/latency/latency_figures.hpp"
 #include "analysis/report_text.hpp"
+#include "analysis/utilization/utilization_report.hpp"
 #include "base/folding.hpp"
 #include "base/text_table.hpp"
 
@@ -29,6 +30,7 @@ class Report {
     headline();
     if (full_) {
       warnings();
+      add_utilization_table(out_, report_.utilization, report_.run_ns, report_.run_realtime_ns);
       blocks();
     } else {
       table();
@@ -77,6 +79,7 @@ class Report {
     }
     out_.add(folded(line.text(), 0, 0), '\n');
     if (is_single() && !full_) where_time_went(all);
+    if (all.wall.count() > 0 && !full_) add_utilization_line(out_, report_.utilization);
   }
 
   bool is_single() const { return report_.processes.size() == 1 && report_.others.empty(); }

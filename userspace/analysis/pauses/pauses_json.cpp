@@ -6,6 +6,7 @@
 #include "analysis/report_json.hpp"
 #include "analysis/report_text.hpp"
 #include "analysis/seen_stacks_json.hpp"
+#include "analysis/utilization/utilization_report.hpp"
 
 namespace rtev {
 namespace {
@@ -21,6 +22,7 @@ class Report {
       json_.member("min_ns", report_.min_ns);
       json_.member("top", report_.top);
       counts();
+      add_utilization(json_, report_.utilization);
       groups();
       json_.key("pauses").array([&] {
         for (const PauseDetails* const of : report_.worst) json_.object([&] { pause(*of); });

@@ -11,6 +11,7 @@
 #include "analysis/pauses/blame.hpp"
 #include "analysis/pauses/cause_groups.hpp"
 #include "analysis/pauses/pause_details.hpp"
+#include "analysis/utilization/mutator_utilization.hpp"
 #include "base/text_buffer.hpp"
 
 namespace rtev {
@@ -63,7 +64,8 @@ struct PausesReport {
   std::string input{};                 ///< a recording as an argument of a shell; empty: none
   Counts counts{};
   OwnFigures own{};
-  bool several_processes = false;             ///< had pauses
+  bool several_processes = false;  ///< had pauses
+  std::vector<WindowUtilization> utilization{};
   LongPauses long_pauses{};                   ///< by cause
   std::vector<const PauseDetails*> worst{};   ///< longest first
   std::vector<UnfinishedPause> unfinished{};  ///< those that may be longest first

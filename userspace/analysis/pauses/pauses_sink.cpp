@@ -57,6 +57,7 @@ PausesReport Pauses::report() const {
                       .counts = counts_,
                       .own = own_.figures(),
                       .several_processes = processes_.size() == several,
+                      .utilization = utilization_.windows(),
                       .long_pauses = groups_.longest(options_.min_ns),
                       .worst = worst_.worst(),
                       .unfinished = unfinished_};
@@ -72,6 +73,7 @@ PausesReport Pauses::report() const {
 
 void Pauses::on_pause_details(PauseDetails&& pause) {
   ++counts_.pauses;
+  utilization_.add_pause(pause.domain, pause.begin_ns, pause.end_ns);
   if (pause.duration_ns() < options_.min_ns || options_.top == 0) return;
   ++counts_.long_enough;
   counts_.total_ns += pause.duration_ns();
@@ -84,6 +86,7 @@ void Pauses::on_pause_details(PauseDetails&& pause) {
 
 void Pauses::on_unfinished(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) {
   ++counts_.unfinished[static_cast<std::size_t>(reason)];
+  utilization_.lose(domain, root.begin_ns);
   const auto length = [](const UnfinishedPause& pause) { return pause.until_ns - pause.begin_ns; };
   UnfinishedPause pause{
       .domain = domain, .root = root.phase, .begin_ns = root.begin_ns, .until_ns = root.end_ns, .reason = reason};
@@ -97,6 +100,7 @@ void Pauses::on_unfinished(const DomainLife& domain, const PhaseEnd& root, Unfin
 }
 
 void Pauses::on_words_lost(const DomainLife& domain, const Loss& loss) {
+  utilization_.lose(domain, loss.from_ns);
   counts_.lost_words += loss.words;
   counts_.unprobed += loss.words == 0;
   worst_.lose(domain, loss);

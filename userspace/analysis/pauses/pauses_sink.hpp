@@ -13,6 +13,7 @@
 #include "analysis/pauses/pause_analyzer.hpp"
 #include "analysis/pauses/pauses_report.hpp"
 #include "analysis/pauses/worst_pauses.hpp"
+#include "analysis/utilization/mutator_utilization.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev {
@@ -50,11 +51,18 @@ class Pauses final : public Sink, private PauseConsumer {
   void on_pause_details(PauseDetails&& pause) override;
   void on_unfinished(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) override;
   void on_words_lost(const DomainLife& domain, const Loss& loss) override;
+  void on_domain_begin(const DomainLife& domain, std::uint64_t time_ns, bool certain) override {
+    utilization_.begin_domain(domain, time_ns, certain);
+  }
+  void on_domain_end(const DomainLife& domain, std::uint64_t time_ns) override {
+    utilization_.end_domain(domain, time_ns);
+  }
 
   PausesOptions options_;
   PauseAnalyzer analyzer_;
   WorstPauses worst_;
   CauseGroups groups_;
+  MutatorUtilization utilization_;
   static constexpr std::size_t several = 2;
   std::set<ProcessIndex> processes_;         ///< that had pauses: one, or several of them
   std::vector<UnfinishedPause> unfinished_;  ///< longest first

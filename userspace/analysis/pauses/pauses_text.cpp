@@ -8,6 +8,7 @@
 #include "analysis/pauses/blame.hpp"
 #include "analysis/pauses/pauses_report.hpp"
 #include "analysis/report_text.hpp"
+#include "analysis/utilization/utilization_report.hpp"
 #include "base/folding.hpp"
 
 namespace rtev {
@@ -87,6 +88,7 @@ class Report {
     if (report_.end_ns > report_.start_ns) print(line, ", in {}", Duration{report_.end_ns - report_.start_ns});
     if (!report_.worst.empty()) print(line, "; the longest {}", Duration{report_.worst.front()->duration_ns()});
     out_.add(folded(line.text(), 0, indent), '\n');
+    if (counts.pauses > 0) add_utilization_line(out_, report_.utilization);
   }
 
   /// How many of the long pauses have which cause. Returns how many groups are listed.

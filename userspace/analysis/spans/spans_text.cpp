@@ -28,7 +28,7 @@ struct Part {
 constexpr std::array parts{
     Part{&SpanTime::code, "CODE", "own code"},
     Part{&SpanTime::gc, "GC", "GC work"},
-    Part{&SpanTime::domains, "DOMAINS", "waiting in the GC for other domains"},
+    Part{&SpanTime::domains, "GC WAIT", "blocked in the GC"},
     Part{&SpanTime::no_cpu, "NO CPU", "waiting for a CPU"},
     Part{&SpanTime::blocked, "BLOCKED", "blocked outside of the GC"},
 };

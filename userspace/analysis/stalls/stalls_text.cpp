@@ -66,7 +66,7 @@ void add_what(TextBuffer& out, const Stall& stall, Part::What what) {
       out.add("on CPU in the GC");
       return;
     case Part::What::domains:
-      out.add("waiting in the GC for other domains");
+      out.add("blocked in the GC");
       return;
     case Part::What::no_cpu:
       out.add("without a CPU");

@@ -3,6 +3,7 @@
 #include "analysis/report_json.hpp"
 #include "analysis/stats/gc_tuning.hpp"
 #include "analysis/stats/stats_report.hpp"
+#include "analysis/utilization/utilization_report.hpp"
 #include "stream/registry.hpp"
 
 namespace rtev {
@@ -173,6 +174,7 @@ std::string stats_json(const StatsReport& report, bool gc_tuning) {
     json.member("switches_dropped", report.switches_dropped);
     json.member("rings_missed", report.rings_missed);
     json.member("ignored_events", report.ignored_events);
+    add_utilization(json, report.utilization);
     json.key("allocators").array([&] {
       for (const Allocator& allocator : report.allocators) {
         json.object([&] {

@@ -12,6 +12,7 @@
 #include "analysis/stats/allocators.hpp"
 #include "analysis/stats/stats_figures.hpp"
 #include "analysis/stats/trend.hpp"
+#include "analysis/utilization/mutator_utilization.hpp"
 #include "rtev/event.hpp"
 
 namespace rtev {
@@ -85,6 +86,7 @@ struct StatsReport {
   bool scheduler_seen = false;
   /// Switches that the kernel could not hand over: CPU times are not exact if there are any.
   std::uint64_t switches_dropped = 0;
+  std::vector<WindowUtilization> utilization{};
   std::vector<Allocator> allocators{};  ///< of all processes, if allocations were sampled
   std::uint64_t rings_missed = 0;       ///< announced by processes and never readable
   std::uint64_t ignored_events = 0;     ///< begins of phases of domains beyond what can be followed at once

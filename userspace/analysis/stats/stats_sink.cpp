@@ -274,6 +274,7 @@ Stats::Process* Stats::merged_process(const DomainLife& life) {
 }
 
 void Stats::on_domain_begin(const DomainLife& life, std::uint64_t time_ns, bool certain) {
+  utilization_.begin_domain(life, time_ns, certain);
   Process* const process = known_process(life.process);
   if (!process) return;
   if (process->is_merged(life.domain)) {
@@ -291,6 +292,7 @@ void Stats::on_domain_begin(const DomainLife& life, std::uint64_t time_ns, bool 
 }
 
 void Stats::on_domain_end(const DomainLife& life, std::uint64_t time_ns) {
+  utilization_.end_domain(life, time_ns);
   if (Process* const merged = merged_process(life)) merged->end_merged(merged->domains[life.domain], now_ns_);
   if (!domain_at(life)) return;
   Process& process = *known_process(life.process);
@@ -308,6 +310,7 @@ void Stats::on_phase_begin(const DomainLife& life, const PhaseBegin& phase) {
 }
 
 void Stats::on_pause_begin(const DomainLife& life, const PhaseBegin& root) {
+  utilization_.begin_pause(life, root.time_ns);
   if (Process* const merged = merged_process(life)) merged->other_pauses.begin(root.time_ns);
   Incarnation* const domain = domain_at(life);
   if (!domain) return;
@@ -317,6 +320,7 @@ void Stats::on_pause_begin(const DomainLife& life, const PhaseBegin& root) {
 }
 
 void Stats::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
+  utilization_.add_pause(life, root.begin_ns, root.end_ns);
   if (Process* const merged = merged_process(life)) merged->other_pauses.end(root.end_ns);
   Incarnation* const domain = domain_at(life);
   if (!domain) return;
@@ -331,6 +335,7 @@ void Stats::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
 }
 
 void Stats::on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) {
+  utilization_.lose(life, root.begin_ns);
   if (Process* const merged = merged_process(life)) {
     const bool ended = reason == Unfinished::ended;
     merged->other_pauses.end(ended ? root.end_ns : root.begin_ns);

@@ -13,6 +13,7 @@
 #include "analysis/pause_finder.hpp"
 #include "analysis/stats/stats_figures.hpp"
 #include "analysis/stats/stats_report.hpp"
+#include "analysis/utilization/mutator_utilization.hpp"
 #include "stream/sink.hpp"
 #include "stream/thread_tracker.hpp"
 
@@ -82,6 +83,7 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   void on_pause_begin(const DomainLife& life, const PhaseBegin& root) override;
   void on_pause_end(const DomainLife& life, const PhaseEnd& root) override;
   void on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) override;
+  void on_loss(const DomainLife& life, const Loss& loss) override { utilization_.lose(life, loss.from_ns); }
 
   DomainStats stats_of(const Process& process, const Incarnation& domain,
                        const std::vector<ThreadInterval>& running) const;
@@ -90,6 +92,7 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   StatsOptions options_;
   PauseFinder pauses_{*this};
   ThreadTracker threads_{this};
+  MutatorUtilization utilization_;
   std::size_t bytes_ = 0, merge_at_bytes_;  ///< of processes_
   std::unordered_map<ProcessIndex, Process> processes_;
   Process* last_process_ = nullptr;                        ///< the one asked for last: events come in runs

@@ -14,6 +14,7 @@
 #include "analysis/report_text.hpp"
 #include "analysis/stats/gc_tuning.hpp"
 #include "analysis/stats/stats_cells.hpp"
+#include "analysis/utilization/utilization_report.hpp"
 #include "base/folding.hpp"
 
 namespace rtev {
@@ -337,12 +338,14 @@ std::string stats_text(StatsReport report, bool full, bool gc_tuning) {
   if (full) {
     print(out, "{} in {}\n", Counted{report.process_count, "OCaml process", "OCaml processes"},
           Duration{report.total.wall_ns});
+    if (report.total.gc_ns > 0) add_utilization_table(out, report.utilization, report.run_ns, report.run_realtime_ns);
     add_sections(out, report);
     if (left_out > 0)
       print(out, "\nwithout {} that ended without any event\n", Counted{left_out, "process", "processes"});
   } else {
     Screen screen(out, report);
     screen.add_sentences();
+    if (report.total.gc_ns > 0 && !gc_tuning) add_utilization_line(out, report.utilization);
     if (!gc_tuning) screen.add_table();
   }
   if (gc_tuning) add_gc_tuning(out, report);

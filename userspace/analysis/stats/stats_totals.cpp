@@ -95,6 +95,7 @@ StatsReport Stats::report(const Registry& registry) {
                      .process_count = processes_.size() + other_process_count_,
                      .scheduler_seen = scheduler_seen_,
                      .switches_dropped = switches_dropped_,
+                     .utilization = utilization_.windows_at(now_ns_),
                      .allocators = allocators_.greatest(registry),
                      .rings_missed = rings_missed_,
                      .ignored_events = pauses_.ignored()};

@@ -22,7 +22,7 @@ void expect_possible(const StatsFigures& figures, std::string_view where) {
 void expect_natural(const nlohmann::json& value, const std::string& where) {
   if (value.is_structured()) {
     for (const auto& [key, member] : value.items()) expect_natural(member, where + '/' + key);
-  } else if (where.ends_with("gc_share")) {
+  } else if (where.ends_with("gc_share") || where.ends_with("/min") || where.find("/p99") != std::string::npos) {
     EXPECT_TRUE(value.is_null() || (value >= 0.0 && value <= 1.0)) << where << ' ' << value;
   } else if (value.is_number()) {
     EXPECT_TRUE(value.is_number_unsigned()) << where << ' ' << value;

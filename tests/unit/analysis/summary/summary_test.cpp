@@ -73,6 +73,25 @@ class SummaryTest : public testing::Test {
   World world;
 };
 
+TEST_F(SummaryTest, AllReportsHaveTheSameUtilization) {
+  Summary summary({});
+  run(summary, true);
+  std::istringstream lines(summary.report_json(world.registry));
+  std::vector<nlohmann::json> found;
+  for (std::string line; std::getline(lines, line);) found.push_back(nlohmann::json::parse(line).at("mmu"));
+  ASSERT_THAT(found, testing::SizeIs(3));
+  EXPECT_EQ(found[0], found[1]);
+  EXPECT_EQ(found[0], found[2]);
+  // Pauses of 12 ms, ten others of half a millisecond between them.
+  const auto of = [&](std::uint64_t length_ns) {
+    const auto window = std::ranges::find_if(found[0], [&](const auto& one) { return one["window_ns"] == length_ns; });
+    return window != found[0].end() ? window->at("min").get<double>() : -1;
+  };
+  EXPECT_EQ(of(10 * ms), 0);
+  EXPECT_DOUBLE_EQ(of(30 * ms), 0.6);
+  EXPECT_DOUBLE_EQ(of(100 * ms), 0.875);
+}
+
 TEST_F(SummaryTest, Text) {
   Summary summary({.input = "server.fxt"});
   run(summary, true);

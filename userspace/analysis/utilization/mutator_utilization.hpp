@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// Minimum mutator utilization (MMU): how much of any window of time pauses leave to the program, by the window's
+// length.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "stream/span_tracker.hpp"
+
+namespace rtev {
+
+/// What pauses left to programs in windows of one length: in all positions that a window can have in the life of a
+/// domain. Shares are those of one domain, from 0 to 1: requests run on one.
+class WindowUtilization {
+ public:
+  explicit WindowUtilization(std::uint64_t length_ns = 1)
+      : length_ns_(length_ns), part_bits_(static_cast<int>(std::bit_width(length_ns / max_parts))) {}
+
+  /// For `ns` the window moved on, and the time in pauses within it went from one value to the other evenly.
+  void add(std::uint64_t ns, std::uint64_t paused_from_ns, std::uint64_t paused_to_ns);
+  /// The window with most time in pauses, if no worse one is known.
+  void note_worst(std::uint64_t begin_ns, std::uint64_t paused_ns, const DomainLife& domain);
+
+  std::uint64_t length_ns() const { return length_ns_; }
+  /// False if no domain was seen for so long without a gap.
+  bool is_known() const { return is_known_; }
+  /// The least share: the MMU. 1 if nothing is known.
+  double least() const { return share(worst_paused_ns_); }
+  /// Of all windows, `percent` left at least this share. Exact to a percent of the window.
+  double percentile(double percent) const;
+  /// The window with the least share: when it began (CLOCK_MONOTONIC), and where.
+  std::uint64_t worst_begin_ns() const { return worst_begin_ns_; }
+  const DomainLife& worst_domain() const { return worst_domain_; }
+
+ private:
+  static constexpr std::size_t max_parts = 256;
+
+  double share(std::uint64_t paused_ns) const {
+    return 1 - static_cast<double>(paused_ns) / static_cast<double>(length_ns_);
+  }
+
+  std::uint64_t length_ns_;
+  int part_bits_;  ///< a part has so many: a division would take most of the time
+  bool is_known_ = false;
+  std::uint64_t worst_paused_ns_ = 0, worst_begin_ns_ = 0;
+  DomainLife worst_domain_{};
+  std::array<std::uint64_t, max_parts + 1> positions_ns_{};  ///< by time in pauses, in parts of the length
+};
+
+/// Pauses of domains in, utilization out. The pauses of a domain come one after the other, in their order. Where pauses
+/// may be missing, windows begin anew. Memory is bounded: a domain with too many pauses has no long windows. One
+/// thread.
+class MutatorUtilization {
+ public:
+  /// Lengths of windows in ns: what a request may take, up to what an operator looks at.
+  static constexpr std::array<std::uint64_t, 9> lengths_ns{1'000'000,     3'000'000,     10'000'000,
+                                                           30'000'000,    100'000'000,   300'000'000,
+                                                           1'000'000'000, 3'000'000'000, 10'000'000'000};
+  static constexpr std::size_t min_pauses_of_domain = 256;          ///< that are kept
+  static constexpr std::size_t max_domains = std::size_t{1} << 12;  ///< others are left out
+
+  /// `max_pauses`: that are kept of all domains.
+  explicit MutatorUtilization(std::size_t max_pauses = std::size_t{1} << 20);
+
+  /// A domain is there. `is_certain`: it has not been in a pause since before; else it is looked at from its first
+  /// pause on.
+  void begin_domain(const DomainLife& domain, std::uint64_t time_ns, bool is_certain);
+  void end_domain(const DomainLife& domain, std::uint64_t time_ns);
+  /// Only windows_at() needs it: a pause is open.
+  void begin_pause(const DomainLife& domain, std::uint64_t begin_ns);
+  void add_pause(const DomainLife& domain, std::uint64_t begin_ns, std::uint64_t end_ns);
+  /// From this time on pauses may be missing, until the next one.
+  void lose(const DomainLife& domain, std::uint64_t from_ns);
+
+  /// By length; up to the ends of domains, or else the last pause.
+  const std::vector<WindowUtilization>& windows() const { return windows_; }
+  /// The same as if all domains ended now.
+  std::vector<WindowUtilization> windows_at(std::uint64_t now_ns) const;
+
+ private:
+  struct Pause {
+    std::uint64_t begin_ns, end_ns;
+  };
+  /// A window that moves over the life of a domain.
+  struct Window {
+    std::uint64_t from_ns = 0;          ///< nothing is known before
+    std::uint64_t end_ns = 0;           ///< where its end is
+    std::uint64_t paused_ns = 0;        ///< within it
+    std::uint64_t first = 0, last = 0;  ///< numbers of the first pauses that end after its begin, and after its end
+  };
+  struct Domain {
+    DomainLife life{};
+    bool is_certain = false;
+    std::optional<std::uint64_t> open_ns{};  ///< begin of the open pause
+    std::deque<Pause> pauses{};              ///< of the longest window
+    std::uint64_t first_number = 0;          ///< of `pauses`
+    std::uint64_t known_until_ns = 0;
+    std::array<Window, lengths_ns.size()> windows{};
+  };
+
+  Domain* find(const DomainLife& life);
+  void restart(Domain& domain, std::uint64_t time_ns);
+  void advance(Domain& domain, std::uint64_t time_ns);
+  void move(const Domain& domain, Window& window, WindowUtilization& result, std::uint64_t time_ns);
+  void forget_old(Domain& domain);
+
+  std::size_t max_pauses_;
+  std::vector<WindowUtilization> windows_;
+  std::map<std::uint64_t, Domain> domains_;
+};
+
+}  // namespace rtev
