@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <thread>
 
 #include "live/agent_fixture.hpp"
 #include "support/pprof_check.hpp"
@@ -165,6 +166,26 @@ TEST_F(AgentLive, GroupsAreNamedByServicesAndBounded) {
   EXPECT_GE(folded.value("rtev_bpf_groups_folded_total"), 3);
   for (const Agent* const agent : {&standard, &versions, &few})
     promtool({"check", "metrics"}, http(agent->port(), "/metrics").body);
+}
+
+TEST_F(AgentLive, AProgramThatStartsAfterIdleTimeIsCountedInItsService) {
+  Agent agent({"--group", "{service|exe}"});
+  for (const std::string name : {"late-1", "late-2", "late-3", "late-4"}) {
+    std::this_thread::sleep_for(std::chrono::seconds(3));  // the agent reads seldom then
+    Command command = copied(with_events("steps"), name + "-program");
+    command.env.insert({"OTEL_SERVICE_NAME", name});
+    const Process program(command, "ready");
+    const Exposition now =
+        agent.scrape_until([&](const Exposition& seen) { return seen.has("ocaml_processes", {{"group", name}}); });
+    EXPECT_EQ(now.value("ocaml_process_starts_total", {{"group", name}}), 1);
+    EXPECT_FALSE(now.has("ocaml_process_starts_total", {{"group", name + "-program"}}));
+  }
+}
+
+TEST_F(AgentLive, WithNothingToDoItSaysSo) {
+  const Outcome outcome = run_tool({"agent", "--listen", ""});
+  EXPECT_EQ(outcome.status.code(), 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("nothing to do"), HasSubstr("--otlp")));
 }
 
 TEST_F(AgentLive, OptionsMayComeFromAFile) {

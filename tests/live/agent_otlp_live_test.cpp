@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What `rtev-bpf agent` pushes: decoded by the published definitions, and taken by a real Prometheus.
+#include <signal.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -41,11 +43,13 @@ TEST_F(AgentOtlpLive, PushesWhatItServes) {
   HttpReceiver collector;
   Agent agent({"--group", "{exe}", "-n", "pushed", "--otlp",
                "http://localhost:" + std::to_string(collector.port()) + "/base", "--otlp-interval", "1s",
-               "--otlp-header", "Authorization=Bearer secret", "--pause-spans", "1ns"});
+               "--otlp-header", "Authorization=Bearer secret", "--otlp-header", "X-Tenant=shop", "--pause-spans",
+               "1ns"});
   run_to_end(copied(with_events("collections", {"5", "5", "2", "2"}), "pushed"));
   const Exposition before = agent.scrape_until_ended("pushed", 1);
   const OtlpMetricsContent content = pushed_after(collector, now_ns());
   EXPECT_EQ(collector.wait_for(0).headers.at("authorization"), "Bearer secret");
+  EXPECT_EQ(collector.wait_for(0).headers.at("x-tenant"), "shop");
   const Exposition after = agent.scrape();
   EXPECT_EQ(content.resource.at("service.name"), "rtev-bpf");
   EXPECT_FALSE(content.resource.at("service.instance.id").empty());
@@ -98,6 +102,24 @@ TEST_F(AgentOtlpLive, PushesWhatItServes) {
     break;
   }
   EXPECT_GE(agent.scrape().value("rtev_bpf_otlp_requests_total", {{"result", "ok"}}), 2);
+}
+
+TEST_F(AgentOtlpLive, SaysWhenTheCollectorDoesNotAnswer) {
+  // A port where nobody listens.
+  std::uint16_t port = 0;
+  {
+    port = HttpReceiver().port();
+  }
+  Agent agent({"--otlp", "http://127.0.0.1:" + std::to_string(port), "--otlp-interval", "1s"});
+  agent.scrape_until([](const Exposition& now) {
+    return now.has("rtev_bpf_otlp_requests_total", {{"result", "retried"}}) &&
+           now.value("rtev_bpf_otlp_requests_total", {{"result", "retried"}}) >= 2;
+  });
+  ::kill(agent.pid(), SIGTERM);
+  const std::string said = agent.process().wait().err;
+  const std::string warning = "warning: cannot push to http://127.0.0.1:" + std::to_string(port) + "/v1/metrics";
+  EXPECT_THAT(said, HasSubstr(warning));
+  EXPECT_EQ(said.find(warning), said.rfind(warning)) << "once: " << said;
 }
 
 TEST_F(AgentOtlpLive, FiguresAreThoseOfARecordingOfTheSameTime) {

@@ -62,6 +62,37 @@ Strings events_between(const Trace& trace, pid_t pid, std::uint64_t from_ns, std
   return texts;
 }
 
+TEST_F(FlightLive, AnyOfSeveralConditionsMakesADump) {
+  // Whatever their order: one of them is met.
+  for (const Strings& conditions : {Strings{"pause>100ms", "lost"}, {"lost", "heap>100G", "pause>100ms"}}) {
+    Process program(with_events("long_pause", {"0.2"}), "ready");
+    Strings arguments{"--keep", "300ms", "--after", "1ms", "-p", std::to_string(program.pid())};
+    for (const std::string& condition : conditions) arguments.insert(arguments.end(), {"--on", condition});
+    Tracer kept(with_dumps(arguments), recorder());
+    work_until_dump(program);
+    EXPECT_THAT(kept.interrupt().err, HasSubstr("pause>100ms of long_pause/")) << ::testing::PrintToString(conditions);
+    fs::remove_all(dir / "dumps");
+  }
+}
+
+TEST_F(FlightLive, NoDumpIsMadeWhereTheDiskIsFull) {
+  Process program(with_events("long_pause", {"0.2"}), "ready");
+  const std::string pid = std::to_string(program.pid());
+  for (const char* const command : {"record", "agent"}) {
+    Strings arguments{"--keep", "300ms", "--min-free", "100%", "-p", pid};
+    if (command == std::string("agent")) arguments.insert(arguments.end(), {"--listen", "127.0.0.1:0"});
+    Tracer::Options options = recorder();
+    options.format = {command};
+    Tracer kept(with_dumps(arguments), options);
+    const Outcome asked = snap();
+    EXPECT_EQ(asked.status.code(), 1) << command;
+    EXPECT_THAT(asked.err, HasSubstr("are free on its disk")) << command;
+    EXPECT_THAT(dumps(), IsEmpty()) << command;
+    ::kill(kept.process().pid(), SIGINT);
+    EXPECT_THAT(kept.process().wait().err, HasSubstr("--min-free")) << command;
+  }
+}
+
 TEST_F(FlightLive, ALongPauseMakesOneDump) {
   covers("recording", "a dump of a long pause equals a recording of the time");
   std::ofstream(dir / "hook") << "#!/bin/sh\necho \"$1 $RTEV_TRIGGER $RTEV_PID $RTEV_VALUE\" >> "

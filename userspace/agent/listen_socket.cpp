@@ -38,7 +38,7 @@ Result<UniqueFd> listen_on(const std::string& address) {
   if (!port || !is_clear || ::evutil_parse_sockaddr_port(host.c_str(), generic, &size) != 0)
     return std::unexpected(Error{.what = what,
                                  .subject = escaped(address),
-                                 .why = "it is not ADDRESS:PORT",
+                                 .why = "it is not ADDRESS:PORT, both as numbers",
                                  .hint = "e.g. --listen 127.0.0.1:9464, or [::]:9464 for all addresses"});
   auto& port_place = place.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(place).sin6_port
                                                  : reinterpret_cast<sockaddr_in&>(place).sin_port;

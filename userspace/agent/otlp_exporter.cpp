@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <random>
 #include <string_view>
 
@@ -136,6 +137,9 @@ void OtlpExporter::post(Signal& signal) {
 void OtlpExporter::on_response(Signal& signal, evhttp_request* response) {
   const int status = response != nullptr ? ::evhttp_request_get_response_code(response) : 0;
   const auto count = [&](ExportResult result) { ++requests_[static_cast<std::size_t>(result)]; };
+  constexpr int first_error = 300;
+  const bool is_taken = status != 0 && status < first_error;
+  say_whether_taken(signal, is_taken, status);
   if (status == 0 || is_temporary(status)) {
     count(ExportResult::retried);
     auto wait = std::min(options_.first_retry * (1 << std::min(signal.tries, 6U)), max_retry);
@@ -153,11 +157,30 @@ void OtlpExporter::on_response(Signal& signal, evhttp_request* response) {
     return schedule(signal, wait);
   }
   // Another answer would be the same next time.
-  constexpr int first_error = 300;
-  count(status < first_error ? ExportResult::ok : ExportResult::failed);
+  count(is_taken ? ExportResult::ok : ExportResult::failed);
   signal.tries = 0;
   signal.body.clear();
   schedule(signal, options_.interval);
+}
+
+/// When that changes. `status`: of the answer; 0: none came.
+void OtlpExporter::say_whether_taken(Signal& signal, bool is_taken, int status) const {
+  if (signal.is_refused != is_taken) return;
+  signal.is_refused = !is_taken;
+  const std::string url = escaped(fmt::format("http://{}:{}{}", options_.host, options_.port, signal.path));
+  if (is_taken) {
+    fmt::print(stderr, "rtev-bpf: {} takes what is pushed again\n", url);
+  } else if (status == 0) {
+    fmt::print(stderr,
+               "warning: cannot push to {}: it does not answer\nhint: is a collector running there? It is tried "
+               "again\n",
+               url);
+  } else {
+    fmt::print(stderr,
+               "warning: cannot push to {}: status {}\nhint: what the collector logs says why. It is tried "
+               "again\n",
+               url, status);
+  }
 }
 
 void OtlpExporter::schedule(Signal& signal, std::chrono::milliseconds after) {

@@ -23,10 +23,12 @@ CLI::Option* add_parsed_option(CLI::App& app, const std::string& name, const std
                                const std::string& expected, std::function<bool(const std::string& text)> accept,
                                const std::string& help) {
   const auto parse = [long_name = name.substr(name.find("--")), expected,
-                      accept = std::move(accept)](const std::string& text) {
-    if (!accept(text)) throw CLI::ValidationError(long_name, refusal(text, expected));
+                      accept = std::move(accept)](const CLI::results_t& texts) {
+    for (const std::string& text : texts)
+      if (!accept(text)) throw CLI::ValidationError(long_name, refusal(text, expected));
+    return true;
   };
-  return app.add_option_function<std::string>(name, parse, help)->type_name(type);
+  return app.add_option(name, parse, help)->type_name(type);
 }
 
 }  // namespace rtev

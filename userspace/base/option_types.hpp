@@ -17,7 +17,8 @@ namespace rtev {
 /// A check of an option's argument, for CLI::Option::check(). `expected` completes "'TEXT' is not ...".
 CLI::Validator expects(std::string expected, std::function<bool(const std::string& text)> accepts);
 
-/// An option whose argument is given to `accept`, which stores it, or returns false if it is not `expected`.
+/// An option whose argument is given to `accept`, which stores it, or returns false if it is not `expected`. With
+/// CLI::Option::take_all() each argument is.
 CLI::Option* add_parsed_option(CLI::App& app, const std::string& name, const std::string& type,
                                const std::string& expected, std::function<bool(const std::string& text)> accept,
                                const std::string& help);

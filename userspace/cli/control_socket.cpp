@@ -167,9 +167,8 @@ Result<UniqueFd> connect_to_agent(pid_t pid) {
   return std::unexpected(Error{.what = "cannot replace process",
                                .subject = std::to_string(pid),
                                .why = "it is no agent of this user that can be replaced",
-                               .hint =
-                                   "systemctl show -p MainPID rtev-bpf-agent prints the one of the service; an older "
-                                   "version is to be restarted"});
+                               .hint = "systemctl show -p MainPID rtev-bpf-agent prints the one of the service; agents "
+                                       "of older versions cannot be replaced: restart them"});
 }
 
 std::string dump_answer(const Result<std::string>& file) {

@@ -40,18 +40,22 @@ void add_flight_options(CLI::App& app, FlightOptions& options) {
     options.keep_bytes = bytes.value_or(0);
     return bytes && *bytes >= min_keep_bytes;
   };
-  add_parsed_option(app, "--keep-size", "SIZE", "a size of at least 1M, e.g. 64M, 1G", accept_size,
-                    "keep at most so much, also if that is less than --keep (default: 64M). While a dump is written it "
-                    "takes as much again");
+  add_parsed_option(
+      app, "--keep-size", "SIZE", "a size of at least 1M, e.g. 64M, 1G", accept_size,
+      "memory for what is kept (default: 64M): when it is full, less than --keep is kept. While a dump is "
+      "written it takes as much again");
   const auto accept_condition = [&options](const std::string& text) {
     auto condition = flight::parse_condition(text);
     if (!condition || options.conditions.size() >= max_conditions) return false;
     options.conditions.push_back(std::move(*condition));
     return true;
   };
-  add_parsed_option(app, "--on", "COND", "a condition, e.g. pause>50ms", accept_condition,
+  add_parsed_option(app, "--on", "COND",
+                    "a condition: pause>50ms, span:NAME>100ms, sched-delay>20ms, heap>2G, gc-share>30%/10s or lost",
+                    accept_condition,
                     "write a dump when this is met: 'pause>50ms', 'span:NAME>100ms', 'sched-delay>20ms', 'heap>2G', "
-                    "'gc-share>30%/10s', 'lost'. Can be repeated. Not before --keep has passed, or 10s")
+                    "'gc-share>30%/10s', 'lost'. Can be repeated. Conditions count once the recorder has run for "
+                    "--keep, or for 10s if --keep is longer")
       ->take_all();
   add_time_option(app, "--after", options.after, "a dump goes on for TIME after its condition was met (default: 2s)");
   app.add_option("--dumps", options.directory,
@@ -71,7 +75,7 @@ void add_flight_options(CLI::App& app, FlightOptions& options) {
     return true;
   };
   add_parsed_option(app, "--max-dumps", "N/TIME", "a number and a time, e.g. 10/1h", accept_max,
-                    "make at most N dumps in TIME (default: 10/1h); those that are asked for do not count");
+                    "make at most N dumps in TIME (default: 10/1h); dumps that snap or SIGUSR2 ask for do not count");
   const auto accept_disk = [&options](const std::string& text) {
     const auto bytes = parse_file_size(text);
     options.max_disk_bytes = bytes.value_or(0);

@@ -35,7 +35,7 @@ struct FlightOptions {
   flight::RecorderOptions recorder() const;
 };
 
-/// All but --min-free, which the caller has.
+/// All but --min-free: see add_min_free_option().
 void add_flight_options(CLI::App& app, FlightOptions& options);
 
 }  // namespace rtev::cli

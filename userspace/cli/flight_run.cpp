@@ -27,6 +27,9 @@ void on_signal(int /*number*/) {
 
 /// "pause>50ms of server/4242: 51.2ms", "snap".
 std::string cause_text(const flight::DumpCause& cause) {
+  if (cause.what == "lost" && cause.pid != 0) {
+    return fmt::format("words of the ring of {}/{} were lost: {}", Escaped{cause.program}, cause.pid, cause.value);
+  }
   std::string text = escaped(cause.what);
   if (!cause.program.empty()) text += fmt::format(" of {}", Escaped{cause.program});
   if (cause.pid != 0) text += fmt::format("/{}", cause.pid);

@@ -282,8 +282,9 @@ void add_trace_options(CLI::App& app, TraceOptions& options, StackUse stacks) {
     return options.memory_limit >= min_memory_limit;
   };
   add_parsed_option(app, "--memory-limit", "SIZE", "a size of at least 16M, e.g. 64M, 1G", accept_limit,
-                    "memory for events, rings and reports, without the buffers of the kernel (default: 256M). "
-                    "Events and rings that do not fit are lost, and counted");
+                    fmt::format("memory for events, rings and reports, without the buffers of the kernel (default: "
+                                "{}M). Events and rings that do not fit are lost, and counted",
+                                options.memory_limit >> 20));
   add_number_option<int>(
       app, "--priority", options.priority, -20, 19,
       "nice value of the thread that reads events (default: -20, the highest priority: on a busy host "
@@ -329,6 +330,17 @@ void add_recording_options(CLI::App& app, OutputOptions& options) {
   });
 }
 
+CLI::Option* add_min_free_option(CLI::App& app, FreeSpaceFloor& floor, const std::string& help) {
+  const auto accept = [&floor](const std::string& text) {
+    const auto share = parse_percentage(text);
+    const auto bytes = share ? std::optional<std::uint64_t>(0) : parse_file_size(text);
+    if (!bytes) return false;
+    floor = {.share = share.value_or(0), .bytes = *bytes};
+    return true;
+  };
+  return add_parsed_option(app, "--min-free", "SPACE", "a size or a percentage, e.g. 500M, 10%, 0", accept, help);
+}
+
 void add_disk_options(CLI::App& app, DiskOptions& options, bool always_file) {
   constexpr double default_share = 0.05;
   options.min_free = {.share = default_share};
@@ -348,16 +360,8 @@ void add_disk_options(CLI::App& app, DiskOptions& options, bool always_file) {
                                  "with --max-size: rename FILE.fxt to FILE.1.fxt, that one to FILE.2.fxt and so on, "
                                  "and begin FILE.fxt anew; keep N files. Each is complete in itself")
       ->needs(max_size);
-  const auto accept_floor = [&options](const std::string& text) {
-    const auto share = parse_percentage(text);
-    const auto bytes = share ? std::optional<std::uint64_t>(0) : parse_file_size(text);
-    if (!bytes) return false;
-    options.min_free = {.share = share.value_or(0), .bytes = *bytes};
-    return true;
-  };
-  CLI::Option* const min_free =
-      add_parsed_option(app, "--min-free", "SPACE", "a size or a percentage, e.g. 500M, 10%, 0", accept_floor,
-                        "end when less than this is free on the disk of FILE (default: 5%); 0: never");
+  CLI::Option* const min_free = add_min_free_option(
+      app, options.min_free, "end when less than this is free on the disk of FILE (default: 5%); 0: never");
   if (!always_file) min_free->needs(file);
 }
 
@@ -400,14 +404,15 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options, StackUse stac
 }
 
 void add_compare_options(CLI::App& app, CompareOptions& options) {
+  const ArgumentValues values{.suffixes = {".fxt", ".fxt.gz"}};
   set_values(app,
              *app.add_option("A", options.before, "a recording (.fxt; - for stdin) of before the change")
                   ->check(not_empty())
                   ->required(),
-             input_values());
+             values);
   set_values(app,
              *app.add_option("B", options.after, "a recording of after the change")->check(not_empty())->required(),
-             input_values());
+             values);
   add_name_option(app, options.names);
   add_time_option(app, "-d,--duration", options.duration,
                   "only the first TIME of each recording, e.g. 500ms, 5s, 2m (default: all)");

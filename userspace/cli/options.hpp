@@ -20,7 +20,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace rtev::cli {
 
@@ -94,6 +95,8 @@ struct DiskOptions {
   FreeSpaceFloor min_free{};    ///< the stream ends below
 };
 /// Those of OutputOptions::disk. Without `always_file` they need -o.
+/// --min-free: how much of a disk is left free.
+CLI::Option* add_min_free_option(CLI::App& app, FreeSpaceFloor& floor, const std::string& help);
 void add_disk_options(CLI::App& app, DiskOptions& options, bool always_file);
 
 /// Where a stream is written, and how.

@@ -93,22 +93,22 @@ void FlightRecorder::on_firing(const Firing& firing, const Registry& registry) {
   // What is late in the stream fires at the time of the stream.
   const std::uint64_t now_ns = std::max(firing.time_ns, history_.time_ns());
   if (current_) {
-    if (!limits_.note(firing.condition, program, now_ns)) {
-      ++suppressed_[static_cast<std::size_t>(Suppressed::repeated)];
-      return;
-    }
+    if (const auto again = limits_.note(firing.condition, program, now_ns)) return count(*again);
     ++joined_;
     return extend(now_ns + options_.after_ns);
   }
-  const auto why = limits_.check(firing.condition, program, now_ns);
-  if (why) ++suppressed_[static_cast<std::size_t>(*why)];
-  if (why || is_held_) return;
+  if (const auto why = limits_.check(firing.condition, program, now_ns)) return count(*why);
+  if (is_held_) return;
   begin_dump({.trigger = std::string(to_string(condition.what)),
               .what = condition.text,
               .value = value_text(condition, firing.value),
               .pid = firing.process != 0 ? process.pid : 0,
               .program = program},
              now_ns + options_.after_ns);
+}
+
+void FlightRecorder::count(Suppressed reason) {
+  if (reason != Suppressed::ongoing) ++suppressed_[static_cast<std::size_t>(reason)];
 }
 
 std::future<DumpResult> FlightRecorder::request_dump(const std::string& trigger) {

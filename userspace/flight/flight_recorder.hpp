@@ -84,6 +84,7 @@ class FlightRecorder final : public Sink {
   };
   using Waiting = std::promise<DumpResult>;
 
+  void count(Suppressed reason);
   void on_firing(const Firing& firing, const Registry& registry);
   void take_requests();
   void begin_dump(DumpCause cause, std::uint64_t end_ns);

@@ -20,6 +20,7 @@ enum class Suppressed : std::uint8_t {
   repeated,   ///< it was met shortly before: trouble that goes on
   cooldown,   ///< there was a dump for the same program
   max_dumps,  ///< there were enough dumps
+  ongoing,    ///< it has stayed true since it was counted last: not counted
 };
 inline constexpr std::size_t suppressed_count = 4;
 /// "not-armed", "repeated", "cooldown", "max-dumps".
@@ -41,17 +42,21 @@ class TriggerLimits {
   void arm_at(std::uint64_t time_ns) { armed_ns_ = time_ns; }
   /// A condition, by its index, is met for a program. Nothing if it leads to a dump, which is counted.
   std::optional<Suppressed> check(std::size_t condition, const std::string& program, std::uint64_t time_ns);
-  /// The same while a dump is made, which it may extend. False if it was met shortly before.
-  bool note(std::size_t condition, const std::string& program, std::uint64_t time_ns);
+  /// The same while a dump is made, which it may extend: nothing, `repeated` or `ongoing`.
+  std::optional<Suppressed> note(std::size_t condition, const std::string& program, std::uint64_t time_ns);
 
  private:
   static constexpr std::size_t max_programs = 4096;
 
   Options options_;
   std::uint64_t armed_ns_ = 0;
-  std::map<std::pair<std::size_t, std::string>, std::uint64_t> met_;  ///< when last
-  std::map<std::string, std::uint64_t> dumped_;                       ///< when last, by program
-  std::deque<std::uint64_t> dumps_;                                   ///< of the period
+  struct Met {
+    std::uint64_t last_ns = 0;
+    std::optional<std::uint64_t> counted_ns{};  ///< when it was last counted as repeated
+  };
+  std::map<std::pair<std::size_t, std::string>, Met> met_;
+  std::map<std::string, std::uint64_t> dumped_;  ///< when last, by program
+  std::deque<std::uint64_t> dumps_;              ///< of the period
 };
 
 }  // namespace rtev::flight

@@ -191,6 +191,7 @@ void Discovery::on_fork(const rtev_lifecycle& record) {
                       .origin = ProcessAction::fork,
                       .peer = parent->pid,
                       .since_ns = record.time_ns,
+                      .learnt_ns = context_.clock(),
                       .max_rss_before = 0,
                       .info = image,
                       .program = parent->program};
@@ -359,6 +360,7 @@ TracedProcess Discovery::new_process(std::int32_t pid, Image image, const Origin
                         .user = image.user,
                         .origin = origin.action,
                         .since_ns = origin.time_ns,
+                        .learnt_ns = context_.clock(),
                         .max_rss_before = origin.max_rss_before,
                         .has_ring = origin.has_ring,
                         .program = {.by_loader = is_loader_path(image.exe), .start_code = image.start_code}};

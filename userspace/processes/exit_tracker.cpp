@@ -37,8 +37,7 @@ std::vector<ExitTracker::ProcessId> ExitTracker::confirm(std::uint64_t records_c
 }
 
 void ExitTracker::expire_unresolved(std::uint64_t now_ns) {
-  std::erase_if(exited_unresolved_,
-                [&](const TracedProcess& process) { return now_ns > process.since_ns + naming_timeout_ns; });
+  std::erase_if(exited_unresolved_, [&](const TracedProcess& process) { return now_ns > naming_deadline_ns(process); });
 }
 
 std::optional<std::uint64_t> ExitTracker::unnamed_since(std::uint64_t now_ns) const {

@@ -15,8 +15,8 @@
 
 namespace rtev {
 
-/// How long events may be held back until their program is inspected, which names them. After that they are released
-/// with the names that most programs have.
+/// How long events may be held back until their program is inspected, which names them, from when the tracer learnt of
+/// the image. After that they are released with the names that most programs have.
 inline constexpr std::uint64_t naming_timeout_ns = 500'000'000;
 
 /// Which program an image runs, and how far it has been identified. See ProgramIdentifier.
@@ -74,6 +74,7 @@ struct TracedProcess {
   ProcessAction origin = ProcessAction::found;  ///< how the image began or came into view: found, exec or fork
   std::int32_t peer = 0;                        ///< of a fork: the parent
   std::uint64_t since_ns = 0;                   ///< when that was
+  std::uint64_t learnt_ns = 0;                  ///< when the tracer learnt of it: later, if it seldom reads its records
   /// Peak memory of the process before this image, in pages, which its figure at the end includes. Empty: unknown.
   std::optional<std::uint32_t> max_rss_before{};
   ProcessInfo info{};                   ///< until the registry has it, see ProcessTable::info()
@@ -89,10 +90,13 @@ inline std::optional<std::uint64_t> earliest(std::optional<std::uint64_t> one, s
   return one && other ? std::min(one, other) : (one ? one : other);
 }
 
+inline std::uint64_t naming_deadline_ns(const TracedProcess& process) {
+  return std::max(process.since_ns, process.learnt_ns) + naming_timeout_ns;
+}
+
 /// True if its events wait for the inspection of its program, or for the name of its service.
 inline bool waits_for_names(const TracedProcess& process, std::uint64_t now_ns) {
-  return (process.program.inspecting || process.asks_service) && process.index &&
-         now_ns < process.since_ns + naming_timeout_ns;
+  return (process.program.inspecting || process.asks_service) && process.index && now_ns < naming_deadline_ns(process);
 }
 
 }  // namespace rtev

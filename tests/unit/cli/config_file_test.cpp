@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/option_types.hpp"
 #include "support/temp_dir.hpp"
 
 namespace rtev::cli {
@@ -24,6 +25,11 @@ class ConfigFileTest : public testing::Test {
     sub->add_option("--user-spans", spans)->delimiter(',')->expected(1)->take_all();
     CLI::Option* const otlp = sub->add_option("--otlp", url);
     sub->add_option("--interval", interval)->needs(otlp);
+    const auto accept = [this](const std::string& text) {
+      if (text != "bogus") conditions.push_back(text);
+      return text != "bogus";
+    };
+    add_parsed_option(*sub, "--on", "COND", "a condition", accept, "")->take_all();
     sub->add_flag("-q,--quiet", quiet);
     sub->add_flag("--verbose", verbose);
   }
@@ -45,7 +51,7 @@ class ConfigFileTest : public testing::Test {
   CLI::App app;
   std::string listen = "default", url;
   int groups = 5, interval = 0;
-  std::vector<std::string> spans;
+  std::vector<std::string> spans, conditions;
   bool quiet = false, verbose = false;
 };
 
@@ -65,6 +71,17 @@ TEST_F(ConfigFileTest, KeysAreOptions) {
   EXPECT_FALSE(verbose);
 }
 
+TEST_F(ConfigFileTest, WhatCanBeRepeatedHasALineForEachValue) {
+  EXPECT_EQ(parse("on = pause>50ms\nmax-groups = 7\non = lost\n"), "");
+  EXPECT_THAT(conditions, testing::ElementsAre("pause>50ms", "lost"));
+}
+
+TEST_F(ConfigFileTest, EachValueOnTheCommandLineIsTaken) {
+  EXPECT_EQ(parse("", {"--on", "pause>50ms", "--on", "lost"}), "");
+  EXPECT_THAT(conditions, testing::ElementsAre("pause>50ms", "lost"));
+  EXPECT_THAT(parse("", {"--on", "lost", "--on", "bogus"}), testing::HasSubstr("'bogus' is not a condition"));
+}
+
 TEST_F(ConfigFileTest, TheCommandLineWins) {
   EXPECT_EQ(parse("listen = file\nmax-groups = 7\n", {"--listen", "command"}), "");
   EXPECT_EQ(listen, "command");
@@ -81,8 +98,13 @@ TEST_F(ConfigFileTest, NeedsHoldInTheFile) {
 }
 
 TEST_F(ConfigFileTest, ErrorsNameTheKey) {
-  EXPECT_THAT(parse("lisen = x\n"), testing::AllOf(testing::HasSubstr("lisen"), testing::HasSubstr("agent.conf")));
-  EXPECT_THAT(parse("max-groups = 99\n"), testing::HasSubstr("max-groups"));
+  EXPECT_THAT(parse("lisen = x\n"), testing::AllOf(testing::HasSubstr("'lisen'"), testing::HasSubstr("agent.conf:1: "),
+                                                   testing::HasSubstr("did you mean listen?")));
+  EXPECT_THAT(parse("# groups\nmax-groups = 99\n"),
+              testing::AllOf(testing::HasSubstr("max-groups"), testing::HasSubstr("agent.conf:2: ")));
+  EXPECT_THAT(parse("listen = a\n\nlisten = b\n"),
+              testing::AllOf(testing::HasSubstr("agent.conf:3: "), testing::HasSubstr("set in line 1 already")));
+  EXPECT_THAT(parse("on = lost\non = bogus\n"), testing::HasSubstr("'bogus' is not a condition"));
   EXPECT_THAT(parse("quiet = maybe\n"), testing::HasSubstr("quiet"));
   EXPECT_THAT(parse("config = other.conf\n"), testing::HasSubstr("config"));
   EXPECT_THAT(parse("replace = 1\n"), testing::HasSubstr("replace"));

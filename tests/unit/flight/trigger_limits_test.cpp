@@ -26,8 +26,9 @@ TEST(TriggerLimits, IsNotArmedAtFirst) {
 TEST(TriggerLimits, CountsOnceWhatStaysTrue) {
   TriggerLimits limits = make_limits();
   EXPECT_EQ(limits.check(0, "server", second), std::nullopt);
+  // Once in the time after which it would count again: a metric that counts each event says nothing.
   for (std::uint64_t time = 2; time < 1000; time += 9)
-    EXPECT_EQ(limits.check(0, "server", time * second), Suppressed::repeated);
+    EXPECT_EQ(limits.check(0, "server", time * second), time % 2 == 0 ? Suppressed::repeated : Suppressed::ongoing);
   EXPECT_EQ(limits.check(0, "server", 1100 * second), std::nullopt);
 }
 

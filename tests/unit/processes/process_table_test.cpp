@@ -83,6 +83,14 @@ TEST_F(ProcessTableTest, ProcessesWithoutARing) {
   EXPECT_THAT(table_.ringless(1), IsEmpty());
 }
 
+TEST_F(ProcessTableTest, EventsWaitFromWhenTheTracerLearntOfThem) {
+  TracedProcess& process = add(7, 1);
+  process.learnt_ns = 100 + 2 * naming_timeout_ns;
+  table_.set_inspecting(process, FileIdentity{.inode = 5});
+  EXPECT_EQ(table_.unnamed_since(process.learnt_ns + 1), 100u);
+  EXPECT_EQ(table_.unnamed_since(process.learnt_ns + naming_timeout_ns), std::nullopt);
+}
+
 TEST_F(ProcessTableTest, EventsWaitForTheInspectionOfTheirProgram) {
   EXPECT_FALSE(table_.is_inspecting());
   table_.set_inspecting(add(7, 1), FileIdentity{.inode = 5});

@@ -32,7 +32,7 @@ void add_metrics_options(CLI::App& app, const std::shared_ptr<AgentOptions>& opt
                     "a template of names in braces (service, version, workload, container, unit, exe, comm, cgroup), "
                     "e.g. '{service|exe}/{version}'",
                     accept_group,
-                    "names groups of processes; of names separated by | the first that a process has "
+                    "how processes are grouped: {a|b} is a, or b where a process has no a "
                     "(default: {service|workload|unit|exe})");
   add_number_option<std::size_t>(app, "--max-groups", options->metrics.max_groups, 1, 1000,
                                  "count programs of further groups as \"other\" (default: 50; a group has some 200 "
@@ -41,9 +41,9 @@ void add_metrics_options(CLI::App& app, const std::shared_ptr<AgentOptions>& opt
     app.add_option(name, globs, help)->type_name("GLOB,...")->delimiter(',')->expected(1)->take_all();
   };
   UserMetricOptions& user = options->metrics.user;
-  add_globs("--user-spans", user.spans, "also how long spans of programs with these names last");
-  add_globs("--user-events", user.events, "also how often events of programs with these names happen");
-  add_globs("--user-values", user.values, "also the last values of integer events with these names");
+  add_globs("--user-spans", user.spans, "also measure user spans with these names");
+  add_globs("--user-events", user.events, "also count user events with these names");
+  add_globs("--user-values", user.values, "also report the last values of integer user events with these names");
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ void add_agent_options(CLI::App& app, const std::shared_ptr<AgentOptions>& optio
   add_parsed_option(
       app, "--otlp-header", "NAME=VALUE", "NAME=VALUE",
       [options](const std::string& text) { return is_header(text, *options); },
-      "send this header, too, e.g. for authorization")
+      "add this HTTP header to each request, e.g. for authorization. Can be repeated")
       ->needs(otlp)
       ->take_all();
   const auto accept_pause = [options](const std::string& text) {
@@ -89,6 +89,8 @@ void add_agent_options(CLI::App& app, const std::shared_ptr<AgentOptions>& optio
       "take the place of this agent, and go on in the background: counters go on where they were, and it listens "
       "on the same socket. If that fails, the other one goes on");
   add_flight_options(app, options->flight);
+  add_min_free_option(app, options->flight.min_free,
+                      "write no dump while less than this is free on the disk of DIR (default: 5%); 0: always write");
   add_process_options(app, *options);
   add_trace_options(app, *options);
   add_common_options(app, *options);

@@ -136,6 +136,11 @@ Result<void> AgentRun::prepare() {
   }
   auto listener = open_listener();
   if (!listener) return std::unexpected(std::move(listener.error()));
+  if (!*listener && !options_.otlp && !options_.flight.is_on())
+    return std::unexpected(Error{.what = "the agent would have nothing to do",
+                                 .subject = {},
+                                 .why = "it serves no metrics (--listen ''), pushes none and keeps nothing",
+                                 .hint = "add --otlp, --keep or --on, or leave out --listen"});
   listener_ = copy_of(listener->get());
   auto network = agent::NetworkProcess::start(network_options(std::move(*listener)));
   if (!network) return std::unexpected(std::move(network.error()));

@@ -29,7 +29,7 @@ constexpr const char* latency_footer =
     "three significant digits; percentiles are those of olly latency. ONCPU, RUNBL and BLOCK are shares of TOTAL. With "
     "--full, ON-CPU, RUNNABLE and BLOCKED have percentiles of their own: the values in one line may belong to "
     "different pauses. '!' at the end of a line: data is missing, so counts and totals are lower bounds.\n"
-    "With --span, CODE is time on a CPU outside of the GC, GC time on a CPU in it, DOMAINS time blocked in the GC, "
+    "With --span, CODE is time on a CPU outside of the GC, GC time on a CPU in it, GC WAIT time blocked in the GC, "
     "mostly waiting for other domains, and BLOCKED time blocked elsewhere: locks, input and output, sleeping.\n"
     "\n"
     "Examples:\n"

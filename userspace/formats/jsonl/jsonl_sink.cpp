@@ -235,6 +235,8 @@ void JsonlSink::process(const Event& event, const ProcessRecord& record, const R
       json_.member("ns_pid", info.ns_pid);
       json_.member("start_ticks", info.start_ticks);
       json_.member("exec_generation", info.exec_generation);
+      if (!info.service.name.empty()) json_.member("service", info.service.name);
+      if (!info.service.version.empty()) json_.member("service_version", info.service.version);
       break;
     case ProcessAction::ring:
       json_.member("path", info.ring_path);

@@ -318,7 +318,7 @@ Watermark::Holds LiveSources::holds(std::uint64_t read_until_ns) {
   auto unnamed_since = discovery_.unnamed_since(read_until_ns);
   // Likewise for stacks whose code is being looked at.
   if (stacks_) unnamed_since = earliest(unnamed_since, stacks_->waiting_since());
-  if (unnamed_since) unnamed_since = std::max(*unnamed_since, read_until_ns - std::max(max_naming_ns, max_delay_ns_));
+  if (unnamed_since) unnamed_since = std::max(*unnamed_since, read_until_ns - max_naming_ns - max_delay_ns_);
   // While switches are not reported, any thread may have been interrupted.
   const std::uint64_t oldest = Watermark::oldest_interruption(read_until_ns);
   return {.interrupted_since = sched_attachment_.is_attached() ? sched_.interrupted_since(oldest) : oldest,
