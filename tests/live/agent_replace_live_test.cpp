@@ -12,7 +12,9 @@
 #include <future>
 #include <thread>
 
+#include "agent/listen_socket.hpp"
 #include "base/clock.hpp"
+#include "cli/agent/handover.hpp"
 #include "live/agent_fixture.hpp"
 #include "support/files.hpp"
 
@@ -233,6 +235,52 @@ TEST_F(AgentReplaceLive, ANextOneThatEndsEarlyChangesNothing) {
   EXPECT_EQ(first.scrape().value("rtev_bpf_groups_folded_total"), 0);
   const NextAgent second = replaced(first.pid());
   EXPECT_EQ(first.process().wait().status.code(), 0);
+}
+
+/// The test stands for an agent that was started with a socket of the service manager, and that dies too early.
+TEST_F(AgentReplaceLive, OneThatDiesAfterItWasAskedLeavesItsSocketAndNoFigures) {
+  const std::map<std::string, std::string> env{{"RUNTIME_DIRECTORY", dir / "run"}};
+  fs::create_directories(dir / "run" / "recorders");
+  fs::permissions(dir / "run" / "recorders", fs::perms::owner_all);
+  const UniqueFd control(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  const std::string path = dir / "run" / "recorders" / ("agent-" + std::to_string(::getpid()) + ".sock");
+  ASSERT_LT(path.size(), sizeof address.sun_path);
+  path.copy(address.sun_path, path.size());
+  ASSERT_EQ(::bind(control.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(control.get(), 1), 0);
+  auto listener = agent::listen_on("127.0.0.1:0");
+  ASSERT_TRUE(listener);
+  const std::string served = agent::address_of(*listener);
+
+  auto replacing = std::async(std::launch::async, [&] { return replace(::getpid(), {}, env); });
+  const timeval limit{.tv_sec = wait_timeout.count(), .tv_usec = 0};
+  ::setsockopt(control.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  UniqueFd connection(::accept4(control.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ASSERT_TRUE(connection);
+  ::setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  const auto next_message = [&] {
+    std::array<char, 256> text{};
+    const ssize_t size = ::recv(connection.get(), text.data(), text.size(), 0);
+    return cli::decoded({text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))});
+  };
+  EXPECT_EQ(next_message().word, cli::replace_request);
+  ASSERT_TRUE(cli::send(connection.get(), cli::message_of({.version = "0.1.9",
+                                                           .listen = "127.0.0.1:1",
+                                                           .is_passed_socket = true,
+                                                           .groups = "{exe}",
+                                                           .listener = std::move(*listener)})));
+  const cli::AgentMessage taken = next_message();
+  EXPECT_EQ(taken.word, "take");
+  EXPECT_GT(taken.number("at"), monotonic_ns());
+  connection.reset();
+
+  const Outcome outcome = replacing.get();
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("(version 0.1.9)"), HasSubstr("counters begin anew")));
+  const NextAgent next(std::stoi(outcome.err.substr(outcome.err.find("rtev-bpf: agent ") + 16)));
+  EXPECT_THAT(outcome.err, HasSubstr("Metrics: http://" + served + "/metrics"));
+  EXPECT_EQ(http(static_cast<std::uint16_t>(std::stoi(served.substr(served.rfind(':') + 1))), "/healthz").status, 200);
 }
 
 TEST_F(AgentReplaceLive, AFlightRecorderKeepsItsTimeAndMakesOneDump) {
