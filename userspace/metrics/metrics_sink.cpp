@@ -299,14 +299,14 @@ bool MetricsSink::make_room() {
   return true;
 }
 
-void MetricsSink::on_domain_begin(const DomainLife& domain, std::uint64_t /*time_ns*/, bool /*certain*/) {
+void MetricsSink::on_domain_seen(const DomainLife& domain, std::uint64_t /*time_ns*/, bool /*certain*/) {
   Process* const process = process_at(domain.process);
   if (process == nullptr) return;
   ++process->group->figures.domains;
   ++process->running_domains;
 }
 
-void MetricsSink::on_domain_end(const DomainLife& domain, std::uint64_t /*time_ns*/) {
+void MetricsSink::on_domain_gone(const DomainLife& domain, std::uint64_t /*time_ns*/) {
   Process* const process = process_at(domain.process);
   if (process == nullptr) return;
   --process->group->figures.domains;

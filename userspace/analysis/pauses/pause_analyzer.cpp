@@ -46,7 +46,7 @@ void PauseAnalyzer::end_image(const ProcessRecord& record, const Event& event, c
 }
 
 void PauseAnalyzer::on_domain_end(const DomainLife& domain, std::uint64_t time_ns) {
-  consumer_.on_domain_end(domain, time_ns);
+  consumer_.on_domain_gone(domain, time_ns);
   const auto found = domains_.find(domain.key());
   if (found == domains_.end()) return;
   forget_pause(found->second);

@@ -27,9 +27,9 @@ class PauseConsumer {
   /// Words of a ring are missing between these times.
   virtual void on_words_lost(const DomainLife& domain, const Loss& loss) = 0;
   // What else is seen on the way. These do nothing unless overridden.
-  /// See PauseListener.
-  virtual void on_domain_begin(const DomainLife& /*domain*/, std::uint64_t /*time_ns*/, bool /*certain*/) {}
-  virtual void on_domain_end(const DomainLife& /*domain*/, std::uint64_t /*time_ns*/) {}
+  /// PauseListener::on_domain_begin() and on_domain_end().
+  virtual void on_domain_seen(const DomainLife& /*domain*/, std::uint64_t /*time_ns*/, bool /*certain*/) {}
+  virtual void on_domain_gone(const DomainLife& /*domain*/, std::uint64_t /*time_ns*/) {}
   /// A thread of a traced process leaves a state.
   virtual void on_thread_interval(const ThreadInterval& /*interval*/) {}
   /// A domain waited for a condition of the program, which is no pause.
@@ -78,7 +78,7 @@ class PauseAnalyzer final : private PauseListener, private ThreadObserver {
   static constexpr std::size_t max_pauses_of_thread = 4;
 
   void on_domain_begin(const DomainLife& domain, std::uint64_t time_ns, bool certain) override {
-    consumer_.on_domain_begin(domain, time_ns, certain);
+    consumer_.on_domain_seen(domain, time_ns, certain);
   }
   void on_domain_end(const DomainLife& domain, std::uint64_t time_ns) override;
   void on_phase_begin(const DomainLife& life, const PhaseBegin& phase) override;

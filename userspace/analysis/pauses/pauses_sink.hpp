@@ -51,10 +51,10 @@ class Pauses final : public Sink, private PauseConsumer {
   void on_pause_details(PauseDetails&& pause) override;
   void on_unfinished(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) override;
   void on_words_lost(const DomainLife& domain, const Loss& loss) override;
-  void on_domain_begin(const DomainLife& domain, std::uint64_t time_ns, bool certain) override {
+  void on_domain_seen(const DomainLife& domain, std::uint64_t time_ns, bool certain) override {
     utilization_.begin_domain(domain, time_ns, certain);
   }
-  void on_domain_end(const DomainLife& domain, std::uint64_t time_ns) override {
+  void on_domain_gone(const DomainLife& domain, std::uint64_t time_ns) override {
     utilization_.end_domain(domain, time_ns);
   }
 
