@@ -242,7 +242,7 @@ TEST(Replay, ReadsACutRecordingUpToTheCut) {
   const auto shown = lines_of(recording.shown());
   const auto offsets = record_offsets(file);
   std::size_t most = 0;
-  for (std::size_t cut = 0; cut < file.size(); cut += 1 + cut % 5) {
+  for (std::size_t cut = 0; cut < file.size(); cut += 1 + cut % 16) {
     const bool at_record = std::ranges::binary_search(offsets, cut);
     const Replayed back = replayed(std::string_view(file).substr(0, cut));
     ASSERT_TRUE(back.fed) << "cut at " << cut << ": " << back.fed.error().message();

@@ -26,12 +26,15 @@ void Summary::summary(const RunSummary& summary, const Registry& registry) {
 std::string Summary::report_text(const Registry& registry) {
   if (full_) return stats_.report_text(registry) + "\n" + latency_.report_text(registry) + "\n" + pauses_.report_text();
   PausesReport pauses = pauses_.report();
-  pauses.utilization.clear();  // the sentences before have it
   pauses.max_groups = 2;
   pauses.max_worst = 1;
   std::string text = stats_sentences(stats_.report(registry)) + "\n";
   // Else both say that there are none.
-  if (pauses.counts.pauses > 0) text += latency_sentences(latency_.report(registry)) + "\n";
+  LatencyReport latency = latency_.report(registry);
+  // There is no room on the screen.
+  latency.utilization.clear();
+  pauses.utilization.clear();
+  if (pauses.counts.pauses > 0) text += latency_sentences(latency) + "\n";
   return text + rtev::report_text(pauses);
 }
 
