@@ -105,7 +105,7 @@ TEST_F(AgentOtlpLive, PushesWhatItServes) {
 }
 
 TEST_F(AgentOtlpLive, SaysWhenTheCollectorDoesNotAnswer) {
-  // A port where nobody listens.
+  // No program listens on this port.
   std::uint16_t port = 0;
   {
     port = HttpReceiver().port();

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <random>
 #include <string_view>
+#include <utility>
 
 #include "base/enum_names.hpp"
 #include "base/escape.hpp"
@@ -139,7 +140,7 @@ void OtlpExporter::on_response(Signal& signal, evhttp_request* response) {
   const auto count = [&](ExportResult result) { ++requests_[static_cast<std::size_t>(result)]; };
   constexpr int first_error = 300;
   const bool is_taken = status != 0 && status < first_error;
-  say_whether_taken(signal, is_taken, status);
+  report_change(signal, !is_taken, status);
   if (status == 0 || is_temporary(status)) {
     count(ExportResult::retried);
     auto wait = std::min(options_.first_retry * (1 << std::min(signal.tries, 6U)), max_retry);
@@ -163,24 +164,14 @@ void OtlpExporter::on_response(Signal& signal, evhttp_request* response) {
   schedule(signal, options_.interval);
 }
 
-/// When that changes. `status`: of the answer; 0: none came.
-void OtlpExporter::say_whether_taken(Signal& signal, bool is_taken, int status) const {
-  if (signal.is_refused != is_taken) return;
-  signal.is_refused = !is_taken;
+/// When requests begin to fail, and when they succeed again. `status`: of the response; 0: there was none.
+void OtlpExporter::report_change(Signal& signal, bool has_failed, int status) const {
+  if (has_failed == std::exchange(signal.has_failed, has_failed)) return;
   const std::string url = escaped(fmt::format("http://{}:{}{}", options_.host, options_.port, signal.path));
-  if (is_taken) {
-    fmt::print(stderr, "rtev-bpf: {} takes what is pushed again\n", url);
-  } else if (status == 0) {
-    fmt::print(stderr,
-               "warning: cannot push to {}: it does not answer\nhint: is a collector running there? It is tried "
-               "again\n",
-               url);
-  } else {
-    fmt::print(stderr,
-               "warning: cannot push to {}: status {}\nhint: what the collector logs says why. It is tried "
-               "again\n",
-               url, status);
-  }
+  if (!has_failed) return fmt::print(stderr, "rtev-bpf: pushes to {} succeed again\n", url);
+  const std::string why = status == 0 ? "no answer" : fmt::format("status {}", status);
+  fmt::print(stderr, "warning: cannot push to {}: {}; rtev-bpf tries again\nhint: {}\n", url, why,
+             status == 0 ? "is a collector running there?" : "see the log of the collector");
 }
 
 void OtlpExporter::schedule(Signal& signal, std::chrono::milliseconds after) {

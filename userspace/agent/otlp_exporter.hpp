@@ -65,14 +65,14 @@ class OtlpExporter {
     std::string body{};  ///< compressed; of spans kept until it is taken
     EventPtr timer{};
     unsigned tries = 0;       ///< that failed, in a row
-    bool is_refused = false;  ///< the last one, and that was said
+    bool has_failed = false;  ///< the last request did, and a warning said so
   };
 
   void add(Request request, const std::string& path);
   void push(Signal& signal);
   void post(Signal& signal);
   void on_response(Signal& signal, evhttp_request* response);
-  void say_whether_taken(Signal& signal, bool is_taken, int status) const;
+  void report_change(Signal& signal, bool has_failed, int status) const;
   void schedule(Signal& signal, std::chrono::milliseconds after);
 
   event_base* base_;
