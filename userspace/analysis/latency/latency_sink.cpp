@@ -197,13 +197,15 @@ void Latency::on_pause_begin(const DomainLife& domain, const PhaseBegin& root) {
 }
 
 void Latency::on_pause_end(const DomainLife& domain, const PhaseEnd& root) {
+  if (!options_.phase.empty()) return;
   utilization_.add_pause(domain, root.begin_ns, root.end_ns);
-  if (options_.phase.empty()) record(domain, root);
+  record(domain, root);
 }
 
 void Latency::on_pause_dropped(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) {
+  if (!options_.phase.empty()) return;
   utilization_.lose(domain, root.begin_ns);
-  if (options_.phase.empty()) drop(domain, root, reason);
+  drop(domain, root, reason);
 }
 
 void Latency::on_phase_begin(const DomainLife& domain, const PhaseBegin& phase) {

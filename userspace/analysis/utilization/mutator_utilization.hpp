@@ -16,8 +16,8 @@
 
 namespace rtev {
 
-/// What pauses left to programs in windows of one length: in all positions that a window can have in the life of a
-/// domain. Shares are those of one domain, from 0 to 1: requests run on one.
+/// The share of time that pauses left to the program, in windows of one length: in each position that a window can have
+/// in the life of a domain. A share is from 0 to 1, and of one domain, since a request runs on one.
 class WindowUtilization {
  public:
   explicit WindowUtilization(std::uint64_t length_ns = 1)
