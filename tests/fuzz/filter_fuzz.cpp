@@ -5,11 +5,6 @@
 #include "unit/stream/world.hpp"
 
 namespace rtev::fuzz {
-namespace {
-
-constexpr std::string_view kinds[] = {"phase", "counter", "alloc", "lifecycle", "user", "process", "switch", "wakeup"};
-
-}  // namespace
 
 void filter(Bytes bytes) {
   Input input(bytes);
@@ -42,6 +37,7 @@ void filter(Bytes bytes) {
     }
     return false;
   };
+  const std::vector<std::string>& kinds = EventFilter::all_kinds();
   const Batch batch = events.batch();
   for (const Event& event : batch.events()) {
     const bool accepted = parsed->accepts(event, world.registry);
@@ -54,7 +50,7 @@ void filter(Bytes bytes) {
     const std::string_view kind = event.kind == EventKind::begin ? "phase" : "user";
     const std::string name(known_name_of(event, world.registry));
     // A name that is the word of a kind stands for the kind.
-    const bool is_kind = std::ranges::find(kinds, name) != std::end(kinds);
+    const bool is_kind = std::ranges::find(kinds, name) != kinds.end();
     if (has_word(kind) || (has_word(name) && !is_kind)) check(accepted, "what is in the list is shown", name);
   }
 }

@@ -104,7 +104,7 @@ Result<void> Replay::define_string(const parsed::UserspaceObject& object) {
   Values values(object.arguments);
   const StringId id = StringId::unpack(values.number<std::uint64_t>(metadata_string));
   const fxt::StringRef ref = object.name.ref;
-  if (!values.complete() || ref.is_inline() || ref.is_empty() || id.kind > EventKind::sample)
+  if (!values.complete() || ref.is_inline() || ref.is_empty() || static_cast<std::size_t>(id.kind) >= event_kind_count)
     return bad_recording("a string id is invalid");
   if (ref.slot() >= strings_.size()) strings_.resize(ref.slot() + std::size_t{1});
   forget_string(ref.slot());

@@ -107,13 +107,12 @@ class RandomStream {
     for (std::uint64_t i = 0; i < count; ++i) {
       const Ring& ring = rings_[below(rings_.size())];
       time_ += below(3);
-      Event event{
-          .time = time_ - (below(50) == 0 ? 5 : 0),
-          .value = 0,
-          .source = Source{ring.slot, static_cast<std::uint16_t>(below(4))}.pack(),
-          .id = static_cast<std::uint16_t>(below(50)),
-          .kind = static_cast<EventKind>(below(static_cast<std::size_t>(EventKind::usage))),  // which no run records
-          .flags = static_cast<std::uint8_t>(below(20) == 0 ? flag_late : 0)};
+      Event event{.time = time_ - (below(50) == 0 ? 5 : 0),
+                  .value = 0,
+                  .source = Source{ring.slot, static_cast<std::uint16_t>(below(4))}.pack(),
+                  .id = static_cast<std::uint16_t>(below(50)),
+                  .kind = static_cast<EventKind>(below(event_kind_count)),
+                  .flags = static_cast<std::uint8_t>(below(20) == 0 ? flag_late : 0)};
       switch (event.kind) {
         case EventKind::counter:
         case EventKind::lifecycle:
@@ -162,6 +161,11 @@ class RandomStream {
                                .role = static_cast<ThreadRole>(below(4)),
                                .holds_lock = below(2) == 0,
                                .zero = {}});
+          break;
+        case EventKind::usage:
+          event.source = 1;
+          event.id = 0;
+          record(event, ThreadUsage{.pid = 5, .role = ThreadRole::mutator, .delay_count = 1, .cpu_ns = random_()});
           break;
         default:
           break;

@@ -71,13 +71,13 @@ class MutatorUtilization {
 
   /// A domain is there. `is_certain`: it has not been in a pause since before; else it is looked at from its first
   /// pause on.
-  void begin_domain(const DomainLife& domain, std::uint64_t time_ns, bool is_certain);
-  void end_domain(const DomainLife& domain, std::uint64_t time_ns);
+  void begin_domain(const DomainLife& life, std::uint64_t time_ns, bool is_certain);
+  void end_domain(const DomainLife& life, std::uint64_t time_ns);
   /// Only windows_at() needs it: a pause is open.
-  void begin_pause(const DomainLife& domain, std::uint64_t begin_ns);
-  void add_pause(const DomainLife& domain, std::uint64_t begin_ns, std::uint64_t end_ns);
+  void begin_pause(const DomainLife& life, std::uint64_t begin_ns);
+  void add_pause(const DomainLife& life, std::uint64_t begin_ns, std::uint64_t end_ns);
   /// From this time on pauses may be missing, until the next one.
-  void lose(const DomainLife& domain, std::uint64_t from_ns);
+  void lose(const DomainLife& life, std::uint64_t from_ns);
 
   /// By length; up to the ends of domains, or else the last pause.
   const std::vector<WindowUtilization>& windows() const { return windows_; }
