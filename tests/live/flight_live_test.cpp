@@ -86,7 +86,9 @@ TEST_F(FlightLive, NoDumpIsMadeWhereTheDiskIsFull) {
     Tracer kept(with_dumps(arguments), options);
     const Outcome asked = snap();
     EXPECT_EQ(asked.status.code(), 1) << command;
-    EXPECT_THAT(asked.err, HasSubstr("are free on its disk")) << command;
+    EXPECT_THAT(asked.err,
+                AllOf(HasSubstr("are free on its disk"), HasSubstr("\nhint: free some space, or lower --min-free")))
+        << command;
     EXPECT_THAT(dumps(), IsEmpty()) << command;
     ::kill(kept.process().pid(), SIGINT);
     EXPECT_THAT(kept.process().wait().err, HasSubstr("--min-free")) << command;

@@ -1,6 +1,7 @@
 (* SPDX-License-Identifier: MIT *)
-(* server MILLISECONDS ALLOCATION COLLECT_EVERY: for that time serves 500 requests a second, at random times, each a user
-   span. ALLOCATION is how many lists a request makes; every COLLECT_EVERY-th one calls Gc.full_major, 0: none. *)
+(* server MILLISECONDS ALLOCATION COLLECT_EVERY TOGETHER: for that time serves requests at 500 random times a second, each
+   a user span. ALLOCATION is how many lists a request makes; every COLLECT_EVERY-th one calls Gc.full_major, 0: none.
+   TOGETHER is how many requests come at a time. *)
 
 open Runtime_events
 
@@ -10,6 +11,7 @@ let request = User.register "request" Request Type.span
 let duration = float (Gate.int_argument 1 3_000) /. 1e3
 let allocation = Gate.int_argument 2 100
 let collect_every = Gate.int_argument 3 0
+let together = Gate.int_argument 4 1
 
 (* What the server holds: one of the lists of each request stays for a while. *)
 let held = Array.make 5_000 []
@@ -31,7 +33,9 @@ let () =
     let now = Unix.gettimeofday () in
     if now -. start < duration then begin
       if due > now then Unix.sleepf (due -. now);
-      serve number;
+      for i = 1 to together do
+        serve ((number * together) + i)
+      done;
       next (number + 1) (due -. (log (1. -. Random.float 1.) /. 500.))
     end
   in

@@ -100,9 +100,16 @@ std::string unexpected_argument(const Subcommand& subcommand, const CLI::App& ro
                      subcommand.takes_command ? "; to start a program, write -- before it" : "");
 }
 
-/// CLI11 lists unexpected arguments from the last to the first; people look for the first.
+/// In plainer words than those of CLI11, which lists unexpected arguments from the last to the first.
 std::string explain(const Subcommand& subcommand, const CLI::App& root, const CLI::ParseError& error,
                     const Invocation& invocation) {
+  if (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr) {
+    std::string text = error.what();
+    constexpr std::string_view excludes = " excludes ";
+    if (const std::size_t at = text.find(excludes); at != std::string::npos)
+      text.replace(at, excludes.size(), " cannot be used with ");
+    return text;
+  }
   if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return error.what();
   const auto unexpected = root.remaining(true);
   const auto first = std::ranges::find_first_of(invocation.arguments, unexpected);

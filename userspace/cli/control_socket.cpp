@@ -172,7 +172,9 @@ Result<UniqueFd> connect_to_agent(pid_t pid) {
 }
 
 std::string dump_answer(const Result<std::string>& file) {
-  return file ? std::string(good) + *file : std::string(bad) + file.error().message();
+  if (file) return std::string(good) + *file;
+  const Error& error = file.error();
+  return std::string(bad) + error.message() + (error.hint.empty() ? "" : "\n" + error.hint);
 }
 
 Result<std::string> ask_for_dump(const std::string& socket_path) {
@@ -186,9 +188,13 @@ Result<std::string> ask_for_dump(const std::string& socket_path) {
   const ssize_t size = ::recv(socket->get(), answer.data(), answer.size(), 0);
   answer.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
   if (answer.starts_with(good)) return answer.substr(good.size());
-  return std::unexpected(
-      Error{.what = "the recorder made no dump",
-            .why = answer.starts_with(bad) ? answer.substr(bad.size()) : "it ended, or does not answer this user"});
+  Error error{.what = "the recorder made no dump", .why = "it ended, or does not answer this user"};
+  if (answer.starts_with(bad)) {
+    const std::size_t line_end = std::min(answer.find('\n'), answer.size());
+    error.why = answer.substr(bad.size(), line_end - bad.size());
+    error.hint = answer.substr(std::min(line_end + 1, answer.size()));
+  }
+  return std::unexpected(std::move(error));
 }
 
 }  // namespace rtev::cli

@@ -109,6 +109,8 @@ Result<OpenFiles> open_process(std::int32_t pid) {
   return files;
 }
 
+constexpr const char* recording_hint = "make a recording with rtev-bpf record -o FILE.fxt";
+
 /// Nothing for a file that is no recording.
 Result<std::optional<RecordingFile>> open_recording(const UniqueFd& file, const std::string& path) {
   auto recording = RecordingFile::open(UniqueFd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)), path);
@@ -234,7 +236,10 @@ Result<std::vector<Input>> Input::open_recordings(const std::vector<std::string>
   std::vector<OpenFiles> files;
   for (const std::string& name : names) {
     auto opened = open_file(name, caller);
-    if (!opened) return std::unexpected(std::move(opened.error()));
+    if (!opened) {
+      if (opened.error().hint == reading.hint) opened.error().hint = recording_hint;
+      return std::unexpected(std::move(opened.error()));
+    }
     files.push_back(std::move(*opened));
   }
   if (auto confined = confine_reader(); !confined) return std::unexpected(std::move(confined.error()));
@@ -250,7 +255,7 @@ Result<std::vector<Input>> Input::open_recordings(const std::vector<std::string>
       return std::unexpected(Error{.what = reading.what,
                                    .subject = names[i],
                                    .why = "it is not a recording of rtev-bpf",
-                                   .hint = "make one with rtev-bpf record -o FILE.fxt"});
+                                   .hint = recording_hint});
     }
     input.recording_ = std::move(*recording);
   }

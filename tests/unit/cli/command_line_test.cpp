@@ -263,6 +263,11 @@ TEST(CommandLine, HintsAtTheHelpOfTheSubcommand) {
   EXPECT_THAT(command_line({"record", "-o", "x", "-f", "jsonl.gz"}).err, HasSubstr("\nhint: to compress"));
 }
 
+TEST(CommandLine, SaysWhichOptionsCannotBeUsedTogether) {
+  EXPECT_EQ(command_line({"record", "--keep", "3s", "-o", "x"}).err,
+            "rtev-bpf: --output cannot be used with --keep\nhint: rtev-bpf record --help\n");
+}
+
 TEST(CommandLine, FailsWithStatus1AndAHintIfAFileCannotBeUsed) {
   const test::TempDir dir;
   std::ofstream(dir / "garbage.fxt") << "this is not a recording";
