@@ -18,6 +18,7 @@
 #include "base/clock.hpp"
 #include "base/exit_status.hpp"
 #include "base/reader_wait.hpp"
+#include "base/terminal.hpp"
 #include "session/command/command.hpp"
 
 namespace rtev {
@@ -69,6 +70,7 @@ bool requests_end(int signal_number) {
 
 [[noreturn]] void exit_at_once(int signal_number, std::string_view message) {
   if (const Command* const command = accompanied) command->abandon();
+  restore_terminal();
   pollfd messages{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
   if (::poll(&messages, 1, 0) == 1) {
     [[maybe_unused]] const ssize_t put = ::write(STDERR_FILENO, message.data(), message.size());

@@ -108,6 +108,7 @@ void PauseAnalyzer::on_pause_begin(const DomainLife& life, const PhaseBegin& roo
           .domain = life, .root = root.phase, .begin_ns = root.time_ns, .tid = domain.tid, .phases = PhaseTree(nodes)},
       threads_.at(domain.tid, root.time_ns));
   if (domain.tid != 0 && by_tid_.count(domain.tid) < max_pauses_of_thread) by_tid_.emplace(domain.tid, &*domain.pause);
+  consumer_.on_pause_begun(life, root.time_ns);
 }
 
 void PauseAnalyzer::on_pause_end(const DomainLife& life, const PhaseEnd& root) {

@@ -30,6 +30,8 @@ class PauseConsumer {
   /// PauseListener::on_domain_begin() and on_domain_end().
   virtual void on_domain_seen(const DomainLife& /*domain*/, std::uint64_t /*time_ns*/, bool /*certain*/) {}
   virtual void on_domain_gone(const DomainLife& /*domain*/, std::uint64_t /*time_ns*/) {}
+  /// A pause has begun. It ends with on_pause_details() or on_unfinished().
+  virtual void on_pause_begun(const DomainLife& /*domain*/, std::uint64_t /*time_ns*/) {}
   /// A thread of a traced process leaves a state.
   virtual void on_thread_interval(const ThreadInterval& /*interval*/) {}
   /// A domain waited for a condition of the program, which is no pause.

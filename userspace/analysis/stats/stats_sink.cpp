@@ -274,7 +274,7 @@ Stats::Process* Stats::merged_process(const DomainLife& life) {
 }
 
 void Stats::on_domain_begin(const DomainLife& life, std::uint64_t time_ns, bool certain) {
-  utilization_.begin_domain(life, time_ns, certain);
+  if (options_.utilization) utilization_.begin_domain(life, time_ns, certain);
   Process* const process = known_process(life.process);
   if (!process) return;
   if (process->is_merged(life.domain)) {

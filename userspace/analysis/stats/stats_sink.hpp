@@ -2,6 +2,7 @@
 // Statistics of the garbage collector by process and domain: a fold over the stream.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,7 +30,8 @@ struct StatsOptions {
   bool full = false;  ///< text with a section for each process
   /// Called for each ended process that report() will not list, because there are more than it remembers.
   std::function<void(const ProcessStats&)> on_unlisted{};
-  bool gc_tuning = false;  ///< what the figures say about parameters of the garbage collector
+  bool gc_tuning = false;   ///< what the figures say about parameters of the garbage collector
+  bool utilization = true;  ///< false: StatsReport::utilization stays empty, and reports take little time
 };
 
 /// Takes the stream as any sink does and writes nothing: ask for report() when it is wanted. Only what was seen is
@@ -46,6 +48,9 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   void consume(const Batch& batch, const Registry& registry) override;
   void flush() override {}
   void summary(const RunSummary& summary, const Registry& registry) override;
+
+  /// The stream is complete until then: what goes on lasts at least so long.
+  void go_on_until(std::uint64_t time_ns) { now_ns_ = std::max(now_ns_, time_ns); }
 
   /// Of what is remembered of processes and domains, in bytes.
   std::size_t memory_bytes() const { return bytes_; }

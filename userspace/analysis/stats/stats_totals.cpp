@@ -83,22 +83,23 @@ StatsReport Stats::report(const Registry& registry) {
     const ProcessInfo& info = registry.process(process.index);
     if (!process.ended && info.pid == process.stats.pid) process.learn(info);
   }
-  StatsReport report{.version = version_,
-                     .run_ns = run_ns_,
-                     .run_realtime_ns = run_realtime_ns_,
-                     .start_ns = start_ns_,
-                     .end_ns = std::max(now_ns_, start_ns_),
-                     .other_process_count = other_process_count_,
-                     .other_did_nothing = other_did_nothing_,
-                     .other_processes = other_processes_,
-                     .total = other_processes_,
-                     .process_count = processes_.size() + other_process_count_,
-                     .scheduler_seen = scheduler_seen_,
-                     .switches_dropped = switches_dropped_,
-                     .utilization = utilization_.windows_at(now_ns_),
-                     .allocators = allocators_.greatest(registry),
-                     .rings_missed = rings_missed_,
-                     .ignored_events = pauses_.ignored()};
+  StatsReport report{
+      .version = version_,
+      .run_ns = run_ns_,
+      .run_realtime_ns = run_realtime_ns_,
+      .start_ns = start_ns_,
+      .end_ns = std::max(now_ns_, start_ns_),
+      .other_process_count = other_process_count_,
+      .other_did_nothing = other_did_nothing_,
+      .other_processes = other_processes_,
+      .total = other_processes_,
+      .process_count = processes_.size() + other_process_count_,
+      .scheduler_seen = scheduler_seen_,
+      .switches_dropped = switches_dropped_,
+      .utilization = options_.utilization ? utilization_.windows_at(now_ns_) : std::vector<WindowUtilization>(),
+      .allocators = allocators_.greatest(registry),
+      .rings_missed = rings_missed_,
+      .ignored_events = pauses_.ignored()};
   const std::vector<ThreadInterval> intervals = running();
   report.processes.reserve(processes_.size());
   for (const Process& process : processes_ | std::views::values) {
