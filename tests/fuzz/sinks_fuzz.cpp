@@ -21,6 +21,9 @@
 #include "support/csv_lines.hpp"
 #include "support/perfetto_check.hpp"
 #include "support/terminal_check.hpp"
+#include "top/frame_sink.hpp"
+#include "top/frame_text.hpp"
+#include "top/view.hpp"
 #include "unit/stream/world.hpp"
 
 namespace rtev::fuzz {
@@ -288,6 +291,24 @@ void check_diff(HostileWorld& world) {
   check_json(diff_json(report));
 }
 
+/// As text, as JSON and on a screen.
+void check_top(HostileWorld& world) {
+  top::View view({.sorted_by = top::column_named("worst"), .input = "x"});
+  top::FrameSink sink({.interval_ns = 10'000, .details = true}, [&](top::Frame&& frame) {
+    check_text(frame_text(frame, nullptr));
+    check_lines(frame_json(frame, sink.run(), nullptr));
+    view.add(std::move(frame));
+    view.step();
+    for (const char key : {'\r', 'q'}) {
+      for (const top::Line& line : view.draw(100, 30)) check_text(line.text());
+      view.press(key == '\r' ? top::Key{.kind = top::Key::Kind::enter}
+                             : top::Key{.kind = top::Key::Kind::character, .character = key},
+                 30);
+    }
+  });
+  world.run(sink);
+}
+
 }  // namespace
 
 void sinks(Bytes bytes) {
@@ -301,6 +322,7 @@ void sinks(Bytes bytes) {
       return check_reports(stats, world);
     }
     case 7: {
+      if (way >= 240) return check_top(world);
       StringOutput output;
       const bool json = way >= 128;
       Latency latency({.format = json ? LatencyOptions::Format::json : LatencyOptions::Format::text,

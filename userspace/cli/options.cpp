@@ -163,10 +163,10 @@ void add_id_option(CLI::App& app, const char* name, std::vector<std::int32_t>& i
       }));
 }
 
-void add_name_option(CLI::App& app, std::vector<std::string>& names) {
+void add_name_option(CLI::App& app, std::vector<std::string>& names, const std::string& flags = "-n,--name") {
   app.option_defaults()->group("Selection");
   CLI::Option* const option =
-      app.add_option("-n,--name", names, "only processes with this name, e.g. server or 'web*'; repeatable")
+      app.add_option(flags, names, "only processes with this name, e.g. server or 'web*'; repeatable")
           ->type_name("GLOB");
   set_values(app, *option, {.process_names = true});
 }
@@ -213,9 +213,9 @@ void add_pid_option(CLI::App& app, std::vector<std::int32_t>& pids) {
   set_values(app, *option, {.pids = true});
 }
 
-void add_process_options(CLI::App& app, ProcessOptions& options) {
+void add_process_options(CLI::App& app, ProcessOptions& options, const std::string& name_flags) {
   add_pid_option(app, options.pids);
-  add_name_option(app, options.names);
+  add_name_option(app, options.names, name_flags);
   add_time_option(app, "-d,--duration", options.duration,
                   "stop after this time, e.g. 500ms, 5s, 2m (default: at Ctrl-C)");
 }
@@ -240,7 +240,7 @@ void add_trace_options(CLI::App& app, TraceOptions& options, StackUse stacks) {
                               "all: those of all threads");
   CLI::Option* const enable =
       app.add_flag("--enable", options.enable,
-                   "switch the events of running programs on, for the time of the trace\n"
+                   "switch events of running programs on, for the time of the trace\n"
                    "as rtev-bpf enable does, also of programs that start later; at the end they are switched off");
   app.add_flag("--leave-on", options.leave_on, "with --enable: do not switch them off at the end")->needs(enable);
   app.add_flag("--allow-confined", options.allow_confined,
@@ -365,15 +365,28 @@ void add_disk_options(CLI::App& app, DiskOptions& options, bool always_file) {
   if (!always_file) min_free->needs(file);
 }
 
-void add_analysis_options(CLI::App& app, AnalysisOptions& options, StackUse stacks) {
-  CLI::Option* const input =
-      add_file(app, "-i,--input", options.input, "analyse this instead of tracing: " + inputs, input_values())
+CLI::Option* add_selected_input(CLI::App& app, std::string& input, ReadOptions& options,
+                                const std::string& name_flags) {
+  CLI::Option* const option =
+      add_file(app, "-i,--input", input, "analyse this instead of tracing: " + inputs, input_values())
           ->type_name("INPUT");
-  add_process_options(app, options);
+  add_process_options(app, options, name_flags);
   app.get_option("--duration")
       ->description(
           "stop after this time, e.g. 500ms, 5s, 2m (default: at Ctrl-C); with -i, analyse only the first TIME");
-  for (CLI::Option* const option : add_window_options(app, options.window)) option->needs(input);
+  for (CLI::Option* const window : add_window_options(app, options.window)) window->needs(option);
+  return option;
+}
+
+void exclude_tracing(CLI::App& app, CLI::Option& input) {
+  for (const CLI::Option* const option : app.get_options()) {
+    if (option->get_group() == tracing_group && !option->check_lname("verbose"))
+      input.excludes(app.get_option("--" + option->get_lnames().front()));
+  }
+}
+
+void add_analysis_options(CLI::App& app, AnalysisOptions& options, StackUse stacks) {
+  CLI::Option* const input = add_selected_input(app, options.input, options, "-n,--name");
   add_report_output(app, options);
   const auto accept_limit = [&options](const std::string& text) {
     const auto limit = parse_limit(text);
@@ -390,13 +403,8 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options, StackUse stac
                       accept_limit));
   add_trace_options(app, options, stacks);
   add_common_options(app, options);
-  CLI::Option* const verbose = app.get_option("--verbose");
-  verbose->description("the same as --full; when it traces, also print messages of libbpf");
-  // They say how to trace, so they have no effect on a recording.
-  for (const CLI::Option* const option : app.get_options()) {
-    if (option->get_group() == tracing_group && option != verbose)
-      input->excludes(app.get_option("--" + option->get_lnames().front()));
-  }
+  app.get_option("--verbose")->description("the same as --full; when it traces, also print messages of libbpf");
+  exclude_tracing(app, *input);
   app.final_callback([&app, &options] {
     options.full |= options.verbose;
     complete_report(app, options);

@@ -44,7 +44,7 @@ struct ProcessOptions {
 };
 /// -p
 void add_pid_option(CLI::App& app, std::vector<std::int32_t>& pids);
-void add_process_options(CLI::App& app, ProcessOptions& options);
+void add_process_options(CLI::App& app, ProcessOptions& options, const std::string& name_flags = "-n,--name");
 
 /// What all subcommands take that read a stream, live or recorded.
 struct ReadOptions : ProcessOptions {
@@ -129,6 +129,11 @@ struct CopyOptions : ReadOptions {
 };
 /// Those of ProcessOptions, too.
 void add_input_options(CLI::App& app, CopyOptions& options);
+
+/// -i, and those of ProcessOptions and Window: with -i they select what is read of it.
+CLI::Option* add_selected_input(CLI::App& app, std::string& input, ReadOptions& options, const std::string& name_flags);
+/// The options of add_trace_options() say how to trace: they have no effect on an input.
+void exclude_tracing(CLI::App& app, CLI::Option& input);
 
 /// A report.
 struct ReportOptions {

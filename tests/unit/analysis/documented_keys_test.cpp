@@ -17,11 +17,14 @@
 #include "analysis/spans/spans_sink.hpp"
 #include "analysis/stalls/stalls_sink.hpp"
 #include "formats/jsonl/jsonl_sink.hpp"
+#include "top/frame_sink.hpp"
+#include "top/frame_text.hpp"
 #include "unit/analysis/diff/diff_fixture.hpp"
 #include "unit/analysis/latency/latency_fixture.hpp"
 #include "unit/analysis/pauses/pauses_fixture.hpp"
 #include "unit/analysis/profile/profile_fixture.hpp"
 #include "unit/analysis/stats/stats_fixture.hpp"
+#include "unit/top/a_server.hpp"
 
 namespace rtev::test {
 namespace {
@@ -331,6 +334,19 @@ TEST_F(DocumentedDiff, EveryKeyAndFigure) {
   expect_values<DiffRole>(words, static_cast<int>(DiffRole::detail) + 1);
   expect_values<DiffUnit>(words, static_cast<int>(DiffUnit::number) + 1);
   expect_values<DiffVerdict>(words, static_cast<int>(DiffVerdict::too_few) + 1);
+}
+
+TEST(DocumentedReport, Top) {
+  const AServer server;
+  nlohmann::json report;
+  top::FrameSink sink({}, [&](const top::Frame& frame) {
+    report = nlohmann::json::parse(top::frame_json(frame, sink.run(), nullptr));
+  });
+  server.begin(sink);
+  server.serve(sink, 1);
+  sink.advance(AServer::begin_ns + AServer::second, server.world->registry);
+  ASSERT_EQ(report["processes"].size(), 1u);
+  expect_documented("top", report);
 }
 
 }  // namespace

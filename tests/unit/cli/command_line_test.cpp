@@ -337,7 +337,8 @@ TEST(CommandLine, HelpHasEachOptionAndCmd) {
     EXPECT_THAT(help, HasSubstr("Usage: rtev-bpf " + app->get_name()));
     for (const CLI::Option* option : app->get_options())
       EXPECT_THAT(help, HasSubstr(option->get_positional() ? option->get_name(true) : option->get_name()));
-    const bool traces = app->get_option_no_throw("--sched") != nullptr && app->get_name() != "agent";
+    const bool traces =
+        app->get_option_no_throw("--sched") != nullptr && app->get_name() != "agent" && app->get_name() != "top";
     EXPECT_EQ(help.contains("[-- CMD ARG...]"), traces) << app->get_name();
   }
   const std::string help = command_line({"--help-all"}).out;

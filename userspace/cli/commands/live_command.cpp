@@ -31,9 +31,7 @@ constexpr const char* live_footer =
     "Examples:\n"
     "  rtev-bpf                            trace every OCaml process until Ctrl-C\n"
     "  rtev-bpf -p 1234 -d 5s              trace one process for five seconds\n"
-    "  rtev-bpf --min 5ms                  only what takes 5 ms or longer; --all: every event\n"
-    "  rtev-bpf -n 'web*' --sched off      trace processes by name, without scheduler events\n"
-    "  rtev-bpf -f json -o trace.jsonl     write one JSON object per line to a file\n"
+    "  rtev-bpf top                        watch all OCaml processes, a row for each\n"
     "  rtev-bpf -- ./server --port 80      start a program with events on and trace it\n"
     "  rtev-bpf record -d 5s -o trace.fxt  record, to view in ui.perfetto.dev or analyse later\n"
     "  rtev-bpf pauses -d 10s              find the longest pauses and their causes";

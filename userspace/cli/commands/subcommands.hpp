@@ -22,6 +22,7 @@ Subcommand add_live_command(CLI::App& root);
 Subcommand add_ps_command(CLI::App& root);
 Subcommand add_record_command(CLI::App& root);
 Subcommand add_snap_command(CLI::App& root);
+Subcommand add_top_command(CLI::App& root);
 Subcommand add_summary_command(CLI::App& root);
 Subcommand add_pauses_command(CLI::App& root);
 Subcommand add_latency_command(CLI::App& root);

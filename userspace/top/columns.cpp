@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+#include "top/columns.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+
+#include "base/folding.hpp"
+#include "base/text_format.hpp"
+
+namespace rtev::top {
+namespace {
+
+constexpr std::size_t name_width = 15;
+
+/// "12.3", "123".
+std::string percent(double share) {
+  const double percent = share * 100;
+  return percent < 99.95 ? fmt::format("{:.1f}", percent) : fmt::format("{:.0f}", std::min(percent, 999'999.0));
+}
+
+std::string percent(const std::optional<double>& share) {
+  return share ? percent(*share) : "-";
+}
+
+std::string time(std::uint64_t ns) {
+  return ns == 0 ? "-" : fmt::format("{}", Duration{ns});
+}
+
+std::string rate(double per_second) {
+  if (per_second == 0) return "0";
+  return per_second < 9.95 ? fmt::format("{:.1f}", per_second) : fmt::format("{:.0f}", per_second);
+}
+
+std::string size(double bytes) {
+  constexpr double greatest = 9.2e18;
+  return fmt::format("{}", Size{static_cast<std::uint64_t>(std::clamp(bytes, 0.0, greatest))});
+}
+
+std::string change(const std::optional<double>& bytes) {
+  if (!bytes) return "-";
+  if (std::abs(*bytes) < 1) return "0";
+  return (*bytes < 0 ? "-" : "+") + size(std::abs(*bytes));
+}
+
+double number(std::uint64_t count) {
+  return static_cast<double>(count);
+}
+
+using Process = const ProcessFigures&;
+
+constexpr double half = 0.5, long_pause_ns = 100e6;
+
+constexpr std::array columns{
+    Column{"PID", "id of the process", 7, false, 0, [](Process p) { return std::to_string(p.pid); },
+           [](Process p) { return -number(static_cast<std::uint64_t>(p.pid)); }, 0},
+    Column{"NAME", "its name", name_width, true, 0, [](Process p) { return cut(escaped(p.comm), name_width); }, nullptr,
+           0},
+    Column{"DOM", "domains that run", 4, false, 9, [](Process p) { return std::to_string(p.domains); },
+           [](Process p) { return static_cast<double>(p.domains); }, 0},
+    Column{"CPU%", "time of its threads on a CPU, of one CPU", 6, false, 2,
+           [](Process p) { return percent(p.cpu_share); }, [](Process p) { return p.cpu_share.value_or(0); }, 0},
+    Column{"GC%", "time in pauses, of the time of its domains", 6, false, 1,
+           [](Process p) { return percent(p.gc_share); }, [](Process p) { return p.gc_share; }, half},
+    Column{"WAIT%", "time that its threads waited for a CPU, of the time of one", 6, false, 4,
+           [](Process p) { return percent(p.wait_share); }, [](Process p) { return p.wait_share; }, half},
+    Column{"P50", "length of pauses that half of them do not exceed", 7, false, 13,
+           [](Process p) { return time(p.p50_ns); }, nullptr, 0},
+    Column{"P99", "likewise 99 % of them", 7, false, 8, [](Process p) { return time(p.p99_ns); },
+           [](Process p) { return number(p.p99_ns); }, 0},
+    Column{"WORST", "longest pause", 7, false, 0, [](Process p) { return time(p.worst_ns); },
+           [](Process p) { return number(p.worst_ns); }, long_pause_ns},
+    Column{"STW/s", "stop-the-world sections", 6, false, 15, [](Process p) { return rate(p.per_second(p.sections)); },
+           nullptr, 0},
+    Column{"ARRIVE", "longest time until all domains had arrived in one", 7, false, 11,
+           [](Process p) { return time(p.arrival_ns); }, [](Process p) { return number(p.arrival_ns); }, 0},
+    Column{"MINOR/s", "minor collections", 7, false, 10,
+           [](Process p) { return rate(p.per_second(p.minor_collections)); }, nullptr, 0},
+    Column{"MAJOR/s", "ends of major cycles", 7, false, 12,
+           [](Process p) { return rate(p.per_second(p.major_cycles)); }, nullptr, 0},
+    Column{"ALLOC/s", "what it allocated", 7, false, 3, [](Process p) { return size(p.per_second(p.allocated_bytes)); },
+           [](Process p) { return p.per_second(p.allocated_bytes); }, 0},
+    Column{"PROMO%", "what was promoted to the major heap, of what was allocated in minor heaps", 6, false, 14,
+           [](Process p) { return percent(p.promoted_share); }, nullptr, 0},
+    Column{"HEAP", "size of the major heap", 7, false, 2,
+           [](Process p) { return p.heap_bytes ? size(number(*p.heap_bytes)) : "-"; },
+           [](Process p) { return number(p.heap_bytes.value_or(0)); }, 0},
+    Column{"LIVE%", "what was live of it after the last major cycle", 6, false, 16,
+           [](Process p) { return percent(p.live_share); }, nullptr, 0},
+    Column{"GROWTH/s", "growth of the heap in the last minute", 8, false, 6, [](Process p) { return change(p.growth); },
+           [](Process p) { return p.growth.value_or(0); }, 0},
+    Column{"EV/s", "events", 7, false, 7, [](Process p) { return rate(p.per_second(p.events)); },
+           [](Process p) { return p.per_second(p.events); }, 0},
+    Column{"LOST", "words of its ring that were lost", 6, false, 5,
+           [](Process p) { return p.lost_words == 0 ? "0" : fmt::format("{}", Grouped{p.lost_words}); },
+           [](Process p) { return number(p.lost_words); }, 1},
+};
+
+}  // namespace
+
+std::span<const Column> all_columns() {
+  return columns;
+}
+
+std::vector<const Column*> columns_within(std::size_t width) {
+  std::vector<const Column*> by_rank;
+  for (const Column& column : columns) by_rank.push_back(&column);
+  std::ranges::stable_sort(by_rank, {}, &Column::rank);
+  std::vector<const Column*> shown;
+  std::size_t used = 0;
+  for (const Column* const column : by_rank) {
+    if (!shown.empty() && used + 1 + column->width > width) break;
+    used += 1 + column->width;
+    shown.push_back(column);
+  }
+  std::ranges::sort(shown);  // they lie in an array
+  return shown;
+}
+
+std::string name_of(const Column& column) {
+  std::string name;
+  for (const char c : column.title.substr(0, column.title.find('/')))
+    if (c != '%') name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
+}
+
+const Column* column_named(std::string_view name) {
+  const auto found = std::ranges::find_if(columns, [&](const Column& column) { return name_of(column) == name; });
+  return found != columns.end() ? &*found : nullptr;
+}
+
+std::vector<std::string> sort_names() {
+  std::vector<std::string> names{"worst", "gc", "alloc", "growth", "wait"};
+  for (const Column& column : columns)
+    if (column.value != nullptr && std::ranges::find(names, name_of(column)) == names.end())
+      names.push_back(name_of(column));
+  return names;
+}
+
+bool is_alarming(const Column& column, const ProcessFigures& process) {
+  return column.alarming > 0 && column.value(process) >= column.alarming;
+}
+
+std::string cell_of(const Column& column, const ProcessFigures& process) {
+  return column.cell(process) + (is_alarming(column, process) ? "!" : "");
+}
+
+std::vector<const ProcessFigures*> sorted(std::span<const ProcessFigures> processes, const Column* by) {
+  std::vector<const ProcessFigures*> order;
+  for (const ProcessFigures& process : processes) order.push_back(&process);
+  std::ranges::sort(order, [&](const ProcessFigures* one, const ProcessFigures* other) {
+    if (by != nullptr && by->value != nullptr) {
+      const double first = by->value(*one), second = by->value(*other);
+      if (first != second) return first > second;
+    }
+    return one->pid < other->pid;
+  });
+  return order;
+}
+
+}  // namespace rtev::top

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// What `rtev-bpf top` shows of one interval of time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rtev/event.hpp"
+#include "stream/registry.hpp"
+
+namespace rtev::top {
+
+/// What a process did in an interval. Times in ns. What is not known is left out.
+struct ProcessFigures {
+  ProcessIndex index = 0;
+  std::int32_t pid = 0;
+  std::string comm{};                 ///< any bytes: escape it
+  std::string version{};              ///< of OCaml, likewise
+  std::uint64_t interval_ns{};        ///< the time that the figures are of
+  std::size_t domains = 0;            ///< that run
+  std::optional<double> cpu_share{};  ///< of one CPU, by all of its threads
+  double gc_share = 0;                ///< of the time of its domains: in pauses
+  double wait_share = 0;              ///< time that its threads waited for a CPU, of the time of one
+  std::uint64_t pauses = 0, p50_ns = 0, p99_ns = 0;
+  std::uint64_t worst_ns = 0;    ///< the longest pause; one that goes on counts as far as it got
+  std::uint64_t sections = 0;    ///< stop-the-world
+  std::uint64_t arrival_ns = 0;  ///< the longest time until all domains had arrived in one
+  std::uint64_t minor_collections = 0, major_cycles = 0;
+  std::uint64_t allocated_bytes = 0;       ///< in minor heaps, and directly in the major heap as far as that is known
+  std::optional<double> promoted_share{};  ///< of what was allocated in minor heaps
+  std::optional<std::uint64_t> heap_bytes{};  ///< of the major heap, now
+  std::optional<double> live_share{};         ///< of the heap, after the last major cycle
+  std::optional<double> growth{};             ///< of the heap in the last minute, in bytes per second
+  std::uint64_t events = 0, lost_words = 0;
+
+  /// Of a count: how many in a second.
+  double per_second(std::uint64_t count) const {
+    return interval_ns == 0 ? 0 : static_cast<double>(count) * 1e9 / static_cast<double>(interval_ns);
+  }
+};
+
+/// A domain of a process, since its spawn.
+struct DomainDetails {
+  std::string name{};   ///< its number
+  std::string state{};  ///< what it does now: "running", "in a pause for 12.3ms, waits for a CPU"
+  std::optional<double> gc_share{};
+  std::optional<std::uint64_t> cpu_ns{};
+  std::uint64_t pauses = 0, worst_ns = 0;
+};
+
+/// Spans of the program of one name, since the start.
+struct SpanDetails {
+  std::string name{};
+  std::uint64_t count = 0, total_ns = 0, p99_ns = 0, max_ns = 0;
+};
+
+/// What the screen of one process shows besides its figures. Texts are escaped.
+struct ProcessDetails {
+  ProcessIndex index = 0;
+  std::vector<DomainDetails> domains{};
+  std::vector<std::string> causes{};  ///< of its long pauses since the start: "12 × waited for domain 1 ... "
+  std::string worst{};                ///< a sentence about the longest pause since the start; empty: there was none
+  std::vector<SpanDetails> spans{};   ///< those with most time first
+  std::size_t other_spans = 0;        ///< names that are not listed
+};
+
+struct Frame {
+  std::uint64_t time_ns = 0;      ///< its end, CLOCK_MONOTONIC
+  std::uint64_t realtime_ns = 0;  ///< the same, CLOCK_REALTIME; 0: unknown
+  std::uint64_t elapsed_ns = 0;   ///< since the start of the run
+  std::uint64_t interval_ns = 0;
+  std::vector<ProcessFigures> processes{};  ///< that run, by index
+  std::uint64_t events = 0, lost_words = 0;
+  std::uint64_t dropped = 0;              ///< scheduler events
+  std::string worst{};                    ///< a sentence about the longest pause that ended; empty: there was none
+  std::vector<ProcessDetails> details{};  ///< of all processes, or nothing
+
+  const ProcessFigures* find(ProcessIndex index) const;
+  const ProcessDetails* details_of(ProcessIndex index) const;
+  /// About how much memory it takes.
+  std::size_t bytes() const;
+};
+
+}  // namespace rtev::top

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+#include "top/frame_history.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace rtev::top {
+namespace {
+
+constexpr std::array<std::string_view, 9> bars{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+constexpr std::size_t levels = bars.size() - 1;
+
+std::size_t pause_level(std::uint64_t ns) {
+  constexpr std::array<std::uint64_t, levels - 1> bounds{100'000,    300'000,    1'000'000,  3'000'000,
+                                                         10'000'000, 30'000'000, 100'000'000};
+  if (ns == 0) return 0;
+  return 1 + static_cast<std::size_t>(std::ranges::upper_bound(bounds, ns) - bounds.begin());
+}
+
+}  // namespace
+
+void FrameHistory::add(Frame&& frame) {
+  bytes_ += frame.bytes();
+  frames_.push_back(std::move(frame));
+  while (bytes_ > max_bytes_ && frames_.size() > 1) {
+    bytes_ -= frames_.front().bytes();
+    frames_.pop_front();
+    ++forgotten_;
+  }
+}
+
+/// The greatest value of each character, if there is one.
+template <typename Value>
+std::string FrameHistory::line(std::size_t number, std::size_t frames, std::size_t width, Value value) const {
+  const std::size_t per_character = (frames + width - 1) / std::max<std::size_t>(width, 1);
+  std::vector<std::optional<std::uint64_t>> values(width);
+  for (std::size_t back = 0; back < std::min(width * per_character, number + 1); ++back) {
+    std::optional<std::uint64_t>& greatest = values[width - 1 - back / per_character];
+    if (const std::optional<std::uint64_t> one = value(frames_[number - back]))
+      greatest = std::max(greatest.value_or(0), *one);
+  }
+  std::uint64_t least = UINT64_MAX, most = 0;
+  for (const auto& one : values) {
+    if (!one) continue;
+    least = std::min(least, *one);
+    most = std::max(most, *one);
+  }
+  std::string text;
+  for (const auto& one : values) text += bars[one ? value.level(*one, least, most) : 0];
+  return text;
+}
+
+std::string FrameHistory::pauses_line(ProcessIndex process, std::size_t number, std::size_t frames,
+                                      std::size_t width) const {
+  struct WorstPause {
+    ProcessIndex process;
+    std::optional<std::uint64_t> operator()(const Frame& frame) const {
+      const ProcessFigures* const figures = frame.find(process);
+      return figures != nullptr ? std::optional(figures->worst_ns) : std::nullopt;
+    }
+    static std::size_t level(std::uint64_t ns, std::uint64_t /*least*/, std::uint64_t /*most*/) {
+      return pause_level(ns);
+    }
+  };
+  return line(number, frames, width, WorstPause{process});
+}
+
+std::string FrameHistory::heap_line(ProcessIndex process, std::size_t number, std::size_t frames,
+                                    std::size_t width) const {
+  struct HeapSize {
+    ProcessIndex process;
+    std::optional<std::uint64_t> operator()(const Frame& frame) const {
+      const ProcessFigures* const figures = frame.find(process);
+      return figures != nullptr ? figures->heap_bytes : std::nullopt;
+    }
+    static std::size_t level(std::uint64_t bytes, std::uint64_t least, std::uint64_t most) {
+      if (most == least) return 1;
+      const double share = static_cast<double>(bytes - least) / static_cast<double>(most - least);
+      return 1 + static_cast<std::size_t>(share * (levels - 1));
+    }
+  };
+  return line(number, frames, width, HeapSize{process});
+}
+
+}  // namespace rtev::top

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+#include "top/frame_text.hpp"
+
+#include <algorithm>
+
+#include "analysis/report_json.hpp"
+#include "base/json_writer.hpp"
+#include "base/text_format.hpp"
+#include "base/text_table.hpp"
+
+namespace rtev::top {
+namespace {
+
+/// For add_span().
+struct Span {
+  std::uint64_t start_ns, end_ns, run_ns, run_realtime_ns;
+};
+
+}  // namespace
+
+std::string time_text(const Frame& frame) {
+  constexpr std::uint64_t ns_per_s = 1'000'000'000;
+  if (frame.realtime_ns == 0) return fmt::format("{} s", frame.elapsed_ns / ns_per_s);
+  TextBuffer text;
+  add_time_of_day(text, frame.realtime_ns);
+  return std::string(text.text().substr(0, text.text().find('.')));
+}
+
+std::string totals_text(const Frame& frame) {
+  const double seconds = static_cast<double>(frame.interval_ns) / 1e9;
+  const auto rate = static_cast<std::uint64_t>(seconds > 0 ? static_cast<double>(frame.events) / seconds : 0);
+  std::string text = fmt::format("{}, {} events/s", Counted{frame.processes.size(), "OCaml process", "OCaml processes"},
+                                 Grouped{rate});
+  if (frame.lost_words > 0) text += fmt::format(", {} lost!", Counted{frame.lost_words, "word", "words"});
+  if (frame.dropped > 0)
+    text += fmt::format(", {} lost!", Counted{frame.dropped, "scheduler event", "scheduler events"});
+  return text;
+}
+
+std::string frame_text(const Frame& frame, const Column* sorted_by) {
+  TextBuffer out;
+  print(out, "{}: {}\n", time_text(frame), totals_text(frame));
+  if (!frame.worst.empty()) print(out, "longest pause: {}\n", frame.worst);
+  TextTable table;
+  for (const Column& column : all_columns())
+    table.column(column.title, column.width, column.is_text ? TextTable::Align::left : TextTable::Align::right);
+  for (const ProcessFigures* const process : sorted(frame.processes, sorted_by)) {
+    table.row();
+    for (const Column& column : all_columns()) table.cell(cell_of(column, *process));
+  }
+  table.write(out);
+  out.add('\n');
+  return std::string(out.text());
+}
+
+std::string frame_json(const Frame& frame, const RunHeader& run, const Column* sorted_by) {
+  JsonWriter json;
+  json.object([&] {
+    add_type(json, "top", run.version);
+    add_span(json, Span{.start_ns = frame.time_ns - frame.interval_ns,
+                        .end_ns = frame.time_ns,
+                        .run_ns = run.start_ns,
+                        .run_realtime_ns = run.start_realtime_ns});
+    json.member("scheduler_dropped", frame.dropped);
+    json.key("processes").array([&] {
+      for (const ProcessFigures* const process : sorted(frame.processes, sorted_by)) {
+        json.object([&] {
+          json.member("pid", process->pid);
+          json.member("comm", process->comm);
+          json.member("version", process->version);
+          json.member("domains", process->domains);
+          json.member("cpu_share", process->cpu_share);
+          json.member("gc_share", process->gc_share);
+          json.member("runnable_share", process->wait_share);
+          json.member("pauses", process->pauses);
+          json.member("p50_ns", process->p50_ns);
+          json.member("p99_ns", process->p99_ns);
+          json.member("worst_ns", process->worst_ns);
+          json.member("stw_led", process->sections);
+          json.member("stw_arrival_ns", process->arrival_ns);
+          json.key("collections").object([&] {
+            json.member("minor", process->minor_collections);
+            json.member("major_cycles", process->major_cycles);
+          });
+          json.member("allocated_bytes", process->allocated_bytes);
+          json.member("promoted_share", process->promoted_share);
+          json.member("heap_bytes", process->heap_bytes);
+          json.member("live_share", process->live_share);
+          json.member("heap_growth_bytes_per_s", process->growth);
+          json.member("events", process->events);
+          json.member("lost_words", process->lost_words);
+        });
+      }
+    });
+  });
+  return std::string(json.text()) + "\n";
+}
+
+}  // namespace rtev::top

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+// The screens of a View.
+#include <algorithm>
+
+#include "base/folding.hpp"
+#include "base/text_format.hpp"
+#include "top/frame_text.hpp"
+#include "top/view.hpp"
+
+namespace rtev::top {
+namespace {
+
+constexpr std::size_t minute = 60;  ///< frames, of a second as a rule
+constexpr std::size_t least_line = 10, wide_line = 26, greatest_line = minute;
+constexpr std::size_t narrow = 60, wide = 110;  ///< columns of a screen
+
+std::string aligned(const Column& column, std::string text) {
+  const std::size_t blanks = column.width - std::min(column.width, columns_of(text));
+  return column.is_text ? text + std::string(blanks, ' ') : std::string(blanks, ' ') + text;
+}
+
+std::string percent(const std::optional<double>& share) {
+  return share ? fmt::format("{:.1f}", *share * 100) : "-";
+}
+
+/// Folds a line to the width of a screen, indented by two from the second line on.
+void add_folded(Lines& lines, std::string_view text, std::size_t width, std::size_t indent) {
+  std::string rest(text);
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t room = std::max<std::size_t>(width, 20) - begin;
+    if (columns_of(rest) <= room) break;
+    std::size_t at = 0, last_blank = std::string::npos;
+    for (std::size_t columns = 0; at < rest.size() && columns < room; ++at) {
+      if (rest[at] == ' ') last_blank = at;
+      if ((static_cast<unsigned char>(rest[at]) & 0xc0) != 0x80) ++columns;
+    }
+    if (last_blank == std::string::npos || last_blank == 0) break;
+    lines.emplace_back(std::string(begin, ' ') + rest.substr(0, last_blank));
+    rest.erase(0, last_blank + 1);
+    begin = indent;
+  }
+  lines.emplace_back(std::string(begin, ' ') + rest);
+}
+
+}  // namespace
+
+Lines View::draw(std::size_t width, std::size_t height) {
+  Lines lines;
+  lines.push_back(title());
+  if (screen_ == Screen::help) {
+    add_scrolled(lines, help(), height);
+  } else if (history_.empty()) {
+    lines.emplace_back("looking for OCaml processes ...");
+  } else if (screen_ == Screen::process) {
+    draw_process(lines, width, height);
+  } else {
+    draw_list(lines, width, height);
+  }
+  lines.resize(height > 0 ? height - 1 : 0);
+  if (height > 0) lines.push_back(last_line());
+  for (Line& line : lines) line.cut(width);
+  return lines;
+}
+
+Line View::title() const {
+  constexpr std::size_t max_name = 30;
+  Line line("rtev-bpf top", Style::bold);
+  if (!is_live()) line.add(" " + cut_middle(options_.input, max_name));
+  if (history_.empty()) return line;
+  const std::size_t last = history_.size() - 1;
+  std::string state;
+  if (!is_live()) {
+    state = fmt::format("{} of {}{}", at_ + 1, last + 1, is_paused_ ? ", paused" : at_ == last ? ", at its end" : "");
+  } else if (is_paused_) {
+    state = at_ == last ? "paused" : fmt::format("paused {} ago", Duration{history_[last].time_ns - frame().time_ns});
+  }
+  if (!state.empty()) line.add("  ").add("[" + state + "]", Style::bold);
+  return line.add(fmt::format("  {}  {}", time_text(frame()), totals_text(frame())));
+}
+
+Line View::last_line() const {
+  if (edits_filter_)
+    return Line("filter by name or pid: " + options_.filter + "_   (Enter keeps it, Esc does not)", Style::bold);
+  if (!message_.empty()) return Line(message_, Style::bold);
+  std::string keys = screen_ == Screen::list
+                         ? "Enter details  s sort  / filter  p pause  <- -> time  d record  h help  q quit"
+                         : "Esc back  up/down scroll  p pause  <- -> time  d record  h help";
+  if (!is_live()) keys.erase(keys.find("d record  "), 10);
+  Line line;
+  if (!options_.filter.empty()) line.add("filter: " + options_.filter + "  ", Style::bold);
+  return line.add(keys, Style::dim);
+}
+
+void View::draw_list(Lines& lines, std::size_t width, std::size_t height) {
+  if (frame().worst.empty()) {
+    lines.emplace_back("no pause ended in this time");
+  } else {
+    lines.emplace_back("longest pause: " + frame().worst);
+  }
+  constexpr std::size_t mark = 1;  // of the selected row
+  const std::size_t wanted_line = width < narrow ? 0 : width < wide ? least_line : wide_line;
+  const std::vector<const Column*> columns = columns_within(width - std::min(width, mark + 1 + wanted_line));
+  std::size_t used = mark;
+  for (const Column* const column : columns) used += 1 + column->width;
+  const std::size_t line_width = std::min(greatest_line, width - std::min(width, used + 1));
+  lines.push_back(titles(columns, line_width));
+  lines.back().pad(width, Style::title);
+
+  const auto rows = listed();
+  const std::size_t room = height > lines.size() + 1 ? height - lines.size() - 1 : 1;
+  const auto found = std::ranges::find(rows, selected_, &ProcessFigures::index);
+  const auto at = static_cast<std::size_t>(found != rows.end() ? found - rows.begin() : 0);
+  if (found == rows.end()) selected_ = 0;
+  first_shown_ = std::clamp(first_shown_, at >= room ? at - room + 1 : 0, at);
+  for (std::size_t i = first_shown_; i < rows.size() && i < first_shown_ + room; ++i)
+    lines.push_back(row(*rows[i], columns, line_width, i == at));
+  if (rows.empty()) {
+    lines.emplace_back(frame().processes.empty() ? "  no OCaml process with events runs now: rtev-bpf ps lists all"
+                                                 : "  no process matches the filter");
+  }
+}
+
+Line View::titles(const std::vector<const Column*>& columns, std::size_t line_width) const {
+  Line line(" ", Style::title);
+  for (const Column* const column : columns) {
+    const bool sorts = column == options_.sorted_by;
+    std::string text(column->title);
+    // The arrow takes the place of the blank before it.
+    const std::string before = sorts ? "▼" : " ";
+    if (sorts && !column->is_text) {
+      const std::size_t blanks = 1 + column->width - std::min(column->width, text.size());
+      line.add(std::string(blanks - 1, ' ') + before + text, Style::title);
+    } else {
+      line.add(" " + aligned(*column, text), Style::title);
+    }
+  }
+  if (line_width >= least_line)
+    line.add(line_width >= wide_line ? " WORST PAUSE, LAST MINUTE" : " LAST MIN", Style::title);
+  return line;
+}
+
+Line View::row(const ProcessFigures& process, const std::vector<const Column*>& columns, std::size_t line_width,
+               bool is_selected) const {
+  const Style style = is_selected ? Style::selected : Style::plain;
+  Line line(is_selected ? ">" : " ", style);
+  for (const Column* const column : columns) {
+    // The mark of an alarming cell lies in the blank after it, so that the figures stay aligned.
+    const bool alarms = is_alarming(*column, process);
+    line.add(line.pieces().back().text == "!" ? "" : " ", style);
+    line.add(aligned(*column, column->cell(process)), alarms && !is_selected ? Style::alarm : style);
+    if (alarms) line.add("!", is_selected ? style : Style::alarm);
+  }
+  if (line_width >= least_line) {
+    if (line.pieces().back().text != "!") line.add(" ", style);
+    line.add(history_.pauses_line(process.index, at_, minute, line_width), style);
+  }
+  return line;
+}
+
+void View::draw_process(Lines& lines, std::size_t width, std::size_t height) {
+  const ProcessFigures* const process = frame().find(selected_);
+  if (process == nullptr) {
+    lines.emplace_back("the process has ended, or was not there yet; Esc: back to the list");
+    return;
+  }
+  if (!details_) {
+    if (const ProcessDetails* const kept = frame().details_of(selected_)) {
+      details_ = *kept;
+    } else if (options_.details && at_ + 1 == history_.size()) {
+      details_ = options_.details(selected_);
+    }
+  }
+  add_scrolled(lines, process_lines(*process, width), height);
+}
+
+/// Between the title and the last line.
+void View::add_scrolled(Lines& lines, const Lines& all, std::size_t height) {
+  const std::size_t room = height > 3 ? height - 2 : 1;
+  scrolled_ = std::min(scrolled_, all.size() > room ? all.size() - room : 0);
+  lines.insert(lines.end(), all.begin() + static_cast<std::ptrdiff_t>(scrolled_), all.end());
+}
+
+Lines View::process_lines(const ProcessFigures& process, std::size_t width) const {
+  Lines lines;
+  std::string head = fmt::format("{}/{}", Escaped{process.comm}, process.pid);
+  if (!process.version.empty()) head += fmt::format(", OCaml {}", Escaped{process.version});
+  lines.push_back(Line(head, Style::bold).add(fmt::format(", {}", Counted{process.domains, "domain", "domains"})));
+  Line figures;
+  for (const Column& column : all_columns()) {
+    if (column.rank == 0 && column.title != "WORST") continue;
+    const bool alarms = is_alarming(column, process);
+    const std::string text = fmt::format("{} {}", column.title, cell_of(column, process));
+    if (figures.columns() + columns_of(text) + 3 > width) lines.push_back(std::exchange(figures, Line()));
+    figures.add(figures.pieces().empty() ? "" : "   ").add(text, alarms ? Style::alarm : Style::plain);
+  }
+  lines.push_back(std::move(figures));
+  const std::size_t line_width = std::min(greatest_line, width - std::min<std::size_t>(width, 16));
+  lines.push_back(Line("worst pause   ", Style::dim).add(history_.pauses_line(process.index, at_, minute, line_width)));
+  if (process.heap_bytes)
+    lines.push_back(Line("heap          ", Style::dim).add(history_.heap_line(process.index, at_, minute, line_width)));
+  if (!details_) {
+    lines.emplace_back();
+    lines.emplace_back("details are shown of now only: p goes on");
+    return lines;
+  }
+
+  lines.emplace_back();
+  lines.emplace_back("DOMAIN   GC%  PAUSES    WORST  STATE", Style::title);
+  lines.back().pad(width, Style::title);
+  for (const DomainDetails& domain : details_->domains) {
+    lines.emplace_back(fmt::format("{:>6} {:>5} {:>7} {:>8}  {}", domain.name, percent(domain.gc_share), domain.pauses,
+                                   domain.worst_ns == 0 ? "-" : fmt::format("{}", Duration{domain.worst_ns}),
+                                   domain.state));
+  }
+  if (!details_->causes.empty()) {
+    lines.emplace_back();
+    lines.emplace_back("LONG PAUSES BY CAUSE", Style::title);
+    lines.back().pad(width, Style::title);
+    for (const std::string& cause : details_->causes) add_folded(lines, "  " + cause, width, 6);
+    add_folded(lines, "  the longest: " + details_->worst, width, 6);
+  }
+  if (!details_->spans.empty()) {
+    constexpr std::size_t span_width = 30;
+    lines.emplace_back();
+    lines.emplace_back(fmt::format("{:<{}} {:>9} {:>9} {:>9} {:>9}", "SPAN OF THE PROGRAM", span_width, "COUNT",
+                                   "TOTAL", "P99", "MAX"),
+                       Style::title);
+    lines.back().pad(width, Style::title);
+    for (const SpanDetails& span : details_->spans) {
+      const std::string name = cut(span.name, span_width);
+      lines.emplace_back(fmt::format(
+          "{}{} {:>9} {:>9} {:>9} {:>9}", name, std::string(span_width - std::min(span_width, columns_of(name)), ' '),
+          Grouped{span.count}, Duration{span.total_ns}, Duration{span.p99_ns}, Duration{span.max_ns}));
+    }
+    if (details_->other_spans > 0)
+      lines.emplace_back(fmt::format("and {}", Counted{details_->other_spans, "other name", "other names"}));
+  }
+  return lines;
+}
+
+Lines View::help() {
+  Lines lines;
+  for (const auto& [keys, meaning] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"up, down, PgUp, PgDn, Home, End", "choose a process, or scroll"},
+           {"Enter", "domains, causes of pauses and spans of the process; Esc goes back"},
+           {"s, S", "sort by the next column, by the one before"},
+           {"/", "show processes whose name or pid contains a text; Esc shows all again"},
+           {"p, space", "pause, go on"},
+           {"<- ->", "go back and forth in time"},
+           {"d", "write a recording of the last seconds"},
+           {"q", "quit"}})
+    lines.emplace_back(fmt::format("  {:<32} {}", keys, meaning));
+  lines.emplace_back();
+  for (const Column& column : all_columns())
+    lines.emplace_back(fmt::format("  {:<9} {}", column.title, column.meaning));
+  lines.emplace_back();
+  lines.emplace_back(fmt::format("  longest pause in the last minute:  {}", pause_scale));
+  lines.emplace_back("  !  a value that is worth a look");
+  return lines;
+}
+
+}  // namespace rtev::top
