@@ -173,7 +173,8 @@ ProcessFigures FrameSink::figures_of(ProcessIndex index, const ProcessStats& pro
     const std::uint64_t bytes = bytes_of_words(process.heap_words.last());
     figures.heap_bytes = bytes;
     if (process.live_words.count() > 0 && bytes > 0)
-      figures.live_share = share_of(bytes_of_words(process.live_words.last()), bytes);
+      // The heap may have become smaller since.
+      figures.live_share = std::min(share_of(bytes_of_words(process.live_words.last()), bytes), 1.0);
     while (!before.heaps.empty() && before.heaps.front().time_ns + growth_window_ns < time_ns) before.heaps.pop_front();
     if (!before.heaps.empty()) {
       const Heap& oldest = before.heaps.front();
