@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/escape.hpp"
 #include "base/exit_status.hpp"
 #include "cli/held_messages.hpp"
 #include "cli/input.hpp"

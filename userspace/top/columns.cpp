@@ -105,6 +105,7 @@ std::span<const Column> all_columns() {
 
 std::vector<const Column*> columns_within(std::size_t width) {
   std::vector<const Column*> by_rank;
+  by_rank.reserve(columns.size());
   for (const Column& column : columns) by_rank.push_back(&column);
   std::ranges::stable_sort(by_rank, {}, &Column::rank);
   std::vector<const Column*> shown;

@@ -41,7 +41,7 @@ class TerminalScreen {
   void draw(const Lines& lines);
 
  private:
-  explicit TerminalScreen(UniqueFd terminal);
+  explicit TerminalScreen(UniqueFd own);
 
   std::string rendered(const Line& line) const;
   bool write(const std::string& bytes) const;

@@ -14,9 +14,9 @@ constexpr std::size_t minute = 60;  ///< frames, of a second as a rule
 constexpr std::size_t least_line = 10, wide_line = 26, greatest_line = minute;
 constexpr std::size_t narrow = 60, wide = 110;  ///< columns of a screen
 
-std::string aligned(const Column& column, std::string text) {
-  const std::size_t blanks = column.width - std::min(column.width, columns_of(text));
-  return column.is_text ? text + std::string(blanks, ' ') : std::string(blanks, ' ') + text;
+std::string aligned(const Column& column, const std::string& text) {
+  const std::string blanks(column.width - std::min(column.width, columns_of(text)), ' ');
+  return column.is_text ? text + blanks : blanks + text;
 }
 
 std::string percent(const std::optional<double>& share) {
@@ -124,16 +124,10 @@ void View::draw_list(Lines& lines, std::size_t width, std::size_t height) {
 Line View::titles(const std::vector<const Column*>& columns, std::size_t line_width) const {
   Line line(" ", Style::title);
   for (const Column* const column : columns) {
-    const bool sorts = column == options_.sorted_by;
-    std::string text(column->title);
-    // The arrow takes the place of the blank before it.
-    const std::string before = sorts ? "▼" : " ";
-    if (sorts && !column->is_text) {
-      const std::size_t blanks = 1 + column->width - std::min(column->width, text.size());
-      line.add(std::string(blanks - 1, ' ') + before + text, Style::title);
-    } else {
-      line.add(" " + aligned(*column, text), Style::title);
-    }
+    std::string text = " " + aligned(*column, std::string(column->title));
+    // The arrow takes the place of the blank before the title.
+    if (column == options_.sorted_by) text.replace(text.find_first_not_of(' ') - 1, 1, "▼");
+    line.add(std::move(text), Style::title);
   }
   if (line_width >= least_line)
     line.add(line_width >= wide_line ? " WORST PAUSE, LAST MINUTE" : " LAST MIN", Style::title);
