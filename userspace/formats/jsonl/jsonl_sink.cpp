@@ -8,9 +8,9 @@
 #include <array>
 
 #include "formats/run_json.hpp"
-#include "formats/user_fields.hpp"
 #include "stream/recording_layout.hpp"
 #include "stream/stack_json.hpp"
+#include "stream/user_fields.hpp"
 
 namespace rtev {
 namespace {

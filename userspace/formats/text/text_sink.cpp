@@ -7,7 +7,7 @@
 
 #include "base/escape.hpp"
 #include "base/units.hpp"
-#include "formats/user_fields.hpp"
+#include "stream/user_fields.hpp"
 
 namespace rtev {
 namespace {

@@ -6,7 +6,7 @@
 #include <concepts>
 
 #include "base/escape.hpp"
-#include "formats/user_fields.hpp"
+#include "stream/user_fields.hpp"
 
 namespace rtev {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "formats/user_fields.hpp"
+#include "stream/user_fields.hpp"
 
 #include <algorithm>
 #include <bit>
