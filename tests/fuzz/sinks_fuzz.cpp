@@ -11,6 +11,7 @@
 #include "analysis/spans/spans_sink.hpp"
 #include "analysis/stalls/stalls_sink.hpp"
 #include "analysis/stats/stats_sink.hpp"
+#include "analysis/tasks/tasks_sink.hpp"
 #include "formats/format_table.hpp"
 #include "formats/output/output.hpp"
 #include "formats/profile/profile_files.hpp"
@@ -31,6 +32,12 @@ namespace {
 
 constexpr std::uint64_t end_of_time = 1 << 30;
 
+/// User events with a meaning, so that an input need not spell them.
+constexpr std::array<std::string_view, 17> task_events{
+    "eio.create_fiber", "eio.fiber", "eio.suspend_fiber", "eio.exit_fiber", "eio.create_cc",      "eio.exit_cc",
+    "eio.name",         "eio.error", "eio.try_get",       "eio.put",        "eio.suspend_domain", "miou.spawn",
+    "miou.begin",       "miou.end",  "miou.await",        "miou.resume",    "miou.done"};
+
 /// How an input describes an event.
 struct Step {
   std::uint8_t kind, ring_and_domain;
@@ -45,6 +52,7 @@ class HostileWorld {
     for (std::string& string : strings_) string = input_.take_until('\0').substr(0, 200);
     for (ProcessIndex& process : processes_) process = add_process();
     for (std::uint16_t id = 0; id < 4; ++id) world_.user_names[id] = string(id);
+    for (std::uint16_t id = 0; id < task_events.size(); ++id) world_.user_names[4u + id] = task_events[id];
     StackTable& stacks = world_.registry.stacks();
     for (std::uint32_t number = 0; number < 12; ++number) {
       const FrameIndex frame = stacks.add_frame({.kind = static_cast<FrameKind>(number % 6),
@@ -337,6 +345,10 @@ void sinks(Bytes bytes) {
       if (way >= 192) {
         Stalls stalls({.min_ns = 100, .full = (way & 32) != 0});
         return check_reports(stalls, world);
+      }
+      if (way >= 160) {
+        Tasks tasks({.min_ns = 10, .full = (way & 1) != 0});
+        return check_reports(tasks, world);
       }
       if (way >= 128) {
         Spans spans({.pattern = "*"});

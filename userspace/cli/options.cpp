@@ -395,8 +395,8 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options, StackUse stac
   };
   app.add_option_function<std::vector<std::string>>(
          "--fail-if", [](const std::vector<std::string>&) {},
-         "exit with status 3 if a program exceeds this: pN (percentile of its pauses, spans or stalls), max, mean, or "
-         "gc-share, e.g. "
+         "exit with status 3 if a program exceeds this: pN (percentile of its pauses, spans, stalls or runs of tasks), "
+         "max, mean, or gc-share, e.g. "
          "'p99>5ms', 'max>50ms', 'gc-share>20%'; repeatable")
       ->type_name("LIMIT")
       ->check(expects("a limit\nhint: a time with its unit, or a share: 'p99>5ms', 'max>50ms', 'gc-share>20%'",

@@ -16,6 +16,7 @@
 #include "analysis/pauses/blame.hpp"
 #include "analysis/spans/spans_sink.hpp"
 #include "analysis/stalls/stalls_sink.hpp"
+#include "analysis/tasks/tasks_sink.hpp"
 #include "formats/jsonl/jsonl_sink.hpp"
 #include "top/frame_sink.hpp"
 #include "top/frame_text.hpp"
@@ -24,6 +25,7 @@
 #include "unit/analysis/pauses/pauses_fixture.hpp"
 #include "unit/analysis/profile/profile_fixture.hpp"
 #include "unit/analysis/stats/stats_fixture.hpp"
+#include "unit/analysis/tasks/eio_events.hpp"
 #include "unit/top/a_server.hpp"
 
 namespace rtev::test {
@@ -238,6 +240,26 @@ TEST(DocumentedStalls, EveryKey) {
 }
 
 using DocumentedPauses = PausesTest;
+TEST(DocumentedTasks, EveryKey) {
+  constexpr std::uint64_t ms = 1'000'000;
+  World world;
+  Tasks tasks({});
+  tasks.header({.version = "1.2", .start_ns = 1});
+  TaskScript script{world};
+  script.at(ms).create_context(9, 3).name(9, "main").create_fiber(1, 9).fiber(1).create_fiber(2, 9).fiber(2).name(
+      2, "worker");
+  script.at(90 * ms).error(9, "Exit").exit_fiber(2).fiber(1).suspend("sleep");
+  tasks.consume(script.batch(), world.registry);
+  tasks.summary({.end_ns = 100 * ms}, world.registry);
+  const auto report = nlohmann::json::parse(tasks.report_json());
+  const auto& program = report["programs"].at(0);
+  ASSERT_FALSE(program["longest"].at(0)["waits"].empty());
+  ASSERT_FALSE(program["failures"].empty());
+  ASSERT_FALSE(program["operations"].empty());
+  expect_documented("tasks", report);
+  expect_values<TaskState>(words_of("## Report: tasks"), task_state_count);
+  expect_values<TaskEnd>(words_of("## Report: tasks"), static_cast<int>(TaskEnd::cancelled) + 1);
+}
 
 TEST_F(DocumentedPauses, EveryKey) {
   switches(100, enters(main_thread(), 0));

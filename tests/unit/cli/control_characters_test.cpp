@@ -118,7 +118,7 @@ TEST_P(ControlCharacters, OfARecordingReachNoTerminal) {
   const std::string file = dir_ / (name_ + ".fxt");
   write_recording(file, text_);
   run_text({"dump", file});
-  for (const char* report : {"stats", "pauses", "latency", "stalls", "profile", "allocs"}) {
+  for (const char* report : {"stats", "pauses", "latency", "stalls", "tasks", "profile", "allocs"}) {
     run_text({report, "-i", file});
     run_json({report, "-i", file, "-f", "json"});
   }

@@ -44,11 +44,12 @@ std::string_view to_string(TaskEnd how) {
 void append(TextBuffer& out, const TaskName& name) {
   const Task& task = name.task;
   out.add(task.library == TaskLibrary::eio ? "fiber " : "task ", task.id);
-  if (task.name.empty()) return;
-  const std::string_view shown = name.whole ? task.name : cut_bytes(task.name, shown_name_bytes);
-  out.add(' ');
+  const std::string_view given = task.name.empty() ? task.context_name : task.name;
+  if (given.empty()) return;
+  const std::string_view shown = name.whole ? given : cut_bytes(given, shown_name_bytes);
+  out.add(task.name.empty() ? " of " : " ");
   add_quoted(out, shown);
-  if (shown.size() < task.name.size()) out.add("...");
+  if (shown.size() < given.size()) out.add("...");
 }
 
 void TaskTracker::use(const Event& event, const Batch& batch, const Registry& registry) {
@@ -161,6 +162,7 @@ TaskTracker::Entry* TaskTracker::find_or_add(const TaskKey& key, const Place& pl
   entry.task.id = key.second;
   entry.task.domain = place.number;
   entry.task.since_ns = place.time_ns;
+  ++place.process.count(entry.task);
   return &entry;
 }
 
@@ -181,6 +183,8 @@ void TaskTracker::create(const TaskEvent& event, const Place& place) {
   if (event.library == TaskLibrary::eio) {
     task.creator = creator_id;
     task.context = event.other;
+    if (const auto context = place.process.contexts.find(event.other); context != place.process.contexts.end())
+      task.context_name = context->second.name;
   } else if (event.other >= 0) {
     task.creator = event.other;
   }
@@ -236,6 +240,7 @@ void TaskTracker::end(const TaskKey& key, const Place& place) {
     observer_->on_task_end(place.index, entry.task, how, entry.error, place.time_ns);
   }
   stop_waiting(place.process, entry);
+  --place.process.count(entry.task);
   place.process.tasks.erase(found);
   --tasks_;
 }
@@ -316,7 +321,9 @@ void TaskTracker::stop_waiting(Process& process, Entry& entry) {
 void TaskTracker::set_state(Entry& entry, TaskState state, std::string_view operation, const Place& place) {
   report_interval(place, entry, false);
   Task& task = entry.task;
+  --place.process.count(task);
   task.state = state;
+  ++place.process.count(task);
   task.operation = kept_text(operation);
   task.since_ns = std::max(task.since_ns, place.time_ns);
   if (state == TaskState::running) task.domain = place.number;
@@ -340,16 +347,16 @@ void TaskTracker::report_interval(const Place& place, const Entry& entry, bool g
 }
 
 /// Events of the domain are missing, or it ended.
-void TaskTracker::lose(ProcessIndex process, std::uint16_t number) {
+void TaskTracker::lose(ProcessIndex process, std::uint16_t domain) {
   const auto of = processes_.find(process);
   if (of == processes_.end()) return;
-  const auto domain = of->second.domains.find(number);
-  if (domain == of->second.domains.end()) return;
-  domain->second.current.reset();
-  domain->second.runs = false;
-  domain->second.poll_begin_ns = 0;
-  ++domain->second.gaps;
-  if (observer_ != nullptr) observer_->on_tasks_unknown(process, number);
+  const auto found = of->second.domains.find(domain);
+  if (found == of->second.domains.end()) return;
+  found->second.current.reset();
+  found->second.runs = false;
+  found->second.poll_begin_ns = 0;
+  ++found->second.gaps;
+  if (observer_ != nullptr) observer_->on_tasks_unknown(process, domain);
 }
 
 void TaskTracker::end_process(ProcessIndex process, std::uint64_t time_ns) {
@@ -388,6 +395,7 @@ void TaskTracker::make_room(ProcessIndex process) {
       continue;
     }
     stop_waiting(of->second, entry);
+    --of->second.count(entry.task);
     task = tasks.erase(task);
     --tasks_;
   }
@@ -426,15 +434,6 @@ std::string TaskTracker::context_text(ProcessIndex process, std::int64_t context
     found = found->second.parent ? contexts.find(*found->second.parent) : contexts.end();
   }
   return std::string(text.text());
-}
-
-TaskTracker::Counts TaskTracker::counts(ProcessIndex process) const {
-  Counts counts{};
-  const auto of = processes_.find(process);
-  if (of == processes_.end()) return counts;
-  for (const auto& [key, entry] : of->second.tasks)
-    ++counts.at(static_cast<std::size_t>(key.first)).at(static_cast<std::size_t>(entry.task.state));
-  return counts;
 }
 
 }  // namespace rtev

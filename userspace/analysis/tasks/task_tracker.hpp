@@ -41,6 +41,7 @@ struct Task {
   std::string name{};                     ///< empty: none
   std::optional<std::int64_t> creator{};  ///< the task that created it, if that is known
   std::optional<std::int64_t> context{};  ///< of Eio: the cancellation context that it was created in
+  std::string context_name{};             ///< that it had then; empty: none
   std::uint16_t domain = 0;               ///< where it ran last; before that, where it was created
   std::uint64_t created_ns = 0;           ///< 0: it was not seen
   TaskState state{};
@@ -48,7 +49,8 @@ struct Task {
   std::uint64_t since_ns = 0;  ///< of the state
 };
 
-/// `fiber 12 "worker"`, escaped. Long names are cut unless `whole`.
+/// `fiber 12 "worker"`, or `fiber 12 of "server"` by the name of its context; escaped. Long names are cut unless
+/// `whole`.
 struct TaskName {
   const Task& task;
   bool whole = false;
@@ -127,7 +129,10 @@ class TaskTracker {
   const Task* find(ProcessIndex process, TaskLibrary library, std::int64_t id) const;
   /// By library and state.
   using Counts = std::array<std::array<std::uint64_t, task_state_count>, task_library_count>;
-  Counts counts(ProcessIndex process) const;
+  Counts counts(ProcessIndex process) const {
+    const auto of = processes_.find(process);
+    return of != processes_.end() ? of->second.counts : Counts{};
+  }
   /// How often there was no room for a task.
   std::uint64_t not_followed() const { return not_followed_; }
 
@@ -156,6 +161,11 @@ class TaskTracker {
     std::map<std::int64_t, TaskContext> contexts{};
     Waiters waiters{};
     std::map<std::uint16_t, Domain> domains{};
+    Counts counts{};
+
+    std::uint64_t& count(const Task& task) {
+      return counts.at(static_cast<std::size_t>(task.library)).at(static_cast<std::size_t>(task.state));
+    }
   };
   /// Where an event was written.
   struct Place {

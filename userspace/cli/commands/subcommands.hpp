@@ -27,6 +27,7 @@ Subcommand add_summary_command(CLI::App& root);
 Subcommand add_pauses_command(CLI::App& root);
 Subcommand add_latency_command(CLI::App& root);
 Subcommand add_stalls_command(CLI::App& root);
+Subcommand add_tasks_command(CLI::App& root);
 Subcommand add_stats_command(CLI::App& root);
 Subcommand add_profile_command(CLI::App& root);
 Subcommand add_allocs_command(CLI::App& root);

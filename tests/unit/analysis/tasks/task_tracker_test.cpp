@@ -137,6 +137,13 @@ TEST_F(TaskTrackerTest, NamesAContextAndThoseAroundIt) {
   EXPECT_EQ(tracker.context_text(world.process, 4), "");
 }
 
+TEST_F(TaskTrackerTest, AFiberWithoutANameHasThatOfItsContext) {
+  feed(script().at(10).create_context(1, 3).name(1, "server").create_fiber(2, 1).fiber(2));
+  EXPECT_EQ(tracker.running_name(world.process, 0), "fiber 2 of \"server\"");
+  feed(script().at(20).name(2, "worker"));
+  EXPECT_EQ(tracker.running_name(world.process, 0), "fiber 2 \"worker\"");
+}
+
 TEST_F(TaskTrackerTest, ALossMakesTheCurrentFiberUnknownUntilTheNextEventSays) {
   feed(script().at(10).fiber(1).at(20).suspend("read").fiber(2));
   EXPECT_EQ(tracker.running_name(world.process, 0), "fiber 2");
